@@ -1,15 +1,15 @@
-/* The calling convention of code that tk generates for the CPU. Plain C, so that generated code, the
- * runtime and a static library of compiled kernels agree on one struct.
+/* The calling convention of code that tk generates for the CPU. Plain C, so that generated code,
+ * the runtime and a static library of compiled kernels agree on one struct.
  *
- * One entry is one `tk::Launch` of a `tk::LaunchPlan` (plan.h). Its arguments arrive in three arrays,
- * each in the order in which `Launch::args` lists the arguments of that class:
+ * One entry is one `tk::Launch` of a `tk::LaunchPlan` (plan.h). Its arguments arrive in three
+ * arrays, each in the order in which `Launch::args` lists the arguments of that class:
  *
  *   tensors  ArgKind::tensor, ArgKind::scratch          addresses of element 0
  *   ints     ArgKind::integer and integer/bool scalars  dimensions, strides (in elements), i64
  *   floats   floating-point scalar parameters           widened to double, whatever their type
  *
- * An entry may use `parallel_for` any number of times; it returns when the work is done. Entries never
- * unwind and never keep pointers into `args` after they return.
+ * An entry may use `parallel_for` any number of times; it returns when the work is done. Entries
+ * never unwind and never keep pointers into `args` after they return.
  */
 #ifndef TK_CPU_ABI_H
 #define TK_CPU_ABI_H

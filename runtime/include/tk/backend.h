@@ -1,0 +1,81 @@
+// The seam between the runtime and a compiler. The compiler library implements it and registers
+// itself; programs that only launch bundles have none.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tk/cpu_abi.h"
+#include "tk/error.h"
+#include "tk/plan.h"
+
+namespace tk {
+
+/// How to compile. Every field is part of the cache key.
+struct CompileOptions {
+  std::string file_name = "<memory>"; ///< for diagnostics, and where imports are looked up
+  std::string target; ///< "cpu", "sm_90a", "gpu", "emu"; empty: TK_TARGET, else best
+  std::map<std::string, int64_t> dims; ///< dimensions to fix at compile time
+  std::vector<std::string> disabled_passes;
+  bool checked = false; ///< report gathers outside their bounds
+  std::string schedule; ///< text of a schedule block that overrides the file's
+};
+
+namespace detail {
+
+/// One compiled variant of one kernel: the code for its launches.
+struct Executable {
+  enum class Kind : uint8_t { cpu, cuda };
+  Kind kind = Kind::cpu;
+  std::string target; ///< "cpu", "sm_90a", …
+  LaunchPlan plan;
+  std::vector<tk_cpu_entry> entries; ///< cpu: one a launch
+  std::shared_ptr<void> code;        ///< cpu: keeps the entries' machine code alive
+  std::string cubin;                 ///< cuda: holds every symbol of the plan
+  std::string ptx;
+  std::string cuda; ///< the emitted text
+  std::string log;  ///< the GPU compiler's, with registers and spills
+};
+
+/// A compiled source file. Used from several threads at once.
+class CompiledModule {
+public:
+  virtual ~CompiledModule() = default;
+  virtual const std::vector<Signature> &signatures() const = 0;
+  /// Warnings, already formatted; empty where none.
+  virtual std::string diagnostics() const { return {}; }
+  /// Drops the facts that the compiler does not use for this kernel, so that shapes which differ in
+  /// nothing else share a variant.
+  virtual Facts relevant_facts(size_t kernel, std::string_view target, const Facts &facts) const {
+    (void)kernel, (void)target;
+    return facts;
+  }
+  /// Compiles one variant. `target` is resolved: "cpu", "emu" or "sm_…".
+  virtual Expected<Executable> specialise(size_t kernel, std::string_view target,
+                                          const Facts &facts) = 0;
+  /// The text of a stage ("tk", "fused", "tiled", "gpu", "cuda", "ptx", "sass", …).
+  virtual Expected<std::string> stage_text(size_t kernel, std::string_view stage,
+                                           std::string_view target, const Facts &facts) = 0;
+};
+
+class CompilerBackend {
+public:
+  virtual ~CompilerBackend() = default;
+  /// Parses and checks a source file. Errors are `compile_failed` with all diagnostics in the
+  /// message.
+  virtual Expected<std::shared_ptr<CompiledModule>> compile(std::string_view source,
+                                                            const CompileOptions &options) = 0;
+};
+
+/// Registers the compiler that tk::compile uses. The compiler library does so from a static
+/// initialiser in the object file that also defines the symbol `tk_compiler_anchor`; its link
+/// interface names that symbol
+/// (-u), so that a static link keeps the file.
+void set_compiler_backend(CompilerBackend *backend);
+CompilerBackend *compiler_backend();
+
+} // namespace detail
+} // namespace tk

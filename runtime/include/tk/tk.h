@@ -1,0 +1,9 @@
+// The public interface of tk in one include: compile `.tk` text, launch kernels on tensors.
+#pragma once
+
+#include "tk/dtype.h"
+#include "tk/error.h"
+#include "tk/expr.h"
+#include "tk/module.h"
+#include "tk/plan.h"
+#include "tk/tensor.h"
