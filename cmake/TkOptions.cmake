@@ -1,0 +1,28 @@
+# Flags that every target of ours is compiled with.
+#
+# tk_options is for code that uses neither LLVM nor MLIR (runtime, frontend's syntax);
+# tk_mlir_options adds their include directories, definitions and the shared precompiled header.
+
+add_library(tk_options INTERFACE)
+# -fPIC by hand: CMAKE_POSITION_INDEPENDENT_CODE makes clang reject a reused precompiled header.
+add_compile_options(-fPIC -ffunction-sections -fdata-sections)
+target_compile_options(tk_options INTERFACE -Wall -Wextra -Wno-unused-parameter)
+if(TK_WERROR)
+  target_compile_options(tk_options INTERFACE -Werror)
+endif()
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  target_compile_options(tk_options INTERFACE -Wno-c++20-designator)
+endif()
+
+foreach(sanitizer IN LISTS TK_SANITIZE)
+  add_compile_options(-fsanitize=${sanitizer} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${sanitizer})
+endforeach()
+
+# A small binary that runs on another machine: only libc and libm stay dynamic.
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  add_link_options(-fuse-ld=lld -Wl,--gc-sections -Wl,--icf=all -Wl,--as-needed)
+endif()
+if(NOT TK_SANITIZE)
+  add_link_options(-static-libstdc++ -static-libgcc)
+endif()

@@ -1,0 +1,33 @@
+//===- TkDialect.h - the tensor-level dialect -------------------*- C++ -*-===//
+//
+// Kernels in index notation. TkOps.td is the reference.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TK_DIALECTS_TK_TKDIALECT_H
+#define TK_DIALECTS_TK_TKDIALECT_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "dialects/tk/TkDialect.h.inc"
+#include "dialects/tk/TkEnums.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialects/tk/TkAttributes.h.inc"
+
+namespace tk {
+class BindOp;
+class ReturnOp;
+class YieldOp;
+} // namespace tk
+
+#define GET_OP_CLASSES
+#include "dialects/tk/TkOps.h.inc"
+
+#endif // TK_DIALECTS_TK_TKDIALECT_H

@@ -1,0 +1,101 @@
+#include "frontend/Source.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+
+namespace tk {
+
+Span join(Span a, Span b) {
+  if (!a.valid())
+    return b;
+  if (!b.valid() || a.file != b.file)
+    return a;
+  return {a.file, std::min(a.begin, b.begin), std::max(a.end, b.end)};
+}
+
+SourceFile::SourceFile(FileId id, std::string name, std::string text)
+    : fileId(id), fileName(std::move(name)), content(std::move(text)) {
+  lineStarts.push_back(0);
+  for (std::uint32_t i = 0; i < size(); ++i)
+    if (content[i] == '\n')
+      lineStarts.push_back(i + 1);
+}
+
+LineColumn SourceFile::lineColumn(std::uint32_t offset) const {
+  offset = std::min(offset, size());
+  auto next = std::upper_bound(lineStarts.begin(), lineStarts.end(), offset);
+  auto line = static_cast<std::uint32_t>(next - lineStarts.begin());
+  std::uint32_t column = 1;
+  for (std::uint32_t i = lineStart(line); i < offset; ++i)
+    if ((static_cast<unsigned char>(content[i]) & 0xC0) != 0x80) // not inside a code point
+      ++column;
+  // A byte-order mark takes no column.
+  if (line == 1 && offset >= 3 && content.starts_with("\xEF\xBB\xBF"))
+    --column;
+  return {line, column};
+}
+
+std::uint32_t SourceFile::lineStart(std::uint32_t number) const {
+  return number >= 1 && number <= lineCount() ? lineStarts[number - 1] : size();
+}
+
+std::string_view SourceFile::line(std::uint32_t number) const {
+  if (number < 1 || number > lineCount())
+    return {};
+  std::uint32_t begin = lineStarts[number - 1];
+  std::uint32_t end = number < lineCount() ? lineStarts[number] - 1 : size();
+  if (end > begin && content[end - 1] == '\r')
+    --end;
+  return std::string_view(content).substr(begin, end - begin);
+}
+
+FileId SourceManager::add(std::string name, std::string text) {
+  constexpr std::size_t limit = 0xFFFFFFF0u; // offsets are 32-bit
+  if (text.size() > limit)
+    text.resize(limit);
+  auto id = static_cast<FileId>(files.size());
+  files.push_back(std::make_unique<SourceFile>(id, std::move(name), std::move(text)));
+  return id;
+}
+
+FileId SourceManager::load(const std::string &path, std::string *why) {
+  errno = 0;
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  // An empty file makes operator<< fail, so ask for a byte first; a directory fails there.
+  bool readable = in.is_open() && (in.peek(), !in.bad());
+  if (readable && !in.eof())
+    text << in.rdbuf();
+  if (!readable || in.bad() || text.bad()) {
+    if (why)
+      *why = std::generic_category().message(errno ? errno : EIO);
+    return kNoFile;
+  }
+  return add(path, std::move(text).str());
+}
+
+LineColumn SourceManager::lineColumn(Span span) const {
+  return span.valid() ? file(span.file).lineColumn(span.begin) : LineColumn{};
+}
+
+std::string_view SourceManager::text(Span span) const {
+  if (!span.valid())
+    return {};
+  std::string_view all = file(span.file).text();
+  if (span.begin >= all.size() || span.end <= span.begin)
+    return {};
+  return all.substr(span.begin, span.end - span.begin);
+}
+
+std::string SourceManager::describe(Span span) const {
+  if (!span.valid())
+    return "<unknown>";
+  LineColumn at = lineColumn(span);
+  return file(span.file).name() + ":" + std::to_string(at.line) + ":" + std::to_string(at.column);
+}
+
+} // namespace tk
