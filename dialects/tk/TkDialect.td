@@ -31,7 +31,9 @@ def Tk_ReduceKind : I32EnumAttr<"ReduceKind", "what a reduction combines its ter
   let cppNamespace = "::tk";
   let genSpecializedAttr = 0;
 }
-def Tk_ReduceKindAttr : EnumAttr<Tk_Dialect, Tk_ReduceKind, "kind">;
+def Tk_ReduceKindAttr : EnumAttr<Tk_Dialect, Tk_ReduceKind, "kind"> {
+  let assemblyFormat = "`<` $value `>`";
+}
 def Tk_ReduceKindArrayAttr : TypedArrayAttrBase<Tk_ReduceKindAttr, "array of reduction kinds">;
 
 def Tk_Precision : I32EnumAttr<"Precision", "how a contraction may use the hardware", [
@@ -40,7 +42,9 @@ def Tk_Precision : I32EnumAttr<"Precision", "how a contraction may use the hardw
   let cppNamespace = "::tk";
   let genSpecializedAttr = 0;
 }
-def Tk_PrecisionAttr : EnumAttr<Tk_Dialect, Tk_Precision, "precision">;
+def Tk_PrecisionAttr : EnumAttr<Tk_Dialect, Tk_Precision, "precision"> {
+  let assemblyFormat = "`<` $value `>`";
+}
 
 def Tk_ParamAttr : Tk_Attr<"Param", "param"> {
   let summary = "How a kernel parameter was declared: `#tk.param<\"q\", strided, inout, ui8>`";

@@ -1,0 +1,16 @@
+# Configuration of the lit tests: IR in, IR or text out, checked with FileCheck.
+import os
+
+import lit.formats
+
+config.name = "tk"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".tk"]
+config.excludes = ["errors"]
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = os.path.join(config.tk_build_root, "tests")
+
+path = os.pathsep.join([os.path.join(config.tk_build_root, "bin"), config.llvm_tools_dir])
+config.environment["PATH"] = path + os.pathsep + config.environment["PATH"]
+config.environment["TK_CACHE"] = "off"
+config.substitutions.append(("%examples", os.path.join(config.tk_source_root, "examples")))
