@@ -3,9 +3,13 @@
 #define TK_DIALECTS_TK_TKOPS_TD
 
 include "dialects/tk/TkDialect.td"
+include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
+
+// Block arguments print under the names that they have in the source.
+def Tk_NamesArguments : DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>;
 
 class Tk_Op<string mnemonic, list<Trait> traits = []> : Op<Tk_Dialect, mnemonic, traits>;
 
@@ -13,7 +17,7 @@ class Tk_Op<string mnemonic, list<Trait> traits = []> : Op<Tk_Dialect, mnemonic,
 // Structure
 //===----------------------------------------------------------------------===//
 
-def Tk_KernelOp : Tk_Op<"kernel", [IsolatedFromAbove, Symbol, SingleBlock]> {
+def Tk_KernelOp : Tk_Op<"kernel", [IsolatedFromAbove, Symbol, SingleBlock, Tk_NamesArguments]> {
   let summary = "A kernel: dimensions, parameters, statements, results";
   let description = [{
     The entry block's arguments are the dimensions (one `index` each, in the order of `dim_names`)
@@ -118,7 +122,7 @@ def Tk_YieldOp : Tk_Op<"yield", [Terminator, Pure]> {
 // Statements and what their bodies are made of
 //===----------------------------------------------------------------------===//
 
-def Tk_ComputeOp : Tk_Op<"compute", [Pure, SingleBlock]> {
+def Tk_ComputeOp : Tk_Op<"compute", [Pure, SingleBlock, Tk_NamesArguments]> {
   let summary = "One statement: tensors defined element by element over named indices";
   let description = [{
     Index `n` ranges over `0 .. extents[n]`. Result `r` has one axis for each entry of
@@ -157,7 +161,7 @@ def Tk_ComputeOp : Tk_Op<"compute", [Pure, SingleBlock]> {
   ];
 }
 
-def Tk_ReduceOp : Tk_Op<"reduce", [Pure, SameVariadicOperandSize]> {
+def Tk_ReduceOp : Tk_Op<"reduce", [Pure, SameVariadicOperandSize, Tk_NamesArguments]> {
   let summary = "Scalar reductions over one or more indices, several of them possibly online";
   let description = [{
     Index `n` ranges over `lower[n] .. upper[n]` (empty if not lower < upper). With one accumulator
@@ -228,7 +232,7 @@ def Tk_ReduceOp : Tk_Op<"reduce", [Pure, SameVariadicOperandSize]> {
   ];
 }
 
-def Tk_ScanOp : Tk_Op<"scan", [Pure, SingleBlock]> {
+def Tk_ScanOp : Tk_Op<"scan", [Pure, SingleBlock, Tk_NamesArguments]> {
   let summary = "The inclusive prefix reduction at one position";
   let description = [{
     The reduction with `kind` (sum, prod, max or min) of the body over `lower .. position + 1`,

@@ -287,3 +287,45 @@ void ScanOp::build(OpBuilder &builder, OperationState &state, ReduceKind kind, S
 YieldOp ComputeOp::getYield() { return cast<YieldOp>(getBlock()->getTerminator()); }
 YieldOp ReduceOp::getYield() { return cast<YieldOp>(getBlock()->getTerminator()); }
 YieldOp ScanOp::getYield() { return cast<YieldOp>(getBlock()->getTerminator()); }
+
+//===----------------------------------------------------------------------===//
+// Names of block arguments
+//===----------------------------------------------------------------------===//
+
+static StringRef nameAt(ArrayAttr names, unsigned i) {
+  return cast<StringAttr>(names[i]).getValue();
+}
+
+void KernelOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
+  if (region.empty() ||
+      region.front().getNumArguments() != getDimNames().size() + getParams().size())
+    return;
+  for (auto [i, arg] : llvm::enumerate(getDimArguments()))
+    setName(arg, nameAt(getDimNames(), i));
+  for (auto [i, arg] : llvm::enumerate(getParamArguments()))
+    if (auto param = dyn_cast<ParamAttr>(getParams()[i]))
+      setName(arg, param.getName());
+}
+
+void ComputeOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
+  if (region.empty() || region.front().getNumArguments() != getIndexNames().size())
+    return;
+  for (auto [i, arg] : llvm::enumerate(region.front().getArguments()))
+    setName(arg, nameAt(getIndexNames(), i));
+}
+
+void ReduceOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
+  if (&region != &getBody() || region.empty() ||
+      region.front().getNumArguments() < getIndexNames().size())
+    return;
+  for (unsigned i = 0; i < getNumIndices(); ++i)
+    setName(getIndex(i), nameAt(getIndexNames(), i));
+  for (unsigned k = 0; k + 1 < getNumAccumulators(); ++k)
+    setName(region.front().getArgument(getNumIndices() + k),
+            ("running_" + stringifyReduceKind(getKind(k))).str());
+}
+
+void ScanOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
+  if (!region.empty() && region.front().getNumArguments() == 1)
+    setName(region.front().getArgument(0), getIndexName());
+}
