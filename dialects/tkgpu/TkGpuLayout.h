@@ -1,0 +1,104 @@
+//===- TkGpuLayout.h - constructors and algebra of layouts ------*- C++ -*-===//
+//
+// Every layout of a tile, from a blocked one to a matrix fragment, is a #tkgpu.layout; here is how
+// to make one, how to derive one from another, and what it takes to go between two.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TK_DIALECTS_TKGPU_TKGPULAYOUT_H
+#define TK_DIALECTS_TKGPU_TKGPULAYOUT_H
+
+#include "dialects/tkgpu/TkGpuDialect.h"
+
+namespace tk::gpu {
+
+/// How to spread a tile over threads in blocks. All numbers are powers of two.
+struct BlockedShape {
+  /// Elements of one vector access, a number for each axis.
+  llvm::SmallVector<int64_t> perThread;
+  /// The axes, the one along which consecutive lanes run first.
+  llvm::SmallVector<unsigned> order;
+  int64_t numWarps = 4;
+  /// Lanes and warps for each axis; empty: as many as fit, in `order`.
+  llvm::SmallVector<int64_t> lanes = {};
+  llvm::SmallVector<int64_t> warps = {};
+};
+
+/// Registers take `perThread` elements, lanes and then warps follow in `order`; what the threads do
+/// not cover repeats in registers, and threads that the tile does not need are replicas.
+LayoutAttr blockedLayout(mlir::MLIRContext *context, llvm::ArrayRef<int64_t> shape,
+                         const BlockedShape &blocked);
+
+/// The shape of the warps over the m and n axes of a product; their product is the warp count.
+/// Warps along n are numbered first.
+struct WarpGrid {
+  int64_t m = 1;
+  int64_t n = 1;
+};
+
+/// Which operand of a product.
+enum class DotOperand { A, B };
+
+/// The f32 (or s32) accumulator tile of mma.sync m16n8: each warp owns a contiguous
+/// (m / warps.m) x (n / warps.n) part. Null if a warp's part is smaller than 16x8.
+LayoutAttr mmaAccumulatorLayout(mlir::MLIRContext *context, int64_t m, int64_t n, WarpGrid warps);
+
+/// The operand tile, [m, k] for A and [k, n] for B, of mma.sync m16n8k(256 / bits); `outer` is m
+/// or n. Registers come in the order of the instruction's operands: 32-bit words of consecutive k.
+LayoutAttr mmaOperandLayout(mlir::MLIRContext *context, DotOperand operand, int64_t outer,
+                            int64_t k, WarpGrid warps, unsigned bits);
+
+/// What the operand tile of a product on FMA units must be, given its accumulator's layout: each
+/// thread has all k for its rows (columns).
+LayoutAttr fmaOperandLayout(LayoutAttr accumulator, DotOperand operand, int64_t k);
+
+/// Drops `axis`: the layout of a tile reduced along it, or of one to be broadcast along it.
+LayoutAttr sliceLayout(LayoutAttr layout, unsigned axis);
+
+/// The layout of the source of a broadcast with result layout `layout` where source axis `a` is
+/// result axis `dims[a]`, and all other axes are new. Axes of extent 1 in `sourceShape` lose
+/// their vectors.
+LayoutAttr broadcastSourceLayout(LayoutAttr layout, llvm::ArrayRef<int64_t> dims,
+                                 llvm::ArrayRef<int64_t> sourceShape);
+
+/// Result axis `a` is axis `permutation[a]` of `layout`.
+LayoutAttr permuteLayout(LayoutAttr layout, llvm::ArrayRef<int64_t> permutation);
+
+/// Is `layout`, seen from result axis to source axis, one where the same element has the same
+/// owner and the registers are in the same order?
+bool sameDistribution(LayoutAttr a, LayoutAttr b);
+
+/// What it takes to convert a tile from one layout to another.
+enum class Conversion {
+  None,     ///< nothing: equal
+  Register, ///< a renaming of registers within each thread
+  Shuffle,  ///< an exchange within warps
+  Shared,   ///< through shared memory
+};
+Conversion classifyConversion(LayoutAttr from, LayoutAttr to);
+
+/// For a Register conversion: `result[r]` is the register of `from` that becomes register r of
+/// `to`. Empty if it is not one.
+llvm::SmallVector<unsigned> registerPermutation(LayoutAttr from, LayoutAttr to);
+
+/// Where a reduction along an axis takes place: the bits of the register number, of the lane and
+/// of the warp that run along it, as masks.
+struct AxisBits {
+  unsigned registers = 0;
+  unsigned lanes = 0;
+  unsigned warps = 0;
+};
+AxisBits axisBits(LayoutAttr layout, unsigned axis);
+
+/// The layout of a ranked tensor type; null if it has none.
+inline LayoutAttr getLayout(mlir::Type type) {
+  auto tensor = llvm::dyn_cast<mlir::RankedTensorType>(type);
+  return tensor ? llvm::dyn_cast_or_null<LayoutAttr>(tensor.getEncoding()) : LayoutAttr();
+}
+inline mlir::RankedTensorType withLayout(mlir::Type type, LayoutAttr layout) {
+  auto tensor = llvm::cast<mlir::RankedTensorType>(type);
+  return mlir::RankedTensorType::get(tensor.getShape(), tensor.getElementType(), layout);
+}
+
+} // namespace tk::gpu
+
+#endif // TK_DIALECTS_TKGPU_TKGPULAYOUT_H

@@ -1,0 +1,61 @@
+//===- TkGpuLayout.td - which thread and register holds which element -----===//
+//
+// Included by TkGpuDialect.td after the definition of TkGpu_Dialect. The generated classes need
+// "dialects/tkgpu/TkGpuLayoutBit.h" before them.
+//
+#ifndef TK_DIALECTS_TKGPU_TKGPULAYOUT_TD
+#define TK_DIALECTS_TKGPU_TKGPULAYOUT_TD
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/TensorEncoding.td"
+
+def TkGpu_LayoutAttr : AttrDef<TkGpu_Dialect, "Layout",
+    [DeclareAttrInterfaceMethods<VerifiableTensorEncoding>]> {
+  let mnemonic = "layout";
+  let summary = "Which register of which thread holds which element of a tile";
+  let description = [{
+    A linear map over bits. Bit b of the register number, of the lane (0..31) and of the warp
+    number each contribute one coordinate vector; an element's coordinate is the xor of the
+    vectors of the bits that are set. A vector is a power of two on exactly one axis, or zero: a
+    bit that leads to the same element (replication).
+
+    ```
+    #tkgpu.layout<register = [[0, 1], [8, 0]],
+                  lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]],
+                  warp = [[16, 0]]>
+    ```
+    is the 32x8 accumulator of mma.m16n8k16 over two warps: register 3 of lane 5 in warp 1 is
+    element (16 + 8 + 1, 2 + 1) = (25, 3).
+
+    Blocked tiles, matrix fragments and slices (rows left over by a reduction) are constructors of
+    this one attribute, in TkGpuLayout.h. Registers do not replicate; lanes and warps may.
+  }];
+  let parameters = (ins
+    "unsigned":$rank,
+    ArrayRefParameter<"::tk::gpu::LayoutBit">:$registerBits,
+    ArrayRefParameter<"::tk::gpu::LayoutBit">:$laneBits,
+    ArrayRefParameter<"::tk::gpu::LayoutBit">:$warpBits);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// How many elements of the tile a thread holds.
+    unsigned getNumRegisters() { return 1u << getRegisterBits().size(); }
+    unsigned getNumWarps() { return 1u << getWarpBits().size(); }
+    /// The shape of the tile that this layout distributes.
+    ::llvm::SmallVector<int64_t> getTileShape();
+    /// What register `reg` adds to a thread's coordinate.
+    ::llvm::SmallVector<int64_t> getRegisterOffset(unsigned reg);
+    /// The coordinate of the element in register `reg` of lane `lane` in warp `warp`.
+    ::llvm::SmallVector<int64_t> getCoordinate(unsigned reg, unsigned lane, unsigned warp);
+    /// The register that holds the element at `offset` from the thread's coordinate, if any does.
+    std::optional<unsigned> getRegisterAt(::llvm::ArrayRef<int64_t> offset);
+    /// The lanes' (warps') bits that replicate: mask of the bits whose vector is zero. One thread
+    /// of each group is the owner: the one with all these bits zero.
+    unsigned getReplicatedLaneMask();
+    unsigned getReplicatedWarpMask();
+    /// The length of the run of elements along `axis` that consecutive registers 0 .. n-1 hold.
+    int64_t getVectorWidth(unsigned axis);
+  }];
+}
+
+#endif // TK_DIALECTS_TKGPU_TKGPULAYOUT_TD
