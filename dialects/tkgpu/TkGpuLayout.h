@@ -63,8 +63,8 @@ LayoutAttr broadcastSourceLayout(LayoutAttr layout, llvm::ArrayRef<int64_t> dims
 /// Result axis `a` is axis `permutation[a]` of `layout`.
 LayoutAttr permuteLayout(LayoutAttr layout, llvm::ArrayRef<int64_t> permutation);
 
-/// Is `layout`, seen from result axis to source axis, one where the same element has the same
-/// owner and the registers are in the same order?
+/// Do the two give the same thread the same elements, if perhaps in other registers? For layouts of
+/// one tile shape.
 bool sameDistribution(LayoutAttr a, LayoutAttr b);
 
 /// What it takes to convert a tile from one layout to another.
