@@ -1,5 +1,6 @@
 #include "tk/dtype.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>

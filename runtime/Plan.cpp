@@ -1,0 +1,196 @@
+// Facts, and the checks and text of launch plans.
+#include "tk/plan.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace tk {
+namespace {
+
+constexpr uint32_t max_divisor = 128;
+
+uint32_t power_of_two_divisor(uint64_t value) {
+  if (value == 0)
+    return max_divisor;
+  return static_cast<uint32_t>(std::min<uint64_t>(value & -value, max_divisor));
+}
+
+const char *swizzle_text(uint8_t swizzle) {
+  constexpr const char *names[] = {"none", "32B", "64B", "128B"};
+  return swizzle < 4 ? names[swizzle] : "?";
+}
+
+std::string arg_text(const Arg &arg, const LaunchPlan &plan, const Signature &signature,
+                     std::span<const std::string> names) {
+  switch (arg.kind) {
+  case ArgKind::tensor:
+    return signature.tensor(arg.index).name;
+  case ArgKind::scratch:
+    return "scratch" + std::to_string(arg.index);
+  case ArgKind::integer:
+    return arg.value.str(names);
+  case ArgKind::stride:
+    return "stride(" + signature.tensor(arg.index).name + ", " + std::to_string(arg.axis) + ")";
+  case ArgKind::scalar:
+    return signature.scalar(arg.index).name;
+  case ArgKind::tensor_map: {
+    const TensorMap &map = plan.tensor_maps[arg.index];
+    std::string box;
+    for (uint32_t extent : map.box)
+      box += (box.empty() ? "" : "x") + std::to_string(extent);
+    return "map(" +
+           (map.of_scratch ? "scratch" + std::to_string(map.index)
+                           : signature.tensor(map.index).name) +
+           ", box " + box + ", swizzle " + swizzle_text(map.swizzle) + ")";
+  }
+  }
+  return "?";
+}
+
+std::string triple(const uint32_t (&values)[3]) {
+  return std::to_string(values[0]) + ", " + std::to_string(values[1]) + ", " +
+         std::to_string(values[2]);
+}
+
+struct Limits {
+  unsigned variables, tensors, scalars;
+};
+
+bool arg_well_formed(const Arg &arg, const LaunchPlan &plan, const Signature &signature,
+                     const Limits &limits) {
+  switch (arg.kind) {
+  case ArgKind::tensor:
+    return arg.index < limits.tensors;
+  case ArgKind::scratch:
+    return arg.index < plan.scratch.size();
+  case ArgKind::integer:
+    return arg.value.well_formed(limits.variables) &&
+           (arg.dtype == DType::i64 || arg.dtype == DType::i32);
+  case ArgKind::stride:
+    return arg.index < limits.tensors && arg.axis < signature.tensor(arg.index).shape.size() &&
+           (arg.dtype == DType::i64 || arg.dtype == DType::i32);
+  case ArgKind::scalar:
+    return arg.index < limits.scalars;
+  case ArgKind::tensor_map:
+    return arg.index < plan.tensor_maps.size();
+  }
+  return false;
+}
+
+bool map_well_formed(const TensorMap &map, const LaunchPlan &plan, const Signature &signature,
+                     const Limits &limits) {
+  size_t rank = map.extents.size();
+  if (rank == 0 || rank > 5 || map.box.size() != rank || map.strides.size() + 1 != rank ||
+      (!map.stride_axes.empty() && map.stride_axes.size() + 1 != rank) || map.swizzle > 3)
+    return false;
+  if (map.of_scratch ? map.index >= plan.scratch.size() : map.index >= limits.tensors)
+    return false;
+  for (int32_t axis : map.stride_axes)
+    if (axis >= 0 &&
+        (map.of_scratch || static_cast<size_t>(axis) >= signature.tensor(map.index).shape.size()))
+      return false;
+  auto fine = [&](const Expr &expr) { return expr.well_formed(limits.variables); };
+  return std::all_of(map.extents.begin(), map.extents.end(), fine) &&
+         std::all_of(map.strides.begin(), map.strides.end(), fine);
+}
+
+} // namespace
+
+DimFact fact_for(int64_t size) {
+  DimFact fact;
+  auto value = static_cast<uint64_t>(std::max<int64_t>(size, 0));
+  fact.divisor = power_of_two_divisor(value);
+  fact.upper = value == 0                    ? 0
+               : value > (uint64_t{1} << 62) ? -1
+                                             : static_cast<int64_t>(std::bit_ceil(value));
+  return fact;
+}
+
+Facts facts_for(std::span<const int64_t> dims) {
+  Facts facts;
+  for (int64_t dim : dims)
+    facts.dims.push_back(fact_for(dim));
+  return facts;
+}
+
+Facts facts_for(std::span<const int64_t> dims, std::span<const TensorView> tensors) {
+  Facts facts = facts_for(dims);
+  for (const TensorView &view : tensors) {
+    TensorFact fact;
+    fact.alignment = power_of_two_divisor(reinterpret_cast<uintptr_t>(view.data));
+    fact.stride_divisor = max_divisor;
+    for (unsigned axis = 0; axis + 1 < view.rank(); ++axis)
+      fact.stride_divisor = std::min(
+          fact.stride_divisor, power_of_two_divisor(static_cast<uint64_t>(view.strides[axis])));
+    facts.tensors.push_back(fact);
+  }
+  return facts;
+}
+
+std::string Facts::key() const {
+  std::string text;
+  for (const DimFact &fact : dims) {
+    text += text.empty() ? "" : ";";
+    if (fact.exact) {
+      text += "=" + std::to_string(*fact.exact);
+      continue;
+    }
+    text += std::to_string(fact.divisor);
+    if (fact.upper >= 0)
+      text += ",<=" + std::to_string(fact.upper);
+  }
+  if (tensors.empty())
+    return text;
+  text += "|";
+  for (size_t i = 0; i < tensors.size(); ++i)
+    text += (i ? ";" : "") + std::to_string(tensors[i].alignment) + "/" +
+            std::to_string(tensors[i].stride_divisor);
+  return text;
+}
+
+std::string LaunchPlan::str(const Signature &signature) const {
+  if (!well_formed(*this, signature))
+    return "<malformed plan>\n";
+  std::vector<std::string> names = signature.variable_names();
+  std::string text;
+  for (size_t i = 0; i < scratch.size(); ++i)
+    text += "scratch" + std::to_string(i) + ": " + scratch[i].bytes.str(names) + " bytes" +
+            (scratch[i].zeroed ? ", zeroed" : "") +
+            (scratch[i].purpose.empty() ? "" : ", " + scratch[i].purpose) + "\n";
+  for (const Launch &launch : launches) {
+    text += "launch " + launch.symbol + " grid (" + launch.grid[0].str(names) + ", " +
+            launch.grid[1].str(names) + ", " + launch.grid[2].str(names) + ") block (" +
+            triple(launch.block) + ")";
+    if (launch.cluster[0] * launch.cluster[1] * launch.cluster[2] > 1)
+      text += " cluster (" + triple(launch.cluster) + ")";
+    text += " shared " + launch.shared_bytes.str(names) + " args (";
+    for (size_t i = 0; i < launch.args.size(); ++i)
+      text += (i ? ", " : "") + arg_text(launch.args[i], *this, signature, names);
+    text += ")\n";
+  }
+  return text;
+}
+
+bool well_formed(const LaunchPlan &plan, const Signature &signature) {
+  Limits limits{static_cast<unsigned>(signature.dims.size()) + signature.num_scalars(),
+                signature.num_tensors(), signature.num_scalars()};
+  for (const Scratch &scratch : plan.scratch)
+    if (!scratch.bytes.well_formed(limits.variables))
+      return false;
+  for (const TensorMap &map : plan.tensor_maps)
+    if (!map_well_formed(map, plan, signature, limits))
+      return false;
+  for (const Launch &launch : plan.launches) {
+    for (const DimExpr &extent : launch.grid)
+      if (!extent.well_formed(limits.variables))
+        return false;
+    if (!launch.shared_bytes.well_formed(limits.variables))
+      return false;
+    for (const Arg &arg : launch.args)
+      if (!arg_well_formed(arg, plan, signature, limits))
+        return false;
+  }
+  return true;
+}
+
+} // namespace tk
