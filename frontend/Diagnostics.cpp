@@ -117,9 +117,9 @@ void Diagnostics::add(Diagnostic diagnostic) {
     diagnostic.message = info(diagnostic.id).title;
   if (std::any_of(list.begin(), list.end(), [&](auto &d) { return same(d, diagnostic); }))
     return;
-  if (diagnostic.severity == Severity::Error)
-    ++errors;
-  if (list.size() >= options.maxErrors) {
+  // Warnings have a cap of their own, lest they push the errors out.
+  unsigned &count = diagnostic.severity == Severity::Error ? errors : others;
+  if (count++ >= options.maxErrors) {
     ++dropped;
     return;
   }
@@ -130,14 +130,16 @@ std::vector<const Diagnostic *> Diagnostics::sorted() const {
   std::vector<const Diagnostic *> result;
   for (const Diagnostic &d : list)
     result.push_back(&d);
-  std::stable_sort(result.begin(), result.end(),
-                   [](auto *a, auto *b) { return position(*a) < position(*b); });
+  std::sort(result.begin(), result.end(), [](auto *a, auto *b) {
+    auto x = position(*a), y = position(*b);
+    return x != y ? x < y : a < b; // in the order of reporting
+  });
   return result;
 }
 
 void Diagnostics::clear() {
   list.clear();
-  errors = dropped = 0;
+  errors = others = dropped = 0;
 }
 
 std::string Diagnostics::text(RenderOptions render) const {

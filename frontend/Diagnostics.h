@@ -104,7 +104,7 @@ private:
 };
 
 struct DiagOptions {
-  unsigned maxErrors = 50; ///< later ones are counted, not kept
+  unsigned maxErrors = 50; ///< later ones are counted, not kept; as many warnings
 };
 
 struct RenderOptions {
@@ -143,6 +143,7 @@ private:
   DiagOptions options;
   std::vector<Diagnostic> list;
   unsigned errors = 0;
+  unsigned others = 0; ///< warnings and notes
   unsigned dropped = 0;
 };
 

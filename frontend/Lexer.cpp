@@ -192,7 +192,8 @@ void LexerState::number() {
   const char *first = spelling.data(), *last = first + spelling.size();
   if (!wellFormed) {
     error(Diag::MalformedNumber, token.span)
-        .help("integers look like 42, floats have digits on both sides of the point: 0.5, 1.0, 1e-5")
+            .help("integers look like 42, floats have digits on both sides of the point: 0.5, 1.0, "
+                  "1e-5")
         << "malformed number '" << spelling << "'";
   } else if (isReal) {
     double value = 0;
@@ -206,7 +207,8 @@ void LexerState::number() {
     token.integer = status == std::errc() ? value : 0;
     if (status != std::errc())
       error(Diag::NumberTooLarge, token.span)
-          << "'" << spelling << "' is beyond the range of i64, whose largest is 9223372036854775807";
+          << "'" << spelling
+          << "' is beyond the range of i64, whose largest is 9223372036854775807";
   }
 }
 
@@ -225,11 +227,11 @@ void LexerState::string() {
 void LexerState::punctuation() {
   using enum TokenKind;
   static constexpr std::pair<std::string_view, TokenKind> marks[] = {
-      {"->", Arrow},   {"..", DotDot},  {"==", EqEq},     {"!=", NotEq},    {"<=", LessEq},
-      {">=", GreaterEq}, {"(", LParen},   {")", RParen},    {"[", LBracket},  {"]", RBracket},
-      {"{", LBrace},   {"}", RBrace},   {",", Comma},     {";", Semicolon}, {":", Colon},
-      {"@", At},       {"=", Assign},   {"+", Plus},      {"-", Minus},     {"*", Star},
-      {"/", Slash},    {"%", Percent},  {"^", Caret},     {"<", Less},      {">", Greater}};
+      {"->", Arrow},     {"..", DotDot}, {"==", EqEq},  {"!=", NotEq},    {"<=", LessEq},
+      {">=", GreaterEq}, {"(", LParen},  {")", RParen}, {"[", LBracket},  {"]", RBracket},
+      {"{", LBrace},     {"}", RBrace},  {",", Comma},  {";", Semicolon}, {":", Colon},
+      {"@", At},         {"=", Assign},  {"+", Plus},   {"-", Minus},     {"*", Star},
+      {"/", Slash},      {"%", Percent}, {"^", Caret},  {"<", Less},      {">", Greater}};
   for (auto [spelling, kind] : marks) {
     if (!text.substr(pos).starts_with(spelling))
       continue;
@@ -242,9 +244,13 @@ void LexerState::punctuation() {
 }
 
 void LexerState::unexpected() {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 6> meant = {{
-      {"&&", "and"}, {"||", "or"}, {"!", "not"}, {"&", "bitand(a, b)"}, {"|", "bitor(a, b)"},
-      {"#", "// for a comment"}}};
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 6> meant = {
+      {{"&&", "and"},
+       {"||", "or"},
+       {"!", "not"},
+       {"&", "bitand(a, b)"},
+       {"|", "bitor(a, b)"},
+       {"#", "// for a comment"}}};
   std::uint32_t begin = pos;
   std::string_view hint;
   pos += std::max(1u, sequenceLength(text, pos));
@@ -268,11 +274,45 @@ void LexerState::unexpected() {
 } // namespace
 
 std::string_view describe(TokenKind kind) {
-  static constexpr std::array<std::string_view, 39> names = {
-      "the end of the file", "a name", "an integer", "a number", "a string",
-      "'let'", "'if'", "'then'", "'else'", "'and'", "'or'", "'not'", "'true'", "'false'",
-      "'('", "')'", "'['", "']'", "'{'", "'}'", "','", "';'", "':'", "'@'", "'->'", "'..'", "'='",
-      "'+'", "'-'", "'*'", "'/'", "'%'", "'^'", "'=='", "'!='", "'<'", "'<='", "'>'", "'>='"};
+  static constexpr std::array<std::string_view, 39> names = {"the end of the file",
+                                                             "a name",
+                                                             "an integer",
+                                                             "a number",
+                                                             "a string",
+                                                             "'let'",
+                                                             "'if'",
+                                                             "'then'",
+                                                             "'else'",
+                                                             "'and'",
+                                                             "'or'",
+                                                             "'not'",
+                                                             "'true'",
+                                                             "'false'",
+                                                             "'('",
+                                                             "')'",
+                                                             "'['",
+                                                             "']'",
+                                                             "'{'",
+                                                             "'}'",
+                                                             "','",
+                                                             "';'",
+                                                             "':'",
+                                                             "'@'",
+                                                             "'->'",
+                                                             "'..'",
+                                                             "'='",
+                                                             "'+'",
+                                                             "'-'",
+                                                             "'*'",
+                                                             "'/'",
+                                                             "'%'",
+                                                             "'^'",
+                                                             "'=='",
+                                                             "'!='",
+                                                             "'<'",
+                                                             "'<='",
+                                                             "'>'",
+                                                             "'>='"};
   return names[static_cast<std::size_t>(kind)];
 }
 

@@ -11,7 +11,7 @@
 namespace tk {
 
 struct LexedFile {
-  std::vector<Token> tokens; ///< the last one is Eof
+  std::vector<Token> tokens;  ///< the last one is Eof
   std::vector<Span> comments; ///< `//` to the end of the line, without the line end
   bool ok = true;             ///< no error was reported
 };

@@ -1,0 +1,25 @@
+// Readable forms of the syntax tree.
+
+#ifndef TK_FRONTEND_ASTPRINTER_H
+#define TK_FRONTEND_ASTPRINTER_H
+
+#include "frontend/AST.h"
+
+#include <string>
+
+namespace tk {
+
+struct AstPrintOptions {
+  const SourceManager *spans = nullptr; ///< with it, each line ends in the node's line:column
+};
+
+/// One node a line, children indented: what `--emit=ast` prints. Equal trees give equal texts.
+std::string printAst(const ast::Program &program, AstPrintOptions options = {});
+std::string printAst(const ast::File &file, AstPrintOptions options = {});
+
+/// An expression in the language's own syntax, on one line, with the parentheses it needs.
+std::string printExpr(const ast::Expr &expr);
+
+} // namespace tk
+
+#endif // TK_FRONTEND_ASTPRINTER_H

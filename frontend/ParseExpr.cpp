@@ -1,0 +1,317 @@
+// Expressions, from the loosest operator to the tightest.
+
+#include "frontend/Parser.h"
+
+#include <algorithm>
+#include <array>
+
+namespace tk {
+
+using namespace ast;
+
+template <typename T, typename... Args> std::unique_ptr<T> Parser::make(Args &&...args) {
+  auto node = std::make_unique<T>(std::forward<Args>(args)...);
+  node->id = exprCount++;
+  bool isOperation = !as<IntLit>(node.get()) && !as<FloatLit>(node.get()) &&
+                     !as<BoolLit>(node.get()) && !as<NameRef>(node.get());
+  if (isOperation && ++operations > limits.operations) {
+    diags.error(Diag::TooManyOperations, node->span).help("split it into several kernels")
+        << "more than " << limits.operations << " operations in one item";
+    throw LimitError();
+  }
+  return node;
+}
+
+void Parser::checkDepth(Expr &expr, std::uint32_t childDepth) {
+  expr.depth = childDepth + 1;
+  if (expr.depth > limits.depth) {
+    Span last{expr.span.file, expr.span.end > 0 ? expr.span.end - 1 : 0, expr.span.end};
+    diags.error(Diag::ExpressionTooDeep, last).help("name parts of it with 'let'")
+        << "expression of more than " << limits.depth << " chained operators";
+    throw LimitError();
+  }
+}
+
+void Parser::setDepth(Expr &expr, std::initializer_list<const Expr *> children) {
+  std::uint32_t deepest = 0;
+  for (const Expr *child : children)
+    deepest = std::max(deepest, child->depth);
+  checkDepth(expr, deepest);
+}
+
+ExprPtr Parser::binary(BinaryOp op, Span opSpan, ExprPtr lhs, ExprPtr rhs) {
+  // Parentheses lie outside their expression's span; they belong to the operands' extent here.
+  Span span{file.id(), lhs->span.begin, tokens[position - 1].span.end};
+  auto node = make<Binary>(span, op, opSpan, std::move(lhs), std::move(rhs));
+  setDepth(*node, {node->lhs.get(), node->rhs.get()});
+  return node;
+}
+
+// expr := or
+ExprPtr Parser::parseExpr() { return parseOr(); }
+
+// or := and {'or' and}
+ExprPtr Parser::parseOr() {
+  ExprPtr lhs = parseAnd();
+  while (is(TokenKind::Or)) {
+    Span op = take().span;
+    ExprPtr rhs = parseAnd();
+    lhs = binary(BinaryOp::Or, op, std::move(lhs), std::move(rhs));
+  }
+  return lhs;
+}
+
+// and := not {'and' not}
+ExprPtr Parser::parseAnd() {
+  ExprPtr lhs = parseNot();
+  while (is(TokenKind::And)) {
+    Span op = take().span;
+    ExprPtr rhs = parseNot();
+    lhs = binary(BinaryOp::And, op, std::move(lhs), std::move(rhs));
+  }
+  return lhs;
+}
+
+// not := 'not' not | comparison
+ExprPtr Parser::parseNot() {
+  if (!is(TokenKind::Not))
+    return parseComparison();
+  Span op = take().span;
+  Nest nest(*this, op);
+  ExprPtr operand = parseNot();
+  auto node = make<Unary>(spanFrom(op.begin), UnaryOp::Not, op, std::move(operand));
+  setDepth(*node, {node->operand.get()});
+  return node;
+}
+
+static std::optional<BinaryOp> comparisonOp(TokenKind kind) {
+  switch (kind) {
+  case TokenKind::EqEq:
+    return BinaryOp::Eq;
+  case TokenKind::NotEq:
+    return BinaryOp::Ne;
+  case TokenKind::Less:
+    return BinaryOp::Lt;
+  case TokenKind::LessEq:
+    return BinaryOp::Le;
+  case TokenKind::Greater:
+    return BinaryOp::Gt;
+  case TokenKind::GreaterEq:
+    return BinaryOp::Ge;
+  default:
+    return std::nullopt;
+  }
+}
+
+// comparison := sum [('==' | '!=' | '<' | '<=' | '>' | '>=') sum]
+ExprPtr Parser::parseComparison() {
+  ExprPtr lhs = parseSum();
+  Span first;
+  while (auto op = comparisonOp(peek().kind)) {
+    Span opSpan = take().span;
+    if (first.valid())
+      diags.error(Diag::ChainedComparison, opSpan)
+          .label(first)
+          .help("join two comparisons with 'and': a < b and b < c");
+    first = opSpan;
+    ExprPtr rhs = parseSum();
+    lhs = binary(*op, opSpan, std::move(lhs), std::move(rhs));
+  }
+  return lhs;
+}
+
+// sum := product {('+' | '-') product}
+ExprPtr Parser::parseSum() {
+  ExprPtr lhs = parseProduct();
+  while (is(TokenKind::Plus) || is(TokenKind::Minus)) {
+    BinaryOp op = is(TokenKind::Plus) ? BinaryOp::Add : BinaryOp::Sub;
+    Span opSpan = take().span;
+    ExprPtr rhs = parseProduct();
+    lhs = binary(op, opSpan, std::move(lhs), std::move(rhs));
+  }
+  return lhs;
+}
+
+// product := unary {('*' | '/' | '%') unary}
+ExprPtr Parser::parseProduct() {
+  ExprPtr lhs = parseUnary();
+  while (is(TokenKind::Star) || is(TokenKind::Slash) || is(TokenKind::Percent)) {
+    BinaryOp op = is(TokenKind::Star)    ? BinaryOp::Mul
+                  : is(TokenKind::Slash) ? BinaryOp::Div
+                                         : BinaryOp::Rem;
+    Span opSpan = take().span;
+    ExprPtr rhs = parseUnary();
+    lhs = binary(op, opSpan, std::move(lhs), std::move(rhs));
+  }
+  return lhs;
+}
+
+// unary := '-' unary | power
+ExprPtr Parser::parseUnary() {
+  if (!is(TokenKind::Minus))
+    return parsePower();
+  Span op = take().span;
+  Nest nest(*this, op);
+  ExprPtr operand = parseUnary();
+  auto node = make<Unary>(spanFrom(op.begin), UnaryOp::Neg, op, std::move(operand));
+  setDepth(*node, {node->operand.get()});
+  return node;
+}
+
+// power := primary ['^' unary]          so -x^2 is -(x^2), and 2^-3 and a^b^c = a^(b^c) work
+ExprPtr Parser::parsePower() {
+  ExprPtr base = parsePrimary();
+  if (!is(TokenKind::Caret))
+    return base;
+  Span op = take().span;
+  Nest nest(*this, op);
+  ExprPtr exponent = parseUnary();
+  return binary(BinaryOp::Pow, op, std::move(base), std::move(exponent));
+}
+
+// primary := INT | FLOAT | 'true' | 'false' | '(' expr ')' | if | named
+ExprPtr Parser::parsePrimary() {
+  const Token &token = peek();
+  switch (token.kind) {
+  case TokenKind::Integer:
+    take();
+    return make<IntLit>(token.span, token.integer);
+  case TokenKind::Float:
+    take();
+    return make<FloatLit>(token.span, token.real);
+  case TokenKind::True:
+    take();
+    return make<BoolLit>(token.span, true);
+  case TokenKind::False:
+    take();
+    return make<BoolLit>(token.span, false);
+  case TokenKind::If:
+    return parseIf();
+  case TokenKind::Identifier:
+    return parseNamed();
+  case TokenKind::LParen: {
+    take();
+    Nest nest(*this, token.span);
+    ExprPtr inner;
+    {
+      Brackets brackets(*this);
+      inner = parseExpr();
+    }
+    if (!accept(TokenKind::RParen)) {
+      diags.error(Diag::UnclosedBracket, peek().span).label(token.span, "opened here")
+          << "expected ')', found " << found();
+      throw SyntaxError();
+    }
+    inner->parenthesised = true;
+    inner->span = spanFrom(token.span.begin);
+    return inner;
+  }
+  default:
+    break;
+  }
+  diags.error(Diag::ExpectedExpression, token.span) << "expected an expression, found " << found();
+  throw SyntaxError();
+}
+
+// if := 'if' expr 'then' expr 'else' expr
+ExprPtr Parser::parseIf() {
+  Span begin = take().span;
+  Nest nest(*this, begin);
+  ExprPtr condition = parseExpr();
+  expect(TokenKind::Then, "after the condition of 'if'");
+  ExprPtr thenExpr = parseExpr();
+  expect(TokenKind::Else, "after 'then'; every 'if' has both");
+  ExprPtr elseExpr = parseExpr();
+  auto node = make<If>(spanFrom(begin.begin), std::move(condition), std::move(thenExpr),
+                       std::move(elseExpr));
+  setDepth(*node, {node->condition.get(), node->thenExpr.get(), node->elseExpr.get()});
+  return node;
+}
+
+// named := NAME | NAME '(' list(expr) ')' | NAME '[' list(expr) ']' | reduce
+ExprPtr Parser::parseNamed() {
+  const Token &name = take();
+  std::string spelling = this->name(name);
+  bool call = opensHere(TokenKind::LParen);
+  if (!call && !opensHere(TokenKind::LBracket))
+    return make<NameRef>(name.span, std::move(spelling));
+  if (!call)
+    if (auto kind = ast::parseReduceKind(spelling))
+      return parseReduce(name, *kind);
+
+  const Token &open = take();
+  std::vector<ExprPtr> args;
+  std::uint32_t deepest = 0;
+  list(open, call ? TokenKind::RParen : TokenKind::RBracket,
+       (call ? "the arguments of '" : "the indices of '") + spelling + "'", [&] {
+         args.push_back(parseExpr());
+         deepest = std::max(deepest, args.back()->depth);
+       });
+  Span span = spanFrom(name.span.begin);
+  ExprPtr node;
+  if (call)
+    node = make<Call>(span, std::move(spelling), name.span, std::move(args));
+  else
+    node = make<Access>(span, spelling, name.span, std::move(args));
+  checkDepth(*node, deepest);
+  if (!call && opensHere(TokenKind::LParen)) {
+    std::array<std::string_view, 15> names;
+    for (std::size_t i = 0; i < names.size(); ++i)
+      names[i] = ast::spelling(static_cast<ReduceKind>(i));
+    diags.error(Diag::NotAReduction, name.span).help(didYouMean(spelling, names))
+        << "'" << spelling << "' is not a reduction, so it cannot take both [...] and (...)";
+    throw SyntaxError();
+  }
+  return node;
+}
+
+// reduce := KIND '[' index {',' index} [';' modifier] ']' '(' expr ')'
+ExprPtr Parser::parseReduce(const Token &name, ReduceKind kind) {
+  const Token &open = take();
+  auto node = make<Reduce>(name.span, kind, name.span, std::vector<IndexPtr>(), nullptr);
+  std::uint32_t deepest = 0;
+  Nest nest(*this, open.span);
+  {
+    Brackets brackets(*this);
+    do {
+      IndexPtr index = parseIndex();
+      if (index->hasRange())
+        deepest = std::max({deepest, index->lo->depth, index->hi->depth});
+      if (index->hasRange() && keepsIndex(kind))
+        diags.error(Diag::RangeOnKeptIndex, index->span)
+                .help("'" + std::string(spelling(kind)) +
+                      "' keeps its index: write the range where the index is introduced")
+            << "index '" << index->name << "' cannot have a range here";
+      node->binders.push_back(std::move(index));
+    } while (accept(TokenKind::Comma));
+    if (accept(TokenKind::Semicolon))
+      parseModifier(*node);
+  }
+  closeBracket(open, TokenKind::RBracket, "the indices of '" + this->name(name) + "'");
+  const Token &paren = expect(TokenKind::LParen, "after '" + this->name(name) + "[...]'");
+  {
+    Brackets brackets(*this);
+    node->body = parseExpr();
+  }
+  closeBracket(paren, TokenKind::RParen, "the body of '" + this->name(name) + "'");
+  node->span = spanFrom(name.span.begin);
+  checkDepth(*node, std::max(deepest, node->body->depth));
+  return node;
+}
+
+// modifier := 'exact' | 'tf32' | 'fast'
+void Parser::parseModifier(Reduce &reduce) {
+  const Token &token = expectName("a modifier: exact, tf32 or fast");
+  reduce.modifierSpan = token.span;
+  for (auto modifier : {ReduceModifier::Exact, ReduceModifier::Tf32, ReduceModifier::Fast})
+    if (text(token) == spelling(modifier))
+      reduce.modifier = modifier;
+  static constexpr std::string_view names[] = {"exact", "tf32", "fast"};
+  if (reduce.modifier == ReduceModifier::None)
+    diags.error(Diag::UnknownModifier, token.span)
+            .expected("exact, tf32 or fast")
+            .help(didYouMean(text(token), names))
+        << "'" << text(token) << "' is not a modifier of a reduction";
+}
+
+} // namespace tk

@@ -1,0 +1,123 @@
+// Parses a file and, depth first, the files that it imports.
+
+#include "frontend/Program.h"
+
+#include "frontend/Lexer.h"
+#include "frontend/Parser.h"
+
+#include <filesystem>
+#include <map>
+#include <vector>
+
+namespace tk {
+namespace {
+
+class ProgramLoader {
+public:
+  ProgramLoader(SourceManager &sources, Diagnostics &diags, const ParseOptions &options)
+      : sources(sources), diags(diags), options(options),
+        program(std::make_unique<ast::Program>()) {}
+
+  std::unique_ptr<ast::Program> run(FileId main) {
+    visit(main, key(sources.file(main).name()));
+    if (options.requireKernel && !diags.hasErrors())
+      requireKernel(main);
+    return std::move(program);
+  }
+
+private:
+  /// One name for one file, however it is reached.
+  static std::string key(const std::string &path) {
+    std::error_code ignored;
+    std::filesystem::path canonical = std::filesystem::weakly_canonical(path, ignored);
+    return ignored ? path : canonical.string();
+  }
+
+  void visit(FileId id, const std::string &name);
+  void resolve(ast::Import &import, const std::string &importer);
+  void requireKernel(FileId main);
+  std::unique_ptr<ast::File> parse(FileId id);
+
+  SourceManager &sources;
+  Diagnostics &diags;
+  const ParseOptions &options;
+  std::unique_ptr<ast::Program> program;
+  std::map<std::string, FileId> known; ///< by key
+  std::vector<std::string> active;     ///< keys of the files being imported, outermost first
+};
+
+std::unique_ptr<ast::File> ProgramLoader::parse(FileId id) {
+  const SourceFile &file = sources.file(id);
+  auto empty = [&] {
+    auto result = std::make_unique<ast::File>();
+    result->id = id;
+    return result;
+  };
+  if (file.size() > options.limits.sourceBytes) {
+    diags.error(Diag::SourceTooLarge, {id, 0, 0})
+        << "'" << file.name() << "' has " << file.size() << " bytes, the limit is "
+        << options.limits.sourceBytes;
+    return empty();
+  }
+  LexedFile lexed = lex(file, diags);
+  return Parser(file, lexed, diags, options.limits, program->exprCount).parseFile();
+}
+
+void ProgramLoader::visit(FileId id, const std::string &name) {
+  known[name] = id;
+  active.push_back(name);
+  auto parsed = parse(id);
+  if (options.followImports)
+    for (ast::ItemPtr &item : parsed->items)
+      if (auto *import = ast::as<ast::Import>(item.get()))
+        resolve(*import, sources.file(id).name());
+  active.pop_back();
+  program->files.push_back(std::move(parsed));
+}
+
+void ProgramLoader::resolve(ast::Import &import, const std::string &importer) {
+  std::string path =
+      (std::filesystem::path(importer).parent_path() / import.path).lexically_normal().string();
+  std::string name = key(path);
+  for (std::size_t i = 0; i < active.size(); ++i) {
+    if (active[i] != name)
+      continue;
+    std::string chain;
+    for (std::size_t j = i; j < active.size(); ++j)
+      chain += std::filesystem::path(active[j]).filename().string() + " -> ";
+    diags.error(Diag::ImportCycle, import.pathSpan)
+            .note("the cycle: " + chain + std::filesystem::path(name).filename().string())
+        << "'" << import.path << "' imports this file, directly or not";
+    return;
+  }
+  if (auto found = known.find(name); found != known.end()) {
+    import.file = found->second;
+    return;
+  }
+  std::string why = "too many files";
+  if (known.size() < options.limits.files)
+    import.file = sources.load(path, &why);
+  if (import.file == kNoFile) {
+    diags.error(Diag::ImportNotFound, import.pathSpan)
+            .help("paths are relative to the file that imports")
+        << "cannot read '" << path << "': " << why;
+    return;
+  }
+  visit(import.file, name);
+}
+
+void ProgramLoader::requireKernel(FileId main) {
+  for (const ast::ItemPtr &item : program->main().items)
+    if (ast::as<ast::Kernel>(item.get()) || ast::as<ast::Import>(item.get()))
+      return;
+  diags.error(Diag::NoKernel, {main, 0, 0}) << "no kernel in '" << sources.file(main).name() << "'";
+}
+
+} // namespace
+
+std::unique_ptr<ast::Program> parseProgram(SourceManager &sources, FileId main, Diagnostics &diags,
+                                           const ParseOptions &options) {
+  return ProgramLoader(sources, diags, options).run(main);
+}
+
+} // namespace tk
