@@ -1,0 +1,335 @@
+//===- Evaluate.cpp - execution of the reference's program ----------------===//
+#include "compiler/interp/Evaluation.h"
+
+#include <cmath>
+#include <limits>
+
+namespace tk::interp::detail {
+
+//===----------------------------------------------------------------------===//
+// Memo
+//===----------------------------------------------------------------------===//
+
+void Memo::reset(int64_t count) {
+  dense = count <= denseLimit;
+  cells.assign(dense ? count : 0, Cell{});
+  known.assign(dense ? count : 0, false);
+  sparse.clear();
+}
+
+bool Memo::find(int64_t position, Cell &cell) const {
+  if (dense) {
+    if (!known[position])
+      return false;
+    cell = cells[position];
+    return true;
+  }
+  auto it = sparse.find(position);
+  if (it == sparse.end())
+    return false;
+  cell = it->second;
+  return true;
+}
+
+void Memo::set(int64_t position, Cell cell) {
+  if (dense) {
+    cells[position] = cell;
+    known[position] = true;
+  } else {
+    sparse[position] = cell;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Accumulators
+//===----------------------------------------------------------------------===//
+
+static Cell identity(ReduceKind kind, bool isFloat, Width width) {
+  Cell cell{};
+  double infinity = std::numeric_limits<double>::infinity();
+  auto lowest = [&] {
+    switch (width) {
+    case Width::I32:
+      return static_cast<int64_t>(INT32_MIN);
+    case Width::I16:
+      return static_cast<int64_t>(INT16_MIN);
+    case Width::I8:
+      return static_cast<int64_t>(INT8_MIN);
+    default:
+      return INT64_MIN;
+    }
+  };
+  switch (kind) {
+  case ReduceKind::Sum:
+    isFloat ? cell.f = 0 : cell.i = 0;
+    break;
+  case ReduceKind::Prod:
+    isFloat ? cell.f = 1 : cell.i = 1;
+    break;
+  case ReduceKind::Max:
+    isFloat ? cell.f = -infinity : cell.i = lowest();
+    break;
+  case ReduceKind::Min:
+    isFloat ? cell.f = infinity : cell.i = -(lowest() + 1);
+    break;
+  case ReduceKind::Any:
+  case ReduceKind::ArgMax:
+  case ReduceKind::ArgMin:
+    cell.i = 0;
+    break;
+  case ReduceKind::All:
+    cell.i = 1;
+    break;
+  }
+  return cell;
+}
+
+static double extremum(double a, double b, bool wantMax) {
+  if (std::isnan(a) || std::isnan(b))
+    return std::numeric_limits<double>::quiet_NaN();
+  return wantMax ? (a > b ? a : b) : (a < b ? a : b);
+}
+
+static Cell combine(ReduceKind kind, bool isFloat, Width width, Mode mode, Cell a, Cell b) {
+  Cell r{};
+  auto real = [&](double value) { r.f = mode == Mode::Typed ? roundTo(width, value) : value; };
+  auto integer = [&](uint64_t value) { r.i = wrapTo(width, static_cast<int64_t>(value)); };
+  switch (kind) {
+  case ReduceKind::Sum:
+    isFloat ? real(a.f + b.f) : integer(static_cast<uint64_t>(a.i) + static_cast<uint64_t>(b.i));
+    break;
+  case ReduceKind::Prod:
+    isFloat ? real(a.f * b.f) : integer(static_cast<uint64_t>(a.i) * static_cast<uint64_t>(b.i));
+    break;
+  case ReduceKind::Max:
+    isFloat ? (void)(r.f = extremum(a.f, b.f, true)) : (void)(r.i = a.i > b.i ? a.i : b.i);
+    break;
+  case ReduceKind::Min:
+    isFloat ? (void)(r.f = extremum(a.f, b.f, false)) : (void)(r.i = a.i < b.i ? a.i : b.i);
+    break;
+  case ReduceKind::Any:
+    r.i = (a.i | b.i) & 1;
+    break;
+  case ReduceKind::All:
+    r.i = a.i & b.i & 1;
+    break;
+  case ReduceKind::ArgMax:
+  case ReduceKind::ArgMin:
+    break;
+  }
+  return r;
+}
+
+/// Whether a new term takes over as the extremum: strictly better, or the first NaN.
+static bool takesOver(ReduceKind kind, bool isFloat, Cell best, Cell term) {
+  if (isFloat) {
+    if (std::isnan(best.f))
+      return false;
+    if (std::isnan(term.f))
+      return true;
+    return kind == ReduceKind::ArgMax ? term.f > best.f : term.f < best.f;
+  }
+  return kind == ReduceKind::ArgMax ? term.i > best.i : term.i < best.i;
+}
+
+//===----------------------------------------------------------------------===//
+// Evaluation
+//===----------------------------------------------------------------------===//
+
+Status Evaluation::bind(const std::vector<int64_t> &dims, const std::vector<TensorView> &tensors,
+                        const std::vector<Scalar> &scalars) {
+  frame.assign(program.numSlots, Cell{});
+  states.assign(program.tensors.size(), TensorState{});
+  if (dims.size() != program.dimSlots.size())
+    return Error(ErrorCode::invalid_argument,
+                 "expected " + std::to_string(program.dimSlots.size()) + " dimensions, got " +
+                     std::to_string(dims.size()));
+  for (size_t i = 0; i < dims.size(); ++i)
+    frame[program.dimSlots[i]].i = dims[i];
+  size_t tensor = 0, scalar = 0;
+  for (size_t p = 0; p < program.paramTensors.size(); ++p) {
+    if (int id = program.paramTensors[p]; id >= 0) {
+      states[id].input = readTensor(tensors.at(tensor++));
+      states[id].shape = states[id].input.shape;
+      continue;
+    }
+    Scalar value = scalars.at(scalar++);
+    Width width = program.scalarWidths[p];
+    if (width <= Width::F8E5M2)
+      frame[program.scalarSlots[p]].f = roundTo(width, value.as_double());
+    else
+      frame[program.scalarSlots[p]].i =
+          wrapTo(width, value.is_float ? static_cast<int64_t>(value.f) : value.i);
+  }
+  for (const Instruction &instruction : program.prologue)
+    execute(instruction);
+  for (auto &[slot, text] : program.assumptions)
+    if (!frame[slot].i)
+      return Error(ErrorCode::constraint_failed, "the condition " + text + " does not hold");
+  for (const ComputeProgram &compute : program.computes)
+    for (int id : compute.tensors) {
+      int64_t count = 1;
+      for (unsigned axis : program.tensors[id].axes) {
+        states[id].shape.push_back(frame[compute.extents[axis]].i);
+        if (__builtin_mul_overflow(count, states[id].shape.back(), &count))
+          return Error(ErrorCode::overflow, "tensor size overflows 64 bits");
+      }
+      states[id].memo.reset(count);
+    }
+  return {};
+}
+
+Cell Evaluation::element(int tensor, int64_t position) {
+  TensorState &state = states[tensor];
+  const TensorSlot &slot = program.tensors[tensor];
+  if (slot.compute < 0)
+    return state.input.cells[position];
+  Cell cell;
+  if (state.memo.find(position, cell))
+    return cell;
+  ComputeProgram &compute = program.computes[slot.compute];
+  // Indices that this result is not over take their first value: it does not depend on them.
+  for (int argument : compute.body.arguments)
+    frame[argument].i = 0;
+  int64_t rest = position;
+  for (size_t axis = slot.axes.size(); axis-- > 0;) {
+    frame[compute.body.arguments[slot.axes[axis]]].i = rest % state.shape[axis];
+    rest /= state.shape[axis];
+  }
+  run(compute.body);
+  cell = frame[compute.body.yields[slot.result]];
+  if (slot.isFloat && program.mode == Mode::Typed)
+    cell.f = roundTo(slot.storedAs, cell.f);
+  state.memo.set(position, cell);
+  return cell;
+}
+
+void Evaluation::run(const Body &body) {
+  for (const Instruction &instruction : body.instructions)
+    execute(instruction);
+}
+
+void Evaluation::execute(const Instruction &instruction) {
+  switch (instruction.code) {
+  case Code::Load:
+    return load(instruction);
+  case Code::Reduce:
+    return reduce(*instruction.reduction);
+  case Code::Scan:
+    return scan(instruction);
+  default:
+    return executeScalar(instruction, frame.data(), program.mode);
+  }
+}
+
+void Evaluation::load(const Instruction &instruction) {
+  const std::vector<int64_t> &shape = states[instruction.tensor].shape;
+  int64_t position = 0;
+  for (size_t axis = 0; axis < shape.size(); ++axis) {
+    int64_t index = frame[instruction.indices[axis]].i;
+    if (index < 0 || index >= shape[axis]) {
+      // An access that was proved inside never gets here; poison shows where the proof was wrong.
+      Cell poison{};
+      if (program.tensors[instruction.tensor].isFloat)
+        poison.f = std::numeric_limits<double>::quiet_NaN();
+      frame[instruction.destination] = instruction.pad >= 0 ? frame[instruction.pad] : poison;
+      return;
+    }
+    position = position * shape[axis] + index;
+  }
+  // Evaluating a compute overwrites the slots of its own body only.
+  frame[instruction.destination] = element(instruction.tensor, position);
+}
+
+void Evaluation::reduce(Reduction &reduction) {
+  size_t n = reduction.kinds.size();
+  std::vector<Cell> accumulators(n + 1);
+  for (size_t k = 0; k < n; ++k)
+    accumulators[k] = identity(reduction.kinds[k], reduction.isFloat[k], reduction.widths[k]);
+  bool first = true;
+  reduceOver(reduction, 0, accumulators, first);
+  for (size_t k = 0; k < n; ++k)
+    frame[reduction.results[k]] = accumulators[k];
+}
+
+void Evaluation::reduceOver(Reduction &reduction, unsigned depth, std::vector<Cell> &accumulators,
+                            bool &first) {
+  int64_t lower = frame[reduction.lower[depth]].i, upper = frame[reduction.upper[depth]].i;
+  bool innermost = depth + 1 == reduction.lower.size();
+  for (int64_t i = lower; i < upper; ++i) {
+    frame[reduction.body.arguments[depth]].i = i;
+    if (innermost)
+      reduceStep(reduction, accumulators, first, i);
+    else
+      reduceOver(reduction, depth + 1, accumulators, first);
+  }
+}
+
+void Evaluation::reduceStep(Reduction &reduction, std::vector<Cell> &accumulators, bool &first,
+                            int64_t index) {
+  size_t n = reduction.kinds.size();
+  if (n == 1) {
+    run(reduction.body);
+    Cell term = frame[reduction.body.yields[0]];
+    ReduceKind kind = reduction.kinds[0];
+    if (kind == ReduceKind::ArgMax || kind == ReduceKind::ArgMin) {
+      // The last accumulator holds the extremum, the first its index.
+      if (first || takesOver(kind, reduction.isFloat[0], accumulators[1], term)) {
+        accumulators[1] = term;
+        accumulators[0].i = index;
+      }
+      first = false;
+      return;
+    }
+    accumulators[0] = combine(kind, reduction.isFloat[0], reduction.widths[0], program.mode,
+                              accumulators[0], term);
+    return;
+  }
+  // Online: accumulator k's term may use the updated values of the accumulators before it. The
+  // body is run once an accumulator, with ever more of them up to date.
+  size_t indices = reduction.lower.size();
+  std::vector<Cell> old(accumulators.begin(), accumulators.begin() + n);
+  for (size_t k = 0; k < n; ++k) {
+    for (size_t r = 0; r + 1 < n; ++r)
+      frame[reduction.body.arguments[indices + r]] = accumulators[r];
+    run(reduction.body);
+    Cell term = frame[reduction.body.yields[k]];
+    if (k > 0) {
+      for (size_t r = 0; r + 1 < n; ++r) {
+        frame[reduction.rescale.arguments[r]] = old[r];
+        frame[reduction.rescale.arguments[n - 1 + r]] = accumulators[r];
+      }
+      run(reduction.rescale);
+      if (reduction.kinds[k] == ReduceKind::Sum && reduction.isFloat[k])
+        accumulators[k].f *= frame[reduction.rescale.yields[k - 1]].f;
+    }
+    accumulators[k] = combine(reduction.kinds[k], reduction.isFloat[k], reduction.widths[k],
+                              program.mode, accumulators[k], term);
+  }
+}
+
+void Evaluation::scan(const Instruction &instruction) {
+  ScanState &scan = *instruction.scan;
+  int64_t position = std::min(frame[scan.position].i, frame[scan.upper].i - 1);
+  std::vector<Cell> outer;
+  for (int slot : scan.outer)
+    outer.push_back(frame[slot]);
+  bool same = scan.valid && outer.size() == scan.lastOuter.size() && scan.lastPosition <= position;
+  for (size_t i = 0; same && i < outer.size(); ++i)
+    same = outer[i].i == scan.lastOuter[i].i;
+  int64_t from = same ? scan.lastPosition + 1 : frame[scan.lower].i;
+  Cell accumulator = same ? scan.accumulator : identity(scan.kind, scan.isFloat, instruction.width);
+  for (int64_t i = from; i <= position; ++i) {
+    frame[scan.body.arguments[0]].i = i;
+    run(scan.body);
+    accumulator = combine(scan.kind, scan.isFloat, instruction.width, program.mode, accumulator,
+                          frame[scan.body.yields[0]]);
+  }
+  scan.accumulator = accumulator;
+  scan.lastOuter = std::move(outer);
+  scan.lastPosition = position;
+  scan.valid = true;
+  frame[instruction.destination] = accumulator;
+}
+
+} // namespace tk::interp::detail

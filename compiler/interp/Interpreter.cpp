@@ -1,0 +1,74 @@
+//===- Interpreter.cpp - the reference's interface ------------------------===//
+#include "compiler/interp/Interpreter.h"
+
+#include "compiler/interp/Evaluation.h"
+
+#include <cstring>
+
+namespace tk::interp {
+
+CellTensor readTensor(const TensorView &view) {
+  CellTensor tensor;
+  tensor.shape.assign(view.shape.begin(), view.shape.end());
+  tensor.isFloat = is_float(view.dtype);
+  int64_t count = element_count(view.shape).value();
+  tensor.cells.resize(count);
+  size_t size = size_of(view.dtype);
+  std::vector<int64_t> index(view.rank(), 0);
+  for (int64_t n = 0; n < count; ++n) {
+    int64_t offset = 0;
+    for (unsigned axis = 0; axis < view.rank(); ++axis)
+      offset += index[axis] * view.strides[axis];
+    const char *element =
+        static_cast<const char *>(view.data) + offset * static_cast<int64_t>(size);
+    if (tensor.isFloat)
+      tensor.cells[n].f = load_as_f64(view.dtype, element);
+    else if (view.dtype == DType::i64)
+      std::memcpy(&tensor.cells[n].i, element, sizeof(int64_t));
+    else if (view.dtype == DType::u8) // held as the bits of an i8
+      tensor.cells[n].i = *reinterpret_cast<const int8_t *>(element);
+    else
+      tensor.cells[n].i = static_cast<int64_t>(load_as_f64(view.dtype, element));
+    for (unsigned axis = view.rank(); axis-- > 0;) {
+      if (++index[axis] < view.shape[axis])
+        break;
+      index[axis] = 0;
+    }
+  }
+  return tensor;
+}
+
+Reference::Reference() = default;
+Reference::~Reference() = default;
+Reference::Reference(Reference &&) noexcept = default;
+
+Expected<Reference> Reference::create(KernelOp kernel, Mode mode) {
+  auto program = detail::translate(kernel, mode);
+  if (!program)
+    return program.error();
+  Reference reference;
+  reference.m_program = std::move(*program);
+  reference.m_evaluation = std::make_unique<detail::Evaluation>(*reference.m_program);
+  return reference;
+}
+
+Status Reference::bind(const std::vector<int64_t> &dims, const std::vector<TensorView> &tensors,
+                       const std::vector<Scalar> &scalars) {
+  return m_evaluation->bind(dims, tensors, scalars);
+}
+
+unsigned Reference::numResults() const { return m_program->results.size(); }
+
+const std::vector<int64_t> &Reference::resultShape(unsigned result) const {
+  return m_evaluation->shape(m_program->results[result]);
+}
+
+bool Reference::resultIsFloat(unsigned result) const {
+  return m_program->tensors[m_program->results[result]].isFloat;
+}
+
+Cell Reference::element(unsigned result, int64_t position) {
+  return m_evaluation->element(m_program->results[result], position);
+}
+
+} // namespace tk::interp

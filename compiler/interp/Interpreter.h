@@ -1,0 +1,85 @@
+//===- Interpreter.h - the reference -----------------------------*- C++ -*-===//
+//
+// Walks the tensor-level IR element by element. It shares no lowering code with any target, so that
+// what it computes is evidence; it runs before and after every tk pass, so that the first pass that
+// changes a value can be named.
+//
+// Values are demanded: the element of a result asks for the elements that it needs, and those of
+// intermediate tensors are remembered. A few sampled elements of a large kernel are therefore
+// cheap.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TK_COMPILER_INTERP_INTERPRETER_H
+#define TK_COMPILER_INTERP_INTERPRETER_H
+
+#include "dialects/tk/TkDialect.h"
+#include "tk/error.h"
+#include "tk/expr.h"
+#include "tk/tensor.h"
+
+#include <memory>
+#include <vector>
+
+namespace tk::interp {
+
+/// How floating-point values are held.
+enum class Mode {
+  /// Everything in f64; inputs as stored, results unrounded. The reference.
+  F64,
+  /// Every operation rounded to its IR type: a naive program in the same types, whose error is the
+  /// yardstick for ours.
+  Typed,
+};
+
+/// One number, of the kind that its IR type says.
+union Cell {
+  double f;
+  int64_t i;
+};
+
+/// A dense row-major tensor of cells.
+struct CellTensor {
+  std::vector<int64_t> shape;
+  std::vector<Cell> cells;
+  bool isFloat = true;
+};
+
+/// Reads a view on the CPU, whatever its strides.
+CellTensor readTensor(const TensorView &view);
+
+namespace detail {
+struct KernelProgram;
+class Evaluation;
+} // namespace detail
+
+/// A kernel translated once, to be evaluated on any inputs.
+class Reference {
+public:
+  /// Fails with `unsupported` if the kernel holds an operation that the reference does not know.
+  static Expected<Reference> create(KernelOp kernel, Mode mode);
+  ~Reference();
+  Reference(Reference &&) noexcept;
+
+  /// Gives dimensions (in the order of `dim_names`) and parameters (in the order of `params`; for a
+  /// tensor, `tensors` holds it, for a scalar `scalars`). Views are read at once. Fails with
+  /// `constraint_failed` if an assumption of the kernel does not hold.
+  Status bind(const std::vector<int64_t> &dims, const std::vector<TensorView> &tensors,
+              const std::vector<Scalar> &scalars);
+
+  /// How many values the kernel returns (results, then inout parameters), and their shapes.
+  unsigned numResults() const;
+  const std::vector<int64_t> &resultShape(unsigned result) const;
+  bool resultIsFloat(unsigned result) const;
+
+  /// The element of a returned tensor at a row-major position.
+  Cell element(unsigned result, int64_t position);
+
+private:
+  Reference();
+  std::unique_ptr<detail::KernelProgram> m_program;
+  std::unique_ptr<detail::Evaluation> m_evaluation;
+};
+
+} // namespace tk::interp
+
+#endif // TK_COMPILER_INTERP_INTERPRETER_H

@@ -1,0 +1,44 @@
+//===- Tolerance.h - is a result right? --------------------------*- C++ -*-===//
+//
+// Two yardsticks, both must hold (docs/numerics.md):
+//   1. the largest error against f64 is at most twice that of a naive program in the same types,
+//      plus two units in the last place of the output type at the tensor's scale;
+//   2. every element is within rtol and atol of f64, and the normalised mean square error is small,
+//      by the coarsest type to which the kernel rounds anything that the result depends on.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TK_COMPILER_INTERP_TOLERANCE_H
+#define TK_COMPILER_INTERP_TOLERANCE_H
+
+#include "compiler/interp/Interpreter.h"
+
+#include <string>
+
+namespace tk::interp {
+
+/// How far a result is from the reference.
+struct Comparison {
+  bool ok = true;
+  int64_t compared = 0;     ///< elements
+  double maxError = 0;      ///< largest |ours - f64|
+  double naiveError = 0;    ///< largest |naive in the same types - f64|
+  double relativeError = 0; ///< root of the normalised mean square error
+  std::string reason;       ///< where it fails: what was expected and got, at which element
+};
+
+struct ComparisonOptions {
+  /// At most this many elements are compared, spread evenly and pseudo-randomly; 0 means all.
+  int64_t maxElements = 1 << 16;
+  double factor = 2; ///< of yardstick 1; 3 for gradients
+};
+
+/// Compares a dense result on the CPU with what the two references say about `result`.
+Comparison compare(const TensorView &got, unsigned result, Reference &exact, Reference &naive,
+                   DType coarsest, int64_t reductionLength, const ComparisonOptions &options = {});
+
+/// The coarsest floating-point type that the kernel stores or rounds to, no finer than `output`.
+DType coarsestRounding(KernelOp kernel, DType output);
+
+} // namespace tk::interp
+
+#endif // TK_COMPILER_INTERP_TOLERANCE_H

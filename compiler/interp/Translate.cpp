@@ -1,0 +1,342 @@
+//===- Translate.cpp - from the tk dialect to the reference's program -----===//
+#include "compiler/interp/Program.h"
+
+#include "mlir/Analysis/TopologicalSortUtils.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Transforms/RegionUtils.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace tk::interp::detail {
+namespace {
+
+Width widthOf(Type type) {
+  if (type.isIndex())
+    return Width::I64;
+  if (type.isF32())
+    return Width::F32;
+  if (type.isF64())
+    return Width::F64;
+  if (type.isF16())
+    return Width::F16;
+  if (type.isBF16())
+    return Width::BF16;
+  if (isa<Float8E4M3FNType>(type))
+    return Width::F8E4M3;
+  if (isa<Float8E5M2Type>(type))
+    return Width::F8E5M2;
+  switch (type.getIntOrFloatBitWidth()) {
+  case 1:
+    return Width::I1;
+  case 8:
+    return Width::I8;
+  case 16:
+    return Width::I16;
+  case 32:
+    return Width::I32;
+  default:
+    return Width::I64;
+  }
+}
+
+/// Operations with up to three operands that map to one code.
+const llvm::StringMap<Code> &simpleCodes() {
+  static const llvm::StringMap<Code> codes = {{"arith.addf", Code::AddF},
+                                              {"arith.subf", Code::SubF},
+                                              {"arith.mulf", Code::MulF},
+                                              {"arith.divf", Code::DivF},
+                                              {"arith.remf", Code::RemF},
+                                              {"arith.maximumf", Code::MaximumF},
+                                              {"arith.minimumf", Code::MinimumF},
+                                              {"arith.maxnumf", Code::MaxNumF},
+                                              {"arith.minnumf", Code::MinNumF},
+                                              {"arith.negf", Code::NegF},
+                                              {"arith.addi", Code::AddI},
+                                              {"arith.subi", Code::SubI},
+                                              {"arith.muli", Code::MulI},
+                                              {"arith.divsi", Code::DivS},
+                                              {"arith.divui", Code::DivU},
+                                              {"arith.remsi", Code::RemS},
+                                              {"arith.remui", Code::RemU},
+                                              {"arith.floordivsi", Code::FloorDiv},
+                                              {"arith.ceildivsi", Code::CeilDivS},
+                                              {"arith.maxsi", Code::MaxS},
+                                              {"arith.minsi", Code::MinS},
+                                              {"arith.maxui", Code::MaxU},
+                                              {"arith.minui", Code::MinU},
+                                              {"arith.andi", Code::And},
+                                              {"arith.ori", Code::Or},
+                                              {"arith.xori", Code::Xor},
+                                              {"arith.shli", Code::Shl},
+                                              {"arith.shrsi", Code::ShrS},
+                                              {"arith.shrui", Code::ShrU},
+                                              {"arith.select", Code::Select},
+                                              {"arith.extf", Code::RoundF},
+                                              {"arith.truncf", Code::RoundF},
+                                              {"arith.extsi", Code::ToSigned},
+                                              {"arith.extui", Code::ToUnsigned},
+                                              {"arith.trunci", Code::ToSigned},
+                                              {"arith.index_cast", Code::ToSigned},
+                                              {"arith.index_castui", Code::ToUnsigned},
+                                              {"arith.sitofp", Code::SignedToF},
+                                              {"arith.uitofp", Code::UnsignedToF},
+                                              {"arith.fptosi", Code::FToSigned},
+                                              {"arith.fptoui", Code::FToUnsigned},
+                                              {"math.exp", Code::Exp},
+                                              {"math.exp2", Code::Exp2},
+                                              {"math.expm1", Code::ExpM1},
+                                              {"math.log", Code::Log},
+                                              {"math.log2", Code::Log2},
+                                              {"math.log10", Code::Log10},
+                                              {"math.log1p", Code::Log1p},
+                                              {"math.sqrt", Code::Sqrt},
+                                              {"math.rsqrt", Code::Rsqrt},
+                                              {"math.cbrt", Code::Cbrt},
+                                              {"math.tanh", Code::Tanh},
+                                              {"math.erf", Code::Erf},
+                                              {"math.sin", Code::Sin},
+                                              {"math.cos", Code::Cos},
+                                              {"math.tan", Code::Tan},
+                                              {"math.absf", Code::AbsF},
+                                              {"math.absi", Code::AbsI},
+                                              {"math.floor", Code::Floor},
+                                              {"math.ceil", Code::Ceil},
+                                              {"math.round", Code::Round},
+                                              {"math.roundeven", Code::RoundEven},
+                                              {"math.trunc", Code::Trunc},
+                                              {"math.isnan", Code::IsNaN},
+                                              {"math.isinf", Code::IsInf},
+                                              {"math.isfinite", Code::IsFinite},
+                                              {"math.fma", Code::Fma},
+                                              {"math.powf", Code::PowF},
+                                              {"math.ipowi", Code::PowI},
+                                              {"math.fpowi", Code::FPowI},
+                                              {"math.copysign", Code::CopySign},
+                                              {"tk.floor_div", Code::FloorDiv},
+                                              {"tk.floor_mod", Code::FloorMod},
+                                              {"tk.exp_diff", Code::ExpDiff},
+                                              {"tk.div_or_zero", Code::DivOrZero},
+                                              {"tk.rand", Code::Rand}};
+  return codes;
+}
+
+class Translator {
+public:
+  Translator(KernelOp kernel, Mode mode) : kernel(kernel) { program->mode = mode; }
+
+  Expected<std::unique_ptr<KernelProgram>> run() {
+    translateArguments();
+    for (Operation &op : kernel.getBody().front()) {
+      if (isa<BindOp, DefaultOp>(op))
+        continue;
+      if (auto assume = dyn_cast<AssumeOp>(op)) {
+        program->assumptions.emplace_back(slot(assume.getCondition()), assume.getText().str());
+      } else if (auto compute = dyn_cast<ComputeOp>(op)) {
+        translateCompute(compute);
+      } else if (auto ret = dyn_cast<ReturnOp>(op)) {
+        for (Value value : ret.getResults())
+          program->results.push_back(tensorOf(value));
+      } else {
+        translateInto(program->prologue, &op);
+      }
+    }
+    if (!error.empty())
+      return Error(ErrorCode::unsupported, error);
+    program->numSlots = numSlots;
+    return std::move(program);
+  }
+
+private:
+  int slot(Value value) {
+    auto [it, inserted] = slots.try_emplace(value, numSlots);
+    if (inserted)
+      ++numSlots;
+    return it->second;
+  }
+
+  int tensorOf(Value value) {
+    auto it = tensors.find(value);
+    if (it != tensors.end())
+      return it->second;
+    fail("a tensor that neither a parameter nor a compute defines");
+    return 0;
+  }
+
+  void fail(const Twine &what) {
+    if (error.empty())
+      error = ("the reference does not know " + what).str();
+  }
+
+  int addTensor(Value value) {
+    TensorSlot tensor;
+    Type element = cast<RankedTensorType>(value.getType()).getElementType();
+    tensor.isFloat = isa<FloatType>(element);
+    tensor.isUnsigned = element.isUnsignedInteger();
+    tensor.storedAs = widthOf(element);
+    program->tensors.push_back(tensor);
+    return tensors[value] = program->tensors.size() - 1;
+  }
+
+  void translateArguments() {
+    for (Value dim : kernel.getDimArguments())
+      program->dimSlots.push_back(slot(dim));
+    for (Value param : kernel.getParamArguments()) {
+      bool isTensor = isa<RankedTensorType>(param.getType());
+      program->paramTensors.push_back(isTensor ? addTensor(param) : -1);
+      program->scalarSlots.push_back(isTensor ? -1 : slot(param));
+      program->scalarWidths.push_back(isTensor ? Width::F64 : widthOf(param.getType()));
+    }
+  }
+
+  void translateCompute(ComputeOp op) {
+    ComputeProgram compute;
+    for (Value extent : op.getExtents())
+      compute.extents.push_back(slot(extent));
+    for (auto [r, result] : llvm::enumerate(op.getResults())) {
+      int id = addTensor(result);
+      program->tensors[id].compute = program->computes.size();
+      program->tensors[id].result = r;
+      SmallVector<unsigned> axes = op.getIndicesOf(r);
+      program->tensors[id].axes.assign(axes.begin(), axes.end());
+      compute.tensors.push_back(id);
+    }
+    compute.body = translateBody(op.getBody());
+    program->computes.push_back(std::move(compute));
+  }
+
+  Body translateBody(Region &region) {
+    Body body;
+    for (Value argument : region.front().getArguments())
+      body.arguments.push_back(slot(argument));
+    for (Operation &op : region.front().without_terminator())
+      translateInto(body.instructions, &op);
+    for (Value value : region.front().getTerminator()->getOperands())
+      body.yields.push_back(slot(value));
+    return body;
+  }
+
+  void translateInto(std::vector<Instruction> &into, Operation *op) {
+    Instruction instruction;
+    if (op->getNumResults() > 0) {
+      instruction.destination = slot(op->getResult(0));
+      if (!isa<RankedTensorType>(op->getResult(0).getType()))
+        instruction.width = widthOf(op->getResult(0).getType());
+    }
+    bool known =
+        llvm::TypeSwitch<Operation *, bool>(op)
+            .Case<arith::ConstantOp, arith::CmpFOp, arith::CmpIOp, LoadOp, ReduceOp, ScanOp>(
+                [&](auto typed) { return translate(instruction, typed); })
+            .Default([&](Operation *) { return translateSimple(instruction, op); });
+    if (!known)
+      fail("operation '" + op->getName().getStringRef() + "'");
+    into.push_back(std::move(instruction));
+  }
+
+  bool translateSimple(Instruction &instruction, Operation *op) {
+    auto it = simpleCodes().find(op->getName().getStringRef());
+    if (it == simpleCodes().end() || op->getNumOperands() > 3)
+      return false;
+    instruction.code = it->second;
+    int *operands[] = {&instruction.a, &instruction.b, &instruction.c};
+    for (auto [i, operand] : llvm::enumerate(op->getOperands()))
+      *operands[i] = slot(operand);
+    instruction.from = widthOf(op->getOperand(0).getType());
+    return true;
+  }
+
+  bool translate(Instruction &instruction, arith::ConstantOp op) {
+    instruction.code = Code::Constant;
+    if (auto number = dyn_cast<FloatAttr>(op.getValue()))
+      instruction.constant.f = number.getValueAsDouble();
+    else if (auto boolean = dyn_cast<BoolAttr>(op.getValue()))
+      instruction.constant.i = boolean.getValue();
+    else if (auto integer = dyn_cast<IntegerAttr>(op.getValue()))
+      instruction.constant.i = integer.getValue().getSExtValue();
+    else
+      return false;
+    return true;
+  }
+
+  bool translate(Instruction &instruction, arith::CmpFOp op) {
+    instruction.code = Code::CmpF;
+    instruction.predicate = static_cast<uint8_t>(op.getPredicate());
+    instruction.a = slot(op.getLhs());
+    instruction.b = slot(op.getRhs());
+    return true;
+  }
+
+  bool translate(Instruction &instruction, arith::CmpIOp op) {
+    instruction.code = Code::CmpI;
+    instruction.predicate = static_cast<uint8_t>(op.getPredicate());
+    instruction.from = widthOf(op.getLhs().getType());
+    instruction.a = slot(op.getLhs());
+    instruction.b = slot(op.getRhs());
+    return true;
+  }
+
+  bool translate(Instruction &instruction, LoadOp op) {
+    instruction.code = Code::Load;
+    instruction.tensor = tensorOf(op.getTensor());
+    for (Value index : op.getIndices())
+      instruction.indices.push_back(slot(index));
+    if (op.getPad())
+      instruction.pad = slot(op.getPad());
+    return true;
+  }
+
+  bool translate(Instruction &instruction, ReduceOp op) {
+    instruction.code = Code::Reduce;
+    auto reduction = std::make_unique<Reduction>();
+    for (unsigned k = 0; k < op.getNumAccumulators(); ++k) {
+      reduction->kinds.push_back(op.getKind(k));
+      reduction->results.push_back(slot(op.getResult(k)));
+      Type term = op.getYield().getValues()[k].getType();
+      reduction->widths.push_back(widthOf(term));
+      reduction->isFloat.push_back(isa<FloatType>(term));
+    }
+    for (auto [lower, upper] : llvm::zip(op.getLower(), op.getUpper())) {
+      reduction->lower.push_back(slot(lower));
+      reduction->upper.push_back(slot(upper));
+    }
+    reduction->body = translateBody(op.getBody());
+    if (!op.getRescale().empty())
+      reduction->rescale = translateBody(op.getRescale());
+    instruction.reduction = std::move(reduction);
+    return true;
+  }
+
+  bool translate(Instruction &instruction, ScanOp op) {
+    instruction.code = Code::Scan;
+    auto scan = std::make_unique<ScanState>();
+    scan->kind = op.getKind();
+    scan->isFloat = isa<FloatType>(op.getResult().getType());
+    scan->lower = slot(op.getLower());
+    scan->upper = slot(op.getUpper());
+    scan->position = slot(op.getPosition());
+    scan->body = translateBody(op.getBody());
+    llvm::SetVector<Value> captured;
+    getUsedValuesDefinedAbove(op.getBody(), captured);
+    for (Value value : captured)
+      if (!isa<RankedTensorType>(value.getType()))
+        scan->outer.push_back(slot(value));
+    instruction.scan = std::move(scan);
+    return true;
+  }
+
+  KernelOp kernel;
+  std::unique_ptr<KernelProgram> program = std::make_unique<KernelProgram>();
+  llvm::DenseMap<Value, int> slots, tensors;
+  int numSlots = 0;
+  std::string error;
+};
+
+} // namespace
+
+Expected<std::unique_ptr<KernelProgram>> translate(KernelOp kernel, Mode mode) {
+  return Translator(kernel, mode).run();
+}
+
+} // namespace tk::interp::detail
