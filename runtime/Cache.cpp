@@ -1,0 +1,272 @@
+#include "runtime/Cache.h"
+
+#include "runtime/Environment.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <filesystem>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace tk::detail {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view magic = "tkcache1";
+constexpr std::string_view suffix = ".tkc";
+constexpr uint64_t max_file_bytes = uint64_t{256} << 20;
+/// A temporary older than this was left by a writer that died.
+constexpr auto stale_temporary_age = std::chrono::hours(1);
+
+void append_number(std::string &bytes, uint64_t value) {
+  bytes.append(reinterpret_cast<const char *>(&value), sizeof value);
+}
+
+bool take_number(std::string_view &bytes, uint64_t &value) {
+  if (bytes.size() < sizeof value)
+    return false;
+  std::memcpy(&value, bytes.data(), sizeof value);
+  bytes.remove_prefix(sizeof value);
+  return true;
+}
+
+bool take_text(std::string_view &bytes, std::string &text) {
+  uint64_t size = 0;
+  if (!take_number(bytes, size) || size > bytes.size())
+    return false;
+  text.assign(bytes.substr(0, size));
+  bytes.remove_prefix(size);
+  return true;
+}
+
+std::string_view view(const Digest &digest) {
+  return {reinterpret_cast<const char *>(digest.data()), digest.size()};
+}
+
+/// An open file descriptor.
+class File {
+public:
+  File(const std::string &path, int flags, mode_t mode = 0)
+      : m_fd(::open(path.c_str(), flags, mode)) {}
+  ~File() {
+    if (m_fd >= 0)
+      ::close(m_fd);
+  }
+  File(const File &) = delete;
+  File &operator=(const File &) = delete;
+  bool ok() const { return m_fd >= 0; }
+  int fd() const { return m_fd; }
+
+private:
+  int m_fd;
+};
+
+std::optional<std::string> read_file(const std::string &path) {
+  File file(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  struct stat status;
+  if (!file.ok() || ::fstat(file.fd(), &status) != 0 || !S_ISREG(status.st_mode) ||
+      static_cast<uint64_t>(status.st_size) > max_file_bytes)
+    return std::nullopt;
+  std::string bytes(static_cast<size_t>(status.st_size), '\0');
+  size_t done = 0;
+  while (done < bytes.size()) {
+    ssize_t got = ::read(file.fd(), bytes.data() + done, bytes.size() - done);
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got <= 0)
+      return std::nullopt;
+    done += static_cast<size_t>(got);
+  }
+  // The time of the last use, which eviction sorts by; access times are often not kept.
+  ::futimens(file.fd(), nullptr);
+  return bytes;
+}
+
+bool write_file(const std::string &path, std::string_view bytes) {
+  File file(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (!file.ok())
+    return false;
+  while (!bytes.empty()) {
+    ssize_t put = ::write(file.fd(), bytes.data(), bytes.size());
+    if (put < 0 && errno == EINTR)
+      continue;
+    if (put <= 0)
+      return false;
+    bytes.remove_prefix(static_cast<size_t>(put));
+  }
+  return true;
+}
+
+bool make_directory(const std::string &directory) {
+  std::error_code error;
+  fs::path path(directory);
+  if (path.has_parent_path())
+    fs::create_directories(path.parent_path(), error);
+  if (::mkdir(directory.c_str(), 0700) == 0)
+    return true;
+  struct stat status;
+  // Someone else's directory could feed us code to run.
+  return ::stat(directory.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
+         status.st_uid == ::geteuid();
+}
+
+struct Listed {
+  fs::path path;
+  uint64_t bytes;
+  fs::file_time_type used;
+};
+
+/// The directory's entries; removes temporaries of writers that died.
+std::vector<Listed> list_entries(const std::string &directory) {
+  std::vector<Listed> entries;
+  std::error_code error;
+  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
+    std::error_code ignored;
+    auto bytes = it->file_size(ignored);
+    auto used = it->last_write_time(ignored);
+    if (ignored)
+      continue;
+    std::string name = it->path().filename().string();
+    if (name.ends_with(suffix))
+      entries.push_back({it->path(), bytes, used});
+    else if (name.starts_with("tmp.") &&
+             fs::file_time_type::clock::now() - used > stale_temporary_age)
+      fs::remove(it->path(), ignored);
+  }
+  return entries;
+}
+
+} // namespace
+
+CacheKey::CacheKey() { m_hash.update_field(magic); }
+
+CacheKey &CacheKey::add(std::string_view name, std::string_view value) {
+  m_hash.update_field(name);
+  m_hash.update_field(value);
+  return *this;
+}
+
+std::string encode_entry(const Digest &key, const CacheEntry &entry) {
+  std::string bytes(magic);
+  bytes += view(key);
+  append_number(bytes, entry.size());
+  for (const auto &[name, blob] : entry) {
+    append_number(bytes, name.size());
+    bytes += name;
+    append_number(bytes, blob.size());
+    bytes += blob;
+  }
+  bytes += view(sha256(bytes));
+  return bytes;
+}
+
+std::optional<CacheEntry> decode_entry(const Digest &key, std::string_view bytes) {
+  size_t header = magic.size() + key.size();
+  if (bytes.size() < header + key.size() || !bytes.starts_with(magic) ||
+      bytes.substr(magic.size(), key.size()) != view(key))
+    return std::nullopt;
+  std::string_view body = bytes.substr(0, bytes.size() - key.size());
+  if (view(sha256(body)) != bytes.substr(body.size()))
+    return std::nullopt;
+  body.remove_prefix(header);
+  uint64_t count = 0;
+  if (!take_number(body, count))
+    return std::nullopt;
+  CacheEntry entry;
+  for (uint64_t i = 0; i < count; ++i) {
+    std::string name, blob;
+    if (!take_text(body, name) || !take_text(body, blob))
+      return std::nullopt;
+    entry.emplace(std::move(name), std::move(blob));
+  }
+  return body.empty() ? std::optional(std::move(entry)) : std::nullopt;
+}
+
+Cache Cache::from_environment() {
+  if (cache_disabled_by_environment())
+    return Cache("");
+  return Cache(cache_directory().value_or(""));
+}
+
+std::string Cache::path_of(const Digest &key) const {
+  return m_directory + "/" + hex(key) + std::string(suffix);
+}
+
+std::optional<CacheEntry> Cache::load(const Digest &key) const {
+  if (!enabled())
+    return std::nullopt;
+  std::string path = path_of(key);
+  std::optional<std::string> bytes = read_file(path);
+  if (!bytes)
+    return std::nullopt;
+  std::optional<CacheEntry> entry = decode_entry(key, *bytes);
+  if (!entry) {
+    log_message("cache: damaged entry " + path + " removed");
+    ::unlink(path.c_str());
+  }
+  return entry;
+}
+
+bool Cache::store(const Digest &key, const CacheEntry &entry) const {
+  if (!enabled() || !make_directory(m_directory))
+    return false;
+  std::string bytes = encode_entry(key, entry);
+  if (bytes.size() > std::min(max_file_bytes, m_limit))
+    return false;
+  static std::atomic<uint64_t> counter{0};
+  std::string temporary = m_directory + "/tmp." + std::to_string(::getpid()) + "." +
+                          std::to_string(counter++) + "." + hex(key).substr(0, 8);
+  // No fsync: an entry torn by a power cut fails its checksum and is a miss.
+  if (!write_file(temporary, bytes) || ::rename(temporary.c_str(), path_of(key).c_str()) != 0) {
+    ::unlink(temporary.c_str());
+    return false;
+  }
+  evict();
+  return true;
+}
+
+void Cache::evict() const {
+  std::vector<Listed> entries = list_entries(m_directory);
+  uint64_t total = 0;
+  for (const Listed &entry : entries)
+    total += entry.bytes;
+  if (total <= m_limit)
+    return;
+  std::sort(entries.begin(), entries.end(),
+            [](const Listed &a, const Listed &b) { return a.used < b.used; });
+  for (const Listed &entry : entries) {
+    // Some room, so that the next store need not evict again.
+    if (total <= m_limit - m_limit / 8)
+      return;
+    std::error_code ignored;
+    fs::remove(entry.path, ignored);
+    total -= entry.bytes;
+  }
+}
+
+CacheStatistics Cache::statistics() const {
+  CacheStatistics result{m_directory};
+  if (enabled())
+    for (const Listed &entry : list_entries(m_directory)) {
+      ++result.entries;
+      result.bytes += entry.bytes;
+    }
+  return result;
+}
+
+uint64_t Cache::clear() const {
+  uint64_t removed = 0;
+  if (enabled())
+    for (const Listed &entry : list_entries(m_directory)) {
+      std::error_code ignored;
+      removed += fs::remove(entry.path, ignored);
+    }
+  return removed;
+}
+
+} // namespace tk::detail

@@ -1,0 +1,33 @@
+// Every environment variable that tk reads, in one typed table.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+
+namespace tk::detail {
+
+enum class EnvVar : unsigned { target, cache_dir, cache, nvrtc, libcuda, dump, log };
+
+struct EnvRow {
+  EnvVar variable;
+  const char *name;
+  const char *meaning;
+};
+
+/// All variables with what they mean; `tkc doctor` prints them.
+std::span<const EnvRow> environment_table();
+/// The value, or nullopt where unset or empty. Read anew at each call, so that tests can set it.
+std::optional<std::string> environment(EnvVar variable);
+
+/// TK_CACHE=off, 0 or no.
+bool cache_disabled_by_environment();
+/// $TK_CACHE_DIR, else $XDG_CACHE_HOME/tk, else ~/.cache/tk; nullopt where none of them is set.
+std::optional<std::string> cache_directory();
+
+/// Whether TK_LOG asks for messages; anything but 0 and off does.
+bool log_enabled();
+/// Prints "tk: message" to standard error if log_enabled().
+void log_message(const std::string &message);
+
+} // namespace tk::detail
