@@ -1,0 +1,78 @@
+//===- Notes.cpp - what a pass derived or declined, and why ---------------===//
+#include "passes/analysis/Notes.h"
+
+#include "mlir/IR/Builders.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+
+namespace tk {
+
+static constexpr StringLiteral notesName = "tk.notes";
+
+void note(Operation *at, StringRef pass, Verdict verdict, const Twine &text) {
+  Operation *kernel = isa<KernelOp>(at) ? at : at->getParentOfType<KernelOp>();
+  if (!kernel)
+    return;
+  Builder builder(at->getContext());
+  Attribute entry = builder.getDictionaryAttr({
+      builder.getNamedAttr("pass", builder.getStringAttr(pass)),
+      builder.getNamedAttr(verdict == Verdict::Derived ? "derived" : "declined",
+                           builder.getStringAttr(text)),
+      builder.getNamedAttr("at", LocationAttr(at->getLoc())),
+  });
+  SmallVector<Attribute> entries;
+  if (auto list = kernel->getAttrOfType<ArrayAttr>(notesName))
+    llvm::append_range(entries, list);
+  if (llvm::is_contained(entries, entry))
+    return;
+  entries.push_back(entry);
+  kernel->setAttr(notesName, builder.getArrayAttr(entries));
+}
+
+SmallVector<Note> getNotes(KernelOp kernel) {
+  SmallVector<Note> notes;
+  auto list = kernel->getAttrOfType<ArrayAttr>(notesName);
+  if (!list)
+    return notes;
+  for (Attribute attr : list) {
+    auto entry = dyn_cast<DictionaryAttr>(attr);
+    auto pass = entry ? entry.getAs<StringAttr>("pass") : StringAttr();
+    auto where = entry ? entry.getAs<LocationAttr>("at") : LocationAttr();
+    if (!pass || !where)
+      continue;
+    auto derived = entry.getAs<StringAttr>("derived"),
+         declined = entry.getAs<StringAttr>("declined");
+    if (derived || declined)
+      notes.push_back({pass.getValue(), derived ? Verdict::Derived : Verdict::Declined,
+                       (derived ? derived : declined).getValue(), where});
+  }
+  return notes;
+}
+
+void dropNotes(KernelOp kernel) { kernel->removeAttr(notesName); }
+
+std::string describe(ReduceOp reduce) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  llvm::interleaveComma(reduce.getKinds(), os, [&](Attribute kind) {
+    os << stringifyReduceKind(cast<ReduceKindAttr>(kind).getValue());
+  });
+  os << " over ";
+  llvm::interleaveComma(reduce.getIndexNames(), os,
+                        [&](Attribute name) { os << cast<StringAttr>(name).getValue(); });
+  if (auto compute = reduce->getParentOfType<ComputeOp>())
+    os << " in " << describe(compute);
+  return text;
+}
+
+std::string describe(ComputeOp compute) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  llvm::interleaveComma(compute.getNames(), os, [&](Attribute name) {
+    os << '\'' << cast<StringAttr>(name).getValue() << '\'';
+  });
+  return text;
+}
+
+} // namespace tk

@@ -1,0 +1,40 @@
+//===- Notes.h - what a pass derived or declined, and why -------*- C++ -*-===//
+//
+// Passes explain themselves: every rewrite that is worth a sentence and every one that was declined
+// leaves a note on its kernel, with the source location it is about. `tkc build --explain` prints
+// them; nothing reads them to decide anything.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TK_PASSES_ANALYSIS_NOTES_H
+#define TK_PASSES_ANALYSIS_NOTES_H
+
+#include "dialects/tk/TkDialect.h"
+
+namespace tk {
+
+enum class Verdict { Derived, Declined };
+
+struct Note {
+  mlir::StringRef pass; // the pass's flag, e.g. "tk-online-reductions"
+  Verdict verdict;
+  mlir::StringRef text; // one sentence, no full stop
+  mlir::LocationAttr where;
+};
+
+/// Records a note on the kernel around `at`, once however often it is said.
+void note(mlir::Operation *at, mlir::StringRef pass, Verdict verdict, const mlir::Twine &text);
+
+/// The notes of a kernel in the order in which they were recorded.
+mlir::SmallVector<Note> getNotes(KernelOp kernel);
+
+/// Drops the notes, e.g. before the kernel's text becomes part of a key.
+void dropNotes(KernelOp kernel);
+
+/// "'p.max' (max over j)": how a note names a reduction inside a statement.
+std::string describe(ReduceOp reduce);
+/// "'o'" or "'o', 'lse'": how a note names a statement.
+std::string describe(ComputeOp compute);
+
+} // namespace tk
+
+#endif // TK_PASSES_ANALYSIS_NOTES_H
