@@ -59,7 +59,9 @@ Attribute LayoutAttr::parse(AsmParser &parser, Type) {
       parseBits(parser, "lane", rank, lanes) || parser.parseComma() ||
       parseBits(parser, "warp", rank, warps) || parser.parseGreater())
     return {};
-  return parser.getChecked<LayoutAttr>(loc, parser.getContext(), rank, registers, lanes, warps);
+  return getChecked([&] { return parser.emitError(loc); }, parser.getContext(), rank,
+                    ArrayRef<LayoutBit>(registers), ArrayRef<LayoutBit>(lanes),
+                    ArrayRef<LayoutBit>(warps));
 }
 
 static void printBits(AsmPrinter &printer, StringRef name, unsigned rank,
