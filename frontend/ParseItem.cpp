@@ -227,6 +227,8 @@ ItemPtr Parser::parseImport() {
   take();
   auto import = std::make_unique<Import>();
   const Token &path = expect(TokenKind::String, "after 'import': the file, in quotes");
+  if (path.span.size() < 2 || !text(path).ends_with('"'))
+    throw SyntaxError(); // the lexer has reported it
   import->pathSpan = path.span;
   import->path = name(path);
   std::erase(import->path, '"');

@@ -22,7 +22,7 @@ struct Limits {
 struct ParseOptions {
   bool requireKernel = true; ///< report a main file without a kernel
   bool followImports = true; ///< off: imports stay unresolved (the formatter, an editor)
-  Limits limits;
+  Limits limits = {};
 };
 
 /// Parses the file `main` and what it imports, relative to each importing file. Never null, and the

@@ -1,0 +1,124 @@
+#include "frontend/Formatter.h"
+#include "tests/frontend/Parse.h"
+#include "tests/unit/catch.h"
+
+#include <filesystem>
+
+using namespace tk;
+
+namespace {
+
+std::string format(std::string text) {
+  SourceManager sources;
+  Diagnostics diags(sources);
+  FileId file = sources.add("x.tk", std::move(text));
+  return formatSource(sources, file, diags);
+}
+
+/// Formats, and checks what must hold for every text.
+std::string checked(const std::string &text) {
+  std::string once = format(text);
+  CHECK(format(once) == once);
+  ParseOptions options{.requireKernel = false, .followImports = false};
+  CHECK(Parsed(text, options).tree() == Parsed(once, options).tree());
+  return once;
+}
+
+} // namespace
+
+TEST_CASE("spaces are the formatter's") {
+  CHECK(checked(
+            "kernel  k( x:f32 [M,N] ,n : i32=- 1)->(y:f32[M , N]){\n"
+            "let t [ i,j in - 1 .. n ] :bf16=-x [i , j ] ^ 2+sum [k ;exact] ( x[i,k]*( n-1 ) )\n"
+            "   y[i,j]=if not(t[i,j]<0)then - t[i,j]else max (t[i,j],-1.0)\n"
+            "}") == "kernel k(x: f32[M, N], n: i32 = -1) -> (y: f32[M, N]) {\n"
+                    "  let t[i, j in -1..n]: bf16 = -x[i, j]^2 + sum[k; exact](x[i, k] * (n - 1))\n"
+                    "  y[i, j] = if not (t[i, j] < 0) then -t[i, j] else max(t[i, j], -1.0)\n"
+                    "}\n");
+}
+
+TEST_CASE("lines, blank lines and comments are the writer's") {
+  CHECK(checked("\n\n//first\n\n\n\nfn f(x)=x//second\n"
+                "   // third\n"
+                "kernel k(x: f32[N]) //fourth\n"
+                "-> (y: f32[N])\n"
+                "where N>0,\n"
+                "N<10\n"
+                "{\n"
+                "\n"
+                "   // fifth\n"
+                "\n"
+                "\n"
+                "   y[i] = x[i]\n"
+                " + 1;\n"
+                "// sixth\n"
+                "\n"
+                "}\n\n\n") == "// first\n"
+                              "\n"
+                              "fn f(x) = x  // second\n"
+                              "// third\n"
+                              "kernel k(x: f32[N])  // fourth\n"
+                              "    -> (y: f32[N])\n"
+                              "where N > 0,\n"
+                              "    N < 10\n"
+                              "{\n"
+                              "  // fifth\n"
+                              "\n"
+                              "  y[i] = x[i]\n"
+                              "      + 1\n"
+                              "  // sixth\n"
+                              "}\n");
+}
+
+TEST_CASE("brackets over several lines") {
+  CHECK(checked("kernel k(\n"
+                "x: f32[N],\n"
+                "// about z\n"
+                "z: f32[N]\n"
+                ") -> (y: f32[N]) {\n"
+                "y[i] = exp(\n"
+                "x[i]\n"
+                ")\n"
+                "}\n") == "kernel k(\n"
+                          "    x: f32[N],\n"
+                          "    // about z\n"
+                          "    z: f32[N]\n"
+                          ") -> (y: f32[N]) {\n"
+                          "  y[i] = exp(\n"
+                          "      x[i]\n"
+                          "  )\n"
+                          "}\n");
+}
+
+TEST_CASE("schedules, grads, attributes, semicolons") {
+  CHECK(checked("@ deterministic kernel k()->(y:f32[]){y=1;}\n"
+                "grad g=k wrt(a,b)\n"
+                "schedule k for sm_90a when(M>=2){tile i=128,j=64;raster=grouped (8)\n}\n") ==
+        "@deterministic kernel k() -> (y: f32[]) { y = 1; }\n"
+        "grad g = k wrt (a, b)\n"
+        "schedule k for sm_90a when (M >= 2) { tile i = 128, j = 64; raster = grouped(8)\n"
+        "}\n");
+}
+
+TEST_CASE("CRLF and a byte-order mark go") {
+  CHECK(checked("\xEF\xBB\xBF"
+                "const A = 1 // a\r\n\r\n\r\nconst B = 2\r\n") ==
+        "const A = 1  // a\n\nconst B = 2\n");
+}
+
+TEST_CASE("a text with errors stays as it is") {
+  CHECK(format("kernel  k(") == "kernel  k(");
+  CHECK(format("").empty());
+}
+
+TEST_CASE("every example is formatted without change of its tree") {
+  for (auto &entry : std::filesystem::directory_iterator(TK_EXAMPLES_DIR)) {
+    if (entry.path().extension() != ".tk")
+      continue;
+    INFO(entry.path());
+    SourceManager sources;
+    FileId file = sources.load(entry.path().string());
+    REQUIRE(file != kNoFile);
+    checked(std::string(sources.file(file).text()));
+  }
+}
