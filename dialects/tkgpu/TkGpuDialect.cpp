@@ -1,0 +1,170 @@
+//===- TkGpuDialect.cpp - registration, attributes and types --------------===//
+#include "dialects/tkgpu/TkGpuDialect.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace tk::gpu;
+
+#include "dialects/tkgpu/TkGpuDialect.cpp.inc"
+#include "dialects/tkgpu/TkGpuEnums.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialects/tkgpu/TkGpuAttributes.cpp.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "dialects/tkgpu/TkGpuTypes.cpp.inc"
+
+#define GET_OP_CLASSES
+#include "dialects/tkgpu/TkGpuOps.cpp.inc"
+
+void TkGpuDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialects/tkgpu/TkGpuAttributes.cpp.inc"
+      >();
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "dialects/tkgpu/TkGpuTypes.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/tkgpu/TkGpuOps.cpp.inc"
+      >();
+}
+
+//===----------------------------------------------------------------------===//
+// Schedules
+//===----------------------------------------------------------------------===//
+
+static ParseResult parseSizes(AsmParser &parser, SmallVectorImpl<int64_t> &sizes) {
+  return parser.parseCommaSeparatedList(AsmParser::Delimiter::Square,
+                                        [&] { return parser.parseInteger(sizes.emplace_back()); });
+}
+
+// schedule ::= `<` `tile` `=` sizes `,` `reduce` `=` sizes (`,` key `=` integer)* `>`
+Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
+  SMLoc loc = parser.getCurrentLocation();
+  SmallVector<int64_t> tile, reduce;
+  int64_t loop = -1, warps = 4, perThread = 1, vector = 16, stages = 1, group = 1;
+  if (parser.parseLess() || parser.parseKeyword("tile") || parser.parseEqual() ||
+      parseSizes(parser, tile) || parser.parseComma() || parser.parseKeyword("reduce") ||
+      parser.parseEqual() || parseSizes(parser, reduce))
+    return {};
+  while (succeeded(parser.parseOptionalComma())) {
+    StringRef key;
+    SMLoc keyLoc = parser.getCurrentLocation();
+    if (parser.parseKeyword(&key) || parser.parseEqual())
+      return {};
+    int64_t *slot = llvm::StringSwitch<int64_t *>(key)
+                        .Case("loop", &loop)
+                        .Case("warps", &warps)
+                        .Case("per_thread", &perThread)
+                        .Case("vector", &vector)
+                        .Case("stages", &stages)
+                        .Case("group", &group)
+                        .Default(nullptr);
+    if (!slot) {
+      parser.emitError(keyLoc, "expected loop, warps, per_thread, vector, stages or group, got ")
+          << key;
+      return {};
+    }
+    if (parser.parseInteger(*slot))
+      return {};
+  }
+  if (parser.parseGreater())
+    return {};
+  return parser.getChecked<ScheduleAttr>(loc, parser.getContext(), tile, reduce, loop, warps,
+                                         perThread, vector, stages, group);
+}
+
+void ScheduleAttr::print(AsmPrinter &printer) const {
+  printer << "<tile = [";
+  llvm::interleaveComma(getTile(), printer);
+  printer << "], reduce = [";
+  llvm::interleaveComma(getReduce(), printer);
+  printer << ']';
+  if (getLoop() >= 0)
+    printer << ", loop = " << getLoop();
+  printer << ", warps = " << getWarps() << ", per_thread = " << getPerThread()
+          << ", vector = " << getVector() << ", stages = " << getStages();
+  if (getGroup() != 1)
+    printer << ", group = " << getGroup();
+  printer << '>';
+}
+
+LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                   ArrayRef<int64_t> tile, ArrayRef<int64_t> reduce, int64_t loop,
+                                   int64_t warps, int64_t, int64_t, int64_t stages, int64_t) {
+  for (ArrayRef<int64_t> sizes : {tile, reduce})
+    for (int64_t size : sizes)
+      if (size < 1 || !llvm::isPowerOf2_64(size))
+        return emitError() << "expected tiles that are powers of two, got " << size;
+  if (loop < -1 || loop >= static_cast<int64_t>(tile.size()))
+    return emitError() << "expected loop to be the position of an index or -1, got " << loop;
+  if (warps < 1 || warps > 32 || !llvm::isPowerOf2_64(warps))
+    return emitError() << "expected a power of two of at most 32 warps, got " << warps;
+  if (stages < 1)
+    return emitError() << "expected at least one stage, got " << stages;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Types
+//===----------------------------------------------------------------------===//
+
+Type BufferType::getValueType() {
+  Type element = getElementType();
+  if (element.isUnsignedInteger())
+    return IntegerType::get(getContext(), element.getIntOrFloatBitWidth());
+  return element;
+}
+
+LogicalResult SharedType::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 ArrayRef<int64_t> shape, Type element, ArrayRef<int64_t> order,
+                                 int64_t padding, int64_t chunk, int64_t perPhase, int64_t phases) {
+  if (!order.empty() && order.size() != shape.size())
+    return emitError() << "expected an order of " << shape.size() << " axes, got " << order.size();
+  for (int64_t axis : order)
+    if (axis < 0 || axis >= static_cast<int64_t>(shape.size()))
+      return emitError() << "expected axes below " << shape.size() << " in order, got " << axis;
+  for (int64_t value : {chunk, perPhase, phases})
+    if (value < 1 || !llvm::isPowerOf2_64(value))
+      return emitError() << "expected powers of two for chunk, per_phase and phases, got " << value;
+  if (padding < 0)
+    return emitError() << "expected padding of at least 0, got " << padding;
+  return success();
+}
+
+SmallVector<int64_t> SharedType::getAxisOrder() {
+  if (!getOrder().empty())
+    return SmallVector<int64_t>(getOrder());
+  return llvm::to_vector(llvm::reverse(llvm::seq<int64_t>(0, getShape().size())));
+}
+
+SmallVector<int64_t> SharedType::getStrides() {
+  SmallVector<int64_t> strides(getShape().size(), 1);
+  int64_t stride = 1;
+  for (auto [position, axis] : llvm::enumerate(getAxisOrder())) {
+    strides[axis] = stride;
+    stride *= getShape()[axis] + (position == 0 ? getPadding() : 0);
+  }
+  return strides;
+}
+
+int64_t SharedType::getNumElements() {
+  int64_t count = 1;
+  for (auto [position, axis] : llvm::enumerate(getAxisOrder()))
+    count *= getShape()[axis] + (position == 0 ? getPadding() : 0);
+  return count;
+}
+
+int64_t SharedType::getSizeInBytes() {
+  Type element = getElementType();
+  int64_t bits = element.isIndex() ? 64 : element.getIntOrFloatBitWidth();
+  return getNumElements() * llvm::divideCeil(bits, 8);
+}

@@ -1,0 +1,89 @@
+//===- TkGpuMemory.cpp - accesses to global and shared memory -------------===//
+#include "dialects/tkgpu/TkGpuDialect.h"
+
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace tk::gpu;
+
+/// Do the axes of each of `values`, scalars or tiles of `element`, lie in a tile of `shape` where
+/// `dims` says?
+static LogicalResult verifyPlacement(Operation *op, StringRef what, ValueRange values,
+                                     ArrayAttr dims, ArrayRef<int64_t> shape,
+                                     function_ref<bool(Type)> isElement) {
+  if (dims.size() != values.size())
+    return op->emitOpError("expected an axis list for each of ")
+           << values.size() << ' ' << what << ", got " << dims.size();
+  for (auto [i, value] : llvm::enumerate(values)) {
+    ArrayRef<int64_t> axes = cast<DenseI64ArrayAttr>(dims[i]).asArrayRef();
+    auto tile = dyn_cast<RankedTensorType>(value.getType());
+    if (!isElement(tile ? tile.getElementType() : value.getType()))
+      return op->emitOpError("unexpected type of ") << what << ' ' << i << ": " << value.getType();
+    size_t rank = tile ? tile.getRank() : 0;
+    if (axes.size() != rank)
+      return op->emitOpError("expected ")
+             << rank << " axes for " << what << ' ' << i << ", got " << axes.size();
+    for (auto [a, axis] : llvm::enumerate(axes)) {
+      if (axis < 0 || axis >= static_cast<int64_t>(shape.size()))
+        return op->emitOpError("expected axes below ") << shape.size() << ", got " << axis;
+      if (tile.getDimSize(a) != shape[axis])
+        return op->emitOpError("expected extent ")
+               << shape[axis] << " of " << what << ' ' << i << " on axis " << axis << ", got "
+               << tile.getDimSize(a);
+    }
+  }
+  return success();
+}
+
+template <typename AccessOp>
+static LogicalResult verifyAccess(AccessOp op, ArrayRef<int64_t> shape, Type element) {
+  if (op.getStrides().size() != op.getIndices().size())
+    return op.emitOpError("expected a stride for each of ")
+           << op.getIndices().size() << " indices, got " << op.getStrides().size();
+  Type expected = op.getBuffer().getType().getValueType();
+  if (element != expected)
+    return op.emitOpError("expected elements of type ") << expected << ", got " << element;
+  if (failed(verifyPlacement(op, "index", op.getIndices(), op.getIndexDims(), shape,
+                             [](Type type) { return type.isIndex(); })))
+    return failure();
+  return verifyPlacement(op, "mask", op.getMasks(), op.getMaskDims(), shape,
+                         [](Type type) { return type.isInteger(1); });
+}
+
+static std::pair<SmallVector<int64_t>, Type> shapeAndElement(Type type) {
+  if (auto tile = dyn_cast<RankedTensorType>(type))
+    return {SmallVector<int64_t>(tile.getShape()), tile.getElementType()};
+  return {{}, type};
+}
+
+LogicalResult tk::gpu::LoadOp::verify() {
+  auto [shape, element] = shapeAndElement(getResult().getType());
+  if (getOther() && getOther().getType() != element &&
+      getOther().getType() != getResult().getType())
+    return emitOpError("expected a replacement of type ")
+           << element << " or of the result's, got " << getOther().getType();
+  if (!getMasks().empty() && !getOther())
+    return emitOpError("expected a replacement for masked elements, got none");
+  return verifyAccess(*this, shape, element);
+}
+
+LogicalResult StoreOp::verify() {
+  auto [shape, element] = shapeAndElement(getValue().getType());
+  return verifyAccess(*this, shape, element);
+}
+
+LogicalResult CopyAsyncOp::verify() {
+  SharedType target = getTarget().getType();
+  if (target.getElementType() != getBuffer().getType().getElementType())
+    return emitOpError("expected elements of type ")
+           << target.getElementType() << ", got " << getBuffer().getType().getElementType();
+  return verifyAccess(*this, target.getShape(), getBuffer().getType().getValueType());
+}
+
+LogicalResult StageOp::verify() {
+  SharedType source = getSource().getType(), result = getResult().getType();
+  if (source.getShape().empty() || source.getShape().drop_front() != result.getShape() ||
+      source.getElementType() != result.getElementType())
+    return emitOpError("expected a stage of ") << source << ", got " << result;
+  return success();
+}

@@ -1,0 +1,305 @@
+//===- TkGpuOps.td - operations of the block-level dialect ----------------===//
+#ifndef TK_DIALECTS_TKGPU_TKGPUOPS_TD
+#define TK_DIALECTS_TKGPU_TKGPUOPS_TD
+
+include "dialects/tk/TkDialect.td"
+include "dialects/tkgpu/TkGpuDialect.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+class TkGpu_Op<string mnemonic, list<Trait> traits = []>
+    : Op<TkGpu_Dialect, mnemonic, traits>;
+
+// A list of axis lists, one for each index or mask of an access.
+def TkGpu_DimsAttr : TypedArrayAttrBase<DenseI64ArrayAttr, "array of axis lists">;
+
+//===----------------------------------------------------------------------===//
+// Structure
+//===----------------------------------------------------------------------===//
+
+def TkGpu_LaunchOp : TkGpu_Op<"launch", [AttrSizedOperandSegments, Pure]> {
+  let summary = "Runs a function on a grid of blocks; the results are the tensors it writes";
+  let description = [{
+    Stands in a tk.kernel. `args` (tensors, then sizes and other scalars in any order) become the
+    function's leading arguments, a tensor as a `!tkgpu.buffer`; the results become its trailing
+    buffers, in order, with the extents in `shapes` (all results' axes one after the other). A
+    grid with an extent of 0 launches nothing.
+
+    ```mlir
+    %c = tkgpu.launch @gemm_c grid(%tiles, %one, %one) args(%a, %b, %M, %N, %K : ...)
+      shapes(%M, %N) : tensor<?x?xbf16>
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$kernel, Index:$grid_x, Index:$grid_y, Index:$grid_z,
+                       Variadic<AnyType>:$args, Variadic<Index>:$shapes);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = [{
+    $kernel `grid` `(` $grid_x `,` $grid_y `,` $grid_z `)` `args` `(` ($args^ `:` type($args))? `)`
+    `shapes` `(` $shapes `)` attr-dict `:` type($results)
+  }];
+  let hasVerifier = 1;
+}
+
+def TkGpu_StrideOp : TkGpu_Op<"stride", [Pure]> {
+  let summary = "The stride in elements of a `strided` tensor parameter along an axis";
+  let arguments = (ins AnyRankedTensor:$tensor, I64Attr:$axis);
+  let results = (outs Index:$result);
+  let assemblyFormat = "$tensor `axis` $axis attr-dict `:` type($tensor)";
+}
+
+def TkGpu_FuncOp : TkGpu_Op<"func", [IsolatedFromAbove, Symbol, SingleBlock]> {
+  let summary = "The program of one block";
+  let description = [{
+    The entry block's arguments are buffers, `index` sizes and scalars, named by `arg_names`;
+    `arg_facts` holds a `#tk.fact` for each (of weight only for index arguments). `index_bits` is
+    32 only where every offset of every buffer is known to be below 2^31. `block` has `num_warps`
+    warps. `shared_bytes` is known once shared memory has been laid out.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$arg_names,
+                       OptionalAttr<ArrayAttr>:$arg_facts,
+                       DefaultValuedAttr<I64Attr, "4">:$num_warps,
+                       DefaultValuedAttr<I64Attr, "64">:$index_bits,
+                       OptionalAttr<I64Attr>:$shared_bytes);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $sym_name `args` $arg_names (`facts` $arg_facts^)? $body attr-dict
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::Block *getBlock() { return &getBody().front(); }
+    ::llvm::StringRef getArgName(unsigned i) {
+      return ::llvm::cast<::mlir::StringAttr>(getArgNames()[i]).getValue();
+    }
+    /// The fact about argument `i`; the weakest fact where none is recorded.
+    ::tk::FactAttr getArgFact(unsigned i);
+  }];
+}
+
+def TkGpu_ReturnOp : TkGpu_Op<"return", [Terminator, HasParent<"FuncOp">]> {
+  let summary = "Ends a function";
+  let assemblyFormat = "attr-dict";
+}
+
+def TkGpu_ProgramIdOp : TkGpu_Op<"program_id", [Pure]> {
+  let summary = "The block's position in the grid";
+  let arguments = (ins TkGpu_AxisAttr:$axis);
+  let results = (outs Index:$result);
+  let assemblyFormat = "$axis attr-dict";
+}
+
+//===----------------------------------------------------------------------===//
+// Tiles
+//===----------------------------------------------------------------------===//
+
+def TkGpu_IotaOp : TkGpu_Op<"iota", [Pure]> {
+  let summary = "The numbers 0, 1, ... along a tile of one axis";
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def TkGpu_BroadcastOp : TkGpu_Op<"broadcast", [Pure]> {
+  let summary = "Repeats a scalar or a tile along new axes";
+  let description = "Axis `a` of the source is axis `dims[a]` of the result.";
+  let arguments = (ins AnyType:$source, DenseI64ArrayAttr:$dims);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$source `dims` $dims attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def TkGpu_TransposeOp : TkGpu_Op<"transpose", [Pure]> {
+  let summary = "Result axis `a` is source axis `permutation[a]`";
+  let arguments = (ins AnyRankedTensor:$source, DenseI64ArrayAttr:$permutation);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat =
+    "$source `by` $permutation attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def TkGpu_ReduceOp : TkGpu_Op<"reduce", [Pure]> {
+  let summary = "Reduces a tile along an axis; a scalar where that was its only one";
+  let description = "Kinds sum, prod, max, min, any and all; max and min propagate NaN.";
+  let arguments = (ins AnyRankedTensor:$source, Tk_ReduceKindAttr:$kind, I64Attr:$axis);
+  let results = (outs AnyType:$result);
+  let assemblyFormat = "$kind $source `axis` $axis attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def TkGpu_ArgReduceOp : TkGpu_Op<"arg_reduce", [Pure]> {
+  let summary = "The extremum along an axis and the least index at which it stands";
+  let description = [{
+    `indices` accompanies `source` element by element. Kinds argmax and argmin; NaN counts as the
+    extremum.
+  }];
+  let arguments = (ins AnyRankedTensor:$source, AnyRankedTensor:$indices, Tk_ReduceKindAttr:$kind,
+                       I64Attr:$axis);
+  let results = (outs AnyType:$value, AnyType:$index);
+  let assemblyFormat = [{
+    $kind $source `,` $indices `axis` $axis attr-dict `:` type($source) `,` type($indices) `->`
+    type($value) `,` type($index)
+  }];
+  let hasVerifier = 1;
+}
+
+def TkGpu_ScanOp : TkGpu_Op<"scan", [Pure, SameOperandsAndResultType]> {
+  let summary = "The inclusive prefix reductions (sum, prod, max, min) along an axis";
+  let arguments = (ins AnyRankedTensor:$source, Tk_ReduceKindAttr:$kind, I64Attr:$axis);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$kind $source `axis` $axis attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def TkGpu_DotOp : TkGpu_Op<"dot", [Pure, AllTypesMatch<["acc", "result"]>]> {
+  let summary = "acc + a * b, for a of MxK, b of KxN and acc of MxN";
+  let arguments = (ins AnyRankedTensor:$a, AnyRankedTensor:$b, AnyRankedTensor:$acc,
+                       DefaultValuedAttr<Tk_PrecisionAttr, "::tk::Precision::Default">:$precision);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = [{
+    $a `,` $b `,` $acc (`precision` $precision^)? attr-dict `:` type($a) `,` type($b) `->`
+    type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def TkGpu_ConvertLayoutOp : TkGpu_Op<"convert_layout", [Pure]> {
+  let summary = "The same tile, otherwise distributed";
+  let description = [{
+    Where elements change warps it goes through shared memory: `offset` is then the byte at which
+    its scratch begins, and `vector` the length in elements of the scratch accesses.
+  }];
+  let arguments = (ins AnyRankedTensor:$source, OptionalAttr<I64Attr>:$offset,
+                       OptionalAttr<I64Attr>:$padding);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Global memory
+//===----------------------------------------------------------------------===//
+
+// Addressing that all accesses to global memory share: the offset of the element at a coordinate
+// is the sum over d of indices[d] * strides[d], in elements. An index (mask) is a scalar or a tile
+// whose axis a is axis index_dims[d][a] (mask_dims[m][a]) of the accessed tile.
+
+def TkGpu_LoadOp : TkGpu_Op<"load", [NoMemoryEffect, AttrSizedOperandSegments]> {
+  let summary = "A tile of elements from global memory";
+  let description = [{
+    The element at a coordinate comes from offset `sum_d indices[d] * strides[d]`, counted in
+    elements. An index is a scalar or a tile of fewer axes: its axis `a` is axis `dims[d][a]` of
+    the result. Where a mask (same rule, `over`) is false the element is `other`, and memory is not
+    touched. A function never writes what it reads, so loads are free of effects.
+    `vector` is the number of elements that one access takes.
+
+    ```mlir
+    %x = tkgpu.load %a[%i, %k] dims [array<i64: 0>, array<i64: 1>] strides(%s, %c1)
+           masks(%mi) over [array<i64: 0>] other(%zero) : (...) -> tensor<128x32xbf16>
+    ```
+  }];
+  let arguments = (ins TkGpu_BufferType:$buffer, Variadic<AnyType>:$indices,
+                       Variadic<Index>:$strides, Variadic<AnyType>:$masks, Optional<AnyType>:$other,
+                       TkGpu_DimsAttr:$index_dims, TkGpu_DimsAttr:$mask_dims,
+                       DefaultValuedAttr<I64Attr, "1">:$vector);
+  let results = (outs AnyType:$result);
+  let assemblyFormat = [{
+    $buffer `[` $indices `]` `dims` $index_dims `strides` `(` $strides `)`
+    `masks` `(` $masks `)` `over` $mask_dims (`other` `(` $other^ `)`)? attr-dict `:`
+    functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+def TkGpu_StoreOp : TkGpu_Op<"store", [AttrSizedOperandSegments,
+                                       MemoryEffects<[MemWrite]>]> {
+  let summary = "Writes a tile to global memory where all masks are true";
+  let description = "Addressed as tkgpu.load. Of threads that hold the same element one writes.";
+  let arguments = (ins AnyType:$value, TkGpu_BufferType:$buffer, Variadic<AnyType>:$indices,
+                       Variadic<Index>:$strides, Variadic<AnyType>:$masks,
+                       TkGpu_DimsAttr:$index_dims, TkGpu_DimsAttr:$mask_dims,
+                       DefaultValuedAttr<I64Attr, "1">:$vector);
+  let assemblyFormat = [{
+    $value `,` $buffer `[` $indices `]` `dims` $index_dims `strides` `(` $strides `)`
+    `masks` `(` $masks `)` `over` $mask_dims attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Shared memory
+//===----------------------------------------------------------------------===//
+
+def TkGpu_AllocSharedOp : TkGpu_Op<"alloc_shared", [MemoryEffects<[MemAlloc]>]> {
+  let summary = "Shared memory for a tile; `offset` is its first byte once that is planned";
+  let arguments = (ins OptionalAttr<I64Attr>:$offset);
+  let results = (outs TkGpu_SharedType:$result);
+  let assemblyFormat = "attr-dict `:` type($result)";
+}
+
+def TkGpu_StageOp : TkGpu_Op<"stage", [Pure]> {
+  let summary = "One stage of a shared buffer whose first axis counts stages";
+  let arguments = (ins TkGpu_SharedType:$source, Index:$stage);
+  let results = (outs TkGpu_SharedType:$result);
+  let assemblyFormat = "$source `[` $stage `]` attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def TkGpu_LocalLoadOp : TkGpu_Op<"local_load", [MemoryEffects<[MemRead]>]> {
+  let summary = "A tile from shared memory";
+  let description = [{
+    `matrix` asks for ldmatrix (with `transposed` for its transposing form), which the result's
+    layout must be a fragment for; `vector` is the length in elements of a plain access. `offsets`
+    select a part of the buffer, constants for each axis; absent means from the start.
+  }];
+  let arguments = (ins TkGpu_SharedType:$source, OptionalAttr<DenseI64ArrayAttr>:$offsets,
+                       UnitAttr:$matrix, UnitAttr:$transposed,
+                       DefaultValuedAttr<I64Attr, "1">:$vector);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+}
+
+def TkGpu_LocalStoreOp : TkGpu_Op<"local_store", [MemoryEffects<[MemWrite]>]> {
+  let summary = "Writes a tile to shared memory";
+  let arguments = (ins AnyRankedTensor:$value, TkGpu_SharedType:$target,
+                       DefaultValuedAttr<I64Attr, "1">:$vector);
+  let assemblyFormat = "$value `,` $target attr-dict `:` type($value) `,` type($target)";
+}
+
+def TkGpu_CopyAsyncOp : TkGpu_Op<"copy_async", [AttrSizedOperandSegments,
+                                                MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Begins a copy of a tile from global to shared memory";
+  let description = [{
+    Addressed as tkgpu.load; elements that are masked off become zero. `layout` says which thread
+    copies which elements, `vector` how many at a time (4, 8 or 16 bytes). Complete only after a
+    tkgpu.async_wait for its group and a barrier.
+  }];
+  let arguments = (ins TkGpu_SharedType:$target, TkGpu_BufferType:$buffer,
+                       Variadic<AnyType>:$indices, Variadic<Index>:$strides,
+                       Variadic<AnyType>:$masks, TkGpu_DimsAttr:$index_dims,
+                       TkGpu_DimsAttr:$mask_dims, TkGpu_LayoutAttr:$layout,
+                       DefaultValuedAttr<I64Attr, "1">:$vector);
+  let assemblyFormat = [{
+    $target `,` $buffer `[` $indices `]` `dims` $index_dims `strides` `(` $strides `)`
+    `masks` `(` $masks `)` `over` $mask_dims `layout` $layout attr-dict `:`
+    functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+def TkGpu_AsyncCommitOp : TkGpu_Op<"async_commit", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Closes the group of copies begun since the last one";
+  let assemblyFormat = "attr-dict";
+}
+
+def TkGpu_AsyncWaitOp : TkGpu_Op<"async_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Waits until at most `pending` of the latest groups are incomplete";
+  let arguments = (ins I64Attr:$pending);
+  let assemblyFormat = "$pending attr-dict";
+}
+
+def TkGpu_BarrierOp : TkGpu_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Waits for all threads of the block";
+  let assemblyFormat = "attr-dict";
+}
+
+#endif // TK_DIALECTS_TKGPU_TKGPUOPS_TD

@@ -1,0 +1,122 @@
+//===- TkGpuTile.cpp - operations on tiles --------------------------------===//
+#include "dialects/tkgpu/TkGpuDialect.h"
+
+#include "mlir/Dialect/Utils/IndexingUtils.h"
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace tk::gpu;
+
+static LogicalResult verifyAxis(Operation *op, int64_t axis, RankedTensorType type) {
+  if (axis >= 0 && axis < type.getRank())
+    return success();
+  return op->emitOpError("expected an axis below ") << type.getRank() << ", got " << axis;
+}
+
+/// Is `type` what remains of `source` without `axis`? A scalar stands for rank 0.
+static LogicalResult verifyReduced(Operation *op, RankedTensorType source, int64_t axis, Type type,
+                                   Type element) {
+  SmallVector<int64_t> shape(source.getShape());
+  shape.erase(shape.begin() + axis);
+  if (shape.empty()) {
+    if (type != element)
+      return op->emitOpError("expected a scalar result of type ") << element << ", got " << type;
+    return success();
+  }
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor || tensor.getShape() != ArrayRef(shape) || tensor.getElementType() != element)
+    return op->emitOpError("expected a result like ")
+           << RankedTensorType::get(shape, element) << ", got " << type;
+  return success();
+}
+
+LogicalResult IotaOp::verify() {
+  auto type = cast<RankedTensorType>(getResult().getType());
+  if (type.getRank() != 1 || !type.getElementType().isIndex())
+    return emitOpError("expected a result of one axis and element type index, got ") << type;
+  return success();
+}
+
+LogicalResult BroadcastOp::verify() {
+  auto result = cast<RankedTensorType>(getResult().getType());
+  auto source = dyn_cast<RankedTensorType>(getSource().getType());
+  int64_t rank = source ? source.getRank() : 0;
+  if (static_cast<int64_t>(getDims().size()) != rank)
+    return emitOpError("expected ") << rank << " dims, got " << getDims().size();
+  Type element = source ? source.getElementType() : getSource().getType();
+  if (element != result.getElementType())
+    return emitOpError("expected element type ") << element << ", got " << result;
+  int64_t last = -1;
+  for (auto [a, dim] : llvm::enumerate(getDims())) {
+    if (dim <= last || dim >= result.getRank())
+      return emitOpError("expected increasing dims below ") << result.getRank() << ", got " << dim;
+    if (source.getDimSize(a) != result.getDimSize(dim))
+      return emitOpError("expected extent ")
+             << source.getDimSize(a) << " on axis " << dim << ", got " << result.getDimSize(dim);
+    last = dim;
+  }
+  return success();
+}
+
+LogicalResult TransposeOp::verify() {
+  auto source = cast<RankedTensorType>(getSource().getType());
+  auto result = cast<RankedTensorType>(getResult().getType());
+  if (!isPermutationVector(getPermutation()) ||
+      static_cast<int64_t>(getPermutation().size()) != source.getRank())
+    return emitOpError("expected a permutation of ") << source.getRank() << " axes";
+  for (auto [a, from] : llvm::enumerate(getPermutation()))
+    if (result.getRank() != source.getRank() || result.getDimSize(a) != source.getDimSize(from))
+      return emitOpError("expected the permuted shape of ") << source << ", got " << result;
+  return success();
+}
+
+LogicalResult tk::gpu::ReduceOp::verify() {
+  auto source = cast<RankedTensorType>(getSource().getType());
+  if (getKind() == tk::ReduceKind::ArgMax || getKind() == tk::ReduceKind::ArgMin)
+    return emitOpError("expected kind sum, prod, max, min, any or all, got ")
+           << tk::stringifyReduceKind(getKind());
+  if (failed(verifyAxis(*this, getAxis(), source)))
+    return failure();
+  return verifyReduced(*this, source, getAxis(), getResult().getType(), source.getElementType());
+}
+
+LogicalResult ArgReduceOp::verify() {
+  auto source = cast<RankedTensorType>(getSource().getType());
+  auto indices = cast<RankedTensorType>(getIndices().getType());
+  if (getKind() != tk::ReduceKind::ArgMax && getKind() != tk::ReduceKind::ArgMin)
+    return emitOpError("expected kind argmax or argmin, got ")
+           << tk::stringifyReduceKind(getKind());
+  if (source.getShape() != indices.getShape())
+    return emitOpError("expected indices of the shape of ") << source << ", got " << indices;
+  if (failed(verifyAxis(*this, getAxis(), source)) ||
+      failed(
+          verifyReduced(*this, source, getAxis(), getValue().getType(), source.getElementType())))
+    return failure();
+  return verifyReduced(*this, indices, getAxis(), getIndex().getType(), indices.getElementType());
+}
+
+LogicalResult tk::gpu::ScanOp::verify() {
+  return verifyAxis(*this, getAxis(), cast<RankedTensorType>(getResult().getType()));
+}
+
+LogicalResult DotOp::verify() {
+  auto a = cast<RankedTensorType>(getA().getType()), b = cast<RankedTensorType>(getB().getType());
+  auto acc = cast<RankedTensorType>(getAcc().getType());
+  if (a.getRank() != 2 || b.getRank() != 2 || acc.getRank() != 2)
+    return emitOpError("expected operands of two axes, got ") << a << ", " << b << ", " << acc;
+  if (a.getDimSize(1) != b.getDimSize(0))
+    return emitOpError("expected equal inner extents, got ") << a << " and " << b;
+  if (acc.getDimSize(0) != a.getDimSize(0) || acc.getDimSize(1) != b.getDimSize(1))
+    return emitOpError("expected an accumulator of ")
+           << a.getDimSize(0) << "x" << b.getDimSize(1) << ", got " << acc;
+  return success();
+}
+
+LogicalResult ConvertLayoutOp::verify() {
+  auto source = cast<RankedTensorType>(getSource().getType());
+  auto result = cast<RankedTensorType>(getResult().getType());
+  if (source.getShape() != result.getShape() || source.getElementType() != result.getElementType())
+    return emitOpError("expected a result like ")
+           << source << " but for its layout, got " << result;
+  return success();
+}
