@@ -75,6 +75,7 @@ public:
 private:
   friend class detail::KernelImpl;
   friend class Kernel;
+  std::shared_ptr<detail::KernelImpl> m_kernel; ///< keeps the signature and the code alive
   std::shared_ptr<const detail::BoundImpl> m_impl;
 };
 

@@ -1,0 +1,75 @@
+// Checking of arguments against a signature, and what a bound kernel holds.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/cpu/CpuLaunch.h"
+#include "runtime/cuda/GpuLaunch.h"
+#include "runtime/cuda/Memory.h"
+#include "tk/module.h"
+
+namespace tk::detail {
+
+/// Where each scratch buffer lies in one allocation.
+struct ScratchLayout {
+  std::vector<int64_t> offsets;
+  std::vector<int64_t> bytes;
+  int64_t total = 0; ///< a multiple of 256
+};
+
+/// Throws `overflow` where a buffer's size does.
+ScratchLayout lay_out_scratch(const LaunchPlan &plan, std::span<const Scalar> variables);
+
+/// Arguments sorted by tensor and scalar number.
+struct Arguments {
+  std::vector<std::optional<TensorView>> tensors;
+  std::vector<std::optional<Scalar>> scalars;
+};
+
+/// Sorts arguments that come by name or in the signature's order. Throws `invalid_argument`.
+Arguments sort_named(const Signature &signature, std::span<const NamedValue> values);
+Arguments sort_positional(const Signature &signature, std::span<const Value> values);
+
+/// The arguments after every check that needs no compiled code.
+struct CheckedArguments {
+  std::vector<TensorView> tensors;
+  std::vector<Scalar> variables; ///< dimensions, then scalars
+  std::vector<int64_t> dims;
+  Device device;
+};
+
+/// Checks types, ranks, devices, strides, dimensions, sizes, constraints, storage and overlap.
+CheckedArguments check_arguments(const Signature &signature, const Arguments &arguments,
+                                 Device::Kind device);
+/// The checks that depend on addresses: null, alignment, overlap of results with other tensors.
+void check_addresses(const Signature &signature, std::span<const TensorView> tensors,
+                     std::span<void *const> pointers);
+/// The facts of checked arguments: alignments up to 16 bytes; strides of strided tensors alone.
+Facts facts_of(const Signature &signature, const CheckedArguments &checked);
+
+/// One compiled variant of a kernel, with its code loaded on the devices that used it.
+struct Variant {
+  Facts facts;
+  Executable executable;
+};
+
+class BoundImpl {
+public:
+  std::shared_ptr<const Variant> variant;
+  const Signature *signature = nullptr;
+  CheckedArguments checked;
+  std::vector<uint32_t> alignments; ///< bytes, a tensor
+  std::vector<bool> empty_tensor;
+  int64_t scratch_bytes = 0;
+  cpu::ResolvedPlan cpu;
+  cuda::ResolvedPlan gpu;
+  std::shared_ptr<cuda::ScratchPool> scratch;
+
+  void launch(Stream stream, std::span<void *const> pointers) const;
+};
+
+} // namespace tk::detail

@@ -1,0 +1,270 @@
+// Kernels: variants compiled once a key, bound arguments kept, launches.
+#include "runtime/Kernel.h"
+
+#include "runtime/Environment.h"
+
+#include <cstring>
+
+namespace tk {
+namespace detail {
+namespace {
+
+/// Above this many distinct calls the table of bound kernels starts anew.
+constexpr size_t max_bound = 1024;
+
+/// The bytes that two calls share exactly when one BoundImpl serves both.
+std::string call_key(const Signature &signature, const CheckedArguments &checked,
+                     const Facts &facts) {
+  std::string key = facts.key();
+  auto add = [&](int64_t value) {
+    key.append(reinterpret_cast<const char *>(&value), sizeof value);
+  };
+  add(checked.device.index);
+  for (const Scalar &value : checked.variables) {
+    add(value.is_float);
+    int64_t bits;
+    std::memcpy(&bits, &value.i, sizeof bits);
+    add(bits);
+  }
+  for (unsigned t = 0; t < checked.tensors.size(); ++t)
+    if (signature.tensor(t).strided)
+      for (int64_t stride : checked.tensors[t].strides)
+        add(stride);
+  return key;
+}
+
+std::vector<void *> addresses_of(std::span<const TensorView> tensors) {
+  std::vector<void *> pointers;
+  for (const TensorView &view : tensors)
+    pointers.push_back(view.data);
+  return pointers;
+}
+
+/// Refuses host memory before a GPU kernel reads it and breaks the context.
+void check_device_pointers(const Signature &signature, const CheckedArguments &checked,
+                           cuda::DeviceContext &device) {
+  constexpr int attribute_memory_type = 2;
+  cuda::ScopedContext scope(device);
+  for (unsigned t = 0; t < checked.tensors.size(); ++t) {
+    const TensorView &view = checked.tensors[t];
+    if (!view.data || element_count(view.shape).value() == 0)
+      continue;
+    unsigned type = 0;
+    // Memory that the driver has never seen, such as malloc's, is an error of the query.
+    if (device.driver->pointer_get_attribute(&type, attribute_memory_type,
+                                             reinterpret_cast<cuda::CUdeviceptr>(view.data)) != 0)
+      throw Error(ErrorCode::invalid_argument,
+                  "argument '" + signature.tensor(t).name + "': expected memory of " +
+                      checked.device.str() + ", got a host pointer",
+                  {signature.tensor(t).span});
+  }
+}
+
+} // namespace
+
+Facts KernelImpl::complete(const Facts &facts) const {
+  Facts result = facts;
+  if (result.dims.empty())
+    result.dims.assign(signature().dims.size(), DimFact{1, -1, std::nullopt});
+  for (size_t d = 0; d < signature().dims.size(); ++d)
+    if (auto it = m_options.dims.find(signature().dims[d]); it != m_options.dims.end()) {
+      result.dims[d] = fact_for(it->second);
+      result.dims[d].exact = it->second;
+    }
+  return m_compiled->relevant_facts(m_index, m_target, result);
+}
+
+std::shared_ptr<const Variant> KernelImpl::specialise(const Facts &facts) {
+  log_message("compiling '" + signature().name + "' for " + m_target + " [" + facts.key() + "]");
+  auto variant = std::make_shared<Variant>();
+  variant->facts = facts;
+  variant->executable = m_compiled->specialise(m_index, m_target, facts).value();
+  if (!well_formed(variant->executable.plan, signature()))
+    throw Error(ErrorCode::internal, "malformed launch plan for '" + signature().name + "'");
+  return variant;
+}
+
+std::shared_ptr<const Variant> KernelImpl::variant(const Facts &facts, const Stream *stream) {
+  std::string key = facts.key();
+  std::promise<std::shared_ptr<const Variant>> promise;
+  std::shared_future<std::shared_ptr<const Variant>> future;
+  bool ours = false;
+  {
+    std::lock_guard lock(m_mutex);
+    auto it = m_variants.find(key);
+    if (it == m_variants.end()) {
+      if (stream && on_gpu()) {
+        cuda::DeviceContext &device = *cuda::DeviceContext::get(0).value();
+        if (cuda::is_capturing(device, stream->handle))
+          throw Error(ErrorCode::needs_prepare, "call prepare() before the capture: '" +
+                                                    signature().name +
+                                                    "' is not compiled for these sizes");
+      }
+      future = promise.get_future().share();
+      m_variants.emplace(key, future);
+      ours = true;
+    } else {
+      future = it->second;
+    }
+  }
+  if (ours) {
+    try {
+      promise.set_value(specialise(facts));
+    } catch (...) {
+      // Those who wait get the error; the next call tries again, since memory may be free by then.
+      promise.set_exception(std::current_exception());
+      std::lock_guard lock(m_mutex);
+      m_variants.erase(key);
+    }
+  }
+  return future.get();
+}
+
+std::shared_ptr<cuda::ScratchPool> KernelImpl::scratch_pool(cuda::DeviceContext &device) {
+  std::lock_guard lock(m_mutex);
+  std::shared_ptr<cuda::ScratchPool> &pool = m_scratch[device.index];
+  if (!pool)
+    pool = std::make_shared<cuda::ScratchPool>(device);
+  return pool;
+}
+
+std::shared_ptr<BoundImpl> KernelImpl::make_bound(CheckedArguments checked, const Stream *stream) {
+  Facts facts = complete(facts_of(signature(), checked));
+  auto bound = std::make_shared<BoundImpl>();
+  bound->variant = variant(facts, stream);
+  bound->signature = &signature();
+  const Executable &executable = bound->variant->executable;
+  for (unsigned t = 0; t < checked.tensors.size(); ++t) {
+    auto size = static_cast<uint32_t>(size_of(checked.tensors[t].dtype));
+    uint32_t assumed = t < facts.tensors.size() ? facts.tensors[t].alignment : 1;
+    bound->alignments.push_back(std::max(size, assumed));
+    bound->empty_tensor.push_back(element_count(checked.tensors[t].shape).value() == 0);
+  }
+  if (executable.kind == Executable::Kind::cpu) {
+    bound->cpu = cpu::resolve_plan(executable, signature(), checked.variables, checked.tensors);
+    bound->scratch_bytes = bound->cpu.scratch_total;
+  } else {
+    cuda::DeviceContext &device = *cuda::DeviceContext::get(checked.device.index).value();
+    bound->gpu = cuda::resolve_plan(executable.plan, signature(),
+                                    cuda::GpuModule::load(device, executable.cubin),
+                                    checked.variables, checked.tensors);
+    bound->scratch_bytes = lay_out_scratch(executable.plan, checked.variables).total;
+    bound->scratch = scratch_pool(device);
+  }
+  bound->checked = std::move(checked);
+  return bound;
+}
+
+std::shared_ptr<const BoundImpl> KernelImpl::bind(const Arguments &arguments,
+                                                  const Stream *stream) {
+  CheckedArguments checked =
+      check_arguments(signature(), arguments, on_gpu() ? Device::Kind::cuda : Device::Kind::cpu);
+  for (size_t d = 0; d < checked.dims.size(); ++d)
+    if (auto it = m_options.dims.find(signature().dims[d]);
+        it != m_options.dims.end() && it->second != checked.dims[d])
+      throw Error(ErrorCode::shape_mismatch,
+                  "dimension '" + signature().dims[d] + "' was compiled as " +
+                      std::to_string(it->second) + ", got " + std::to_string(checked.dims[d]),
+                  {signature().span});
+  std::string key = call_key(signature(), checked, facts_of(signature(), checked));
+  {
+    std::lock_guard lock(m_mutex);
+    if (auto it = m_bound.find(key); it != m_bound.end())
+      return it->second;
+  }
+  std::shared_ptr<const BoundImpl> bound = make_bound(std::move(checked), stream);
+  std::lock_guard lock(m_mutex);
+  if (m_bound.size() >= max_bound)
+    m_bound.clear();
+  m_bound.emplace(std::move(key), bound);
+  return bound;
+}
+
+void KernelImpl::launch(Stream stream, const Arguments &arguments) {
+  std::shared_ptr<const BoundImpl> bound = bind(arguments, &stream);
+  std::vector<TensorView> tensors;
+  for (const std::optional<TensorView> &view : arguments.tensors)
+    tensors.push_back(*view);
+  std::vector<void *> pointers = addresses_of(tensors);
+  check_addresses(signature(), tensors, pointers);
+  if (bound->variant->executable.kind == Executable::Kind::cuda) {
+    CheckedArguments addresses;
+    addresses.tensors = tensors;
+    addresses.device = bound->checked.device;
+    check_device_pointers(signature(), addresses, bound->gpu.module->device());
+  }
+  bound->launch(stream, pointers);
+}
+
+void KernelImpl::prepare(const Arguments &arguments) {
+  std::shared_ptr<const BoundImpl> bound = bind(arguments, nullptr);
+  if (bound->scratch)
+    bound->scratch->reserve(bound->scratch_bytes);
+}
+
+Expected<std::string> KernelImpl::stage(std::string_view stage, std::string_view target,
+                                        const Facts &facts) {
+  if (target.empty())
+    return m_compiled->stage_text(m_index, stage, m_target, complete(facts));
+  Expected<std::string> resolved = resolve_target(target);
+  if (!resolved)
+    return resolved;
+  return m_compiled->stage_text(m_index, stage, *resolved, complete(facts));
+}
+
+} // namespace detail
+
+void BoundKernel::launch(Stream stream, std::span<void *const> pointers) const {
+  m_impl->launch(stream, pointers);
+}
+Status BoundKernel::try_launch(Stream stream, std::span<void *const> pointers) const {
+  return detail::capture([&] { launch(stream, pointers); });
+}
+const std::vector<int64_t> &BoundKernel::dims() const { return m_impl->checked.dims; }
+int64_t BoundKernel::scratch_bytes() const { return m_impl->scratch_bytes; }
+const LaunchPlan &BoundKernel::plan() const { return m_impl->variant->executable.plan; }
+const detail::Executable &BoundKernel::executable() const { return m_impl->variant->executable; }
+
+const Signature &Kernel::signature() const { return m_impl->signature(); }
+
+void Kernel::operator()(Stream stream, std::span<const NamedValue> inputs,
+                        std::span<const NamedValue> outputs) const {
+  std::vector<NamedValue> all(inputs.begin(), inputs.end());
+  all.insert(all.end(), outputs.begin(), outputs.end());
+  m_impl->launch(stream, detail::sort_named(signature(), all));
+}
+Status Kernel::try_launch(Stream stream, std::span<const NamedValue> inputs,
+                          std::span<const NamedValue> outputs) const {
+  return detail::capture([&] { (*this)(stream, inputs, outputs); });
+}
+
+BoundKernel Kernel::bind(std::span<const Value> values) const {
+  BoundKernel bound;
+  bound.m_kernel = m_impl;
+  bound.m_impl = m_impl->bind(detail::sort_positional(signature(), values), nullptr);
+  return bound;
+}
+BoundKernel Kernel::bind_named(std::span<const NamedValue> values) const {
+  BoundKernel bound;
+  bound.m_kernel = m_impl;
+  bound.m_impl = m_impl->bind(detail::sort_named(signature(), values), nullptr);
+  return bound;
+}
+Expected<BoundKernel> Kernel::try_bind(std::span<const Value> values) const {
+  return detail::capture([&] { return bind(values); });
+}
+Expected<BoundKernel> Kernel::try_bind_named(std::span<const NamedValue> values) const {
+  return detail::capture([&] { return bind_named(values); });
+}
+void Kernel::prepare(std::span<const Value> values) const {
+  m_impl->prepare(detail::sort_positional(signature(), values));
+}
+Status Kernel::try_prepare(std::span<const Value> values) const {
+  return detail::capture([&] { prepare(values); });
+}
+std::string Kernel::stage(std::string_view stage, std::string_view target,
+                          const Facts &facts) const {
+  return m_impl->stage(stage, target, facts).value();
+}
+
+} // namespace tk

@@ -1,0 +1,178 @@
+#include "runtime/cuda/Memory.h"
+
+#include <algorithm>
+
+namespace tk::cuda {
+namespace {
+
+CUstream as_stream(void *stream) { return static_cast<CUstream>(stream); }
+
+} // namespace
+
+DeviceBuffer::DeviceBuffer(DeviceContext &device, size_t bytes)
+    : m_device(&device), m_bytes(bytes) {
+  ScopedContext scope(device);
+  device.check(device.driver->mem_alloc(&m_address, std::max<size_t>(bytes, 1)), "cuMemAlloc",
+               ErrorCode::out_of_memory);
+}
+
+DeviceBuffer::~DeviceBuffer() {
+  if (!m_device)
+    return;
+  // No ScopedContext: it throws on a poisoned context.
+  m_device->driver->ctx_push_current(m_device->context);
+  m_device->driver->mem_free(m_address);
+  CUcontext previous;
+  m_device->driver->ctx_pop_current(&previous);
+}
+
+void DeviceBuffer::upload(const void *from, size_t bytes, size_t offset, void *stream) {
+  if (bytes == 0)
+    return;
+  ScopedContext scope(*m_device);
+  m_device->check(
+      m_device->driver->memcpy_htod_async(m_address + offset, from, bytes, as_stream(stream)),
+      "cuMemcpyHtoDAsync");
+  m_device->check(m_device->driver->stream_synchronize(as_stream(stream)), "cuStreamSynchronize");
+}
+
+void DeviceBuffer::download(void *to, size_t bytes, size_t offset, void *stream) const {
+  if (bytes == 0)
+    return;
+  ScopedContext scope(*m_device);
+  m_device->check(
+      m_device->driver->memcpy_dtoh_async(to, m_address + offset, bytes, as_stream(stream)),
+      "cuMemcpyDtoHAsync");
+  m_device->check(m_device->driver->stream_synchronize(as_stream(stream)), "cuStreamSynchronize");
+}
+
+void DeviceBuffer::fill(uint8_t byte, void *stream) {
+  if (m_bytes == 0)
+    return;
+  ScopedContext scope(*m_device);
+  m_device->check(m_device->driver->memset_d8_async(m_address, byte, m_bytes, as_stream(stream)),
+                  "cuMemsetD8Async");
+}
+
+OwnedStream::OwnedStream(DeviceContext &device) : m_device(device) {
+  ScopedContext scope(device);
+  constexpr unsigned non_blocking = 1;
+  device.check(device.driver->stream_create(&m_stream, non_blocking), "cuStreamCreate");
+}
+OwnedStream::~OwnedStream() { m_device.driver->stream_destroy(m_stream); }
+void OwnedStream::synchronize() const { cuda::synchronize(m_device, m_stream); }
+
+Event::Event(DeviceContext &device) : m_device(device) {
+  ScopedContext scope(device);
+  device.check(device.driver->event_create(&m_event, 0), "cuEventCreate");
+}
+Event::~Event() { m_device.driver->event_destroy(m_event); }
+void Event::record(void *stream) {
+  ScopedContext scope(m_device);
+  m_device.check(m_device.driver->event_record(m_event, as_stream(stream)), "cuEventRecord");
+}
+void Event::synchronize() const {
+  ScopedContext scope(m_device);
+  m_device.check(m_device.driver->event_synchronize(m_event), "cuEventSynchronize");
+}
+float Event::since(const Event &start) const {
+  float milliseconds = 0;
+  ScopedContext scope(m_device);
+  m_device.check(m_device.driver->event_elapsed_time(&milliseconds, start.m_event, m_event),
+                 "cuEventElapsedTime");
+  return milliseconds;
+}
+
+bool is_capturing(DeviceContext &device, void *stream) {
+  // Asking about the legacy stream while another one captures is itself an error; it never
+  // captures.
+  if (!stream)
+    return false;
+  ScopedContext scope(device);
+  int status = 0;
+  device.check(device.driver->stream_is_capturing(as_stream(stream), &status),
+               "cuStreamIsCapturing");
+  return status != 0;
+}
+
+void synchronize(DeviceContext &device, void *stream) {
+  ScopedContext scope(device);
+  device.check(device.driver->stream_synchronize(as_stream(stream)), "cuStreamSynchronize");
+}
+
+ScratchPool::~ScratchPool() {
+  m_device.driver->ctx_push_current(m_device.context);
+  auto release = [&](const Buffer &buffer) {
+    if (buffer.address)
+      m_device.driver->mem_free(buffer.address);
+  };
+  for (const auto &[stream, buffer] : m_streams)
+    release(buffer);
+  for (const auto &[stream, buffer] : m_captures)
+    release(buffer);
+  std::for_each(m_spares.begin(), m_spares.end(), release);
+  std::for_each(m_retired.begin(), m_retired.end(), release);
+  CUcontext previous;
+  m_device.driver->ctx_pop_current(&previous);
+}
+
+ScratchPool::Buffer ScratchPool::allocate(int64_t bytes) {
+  ScopedContext scope(m_device);
+  Buffer buffer;
+  m_device.check(m_device.driver->mem_alloc(&buffer.address, static_cast<size_t>(bytes)),
+                 "cuMemAlloc for scratch memory", ErrorCode::out_of_memory);
+  buffer.bytes = bytes;
+  return buffer;
+}
+
+bool ScratchPool::take_spare(int64_t bytes, Buffer &buffer) {
+  auto best = m_spares.end();
+  for (auto it = m_spares.begin(); it != m_spares.end(); ++it)
+    if (it->bytes >= bytes && (best == m_spares.end() || it->bytes < best->bytes))
+      best = it;
+  if (best == m_spares.end())
+    return false;
+  buffer = *best;
+  m_spares.erase(best);
+  return true;
+}
+
+CUdeviceptr ScratchPool::acquire(void *stream, int64_t bytes, bool capturing) {
+  if (bytes == 0)
+    return 0;
+  std::lock_guard lock(m_mutex);
+  if (!capturing)
+    // A capture on this stream, if there was one, is over: its graph owns that buffer now.
+    if (auto it = m_captures.find(stream); it != m_captures.end()) {
+      m_retired.push_back(it->second);
+      m_captures.erase(it);
+    }
+  Buffer &slot = capturing ? m_captures[stream] : m_streams[stream];
+  if (slot.bytes >= bytes)
+    return slot.address;
+  Buffer fresh;
+  if (!take_spare(bytes, fresh)) {
+    if (capturing)
+      throw Error(ErrorCode::needs_prepare, "call prepare() before the capture: the kernel needs " +
+                                                std::to_string(bytes) + " bytes of scratch memory");
+    fresh = allocate(bytes);
+  }
+  // The old buffer may still be in use by work queued on the stream; it becomes a spare only for
+  // graphs of the same stream order, so it is kept until the pool goes.
+  if (slot.address)
+    m_retired.push_back(slot);
+  slot = fresh;
+  return slot.address;
+}
+
+void ScratchPool::reserve(int64_t bytes) {
+  if (bytes == 0)
+    return;
+  std::lock_guard lock(m_mutex);
+  for (const Buffer &spare : m_spares)
+    if (spare.bytes >= bytes)
+      return;
+  m_spares.push_back(allocate(bytes));
+}
+
+} // namespace tk::cuda

@@ -1,0 +1,169 @@
+// Number types and the conversions between them, bit for bit those of the runtime (Dtype.cpp): to
+// nearest even; 8-bit floats saturate, infinities included; NaN stays NaN.
+#pragma once
+
+namespace tk {
+
+using u8 = unsigned char;
+using u16 = unsigned short;
+using u32 = unsigned int;
+using u64 = unsigned long long;
+using i8 = signed char;
+using i16 = short;
+using i32 = int;
+using i64 = long long;
+
+// Storage only: arithmetic happens in float.
+struct f16 {
+  u16 bits;
+};
+struct bf16 {
+  u16 bits;
+};
+struct f8e4m3 {
+  u8 bits;
+};
+struct f8e5m2 {
+  u8 bits;
+};
+
+constexpr float infinity = __builtin_huge_valf();
+
+TK_DEVICE float as_float(u32 bits) { return __uint_as_float(bits); }
+TK_DEVICE u32 as_bits(float x) { return __float_as_uint(x); }
+TK_DEVICE double as_double(u64 bits) { return __longlong_as_double((i64)bits); }
+TK_DEVICE u64 as_bits(double x) { return (u64)__double_as_longlong(x); }
+
+// ---- To float
+
+TK_DEVICE float to_float(float x) { return x; }
+TK_DEVICE float to_float(bf16 x) { return as_float((u32)x.bits << 16); }
+TK_DEVICE float to_float(f16 x) {
+  float y;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits));
+  return y;
+}
+TK_DEVICE float to_float(f8e5m2 x) { return to_float(f16{(u16)(x.bits << 8)}); }
+TK_DEVICE float to_float(f8e4m3 x) {
+  // The exponents of e4m3 and f16 differ by 8 once the mantissa is aligned.
+  const u32 magnitude = x.bits & 0x7f;
+  const float y = to_float(f16{(u16)(magnitude << 7)}) * 256.0f;
+  const float signless = magnitude == 0x7f ? as_float(0x7fffffff) : y;
+  return x.bits & 0x80 ? -signless : signless;
+}
+
+// ---- From float
+
+// Two f32 to one word of two 16-bit floats, the first one in the low half.
+template <class T> TK_DEVICE u32 pack2(float low, float high);
+template <> TK_DEVICE u32 pack2<bf16>(float low, float high) {
+  u32 y;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
+  return y;
+}
+template <> TK_DEVICE u32 pack2<f16>(float low, float high) {
+  u32 y;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
+  return y;
+}
+
+template <class T> TK_DEVICE T from_float(float x);
+template <> TK_DEVICE float from_float<float>(float x) { return x; }
+template <> TK_DEVICE bf16 from_float<bf16>(float x) {
+  u16 y;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y) : "f"(x));
+  return bf16{y};
+}
+template <> TK_DEVICE f16 from_float<f16>(float x) {
+  u16 y;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x));
+  return f16{y};
+}
+
+// An 8-bit float with `mantissa` bits, exponent bias `bias` and the largest finite code `largest`,
+// where the hardware has no instruction.
+template <int mantissa, int bias, u32 largest> TK_DEVICE u8 encode_f8(float x) {
+  const u32 bits = as_bits(x);
+  const u32 sign = bits >> 24 & 0x80;
+  u32 magnitude = bits & 0x7fffffff;
+  if (magnitude > 0x7f800000)
+    return (u8)(sign | 0x7f);
+  const float smallest_normal = as_float((u32)(128 - bias) << 23);
+  u32 code;
+  if (as_float(magnitude) < smallest_normal) {
+    // Adding a number whose last bit is the smallest denormal rounds to a multiple of it.
+    const float anchor = as_float((u32)(128 - bias + 23 - mantissa) << 23);
+    code = as_bits(as_float(magnitude) + anchor) - as_bits(anchor);
+  } else {
+    constexpr int shift = 23 - mantissa;
+    magnitude += (1u << (shift - 1)) - 1 + (magnitude >> shift & 1);
+    code = (magnitude >> shift) - ((u32)(127 - bias) << mantissa);
+  }
+  return (u8)(sign | (code > largest ? largest : code));
+}
+
+template <> TK_DEVICE f8e4m3 from_float<f8e4m3>(float x) {
+#if __CUDA_ARCH__ >= 890
+  u16 y;
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(y) : "f"(0.0f), "f"(x));
+  return f8e4m3{x != x ? (u8)((as_bits(x) >> 24 & 0x80) | 0x7f) : (u8)y};
+#else
+  return f8e4m3{encode_f8<3, 7, 0x7e>(x)};
+#endif
+}
+template <> TK_DEVICE f8e5m2 from_float<f8e5m2>(float x) {
+#if __CUDA_ARCH__ >= 890
+  u16 y;
+  asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(y) : "f"(0.0f), "f"(x));
+  return f8e5m2{x != x ? (u8)((as_bits(x) >> 24 & 0x80) | 0x7f) : (u8)y};
+#else
+  return f8e5m2{encode_f8<2, 15, 0x7b>(x)};
+#endif
+}
+
+// f64 to fewer bits without rounding twice: the f32 in between is rounded to odd.
+TK_DEVICE float round_to_odd(double x) {
+  const float y = __double2float_rz(x);
+  return (double)y == x || x != x ? y : as_float(as_bits(y) | 1);
+}
+template <class T> struct FromDouble {
+  TK_DEVICE static T apply(double x) { return from_float<T>(round_to_odd(x)); }
+};
+template <> struct FromDouble<float> {
+  TK_DEVICE static float apply(double x) { return (float)x; }
+};
+template <class T> TK_DEVICE T from_double(double x) { return FromDouble<T>::apply(x); }
+
+// Whole tiles: pairs become one instruction.
+template <class T, int n> TK_DEVICE void narrow(T (&y)[n], const float (&x)[n]) {
+  for_each<n>([&](auto i) { y[i] = from_float<T>(x[i]); });
+}
+template <class T, int n> TK_DEVICE void narrow_pairs(T (&y)[n], const float (&x)[n]) {
+  if constexpr (n % 2 == 0) {
+    for_each<n / 2>([&](auto i) {
+      const u32 word = pack2<T>(x[2 * i], x[2 * i + 1]);
+      y[2 * i].bits = (u16)word;
+      y[2 * i + 1].bits = (u16)(word >> 16);
+    });
+  } else {
+    for_each<n>([&](auto i) { y[i] = from_float<T>(x[i]); });
+  }
+}
+template <int n> TK_DEVICE void narrow(bf16 (&y)[n], const float (&x)[n]) { narrow_pairs(y, x); }
+template <int n> TK_DEVICE void narrow(f16 (&y)[n], const float (&x)[n]) { narrow_pairs(y, x); }
+
+// A float to an integer type: truncated; out of range clamps, NaN is 0.
+template <class T, class F> TK_DEVICE T to_integer(F x) {
+  constexpr int bits = sizeof(T) * 8;
+  constexpr bool is_signed = (T)-1 < (T)0;
+  if constexpr (bits == 64) {
+    return x != x ? (T)0 : (T)(i64)x; // cvt clamps by itself
+  } else {
+    constexpr i64 low = is_signed ? -((i64)1 << (bits - 1)) : 0;
+    constexpr i64 high = is_signed ? ((i64)1 << (bits - 1)) - 1 : ((i64)1 << bits) - 1;
+    const i64 y = x != x ? 0 : (i64)x;
+    return (T)(y < low ? low : y > high ? high : y);
+  }
+}
+
+} // namespace tk
