@@ -3,8 +3,13 @@
 // 1. Parse; with a syntax error the text stays as it is.
 // 2. Walk tokens and comments in order. A piece that was first on its line stays so; several blank
 //    lines become one, and none is kept at the ends of a file or of a body.
-// 3. A line is indented by two for each open brace, and by four more if it continues a statement.
+// 3. A line is indented by two for each open brace. A line that goes on inside a bracket stands
+//    under what follows the bracket, or four to the right if nothing does. One that goes on after
+//    `=` stands under the `=` if it starts with an operator, else under what follows the `=`.
 // 4. Within a line, the space between two tokens depends on these two alone (see spaceBetween).
+// 5. The `=` of statements on successive lines are aligned where their columns are close. The
+//    columns come from a first walk that aligns nothing, so the result does not depend on the
+//    spaces of the input.
 //
 // Since no token is added or moved to another line, the tree cannot change; only a `;` at the end
 // of a line is dropped.
@@ -15,18 +20,44 @@
 #include "frontend/Program.h"
 
 #include <algorithm>
+#include <map>
+#include <vector>
 
 namespace tk {
 namespace {
 
+constexpr std::size_t continuation = 4;  ///< indentation of a line that goes on
+constexpr std::size_t widestGap = 8;     ///< between aligned `=`
+constexpr std::size_t widestIndent = 72; ///< bounds the output by the input's lines
+constexpr std::size_t none = ~std::size_t{0};
+
+/// The `=` of a statement in a kernel's body.
+struct Assignment {
+  std::size_t token;
+  std::size_t line, column; ///< in the output, from 0
+};
+
+/// Spaces to put before the token of that index.
+using Padding = std::map<std::size_t, std::size_t>;
+
 class Layout {
 public:
-  Layout(const SourceFile &file, const LexedFile &lexed) : text(file.text()), lexed(lexed) {}
+  Layout(const SourceFile &file, const LexedFile &lexed, const Padding &padding)
+      : text(file.text()), lexed(lexed), padding(padding) {}
   std::string run();
+  std::vector<Assignment> assignments;
 
 private:
+  /// What an open bracket makes of the lines up to its closing one.
+  struct Bracket {
+    std::size_t inner;   ///< their column
+    std::size_t closing; ///< the closing bracket's column, where it is first on its line
+  };
+
   void comment(Span span);
   void token(std::size_t index);
+  void afterToken(std::size_t index);
+  void assign(std::size_t index);
   void startLine(std::uint32_t begin, std::size_t spaces, bool keepBlank);
   std::size_t indentation(const Token &token) const;
   bool spaceBetween(std::size_t left, std::size_t right) const;
@@ -34,6 +65,8 @@ private:
   bool isUnaryMinus(std::size_t index) const;
   bool isDroppedSemicolon(std::size_t index) const;
   bool continues(TokenKind previous, TokenKind next) const;
+  bool endsLine(std::size_t index) const { return lexed.tokens[index + 1].newlineBefore; }
+  std::size_t column() const { return out.size() - lineStart; }
   std::string_view spelling(Span span) const {
     return text.substr(span.begin, span.end - span.begin);
   }
@@ -44,11 +77,17 @@ private:
 
   std::string_view text;
   const LexedFile &lexed;
+  const Padding &padding;
   std::string out;
-  std::uint32_t lastEnd = 0; ///< in the text, of the last piece
-  std::size_t braces = 0, brackets = 0;
+  std::size_t line = 0, lineStart = 0, lineIndent = 0; ///< of the output's last line
+  std::uint32_t lastEnd = 0;                           ///< in the text, of the last piece
+  std::size_t braces = 0;
+  std::vector<Bracket> brackets;
   bool afterOpenBrace = false;
-  std::size_t previous = ~std::size_t{0}; ///< the last token that was kept
+  bool inSchedule = false;
+  bool assigned = false;                           ///< the statement's `=` has passed
+  std::size_t operatorColumn = 0, valueColumn = 0; ///< for the lines that go on; 0: the default
+  std::size_t previous = none;                     ///< the last token that was kept
 };
 
 bool isOperator(TokenKind kind) {
@@ -90,8 +129,8 @@ bool Layout::isUnaryMinus(std::size_t index) const {
 }
 
 bool Layout::isDroppedSemicolon(std::size_t index) const {
-  return lexed.tokens[index].kind == TokenKind::Semicolon && brackets == 0 &&
-         lexed.tokens[index + 1].newlineBefore && previous != ~std::size_t{0} &&
+  return lexed.tokens[index].kind == TokenKind::Semicolon && brackets.empty() &&
+         lexed.tokens[index + 1].newlineBefore && previous != none &&
          !lexed.tokens[index].newlineBefore;
 }
 
@@ -139,27 +178,31 @@ bool Layout::continues(TokenKind before, TokenKind next) const {
 
 std::size_t Layout::indentation(const Token &token) const {
   bool closing = token.kind == TokenKind::RParen || token.kind == TokenKind::RBracket;
+  if (!brackets.empty())
+    return closing ? brackets.back().closing : brackets.back().inner;
   std::size_t base = 2 * (token.kind == TokenKind::RBrace && braces ? braces - 1 : braces);
-  if (brackets > (closing ? 1u : 0u))
-    return base + 4;
-  if (closing || previous == ~std::size_t{0})
+  if (previous == none || !continues(lexed.tokens[previous].kind, token.kind))
     return base;
-  return base + (continues(lexed.tokens[previous].kind, token.kind) ? 4 : 0);
+  bool underOperator = isOperator(token.kind) && token.kind != TokenKind::Arrow;
+  std::size_t wanted = underOperator ? operatorColumn : valueColumn;
+  return wanted ? wanted : base + continuation;
 }
 
 void Layout::startLine(std::uint32_t begin, std::size_t spaces, bool keepBlank) {
   if (!out.empty()) {
-    out += '\n';
-    if (keepBlank && !afterOpenBrace && lineEnds(begin) > 1)
-      out += '\n';
+    bool blank = keepBlank && !afterOpenBrace && lineEnds(begin) > 1;
+    out.append(blank ? 2 : 1, '\n');
+    line += blank ? 2 : 1;
   }
+  lineStart = out.size();
+  lineIndent = spaces;
   out.append(spaces, ' ');
 }
 
 void Layout::comment(Span span) {
   bool first = out.empty() || lineEnds(span.begin) > 0;
   if (first)
-    startLine(span.begin, 2 * braces + (brackets ? 4 : 0), true);
+    startLine(span.begin, brackets.empty() ? 2 * braces : brackets.back().inner, true);
   else
     out += "  ";
   std::string_view body = spelling(span).substr(2);
@@ -178,14 +221,31 @@ void Layout::token(std::size_t index) {
     lastEnd = token.span.end;
     return;
   }
-  if (token.newlineBefore)
+  if (token.newlineBefore) {
+    bool statement = brackets.empty() &&
+                     (previous == none || !continues(lexed.tokens[previous].kind, token.kind));
     startLine(token.span.begin, indentation(token), token.kind != TokenKind::RBrace);
-  else if (previous != ~std::size_t{0} && spaceBetween(previous, index))
+    if (statement) {
+      assigned = false;
+      operatorColumn = valueColumn = 0;
+      if (braces == 0)
+        inSchedule = spelling(token.span) == "schedule";
+    }
+  } else if (previous != none && spaceBetween(previous, index)) {
     out += ' ';
+  }
+  if (auto spaces = padding.find(index); spaces != padding.end())
+    out.append(spaces->second, ' ');
   out += spelling(token.span);
   lastEnd = token.span.end;
-  afterOpenBrace = token.kind == TokenKind::LBrace;
+  afterToken(index);
   previous = index;
+}
+
+/// Keeps track of what later lines are indented by.
+void Layout::afterToken(std::size_t index) {
+  const Token &token = lexed.tokens[index];
+  afterOpenBrace = token.kind == TokenKind::LBrace;
   switch (token.kind) {
   case TokenKind::LBrace:
     ++braces;
@@ -195,15 +255,38 @@ void Layout::token(std::size_t index) {
     break;
   case TokenKind::LParen:
   case TokenKind::LBracket:
-    ++brackets;
+    if (endsLine(index) || column() > widestIndent)
+      brackets.push_back({std::min(lineIndent + continuation, widestIndent), lineIndent});
+    else
+      brackets.push_back({column(), column() - 1});
     break;
   case TokenKind::RParen:
   case TokenKind::RBracket:
-    brackets -= brackets ? 1 : 0;
+    if (!brackets.empty())
+      brackets.pop_back();
+    break;
+  case TokenKind::Assign:
+    if (brackets.empty() && !assigned && !inSchedule)
+      assign(index);
+    break;
+  case TokenKind::Identifier:
+    if (brackets.empty() && braces == 0 && isContextualWord(index) &&
+        spelling(token.span) == "where")
+      valueColumn = operatorColumn = column() + 1;
     break;
   default:
     break;
   }
+}
+
+void Layout::assign(std::size_t index) {
+  assigned = true;
+  if (!endsLine(index) && column() < widestIndent) {
+    operatorColumn = column() - 1;
+    valueColumn = column() + 1;
+  }
+  if (braces == 1)
+    assignments.push_back({index, line, column() - 1});
 }
 
 std::string Layout::run() {
@@ -222,6 +305,26 @@ std::string Layout::run() {
   return std::move(out);
 }
 
+/// Aligns each longest run of successive lines whose columns differ by no more than widestGap.
+Padding align(const std::vector<Assignment> &assignments) {
+  Padding padding;
+  for (std::size_t first = 0; first < assignments.size();) {
+    std::size_t least = assignments[first].column, most = least, next = first + 1;
+    for (; next < assignments.size() && assignments[next].line == assignments[next - 1].line + 1;
+         ++next) {
+      std::size_t low = std::min(least, assignments[next].column);
+      std::size_t high = std::max(most, assignments[next].column);
+      if (high - low > widestGap)
+        break;
+      least = low, most = high;
+    }
+    for (; first < next; ++first)
+      if (assignments[first].column < most)
+        padding[assignments[first].token] = most - assignments[first].column;
+  }
+  return padding;
+}
+
 } // namespace
 
 std::string formatSource(SourceManager &sources, FileId id, Diagnostics &diags) {
@@ -234,7 +337,11 @@ std::string formatSource(SourceManager &sources, FileId id, Diagnostics &diags) 
   if (diags.errorCount() != before)
     return std::string(file.text());
   LexedFile lexed = lex(file, diags);
-  return Layout(file, lexed).run();
+  Padding padding;
+  Layout measured(file, lexed, padding);
+  measured.run();
+  padding = align(measured.assignments);
+  return Layout(file, lexed, padding).run();
 }
 
 } // namespace tk

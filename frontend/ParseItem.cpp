@@ -66,6 +66,7 @@ void Parser::parseItem(File &out) {
   } else if (isWord("grad")) {
     item = parseGrad();
   } else {
+    checkNesting();
     static constexpr std::string_view words[] = {"kernel", "fn",       "const",
                                                  "import", "schedule", "grad"};
     diags.error(Diag::ExpectedItem, peek().span)

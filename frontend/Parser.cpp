@@ -100,6 +100,18 @@ void Parser::skipToItem() {
     take();
 }
 
+/// Where no production applies: a pile of brackets deserves the message about its depth.
+void Parser::checkNesting() {
+  for (std::uint32_t depth = 0; depth <= limits.nesting; ++depth) {
+    TokenKind kind = peek(depth).kind;
+    if (kind != TokenKind::LParen && kind != TokenKind::LBracket && kind != TokenKind::LBrace)
+      return;
+  }
+  diags.error(Diag::NestingTooDeep, peek(limits.nesting).span)
+      << "nesting deeper than " << limits.nesting;
+  throw LimitError();
+}
+
 Parser::Nest::Nest(Parser &parser, Span span) : parser(parser) {
   if (parser.nesting >= parser.limits.nesting) {
     parser.diags.error(Diag::NestingTooDeep, span)

@@ -116,6 +116,7 @@ private:
   bool atItemStart() const;
   void skipToStatement(std::uint32_t from);
   void skipToItem();
+  void checkNesting();
 
   /// Counts a level of nesting for as long as it lives.
   class Nest {

@@ -60,12 +60,12 @@ TEST_CASE("lines, blank lines and comments are the writer's") {
                               "kernel k(x: f32[N])  // fourth\n"
                               "    -> (y: f32[N])\n"
                               "where N > 0,\n"
-                              "    N < 10\n"
+                              "      N < 10\n"
                               "{\n"
                               "  // fifth\n"
                               "\n"
                               "  y[i] = x[i]\n"
-                              "      + 1\n"
+                              "       + 1\n"
                               "  // sixth\n"
                               "}\n");
 }
@@ -88,6 +88,64 @@ TEST_CASE("brackets over several lines") {
                           "      x[i]\n"
                           "  )\n"
                           "}\n");
+}
+
+TEST_CASE("lines that go on stand under what they go on with") {
+  CHECK(checked("kernel k(x: f32[N],\n"
+                "y: f32[N])\n"
+                "-> (z: f32[N]) {\n"
+                "let a[i] = f(x[i],\n"
+                "g(\n"
+                "y[i]))\n"
+                "z[i] = if a[i] < 0\n"
+                "then a[i] *\n"
+                "2\n"
+                "else\n"
+                "a[i]\n"
+                "}\n") == "kernel k(x: f32[N],\n"
+                          "         y: f32[N])\n"
+                          "    -> (z: f32[N]) {\n"
+                          "  let a[i] = f(x[i],\n"
+                          "               g(\n"
+                          "                   y[i]))\n"
+                          "  z[i] = if a[i] < 0\n"
+                          "         then a[i] *\n"
+                          "         2\n"
+                          "         else\n"
+                          "         a[i]\n"
+                          "}\n");
+}
+
+TEST_CASE("the definitions of successive lines are aligned where they are close") {
+  CHECK(checked("kernel k(x: f32[N]) -> (z: f32[N]) {\n"
+                "let a[i] = x[i]\n"
+                "z[i] = x[i]\n"
+                "let b = 1\n"
+                "\n"
+                "let c    = 1\n"
+                "// between\n"
+                "let dd[i]   = 1\n"
+                "let eeeeeeeeeeeeee[i] = 2\n"
+                "}\n"
+                "schedule k {\nstages = 4\nconsumers = 2\n}\n") ==
+        "kernel k(x: f32[N]) -> (z: f32[N]) {\n"
+        "  let a[i] = x[i]\n"
+        "  z[i]     = x[i]\n"
+        "  let b    = 1\n"
+        "\n"
+        "  let c = 1\n"
+        "  // between\n"
+        "  let dd[i] = 1\n"
+        "  let eeeeeeeeeeeeee[i] = 2\n"
+        "}\n"
+        "schedule k {\n  stages = 4\n  consumers = 2\n}\n");
+}
+
+TEST_CASE("the output's size is bounded by the input's lines") {
+  std::string text = "fn f(x) = " + std::string(20000, 'g') + "(x";
+  for (int i = 0; i < 2000; ++i)
+    text += ",\nx";
+  CHECK(format(text + ")").size() < 20000 + 2001 * 80);
 }
 
 TEST_CASE("schedules, grads, attributes, semicolons") {

@@ -217,6 +217,7 @@ TEST_CASE("limits") {
   CHECK(codes("y[i, j] = " + repeat("n+", 100000) + "1") == "TK0604");
   CHECK(codes(repeat("let a = n + 1 - 1\n", 5001)) == "TK0603");
   CHECK(Parsed(std::string((1 << 20) + 1, ' ')).codes() == "TK0602");
+  CHECK(Parsed(repeat("(", 100000)).codes() == "TK0601");
   Parsed deep("kernel k" + repeat("(", 100000));
   CHECK(deep.codes() == "TK0101");
 }
