@@ -16,4 +16,13 @@ def Simplify : Pass<"tk-simplify", "::mlir::ModuleOp"> {
     Statistic<"numHoisted", "factors-hoisted", "Linear factors moved out of a sum">];
 }
 
+def FuseProducers : Pass<"tk-fuse-producers", "::mlir::ModuleOp"> {
+  let summary = "Compute a local tensor where it is read instead of storing it";
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let options = [
+    Option<"maxExtra", "max-extra", "int64_t", "256",
+           "Largest extent of an index along which a reduction may be computed again">];
+  let statistics = [Statistic<"numInlined", "loads-inlined", "Loads replaced by what they read">];
+}
+
 #endif // TK_PASSES_TD

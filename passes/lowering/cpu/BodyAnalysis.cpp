@@ -221,9 +221,8 @@ void BodyAnalysis::chooseTiles() {
       tiles[i] = std::min<int64_t>(tiles[i], llvm::alignTo(extent, unit));
   }
   if (contractions.empty() && numIndices > 0) {
+    // A scan along the innermost index runs row by row, one along another runs all columns at once.
     unsigned last = numIndices - 1;
-    if (sequential && *sequential == last)
-      last = numIndices >= 2 ? numIndices - 2 : last;
     if (!sequential || *sequential != last)
       tiles[last] = machine.vectorTile;
   }

@@ -1,0 +1,85 @@
+//===- IndexSpaces.cpp - extents, and how statements' indices meet --------===//
+#include "passes/analysis/IndexSpaces.h"
+
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+
+namespace tk {
+
+int64_t getUpperBound(Value extent) {
+  APInt constant;
+  if (matchPattern(extent, m_ConstantInt(&constant)))
+    return constant.getSExtValue();
+  auto arg = dyn_cast<BlockArgument>(extent);
+  auto kernel = arg ? dyn_cast<KernelOp>(arg.getOwner()->getParentOp()) : KernelOp();
+  if (!kernel || arg.getArgNumber() >= kernel.getNumDims())
+    return -1;
+  return kernel.getFact(arg.getArgNumber()).getUpper();
+}
+
+bool isSameExtent(Value a, Value b) { return ScalarEquality().equal(a, b); }
+
+bool rangesOver(ReduceOp reduce, unsigned n, Value extent) {
+  return matchPattern(reduce.getLower()[n], m_Zero()) && isSameExtent(reduce.getUpper()[n], extent);
+}
+
+SmallVector<ReduceOp> getEnclosingReductions(Operation *op) {
+  SmallVector<ReduceOp> reduces;
+  for (op = op->getParentOp(); op && !isa<ComputeOp>(op); op = op->getParentOp())
+    if (auto reduce = dyn_cast<ReduceOp>(op))
+      reduces.push_back(reduce);
+  return reduces;
+}
+
+static void extendEmbedding(ComputeOp small, ComputeOp large, SmallVector<unsigned> &partial,
+                            SmallVector<SmallVector<unsigned>> &found) {
+  if (found.size() >= 16)
+    return;
+  if (partial.size() == small.getNumIndices()) {
+    found.push_back(partial);
+    return;
+  }
+  unsigned first = partial.empty() ? 0 : partial.back() + 1;
+  for (unsigned n = first; n < large.getNumIndices(); ++n) {
+    if (!isSameExtent(small.getExtents()[partial.size()], large.getExtents()[n]))
+      continue;
+    partial.push_back(n);
+    extendEmbedding(small, large, partial, found);
+    partial.pop_back();
+  }
+}
+
+SmallVector<SmallVector<unsigned>> getEmbeddings(ComputeOp small, ComputeOp large) {
+  SmallVector<SmallVector<unsigned>> found;
+  SmallVector<unsigned> partial;
+  extendEmbedding(small, large, partial, found);
+  return found;
+}
+
+bool isMatrixProduct(ReduceOp reduce) {
+  if (!isContraction(reduce))
+    return false;
+  Operation *product = reduce.getYield().getValues()[0].getDefiningOp();
+  auto outerIndices = [&](Value factor) {
+    llvm::DenseSet<Value> indices;
+    for (BlockArgument arg : getIterationIndices(factor))
+      if (!reduce.getBody().isAncestor(arg.getParentRegion()))
+        indices.insert(arg);
+    return indices;
+  };
+  auto a = outerIndices(product->getOperand(0)), b = outerIndices(product->getOperand(1));
+  return llvm::any_of(a, [&](Value index) { return !b.contains(index); }) &&
+         llvm::any_of(b, [&](Value index) { return !a.contains(index); });
+}
+
+bool isHeavy(Operation *op) {
+  return op
+      ->walk([&](ReduceOp reduce) {
+        return reduce != op || isMatrixProduct(reduce) ? WalkResult::interrupt()
+                                                       : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+} // namespace tk

@@ -1,0 +1,36 @@
+//===- IndexSpaces.h - extents, and how statements' indices meet -*- C++ -*-===//
+#ifndef TK_PASSES_ANALYSIS_INDEXSPACES_H
+#define TK_PASSES_ANALYSIS_INDEXSPACES_H
+
+#include "dialects/tk/TkDialect.h"
+#include "passes/analysis/ScalarExpr.h"
+
+namespace tk {
+
+/// An inclusive upper bound of an extent from constants and facts, -1 where none is known.
+int64_t getUpperBound(mlir::Value extent);
+
+/// True if both extents are the same number in every launch.
+bool isSameExtent(mlir::Value a, mlir::Value b);
+
+/// The `n`-th bounds of `reduce` are `0 .. extent`.
+bool rangesOver(ReduceOp reduce, unsigned n, mlir::Value extent);
+
+/// The reductions around `op` inside its statement, innermost first.
+llvm::SmallVector<ReduceOp> getEnclosingReductions(mlir::Operation *op);
+
+/// Ways to see the indices of `small` as some of those of `large`, in order and with equal extents:
+/// entry `i` is the position in `large` of index `i`. At most 16.
+llvm::SmallVector<llvm::SmallVector<unsigned>> getEmbeddings(ComputeOp small, ComputeOp large);
+
+/// A contraction both of whose factors have an index of their own among the statement's (or an
+/// enclosing reduction's): each operand element is used many times, so that computing it twice is
+/// dear.
+bool isMatrixProduct(ReduceOp reduce);
+
+/// True if `op` is, or holds, a matrix product or a reduction in a reduction.
+bool isHeavy(mlir::Operation *op);
+
+} // namespace tk
+
+#endif // TK_PASSES_ANALYSIS_INDEXSPACES_H

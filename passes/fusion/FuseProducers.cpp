@@ -1,0 +1,235 @@
+//===- FuseProducers.cpp - compute a local tensor where it is read --------===//
+//
+// 1. Go over the statements in program order, and over the loads in each that read a result of an
+//    earlier statement.
+// 2. Ask the cost rule (FuseProducersCost.cpp) whether the element may be computed in place. For a
+//    producer with reductions the answer must be yes for all of its readers, since a producer that
+//    is stored anyway is better read. Producers with matrix products come last: by then the row
+//    reductions and pointwise statements between two products are gone, so that the products'
+//    readers are known.
+// 3. Clone the producer's expression with the load's indices in place of its own. What does not
+//    depend on the indices of a reduction around the load is placed outside that reduction. A
+//    padded load becomes a selection between the element and the padding; the clone's own loads are
+//    padded, since outside the bounds they may be outside theirs.
+// 4. Erase statements whose results nobody reads.
+//
+//   %s = tk.compute ["i","j"] {.. %d = tk.reduce [sum] ["k"] ..}
+//   %y = tk.compute ["i","j"] {.. %v = tk.load %s[%i, %j]; %r = maximumf %v, %zero ..}
+//     =>
+//   %y = tk.compute ["i","j"] {.. %d = tk.reduce [sum] ["k"] ..; %r = maximumf %d, %zero ..}
+//
+//===----------------------------------------------------------------------===//
+#include "passes/fusion/FuseProducers.h"
+
+#include "passes/Passes.h"
+#include "passes/analysis/Notes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+namespace tk {
+#define GEN_PASS_DEF_FUSEPRODUCERS
+#include "passes/Passes.h.inc"
+} // namespace tk
+
+using namespace mlir;
+using namespace tk;
+
+static constexpr llvm::StringLiteral passName = "tk-fuse-producers";
+
+//===----------------------------------------------------------------------===//
+// Rewriting
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Clones a producer's expression in place of a load.
+class Inliner {
+public:
+  explicit Inliner(Read read)
+      : load(read.load), consumer(read.consumer), producer(read.producer),
+        compute(cast<ComputeOp>(read.producer.getOwner())), builder(read.load) {}
+
+  void run();
+
+private:
+  Value clone(Value value);
+  void setInsertionPoint(Operation *op);
+  Value selectInBounds(Value element);
+
+  LoadOp load;
+  ComputeOp consumer;
+  OpResult producer;
+  ComputeOp compute;
+  OpBuilder builder;
+  IRMapping mapping;
+  SmallVector<Operation *> cloned;
+  bool mayMoveOut = true;
+};
+} // namespace
+
+/// Before the load, or before the outermost reduction around it that `op`'s inputs do not need.
+void Inliner::setInsertionPoint(Operation *op) {
+  builder.setInsertionPoint(load);
+  if (!mayMoveOut)
+    return;
+  SmallVector<Value> inputs;
+  for (Value input : getInputs(op))
+    inputs.push_back(mapping.lookupOrDefault(input));
+  Operation *at = load;
+  while (!isa<ComputeOp>(at->getParentOp())) {
+    Region *around = at->getParentRegion();
+    if (llvm::any_of(inputs, [&](Value v) { return around->isAncestor(v.getParentRegion()); }))
+      break;
+    at = around->getParentOp();
+  }
+  builder.setInsertionPoint(at);
+}
+
+Value Inliner::clone(Value value) {
+  if (Value known = mapping.lookupOrNull(value))
+    return known;
+  Operation *op = value.getDefiningOp();
+  if (!op || op->getBlock() != compute.getBlock())
+    return value;
+  for (Value input : getInputs(op))
+    clone(input);
+  setInsertionPoint(op);
+  cloned.push_back(builder.clone(*op, mapping));
+  return mapping.lookup(value);
+}
+
+Value Inliner::selectInBounds(Value element) {
+  builder.setInsertionPoint(load);
+  Location loc = load.getLoc();
+  for (Operation *op : cloned)
+    op->walk([&](LoadOp inner) {
+      if (inner.getPad())
+        return;
+      OpBuilder before(inner);
+      inner.getPadMutable().assign(
+          createIdentity(before, loc, ReduceKind::Sum, inner.getResult().getType()));
+    });
+  SmallVector<unsigned> axes = compute.getIndicesOf(producer.getResultNumber());
+  Value inside;
+  auto require = [&](arith::CmpIPredicate predicate, Value a, Value b) {
+    Value holds = arith::CmpIOp::create(builder, loc, predicate, a, b);
+    inside = inside ? arith::AndIOp::create(builder, loc, inside, holds).getResult() : holds;
+  };
+  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+  for (auto [axis, index] : llvm::zip_equal(axes, load.getIndices())) {
+    auto arg = dyn_cast<BlockArgument>(index);
+    if (arg && arg.getOwner() == consumer.getBlock() &&
+        isSameExtent(consumer.getExtents()[arg.getArgNumber()], compute.getExtents()[axis]))
+      continue;
+    require(arith::CmpIPredicate::sge, index, zero);
+    require(arith::CmpIPredicate::slt, index, compute.getExtents()[axis]);
+  }
+  if (!inside)
+    return element;
+  return arith::SelectOp::create(builder, loc, inside, element, load.getPad());
+}
+
+void Inliner::run() {
+  SmallVector<unsigned> axes = compute.getIndicesOf(producer.getResultNumber());
+  for (auto [axis, index] : llvm::zip_equal(axes, load.getIndices())) {
+    mapping.map(compute.getIndex(axis), index);
+    // A bounds proof of an index that follows no iteration may rest on a range not being empty.
+    mayMoveOut &= !getIterationIndices(index).empty();
+  }
+  mayMoveOut &= !load.getPad();
+  Value element = clone(compute.getYield().getValues()[producer.getResultNumber()]);
+  if (load.getPad())
+    element = selectInBounds(element);
+  load.getResult().replaceAllUsesWith(element);
+  load.erase();
+}
+
+//===----------------------------------------------------------------------===//
+// The kernel
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct FuseProducersPass : tk::impl::FuseProducersBase<FuseProducersPass> {
+  using FuseProducersBase::FuseProducersBase;
+
+  void runOnOperation() override {
+    getOperation()->walk([&](KernelOp kernel) {
+      while (fuseOnce(kernel, /*products=*/false) || fuseOnce(kernel, /*products=*/true))
+        eraseUnread(kernel);
+      sayDeclined(kernel);
+    });
+  }
+
+private:
+  bool fuseOnce(KernelOp kernel, bool products);
+  std::optional<std::string> whyStore(OpResult producer, ArrayRef<Read> reads, ProducerKind kind);
+  void sayDeclined(KernelOp kernel);
+  void eraseUnread(KernelOp kernel);
+};
+} // namespace
+
+static SmallVector<Read> getReads(OpResult producer) {
+  SmallVector<Read> reads;
+  for (Operation *user : producer.getUsers())
+    if (auto load = dyn_cast<LoadOp>(user); load && load.getTensor() == producer)
+      if (auto consumer = load->getParentOfType<ComputeOp>())
+        reads.push_back({load, consumer, producer});
+  return reads;
+}
+
+static bool isReturned(OpResult result) {
+  return llvm::any_of(result.getUsers(), [](Operation *user) { return isa<ReturnOp>(user); });
+}
+
+std::optional<std::string> FuseProducersPass::whyStore(OpResult producer, ArrayRef<Read> reads,
+                                                       ProducerKind kind) {
+  for (Read read : reads)
+    if (auto why = whyNotInline(read, kind, maxExtra))
+      return why;
+  if (kind == ProducerKind::Products)
+    return whyStoreProducts(reads, isReturned(producer));
+  return std::nullopt;
+}
+
+bool FuseProducersPass::fuseOnce(KernelOp kernel, bool products) {
+  for (ComputeOp compute : kernel.getBody().front().getOps<ComputeOp>()) {
+    for (OpResult result : compute->getResults()) {
+      SmallVector<Read> reads = getReads(result);
+      ProducerKind kind = classify(result);
+      if (reads.empty() || (kind == ProducerKind::Products) != products)
+        continue;
+      if (kind == ProducerKind::Pointwise)
+        llvm::erase_if(reads,
+                       [&](Read read) { return whyNotInline(read, kind, maxExtra).has_value(); });
+      else if (whyStore(result, reads, kind))
+        continue;
+      if (reads.empty())
+        continue;
+      for (Read read : reads) {
+        note(read.load, passName, Verdict::Derived,
+             describe(compute) + " is computed where " + describe(read.consumer) + " reads it");
+        Inliner(read).run();
+        ++numInlined;
+      }
+      return true;
+    }
+  }
+  return false;
+}
+
+void FuseProducersPass::sayDeclined(KernelOp kernel) {
+  for (ComputeOp compute : kernel.getBody().front().getOps<ComputeOp>())
+    for (OpResult result : compute->getResults()) {
+      SmallVector<Read> reads = getReads(result);
+      if (reads.empty())
+        continue;
+      if (auto why = whyStore(result, reads, classify(result)))
+        note(compute, passName, Verdict::Declined, describe(compute) + " is stored: " + *why);
+    }
+}
+
+void FuseProducersPass::eraseUnread(KernelOp kernel) {
+  SmallVector<ComputeOp> computes(kernel.getBody().front().getOps<ComputeOp>());
+  for (ComputeOp compute : llvm::reverse(computes))
+    if (compute->use_empty())
+      compute.erase();
+}

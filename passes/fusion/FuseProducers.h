@@ -1,0 +1,43 @@
+//===- FuseProducers.h - when a tensor is computed where it is read -*- C++ -*-===//
+//
+// The decisions of tk-fuse-producers, apart from the rewriting (FuseProducers.cpp).
+//
+//===----------------------------------------------------------------------===//
+#ifndef TK_PASSES_FUSION_FUSEPRODUCERS_H
+#define TK_PASSES_FUSION_FUSEPRODUCERS_H
+
+#include "passes/analysis/IndexSpaces.h"
+
+#include <optional>
+#include <string>
+
+namespace tk {
+
+/// What a result of a statement takes to compute.
+enum class ProducerKind {
+  Pointwise, // no reduction
+  Rows,      // reductions that read each input element about once
+  Products,  // matrix products, or reductions in reductions
+  Scan,      // a prefix reduction
+};
+
+ProducerKind classify(mlir::OpResult producer);
+
+/// One read of a producer in a consumer.
+struct Read {
+  LoadOp load;
+  ComputeOp consumer;
+  mlir::OpResult producer;
+};
+
+/// Why the read should go through memory, or nothing if the producer can be computed there.
+/// `maxExtra`: the largest extent along which reductions may be computed again.
+std::optional<std::string> whyNotInline(Read read, ProducerKind kind, int64_t maxExtra);
+
+/// Why a producer with matrix products should be stored although each of its reads could be
+/// computed in place, or nothing.
+std::optional<std::string> whyStoreProducts(llvm::ArrayRef<Read> reads, bool isKernelResult);
+
+} // namespace tk
+
+#endif // TK_PASSES_FUSION_FUSEPRODUCERS_H

@@ -1,0 +1,311 @@
+//===- FuseProducersCost.cpp - when a tensor is computed where it is read -===//
+//
+// The rule, in terms of the indices that a producer's reductions depend on, seen from the consumer
+// (`D`), the consumer's parallel indices outside `D` (`extra`: along these the work is repeated,
+// once a tile), and the consumer's reduction indices in `D`:
+//
+// 1. Pointwise producers are inlined, unless they are costly and read at overlapping indices.
+// 2. Row reductions are inlined where nothing is repeated; where the extra indices are the row
+//    itself, which the block that computes the row covers anyway; where their extents are known to
+//    be small; or where the consumer runs over the same row and can carry them online (softmax).
+// 3. Matrix products are inlined as an epilogue's input where nothing is repeated. Under a
+// reduction
+//    of the consumer (a chain of products) they are inlined if some parallel index is left, and the
+//    extra indices are known to be small, or unknown while all operands share a batch index or the
+//    consumer carries a softmax over the chained index. So attention's scores are never stored, and
+//    the hidden layer of a perceptron is.
+// 4. Matrix products that are read at several kinds of indices are stored: inlining would compute
+//    them once for each.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/fusion/FuseProducers.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+
+namespace tk {
+
+static Value getYielded(OpResult producer) {
+  return cast<ComputeOp>(producer.getOwner()).getYield().getValues()[producer.getResultNumber()];
+}
+
+static SmallVector<Operation *> getProducerSlice(OpResult producer) {
+  return getSlice(getYielded(producer), cast<ComputeOp>(producer.getOwner()).getBlock());
+}
+
+ProducerKind classify(OpResult producer) {
+  ProducerKind kind = ProducerKind::Pointwise;
+  for (Operation *op : getProducerSlice(producer)) {
+    bool scans = op->walk([](ScanOp) { return WalkResult::interrupt(); }).wasInterrupted();
+    if (scans)
+      return ProducerKind::Scan;
+    if (!isa<ReduceOp>(op))
+      continue;
+    if (isHeavy(op))
+      kind = ProducerKind::Products;
+    else if (kind == ProducerKind::Pointwise)
+      kind = ProducerKind::Rows;
+  }
+  return kind;
+}
+
+//===----------------------------------------------------------------------===//
+// The producer's indices seen from the consumer
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// What one reduction of the producer depends on, in terms of the consumer's iteration.
+struct Reach {
+  llvm::SetVector<BlockArgument> parallel, reduced;
+  unsigned numComponents = 0;
+  bool allPlain = true; // each component is one iteration index itself
+  SmallVector<BlockArgument> extra;
+};
+} // namespace
+
+static bool isParallel(BlockArgument index, ComputeOp consumer) {
+  return index.getOwner() == consumer.getBlock();
+}
+
+static Reach getReach(Operation *reduction, Read read) {
+  auto compute = cast<ComputeOp>(read.producer.getOwner());
+  SmallVector<unsigned> axes = compute.getIndicesOf(read.producer.getResultNumber());
+  Reach reach;
+  for (auto [axis, component] : llvm::zip_equal(axes, read.load.getIndices())) {
+    Dependence depends(ValueRange{compute.getIndex(axis)});
+    if (!llvm::any_of(getInputs(reduction), [&](Value input) { return depends.on(input); }))
+      continue;
+    ++reach.numComponents;
+    SmallVector<BlockArgument> indices = getIterationIndices(component);
+    reach.allPlain &= indices.empty() || component == indices.front();
+    for (BlockArgument index : indices)
+      (isParallel(index, read.consumer) ? reach.parallel : reach.reduced).insert(index);
+  }
+  for (BlockArgument index : read.consumer.getBlock()->getArguments())
+    if (!reach.parallel.contains(index))
+      reach.extra.push_back(index);
+  return reach;
+}
+
+static Value getExtent(BlockArgument index, ComputeOp consumer) {
+  return consumer.getExtents()[index.getArgNumber()];
+}
+
+static bool isSmall(BlockArgument index, ComputeOp consumer, int64_t maxExtra) {
+  int64_t upper = getUpperBound(getExtent(index, consumer));
+  return upper >= 0 && upper <= maxExtra;
+}
+
+static std::string quote(BlockArgument index, ComputeOp consumer) {
+  return ("'" + cast<StringAttr>(consumer.getIndexNames()[index.getArgNumber()]).getValue() + "'")
+      .str();
+}
+
+/// True if the extra indices are the last ones and `reduce` ranges over exactly them.
+static bool isRowOf(ReduceOp reduce, ArrayRef<BlockArgument> extra, ComputeOp consumer) {
+  if (extra.size() != reduce.getNumIndices() ||
+      extra.front().getArgNumber() + extra.size() != consumer.getNumIndices())
+    return false;
+  for (auto [n, index] : llvm::enumerate(extra))
+    if (!rangesOver(reduce, n, getExtent(index, consumer)))
+      return false;
+  return true;
+}
+
+/// True if some maximum or minimum over the ranges of `around` is there for exponentials under it:
+/// the pattern that tk-online-reductions carries in one loop.
+static bool carriesSoftmax(ReduceOp around, Block *body) {
+  for (ReduceOp reduce : body->getOps<ReduceOp>()) {
+    if (reduce.isOnline() ||
+        (reduce.getKind(0) != ReduceKind::Max && reduce.getKind(0) != ReduceKind::Min) ||
+        reduce.getNumIndices() != around.getNumIndices() || !haveSameRanges(reduce, around))
+      continue;
+    Dependence extremum(reduce.getResults());
+    WalkResult walk = body->walk([&](Operation *op) {
+      return isa<ExpDiffOp, math::ExpOp, math::Exp2Op>(op) && extremum.on(op->getResult(0))
+                 ? WalkResult::interrupt()
+                 : WalkResult::advance();
+    });
+    if (walk.wasInterrupted())
+      return true;
+  }
+  return false;
+}
+
+/// True if the producer's own reductions, or those that the consumer has, are a softmax over an
+/// index that the read stands under.
+static bool isUnderSoftmax(Read read) {
+  return llvm::any_of(getEnclosingReductions(read.load), [&](ReduceOp around) {
+    return carriesSoftmax(around, cast<ComputeOp>(read.producer.getOwner()).getBlock()) ||
+           carriesSoftmax(around, read.consumer.getBlock());
+  });
+}
+
+/// True if a parallel index of the consumer stands in every load under the reductions around the
+/// read and in every component-carrying load of the producer: products of one batch each.
+static bool sharesBatch(Read read, const Reach &reach) {
+  SmallVector<ReduceOp> around = getEnclosingReductions(read.load);
+  if (around.empty())
+    return false;
+  auto compute = cast<ComputeOp>(read.producer.getOwner());
+  SmallVector<unsigned> axes = compute.getIndicesOf(read.producer.getResultNumber());
+  for (auto [axis, component] : llvm::zip_equal(axes, read.load.getIndices())) {
+    auto index = dyn_cast<BlockArgument>(component);
+    if (!index || !reach.parallel.contains(index))
+      continue;
+    auto inEveryLoad = [](Operation *root, Value needed) {
+      return !root->walk([&](LoadOp load) {
+                    Dependence depends(ValueRange{needed});
+                    return llvm::any_of(load.getIndices(), [&](Value i) { return depends.on(i); })
+                               ? WalkResult::advance()
+                               : WalkResult::interrupt();
+                  })
+                  .wasInterrupted();
+    };
+    bool inProducer = llvm::all_of(getProducerSlice(read.producer), [&](Operation *op) {
+      return !isa<ReduceOp>(op) || inEveryLoad(op, compute.getIndex(axis));
+    });
+    if (inProducer && inEveryLoad(around.back(), index))
+      return true;
+  }
+  return false;
+}
+
+//===----------------------------------------------------------------------===//
+// Decisions
+//===----------------------------------------------------------------------===//
+
+static bool isCostly(Operation *op) {
+  return isa<math::ExpOp, math::Exp2Op, math::ExpM1Op, math::LogOp, math::Log2Op, math::Log1pOp,
+             math::TanhOp, math::ErfOp, math::SinOp, math::CosOp, math::PowFOp, ExpDiffOp, RandOp>(
+      op);
+}
+
+/// An index expression that several combinations of iteration indices can make equal.
+static bool overlaps(LoadOp load) {
+  return llvm::any_of(load.getIndices(),
+                      [](Value index) { return getIterationIndices(index).size() > 1; });
+}
+
+static std::optional<std::string> whyNotRows(ReduceOp reduce, Read read, const Reach &reach,
+                                             int64_t maxExtra) {
+  if (!reach.reduced.empty())
+    return "its reductions vary with an index that the reader reduces over, and would lose the "
+           "parallelism over that index";
+  if (!reach.allPlain)
+    return "it is read at an index expression, so that its reductions would be repeated";
+  if (reach.extra.empty() || isRowOf(reduce, reach.extra, read.consumer) || isUnderSoftmax(read))
+    return std::nullopt;
+  for (BlockArgument index : reach.extra)
+    if (!isSmall(index, read.consumer, maxExtra))
+      return "its reductions would be repeated for every tile of index " +
+             quote(index, read.consumer);
+  return std::nullopt;
+}
+
+static std::optional<std::string> whyNotProducts(Read read, const Reach &reach, int64_t maxExtra) {
+  llvm::SetVector<BlockArgument> all = reach.parallel;
+  all.insert_range(reach.reduced);
+  if (all.size() < reach.numComponents && reach.extra.empty())
+    return std::nullopt; // a single element of a row, such as a label's score
+  if (!reach.allPlain)
+    return "it is read at an index expression, so that its products would be repeated";
+  if (!reach.reduced.empty() && reach.parallel.empty())
+    return "the reader would have no parallel index left to compute it over";
+  for (BlockArgument index : reach.extra) {
+    if (isSmall(index, read.consumer, maxExtra))
+      continue;
+    bool known = getUpperBound(getExtent(index, read.consumer)) >= 0;
+    if (known || reach.reduced.empty() || !(isUnderSoftmax(read) || sharesBatch(read, reach)))
+      return "its products would be repeated for every tile of index " +
+             quote(index, read.consumer);
+  }
+  return std::nullopt;
+}
+
+static std::optional<std::string> whyNotScan(Read read) {
+  llvm::SetVector<Value> used(read.load.getIndices().begin(), read.load.getIndices().end());
+  if (used.size() != read.consumer.getNumIndices() ||
+      read.load.getIndices().size() != used.size() || read.load.getPad())
+    return "it scans, and is not read element by element";
+  for (auto [n, index] : llvm::enumerate(read.load.getIndices()))
+    if (index != read.consumer.getIndex(n))
+      return "it scans, and is not read element by element";
+  return std::nullopt;
+}
+
+std::optional<std::string> whyNotInline(Read read, ProducerKind kind, int64_t maxExtra) {
+  SmallVector<Operation *> slice = getProducerSlice(read.producer);
+  if (kind == ProducerKind::Scan)
+    return whyNotScan(read);
+  if (kind == ProducerKind::Pointwise) {
+    bool underReduction = !getEnclosingReductions(read.load).empty();
+    if (underReduction && overlaps(read.load) && llvm::any_of(slice, isCostly))
+      return "it is costly and read at overlapping indices";
+    return std::nullopt;
+  }
+  for (Operation *op : slice) {
+    auto reduce = dyn_cast<ReduceOp>(op);
+    if (!reduce)
+      continue;
+    Reach reach = getReach(reduce, read);
+    if (auto why = isHeavy(reduce) ? whyNotProducts(read, reach, maxExtra)
+                                   : whyNotRows(reduce, read, reach, maxExtra))
+      return why;
+  }
+  return std::nullopt;
+}
+
+/// True if both loads stand at the same indices, reduction indices over equal ranges being the
+/// same.
+static bool haveSameIndices(Read a, Read b, ArrayRef<unsigned> embedding) {
+  ScalarEquality equality;
+  for (auto [n, position] : llvm::enumerate(embedding))
+    equality.identify(a.consumer.getIndex(n), b.consumer.getIndex(position));
+  SmallVector<ReduceOp> aroundA = getEnclosingReductions(a.load),
+                        aroundB = getEnclosingReductions(b.load);
+  for (auto [ra, rb] : llvm::zip(aroundA, aroundB))
+    if (equality.equal(ra.getLower(), rb.getLower()) &&
+        equality.equal(ra.getUpper(), rb.getUpper()))
+      for (unsigned n = 0; n < ra.getNumIndices(); ++n)
+        equality.identify(ra.getIndex(n), rb.getIndex(n));
+  return equality.equal(a.load.getIndices(), b.load.getIndices());
+}
+
+/// True if the read takes one element of each row only.
+static bool readsOneElement(Read read) {
+  llvm::SetVector<BlockArgument> all;
+  for (Value index : read.load.getIndices())
+    for (BlockArgument arg : getIterationIndices(index))
+      all.insert(arg);
+  return all.size() < read.load.getIndices().size();
+}
+
+std::optional<std::string> whyStoreProducts(ArrayRef<Read> reads, bool isKernelResult) {
+  SmallVector<Read> whole;
+  for (Read read : reads)
+    if (!readsOneElement(read))
+      whole.push_back(read);
+  for (Read read : reads) {
+    bool inLoop = !getEnclosingReductions(read.load).empty();
+    if (isKernelResult && (inLoop || readsOneElement(read)))
+      return "it is a result, and reading it is cheaper than computing it again";
+  }
+  if (whole.empty())
+    return "only single elements of it are read";
+  for (Read read : ArrayRef<Read>(whole).drop_front()) {
+    Read a = whole.front(), b = read;
+    if (a.consumer.getNumIndices() > b.consumer.getNumIndices())
+      std::swap(a, b);
+    bool same = llvm::any_of(getEmbeddings(a.consumer, b.consumer),
+                             [&](ArrayRef<unsigned> e) { return haveSameIndices(a, b, e); });
+    if (!same)
+      return "it is read at several kinds of indices, and would be computed once for each";
+  }
+  return std::nullopt;
+}
+
+} // namespace tk
