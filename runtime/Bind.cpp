@@ -233,6 +233,9 @@ CheckedArguments check_arguments(const Signature &signature, const Arguments &ar
   for (unsigned t = 0; t < signature.num_tensors(); ++t) {
     check_strides(signature, signature.tensor(t), checked.tensors[t]);
     check_storage(signature, signature.tensor(t), checked.tensors[t]);
+    // Axes of extent 1 may come with any stride; code for dense tensors sees the one it expects.
+    if (!signature.tensor(t).strided)
+      checked.tensors[t].strides = row_major_strides(checked.tensors[t].shape);
   }
   checked.variables = complete_variables(signature, checked.dims, arguments.scalars).value();
   run_checks(signature, checked.variables).value();

@@ -259,6 +259,9 @@ Expected<BoundKernel> Kernel::try_bind_named(std::span<const NamedValue> values)
 void Kernel::prepare(std::span<const Value> values) const {
   m_impl->prepare(detail::sort_positional(signature(), values));
 }
+void Kernel::prepare_named(std::span<const NamedValue> values) const {
+  m_impl->prepare(detail::sort_named(signature(), values));
+}
 Status Kernel::try_prepare(std::span<const Value> values) const {
   return detail::capture([&] { prepare(values); });
 }

@@ -7,17 +7,7 @@
 
 namespace tk {
 
-// A compile-time index that converts to int, for register arrays that must not go to memory.
-template <int value> struct Index {
-  TK_DEVICE constexpr operator int() const { return value; }
-};
-template <int... i> struct Indices {};
-template <int n, int... i> struct MakeIndices : MakeIndices<n - 1, n - 1, i...> {};
-template <int... i> struct MakeIndices<0, i...> {
-  using Type = Indices<i...>;
-};
-
-// Calls `body` with 0 .. n-1, unrolled by hand of the compiler.
+// Calls `body` with 0 .. n-1, unrolled, so that register arrays stay in registers.
 template <int n, class Body> TK_DEVICE void for_each(Body &&body) {
 #pragma unroll
   for (int i = 0; i < n; ++i)

@@ -136,17 +136,17 @@ template <class T> TK_DEVICE T from_double(double x) { return FromDouble<T>::app
 
 // Whole tiles: pairs become one instruction.
 template <class T, int n> TK_DEVICE void narrow(T (&y)[n], const float (&x)[n]) {
-  for_each<n>([&](auto i) { y[i] = from_float<T>(x[i]); });
+  for_each<n>([&](int i) { y[i] = from_float<T>(x[i]); });
 }
 template <class T, int n> TK_DEVICE void narrow_pairs(T (&y)[n], const float (&x)[n]) {
   if constexpr (n % 2 == 0) {
-    for_each<n / 2>([&](auto i) {
+    for_each<n / 2>([&](int i) {
       const u32 word = pack2<T>(x[2 * i], x[2 * i + 1]);
       y[2 * i].bits = (u16)word;
       y[2 * i + 1].bits = (u16)(word >> 16);
     });
   } else {
-    for_each<n>([&](auto i) { y[i] = from_float<T>(x[i]); });
+    for_each<n>([&](int i) { y[i] = from_float<T>(x[i]); });
   }
 }
 template <int n> TK_DEVICE void narrow(bf16 (&y)[n], const float (&x)[n]) { narrow_pairs(y, x); }

@@ -117,6 +117,7 @@ public:
   void prepare(std::initializer_list<Value> values) const {
     prepare(std::span(values.begin(), values.size()));
   }
+  void prepare_named(std::span<const NamedValue> values) const;
   Status try_prepare(std::span<const Value> values) const;
 
   /// The text of a stage for a target ("" for the module's) and facts (none assumed by default).

@@ -1,0 +1,251 @@
+// The C interface on top of the C++ one. No exception leaves this file.
+#include "tk/tk_c.h"
+
+#include "runtime/Kernel.h"
+
+#include <cstdlib>
+#include <cstring>
+
+struct tk_module {
+  tk::Module module;
+  std::vector<std::string> names;
+  std::string diagnostics;
+};
+
+struct tk_kernel {
+  tk::Kernel kernel;
+  std::string signature;
+};
+
+namespace {
+
+thread_local std::string last_message, last_place;
+
+tk_status fail(const tk::Error &error) {
+  last_message = error.message();
+  last_place = error.span().str();
+  return static_cast<tk_status>(static_cast<int>(error.code()) + 1);
+}
+
+static_assert(static_cast<int>(tk::ErrorCode::compile_failed) + 1 == TK_COMPILE_FAILED);
+static_assert(static_cast<int>(tk::ErrorCode::context_poisoned) + 1 == TK_CONTEXT_POISONED);
+static_assert(static_cast<int>(tk::ErrorCode::internal) + 1 == TK_INTERNAL);
+
+template <typename F> tk_status guarded(F &&function) {
+  tk::Status status = tk::detail::capture(std::forward<F>(function));
+  return status ? TK_OK : fail(status.error());
+}
+
+void require(bool condition, const char *what) {
+  if (!condition)
+    throw tk::Error(tk::ErrorCode::invalid_argument, what);
+}
+
+std::string text_or_empty(const char *text) { return text ? text : ""; }
+
+/// Argument `index` of a kernel, or null.
+const tk::Parameter *argument_of(const tk_kernel *kernel, size_t index) {
+  const tk::Signature &signature = kernel->kernel.signature();
+  if (index < signature.params.size())
+    return &signature.params[index];
+  index -= signature.params.size();
+  return index < signature.results.size() ? &signature.results[index] : nullptr;
+}
+
+tk::TensorView view_of(const tk_value &value) {
+  require(value.dtype >= 0 && value.dtype < static_cast<int32_t>(tk::num_dtypes),
+          "unknown dtype in a tk_value");
+  require(value.rank >= 0 && value.rank <= static_cast<int32_t>(tk::max_rank),
+          "expected a tensor of rank at most 8");
+  require(value.rank == 0 || value.shape, "expected a shape, got NULL");
+  auto rank = static_cast<size_t>(value.rank);
+  tk::Device device = value.device < 0 ? tk::Device::cpu() : tk::Device::cuda(value.device);
+  auto dtype = static_cast<tk::DType>(value.dtype);
+  tk::Extents shape(std::span<const int64_t>(value.shape, rank));
+  tk::TensorView view =
+      value.strides
+          ? tk::TensorView(value.data, dtype, shape,
+                           tk::Extents(std::span<const int64_t>(value.strides, rank)), device)
+          : tk::TensorView(value.data, dtype, shape, device);
+  view.storage_bytes = value.storage_bytes;
+  return view;
+}
+
+/// The values by name, without the absent ones.
+std::vector<tk::NamedValue> named_values(const tk_kernel *kernel, const tk_value *values,
+                                         size_t count) {
+  const tk::Signature &signature = kernel->kernel.signature();
+  size_t expected = signature.params.size() + signature.results.size();
+  if (count > expected)
+    throw tk::Error(tk::ErrorCode::invalid_argument,
+                    "kernel '" + signature.name + "' takes " + std::to_string(expected) +
+                        " arguments, got " + std::to_string(count));
+  std::vector<tk::NamedValue> result;
+  for (size_t i = 0; i < count; ++i) {
+    const std::string &name = argument_of(kernel, i)->name;
+    switch (values[i].kind) {
+    case TK_ABSENT:
+      break;
+    case TK_TENSOR:
+      result.emplace_back(name, view_of(values[i]));
+      break;
+    case TK_INTEGER:
+      result.emplace_back(name, tk::Scalar(values[i].integer));
+      break;
+    case TK_REAL:
+      result.emplace_back(name, tk::Scalar(values[i].real));
+      break;
+    default:
+      require(false, "unknown kind in a tk_value");
+    }
+  }
+  return result;
+}
+
+tk_status wrap(tk::Module module, tk_module **out) {
+  auto handle = std::make_unique<tk_module>();
+  handle->names = module.kernel_names();
+  handle->diagnostics = module.diagnostics();
+  handle->module = std::move(module);
+  *out = handle.release();
+  return TK_OK;
+}
+
+} // namespace
+
+const char *tk_version(void) { return "0.1.0"; }
+const char *tk_last_error(void) { return last_message.c_str(); }
+const char *tk_last_error_place(void) { return last_place.c_str(); }
+
+tk_status tk_compile(const char *source, size_t size, const char *file_name, const char *target,
+                     tk_module **module) {
+  return guarded([&] {
+    require(source && module, "expected source and module, got NULL");
+    tk::CompileOptions options;
+    if (file_name)
+      options.file_name = file_name;
+    options.target = text_or_empty(target);
+    wrap(tk::compile(std::string_view(source, size), options), module);
+  });
+}
+
+tk_status tk_compile_file(const char *path, const char *target, tk_module **module) {
+  return guarded([&] {
+    require(path && module, "expected path and module, got NULL");
+    tk::CompileOptions options;
+    options.target = text_or_empty(target);
+    wrap(tk::compile_file(path, options), module);
+  });
+}
+
+void tk_module_free(tk_module *module) { delete module; }
+const char *tk_module_target(const tk_module *module) { return module->module.target().c_str(); }
+const char *tk_module_diagnostics(const tk_module *module) { return module->diagnostics.c_str(); }
+size_t tk_module_num_kernels(const tk_module *module) { return module->names.size(); }
+const char *tk_module_kernel_name(const tk_module *module, size_t index) {
+  return index < module->names.size() ? module->names[index].c_str() : nullptr;
+}
+
+tk_status tk_module_kernel(const tk_module *module, const char *name, tk_kernel **kernel) {
+  return guarded([&] {
+    require(module && kernel, "expected module and kernel, got NULL");
+    require(name || module->names.size() == 1, "expected a kernel's name: there is not just one");
+    auto handle = std::make_unique<tk_kernel>();
+    handle->kernel = module->module.kernel(name ? std::string_view(name) : module->names.front());
+    handle->signature = handle->kernel.signature().str();
+    *kernel = handle.release();
+  });
+}
+
+void tk_kernel_free(tk_kernel *kernel) { delete kernel; }
+const char *tk_kernel_name(const tk_kernel *kernel) { return kernel->kernel.name().c_str(); }
+const char *tk_kernel_signature(const tk_kernel *kernel) { return kernel->signature.c_str(); }
+size_t tk_kernel_num_dims(const tk_kernel *kernel) { return kernel->kernel.dims().size(); }
+const char *tk_kernel_dim_name(const tk_kernel *kernel, size_t index) {
+  return index < kernel->kernel.dims().size() ? kernel->kernel.dims()[index].c_str() : nullptr;
+}
+
+size_t tk_kernel_num_arguments(const tk_kernel *kernel) {
+  const tk::Signature &signature = kernel->kernel.signature();
+  return signature.params.size() + signature.results.size();
+}
+
+tk_status tk_kernel_argument(const tk_kernel *kernel, size_t index, tk_argument *argument) {
+  return guarded([&] {
+    require(kernel && argument, "expected kernel and argument, got NULL");
+    const tk::Parameter *parameter = argument_of(kernel, index);
+    require(parameter, "argument index out of range");
+    *argument = {parameter->name.c_str(), static_cast<int32_t>(parameter->dtype),
+                 parameter->is_tensor,    index >= kernel->kernel.signature().params.size(),
+                 parameter->strided,      parameter->in_out,
+                 parameter->has_default,  static_cast<int32_t>(parameter->shape.size())};
+  });
+}
+
+const char *tk_kernel_extent(const tk_kernel *kernel, size_t index, size_t axis) {
+  const tk::Parameter *parameter = argument_of(kernel, index);
+  return parameter && axis < parameter->shape.size() ? parameter->shape[axis].text.c_str()
+                                                     : nullptr;
+}
+
+tk_status tk_kernel_solve(const tk_kernel *kernel, const tk_value *values, size_t count,
+                          int64_t *dims) {
+  return guarded([&] {
+    require(kernel && dims && (values || count == 0), "expected kernel, values and dims, got NULL");
+    const tk::Signature &signature = kernel->kernel.signature();
+    std::vector<std::optional<tk::Extents>> shapes(signature.num_tensors());
+    for (const tk::NamedValue &value : named_values(kernel, values, count))
+      if (const auto *view = std::get_if<tk::TensorView>(&value.value))
+        if (auto tensor = signature.find_tensor(value.name))
+          shapes[*tensor] = view->shape;
+    std::vector<std::optional<int64_t>> solved = tk::solve_dims(signature, shapes).value();
+    for (size_t i = 0; i < solved.size(); ++i)
+      dims[i] = solved[i].value_or(-1);
+  });
+}
+
+tk_status tk_kernel_shape(const tk_kernel *kernel, size_t index, const int64_t *dims,
+                          int64_t *shape, int32_t *rank) {
+  return guarded([&] {
+    require(kernel && dims && shape && rank, "expected kernel, dims, shape and rank, got NULL");
+    const tk::Parameter *parameter = argument_of(kernel, index);
+    require(parameter, "argument index out of range");
+    std::vector<tk::Scalar> variables(dims, dims + kernel->kernel.dims().size());
+    tk::Extents extents = tk::shape_of(*parameter, variables).value();
+    std::copy(extents.begin(), extents.end(), shape);
+    *rank = static_cast<int32_t>(extents.size());
+  });
+}
+
+tk_status tk_kernel_launch(const tk_kernel *kernel, void *stream, const tk_value *values,
+                           size_t count) {
+  return guarded([&] {
+    require(kernel && (values || count == 0), "expected kernel and values, got NULL");
+    kernel->kernel(tk::Stream(stream), named_values(kernel, values, count),
+                   std::span<const tk::NamedValue>());
+  });
+}
+
+tk_status tk_kernel_prepare(const tk_kernel *kernel, const tk_value *values, size_t count) {
+  return guarded([&] {
+    require(kernel && (values || count == 0), "expected kernel and values, got NULL");
+    kernel->kernel.prepare_named(named_values(kernel, values, count));
+  });
+}
+
+tk_status tk_kernel_text(const tk_kernel *kernel, const char *stage, const char *target,
+                         char **text, size_t *size) {
+  return guarded([&] {
+    require(kernel && stage && text, "expected kernel, stage and text, got NULL");
+    std::string result = kernel->kernel.stage(stage, text_or_empty(target));
+    auto *copy = static_cast<char *>(std::malloc(result.size() + 1));
+    if (!copy)
+      throw std::bad_alloc();
+    std::memcpy(copy, result.c_str(), result.size() + 1);
+    *text = copy;
+    if (size)
+      *size = result.size();
+  });
+}
+
+void tk_text_free(char *text) { std::free(text); }

@@ -1,0 +1,115 @@
+// Scalar functions. Those of CUDA's library are within 2 ulp in f32 without fast-math options;
+// what is not is built from ones that are.
+#pragma once
+
+namespace tk {
+
+#define TK_FLOAT_AND_DOUBLE(name, single, twice)                                                   \
+  TK_DEVICE float name(float x) { return ::single(x); }                                            \
+  TK_DEVICE double name(double x) { return ::twice(x); }
+TK_FLOAT_AND_DOUBLE(exp, expf, exp)
+TK_FLOAT_AND_DOUBLE(exp2, exp2f, exp2)
+TK_FLOAT_AND_DOUBLE(expm1, expm1f, expm1)
+TK_FLOAT_AND_DOUBLE(log, logf, log)
+TK_FLOAT_AND_DOUBLE(log2, log2f, log2)
+TK_FLOAT_AND_DOUBLE(log10, log10f, log10)
+TK_FLOAT_AND_DOUBLE(log1p, log1pf, log1p)
+TK_FLOAT_AND_DOUBLE(sqrt, sqrtf, sqrt)
+TK_FLOAT_AND_DOUBLE(rsqrt, rsqrtf, rsqrt)
+TK_FLOAT_AND_DOUBLE(tanh, tanhf, tanh)
+TK_FLOAT_AND_DOUBLE(tan, tanf, tan)
+TK_FLOAT_AND_DOUBLE(erf, erff, erf)
+TK_FLOAT_AND_DOUBLE(sin, sinf, sin)
+TK_FLOAT_AND_DOUBLE(cos, cosf, cos)
+TK_FLOAT_AND_DOUBLE(floor, floorf, floor)
+TK_FLOAT_AND_DOUBLE(ceil, ceilf, ceil)
+TK_FLOAT_AND_DOUBLE(trunc, truncf, trunc)
+TK_FLOAT_AND_DOUBLE(round, roundf, round)
+TK_FLOAT_AND_DOUBLE(round_even, rintf, rint)
+TK_FLOAT_AND_DOUBLE(abs, fabsf, fabs)
+#undef TK_FLOAT_AND_DOUBLE
+
+template <class T> TK_DEVICE T abs_integer(T x) { return x < 0 ? (T)-x : x; }
+
+// powf is within 4 ulp only.
+TK_DEVICE float pow(float x, float y) { return (float)::pow((double)x, (double)y); }
+TK_DEVICE double pow(double x, double y) { return ::pow(x, y); }
+template <class T> TK_DEVICE T pow_integer(T x, i64 n) {
+  const bool inverse = n < 0;
+  T result = 1;
+  for (u64 m = inverse ? 0 - (u64)n : (u64)n; m; m >>= 1, x *= x)
+    if (m & 1)
+      result *= x;
+  return inverse ? (T)(T(1) / result) : result;
+}
+TK_DEVICE float copysign(float x, float y) { return ::copysignf(x, y); }
+TK_DEVICE double copysign(double x, double y) { return ::copysign(x, y); }
+TK_DEVICE float fma(float a, float b, float c) { return ::fmaf(a, b, c); }
+TK_DEVICE double fma(double a, double b, double c) { return ::fma(a, b, c); }
+template <class T> TK_DEVICE T multiply_add(T a, T b, T c) { return a * b + c; }
+TK_DEVICE float multiply_add(float a, float b, float c) { return ::fmaf(a, b, c); }
+TK_DEVICE double multiply_add(double a, double b, double c) { return ::fma(a, b, c); }
+template <class T> TK_DEVICE T mod(T x, T y) { return x % y; }
+TK_DEVICE float mod(float x, float y) { return ::fmodf(x, y); }
+TK_DEVICE double mod(double x, double y) { return ::fmod(x, y); }
+
+// Minimum and maximum that are NaN if an operand is.
+TK_DEVICE float maximum(float a, float b) {
+  float y;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+}
+TK_DEVICE float minimum(float a, float b) {
+  float y;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+}
+TK_DEVICE double maximum(double a, double b) { return a != a ? a : b != b ? b : ::fmax(a, b); }
+TK_DEVICE double minimum(double a, double b) { return a != a ? a : b != b ? b : ::fmin(a, b); }
+template <class T> TK_DEVICE T maximum(T a, T b) { return a > b ? a : b; }
+template <class T> TK_DEVICE T minimum(T a, T b) { return a < b ? a : b; }
+// Those that return the other operand.
+TK_DEVICE float max_number(float a, float b) { return ::fmaxf(a, b); }
+TK_DEVICE float min_number(float a, float b) { return ::fminf(a, b); }
+TK_DEVICE double max_number(double a, double b) { return ::fmax(a, b); }
+TK_DEVICE double min_number(double a, double b) { return ::fmin(a, b); }
+
+// exp(a - b), 0 where a is -inf.
+TK_DEVICE float exp_diff(float a, float b) { return a == -infinity ? 0.0f : ::expf(a - b); }
+TK_DEVICE double exp_diff(double a, double b) {
+  return a == -(double)infinity ? 0.0 : ::exp(a - b);
+}
+// The same for a <= b where the result is about to be rounded to 16 bits: the relative error grows
+// with the exponent, to 2^-19 at exp(-30).
+TK_DEVICE float exp_diff_approx(float a, float b) {
+  float y;
+  const float safe = b == -infinity ? 0.0f : b;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"((a - safe) * 1.4426950408889634f));
+  return y;
+}
+template <class T> TK_DEVICE T div_or_zero(T a, T b) { return b == 0 ? (T)0 : a / b; }
+
+// Quotient towards minus infinity and its remainder; 0 for a divisor of 0.
+template <class T> TK_DEVICE T floor_div(T a, T b) {
+  if (b == 0)
+    return 0;
+  if (b == -1)
+    return (T)(0 - a);
+  const T q = a / b;
+  return q * b != a && (a < 0) != (b < 0) ? q - 1 : q;
+}
+template <class T> TK_DEVICE T floor_mod(T a, T b) {
+  if (b == 0 || b == -1)
+    return 0;
+  const T r = a % b;
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+// Shifts by the width and beyond give 0, or copies of the sign.
+template <class T> TK_DEVICE T shift_left(T a, T b) {
+  return (u64)b < sizeof(T) * 8 ? (T)((u64)a << b) : (T)0;
+}
+template <class T> TK_DEVICE T shift_right(T a, T b) {
+  return a >> ((u64)b < sizeof(T) * 8 ? b : (T)(sizeof(T) * 8 - 1));
+}
+
+} // namespace tk

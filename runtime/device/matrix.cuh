@@ -1,0 +1,95 @@
+// Warp-level matrix products. Fragments are register arrays in the order of the instruction's
+// operands: an accumulator has 4 elements, A 16 bytes, B 8 bytes a thread.
+#pragma once
+
+namespace tk {
+
+// The 32-bit word that begins at element 0 of x.
+template <class T> TK_DEVICE u32 word_of(const T *x) {
+  Packed<T, 4 / sizeof(T)> packed;
+  for_each<4 / sizeof(T)>([&](int i) { packed.element[i] = x[i]; });
+  return packed.word;
+}
+template <class T> TK_DEVICE void split_word(T *y, u32 word) {
+  Packed<T, 4 / sizeof(T)> packed;
+  packed.word = word;
+  for_each<4 / sizeof(T)>([&](int i) { y[i] = packed.element[i]; });
+}
+TK_DEVICE u32 word_of(const f16 *x) { return x[0].bits | (u32)x[1].bits << 16; }
+TK_DEVICE u32 word_of(const bf16 *x) { return x[0].bits | (u32)x[1].bits << 16; }
+TK_DEVICE void split_word(f16 *y, u32 word) { y[0].bits = (u16)word, y[1].bits = word >> 16; }
+TK_DEVICE void split_word(bf16 *y, u32 word) { y[0].bits = (u16)word, y[1].bits = word >> 16; }
+
+// `words` (1, 2 or 4) matrices of 8 rows of 16 bytes; lane 8 m + r gives the address of row r of
+// matrix m. With `transposed`, of 16-bit elements, each matrix arrives transposed.
+template <int words, bool transposed, class T> TK_DEVICE void load_matrix(T *y, const T *row) {
+  u32 w[4];
+  const u32 address = shared_address(row);
+  if constexpr (words == 4 && transposed)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3])
+                 : "r"(address)
+                 : "memory");
+  else if constexpr (words == 4)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3])
+                 : "r"(address)
+                 : "memory");
+  else if constexpr (words == 2 && transposed)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
+                 : "=r"(w[0]), "=r"(w[1])
+                 : "r"(address)
+                 : "memory");
+  else if constexpr (words == 2)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
+                 : "=r"(w[0]), "=r"(w[1])
+                 : "r"(address)
+                 : "memory");
+  else if constexpr (transposed)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%0}, [%1];"
+                 : "=r"(w[0])
+                 : "r"(address)
+                 : "memory");
+  else
+    asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];"
+                 : "=r"(w[0])
+                 : "r"(address)
+                 : "memory");
+  for_each<words>([&](int i) { split_word(y + i * (4 / (int)sizeof(T)), w[i]); });
+}
+
+#define TK_MMA(types, shape, A, B, C, constraint)                                                  \
+  TK_DEVICE void mma_m16n8(C *c, const A *a, const B *b) {                                         \
+    constexpr int n = 4 / sizeof(A);                                                               \
+    asm("mma.sync.aligned." shape ".row.col." types                                                \
+        " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                         \
+        : "+" constraint(c[0]), "+" constraint(c[1]), "+" constraint(c[2]), "+" constraint(c[3])   \
+        : "r"(word_of(a)), "r"(word_of(a + n)), "r"(word_of(a + 2 * n)), "r"(word_of(a + 3 * n)),  \
+          "r"(word_of(b)), "r"(word_of(b + n)));                                                   \
+  }
+TK_MMA("f32.bf16.bf16.f32", "m16n8k16", bf16, bf16, float, "f")
+TK_MMA("f32.f16.f16.f32", "m16n8k16", f16, f16, float, "f")
+TK_MMA("s32.s8.s8.s32", "m16n8k32", i8, i8, int, "r")
+#if __CUDA_ARCH__ >= 890
+TK_MMA("f32.e4m3.e4m3.f32", "m16n8k32", f8e4m3, f8e4m3, float, "f")
+TK_MMA("f32.e5m2.e5m2.f32", "m16n8k32", f8e5m2, f8e5m2, float, "f")
+TK_MMA("f32.e4m3.e5m2.f32", "m16n8k32", f8e4m3, f8e5m2, float, "f")
+TK_MMA("f32.e5m2.e4m3.f32", "m16n8k32", f8e5m2, f8e4m3, float, "f")
+#endif
+#undef TK_MMA
+
+TK_DEVICE u32 to_tf32(float x) {
+  u32 y;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(y) : "f"(x));
+  return y;
+}
+// m16n8k8 on f32 rounded to tf32.
+TK_DEVICE void mma_m16n8(float *c, const float *a, const float *b) {
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"
+      " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(to_tf32(a[0])), "r"(to_tf32(a[1])), "r"(to_tf32(a[2])), "r"(to_tf32(a[3])),
+        "r"(to_tf32(b[0])), "r"(to_tf32(b[1])));
+}
+
+} // namespace tk

@@ -1,0 +1,71 @@
+// Global and shared memory.
+#pragma once
+
+namespace tk {
+
+// The machine word that moves `bytes` bytes at once.
+template <int bytes> struct Word;
+template <> struct Word<1> {
+  using Type = u8;
+};
+template <> struct Word<2> {
+  using Type = u16;
+};
+template <> struct Word<4> {
+  using Type = u32;
+};
+template <> struct Word<8> {
+  using Type = uint2;
+};
+template <> struct Word<16> {
+  using Type = uint4;
+};
+template <class T, int n> union Packed {
+  typename Word<sizeof(T) * n>::Type word;
+  T element[n];
+  TK_DEVICE Packed() {}
+};
+
+// n neighbouring elements, sizeof(T) * n at most 16 bytes and a power of two, aligned to that.
+template <int n, class T> TK_DEVICE void load(T *y, const T *from) {
+  Packed<T, n> packed;
+  packed.word = *reinterpret_cast<const decltype(packed.word) *>(from);
+  for_each<n>([&](int i) { y[i] = packed.element[i]; });
+}
+// Where `mask` is false memory is not touched, and all n elements are `other`.
+template <int n, class T> TK_DEVICE void load(T *y, const T *from, bool mask, T other) {
+  Packed<T, n> packed;
+  for_each<n>([&](int i) { packed.element[i] = other; });
+  if (mask)
+    packed.word = *reinterpret_cast<const decltype(packed.word) *>(from);
+  for_each<n>([&](int i) { y[i] = packed.element[i]; });
+}
+template <int n, class T> TK_DEVICE void store(T *to, const T *x, bool mask = true) {
+  Packed<T, n> packed;
+  for_each<n>([&](int i) { packed.element[i] = x[i]; });
+  if (mask)
+    *reinterpret_cast<decltype(packed.word) *>(to) = packed.word;
+}
+
+TK_DEVICE u32 shared_address(const void *p) { return (u32)__cvta_generic_to_shared(p); }
+
+// Begins to copy `bytes` (4, 8 or 16) from global to shared memory; where `mask` is false zeros
+// are written and `from` is not touched.
+template <int bytes> TK_DEVICE void copy_async(void *to, const void *from, bool mask = true) {
+  const int size = mask ? bytes : 0;
+  if constexpr (bytes == 16)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)),
+                 "l"(from), "r"(size)
+                 : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(shared_address(to)),
+                 "l"(from), "n"(bytes), "r"(size)
+                 : "memory");
+}
+TK_DEVICE void async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+// Until at most `pending` of this thread's latest groups are incomplete.
+template <int pending> TK_DEVICE void async_wait() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
+}
+
+} // namespace tk

@@ -1,0 +1,122 @@
+// Reductions and scans over tiles in registers, first within a thread, then within a warp, then
+// across warps. A mask names the bits of the register number, lane or warp that run along the axis.
+// Every thread of a group ends with the same bits, whichever thread it is.
+#pragma once
+
+namespace tk {
+
+struct Sum {
+  template <class T> TK_DEVICE static T apply(T a, T b) { return (T)(a + b); }
+};
+struct Product {
+  template <class T> TK_DEVICE static T apply(T a, T b) { return (T)(a * b); }
+};
+struct Maximum {
+  template <class T> TK_DEVICE static T apply(T a, T b) { return maximum(a, b); }
+};
+struct Minimum {
+  template <class T> TK_DEVICE static T apply(T a, T b) { return minimum(a, b); }
+};
+struct Any {
+  TK_DEVICE static bool apply(bool a, bool b) { return a || b; }
+};
+struct All {
+  TK_DEVICE static bool apply(bool a, bool b) { return a && b; }
+};
+// The first place of the extremum; NaN is one.
+template <bool largest> struct ArgExtremum {
+  template <class T> TK_DEVICE static T apply(T a, T b) {
+    const bool a_nan = a.value != a.value, b_nan = b.value != b.value;
+    const bool a_better = largest ? a.value > b.value : a.value < b.value;
+    const bool b_better = largest ? b.value > a.value : b.value < a.value;
+    const bool first = a.index <= b.index;
+    const bool take_a = a_nan   ? !b_nan || first
+                        : b_nan ? false
+                                : a_better || (!b_better && first);
+    return take_a ? a : b;
+  }
+};
+using ArgMax = ArgExtremum<true>;
+using ArgMin = ArgExtremum<false>;
+
+// Afterwards x[r] holds the result of its group for every r without a bit in `mask`.
+template <class Op, int mask, int n, class T> TK_DEVICE void reduce_registers(T (&x)[n]) {
+#pragma unroll
+  for (int bit = n / 2; bit > 0; bit /= 2)
+    if (mask & bit)
+#pragma unroll
+      for (int r = 0; r < n; ++r)
+        if ((r & (mask & ~(bit - 1))) == 0)
+          x[r] = Op::apply(x[r], x[r | bit]);
+}
+
+template <class Op, int mask, int n, class T> TK_DEVICE void reduce_lanes(T (&x)[n]) {
+#pragma unroll
+  for (int bit = 16; bit > 0; bit /= 2)
+    if (mask & bit)
+#pragma unroll
+      for (int r = 0; r < n; ++r)
+        x[r] = Op::apply(x[r], shuffle_xor(x[r], bit));
+}
+
+// `scratch` holds n elements for every thread. `warps` is the number of warps in the block.
+template <class Op, int mask, int warps, int n, class T>
+TK_DEVICE void reduce_warps(T (&x)[n], T *scratch) {
+  constexpr int threads = warps * 32;
+  barrier(); // whoever used the scratch memory before is done
+  for_each<n>([&](int r) { scratch[r * threads + thread_index()] = x[r]; });
+  barrier();
+  const int first = thread_index() & ~(mask * 32);
+#pragma unroll
+  for (int r = 0; r < n; ++r) {
+    T sum = scratch[r * threads + first];
+#pragma unroll
+    for (int warp = 1; warp < warps; ++warp)
+      if ((warp & ~mask) == 0)
+        sum = Op::apply(sum, scratch[r * threads + first + warp * 32]);
+    x[r] = sum;
+  }
+}
+
+// One step of an inclusive scan: joins blocks of the axis pairwise. `prefix` is the scan within
+// each element's block, `total` its block's reduction. The step's bit of the coordinate is a bit
+// of the register number ...
+template <class Op, int bit, int n, class T>
+TK_DEVICE void scan_registers(T (&prefix)[n], T (&total)[n]) {
+#pragma unroll
+  for (int r = 0; r < n; ++r)
+    if (!(r & bit)) {
+      prefix[r | bit] = Op::apply(total[r], prefix[r | bit]);
+      total[r] = total[r | bit] = Op::apply(total[r], total[r | bit]);
+    }
+}
+// ... of the lane ...
+template <class Op, int bit, int n, class T>
+TK_DEVICE void scan_lanes(T (&prefix)[n], T (&total)[n]) {
+  const bool upper = lane_index() & bit;
+#pragma unroll
+  for (int r = 0; r < n; ++r) {
+    const T other = shuffle_xor(total[r], bit);
+    if (upper)
+      prefix[r] = Op::apply(other, prefix[r]);
+    total[r] = upper ? Op::apply(other, total[r]) : Op::apply(total[r], other);
+  }
+}
+// ... or of the warp.
+template <class Op, int bit, int warps, int n, class T>
+TK_DEVICE void scan_warps(T (&prefix)[n], T (&total)[n], T *scratch) {
+  constexpr int threads = warps * 32;
+  const bool upper = warp_index() & bit;
+  barrier();
+  for_each<n>([&](int r) { scratch[r * threads + thread_index()] = total[r]; });
+  barrier();
+#pragma unroll
+  for (int r = 0; r < n; ++r) {
+    const T other = scratch[r * threads + (thread_index() ^ bit * 32)];
+    if (upper)
+      prefix[r] = Op::apply(other, prefix[r]);
+    total[r] = upper ? Op::apply(other, total[r]) : Op::apply(total[r], other);
+  }
+}
+
+} // namespace tk

@@ -1,0 +1,153 @@
+/* The C interface of tk: compile `.tk` text, look at kernels, launch them on addresses.
+ *
+ * Every function that can fail returns a tk_status; tk_last_error() then has the message, for this
+ * thread, until its next failing call. Handles may be used from any thread; freeing one while it is
+ * in use is an error. Strings that a handle returns live as long as the handle. */
+#ifndef TK_C_H
+#define TK_C_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define TK_API __attribute__((visibility("default")))
+#else
+#define TK_API
+#endif
+
+/* Numbers never change. */
+typedef enum tk_status {
+  TK_OK = 0,
+  TK_COMPILE_FAILED = 1,
+  TK_INVALID_ARGUMENT = 2,
+  TK_SHAPE_MISMATCH = 3,
+  TK_CONSTRAINT_FAILED = 4,
+  TK_OVERFLOW = 5,
+  TK_UNSUPPORTED = 6,
+  TK_NO_DRIVER = 7,
+  TK_DRIVER_TOO_OLD = 8,
+  TK_NO_DEVICE = 9,
+  TK_NO_NVRTC = 10,
+  TK_NVRTC_TOO_OLD = 11,
+  TK_NVRTC_FAILED = 12,
+  TK_OUT_OF_MEMORY = 13,
+  TK_MODULE_LOAD = 14,
+  TK_LAUNCH_FAILED = 15,
+  TK_NEEDS_PREPARE = 16,
+  TK_CONTEXT_POISONED = 17,
+  TK_IO = 18,
+  TK_BAD_FILE = 19,
+  TK_INTERNAL = 20
+} tk_status;
+
+typedef enum tk_dtype {
+  TK_F64 = 0,
+  TK_F32 = 1,
+  TK_F16 = 2,
+  TK_BF16 = 3,
+  TK_F8E4M3 = 4,
+  TK_F8E5M2 = 5,
+  TK_I64 = 6,
+  TK_I32 = 7,
+  TK_I16 = 8,
+  TK_I8 = 9,
+  TK_U8 = 10,
+  TK_BOOL = 11
+} tk_dtype;
+
+typedef struct tk_module tk_module;
+typedef struct tk_kernel tk_kernel;
+
+TK_API const char *tk_version(void);
+/* The message of this thread's last failure, "" where none; and its place, "attn.tk:41:3" or "". */
+TK_API const char *tk_last_error(void);
+TK_API const char *tk_last_error_place(void);
+
+/* Compiles text of `size` bytes. `file_name` may be NULL; `target` NULL or "" means TK_TARGET, else
+ * the GPU if there is one, else the CPU. */
+TK_API tk_status tk_compile(const char *source, size_t size, const char *file_name,
+                            const char *target, tk_module **module);
+TK_API tk_status tk_compile_file(const char *path, const char *target, tk_module **module);
+TK_API void tk_module_free(tk_module *module);
+/* "cpu", "emu" or "sm_90a". */
+TK_API const char *tk_module_target(const tk_module *module);
+/* Warnings, formatted; "" where none. */
+TK_API const char *tk_module_diagnostics(const tk_module *module);
+TK_API size_t tk_module_num_kernels(const tk_module *module);
+TK_API const char *tk_module_kernel_name(const tk_module *module, size_t index);
+/* A kernel by name; NULL takes the only one. It stays valid without the module. */
+TK_API tk_status tk_module_kernel(const tk_module *module, const char *name, tk_kernel **kernel);
+TK_API void tk_kernel_free(tk_kernel *kernel);
+
+TK_API const char *tk_kernel_name(const tk_kernel *kernel);
+/* "gemm(a: bf16[M, K], b: bf16[K, N]) -> (c: bf16[M, N])" */
+TK_API const char *tk_kernel_signature(const tk_kernel *kernel);
+TK_API size_t tk_kernel_num_dims(const tk_kernel *kernel);
+TK_API const char *tk_kernel_dim_name(const tk_kernel *kernel, size_t index);
+
+/* Arguments are the parameters in the order of the source, then the results. */
+typedef struct tk_argument {
+  const char *name;
+  int32_t dtype;     /* tk_dtype */
+  int32_t is_tensor; /* else a scalar */
+  int32_t is_result;
+  int32_t is_strided;  /* any strides with a unit innermost one */
+  int32_t is_in_out;   /* read, then overwritten */
+  int32_t has_default; /* scalars: may be left out */
+  int32_t rank;
+} tk_argument;
+
+TK_API size_t tk_kernel_num_arguments(const tk_kernel *kernel);
+TK_API tk_status tk_kernel_argument(const tk_kernel *kernel, size_t index, tk_argument *argument);
+/* The text of one extent in the source, such as "2 * N"; NULL where there is no such axis. */
+TK_API const char *tk_kernel_extent(const tk_kernel *kernel, size_t index, size_t axis);
+
+typedef enum tk_value_kind {
+  TK_ABSENT = 0, /* takes the default; for tk_kernel_solve, a tensor that is not known yet */
+  TK_TENSOR = 1,
+  TK_INTEGER = 2,
+  TK_REAL = 3
+} tk_value_kind;
+
+typedef struct tk_value {
+  int32_t kind;  /* tk_value_kind */
+  int32_t dtype; /* tk_dtype */
+  int32_t rank;
+  int32_t device; /* -1: host memory; n >= 0: CUDA device n */
+  void *data;
+  const int64_t *shape;
+  const int64_t *strides; /* in elements; NULL: dense row-major */
+  int64_t storage_bytes;  /* that may be accessed from data on; -1: not known */
+  int64_t integer;
+  double real;
+} tk_value;
+
+/* Finds the dimensions from the tensors given; dims[i] is -1 where nothing determines it. */
+TK_API tk_status tk_kernel_solve(const tk_kernel *kernel, const tk_value *values, size_t count,
+                                 int64_t *dims);
+/* The shape of an argument for given dimensions; `shape` has room for 8. */
+TK_API tk_status tk_kernel_shape(const tk_kernel *kernel, size_t index, const int64_t *dims,
+                                 int64_t *shape, int32_t *rank);
+
+/* Checks, compiles where needed, launches on a CUstream (NULL: the legacy default stream; the CPU
+ * ignores it). `values` has `count` entries in the order of the arguments. */
+TK_API tk_status tk_kernel_launch(const tk_kernel *kernel, void *stream, const tk_value *values,
+                                  size_t count);
+/* Compiles, loads and reserves memory, so that a launch with the same shapes can be captured. */
+TK_API tk_status tk_kernel_prepare(const tk_kernel *kernel, const tk_value *values, size_t count);
+
+/* The text of a stage ("tk", "fused", "cuda", "ptx", …) for a target (NULL: the module's), assuming
+ * nothing of the sizes. The text is freed with tk_text_free. */
+TK_API tk_status tk_kernel_text(const tk_kernel *kernel, const char *stage, const char *target,
+                                char **text, size_t *size);
+TK_API void tk_text_free(char *text);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* TK_C_H */
