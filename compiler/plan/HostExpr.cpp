@@ -9,7 +9,7 @@ using namespace mlir;
 
 namespace tk {
 
-HostExprBuilder::HostExprBuilder(KernelOp kernel) {
+HostExprBuilder::HostExprBuilder(KernelOp kernel, bool quiet) : quiet(quiet) {
   unsigned next = 0;
   for (Value dim : kernel.getDimArguments())
     known.try_emplace(dim, Expr::variable(next++));
@@ -131,7 +131,7 @@ std::optional<Expr> HostExprBuilder::build(Value value) {
   Operation *op = value.getDefiningOp();
   std::optional<Expr> expr = op ? buildOp(op) : std::nullopt;
   if (!expr) {
-    if (op)
+    if (op && !quiet)
       op->emitError("expected a scalar that a launch can evaluate from dimensions and scalar "
                     "parameters, got '")
           << op->getName() << "'";

@@ -18,8 +18,8 @@ namespace tk {
 class HostExprBuilder {
 public:
   /// Variables: the kernel's dimensions, then its scalar parameters, as runtime expressions number
-  /// them.
-  explicit HostExprBuilder(KernelOp kernel);
+  /// them. A quiet builder reports no diagnostics.
+  explicit HostExprBuilder(KernelOp kernel, bool quiet = false);
 
   /// The expression of a scalar, or nullopt (and a diagnostic at the operation) if it uses
   /// something that a launch cannot evaluate.
@@ -29,6 +29,7 @@ private:
   std::optional<Expr> buildOp(mlir::Operation *op);
 
   llvm::DenseMap<mlir::Value, Expr> known;
+  bool quiet;
 };
 
 } // namespace tk

@@ -1,0 +1,71 @@
+//===- CompiledSource.h - a source file, compiled as far as asked -*- C++ -*-===//
+//
+// What the runtime's CompilerBackend is made of, with the access to IR that the driver needs.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TK_COMPILER_COMPILEDSOURCE_H
+#define TK_COMPILER_COMPILEDSOURCE_H
+
+#include "compiler/Pipeline.h"
+#include "dialects/tk/TkDialect.h"
+#include "tk/backend.h"
+
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OwningOpRef.h"
+
+#include <memory>
+#include <mutex>
+
+namespace tk {
+
+/// Options that only the driver has.
+struct DriverOptions {
+  PipelineOptions pipeline;
+  bool colour = false; ///< of diagnostics
+  bool json = false;   ///< diagnostics as JSON lines
+};
+
+class CompiledSource : public detail::CompiledModule {
+public:
+  /// Parses and checks. On failure the error's message holds the rendered diagnostics.
+  static Expected<std::shared_ptr<CompiledSource>>
+  create(std::string_view text, const CompileOptions &options, const DriverOptions &driver = {});
+
+  const std::vector<Signature> &signatures() const override { return kernelSignatures; }
+  std::string diagnostics() const override { return warnings; }
+  Expected<detail::Executable> specialise(size_t kernel, std::string_view target,
+                                          const Facts &facts) override;
+  Expected<std::string> stage_text(size_t kernel, std::string_view stage, std::string_view target,
+                                   const Facts &facts) override;
+
+  /// The kernel before any pass: what the reference runs.
+  KernelOp kernelOp(size_t kernel);
+  /// The names of the stages that stage_text knows.
+  static llvm::ArrayRef<llvm::StringRef> stageNames();
+
+private:
+  CompiledSource();
+
+  /// A copy of the module that holds one kernel, with facts and target attached.
+  Expected<mlir::OwningOpRef<mlir::ModuleOp>> isolate(size_t kernel, std::string_view target,
+                                                      const Facts &facts);
+  /// Runs passes up to a stage on an isolated module.
+  Status lower(mlir::ModuleOp module, Stage to);
+  Expected<detail::Executable> compileCuda(mlir::ModuleOp module, size_t kernel,
+                                           std::string_view target, bool textOnly);
+  Expected<detail::Executable> compileCpu(mlir::ModuleOp module, size_t kernel);
+
+  // MLIR's context is not for several threads at once; neither is a kernel's compilation.
+  std::mutex mutex;
+  std::unique_ptr<mlir::MLIRContext> context;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  std::vector<Signature> kernelSignatures;
+  std::vector<std::string> kernelNames;
+  std::string warnings;
+  CompileOptions options;
+  DriverOptions driver;
+};
+
+} // namespace tk
+
+#endif // TK_COMPILER_COMPILEDSOURCE_H

@@ -1,0 +1,95 @@
+//===- Pipeline.cpp - the passes of tk, in order --------------------------===//
+#include "compiler/Pipeline.h"
+
+#include "passes/Passes.h"
+
+#include "mlir/IR/Verifier.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <mutex>
+
+using namespace mlir;
+
+namespace tk {
+
+llvm::ArrayRef<PassRow> passTable() {
+  static const PassRow rows[] = {
+      {"tk-simplify", Stage::Fused, "", "", "equal expressions become one before costs are judged"},
+      {"tk-fuse-producers", Stage::Fused, "fusion", "",
+       "statements are inlined into those that read them"},
+      {"tk-simplify", Stage::Fused, "", "", "inlining made equal reductions and movable factors"},
+      {"tk-merge-computes", Stage::Fused, "fusion", "",
+       "statements over the same indices share one launch"},
+      {"tk-simplify", Stage::Fused, "", "", "merged statements share reductions"},
+      {"tk-restrict-ranges", Stage::Fused, "fusion", "",
+       "masks become bounds while reductions are still separate"},
+      {"tk-online-reductions", Stage::Fused, "fusion", "",
+       "reductions that depend on one another become one loop"},
+      {"tk-simplify", Stage::Fused, "", "", "what the derivation left over"},
+      {"tk-split-reductions", Stage::Fused, "fusion", "",
+       "long reductions with few results get parallel parts"},
+      {"tk-select-schedule", Stage::Tiled, "", "", "one output a thread, from sizes and structure"},
+      {"tk-coarsen-threads", Stage::Tiled, "coarsening", "", "several outputs a thread"},
+      {"tk-tile", Stage::Tiled, "tiling", "tk-tile{naive=true}",
+       "statements become block-level tile programs"},
+      {"canonicalize", Stage::Tiled, "", "", "folds index arithmetic"},
+      {"cse", Stage::Tiled, "", "", "equal tiles are loaded once"},
+      {"tk-coalesce-accesses", Stage::Gpu, "coalescing", "tk-coalesce-accesses{naive=true}",
+       "every tile gets a layout"},
+      {"tk-promote-shared", Stage::Gpu, "tiling", "",
+       "operands of products and layout changes go through shared memory"},
+      {"tk-pipeline-copies", Stage::Gpu, "", "",
+       "copies of the next tile run under this one's work"},
+  };
+  return rows;
+}
+
+bool isKnownPass(StringRef name) {
+  return llvm::any_of(passTable(),
+                      [&](const PassRow &row) { return row.name == name || row.group == name; });
+}
+
+static void registerOnce() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    registerTkPasses();
+    registerCanonicalizerPass();
+    registerCSEPass();
+  });
+}
+
+static LogicalResult runOne(ModuleOp module, StringRef pipeline, const PipelineOptions &options) {
+  PassManager manager(module.getContext(), ModuleOp::getOperationName());
+  manager.enableVerifier(options.verify);
+  if (failed(parsePassPipeline(pipeline, manager, llvm::errs())))
+    return module.emitError("internal: no pass '") << pipeline << "'";
+  return manager.run(module);
+}
+
+LogicalResult runPipeline(ModuleOp module, Stage from, Stage to, const PipelineOptions &options) {
+  registerOnce();
+  for (const PassRow &row : passTable()) {
+    if (row.stage <= from || row.stage > to)
+      continue;
+    bool off = options.disabled.contains(row.name) ||
+               (!row.group.empty() && options.disabled.contains(row.group));
+    StringRef pipeline = off ? row.whenOff : row.name;
+    if (pipeline.empty())
+      continue;
+    if (failed(runOne(module, pipeline, options)))
+      return failure();
+    if (options.printAfter.contains(row.name) || options.printAfter.contains("all")) {
+      llvm::errs() << "// ---- after " << row.name << "\n";
+      module.print(llvm::errs());
+      llvm::errs() << "\n";
+    }
+    if (options.afterPass && failed(options.afterPass(row.name, module)))
+      return failure();
+  }
+  return success();
+}
+
+} // namespace tk

@@ -1,0 +1,141 @@
+//===- BuildCommand.cpp - tkc build: every stage, without running ---------===//
+#include "compiler/tkc/Commands.h"
+
+#include "frontend/AstPrinter.h"
+#include "frontend/Program.h"
+#include "tk/module.h"
+
+#include <CLI/CLI.hpp>
+
+#include <filesystem>
+#include <iostream>
+
+namespace tk::tkc {
+namespace {
+
+struct BuildOptions {
+  SourceOptions source;
+  std::string emit = "cubin";
+  std::string output;
+};
+
+/// The syntax tree, before any check of meaning.
+Expected<std::string> syntaxTree(const SourceOptions &options) {
+  SourceManager sources;
+  std::string why;
+  FileId file = sources.load(options.file, &why);
+  if (file == kNoFile)
+    return Error(ErrorCode::io, "cannot read '" + options.file + "': " + why);
+  Diagnostics diags(sources);
+  std::unique_ptr<ast::Program> program = parseProgram(sources, file, diags);
+  if (diags.hasErrors())
+    return Error(ErrorCode::compile_failed,
+                 diags.text({!options.json && wantsColour(), options.json}));
+  return printAst(*program);
+}
+
+/// Facts for the sizes given with --dim; nothing is assumed of the others.
+Expected<Facts> factsFor(const SourceOptions &options, const Signature &signature) {
+  Expected<std::map<std::string, int64_t>> values = options.dimValues();
+  if (!values)
+    return values.error();
+  Facts facts;
+  for (const std::string &dim : signature.dims) {
+    auto it = values->find(dim);
+    facts.dims.push_back(it == values->end() ? DimFact{1, -1, {}} : fact_for(it->second));
+    if (it != values->end())
+      values->erase(it);
+  }
+  if (!values->empty())
+    return Error(ErrorCode::invalid_argument, "kernel '" + signature.name + "' has no dimension '" +
+                                                  values->begin()->first + "'");
+  return facts;
+}
+
+std::string fileNameFor(const std::string &kernel, std::string_view stage) {
+  if (stage == "ptx" || stage == "cubin" || stage == "sass")
+    return kernel + "." + std::string(stage);
+  if (stage == "cuda")
+    return kernel + ".cu";
+  if (stage == "ast")
+    return kernel + ".ast.txt";
+  return kernel + "." + std::string(stage) + ".mlir";
+}
+
+int emitAll(CompiledSource &source, size_t kernel, const std::string &target, const Facts &facts,
+            const BuildOptions &options) {
+  if (options.output.empty() || options.output == "-")
+    return report(Error(ErrorCode::invalid_argument, "--emit=all needs a directory: -o DIR"),
+                  options.source.json);
+  std::error_code failed;
+  std::filesystem::create_directories(options.output, failed);
+  const std::string &name = source.signatures()[kernel].name;
+  for (llvm::StringRef stage : CompiledSource::stageNames()) {
+    Expected<std::string> text =
+        stage == "ast" ? syntaxTree(options.source)
+                       : source.stage_text(kernel, stage.str(), target, facts);
+    // A CPU target has no CUDA stages, a machine may lack a disassembler: say so, and go on.
+    if (!text) {
+      std::cerr << "tkc: no stage '" << stage.str() << "': " << text.error().message() << "\n";
+      continue;
+    }
+    Status written = writeFile(options.output + "/" + fileNameFor(name, stage.str()), *text);
+    if (!written)
+      return report(written.error(), options.source.json);
+  }
+  return Done;
+}
+
+int build(BuildOptions &options) {
+  bool json = options.source.json;
+  if (options.emit == "ast") {
+    Expected<std::string> text = syntaxTree(options.source);
+    if (!text)
+      return report(text.error(), json);
+    Status written = writeFile(options.output.empty() ? "-" : options.output, *text);
+    return written ? Done : report(written.error(), json);
+  }
+  if (options.emit != "all" && !llvm::is_contained(CompiledSource::stageNames(), options.emit)) {
+    std::string names;
+    for (llvm::StringRef stage : CompiledSource::stageNames())
+      names += (names.empty() ? "" : ", ") + stage.str();
+    std::cerr << "tkc: no stage '" << options.emit << "'; there are " << names << " and all\n";
+    return WrongUsage;
+  }
+  Expected<std::shared_ptr<CompiledSource>> source = options.source.compile();
+  if (!source)
+    return report(source.error(), json);
+  Expected<size_t> kernel = options.source.kernelOf(**source);
+  if (!kernel)
+    return report(kernel.error(), json);
+  Expected<Facts> facts = factsFor(options.source, (*source)->signatures()[*kernel]);
+  if (!facts)
+    return report(facts.error(), json);
+  Expected<std::string> target = resolve_target(options.source.target);
+  if (!target)
+    return report(target.error(), json);
+  if (options.emit == "all")
+    return emitAll(**source, *kernel, *target, *facts, options);
+  Expected<std::string> text = (*source)->stage_text(*kernel, options.emit, *target, *facts);
+  if (!text)
+    return report(text.error(), json);
+  std::string path = options.output;
+  if (path.empty())
+    path = fileNameFor((*source)->signatures()[*kernel].name, options.emit);
+  Status written = writeFile(path, *text);
+  return written ? Done : report(written.error(), json);
+}
+
+} // namespace
+
+void addBuild(CLI::App &app, int &status) {
+  CLI::App *command = app.add_subcommand("build", "Compiles a kernel and writes a stage of it.");
+  auto options = std::make_shared<BuildOptions>();
+  options->source.addTo(*command);
+  command->add_option("--emit", options->emit,
+                      "ast, tk, fused, tiled, gpu, cuda, ptx, cubin, sass, or all (default: cubin)");
+  command->add_option("-o", options->output, "Where to write it; - is standard output");
+  command->callback([options, &status] { status = build(*options); });
+}
+
+} // namespace tk::tkc

@@ -1,0 +1,70 @@
+//===- Commands.h - the subcommands of tkc -----------------------*- C++ -*-===//
+#ifndef TK_COMPILER_TKC_COMMANDS_H
+#define TK_COMPILER_TKC_COMMANDS_H
+
+#include "compiler/CompiledSource.h"
+#include "tk/error.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+} // namespace CLI
+
+namespace tk::tkc {
+
+/// What the process exits with; docs/tkc.md lists them for scripts.
+enum ExitCode {
+  Done = 0,
+  WrongInput = 1,     ///< the program, the shapes or the data are wrong
+  WrongUsage = 2,     ///< the command line is
+  MachineCannot = 3,  ///< no GPU, no NVRTC, no memory
+  InternalError = 70, ///< a bug of tk's; a reproducer was written
+};
+
+ExitCode exitCodeFor(ErrorCode code);
+
+/// Prints an error to standard error and returns the exit code for it.
+int report(const Error &error, bool json);
+
+/// The options that build and run share.
+struct SourceOptions {
+  std::string file;
+  std::string kernel;
+  std::string target;
+  std::vector<std::string> dims; ///< NAME=INT
+  std::string scheduleFile;
+  std::vector<std::string> disabledPasses;
+  std::vector<std::string> printAfter;
+  bool json = false;
+  bool checked = false;
+  bool colour = false;
+
+  void addTo(CLI::App &command);
+  /// Reads the file; kernels, diagnostics and passes are checked.
+  Expected<std::shared_ptr<CompiledSource>> compile();
+  /// The position of the chosen kernel; the only one where none was named.
+  Expected<size_t> kernelOf(const CompiledSource &source) const;
+  /// --dim as a map.
+  Expected<std::map<std::string, int64_t>> dimValues() const;
+};
+
+void addBuild(CLI::App &app, int &status);
+void addRun(CLI::App &app, int &status);
+void addFmt(CLI::App &app, int &status);
+void addCache(CLI::App &app, int &status);
+void addDoctor(CLI::App &app, int &status);
+
+/// Whether standard error is a terminal that shows colours.
+bool wantsColour();
+
+/// Reads a whole file; fails with `io`.
+Expected<std::string> readFile(const std::string &path);
+/// Writes a file, or standard output for "-".
+Status writeFile(const std::string &path, std::string_view contents);
+
+} // namespace tk::tkc
+
+#endif // TK_COMPILER_TKC_COMMANDS_H

@@ -1,0 +1,39 @@
+//===- Inputs.h - where a run's arguments come from --------------*- C++ -*-===//
+#ifndef TK_COMPILER_TKC_INPUTS_H
+#define TK_COMPILER_TKC_INPUTS_H
+
+#include "tk/module.h"
+#include "tk/npy.h"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tk::tkc {
+
+/// The arguments of one run, in host memory.
+struct RunArguments {
+  std::vector<int64_t> dims;
+  std::vector<Scalar> variables;    ///< dimensions, then scalars
+  std::vector<HostTensor> tensors;  ///< parameters, then results, as Signature::tensor numbers them
+  std::vector<Scalar> scalars;
+};
+
+/// What the command line says of them, each as NAME=VALUE.
+struct ArgumentTexts {
+  std::map<std::string, int64_t> dims;
+  std::vector<std::string> inputs;  ///< --in
+  std::vector<std::string> scalars; ///< --arg
+};
+
+/// Reads files, solves dimensions, fills the rest with random data (integers need a range: an
+/// explicit input, or `random:SEED:LOW:HIGH`), and checks the constraints.
+Expected<RunArguments> gatherArguments(const Signature &signature, const ArgumentTexts &texts);
+
+/// Fills a tensor with standard normal numbers from a seed; the same on every machine.
+void fillNormal(HostTensor &tensor, uint64_t seed);
+
+} // namespace tk::tkc
+
+#endif // TK_COMPILER_TKC_INPUTS_H

@@ -1,0 +1,237 @@
+//===- RunCommand.cpp - tkc run: launch, check, time ----------------------===//
+#include "compiler/tkc/Commands.h"
+
+#include "compiler/interp/Tolerance.h"
+#include "compiler/plan/WorkCount.h"
+#include "compiler/tkc/Inputs.h"
+#include "compiler/tkc/Session.h"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+namespace tk::tkc {
+namespace {
+
+struct RunOptions {
+  SourceOptions source;
+  ArgumentTexts texts;
+  std::vector<std::string> outputs;
+  bool check = false;
+  bool time = false;
+  int64_t checkElements = 1 << 14;
+};
+
+/// What the run found, for both forms of the report.
+struct RunReport {
+  std::string kernel, target, device;
+  bool checked = false, ok = true;
+  struct Result {
+    std::string name;
+    interp::Comparison comparison;
+  };
+  std::vector<Result> results;
+  double milliseconds = 0;
+  WorkCount work;
+};
+
+/// The longest reduction that any result may depend on: the tolerance of a sum grows with it.
+int64_t longestReduction(KernelOp kernel, const RunArguments &arguments) {
+  int64_t longest = 1;
+  kernel.walk([&](ReduceOp) {
+    for (int64_t dim : arguments.dims)
+      longest = std::max(longest, dim);
+  });
+  return longest;
+}
+
+Status checkResults(CompiledSource &source, size_t kernel, const RunArguments &inputs,
+                    std::vector<HostTensor> &outputs, const RunOptions &options,
+                    RunReport &report) {
+  const Signature &signature = source.signatures()[kernel];
+  KernelOp op = source.kernelOp(kernel);
+  std::vector<TensorView> views;
+  unsigned parameters = signature.num_tensors() - signature.results.size();
+  std::vector<HostTensor> copies(inputs.tensors.begin(), inputs.tensors.begin() + parameters);
+  for (HostTensor &tensor : copies)
+    views.push_back(tensor.view());
+  Expected<interp::Reference> exact = interp::Reference::create(op, interp::Mode::F64);
+  if (!exact)
+    return exact.error();
+  Expected<interp::Reference> naive = interp::Reference::create(op, interp::Mode::Typed);
+  if (!naive)
+    return naive.error();
+  for (interp::Reference *reference : {&*exact, &*naive})
+    if (Status bound = reference->bind(inputs.dims, views, inputs.scalars); !bound)
+      return bound;
+  interp::ComparisonOptions comparison;
+  comparison.maxElements = options.checkElements;
+  int64_t length = longestReduction(op, inputs);
+  // Returned values: the declared results, then the inout parameters in order.
+  std::vector<unsigned> tensors;
+  for (unsigned r = 0; r < signature.results.size(); ++r)
+    tensors.push_back(parameters + r);
+  for (unsigned t = 0; t < parameters; ++t)
+    if (signature.tensor(t).in_out)
+      tensors.push_back(t);
+  for (unsigned r = 0; r < tensors.size(); ++r) {
+    const Parameter &param = signature.tensor(tensors[r]);
+    DType coarsest = interp::coarsestRounding(op, param.dtype);
+    report.results.push_back({param.name, interp::compare(outputs[tensors[r]].view(), r, *exact,
+                                                          *naive, coarsest, length, comparison)});
+    report.ok &= report.results.back().comparison.ok;
+  }
+  report.checked = true;
+  return {};
+}
+
+/// Runs twice over results filled with different bytes: an element that no thread wrote differs.
+Status runAndCompare(Session &session, const RunArguments &inputs, RunReport &report,
+                     std::vector<HostTensor> &outputs, const RunOptions &options) {
+  Expected<std::vector<HostTensor>> first = session.run(inputs, 0xFF);
+  if (!first)
+    return first.error();
+  outputs = std::move(*first);
+  if (!options.check)
+    return {};
+  Expected<std::vector<HostTensor>> second = session.run(inputs, 0x7B);
+  if (!second)
+    return second.error();
+  for (unsigned t = 0; t < outputs.size(); ++t)
+    if (outputs[t].bytes != (*second)[t].bytes) {
+      interp::Comparison unwritten;
+      unwritten.ok = false;
+      unwritten.reason = "two runs differ: an element is not written, or the result is not "
+                         "repeatable";
+      report.results.push_back({session.signature().tensor(t).name, unwritten});
+      report.ok = false;
+    }
+  return {};
+}
+
+Status writeOutputs(const RunOptions &options, const Signature &signature,
+                    const std::vector<HostTensor> &outputs) {
+  for (const std::string &text : options.outputs) {
+    size_t equals = text.find('=');
+    std::string name = text.substr(0, equals);
+    std::optional<unsigned> tensor = signature.find_tensor(name);
+    if (!tensor || equals == std::string::npos)
+      return Error(ErrorCode::invalid_argument,
+                   "expected --out RESULT=PATH.npy with a result of '" + signature.name +
+                       "', got '" + text + "'");
+    if (Status written = write_npy(text.substr(equals + 1), outputs[*tensor]); !written)
+      return written;
+  }
+  return {};
+}
+
+void printText(const RunReport &report, const Session &session) {
+  std::printf("%s on %s (%s), %zu launch%s\n", report.kernel.c_str(), report.target.c_str(),
+              report.device.c_str(), session.numLaunches(), session.numLaunches() == 1 ? "" : "es");
+  for (const RunReport::Result &result : report.results) {
+    const interp::Comparison &c = result.comparison;
+    if (c.ok)
+      std::printf("  %s: right (%lld elements against f64: largest error %.3g, a naive program's "
+                  "%.3g, relative %.2g)\n",
+                  result.name.c_str(), static_cast<long long>(c.compared), c.maxError, c.naiveError,
+                  c.relativeError);
+    else
+      std::printf("  %s: WRONG: %s\n", result.name.c_str(), c.reason.c_str());
+  }
+  if (report.milliseconds > 0) {
+    double seconds = report.milliseconds * 1e-3;
+    std::printf("  time: %.4g ms, %.4g TFLOP/s, %.4g GB/s%s\n", report.milliseconds,
+                report.work.flops / seconds * 1e-12, report.work.bytes / seconds * 1e-9,
+                session.ceilings(report.work.bytes / seconds).c_str());
+  }
+}
+
+void printJson(const RunReport &report, const Session &session) {
+  std::printf("{\"kernel\":\"%s\",\"target\":\"%s\",\"launches\":%zu", report.kernel.c_str(),
+              report.target.c_str(), session.numLaunches());
+  if (report.checked) {
+    std::printf(",\"ok\":%s,\"results\":[", report.ok ? "true" : "false");
+    for (size_t r = 0; r < report.results.size(); ++r) {
+      const RunReport::Result &result = report.results[r];
+      std::printf("%s{\"name\":\"%s\",\"ok\":%s,\"max_error\":%.9g,\"naive_error\":%.9g,"
+                  "\"relative_error\":%.9g}",
+                  r ? "," : "", result.name.c_str(), result.comparison.ok ? "true" : "false",
+                  result.comparison.maxError, result.comparison.naiveError,
+                  result.comparison.relativeError);
+    }
+    std::printf("]");
+  }
+  if (report.milliseconds > 0)
+    std::printf(",\"ms\":%.6g,\"flops\":%.9g,\"bytes\":%.9g", report.milliseconds,
+                report.work.flops, report.work.bytes);
+  std::puts("}");
+}
+
+int run(RunOptions &options) {
+  bool json = options.source.json;
+  Expected<std::shared_ptr<CompiledSource>> source = options.source.compile();
+  if (!source)
+    return report(source.error(), json);
+  Expected<size_t> kernel = options.source.kernelOf(**source);
+  if (!kernel)
+    return report(kernel.error(), json);
+  const Signature &signature = (*source)->signatures()[*kernel];
+  options.texts.dims = options.source.dimValues().value();
+  Expected<RunArguments> inputs = gatherArguments(signature, options.texts);
+  if (!inputs)
+    return report(inputs.error(), json);
+  Expected<std::unique_ptr<Session>> session =
+      Session::create(*source, *kernel, options.source.target, *inputs);
+  if (!session)
+    return report(session.error(), json);
+  RunReport result;
+  result.kernel = signature.name;
+  result.target = (*session)->target();
+  result.device = (*session)->deviceName();
+  std::vector<HostTensor> outputs;
+  if (Status ran = runAndCompare(**session, *inputs, result, outputs, options); !ran)
+    return report(ran.error(), json);
+  if (options.check)
+    if (Status checked = checkResults(**source, *kernel, *inputs, outputs, options, result);
+        !checked)
+      return report(checked.error(), json);
+  if (options.time) {
+    Expected<double> milliseconds = (*session)->time();
+    if (!milliseconds)
+      return report(milliseconds.error(), json);
+    result.milliseconds = *milliseconds;
+    result.work = countWork((*source)->kernelOp(*kernel), signature, inputs->variables);
+  }
+  if (Status written = writeOutputs(options, signature, outputs); !written)
+    return report(written.error(), json);
+  json ? printJson(result, **session) : printText(result, **session);
+  // A wrong result is a bug of ours, not of the program.
+  return result.ok ? Done : InternalError;
+}
+
+} // namespace
+
+void addRun(CLI::App &app, int &status) {
+  CLI::App *command = app.add_subcommand("run", "Compiles and launches a kernel.");
+  auto options = std::make_shared<RunOptions>();
+  options->source.addTo(*command);
+  command->add_option("--in", options->texts.inputs,
+                      "NAME=PATH.npy|random[:SEED[:LOW:HIGH]]|zeros|iota: an input tensor; "
+                      "default: standard normal numbers")
+      ->allow_extra_args(false);
+  command->add_option("--arg", options->texts.scalars, "NAME=VALUE: a scalar argument")
+      ->allow_extra_args(false);
+  command->add_option("--out", options->outputs, "NAME=PATH.npy: where to write a result")
+      ->allow_extra_args(false);
+  command->add_flag("--check", options->check, "Compare with the reference interpreter in f64");
+  command->add_option("--check-elements", options->checkElements,
+                      "How many elements of each result to check; 0: all");
+  command->add_flag("--time", options->time, "Print the median time of repeated runs");
+  command->callback([options, &status] { status = run(*options); });
+}
+
+} // namespace tk::tkc

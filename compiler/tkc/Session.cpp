@@ -1,0 +1,172 @@
+//===- Session.cpp - a kernel with its arguments on a device --------------===//
+#include "compiler/tkc/Session.h"
+
+#include "runtime/Kernel.h"
+#include "runtime/cuda/Memory.h"
+
+#include "llvm/TargetParser/Host.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+namespace tk::tkc {
+
+struct Session::State {
+  std::shared_ptr<CompiledSource> source;
+  std::shared_ptr<detail::KernelImpl> kernel;
+  std::shared_ptr<const detail::BoundImpl> bound;
+  std::string target;
+  // On a GPU: one buffer a tensor; on the CPU: the last run's tensors.
+  cuda::DeviceContext *device = nullptr;
+  std::vector<cuda::DeviceBuffer> buffers;
+  std::unique_ptr<cuda::OwnedStream> stream;
+  std::vector<HostTensor> tensors;
+  std::vector<void *> pointers;
+
+  void *streamHandle() const { return stream ? stream->handle() : nullptr; }
+};
+
+Session::Session() : state(std::make_unique<State>()) {}
+Session::~Session() = default;
+
+const Signature &Session::signature() const { return state->kernel->signature(); }
+const std::string &Session::target() const { return state->target; }
+size_t Session::numLaunches() const {
+  return state->bound->variant->executable.plan.launches.size();
+}
+
+std::string Session::deviceName() const {
+  return state->device ? state->device->name : llvm::sys::getHostCPUName().str();
+}
+
+/// Whether every element of a tensor is overwritten by the kernel.
+static bool isResult(const Signature &signature, unsigned tensor) {
+  return tensor >= signature.num_tensors() - signature.results.size();
+}
+
+Expected<std::unique_ptr<Session>> Session::create(std::shared_ptr<CompiledSource> source,
+                                                   size_t kernel, const std::string &target,
+                                                   RunArguments &arguments) {
+  return detail::capture([&] {
+    std::unique_ptr<Session> session(new Session());
+    State &state = *session->state;
+    state.source = source;
+    state.target = resolve_target(target).value();
+    CompileOptions options;
+    options.target = state.target;
+    state.kernel = std::make_shared<detail::KernelImpl>(source, kernel, state.target, options);
+    bool gpu = state.kernel->on_gpu();
+    if (gpu) {
+      state.device = cuda::DeviceContext::get(0).value();
+      state.stream = std::make_unique<cuda::OwnedStream>(*state.device);
+    }
+    detail::Arguments checked;
+    for (HostTensor &tensor : arguments.tensors) {
+      TensorView view = tensor.view();
+      if (gpu) {
+        state.buffers.emplace_back(*state.device, tensor.bytes.size());
+        view.data = state.buffers.back().data();
+        view.device = Device::cuda(0);
+      }
+      state.pointers.push_back(view.data);
+      checked.tensors.push_back(view);
+    }
+    for (const Scalar &scalar : arguments.scalars)
+      checked.scalars.push_back(scalar);
+    state.bound = state.kernel->bind(checked, nullptr);
+    return session;
+  });
+}
+
+Expected<std::vector<HostTensor>> Session::run(const RunArguments &arguments, uint8_t fill) {
+  return detail::capture([&] {
+    const Signature &signature = this->signature();
+    std::vector<HostTensor> tensors = arguments.tensors;
+    for (unsigned t = 0; t < tensors.size(); ++t)
+      if (isResult(signature, t) && !tensors[t].bytes.empty())
+        std::memset(tensors[t].bytes.data(), fill, tensors[t].bytes.size());
+    for (unsigned t = 0; t < tensors.size(); ++t) {
+      if (state->device)
+        state->buffers[t].upload(tensors[t].bytes.data(), tensors[t].bytes.size(), 0,
+                                 state->streamHandle());
+      else
+        state->pointers[t] = tensors[t].bytes.data();
+    }
+    state->bound->launch(Stream(state->streamHandle()), state->pointers);
+    if (state->device) {
+      state->stream->synchronize();
+      for (unsigned t = 0; t < tensors.size(); ++t)
+        state->buffers[t].download(tensors[t].bytes.data(), tensors[t].bytes.size());
+    }
+    state->tensors = tensors;
+    for (unsigned t = 0; !state->device && t < tensors.size(); ++t)
+      state->pointers[t] = state->tensors[t].bytes.data();
+    return tensors;
+  });
+}
+
+Expected<double> Session::time() {
+  return detail::capture([&] {
+    using Clock = std::chrono::steady_clock;
+    std::vector<double> times;
+    auto launch = [&] { state->bound->launch(Stream(state->streamHandle()), state->pointers); };
+    for (int i = 0; i < 3; ++i)
+      launch();
+    Clock::time_point begin = Clock::now();
+    if (!state->device) {
+      // At least five runs, and up to half a second of them.
+      while (times.size() < 5 || Clock::now() - begin < std::chrono::milliseconds(500)) {
+        Clock::time_point start = Clock::now();
+        launch();
+        times.push_back(std::chrono::duration<double, std::milli>(Clock::now() - start).count());
+      }
+    } else {
+      cuda::Event first(*state->device), last(*state->device);
+      state->stream->synchronize();
+      while (times.size() < 20 || (times.size() < 200 &&
+                                   Clock::now() - begin < std::chrono::milliseconds(500))) {
+        first.record(state->streamHandle());
+        launch();
+        last.record(state->streamHandle());
+        last.synchronize();
+        times.push_back(last.since(first));
+      }
+    }
+    std::nth_element(times.begin(), times.begin() + static_cast<long>(times.size() / 2),
+                     times.end());
+    return times[times.size() / 2];
+  });
+}
+
+std::string Session::ceilings(double bytesPerSecond) const {
+  if (!state->device)
+    return "";
+  // The ceiling is measured here and now: a copy between two buffers of this run's size or larger.
+  constexpr size_t bytes = size_t{1} << 28;
+  Expected<double> rate = detail::capture([&] {
+    cuda::DeviceBuffer from(*state->device, bytes), to(*state->device, bytes);
+    cuda::Event first(*state->device), last(*state->device);
+    std::vector<double> times;
+    for (int i = 0; i < 12; ++i) {
+      first.record(state->streamHandle());
+      state->device->check(state->device->driver->memcpy_dtod_async(
+                               to.address(), from.address(), bytes,
+                               static_cast<cuda::CUstream>(state->streamHandle())),
+                           "cuMemcpyDtoDAsync");
+      last.record(state->streamHandle());
+      last.synchronize();
+      times.push_back(last.since(first));
+    }
+    std::nth_element(times.begin(), times.begin() + 6, times.end());
+    return 2.0 * static_cast<double>(bytes) / (times[6] * 1e-3);
+  });
+  if (!rate)
+    return "";
+  char text[80];
+  std::snprintf(text, sizeof text, " (%.0f %% of this machine's copy, %.0f GB/s)",
+                100 * bytesPerSecond / *rate, *rate * 1e-9);
+  return text;
+}
+
+} // namespace tk::tkc

@@ -1,0 +1,43 @@
+//===- Session.h - a kernel with its arguments on a device -------*- C++ -*-===//
+#ifndef TK_COMPILER_TKC_SESSION_H
+#define TK_COMPILER_TKC_SESSION_H
+
+#include "compiler/CompiledSource.h"
+#include "compiler/tkc/Inputs.h"
+#include "tk/module.h"
+
+#include <memory>
+
+namespace tk::tkc {
+
+/// One kernel bound to the arguments of one run, on the CPU or a GPU.
+class Session {
+public:
+  /// Compiles for the target and binds. The arguments' tensors are only looked at for their shapes.
+  static Expected<std::unique_ptr<Session>> create(std::shared_ptr<CompiledSource> source,
+                                                   size_t kernel, const std::string &target,
+                                                   RunArguments &arguments);
+  ~Session();
+
+  /// Copies the inputs in, fills the results with a byte, launches, and copies every tensor back
+  /// (in the order of Signature::tensor).
+  Expected<std::vector<HostTensor>> run(const RunArguments &arguments, uint8_t fill);
+  /// The median time of a launch in milliseconds, over repeated launches after a warm-up.
+  Expected<double> time();
+
+  const Signature &signature() const;
+  const std::string &target() const;
+  std::string deviceName() const;
+  size_t numLaunches() const;
+  /// " (12 % of the copy bandwidth)" where that is known of this machine, else empty.
+  std::string ceilings(double bytesPerSecond) const;
+
+private:
+  Session();
+  struct State;
+  std::unique_ptr<State> state;
+};
+
+} // namespace tk::tkc
+
+#endif // TK_COMPILER_TKC_SESSION_H

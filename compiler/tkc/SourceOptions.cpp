@@ -1,0 +1,184 @@
+//===- SourceOptions.cpp - what build and run share -----------------------===//
+#include "compiler/tkc/Commands.h"
+
+#include <CLI/CLI.hpp>
+
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+#include <unistd.h>
+
+namespace tk::tkc {
+
+ExitCode exitCodeFor(ErrorCode code) {
+  switch (code) {
+  case ErrorCode::no_driver:
+  case ErrorCode::driver_too_old:
+  case ErrorCode::no_device:
+  case ErrorCode::no_nvrtc:
+  case ErrorCode::nvrtc_too_old:
+  case ErrorCode::out_of_memory:
+  case ErrorCode::module_load:
+  case ErrorCode::launch_failed:
+  case ErrorCode::context_poisoned:
+    return MachineCannot;
+  case ErrorCode::internal:
+  case ErrorCode::nvrtc_failed:
+    return InternalError;
+  default:
+    return WrongInput;
+  }
+}
+
+static std::string jsonString(std::string_view text) {
+  std::string out = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      char buffer[8];
+      std::snprintf(buffer, sizeof buffer, "\\u%04x", c);
+      out += buffer;
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+
+int report(const Error &error, bool json) {
+  // Diagnostics of the compiler come rendered, one or several, with their places.
+  if (error.code() == ErrorCode::compile_failed) {
+    std::fputs(error.message().c_str(), stderr);
+    if (!error.message().empty() && error.message().back() != '\n')
+      std::fputc('\n', stderr);
+  } else if (json) {
+    std::fprintf(stderr, "{\"severity\":\"error\",\"code\":%s,\"message\":%s,\"place\":%s}\n",
+                 jsonString(name(error.code())).c_str(), jsonString(error.message()).c_str(),
+                 jsonString(error.span().str()).c_str());
+  } else {
+    std::string place = error.span().str();
+    std::fprintf(stderr, "%s%serror[%s]: %s\n", place.c_str(), place.empty() ? "" : ": ",
+                 std::string(name(error.code())).c_str(), error.message().c_str());
+  }
+  return exitCodeFor(error.code());
+}
+
+bool wantsColour() {
+  const char *no = std::getenv("NO_COLOR");
+  return isatty(STDERR_FILENO) && !(no && *no);
+}
+
+Expected<std::string> readFile(const std::string &path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  if (!in || !(text << in.rdbuf() || in.peek() == std::ifstream::traits_type::eof()))
+    return Error(ErrorCode::io, "cannot read '" + path + "'");
+  return text.str();
+}
+
+Status writeFile(const std::string &path, std::string_view contents) {
+  if (path == "-") {
+    std::cout.write(contents.data(), static_cast<std::streamsize>(contents.size()));
+    std::cout.flush();
+    return {};
+  }
+  std::ofstream out(path, std::ios::binary);
+  if (!out.write(contents.data(), static_cast<std::streamsize>(contents.size())))
+    return Error(ErrorCode::io, "cannot write '" + path + "'");
+  return {};
+}
+
+void SourceOptions::addTo(CLI::App &command) {
+  command.add_option("FILE", file, "The .tk file")->required();
+  command.add_option("--kernel", kernel, "Which kernel of the file; needed if it has several");
+  command.add_option("--target", target,
+                     "cpu, gpu (this machine's), sm_80, sm_90a, … or emu; default: gpu if there "
+                     "is one, else cpu");
+  command.add_option("--dim", dims, "NAME=INT: the size of a dimension")->allow_extra_args(false);
+  command.add_option("--schedule", scheduleFile,
+                     "A file with schedule blocks that replace the program's");
+  command.add_option("--disable-pass", disabledPasses,
+                     "Leave a pass or a group (fusion, tiling, coalescing, coarsening) out")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command.add_option("--print-after", printAfter, "Print the IR after a pass to standard error")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command.add_flag("--checked", checked, "Report gathers outside their bounds");
+  command.add_flag("--json", json, "Diagnostics and reports as JSON lines");
+}
+
+Expected<std::map<std::string, int64_t>> SourceOptions::dimValues() const {
+  std::map<std::string, int64_t> values;
+  for (const std::string &text : dims) {
+    size_t equals = text.find('=');
+    int64_t value = 0;
+    const char *begin = text.c_str() + equals + 1, *end = text.c_str() + text.size();
+    if (equals == std::string::npos || equals == 0 ||
+        std::from_chars(begin, end, value) != std::from_chars_result{end, std::errc()} || value < 0)
+      return Error(ErrorCode::invalid_argument,
+                   "expected --dim NAME=INT with a size of at least 0, got '" + text + "'");
+    values[text.substr(0, equals)] = value;
+  }
+  return values;
+}
+
+Expected<std::shared_ptr<CompiledSource>> SourceOptions::compile() {
+  Expected<std::string> text = readFile(file);
+  if (!text)
+    return text.error();
+  CompileOptions options;
+  options.file_name = file;
+  options.target = target;
+  options.checked = checked;
+  options.disabled_passes = disabledPasses;
+  Expected<std::map<std::string, int64_t>> values = dimValues();
+  if (!values)
+    return values.error();
+  options.dims = *values;
+  if (!scheduleFile.empty()) {
+    Expected<std::string> schedule = readFile(scheduleFile);
+    if (!schedule)
+      return schedule.error();
+    options.schedule = *schedule;
+  }
+  DriverOptions driver;
+  driver.json = json;
+  driver.colour = !json && wantsColour();
+  for (const std::string &pass : disabledPasses)
+    driver.pipeline.disabled.insert(pass);
+  for (const std::string &pass : printAfter) {
+    if (pass != "all" && !isKnownPass(pass))
+      return Error(ErrorCode::invalid_argument, "there is no pass '" + pass + "'");
+    driver.pipeline.printAfter.insert(pass);
+  }
+  for (const std::string &pass : disabledPasses)
+    if (!isKnownPass(pass))
+      return Error(ErrorCode::invalid_argument, "there is no pass '" + pass + "'");
+  Expected<std::shared_ptr<CompiledSource>> source = CompiledSource::create(*text, options, driver);
+  if (source && !(*source)->diagnostics().empty())
+    std::fputs((*source)->diagnostics().c_str(), stderr);
+  return source;
+}
+
+Expected<size_t> SourceOptions::kernelOf(const CompiledSource &source) const {
+  std::string names;
+  const std::vector<Signature> &signatures = source.signatures();
+  for (size_t k = 0; k < signatures.size(); ++k) {
+    if (signatures[k].name == kernel)
+      return k;
+    names += (k ? ", " : "") + signatures[k].name;
+  }
+  if (kernel.empty() && signatures.size() == 1)
+    return size_t{0};
+  return Error(ErrorCode::invalid_argument,
+               kernel.empty() ? "'" + file + "' has several kernels; name one with --kernel: " + names
+                              : "no kernel '" + kernel + "' in '" + file + "'; it has " + names);
+}
+
+} // namespace tk::tkc
