@@ -75,15 +75,15 @@ TK_DEVICE double max_number(double a, double b) { return ::fmax(a, b); }
 TK_DEVICE double min_number(double a, double b) { return ::fmin(a, b); }
 
 // exp(a - b), 0 where a is -inf.
-TK_DEVICE float exp_diff(float a, float b) { return a == -infinity ? 0.0f : ::expf(a - b); }
+TK_DEVICE float exp_diff(float a, float b) { return a == -infinity() ? 0.0f : ::expf(a - b); }
 TK_DEVICE double exp_diff(double a, double b) {
-  return a == -(double)infinity ? 0.0 : ::exp(a - b);
+  return a == -(double)infinity() ? 0.0 : ::exp(a - b);
 }
 // The same for a <= b where the result is about to be rounded to 16 bits: the relative error grows
 // with the exponent, to 2^-19 at exp(-30).
 TK_DEVICE float exp_diff_approx(float a, float b) {
   float y;
-  const float safe = b == -infinity ? 0.0f : b;
+  const float safe = b == -infinity() ? 0.0f : b;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"((a - safe) * 1.4426950408889634f));
   return y;
 }

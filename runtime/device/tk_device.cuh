@@ -4,6 +4,7 @@
 #pragma once
 
 #define TK_DEVICE __device__ __forceinline__
+#define TK_UNROLL _Pragma("unroll")
 
 namespace tk {
 

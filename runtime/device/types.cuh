@@ -27,9 +27,8 @@ struct f8e5m2 {
   u8 bits;
 };
 
-constexpr float infinity = __builtin_huge_valf();
-
 TK_DEVICE float as_float(u32 bits) { return __uint_as_float(bits); }
+TK_DEVICE float infinity() { return as_float(0x7f800000); }
 TK_DEVICE u32 as_bits(float x) { return __float_as_uint(x); }
 TK_DEVICE double as_double(u64 bits) { return __longlong_as_double((i64)bits); }
 TK_DEVICE u64 as_bits(double x) { return (u64)__double_as_longlong(x); }
