@@ -169,6 +169,24 @@ TEST_CASE("a text with errors stays as it is") {
   CHECK(format("").empty());
 }
 
+TEST_CASE("the programs of the language reference parse") {
+  SourceManager sources;
+  FileId page = sources.load(TK_DOCS_DIR "/language.md");
+  REQUIRE(page != kNoFile);
+  std::string_view text = sources.file(page).text();
+  constexpr std::string_view open = "```tk\n", close = "```\n";
+  int programs = 0;
+  for (auto at = text.find(open); at != text.npos; at = text.find(open, at + 1), ++programs) {
+    auto begin = at + open.size();
+    std::string program(text.substr(begin, text.find(close, begin) - begin));
+    INFO(program);
+    Parsed parsed(program, {.requireKernel = false});
+    CHECK(parsed.errors() == "");
+    checked(program);
+  }
+  CHECK(programs > 3);
+}
+
 TEST_CASE("every example is formatted without change of its tree") {
   for (auto &entry : std::filesystem::directory_iterator(TK_EXAMPLES_DIR)) {
     if (entry.path().extension() != ".tk")
