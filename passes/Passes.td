@@ -25,4 +25,24 @@ def FuseProducers : Pass<"tk-fuse-producers", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numInlined", "loads-inlined", "Loads replaced by what they read">];
 }
 
+def MergeComputes : Pass<"tk-merge-computes", "::mlir::ModuleOp"> {
+  let summary = "Join statements over the same indices that share loads or reductions";
+  let statistics = [Statistic<"numMerged", "computes-merged", "Statements joined to another">];
+}
+
+//===----------------------------------------------------------------------===//
+// passes/memory: layouts, shared memory, pipelines
+//===----------------------------------------------------------------------===//
+
+def CoalesceAccesses : Pass<"tk-coalesce-accesses", "::mlir::ModuleOp"> {
+  let summary = "Give every tile a layout in which accesses to global memory are coalesced";
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let options = [
+    Option<"coalesce", "coalesce", "bool", "true",
+           "False: consecutive threads along the first axis, accesses of one element">];
+  let statistics = [
+    Statistic<"numConversions", "conversions", "Tiles converted from one layout to another">,
+    Statistic<"numVectors", "vector-accesses", "Accesses of more than one element a thread">];
+}
+
 #endif // TK_PASSES_TD

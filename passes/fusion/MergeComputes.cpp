@@ -1,0 +1,222 @@
+//===- MergeComputes.cpp - join statements that share work ----------------===//
+//
+// 1. For each pair of statements, neither of which needs the other, look for a way to see the
+// indices
+//    of one as some of the other's, in order and with equal extents.
+// 2. Under that view, join them if they share work: a reduction that is the same in both, or, where
+//    all indices match, a load of the same element.
+//    With indices left over, every reduction of the smaller statement must be the same as one of
+//    the larger or run over the same range, so that the smaller one adds no loop.
+// 3. No more than two different matrix products come together that way: accumulators are dear.
+// 4. The joined statement has the larger's indices and the results of both, each over its own
+//    indices. tk-simplify then merges what is equal.
+//
+//   %o   = tk.compute ["i","e"] {.. sum over j ..} : tensor<?x?xf32>
+//   %lse = tk.compute ["i"] {.. sum over j ..} : tensor<?xf32>
+//     =>
+//   %o, %lse = tk.compute ["i","e"] {..} over [array<i64: 0, 1>, array<i64: 0>]
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Passes.h"
+#include "passes/analysis/IndexSpaces.h"
+#include "passes/analysis/Notes.h"
+
+namespace tk {
+#define GEN_PASS_DEF_MERGECOMPUTES
+#include "passes/Passes.h.inc"
+} // namespace tk
+
+using namespace mlir;
+using namespace tk;
+
+static constexpr llvm::StringLiteral passName = "tk-merge-computes";
+
+namespace {
+/// What two statements have in common under a view of one's indices as the other's.
+struct Sharing {
+  unsigned equalReductions = 0, equalLoads = 0;
+  bool everyLoopShared = true; // each reduction of the smaller runs over a range of the larger's
+  unsigned ownProducts = 0;    // matrix products of the smaller that the larger lacks
+};
+} // namespace
+
+/// In pre-order, so that outer reductions come before those in them.
+template <typename OpT> static SmallVector<OpT> collect(ComputeOp compute) {
+  SmallVector<OpT> ops;
+  compute->walk<WalkOrder::PreOrder>([&](OpT op) { ops.push_back(op); });
+  return ops;
+}
+
+/// Takes the indices of reductions over equal ranges for the same, outer ones first. Returns true
+/// if `reduce` found one among `others`.
+static bool identifyLoops(ScalarEquality &equality, ReduceOp reduce, ArrayRef<ReduceOp> others) {
+  bool found = false;
+  for (ReduceOp other : others) {
+    if (!equality.equal(reduce.getLower(), other.getLower()) ||
+        !equality.equal(reduce.getUpper(), other.getUpper()))
+      continue;
+    found = true;
+    for (unsigned n = 0; n < reduce.getNumIndices(); ++n)
+      equality.identify(reduce.getIndex(n), other.getIndex(n));
+  }
+  return found;
+}
+
+static Sharing getSharing(ComputeOp small, ComputeOp large, ArrayRef<unsigned> embedding) {
+  Sharing sharing;
+  ScalarEquality equality;
+  for (auto [n, position] : llvm::enumerate(embedding))
+    equality.identify(small.getIndex(n), large.getIndex(position));
+  SmallVector<ReduceOp> reduces = collect<ReduceOp>(small), others = collect<ReduceOp>(large);
+  for (ReduceOp reduce : reduces)
+    sharing.everyLoopShared &= identifyLoops(equality, reduce, others);
+  for (ReduceOp reduce : reduces) {
+    bool same = llvm::any_of(others, [&](ReduceOp other) {
+      return equality.equal(reduce.getOperation(), other.getOperation());
+    });
+    sharing.equalReductions += same;
+    sharing.ownProducts += !same && isMatrixProduct(reduce);
+  }
+  SmallVector<LoadOp> largeLoads = collect<LoadOp>(large);
+  for (LoadOp load : collect<LoadOp>(small)) {
+    bool same = llvm::any_of(largeLoads, [&](LoadOp other) {
+      return load.getTensor() == other.getTensor() &&
+             equality.equal(load.getIndices(), other.getIndices());
+    });
+    sharing.equalLoads += same && !load.getIndices().empty();
+  }
+  return sharing;
+}
+
+/// The number of different matrix products of a statement.
+static unsigned countProducts(ComputeOp compute) {
+  SmallVector<ReduceOp> reduces = collect<ReduceOp>(compute), different;
+  ScalarEquality equality;
+  for (ReduceOp reduce : reduces)
+    identifyLoops(equality, reduce, reduces);
+  for (ReduceOp reduce : reduces)
+    if (isMatrixProduct(reduce) && llvm::none_of(different, [&](ReduceOp other) {
+          return equality.equal(reduce.getOperation(), other.getOperation());
+        }))
+      different.push_back(reduce);
+  return different.size();
+}
+
+/// Why the statements should stay apart, or nothing.
+static std::optional<StringRef> whyNotJoin(ComputeOp small, ComputeOp large,
+                                           ArrayRef<unsigned> embedding) {
+  Sharing sharing = getSharing(small, large, embedding);
+  if (sharing.equalReductions == 0 && sharing.equalLoads == 0)
+    return StringRef("they share neither a reduction nor a load");
+  if (sharing.ownProducts && countProducts(large) + sharing.ownProducts > 2)
+    return StringRef("too many matrix products would be live at once");
+  if (small.getNumIndices() == large.getNumIndices())
+    return std::nullopt;
+  if (small.getNumIndices() == 0)
+    return StringRef("a single number is no part of a larger loop nest");
+  if (sharing.ownProducts)
+    return StringRef("a matrix product would be repeated over the other's indices");
+  if (collect<ReduceOp>(small).empty() || !sharing.everyLoopShared)
+    return StringRef("the smaller one's work would be repeated over the other's indices");
+  return std::nullopt;
+}
+
+/// True if `b` needs a result of `a`, directly or through other statements.
+static bool needs(ComputeOp b, ComputeOp a) {
+  Dependence depends(a->getResults());
+  return llvm::any_of(getInputs(b), [&](Value input) { return depends.on(input); });
+}
+
+static void appendPositions(OpBuilder &builder, ComputeOp compute, ArrayRef<unsigned> embedding,
+                            SmallVectorImpl<Attribute> &lists) {
+  for (unsigned r = 0; r < compute.getNumResults(); ++r) {
+    SmallVector<int64_t> positions;
+    for (unsigned index : compute.getIndicesOf(r))
+      positions.push_back(embedding.empty() ? index : embedding[index]);
+    lists.push_back(builder.getDenseI64ArrayAttr(positions));
+  }
+}
+
+/// Replaces both by one statement at the place of the later one. Results keep program order.
+static void join(ComputeOp small, ComputeOp large, ArrayRef<unsigned> embedding) {
+  bool smallFirst = small->isBeforeInBlock(large);
+  ComputeOp later = smallFirst ? large : small;
+  OpBuilder builder(later);
+  SmallVector<Type> types;
+  SmallVector<Attribute> names, lists;
+  auto append = [&](ComputeOp compute, ArrayRef<unsigned> positions) {
+    llvm::append_range(types, compute.getResultTypes());
+    llvm::append_range(names, compute.getNames());
+    appendPositions(builder, compute, positions, lists);
+  };
+  if (smallFirst)
+    append(small, embedding);
+  append(large, {});
+  if (!smallFirst)
+    append(small, embedding);
+  auto joined = ComputeOp::create(builder, builder.getFusedLoc({small.getLoc(), large.getLoc()}),
+                                  types, large.getIndexNames(), large.getExtents(),
+                                  builder.getArrayAttr(lists), builder.getArrayAttr(names));
+  joined.getBody().takeBody(large.getBody());
+  IRMapping mapping;
+  for (auto [n, position] : llvm::enumerate(embedding))
+    mapping.map(small.getIndex(n), joined.getIndex(position));
+  YieldOp yield = joined.getYield();
+  OpBuilder body(yield);
+  for (Operation &op : small.getBlock()->without_terminator())
+    body.clone(op, mapping);
+  SmallVector<Value> smallValues, largeValues(yield.getValues());
+  for (Value value : small.getYield().getValues())
+    smallValues.push_back(mapping.lookupOrDefault(value));
+  SmallVector<Value> values = smallFirst ? smallValues : largeValues;
+  llvm::append_range(values, smallFirst ? largeValues : smallValues);
+  yield.getValuesMutable().assign(values);
+  ComputeOp first = smallFirst ? small : large, second = smallFirst ? large : small;
+  first->replaceAllUsesWith(joined->getResults().take_front(first->getNumResults()));
+  second->replaceAllUsesWith(joined->getResults().drop_front(first->getNumResults()));
+  Block *block = joined->getBlock();
+  first->erase();
+  second->erase();
+  sortByDependence(block);
+}
+
+namespace {
+struct MergeComputesPass : tk::impl::MergeComputesBase<MergeComputesPass> {
+  void runOnOperation() override {
+    getOperation()->walk([&](KernelOp kernel) {
+      while (mergeOnce(kernel))
+        ++numMerged;
+    });
+  }
+
+private:
+  bool mergeOnce(KernelOp kernel) {
+    SmallVector<ComputeOp> computes(kernel.getBody().front().getOps<ComputeOp>());
+    for (auto [n, b] : llvm::enumerate(computes))
+      for (ComputeOp a : ArrayRef<ComputeOp>(computes).take_front(n))
+        if (!needs(b, a) && tryJoin(a, b))
+          return true;
+    return false;
+  }
+
+  bool tryJoin(ComputeOp a, ComputeOp b) {
+    ComputeOp small = a, large = b;
+    if (small.getNumIndices() > large.getNumIndices())
+      std::swap(small, large);
+    std::optional<StringRef> why;
+    for (const SmallVector<unsigned> &embedding : getEmbeddings(small, large)) {
+      why = whyNotJoin(small, large, embedding);
+      if (why)
+        continue;
+      note(b, passName, Verdict::Derived,
+           describe(a) + " and " + describe(b) + " share work and become one statement");
+      join(small, large, embedding);
+      return true;
+    }
+    if (why)
+      note(b, passName, Verdict::Declined,
+           describe(a) + " and " + describe(b) + " stay apart: " + *why);
+    return false;
+  }
+};
+} // namespace
