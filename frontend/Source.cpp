@@ -1,10 +1,10 @@
 #include "frontend/Source.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <sstream>
 #include <system_error>
 
 namespace tk {
@@ -65,17 +65,19 @@ FileId SourceManager::add(std::string name, std::string text) {
 FileId SourceManager::load(const std::string &path, std::string *why) {
   errno = 0;
   std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  // An empty file makes operator<< fail, so ask for a byte first; a directory fails there.
-  bool readable = in.is_open() && (in.peek(), !in.bad());
-  if (readable && !in.eof())
-    text << in.rdbuf();
-  if (!readable || in.bad() || text.bad()) {
+  std::string text;
+  std::array<char, 65536> chunk;
+  // Bounded, since a path may name a device without end. A directory opens but cannot be read.
+  while (in && text.size() < kLargestLoad) {
+    in.read(chunk.data(), chunk.size());
+    text.append(chunk.data(), static_cast<std::size_t>(in.gcount()));
+  }
+  if (!in.is_open() || in.bad()) {
     if (why)
       *why = std::generic_category().message(errno ? errno : EIO);
     return kNoFile;
   }
-  return add(path, std::move(text).str());
+  return add(path, std::move(text));
 }
 
 LineColumn SourceManager::lineColumn(Span span) const {

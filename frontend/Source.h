@@ -64,13 +64,17 @@ private:
   std::vector<std::uint32_t> lineStarts;
 };
 
+/// Well above what a source file may have.
+inline constexpr std::size_t kLargestLoad = std::size_t{1} << 24;
+
 /// Owns all source files of one compilation. References stay valid as files are added.
 class SourceManager {
 public:
   /// Adds a text under a name. Texts of 4 GiB and more are cut (the lexer refuses far smaller
   /// ones).
   FileId add(std::string name, std::string text);
-  /// Reads a file. kNoFile if it cannot be read; `why` then says what the system answered.
+  /// Reads a file, but no more than kLargestLoad bytes of it (give or take a chunk), which the
+  /// lexer refuses. kNoFile if it cannot be read; `why` then says what the system answered.
   FileId load(const std::string &path, std::string *why = nullptr);
 
   std::size_t size() const { return files.size(); }

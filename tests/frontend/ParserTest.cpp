@@ -272,6 +272,17 @@ TEST_CASE("imports are relative to the importing file, and each is read once") {
   CHECK(import->file == loaded.program->files[0]->id);
 }
 
+TEST_CASE("an import that names no text file") {
+  Folder folder;
+  folder.write("endless.tk", "import \"/dev/zero\"\n");
+  folder.write("folder.tk", "import \".\"\n");
+  folder.write("empty.tk", "import \"nothing.tk\"\nkernel k() -> (y: f32[]) { y = 1.0 }\n");
+  folder.write("nothing.tk", "");
+  CHECK(info(Loaded(folder.path / "endless.tk").diags.sorted().at(0)->id).code() == "TK0602");
+  CHECK(info(Loaded(folder.path / "folder.tk").diags.sorted().at(0)->id).code() == "TK0114");
+  CHECK(Loaded(folder.path / "empty.tk").diags.text() == "");
+}
+
 TEST_CASE("a cycle of imports is an error, of any length") {
   Folder folder;
   folder.write("a.tk", "import \"b.tk\"\n");
