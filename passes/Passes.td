@@ -30,6 +30,12 @@ def MergeComputes : Pass<"tk-merge-computes", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numMerged", "computes-merged", "Statements joined to another">];
 }
 
+def OnlineReductions : Pass<"tk-online-reductions", "::mlir::ModuleOp"> {
+  let summary = "Carry reductions that depend on each other through one loop";
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+  let statistics = [Statistic<"numJoined", "reductions-joined", "Reductions that joined a loop">];
+}
+
 //===----------------------------------------------------------------------===//
 // passes/memory: layouts, shared memory, pipelines
 //===----------------------------------------------------------------------===//
