@@ -220,7 +220,7 @@ ExprPtr Parser::parseIf() {
   ExprPtr condition = parseExpr();
   expect(TokenKind::Then, "after the condition of 'if'");
   ExprPtr thenExpr = parseExpr();
-  expect(TokenKind::Else, "after 'then'; every 'if' has both");
+  expect(TokenKind::Else, "for the 'if', which needs both branches");
   ExprPtr elseExpr = parseExpr();
   auto node = make<If>(spanFrom(begin.begin), std::move(condition), std::move(thenExpr),
                        std::move(elseExpr));

@@ -109,7 +109,7 @@ void Parser::parseKernelHeader(Kernel &kernel) {
   kernel.name = this->name(name);
   kernel.nameSpan = name.span;
   parseParams(kernel.params, DeclKind::Param);
-  expect(TokenKind::Arrow, "after the parameters; the results follow as '-> (name: type[dims])'");
+  expect(TokenKind::Arrow, "and the results after the parameters");
   parseParams(kernel.results, DeclKind::Result);
 }
 
