@@ -1,0 +1,41 @@
+//===- OnlineAlgebra.h - terms that separate from a running value -*- C++ -*-===//
+//
+// The algebra behind tk-online-reductions. A sum's term t(j, m) that uses an earlier reduction's
+// result m can be summed with the running m if t(j, new) = t(j, old) * f(old, new) for a factor f
+// that does not depend on j. This file finds f by taking the term apart.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TK_PASSES_FUSION_ONLINEALGEBRA_H
+#define TK_PASSES_FUSION_ONLINEALGEBRA_H
+
+#include "passes/analysis/ScalarExpr.h"
+
+#include <optional>
+#include <string>
+
+namespace tk {
+
+/// One factor exp(scale * (x(j) - v(m))) of a term, times what does not depend on m, where
+/// sign * v(m) never falls as the running m changes and bounds sign * x(j).
+struct ExponentialFactor {
+  mlir::Operation *op;  // tk.exp_diff, math.exp or math.exp2
+  mlir::Value term;     // x
+  mlir::Value bound;    // v
+  double scale = 1.0;   // > 0
+  bool negated = false; // sign is -1: a running minimum
+  bool isPlain = true;  // the exponent is x - v and nothing else
+};
+
+/// How one accumulator follows the earlier ones. No factor: it does not depend on them.
+struct Separation {
+  llvm::SmallVector<ExponentialFactor> factors;
+};
+
+/// Separates the term of `reduce` from the results of `earlier` reductions over the same ranges.
+/// On failure returns nothing and says why in `reason`.
+std::optional<Separation> separate(ReduceOp reduce, llvm::ArrayRef<ReduceOp> earlier,
+                                   std::string &reason);
+
+} // namespace tk
+
+#endif // TK_PASSES_FUSION_ONLINEALGEBRA_H
