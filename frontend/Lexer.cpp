@@ -244,13 +244,14 @@ void LexerState::punctuation() {
 }
 
 void LexerState::unexpected() {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 6> meant = {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 7> meant = {
       {{"&&", "and"},
        {"||", "or"},
        {"!", "not"},
        {"&", "bitand(a, b)"},
        {"|", "bitor(a, b)"},
-       {"#", "// for a comment"}}};
+       {"#", "// for a comment"},
+       {"?", "if c then a else b"}}};
   std::uint32_t begin = pos;
   std::string_view hint;
   pos += std::max(1u, sequenceLength(text, pos));
