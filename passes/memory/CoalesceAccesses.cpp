@@ -1,0 +1,304 @@
+//===- CoalesceAccesses.cpp - gives every tile a layout -------------------===//
+//
+// 1. Tiles that elementwise operations and loops tie together form classes (TileComponents).
+// 2. Each class gets a layout (LayoutChoice): products say what they need, accesses to global
+//    memory want consecutive threads on consecutive addresses with vectors of up to 16 bytes.
+// 3. Cheap tiles (indices, masks, constants) are computed again in each layout they are used in;
+//    of other tiles a use in another layout gets a tkgpu.convert_layout.
+// 4. Each access gets the widest vector that alignment, masks and the layout's registers allow.
+//
+// With `coalesce` off consecutive threads go along the first axis and accesses take one element.
+//
+//   %i = tkgpu.iota : tensor<512xindex>            %i = tkgpu.iota : tensor<512xindex, #l>
+//   %x = tkgpu.load %a[%i] ... : tensor<512xf32> → %x = tkgpu.load %a[%i] ... {vector = 4}
+//   tkgpu.store %x, ...                              : tensor<512xf32, #l>
+//
+// where #l gives each thread 4 consecutive elements.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Passes.h"
+#include "passes/memory/LayoutChoice.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace tk {
+#define GEN_PASS_DEF_COALESCEACCESSES
+#include "passes/Passes.h.inc"
+} // namespace tk
+
+using namespace mlir;
+using namespace tk;
+using namespace tk::gpu;
+
+namespace {
+
+/// Puts the chosen layouts into the types of a function.
+class LayoutRewriter {
+public:
+  LayoutRewriter(FuncOp function, const LayoutChoice &choice)
+      : function(function), choice(choice) {}
+
+  void run();
+  unsigned getNumConversions() const { return numConversions; }
+
+private:
+  void recordLayouts();
+  void rewriteOperands(Operation *op);
+  void rewriteAccess(OperandRange indices, ArrayAttr indexDims, OperandRange masks,
+                     ArrayAttr maskDims, LayoutAttr layout, Operation *op);
+  void rewriteLoad(gpu::LoadOp load);
+  void rewriteStore(StoreOp store);
+  void rewriteReduction(Operation *op, Value source, int64_t axis);
+  void setOperand(OpOperand &operand, LayoutAttr layout) {
+    if (isTile(operand.get()))
+      operand.set(inLayout(operand.get(), layout));
+  }
+
+  /// `value` as a tile with `layout`.
+  Value inLayout(Value value, LayoutAttr layout);
+  Value recompute(Value cheap, LayoutAttr layout);
+
+  FuncOp function;
+  const LayoutChoice &choice;
+  DenseMap<Value, LayoutAttr> layouts; ///< of the tiles that are not cheap
+  DenseMap<std::pair<Value, Attribute>, Value> versions;
+  SmallVector<Operation *> cheapOps;
+  unsigned numConversions = 0;
+};
+
+} // namespace
+
+void LayoutRewriter::run() {
+  recordLayouts();
+  SmallVector<Operation *> work;
+  function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    bool isCheap = op->getNumResults() == 1 && isCheapTile(op->getResult(0));
+    (isCheap ? cheapOps : work).push_back(op);
+  });
+  // Types last: what a cheap tile or a choice rests on must not change meanwhile.
+  for (Operation *op : work)
+    rewriteOperands(op);
+  for (auto [value, layout] : layouts)
+    value.setType(withLayout(value.getType(), layout));
+  for (Operation *op : llvm::reverse(cheapOps))
+    if (op->use_empty())
+      op->erase();
+}
+
+void LayoutRewriter::recordLayouts() {
+  auto record = [&](Value value) {
+    if (isTile(value) && !isCheapTile(value))
+      layouts[value] = choice.layoutOf(value);
+  };
+  function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    llvm::for_each(op->getResults(), record);
+    for (Region &region : op->getRegions())
+      for (Block &block : region)
+        llvm::for_each(block.getArguments(), record);
+  });
+}
+
+Value LayoutRewriter::inLayout(Value value, LayoutAttr layout) {
+  auto known = layouts.find(value);
+  if (known != layouts.end() && known->second == layout)
+    return value;
+  Value &version = versions[{value, layout}];
+  if (version)
+    return version;
+  if (known == layouts.end()) {
+    Value computed = recompute(value, layout);
+    return versions[{value, layout}] = computed;
+  }
+  OpBuilder builder(function.getContext());
+  builder.setInsertionPointAfterValue(value);
+  // The source's type gets its layout at the end, as all do.
+  version = ConvertLayoutOp::create(builder, value.getLoc(), withLayout(value.getType(), layout),
+                                    value, nullptr, nullptr);
+  ++numConversions;
+  return version;
+}
+
+Value LayoutRewriter::recompute(Value cheap, LayoutAttr layout) {
+  Operation *op = cheap.getDefiningOp();
+  OpBuilder builder(op->getContext());
+  RankedTensorType type = withLayout(cheap.getType(), layout);
+  if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+    builder.setInsertionPointAfter(op);
+    auto value = cast<DenseElementsAttr>(constant.getValue());
+    return arith::ConstantOp::create(builder, op->getLoc(), type,
+                                     value.isSplat() ? value.resizeSplat(type)
+                                                     : value.reshape(type));
+  }
+  SmallVector<Value> operands;
+  for (Value operand : op->getOperands()) {
+    LayoutAttr operandLayout = layout;
+    if (auto broadcast = dyn_cast<BroadcastOp>(op); broadcast && isTile(operand))
+      operandLayout = broadcastSourceLayout(layout, broadcast.getDims(),
+                                            cast<RankedTensorType>(operand.getType()).getShape());
+    operands.push_back(isTile(operand) ? inLayout(operand, operandLayout) : operand);
+  }
+  builder.setInsertionPointAfter(op);
+  Operation *clone = builder.clone(*op);
+  clone->setOperands(operands);
+  clone->getResult(0).setType(type);
+  return clone->getResult(0);
+}
+
+void LayoutRewriter::rewriteOperands(Operation *op) {
+  auto followResult = [&](Operation *op) {
+    if (op->getNumResults() == 1 && isTile(op->getResult(0)))
+      for (OpOperand &operand : op->getOpOperands())
+        setOperand(operand, layouts.lookup(op->getResult(0)));
+  };
+  llvm::TypeSwitch<Operation *>(op)
+      .Case<gpu::LoadOp>([&](gpu::LoadOp load) { rewriteLoad(load); })
+      .Case<StoreOp>([&](StoreOp store) { rewriteStore(store); })
+      .Case<DotOp>([&](DotOp dot) {
+        DotPlan plan = choice.planOf(dot);
+        setOperand(dot.getAMutable(), plan.a);
+        setOperand(dot.getBMutable(), plan.b);
+        setOperand(dot.getAccMutable(), plan.accumulator);
+      })
+      .Case<gpu::ReduceOp>(
+          [&](gpu::ReduceOp reduce) { rewriteReduction(op, reduce.getSource(), reduce.getAxis()); })
+      .Case<ArgReduceOp>(
+          [&](ArgReduceOp reduce) { rewriteReduction(op, reduce.getSource(), reduce.getAxis()); })
+      .Case<BroadcastOp>([&](BroadcastOp broadcast) {
+        if (auto source = dyn_cast<RankedTensorType>(broadcast.getSource().getType()))
+          setOperand(broadcast.getSourceMutable(),
+                     broadcastSourceLayout(layouts.lookup(broadcast.getResult()),
+                                           broadcast.getDims(), source.getShape()));
+      })
+      .Case<TransposeOp>([&](TransposeOp transpose) {
+        SmallVector<int64_t> inverse(transpose.getPermutation().size());
+        for (auto [axis, from] : llvm::enumerate(transpose.getPermutation()))
+          inverse[from] = axis;
+        setOperand(transpose.getSourceMutable(),
+                   permuteLayout(layouts.lookup(transpose.getResult()), inverse));
+      })
+      .Case<scf::ForOp>([&](scf::ForOp loop) {
+        for (auto [init, result] : llvm::zip_equal(loop.getInitArgsMutable(), loop.getResults()))
+          setOperand(init, layouts.lookup(result));
+      })
+      .Case<scf::YieldOp>([&](scf::YieldOp yield) {
+        for (auto [operand, result] :
+             llvm::zip_equal(yield->getOpOperands(), yield->getParentOp()->getResults()))
+          setOperand(operand, layouts.lookup(result));
+      })
+      .Default(followResult);
+}
+
+void LayoutRewriter::rewriteAccess(OperandRange indices, ArrayAttr indexDims, OperandRange masks,
+                                   ArrayAttr maskDims, LayoutAttr layout, Operation *op) {
+  auto rewrite = [&](OperandRange values, ArrayAttr dims) {
+    for (auto [i, value] : llvm::enumerate(values)) {
+      auto tile = dyn_cast<RankedTensorType>(value.getType());
+      if (!tile)
+        continue;
+      ArrayRef<int64_t> axes = cast<DenseI64ArrayAttr>(dims[i]).asArrayRef();
+      setOperand(op->getOpOperand(values.getBeginOperandIndex() + i),
+                 broadcastSourceLayout(layout, axes, tile.getShape()));
+    }
+  };
+  rewrite(indices, indexDims);
+  rewrite(masks, maskDims);
+}
+
+void LayoutRewriter::rewriteLoad(gpu::LoadOp load) {
+  if (!isTile(load.getResult()))
+    return;
+  LayoutAttr layout = layouts.lookup(load.getResult());
+  rewriteAccess(load.getIndices(), load.getIndexDims(), load.getMasks(), load.getMaskDims(), layout,
+                load);
+  if (load.getOther() && isTile(load.getOther()))
+    setOperand(load.getOtherMutable()[0], layout);
+}
+
+void LayoutRewriter::rewriteStore(StoreOp store) {
+  if (!isTile(store.getValue()))
+    return;
+  LayoutAttr coalesced = choice.storeLayout(store);
+  setOperand(store.getValueMutable(), coalesced);
+  rewriteAccess(store.getIndices(), store.getIndexDims(), store.getMasks(), store.getMaskDims(),
+                coalesced, store);
+}
+
+void LayoutRewriter::rewriteReduction(Operation *op, Value source, int64_t axis) {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(source.getType()).getShape();
+  LayoutAttr layout = layouts.lookup(source);
+  if (!layout)
+    layout = choice.defaultLayout(shape);
+  for (OpOperand &operand : op->getOpOperands())
+    setOperand(operand, layout);
+  for (Value result : op->getResults()) {
+    if (!isTile(result))
+      continue;
+    // The reduction leaves a slice; where its class has another layout, convert at once.
+    LayoutAttr slice = sliceLayout(layout, axis), wanted = layouts.lookup(result);
+    if (slice == wanted)
+      continue;
+    OpBuilder builder(op->getContext());
+    builder.setInsertionPointAfter(op);
+    auto convert = ConvertLayoutOp::create(
+        builder, op->getLoc(), withLayout(result.getType(), wanted), result, nullptr, nullptr);
+    result.replaceAllUsesExcept(convert, convert);
+    layouts[result] = slice;
+    layouts[convert] = wanted;
+    ++numConversions;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+/// The vectors that `access` may use in `layout`.
+static int64_t widthOf(const MemoryAccess &access, AxisInfo &info) {
+  LayoutAttr layout = getLayout(access.tile);
+  VectorAccess vectors = analyseVectors(access, info);
+  if (vectors.axis < 0 || !layout)
+    return 1;
+  return std::min(vectors.width, layout.getVectorWidth(vectors.axis));
+}
+
+static unsigned widenAccesses(FuncOp function) {
+  AxisInfo info;
+  unsigned numVectors = 0;
+  function.walk([&](Operation *op) {
+    if (auto load = dyn_cast<gpu::LoadOp>(op); load && isTile(load.getResult()))
+      load.setVector(widthOf(MemoryAccess::of(load), info));
+    else if (auto store = dyn_cast<StoreOp>(op); store && isTile(store.getValue()))
+      store.setVector(widthOf(MemoryAccess::of(store), info));
+    else
+      return;
+    numVectors += cast<IntegerAttr>(op->getAttr("vector")).getInt() > 1;
+  });
+  return numVectors;
+}
+
+namespace {
+
+struct CoalesceAccesses : tk::impl::CoalesceAccessesBase<CoalesceAccesses> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    auto target = getOperation()->getAttrOfType<TargetAttr>(targetAttrName);
+    int64_t arch = target ? target.getArch() : 80;
+    for (FuncOp function : getOperation().getOps<FuncOp>()) {
+      AxisInfo info;
+      LayoutChoice choice(function, info, arch, coalesce);
+      LayoutRewriter rewriter(function, choice);
+      rewriter.run();
+      numConversions += rewriter.getNumConversions();
+      if (coalesce)
+        numVectors += widenAccesses(function);
+    }
+  }
+};
+
+} // namespace

@@ -1,0 +1,133 @@
+//===- DotPlan.cpp - how a product is computed ----------------------------===//
+//
+// 1. Operands of 16 bits (and 8 bits, and f32 where tf32 is allowed) with a tile that the warps can
+//    share go to the matrix unit. The warps form a grid that minimises what each reads of A and B.
+// 2. Everything else is done by FMA: lanes as 4 x 8 over rows and columns, each with a square of
+//    outputs cut into vectors, so that a warp reads whole 128-byte lines of both operands.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/memory/DotPlan.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace tk;
+using namespace tk::gpu;
+
+static RankedTensorType tileType(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+/// Bits of an operand's element for mma.sync, 0 if the matrix unit cannot take the product.
+static unsigned matrixBits(DotOp dot, int64_t arch) {
+  Type a = tileType(dot.getA()).getElementType(), b = tileType(dot.getB()).getElementType();
+  Type acc = tileType(dot.getAcc()).getElementType();
+  if (a != b)
+    return 0;
+  if ((a.isBF16() || a.isF16()) && acc.isF32())
+    return 16;
+  if (a.isInteger(8) && acc.isInteger(32))
+    return 8;
+  if (isa<Float8E4M3FNType, Float8E5M2Type>(a) && acc.isF32() && arch >= 89)
+    return 8;
+  if (a.isF32() && acc.isF32() && dot.getPrecision() == Precision::TF32)
+    return 32;
+  return 0;
+}
+
+/// The grid of at most `numWarps` warps with parts of at least minM x minN whose two sides add up
+/// to the least. Fewer warps than there are leave the rest as replicas.
+static WarpGrid chooseWarpGrid(int64_t m, int64_t n, int64_t minM, int64_t minN, int64_t numWarps,
+                               bool rowsInWarp) {
+  WarpGrid best{1, 1};
+  auto cost = [&](WarpGrid grid) {
+    int64_t used = grid.m * grid.n;
+    int64_t sides = rowsInWarp ? n / grid.n * -1 : m / grid.m + n / grid.n;
+    return std::pair(-used, sides);
+  };
+  for (int64_t warpsM = 1; warpsM <= numWarps && m / warpsM >= minM; warpsM *= 2)
+    for (int64_t warpsN = 1; warpsM * warpsN <= numWarps && n / warpsN >= minN; warpsN *= 2)
+      if (WarpGrid grid{warpsM, warpsN}; cost(grid) < cost(best))
+        best = grid;
+  return best;
+}
+
+/// Adds replicating warps up to `numWarps`.
+static LayoutAttr padWarps(LayoutAttr layout, int64_t numWarps) {
+  SmallVector<LayoutBit> warps(layout.getWarpBits());
+  warps.resize(std::max<size_t>(warps.size(), llvm::Log2_64(numWarps)), LayoutBit{});
+  return LayoutAttr::get(layout.getContext(), layout.getRank(), layout.getRegisterBits(),
+                         layout.getLaneBits(), warps);
+}
+
+/// The accumulator of an FMA product; see the top of the file.
+static LayoutAttr fmaAccumulatorLayout(MLIRContext *context, int64_t m, int64_t n, int64_t vectorM,
+                                       int64_t vectorN, int64_t numWarps) {
+  SmallVector<LayoutBit> registers, lanes, warps;
+  int64_t nextM = 1, nextN = 1;
+  auto take = [](SmallVectorImpl<LayoutBit> &bits, int32_t axis, int64_t &next, int64_t extent,
+                 int64_t count) {
+    for (; count > 1 && next < extent; count /= 2, next *= 2)
+      bits.push_back({axis, int32_t(next)});
+  };
+  take(registers, 1, nextN, n, vectorN);
+  take(registers, 0, nextM, m, vectorM);
+  take(lanes, 1, nextN, n, 8);
+  take(lanes, 0, nextM, m, 32 >> lanes.size());
+  take(lanes, 1, nextN, n, 32 >> lanes.size());
+  lanes.resize(5, LayoutBit{});
+  WarpGrid grid = chooseWarpGrid(m, n, nextM, nextN, numWarps, false);
+  int64_t warpM = m / grid.m, warpN = n / grid.n;
+  take(registers, 1, nextN, warpN, warpN);
+  take(registers, 0, nextM, warpM, warpM);
+  take(warps, 1, nextN, n, n);
+  take(warps, 0, nextM, m, m);
+  return padWarps(LayoutAttr::get(context, 2, registers, lanes, warps), numWarps);
+}
+
+DotPlan tk::planDot(DotOp dot, const DotContext &context) {
+  int64_t m = tileType(dot.getA()).getDimSize(0), k = tileType(dot.getA()).getDimSize(1);
+  int64_t n = tileType(dot.getB()).getDimSize(1);
+  MLIRContext *mlir = dot.getContext();
+  unsigned bits = matrixBits(dot, context.arch);
+  DotPlan plan;
+  if (bits && m >= 16 && n >= 8 && k >= 256 / bits) {
+    WarpGrid grid =
+        chooseWarpGrid(m, n, 16, std::min<int64_t>(n, 16), context.numWarps, context.rowsInWarp);
+    plan.accumulator = padWarps(mmaAccumulatorLayout(mlir, m, n, grid), context.numWarps);
+  } else {
+    // Columns in vectors of 16 bytes where a thread has that many outputs.
+    int64_t perThread = std::max<int64_t>(m * n / (32 * context.numWarps), 1);
+    plan.accumulator =
+        fmaAccumulatorLayout(mlir, m, n, 1, std::min<int64_t>(perThread, 4), context.numWarps);
+  }
+  return planOperands(dot, context, plan.accumulator);
+}
+
+/// How many of the warps lie along each axis of an accumulator.
+static WarpGrid warpGridOf(LayoutAttr accumulator) {
+  WarpGrid grid;
+  for (LayoutBit bit : accumulator.getWarpBits())
+    if (!bit.isReplication())
+      (bit.axis == 0 ? grid.m : grid.n) *= 2;
+  return grid;
+}
+
+DotPlan tk::planOperands(DotOp dot, const DotContext &context, LayoutAttr accumulator) {
+  int64_t m = tileType(dot.getA()).getDimSize(0), k = tileType(dot.getA()).getDimSize(1);
+  int64_t n = tileType(dot.getB()).getDimSize(1);
+  DotPlan plan;
+  plan.accumulator = accumulator;
+  WarpGrid grid = warpGridOf(accumulator);
+  unsigned bits = matrixBits(dot, context.arch);
+  if (bits && k >= 256 / bits)
+    if (LayoutAttr fragment = mmaAccumulatorLayout(dot.getContext(), m, n, grid))
+      plan.matrixUnit = padWarps(fragment, context.numWarps) == accumulator;
+  if (plan.matrixUnit) {
+    MLIRContext *mlir = dot.getContext();
+    plan.a = padWarps(mmaOperandLayout(mlir, DotOperand::A, m, k, grid, bits), context.numWarps);
+    plan.b = padWarps(mmaOperandLayout(mlir, DotOperand::B, n, k, grid, bits), context.numWarps);
+  } else {
+    plan.a = fmaOperandLayout(accumulator, DotOperand::A, k);
+    plan.b = fmaOperandLayout(accumulator, DotOperand::B, k);
+  }
+  return plan;
+}

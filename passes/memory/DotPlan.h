@@ -1,0 +1,31 @@
+//===- DotPlan.h - how a product is computed --------------------*- C++ -*-===//
+#ifndef TK_PASSES_MEMORY_DOTPLAN_H
+#define TK_PASSES_MEMORY_DOTPLAN_H
+
+#include "dialects/tkgpu/TkGpuLayout.h"
+
+namespace tk {
+
+/// The machine and what is known of the function around a product.
+struct DotContext {
+  int64_t arch = 80;
+  int64_t numWarps = 4;
+  /// The product takes part in a computation along its rows (a softmax between two products):
+  /// all warps along m, so that a row stays within a warp.
+  bool rowsInWarp = false;
+};
+
+/// Layouts of a product's accumulator and operands.
+struct DotPlan {
+  bool matrixUnit = false; ///< mma.sync, else FMA
+  gpu::LayoutAttr accumulator, a, b;
+};
+DotPlan planDot(gpu::DotOp dot, const DotContext &context);
+
+/// The operands' layouts that a product needs whose accumulator has been given `accumulator` by
+/// `planDot` for a product of the same shape and types.
+DotPlan planOperands(gpu::DotOp dot, const DotContext &context, gpu::LayoutAttr accumulator);
+
+} // namespace tk
+
+#endif // TK_PASSES_MEMORY_DOTPLAN_H

@@ -1,0 +1,191 @@
+//===- LayoutChoice.cpp - the layout of each class of tiles ---------------===//
+//
+// Classes are taken with more axes first, and among those of one rank the ones that accumulate
+// products first. Each takes the first of these that applies:
+// 1. what its product wants of the accumulator;
+// 2. what follows without data movement from a class that has its layout: the slice left by a
+//    reduction of it, the slice that is broadcast to it, its transposition;
+// 3. the layout that coalesces the access that moves most bytes of all that touch it;
+// 4. consecutive threads along the last axis.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/memory/LayoutChoice.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
+
+using namespace mlir;
+using namespace tk;
+using namespace tk::gpu;
+
+LayoutChoice::LayoutChoice(FuncOp function, AxisInfo &info, int64_t arch, bool coalesce)
+    : context(function.getContext()), info(info), coalesce(coalesce), components(function),
+      chosen(components.size()) {
+  dotContext.arch = arch;
+  dotContext.numWarps = function.getNumWarps();
+  function.walk([&](DotOp dot) {
+    bool isComputed =
+        isTile(dot.getA()) && !isCheapTile(dot.getA()) && !dot.getA().getDefiningOp<gpu::LoadOp>();
+    bool isReduced = reducesAlong(components.classOf(dot.getResult()), 1);
+    dotContext.rowsInWarp |= isComputed || isReduced;
+  });
+  auto hasDot = [&](unsigned component) {
+    return llvm::any_of(components.members(component),
+                        [](Value value) { return value.getDefiningOp<DotOp>() != nullptr; });
+  };
+  auto order = llvm::to_vector(llvm::seq<unsigned>(0, components.size()));
+  auto rank = [&](unsigned c) {
+    return std::tuple(-int64_t(components.shapeOf(c).size()), !hasDot(c), c);
+  };
+  llvm::sort(order, [&](unsigned a, unsigned b) { return rank(a) < rank(b); });
+  for (unsigned component : order)
+    chooseFor(component);
+}
+
+void LayoutChoice::chooseFor(unsigned component) {
+  LayoutAttr &layout = chosen[component];
+  layout = fromDots(component);
+  if (!layout)
+    layout = fromRelations(component);
+  if (!layout)
+    layout = fromAccesses(component);
+  if (!layout)
+    layout = blocked(components.shapeOf(component), components.shapeOf(component).size() - 1, 1,
+                     reducesAlong(component, components.shapeOf(component).size() - 1));
+}
+
+DotPlan LayoutChoice::planOf(DotOp dot) const {
+  return planOperands(dot, dotContext, layoutOf(dot.getResult()));
+}
+
+LayoutAttr LayoutChoice::fromDots(unsigned component) const {
+  for (Value value : components.members(component))
+    if (auto dot = value.getDefiningOp<DotOp>())
+      return planDot(dot, dotContext).accumulator;
+  return {};
+}
+
+bool LayoutChoice::isTileChosen(Value value) const {
+  return isTile(value) && !isCheapTile(value) && chosen[components.classOf(value)];
+}
+
+LayoutAttr LayoutChoice::fromRelations(unsigned component) const {
+  for (Value value : components.members(component)) {
+    Operation *op = value.getDefiningOp();
+    if (auto reduce = dyn_cast_or_null<gpu::ReduceOp>(op))
+      if (isTileChosen(reduce.getSource()))
+        return sliceLayout(layoutOf(reduce.getSource()), reduce.getAxis());
+    if (auto reduce = dyn_cast_or_null<ArgReduceOp>(op))
+      if (isTileChosen(reduce.getSource()))
+        return sliceLayout(layoutOf(reduce.getSource()), reduce.getAxis());
+    if (auto transpose = dyn_cast_or_null<TransposeOp>(op))
+      if (isTileChosen(transpose.getSource()))
+        return permuteLayout(layoutOf(transpose.getSource()), transpose.getPermutation());
+  }
+  for (Value value : components.members(component))
+    for (Operation *user : value.getUsers())
+      if (auto broadcast = dyn_cast<BroadcastOp>(user))
+        if (isTileChosen(broadcast.getResult()))
+          return broadcastSourceLayout(layoutOf(broadcast.getResult()), broadcast.getDims(),
+                                       components.shapeOf(component));
+  return {};
+}
+
+bool LayoutChoice::reducesAlong(unsigned component, uint64_t axis) const {
+  for (Value value : components.members(component))
+    for (Operation *user : value.getUsers()) {
+      if (auto reduce = dyn_cast<gpu::ReduceOp>(user); reduce && reduce.getAxis() == axis)
+        return true;
+      if (auto reduce = dyn_cast<ArgReduceOp>(user); reduce && reduce.getAxis() == axis)
+        return true;
+      if (auto scan = dyn_cast<gpu::ScanOp>(user); scan && scan.getAxis() == axis)
+        return true;
+    }
+  return false;
+}
+
+LayoutAttr LayoutChoice::fromAccesses(unsigned component) const {
+  VectorAccess best;
+  int64_t bestBytes = 0;
+  bool found = false;
+  auto consider = [&](const MemoryAccess &access) {
+    found = true;
+    VectorAccess vectors = analyseVectors(access, info);
+    if (vectors.axis < 0)
+      return;
+    // Of equal widths in bytes the narrower type wins: it has more elements to a vector.
+    int64_t bytes = vectors.width * access.elementBytes();
+    if (bytes > bestBytes || (bytes == bestBytes && vectors.width > best.width)) {
+      best = vectors;
+      bestBytes = bytes;
+    }
+  };
+  for (Value value : components.members(component)) {
+    if (auto load = value.getDefiningOp<gpu::LoadOp>())
+      consider(MemoryAccess::of(load));
+    for (Operation *user : value.getUsers())
+      if (auto store = dyn_cast<gpu::StoreOp>(user); store && store.getValue() == value)
+        consider(MemoryAccess::of(store));
+  }
+  if (!found)
+    return {};
+  ArrayRef<int64_t> shape = components.shapeOf(component);
+  int64_t axis = best.axis < 0 ? shape.size() - 1 : best.axis;
+  return blocked(shape, axis, best.width, reducesAlong(component, axis));
+}
+
+LayoutAttr LayoutChoice::layoutForAccess(const MemoryAccess &access) const {
+  VectorAccess vectors = analyseVectors(access, info);
+  ArrayRef<int64_t> shape = access.tile.getShape();
+  return blocked(shape, vectors.axis < 0 ? shape.size() - 1 : vectors.axis, vectors.width, false);
+}
+
+LayoutAttr LayoutChoice::storeLayout(StoreOp store) const {
+  MemoryAccess access = MemoryAccess::of(store);
+  if (isCheapTile(store.getValue()))
+    return layoutForAccess(access);
+  LayoutAttr own = layoutOf(store.getValue());
+  int64_t axis = analyseVectors(access, info).axis;
+  LayoutBit firstLane = own.getLaneBits().front();
+  bool isCoalesced = axis < 0 || firstLane.isReplication() || firstLane.axis == axis;
+  return isCoalesced || !coalesce ? own : layoutForAccess(access);
+}
+
+LayoutAttr LayoutChoice::defaultLayout(ArrayRef<int64_t> shape) const {
+  return blocked(shape, shape.size() - 1, 1, false);
+}
+
+/// Consecutive threads along `axis` in vectors of `width`, but no wider than leaves work for every
+/// thread. With `rowsInWarp` the warps go to the other axes if those have enough for all.
+LayoutAttr LayoutChoice::blocked(ArrayRef<int64_t> shape, int64_t axis, int64_t width,
+                                 bool rowsInWarp) const {
+  int64_t numWarps = dotContext.numWarps;
+  unsigned rank = shape.size();
+  BlockedShape blocked{SmallVector<int64_t>(rank, 1), {}, numWarps};
+  if (!coalesce) {
+    llvm::append_range(blocked.order, llvm::seq<unsigned>(0, rank));
+    return blockedLayout(context, shape, blocked);
+  }
+  int64_t elements = 1;
+  for (int64_t extent : shape)
+    elements *= extent;
+  int64_t perThread = std::max<int64_t>(elements / (32 * numWarps), 1);
+  blocked.perThread[axis] = std::min({width, perThread, shape[axis]});
+  blocked.order.push_back(axis);
+  for (int64_t other = rank - 1; other >= 0; --other)
+    if (other != axis)
+      blocked.order.push_back(other);
+  if (rowsInWarp && elements / shape[axis] >= numWarps) {
+    // Warps in order along the other axes, which the lanes may have begun.
+    int64_t lanesOnAxis = std::min<int64_t>(shape[axis] / blocked.perThread[axis], 32);
+    int64_t left = numWarps, lanesLeft = 32 / lanesOnAxis;
+    blocked.warps.assign(rank, 1);
+    for (unsigned other : ArrayRef(blocked.order).drop_front()) {
+      int64_t lanes = std::min(lanesLeft, shape[other]);
+      lanesLeft /= lanes;
+      blocked.warps[other] = std::min(left, shape[other] / lanes);
+      left /= blocked.warps[other];
+    }
+  }
+  return blockedLayout(context, shape, blocked);
+}

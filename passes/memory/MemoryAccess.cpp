@@ -1,0 +1,91 @@
+//===- MemoryAccess.cpp - how an access walks through memory --------------===//
+//
+// The base of a buffer is taken to be aligned to 16 bytes: the launch checks it.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/memory/MemoryAccess.h"
+
+using namespace mlir;
+using namespace tk;
+
+MemoryAccess MemoryAccess::of(gpu::LoadOp load) {
+  return {load.getIndices(),   load.getStrides(),  load.getMasks(),
+          load.getIndexDims(), load.getMaskDims(), cast<RankedTensorType>(load.getType())};
+}
+
+MemoryAccess MemoryAccess::of(gpu::StoreOp store) {
+  return {store.getIndices(),  store.getStrides(),
+          store.getMasks(),    store.getIndexDims(),
+          store.getMaskDims(), cast<RankedTensorType>(store.getValue().getType())};
+}
+
+ArrayRef<int64_t> MemoryAccess::indexAxes(unsigned index) const {
+  return cast<DenseI64ArrayAttr>(indexDims[index]).asArrayRef();
+}
+
+ArrayRef<int64_t> MemoryAccess::maskAxes(unsigned mask) const {
+  return cast<DenseI64ArrayAttr>(maskDims[mask]).asArrayRef();
+}
+
+int64_t tk::bytesOfElement(Type element) {
+  return element.isIndex() ? 8 : (element.getIntOrFloatBitWidth() + 7) / 8;
+}
+
+int64_t MemoryAccess::elementBytes() const { return bytesOfElement(tile.getElementType()); }
+
+/// The position of `axis` among `axes`, or -1.
+static int64_t positionOf(ArrayRef<int64_t> axes, int64_t axis) {
+  auto it = llvm::find(axes, axis);
+  return it == axes.end() ? -1 : it - axes.begin();
+}
+
+/// The tensor axis with stride 1 whose index runs along some tile axis: (tensor axis, tile axis).
+static std::pair<int64_t, int64_t> findContiguous(const MemoryAccess &access, AxisInfo &info) {
+  std::pair<int64_t, int64_t> best = {-1, -1};
+  int64_t longest = 1;
+  for (auto [d, stride] : llvm::enumerate(access.strides)) {
+    if (constantIndex(stride) != 1)
+      continue;
+    const ValueFacts &facts = info.of(access.indices[d]);
+    for (auto [position, axis] : llvm::enumerate(access.indexAxes(d)))
+      if (facts.axes[position].contiguity > longest) {
+        longest = facts.axes[position].contiguity;
+        best = {d, axis};
+      }
+  }
+  return best;
+}
+
+/// How far the term `index * stride` stays the same along `axis`, and what divides it there.
+static int64_t widthOfFixedTerm(Value index, ArrayRef<int64_t> axes, Value stride, int64_t axis,
+                                AxisInfo &info) {
+  const ValueFacts facts = info.of(index);
+  int64_t strideDivisor = info.divisibilityOf(stride);
+  int64_t indexDivisor = facts.axes.empty() ? facts.divisibility : kAnyDivisor;
+  for (const AxisFacts &along : facts.axes)
+    indexDivisor = std::min(indexDivisor, along.contiguity > 1 ? 1 : along.divisibility);
+  int64_t width = std::min(indexDivisor * strideDivisor, kAnyDivisor);
+  if (int64_t position = positionOf(axes, axis); position >= 0)
+    width = std::min(width, facts.axes[position].constancy);
+  return width;
+}
+
+VectorAccess tk::analyseVectors(const MemoryAccess &access, AxisInfo &info) {
+  auto [contiguous, axis] = findContiguous(access, info);
+  if (axis < 0)
+    return {};
+  int64_t width = std::max<int64_t>(16 / access.elementBytes(), 1);
+  for (auto [d, index] : llvm::enumerate(access.indices)) {
+    ArrayRef<int64_t> axes = access.indexAxes(d);
+    if (int64_t(d) != contiguous) {
+      width = std::min(width, widthOfFixedTerm(index, axes, access.strides[d], axis, info));
+      continue;
+    }
+    const AxisFacts &along = info.of(index).axes[positionOf(axes, axis)];
+    width = std::min({width, along.contiguity, along.divisibility});
+  }
+  for (auto [m, mask] : llvm::enumerate(access.masks))
+    if (int64_t position = positionOf(access.maskAxes(m), axis); position >= 0)
+      width = std::min(width, info.of(mask).axes[position].constancy);
+  return {axis, width};
+}

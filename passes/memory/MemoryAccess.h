@@ -1,0 +1,40 @@
+//===- MemoryAccess.h - how an access walks through memory ------*- C++ -*-===//
+#ifndef TK_PASSES_MEMORY_MEMORYACCESS_H
+#define TK_PASSES_MEMORY_MEMORYACCESS_H
+
+#include "dialects/tkgpu/TkGpuLayout.h"
+#include "passes/memory/AxisInfo.h"
+
+namespace tk {
+
+/// What loads, stores and asynchronous copies have in common.
+struct MemoryAccess {
+  mlir::ValueRange indices, strides, masks;
+  mlir::ArrayAttr indexDims, maskDims;
+  mlir::RankedTensorType tile; ///< what is loaded or stored
+
+  static MemoryAccess of(gpu::LoadOp load);   ///< of a load whose result is a tile
+  static MemoryAccess of(gpu::StoreOp store); ///< of a store whose value is a tile
+
+  llvm::ArrayRef<int64_t> indexAxes(unsigned index) const;
+  llvm::ArrayRef<int64_t> maskAxes(unsigned mask) const;
+  /// Bytes of an element in memory.
+  int64_t elementBytes() const;
+};
+
+/// Bytes of one element of a tensor in memory; bool takes a byte.
+int64_t bytesOfElement(mlir::Type element);
+
+/// The tile axis along which neighbours are neighbours in memory, and how many elements from an
+/// aligned position on may be accessed at once: a power of two with `axis`'s neighbours adjacent,
+/// the address a multiple of the width and all masks equal, at most 16 bytes. `axis` is -1 if
+/// there is none.
+struct VectorAccess {
+  int64_t axis = -1;
+  int64_t width = 1;
+};
+VectorAccess analyseVectors(const MemoryAccess &access, AxisInfo &info);
+
+} // namespace tk
+
+#endif // TK_PASSES_MEMORY_MEMORYACCESS_H

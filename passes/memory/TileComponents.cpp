@@ -1,0 +1,93 @@
+//===- TileComponents.cpp - tiles that share one layout -------------------===//
+#include "passes/memory/TileComponents.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace tk;
+
+bool tk::isCheapTile(Value value) {
+  if (!isTile(value))
+    return false;
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return false;
+  if (isa<gpu::IotaOp, arith::ConstantOp>(op))
+    return true;
+  auto isCheapOperand = [](Value operand) { return !isTile(operand) || isCheapTile(operand); };
+  if (auto broadcast = dyn_cast<gpu::BroadcastOp>(op))
+    return isCheapOperand(broadcast.getSource());
+  if (!op->hasTrait<OpTrait::Elementwise>() || op->getNumResults() != 1)
+    return false;
+  Type element = cast<RankedTensorType>(value.getType()).getElementType();
+  return element.isIntOrIndex() && llvm::all_of(op->getOperands(), isCheapOperand);
+}
+
+TileComponents::TileComponents(gpu::FuncOp function) {
+  collect(function);
+  classes.grow(values.size());
+  function.walk([&](Operation *op) { tie(op); });
+  classes.compress();
+  memberLists.resize(classes.getNumClasses());
+  for (auto [number, value] : llvm::enumerate(values))
+    memberLists[classes[number]].push_back(value);
+}
+
+void TileComponents::collect(gpu::FuncOp function) {
+  auto add = [&](Value value) {
+    if (!isTile(value) || isCheapTile(value))
+      return;
+    numbers[value] = values.size();
+    values.push_back(value);
+  };
+  function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    llvm::for_each(op->getResults(), add);
+    for (Region &region : op->getRegions())
+      for (Block &block : region)
+        llvm::for_each(block.getArguments(), add);
+  });
+}
+
+void TileComponents::tie(Value a, Value b) {
+  auto first = numbers.find(a), second = numbers.find(b);
+  if (first == numbers.end() || second == numbers.end())
+    return;
+  if (cast<RankedTensorType>(a.getType()).getShape() ==
+      cast<RankedTensorType>(b.getType()).getShape())
+    classes.join(first->second, second->second);
+}
+
+void TileComponents::tie(Operation *op) {
+  llvm::TypeSwitch<Operation *>(op)
+      .Case<scf::ForOp>([&](scf::ForOp loop) {
+        auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
+        for (auto [init, argument, yielded, result] :
+             llvm::zip_equal(loop.getInitArgs(), loop.getRegionIterArgs(), yield.getOperands(),
+                             loop.getResults())) {
+          tie(result, argument);
+          tie(result, init);
+          tie(result, yielded);
+        }
+      })
+      .Case<scf::IfOp>([&](scf::IfOp branch) {
+        for (Region &region : branch->getRegions())
+          if (!region.empty())
+            for (auto [yielded, result] : llvm::zip_equal(
+                     region.front().getTerminator()->getOperands(), branch.getResults()))
+              tie(result, yielded);
+      })
+      .Case<gpu::DotOp>([&](gpu::DotOp dot) { tie(dot.getAcc(), dot.getResult()); })
+      .Case<gpu::ScanOp>([&](gpu::ScanOp scan) { tie(scan.getSource(), scan.getResult()); })
+      .Case<gpu::ArgReduceOp>([&](gpu::ArgReduceOp reduce) {
+        tie(reduce.getSource(), reduce.getIndices());
+        tie(reduce.getValue(), reduce.getIndex());
+      })
+      .Default([&](Operation *other) {
+        if (!other->hasTrait<OpTrait::Elementwise>() || other->getNumResults() != 1)
+          return;
+        for (Value operand : other->getOperands())
+          tie(operand, other->getResult(0));
+      });
+}
