@@ -77,8 +77,8 @@ IndexMask BodyAnalysis::ownMask(ReduceOp reduce) const {
 
 void BodyAnalysis::computeReduceMask(ReduceOp reduce) {
   IndexMask bounds = 0;
-  for (Value bound : llvm::concat<Value>(llvm::to_vector(reduce.getLower()),
-                                         llvm::to_vector(reduce.getUpper())))
+  for (Value bound :
+       llvm::concat<Value>(llvm::to_vector(reduce.getLower()), llvm::to_vector(reduce.getUpper())))
     bounds |= maskOf(bound);
   for (unsigned i = 0; i < reduce.getNumIndices(); ++i)
     masks[reduce.getIndex(i)] = bit(ids[reduce.getIndex(i)]);
@@ -100,9 +100,8 @@ void BodyAnalysis::computeReduceMask(ReduceOp reduce) {
     for (unsigned k = 0; k < n; ++k) {
       accumulators[k] |= maskOf(reduce.getYield().getValues()[k]) & ~ownMask(reduce);
       if (k > 0)
-        accumulators[k] |=
-            maskOf(reduce.getRescale().front().getTerminator()->getOperand(k - 1)) &
-            ~ownMask(reduce);
+        accumulators[k] |= maskOf(reduce.getRescale().front().getTerminator()->getOperand(k - 1)) &
+                           ~ownMask(reduce);
     }
   }
   for (unsigned k = 0; k < n; ++k)
@@ -139,8 +138,8 @@ void BodyAnalysis::findScans() {
     if (!position || position.getOwner() != compute.getBlock())
       continue;
     unsigned id = ids[position];
-    IndexMask others = maskOf(scan.getLower()) | maskOf(scan.getUpper()) |
-                       maskOf(scan.getYield().getValues()[0]);
+    IndexMask others =
+        maskOf(scan.getLower()) | maskOf(scan.getUpper()) | maskOf(scan.getYield().getValues()[0]);
     if ((others & bit(id)) || (sequential && *sequential != id))
       continue;
     // A term with reductions inside would need buffers along the scanned index.
@@ -200,17 +199,17 @@ void BodyAnalysis::chooseTiles() {
     for (unsigned i : compute.getIndicesOf(r))
       ++uses[i];
   loopOrder = llvm::to_vector(llvm::seq<unsigned>(0, numIndices));
-  llvm::stable_sort(loopOrder, [&](unsigned a, unsigned b) {
+  llvm::sort(loopOrder, [&](unsigned a, unsigned b) {
     if (sequential && (a == *sequential) != (b == *sequential))
       return b == *sequential;
-    return uses[a] > uses[b];
+    return std::pair(-int(uses[a]), a) < std::pair(-int(uses[b]), b);
   });
 
   for (auto &[key, contraction] : contractions) {
     tiles[contraction.rowId] = std::max(tiles[contraction.rowId], machine.rowTile);
     bool innerColumn = contraction.columnId >= numIndices;
-    tiles[contraction.columnId] = std::max(
-        tiles[contraction.columnId], innerColumn ? machine.keyTile : machine.columnTile);
+    tiles[contraction.columnId] =
+        std::max(tiles[contraction.columnId], innerColumn ? machine.keyTile : machine.columnTile);
   }
   for (unsigned i = 0; i < numIndices; ++i) {
     if (tiles[i] == 1)
@@ -275,9 +274,8 @@ void BodyAnalysis::keepConsistentContractions() {
     return varying.empty() || varying == SmallVector<unsigned>{contraction.rowId} ||
            varying == SmallVector<unsigned>{contraction.columnId};
   };
-  contractions.remove_if([&](auto &entry) {
-    return !consistent(cast<ReduceOp>(entry.first.first), entry.second);
-  });
+  contractions.remove_if(
+      [&](auto &entry) { return !consistent(cast<ReduceOp>(entry.first.first), entry.second); });
 }
 
 static bool isExpensive(Operation *op) {

@@ -1,0 +1,72 @@
+//===- CpuExecutable.h - kernels compiled for this machine's CPU --*- C++ -*-===//
+//
+// tk kernels to machine code in this process: the lowering in passes/lowering/cpu, upstream's
+// conversions to LLVM, LLVM's -O3, and the ORC JIT.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TK_COMPILER_TARGET_CPU_CPUEXECUTABLE_H
+#define TK_COMPILER_TARGET_CPU_CPUEXECUTABLE_H
+
+#include "passes/lowering/cpu/CpuMachine.h"
+#include "runtime/include/tk/cpu_abi.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/Error.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace mlir {
+class DialectRegistry;
+class PassManager;
+} // namespace mlir
+
+namespace tk::cpu {
+
+struct CpuOptions {
+  /// Called with the name of a pass and the module after it.
+  std::function<void(llvm::StringRef pass, mlir::Operation *module)> afterPass;
+  /// Where set, receives the optimised LLVM IR.
+  std::string *llvmIR = nullptr;
+  /// Run the verifier after each pass.
+  bool verify = true;
+};
+
+/// Machine code of one kernel. Immutable; may be run from several threads at once.
+///
+/// The arguments of `entry` (see tk/cpu_abi.h):
+///   tensors  the tensor parameters in the order of the declaration, then the results; an `inout`
+///            parameter is read and overwritten where it is
+///   ints     the dimensions; then for each `strided` parameter the strides of all its axes, in
+///            elements; then the integer and bool scalar parameters
+///   floats   the floating-point scalar parameters
+class CpuExecutable {
+public:
+  virtual ~CpuExecutable() = default;
+  virtual tk_cpu_entry entry() const = 0;
+  /// Milliseconds spent in MLIR passes, in LLVM's passes, and in code generation and linking.
+  struct Times {
+    double passes = 0, optimise = 0, generate = 0;
+  };
+  virtual Times times() const = 0;
+};
+
+/// Compiles `kernel` of a verified module of tk kernels, fused or not. The module is not changed.
+/// Fails with what the passes reported.
+llvm::Expected<std::unique_ptr<CpuExecutable>>
+compileForCpu(mlir::ModuleOp module, llvm::StringRef kernel, const CpuOptions &options = {});
+
+/// The machine that this process runs on.
+CpuMachine hostMachine();
+
+/// Adds the passes from tk to the LLVM dialect.
+void buildCpuPipeline(mlir::PassManager &manager, const CpuMachine &machine);
+
+/// The dialects and interfaces that the pipeline needs; done by compileForCpu for its module's
+/// context.
+void registerCpuDialects(mlir::DialectRegistry &registry);
+
+} // namespace tk::cpu
+
+#endif // TK_COMPILER_TARGET_CPU_CPUEXECUTABLE_H

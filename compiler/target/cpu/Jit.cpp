@@ -1,0 +1,226 @@
+//===- Jit.cpp - LLVM's passes and the ORC JIT ----------------------------===//
+#include "compiler/target/cpu/CpuExecutable.h"
+
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Pass/PassInstrumentation.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/ExecutionEngine/Orc/LLJIT.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/TargetParser/Host.h"
+
+#include <chrono>
+#include <mutex>
+
+using namespace mlir;
+using namespace tk::cpu;
+
+//===----------------------------------------------------------------------===//
+// Conversions that LLVM calls on machines without the instruction
+//===----------------------------------------------------------------------===//
+
+static float halfToFloat(uint16_t code) {
+  uint32_t sign = uint32_t(code & 0x8000) << 16, magnitude = code & 0x7FFF;
+  uint32_t bits = magnitude << 13;
+  float value;
+  std::memcpy(&value, &bits, 4);
+  value *= 0x1p112f; // rebias; right for subnormal codes as well
+  std::memcpy(&bits, &value, 4);
+  if (magnitude >= 0x7C00)
+    bits = 0x7F800000 | (magnitude & 0x3FF) << 13;
+  bits |= sign;
+  std::memcpy(&value, &bits, 4);
+  return value;
+}
+
+static uint16_t floatToHalf(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, 4);
+  uint16_t sign = (bits >> 16) & 0x8000;
+  bits &= 0x7FFFFFFF;
+  if (bits > 0x7F800000)
+    return sign | 0x7E00;
+  if (bits >= 0x477FF000)
+    return sign | 0x7C00;
+  if (bits < 0x38800000) { // subnormal: the adder rounds at the right place
+    float magnitude;
+    std::memcpy(&magnitude, &bits, 4);
+    magnitude += 0.5f;
+    std::memcpy(&bits, &magnitude, 4);
+    return sign | uint16_t(bits - 0x3F000000);
+  }
+  return sign | uint16_t((bits + 0xFFF + ((bits >> 13) & 1) - 0x38000000) >> 13);
+}
+
+static uint16_t doubleToHalf(double value) { return floatToHalf(float(value)); }
+
+//===----------------------------------------------------------------------===//
+// Compilation
+//===----------------------------------------------------------------------===//
+
+namespace {
+using Clock = std::chrono::steady_clock;
+double since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+class Executable : public CpuExecutable {
+public:
+  tk_cpu_entry entry() const override { return function; }
+  Times times() const override { return spent; }
+  std::unique_ptr<llvm::orc::LLJIT> jit;
+  tk_cpu_entry function = nullptr;
+  Times spent;
+};
+
+class AfterPass : public PassInstrumentation {
+public:
+  explicit AfterPass(const CpuOptions &options) : options(options) {}
+  void runAfterPass(Pass *pass, Operation *op) override {
+    options.afterPass(pass->getArgument(), op);
+  }
+
+private:
+  const CpuOptions &options;
+};
+} // namespace
+
+static llvm::Error runPasses(ModuleOp module, const CpuOptions &options) {
+  std::string messages;
+  ScopedDiagnosticHandler handler(module.getContext(), [&](Diagnostic &diagnostic) {
+    llvm::raw_string_ostream(messages) << diagnostic << "\n";
+    return success();
+  });
+  PassManager manager(module.getContext());
+  manager.enableVerifier(options.verify);
+  if (options.afterPass)
+    manager.addInstrumentation(std::make_unique<AfterPass>(options));
+  buildCpuPipeline(manager, hostMachine());
+  if (failed(manager.run(module)))
+    return llvm::createStringError("CPU lowering failed: " + messages);
+  return llvm::Error::success();
+}
+
+static void optimise(llvm::Module &module, llvm::TargetMachine &machine) {
+  bool wide = hostMachine().vectorBytes == 64;
+  for (llvm::Function &function : module) {
+    function.addFnAttr("prefer-vector-width", wide ? "512" : "256");
+    function.addFnAttr("min-legal-vector-width", wide ? "512" : "256");
+    function.addFnAttr("target-cpu", machine.getTargetCPU());
+    function.addFnAttr("target-features", machine.getTargetFeatureString());
+  }
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager components;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PipelineTuningOptions tuning;
+  tuning.LoopVectorization = tuning.SLPVectorization = true;
+  llvm::PassBuilder builder(&machine, tuning);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
+}
+
+static llvm::Error addSymbols(llvm::orc::LLJIT &jit) {
+  llvm::orc::JITDylib &library = jit.getMainJITDylib();
+  llvm::orc::SymbolMap symbols;
+  auto add = [&](llvm::StringRef name, auto *function) {
+    symbols[jit.mangleAndIntern(name)] = {llvm::orc::ExecutorAddr::fromPtr(function),
+                                          llvm::JITSymbolFlags::Exported};
+  };
+  add("__extendhfsf2", halfToFloat);
+  add("__gnu_h2f_ieee", halfToFloat);
+  add("__truncsfhf2", floatToHalf);
+  add("__gnu_f2h_ieee", floatToHalf);
+  add("__truncdfhf2", doubleToHalf);
+  add("malloc", static_cast<void *(*)(size_t)>(std::malloc));
+  add("free", static_cast<void (*)(void *)>(std::free));
+  if (llvm::Error error = library.define(llvm::orc::absoluteSymbols(std::move(symbols))))
+    return error;
+  auto process = llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(
+      jit.getDataLayout().getGlobalPrefix());
+  if (!process)
+    return process.takeError();
+  library.addGenerator(std::move(*process));
+  return llvm::Error::success();
+}
+
+static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> makeTargetMachine() {
+  auto builder = llvm::orc::JITTargetMachineBuilder::detectHost();
+  if (!builder)
+    return builder.takeError();
+  builder->setCodeGenOptLevel(llvm::CodeGenOptLevel::Aggressive);
+  return builder->createTargetMachine();
+}
+
+static llvm::Error generate(Executable &executable, ModuleOp lowered, llvm::StringRef kernel,
+                            const CpuOptions &options) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+  });
+  auto start = Clock::now();
+  auto context = std::make_unique<llvm::LLVMContext>();
+  std::unique_ptr<llvm::Module> module = translateModuleToLLVMIR(lowered, *context);
+  if (!module)
+    return llvm::createStringError("translation to LLVM IR failed");
+  auto machine = makeTargetMachine();
+  if (!machine)
+    return machine.takeError();
+  module->setDataLayout((*machine)->createDataLayout());
+  module->setTargetTriple((*machine)->getTargetTriple());
+  optimise(*module, **machine);
+  if (options.llvmIR)
+    llvm::raw_string_ostream(*options.llvmIR) << *module;
+  executable.spent.optimise = since(start);
+  start = Clock::now();
+  auto builder = llvm::orc::JITTargetMachineBuilder::detectHost();
+  if (!builder)
+    return builder.takeError();
+  builder->setCodeGenOptLevel(llvm::CodeGenOptLevel::Aggressive);
+  auto jit = llvm::orc::LLJITBuilder().setJITTargetMachineBuilder(std::move(*builder)).create();
+  if (!jit)
+    return jit.takeError();
+  if (llvm::Error error = addSymbols(**jit))
+    return error;
+  if (llvm::Error error =
+          (*jit)->addIRModule(llvm::orc::ThreadSafeModule(std::move(module), std::move(context))))
+    return error;
+  auto symbol = (*jit)->lookup(("tk_entry_" + kernel).str());
+  if (!symbol)
+    return symbol.takeError();
+  executable.function = symbol->toPtr<tk_cpu_entry>();
+  executable.jit = std::move(*jit);
+  executable.spent.generate = since(start);
+  return llvm::Error::success();
+}
+
+llvm::Expected<std::unique_ptr<CpuExecutable>>
+tk::cpu::compileForCpu(ModuleOp module, llvm::StringRef kernel, const CpuOptions &options) {
+  Operation *found = SymbolTable::lookupSymbolIn(module, kernel);
+  if (!found)
+    return llvm::createStringError("no kernel '" + kernel + "' in the module");
+  DialectRegistry registry;
+  registerCpuDialects(registry);
+  module.getContext()->appendDialectRegistry(registry);
+  module.getContext()->loadAllAvailableDialects();
+  OpBuilder builder(module.getContext());
+  OwningOpRef<ModuleOp> lowered = ModuleOp::create(builder, module.getLoc());
+  lowered->getBody()->push_back(found->clone());
+  auto executable = std::make_unique<Executable>();
+  auto start = Clock::now();
+  if (llvm::Error error = runPasses(*lowered, options))
+    return error;
+  executable->spent.passes = since(start);
+  if (llvm::Error error = generate(*executable, *lowered, kernel, options))
+    return error;
+  return std::unique_ptr<CpuExecutable>(std::move(executable));
+}

@@ -1,0 +1,172 @@
+//===- ScalarExpand.cpp - scalar operations in terms of arith -------------===//
+#include "passes/lowering/cpu/ScalarExpand.h"
+
+#include "dialects/tk/TkDialect.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace tk;
+using namespace tk::cpu;
+
+//===----------------------------------------------------------------------===//
+// ScalarBuilder
+//===----------------------------------------------------------------------===//
+
+Value ScalarBuilder::real(double value, Type type) {
+  return arith::ConstantOp::create(builder, loc, builder.getFloatAttr(type, value));
+}
+Value ScalarBuilder::integer(int64_t value, Type type) {
+  return arith::ConstantOp::create(builder, loc, builder.getIntegerAttr(type, value));
+}
+Value ScalarBuilder::add(Value a, Value b) {
+  if (isa<FloatType>(a.getType()))
+    return arith::AddFOp::create(builder, loc, a, b);
+  return arith::AddIOp::create(builder, loc, a, b);
+}
+Value ScalarBuilder::sub(Value a, Value b) {
+  if (isa<FloatType>(a.getType()))
+    return arith::SubFOp::create(builder, loc, a, b);
+  return arith::SubIOp::create(builder, loc, a, b);
+}
+Value ScalarBuilder::mul(Value a, Value b) {
+  if (isa<FloatType>(a.getType()))
+    return arith::MulFOp::create(builder, loc, a, b);
+  return arith::MulIOp::create(builder, loc, a, b);
+}
+Value ScalarBuilder::fma(Value a, Value b, Value c) {
+  return math::FmaOp::create(builder, loc, a, b, c);
+}
+Value ScalarBuilder::bitcast(Value a, Type type) {
+  return arith::BitcastOp::create(builder, loc, type, a);
+}
+Value ScalarBuilder::select(Value condition, Value a, Value b) {
+  return arith::SelectOp::create(builder, loc, condition, a, b);
+}
+Value ScalarBuilder::less(Value a, Value b) {
+  if (isa<FloatType>(a.getType()))
+    return arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OLT, a, b);
+  return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, a, b);
+}
+Value ScalarBuilder::equal(Value a, Value b) {
+  if (isa<FloatType>(a.getType()))
+    return arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OEQ, a, b);
+  return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, a, b);
+}
+Value ScalarBuilder::isNan(Value a) {
+  return arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::UNO, a, a);
+}
+Value ScalarBuilder::shl(Value a, int64_t bits) {
+  return arith::ShLIOp::create(builder, loc, a, integer(bits, a.getType()));
+}
+Value ScalarBuilder::shr(Value a, int64_t bits) {
+  return arith::ShRUIOp::create(builder, loc, a, integer(bits, a.getType()));
+}
+Value ScalarBuilder::bitAnd(Value a, Value b) { return arith::AndIOp::create(builder, loc, a, b); }
+Value ScalarBuilder::bitOr(Value a, Value b) { return arith::OrIOp::create(builder, loc, a, b); }
+
+//===----------------------------------------------------------------------===//
+// Integers
+//===----------------------------------------------------------------------===//
+
+/// Floor division or remainder. Never divides by 0 or -1, so that nothing traps.
+static Value emitFloor(ScalarBuilder &s, Value a, Value b, bool remainder) {
+  Type type = a.getType();
+  Value zero = s.integer(0, type), one = s.integer(1, type), minusOne = s.integer(-1, type);
+  Value byZero = s.equal(b, zero), byMinusOne = s.equal(b, minusOne);
+  Value safe = s.select(s.builder.createOrFold<arith::OrIOp>(s.loc, byZero, byMinusOne), one, b);
+  Value quotient = arith::DivSIOp::create(s.builder, s.loc, a, safe);
+  Value rest = s.sub(a, s.mul(quotient, safe));
+  Value nonzero = arith::CmpIOp::create(s.builder, s.loc, arith::CmpIPredicate::ne, rest, zero);
+  Value mixed = arith::XOrIOp::create(s.builder, s.loc, s.less(rest, zero), s.less(safe, zero));
+  Value adjust = s.bitAnd(nonzero, mixed);
+  if (remainder) {
+    Value result = s.select(adjust, s.add(rest, safe), rest);
+    return s.select(byZero, zero, result);
+  }
+  Value result = s.select(adjust, s.sub(quotient, one), quotient);
+  result = s.select(byMinusOne, s.sub(zero, a), result);
+  return s.select(byZero, zero, result);
+}
+
+/// Truncates, clamps to the type's range; NaN is 0.
+static Value emitFloatToInt(ScalarBuilder &s, Value x, IntegerType type, bool isSigned) {
+  unsigned width = type.getWidth();
+  APInt low = isSigned ? APInt::getSignedMinValue(width) : APInt(width, 0);
+  APInt high = isSigned ? APInt::getSignedMaxValue(width) : APInt::getMaxValue(width);
+  Value lowReal = s.real(low.roundToDouble(isSigned), x.getType());
+  Value highReal = s.real(std::ldexp(1.0, isSigned ? width - 1 : width), x.getType());
+  Value zero = s.real(0, x.getType());
+  Value tooHigh = arith::CmpFOp::create(s.builder, s.loc, arith::CmpFPredicate::OGE, x, highReal);
+  Value tooLow = arith::CmpFOp::create(s.builder, s.loc, arith::CmpFPredicate::OLE, x, lowReal);
+  Value safe = s.select(tooHigh, zero, s.select(tooLow, zero, s.select(s.isNan(x), zero, x)));
+  Value result = isSigned ? arith::FPToSIOp::create(s.builder, s.loc, type, safe).getResult()
+                          : arith::FPToUIOp::create(s.builder, s.loc, type, safe).getResult();
+  auto constant = [&](const APInt &value) -> Value {
+    return arith::ConstantOp::create(s.builder, s.loc, IntegerAttr::get(type, value));
+  };
+  result = s.select(tooHigh, constant(high), result);
+  return s.select(tooLow, constant(low), result);
+}
+
+//===----------------------------------------------------------------------===//
+// Dispatch
+//===----------------------------------------------------------------------===//
+
+static Value emitConversion(ScalarBuilder &s, Operation *op, Value x) {
+  Type to = op->getResult(0).getType(), f32 = s.builder.getF32Type();
+  bool narrow = isa<arith::TruncFOp>(op);
+  if (narrow && isEmulated(to)) {
+    // A double is first rounded to f32: twice rounded, within the language's tolerance.
+    if (x.getType().isF64())
+      x = arith::TruncFOp::create(s.builder, s.loc, f32, x);
+    else if (!x.getType().isF32())
+      x = isEmulated(x.getType()) ? emitWiden(s.builder, s.loc, x, f32)
+                                  : arith::ExtFOp::create(s.builder, s.loc, f32, x).getResult();
+    return emitNarrow(s.builder, s.loc, x, to);
+  }
+  if (!narrow && isEmulated(x.getType())) {
+    Value wide = emitWiden(s.builder, s.loc, x, f32);
+    if (to.isF32())
+      return wide;
+    if (to.getIntOrFloatBitWidth() < 32)
+      return isEmulated(to) ? emitNarrow(s.builder, s.loc, wide, to)
+                            : arith::TruncFOp::create(s.builder, s.loc, to, wide).getResult();
+    return arith::ExtFOp::create(s.builder, s.loc, to, wide);
+  }
+  return {};
+}
+
+Value tk::cpu::expandScalar(OpBuilder &builder, Operation *op, ValueRange operands) {
+  ScalarBuilder s(builder, op->getLoc());
+  Value special =
+      llvm::TypeSwitch<Operation *, Value>(op)
+          .Case([&](FloorDivOp) { return emitFloor(s, operands[0], operands[1], false); })
+          .Case([&](FloorModOp) { return emitFloor(s, operands[0], operands[1], true); })
+          .Case([&](ExpDiffOp) { return emitExpDiff(builder, s.loc, operands[0], operands[1]); })
+          .Case([&](DivOrZeroOp) {
+            Value zero = s.real(0, operands[1].getType());
+            Value quotient = arith::DivFOp::create(builder, s.loc, operands[0], operands[1]);
+            return s.select(s.equal(operands[1], zero), zero, quotient);
+          })
+          .Case([&](RandOp rand) {
+            return emitRand(builder, s.loc, operands[0], operands[1], rand.getType());
+          })
+          .Case([&](math::ExpOp) { return emitExp(builder, s.loc, operands[0]); })
+          .Case([&](math::TanhOp) { return emitTanh(builder, s.loc, operands[0]); })
+          .Case([&](arith::FPToSIOp cast) {
+            return emitFloatToInt(s, operands[0], llvm::cast<IntegerType>(cast.getType()), true);
+          })
+          .Case([&](arith::FPToUIOp cast) {
+            return emitFloatToInt(s, operands[0], llvm::cast<IntegerType>(cast.getType()), false);
+          })
+          .Case<arith::TruncFOp, arith::ExtFOp>(
+              [&](auto) { return emitConversion(s, op, operands[0]); })
+          .Default([](Operation *) { return Value(); });
+  if (special)
+    return special;
+  IRMapping mapping;
+  mapping.map(op->getOperands(), operands);
+  return builder.clone(*op, mapping)->getResult(0);
+}
