@@ -62,6 +62,12 @@ template <int bytes> TK_DEVICE void copy_async(void *to, const void *from, bool 
                  "l"(from), "n"(bytes), "r"(size)
                  : "memory");
 }
+// The same for n elements of less than 4 bytes together, complete when it returns.
+template <int n, class T> TK_DEVICE void copy_now(T *to, const T *from, bool mask = true) {
+  T x[n];
+  load<n>(x, from, mask, T{});
+  store<n>(to, x);
+}
 TK_DEVICE void async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 // Until at most `pending` of this thread's latest groups are incomplete.
 template <int pending> TK_DEVICE void async_wait() {

@@ -1,0 +1,140 @@
+#include "tests/unit/catch.h"
+#include "tests/unit/runtime/SampleSignature.h"
+
+#include <cmath>
+#include <limits>
+
+using namespace tk;
+using Shapes = std::vector<std::optional<Extents>>;
+
+namespace {
+
+std::string solve_error(const Shapes &shapes, std::vector<std::optional<int64_t>> preset = {}) {
+  auto result = solve_dims(test::gemm_signature(), shapes, preset);
+  REQUIRE(!result);
+  return result.error().message();
+}
+
+} // namespace
+
+TEST_CASE("dimensions come from bare occurrences", "[plan]") {
+  auto dims =
+      solve_dims(test::gemm_signature(), Shapes{Extents{5, 6}, Extents{6, 14}, Extents{5, 7}});
+  REQUIRE(dims);
+  CHECK(*dims == std::vector<std::optional<int64_t>>{5, 6, 7});
+}
+
+TEST_CASE("what nothing determines stays open", "[plan]") {
+  auto dims =
+      solve_dims(test::gemm_signature(), Shapes{std::nullopt, Extents{6, 14}, std::nullopt});
+  REQUIRE(dims);
+  CHECK(*dims == std::vector<std::optional<int64_t>>{std::nullopt, 6, std::nullopt});
+}
+
+TEST_CASE("two sizes of one dimension name both places", "[plan]") {
+  auto result = solve_dims(test::gemm_signature(), Shapes{Extents{5, 64}, Extents{32, 14}});
+  REQUIRE(!result);
+  CHECK(result.error().code() == ErrorCode::shape_mismatch);
+  CHECK(result.error().message() ==
+        "dimension 'K' is 64 in argument 'a' (axis 1) and 32 in 'b' (axis 0)");
+  REQUIRE(result.error().spans().size() == 2);
+  CHECK(result.error().spans()[1].line == 3);
+  CHECK(solve_error({Extents{5, 64}}, {std::nullopt, 32}) ==
+        "dimension 'K' is 32 as given and 64 in 'a' (axis 1)");
+}
+
+TEST_CASE("derived extents and ranks are checked", "[plan]") {
+  CHECK(solve_error({Extents{5, 6}, Extents{6, 15}, Extents{5, 7}}) ==
+        "argument 'b' (axis 1): expected 2 * N = 14 (N = 7), got 15");
+  CHECK(solve_error({Extents{5}}) == "argument 'a': expected rank 2 (a: f32[M, K]), got rank 1");
+}
+
+TEST_CASE("defaults are computed and rounded to their type", "[plan]") {
+  Signature signature = test::gemm_signature();
+  std::vector<int64_t> dims = {4, 3, 5};
+  std::vector<std::optional<Scalar>> scalars = {std::nullopt};
+  auto variables = complete_variables(signature, dims, scalars).value();
+  REQUIRE(variables.size() == 4);
+  CHECK(variables[3].f == static_cast<double>(static_cast<float>(1.0 / std::sqrt(3.0))));
+  scalars[0] = Scalar(2);
+  CHECK(complete_variables(signature, dims, scalars).value()[3].f == 2.0);
+  signature.params[2].has_default = false;
+  auto missing =
+      complete_variables(signature, dims, std::vector<std::optional<Scalar>>{std::nullopt});
+  REQUIRE(!missing);
+  CHECK(missing.error().message() == "missing argument 'scale': expected scale: f32");
+  signature.params[2].dtype = DType::i8;
+  CHECK(!complete_variables(signature, dims, std::vector<std::optional<Scalar>>{Scalar(128)}));
+  CHECK(!complete_variables(signature, dims, std::vector<std::optional<Scalar>>{Scalar(0.5)}));
+}
+
+TEST_CASE("constraints say their text and the values", "[plan]") {
+  Signature signature = test::gemm_signature();
+  std::vector<Scalar> variables = {Scalar(1), Scalar(3), Scalar(1), Scalar(1.0)};
+  Status status = run_checks(signature, variables);
+  REQUIRE(!status);
+  CHECK(status.error().code() == ErrorCode::constraint_failed);
+  CHECK(status.error().message() == "constraint 'K % 2 == 0' does not hold with K = 3");
+  CHECK(status.error().span().line == 5);
+  variables[1] = Scalar(4);
+  CHECK(run_checks(signature, variables));
+  signature.checks[0].condition = Expr::floor_div(Expr(1), Expr::variable(0) - Expr(1));
+  CHECK(run_checks(signature, variables).error().code() == ErrorCode::constraint_failed);
+}
+
+TEST_CASE("facts describe a size by its divisor and bound", "[plan]") {
+  CHECK(fact_for(0) == DimFact{128, 0, std::nullopt});
+  CHECK(fact_for(1) == DimFact{1, 1, std::nullopt});
+  CHECK(fact_for(96) == DimFact{32, 128, std::nullopt});
+  CHECK(fact_for(4096) == DimFact{128, 4096, std::nullopt});
+  CHECK(fact_for(std::numeric_limits<int64_t>::max()).upper == -1);
+  std::vector<int64_t> dims = {96, 7};
+  CHECK(facts_for(dims).key() == "32,<=128;1,<=8");
+}
+
+TEST_CASE("signatures and plans survive serialisation, damage does not", "[plan]") {
+  Signature signature = test::gemm_signature();
+  LaunchPlan plan = test::gemm_plan();
+  plan.tensor_maps.push_back({});
+  std::string signature_bytes = encode(signature), plan_bytes = encode(plan);
+  CHECK(decode_signature(signature_bytes) == signature);
+  CHECK(decode_plan(plan_bytes) == plan);
+  for (size_t size = 0; size < signature_bytes.size(); ++size)
+    CHECK(!decode_signature(std::string_view(signature_bytes).substr(0, size)));
+  for (size_t size = 0; size < plan_bytes.size(); ++size)
+    CHECK(!decode_plan(std::string_view(plan_bytes).substr(0, size)));
+  CHECK(!decode_plan(plan_bytes + "x"));
+  // A flipped byte may give another valid value, but never a crash or a plan that reaches outside.
+  for (size_t i = 0; i < plan_bytes.size(); ++i) {
+    std::string damaged = plan_bytes;
+    damaged[i] = static_cast<char>(damaged[i] ^ 0x81);
+    if (auto decoded = decode_plan(damaged))
+      (void)decoded->str(signature);
+    damaged = signature_bytes;
+    damaged[i % damaged.size()] = static_cast<char>(damaged[i % damaged.size()] ^ 0x81);
+    if (auto decoded = decode_signature(damaged))
+      (void)decoded->str();
+  }
+}
+
+TEST_CASE("a plan that points outside its signature is refused", "[plan]") {
+  Signature signature = test::gemm_signature();
+  LaunchPlan plan = test::gemm_plan();
+  CHECK(well_formed(plan, signature));
+  plan.launches[0].args[0].index = 3;
+  CHECK(!well_formed(plan, signature));
+  plan = test::gemm_plan();
+  plan.launches[0].args[3].index = 1;
+  CHECK(!well_formed(plan, signature));
+  plan = test::gemm_plan();
+  plan.launches[0].grid[0] = Expr::variable(9);
+  CHECK(!well_formed(plan, signature));
+}
+
+TEST_CASE("plans print in terms of the signature", "[plan]") {
+  std::string text = test::gemm_plan().str(test::gemm_signature());
+  CHECK(text ==
+        "scratch0: M * 4 bytes, zeroed, row sums\n"
+        "launch gemm_0 grid (ceildiv(M, 64), ceildiv(N, 32), 1) block (128, 1, 1) shared 50000 "
+        "args (a, b, c, scratch0, M, N, stride(b, 0), scale)\n");
+}
