@@ -1,0 +1,193 @@
+// The GPU's way through the runtime, on fake libraries: what is launched, and every fault as a
+// typed error.
+#include "tests/unit/catch.h"
+#include "tests/unit/runtime/FakeBackend.h"
+#include "tests/unit/runtime/FakeCuda.h"
+
+#include "runtime/cuda/Memory.h"
+#include "runtime/cuda/Nvrtc.h"
+#include "tk/tk.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+
+using namespace tk;
+using namespace tk::cuda;
+
+namespace {
+
+test::FakeCudaState &fake() {
+  static auto *state = [] {
+    ::setenv("TK_LIBCUDA", FAKE_CUDA_PATH, 1);
+    void *library = dlopen(FAKE_CUDA_PATH, RTLD_NOW);
+    REQUIRE(library);
+    auto get = reinterpret_cast<test::FakeCudaState *(*)()>(dlsym(library, "fake_cuda_state"));
+    REQUIRE(get);
+    return get();
+  }();
+  return *state;
+}
+
+/// The sample kernel on the fake GPU, whose memory is the host's.
+struct GpuGemm {
+  GpuGemm() {
+    fake() = {};
+    fake().num_arguments = 9;
+    kernel.emplace(compile("gemm", test::for_target("sm_90a")).kernel("gemm"));
+  }
+  std::vector<NamedValue> inputs() const {
+    return {{"a", view(0, {2, 2})}, {"b", view(64, {2, 4})}};
+  }
+  std::vector<NamedValue> outputs() const { return {{"c", view(128, {2, 2})}}; }
+  TensorView view(size_t offset, Extents shape) const {
+    return TensorView(const_cast<char *>(storage) + offset, DType::f32, shape, Device::cuda(0));
+  }
+  Status run() { return kernel->try_launch(stream, inputs(), outputs()); }
+  ErrorCode failure() {
+    Status status = run();
+    REQUIRE(!status);
+    message = status.error().message();
+    return status.error().code();
+  }
+  test::FakeBackend backend;
+  std::optional<Kernel> kernel;
+  Stream stream{reinterpret_cast<void *>(uintptr_t{16})};
+  std::string message;
+  alignas(256) char storage[256] = {};
+};
+
+} // namespace
+
+TEST_CASE("libraries that are missing or no drivers", "[driver]") {
+  CHECK(Driver::load("/nowhere/libcuda.so.1").error().code() == ErrorCode::no_driver);
+  CHECK(Driver::load(FAKE_NVRTC_PATH).error().code() == ErrorCode::driver_too_old);
+  ::setenv("FAKE_CUDA_VERSION", "11040", 1);
+  auto old = Driver::load(FAKE_CUDA_PATH);
+  ::unsetenv("FAKE_CUDA_VERSION");
+  REQUIRE(!old);
+  CHECK(old.error().code() == ErrorCode::driver_too_old);
+  CHECK(old.error().message() == "expected a CUDA driver for CUDA 12.0 or later, got 11.4");
+}
+
+TEST_CASE("NVRTC missing, too old, failing", "[driver]") {
+  CHECK(Nvrtc::load("/nowhere/libnvrtc.so").error().code() == ErrorCode::no_nvrtc);
+  CHECK(Nvrtc::load(FAKE_CUDA_PATH).error().code() == ErrorCode::nvrtc_too_old);
+  CHECK(Nvrtc::load(FAKE_OLD_NVRTC_PATH).error().code() == ErrorCode::nvrtc_too_old);
+  auto nvrtc = std::move(Nvrtc::load(FAKE_NVRTC_PATH).value());
+  CHECK(nvrtc->version() == "13.4");
+  NvrtcOptions options;
+  options.arch = "sm_90a";
+  auto result = nvrtc->compile("good", options);
+  REQUIRE(result);
+  CHECK(result->ptx.find("--gpu-architecture=sm_90a\n") == 0);
+  CHECK(result->ptx.back() == '\n');
+  auto bad = nvrtc->compile("syntax error", options);
+  REQUIRE(!bad);
+  CHECK(bad.error().code() == ErrorCode::nvrtc_failed);
+  CHECK(bad.error().message().find("planted") != std::string::npos);
+  options.arch = "sm_120";
+  CHECK(nvrtc->compile("good", options).error().message() == "NVRTC 13.4 does not support sm_120");
+}
+
+TEST_CASE_METHOD(GpuGemm, "a launch carries the grid, the block and the arguments", "[driver]") {
+  REQUIRE(run());
+  REQUIRE(fake().launches.size() == 1);
+  const auto &launch = fake().launches[0];
+  CHECK(launch.grid[0] == 1);
+  CHECK(launch.block[0] == 128);
+  CHECK(launch.shared == 50000);
+  CHECK(launch.num_attributes == 0);
+  CHECK(launch.arguments[0] == reinterpret_cast<uint64_t>(storage));
+  CHECK(launch.arguments[2] == reinterpret_cast<uint64_t>(storage + 128));
+  CHECK(launch.arguments[4] == 2);
+  CHECK(launch.arguments[6] == 4);
+  float scale = 0;
+  std::memcpy(&scale, &launch.arguments[7], 4);
+  CHECK(scale == static_cast<float>(1 / std::sqrt(2.0)));
+  CHECK(fake().memsets == 1);
+  REQUIRE(run());
+  CHECK(fake().allocations == 1); // scratch is kept for the stream
+  CHECK(backend.last->compilations == 1);
+}
+
+TEST_CASE_METHOD(GpuGemm, "nothing is launched on an empty grid", "[driver]") {
+  std::vector<NamedValue> in = {{"a", view(0, {0, 2})}, {"b", view(64, {2, 4})}};
+  std::vector<NamedValue> out = {{"c", view(128, {0, 2})}};
+  REQUIRE(kernel->try_launch(stream, in, out));
+  CHECK(fake().launches.empty());
+}
+
+TEST_CASE_METHOD(GpuGemm, "capture wants prepare, and then allocates nothing", "[driver]") {
+  fake().capturing = true;
+  CHECK(failure() == ErrorCode::needs_prepare);
+  CHECK(message.find("call prepare() before the capture") == 0);
+  fake().capturing = false;
+  kernel->prepare({view(0, {2, 2}), view(64, {2, 4}), view(128, {2, 2})});
+  int before = fake().allocations;
+  fake().capturing = true;
+  REQUIRE(run());
+  REQUIRE(run());
+  CHECK(fake().allocations == before);
+  uint64_t captured = fake().launches[0].arguments[3];
+  CHECK(fake().launches[1].arguments[3] == captured);
+  fake().capturing = false;
+  REQUIRE(run());
+  CHECK(fake().launches[2].arguments[3] != captured); // the graph keeps its own scratch
+}
+
+TEST_CASE_METHOD(GpuGemm, "a broken context names the last kernel", "[driver]") {
+  REQUIRE(run());
+  fake().launch_result = 700;
+  CHECK(failure() == ErrorCode::context_poisoned);
+  CHECK(message.find("context poisoned by 'gemm_0' (gemm.tk:6)") == 0);
+}
+
+TEST_CASE_METHOD(GpuGemm, "faults of the driver are typed", "[driver]") {
+  SECTION("host pointer") {
+    fake().pointer_result = 1;
+    CHECK(failure() == ErrorCode::invalid_argument);
+    CHECK(message == "argument 'a': expected memory of cuda:0, got a host pointer");
+  }
+  SECTION("launch") {
+    fake().launch_result = 1;
+    CHECK(failure() == ErrorCode::launch_failed);
+  }
+  SECTION("memory") {
+    fake().alloc_result = 2;
+    CHECK(failure() == ErrorCode::out_of_memory);
+  }
+  SECTION("module") {
+    fake().load_result = 209;
+    CHECK(failure() == ErrorCode::module_load);
+  }
+  CHECK(fake().launches.empty());
+  auto device = DeviceContext::get(3);
+  REQUIRE(!device);
+  CHECK(device.error().message() == "there is no cuda:3, only 1 device(s)");
+}
+
+TEST_CASE_METHOD(GpuGemm, "what was allocated is freed with the kernel", "[driver]") {
+  REQUIRE(run());
+  kernel->prepare({view(0, {2, 2}), view(64, {2, 4}), view(128, {2, 2})});
+  CHECK(fake().live_allocations == 2);
+  kernel.reset();
+  CHECK(fake().live_allocations == 0);
+}
+
+TEST_CASE("buffers copy and free", "[driver]") {
+  fake() = {};
+  DeviceContext &device = *DeviceContext::get(0).value();
+  CHECK(device.arch() == "sm_90a");
+  {
+    DeviceBuffer buffer(device, 16);
+    int in[] = {1, 2, 3, 4}, out[4] = {};
+    buffer.upload(in, 16);
+    buffer.download(out, 8, 8);
+    CHECK(out[1] == 4);
+    DeviceBuffer other = std::move(buffer);
+    CHECK(other.size() == 16);
+  }
+  CHECK(fake().live_allocations == 0);
+}

@@ -1,0 +1,111 @@
+#include "tests/unit/runtime/FakeCuda.h"
+
+#include "runtime/cuda/Driver.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+using namespace tk::cuda;
+
+namespace {
+tk::test::FakeCudaState state;
+}
+
+extern "C" {
+
+tk::test::FakeCudaState *fake_cuda_state() { return &state; }
+
+CUresult cuDriverGetVersion(int *version) {
+  // A process that only tests the refusal of an old driver says so before it loads this library.
+  const char *asked = std::getenv("FAKE_CUDA_VERSION");
+  *version = asked ? std::atoi(asked) : state.driver_version;
+  return 0;
+}
+CUresult cuGetErrorName(CUresult error, const char **name) {
+  *name = error == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS"
+          : error == 2 ? "CUDA_ERROR_OUT_OF_MEMORY"
+                       : "CUDA_ERROR_FAKE";
+  return 0;
+}
+CUresult cuGetErrorString(CUresult, const char **text) {
+  *text = "as planted";
+  return 0;
+}
+CUresult cuDeviceGetCount(int *count) {
+  *count = state.device_count;
+  return 0;
+}
+CUresult cuDeviceGet(CUdevice *device, int ordinal) {
+  *device = ordinal;
+  return 0;
+}
+CUresult cuDeviceGetName(char *name, int size, CUdevice) {
+  std::snprintf(name, static_cast<size_t>(size), "Fake GPU");
+  return 0;
+}
+CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice) {
+  *value = attribute == 75 ? 9 : attribute == 76 ? 0 : attribute == 97 ? 232448 : 1;
+  return 0;
+}
+CUresult cuModuleLoadDataEx(CUmodule *module, const void *, unsigned, int *, void **) {
+  if (state.load_result)
+    return state.load_result;
+  *module = reinterpret_cast<CUmodule>(static_cast<uintptr_t>(++state.modules_loaded));
+  return 0;
+}
+CUresult cuModuleGetFunction(CUfunction *function, CUmodule, const char *name) {
+  if (std::strcmp(name, "gemm_0") != 0)
+    return 500;
+  *function = reinterpret_cast<CUfunction>(uintptr_t{1});
+  return 0;
+}
+CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
+  if (state.alloc_result)
+    return state.alloc_result;
+  ++state.live_allocations;
+  ++state.allocations;
+  *address = reinterpret_cast<CUdeviceptr>(std::aligned_alloc(256, (bytes + 255) / 256 * 256));
+  return 0;
+}
+CUresult cuMemFree_v2(CUdeviceptr address) {
+  --state.live_allocations;
+  std::free(reinterpret_cast<void *>(address));
+  return 0;
+}
+CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes, CUstream) {
+  ++state.memsets;
+  std::memset(reinterpret_cast<void *>(to), value, bytes);
+  return 0;
+}
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream) {
+  std::memcpy(reinterpret_cast<void *>(to), from, bytes);
+  return 0;
+}
+CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream) {
+  std::memcpy(to, reinterpret_cast<void *>(from), bytes);
+  return 0;
+}
+CUresult cuStreamIsCapturing(CUstream, int *status) {
+  *status = state.capturing;
+  return 0;
+}
+CUresult cuPointerGetAttribute(void *value, int, CUdeviceptr) {
+  *static_cast<unsigned *>(value) = 2;
+  return state.pointer_result;
+}
+CUresult cuLaunchKernelEx(const LaunchConfig *config, CUfunction, void **parameters, void **) {
+  if (state.launch_result)
+    return state.launch_result;
+  tk::test::FakeCudaState::Launch launch{};
+  std::memcpy(launch.grid, config->grid, sizeof launch.grid);
+  std::memcpy(launch.block, config->block, sizeof launch.block);
+  launch.shared = config->shared_bytes;
+  launch.num_attributes = config->num_attributes;
+  for (unsigned i = 0; i < state.num_arguments; ++i)
+    launch.arguments.push_back(*static_cast<uint64_t *>(parameters[i]));
+  state.launches.push_back(launch);
+  return 0;
+}
+
+} // extern "C"

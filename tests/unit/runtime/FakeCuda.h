@@ -1,0 +1,32 @@
+// What a test can ask of and tell to the fake driver.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tk::test {
+
+struct FakeCudaState {
+  int driver_version = 13000;
+  int device_count = 1;
+  bool capturing = false;
+  int launch_result = 0;
+  int alloc_result = 0;
+  int load_result = 0;
+  int pointer_result = 0;
+  int live_allocations = 0;
+  int allocations = 0;
+  int modules_loaded = 0;
+  int memsets = 0;
+  struct Launch {
+    unsigned grid[3], block[3], shared, num_attributes;
+    std::vector<uint64_t> arguments;
+  };
+  std::vector<Launch> launches;
+  unsigned num_arguments = 0; ///< how many to read from each launch
+};
+
+} // namespace tk::test
+
+extern "C" tk::test::FakeCudaState *fake_cuda_state();
