@@ -30,10 +30,24 @@ def MergeComputes : Pass<"tk-merge-computes", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numMerged", "computes-merged", "Statements joined to another">];
 }
 
+def RestrictRanges : Pass<"tk-restrict-ranges", "::mlir::ModuleOp"> {
+  let summary = "Turn masks that are index predicates into bounds of reductions";
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let statistics = [Statistic<"numRestricted", "ranges-restricted", "Bounds tightened">];
+}
+
 def OnlineReductions : Pass<"tk-online-reductions", "::mlir::ModuleOp"> {
   let summary = "Carry reductions that depend on each other through one loop";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
   let statistics = [Statistic<"numJoined", "reductions-joined", "Reductions that joined a loop">];
+}
+
+def SplitReductions : Pass<"tk-split-reductions", "::mlir::ModuleOp"> {
+  let summary = "Give a long reduction with few outputs a second, parallel level";
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let options = [
+    Option<"chunk", "chunk", "int64_t", "4096", "Terms that one partial result takes in">];
+  let statistics = [Statistic<"numSplit", "reductions-split", "Reductions split">];
 }
 
 //===----------------------------------------------------------------------===//
@@ -49,6 +63,29 @@ def CoalesceAccesses : Pass<"tk-coalesce-accesses", "::mlir::ModuleOp"> {
   let statistics = [
     Statistic<"numConversions", "conversions", "Tiles converted from one layout to another">,
     Statistic<"numVectors", "vector-accesses", "Accesses of more than one element a thread">];
+}
+
+def PromoteShared : Pass<"tk-promote-shared", "::mlir::ModuleOp"> {
+  let summary = "Bring operands of products and converted tiles through shared memory";
+  let dependentDialects = ["::tk::gpu::TkGpuDialect"];
+  let statistics = [
+    Statistic<"numCopies", "async-copies", "Loads replaced by asynchronous copies">,
+    Statistic<"numScratch", "scratch-tiles", "Conversions through scratch">];
+}
+
+def PipelineCopies : Pass<"tk-pipeline-copies", "::mlir::ModuleOp"> {
+  let summary = "Begin asynchronous copies some iterations before their tiles are used";
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::tk::gpu::TkGpuDialect"];
+  let options = [
+    Option<"stages", "stages", "int64_t", "0",
+           "Tiles in flight or in use at a time; 0: what the function asks for, else 3">];
+  let statistics = [Statistic<"numLoops", "loops", "Loops pipelined">];
+}
+
+def PlanSharedMemory : Pass<"tk-plan-shared-memory", "::mlir::ModuleOp"> {
+  let summary = "Place shared tiles at offsets, and waits and barriers between their uses";
+  let dependentDialects = ["::tk::gpu::TkGpuDialect"];
+  let statistics = [Statistic<"numBarriers", "barriers", "Barriers inserted">];
 }
 
 #endif // TK_PASSES_TD

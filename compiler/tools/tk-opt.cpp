@@ -6,6 +6,7 @@
 #include "compiler/Registration.h"
 #ifdef TK_HAS_PASSES
 #include "passes/Passes.h"
+#include "passes/fusion/FusionPipeline.h"
 #endif
 
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
@@ -18,6 +19,7 @@ int main(int argc, char **argv) {
   mlir::registerCSEPass();
 #ifdef TK_HAS_PASSES
   tk::registerTkPasses();
+  tk::registerFusionPipeline();
 #endif
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "tk's pass runner\n", registry));
 }

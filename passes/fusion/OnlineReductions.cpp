@@ -24,6 +24,7 @@
 #include "passes/Passes.h"
 #include "passes/analysis/Notes.h"
 #include "passes/fusion/OnlineAlgebra.h"
+#include "passes/fusion/Simplify.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -332,8 +333,9 @@ namespace {
 struct OnlineReductionsPass : tk::impl::OnlineReductionsBase<OnlineReductionsPass> {
   void runOnOperation() override {
     getOperation()->walk([&](ComputeOp compute) {
-      while (joinOnce(compute)) {
-      }
+      // The terms of a joined reduction repeat what they share, an attention's scores above all.
+      while (joinOnce(compute))
+        mergeEqualReductions(compute);
     });
   }
 

@@ -17,6 +17,8 @@
 //     tk.yield %q }                                  %s = tk.div_or_zero %t, %z
 //
 //===----------------------------------------------------------------------===//
+#include "passes/fusion/Simplify.h"
+
 #include "passes/Passes.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ScalarExpr.h"
@@ -210,8 +212,7 @@ static bool hoistFactors(ReduceOp reduce) {
   return true;
 }
 
-/// Replaces reductions and scans that equal an earlier, dominating one; returns how many.
-static unsigned mergeEqualReductions(ComputeOp compute) {
+unsigned tk::mergeEqualReductions(ComputeOp compute) {
   SmallVector<Operation *> kept;
   SmallVector<Operation *> all;
   compute->walk<WalkOrder::PreOrder>([&](Operation *op) {

@@ -1,0 +1,264 @@
+//===- RestrictRanges.cpp - masks become bounds of reductions -------------===//
+//
+// 1. For each reduction find conditions without which a term is the neutral element: through
+//    selections against it, and for sums through products, roundings and exponentials of -inf.
+// 2. Of these take comparisons that bound one index of the reduction by a value that does not vary
+// in
+//    it: the index stands there with coefficient 1 or -1.
+// 3. Tighten the index's lower bound (maximum) or upper bound (minimum) accordingly. Inside the
+//    reduction the comparison now holds everywhere: it becomes true, and tk-simplify drops the
+//    selection.
+//
+// A masked term is left out and not multiplied by zero: an infinite factor beside it no longer
+// makes the sum NaN.
+//
+//   %s = tk.reduce [max] ["j"] to (%T) {               %e = addi %last, 1; %u = minsi %T, %e
+//     %c = cmpi sle, %j, %last                    =>   %s = tk.reduce [max] ["j"] to (%u) {
+//     %r = select %c, %x, -inf; yield %r }               yield %x }
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Passes.h"
+#include "passes/analysis/Notes.h"
+#include "passes/analysis/ScalarExpr.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
+
+namespace tk {
+#define GEN_PASS_DEF_RESTRICTRANGES
+#include "passes/Passes.h.inc"
+} // namespace tk
+
+using namespace mlir;
+using namespace tk;
+
+static constexpr llvm::StringLiteral passName = "tk-restrict-ranges";
+
+//===----------------------------------------------------------------------===//
+// Conditions without which a term does not count
+//===----------------------------------------------------------------------===//
+
+static void addConjuncts(Value condition, SmallVectorImpl<Value> &conditions) {
+  if (auto both = condition.getDefiningOp<arith::AndIOp>()) {
+    addConjuncts(both.getLhs(), conditions);
+    addConjuncts(both.getRhs(), conditions);
+    return;
+  }
+  conditions.push_back(condition);
+}
+
+/// Appends conditions each of which, when false, makes `term` the neutral element of `kind`.
+static void addConditions(Value term, ReduceKind kind, SmallVectorImpl<Value> &conditions) {
+  Operation *op = term.getDefiningOp();
+  if (!op)
+    return;
+  if (kind == ReduceKind::Any)
+    return addConjuncts(term, conditions);
+  if (auto select = dyn_cast<arith::SelectOp>(op)) {
+    if (isIdentity(select.getFalseValue(), kind)) {
+      addConjuncts(select.getCondition(), conditions);
+      addConditions(select.getTrueValue(), kind, conditions);
+    }
+    return;
+  }
+  if (isa<arith::ExtFOp, arith::TruncFOp>(op))
+    return addConditions(op->getOperand(0), kind, conditions);
+  if (kind == ReduceKind::Max && isa<arith::AddFOp>(op)) {
+    addConditions(op->getOperand(0), kind, conditions);
+    addConditions(op->getOperand(1), kind, conditions);
+  }
+  if (kind != ReduceKind::Sum)
+    return;
+  if (isa<arith::MulFOp, arith::MulIOp>(op)) {
+    addConditions(op->getOperand(0), kind, conditions);
+    addConditions(op->getOperand(1), kind, conditions);
+  } else if (isa<DivOrZeroOp, arith::NegFOp>(op)) {
+    addConditions(op->getOperand(0), kind, conditions);
+  } else if (isa<ExpDiffOp, math::ExpOp, math::Exp2Op>(op)) {
+    addConditions(op->getOperand(0), ReduceKind::Max, conditions); // exp(-inf) = 0
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Comparisons as bounds
+//===----------------------------------------------------------------------===//
+
+/// The coefficient of `index` in `value`, a sum of terms; nothing if it is not linear in it or the
+/// rest varies with `varying`.
+static std::optional<int64_t> getCoefficient(Value value, Value index, Dependence &varying) {
+  if (value == index)
+    return 1;
+  if (!varying.on(value)) {
+    bool loads = llvm::any_of(getSlice(value, value.getParentBlock()),
+                              [](Operation *op) { return isa<LoadOp>(op); });
+    return loads ? std::nullopt : std::optional<int64_t>(0);
+  }
+  Operation *op = value.getDefiningOp();
+  if (!op || !isa<arith::AddIOp, arith::SubIOp>(op))
+    return std::nullopt;
+  auto a = getCoefficient(op->getOperand(0), index, varying);
+  auto b = getCoefficient(op->getOperand(1), index, varying);
+  if (!a || !b)
+    return std::nullopt;
+  return isa<arith::AddIOp>(op) ? *a + *b : *a - *b;
+}
+
+namespace {
+/// A comparison `index predicate limit`.
+struct IndexBound {
+  unsigned index;
+  arith::CmpIPredicate predicate;
+  Value limit;
+};
+
+class RangeRestrictor {
+public:
+  explicit RangeRestrictor(ReduceOp reduce)
+      : reduce(reduce), varying(reduce.getBlock()->getArguments()), builder(reduce) {}
+
+  /// Returns the number of comparisons that became bounds.
+  unsigned run();
+
+private:
+  std::optional<IndexBound> solve(arith::CmpIOp cmp);
+  Value createRest(Value value, Value index);
+  void tighten(const IndexBound &bound);
+
+  ReduceOp reduce;
+  Dependence varying;
+  OpBuilder builder;
+};
+} // namespace
+
+/// `value` less `index`'s part, computed before the reduction. Null stands for 0.
+Value RangeRestrictor::createRest(Value value, Value index) {
+  if (value == index)
+    return {};
+  if (!varying.on(value)) {
+    IRMapping mapping;
+    return cloneSlice(builder, value, reduce.getBlock(), mapping);
+  }
+  Operation *op = value.getDefiningOp();
+  Value a = createRest(op->getOperand(0), index), b = createRest(op->getOperand(1), index);
+  if (!b)
+    return a;
+  if (!a && isa<arith::AddIOp>(op))
+    return b;
+  Location loc = op->getLoc();
+  if (!a)
+    a = arith::ConstantIndexOp::create(builder, loc, 0);
+  return isa<arith::AddIOp>(op) ? arith::AddIOp::create(builder, loc, a, b).getResult()
+                                : arith::SubIOp::create(builder, loc, a, b).getResult();
+}
+
+static arith::CmpIPredicate swapSides(arith::CmpIPredicate predicate) {
+  switch (predicate) {
+  case arith::CmpIPredicate::slt:
+    return arith::CmpIPredicate::sgt;
+  case arith::CmpIPredicate::sle:
+    return arith::CmpIPredicate::sge;
+  case arith::CmpIPredicate::sgt:
+    return arith::CmpIPredicate::slt;
+  case arith::CmpIPredicate::sge:
+    return arith::CmpIPredicate::sle;
+  default:
+    return predicate;
+  }
+}
+
+std::optional<IndexBound> RangeRestrictor::solve(arith::CmpIOp cmp) {
+  arith::CmpIPredicate predicate = cmp.getPredicate();
+  if (!cmp.getLhs().getType().isIndex() || predicate == arith::CmpIPredicate::ne ||
+      predicate > arith::CmpIPredicate::sge)
+    return std::nullopt;
+  for (unsigned n = 0; n < reduce.getNumIndices(); ++n) {
+    Value index = reduce.getIndex(n);
+    auto left = getCoefficient(cmp.getLhs(), index, varying);
+    auto right = getCoefficient(cmp.getRhs(), index, varying);
+    if (!left || !right || std::abs(*left - *right) != 1 || std::abs(*left) + std::abs(*right) != 1)
+      continue;
+    Value a = createRest(cmp.getLhs(), index), b = createRest(cmp.getRhs(), index);
+    // left: ±index + a against b; right: a against ±index + b.
+    int64_t sign = *left + *right;
+    bool onLeft = *left != 0;
+    Value own = onLeft ? a : b, other = onLeft ? b : a;
+    if (!onLeft)
+      predicate = swapSides(predicate);
+    Location loc = cmp.getLoc();
+    if (sign < 0) { // own - index against other: index against own - other, sides swapped
+      std::swap(own, other);
+      predicate = swapSides(predicate);
+    }
+    if (!other)
+      other = arith::ConstantIndexOp::create(builder, loc, 0);
+    Value limit = own ? arith::SubIOp::create(builder, loc, other, own).getResult() : other;
+    return IndexBound{n, predicate, limit};
+  }
+  return std::nullopt;
+}
+
+void RangeRestrictor::tighten(const IndexBound &bound) {
+  Location loc = reduce.getLoc();
+  auto next = [&]() -> Value {
+    Value one = arith::ConstantIndexOp::create(builder, loc, 1);
+    return arith::AddIOp::create(builder, loc, bound.limit, one);
+  };
+  auto raise = [&](Value limit) {
+    OpOperand &lower = reduce.getLowerMutable()[bound.index];
+    lower.set(arith::MaxSIOp::create(builder, loc, lower.get(), limit));
+  };
+  auto reduceTo = [&](Value limit) {
+    OpOperand &upper = reduce.getUpperMutable()[bound.index];
+    upper.set(arith::MinSIOp::create(builder, loc, upper.get(), limit));
+  };
+  switch (bound.predicate) {
+  case arith::CmpIPredicate::slt:
+    return reduceTo(bound.limit);
+  case arith::CmpIPredicate::sle:
+    return reduceTo(next());
+  case arith::CmpIPredicate::sgt:
+    return raise(next());
+  case arith::CmpIPredicate::sge:
+    return raise(bound.limit);
+  default: // eq
+    raise(bound.limit);
+    return reduceTo(next());
+  }
+}
+
+unsigned RangeRestrictor::run() {
+  ReduceKind kind = reduce.getKind(0);
+  if (reduce.isOnline() || kind == ReduceKind::ArgMax || kind == ReduceKind::ArgMin)
+    return 0;
+  SmallVector<Value> conditions;
+  addConditions(reduce.getYield().getValues()[0], kind, conditions);
+  unsigned count = 0;
+  for (Value condition : conditions) {
+    auto cmp = condition.getDefiningOp<arith::CmpIOp>();
+    std::optional<IndexBound> bound = cmp ? solve(cmp) : std::nullopt;
+    if (!bound)
+      continue;
+    tighten(*bound);
+    Value holds = arith::ConstantIntOp::create(builder, reduce.getLoc(), 1, 1);
+    condition.replaceUsesWithIf(holds, [&](OpOperand &use) {
+      return reduce.getBody().isAncestor(use.getOwner()->getParentRegion());
+    });
+    ++count;
+  }
+  if (count)
+    note(reduce, passName, Verdict::Derived,
+         "the " + describe(reduce) + " runs over the indices that its mask admits");
+  return count;
+}
+
+namespace {
+struct RestrictRangesPass : tk::impl::RestrictRangesBase<RestrictRangesPass> {
+  void runOnOperation() override {
+    SmallVector<ReduceOp> reduces;
+    getOperation()->walk<WalkOrder::PreOrder>([&](ReduceOp reduce) { reduces.push_back(reduce); });
+    for (ReduceOp reduce : reduces)
+      numRestricted += RangeRestrictor(reduce).run();
+  }
+};
+} // namespace

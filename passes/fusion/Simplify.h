@@ -1,0 +1,14 @@
+//===- Simplify.h - parts of tk-simplify that other passes use --*- C++ -*-===//
+#ifndef TK_PASSES_FUSION_SIMPLIFY_H
+#define TK_PASSES_FUSION_SIMPLIFY_H
+
+#include "dialects/tk/TkDialect.h"
+
+namespace tk {
+
+/// Replaces reductions and scans that equal an earlier one that dominates them; returns how many.
+unsigned mergeEqualReductions(ComputeOp compute);
+
+} // namespace tk
+
+#endif // TK_PASSES_FUSION_SIMPLIFY_H

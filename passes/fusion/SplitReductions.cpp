@@ -1,0 +1,162 @@
+//===- SplitReductions.cpp - a second level for long reductions -----------===//
+//
+// 1. Take statements with few outputs: no index at all, or extents known to multiply to at most 64.
+// 2. In them take reductions whose first index may run over more than `chunk` values, whose bounds
+//    hold for the whole statement, and whose terms need no other reduction.
+// 3. Compute partial results in a statement of their own with one more index, the chunk: of `chunk`
+//    values of a single index, of one value of the outermost of several.
+// 4. The reduction then combines the partial results. The order is fixed, so that results repeat
+//    bit by bit.
+//
+//   %s = tk.compute [] {tk.reduce [sum] ["i"] from (0) to (%N) {x[i]}}
+//     =>
+//   %p = tk.compute ["i.chunk"] in (ceil(%N / 4096)) {tk.reduce [sum] ["i"] from (c * 4096) ..}
+//   %s = tk.compute [] {tk.reduce [sum] ["i.chunk"] {p[i.chunk]}}
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Passes.h"
+#include "passes/analysis/IndexSpaces.h"
+#include "passes/analysis/Notes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+
+namespace tk {
+#define GEN_PASS_DEF_SPLITREDUCTIONS
+#include "passes/Passes.h.inc"
+} // namespace tk
+
+using namespace mlir;
+using namespace tk;
+
+static constexpr llvm::StringLiteral passName = "tk-split-reductions";
+static constexpr int64_t fewOutputs = 64;
+
+static bool hasFewOutputs(ComputeOp compute) {
+  int64_t outputs = 1;
+  for (Value extent : compute.getExtents()) {
+    int64_t upper = getUpperBound(extent);
+    if (upper < 0 || upper > fewOutputs || (outputs *= std::max<int64_t>(upper, 1)) > fewOutputs)
+      return false;
+  }
+  return true;
+}
+
+/// True if `value` is known outside `compute`, or can be computed there.
+static bool isKernelLevel(Value value, ComputeOp compute) {
+  SmallVector<Operation *> slice = getSlice(value, compute.getBlock());
+  return getIterationIndices(value).empty() &&
+         llvm::none_of(slice, [](Operation *op) { return op->getNumRegions() || isa<LoadOp>(op); });
+}
+
+/// Why a reduction stays whole, or nothing.
+static std::optional<StringRef> whyNotSplit(ReduceOp reduce, ComputeOp compute, int64_t chunk) {
+  if (reduce.isOnline() || reduce.getKind(0) == ReduceKind::ArgMax ||
+      reduce.getKind(0) == ReduceKind::ArgMin)
+    return StringRef("its partial results would not be numbers of the same kind");
+  int64_t upper = getUpperBound(reduce.getUpper()[0]);
+  if (reduce.getNumIndices() == 1 && upper >= 0 && upper <= chunk)
+    return StringRef("it is short");
+  for (Value bound : reduce->getOperands())
+    if (!isKernelLevel(bound, compute))
+      return StringRef("its bounds vary");
+  for (Operation *op : getSlice(getInputs(reduce), compute.getBlock()))
+    if (op->getNumRegions())
+      return StringRef("its terms need another reduction");
+  return std::nullopt;
+}
+
+namespace {
+struct SplitReductionsPass : tk::impl::SplitReductionsBase<SplitReductionsPass> {
+  using SplitReductionsBase::SplitReductionsBase;
+
+  void runOnOperation() override {
+    SmallVector<ComputeOp> computes;
+    getOperation()->walk([&](ComputeOp compute) { computes.push_back(compute); });
+    for (ComputeOp compute : computes) {
+      if (!hasFewOutputs(compute))
+        continue;
+      SmallVector<ReduceOp> reduces(compute.getBlock()->getOps<ReduceOp>());
+      for (ReduceOp reduce : reduces) {
+        if (auto why = whyNotSplit(reduce, compute, chunk)) {
+          note(reduce, passName, Verdict::Declined,
+               "the " + describe(reduce) + " stays whole: " + *why);
+          continue;
+        }
+        split(reduce, compute);
+        ++numSplit;
+      }
+    }
+  }
+
+private:
+  void split(ReduceOp reduce, ComputeOp compute);
+  ComputeOp createPartial(ReduceOp reduce, ComputeOp compute, Value numChunks, Value lower,
+                          Value upper, int64_t length);
+};
+} // namespace
+
+/// The statement of the partial results: the compute's indices, then the chunk.
+ComputeOp SplitReductionsPass::createPartial(ReduceOp reduce, ComputeOp compute, Value numChunks,
+                                             Value lower, Value upper, int64_t length) {
+  OpBuilder builder(compute);
+  Location loc = reduce.getLoc();
+  SmallVector<StringRef> names;
+  for (Attribute name : compute.getIndexNames())
+    names.push_back(cast<StringAttr>(name).getValue());
+  std::string chunkName = (cast<StringAttr>(reduce.getIndexNames()[0]).getValue() + ".chunk").str();
+  names.push_back(chunkName);
+  SmallVector<Value> extents(compute.getExtents());
+  extents.push_back(numChunks);
+  std::string name = (cast<StringAttr>(compute.getNames()[0]).getValue() + ".partial").str();
+  return ComputeOp::create(
+      builder, loc, names, extents, ArrayRef<Type>{reduce.getResult(0).getType()},
+      ArrayRef<StringRef>{name}, ArrayRef<SmallVector<unsigned>>{},
+      [&](OpBuilder &body, Location, ValueRange indices) {
+        IRMapping mapping;
+        for (auto [old, index] : llvm::zip(compute.getBlock()->getArguments(), indices))
+          mapping.map(old, index);
+        Value size = arith::ConstantIndexOp::create(body, loc, length);
+        Value offset = arith::MulIOp::create(body, loc, indices.back(), size);
+        Value first = arith::AddIOp::create(body, loc, lower, offset);
+        Value end = arith::AddIOp::create(body, loc, first, size);
+        Value last = arith::MinSIOp::create(body, loc, end, upper);
+        Value whole = cloneSlice(body, reduce.getResult(0), compute.getBlock(), mapping);
+        auto part = whole.getDefiningOp<ReduceOp>();
+        part.getLowerMutable()[0].set(first);
+        part.getUpperMutable()[0].set(last);
+        YieldOp::create(body, loc, ValueRange{whole});
+      });
+}
+
+void SplitReductionsPass::split(ReduceOp reduce, ComputeOp compute) {
+  int64_t length = reduce.getNumIndices() == 1 ? chunk : 1;
+  OpBuilder builder(compute);
+  Location loc = reduce.getLoc();
+  IRMapping hoisted;
+  Value lower = cloneSlice(builder, reduce.getLower()[0], compute.getBlock(), hoisted);
+  Value upper = cloneSlice(builder, reduce.getUpper()[0], compute.getBlock(), hoisted);
+  Value trip = arith::SubIOp::create(builder, loc, upper, lower);
+  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+  trip = arith::MaxSIOp::create(builder, loc, trip, zero);
+  Value round = arith::ConstantIndexOp::create(builder, loc, length - 1);
+  Value size = arith::ConstantIndexOp::create(builder, loc, length);
+  Value padded = arith::AddIOp::create(builder, loc, trip, round);
+  Value numChunks = FloorDivOp::create(builder, loc, padded, size);
+  ComputeOp partial = createPartial(reduce, compute, numChunks, lower, upper, length);
+
+  note(reduce, passName, Verdict::Derived,
+       "the " + describe(reduce) + " is computed from partial results");
+  OpBuilder body(reduce);
+  std::string chunkName = (cast<StringAttr>(reduce.getIndexNames()[0]).getValue() + ".chunk").str();
+  auto combined =
+      ReduceOp::create(body, loc, reduce.getKind(0), ArrayRef<StringRef>{chunkName},
+                       ValueRange{zero}, ValueRange{numChunks}, reduce.getResult(0).getType(),
+                       [&](OpBuilder &inner, Location, ValueRange indices) -> Value {
+                         SmallVector<Value> at(compute.getBlock()->getArguments());
+                         at.push_back(indices.front());
+                         return LoadOp::create(inner, loc, partial->getResult(0), at, Value());
+                       });
+  reduce.getResult(0).replaceAllUsesWith(combined.getResult(0));
+  reduce.erase();
+}
