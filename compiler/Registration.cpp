@@ -2,9 +2,7 @@
 #include "compiler/Registration.h"
 
 #include "dialects/tk/TkDialect.h"
-#ifdef TK_HAS_TKGPU
 #include "dialects/tkgpu/TkGpuDialect.h"
-#endif
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -20,14 +18,10 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 void tk::registerDialects(mlir::DialectRegistry &registry) {
-  registry.insert<TkDialect>();
-#ifdef TK_HAS_TKGPU
-  registry.insert<gpu::TkGpuDialect>();
-#endif
-  registry
-      .insert<mlir::affine::AffineDialect, mlir::arith::ArithDialect,
-              mlir::bufferization::BufferizationDialect, mlir::cf::ControlFlowDialect,
-              mlir::func::FuncDialect, mlir::linalg::LinalgDialect, mlir::math::MathDialect,
-              mlir::memref::MemRefDialect, mlir::scf::SCFDialect, mlir::tensor::TensorDialect,
-              mlir::ub::UBDialect, mlir::vector::VectorDialect>();
+  registry.insert<TkDialect, gpu::TkGpuDialect>();
+  registry.insert<mlir::affine::AffineDialect, mlir::arith::ArithDialect,
+                  mlir::bufferization::BufferizationDialect, mlir::cf::ControlFlowDialect,
+                  mlir::func::FuncDialect, mlir::linalg::LinalgDialect, mlir::math::MathDialect,
+                  mlir::memref::MemRefDialect, mlir::scf::SCFDialect, mlir::tensor::TensorDialect,
+                  mlir::ub::UBDialect, mlir::vector::VectorDialect>();
 }

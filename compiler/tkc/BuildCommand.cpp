@@ -71,9 +71,9 @@ int emitAll(CompiledSource &source, size_t kernel, const std::string &target, co
   std::filesystem::create_directories(options.output, failed);
   const std::string &name = source.signatures()[kernel].name;
   for (llvm::StringRef stage : CompiledSource::stageNames()) {
-    Expected<std::string> text =
-        stage == "ast" ? syntaxTree(options.source)
-                       : source.stage_text(kernel, stage.str(), target, facts);
+    Expected<std::string> text = stage == "ast"
+                                     ? syntaxTree(options.source)
+                                     : source.stage_text(kernel, stage.str(), target, facts);
     // A CPU target has no CUDA stages, a machine may lack a disassembler: say so, and go on.
     if (!text) {
       std::cerr << "tkc: no stage '" << stage.str() << "': " << text.error().message() << "\n";
@@ -132,8 +132,9 @@ void addBuild(CLI::App &app, int &status) {
   CLI::App *command = app.add_subcommand("build", "Compiles a kernel and writes a stage of it.");
   auto options = std::make_shared<BuildOptions>();
   options->source.addTo(*command);
-  command->add_option("--emit", options->emit,
-                      "ast, tk, fused, tiled, gpu, cuda, ptx, cubin, sass, or all (default: cubin)");
+  command->add_option(
+      "--emit", options->emit,
+      "ast, tk, fused, tiled, gpu, cuda, ptx, cubin, sass, or all (default: cubin)");
   command->add_option("-o", options->output, "Where to write it; - is standard output");
   command->callback([options, &status] { status = build(*options); });
 }

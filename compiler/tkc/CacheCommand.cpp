@@ -25,8 +25,7 @@ static int cache(bool clear) {
 }
 
 void addCache(CLI::App &app, int &status) {
-  CLI::App *command =
-      app.add_subcommand("cache", "Shows or clears the cache of compiled kernels.");
+  CLI::App *command = app.add_subcommand("cache", "Shows or clears the cache of compiled kernels.");
   auto clear = std::make_shared<bool>(false);
   command->add_flag("--clear", *clear, "Remove every entry");
   command->callback([clear, &status] { status = cache(*clear); });

@@ -6,9 +6,9 @@
 #include "runtime/cuda/Driver.h"
 #include "runtime/cuda/Nvrtc.h"
 
-#include <CLI/CLI.hpp>
 #include "llvm/Config/llvm-config.h"
 #include "llvm/TargetParser/Host.h"
+#include <CLI/CLI.hpp>
 
 #include <cstdio>
 #include <thread>

@@ -59,8 +59,8 @@ std::vector<std::string> splitAtColons(const std::string &text) {
 std::optional<int64_t> parseInteger(const std::string &text) {
   int64_t value = 0;
   const char *end = text.data() + text.size();
-  if (text.empty() || std::from_chars(text.data(), end, value) !=
-                          std::from_chars_result{end, std::errc()})
+  if (text.empty() ||
+      std::from_chars(text.data(), end, value) != std::from_chars_result{end, std::errc()})
     return std::nullopt;
   return value;
 }
@@ -94,9 +94,9 @@ Status generate(HostTensor &tensor, const std::string &name, const std::string &
   } else if (hasRange || tensor.dtype == DType::boolean) {
     fillIntegers(tensor, state, *low, tensor.dtype == DType::boolean && !hasRange ? 2 : *high);
   } else {
-    return Error(ErrorCode::invalid_argument,
-                 "integer input '" + name +
-                     "' needs a range: --in " + name + "=random:0:LOW:HIGH, iota, zeros or a file");
+    return Error(ErrorCode::invalid_argument, "integer input '" + name + "' needs a range: --in " +
+                                                  name +
+                                                  "=random:0:LOW:HIGH, iota, zeros or a file");
   }
   return {};
 }
@@ -107,8 +107,8 @@ public:
       : signature(signature), texts(texts) {}
 
   Expected<RunArguments> run() {
-    for (Status (Gatherer::*step)() : {&Gatherer::readInputs, &Gatherer::solve,
-                                       &Gatherer::readScalars, &Gatherer::makeTensors})
+    for (Status (Gatherer::*step)() :
+         {&Gatherer::readInputs, &Gatherer::solve, &Gatherer::readScalars, &Gatherer::makeTensors})
       if (Status done = (this->*step)(); !done)
         return done.error();
     return std::move(arguments);

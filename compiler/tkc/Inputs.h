@@ -15,8 +15,8 @@ namespace tk::tkc {
 /// The arguments of one run, in host memory.
 struct RunArguments {
   std::vector<int64_t> dims;
-  std::vector<Scalar> variables;    ///< dimensions, then scalars
-  std::vector<HostTensor> tensors;  ///< parameters, then results, as Signature::tensor numbers them
+  std::vector<Scalar> variables;   ///< dimensions, then scalars
+  std::vector<HostTensor> tensors; ///< parameters, then results, as Signature::tensor numbers them
   std::vector<Scalar> scalars;
 };
 

@@ -219,9 +219,10 @@ void addRun(CLI::App &app, int &status) {
   CLI::App *command = app.add_subcommand("run", "Compiles and launches a kernel.");
   auto options = std::make_shared<RunOptions>();
   options->source.addTo(*command);
-  command->add_option("--in", options->texts.inputs,
-                      "NAME=PATH.npy|random[:SEED[:LOW:HIGH]]|zeros|iota: an input tensor; "
-                      "default: standard normal numbers")
+  command
+      ->add_option("--in", options->texts.inputs,
+                   "NAME=PATH.npy|random[:SEED[:LOW:HIGH]]|zeros|iota: an input tensor; "
+                   "default: standard normal numbers")
       ->allow_extra_args(false);
   command->add_option("--arg", options->texts.scalars, "NAME=VALUE: a scalar argument")
       ->allow_extra_args(false);

@@ -124,8 +124,8 @@ Expected<double> Session::time() {
     } else {
       cuda::Event first(*state->device), last(*state->device);
       state->stream->synchronize();
-      while (times.size() < 20 || (times.size() < 200 &&
-                                   Clock::now() - begin < std::chrono::milliseconds(500))) {
+      while (times.size() < 20 ||
+             (times.size() < 200 && Clock::now() - begin < std::chrono::milliseconds(500))) {
         first.record(state->streamHandle());
         launch();
         last.record(state->streamHandle());

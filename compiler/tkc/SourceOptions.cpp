@@ -102,8 +102,9 @@ void SourceOptions::addTo(CLI::App &command) {
   command.add_option("--dim", dims, "NAME=INT: the size of a dimension")->allow_extra_args(false);
   command.add_option("--schedule", scheduleFile,
                      "A file with schedule blocks that replace the program's");
-  command.add_option("--disable-pass", disabledPasses,
-                     "Leave a pass or a group (fusion, tiling, coalescing, coarsening) out")
+  command
+      .add_option("--disable-pass", disabledPasses,
+                  "Leave a pass or a group (fusion, tiling, coalescing, coarsening) out")
       ->delimiter(',')
       ->allow_extra_args(false);
   command.add_option("--print-after", printAfter, "Print the IR after a pass to standard error")
@@ -177,8 +178,9 @@ Expected<size_t> SourceOptions::kernelOf(const CompiledSource &source) const {
   if (kernel.empty() && signatures.size() == 1)
     return size_t{0};
   return Error(ErrorCode::invalid_argument,
-               kernel.empty() ? "'" + file + "' has several kernels; name one with --kernel: " + names
-                              : "no kernel '" + kernel + "' in '" + file + "'; it has " + names);
+               kernel.empty()
+                   ? "'" + file + "' has several kernels; name one with --kernel: " + names
+                   : "no kernel '" + kernel + "' in '" + file + "'; it has " + names);
 }
 
 } // namespace tk::tkc

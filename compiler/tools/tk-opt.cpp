@@ -4,10 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/Registration.h"
-#ifdef TK_HAS_PASSES
 #include "passes/Passes.h"
 #include "passes/fusion/FusionPipeline.h"
-#endif
 
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
@@ -17,9 +15,7 @@ int main(int argc, char **argv) {
   tk::registerDialects(registry);
   mlir::registerCanonicalizerPass();
   mlir::registerCSEPass();
-#ifdef TK_HAS_PASSES
   tk::registerTkPasses();
   tk::registerFusionPipeline();
-#endif
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "tk's pass runner\n", registry));
 }

@@ -1,0 +1,62 @@
+//===- CpuBackend.cpp - from tk to launchable CPU code --------------------===//
+#include "compiler/CpuBackend.h"
+
+#include "compiler/target/cpu/CpuExecutable.h"
+
+namespace tk {
+
+/// A CPU kernel is one launch: its code goes through all statements itself.
+static Launch launchFor(const Signature &signature) {
+  Launch launch;
+  launch.symbol = signature.name;
+  launch.span = signature.span;
+  for (unsigned t = 0; t < signature.num_tensors(); ++t) {
+    Arg arg;
+    arg.kind = ArgKind::tensor;
+    arg.index = t;
+    launch.args.push_back(arg);
+  }
+  for (unsigned d = 0; d < signature.dims.size(); ++d) {
+    Arg arg;
+    arg.kind = ArgKind::integer;
+    arg.value = DimExpr::variable(d);
+    launch.args.push_back(arg);
+  }
+  for (unsigned t = 0; t < signature.num_tensors(); ++t)
+    for (unsigned axis = 0; signature.tensor(t).strided && axis < signature.tensor(t).shape.size();
+         ++axis) {
+      Arg arg;
+      arg.kind = ArgKind::stride;
+      arg.index = t;
+      arg.axis = axis;
+      launch.args.push_back(arg);
+    }
+  for (unsigned s = 0; s < signature.num_scalars(); ++s) {
+    Arg arg;
+    arg.kind = ArgKind::scalar;
+    arg.index = s;
+    arg.dtype = signature.scalar(s).dtype;
+    launch.args.push_back(arg);
+  }
+  return launch;
+}
+
+Expected<detail::Executable>
+compileCpuExecutable(mlir::ModuleOp module, llvm::StringRef kernel, const Signature &signature,
+                     std::function<void(llvm::StringRef, mlir::Operation *)> afterPass) {
+  cpu::CpuOptions options;
+  options.afterPass = std::move(afterPass);
+  llvm::Expected<std::unique_ptr<cpu::CpuExecutable>> compiled =
+      cpu::compileForCpu(module, kernel, options);
+  if (!compiled)
+    return Error(ErrorCode::internal, llvm::toString(compiled.takeError()));
+  detail::Executable executable;
+  executable.kind = detail::Executable::Kind::cpu;
+  executable.target = "cpu";
+  executable.plan.launches.push_back(launchFor(signature));
+  executable.entries.push_back((*compiled)->entry());
+  executable.code = std::shared_ptr<cpu::CpuExecutable>(std::move(*compiled));
+  return executable;
+}
+
+} // namespace tk

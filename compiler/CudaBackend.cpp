@@ -1,0 +1,95 @@
+//===- CudaBackend.cpp - from tkgpu to launchable GPU code ----------------===//
+#include "compiler/CudaBackend.h"
+
+#include "compiler/arch/Architecture.h"
+#include "compiler/plan/LaunchPlanBuilder.h"
+#include "compiler/target/cuda/EmitCuda.h"
+#include "dialects/tkgpu/TkGpuDialect.h"
+#include "runtime/cuda/Nvrtc.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+
+namespace tk {
+
+Status attachCudaTarget(ModuleOp module, std::string_view target) {
+  Expected<Architecture> row = findArchitecture(target == "emu" ? "sm_90a" : target);
+  if (!row)
+    return row.error();
+  module->setAttr(gpu::targetAttrName, gpu::TargetAttr::get(module.getContext(), row->arch,
+                                                            row->shared, row->processors));
+  return {};
+}
+
+Expected<detail::Executable> emitCudaExecutable(ModuleOp module, KernelOp kernel) {
+  FailureOr<cuda::EmittedModule> emitted = cuda::emitCuda(module);
+  if (failed(emitted))
+    return Error(ErrorCode::internal, "a kernel could not be printed as CUDA");
+  std::optional<LaunchPlan> plan = buildLaunchPlan(kernel, [&](StringRef symbol) {
+    const cuda::EmittedKernel *function = emitted->find(symbol);
+    return function ? FunctionShape{function->threads, function->sharedBytes, function->indexBits}
+                    : FunctionShape{};
+  });
+  if (!plan)
+    return Error(ErrorCode::internal, "a launch uses a scalar that is not known at launch");
+  detail::Executable executable;
+  executable.kind = detail::Executable::Kind::cuda;
+  executable.plan = std::move(*plan);
+  executable.cuda = std::move(emitted->text);
+  return executable;
+}
+
+Expected<detail::Executable> compileWithNvrtc(detail::Executable executable,
+                                              const std::string &target) {
+  if (executable.plan.launches.empty()) {
+    executable.target = target;
+    return executable;
+  }
+  Expected<const cuda::Nvrtc *> nvrtc = cuda::Nvrtc::get();
+  if (!nvrtc)
+    return nvrtc.error();
+  cuda::NvrtcOptions options;
+  options.arch = target;
+  for (const cuda::DeviceHeader &header : cuda::deviceHeaders())
+    options.headers.emplace_back(header.name.str(), header.text.str());
+  Expected<cuda::NvrtcResult> result = (*nvrtc)->compile(executable.cuda, options);
+  if (!result)
+    return result.error();
+  executable.target = target;
+  executable.ptx = std::move(result->ptx);
+  executable.cubin = std::move(result->cubin);
+  executable.log = std::move(result->log);
+  return executable;
+}
+
+Expected<std::string> disassemble(const std::string &cubin) {
+  StringRef directories[] = {"/usr/local/cuda/bin"};
+  llvm::ErrorOr<std::string> tool = llvm::sys::findProgramByName("nvdisasm");
+  if (!tool)
+    tool = llvm::sys::findProgramByName("nvdisasm", directories);
+  if (!tool)
+    return Error(ErrorCode::unsupported, "the stage 'sass' needs nvdisasm, of the CUDA toolkit");
+  SmallString<128> input, output;
+  int fd = -1;
+  if (llvm::sys::fs::createTemporaryFile("tk", "cubin", fd, input) ||
+      llvm::sys::fs::createTemporaryFile("tk", "sass", output))
+    return Error(ErrorCode::io, "cannot make a temporary file");
+  llvm::FileRemover removeInput(input), removeOutput(output);
+  llvm::raw_fd_ostream(fd, /*shouldClose=*/true) << cubin;
+  std::optional<StringRef> redirects[] = {std::nullopt, StringRef(output), std::nullopt};
+  std::string message;
+  if (llvm::sys::ExecuteAndWait(*tool, {*tool, "--print-code", input}, std::nullopt, redirects, 60,
+                                0, &message) != 0)
+    return Error(ErrorCode::unsupported, "nvdisasm failed: " + message);
+  auto text = llvm::MemoryBuffer::getFile(output);
+  if (!text)
+    return Error(ErrorCode::io, "cannot read what nvdisasm wrote");
+  return (*text)->getBuffer().str();
+}
+
+} // namespace tk

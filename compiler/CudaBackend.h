@@ -1,0 +1,28 @@
+//===- CudaBackend.h - from tkgpu to launchable GPU code ---------*- C++ -*-===//
+#ifndef TK_COMPILER_CUDABACKEND_H
+#define TK_COMPILER_CUDABACKEND_H
+
+#include "dialects/tk/TkDialect.h"
+#include "tk/backend.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace tk {
+
+/// Sets `tkgpu.target` from the table of architectures; "emu" stands for sm_90a.
+Status attachCudaTarget(mlir::ModuleOp module, std::string_view target);
+
+/// The launch plan of a kernel whose computes have become tkgpu.launch operations, and the CUDA
+/// text of their functions. Diagnostics go to the context's handler.
+Expected<detail::Executable> emitCudaExecutable(mlir::ModuleOp module, KernelOp kernel);
+
+/// Compiles the emitted text for an architecture such as "sm_90a"; needs NVRTC but no GPU.
+Expected<detail::Executable> compileWithNvrtc(detail::Executable executable,
+                                              const std::string &target);
+
+/// The machine code of a cubin as text, by cuobjdump or nvdisasm where one is installed.
+Expected<std::string> disassemble(const std::string &cubin);
+
+} // namespace tk
+
+#endif // TK_COMPILER_CUDABACKEND_H

@@ -1,0 +1,158 @@
+//===- LaunchPlanBuilder.cpp - from launches in IR to a launch plan -------===//
+#include "compiler/plan/LaunchPlanBuilder.h"
+
+#include "compiler/plan/HostExpr.h"
+#include "compiler/plan/KernelSignature.h"
+#include "dialects/tkgpu/TkGpuDialect.h"
+
+using namespace mlir;
+
+namespace tk {
+namespace {
+
+class PlanBuilder {
+public:
+  PlanBuilder(KernelOp kernel, llvm::function_ref<FunctionShape(StringRef)> shapeOf)
+      : kernel(kernel), shapeOf(shapeOf), exprs(kernel) {}
+
+  std::optional<LaunchPlan> run() {
+    numberParameters();
+    numberResults();
+    for (gpu::LaunchOp launch : kernel.getBody().front().getOps<gpu::LaunchOp>())
+      if (!addLaunch(launch))
+        return std::nullopt;
+    return std::move(plan);
+  }
+
+private:
+  struct Address {
+    bool scratch = false;
+    uint32_t index = 0;
+  };
+
+  void numberParameters() {
+    uint32_t tensor = 0, scalar = 0;
+    for (Value param : kernel.getParamArguments()) {
+      if (isa<RankedTensorType>(param.getType()))
+        addresses[param] = {false, tensor++};
+      else
+        scalars[param] = scalar++;
+    }
+    numTensorParams = tensor;
+  }
+
+  // Returned values are written straight to where the caller wants them: results come after the
+  // tensor parameters, an inout parameter is overwritten where it is.
+  void numberResults() {
+    ReturnOp ret = kernel.getReturn();
+    unsigned results = kernel.getResultNames().size();
+    for (unsigned r = 0; r < results; ++r)
+      addresses[ret.getResults()[r]] = {false, numTensorParams + r};
+    unsigned next = results;
+    for (auto [i, param] : llvm::enumerate(kernel.getParamArguments()))
+      if (kernel.getParam(i).getInout())
+        addresses[ret.getResults()[next++]] = addresses[param];
+  }
+
+  bool addLaunch(gpu::LaunchOp op) {
+    Launch launch;
+    launch.symbol = op.getKernel().str();
+    launch.span = sourceSpanOf(op.getLoc());
+    FunctionShape shape = shapeOf(op.getKernel());
+    launch.block[0] = shape.threads;
+    launch.shared_bytes = DimExpr(int64_t{shape.sharedBytes});
+    Value grid[] = {op.getGridX(), op.getGridY(), op.getGridZ()};
+    for (unsigned axis = 0; axis < 3; ++axis) {
+      std::optional<Expr> expr = exprs.build(grid[axis]);
+      if (!expr)
+        return false;
+      launch.grid[axis] = std::move(*expr);
+    }
+    if (!addScratch(op))
+      return false;
+    for (Value value : op.getArgs())
+      if (!addArg(launch, value, shape, op))
+        return false;
+    for (Value value : op.getResults())
+      launch.args.push_back(addressArg(value));
+    plan.launches.push_back(std::move(launch));
+    return true;
+  }
+
+  // A result that is not returned lives in scratch memory.
+  bool addScratch(gpu::LaunchOp op) {
+    unsigned axis = 0;
+    for (Value result : op.getResults()) {
+      auto type = cast<RankedTensorType>(result.getType());
+      Expr bytes(static_cast<int64_t>(size_of(dtypeOf(type).value_or(DType::f64))));
+      for (int64_t d = 0; d < type.getRank(); ++d) {
+        std::optional<Expr> extent = exprs.build(op.getShapes()[axis++]);
+        if (!extent)
+          return false;
+        bytes = bytes * *extent;
+      }
+      if (addresses.contains(result))
+        continue;
+      addresses[result] = {true, static_cast<uint32_t>(plan.scratch.size())};
+      plan.scratch.push_back({bytes, false, op.getKernel().str()});
+    }
+    return true;
+  }
+
+  Arg addressArg(Value value) {
+    Address address = addresses.lookup(value);
+    Arg arg;
+    arg.kind = address.scratch ? ArgKind::scratch : ArgKind::tensor;
+    arg.index = address.index;
+    return arg;
+  }
+
+  bool addArg(Launch &launch, Value value, const FunctionShape &shape, gpu::LaunchOp op) {
+    if (addresses.contains(value)) {
+      launch.args.push_back(addressArg(value));
+      return true;
+    }
+    Arg arg;
+    bool index = value.getType().isIndex();
+    arg.dtype = index ? (shape.indexBits == 32 ? DType::i32 : DType::i64)
+                      : dtypeOf(value.getType()).value_or(DType::i64);
+    if (auto stride = value.getDefiningOp<gpu::StrideOp>()) {
+      arg.kind = ArgKind::stride;
+      arg.index = addresses.lookup(stride.getTensor()).index;
+      arg.axis = static_cast<uint32_t>(stride.getAxis());
+    } else if (auto it = scalars.find(value); it != scalars.end()) {
+      arg.kind = ArgKind::scalar;
+      arg.index = it->second;
+    } else {
+      if (isa<FloatType>(value.getType())) {
+        op.emitError("expected a float argument of a launch to be a scalar parameter, got ")
+            << value;
+        return false;
+      }
+      std::optional<Expr> expr = exprs.build(value);
+      if (!expr)
+        return false;
+      arg.kind = ArgKind::integer;
+      arg.value = std::move(*expr);
+    }
+    launch.args.push_back(std::move(arg));
+    return true;
+  }
+
+  KernelOp kernel;
+  llvm::function_ref<FunctionShape(StringRef)> shapeOf;
+  HostExprBuilder exprs;
+  LaunchPlan plan;
+  llvm::DenseMap<Value, Address> addresses;
+  llvm::DenseMap<Value, uint32_t> scalars;
+  uint32_t numTensorParams = 0;
+};
+
+} // namespace
+
+std::optional<LaunchPlan> buildLaunchPlan(KernelOp kernel,
+                                          llvm::function_ref<FunctionShape(StringRef)> shapeOf) {
+  return PlanBuilder(kernel, shapeOf).run();
+}
+
+} // namespace tk

@@ -1,0 +1,139 @@
+//===- EmitControl.cpp - loops and branches -------------------------------===//
+#include "compiler/target/cuda/KernelEmitter.h"
+
+using namespace mlir;
+
+namespace tk::cuda {
+
+void KernelEmitter::declareAs(Value value, llvm::StringRef name, Value initial) {
+  const std::string type = elementTypeName(value.getType());
+  if (isTile(value)) {
+    line(type + " " + name + "[" + llvm::Twine(registersOf(value)) + "];");
+    if (initial)
+      assign(name, initial);
+  } else {
+    line(type + " " + name + (initial ? " = " + scalar(initial) : "") + ";");
+  }
+}
+
+LogicalResult KernelEmitter::assignAll(ValueRange from, llvm::ArrayRef<std::string> to) {
+  // All at once: what another assignment would overwrite is saved first.
+  llvm::SmallVector<std::string> saved(from.size());
+  llvm::SmallVector<bool> same(from.size(), false);
+  for (auto [i, value] : llvm::enumerate(from)) {
+    auto name = names.find(value);
+    same[i] = name != names.end() && name->second == to[i];
+    Value root = value;
+    while (Operation *op = root.getDefiningOp()) {
+      if (!isInline(op) || op->getNumOperands() != 1)
+        break;
+      root = op->getOperand(0);
+    }
+    auto rootName = names.find(root);
+    if (same[i] || rootName == names.end() || !llvm::is_contained(to, rootName->second))
+      continue;
+    if (isTile(value)) {
+      saved[i] = copyOf(value);
+    } else {
+      saved[i] = freshName("t");
+      line("const " + elementTypeName(value.getType()) + " " + saved[i] + " = " + scalar(value) +
+           ";");
+    }
+  }
+  for (auto [i, value] : llvm::enumerate(from)) {
+    if (same[i])
+      continue;
+    if (saved[i].empty())
+      assign(to[i], value);
+    else if (isTile(value))
+      line(loopHeader(registersOf(value)) + " " + to[i] + "[r] = " + saved[i] + "[r];");
+    else
+      line(to[i] + " = " + saved[i] + ";");
+  }
+  return success();
+}
+
+LogicalResult KernelEmitter::emitFor(scf::ForOp loop) {
+  llvm::SmallVector<std::string> carried;
+  for (auto [argument, result, initial] :
+       llvm::zip(loop.getRegionIterArgs(), loop.getResults(), loop.getInitArgs())) {
+    const std::string name = nameFor(argument);
+    declareAs(argument, name, initial);
+    names[argument] = names[result] = name;
+    carried.push_back(name);
+  }
+  Value induction = loop.getInductionVar();
+  const std::string i = nameFor(induction);
+  names[induction] = i;
+  line("for (" + typeName(induction.getType()) + " " + i + " = " + scalar(loop.getLowerBound()) +
+       "; " + i + " < " + scalar(loop.getUpperBound()) + "; " + i +
+       " += " + scalar(loop.getStep()) + ") {");
+  ++indent;
+  if (mlir::failed(emitBlock(*loop.getBody())))
+    return failure();
+  locate(loop.getBody()->getTerminator()->getLoc());
+  if (mlir::failed(assignAll(loop.getBody()->getTerminator()->getOperands(), carried)))
+    return failure();
+  --indent;
+  line("}");
+  return success();
+}
+
+LogicalResult KernelEmitter::emitIf(scf::IfOp branch) {
+  llvm::SmallVector<std::string> results;
+  for (Value result : branch.getResults()) {
+    const std::string name = nameFor(result);
+    declareAs(result, name, Value());
+    results.push_back(name);
+  }
+  line("if (" + scalar(branch.getCondition()) + ") {");
+  ++indent;
+  if (mlir::failed(emitBlock(*branch.thenBlock())))
+    return failure();
+  if (!results.empty() && mlir::failed(assignAll(branch.thenYield().getOperands(), results)))
+    return failure();
+  --indent;
+  if (branch.elseBlock() && (!results.empty() || !branch.elseBlock()->without_terminator().empty())) {
+    line("} else {");
+    ++indent;
+    if (mlir::failed(emitBlock(*branch.elseBlock())))
+      return failure();
+    if (!results.empty() && mlir::failed(assignAll(branch.elseYield().getOperands(), results)))
+      return failure();
+    --indent;
+  }
+  line("}");
+  for (auto [result, name] : llvm::zip(branch.getResults(), results))
+    names[result] = name;
+  return success();
+}
+
+LogicalResult KernelEmitter::emitWhile(scf::WhileOp loop) {
+  llvm::SmallVector<std::string> before, after;
+  for (auto [argument, initial] : llvm::zip(loop.getBeforeArguments(), loop.getInits())) {
+    before.push_back(nameFor(argument));
+    declareAs(argument, before.back(), initial);
+    names[argument] = before.back();
+  }
+  for (auto [argument, result] : llvm::zip(loop.getAfterArguments(), loop.getResults())) {
+    after.push_back(nameFor(argument));
+    declareAs(argument, after.back(), Value());
+    names[argument] = names[result] = after.back();
+  }
+  line("for (;;) {");
+  ++indent;
+  if (mlir::failed(emitBlock(*loop.getBeforeBody())))
+    return failure();
+  auto condition = loop.getConditionOp();
+  if (mlir::failed(assignAll(condition.getArgs(), after)))
+    return failure();
+  line("if (!" + scalar(condition.getCondition()) + ") break;");
+  if (mlir::failed(emitBlock(*loop.getAfterBody())) ||
+      mlir::failed(assignAll(loop.getYieldOp().getOperands(), before)))
+    return failure();
+  --indent;
+  line("}");
+  return success();
+}
+
+} // namespace tk::cuda

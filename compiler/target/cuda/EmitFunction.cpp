@@ -1,0 +1,232 @@
+//===- EmitFunction.cpp - signatures, names, dispatch of operations -------===//
+#include "compiler/target/cuda/KernelEmitter.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace tk::cuda {
+
+// Words that C++ or the primitives' macros claim. All else of the primitives stands in tk::.
+static constexpr llvm::StringLiteral reserved[] = {
+    "alignas",   "alignof",  "and",       "asm",       "auto",     "bitand",   "bitor",
+    "bool",      "break",    "case",      "catch",     "char",     "class",    "compl",
+    "const",     "constexpr", "continue", "decltype",  "default",  "delete",   "do",
+    "double",    "else",     "enum",      "explicit",  "export",   "extern",   "false",
+    "float",     "for",      "friend",    "goto",      "if",       "inline",   "int",
+    "long",      "mutable",  "namespace", "new",       "noexcept", "not",      "nullptr",
+    "operator",  "or",       "private",   "protected", "public",   "register", "restrict",
+    "return",    "short",    "signed",    "sizeof",    "static",   "struct",   "switch",
+    "template",  "this",     "throw",     "true",      "try",      "typedef",  "typename",
+    "union",     "unsigned", "using",     "virtual",   "void",     "volatile", "while",
+    "xor",       "tk",       "lane",      "warp",      "r",        "shared",   "threadIdx",
+    "blockIdx",  "blockDim", "gridDim",   "warpSize",  "main",     "linux",    "unix"};
+
+KernelEmitter::KernelEmitter(gpu::FuncOp func, const EmitOptions &options)
+    : func(func), options(options), location(func.getLoc()) {
+  for (llvm::StringRef word : reserved)
+    usedNames[word] = 1;
+}
+
+std::string KernelEmitter::freshName(llvm::StringRef hint) {
+  std::string name;
+  for (char c : hint)
+    name += llvm::isAlnum(c) || c == '_' ? c : '_';
+  if (name.empty() || llvm::isDigit(name[0]))
+    name = "v" + name;
+  // Names with two underscores are the implementation's, and macros such as __launch_bounds__.
+  if (llvm::StringRef(name).starts_with("_") || llvm::StringRef(name).contains("__"))
+    name = "n" + name;
+  for (;;) {
+    const unsigned count = usedNames[name]++;
+    if (count == 0)
+      return name;
+    const std::string numbered = name + "_" + std::to_string(count);
+    if (usedNames.try_emplace(numbered, 1).second)
+      return numbered;
+  }
+}
+
+std::string KernelEmitter::nameFor(Value value) {
+  std::string hint;
+  if (auto named = dyn_cast<NameLoc>(value.getLoc()))
+    hint = named.getName().str();
+  Operation *op = value.getDefiningOp();
+  if (!hint.empty() || !op)
+    return freshName(hint.empty() ? "v" : hint);
+  hint = llvm::TypeSwitch<Operation *, std::string>(op)
+             .Case([&](gpu::LoadOp load) { return names[load.getBuffer()] + "_value"; })
+             .Case([](gpu::ProgramIdOp id) {
+               return "block_" + stringifyGridAxis(id.getAxis()).str();
+             })
+             .Case([](gpu::ReduceOp reduce) {
+               return stringifyReduceKind(reduce.getKind()).str() + "_of_tile";
+             })
+             .Case([](gpu::DotOp) { return std::string("acc"); })
+             .Case([](gpu::AllocSharedOp) { return std::string("stage"); })
+             .Default([](Operation *) { return std::string("v"); });
+  return freshName(hint);
+}
+
+void KernelEmitter::line(const llvm::Twine &text) {
+  auto place = location->findInstanceOf<FileLineColLoc>();
+  if (options.lineDirectives && place) {
+    const std::string file = place.getFilename().str();
+    if (file != lineFile || place.getLine() != nextLine) {
+      body += "#line " + std::to_string(place.getLine()) + " \"";
+      for (char c : file)
+        body += c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+      body += "\"\n";
+      lineFile = file;
+    }
+    nextLine = place.getLine() + 1;
+  } else {
+    ++nextLine;
+  }
+  body.append(indent * 2, ' ');
+  body += text.str();
+  body += '\n';
+}
+
+InFlightDiagnostic KernelEmitter::unsupported(Operation *op, const llvm::Twine &what) {
+  failed = true;
+  return op->emitOpError("cannot be emitted as CUDA: ") << what;
+}
+
+std::string KernelEmitter::signature() {
+  llvm::DenseSet<Value> written;
+  func.walk([&](gpu::StoreOp store) { written.insert(store.getBuffer()); });
+  std::string text = "extern \"C\" __global__ void __launch_bounds__(" +
+                     std::to_string(func.getNumWarps() * 32) + ")\n" + func.getSymName().str() +
+                     "(";
+  for (auto [i, argument] : llvm::enumerate(func.getBlock()->getArguments())) {
+    const std::string name = freshName(func.getArgName(i));
+    names[argument] = name;
+    text += i ? ", " : "";
+    if (auto buffer = dyn_cast<gpu::BufferType>(argument.getType()))
+      text += (written.contains(argument) ? "" : "const ") + typeName(buffer.getElementType()) +
+              " *__restrict__ " + name;
+    else
+      text += "const " + typeName(argument.getType()) + " " + name;
+  }
+  return text + ") {\n";
+}
+
+void KernelEmitter::assignSharedOffsets() {
+  unsigned end = 0;
+  const bool planned = func.getSharedBytes().has_value();
+  func.walk([&](gpu::AllocSharedOp alloc) {
+    const unsigned bytes = alloc.getType().getSizeInBytes();
+    // Not planned: one after the other.
+    const unsigned offset = alloc.getOffset() ? *alloc.getOffset() : llvm::alignTo(end, 128);
+    sharedOffsets[alloc] = offset;
+    end = std::max(end, offset + bytes);
+  });
+  plannedShared = std::max<unsigned>(end, planned ? *func.getSharedBytes() : 0);
+  plannedShared = llvm::alignTo(plannedShared, 16);
+}
+
+FailureOr<EmittedKernel> KernelEmitter::emit(std::string &text) {
+  assignSharedOffsets();
+  const std::string head = signature();
+  if (mlir::failed(emitBlock(*func.getBlock())) || failed)
+    return failure();
+  if (plannedShared + scratchBytes)
+    prologue = "  tk::u8 *const shared = tk::shared_memory();\n" + prologue;
+  if (usesWarp)
+    prologue = "  const int warp = tk::warp_index();\n" + prologue;
+  if (usesLane)
+    prologue = "  const int lane = tk::lane_index();\n" + prologue;
+  text += head + prologue + body + "}\n";
+  EmittedKernel kernel;
+  kernel.symbol = func.getSymName().str();
+  kernel.threads = func.getNumWarps() * 32;
+  kernel.sharedBytes = plannedShared + scratchBytes;
+  kernel.indexBits = func.getIndexBits();
+  return kernel;
+}
+
+LogicalResult KernelEmitter::emitBlock(Block &block) {
+  for (Operation &op : block.without_terminator())
+    if (mlir::failed(emitOp(&op)))
+      return failure();
+  flushGroup();
+  return failure(failed);
+}
+
+LogicalResult KernelEmitter::emitOp(Operation *op) {
+  for (Value result : op->getResults())
+    if (isTile(result) && !layoutOf(result))
+      return unsupported(op, "expected tiles with layouts, got ") << result.getType();
+  locate(op->getLoc());
+  if (isInline(op))
+    return checkInline(op);
+  if (joinGroup(op))
+    return failure(failed);
+  if (op->getNumResults() == 1 && !isTile(op->getResult(0)) && op->getNumRegions() == 0) {
+    llvm::SmallVector<std::string> operands;
+    for (Value operand : op->getOperands())
+      operands.push_back(isTile(operand) || isa<gpu::BufferType, gpu::SharedType>(operand.getType())
+                             ? ""
+                             : scalar(operand));
+    if (auto value = expression(op, operands)) {
+      declare(op->getResult(0), *value);
+      return failure(failed);
+    }
+  }
+  flushGroup();
+  locate(op->getLoc());
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](gpu::ProgramIdOp id) {
+        declare(id, "tk::block_" + stringifyGridAxis(id.getAxis()).str() + "()");
+        return success();
+      })
+      .Case([&](gpu::LoadOp o) { return emitLoad(o); })
+      .Case([&](gpu::StoreOp o) { return emitStore(o); })
+      .Case([&](gpu::CopyAsyncOp o) { return emitCopyAsync(o); })
+      .Case([&](gpu::AllocSharedOp o) { return emitAllocShared(o); })
+      .Case([&](gpu::StageOp o) { return emitStage(o); })
+      .Case([&](gpu::LocalLoadOp o) { return emitLocalLoad(o); })
+      .Case([&](gpu::LocalStoreOp o) { return emitLocalStore(o); })
+      .Case([&](gpu::ConvertLayoutOp o) { return emitConvertLayout(o); })
+      .Case([&](gpu::ReduceOp o) { return emitReduce(o); })
+      .Case([&](gpu::ArgReduceOp o) { return emitArgReduce(o); })
+      .Case([&](gpu::ScanOp o) { return emitScan(o); })
+      .Case([&](gpu::DotOp o) { return emitDot(o); })
+      .Case([&](gpu::AsyncCommitOp) { return line("tk::async_commit();"), success(); })
+      .Case([&](gpu::AsyncWaitOp o) {
+        line("tk::async_wait<" + llvm::Twine(o.getPending()) + ">();");
+        return success();
+      })
+      .Case([&](gpu::BarrierOp) { return line("tk::barrier();"), success(); })
+      .Case([&](scf::ForOp o) { return emitFor(o); })
+      .Case([&](scf::IfOp o) { return emitIf(o); })
+      .Case([&](scf::WhileOp o) { return emitWhile(o); })
+      .Case<arith::TruncFOp>([&](Operation *o) { return emitNarrow(o); })
+      .Default([&](Operation *o) -> LogicalResult {
+        return unsupported(o, "no form for this operation");
+      });
+}
+
+const EmittedKernel *EmittedModule::find(llvm::StringRef symbol) const {
+  for (const EmittedKernel &kernel : kernels)
+    if (kernel.symbol == symbol)
+      return &kernel;
+  return nullptr;
+}
+
+FailureOr<EmittedModule> emitCuda(ModuleOp module, const EmitOptions &options) {
+  EmittedModule emitted;
+  emitted.text = "#include \"tk_device.cuh\"\n";
+  for (auto func : module.getOps<gpu::FuncOp>()) {
+    emitted.text += "\n";
+    auto kernel = KernelEmitter(func, options).emit(emitted.text);
+    if (failed(kernel))
+      return failure();
+    emitted.kernels.push_back(*kernel);
+  }
+  return emitted;
+}
+
+} // namespace tk::cuda

@@ -1,0 +1,150 @@
+//===- EmitGlobal.cpp - accesses to global memory -------------------------===//
+#include "compiler/target/cuda/KernelEmitter.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+
+namespace tk::cuda {
+
+FailureOr<std::string> KernelEmitter::elementOver(Operation *op, Value value, Attribute dims,
+                                                  const Address &address,
+                                                  const RegisterIndex &reg) {
+  if (!isTile(value))
+    return scalar(value);
+  auto type = cast<RankedTensorType>(value.getType());
+  if (!address.layout || !layoutOf(value)) {
+    unsupported(op, "expected scalar indices for a scalar access, got ") << type;
+    return failure();
+  }
+  auto map = projection(address.layout, type, cast<DenseI64ArrayAttr>(dims).asArrayRef());
+  if (mlir::failed(map)) {
+    unsupported(op, "expected an index or mask in the threads that use it, got ")
+        << type << " for an access of layout " << address.layout;
+    return failure();
+  }
+  return element(value, reg.mapped(*map));
+}
+
+FailureOr<std::string> KernelEmitter::offsetOf(Operation *op, const Address &address,
+                                               const RegisterIndex &reg) {
+  std::string sum;
+  for (auto [index, stride, dims] :
+       llvm::zip(address.indices, address.strides, address.indexDims)) {
+    auto text = elementOver(op, index, dims, address, reg);
+    if (mlir::failed(text))
+      return failure();
+    std::string term = *text;
+    if (matchPattern(stride, m_Zero()) || matchPattern(index, m_Zero()))
+      continue;
+    if (!matchPattern(stride, m_One()))
+      term += " * " + scalar(stride);
+    sum += (sum.empty() ? "" : " + ") + term;
+  }
+  return sum.empty() ? "0" : sum;
+}
+
+FailureOr<std::string> KernelEmitter::maskOf(Operation *op, const Address &address,
+                                             const RegisterIndex &reg) {
+  std::string all;
+  for (auto [mask, dims] : llvm::zip(address.masks, address.maskDims)) {
+    if (matchPattern(mask, m_One()))
+      continue;
+    auto text = elementOver(op, mask, dims, address, reg);
+    if (mlir::failed(text))
+      return failure();
+    all += (all.empty() ? "" : " && ") + *text;
+  }
+  return all;
+}
+
+LogicalResult KernelEmitter::emitLoad(gpu::LoadOp load) {
+  Address address{load.getIndices(),   load.getStrides(),  load.getMasks(),
+                  load.getIndexDims(), load.getMaskDims(), layoutOf(load.getResult())};
+  Value result = load.getResult();
+  const unsigned count = registersOf(result), vector = load.getVector();
+  const RegisterIndex reg = count == vector ? RegisterIndex(0)
+                                            : RegisterIndex("r", registerBits(result));
+  auto offset = offsetOf(load, address, reg);
+  auto mask = maskOf(load, address, reg);
+  if (mlir::failed(offset) || mlir::failed(mask))
+    return failure();
+  const std::string buffer = names[load.getBuffer()];
+  std::string other = "{}";
+  if (load.getOther())
+    other = element(load.getOther(), isTile(load.getOther()) ? reg : RegisterIndex(0));
+  else
+    other = elementTypeName(result.getType()) + "{}";
+  if (!isTile(result)) {
+    const std::string at = buffer + "[" + *offset + "]";
+    declare(result, mask->empty() ? at : *mask + " ? " + at + " : " + other);
+    return success();
+  }
+  const std::string name = declare(result);
+  const std::string loop = count == vector ? "" : loopHeader(count, vector) + " ";
+  if (vector == 1) {
+    const std::string at = buffer + "[" + *offset + "]";
+    line(loop + name + "[" + reg.str() + "] = " +
+         (mask->empty() ? at : *mask + " ? " + at + " : " + other) + ";");
+    return success();
+  }
+  line(loop + "tk::load<" + llvm::Twine(vector) + ">(&" + name + "[" + reg.str() + "], &" + buffer +
+       "[" + *offset + "]" + (mask->empty() ? "" : ", " + *mask + ", " + other) + ");");
+  return success();
+}
+
+LogicalResult KernelEmitter::emitStore(gpu::StoreOp store) {
+  Value value = store.getValue();
+  Address address{store.getIndices(),   store.getStrides(),  store.getMasks(),
+                  store.getIndexDims(), store.getMaskDims(), layoutOf(value)};
+  const unsigned count = registersOf(value), vector = store.getVector();
+  const RegisterIndex reg = count == vector ? RegisterIndex(0)
+                                            : RegisterIndex("r", registerBits(value));
+  auto offset = offsetOf(store, address, reg);
+  auto mask = maskOf(store, address, reg);
+  if (mlir::failed(offset) || mlir::failed(mask))
+    return failure();
+  std::string condition = ownerCondition(address.layout);
+  if (!mask->empty())
+    condition += (condition.empty() ? "" : " && ") + *mask;
+  const std::string at = names[store.getBuffer()] + "[" + *offset + "]";
+  const std::string loop = count == vector ? "" : loopHeader(count, vector) + " ";
+  if (vector == 1) {
+    line(loop + (condition.empty() ? "" : "if (" + condition + ") ") + at + " = " +
+         element(value, reg) + ";");
+    return success();
+  }
+  const std::string array = materialize(value);
+  line(loop + "tk::store<" + llvm::Twine(vector) + ">(&" + at + ", &" + array + "[" + reg.str() +
+       "]" + (condition.empty() ? "" : ", " + condition) + ");");
+  return success();
+}
+
+LogicalResult KernelEmitter::emitCopyAsync(gpu::CopyAsyncOp copy) {
+  auto layout = copy.getLayout();
+  Address address{copy.getIndices(),   copy.getStrides(),  copy.getMasks(),
+                  copy.getIndexDims(), copy.getMaskDims(), layout};
+  const unsigned bits = layout.getRegisterBits().size(), count = 1u << bits;
+  const unsigned vector = copy.getVector();
+  const RegisterIndex reg = count == vector ? RegisterIndex(0) : RegisterIndex("r", bits);
+  auto offset = offsetOf(copy, address, reg);
+  auto mask = maskOf(copy, address, reg);
+  if (mlir::failed(offset) || mlir::failed(mask))
+    return failure();
+  const unsigned bytes = vector * elementBytes(copy.getTarget().getType().getElementType());
+  const std::string owner = ownerCondition(layout);
+  const std::string to = "&" + names[copy.getTarget()] + "[" +
+                         sharedAddress(copy.getTarget().getType(), layout, {}).at(reg) + "]";
+  const std::string from = "&" + names[copy.getBuffer()] + "[" + *offset + "]";
+  std::string text = count == vector ? "" : loopHeader(count, vector) + " ";
+  text += owner.empty() ? "" : "if (" + owner + ") ";
+  if (bytes >= 4)
+    text += "tk::copy_async<" + std::to_string(bytes) + ">(" + to + ", " + from;
+  else // narrower than the hardware's smallest: at once, which a barrier makes visible as well
+    text += "tk::copy_now<" + std::to_string(vector) + ">(" + to + ", " + from;
+  line(text + (mask->empty() ? "" : ", " + *mask) + ");");
+  return success();
+}
+
+} // namespace tk::cuda

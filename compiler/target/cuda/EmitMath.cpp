@@ -1,0 +1,59 @@
+//===- EmitMath.cpp - mathematical functions ------------------------------===//
+#include "compiler/target/cuda/KernelEmitter.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace tk::cuda {
+
+static llvm::StringRef primitiveName(Operation *op) {
+  return llvm::TypeSwitch<Operation *, llvm::StringRef>(op)
+      .Case<math::ExpOp>([](auto) { return "exp"; })
+      .Case<math::Exp2Op>([](auto) { return "exp2"; })
+      .Case<math::ExpM1Op>([](auto) { return "expm1"; })
+      .Case<math::LogOp>([](auto) { return "log"; })
+      .Case<math::Log2Op>([](auto) { return "log2"; })
+      .Case<math::Log10Op>([](auto) { return "log10"; })
+      .Case<math::Log1pOp>([](auto) { return "log1p"; })
+      .Case<math::SqrtOp>([](auto) { return "sqrt"; })
+      .Case<math::RsqrtOp>([](auto) { return "rsqrt"; })
+      .Case<math::TanhOp>([](auto) { return "tanh"; })
+      .Case<math::TanOp>([](auto) { return "tan"; })
+      .Case<math::ErfOp>([](auto) { return "erf"; })
+      .Case<math::SinOp>([](auto) { return "sin"; })
+      .Case<math::CosOp>([](auto) { return "cos"; })
+      .Case<math::FloorOp>([](auto) { return "floor"; })
+      .Case<math::CeilOp>([](auto) { return "ceil"; })
+      .Case<math::TruncOp>([](auto) { return "trunc"; })
+      .Case<math::RoundOp>([](auto) { return "round"; })
+      .Case<math::RoundEvenOp>([](auto) { return "round_even"; })
+      .Case<math::AbsFOp>([](auto) { return "abs"; })
+      .Case<math::AbsIOp>([](auto) { return "abs_integer"; })
+      .Case<math::PowFOp>([](auto) { return "pow"; })
+      .Case<math::IPowIOp, math::FPowIOp>([](auto) { return "pow_integer"; })
+      .Case<math::CopySignOp>([](auto) { return "copysign"; })
+      .Case<math::FmaOp>([](auto) { return "fma"; })
+      .Case<ExpDiffOp>(
+          [](auto o) { return o->hasAttr("approx") ? "exp_diff_approx" : "exp_diff"; })
+      .Case<DivOrZeroOp>([](auto) { return "div_or_zero"; })
+      .Case<RandOp>([](auto) { return "philox_uniform"; })
+      .Default([](Operation *) { return ""; });
+}
+
+std::optional<std::string> KernelEmitter::mathExpression(Operation *op,
+                                                         llvm::ArrayRef<std::string> in) {
+  if (isa<math::IsNaNOp>(op))
+    return "(" + in[0] + " != " + in[0] + ")";
+  if (isa<math::IsInfOp>(op))
+    return "(tk::abs(" + in[0] + ") == tk::infinity())";
+  if (isa<math::IsFiniteOp>(op))
+    return "(tk::abs(" + in[0] + ") < tk::infinity())";
+  const llvm::StringRef name = primitiveName(op);
+  if (name.empty())
+    return std::nullopt;
+  return "tk::" + name.str() + "(" + llvm::join(in, ", ") + ")";
+}
+
+} // namespace tk::cuda

@@ -1,0 +1,323 @@
+//===- EmitTile.cpp - tiles as register arrays ----------------------------===//
+#include "compiler/target/cuda/KernelEmitter.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace tk::cuda {
+
+bool KernelEmitter::isInline(Operation *op) {
+  if (isa<gpu::IotaOp, gpu::BroadcastOp, gpu::TransposeOp, arith::ConstantOp>(op))
+    return true;
+  if (auto convert = dyn_cast<gpu::ConvertLayoutOp>(op)) {
+    const auto kind = gpu::classifyConversion(layoutOf(convert.getSource()),
+                                              layoutOf(convert.getResult()));
+    return kind == gpu::Conversion::None || kind == gpu::Conversion::Register;
+  }
+  return false;
+}
+
+FailureOr<BitMap> KernelEmitter::projection(gpu::LayoutAttr layout, RankedTensorType source,
+                                            llvm::ArrayRef<int64_t> dims) {
+  auto from = gpu::getLayout(source);
+  // What a bit of `layout` adds to the coordinate in `source`.
+  auto project = [&](gpu::LayoutBit bit) {
+    gpu::LayoutBit result;
+    for (auto [axis, dim] : llvm::enumerate(dims))
+      if (!bit.isReplication() && dim == bit.axis && source.getDimSize(axis) > 1)
+        result = {static_cast<int32_t>(axis), bit.step};
+    return result;
+  };
+  auto sameThreads = [&](auto ours, auto theirs) {
+    for (unsigned b = 0; b < std::max(ours.size(), theirs.size()); ++b) {
+      const gpu::LayoutBit mine = b < ours.size() ? project(ours[b]) : gpu::LayoutBit();
+      const gpu::LayoutBit other = b < theirs.size() ? theirs[b] : gpu::LayoutBit();
+      if (mine.step != other.step || (mine.step && mine.axis != other.axis))
+        return false;
+    }
+    return true;
+  };
+  if (!sameThreads(layout.getLaneBits(), from.getLaneBits()) ||
+      !sameThreads(layout.getWarpBits(), from.getWarpBits()))
+    return failure();
+  BitMap map;
+  for (gpu::LayoutBit bit : layout.getRegisterBits()) {
+    const gpu::LayoutBit to = project(bit);
+    unsigned image = 0;
+    if (to.step) {
+      llvm::SmallVector<int64_t> offset(source.getRank(), 0);
+      offset[to.axis] = to.step;
+      auto reg = from.getRegisterAt(offset);
+      if (!reg)
+        return failure();
+      image = *reg;
+    }
+    map.push_back(image);
+  }
+  return map;
+}
+
+/// The identity 0, 1, ..., or for a transpose its permutation: which result axis a source axis is.
+static llvm::SmallVector<int64_t> resultAxes(Operation *op) {
+  if (auto broadcast = dyn_cast<gpu::BroadcastOp>(op))
+    return llvm::to_vector(broadcast.getDims());
+  const unsigned rank = cast<RankedTensorType>(op->getResult(0).getType()).getRank();
+  llvm::SmallVector<int64_t> axes(rank);
+  for (unsigned a = 0; a < rank; ++a)
+    axes[a] = a;
+  if (auto transpose = dyn_cast<gpu::TransposeOp>(op))
+    for (auto [a, from] : llvm::enumerate(transpose.getPermutation()))
+      axes[from] = a;
+  return axes;
+}
+
+LogicalResult KernelEmitter::checkInline(Operation *op) {
+  if (op->getNumOperands() == 1 && isTile(op->getOperand(0)) &&
+      mlir::failed(projection(layoutOf(op->getResult(0)),
+                              cast<RankedTensorType>(op->getOperand(0).getType()),
+                              resultAxes(op))))
+    return unsupported(op, "expected a source whose elements are in the threads that need them, "
+                           "got layouts ")
+           << layoutOf(op->getOperand(0)) << " and " << layoutOf(op->getResult(0));
+  return success();
+}
+
+std::string KernelEmitter::element(Value value, const RegisterIndex &reg) {
+  auto name = names.find(value);
+  if (name != names.end())
+    return isTile(value) ? name->second + "[" + reg.str() + "]" : name->second;
+  auto local = groupLocals.find(value);
+  if (local != groupLocals.end())
+    return local->second;
+  Operation *op = value.getDefiningOp();
+  if (auto constant = dyn_cast_or_null<arith::ConstantOp>(op))
+    return literal(constant.getValue());
+  if (isa_and_nonnull<gpu::IotaOp>(op))
+    return "(" + typeName(getElementTypeOrSelf(value.getType())) + ")(" +
+           coordinate(layoutOf(value), 0, reg) + ")";
+  if (op && op->getNumOperands() == 1) {
+    Value source = op->getOperand(0);
+    if (!isTile(source))
+      return scalar(source);
+    auto map = projection(layoutOf(value), cast<RankedTensorType>(source.getType()), resultAxes(op));
+    if (mlir::succeeded(map))
+      return element(source, reg.mapped(*map));
+  }
+  failed = true;
+  func.emitOpError("cannot be emitted as CUDA: no form for value ") << value;
+  return "0";
+}
+
+//===----------------------------------------------------------------------===//
+// Arrays
+//===----------------------------------------------------------------------===//
+
+std::string KernelEmitter::loopHeader(unsigned count, unsigned step) {
+  return "TK_UNROLL for (int r = 0; r < " + std::to_string(count) +
+         (step == 1 ? "; ++r)" : "; r += " + std::to_string(step) + ")");
+}
+
+std::string KernelEmitter::declare(Value value, llvm::StringRef initial) {
+  const std::string name = nameFor(value);
+  const std::string type = elementTypeName(value.getType());
+  if (isTile(value))
+    line(type + " " + name + "[" + llvm::Twine(registersOf(value)) + "]" +
+         (initial.empty() ? "" : " = " + initial) + ";");
+  else
+    line((initial.empty() ? "" : "const ") + type + " " + name +
+         (initial.empty() ? "" : " = " + initial) + ";");
+  names[value] = name;
+  return name;
+}
+
+void KernelEmitter::assign(llvm::StringRef target, Value value) {
+  if (!isTile(value)) {
+    line(target + " = " + scalar(value) + ";");
+    return;
+  }
+  const unsigned count = registersOf(value);
+  if (count == 1)
+    line(target + "[0] = " + element(value, RegisterIndex(0)) + ";");
+  else
+    line(loopHeader(count) + " " + target +
+         "[r] = " + element(value, RegisterIndex("r", registerBits(value))) + ";");
+}
+
+std::string KernelEmitter::copyOf(Value value) {
+  const std::string name = freshName("t");
+  line(elementTypeName(value.getType()) + " " + name + "[" + llvm::Twine(registersOf(value)) +
+       "];");
+  assign(name, value);
+  return name;
+}
+
+std::string KernelEmitter::materialize(Value value) {
+  auto name = names.find(value);
+  return name != names.end() ? name->second : copyOf(value);
+}
+
+//===----------------------------------------------------------------------===//
+// Fused loops
+//===----------------------------------------------------------------------===//
+
+/// The 16-bit conversions that take two values at once: worth a loop of their own.
+static bool isPairwiseNarrowing(Operation *op) {
+  auto cast = dyn_cast<arith::TruncFOp>(op);
+  return cast && getElementTypeOrSelf(cast.getIn().getType()).isF32() &&
+         getElementTypeOrSelf(cast.getType()).getIntOrFloatBitWidth() == 16;
+}
+
+bool KernelEmitter::joinGroup(Operation *op) {
+  if (op->getNumResults() != 1 || !isTile(op->getResult(0)) || op->getNumRegions() != 0 ||
+      !isMemoryEffectFree(op))
+    return false;
+  Value result = op->getResult(0);
+  if (isPairwiseNarrowing(op) && registersOf(result) > 1)
+    return false;
+  llvm::SmallVector<std::string> probe(op->getNumOperands(), "x");
+  if (!expression(op, probe))
+    return false;
+  auto layout = layoutOf(result);
+  for (Value operand : op->getOperands())
+    if (isTile(operand) && layoutOf(operand) != layout) {
+      unsupported(op, "expected operands with the result's layout, got ") << operand.getType();
+      return true;
+    }
+  if (!group.empty() && layoutOf(group.front()->getResult(0)) != layout)
+    flushGroup();
+  // An operand that reaches into the group through a renaming of registers needs it finished.
+  for (Value operand : op->getOperands()) {
+    Operation *def = operand.getDefiningOp();
+    bool renamed = false;
+    while (def && isInline(def) && def->getNumOperands() == 1) {
+      renamed = true;
+      def = def->getOperand(0).getDefiningOp();
+    }
+    if (def && renamed && inGroup.contains(def)) {
+      flushGroup();
+      break;
+    }
+  }
+  group.push_back(op);
+  inGroup.insert(op);
+  return true;
+}
+
+bool KernelEmitter::escapesGroup(Value value) {
+  return llvm::any_of(value.getUsers(), [&](Operation *user) { return !inGroup.contains(user); });
+}
+
+void KernelEmitter::emitGroupStatement(Operation *op, const RegisterIndex &reg) {
+  llvm::SmallVector<std::string> operands;
+  for (Value operand : op->getOperands())
+    operands.push_back(element(operand, reg));
+  const std::string text = *expression(op, operands);
+  Value result = op->getResult(0);
+  const std::string type = elementTypeName(result.getType());
+  locate(op->getLoc());
+  auto array = names.find(result);
+  if (array != names.end()) {
+    line(array->second + "[" + reg.str() + "] = " + text + ";");
+    return;
+  }
+  const std::string name = nameFor(result);
+  line("const " + type + " " + name + " = " + text + ";");
+  groupLocals[result] = name;
+}
+
+void KernelEmitter::flushGroup() {
+  if (group.empty())
+    return;
+  const Location saved = location;
+  llvm::SmallVector<Operation *> members;
+  std::swap(members, group);
+  for (Operation *op : members) {
+    locate(op->getLoc());
+    if (escapesGroup(op->getResult(0)))
+      declare(op->getResult(0));
+  }
+  Value first = members.front()->getResult(0);
+  const unsigned count = registersOf(first);
+  const RegisterIndex reg =
+      count == 1 ? RegisterIndex(0) : RegisterIndex("r", registerBits(first));
+  locate(members.front()->getLoc());
+  if (count > 1) {
+    line(loopHeader(count) + " {");
+    ++indent;
+  }
+  for (Operation *op : members)
+    emitGroupStatement(op, reg);
+  if (count > 1) {
+    --indent;
+    line("}");
+  }
+  groupLocals.clear();
+  inGroup.clear();
+  locate(saved);
+}
+
+//===----------------------------------------------------------------------===//
+// Coordinates
+//===----------------------------------------------------------------------===//
+
+static BitMap stepsAlong(llvm::ArrayRef<gpu::LayoutBit> bits, unsigned axis) {
+  BitMap steps;
+  for (gpu::LayoutBit bit : bits)
+    steps.push_back(!bit.isReplication() && bit.axis == static_cast<int32_t>(axis) ? bit.step : 0);
+  return steps;
+}
+
+std::string KernelEmitter::threadCoordinate(gpu::LayoutAttr layout, unsigned axis) {
+  auto [place, isNew] = coordinates.try_emplace({layout, axis});
+  if (!isNew)
+    return place->second;
+  std::string sum;
+  const std::string lanes = sumOfBits("lane", stepsAlong(layout.getLaneBits(), axis));
+  const std::string warps = sumOfBits("warp", stepsAlong(layout.getWarpBits(), axis));
+  if (lanes != "0")
+    useLane(), sum = lanes;
+  if (warps != "0")
+    useWarp(), sum += (sum.empty() ? "" : " + ") + warps;
+  if (sum.empty())
+    return place->second = "0";
+  const std::string name = freshName("at_" + std::to_string(axis));
+  prologue += "  const int " + name + " = " + sum + "; // axis " + std::to_string(axis) + " of a ";
+  for (auto [a, size] : llvm::enumerate(layout.getTileShape()))
+    prologue += (a ? "x" : "") + std::to_string(size);
+  prologue += " tile\n";
+  return coordinates[{layout, axis}] = name;
+}
+
+std::string KernelEmitter::registerCoordinate(gpu::LayoutAttr layout, unsigned axis,
+                                              const RegisterIndex &reg) {
+  return reg.mapped(stepsAlong(layout.getRegisterBits(), axis)).str();
+}
+
+std::string KernelEmitter::coordinate(gpu::LayoutAttr layout, unsigned axis,
+                                      const RegisterIndex &reg) {
+  const std::string thread = threadCoordinate(layout, axis);
+  const std::string offset = registerCoordinate(layout, axis, reg);
+  if (offset == "0")
+    return thread;
+  return thread == "0" ? offset : thread + " + " + offset;
+}
+
+std::string KernelEmitter::ownerCondition(gpu::LayoutAttr layout) {
+  if (!layout)
+    return "tk::thread_index() == 0";
+  std::string text;
+  if (unsigned mask = layout.getReplicatedLaneMask() & 31)
+    text = "(" + useLane() + " & " + std::to_string(mask) + ") == 0";
+  const unsigned allWarps = func.getNumWarps() - 1;
+  const unsigned listed = layout.getNumWarps() - 1;
+  // Warps beyond those that the layout lists repeat it.
+  if (unsigned mask = (layout.getReplicatedWarpMask() & listed) | (allWarps & ~listed))
+    text += (text.empty() ? "" : " && ") + ("(" + useWarp() + " & " + std::to_string(mask)) +
+            ") == 0";
+  return text;
+}
+
+} // namespace tk::cuda

@@ -1,0 +1,191 @@
+//===- KernelEmitter.h - emission of one function, internal ------*- C++ -*-===//
+//
+// A tile is an array of the registers that a thread holds, `float x[8]`; a scalar is a variable.
+// Runs of elementwise operations on tiles of one layout become one unrolled loop over registers.
+// Broadcasts, coordinates, constants and renamings of registers have no storage: they are
+// expressions wherever they are used.
+//
+// The methods are spread over the files of this folder by family: EmitFunction (names, signature),
+// EmitScalar (expressions of single operations), EmitTile (tiles and fused loops), EmitControl,
+// EmitGlobal, EmitShared, EmitReduce, EmitMatrix.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TK_COMPILER_TARGET_CUDA_KERNELEMITTER_H
+#define TK_COMPILER_TARGET_CUDA_KERNELEMITTER_H
+
+#include "compiler/target/cuda/EmitCuda.h"
+#include "compiler/target/cuda/RegisterIndex.h"
+#include "dialects/tkgpu/TkGpuLayout.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/Twine.h"
+
+namespace tk::cuda {
+
+class KernelEmitter {
+public:
+  KernelEmitter(gpu::FuncOp func, const EmitOptions &options);
+  /// Appends the function to `text`.
+  mlir::FailureOr<EmittedKernel> emit(std::string &text);
+
+private:
+  using Result = mlir::LogicalResult;
+
+  // EmitFunction
+  std::string signature();
+  std::string freshName(llvm::StringRef hint);
+  std::string nameFor(mlir::Value value);
+  /// Appends a line, indented and tied to the location of the operation being emitted.
+  void line(const llvm::Twine &text);
+  void locate(mlir::Location loc) { location = loc; }
+  Result emitBlock(mlir::Block &block);
+  Result emitOp(mlir::Operation *op);
+  mlir::InFlightDiagnostic unsupported(mlir::Operation *op, const llvm::Twine &what);
+  void assignSharedOffsets();
+
+  // EmitTypes
+  /// The C++ type of an element or scalar; empty (and an error at the function) if there is none.
+  std::string typeName(mlir::Type type);
+  /// That of a tile's elements or of a scalar.
+  std::string elementTypeName(mlir::Type type) {
+    return typeName(mlir::getElementTypeOrSelf(type));
+  }
+  unsigned elementBytes(mlir::Type type);
+  std::string literal(mlir::TypedAttr value);
+
+  // EmitScalar
+  /// The value of an elementwise operation for given operands; nullopt if it is none.
+  std::optional<std::string> expression(mlir::Operation *op, llvm::ArrayRef<std::string> operands);
+  std::optional<std::string> arithExpression(mlir::Operation *op, llvm::ArrayRef<std::string> in);
+  std::optional<std::string> castExpression(mlir::Operation *op, llvm::ArrayRef<std::string> in);
+  std::optional<std::string> mathExpression(mlir::Operation *op, llvm::ArrayRef<std::string> in);
+  std::string unsignedCast(mlir::Type type, llvm::StringRef x);
+
+  // EmitTile
+  bool isTile(mlir::Value value) { return llvm::isa<mlir::RankedTensorType>(value.getType()); }
+  gpu::LayoutAttr layoutOf(mlir::Value value) { return gpu::getLayout(value.getType()); }
+  unsigned registersOf(mlir::Value value) {
+    return isTile(value) ? layoutOf(value).getNumRegisters() : 1;
+  }
+  unsigned registerBits(mlir::Value value) {
+    return isTile(value) ? layoutOf(value).getRegisterBits().size() : 0;
+  }
+  /// The element of a tile in a register, or a scalar.
+  std::string element(mlir::Value value, const RegisterIndex &reg);
+  std::string scalar(mlir::Value value) { return element(value, RegisterIndex(0)); }
+  /// Whether a value is an expression wherever it is used.
+  bool isInline(mlir::Operation *op);
+  /// The registers of a lower-rank tile that go with those of a tile of `layout`; axis `a` of it
+  /// is axis `dims[a]`.
+  mlir::FailureOr<BitMap> projection(gpu::LayoutAttr layout, mlir::RankedTensorType source,
+                                     llvm::ArrayRef<int64_t> dims);
+  Result checkInline(mlir::Operation *op);
+  /// The name of an array that holds a tile; makes one if it is only an expression.
+  std::string materialize(mlir::Value value);
+  /// Declares a variable (array) for a value.
+  std::string declare(mlir::Value value, llvm::StringRef initial = "");
+  /// A new array that the caller may overwrite, with the tile's contents.
+  std::string copyOf(mlir::Value value);
+  void assign(llvm::StringRef target, mlir::Value value);
+  std::string loopHeader(unsigned count, unsigned step = 1);
+  bool joinGroup(mlir::Operation *op);
+  void flushGroup();
+  void emitGroupStatement(mlir::Operation *op, const RegisterIndex &reg);
+  bool escapesGroup(mlir::Value value);
+  /// The thread's part of the coordinate along an axis, an int variable or "0".
+  std::string threadCoordinate(gpu::LayoutAttr layout, unsigned axis);
+  /// What a register adds to it, an expression.
+  std::string registerCoordinate(gpu::LayoutAttr layout, unsigned axis, const RegisterIndex &reg);
+  std::string coordinate(gpu::LayoutAttr layout, unsigned axis, const RegisterIndex &reg);
+  /// A condition that holds in one of the threads that hold the same elements; empty: in all.
+  std::string ownerCondition(gpu::LayoutAttr layout);
+  std::string useLane() { return usesLane = true, "lane"; }
+  std::string useWarp() { return usesWarp = true, "warp"; }
+
+  // EmitControl
+  Result emitFor(mlir::scf::ForOp loop);
+  Result emitIf(mlir::scf::IfOp branch);
+  Result emitWhile(mlir::scf::WhileOp loop);
+  Result assignAll(mlir::ValueRange from, llvm::ArrayRef<std::string> to);
+  void declareAs(mlir::Value value, llvm::StringRef name, mlir::Value initial);
+
+  // EmitGlobal
+  struct Address {
+    mlir::ValueRange indices, strides, masks;
+    mlir::ArrayAttr indexDims, maskDims;
+    gpu::LayoutAttr layout; ///< of the accessed tile; null for a scalar
+  };
+  mlir::FailureOr<std::string> offsetOf(mlir::Operation *op, const Address &address,
+                                        const RegisterIndex &reg);
+  mlir::FailureOr<std::string> maskOf(mlir::Operation *op, const Address &address,
+                                      const RegisterIndex &reg);
+  mlir::FailureOr<std::string> elementOver(mlir::Operation *op, mlir::Value value,
+                                           mlir::Attribute dims, const Address &address,
+                                           const RegisterIndex &reg);
+  Result emitLoad(gpu::LoadOp load);
+  Result emitStore(gpu::StoreOp store);
+  Result emitCopyAsync(gpu::CopyAsyncOp copy);
+
+  // EmitShared
+  /// Offsets, in elements, of a tile's elements in shared memory: a thread's part, computed once,
+  /// and the register's.
+  struct SharedAddress {
+    std::string thread;
+    BitMap flip; ///< by register bit: to be xored in (swizzled chunks)
+    BitMap add;  ///< by register bit: to be added
+    std::string at(const RegisterIndex &reg) const;
+  };
+  SharedAddress sharedAddress(gpu::SharedType type, gpu::LayoutAttr layout,
+                              llvm::ArrayRef<std::string> threadCoordinates,
+                              llvm::ArrayRef<int64_t> offsets);
+  SharedAddress sharedAddress(gpu::SharedType type, gpu::LayoutAttr layout,
+                              llvm::ArrayRef<int64_t> offsets);
+  Result emitAllocShared(gpu::AllocSharedOp alloc);
+  Result emitStage(gpu::StageOp stage);
+  Result emitLocalLoad(gpu::LocalLoadOp load);
+  Result emitLoadMatrix(gpu::LocalLoadOp load);
+  Result emitLocalStore(gpu::LocalStoreOp store);
+  Result emitConvertLayout(gpu::ConvertLayoutOp convert);
+
+  // EmitReduce
+  Result emitReduce(gpu::ReduceOp reduce);
+  Result emitArgReduce(gpu::ArgReduceOp reduce);
+  Result emitScan(gpu::ScanOp scan);
+  void combineAcross(llvm::StringRef array, llvm::StringRef type, llvm::StringRef functor,
+                     unsigned count, unsigned bytes, gpu::AxisBits bits);
+  std::string scratch(unsigned bytes);
+
+  // EmitMatrix
+  Result emitDot(gpu::DotOp dot);
+  Result emitNarrow(mlir::Operation *op);
+
+  gpu::FuncOp func;
+  EmitOptions options;
+  mlir::Location location;
+  bool failed = false;
+
+  std::string body;
+  unsigned indent = 1;
+  std::string lineFile;
+  unsigned nextLine = 0;
+
+  llvm::StringMap<unsigned> usedNames;
+  llvm::DenseMap<mlir::Value, std::string> names;
+  std::string prologue;
+  llvm::DenseMap<std::pair<mlir::Attribute, unsigned>, std::string> coordinates;
+  bool usesLane = false, usesWarp = false;
+
+  llvm::SmallVector<mlir::Operation *> group;
+  llvm::SmallPtrSet<mlir::Operation *, 16> inGroup;
+  /// While a group is being printed: its values that have no array, at the loop's register.
+  llvm::DenseMap<mlir::Value, std::string> groupLocals;
+
+  llvm::DenseMap<mlir::Operation *, unsigned> sharedOffsets;
+  unsigned plannedShared = 0, scratchBytes = 0;
+};
+
+} // namespace tk::cuda
+
+#endif // TK_COMPILER_TARGET_CUDA_KERNELEMITTER_H

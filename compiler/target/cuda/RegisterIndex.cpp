@@ -1,0 +1,109 @@
+//===- RegisterIndex.cpp - register numbers in unrolled loops -------------===//
+#include "compiler/target/cuda/RegisterIndex.h"
+
+#include "llvm/Support/MathExtras.h"
+
+namespace tk::cuda {
+
+RegisterIndex::RegisterIndex(llvm::StringRef variable, unsigned numBits) {
+  Term term{variable.str(), {}};
+  for (unsigned b = 0; b < numBits; ++b)
+    term.images.push_back(1u << b);
+  if (numBits)
+    terms.push_back(term);
+}
+
+static unsigned apply(const BitMap &map, unsigned value) {
+  unsigned image = 0;
+  for (auto [bit, to] : llvm::enumerate(map))
+    if (value >> bit & 1)
+      image ^= to;
+  return image;
+}
+
+RegisterIndex RegisterIndex::mapped(const BitMap &map) const {
+  RegisterIndex result(apply(map, constant));
+  for (const Term &term : terms) {
+    Term image{term.variable, {}};
+    for (unsigned to : term.images)
+      image.images.push_back(apply(map, to));
+    if (llvm::any_of(image.images, [](unsigned to) { return to != 0; }))
+      result.terms.push_back(image);
+  }
+  return result;
+}
+
+RegisterIndex RegisterIndex::combined(const RegisterIndex &other) const {
+  RegisterIndex result = *this;
+  result.constant ^= other.constant;
+  result.terms.append(other.terms.begin(), other.terms.end());
+  return result;
+}
+
+bool RegisterIndex::isIdentity() const {
+  if (constant != 0)
+    return false;
+  if (terms.empty())
+    return true;
+  if (terms.size() != 1)
+    return false;
+  for (auto [bit, to] : llvm::enumerate(terms[0].images))
+    if (to != 1u << bit)
+      return false;
+  return true;
+}
+
+std::string moveBits(llvm::StringRef x, unsigned from, unsigned count, unsigned to) {
+  const unsigned mask = (1u << count) - 1;
+  std::string masked;
+  if (from >= to) {
+    if (from > to)
+      masked = (x + " >> " + std::to_string(from - to)).str();
+    else
+      masked = x.str();
+    return "(" + masked + " & " + std::to_string(mask << to) + ")";
+  }
+  masked = "(" + x.str() + " & " + std::to_string(mask << from) + ")";
+  return masked + " * " + std::to_string(1u << (to - from));
+}
+
+std::string sumOfBits(llvm::StringRef x, llvm::ArrayRef<unsigned> steps) {
+  std::string sum;
+  for (unsigned b = 0; b < steps.size();) {
+    if (steps[b] == 0) {
+      ++b;
+      continue;
+    }
+    unsigned run = 1;
+    while (b + run < steps.size() && steps[b + run] == steps[b] << run)
+      ++run;
+    std::string term;
+    if (llvm::isPowerOf2_32(steps[b]))
+      term = moveBits(x, b, run, llvm::Log2_32(steps[b]));
+    else
+      term = "(" + x.str() + " >> " + std::to_string(b) + " & " + std::to_string((1u << run) - 1) +
+             ") * " + std::to_string(steps[b]);
+    sum += (sum.empty() ? "" : " + ") + term;
+    b += run;
+  }
+  return sum.empty() ? "0" : sum;
+}
+
+std::string RegisterIndex::str() const {
+  if (terms.empty())
+    return std::to_string(constant);
+  std::string sum;
+  for (const Term &term : terms) {
+    bool identity = true;
+    for (auto [bit, to] : llvm::enumerate(term.images))
+      identity &= to == 1u << bit;
+    // Images share no bits (layouts are injective on registers), so their xor is their sum.
+    const std::string text = identity ? term.variable : sumOfBits(term.variable, term.images);
+    sum += (sum.empty() ? "" : " + ") + text;
+  }
+  if (constant)
+    sum += " + " + std::to_string(constant);
+  return sum;
+}
+
+} // namespace tk::cuda
