@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <sstream>
 
 #include <dlfcn.h>
 
@@ -71,6 +72,16 @@ void add_python_prefix(std::vector<std::string> &paths, const fs::path &prefix) 
   }
 }
 
+/// The Python environments that PATH names: bin/python3 beside lib/python3.x.
+void add_python_on_path(std::vector<std::string> &paths) {
+  const char *variable = std::getenv("PATH");
+  std::stringstream directories(variable ? variable : "");
+  std::error_code error;
+  for (std::string directory; std::getline(directories, directory, ':');)
+    if (directory.starts_with("/") && fs::exists(fs::path(directory) / "python3", error))
+      add_python_prefix(paths, fs::path(directory).parent_path());
+}
+
 /// NVRTC opens its builtins by soname; where it lies outside the loader's path, they must be loaded
 /// first.
 void preload_builtins(const std::string &path) {
@@ -129,6 +140,7 @@ std::vector<std::string> Nvrtc::candidates() {
     add_existing(paths, directory);
   if (const char *venv = std::getenv("VIRTUAL_ENV"); venv && *venv)
     add_python_prefix(paths, venv);
+  add_python_on_path(paths);
   if (const char *home = std::getenv("HOME"); home && *home)
     add_python_prefix(paths, fs::path(home) / ".local");
   for (const char *prefix : {"/usr/local", "/usr", "/opt/conda"})

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -104,7 +105,9 @@ public:
   BoundKernel bind(std::initializer_list<Value> values) const {
     return bind(std::span(values.begin(), values.size()));
   }
-  template <typename... V> BoundKernel bind(const V &...values) const {
+  template <typename... V>
+    requires(std::is_constructible_v<Value, const V &> && ...)
+  BoundKernel bind(const V &...values) const {
     return bind({Value(values)...});
   }
   BoundKernel bind_named(std::span<const NamedValue> values) const;
