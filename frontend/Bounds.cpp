@@ -111,8 +111,9 @@ std::string Symbols::text(const Poly &p) const {
         return s.find(' ') == std::string::npos ? s : "(" + s + ")";
       };
       out += i ? " * " : "";
-      std::string s = info.kind == AtomKind::Quotient ? operand(info.num) + " / " + operand(info.den)
-                                                      : info.name;
+      std::string s = info.kind == AtomKind::Quotient
+                          ? operand(info.num) + " / " + operand(info.den)
+                          : info.name;
       out += info.kind == AtomKind::Quotient && (m.size() > 1 || size != 1) ? "(" + s + ")" : s;
     }
   };

@@ -37,7 +37,7 @@ Type computeType(DType stored) {
 }
 
 std::string spelling(Type t) {
-  static const char *const names[] = {"f64", "f32", "i64",  "i32", "i16",
+  static const char *const names[] = {"f64", "f32", "i64",  "i32",  "i16",
                                       "i8",  "u8",  "bool", "index"};
   return names[static_cast<unsigned>(t)];
 }
@@ -79,8 +79,7 @@ std::int64_t minOf(Type t) {
   if (t == Type::U8)
     return 0;
   unsigned width = widthOf(t);
-  return width == 64 ? std::numeric_limits<std::int64_t>::min()
-                     : -(std::int64_t{1} << (width - 1));
+  return width == 64 ? std::numeric_limits<std::int64_t>::min() : -(std::int64_t{1} << (width - 1));
 }
 
 std::int64_t maxOf(Type t) {

@@ -1,0 +1,203 @@
+// How an inequality over sizes is proved.
+//
+// 1. Collect what is known of the symbols involved: dimensions are >= 0, an index lies in its range,
+//    a quotient q = floor(n / d) satisfies 0 <= n - d * q <= d - 1, and the `where` constraints.
+// 2. Add the negation of the goal.
+// 3. Take each monomial for a variable of its own. Where that leaves a contradiction in the
+//    rationals, the goal holds.
+// 4. Otherwise multiply the constraints by non-negative symbols and try again: this is what
+//    relates `h / (H / G)` to G given H % G == 0.
+
+#include "frontend/Bounds.h"
+
+#include "mlir/Analysis/Presburger/Simplex.h"
+
+#include <algorithm>
+
+namespace tk::bounds {
+
+namespace {
+constexpr std::size_t kMaxConstraints = 400;
+
+/// Whether no rational point satisfies `constraints` (each >= 0), monomials taken as variables.
+bool contradictory(const std::vector<Poly> &constraints) {
+  std::map<Monomial, unsigned> columns;
+  for (const Poly &c : constraints)
+    for (auto &[m, k] : c.terms())
+      if (!m.empty())
+        columns.try_emplace(m, static_cast<unsigned>(columns.size()));
+  mlir::presburger::Simplex simplex(columns.size());
+  for (const Poly &c : constraints) {
+    if (c.overflowed())
+      continue;
+    std::vector<llvm::DynamicAPInt> row(columns.size() + 1, llvm::DynamicAPInt(0));
+    for (auto &[m, k] : c.terms())
+      row[m.empty() ? columns.size() : columns[m]] = llvm::DynamicAPInt(k);
+    simplex.addInequality(row);
+    if (simplex.isEmpty())
+      return true;
+  }
+  return false;
+}
+
+std::size_t degree(const Poly &p) {
+  std::size_t d = 0;
+  for (auto &[m, k] : p.terms())
+    d = std::max(d, m.size());
+  return d;
+}
+} // namespace
+
+void Prover::systemFacts(const Poly &p, const std::vector<Atom> &active,
+                         std::vector<Poly> &out) const {
+  std::set<Atom> atoms;
+  symbols.collect(p, atoms);
+  for (Atom a : active)
+    symbols.collect(Poly::atom(a), atoms);
+  for (const Poly &f : facts) {
+    symbols.collect(f, atoms);
+    out.push_back(f);
+  }
+  for (Atom a : atoms) {
+    Poly x = Poly::atom(a);
+    const AtomInfo &info = symbols[a];
+    switch (info.kind) {
+    case AtomKind::Dim:
+      out.push_back(x);
+      break;
+    case AtomKind::Scalar:
+      break;
+    case AtomKind::Index:
+      out.push_back(x - info.lo);
+      out.push_back(info.hi - 1 - x);
+      break;
+    case AtomKind::Quotient:
+      out.push_back(info.num - info.den * x);
+      out.push_back(info.den * x + info.den - 1 - info.num);
+      break;
+    }
+  }
+}
+
+bool Prover::nonNegative(const Poly &p, const std::vector<Atom> &active) const {
+  if (p.overflowed())
+    return false;
+  if (p.isConstant() && p.constant() >= 0)
+    return true;
+  std::vector<Poly> system;
+  Poly negated = Poly(-1) - p;
+  system.push_back(negated);
+  systemFacts(p, active, system);
+  if (contradictory(system))
+    return true;
+
+  std::set<Atom> multipliers;
+  for (const Poly &c : system)
+    for (auto &[m, k] : c.terms())
+      if (m.size() >= 2)
+        multipliers.insert(m.begin(), m.end());
+  if (multipliers.empty())
+    return false;
+  std::vector<Poly> base = system;
+  for (Atom a : multipliers) {
+    const AtomInfo &info = symbols[a];
+    Poly x = Poly::atom(a);
+    bool sure = info.kind == AtomKind::Dim ||
+                (info.kind == AtomKind::Index && info.lo.isConstant() && info.lo.constant() >= 0);
+    if (info.kind == AtomKind::Quotient) {
+      std::vector<Poly> negative{Poly(-1) - x};
+      systemFacts(x, {}, negative);
+      sure = contradictory(negative) || std::all_of(info.num.terms().begin(), info.num.terms().end(),
+                                                    [&](auto &t) {
+                                                      return t.second > 0 &&
+                                                             std::all_of(t.first.begin(),
+                                                                         t.first.end(), [&](Atom b) {
+                                                                           return symbols[b].kind ==
+                                                                                  AtomKind::Dim;
+                                                                         });
+                                                    });
+    }
+    if (!sure)
+      continue;
+    system.push_back(x);
+    for (const Poly &c : base)
+      if (degree(c) <= 2 && system.size() < kMaxConstraints)
+        system.push_back(c * x);
+  }
+  return contradictory(system);
+}
+
+bool Prover::equal(const Poly &a, const Poly &b) const {
+  if (a == b)
+    return true;
+  Poly difference = a - b;
+  if (difference.isConstant())
+    return false;
+  return nonNegative(difference) && nonNegative(Poly(0) - difference);
+}
+
+std::optional<Prover::Extreme> Prover::extreme(const Poly &p, bool lowest,
+                                               const std::vector<Atom> &active,
+                                               unsigned depth) const {
+  if (!symbols.dependsOnIndex(p))
+    return Extreme{p, true};
+  if (depth > 8)
+    return std::nullopt;
+  // Group the terms by the one symbol of each that depends on an index.
+  std::map<Atom, Poly> coefficients;
+  Poly rest;
+  for (auto &[m, c] : p.terms()) {
+    std::optional<Atom> moving;
+    Monomial others;
+    for (Atom a : m) {
+      bool moves = symbols.dependsOnIndex(Poly::atom(a));
+      if (moves && moving)
+        return std::nullopt;
+      if (moves)
+        moving = a;
+      else
+        others.push_back(a);
+    }
+    (moving ? coefficients[*moving] : rest).add(others, c);
+  }
+  Extreme result{rest, true};
+  std::set<Atom> seen;
+  for (auto &[a, coefficient] : coefficients) {
+    std::set<Atom> below;
+    symbols.collect(Poly::atom(a), below);
+    for (Atom b : below)
+      if (symbols[b].kind == AtomKind::Index && !seen.insert(b).second)
+        result.exact = false;
+    bool up = nonNegative(coefficient, active);
+    if (!up && !nonNegative(Poly(0) - coefficient, active))
+      return std::nullopt;
+    bool low = up == lowest;
+    const AtomInfo &info = symbols[a];
+    Poly value;
+    if (info.kind == AtomKind::Index) {
+      value = low ? info.lo : info.hi - 1;
+    } else {
+      if (symbols.dependsOnIndex(info.den))
+        return std::nullopt;
+      Poly num = info.num, den = info.den;
+      std::optional<Extreme> inner = extreme(num, low, active, depth + 1);
+      if (!inner)
+        return std::nullopt;
+      result.exact &= inner->exact;
+      value = symbols.quotient(inner->value, den);
+    }
+    result.value = result.value + coefficient * value;
+  }
+  if (symbols.dependsOnIndex(result.value)) // ranges of one index that rest on another
+    return extreme(result.value, lowest, active, depth + 1);
+  return result;
+}
+
+std::optional<Poly> Prover::minimum(const Poly &p, const std::vector<Atom> &active) const {
+  std::optional<Extreme> e = extreme(p, true, active, 0);
+  if (!e || !e->exact || e->value.overflowed())
+    return std::nullopt;
+  return e->value;
+}
+
+} // namespace tk::bounds

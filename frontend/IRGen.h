@@ -1,0 +1,27 @@
+// From the analysed program to the tk dialect.
+
+#ifndef TK_FRONTEND_IRGEN_H
+#define TK_FRONTEND_IRGEN_H
+
+#include "frontend/Diagnostics.h"
+#include "frontend/SemaTree.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+#include <string>
+
+namespace tk::frontend {
+
+/// A module with one tk.kernel for each kernel, in verified form. Null only for a bug of ours.
+/// Loads the dialects that it uses into the context.
+mlir::OwningOpRef<mlir::ModuleOp> generate(mlir::MLIRContext &context, const sema::Module &module,
+                                           const SourceManager &sources);
+
+/// Parses, analyses and translates one file of `sources`. Null if errors were reported.
+mlir::OwningOpRef<mlir::ModuleOp> compileToTk(mlir::MLIRContext &context, SourceManager &sources,
+                                              FileId file, Diagnostics &diags);
+
+} // namespace tk::frontend
+
+#endif // TK_FRONTEND_IRGEN_H

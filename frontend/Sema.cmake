@@ -1,0 +1,23 @@
+add_library(tk_frontend STATIC
+  Bounds.cpp
+  BoundsProver.cpp
+  IRGen.cpp
+  IRGenExpr.cpp
+  IRGenMath.cpp
+  Sema.cpp
+  SemaAccess.cpp
+  SemaCall.cpp
+  SemaExpr.cpp
+  SemaKernel.cpp
+  SemaNode.cpp
+  SemaRange.cpp
+  SemaReduce.cpp
+  SemaSchedule.cpp
+  SemaStmt.cpp
+  Types.cpp)
+tk_use_mlir(tk_frontend)
+target_link_libraries(tk_frontend PUBLIC tk_syntax tk_dialect)
+
+add_executable(tk-translate tk-translate.cpp)
+tk_use_mlir(tk-translate)
+target_link_libraries(tk-translate PRIVATE tk_frontend tk_mlir)

@@ -1,0 +1,125 @@
+#include "frontend/Sema.h"
+
+#include "frontend/SemaKernel.h"
+
+namespace tk::frontend {
+
+using namespace tk::sema;
+
+namespace {
+
+/// Collects the items by name; a name stands for one of them.
+class Items {
+public:
+  explicit Items(Diagnostics &diags) : diags(diags) {}
+
+  void add(const ast::Item &item) {
+    switch (item.kind) {
+    case ast::ItemKind::Kernel:
+      return enter(globals.kernels, static_cast<const ast::Kernel &>(item));
+    case ast::ItemKind::Fn:
+      return enter(globals.fns, static_cast<const ast::Fn &>(item));
+    case ast::ItemKind::Const:
+      return enter(globals.consts, static_cast<const ast::Const &>(item));
+    case ast::ItemKind::Schedule:
+      schedules.push_back(static_cast<const ast::Schedule *>(&item));
+      return;
+    case ast::ItemKind::Grad:
+      grads.push_back(static_cast<const ast::Grad *>(&item));
+      return;
+    case ast::ItemKind::Import:
+      return;
+    }
+  }
+
+  Globals globals;
+  std::vector<const ast::Schedule *> schedules;
+  std::vector<const ast::Grad *> grads;
+
+private:
+  template <typename Map, typename T> void enter(Map &map, const T &item) {
+    const ast::Decl &decl = item;
+    auto [it, isNew] = names.try_emplace(decl.name, decl.nameSpan);
+    if (isNew && decl.name != "inf" && decl.name != "nan" && decl.name != "pi") {
+      map[decl.name] = &item;
+      return;
+    }
+    auto d = diags.error(Diag::Redeclared, decl.nameSpan);
+    d << "'" << decl.name << "' is declared twice; nothing is shadowed";
+    if (!isNew)
+      d.label(it->second, "declared here");
+  }
+
+  Diagnostics &diags;
+  std::map<std::string, Span> names;
+};
+
+const ast::Kernel *findKernel(const Globals &globals, const std::string &name, Span span,
+                              Diagnostics &diags) {
+  if (auto it = globals.kernels.find(name); it != globals.kernels.end())
+    return it->second;
+  std::vector<std::string_view> candidates;
+  for (auto &[known, kernel] : globals.kernels)
+    candidates.push_back(known);
+  auto d = diags.error(Diag::UnknownKernel, span);
+  d << "no kernel is named '" << name << "'";
+  if (std::string hint = didYouMean(name, candidates); !hint.empty())
+    d.help(hint);
+  return nullptr;
+}
+
+void checkGrad(const ast::Grad &grad, const Globals &globals, Diagnostics &diags) {
+  const ast::Kernel *primal = findKernel(globals, grad.primal, grad.primalSpan, diags);
+  if (!primal)
+    return;
+  for (const ast::GradArgument &arg : grad.wrt) {
+    std::vector<std::string_view> candidates;
+    bool known = false;
+    for (const ast::ParamPtr &param : primal->params) {
+      candidates.push_back(param->name);
+      known |= param->name == arg.name;
+    }
+    if (known)
+      continue;
+    auto d = diags.error(Diag::UnknownName, arg.span);
+    d << "kernel '" << primal->name << "' has no parameter '" << arg.name << "'";
+    if (std::string hint = didYouMean(arg.name, candidates); !hint.empty())
+      d.help(hint);
+  }
+  diags.error(Diag::NotSupported, grad.nameSpan) << "gradients are not supported yet";
+}
+
+} // namespace
+
+std::unique_ptr<Module> analyze(const ast::Program &program, Diagnostics &diags) {
+  if (diags.hasErrors())
+    return nullptr;
+  Items items(diags);
+  for (const std::unique_ptr<ast::File> &file : program.files)
+    for (const ast::ItemPtr &item : file->items)
+      items.add(*item);
+
+  auto module = std::make_unique<Module>();
+  for (const std::unique_ptr<ast::File> &file : program.files)
+    for (const ast::ItemPtr &item : file->items) {
+      const auto *kernel = ast::as<ast::Kernel>(item.get());
+      if (!kernel)
+        continue;
+      auto out = std::make_unique<Kernel>();
+      KernelSema sema(items.globals, *out, diags);
+      sema.run(*kernel);
+      for (const ast::Schedule *schedule : items.schedules)
+        if (schedule->name == kernel->name)
+          sema.schedule(*schedule);
+      module->kernels.push_back(std::move(out));
+    }
+  for (const ast::Schedule *schedule : items.schedules)
+    findKernel(items.globals, schedule->name, schedule->nameSpan, diags);
+  for (const ast::Grad *grad : items.grads)
+    checkGrad(*grad, items.globals, diags);
+  if (diags.hasErrors())
+    return nullptr;
+  return module;
+}
+
+} // namespace tk::frontend

@@ -1,0 +1,303 @@
+// Accesses: every one is in bounds by proof, or by a condition on sizes that is checked at launch.
+
+#include "frontend/SemaKernel.h"
+
+namespace tk::sema {
+
+using bounds::Poly;
+
+std::optional<Poly> KernelSema::polyOf(const Node *n) {
+  if (auto it = scalarPolys.find(n); it != scalarPolys.end())
+    return it->second;
+  switch (n->kind) {
+  case NodeKind::IntConst:
+    return Poly(n->intValue);
+  case NodeKind::Index:
+    return Poly::atom(n->indices[0]->atom);
+  case NodeKind::Convert:
+    if (n->type == Type::Index && isInteger(n->args[0]->type))
+      return polyOf(n->args[0]);
+    return std::nullopt;
+  case NodeKind::Op: {
+    if (n->type != Type::Index || n->args.empty())
+      return std::nullopt;
+    std::optional<Poly> a = polyOf(n->args[0]), b;
+    if (n->args.size() > 1)
+      b = polyOf(n->args[1]);
+    if (!a || (n->args.size() > 1 && !b))
+      return std::nullopt;
+    switch (n->op) {
+    case Op::Neg:
+      return Poly(0) - *a;
+    case Op::Add:
+      return *a + *b;
+    case Op::Sub:
+      return *a - *b;
+    case Op::Mul:
+      return *a * *b;
+    case Op::FloorDiv:
+      return symbols.quotient(*a, *b);
+    case Op::Rem:
+      return symbols.remainder(*a, *b);
+    case Op::Pow: {
+      Poly r(1);
+      for (std::int64_t i = 0; i < n->args[1]->intValue; ++i)
+        r = r * *a;
+      return r;
+    }
+    default:
+      return std::nullopt;
+    }
+  }
+  default:
+    return std::nullopt;
+  }
+}
+
+Node *KernelSema::nodeOf(const Poly &p, Span span) {
+  Node *sum = nullptr;
+  for (auto &[m, c] : p.terms()) {
+    Node *term = nullptr;
+    for (bounds::Atom a : m) {
+      Node *&node = atomNodes[a];
+      if (!node && symbols[a].kind == bounds::AtomKind::Quotient) {
+        Poly num = symbols[a].num, den = symbols[a].den;
+        Node *quotient = op(Op::FloorDiv, Type::Index, {nodeOf(num, span), nodeOf(den, span)}, span);
+        atomNodes[a] = quotient;
+      }
+      Node *factor = atomNodes[a];
+      term = term ? op(Op::Mul, Type::Index, {term, factor}, span) : factor;
+    }
+    std::int64_t size = c;
+    bool subtract = sum && c < 0 && c != INT64_MIN;
+    if (subtract)
+      size = -c;
+    if (!term)
+      term = intConst(size, span);
+    else if (size != 1)
+      term = op(Op::Mul, Type::Index, {term, intConst(size, span)}, span);
+    sum = !sum ? term : op(subtract ? Op::Sub : Op::Add, Type::Index, {sum, term}, span);
+  }
+  return sum ? sum : intConst(0, span);
+}
+
+Node *KernelSema::canonical(Node *n) {
+  if (!n || !n->kernelLevel || n->type != Type::Index)
+    return n;
+  std::optional<Poly> p = polyOf(n);
+  if (!p || p->overflowed())
+    return n;
+  auto [it, isNew] = canonicalNodes.try_emplace(*p, n);
+  if (isNew && p->isConstant())
+    it->second = intConst(p->constant(), n->span);
+  return it->second;
+}
+
+std::vector<bounds::Atom> KernelSema::activeAtoms() const {
+  std::vector<bounds::Atom> atoms;
+  for (const IndexVar *var : activeIndices)
+    atoms.push_back(var->atom);
+  return atoms;
+}
+
+std::string KernelSema::textOf(const Node *n) {
+  std::optional<Poly> p = polyOf(n);
+  return p ? symbols.text(*p) : std::string(diags.sources().text(n->span));
+}
+
+std::string KernelSema::shapeOf(const Tensor &t) {
+  std::string s(ast::spelling(t.dtype));
+  s += "[";
+  for (std::size_t i = 0; i < t.extents.size(); ++i)
+    s += (i ? ", " : "") + textOf(t.extents[i]);
+  return s + "]";
+}
+
+Node *KernelSema::loadOf(Tensor *tensor, std::vector<Node *> indices, Span span) {
+  Node *n = make(NodeKind::Load, computeType(tensor->dtype), span);
+  n->tensor = tensor;
+  n->args = std::move(indices);
+  return n;
+}
+
+/// Whether an index rests on an element of a tensor, so that it is known at run time only.
+static bool isGathered(const Node *n) {
+  if (n->kind == NodeKind::Load || n->kind == NodeKind::Reduce || n->kind == NodeKind::Scan)
+    return true;
+  for (const Node *arg : n->args)
+    if (isGathered(arg))
+      return true;
+  return false;
+}
+
+Node *KernelSema::access(const ast::Access &e, Node *pad) {
+  auto it = scope.find(e.name);
+  if (it == scope.end())
+    return unknownName(e.name, e.nameSpan);
+  Tensor *tensor = it->second.tensor;
+  if (!tensor) {
+    diags.error(Diag::NotATensor, e.nameSpan).label(it->second.span, "declared here")
+        << "'" << e.name << "' is no tensor, it has no elements";
+    return nullptr;
+  }
+  if (e.indices.size() != tensor->extents.size()) {
+    diags.error(Diag::RankMismatch, e.span)
+            .label(tensor->span, "declared here")
+            .expected(std::to_string(tensor->extents.size()) + " indices for " + shapeOf(*tensor))
+            .found(std::to_string(e.indices.size()))
+        << "wrong number of indices for '" << e.name << "'";
+    return nullptr;
+  }
+  std::vector<Node *> indices;
+  bool gather = false, ok = true;
+  for (const ast::ExprPtr &index : e.indices) {
+    Node *n = indexExpr(*index);
+    ok &= n != nullptr;
+    if (!n)
+      continue;
+    gather |= isGathered(n);
+    indices.push_back(n);
+  }
+  if (!ok)
+    return nullptr;
+  Node *n = loadOf(tensor, indices, e.span);
+  if (gather && !pad) {
+    bool isInt = isInteger(n->type);
+    pad = n->type == Type::Bool ? make(NodeKind::BoolConst, Type::Bool, e.span)
+          : isInt               ? intConst(0, e.span, n->type)
+                                : floatConst(0, e.span, n->type);
+    pad->kernelLevel = true;
+  } else if (pad) {
+    if (pad->type == Type::Bool ? n->type != Type::Bool : !storesImplicitly(pad->type, tensor->dtype))
+      if (!pad->literal || isFloat(pad->type))
+        return typeError(pad->span, "the padding of '" + e.name + "' has another type",
+                         spelling(n->type), pad);
+    pad = convert(pad, n->type);
+    if (!pad)
+      return nullptr;
+  }
+  for (Node *index : indices)
+    if (!gather && !checkDivisors(index, e.span))
+      return nullptr;
+  n->pad = pad;
+  if (!pad)
+    prove(e, *tensor, indices);
+  return n;
+}
+
+void KernelSema::assumeDivisor(const Poly &num, const Poly &den, Span span, bool guarded,
+                               const std::vector<bounds::Atom> &active) {
+  Poly positive = den - 1;
+  if (prover.nonNegative(positive, guarded ? active : std::vector<bounds::Atom>{}))
+    return;
+  if (!checkedDivisors.insert({guarded ? Poly(0) : num, den}).second)
+    return;
+  Node *condition = op(Op::Gt, Type::Bool, {nodeOf(den, span), intConst(0, span)}, span);
+  if (!guarded) {
+    if (!(num.isConstant())) // an empty dimension divided by an empty one is empty
+      condition = op(Op::Or, Type::Bool,
+                     {condition, op(Op::Eq, Type::Bool, {nodeOf(num, span), intConst(0, span)}, span)},
+                     span);
+    prover.assume(positive);
+  } else {
+    for (bounds::Atom a : active)
+      if (!symbols.dependsOnIndex(symbols[a].lo) && !symbols.dependsOnIndex(symbols[a].hi))
+        condition = op(Op::Or, Type::Bool,
+                       {condition, op(Op::Le, Type::Bool,
+                                      {nodeOf(symbols[a].hi, span), nodeOf(symbols[a].lo, span)},
+                                      span)},
+                       span);
+  }
+  out.assumptions.push_back({condition, symbols.text(den) + " > 0", true, span});
+}
+
+bool KernelSema::checkDivisors(const Node *n, Span span) {
+  for (const Node *arg : n->args)
+    if (!checkDivisors(arg, span))
+      return false;
+  if (n->kind != NodeKind::Op || (n->op != Op::FloorDiv && n->op != Op::Rem) ||
+      n->type != Type::Index)
+    return true;
+  std::optional<Poly> num = polyOf(n->args[0]), den = polyOf(n->args[1]);
+  if (!den || symbols.dependsOnIndex(*den) || (den->isConstant() && den->constant() <= 0)) {
+    diags.error(Diag::BadDivisor, n->args[1]->span)
+            .expected("a positive expression of dimensions")
+        << "the divisor inside an index must be positive and made of dimensions";
+    return false;
+  }
+  bool guarded = !n->kernelLevel;
+  assumeDivisor(num ? *num : Poly(1), *den, n->span, guarded, activeAtoms());
+  return true;
+}
+
+void KernelSema::prove(const ast::Access &e, const Tensor &tensor,
+                       const std::vector<Node *> &indices) {
+  for (unsigned axis = 0; axis < indices.size(); ++axis)
+    if (!proveComponent(e, axis, indices[axis], tensor))
+      return;
+}
+
+bool KernelSema::proveComponent(const ast::Access &e, unsigned axis, Node *index,
+                                const Tensor &tensor) {
+  std::optional<Poly> at = polyOf(index), extent = polyOf(tensor.extents[axis]);
+  std::string written(diags.sources().text(e.indices[axis]->span));
+  std::string whole(diags.sources().text(e.span));
+  std::vector<bounds::Atom> active = activeAtoms();
+  auto fail = [&](Diag code, const std::string &what, const std::string &verb) {
+    auto d = diags.error(code, e.indices[axis]->span);
+    d << verb << " " << what << " for " << whole;
+    d.label(tensor.span, "axis " + std::to_string(axis) + " has the extent " +
+                             textOf(tensor.extents[axis]));
+    std::set<bounds::Atom> atoms;
+    if (at)
+      symbols.collect(*at, atoms);
+    for (bounds::Atom a : atoms)
+      if (symbols[a].kind == bounds::AtomKind::Index)
+        d.note(symbols[a].name + " in " + symbols.text(symbols[a].lo) + ".." +
+               symbols.text(symbols[a].hi));
+    d.help("to read a value outside the bounds, write pad(" + whole +
+           ", 0), or state what holds of the sizes in `where`");
+    return false;
+  };
+  if (!at || !extent || at->overflowed())
+    return fail(Diag::UnprovableAccess, "0 <= " + written + " < " + textOf(tensor.extents[axis]),
+                "cannot prove");
+  if (index->kind == NodeKind::Index && symbols[index->indices[0]->atom].hi == *extent &&
+      symbols[index->indices[0]->atom].lo == Poly(0))
+    return true;
+  for (bool low : {true, false}) {
+    Poly goal = low ? *at : *extent - 1 - *at;
+    std::string what = low ? written + " >= 0" : written + " < " + textOf(tensor.extents[axis]);
+    if (prover.nonNegative(goal, active))
+      continue;
+    std::optional<Poly> minimum = prover.minimum(goal, active);
+    if (!minimum)
+      return fail(Diag::UnprovableAccess, what, "cannot prove");
+    // False for every size with non-empty ranges?
+    if (prover.nonNegative(Poly(-1) - *minimum, active))
+      return fail(Diag::AccessOutOfBounds, what, "for every size it is false that");
+    checkAtLaunch(e, *minimum, what + " for " + whole, goal);
+  }
+  return true;
+}
+
+void KernelSema::checkAtLaunch(const ast::Access &e, const Poly &minimum, const std::string &text,
+                               const Poly &about) {
+  for (const Poly &known : checkedBounds)
+    if (known == minimum)
+      return;
+  checkedBounds.push_back(minimum);
+  Node *condition = op(Op::Ge, Type::Bool, {nodeOf(minimum, e.span), intConst(0, e.span)}, e.span);
+  // Nothing is read where a range is empty.
+  for (bounds::Atom a : activeAtoms()) {
+    const Poly lo = symbols[a].lo, hi = symbols[a].hi;
+    condition = op(Op::Or, Type::Bool,
+                   {condition, op(Op::Le, Type::Bool, {nodeOf(hi, e.span), nodeOf(lo, e.span)},
+                                  e.span)},
+                   e.span);
+  }
+  out.assumptions.push_back(
+      {condition, text + " (" + symbols.text(minimum) + " >= 0)", true, e.span});
+}
+
+} // namespace tk::sema

@@ -1,0 +1,172 @@
+// The analysis of one kernel: from its syntax tree to a sema::Kernel. Internal to Sema*.cpp.
+
+#ifndef TK_FRONTEND_SEMAKERNEL_H
+#define TK_FRONTEND_SEMAKERNEL_H
+
+#include "frontend/Bounds.h"
+#include "frontend/Diagnostics.h"
+#include "frontend/SemaTree.h"
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace tk::sema {
+
+/// The items of a program by name.
+struct Globals {
+  std::map<std::string, const ast::Kernel *, std::less<>> kernels;
+  std::map<std::string, const ast::Fn *, std::less<>> fns;
+  std::map<std::string, const ast::Const *, std::less<>> consts;
+};
+
+class KernelSema {
+public:
+  KernelSema(const Globals &globals, Kernel &out, Diagnostics &diags)
+      : globals(globals), out(out), diags(diags), prover(symbols) {}
+
+  /// Analyses everything but schedules; errors go to the engine.
+  void run(const ast::Kernel &kernel);
+  void schedule(const ast::Schedule &schedule);
+
+private:
+  /// What a name stands for: exactly one of the pointers is set.
+  struct Symbol {
+    Node *node = nullptr; ///< dimension, scalar, argument of a function
+    Tensor *tensor = nullptr;
+    IndexVar *index = nullptr;
+    Span span;
+  };
+  using Scope = std::map<std::string, Symbol, std::less<>>;
+
+  // Declarations (SemaKernel.cpp)
+  void dimensions(const ast::Kernel &kernel);
+  Tensor *tensorOf(const ast::Param &param, int position);
+  void parameters(const ast::Kernel &kernel);
+  void results(const ast::Kernel &kernel);
+  void constraints(const ast::Kernel &kernel);
+  void assumeFact(const Node *condition);
+  bool declare(const std::string &name, Span span, Symbol symbol);
+  bool checkFresh(const std::string &name, Span span, bool index);
+  Tensor *makeTensor(std::string name, Span span, ast::DType dtype, std::vector<Node *> extents);
+  void checkSize(const Tensor &tensor);
+
+  // Statements (SemaStmt.cpp)
+  void statement(const ast::Stmt &stmt);
+  void letScalar(const ast::LetScalar &stmt);
+  void letTensor(const ast::LetTensor &stmt);
+  void define(const ast::Define &stmt);
+  bool declareLeft(const std::vector<ast::IndexPtr> &indices, const ast::Expr &value,
+                   const Tensor *result, std::vector<IndexVar *> &vars);
+  void finish(Tensor *tensor, std::vector<IndexVar *> vars, Node *value, Span span);
+  /// The value as it may be stored into `dtype`; null and an error if it may not.
+  Node *forStore(Node *value, ast::DType dtype, Span span, const std::string &name);
+
+  // Ranges of indices (SemaRange.cpp)
+  struct Use {
+    const ast::Access *access;
+    unsigned axis;
+    Node *extent;
+    bool padded;
+    Span span;
+  };
+  void bareUses(const ast::Expr &e, const std::string &name, bool padded, std::vector<Use> &uses);
+  IndexVar *declareIndex(const ast::Index &index, const std::vector<const ast::Expr *> &in,
+                         Node *resultExtent, const Tensor *result);
+  bool conflicting(const ast::Index &index, const std::vector<Use> &uses, Node *extent,
+                   const std::string &what, Span where);
+  void undeclare(const std::vector<ast::IndexPtr> &indices);
+
+  // Expressions (SemaExpr.cpp)
+  Node *expr(const ast::Expr &e);
+  Node *indexExpr(const ast::Expr &e);
+  Node *nameRef(const ast::NameRef &e);
+  Node *unknownName(const std::string &name, Span span);
+  Node *unary(const ast::Unary &e);
+  Node *binary(const ast::Binary &e);
+  Node *conditional(const ast::If &e);
+  Node *arithmetic(Op op, Node *l, Node *r, Span span, Span opSpan);
+  Node *foldInts(Op op, Node *l, Node *r, Span span, Span opSpan);
+  Node *compare(Op op, Node *l, Node *r, Span span);
+  Node *power(Node *base, Node *exponent, Span span);
+  Node *symbolValue(const Symbol &symbol, Span span, const std::string &name);
+
+  // Calls (SemaCall.cpp)
+  Node *call(const ast::Call &e);
+  Node *inlineFn(const ast::Fn &fn, const ast::Call &e);
+  Node *builtin(const ast::Call &e, Op op, unsigned arity, unsigned family);
+  Node *cast(const ast::Call &e, ast::DType to);
+  Node *padded(const ast::Call &e);
+
+  // Reductions, normalisers, scans (SemaReduce.cpp)
+  Node *reduce(const ast::Reduce &e);
+  Node *reduceOver(const ast::Reduce &e, std::vector<IndexVar *> vars, Node *body);
+  Node *contraction(const ast::Reduce &e, const std::vector<IndexVar *> &vars, Node *body);
+  Node *mean(const std::vector<IndexVar *> &vars, Node *body, Span span);
+  Node *logSumExp(const std::vector<IndexVar *> &vars, Node *body, Span span);
+  Node *keeping(const ast::Reduce &e);
+  Node *normalise(const ast::Reduce &e, IndexVar *var, Node *body);
+  Node *hidden(const std::string &suffix, std::vector<IndexVar *> vars, Node *value, Span span);
+  std::vector<IndexVar *> freeIndices(const std::vector<Node *> &roots);
+
+  // Accesses and bounds (SemaAccess.cpp)
+  Node *access(const ast::Access &e, Node *pad);
+  Node *loadOf(Tensor *tensor, std::vector<Node *> indices, Span span);
+  void prove(const ast::Access &e, const Tensor &tensor, const std::vector<Node *> &indices);
+  bool proveComponent(const ast::Access &e, unsigned axis, Node *index, const Tensor &tensor);
+  void checkAtLaunch(const ast::Access &e, const bounds::Poly &minimum, const std::string &text,
+                     const bounds::Poly &about);
+  bool checkDivisors(const Node *n, Span span);
+  void assumeDivisor(const bounds::Poly &num, const bounds::Poly &den, Span span, bool guarded,
+                     const std::vector<bounds::Atom> &active);
+  std::optional<bounds::Poly> polyOf(const Node *n);
+  Node *nodeOf(const bounds::Poly &p, Span span);
+  /// The one node that stands for all expressions equal to `n`.
+  Node *canonical(Node *n);
+  std::vector<bounds::Atom> activeAtoms() const;
+  std::string textOf(const Node *n);
+  std::string shapeOf(const Tensor &t);
+
+  // Making nodes (SemaNode.cpp)
+  Node *make(NodeKind kind, Type type, Span span);
+  Node *intConst(std::int64_t value, Span span, Type type = Type::Index, bool literal = false);
+  Node *floatConst(double value, Span span, Type type, bool literal = false);
+  Node *op(Op op, Type type, std::vector<Node *> args, Span span);
+  Node *indexNode(IndexVar *var, Span span);
+  Node *convert(Node *n, Type type, bool explicitly = false);
+  bool meet(std::vector<Node *> &args, Span span, std::optional<Type> at_least = {});
+  Node *reduceNode(ast::ReduceKind kind, Type type, std::vector<IndexVar *> vars, Node *body,
+                   Span span);
+  Node *typeError(Span span, const std::string &what, const std::string &expected,
+                  const Node *found);
+
+  const Globals &globals;
+  Kernel &out;
+  Diagnostics &diags;
+  bounds::Symbols symbols;
+  bounds::Prover prover;
+
+  Scope scope;
+  std::map<std::string, Span, std::less<>> kernelNames; ///< all that the kernel will declare
+  std::set<const ast::Fn *> inlining;
+  std::map<bounds::Poly, Node *> canonicalNodes;
+  std::map<bounds::Atom, Node *> atomNodes;
+  std::map<const Node *, bounds::Poly> scalarPolys;
+  std::vector<bounds::Poly> checkedBounds;
+  std::set<std::pair<bounds::Poly, bounds::Poly>> checkedDivisors;
+  std::vector<IndexVar *> activeIndices;
+  std::map<const Tensor *, Span> defined;
+  std::string statementName; ///< what hidden tensors are named after
+  std::map<std::string, unsigned> hiddenNames;
+  bool indexMode = false; ///< inside an index or a range: integer scalars are of type Index
+  unsigned kernelDepth = 0;
+};
+
+/// Operations that one kernel may come to after inlining.
+inline constexpr std::size_t kMaxNodes = 40000;
+
+} // namespace tk::sema
+
+#endif // TK_FRONTEND_SEMAKERNEL_H

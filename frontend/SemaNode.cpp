@@ -1,0 +1,148 @@
+// Making typed nodes, and converting between types.
+
+#include "frontend/SemaKernel.h"
+
+namespace tk::sema {
+
+Node *KernelSema::make(NodeKind kind, Type type, Span span) {
+  Node &n = out.nodes.emplace_back();
+  n.kind = kind;
+  n.type = type;
+  n.span = span;
+  return &n;
+}
+
+Node *KernelSema::intConst(std::int64_t value, Span span, Type type, bool literal) {
+  Node *n = make(NodeKind::IntConst, type, span);
+  n->intValue = value;
+  n->literal = literal;
+  n->kernelLevel = true;
+  return n;
+}
+
+Node *KernelSema::floatConst(double value, Span span, Type type, bool literal) {
+  Node *n = make(NodeKind::FloatConst, type, span);
+  n->floatValue = value;
+  n->literal = literal;
+  n->kernelLevel = true;
+  return n;
+}
+
+Node *KernelSema::op(Op op, Type type, std::vector<Node *> args, Span span) {
+  Node *n = make(NodeKind::Op, type, span);
+  n->op = op;
+  n->kernelLevel = n->literal = true;
+  for (Node *arg : args) {
+    n->kernelLevel &= arg->kernelLevel;
+    n->literal &= arg->literal;
+    if (isInteger(type) && arg->quotient) {
+      n->quotient = true;
+      n->quotientSpan = arg->quotientSpan;
+    }
+  }
+  if (op == Op::Rand || !isFloat(type))
+    n->literal = false;
+  if (op == Op::FloorDiv) {
+    n->quotient = true;
+    n->quotientSpan = span;
+  }
+  n->args = std::move(args);
+  return n;
+}
+
+Node *KernelSema::indexNode(IndexVar *var, Span span) {
+  Node *n = make(NodeKind::Index, Type::Index, span);
+  n->indices = {var};
+  return n;
+}
+
+Node *KernelSema::reduceNode(ast::ReduceKind kind, Type type, std::vector<IndexVar *> vars,
+                             Node *body, Span span) {
+  Node *n = make(NodeKind::Reduce, type, span);
+  n->reduce = kind;
+  n->indices = std::move(vars);
+  n->args = {body};
+  return n;
+}
+
+Node *KernelSema::typeError(Span span, const std::string &what, const std::string &expected,
+                            const Node *found) {
+  diags.error(Diag::TypeMismatch, span).expected(expected).found(spelling(found->type)) << what;
+  return nullptr;
+}
+
+Node *KernelSema::convert(Node *n, Type type, bool explicitly) {
+  if (n->type == type && !(n->literal && explicitly))
+    return n;
+  if (n->literal && n->kind == NodeKind::IntConst) {
+    if (isFloat(type))
+      return floatConst(static_cast<double>(n->intValue), n->span, type);
+    if (n->intValue < minOf(type) || n->intValue > maxOf(type)) {
+      diags.error(Diag::NumberTooLarge, n->span)
+          << "the number " << n->intValue << " does not fit into " << spelling(type);
+      return nullptr;
+    }
+    return intConst(n->intValue, n->span, type);
+  }
+  if (n->literal && isFloat(type)) {
+    if (n->kind == NodeKind::FloatConst)
+      return floatConst(n->floatValue, n->span, type);
+    std::vector<Node *> args;
+    for (Node *arg : n->args) // the exponent of a power stays an integer
+      args.push_back(n->op == Op::Pow && !args.empty() ? arg : convert(arg, type));
+    return op(n->op, type, std::move(args), n->span);
+  }
+  if (!explicitly && n->quotient && isFloat(type))
+    diags.warning(Diag::IntegerQuotient, n->quotientSpan)
+            .label("this is a floor division of integers")
+            .help("for real division make one side a float, as in `1.0 / C`; for floor division "
+                  "write floor(...) or a cast")
+        << "an integer quotient is used as a float";
+  Node *c = make(NodeKind::Convert, type, n->span);
+  c->args = {n};
+  c->kernelLevel = n->kernelLevel;
+  return c;
+}
+
+bool KernelSema::meet(std::vector<Node *> &args, Span span, std::optional<Type> atLeast) {
+  std::optional<Type> type = atLeast;
+  bool literalFloat = false;
+  for (Node *arg : args) {
+    if (arg->literal) {
+      literalFloat |= isFloat(arg->type);
+      continue;
+    }
+    type = type ? join(*type, arg->type) : arg->type;
+    if (!type) {
+      typeError(arg->span, "a bool and a number do not meet", "values of one type", arg);
+      return false;
+    }
+  }
+  if (literalFloat)
+    type = type ? join(*type, Type::F32) : Type::F32;
+  if (!type)
+    type = Type::Index; // integer literals only
+  if (type == Type::Bool)
+    for (Node *arg : args)
+      if (arg->literal) {
+        typeError(arg->span, "a bool and a number do not meet", "bool", arg);
+        return false;
+      }
+  bool allLiteral = true;
+  for (Node *arg : args)
+    allLiteral &= arg->literal;
+  for (Node *&arg : args) {
+    if (allLiteral && isFloat(*type)) {
+      // Stay literal: the pair may meet an f64 later.
+      if (arg->kind == NodeKind::IntConst)
+        arg = floatConst(static_cast<double>(arg->intValue), arg->span, *type, true);
+      continue;
+    }
+    arg = convert(arg, *type);
+    if (!arg)
+      return false;
+  }
+  return true;
+}
+
+} // namespace tk::sema

@@ -1,0 +1,152 @@
+// The ranges of indices: explicit, or the dimension at which an index appears bare.
+
+#include "frontend/SemaKernel.h"
+
+namespace tk::sema {
+
+void KernelSema::bareUses(const ast::Expr &e, const std::string &name, bool padded,
+                          std::vector<Use> &uses) {
+  auto walk = [&](const ast::ExprPtr &inner, bool pad = false) {
+    if (inner)
+      bareUses(*inner, name, padded || pad, uses);
+  };
+  switch (e.kind) {
+  case ast::ExprKind::Unary:
+    return walk(static_cast<const ast::Unary &>(e).operand);
+  case ast::ExprKind::Binary:
+    walk(static_cast<const ast::Binary &>(e).lhs);
+    return walk(static_cast<const ast::Binary &>(e).rhs);
+  case ast::ExprKind::If:
+    walk(static_cast<const ast::If &>(e).condition);
+    walk(static_cast<const ast::If &>(e).thenExpr);
+    return walk(static_cast<const ast::If &>(e).elseExpr);
+  case ast::ExprKind::Call: {
+    const auto &call = static_cast<const ast::Call &>(e);
+    for (const ast::ExprPtr &arg : call.args)
+      walk(arg, call.name == "pad" && arg == call.args.front());
+    return;
+  }
+  case ast::ExprKind::Reduce:
+    return walk(static_cast<const ast::Reduce &>(e).body);
+  case ast::ExprKind::Access: {
+    const auto &access = static_cast<const ast::Access &>(e);
+    auto it = scope.find(access.name);
+    const Tensor *tensor = it == scope.end() ? nullptr : it->second.tensor;
+    for (unsigned axis = 0; axis < access.indices.size(); ++axis) {
+      const auto *ref = ast::as<ast::NameRef>(access.indices[axis].get());
+      if (!ref || ref->name != name)
+        bareUses(*access.indices[axis], name, false, uses);
+      else if (tensor && axis < tensor->extents.size())
+        uses.push_back({&access, axis, tensor->extents[axis], padded, ref->span});
+    }
+    return;
+  }
+  default:
+    return;
+  }
+}
+
+bool KernelSema::conflicting(const ast::Index &index, const std::vector<Use> &uses, Node *extent,
+                             const std::string &what, Span where) {
+  std::optional<bounds::Poly> mine = polyOf(extent);
+  for (const Use &use : uses) {
+    if (use.padded || use.extent == extent)
+      continue;
+    std::optional<bounds::Poly> theirs = polyOf(use.extent);
+    if (mine && theirs && prover.equal(*mine, *theirs))
+      continue;
+    diags.error(Diag::IndexRangeConflict, index.nameSpan)
+            .label(where, what)
+            .label(use.span, textOf(use.extent) + " in '" + use.access->name + "' (axis " +
+                                 std::to_string(use.axis) + ")")
+            .help("if the two are equal, say so: where " + textOf(extent) +
+                  " == " + textOf(use.extent))
+        << "index '" << index.name << "' ranges over " << what << " and over "
+        << textOf(use.extent) << " in '" << use.access->name << "' (axis "
+        << std::to_string(use.axis) << ")";
+    return true;
+  }
+  return false;
+}
+
+IndexVar *KernelSema::declareIndex(const ast::Index &index,
+                                   const std::vector<const ast::Expr *> &in, Node *resultExtent,
+                                   const Tensor *result) {
+  if (!checkFresh(index.name, index.nameSpan, true))
+    return nullptr;
+  Node *lo = nullptr, *hi = nullptr;
+  std::vector<Use> uses;
+  for (const ast::Expr *e : in)
+    bareUses(*e, index.name, false, uses);
+  if (index.hasRange()) {
+    lo = indexExpr(*index.lo);
+    hi = indexExpr(*index.hi);
+    if (!lo || !hi)
+      return nullptr;
+    for (auto [node, e] : {std::pair(lo, index.lo.get()), std::pair(hi, index.hi.get())})
+      if (!node->kernelLevel) {
+        diags.error(Diag::BadRange, e->span)
+            << "the bounds of a range are made of dimensions and scalar parameters";
+        return nullptr;
+      }
+    if (resultExtent) {
+      std::optional<bounds::Poly> from = polyOf(lo), to = polyOf(hi), all = polyOf(resultExtent);
+      if (!from || !to || !all || !prover.equal(*from, 0) || !prover.equal(*to, *all)) {
+        diags.error(Diag::BadRange, index.span)
+                .expected("0.." + textOf(resultExtent))
+                .found(textOf(lo) + ".." + textOf(hi))
+            << "a statement defines the whole of its result";
+        return nullptr;
+      }
+    }
+  } else if (resultExtent) {
+    lo = intConst(0, index.span);
+    hi = resultExtent;
+    if (conflicting(index, uses, hi, textOf(hi) + " in '" + result->name + "'", index.nameSpan))
+      return nullptr;
+  } else {
+    const Use *first = nullptr;
+    for (const Use &use : uses)
+      if (!first || (first->padded && !use.padded))
+        first = &use;
+    if (!first) {
+      diags.error(Diag::NoRange, index.nameSpan)
+              .help("write its range: " + index.name + " in 0..n")
+          << "index '" << index.name << "' stands bare at no dimension, so it has no range";
+      return nullptr;
+    }
+    lo = intConst(0, index.span);
+    hi = first->extent;
+    if (conflicting(index, uses, hi, textOf(hi) + " in '" + first->access->name + "' (axis " +
+                                         std::to_string(first->axis) + ")",
+                    first->span))
+      return nullptr;
+  }
+  IndexVar &var = out.indices.emplace_back();
+  var.name = index.name;
+  var.span = index.span;
+  var.lo = canonical(lo);
+  var.hi = canonical(hi);
+  std::optional<bounds::Poly> from = polyOf(var.lo), to = polyOf(var.hi);
+  if (!from || !to) {
+    diags.error(Diag::BadRange, index.span)
+        << "the bounds of a range are made of + - * / % on dimensions and scalars";
+    return nullptr;
+  }
+  var.atom = symbols.index(index.name, *from, *to);
+  scope[index.name] = Symbol{nullptr, nullptr, &var, index.nameSpan};
+  activeIndices.push_back(&var);
+  return &var;
+}
+
+void KernelSema::undeclare(const std::vector<ast::IndexPtr> &indices) {
+  for (const ast::IndexPtr &index : indices) {
+    auto it = scope.find(index->name);
+    if (it == scope.end() || !it->second.index || !(it->second.span == index->nameSpan))
+      continue;
+    std::erase(activeIndices, it->second.index);
+    scope.erase(it);
+  }
+}
+
+} // namespace tk::sema

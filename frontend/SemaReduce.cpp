@@ -1,0 +1,266 @@
+// Reductions, normalisers and scans.
+
+#include "frontend/SemaKernel.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace tk::sema {
+
+Node *KernelSema::reduce(const ast::Reduce &e) {
+  if (ast::keepsIndex(e.reduceKind))
+    return keeping(e);
+  bool outer = indexMode;
+  indexMode = false;
+  std::vector<IndexVar *> vars;
+  bool ok = true;
+  for (const ast::IndexPtr &binder : e.binders) {
+    IndexVar *var = declareIndex(*binder, {e.body.get()}, nullptr, nullptr);
+    ok &= var != nullptr;
+    if (var)
+      vars.push_back(var);
+  }
+  Node *body = ok ? expr(*e.body) : nullptr;
+  undeclare(e.binders);
+  Node *result = body ? reduceOver(e, std::move(vars), body) : nullptr;
+  indexMode = outer;
+  return result;
+}
+
+Node *KernelSema::reduceOver(const ast::Reduce &e, std::vector<IndexVar *> vars, Node *body) {
+  using K = ast::ReduceKind;
+  if (e.modifier != ast::ReduceModifier::None && e.reduceKind != K::Sum) {
+    diags.error(Diag::MisplacedModifier, e.modifierSpan)
+        << "'" << ast::spelling(e.modifier) << "' is for sums, not for '"
+        << ast::spelling(e.reduceKind) << "'";
+    return nullptr;
+  }
+  if (e.reduceKind == K::Any || e.reduceKind == K::All) {
+    if (body->type != Type::Bool)
+      return typeError(e.body->span, "any and all reduce bools", "bool", body);
+    return reduceNode(e.reduceKind, Type::Bool, std::move(vars), body, e.span);
+  }
+  if (body->type == Type::Bool)
+    return typeError(e.body->span, "this reduces numbers", "a number", body);
+  if (body->literal)
+    body = convert(body, isFloat(body->type) ? Type::F32 : Type::I64, true);
+  if (body->type == Type::Index)
+    body = convert(body, Type::I64);
+  switch (e.reduceKind) {
+  case K::Sum:
+    return contraction(e, vars, body);
+  case K::Mean:
+    return mean(vars, convert(body, body->type == Type::F64 ? Type::F64 : Type::F32), e.span);
+  case K::LogSumExp:
+    return logSumExp(vars, convert(body, body->type == Type::F64 ? Type::F64 : Type::F32), e.span);
+  case K::ArgMax:
+  case K::ArgMin:
+    if (vars.size() != 1) {
+      diags.error(Diag::NotSupported, e.span)
+          << ast::spelling(e.reduceKind) << " over several indices is not supported";
+      return nullptr;
+    }
+    return reduceNode(e.reduceKind, Type::I32, std::move(vars), body, e.span);
+  default:
+    return reduceNode(e.reduceKind, body->type, std::move(vars), body, e.span);
+  }
+}
+
+/// A sum; where its body is a product of two factors, with the rounding that lets tensor cores
+/// run it.
+Node *KernelSema::contraction(const ast::Reduce &e, const std::vector<IndexVar *> &vars,
+                              Node *body) {
+  if (body->kind == NodeKind::Op && body->op == Op::Mul) {
+    if (isInteger(body->type) && widthOf(body->type) == 8) {
+      std::vector<Node *> wide{convert(body->args[0], Type::I32), convert(body->args[1], Type::I32)};
+      body = op(Op::Mul, Type::I32, std::move(wide), body->span);
+    }
+    auto narrow = [](const Node *n) {
+      return n->kind == NodeKind::Load && isNarrowFloat(n->tensor->dtype);
+    };
+    auto rests = [&](Node *n, Node *other) { // an index that `other` has and `n` lacks
+      std::vector<IndexVar *> mine = freeIndices({n});
+      for (IndexVar *v : freeIndices({other}))
+        if (std::find(mine.begin(), mine.end(), v) == mine.end())
+          return true;
+      return false;
+    };
+    for (unsigned i : {0u, 1u}) {
+      Node *stored = body->args[i], *computed = body->args[1 - i];
+      if (e.modifier == ast::ReduceModifier::Exact || body->type != Type::F32 || !narrow(stored))
+        continue;
+      bool local = computed->kind == NodeKind::Load && computed->tensor->param < 0 &&
+                   !computed->tensor->declared;
+      bool expression = computed->kind != NodeKind::Load && computed->kind != NodeKind::Round &&
+                        !computed->kernelLevel && rests(stored, computed) &&
+                        rests(computed, stored);
+      if (!local && !expression)
+        continue;
+      ast::DType to = stored->tensor->dtype;
+      if (to != ast::DType::F16)
+        to = ast::DType::BF16;
+      Node *rounded = make(NodeKind::Round, Type::F32, computed->span);
+      rounded->stored = to;
+      rounded->args = {computed};
+      std::vector<Node *> args{body->args[0], body->args[1]};
+      args[1 - i] = rounded;
+      body = op(Op::Mul, Type::F32, std::move(args), body->span);
+      break;
+    }
+  }
+  Node *n = reduceNode(ast::ReduceKind::Sum, body->type, vars, body, e.span);
+  n->modifier = e.modifier;
+  return n;
+}
+
+Node *KernelSema::mean(const std::vector<IndexVar *> &vars, Node *body, Span span) {
+  Node *count = nullptr;
+  for (IndexVar *var : vars) {
+    Node *extent = var->hi;
+    if (var->lo->kind != NodeKind::IntConst || var->lo->intValue != 0) {
+      extent = op(Op::Sub, Type::Index, {var->hi, var->lo}, span);
+      extent = op(Op::Max, Type::Index, {extent, intConst(0, span)}, span);
+    }
+    count = count ? op(Op::Mul, Type::Index, {count, extent}, span) : extent;
+  }
+  Node *sum = reduceNode(ast::ReduceKind::Sum, body->type, vars, body, span);
+  return op(Op::Div, body->type, {sum, convert(canonical(count), body->type, true)}, span);
+}
+
+Node *KernelSema::logSumExp(const std::vector<IndexVar *> &vars, Node *body, Span span) {
+  Type type = body->type;
+  Node *m = reduceNode(ast::ReduceKind::Max, type, vars, body, span);
+  Node *term = op(Op::ExpDiff, type, {body, m}, span);
+  Node *z = reduceNode(ast::ReduceKind::Sum, type, vars, term, span);
+  Node *value = op(Op::Add, type, {m, op(Op::Log, type, {z}, span)}, span);
+  Node *inf = floatConst(std::numeric_limits<double>::infinity(), span, type);
+  return op(Op::Select, type, {op(Op::Eq, Type::Bool, {m, inf}, span), inf, value}, span);
+}
+
+/// The indices that the expressions need from outside, in the order of their declaration.
+std::vector<IndexVar *> KernelSema::freeIndices(const std::vector<Node *> &roots) {
+  std::set<const Node *> seen;
+  std::set<const IndexVar *> used, bound;
+  std::vector<const Node *> work(roots.begin(), roots.end());
+  while (!work.empty()) {
+    const Node *n = work.back();
+    work.pop_back();
+    if (!seen.insert(n).second)
+      continue;
+    if (n->kind == NodeKind::Index || n->kind == NodeKind::Scan)
+      used.insert(n->indices.begin(), n->indices.end());
+    if (n->kind == NodeKind::Reduce)
+      bound.insert(n->indices.begin(), n->indices.end());
+    work.insert(work.end(), n->args.begin(), n->args.end());
+    if (n->pad)
+      work.push_back(n->pad);
+  }
+  std::vector<IndexVar *> result;
+  for (IndexVar &var : out.indices)
+    if (used.count(&var) && !bound.count(&var))
+      result.push_back(&var);
+  return result;
+}
+
+/// A tensor of its own for a part of a statement, read at its own indices.
+Node *KernelSema::hidden(const std::string &suffix, std::vector<IndexVar *> vars, Node *value,
+                         Span span) {
+  std::vector<Node *> extents, indices;
+  for (IndexVar *var : vars) {
+    if (var->lo->kind != NodeKind::IntConst || var->lo->intValue != 0) {
+      diags.error(Diag::NotSupported, span)
+              .help("write this part as a `let` of its own")
+          << "this needs an intermediate tensor over '" << var->name
+          << "', whose range does not begin at 0: not supported";
+      return nullptr;
+    }
+    extents.push_back(var->hi);
+    indices.push_back(indexNode(var, span));
+  }
+  ast::DType dtype = value->type == Type::F64   ? ast::DType::F64
+                     : value->type == Type::F32 ? ast::DType::F32
+                     : value->type == Type::I32 ? ast::DType::I32
+                     : value->type == Type::I16 ? ast::DType::I16
+                     : value->type == Type::I8  ? ast::DType::I8
+                     : value->type == Type::U8  ? ast::DType::U8
+                                                : ast::DType::I64;
+  std::string name = statementName + "." + suffix;
+  if (unsigned count = hiddenNames[name]++)
+    name += std::to_string(count + 1);
+  Tensor *tensor = makeTensor(name, span, dtype, std::move(extents));
+  out.statements.push_back({tensor, std::move(vars), value, span});
+  return loadOf(tensor, std::move(indices), span);
+}
+
+Node *KernelSema::keeping(const ast::Reduce &e) {
+  if (e.binders.size() != 1) {
+    diags.error(Diag::NotSupported, e.span)
+        << ast::spelling(e.reduceKind) << " over several indices is not supported";
+    return nullptr;
+  }
+  const ast::Index &use = *e.binders[0];
+  auto it = scope.find(use.name);
+  if (it == scope.end() || !it->second.index) {
+    diags.error(Diag::IndexNotKept, use.nameSpan)
+            .help("write " + use.name + " on the left side, or bind it around this")
+        << ast::spelling(e.reduceKind) << " keeps its index, but nothing ranges over '" << use.name
+        << "' here";
+    return nullptr;
+  }
+  IndexVar *var = it->second.index;
+  bool outer = indexMode;
+  indexMode = false;
+  Node *body = expr(*e.body);
+  indexMode = outer;
+  if (!body)
+    return nullptr;
+  if (body->type == Type::Bool)
+    return typeError(e.body->span, "this takes numbers", "a number", body);
+  if (e.modifier != ast::ReduceModifier::None) {
+    diags.error(Diag::MisplacedModifier, e.modifierSpan)
+        << "'" << ast::spelling(e.modifier) << "' is for sums";
+    return nullptr;
+  }
+  bool isScan = e.reduceKind >= ast::ReduceKind::CumSum;
+  if (body->literal)
+    body = convert(body, isScan && isInteger(body->type) ? Type::I64 : Type::F32, true);
+  if (!isScan)
+    return normalise(e, var, convert(body, body->type == Type::F64 ? Type::F64 : Type::F32));
+  if (body->type == Type::Index)
+    body = convert(body, Type::I64);
+  Node *scan = make(NodeKind::Scan, body->type, e.span);
+  scan->reduce = e.reduceKind;
+  scan->indices = {var};
+  scan->args = {body};
+  return hidden("scan", freeIndices({scan}), scan, e.span);
+}
+
+Node *KernelSema::normalise(const ast::Reduce &e, IndexVar *var, Node *body) {
+  Span span = e.span;
+  Type type = body->type;
+  bool plain = body->kind == NodeKind::Load && !body->pad;
+  bool fromZero = var->lo->kind == NodeKind::IntConst && var->lo->intValue == 0;
+  std::vector<IndexVar *> over = freeIndices({body});
+  if (!plain && fromZero && !body->kernelLevel)
+    body = hidden("score", over, body, span);
+  if (!body)
+    return nullptr;
+  std::vector<IndexVar *> rest;
+  for (IndexVar *v : over)
+    if (v != var)
+      rest.push_back(v);
+  Node *m = reduceNode(ast::ReduceKind::Max, type, {var}, body, span);
+  m = hidden("max", rest, m, span);
+  if (!m)
+    return nullptr;
+  Node *term = op(Op::ExpDiff, type, {body, m}, span);
+  Node *z = hidden("sum", rest, reduceNode(ast::ReduceKind::Sum, type, {var}, term, span), span);
+  if (!z)
+    return nullptr;
+  if (e.reduceKind == ast::ReduceKind::Softmax)
+    return op(Op::DivOrZero, type, {term, z}, span);
+  Node *shifted = op(Op::Sub, type, {body, m}, span);
+  return op(Op::Sub, type, {shifted, op(Op::Log, type, {z}, span)}, span);
+}
+
+} // namespace tk::sema

@@ -1,0 +1,123 @@
+// Schedule blocks: known keys, legal values, indices that the kernel has.
+
+#include "frontend/SemaKernel.h"
+
+#include <algorithm>
+
+namespace tk::sema {
+
+namespace {
+enum class Form { PerIndex, Count, Flag, Raster };
+struct Key {
+  const char *name;
+  Form form;
+  std::int64_t lowest, highest;
+  bool powerOfTwo;
+};
+constexpr Key keys[] = {
+    {"tile", Form::PerIndex, 1, 1024, false},  {"coarsen", Form::PerIndex, 1, 64, true},
+    {"vector", Form::Count, 1, 16, true},      {"stages", Form::Count, 1, 8, false},
+    {"consumers", Form::Count, 1, 4, false},   {"cluster", Form::PerIndex, 1, 16, true},
+    {"split", Form::PerIndex, 1, 256, false},  {"persistent", Form::Flag, 0, 1, false},
+    {"raster", Form::Raster, 1, 64, false},
+};
+constexpr const char *archs[] = {"cpu",   "emu",   "sm_80", "sm_86",  "sm_87",
+                                 "sm_89", "sm_90", "sm_90a", "sm_100a", "sm_120a"};
+
+std::string legal(const Key &key) {
+  if (key.form == Form::Flag)
+    return "no value, true or false";
+  if (key.form == Form::Raster)
+    return "rows, columns, or grouped(n) with n from 1 to 64";
+  return std::string(key.powerOfTwo ? "a power of two" : "an integer") + " from " +
+         std::to_string(key.lowest) + " to " + std::to_string(key.highest);
+}
+} // namespace
+
+void KernelSema::schedule(const ast::Schedule &schedule) {
+  Schedule result;
+  result.arch = schedule.arch;
+  if (!schedule.arch.empty() &&
+      std::find(std::begin(archs), std::end(archs), schedule.arch) == std::end(archs))
+    diags.error(Diag::UnknownArchitecture, schedule.archSpan)
+            .expected("cpu, emu, sm_80, sm_86, sm_87, sm_89, sm_90, sm_90a, sm_100a or sm_120a")
+        << "no architecture is named '" << schedule.arch << "'";
+  if (schedule.when) {
+    indexMode = true;
+    Node *n = expr(*schedule.when);
+    indexMode = false;
+    if (n && (n->type != Type::Bool || !n->kernelLevel))
+      diags.error(Diag::BadConstraint, schedule.when->span)
+          << "a schedule's condition is one on dimensions and scalar parameters";
+    result.when = diags.sources().text(schedule.when->span);
+  }
+  std::vector<std::string_view> names;
+  for (const IndexVar &var : out.indices)
+    names.push_back(var.name);
+  for (const ast::ScheduleEntry &entry : schedule.entries) {
+    const Key *key = std::find_if(std::begin(keys), std::end(keys),
+                                  [&](const Key &k) { return k.name == entry.key; });
+    if (key == std::end(keys)) {
+      diags.error(Diag::UnknownScheduleKey, entry.keySpan)
+              .expected("tile, coarsen, vector, stages, consumers, cluster, split, persistent or "
+                        "raster")
+          << "a schedule has no key '" << entry.key << "'";
+      continue;
+    }
+    ScheduleEntry made{entry.key, {}};
+    auto illegal = [&](Span span) {
+      diags.error(Diag::IllegalScheduleValue, span).expected(legal(*key))
+          << "'" << entry.key << "' cannot have this value";
+    };
+    if (entry.values.empty() && key->form != Form::Flag)
+      illegal(entry.span);
+    if (entry.values.size() > 1 && key->form != Form::PerIndex)
+      illegal(entry.values[1].span);
+    for (const ast::ScheduleValue &value : entry.values) {
+      ScheduleValue v;
+      v.axis = value.axis;
+      if ((key->form == Form::PerIndex) == value.axis.empty()) {
+        diags.error(Diag::IllegalScheduleValue, value.span)
+                .expected(key->form == Form::PerIndex ? entry.key + " i = n" : entry.key + " = n")
+            << (value.axis.empty() ? "this key is set for each index"
+                                   : "this key is not set for single indices");
+        continue;
+      }
+      if (!value.axis.empty() && std::find(names.begin(), names.end(), value.axis) == names.end()) {
+        auto d = diags.error(Diag::UnknownScheduleIndex, value.axisSpan);
+        d << "kernel '" << out.source->name << "' has no index '" << value.axis << "'";
+        if (std::string hint = didYouMean(value.axis, names); !hint.empty())
+          d.help(hint);
+        continue;
+      }
+      const auto *number = ast::as<ast::IntLit>(value.value.get());
+      const auto *word = ast::as<ast::NameRef>(value.value.get());
+      const auto *truth = ast::as<ast::BoolLit>(value.value.get());
+      const auto *group = ast::as<ast::Call>(value.value.get());
+      if (group && group->args.size() == 1 && group->name == "grouped") {
+        number = ast::as<ast::IntLit>(group->args[0].get());
+        v.word = "grouped";
+      }
+      bool ok = key->form == Form::Flag ? (!value.value || truth)
+                : key->form == Form::Raster
+                    ? (word && (word->name == "rows" || word->name == "columns")) ||
+                          (number && group)
+                    : number && !group;
+      if (ok && number)
+        ok = number->value >= key->lowest && number->value <= key->highest &&
+             (!key->powerOfTwo || (number->value & (number->value - 1)) == 0);
+      if (!ok) {
+        illegal(value.value ? value.value->span : value.span);
+        continue;
+      }
+      v.value = number ? number->value : truth ? truth->value : 1;
+      if (word)
+        v.word = word->name;
+      made.values.push_back(v);
+    }
+    result.entries.push_back(std::move(made));
+  }
+  out.schedules.push_back(std::move(result));
+}
+
+} // namespace tk::sema
