@@ -53,17 +53,7 @@ template <class T> TK_DEVICE T mod(T x, T y) { return x % y; }
 TK_DEVICE float mod(float x, float y) { return ::fmodf(x, y); }
 TK_DEVICE double mod(double x, double y) { return ::fmod(x, y); }
 
-// Minimum and maximum that are NaN if an operand is.
-TK_DEVICE float maximum(float a, float b) {
-  float y;
-  asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
-  return y;
-}
-TK_DEVICE float minimum(float a, float b) {
-  float y;
-  asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
-  return y;
-}
+// Minimum and maximum that are NaN if an operand is; those of floats are in scalar.cuh.
 TK_DEVICE double maximum(double a, double b) { return a != a ? a : b != b ? b : ::fmax(a, b); }
 TK_DEVICE double minimum(double a, double b) { return a != a ? a : b != b ? b : ::fmin(a, b); }
 template <class T> TK_DEVICE T maximum(T a, T b) { return a > b ? a : b; }
@@ -82,10 +72,8 @@ TK_DEVICE double exp_diff(double a, double b) {
 // The same for a <= b where the result is about to be rounded to 16 bits: the relative error grows
 // with the exponent, to 2^-19 at exp(-30).
 TK_DEVICE float exp_diff_approx(float a, float b) {
-  float y;
   const float safe = b == -infinity() ? 0.0f : b;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"((a - safe) * 1.4426950408889634f));
-  return y;
+  return exp2_approx((a - safe) * 1.4426950408889634f);
 }
 template <class T> TK_DEVICE T div_or_zero(T a, T b) { return b == 0 ? (T)0 : a / b; }
 

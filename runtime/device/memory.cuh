@@ -26,6 +26,10 @@ template <class T, int n> union Packed {
   TK_DEVICE Packed() {}
 };
 
+// One element.
+template <class T> TK_DEVICE T get(const T *from, Place = {}) { return *from; }
+template <class T> TK_DEVICE void put(T *to, T x, Place = {}) { *to = x; }
+
 // n neighbouring elements, sizeof(T) * n at most 16 bytes and a power of two, aligned to that.
 template <int n, class T> TK_DEVICE void load(T *y, const T *from) {
   Packed<T, n> packed;

@@ -50,30 +50,30 @@ template <class Op, int mask, int n, class T> TK_DEVICE void reduce_registers(T 
           x[r] = Op::apply(x[r], x[r | bit]);
 }
 
-template <class Op, int mask, int n, class T> TK_DEVICE void reduce_lanes(T (&x)[n]) {
+template <class Op, int mask, int n, class T> TK_DEVICE void reduce_lanes(T (&x)[n], Place place = {}) {
 #pragma unroll
   for (int bit = 16; bit > 0; bit /= 2)
     if (mask & bit)
 #pragma unroll
       for (int r = 0; r < n; ++r)
-        x[r] = Op::apply(x[r], shuffle_xor(x[r], bit));
+        x[r] = Op::apply(x[r], shuffle_xor(x[r], bit, place));
 }
 
 // `scratch` holds n elements for every thread. `warps` is the number of warps in the block.
 template <class Op, int mask, int warps, int n, class T>
-TK_DEVICE void reduce_warps(T (&x)[n], T *scratch) {
+TK_DEVICE void reduce_warps(T (&x)[n], T *scratch, Place place = {}) {
   constexpr int threads = warps * 32;
-  barrier(); // whoever used the scratch memory before is done
-  for_each<n>([&](int r) { scratch[r * threads + thread_index()] = x[r]; });
-  barrier();
+  barrier(place); // whoever used the scratch memory before is done
+  for_each<n>([&](int r) { put(&scratch[r * threads + thread_index()], x[r], place); });
+  barrier(place);
   const int first = thread_index() & ~(mask * 32);
 #pragma unroll
   for (int r = 0; r < n; ++r) {
-    T sum = scratch[r * threads + first];
+    T sum = get(&scratch[r * threads + first], place);
 #pragma unroll
     for (int warp = 1; warp < warps; ++warp)
       if ((warp & ~mask) == 0)
-        sum = Op::apply(sum, scratch[r * threads + first + warp * 32]);
+        sum = Op::apply(sum, get(&scratch[r * threads + first + warp * 32], place));
     x[r] = sum;
   }
 }
@@ -92,11 +92,11 @@ TK_DEVICE void scan_registers(T (&prefix)[n], T (&total)[n]) {
 }
 // ... of the lane ...
 template <class Op, int bit, int n, class T>
-TK_DEVICE void scan_lanes(T (&prefix)[n], T (&total)[n]) {
+TK_DEVICE void scan_lanes(T (&prefix)[n], T (&total)[n], Place place = {}) {
   const bool upper = lane_index() & bit;
 #pragma unroll
   for (int r = 0; r < n; ++r) {
-    const T other = shuffle_xor(total[r], bit);
+    const T other = shuffle_xor(total[r], bit, place);
     if (upper)
       prefix[r] = Op::apply(other, prefix[r]);
     total[r] = upper ? Op::apply(other, total[r]) : Op::apply(total[r], other);
@@ -104,15 +104,15 @@ TK_DEVICE void scan_lanes(T (&prefix)[n], T (&total)[n]) {
 }
 // ... or of the warp.
 template <class Op, int bit, int warps, int n, class T>
-TK_DEVICE void scan_warps(T (&prefix)[n], T (&total)[n], T *scratch) {
+TK_DEVICE void scan_warps(T (&prefix)[n], T (&total)[n], T *scratch, Place place = {}) {
   constexpr int threads = warps * 32;
   const bool upper = warp_index() & bit;
-  barrier();
-  for_each<n>([&](int r) { scratch[r * threads + thread_index()] = total[r]; });
-  barrier();
+  barrier(place);
+  for_each<n>([&](int r) { put(&scratch[r * threads + thread_index()], total[r], place); });
+  barrier(place);
 #pragma unroll
   for (int r = 0; r < n; ++r) {
-    const T other = scratch[r * threads + (thread_index() ^ bit * 32)];
+    const T other = get(&scratch[r * threads + (thread_index() ^ bit * 32)], place);
     if (upper)
       prefix[r] = Op::apply(other, prefix[r]);
     total[r] = upper ? Op::apply(other, total[r]) : Op::apply(total[r], other);

@@ -1,4 +1,4 @@
-// Number types and the conversions between them, bit for bit those of the runtime (Dtype.cpp): to
+// Number types and the conversions between them (what takes an instruction: scalar.cuh), bit for bit those of the runtime (Dtype.cpp): to
 // nearest even; 8-bit floats saturate, infinities included; NaN stays NaN.
 #pragma once
 
@@ -27,6 +27,12 @@ struct f8e5m2 {
   u8 bits;
 };
 
+// An extremum and where it stands.
+template <class T, class I> struct Indexed {
+  T value;
+  I index;
+};
+
 TK_DEVICE float as_float(u32 bits) { return __uint_as_float(bits); }
 TK_DEVICE float infinity() { return as_float(0x7f800000); }
 TK_DEVICE u32 as_bits(float x) { return __float_as_uint(x); }
@@ -37,11 +43,7 @@ TK_DEVICE u64 as_bits(double x) { return (u64)__double_as_longlong(x); }
 
 TK_DEVICE float to_float(float x) { return x; }
 TK_DEVICE float to_float(bf16 x) { return as_float((u32)x.bits << 16); }
-TK_DEVICE float to_float(f16 x) {
-  float y;
-  asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits));
-  return y;
-}
+TK_DEVICE float to_float(f16 x);
 TK_DEVICE float to_float(f8e5m2 x) { return to_float(f16{(u16)(x.bits << 8)}); }
 TK_DEVICE float to_float(f8e4m3 x) {
   // The exponents of e4m3 and f16 differ by 8 once the mantissa is aligned.
@@ -55,30 +57,8 @@ TK_DEVICE float to_float(f8e4m3 x) {
 
 // Two f32 to one word of two 16-bit floats, the first one in the low half.
 template <class T> TK_DEVICE u32 pack2(float low, float high);
-template <> TK_DEVICE u32 pack2<bf16>(float low, float high) {
-  u32 y;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
-  return y;
-}
-template <> TK_DEVICE u32 pack2<f16>(float low, float high) {
-  u32 y;
-  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
-  return y;
-}
-
 template <class T> TK_DEVICE T from_float(float x);
 template <> TK_DEVICE float from_float<float>(float x) { return x; }
-template <> TK_DEVICE bf16 from_float<bf16>(float x) {
-  u16 y;
-  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y) : "f"(x));
-  return bf16{y};
-}
-template <> TK_DEVICE f16 from_float<f16>(float x) {
-  u16 y;
-  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x));
-  return f16{y};
-}
-
 // An 8-bit float with `mantissa` bits, exponent bias `bias` and the largest finite code `largest`,
 // where the hardware has no instruction.
 template <int mantissa, int bias, u32 largest> TK_DEVICE u8 encode_f8(float x) {
@@ -101,30 +81,9 @@ template <int mantissa, int bias, u32 largest> TK_DEVICE u8 encode_f8(float x) {
   return (u8)(sign | (code > largest ? largest : code));
 }
 
-template <> TK_DEVICE f8e4m3 from_float<f8e4m3>(float x) {
-#if __CUDA_ARCH__ >= 890
-  u16 y;
-  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(y) : "f"(0.0f), "f"(x));
-  return f8e4m3{x != x ? (u8)((as_bits(x) >> 24 & 0x80) | 0x7f) : (u8)y};
-#else
-  return f8e4m3{encode_f8<3, 7, 0x7e>(x)};
-#endif
-}
-template <> TK_DEVICE f8e5m2 from_float<f8e5m2>(float x) {
-#if __CUDA_ARCH__ >= 890
-  u16 y;
-  asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(y) : "f"(0.0f), "f"(x));
-  return f8e5m2{x != x ? (u8)((as_bits(x) >> 24 & 0x80) | 0x7f) : (u8)y};
-#else
-  return f8e5m2{encode_f8<2, 15, 0x7b>(x)};
-#endif
-}
-
-// f64 to fewer bits without rounding twice: the f32 in between is rounded to odd.
-TK_DEVICE float round_to_odd(double x) {
-  const float y = __double2float_rz(x);
-  return (double)y == x || x != x ? y : as_float(as_bits(y) | 1);
-}
+// The f32 towards zero, its last bit set if that is not exact: rounding it again to at most 22 bits
+// rounds the f64 once.
+TK_DEVICE float round_to_odd(double x);
 template <class T> struct FromDouble {
   TK_DEVICE static T apply(double x) { return from_float<T>(round_to_odd(x)); }
 };
@@ -151,16 +110,19 @@ template <class T, int n> TK_DEVICE void narrow_pairs(T (&y)[n], const float (&x
 template <int n> TK_DEVICE void narrow(bf16 (&y)[n], const float (&x)[n]) { narrow_pairs(y, x); }
 template <int n> TK_DEVICE void narrow(f16 (&y)[n], const float (&x)[n]) { narrow_pairs(y, x); }
 
+// Truncated and clamped; x is not NaN.
+TK_DEVICE i64 clamp_to_i64(float x);
+TK_DEVICE i64 clamp_to_i64(double x);
 // A float to an integer type: truncated; out of range clamps, NaN is 0.
 template <class T, class F> TK_DEVICE T to_integer(F x) {
   constexpr int bits = sizeof(T) * 8;
   constexpr bool is_signed = (T)-1 < (T)0;
   if constexpr (bits == 64) {
-    return x != x ? (T)0 : (T)(i64)x; // cvt clamps by itself
+    return x != x ? (T)0 : (T)clamp_to_i64(x);
   } else {
     constexpr i64 low = is_signed ? -((i64)1 << (bits - 1)) : 0;
     constexpr i64 high = is_signed ? ((i64)1 << (bits - 1)) - 1 : ((i64)1 << bits) - 1;
-    const i64 y = x != x ? 0 : (i64)x;
+    const i64 y = x != x ? 0 : clamp_to_i64(x);
     return (T)(y < low ? low : y > high ? high : y);
   }
 }

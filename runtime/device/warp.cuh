@@ -11,7 +11,7 @@ TK_DEVICE int block_y() { return (int)blockIdx.y; }
 TK_DEVICE int block_z() { return (int)blockIdx.z; }
 
 // All threads of the block.
-TK_DEVICE void barrier() { __syncthreads(); }
+TK_DEVICE void barrier(Place = {}) { __syncthreads(); }
 
 // The block's dynamic shared memory.
 TK_DEVICE u8 *shared_memory() {
@@ -20,21 +20,17 @@ TK_DEVICE u8 *shared_memory() {
 }
 
 // The value of the lane whose number differs in the bits of `mask`.
-TK_DEVICE int shuffle_xor(int x, int mask) { return __shfl_xor_sync(~0u, x, mask); }
-TK_DEVICE float shuffle_xor(float x, int mask) { return __shfl_xor_sync(~0u, x, mask); }
-TK_DEVICE i64 shuffle_xor(i64 x, int mask) { return __shfl_xor_sync(~0u, x, mask); }
-TK_DEVICE double shuffle_xor(double x, int mask) { return __shfl_xor_sync(~0u, x, mask); }
-TK_DEVICE bool shuffle_xor(bool x, int mask) { return __shfl_xor_sync(~0u, (int)x, mask) != 0; }
-TK_DEVICE i8 shuffle_xor(i8 x, int mask) { return (i8)__shfl_xor_sync(~0u, (int)x, mask); }
-TK_DEVICE i16 shuffle_xor(i16 x, int mask) { return (i16)__shfl_xor_sync(~0u, (int)x, mask); }
+TK_DEVICE int shuffle_xor(int x, int mask, Place = {}) { return __shfl_xor_sync(~0u, x, mask); }
+TK_DEVICE float shuffle_xor(float x, int mask, Place = {}) { return __shfl_xor_sync(~0u, x, mask); }
+TK_DEVICE i64 shuffle_xor(i64 x, int mask, Place = {}) { return __shfl_xor_sync(~0u, x, mask); }
+TK_DEVICE double shuffle_xor(double x, int mask, Place = {}) { return __shfl_xor_sync(~0u, x, mask); }
+TK_DEVICE bool shuffle_xor(bool x, int mask, Place = {}) { return __shfl_xor_sync(~0u, (int)x, mask) != 0; }
+TK_DEVICE i8 shuffle_xor(i8 x, int mask, Place = {}) { return (i8)__shfl_xor_sync(~0u, (int)x, mask); }
+TK_DEVICE i16 shuffle_xor(i16 x, int mask, Place = {}) { return (i16)__shfl_xor_sync(~0u, (int)x, mask); }
 
-// An extremum and where it stands.
-template <class T, class I> struct Indexed {
-  T value;
-  I index;
-};
-template <class T, class I> TK_DEVICE Indexed<T, I> shuffle_xor(Indexed<T, I> x, int mask) {
-  return {shuffle_xor(x.value, mask), shuffle_xor(x.index, mask)};
+template <class T, class I>
+TK_DEVICE Indexed<T, I> shuffle_xor(Indexed<T, I> x, int mask, Place place = {}) {
+  return {shuffle_xor(x.value, mask, place), shuffle_xor(x.index, mask, place)};
 }
 
 } // namespace tk

@@ -3,6 +3,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 
@@ -65,7 +66,7 @@ LogicalResult KernelEmitter::emitLoad(gpu::LoadOp load) {
   Value result = load.getResult();
   const unsigned count = registersOf(result), vector = load.getVector();
   const RegisterIndex reg = count == vector ? RegisterIndex(0)
-                                            : RegisterIndex("r", registerBits(result));
+                                            : RegisterIndex("r", registerBits(result), llvm::Log2_32(vector));
   auto offset = offsetOf(load, address, reg);
   auto mask = maskOf(load, address, reg);
   if (mlir::failed(offset) || mlir::failed(mask))
@@ -77,14 +78,14 @@ LogicalResult KernelEmitter::emitLoad(gpu::LoadOp load) {
   else
     other = elementTypeName(result.getType()) + "{}";
   if (!isTile(result)) {
-    const std::string at = buffer + "[" + *offset + "]";
+    const std::string at = "tk::get(&" + buffer + "[" + *offset + "])";
     declare(result, mask->empty() ? at : *mask + " ? " + at + " : " + other);
     return success();
   }
   const std::string name = declare(result);
   const std::string loop = count == vector ? "" : loopHeader(count, vector) + " ";
   if (vector == 1) {
-    const std::string at = buffer + "[" + *offset + "]";
+    const std::string at = "tk::get(&" + buffer + "[" + *offset + "])";
     line(loop + name + "[" + reg.str() + "] = " +
          (mask->empty() ? at : *mask + " ? " + at + " : " + other) + ";");
     return success();
@@ -100,7 +101,7 @@ LogicalResult KernelEmitter::emitStore(gpu::StoreOp store) {
                   store.getIndexDims(), store.getMaskDims(), layoutOf(value)};
   const unsigned count = registersOf(value), vector = store.getVector();
   const RegisterIndex reg = count == vector ? RegisterIndex(0)
-                                            : RegisterIndex("r", registerBits(value));
+                                            : RegisterIndex("r", registerBits(value), llvm::Log2_32(vector));
   auto offset = offsetOf(store, address, reg);
   auto mask = maskOf(store, address, reg);
   if (mlir::failed(offset) || mlir::failed(mask))
@@ -111,8 +112,8 @@ LogicalResult KernelEmitter::emitStore(gpu::StoreOp store) {
   const std::string at = names[store.getBuffer()] + "[" + *offset + "]";
   const std::string loop = count == vector ? "" : loopHeader(count, vector) + " ";
   if (vector == 1) {
-    line(loop + (condition.empty() ? "" : "if (" + condition + ") ") + at + " = " +
-         element(value, reg) + ";");
+    line(loop + (condition.empty() ? "" : "if (" + condition + ") ") + "tk::put(&" + at + ", " +
+         element(value, reg) + ");");
     return success();
   }
   const std::string array = materialize(value);
@@ -127,7 +128,7 @@ LogicalResult KernelEmitter::emitCopyAsync(gpu::CopyAsyncOp copy) {
                   copy.getIndexDims(), copy.getMaskDims(), layout};
   const unsigned bits = layout.getRegisterBits().size(), count = 1u << bits;
   const unsigned vector = copy.getVector();
-  const RegisterIndex reg = count == vector ? RegisterIndex(0) : RegisterIndex("r", bits);
+  const RegisterIndex reg = count == vector ? RegisterIndex(0) : RegisterIndex("r", bits, llvm::Log2_32(vector));
   auto offset = offsetOf(copy, address, reg);
   auto mask = maskOf(copy, address, reg);
   if (mlir::failed(offset) || mlir::failed(mask))

@@ -52,6 +52,7 @@ private:
   std::string elementTypeName(mlir::Type type) {
     return typeName(mlir::getElementTypeOrSelf(type));
   }
+  std::string hoisted(const std::string &expression, llvm::StringRef hint);
   unsigned elementBytes(mlir::Type type);
   std::string literal(mlir::TypedAttr value);
 
@@ -133,8 +134,10 @@ private:
   /// and the register's.
   struct SharedAddress {
     std::string thread;
-    BitMap flip; ///< by register bit: to be xored in (swizzled chunks)
-    BitMap add;  ///< by register bit: to be added
+    BitMap flip;         ///< by register bit: to be xored in (swizzled chunks)
+    BitMap add;          ///< by register bit: to be added
+    unsigned fixed = 0;  ///< always added
+    unsigned always = 0; ///< always xored in
     std::string at(const RegisterIndex &reg) const;
   };
   SharedAddress sharedAddress(gpu::SharedType type, gpu::LayoutAttr layout,
@@ -175,6 +178,7 @@ private:
   llvm::DenseMap<mlir::Value, std::string> names;
   std::string prologue;
   llvm::DenseMap<std::pair<mlir::Attribute, unsigned>, std::string> coordinates;
+  llvm::StringMap<std::string> hoistedNames;
   bool usesLane = false, usesWarp = false;
 
   llvm::SmallVector<mlir::Operation *> group;

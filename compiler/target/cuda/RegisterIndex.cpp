@@ -5,11 +5,11 @@
 
 namespace tk::cuda {
 
-RegisterIndex::RegisterIndex(llvm::StringRef variable, unsigned numBits) {
-  Term term{variable.str(), {}};
+RegisterIndex::RegisterIndex(llvm::StringRef variable, unsigned numBits, unsigned zeroBits) {
+  Term term{variable.str(), {}, zeroBits};
   for (unsigned b = 0; b < numBits; ++b)
-    term.images.push_back(1u << b);
-  if (numBits)
+    term.images.push_back(b < zeroBits ? 0 : 1u << b);
+  if (numBits > zeroBits)
     terms.push_back(term);
 }
 
@@ -24,7 +24,7 @@ static unsigned apply(const BitMap &map, unsigned value) {
 RegisterIndex RegisterIndex::mapped(const BitMap &map) const {
   RegisterIndex result(apply(map, constant));
   for (const Term &term : terms) {
-    Term image{term.variable, {}};
+    Term image{term.variable, {}, term.zeroBits};
     for (unsigned to : term.images)
       image.images.push_back(apply(map, to));
     if (llvm::any_of(image.images, [](unsigned to) { return to != 0; }))
@@ -40,17 +40,15 @@ RegisterIndex RegisterIndex::combined(const RegisterIndex &other) const {
   return result;
 }
 
-bool RegisterIndex::isIdentity() const {
-  if (constant != 0)
-    return false;
-  if (terms.empty())
-    return true;
-  if (terms.size() != 1)
-    return false;
-  for (auto [bit, to] : llvm::enumerate(terms[0].images))
-    if (to != 1u << bit)
+bool RegisterIndex::Term::isIdentity() const {
+  for (auto [bit, to] : llvm::enumerate(images))
+    if (bit >= zeroBits && to != 1u << bit)
       return false;
   return true;
+}
+
+bool RegisterIndex::isIdentity() const {
+  return constant == 0 && (terms.empty() || (terms.size() == 1 && terms[0].isIdentity()));
 }
 
 std::string moveBits(llvm::StringRef x, unsigned from, unsigned count, unsigned to) {
@@ -94,15 +92,36 @@ std::string RegisterIndex::str() const {
     return std::to_string(constant);
   std::string sum;
   for (const Term &term : terms) {
-    bool identity = true;
-    for (auto [bit, to] : llvm::enumerate(term.images))
-      identity &= to == 1u << bit;
     // Images share no bits (layouts are injective on registers), so their xor is their sum.
-    const std::string text = identity ? term.variable : sumOfBits(term.variable, term.images);
+    const std::string text =
+        term.isIdentity() ? term.variable : sumOfBits(term.variable, term.images);
     sum += (sum.empty() ? "" : " + ") + text;
   }
   if (constant)
     sum += " + " + std::to_string(constant);
+  return sum;
+}
+
+std::string RegisterIndex::weighted(llvm::ArrayRef<unsigned> steps) const {
+  auto weigh = [&](unsigned value) {
+    unsigned sum = 0;
+    for (auto [bit, step] : llvm::enumerate(steps))
+      if (value >> bit & 1)
+        sum += step;
+    return sum;
+  };
+  std::string sum;
+  for (const Term &term : terms) {
+    BitMap weights;
+    for (unsigned to : term.images)
+      weights.push_back(weigh(to));
+    const std::string text = sumOfBits(term.variable, weights);
+    if (text != "0")
+      sum += (sum.empty() ? "" : " + ") + text;
+  }
+  const unsigned fixed = weigh(constant);
+  if (fixed || sum.empty())
+    sum += (sum.empty() ? "" : " + ") + std::to_string(fixed);
   return sum;
 }
 

@@ -20,10 +20,13 @@ public:
   /// The constant `value`.
   explicit RegisterIndex(unsigned value) : constant(value) {}
   /// The variable itself, of `numBits` bits.
-  RegisterIndex(llvm::StringRef variable, unsigned numBits);
+  /// Its lowest `zeroBits` bits are always 0 (a loop with steps).
+  RegisterIndex(llvm::StringRef variable, unsigned numBits, unsigned zeroBits = 0);
 
   /// The image under `map`; a bit beyond it has none.
   RegisterIndex mapped(const BitMap &map) const;
+  /// The sum of `steps[b]` over the bits b of this number, as an expression.
+  std::string weighted(llvm::ArrayRef<unsigned> steps) const;
   /// This number xor another; the two may use different variables.
   RegisterIndex combined(const RegisterIndex &other) const;
   bool isIdentity() const;
@@ -37,6 +40,8 @@ private:
   struct Term {
     std::string variable;
     BitMap images;
+    unsigned zeroBits = 0;
+    bool isIdentity() const;
   };
   llvm::SmallVector<Term, 2> terms;
   unsigned constant = 0;

@@ -1,0 +1,151 @@
+//===- EmitMatrix.cpp - products of tiles, packed conversions -------------===//
+#include "compiler/target/cuda/KernelEmitter.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace tk::cuda {
+
+static bool isBit(llvm::ArrayRef<gpu::LayoutBit> bits, unsigned b, int32_t axis, int64_t step) {
+  return b < bits.size() && bits[b].axis == axis && bits[b].step == step;
+}
+
+/// The lanes of a fragment: two bits along `along` in words of `word` elements, three across.
+static bool hasFragmentLanes(gpu::LayoutAttr layout, int32_t along, int64_t word) {
+  const auto lanes = layout.getLaneBits();
+  bool fits = isBit(lanes, 0, along, word) && isBit(lanes, 1, along, 2 * word);
+  for (unsigned b = 0; b < 3; ++b)
+    fits = fits && isBit(lanes, 2 + b, 1 - along, 1 << b);
+  return fits;
+}
+
+static bool isAccumulator(gpu::LayoutAttr layout) {
+  const auto bits = layout.getRegisterBits();
+  return hasFragmentLanes(layout, 1, 2) && isBit(bits, 0, 1, 1) && isBit(bits, 1, 0, 8);
+}
+
+/// Whether an operand's lanes and lowest registers are those of mma.m16n8; `k` is its k axis.
+static bool isOperand(gpu::LayoutAttr layout, int32_t k, unsigned bytes) {
+  const auto bits = layout.getRegisterBits();
+  const unsigned word = 4 / bytes;
+  unsigned b = 0;
+  bool fits = hasFragmentLanes(layout, k, word);
+  for (; fits && (1u << b) < word; ++b)
+    fits = isBit(bits, b, k, 1 << b);
+  if (k == 1) // A has rows 8 .. 15 too
+    fits = fits && isBit(bits, b++, 0, 8);
+  return fits && isBit(bits, b, k, 4 * word);
+}
+
+/// What the bits of the accumulator's registers along `axis` do to an operand's register number.
+static FailureOr<BitMap> operandRegisters(gpu::LayoutAttr accumulator, gpu::LayoutAttr operand,
+                                          int32_t axis, unsigned firstBit) {
+  BitMap map;
+  for (auto [b, bit] : llvm::enumerate(accumulator.getRegisterBits())) {
+    unsigned image = 0;
+    if (b >= firstBit && bit.axis == axis && !bit.isReplication()) {
+      llvm::SmallVector<int64_t> offset(2, 0);
+      offset[axis] = bit.step;
+      auto reg = operand.getRegisterAt(offset);
+      if (!reg)
+        return failure();
+      image = *reg;
+    }
+    map.push_back(image);
+  }
+  return map;
+}
+
+/// The same for the bits of k, from `first` elements on.
+static FailureOr<BitMap> kRegisters(gpu::LayoutAttr operand, int32_t kAxis, int64_t first,
+                                    int64_t end) {
+  BitMap map;
+  for (int64_t step = first; step < end; step *= 2) {
+    llvm::SmallVector<int64_t> offset(2, 0);
+    offset[kAxis] = step;
+    auto reg = operand.getRegisterAt(offset);
+    if (!reg)
+      return failure();
+    map.push_back(*reg);
+  }
+  return map;
+}
+
+/// The warps of an operand stand where the accumulator's do along the axis that they share.
+static bool sameAlong(llvm::ArrayRef<gpu::LayoutBit> a, llvm::ArrayRef<gpu::LayoutBit> b,
+                      int32_t axis) {
+  auto step = [&](llvm::ArrayRef<gpu::LayoutBit> bits, unsigned i) {
+    return i < bits.size() && bits[i].axis == axis ? bits[i].step : 0;
+  };
+  for (unsigned i = 0; i < std::max(a.size(), b.size()); ++i)
+    if (step(a, i) != step(b, i))
+      return false;
+  return true;
+}
+
+LogicalResult KernelEmitter::emitDot(gpu::DotOp dot) {
+  auto acc = layoutOf(dot.getResult()), a = layoutOf(dot.getA()), b = layoutOf(dot.getB());
+  auto aType = cast<RankedTensorType>(dot.getA().getType());
+  const unsigned bytes = elementBytes(aType), bBytes = elementBytes(dot.getB().getType());
+  const int64_t depth = aType.getDimSize(1);
+  Type accumulated = getElementTypeOrSelf(dot.getType());
+  const bool narrow = bytes < 4 || dot.getPrecision() == Precision::TF32;
+  const bool tensorCores = narrow && bytes == bBytes && isAccumulator(acc) &&
+                           isOperand(a, 1, bytes) && isOperand(b, 0, bytes) &&
+                           (accumulated.isF32() || accumulated.isInteger(32));
+  const int64_t kStep = tensorCores ? 32 / bytes : 1;
+  const unsigned firstBit = tensorCores ? 2 : 0;
+  auto aOfAcc = operandRegisters(acc, a, 0, firstBit), bOfAcc = operandRegisters(acc, b, 1, firstBit);
+  auto aOfK = kRegisters(a, 1, kStep, depth), bOfK = kRegisters(b, 0, kStep, depth);
+  bool fits = succeeded(aOfAcc) && succeeded(bOfAcc) && succeeded(aOfK) && succeeded(bOfK) &&
+              sameAlong(acc.getWarpBits(), a.getWarpBits(), 0) &&
+              sameAlong(acc.getWarpBits(), b.getWarpBits(), 1);
+  if (!tensorCores)
+    fits = fits && sameAlong(acc.getLaneBits(), a.getLaneBits(), 0) &&
+           sameAlong(acc.getLaneBits(), b.getLaneBits(), 1);
+  if (!fits)
+    return unsupported(dot, "expected operands whose rows and columns are in the threads of the "
+                            "accumulator, got layouts ")
+           << a << ", " << b << " and " << acc;
+
+  const std::string aName = materialize(dot.getA()), bName = materialize(dot.getB());
+  auto named = names.find(dot.getAcc());
+  const bool inPlace = named != names.end() && dot.getAcc().hasOneUse() &&
+                       dot.getAcc().getParentBlock() == dot->getBlock();
+  const std::string result = inPlace ? named->second : copyOf(dot.getAcc());
+  names[dot.getResult()] = result;
+
+  const unsigned accBits = acc.getRegisterBits().size();
+  const RegisterIndex r("r", accBits, firstBit), k("k", llvm::Log2_64(depth / kStep));
+  const std::string aAt = r.mapped(*aOfAcc).combined(k.mapped(*aOfK)).str();
+  const std::string bAt = r.mapped(*bOfAcc).combined(k.mapped(*bOfK)).str();
+  std::string head;
+  if (depth > kStep)
+    head = "TK_UNROLL for (int k = 0; k < " + std::to_string(depth / kStep) + "; ++k) ";
+  head += loopHeader(1u << accBits, tensorCores ? 4 : 1) + " ";
+  if (tensorCores) {
+    line(head + "tk::mma_m16n8(&" + result + "[r], &" + aName + "[" + aAt + "], &" + bName + "[" +
+         bAt + "]);");
+    return success();
+  }
+  auto widened = [&](Value operand, const std::string &x) {
+    Type type = getElementTypeOrSelf(operand.getType());
+    if (isa<FloatType>(type) && type.getIntOrFloatBitWidth() < 32)
+      return "tk::to_float(" + x + ")";
+    return type == accumulated ? x : "(" + typeName(accumulated) + ")" + x;
+  };
+  line(head + result + "[r] = tk::multiply_add(" + widened(dot.getA(), aName + "[" + aAt + "]") +
+       ", " + widened(dot.getB(), bName + "[" + bAt + "]") + ", " + result + "[r]);");
+  return success();
+}
+
+LogicalResult KernelEmitter::emitNarrow(Operation *op) {
+  const std::string source = materialize(op->getOperand(0));
+  const std::string name = declare(op->getResult(0));
+  line("tk::narrow(" + name + ", " + source + ");");
+  return success();
+}
+
+} // namespace tk::cuda

@@ -1,0 +1,204 @@
+//===- EmitReduce.cpp - reductions and scans along a tile's axis ----------===//
+#include "compiler/target/cuda/KernelEmitter.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace tk::cuda {
+
+static std::string functorOf(ReduceKind kind) {
+  switch (kind) {
+  case ReduceKind::Sum:
+    return "tk::Sum";
+  case ReduceKind::Prod:
+    return "tk::Product";
+  case ReduceKind::Max:
+    return "tk::Maximum";
+  case ReduceKind::Min:
+    return "tk::Minimum";
+  case ReduceKind::Any:
+    return "tk::Any";
+  case ReduceKind::All:
+    return "tk::All";
+  case ReduceKind::ArgMax:
+    return "tk::ArgMax";
+  case ReduceKind::ArgMin:
+    return "tk::ArgMin";
+  }
+  return "tk::Sum";
+}
+
+std::string KernelEmitter::scratch(unsigned bytes) {
+  // All scratch memory begins where the planned memory ends; barriers separate its uses.
+  scratchBytes = std::max<unsigned>(scratchBytes, llvm::alignTo(bytes, 16));
+  return "shared + " + std::to_string(plannedShared);
+}
+
+void KernelEmitter::combineAcross(llvm::StringRef array, llvm::StringRef type,
+                                  llvm::StringRef functor, unsigned count, unsigned bytes,
+                                  gpu::AxisBits bits) {
+  if (bits.lanes)
+    line("tk::reduce_lanes<" + functor + ", " + llvm::Twine(bits.lanes) + ">(" + array + ");");
+  if (!bits.warps)
+    return;
+  const unsigned warps = func.getNumWarps();
+  line("tk::reduce_warps<" + functor + ", " + llvm::Twine(bits.warps) + ", " + llvm::Twine(warps) +
+       ">(" + array + ", reinterpret_cast<" + type + " *>(" +
+       scratch(count * warps * 32 * bytes) + "));");
+}
+
+namespace {
+/// Where the groups that a reduction combines end up.
+struct Reduced {
+  unsigned registers = 1;
+  BitMap sourceOf; ///< by bit of the result's register: the source's register
+};
+} // namespace
+
+/// Checks that a reduction's result lives in the threads that hold the source.
+static FailureOr<Reduced> matchReduction(gpu::LayoutAttr source, Value result, unsigned axis,
+                                         FailureOr<BitMap> projected) {
+  Reduced reduced;
+  auto layout = gpu::getLayout(result.getType());
+  if (!layout)
+    return reduced;
+  if (failed(projected))
+    return failure();
+  reduced.registers = layout.getNumRegisters();
+  for (gpu::LayoutBit bit : layout.getRegisterBits()) {
+    llvm::SmallVector<int64_t> offset(source.getRank(), 0);
+    offset[bit.axis + (bit.axis >= static_cast<int32_t>(axis))] = bit.step;
+    auto reg = source.getRegisterAt(offset);
+    if (!reg)
+      return failure();
+    reduced.sourceOf.push_back(*reg);
+  }
+  return reduced;
+}
+
+static llvm::SmallVector<int64_t> axesWithout(unsigned rank, unsigned axis) {
+  llvm::SmallVector<int64_t> axes;
+  for (unsigned a = 0; a < rank; ++a)
+    if (a != axis)
+      axes.push_back(a);
+  return axes;
+}
+
+LogicalResult KernelEmitter::emitReduce(gpu::ReduceOp reduce) {
+  Value source = reduce.getSource(), result = reduce.getResult();
+  auto layout = layoutOf(source);
+  const unsigned axis = reduce.getAxis();
+  auto matched = matchReduction(
+      layout, result, axis,
+      isTile(result) ? projection(layout, cast<RankedTensorType>(result.getType()),
+                                  axesWithout(layout.getRank(), axis))
+                     : FailureOr<BitMap>(BitMap()));
+  if (mlir::failed(matched))
+    return unsupported(reduce, "expected a result in the threads that hold the source, got ")
+           << result.getType();
+  const std::string type = elementTypeName(source.getType());
+  const std::string functor = functorOf(reduce.getKind());
+  const gpu::AxisBits bits = gpu::axisBits(layout, axis);
+  const std::string terms = copyOf(source);
+  if (bits.registers)
+    line("tk::reduce_registers<" + functor + ", " + llvm::Twine(bits.registers) + ">(" + terms +
+         ");");
+  std::string array = terms;
+  const unsigned count = matched->registers;
+  if (count != registersOf(source)) {
+    array = freshName("partial");
+    const RegisterIndex reg("r", llvm::Log2_32(count));
+    line(type + " " + array + "[" + llvm::Twine(count) + "];");
+    line(count == 1 ? array + "[0] = " + terms + "[0];"
+                    : loopHeader(count) + " " + array + "[r] = " + terms + "[" +
+                          reg.mapped(matched->sourceOf).str() + "];");
+  }
+  combineAcross(array, type, functor, count, elementBytes(source.getType()), bits);
+  if (isTile(result))
+    names[result] = array;
+  else
+    declare(result, array + "[0]");
+  return success();
+}
+
+LogicalResult KernelEmitter::emitArgReduce(gpu::ArgReduceOp reduce) {
+  Value source = reduce.getSource(), value = reduce.getValue(), index = reduce.getIndex();
+  auto layout = layoutOf(source);
+  const unsigned axis = reduce.getAxis();
+  if (layoutOf(reduce.getIndices()) != layout)
+    return unsupported(reduce, "expected indices with the source's layout, got ")
+           << reduce.getIndices().getType();
+  auto matched = matchReduction(
+      layout, value, axis,
+      isTile(value) ? projection(layout, cast<RankedTensorType>(value.getType()),
+                                 axesWithout(layout.getRank(), axis))
+                    : FailureOr<BitMap>(BitMap()));
+  if (mlir::failed(matched))
+    return unsupported(reduce, "expected a result in the threads that hold the source, got ")
+           << value.getType();
+  const std::string valueType = elementTypeName(source.getType());
+  const std::string indexType = elementTypeName(index.getType());
+  const std::string type = "tk::Indexed<" + valueType + ", " + indexType + ">";
+  const std::string functor = functorOf(reduce.getKind());
+  const gpu::AxisBits bits = gpu::axisBits(layout, axis);
+  const unsigned total = registersOf(source), count = matched->registers;
+  const RegisterIndex all("r", registerBits(source));
+  const std::string terms = freshName("terms"), array = freshName("best");
+  line(type + " " + terms + "[" + llvm::Twine(total) + "], " + array + "[" + llvm::Twine(count) +
+       "];");
+  line(loopHeader(total) + " " + terms + "[r] = {" + element(source, all) + ", (" + indexType +
+       ")" + element(reduce.getIndices(), all) + "};");
+  if (bits.registers)
+    line("tk::reduce_registers<" + functor + ", " + llvm::Twine(bits.registers) + ">(" + terms +
+         ");");
+  const RegisterIndex some("r", llvm::Log2_32(count));
+  line(loopHeader(count) + " " + array + "[r] = " + terms + "[" +
+       some.mapped(matched->sourceOf).str() + "];");
+  const bool wide = elementBytes(source.getType()) > 4 || elementBytes(index.getType()) > 4;
+  combineAcross(array, type, functor, count, wide ? 16 : 8, bits);
+  if (!isTile(value)) {
+    declare(value, array + "[0].value");
+    declare(index, array + "[0].index");
+    return success();
+  }
+  const std::string values = declare(value), indices = declare(index);
+  line(loopHeader(count) + " " + values + "[r] = " + array + "[r].value;");
+  line(loopHeader(count) + " " + indices + "[r] = " + array + "[r].index;");
+  return success();
+}
+
+LogicalResult KernelEmitter::emitScan(gpu::ScanOp scan) {
+  // Blocks of the axis of 1, 2, 4, ... elements are joined pairwise, whatever holds the bit of the
+  // coordinate in which the two of a pair differ: the register, lane or warp number.
+  Value source = scan.getSource(), result = scan.getResult();
+  auto layout = layoutOf(source);
+  if (layoutOf(result) != layout)
+    return unsupported(scan, "expected a result with the source's layout, got ")
+           << result.getType();
+  const int32_t axis = scan.getAxis();
+  const std::string functor = functorOf(scan.getKind()), type = elementTypeName(source.getType());
+  const std::string prefix = copyOf(source), total = copyOf(source);
+  const unsigned warps = func.getNumWarps();
+  auto find = [&](llvm::ArrayRef<gpu::LayoutBit> bits, int64_t step) {
+    for (auto [b, bit] : llvm::enumerate(bits))
+      if (bit.axis == axis && bit.step == step)
+        return 1u << b;
+    return 0u;
+  };
+  for (int64_t step = 1; step < layout.getTileShape()[axis]; step *= 2) {
+    const std::string arrays = "(" + prefix + ", " + total;
+    if (unsigned bit = find(layout.getRegisterBits(), step))
+      line("tk::scan_registers<" + functor + ", " + llvm::Twine(bit) + ">" + arrays + ");");
+    else if (unsigned bit = find(layout.getLaneBits(), step))
+      line("tk::scan_lanes<" + functor + ", " + llvm::Twine(bit) + ">" + arrays + ");");
+    else if (unsigned bit = find(layout.getWarpBits(), step))
+      line("tk::scan_warps<" + functor + ", " + llvm::Twine(bit) + ", " + llvm::Twine(warps) + ">" +
+           arrays + ", reinterpret_cast<" + type + " *>(" +
+           scratch(registersOf(source) * warps * 32 * elementBytes(source.getType())) + "));");
+  }
+  names[result] = prefix;
+  return success();
+}
+
+} // namespace tk::cuda

@@ -1,0 +1,248 @@
+//===- EmitShared.cpp - shared memory -------------------------------------===//
+#include "compiler/target/cuda/KernelEmitter.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace tk::cuda {
+
+std::string KernelEmitter::hoisted(const std::string &expression, llvm::StringRef hint) {
+  std::string &name = hoistedNames[expression];
+  if (name.empty()) {
+    name = freshName(hint);
+    prologue += "  const int " + name + " = " + expression + ";\n";
+  }
+  return name;
+}
+
+std::string KernelEmitter::SharedAddress::at(const RegisterIndex &reg) const {
+  const RegisterIndex flipped = reg.mapped(flip).combined(RegisterIndex(always));
+  std::string text = thread;
+  if (const std::string x = flipped.str(); x != "0")
+    text = "(" + thread + " ^ (" + x + "))";
+  const std::string sum = reg.weighted(add);
+  if (sum != "0")
+    text += " + " + sum;
+  if (fixed)
+    text += " + " + std::to_string(fixed);
+  return text;
+}
+
+/// A layout moves each coordinate bit on its own, and so does a swizzle on an unpadded buffer.
+/// Hence the address is the thread's part, xor what the register does to the swizzled chunk
+/// number, plus what it does elsewhere; both are constants once loops are unrolled.
+KernelEmitter::SharedAddress
+KernelEmitter::sharedAddress(gpu::SharedType type, gpu::LayoutAttr layout,
+                             llvm::ArrayRef<std::string> threadCoordinates,
+                             llvm::ArrayRef<int64_t> offsets) {
+  const auto strides = type.getStrides();
+  const auto order = type.getAxisOrder();
+  const bool swizzled = type.getPhases() > 1 && order.size() > 1;
+  const unsigned chunk = type.getChunk(), region = chunk * (type.getPhases() - 1);
+  auto flipOf = [&](int64_t axis, unsigned step) -> unsigned {
+    if (swizzled && axis == order[0])
+      return step & region;
+    if (swizzled && axis == order[1])
+      return step / type.getPerPhase() % type.getPhases() * chunk;
+    return 0;
+  };
+  auto addOf = [&](int64_t axis, unsigned step) -> unsigned {
+    return (swizzled && axis == order[0] ? step & ~region : step) * strides[axis];
+  };
+  SharedAddress address;
+  std::string sum;
+  for (unsigned axis = 0; axis < threadCoordinates.size(); ++axis) {
+    std::string at = threadCoordinates[axis];
+    if (swizzled && axis == order[0] && threadCoordinates[order[1]] != "0")
+      at = "(" + at + " ^ (" + threadCoordinates[order[1]] + " / " +
+           std::to_string(type.getPerPhase()) + " % " + std::to_string(type.getPhases()) + " * " +
+           std::to_string(chunk) + "))";
+    if (at == "0")
+      continue;
+    if (strides[axis] != 1)
+      at += " * " + std::to_string(strides[axis]);
+    sum += (sum.empty() ? "" : " + ") + at;
+  }
+  address.thread = sum.empty() ? "0" : hoisted(sum, "shared_at");
+  for (gpu::LayoutBit bit : layout.getRegisterBits()) {
+    address.flip.push_back(bit.isReplication() ? 0 : flipOf(bit.axis, bit.step));
+    address.add.push_back(bit.isReplication() ? 0 : addOf(bit.axis, bit.step));
+  }
+  for (auto [axis, offset] : llvm::enumerate(offsets)) {
+    address.always ^= flipOf(axis, offset);
+    address.fixed += addOf(axis, offset);
+  }
+  return address;
+}
+
+KernelEmitter::SharedAddress KernelEmitter::sharedAddress(gpu::SharedType type,
+                                                          gpu::LayoutAttr layout,
+                                                          llvm::ArrayRef<int64_t> offsets) {
+  llvm::SmallVector<std::string> threads;
+  for (unsigned axis = 0; axis < layout.getRank(); ++axis)
+    threads.push_back(threadCoordinate(layout, axis));
+  return sharedAddress(type, layout, threads, offsets);
+}
+
+LogicalResult KernelEmitter::emitAllocShared(gpu::AllocSharedOp alloc) {
+  const std::string name = nameFor(alloc.getResult());
+  const std::string type = typeName(alloc.getType().getElementType());
+  line(type + " *const " + name + " = reinterpret_cast<" + type + " *>(shared + " +
+       llvm::Twine(sharedOffsets[alloc]) + ");");
+  names[alloc.getResult()] = name;
+  return success();
+}
+
+LogicalResult KernelEmitter::emitStage(gpu::StageOp stage) {
+  const std::string name = nameFor(stage.getResult());
+  line(typeName(stage.getType().getElementType()) + " *const " + name + " = " +
+       names[stage.getSource()] + " + " + scalar(stage.getStage()) + " * " +
+       llvm::Twine(stage.getSource().getType().getStrides()[0]) + ";");
+  names[stage.getResult()] = name;
+  return success();
+}
+
+LogicalResult KernelEmitter::emitLocalLoad(gpu::LocalLoadOp load) {
+  if (load.getMatrix())
+    return emitLoadMatrix(load);
+  Value result = load.getResult();
+  auto layout = layoutOf(result);
+  const unsigned count = registersOf(result), vector = load.getVector();
+  const RegisterIndex reg =
+      count == vector ? RegisterIndex(0)
+                      : RegisterIndex("r", registerBits(result), llvm::Log2_32(vector));
+  const auto offsets = load.getOffsets().value_or(llvm::ArrayRef<int64_t>());
+  const std::string at = names[load.getSource()] + "[" +
+                         sharedAddress(load.getSource().getType(), layout, offsets).at(reg) + "]";
+  const std::string name = declare(result);
+  const std::string loop = count == vector ? "" : loopHeader(count, vector) + " ";
+  if (vector == 1)
+    line(loop + name + "[" + reg.str() + "] = tk::get(&" + at + ");");
+  else
+    line(loop + "tk::load<" + llvm::Twine(vector) + ">(&" + name + "[" + reg.str() + "], &" + at +
+         ");");
+  return success();
+}
+
+LogicalResult KernelEmitter::emitLoadMatrix(gpu::LocalLoadOp load) {
+  // A matrix is 8 rows of 16 bytes: rows along the shared buffer's second axis, bytes along its
+  // contiguous one. Lane 8 m + r names row r of matrix m; a matrix is one 32-bit word of each
+  // thread's fragment.
+  Value result = load.getResult();
+  auto layout = layoutOf(result);
+  auto type = load.getSource().getType();
+  const auto order = type.getAxisOrder();
+  const unsigned perWord = 4 / elementBytes(result.getType());
+  const unsigned wordBits = llvm::Log2_32(perWord), bits = registerBits(result);
+  const bool transposed = load.getTransposed();
+  const int64_t along = transposed ? order[1] : order[0], across = transposed ? order[0] : order[1];
+  bool fits = bits >= wordBits && (!transposed || perWord == 2);
+  const auto lanes = layout.getLaneBits();
+  auto is = [](gpu::LayoutBit bit, int64_t axis, unsigned step) {
+    return bit.axis == axis && bit.step == static_cast<int32_t>(step);
+  };
+  for (unsigned b = 0; fits && b < wordBits; ++b)
+    fits &= is(layout.getRegisterBits()[b], along, 1u << b);
+  for (unsigned b = 0; b < 5; ++b)
+    fits = fits && is(lanes[b], b < 2 ? along : across, b < 2 ? perWord << b : 1u << (b - 2));
+  if (!fits)
+    return unsupported(load, "expected the layout of a matrix fragment, got ") << layout;
+
+  const unsigned words = 1u << std::min(2u, bits - wordBits);
+  llvm::SmallVector<std::string> threads;
+  for (unsigned axis = 0; axis < layout.getRank(); ++axis) {
+    BitMap lane(5, 0), warp;
+    if (axis == order[1])
+      lane = {1, 2, 4, 0, 0};
+    for (unsigned b = 0; b < 2 && wordBits + b < bits; ++b)
+      if (layout.getRegisterBits()[wordBits + b].axis == static_cast<int32_t>(axis))
+        lane[3 + b] = layout.getRegisterBits()[wordBits + b].step;
+    for (gpu::LayoutBit bit : layout.getWarpBits())
+      warp.push_back(bit.axis == static_cast<int32_t>(axis) ? bit.step : 0);
+    const std::string l = sumOfBits("lane", lane), w = sumOfBits("warp", warp);
+    std::string sum;
+    if (l != "0")
+      useLane(), sum = l;
+    if (w != "0")
+      useWarp(), sum += (sum.empty() ? "" : " + ") + w;
+    threads.push_back(sum.empty() ? "0" : hoisted(sum, "matrix_at"));
+  }
+  const unsigned step = words * perWord, count = 1u << bits;
+  const RegisterIndex reg =
+      count == step ? RegisterIndex(0) : RegisterIndex("r", bits, llvm::Log2_32(step));
+  const auto offsets = load.getOffsets().value_or(llvm::ArrayRef<int64_t>());
+  const std::string at = sharedAddress(type, layout, threads, offsets).at(reg);
+  const std::string source = names[load.getSource()];
+  const std::string name = declare(result);
+  line((count == step ? "" : loopHeader(count, step) + " ") + "tk::load_matrix<" +
+       llvm::Twine(words) + ", " + (transposed ? "true" : "false") + ">(&" + name + "[" +
+       reg.str() + "], &" + source + "[" + at + "]);");
+  return success();
+}
+
+LogicalResult KernelEmitter::emitLocalStore(gpu::LocalStoreOp store) {
+  Value value = store.getValue();
+  auto layout = layoutOf(value);
+  const unsigned count = registersOf(value), vector = store.getVector();
+  const RegisterIndex reg =
+      count == vector ? RegisterIndex(0)
+                      : RegisterIndex("r", registerBits(value), llvm::Log2_32(vector));
+  const std::string at = names[store.getTarget()] + "[" +
+                         sharedAddress(store.getTarget().getType(), layout, {}).at(reg) + "]";
+  std::string loop = count == vector ? "" : loopHeader(count, vector) + " ";
+  if (const std::string owner = ownerCondition(layout); !owner.empty())
+    loop += "if (" + owner + ") ";
+  if (vector == 1)
+    line(loop + "tk::put(&" + at + ", " + element(value, reg) + ");");
+  else
+    line(loop + "tk::store<" + llvm::Twine(vector) + ">(&" + at + ", &" + materialize(value) + "[" +
+         reg.str() + "]);");
+  return success();
+}
+
+LogicalResult KernelEmitter::emitConvertLayout(gpu::ConvertLayoutOp convert) {
+  Value source = convert.getSource(), result = convert.getResult();
+  auto tile = cast<RankedTensorType>(result.getType());
+  const int64_t padding = convert.getPadding().value_or(0);
+  const unsigned bytes = elementBytes(tile);
+  auto type = gpu::SharedType::get(convert.getContext(), tile.getShape(), tile.getElementType(), {},
+                                   padding, 1, 1, 1);
+  int64_t elements = 1;
+  for (int64_t a = 0; a < tile.getRank(); ++a)
+    elements *= tile.getDimSize(a) + (a + 1 == tile.getRank() ? padding : 0);
+  const std::string base =
+      convert.getOffset() ? "shared + " + std::to_string(*convert.getOffset())
+                          : scratch(elements * bytes);
+  if (convert.getOffset())
+    plannedShared = std::max<unsigned>(plannedShared,
+                                       llvm::alignTo(*convert.getOffset() + elements * bytes, 16));
+  const std::string name = freshName("exchange");
+  const std::string elementType = elementTypeName(tile);
+  line(elementType + " *const " + name + " = reinterpret_cast<" + elementType + " *>(" + base +
+       ");");
+  const unsigned last = tile.getRank() - 1;
+  auto widthOf = [&](gpu::LayoutAttr layout) {
+    unsigned width = std::min<int64_t>(layout.getVectorWidth(last), 16 / bytes);
+    while (width > 1 && (tile.getDimSize(last) + padding) % width)
+      width /= 2;
+    return std::max(1u, width);
+  };
+  line("tk::barrier();");
+  auto from = layoutOf(source), to = layoutOf(result);
+  const unsigned stored = widthOf(from), loaded = widthOf(to);
+  const RegisterIndex out("r", registerBits(source), llvm::Log2_32(stored));
+  const RegisterIndex in("r", registerBits(result), llvm::Log2_32(loaded));
+  const std::string owner = ownerCondition(from);
+  line(loopHeader(registersOf(source), stored) + (owner.empty() ? " " : " if (" + owner + ") ") +
+       "tk::store<" + llvm::Twine(stored) + ">(&" + name + "[" +
+       sharedAddress(type, from, {}).at(out) + "], &" + materialize(source) + "[" + out.str() +
+       "]);");
+  line("tk::barrier();");
+  const std::string array = declare(result);
+  line(loopHeader(registersOf(result), loaded) + " tk::load<" + llvm::Twine(loaded) + ">(&" +
+       array + "[" + in.str() + "], &" + name + "[" + sharedAddress(type, to, {}).at(in) + "]);");
+  return success();
+}
+
+} // namespace tk::cuda

@@ -1,0 +1,80 @@
+// Scalar functions that are one instruction, or a few chosen by what the machine has. The emulator
+// computes the same ones bit by bit.
+#pragma once
+
+namespace tk {
+
+TK_DEVICE float to_float(f16 x) {
+  float y;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits));
+  return y;
+}
+
+template <> TK_DEVICE u32 pack2<bf16>(float low, float high) {
+  u32 y;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
+  return y;
+}
+template <> TK_DEVICE u32 pack2<f16>(float low, float high) {
+  u32 y;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
+  return y;
+}
+
+template <> TK_DEVICE bf16 from_float<bf16>(float x) {
+  u16 y;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y) : "f"(x));
+  return bf16{y};
+}
+template <> TK_DEVICE f16 from_float<f16>(float x) {
+  u16 y;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x));
+  return f16{y};
+}
+template <> TK_DEVICE f8e4m3 from_float<f8e4m3>(float x) {
+#if __CUDA_ARCH__ >= 890
+  u16 y;
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(y) : "f"(0.0f), "f"(x));
+  return f8e4m3{x != x ? (u8)((as_bits(x) >> 24 & 0x80) | 0x7f) : (u8)y};
+#else
+  return f8e4m3{encode_f8<3, 7, 0x7e>(x)};
+#endif
+}
+template <> TK_DEVICE f8e5m2 from_float<f8e5m2>(float x) {
+#if __CUDA_ARCH__ >= 890
+  u16 y;
+  asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(y) : "f"(0.0f), "f"(x));
+  return f8e5m2{x != x ? (u8)((as_bits(x) >> 24 & 0x80) | 0x7f) : (u8)y};
+#else
+  return f8e5m2{encode_f8<2, 15, 0x7b>(x)};
+#endif
+}
+
+TK_DEVICE float round_to_odd(double x) {
+  const float y = __double2float_rz(x);
+  return (double)y == x || x != x ? y : as_float(as_bits(y) | 1);
+}
+
+// The conversion instruction clamps by itself.
+TK_DEVICE i64 clamp_to_i64(float x) { return (i64)x; }
+TK_DEVICE i64 clamp_to_i64(double x) { return (i64)x; }
+
+TK_DEVICE float maximum(float a, float b) {
+  float y;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+}
+TK_DEVICE float minimum(float a, float b) {
+  float y;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+}
+
+// 2^x with a relative error of 2^-22, denormals flushed.
+TK_DEVICE float exp2_approx(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+} // namespace tk
