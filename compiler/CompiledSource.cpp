@@ -12,8 +12,6 @@
 #endif
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "frontend/IRGen.h"
-#include "frontend/Program.h"
-#include "frontend/Sema.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
@@ -78,10 +76,8 @@ Expected<std::shared_ptr<CompiledSource>> CompiledSource::create(std::string_vie
   SourceManager sources;
   FileId file = sources.add(options.file_name, std::string(text));
   Diagnostics diags(sources);
-  std::unique_ptr<ast::Program> program = parseProgram(sources, file, diags);
   CollectDiagnostics collect(source->context.get());
-  if (!diags.hasErrors())
-    source->module = frontend::generate(*source->context, *program, diags);
+  source->module = frontend::compileToTk(*source->context, sources, file, diags);
   RenderOptions render{driver.colour, driver.json};
   if (diags.hasErrors())
     return Error(ErrorCode::compile_failed, diags.text(render));

@@ -1,0 +1,124 @@
+"""What the benchmarks share: tk through its C interface, in one process with PyTorch, and timing.
+
+Peers are timed in alternation with tk, on standard-normal data, by CUDA events; figures are medians.
+Between two timed calls a buffer larger than the L2 cache is written, where asked for.
+"""
+import ctypes
+import os
+import statistics
+import sys
+
+import torch
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(HERE)
+DTYPES = {torch.float64: 0, torch.float32: 1, torch.float16: 2, torch.bfloat16: 3,
+          torch.float8_e4m3fn: 4, torch.float8_e5m2: 5, torch.int64: 6, torch.int32: 7,
+          torch.int16: 8, torch.int8: 9, torch.uint8: 10, torch.bool: 11}
+
+
+class Value(ctypes.Structure):
+    _fields_ = [("kind", ctypes.c_int32), ("dtype", ctypes.c_int32), ("rank", ctypes.c_int32),
+                ("device", ctypes.c_int32), ("data", ctypes.c_void_p),
+                ("shape", ctypes.POINTER(ctypes.c_int64)),
+                ("strides", ctypes.POINTER(ctypes.c_int64)), ("storage_bytes", ctypes.c_int64),
+                ("integer", ctypes.c_int64), ("real", ctypes.c_double)]
+
+
+def _library():
+    for path in (os.environ.get("TK_LIBRARY"), os.path.join(ROOT, ".carry", "libtk.so"),
+                 os.path.join(ROOT, "build", "lib", "libtk.so")):
+        if path and os.path.exists(path):
+            lib = ctypes.CDLL(path)
+            lib.tk_last_error.restype = ctypes.c_char_p
+            return lib
+    sys.exit("libtk.so is not built: scripts/carry")
+
+
+LIB = _library()
+
+
+def _check(status):
+    if status:
+        raise RuntimeError(LIB.tk_last_error().decode())
+
+
+class Kernel:
+    """A kernel of a .tk file; call it with tensors and scalars in the order of its signature."""
+
+    def __init__(self, path=None, source=None, kernel=None, disabled="", target="gpu"):
+        text = (source if source is not None else open(os.path.join(ROOT, path)).read()).encode()
+        module, handle = ctypes.c_void_p(), ctypes.c_void_p()
+        _check(LIB.tk_compile_with(text, ctypes.c_size_t(len(text)), (path or "bench.tk").encode(),
+                                   target.encode(), disabled.encode(), b"", ctypes.byref(module)))
+        name = kernel.encode() if kernel else None
+        if name is None:
+            LIB.tk_module_kernel_name.restype = ctypes.c_char_p
+            name = LIB.tk_module_kernel_name(module, ctypes.c_size_t(0))
+        _check(LIB.tk_module_kernel(module, name, ctypes.byref(handle)))
+        self.handle = handle
+
+    def __call__(self, *arguments):
+        values = (Value * len(arguments))()
+        keep = []
+        for value, argument in zip(values, arguments):
+            if isinstance(argument, torch.Tensor):
+                shape = (ctypes.c_int64 * max(argument.dim(), 1))(*argument.shape)
+                strides = (ctypes.c_int64 * max(argument.dim(), 1))(*argument.stride())
+                keep += [shape, strides]
+                value.kind, value.dtype, value.rank = 1, DTYPES[argument.dtype], argument.dim()
+                value.device = argument.get_device() if argument.is_cuda else -1
+                value.data, value.shape, value.strides = argument.data_ptr(), shape, strides
+                value.storage_bytes = -1
+            elif argument is None:
+                value.kind = 0
+            elif isinstance(argument, int):
+                value.kind, value.integer = 2, argument
+            else:
+                value.kind, value.real = 3, float(argument)
+        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+        _check(LIB.tk_kernel_launch(self.handle, stream, values, ctypes.c_size_t(len(arguments))))
+
+
+FLUSH = None
+
+
+def times(functions, repeats=30, flush=False, warmup=5):
+    """Median milliseconds of each function, called in alternation."""
+    global FLUSH
+    if flush and FLUSH is None:
+        FLUSH = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
+    for _ in range(warmup):
+        for function in functions:
+            function()
+    torch.cuda.synchronize()
+    records = [[] for _ in functions]
+    for _ in range(repeats):
+        for record, function in zip(records, functions):
+            if flush:
+                FLUSH.zero_()
+            first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            first.record()
+            function()
+            last.record()
+            record.append((first, last))
+    torch.cuda.synchronize()
+    return [statistics.median(a.elapsed_time(b) for a, b in record) for record in records]
+
+
+def copy_bandwidth():
+    """Bytes read and written in a second by a device-to-device copy of 2 GiB."""
+    source = torch.empty(1 << 31, dtype=torch.uint8, device="cuda")
+    target = torch.empty_like(source)
+    milliseconds, = times([lambda: target.copy_(source)], repeats=20)
+    return 2 * source.numel() / (milliseconds * 1e-3)
+
+
+def normal(*shape, dtype=torch.bfloat16, seed=0):
+    generator = torch.Generator(device="cuda").manual_seed(seed + sum(shape))
+    return torch.randn(*shape, device="cuda", generator=generator).to(dtype)
+
+
+def error(got, want):
+    got, want = got.double(), want.double()
+    return ((got - want).norm() / want.norm()).item()
