@@ -227,6 +227,8 @@ void convert(DType to, void *destination, DType from, const void *source, size_t
   auto *out = static_cast<char *>(destination);
   auto *in = static_cast<const char *>(source);
   size_t out_size = size_of(to), in_size = size_of(from);
+  if (count == 0) // an empty tensor may have no address
+    return;
   if (to == from) {
     std::memmove(destination, source, count * in_size);
     return;
