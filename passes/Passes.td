@@ -88,4 +88,29 @@ def PlanSharedMemory : Pass<"tk-plan-shared-memory", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numBarriers", "barriers", "Barriers inserted">];
 }
 
+//===----------------------------------------------------------------------===//
+// passes/parallel, passes/tiling: tk -> tkgpu
+//===----------------------------------------------------------------------===//
+
+def SelectSchedule : Pass<"tk-select-schedule", "::mlir::ModuleOp"> {
+  let summary = "Choose tiles for every statement such that a thread has one output";
+  let dependentDialects = ["::tk::gpu::TkGpuDialect"];
+}
+
+def CoarsenThreads : Pass<"tk-coarsen-threads", "::mlir::ModuleOp"> {
+  let summary = "Give every thread several outputs: larger tiles for the same threads";
+  let dependentDialects = ["::tk::gpu::TkGpuDialect"];
+  let statistics = [Statistic<"numCoarsened", "statements", "Statements coarsened">];
+}
+
+def Tile : Pass<"tk-tile", "::mlir::ModuleOp"> {
+  let summary = "Turn statements into launches of block programs over tiles";
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
+                           "::tk::gpu::TkGpuDialect"];
+  let options = [
+    Option<"naive", "naive", "bool", "false",
+           "Reductions take one term at a time, each thread reads its operands itself">];
+  let statistics = [Statistic<"numTiled", "statements", "Statements turned into launches">];
+}
+
 #endif // TK_PASSES_TD

@@ -1,0 +1,188 @@
+//===- BlockAccess.cpp - indices, masks and loads -------------------------===//
+#include "passes/tiling/BlockProgram.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace tk;
+
+/// Adds an axis to the order of axes, last or before another.
+unsigned BlockProgram::newAxis(StringRef name, int64_t size, std::optional<unsigned> before) {
+  unsigned id = axes.size();
+  Axis &axis = axes.emplace_back();
+  axis.name = name.str();
+  axis.size = size;
+  axis.isScalar = size == 1;
+  order.insert(before ? llvm::find(order, *before) : order.end(), id);
+  return id;
+}
+
+TileValue BlockProgram::index(unsigned id) {
+  Axis &axis = axes[id];
+  unsigned depth = axis.depth;
+  auto &memo = scopes[depth].indices;
+  if (auto known = memo.find(id); known != memo.end())
+    return known->second;
+  TileValue result{axis.start, {}, depth};
+  if (axis.isScalar) {
+    if (!axis.start)
+      result.value = indexConstant(0, depth);
+  } else {
+    auto type = RankedTensorType::get({axis.size}, builder.getIndexType());
+    result = {gpu::IotaOp::create(at(depth), loc, type), {id}, depth};
+    if (axis.start) {
+      Value start = broadcast({axis.start, {}, depth}, {id}, depth).value;
+      result.value = arith::AddIOp::create(at(depth), loc, start, result.value);
+    }
+  }
+  return scopes[depth].indices[id] = result;
+}
+
+TileValue BlockProgram::compare(arith::CmpIPredicate predicate, TileValue a, TileValue b) {
+  Axes all = unite(a.axes, b.axes);
+  unsigned depth = std::max(a.depth, b.depth);
+  a = broadcast(a, all, depth);
+  b = broadcast(b, all, depth);
+  return {arith::CmpIOp::create(at(depth), loc, predicate, a.value, b.value), all, depth};
+}
+
+/// Where index values along an axis are inside the bounds that hold for all; none if all are.
+std::optional<TileValue> BlockProgram::limitMask(unsigned id) {
+  if (!axes[id].limit)
+    return std::nullopt;
+  unsigned depth = axes[id].depth;
+  auto &memo = scopes[depth].limitMasks;
+  if (auto known = memo.find(id); known != memo.end())
+    return known->second;
+  TileValue limit{axes[id].limit, {}, depth};
+  TileValue mask = axes[id].limitIsAll
+                       ? compare(arith::CmpIPredicate::sgt, limit, {indexConstant(0, depth), {}, 0})
+                       : compare(arith::CmpIPredicate::slt, index(id), limit);
+  return scopes[depth].limitMasks[id] = mask;
+}
+
+/// Where index values along an axis are inside the bounds, which may depend on other axes.
+std::optional<TileValue> BlockProgram::exactMask(unsigned id) {
+  std::optional<TileValue> lower = axes[id].lower, upper = axes[id].upper;
+  if (!lower && !upper)
+    return limitMask(id);
+  SmallVector<TileValue> masks;
+  if (lower)
+    masks.push_back(compare(arith::CmpIPredicate::sge, index(id), *lower));
+  if (upper)
+    masks.push_back(compare(arith::CmpIPredicate::slt, index(id), *upper));
+  else if (std::optional<TileValue> mask = limitMask(id))
+    masks.push_back(*mask);
+  return andMasks(masks);
+}
+
+/// Masks for an access whose address depends on `tileAxes`.
+void BlockProgram::addSafetyMasks(ArrayRef<unsigned> tileAxes, SmallVectorImpl<TileValue> &masks) {
+  for (unsigned id : tileAxes) {
+    auto meets = [&](const std::optional<TileValue> &bound) {
+      return bound && llvm::any_of(bound->axes, [&](unsigned axis) {
+               return llvm::is_contained(tileAxes, axis);
+             });
+    };
+    std::optional<TileValue> mask =
+        meets(axes[id].lower) || meets(axes[id].upper) ? exactMask(id) : limitMask(id);
+    if (mask)
+      masks.push_back(*mask);
+  }
+}
+
+/// Is an index value known to be at least 0?
+bool BlockProgram::isNonNegative(Value value) {
+  if (std::optional<int64_t> number = getConstantIndex(value))
+    return *number >= 0;
+  if (auto arg = dyn_cast<BlockArgument>(value)) {
+    auto axis = axisOf.find(value);
+    if (axis == axisOf.end())
+      return arg.getOwner()->getParentOp() == kernel && arg.getArgNumber() < kernel.getNumDims();
+    auto reduction = dyn_cast<tk::ReduceOp>(arg.getOwner()->getParentOp());
+    return !reduction || isNonNegative(reduction.getLower()[arg.getArgNumber()]);
+  }
+  Operation *op = value.getDefiningOp();
+  if (isa<arith::AddIOp, arith::MulIOp, tk::FloorDivOp, arith::MaxSIOp, arith::MinSIOp>(op))
+    return isNonNegative(op->getOperand(0)) && isNonNegative(op->getOperand(1));
+  if (isa<tk::FloorModOp>(op))
+    return isNonNegative(op->getOperand(1));
+  return false;
+}
+
+/// Masks of an access that may be out of bounds. An index that is a bare axis over the extent at
+/// which it stands needs no comparison but the axis's own.
+void BlockProgram::addPadMasks(LoadOp op, ArrayRef<TileValue> indices, ArrayRef<Value> extents,
+                               SmallVectorImpl<TileValue> &masks) {
+  for (auto [d, value] : llvm::enumerate(op.getIndices())) {
+    auto axis = axisOf.find(value);
+    if (axis != axisOf.end()) {
+      const Axis &info = axes[axis->second];
+      bool sameRange = info.rangeEnd == extents[d] ||
+                       (getConstantIndex(info.rangeEnd) &&
+                        getConstantIndex(info.rangeEnd) == getConstantIndex(extents[d]));
+      if (sameRange && isNonNegative(value)) {
+        addSafetyMasks(indices[d].axes, masks);
+        continue;
+      }
+    }
+    if (!isNonNegative(value))
+      masks.push_back(compare(arith::CmpIPredicate::sge, indices[d], {indexConstant(0), {}, 0}));
+    masks.push_back(compare(arith::CmpIPredicate::slt, indices[d], get(extents[d])));
+  }
+}
+
+TileValue BlockProgram::load(LoadOp op) {
+  SmallVector<Value> extents = getExtents(kernel, op.getTensor());
+  Value buffer = kernelValue(op.getTensor());
+  SmallVector<Value> steps = strides(op.getTensor(), extents);
+  SmallVector<TileValue> indices, masks;
+  Axes all;
+  unsigned depth = 0;
+  auto include = [&](const TileValue &value) {
+    all = unite(all, value.axes);
+    depth = std::max(depth, value.depth);
+  };
+  for (Value value : op.getIndices()) {
+    indices.push_back(get(value));
+    include(indices.back());
+  }
+  if (op.getPad())
+    addPadMasks(op, indices, extents, masks);
+  else
+    addSafetyMasks(all, masks);
+  for (const TileValue &mask : masks)
+    include(mask);
+  Type element = op.getResult().getType();
+  Value other;
+  if (op.getPad()) {
+    TileValue pad = get(op.getPad());
+    include(pad);
+    other = pad.axes.empty() ? pad.value : broadcast(pad, all, depth).value;
+  } else if (!masks.empty()) {
+    other = constant(cast<TypedAttr>(builder.getZeroAttr(element)), depth);
+  }
+  auto split = [&](ArrayRef<TileValue> values, SmallVectorImpl<Value> &plain) {
+    SmallVector<Attribute> lists;
+    for (const TileValue &value : values) {
+      SmallVector<int64_t> dims;
+      for (unsigned axis : value.axes)
+        dims.push_back(llvm::find(all, axis) - all.begin());
+      plain.push_back(value.value);
+      lists.push_back(builder.getDenseI64ArrayAttr(dims));
+    }
+    return builder.getArrayAttr(lists);
+  };
+  SmallVector<Value> plainIndices, plainMasks;
+  ArrayAttr indexDims = split(indices, plainIndices), maskDims = split(masks, plainMasks);
+  Value result = gpu::LoadOp::create(at(depth), op.getLoc(), tileType(all, element), buffer,
+                                     plainIndices, steps, plainMasks, other, indexDims, maskDims);
+  Attribute otherValue;
+  if (other && matchPattern(other, m_Constant(&otherValue)) &&
+      otherValue == builder.getZeroAttr(element))
+    for (unsigned axis : all)
+      if (std::optional<TileValue> mask = limitMask(axis))
+        if (llvm::is_contained(plainMasks, mask->value))
+          zeroOutside[result].push_back(axis);
+  return {result, all, depth};
+}

@@ -1,0 +1,180 @@
+//===- BlockLoops.cpp - the loops of reductions ---------------------------===//
+//
+//   1. Each index gets an axis. One tile may hold the whole range: then there is no loop, and an
+//      axis that another index over the same range has is used again, so that equal loads meet.
+//   2. What the accumulators are over follows from what terms and bounds depend on (a contraction's
+//      k comes just before n in the order of axes, so that operands need no transposition).
+//   3. The other indices become nested loops over tiles. Tiles that are not full are masked; where
+//      the masks cost (bounds that differ within the tile, online reductions), full tiles get a
+//      loop of their own, without masks.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/tiling/BlockProgram.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Transforms/RegionUtils.h"
+
+using namespace mlir;
+using namespace tk;
+
+/// The largest tile, in elements a thread, that a sum may spread over registers.
+static constexpr int64_t maxElementsPerThread = 64;
+
+/// One tile holds the whole range of an index, if its size is known to be at most `size`.
+bool BlockProgram::bindWhole(Reduction &reduction, unsigned position, int64_t size) {
+  tk::ReduceOp op = reduction.op;
+  Value end = op.getUpper()[position];
+  TileValue upper = get(end);
+  SizeFact fact = getSizeFact(kernel, end);
+  if (getConstantIndex(op.getLower()[position]) != 0 || !upper.axes.empty() || !fact.upper ||
+      *fact.upper > size)
+    return false;
+  llvm::SetVector<Value> free;
+  collectFree(op, free);
+  llvm::SetVector<unsigned> used(reduction.axes.begin(), reduction.axes.end());
+  for (Value value : free)
+    used.insert_range(axesOf(value));
+  auto sameEnd = [&](Value other) {
+    return other == end || (other && fact.exact && getConstantIndex(other) == fact.exact);
+  };
+  for (unsigned id = 0; id < axes.size(); ++id)
+    if (axes[id].isWhole && axes[id].size == size && sameEnd(axes[id].rangeEnd) &&
+        !used.contains(id)) {
+      axisOf[op.getIndex(position)] = id;
+      reduction.axes.push_back(id);
+      return true;
+    }
+  StringRef name = cast<StringAttr>(op.getIndexNames()[position]).getValue();
+  unsigned id = newAxis(name, size);
+  Axis &axis = axes[id];
+  axis.isWhole = true;
+  axis.rangeEnd = end;
+  axis.depth = upper.depth;
+  if (fact.exact != size) {
+    axis.limit = upper.value;
+    axis.limitIsAll = fact.divisor % size == 0;
+    axis.isScalar = false;
+  }
+  axisOf[op.getIndex(position)] = id;
+  reduction.axes.push_back(id);
+  return true;
+}
+
+void BlockProgram::bindIndices(Reduction &reduction) {
+  tk::ReduceOp op = reduction.op;
+  for (unsigned position = 0; position < op.getNumIndices(); ++position) {
+    int64_t size = reduceTiles.lookup(op)[position];
+    if (bindWhole(reduction, position, size))
+      continue;
+    StringRef name = cast<StringAttr>(op.getIndexNames()[position]).getValue();
+    unsigned id = newAxis(name, size);
+    TileValue lower = get(op.getLower()[position]), upper = get(op.getUpper()[position]);
+    axes[id].rangeEnd = op.getUpper()[position];
+    if (!lower.axes.empty())
+      axes[id].lower = lower;
+    if (!upper.axes.empty())
+      axes[id].upper = upper;
+    if (axes[id].lower || axes[id].upper)
+      axes[id].isScalar = false;
+    axisOf[op.getIndex(position)] = id;
+    reduction.axes.push_back(id);
+    reduction.isLoop = true;
+  }
+}
+
+void BlockProgram::reduce(tk::ReduceOp op) {
+  unsigned depth = freeDepth(op);
+  SmallVector<TileValue> results = inScope(depth, [&] {
+    Reduction reduction;
+    reduction.op = op;
+    bindIndices(reduction);
+    planAccumulators(reduction);
+    int64_t limit = maxElementsPerThread * 32 * schedule.getWarps();
+    for (Accumulator &acc : reduction.accumulators) {
+      if (acc.isDot) {
+        // Nothing has been built over k yet, so it may still move; a shared whole axis stays.
+        if (!axes[acc.k].isWhole && llvm::find(order, acc.n) < llvm::find(order, acc.k)) {
+          order.erase(llvm::find(order, acc.k));
+          order.insert(llvm::find(order, acc.n), acc.k);
+        }
+        continue;
+      }
+      int64_t elements = 1;
+      for (unsigned axis : acc.axes)
+        elements *= axes[axis].size;
+      for (unsigned axis : reduction.axes) {
+        if (!axes[axis].isWhole)
+          while (axes[axis].size > 1 && elements * axes[axis].size > limit)
+            axes[axis].size /= 2;
+        elements *= axes[axis].size;
+        bool masked = axes[axis].isWhole || axes[axis].lower || axes[axis].upper;
+        axes[axis].isScalar |= axes[axis].size == 1 && !masked;
+      }
+    }
+    for (Accumulator &acc : reduction.accumulators) {
+      acc.carried = acc.axes;
+      if (!acc.isDot && !op.isOnline())
+        for (unsigned axis : reduction.axes)
+          if (!axes[axis].isScalar)
+            acc.carried = unite(acc.carried, {axis});
+    }
+    return finish(reduction, loops(reduction, 0, initialValues(reduction)));
+  });
+  for (auto [k, result] : llvm::enumerate(results))
+    scopes[depth].memo[op.getResult(k)] = result;
+}
+
+SmallVector<Value> BlockProgram::loops(Reduction &reduction, unsigned position,
+                                       SmallVector<Value> carried) {
+  if (position == reduction.axes.size())
+    return step(reduction, carried);
+  unsigned id = reduction.axes[position];
+  if (axes[id].isWhole)
+    return loops(reduction, position + 1, carried);
+  tk::ReduceOp op = reduction.op;
+  unsigned depth = scopes.size() - 1;
+  int64_t size = axes[id].size;
+  Value lowerBound = op.getLower()[position], upperBound = op.getUpper()[position];
+  TileValue lower = get(lowerBound), upper = get(upperBound);
+  Value from = scalarBound(lowerBound, lower, false), to = scalarBound(upperBound, upper, true);
+  bool uniform = lower.axes.empty() && upper.axes.empty();
+  axes[id].limit = Value();
+  if (uniform && (size == 1 || (getSizeFact(kernel, upperBound).divisor % size == 0 &&
+                                getSizeFact(kernel, lowerBound).divisor % size == 0)))
+    return loop(reduction, position, from, to, carried);
+  if (lower.axes.empty() && (!upper.axes.empty() || op.isOnline())) {
+    Value full = scalarBound(upperBound, upper, false);
+    OpBuilder &b = at(depth);
+    Value zero = indexConstant(0, depth), step = indexConstant(size, depth);
+    Value count = arith::SubIOp::create(b, loc, full, from);
+    count = arith::MaxSIOp::create(b, loc, count, zero);
+    count = arith::DivSIOp::create(b, loc, count, step);
+    count = arith::MulIOp::create(b, loc, count, step);
+    Value middle = arith::AddIOp::create(b, loc, from, count);
+    std::optional<TileValue> bound = std::exchange(axes[id].upper, std::nullopt);
+    carried = loop(reduction, position, from, middle, carried);
+    axes[id].upper = bound;
+    from = middle;
+  }
+  axes[id].limit = to;
+  return loop(reduction, position, from, to, carried);
+}
+
+SmallVector<Value> BlockProgram::loop(Reduction &reduction, unsigned position, Value from, Value to,
+                                      SmallVector<Value> carried) {
+  unsigned depth = scopes.size() - 1, id = reduction.axes[position];
+  Value step = indexConstant(axes[id].size, depth);
+  auto forOp = scf::ForOp::create(at(depth), reduction.op.getLoc(), from, to, step, carried);
+  Operation *before = std::exchange(scopes[depth].before, forOp.getOperation());
+  Scope &inner = scopes.emplace_back();
+  inner.block = forOp.getBody();
+  axes[id].depth = depth + 1;
+  axes[id].start = forOp.getInductionVar();
+  SmallVector<Value> yielded =
+      loops(reduction, position + 1, llvm::to_vector_of<Value>(forOp.getRegionIterArgs()));
+  scf::YieldOp::create(at(depth + 1), loc, yielded);
+  scopes.pop_back();
+  scopes[depth].before = before;
+  return llvm::to_vector_of<Value>(forOp.getResults());
+}

@@ -1,0 +1,282 @@
+//===- BlockProgram.cpp - the function, its arguments, grid and stores ----===//
+#include "passes/tiling/BlockProgram.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace tk;
+
+BlockProgram::BlockProgram(KernelOp kernel, ComputeOp compute, gpu::ScheduleAttr schedule)
+    : kernel(kernel), compute(compute), schedule(schedule), builder(kernel.getContext()),
+      loc(compute.getLoc()) {}
+
+//===----------------------------------------------------------------------===//
+// Arguments
+//===----------------------------------------------------------------------===//
+
+std::string BlockProgram::argumentName(Value value) {
+  std::string name;
+  if (auto arg = dyn_cast<BlockArgument>(value)) {
+    unsigned number = arg.getArgNumber();
+    name = number < kernel.getNumDims()
+               ? cast<StringAttr>(kernel.getDimNames()[number]).getValue().str()
+               : kernel.getParam(number - kernel.getNumDims()).getName().str();
+  } else if (auto launch = value.getDefiningOp<gpu::LaunchOp>()) {
+    auto names = launch->getAttrOfType<ArrayAttr>("names");
+    if (names)
+      name = cast<StringAttr>(names[cast<OpResult>(value).getResultNumber()]).getValue().str();
+  } else if (auto stride = value.getDefiningOp<gpu::StrideOp>()) {
+    name = "stride_" + argumentName(stride.getTensor()) + std::to_string(stride.getAxis());
+  }
+  if (name.empty())
+    name = "v";
+  std::string unique = name;
+  for (unsigned n = 1; llvm::is_contained(argumentNames, unique); ++n)
+    unique = name + "_" + std::to_string(n);
+  return unique;
+}
+
+/// What a value of the kernel is inside the function: an argument, or the constant itself.
+Value BlockProgram::kernelValue(Value value) {
+  if (auto known = argumentOf.find(value); known != argumentOf.end())
+    return known->second;
+  Attribute literal;
+  if (matchPattern(value, m_Constant(&literal)))
+    return argumentOf[value] = constant(cast<TypedAttr>(literal));
+  Type type = value.getType();
+  if (auto tensor = dyn_cast<RankedTensorType>(type))
+    type = gpu::BufferType::get(type.getContext(), tensor.getElementType());
+  argumentNames.push_back(argumentName(value));
+  arguments.push_back(value);
+  return argumentOf[value] = func.getBlock()->addArgument(type, value.getLoc());
+}
+
+/// The strides of a tensor in elements: row-major, or as given for a `strided` parameter.
+SmallVector<Value> BlockProgram::strides(Value tensor, ArrayRef<Value> extents) {
+  if (auto known = stridesOf.find(tensor); known != stridesOf.end())
+    return known->second;
+  SmallVector<Value> result(extents.size());
+  bool isStrided = false;
+  if (auto arg = dyn_cast<BlockArgument>(tensor))
+    isStrided = kernel.getParam(arg.getArgNumber() - kernel.getNumDims()).getStrided();
+  Value stride;
+  for (unsigned d = extents.size(); d-- > 0;) {
+    if (!stride) {
+      stride = indexConstant(1);
+    } else if (isStrided) {
+      OpBuilder host(compute);
+      stride = kernelValue(
+          gpu::StrideOp::create(host, compute.getLoc(), host.getIndexType(), tensor, d));
+    } else {
+      Value extent = kernelValue(extents[d + 1]);
+      stride = arith::MulIOp::create(at(0), loc, extent, stride);
+    }
+    result[d] = stride;
+  }
+  return stridesOf[tensor] = result;
+}
+
+//===----------------------------------------------------------------------===//
+// Grid
+//===----------------------------------------------------------------------===//
+
+void BlockProgram::addParallelAxes() {
+  SmallVector<unsigned> tiled;
+  for (unsigned p = 0; p < compute.getNumIndices(); ++p) {
+    Value extent = compute.getExtents()[p];
+    SizeFact fact = getSizeFact(kernel, extent);
+    int64_t size = schedule.getTile()[p];
+    // A result that is not over this index must be written even if the index has no values.
+    bool atLeastOne = false;
+    for (unsigned r = 0; r < compute.getNumResults(); ++r)
+      atLeastOne |= !llvm::is_contained(compute.getIndicesOf(r), p);
+    atLeastOne &= !(fact.exact && *fact.exact > 0);
+    unsigned id = newAxis(cast<StringAttr>(compute.getIndexNames()[p]).getValue(), size);
+    axisOf[compute.getIndex(p)] = id;
+    axes[id].rangeEnd = extent;
+    axes[id].isWhole = fact.upper && *fact.upper <= size;
+    if (fact.exact != size || !axes[id].isWhole)
+      grid.push_back({extent, size, atLeastOne});
+    if (atLeastOne || fact.divisor % size != 0) {
+      axes[id].limit = kernelValue(extent);
+      axes[id].limitIsAll = axes[id].isWhole && fact.divisor % size == 0;
+      axes[id].isScalar = false;
+    }
+    if (!axes[id].isWhole)
+      tiled.push_back(id);
+  }
+  addGridStarts(tiled);
+}
+
+/// Takes the block's number apart: the last index's tile runs fastest. With groups, `group` tiles
+/// of the last index but one are walked together, so that blocks that run at once share operands.
+void BlockProgram::addGridStarts(ArrayRef<unsigned> tiled) {
+  if (tiled.empty())
+    return;
+  OpBuilder &b = at(0);
+  auto tiles = [&](unsigned id) -> Value {
+    Value extent = kernelValue(axes[id].rangeEnd);
+    if (axes[id].size == 1)
+      return extent;
+    Value sum = arith::AddIOp::create(at(0), loc, extent, indexConstant(axes[id].size - 1));
+    return arith::DivSIOp::create(at(0), loc, sum, indexConstant(axes[id].size));
+  };
+  auto setStart = [&](unsigned id, Value tile) {
+    if (axes[id].size != 1)
+      tile = arith::MulIOp::create(at(0), loc, tile, indexConstant(axes[id].size));
+    axes[id].start = tile;
+  };
+  Value rest = gpu::ProgramIdOp::create(b, loc, gpu::GridAxis::X);
+  auto takeOff = [&](Value count) {
+    Value part = arith::RemSIOp::create(at(0), loc, rest, count);
+    rest = arith::DivSIOp::create(at(0), loc, rest, count);
+    return part;
+  };
+  if (schedule.getGroup() > 1 && tiled.size() >= 2) {
+    unsigned m = tiled[tiled.size() - 2], n = tiled.back();
+    tiled = tiled.drop_back(2);
+    Value rows = tiles(m), columns = tiles(n), group = indexConstant(schedule.getGroup());
+    Value part = rest;
+    if (!tiled.empty())
+      part = takeOff(arith::MulIOp::create(at(0), loc, rows, columns));
+    Value width = arith::MulIOp::create(b, loc, group, columns);
+    Value number = arith::DivSIOp::create(b, loc, part, width);
+    Value first = arith::MulIOp::create(b, loc, number, group);
+    Value height = arith::SubIOp::create(b, loc, rows, first);
+    height = arith::MinSIOp::create(b, loc, height, group);
+    Value inside = arith::RemSIOp::create(b, loc, part, width);
+    Value row = arith::RemSIOp::create(b, loc, inside, height);
+    setStart(m, arith::AddIOp::create(b, loc, first, row));
+    setStart(n, arith::DivSIOp::create(b, loc, inside, height));
+  }
+  while (tiled.size() > 1) {
+    setStart(tiled.back(), takeOff(tiles(tiled.back())));
+    tiled = tiled.drop_back();
+  }
+  if (!tiled.empty())
+    setStart(tiled.front(), rest);
+}
+
+//===----------------------------------------------------------------------===//
+// The function
+//===----------------------------------------------------------------------===//
+
+LogicalResult BlockProgram::addStores() {
+  struct Store {
+    TileValue value;
+    SmallVector<Value> indices, strides, masks;
+    SmallVector<Attribute> indexDims, maskDims;
+  };
+  std::vector<Store> stores;
+  for (unsigned r = 0; r < compute.getNumResults(); ++r) {
+    Store &store = stores.emplace_back();
+    llvm::SetVector<unsigned> set;
+    SmallVector<TileValue> masks;
+    SmallVector<unsigned> positions = compute.getIndicesOf(r);
+    for (unsigned p = 0; p < compute.getNumIndices(); ++p) {
+      unsigned id = axisOf.lookup(compute.getIndex(p));
+      if (llvm::is_contained(positions, p)) {
+        if (!axes[id].isScalar)
+          set.insert(id);
+      } else if (axes[id].start) {
+        // All blocks along an index that this result is not over have the same value.
+        masks.push_back(
+            compare(arith::CmpIPredicate::eq, {axes[id].start, {}, 0}, {indexConstant(0), {}, 0}));
+      }
+    }
+    TileValue value = get(compute.getYield().getValues()[r]);
+    for (unsigned axis : value.axes)
+      if (!set.contains(axis))
+        return compute.emitError("expected result ")
+               << r << " to depend on its own indices only, got index " << axes[axis].name;
+    store.value = broadcast(value, sorted(set), 0);
+    ArrayRef<unsigned> all = store.value.axes;
+    addSafetyMasks(all, masks);
+    auto dimsOf = [&](const TileValue &part) -> Attribute {
+      SmallVector<int64_t> dims;
+      for (unsigned axis : part.axes)
+        dims.push_back(llvm::find(all, axis) - all.begin());
+      return builder.getDenseI64ArrayAttr(dims);
+    };
+    for (const TileValue &mask : masks) {
+      store.masks.push_back(mask.value);
+      store.maskDims.push_back(dimsOf(mask));
+    }
+    SmallVector<Value> extents;
+    for (unsigned p : positions) {
+      TileValue position = index(axisOf.lookup(compute.getIndex(p)));
+      store.indices.push_back(position.value);
+      store.indexDims.push_back(dimsOf(position));
+      extents.push_back(compute.getExtents()[p]);
+    }
+    store.strides = strides(compute.getResult(r), extents);
+  }
+  for (auto [r, store] : llvm::enumerate(stores)) {
+    auto tensor = cast<RankedTensorType>(compute.getResult(r).getType());
+    auto type = gpu::BufferType::get(kernel.getContext(), tensor.getElementType());
+    std::string name = cast<StringAttr>(compute.getNames()[r]).getValue().str();
+    while (llvm::is_contained(argumentNames, name))
+      name += "_out";
+    argumentNames.push_back(name);
+    Value buffer = func.getBlock()->addArgument(type, loc);
+    gpu::StoreOp::create(at(0), loc, store.value.value, buffer, store.indices, store.strides,
+                         store.masks, builder.getArrayAttr(store.indexDims),
+                         builder.getArrayAttr(store.maskDims));
+  }
+  return success();
+}
+
+/// Are all offsets in all tensors known to fit 32 bits?
+static bool fits32(KernelOp kernel, ArrayRef<Value> tensors) {
+  for (Value tensor : tensors) {
+    if (!isa<RankedTensorType>(tensor.getType()))
+      continue;
+    int64_t count = 1;
+    for (Value extent : getExtents(kernel, tensor)) {
+      SizeFact fact = getSizeFact(kernel, extent);
+      if (!fact.upper || *fact.upper >= (int64_t(1) << 31))
+        return false;
+      count *= std::max<int64_t>(*fact.upper, 1);
+      if (count >= (int64_t(1) << 31))
+        return false;
+    }
+    auto arg = dyn_cast<BlockArgument>(tensor);
+    if (arg && kernel.getParam(arg.getArgNumber() - kernel.getNumDims()).getStrided())
+      return false;
+  }
+  return true;
+}
+
+FailureOr<gpu::FuncOp> BlockProgram::build(OpBuilder &moduleBuilder, StringRef name) {
+  func = gpu::FuncOp::create(moduleBuilder, loc, moduleBuilder.getStringAttr(name),
+                             moduleBuilder.getArrayAttr({}), ArrayAttr(), schedule.getWarps(), 64,
+                             IntegerAttr());
+  func.getBody().emplaceBlock();
+  scopes.emplace_back().block = func.getBlock();
+  unsigned next = 0;
+  compute.getBody().walk<WalkOrder::PreOrder>([&](Operation *op) {
+    unsigned count = isa<tk::ScanOp>(op) ? 1 : 0;
+    if (auto reduction = dyn_cast<tk::ReduceOp>(op))
+      count = reduction.getNumIndices();
+    if (count != 0)
+      reduceTiles[op] = SmallVector<int64_t>(schedule.getReduce().slice(next, count));
+    next += count;
+  });
+  addParallelAxes();
+  if (failed(addStores()))
+    return failure();
+  gpu::ReturnOp::create(at(0), loc);
+  func.setArgNamesAttr(builder.getStrArrayAttr(llvm::to_vector_of<StringRef>(argumentNames)));
+  SmallVector<Attribute> facts;
+  for (BlockArgument arg : func.getBlock()->getArguments()) {
+    SizeFact fact;
+    if (arg.getType().isIndex())
+      fact = getSizeFact(kernel, arguments[arg.getArgNumber()]);
+    facts.push_back(FactAttr::get(kernel.getContext(), fact.divisor, fact.upper.value_or(-1)));
+  }
+  func.setArgFactsAttr(builder.getArrayAttr(facts));
+  SmallVector<Value> tensors(arguments);
+  llvm::append_range(tensors, compute.getResults());
+  func.setIndexBits(fits32(kernel, tensors) ? 32 : 64);
+  return func;
+}

@@ -1,0 +1,215 @@
+//===- BlockProgram.h - builds the program of one block ---------*- C++ -*-===//
+//
+// Turns the scalar body of a tk.compute into operations on tiles. Every scalar value becomes a tile
+// over exactly those tiled indices ("axes") that it depends on, emitted in the outermost scope in
+// which they are all live; nothing is computed again along an index that it does not use.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TK_PASSES_TILING_BLOCKPROGRAM_H
+#define TK_PASSES_TILING_BLOCKPROGRAM_H
+
+#include "dialects/tkgpu/TkGpuDialect.h"
+#include "passes/tiling/SizeFacts.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace tk {
+
+using Axes = llvm::SmallVector<unsigned, 4>;
+
+/// A value in the program of a block: a tile over `axes`, in the program's order, or a scalar if
+/// there are none. It lives in scope `depth`.
+struct TileValue {
+  mlir::Value value;
+  Axes axes;
+  unsigned depth = 0;
+};
+
+/// A tiled index. A tile holds the index values `start .. start + size`.
+struct Axis {
+  std::string name;
+  int64_t size = 1;
+  unsigned depth = 0;
+  /// No tile has this axis: its index is a scalar.
+  bool isScalar = false;
+  /// One tile from 0 holds the whole range.
+  bool isWhole = false;
+  mlir::Value start;       ///< null: 0
+  mlir::Value rangeEnd;    ///< the scalar end of the range as the compute has it, for comparison
+  mlir::Value limit;       ///< index values from here on are outside for all; null: there are none
+  bool limitIsAll = false; ///< the tile is full or, if limit is 0, empty
+  /// Bounds that depend on other axes; index values outside them are outside for some.
+  std::optional<TileValue> lower, upper;
+};
+
+class BlockProgram {
+public:
+  BlockProgram(KernelOp kernel, ComputeOp compute, gpu::ScheduleAttr schedule);
+
+  /// Builds a tkgpu.func at the builder's position. The launch's operands are then in `arguments`,
+  /// the grid's extent in x is the product of `gridTiles` (extent, tile, is it needed once at
+  /// least).
+  mlir::FailureOr<gpu::FuncOp> build(mlir::OpBuilder &builder, llvm::StringRef name);
+
+  struct GridAxis {
+    mlir::Value extent;
+    int64_t tile;
+    bool atLeastOne;
+  };
+  llvm::ArrayRef<mlir::Value> getArguments() { return arguments; }
+  llvm::ArrayRef<GridAxis> getGrid() { return grid; }
+
+private:
+  struct Scope {
+    mlir::Block *block = nullptr;
+    mlir::Operation *before = nullptr;
+    llvm::DenseMap<mlir::Value, TileValue> memo;
+    llvm::DenseMap<unsigned, TileValue> indices;
+    llvm::DenseMap<unsigned, TileValue> limitMasks;
+  };
+
+  // BlockProgram.cpp: the function, its arguments, grid and stores.
+  void addParallelAxes();
+  void addGridStarts(llvm::ArrayRef<unsigned> tiled);
+  mlir::LogicalResult addStores();
+  mlir::Value kernelValue(mlir::Value value);
+  std::string argumentName(mlir::Value value);
+  llvm::SmallVector<mlir::Value> strides(mlir::Value tensor, llvm::ArrayRef<mlir::Value> extents);
+
+  // BlockValues.cpp: scopes and elementwise values.
+  mlir::OpBuilder &at(unsigned depth);
+  TileValue get(mlir::Value value);
+  const TileValue *lookup(mlir::Value value);
+  TileValue elementwise(mlir::Operation *op);
+  TileValue broadcast(const TileValue &source, llvm::ArrayRef<unsigned> axes, unsigned depth);
+  TileValue toOrder(const TileValue &source, llvm::ArrayRef<unsigned> axes, unsigned depth);
+  TileValue select(const TileValue &condition, const TileValue &value, mlir::TypedAttr otherwise);
+  TileValue andMasks(llvm::ArrayRef<TileValue> masks);
+  mlir::Value constant(mlir::TypedAttr attr, unsigned depth = 0);
+  mlir::Value indexConstant(int64_t value, unsigned depth = 0);
+  mlir::Type tileType(llvm::ArrayRef<unsigned> axes, mlir::Type element);
+  Axes sorted(const llvm::SetVector<unsigned> &axes);
+  Axes unite(llvm::ArrayRef<unsigned> a, llvm::ArrayRef<unsigned> b);
+  bool hasAxis(const TileValue &value, unsigned axis);
+  void collectAxes(mlir::Value value, llvm::SetVector<unsigned> &axes,
+                   llvm::DenseSet<mlir::Value> &visited);
+  llvm::SetVector<unsigned> axesOf(mlir::Value value);
+  void collectFree(mlir::Operation *op, llvm::SetVector<mlir::Value> &values);
+  unsigned freeDepth(mlir::Operation *op);
+  template <typename Fn> auto inScope(unsigned depth, Fn body);
+
+  // BlockAccess.cpp: indices, masks and loads.
+  unsigned newAxis(llvm::StringRef name, int64_t size, std::optional<unsigned> before = {});
+  TileValue index(unsigned axis);
+  std::optional<TileValue> limitMask(unsigned axis);
+  std::optional<TileValue> exactMask(unsigned axis);
+  void addSafetyMasks(llvm::ArrayRef<unsigned> axes, llvm::SmallVectorImpl<TileValue> &masks);
+  TileValue compare(mlir::arith::CmpIPredicate predicate, TileValue a, TileValue b);
+  TileValue load(LoadOp op);
+  void addPadMasks(LoadOp op, llvm::ArrayRef<TileValue> indices,
+                   llvm::ArrayRef<mlir::Value> extents, llvm::SmallVectorImpl<TileValue> &masks);
+  bool isNonNegative(mlir::Value value);
+
+  // BlockBounds.cpp: bounds of reductions over a tile.
+  mlir::Value scalarBound(mlir::Value bound, const TileValue &tile, bool wantMax);
+  mlir::Value endOf(mlir::Value value, bool wantMax);
+
+  // BlockReduction.cpp, BlockLoops.cpp: reductions.
+  struct Accumulator {
+    ReduceKind kind;
+    mlir::Type type; ///< of an element
+    Axes axes;       ///< of the result
+    Axes carried;    ///< of the carried tile: `axes`, and the reduced ones if reduced afterwards
+    bool isDot = false;
+    unsigned m = 0, n = 0, k = 0;
+    mlir::Value a, b; ///< the factors over (m, k) and (k, n)
+  };
+  struct Reduction {
+    ReduceOp op;
+    llvm::SmallVector<unsigned> axes; ///< one an index
+    llvm::SmallVector<Accumulator> accumulators;
+    bool isLoop = false;
+    bool isFirst = false; ///< no loop: there is nothing to combine with
+  };
+  void reduce(ReduceOp op);
+  void bindIndices(Reduction &reduction);
+  bool bindWhole(Reduction &reduction, unsigned position, int64_t size);
+  void planAccumulators(Reduction &reduction);
+  bool planDot(Reduction &reduction, unsigned k);
+  llvm::SmallVector<mlir::Value> initialValues(Reduction &reduction);
+  llvm::SmallVector<mlir::Value> loops(Reduction &reduction, unsigned position,
+                                       llvm::SmallVector<mlir::Value> carried);
+  llvm::SmallVector<mlir::Value> loop(Reduction &reduction, unsigned position, mlir::Value from,
+                                      mlir::Value to, llvm::SmallVector<mlir::Value> carried);
+  llvm::SmallVector<mlir::Value> step(Reduction &reduction, llvm::ArrayRef<mlir::Value> carried);
+  llvm::SmallVector<mlir::Value> onlineStep(Reduction &reduction,
+                                            llvm::ArrayRef<mlir::Value> carried);
+  llvm::SmallVector<TileValue> finish(Reduction &reduction, llvm::ArrayRef<mlir::Value> carried);
+  std::optional<TileValue> termMask(Reduction &reduction);
+  TileValue maskedTerm(Reduction &reduction, unsigned k);
+  TileValue reduceTile(TileValue tile, llvm::ArrayRef<unsigned> axes, ReduceKind kind);
+  mlir::Value combine(ReduceKind kind, mlir::Value a, mlir::Value b);
+  llvm::SmallVector<mlir::Value> combineArg(ReduceKind kind, llvm::ArrayRef<mlir::Value> old,
+                                            llvm::ArrayRef<mlir::Value> term);
+  TileValue argIndices(Reduction &reduction);
+
+  // BlockDot.cpp: contractions.
+  mlir::Value dot(Reduction &reduction, Accumulator &acc, mlir::Value carried);
+  TileValue dotOperand(Reduction &reduction, mlir::Value factor, llvm::ArrayRef<unsigned> axes,
+                       unsigned k);
+
+  // BlockScan.cpp
+  TileValue scan(ScanOp op);
+  TileValue scanAsReduction(ScanOp op);
+
+  KernelOp kernel;
+  ComputeOp compute;
+  gpu::ScheduleAttr schedule;
+  mlir::OpBuilder builder;
+  mlir::Location loc;
+  gpu::FuncOp func;
+  std::vector<Scope> scopes;
+  std::vector<Axis> axes;
+  llvm::SmallVector<unsigned> order; ///< all axes, in the order in which tiles have them
+  llvm::DenseMap<mlir::Value, unsigned> axisOf;
+  llvm::DenseMap<mlir::Value, Axes> runningAxes;
+  llvm::DenseMap<mlir::Operation *, llvm::SmallVector<int64_t>> reduceTiles;
+  llvm::DenseMap<mlir::Value, Axes> zeroOutside; ///< the axes whose limit masks zero a tile
+  llvm::SmallVector<mlir::Value> arguments;
+  llvm::SmallVector<std::string> argumentNames;
+  llvm::DenseMap<mlir::Value, mlir::Value> argumentOf;
+  llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value>> stridesOf;
+  llvm::SmallVector<GridAxis> grid;
+};
+
+/// The element that a reduction of `kind` starts from.
+mlir::TypedAttr identityOf(ReduceKind kind, mlir::Type type);
+
+template <typename Fn> auto BlockProgram::inScope(unsigned depth, Fn body) {
+  std::vector<Scope> inner;
+  while (scopes.size() > depth + 1) {
+    inner.push_back(std::move(scopes.back()));
+    scopes.pop_back();
+  }
+  auto restore = [&] {
+    while (!inner.empty()) {
+      scopes.push_back(std::move(inner.back()));
+      inner.pop_back();
+    }
+  };
+  if constexpr (std::is_void_v<decltype(body())>) {
+    body();
+    restore();
+  } else {
+    auto result = body();
+    restore();
+    return result;
+  }
+}
+
+} // namespace tk
+
+#endif // TK_PASSES_TILING_BLOCKPROGRAM_H

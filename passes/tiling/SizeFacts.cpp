@@ -1,0 +1,114 @@
+//===- SizeFacts.cpp - what is known of sizes at compile time -------------===//
+#include "passes/tiling/SizeFacts.h"
+
+#include "dialects/tkgpu/TkGpuDialect.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace tk;
+
+std::optional<int64_t> tk::getConstantIndex(Value value) {
+  APInt constant;
+  if (matchPattern(value, m_ConstantInt(&constant)))
+    return constant.getSExtValue();
+  return std::nullopt;
+}
+
+static SizeFact ofConstant(int64_t constant) {
+  // Zero is divisible by everything; a large power of two is as good.
+  int64_t divisor = constant == 0 ? int64_t(1) << 40 : std::abs(constant);
+  return {divisor, constant, constant};
+}
+
+static SizeFact ofSum(const SizeFact &a, const SizeFact &b) {
+  SizeFact fact{std::gcd(a.divisor, b.divisor), {}, {}};
+  if (a.upper && b.upper)
+    fact.upper = *a.upper + *b.upper;
+  return fact;
+}
+
+static SizeFact ofProduct(const SizeFact &a, const SizeFact &b) {
+  constexpr int64_t limit = int64_t(1) << 40;
+  SizeFact fact;
+  fact.divisor = a.divisor < limit && b.divisor < limit / a.divisor
+                     ? a.divisor * b.divisor
+                     : std::max(a.divisor, b.divisor);
+  if (a.upper && b.upper && *a.upper >= 0 && *b.upper >= 0 && *a.upper < limit &&
+      *b.upper < (int64_t(1) << 20))
+    fact.upper = *a.upper * *b.upper;
+  return fact;
+}
+
+static SizeFact ofQuotient(const SizeFact &a, const SizeFact &b) {
+  SizeFact fact;
+  if (b.exact && *b.exact > 0) {
+    if (a.divisor % *b.exact == 0)
+      fact.divisor = a.divisor / *b.exact;
+    if (a.upper && *a.upper >= 0)
+      fact.upper = *a.upper / *b.exact;
+  } else if (a.upper && *a.upper >= 0) {
+    fact.upper = a.upper;
+  }
+  return fact;
+}
+
+SizeFact tk::getSizeFact(KernelOp kernel, Value value) {
+  if (std::optional<int64_t> constant = getConstantIndex(value))
+    return ofConstant(*constant);
+  if (auto arg = dyn_cast<BlockArgument>(value)) {
+    if (arg.getOwner()->getParentOp() != kernel || arg.getArgNumber() >= kernel.getNumDims())
+      return {};
+    FactAttr fact = kernel.getFact(arg.getArgNumber());
+    SizeFact result{fact.getDivisor(), {}, {}};
+    if (fact.getUpper() >= 0)
+      result.upper = fact.getUpper();
+    return result;
+  }
+  Operation *op = value.getDefiningOp();
+  auto operand = [&](unsigned i) { return getSizeFact(kernel, op->getOperand(i)); };
+  if (isa<arith::AddIOp>(op))
+    return ofSum(operand(0), operand(1));
+  if (isa<arith::MulIOp>(op))
+    return ofProduct(operand(0), operand(1));
+  if (isa<FloorDivOp, arith::DivSIOp, arith::DivUIOp>(op))
+    return ofQuotient(operand(0), operand(1));
+  if (isa<arith::SubIOp>(op)) {
+    SizeFact a = operand(0), b = operand(1);
+    return {std::gcd(a.divisor, b.divisor), {}, {}};
+  }
+  if (isa<arith::MinSIOp, arith::MaxSIOp>(op)) {
+    SizeFact a = operand(0), b = operand(1), fact;
+    fact.divisor = std::gcd(a.divisor, b.divisor);
+    bool isMin = isa<arith::MinSIOp>(op);
+    if (a.upper && b.upper)
+      fact.upper = isMin ? std::min(*a.upper, *b.upper) : std::max(*a.upper, *b.upper);
+    else if (isMin)
+      fact.upper = a.upper ? a.upper : b.upper;
+    return fact;
+  }
+  return {};
+}
+
+SmallVector<Value> tk::getExtents(KernelOp kernel, Value tensor) {
+  SmallVector<Value> extents;
+  if (auto compute = tensor.getDefiningOp<ComputeOp>()) {
+    unsigned r = cast<OpResult>(tensor).getResultNumber();
+    for (unsigned i : compute.getIndicesOf(r))
+      extents.push_back(compute.getExtents()[i]);
+    return extents;
+  }
+  if (auto launch = tensor.getDefiningOp<gpu::LaunchOp>()) {
+    unsigned begin = 0, r = cast<OpResult>(tensor).getResultNumber();
+    for (unsigned i = 0; i < r; ++i)
+      begin += cast<RankedTensorType>(launch.getResult(i).getType()).getRank();
+    unsigned rank = cast<RankedTensorType>(tensor.getType()).getRank();
+    return llvm::to_vector(launch.getShapes().slice(begin, rank));
+  }
+  if (BindOp bind = kernel.getBind(tensor))
+    llvm::append_range(extents, bind.getExtents());
+  return extents;
+}

@@ -1,0 +1,31 @@
+//===- SizeFacts.h - what is known of sizes at compile time -----*- C++ -*-===//
+//
+// Bounds and divisors of kernel-level `index` values, derived from the facts about dimensions and
+// the arithmetic between them.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TK_PASSES_TILING_SIZEFACTS_H
+#define TK_PASSES_TILING_SIZEFACTS_H
+
+#include "dialects/tk/TkDialect.h"
+
+namespace tk {
+
+struct SizeFact {
+  int64_t divisor = 1;               ///< a number that divides the value
+  std::optional<int64_t> upper = {}; ///< the value is at most this
+  std::optional<int64_t> exact = {}; ///< the value, if it is a constant
+};
+
+/// What is known of `value`, an `index` at the level of `kernel`.
+SizeFact getSizeFact(KernelOp kernel, mlir::Value value);
+
+/// The constant that `value` is, if it is one.
+std::optional<int64_t> getConstantIndex(mlir::Value value);
+
+/// The extents of a tensor at the level of a kernel: a parameter's or a statement's result's.
+llvm::SmallVector<mlir::Value> getExtents(KernelOp kernel, mlir::Value tensor);
+
+} // namespace tk
+
+#endif // TK_PASSES_TILING_SIZEFACTS_H
