@@ -63,6 +63,14 @@ LayoutAttr broadcastSourceLayout(LayoutAttr layout, llvm::ArrayRef<int64_t> dims
 /// Result axis `a` is axis `permutation[a]` of `layout`.
 LayoutAttr permuteLayout(LayoutAttr layout, llvm::ArrayRef<int64_t> permutation);
 
+/// The layout of a part of `shape` that each thread has in registers: the registers beyond it are
+/// dropped. Null if the part cuts through lanes or warps.
+LayoutAttr partLayout(LayoutAttr layout, llvm::ArrayRef<int64_t> shape);
+
+/// The same elements in the same threads, but with neighbours along `axis` in consecutive
+/// registers.
+LayoutAttr withAxisFirst(LayoutAttr layout, unsigned axis);
+
 /// Do the two give the same thread the same elements, if perhaps in other registers? For layouts of
 /// one tile shape.
 bool sameDistribution(LayoutAttr a, LayoutAttr b);

@@ -192,6 +192,26 @@ LayoutAttr tk::gpu::permuteLayout(LayoutAttr layout, ArrayRef<int64_t> permutati
   return renameAxes(layout, layout.getRank(), newAxis);
 }
 
+LayoutAttr tk::gpu::partLayout(LayoutAttr layout, ArrayRef<int64_t> shape) {
+  auto isBeyond = [&](LayoutBit bit) { return !bit.isReplication() && bit.step >= shape[bit.axis]; };
+  if (llvm::any_of(layout.getLaneBits(), isBeyond) || llvm::any_of(layout.getWarpBits(), isBeyond))
+    return {};
+  Bits registers(layout.getRegisterBits());
+  llvm::erase_if(registers, isBeyond);
+  return LayoutAttr::get(layout.getContext(), layout.getRank(), registers, layout.getLaneBits(),
+                         layout.getWarpBits());
+}
+
+LayoutAttr tk::gpu::withAxisFirst(LayoutAttr layout, unsigned axis) {
+  Bits run, others;
+  for (LayoutBit bit : layout.getRegisterBits())
+    (bit.axis == int32_t(axis) ? run : others).push_back(bit);
+  llvm::sort(run, [](LayoutBit a, LayoutBit b) { return a.step < b.step; });
+  run.append(others);
+  return LayoutAttr::get(layout.getContext(), layout.getRank(), run, layout.getLaneBits(),
+                         layout.getWarpBits());
+}
+
 //===----------------------------------------------------------------------===//
 // Going between two layouts
 //===----------------------------------------------------------------------===//

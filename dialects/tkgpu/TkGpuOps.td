@@ -117,6 +117,19 @@ def TkGpu_TransposeOp : TkGpu_Op<"transpose", [Pure]> {
   let hasVerifier = 1;
 }
 
+def TkGpu_ExtractOp : TkGpu_Op<"extract", [Pure]> {
+  let summary = "The part of a tile that begins at constant offsets";
+  let description = [{
+    Offsets are multiples of the result's extents. With layouts no element moves: each thread
+    keeps those of its registers that lie in the part.
+  }];
+  let arguments = (ins AnyRankedTensor:$source, DenseI64ArrayAttr:$offsets);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat =
+    "$source `at` $offsets attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+
 def TkGpu_ReduceOp : TkGpu_Op<"reduce", [Pure]> {
   let summary = "Reduces a tile along an axis; a scalar where that was its only one";
   let description = "Kinds sum, prod, max, min, any and all; max and min propagate NaN.";

@@ -120,3 +120,19 @@ LogicalResult ConvertLayoutOp::verify() {
            << source << " but for its layout, got " << result;
   return success();
 }
+
+LogicalResult ExtractOp::verify() {
+  auto source = cast<RankedTensorType>(getSource().getType());
+  auto result = cast<RankedTensorType>(getResult().getType());
+  if (source.getRank() != result.getRank() ||
+      source.getElementType() != result.getElementType() ||
+      static_cast<int64_t>(getOffsets().size()) != source.getRank())
+    return emitOpError("expected a part of ") << source << ", got " << result;
+  for (auto [axis, offset] : llvm::enumerate(getOffsets()))
+    if (offset < 0 || offset % result.getDimSize(axis) != 0 ||
+        offset + result.getDimSize(axis) > source.getDimSize(axis))
+      return emitOpError("expected a multiple of ")
+             << result.getDimSize(axis) << " below " << source.getDimSize(axis) << " on axis "
+             << axis << ", got " << offset;
+  return success();
+}

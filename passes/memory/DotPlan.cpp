@@ -33,14 +33,15 @@ static unsigned matrixBits(DotOp dot, int64_t arch) {
   return 0;
 }
 
-/// The grid of at most `numWarps` warps with parts of at least minM x minN whose two sides add up
-/// to the least. Fewer warps than there are leave the rest as replicas.
+/// The grid of at most `numWarps` warps with parts of at least minM x minN whose sides, in
+/// multiples of unitM and unitN, add up to the least: that is what a warp (thread) reads for each
+/// k. Fewer warps than there are leave the rest as replicas.
 static WarpGrid chooseWarpGrid(int64_t m, int64_t n, int64_t minM, int64_t minN, int64_t numWarps,
-                               bool rowsInWarp) {
+                               bool rowsInWarp, int64_t unitM = 1, int64_t unitN = 1) {
   WarpGrid best{1, 1};
   auto cost = [&](WarpGrid grid) {
     int64_t used = grid.m * grid.n;
-    int64_t sides = rowsInWarp ? n / grid.n * -1 : m / grid.m + n / grid.n;
+    int64_t sides = rowsInWarp ? n / grid.n * -1 : m / grid.m / unitM + n / grid.n / unitN;
     return std::pair(-used, sides);
   };
   for (int64_t warpsM = 1; warpsM <= numWarps && m / warpsM >= minM; warpsM *= 2)
@@ -74,7 +75,8 @@ static LayoutAttr fmaAccumulatorLayout(MLIRContext *context, int64_t m, int64_t 
   take(lanes, 0, nextM, m, 32 >> lanes.size());
   take(lanes, 1, nextN, n, 32 >> lanes.size());
   lanes.resize(5, LayoutBit{});
-  WarpGrid grid = chooseWarpGrid(m, n, nextM, nextN, numWarps, false);
+  WarpGrid grid = chooseWarpGrid(m, n, nextM, nextN, numWarps, false, nextM / vectorM,
+                                 std::max<int64_t>(nextN / vectorN, 1));
   int64_t warpM = m / grid.m, warpN = n / grid.n;
   take(registers, 1, nextN, warpN, warpN);
   take(registers, 0, nextM, warpM, warpM);

@@ -1,0 +1,258 @@
+//===- PipelineCopies.cpp - copies run ahead of the loop ------------------===//
+//
+// 1. In a loop, the asynchronous copies whose addresses follow from the induction variable alone
+//    can begin early. Their buffers get S stages.
+// 2. Before the loop the copies of the first S - 1 iterations begin, a group each. A copy of an
+//    iteration that the loop does not reach is masked off as a whole, so nothing depends on the
+//    number of iterations.
+// 3. Iteration i waits until its own group is complete (S - 2 may be pending), begins the copies of
+//    iteration i + S - 1 into the stage that iteration i - 1 has read, then reads its own stage.
+// 4. After the loop nothing may be in flight: the memory can be used again.
+//
+//   for k:                               prologue: copies of k = 0 .. S-2, one group each
+//     copy_async %s, a[k]                for k, read, write:
+//     ... = local_load %s            →     async_wait S-2
+//                                          copy_async %s[write], a[k + S-1]; async_commit
+//                                          ... = local_load %s[read]
+//                                        async_wait 0
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Passes.h"
+#include "passes/memory/SharedHazards.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Pass/Pass.h"
+
+namespace tk {
+#define GEN_PASS_DEF_PIPELINECOPIES
+#include "passes/Passes.h.inc"
+} // namespace tk
+
+using namespace mlir;
+using namespace tk;
+using namespace tk::gpu;
+
+namespace {
+
+/// One loop and the copies in it that can run ahead.
+class CopyPipeline {
+public:
+  explicit CopyPipeline(scf::ForOp loop) : loop(loop), builder(loop.getContext()) {}
+
+  /// Finds the copies; false if there are none.
+  bool analyse();
+  int64_t getStageBytes() const;
+  void apply(int64_t stages);
+
+private:
+  bool collectSlice(Value value);
+  bool isOnlyUsedHere(CopyAsyncOp copy);
+  void addStages();
+  void beginCopies(Value iteration, Value slot);
+  Value constant(int64_t value) {
+    return arith::ConstantIndexOp::create(builder, loop.getLoc(), value);
+  }
+  Value nextSlot(Value slot);
+
+  scf::ForOp loop;
+  OpBuilder builder;
+  int64_t stages = 0;
+  SmallVector<CopyAsyncOp> copies;
+  llvm::SetVector<Operation *> slice; ///< what the addresses are computed from, in the loop
+  DenseMap<Operation *, Value> stagedBuffers;
+};
+
+} // namespace
+
+/// Adds the operations of the loop that `value` depends on; false if it cannot be known early.
+bool CopyPipeline::collectSlice(Value value) {
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    return argument.getOwner() != loop.getBody() || argument == loop.getInductionVar();
+  Operation *op = value.getDefiningOp();
+  if (!loop->isProperAncestor(op))
+    return true;
+  if (op->getBlock() != loop.getBody() || op->getNumRegions() > 0 || isa<gpu::LoadOp>(op) ||
+      !isMemoryEffectFree(op))
+    return false;
+  if (slice.contains(op))
+    return true;
+  if (!llvm::all_of(op->getOperands(), [&](Value operand) { return collectSlice(operand); }))
+    return false;
+  slice.insert(op);
+  return true;
+}
+
+/// Is the copy's buffer used by nothing but this copy and loads in this loop?
+bool CopyPipeline::isOnlyUsedHere(CopyAsyncOp copy) {
+  return copy.getTarget().getDefiningOp<AllocSharedOp>() &&
+         llvm::all_of(copy.getTarget().getUsers(), [&](Operation *user) {
+           return user == copy || (isa<LocalLoadOp>(user) && loop->isProperAncestor(user));
+         });
+}
+
+bool CopyPipeline::analyse() {
+  for (auto copy : loop.getBody()->getOps<CopyAsyncOp>()) {
+    auto isKnown = [&](Value operand) {
+      return isa<SharedType>(operand.getType()) || collectSlice(operand);
+    };
+    if (isOnlyUsedHere(copy) && llvm::all_of(copy->getOperands(), isKnown))
+      copies.push_back(copy);
+  }
+  return !copies.empty();
+}
+
+int64_t CopyPipeline::getStageBytes() const {
+  int64_t bytes = 0;
+  for (CopyAsyncOp copy : copies)
+    bytes += cast<SharedType>(CopyAsyncOp(copy).getTarget().getType()).getSizeInBytes();
+  return bytes;
+}
+
+static SharedType withStages(SharedType type, int64_t stages) {
+  SmallVector<int64_t> shape = {stages}, order;
+  llvm::append_range(shape, type.getShape());
+  for (int64_t axis : type.getAxisOrder())
+    order.push_back(axis + 1);
+  order.push_back(0);
+  return SharedType::get(type.getContext(), shape, type.getElementType(), order, type.getPadding(),
+                         type.getChunk(), type.getPerPhase(), type.getPhases());
+}
+
+void CopyPipeline::addStages() {
+  for (CopyAsyncOp copy : copies) {
+    auto alloc = copy.getTarget().getDefiningOp<AllocSharedOp>();
+    builder.setInsertionPoint(alloc);
+    stagedBuffers[copy] = AllocSharedOp::create(builder, alloc.getLoc(),
+                                                withStages(alloc.getType(), stages), nullptr);
+  }
+}
+
+/// Begins all copies of the iteration with induction value `iteration`, as one group.
+void CopyPipeline::beginCopies(Value iteration, Value slot) {
+  Location loc = loop.getLoc();
+  IRMapping mapping;
+  mapping.map(loop.getInductionVar(), iteration);
+  Value isReached = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, iteration,
+                                          loop.getUpperBound());
+  for (Operation *op : slice)
+    builder.clone(*op, mapping);
+  for (CopyAsyncOp copy : copies) {
+    auto resolve = [&](OperandRange values) {
+      return llvm::map_to_vector(values, [&](Value v) { return mapping.lookupOrDefault(v); });
+    };
+    SmallVector<Value> masks = resolve(copy.getMasks());
+    SmallVector<Attribute> maskDims(copy.getMaskDims().getValue());
+    masks.push_back(isReached);
+    maskDims.push_back(builder.getDenseI64ArrayAttr({}));
+    Value stage =
+        StageOp::create(builder, loc, copy.getTarget().getType(), stagedBuffers[copy], slot);
+    CopyAsyncOp::create(builder, copy.getLoc(), stage, copy.getBuffer(), resolve(copy.getIndices()),
+                        resolve(copy.getStrides()), masks, copy.getIndexDims(),
+                        builder.getArrayAttr(maskDims), copy.getLayout(), copy.getVector());
+  }
+  AsyncCommitOp::create(builder, loc);
+}
+
+Value CopyPipeline::nextSlot(Value slot) {
+  Location loc = loop.getLoc();
+  Value next = arith::AddIOp::create(builder, loc, slot, constant(1));
+  Value isEnd =
+      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, next, constant(stages));
+  return arith::SelectOp::create(builder, loc, isEnd, constant(0), next);
+}
+
+void CopyPipeline::apply(int64_t stageCount) {
+  stages = stageCount;
+  Location loc = loop.getLoc();
+  addStages();
+  builder.setInsertionPoint(loop);
+  Value iteration = loop.getLowerBound();
+  for (int64_t stage = 0; stage < stages - 1; ++stage) {
+    if (stage > 0)
+      iteration = arith::AddIOp::create(builder, loc, iteration, loop.getStep());
+    beginCopies(iteration, constant(stage));
+  }
+  // Of two stages in turn one is read and the other written.
+  Value ahead = arith::MulIOp::create(builder, loc, loop.getStep(), constant(stages - 1));
+  IRRewriter rewriter(loop.getContext());
+  rewriter.setInsertionPoint(loop);
+  Value readInit = constant(0), writeInit = constant(stages - 1);
+  auto yieldNext = [&](OpBuilder &b, Location, ArrayRef<BlockArgument> slots) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(b.getInsertionBlock(), b.getInsertionPoint());
+    return SmallVector<Value>{nextSlot(slots[0]), nextSlot(slots[1])};
+  };
+  auto replaced =
+      cast<LoopLikeOpInterface>(loop.getOperation())
+          .replaceWithAdditionalYields(rewriter, {readInit, writeInit},
+                                       /*replaceInitOperandUsesInLoop=*/false, yieldNext);
+  loop = cast<scf::ForOp>(replaced->getOperation());
+  Value read = loop.getRegionIterArgs()[loop.getNumRegionIterArgs() - 2];
+  Value write = loop.getRegionIterArgs().back();
+
+  builder.setInsertionPointToStart(loop.getBody());
+  AsyncWaitOp::create(builder, loc, stages - 2);
+  Value later = arith::AddIOp::create(builder, loc, loop.getInductionVar(), ahead);
+  beginCopies(later, write);
+  for (CopyAsyncOp copy : copies) {
+    Value old = copy.getTarget();
+    Value stage = StageOp::create(builder, loc, old.getType(), stagedBuffers[copy], read);
+    stagedBuffers.erase(copy);
+    copy.erase();
+    old.replaceAllUsesWith(stage);
+    old.getDefiningOp()->erase();
+  }
+  builder.setInsertionPointAfter(loop);
+  AsyncWaitOp::create(builder, loc, 0);
+}
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+/// Bytes of all shared buffers of `function`.
+static int64_t sharedBytesOf(FuncOp function) {
+  int64_t bytes = 0;
+  function.walk([&](AllocSharedOp alloc) { bytes += alloc.getType().getSizeInBytes(); });
+  return bytes;
+}
+
+namespace {
+
+struct PipelineCopies : tk::impl::PipelineCopiesBase<PipelineCopies> {
+  using Base::Base;
+
+  int64_t stagesFor(FuncOp function) {
+    if (stages > 0)
+      return stages;
+    auto schedule = function->getAttrOfType<ScheduleAttr>(scheduleAttrName);
+    return schedule ? schedule.getStages() : 3;
+  }
+
+  void runOnOperation() override {
+    auto target = getOperation()->getAttrOfType<TargetAttr>(targetAttrName);
+    int64_t limit = target ? target.getShared() : 48 << 10;
+    for (FuncOp function : getOperation().getOps<FuncOp>()) {
+      SmallVector<scf::ForOp> loops;
+      function.walk([&](scf::ForOp loop) { loops.push_back(loop); });
+      for (scf::ForOp loop : loops) {
+        CopyPipeline pipeline(loop);
+        if (!pipeline.analyse())
+          continue;
+        int64_t depth = stagesFor(function), rest = limit - sharedBytesOf(function);
+        depth = std::min(depth, 1 + std::max<int64_t>(rest, 0) / pipeline.getStageBytes());
+        if (depth < 2)
+          continue;
+        pipeline.apply(depth);
+        ++numLoops;
+      }
+    }
+  }
+};
+
+} // namespace

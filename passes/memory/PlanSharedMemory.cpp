@@ -1,0 +1,159 @@
+//===- PlanSharedMemory.cpp - offsets, waits and barriers -----------------===//
+//
+// 1. Copies that no pipeline waits for are waited for just before the first load that may need
+//    them.
+// 2. Each buffer is live from its first to its last use, both widened to the outermost loop around
+//    them. The largest is placed first, at the lowest offset that no buffer live at the same time
+//    takes.
+// 3. Barriers go where two threads' accesses conflict (SharedHazards).
+// 4. `shared_bytes` of the function is the sum; more than the target has is an error.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Passes.h"
+#include "passes/memory/SharedHazards.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace tk {
+#define GEN_PASS_DEF_PLANSHAREDMEMORY
+#include "passes/Passes.h.inc"
+} // namespace tk
+
+using namespace mlir;
+using namespace tk;
+using namespace tk::gpu;
+
+/// TMA and ldmatrix want aligned tiles; the widest swizzle repeats after this many bytes.
+static constexpr int64_t kAlignment = 1024;
+
+//===----------------------------------------------------------------------===//
+// Waits
+//===----------------------------------------------------------------------===//
+
+static void insertWait(Operation *before) {
+  OpBuilder builder(before);
+  AsyncCommitOp::create(builder, before->getLoc());
+  AsyncWaitOp::create(builder, before->getLoc(), 0);
+}
+
+/// Closes the copies that no commit follows in `block` before anything could read them.
+static void insertWaits(Block &block) {
+  bool isOpen = false;
+  for (Operation &op : block) {
+    if (isa<CopyAsyncOp>(op))
+      isOpen = true;
+    else if (isa<AsyncCommitOp>(op))
+      isOpen = false;
+    else if (isOpen && (isa<LocalLoadOp>(op) || op.getNumRegions() > 0 ||
+                        op.hasTrait<OpTrait::IsTerminator>())) {
+      insertWait(&op);
+      isOpen = false;
+    }
+    for (Region &region : op.getRegions())
+      for (Block &inner : region)
+        insertWaits(inner);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Offsets
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+struct Buffer {
+  AllocSharedOp alloc;
+  int64_t number = 0, size = 0, first = 0, last = 0, offset = 0;
+  bool meets(const Buffer &other) const { return first <= other.last && other.first <= last; }
+};
+
+} // namespace
+
+/// The outermost loop around `op`, or `op`.
+static Operation *outermostLoop(Operation *op) {
+  Operation *outermost = op;
+  for (Operation *parent = op->getParentOp(); !isa<FuncOp>(parent); parent = parent->getParentOp())
+    if (isa<LoopLikeOpInterface>(parent))
+      outermost = parent;
+  return outermost;
+}
+
+static SmallVector<Buffer> findBuffers(FuncOp function) {
+  DenseMap<Operation *, std::pair<int64_t, int64_t>> spans;
+  int64_t clock = 0;
+  function.walk<WalkOrder::PreOrder>([&](Operation *op) { spans[op].first = clock++; });
+  function.walk([&](Operation *op) {
+    int64_t last = spans[op].first;
+    op->walk([&](Operation *inner) { last = std::max(last, spans[inner].first); });
+    spans[op].second = last;
+  });
+  SmallVector<Buffer> buffers;
+  function.walk([&](AllocSharedOp alloc) {
+    Buffer buffer{alloc, int64_t(buffers.size()), alloc.getType().getSizeInBytes(), clock, 0, 0};
+    SmallVector<Operation *> users(alloc->getUsers());
+    while (!users.empty()) {
+      Operation *user = users.pop_back_val();
+      if (isa<StageOp>(user))
+        llvm::append_range(users, user->getUsers());
+      auto [first, last] = spans[outermostLoop(user)];
+      buffer.first = std::min(buffer.first, first);
+      buffer.last = std::max(buffer.last, last);
+    }
+    buffers.push_back(buffer);
+  });
+  return buffers;
+}
+
+/// Returns how many bytes the buffers take together.
+static int64_t placeBuffers(FuncOp function) {
+  SmallVector<Buffer> buffers = findBuffers(function);
+  llvm::sort(buffers, [](const Buffer &a, const Buffer &b) {
+    return std::tuple(-a.size, a.first, a.number) < std::tuple(-b.size, b.first, b.number);
+  });
+  int64_t total = 0;
+  for (auto [number, buffer] : llvm::enumerate(buffers)) {
+    auto placed = ArrayRef(buffers).take_front(number);
+    bool moved = true;
+    while (moved) {
+      moved = false;
+      for (const Buffer &other : placed) {
+        bool overlaps =
+            buffer.offset < other.offset + other.size && other.offset < buffer.offset + buffer.size;
+        if (!overlaps || !buffer.meets(other))
+          continue;
+        buffer.offset = llvm::alignTo(other.offset + other.size, kAlignment);
+        moved = true;
+      }
+    }
+    total = std::max(total, buffer.offset + buffer.size);
+    buffer.alloc.setOffset(buffer.offset);
+  }
+  return total;
+}
+
+namespace {
+
+struct PlanSharedMemory : tk::impl::PlanSharedMemoryBase<PlanSharedMemory> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    auto target = getOperation()->getAttrOfType<TargetAttr>(targetAttrName);
+    for (FuncOp function : getOperation().getOps<FuncOp>()) {
+      insertWaits(*function.getBlock());
+      int64_t bytes = placeBuffers(function);
+      function.setSharedBytes(bytes);
+      if (target && bytes > target.getShared()) {
+        function.emitError("needs ") << bytes << " B of shared memory, the target has "
+                                     << target.getShared() << " B; choose smaller tiles";
+        return signalPassFailure();
+      }
+      numBarriers += insertBarriers(function);
+    }
+  }
+};
+
+} // namespace

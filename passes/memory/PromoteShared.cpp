@@ -1,0 +1,276 @@
+//===- PromoteShared.cpp - tiles go through shared memory -----------------===//
+//
+// 1. A load whose tile is only needed as a product's operand goes from global to shared memory:
+//    by asynchronous copies if they are of at least 4 bytes, else through registers. The tile is
+//    swizzled, so that neither the copies nor the reads meet bank conflicts.
+// 2. Any other conversion between layouts that moves elements between threads is a store to
+//    shared scratch and a load from it.
+// 3. A product whose operands come from shared memory is cut along k, each slice's operands read
+//    just before it: by ldmatrix for the matrix unit, in 16-byte vectors for FMA. An operand that
+//    is in registers already (the weights between two products) is cut by tkgpu.extract.
+//
+// Waits and barriers come later, by tk-plan-shared-memory.
+//
+//   %x = tkgpu.load %a[%i, %k] : #coalesced        tkgpu.copy_async %s, %a[%i, %k] layout
+//   #coalesced %y = tkgpu.convert_layout %x : #operand     → %y0 = tkgpu.local_load %s {offsets =
+//   [0, 0]} %d = tkgpu.dot %y, ...                         %d0 = tkgpu.dot %y0, ...
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Passes.h"
+#include "passes/memory/MemoryAccess.h"
+#include "passes/memory/SharedTiles.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Pass/Pass.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace tk {
+#define GEN_PASS_DEF_PROMOTESHARED
+#include "passes/Passes.h.inc"
+} // namespace tk
+
+using namespace mlir;
+using namespace tk;
+using namespace tk::gpu;
+
+namespace {
+
+/// An operand of a product that lies in shared memory.
+struct SharedOperand {
+  ConvertLayoutOp convert; ///< what it stood for: the whole operand, as the product wants it
+  Value shared;
+  unsigned kAxis = 0;
+};
+
+class SharedPromotion {
+public:
+  explicit SharedPromotion(FuncOp function) : function(function), builder(function.getContext()) {}
+
+  void run();
+  unsigned numCopies = 0;
+  unsigned numScratch = 0;
+
+private:
+  void promote(ConvertLayoutOp convert);
+  Value stageLoad(gpu::LoadOp load);
+  Value storeToShared(Value tile, SharedType type);
+  Value allocate(Location loc, SharedType type);
+  void sliceDot(DotOp dot);
+  Value operandSlice(DotOp dot, Value operand, unsigned kAxis, int64_t k, int64_t size);
+  Value loadOperand(Location loc, const SharedOperand &operand, RankedTensorType part,
+                    ArrayRef<int64_t> offsets);
+  int64_t sliceSize(DotOp dot);
+
+  FuncOp function;
+  OpBuilder builder;
+  llvm::MapVector<Operation *, Value> staged;           ///< loads that went to shared memory
+  llvm::MapVector<Value, SharedOperand> sharedOperands; ///< conversions whose source is there
+};
+
+} // namespace
+
+static bool movesElements(ConvertLayoutOp convert) {
+  Conversion kind =
+      classifyConversion(getLayout(convert.getSource().getType()), getLayout(convert.getType()));
+  return kind == Conversion::Shared || kind == Conversion::Shuffle;
+}
+
+static bool feedsOnlyDots(ConvertLayoutOp convert) {
+  return !convert->use_empty() && llvm::all_of(convert->getUses(), [](OpOperand &use) {
+    return isa<DotOp>(use.getOwner()) && use.getOperandNumber() < 2;
+  });
+}
+
+/// Do the fragments of mma.sync make up `layout`? All of FMA's operand bits along k are registers.
+static bool isFragment(LayoutAttr layout, unsigned kAxis) {
+  return axisBits(layout, kAxis).lanes != 0;
+}
+
+Value SharedPromotion::allocate(Location loc, SharedType type) {
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(function.getBlock());
+  return AllocSharedOp::create(builder, loc, type, nullptr);
+}
+
+Value SharedPromotion::storeToShared(Value tile, SharedType type) {
+  OpBuilder::InsertionGuard guard(builder);
+  Value shared = allocate(tile.getLoc(), type);
+  builder.setInsertionPointAfterValue(tile);
+  LocalStoreOp::create(builder, tile.getLoc(), tile, shared,
+                       sharedVector(type, getLayout(tile.getType())));
+  return shared;
+}
+
+/// Can masked and unmasked elements of `load` be copied asynchronously?
+static bool canCopyAsync(gpu::LoadOp load) {
+  auto tile = cast<RankedTensorType>(load.getType());
+  if (load.getBuffer().getType().getElementType() != tile.getElementType())
+    return false;
+  if (int64_t(load.getVector()) * bytesOfElement(tile.getElementType()) < 4)
+    return false;
+  Value other = load.getOther();
+  return load.getMasks().empty() || !other || matchPattern(other, m_AnyZeroFloat()) ||
+         matchPattern(other, m_Zero());
+}
+
+Value SharedPromotion::stageLoad(gpu::LoadOp load) {
+  Value &shared = staged[load];
+  if (shared)
+    return shared;
+  auto tile = cast<RankedTensorType>(load.getType());
+  LayoutAttr layout = getLayout(tile);
+  SharedType type = swizzledTile(tile, tile.getElementType(), contiguousAxisOf(layout));
+  if (!canCopyAsync(load))
+    return shared = storeToShared(load.getResult(), type);
+  shared = allocate(load.getLoc(), type);
+  builder.setInsertionPoint(load);
+  CopyAsyncOp::create(builder, load.getLoc(), shared, load.getBuffer(), load.getIndices(),
+                      load.getStrides(), load.getMasks(), load.getIndexDims(), load.getMaskDims(),
+                      layout, load.getVector());
+  ++numCopies;
+  return shared;
+}
+
+void SharedPromotion::promote(ConvertLayoutOp convert) {
+  Value source = convert.getSource();
+  auto tile = cast<RankedTensorType>(source.getType());
+  LayoutAttr from = getLayout(tile), to = getLayout(convert.getType());
+  if (feedsOnlyDots(convert)) {
+    auto load = source.getDefiningOp<gpu::LoadOp>();
+    bool onlyDots = load && llvm::all_of(load->getUsers(), [](Operation *user) {
+                      auto other = dyn_cast<ConvertLayoutOp>(user);
+                      return isa<CopyAsyncOp>(user) || (other && feedsOnlyDots(other));
+                    });
+    Value shared = onlyDots ? stageLoad(load)
+                            : storeToShared(source, swizzledTile(tile, tile.getElementType(),
+                                                                 contiguousAxisOf(from)));
+    unsigned kAxis = convert->use_begin()->getOperandNumber() == 0 ? 1 : 0;
+    sharedOperands[convert.getResult()] = {convert, shared, kAxis};
+    return;
+  }
+  SharedType type = scratchTile(tile, from, to);
+  Value shared = storeToShared(source, type);
+  builder.setInsertionPoint(convert);
+  Value loaded =
+      LocalLoadOp::create(builder, convert.getLoc(), convert.getType(), shared, nullptr, nullptr,
+                          nullptr, builder.getI64IntegerAttr(sharedVector(type, to)));
+  convert.replaceAllUsesWith(loaded);
+  convert.erase();
+  ++numScratch;
+}
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+/// Elements of k that a slice takes: what one instruction of the matrix unit does, or for FMA a
+/// 16-byte vector where one of the operands is contiguous along k.
+int64_t SharedPromotion::sliceSize(DotOp dot) {
+  auto a = cast<RankedTensorType>(dot.getA().getType());
+  int64_t k = a.getDimSize(1), bytes = bytesOfElement(a.getElementType());
+  if (isFragment(getLayout(a), 1))
+    return std::min<int64_t>(k, 32 / bytes);
+  auto runsAlongK = [&](Value operand, int64_t kAxis) {
+    auto it = sharedOperands.find(operand);
+    return it != sharedOperands.end() &&
+           cast<SharedType>(it->second.shared.getType()).getAxisOrder().front() == kAxis;
+  };
+  bool vectors = runsAlongK(dot.getA(), 1) || runsAlongK(dot.getB(), 0);
+  return std::min<int64_t>(k, vectors ? std::max<int64_t>(16 / bytes, 1) : 1);
+}
+
+Value SharedPromotion::loadOperand(Location loc, const SharedOperand &operand,
+                                   RankedTensorType part, ArrayRef<int64_t> offsets) {
+  auto type = cast<SharedType>(operand.shared.getType());
+  LayoutAttr layout = getLayout(part);
+  int64_t axis = type.getAxisOrder().front();
+  bool isTransposed = axis != operand.kAxis, matrix = false;
+  if (isFragment(layout, operand.kAxis))
+    matrix = !isTransposed || bytesOfElement(part.getElementType()) == 2;
+  else
+    part = withLayout(part, withAxisFirst(layout, axis));
+  int64_t vector = matrix ? 1 : sharedVector(type, getLayout(part));
+  UnitAttr yes = builder.getUnitAttr();
+  return LocalLoadOp::create(builder, loc, part, operand.shared,
+                             builder.getDenseI64ArrayAttr(offsets), matrix ? yes : nullptr,
+                             matrix && isTransposed ? yes : nullptr,
+                             builder.getI64IntegerAttr(vector));
+}
+
+Value SharedPromotion::operandSlice(DotOp dot, Value operand, unsigned kAxis, int64_t k,
+                                    int64_t size) {
+  auto whole = cast<RankedTensorType>(operand.getType());
+  SmallVector<int64_t> shape(whole.getShape()), offsets(2, 0);
+  shape[kAxis] = size;
+  offsets[kAxis] = k;
+  LayoutAttr layout = partLayout(getLayout(whole), shape);
+  auto part = RankedTensorType::get(shape, whole.getElementType(), layout);
+  auto it = sharedOperands.find(operand);
+  if (it != sharedOperands.end() && operand.getParentBlock() == dot->getBlock())
+    return loadOperand(dot.getLoc(), it->second, part, offsets);
+  if (size == whole.getDimSize(kAxis))
+    return operand;
+  return ExtractOp::create(builder, dot.getLoc(), part, operand, offsets);
+}
+
+void SharedPromotion::sliceDot(DotOp dot) {
+  int64_t size = sliceSize(dot),
+          extent = cast<RankedTensorType>(dot.getA().getType()).getDimSize(1);
+  builder.setInsertionPoint(dot);
+  Value acc = dot.getAcc();
+  for (int64_t k = 0; k < extent; k += size) {
+    Value a = operandSlice(dot, dot.getA(), 1, k, size);
+    Value b = operandSlice(dot, dot.getB(), 0, k, size);
+    acc = DotOp::create(builder, dot.getLoc(), acc.getType(), a, b, acc, dot.getPrecision());
+  }
+  dot.replaceAllUsesWith(acc);
+  dot.erase();
+}
+
+void SharedPromotion::run() {
+  SmallVector<ConvertLayoutOp> converts;
+  SmallVector<DotOp> dots;
+  function.walk([&](ConvertLayoutOp convert) {
+    if (movesElements(convert))
+      converts.push_back(convert);
+  });
+  for (ConvertLayoutOp convert : converts)
+    promote(convert);
+  function.walk([&](DotOp dot) { dots.push_back(dot); });
+  for (DotOp dot : dots)
+    if (sharedOperands.contains(dot.getA()) || sharedOperands.contains(dot.getB()))
+      sliceDot(dot);
+  // What is left are operands of products in an inner loop: read once, where they were converted.
+  for (auto &[value, operand] : sharedOperands) {
+    ConvertLayoutOp convert = operand.convert;
+    if (!convert->use_empty()) {
+      builder.setInsertionPoint(convert);
+      auto whole = cast<RankedTensorType>(convert.getType());
+      convert.replaceAllUsesWith(loadOperand(convert.getLoc(), operand, whole, {0, 0}));
+    }
+    convert.erase();
+  }
+  for (auto [load, shared] : staged)
+    if (load->use_empty())
+      load->erase();
+}
+
+namespace {
+
+struct PromoteShared : tk::impl::PromoteSharedBase<PromoteShared> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    for (FuncOp function : getOperation().getOps<FuncOp>()) {
+      SharedPromotion promotion(function);
+      promotion.run();
+      numCopies += promotion.numCopies;
+      numScratch += promotion.numScratch;
+    }
+  }
+};
+
+} // namespace

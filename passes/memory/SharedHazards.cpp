@@ -1,0 +1,153 @@
+//===- SharedHazards.cpp - where barriers are needed ----------------------===//
+//
+// Walks the function in the order of execution and keeps, for what happened since the last
+// barrier, the bytes that were read, the bytes that were written, and the bytes that copies in
+// flight will write.
+// 1. A load conflicts with written bytes; a store or copy with read and written bytes. A conflict
+//    gets a barrier.
+// 2. A copy in flight counts as written once it has been waited for: only then may it be read, and
+//    only after a barrier, as each thread waits for its own copies. Which stage of a buffer is in
+//    flight and which is read is the pipeline's business.
+// 3. A loop's body follows what came before the loop and what the body itself left behind: walked
+//    until that is stable.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/memory/SharedHazards.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/SmallBitVector.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace tk;
+using namespace tk::gpu;
+
+AllocSharedOp tk::sharedBufferOf(Value shared) {
+  while (auto stage = shared.getDefiningOp<StageOp>())
+    shared = stage.getSource();
+  return shared.getDefiningOp<AllocSharedOp>();
+}
+
+namespace {
+
+/// Sets of buffers, by number.
+struct State {
+  llvm::SmallBitVector reads, writes, inFlight;
+
+  explicit State(unsigned buffers) : reads(buffers), writes(buffers), inFlight(buffers) {}
+  void merge(const State &other) {
+    reads |= other.reads;
+    writes |= other.writes;
+    inFlight |= other.inFlight;
+  }
+  bool operator==(const State &) const = default;
+};
+
+class BarrierInsertion {
+public:
+  explicit BarrierInsertion(FuncOp function);
+  unsigned run();
+
+private:
+  void visit(Block &block, State &state);
+  void visit(Operation *op, State &state);
+  void visitLoop(scf::ForOp loop, State &state);
+  unsigned numberOf(Value shared) { return numbers.lookup(sharedBufferOf(shared)); }
+  bool overlaps(unsigned buffer, const llvm::SmallBitVector &others) const {
+    return others.anyCommon(overlap[buffer]);
+  }
+  void barrier(Operation *before, State &state);
+
+  FuncOp function;
+  DenseMap<Operation *, unsigned> numbers;
+  SmallVector<llvm::SmallBitVector> overlap; ///< buffers that share bytes with each buffer
+  unsigned numBarriers = 0;
+};
+
+} // namespace
+
+BarrierInsertion::BarrierInsertion(FuncOp function) : function(function) {
+  SmallVector<std::pair<int64_t, int64_t>> ranges;
+  function.walk([&](AllocSharedOp alloc) {
+    numbers[alloc] = ranges.size();
+    int64_t begin = alloc.getOffset().value_or(0);
+    ranges.push_back({begin, begin + alloc.getType().getSizeInBytes()});
+  });
+  for (auto &[begin, end] : ranges) {
+    llvm::SmallBitVector &row = overlap.emplace_back(ranges.size());
+    for (auto [other, range] : llvm::enumerate(ranges))
+      row[other] = range.first < end && begin < range.second;
+  }
+}
+
+unsigned BarrierInsertion::run() {
+  State state(numbers.size());
+  visit(*function.getBlock(), state);
+  return numBarriers;
+}
+
+void BarrierInsertion::barrier(Operation *before, State &state) {
+  OpBuilder builder(before);
+  BarrierOp::create(builder, before->getLoc());
+  ++numBarriers;
+  state.reads.reset();
+  state.writes.reset();
+}
+
+void BarrierInsertion::visit(Block &block, State &state) {
+  for (Operation &op : llvm::make_early_inc_range(block))
+    visit(&op, state);
+}
+
+void BarrierInsertion::visitLoop(scf::ForOp loop, State &state) {
+  State entry = state, last = entry;
+  do {
+    last = entry;
+    State body = entry;
+    visit(*loop.getBody(), body);
+    entry.merge(body);
+    state.merge(body);
+  } while (!(entry == last));
+}
+
+void BarrierInsertion::visit(Operation *op, State &state) {
+  auto write = [&](Value target, llvm::SmallBitVector &set) {
+    unsigned buffer = numberOf(target);
+    if (overlaps(buffer, state.reads) || overlaps(buffer, state.writes))
+      barrier(op, state);
+    set.set(buffer);
+  };
+  llvm::TypeSwitch<Operation *>(op)
+      .Case<LocalLoadOp>([&](LocalLoadOp load) {
+        unsigned buffer = numberOf(load.getSource());
+        if (overlaps(buffer, state.writes))
+          barrier(op, state);
+        state.reads.set(buffer);
+      })
+      .Case<LocalStoreOp>([&](LocalStoreOp store) { write(store.getTarget(), state.writes); })
+      .Case<CopyAsyncOp>([&](CopyAsyncOp copy) { write(copy.getTarget(), state.inFlight); })
+      .Case<AsyncWaitOp>([&](AsyncWaitOp wait) {
+        state.writes |= state.inFlight;
+        if (wait.getPending() == 0)
+          state.inFlight.reset();
+      })
+      .Case<BarrierOp>([&](BarrierOp) {
+        state.reads.reset();
+        state.writes.reset();
+      })
+      .Case<scf::ForOp>([&](scf::ForOp loop) { visitLoop(loop, state); })
+      .Default([&](Operation *other) {
+        // Each region of a branch follows the same past; without an else that past remains.
+        State after = state;
+        for (Region &region : other->getRegions())
+          for (Block &block : region) {
+            State branch = state;
+            visit(block, branch);
+            after.merge(branch);
+          }
+        state = after;
+      });
+}
+
+unsigned tk::insertBarriers(FuncOp function) { return BarrierInsertion(function).run(); }
