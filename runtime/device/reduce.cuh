@@ -30,9 +30,7 @@ template <bool largest> struct ArgExtremum {
     const bool a_better = largest ? a.value > b.value : a.value < b.value;
     const bool b_better = largest ? b.value > a.value : b.value < a.value;
     const bool first = a.index <= b.index;
-    const bool take_a = a_nan   ? !b_nan || first
-                        : b_nan ? false
-                                : a_better || (!b_better && first);
+    const bool take_a = a_nan ? !b_nan || first : b_nan ? false : a_better || (!b_better && first);
     return take_a ? a : b;
   }
 };
@@ -41,22 +39,23 @@ using ArgMin = ArgExtremum<false>;
 
 // Afterwards x[r] holds the result of its group for every r without a bit in `mask`.
 template <class Op, int mask, int n, class T> TK_DEVICE void reduce_registers(T (&x)[n]) {
-#pragma unroll
+  TK_UNROLL
   for (int bit = n / 2; bit > 0; bit /= 2)
     if (mask & bit)
-#pragma unroll
-      for (int r = 0; r < n; ++r)
-        if ((r & (mask & ~(bit - 1))) == 0)
-          x[r] = Op::apply(x[r], x[r | bit]);
+      TK_UNROLL
+  for (int r = 0; r < n; ++r)
+    if ((r & (mask & ~(bit - 1))) == 0)
+      x[r] = Op::apply(x[r], x[r | bit]);
 }
 
-template <class Op, int mask, int n, class T> TK_DEVICE void reduce_lanes(T (&x)[n], Place place = {}) {
-#pragma unroll
+template <class Op, int mask, int n, class T>
+TK_DEVICE void reduce_lanes(T (&x)[n], Place place = {}) {
+  TK_UNROLL
   for (int bit = 16; bit > 0; bit /= 2)
     if (mask & bit)
-#pragma unroll
-      for (int r = 0; r < n; ++r)
-        x[r] = Op::apply(x[r], shuffle_xor(x[r], bit, place));
+      TK_UNROLL
+  for (int r = 0; r < n; ++r)
+    x[r] = Op::apply(x[r], shuffle_xor(x[r], bit, place));
 }
 
 // `scratch` holds n elements for every thread. `warps` is the number of warps in the block.
@@ -67,10 +66,10 @@ TK_DEVICE void reduce_warps(T (&x)[n], T *scratch, Place place = {}) {
   for_each<n>([&](int r) { put(&scratch[r * threads + thread_index()], x[r], place); });
   barrier(place);
   const int first = thread_index() & ~(mask * 32);
-#pragma unroll
+  TK_UNROLL
   for (int r = 0; r < n; ++r) {
     T sum = get(&scratch[r * threads + first], place);
-#pragma unroll
+    TK_UNROLL
     for (int warp = 1; warp < warps; ++warp)
       if ((warp & ~mask) == 0)
         sum = Op::apply(sum, get(&scratch[r * threads + first + warp * 32], place));
@@ -83,7 +82,7 @@ TK_DEVICE void reduce_warps(T (&x)[n], T *scratch, Place place = {}) {
 // of the register number ...
 template <class Op, int bit, int n, class T>
 TK_DEVICE void scan_registers(T (&prefix)[n], T (&total)[n]) {
-#pragma unroll
+  TK_UNROLL
   for (int r = 0; r < n; ++r)
     if (!(r & bit)) {
       prefix[r | bit] = Op::apply(total[r], prefix[r | bit]);
@@ -94,7 +93,7 @@ TK_DEVICE void scan_registers(T (&prefix)[n], T (&total)[n]) {
 template <class Op, int bit, int n, class T>
 TK_DEVICE void scan_lanes(T (&prefix)[n], T (&total)[n], Place place = {}) {
   const bool upper = lane_index() & bit;
-#pragma unroll
+  TK_UNROLL
   for (int r = 0; r < n; ++r) {
     const T other = shuffle_xor(total[r], bit, place);
     if (upper)
@@ -110,7 +109,7 @@ TK_DEVICE void scan_warps(T (&prefix)[n], T (&total)[n], T *scratch, Place place
   barrier(place);
   for_each<n>([&](int r) { put(&scratch[r * threads + thread_index()], total[r], place); });
   barrier(place);
-#pragma unroll
+  TK_UNROLL
   for (int r = 0; r < n; ++r) {
     const T other = get(&scratch[r * threads + (thread_index() ^ bit * 32)], place);
     if (upper)

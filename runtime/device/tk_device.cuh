@@ -1,6 +1,6 @@
 // The primitives that emitted kernels are written in, in PTX. The emulator implements the same
-// functions for the host; README.md in this folder lists them with what each one means.
-// Headers that both share: types, math, reduce, random. NVRTC compiles this without any other header.
+// functions for the host and shares the headers types, math, reduce and random; README.md in this
+// folder lists them with what each one means. NVRTC compiles this without any other header.
 #pragma once
 
 #define TK_DEVICE __device__ __forceinline__
@@ -13,13 +13,14 @@ struct Place {};
 
 // Calls `body` with 0 .. n-1, unrolled, so that register arrays stay in registers.
 template <int n, class Body> TK_DEVICE void for_each(Body &&body) {
-#pragma unroll
+  TK_UNROLL
   for (int i = 0; i < n; ++i)
     body(i);
 }
 
 } // namespace tk
 
+// clang-format off: each uses those before it.
 #include "types.cuh"
 #include "scalar.cuh"
 #include "math.cuh"
@@ -28,3 +29,4 @@ template <int n, class Body> TK_DEVICE void for_each(Body &&body) {
 #include "reduce.cuh"
 #include "matrix.cuh"
 #include "random.cuh"
+// clang-format on

@@ -1,5 +1,6 @@
-// Number types and the conversions between them (what takes an instruction: scalar.cuh), bit for bit those of the runtime (Dtype.cpp): to
-// nearest even; 8-bit floats saturate, infinities included; NaN stays NaN.
+// Number types and the conversions between them, bit for bit those of the runtime (Dtype.cpp): to
+// nearest even; 8-bit floats saturate, infinities included; NaN stays NaN. Those that are one
+// instruction are in scalar.cuh.
 #pragma once
 
 namespace tk {

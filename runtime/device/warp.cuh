@@ -23,10 +23,18 @@ TK_DEVICE u8 *shared_memory() {
 TK_DEVICE int shuffle_xor(int x, int mask, Place = {}) { return __shfl_xor_sync(~0u, x, mask); }
 TK_DEVICE float shuffle_xor(float x, int mask, Place = {}) { return __shfl_xor_sync(~0u, x, mask); }
 TK_DEVICE i64 shuffle_xor(i64 x, int mask, Place = {}) { return __shfl_xor_sync(~0u, x, mask); }
-TK_DEVICE double shuffle_xor(double x, int mask, Place = {}) { return __shfl_xor_sync(~0u, x, mask); }
-TK_DEVICE bool shuffle_xor(bool x, int mask, Place = {}) { return __shfl_xor_sync(~0u, (int)x, mask) != 0; }
-TK_DEVICE i8 shuffle_xor(i8 x, int mask, Place = {}) { return (i8)__shfl_xor_sync(~0u, (int)x, mask); }
-TK_DEVICE i16 shuffle_xor(i16 x, int mask, Place = {}) { return (i16)__shfl_xor_sync(~0u, (int)x, mask); }
+TK_DEVICE double shuffle_xor(double x, int mask, Place = {}) {
+  return __shfl_xor_sync(~0u, x, mask);
+}
+TK_DEVICE bool shuffle_xor(bool x, int mask, Place = {}) {
+  return __shfl_xor_sync(~0u, (int)x, mask) != 0;
+}
+TK_DEVICE i8 shuffle_xor(i8 x, int mask, Place = {}) {
+  return (i8)__shfl_xor_sync(~0u, (int)x, mask);
+}
+TK_DEVICE i16 shuffle_xor(i16 x, int mask, Place = {}) {
+  return (i16)__shfl_xor_sync(~0u, (int)x, mask);
+}
 
 template <class T, class I>
 TK_DEVICE Indexed<T, I> shuffle_xor(Indexed<T, I> x, int mask, Place place = {}) {
