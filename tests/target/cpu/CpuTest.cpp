@@ -1,0 +1,94 @@
+//===- CpuTest.cpp - kernels compiled for the CPU against the reference ---===//
+//
+// Each file in kernels/ holds kernels and lines that say at which sizes they are run:
+//
+//   // run: M=3 N=5 K=7
+//   // integers: 10        elements of integer inputs are below this
+//
+// Every result is compared with the f64 interpreter. TK_CPU_TEST=NAME runs one file.
+//
+//===----------------------------------------------------------------------===//
+#include "tests/target/cpu/KernelCheck.h"
+#include "tests/unit/catch.h"
+
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+
+using namespace tk;
+using namespace tk::test;
+
+namespace {
+struct Plan {
+  std::vector<Sizes> runs;
+  int64_t integers = 100;
+};
+} // namespace
+
+static Plan readPlan(llvm::StringRef text) {
+  Plan plan;
+  while (!text.empty()) {
+    auto [line, rest] = text.split('\n');
+    text = rest;
+    if (line.consume_front("// integers: "))
+      line.trim().getAsInteger(10, plan.integers);
+    if (!line.consume_front("// run:"))
+      continue;
+    Sizes sizes;
+    llvm::SmallVector<llvm::StringRef> words;
+    line.split(words, ' ', -1, false);
+    for (llvm::StringRef word : words) {
+      auto [name, value] = word.split('=');
+      int64_t size = -1;
+      value.getAsInteger(10, size);
+      sizes[name.str()] = size;
+    }
+    plan.runs.push_back(sizes);
+  }
+  return plan;
+}
+
+static std::string describe(const Sizes &sizes) {
+  std::string text;
+  for (auto &[name, size] : sizes)
+    text += name + "=" + std::to_string(size) + " ";
+  return text;
+}
+
+static void runFile(const std::string &path) {
+  mlir::DialectRegistry registry;
+  cpu::registerCpuDialects(registry);
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  auto text = llvm::MemoryBuffer::getFile(path);
+  REQUIRE(bool(text));
+  auto module = mlir::parseSourceString<mlir::ModuleOp>((*text)->getBuffer(), &context);
+  INFO(path);
+  REQUIRE(bool(module));
+  Plan plan = readPlan((*text)->getBuffer());
+  for (KernelOp kernel : module->getOps<KernelOp>()) {
+    INFO("kernel " << kernel.getSymName().str());
+    auto executable = cpu::compileForCpu(*module, kernel.getSymName());
+    if (!executable)
+      FAIL(llvm::toString(executable.takeError()));
+    for (const Sizes &sizes : plan.runs) {
+      INFO(describe(sizes));
+      CHECK(checkKernel(kernel, **executable, sizes, plan.integers) == "");
+    }
+  }
+}
+
+TEST_CASE("kernels equal the reference") {
+  const char *only = std::getenv("TK_CPU_TEST");
+  std::error_code error;
+  std::vector<std::string> paths;
+  for (llvm::sys::fs::directory_iterator it(TK_CPU_KERNELS, error), end; it != end && !error;
+       it.increment(error))
+    if (llvm::sys::path::extension(it->path()) == ".mlir")
+      if (!only || llvm::sys::path::stem(it->path()) == only)
+        paths.push_back(it->path());
+  std::sort(paths.begin(), paths.end());
+  REQUIRE(!paths.empty());
+  for (const std::string &path : paths)
+    DYNAMIC_SECTION(path) { runFile(path); }
+}
