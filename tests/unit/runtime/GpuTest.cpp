@@ -113,7 +113,7 @@ struct OnGpu {
 
 } // namespace
 
-TEST_CASE("the real NVRTC compiles to PTX and cubin", "[gpu]") {
+TEST_CASE("the real NVRTC compiles to PTX and cubin", "[nvrtc]") {
   Expected<const Nvrtc *> nvrtc = Nvrtc::get();
   if (!nvrtc) {
     WARN("not run: " << nvrtc.error().message());
