@@ -1,0 +1,53 @@
+// RUN: tk-opt --tk-restrict-ranges --tk-simplify %s | FileCheck %s
+
+// A window bounds both ends; the selections are gone.
+// CHECK-LABEL: @window
+// CHECK: %[[NEXT:.*]] = arith.addi %i, %c1
+// CHECK: %[[HI:.*]] = arith.minsi %T, %[[NEXT]]
+// CHECK: %[[LO:.*]] = arith.maxsi
+// CHECK: tk.reduce [#tk.kind<max>] ["j"] from(%[[LO]]) to(%[[HI]])
+// CHECK-NOT: select
+// CHECK: arith.minsi
+// CHECK: tk.reduce [#tk.kind<sum>]
+// CHECK-NOT: select
+// CHECK: tk.return
+tk.kernel @window dims ["S", "T"]
+    params [#tk.param<"x">, #tk.param<"v">]
+    results ["m", "y"] {
+^bb0(%S: index, %T: index, %x: tensor<?x?xf32>, %v: tensor<?xf32>):
+  tk.bind %x[%S, %T] : tensor<?x?xf32>
+  tk.bind %v[%T] : tensor<?xf32>
+  %zero = arith.constant 0 : index
+  %ninf = arith.constant 0xFF800000 : f32
+  %fzero = arith.constant 0.0 : f32
+  %w = arith.constant 2 : index
+  %m = tk.compute ["i"] in (%S) {
+  ^bb0(%i: index):
+    %m0 = tk.reduce [#tk.kind<max>] ["j"] from (%zero) to (%T) {
+    ^bb0(%j: index):
+    %a = tk.load %x[%i, %j] : tensor<?x?xf32>
+    %past = arith.cmpi sle, %j, %i : index
+    %d = arith.subi %i, %j : index
+    %near = arith.cmpi slt, %d, %w : index
+    %c = arith.andi %past, %near : i1
+    %b = arith.select %c, %a, %ninf : f32
+    tk.yield %b : f32
+    } : f32
+    tk.yield %m0 : f32
+  } names ["m"] : tensor<?xf32>
+  %y = tk.compute ["i"] in (%S) {
+  ^bb0(%i: index):
+    %s0 = tk.reduce [#tk.kind<sum>] ["j"] from (%zero) to (%T) {
+    ^bb0(%j: index):
+    %a = tk.load %x[%i, %j] : tensor<?x?xf32>
+    %d = arith.addi %j, %i : index
+    %far = arith.cmpi sge, %w, %d : index
+    %b = arith.select %far, %a, %fzero : f32
+    %u = tk.load %v[%j] : tensor<?xf32>
+    %p = arith.mulf %b, %u : f32
+    tk.yield %p : f32
+    } : f32
+    tk.yield %s0 : f32
+  } names ["y"] : tensor<?xf32>
+  tk.return %m, %y : tensor<?xf32>, tensor<?xf32>
+}

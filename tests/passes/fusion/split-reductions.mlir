@@ -1,0 +1,47 @@
+// RUN: tk-opt --tk-split-reductions %s | FileCheck %s
+
+// CHECK-LABEL: @total
+// CHECK: tk.compute ["i.chunk"]
+// CHECK: tk.reduce [#tk.kind<sum>] ["i"]
+// CHECK: names ["s.partial"]
+// CHECK: tk.compute []
+// CHECK: tk.reduce [#tk.kind<sum>] ["i.chunk"]
+tk.kernel @total dims ["N"]
+    params [#tk.param<"x">]
+    results ["s"] {
+^bb0(%N: index, %x: tensor<?xf32>):
+  tk.bind %x[%N] : tensor<?xf32>
+  %zero = arith.constant 0 : index
+  %s = tk.compute [] in () {
+  ^bb0():
+    %t = tk.reduce [#tk.kind<sum>] ["i"] from (%zero) to (%N) {
+    ^bb0(%i: index):
+    %a = tk.load %x[%i] : tensor<?xf32>
+    tk.yield %a : f32
+    } : f32
+    tk.yield %t : f32
+  } names ["s"] : tensor<f32>
+  tk.return %s : tensor<f32>
+}
+
+// Few columns, as the facts say.
+// CHECK-LABEL: @columns
+// CHECK: tk.compute ["c", "r.chunk"]
+// CHECK: tk.compute ["c"]
+tk.kernel @columns dims ["R", "C"]
+    params [#tk.param<"x">]
+    results ["s"] facts [#tk.fact<divisor = 1, upper = -1>, #tk.fact<divisor = 1, upper = 8>] {
+^bb0(%R: index, %C: index, %x: tensor<?x?xf32>):
+  tk.bind %x[%R, %C] : tensor<?x?xf32>
+  %zero = arith.constant 0 : index
+  %s = tk.compute ["c"] in (%C) {
+  ^bb0(%c: index):
+    %t = tk.reduce [#tk.kind<max>] ["r"] from (%zero) to (%R) {
+    ^bb0(%r: index):
+    %a = tk.load %x[%r, %c] : tensor<?x?xf32>
+    tk.yield %a : f32
+    } : f32
+    tk.yield %t : f32
+  } names ["s"] : tensor<?xf32>
+  tk.return %s : tensor<?xf32>
+}
