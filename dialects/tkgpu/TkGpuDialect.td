@@ -98,7 +98,7 @@ def TkGpu_BufferType : TkGpu_Type<"Buffer", "buffer"> {
 }
 
 def TkGpu_SharedType : TkGpu_Type<"Shared", "shared"> {
-  let summary = "A tile in shared memory: `!tkgpu.shared<[64, 32], bf16, order = [1, 0]>`";
+  let summary = "A tile in shared memory: `!tkgpu.shared<[64, 32], bf16 order = [1, 0]>`";
   let description = [{
     `order` lists the axes from the contiguous one outwards (empty: last axis first). Rows along
     the contiguous axis are `padding` elements longer than the tile. With `phases` > 1 the chunks
@@ -115,9 +115,9 @@ def TkGpu_SharedType : TkGpu_Type<"Shared", "shared"> {
     DefaultValuedParameter<"int64_t", "1">:$perPhase,
     DefaultValuedParameter<"int64_t", "1">:$phases);
   let assemblyFormat = [{
-    `<` `[` $shape `]` `,` $elementType (`,` `order` `=` `[` $order^ `]`)?
-    (`,` `padding` `=` $padding^)? (`,` `chunk` `=` $chunk^)? (`,` `per_phase` `=` $perPhase^)?
-    (`,` `phases` `=` $phases^)? `>`
+    `<` `[` $shape `]` `,` $elementType (`order` `=` `[` $order^ `]`)?
+    (`padding` `=` $padding^)? (`chunk` `=` $chunk^)? (`per_phase` `=` $perPhase^)?
+    (`phases` `=` $phases^)? `>`
   }];
   let extraClassDeclaration = [{
     /// The axes from the contiguous one outwards.
