@@ -1,6 +1,7 @@
 // How an inequality over sizes is proved.
 //
-// 1. Collect what is known of the symbols involved: dimensions are >= 0, an index lies in its range,
+// 1. Collect what is known of the symbols involved: dimensions are >= 0, an index lies in its
+// range,
 //    a quotient q = floor(n / d) satisfies 0 <= n - d * q <= d - 1, and the `where` constraints.
 // 2. Add the negation of the goal.
 // 3. Take each monomial for a variable of its own. Where that leaves a contradiction in the
@@ -107,15 +108,12 @@ bool Prover::nonNegative(const Poly &p, const std::vector<Atom> &active) const {
     if (info.kind == AtomKind::Quotient) {
       std::vector<Poly> negative{Poly(-1) - x};
       systemFacts(x, {}, negative);
-      sure = contradictory(negative) || std::all_of(info.num.terms().begin(), info.num.terms().end(),
-                                                    [&](auto &t) {
-                                                      return t.second > 0 &&
-                                                             std::all_of(t.first.begin(),
-                                                                         t.first.end(), [&](Atom b) {
-                                                                           return symbols[b].kind ==
-                                                                                  AtomKind::Dim;
-                                                                         });
-                                                    });
+      sure = contradictory(negative) ||
+             std::all_of(info.num.terms().begin(), info.num.terms().end(), [&](auto &t) {
+               return t.second > 0 && std::all_of(t.first.begin(), t.first.end(), [&](Atom b) {
+                        return symbols[b].kind == AtomKind::Dim;
+                      });
+             });
     }
     if (!sure)
       continue;
@@ -136,9 +134,8 @@ bool Prover::equal(const Poly &a, const Poly &b) const {
   return nonNegative(difference) && nonNegative(Poly(0) - difference);
 }
 
-std::optional<Prover::Extreme> Prover::extreme(const Poly &p, bool lowest,
-                                               const std::vector<Atom> &active,
-                                               unsigned depth) const {
+std::optional<Prover::Extreme>
+Prover::extreme(const Poly &p, bool lowest, const std::vector<Atom> &active, unsigned depth) const {
   if (!symbols.dependsOnIndex(p))
     return Extreme{p, true};
   if (depth > 8)

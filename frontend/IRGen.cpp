@@ -6,7 +6,9 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Dominance.h"
 #include "mlir/IR/Verifier.h"
+#include "mlir/Transforms/CSE.h"
 
 namespace tk::frontend {
 
@@ -176,8 +178,8 @@ void KernelGen::run() {
   SmallVector<StringRef> dimNames(kernel.dims.begin(), kernel.dims.end()), resultNames;
   SmallVector<Attribute> paramAttrs;
   for (const Kernel::Param &p : kernel.params)
-    paramAttrs.push_back(ParamAttr::get(builder.getContext(), p.source->name, p.source->strided,
-                                        p.source->inout));
+    paramAttrs.push_back(
+        ParamAttr::get(builder.getContext(), p.source->name, p.source->strided, p.source->inout));
   for (const ast::ParamPtr &result : kernel.source->results)
     resultNames.push_back(result->name);
   auto op = KernelOp::create(builder, loc(kernel.source->nameSpan), kernel.source->name,
@@ -210,6 +212,11 @@ OwningOpRef<ModuleOp> generate(MLIRContext &context, const sema::Module &module,
     KernelGen(builder, *kernel, sources).run();
   if (failed(verify(*result)))
     return nullptr;
+  // One value for each expression of sizes, wherever in the program it was written.
+  IRRewriter rewriter(&context);
+  DominanceInfo dominance(*result);
+  for (Operation &op : *result->getBody())
+    eliminateCommonSubExpressions(rewriter, dominance, &op);
   return result;
 }
 

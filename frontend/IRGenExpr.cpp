@@ -3,7 +3,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
-#include <limits>
+#include <cmath>
 
 namespace tk::frontend {
 
@@ -126,8 +126,10 @@ mlir::Value KernelGen::load(const Node *n) {
   Value pad;
   ast::DType dtype = n->tensor->dtype;
   if (n->pad) {
-    pad = value(n->pad);
-    if (sema::isNarrowFloat(dtype))
+    if (sema::isNarrowFloat(dtype) && n->pad->kind == NodeKind::FloatConst &&
+        std::abs(n->pad->floatValue) <= 448)
+      pad = number(n->pad->floatValue, storedType(dtype), at);
+    else if (pad = value(n->pad); sema::isNarrowFloat(dtype))
       pad = narrow(pad, dtype, at);
   }
   Value v = LoadOp::create(builder, at, tensors.lookup(n->tensor), indices, pad);
@@ -241,10 +243,10 @@ mlir::Value KernelGen::convert(const Node *n) {
     Value whole = target == sema::Type::U8
                       ? Value(arith::FPToUIOp::create(builder, at, wide, safe))
                       : Value(arith::FPToSIOp::create(builder, at, wide, safe));
-    whole = arith::SelectOp::create(builder, at, tooLow,
-                                    integer(sema::minOf(target), wide, at), whole);
-    whole = arith::SelectOp::create(builder, at, tooHigh,
-                                    integer(sema::maxOf(target), wide, at), whole);
+    whole =
+        arith::SelectOp::create(builder, at, tooLow, integer(sema::minOf(target), wide, at), whole);
+    whole = arith::SelectOp::create(builder, at, tooHigh, integer(sema::maxOf(target), wide, at),
+                                    whole);
     if (to == sema::Type::Index)
       return arith::IndexCastOp::create(builder, at, type, whole);
     return whole;

@@ -199,7 +199,8 @@ mlir::Value KernelGen::activation(const Node *n, Value x, mlir::Location at) {
   case SOp::Softplus: {
     // max(x, 0) + log1p(exp(-|x|)) does not overflow.
     Value magnitude = math::AbsFOp::create(builder, at, x);
-    Value e = math::ExpOp::create(builder, at, Value(arith::NegFOp::create(builder, at, magnitude)));
+    Value e =
+        math::ExpOp::create(builder, at, Value(arith::NegFOp::create(builder, at, magnitude)));
     Value high = arith::MaximumFOp::create(builder, at, x, c(0));
     return add(high, math::Log1pOp::create(builder, at, e));
   }

@@ -62,7 +62,8 @@ Node *KernelSema::nodeOf(const Poly &p, Span span) {
       Node *&node = atomNodes[a];
       if (!node && symbols[a].kind == bounds::AtomKind::Quotient) {
         Poly num = symbols[a].num, den = symbols[a].den;
-        Node *quotient = op(Op::FloorDiv, Type::Index, {nodeOf(num, span), nodeOf(den, span)}, span);
+        Node *quotient =
+            op(Op::FloorDiv, Type::Index, {nodeOf(num, span), nodeOf(den, span)}, span);
         atomNodes[a] = quotient;
       }
       Node *factor = atomNodes[a];
@@ -168,7 +169,8 @@ Node *KernelSema::access(const ast::Access &e, Node *pad) {
                                 : floatConst(0, e.span, n->type);
     pad->kernelLevel = true;
   } else if (pad) {
-    if (pad->type == Type::Bool ? n->type != Type::Bool : !storesImplicitly(pad->type, tensor->dtype))
+    if (pad->type == Type::Bool ? n->type != Type::Bool
+                                : !storesImplicitly(pad->type, tensor->dtype))
       if (!pad->literal || isFloat(pad->type))
         return typeError(pad->span, "the padding of '" + e.name + "' has another type",
                          spelling(n->type), pad);
@@ -180,7 +182,7 @@ Node *KernelSema::access(const ast::Access &e, Node *pad) {
     if (!gather && !checkDivisors(index, e.span))
       return nullptr;
   n->pad = pad;
-  if (!pad)
+  if (!pad && !tensor->broken)
     prove(e, *tensor, indices);
   return n;
 }
@@ -195,18 +197,18 @@ void KernelSema::assumeDivisor(const Poly &num, const Poly &den, Span span, bool
   Node *condition = op(Op::Gt, Type::Bool, {nodeOf(den, span), intConst(0, span)}, span);
   if (!guarded) {
     if (!(num.isConstant())) // an empty dimension divided by an empty one is empty
-      condition = op(Op::Or, Type::Bool,
-                     {condition, op(Op::Eq, Type::Bool, {nodeOf(num, span), intConst(0, span)}, span)},
-                     span);
+      condition = op(
+          Op::Or, Type::Bool,
+          {condition, op(Op::Eq, Type::Bool, {nodeOf(num, span), intConst(0, span)}, span)}, span);
     prover.assume(positive);
   } else {
     for (bounds::Atom a : active)
       if (!symbols.dependsOnIndex(symbols[a].lo) && !symbols.dependsOnIndex(symbols[a].hi))
-        condition = op(Op::Or, Type::Bool,
-                       {condition, op(Op::Le, Type::Bool,
-                                      {nodeOf(symbols[a].hi, span), nodeOf(symbols[a].lo, span)},
-                                      span)},
-                       span);
+        condition =
+            op(Op::Or, Type::Bool,
+               {condition, op(Op::Le, Type::Bool,
+                              {nodeOf(symbols[a].hi, span), nodeOf(symbols[a].lo, span)}, span)},
+               span);
   }
   out.assumptions.push_back({condition, symbols.text(den) + " > 0", true, span});
 }
@@ -220,8 +222,7 @@ bool KernelSema::checkDivisors(const Node *n, Span span) {
     return true;
   std::optional<Poly> num = polyOf(n->args[0]), den = polyOf(n->args[1]);
   if (!den || symbols.dependsOnIndex(*den) || (den->isConstant() && den->constant() <= 0)) {
-    diags.error(Diag::BadDivisor, n->args[1]->span)
-            .expected("a positive expression of dimensions")
+    diags.error(Diag::BadDivisor, n->args[1]->span).expected("a positive expression of dimensions")
         << "the divisor inside an index must be positive and made of dimensions";
     return false;
   }
@@ -246,8 +247,8 @@ bool KernelSema::proveComponent(const ast::Access &e, unsigned axis, Node *index
   auto fail = [&](Diag code, const std::string &what, const std::string &verb) {
     auto d = diags.error(code, e.indices[axis]->span);
     d << verb << " " << what << " for " << whole;
-    d.label(tensor.span, "axis " + std::to_string(axis) + " has the extent " +
-                             textOf(tensor.extents[axis]));
+    d.label(tensor.span,
+            "axis " + std::to_string(axis) + " has the extent " + textOf(tensor.extents[axis]));
     std::set<bounds::Atom> atoms;
     if (at)
       symbols.collect(*at, atoms);
@@ -291,10 +292,10 @@ void KernelSema::checkAtLaunch(const ast::Access &e, const Poly &minimum, const 
   // Nothing is read where a range is empty.
   for (bounds::Atom a : activeAtoms()) {
     const Poly lo = symbols[a].lo, hi = symbols[a].hi;
-    condition = op(Op::Or, Type::Bool,
-                   {condition, op(Op::Le, Type::Bool, {nodeOf(hi, e.span), nodeOf(lo, e.span)},
-                                  e.span)},
-                   e.span);
+    condition =
+        op(Op::Or, Type::Bool,
+           {condition, op(Op::Le, Type::Bool, {nodeOf(hi, e.span), nodeOf(lo, e.span)}, e.span)},
+           e.span);
   }
   out.assumptions.push_back(
       {condition, text + " (" + symbols.text(minimum) + " >= 0)", true, e.span});

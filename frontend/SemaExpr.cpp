@@ -113,6 +113,13 @@ Node *KernelSema::unknownName(const std::string &name, Span span) {
   for (auto &[known, constant] : globals.consts)
     candidates.push_back(known);
   std::string hint = didYouMean(name, candidates);
+  if (signature) {
+    auto d = diags.error(Diag::BadDimension, span);
+    d << "no parameter binds the dimension '" << name << "'";
+    d.help(hint.empty() ? "a dimension is bound where it stands alone as an axis of a parameter"
+                        : hint);
+    return nullptr;
+  }
   if (indexMode && !activeIndices.empty()) {
     auto d = diags.error(Diag::FreeIndex, span);
     d << "index '" << name << "' is neither on the left nor bound";
@@ -247,8 +254,8 @@ Node *KernelSema::foldInts(Op o, Node *l, Node *r, Span span, Span opSpan) {
 }
 
 Node *KernelSema::arithmetic(Op o, Node *l, Node *r, Span span, Span opSpan) {
-  if (l->kind == NodeKind::IntConst && r->kind == NodeKind::IntConst &&
-      l->type == Type::Index && r->type == Type::Index)
+  if (l->kind == NodeKind::IntConst && r->kind == NodeKind::IntConst && l->type == Type::Index &&
+      r->type == Type::Index)
     return foldInts(o, l, r, span, opSpan);
   for (Node *n : {l, r})
     if (n->type == Type::Bool)

@@ -87,7 +87,9 @@ Tensor *KernelSema::tensorOf(const ast::Param &param, int position) {
     diags.error(Diag::RankTooHigh, param.span)
         << "'" << param.name << "' has " << param.dims.size() << " axes, at most 8 are supported";
   for (const ast::ExprPtr &dim : param.dims) {
+    signature = true;
     Node *n = indexExpr(*dim);
+    signature = false;
     if (!n)
       return nullptr;
     std::optional<Poly> p = polyOf(n);
@@ -254,8 +256,7 @@ void KernelSema::run(const ast::Kernel &kernel) {
     statement(*stmt);
   for (const Tensor *t : out.results)
     if (!defined.count(t))
-      diags.error(Diag::ResultNotDefined, t->span)
-              .help("add a statement " + t->name + "[…] = …")
+      diags.error(Diag::ResultNotDefined, t->span).help("add a statement " + t->name + "[…] = …")
           << "'" << t->name << "' is never defined";
 }
 

@@ -161,6 +161,7 @@ private:
   std::string statementName; ///< what hidden tensors are named after
   std::map<std::string, unsigned> hiddenNames;
   bool indexMode = false; ///< inside an index or a range: integer scalars are of type Index
+  bool signature = false; ///< inside the dimensions of a parameter or result
   unsigned kernelDepth = 0;
 };
 

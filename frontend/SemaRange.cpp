@@ -36,7 +36,7 @@ void KernelSema::bareUses(const ast::Expr &e, const std::string &name, bool padd
       const auto *ref = ast::as<ast::NameRef>(access.indices[axis].get());
       if (!ref || ref->name != name)
         bareUses(*access.indices[axis], name, false, uses);
-      else if (tensor && axis < tensor->extents.size())
+      else if (tensor && !tensor->broken && axis < tensor->extents.size())
         uses.push_back({&access, axis, tensor->extents[axis], padded, ref->span});
     }
     return;
@@ -61,9 +61,8 @@ bool KernelSema::conflicting(const ast::Index &index, const std::vector<Use> &us
                                  std::to_string(use.axis) + ")")
             .help("if the two are equal, say so: where " + textOf(extent) +
                   " == " + textOf(use.extent))
-        << "index '" << index.name << "' ranges over " << what << " and over "
-        << textOf(use.extent) << " in '" << use.access->name << "' (axis "
-        << std::to_string(use.axis) << ")";
+        << "index '" << index.name << "' ranges over " << what << " and over " << textOf(use.extent)
+        << " in '" << use.access->name << "' (axis " << std::to_string(use.axis) << ")";
     return true;
   }
   return false;
@@ -110,15 +109,15 @@ IndexVar *KernelSema::declareIndex(const ast::Index &index,
       if (!first || (first->padded && !use.padded))
         first = &use;
     if (!first) {
-      diags.error(Diag::NoRange, index.nameSpan)
-              .help("write its range: " + index.name + " in 0..n")
+      diags.error(Diag::NoRange, index.nameSpan).help("write its range: " + index.name + " in 0..n")
           << "index '" << index.name << "' stands bare at no dimension, so it has no range";
       return nullptr;
     }
     lo = intConst(0, index.span);
     hi = first->extent;
-    if (conflicting(index, uses, hi, textOf(hi) + " in '" + first->access->name + "' (axis " +
-                                         std::to_string(first->axis) + ")",
+    if (conflicting(index, uses, hi,
+                    textOf(hi) + " in '" + first->access->name + "' (axis " +
+                        std::to_string(first->axis) + ")",
                     first->span))
       return nullptr;
   }

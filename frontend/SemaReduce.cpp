@@ -72,7 +72,8 @@ Node *KernelSema::contraction(const ast::Reduce &e, const std::vector<IndexVar *
                               Node *body) {
   if (body->kind == NodeKind::Op && body->op == Op::Mul) {
     if (isInteger(body->type) && widthOf(body->type) == 8) {
-      std::vector<Node *> wide{convert(body->args[0], Type::I32), convert(body->args[1], Type::I32)};
+      std::vector<Node *> wide{convert(body->args[0], Type::I32),
+                               convert(body->args[1], Type::I32)};
       body = op(Op::Mul, Type::I32, std::move(wide), body->span);
     }
     auto narrow = [](const Node *n) {
@@ -168,8 +169,7 @@ Node *KernelSema::hidden(const std::string &suffix, std::vector<IndexVar *> vars
   std::vector<Node *> extents, indices;
   for (IndexVar *var : vars) {
     if (var->lo->kind != NodeKind::IntConst || var->lo->intValue != 0) {
-      diags.error(Diag::NotSupported, span)
-              .help("write this part as a `let` of its own")
+      diags.error(Diag::NotSupported, span).help("write this part as a `let` of its own")
           << "this needs an intermediate tensor over '" << var->name
           << "', whose range does not begin at 0: not supported";
       return nullptr;

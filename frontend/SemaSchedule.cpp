@@ -15,13 +15,13 @@ struct Key {
   bool powerOfTwo;
 };
 constexpr Key keys[] = {
-    {"tile", Form::PerIndex, 1, 1024, false},  {"coarsen", Form::PerIndex, 1, 64, true},
-    {"vector", Form::Count, 1, 16, true},      {"stages", Form::Count, 1, 8, false},
-    {"consumers", Form::Count, 1, 4, false},   {"cluster", Form::PerIndex, 1, 16, true},
-    {"split", Form::PerIndex, 1, 256, false},  {"persistent", Form::Flag, 0, 1, false},
+    {"tile", Form::PerIndex, 1, 1024, false}, {"coarsen", Form::PerIndex, 1, 64, true},
+    {"vector", Form::Count, 1, 16, true},     {"stages", Form::Count, 1, 8, false},
+    {"consumers", Form::Count, 1, 4, false},  {"cluster", Form::PerIndex, 1, 16, true},
+    {"split", Form::PerIndex, 1, 256, false}, {"persistent", Form::Flag, 0, 1, false},
     {"raster", Form::Raster, 1, 64, false},
 };
-constexpr const char *archs[] = {"cpu",   "emu",   "sm_80", "sm_86",  "sm_87",
+constexpr const char *archs[] = {"cpu",   "emu",   "sm_80",  "sm_86",   "sm_87",
                                  "sm_89", "sm_90", "sm_90a", "sm_100a", "sm_120a"};
 
 std::string legal(const Key &key) {
@@ -98,11 +98,11 @@ void KernelSema::schedule(const ast::Schedule &schedule) {
         number = ast::as<ast::IntLit>(group->args[0].get());
         v.word = "grouped";
       }
-      bool ok = key->form == Form::Flag ? (!value.value || truth)
-                : key->form == Form::Raster
-                    ? (word && (word->name == "rows" || word->name == "columns")) ||
-                          (number && group)
-                    : number && !group;
+      bool ok =
+          key->form == Form::Flag ? (!value.value || truth)
+          : key->form == Form::Raster
+              ? (word && (word->name == "rows" || word->name == "columns")) || (number && group)
+              : number && !group;
       if (ok && number)
         ok = number->value >= key->lowest && number->value <= key->highest &&
              (!key->powerOfTwo || (number->value & (number->value - 1)) == 0);

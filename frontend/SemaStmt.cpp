@@ -173,6 +173,7 @@ void KernelSema::letTensor(const ast::LetTensor &stmt) {
   }
   Tensor *tensor = makeTensor(stmt.name, stmt.lhsSpan, dtype, std::move(extents));
   tensor->declared = stmt.dtype.has_value();
+  tensor->broken = !ok;
   checkSize(*tensor);
   if (value)
     finish(tensor, std::move(vars), value, stmt.span);

@@ -72,6 +72,7 @@ struct Tensor {
   ast::DType dtype = ast::DType::F32;
   std::vector<Node *> extents;
   int param = -1;        ///< position among the parameters, -1 for a computed one
+  bool broken = false;   ///< its definition was in error: say nothing more of it
   bool declared = false; ///< the type was written: reads see rounded values
 };
 
@@ -79,8 +80,8 @@ struct Node {
   NodeKind kind;
   Type type = Type::Index;
   Span span;
-  bool literal = false;     ///< made of literals only: takes the type that it meets
-  bool quotient = false;    ///< an integer whose value comes out of a `/`
+  bool literal = false;  ///< made of literals only: takes the type that it meets
+  bool quotient = false; ///< an integer whose value comes out of a `/`
   Span quotientSpan;
   bool kernelLevel = false; ///< depends on dimensions and scalar parameters only
   std::int64_t intValue = 0;
