@@ -304,6 +304,10 @@ void BoundImpl::launch(Stream stream, std::span<void *const> pointers) const {
     cpu::launch_plan(cpu, pointers);
     return;
   }
+  if (variant->executable.kind == Executable::Kind::emulated) {
+    emu::launch_plan(*variant->executable.emulator, emulated, pointers);
+    return;
+  }
   cuda::DeviceContext &device = gpu.module->device();
   cuda::CUdeviceptr base = 0;
   if (scratch_bytes > 0)

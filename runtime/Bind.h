@@ -10,6 +10,7 @@
 #include "runtime/cpu/CpuLaunch.h"
 #include "runtime/cuda/GpuLaunch.h"
 #include "runtime/cuda/Memory.h"
+#include "runtime/emu/EmuLaunch.h"
 #include "tk/module.h"
 
 namespace tk::detail {
@@ -67,6 +68,7 @@ public:
   int64_t scratch_bytes = 0;
   cpu::ResolvedPlan cpu;
   cuda::ResolvedPlan gpu;
+  EmulatedPlan emulated;
   std::shared_ptr<cuda::ScratchPool> scratch;
 
   void launch(Stream stream, std::span<void *const> pointers) const;

@@ -15,6 +15,9 @@ constexpr EnvRow table[] = {
     {EnvVar::libcuda, "TK_LIBCUDA", "path of the CUDA driver library"},
     {EnvVar::dump, "TK_DUMP", "directory that gets every stage of every kernel compiled"},
     {EnvVar::log, "TK_LOG", "'1' logs compilations, cache hits and loads to standard error"},
+    {EnvVar::emu_mode, "TK_EMU_MODE",
+     "when the emulator's asynchronous copies take effect: late, early or random:SEED"},
+    {EnvVar::cxx, "CXX", "C++ compiler that the emulator uses; default: the first on PATH"},
 };
 
 } // namespace

@@ -7,7 +7,7 @@
 
 namespace tk::detail {
 
-enum class EnvVar : unsigned { target, cache_dir, cache, nvrtc, libcuda, dump, log };
+enum class EnvVar : unsigned { target, cache_dir, cache, nvrtc, libcuda, dump, log, emu_mode, cxx };
 
 struct EnvRow {
   EnvVar variable;

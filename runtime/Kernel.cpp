@@ -143,6 +143,10 @@ std::shared_ptr<BoundImpl> KernelImpl::make_bound(CheckedArguments checked, cons
   if (executable.kind == Executable::Kind::cpu) {
     bound->cpu = cpu::resolve_plan(executable, signature(), checked.variables, checked.tensors);
     bound->scratch_bytes = bound->cpu.scratch_total;
+  } else if (executable.kind == Executable::Kind::emulated) {
+    bound->emulated =
+        emu::resolve_plan(executable.plan, signature(), checked.variables, checked.tensors);
+    bound->scratch_bytes = lay_out_scratch(executable.plan, checked.variables).total;
   } else {
     cuda::DeviceContext &device = *cuda::DeviceContext::get(checked.device.index).value();
     bound->gpu = cuda::resolve_plan(executable.plan, signature(),

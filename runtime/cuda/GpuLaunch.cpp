@@ -28,6 +28,8 @@ uint64_t integer_bits(const Arg &arg, int64_t value, const Launch &launch) {
   return static_cast<uint64_t>(value);
 }
 
+} // namespace
+
 uint64_t argument_bits(const Arg &arg, const Launch &launch, const Signature &signature,
                        std::span<const Scalar> variables, std::span<const TensorView> tensors) {
   switch (arg.kind) {
@@ -45,6 +47,8 @@ uint64_t argument_bits(const Arg &arg, const Launch &launch, const Signature &si
   }
   return 0;
 }
+
+namespace {
 
 ResolvedLaunch resolve_launch(const Launch &launch, const Signature &signature, GpuModule &module,
                               std::span<const Scalar> variables,

@@ -44,6 +44,11 @@ ResolvedMap resolve_map(const TensorMap &map, std::span<const Scalar> variables,
 void encode_map(DeviceContext &device, const TensorMap &map, const ResolvedMap &resolved,
                 void *address, CUtensorMap &encoded);
 
+/// The bits of an argument of a launch, as the kernel takes it; 0 for an address. Throws
+/// `overflow`.
+uint64_t argument_bits(const Arg &arg, const Launch &launch, const Signature &signature,
+                       std::span<const Scalar> variables, std::span<const TensorView> tensors);
+
 /// Loads the functions and computes grids and argument values. Throws typed errors.
 ResolvedPlan resolve_plan(const LaunchPlan &plan, const Signature &signature,
                           std::shared_ptr<GpuModule> module, std::span<const Scalar> variables,

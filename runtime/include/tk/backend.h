@@ -26,15 +26,42 @@ struct CompileOptions {
 
 namespace detail {
 
+/// One launch for the emulator, everything resolved but the addresses.
+struct EmulatedLaunch {
+  const Launch *launch = nullptr;
+  int64_t grid[3] = {1, 1, 1};
+  int64_t shared_bytes = 0;
+  std::vector<uint64_t> values; ///< the bits of each argument; 0 for addresses
+};
+
+/// A plan for given sizes, with the tensors' addresses in their views.
+struct EmulatedPlan {
+  const LaunchPlan *plan = nullptr;
+  const Signature *signature = nullptr;
+  std::vector<EmulatedLaunch> launches;
+  std::vector<int64_t> scratch_bytes;
+  std::vector<TensorView> tensors;
+};
+
+/// Runs GPU kernels on the CPU, thread by thread, and checks what they do.
+class Emulator {
+public:
+  virtual ~Emulator() = default;
+  /// Throws `internal` with a report for a kernel that breaks a rule of the machine. Used from
+  /// several threads at once.
+  virtual void run(const EmulatedPlan &plan) const = 0;
+};
+
 /// One compiled variant of one kernel: the code for its launches.
 struct Executable {
-  enum class Kind : uint8_t { cpu, cuda };
+  enum class Kind : uint8_t { cpu, cuda, emulated };
   Kind kind = Kind::cpu;
   std::string target; ///< "cpu", "sm_90a", …
   LaunchPlan plan;
-  std::vector<tk_cpu_entry> entries; ///< cpu: one a launch
-  std::shared_ptr<void> code;        ///< cpu: keeps the entries' machine code alive
-  std::string cubin;                 ///< cuda: holds every symbol of the plan
+  std::vector<tk_cpu_entry> entries;        ///< cpu: one a launch
+  std::shared_ptr<void> code;               ///< cpu: keeps the entries' machine code alive
+  std::shared_ptr<const Emulator> emulator; ///< emulated: runs the plan
+  std::string cubin;                        ///< cuda: holds every symbol of the plan
   std::string ptx;
   std::string cuda; ///< the emitted text
   std::string log;  ///< the GPU compiler's, with registers and spills
