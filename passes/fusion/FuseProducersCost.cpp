@@ -44,7 +44,7 @@ ProducerKind classify(OpResult producer) {
       return ProducerKind::Scan;
     if (!isa<ReduceOp>(op))
       continue;
-    if (isHeavy(op))
+    if (isHeavy(op) || isContraction(cast<ReduceOp>(op)))
       kind = ProducerKind::Products;
     else if (kind == ProducerKind::Pointwise)
       kind = ProducerKind::Rows;
@@ -252,8 +252,12 @@ std::optional<std::string> whyNotInline(Read read, ProducerKind kind, int64_t ma
     if (!reduce)
       continue;
     Reach reach = getReach(reduce, read);
-    if (auto why = isHeavy(reduce) ? whyNotProducts(read, reach, maxExtra)
-                                   : whyNotRows(reduce, read, reach, maxExtra))
+    std::optional<std::string> why = isHeavy(reduce) ? whyNotProducts(read, reach, maxExtra)
+                                                     : whyNotRows(reduce, read, reach, maxExtra);
+    // A product of a matrix and a vector is row work, and may be a link of a chain all the same.
+    if (why && !isHeavy(reduce) && isContraction(reduce))
+      why = whyNotProducts(read, reach, maxExtra);
+    if (why)
       return why;
   }
   return std::nullopt;

@@ -84,16 +84,25 @@ static void addConditions(Value term, ReduceKind kind, SmallVectorImpl<Value> &c
 // Comparisons as bounds
 //===----------------------------------------------------------------------===//
 
+/// Before the reduction a load happens even where the range is empty: its indices must follow
+/// enclosing iterations for that to be in bounds.
+static bool canComputeEarlier(Value value) {
+  return llvm::all_of(getSlice(value, value.getParentBlock()), [](Operation *op) {
+    auto load = dyn_cast<LoadOp>(op);
+    return op->getNumRegions() == 0 &&
+           (!load || load.getPad() || llvm::all_of(load.getIndices(), [](Value index) {
+             return !getIterationIndices(index).empty();
+           }));
+  });
+}
+
 /// The coefficient of `index` in `value`, a sum of terms; nothing if it is not linear in it or the
 /// rest varies with `varying`.
 static std::optional<int64_t> getCoefficient(Value value, Value index, Dependence &varying) {
   if (value == index)
     return 1;
-  if (!varying.on(value)) {
-    bool loads = llvm::any_of(getSlice(value, value.getParentBlock()),
-                              [](Operation *op) { return isa<LoadOp>(op); });
-    return loads ? std::nullopt : std::optional<int64_t>(0);
-  }
+  if (!varying.on(value))
+    return canComputeEarlier(value) ? std::optional<int64_t>(0) : std::nullopt;
   Operation *op = value.getDefiningOp();
   if (!op || !isa<arith::AddIOp, arith::SubIOp>(op))
     return std::nullopt;
@@ -122,6 +131,7 @@ public:
 
 private:
   std::optional<IndexBound> solve(arith::CmpIOp cmp);
+  Value asIndex(Value value);
   Value createRest(Value value, Value index);
   void tighten(const IndexBound &bound);
 
@@ -167,18 +177,42 @@ static arith::CmpIPredicate swapSides(arith::CmpIPredicate predicate) {
   }
 }
 
+/// A side of a comparison as an index value, where that loses nothing even if indices have 32 bits;
+/// else null.
+Value RangeRestrictor::asIndex(Value value) {
+  if (value.getType().isIndex())
+    return value;
+  if (auto cast = value.getDefiningOp<arith::IndexCastOp>();
+      cast && cast.getIn().getType().isIndex() && value.getType().isInteger(64))
+    return cast.getIn();
+  APInt constant;
+  if (matchPattern(value, m_ConstantInt(&constant)) && constant.isSignedIntN(32))
+    return arith::ConstantIndexOp::create(builder, reduce.getLoc(), constant.getSExtValue());
+  if (auto wider = value.getDefiningOp<arith::ExtSIOp>())
+    value = wider.getIn();
+  if (value.getType().getIntOrFloatBitWidth() > 32 || varying.on(value) ||
+      !canComputeEarlier(value))
+    return {};
+  IRMapping mapping;
+  Value outside = cloneSlice(builder, value, reduce.getBlock(), mapping);
+  return arith::IndexCastOp::create(builder, reduce.getLoc(), builder.getIndexType(), outside);
+}
+
 std::optional<IndexBound> RangeRestrictor::solve(arith::CmpIOp cmp) {
   arith::CmpIPredicate predicate = cmp.getPredicate();
-  if (!cmp.getLhs().getType().isIndex() || predicate == arith::CmpIPredicate::ne ||
-      predicate > arith::CmpIPredicate::sge)
+  if (predicate == arith::CmpIPredicate::ne || predicate > arith::CmpIPredicate::sge ||
+      cmp.getLhs().getType().isInteger(1))
+    return std::nullopt;
+  Value lhs = asIndex(cmp.getLhs()), rhs = asIndex(cmp.getRhs());
+  if (!lhs || !rhs)
     return std::nullopt;
   for (unsigned n = 0; n < reduce.getNumIndices(); ++n) {
     Value index = reduce.getIndex(n);
-    auto left = getCoefficient(cmp.getLhs(), index, varying);
-    auto right = getCoefficient(cmp.getRhs(), index, varying);
+    auto left = getCoefficient(lhs, index, varying);
+    auto right = getCoefficient(rhs, index, varying);
     if (!left || !right || std::abs(*left - *right) != 1 || std::abs(*left) + std::abs(*right) != 1)
       continue;
-    Value a = createRest(cmp.getLhs(), index), b = createRest(cmp.getRhs(), index);
+    Value a = createRest(lhs, index), b = createRest(rhs, index);
     // left: ±index + a against b; right: a against ±index + b.
     int64_t sign = *left + *right;
     bool onLeft = *left != 0;
