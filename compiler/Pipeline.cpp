@@ -39,10 +39,16 @@ llvm::ArrayRef<PassRow> passTable() {
       {"cse", Stage::Tiled, "", "", "equal tiles are loaded once"},
       {"tk-coalesce-accesses", Stage::Gpu, "coalescing", "tk-coalesce-accesses{naive=true}",
        "every tile gets a layout"},
-      {"tk-promote-shared", Stage::Gpu, "tiling", "",
+      {"tk-promote-shared", Stage::Gpu, "", "",
        "operands of products and layout changes go through shared memory"},
+      {"canonicalize", Stage::Gpu, "", "", "indices that layouts made again"},
+      {"cse", Stage::Gpu, "", "", "equal indices in equal layouts are one"},
       {"tk-pipeline-copies", Stage::Gpu, "", "",
        "copies of the next tile run under this one's work"},
+      {"canonicalize", Stage::Gpu, "", "", "folds the pipeline's index arithmetic"},
+      {"cse", Stage::Gpu, "", "", "addresses of several stages have much in common"},
+      {"tk-plan-shared-memory", Stage::Gpu, "", "",
+       "offsets, waits and barriers, once nothing moves any more"},
   };
   return rows;
 }

@@ -58,8 +58,8 @@ def CoalesceAccesses : Pass<"tk-coalesce-accesses", "::mlir::ModuleOp"> {
   let summary = "Give every tile a layout in which accesses to global memory are coalesced";
   let dependentDialects = ["::mlir::arith::ArithDialect"];
   let options = [
-    Option<"coalesce", "coalesce", "bool", "true",
-           "False: consecutive threads along the first axis, accesses of one element">];
+    Option<"naive", "naive", "bool", "false",
+           "Consecutive threads along the first axis, accesses of one element">];
   let statistics = [
     Statistic<"numConversions", "conversions", "Tiles converted from one layout to another">,
     Statistic<"numVectors", "vector-accesses", "Accesses of more than one element a thread">];

@@ -7,7 +7,7 @@
 //    of other tiles a use in another layout gets a tkgpu.convert_layout.
 // 4. Each access gets the widest vector that alignment, masks and the layout's registers allow.
 //
-// With `coalesce` off consecutive threads go along the first axis and accesses take one element.
+// With `naive` consecutive threads go along the first axis and accesses take one element.
 //
 //   %i = tkgpu.iota : tensor<512xindex>            %i = tkgpu.iota : tensor<512xindex, #l>
 //   %x = tkgpu.load %a[%i] ... : tensor<512xf32> → %x = tkgpu.load %a[%i] ... {vector = 4}
@@ -291,11 +291,11 @@ struct CoalesceAccesses : tk::impl::CoalesceAccessesBase<CoalesceAccesses> {
     int64_t arch = target ? target.getArch() : 80;
     for (FuncOp function : getOperation().getOps<FuncOp>()) {
       AxisInfo info;
-      LayoutChoice choice(function, info, arch, coalesce);
+      LayoutChoice choice(function, info, arch, /*coalesce=*/!naive);
       LayoutRewriter rewriter(function, choice);
       rewriter.run();
       numConversions += rewriter.getNumConversions();
-      if (coalesce)
+      if (!naive)
         numVectors += widenAccesses(function);
     }
   }

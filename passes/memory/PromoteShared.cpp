@@ -122,8 +122,11 @@ Value SharedPromotion::stageLoad(gpu::LoadOp load) {
     return shared;
   auto tile = cast<RankedTensorType>(load.getType());
   LayoutAttr layout = getLayout(tile);
-  SharedType type = swizzledTile(tile, tile.getElementType(), contiguousAxisOf(layout));
-  if (!canCopyAsync(load))
+  // A copy of single elements lands as the lanes walk; registers may be stored in another order.
+  bool isAsync = canCopyAsync(load);
+  int64_t axis = isAsync && load.getVector() == 1 ? laneAxisOf(layout) : contiguousAxisOf(layout);
+  SharedType type = swizzledTile(tile, tile.getElementType(), axis);
+  if (!isAsync)
     return shared = storeToShared(load.getResult(), type);
   shared = allocate(load.getLoc(), type);
   builder.setInsertionPoint(load);

@@ -14,12 +14,15 @@ using namespace tk;
 using namespace tk::gpu;
 
 int64_t tk::contiguousAxisOf(LayoutAttr layout) {
-  int64_t last = layout.getRank() - 1;
-  for (int64_t axis = last; axis >= 0; --axis)
+  for (int64_t axis = layout.getRank() - 1; axis >= 0; --axis)
     if (layout.getVectorWidth(axis) > 1)
       return axis;
+  return laneAxisOf(layout);
+}
+
+int64_t tk::laneAxisOf(LayoutAttr layout) {
   LayoutBit lane = layout.getLaneBits().front();
-  return lane.isReplication() ? last : lane.axis;
+  return lane.isReplication() ? layout.getRank() - 1 : lane.axis;
 }
 
 /// `axis` first, then the others from the last to the first.

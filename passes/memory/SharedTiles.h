@@ -9,6 +9,9 @@ namespace tk {
 /// The axis along which a layout's vectors, or else its lanes, run.
 int64_t contiguousAxisOf(gpu::LayoutAttr layout);
 
+/// The axis along which consecutive lanes run; the last if they replicate.
+int64_t laneAxisOf(gpu::LayoutAttr layout);
+
 /// A tile with rows along `axis` whose 16-byte chunks are permuted so that eight chunks in a row,
 /// and eight chunks below each other, lie in different banks.
 gpu::SharedType swizzledTile(mlir::RankedTensorType tile, mlir::Type stored, int64_t axis);
