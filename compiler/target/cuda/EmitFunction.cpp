@@ -1,6 +1,8 @@
 //===- EmitFunction.cpp - signatures, names, dispatch of operations -------===//
 #include "compiler/target/cuda/KernelEmitter.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -53,8 +55,12 @@ std::string KernelEmitter::nameFor(Value value) {
   if (auto named = dyn_cast<NameLoc>(value.getLoc()))
     hint = named.getName().str();
   Operation *op = value.getDefiningOp();
-  if (!hint.empty() || !op)
-    return freshName(hint.empty() ? "v" : hint);
+  if (!op && hint.empty()) {
+    auto loop = dyn_cast<scf::ForOp>(cast<BlockArgument>(value).getOwner()->getParentOp());
+    hint = loop && loop.getInductionVar() == value ? "at" : "carried";
+  }
+  if (!hint.empty())
+    return freshName(hint);
   hint = llvm::TypeSwitch<Operation *, std::string>(op)
              .Case([&](gpu::LoadOp load) { return names[load.getBuffer()] + "_value"; })
              .Case([](gpu::ProgramIdOp id) {
@@ -65,7 +71,14 @@ std::string KernelEmitter::nameFor(Value value) {
              })
              .Case([](gpu::DotOp) { return std::string("acc"); })
              .Case([](gpu::AllocSharedOp) { return std::string("stage"); })
-             .Default([](Operation *) { return std::string("v"); });
+             .Case<arith::CmpIOp, arith::CmpFOp>([](Operation *) { return std::string("is"); })
+             .Case<arith::TruncFOp>([](Operation *) { return std::string("rounded"); })
+             .Case<ExpDiffOp, math::ExpOp>([](Operation *) { return std::string("e"); })
+             .Case<gpu::LocalLoadOp>([](Operation *) { return std::string("fragment"); })
+             .Default([&](Operation *) {
+               Type type = getElementTypeOrSelf(value.getType());
+               return std::string(type.isIndex() ? "n" : type.isInteger(1) ? "is" : "v");
+             });
   return freshName(hint);
 }
 

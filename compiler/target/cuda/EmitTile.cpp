@@ -10,7 +10,7 @@ using namespace mlir;
 namespace tk::cuda {
 
 bool KernelEmitter::isInline(Operation *op) {
-  if (isa<gpu::IotaOp, gpu::BroadcastOp, gpu::TransposeOp, arith::ConstantOp>(op))
+  if (isa<gpu::IotaOp, gpu::BroadcastOp, gpu::TransposeOp, gpu::ExtractOp, arith::ConstantOp>(op))
     return true;
   if (auto convert = dyn_cast<gpu::ConvertLayoutOp>(op)) {
     const auto kind = gpu::classifyConversion(layoutOf(convert.getSource()),
@@ -103,8 +103,11 @@ std::string KernelEmitter::element(Value value, const RegisterIndex &reg) {
     if (!isTile(source))
       return scalar(source);
     auto map = projection(layoutOf(value), cast<RankedTensorType>(source.getType()), resultAxes(op));
-    if (mlir::succeeded(map))
-      return element(source, reg.mapped(*map));
+    std::optional<unsigned> first = 0;
+    if (auto extract = dyn_cast<gpu::ExtractOp>(op))
+      first = layoutOf(source).getRegisterAt(extract.getOffsets());
+    if (mlir::succeeded(map) && first)
+      return element(source, reg.mapped(*map).combined(RegisterIndex(*first)));
   }
   failed = true;
   func.emitOpError("cannot be emitted as CUDA: no form for value ") << value;
@@ -283,11 +286,10 @@ std::string KernelEmitter::threadCoordinate(gpu::LayoutAttr layout, unsigned axi
     useWarp(), sum += (sum.empty() ? "" : " + ") + warps;
   if (sum.empty())
     return place->second = "0";
-  const std::string name = freshName("at_" + std::to_string(axis));
-  prologue += "  const int " + name + " = " + sum + "; // axis " + std::to_string(axis) + " of a ";
+  std::string hint = "at_";
   for (auto [a, size] : llvm::enumerate(layout.getTileShape()))
-    prologue += (a ? "x" : "") + std::to_string(size);
-  prologue += " tile\n";
+    hint += (a ? "x" : "") + (a == axis ? "i" + std::to_string(size) : std::to_string(size));
+  const std::string name = hoisted(sum, hint);
   return coordinates[{layout, axis}] = name;
 }
 

@@ -1,0 +1,39 @@
+// RUN: tk-emit-cuda %s | FileCheck %s
+// Rows of 1024 over 4 warps: one vector access each, reductions through registers, lanes, warps.
+
+#row = #tkgpu.layout<register = [[1], [2], [4]], lane = [[8], [16], [32], [64], [128]], warp = [[256], [512]]>
+
+// CHECK: #include "tk_device.cuh"
+// CHECK: extern "C" __global__ void __launch_bounds__(128)
+// CHECK-NEXT: softmax(const tk::bf16 *__restrict__ x, tk::bf16 *__restrict__ y, const int C) {
+// CHECK: const int [[AT:at_i1024]] = (lane & 31) * 8 + (warp & 3) * 256;
+// CHECK: const int block_x = tk::block_x();
+// CHECK: tk::load<8>(&[[X:[a-z_0-9]+]][0], &x[{{.*}}], {{.*}}, tk::bf16{0xff80});
+// CHECK: tk::reduce_registers<tk::Maximum, 7>
+// CHECK: tk::reduce_lanes<tk::Maximum, 31>
+// CHECK: tk::reduce_warps<tk::Maximum, 3, 4>
+// CHECK: const float [[M:max_of_tile[a-z0-9_]*]] = {{.*}}[0];
+// CHECK: TK_UNROLL for (int r = 0; r < 8; ++r)
+// CHECK: tk::exp_diff({{.*}}, [[M]])
+// CHECK: tk::narrow(
+// CHECK: tk::store<8>(&y[
+tkgpu.func @softmax args ["x", "y", "C"] {
+^bb0(%x: !tkgpu.buffer<bf16>, %y: !tkgpu.buffer<bf16>, %C: index):
+  %c1 = arith.constant 1 : index
+  %low = arith.constant 0xFF80 : bf16
+  %row = tkgpu.program_id x
+  %j = tkgpu.iota : tensor<1024xindex, #row>
+  %Cs = tkgpu.broadcast %C dims [] : index -> tensor<1024xindex, #row>
+  %in = arith.cmpi slt, %j, %Cs : tensor<1024xindex, #row>
+  %v = tkgpu.load %x[%row, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks(%in) over [array<i64: 0>] other(%low) {vector = 8 : i64} : (!tkgpu.buffer<bf16>, index, tensor<1024xindex, #row>, index, index, tensor<1024xi1, #row>, bf16) -> tensor<1024xbf16, #row>
+  %f = arith.extf %v : tensor<1024xbf16, #row> to tensor<1024xf32, #row>
+  %m = tkgpu.reduce <max> %f axis 0 : tensor<1024xf32, #row> -> f32
+  %ms = tkgpu.broadcast %m dims [] : f32 -> tensor<1024xf32, #row>
+  %e = tk.exp_diff %f, %ms : tensor<1024xf32, #row>
+  %s = tkgpu.reduce <sum> %e axis 0 : tensor<1024xf32, #row> -> f32
+  %ss = tkgpu.broadcast %s dims [] : f32 -> tensor<1024xf32, #row>
+  %p = tk.div_or_zero %e, %ss : tensor<1024xf32, #row>
+  %r = arith.truncf %p : tensor<1024xf32, #row> to tensor<1024xbf16, #row>
+  tkgpu.store %r, %y[%row, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks(%in) over [array<i64: 0>] {vector = 8 : i64} : (tensor<1024xbf16, #row>, !tkgpu.buffer<bf16>, index, tensor<1024xindex, #row>, index, index, tensor<1024xi1, #row>) -> ()
+  tkgpu.return
+} {num_warps = 4 : i64, index_bits = 32 : i64}
