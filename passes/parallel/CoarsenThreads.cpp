@@ -1,4 +1,15 @@
-#include "dialects/tkgpu/TkGpuDialect.h"
+//===- CoarsenThreads.cpp - several outputs for every thread --------------===//
+//
+//   1. A statement whose schedule gives a thread one output, as tk-select-schedule chose it, gets
+//   the
+//      schedule in which a thread has several: the values that it loads then serve all of them.
+//   2. Any other schedule is left as it is.
+//
+// Before: #tkgpu.schedule<tile = [16, 16], reduce = [16], warps = 8, per_thread = 1, ...>
+// After:  #tkgpu.schedule<tile = [128, 128], reduce = [16], warps = 8, per_thread = 64, ...>
+//
+//===----------------------------------------------------------------------===//
+#include "passes/parallel/StatementShape.h"
 
 #include "passes/Passes.h"
 
@@ -7,8 +18,24 @@ namespace tk {
 #include "passes/Passes.h.inc"
 } // namespace tk
 
+using namespace tk;
+
 namespace {
+
 struct CoarsenThreads : tk::impl::CoarsenThreadsBase<CoarsenThreads> {
-  void runOnOperation() override {}
+  void runOnOperation() override {
+    getOperation().walk([&](ComputeOp compute) {
+      auto kernel = compute->getParentOfType<KernelOp>();
+      auto schedule = compute->getAttrOfType<gpu::ScheduleAttr>(gpu::scheduleAttrName);
+      if (!kernel || !schedule)
+        return;
+      StatementShape shape = analyzeStatement(kernel, compute);
+      if (schedule != planSchedule(shape, getTarget(kernel), false))
+        return;
+      compute->setAttr(gpu::scheduleAttrName, planSchedule(shape, getTarget(kernel), true));
+      ++numCoarsened;
+    });
+  }
 };
+
 } // namespace

@@ -1,4 +1,14 @@
-#include "dialects/tkgpu/TkGpuDialect.h"
+//===- SelectSchedule.cpp - tiles in which a thread has one output --------===//
+//
+//   1. A statement's shape is analysed: contractions, indices along memory, known sizes.
+//   2. Tiles follow from the shape (PlanSchedule.cpp) such that a thread has one output.
+//   3. A statement that has a schedule keeps it.
+//
+// Before: tk.compute ["i"] in (%N) { ... }
+// After:  the same with tkgpu.schedule = #tkgpu.schedule<tile = [256], reduce = [], warps = 8, ...>
+//
+//===----------------------------------------------------------------------===//
+#include "passes/parallel/StatementShape.h"
 
 #include "passes/Passes.h"
 
@@ -7,8 +17,20 @@ namespace tk {
 #include "passes/Passes.h.inc"
 } // namespace tk
 
+using namespace tk;
+
 namespace {
+
 struct SelectSchedule : tk::impl::SelectScheduleBase<SelectSchedule> {
-  void runOnOperation() override {}
+  void runOnOperation() override {
+    getOperation().walk([](ComputeOp compute) {
+      auto kernel = compute->getParentOfType<KernelOp>();
+      if (!kernel || compute->hasAttr(gpu::scheduleAttrName))
+        return;
+      StatementShape shape = analyzeStatement(kernel, compute);
+      compute->setAttr(gpu::scheduleAttrName, planSchedule(shape, getTarget(kernel), false));
+    });
+  }
 };
+
 } // namespace

@@ -1,0 +1,197 @@
+//===- StatementShape.cpp - what decides a statement's schedule -----------===//
+#include "passes/parallel/StatementShape.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Transforms/RegionUtils.h"
+
+using namespace mlir;
+using namespace tk;
+
+namespace {
+
+using IndexSet = llvm::SetVector<Value>;
+
+struct Analysis {
+  explicit Analysis(StatementShape &shape) : shape(shape) {}
+
+  StatementShape &shape;
+  llvm::DenseMap<Value, IndexSet> memo;
+
+  bool isIndex(BlockArgument arg) {
+    Operation *parent = arg.getOwner()->getParentOp();
+    if (auto reduction = dyn_cast<ReduceOp>(parent))
+      return arg.getOwner() == reduction.getBlock() &&
+             arg.getArgNumber() < reduction.getNumIndices();
+    return isa<ComputeOp, ScanOp>(parent);
+  }
+
+  /// The indices that a scalar depends on, other than those bound inside it.
+  IndexSet dependences(Value value) {
+    if (auto known = memo.find(value); known != memo.end())
+      return known->second;
+    IndexSet set;
+    if (auto arg = dyn_cast<BlockArgument>(value)) {
+      if (isIndex(arg)) {
+        set.insert(arg);
+      } else if (auto reduction = dyn_cast<ReduceOp>(arg.getOwner()->getParentOp())) {
+        // A running value is over what its reduction's earlier terms are.
+        memo[value] = {};
+        for (Value term : reduction.getYield().getValues().drop_back())
+          set.insert_range(dependences(term));
+        for (Value index : reduction.getBlock()->getArguments())
+          set.remove(index);
+      }
+    } else if (Operation *op = value.getDefiningOp(); shape.compute->isProperAncestor(op)) {
+      IndexSet free(op->operand_begin(), op->operand_end());
+      for (Region &region : op->getRegions())
+        getUsedValuesDefinedAbove(region, free);
+      for (Value operand : free)
+        if (!isa<RankedTensorType>(operand.getType()))
+          set.insert_range(dependences(operand));
+      // Regions yield constants and their own indices as well; only what is free counts.
+    }
+    return memo[value] = set;
+  }
+
+  static Value stored(Value value) {
+    if (auto ext = value.getDefiningOp<arith::ExtFOp>())
+      return ext.getIn();
+    if (auto ext = value.getDefiningOp<arith::ExtSIOp>())
+      return ext.getIn();
+    return value;
+  }
+
+  bool mayTile(Value index) {
+    std::optional<int64_t> upper = shape.upperOf(index);
+    return !upper || *upper > 1;
+  }
+
+  /// The index to tile among those in `in` and not in `notIn`: the innermost.
+  Value pick(const IndexSet &in, const IndexSet &notIn) {
+    Value best;
+    auto rank = [&](Value index) {
+      auto arg = cast<BlockArgument>(index);
+      bool parallel = isa<ComputeOp>(arg.getOwner()->getParentOp());
+      return std::tuple(shape.contiguous.lookup(index) > 0, !parallel, arg.getArgNumber());
+    };
+    for (Value index : in)
+      if (!notIn.contains(index) && mayTile(index) && (!best || rank(index) >= rank(best)))
+        best = index;
+    return best;
+  }
+
+  void addContraction(ReduceOp op, unsigned position) {
+    if (op.getKind(position) != ReduceKind::Sum)
+      return;
+    Operation *product = op.getYield().getValues()[position].getDefiningOp();
+    if (!product || !isa<arith::MulFOp, arith::MulIOp>(product))
+      return;
+    Value a = product->getOperand(0), b = product->getOperand(1);
+    IndexSet ofA = dependences(a), ofB = dependences(b);
+    // Of several indices the longest is tiled; known short ones (a window) are looped over.
+    Value k;
+    for (unsigned i = 0; i < op.getNumIndices(); ++i) {
+      Value index = op.getIndex(i);
+      auto length = [&](Value v) {
+        return shape.upperOf(v).value_or(std::numeric_limits<int64_t>::max());
+      };
+      if (ofA.contains(index) && ofB.contains(index) && (!k || length(index) > length(k)))
+        k = index;
+    }
+    if (!k)
+      return;
+    for (Value index : op.getBlock()->getArguments().take_front(op.getNumIndices())) {
+      ofA.remove(index);
+      ofB.remove(index);
+    }
+    Value m = pick(ofA, ofB), n = pick(ofB, ofA);
+    if (!m || !n)
+      return;
+    Contraction contraction{op, m, n, k, stored(a).getType()};
+    contraction.isInner = op->getParentOfType<ReduceOp>() != nullptr;
+    for (Contraction &outer : shape.contractions)
+      outer.isOuter |= outer.op->isProperAncestor(op);
+    shape.contractions.push_back(contraction);
+  }
+
+  void addAccess(const IndexSet &indices, Type element) {
+    for (Value index : indices)
+      ++shape.contiguous[index];
+    shape.innermost.push_back(indices);
+    if (element.isIntOrFloat())
+      shape.narrowestBits =
+          std::min(shape.narrowestBits, std::max(8u, element.getIntOrFloatBitWidth()));
+  }
+
+  void run() {
+    shape.compute.getBody().walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (isa<ReduceOp, ScanOp>(op))
+        shape.reductions.push_back(op);
+      if (auto load = dyn_cast<LoadOp>(op))
+        addAccess(load.getIndices().empty() ? IndexSet() : dependences(load.getIndices().back()),
+                  cast<RankedTensorType>(load.getTensor().getType()).getElementType());
+    });
+    for (unsigned r = 0; r < shape.compute.getNumResults(); ++r) {
+      IndexSet last;
+      SmallVector<unsigned> positions = shape.compute.getIndicesOf(r);
+      if (!positions.empty())
+        last.insert(shape.compute.getIndex(positions.back()));
+      addAccess(last,
+                cast<RankedTensorType>(shape.compute.getResult(r).getType()).getElementType());
+    }
+    for (Operation *op : shape.reductions)
+      if (auto reduction = dyn_cast<ReduceOp>(op))
+        for (unsigned k = 0; k < reduction.getNumAccumulators(); ++k)
+          addContraction(reduction, k);
+  }
+};
+
+} // namespace
+
+Value StatementShape::endOf(Value index) {
+  auto arg = cast<BlockArgument>(index);
+  Operation *parent = arg.getOwner()->getParentOp();
+  if (auto op = dyn_cast<ComputeOp>(parent))
+    return op.getExtents()[arg.getArgNumber()];
+  if (auto op = dyn_cast<ReduceOp>(parent))
+    return op.getUpper()[arg.getArgNumber()];
+  return cast<ScanOp>(parent).getUpper();
+}
+
+bool StatementShape::startsAtZero(Value index) {
+  auto arg = cast<BlockArgument>(index);
+  Operation *parent = arg.getOwner()->getParentOp();
+  if (auto op = dyn_cast<ReduceOp>(parent))
+    return getConstantIndex(op.getLower()[arg.getArgNumber()]) == 0;
+  if (auto op = dyn_cast<ScanOp>(parent))
+    return getConstantIndex(op.getLower()) == 0;
+  return true;
+}
+
+std::optional<int64_t> StatementShape::upperOf(Value index) {
+  return getSizeFact(kernel, endOf(index)).upper;
+}
+
+StringRef StatementShape::nameOf(Value index) {
+  auto arg = cast<BlockArgument>(index);
+  Operation *parent = arg.getOwner()->getParentOp();
+  if (auto op = dyn_cast<ComputeOp>(parent))
+    return cast<StringAttr>(op.getIndexNames()[arg.getArgNumber()]).getValue();
+  if (auto op = dyn_cast<ReduceOp>(parent))
+    return cast<StringAttr>(op.getIndexNames()[arg.getArgNumber()]).getValue();
+  return cast<ScanOp>(parent).getIndexName();
+}
+
+StatementShape tk::analyzeStatement(KernelOp kernel, ComputeOp compute) {
+  StatementShape shape;
+  shape.kernel = kernel;
+  shape.compute = compute;
+  Analysis(shape).run();
+  return shape;
+}
+
+gpu::TargetAttr tk::getTarget(KernelOp kernel) {
+  if (auto target = kernel->getParentOp()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName))
+    return target;
+  return gpu::TargetAttr::get(kernel.getContext(), 80, 101376, 108);
+}

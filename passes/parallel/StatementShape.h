@@ -1,0 +1,56 @@
+//===- StatementShape.h - what decides a statement's schedule ---*- C++ -*-===//
+//
+// The properties of a tk.compute that schedules are chosen by: contractions and their indices,
+// which indices run along memory, how far indices range. Nothing here knows names or patterns.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TK_PASSES_PARALLEL_STATEMENTSHAPE_H
+#define TK_PASSES_PARALLEL_STATEMENTSHAPE_H
+
+#include "dialects/tkgpu/TkGpuDialect.h"
+#include "passes/tiling/SizeFacts.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace tk {
+
+/// A sum over `k` of a product of a factor over `m` and one over `n`.
+struct Contraction {
+  ReduceOp op;
+  mlir::Value m, n, k;  ///< index arguments of the compute or of reductions
+  mlir::Type operand;   ///< the type that the factors are stored in
+  bool isInner = false; ///< inside the body of another reduction
+  bool isOuter = false; ///< has another contraction in its body
+};
+
+struct StatementShape {
+  KernelOp kernel;
+  ComputeOp compute;
+  llvm::SmallVector<mlir::Operation *> reductions; ///< tk.reduce and tk.scan, in pre-order
+  llvm::SmallVector<Contraction> contractions;     ///< in pre-order
+  /// For each index: at how many accesses it runs along memory.
+  llvm::DenseMap<mlir::Value, unsigned> contiguous;
+  /// For each access, the indices that its innermost axis depends on.
+  llvm::SmallVector<llvm::SetVector<mlir::Value>> innermost;
+  unsigned narrowestBits = 64; ///< of the elements that are read and written
+
+  /// The end of an index's range, and where it starts (null: 0).
+  mlir::Value endOf(mlir::Value index);
+  bool startsAtZero(mlir::Value index);
+  /// An upper bound of the number of values of an index, if there is one.
+  std::optional<int64_t> upperOf(mlir::Value index);
+  llvm::StringRef nameOf(mlir::Value index);
+};
+
+StatementShape analyzeStatement(KernelOp kernel, ComputeOp compute);
+
+/// The tiles for a statement: such that each thread has one output, or (`coarse`) several.
+gpu::ScheduleAttr planSchedule(StatementShape &shape, gpu::TargetAttr target, bool coarse);
+
+/// The machine that a kernel is compiled for.
+gpu::TargetAttr getTarget(KernelOp kernel);
+
+} // namespace tk
+
+#endif // TK_PASSES_PARALLEL_STATEMENTSHAPE_H
