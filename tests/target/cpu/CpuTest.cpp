@@ -1,6 +1,7 @@
 //===- CpuTest.cpp - kernels compiled for the CPU against the reference ---===//
 //
-// Each file in kernels/ holds kernels and lines that say at which sizes they are run:
+// Each file in kernels/ (.mlir or .tk) holds kernels and lines that say at which sizes they are
+// run:
 //
 //   // run: M=3 N=5 K=7
 //   // integers: 10        elements of integer inputs are below this
@@ -11,7 +12,6 @@
 #include "tests/target/cpu/KernelCheck.h"
 #include "tests/unit/catch.h"
 
-#include "mlir/Parser/Parser.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -56,16 +56,17 @@ static std::string describe(const Sizes &sizes) {
   return text;
 }
 
-static void runFile(const std::string &path) {
+static void runFile(const std::string &path, bool fuse) {
   mlir::DialectRegistry registry;
   cpu::registerCpuDialects(registry);
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
   auto text = llvm::MemoryBuffer::getFile(path);
   REQUIRE(bool(text));
-  auto module = mlir::parseSourceString<mlir::ModuleOp>((*text)->getBuffer(), &context);
-  INFO(path);
+  INFO(path << (fuse ? " fused" : " not fused"));
+  auto module = loadKernels(context, path, fuse);
   REQUIRE(bool(module));
   Plan plan = readPlan((*text)->getBuffer());
+  REQUIRE(!plan.runs.empty());
   for (KernelOp kernel : module->getOps<KernelOp>()) {
     INFO("kernel " << kernel.getSymName().str());
     auto executable = cpu::compileForCpu(*module, kernel.getSymName());
@@ -84,11 +85,13 @@ TEST_CASE("kernels equal the reference") {
   std::vector<std::string> paths;
   for (llvm::sys::fs::directory_iterator it(TK_CPU_KERNELS, error), end; it != end && !error;
        it.increment(error))
-    if (llvm::sys::path::extension(it->path()) == ".mlir")
+    if (llvm::sys::path::extension(it->path()) == ".mlir" ||
+        llvm::sys::path::extension(it->path()) == ".tk")
       if (!only || llvm::sys::path::stem(it->path()) == only)
         paths.push_back(it->path());
   std::sort(paths.begin(), paths.end());
   REQUIRE(!paths.empty());
   for (const std::string &path : paths)
-    DYNAMIC_SECTION(path) { runFile(path); }
+    for (bool fuse : {false, true})
+      DYNAMIC_SECTION(path << fuse) { runFile(path, fuse); }
 }

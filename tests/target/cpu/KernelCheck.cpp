@@ -4,10 +4,16 @@
 #include "compiler/interp/Interpreter.h"
 #include "compiler/interp/Tolerance.h"
 
+#include "frontend/IRGen.h"
+#include "passes/fusion/FusionPipeline.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
 
 #include <cstring>
+#include <iostream>
 #include <random>
 #include <thread>
 
@@ -76,6 +82,27 @@ DType tk::test::dtypeOf(Type element) {
   default:
     return DType::i64;
   }
+}
+
+OwningOpRef<ModuleOp> tk::test::loadKernels(MLIRContext &context, const std::string &path,
+                                            bool fuse) {
+  OwningOpRef<ModuleOp> module;
+  if (StringRef(path).ends_with(".mlir")) {
+    module = parseSourceFile<ModuleOp>(path, &context);
+  } else {
+    SourceManager sources;
+    FileId file = sources.load(path);
+    if (file == kNoFile)
+      return {};
+    Diagnostics diagnostics(sources);
+    module = frontend::compileToTk(context, sources, file, diagnostics);
+    diagnostics.render(std::cerr);
+  }
+  if (!module || !fuse)
+    return module;
+  PassManager manager(&context);
+  buildFusionPipeline(manager);
+  return succeeded(manager.run(*module)) ? std::move(module) : OwningOpRef<ModuleOp>();
 }
 
 //===----------------------------------------------------------------------===//
@@ -148,10 +175,8 @@ Launch tk::test::makeLaunch(KernelOp kernel, const Sizes &sizes, int64_t integer
       launch.tensors.emplace_back(dtypeOf(type.getElementType()), shape, strides);
       fill(launch.tensors.back().view(), integerRange, engine);
       launch.params.push_back(launch.tensors.back().view());
-      launch.scalars.emplace_back();
       continue;
     }
-    launch.params.emplace_back();
     if (isa<FloatType>(param.getType())) {
       launch.floats.push_back(0.375);
       launch.scalars.emplace_back(0.375);

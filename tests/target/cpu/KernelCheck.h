@@ -7,6 +7,8 @@
 #include "tk/expr.h"
 #include "tk/tensor.h"
 
+#include "mlir/IR/OwningOpRef.h"
+
 #include <map>
 #include <string>
 #include <vector>
@@ -33,7 +35,7 @@ DType dtypeOf(mlir::Type element);
 struct Launch {
   std::vector<int64_t> dims;
   std::vector<HostTensor> tensors; ///< parameters, then results
-  std::vector<TensorView> params;  ///< one a parameter; empty views for scalars
+  std::vector<TensorView> params;  ///< the tensor parameters
   std::vector<Scalar> scalars;
   std::vector<int64_t> ints;
   std::vector<double> floats;
@@ -41,6 +43,11 @@ struct Launch {
   /// Runs `entry` on `threads` threads; returns its status.
   int32_t run(tk_cpu_entry entry, unsigned threads);
 };
+
+/// Reads a `.mlir` file of tk kernels, or a `.tk` file through the frontend; `fuse` runs the fusion
+/// pipeline. Null, with messages on standard error, where that fails.
+mlir::OwningOpRef<mlir::ModuleOp> loadKernels(mlir::MLIRContext &context, const std::string &path,
+                                              bool fuse);
 
 using Sizes = std::map<std::string, int64_t>;
 
