@@ -35,7 +35,11 @@ Poly Poly::operator-(const Poly &o) const { return *this + o * Poly(-1); }
 
 Poly Poly::operator*(const Poly &o) const {
   Poly r;
-  r.overflow = overflow || o.overflow;
+  // A product of long sums proves nothing that is worth its time.
+  constexpr std::size_t kMaxTerms = 4096;
+  r.overflow = overflow || o.overflow || map.size() * o.map.size() > kMaxTerms;
+  if (r.overflow)
+    return r;
   for (auto &[m, c] : map)
     for (auto &[n, d] : o.map) {
       Monomial product;
@@ -55,8 +59,10 @@ static std::int64_t floorDiv(std::int64_t a, std::int64_t b) {
 }
 
 Poly Symbols::quotient(const Poly &num, const Poly &den) {
-  if (den == Poly(1))
+  if (den == Poly(1) || num.overflowed())
     return num;
+  if (den.overflowed())
+    return den;
   Poly whole, rest = num;
   if (den.isConstant() && den.constant() > 0) {
     std::int64_t d = den.constant();

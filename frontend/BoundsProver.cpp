@@ -19,6 +19,7 @@ namespace tk::bounds {
 
 namespace {
 constexpr std::size_t kMaxConstraints = 400;
+constexpr std::size_t kMaxColumns = 200;
 
 /// Whether no rational point satisfies `constraints` (each >= 0), monomials taken as variables.
 bool contradictory(const std::vector<Poly> &constraints) {
@@ -27,6 +28,8 @@ bool contradictory(const std::vector<Poly> &constraints) {
     for (auto &[m, k] : c.terms())
       if (!m.empty())
         columns.try_emplace(m, static_cast<unsigned>(columns.size()));
+  if (columns.size() > kMaxColumns)
+    return false;
   mlir::presburger::Simplex simplex(columns.size());
   for (const Poly &c : constraints) {
     if (c.overflowed())

@@ -7,8 +7,13 @@ namespace tk::sema {
 using bounds::Poly;
 
 std::optional<Poly> KernelSema::polyOf(const Node *n) {
-  if (auto it = scalarPolys.find(n); it != scalarPolys.end())
+  if (auto it = polys.find(n); it != polys.end())
     return it->second;
+  // Nodes are shared, so that a walk without this table may be exponential.
+  return polys[n] = computePoly(n);
+}
+
+std::optional<Poly> KernelSema::computePoly(const Node *n) {
   switch (n->kind) {
   case NodeKind::IntConst:
     return Poly(n->intValue);
@@ -122,11 +127,13 @@ Node *KernelSema::loadOf(Tensor *tensor, std::vector<Node *> indices, Span span)
 }
 
 /// Whether an index rests on an element of a tensor, so that it is known at run time only.
-static bool isGathered(const Node *n) {
+static bool isGathered(const Node *n, std::set<const Node *> &seen) {
+  if (!seen.insert(n).second)
+    return false;
   if (n->kind == NodeKind::Load || n->kind == NodeKind::Reduce || n->kind == NodeKind::Scan)
     return true;
   for (const Node *arg : n->args)
-    if (isGathered(arg))
+    if (isGathered(arg, seen))
       return true;
   return false;
 }
@@ -151,12 +158,13 @@ Node *KernelSema::access(const ast::Access &e, Node *pad) {
   }
   std::vector<Node *> indices;
   bool gather = false, ok = true;
+  std::set<const Node *> seen;
   for (const ast::ExprPtr &index : e.indices) {
     Node *n = indexExpr(*index);
     ok &= n != nullptr;
     if (!n)
       continue;
-    gather |= isGathered(n);
+    gather |= isGathered(n, seen);
     indices.push_back(n);
   }
   if (!ok)
@@ -214,6 +222,8 @@ void KernelSema::assumeDivisor(const Poly &num, const Poly &den, Span span, bool
 }
 
 bool KernelSema::checkDivisors(const Node *n, Span span) {
+  if (!checkedNodes.insert(n).second)
+    return true;
   for (const Node *arg : n->args)
     if (!checkDivisors(arg, span))
       return false;

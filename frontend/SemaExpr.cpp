@@ -7,6 +7,8 @@
 
 namespace tk::sema {
 
+static constexpr unsigned kMaxExprDepth = 2048;
+
 Node *KernelSema::expr(const ast::Expr &e) {
   if (out.nodes.size() > kMaxNodes) {
     diags.error(Diag::TooManyOperations, out.source->nameSpan)
@@ -14,6 +16,19 @@ Node *KernelSema::expr(const ast::Expr &e) {
         << " operations after inlining";
     return nullptr;
   }
+  if (exprDepth >= kMaxExprDepth) {
+    diags.error(Diag::ExpressionTooDeep, out.source->nameSpan)
+        << "an expression of kernel '" << out.source->name << "' is deeper than " << kMaxExprDepth
+        << " after inlining";
+    return nullptr;
+  }
+  ++exprDepth;
+  Node *n = exprOf(e);
+  --exprDepth;
+  return n;
+}
+
+Node *KernelSema::exprOf(const ast::Expr &e) {
   switch (e.kind) {
   case ast::ExprKind::IntLit:
     return intConst(static_cast<const ast::IntLit &>(e).value, e.span, Type::Index, true);

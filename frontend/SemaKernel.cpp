@@ -75,7 +75,7 @@ void KernelSema::dimensions(const ast::Kernel &kernel) {
       out.dimSpans.push_back(ref->span);
       bounds::Atom atom = symbols.dim(ref->name);
       atomNodes[atom] = n;
-      scalarPolys[n] = Poly::atom(atom);
+      polys[n] = Poly::atom(atom);
       canonicalNodes[Poly::atom(atom)] = n;
     }
 }
@@ -148,7 +148,7 @@ void KernelSema::parameters(const ast::Kernel &kernel) {
     n->kernelLevel = true;
     if (isInteger(n->type)) {
       bounds::Atom atom = symbols.scalar(param->name);
-      scalarPolys[n] = Poly::atom(atom);
+      polys[n] = Poly::atom(atom);
       atomNodes[atom] = convert(n, Type::Index);
     }
     declare(param->name, param->nameSpan, {n, nullptr, nullptr, param->nameSpan});

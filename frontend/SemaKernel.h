@@ -81,6 +81,7 @@ private:
 
   // Expressions (SemaExpr.cpp)
   Node *expr(const ast::Expr &e);
+  Node *exprOf(const ast::Expr &e);
   Node *indexExpr(const ast::Expr &e);
   Node *nameRef(const ast::NameRef &e);
   Node *unknownName(const std::string &name, Span span);
@@ -122,6 +123,7 @@ private:
   void assumeDivisor(const bounds::Poly &num, const bounds::Poly &den, Span span, bool guarded,
                      const std::vector<bounds::Atom> &active);
   std::optional<bounds::Poly> polyOf(const Node *n);
+  std::optional<bounds::Poly> computePoly(const Node *n);
   Node *nodeOf(const bounds::Poly &p, Span span);
   /// The one node that stands for all expressions equal to `n`.
   Node *canonical(Node *n);
@@ -153,7 +155,9 @@ private:
   std::set<const ast::Fn *> inlining;
   std::map<bounds::Poly, Node *> canonicalNodes;
   std::map<bounds::Atom, Node *> atomNodes;
-  std::map<const Node *, bounds::Poly> scalarPolys;
+  std::map<const Node *, std::optional<bounds::Poly>> polys;
+  std::set<const Node *> checkedNodes;                     ///< whose divisors were looked at
+  std::map<std::pair<const Node *, Type>, Node *> adopted; ///< literals, by the type they met
   std::vector<bounds::Poly> checkedBounds;
   std::set<std::pair<bounds::Poly, bounds::Poly>> checkedDivisors;
   std::vector<IndexVar *> activeIndices;
@@ -163,6 +167,7 @@ private:
   bool indexMode = false; ///< inside an index or a range: integer scalars are of type Index
   bool signature = false; ///< inside the dimensions of a parameter or result
   unsigned kernelDepth = 0;
+  unsigned exprDepth = 0;
 };
 
 /// Operations that one kernel may come to after inlining.

@@ -35,7 +35,7 @@ Node *KernelSema::op(Op op, Type type, std::vector<Node *> args, Span span) {
   for (Node *arg : args) {
     n->kernelLevel &= arg->kernelLevel;
     n->literal &= arg->literal;
-    if (isInteger(type) && arg->quotient) {
+    if (isInteger(type) && arg->quotient && op != Op::Rem) {
       n->quotient = true;
       n->quotientSpan = arg->quotientSpan;
     }
@@ -87,10 +87,15 @@ Node *KernelSema::convert(Node *n, Type type, bool explicitly) {
   if (n->literal && isFloat(type)) {
     if (n->kind == NodeKind::FloatConst)
       return floatConst(n->floatValue, n->span, type);
+    if (auto it = adopted.find({n, type}); it != adopted.end())
+      return it->second;
     std::vector<Node *> args;
     for (Node *arg : n->args) // the exponent of a power stays an integer
       args.push_back(n->op == Op::Pow && !args.empty() ? arg : convert(arg, type));
-    return op(n->op, type, std::move(args), n->span);
+    Node *made = op(n->op, type, std::move(args), n->span);
+    made->literal = false;
+    adopted[{n, type}] = made;
+    return made;
   }
   if (!explicitly && n->quotient && isFloat(type))
     diags.warning(Diag::IntegerQuotient, n->quotientSpan)
