@@ -56,9 +56,9 @@ private:
 
   bool addLaunch(gpu::LaunchOp op) {
     Launch launch;
-    launch.symbol = op.getKernel().str();
     launch.span = sourceSpanOf(op.getLoc());
     FunctionShape shape = shapeOf(op.getKernel());
+    launch.symbol = shape.symbol;
     launch.block[0] = shape.threads;
     launch.shared_bytes = DimExpr(int64_t{shape.sharedBytes});
     Value grid[] = {op.getGridX(), op.getGridY(), op.getGridZ()};

@@ -12,6 +12,7 @@ namespace tk {
 
 /// What emission knows of a function and a launch needs.
 struct FunctionShape {
+  std::string symbol; ///< in the compiled code
   unsigned threads = 0;
   unsigned sharedBytes = 0;
   unsigned indexBits = 64;

@@ -59,7 +59,8 @@ LogicalResult KernelEmitter::emitFor(scf::ForOp loop) {
        llvm::zip(loop.getRegionIterArgs(), loop.getResults(), loop.getInitArgs())) {
     const std::string name = nameFor(argument);
     declareAs(argument, name, initial);
-    names[argument] = names[result] = name;
+    names[argument] = name;
+    names[result] = name;
     carried.push_back(name);
   }
   Value induction = loop.getInductionVar();
@@ -93,7 +94,8 @@ LogicalResult KernelEmitter::emitIf(scf::IfOp branch) {
   if (!results.empty() && mlir::failed(assignAll(branch.thenYield().getOperands(), results)))
     return failure();
   --indent;
-  if (branch.elseBlock() && (!results.empty() || !branch.elseBlock()->without_terminator().empty())) {
+  if (branch.elseBlock() &&
+      (!results.empty() || !branch.elseBlock()->without_terminator().empty())) {
     line("} else {");
     ++indent;
     if (mlir::failed(emitBlock(*branch.elseBlock())))
@@ -118,7 +120,8 @@ LogicalResult KernelEmitter::emitWhile(scf::WhileOp loop) {
   for (auto [argument, result] : llvm::zip(loop.getAfterArguments(), loop.getResults())) {
     after.push_back(nameFor(argument));
     declareAs(argument, after.back(), Value());
-    names[argument] = names[result] = after.back();
+    names[argument] = after.back();
+    names[result] = after.back();
   }
   line("for (;;) {");
   ++indent;

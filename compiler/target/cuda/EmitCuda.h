@@ -24,7 +24,8 @@ struct EmitOptions {
 
 /// What a launch needs to know of an emitted kernel.
 struct EmittedKernel {
-  std::string symbol;
+  std::string name;         ///< of the tkgpu.func
+  std::string symbol;       ///< in the CUDA text
   unsigned threads = 0;     ///< a block
   unsigned sharedBytes = 0; ///< dynamic shared memory
   unsigned indexBits = 64;  ///< width of `index` arguments
@@ -34,7 +35,8 @@ struct EmittedModule {
   std::string text;
   std::vector<EmittedKernel> kernels;
 
-  const EmittedKernel *find(llvm::StringRef symbol) const;
+  /// By the name of the tkgpu.func.
+  const EmittedKernel *find(llvm::StringRef name) const;
 };
 
 /// Emits every tkgpu.func of the module; fails with a diagnostic at the operation that it cannot

@@ -12,21 +12,20 @@ namespace tk::cuda {
 
 // Words that C++ or the primitives' macros claim. All else of the primitives stands in tk::.
 static constexpr llvm::StringLiteral reserved[] = {
-    "alignas",   "alignof",  "and",       "asm",       "auto",     "bitand",   "bitor",
-    "bool",      "break",    "case",      "catch",     "char",     "class",    "compl",
-    "const",     "constexpr", "continue", "decltype",  "default",  "delete",   "do",
-    "double",    "else",     "enum",      "explicit",  "export",   "extern",   "false",
-    "float",     "for",      "friend",    "goto",      "if",       "inline",   "int",
-    "long",      "mutable",  "namespace", "new",       "noexcept", "not",      "nullptr",
-    "operator",  "or",       "private",   "protected", "public",   "register", "restrict",
-    "return",    "short",    "signed",    "sizeof",    "static",   "struct",   "switch",
-    "template",  "this",     "throw",     "true",      "try",      "typedef",  "typename",
-    "union",     "unsigned", "using",     "virtual",   "void",     "volatile", "while",
-    "xor",       "tk",       "lane",      "warp",      "r",        "shared",   "threadIdx",
-    "blockIdx",  "blockDim", "gridDim",   "warpSize",  "main",     "linux",    "unix"};
+    "alignas",  "alignof",  "and",      "asm",    "auto",      "bitand",    "bitor",    "bool",
+    "break",    "case",     "catch",    "char",   "class",     "compl",     "const",    "constexpr",
+    "continue", "decltype", "default",  "delete", "do",        "double",    "else",     "enum",
+    "explicit", "export",   "extern",   "false",  "float",     "for",       "friend",   "goto",
+    "if",       "inline",   "int",      "long",   "mutable",   "namespace", "new",      "noexcept",
+    "not",      "nullptr",  "operator", "or",     "private",   "protected", "public",   "register",
+    "restrict", "return",   "short",    "signed", "sizeof",    "static",    "struct",   "switch",
+    "template", "this",     "throw",    "true",   "try",       "typedef",   "typename", "union",
+    "unsigned", "using",    "virtual",  "void",   "volatile",  "while",     "xor",      "tk",
+    "lane",     "warp",     "r",        "shared", "threadIdx", "blockIdx",  "blockDim", "gridDim",
+    "warpSize", "main",     "linux",    "unix"};
 
-KernelEmitter::KernelEmitter(gpu::FuncOp func, const EmitOptions &options)
-    : func(func), options(options), location(func.getLoc()) {
+KernelEmitter::KernelEmitter(gpu::FuncOp func, llvm::StringRef symbol, const EmitOptions &options)
+    : func(func), symbol(symbol), options(options), location(func.getLoc()) {
   for (llvm::StringRef word : reserved)
     usedNames[word] = 1;
 }
@@ -111,8 +110,7 @@ std::string KernelEmitter::signature() {
   llvm::DenseSet<Value> written;
   func.walk([&](gpu::StoreOp store) { written.insert(store.getBuffer()); });
   std::string text = "extern \"C\" __global__ void __launch_bounds__(" +
-                     std::to_string(func.getNumWarps() * 32) + ")\n" + func.getSymName().str() +
-                     "(";
+                     std::to_string(func.getNumWarps() * 32) + ")\n" + symbol + "(";
   for (auto [i, argument] : llvm::enumerate(func.getBlock()->getArguments())) {
     const std::string name = freshName(func.getArgName(i));
     names[argument] = name;
@@ -153,7 +151,8 @@ FailureOr<EmittedKernel> KernelEmitter::emit(std::string &text) {
     prologue = "  const int lane = tk::lane_index();\n" + prologue;
   text += head + prologue + body + "}\n";
   EmittedKernel kernel;
-  kernel.symbol = func.getSymName().str();
+  kernel.name = func.getSymName().str();
+  kernel.symbol = symbol;
   kernel.threads = func.getNumWarps() * 32;
   kernel.sharedBytes = plannedShared + scratchBytes;
   kernel.indexBits = func.getIndexBits();
@@ -222,9 +221,9 @@ LogicalResult KernelEmitter::emitOp(Operation *op) {
       });
 }
 
-const EmittedKernel *EmittedModule::find(llvm::StringRef symbol) const {
+const EmittedKernel *EmittedModule::find(llvm::StringRef name) const {
   for (const EmittedKernel &kernel : kernels)
-    if (kernel.symbol == symbol)
+    if (kernel.name == name)
       return &kernel;
   return nullptr;
 }
@@ -232,9 +231,16 @@ const EmittedKernel *EmittedModule::find(llvm::StringRef symbol) const {
 FailureOr<EmittedModule> emitCuda(ModuleOp module, const EmitOptions &options) {
   EmittedModule emitted;
   emitted.text = "#include \"tk_device.cuh\"\n";
+  llvm::StringSet<> symbols;
   for (auto func : module.getOps<gpu::FuncOp>()) {
     emitted.text += "\n";
-    auto kernel = KernelEmitter(func, options).emit(emitted.text);
+    // Names such as "loss.partial" are none in C++.
+    std::string symbol = func.getSymName().str();
+    for (char &c : symbol)
+      c = llvm::isAlnum(c) ? c : '_';
+    while (!symbols.insert(symbol).second)
+      symbol += '_';
+    auto kernel = KernelEmitter(func, symbol, options).emit(emitted.text);
     if (failed(kernel))
       return failure();
     emitted.kernels.push_back(*kernel);

@@ -65,8 +65,9 @@ LogicalResult KernelEmitter::emitLoad(gpu::LoadOp load) {
                   load.getIndexDims(), load.getMaskDims(), layoutOf(load.getResult())};
   Value result = load.getResult();
   const unsigned count = registersOf(result), vector = load.getVector();
-  const RegisterIndex reg = count == vector ? RegisterIndex(0)
-                                            : RegisterIndex("r", registerBits(result), llvm::Log2_32(vector));
+  const RegisterIndex reg = count == vector
+                                ? RegisterIndex(0)
+                                : RegisterIndex("r", registerBits(result), llvm::Log2_32(vector));
   auto offset = offsetOf(load, address, reg);
   auto mask = maskOf(load, address, reg);
   if (mlir::failed(offset) || mlir::failed(mask))
@@ -86,8 +87,8 @@ LogicalResult KernelEmitter::emitLoad(gpu::LoadOp load) {
   const std::string loop = count == vector ? "" : loopHeader(count, vector) + " ";
   if (vector == 1) {
     const std::string at = "tk::get(&" + buffer + "[" + *offset + "])";
-    line(loop + name + "[" + reg.str() + "] = " +
-         (mask->empty() ? at : *mask + " ? " + at + " : " + other) + ";");
+    line(loop + name + "[" + reg.str() +
+         "] = " + (mask->empty() ? at : *mask + " ? " + at + " : " + other) + ";");
     return success();
   }
   line(loop + "tk::load<" + llvm::Twine(vector) + ">(&" + name + "[" + reg.str() + "], &" + buffer +
@@ -100,8 +101,9 @@ LogicalResult KernelEmitter::emitStore(gpu::StoreOp store) {
   Address address{store.getIndices(),   store.getStrides(),  store.getMasks(),
                   store.getIndexDims(), store.getMaskDims(), layoutOf(value)};
   const unsigned count = registersOf(value), vector = store.getVector();
-  const RegisterIndex reg = count == vector ? RegisterIndex(0)
-                                            : RegisterIndex("r", registerBits(value), llvm::Log2_32(vector));
+  const RegisterIndex reg = count == vector
+                                ? RegisterIndex(0)
+                                : RegisterIndex("r", registerBits(value), llvm::Log2_32(vector));
   auto offset = offsetOf(store, address, reg);
   auto mask = maskOf(store, address, reg);
   if (mlir::failed(offset) || mlir::failed(mask))
@@ -128,7 +130,8 @@ LogicalResult KernelEmitter::emitCopyAsync(gpu::CopyAsyncOp copy) {
                   copy.getIndexDims(), copy.getMaskDims(), layout};
   const unsigned bits = layout.getRegisterBits().size(), count = 1u << bits;
   const unsigned vector = copy.getVector();
-  const RegisterIndex reg = count == vector ? RegisterIndex(0) : RegisterIndex("r", bits, llvm::Log2_32(vector));
+  const RegisterIndex reg =
+      count == vector ? RegisterIndex(0) : RegisterIndex("r", bits, llvm::Log2_32(vector));
   auto offset = offsetOf(copy, address, reg);
   auto mask = maskOf(copy, address, reg);
   if (mlir::failed(offset) || mlir::failed(mask))

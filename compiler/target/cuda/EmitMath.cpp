@@ -35,8 +35,7 @@ static llvm::StringRef primitiveName(Operation *op) {
       .Case<math::IPowIOp, math::FPowIOp>([](auto) { return "pow_integer"; })
       .Case<math::CopySignOp>([](auto) { return "copysign"; })
       .Case<math::FmaOp>([](auto) { return "fma"; })
-      .Case<ExpDiffOp>(
-          [](auto o) { return o->hasAttr("approx") ? "exp_diff_approx" : "exp_diff"; })
+      .Case<ExpDiffOp>([](auto o) { return o->hasAttr("approx") ? "exp_diff_approx" : "exp_diff"; })
       .Case<DivOrZeroOp>([](auto) { return "div_or_zero"; })
       .Case<RandOp>([](auto) { return "philox_uniform"; })
       .Default([](Operation *) { return ""; });

@@ -97,7 +97,8 @@ LogicalResult KernelEmitter::emitDot(gpu::DotOp dot) {
                            (accumulated.isF32() || accumulated.isInteger(32));
   const int64_t kStep = tensorCores ? 32 / bytes : 1;
   const unsigned firstBit = tensorCores ? 2 : 0;
-  auto aOfAcc = operandRegisters(acc, a, 0, firstBit), bOfAcc = operandRegisters(acc, b, 1, firstBit);
+  auto aOfAcc = operandRegisters(acc, a, 0, firstBit),
+       bOfAcc = operandRegisters(acc, b, 1, firstBit);
   auto aOfK = kRegisters(a, 1, kStep, depth), bOfK = kRegisters(b, 0, kStep, depth);
   bool fits = succeeded(aOfAcc) && succeeded(bOfAcc) && succeeded(aOfK) && succeeded(bOfK) &&
               sameAlong(acc.getWarpBits(), a.getWarpBits(), 0) &&

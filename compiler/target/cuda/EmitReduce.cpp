@@ -44,8 +44,8 @@ void KernelEmitter::combineAcross(llvm::StringRef array, llvm::StringRef type,
     return;
   const unsigned warps = func.getNumWarps();
   line("tk::reduce_warps<" + functor + ", " + llvm::Twine(bits.warps) + ", " + llvm::Twine(warps) +
-       ">(" + array + ", reinterpret_cast<" + type + " *>(" +
-       scratch(count * warps * 32 * bytes) + "));");
+       ">(" + array + ", reinterpret_cast<" + type + " *>(" + scratch(count * warps * 32 * bytes) +
+       "));");
 }
 
 namespace {
@@ -89,11 +89,11 @@ LogicalResult KernelEmitter::emitReduce(gpu::ReduceOp reduce) {
   Value source = reduce.getSource(), result = reduce.getResult();
   auto layout = layoutOf(source);
   const unsigned axis = reduce.getAxis();
-  auto matched = matchReduction(
-      layout, result, axis,
-      isTile(result) ? projection(layout, cast<RankedTensorType>(result.getType()),
-                                  axesWithout(layout.getRank(), axis))
-                     : FailureOr<BitMap>(BitMap()));
+  auto matched =
+      matchReduction(layout, result, axis,
+                     isTile(result) ? projection(layout, cast<RankedTensorType>(result.getType()),
+                                                 axesWithout(layout.getRank(), axis))
+                                    : FailureOr<BitMap>(BitMap()));
   if (mlir::failed(matched))
     return unsupported(reduce, "expected a result in the threads that hold the source, got ")
            << result.getType();
@@ -129,11 +129,11 @@ LogicalResult KernelEmitter::emitArgReduce(gpu::ArgReduceOp reduce) {
   if (layoutOf(reduce.getIndices()) != layout)
     return unsupported(reduce, "expected indices with the source's layout, got ")
            << reduce.getIndices().getType();
-  auto matched = matchReduction(
-      layout, value, axis,
-      isTile(value) ? projection(layout, cast<RankedTensorType>(value.getType()),
-                                 axesWithout(layout.getRank(), axis))
-                    : FailureOr<BitMap>(BitMap()));
+  auto matched =
+      matchReduction(layout, value, axis,
+                     isTile(value) ? projection(layout, cast<RankedTensorType>(value.getType()),
+                                                axesWithout(layout.getRank(), axis))
+                                   : FailureOr<BitMap>(BitMap()));
   if (mlir::failed(matched))
     return unsupported(reduce, "expected a result in the threads that hold the source, got ")
            << value.getType();

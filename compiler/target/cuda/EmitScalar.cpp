@@ -30,7 +30,8 @@ std::string KernelEmitter::unsignedCast(Type type, llvm::StringRef x) {
 
 static std::string compareFloats(arith::CmpFPredicate predicate, Operands in) {
   using P = arith::CmpFPredicate;
-  const std::string unordered = "(" + in[0] + " != " + in[0] + " || " + in[1] + " != " + in[1] + ")";
+  const std::string unordered =
+      "(" + in[0] + " != " + in[0] + " || " + in[1] + " != " + in[1] + ")";
   switch (predicate) {
   case P::AlwaysFalse:
     return "false";
@@ -86,15 +87,12 @@ std::optional<std::string> KernelEmitter::arithExpression(Operation *op, Operand
     return narrow(binary(in, sign));
   };
   return llvm::TypeSwitch<Operation *, std::optional<std::string>>(op)
-      .Case<arith::AddIOp>([&](auto) {
-        return result.isInteger(1) ? binary(in, "!=") : wrapping("+");
-      })
-      .Case<arith::SubIOp>([&](auto) {
-        return result.isInteger(1) ? binary(in, "!=") : wrapping("-");
-      })
-      .Case<arith::MulIOp>([&](auto) {
-        return result.isInteger(1) ? binary(in, "&&") : wrapping("*");
-      })
+      .Case<arith::AddIOp>(
+          [&](auto) { return result.isInteger(1) ? binary(in, "!=") : wrapping("+"); })
+      .Case<arith::SubIOp>(
+          [&](auto) { return result.isInteger(1) ? binary(in, "!=") : wrapping("-"); })
+      .Case<arith::MulIOp>(
+          [&](auto) { return result.isInteger(1) ? binary(in, "&&") : wrapping("*"); })
       .Case<arith::DivSIOp>([&](auto) { return narrow(binary(in, "/")); })
       .Case<arith::RemSIOp>([&](auto) { return narrow(binary(in, "%")); })
       .Case<arith::DivUIOp>([&](auto) { return "(" + typeName(result) + ")" + onUnsigned("/"); })
@@ -108,9 +106,12 @@ std::optional<std::string> KernelEmitter::arithExpression(Operation *op, Operand
       .Case<FloorModOp>([&](auto) {
         return "tk::floor_mod<" + typeName(result) + ">(" + in[0] + ", " + in[1] + ")";
       })
-      .Case<arith::AndIOp>([&](auto) { return narrow(binary(in, result.isInteger(1) ? "&&" : "&")); })
-      .Case<arith::OrIOp>([&](auto) { return narrow(binary(in, result.isInteger(1) ? "||" : "|")); })
-      .Case<arith::XOrIOp>([&](auto) { return narrow(binary(in, result.isInteger(1) ? "!=" : "^")); })
+      .Case<arith::AndIOp>(
+          [&](auto) { return narrow(binary(in, result.isInteger(1) ? "&&" : "&")); })
+      .Case<arith::OrIOp>(
+          [&](auto) { return narrow(binary(in, result.isInteger(1) ? "||" : "|")); })
+      .Case<arith::XOrIOp>(
+          [&](auto) { return narrow(binary(in, result.isInteger(1) ? "!=" : "^")); })
       .Case<arith::ShLIOp>([&](auto) {
         return "tk::shift_left<" + typeName(result) + ">(" + in[0] + ", " + in[1] + ")";
       })
@@ -207,12 +208,12 @@ std::optional<std::string> KernelEmitter::castExpression(Operation *op, Operands
       })
       .Case<arith::FPToSIOp>([&](auto) { return "tk::to_integer<" + type + ">(" + wide + ")"; })
       .Case<arith::FPToUIOp>([&](auto) {
-        return plain("tk::to_integer<" + unsignedCast(to, "").substr(1, unsignedCast(to, "").size() - 2) +
-                     ">(" + wide + ")");
+        return plain("tk::to_integer<" +
+                     unsignedCast(to, "").substr(1, unsignedCast(to, "").size() - 2) + ">(" + wide +
+                     ")");
       })
-      .Case<arith::TruncIOp>([&](auto) {
-        return to.isInteger(1) ? "((" + in[0] + " & 1) != 0)" : plain(in[0]);
-      })
+      .Case<arith::TruncIOp>(
+          [&](auto) { return to.isInteger(1) ? "((" + in[0] + " & 1) != 0)" : plain(in[0]); })
       .Case<arith::ExtSIOp>(
           [&](auto) { return from.isInteger(1) ? plain("-(int)" + in[0]) : plain(in[0]); })
       .Case<arith::ExtUIOp, arith::IndexCastUIOp>(

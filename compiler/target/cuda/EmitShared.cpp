@@ -109,9 +109,9 @@ LogicalResult KernelEmitter::emitLocalLoad(gpu::LocalLoadOp load) {
   Value result = load.getResult();
   auto layout = layoutOf(result);
   const unsigned count = registersOf(result), vector = load.getVector();
-  const RegisterIndex reg =
-      count == vector ? RegisterIndex(0)
-                      : RegisterIndex("r", registerBits(result), llvm::Log2_32(vector));
+  const RegisterIndex reg = count == vector
+                                ? RegisterIndex(0)
+                                : RegisterIndex("r", registerBits(result), llvm::Log2_32(vector));
   const auto offsets = load.getOffsets().value_or(llvm::ArrayRef<int64_t>());
   const std::string at = names[load.getSource()] + "[" +
                          sharedAddress(load.getSource().getType(), layout, offsets).at(reg) + "]";
@@ -185,9 +185,9 @@ LogicalResult KernelEmitter::emitLocalStore(gpu::LocalStoreOp store) {
   Value value = store.getValue();
   auto layout = layoutOf(value);
   const unsigned count = registersOf(value), vector = store.getVector();
-  const RegisterIndex reg =
-      count == vector ? RegisterIndex(0)
-                      : RegisterIndex("r", registerBits(value), llvm::Log2_32(vector));
+  const RegisterIndex reg = count == vector
+                                ? RegisterIndex(0)
+                                : RegisterIndex("r", registerBits(value), llvm::Log2_32(vector));
   const std::string at = names[store.getTarget()] + "[" +
                          sharedAddress(store.getTarget().getType(), layout, {}).at(reg) + "]";
   std::string loop = count == vector ? "" : loopHeader(count, vector) + " ";
@@ -211,9 +211,8 @@ LogicalResult KernelEmitter::emitConvertLayout(gpu::ConvertLayoutOp convert) {
   int64_t elements = 1;
   for (int64_t a = 0; a < tile.getRank(); ++a)
     elements *= tile.getDimSize(a) + (a + 1 == tile.getRank() ? padding : 0);
-  const std::string base =
-      convert.getOffset() ? "shared + " + std::to_string(*convert.getOffset())
-                          : scratch(elements * bytes);
+  const std::string base = convert.getOffset() ? "shared + " + std::to_string(*convert.getOffset())
+                                               : scratch(elements * bytes);
   if (convert.getOffset())
     plannedShared = std::max<unsigned>(plannedShared,
                                        llvm::alignTo(*convert.getOffset() + elements * bytes, 16));

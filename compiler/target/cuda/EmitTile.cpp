@@ -13,8 +13,8 @@ bool KernelEmitter::isInline(Operation *op) {
   if (isa<gpu::IotaOp, gpu::BroadcastOp, gpu::TransposeOp, gpu::ExtractOp, arith::ConstantOp>(op))
     return true;
   if (auto convert = dyn_cast<gpu::ConvertLayoutOp>(op)) {
-    const auto kind = gpu::classifyConversion(layoutOf(convert.getSource()),
-                                              layoutOf(convert.getResult()));
+    const auto kind =
+        gpu::classifyConversion(layoutOf(convert.getSource()), layoutOf(convert.getResult()));
     return kind == gpu::Conversion::None || kind == gpu::Conversion::Register;
   }
   return false;
@@ -77,8 +77,7 @@ static llvm::SmallVector<int64_t> resultAxes(Operation *op) {
 LogicalResult KernelEmitter::checkInline(Operation *op) {
   if (op->getNumOperands() == 1 && isTile(op->getOperand(0)) &&
       mlir::failed(projection(layoutOf(op->getResult(0)),
-                              cast<RankedTensorType>(op->getOperand(0).getType()),
-                              resultAxes(op))))
+                              cast<RankedTensorType>(op->getOperand(0).getType()), resultAxes(op))))
     return unsupported(op, "expected a source whose elements are in the threads that need them, "
                            "got layouts ")
            << layoutOf(op->getOperand(0)) << " and " << layoutOf(op->getResult(0));
@@ -102,7 +101,8 @@ std::string KernelEmitter::element(Value value, const RegisterIndex &reg) {
     Value source = op->getOperand(0);
     if (!isTile(source))
       return scalar(source);
-    auto map = projection(layoutOf(value), cast<RankedTensorType>(source.getType()), resultAxes(op));
+    auto map =
+        projection(layoutOf(value), cast<RankedTensorType>(source.getType()), resultAxes(op));
     std::optional<unsigned> first = 0;
     if (auto extract = dyn_cast<gpu::ExtractOp>(op))
       first = layoutOf(source).getRegisterAt(extract.getOffsets());
@@ -244,8 +244,7 @@ void KernelEmitter::flushGroup() {
   }
   Value first = members.front()->getResult(0);
   const unsigned count = registersOf(first);
-  const RegisterIndex reg =
-      count == 1 ? RegisterIndex(0) : RegisterIndex("r", registerBits(first));
+  const RegisterIndex reg = count == 1 ? RegisterIndex(0) : RegisterIndex("r", registerBits(first));
   locate(members.front()->getLoc());
   if (count > 1) {
     line(loopHeader(count) + " {");
@@ -317,8 +316,8 @@ std::string KernelEmitter::ownerCondition(gpu::LayoutAttr layout) {
   const unsigned listed = layout.getNumWarps() - 1;
   // Warps beyond those that the layout lists repeat it.
   if (unsigned mask = (layout.getReplicatedWarpMask() & listed) | (allWarps & ~listed))
-    text += (text.empty() ? "" : " && ") + ("(" + useWarp() + " & " + std::to_string(mask)) +
-            ") == 0";
+    text +=
+        (text.empty() ? "" : " && ") + ("(" + useWarp() + " & " + std::to_string(mask)) + ") == 0";
   return text;
 }
 

@@ -68,10 +68,10 @@ static std::string floatLiteral(const llvm::APFloat &value, Type type) {
     else
       out << "tk::as_float(0x" << llvm::utohexstr(bits, true) << "u)";
   } else {
-    const char *name = type.isF16()                     ? "tk::f16"
-                       : type.isBF16()                  ? "tk::bf16"
+    const char *name = type.isF16()                  ? "tk::f16"
+                       : type.isBF16()               ? "tk::bf16"
                        : isa<Float8E4M3FNType>(type) ? "tk::f8e4m3"
-                                                        : "tk::f8e5m2";
+                                                     : "tk::f8e5m2";
     out << name << "{0x" << llvm::utohexstr(bits, true) << "}";
     return text;
   }

@@ -26,7 +26,7 @@ namespace tk::cuda {
 
 class KernelEmitter {
 public:
-  KernelEmitter(gpu::FuncOp func, const EmitOptions &options);
+  KernelEmitter(gpu::FuncOp func, llvm::StringRef symbol, const EmitOptions &options);
   /// Appends the function to `text`.
   mlir::FailureOr<EmittedKernel> emit(std::string &text);
 
@@ -165,6 +165,7 @@ private:
   Result emitNarrow(mlir::Operation *op);
 
   gpu::FuncOp func;
+  std::string symbol;
   EmitOptions options;
   mlir::Location location;
   bool failed = false;
