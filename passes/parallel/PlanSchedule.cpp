@@ -33,7 +33,7 @@ struct Planner {
   gpu::TargetAttr target;
   bool coarse;
   llvm::DenseMap<Value, int64_t> tiles;
-  int64_t warps = 8, perThread = 1, stages = 1, group = 1;
+  int64_t warps = 8, perThread = 1, stages = 1, group = 1, loop = -1;
 
   /// `size`, or the power of two that holds the whole index if that is smaller.
   int64_t fit(Value index, int64_t size, int64_t least = 1) {
@@ -47,6 +47,8 @@ struct Planner {
   void planContractions();
   void planProduct(Contraction &product);
   void planChain(Contraction &outer);
+  bool planAcross(Operation *op);
+  Value planAlong(Operation *op);
   void planRows();
   void planElements();
   void shrinkToFillMachine(Contraction &product);
@@ -136,60 +138,70 @@ void Planner::planContractions() {
   }
 }
 
-void Planner::planRows() {
-  ComputeOp compute = shape.compute;
-  int64_t longest = 0;
-  Value parallel; // the innermost parallel index that runs along memory
-  for (unsigned p = 0; p < compute.getNumIndices(); ++p)
-    if (shape.contiguous.lookup(compute.getIndex(p)) > 0)
-      parallel = compute.getIndex(p);
-  llvm::SetVector<Value> rowIndices;
-  for (Operation *op : shape.reductions) {
-    Value best;
-    for (BlockArgument index : op->getRegion(0).front().getArguments()) {
-      auto reduction = dyn_cast<ReduceOp>(op);
-      if (reduction && index.getArgNumber() >= reduction.getNumIndices())
-        break;
-      if (shape.contiguous.lookup(index) > 0 || isa<ScanOp>(op))
-        best = index;
-    }
-    // Nested reductions share the block's registers: only one of them is tiled.
-    bool nested = op->getParentOfType<ReduceOp>() || op->getParentOfType<ScanOp>();
-    if (!best || nested)
-      continue;
-    std::optional<int64_t> upper = shape.upperOf(best);
-    bool whole = upper && *upper <= longestWholeRow && shape.startsAtZero(best);
-    int64_t slice = coarse ? 1024 : 256;
-    int64_t size = whole && (coarse || *upper <= slice) ? fit(best, longestWholeRow) : slice;
-    set(best, fit(best, size));
-    rowIndices.insert(best);
-    longest = std::max(longest, tileOf(best));
-    for (unsigned p = 0; p < compute.getNumIndices(); ++p)
-      if (shape.endOf(compute.getIndex(p)) == shape.endOf(best))
-        set(compute.getIndex(p), tileOf(best));
+/// A reduction whose loads run along a parallel index: threads along that, a few terms at a time.
+bool Planner::planAcross(Operation *op) {
+  Value across;
+  for (Value index : shape.compute.getBlock()->getArguments())
+    if (shape.runsAlong[op].contains(index) && shape.dependsOn[op].contains(index))
+      across = index;
+  auto reduction = dyn_cast<ReduceOp>(op);
+  if (!across || !reduction)
+    return false;
+  set(across, fit(across, coarse ? 64 : 32));
+  Value last = reduction.getIndex(reduction.getNumIndices() - 1);
+  set(last, fit(last, coarse ? 32 : 8));
+  return true;
+}
+
+/// A reduction (scan) along memory, or whatever else: slices of one of its indices, or all of it.
+Value Planner::planAlong(Operation *op) {
+  Value best;
+  for (BlockArgument index : op->getRegion(0).front().getArguments()) {
+    auto reduction = dyn_cast<ReduceOp>(op);
+    if (reduction && index.getArgNumber() >= reduction.getNumIndices())
+      break;
+    if (!best || shape.runsAlong[op].contains(index))
+      best = index;
   }
-  if (rowIndices.empty()) {
-    // Across memory: threads along the parallel index, a few terms at a time.
-    if (parallel)
-      set(parallel, fit(parallel, coarse ? 64 : 32));
-    for (Operation *op : shape.reductions)
-      if (auto reduction = dyn_cast<ReduceOp>(op); reduction && !op->getParentOfType<ReduceOp>())
-        set(reduction.getIndex(reduction.getNumIndices() - 1),
-            fit(reduction.getIndex(reduction.getNumIndices() - 1), coarse ? 32 : 8));
-    longest = parallel ? tileOf(parallel) * 8 : 256;
-    perThread = coarse ? 8 : 1;
-    warps = 8;
-    return;
+  std::optional<int64_t> upper = shape.upperOf(best);
+  bool whole = upper && *upper <= longestWholeRow && shape.startsAtZero(best);
+  int64_t slice = coarse ? 1024 : 256;
+  whole &= coarse || *upper <= slice;
+  set(best, fit(best, whole ? longestWholeRow : slice));
+  // An output along the same row: the block goes on to step through it, so that the reduction is
+  // computed once a row.
+  for (auto [p, index] : llvm::enumerate(shape.compute.getBlock()->getArguments())) {
+    bool own = shape.dependsOn[op].contains(index) && !isa<ScanOp>(op);
+    if (shape.endOf(index) != shape.endOf(best) || own || tiles.contains(index))
+      continue;
+    set(index, tileOf(best));
+    if (!whole)
+      loop = p;
+  }
+  return best;
+}
+
+void Planner::planRows() {
+  int64_t longest = 0;
+  for (Operation *op : shape.reductions) {
+    // Nested reductions share the block's registers: only the outermost is tiled.
+    if (op->getParentOfType<ReduceOp>() || op->getParentOfType<ScanOp>())
+      continue;
+    if (planAcross(op))
+      longest = std::max<int64_t>(longest, 1024);
+    else
+      longest = std::max(longest, tileOf(planAlong(op)));
   }
   int64_t wanted = coarse ? 1024 : 256, rows = 1;
-  for (unsigned p = compute.getNumIndices(); p-- > 0;) {
-    Value index = compute.getIndex(p);
-    if (tiles.contains(index) || rows > 1)
+  for (unsigned p = shape.compute.getNumIndices(); p-- > 0 && rows == 1;) {
+    Value index = shape.compute.getIndex(p);
+    if (tiles.contains(index))
       continue;
     rows = fit(index, std::clamp<int64_t>(wanted / std::max<int64_t>(longest, 1), 1, 32));
     set(index, rows);
   }
-  warps = std::clamp<int64_t>(rows * longest / (32 * (coarse ? 8 : 1)), 1, longest > 4096 ? 16 : 8);
+  int64_t threads = rows * longest / (coarse ? 8 : 1);
+  warps = std::clamp<int64_t>(threads / 32, 1, longest > 4096 ? 16 : 8);
   perThread = std::max<int64_t>(rows * longest / (warps * 32), 1);
 }
 
@@ -232,7 +244,7 @@ gpu::ScheduleAttr Planner::finish() {
       reduce.push_back(tileOf(op->getRegion(0).front().getArgument(i)));
   }
   warps = llvm::bit_floor<uint64_t>(std::max<int64_t>(warps, 1));
-  return gpu::ScheduleAttr::get(shape.compute.getContext(), tile, reduce, -1, warps, perThread,
+  return gpu::ScheduleAttr::get(shape.compute.getContext(), tile, reduce, loop, warps, perThread,
                                 coarse ? 16 : shape.narrowestBits / 8, stages, group);
 }
 

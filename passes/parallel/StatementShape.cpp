@@ -125,8 +125,16 @@ struct Analysis {
 
   void run() {
     shape.compute.getBody().walk<WalkOrder::PreOrder>([&](Operation *op) {
-      if (isa<ReduceOp, ScanOp>(op))
+      if (isa<ReduceOp, ScanOp>(op)) {
         shape.reductions.push_back(op);
+        shape.dependsOn[op] = dependences(op->getResult(0));
+        IndexSet along;
+        op->walk([&](LoadOp load) {
+          if (!load.getIndices().empty())
+            along.insert_range(dependences(load.getIndices().back()));
+        });
+        shape.runsAlong[op] = along;
+      }
       if (auto load = dyn_cast<LoadOp>(op))
         addAccess(load.getIndices().empty() ? IndexSet() : dependences(load.getIndices().back()),
                   cast<RankedTensorType>(load.getTensor().getType()).getElementType());

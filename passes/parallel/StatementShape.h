@@ -33,6 +33,8 @@ struct StatementShape {
   llvm::DenseMap<mlir::Value, unsigned> contiguous;
   /// For each access, the indices that its innermost axis depends on.
   llvm::SmallVector<llvm::SetVector<mlir::Value>> innermost;
+  /// For each reduction: the indices that it depends on, and those along which its loads run.
+  llvm::DenseMap<mlir::Operation *, llvm::SetVector<mlir::Value>> dependsOn, runsAlong;
   unsigned narrowestBits = 64; ///< of the elements that are read and written
 
   /// The end of an index's range, and where it starts (null: 0).

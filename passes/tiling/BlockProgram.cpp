@@ -95,6 +95,12 @@ void BlockProgram::addParallelAxes() {
     axisOf[compute.getIndex(p)] = id;
     axes[id].rangeEnd = extent;
     axes[id].isWhole = fact.upper && *fact.upper <= size;
+    if (schedule.getLoop() == p && !axes[id].isWhole) {
+      loopAxis = id;
+      if (fact.divisor % size != 0)
+        axes[id].limit = kernelValue(extent);
+      continue;
+    }
     if (fact.exact != size || !axes[id].isWhole)
       grid.push_back({extent, size, atLeastOne});
     if (atLeastOne || fact.divisor % size != 0) {
@@ -132,9 +138,12 @@ void BlockProgram::addGridStarts(ArrayRef<unsigned> tiled) {
     rest = arith::DivSIOp::create(at(0), loc, rest, count);
     return part;
   };
-  if (schedule.getGroup() > 1 && tiled.size() >= 2) {
-    unsigned m = tiled[tiled.size() - 2], n = tiled.back();
-    tiled = tiled.drop_back(2);
+  SmallVector<unsigned> large, others;
+  for (unsigned id : tiled)
+    (axes[id].size > 1 ? large : others).push_back(id);
+  if (schedule.getGroup() > 1 && large.size() == 2) {
+    unsigned m = large.front(), n = large.back();
+    tiled = others;
     Value rows = tiles(m), columns = tiles(n), group = indexConstant(schedule.getGroup());
     Value part = rest;
     if (!tiled.empty())
@@ -161,56 +170,67 @@ void BlockProgram::addGridStarts(ArrayRef<unsigned> tiled) {
 // The function
 //===----------------------------------------------------------------------===//
 
-LogicalResult BlockProgram::addStores() {
-  struct Store {
-    TileValue value;
-    SmallVector<Value> indices, strides, masks;
-    SmallVector<Attribute> indexDims, maskDims;
-  };
-  std::vector<Store> stores;
-  for (unsigned r = 0; r < compute.getNumResults(); ++r) {
-    Store &store = stores.emplace_back();
-    llvm::SetVector<unsigned> set;
-    SmallVector<TileValue> masks;
-    SmallVector<unsigned> positions = compute.getIndicesOf(r);
-    for (unsigned p = 0; p < compute.getNumIndices(); ++p) {
-      unsigned id = axisOf.lookup(compute.getIndex(p));
-      if (llvm::is_contained(positions, p)) {
-        if (!axes[id].isScalar)
-          set.insert(id);
-      } else if (axes[id].start) {
-        // All blocks along an index that this result is not over have the same value.
-        masks.push_back(
-            compare(arith::CmpIPredicate::eq, {axes[id].start, {}, 0}, {indexConstant(0), {}, 0}));
-      }
+/// Evaluates what is stored to result `r`, and where.
+LogicalResult BlockProgram::planStore(unsigned r, Store &store) {
+  llvm::SetVector<unsigned> set;
+  SmallVector<TileValue> masks;
+  SmallVector<unsigned> positions = compute.getIndicesOf(r);
+  for (unsigned p = 0; p < compute.getNumIndices(); ++p) {
+    unsigned id = axisOf.lookup(compute.getIndex(p));
+    if (llvm::is_contained(positions, p)) {
+      if (!axes[id].isScalar)
+        set.insert(id);
+    } else if (axes[id].start && id != loopAxis) {
+      // All blocks along an index that this result is not over have the same value.
+      masks.push_back(
+          compare(arith::CmpIPredicate::eq, {axes[id].start, {}, 0}, {indexConstant(0), {}, 0}));
     }
-    TileValue value = get(compute.getYield().getValues()[r]);
-    for (unsigned axis : value.axes)
-      if (!set.contains(axis))
-        return compute.emitError("expected result ")
-               << r << " to depend on its own indices only, got index " << axes[axis].name;
-    store.value = broadcast(value, sorted(set), 0);
-    ArrayRef<unsigned> all = store.value.axes;
-    addSafetyMasks(all, masks);
-    auto dimsOf = [&](const TileValue &part) -> Attribute {
-      SmallVector<int64_t> dims;
-      for (unsigned axis : part.axes)
-        dims.push_back(llvm::find(all, axis) - all.begin());
-      return builder.getDenseI64ArrayAttr(dims);
-    };
-    for (const TileValue &mask : masks) {
-      store.masks.push_back(mask.value);
-      store.maskDims.push_back(dimsOf(mask));
-    }
-    SmallVector<Value> extents;
-    for (unsigned p : positions) {
-      TileValue position = index(axisOf.lookup(compute.getIndex(p)));
-      store.indices.push_back(position.value);
-      store.indexDims.push_back(dimsOf(position));
-      extents.push_back(compute.getExtents()[p]);
-    }
-    store.strides = strides(compute.getResult(r), extents);
   }
+  TileValue value = get(compute.getYield().getValues()[r]);
+  for (unsigned axis : value.axes)
+    if (!set.contains(axis))
+      return compute.emitError("expected result ")
+             << r << " to depend on its own indices only, got index " << axes[axis].name;
+  store.depth = scopes.size() - 1;
+  store.value = broadcast(value, sorted(set), store.depth);
+  ArrayRef<unsigned> all = store.value.axes;
+  addSafetyMasks(all, masks);
+  auto dimsOf = [&](const TileValue &part) -> Attribute {
+    SmallVector<int64_t> dims;
+    for (unsigned axis : part.axes)
+      dims.push_back(llvm::find(all, axis) - all.begin());
+    return builder.getDenseI64ArrayAttr(dims);
+  };
+  for (const TileValue &mask : masks) {
+    store.masks.push_back(mask.value);
+    store.maskDims.push_back(dimsOf(mask));
+  }
+  SmallVector<Value> extents;
+  for (unsigned p : positions) {
+    TileValue position = index(axisOf.lookup(compute.getIndex(p)));
+    store.indices.push_back(position.value);
+    store.indexDims.push_back(dimsOf(position));
+    extents.push_back(compute.getExtents()[p]);
+  }
+  store.strides = strides(compute.getResult(r), extents);
+  return success();
+}
+
+LogicalResult BlockProgram::addStores() {
+  unsigned count = compute.getNumResults();
+  std::vector<Store> stores(count);
+  auto inLoop = [&](unsigned r) {
+    return loopAxis && llvm::any_of(compute.getIndicesOf(r), [&](unsigned p) {
+             return axisOf.lookup(compute.getIndex(p)) == *loopAxis;
+           });
+  };
+  for (unsigned r = 0; r < count; ++r)
+    if (!inLoop(r) && failed(planStore(r, stores[r])))
+      return failure();
+  openLoop();
+  for (unsigned r = 0; r < count; ++r)
+    if (inLoop(r) && failed(planStore(r, stores[r])))
+      return failure();
   for (auto [r, store] : llvm::enumerate(stores)) {
     auto tensor = cast<RankedTensorType>(compute.getResult(r).getType());
     auto type = gpu::BufferType::get(kernel.getContext(), tensor.getElementType());
@@ -219,10 +239,11 @@ LogicalResult BlockProgram::addStores() {
       name += "_out";
     argumentNames.push_back(name);
     Value buffer = func.getBlock()->addArgument(type, loc);
-    gpu::StoreOp::create(at(0), loc, store.value.value, buffer, store.indices, store.strides,
-                         store.masks, builder.getArrayAttr(store.indexDims),
+    gpu::StoreOp::create(at(store.depth), loc, store.value.value, buffer, store.indices,
+                         store.strides, store.masks, builder.getArrayAttr(store.indexDims),
                          builder.getArrayAttr(store.maskDims));
   }
+  closeLoop();
   return success();
 }
 

@@ -74,6 +74,13 @@ private:
   // BlockProgram.cpp: the function, its arguments, grid and stores.
   void addParallelAxes();
   void addGridStarts(llvm::ArrayRef<unsigned> tiled);
+  struct Store {
+    TileValue value;
+    llvm::SmallVector<mlir::Value> indices, strides, masks;
+    llvm::SmallVector<mlir::Attribute> indexDims, maskDims;
+    unsigned depth = 0;
+  };
+  mlir::LogicalResult planStore(unsigned r, Store &store);
   mlir::LogicalResult addStores();
   mlir::Value kernelValue(mlir::Value value);
   std::string argumentName(mlir::Value value);
@@ -162,7 +169,10 @@ private:
                        unsigned k);
 
   // BlockScan.cpp
+  void openLoop();
+  void closeLoop();
   TileValue scan(ScanOp op);
+  bool isPlainScan(ScanOp op, unsigned axis);
   TileValue scanAsReduction(ScanOp op);
 
   KernelOp kernel;
@@ -183,6 +193,11 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> argumentOf;
   llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value>> stridesOf;
   llvm::SmallVector<GridAxis> grid;
+  /// The parallel index that the block steps through, if any, and what scans carry along it.
+  std::optional<unsigned> loopAxis;
+  mlir::Operation *loopOp = nullptr;
+  llvm::DenseMap<mlir::Operation *, unsigned> carryOf;
+  llvm::SmallVector<TileValue> carries;
 };
 
 /// The element that a reduction of `kind` starts from.

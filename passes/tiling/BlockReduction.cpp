@@ -92,7 +92,6 @@ TileValue BlockProgram::reduceTile(TileValue tile, ArrayRef<unsigned> reduced, R
     int64_t number = position - tile.axes.begin();
     tile.axes.erase(position);
     Type type = tileType(tile.axes, getElementTypeOrSelf(tile.value.getType()));
-    tile.depth = std::max<unsigned>(tile.depth, 0);
     tile.value = gpu::ReduceOp::create(at(tile.depth), loc, type, tile.value, kind, number);
   }
   return tile;
@@ -179,8 +178,13 @@ SmallVector<Value> BlockProgram::initialValues(Reduction &reduction) {
   };
   for (Accumulator &acc : reduction.accumulators) {
     add(identityOf(acc.kind, acc.type), acc.carried);
-    if (isArg(acc.kind))
-      add(builder.getI32IntegerAttr(0), acc.carried);
+    if (isArg(acc.kind)) {
+      // Where all values are the identity the first index of the range is the answer.
+      TileValue first = get(reduction.op.getLower().front());
+      Type type = tileType(first.axes, builder.getI32Type());
+      first.value = arith::IndexCastOp::create(at(first.depth), loc, type, first.value);
+      values.push_back(broadcast(first, acc.carried, depth).value);
+    }
   }
   return values;
 }
