@@ -26,7 +26,7 @@ namespace {
 class CollectDiagnostics {
 public:
   explicit CollectDiagnostics(MLIRContext *context)
-      : handler(context, [this](Diagnostic &diagnostic) {
+      : handler(context, [this](mlir::Diagnostic &diagnostic) {
           if (diagnostic.getSeverity() != DiagnosticSeverity::Error)
             return success();
           llvm::raw_string_ostream out(text);

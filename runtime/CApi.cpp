@@ -119,12 +119,25 @@ const char *tk_last_error_place(void) { return last_place.c_str(); }
 
 tk_status tk_compile(const char *source, size_t size, const char *file_name, const char *target,
                      tk_module **module) {
+  return tk_compile_with(source, size, file_name, target, nullptr, nullptr, module);
+}
+
+tk_status tk_compile_with(const char *source, size_t size, const char *file_name,
+                          const char *target, const char *disabled, const char *schedule,
+                          tk_module **module) {
   return guarded([&] {
     require(source && module, "expected source and module, got NULL");
     tk::CompileOptions options;
     if (file_name)
       options.file_name = file_name;
     options.target = text_or_empty(target);
+    options.schedule = text_or_empty(schedule);
+    std::string_view names = disabled ? disabled : "";
+    while (!names.empty()) {
+      size_t comma = std::min(names.find(','), names.size());
+      options.disabled_passes.emplace_back(names.substr(0, comma));
+      names.remove_prefix(std::min(comma + 1, names.size()));
+    }
     wrap(tk::compile(std::string_view(source, size), options), module);
   });
 }

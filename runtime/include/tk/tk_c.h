@@ -71,6 +71,11 @@ TK_API const char *tk_last_error_place(void);
  * the GPU if there is one, else the CPU. */
 TK_API tk_status tk_compile(const char *source, size_t size, const char *file_name,
                             const char *target, tk_module **module);
+/* The same, leaving passes out (`disabled`: names or groups, separated by commas) and with schedule
+ * blocks that replace the program's (`schedule`). Both may be NULL or "". */
+TK_API tk_status tk_compile_with(const char *source, size_t size, const char *file_name,
+                                 const char *target, const char *disabled, const char *schedule,
+                                 tk_module **module);
 TK_API tk_status tk_compile_file(const char *path, const char *target, tk_module **module);
 TK_API void tk_module_free(tk_module *module);
 /* "cpu", "emu" or "sm_90a". */
