@@ -144,6 +144,30 @@ static bool isUnderSoftmax(Read read) {
   });
 }
 
+/// True if the reader runs over the range of the producer's `statistic` itself and can carry it
+/// there: a softmax's maximum that the reader takes exponentials under, or a sum of such
+/// exponentials.
+static bool isCarriedByReader(ReduceOp statistic, Read read) {
+  Block *producer = cast<ComputeOp>(read.producer.getOwner()).getBlock();
+  bool isExtremum =
+      statistic.getKind(0) == ReduceKind::Max || statistic.getKind(0) == ReduceKind::Min;
+  Dependence onRead(ValueRange{read.load.getResult()});
+  for (ReduceOp around : read.consumer.getBlock()->getOps<ReduceOp>()) {
+    if (!haveSameRanges(around, statistic))
+      continue;
+    if (carriesSoftmax(around, producer))
+      return true;
+    WalkResult walk = around->walk([&](Operation *op) {
+      return isa<ExpDiffOp, math::ExpOp, math::Exp2Op>(op) && onRead.on(op->getResult(0))
+                 ? WalkResult::interrupt()
+                 : WalkResult::advance();
+    });
+    if (isExtremum && walk.wasInterrupted())
+      return true;
+  }
+  return false;
+}
+
 /// True if a parallel index of the consumer stands in every load under the reductions around the
 /// read and in every component-carrying load of the producer: products of one batch each.
 static bool sharesBatch(Read read, const Reach &reach) {
@@ -197,7 +221,8 @@ static std::optional<std::string> whyNotRows(ReduceOp reduce, Read read, const R
            "parallelism over that index";
   if (!reach.allPlain)
     return "it is read at an index expression, so that its reductions would be repeated";
-  if (reach.extra.empty() || isRowOf(reduce, reach.extra, read.consumer) || isUnderSoftmax(read))
+  if (reach.extra.empty() || isRowOf(reduce, reach.extra, read.consumer) || isUnderSoftmax(read) ||
+      isCarriedByReader(reduce, read))
     return std::nullopt;
   for (BlockArgument index : reach.extra)
     if (!isSmall(index, read.consumer, maxExtra))

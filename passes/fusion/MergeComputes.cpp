@@ -7,6 +7,7 @@
 //    all indices match, a load of the same element.
 //    With indices left over, every reduction of the smaller statement must be the same as one of
 //    the larger or run over the same range, so that the smaller one adds no loop.
+//    Statements without indices are always joined: their launches are all that they cost.
 // 3. No more than two different matrix products come together that way: accumulators are dear.
 // 4. The joined statement has the larger's indices and the results of both, each over its own
 //    indices. tk-simplify then merges what is equal.
@@ -75,7 +76,9 @@ static Sharing getSharing(ComputeOp small, ComputeOp large, ArrayRef<unsigned> e
       return equality.equal(reduce.getOperation(), other.getOperation());
     });
     sharing.equalReductions += same;
-    sharing.ownProducts += !same && isMatrixProduct(reduce);
+    // Nested ones are temporary; those of the statement itself are live to its end.
+    bool isOuter = reduce->getBlock() == small.getBlock();
+    sharing.ownProducts += !same && isOuter && isMatrixProduct(reduce);
   }
   SmallVector<LoadOp> largeLoads = collect<LoadOp>(large);
   for (LoadOp load : collect<LoadOp>(small)) {
@@ -88,14 +91,15 @@ static Sharing getSharing(ComputeOp small, ComputeOp large, ArrayRef<unsigned> e
   return sharing;
 }
 
-/// The number of different matrix products of a statement.
+/// The number of different matrix products of a statement, less those inside reductions.
 static unsigned countProducts(ComputeOp compute) {
   SmallVector<ReduceOp> reduces = collect<ReduceOp>(compute), different;
   ScalarEquality equality;
   for (ReduceOp reduce : reduces)
     identifyLoops(equality, reduce, reduces);
   for (ReduceOp reduce : reduces)
-    if (isMatrixProduct(reduce) && llvm::none_of(different, [&](ReduceOp other) {
+    if (reduce->getBlock() == compute.getBlock() && isMatrixProduct(reduce) &&
+        llvm::none_of(different, [&](ReduceOp other) {
           return equality.equal(reduce.getOperation(), other.getOperation());
         }))
       different.push_back(reduce);
@@ -105,6 +109,8 @@ static unsigned countProducts(ComputeOp compute) {
 /// Why the statements should stay apart, or nothing.
 static std::optional<StringRef> whyNotJoin(ComputeOp small, ComputeOp large,
                                            ArrayRef<unsigned> embedding) {
+  if (large.getNumIndices() == 0)
+    return std::nullopt; // single numbers: a launch each is dearer than anything else about them
   Sharing sharing = getSharing(small, large, embedding);
   if (sharing.equalReductions == 0 && sharing.equalLoads == 0)
     return StringRef("they share neither a reduction nor a load");

@@ -2,7 +2,8 @@
 //
 // 1. Take statements with few outputs: no index at all, or extents known to multiply to at most 64.
 // 2. In them take reductions whose first index may run over more than `chunk` values, whose bounds
-//    hold for the whole statement, and whose terms need no other reduction.
+//    hold for the whole statement, and whose terms need no other reduction. All of a statement's
+//    reductions must be such.
 // 3. Compute partial results in a statement of their own with one more index, the chunk: of `chunk`
 //    values of a single index, of one value of the outermost of several.
 // 4. The reduction then combines the partial results. The order is fixed, so that results repeat
@@ -77,12 +78,17 @@ struct SplitReductionsPass : tk::impl::SplitReductionsBase<SplitReductionsPass> 
       if (!hasFewOutputs(compute))
         continue;
       SmallVector<ReduceOp> reduces(compute.getBlock()->getOps<ReduceOp>());
-      for (ReduceOp reduce : reduces) {
+      // One loop that stays whole takes as long as all of them.
+      bool allSplit = true;
+      for (ReduceOp reduce : reduces)
         if (auto why = whyNotSplit(reduce, compute, chunk)) {
           note(reduce, passName, Verdict::Declined,
                "the " + describe(reduce) + " stays whole: " + *why);
-          continue;
+          allSplit = false;
         }
+      if (!allSplit)
+        continue;
+      for (ReduceOp reduce : reduces) {
         split(reduce, compute);
         ++numSplit;
       }
