@@ -1,0 +1,86 @@
+// RUN: tk-opt %s --tk-coalesce-accesses | FileCheck %s
+// RUN: tk-opt %s --tk-coalesce-accesses=naive | FileCheck %s --check-prefix=NAIVE
+
+// Sizes that are multiples of 8: vectors of 16 bytes, masked or not.
+// CHECK-LABEL: tkgpu.func @aligned
+// CHECK: tkgpu.load {{.*}} {vector = 8 : i64} {{.*}} -> tensor<1024xbf16, #tkgpu.layout<register = {{\[}}[1], [2], [4]], lane = {{\[}}[8], [16], [32], [64], [128]], warp = {{\[}}[256], [512]]>>
+// CHECK: tkgpu.store {{.*}} {vector = 8 : i64}
+// NAIVE-LABEL: tkgpu.func @aligned
+// NAIVE-NOT: vector =
+// NAIVE: tkgpu.load {{.*}} lane = {{\[}}[1], [2], [4], [8], [16]]
+tkgpu.func @aligned args ["x", "y", "N"] facts [#tk.fact<>, #tk.fact<>, #tk.fact<divisor = 8>] {
+^bb0(%x: !tkgpu.buffer<bf16>, %y: !tkgpu.buffer<bf16>, %N: index):
+  %c1 = arith.constant 1 : index
+  %c1024 = arith.constant 1024 : index
+  %zero = arith.constant 0.0 : bf16
+  %p = tkgpu.program_id x
+  %begin = arith.muli %p, %c1024 : index
+  %iota = tkgpu.iota : tensor<1024xindex>
+  %base = tkgpu.broadcast %begin dims [] : index -> tensor<1024xindex>
+  %i = arith.addi %iota, %base : tensor<1024xindex>
+  %end = tkgpu.broadcast %N dims [] : index -> tensor<1024xindex>
+  %m = arith.cmpi slt, %i, %end : tensor<1024xindex>
+  %v = tkgpu.load %x[%i] dims [array<i64: 0>] strides(%c1) masks(%m) over [array<i64: 0>] other(%zero) : (!tkgpu.buffer<bf16>, tensor<1024xindex>, index, tensor<1024xi1>, bf16) -> tensor<1024xbf16>
+  %n = arith.negf %v : tensor<1024xbf16>
+  tkgpu.store %n, %y[%i] dims [array<i64: 0>] strides(%c1) masks(%m) over [array<i64: 0>] : (tensor<1024xbf16>, !tkgpu.buffer<bf16>, tensor<1024xindex>, index, tensor<1024xi1>) -> ()
+  tkgpu.return
+}
+
+// Nothing is known of N: the mask may end anywhere, so each element stands for itself.
+// CHECK-LABEL: tkgpu.func @unknown
+// CHECK-NOT: vector =
+// CHECK: tkgpu.load {{.*}} lane = {{\[}}[1], [2], [4], [8], [16]]
+// CHECK-NOT: vector =
+// CHECK: tkgpu.return
+tkgpu.func @unknown args ["x", "y", "N"] {
+^bb0(%x: !tkgpu.buffer<bf16>, %y: !tkgpu.buffer<bf16>, %N: index):
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : bf16
+  %i = tkgpu.iota : tensor<1024xindex>
+  %end = tkgpu.broadcast %N dims [] : index -> tensor<1024xindex>
+  %m = arith.cmpi slt, %i, %end : tensor<1024xindex>
+  %v = tkgpu.load %x[%i] dims [array<i64: 0>] strides(%c1) masks(%m) over [array<i64: 0>] other(%zero) : (!tkgpu.buffer<bf16>, tensor<1024xindex>, index, tensor<1024xi1>, bf16) -> tensor<1024xbf16>
+  tkgpu.store %v, %y[%i] dims [array<i64: 0>] strides(%c1) masks(%m) over [array<i64: 0>] : (tensor<1024xbf16>, !tkgpu.buffer<bf16>, tensor<1024xindex>, index, tensor<1024xi1>) -> ()
+  tkgpu.return
+}
+
+// y[j, i] = x[i, j]: both accesses are coalesced, the tile changes layout in between.
+// CHECK-LABEL: tkgpu.func @transpose
+// CHECK: %[[X:.*]] = tkgpu.load {{.*}} -> tensor<32x64xf32, #tkgpu.layout<register = {{\[}}[0, 1], [0, 2], {{.*}}lane = {{\[}}[0, 4],
+// CHECK: %[[Y:.*]] = tkgpu.convert_layout %[[X]]
+// CHECK-SAME: -> tensor<32x64xf32, #tkgpu.layout<register = {{\[}}[1, 0], [2, 0], {{.*}}lane = {{\[}}[4, 0],
+// CHECK: tkgpu.store %[[Y]], {{.*}} {vector = 4 : i64}
+// NAIVE-LABEL: tkgpu.func @transpose
+// NAIVE-NOT: tkgpu.convert_layout
+// NAIVE: tkgpu.return
+tkgpu.func @transpose args ["x", "y", "M", "N"] facts [#tk.fact<>, #tk.fact<>, #tk.fact<divisor = 16>, #tk.fact<divisor = 16>] {
+^bb0(%x: !tkgpu.buffer<f32>, %y: !tkgpu.buffer<f32>, %M: index, %N: index):
+  %c1 = arith.constant 1 : index
+  %i = tkgpu.iota : tensor<32xindex>
+  %j = tkgpu.iota : tensor<64xindex>
+  %v = tkgpu.load %x[%i, %j] dims [array<i64: 0>, array<i64: 1>] strides(%N, %c1) masks() over [] : (!tkgpu.buffer<f32>, tensor<32xindex>, tensor<64xindex>, index, index) -> tensor<32x64xf32>
+  tkgpu.store %v, %y[%j, %i] dims [array<i64: 1>, array<i64: 0>] strides(%M, %c1) masks() over [] : (tensor<32x64xf32>, !tkgpu.buffer<f32>, tensor<64xindex>, tensor<32xindex>, index, index) -> ()
+  tkgpu.return
+}
+
+// A row reduction keeps each row within a warp, and its result is a slice: no conversion.
+// CHECK-LABEL: tkgpu.func @rows
+// CHECK-NOT: convert_layout
+// CHECK: %[[V:.*]] = tkgpu.load {{.*}} -> tensor<8x512xf32, #tkgpu.layout<{{.*}}lane = {{\[}}[0, 4], [0, 8], [0, 16], [0, 32], [0, 64]], warp = {{\[}}[1, 0], [2, 0]]>>
+// CHECK: tkgpu.reduce  <max> %[[V]] axis 1 {{.*}} -> tensor<8xf32, #tkgpu.layout<register = {{\[}}[4]], lane = {{\[}}[0], [0], [0], [0], [0]], warp = {{\[}}[1], [2]]>>
+// CHECK: tkgpu.broadcast {{.*}} tensor<8xf32, #tkgpu.layout<register = {{\[}}[4]]
+// CHECK-NOT: convert_layout
+// CHECK: tkgpu.return
+tkgpu.func @rows args ["x", "y"] {
+^bb0(%x: !tkgpu.buffer<f32>, %y: !tkgpu.buffer<f32>):
+  %c1 = arith.constant 1 : index
+  %c512 = arith.constant 512 : index
+  %i = tkgpu.iota : tensor<8xindex>
+  %j = tkgpu.iota : tensor<512xindex>
+  %v = tkgpu.load %x[%i, %j] dims [array<i64: 0>, array<i64: 1>] strides(%c512, %c1) masks() over [] : (!tkgpu.buffer<f32>, tensor<8xindex>, tensor<512xindex>, index, index) -> tensor<8x512xf32>
+  %max = tkgpu.reduce #tk.kind<max> %v axis 1 : tensor<8x512xf32> -> tensor<8xf32>
+  %all = tkgpu.broadcast %max dims [0] : tensor<8xf32> -> tensor<8x512xf32>
+  %d = arith.subf %v, %all : tensor<8x512xf32>
+  tkgpu.store %d, %y[%i, %j] dims [array<i64: 0>, array<i64: 1>] strides(%c512, %c1) masks() over [] : (tensor<8x512xf32>, !tkgpu.buffer<f32>, tensor<8xindex>, tensor<512xindex>, index, index) -> ()
+  tkgpu.return
+}

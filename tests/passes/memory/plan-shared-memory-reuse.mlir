@@ -1,0 +1,25 @@
+// RUN: tk-opt %s --tk-promote-shared --tk-plan-shared-memory | FileCheck %s
+
+// Tiles that are not live together share their bytes; a barrier separates their uses.
+// CHECK-LABEL: tkgpu.func @reuse
+// CHECK: tkgpu.alloc_shared {offset = 0 : i64}
+// CHECK: tkgpu.alloc_shared {offset = 0 : i64}
+// CHECK: tkgpu.local_store
+// CHECK-NEXT: tkgpu.barrier
+// CHECK-NEXT: tkgpu.local_load
+// CHECK: tkgpu.barrier
+// CHECK-NEXT: tkgpu.local_store
+// CHECK-NEXT: tkgpu.barrier
+// CHECK-NEXT: tkgpu.local_load
+// CHECK: shared_bytes = 8448
+#row = #tkgpu.layout<register = [[0, 1], [0, 2], [16, 0], [32, 0]], lane = [[0, 4], [0, 8], [0, 16], [1, 0], [2, 0]], warp = [[4, 0], [8, 0]]>
+#column = #tkgpu.layout<register = [[1, 0], [2, 0], [0, 8], [0, 16]], lane = [[4, 0], [8, 0], [16, 0], [32, 0], [0, 1]], warp = [[0, 2], [0, 4]]>
+tkgpu.func @reuse args ["x"] {
+^bb0(%x: !tkgpu.buffer<f32>):
+  %v = arith.constant dense<1.0> : tensor<64x32xf32, #row>
+  %a = tkgpu.convert_layout %v : tensor<64x32xf32, #row> -> tensor<64x32xf32, #column>
+  %b = tkgpu.convert_layout %a : tensor<64x32xf32, #column> -> tensor<64x32xf32, #row>
+  %c0 = arith.constant 0 : index
+  tkgpu.store %b, %x[%c0] dims [array<i64>] strides(%c0) masks() over [] : (tensor<64x32xf32, #row>, !tkgpu.buffer<f32>, index, index) -> ()
+  tkgpu.return
+}
