@@ -111,7 +111,9 @@ LogicalResult KernelEmitter::emitDot(gpu::DotOp dot) {
                             "accumulator, got layouts ")
            << a << ", " << b << " and " << acc;
 
-  const std::string aName = materialize(dot.getA()), bName = materialize(dot.getB());
+  const unsigned aLow = tensorCores ? llvm::Log2_32(16 / bytes) : 0;
+  const unsigned bLow = tensorCores ? llvm::Log2_32(8 / bytes) : 0;
+  const Fragments aTile = fragmentsOf(dot.getA(), aLow), bTile = fragmentsOf(dot.getB(), bLow);
   auto named = names.find(dot.getAcc());
   const bool inPlace = named != names.end() && dot.getAcc().hasOneUse() &&
                        dot.getAcc().getParentBlock() == dot->getBlock();
@@ -120,15 +122,14 @@ LogicalResult KernelEmitter::emitDot(gpu::DotOp dot) {
 
   const unsigned accBits = acc.getRegisterBits().size();
   const RegisterIndex r("r", accBits, firstBit), k("k", llvm::Log2_64(depth / kStep));
-  const std::string aAt = r.mapped(*aOfAcc).combined(k.mapped(*aOfK)).str();
-  const std::string bAt = r.mapped(*bOfAcc).combined(k.mapped(*bOfK)).str();
+  const std::string aAt = aTile.at(r.mapped(*aOfAcc).combined(k.mapped(*aOfK)));
+  const std::string bAt = bTile.at(r.mapped(*bOfAcc).combined(k.mapped(*bOfK)));
   std::string head;
   if (depth > kStep)
     head = "TK_UNROLL for (int k = 0; k < " + std::to_string(depth / kStep) + "; ++k) ";
   head += loopHeader(1u << accBits, tensorCores ? 4 : 1) + " ";
   if (tensorCores) {
-    line(head + "tk::mma_m16n8(&" + result + "[r], &" + aName + "[" + aAt + "], &" + bName + "[" +
-         bAt + "]);");
+    line(head + "tk::mma_m16n8(&" + result + "[r], " + aAt + ", " + bAt + ");");
     return success();
   }
   auto widened = [&](Value operand, const std::string &x) {
@@ -137,8 +138,8 @@ LogicalResult KernelEmitter::emitDot(gpu::DotOp dot) {
       return "tk::to_float(" + x + ")";
     return type == accumulated ? x : "(" + typeName(accumulated) + ")" + x;
   };
-  line(head + result + "[r] = tk::multiply_add(" + widened(dot.getA(), aName + "[" + aAt + "]") +
-       ", " + widened(dot.getB(), bName + "[" + bAt + "]") + ", " + result + "[r]);");
+  line(head + result + "[r] = tk::multiply_add(" + widened(dot.getA(), aAt.substr(1)) + ", " +
+       widened(dot.getB(), bAt.substr(1)) + ", " + result + "[r]);");
   return success();
 }
 

@@ -84,6 +84,18 @@ LogicalResult KernelEmitter::checkInline(Operation *op) {
   return success();
 }
 
+FailureOr<std::pair<BitMap, unsigned>> KernelEmitter::registersInSource(Operation *op) {
+  Value source = op->getOperand(0);
+  auto map = projection(layoutOf(op->getResult(0)), cast<RankedTensorType>(source.getType()),
+                        resultAxes(op));
+  std::optional<unsigned> first = 0;
+  if (auto extract = dyn_cast<gpu::ExtractOp>(op))
+    first = layoutOf(source).getRegisterAt(extract.getOffsets());
+  if (mlir::failed(map) || !first)
+    return failure();
+  return std::make_pair(*map, *first);
+}
+
 std::string KernelEmitter::element(Value value, const RegisterIndex &reg) {
   auto name = names.find(value);
   if (name != names.end())
@@ -101,13 +113,8 @@ std::string KernelEmitter::element(Value value, const RegisterIndex &reg) {
     Value source = op->getOperand(0);
     if (!isTile(source))
       return scalar(source);
-    auto map =
-        projection(layoutOf(value), cast<RankedTensorType>(source.getType()), resultAxes(op));
-    std::optional<unsigned> first = 0;
-    if (auto extract = dyn_cast<gpu::ExtractOp>(op))
-      first = layoutOf(source).getRegisterAt(extract.getOffsets());
-    if (mlir::succeeded(map) && first)
-      return element(source, reg.mapped(*map).combined(RegisterIndex(*first)));
+    if (auto map = registersInSource(op); mlir::succeeded(map))
+      return element(source, reg.mapped(map->first).combined(RegisterIndex(map->second)));
   }
   failed = true;
   func.emitOpError("cannot be emitted as CUDA: no form for value ") << value;
@@ -155,6 +162,35 @@ std::string KernelEmitter::copyOf(Value value) {
        "];");
   assign(name, value);
   return name;
+}
+
+KernelEmitter::Fragments KernelEmitter::fragmentsOf(Value value, unsigned lowBits) {
+  // A part of a tile, or one under other register numbers, is used where it is as long as the
+  // fragments of an instruction stay whole.
+  RegisterIndex reg("x", registerBits(value));
+  Value root = value;
+  while (!names.contains(root)) {
+    Operation *op = root.getDefiningOp();
+    auto step = op && isInline(op) && op->getNumOperands() == 1 && isTile(op->getOperand(0))
+                    ? registersInSource(op)
+                    : FailureOr<std::pair<BitMap, unsigned>>(failure());
+    if (mlir::failed(step))
+      return {materialize(value), {}, 0};
+    reg = reg.mapped(step->first).combined(RegisterIndex(step->second));
+    root = op->getOperand(0);
+  }
+  Fragments fragments{names[root], {}, reg.valueAt(0)};
+  for (unsigned b = 0; b < registerBits(value); ++b) {
+    fragments.map.push_back(reg.valueAt(1u << b) ^ fragments.first);
+    if (b < lowBits && fragments.map[b] != 1u << b)
+      return {materialize(value), {}, 0};
+  }
+  return fragments;
+}
+
+std::string KernelEmitter::Fragments::at(const RegisterIndex &reg) const {
+  return "&" + array + "[" +
+         (map.empty() ? reg : reg.mapped(map)).combined(RegisterIndex(first)).str() + "]";
 }
 
 std::string KernelEmitter::materialize(Value value) {

@@ -82,6 +82,17 @@ private:
   /// is axis `dims[a]`.
   mlir::FailureOr<BitMap> projection(gpu::LayoutAttr layout, mlir::RankedTensorType source,
                                      llvm::ArrayRef<int64_t> dims);
+  /// For an inline operation on a tile: the source's register for each bit of the result's, and
+  /// that for register 0.
+  mlir::FailureOr<std::pair<BitMap, unsigned>> registersInSource(mlir::Operation *op);
+  /// Where a tile's registers are found in an array, in whole groups of 1 << lowBits.
+  struct Fragments {
+    std::string array;
+    BitMap map; ///< empty: the identity
+    unsigned first = 0;
+    std::string at(const RegisterIndex &reg) const;
+  };
+  Fragments fragmentsOf(mlir::Value value, unsigned lowBits);
   Result checkInline(mlir::Operation *op);
   /// The name of an array that holds a tile; makes one if it is only an expression.
   std::string materialize(mlir::Value value);

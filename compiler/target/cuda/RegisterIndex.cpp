@@ -102,6 +102,13 @@ std::string RegisterIndex::str() const {
   return sum;
 }
 
+unsigned RegisterIndex::valueAt(unsigned x) const {
+  unsigned value = constant;
+  for (const Term &term : terms)
+    value ^= apply(term.images, x);
+  return value;
+}
+
 std::string RegisterIndex::weighted(llvm::ArrayRef<unsigned> steps) const {
   auto weigh = [&](unsigned value) {
     unsigned sum = 0;

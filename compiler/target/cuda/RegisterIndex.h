@@ -29,6 +29,8 @@ public:
   std::string weighted(llvm::ArrayRef<unsigned> steps) const;
   /// This number xor another; the two may use different variables.
   RegisterIndex combined(const RegisterIndex &other) const;
+  /// Its value where every variable is `x`.
+  unsigned valueAt(unsigned x) const;
   bool isIdentity() const;
   /// Whether this is a constant, the same in every iteration.
   bool isConstant() const { return terms.empty(); }
