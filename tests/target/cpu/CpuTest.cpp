@@ -56,16 +56,13 @@ static std::string describe(const Sizes &sizes) {
   return text;
 }
 
-static void runFile(const std::string &path, bool fuse) {
+static void runFile(const std::string &path, const Plan &plan, bool fuse) {
   mlir::DialectRegistry registry;
   cpu::registerCpuDialects(registry);
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
-  auto text = llvm::MemoryBuffer::getFile(path);
-  REQUIRE(bool(text));
   INFO(path << (fuse ? " fused" : " not fused"));
   auto module = loadKernels(context, path, fuse);
   REQUIRE(bool(module));
-  Plan plan = readPlan((*text)->getBuffer());
   REQUIRE(!plan.runs.empty());
   for (KernelOp kernel : module->getOps<KernelOp>()) {
     INFO("kernel " << kernel.getSymName().str());
@@ -74,24 +71,66 @@ static void runFile(const std::string &path, bool fuse) {
       FAIL(llvm::toString(executable.takeError()));
     for (const Sizes &sizes : plan.runs) {
       INFO(describe(sizes));
-      CHECK(checkKernel(kernel, **executable, sizes, plan.integers) == "");
+      int64_t integers = plan.integers;
+      for (const char *table : {"V", "PAGES"}) // what the examples' integer inputs index
+        if (auto it = sizes.find(table); it != sizes.end())
+          integers = it->second;
+      CHECK(checkKernel(kernel, **executable, sizes, integers) == "");
     }
   }
 }
 
-TEST_CASE("kernels equal the reference") {
+/// The sizes of tests/e2e/cases.txt, by file.
+static std::map<std::string, Plan> readCases() {
+  std::map<std::string, Plan> plans;
+  auto text = llvm::MemoryBuffer::getFile(TK_SOURCE "/tests/e2e/cases.txt");
+  if (!text)
+    return plans;
+  llvm::StringRef rest = (*text)->getBuffer();
+  while (!rest.empty()) {
+    auto [line, next] = rest.split('\n');
+    rest = next;
+    llvm::SmallVector<llvm::StringRef> words;
+    line.split(words, ' ', -1, false);
+    if (words.empty() || line.starts_with("#") || !words[0].starts_with("examples/"))
+      continue;
+    Sizes sizes;
+    for (size_t i = 1; i + 1 < words.size(); ++i)
+      if (words[i] == "--dim")
+        words[i + 1].split('=').second.getAsInteger(10, sizes[words[i + 1].split('=').first.str()]);
+    plans[TK_SOURCE "/" + words[0].str()].runs.push_back(sizes);
+  }
+  return plans;
+}
+
+static bool isChosen(llvm::StringRef path) {
   const char *only = std::getenv("TK_CPU_TEST");
+  return !only || llvm::sys::path::stem(path) == only;
+}
+
+TEST_CASE("kernels equal the reference") {
   std::error_code error;
   std::vector<std::string> paths;
-  for (llvm::sys::fs::directory_iterator it(TK_CPU_KERNELS, error), end; it != end && !error;
-       it.increment(error))
+  for (llvm::sys::fs::directory_iterator it(TK_SOURCE "/tests/target/cpu/kernels", error), end;
+       it != end && !error; it.increment(error))
     if (llvm::sys::path::extension(it->path()) == ".mlir" ||
         llvm::sys::path::extension(it->path()) == ".tk")
-      if (!only || llvm::sys::path::stem(it->path()) == only)
-        paths.push_back(it->path());
+      paths.push_back(it->path());
   std::sort(paths.begin(), paths.end());
   REQUIRE(!paths.empty());
   for (const std::string &path : paths)
     for (bool fuse : {false, true})
-      DYNAMIC_SECTION(path << fuse) { runFile(path, fuse); }
+      if (isChosen(path))
+        DYNAMIC_SECTION(path << fuse) {
+          auto text = llvm::MemoryBuffer::getFile(path);
+          REQUIRE(bool(text));
+          runFile(path, readPlan((*text)->getBuffer()), fuse);
+        }
+}
+
+TEST_CASE("examples equal the reference") {
+  for (auto &[path, plan] : readCases())
+    for (bool fuse : {false, true})
+      if (isChosen(path))
+        DYNAMIC_SECTION(path << fuse) { runFile(path, plan, fuse); }
 }
