@@ -64,8 +64,7 @@ bool arg_well_formed(const Arg &arg, const LaunchPlan &plan, const Signature &si
   case ArgKind::scratch:
     return arg.index < plan.scratch.size();
   case ArgKind::integer:
-    return arg.value.well_formed(limits.variables) &&
-           (arg.dtype == DType::i64 || arg.dtype == DType::i32);
+    return arg.value.well_formed(limits.variables);
   case ArgKind::stride:
     return arg.index < limits.tensors && arg.axis < signature.tensor(arg.index).shape.size() &&
            (arg.dtype == DType::i64 || arg.dtype == DType::i32);

@@ -71,7 +71,7 @@ private:
     if (!addScratch(op))
       return false;
     for (Value value : op.getArgs())
-      if (!addArg(launch, value, shape, op))
+      if (!addArg(launch, value, shape))
         return false;
     for (Value value : op.getResults())
       launch.args.push_back(addressArg(value));
@@ -107,7 +107,7 @@ private:
     return arg;
   }
 
-  bool addArg(Launch &launch, Value value, const FunctionShape &shape, gpu::LaunchOp op) {
+  bool addArg(Launch &launch, Value value, const FunctionShape &shape) {
     if (addresses.contains(value)) {
       launch.args.push_back(addressArg(value));
       return true;
@@ -124,11 +124,6 @@ private:
       arg.kind = ArgKind::scalar;
       arg.index = it->second;
     } else {
-      if (isa<FloatType>(value.getType())) {
-        op.emitError("expected a float argument of a launch to be a scalar parameter, got ")
-            << value;
-        return false;
-      }
       std::optional<Expr> expr = exprs.build(value);
       if (!expr)
         return false;

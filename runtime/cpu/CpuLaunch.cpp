@@ -43,7 +43,10 @@ ResolvedLaunch resolve_launch(const Launch &launch, const Signature &signature,
       result.addresses.push_back(signature.num_tensors() + arg.index);
       break;
     case ArgKind::integer:
-      result.ints.push_back(arg.value.evaluate_integer(variables).value());
+      if (is_float(arg.dtype))
+        result.floats.push_back(arg.value.evaluate(variables).value().as_double());
+      else
+        result.ints.push_back(arg.value.evaluate_integer(variables).value());
       break;
     case ArgKind::stride:
       result.ints.push_back(tensors[arg.index].strides[arg.axis]);

@@ -34,6 +34,8 @@ uint64_t argument_bits(const Arg &arg, const Launch &launch, const Signature &si
                        std::span<const Scalar> variables, std::span<const TensorView> tensors) {
   switch (arg.kind) {
   case ArgKind::integer:
+    if (arg.dtype != DType::i64 && arg.dtype != DType::i32)
+      return scalar_bits(arg.dtype, arg.value.evaluate(variables).value());
     return integer_bits(arg, arg.value.evaluate_integer(variables).value(), launch);
   case ArgKind::stride:
     return integer_bits(arg, tensors[arg.index].strides[arg.axis], launch);

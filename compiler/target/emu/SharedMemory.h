@@ -36,7 +36,7 @@ public:
   std::string complaint;
 
 private:
-  static constexpr uintptr_t firstAddress = 0x4100'0000'0000'0000;
+  static constexpr uintptr_t firstAddress = 0x4100'0080'0000'0000;
   struct Byte {
     Cell cell;
     Access flight; ///< the copy under way into this byte

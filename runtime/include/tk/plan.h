@@ -139,7 +139,7 @@ Facts facts_for(std::span<const int64_t> dims, std::span<const TensorView> tenso
 enum class ArgKind : uint8_t {
   tensor,     ///< address of tensor `index`
   scratch,    ///< address of scratch buffer `index`
-  integer,    ///< `value`, as `dtype` (i64 or i32)
+  integer,    ///< `value`, as `dtype`: i64, i32, boolean, or a float type
   stride,     ///< stride of axis `axis` of tensor `index`, in elements, as `dtype`
   scalar,     ///< scalar parameter `index`, as its declared type
   tensor_map, ///< TMA descriptor `index` of the plan, passed by value (GPU only)

@@ -1,0 +1,25 @@
+//===- Timing.h - when asynchronous effects happen ---------------*- C++ -*-===//
+#ifndef TK_COMPILER_TARGET_EMU_TIMING_H
+#define TK_COMPILER_TARGET_EMU_TIMING_H
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace tk::emu {
+
+/// What a machine may do at any time between the start of an asynchronous operation and the wait
+/// for it, the emulator does at the end, at the start, or at either by chance; by chance it also
+/// runs threads in any order.
+struct Timing {
+  enum class Kind : uint8_t { late, early, random };
+  Kind kind = Kind::late;
+  uint64_t seed = 0;
+
+  /// "late", "early" or "random:SEED".
+  static std::optional<Timing> parse(std::string_view text);
+};
+
+} // namespace tk::emu
+
+#endif // TK_COMPILER_TARGET_EMU_TIMING_H
