@@ -2,6 +2,7 @@
 #include "passes/tiling/BlockProgram.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace tk;
@@ -13,6 +14,14 @@ BlockProgram::BlockProgram(KernelOp kernel, ComputeOp compute, gpu::ScheduleAttr
 //===----------------------------------------------------------------------===//
 // Arguments
 //===----------------------------------------------------------------------===//
+
+std::string tk::identifierOf(StringRef name) {
+  std::string result = name.str();
+  for (char &c : result)
+    if (!llvm::isAlnum(c))
+      c = '_';
+  return result;
+}
 
 std::string BlockProgram::argumentName(Value value) {
   std::string name;
@@ -30,6 +39,7 @@ std::string BlockProgram::argumentName(Value value) {
   }
   if (name.empty())
     name = "v";
+  name = identifierOf(name);
   std::string unique = name;
   for (unsigned n = 1; llvm::is_contained(argumentNames, unique); ++n)
     unique = name + "_" + std::to_string(n);
@@ -234,7 +244,7 @@ LogicalResult BlockProgram::addStores() {
   for (auto [r, store] : llvm::enumerate(stores)) {
     auto tensor = cast<RankedTensorType>(compute.getResult(r).getType());
     auto type = gpu::BufferType::get(kernel.getContext(), tensor.getElementType());
-    std::string name = cast<StringAttr>(compute.getNames()[r]).getValue().str();
+    std::string name = identifierOf(cast<StringAttr>(compute.getNames()[r]).getValue());
     while (llvm::is_contained(argumentNames, name))
       name += "_out";
     argumentNames.push_back(name);

@@ -200,6 +200,9 @@ private:
   llvm::SmallVector<TileValue> carries;
 };
 
+/// `name` with all that an identifier may not hold made an underscore.
+std::string identifierOf(llvm::StringRef name);
+
 /// The element that a reduction of `kind` starts from.
 mlir::TypedAttr identityOf(ReduceKind kind, mlir::Type type);
 

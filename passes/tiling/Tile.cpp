@@ -71,7 +71,7 @@ struct Tile : tk::impl::TileBase<Tile> {
       schedule = withoutReductionTiles(schedule);
     std::string name = kernel.getSymName().str();
     for (Attribute result : compute.getNames())
-      name += "_" + cast<StringAttr>(result).getValue().str();
+      name += "_" + identifierOf(cast<StringAttr>(result).getValue());
     std::string unique = name;
     for (unsigned n = 1; SymbolTable::lookupSymbolIn(kernel->getParentOp(), unique); ++n)
       unique = name + "_" + std::to_string(n);
