@@ -18,6 +18,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
 #include "passes/memory/LayoutChoice.h"
+#include "passes/memory/TransposedLoads.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -290,6 +291,7 @@ struct CoalesceAccesses : tk::impl::CoalesceAccessesBase<CoalesceAccesses> {
     auto target = getOperation()->getAttrOfType<TargetAttr>(targetAttrName);
     int64_t arch = target ? target.getArch() : 80;
     for (FuncOp function : getOperation().getOps<FuncOp>()) {
+      foldTransposedLoads(function);
       AxisInfo info;
       LayoutChoice choice(function, info, arch, /*coalesce=*/!naive);
       LayoutRewriter rewriter(function, choice);
