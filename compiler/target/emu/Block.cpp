@@ -45,8 +45,11 @@ std::optional<Fault> Block::run(int x, int y, int z, Kernel entry, const void *c
   }
   fault.reset();
   resumeNext(scheduler);
-  if (!fault && live > 0)
-    fault = Fault{deadlockText(), threads[static_cast<unsigned>(thread)].place};
+  if (!fault && live > 0) {
+    auto stuck =
+        std::find_if(threads.begin(), threads.end(), [](const Thread &t) { return !t.exited; });
+    fault = Fault{deadlockText(), stuck->place};
+  }
   return fault;
 }
 
@@ -164,8 +167,8 @@ Block::Warp *Block::meet(Together what, int detail, Place place) {
     warp.first = me;
   } else if (warp.what != what || warp.detail != detail || warp.place.line != place.line) {
     fail(place, std::string("is at ") + name(what) + " while " + threadText(warp.first) +
-                    " waits for its warp at " + name(warp.what) + " at " +
-                    Sites::text(warp.place) + ": the warp diverged");
+                    " waits for its warp at " + name(warp.what) + " at " + Sites::text(warp.place) +
+                    ": the warp diverged");
   }
   if (++warp.arrived == warp.lanes)
     return &warp;

@@ -55,7 +55,7 @@ private:
     Context context;
     Together waitsFor = Together::nothing;
     bool exited = false;
-    Place place;
+    Place place{"", 0};
     unsigned long long result = 0;
     std::vector<Copy> copies;
     unsigned openGroup = 0; ///< that of copies to come
@@ -64,7 +64,7 @@ private:
   struct Warp {
     Together what = Together::nothing;
     int detail = 0;
-    Place place;
+    Place place{"", 0};
     unsigned first = 0; ///< the thread that came first
     unsigned arrived = 0;
     unsigned lanes = 0; ///< how many there are

@@ -103,8 +103,8 @@ void Block::copy_async(void *to, const void *from, int bytes, bool mask, Place p
   }
   if (!shared.beginCopy(to, bytes, mine))
     fail(place, shared.complaint);
-  const bool now = timing.kind == Timing::Kind::early ||
-                   (timing.kind == Timing::Kind::random && (random() & 1));
+  const bool now =
+      timing.kind == Timing::Kind::early || (timing.kind == Timing::Kind::random && (random() & 1));
   static constexpr unsigned char zeros[16] = {};
   if (now)
     shared.applyCopy(to, source ? source : zeros, bytes);

@@ -76,12 +76,12 @@ Context Stacks::prepare(size_t index, void (*entry)(void *), void *argument) {
   *--top = 0;
   *--top = 0;
   *--top = reinterpret_cast<uint64_t>(&tk_emu_begin);
-  *--top = 0;                                     // rbp
-  *--top = 0;                                     // rbx
-  *--top = reinterpret_cast<uint64_t>(argument);  // r12
-  *--top = reinterpret_cast<uint64_t>(entry);     // r13
-  *--top = 0;                                     // r14
-  *--top = 0;                                     // r15
+  *--top = 0;                                    // rbp
+  *--top = 0;                                    // rbx
+  *--top = reinterpret_cast<uint64_t>(argument); // r12
+  *--top = reinterpret_cast<uint64_t>(entry);    // r13
+  *--top = 0;                                    // r14
+  *--top = 0;                                    // r15
   return {top};
 }
 

@@ -59,12 +59,12 @@ int sizeOf(Element type) {
 }
 
 float decode(Element type, const unsigned char *from) {
-  static const std::vector<float> f16 = decodeTable(
-      65536, [](uint32_t bits) { return f16_to_f32(static_cast<uint16_t>(bits)); });
-  static const std::vector<float> e4m3 = decodeTable(
-      256, [](uint32_t bits) { return f8e4m3_to_f32(static_cast<uint8_t>(bits)); });
-  static const std::vector<float> e5m2 = decodeTable(
-      256, [](uint32_t bits) { return f8e5m2_to_f32(static_cast<uint8_t>(bits)); });
+  static const std::vector<float> f16 =
+      decodeTable(65536, [](uint32_t bits) { return f16_to_f32(static_cast<uint16_t>(bits)); });
+  static const std::vector<float> e4m3 =
+      decodeTable(256, [](uint32_t bits) { return f8e4m3_to_f32(static_cast<uint8_t>(bits)); });
+  static const std::vector<float> e5m2 =
+      decodeTable(256, [](uint32_t bits) { return f8e5m2_to_f32(static_cast<uint8_t>(bits)); });
   uint16_t half;
   float single;
   switch (type) {
@@ -103,7 +103,8 @@ void gather(Products type, const void *const *a, const void *const *b, Matrices 
     const unsigned g = lane / 4, t = lane % 4;
     for (unsigned w = 0; w < 4; ++w)
       for (int i = 0; i < perWord; ++i) {
-        const unsigned k = (t + 4 * (w / 2)) * static_cast<unsigned>(perWord) + static_cast<unsigned>(i);
+        const unsigned k =
+            (t + 4 * (w / 2)) * static_cast<unsigned>(perWord) + static_cast<unsigned>(i);
         to.a[g + 8 * (w & 1)][k] = decode(typeA, fromA + 4 * w + static_cast<unsigned>(i * size));
       }
     for (unsigned w = 0; w < 2; ++w)

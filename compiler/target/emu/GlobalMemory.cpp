@@ -107,7 +107,7 @@ std::string GlobalMemory::elementText(const Buffer &buffer, int64_t offset) {
   // Axes from the largest stride down; strides that overlap give one of the possible names.
   std::vector<unsigned> axes(view.rank());
   std::iota(axes.begin(), axes.end(), 0u);
-  std::stable_sort(axes.begin(), axes.end(), [&](unsigned a, unsigned b) {
+  std::sort(axes.begin(), axes.end(), [&](unsigned a, unsigned b) {
     return std::abs(view.strides[a]) > std::abs(view.strides[b]);
   });
   std::vector<int64_t> index(view.rank(), 0);
@@ -151,8 +151,9 @@ GlobalMemory::Buffer *GlobalMemory::locate(const void *address, int bytes, int a
   offset = static_cast<int64_t>(at - buffer.address);
   if (offset < buffer.low || offset + bytes > buffer.high) {
     if (offset >= buffer.low && offset < buffer.high)
-      refuse(what, buffer, offset, " and " + std::to_string(offset + bytes - buffer.high) +
-                                       " bytes beyond the end of the buffer");
+      refuse(what, buffer, offset,
+             " and " + std::to_string(offset + bytes - buffer.high) +
+                 " bytes beyond the end of the buffer");
     else
       refuse(what, buffer, offset, ", which is outside");
     return nullptr;

@@ -30,8 +30,8 @@ bool SharedMemory::locate(const void *address, int bytes, int alignment, const c
   const std::string range = std::to_string(bytes) + " bytes at byte " +
                             std::to_string(signedOffset) + " of shared memory";
   if (signedOffset < 0 || signedOffset + bytes > static_cast<int64_t>(data.size())) {
-    complaint = std::string(what) + " " + range + ", which has " + std::to_string(data.size()) +
-                " bytes";
+    complaint =
+        std::string(what) + " " + range + ", which has " + std::to_string(data.size()) + " bytes";
     return false;
   }
   if (signedOffset % alignment != 0) {
@@ -43,10 +43,9 @@ bool SharedMemory::locate(const void *address, int bytes, int alignment, const c
 }
 
 bool SharedMemory::clash(const char *what, size_t offset, const Access *other, bool otherWrites) {
-  complaint = std::string(what) + " byte " + std::to_string(offset) +
-              " of shared memory, which " + threadText(other->thread) +
-              (otherWrites ? " wrote at " : " read at ") + sites.text(other->site) +
-              " with no barrier in between";
+  complaint = std::string(what) + " byte " + std::to_string(offset) + " of shared memory, which " +
+              threadText(other->thread) + (otherWrites ? " wrote at " : " read at ") +
+              sites.text(other->site) + " with no barrier in between";
   return false;
 }
 

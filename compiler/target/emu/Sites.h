@@ -17,7 +17,8 @@ public:
   Sites() : places(1, Place("", 0)) {}
 
   uint16_t number(Place place) {
-    const auto key = reinterpret_cast<uintptr_t>(place.file) * 31 + static_cast<unsigned>(place.line);
+    const auto key =
+        reinterpret_cast<uintptr_t>(place.file) * 31 + static_cast<unsigned>(place.line);
     uint16_t &cached = recent[(key ^ key >> 9) % recent.size()];
     const Place &known = places[cached];
     if (known.line == place.line && known.file == place.file)

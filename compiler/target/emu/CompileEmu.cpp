@@ -1,0 +1,194 @@
+//===- CompileEmu.cpp - emitted CUDA, run on the CPU and checked ----------===//
+#include "compiler/target/emu/CompileEmu.h"
+
+#include "compiler/target/emu/Block.h"
+#include "compiler/target/emu/HostCompiler.h"
+#include "runtime/Environment.h"
+
+#include <algorithm>
+#include <mutex>
+
+namespace tk {
+namespace emu {
+namespace {
+
+/// One kernel of the loaded text.
+struct Entry {
+  Block::Kernel call = nullptr;
+  std::vector<Parameter> parameters;
+};
+
+class LoadedKernels final : public detail::Emulator {
+public:
+  LoadedKernels(std::shared_ptr<HostCode> code, std::vector<Entry> entries, EmuOptions options)
+      : code(std::move(code)), entries(std::move(entries)), options(options) {
+    attach = reinterpret_cast<void (*)(Engine *)>(this->code->symbol("tk_emu_attach"));
+  }
+  void run(const detail::EmulatedPlan &plan) const override;
+
+private:
+  void launch(const detail::EmulatedPlan &plan, size_t index, Timing timing, Order &order,
+              Sites &sites, GlobalMemory &memory) const;
+  Timing timing() const;
+
+  std::shared_ptr<HostCode> code;
+  std::vector<Entry> entries; ///< one a launch
+  EmuOptions options;
+  void (*attach)(Engine *);
+  mutable std::mutex mutex; ///< the object knows one engine at a time
+};
+
+Timing LoadedKernels::timing() const {
+  if (options.timing)
+    return *options.timing;
+  auto text = detail::environment(detail::EnvVar::emu_mode);
+  if (!text)
+    return {};
+  auto timing = Timing::parse(*text);
+  if (!timing)
+    throw Error(ErrorCode::invalid_argument,
+                "expected TK_EMU_MODE to be late, early or random:SEED, got '" + *text + "'");
+  return *timing;
+}
+
+[[noreturn]] void report(const Launch &launch, const std::string &what, const Place &place) {
+  std::string text = "kernel '" + launch.symbol + "'";
+  if (launch.span.valid())
+    text += " (" + launch.span.file + ":" + std::to_string(launch.span.line) + ")";
+  std::vector<SourceSpan> spans;
+  if (place.line > 0) {
+    const auto line = static_cast<uint32_t>(place.line);
+    spans.push_back({place.file, line, 0, line, 0});
+  }
+  throw Error(ErrorCode::internal, text + what, std::move(spans));
+}
+
+std::string blockText(int64_t x, int64_t y, int64_t z) {
+  return ", block (" + std::to_string(x) + ", " + std::to_string(y) + ", " + std::to_string(z) +
+         "): ";
+}
+
+void LoadedKernels::launch(const detail::EmulatedPlan &plan, size_t index, Timing timing,
+                           Order &order, Sites &sites, GlobalMemory &memory) const {
+  const detail::EmulatedLaunch &ready = plan.launches[index];
+  const Launch &launch = *ready.launch;
+  const Entry &entry = entries[index];
+  const unsigned count = launch.block[0] * launch.block[1] * launch.block[2];
+  if (entry.parameters.size() != launch.args.size())
+    report(launch,
+           " takes " + std::to_string(entry.parameters.size()) + " arguments, its launch gives " +
+               std::to_string(launch.args.size()),
+           {"", 0});
+  if (count == 0 || count > 1024 || launch.block[1] != 1 || launch.block[2] != 1)
+    report(launch, ": expected a block of 1 to 1024 threads in one dimension", {"", 0});
+
+  std::vector<uint64_t> values = ready.values;
+  std::vector<const void *> arguments;
+  memory.beginLaunch();
+  for (size_t i = 0; i < values.size(); ++i) {
+    const Arg &arg = launch.args[i];
+    const bool address = arg.kind == ArgKind::tensor || arg.kind == ArgKind::scratch;
+    if (entry.parameters[i].pointer != address)
+      report(launch,
+             ": parameter " + std::to_string(i) + " is " +
+                 (address ? "no address, its argument is" : "an address, its argument is not"),
+             {"", 0});
+    if (address) {
+      const size_t buffer = arg.index + (arg.kind == ArgKind::scratch ? plan.tensors.size() : 0);
+      values[i] = reinterpret_cast<uint64_t>(memory.address(buffer));
+      memory.addParameter(buffer, entry.parameters[i]);
+    }
+    arguments.push_back(&values[i]);
+  }
+  order = Order();
+  Block block(count, static_cast<size_t>(ready.shared_bytes), timing, order, sites, memory);
+  attach(&block);
+  for (int64_t z = 0; z < ready.grid[2]; ++z)
+    for (int64_t y = 0; y < ready.grid[1]; ++y)
+      for (int64_t x = 0; x < ready.grid[0]; ++x)
+        if (auto fault = block.run(static_cast<int>(x), static_cast<int>(y), static_cast<int>(z),
+                                   entry.call, arguments.data()))
+          report(launch, blockText(x, y, z) + fault->text, fault->place);
+}
+
+void LoadedKernels::run(const detail::EmulatedPlan &plan) const {
+  std::lock_guard lock(mutex);
+  const Timing when = timing();
+  Order order;
+  Sites sites;
+  GlobalMemory memory(order, sites);
+  const Signature &signature = *plan.signature;
+  size_t numParams = 0;
+  for (const tk::Parameter &parameter : signature.params)
+    numParams += parameter.is_tensor;
+  for (size_t t = 0; t < plan.tensors.size(); ++t) {
+    const tk::Parameter &tensor = signature.tensor(static_cast<unsigned>(t));
+    memory.addTensor(tensor.name, plan.tensors[t],
+                     t >= numParams  ? Contents::unwritten
+                     : tensor.in_out ? Contents::updated
+                                     : Contents::given);
+  }
+  for (size_t s = 0; s < plan.plan->scratch.size(); ++s)
+    memory.addScratch(plan.plan->scratch[s].purpose, plan.scratch_bytes[s],
+                      plan.plan->scratch[s].zeroed);
+  for (size_t i = 0; i < plan.launches.size(); ++i)
+    launch(plan, i, when, order, sites, memory);
+  if (!memory.complete())
+    throw Error(ErrorCode::internal, "kernel '" + signature.name + "' " + memory.complaint,
+                {signature.span});
+}
+
+/// The text with, for each kernel, how to call and describe it.
+std::string withEntries(const std::string &text, const LaunchPlan &plan) {
+  std::string result = text + "\n";
+  std::vector<std::string> done;
+  for (const Launch &launch : plan.launches) {
+    const std::string &name = launch.symbol;
+    if (std::find(done.begin(), done.end(), name) != done.end())
+      continue;
+    done.push_back(name);
+    result += "extern \"C\" void tk_emu_call_" + name +
+              "(const void *const *arguments) { tk::emu::call(::" + name + ", arguments); }\n";
+    result += "extern \"C\" int tk_emu_describe_" + name +
+              "(tk::emu::Parameter *to, int room) { return tk::emu::describe(::" + name +
+              ", to, room); }\n";
+  }
+  return result;
+}
+
+Expected<Entry> findEntry(const HostCode &code, const std::string &symbol) {
+  Entry entry;
+  entry.call = reinterpret_cast<Block::Kernel>(code.symbol("tk_emu_call_" + symbol));
+  auto describe =
+      reinterpret_cast<int (*)(Parameter *, int)>(code.symbol("tk_emu_describe_" + symbol));
+  if (!entry.call || !describe)
+    return Error(ErrorCode::internal, "the emitted text has no kernel '" + symbol + "'");
+  entry.parameters.resize(static_cast<size_t>(describe(nullptr, 0)));
+  describe(entry.parameters.data(), static_cast<int>(entry.parameters.size()));
+  return entry;
+}
+
+} // namespace
+} // namespace emu
+
+Expected<detail::Executable> compileForEmu(detail::Executable executable,
+                                           const Signature &signature, const EmuOptions &options) {
+  auto code = emu::compileOnHost(emu::withEntries(executable.cuda, executable.plan));
+  if (!code)
+    return Error(code.error().code(), "kernel '" + signature.name + "': " + code.error().message(),
+                 {signature.span});
+  std::vector<emu::Entry> entries;
+  for (const Launch &launch : executable.plan.launches) {
+    auto entry = emu::findEntry(**code, launch.symbol);
+    if (!entry)
+      return entry.error();
+    entries.push_back(std::move(*entry));
+  }
+  executable.kind = detail::Executable::Kind::emulated;
+  executable.target = "emu";
+  executable.emulator =
+      std::make_shared<emu::LoadedKernels>(std::move(*code), std::move(entries), options);
+  return executable;
+}
+
+} // namespace tk

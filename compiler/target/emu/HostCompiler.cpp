@@ -1,0 +1,134 @@
+//===- HostCompiler.cpp - C++ text to code in this process ----------------===//
+#include "compiler/target/emu/HostCompiler.h"
+
+#include "runtime/Environment.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+namespace tk::emu {
+namespace fs = std::filesystem;
+
+HostCode::~HostCode() { dlclose(handle); }
+void *HostCode::symbol(const std::string &name) const { return dlsym(handle, name.c_str()); }
+
+namespace {
+
+class TemporaryDirectory {
+public:
+  TemporaryDirectory() {
+    std::error_code error;
+    std::string name = (fs::temp_directory_path(error) / "tk-emu-XXXXXX").string();
+    if (!error && mkdtemp(name.data()))
+      path = name;
+  }
+  ~TemporaryDirectory() {
+    std::error_code ignored;
+    if (!path.empty())
+      fs::remove_all(path, ignored);
+  }
+  fs::path path; ///< empty where it could not be made
+};
+
+bool isExecutable(const std::string &path) { return access(path.c_str(), X_OK) == 0; }
+
+/// The words of $CXX, else the first compiler on PATH; empty if there is none.
+std::vector<std::string> findCompiler() {
+  if (auto chosen = detail::environment(detail::EnvVar::cxx)) {
+    std::istringstream words(*chosen);
+    return {std::istream_iterator<std::string>(words), {}};
+  }
+  const char *path = std::getenv("PATH");
+  for (const char *name : {"clang++-22", "clang++", "g++", "c++"}) {
+    std::istringstream folders(path ? path : "/usr/bin");
+    for (std::string folder; std::getline(folders, folder, ':');)
+      if (isExecutable(folder + "/" + name))
+        return {folder + "/" + name};
+  }
+  return {};
+}
+
+/// Runs a program with its output in a file; the exit status, or -1 if it did not start.
+int runProgram(const std::vector<std::string> &words, const fs::path &output) {
+  std::vector<char *> arguments;
+  for (const std::string &word : words)
+    arguments.push_back(const_cast<char *>(word.c_str()));
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 1, output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  posix_spawn_file_actions_adddup2(&actions, 1, 2);
+  pid_t child = 0;
+  const int error =
+      posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (error != 0)
+    return -1;
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+    ;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+}
+
+bool writeFile(const fs::path &path, std::string_view text) {
+  std::ofstream out(path, std::ios::binary);
+  out.write(text.data(), static_cast<std::streamsize>(text.size()));
+  return out.good();
+}
+
+std::string readFile(const fs::path &path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+} // namespace
+
+Expected<std::shared_ptr<HostCode>> compileOnHost(std::string_view text) {
+  std::vector<std::string> command = findCompiler();
+  if (command.empty())
+    return Error(ErrorCode::unsupported,
+                 "the emulator needs a C++ compiler: clang++-22, clang++, g++ or c++ on PATH, or "
+                 "one named by CXX");
+  TemporaryDirectory folder;
+  const fs::path source = folder.path / "kernel.cpp", object = folder.path / "kernel.so",
+                 log = folder.path / "log";
+  bool written = !folder.path.empty() && writeFile(source, text);
+  for (const DeviceFile &file : deviceFiles())
+    written = written && writeFile(folder.path / file.name, file.text);
+  if (!written)
+    return Error(ErrorCode::io, "the emulator cannot write to the temporary directory");
+  // No contraction and no assumptions beyond what NVRTC makes; variables start as NaNs.
+  for (const char *option :
+       {"-std=c++17", "-O1", "-fPIC", "-shared", "-w", "-ffp-contract=off", "-fwrapv",
+        "-fno-strict-aliasing", "-fno-exceptions", "-ftrivial-auto-var-init=pattern"})
+    command.push_back(option);
+  command.insert(command.end(), {"-o", object.string(), source.string(), "-lm"});
+  const int status = runProgram(command, log);
+  if (status < 0 || status == 127)
+    return Error(ErrorCode::unsupported,
+                 "the emulator cannot run the compiler '" + command[0] + "'");
+  if (status != 0)
+    return Error(ErrorCode::internal,
+                 "the host's compiler rejected the emitted text:\n" + readFile(log));
+  void *handle = dlopen(object.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle) {
+    const char *why = dlerror();
+    return Error(ErrorCode::internal, std::string("the emulator cannot load a kernel: ") +
+                                          (why ? why : "no reason given"));
+  }
+  return std::make_shared<HostCode>(handle);
+}
+
+} // namespace tk::emu

@@ -1,0 +1,27 @@
+// Warp-level matrix products. Twin of ../matrix.cuh.
+#pragma once
+
+namespace tk {
+
+template <int words, bool transposed, class T>
+TK_DEVICE void load_matrix(T *y, const T *row, Place place = {}) {
+  static_assert(words == 1 || words == 2 || words == 4, "ldmatrix loads 1, 2 or 4 matrices");
+  static_assert(!transposed || sizeof(T) == 2, "ldmatrix transposes 16-bit elements");
+  tk_emu_engine->load_matrix(y, row, words, transposed, place);
+}
+
+#define TK_MMA(products, A, B, C)                                                                  \
+  TK_DEVICE void mma_m16n8(C *c, const A *a, const B *b, Place place = {}) {                       \
+    tk_emu_engine->multiply(::tk::emu::Products::products, c, a, b, place);                              \
+  }
+TK_MMA(bf16, bf16, bf16, float)
+TK_MMA(f16, f16, f16, float)
+TK_MMA(tf32, float, float, float)
+TK_MMA(i8, i8, i8, int)
+TK_MMA(e4m3, f8e4m3, f8e4m3, float)
+TK_MMA(e5m2, f8e5m2, f8e5m2, float)
+TK_MMA(e4m3_e5m2, f8e4m3, f8e5m2, float)
+TK_MMA(e5m2_e4m3, f8e5m2, f8e4m3, float)
+#undef TK_MMA
+
+} // namespace tk

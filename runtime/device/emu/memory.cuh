@@ -1,0 +1,47 @@
+// Global and shared memory. Twin of ../memory.cuh.
+#pragma once
+
+namespace tk {
+
+template <class T> TK_DEVICE T get(const T *from, Place place = {}) {
+  T x;
+  tk_emu_engine->read(&x, from, sizeof(T), alignof(T), place);
+  return x;
+}
+template <class T> TK_DEVICE void put(T *to, T x, Place place = {}) {
+  tk_emu_engine->write(to, &x, sizeof(T), alignof(T), place);
+}
+
+template <int n, class T> TK_DEVICE void load(T *y, const T *from, Place place = {}) {
+  tk_emu_engine->read(y, from, n * sizeof(T), n * sizeof(T), place);
+}
+template <int n, class T>
+TK_DEVICE void load(T *y, const T *from, bool mask, T other, Place place = {}) {
+  if (mask)
+    load<n>(y, from, place);
+  else
+    for_each<n>([&](int i) { y[i] = other; });
+}
+template <int n, class T>
+TK_DEVICE void store(T *to, const T *x, bool mask = true, Place place = {}) {
+  if (mask)
+    tk_emu_engine->write(to, x, n * sizeof(T), n * sizeof(T), place);
+}
+
+template <int bytes>
+TK_DEVICE void copy_async(void *to, const void *from, bool mask = true, Place place = {}) {
+  static_assert(bytes == 4 || bytes == 8 || bytes == 16, "cp.async copies 4, 8 or 16 bytes");
+  tk_emu_engine->copy_async(to, from, bytes, mask, place);
+}
+template <int n, class T>
+TK_DEVICE void copy_now(T *to, const T *from, bool mask = true, Place place = {}) {
+  T x[n];
+  load<n>(x, from, mask, T{}, place);
+  store<n>(to, x, true, place);
+}
+TK_DEVICE void async_commit(Place place = {}) { tk_emu_engine->async_commit(place); }
+template <int pending> TK_DEVICE void async_wait(Place place = {}) {
+  tk_emu_engine->async_wait(pending, place);
+}
+
+} // namespace tk

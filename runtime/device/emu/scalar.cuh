@@ -1,0 +1,84 @@
+// What ../scalar.cuh does in one instruction, bit by bit.
+#pragma once
+
+namespace tk {
+
+TK_DEVICE float to_float(f16 x) {
+  const u32 sign = (u32)(x.bits & 0x8000) << 16, magnitude = x.bits & 0x7fff;
+  if (magnitude >= 0x7c00) // infinity, or NaN, which loses its payload
+    return as_float(magnitude == 0x7c00 ? sign | 0x7f800000 : 0x7fffffff);
+  if (magnitude >= 0x0400)
+    return as_float(sign | ((magnitude << 13) + ((127 - 15) << 23)));
+  const float tiny = (float)magnitude * 5.9604644775390625e-8f; // 2^-24
+  return sign ? -tiny : tiny;
+}
+
+// To nearest even, by adding half a unit of the last place that is kept; NaN is 0x7fff.
+template <> TK_DEVICE bf16 from_float<bf16>(float x) {
+  const u32 bits = as_bits(x);
+  if (x != x)
+    return bf16{0x7fff};
+  return bf16{(u16)((bits + 0x7fff + (bits >> 16 & 1)) >> 16)};
+}
+template <> TK_DEVICE f16 from_float<f16>(float x) {
+  const u32 bits = as_bits(x), sign = bits >> 16 & 0x8000;
+  u32 magnitude = bits & 0x7fffffff;
+  if (magnitude > 0x7f800000)
+    return f16{0x7fff};
+  if (magnitude >= 0x477ff000) // 65520, halfway to what would be the next number
+    return f16{(u16)(sign | 0x7c00)};
+  if (magnitude < 0x38800000) { // below 2^-14: adding 0.5 rounds to a multiple of 2^-24
+    const u32 code = as_bits(as_float(magnitude) + 0.5f) - as_bits(0.5f);
+    return f16{(u16)(sign | code)};
+  }
+  magnitude += 0xfff + (magnitude >> 13 & 1);
+  return f16{(u16)(sign | ((magnitude >> 13) - ((127 - 15) << 10)))};
+}
+template <> TK_DEVICE f8e4m3 from_float<f8e4m3>(float x) {
+  return f8e4m3{encode_f8<3, 7, 0x7e>(x)};
+}
+template <> TK_DEVICE f8e5m2 from_float<f8e5m2>(float x) {
+  return f8e5m2{encode_f8<2, 15, 0x7b>(x)};
+}
+template <> TK_DEVICE u32 pack2<bf16>(float low, float high) {
+  return from_float<bf16>(low).bits | (u32)from_float<bf16>(high).bits << 16;
+}
+template <> TK_DEVICE u32 pack2<f16>(float low, float high) {
+  return from_float<f16>(low).bits | (u32)from_float<f16>(high).bits << 16;
+}
+
+TK_DEVICE float round_to_odd(double x) {
+  float y = (float)x;
+  if (x != x || (double)y == x)
+    return y;
+  const double magnitude = x < 0 ? -x : x;
+  if ((double)(y < 0 ? -y : y) > magnitude) // an infinity becomes the largest finite number
+    y = as_float(as_bits(y) - 1);
+  return as_float(as_bits(y) | 1);
+}
+
+template <class F> TK_DEVICE i64 clamp_any(F x) {
+  if (x >= (F)9223372036854775808.0)
+    return 0x7fffffffffffffffll;
+  return x < (F)-9223372036854775808.0 ? -0x7fffffffffffffffll - 1 : (i64)x;
+}
+TK_DEVICE i64 clamp_to_i64(float x) { return clamp_any(x); }
+TK_DEVICE i64 clamp_to_i64(double x) { return clamp_any(x); }
+
+TK_DEVICE float maximum(float a, float b) {
+  if (a != a || b != b)
+    return as_float(0x7fffffff);
+  return a > b || (a == b && !(as_bits(a) >> 31)) ? a : b;
+}
+TK_DEVICE float minimum(float a, float b) {
+  if (a != a || b != b)
+    return as_float(0x7fffffff);
+  return a < b || (a == b && as_bits(a) >> 31) ? a : b;
+}
+
+TK_DEVICE float exp2_approx(float x) {
+  const float y = ::exp2f(x);
+  return y < 1.17549435e-38f ? 0.0f : y;
+}
+
+} // namespace tk

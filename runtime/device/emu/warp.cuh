@@ -1,0 +1,30 @@
+// Threads: who am I, wait, exchange. Twin of ../warp.cuh.
+#pragma once
+
+namespace tk {
+
+TK_DEVICE int thread_index() { return tk_emu_engine->thread; }
+TK_DEVICE int lane_index() { return tk_emu_engine->thread & 31; }
+TK_DEVICE int warp_index() { return tk_emu_engine->thread >> 5; }
+TK_DEVICE int block_x() { return tk_emu_engine->block[0]; }
+TK_DEVICE int block_y() { return tk_emu_engine->block[1]; }
+TK_DEVICE int block_z() { return tk_emu_engine->block[2]; }
+
+TK_DEVICE void barrier(Place place = {}) { tk_emu_engine->barrier(place); }
+
+TK_DEVICE u8 *shared_memory() { return (u8 *)tk_emu_engine->shared_memory(); }
+
+template <class T> TK_DEVICE T shuffle_xor(T x, int mask, Place place = {}) {
+  u64 bits = 0;
+  __builtin_memcpy(&bits, &x, sizeof x);
+  bits = tk_emu_engine->shuffle_xor(bits, mask, place);
+  __builtin_memcpy(&x, &bits, sizeof x);
+  return x;
+}
+template <class T, class I>
+TK_DEVICE Indexed<T, I> shuffle_xor(Indexed<T, I> x, int mask, Place place = {}) {
+  const T value = shuffle_xor(x.value, mask, place);
+  return {value, shuffle_xor(x.index, mask, place)};
+}
+
+} // namespace tk
