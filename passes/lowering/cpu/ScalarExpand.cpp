@@ -144,6 +144,13 @@ Value tk::cpu::expandScalar(OpBuilder &builder, Operation *op, ValueRange operan
       llvm::TypeSwitch<Operation *, Value>(op)
           .Case([&](FloorDivOp) { return emitFloor(s, operands[0], operands[1], false); })
           .Case([&](FloorModOp) { return emitFloor(s, operands[0], operands[1], true); })
+          .Case([&](arith::FloorDivSIOp) { return emitFloor(s, operands[0], operands[1], false); })
+          .Case<arith::CeilDivSIOp, arith::CeilDivUIOp>([&](auto) {
+            // Sizes, which are never negative; ceil(a / b) = -floor(-a / b) in any case.
+            Value zero = s.integer(0, operands[0].getType());
+            Value down = emitFloor(s, s.sub(zero, operands[0]), operands[1], false);
+            return s.sub(zero, down);
+          })
           .Case([&](ExpDiffOp) { return emitExpDiff(builder, s.loc, operands[0], operands[1]); })
           .Case([&](DivOrZeroOp) {
             Value zero = s.real(0, operands[1].getType());

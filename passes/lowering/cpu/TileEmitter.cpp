@@ -188,7 +188,8 @@ Value TileEmitter::tileCount(unsigned id) {
   int64_t tile = analysis.tileOf(id);
   if (tile == 1)
     return extentOf(id);
-  Value count = arith::CeilDivUIOp::create(b, loc, extentOf(id), index(tile));
+  Value padded = arith::AddIOp::create(b, loc, extentOf(id), index(tile - 1));
+  Value count = arith::DivUIOp::create(b, loc, padded, index(tile));
   bool everywhere = llvm::all_of(
       results, [&](unsigned r) { return llvm::is_contained(compute.getIndicesOf(r), id); });
   return everywhere ? count : maxOf(count, index(1));
