@@ -152,9 +152,10 @@ void Block::barrier(Place place) {
                       ", thread " + std::to_string(i) + " at " + Sites::text(other));
   }
   order.meet();
+  // This thread queues up as well: reports are easier to follow when thread 0 goes first.
   for (unsigned i = 0; i < numThreads; ++i)
-    if (i != static_cast<unsigned>(thread))
-      makeReady(i);
+    makeReady(i);
+  resumeNext(threads[static_cast<unsigned>(thread)].context);
 }
 
 Block::Warp *Block::meet(Together what, int detail, Place place) {

@@ -1,0 +1,94 @@
+// Conversions agree with the runtime's, bit by bit.
+#include "KernelHarness.h"
+
+#include <bit>
+#include <cmath>
+
+using tk::DType;
+using tk::test::KernelHarness;
+
+/// Every exponent with mantissas around the places where 16- and 8-bit floats round.
+static std::vector<float> interesting() {
+  std::vector<float> values;
+  for (uint32_t exponent = 0; exponent < 256; ++exponent)
+    for (uint32_t mantissa :
+         {0u,        1u,        0x0fffu,   0x1000u,   0x1001u,   0x3000u,   0x7fffu,
+          0x8000u,   0x8001u,   0x18000u,  0x7ffffu,  0x80000u,  0x80001u,  0x100000u,
+          0x180000u, 0x200000u, 0x300000u, 0x500000u, 0x7fe000u, 0x7ff000u, 0x7fffffu})
+      for (uint32_t sign : {0u, 1u})
+        values.push_back(std::bit_cast<float>(sign << 31 | exponent << 23 | mantissa));
+  return values;
+}
+
+template <class Bits> static void checkNarrowing(const std::string &type, DType dtype) {
+  std::vector<float> x = interesting();
+  const size_t count = x.size();
+  KernelHarness k(R"(extern "C" __global__ void __launch_bounds__(32)
+k(const float *__restrict__ x, )" +
+                  type + R"( *y, float *z) {
+  for (int i = tk::thread_index(); i < )" +
+                  std::to_string(count) + R"(; i += 32) {
+    const )" + type +
+                  " narrow = tk::from_float<" + type + R"(>(tk::get(&x[i]));
+    tk::put(&y[i], narrow);
+    tk::put(&z[i], tk::to_float(narrow));
+  }
+})");
+  std::vector<Bits> y(count);
+  std::vector<float> z(count);
+  k.in(x, DType::f32);
+  k.out(y, dtype);
+  k.out(z, DType::f32);
+  REQUIRE(k.run() == "");
+  for (size_t i = 0; i < count; ++i) {
+    Bits expected;
+    tk::store_from_f64(dtype, &expected, static_cast<double>(x[i]));
+    const double back = tk::load_as_f64(dtype, &expected);
+    INFO(type << " of " << x[i]);
+    if (std::isnan(back)) {
+      CHECK(std::isnan(tk::load_as_f64(dtype, &y[i])));
+      CHECK(std::isnan(z[i]));
+    } else {
+      CHECK(y[i] == expected);
+      CHECK(static_cast<double>(z[i]) == back);
+    }
+  }
+}
+
+TEST_CASE("f32 to narrower floats and back", "[emu]") {
+  checkNarrowing<uint16_t>("tk::f16", DType::f16);
+  checkNarrowing<uint16_t>("tk::bf16", DType::bf16);
+  checkNarrowing<uint8_t>("tk::f8e4m3", DType::f8e4m3);
+  checkNarrowing<uint8_t>("tk::f8e5m2", DType::f8e5m2);
+}
+
+TEST_CASE("f64 rounds once, floats to integers clamp", "[emu]") {
+  KernelHarness k(R"(extern "C" __global__ void __launch_bounds__(32)
+k(const double *__restrict__ x, tk::bf16 *y, int *z, long long *w) {
+  const int i = tk::thread_index();
+  const double v = tk::get(&x[i]);
+  tk::put(&y[i], tk::from_double<tk::bf16>(v));
+  tk::put(&z[i], (int)tk::to_integer<tk::i8>(v) + 1000 * tk::to_integer<tk::u8>((float)v));
+  tk::put(&w[i], tk::to_integer<long long>(v));
+})");
+  // Just above a tie of bf16: f32 in between would land on it.
+  std::vector<double> x(32, 1.0 + 0x1p-8 + 0x1p-40);
+  x[1] = NAN, x[2] = 1e300, x[3] = -1e300, x[4] = -200.5, x[5] = 200.5, x[6] = 1e19;
+  std::vector<uint16_t> y(32);
+  std::vector<int32_t> z(32);
+  std::vector<int64_t> w(32);
+  k.in(x, DType::f64);
+  k.out(y, DType::bf16);
+  k.out(z, DType::i32);
+  k.out(w, DType::i64);
+  REQUIRE(k.run() == "");
+  CHECK(y[0] == 0x3f81);
+  CHECK(y[2] == 0x7f80);
+  CHECK(z[0] == 1001);
+  CHECK(z[1] == 0);
+  CHECK(z[2] == 255127);
+  CHECK(z[4] == -128);
+  CHECK(z[5] == 200127);
+  CHECK(w[3] == INT64_MIN);
+  CHECK(w[6] == INT64_MAX);
+}

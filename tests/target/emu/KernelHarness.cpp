@@ -1,0 +1,62 @@
+#include "KernelHarness.h"
+
+#include "runtime/emu/EmuLaunch.h"
+
+namespace tk::test {
+
+std::string kernelText(const std::string &body) {
+  return "#include \"tk_device.cuh\"\n#line 1 \"k.tk\"\n" + body;
+}
+
+void KernelHarness::add(void *data, size_t count, DType type, bool written) {
+  add(TensorView(data, type, Extents{static_cast<int64_t>(count)}), written);
+}
+
+void KernelHarness::add(const TensorView &view, bool written) {
+  Parameter parameter;
+  parameter.name = std::string(1, static_cast<char>('x' + args.size()));
+  parameter.dtype = view.dtype;
+  for (int64_t extent : view.shape)
+    parameter.shape.push_back({DimExpr(extent), std::to_string(extent)});
+  Arg arg;
+  arg.kind = ArgKind::tensor;
+  // Results are numbered after all parameters: they are added last.
+  arg.index = static_cast<uint32_t>(args.size());
+  args.push_back(arg);
+  (written ? signature.results : signature.params).push_back(parameter);
+  (written ? outputs : inputs).push_back(view);
+}
+
+std::string KernelHarness::run() {
+  signature.name = "k";
+  detail::Executable emitted;
+  emitted.cuda = kernelText(body);
+  Launch launch;
+  launch.symbol = "k";
+  launch.grid[0] = grid;
+  launch.block[0] = threads;
+  launch.shared_bytes = sharedBytes;
+  launch.args = args;
+  emitted.plan.launches.push_back(launch);
+  executable = compileForEmu(std::move(emitted), signature, options);
+  if (!executable)
+    return executable.error().what();
+  return again();
+}
+
+std::string KernelHarness::again() {
+  std::vector<TensorView> tensors = inputs;
+  tensors.insert(tensors.end(), outputs.begin(), outputs.end());
+  try {
+    std::vector<void *> pointers;
+    for (const TensorView &view : tensors)
+      pointers.push_back(view.data);
+    emu::launch_plan(*executable->emulator,
+                     emu::resolve_plan(executable->plan, signature, {}, tensors), pointers);
+  } catch (const Error &error) {
+    return error.what();
+  }
+  return "";
+}
+
+} // namespace tk::test

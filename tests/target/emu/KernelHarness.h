@@ -1,0 +1,56 @@
+// Runs hand-written kernel texts on the emulator.
+#ifndef TK_TESTS_TARGET_EMU_KERNELHARNESS_H
+#define TK_TESTS_TARGET_EMU_KERNELHARNESS_H
+
+#include "compiler/target/emu/CompileEmu.h"
+#include "tests/unit/catch.h"
+
+#include <string>
+#include <vector>
+
+namespace tk::test {
+
+/// A launch of the kernel `k` of a text. Its parameters are the tensors in the order in which they
+/// are added.
+class KernelHarness {
+public:
+  explicit KernelHarness(std::string body) : body(std::move(body)) {}
+
+  unsigned threads = 32;
+  int64_t grid = 1;
+  int64_t sharedBytes = 0;
+  EmuOptions options;
+
+  /// Adds a parameter that is read, or one that is written; named x, y, z ... in this order.
+  template <class T> void in(std::vector<T> &values, DType type) {
+    add(values.data(), values.size(), type, false);
+  }
+  template <class T> void out(std::vector<T> &values, DType type) {
+    add(values.data(), values.size(), type, true);
+  }
+  /// Instead of a dense tensor: any view.
+  void inView(const TensorView &view) { add(view, false); }
+  void outView(const TensorView &view) { add(view, true); }
+
+  /// Compiles and runs; returns "" or the message of the error, with its place before it.
+  std::string run();
+  /// Runs again what run() compiled.
+  std::string again();
+
+private:
+  void add(void *data, size_t count, DType type, bool written);
+  void add(const TensorView &view, bool written);
+
+  std::string body;
+  Signature signature;
+  std::vector<TensorView> inputs, outputs;
+  std::vector<Arg> args;
+  Expected<detail::Executable> executable = detail::Executable();
+};
+
+/// The emitted text's line numbers begin at 1 in file "k.tk".
+std::string kernelText(const std::string &body);
+
+} // namespace tk::test
+
+#endif // TK_TESTS_TARGET_EMU_KERNELHARNESS_H

@@ -1,0 +1,110 @@
+// Shuffles, barriers, reductions and scans.
+#include "KernelHarness.h"
+
+using tk::DType;
+using tk::test::KernelHarness;
+
+static std::vector<float> counting(size_t n) {
+  std::vector<float> values(n);
+  for (size_t i = 0; i < n; ++i)
+    values[i] = static_cast<float>(i + 1);
+  return values;
+}
+
+TEST_CASE("a shuffle exchanges the values of lanes that differ in the mask's bits", "[emu]") {
+  KernelHarness k(R"(extern "C" __global__ void __launch_bounds__(64)
+k(const float *__restrict__ x, float *__restrict__ y, long long *__restrict__ z) {
+  const int i = tk::thread_index();
+  tk::put(&y[i], tk::shuffle_xor(tk::get(&x[i]), 5));
+  tk::put(&z[i], tk::shuffle_xor((long long)i << 40, 16));
+})");
+  std::vector<float> x = counting(64), y(64);
+  std::vector<int64_t> z(64);
+  k.threads = 64;
+  k.in(x, DType::f32);
+  k.out(y, DType::f32);
+  k.out(z, DType::i64);
+  REQUIRE(k.run() == "");
+  for (size_t i = 0; i < 64; ++i) {
+    CHECK(y[i] == x[i ^ 5]);
+    CHECK(z[i] == static_cast<int64_t>(i ^ 16) << 40);
+  }
+}
+
+TEST_CASE("reductions over registers, lanes and warps", "[emu]") {
+  KernelHarness k(R"(extern "C" __global__ void __launch_bounds__(128)
+k(const float *__restrict__ x, float *__restrict__ y, int *__restrict__ z) {
+  const int i = tk::thread_index();
+  float a[2];
+  tk::load<2>(a, &x[2 * i]);
+  tk::reduce_registers<tk::Sum, 1>(a);
+  float s[1] = {a[0]};
+  tk::reduce_lanes<tk::Sum, 31>(s);
+  tk::reduce_warps<tk::Sum, 3, 4>(s, reinterpret_cast<float *>(tk::shared_memory()));
+  tk::put(&y[i], s[0]);
+  tk::Indexed<float, int> best[1] = {{tk::get(&x[(i * 37) % 128]), i}};
+  tk::reduce_lanes<tk::ArgMax, 31>(best);
+  tk::reduce_warps<tk::ArgMax, 3, 4>(
+      best, reinterpret_cast<tk::Indexed<float, int> *>(tk::shared_memory()));
+  tk::put(&z[i], best[0].index);
+})");
+  std::vector<float> x = counting(256), y(128);
+  std::vector<int32_t> z(128);
+  k.threads = 128;
+  k.sharedBytes = 128 * 8;
+  k.in(x, DType::f32);
+  k.out(y, DType::f32);
+  k.out(z, DType::i32);
+  REQUIRE(k.run() == "");
+  int where = 0;
+  while (where * 37 % 128 != 127)
+    ++where;
+  for (size_t i = 0; i < 128; ++i) {
+    CHECK(y[i] == 256 * 257 / 2);
+    CHECK(z[i] == where);
+  }
+}
+
+TEST_CASE("an inclusive scan over registers, lanes and warps", "[emu]") {
+  KernelHarness k(R"(extern "C" __global__ void __launch_bounds__(64)
+k(const float *__restrict__ x, float *__restrict__ y) {
+  const int i = tk::thread_index();
+  float p[2], t[2];
+  tk::load<2>(p, &x[2 * i]);
+  tk::load<2>(t, &x[2 * i]);
+  float *shared = reinterpret_cast<float *>(tk::shared_memory());
+  tk::scan_registers<tk::Sum, 1>(p, t);
+  tk::scan_lanes<tk::Sum, 1>(p, t);
+  tk::scan_lanes<tk::Sum, 2>(p, t);
+  tk::scan_lanes<tk::Sum, 4>(p, t);
+  tk::scan_lanes<tk::Sum, 8>(p, t);
+  tk::scan_lanes<tk::Sum, 16>(p, t);
+  tk::scan_warps<tk::Sum, 1, 2>(p, t, shared);
+  tk::store<2>(&y[2 * i], p);
+})");
+  std::vector<float> x = counting(128), y(128);
+  k.threads = 64;
+  k.sharedBytes = 64 * 2 * 4;
+  k.in(x, DType::f32);
+  k.out(y, DType::f32);
+  REQUIRE(k.run() == "");
+  for (size_t i = 0; i < 128; ++i)
+    CHECK(y[i] == static_cast<float>((i + 1) * (i + 2) / 2));
+}
+
+TEST_CASE("blocks are told apart and run in any order of threads", "[emu]") {
+  KernelHarness k(R"(extern "C" __global__ void __launch_bounds__(32)
+k(int *__restrict__ y) {
+  tk::put(&y[tk::block_x() * 32 + tk::thread_index()],
+          tk::block_x() * 1000 + tk::warp_index() * 100 + tk::lane_index());
+})");
+  std::vector<int32_t> y(96);
+  k.grid = 3;
+  k.out(y, DType::i32);
+  for (auto timing : {"late", "early", "random:7"}) {
+    k.options.timing = tk::emu::Timing::parse(timing);
+    REQUIRE(k.run() == "");
+    for (int i = 0; i < 96; ++i)
+      CHECK(y[static_cast<size_t>(i)] == i / 32 * 1000 + i % 32);
+  }
+}
