@@ -1,6 +1,7 @@
 //===- TkGpuDialect.cpp - registration, attributes and types --------------===//
 #include "dialects/tkgpu/TkGpuDialect.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -35,6 +36,11 @@ void TkGpuDialect::initialize() {
 #define GET_OP_LIST
 #include "dialects/tkgpu/TkGpuOps.cpp.inc"
       >();
+}
+
+Operation *TkGpuDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type,
+                                             Location loc) {
+  return arith::ConstantOp::materialize(builder, value, type, loc);
 }
 
 //===----------------------------------------------------------------------===//

@@ -20,7 +20,8 @@ def TkGpu_Dialect : Dialect {
   }];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
-  let dependentDialects = ["::tk::TkDialect"];
+  let dependentDialects = ["::tk::TkDialect", "::mlir::arith::ArithDialect"];
+  let hasConstantMaterializer = 1;
 }
 
 include "dialects/tkgpu/TkGpuLayout.td"

@@ -106,6 +106,7 @@ def TkGpu_BroadcastOp : TkGpu_Op<"broadcast", [Pure]> {
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = "$source `dims` $dims attr-dict `:` type($source) `->` type($result)";
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 def TkGpu_TransposeOp : TkGpu_Op<"transpose", [Pure]> {

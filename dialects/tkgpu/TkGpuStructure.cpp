@@ -39,10 +39,7 @@ LogicalResult LaunchOp::verify() {
   if (getShapes().size() != extents)
     return emitOpError("expected ")
            << extents << " extents for the results' axes, got " << getShapes().size();
-  auto func = SymbolTable::lookupNearestSymbolFrom<FuncOp>(
-      (*this)->getParentOp()->getParentOp() ? (*this)->getParentOp()->getParentOp()
-                                            : (*this)->getParentOp(),
-      getKernelAttr());
+  auto func = SymbolTable::lookupNearestSymbolFrom<FuncOp>(*this, getKernelAttr());
   if (!func)
     return emitOpError("expected a tkgpu.func named ") << getKernel() << ", got none";
   Block *block = func.getBlock();

@@ -58,6 +58,18 @@ LogicalResult BroadcastOp::verify() {
   return success();
 }
 
+OpFoldResult BroadcastOp::fold(FoldAdaptor adaptor) {
+  auto type = cast<RankedTensorType>(getResult().getType());
+  if (getSource().getType() == type)
+    return getSource();
+  Attribute source = adaptor.getSource();
+  if (auto splat = dyn_cast_or_null<SplatElementsAttr>(source))
+    source = splat.getSplatValue<Attribute>();
+  if (isa_and_nonnull<IntegerAttr, FloatAttr>(source))
+    return DenseElementsAttr::get(type, source);
+  return {};
+}
+
 LogicalResult TransposeOp::verify() {
   auto source = cast<RankedTensorType>(getSource().getType());
   auto result = cast<RankedTensorType>(getResult().getType());
@@ -124,8 +136,7 @@ LogicalResult ConvertLayoutOp::verify() {
 LogicalResult ExtractOp::verify() {
   auto source = cast<RankedTensorType>(getSource().getType());
   auto result = cast<RankedTensorType>(getResult().getType());
-  if (source.getRank() != result.getRank() ||
-      source.getElementType() != result.getElementType() ||
+  if (source.getRank() != result.getRank() || source.getElementType() != result.getElementType() ||
       static_cast<int64_t>(getOffsets().size()) != source.getRank())
     return emitOpError("expected a part of ") << source << ", got " << result;
   for (auto [axis, offset] : llvm::enumerate(getOffsets()))

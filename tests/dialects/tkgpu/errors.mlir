@@ -1,0 +1,35 @@
+// RUN: tk-opt %s --split-input-file --verify-diagnostics
+
+// expected-error @below {{expected tiles that are powers of two, got 24}}
+module attributes {x = #tkgpu.schedule<tile = [24], reduce = []>} {}
+
+// -----
+
+tkgpu.func @f args ["x"] {
+^bb0(%x: !tkgpu.buffer<f32>):
+  %i = tkgpu.iota : tensor<32xindex>
+  %c1 = arith.constant 1 : index
+  // expected-error @below {{expected extent 64 of index 0 on axis 0, got 32}}
+  %v = tkgpu.load %x[%i] dims [array<i64: 0>] strides(%c1) masks() over [] : (!tkgpu.buffer<f32>, tensor<32xindex>, index) -> tensor<64xf32>
+  tkgpu.return
+}
+
+// -----
+
+tkgpu.func @f args ["a", "b"] {
+^bb0(%x: f32, %y: f32):
+  %a = tkgpu.broadcast %x dims [] : f32 -> tensor<16x8xf32>
+  %b = tkgpu.broadcast %x dims [] : f32 -> tensor<16x8xf32>
+  %c = tkgpu.broadcast %x dims [] : f32 -> tensor<16x8xf32>
+  // expected-error @below {{expected equal inner extents, got 'tensor<16x8xf32>' and 'tensor<16x8xf32>'}}
+  %d = tkgpu.dot %a, %b, %c : tensor<16x8xf32>, tensor<16x8xf32> -> tensor<16x8xf32>
+  tkgpu.return
+}
+
+// -----
+
+// expected-error @below {{expected 2 arguments, got 1}}
+tkgpu.func @f args ["a", "b"] {
+^bb0(%x: f32):
+  tkgpu.return
+}

@@ -1,0 +1,83 @@
+// RUN: tk-opt %s --tk-select-schedule | FileCheck %s --check-prefix=BASE
+// RUN: tk-opt %s --tk-select-schedule --tk-coarsen-threads | FileCheck %s --check-prefix=COARSE
+
+module attributes {tkgpu.target = #tkgpu.target<arch = 90>} {
+// BASE-LABEL: tk.kernel @product
+// BASE: #tkgpu.schedule<tile = [16, 16], reduce = [16], warps = 8, per_thread = 1,
+// COARSE-LABEL: tk.kernel @product
+// COARSE: #tkgpu.schedule<tile = [128, 128], reduce = [16], warps = 8, per_thread = 64,
+tk.kernel @product dims ["M", "N", "K"] params [#tk.param<"a">, #tk.param<"b">] results ["c"] {
+^bb0(%M: index, %N: index, %K: index, %a: tensor<?x?xf32>, %b: tensor<?x?xf32>):
+  tk.bind %a[%M, %K] : tensor<?x?xf32>
+  tk.bind %b[%K, %N] : tensor<?x?xf32>
+  %zero = arith.constant 0 : index
+  %c = tk.compute ["i", "j"] in (%M, %N) {
+  ^bb0(%i: index, %j: index):
+    %s = tk.reduce [#tk.kind<sum>] ["k"] from (%zero) to (%K) {
+    ^bb0(%k: index):
+      %x = tk.load %a[%i, %k] : tensor<?x?xf32>
+      %y = tk.load %b[%k, %j] : tensor<?x?xf32>
+      %p = arith.mulf %x, %y : f32
+      tk.yield %p : f32
+    } : f32
+    tk.yield %s : f32
+  } names ["c"] : tensor<?x?xf32>
+  tk.return %c : tensor<?x?xf32>
+}
+
+// The kernel's own block comes first; a block for another machine does not apply.
+// COARSE-LABEL: tk.kernel @own
+// COARSE: #tkgpu.schedule<tile = [64, 256], reduce = [8], {{.*}} stages = 4
+tk.kernel @own dims ["M", "N", "K"] params [#tk.param<"a">, #tk.param<"b">] results ["c"] {
+^bb0(%M: index, %N: index, %K: index, %a: tensor<?x?xf32>, %b: tensor<?x?xf32>):
+  tk.bind %a[%M, %K] : tensor<?x?xf32>
+  tk.bind %b[%K, %N] : tensor<?x?xf32>
+  %zero = arith.constant 0 : index
+  %c = tk.compute ["i", "j"] in (%M, %N) {
+  ^bb0(%i: index, %j: index):
+    %s = tk.reduce [#tk.kind<sum>] ["k"] from (%zero) to (%K) {
+    ^bb0(%k: index):
+      %x = tk.load %a[%i, %k] : tensor<?x?xf32>
+      %y = tk.load %b[%k, %j] : tensor<?x?xf32>
+      %p = arith.mulf %x, %y : f32
+      tk.yield %p : f32
+    } : f32
+    tk.yield %s : f32
+  } names ["c"] : tensor<?x?xf32>
+  tk.return %c : tensor<?x?xf32>
+} {tk.schedules = [{arch = "sm_80", stages = 2}, {arch = "sm_90a", stages = 4, tile = {i = 64, j = 256, k = 8}}]}
+
+// BASE-LABEL: tk.kernel @pointwise
+// BASE: #tkgpu.schedule<tile = [256], reduce = [], warps = 8, per_thread = 1,
+// COARSE-LABEL: tk.kernel @pointwise
+// COARSE: #tkgpu.schedule<tile = [2048], reduce = [], warps = 8, per_thread = 8,
+tk.kernel @pointwise dims ["N"] params [#tk.param<"x">] results ["y"] {
+^bb0(%N: index, %x: tensor<?xbf16>):
+  tk.bind %x[%N] : tensor<?xbf16>
+  %y = tk.compute ["i"] in (%N) {
+  ^bb0(%i: index):
+    %v = tk.load %x[%i] : tensor<?xbf16>
+    tk.yield %v : bf16
+  } names ["y"] : tensor<?xbf16>
+  tk.return %y : tensor<?xbf16>
+}
+
+// Sums of columns: threads along the columns.
+// BASE-LABEL: tk.kernel @columns
+// BASE: #tkgpu.schedule<tile = [32], reduce = [8],
+tk.kernel @columns dims ["R", "C"] params [#tk.param<"x">] results ["y"] {
+^bb0(%R: index, %C: index, %x: tensor<?x?xf32>):
+  tk.bind %x[%R, %C] : tensor<?x?xf32>
+  %zero = arith.constant 0 : index
+  %y = tk.compute ["c"] in (%C) {
+  ^bb0(%c: index):
+    %s = tk.reduce [#tk.kind<sum>] ["r"] from (%zero) to (%R) {
+    ^bb0(%r: index):
+      %v = tk.load %x[%r, %c] : tensor<?x?xf32>
+      tk.yield %v : f32
+    } : f32
+    tk.yield %s : f32
+  } names ["y"] : tensor<?xf32>
+  tk.return %y : tensor<?xf32>
+}
+}
