@@ -6,6 +6,9 @@
 #include "compiler/Registration.h"
 #include "passes/Passes.h"
 #include "passes/fusion/FusionPipeline.h"
+#ifdef TK_HAS_CPU
+#include "passes/lowering/cpu/LowerToCpu.h"
+#endif
 
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
@@ -17,5 +20,8 @@ int main(int argc, char **argv) {
   mlir::registerCSEPass();
   tk::registerTkPasses();
   tk::registerFusionPipeline();
+#ifdef TK_HAS_CPU
+  tk::cpu::registerLowerToCpuPass();
+#endif
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "tk's pass runner\n", registry));
 }
