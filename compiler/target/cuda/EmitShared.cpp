@@ -17,10 +17,27 @@ std::string KernelEmitter::hoisted(const std::string &expression, llvm::StringRe
 }
 
 std::string KernelEmitter::SharedAddress::at(const RegisterIndex &reg) const {
-  const RegisterIndex flipped = reg.mapped(flip).combined(RegisterIndex(always));
   std::string text = thread;
-  if (const std::string x = flipped.str(); x != "0")
-    text = "(" + thread + " ^ (" + x + "))";
+  // Register numbers print as sums, which are xors only while no two of them share a bit: a row
+  // and a column may flip the same chunk.
+  BitMap left = flip;
+  std::string flips;
+  while (llvm::any_of(left, [](unsigned image) { return image != 0; })) {
+    BitMap part(left.size(), 0);
+    unsigned taken = 0;
+    for (auto [b, image] : llvm::enumerate(left))
+      if (!(image & taken)) {
+        part[b] = image;
+        taken |= image;
+        image = 0;
+      }
+    if (const std::string x = reg.mapped(part).str(); x != "0")
+      flips += " ^ (" + x + ")";
+  }
+  if (always)
+    flips += " ^ " + std::to_string(always);
+  if (!flips.empty())
+    text = "(" + thread + flips + ")";
   const std::string sum = reg.weighted(add);
   if (sum != "0")
     text += " + " + sum;
