@@ -8,10 +8,10 @@ tk.kernel @gemm dims ["M", "N", "K"] params [#tk.param<"a">, #tk.param<"b">] res
   tk.bind %a[%M, %K] : tensor<?x?xbf16>
   tk.bind %b[%K, %N] : tensor<?x?xbf16>
   %zero = arith.constant 0 : index
-  // CHECK: tk.compute ["i", "j"] in (%{{.*}}, %{{.*}}) {
+  // CHECK: tk.compute ["i", "j"] in(%M, %N) {
   %c = tk.compute ["i", "j"] in (%M, %N) {
   ^bb0(%i: index, %j: index):
-    // CHECK: tk.reduce [#tk.kind<sum>] ["k"] from (%{{.*}}) to (%{{.*}}) {
+    // CHECK: tk.reduce [#tk.kind<sum>] ["k"] from(%{{.*}}) to(%K) {
     %s = tk.reduce [#tk.kind<sum>] ["k"] from (%zero) to (%K) {
     ^bb0(%k: index):
       %x = tk.load %a[%i, %k] : tensor<?x?xbf16>
