@@ -83,7 +83,8 @@ void Block::resumeNext(Context &from) {
   if (readyBegin == ready.size())
     ready.clear(), readyBegin = 0;
   thread = static_cast<int>(next);
-  switchContext(from, threads[next].context);
+  if (&from != &threads[next].context) // else it goes on as it is
+    switchContext(from, threads[next].context);
 }
 
 void Block::wait(Together what, Place place) {
