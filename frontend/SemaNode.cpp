@@ -46,6 +46,9 @@ Node *KernelSema::op(Op op, Type type, std::vector<Node *> args, Span span) {
     n->quotient = true;
     n->quotientSpan = span;
   }
+  n->fromLiterals = type == Type::Index || type == Type::I64;
+  for (Node *arg : args)
+    n->fromLiterals &= arg->fromLiterals || arg->type == Type::Bool;
   n->args = std::move(args);
   return n;
 }
@@ -62,6 +65,7 @@ Node *KernelSema::reduceNode(ast::ReduceKind kind, Type type, std::vector<IndexV
   n->reduce = kind;
   n->indices = std::move(vars);
   n->args = {body};
+  n->fromLiterals = isInteger(type) && body->fromLiterals;
   return n;
 }
 
@@ -106,6 +110,7 @@ Node *KernelSema::convert(Node *n, Type type, bool explicitly) {
   Node *c = make(NodeKind::Convert, type, n->span);
   c->args = {n};
   c->kernelLevel = n->kernelLevel;
+  c->fromLiterals = n->fromLiterals && isInteger(type);
   return c;
 }
 
@@ -146,6 +151,7 @@ bool KernelSema::meet(std::vector<Node *> &args, Span span, std::optional<Type> 
     arg = convert(arg, *type);
     if (!arg)
       return false;
+    arg->fromLiterals |= allLiteral;
   }
   return true;
 }

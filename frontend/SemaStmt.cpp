@@ -48,6 +48,8 @@ void KernelSema::statement(const ast::Stmt &stmt) {
 Node *KernelSema::forStore(Node *value, ast::DType dtype, Span span, const std::string &name) {
   if (value->literal && value->kind == NodeKind::IntConst && dtype != ast::DType::Bool)
     return convert(value, computeType(dtype));
+  if (value->fromLiterals && isInteger(computeType(dtype)))
+    return convert(value, computeType(dtype));
   if (!storesImplicitly(value->type, dtype)) {
     std::string type(ast::spelling(dtype));
     diags.error(Diag::TypeMismatch, span)

@@ -80,8 +80,10 @@ struct Node {
   NodeKind kind;
   Type type = Type::Index;
   Span span;
-  bool literal = false;  ///< made of literals only: takes the type that it meets
-  bool quotient = false; ///< an integer whose value comes out of a `/`
+  bool literal = false;      ///< made of literals only: takes the type that it meets
+  bool fromLiterals = false; ///< an integer that choices and sums make of literals only: it may
+                             ///< be stored into any integer type
+  bool quotient = false;     ///< an integer whose value comes out of a `/`
   Span quotientSpan;
   bool kernelLevel = false; ///< depends on dimensions and scalar parameters only
   std::int64_t intValue = 0;
