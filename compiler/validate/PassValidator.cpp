@@ -1,0 +1,144 @@
+//===- PassValidator.cpp - the first pass that changes a value ------------===//
+#include "compiler/validate/PassValidator.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+using namespace mlir;
+
+namespace tk {
+namespace {
+
+/// All positions of a small tensor; of a large one, its ends and an even spread between them. The
+/// spread's step is odd against tile sizes because it is made from the count itself.
+std::vector<int64_t> chosenPositions(int64_t count, int64_t limit) {
+  std::vector<int64_t> list;
+  if (count <= limit || limit < 2) {
+    for (int64_t i = 0; i < count; ++i)
+      list.push_back(i);
+    return list;
+  }
+  for (int64_t i = 0; i < limit; ++i)
+    list.push_back(static_cast<int64_t>(static_cast<__int128>(count - 1) * i / (limit - 1)));
+  return list;
+}
+
+bool isSame(double was, double is, double allowed) {
+  if (std::isnan(was) || std::isnan(is))
+    return std::isnan(was) && std::isnan(is);
+  if (std::isinf(was) || std::isinf(is))
+    return was == is;
+  return std::fabs(was - is) <= allowed;
+}
+
+std::string print(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  module.print(out);
+  return text;
+}
+
+} // namespace
+
+Expected<interp::Reference> PassValidator::evaluateKernel(KernelOp kernel) const {
+  Expected<interp::Reference> reference = interp::Reference::create(kernel, interp::Mode::F64);
+  if (reference)
+    if (Status bound = reference->bind(dims, tensors, scalars); !bound)
+      return bound.error();
+  return reference;
+}
+
+Status PassValidator::arm(KernelOp kernel, const std::vector<int64_t> &kernelDims,
+                          const std::vector<TensorView> &kernelTensors,
+                          const std::vector<Scalar> &kernelScalars) {
+  kernelName = kernel.getSymName().str();
+  dims = kernelDims;
+  tensors = kernelTensors;
+  scalars = kernelScalars;
+  samples.clear();
+  scales.clear();
+  checked = 0;
+  before = print(kernel->getParentOfType<ModuleOp>());
+  Expected<interp::Reference> reference = evaluateKernel(kernel);
+  if (!reference)
+    return reference.error();
+  for (unsigned result = 0; result < reference->numResults(); ++result) {
+    int64_t count = 1;
+    for (int64_t extent : reference->resultShape(result))
+      count *= extent;
+    double scale = 1e-30;
+    for (int64_t position : chosenPositions(count, options.maxElements)) {
+      interp::Cell value = reference->element(result, position);
+      samples.push_back({result, position, value});
+      if (reference->resultIsFloat(result) && std::isfinite(value.f))
+        scale = std::max(scale, std::fabs(value.f));
+    }
+    scales.push_back(scale);
+  }
+  return {};
+}
+
+std::string PassValidator::firstDifference(interp::Reference &reference) const {
+  for (const Sample &sample : samples) {
+    interp::Cell now = reference.element(sample.result, sample.position);
+    bool isFloat = reference.resultIsFloat(sample.result);
+    bool same = isFloat ? isSame(sample.value.f, now.f, options.tolerance * scales[sample.result])
+                        : sample.value.i == now.i;
+    if (same)
+      continue;
+    char text[160];
+    if (isFloat)
+      std::snprintf(text, sizeof text, "result %u, element %lld: %.17g became %.17g", sample.result,
+                    static_cast<long long>(sample.position), sample.value.f, now.f);
+    else
+      std::snprintf(text, sizeof text, "result %u, element %lld: %lld became %lld", sample.result,
+                    static_cast<long long>(sample.position), static_cast<long long>(sample.value.i),
+                    static_cast<long long>(now.i));
+    return text;
+  }
+  return "";
+}
+
+std::string PassValidator::writeReproducer(StringRef pass) const {
+  SmallString<128> path(options.directory);
+  if (path.empty())
+    llvm::sys::path::system_temp_directory(/*erasedOnReboot=*/true, path);
+  llvm::sys::path::append(path, kernelName + "-before-" + pass.str() + ".mlir");
+  std::error_code error;
+  llvm::raw_fd_ostream out(path, error);
+  if (error)
+    return "";
+  out << "// RUN: tk-opt --" << pass << " " << path << "\n" << before << "\n";
+  return path.str().str();
+}
+
+LogicalResult PassValidator::after(StringRef pass, ModuleOp module) {
+  auto kernel = module.lookupSymbol<KernelOp>(kernelName);
+  if (!kernel || kernelName.empty())
+    return success();
+  std::string difference;
+  // From tk-tile on there are operations that the reference does not know.
+  Expected<interp::Reference> reference = evaluateKernel(kernel);
+  if (!reference && reference.error().code() == ErrorCode::unsupported)
+    return success();
+  if (!reference)
+    difference = "it cannot be evaluated any more: " + reference.error().message();
+  else
+    difference = firstDifference(*reference);
+  ++checked;
+  if (difference.empty()) {
+    before = print(module);
+    return success();
+  }
+  std::string file = writeReproducer(pass);
+  return module.emitError("pass '")
+         << pass << "' changes what kernel '" << kernelName << "' computes: " << difference
+         << (file.empty() ? "" : "; tk-opt --" + pass.str() + " " + file);
+}
+
+} // namespace tk

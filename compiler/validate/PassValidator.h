@@ -1,0 +1,73 @@
+//===- PassValidator.h - the first pass that changes a value -----*- C++ -*-===//
+//
+// Evaluates a kernel with the reference interpreter before the pipeline and after each of its
+// tensor-level passes, on the inputs of one run, and names the first pass after which a value
+// differs. Both evaluations are in f64 without rounding, so what remains between them is
+// reassociation: differences are far below those of any real type.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TK_COMPILER_VALIDATE_PASSVALIDATOR_H
+#define TK_COMPILER_VALIDATE_PASSVALIDATOR_H
+
+#include "compiler/interp/Interpreter.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tk {
+
+class PassValidator {
+public:
+  struct Options {
+    /// Elements compared of each result; the reference computes on demand, so fewer are cheaper.
+    int64_t maxElements = 256;
+    /// Of the largest value of the result.
+    double tolerance = 1e-9;
+    /// Where the IR before an offending pass is written.
+    std::string directory;
+  };
+
+  PassValidator() = default;
+  explicit PassValidator(Options options) : options(std::move(options)) {}
+
+  /// Evaluates the kernel as the frontend made it. Views are read at once; they are those of the
+  /// parameters in order, with an empty one for each scalar left out, as Reference::bind wants
+  /// them.
+  Status arm(KernelOp kernel, const std::vector<int64_t> &dims,
+             const std::vector<TensorView> &tensors, const std::vector<Scalar> &scalars);
+
+  /// To be called after each pass; passes that leave the tensor level are not looked at. Fails,
+  /// with an error at the module, if the kernel computes something else than it did.
+  llvm::LogicalResult after(llvm::StringRef pass, mlir::ModuleOp module);
+
+  /// How many passes have been looked at.
+  unsigned passesChecked() const { return checked; }
+
+private:
+  struct Sample {
+    unsigned result;
+    int64_t position;
+    interp::Cell value;
+  };
+
+  Expected<interp::Reference> evaluateKernel(KernelOp kernel) const;
+  std::string firstDifference(interp::Reference &reference) const;
+  std::string writeReproducer(llvm::StringRef pass) const;
+
+  Options options;
+  std::string kernelName;
+  std::vector<int64_t> dims;
+  std::vector<TensorView> tensors;
+  std::vector<Scalar> scalars;
+  std::vector<Sample> samples;
+  std::vector<double> scales; ///< the largest finite magnitude of each result's samples
+  std::string before;         ///< IR in front of the next pass
+  unsigned checked = 0;
+};
+
+} // namespace tk
+
+#endif // TK_COMPILER_VALIDATE_PASSVALIDATOR_H

@@ -1,0 +1,45 @@
+//===- Evaluate.h - what a generated program means -------------*- C++ -*-===//
+//
+// Evaluates the generator's own tree in f64. It knows nothing of the frontend or of MLIR, so that
+// it can tell whether the text was understood.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TK_TESTS_FUZZ_EVALUATE_H
+#define TK_TESTS_FUZZ_EVALUATE_H
+
+#include "tests/fuzz/Program.h"
+#include "tk/tensor.h"
+
+#include <map>
+#include <unordered_map>
+
+namespace tk::fuzz {
+
+class Evaluator {
+public:
+  explicit Evaluator(const Program &program);
+  /// A dense tensor; read at once.
+  void setInput(const std::string &name, const TensorView &view);
+  int64_t count(const std::string &name) const;
+  /// The element of a result at a row-major position.
+  double element(const std::string &name, int64_t position);
+
+private:
+  double elementOf(int tensor, int64_t position);
+  double valueOf(const Node &node);
+  double loadValue(const Node &node);
+  double callValue(const Node &node);
+  double binaryValue(const Node &node);
+  double reduceValue(const Node &node);
+  double keepValue(const Node &node);
+  int find(const std::string &name) const;
+
+  const Program &program;
+  std::vector<std::vector<double>> inputs;
+  std::vector<std::unordered_map<int64_t, double>> memo;
+  std::vector<int64_t> frame; ///< the values of the indices
+};
+
+} // namespace tk::fuzz
+
+#endif // TK_TESTS_FUZZ_EVALUATE_H

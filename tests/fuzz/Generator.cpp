@@ -1,0 +1,178 @@
+//===- Generator.cpp - statements of random programs ---------------------===//
+#include "tests/fuzz/Generating.h"
+
+#include <algorithm>
+
+namespace tk::fuzz {
+
+NodePtr make(Kind kind, Sort sort, std::string name) {
+  auto node = std::make_unique<Node>(kind, sort);
+  node->name = std::move(name);
+  return node;
+}
+
+NodePtr number(Sort sort, double value) {
+  NodePtr node = make(Kind::Number, sort);
+  node->number = value;
+  return node;
+}
+
+NodePtr call(Sort sort, std::string name, NodePtr a, NodePtr b, NodePtr c) {
+  NodePtr node = make(Kind::Call, sort, std::move(name));
+  for (NodePtr *kid : {&a, &b, &c})
+    if (*kid)
+      node->kids.push_back(std::move(*kid));
+  return node;
+}
+
+NodePtr binary(Sort sort, std::string name, NodePtr a, NodePtr b) {
+  NodePtr node = make(Kind::Binary, sort, std::move(name));
+  node->kids.push_back(std::move(a));
+  node->kids.push_back(std::move(b));
+  return node;
+}
+
+void Generating::makeSymbols() {
+  static constexpr int64_t small[] = {1, 2, 3, 4, 5, 7, 8};
+  static constexpr int64_t large[] = {16, 17, 31, 32, 33, 63, 64, 65, 100, 129};
+  static constexpr const char *names[] = {"M", "N", "K", "B"};
+  int count = 1 + random.below(4);
+  for (int s = 0; s < count; ++s) {
+    int64_t size = random.percent(50) ? random.of(small) : random.of(large);
+    if (random.percent(4))
+      size = 0;
+    if (random.percent(4))
+      size = 257 + random.below(900);
+    program.symbols.push_back({names[s], size});
+  }
+}
+
+Extent Generating::anyExtent() {
+  if (random.percent(12)) {
+    static constexpr int sizes[] = {1, 2, 3, 8, 16, 32, 33, 64};
+    return {-1, 1, random.of(sizes), 1};
+  }
+  Extent extent{random.below(static_cast<int>(program.symbols.size()))};
+  if (random.percent(15)) {
+    static constexpr Extent forms[] = {{0, 2, 0, 1}, {0, 1, 3, 1}, {0, 1, 1, 2}, {0, 1, 1, 1}};
+    int symbol = extent.symbol;
+    extent = random.of(forms);
+    extent.symbol = symbol;
+  }
+  return extent;
+}
+
+int Generating::newIndex(const Extent &hi, int64_t lo) {
+  program.indices.push_back({lo, hi, random.percent(30)});
+  return static_cast<int>(program.indices.size()) - 1;
+}
+
+Scope Generating::makeScope() {
+  static constexpr int ranks[] = {0, 1, 1, 2, 2, 2, 2, 3, 3, 4};
+  Scope scope;
+  int64_t count = 1;
+  for (int rank = random.of(ranks); rank > 0; --rank) {
+    Extent extent = anyExtent();
+    int64_t size = program.extentOf(extent);
+    if (count * std::max<int64_t>(size, 1) > options.maxElements)
+      continue;
+    count *= std::max<int64_t>(size, 1);
+    scope.push_back(newIndex(extent));
+  }
+  return scope;
+}
+
+NodePtr Generating::root(Sort sort, const Scope &scope) {
+  int depth = 2 + random.below(4);
+  reductionsLeft = 3;
+  if (sort == Sort::Float && random.percent(25))
+    return contraction(scope, depth);
+  if (sort == Sort::Float && random.percent(20) && !scope.empty())
+    return keeping(scope, depth);
+  if (random.percent(25))
+    return reduction(sort, scope, depth);
+  return expr(sort, scope, depth);
+}
+
+void Generating::makeStatement(bool isResult) {
+  static constexpr DType floats[] = {DType::f32,  DType::f32,   DType::f32, DType::bf16,
+                                     DType::bf16, DType::f16,   DType::f32, DType::f8e4m3,
+                                     DType::f16,  DType::f8e5m2};
+  Scope scope = makeScope();
+  Sort sort = random.percent(78) ? Sort::Float : random.percent(65) ? Sort::Int : Sort::Bool;
+  Tensor tensor;
+  tensor.name = (isResult ? "y" : "t") + std::to_string(program.statements.size());
+  tensor.role = isResult ? Role::Result : Role::Local;
+  tensor.dtype = sort == Sort::Bool  ? DType::boolean
+                 : sort == Sort::Int ? DType::i32
+                                     : random.of(floats);
+  tensor.declared = isResult || (sort == Sort::Float && random.percent(25));
+  if (!tensor.declared && sort == Sort::Float)
+    tensor.dtype = DType::f32;
+  for (int index : scope)
+    tensor.shape.push_back(program.indices[index].hi);
+  NodePtr value = root(sort, scope);
+  // `let n = …` without indices is a scalar of sizes and parameters, not a tensor.
+  if (!isResult && scope.empty())
+    return;
+  int number = static_cast<int>(program.tensors.size());
+  program.tensors.push_back(tensor);
+  program.statements.push_back({number, scope, std::move(value)});
+}
+
+/// Halves the largest size until a naive evaluation is affordable.
+void Generating::limitCost() {
+  for (int round = 0; round < 40 && program.cost() > options.maxCost; ++round) {
+    auto largest =
+        std::max_element(program.symbols.begin(), program.symbols.end(),
+                         [](const Symbol &a, const Symbol &b) { return a.size < b.size; });
+    if (largest->size < 2)
+      return;
+    largest->size = largest->size / 2 + 1 - (largest->size == 2);
+  }
+}
+
+/// Locals that nothing reads would be dropped by any compiler: make the last ones results.
+static void exposeUnread(Program &program) {
+  std::vector<bool> read(program.tensors.size());
+  auto visit = [&](auto &self, const Node &node) -> void {
+    if (node.kind == Kind::Load)
+      read[node.ref] = true;
+    for (const NodePtr &kid : node.kids)
+      self(self, *kid);
+  };
+  for (const Statement &s : program.statements)
+    visit(visit, *s.value);
+  for (const Statement &s : program.statements)
+    if (!read[s.tensor]) {
+      Tensor &tensor = program.tensors[s.tensor];
+      tensor.role = Role::Result;
+      tensor.declared = true;
+    }
+}
+
+Program Generating::run() {
+  program.seed = random.below(1000);
+  makeSymbols();
+  if (random.percent(30))
+    program.scalars.push_back(random.below(9) * 0.25 - 1);
+  int statements = 1 + random.below(5);
+  for (int s = 0; s < statements; ++s)
+    makeStatement(/*isResult=*/s + 1 == statements || random.percent(20));
+  exposeUnread(program);
+  limitCost();
+  static constexpr const char *passes[] = {"fusion", "coarsening", "tiling", "coalescing"};
+  if (random.percent(20))
+    program.disabledPasses = random.of(passes);
+  return std::move(program);
+}
+
+Program generate(uint64_t seed, const GeneratorOptions &options) {
+  for (uint64_t attempt = 0;; ++attempt) {
+    Program program = Generating(seed * 1000003 + attempt, options).run();
+    if (!program.statements.empty())
+      return program;
+  }
+}
+
+} // namespace tk::fuzz

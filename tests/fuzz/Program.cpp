@@ -1,0 +1,327 @@
+//===- Program.cpp - a generated program, printed ------------------------===//
+#include "tests/fuzz/Program.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <functional>
+
+namespace tk::fuzz {
+
+NodePtr Node::clone() const {
+  auto copy = std::make_unique<Node>(kind, sort);
+  copy->name = name;
+  copy->number = number;
+  copy->ref = ref;
+  copy->padded = padded;
+  copy->binders = binders;
+  for (const NodePtr &kid : kids)
+    copy->kids.push_back(kid->clone());
+  return copy;
+}
+
+Sort Tensor::sort() const {
+  return dtype == DType::boolean ? Sort::Bool : is_float(dtype) ? Sort::Float : Sort::Int;
+}
+
+Program Program::clone() const {
+  Program copy;
+  copy.symbols = symbols;
+  copy.indices = indices;
+  copy.tensors = tensors;
+  copy.scalars = scalars;
+  copy.seed = seed;
+  copy.disabledPasses = disabledPasses;
+  for (const Statement &s : statements)
+    copy.statements.push_back({s.tensor, s.indices, s.value->clone()});
+  return copy;
+}
+
+int64_t Program::extentOf(const Extent &extent) const {
+  if (extent.symbol < 0)
+    return extent.add;
+  int64_t value = extent.mul * symbols[extent.symbol].size + extent.add;
+  return value >= 0 ? value / extent.div : -((-value + extent.div - 1) / extent.div);
+}
+
+int64_t Program::countOf(const Tensor &tensor) const {
+  int64_t count = 1;
+  for (const Extent &extent : tensor.shape)
+    count *= std::max<int64_t>(extentOf(extent), 0);
+  return count;
+}
+
+double Program::cost() const {
+  std::function<double(const Node &)> each = [&](const Node &node) {
+    double sum = 1;
+    for (const NodePtr &kid : node.kids)
+      sum += each(*kid);
+    for (int binder : node.binders)
+      sum *= std::max<double>(1, extentOf(indices[binder].hi) - indices[binder].lo);
+    return sum;
+  };
+  double total = 0;
+  for (const Statement &s : statements)
+    total += static_cast<double>(countOf(tensors[s.tensor])) * each(*s.value);
+  return total;
+}
+
+std::string Program::extentText(const Extent &e) const {
+  if (e.symbol < 0)
+    return std::to_string(e.add);
+  std::string text = symbols[e.symbol].name;
+  if (e.mul != 1)
+    text = std::to_string(e.mul) + " * " + text;
+  if (e.add)
+    text += (e.add > 0 ? " + " : " - ") + std::to_string(std::abs(e.add));
+  if (e.div == 1)
+    return text;
+  return (e.add || e.mul != 1 ? "(" + text + ")" : text) + " / " + std::to_string(e.div);
+}
+
+namespace {
+
+class Printer {
+public:
+  explicit Printer(const Program &program) : program(program), uses(usesOf(program)) {}
+
+  std::string run() {
+    std::string results, inputs = binders();
+    // A symbol is bound by the first tensor that has it alone, so those with expressions follow.
+    for (bool plain : {true, false})
+      for (size_t t = 0; t < program.tensors.size(); ++t) {
+        const Tensor &tensor = program.tensors[t];
+        if (tensor.role == Role::Input && uses.tensors[t] && isPlain(tensor) == plain)
+          inputs += (inputs.empty() ? "" : ", ") + declaration(tensor);
+        if (tensor.role == Role::Result && uses.tensors[t] && plain)
+          results += (results.empty() ? "" : ", ") + declaration(tensor);
+      }
+    for (size_t s = 0; s < program.scalars.size(); ++s)
+      if (uses.scalars[s])
+        inputs += (inputs.empty() ? "" : ", ") + ("a" + std::to_string(s)) + ": f32";
+    std::string text = "kernel fuzz(" + inputs + ")\n    -> (" + results + ")\n{\n";
+    for (const Statement &s : program.statements)
+      text += "  " + statement(s) + "\n";
+    return text + "}\n";
+  }
+
+private:
+  static bool isBare(const Extent &e) { return e.symbol < 0 || e == Extent{e.symbol}; }
+  static bool isPlain(const Tensor &tensor) {
+    return std::all_of(tensor.shape.begin(), tensor.shape.end(), isBare);
+  }
+
+  /// An input for each symbol that no other input binds.
+  std::string binders() {
+    std::string text;
+    for (size_t s = 0; s < program.symbols.size(); ++s) {
+      bool bound = !uses.symbols[s];
+      for (size_t t = 0; t < program.tensors.size(); ++t)
+        for (const Extent &e : program.tensors[t].shape)
+          bound |= program.tensors[t].role == Role::Input && uses.tensors[t] &&
+                   isPlain(program.tensors[t]) && e == Extent{static_cast<int>(s)};
+      const std::string &name = program.symbols[s].name;
+      if (!bound)
+        text += (text.empty() ? "" : ", ") + ("size" + name) + ": f32[" + name + "]";
+    }
+    return text;
+  }
+
+  std::string declaration(const Tensor &tensor) {
+    std::string text = tensor.name + ": " + std::string(name(tensor.dtype)) + "[";
+    for (size_t axis = 0; axis < tensor.shape.size(); ++axis)
+      text += (axis ? ", " : "") + program.extentText(tensor.shape[axis]);
+    return text + "]";
+  }
+
+  std::string indexName(int index) { return "i" + std::to_string(index); }
+
+  /// Whether some access has the index bare, and all such have its extent.
+  void findBare(const Node &node, int index, bool &found, bool &agree) {
+    if (node.kind == Kind::Load) {
+      const Tensor &tensor = program.tensors[node.ref];
+      for (size_t axis = 0; axis < tensor.shape.size(); ++axis)
+        if (node.kids[axis]->kind == Kind::Index && node.kids[axis]->ref == index) {
+          found = true;
+          agree &= tensor.shape[axis] == program.indices[index].hi;
+        }
+    }
+    for (const NodePtr &kid : node.kids)
+      findBare(*kid, index, found, agree);
+  }
+
+  std::string binder(int index, const Node &body, bool implied) {
+    const IndexVar &var = program.indices[index];
+    bool found = implied, agree = true;
+    findBare(body, index, found, agree);
+    if (found && agree && var.lo == 0 && !var.spelled)
+      return indexName(index);
+    return indexName(index) + " in " + std::to_string(var.lo) + ".." + program.extentText(var.hi);
+  }
+
+  std::string statement(const Statement &s) {
+    const Tensor &tensor = program.tensors[s.tensor];
+    bool local = tensor.role == Role::Local;
+    std::string text = (local ? "let " : "") + tensor.name;
+    if (!s.indices.empty()) {
+      text += "[";
+      for (size_t n = 0; n < s.indices.size(); ++n)
+        text += (n ? ", " : "") + binder(s.indices[n], *s.value, !local);
+      text += "]";
+    }
+    if (local && tensor.declared)
+      text += ": " + std::string(name(tensor.dtype));
+    return text + " = " + expr(*s.value);
+  }
+
+  std::string list(const Node &node, size_t count) {
+    std::string text;
+    for (size_t n = 0; n < count; ++n)
+      text += (n ? ", " : "") + expr(*node.kids[n]);
+    return text;
+  }
+
+  std::string number(const Node &node) {
+    char buffer[40];
+    double magnitude = std::fabs(node.number);
+    if (std::isinf(node.number))
+      return node.number < 0 ? "(-inf)" : "inf";
+    if (node.sort == Sort::Float)
+      std::snprintf(buffer, sizeof buffer, "%.4f", magnitude);
+    else
+      std::snprintf(buffer, sizeof buffer, "%lld", static_cast<long long>(magnitude));
+    return node.number < 0 ? "(-" + std::string(buffer) + ")" : buffer;
+  }
+
+  std::string expr(const Node &node) {
+    switch (node.kind) {
+    case Kind::Number:
+      return number(node);
+    case Kind::Truth:
+      return node.number != 0 ? "true" : "false";
+    case Kind::Index:
+      return indexName(node.ref);
+    case Kind::Dim:
+      return program.symbols[node.ref].name;
+    case Kind::Scalar:
+      return "a" + std::to_string(node.ref);
+    case Kind::Load: {
+      size_t rank = program.tensors[node.ref].shape.size();
+      std::string text = program.tensors[node.ref].name;
+      if (rank || program.tensors[node.ref].role == Role::Input)
+        text += "[" + list(node, rank) + "]";
+      return node.padded ? "pad(" + text + ", " + expr(*node.kids[rank]) + ")" : text;
+    }
+    case Kind::Call:
+      return node.name + "(" + list(node, node.kids.size()) + ")";
+    case Kind::Unary:
+      return "(" + node.name + expr(*node.kids[0]) + ")";
+    case Kind::Binary:
+      return "(" + expr(*node.kids[0]) + " " + node.name + " " + expr(*node.kids[1]) + ")";
+    case Kind::If:
+      return "(if " + expr(*node.kids[0]) + " then " + expr(*node.kids[1]) + " else " +
+             expr(*node.kids[2]) + ")";
+    case Kind::Reduce: {
+      std::string text = node.name + "[";
+      for (size_t n = 0; n < node.binders.size(); ++n)
+        text += (n ? ", " : "") + binder(node.binders[n], *node.kids[0], false);
+      return text + "](" + expr(*node.kids[0]) + ")";
+    }
+    case Kind::Keep:
+      return node.name + "[" + indexName(node.binders[0]) + "](" + expr(*node.kids[0]) + ")";
+    }
+    return "";
+  }
+
+  const Program &program;
+  Uses uses;
+};
+
+} // namespace
+
+std::string Program::text() const { return Printer(*this).run(); }
+
+Uses usesOf(const Program &program) {
+  Uses uses;
+  uses.tensors.resize(program.tensors.size());
+  uses.scalars.resize(program.scalars.size());
+  uses.symbols.resize(program.symbols.size());
+  auto extent = [&](const Extent &e) {
+    if (e.symbol >= 0)
+      uses.symbols[e.symbol] = true;
+  };
+  auto tensor = [&](int t) {
+    uses.tensors[t] = true;
+    for (const Extent &e : program.tensors[t].shape)
+      extent(e);
+  };
+  std::function<void(const Node &)> visit = [&](const Node &node) {
+    if (node.kind == Kind::Load)
+      tensor(node.ref);
+    if (node.kind == Kind::Scalar)
+      uses.scalars[node.ref] = true;
+    if (node.kind == Kind::Dim)
+      uses.symbols[node.ref] = true;
+    for (int binder : node.binders)
+      extent(program.indices[binder].hi);
+    for (const NodePtr &kid : node.kids)
+      visit(*kid);
+  };
+  for (const Statement &s : program.statements) {
+    tensor(s.tensor);
+    for (int index : s.indices)
+      extent(program.indices[index].hi);
+    visit(*s.value);
+  }
+  return uses;
+}
+
+std::vector<std::string> Program::dimOptions() const {
+  std::vector<std::string> options;
+  Uses uses = usesOf(*this);
+  for (size_t s = 0; s < symbols.size(); ++s)
+    if (uses.symbols[s])
+      options.push_back(symbols[s].name + "=" + std::to_string(symbols[s].size));
+  return options;
+}
+
+std::vector<std::string> Program::inputOptions() const {
+  std::vector<std::string> options;
+  Uses uses = usesOf(*this);
+  for (size_t t = 0; t < tensors.size(); ++t) {
+    if (tensors[t].role != Role::Input || !uses.tensors[t])
+      continue;
+    std::string text = tensors[t].name + "=random:" + std::to_string(seed);
+    if (tensors[t].low != tensors[t].high)
+      text += ":" + std::to_string(tensors[t].low) + ":" + std::to_string(tensors[t].high);
+    options.push_back(text);
+  }
+  return options;
+}
+
+std::vector<std::string> Program::scalarOptions() const {
+  std::vector<std::string> options;
+  Uses uses = usesOf(*this);
+  for (size_t s = 0; s < scalars.size(); ++s)
+    if (uses.scalars[s]) {
+      char buffer[40];
+      std::snprintf(buffer, sizeof buffer, "a%zu=%.6g", s, scalars[s]);
+      options.push_back(buffer);
+    }
+  return options;
+}
+
+std::string Program::command(const std::string &file, const std::string &target) const {
+  std::string text = "tkc run " + file + " --target " + target + " --check";
+  for (const std::string &option : dimOptions())
+    text += " --dim " + option;
+  for (const std::string &option : inputOptions())
+    text += " --in " + option;
+  for (const std::string &option : scalarOptions())
+    text += " --arg " + option;
+  if (!disabledPasses.empty())
+    text += " --disable-pass " + disabledPasses;
+  return text;
+}
+
+} // namespace tk::fuzz

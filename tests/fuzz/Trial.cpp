@@ -1,0 +1,244 @@
+//===- Trial.cpp - one program against the reference ----------------------===//
+#include "tests/fuzz/Trial.h"
+
+#include "compiler/CompiledSource.h"
+#include "compiler/interp/Tolerance.h"
+#include "compiler/tkc/Inputs.h"
+#include "compiler/tkc/Session.h"
+#include "compiler/validate/PassValidator.h"
+#include "tests/fuzz/Evaluate.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tk::fuzz {
+namespace {
+
+Verdict failure(const std::string &kind, const std::string &message) {
+  return {Outcome::Wrong, kind, message};
+}
+
+Verdict failureOf(const std::string &stage, const Error &error) {
+  switch (error.code()) {
+  case ErrorCode::compile_failed:
+  case ErrorCode::constraint_failed:
+  case ErrorCode::unsupported:
+    return {Outcome::Rejected, stage, error.message()};
+  default:
+    return failure(stage + ": " + std::string(name(error.code())), error.message());
+  }
+}
+
+double ulpOf(DType type) {
+  switch (type) {
+  case DType::f64:
+    return 0x1p-52;
+  case DType::f16:
+    return 0x1p-10;
+  case DType::bf16:
+    return 0x1p-7;
+  case DType::f8e4m3:
+    return 0x1p-3;
+  case DType::f8e5m2:
+    return 0x1p-2;
+  default:
+    return 0x1p-23;
+  }
+}
+
+class Trial {
+public:
+  Trial(const Program &program, const TrialOptions &options) : program(program), options(options) {}
+
+  Verdict run() {
+    using Step = Verdict (Trial::*)();
+    for (Step step : {&Trial::compile, &Trial::gather, &Trial::checkReference, &Trial::launch,
+                      &Trial::compare}) {
+      Verdict verdict = (this->*step)();
+      if (verdict.outcome != Outcome::Right)
+        return verdict;
+    }
+    return {};
+  }
+
+private:
+  Verdict compile() {
+    CompileOptions compileOptions;
+    compileOptions.file_name = "fuzz.tk";
+    compileOptions.target = options.target;
+    DriverOptions driver;
+    if (!program.disabledPasses.empty())
+      driver.pipeline.disabled.insert(program.disabledPasses);
+    if (options.validatePasses)
+      driver.pipeline.afterPass = [this](llvm::StringRef pass, mlir::ModuleOp module) {
+        return validator.after(pass, module);
+      };
+    auto compiled = CompiledSource::create(program.text(), compileOptions, driver);
+    if (!compiled)
+      return failureOf("frontend", compiled.error());
+    source = *compiled;
+    return {};
+  }
+
+  Verdict gather() {
+    tkc::ArgumentTexts texts;
+    texts.inputs = program.inputOptions();
+    texts.scalars = program.scalarOptions();
+    Uses uses = usesOf(program);
+    for (size_t s = 0; s < program.symbols.size(); ++s)
+      if (uses.symbols[s])
+        texts.dims[program.symbols[s].name] = program.symbols[s].size;
+    auto gathered = tkc::gatherArguments(source->signatures()[0], texts);
+    if (!gathered)
+      return failureOf("arguments", gathered.error());
+    arguments = std::move(*gathered);
+    const Signature &signature = source->signatures()[0];
+    parameters = signature.num_tensors() - signature.results.size();
+    for (unsigned t = 0; t < parameters; ++t)
+      views.push_back(arguments.tensors[t].view());
+    return {};
+  }
+
+  /// The reference on the frontend's IR against the program's own evaluation.
+  Verdict checkReference() {
+    exact = makeReference(interp::Mode::F64);
+    naive = makeReference(interp::Mode::Typed);
+    if (!exact || !naive)
+      return failure("reference", "it does not know an operation, or binding failed");
+    if (options.validatePasses)
+      if (Status armed =
+              validator.arm(source->kernelOp(0), arguments.dims, views, arguments.scalars);
+          !armed)
+        return failureOf("validator", armed.error());
+    return checkMeaning();
+  }
+
+  std::unique_ptr<interp::Reference> makeReference(interp::Mode mode) {
+    auto created = interp::Reference::create(source->kernelOp(0), mode);
+    if (!created || !created->bind(arguments.dims, views, arguments.scalars))
+      return nullptr;
+    return std::make_unique<interp::Reference>(std::move(*created));
+  }
+
+  Verdict checkMeaning() {
+    const Signature &signature = source->signatures()[0];
+    Evaluator evaluator(program);
+    for (unsigned t = 0; t < parameters; ++t)
+      evaluator.setInput(signature.tensor(t).name, views[t]);
+    for (unsigned r = 0; r < signature.results.size(); ++r) {
+      const std::string &name = signature.tensor(parameters + r).name;
+      int64_t count = evaluator.count(name);
+      double scale = 1;
+      for (int64_t at : sampled(count)) {
+        interp::Cell cell = exact->element(r, at);
+        double theirs = exact->resultIsFloat(r) ? cell.f : static_cast<double>(cell.i);
+        double mine = evaluator.element(name, at);
+        if (std::isfinite(mine))
+          scale = std::max(scale, std::fabs(mine));
+        bool same = std::isnan(mine) || std::isnan(theirs)
+                        ? std::isnan(mine) == std::isnan(theirs)
+                        : mine == theirs || std::fabs(mine - theirs) <= 1e-6 * scale;
+        if (!same)
+          return failure("meaning", name + " at " + std::to_string(at) + ": the text says " +
+                                        std::to_string(mine) + ", its IR " +
+                                        std::to_string(theirs));
+      }
+    }
+    return {};
+  }
+
+  static std::vector<int64_t> sampled(int64_t count) {
+    std::vector<int64_t> list;
+    int64_t step = std::max<int64_t>(1, count / 200);
+    for (int64_t at = 0; at < count; at += step)
+      list.push_back(at);
+    if (count > 0)
+      list.push_back(count - 1);
+    return list;
+  }
+
+  Verdict launch() {
+    auto session = tkc::Session::create(source, 0, options.target, arguments);
+    if (!session)
+      return failureOf(options.target + " compile", session.error());
+    for (uint8_t fill : {0xFF, 0x7B}) {
+      auto ran = (*session)->run(arguments, fill);
+      if (!ran)
+        return failureOf(options.target + " run", ran.error());
+      if (!outputs.empty())
+        for (size_t t = 0; t < ran->size(); ++t)
+          if (outputs[t].bytes != (*ran)[t].bytes)
+            return failure(options.target + ": unwritten",
+                           source->signatures()[0].tensor(t).name +
+                               ": two runs differ: an element is not written, or the result is "
+                               "not repeatable");
+      outputs = std::move(*ran);
+    }
+    return {};
+  }
+
+  /// The slack that a few roundings to the coarsest type of the program may need.
+  bool isMarginal(const interp::Comparison &comparison, unsigned result, DType coarsest) {
+    double scale = 1e-3;
+    int64_t count = 1;
+    for (int64_t extent : exact->resultShape(result))
+      count *= extent;
+    for (int64_t at : sampled(count))
+      if (double value = std::fabs(exact->element(result, at).f); std::isfinite(value))
+        scale = std::max(scale, value);
+    return exact->resultIsFloat(result) && !comparison.reason.starts_with("NaN") &&
+           comparison.maxError <= 4 * comparison.naiveError + 4 * ulpOf(coarsest) * scale;
+  }
+
+  Verdict compare() {
+    const Signature &signature = source->signatures()[0];
+    interp::ComparisonOptions comparisonOptions;
+    comparisonOptions.maxElements = options.checkElements;
+    int64_t longest = 1;
+    for (int64_t dim : arguments.dims)
+      longest = std::max(longest, dim);
+    Verdict verdict;
+    for (unsigned r = 0; r < signature.results.size(); ++r) {
+      const Parameter &param = signature.tensor(parameters + r);
+      DType coarsest = interp::coarsestRounding(source->kernelOp(0), param.dtype);
+      interp::Comparison comparison = interp::compare(outputs[parameters + r].view(), r, *exact,
+                                                      *naive, coarsest, longest, comparisonOptions);
+      if (comparison.ok)
+        continue;
+      std::string message = param.name + ": " + comparison.reason;
+      if (!isMarginal(comparison, r, coarsest))
+        return failure(options.target + ": wrong", message);
+      verdict = {Outcome::Marginal, options.target, message};
+    }
+    return verdict;
+  }
+
+  const Program &program;
+  const TrialOptions &options;
+  PassValidator validator;
+  std::shared_ptr<CompiledSource> source;
+  tkc::RunArguments arguments;
+  unsigned parameters = 0;
+  std::vector<TensorView> views;
+  std::unique_ptr<interp::Reference> exact, naive;
+  std::vector<HostTensor> outputs;
+};
+
+} // namespace
+
+Verdict runTrial(const Program &program, const TrialOptions &options) {
+  return Trial(program, options).run();
+}
+
+Verdict runFrontend(const std::string &text) {
+  CompileOptions options;
+  options.file_name = "fuzz.tk";
+  auto compiled = CompiledSource::create(text, options);
+  if (compiled)
+    return {};
+  if (compiled.error().code() == ErrorCode::internal)
+    return failure("frontend: internal", compiled.error().message());
+  return {Outcome::Rejected, "frontend", compiled.error().message()};
+}
+
+} // namespace tk::fuzz

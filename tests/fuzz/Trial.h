@@ -1,0 +1,47 @@
+//===- Trial.h - one program against the reference -------------*- C++ -*-===//
+#ifndef TK_TESTS_FUZZ_TRIAL_H
+#define TK_TESTS_FUZZ_TRIAL_H
+
+#include "tests/fuzz/Program.h"
+
+#include <string>
+
+namespace tk::fuzz {
+
+enum class Outcome : uint8_t {
+  Right,
+  Rejected, ///< the frontend or the launch refuses it, with a diagnostic
+  Marginal, ///< outside a tolerance, by no more than roundings explain
+  Wrong,    ///< a value, a pass that changes one, or an internal error
+  Crashed,
+  TimedOut,
+};
+
+struct Verdict {
+  Outcome outcome = Outcome::Right;
+  std::string kind; ///< what a shrunk program must keep: "cpu: wrong", "compile: internal", …
+  std::string message;
+  bool failed() const { return outcome >= Outcome::Wrong; }
+};
+
+struct TrialOptions {
+  std::string target = "cpu";
+  bool validatePasses = true;
+  int64_t checkElements = 2048;
+  unsigned secondsLimit = 60;
+  size_t memoryLimit = size_t{6} << 30;
+};
+
+/// Compiles, runs twice over different leftovers and compares; in this process.
+Verdict runTrial(const Program &program, const TrialOptions &options);
+
+/// The same in a child process: a crash, a loop and a flood of memory are outcomes.
+Verdict runGuarded(const Program &program, const TrialOptions &options);
+
+/// Only the frontend, on any text; for a crash or an internal error.
+Verdict runFrontend(const std::string &text);
+Verdict runFrontendGuarded(const std::string &text);
+
+} // namespace tk::fuzz
+
+#endif // TK_TESTS_FUZZ_TRIAL_H

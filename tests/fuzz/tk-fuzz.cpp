@@ -1,0 +1,178 @@
+//===- tk-fuzz.cpp - random programs against the reference ----------------===//
+//
+// tk-fuzz [--seed N] [--count N] [--targets cpu,emu] [--time-limit SECONDS] [--noise N] [--out DIR]
+//         [--print] [--no-shrink] [--verbose] [--max-rejected PERCENT]
+//
+// Program n of a run has the seed N + n, so `--seed S --count 1` repeats one. Exit status 1 if
+// anything failed; what failed is shrunk and written to DIR with the command that runs it.
+//
+//===----------------------------------------------------------------------===//
+#include "tests/fuzz/Generator.h"
+#include "tests/fuzz/Noise.h"
+#include "tests/fuzz/Shrink.h"
+#include "tests/fuzz/Trial.h"
+
+#include <CLI/CLI.hpp>
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+namespace tk::fuzz {
+namespace {
+
+struct RunOptions {
+  uint64_t seed = 1;
+  int count = 100;
+  int noise = 0;
+  std::vector<std::string> targets = {"cpu"};
+  double timeLimit = 1e9;
+  std::string directory = "fuzz-failures";
+  bool print = false, shrink = true, verbose = false, validate = true;
+  int shrinkAttempts = 300;
+  int maxRejected = 100;
+};
+
+class Run {
+public:
+  explicit Run(RunOptions options) : options(std::move(options)) {}
+
+  int go() {
+    for (int n = 0; n < options.count && inTime(); ++n)
+      for (const std::string &target : options.targets)
+        one(options.seed + static_cast<uint64_t>(n), target);
+    for (int n = 0; n < options.noise && inTime(); ++n)
+      noisy(options.seed + static_cast<uint64_t>(n));
+    return summary();
+  }
+
+private:
+  bool inTime() const {
+    std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
+    return spent.count() < options.timeLimit;
+  }
+
+  static GeneratorOptions sizesFor(const std::string &target) {
+    GeneratorOptions sizes;
+    if (target == "emu") {
+      sizes.maxCost = 3e4;
+      sizes.maxElements = 3000;
+    }
+    return sizes;
+  }
+
+  void one(uint64_t seed, const std::string &target) {
+    Program program = generate(seed, sizesFor(target));
+    if (options.print) {
+      std::printf("// %s\n%s", program.command("fuzz.tk", target).c_str(), program.text().c_str());
+      return;
+    }
+    TrialOptions trial;
+    trial.target = target;
+    trial.validatePasses = options.validate;
+    Verdict verdict = runGuarded(program, trial);
+    count(verdict);
+    if (verdict.failed()) {
+      std::printf("seed %llu on %s: %s: %s\n", static_cast<unsigned long long>(seed),
+                  target.c_str(), verdict.kind.c_str(), verdict.message.c_str());
+      std::fflush(stdout);
+      write(seed, target, trial, std::move(program), verdict);
+    } else if (options.verbose && verdict.outcome != Outcome::Right) {
+      std::printf("seed %llu on %s: %s %s: %s\n", static_cast<unsigned long long>(seed),
+                  target.c_str(),
+                  verdict.outcome == Outcome::Rejected ? "rejected by" : "marginal on",
+                  verdict.kind.c_str(), verdict.message.c_str());
+    }
+  }
+
+  void write(uint64_t seed, const std::string &target, const TrialOptions &trial, Program program,
+             const Verdict &verdict) {
+    Verdict last = verdict;
+    if (options.shrink)
+      program = shrink(
+          program,
+          [&](const Program &candidate) {
+            Verdict now = runGuarded(candidate, trial);
+            bool same = now.failed() && now.kind == verdict.kind;
+            if (same)
+              last = now;
+            return same;
+          },
+          options.shrinkAttempts);
+    std::filesystem::create_directories(options.directory);
+    std::string file = options.directory + "/" + target + "-" + std::to_string(seed) + ".tk";
+    std::ofstream out(file);
+    out << "// seed " << seed << ": " << last.kind << "\n// " << program.command(file, target)
+        << "\n"
+        << program.text();
+    std::printf("  %s\n  %s\n%s", program.command(file, target).c_str(), last.message.c_str(),
+                program.text().c_str());
+    std::fflush(stdout);
+  }
+
+  void noisy(uint64_t seed) {
+    std::string text = damaged(generate(seed, {}).text(), seed);
+    Verdict verdict = runFrontendGuarded(text);
+    if (verdict.failed()) {
+      std::filesystem::create_directories(options.directory);
+      std::string file = options.directory + "/noise-" + std::to_string(seed) + ".tk";
+      std::ofstream(file) << text;
+      std::printf("noise %llu: %s: %s (%s)\n", static_cast<unsigned long long>(seed),
+                  verdict.kind.c_str(), verdict.message.c_str(), file.c_str());
+    }
+    count(verdict);
+  }
+
+  void count(const Verdict &verdict) { ++outcomes[verdict.outcome]; }
+
+  int summary() {
+    if (options.print)
+      return 0;
+    int total = 0;
+    for (auto &[outcome, number] : outcomes)
+      total += number;
+    std::printf("%d trials from seed %llu: %d right, %d rejected, %d marginal, %d wrong, %d "
+                "crashed, %d timed out\n",
+                total, static_cast<unsigned long long>(options.seed), outcomes[Outcome::Right],
+                outcomes[Outcome::Rejected], outcomes[Outcome::Marginal], outcomes[Outcome::Wrong],
+                outcomes[Outcome::Crashed], outcomes[Outcome::TimedOut]);
+    bool failed =
+        outcomes[Outcome::Wrong] || outcomes[Outcome::Crashed] || outcomes[Outcome::TimedOut];
+    // A generator whose programs are refused tests nothing.
+    bool idle = outcomes[Outcome::Rejected] * 100 > options.maxRejected * total;
+    if (idle)
+      std::printf("more than %d %% were rejected\n", options.maxRejected);
+    return failed || idle;
+  }
+
+  RunOptions options;
+  std::map<Outcome, int> outcomes;
+  std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
+};
+
+} // namespace
+} // namespace tk::fuzz
+
+int main(int argc, char **argv) {
+  CLI::App app{"tk-fuzz runs random programs against the reference interpreter."};
+  tk::fuzz::RunOptions options;
+  bool noShrink = false, noValidate = false;
+  app.add_option("--seed", options.seed, "The seed of the first program");
+  app.add_option("--count", options.count, "How many programs");
+  app.add_option("--noise", options.noise, "How many damaged programs for the frontend alone");
+  app.add_option("--targets", options.targets, "cpu, emu, or a GPU's")->delimiter(',');
+  app.add_option("--time-limit", options.timeLimit, "Begin no program after that many seconds");
+  app.add_option("--out", options.directory, "Where failing programs are written");
+  app.add_option("--shrink-attempts", options.shrinkAttempts, "How often a failure is run again");
+  app.add_option("--max-rejected", options.maxRejected, "Fail if more per cent are rejected");
+  app.add_flag("--print", options.print, "Only print the programs");
+  app.add_flag("--no-shrink", noShrink, "Write failures as they are");
+  app.add_flag("--no-validate", noValidate, "Do not evaluate the IR after every pass");
+  app.add_flag("--verbose", options.verbose, "Say what was rejected, and why");
+  CLI11_PARSE(app, argc, argv);
+  options.shrink = !noShrink;
+  options.validate = !noValidate;
+  return tk::fuzz::Run(options).go();
+}
