@@ -36,6 +36,9 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
+/// What accumulators and operands that stay may take of a thread's 1020 bytes of registers.
+static constexpr int64_t kRegisterBytes = 768;
+
 namespace {
 
 /// An operand of a product that lies in shared memory.
@@ -63,11 +66,13 @@ private:
   Value loadOperand(Location loc, const SharedOperand &operand, RankedTensorType part,
                     ArrayRef<int64_t> offsets);
   int64_t sliceSize(DotOp dot);
+  bool isReloaded(DotOp dot, Value operand);
 
   FuncOp function;
   OpBuilder builder;
   llvm::MapVector<Operation *, Value> staged;           ///< loads that went to shared memory
   llvm::MapVector<Value, SharedOperand> sharedOperands; ///< conversions whose source is there
+  DenseMap<Block *, int64_t> accumulators; ///< bytes a thread of the products' results in a block
 };
 
 } // namespace
@@ -203,6 +208,17 @@ Value SharedPromotion::loadOperand(Location loc, const SharedOperand &operand,
                              builder.getI64IntegerAttr(vector));
 }
 
+static int64_t bytesOfThread(Value tile) {
+  return getLayout(tile.getType()).getNumRegisters() * bytesOfElement(getElementTypeOrSelf(tile));
+}
+
+/// Is the operand read slice by slice at the product? One from outside the product's loop stays in
+/// registers if it fits beside the accumulators.
+bool SharedPromotion::isReloaded(DotOp dot, Value operand) {
+  return operand.getParentBlock() == dot->getBlock() ||
+         accumulators.lookup(dot->getBlock()) + bytesOfThread(operand) > kRegisterBytes;
+}
+
 Value SharedPromotion::operandSlice(DotOp dot, Value operand, unsigned kAxis, int64_t k,
                                     int64_t size) {
   auto whole = cast<RankedTensorType>(operand.getType());
@@ -212,21 +228,29 @@ Value SharedPromotion::operandSlice(DotOp dot, Value operand, unsigned kAxis, in
   LayoutAttr layout = partLayout(getLayout(whole), shape);
   auto part = RankedTensorType::get(shape, whole.getElementType(), layout);
   auto it = sharedOperands.find(operand);
-  if (it != sharedOperands.end() && operand.getParentBlock() == dot->getBlock())
+  if (it != sharedOperands.end() && isReloaded(dot, operand))
     return loadOperand(dot.getLoc(), it->second, part, offsets);
   if (size == whole.getDimSize(kAxis))
     return operand;
   return ExtractOp::create(builder, dot.getLoc(), part, operand, offsets);
 }
 
+/// The operands of slice k + 1 are read before the product of slice k, which hides the latency of
+/// shared memory: what is emitted keeps this order.
 void SharedPromotion::sliceDot(DotOp dot) {
   int64_t size = sliceSize(dot),
           extent = cast<RankedTensorType>(dot.getA().getType()).getDimSize(1);
   builder.setInsertionPoint(dot);
   Value acc = dot.getAcc();
+  auto slicesAt = [&](int64_t k) {
+    return std::pair(operandSlice(dot, dot.getA(), 1, k, size),
+                     operandSlice(dot, dot.getB(), 0, k, size));
+  };
+  auto next = slicesAt(0);
   for (int64_t k = 0; k < extent; k += size) {
-    Value a = operandSlice(dot, dot.getA(), 1, k, size);
-    Value b = operandSlice(dot, dot.getB(), 0, k, size);
+    auto [a, b] = next;
+    if (k + size < extent)
+      next = slicesAt(k + size);
     acc = DotOp::create(builder, dot.getLoc(), acc.getType(), a, b, acc, dot.getPrecision());
   }
   dot.replaceAllUsesWith(acc);
@@ -242,7 +266,10 @@ void SharedPromotion::run() {
   });
   for (ConvertLayoutOp convert : converts)
     promote(convert);
-  function.walk([&](DotOp dot) { dots.push_back(dot); });
+  function.walk([&](DotOp dot) {
+    dots.push_back(dot);
+    accumulators[dot->getBlock()] += bytesOfThread(dot.getResult());
+  });
   for (DotOp dot : dots)
     if (sharedOperands.contains(dot.getA()) || sharedOperands.contains(dot.getB()))
       sliceDot(dot);

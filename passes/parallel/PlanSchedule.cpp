@@ -25,6 +25,10 @@ namespace {
 constexpr int64_t longestWholeRow = 8192;
 /// How much of the last index of an outer contraction one block keeps.
 constexpr int64_t widestOutput = 256;
+/// Of a row's scores and outputs, how many a warp with 32 rows holds in registers.
+constexpr int64_t widestChainRow = 192;
+/// Bits along k of an operand's tile: lines of 128 bytes, which is what memory moves.
+constexpr int64_t wideSliceBits = 1024;
 
 struct Planner {
   Planner(StatementShape &shape, gpu::TargetAttr target, bool coarse)
@@ -145,6 +149,8 @@ void Planner::planProduct(Contraction &product) {
   int64_t m = 16, n = matrix ? 32 : 16, k = matrix ? 512 / std::max(bits, 8u) : 16;
   if (coarse) {
     m = n = bits == 64 ? 64 : 128;
+    if (matrix)
+      k = wideSliceBits / std::max(bits, 8u), n = 256;
   }
   int64_t least = matrix ? 16 : 8;
   set(product.m, fit(product.m, m, least));
@@ -153,13 +159,18 @@ void Planner::planProduct(Contraction &product) {
   if (coarse)
     shrinkToFillMachine(product);
   int64_t outputs = tileOf(product.m) * tileOf(product.n);
-  int64_t target = matrix ? (coarse ? 64 : 4) : (coarse ? 64 : 1);
-  warps = std::clamp<int64_t>(outputs / (32 * target), 1, 8);
+  // Of the matrix unit's operands a warp reads least where it has 64 x 64 outputs; smaller tiles
+  // rather have more warps, which hide each other's latencies.
+  int64_t wanted = coarse ? (matrix && outputs > 64 * 128 ? 128 : matrix ? 32 : 64) : 1;
+  if (matrix && !coarse)
+    wanted = 4;
+  warps = std::clamp<int64_t>(outputs / (32 * wanted), 1, 8);
   if (matrix) // a warp's part is at least 16x8
     warps = std::min<int64_t>(warps, outputs / 128);
   warps = std::max<int64_t>(warps, std::min<int64_t>(4, std::max<int64_t>(outputs / 128, 1)));
   perThread = std::max<int64_t>(outputs / (warps * 32), 1);
-  stages = coarse ? 3 : 2;
+  // Each stage of a wide tile keeps the matrix unit busy longer than memory takes to answer twice.
+  stages = coarse ? (matrix ? 4 : 3) : 2;
   group = 8;
 }
 
@@ -177,7 +188,10 @@ void Planner::planChain(Contraction &outer) {
     std::optional<int64_t> depth = shape.upperOf(inner.k);
     set(inner.k, fit(inner.k, depth && *depth <= widestOutput ? widestOutput : 64, 16));
   }
-  warps = std::clamp<int64_t>(tileOf(outer.m) / 16, 1, 8);
+  // What a warp reads of shared memory serves all of its rows: 32 of them halve the traffic. A row
+  // then takes tile / 32 registers of each of its accumulators.
+  int64_t rowsOfWarp = coarse && tileOf(outer.n) + tileOf(outer.k) <= widestChainRow ? 32 : 16;
+  warps = std::clamp<int64_t>(tileOf(outer.m) / rowsOfWarp, 1, 8);
   perThread = std::max<int64_t>(tileOf(outer.m) * tileOf(outer.n) / (warps * 32), 1);
   stages = 2;
 }
