@@ -12,7 +12,7 @@ TK_DEVICE void load_matrix(T *y, const T *row, Place place = {}) {
 
 #define TK_MMA(products, A, B, C)                                                                  \
   TK_DEVICE void mma_m16n8(C *c, const A *a, const B *b, Place place = {}) {                       \
-    tk_emu_engine->multiply(::tk::emu::Products::products, c, a, b, place);                              \
+    tk_emu_engine->multiply(::tk::emu::Products::products, c, a, b, place);                        \
   }
 TK_MMA(bf16, bf16, bf16, float)
 TK_MMA(f16, f16, f16, float)

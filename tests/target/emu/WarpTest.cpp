@@ -108,3 +108,29 @@ k(int *__restrict__ y) {
       CHECK(y[static_cast<size_t>(i)] == i / 32 * 1000 + i % 32);
   }
 }
+
+TEST_CASE("any order of threads through many barriers gives the same result", "[emu]") {
+  KernelHarness k(R"(extern "C" __global__ void __launch_bounds__(96)
+k(int *__restrict__ y) {
+  int *shared = reinterpret_cast<int *>(tk::shared_memory());
+  const int i = tk::thread_index();
+  int v = i;
+  for (int step = 0; step < 50; ++step) {
+    tk::put(&shared[i], v);
+    tk::barrier();
+    v = tk::get(&shared[(i + 1) % 96]);
+    tk::barrier();
+  }
+  tk::put(&y[i], v);
+})");
+  std::vector<int32_t> y(96);
+  k.threads = 96;
+  k.sharedBytes = 96 * 4;
+  k.out(y, DType::i32);
+  for (auto timing : {"late", "random:1", "random:2", "random:3"}) {
+    k.options.timing = tk::emu::Timing::parse(timing);
+    REQUIRE(k.run() == "");
+    for (int i = 0; i < 96; ++i)
+      CHECK(y[static_cast<size_t>(i)] == (i + 50) % 96);
+  }
+}
