@@ -14,6 +14,7 @@
 //   tkgpu.func @gemm_c { scf.for %k = 0 to %K step 32 { load a; load b; tkgpu.dot } store }
 //
 //===----------------------------------------------------------------------===//
+#include "passes/tiling/ApproximateExps.h"
 #include "passes/tiling/BlockProgram.h"
 
 #include "passes/Passes.h"
@@ -75,6 +76,7 @@ struct Tile : tk::impl::TileBase<Tile> {
     std::string unique = name;
     for (unsigned n = 1; SymbolTable::lookupSymbolIn(kernel->getParentOp(), unique); ++n)
       unique = name + "_" + std::to_string(n);
+    markApproximateExps(compute);
     OpBuilder moduleBuilder(kernel);
     BlockProgram program(kernel, compute, schedule);
     FailureOr<gpu::FuncOp> func = program.build(moduleBuilder, unique);

@@ -69,11 +69,12 @@ TK_DEVICE float exp_diff(float a, float b) { return a == -infinity() ? 0.0f : ::
 TK_DEVICE double exp_diff(double a, double b) {
   return a == -(double)infinity() ? 0.0 : ::exp(a - b);
 }
-// The same for a <= b where the result is about to be rounded to 16 bits: the relative error grows
-// with the exponent, to 2^-19 at exp(-30).
+// The same for a <= b where the result is of use for 16 bits: 2^(a c) over 2^(b c). The relative
+// error of the former grows with a - b, to 2^-19 at exp(-30); b c is rounded, to the same number
+// for all a under one b.
 TK_DEVICE float exp_diff_approx(float a, float b) {
-  const float safe = b == -infinity() ? 0.0f : b;
-  return exp2_approx((a - safe) * 1.4426950408889634f);
+  const float c = 1.4426950408889634f, safe = b == -infinity() ? 0.0f : b;
+  return exp2_approx(::fmaf(a, c, -(safe * c)));
 }
 template <class T> TK_DEVICE T div_or_zero(T a, T b) { return b == 0 ? (T)0 : a / b; }
 

@@ -1,0 +1,69 @@
+//===- ApproximateExps.cpp - exponentials of fewer bits -------------------===//
+//
+// In an online reduction the weights exp(a - m) under the running maximum m are often rounded to 16
+// bits, as factors of a product, and otherwise only summed. The instruction for 2^x is then exact
+// enough:
+//   1. 2^(a c - round(m c)), c = log2(e), has the error of the instruction, 2^-22, and that of the
+//      difference: 2^-24 of its size, small where the weight is not.
+//   2. What m c is rounded by multiplies all weights under one m alike. It cancels between their
+//      sum and their product, and is within an ulp of m + log(sum).
+//
+//   %p = tk.exp_diff %a, %m          %p = tk.exp_diff %a, %m {approx}
+//   %q = arith.truncf %p : bf16  →   %q = arith.truncf %p : bf16
+//   tk.yield ..., %p, ...            tk.yield ..., %p, ...
+//
+//===----------------------------------------------------------------------===//
+#include "passes/tiling/ApproximateExps.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace tk;
+
+/// Is `diff` only summed by `reduction`, and rounded to 16 bits or less at least once?
+static bool isRoundedOrSummed(ExpDiffOp diff, tk::ReduceOp reduction) {
+  bool isRounded = false;
+  SmallVector<Value> values = {diff.getResult()};
+  while (!values.empty())
+    for (OpOperand &use : values.pop_back_val().getUses()) {
+      Operation *user = use.getOwner();
+      if (auto narrow = dyn_cast<arith::TruncFOp>(user);
+          narrow && narrow.getType().getIntOrFloatBitWidth() <= 16) {
+        isRounded = true;
+      } else if (auto select = dyn_cast<arith::SelectOp>(user);
+                 select && use.getOperandNumber() == 1 &&
+                 matchPattern(select.getFalseValue(), m_AnyZeroFloat())) {
+        values.push_back(select.getResult());
+      } else if (user != reduction.getYield() ||
+                 reduction.getKind(use.getOperandNumber()) != ReduceKind::Sum) {
+        return false;
+      }
+    }
+  return isRounded;
+}
+
+void tk::markApproximateExps(ComputeOp compute) {
+  compute.getBody().walk([](tk::ReduceOp reduction) {
+    if (!reduction.isOnline())
+      return;
+    auto mark = [](ExpDiffOp diff) {
+      diff->setAttr(approxAttrName, UnitAttr::get(diff.getContext()));
+    };
+    bool all = true, any = false;
+    for (auto diff : reduction.getBlock()->getOps<ExpDiffOp>()) {
+      auto bound = dyn_cast<BlockArgument>(diff.getB());
+      bool fits = diff.getType().isF32() && bound && bound.getOwner() == reduction.getBlock() &&
+                  bound.getArgNumber() >= reduction.getNumIndices() &&
+                  isRoundedOrSummed(diff, reduction);
+      if (fits)
+        mark(diff);
+      all &= fits;
+      any |= fits;
+    }
+    // Sums of such weights gain nothing from exacter factors.
+    if (all && any)
+      for (auto diff : reduction.getRescale().front().getOps<ExpDiffOp>())
+        mark(diff);
+  });
+}
