@@ -136,8 +136,26 @@ static bool takesOver(ReduceKind kind, bool isFloat, Cell best, Cell term) {
 // Evaluation
 //===----------------------------------------------------------------------===//
 
+/// Drops what reductions and scans remember of other inputs.
+static void forget(std::vector<Instruction> &instructions) {
+  for (Instruction &instruction : instructions) {
+    if (Reduction *reduction = instruction.reduction.get()) {
+      reduction->lastResults.clear();
+      forget(reduction->body.instructions);
+      forget(reduction->rescale.instructions);
+    }
+    if (ScanState *scan = instruction.scan.get()) {
+      scan->valid = false;
+      forget(scan->body.instructions);
+    }
+  }
+}
+
 Status Evaluation::bind(const std::vector<int64_t> &dims, const std::vector<TensorView> &tensors,
                         const std::vector<Scalar> &scalars) {
+  forget(program.prologue);
+  for (ComputeProgram &compute : program.computes)
+    forget(compute.body.instructions);
   frame.assign(program.numSlots, Cell{});
   states.assign(program.tensors.size(), TensorState{});
   if (dims.size() != program.dimSlots.size())
@@ -243,6 +261,18 @@ void Evaluation::load(const Instruction &instruction) {
 
 void Evaluation::reduce(Reduction &reduction) {
   size_t n = reduction.kinds.size();
+  // Slots hold either kind of number; equal bits are equal values.
+  bool same = !reduction.lastResults.empty();
+  for (size_t i = 0; same && i < reduction.outer.size(); ++i)
+    same = frame[reduction.outer[i]].i == reduction.lastOuter[i].i;
+  if (same) {
+    for (size_t k = 0; k < n; ++k)
+      frame[reduction.results[k]] = reduction.lastResults[k];
+    return;
+  }
+  std::vector<Cell> outer;
+  for (int slot : reduction.outer)
+    outer.push_back(frame[slot]);
   std::vector<Cell> accumulators(n + 1);
   for (size_t k = 0; k < n; ++k)
     accumulators[k] = identity(reduction.kinds[k], reduction.isFloat[k], reduction.widths[k]);
@@ -250,6 +280,8 @@ void Evaluation::reduce(Reduction &reduction) {
   reduceOver(reduction, 0, accumulators, first);
   for (size_t k = 0; k < n; ++k)
     frame[reduction.results[k]] = accumulators[k];
+  reduction.lastOuter = std::move(outer);
+  reduction.lastResults.assign(accumulators.begin(), accumulators.begin() + static_cast<long>(n));
 }
 
 void Evaluation::reduceOver(Reduction &reduction, unsigned depth, std::vector<Cell> &accumulators,

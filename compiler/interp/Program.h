@@ -129,7 +129,11 @@ struct Body {
   std::vector<int> yields;
 };
 
+/// A reduction. Its last result is kept: of the elements of a row, most ask for the same one.
 struct Reduction {
+  std::vector<int> outer; ///< slots from outside that it depends on
+  std::vector<Cell> lastOuter;
+  std::vector<Cell> lastResults;
   std::vector<ReduceKind> kinds;
   std::vector<int> lower, upper, results;
   std::vector<Width> widths; ///< of the accumulators

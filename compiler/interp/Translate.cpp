@@ -304,8 +304,22 @@ private:
     reduction->body = translateBody(op.getBody());
     if (!op.getRescale().empty())
       reduction->rescale = translateBody(op.getRescale());
+    reduction->outer = slotsFromAbove(op.getOperation());
     instruction.reduction = std::move(reduction);
     return true;
+  }
+
+  /// The scalars from outside that an operation's regions and bounds use.
+  std::vector<int> slotsFromAbove(Operation *op) {
+    llvm::SetVector<Value> captured;
+    getUsedValuesDefinedAbove(op->getRegions(), captured);
+    if (isa<ReduceOp>(op))
+      captured.insert(op->operand_begin(), op->operand_end());
+    std::vector<int> list;
+    for (Value value : captured)
+      if (!isa<RankedTensorType>(value.getType()))
+        list.push_back(slot(value));
+    return list;
   }
 
   bool translate(Instruction &instruction, ScanOp op) {
@@ -317,11 +331,7 @@ private:
     scan->upper = slot(op.getUpper());
     scan->position = slot(op.getPosition());
     scan->body = translateBody(op.getBody());
-    llvm::SetVector<Value> captured;
-    getUsedValuesDefinedAbove(op.getBody(), captured);
-    for (Value value : captured)
-      if (!isa<RankedTensorType>(value.getType()))
-        scan->outer.push_back(slot(value));
+    scan->outer = slotsFromAbove(op.getOperation());
     instruction.scan = std::move(scan);
     return true;
   }
