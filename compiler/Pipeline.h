@@ -36,7 +36,8 @@ struct PassRow {
 llvm::ArrayRef<PassRow> passTable();
 
 struct PipelineOptions {
-  /// Names of passes or groups (fusion, tiling, coalescing, coarsening).
+  /// Names of passes or groups (fusion, tiling, coalescing, coarsening,
+  /// vectorization).
   llvm::StringSet<> disabled;
   /// Passes after which the IR is printed to standard error; "all" means each.
   llvm::StringSet<> printAfter;

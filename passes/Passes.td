@@ -92,6 +92,11 @@ def PlanSharedMemory : Pass<"tk-plan-shared-memory", "::mlir::ModuleOp"> {
 // passes/parallel, passes/tiling: tk -> tkgpu
 //===----------------------------------------------------------------------===//
 
+def PlaceResults : Pass<"tk-place-results", "::mlir::ModuleOp"> {
+  let summary = "Copy results that may not be written where they go while old values are read";
+  let statistics = [Statistic<"numCopied", "copies", "Statements that copy a result">];
+}
+
 def SelectSchedule : Pass<"tk-select-schedule", "::mlir::ModuleOp"> {
   let summary = "Choose tiles for every statement such that a thread has one output";
   let dependentDialects = ["::tk::gpu::TkGpuDialect"];
@@ -101,6 +106,12 @@ def CoarsenThreads : Pass<"tk-coarsen-threads", "::mlir::ModuleOp"> {
   let summary = "Give every thread several outputs: larger tiles for the same threads";
   let dependentDialects = ["::tk::gpu::TkGpuDialect"];
   let statistics = [Statistic<"numCoarsened", "statements", "Statements coarsened">];
+}
+
+def WidenVectors : Pass<"tk-widen-vectors", "::mlir::ModuleOp"> {
+  let summary = "Let schedules have accesses of up to 16 bytes";
+  let dependentDialects = ["::tk::gpu::TkGpuDialect"];
+  let statistics = [Statistic<"numWidened", "schedules-widened", "Schedules with wider accesses">];
 }
 
 def Tile : Pass<"tk-tile", "::mlir::ModuleOp"> {

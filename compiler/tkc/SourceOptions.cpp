@@ -104,7 +104,7 @@ void SourceOptions::addTo(CLI::App &command) {
                      "A file with schedule blocks that replace the program's");
   command
       .add_option("--disable-pass", disabledPasses,
-                  "Leave a pass or a group (fusion, tiling, coalescing, coarsening) out")
+                  "Leave a pass or a group (fusion, tiling, coalescing, coarsening, vectorization) out")
       ->delimiter(',')
       ->allow_extra_args(false);
   command.add_option("--print-after", printAfter, "Print the IR after a pass to standard error")

@@ -259,9 +259,9 @@ void LayoutRewriter::rewriteReduction(Operation *op, Value source, int64_t axis)
 //===----------------------------------------------------------------------===//
 
 /// The vectors that `access` may use in `layout`.
-static int64_t widthOf(const MemoryAccess &access, AxisInfo &info) {
+static int64_t widthOf(const MemoryAccess &access, AxisInfo &info, int64_t maxBytes) {
   LayoutAttr layout = getLayout(access.tile);
-  VectorAccess vectors = analyseVectors(access, info);
+  VectorAccess vectors = analyseVectors(access, info, maxBytes);
   if (vectors.axis < 0 || !layout)
     return 1;
   return std::min(vectors.width, layout.getVectorWidth(vectors.axis));
@@ -269,12 +269,13 @@ static int64_t widthOf(const MemoryAccess &access, AxisInfo &info) {
 
 static unsigned widenAccesses(FuncOp function) {
   AxisInfo info;
+  int64_t maxBytes = vectorBytesOf(function);
   unsigned numVectors = 0;
   function.walk([&](Operation *op) {
     if (auto load = dyn_cast<gpu::LoadOp>(op); load && isTile(load.getResult()))
-      load.setVector(widthOf(MemoryAccess::of(load), info));
+      load.setVector(widthOf(MemoryAccess::of(load), info, maxBytes));
     else if (auto store = dyn_cast<StoreOp>(op); store && isTile(store.getValue()))
-      store.setVector(widthOf(MemoryAccess::of(store), info));
+      store.setVector(widthOf(MemoryAccess::of(store), info, maxBytes));
     else
       return;
     numVectors += cast<IntegerAttr>(op->getAttr("vector")).getInt() > 1;

@@ -19,8 +19,8 @@ using namespace tk;
 using namespace tk::gpu;
 
 LayoutChoice::LayoutChoice(FuncOp function, AxisInfo &info, int64_t arch, bool coalesce)
-    : context(function.getContext()), info(info), coalesce(coalesce), components(function),
-      chosen(components.size()) {
+    : context(function.getContext()), info(info), coalesce(coalesce),
+      vectorBytes(vectorBytesOf(function)), components(function), chosen(components.size()) {
   dotContext.arch = arch;
   dotContext.numWarps = function.getNumWarps();
   function.walk([&](DotOp dot) {
@@ -110,7 +110,7 @@ LayoutAttr LayoutChoice::fromAccesses(unsigned component) const {
   bool found = false;
   auto consider = [&](const MemoryAccess &access) {
     found = true;
-    VectorAccess vectors = analyseVectors(access, info);
+    VectorAccess vectors = analyseVectors(access, info, vectorBytes);
     if (vectors.axis < 0)
       return;
     // Of equal widths in bytes the narrower type wins: it has more elements to a vector.
@@ -135,7 +135,7 @@ LayoutAttr LayoutChoice::fromAccesses(unsigned component) const {
 }
 
 LayoutAttr LayoutChoice::layoutForAccess(const MemoryAccess &access) const {
-  VectorAccess vectors = analyseVectors(access, info);
+  VectorAccess vectors = analyseVectors(access, info, vectorBytes);
   ArrayRef<int64_t> shape = access.tile.getShape();
   return blocked(shape, vectors.axis < 0 ? shape.size() - 1 : vectors.axis, vectors.width, false);
 }
@@ -145,7 +145,7 @@ LayoutAttr LayoutChoice::storeLayout(StoreOp store) const {
   if (isCheapTile(store.getValue()))
     return layoutForAccess(access);
   LayoutAttr own = layoutOf(store.getValue());
-  int64_t axis = analyseVectors(access, info).axis;
+  int64_t axis = analyseVectors(access, info, vectorBytes).axis;
   LayoutBit firstLane = own.getLaneBits().front();
   bool isCoalesced = axis < 0 || firstLane.isReplication() || firstLane.axis == axis;
   return isCoalesced || !coalesce ? own : layoutForAccess(access);

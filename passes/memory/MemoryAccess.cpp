@@ -70,11 +70,16 @@ static int64_t widthOfFixedTerm(Value index, ArrayRef<int64_t> axes, Value strid
   return width;
 }
 
-VectorAccess tk::analyseVectors(const MemoryAccess &access, AxisInfo &info) {
+int64_t tk::vectorBytesOf(gpu::FuncOp function) {
+  auto schedule = function->getAttrOfType<gpu::ScheduleAttr>(gpu::scheduleAttrName);
+  return std::clamp<int64_t>(schedule ? schedule.getVector() : 16, 1, 16);
+}
+
+VectorAccess tk::analyseVectors(const MemoryAccess &access, AxisInfo &info, int64_t maxBytes) {
   auto [contiguous, axis] = findContiguous(access, info);
   if (axis < 0)
     return {};
-  int64_t width = std::max<int64_t>(16 / access.elementBytes(), 1);
+  int64_t width = std::max<int64_t>(maxBytes / access.elementBytes(), 1);
   for (auto [d, index] : llvm::enumerate(access.indices)) {
     ArrayRef<int64_t> axes = access.indexAxes(d);
     if (int64_t(d) != contiguous) {

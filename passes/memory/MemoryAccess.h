@@ -33,7 +33,11 @@ struct VectorAccess {
   int64_t axis = -1;
   int64_t width = 1;
 };
-VectorAccess analyseVectors(const MemoryAccess &access, AxisInfo &info);
+/// No wider than `maxBytes`, and never narrower than an element.
+VectorAccess analyseVectors(const MemoryAccess &access, AxisInfo &info, int64_t maxBytes = 16);
+
+/// The widest access, in bytes, that the schedule of `function` wants.
+int64_t vectorBytesOf(gpu::FuncOp function);
 
 } // namespace tk
 

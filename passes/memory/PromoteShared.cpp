@@ -50,7 +50,8 @@ struct SharedOperand {
 
 class SharedPromotion {
 public:
-  explicit SharedPromotion(FuncOp function) : function(function), builder(function.getContext()) {}
+  explicit SharedPromotion(FuncOp function)
+      : function(function), builder(function.getContext()), vectorBytes(vectorBytesOf(function)) {}
 
   void run();
   unsigned numCopies = 0;
@@ -66,10 +67,15 @@ private:
   Value loadOperand(Location loc, const SharedOperand &operand, RankedTensorType part,
                     ArrayRef<int64_t> offsets);
   int64_t sliceSize(DotOp dot);
+  int64_t vectorFor(SharedType type, LayoutAttr layout) {
+    int64_t limit = vectorBytes / bytesOfElement(type.getElementType());
+    return std::min(sharedVector(type, layout), std::max<int64_t>(limit, 1));
+  }
   bool isReloaded(DotOp dot, Value operand);
 
   FuncOp function;
   OpBuilder builder;
+  int64_t vectorBytes;
   llvm::MapVector<Operation *, Value> staged;           ///< loads that went to shared memory
   llvm::MapVector<Value, SharedOperand> sharedOperands; ///< conversions whose source is there
   DenseMap<Block *, int64_t> accumulators; ///< bytes a thread of the products' results in a block
@@ -105,7 +111,7 @@ Value SharedPromotion::storeToShared(Value tile, SharedType type) {
   Value shared = allocate(tile.getLoc(), type);
   builder.setInsertionPointAfterValue(tile);
   LocalStoreOp::create(builder, tile.getLoc(), tile, shared,
-                       sharedVector(type, getLayout(tile.getType())));
+                       vectorFor(type, getLayout(tile.getType())));
   return shared;
 }
 
@@ -164,7 +170,7 @@ void SharedPromotion::promote(ConvertLayoutOp convert) {
   builder.setInsertionPoint(convert);
   Value loaded =
       LocalLoadOp::create(builder, convert.getLoc(), convert.getType(), shared, nullptr, nullptr,
-                          nullptr, builder.getI64IntegerAttr(sharedVector(type, to)));
+                          nullptr, builder.getI64IntegerAttr(vectorFor(type, to)));
   convert.replaceAllUsesWith(loaded);
   convert.erase();
   ++numScratch;
@@ -200,7 +206,7 @@ Value SharedPromotion::loadOperand(Location loc, const SharedOperand &operand,
     matrix = !isTransposed || bytesOfElement(part.getElementType()) == 2;
   else
     part = withLayout(part, withAxisFirst(layout, axis));
-  int64_t vector = matrix ? 1 : sharedVector(type, getLayout(part));
+  int64_t vector = matrix ? 1 : vectorFor(type, getLayout(part));
   UnitAttr yes = builder.getUnitAttr();
   return LocalLoadOp::create(builder, loc, part, operand.shared,
                              builder.getDenseI64ArrayAttr(offsets), matrix ? yes : nullptr,

@@ -30,6 +30,9 @@ constexpr int64_t widestChainRow = 192;
 /// Bits along k of an operand's tile: lines of 128 bytes, which is what memory moves.
 constexpr int64_t wideSliceBits = 1024;
 
+/// The widest access of a thread, in bytes.
+constexpr int64_t widestAccess = 16;
+
 struct Planner {
   Planner(StatementShape &shape, gpu::TargetAttr target, bool coarse)
       : shape(shape), target(target), coarse(coarse) {
@@ -314,8 +317,7 @@ gpu::ScheduleAttr Planner::finish() {
   group = blockGroup.value_or(group);
   warps = llvm::bit_floor<uint64_t>(std::max<int64_t>(warps, 1));
   return gpu::ScheduleAttr::get(shape.compute.getContext(), tile, reduce, loop, warps, perThread,
-                                blockVector.value_or(coarse ? 16 : shape.narrowestBits / 8), stages,
-                                group);
+                                blockVector.value_or(shape.narrowestBits / 8), stages, group);
 }
 
 gpu::ScheduleAttr tk::planSchedule(StatementShape &shape, gpu::TargetAttr target, bool coarse) {
@@ -327,4 +329,13 @@ gpu::ScheduleAttr tk::planSchedule(StatementShape &shape, gpu::TargetAttr target
   else
     planner.planElements();
   return planner.finish();
+}
+
+gpu::ScheduleAttr tk::widenVectors(StatementShape &shape, gpu::TargetAttr target,
+                                   gpu::ScheduleAttr schedule) {
+  Planner planner(shape, target, true);
+  return gpu::ScheduleAttr::get(schedule.getContext(), schedule.getTile(), schedule.getReduce(),
+                                schedule.getLoop(), schedule.getWarps(), schedule.getPerThread(),
+                                planner.blockVector.value_or(widestAccess), schedule.getStages(),
+                                schedule.getGroup());
 }

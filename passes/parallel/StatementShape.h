@@ -50,6 +50,10 @@ StatementShape analyzeStatement(KernelOp kernel, ComputeOp compute);
 /// The tiles for a statement: such that each thread has one output, or (`coarse`) several.
 gpu::ScheduleAttr planSchedule(StatementShape &shape, gpu::TargetAttr target, bool coarse);
 
+/// `schedule` with the widest accesses that the hardware or the kernel's schedule block allows.
+gpu::ScheduleAttr widenVectors(StatementShape &shape, gpu::TargetAttr target,
+                               gpu::ScheduleAttr schedule);
+
 /// The machine that a kernel is compiled for.
 gpu::TargetAttr getTarget(KernelOp kernel);
 

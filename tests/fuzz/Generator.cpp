@@ -112,6 +112,8 @@ void Generating::makeStatement(bool isResult) {
   for (int index : scope)
     tensor.shape.push_back(program.indices[index].hi);
   NodePtr value = root(sort, scope);
+  if (sort == Sort::Int) // an expression of literals and indices alone is i64
+    value = call(Sort::Int, "i32", std::move(value));
   // `let n = …` without indices is a scalar of sizes and parameters, not a tensor.
   if (!isResult && scope.empty())
     return;
@@ -161,7 +163,8 @@ Program Generating::run() {
     makeStatement(/*isResult=*/s + 1 == statements || random.percent(20));
   exposeUnread(program);
   limitCost();
-  static constexpr const char *passes[] = {"fusion", "coarsening", "tiling", "coalescing"};
+  static constexpr const char *passes[] = {"fusion", "coarsening", "tiling", "coalescing",
+                                           "vectorization"};
   if (random.percent(20))
     program.disabledPasses = random.of(passes);
   return std::move(program);

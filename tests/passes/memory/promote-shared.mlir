@@ -1,7 +1,7 @@
 // RUN: tk-opt %s --tk-coalesce-accesses --tk-promote-shared --canonicalize | FileCheck %s
 
 // Operands of mma.sync: 16-byte copies into swizzled tiles, read by ldmatrix a slice of k at a
-// time; the row-major B is transposed on the way.
+// time, each before the product of the slice that precedes it; the row-major B is transposed on the way.
 // CHECK-LABEL: tkgpu.func @matrix
 // CHECK-DAG: %[[A:.*]] = tkgpu.alloc_shared : <[64, 32], bf16 order = [1, 0] chunk = 8 per_phase = 2 phases = 4>
 // CHECK-DAG: %[[B:.*]] = tkgpu.alloc_shared : <[32, 64], bf16 order = [1, 0] chunk = 8 phases = 8>
@@ -11,10 +11,10 @@
 // CHECK: tkgpu.copy_async %[[B]], {{.*}} {vector = 8 : i64}
 // CHECK: %[[A0:.*]] = tkgpu.local_load %[[A]] {matrix, offsets = array<i64: 0, 0>} {{.*}} -> tensor<64x16xbf16
 // CHECK: %[[B0:.*]] = tkgpu.local_load %[[B]] {matrix, offsets = array<i64: 0, 0>, transposed} {{.*}} -> tensor<16x64xbf16
+// CHECK: %[[A1:.*]] = tkgpu.local_load %[[A]] {matrix, offsets = array<i64: 0, 16>}
+// CHECK: %[[B1:.*]] = tkgpu.local_load %[[B]] {matrix, offsets = array<i64: 16, 0>, transposed}
 // CHECK: %[[D:.*]] = tkgpu.dot %[[A0]], %[[B0]]
-// CHECK: tkgpu.local_load %[[A]] {matrix, offsets = array<i64: 0, 16>}
-// CHECK: tkgpu.local_load %[[B]] {matrix, offsets = array<i64: 16, 0>, transposed}
-// CHECK: tkgpu.dot {{.*}}, %[[D]]
+// CHECK: tkgpu.dot %[[A1]], %[[B1]], %[[D]]
 // CHECK-NOT: tkgpu.dot
 // CHECK: scf.yield
 tkgpu.func @matrix args ["a", "b", "c", "N", "K"] facts [#tk.fact<>, #tk.fact<>, #tk.fact<>, #tk.fact<divisor = 8>, #tk.fact<divisor = 8>] {
@@ -42,8 +42,8 @@ tkgpu.func @matrix args ["a", "b", "c", "N", "K"] facts [#tk.fact<>, #tk.fact<>,
 // CHECK: tkgpu.copy_async {{.*}} {vector = 4 : i64}
 // CHECK: tkgpu.local_load {{.*}} {offsets = array<i64: 0, 0>, vector = 4 : i64} {{.*}} -> tensor<64x4xf32
 // CHECK: tkgpu.local_load {{.*}} {offsets = array<i64: 0, 0>, vector = 4 : i64} {{.*}} -> tensor<4x64xf32
-// CHECK: tkgpu.dot
 // CHECK: tkgpu.local_load {{.*}} {offsets = array<i64: 0, 4>, vector = 4 : i64}
+// CHECK: tkgpu.dot
 tkgpu.func @fma args ["a", "b", "c", "N", "K"] facts [#tk.fact<>, #tk.fact<>, #tk.fact<>, #tk.fact<divisor = 4>, #tk.fact<divisor = 4>] {
 ^bb0(%a: !tkgpu.buffer<f32>, %b: !tkgpu.buffer<f32>, %c: !tkgpu.buffer<f32>, %N: index, %K: index):
   %c0 = arith.constant 0 : index
@@ -97,8 +97,8 @@ tkgpu.func @unaligned args ["a", "b", "c", "N", "K"] facts [#tk.fact<>, #tk.fact
 // CHECK: %[[P:.*]] = arith.truncf
 // CHECK-NOT: tkgpu.local_store
 // CHECK: tkgpu.extract %{{.*}} at [0, 0] {{.*}} -> tensor<64x16xbf16
-// CHECK: tkgpu.dot
 // CHECK: tkgpu.extract %{{.*}} at [0, 16]
+// CHECK: tkgpu.dot
 // CHECK: tkgpu.return
 tkgpu.func @chained args ["q", "k", "v", "o"] {
 ^bb0(%q: !tkgpu.buffer<bf16>, %k: !tkgpu.buffer<bf16>, %v: !tkgpu.buffer<bf16>, %o: !tkgpu.buffer<f32>):
