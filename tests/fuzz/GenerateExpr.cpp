@@ -217,12 +217,14 @@ NodePtr Generating::reduction(Sort sort, const Scope &scope, int depth) {
                      : sort == Sort::Int ? random.of(integers)
                                          : random.of(truths);
   NodePtr node = make(Kind::Reduce, sort, name);
-  bool argument = name.starts_with("arg");
+  bool argument = name.starts_with("arg"); // over nothing it has no value
   int count = !argument && random.percent(20) ? 2 : 1;
   Scope inner = scope;
   for (int n = 0; n < count; ++n) {
     Extent extent = name == "prod" ? Extent{-1, 1, 1 + random.below(4), 1} : anyExtent();
-    int64_t lo = random.percent(10) ? 1 : 0;
+    int64_t lo = !argument && random.percent(10) ? 1 : 0;
+    if (argument && program.extentOf(extent) == 0)
+      extent = {-1, 1, 33, 1};
     node->binders.push_back(newIndex(extent, lo));
     inner.push_back(node->binders.back());
   }

@@ -2,6 +2,7 @@
 #include "tests/fuzz/Trial.h"
 
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -22,8 +23,9 @@ void writeAll(int fd, const std::string &text) {
   }
 }
 
-[[noreturn]] void beChild(int out, size_t memory, unsigned seconds,
+[[noreturn]] void beChild(int out, int errors, size_t memory, unsigned seconds,
                           const std::function<Verdict()> &work) {
+  dup2(errors, STDERR_FILENO);
   rlimit limit{memory, memory};
   setrlimit(RLIMIT_AS, &limit);
   limit = {0, 0};
@@ -62,10 +64,12 @@ Verdict guard(size_t memory, unsigned seconds, const std::function<Verdict()> &w
   int ends[2];
   if (pipe(ends) != 0)
     return {Outcome::Crashed, "pipe", std::strerror(errno)};
+  // What the child says before it dies, an assertion for instance.
+  FILE *errors = std::tmpfile();
   pid_t child = fork();
   if (child == 0) {
     close(ends[0]);
-    beChild(ends[1], memory, seconds, work);
+    beChild(ends[1], fileno(errors), memory, seconds, work);
   }
   close(ends[1]);
   std::string text;
@@ -75,12 +79,16 @@ Verdict guard(size_t memory, unsigned seconds, const std::function<Verdict()> &w
     kill(child, SIGKILL);
   int status = 0;
   waitpid(child, &status, 0);
+  std::rewind(errors);
+  char said[400] = "";
+  said[std::fread(said, 1, sizeof said - 1, errors)] = 0;
+  std::fclose(errors);
   if (!inTime || (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU))
     return {Outcome::TimedOut, "time", "more than " + std::to_string(seconds) + " s"};
   if (WIFSIGNALED(status))
-    return {Outcome::Crashed, "crash", strsignal(WTERMSIG(status))};
+    return {Outcome::Crashed, "crash", std::string(strsignal(WTERMSIG(status))) + ": " + said};
   if (text.empty())
-    return {Outcome::Crashed, "crash", "exit " + std::to_string(WEXITSTATUS(status))};
+    return {Outcome::Crashed, "crash", "exit " + std::to_string(WEXITSTATUS(status)) + ": " + said};
   size_t end = text.find('\0');
   return {static_cast<Outcome>(text[0] - '0'), text.substr(1, end - 1), text.substr(end + 1)};
 }

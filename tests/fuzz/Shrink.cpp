@@ -111,7 +111,7 @@ void addSizeCuts(const Program &program, std::vector<Cut> &cuts) {
   for (size_t s = 0; s < program.symbols.size(); ++s)
     for (int64_t size : {int64_t{1}, int64_t{2}, int64_t{3}, program.symbols[s].size / 2,
                          program.symbols[s].size - 1})
-      if (size >= 0 && size < program.symbols[s].size)
+      if (size >= 1 && size < program.symbols[s].size)
         cuts.push_back([s, size](Program &p) { p.symbols[s].size = size; });
   for (size_t t = 0; t < program.tensors.size(); ++t)
     if (program.tensors[t].sort() == Sort::Float && program.tensors[t].dtype != DType::f32)

@@ -1,0 +1,130 @@
+"""Bad input to tkc: each case must end with the right status and say what is wrong.
+
+usage: check_errors.py TKC [NAME ...]
+
+No case may abort, say nothing, or write to standard output.
+"""
+
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+
+GEMM = """kernel gemm(a: f32[M, K], b: f32[K, N]) -> (c: f32[M, N]) {
+  c[i, j] = sum[k](a[i, k] * b[k, j])
+}
+"""
+COPY = "kernel copy(x: f32[N]) -> (y: f32[N]) {\n  y[i] = x[i]\n}\n"
+
+
+def npy(descr, shape, item):
+    """The bytes of a .npy file of zeros."""
+    header = str({"descr": descr, "fortran_order": False, "shape": tuple(shape)})
+    header += " " * (63 - (10 + len(header)) % 64) + "\n"
+    count = 1
+    for extent in shape:
+        count *= extent
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + b"\0" * (count * item)
+
+
+# name: (program, arguments, exit status, what the message must hold, files)
+RUN = ["run", "x.tk", "--target", "cpu"]
+CASES = {
+    "nul": (b"kernel k\0(", RUN, 1, "invalid byte", {}),
+    "utf8": (b"kernel k(x: f32[N])\n\xff", RUN, 1, "invalid byte", {}),
+    "empty": (b"", RUN, 1, "no kernel in 'x.tk'", {}),
+    "comment-only": (b"// nothing\n", RUN, 1, "no kernel in 'x.tk'", {}),
+    "no-file": (None, RUN, 1, "cannot read 'x.tk'", {}),
+    "parentheses": (b"kernel k(x: f32[N]) -> (y: f32[N]) {\n y[i] = " + b"(" * 100000, RUN, 1, "nest", {}),
+    "brackets": (b"[" * 100000, RUN, 1, "nest", {}),
+    "minuses": (b"kernel k(x: f32[N]) -> (y: f32[N]) {\n y[i] = " + b"-" * 100000 + b"x[i]\n}\n", RUN, 1, "nest", {}),
+    "long-sum": (
+        b"kernel k(x: f32[N]) -> (y: f32[N]) {\n y[i] = x[i]" + b" + x[i]" * 30000 + b"\n}\n", RUN, 1, "operat", {}),
+    "large-file": (b"// " + b"x" * (2 << 20), RUN, 1, "1048576", {}),
+    "free-index": (
+        b"kernel k(a: f32[M, K]) -> (c: f32[M]) {\n  c[i] = a[i, k]\n}\n", RUN, 1, "index 'k'", {}),
+    "unprovable": (
+        b"kernel k(x: f32[N]) -> (y: f32[N]) {\n  y[i] = x[i % 3]\n}\n", RUN, 1, "pad(", {}),
+    "rank-9": (b"kernel k(x: f32[A,A,A,A,A,A,A,A,A]) -> (y: f32[A]) {\n  y[i] = 0.0\n}\n", RUN, 1, "at most 8", {}),
+    "unknown-dim": (COPY, RUN + ["--dim", "Q=3"], 1, "no dimension 'Q'", {}),
+    "missing-dim": (COPY, RUN, 1, "'N'", {}),
+    "negative-dim": (COPY, RUN + ["--dim", "N=-3"], 1, "at least 0", {}),
+    "wide-dim": (COPY, RUN + ["--dim", "N=99999999999999999999"], 1, "--dim", {}),
+    "overflow": (GEMM, RUN + ["--dim", "M=9223372036854775807", "--dim", "K=9223372036854775807", "--dim", "N=1"],
+                 1, "overflow", {}),
+    "overflow-63": (COPY, RUN + ["--dim", "N=9223372036854775807"], 1, "overflow", {}),
+    "unknown-input": (COPY, RUN + ["--dim", "N=3", "--in", "z=zeros"], 1, "no tensor 'z'", {}),
+    "unknown-arg": (COPY, RUN + ["--dim", "N=3", "--arg", "z=1"], 1, "no scalar 'z'", {}),
+    "bad-generator": (COPY, RUN + ["--dim", "N=3", "--in", "x=random:1:2"], 1, "random", {}),
+    "two-sizes": (GEMM, RUN + ["--dim", "M=1", "--dim", "N=1", "--in", "a=a.npy", "--in", "b=b.npy"], 1,
+                  "dimension 'K' is 64", {"a.npy": npy("<f4", [1, 64], 4), "b.npy": npy("<f4", [32, 1], 4)}),
+    "wrong-rank": (COPY, RUN + ["--in", "x=a.npy"], 1, "'x'", {"a.npy": npy("<f4", [2, 2], 4)}),
+    "float-for-integer": (
+        b"kernel k(x: i32[N]) -> (y: i32[N]) {\n  y[i] = x[i]\n}\n", RUN + ["--in", "x=a.npy"], 1,
+        "expected x: i32[N]", {"a.npy": npy("<f4", [2], 4)}),
+    "not-npy": (COPY, RUN + ["--in", "x=a.npy"], 1, "a.npy", {"a.npy": b"hello"}),
+    "short-npy": (COPY, RUN + ["--in", "x=a.npy"], 1, "a.npy", {"a.npy": npy("<f4", [100], 4)[:200]}),
+    "huge-npy": (COPY, RUN + ["--in", "x=a.npy"], 1, "a.npy",
+                 {"a.npy": npy("<f4", [0], 4).replace(b"(0,)", b"(4611686018427387904, 8)")}),
+    "no-npy": (COPY, RUN + ["--in", "x=none.npy"], 1, "none.npy", {}),
+    "integers-need-a-range": (
+        b"kernel k(x: i32[N]) -> (y: i32[N]) {\n  y[i] = x[i]\n}\n", RUN + ["--dim", "N=2"], 1, "range", {}),
+    "constraint": (
+        b"kernel k(x: f32[N]) -> (y: f32[N])\nwhere N % 2 == 0\n{\n  y[i] = x[i]\n}\n", RUN + ["--dim", "N=3"], 1,
+        "N % 2 == 0", {}),
+    "unknown-target": (COPY, ["run", "x.tk", "--target", "vax", "--dim", "N=3"], 1, "vax", {}),
+    "unknown-architecture": (COPY, ["build", "x.tk", "--target", "sm_12", "--emit", "cuda", "-o", "-"], 1, "sm_12", {}),
+    "unknown-stage": (COPY, ["build", "x.tk", "--target", "sm_90a", "--emit", "soup", "-o", "-"], 2, "soup", {}),
+    "unknown-pass": (COPY, RUN + ["--dim", "N=3", "--disable-pass", "magic"], 1, "no pass 'magic'", {}),
+    "unknown-kernel": (COPY, RUN + ["--kernel", "z", "--dim", "N=3"], 1, "no kernel 'z'", {}),
+    "several-kernels": (COPY + COPY.replace("copy", "other"), RUN + ["--dim", "N=3"], 1, "--kernel", {}),
+    "unknown-option": (COPY, RUN + ["--frobnicate"], 2, "", {}),
+    "no-command": (COPY, [], 2, "", {}),
+    "huge-tile": (
+        GEMM + "schedule gemm {\n  tile i = 1048576, j = 1048576\n}\n",
+        ["build", "x.tk", "--target", "sm_90a", "--emit", "cuda", "-o", "-"], 1, "tile", {}),
+    "unknown-key": (
+        GEMM + "schedule gemm {\n  frob = 3\n}\n",
+        ["build", "x.tk", "--target", "sm_90a", "--emit", "cuda", "-o", "-"], 1, "frob", {}),
+    "zero-extent": (COPY, RUN + ["--dim", "N=0", "--check"], 0, "", {}),
+}
+
+
+def check(tkc, name):
+    """Runs one case; what is wrong with it, or nothing."""
+    program, arguments, status, message, files = CASES[name]
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        if program is not None:
+            (root / "x.tk").write_bytes(program.encode() if isinstance(program, str) else program)
+        for path, contents in files.items():
+            (root / path).write_bytes(contents)
+        try:
+            done = subprocess.run([tkc, *arguments], cwd=root, capture_output=True, timeout=60, check=False)
+        except subprocess.TimeoutExpired:
+            return "takes more than a minute"
+    errors = done.stderr.decode(errors="replace")
+    if done.returncode != status:
+        return f"status {done.returncode}, expected {status}: {errors[:300]}"
+    if message not in errors:
+        return f"expected '{message}' in: {errors[:300]}"
+    if status == 1 and done.stdout:
+        return f"wrote to standard output: {done.stdout[:100]}"
+    return ""
+
+
+def main():
+    tkc, names = str(pathlib.Path(sys.argv[1]).resolve()), sys.argv[2:] or list(CASES)
+    wrong = 0
+    for name in names:
+        reason = check(tkc, name)
+        wrong += bool(reason)
+        if reason:
+            print(f"{name}: {reason}")
+    print(f"{len(names) - wrong} of {len(names)} cases right")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
