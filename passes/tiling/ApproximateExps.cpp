@@ -8,6 +8,9 @@
 //   2. What m c is rounded by multiplies all weights under one m alike. It cancels between their
 //      sum and their product, and is within an ulp of m + log(sum).
 //
+// A sum of such weights is 0 or a normal number, so that a quotient by it which is rounded to 16
+// bits may be a product with its reciprocal, of which a row has one.
+//
 //   %p = tk.exp_diff %a, %m          %p = tk.exp_diff %a, %m {approx}
 //   %q = arith.truncf %p : bf16  →   %q = arith.truncf %p : bf16
 //   tk.yield ..., %p, ...            tk.yield ..., %p, ...
@@ -43,13 +46,33 @@ static bool isRoundedOrSummed(ExpDiffOp diff, tk::ReduceOp reduction) {
   return isRounded;
 }
 
+static void mark(Operation *op) { op->setAttr(approxAttrName, UnitAttr::get(op->getContext())); }
+
+/// Marks quotients by sums of marked weights.
+static void markQuotients(tk::ReduceOp reduction) {
+  for (unsigned k = 0; k < reduction.getNumAccumulators(); ++k) {
+    Value term = reduction.getYield().getValues()[k];
+    while (auto select = term.getDefiningOp<arith::SelectOp>())
+      term = select.getTrueValue();
+    auto diff = term.getDefiningOp<ExpDiffOp>();
+    if (!diff || !diff->hasAttr(approxAttrName) || reduction.getKind(k) != ReduceKind::Sum)
+      continue;
+    for (OpOperand &use : reduction.getResult(k).getUses()) {
+      auto quotient = dyn_cast<DivOrZeroOp>(use.getOwner());
+      if (quotient && use.getOperandNumber() == 1 &&
+          llvm::all_of(quotient->getUsers(), [](Operation *user) {
+            auto narrow = dyn_cast<arith::TruncFOp>(user);
+            return narrow && narrow.getType().getIntOrFloatBitWidth() <= 16;
+          }))
+        mark(quotient);
+    }
+  }
+}
+
 void tk::markApproximateExps(ComputeOp compute) {
   compute.getBody().walk([](tk::ReduceOp reduction) {
     if (!reduction.isOnline())
       return;
-    auto mark = [](ExpDiffOp diff) {
-      diff->setAttr(approxAttrName, UnitAttr::get(diff.getContext()));
-    };
     bool all = true, any = false;
     for (auto diff : reduction.getBlock()->getOps<ExpDiffOp>()) {
       auto bound = dyn_cast<BlockArgument>(diff.getB());
@@ -65,5 +88,6 @@ void tk::markApproximateExps(ComputeOp compute) {
     if (all && any)
       for (auto diff : reduction.getRescale().front().getOps<ExpDiffOp>())
         mark(diff);
+    markQuotients(reduction);
   });
 }

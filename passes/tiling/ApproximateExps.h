@@ -6,10 +6,12 @@
 
 namespace tk {
 
-/// The unit attribute of a tk.exp_diff whose result may have a relative error of 2^-19.
+/// The unit attribute of a tk.exp_diff whose result may have a relative error of 2^-19, or of a
+/// tk.div_or_zero by a number with a normal reciprocal that may have one of 2^-22.
 inline constexpr llvm::StringRef approxAttrName = "approx";
 
-/// Marks the exponentials in `compute` that are of use for no more than 16 bits.
+/// Marks the exponentials in `compute`, and the quotients by their sums, that are of use for no
+/// more than 16 bits.
 void markApproximateExps(ComputeOp compute);
 
 } // namespace tk

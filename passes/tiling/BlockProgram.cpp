@@ -61,12 +61,22 @@ Value BlockProgram::kernelValue(Value value) {
   return argumentOf[value] = func.getBlock()->addArgument(type, value.getLoc());
 }
 
+/// The parameter that a returned value replaces, or the value itself.
+static Value placeOf(KernelOp kernel, Value tensor) {
+  unsigned next = kernel.getResultNames().size();
+  for (auto [i, param] : llvm::enumerate(kernel.getParamArguments()))
+    if (kernel.getParam(i).getInout() && kernel.getReturn().getResults()[next++] == tensor)
+      return param;
+  return tensor;
+}
+
 /// The strides of a tensor in elements: row-major, or as given for a `strided` parameter.
 SmallVector<Value> BlockProgram::strides(Value tensor, ArrayRef<Value> extents) {
   if (auto known = stridesOf.find(tensor); known != stridesOf.end())
     return known->second;
   SmallVector<Value> result(extents.size());
   bool isStrided = false;
+  tensor = placeOf(kernel, tensor);
   if (auto arg = dyn_cast<BlockArgument>(tensor))
     isStrided = kernel.getParam(arg.getArgNumber() - kernel.getNumDims()).getStrided();
   Value stride;
@@ -124,6 +134,26 @@ void BlockProgram::addParallelAxes() {
   addGridStarts(tiled);
 }
 
+/// Does the end of a reduction's range follow from parallel index `p`, as under a causal mask? Only
+/// where all results are over `p`: else there is a block even if there are no tiles.
+static bool boundsReduction(ComputeOp compute, unsigned p) {
+  bool found = false;
+  for (unsigned r = 0; r < compute.getNumResults(); ++r)
+    if (!llvm::is_contained(compute.getIndicesOf(r), p))
+      return false;
+  compute.getBody().walk([&](tk::ReduceOp reduction) {
+    SmallVector<Value> work(reduction.getUpper());
+    while (!work.empty()) {
+      Value value = work.pop_back_val();
+      found |= value == compute.getIndex(p);
+      if (Operation *op = value.getDefiningOp())
+        if (isa<arith::AddIOp, arith::MinSIOp, arith::MaxSIOp>(op))
+          llvm::append_range(work, op->getOperands());
+    }
+  });
+  return found;
+}
+
 /// Takes the block's number apart: the last index's tile runs fastest. With groups, `group` tiles
 /// of the last index but one are walked together, so that blocks that run at once share operands.
 void BlockProgram::addGridStarts(ArrayRef<unsigned> tiled) {
@@ -138,6 +168,11 @@ void BlockProgram::addGridStarts(ArrayRef<unsigned> tiled) {
     return arith::DivSIOp::create(at(0), loc, sum, indexConstant(axes[id].size));
   };
   auto setStart = [&](unsigned id, Value tile) {
+    // Blocks start in order: the longest first, so that the last to end are short.
+    if (axes[id].size > 1 && boundsReduction(compute, id)) {
+      Value last = arith::SubIOp::create(at(0), loc, tiles(id), indexConstant(1));
+      tile = arith::SubIOp::create(at(0), loc, last, tile);
+    }
     if (axes[id].size != 1)
       tile = arith::MulIOp::create(at(0), loc, tile, indexConstant(axes[id].size));
     axes[id].start = tile;
@@ -284,6 +319,8 @@ FailureOr<gpu::FuncOp> BlockProgram::build(OpBuilder &moduleBuilder, StringRef n
                              IntegerAttr());
   func.getBody().emplaceBlock();
   scopes.emplace_back().block = func.getBlock();
+  if (compute->hasAttr("tk.in_place"))
+    func->setAttr(gpu::inPlaceAttrName, builder.getUnitAttr());
   unsigned next = 0;
   compute.getBody().walk<WalkOrder::PreOrder>([&](Operation *op) {
     unsigned count = isa<tk::ScanOp>(op) ? 1 : 0;

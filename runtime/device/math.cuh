@@ -77,6 +77,12 @@ TK_DEVICE float exp_diff_approx(float a, float b) {
   return exp2_approx(::fmaf(a, c, -(safe * c)));
 }
 template <class T> TK_DEVICE T div_or_zero(T a, T b) { return b == 0 ? (T)0 : a / b; }
+// The same where 1 / b is a normal number: the compiler finds equal reciprocals.
+TK_DEVICE float div_or_zero_approx(float a, float b) { return b == 0 ? 0.0f : a * (1.0f / b); }
+// Within 2 ulp for a <= b (terms over their sum). A row has one divisor, and so one reciprocal.
+TK_DEVICE float div_or_zero(float a, float b) {
+  return b > 1e-30f && b < 1e30f ? a * (1.0f / b) : b == 0 ? 0.0f : a / b;
+}
 
 // Quotient towards minus infinity and its remainder; 0 for a divisor of 0.
 template <class T> TK_DEVICE T floor_div(T a, T b) {
