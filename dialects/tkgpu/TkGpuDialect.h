@@ -36,6 +36,8 @@ namespace tk::gpu {
 
 /// The names of the attributes that passes leave for each other.
 inline constexpr llvm::StringLiteral scheduleAttrName = "tkgpu.schedule";
+/// On a function one of whose results replaces one of its arguments in memory.
+inline constexpr llvm::StringLiteral inPlaceAttrName = "tkgpu.in_place";
 inline constexpr llvm::StringLiteral targetAttrName = "tkgpu.target";
 
 } // namespace tk::gpu

@@ -5,8 +5,8 @@
 //   1. it is a result of a statement, and returned once;
 //   2. where it replaces a parameter: no later statement reads the parameter, and its own statement
 //      reads nothing of it but the very element that it is about to write.
-// Any other value gets a statement of its own, last in the kernel, that copies it; the original then
-// lives in scratch memory. A statement of case 2 that does read its parameter is marked
+// Any other value gets a statement of its own, last in the kernel, that copies it; the original
+// then lives in scratch memory. A statement of case 2 that does read its parameter is marked
 // `tk.in_place`: two of its buffers are one.
 //
 //   %y = tk.compute ["i"] { x[i - 1] + x[i] }       tk.return %y      // replaces x

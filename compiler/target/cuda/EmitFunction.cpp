@@ -109,6 +109,8 @@ InFlightDiagnostic KernelEmitter::unsupported(Operation *op, const llvm::Twine &
 std::string KernelEmitter::signature() {
   llvm::DenseSet<Value> written;
   func.walk([&](gpu::StoreOp store) { written.insert(store.getBuffer()); });
+  // A result that replaces a parameter has that parameter's address.
+  const bool inPlace = func->hasAttr(gpu::inPlaceAttrName);
   std::string text = "extern \"C\" __global__ void __launch_bounds__(" +
                      std::to_string(func.getNumWarps() * 32) + ")\n" + symbol + "(";
   for (auto [i, argument] : llvm::enumerate(func.getBlock()->getArguments())) {
@@ -117,7 +119,7 @@ std::string KernelEmitter::signature() {
     text += i ? ", " : "";
     if (auto buffer = dyn_cast<gpu::BufferType>(argument.getType()))
       text += (written.contains(argument) ? "" : "const ") + typeName(buffer.getElementType()) +
-              " *__restrict__ " + name;
+              (inPlace ? " *" : " *__restrict__ ") + name;
     else
       text += "const " + typeName(argument.getType()) + " " + name;
   }
