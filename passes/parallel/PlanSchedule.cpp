@@ -48,6 +48,7 @@ struct Planner {
   gpu::TargetAttr target;
   bool coarse;
   llvm::DenseMap<Value, int64_t> tiles;
+  llvm::SmallPtrSet<Operation *, 4> inChain; ///< planned with the contraction around them
   int64_t warps = 8, perThread = 1, stages = 1, group = 1, loop = -1;
 
   /// `size`, or the power of two that holds the whole index if that is smaller.
@@ -186,6 +187,7 @@ void Planner::planChain(Contraction &outer) {
   for (Contraction &inner : shape.contractions) {
     if (!outer.op->isProperAncestor(inner.op))
       continue;
+    inChain.insert(inner.op);
     set(inner.m, fit(inner.m, 64, 8));
     set(inner.n, fit(inner.n, 64, 8));
     std::optional<int64_t> depth = shape.upperOf(inner.k);
@@ -203,7 +205,7 @@ void Planner::planContractions() {
   for (Contraction &product : shape.contractions) {
     if (product.isOuter)
       planChain(product);
-    else if (!tiles.contains(product.k))
+    else if (!inChain.contains(product.op))
       planProduct(product);
   }
 }

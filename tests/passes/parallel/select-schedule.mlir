@@ -30,7 +30,7 @@ tk.kernel @product dims ["M", "N", "K"] params [#tk.param<"a">, #tk.param<"b">] 
 
 // The kernel's own block comes first; a block for another machine does not apply.
 // COARSE-LABEL: tk.kernel @own
-// COARSE: #tkgpu.schedule<tile = [64, 256], reduce = [8], {{.*}} stages = 4
+// COARSE: #tkgpu.schedule<tile = [64, 256], reduce = [8], warps = 8, per_thread = 64, {{.*}} stages = 4
 tk.kernel @own dims ["M", "N", "K"] params [#tk.param<"a">, #tk.param<"b">] results ["c"] {
 ^bb0(%M: index, %N: index, %K: index, %a: tensor<?x?xf32>, %b: tensor<?x?xf32>):
   tk.bind %a[%M, %K] : tensor<?x?xf32>
