@@ -5,6 +5,7 @@
 #include "compiler/CompiledSource.h"
 #include "tk/error.h"
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -41,6 +42,8 @@ struct SourceOptions {
   bool json = false;
   bool checked = false;
   bool colour = false;
+  /// Called after each pass; see PipelineOptions.
+  std::function<llvm::LogicalResult(llvm::StringRef, mlir::ModuleOp)> afterPass;
 
   void addTo(CLI::App &command);
   /// Reads the file; kernels, diagnostics and passes are checked.

@@ -5,6 +5,7 @@
 #include "compiler/plan/WorkCount.h"
 #include "compiler/tkc/Inputs.h"
 #include "compiler/tkc/Session.h"
+#include "compiler/validate/PassValidator.h"
 
 #include <CLI/CLI.hpp>
 
@@ -23,6 +24,7 @@ struct RunOptions {
   std::vector<std::string> outputs;
   bool check = false;
   bool time = false;
+  bool validatePasses = false;
   int64_t checkElements = 1 << 14;
 };
 
@@ -171,8 +173,24 @@ void printJson(const RunReport &report, const Session &session) {
   std::puts("}");
 }
 
+/// Has every pass compared with the kernel as the frontend made it, on this run's inputs.
+Status armValidator(PassValidator &validator, CompiledSource &source, size_t kernel,
+                    RunArguments &inputs) {
+  const Signature &signature = source.signatures()[kernel];
+  unsigned parameters = signature.num_tensors() - signature.results.size();
+  std::vector<TensorView> views;
+  for (unsigned t = 0; t < parameters; ++t)
+    views.push_back(inputs.tensors[t].view());
+  return validator.arm(source.kernelOp(kernel), inputs.dims, views, inputs.scalars);
+}
+
 int run(RunOptions &options) {
   bool json = options.source.json;
+  PassValidator validator;
+  if (options.validatePasses)
+    options.source.afterPass = [&validator](llvm::StringRef pass, mlir::ModuleOp module) {
+      return validator.after(pass, module);
+    };
   Expected<std::shared_ptr<CompiledSource>> source = options.source.compile();
   if (!source)
     return report(source.error(), json);
@@ -184,6 +202,9 @@ int run(RunOptions &options) {
   Expected<RunArguments> inputs = gatherArguments(signature, options.texts);
   if (!inputs)
     return report(inputs.error(), json);
+  if (options.validatePasses)
+    if (Status armed = armValidator(validator, **source, *kernel, *inputs); !armed)
+      return report(armed.error(), json);
   Expected<std::unique_ptr<Session>> session =
       Session::create(*source, *kernel, options.source.target, *inputs);
   if (!session)
@@ -231,6 +252,9 @@ void addRun(CLI::App &app, int &status) {
   command->add_flag("--check", options->check, "Compare with the reference interpreter in f64");
   command->add_option("--check-elements", options->checkElements,
                       "How many elements of each result to check; 0: all");
+  command->add_flag("--validate-passes", options->validatePasses,
+                    "Evaluate the kernel after every tensor-level pass and name the first that "
+                    "changes a value");
   command->add_flag("--time", options->time, "Print the median time of repeated runs");
   command->callback([options, &status] { status = run(*options); });
 }

@@ -151,6 +151,7 @@ Expected<std::shared_ptr<CompiledSource>> SourceOptions::compile() {
   DriverOptions driver;
   driver.json = json;
   driver.colour = !json && wantsColour();
+  driver.pipeline.afterPass = afterPass;
   for (const std::string &pass : disabledPasses)
     driver.pipeline.disabled.insert(pass);
   for (const std::string &pass : printAfter) {

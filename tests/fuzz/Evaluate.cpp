@@ -63,7 +63,8 @@ double Evaluator::elementOf(int tensor, int64_t position) {
     rest /= extent;
   }
   double value = valueOf(*statement->value);
-  // Saturation is part of what storing in 8 bits means; the rounding is not part of the exact value.
+  // Saturation is part of what storing in 8 bits means; the rounding is not part of the exact
+  // value.
   DType dtype = program.tensors[tensor].dtype;
   double most = dtype == DType::f8e4m3 ? 448 : dtype == DType::f8e5m2 ? 57344 : infinity;
   if (!std::isnan(value))

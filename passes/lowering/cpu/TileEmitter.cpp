@@ -328,7 +328,8 @@ void TileEmitter::emitParallel(unsigned levels) {
   Frame body = Frame::createBody(module, layout, name);
   DenseMap<Value, Buffer> shared;
   for (auto &[value, buffer] : buffers) {
-    if (!live.contains(value))
+    // Those with an axis belong to the inside of a reduction that is complete by now.
+    if (!live.contains(value) || !buffer.ids.empty())
       continue;
     unsigned slot = entry.firstFreeSlot() + slots++;
     entry.publish(b, slot, buffer.memref);

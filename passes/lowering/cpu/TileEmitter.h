@@ -59,7 +59,7 @@ private:
   mlir::Value eval(mlir::Value value);
   mlir::Value evalLoad(LoadOp load);
   mlir::Value evalBuffer(const Buffer &buffer);
-  llvm::SmallVector<mlir::Value> evalReduce(ReduceOp reduce);
+  mlir::Value evalReduce(ReduceOp reduce, unsigned wanted);
   mlir::Value evalScan(ScanOp scan);
   mlir::Value toStorage(mlir::Value value);
   mlir::Value fromStorage(mlir::Value value, mlir::Type type);

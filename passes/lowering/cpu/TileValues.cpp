@@ -114,7 +114,7 @@ Value TileEmitter::eval(Value value) {
   if (auto load = dyn_cast<LoadOp>(op)) {
     result = evalLoad(load);
   } else if (auto reduce = dyn_cast<ReduceOp>(op)) {
-    result = evalReduce(reduce)[cast<OpResult>(value).getResultNumber()];
+    result = evalReduce(reduce, cast<OpResult>(value).getResultNumber());
   } else if (auto scan = dyn_cast<ScanOp>(op)) {
     result = evalScan(scan);
   } else {
@@ -153,9 +153,11 @@ Value TileEmitter::evalLoad(LoadOp load) {
   return arith::SelectOp::create(b, loc, inside, element, eval(load.getPad()));
 }
 
-/// A reduction at one point, all in scalars: what every other way to compute it must equal.
-SmallVector<Value> TileEmitter::evalReduce(ReduceOp reduce) {
+/// One result of a reduction at one point, all in scalars: what every other way to compute it must
+/// equal. Accumulators that depend on further indices cannot be part of it, and have no value here.
+Value TileEmitter::evalReduce(ReduceOp reduce, unsigned wanted) {
   unsigned n = reduce.getNumAccumulators();
+  IndexMask known = analysis.maskOf(reduce.getResult(wanted));
   SmallVector<Value> inits;
   SmallVector<unsigned> starts;
   for (unsigned k = 0; k < n; ++k) {
@@ -167,7 +169,9 @@ SmallVector<Value> TileEmitter::evalReduce(ReduceOp reduce) {
   auto resultOf = [&](ValueRange carried, unsigned k) { return carried[starts[k + 1] - 1]; };
   auto step = [&](ValueRange carried, Value at) {
     SmallVector<Value> next(carried);
-    for (unsigned k = 0; k < n; ++k) {
+    for (unsigned k = 0; k <= wanted; ++k) {
+      if (analysis.maskOf(reduce.getResult(k)) & ~known)
+        continue;
       ReduceKind kind = reduce.getKind(k);
       Value term = reduce.getYield().getValues()[k];
       SmallVector<Value> mine(carried.slice(starts[k], starts[k + 1] - starts[k]));
@@ -203,10 +207,7 @@ SmallVector<Value> TileEmitter::evalReduce(ReduceOp reduce) {
   auto saved = bindings;
   SmallVector<Value> carried = nest(nest, 0, inits);
   bindings = std::move(saved);
-  SmallVector<Value> values;
-  for (unsigned k = 0; k < n; ++k)
-    values.push_back(resultOf(carried, k));
-  return values;
+  return resultOf(carried, wanted);
 }
 
 Value TileEmitter::evalScan(ScanOp scan) {
