@@ -22,7 +22,7 @@ using namespace tk;
 namespace {
 
 /// The longest row that a block holds in registers, in elements.
-constexpr int64_t longestWholeRow = 8192;
+constexpr int64_t longestWholeRow = 32768;
 /// How much of the last index of an outer contraction one block keeps.
 constexpr int64_t widestOutput = 256;
 /// Of a row's scores and outputs, how many a warp with 32 rows holds in registers.
@@ -273,7 +273,7 @@ void Planner::planRows() {
     set(index, rows);
   }
   int64_t threads = rows * longest / (coarse ? 8 : 1);
-  warps = std::clamp<int64_t>(threads / 32, 1, longest > 4096 ? 16 : 8);
+  warps = std::clamp<int64_t>(threads / 32, 1, longest > 16384 ? 32 : longest > 4096 ? 16 : 8);
   perThread = std::max<int64_t>(rows * longest / (warps * 32), 1);
 }
 

@@ -77,6 +77,23 @@ TK_DEVICE void reduce_warps(T (&x)[n], T *scratch, Place place = {}) {
   }
 }
 
+// The same where all lanes of a warp hold the same values, and all warps are joined. `scratch` holds
+// n elements for every warp, at multiples of 16 bytes.
+template <class Op, int warps, int n, class T>
+TK_DEVICE void reduce_uniform_warps(T (&x)[n], T *scratch, Place place = {}) {
+  barrier(place); // whoever used the scratch memory before is done
+  if (lane_index() == 0)
+    for_each<n>([&](int r) { put(&scratch[r * warps + warp_index()], x[r], place); });
+  barrier(place);
+  TK_UNROLL
+  for (int r = 0; r < n; ++r) {
+    T part[warps];
+    for_each<warps>([&](int warp) { part[warp] = get(&scratch[r * warps + warp], place); });
+    reduce_registers<Op, warps - 1>(part);
+    x[r] = part[0];
+  }
+}
+
 // One step of an inclusive scan: joins blocks of the axis pairwise. `prefix` is the scan within
 // each element's block, `total` its block's reduction. The step's bit of the coordinate is a bit
 // of the register number ...

@@ -43,6 +43,11 @@ void KernelEmitter::combineAcross(llvm::StringRef array, llvm::StringRef type,
   if (!bits.warps)
     return;
   const unsigned warps = func.getNumWarps();
+  if (bits.lanes == 31 && bits.warps == warps - 1) {
+    line("tk::reduce_uniform_warps<" + functor + ", " + llvm::Twine(warps) + ">(" + array +
+         ", reinterpret_cast<" + type + " *>(" + scratch(count * warps * bytes) + "));");
+    return;
+  }
   line("tk::reduce_warps<" + functor + ", " + llvm::Twine(bits.warps) + ", " + llvm::Twine(warps) +
        ">(" + array + ", reinterpret_cast<" + type + " *>(" + scratch(count * warps * 32 * bytes) +
        "));");
