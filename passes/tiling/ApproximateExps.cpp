@@ -8,6 +8,9 @@
 //   2. What m c is rounded by multiplies all weights under one m alike. It cancels between their
 //      sum and their product, and is within an ulp of m + log(sum).
 //
+// Likewise where the weights are divided by their sum and the quotients rounded: both are marked,
+// so that they stay one expression.
+//
 // A sum of such weights is 0 or a normal number, so that a quotient by it which is rounded to 16
 // bits may be a product with its reciprocal, of which a row has one.
 //
@@ -48,6 +51,14 @@ static bool isRoundedOrSummed(ExpDiffOp diff, tk::ReduceOp reduction) {
 
 static void mark(Operation *op) { op->setAttr(approxAttrName, UnitAttr::get(op->getContext())); }
 
+/// Is `value` of use for 16 bits or less only?
+static bool isNarrowed(Value value) {
+  return !value.use_empty() && llvm::all_of(value.getUsers(), [](Operation *user) {
+    auto narrow = dyn_cast<arith::TruncFOp>(user);
+    return narrow && narrow.getType().getIntOrFloatBitWidth() <= 16;
+  });
+}
+
 /// Marks quotients by sums of marked weights.
 static void markQuotients(tk::ReduceOp reduction) {
   for (unsigned k = 0; k < reduction.getNumAccumulators(); ++k) {
@@ -59,14 +70,39 @@ static void markQuotients(tk::ReduceOp reduction) {
       continue;
     for (OpOperand &use : reduction.getResult(k).getUses()) {
       auto quotient = dyn_cast<DivOrZeroOp>(use.getOwner());
-      if (quotient && use.getOperandNumber() == 1 &&
-          llvm::all_of(quotient->getUsers(), [](Operation *user) {
-            auto narrow = dyn_cast<arith::TruncFOp>(user);
-            return narrow && narrow.getType().getIntOrFloatBitWidth() <= 16;
-          }))
+      if (quotient && use.getOperandNumber() == 1 && isNarrowed(quotient.getResult()))
         mark(quotient);
     }
   }
+}
+
+/// Marks weights that are summed here, and again divided by that sum where they are read.
+static void markNormaliser(tk::ReduceOp reduction, unsigned k) {
+  auto diff = reduction.getYield().getValues()[k].getDefiningOp<ExpDiffOp>();
+  if (!diff || reduction.getKind(k) != ReduceKind::Sum || !diff.getType().isF32() ||
+      !diff->hasOneUse() || diff->getBlock() != reduction.getBlock())
+    return;
+  auto running = dyn_cast<BlockArgument>(diff.getB());
+  if (!running || running.getOwner() != reduction.getBlock() ||
+      running.getArgNumber() < reduction.getNumIndices())
+    return;
+  Value bound = reduction.getResult(running.getArgNumber() - reduction.getNumIndices());
+  SmallVector<Operation *> marked = {diff};
+  for (OpOperand &use : reduction.getResult(k).getUses()) {
+    auto quotient = dyn_cast<DivOrZeroOp>(use.getOwner());
+    auto weight = quotient ? quotient.getA().getDefiningOp<ExpDiffOp>() : ExpDiffOp();
+    if (!weight || use.getOperandNumber() != 1 || weight.getB() != bound || !weight->hasOneUse() ||
+        !isNarrowed(quotient.getResult()))
+      return;
+    marked.append({weight, quotient});
+  }
+  Block &rescale = reduction.getRescale().front();
+  if (auto factor =
+          cast<YieldOp>(rescale.getTerminator()).getValues()[k - 1].getDefiningOp<ExpDiffOp>();
+      factor && factor->hasOneUse())
+    marked.push_back(factor);
+  if (marked.size() > 1)
+    llvm::for_each(marked, mark);
 }
 
 void tk::markApproximateExps(ComputeOp compute) {
@@ -89,5 +125,8 @@ void tk::markApproximateExps(ComputeOp compute) {
       for (auto diff : reduction.getRescale().front().getOps<ExpDiffOp>())
         mark(diff);
     markQuotients(reduction);
+    for (unsigned k = 1; k < reduction.getNumAccumulators(); ++k)
+      if (!reduction.getResult(k).use_empty())
+        markNormaliser(reduction, k);
   });
 }
