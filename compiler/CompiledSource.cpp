@@ -2,7 +2,10 @@
 #include "compiler/CompiledSource.h"
 
 #include "compiler/CudaBackend.h"
+#include "compiler/Dump.h"
 #include "compiler/Registration.h"
+#include "compiler/Stopwatch.h"
+#include "compiler/VariantCache.h"
 #include "compiler/plan/KernelSignature.h"
 #ifdef TK_HAS_CPU
 #include "compiler/CpuBackend.h"
@@ -12,6 +15,8 @@
 #endif
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "frontend/IRGen.h"
+#include "passes/memory/MemoryAccess.h"
+#include "runtime/Environment.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
@@ -49,6 +54,27 @@ std::string print(ModuleOp module) {
   return text;
 }
 
+/// The least power of four times `base` that is not below `value`.
+int64_t roundUpCoarsely(int64_t value, int64_t base) {
+  while (base < value && base < (int64_t(1) << 60))
+    base *= 4;
+  return base;
+}
+
+/// Bounds that the CPU's fusion decisions compare with; beyond them a size counts as unknown.
+int64_t cpuBound(int64_t upper) {
+  for (int64_t bound : {1, 4, 16, 64, 4096})
+    if (upper >= 0 && upper <= bound)
+      return bound;
+  return -1;
+}
+
+/// GPU schedules tell sizes apart by powers of two up to here, and coarsely beyond.
+constexpr int64_t longestKeptBound = 8192;
+
+/// What vector accesses need at most of a base address, in bytes.
+constexpr uint32_t fullAlignment = 16;
+
 bool isGpuText(std::string_view target) { return target == "emu" || target.starts_with("sm_"); }
 
 constexpr StringRef stages[] = {"ast",  "tk",  "fused", "tiled", "gpu",
@@ -65,6 +91,7 @@ Expected<std::shared_ptr<CompiledSource>> CompiledSource::create(std::string_vie
                                                                  const DriverOptions &driver) {
   std::shared_ptr<CompiledSource> source(new CompiledSource());
   source->options = options;
+  source->sourceText = text;
   source->driver = driver;
   for (const std::string &pass : options.disabled_passes)
     source->driver.pipeline.disabled.insert(pass);
@@ -98,6 +125,30 @@ KernelOp CompiledSource::kernelOp(size_t kernel) {
   return module->lookupSymbol<KernelOp>(kernelNames[kernel]);
 }
 
+Facts CompiledSource::relevant_facts(size_t kernel, std::string_view target,
+                                     const Facts &facts) const {
+  (void)kernel;
+  Facts relevant = facts;
+  bool gpu = isGpuText(target);
+  for (DimFact &fact : relevant.dims) {
+    fact.exact.reset();
+    if (!gpu)
+      fact = {1, cpuBound(fact.upper), {}};
+    else if (fact.upper > longestKeptBound)
+      fact.upper = roundUpCoarsely(fact.upper, longestKeptBound);
+  }
+  if (!gpu) {
+    relevant.tensors.clear();
+    return relevant;
+  }
+  // Code has one width for all its buffers.
+  TensorFact common{fullAlignment, 1};
+  for (const TensorFact &fact : relevant.tensors)
+    common.alignment = std::min(common.alignment, fact.alignment);
+  std::fill(relevant.tensors.begin(), relevant.tensors.end(), common);
+  return relevant;
+}
+
 Expected<OwningOpRef<ModuleOp>> CompiledSource::isolate(size_t kernel, std::string_view target,
                                                         const Facts &facts) {
   OwningOpRef<ModuleOp> copy = ModuleOp::create(module->getLoc());
@@ -107,86 +158,182 @@ Expected<OwningOpRef<ModuleOp>> CompiledSource::isolate(size_t kernel, std::stri
   auto clone = cast<KernelOp>(builder.clone(*original));
   if (!facts.dims.empty())
     clone.setFactsAttr(factsAttr(context.get(), facts));
-  if (isGpuText(target))
+  if (isGpuText(target)) {
     if (Status attached = attachCudaTarget(*copy, target); !attached)
       return attached.error();
+    // Facts without tensors leave the usual case: what allocators return is aligned.
+    if (!facts.tensors.empty() && facts.tensors[0].alignment < fullAlignment)
+      copy->getOperation()->setAttr(baseAlignmentAttrName,
+                                    builder.getI64IntegerAttr(facts.tensors[0].alignment));
+  }
   return copy;
 }
 
-Status CompiledSource::lower(ModuleOp module, Stage to) {
+Status CompiledSource::lower(ModuleOp module, Stage to, const Dump &dump) {
   CollectDiagnostics collect(context.get());
-  if (succeeded(runPipeline(module, Stage::Tk, to, driver.pipeline)))
-    return {};
-  return Error(ErrorCode::internal, "a pass failed: " + collect.text);
-}
-
-Expected<detail::Executable> CompiledSource::specialise(size_t kernel, std::string_view target,
-                                                        const Facts &facts) {
-  std::lock_guard lock(mutex);
-  Expected<OwningOpRef<ModuleOp>> copy = isolate(kernel, target, facts);
-  if (!copy)
-    return copy.error();
-  if (isGpuText(target)) {
-    if (Status lowered = lower(**copy, Stage::Gpu); !lowered)
-      return lowered.error();
-    return compileCuda(**copy, kernel, target, /*textOnly=*/false);
+  Stopwatch watch;
+  Stage from = Stage::Tk;
+  for (auto [stage, name] : {std::pair(Stage::Fused, "fused"), std::pair(Stage::Tiled, "tiled"),
+                             std::pair(Stage::Gpu, "gpu")}) {
+    if (stage > to)
+      break;
+    if (failed(runPipeline(module, from, stage, driver.pipeline)))
+      return Error(ErrorCode::internal, "a pass failed: " + collect.text);
+    if (dump.enabled())
+      dump.write(std::string(name) + ".mlir", print(module));
+    from = stage;
   }
-  if (Status lowered = lower(**copy, Stage::Fused); !lowered)
-    return lowered.error();
-  return compileCpu(**copy, kernel);
+  detail::log_message("passes: " + watch.str());
+  return {};
 }
 
-Expected<detail::Executable> CompiledSource::compileCuda(ModuleOp module, size_t kernel,
-                                                         std::string_view target, bool textOnly) {
+bool CompiledSource::mayUseCache(const Dump &dump) const {
+  // Who watches the passes wants them to run.
+  return !dump.enabled() && driver.pipeline.printAfter.empty() && !driver.pipeline.afterPass;
+}
+
+detail::Digest CompiledSource::keyOf(ModuleOp module, std::string_view target) const {
+  std::set<std::string> disabled;
+  for (llvm::StringRef pass : driver.pipeline.disabled.keys())
+    disabled.insert(pass.str());
+  return variantKey(module, target, disabled, options);
+}
+
+Expected<detail::Executable> CompiledSource::emitted(ModuleOp module, size_t kernel,
+                                                     std::string_view target, const Dump &dump) {
+  detail::Cache cache = mayUseCache(dump) ? detail::Cache::from_environment() : detail::Cache("");
+  detail::Digest key{};
+  if (cache.enabled()) {
+    key = keyOf(module, target);
+    if (auto found = loadEmitted(cache, key, kernelSignatures[kernel])) {
+      detail::log_message("cache: CUDA text of '" + kernelNames[kernel] + "' found");
+      found->target = target;
+      return std::move(*found);
+    }
+  }
+  if (Status lowered = lower(module, Stage::Gpu, dump); !lowered)
+    return lowered.error();
   CollectDiagnostics collect(context.get());
+  Stopwatch watch;
   auto op = module.lookupSymbol<KernelOp>(kernelNames[kernel]);
   Expected<detail::Executable> executable = emitCudaExecutable(module, op);
   if (!executable)
-    return executable;
+    return Error(ErrorCode::internal, executable.error().message() + "\n" + collect.text);
   executable->target = target;
-  if (textOnly)
+  detail::log_message("emission: " + watch.str());
+  if (dump.enabled()) {
+    dump.write("cu", executable->cuda);
+    dump.write("plan.txt", executable->plan.str(kernelSignatures[kernel]));
+  }
+  storeEmitted(cache, key, *executable);
+  return executable;
+}
+
+Expected<detail::Executable> CompiledSource::compileCuda(ModuleOp module, size_t kernel,
+                                                         std::string_view target, bool textOnly,
+                                                         const Dump &dump) {
+  Expected<detail::Executable> executable = emitted(module, kernel, target, dump);
+  if (!executable || textOnly)
     return executable;
 #ifdef TK_HAS_EMU
   if (target == "emu")
     return compileForEmu(std::move(*executable), kernelSignatures[kernel]);
 #endif
-  return compileWithNvrtc(std::move(*executable), std::string(target));
+  executable = compileWithNvrtc(std::move(*executable), std::string(target));
+  if (executable && dump.enabled()) {
+    dump.write("ptx", executable->ptx);
+    dump.write("cubin", executable->cubin);
+    dump.write("log", executable->log);
+  }
+  return executable;
 }
 
-Expected<detail::Executable> CompiledSource::compileCpu(ModuleOp module, size_t kernel) {
+Expected<detail::Executable> CompiledSource::compileCpu(ModuleOp module, size_t kernel,
+                                                        const Dump &dump) {
 #ifdef TK_HAS_CPU
+  detail::Cache cache = mayUseCache(dump) ? detail::Cache::from_environment() : detail::Cache("");
+  detail::Digest key{};
+  const std::string &name = kernelNames[kernel];
+  if (cache.enabled()) {
+    key = keyOf(module, "cpu " + cpuDescription());
+    if (std::optional<detail::CacheEntry> entry = cache.load(key))
+      if (auto found = loadCpuExecutable((*entry)["object"], name, kernelSignatures[kernel])) {
+        detail::log_message("cache: object code of '" + name + "' found");
+        return std::move(*found);
+      }
+  }
+  if (Status lowered = lower(module, Stage::Fused, dump); !lowered)
+    return lowered.error();
   CollectDiagnostics collect(context.get());
-  return compileCpuExecutable(module, kernelNames[kernel], kernelSignatures[kernel]);
+  Stopwatch watch;
+  std::string object;
+  Expected<detail::Executable> executable =
+      compileCpuExecutable(module, name, kernelSignatures[kernel], &object);
+  detail::log_message("code for the CPU: " + watch.str());
+  if (executable)
+    cache.store(key, {{"object", object}});
+  return executable;
 #else
-  (void)module, (void)kernel;
+  (void)module, (void)kernel, (void)dump;
   return Error(ErrorCode::unsupported, "this build of tk has no CPU target");
 #endif
 }
 
-Expected<std::string> CompiledSource::stage_text(size_t kernel, std::string_view stage,
-                                                 std::string_view target, const Facts &facts) {
+Expected<detail::Executable> CompiledSource::specialise(size_t kernel, std::string_view target,
+                                                        const Facts &given) {
   std::lock_guard lock(mutex);
-  if (!llvm::is_contained(stages, StringRef(stage)))
-    return Error(ErrorCode::invalid_argument, "there is no stage '" + std::string(stage) + "'");
+  Facts facts = relevant_facts(kernel, target, given);
+  Dump dump(kernelNames[kernel], target, facts);
   Expected<OwningOpRef<ModuleOp>> copy = isolate(kernel, target, facts);
   if (!copy)
     return copy.error();
+  if (dump.enabled())
+    dump.write("tk.mlir", print(**copy));
+  Expected<detail::Executable> executable =
+      isGpuText(target) ? compileCuda(**copy, kernel, target, /*textOnly=*/false, dump)
+                        : compileCpu(**copy, kernel, dump);
+  if (executable)
+    return executable;
+  return withReproducer(executable.error(), kernel, target, facts, "code");
+}
+
+Expected<std::string> CompiledSource::stage_text(size_t kernel, std::string_view stage,
+                                                 std::string_view target, const Facts &given) {
+  std::lock_guard lock(mutex);
+  if (!llvm::is_contained(stages, StringRef(stage)))
+    return Error(ErrorCode::invalid_argument, "there is no stage '" + std::string(stage) + "'");
+  Facts facts = relevant_facts(kernel, target, given);
+  Expected<std::string> text = makeStage(kernel, stage, target, facts);
+  if (text)
+    return text;
+  return withReproducer(text.error(), kernel, target, facts, stage);
+}
+
+Expected<std::string> CompiledSource::makeStage(size_t kernel, std::string_view stage,
+                                                std::string_view target, const Facts &facts) {
+  Dump dump(kernelNames[kernel], target, facts);
+  Expected<OwningOpRef<ModuleOp>> copy = isolate(kernel, target, facts);
+  if (!copy)
+    return copy.error();
+  if (dump.enabled())
+    dump.write("tk.mlir", print(**copy));
   if (stage == "tk")
     return print(**copy);
-  Stage to = stage == "fused" ? Stage::Fused : stage == "tiled" ? Stage::Tiled : Stage::Gpu;
-  if (to != Stage::Fused && !isGpuText(target))
+  if (stage != "fused" && !isGpuText(target))
     return Error(ErrorCode::invalid_argument, "target '" + std::string(target) +
                                                   "' has no stage '" + std::string(stage) +
                                                   "'; name a GPU target such as sm_90a");
-  if (Status lowered = lower(**copy, to); !lowered)
-    return lowered.error();
-  if (stage == "fused" || stage == "tiled" || stage == "gpu")
+  if (stage == "fused" || stage == "tiled" || stage == "gpu") {
+    Stage to = stage == "fused" ? Stage::Fused : stage == "tiled" ? Stage::Tiled : Stage::Gpu;
+    if (Status lowered = lower(**copy, to, dump); !lowered)
+      return lowered.error();
     return print(**copy);
+  }
   bool textOnly = stage == "cuda";
   if (!textOnly && target == "emu")
     return Error(ErrorCode::invalid_argument, "the emulator has no stage '" + std::string(stage) +
                                                   "'; name a GPU target such as sm_90a");
-  Expected<detail::Executable> executable = compileCuda(**copy, kernel, target, textOnly);
+  Expected<detail::Executable> executable = compileCuda(**copy, kernel, target, textOnly, dump);
   if (!executable)
     return executable.error();
   if (stage == "cuda")
@@ -196,6 +343,21 @@ Expected<std::string> CompiledSource::stage_text(size_t kernel, std::string_view
   if (stage == "cubin")
     return executable->cubin;
   return disassemble(executable->cubin);
+}
+
+Error CompiledSource::withReproducer(const Error &error, size_t kernel, std::string_view target,
+                                     const Facts &facts, std::string_view stage) const {
+  if (error.code() != ErrorCode::internal && error.code() != ErrorCode::nvrtc_failed)
+    return error;
+  std::set<std::string> disabled;
+  for (llvm::StringRef pass : driver.pipeline.disabled.keys())
+    disabled.insert(pass.str());
+  std::string path =
+      writeReproducer({sourceText, options.file_name, kernelNames[kernel], std::string(target),
+                       std::string(stage), facts, disabled, error.message()});
+  if (path.empty())
+    return error;
+  return Error(error.code(), error.message() + "\nto reproduce: " + path, error.spans());
 }
 
 } // namespace tk

@@ -8,6 +8,7 @@
 
 #include "compiler/Pipeline.h"
 #include "dialects/tk/TkDialect.h"
+#include "runtime/Cache.h"
 #include "tk/backend.h"
 
 #include "mlir/IR/MLIRContext.h"
@@ -17,6 +18,8 @@
 #include <mutex>
 
 namespace tk {
+
+class Dump;
 
 /// Options that only the driver has.
 struct DriverOptions {
@@ -33,6 +36,7 @@ public:
 
   const std::vector<Signature> &signatures() const override { return kernelSignatures; }
   std::string diagnostics() const override { return warnings; }
+  Facts relevant_facts(size_t kernel, std::string_view target, const Facts &facts) const override;
   Expected<detail::Executable> specialise(size_t kernel, std::string_view target,
                                           const Facts &facts) override;
   Expected<std::string> stage_text(size_t kernel, std::string_view stage, std::string_view target,
@@ -50,10 +54,21 @@ private:
   Expected<mlir::OwningOpRef<mlir::ModuleOp>> isolate(size_t kernel, std::string_view target,
                                                       const Facts &facts);
   /// Runs passes up to a stage on an isolated module.
-  Status lower(mlir::ModuleOp module, Stage to);
+  Status lower(mlir::ModuleOp module, Stage to, const Dump &dump);
+  bool mayUseCache(const Dump &dump) const;
+  detail::Digest keyOf(mlir::ModuleOp module, std::string_view target) const;
+  /// CUDA text and plan, from the cache or from the passes.
+  Expected<detail::Executable> emitted(mlir::ModuleOp module, size_t kernel,
+                                       std::string_view target, const Dump &dump);
   Expected<detail::Executable> compileCuda(mlir::ModuleOp module, size_t kernel,
-                                           std::string_view target, bool textOnly);
-  Expected<detail::Executable> compileCpu(mlir::ModuleOp module, size_t kernel);
+                                           std::string_view target, bool textOnly,
+                                           const Dump &dump);
+  Expected<detail::Executable> compileCpu(mlir::ModuleOp module, size_t kernel, const Dump &dump);
+  Expected<std::string> makeStage(size_t kernel, std::string_view stage, std::string_view target,
+                                  const Facts &facts);
+  /// An error of ours, with the name of a file that shows it again.
+  Error withReproducer(const Error &error, size_t kernel, std::string_view target,
+                       const Facts &facts, std::string_view stage) const;
 
   // MLIR's context is not for several threads at once; neither is a kernel's compilation.
   std::mutex mutex;
@@ -62,6 +77,7 @@ private:
   std::vector<Signature> kernelSignatures;
   std::vector<std::string> kernelNames;
   std::string warnings;
+  std::string sourceText;
   CompileOptions options;
   DriverOptions driver;
 };

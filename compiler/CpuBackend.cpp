@@ -41,22 +41,41 @@ static Launch launchFor(const Signature &signature) {
   return launch;
 }
 
-Expected<detail::Executable>
-compileCpuExecutable(mlir::ModuleOp module, llvm::StringRef kernel, const Signature &signature,
-                     std::function<void(llvm::StringRef, mlir::Operation *)> afterPass) {
-  cpu::CpuOptions options;
-  options.afterPass = std::move(afterPass);
-  llvm::Expected<std::unique_ptr<cpu::CpuExecutable>> compiled =
-      cpu::compileForCpu(module, kernel, options);
-  if (!compiled)
-    return Error(ErrorCode::internal, llvm::toString(compiled.takeError()));
+static detail::Executable executableOf(std::unique_ptr<cpu::CpuExecutable> compiled,
+                                       const Signature &signature) {
   detail::Executable executable;
   executable.kind = detail::Executable::Kind::cpu;
   executable.target = "cpu";
   executable.plan.launches.push_back(launchFor(signature));
-  executable.entries.push_back((*compiled)->entry());
-  executable.code = std::shared_ptr<cpu::CpuExecutable>(std::move(*compiled));
+  executable.entries.push_back(compiled->entry());
+  executable.code = std::shared_ptr<cpu::CpuExecutable>(std::move(compiled));
   return executable;
 }
+
+Expected<detail::Executable>
+compileCpuExecutable(mlir::ModuleOp module, llvm::StringRef kernel, const Signature &signature,
+                     std::string *object,
+                     std::function<void(llvm::StringRef, mlir::Operation *)> afterPass) {
+  cpu::CpuOptions options;
+  options.afterPass = std::move(afterPass);
+  options.object = object;
+  llvm::Expected<std::unique_ptr<cpu::CpuExecutable>> compiled =
+      cpu::compileForCpu(module, kernel, options);
+  if (!compiled)
+    return Error(ErrorCode::internal, llvm::toString(compiled.takeError()));
+  return executableOf(std::move(*compiled), signature);
+}
+
+std::optional<detail::Executable> loadCpuExecutable(llvm::StringRef object, llvm::StringRef kernel,
+                                                    const Signature &signature) {
+  llvm::Expected<std::unique_ptr<cpu::CpuExecutable>> loaded = cpu::loadCpuObject(object, kernel);
+  if (!loaded) {
+    llvm::consumeError(loaded.takeError());
+    return std::nullopt;
+  }
+  return executableOf(std::move(*loaded), signature);
+}
+
+std::string cpuDescription() { return cpu::hostDescription(); }
 
 } // namespace tk

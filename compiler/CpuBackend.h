@@ -8,11 +8,20 @@
 
 namespace tk {
 
-/// Compiles a kernel of a module, fused or not, for this machine. `afterPass` is called with each
-/// pass's name and the module.
+/// Compiles a kernel of a module, fused or not, for this machine. `object`, where given, receives
+/// the object file. `afterPass` is called with each pass's name and the module.
 Expected<detail::Executable>
 compileCpuExecutable(mlir::ModuleOp module, llvm::StringRef kernel, const Signature &signature,
+                     std::string *object = nullptr,
                      std::function<void(llvm::StringRef, mlir::Operation *)> afterPass = {});
+
+/// Links an object file that was made on a machine of the same cpuDescription(); nullopt where it
+/// does not fit.
+std::optional<detail::Executable> loadCpuExecutable(llvm::StringRef object, llvm::StringRef kernel,
+                                                    const Signature &signature);
+
+/// All that object code depends on of this machine.
+std::string cpuDescription();
 
 } // namespace tk
 

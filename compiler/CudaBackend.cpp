@@ -1,11 +1,13 @@
 //===- CudaBackend.cpp - from tkgpu to launchable GPU code ----------------===//
 #include "compiler/CudaBackend.h"
 
+#include "compiler/Stopwatch.h"
 #include "compiler/arch/Architecture.h"
 #include "compiler/plan/LaunchPlanBuilder.h"
 #include "compiler/target/cuda/EmitCuda.h"
 #include "dialects/tkgpu/TkGpuDialect.h"
-#include "runtime/cuda/Nvrtc.h"
+#include "runtime/Environment.h"
+#include "runtime/cuda/NvrtcIdentity.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
@@ -45,23 +47,61 @@ Expected<detail::Executable> emitCudaExecutable(ModuleOp module, KernelOp kernel
   return executable;
 }
 
-Expected<detail::Executable> compileWithNvrtc(detail::Executable executable,
-                                              const std::string &target) {
-  if (executable.plan.launches.empty()) {
-    executable.target = target;
-    return executable;
+/// The key of machine code: all that NVRTC is given, and which NVRTC.
+static detail::Digest codeKey(const std::string &text, const cuda::NvrtcOptions &options,
+                              const cuda::NvrtcIdentity &nvrtc) {
+  detail::CacheKey key;
+  key.add("entry", "code");
+  key.add("nvrtc", nvrtc.key());
+  for (const std::string &flag : cuda::Nvrtc::flags(options))
+    key.add("flag", flag);
+  for (const auto &[name, header] : options.headers)
+    key.add(name, header);
+  key.add("text", text);
+  return key.digest();
+}
+
+/// Machine code from the cache or from NVRTC.
+static Expected<cuda::NvrtcResult> machineCode(const std::string &text,
+                                               const cuda::NvrtcOptions &options) {
+  detail::Cache cache = detail::Cache::from_environment();
+  if (cache.enabled()) {
+    Expected<cuda::NvrtcIdentity> identity = cuda::nvrtc_identity(cache);
+    if (!identity)
+      return identity.error();
+    std::optional<detail::CacheEntry> entry = cache.load(codeKey(text, options, *identity));
+    if (entry && !(*entry)["cubin"].empty()) {
+      detail::log_message("cache: machine code for " + options.arch + " found");
+      return cuda::NvrtcResult{(*entry)["ptx"], (*entry)["cubin"], (*entry)["log"]};
+    }
   }
   Expected<const cuda::Nvrtc *> nvrtc = cuda::Nvrtc::get();
   if (!nvrtc)
     return nvrtc.error();
+  Stopwatch watch;
+  Expected<cuda::NvrtcResult> result = (*nvrtc)->compile(text, options);
+  detail::log_message("NVRTC " + (*nvrtc)->version() + " for " + options.arch + ": " + watch.str());
+  if (result && cache.enabled()) {
+    // The library that was loaded may be another than the one remembered.
+    cuda::NvrtcIdentity identity = cuda::remember_identity(**nvrtc, cache);
+    cache.store(codeKey(text, options, identity),
+                {{"ptx", result->ptx}, {"cubin", result->cubin}, {"log", result->log}});
+  }
+  return result;
+}
+
+Expected<detail::Executable> compileWithNvrtc(detail::Executable executable,
+                                              const std::string &target) {
+  executable.target = target;
+  if (executable.plan.launches.empty())
+    return executable;
   cuda::NvrtcOptions options;
   options.arch = target;
   for (const cuda::DeviceHeader &header : cuda::deviceHeaders())
     options.headers.emplace_back(header.name.str(), header.text.str());
-  Expected<cuda::NvrtcResult> result = (*nvrtc)->compile(executable.cuda, options);
+  Expected<cuda::NvrtcResult> result = machineCode(executable.cuda, options);
   if (!result)
     return result.error();
-  executable.target = target;
   executable.ptx = std::move(result->ptx);
   executable.cubin = std::move(result->cubin);
   executable.log = std::move(result->log);

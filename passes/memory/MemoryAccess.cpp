@@ -1,6 +1,7 @@
 //===- MemoryAccess.cpp - how an access walks through memory --------------===//
 //
-// The base of a buffer is taken to be aligned to 16 bytes: the launch checks it.
+// The base of a buffer is taken to be aligned to 16 bytes, or to what the module says: the launch
+// checks it.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/memory/MemoryAccess.h"
@@ -8,15 +9,23 @@
 using namespace mlir;
 using namespace tk;
 
+static int64_t baseAlignmentOf(Operation *op) {
+  auto module = op->getParentOfType<ModuleOp>();
+  auto less = module ? module->getAttrOfType<IntegerAttr>(baseAlignmentAttrName) : IntegerAttr();
+  return less ? std::clamp<int64_t>(less.getInt(), 1, 16) : 16;
+}
+
 MemoryAccess MemoryAccess::of(gpu::LoadOp load) {
-  return {load.getIndices(),   load.getStrides(),  load.getMasks(),
-          load.getIndexDims(), load.getMaskDims(), cast<RankedTensorType>(load.getType())};
+  return {load.getIndices(),    load.getStrides(),  load.getMasks(),
+          load.getIndexDims(),  load.getMaskDims(), cast<RankedTensorType>(load.getType()),
+          baseAlignmentOf(load)};
 }
 
 MemoryAccess MemoryAccess::of(gpu::StoreOp store) {
-  return {store.getIndices(),  store.getStrides(),
-          store.getMasks(),    store.getIndexDims(),
-          store.getMaskDims(), cast<RankedTensorType>(store.getValue().getType())};
+  return {store.getIndices(),    store.getStrides(),
+          store.getMasks(),      store.getIndexDims(),
+          store.getMaskDims(),   cast<RankedTensorType>(store.getValue().getType()),
+          baseAlignmentOf(store)};
 }
 
 ArrayRef<int64_t> MemoryAccess::indexAxes(unsigned index) const {

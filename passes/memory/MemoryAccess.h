@@ -12,6 +12,7 @@ struct MemoryAccess {
   mlir::ValueRange indices, strides, masks;
   mlir::ArrayAttr indexDims, maskDims;
   mlir::RankedTensorType tile; ///< what is loaded or stored
+  int64_t baseAlignment = 16;  ///< bytes that divide the address of the buffer
 
   static MemoryAccess of(gpu::LoadOp load);   ///< of a load whose result is a tile
   static MemoryAccess of(gpu::StoreOp store); ///< of a store whose value is a tile
@@ -21,6 +22,9 @@ struct MemoryAccess {
   /// Bytes of an element in memory.
   int64_t elementBytes() const;
 };
+
+/// An attribute of the module, where buffers are aligned to less than 16 bytes.
+inline constexpr llvm::StringLiteral baseAlignmentAttrName = "tkgpu.base_alignment";
 
 /// Bytes of one element of a tensor in memory; bool takes a byte.
 int64_t bytesOfElement(mlir::Type element);

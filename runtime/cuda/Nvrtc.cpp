@@ -200,7 +200,10 @@ Expected<std::unique_ptr<Nvrtc>> Nvrtc::load(const std::string &path) {
   if (missing)
     return Error(ErrorCode::nvrtc_too_old, "'" + path + "' lacks " + missing);
   auto nvrtc = std::make_unique<Nvrtc>();
-  nvrtc->path = path;
+  // The file that the loader chose, where a bare name was asked for.
+  Dl_info info;
+  bool located = dladdr(reinterpret_cast<void *>(functions->version), &info) && info.dli_fname;
+  nvrtc->path = located ? info.dli_fname : path;
   if (functions->version(&nvrtc->major, &nvrtc->minor) != 0 || nvrtc->major < min_major)
     return Error(ErrorCode::nvrtc_too_old,
                  "'" + path + "': expected NVRTC 12.0 or later, got " + nvrtc->version());
@@ -221,6 +224,17 @@ bool Nvrtc::supports(const std::string &arch) const {
          std::find(m_archs.begin(), m_archs.end(), arch_number(arch)) != m_archs.end();
 }
 
+std::vector<std::string> Nvrtc::flags(const NvrtcOptions &options) {
+  std::vector<std::string> flags = {"--gpu-architecture=" + options.arch, "--std=c++17",
+                                    "--device-as-default-execution-space"};
+  if (options.line_info)
+    flags.push_back("--generate-line-info");
+  if (options.resource_usage)
+    flags.push_back("--ptxas-options=-v");
+  flags.insert(flags.end(), options.extra.begin(), options.extra.end());
+  return flags;
+}
+
 Expected<NvrtcResult> Nvrtc::compile(const std::string &source, const NvrtcOptions &options) const {
   if (!supports(options.arch))
     return Error(ErrorCode::nvrtc_too_old,
@@ -237,13 +251,7 @@ Expected<NvrtcResult> Nvrtc::compile(const std::string &source, const NvrtcOptio
   if (result != 0)
     return Error(ErrorCode::nvrtc_failed,
                  std::string("nvrtcCreateProgram failed: ") + m_functions->error_string(result));
-  std::vector<std::string> flags = {"--gpu-architecture=" + options.arch, "--std=c++17",
-                                    "--device-as-default-execution-space"};
-  if (options.line_info)
-    flags.push_back("--generate-line-info");
-  if (options.resource_usage)
-    flags.push_back("--ptxas-options=-v");
-  flags.insert(flags.end(), options.extra.begin(), options.extra.end());
+  std::vector<std::string> flags = Nvrtc::flags(options);
   std::vector<const char *> pointers;
   for (const std::string &flag : flags)
     pointers.push_back(flag.c_str());

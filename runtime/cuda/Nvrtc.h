@@ -35,6 +35,8 @@ public:
   /// Every path that get() would try, in order.
   static std::vector<std::string> candidates();
 
+  /// The command line that compile() gives to NVRTC.
+  static std::vector<std::string> flags(const NvrtcOptions &options);
   /// Compiles; from any thread. A rejected program is `nvrtc_failed` with the log in the message.
   Expected<NvrtcResult> compile(const std::string &source, const NvrtcOptions &options) const;
   /// "12.9".

@@ -29,6 +29,8 @@ struct CpuOptions {
   std::function<void(llvm::StringRef pass, mlir::Operation *module)> afterPass;
   /// Where set, receives the optimised LLVM IR.
   std::string *llvmIR = nullptr;
+  /// Where set, receives the object file, for loadCpuObject.
+  std::string *object = nullptr;
   /// Run the verifier after each pass.
   bool verify = true;
 };
@@ -56,6 +58,13 @@ public:
 /// Fails with what the passes reported.
 llvm::Expected<std::unique_ptr<CpuExecutable>>
 compileForCpu(mlir::ModuleOp module, llvm::StringRef kernel, const CpuOptions &options = {});
+
+/// Links an object file that compileForCpu made on a machine with the same hostDescription().
+llvm::Expected<std::unique_ptr<CpuExecutable>> loadCpuObject(llvm::StringRef object,
+                                                             llvm::StringRef kernel);
+
+/// All that the code made here depends on of this machine: triple, processor, features.
+std::string hostDescription();
 
 /// The machine that this process runs on.
 CpuMachine hostMachine();

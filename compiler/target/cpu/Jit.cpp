@@ -5,6 +5,7 @@
 #include "mlir/Pass/PassInstrumentation.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/ExecutionEngine/Orc/CompileUtils.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
@@ -152,27 +153,34 @@ static llvm::Error addSymbols(llvm::orc::LLJIT &jit) {
   return llvm::Error::success();
 }
 
-static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> makeTargetMachine() {
-  auto builder = llvm::orc::JITTargetMachineBuilder::detectHost();
-  if (!builder)
-    return builder.takeError();
-  builder->setCodeGenOptLevel(llvm::CodeGenOptLevel::Aggressive);
-  return builder->createTargetMachine();
-}
-
-static llvm::Error generate(Executable &executable, ModuleOp lowered, llvm::StringRef kernel,
-                            const CpuOptions &options) {
+static llvm::Expected<llvm::orc::JITTargetMachineBuilder> makeMachineBuilder() {
   static std::once_flag once;
   std::call_once(once, [] {
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
   });
+  auto builder = llvm::orc::JITTargetMachineBuilder::detectHost();
+  if (!builder)
+    return builder.takeError();
+  builder->setCodeGenOptLevel(llvm::CodeGenOptLevel::Aggressive);
+  // What LLJIT would choose for itself: the object is made before there is one.
+  builder->setRelocationModel(llvm::Reloc::PIC_);
+  builder->setCodeModel(llvm::CodeModel::Small);
+  return builder;
+}
+
+/// Optimised machine code of a module in the LLVM dialect: an object file.
+static llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
+generate(ModuleOp lowered, const CpuOptions &options, CpuExecutable::Times &spent) {
   auto start = Clock::now();
-  auto context = std::make_unique<llvm::LLVMContext>();
-  std::unique_ptr<llvm::Module> module = translateModuleToLLVMIR(lowered, *context);
+  auto builder = makeMachineBuilder();
+  if (!builder)
+    return builder.takeError();
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> module = translateModuleToLLVMIR(lowered, context);
   if (!module)
     return llvm::createStringError("translation to LLVM IR failed");
-  auto machine = makeTargetMachine();
+  auto machine = builder->createTargetMachine();
   if (!machine)
     return machine.takeError();
   module->setDataLayout((*machine)->createDataLayout());
@@ -180,27 +188,55 @@ static llvm::Error generate(Executable &executable, ModuleOp lowered, llvm::Stri
   optimise(*module, **machine);
   if (options.llvmIR)
     llvm::raw_string_ostream(*options.llvmIR) << *module;
-  executable.spent.optimise = since(start);
+  spent.optimise = since(start);
   start = Clock::now();
-  auto builder = llvm::orc::JITTargetMachineBuilder::detectHost();
+  auto object = llvm::orc::SimpleCompiler(**machine)(*module);
+  spent.generate = since(start);
+  return object;
+}
+
+/// Links an object into this process and finds the kernel's entry.
+static llvm::Error link(Executable &executable, std::unique_ptr<llvm::MemoryBuffer> object,
+                        llvm::StringRef kernel) {
+  auto start = Clock::now();
+  auto builder = makeMachineBuilder();
   if (!builder)
     return builder.takeError();
-  builder->setCodeGenOptLevel(llvm::CodeGenOptLevel::Aggressive);
   auto jit = llvm::orc::LLJITBuilder().setJITTargetMachineBuilder(std::move(*builder)).create();
   if (!jit)
     return jit.takeError();
   if (llvm::Error error = addSymbols(**jit))
     return error;
-  if (llvm::Error error =
-          (*jit)->addIRModule(llvm::orc::ThreadSafeModule(std::move(module), std::move(context))))
+  if (llvm::Error error = (*jit)->addObjectFile(std::move(object)))
     return error;
   auto symbol = (*jit)->lookup(("tk_entry_" + kernel).str());
   if (!symbol)
     return symbol.takeError();
   executable.function = symbol->toPtr<tk_cpu_entry>();
   executable.jit = std::move(*jit);
-  executable.spent.generate = since(start);
+  executable.spent.generate += since(start);
   return llvm::Error::success();
+}
+
+llvm::Expected<std::unique_ptr<CpuExecutable>> tk::cpu::loadCpuObject(llvm::StringRef object,
+                                                                      llvm::StringRef kernel) {
+  auto executable = std::make_unique<Executable>();
+  if (llvm::Error error =
+          link(*executable, llvm::MemoryBuffer::getMemBufferCopy(object, kernel), kernel))
+    return error;
+  return std::unique_ptr<CpuExecutable>(std::move(executable));
+}
+
+std::string tk::cpu::hostDescription() {
+  std::string text = llvm::sys::getProcessTriple() + " " + llvm::sys::getHostCPUName().str();
+  std::vector<std::string> features;
+  for (const auto &feature : llvm::sys::getHostCPUFeatures())
+    if (feature.second)
+      features.push_back(feature.first().str());
+  llvm::sort(features);
+  for (const std::string &feature : features)
+    text += " " + feature;
+  return text;
 }
 
 llvm::Expected<std::unique_ptr<CpuExecutable>>
@@ -220,7 +256,12 @@ tk::cpu::compileForCpu(ModuleOp module, llvm::StringRef kernel, const CpuOptions
   if (llvm::Error error = runPasses(*lowered, options))
     return error;
   executable->spent.passes = since(start);
-  if (llvm::Error error = generate(*executable, *lowered, kernel, options))
+  auto object = generate(*lowered, options, executable->spent);
+  if (!object)
+    return object.takeError();
+  if (options.object)
+    *options.object = (*object)->getBuffer().str();
+  if (llvm::Error error = link(*executable, std::move(*object), kernel))
     return error;
   return std::unique_ptr<CpuExecutable>(std::move(executable));
 }

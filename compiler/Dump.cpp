@@ -1,0 +1,76 @@
+//===- Dump.cpp - files that show what a compilation did ------------------===//
+#include "compiler/Dump.h"
+
+#include "runtime/Environment.h"
+#include "runtime/Sha256.h"
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace fs = std::filesystem;
+
+namespace tk {
+namespace {
+
+std::string shortDigest(std::string_view text) {
+  return detail::hex(detail::sha256(text)).substr(0, 12);
+}
+
+bool writeTo(const fs::path &path, std::string_view text) {
+  std::error_code ignored;
+  fs::create_directories(path.parent_path(), ignored);
+  std::ofstream out(path, std::ios::binary);
+  return bool(out.write(text.data(), static_cast<std::streamsize>(text.size())).flush());
+}
+
+std::string commandOf(const Reproducer &reproducer, const std::string &path) {
+  std::string command = "tkc build " + path + " --kernel " + reproducer.kernel + " --target " +
+                        reproducer.target + " --emit " +
+                        (reproducer.stage == "code" ? "cubin" : reproducer.stage) + " -o -";
+  if (reproducer.target == "cpu" || reproducer.target == "emu")
+    command = "tkc run " + path + " --kernel " + reproducer.kernel + " --target " +
+              reproducer.target + " --dim ...";
+  for (const std::string &pass : reproducer.disabledPasses)
+    command += " --disable-pass " + pass;
+  return command;
+}
+
+} // namespace
+
+Dump::Dump(std::string_view kernel, std::string_view target, const Facts &facts) {
+  std::optional<std::string> directory = detail::environment(detail::EnvVar::dump);
+  if (!directory)
+    return;
+  prefix = *directory + "/" + std::string(kernel) + "." + std::string(target) + "." +
+           shortDigest(facts.key()).substr(0, 6) + ".";
+}
+
+void Dump::write(std::string_view stage, std::string_view text) const {
+  if (enabled() && !writeTo(prefix + std::string(stage), text))
+    detail::log_message("cannot write '" + prefix + std::string(stage) + "'");
+}
+
+std::string writeReproducer(const Reproducer &reproducer) {
+  std::error_code failed;
+  fs::path directory = fs::temp_directory_path(failed);
+  if (std::optional<std::string> dump = detail::environment(detail::EnvVar::dump))
+    directory = *dump;
+  std::string facts = reproducer.facts.key();
+  fs::path path = directory / ("tk-reproducer-" +
+                               shortDigest(reproducer.source + reproducer.kernel +
+                                           reproducer.target + reproducer.stage + facts) +
+                               ".tk");
+  std::ostringstream text;
+  text << "// An internal error of tk " << "0.1.0" << ", from '" << reproducer.file << "'.\n";
+  text << "// Run: " << commandOf(reproducer, path.string()) << "\n";
+  text << "// Assumed of the dimensions and addresses: " << (facts.empty() ? "nothing" : facts)
+       << "\n";
+  std::istringstream lines(reproducer.error);
+  for (std::string line; std::getline(lines, line);)
+    text << "//   " << line << "\n";
+  text << reproducer.source;
+  return writeTo(path, text.str()) ? path.string() : std::string();
+}
+
+} // namespace tk
