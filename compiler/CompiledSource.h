@@ -42,6 +42,9 @@ public:
   Expected<std::string> stage_text(size_t kernel, std::string_view stage, std::string_view target,
                                    const Facts &facts) override;
 
+  /// What the passes derived and what they declined, by lines of the source.
+  Expected<std::string> explain(size_t kernel, std::string_view target, const Facts &facts);
+
   /// The kernel before any pass: what the reference runs.
   KernelOp kernelOp(size_t kernel);
   /// The names of the stages that stage_text knows.

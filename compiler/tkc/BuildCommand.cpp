@@ -15,8 +15,9 @@ namespace {
 
 struct BuildOptions {
   SourceOptions source;
-  std::string emit = "cubin";
+  std::string emit; ///< empty: cubin, or nothing where an explanation was asked for
   std::string output;
+  bool explain = false;
 };
 
 /// The syntax tree, before any check of meaning.
@@ -88,6 +89,9 @@ int emitAll(CompiledSource &source, size_t kernel, const std::string &target, co
 
 int build(BuildOptions &options) {
   bool json = options.source.json;
+  const bool onlyExplain = options.explain && options.emit.empty();
+  if (options.emit.empty())
+    options.emit = "cubin";
   if (options.emit == "ast") {
     Expected<std::string> text = syntaxTree(options.source);
     if (!text)
@@ -114,6 +118,14 @@ int build(BuildOptions &options) {
   Expected<std::string> target = resolve_target(options.source.target);
   if (!target)
     return report(target.error(), json);
+  if (options.explain) {
+    Expected<std::string> notes = (*source)->explain(*kernel, *target, *facts);
+    if (!notes)
+      return report(notes.error(), json);
+    (onlyExplain ? std::cout : std::cerr) << *notes;
+    if (onlyExplain)
+      return Done;
+  }
   if (options.emit == "all")
     return emitAll(**source, *kernel, *target, *facts, options);
   Expected<std::string> text = (*source)->stage_text(*kernel, options.emit, *target, *facts);
@@ -135,6 +147,9 @@ void addBuild(CLI::App &app, int &status) {
   command->add_option(
       "--emit", options->emit,
       "ast, tk, fused, tiled, gpu, cuda, ptx, cubin, sass, or all (default: cubin)");
+  command->add_flag("--explain", options->explain,
+                    "Print what the passes derived and declined, by lines of the source; without "
+                    "--emit nothing is written");
   command->add_option("-o", options->output, "Where to write it; - is standard output");
   command->callback([options, &status] { status = build(*options); });
 }

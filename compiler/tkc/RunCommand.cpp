@@ -24,6 +24,7 @@ struct RunOptions {
   std::vector<std::string> outputs;
   bool check = false;
   bool time = false;
+  bool explain = false;
   bool validatePasses = false;
   int64_t checkElements = 1 << 14;
 };
@@ -209,6 +210,13 @@ int run(RunOptions &options) {
       Session::create(*source, *kernel, options.source.target, *inputs);
   if (!session)
     return report(session.error(), json);
+  if (options.explain) {
+    Expected<std::string> notes =
+        (*source)->explain(*kernel, (*session)->target(), facts_for(inputs->dims));
+    if (!notes)
+      return report(notes.error(), json);
+    std::fputs(notes->c_str(), stderr);
+  }
   RunReport result;
   result.kernel = signature.name;
   result.target = (*session)->target();
@@ -255,6 +263,8 @@ void addRun(CLI::App &app, int &status) {
   command->add_flag("--validate-passes", options->validatePasses,
                     "Evaluate the kernel after every tensor-level pass and name the first that "
                     "changes a value");
+  command->add_flag("--explain", options->explain,
+                    "Print what the passes derived and declined to standard error");
   command->add_flag("--time", options->time, "Print the median time of repeated runs");
   command->callback([options, &status] { status = run(*options); });
 }

@@ -8,6 +8,29 @@
 using namespace mlir;
 using namespace tk;
 
+// Flags that are set, in any order: `, strided = true, inout = true`.
+static ParseResult parseParamFlags(AsmParser &parser, bool &strided, bool &inout) {
+  while (succeeded(parser.parseOptionalComma())) {
+    bool isStrided = succeeded(parser.parseOptionalKeyword("strided"));
+    if (!isStrided && parser.parseKeyword("inout"))
+      return failure();
+    bool value = succeeded(parser.parseOptionalEqual())
+                     ? succeeded(parser.parseOptionalKeyword("true"))
+                     : true;
+    if (!value && parser.parseKeyword("false"))
+      return failure();
+    (isStrided ? strided : inout) = value;
+  }
+  return success();
+}
+
+static void printParamFlags(AsmPrinter &printer, bool strided, bool inout) {
+  if (strided)
+    printer << ", strided = true";
+  if (inout)
+    printer << ", inout = true";
+}
+
 #include "dialects/tk/TkDialect.cpp.inc"
 #include "dialects/tk/TkEnums.cpp.inc"
 

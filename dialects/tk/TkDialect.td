@@ -47,12 +47,12 @@ def Tk_PrecisionAttr : EnumAttr<Tk_Dialect, Tk_Precision, "precision"> {
 }
 
 def Tk_ParamAttr : Tk_Attr<"Param", "param"> {
-  let summary = "How a kernel parameter was declared: `#tk.param<\"q\", strided, inout, ui8>`";
+  let summary = "How a kernel parameter was declared: `#tk.param<\"q\", strided = true>`";
   let parameters = (ins
     StringRefParameter<"name in the source">:$name,
     DefaultValuedParameter<"bool", "false">:$strided,
     DefaultValuedParameter<"bool", "false">:$inout);
-  let assemblyFormat = "`<` $name (`,` `strided` `=` $strided^)? (`,` `inout` `=` $inout^)? `>`";
+  let assemblyFormat = "`<` $name custom<ParamFlags>($strided, $inout) `>`";
 }
 
 def Tk_FactAttr : Tk_Attr<"Fact", "fact"> {
