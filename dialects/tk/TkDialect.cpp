@@ -8,8 +8,10 @@
 using namespace mlir;
 using namespace tk;
 
-// Flags that are set, in any order: `, strided = true, inout = true`.
-static ParseResult parseParamFlags(AsmParser &parser, bool &strided, bool &inout) {
+// A name and the flags that are set, in any order: `"x", strided = true, inout = true`.
+static ParseResult parseParam(AsmParser &parser, std::string &name, bool &strided, bool &inout) {
+  if (parser.parseString(&name))
+    return failure();
   while (succeeded(parser.parseOptionalComma())) {
     bool isStrided = succeeded(parser.parseOptionalKeyword("strided"));
     if (!isStrided && parser.parseKeyword("inout"))
@@ -24,7 +26,8 @@ static ParseResult parseParamFlags(AsmParser &parser, bool &strided, bool &inout
   return success();
 }
 
-static void printParamFlags(AsmPrinter &printer, bool strided, bool inout) {
+static void printParam(AsmPrinter &printer, StringRef name, bool strided, bool inout) {
+  printer.printString(name);
   if (strided)
     printer << ", strided = true";
   if (inout)

@@ -52,7 +52,7 @@ def Tk_ParamAttr : Tk_Attr<"Param", "param"> {
     StringRefParameter<"name in the source">:$name,
     DefaultValuedParameter<"bool", "false">:$strided,
     DefaultValuedParameter<"bool", "false">:$inout);
-  let assemblyFormat = "`<` $name custom<ParamFlags>($strided, $inout) `>`";
+  let assemblyFormat = "`<` custom<Param>($name, $strided, $inout) `>`";
 }
 
 def Tk_FactAttr : Tk_Attr<"Fact", "fact"> {
