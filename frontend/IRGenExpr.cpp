@@ -31,9 +31,50 @@ mlir::Value KernelGen::indexValue(const IndexVar *var) const {
   return {};
 }
 
+/// Whether the launch of a kernel can evaluate the operation on scalars: it has no bits, no random
+/// numbers, no roundings, and no tests for NaN (a conversion to integers has one).
+static bool isForLaunches(const Node *n) {
+  if (n->kind == NodeKind::Round)
+    return false;
+  if (n->kind == NodeKind::Convert && sema::isFloat(n->args[0]->type) && !sema::isFloat(n->type))
+    return false;
+  if (n->kind != NodeKind::Op)
+    return true;
+  switch (n->op) {
+  case sema::Op::Rand:
+  case sema::Op::Fma:
+  case sema::Op::BitAnd:
+  case sema::Op::BitOr:
+  case sema::Op::BitXor:
+  case sema::Op::BitNot:
+  case sema::Op::Shl:
+  case sema::Op::Shr:
+  case sema::Op::IsNan:
+  case sema::Op::IsInf:
+  case sema::Op::ExpDiff:
+  case sema::Op::DivOrZero:
+    return false;
+  default:
+    return true;
+  }
+}
+
+bool KernelGen::isKernelValue(const Node *n) {
+  if (!n->kernelLevel)
+    return false;
+  auto it = kernelValues.find(n);
+  if (it != kernelValues.end())
+    return it->second;
+  // Outside of statements there is no other place; a statement can do what a launch cannot.
+  bool is = isForLaunches(n) &&
+            llvm::all_of(n->args, [&](const Node *arg) { return isKernelValue(arg); });
+  kernelValues[n] = is;
+  return is;
+}
+
 /// Nodes are built once in each region, values of sizes alone once in the kernel.
 mlir::Value KernelGen::value(const Node *n) {
-  if (n->kernelLevel) {
+  if (n->kernelLevel && (!statementOp || isKernelValue(n))) {
     auto it = frames.front().values.find(n);
     if (it != frames.front().values.end())
       return it->second;

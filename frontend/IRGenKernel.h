@@ -35,6 +35,8 @@ private:
 
   // Expressions (IRGenExpr.cpp)
   Value value(const sema::Node *n);
+  /// Whether it is built once in the kernel, for its launches to evaluate.
+  bool isKernelValue(const sema::Node *n);
   Value build(const sema::Node *n);
   Value constant(const sema::Node *n);
   Value load(const sema::Node *n);
@@ -69,6 +71,7 @@ private:
   std::vector<Frame> frames;
   mlir::OpBuilder::InsertPoint kernelPoint; ///< where values of sizes alone go
   mlir::Operation *statementOp = nullptr;
+  llvm::DenseMap<const sema::Node *, bool> kernelValues;
   llvm::SmallVector<Value> dims, params;
   llvm::DenseMap<const sema::Tensor *, Value> tensors;
 };

@@ -250,7 +250,7 @@ ExprPtr Parser::parseNamed() {
   Span span = spanFrom(name.span.begin);
   ExprPtr node;
   if (call)
-    node = make<Call>(span, std::move(spelling), name.span, std::move(args));
+    node = make<Call>(span, spelling, name.span, std::move(args));
   else
     node = make<Access>(span, spelling, name.span, std::move(args));
   checkDepth(*node, deepest);

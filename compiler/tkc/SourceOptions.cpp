@@ -103,8 +103,9 @@ void SourceOptions::addTo(CLI::App &command) {
   command.add_option("--schedule", scheduleFile,
                      "A file with schedule blocks that replace the program's");
   command
-      .add_option("--disable-pass", disabledPasses,
-                  "Leave a pass or a group (fusion, tiling, coalescing, coarsening, vectorization) out")
+      .add_option(
+          "--disable-pass", disabledPasses,
+          "Leave a pass or a group (fusion, tiling, coalescing, coarsening, vectorization) out")
       ->delimiter(',')
       ->allow_extra_args(false);
   command.add_option("--print-after", printAfter, "Print the IR after a pass to standard error")

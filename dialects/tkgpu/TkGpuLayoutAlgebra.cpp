@@ -193,7 +193,9 @@ LayoutAttr tk::gpu::permuteLayout(LayoutAttr layout, ArrayRef<int64_t> permutati
 }
 
 LayoutAttr tk::gpu::partLayout(LayoutAttr layout, ArrayRef<int64_t> shape) {
-  auto isBeyond = [&](LayoutBit bit) { return !bit.isReplication() && bit.step >= shape[bit.axis]; };
+  auto isBeyond = [&](LayoutBit bit) {
+    return !bit.isReplication() && bit.step >= shape[bit.axis];
+  };
   if (llvm::any_of(layout.getLaneBits(), isBeyond) || llvm::any_of(layout.getWarpBits(), isBeyond))
     return {};
   Bits registers(layout.getRegisterBits());

@@ -152,9 +152,13 @@ void Planner::planProduct(Contraction &product) {
   unsigned bits = product.operand.isIntOrFloat() ? product.operand.getIntOrFloatBitWidth() : 64;
   int64_t m = 16, n = matrix ? 32 : 16, k = matrix ? 512 / std::max(bits, 8u) : 16;
   if (coarse) {
+    // 128 x 128 of the matrix unit leave room for two blocks on a processor: one's products run
+    // while the other waits. On CUDA cores a thread with 16 x 8 outputs loads least for each.
     m = n = bits == 64 ? 64 : 128;
     if (matrix)
-      k = wideSliceBits / std::max(bits, 8u), n = 256;
+      k = wideSliceBits / std::max(bits, 8u);
+    else if (bits == 32)
+      m = 256, k = 32;
   }
   int64_t least = matrix ? 16 : 8;
   set(product.m, fit(product.m, m, least));
@@ -173,8 +177,7 @@ void Planner::planProduct(Contraction &product) {
     warps = std::min<int64_t>(warps, outputs / 128);
   warps = std::max<int64_t>(warps, std::min<int64_t>(4, std::max<int64_t>(outputs / 128, 1)));
   perThread = std::max<int64_t>(outputs / (warps * 32), 1);
-  // Each stage of a wide tile keeps the matrix unit busy longer than memory takes to answer twice.
-  stages = coarse ? (matrix ? 4 : 3) : 2;
+  stages = coarse && matrix ? 3 : 2;
   group = 8;
 }
 

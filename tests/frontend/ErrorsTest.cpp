@@ -66,7 +66,9 @@ bool isTestedFromGeneratedText(Diag id) {
          id == Diag::TooManyOperations || id == Diag::ExpressionTooDeep;
 }
 
-[[maybe_unused]] bool isSyntax(unsigned number) { return number < 200 || (number > 600 && number < 605); }
+[[maybe_unused]] bool isSyntax(unsigned number) {
+  return number < 200 || (number > 600 && number < 605);
+}
 
 /// Whether this build has the stage that reports the code.
 bool isReported(const std::string &code) {

@@ -179,7 +179,7 @@ private:
 
   /// The slack that a few roundings to the coarsest type of the program may need.
   bool isMarginal(const interp::Comparison &comparison, unsigned result, DType coarsest) {
-    double scale = 1e-3;
+    double scale = 1; // that of intermediate values, where a result is a small difference
     int64_t count = 1;
     for (int64_t extent : exact->resultShape(result))
       count *= extent;

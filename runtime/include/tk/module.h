@@ -34,7 +34,7 @@ using Value = std::variant<TensorView, Scalar>;
 struct NamedValue {
   std::string_view name;
   Value value;
-  NamedValue(std::string_view name, TensorView view) : name(name), value(std::move(view)) {}
+  NamedValue(std::string_view name, TensorView view) : name(name), value(view) {}
   NamedValue(std::string_view name, Scalar scalar) : name(name), value(scalar) {}
 };
 

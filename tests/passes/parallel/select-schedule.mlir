@@ -6,9 +6,9 @@ module attributes {tkgpu.target = #tkgpu.target<arch = 90>} {
 // BASE-LABEL: tk.kernel @product
 // BASE: #tkgpu.schedule<tile = [16, 16], reduce = [16], warps = 8, per_thread = 1, vector = 4,
 // COARSE-LABEL: tk.kernel @product
-// COARSE: #tkgpu.schedule<tile = [128, 128], reduce = [16], warps = 8, per_thread = 64, vector = 4,
+// COARSE: #tkgpu.schedule<tile = [256, 128], reduce = [32], warps = 8, per_thread = 128, vector = 4,
 // WIDE-LABEL: tk.kernel @product
-// WIDE: #tkgpu.schedule<tile = [128, 128], {{.*}} vector = 16,
+// WIDE: #tkgpu.schedule<tile = [256, 128], {{.*}} vector = 16,
 tk.kernel @product dims ["M", "N", "K"] params [#tk.param<"a">, #tk.param<"b">] results ["c"] {
 ^bb0(%M: index, %N: index, %K: index, %a: tensor<?x?xf32>, %b: tensor<?x?xf32>):
   tk.bind %a[%M, %K] : tensor<?x?xf32>

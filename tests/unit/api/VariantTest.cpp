@@ -1,0 +1,161 @@
+// Variants: which sizes share one, what the cache returns, how addresses matter.
+#include "compiler/CompiledSource.h"
+#include "tests/unit/api/TemporaryCache.h"
+#include "tests/unit/catch.h"
+#include "tk/tk.h"
+
+#include <fstream>
+#include <sstream>
+
+using namespace tk;
+
+namespace {
+
+constexpr const char *scale = R"(
+kernel twice(x: f32[N, M]) -> (y: f32[N, M]) {
+  y[i, j] = x[i, j] + x[i, j]
+}
+)";
+
+std::shared_ptr<CompiledSource> compiled(const DriverOptions &driver = {}) {
+  return CompiledSource::create(scale, {}, driver).value();
+}
+
+std::string relevant(std::string_view target, const Facts &facts) {
+  return compiled()->relevant_facts(0, target, facts).key();
+}
+
+std::string cudaText(const Facts &facts, const DriverOptions &driver = {}) {
+  return compiled(driver)->stage_text(0, "cuda", "sm_90a", facts).value();
+}
+
+Facts aligned(uint32_t x, uint32_t y) {
+  Facts facts = facts_for(std::vector<int64_t>{1024, 1024});
+  facts.tensors = {{x, 1}, {y, 1}};
+  return facts;
+}
+
+} // namespace
+
+TEST_CASE("sizes that the compiler treats alike share a variant", "[api]") {
+  auto facts = [](int64_t n, int64_t m) { return facts_for(std::vector<int64_t>{n, m}); };
+  CHECK(relevant("cpu", facts(5000, 9000)) == relevant("cpu", facts(6000, 100000)));
+  CHECK(relevant("cpu", facts(3, 3)) != relevant("cpu", facts(5000, 3)));
+  CHECK(relevant("sm_90a", facts(3001, 4095)) == relevant("sm_90a", facts(4001, 2051)));
+  CHECK(relevant("sm_90a", facts(3001, 4096)) != relevant("sm_90a", facts(3001, 4095)));
+  CHECK(relevant("sm_90a", facts(16385, 1)) == relevant("sm_90a", facts(30001, 1)));
+  CHECK(relevant("sm_90a", aligned(16, 128)) == relevant("sm_90a", aligned(32, 64)));
+  CHECK(relevant("sm_90a", aligned(4, 128)) != relevant("sm_90a", aligned(16, 128)));
+  // Facts once reduced stay as they are.
+  Facts once = compiled()->relevant_facts(0, "sm_90a", aligned(8, 16));
+  CHECK(compiled()->relevant_facts(0, "sm_90a", once) == once);
+}
+
+TEST_CASE("the cache returns what was compiled, and options keep entries apart", "[api]") {
+  TemporaryCache cache;
+  std::string first = cudaText(aligned(16, 16));
+  CHECK(cache.entries() == 1);
+  CHECK(cudaText(aligned(16, 16)) == first);
+  CHECK(cache.entries() == 1);
+  DriverOptions driver;
+  driver.pipeline.disabled.insert("coalescing");
+  CHECK(cudaText(aligned(16, 16), driver) != first);
+  CHECK(cache.entries() == 2);
+  // A run that is watched compiles, and gets the same.
+  int passes = 0;
+  driver.pipeline.disabled.clear();
+  driver.pipeline.afterPass = [&](llvm::StringRef, mlir::ModuleOp) {
+    ++passes;
+    return mlir::success();
+  };
+  CHECK(cudaText(aligned(16, 16), driver) == first);
+  CHECK(passes > 0);
+  passes = 0;
+  ::setenv("TK_CACHE", "off", 1);
+  CHECK(cudaText(aligned(16, 16)) == first);
+  ::unsetenv("TK_CACHE");
+}
+
+TEST_CASE("damaged entries are compiled anew", "[api]") {
+  TemporaryCache cache;
+  std::string first = cudaText(aligned(16, 16));
+  for (const auto &file : std::filesystem::directory_iterator(cache.directory)) {
+    std::fstream bytes(file.path(), std::ios::in | std::ios::out | std::ios::binary);
+    bytes.seekp(100);
+    bytes.put('#');
+  }
+  CHECK(cudaText(aligned(16, 16)) == first);
+  CHECK(cache.entries() == 1);
+}
+
+TEST_CASE("less aligned addresses get narrower accesses", "[api]") {
+  TemporaryCache cache;
+  std::string wide = cudaText(aligned(16, 16)), narrow = cudaText(aligned(4, 16));
+  CHECK(wide != narrow);
+}
+
+TEST_CASE("TK_DUMP gets every stage", "[api]") {
+  TemporaryCache cache;
+  std::string directory = cache.directory + "/dump";
+  ::setenv("TK_DUMP", directory.c_str(), 1);
+  cudaText(aligned(16, 16));
+  ::unsetenv("TK_DUMP");
+  std::set<std::string> suffixes;
+  for (const auto &file : std::filesystem::directory_iterator(directory)) {
+    std::string name = file.path().filename().string();
+    CHECK(name.starts_with("twice.sm_90a."));
+    suffixes.insert(name.substr(name.find('.', 13) + 1));
+  }
+  CHECK(suffixes ==
+        std::set<std::string>{"cu", "fused.mlir", "gpu.mlir", "plan.txt", "tiled.mlir", "tk.mlir"});
+}
+
+TEST_CASE("an internal error names a program that shows it", "[api]") {
+  TemporaryCache cache;
+  DriverOptions driver;
+  driver.pipeline.afterPass = [](llvm::StringRef, mlir::ModuleOp) { return mlir::failure(); };
+  ::setenv("TK_DUMP", cache.directory.c_str(), 1);
+  Expected<std::string> text = compiled(driver)->stage_text(0, "gpu", "sm_90a", {});
+  ::unsetenv("TK_DUMP");
+  REQUIRE_FALSE(bool(text));
+  CHECK(text.error().code() == ErrorCode::internal);
+  size_t at = text.error().message().find("to reproduce: ");
+  REQUIRE(at != std::string::npos);
+  std::ifstream file(text.error().message().substr(at + 14));
+  std::stringstream contents;
+  contents << file.rdbuf();
+  CHECK(contents.str().find(scale) != std::string::npos);
+  CHECK(contents.str().find("--target sm_90a --emit gpu") != std::string::npos);
+  // It is a program like any other.
+  CHECK(CompiledSource::create(contents.str(), {}).has_value());
+}
+
+#ifdef TK_HAS_EMU
+TEST_CASE("views at odd offsets compute the same on the emulator", "[api]") {
+  TemporaryCache cache;
+  CompileOptions options;
+  options.target = "emu";
+  Kernel kernel = compile(scale, options).kernel("twice");
+  std::vector<float> x(64 * 64 + 4), y(64 * 64 + 4);
+  for (size_t i = 0; i < x.size(); ++i)
+    x[i] = static_cast<float>(i % 97);
+  auto offset = [](std::vector<float> &data, size_t n) {
+    size_t skip = (16 - reinterpret_cast<uintptr_t>(data.data()) % 16) % 16 / 4;
+    return TensorView(data.data() + skip + n, DType::f32, {62, 64});
+  };
+  TensorView from = offset(x, 1), to = offset(y, 0);
+  kernel({}, {{"x", from}}, {{"y", to}});
+  const auto *in = static_cast<const float *>(from.data);
+  const auto *out = static_cast<const float *>(to.data);
+  size_t wrong = 0;
+  for (size_t i = 0; i < 62 * 64; ++i)
+    wrong += out[i] != 2 * in[i];
+  CHECK(wrong == 0);
+  // What was bound for aligned addresses refuses others.
+  BoundKernel bound = kernel.bind({offset(x, 0), to});
+  std::vector<void *> odd{from.data, to.data};
+  Status launched = bound.try_launch({}, odd);
+  REQUIRE_FALSE(bool(launched));
+  CHECK(launched.error().message().find("aligned to 16") != std::string::npos);
+}
+#endif

@@ -1,0 +1,99 @@
+/* The C interface, from C: compile, look, launch, and the texts of errors. */
+#include "tk/tk_c.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int failures;
+
+#define CHECK(condition)                                                                           \
+  do {                                                                                             \
+    if (!(condition)) {                                                                            \
+      ++failures;                                                                                  \
+      fprintf(stderr, "%s:%d: not so: %s (%s)\n", __FILE__, __LINE__, #condition,                  \
+              tk_last_error());                                                                    \
+    }                                                                                              \
+  } while (0)
+
+static const char source[] = "kernel axpy(x: f32[N], y: f32[N], a: f32 = 2) -> (z: f32[N]) {\n"
+                             "  z[i] = a * x[i] + y[i]\n"
+                             "}\n";
+
+static tk_value tensor(float *data, const int64_t *shape) {
+  tk_value value;
+  memset(&value, 0, sizeof value);
+  value.kind = TK_TENSOR;
+  value.dtype = TK_F32;
+  value.rank = 1;
+  value.device = -1;
+  value.data = data;
+  value.shape = shape;
+  value.storage_bytes = -1;
+  return value;
+}
+
+static void look(const tk_module *module, const tk_kernel *kernel) {
+  tk_argument argument;
+  CHECK(tk_module_num_kernels(module) == 1);
+  CHECK(strcmp(tk_module_kernel_name(module, 0), "axpy") == 0);
+  CHECK(strcmp(tk_module_target(module), "cpu") == 0);
+  CHECK(strcmp(tk_kernel_name(kernel), "axpy") == 0);
+  CHECK(strstr(tk_kernel_signature(kernel), "x: f32[N]") != NULL);
+  CHECK(tk_kernel_num_dims(kernel) == 1);
+  CHECK(tk_kernel_num_arguments(kernel) == 4);
+  CHECK(tk_kernel_argument(kernel, 2, &argument) == TK_OK);
+  CHECK(!argument.is_tensor && argument.has_default && argument.dtype == TK_F32);
+  CHECK(tk_kernel_argument(kernel, 3, &argument) == TK_OK);
+  CHECK(argument.is_result && argument.rank == 1);
+  CHECK(strcmp(tk_kernel_extent(kernel, 3, 0), "N") == 0);
+}
+
+static void launch(const tk_kernel *kernel) {
+  float x[5] = {1, 2, 3, 4, 5}, y[5] = {1, 1, 1, 1, 1}, z[5] = {0};
+  int64_t shape[1] = {5}, other[1] = {4}, dims[1] = {0}, found[8];
+  int32_t rank = 0;
+  tk_value values[4];
+  values[0] = tensor(x, shape);
+  values[1] = tensor(y, shape);
+  memset(&values[2], 0, sizeof values[2]);
+  values[3] = tensor(z, shape);
+  CHECK(tk_kernel_solve(kernel, values, 4, dims) == TK_OK && dims[0] == 5);
+  CHECK(tk_kernel_shape(kernel, 3, dims, found, &rank) == TK_OK && rank == 1 && found[0] == 5);
+  CHECK(tk_kernel_launch(kernel, NULL, values, 4) == TK_OK);
+  CHECK(z[0] == 3 && z[4] == 11);
+  values[2].kind = TK_REAL;
+  values[2].real = -1;
+  CHECK(tk_kernel_prepare(kernel, values, 4) == TK_OK);
+  CHECK(tk_kernel_launch(kernel, NULL, values, 4) == TK_OK);
+  CHECK(z[0] == 0 && z[4] == -4);
+  values[1].shape = other;
+  CHECK(tk_kernel_launch(kernel, NULL, values, 4) == TK_SHAPE_MISMATCH);
+  CHECK(strstr(tk_last_error(), "dimension 'N'") != NULL);
+}
+
+int main(void) {
+  tk_module *module = NULL, *none = NULL;
+  tk_kernel *kernel = NULL;
+  char *text = NULL;
+  size_t size = 0;
+  CHECK(tk_version()[0] != '\0');
+  CHECK(tk_compile("kernel k(", 9, "broken.tk", "cpu", &none) == TK_COMPILE_FAILED && !none);
+  CHECK(strstr(tk_last_error(), "broken.tk:1:") != NULL);
+  CHECK(tk_compile_file("/nonexistent.tk", "cpu", &none) == TK_IO);
+  if (tk_compile(source, strlen(source), "axpy.tk", "cpu", &module) != TK_OK) {
+    fprintf(stderr, "%s\n", tk_last_error());
+    return 1;
+  }
+  CHECK(tk_module_kernel(module, "nope", &kernel) == TK_INVALID_ARGUMENT);
+  CHECK(strstr(tk_last_error(), "it has axpy") != NULL);
+  CHECK(tk_module_kernel(module, NULL, &kernel) == TK_OK);
+  look(module, kernel);
+  CHECK(tk_kernel_text(kernel, "cuda", "sm_90a", &text, &size) == TK_OK);
+  CHECK(text && size == strlen(text) && strstr(text, "__global__") != NULL);
+  tk_text_free(text);
+  /* The kernel stays valid without its module. */
+  tk_module_free(module);
+  launch(kernel);
+  tk_kernel_free(kernel);
+  return failures != 0;
+}
