@@ -88,6 +88,7 @@ VectorAccess tk::analyseVectors(const MemoryAccess &access, AxisInfo &info, int6
   auto [contiguous, axis] = findContiguous(access, info);
   if (axis < 0)
     return {};
+  maxBytes = std::min(maxBytes, access.baseAlignment);
   int64_t width = std::max<int64_t>(maxBytes / access.elementBytes(), 1);
   for (auto [d, index] : llvm::enumerate(access.indices)) {
     ArrayRef<int64_t> axes = access.indexAxes(d);
