@@ -11,9 +11,8 @@
 //      different indices, a square.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/parallel/StatementShape.h"
+#include "passes/parallel/ScheduleBlock.h"
 
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -35,18 +34,13 @@ constexpr int64_t widestAccess = 16;
 
 struct Planner {
   Planner(StatementShape &shape, gpu::TargetAttr target, bool coarse)
-      : shape(shape), target(target), coarse(coarse) {
-    if (auto schedules = shape.kernel->getAttrOfType<ArrayAttr>("tk.schedules"))
-      for (auto schedule : schedules.getAsRange<DictionaryAttr>())
-        if (appliesHere(schedule)) {
-          applyBlock(schedule);
-          break;
-        }
-  }
+      : shape(shape), target(target), coarse(coarse), block(readScheduleBlock(shape, target)),
+        tiles(block.tiles) {}
 
   StatementShape &shape;
   gpu::TargetAttr target;
   bool coarse;
+  ScheduleBlock block; ///< the program's own, which comes before anything chosen here
   llvm::DenseMap<Value, int64_t> tiles;
   llvm::SmallPtrSet<Operation *, 4> inChain; ///< planned with the contraction around them
   int64_t warps = 8, perThread = 1, stages = 1, group = 1, loop = -1;
@@ -69,11 +63,6 @@ struct Planner {
   void planElements();
   void shrinkToFillMachine(Contraction &product);
   gpu::ScheduleAttr finish();
-
-  /// The kernel's own schedule block, which comes before anything chosen here.
-  bool appliesHere(DictionaryAttr schedule);
-  void applyBlock(DictionaryAttr schedule);
-  std::optional<int64_t> blockStages, blockGroup, blockVector;
 };
 
 } // namespace
@@ -84,46 +73,6 @@ static bool usesMatrixUnits(Contraction &product) {
   auto type = dyn_cast<FloatType>(product.operand);
   return type &&
          (type.getWidth() <= 16 || (type.isF32() && product.op.getPrecision() == Precision::TF32));
-}
-
-/// A block for another architecture does not apply; nor does one with a condition on sizes, which
-/// one compiled kernel cannot decide.
-bool Planner::appliesHere(DictionaryAttr schedule) {
-  if (schedule.contains("when"))
-    return false;
-  auto arch = schedule.getAs<StringAttr>("arch");
-  if (!arch)
-    return true;
-  StringRef number = arch.getValue();
-  if (!number.consume_front("sm_"))
-    return false;
-  number = number.take_while(llvm::isDigit);
-  int64_t value = 0;
-  return !number.getAsInteger(10, value) && value == target.getArch();
-}
-
-void Planner::applyBlock(DictionaryAttr schedule) {
-  auto number = [&](StringRef key) -> std::optional<int64_t> {
-    auto attr = schedule.getAs<IntegerAttr>(key);
-    return attr ? std::optional(attr.getInt()) : std::nullopt;
-  };
-  blockStages = number("stages");
-  blockGroup = number("raster");
-  blockVector = number("vector");
-  auto sizes = schedule.getAs<DictionaryAttr>("tile");
-  if (!sizes)
-    return;
-  auto apply = [&](Value index) {
-    if (auto size = sizes.getAs<IntegerAttr>(shape.nameOf(index)))
-      set(index, llvm::bit_floor<uint64_t>(size.getInt()));
-  };
-  for (Value index : shape.compute.getBlock()->getArguments())
-    apply(index);
-  for (Operation *op : shape.reductions) {
-    auto reduction = dyn_cast<ReduceOp>(op);
-    for (unsigned i = 0; i < (reduction ? reduction.getNumIndices() : 1); ++i)
-      apply(op->getRegion(0).front().getArgument(i));
-  }
 }
 
 /// Halves the larger side while the grid is known to leave multiprocessors idle.
@@ -318,11 +267,11 @@ gpu::ScheduleAttr Planner::finish() {
     for (unsigned i = 0; i < count; ++i)
       reduce.push_back(tileOf(op->getRegion(0).front().getArgument(i)));
   }
-  stages = blockStages.value_or(stages);
-  group = blockGroup.value_or(group);
+  stages = block.stages.value_or(stages);
+  group = block.group.value_or(group);
   warps = llvm::bit_floor<uint64_t>(std::max<int64_t>(warps, 1));
   return gpu::ScheduleAttr::get(shape.compute.getContext(), tile, reduce, loop, warps, perThread,
-                                blockVector.value_or(shape.narrowestBits / 8), stages, group);
+                                block.vector.value_or(shape.narrowestBits / 8), stages, group);
 }
 
 gpu::ScheduleAttr tk::planSchedule(StatementShape &shape, gpu::TargetAttr target, bool coarse) {
@@ -338,9 +287,9 @@ gpu::ScheduleAttr tk::planSchedule(StatementShape &shape, gpu::TargetAttr target
 
 gpu::ScheduleAttr tk::widenVectors(StatementShape &shape, gpu::TargetAttr target,
                                    gpu::ScheduleAttr schedule) {
-  Planner planner(shape, target, true);
+  ScheduleBlock block = readScheduleBlock(shape, target);
   return gpu::ScheduleAttr::get(schedule.getContext(), schedule.getTile(), schedule.getReduce(),
                                 schedule.getLoop(), schedule.getWarps(), schedule.getPerThread(),
-                                planner.blockVector.value_or(widestAccess), schedule.getStages(),
+                                block.vector.value_or(widestAccess), schedule.getStages(),
                                 schedule.getGroup());
 }
