@@ -3,15 +3,12 @@
 //   1. Contractions: m and n get square tiles, k a slice that fits shared memory; every other
 //      parallel index goes to the grid. A contraction inside another's reduction shares its tile of
 //      that index, and the block keeps all of the outer one's n, so that nothing is computed twice.
-//   2. Reductions along memory: the whole row in one tile where it is known to fit, so that it is
-//      read once; else a loop over slices. Short rows share a block.
-//   3. Reductions across memory: threads run along the contiguous parallel index.
-//   4. No reductions: a block takes a run of elements along memory; where reads and writes run
-//   along
-//      different indices, a square.
+//   2. Reductions: PlanRows.cpp.
+//   3. No reductions: a block takes a run of elements along memory; where reads and writes run
+//      along different indices, a square.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/parallel/ScheduleBlock.h"
+#include "passes/parallel/Planner.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -20,8 +17,6 @@ using namespace tk;
 
 namespace {
 
-/// The longest row that a block holds in registers, in elements.
-constexpr int64_t longestWholeRow = 32768;
 /// How much of the last index of an outer contraction one block keeps.
 constexpr int64_t widestOutput = 256;
 /// Of a row's scores and outputs, how many a warp with 32 rows holds in registers.
@@ -31,39 +26,6 @@ constexpr int64_t wideSliceBits = 1024;
 
 /// The widest access of a thread, in bytes.
 constexpr int64_t widestAccess = 16;
-
-struct Planner {
-  Planner(StatementShape &shape, gpu::TargetAttr target, bool coarse)
-      : shape(shape), target(target), coarse(coarse), block(readScheduleBlock(shape, target)),
-        tiles(block.tiles) {}
-
-  StatementShape &shape;
-  gpu::TargetAttr target;
-  bool coarse;
-  ScheduleBlock block; ///< the program's own, which comes before anything chosen here
-  llvm::DenseMap<Value, int64_t> tiles;
-  llvm::SmallPtrSet<Operation *, 4> inChain; ///< planned with the contraction around them
-  int64_t warps = 8, perThread = 1, stages = 1, group = 1, loop = -1;
-
-  /// `size`, or the power of two that holds the whole index if that is smaller.
-  int64_t fit(Value index, int64_t size, int64_t least = 1) {
-    if (std::optional<int64_t> upper = shape.upperOf(index))
-      size = std::min<int64_t>(size, llvm::PowerOf2Ceil(std::max<int64_t>(*upper, 1)));
-    return std::max(size, least);
-  }
-  void set(Value index, int64_t size) { tiles.try_emplace(index, size); }
-  int64_t tileOf(Value index) { return tiles.lookup_or(index, 1); }
-
-  void planContractions();
-  void planProduct(Contraction &product);
-  void planChain(Contraction &outer);
-  bool planAcross(Operation *op);
-  Value planAlong(Operation *op);
-  void planRows();
-  void planElements();
-  void shrinkToFillMachine(Contraction &product);
-  gpu::ScheduleAttr finish();
-};
 
 } // namespace
 
@@ -160,73 +122,6 @@ void Planner::planContractions() {
     else if (!inChain.contains(product.op))
       planProduct(product);
   }
-}
-
-/// A reduction whose loads run along a parallel index: threads along that, a few terms at a time.
-bool Planner::planAcross(Operation *op) {
-  Value across;
-  for (Value index : shape.compute.getBlock()->getArguments())
-    if (shape.runsAlong[op].contains(index) && shape.dependsOn[op].contains(index))
-      across = index;
-  auto reduction = dyn_cast<ReduceOp>(op);
-  if (!across || !reduction)
-    return false;
-  set(across, fit(across, coarse ? 64 : 32));
-  Value last = reduction.getIndex(reduction.getNumIndices() - 1);
-  set(last, fit(last, coarse ? 32 : 8));
-  return true;
-}
-
-/// A reduction (scan) along memory, or whatever else: slices of one of its indices, or all of it.
-Value Planner::planAlong(Operation *op) {
-  Value best;
-  for (BlockArgument index : op->getRegion(0).front().getArguments()) {
-    auto reduction = dyn_cast<ReduceOp>(op);
-    if (reduction && index.getArgNumber() >= reduction.getNumIndices())
-      break;
-    if (!best || shape.runsAlong[op].contains(index))
-      best = index;
-  }
-  std::optional<int64_t> upper = shape.upperOf(best);
-  bool whole = upper && *upper <= longestWholeRow && shape.startsAtZero(best);
-  int64_t slice = coarse ? 1024 : 256;
-  whole &= coarse || *upper <= slice;
-  set(best, fit(best, whole ? longestWholeRow : slice));
-  // An output along the same row: the block goes on to step through it, so that the reduction is
-  // computed once a row.
-  for (auto [p, index] : llvm::enumerate(shape.compute.getBlock()->getArguments())) {
-    bool own = shape.dependsOn[op].contains(index) && !isa<ScanOp>(op);
-    if (shape.endOf(index) != shape.endOf(best) || own || tiles.contains(index))
-      continue;
-    set(index, tileOf(best));
-    if (!whole)
-      loop = p;
-  }
-  return best;
-}
-
-void Planner::planRows() {
-  int64_t longest = 0;
-  for (Operation *op : shape.reductions) {
-    // Nested reductions share the block's registers: only the outermost is tiled.
-    if (op->getParentOfType<ReduceOp>() || op->getParentOfType<ScanOp>())
-      continue;
-    if (planAcross(op))
-      longest = std::max<int64_t>(longest, 1024);
-    else
-      longest = std::max(longest, tileOf(planAlong(op)));
-  }
-  int64_t wanted = coarse ? 1024 : 256, rows = 1;
-  for (unsigned p = shape.compute.getNumIndices(); p-- > 0 && rows == 1;) {
-    Value index = shape.compute.getIndex(p);
-    if (tiles.contains(index))
-      continue;
-    rows = fit(index, std::clamp<int64_t>(wanted / std::max<int64_t>(longest, 1), 1, 32));
-    set(index, rows);
-  }
-  int64_t threads = rows * longest / (coarse ? 8 : 1);
-  warps = std::clamp<int64_t>(threads / 32, 1, longest > 16384 ? 32 : longest > 4096 ? 16 : 8);
-  perThread = std::max<int64_t>(rows * longest / (warps * 32), 1);
 }
 
 void Planner::planElements() {

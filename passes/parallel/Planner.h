@@ -1,0 +1,52 @@
+//===- Planner.h - a statement's schedule while it is chosen ----*- C++ -*-===//
+//
+// Shared by PlanSchedule.cpp (schedule blocks, products, elements) and PlanRows.cpp (reductions).
+//
+//===----------------------------------------------------------------------===//
+#ifndef TK_PASSES_PARALLEL_PLANNER_H
+#define TK_PASSES_PARALLEL_PLANNER_H
+
+#include "passes/parallel/ScheduleBlock.h"
+
+#include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace tk {
+
+/// Chooses the schedule of one statement.
+struct Planner {
+  Planner(StatementShape &shape, gpu::TargetAttr target, bool coarse)
+      : shape(shape), target(target), coarse(coarse), block(readScheduleBlock(shape, target)),
+        tiles(block.tiles) {}
+
+  StatementShape &shape;
+  gpu::TargetAttr target;
+  bool coarse;
+  ScheduleBlock block; ///< the program's own, which comes before anything chosen here
+  llvm::DenseMap<mlir::Value, int64_t> tiles;
+  llvm::SmallPtrSet<mlir::Operation *, 4> inChain; ///< planned with the contraction around them
+  int64_t warps = 8, perThread = 1, stages = 1, group = 1, loop = -1;
+
+  /// `size`, or the power of two that holds the whole index if that is smaller.
+  int64_t fit(mlir::Value index, int64_t size, int64_t least = 1) {
+    if (std::optional<int64_t> upper = shape.upperOf(index))
+      size = std::min<int64_t>(size, llvm::PowerOf2Ceil(std::max<int64_t>(*upper, 1)));
+    return std::max(size, least);
+  }
+  void set(mlir::Value index, int64_t size) { tiles.try_emplace(index, size); }
+  int64_t tileOf(mlir::Value index) { return tiles.lookup_or(index, 1); }
+
+  void planContractions();
+  void planProduct(Contraction &product);
+  void planChain(Contraction &outer);
+  bool planAcross(mlir::Operation *op);
+  mlir::Value planAlong(mlir::Operation *op);
+  void planRows();
+  void planElements();
+  void shrinkToFillMachine(Contraction &product);
+  gpu::ScheduleAttr finish();
+};
+
+} // namespace tk
+
+#endif // TK_PASSES_PARALLEL_PLANNER_H
