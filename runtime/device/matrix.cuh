@@ -58,6 +58,42 @@ template <int words, bool transposed, class T> TK_DEVICE void load_matrix(T *y, 
   for_each<words>([&](int i) { split_word(y + i * (4 / (int)sizeof(T)), w[i]); });
 }
 
+#if __CUDA_ARCH__ >= 900
+// The reverse of load_matrix: stores `words` words of each thread.
+template <int words, bool transposed, class T>
+TK_DEVICE void store_matrix(T *row, const T *x) {
+  constexpr int n = 4 / (int)sizeof(T);
+  const u32 address = shared_address(row);
+  if constexpr (words == 4 && transposed)
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
+                     address),
+                 "r"(word_of(x)), "r"(word_of(x + n)), "r"(word_of(x + 2 * n)),
+                 "r"(word_of(x + 3 * n))
+                 : "memory");
+  else if constexpr (words == 4)
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address),
+                 "r"(word_of(x)), "r"(word_of(x + n)), "r"(word_of(x + 2 * n)),
+                 "r"(word_of(x + 3 * n))
+                 : "memory");
+  else if constexpr (words == 2 && transposed)
+    asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};" ::"r"(address),
+                 "r"(word_of(x)), "r"(word_of(x + n))
+                 : "memory");
+  else if constexpr (words == 2)
+    asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};" ::"r"(address),
+                 "r"(word_of(x)), "r"(word_of(x + n))
+                 : "memory");
+  else if constexpr (transposed)
+    asm volatile("stmatrix.sync.aligned.m8n8.x1.trans.shared.b16 [%0], {%1};" ::"r"(address),
+                 "r"(word_of(x))
+                 : "memory");
+  else
+    asm volatile("stmatrix.sync.aligned.m8n8.x1.shared.b16 [%0], {%1};" ::"r"(address),
+                 "r"(word_of(x))
+                 : "memory");
+}
+#endif
+
 #define TK_MMA(types, shape, A, B, C, constraint)                                                  \
   TK_DEVICE void mma_m16n8(C *c, const A *a, const B *b) {                                         \
     constexpr int n = 4 / sizeof(A);                                                               \

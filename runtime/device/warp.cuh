@@ -9,6 +9,7 @@ TK_DEVICE int warp_index() { return (int)(threadIdx.x >> 5); }
 TK_DEVICE int block_x() { return (int)blockIdx.x; }
 TK_DEVICE int block_y() { return (int)blockIdx.y; }
 TK_DEVICE int block_z() { return (int)blockIdx.z; }
+TK_DEVICE int grid_x() { return (int)gridDim.x; }
 
 // All threads of the block.
 TK_DEVICE void barrier(Place = {}) { __syncthreads(); }

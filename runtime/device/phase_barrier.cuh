@@ -1,0 +1,59 @@
+// Barriers with phases in shared memory (mbarrier). A phase ends when as many arrivals as the
+// barrier was made for have come and no announced byte is outstanding; then the next one begins.
+// Phases are numbered by parity, 0 first.
+#pragma once
+
+namespace tk {
+
+struct alignas(8) PhaseBarrier {
+  u64 state;
+};
+
+// By one thread, before any other use; then phase_init_fence() and a barrier of all who use it.
+TK_DEVICE void phase_init(PhaseBarrier *barrier, int arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)),
+               "r"(arrivals)
+               : "memory");
+}
+// Makes the initialisation visible to the asynchronous proxy and to the cluster.
+TK_DEVICE void phase_init_fence() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+// Arrives, and announces bytes that bulk copies will deliver in this phase.
+TK_DEVICE void phase_expect(PhaseBarrier *barrier, int bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
+                   shared_address(barrier)),
+               "r"(bytes)
+               : "memory");
+}
+TK_DEVICE void phase_arrive(PhaseBarrier *barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier))
+               : "memory");
+}
+// Arrives at the same barrier of block `rank` of the cluster.
+TK_DEVICE void phase_arrive_at(PhaseBarrier *barrier, int rank) {
+  asm volatile("{\n\t"
+               ".reg .b32 remote;\n\t"
+               "mapa.shared::cluster.u32 remote, %0, %1;\n\t"
+               "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];\n\t"
+               "}" ::"r"(shared_address(barrier)),
+               "r"(rank)
+               : "memory");
+}
+
+// Until the phase of that parity has ended. The phase before the first one, of parity 1, has.
+TK_DEVICE void phase_wait(PhaseBarrier *barrier, int parity) {
+  asm volatile("{\n\t"
+               ".reg .pred ended;\n\t"
+               "again:\n\t"
+               "mbarrier.try_wait.parity.shared::cta.b64 ended, [%0], %1;\n\t"
+               "@ended bra done;\n\t"
+               "bra again;\n\t"
+               "done:\n\t"
+               "}" ::"r"(shared_address(barrier)),
+               "r"(parity)
+               : "memory");
+}
+
+} // namespace tk

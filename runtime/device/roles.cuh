@@ -1,0 +1,40 @@
+// Warps of a block that do different things: barriers among some of them, registers moved from one
+// to another, the election of one thread.
+#pragma once
+
+namespace tk {
+
+// The same value in all lanes of the warp, and known to be: it can live in a uniform register.
+TK_DEVICE int warp_uniform(int x) { return __shfl_sync(~0u, x, 0); }
+
+// One thread of the warp; all lanes ask together.
+TK_DEVICE bool elect_one() {
+  int elected;
+  asm volatile("{\n\t"
+               ".reg .pred p;\n\t"
+               "elect.sync _|p, 0xffffffff;\n\t"
+               "selp.b32 %0, 1, 0, p;\n\t"
+               "}"
+               : "=r"(elected));
+  return elected != 0;
+}
+
+// Barrier `id` (1 to 15) of `threads` threads, whole warps: waits for the others ...
+TK_DEVICE void named_barrier_sync(int id, int threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+// ... or only counts as one of them.
+TK_DEVICE void named_barrier_arrive(int id, int threads) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+// The warpgroup's registers a thread: more, waiting until they are free, or fewer. Multiples of 8
+// from 24 to 256. All warps of the warpgroup execute it.
+template <int registers> TK_DEVICE void set_registers_more() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(registers));
+}
+template <int registers> TK_DEVICE void set_registers_less() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(registers));
+}
+
+} // namespace tk
