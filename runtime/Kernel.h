@@ -61,18 +61,24 @@ private:
 template <typename F> auto capture(F &&function) -> Expected<decltype(function())> {
   using Result = decltype(function());
   try {
-    if constexpr (std::is_void_v<Result>) {
-      function();
-      return {};
-    } else {
-      return function();
+    try {
+      if constexpr (std::is_void_v<Result>) {
+        function();
+        return {};
+      } else {
+        return function();
+      }
+    } catch (const Error &error) {
+      return error; // a copy: others may wait for the same one
+    } catch (const std::bad_alloc &) {
+      throw;
+    } catch (const std::exception &error) {
+      return Error(ErrorCode::internal, error.what());
     }
-  } catch (const Error &error) {
-    return error;
   } catch (const std::bad_alloc &) {
-    return Error(ErrorCode::out_of_memory, "out of host memory");
-  } catch (const std::exception &error) {
-    return Error(ErrorCode::internal, error.what());
+    // Also where copying an error took more memory than there was. The text is short enough for
+    // the string to need none.
+    return Error(ErrorCode::out_of_memory, "out of memory");
   }
 }
 

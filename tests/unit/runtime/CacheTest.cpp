@@ -172,12 +172,13 @@ TEST_CASE("temporaries of dead writers are removed, those of live ones are not",
   CHECK(fs::exists(temporary.path + "/tmp.2.0.live"));
 }
 
-TEST_CASE("processes and threads on one key see an entry or a miss, nothing else", "[cache]") {
+TEST_CASE("64 processes and 32 threads on one key see an entry or a miss, nothing else",
+          "[cache]") {
   TemporaryDirectory temporary;
   CacheEntry large = {{"cubin", std::string(50000, 'q')}};
   auto hammer = [&] {
     Cache cache(temporary.path);
-    for (int i = 0; i < 50; ++i) {
+    for (int i = 0; i < 10; ++i) {
       if (!cache.store(key(7), large))
         return false;
       auto entry = cache.load(key(7));
@@ -187,7 +188,7 @@ TEST_CASE("processes and threads on one key see an entry or a miss, nothing else
     return true;
   };
   std::vector<pid_t> children;
-  for (int i = 0; i < 8; ++i) {
+  for (int i = 0; i < 64; ++i) {
     pid_t child = ::fork();
     if (child == 0)
       ::_exit(hammer() ? 0 : 1);
@@ -195,7 +196,7 @@ TEST_CASE("processes and threads on one key see an entry or a miss, nothing else
   }
   std::atomic<int> failures{0};
   std::vector<std::thread> threads;
-  for (int i = 0; i < 8; ++i)
+  for (int i = 0; i < 32; ++i)
     threads.emplace_back([&] { failures += !hammer(); });
   for (std::thread &thread : threads)
     thread.join();
