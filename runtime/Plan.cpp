@@ -84,6 +84,13 @@ bool map_well_formed(const TensorMap &map, const LaunchPlan &plan, const Signatu
     return false;
   if (map.of_scratch ? map.index >= plan.scratch.size() : map.index >= limits.tensors)
     return false;
+  // A row of a box is moved in units of 16 bytes and fits into the span of a swizzle.
+  const uint64_t row = map.box[0] * uint64_t{size_of(map.dtype)};
+  if (row % 16 != 0 || (map.swizzle != 0 && row > 16u << map.swizzle))
+    return false;
+  for (uint32_t side : map.box)
+    if (side == 0 || side > 256)
+      return false;
   for (int32_t axis : map.stride_axes)
     if (axis >= 0 &&
         (map.of_scratch || static_cast<size_t>(axis) >= signature.tensor(map.index).shape.size()))

@@ -1,6 +1,7 @@
 #include "runtime/cuda/GpuLaunch.h"
 
 #include "runtime/Bind.h"
+#include "runtime/TensorMaps.h"
 
 #include <cstring>
 
@@ -63,6 +64,12 @@ ResolvedLaunch resolve_launch(const Launch &launch, const Signature &signature, 
                   "'" + launch.symbol + "' needs a grid of " + std::to_string(extent) +
                       " blocks in dimension " + std::to_string(i) + ", more than the GPU has",
                   {launch.span});
+    if (launch.cluster[i] == 0 || extent % launch.cluster[i] != 0)
+      throw Error(ErrorCode::internal,
+                  "'" + launch.symbol + "' has a grid of " + std::to_string(extent) +
+                      " blocks in dimension " + std::to_string(i) + ", not whole clusters of " +
+                      std::to_string(launch.cluster[i]),
+                  {launch.span});
     result.empty |= extent <= 0;
     result.config.grid[i] = static_cast<unsigned>(std::max<int64_t>(extent, 0));
     result.config.block[i] = launch.block[i];
@@ -108,8 +115,7 @@ public:
                 ? reinterpret_cast<void *>(
                       scratch + static_cast<uint64_t>(resolved.scratch_offsets[map.index]))
                 : pointers[map.index];
-        encode_map(resolved.module->device(), map, resolved.maps[arg.index], address,
-                   m_maps[next_map]);
+        resolved.maps[arg.index]->at(resolved.module->device(), address, m_maps[next_map]);
         m_parameters[i] = &m_maps[next_map++];
       }
     }
@@ -130,7 +136,8 @@ ResolvedPlan resolve_plan(const LaunchPlan &plan, const Signature &signature,
   ResolvedPlan resolved;
   resolved.plan = &plan;
   for (const TensorMap &map : plan.tensor_maps)
-    resolved.maps.push_back(resolve_map(map, variables, tensors));
+    resolved.maps.push_back(std::make_unique<const EncodedMap>(
+        map, detail::resolve_map(map, signature, variables, tensors)));
   for (const Launch &launch : plan.launches)
     resolved.launches.push_back(resolve_launch(launch, signature, *module, variables, tensors));
   detail::ScratchLayout layout = detail::lay_out_scratch(plan, variables);

@@ -2,20 +2,32 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "runtime/cuda/GpuModule.h"
-#include "tk/plan.h"
+#include "tk/backend.h"
 
 namespace tk::cuda {
 
-/// A tensor map but for its address.
-struct ResolvedMap {
-  std::vector<uint64_t> extents;
-  std::vector<uint64_t> strides; ///< bytes
-  bool empty = false;
+/// A tensor map for given sizes, encoded again only where its tensor has moved. Used from several
+/// threads at once.
+class EncodedMap {
+public:
+  EncodedMap(const TensorMap &map, detail::ResolvedMap resolved);
+  /// The map for a tensor at `address`. Throws `invalid_argument`, `driver_too_old` or
+  /// `launch_failed`.
+  void at(DeviceContext &device, void *address, CUtensorMap &encoded) const;
+
+private:
+  const TensorMap *m_map;
+  detail::ResolvedMap m_resolved;
+  mutable std::mutex m_mutex;
+  mutable bool m_valid = false;
+  mutable void *m_address = nullptr;
+  mutable CUtensorMap m_encoded{};
 };
 
 /// One launch with everything computed but the addresses.
@@ -34,15 +46,10 @@ struct ResolvedPlan {
   const LaunchPlan *plan = nullptr;
   std::shared_ptr<GpuModule> module;
   std::vector<ResolvedLaunch> launches;
-  std::vector<ResolvedMap> maps;
+  std::vector<std::unique_ptr<const EncodedMap>> maps;
   std::vector<int64_t> scratch_offsets;
   std::vector<int64_t> scratch_bytes;
 };
-
-ResolvedMap resolve_map(const TensorMap &map, std::span<const Scalar> variables,
-                        std::span<const TensorView> tensors);
-void encode_map(DeviceContext &device, const TensorMap &map, const ResolvedMap &resolved,
-                void *address, CUtensorMap &encoded);
 
 /// The bits of an argument of a launch, as the kernel takes it; 0 for an address. Throws
 /// `overflow`.

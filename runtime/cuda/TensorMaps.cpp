@@ -30,33 +30,7 @@ int data_type(DType dtype) {
   return -1;
 }
 
-} // namespace
-
-ResolvedMap resolve_map(const TensorMap &map, std::span<const Scalar> variables,
-                        std::span<const TensorView> tensors) {
-  ResolvedMap result;
-  auto size = static_cast<int64_t>(size_of(map.dtype));
-  for (size_t i = 0; i < map.extents.size(); ++i) {
-    int64_t extent = map.extents[i].evaluate_integer(variables).value();
-    result.extents.push_back(static_cast<uint64_t>(extent));
-    result.empty |= extent <= 0;
-    if (i + 1 == map.extents.size())
-      break;
-    int64_t stride = !map.stride_axes.empty() && map.stride_axes[i] >= 0
-                         ? tensors[map.index].strides[static_cast<unsigned>(map.stride_axes[i])]
-                         : map.strides[i].evaluate_integer(variables).value();
-    int64_t bytes = 0;
-    if (__builtin_mul_overflow(stride, size, &bytes))
-      throw Error(ErrorCode::overflow, "tensor size overflows 64 bits");
-    // A stride is never used where the outer extent is 1, but the driver checks it all the same.
-    if (bytes <= 0 || bytes % 16 != 0)
-      bytes = (std::max<int64_t>(bytes, 16) + 15) / 16 * 16;
-    result.strides.push_back(static_cast<uint64_t>(bytes));
-  }
-  return result;
-}
-
-void encode_map(DeviceContext &device, const TensorMap &map, const ResolvedMap &resolved,
+void encode_map(DeviceContext &device, const TensorMap &map, const detail::ResolvedMap &resolved,
                 void *address, CUtensorMap &encoded) {
   if (resolved.empty) {
     encoded = {};
@@ -64,6 +38,10 @@ void encode_map(DeviceContext &device, const TensorMap &map, const ResolvedMap &
   }
   if (!device.driver->tensor_map_encode_tiled)
     throw Error(ErrorCode::driver_too_old, "the CUDA driver lacks cuTensorMapEncodeTiled");
+  if (reinterpret_cast<uintptr_t>(address) % 16 != 0)
+    throw Error(ErrorCode::invalid_argument,
+                "bulk copies need an address aligned to 16 bytes for tensor " +
+                    std::to_string(map.index));
   constexpr uint32_t ones[5] = {1, 1, 1, 1, 1};
   constexpr int promote_to_256_bytes = 3;
   CUresult result = device.driver->tensor_map_encode_tiled(
@@ -71,6 +49,22 @@ void encode_map(DeviceContext &device, const TensorMap &map, const ResolvedMap &
       resolved.extents.data(), resolved.strides.data(), map.box.data(), ones, 0, map.swizzle,
       promote_to_256_bytes, map.fill_nan);
   device.check(result, "cuTensorMapEncodeTiled");
+}
+
+} // namespace
+
+EncodedMap::EncodedMap(const TensorMap &map, detail::ResolvedMap resolved)
+    : m_map(&map), m_resolved(std::move(resolved)) {}
+
+void EncodedMap::at(DeviceContext &device, void *address, CUtensorMap &encoded) const {
+  std::lock_guard lock(m_mutex);
+  if (!m_valid || address != m_address) {
+    m_valid = false;
+    encode_map(device, *m_map, m_resolved, address, m_encoded);
+    m_address = address;
+    m_valid = true;
+  }
+  encoded = m_encoded;
 }
 
 } // namespace tk::cuda

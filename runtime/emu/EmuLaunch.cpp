@@ -1,6 +1,7 @@
 #include "runtime/emu/EmuLaunch.h"
 
 #include "runtime/Bind.h"
+#include "runtime/TensorMaps.h"
 
 namespace tk::emu {
 
@@ -10,6 +11,8 @@ detail::EmulatedPlan resolve_plan(const LaunchPlan &plan, const Signature &signa
   detail::EmulatedPlan resolved;
   resolved.plan = &plan;
   resolved.signature = &signature;
+  for (const TensorMap &map : plan.tensor_maps)
+    resolved.maps.push_back(detail::resolve_map(map, signature, variables, tensors));
   for (const Launch &launch : plan.launches) {
     detail::EmulatedLaunch ready;
     ready.launch = &launch;

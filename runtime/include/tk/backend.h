@@ -26,6 +26,13 @@ struct CompileOptions {
 
 namespace detail {
 
+/// A tensor map for given sizes, but for its address. Axes go from the innermost outwards.
+struct ResolvedMap {
+  std::vector<uint64_t> extents;
+  std::vector<uint64_t> strides; ///< in bytes, of axes 1, 2, …
+  bool empty = false;
+};
+
 /// One launch for the emulator, everything resolved but the addresses.
 struct EmulatedLaunch {
   const Launch *launch = nullptr;
@@ -39,6 +46,7 @@ struct EmulatedPlan {
   const LaunchPlan *plan = nullptr;
   const Signature *signature = nullptr;
   std::vector<EmulatedLaunch> launches;
+  std::vector<ResolvedMap> maps; ///< the plan's tensor maps
   std::vector<int64_t> scratch_bytes;
   std::vector<TensorView> tensors;
 };

@@ -1,8 +1,7 @@
 // The GPU's way through the runtime, on fake libraries: what is launched, and every fault as a
 // typed error.
 #include "tests/unit/catch.h"
-#include "tests/unit/runtime/FakeBackend.h"
-#include "tests/unit/runtime/FakeCuda.h"
+#include "tests/unit/runtime/FakeGpu.h"
 
 #include "runtime/cuda/Memory.h"
 #include "runtime/cuda/Nvrtc.h"
@@ -11,54 +10,12 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <dlfcn.h>
 
 using namespace tk;
 using namespace tk::cuda;
 
-namespace {
-
-test::FakeCudaState &fake() {
-  static auto *state = [] {
-    ::setenv("TK_LIBCUDA", FAKE_CUDA_PATH, 1);
-    void *library = dlopen(FAKE_CUDA_PATH, RTLD_NOW);
-    REQUIRE(library);
-    auto get = reinterpret_cast<test::FakeCudaState *(*)()>(dlsym(library, "fake_cuda_state"));
-    REQUIRE(get);
-    return get();
-  }();
-  return *state;
-}
-
-/// The sample kernel on the fake GPU, whose memory is the host's.
-struct GpuGemm {
-  GpuGemm() {
-    fake() = {};
-    fake().num_arguments = 9;
-    kernel.emplace(compile("gemm", test::for_target("sm_90a")).kernel("gemm"));
-  }
-  std::vector<NamedValue> inputs() const {
-    return {{"a", view(0, {2, 2})}, {"b", view(64, {2, 4})}};
-  }
-  std::vector<NamedValue> outputs() const { return {{"c", view(128, {2, 2})}}; }
-  TensorView view(size_t offset, Extents shape) const {
-    return TensorView(const_cast<char *>(storage) + offset, DType::f32, shape, Device::cuda(0));
-  }
-  Status run() { return kernel->try_launch(stream, inputs(), outputs()); }
-  ErrorCode failure() {
-    Status status = run();
-    REQUIRE(!status);
-    message = status.error().message();
-    return status.error().code();
-  }
-  test::FakeBackend backend;
-  std::optional<Kernel> kernel;
-  Stream stream{reinterpret_cast<void *>(uintptr_t{16})};
-  std::string message;
-  alignas(256) char storage[256] = {};
-};
-
-} // namespace
+using test::fake;
+using test::GpuGemm;
 
 TEST_CASE("libraries that are missing or no drivers", "[driver]") {
   CHECK(Driver::load("/nowhere/libcuda.so.1").error().code() == ErrorCode::no_driver);

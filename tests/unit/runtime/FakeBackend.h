@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <thread>
 
 namespace tk::test {
@@ -52,6 +53,8 @@ public:
     executable.plan = gemm_plan();
     executable.plan.launches[0].args.push_back(
         {ArgKind::integer, 0, 0, DType::i64, Expr::variable(1)});
+    if (adjust)
+      adjust(executable.plan);
     if (target == "cpu") {
       executable.entries = {gemm_entry};
     } else {
@@ -66,6 +69,7 @@ public:
   }
   std::atomic<int> compilations{0};
   std::atomic<bool> fail_next{false};
+  std::function<void(LaunchPlan &)> adjust; ///< changes the plan of what is compiled next
 
 private:
   std::vector<Signature> m_signatures = {gemm_signature()};

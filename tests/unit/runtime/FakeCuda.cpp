@@ -102,9 +102,31 @@ CUresult cuLaunchKernelEx(const LaunchConfig *config, CUfunction, void **paramet
   std::memcpy(launch.block, config->block, sizeof launch.block);
   launch.shared = config->shared_bytes;
   launch.num_attributes = config->num_attributes;
+  for (unsigned i = 0; i < config->num_attributes; ++i)
+    if (config->attributes[i].id == attribute_cluster_dimension) {
+      const auto &cluster = config->attributes[i].cluster;
+      launch.cluster[0] = cluster.x, launch.cluster[1] = cluster.y, launch.cluster[2] = cluster.z;
+    }
   for (unsigned i = 0; i < state.num_arguments; ++i)
     launch.arguments.push_back(*static_cast<uint64_t *>(parameters[i]));
   state.launches.push_back(launch);
+  return 0;
+}
+
+CUresult cuTensorMapEncodeTiled(CUtensorMap *map, int type, unsigned rank, void *address,
+                                const uint64_t *extents, const uint64_t *strides,
+                                const uint32_t *box, const uint32_t *, int, int swizzle,
+                                int promotion, int fill) {
+  if (state.encode_result)
+    return state.encode_result;
+  state.maps.push_back({type,
+                        swizzle,
+                        promotion,
+                        fill,
+                        {extents, extents + rank},
+                        {strides, strides + rank - 1},
+                        {box, box + rank}});
+  map->opaque[0] = reinterpret_cast<uint64_t>(address);
   return 0;
 }
 

@@ -19,8 +19,15 @@ struct FakeCudaState {
   int allocations = 0;
   int modules_loaded = 0;
   int memsets = 0;
+  int encode_result = 0;
+  struct Map {
+    int type, swizzle, promotion, fill;
+    std::vector<uint64_t> extents, strides;
+    std::vector<uint32_t> box;
+  };
+  std::vector<Map> maps; ///< as they were encoded; the first word of one is its address
   struct Launch {
-    unsigned grid[3], block[3], shared, num_attributes;
+    unsigned grid[3], block[3], shared, num_attributes, cluster[3];
     std::vector<uint64_t> arguments;
   };
   std::vector<Launch> launches;

@@ -1,0 +1,140 @@
+// Tensor maps and clusters of a launch plan, on the fake driver.
+#include "tests/unit/runtime/FakeGpu.h"
+
+using namespace tk;
+using test::fake;
+
+namespace {
+
+/// The sample kernel with `a` [M, K] and the strided `b` [K, 2 N] handed over as tensor maps.
+struct MappedGemm : test::GpuGemm {
+  MappedGemm() {
+    Expr m = Expr::variable(0), k = Expr::variable(1), n = Expr::variable(2);
+    TensorMap a;
+    a.dtype = DType::f32;
+    a.extents = {k, m};
+    a.strides = {k};
+    a.box = {32, 64};
+    a.swizzle = 3;
+    TensorMap b = a;
+    b.index = 1;
+    b.extents = {Expr(2) * n, k};
+    b.stride_axes = {0};
+    b.box = {4, 8};
+    b.swizzle = 0;
+    b.fill_nan = true;
+    maps = {a, b};
+    backend.last->adjust = [this](LaunchPlan &plan) {
+      plan.tensor_maps = maps;
+      plan.launches[0].args[0] = {ArgKind::tensor_map, 0, 0, DType::i64, {}};
+      plan.launches[0].args[1] = {ArgKind::tensor_map, 1, 0, DType::i64, {}};
+      for (int axis = 0; axis < 3; ++axis)
+        plan.launches[0].cluster[axis] = cluster[axis];
+      if (grid)
+        plan.launches[0].grid[0] = Expr(*grid);
+    };
+  }
+  Status run(int64_t m, int64_t k, int64_t n, int64_t stride, size_t shift = 0) {
+    char *at = memory + shift;
+    TensorView b(at + 4096, DType::f32, {k, 2 * n}, {stride, 1}, Device::cuda(0));
+    std::vector<NamedValue> in = {{"a", TensorView(at, DType::f32, {m, k}, Device::cuda(0))},
+                                  {"b", b}};
+    std::vector<NamedValue> out = {
+        {"c", TensorView(at + 8192, DType::f32, {m, n}, Device::cuda(0))}};
+    return kernel->try_launch(stream, in, out);
+  }
+  std::vector<TensorMap> maps;
+  unsigned cluster[3] = {1, 1, 1};
+  std::optional<int64_t> grid;
+  alignas(256) char memory[16384] = {};
+};
+
+} // namespace
+
+TEST_CASE_METHOD(MappedGemm, "a tensor map is encoded from sizes and strides of the call",
+                 "[driver]") {
+  REQUIRE(run(6, 8, 10, 24));
+  REQUIRE(fake().maps.size() == 2);
+  const auto &a = fake().maps[0], &b = fake().maps[1];
+  CHECK(a.type == 7);
+  CHECK(a.swizzle == 3);
+  CHECK(a.fill == 0);
+  CHECK(a.extents == std::vector<uint64_t>{8, 6});
+  CHECK(a.strides == std::vector<uint64_t>{32});
+  CHECK(a.box == std::vector<uint32_t>{32, 64});
+  CHECK(b.extents == std::vector<uint64_t>{20, 8});
+  CHECK(b.strides == std::vector<uint64_t>{96});
+  CHECK(b.fill == 1);
+  REQUIRE(fake().launches.size() == 1);
+  CHECK(fake().launches[0].arguments[0] == reinterpret_cast<uint64_t>(memory));
+  CHECK(fake().launches[0].arguments[1] == reinterpret_cast<uint64_t>(memory + 4096));
+}
+
+TEST_CASE_METHOD(MappedGemm, "a map is encoded again only where its tensor moves", "[driver]") {
+  REQUIRE(run(6, 8, 10, 24));
+  REQUIRE(run(6, 8, 10, 24));
+  CHECK(fake().maps.size() == 2);
+  REQUIRE(run(6, 8, 10, 24, 256));
+  CHECK(fake().maps.size() == 4);
+  CHECK(fake().launches[2].arguments[0] == reinterpret_cast<uint64_t>(memory + 256));
+  REQUIRE(run(6, 8, 10, 24, 256));
+  CHECK(fake().maps.size() == 4);
+}
+
+TEST_CASE_METHOD(MappedGemm, "what a tensor map cannot hold is refused by name", "[driver]") {
+  Status narrow = run(6, 6, 10, 24);
+  REQUIRE(!narrow);
+  CHECK(narrow.error().code() == ErrorCode::invalid_argument);
+  CHECK(narrow.error().message() == "tensor 'a': bulk copies need positive strides that are "
+                                    "multiples of 16 bytes and below 2^40, got 24 bytes");
+  // The stride along an axis of one element is not used.
+  CHECK(run(1, 6, 2, 24));
+  Status shifted = run(6, 8, 10, 24, 4);
+  REQUIRE(!shifted);
+  CHECK(shifted.error().code() == ErrorCode::invalid_argument);
+  fake().encode_result = 1;
+  Status refused = run(6, 8, 12, 24);
+  REQUIRE(!refused);
+  CHECK(refused.error().code() == ErrorCode::launch_failed);
+  CHECK(refused.error().message().find("cuTensorMapEncodeTiled") == 0);
+  // What failed is tried again.
+  fake().encode_result = 0;
+  CHECK(run(6, 8, 12, 24));
+}
+
+TEST_CASE_METHOD(MappedGemm, "clusters are asked for, and have to divide the grid", "[driver]") {
+  cluster[0] = 2;
+  grid = 6;
+  REQUIRE(run(6, 8, 10, 24));
+  CHECK(fake().launches[0].num_attributes == 1);
+  CHECK(fake().launches[0].cluster[0] == 2);
+  CHECK(fake().launches[0].cluster[1] == 1);
+}
+
+TEST_CASE_METHOD(MappedGemm, "a grid of broken clusters is refused", "[driver]") {
+  cluster[0] = 4;
+  grid = 6;
+  Status status = run(6, 8, 10, 24);
+  REQUIRE(!status);
+  CHECK(status.error().code() == ErrorCode::internal);
+  CHECK(status.error().message() ==
+        "'gemm_0' has a grid of 6 blocks in dimension 0, not whole clusters of 4");
+  CHECK(fake().launches.empty());
+}
+
+TEST_CASE_METHOD(MappedGemm, "maps that the machine does not have are malformed", "[driver]") {
+  const Signature signature = test::gemm_signature();
+  auto fits = [&] {
+    LaunchPlan plan = test::gemm_plan();
+    plan.tensor_maps = maps;
+    return well_formed(plan, signature);
+  };
+  CHECK(fits());
+  SECTION("a row of a box that is not in units of 16 bytes") { maps[0].box[0] = 30; }
+  SECTION("a row wider than the span of its swizzle") { maps[0].box[0] = 64; }
+  SECTION("a side above 256") { maps[0].box[1] = 257; }
+  SECTION("an empty side") { maps[0].box[1] = 0; }
+  SECTION("a tensor that there is not") { maps[1].index = 3; }
+  SECTION("an axis that there is not") { maps[1].stride_axes[0] = 2; }
+  CHECK(!fits());
+}
