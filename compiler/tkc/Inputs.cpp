@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <numbers>
 
 namespace tk::tkc {
@@ -66,10 +67,21 @@ std::optional<int64_t> parseInteger(const std::string &text) {
 }
 
 bool isGenerator(const std::string &text) {
-  return text == "zeros" || text == "iota" || text == "random" || text.starts_with("random:");
+  return text == "zeros" || text == "iota" || text == "random" || text.starts_with("random:") ||
+         text.starts_with("special:");
 }
 
-/// One `random[:SEED[:LOW:HIGH]]`, `zeros` or `iota`.
+/// Normal numbers, one in sixteen of which is NaN.
+void fillSpecial(HostTensor &tensor, uint64_t seed) {
+  fillNormal(tensor, seed);
+  size_t size = size_of(tensor.dtype);
+  for (size_t at = 0; at + size <= tensor.bytes.size(); at += size)
+    if (mix(seed ^ at) % 16 == 0)
+      store_from_f64(tensor.dtype, tensor.bytes.data() + at,
+                     std::numeric_limits<double>::quiet_NaN());
+}
+
+/// One `random[:SEED[:LOW:HIGH]]`, `special:SEED`, `zeros` or `iota`.
 Status generate(HostTensor &tensor, const std::string &name, const std::string &text) {
   if (text == "zeros")
     return {};
@@ -79,17 +91,22 @@ Status generate(HostTensor &tensor, const std::string &name, const std::string &
   }
   std::vector<std::string> parts = splitAtColons(text);
   std::optional<int64_t> seed = parts.size() > 1 ? parseInteger(parts[1]) : 0;
-  bool hasRange = parts.size() == 4;
+  bool hasRange = parts.size() == 4, isSpecial = parts[0] == "special";
   std::optional<int64_t> low = hasRange ? parseInteger(parts[2]) : 0;
   std::optional<int64_t> high = hasRange ? parseInteger(parts[3]) : 1;
-  if (!seed || !low || !high || parts.size() == 3 || parts.size() > 4 || *low >= *high)
-    return Error(ErrorCode::invalid_argument,
-                 "expected --in " + name + "=random[:SEED[:LOW:HIGH]], got '" + text + "'");
+  if (!seed || !low || !high || parts.size() == 3 || parts.size() > 4 || *low >= *high ||
+      (isSpecial && (hasRange || !is_float(tensor.dtype))))
+    return Error(ErrorCode::invalid_argument, "expected --in " + name +
+                                                  "=random[:SEED[:LOW:HIGH]], or special:SEED for "
+                                                  "floats, got '" +
+                                                  text + "'");
   // The name is part of the seed, so that two inputs differ.
   uint64_t state = mix(static_cast<uint64_t>(*seed));
   for (char c : name)
     state = mix(state ^ static_cast<unsigned char>(c));
-  if (is_float(tensor.dtype) && !hasRange) {
+  if (isSpecial) {
+    fillSpecial(tensor, state);
+  } else if (is_float(tensor.dtype) && !hasRange) {
     fillNormal(tensor, state);
   } else if (hasRange || tensor.dtype == DType::boolean) {
     fillIntegers(tensor, state, *low, tensor.dtype == DType::boolean && !hasRange ? 2 : *high);

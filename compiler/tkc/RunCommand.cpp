@@ -249,9 +249,11 @@ void addRun(CLI::App &app, int &status) {
   auto options = std::make_shared<RunOptions>();
   options->source.addTo(*command);
   command
-      ->add_option("--in", options->texts.inputs,
-                   "NAME=PATH.npy|random[:SEED[:LOW:HIGH]]|zeros|iota: an input tensor; "
-                   "default: standard normal numbers")
+      ->add_option(
+          "--in", options->texts.inputs,
+          "NAME=PATH.npy|random[:SEED[:LOW:HIGH]]|special:SEED|zeros|iota: an input tensor "
+          "(special: with NaN among normal numbers); "
+          "default: standard normal numbers")
       ->allow_extra_args(false);
   command->add_option("--arg", options->texts.scalars, "NAME=VALUE: a scalar argument")
       ->allow_extra_args(false);

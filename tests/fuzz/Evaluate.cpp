@@ -175,7 +175,7 @@ double Evaluator::callValue(const Node &node) {
   if (isOneOf({"f32", "bf16", "f16", "f64"})) // roundings are not part of the exact value
     return x;
   if (isOneOf({"i32", "i64"}))
-    return std::trunc(x);
+    return std::isnan(x) ? 0 : std::trunc(x);
   if (isOneOf({"min", "max"}))
     return std::isnan(x) || std::isnan(v[1]) ? NAN
            : f == "min"                      ? std::min(x, v[1])
@@ -285,8 +285,9 @@ double Evaluator::reduceValue(const Node &node) {
     return most + std::log(fold(0, [&](double a, double x) { return a + std::exp(x - most); }));
   }
   size_t best = 0; // argmax and argmin: the first; 0 over nothing
-  for (size_t n = 1; n < values.size(); ++n)
-    if (f == "argmax" ? values[n] > values[best] : values[n] < values[best])
+  for (size_t n = 1; n < values.size() && !std::isnan(values[best]); ++n)
+    if (std::isnan(values[n]) ||
+        (f == "argmax" ? values[n] > values[best] : values[n] < values[best]))
       best = n;
   return places.empty() ? 0 : static_cast<double>(places[best]);
 }

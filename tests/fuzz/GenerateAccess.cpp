@@ -169,6 +169,8 @@ int Generating::newInput(Sort sort, const Scope &scope) {
     tensor.low = sort == Sort::Bool ? 0 : -3; // floats with many ties
     tensor.high = sort == Sort::Bool ? 2 : 4;
   }
+  tensor.hasNaN = sort == Sort::Float && tensor.low == tensor.high && random.percent(4);
+  tensor.strided = random.percent(5);
   int64_t count = 1;
   Scope left = scope;
   while (!left.empty() && tensor.shape.size() < 4) {

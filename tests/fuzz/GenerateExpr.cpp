@@ -209,6 +209,8 @@ NodePtr Generating::boolExpr(const Scope &scope, int depth) {
 NodePtr Generating::reduction(Sort sort, const Scope &scope, int depth) {
   if (reductionsLeft-- <= 0)
     return load(sort, scope);
+  if (sort == Sort::Int && random.percent(30))
+    return integerContraction(scope);
   static constexpr const char *floats[] = {"sum",  "sum", "max",       "min",
                                            "mean", "max", "logsumexp", "prod"};
   static constexpr const char *integers[] = {"sum", "max", "min", "argmax", "argmin", "sum"};
@@ -236,11 +238,7 @@ NodePtr Generating::reduction(Sort sort, const Scope &scope, int depth) {
   return node;
 }
 
-NodePtr Generating::contraction(const Scope &scope, int depth) {
-  if (reductionsLeft-- <= 0)
-    return load(Sort::Float, scope);
-  static constexpr const char *forms[] = {"sum", "sum", "sum", "sum"};
-  NodePtr node = make(Kind::Reduce, Sort::Float, random.of(forms));
+std::pair<Scope, Scope> Generating::factorScopes(const Scope &scope, Node &reduction) {
   Scope left, right;
   for (int index : scope) { // rows of one factor, columns of the other, batches of both
     int side = random.below(5);
@@ -249,12 +247,31 @@ NodePtr Generating::contraction(const Scope &scope, int depth) {
     if (side != 2 && side != 3)
       right.push_back(index);
   }
-  node->binders.push_back(newIndex(anyExtent()));
-  left.push_back(node->binders.back());
-  right.push_back(node->binders.back());
+  reduction.binders.push_back(newIndex(anyExtent()));
+  left.push_back(reduction.binders.back());
+  right.push_back(reduction.binders.back());
+  return {left, right};
+}
+
+NodePtr Generating::contraction(const Scope &scope, int depth) {
+  if (reductionsLeft-- <= 0)
+    return load(Sort::Float, scope);
+  NodePtr node = make(Kind::Reduce, Sort::Float, "sum");
+  static constexpr const char *modifiers[] = {"exact", "exact", "tf32", "fast"};
+  if (random.percent(15))
+    node->modifier = random.of(modifiers);
+  auto [left, right] = factorScopes(scope, *node);
   NodePtr a = random.percent(80) ? load(Sort::Float, left) : floatExpr(left, depth - 1);
   NodePtr b = random.percent(85) ? load(Sort::Float, right) : floatExpr(right, depth - 1);
   node->kids.push_back(binary(Sort::Float, "*", std::move(a), std::move(b)));
+  return node;
+}
+
+NodePtr Generating::integerContraction(const Scope &scope) {
+  NodePtr node = make(Kind::Reduce, Sort::Int, "sum");
+  auto [left, right] = factorScopes(scope, *node);
+  NodePtr a = load(Sort::Int, left), b = load(Sort::Int, right);
+  node->kids.push_back(binary(Sort::Int, "*", std::move(a), std::move(b)));
   return node;
 }
 

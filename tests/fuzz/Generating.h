@@ -50,6 +50,8 @@ private:
   Scope makeScope();
   NodePtr root(Sort sort, const Scope &scope);
   void limitCost();
+  void makeSchedule();
+  void makeConstraints();
 
   // Expressions of each sort (GenerateExpr.cpp).
   NodePtr expr(Sort sort, const Scope &scope, int depth);
@@ -61,6 +63,10 @@ private:
   NodePtr boolExpr(const Scope &scope, int depth);
   NodePtr reduction(Sort sort, const Scope &scope, int depth);
   NodePtr contraction(const Scope &scope, int depth);
+  /// A sum of products of integers, narrow ones for the most part.
+  NodePtr integerContraction(const Scope &scope);
+  /// Scopes of the two factors of a contraction over a new index.
+  std::pair<Scope, Scope> factorScopes(const Scope &scope, Node &reduction);
   NodePtr keeping(const Scope &scope, int depth);
 
   // Accesses (GenerateAccess.cpp).
@@ -71,6 +77,10 @@ private:
   NodePtr indexValue(const Scope &scope, int depth);
   Extent anyExtent();
   int newIndex(const Extent &hi, int64_t lo = 0);
+  // Other ways to write it (Rewrite.cpp).
+  void rewrite(NodePtr &node);
+  NodePtr splitRange(const Node &node);
+
   /// The smallest and largest value of an index expression at the chosen sizes.
   std::optional<std::pair<int64_t, int64_t>> rangeOf(const Node &node) const;
 

@@ -153,6 +153,42 @@ static void exposeUnread(Program &program) {
     }
 }
 
+/// Entries that the language allows; a tile that does not fit must be refused, not miscompiled.
+void Generating::makeSchedule() {
+  std::vector<int> indices;
+  auto visit = [&](auto &self, const Node &node) -> void {
+    if (node.kind == Kind::Reduce)
+      indices.insert(indices.end(), node.binders.begin(), node.binders.end());
+    for (const NodePtr &kid : node.kids)
+      self(self, *kid);
+  };
+  for (const Statement &s : program.statements) {
+    indices.insert(indices.end(), s.indices.begin(), s.indices.end());
+    visit(visit, *s.value);
+  }
+  static constexpr const char *keys[] = {"tile", "tile", "coarsen", "split", "cluster"};
+  for (int entries = 1 + random.below(3); entries > 0 && !indices.empty(); --entries) {
+    std::string key = random.of(keys), values;
+    for (int count = 1 + random.below(3); count > 0; --count)
+      values += (values.empty() ? " i" : ", i") + std::to_string(random.of(indices)) + " = " +
+                std::to_string(1 << random.below(key == "cluster" ? 3 : 8 - 2 * (key != "tile")));
+    program.schedule.push_back(key + values);
+  }
+  if (random.percent(50))
+    program.schedule.push_back("vector = " + std::to_string(1 << random.below(5)));
+  if (random.percent(50))
+    program.schedule.push_back("stages = " + std::to_string(1 + random.below(5)));
+  if (random.percent(20))
+    program.schedule.push_back("raster = grouped(" + std::to_string(1 + random.below(8)) + ")");
+}
+
+void Generating::makeConstraints() {
+  for (size_t a = 0; a < program.symbols.size(); ++a)
+    for (size_t b = 0; b < program.symbols.size(); ++b)
+      if (a != b && program.symbols[a].size >= program.symbols[b].size && random.percent(30))
+        program.constraints.emplace_back(a, b);
+}
+
 Program Generating::run() {
   program.seed = random.below(1000);
   makeSymbols();
@@ -162,7 +198,14 @@ Program Generating::run() {
   for (int s = 0; s < statements; ++s)
     makeStatement(/*isResult=*/s + 1 == statements || random.percent(20));
   exposeUnread(program);
+  if (random.percent(30))
+    for (Statement &s : program.statements)
+      rewrite(s.value);
   limitCost();
+  if (random.percent(15))
+    makeConstraints();
+  if (random.percent(20))
+    makeSchedule();
   static constexpr const char *passes[] = {"fusion", "coarsening", "tiling", "coalescing",
                                            "vectorization"};
   if (random.percent(20))

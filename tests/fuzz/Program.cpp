@@ -15,6 +15,7 @@ NodePtr Node::clone() const {
   copy->ref = ref;
   copy->padded = padded;
   copy->binders = binders;
+  copy->modifier = modifier;
   for (const NodePtr &kid : kids)
     copy->kids.push_back(kid->clone());
   return copy;
@@ -32,6 +33,8 @@ Program Program::clone() const {
   copy.scalars = scalars;
   copy.seed = seed;
   copy.disabledPasses = disabledPasses;
+  copy.schedule = schedule;
+  copy.constraints = constraints;
   for (const Statement &s : statements)
     copy.statements.push_back({s.tensor, s.indices, s.value->clone()});
   return copy;
@@ -99,10 +102,10 @@ public:
     for (size_t s = 0; s < program.scalars.size(); ++s)
       if (uses.scalars[s])
         inputs += (inputs.empty() ? "" : ", ") + ("a" + std::to_string(s)) + ": f32";
-    std::string text = "kernel fuzz(" + inputs + ")\n    -> (" + results + ")\n{\n";
+    std::string text = "kernel fuzz(" + inputs + ")\n    -> (" + results + ")\n" + where() + "{\n";
     for (const Statement &s : program.statements)
       text += "  " + statement(s) + "\n";
-    return text + "}\n";
+    return text + "}\n" + scheduleBlock();
   }
 
 private:
@@ -127,8 +130,25 @@ private:
     return text;
   }
 
+  std::string where() {
+    std::string text;
+    for (auto [large, small] : program.constraints)
+      if (uses.symbols[large] && uses.symbols[small])
+        text += (text.empty() ? "where " : ", ") + program.symbols[large].name +
+                " >= " + program.symbols[small].name;
+    return text.empty() ? "" : text + "\n";
+  }
+
+  std::string scheduleBlock() {
+    std::string text;
+    for (const std::string &entry : program.schedule)
+      text += "  " + entry + "\n";
+    return text.empty() ? "" : "schedule fuzz {\n" + text + "}\n";
+  }
+
   std::string declaration(const Tensor &tensor) {
-    std::string text = tensor.name + ": " + std::string(name(tensor.dtype)) + "[";
+    std::string text = (tensor.strided ? "strided " : "") + tensor.name + ": " +
+                       std::string(name(tensor.dtype)) + "[";
     for (size_t axis = 0; axis < tensor.shape.size(); ++axis)
       text += (axis ? ", " : "") + program.extentText(tensor.shape[axis]);
     return text + "]";
@@ -225,6 +245,8 @@ private:
       std::string text = node.name + "[";
       for (size_t n = 0; n < node.binders.size(); ++n)
         text += (n ? ", " : "") + binder(node.binders[n], *node.kids[0], false);
+      if (!node.modifier.empty())
+        text += "; " + node.modifier;
       return text + "](" + expr(*node.kids[0]) + ")";
     }
     case Kind::Keep:
@@ -292,7 +314,9 @@ std::vector<std::string> Program::inputOptions() const {
     if (tensors[t].role != Role::Input || !uses.tensors[t])
       continue;
     std::string text = tensors[t].name + "=random:" + std::to_string(seed);
-    if (tensors[t].low != tensors[t].high)
+    if (tensors[t].hasNaN)
+      text = tensors[t].name + "=special:" + std::to_string(seed);
+    else if (tensors[t].low != tensors[t].high)
       text += ":" + std::to_string(tensors[t].low) + ":" + std::to_string(tensors[t].high);
     options.push_back(text);
   }

@@ -52,6 +52,7 @@ struct Node {
   int ref = 0;
   bool padded = false;
   std::vector<int> binders;
+  std::string modifier; ///< of a Reduce: exact, tf32, fast, or none
   std::vector<NodePtr> kids;
 
   Node(Kind kind, Sort sort) : kind(kind), sort(sort) {}
@@ -75,6 +76,8 @@ struct Tensor {
   std::vector<Extent> shape;
   Role role = Role::Input;
   int64_t low = 0, high = 0; ///< of integer-valued inputs; normal numbers where both are 0
+  bool strided = false;      ///< an input declared so
+  bool hasNaN = false;       ///< an input of floats some of which are NaN
   Sort sort() const;
 };
 
@@ -95,8 +98,10 @@ struct Program {
   std::vector<Tensor> tensors;
   std::vector<double> scalars; ///< f32 parameters a0, a1, … and their values
   std::vector<Statement> statements;
-  uint64_t seed = 0;          ///< of the inputs
-  std::string disabledPasses; ///< what the run leaves out
+  uint64_t seed = 0;                            ///< of the inputs
+  std::string disabledPasses;                   ///< what the run leaves out
+  std::vector<std::string> schedule;            ///< entries of a schedule block
+  std::vector<std::pair<int, int>> constraints; ///< symbols of which the first is not less
 
   Program clone() const;
   int64_t extentOf(const Extent &extent) const;

@@ -113,6 +113,9 @@ void addSizeCuts(const Program &program, std::vector<Cut> &cuts) {
                          program.symbols[s].size - 1})
       if (size >= 1 && size < program.symbols[s].size)
         cuts.push_back([s, size](Program &p) { p.symbols[s].size = size; });
+  for (size_t n = 0; n < program.schedule.size(); ++n)
+    cuts.push_back(
+        [n](Program &p) { p.schedule.erase(p.schedule.begin() + static_cast<long>(n)); });
   for (size_t t = 0; t < program.tensors.size(); ++t)
     if (program.tensors[t].sort() == Sort::Float && program.tensors[t].dtype != DType::f32)
       cuts.push_back([t](Program &p) { p.tensors[t].dtype = DType::f32; });
@@ -150,6 +153,13 @@ Program shrink(const Program &program, const std::function<bool(const Program &)
     whole.disabledPasses.clear();
     if (--attempts >= 0 && fails(whole))
       best = std::move(whole);
+  }
+  if (!best.schedule.empty() || !best.constraints.empty()) {
+    Program plain = best.clone();
+    plain.schedule.clear();
+    plain.constraints.clear();
+    if (--attempts >= 0 && fails(plain))
+      best = std::move(plain);
   }
   size_t from = 0; // where the last success was: cuts before it were just tried
   for (bool progress = true; progress && attempts > 0;) {

@@ -57,6 +57,10 @@ CASES = {
     "unknown-input": (COPY, RUN + ["--dim", "N=3", "--in", "z=zeros"], 1, "no tensor 'z'", {}),
     "unknown-arg": (COPY, RUN + ["--dim", "N=3", "--arg", "z=1"], 1, "no scalar 'z'", {}),
     "bad-generator": (COPY, RUN + ["--dim", "N=3", "--in", "x=random:1:2"], 1, "random", {}),
+    "special-with-range": (COPY, RUN + ["--dim", "N=3", "--in", "x=special:1:2:3"], 1, "special:SEED", {}),
+    "special-integers": (
+        b"kernel k(x: i32[N]) -> (y: i32[N]) {\n  y[i] = x[i]\n}\n", RUN + ["--dim", "N=3", "--in", "x=special:1"], 1,
+        "special:SEED for floats", {}),
     "two-sizes": (GEMM, RUN + ["--dim", "M=1", "--dim", "N=1", "--in", "a=a.npy", "--in", "b=b.npy"], 1,
                   "dimension 'K' is 64", {"a.npy": npy("<f4", [1, 64], 4), "b.npy": npy("<f4", [32, 1], 4)}),
     "wrong-rank": (COPY, RUN + ["--in", "x=a.npy"], 1, "'x'", {"a.npy": npy("<f4", [2, 2], 4)}),
