@@ -63,7 +63,7 @@ int64_t roundUpCoarsely(int64_t value, int64_t base) {
 
 /// Bounds that the CPU's fusion decisions compare with; beyond them a size counts as unknown.
 int64_t cpuBound(int64_t upper) {
-  for (int64_t bound : {1, 4, 16, 64, 4096})
+  for (int64_t bound : {0, 1, 4, 16, 64, 4096})
     if (upper >= 0 && upper <= bound)
       return bound;
   return -1;
@@ -71,9 +71,27 @@ int64_t cpuBound(int64_t upper) {
 
 /// GPU schedules tell sizes apart by powers of two up to here, and coarsely beyond.
 constexpr int64_t longestKeptBound = 8192;
+/// The same for what reductions run over: how a row is held on chip depends on its length.
+constexpr int64_t longestKeptRow = 1 << 20;
+/// No tile of an index that is not reduced gains from more.
+constexpr uint32_t largestKeptDivisor = 128;
 
 /// What vector accesses need at most of a base address, in bytes.
 constexpr uint32_t fullAlignment = 16;
+
+/// By dimension: does a reduction or scan of the kernel run over it?
+std::vector<bool> findReducedDims(KernelOp kernel) {
+  std::vector<bool> reduced(kernel.getNumDims());
+  kernel.walk([&](Operation *op) {
+    if (!isa<ReduceOp, ScanOp>(op))
+      return;
+    for (Value operand : op->getOperands())
+      if (auto dim = dyn_cast<BlockArgument>(operand);
+          dim && dim.getOwner()->getParentOp() == kernel && dim.getArgNumber() < reduced.size())
+        reduced[dim.getArgNumber()] = true;
+  });
+  return reduced;
+}
 
 bool isGpuText(std::string_view target) { return target == "emu" || target.starts_with("sm_"); }
 
@@ -121,6 +139,7 @@ Expected<std::shared_ptr<CompiledSource>> CompiledSource::create(std::string_vie
       return Error(ErrorCode::internal, "no signature for a kernel: " + collect.text);
     source->kernelNames.push_back(signature->name);
     source->kernelSignatures.push_back(std::move(*signature));
+    source->reducedDims.push_back(findReducedDims(kernel));
   }
   return source;
 }
@@ -131,15 +150,19 @@ KernelOp CompiledSource::kernelOp(size_t kernel) {
 
 Facts CompiledSource::relevant_facts(size_t kernel, std::string_view target,
                                      const Facts &facts) const {
-  (void)kernel;
   Facts relevant = facts;
   bool gpu = isGpuText(target);
-  for (DimFact &fact : relevant.dims) {
+  for (auto [fact, isReduced] : llvm::zip(relevant.dims, reducedDims[kernel])) {
     fact.exact.reset();
-    if (!gpu)
+    if (!gpu) {
       fact = {1, cpuBound(fact.upper), {}};
-    else if (fact.upper > longestKeptBound)
-      fact.upper = roundUpCoarsely(fact.upper, longestKeptBound);
+      continue;
+    }
+    int64_t kept = isReduced ? longestKeptRow : longestKeptBound;
+    if (fact.upper > kept)
+      fact.upper = roundUpCoarsely(fact.upper, kept);
+    if (!isReduced)
+      fact.divisor = std::min(fact.divisor, largestKeptDivisor);
   }
   if (!gpu) {
     relevant.tensors.clear();

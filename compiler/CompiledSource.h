@@ -78,6 +78,7 @@ private:
   std::unique_ptr<mlir::MLIRContext> context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::vector<Signature> kernelSignatures;
+  std::vector<std::vector<bool>> reducedDims; ///< by kernel and dimension
   std::vector<std::string> kernelNames;
   std::string warnings;
   std::string sourceText;

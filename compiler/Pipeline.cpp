@@ -50,6 +50,9 @@ llvm::ArrayRef<PassRow> passTable() {
        "copies of the next tile run under this one's work"},
       {"canonicalize", Stage::Gpu, "", "", "folds the pipeline's index arithmetic"},
       {"cse", Stage::Gpu, "", "", "addresses of several stages have much in common"},
+      {"tk-hold-narrow-tiles", Stage::Gpu, "", "",
+       "rows stay packed in registers between the reductions over them"},
+      {"tk-limit-registers", Stage::Gpu, "", "", "registers of what is left are known"},
       {"tk-plan-shared-memory", Stage::Gpu, "", "",
        "offsets, waits and barriers, once nothing moves any more"},
   };

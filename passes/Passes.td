@@ -82,6 +82,20 @@ def PipelineCopies : Pass<"tk-pipeline-copies", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numLoops", "loops", "Loops pipelined">];
 }
 
+def HoldNarrowTiles : Pass<"tk-hold-narrow-tiles", "::mlir::ModuleOp"> {
+  let summary = "Keep loaded 8- and 16-bit elements across reductions, not what is derived from them";
+  let dependentDialects = ["::tk::gpu::TkGpuDialect"];
+  let options = [
+    Option<"minRegisters", "min-registers", "int64_t", "32",
+           "Least number of a thread's elements for which recomputing pays">];
+  let statistics = [Statistic<"numRecomputed", "recomputed", "Tiles computed again">];
+}
+
+def LimitRegisters : Pass<"tk-limit-registers", "::mlir::ModuleOp"> {
+  let summary = "Ask for as many blocks a multiprocessor as hide the latency of memory";
+  let statistics = [Statistic<"numLimited", "functions", "Functions limited">];
+}
+
 def PlanSharedMemory : Pass<"tk-plan-shared-memory", "::mlir::ModuleOp"> {
   let summary = "Place shared tiles at offsets, and waits and barriers between their uses";
   let dependentDialects = ["::tk::gpu::TkGpuDialect"];

@@ -7,12 +7,13 @@
 namespace tk {
 namespace {
 
-constexpr uint32_t max_divisor = 128;
+constexpr uint32_t max_divisor = 128;          ///< of addresses and strides
+constexpr uint32_t max_size_divisor = 1 << 20; ///< of dimensions
 
-uint32_t power_of_two_divisor(uint64_t value) {
+uint32_t power_of_two_divisor(uint64_t value, uint32_t most) {
   if (value == 0)
-    return max_divisor;
-  return static_cast<uint32_t>(std::min<uint64_t>(value & -value, max_divisor));
+    return most;
+  return static_cast<uint32_t>(std::min<uint64_t>(value & -value, most));
 }
 
 const char *swizzle_text(uint8_t swizzle) {
@@ -105,7 +106,7 @@ bool map_well_formed(const TensorMap &map, const LaunchPlan &plan, const Signatu
 DimFact fact_for(int64_t size) {
   DimFact fact;
   auto value = static_cast<uint64_t>(std::max<int64_t>(size, 0));
-  fact.divisor = power_of_two_divisor(value);
+  fact.divisor = power_of_two_divisor(value, max_size_divisor);
   fact.upper = value == 0                    ? 0
                : value > (uint64_t{1} << 62) ? -1
                                              : static_cast<int64_t>(std::bit_ceil(value));
@@ -123,11 +124,12 @@ Facts facts_for(std::span<const int64_t> dims, std::span<const TensorView> tenso
   Facts facts = facts_for(dims);
   for (const TensorView &view : tensors) {
     TensorFact fact;
-    fact.alignment = power_of_two_divisor(reinterpret_cast<uintptr_t>(view.data));
+    fact.alignment = power_of_two_divisor(reinterpret_cast<uintptr_t>(view.data), max_divisor);
     fact.stride_divisor = max_divisor;
     for (unsigned axis = 0; axis + 1 < view.rank(); ++axis)
-      fact.stride_divisor = std::min(
-          fact.stride_divisor, power_of_two_divisor(static_cast<uint64_t>(view.strides[axis])));
+      fact.stride_divisor =
+          std::min(fact.stride_divisor,
+                   power_of_two_divisor(static_cast<uint64_t>(view.strides[axis]), max_divisor));
     facts.tensors.push_back(fact);
   }
   return facts;

@@ -59,8 +59,8 @@ def Tk_FactAttr : Tk_Attr<"Fact", "fact"> {
   let summary = "What is known of a dimension when a kernel is specialised";
   let description = [{
     `divisor` is a power of two that divides the extent; `upper` is an inclusive upper bound that
-    is a power of two (or 0), -1 when unknown. An extent that is a multiple of its own bound
-    (`divisor >= upper > 0`) is `upper` exactly or 0.
+    is a power of two, -1 when unknown. It is 0 for an extent of 0 and for no other, so that an
+    extent that is a multiple of its own bound (`divisor >= upper > 0`) is `upper` exactly.
   }];
   let parameters = (ins
     DefaultValuedParameter<"int64_t", "1">:$divisor,

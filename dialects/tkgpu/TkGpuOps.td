@@ -54,13 +54,14 @@ def TkGpu_FuncOp : TkGpu_Op<"func", [IsolatedFromAbove, Symbol, SingleBlock]> {
     The entry block's arguments are buffers, `index` sizes and scalars, named by `arg_names`;
     `arg_facts` holds a `#tk.fact` for each (of weight only for index arguments). `index_bits` is
     32 only where every offset of every buffer is known to be below 2^31. `block` has `num_warps`
-    warps. `shared_bytes` is known once shared memory has been laid out.
+    warps. `shared_bytes` is known once shared memory has been laid out. `min_blocks` is how many
+    blocks a multiprocessor should hold at least, which limits their registers.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$arg_names,
                        OptionalAttr<ArrayAttr>:$arg_facts,
                        DefaultValuedAttr<I64Attr, "4">:$num_warps,
                        DefaultValuedAttr<I64Attr, "64">:$index_bits,
-                       OptionalAttr<I64Attr>:$shared_bytes);
+                       OptionalAttr<I64Attr>:$shared_bytes, OptionalAttr<I64Attr>:$min_blocks);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $sym_name `args` $arg_names (`facts` $arg_facts^)? $body attr-dict
@@ -128,6 +129,19 @@ def TkGpu_ExtractOp : TkGpu_Op<"extract", [Pure]> {
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat =
     "$source `at` $offsets attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def TkGpu_HoldOp : TkGpu_Op<"hold", [Pure, SameOperandsAndResultType]> {
+  let summary = "The same tile, from here on kept as it is";
+  let description = [{
+    What was derived from the source before is not derived from the result, as far as the compiler of
+    the emitted text can tell: it computes such values again rather than keep them in registers. The
+    elements are of 8 or 16 bits and fill words in each thread.
+  }];
+  let arguments = (ins AnyRankedTensor:$source);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source)";
   let hasVerifier = 1;
 }
 

@@ -1,5 +1,6 @@
 //===- TkGpuTile.cpp - operations on tiles --------------------------------===//
 #include "dialects/tkgpu/TkGpuDialect.h"
+#include "dialects/tkgpu/TkGpuLayout.h"
 
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "mlir/IR/Builders.h"
@@ -105,6 +106,17 @@ LogicalResult ArgReduceOp::verify() {
           verifyReduced(*this, source, getAxis(), getValue().getType(), source.getElementType())))
     return failure();
   return verifyReduced(*this, indices, getAxis(), getIndex().getType(), indices.getElementType());
+}
+
+LogicalResult HoldOp::verify() {
+  auto tile = cast<RankedTensorType>(getSource().getType());
+  Type element = tile.getElementType();
+  unsigned bits = element.isIntOrFloat() ? element.getIntOrFloatBitWidth() : 0;
+  if (bits != 8 && bits != 16)
+    return emitOpError("expected elements of 8 or 16 bits, got ") << tile;
+  if (auto layout = getLayout(tile); layout && layout.getNumRegisters() * bits % 32 != 0)
+    return emitOpError("expected the elements of a thread to fill words, got ") << tile;
+  return success();
 }
 
 LogicalResult tk::gpu::ScanOp::verify() {

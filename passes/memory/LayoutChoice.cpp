@@ -156,7 +156,7 @@ LayoutAttr LayoutChoice::defaultLayout(ArrayRef<int64_t> shape) const {
 }
 
 /// Consecutive threads along `axis` in vectors of `width`, but no wider than leaves work for every
-/// thread. With `rowsInWarp` the warps go to the other axes if those have enough for all.
+/// thread. With `rowsInWarp` the warps go to the other axes first, so that few share a row.
 LayoutAttr LayoutChoice::blocked(ArrayRef<int64_t> shape, int64_t axis, int64_t width,
                                  bool rowsInWarp) const {
   int64_t numWarps = dotContext.numWarps;
@@ -175,7 +175,7 @@ LayoutAttr LayoutChoice::blocked(ArrayRef<int64_t> shape, int64_t axis, int64_t 
   for (int64_t other = rank - 1; other >= 0; --other)
     if (other != axis)
       blocked.order.push_back(other);
-  if (rowsInWarp && elements / shape[axis] >= numWarps) {
+  if (rowsInWarp) {
     // Warps in order along the other axes, which the lanes may have begun.
     int64_t lanesOnAxis = std::min<int64_t>(shape[axis] / blocked.perThread[axis], 32);
     int64_t left = numWarps, lanesLeft = 32 / lanesOnAxis;
@@ -186,6 +186,7 @@ LayoutAttr LayoutChoice::blocked(ArrayRef<int64_t> shape, int64_t axis, int64_t 
       blocked.warps[other] = std::min(left, shape[other] / lanes);
       left /= blocked.warps[other];
     }
+    blocked.warps[axis] = left;
   }
   return blockedLayout(context, shape, blocked);
 }

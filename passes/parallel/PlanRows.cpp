@@ -10,8 +10,15 @@
 using namespace mlir;
 using namespace tk;
 
-/// The longest row that a block holds in registers, in elements.
-static constexpr int64_t longestWholeRow = 32768;
+/// The longest row that a block holds in registers, in elements, and of 16-bit elements.
+static constexpr int64_t longestWholeRow = 32768, longestNarrowRow = 65536;
+/// How many of a row's elements of 16 bits a thread has; half as many of wider ones.
+static constexpr int64_t elementsOfThread = 32;
+/// With this many threads of 64 registers a block takes half of a multiprocessor.
+static constexpr int64_t threadsOfHalf = 512;
+/// What a block takes at a time of a row that it does not hold: where a thread has one element, of
+/// rows of unknown length, and of long ones.
+static constexpr int64_t smallSlice = 256, slice = 1024, longSlice = 8192;
 
 /// A reduction whose loads run along a parallel index: threads along that, a few terms at a time.
 bool Planner::planAcross(Operation *op) {
@@ -39,10 +46,11 @@ Value Planner::planAlong(Operation *op) {
       best = index;
   }
   std::optional<int64_t> upper = shape.upperOf(best);
-  bool whole = upper && *upper <= longestWholeRow && shape.startsAtZero(best);
-  int64_t slice = coarse ? 1024 : 256;
-  whole &= coarse || *upper <= slice;
-  set(best, fit(best, whole ? longestWholeRow : slice));
+  int64_t longest = shape.narrowestBits <= 16 ? longestNarrowRow : longestWholeRow;
+  bool whole = upper && *upper <= longest && shape.startsAtZero(best);
+  int64_t part = !coarse ? smallSlice : upper && *upper >= longSlice ? longSlice : slice;
+  whole &= coarse || *upper <= smallSlice;
+  set(best, fit(best, whole ? longest : part));
   // An output along the same row: the block goes on to step through it, so that the reduction is
   // computed once a row.
   for (auto [p, index] : llvm::enumerate(shape.compute.getBlock()->getArguments())) {
@@ -56,26 +64,51 @@ Value Planner::planAlong(Operation *op) {
   return best;
 }
 
+/// How many threads share a row of `length` elements: so few that each has many bytes on their way
+/// at once and the steps of joining threads are shared by many elements, so many that its part fits
+/// registers. Of the longest rows, of 16-bit elements that stay packed, a thread takes twice as
+/// many, so that a multiprocessor still holds two blocks: one loads while the other reduces.
+int64_t Planner::threadsOfRow(int64_t length) {
+  bool isNarrow = shape.narrowestBits <= 16;
+  int64_t elements = isNarrow ? elementsOfThread : elementsOfThread / 2;
+  if (isNarrow && length / elements > threadsOfHalf)
+    elements *= 2;
+  int64_t vectors = std::max<int64_t>(length * shape.narrowestBits / 128, 1);
+  return std::clamp<int64_t>(length / elements, std::min<int64_t>(vectors, 32), 1024);
+}
+
 void Planner::planRows() {
   int64_t longest = 0;
+  bool isHeld = true;
   for (Operation *op : shape.reductions) {
     // Nested reductions share the block's registers: only the outermost is tiled.
     if (op->getParentOfType<ReduceOp>() || op->getParentOfType<ScanOp>())
       continue;
-    if (planAcross(op))
+    if (planAcross(op)) {
       longest = std::max<int64_t>(longest, 1024);
-    else
-      longest = std::max(longest, tileOf(planAlong(op)));
+      isHeld = false;
+      continue;
+    }
+    Value along = planAlong(op);
+    longest = std::max(longest, tileOf(along));
+    std::optional<int64_t> upper = shape.upperOf(along);
+    isHeld &= upper && *upper <= tileOf(along);
   }
-  int64_t wanted = coarse ? 1024 : 256, rows = 1;
+  int64_t threads = longest; // for one row, or for a slice at a time
+  if (coarse)
+    threads = isHeld ? threadsOfRow(longest) : std::min(longest / 8, threadsOfHalf);
+  int64_t wanted = (coarse ? 128 : 256) / std::max<int64_t>(threads, 1), rows = 1;
   for (unsigned p = shape.compute.getNumIndices(); p-- > 0 && rows == 1;) {
     Value index = shape.compute.getIndex(p);
     if (tiles.contains(index))
       continue;
-    rows = fit(index, std::clamp<int64_t>(wanted / std::max<int64_t>(longest, 1), 1, 32));
+    rows = fit(index, std::clamp<int64_t>(wanted, 1, 32));
+    // A block for every multiprocessor comes before full blocks.
+    if (std::optional<int64_t> upper = shape.upperOf(index))
+      while (coarse && rows > 1 && *upper / rows < target.getProcessors())
+        rows /= 2;
     set(index, rows);
   }
-  int64_t threads = rows * longest / (coarse ? 8 : 1);
-  warps = std::clamp<int64_t>(threads / 32, 1, longest > 16384 ? 32 : longest > 4096 ? 16 : 8);
+  warps = std::clamp<int64_t>(rows * threads / 32, 1, 32);
   perThread = std::max<int64_t>(rows * longest / (warps * 32), 1);
 }

@@ -24,6 +24,10 @@ constexpr int64_t widestChainRow = 192;
 /// Bits along k of an operand's tile: lines of 128 bytes, which is what memory moves.
 constexpr int64_t wideSliceBits = 1024;
 
+/// Of a statement without reductions: accesses of a thread to one tensor, and the blocks that each
+/// multiprocessor should still have.
+constexpr int64_t accessesInFlight = 4, blocksToSpare = 16;
+
 /// The widest access of a thread, in bytes.
 constexpr int64_t widestAccess = 16;
 
@@ -144,6 +148,16 @@ void Planner::planElements() {
     set(other, fit(other, side));
     set(last, fit(last, std::max(side, rest / side > 64 ? side : rest / side)));
     return;
+  }
+  // A few accesses in flight for each thread, where that leaves every multiprocessor many blocks.
+  int64_t elements = 1;
+  for (unsigned p = 0; p < count; ++p)
+    elements *= shape.upperOf(compute.getIndex(p)).value_or(1);
+  for (int64_t accesses = 1; coarse && accesses < accessesInFlight; accesses *= 2) {
+    if (elements / (2 * rest) < blocksToSpare * target.getProcessors())
+      break;
+    rest *= 2;
+    perThread *= 2;
   }
   for (unsigned p = count; p-- > 0 && rest > 1;) {
     Value index = compute.getIndex(p);

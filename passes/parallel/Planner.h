@@ -41,6 +41,7 @@ struct Planner {
   void planChain(Contraction &outer);
   bool planAcross(mlir::Operation *op);
   mlir::Value planAlong(mlir::Operation *op);
+  int64_t threadsOfRow(int64_t length);
   void planRows();
   void planElements();
   void shrinkToFillMachine(Contraction &product);

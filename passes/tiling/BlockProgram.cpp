@@ -54,6 +54,9 @@ Value BlockProgram::kernelValue(Value value) {
   if (matchPattern(value, m_Constant(&literal)))
     return argumentOf[value] = constant(cast<TypedAttr>(literal));
   Type type = value.getType();
+  if (type.isIndex())
+    if (std::optional<int64_t> exact = getSizeFact(kernel, value).exact)
+      return argumentOf[value] = constant(builder.getIndexAttr(*exact));
   if (auto tensor = dyn_cast<RankedTensorType>(type))
     type = gpu::BufferType::get(type.getContext(), tensor.getElementType());
   argumentNames.push_back(argumentName(value));
@@ -316,7 +319,7 @@ static bool fits32(KernelOp kernel, ArrayRef<Value> tensors) {
 FailureOr<gpu::FuncOp> BlockProgram::build(OpBuilder &moduleBuilder, StringRef name) {
   func = gpu::FuncOp::create(moduleBuilder, loc, moduleBuilder.getStringAttr(name),
                              moduleBuilder.getArrayAttr({}), ArrayAttr(), schedule.getWarps(), 64,
-                             IntegerAttr());
+                             IntegerAttr(), IntegerAttr());
   func.getBody().emplaceBlock();
   scopes.emplace_back().block = func.getBlock();
   if (compute->hasAttr("tk.in_place"))

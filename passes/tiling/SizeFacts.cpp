@@ -66,6 +66,8 @@ SizeFact tk::getSizeFact(KernelOp kernel, Value value) {
     SizeFact result{fact.getDivisor(), {}, {}};
     if (fact.getUpper() >= 0)
       result.upper = fact.getUpper();
+    if (fact.getUpper() > 0 && fact.getDivisor() >= fact.getUpper())
+      result.exact = fact.getUpper();
     return result;
   }
   Operation *op = value.getDefiningOp();

@@ -4,22 +4,6 @@
 
 namespace tk {
 
-// The 32-bit word that begins at element 0 of x.
-template <class T> TK_DEVICE u32 word_of(const T *x) {
-  Packed<T, 4 / sizeof(T)> packed;
-  for_each<4 / sizeof(T)>([&](int i) { packed.element[i] = x[i]; });
-  return packed.word;
-}
-template <class T> TK_DEVICE void split_word(T *y, u32 word) {
-  Packed<T, 4 / sizeof(T)> packed;
-  packed.word = word;
-  for_each<4 / sizeof(T)>([&](int i) { y[i] = packed.element[i]; });
-}
-TK_DEVICE u32 word_of(const f16 *x) { return x[0].bits | (u32)x[1].bits << 16; }
-TK_DEVICE u32 word_of(const bf16 *x) { return x[0].bits | (u32)x[1].bits << 16; }
-TK_DEVICE void split_word(f16 *y, u32 word) { y[0].bits = (u16)word, y[1].bits = word >> 16; }
-TK_DEVICE void split_word(bf16 *y, u32 word) { y[0].bits = (u16)word, y[1].bits = word >> 16; }
-
 // `words` (1, 2 or 4) matrices of 8 rows of 16 bytes; lane 8 m + r gives the address of row r of
 // matrix m. With `transposed`, of 16-bit elements, each matrix arrives transposed.
 template <int words, bool transposed, class T> TK_DEVICE void load_matrix(T *y, const T *row) {

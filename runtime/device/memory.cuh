@@ -26,6 +26,22 @@ template <class T, int n> union Packed {
   TK_DEVICE Packed() {}
 };
 
+// The 32-bit word that begins at element 0 of x.
+template <class T> TK_DEVICE u32 word_of(const T *x) {
+  Packed<T, 4 / sizeof(T)> packed;
+  for_each<4 / sizeof(T)>([&](int i) { packed.element[i] = x[i]; });
+  return packed.word;
+}
+template <class T> TK_DEVICE void split_word(T *y, u32 word) {
+  Packed<T, 4 / sizeof(T)> packed;
+  packed.word = word;
+  for_each<4 / sizeof(T)>([&](int i) { y[i] = packed.element[i]; });
+}
+TK_DEVICE u32 word_of(const f16 *x) { return x[0].bits | (u32)x[1].bits << 16; }
+TK_DEVICE u32 word_of(const bf16 *x) { return x[0].bits | (u32)x[1].bits << 16; }
+TK_DEVICE void split_word(f16 *y, u32 word) { y[0].bits = (u16)word, y[1].bits = word >> 16; }
+TK_DEVICE void split_word(bf16 *y, u32 word) { y[0].bits = (u16)word, y[1].bits = word >> 16; }
+
 // One element.
 template <class T> TK_DEVICE T get(const T *from, Place = {}) { return *from; }
 template <class T> TK_DEVICE void put(T *to, T x, Place = {}) { *to = x; }
@@ -49,6 +65,19 @@ template <int n, class T> TK_DEVICE void store(T *to, const T *x, bool mask = tr
   for_each<n>([&](int i) { packed.element[i] = x[i]; });
   if (mask)
     *reinterpret_cast<decltype(packed.word) *>(to) = packed.word;
+}
+
+// Hides where the elements, of 1 or 2 bytes, came from: what was computed from them before is not
+// known to be what they give again.
+template <int n, class T> TK_DEVICE void hold(T (&x)[n]) {
+  constexpr int step = 4 / sizeof(T);
+  static_assert(n % step == 0, "the elements fill words");
+  TK_UNROLL
+  for (int i = 0; i < n; i += step) {
+    u32 word = word_of(x + i);
+    asm volatile("" : "+r"(word));
+    split_word(x + i, word);
+  }
 }
 
 TK_DEVICE u32 shared_address(const void *p) { return (u32)__cvta_generic_to_shared(p); }

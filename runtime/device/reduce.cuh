@@ -77,19 +77,22 @@ TK_DEVICE void reduce_warps(T (&x)[n], T *scratch, Place place = {}) {
   }
 }
 
-// The same where all lanes of a warp hold the same values, and all warps are joined. `scratch` holds
-// n elements for every warp, at multiples of 16 bytes.
-template <class Op, int warps, int n, class T>
+// The same where all lanes of a warp hold the same values. `scratch` holds n elements for every warp,
+// at multiples of 16 bytes; nobody may be using it: it is not waited for.
+template <class Op, int mask, int warps, int n, class T>
 TK_DEVICE void reduce_uniform_warps(T (&x)[n], T *scratch, Place place = {}) {
-  barrier(place); // whoever used the scratch memory before is done
   if (lane_index() == 0)
     for_each<n>([&](int r) { put(&scratch[r * warps + warp_index()], x[r], place); });
   barrier(place);
+  const int first = warp_index() & ~mask;
   TK_UNROLL
   for (int r = 0; r < n; ++r) {
-    T part[warps];
-    for_each<warps>([&](int warp) { part[warp] = get(&scratch[r * warps + warp], place); });
-    reduce_registers<Op, warps - 1>(part);
+    T part[warps] = {}; // by the bits of the mask
+    for_each<warps>([&](int warp) {
+      if ((warp & ~mask) == 0)
+        part[warp] = get(&scratch[r * warps + first + warp], place);
+    });
+    reduce_registers<Op, mask>(part);
     x[r] = part[0];
   }
 }

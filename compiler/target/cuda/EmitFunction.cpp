@@ -21,7 +21,7 @@ static constexpr llvm::StringLiteral reserved[] = {
     "restrict", "return",   "short",    "signed", "sizeof",    "static",    "struct",   "switch",
     "template", "this",     "throw",    "true",   "try",       "typedef",   "typename", "union",
     "unsigned", "using",    "virtual",  "void",   "volatile",  "while",     "xor",      "tk",
-    "lane",     "warp",     "r",        "shared", "threadIdx", "blockIdx",  "blockDim", "gridDim",
+    "lane",     "warp",     "r",        "scratch",  "shared", "threadIdx", "blockIdx",  "blockDim", "gridDim",
     "warpSize", "main",     "linux",    "unix"};
 
 KernelEmitter::KernelEmitter(gpu::FuncOp func, llvm::StringRef symbol, const EmitOptions &options)
@@ -112,7 +112,10 @@ std::string KernelEmitter::signature() {
   // A result that replaces a parameter has that parameter's address.
   const bool inPlace = func->hasAttr(gpu::inPlaceAttrName);
   std::string text = "extern \"C\" __global__ void __launch_bounds__(" +
-                     std::to_string(func.getNumWarps() * 32) + ")\n" + symbol + "(";
+                     std::to_string(func.getNumWarps() * 32);
+  if (auto blocks = func.getMinBlocks())
+    text += ", " + std::to_string(*blocks);
+  text += ")\n" + symbol + "(";
   for (auto [i, argument] : llvm::enumerate(func.getBlock()->getArguments())) {
     const std::string name = freshName(func.getArgName(i));
     names[argument] = name;
@@ -145,7 +148,11 @@ FailureOr<EmittedKernel> KernelEmitter::emit(std::string &text) {
   const std::string head = signature();
   if (mlir::failed(emitBlock(*func.getBlock())) || failed)
     return failure();
-  if (plannedShared + scratchBytes)
+  const unsigned scratchBegin = plannedShared + ownScratchBytes;
+  if (scratchBytes)
+    prologue =
+        "  tk::u8 *const scratch = shared + " + std::to_string(scratchBegin) + ";\n" + prologue;
+  if (scratchBegin + scratchBytes)
     prologue = "  tk::u8 *const shared = tk::shared_memory();\n" + prologue;
   if (usesWarp)
     prologue = "  const int warp = tk::warp_index();\n" + prologue;
@@ -156,7 +163,7 @@ FailureOr<EmittedKernel> KernelEmitter::emit(std::string &text) {
   kernel.name = func.getSymName().str();
   kernel.symbol = symbol;
   kernel.threads = func.getNumWarps() * 32;
-  kernel.sharedBytes = plannedShared + scratchBytes;
+  kernel.sharedBytes = scratchBegin + scratchBytes;
   kernel.indexBits = func.getIndexBits();
   return kernel;
 }
@@ -204,6 +211,7 @@ LogicalResult KernelEmitter::emitOp(Operation *op) {
       .Case([&](gpu::LocalLoadOp o) { return emitLocalLoad(o); })
       .Case([&](gpu::LocalStoreOp o) { return emitLocalStore(o); })
       .Case([&](gpu::ConvertLayoutOp o) { return emitConvertLayout(o); })
+      .Case([&](gpu::HoldOp o) { return emitHold(o); })
       .Case([&](gpu::ReduceOp o) { return emitReduce(o); })
       .Case([&](gpu::ArgReduceOp o) { return emitArgReduce(o); })
       .Case([&](gpu::ScanOp o) { return emitScan(o); })

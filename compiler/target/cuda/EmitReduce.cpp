@@ -30,12 +30,18 @@ static std::string functorOf(ReduceKind kind) {
 }
 
 std::string KernelEmitter::scratch(unsigned bytes) {
-  // All scratch memory begins where the planned memory ends; barriers separate its uses.
+  // Shared by all that use it; barriers separate the uses.
   scratchBytes = std::max<unsigned>(scratchBytes, llvm::alignTo(bytes, 16));
-  return "shared + " + std::to_string(plannedShared);
+  return "scratch";
 }
 
-void KernelEmitter::combineAcross(llvm::StringRef array, llvm::StringRef type,
+std::string KernelEmitter::ownScratch(unsigned bytes) {
+  const unsigned offset = plannedShared + ownScratchBytes;
+  ownScratchBytes += llvm::alignTo(bytes, 16);
+  return "shared + " + std::to_string(offset);
+}
+
+void KernelEmitter::combineAcross(Operation *op, llvm::StringRef array, llvm::StringRef type,
                                   llvm::StringRef functor, unsigned count, unsigned bytes,
                                   gpu::AxisBits bits) {
   if (bits.lanes)
@@ -43,14 +49,19 @@ void KernelEmitter::combineAcross(llvm::StringRef array, llvm::StringRef type,
   if (!bits.warps)
     return;
   const unsigned warps = func.getNumWarps();
-  if (bits.lanes == 31 && bits.warps == warps - 1) {
-    line("tk::reduce_uniform_warps<" + functor + ", " + llvm::Twine(warps) + ">(" + array +
-         ", reinterpret_cast<" + type + " *>(" + scratch(count * warps * bytes) + "));");
+  const std::string numbers = ", " + std::to_string(bits.warps) + ", " + std::to_string(warps);
+  auto call = [&](llvm::StringRef primitive, llvm::StringRef place) {
+    line("tk::" + primitive + "<" + functor + numbers + ">(" + array + ", reinterpret_cast<" +
+         type + " *>(" + place + "));");
+  };
+  if (bits.lanes != 31) {
+    call("reduce_warps", scratch(count * warps * 32 * bytes));
     return;
   }
-  line("tk::reduce_warps<" + functor + ", " + llvm::Twine(bits.warps) + ", " + llvm::Twine(warps) +
-       ">(" + array + ", reinterpret_cast<" + type + " *>(" + scratch(count * warps * 32 * bytes) +
-       "));");
+  // With memory of its own only the same operation's last execution can still be reading.
+  if (op->getParentOp() != func)
+    line("tk::barrier();");
+  call("reduce_uniform_warps", ownScratch(count * warps * bytes));
 }
 
 namespace {
@@ -119,7 +130,7 @@ LogicalResult KernelEmitter::emitReduce(gpu::ReduceOp reduce) {
                     : loopHeader(count) + " " + array + "[r] = " + terms + "[" +
                           reg.mapped(matched->sourceOf).str() + "];");
   }
-  combineAcross(array, type, functor, count, elementBytes(source.getType()), bits);
+  combineAcross(reduce, array, type, functor, count, elementBytes(source.getType()), bits);
   if (isTile(result))
     names[result] = array;
   else
@@ -161,7 +172,7 @@ LogicalResult KernelEmitter::emitArgReduce(gpu::ArgReduceOp reduce) {
   line(loopHeader(count) + " " + array + "[r] = " + terms + "[" +
        some.mapped(matched->sourceOf).str() + "];");
   const bool wide = elementBytes(source.getType()) > 4 || elementBytes(index.getType()) > 4;
-  combineAcross(array, type, functor, count, wide ? 16 : 8, bits);
+  combineAcross(reduce, array, type, functor, count, wide ? 16 : 8, bits);
   if (!isTile(value)) {
     declare(value, array + "[0].value");
     declare(index, array + "[0].index");

@@ -198,6 +198,14 @@ std::string KernelEmitter::materialize(Value value) {
   return name != names.end() ? name->second : copyOf(value);
 }
 
+LogicalResult KernelEmitter::emitHold(gpu::HoldOp hold) {
+  // In place: the values stay what they are, so that earlier uses do not mind.
+  const std::string array = materialize(hold.getSource());
+  line("tk::hold(" + array + ");");
+  names[hold.getResult()] = array;
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Fused loops
 //===----------------------------------------------------------------------===//

@@ -102,6 +102,7 @@ private:
   std::string copyOf(mlir::Value value);
   void assign(llvm::StringRef target, mlir::Value value);
   std::string loopHeader(unsigned count, unsigned step = 1);
+  Result emitHold(gpu::HoldOp hold);
   bool joinGroup(mlir::Operation *op);
   void flushGroup();
   void emitGroupStatement(mlir::Operation *op, const RegisterIndex &reg);
@@ -167,9 +168,11 @@ private:
   Result emitReduce(gpu::ReduceOp reduce);
   Result emitArgReduce(gpu::ArgReduceOp reduce);
   Result emitScan(gpu::ScanOp scan);
-  void combineAcross(llvm::StringRef array, llvm::StringRef type, llvm::StringRef functor,
-                     unsigned count, unsigned bytes, gpu::AxisBits bits);
+  void combineAcross(mlir::Operation *op, llvm::StringRef array, llvm::StringRef type,
+                     llvm::StringRef functor, unsigned count, unsigned bytes, gpu::AxisBits bits);
+  /// Shared memory for what one operation exchanges: common to all, or one operation's alone.
   std::string scratch(unsigned bytes);
+  std::string ownScratch(unsigned bytes);
 
   // EmitMatrix
   Result emitDot(gpu::DotOp dot);
@@ -199,7 +202,7 @@ private:
   llvm::DenseMap<mlir::Value, std::string> groupLocals;
 
   llvm::DenseMap<mlir::Operation *, unsigned> sharedOffsets;
-  unsigned plannedShared = 0, scratchBytes = 0;
+  unsigned plannedShared = 0, ownScratchBytes = 0, scratchBytes = 0;
 };
 
 } // namespace tk::cuda

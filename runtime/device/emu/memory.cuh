@@ -28,6 +28,10 @@ TK_DEVICE void store(T *to, const T *x, bool mask = true, Place place = {}) {
     tk_emu_engine->write(to, x, n * sizeof(T), n * sizeof(T), place);
 }
 
+template <int n, class T> TK_DEVICE void hold(T (&)[n]) {
+  static_assert(n * sizeof(T) % 4 == 0, "the elements fill words");
+}
+
 template <int bytes>
 TK_DEVICE void copy_async(void *to, const void *from, bool mask = true, Place place = {}) {
   static_assert(bytes == 4 || bytes == 8 || bytes == 16, "cp.async copies 4, 8 or 16 bytes");

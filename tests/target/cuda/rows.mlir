@@ -11,7 +11,7 @@
 // CHECK: tk::load<8>(&[[X:[a-z_0-9]+]][0], &x[{{.*}}], {{.*}}, tk::bf16{0xff80});
 // CHECK: tk::reduce_registers<tk::Maximum, 7>
 // CHECK: tk::reduce_lanes<tk::Maximum, 31>
-// CHECK: tk::reduce_uniform_warps<tk::Maximum, 4>
+// CHECK: tk::reduce_uniform_warps<tk::Maximum, 3, 4>({{.*}}, reinterpret_cast<float *>(shared + 0));
 // CHECK: const float [[M:max_of_tile[a-z0-9_]*]] = {{.*}}[0];
 // CHECK: TK_UNROLL for (int r = 0; r < 8; ++r)
 // CHECK: tk::exp_diff({{.*}}, [[M]])

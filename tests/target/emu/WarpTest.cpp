@@ -65,6 +65,30 @@ k(const float *__restrict__ x, float *__restrict__ y, int *__restrict__ z) {
   }
 }
 
+TEST_CASE("joining warps whose lanes agree, all of them and some", "[emu]") {
+  KernelHarness k(R"(extern "C" __global__ void __launch_bounds__(256)
+k(float *__restrict__ all, float *__restrict__ pairs) {
+  float *const shared = reinterpret_cast<float *>(tk::shared_memory());
+  const int w = tk::warp_index();
+  float a[2] = {(float)w, (float)(w * w)};
+  tk::reduce_uniform_warps<tk::Sum, 7, 8>(a, shared);
+  tk::put(&all[tk::thread_index()], a[0] + 1000 * a[1]);
+  float b[1] = {(float)w};
+  tk::reduce_uniform_warps<tk::Maximum, 5, 8>(b, shared + 16);
+  tk::put(&pairs[tk::thread_index()], b[0]);
+})");
+  std::vector<float> all(256), pairs(256);
+  k.threads = 256;
+  k.sharedBytes = 128;
+  k.out(all, DType::f32);
+  k.out(pairs, DType::f32);
+  REQUIRE(k.run() == "");
+  for (size_t i = 0; i < 256; ++i) {
+    CHECK(all[i] == 28 + 1000 * 140);
+    CHECK(pairs[i] == ((i / 32 & 2) ? 7 : 5)); // warps that differ in bits 0 and 2
+  }
+}
+
 TEST_CASE("an inclusive scan over registers, lanes and warps", "[emu]") {
   KernelHarness k(R"(extern "C" __global__ void __launch_bounds__(64)
 k(const float *__restrict__ x, float *__restrict__ y) {

@@ -51,6 +51,21 @@ TEST_CASE("sizes that the compiler treats alike share a variant", "[api]") {
   CHECK(compiled()->relevant_facts(0, "sm_90a", once) == once);
 }
 
+TEST_CASE("lengths that are reduced over are told apart more finely", "[api]") {
+  auto source = CompiledSource::create("kernel total(x: f32[R, C]) -> (s: f32[R]) {\n"
+                                       "  s[r] = sum[c](x[r, c])\n}\n",
+                                       {})
+                    .value();
+  auto relevant = [&](int64_t rows, int64_t columns) {
+    Facts facts = facts_for(std::vector<int64_t>{rows, columns});
+    return source->relevant_facts(0, "sm_90a", facts);
+  };
+  CHECK(relevant(16384, 64) == relevant(32768, 64));
+  CHECK(relevant(64, 16384) != relevant(64, 32768));
+  CHECK(relevant(1024, 1024).dims[0].divisor == 128);
+  CHECK(relevant(1024, 1024).dims[1].divisor == 1024);
+}
+
 TEST_CASE("the cache returns what was compiled, and options keep entries apart", "[api]") {
   TemporaryCache cache;
   std::string first = cudaText(aligned(16, 16));

@@ -1,0 +1,171 @@
+//===- HoldNarrowTiles.cpp - rows stay packed between reductions ----------===//
+//
+// A row that is read once is used in several phases, which reductions over the block's threads
+// separate: its sum, then the sum of squares about the mean, then the result. What passes from one
+// phase to the next are registers, and f32 values take twice those of the 16-bit elements that they
+// came from.
+//   1. The operations of a block of code are divided into phases: each tkgpu.reduce or
+//      tkgpu.arg_reduce begins one.
+//   2. A tile is recomputed in a later phase that uses it if it follows from narrow loaded tiles,
+//      scalars and cheap tiles by conversions, basic arithmetic and exponentials of one instruction
+//      alone (divisions and other functions are kept).
+//   3. It is recomputed from a tkgpu.hold of the loaded tiles, without which the compiler of the
+//      emitted text would find that it has the value already, and keep it.
+//
+// Before: %x = load; %f = extf %x; %s = reduce %f; %d = subf %f, %s
+// After:  %x = load; %f = extf %x; %s = reduce %f; %h = hold %x; %g = extf %h; %d = subf %g, %s
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Passes.h"
+#include "passes/memory/TileComponents.h"
+#include "passes/tiling/ApproximateExps.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace tk {
+#define GEN_PASS_DEF_HOLDNARROWTILES
+#include "passes/Passes.h.inc"
+} // namespace tk
+
+using namespace mlir;
+using namespace tk;
+using namespace tk::gpu;
+
+namespace {
+
+/// One block of code, whose operations it divides into phases.
+class Phases {
+public:
+  Phases(Block &block, int64_t minRegisters) : block(block), minRegisters(minRegisters) {}
+
+  /// Returns how many tiles are recomputed.
+  unsigned run();
+
+private:
+  bool isNarrowSource(Value value);
+  bool isRecomputable(Value value);
+  bool isKept(Value value);
+  Value inPhase(Value value, unsigned phase);
+
+  Block &block;
+  int64_t minRegisters;
+  SmallVector<Operation *> starts; ///< of phases 1, 2, ...: the reductions
+  DenseMap<Operation *, unsigned> phaseOf;
+  DenseMap<Value, bool> recomputable;
+  DenseMap<std::pair<Value, unsigned>, Value> versions;
+  unsigned numRecomputed = 0;
+};
+
+} // namespace
+
+static unsigned elementBits(Value tile) {
+  Type element = getElementTypeOrSelf(tile.getType());
+  return element.isIntOrFloat() ? element.getIntOrFloatBitWidth() : 64;
+}
+
+bool Phases::isNarrowSource(Value value) {
+  unsigned bits = elementBits(value);
+  LayoutAttr layout = getLayout(value.getType());
+  return (bits == 8 || bits == 16) && layout && layout.getNumRegisters() * bits % 32 == 0 &&
+         isa_and_nonnull<gpu::LoadOp, HoldOp>(value.getDefiningOp());
+}
+
+/// Not worth an instruction in every phase: a tile whose elements are few, or no wider than those
+/// that it comes from.
+bool Phases::isKept(Value value) {
+  LayoutAttr layout = getLayout(value.getType());
+  return !layout || layout.getNumRegisters() < minRegisters || elementBits(value) < 32;
+}
+
+bool Phases::isRecomputable(Value value) {
+  if (!isTile(value) || isCheapTile(value))
+    return true;
+  auto [known, isNew] = recomputable.try_emplace(value, false);
+  if (!isNew)
+    return known->second;
+  Operation *op = value.getDefiningOp();
+  bool result = false;
+  if (op && op->getBlock() == &block) {
+    if (isNarrowSource(value))
+      result = true;
+    else if (isa<arith::ExtFOp, arith::SIToFPOp, arith::AddFOp, arith::SubFOp, arith::MulFOp,
+                 arith::NegFOp, arith::SelectOp, BroadcastOp>(op) ||
+             (isa<ExpDiffOp>(op) && op->hasAttr(approxAttrName)))
+      result = llvm::all_of(op->getOperands(), [&](Value v) { return isRecomputable(v); });
+  }
+  return recomputable[value] = result;
+}
+
+/// `value`, which is recomputable, as a value of `phase`.
+Value Phases::inPhase(Value value, unsigned phase) {
+  Operation *op = value.getDefiningOp();
+  if (!isTile(value) || isCheapTile(value) || phaseOf.lookup(op) == phase)
+    return value;
+  Value &version = versions[{value, phase}];
+  if (version)
+    return version;
+  OpBuilder builder(starts[phase - 1]);
+  Operation *&start = starts[phase - 1];
+  Value result;
+  if (isNarrowSource(value)) {
+    builder.setInsertionPointAfter(start);
+    result = HoldOp::create(builder, value.getLoc(), value.getType(), value);
+  } else {
+    SmallVector<Value> operands;
+    for (Value operand : op->getOperands())
+      operands.push_back(inPhase(operand, phase));
+    builder.setInsertionPointAfter(start);
+    Operation *clone = builder.clone(*op);
+    clone->setOperands(operands);
+    result = clone->getResult(0);
+    ++numRecomputed;
+  }
+  start = result.getDefiningOp();
+  phaseOf[start] = phase;
+  return versions[{value, phase}] = result;
+}
+
+unsigned Phases::run() {
+  for (Operation &op : block) {
+    if (isa<gpu::ReduceOp, ArgReduceOp>(op))
+      starts.push_back(&op);
+    phaseOf[&op] = starts.size();
+  }
+  if (starts.empty())
+    return 0;
+  SmallVector<Operation *> ops = llvm::to_vector(llvm::make_pointer_range(block));
+  for (Operation *op : ops) {
+    unsigned phase = phaseOf.lookup(op);
+    if (isa<gpu::ReduceOp, ArgReduceOp>(op))
+      --phase; // it reads what the phase before it left
+    for (OpOperand &operand : op->getOpOperands()) {
+      Value value = operand.get();
+      Operation *def = value.getDefiningOp();
+      if (!def || def->getBlock() != &block || !isTile(value) || isCheapTile(value) ||
+          isKept(value) || phaseOf.lookup(def) >= phase || !isRecomputable(value))
+        continue;
+      operand.set(inPhase(value, phase));
+    }
+  }
+  return numRecomputed;
+}
+
+namespace {
+
+struct HoldNarrowTiles : tk::impl::HoldNarrowTilesBase<HoldNarrowTiles> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    for (FuncOp function : getOperation().getOps<FuncOp>()) {
+      SmallVector<Block *> blocks;
+      function.walk([&](Block *block) { blocks.push_back(block); });
+      for (Block *block : blocks)
+        numRecomputed += Phases(*block, minRegisters).run();
+    }
+  }
+};
+
+} // namespace

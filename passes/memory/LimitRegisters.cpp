@@ -1,0 +1,93 @@
+//===- LimitRegisters.cpp - blocks a multiprocessor should hold -----------===//
+//
+// A row kernel loads, reduces and stores; only other blocks load while one reduces. Left alone, the
+// compiler of the emitted text spends registers on loading everything at once, and few blocks fit.
+//   1. Functions without products whose blocks reduce over several threads are looked at.
+//   2. What must be in registers across a reduction is counted: the elements of the tiles that are
+//      defined before and used after it.
+//   3. A thread gets those and some to compute with; `min_blocks` is how many blocks of such
+//   threads
+//      fill the register file, so that it never asks for what cannot be had without spills.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Passes.h"
+#include "passes/memory/TileComponents.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace tk {
+#define GEN_PASS_DEF_LIMITREGISTERS
+#include "passes/Passes.h.inc"
+} // namespace tk
+
+using namespace mlir;
+using namespace tk;
+using namespace tk::gpu;
+
+/// 32-bit registers of a multiprocessor, and how many of a thread it hands out at a time.
+static constexpr int64_t registerFile = 65536, registerUnit = 8;
+/// What a thread computes addresses and expressions with.
+static constexpr int64_t workingRegisters = 32;
+/// With so many blocks on a multiprocessor some always load; further ones gain nothing, and neither
+/// do registers below the least.
+static constexpr int64_t enoughBlocks = 6, leastRegisters = 64;
+
+/// 32-bit registers of a thread for the elements of a tile.
+static int64_t registersFor(Value tile) {
+  LayoutAttr layout = getLayout(tile.getType());
+  Type element = getElementTypeOrSelf(tile.getType());
+  int64_t bits = element.isIntOrFloat() ? element.getIntOrFloatBitWidth() : 64;
+  return layout ? llvm::divideCeil(layout.getNumRegisters() * bits, 32) : 0;
+}
+
+/// Of what is defined in the block of `reduction` before it, the registers that are used later on.
+static int64_t registersAcross(Operation *reduction) {
+  int64_t sum = 0;
+  for (Operation &op : *reduction->getBlock()) {
+    if (&op == reduction)
+      break;
+    for (Value value : op.getResults()) {
+      auto isLater = [&](Operation *user) {
+        Operation *here = reduction->getBlock()->findAncestorOpInBlock(*user);
+        return here && reduction->isBeforeInBlock(here);
+      };
+      if (isTile(value) && !isCheapTile(value) && llvm::any_of(value.getUsers(), isLater))
+        sum += registersFor(value);
+    }
+  }
+  for (BlockArgument argument : reduction->getBlock()->getArguments())
+    if (isTile(argument))
+      sum += registersFor(argument);
+  return sum;
+}
+
+namespace {
+
+struct LimitRegisters : tk::impl::LimitRegistersBase<LimitRegisters> {
+  void runOnOperation() override {
+    for (FuncOp function : getOperation().getOps<FuncOp>()) {
+      int64_t across = -1;
+      bool hasProduct = false;
+      function.walk([&](Operation *op) {
+        hasProduct |= isa<DotOp>(op);
+        if (isa<gpu::ReduceOp, ArgReduceOp>(op))
+          across = std::max(across, registersAcross(op));
+      });
+      if (across < 0 || hasProduct)
+        continue;
+      int64_t registers = std::max(leastRegisters, across + workingRegisters);
+      int64_t threads = function.getNumWarps() * 32;
+      int64_t blocks = registerFile / (threads * llvm::alignTo(registers, registerUnit));
+      blocks = std::min(blocks, enoughBlocks);
+      if (blocks < 2)
+        continue;
+      function.setMinBlocks(blocks);
+      ++numLimited;
+    }
+  }
+};
+
+} // namespace
