@@ -36,7 +36,7 @@ TK_DEVICE void phase_arrive_at(PhaseBarrier *barrier, int rank) {
   asm volatile("{\n\t"
                ".reg .b32 remote;\n\t"
                "mapa.shared::cluster.u32 remote, %0, %1;\n\t"
-               "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];\n\t"
+               "mbarrier.arrive.shared::cluster.b64 _, [remote];\n\t"
                "}" ::"r"(shared_address(barrier)),
                "r"(rank)
                : "memory");

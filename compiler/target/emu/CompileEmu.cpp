@@ -1,20 +1,26 @@
 //===- CompileEmu.cpp - emitted CUDA, run on the CPU and checked ----------===//
 #include "compiler/target/emu/CompileEmu.h"
 
-#include "compiler/target/emu/Block.h"
+#include "compiler/target/emu/Cluster.h"
 #include "compiler/target/emu/HostCompiler.h"
 #include "runtime/Environment.h"
 
 #include <algorithm>
 #include <mutex>
+#include <tuple>
 
 namespace tk {
 namespace emu {
 namespace {
 
+/// A tensor map as a kernel gets it; see TensorBox::mark.
+struct alignas(64) MapParameter {
+  uint64_t words[16];
+};
+
 /// One kernel of the loaded text.
 struct Entry {
-  Block::Kernel call = nullptr;
+  Cluster::Kernel call = nullptr;
   std::vector<Parameter> parameters;
 };
 
@@ -28,7 +34,7 @@ public:
 
 private:
   void launch(const detail::EmulatedPlan &plan, size_t index, Timing timing, Order &order,
-              Sites &sites, GlobalMemory &memory) const;
+              Sites &sites, GlobalMemory &memory, const std::vector<TensorBox> &boxes) const;
   Timing timing() const;
 
   std::shared_ptr<HostCode> code;
@@ -69,7 +75,8 @@ std::string blockText(int64_t x, int64_t y, int64_t z) {
 }
 
 void LoadedKernels::launch(const detail::EmulatedPlan &plan, size_t index, Timing timing,
-                           Order &order, Sites &sites, GlobalMemory &memory) const {
+                           Order &order, Sites &sites, GlobalMemory &memory,
+                           const std::vector<TensorBox> &boxes) const {
   const detail::EmulatedLaunch &ready = plan.launches[index];
   const Launch &launch = *ready.launch;
   const Entry &entry = entries[index];
@@ -82,33 +89,62 @@ void LoadedKernels::launch(const detail::EmulatedPlan &plan, size_t index, Timin
   if (count == 0 || count > 1024 || launch.block[1] != 1 || launch.block[2] != 1)
     report(launch, ": expected a block of 1 to 1024 threads in one dimension", {"", 0});
 
+  for (int axis = 0; axis < 3; ++axis)
+    if (launch.cluster[axis] == 0 || ready.grid[axis] % launch.cluster[axis] != 0)
+      report(launch, ": its grid is not whole clusters", {"", 0});
+
   std::vector<uint64_t> values = ready.values;
+  std::vector<MapParameter> maps(values.size());
   std::vector<const void *> arguments;
   memory.beginLaunch();
   for (size_t i = 0; i < values.size(); ++i) {
     const Arg &arg = launch.args[i];
+    const Parameter &parameter = entry.parameters[i];
     const bool address = arg.kind == ArgKind::tensor || arg.kind == ArgKind::scratch;
-    if (entry.parameters[i].pointer != address)
+    const bool map = arg.kind == ArgKind::tensor_map;
+    auto kind = [](bool isAddress, bool isMap) {
+      return isMap ? "a tensor map" : isAddress ? "an address" : "a number";
+    };
+    if (parameter.pointer != address || parameter.map != map)
       report(launch,
-             ": parameter " + std::to_string(i) + " is " +
-                 (address ? "no address, its argument is" : "an address, its argument is not"),
+             ": parameter " + std::to_string(i) + " is " + kind(parameter.pointer, parameter.map) +
+                 ", its argument " + kind(address, map),
              {"", 0});
     if (address) {
       const size_t buffer = arg.index + (arg.kind == ArgKind::scratch ? plan.tensors.size() : 0);
       values[i] = reinterpret_cast<uint64_t>(memory.address(buffer));
-      memory.addParameter(buffer, entry.parameters[i]);
+      memory.addParameter(buffer, parameter);
+    } else if (map) {
+      // Bulk stores may write what a map describes.
+      const TensorMap &described = plan.plan->tensor_maps[arg.index];
+      const size_t buffer = described.index + (described.of_scratch ? plan.tensors.size() : 0);
+      memory.addParameter(buffer,
+                          {0, true, true, static_cast<int>(size_of(described.dtype)), false});
+      maps[i] = {{TensorBox::mark, arg.index}};
     }
-    arguments.push_back(&values[i]);
+    arguments.push_back(map ? static_cast<const void *>(&maps[i]) : &values[i]);
   }
   order = Order();
-  Block block(count, static_cast<size_t>(ready.shared_bytes), timing, order, sites, memory);
-  attach(&block);
-  for (int64_t z = 0; z < ready.grid[2]; ++z)
-    for (int64_t y = 0; y < ready.grid[1]; ++y)
-      for (int64_t x = 0; x < ready.grid[0]; ++x)
-        if (auto fault = block.run(static_cast<int>(x), static_cast<int>(y), static_cast<int>(z),
-                                   entry.call, arguments.data()))
-          report(launch, blockText(x, y, z) + fault->text, fault->place);
+  LaunchShape shape;
+  shape.threads = count;
+  shape.sharedBytes = static_cast<size_t>(ready.shared_bytes);
+  for (int axis = 0; axis < 3; ++axis) {
+    shape.cluster[axis] = launch.cluster[axis];
+    shape.grid[axis] = static_cast<int>(ready.grid[axis]);
+  }
+  Cluster cluster(shape, timing, order, sites, memory, boxes);
+  attach(&cluster);
+  const auto [dx, dy, dz] = std::tuple(shape.cluster[0], shape.cluster[1], shape.cluster[2]);
+  for (int64_t z = 0; z < ready.grid[2]; z += dz)
+    for (int64_t y = 0; y < ready.grid[1]; y += dy)
+      for (int64_t x = 0; x < ready.grid[0]; x += dx)
+        if (auto fault = cluster.run(static_cast<int>(x), static_cast<int>(y), static_cast<int>(z),
+                                     entry.call, arguments.data()))
+          report(launch,
+                 blockText(x + fault->block % dx, y + fault->block / dx % dy,
+                           z + fault->block / (dx * dy)) +
+                     fault->text,
+                 fault->place);
 }
 
 void LoadedKernels::run(const detail::EmulatedPlan &plan) const {
@@ -131,8 +167,14 @@ void LoadedKernels::run(const detail::EmulatedPlan &plan) const {
   for (size_t s = 0; s < plan.plan->scratch.size(); ++s)
     memory.addScratch(plan.plan->scratch[s].purpose, plan.scratch_bytes[s],
                       plan.plan->scratch[s].zeroed);
+  std::vector<TensorBox> boxes;
+  for (size_t m = 0; m < plan.maps.size(); ++m) {
+    const TensorMap &map = plan.plan->tensor_maps[m];
+    const size_t buffer = map.index + (map.of_scratch ? plan.tensors.size() : 0);
+    boxes.emplace_back(map, plan.maps[m], memory.address(buffer));
+  }
   for (size_t i = 0; i < plan.launches.size(); ++i)
-    launch(plan, i, when, order, sites, memory);
+    launch(plan, i, when, order, sites, memory, boxes);
   if (!memory.complete())
     throw Error(ErrorCode::internal, "kernel '" + signature.name + "' " + memory.complaint,
                 {signature.span});
@@ -158,7 +200,7 @@ std::string withEntries(const std::string &text, const LaunchPlan &plan) {
 
 Expected<Entry> findEntry(const HostCode &code, const std::string &symbol) {
   Entry entry;
-  entry.call = reinterpret_cast<Block::Kernel>(code.symbol("tk_emu_call_" + symbol));
+  entry.call = reinterpret_cast<Cluster::Kernel>(code.symbol("tk_emu_call_" + symbol));
   auto describe =
       reinterpret_cast<int (*)(Parameter *, int)>(code.symbol("tk_emu_describe_" + symbol));
   if (!entry.call || !describe)

@@ -27,7 +27,7 @@ float roundToTf32(float x) {
   return std::bit_cast<float>((std::bit_cast<uint32_t>(x) + 0x1000) & ~0x1fffu);
 }
 
-enum class Element { bf16, f16, tf32, i8, e4m3, e5m2 };
+} // namespace
 
 Element elementOfA(Products type) {
   switch (type) {
@@ -87,6 +87,8 @@ float decode(Element type, const unsigned char *from) {
   return 0;
 }
 
+namespace {
+
 struct Matrices {
   float a[16][32];
   float b[8][32]; ///< transposed
@@ -115,6 +117,8 @@ void gather(Products type, const void *const *a, const void *const *b, Matrices 
   }
 }
 
+} // namespace
+
 /// Products and their sum are exact in f64 but for extreme ranges; rounded once, to nearest.
 float dot(const float *a, const float *b, int k, float c) {
   double sum = 0;
@@ -130,8 +134,6 @@ int dotIntegers(const float *a, const float *b, int k, int c) {
     sum += static_cast<uint32_t>(static_cast<int>(a[i]) * static_cast<int>(b[i]));
   return static_cast<int>(sum);
 }
-
-} // namespace
 
 void multiplyFragments(Products type, void *const *c, const void *const *a, const void *const *b) {
   Matrices matrices;
@@ -164,6 +166,20 @@ void distributeRows(void *const *y, const unsigned char (*rows)[8][16], int word
       }
       std::memcpy(to, &rows[m][2 * t][2 * g], 2);
       std::memcpy(to + 2, &rows[m][2 * t + 1][2 * g], 2);
+    }
+}
+
+void collectRows(unsigned char (*rows)[8][16], const void *const *x, int words, bool transposed) {
+  for (unsigned lane = 0; lane < warpSize; ++lane)
+    for (int m = 0; m < words; ++m) {
+      const unsigned char *from = static_cast<const unsigned char *>(x[lane]) + 4 * m;
+      const unsigned g = lane / 4, t = lane % 4;
+      if (!transposed) {
+        std::memcpy(&rows[m][g][4 * t], from, 4);
+        continue;
+      }
+      std::memcpy(&rows[m][2 * t][2 * g], from, 2);
+      std::memcpy(&rows[m][2 * t + 1][2 * g], from + 2, 2);
     }
 }
 

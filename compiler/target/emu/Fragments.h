@@ -12,6 +12,16 @@ namespace tk::emu {
 
 inline constexpr unsigned warpSize = 32;
 
+enum class Element { bf16, f16, tf32, i8, e4m3, e5m2 };
+Element elementOfA(Products type);
+Element elementOfB(Products type);
+int sizeOf(Element type);
+float decode(Element type, const unsigned char *from);
+
+/// c + the sum of a[i] b[i], in f64 and rounded once to nearest.
+float dot(const float *a, const float *b, int k, float c);
+int dotIntegers(const float *a, const float *b, int k, int c);
+
 /// c += a b, a [16, k], b [k, 8], where a row of k takes 32 bytes. By lane: pointers to the
 /// registers, 16 bytes of a, 8 of b, 16 of c.
 void multiplyFragments(Products type, void *const *c, const void *const *a, const void *const *b);
@@ -19,6 +29,9 @@ void multiplyFragments(Products type, void *const *c, const void *const *a, cons
 /// Distributes `words` matrices of 8 rows of 16 bytes to the lanes' registers `y`: `rows[m][r]` is
 /// row r of matrix m.
 void distributeRows(void *const *y, const unsigned char (*rows)[8][16], int words, bool transposed);
+
+/// The reverse: the rows from the lanes' registers `x`.
+void collectRows(unsigned char (*rows)[8][16], const void *const *x, int words, bool transposed);
 
 } // namespace tk::emu
 

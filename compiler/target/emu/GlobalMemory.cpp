@@ -1,8 +1,6 @@
 //===- GlobalMemory.cpp - tensors and scratch buffers, checked ------------===//
 #include "compiler/target/emu/GlobalMemory.h"
 
-#include "compiler/target/emu/SharedMemory.h"
-
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -130,10 +128,11 @@ bool GlobalMemory::refuse(const char *what, const Buffer &buffer, int64_t offset
 
 bool GlobalMemory::clash(const char *what, const Buffer &buffer, int64_t offset,
                          const Access *other, bool otherWrites) {
-  const bool here = order.inCurrentBlock(*other);
+  const bool here = order.inCurrentCluster(*other);
+  const char *noun = order.blocksPerCluster() == 1 ? " of block number " : " of cluster number ";
   return refuse(what, buffer, offset,
-                ", which " + threadText(other->thread) +
-                    (here ? "" : " of block number " + std::to_string(order.blockOf(*other))) +
+                ", which " + order.text(other->agent) +
+                    (here ? "" : noun + std::to_string(order.clusterOf(*other))) +
                     (otherWrites ? " wrote at " : " read at ") + sites.text(other->site) +
                     (here ? " with no barrier in between" : " in the same launch"));
 }
@@ -172,7 +171,8 @@ GlobalMemory::Buffer *GlobalMemory::locate(const void *address, int bytes, int a
   return &buffer;
 }
 
-const void *GlobalMemory::locateRead(const void *from, int bytes, int alignment, Access mine) {
+const void *GlobalMemory::locateRead(const void *from, int bytes, int alignment, Access mine,
+                                     const Viewer &viewer) {
   int64_t offset;
   Buffer *buffer = locate(from, bytes, alignment, "reads", offset);
   if (!buffer)
@@ -186,21 +186,23 @@ const void *GlobalMemory::locateRead(const void *from, int bytes, int alignment,
       }
   if (!buffer->cells.empty())
     for (int64_t c = begin / buffer->element; c <= (begin + bytes - 1) / buffer->element; ++c)
-      if (const Access *other = buffer->cells[static_cast<size_t>(c)].read(order, mine)) {
+      if (const Access *other = buffer->cells[static_cast<size_t>(c)].read(order, mine, viewer)) {
         clash("reads", *buffer, c * buffer->element + buffer->low, other, true);
         return nullptr;
       }
   return buffer->data + offset;
 }
 
-bool GlobalMemory::read(void *to, const void *from, int bytes, int alignment, Access mine) {
-  const void *data = locateRead(from, bytes, alignment, mine);
+bool GlobalMemory::read(void *to, const void *from, int bytes, int alignment, Access mine,
+                        const Viewer &viewer) {
+  const void *data = locateRead(from, bytes, alignment, mine, viewer);
   if (data)
     std::memcpy(to, data, static_cast<size_t>(bytes));
   return data;
 }
 
-bool GlobalMemory::write(void *to, const void *from, int bytes, int alignment, Access mine) {
+bool GlobalMemory::write(void *to, const void *from, int bytes, int alignment, Access mine,
+                         const Viewer &viewer) {
   int64_t offset;
   Buffer *buffer = locate(to, bytes, alignment, "writes", offset);
   if (!buffer)
@@ -210,7 +212,7 @@ bool GlobalMemory::write(void *to, const void *from, int bytes, int alignment, A
   const int64_t begin = offset - buffer->low;
   for (int64_t c = begin / buffer->element; c <= (begin + bytes - 1) / buffer->element; ++c) {
     Cell &cell = buffer->cells[static_cast<size_t>(c)];
-    if (const Access *other = cell.overwrite(order, mine))
+    if (const Access *other = cell.overwrite(order, mine, viewer))
       return clash("writes", *buffer, c * buffer->element + buffer->low, other,
                    other == &cell.write);
   }
@@ -218,6 +220,33 @@ bool GlobalMemory::write(void *to, const void *from, int bytes, int alignment, A
     for (int64_t b = begin; b < begin + bytes; ++b)
       buffer->written[static_cast<size_t>(b)] = true;
   std::memcpy(buffer->data + offset, from, static_cast<size_t>(bytes));
+  return true;
+}
+
+bool GlobalMemory::add(void *to, const void *from, int bytes, DType type) {
+  int64_t offset;
+  const auto size = static_cast<int64_t>(size_of(type));
+  Buffer *buffer = locate(to, bytes, static_cast<int>(size), "adds to", offset);
+  if (!buffer)
+    return false;
+  if (buffer->contents == Contents::given)
+    return refuse("adds to", *buffer, offset, ", a parameter that is only read");
+  for (int64_t at = 0; at < bytes; at += size) {
+    if (!buffer->written.empty() &&
+        !buffer->written[static_cast<size_t>(offset + at - buffer->low)])
+      return refuse("adds to", *buffer, offset + at, ", which is not written yet");
+    char *element = buffer->data + offset + at;
+    const char *term = static_cast<const char *>(from) + at;
+    if (is_float(type)) {
+      store_from_f64(type, element, load_as_f64(type, element) + load_as_f64(type, term));
+    } else {
+      uint64_t sum = 0, other = 0;
+      std::memcpy(&sum, element, static_cast<size_t>(size));
+      std::memcpy(&other, term, static_cast<size_t>(size));
+      sum += other;
+      std::memcpy(element, &sum, static_cast<size_t>(size));
+    }
+  }
   return true;
 }
 

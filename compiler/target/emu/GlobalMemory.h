@@ -42,10 +42,15 @@ public:
   void beginLaunch();
   void addParameter(size_t buffer, const Parameter &parameter);
 
-  bool read(void *to, const void *from, int bytes, int alignment, Access mine);
-  bool write(void *to, const void *from, int bytes, int alignment, Access mine);
+  bool read(void *to, const void *from, int bytes, int alignment, Access mine,
+            const Viewer &viewer);
+  bool write(void *to, const void *from, int bytes, int alignment, Access mine,
+             const Viewer &viewer);
+  /// Adds atomically. Its order with other accesses is not checked.
+  bool add(void *to, const void *from, int bytes, DType type);
   /// Checks a read as `read` does and returns where the bytes are, or nullptr.
-  const void *locateRead(const void *from, int bytes, int alignment, Access mine);
+  const void *locateRead(const void *from, int bytes, int alignment, Access mine,
+                         const Viewer &viewer);
 
   /// After the last launch: whether every element of the results is written.
   bool complete();

@@ -51,6 +51,7 @@ private:
 struct Fault {
   std::string text;
   Place place;
+  unsigned block = 0; ///< its rank in the cluster
 };
 
 } // namespace tk::emu

@@ -25,6 +25,8 @@ public:
   // Of the thread that runs.
   int thread = 0;
   int block[3] = {0, 0, 0};
+  int rank = 0; // its block's in the cluster
+  int grid[3] = {1, 1, 1};
 
   // Address of the block's shared memory.
   virtual void *shared_memory() = 0;
@@ -34,15 +36,53 @@ public:
 
   virtual void barrier(Place place) = 0;
   virtual unsigned long long shuffle_xor(unsigned long long bits, int mask, Place place) = 0;
+  virtual unsigned long long broadcast(unsigned long long bits, Place place) = 0;
+  virtual bool elect_one(Place place) = 0;
 
-  // `words` 32-bit words for each thread of the warp; see load_matrix.
+  // `words` 32-bit words for each thread of the warp; see load_matrix and store_matrix.
   virtual void load_matrix(void *y, const void *row, int words, bool transposed, Place place) = 0;
+  virtual void store_matrix(void *row, const void *x, int words, bool transposed, Place place) = 0;
   // c += a b on the fragments of mma.sync m16n8; A is 16 bytes, B 8, C 16.
   virtual void multiply(Products type, void *c, const void *a, const void *b, Place place) = 0;
 
   virtual void copy_async(void *to, const void *from, int bytes, bool mask, Place place) = 0;
   virtual void async_commit(Place place) = 0;
   virtual void async_wait(int pending, Place place) = 0;
+
+  // Barriers with phases.
+  virtual void phase_init(void *barrier, int arrivals, Place place) = 0;
+  virtual void phase_init_fence(Place place) = 0;
+  virtual void phase_arrive(void *barrier, int bytes, Place place) = 0;
+  virtual void phase_arrive_at(void *barrier, int rank, Place place) = 0;
+  virtual void phase_wait(void *barrier, int parity, Place place) = 0;
+
+  // Bulk copies: a box of a tensor map, or a run of bytes. With mask 0 a load is for this block.
+  virtual void bulk_load(void *to, const void *map, int axes, const int *at, void *barrier,
+                         unsigned mask, Place place) = 0;
+  virtual void bulk_store(const void *map, int axes, const int *at, const void *from, bool add,
+                          Place place) = 0;
+  virtual void bulk_copy(void *to, const void *from, int bytes, void *barrier, Place place) = 0;
+  virtual void bulk_copy_out(void *to, const void *from, int bytes, bool add, Place place) = 0;
+  virtual void bulk_commit(Place place) = 0;
+  virtual void bulk_wait(int pending, bool read_only, Place place) = 0;
+  virtual void fence_async_proxy(Place place) = 0;
+
+  // Roles of warps.
+  virtual void named_barrier(int id, int threads, bool wait, Place place) = 0;
+  virtual void set_registers(int count, bool more, Place place) = 0;
+
+  // Clusters.
+  virtual void cluster_arrive(Place place) = 0;
+  virtual void cluster_wait(Place place) = 0;
+  virtual void *map_shared_rank(void *address, int rank, Place place) = 0;
+
+  // Products of a warpgroup. `a_registers` are 16 bytes a thread, or null and `a` is a descriptor.
+  virtual void warpgroup_fence(Place place) = 0;
+  virtual void warpgroup_mma(Products type, int n, bool transpose_a, bool transpose_b, void *acc,
+                             const void *a_registers, unsigned long long a, unsigned long long b,
+                             bool accumulate, Place place) = 0;
+  virtual void warpgroup_commit(Place place) = 0;
+  virtual void warpgroup_wait(int pending, Place place) = 0;
 };
 
 // One parameter of a kernel.
@@ -51,6 +91,7 @@ struct Parameter {
   bool pointer;
   bool writable; // a pointer to what is not const
   int element;   // bytes of what a pointer points to
+  bool map;      // a tensor map
 };
 
 } // namespace emu

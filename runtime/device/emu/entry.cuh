@@ -10,13 +10,13 @@ template <int... rest> struct Count<0, rest...> {
 };
 
 template <class T> struct Describe {
-  static constexpr Parameter parameter{(int)sizeof(T), false, false, 0};
+  static constexpr Parameter parameter{(int)sizeof(T), false, false, 0, false};
 };
 template <class T> struct Describe<T *> {
-  static constexpr Parameter parameter{8, true, true, (int)sizeof(T)};
+  static constexpr Parameter parameter{8, true, true, (int)sizeof(T), false};
 };
 template <class T> struct Describe<const T *> {
-  static constexpr Parameter parameter{8, true, false, (int)sizeof(T)};
+  static constexpr Parameter parameter{8, true, false, (int)sizeof(T), false};
 };
 
 // Returns how many parameters there are; writes those that fit.

@@ -10,6 +10,13 @@ TK_DEVICE void load_matrix(T *y, const T *row, Place place = {}) {
   tk_emu_engine->load_matrix(y, row, words, transposed, place);
 }
 
+template <int words, bool transposed, class T>
+TK_DEVICE void store_matrix(T *row, const T *x, Place place = {}) {
+  static_assert(words == 1 || words == 2 || words == 4, "stmatrix stores 1, 2 or 4 matrices");
+  static_assert(!transposed || sizeof(T) == 2, "stmatrix transposes 16-bit elements");
+  tk_emu_engine->store_matrix(row, x, words, transposed, place);
+}
+
 #define TK_MMA(products, A, B, C)                                                                  \
   TK_DEVICE void mma_m16n8(C *c, const A *a, const B *b, Place place = {}) {                       \
     tk_emu_engine->multiply(::tk::emu::Products::products, c, a, b, place);                        \

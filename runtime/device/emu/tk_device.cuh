@@ -8,6 +8,7 @@
 #define __global__
 #define __launch_bounds__(...)
 #define __grid_constant__
+#define __cluster_dims__(...)
 
 #define TK_DEVICE inline
 #define TK_UNROLL

@@ -9,6 +9,7 @@ TK_DEVICE int warp_index() { return tk_emu_engine->thread >> 5; }
 TK_DEVICE int block_x() { return tk_emu_engine->block[0]; }
 TK_DEVICE int block_y() { return tk_emu_engine->block[1]; }
 TK_DEVICE int block_z() { return tk_emu_engine->block[2]; }
+TK_DEVICE int grid_x() { return tk_emu_engine->grid[0]; }
 
 TK_DEVICE void barrier(Place place = {}) { tk_emu_engine->barrier(place); }
 

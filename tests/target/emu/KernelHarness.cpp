@@ -14,17 +14,44 @@ void KernelHarness::add(void *data, size_t count, DType type, bool written) {
 
 void KernelHarness::add(const TensorView &view, bool written) {
   Parameter parameter;
-  parameter.name = std::string(1, static_cast<char>('x' + args.size()));
+  const size_t number = inputs.size() + outputs.size();
+  parameter.name = std::string(1, static_cast<char>('x' + number));
   parameter.dtype = view.dtype;
   for (int64_t extent : view.shape)
     parameter.shape.push_back({DimExpr(extent), std::to_string(extent)});
   Arg arg;
   arg.kind = ArgKind::tensor;
   // Results are numbered after all parameters: they are added last.
-  arg.index = static_cast<uint32_t>(args.size());
+  arg.index = static_cast<uint32_t>(number);
   args.push_back(arg);
   (written ? signature.results : signature.params).push_back(parameter);
   (written ? outputs : inputs).push_back(view);
+}
+
+void KernelHarness::mapped(std::vector<uint32_t> box, uint8_t swizzle) {
+  Arg &arg = args.back();
+  const TensorView &view = outputs.empty() ? inputs.back() : outputs.back();
+  TensorMap map;
+  map.index = arg.index;
+  map.dtype = view.dtype;
+  for (unsigned axis = view.rank(); axis-- > 0;) {
+    map.extents.push_back(Expr(view.shape[axis]));
+    if (axis + 1 < view.rank())
+      map.strides.push_back(Expr(view.strides[axis]));
+  }
+  map.box = std::move(box);
+  map.swizzle = swizzle;
+  arg.kind = ArgKind::tensor_map;
+  arg.index = static_cast<uint32_t>(maps.size());
+  maps.push_back(map);
+}
+
+void KernelHarness::integer(int value) {
+  Arg arg;
+  arg.kind = ArgKind::integer;
+  arg.dtype = DType::i32;
+  arg.value = Expr(int64_t{value});
+  args.push_back(arg);
 }
 
 std::string KernelHarness::run() {
@@ -32,11 +59,13 @@ std::string KernelHarness::run() {
   detail::Executable emitted;
   emitted.cuda = kernelText(body);
   Launch launch;
-  launch.symbol = "k";
+  launch.symbol = symbol;
   launch.grid[0] = grid;
   launch.block[0] = threads;
   launch.shared_bytes = sharedBytes;
   launch.args = args;
+  launch.cluster[0] = cluster;
+  emitted.plan.tensor_maps = maps;
   emitted.plan.launches.push_back(launch);
   executable = compileForEmu(std::move(emitted), signature, options);
   if (!executable)

@@ -10,14 +10,16 @@
 
 namespace tk::test {
 
-/// A launch of the kernel `k` of a text. Its parameters are the tensors in the order in which they
-/// are added.
+/// A launch of the kernel `k` of a text. Its parameters are the tensors and integers in the order
+/// in which they are added.
 class KernelHarness {
 public:
   explicit KernelHarness(std::string body) : body(std::move(body)) {}
 
+  std::string symbol = "k";
   unsigned threads = 32;
   int64_t grid = 1;
+  unsigned cluster = 1;
   int64_t sharedBytes = 0;
   EmuOptions options;
 
@@ -32,6 +34,12 @@ public:
   void inView(const TensorView &view) { add(view, false); }
   void outView(const TensorView &view) { add(view, true); }
 
+  /// The last tensor is handed over as a tensor map with this box, sides from the innermost
+  /// outwards; swizzle as in a plan.
+  void mapped(std::vector<uint32_t> box, uint8_t swizzle);
+  /// Adds a parameter of 32 bits.
+  void integer(int value);
+
   /// Compiles and runs; returns "" or the message of the error, with its place before it.
   std::string run();
   /// Runs again what run() compiled.
@@ -45,6 +53,7 @@ private:
   Signature signature;
   std::vector<TensorView> inputs, outputs;
   std::vector<Arg> args;
+  std::vector<TensorMap> maps;
   Expected<detail::Executable> executable = detail::Executable();
 };
 

@@ -1,0 +1,27 @@
+// Barriers with phases. Twin of ../phase_barrier.cuh; the engine keeps their state.
+#pragma once
+
+namespace tk {
+
+struct alignas(8) PhaseBarrier {
+  u64 state;
+};
+
+TK_DEVICE void phase_init(PhaseBarrier *barrier, int arrivals, Place place = {}) {
+  tk_emu_engine->phase_init(barrier, arrivals, place);
+}
+TK_DEVICE void phase_init_fence(Place place = {}) { tk_emu_engine->phase_init_fence(place); }
+TK_DEVICE void phase_expect(PhaseBarrier *barrier, int bytes, Place place = {}) {
+  tk_emu_engine->phase_arrive(barrier, bytes, place);
+}
+TK_DEVICE void phase_arrive(PhaseBarrier *barrier, Place place = {}) {
+  tk_emu_engine->phase_arrive(barrier, 0, place);
+}
+TK_DEVICE void phase_arrive_at(PhaseBarrier *barrier, int rank, Place place = {}) {
+  tk_emu_engine->phase_arrive_at(barrier, rank, place);
+}
+TK_DEVICE void phase_wait(PhaseBarrier *barrier, int parity, Place place = {}) {
+  tk_emu_engine->phase_wait(barrier, parity, place);
+}
+
+} // namespace tk
