@@ -20,11 +20,13 @@ using namespace mlir;
 namespace tk {
 
 Status attachCudaTarget(ModuleOp module, std::string_view target) {
-  Expected<Architecture> row = findArchitecture(target == "emu" ? "sm_90a" : target);
+  // The emulator has no bulk copies, phases or warpgroup products yet.
+  Expected<Architecture> row = findArchitecture(target == "emu" ? "sm_90" : target);
   if (!row)
     return row.error();
-  module->setAttr(gpu::targetAttrName, gpu::TargetAttr::get(module.getContext(), row->arch,
-                                                            row->shared, row->processors));
+  module->setAttr(gpu::targetAttrName,
+                  gpu::TargetAttr::get(module.getContext(), row->arch, row->shared, row->processors,
+                                       row->hopper));
   return {};
 }
 
@@ -35,7 +37,7 @@ Expected<detail::Executable> emitCudaExecutable(ModuleOp module, KernelOp kernel
   std::optional<LaunchPlan> plan = buildLaunchPlan(kernel, [&](StringRef symbol) {
     const cuda::EmittedKernel *function = emitted->find(symbol);
     return function ? FunctionShape{function->symbol, function->threads, function->sharedBytes,
-                                    function->indexBits}
+                                    function->indexBits, function->cluster}
                     : FunctionShape{};
   });
   if (!plan)

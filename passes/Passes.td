@@ -96,6 +96,37 @@ def LimitRegisters : Pass<"tk-limit-registers", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numLimited", "functions", "Functions limited">];
 }
 
+def FormWarpgroupDots : Pass<"tk-form-warpgroup-dots", "::mlir::ModuleOp"> {
+  let summary = "Compute products of loaded tiles by warpgroups, on tiles that bulk copies bring";
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::tk::gpu::TkGpuDialect"];
+  let statistics = [Statistic<"numFormed", "products", "Products given to warpgroups">];
+}
+
+def FormBulkStores : Pass<"tk-form-bulk-stores", "::mlir::ModuleOp"> {
+  let summary = "Write results of warpgroup products through shared memory, by bulk copies";
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::tk::gpu::TkGpuDialect"];
+  let statistics = [Statistic<"numFormed", "stores", "Stores that bulk copies do">];
+}
+
+def SpecializeWarps : Pass<"tk-specialize-warps", "::mlir::ModuleOp"> {
+  let summary = "Give the bulk copies of a function to warps of their own, some stages ahead";
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
+                           "::tk::gpu::TkGpuDialect"];
+  let options = [
+    Option<"oneRole", "one-role", "bool", "false",
+           "All warps wait for each copy as soon as it has begun">];
+  let statistics = [
+    Statistic<"numSpecialized", "functions", "Functions with two roles">,
+    Statistic<"numOneRole", "one-role", "Functions with bulk copies that keep one role">];
+}
+
+def OverlapProducts : Pass<"tk-overlap-products", "::mlir::ModuleOp"> {
+  let summary = "Keep an iteration's warpgroup products in flight during the next one's";
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
+                           "::tk::gpu::TkGpuDialect"];
+  let statistics = [Statistic<"numLoops", "loops", "Loops with products in flight">];
+}
+
 def PlanSharedMemory : Pass<"tk-plan-shared-memory", "::mlir::ModuleOp"> {
   let summary = "Place shared tiles at offsets, and waits and barriers between their uses";
   let dependentDialects = ["::tk::gpu::TkGpuDialect"];
@@ -136,6 +167,13 @@ def Tile : Pass<"tk-tile", "::mlir::ModuleOp"> {
     Option<"naive", "naive", "bool", "false",
            "Reductions take one term at a time, each thread reads its operands itself">];
   let statistics = [Statistic<"numTiled", "statements", "Statements turned into launches">];
+}
+
+def PersistBlocks : Pass<"tk-persist-blocks", "::mlir::ModuleOp"> {
+  let summary = "Let as many blocks as there are processors take one tile after the other";
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
+                           "::tk::gpu::TkGpuDialect"];
+  let statistics = [Statistic<"numPersistent", "functions", "Functions whose blocks persist">];
 }
 
 #endif // TK_PASSES_TD

@@ -15,12 +15,14 @@ struct Architecture {
   unsigned arch;
   unsigned shared;
   unsigned processors;
+  bool hopper;
 };
 
 /// The architecture of that name; fails with `invalid_argument`, listing those there are.
 inline Expected<Architecture> findArchitecture(std::string_view name) {
   static constexpr Architecture table[] = {
-#define TK_ARCHITECTURE(NAME, ARCH, SHARED, PROCESSORS) {NAME, ARCH, SHARED, PROCESSORS},
+#define TK_ARCHITECTURE(NAME, ARCH, SHARED, PROCESSORS, HOPPER)                                    \
+  {NAME, ARCH, SHARED, PROCESSORS, HOPPER},
 #include "compiler/arch/Architectures.def"
   };
   std::string known;

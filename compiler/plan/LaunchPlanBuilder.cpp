@@ -5,6 +5,8 @@
 #include "compiler/plan/KernelSignature.h"
 #include "dialects/tkgpu/TkGpuDialect.h"
 
+#include "llvm/Support/MathExtras.h"
+
 using namespace mlir;
 
 namespace tk {
@@ -60,6 +62,7 @@ private:
     FunctionShape shape = shapeOf(op.getKernel());
     launch.symbol = shape.symbol;
     launch.block[0] = shape.threads;
+    launch.cluster[0] = shape.cluster;
     launch.shared_bytes = DimExpr(int64_t{shape.sharedBytes});
     Value grid[] = {op.getGridX(), op.getGridY(), op.getGridZ()};
     for (unsigned axis = 0; axis < 3; ++axis) {
@@ -71,7 +74,7 @@ private:
     if (!addScratch(op))
       return false;
     for (Value value : op.getArgs())
-      if (!addArg(launch, value, shape))
+      if (!addArg(launch, op, value, shape))
         return false;
     for (Value value : op.getResults())
       launch.args.push_back(addressArg(value));
@@ -107,11 +110,13 @@ private:
     return arg;
   }
 
-  bool addArg(Launch &launch, Value value, const FunctionShape &shape) {
+  bool addArg(Launch &launch, gpu::LaunchOp op, Value value, const FunctionShape &shape) {
     if (addresses.contains(value)) {
       launch.args.push_back(addressArg(value));
       return true;
     }
+    if (auto map = value.getDefiningOp<gpu::TensorMapOp>())
+      return addTensorMap(launch, map, map.getTensorFor(op));
     Arg arg;
     bool index = value.getType().isIndex();
     arg.dtype = index ? (shape.indexBits == 32 ? DType::i32 : DType::i64)
@@ -130,6 +135,40 @@ private:
       arg.kind = ArgKind::integer;
       arg.value = std::move(*expr);
     }
+    launch.args.push_back(std::move(arg));
+    return true;
+  }
+
+  /// The runtime counts the axes of a map from the contiguous one outwards.
+  bool addTensorMap(Launch &launch, gpu::TensorMapOp op, Value tensor) {
+    TensorMap map;
+    Address address = addresses.lookup(tensor);
+    map.of_scratch = address.scratch;
+    map.index = address.index;
+    map.dtype =
+        dtypeOf(cast<RankedTensorType>(tensor.getType()).getElementType()).value_or(DType::f64);
+    for (unsigned axis = op.getBox().size(); axis-- > 0;) {
+      std::optional<Expr> extent = exprs.build(op.getExtents()[axis]);
+      if (!extent)
+        return false;
+      map.extents.push_back(std::move(*extent));
+      map.box.push_back(static_cast<uint32_t>(op.getBox()[axis]));
+      if (axis + 1 == op.getBox().size())
+        continue;
+      auto own = op.getStrides()[axis].getDefiningOp<gpu::StrideOp>();
+      bool isOwn = own && own.getTensor() == tensor;
+      std::optional<Expr> stride = isOwn ? Expr(int64_t{0}) : exprs.build(op.getStrides()[axis]);
+      if (!stride)
+        return false;
+      map.strides.push_back(std::move(*stride));
+      map.stride_axes.push_back(isOwn ? static_cast<int32_t>(own.getAxis()) : -1);
+    }
+    map.swizzle =
+        op.getSwizzle() == 0 ? 0 : static_cast<uint8_t>(llvm::Log2_64(op.getSwizzle()) - 4);
+    Arg arg;
+    arg.kind = ArgKind::tensor_map;
+    arg.index = static_cast<uint32_t>(plan.tensor_maps.size());
+    plan.tensor_maps.push_back(std::move(map));
     launch.args.push_back(std::move(arg));
     return true;
   }

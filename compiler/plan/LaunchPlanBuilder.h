@@ -16,6 +16,7 @@ struct FunctionShape {
   unsigned threads = 0;
   unsigned sharedBytes = 0;
   unsigned indexBits = 64;
+  unsigned cluster = 1; ///< blocks in a row that run together
 };
 
 /// The plan of a kernel whose statements are tkgpu.launch operations. `shapeOf` gives what emission

@@ -56,7 +56,8 @@ static ParseResult parseSizes(AsmParser &parser, SmallVectorImpl<int64_t> &sizes
 Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
   SMLoc loc = parser.getCurrentLocation();
   SmallVector<int64_t> tile, reduce;
-  int64_t loop = -1, warps = 4, perThread = 1, vector = 16, stages = 1, group = 1;
+  int64_t loop = -1, warps = 4, perThread = 1, vector = 16, stages = 1, group = 1, persistent = 0,
+          cluster = 1;
   if (parser.parseLess() || parser.parseKeyword("tile") || parser.parseEqual() ||
       parseSizes(parser, tile) || parser.parseComma() || parser.parseKeyword("reduce") ||
       parser.parseEqual() || parseSizes(parser, reduce))
@@ -73,9 +74,13 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
                         .Case("vector", &vector)
                         .Case("stages", &stages)
                         .Case("group", &group)
+                        .Case("persistent", &persistent)
+                        .Case("cluster", &cluster)
                         .Default(nullptr);
     if (!slot) {
-      parser.emitError(keyLoc, "expected loop, warps, per_thread, vector, stages or group, got ")
+      parser.emitError(keyLoc,
+                       "expected loop, warps, per_thread, vector, stages, group, persistent "
+                       "or cluster, got ")
           << key;
       return {};
     }
@@ -85,7 +90,7 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
   if (parser.parseGreater())
     return {};
   return parser.getChecked<ScheduleAttr>(loc, parser.getContext(), tile, reduce, loop, warps,
-                                         perThread, vector, stages, group);
+                                         perThread, vector, stages, group, persistent, cluster);
 }
 
 void ScheduleAttr::print(AsmPrinter &printer) const {
@@ -100,12 +105,17 @@ void ScheduleAttr::print(AsmPrinter &printer) const {
           << ", vector = " << getVector() << ", stages = " << getStages();
   if (getGroup() != 1)
     printer << ", group = " << getGroup();
+  if (getPersistent())
+    printer << ", persistent = " << getPersistent();
+  if (getCluster() != 1)
+    printer << ", cluster = " << getCluster();
   printer << '>';
 }
 
 LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    ArrayRef<int64_t> tile, ArrayRef<int64_t> reduce, int64_t loop,
-                                   int64_t warps, int64_t, int64_t, int64_t stages, int64_t) {
+                                   int64_t warps, int64_t, int64_t, int64_t stages, int64_t,
+                                   int64_t persistent, int64_t cluster) {
   for (ArrayRef<int64_t> sizes : {tile, reduce})
     for (int64_t size : sizes)
       if (size < 1 || !llvm::isPowerOf2_64(size))
@@ -116,6 +126,10 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "expected a power of two of at most 32 warps, got " << warps;
   if (stages < 1)
     return emitError() << "expected at least one stage, got " << stages;
+  if (persistent != 0 && persistent != 1)
+    return emitError() << "expected persistent to be 0 or 1, got " << persistent;
+  if (cluster < 1 || cluster > 8 || !llvm::isPowerOf2_64(cluster))
+    return emitError() << "expected a cluster of 1, 2, 4 or 8 blocks, got " << cluster;
   return success();
 }
 
@@ -132,7 +146,8 @@ Type BufferType::getValueType() {
 
 LogicalResult SharedType::verify(function_ref<InFlightDiagnostic()> emitError,
                                  ArrayRef<int64_t> shape, Type element, ArrayRef<int64_t> order,
-                                 int64_t padding, int64_t chunk, int64_t perPhase, int64_t phases) {
+                                 int64_t padding, int64_t chunk, int64_t perPhase, int64_t phases,
+                                 int64_t panel) {
   if (!order.empty() && order.size() != shape.size())
     return emitError() << "expected an order of " << shape.size() << " axes, got " << order.size();
   for (int64_t axis : order)
@@ -143,6 +158,18 @@ LogicalResult SharedType::verify(function_ref<InFlightDiagnostic()> emitError,
       return emitError() << "expected powers of two for chunk, per_phase and phases, got " << value;
   if (padding < 0)
     return emitError() << "expected padding of at least 0, got " << padding;
+  if (panel == 0)
+    return success();
+  int64_t contiguous = order.empty() ? shape.size() - 1 : order.front();
+  if (shape.size() < 2 || panel < 0 || shape[contiguous] % panel != 0 || padding != 0)
+    return emitError() << "expected unpadded panels that divide the contiguous axis of at least two"
+                       << ", got panel = " << panel;
+  return success();
+}
+
+LogicalResult PhasesType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t stages) {
+  if (stages < 1)
+    return emitError() << "expected at least one stage, got " << stages;
   return success();
 }
 
@@ -152,14 +179,45 @@ SmallVector<int64_t> SharedType::getAxisOrder() {
   return llvm::to_vector(llvm::reverse(llvm::seq<int64_t>(0, getShape().size())));
 }
 
+/// Panels come after the rows of one another: the axes beyond the second see them as longer rows.
 SmallVector<int64_t> SharedType::getStrides() {
   SmallVector<int64_t> strides(getShape().size(), 1);
-  int64_t stride = 1;
+  int64_t stride = 1, panels = 1;
   for (auto [position, axis] : llvm::enumerate(getAxisOrder())) {
-    strides[axis] = stride;
-    stride *= getShape()[axis] + (position == 0 ? getPadding() : 0);
+    strides[axis] = stride * (position > 1 ? panels : 1);
+    if (position == 0)
+      panels = getShape()[axis] / getRowLength();
+    stride *= position == 0 ? getRowLength() + getPadding() : getShape()[axis];
   }
   return strides;
+}
+
+int64_t SharedType::getRowLength() {
+  return getPanel() ? getPanel() : getShape()[getAxisOrder().front()];
+}
+
+int64_t SharedType::getPanelStride() { return getRowLength() * getShape()[getAxisOrder()[1]]; }
+
+std::optional<int64_t> SharedType::getHardwareSwizzle() {
+  if (getPadding() != 0)
+    return std::nullopt;
+  if (getPhases() == 1)
+    return 0;
+  int64_t bytes = getElementType().getIntOrFloatBitWidth() / 8, row = getRowLength() * bytes;
+  bool permutesWholeRows = getChunk() * bytes == 16 && getPhases() * 16 == row;
+  if (!permutesWholeRows || row > 128 || getPerPhase() * row != 128)
+    return std::nullopt;
+  return row;
+}
+
+SharedType SharedType::withStages(int64_t stages) {
+  SmallVector<int64_t> shape = {stages}, order;
+  llvm::append_range(shape, getShape());
+  for (int64_t axis : getAxisOrder())
+    order.push_back(axis + 1);
+  order.push_back(0);
+  return get(getContext(), shape, getElementType(), order, getPadding(), getChunk(), getPerPhase(),
+             getPhases(), getPanel());
 }
 
 int64_t SharedType::getNumElements() {

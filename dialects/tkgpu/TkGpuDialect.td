@@ -48,12 +48,14 @@ def TkGpu_TargetAttr : TkGpu_Attr<"Target", "target"> {
   let summary = "The machine that a module is compiled for: `#tkgpu.target<arch = 90>`";
   let description = [{
     On the module as `tkgpu.target`. `arch` is the compute capability times ten; `shared` the
-    bytes of shared memory a block may use; `processors` the number of multiprocessors.
+    bytes of shared memory a block may use; `processors` the number of multiprocessors; `hopper`
+    says that warpgroup products, bulk tensor copies and clusters exist (sm_90a).
   }];
   let parameters = (ins
     DefaultValuedParameter<"int64_t", "80">:$arch,
     DefaultValuedParameter<"int64_t", "101376">:$shared,
-    DefaultValuedParameter<"int64_t", "108">:$processors);
+    DefaultValuedParameter<"int64_t", "108">:$processors,
+    DefaultValuedParameter<"bool", "false">:$hopper);
   let assemblyFormat = "`<` struct(params) `>`";
 }
 
@@ -66,6 +68,9 @@ def TkGpu_ScheduleAttr : TkGpu_Attr<"Schedule", "schedule"> {
     index that each block steps through in order. `perThread` is how many outputs a thread has,
     `vector` the widest access in bytes that loads and stores should aim at, `stages` the depth of
     software pipelines, `group` the number of row tiles walked together for the sake of the cache.
+    With `persistent` 1 a block takes one tile after the other, and there are as many blocks as the
+    machine has places for; `cluster` blocks run together with neighbouring tiles of the first tiled
+    index.
   }];
   let parameters = (ins
     ArrayRefParameter<"int64_t">:$tile,
@@ -75,7 +80,14 @@ def TkGpu_ScheduleAttr : TkGpu_Attr<"Schedule", "schedule"> {
     DefaultValuedParameter<"int64_t", "1">:$perThread,
     DefaultValuedParameter<"int64_t", "16">:$vector,
     DefaultValuedParameter<"int64_t", "1">:$stages,
-    DefaultValuedParameter<"int64_t", "1">:$group);
+    DefaultValuedParameter<"int64_t", "1">:$group,
+    DefaultValuedParameter<"int64_t", "0">:$persistent,
+    DefaultValuedParameter<"int64_t", "1">:$cluster);
+  let builders = [AttrBuilder<(ins "::llvm::ArrayRef<int64_t>":$tile,
+    "::llvm::ArrayRef<int64_t>":$reduce, "int64_t":$loop, "int64_t":$warps, "int64_t":$perThread,
+    "int64_t":$vector, "int64_t":$stages, "int64_t":$group), [{
+      return $_get($_ctxt, tile, reduce, loop, warps, perThread, vector, stages, group, 0, 1);
+    }]>];
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
 }
@@ -105,7 +117,10 @@ def TkGpu_SharedType : TkGpu_Type<"Shared", "shared"> {
     the contiguous axis are `padding` elements longer than the tile. With `phases` > 1 the chunks
     (`chunk` elements long) of a row are permuted: chunk c of row r is stored at chunk
     `c ^ ((r / per_phase) % phases)`, where r counts along the axis that is second in `order`.
-    A buffer of several stages has the stage as its first axis.
+    With `panel` > 0 the contiguous axis is cut into panels of that many elements, one after the
+    other: a row is then a row of a panel, and what the tensor memory accelerator and the warpgroup
+    products take as one swizzled tile is a panel. A buffer of several stages has the stage as its
+    first axis.
   }];
   let parameters = (ins
     ArrayRefParameter<"int64_t">:$shape,
@@ -114,11 +129,17 @@ def TkGpu_SharedType : TkGpu_Type<"Shared", "shared"> {
     DefaultValuedParameter<"int64_t", "0">:$padding,
     DefaultValuedParameter<"int64_t", "1">:$chunk,
     DefaultValuedParameter<"int64_t", "1">:$perPhase,
-    DefaultValuedParameter<"int64_t", "1">:$phases);
+    DefaultValuedParameter<"int64_t", "1">:$phases,
+    DefaultValuedParameter<"int64_t", "0">:$panel);
+  let builders = [TypeBuilder<(ins "::llvm::ArrayRef<int64_t>":$shape,
+    "::mlir::Type":$elementType, "::llvm::ArrayRef<int64_t>":$order, "int64_t":$padding,
+    "int64_t":$chunk, "int64_t":$perPhase, "int64_t":$phases), [{
+      return $_get($_ctxt, shape, elementType, order, padding, chunk, perPhase, phases, 0);
+    }]>];
   let assemblyFormat = [{
     `<` `[` $shape `]` `,` $elementType (`order` `=` `[` $order^ `]`)?
     (`padding` `=` $padding^)? (`chunk` `=` $chunk^)? (`per_phase` `=` $perPhase^)?
-    (`phases` `=` $phases^)? `>`
+    (`phases` `=` $phases^)? (`panel` `=` $panel^)? `>`
   }];
   let extraClassDeclaration = [{
     /// The axes from the contiguous one outwards.
@@ -128,8 +149,34 @@ def TkGpu_SharedType : TkGpu_Type<"Shared", "shared"> {
     /// Elements including padding.
     int64_t getNumElements();
     int64_t getSizeInBytes();
+    /// Elements of a row without padding: of a panel if there are panels.
+    int64_t getRowLength();
+    /// The distance in elements between neighbouring panels.
+    int64_t getPanelStride();
+    /// Bytes after which the permutation of chunks repeats along a row, as the tensor memory
+    /// accelerator counts them: 128, 64 or 32; 0 if chunks are not permuted, and nothing if they
+    /// are in another way than the hardware does.
+    std::optional<int64_t> getHardwareSwizzle();
+    /// The same tile with `stages` of them along a new first axis.
+    SharedType withStages(int64_t stages);
   }];
   let genVerifyDecl = 1;
+}
+
+def TkGpu_PhasesType : TkGpu_Type<"Phases", "phases"> {
+  let summary = "Barriers with phases in shared memory, one a stage: `!tkgpu.phases<4>`";
+  let description = [{
+    A phase ends when the arrivals that it expects, and the bytes that were announced for it, have
+    come in; its parity is the number of phases that have ended modulo 2. Unlike tkgpu.barrier an
+    arrival does not wait, and data that bulk copies bring counts as arrivals do.
+  }];
+  let parameters = (ins "int64_t":$stages);
+  let assemblyFormat = "`<` $stages `>`";
+  let genVerifyDecl = 1;
+}
+
+def TkGpu_TensorMapType : TkGpu_Type<"TensorMap", "tensor_map"> {
+  let summary = "What bulk copies need to know of a tensor in global memory";
 }
 
 #endif // TK_DIALECTS_TKGPU_TKGPUDIALECT_TD

@@ -47,6 +47,15 @@ LayoutAttr mmaAccumulatorLayout(mlir::MLIRContext *context, int64_t m, int64_t n
 LayoutAttr mmaOperandLayout(mlir::MLIRContext *context, DotOperand operand, int64_t outer,
                             int64_t k, WarpGrid warps, unsigned bits);
 
+/// The accumulator tile of wgmma: 64 rows at a time belong to four warps with 16 each, registers
+/// within a warp lie as in mma.m16n8. Groups of four warps lie along m as far as there are rows for
+/// them, each with a contiguous part, then along n. Null if a part is smaller than 64x8.
+LayoutAttr warpgroupAccumulatorLayout(mlir::MLIRContext *context, int64_t m, int64_t n,
+                                      int64_t numWarps);
+
+/// What an operand A in registers must be, given the accumulator's layout: each warp has its rows.
+LayoutAttr warpgroupOperandLayout(LayoutAttr accumulator, int64_t k, unsigned bits);
+
 /// What the operand tile of a product on FMA units must be, given its accumulator's layout: each
 /// thread has all k for its rows (columns).
 LayoutAttr fmaOperandLayout(LayoutAttr accumulator, DotOperand operand, int64_t k);

@@ -128,6 +128,49 @@ LayoutAttr tk::gpu::mmaOperandLayout(MLIRContext *context, DotOperand operand, i
   return LayoutAttr::get(context, 2, registers, lanes, warpBits);
 }
 
+LayoutAttr tk::gpu::warpgroupAccumulatorLayout(MLIRContext *context, int64_t m, int64_t n,
+                                               int64_t numWarps) {
+  if (numWarps % 4 != 0 || m % 64 != 0)
+    return {};
+  int64_t groups = numWarps / 4, groupsM = std::min(groups, m / 64), groupsN = groups / groupsM;
+  int64_t rows = m / groupsM, columns = n / groupsN;
+  if (columns < 8)
+    return {};
+  // PTX ISA, "Register fragments for wgmma.mma_async.m64nNk16": d0, d1 are neighbours in a row,
+  // d2, d3 stand 8 rows below, the next four 8 columns to the right.
+  Bits registers = {{1, 1}, {0, 8}};
+  Bits lanes = {{1, 2}, {1, 4}, {0, 1}, {0, 2}, {0, 4}};
+  Bits warps = {{0, 16}, {0, 32}};
+  for (int64_t step = 8; step < columns; step *= 2)
+    registers.push_back({1, int32_t(step)});
+  for (int64_t step = 64; step < rows; step *= 2)
+    registers.push_back({0, int32_t(step)});
+  for (int64_t step = rows; step < m; step *= 2)
+    warps.push_back({0, int32_t(step)});
+  for (int64_t step = columns; step < n; step *= 2)
+    warps.push_back({1, int32_t(step)});
+  return LayoutAttr::get(context, 2, registers, lanes, warps);
+}
+
+LayoutAttr tk::gpu::warpgroupOperandLayout(LayoutAttr accumulator, int64_t k, unsigned bits) {
+  const int32_t perWord = 32 / bits;
+  Bits registers;
+  for (int32_t step = 1; step < perWord; step *= 2)
+    registers.push_back({1, step});
+  registers.push_back({0, 8});
+  registers.push_back({1, 4 * perWord});
+  for (int64_t step = 8 * perWord; step < k; step *= 2)
+    registers.push_back({1, int32_t(step)});
+  Bits warps;
+  for (LayoutBit bit : accumulator.getRegisterBits())
+    if (bit.axis == 0 && bit.step >= 64)
+      registers.push_back(bit);
+  for (LayoutBit bit : accumulator.getWarpBits())
+    warps.push_back(bit.axis == 0 ? bit : LayoutBit{});
+  Bits lanes = {{1, perWord}, {1, 2 * perWord}, {0, 1}, {0, 2}, {0, 4}};
+  return LayoutAttr::get(accumulator.getContext(), 2, registers, lanes, warps);
+}
+
 LayoutAttr tk::gpu::fmaOperandLayout(LayoutAttr accumulator, DotOperand operand, int64_t k) {
   const int32_t outerAxis = operand == DotOperand::A ? 0 : 1, kAxis = 1 - outerAxis;
   auto keep = [&](ArrayRef<LayoutBit> bits) {

@@ -21,7 +21,7 @@ def TkGpu_DimsAttr : TypedArrayAttrBase<DenseI64ArrayAttr, "array of axis lists"
 def TkGpu_LaunchOp : TkGpu_Op<"launch", [AttrSizedOperandSegments, Pure]> {
   let summary = "Runs a function on a grid of blocks; the results are the tensors it writes";
   let description = [{
-    Stands in a tk.kernel. `args` (tensors, then sizes and other scalars in any order) become the
+    Stands in a tk.kernel. `args` (tensors, sizes and other scalars, tensor maps) become the
     function's leading arguments, a tensor as a `!tkgpu.buffer`; the results become its trailing
     buffers, in order, with the extents in `shapes` (all results' axes one after the other). A
     grid with an extent of 0 launches nothing.
@@ -53,15 +53,19 @@ def TkGpu_FuncOp : TkGpu_Op<"func", [IsolatedFromAbove, Symbol, SingleBlock]> {
   let description = [{
     The entry block's arguments are buffers, `index` sizes and scalars, named by `arg_names`;
     `arg_facts` holds a `#tk.fact` for each (of weight only for index arguments). `index_bits` is
-    32 only where every offset of every buffer is known to be below 2^31. `block` has `num_warps`
-    warps. `shared_bytes` is known once shared memory has been laid out. `min_blocks` is how many
-    blocks a multiprocessor should hold at least, which limits their registers.
+    32 only where every offset of every buffer is known to be below 2^31. A block has `num_warps`
+    warps, and `producer_warps` after them that only a tkgpu.warp_roles employs. `cluster` blocks in
+    a row run together and reach each other's shared memory. `shared_bytes` is known once shared
+    memory has been laid out. `min_blocks` is how many blocks a multiprocessor should hold at least,
+    which limits their registers.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$arg_names,
                        OptionalAttr<ArrayAttr>:$arg_facts,
                        DefaultValuedAttr<I64Attr, "4">:$num_warps,
                        DefaultValuedAttr<I64Attr, "64">:$index_bits,
-                       OptionalAttr<I64Attr>:$shared_bytes, OptionalAttr<I64Attr>:$min_blocks);
+                       OptionalAttr<I64Attr>:$shared_bytes, OptionalAttr<I64Attr>:$min_blocks,
+                       DefaultValuedAttr<I64Attr, "0">:$producer_warps,
+                       DefaultValuedAttr<I64Attr, "1">:$cluster);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $sym_name `args` $arg_names (`facts` $arg_facts^)? $body attr-dict
@@ -84,6 +88,19 @@ def TkGpu_ReturnOp : TkGpu_Op<"return", [Terminator, HasParent<"FuncOp">]> {
 
 def TkGpu_ProgramIdOp : TkGpu_Op<"program_id", [Pure]> {
   let summary = "The block's position in the grid";
+  let arguments = (ins TkGpu_AxisAttr:$axis);
+  let results = (outs Index:$result);
+  let assemblyFormat = "$axis attr-dict";
+}
+
+def TkGpu_ClusterRankOp : TkGpu_Op<"cluster_rank", [Pure]> {
+  let summary = "The block's position in its cluster";
+  let results = (outs Index:$result);
+  let assemblyFormat = "attr-dict";
+}
+
+def TkGpu_NumProgramsOp : TkGpu_Op<"num_programs", [Pure]> {
+  let summary = "The number of blocks along an axis of the grid";
   let arguments = (ins TkGpu_AxisAttr:$axis);
   let results = (outs Index:$result);
   let assemblyFormat = "$axis attr-dict";
@@ -288,8 +305,12 @@ def TkGpu_LocalLoadOp : TkGpu_Op<"local_load", [MemoryEffects<[MemRead]>]> {
 
 def TkGpu_LocalStoreOp : TkGpu_Op<"local_store", [MemoryEffects<[MemWrite]>]> {
   let summary = "Writes a tile to shared memory";
-  let arguments = (ins AnyRankedTensor:$value, TkGpu_SharedType:$target,
-                       DefaultValuedAttr<I64Attr, "1">:$vector);
+  let description = [{
+    `matrix` asks for stmatrix (with `transposed` for its transposing form), which the value's
+    layout must be a fragment for; `vector` is the length in elements of a plain access.
+  }];
+  let arguments = (ins AnyRankedTensor:$value, TkGpu_SharedType:$target, UnitAttr:$matrix,
+                       UnitAttr:$transposed, DefaultValuedAttr<I64Attr, "1">:$vector);
   let assemblyFormat = "$value `,` $target attr-dict `:` type($value) `,` type($target)";
 }
 
@@ -327,7 +348,14 @@ def TkGpu_AsyncWaitOp : TkGpu_Op<"async_wait", [MemoryEffects<[MemRead, MemWrite
 
 def TkGpu_BarrierOp : TkGpu_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Waits for all threads of the block";
+  let description = [{
+    In a consumer's program the threads that run it wait for each other. `cluster` is for the
+    threads of all blocks of the cluster.
+  }];
+  let arguments = (ins UnitAttr:$cluster);
   let assemblyFormat = "attr-dict";
 }
+
+include "dialects/tkgpu/TkGpuAsyncOps.td"
 
 #endif // TK_DIALECTS_TKGPU_TKGPUOPS_TD

@@ -165,6 +165,13 @@ void LayoutRewriter::rewriteOperands(Operation *op) {
         setOperand(dot.getBMutable(), plan.b);
         setOperand(dot.getAccMutable(), plan.accumulator);
       })
+      .Case<WarpgroupDotOp>([&](WarpgroupDotOp dot) {
+        LayoutAttr accumulator = layouts.lookup(dot.getResult());
+        setOperand(dot.getAccMutable(), accumulator);
+        if (auto a = dyn_cast<RankedTensorType>(dot.getA().getType()))
+          setOperand(dot.getAMutable(), warpgroupOperandLayout(accumulator, a.getDimSize(1),
+                                                               a.getElementTypeBitWidth()));
+      })
       .Case<gpu::ReduceOp>(
           [&](gpu::ReduceOp reduce) { rewriteReduction(op, reduce.getSource(), reduce.getAxis()); })
       .Case<ArgReduceOp>(

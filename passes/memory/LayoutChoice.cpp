@@ -30,8 +30,10 @@ LayoutChoice::LayoutChoice(FuncOp function, AxisInfo &info, int64_t arch, bool c
     dotContext.rowsInWarp |= isComputed || isReduced;
   });
   auto hasDot = [&](unsigned component) {
-    return llvm::any_of(components.members(component),
-                        [](Value value) { return value.getDefiningOp<DotOp>() != nullptr; });
+    return llvm::any_of(components.members(component), [](Value value) {
+      Operation *op = value.getDefiningOp();
+      return isa_and_nonnull<DotOp, WarpgroupDotOp>(op);
+    });
   };
   auto order = llvm::to_vector(llvm::seq<unsigned>(0, components.size()));
   auto rank = [&](unsigned c) {
@@ -59,9 +61,13 @@ DotPlan LayoutChoice::planOf(DotOp dot) const {
 }
 
 LayoutAttr LayoutChoice::fromDots(unsigned component) const {
-  for (Value value : components.members(component))
+  ArrayRef<int64_t> shape = components.shapeOf(component);
+  for (Value value : components.members(component)) {
+    if (value.getDefiningOp<WarpgroupDotOp>())
+      return warpgroupAccumulatorLayout(context, shape[0], shape[1], dotContext.numWarps);
     if (auto dot = value.getDefiningOp<DotOp>())
       return planDot(dot, dotContext).accumulator;
+  }
   return {};
 }
 

@@ -113,22 +113,12 @@ int64_t CopyPipeline::getStageBytes() const {
   return bytes;
 }
 
-static SharedType withStages(SharedType type, int64_t stages) {
-  SmallVector<int64_t> shape = {stages}, order;
-  llvm::append_range(shape, type.getShape());
-  for (int64_t axis : type.getAxisOrder())
-    order.push_back(axis + 1);
-  order.push_back(0);
-  return SharedType::get(type.getContext(), shape, type.getElementType(), order, type.getPadding(),
-                         type.getChunk(), type.getPerPhase(), type.getPhases());
-}
-
 void CopyPipeline::addStages() {
   for (CopyAsyncOp copy : copies) {
     auto alloc = copy.getTarget().getDefiningOp<AllocSharedOp>();
     builder.setInsertionPoint(alloc);
-    stagedBuffers[copy] = AllocSharedOp::create(builder, alloc.getLoc(),
-                                                withStages(alloc.getType(), stages), nullptr);
+    stagedBuffers[copy] =
+        AllocSharedOp::create(builder, alloc.getLoc(), alloc.getType().withStages(stages), nullptr);
   }
 }
 

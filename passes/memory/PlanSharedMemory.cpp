@@ -6,7 +6,8 @@
 //    them. The largest is placed first, at the lowest offset that no buffer live at the same time
 //    takes.
 // 3. Barriers go where two threads' accesses conflict (SharedHazards).
-// 4. `shared_bytes` of the function is the sum; more than the target has is an error.
+// 4. Barriers with phases come after all buffers.
+// 5. `shared_bytes` of the function is the sum; more than the target has is an error.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
@@ -29,6 +30,8 @@ using namespace tk::gpu;
 
 /// TMA and ldmatrix want aligned tiles; the widest swizzle repeats after this many bytes.
 static constexpr int64_t kAlignment = 1024;
+/// A barrier with phases, and its alignment.
+static constexpr int64_t kPhaseBytes = 8;
 
 //===----------------------------------------------------------------------===//
 // Waits
@@ -135,6 +138,16 @@ static int64_t placeBuffers(FuncOp function) {
   return total;
 }
 
+/// Places barriers with phases from `total` on; returns where they end.
+static int64_t placePhases(FuncOp function, int64_t total) {
+  function.walk([&](AllocPhasesOp alloc) {
+    total = llvm::alignTo(total, kPhaseBytes);
+    alloc.setOffset(total);
+    total += alloc.getType().getStages() * kPhaseBytes;
+  });
+  return total;
+}
+
 namespace {
 
 struct PlanSharedMemory : tk::impl::PlanSharedMemoryBase<PlanSharedMemory> {
@@ -144,7 +157,7 @@ struct PlanSharedMemory : tk::impl::PlanSharedMemoryBase<PlanSharedMemory> {
     auto target = getOperation()->getAttrOfType<TargetAttr>(targetAttrName);
     for (FuncOp function : getOperation().getOps<FuncOp>()) {
       insertWaits(*function.getBlock());
-      int64_t bytes = placeBuffers(function);
+      int64_t bytes = placePhases(function, placeBuffers(function));
       function.setSharedBytes(bytes);
       if (target && bytes > target.getShared()) {
         function.emitError("needs ") << bytes << " B of shared memory, the target has "

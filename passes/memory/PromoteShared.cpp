@@ -110,8 +110,8 @@ Value SharedPromotion::storeToShared(Value tile, SharedType type) {
   OpBuilder::InsertionGuard guard(builder);
   Value shared = allocate(tile.getLoc(), type);
   builder.setInsertionPointAfterValue(tile);
-  LocalStoreOp::create(builder, tile.getLoc(), tile, shared,
-                       vectorFor(type, getLayout(tile.getType())));
+  LocalStoreOp::create(builder, tile.getLoc(), tile, shared, /*matrix=*/false,
+                       /*transposed=*/false, vectorFor(type, getLayout(tile.getType())));
   return shared;
 }
 

@@ -8,7 +8,10 @@
 // 2. A copy in flight counts as written once it has been waited for: only then may it be read, and
 //    only after a barrier, as each thread waits for its own copies. Which stage of a buffer is in
 //    flight and which is read is the pipeline's business.
-// 3. A loop's body follows what came before the loop and what the body itself left behind: walked
+// 3. Bulk copies and what waits for their phases order themselves; a consumer's products and loads
+//    read the stages all the same, so that other buffers may take their place only after a barrier.
+//    A producer's program touches nothing else.
+// 4. A loop's body follows what came before the loop and what the body itself left behind: walked
 //    until that is stable.
 //
 //===----------------------------------------------------------------------===//
@@ -125,6 +128,12 @@ void BarrierInsertion::visit(Operation *op, State &state) {
           barrier(op, state);
         state.reads.set(buffer);
       })
+      .Case<WarpgroupDotOp>([&](WarpgroupDotOp dot) {
+        for (Value operand : {dot.getA(), Value(dot.getB())})
+          if (isa<SharedType>(operand.getType()))
+            state.reads.set(numberOf(operand));
+      })
+      .Case<WarpRolesOp>([&](WarpRolesOp roles) { visit(roles.getConsumer().front(), state); })
       .Case<LocalStoreOp>([&](LocalStoreOp store) { write(store.getTarget(), state.writes); })
       .Case<CopyAsyncOp>([&](CopyAsyncOp copy) { write(copy.getTarget(), state.inFlight); })
       .Case<AsyncWaitOp>([&](AsyncWaitOp wait) {

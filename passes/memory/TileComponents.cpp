@@ -79,6 +79,12 @@ void TileComponents::tie(Operation *op) {
               tie(result, yielded);
       })
       .Case<gpu::DotOp>([&](gpu::DotOp dot) { tie(dot.getAcc(), dot.getResult()); })
+      .Case<gpu::WarpgroupDotOp>(
+          [&](gpu::WarpgroupDotOp dot) { tie(dot.getAcc(), dot.getResult()); })
+      .Case<gpu::WarpgroupWaitOp>([&](gpu::WarpgroupWaitOp wait) {
+        for (auto [source, result] : llvm::zip_equal(wait.getSources(), wait.getResults()))
+          tie(source, result);
+      })
       .Case<gpu::ScanOp>([&](gpu::ScanOp scan) { tie(scan.getSource(), scan.getResult()); })
       .Case<gpu::ArgReduceOp>([&](gpu::ArgReduceOp reduce) {
         tie(reduce.getSource(), reduce.getIndices());

@@ -123,6 +123,8 @@ void Planner::planContractions() {
   for (Contraction &product : shape.contractions) {
     if (product.isOuter)
       planChain(product);
+    else if (isForWarpgroups(product))
+      planWarpgroupProduct(product);
     else if (!inChain.contains(product.op))
       planProduct(product);
   }
@@ -180,7 +182,8 @@ gpu::ScheduleAttr Planner::finish() {
   group = block.group.value_or(group);
   warps = llvm::bit_floor<uint64_t>(std::max<int64_t>(warps, 1));
   return gpu::ScheduleAttr::get(shape.compute.getContext(), tile, reduce, loop, warps, perThread,
-                                block.vector.value_or(shape.narrowestBits / 8), stages, group);
+                                block.vector.value_or(shape.narrowestBits / 8), stages, group,
+                                persistent, cluster);
 }
 
 gpu::ScheduleAttr tk::planSchedule(StatementShape &shape, gpu::TargetAttr target, bool coarse) {
@@ -197,8 +200,8 @@ gpu::ScheduleAttr tk::planSchedule(StatementShape &shape, gpu::TargetAttr target
 gpu::ScheduleAttr tk::widenVectors(StatementShape &shape, gpu::TargetAttr target,
                                    gpu::ScheduleAttr schedule) {
   ScheduleBlock block = readScheduleBlock(shape, target);
-  return gpu::ScheduleAttr::get(schedule.getContext(), schedule.getTile(), schedule.getReduce(),
-                                schedule.getLoop(), schedule.getWarps(), schedule.getPerThread(),
-                                block.vector.value_or(widestAccess), schedule.getStages(),
-                                schedule.getGroup());
+  return gpu::ScheduleAttr::get(
+      schedule.getContext(), schedule.getTile(), schedule.getReduce(), schedule.getLoop(),
+      schedule.getWarps(), schedule.getPerThread(), block.vector.value_or(widestAccess),
+      schedule.getStages(), schedule.getGroup(), schedule.getPersistent(), schedule.getCluster());
 }

@@ -1,6 +1,7 @@
 //===- Planner.h - a statement's schedule while it is chosen ----*- C++ -*-===//
 //
-// Shared by PlanSchedule.cpp (schedule blocks, products, elements) and PlanRows.cpp (reductions).
+// Shared by PlanSchedule.cpp (products, elements), PlanHopper.cpp (products of warpgroups) and
+// PlanRows.cpp (reductions).
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_PASSES_PARALLEL_PLANNER_H
@@ -26,6 +27,7 @@ struct Planner {
   llvm::DenseMap<mlir::Value, int64_t> tiles;
   llvm::SmallPtrSet<mlir::Operation *, 4> inChain; ///< planned with the contraction around them
   int64_t warps = 8, perThread = 1, stages = 1, group = 1, loop = -1;
+  int64_t persistent = 0, cluster = 1;
 
   /// `size`, or the power of two that holds the whole index if that is smaller.
   int64_t fit(mlir::Value index, int64_t size, int64_t least = 1) {
@@ -38,6 +40,8 @@ struct Planner {
 
   void planContractions();
   void planProduct(Contraction &product);
+  bool isForWarpgroups(Contraction &product);
+  void planWarpgroupProduct(Contraction &product);
   void planChain(Contraction &outer);
   bool planAcross(mlir::Operation *op);
   mlir::Value planAlong(mlir::Operation *op);

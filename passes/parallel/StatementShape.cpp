@@ -201,5 +201,5 @@ StatementShape tk::analyzeStatement(KernelOp kernel, ComputeOp compute) {
 gpu::TargetAttr tk::getTarget(KernelOp kernel) {
   if (auto target = kernel->getParentOp()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName))
     return target;
-  return gpu::TargetAttr::get(kernel.getContext(), 80, 101376, 108);
+  return gpu::TargetAttr::get(kernel.getContext(), 80, 101376, 108, false);
 }

@@ -103,8 +103,21 @@ SmallVector<Value> BlockProgram::strides(Value tensor, ArrayRef<Value> extents) 
 // Grid
 //===----------------------------------------------------------------------===//
 
+/// The index along which the blocks of a cluster lie: the first that is cut into tiles.
+std::optional<unsigned> BlockProgram::clusteredIndex() {
+  for (unsigned p = 0; schedule.getCluster() > 1 && p < compute.getNumIndices(); ++p) {
+    int64_t size = schedule.getTile()[p];
+    std::optional<int64_t> upper = getSizeFact(kernel, compute.getExtents()[p]).upper;
+    if (size > 1 && schedule.getLoop() != p && !(upper && *upper <= size))
+      return p;
+  }
+  return std::nullopt;
+}
+
 void BlockProgram::addParallelAxes() {
   SmallVector<unsigned> tiled;
+  std::optional<unsigned> clustered = clusteredIndex();
+  func.setCluster(clustered ? schedule.getCluster() : 1);
   for (unsigned p = 0; p < compute.getNumIndices(); ++p) {
     Value extent = compute.getExtents()[p];
     SizeFact fact = getSizeFact(kernel, extent);
@@ -124,11 +137,14 @@ void BlockProgram::addParallelAxes() {
         axes[id].limit = kernelValue(extent);
       continue;
     }
+    if (p == clustered)
+      clusterAxis = id;
+    int64_t blocks = p == clustered ? schedule.getCluster() : 1, span = size * blocks;
     if (fact.exact != size || !axes[id].isWhole)
-      grid.push_back({extent, size, atLeastOne});
-    if (atLeastOne || fact.divisor % size != 0) {
+      grid.push_back({extent, span, atLeastOne, blocks});
+    if (atLeastOne || fact.divisor % span != 0) {
       axes[id].limit = kernelValue(extent);
-      axes[id].limitIsAll = axes[id].isWhole && fact.divisor % size == 0;
+      axes[id].limitIsAll = axes[id].isWhole && fact.divisor % span == 0;
       axes[id].isScalar = false;
     }
     if (!axes[id].isWhole)
@@ -165,10 +181,11 @@ void BlockProgram::addGridStarts(ArrayRef<unsigned> tiled) {
   OpBuilder &b = at(0);
   auto tiles = [&](unsigned id) -> Value {
     Value extent = kernelValue(axes[id].rangeEnd);
-    if (axes[id].size == 1)
+    int64_t span = axes[id].size * (id == clusterAxis ? func.getCluster() : 1);
+    if (span == 1)
       return extent;
-    Value sum = arith::AddIOp::create(at(0), loc, extent, indexConstant(axes[id].size - 1));
-    return arith::DivSIOp::create(at(0), loc, sum, indexConstant(axes[id].size));
+    Value sum = arith::AddIOp::create(at(0), loc, extent, indexConstant(span - 1));
+    return arith::DivSIOp::create(at(0), loc, sum, indexConstant(span));
   };
   auto setStart = [&](unsigned id, Value tile) {
     // Blocks start in order: the longest first, so that the last to end are short.
@@ -176,11 +193,18 @@ void BlockProgram::addGridStarts(ArrayRef<unsigned> tiled) {
       Value last = arith::SubIOp::create(at(0), loc, tiles(id), indexConstant(1));
       tile = arith::SubIOp::create(at(0), loc, last, tile);
     }
+    if (id == clusterAxis) {
+      Value first = arith::MulIOp::create(at(0), loc, tile, indexConstant(func.getCluster()));
+      Value rank = gpu::ClusterRankOp::create(at(0), loc);
+      tile = arith::AddIOp::create(at(0), loc, first, rank);
+    }
     if (axes[id].size != 1)
       tile = arith::MulIOp::create(at(0), loc, tile, indexConstant(axes[id].size));
     axes[id].start = tile;
   };
   Value rest = gpu::ProgramIdOp::create(b, loc, gpu::GridAxis::X);
+  if (clusterAxis)
+    rest = arith::DivSIOp::create(b, loc, rest, indexConstant(func.getCluster()));
   auto takeOff = [&](Value count) {
     Value part = arith::RemSIOp::create(at(0), loc, rest, count);
     rest = arith::DivSIOp::create(at(0), loc, rest, count);

@@ -58,6 +58,7 @@ public:
     mlir::Value extent;
     int64_t tile;
     bool atLeastOne;
+    int64_t blocks = 1; ///< that share one of these tiles
   };
   llvm::ArrayRef<mlir::Value> getArguments() { return arguments; }
   llvm::ArrayRef<GridAxis> getGrid() { return grid; }
@@ -72,6 +73,7 @@ private:
   };
 
   // BlockProgram.cpp: the function, its arguments, grid and stores.
+  std::optional<unsigned> clusteredIndex();
   void addParallelAxes();
   void addGridStarts(llvm::ArrayRef<unsigned> tiled);
   struct Store {
@@ -193,6 +195,7 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> argumentOf;
   llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value>> stridesOf;
   llvm::SmallVector<GridAxis> grid;
+  std::optional<unsigned> clusterAxis; ///< along which the blocks of a cluster lie
   /// The parallel index that the block steps through, if any, and what scans carry along it.
   std::optional<unsigned> loopAxis;
   mlir::Operation *loopOp = nullptr;

@@ -47,6 +47,10 @@ Value gridExtent(OpBuilder &builder, Location loc, ArrayRef<BlockProgram::GridAx
       Value one = arith::ConstantIndexOp::create(builder, loc, 1);
       tiles = arith::MaxSIOp::create(builder, loc, tiles, one);
     }
+    if (axis.blocks != 1) {
+      Value blocks = arith::ConstantIndexOp::create(builder, loc, axis.blocks);
+      tiles = arith::MulIOp::create(builder, loc, tiles, blocks);
+    }
     total = total ? Value(arith::MulIOp::create(builder, loc, total, tiles)) : tiles;
   }
   return total ? total : arith::ConstantIndexOp::create(builder, loc, 1);

@@ -29,6 +29,7 @@ struct EmittedKernel {
   unsigned threads = 0;     ///< a block
   unsigned sharedBytes = 0; ///< dynamic shared memory
   unsigned indexBits = 64;  ///< width of `index` arguments
+  unsigned cluster = 1;     ///< blocks in a row that run together
 };
 
 struct EmittedModule {

@@ -70,6 +70,9 @@ std::string KernelEmitter::nameFor(Value value) {
              })
              .Case([](gpu::DotOp) { return std::string("acc"); })
              .Case([](gpu::AllocSharedOp) { return std::string("stage"); })
+             .Case([](gpu::AllocPhasesOp phases) {
+               return std::string(phases.getArrivals() == 1 ? "full" : "empty");
+             })
              .Case<arith::CmpIOp, arith::CmpFOp>([](Operation *) { return std::string("is"); })
              .Case<arith::TruncFOp>([](Operation *) { return std::string("rounded"); })
              .Case<ExpDiffOp, math::ExpOp>([](Operation *) { return std::string("e"); })
@@ -106,13 +109,17 @@ InFlightDiagnostic KernelEmitter::unsupported(Operation *op, const llvm::Twine &
   return op->emitOpError("cannot be emitted as CUDA: ") << what;
 }
 
+static unsigned numThreads(gpu::FuncOp func) {
+  return (func.getNumWarps() + func.getProducerWarps()) * 32;
+}
+
 std::string KernelEmitter::signature() {
   llvm::DenseSet<Value> written;
   func.walk([&](gpu::StoreOp store) { written.insert(store.getBuffer()); });
   // A result that replaces a parameter has that parameter's address.
   const bool inPlace = func->hasAttr(gpu::inPlaceAttrName);
   std::string text = "extern \"C\" __global__ void __launch_bounds__(" +
-                     std::to_string(func.getNumWarps() * 32);
+                     std::to_string(numThreads(func));
   if (auto blocks = func.getMinBlocks())
     text += ", " + std::to_string(*blocks);
   text += ")\n" + symbol + "(";
@@ -123,6 +130,8 @@ std::string KernelEmitter::signature() {
     if (auto buffer = dyn_cast<gpu::BufferType>(argument.getType()))
       text += (written.contains(argument) ? "" : "const ") + typeName(buffer.getElementType()) +
               (inPlace ? " *" : " *__restrict__ ") + name;
+    else if (isa<gpu::TensorMapType>(argument.getType()))
+      text += "const __grid_constant__ tk::TensorMap " + name;
     else
       text += "const " + typeName(argument.getType()) + " " + name;
   }
@@ -138,6 +147,11 @@ void KernelEmitter::assignSharedOffsets() {
     const unsigned offset = alloc.getOffset() ? *alloc.getOffset() : llvm::alignTo(end, 128);
     sharedOffsets[alloc] = offset;
     end = std::max(end, offset + bytes);
+  });
+  func.walk([&](gpu::AllocPhasesOp alloc) {
+    const unsigned offset = alloc.getOffset() ? *alloc.getOffset() : llvm::alignTo(end, 8);
+    phaseOffsets[alloc] = offset;
+    end = std::max<unsigned>(end, offset + alloc.getType().getStages() * 8);
   });
   plannedShared = std::max<unsigned>(end, planned ? *func.getSharedBytes() : 0);
   plannedShared = llvm::alignTo(plannedShared, 16);
@@ -155,16 +169,20 @@ FailureOr<EmittedKernel> KernelEmitter::emit(std::string &text) {
   if (scratchBegin + scratchBytes)
     prologue = "  tk::u8 *const shared = tk::shared_memory();\n" + prologue;
   if (usesWarp)
-    prologue = "  const int warp = tk::warp_index();\n" + prologue;
+    prologue =
+        std::string("  const int warp = ") +
+        (func.getProducerWarps() ? "tk::warp_uniform(tk::warp_index())" : "tk::warp_index()") +
+        ";\n" + prologue;
   if (usesLane)
     prologue = "  const int lane = tk::lane_index();\n" + prologue;
   text += head + prologue + body + "}\n";
   EmittedKernel kernel;
   kernel.name = func.getSymName().str();
   kernel.symbol = symbol;
-  kernel.threads = func.getNumWarps() * 32;
+  kernel.threads = numThreads(func);
   kernel.sharedBytes = scratchBegin + scratchBytes;
   kernel.indexBits = func.getIndexBits();
+  kernel.cluster = func.getCluster();
   return kernel;
 }
 
@@ -203,6 +221,10 @@ LogicalResult KernelEmitter::emitOp(Operation *op) {
         declare(id, "tk::block_" + stringifyGridAxis(id.getAxis()).str() + "()");
         return success();
       })
+      .Case([&](gpu::NumProgramsOp o) {
+        declare(o, "tk::grid_" + stringifyGridAxis(o.getAxis()).str() + "()");
+        return success();
+      })
       .Case([&](gpu::LoadOp o) { return emitLoad(o); })
       .Case([&](gpu::StoreOp o) { return emitStore(o); })
       .Case([&](gpu::CopyAsyncOp o) { return emitCopyAsync(o); })
@@ -221,7 +243,22 @@ LogicalResult KernelEmitter::emitOp(Operation *op) {
         line("tk::async_wait<" + llvm::Twine(o.getPending()) + ">();");
         return success();
       })
-      .Case([&](gpu::BarrierOp) { return line("tk::barrier();"), success(); })
+      .Case([&](gpu::BarrierOp o) { return emitBarrier(o); })
+      .Case([&](gpu::AllocPhasesOp o) { return emitAllocPhases(o); })
+      .Case([&](gpu::PhaseExpectOp o) { return emitPhaseExpect(o); })
+      .Case([&](gpu::PhaseArriveOp o) { return emitPhaseArrive(o); })
+      .Case([&](gpu::PhaseWaitOp o) { return emitPhaseWait(o); })
+      .Case([&](gpu::BulkCopyOp o) { return emitBulkCopy(o); })
+      .Case([&](gpu::BulkStoreOp o) { return emitBulkStore(o); })
+      .Case([&](gpu::BulkStoreWaitOp o) { return emitBulkStoreWait(o); })
+      .Case([&](gpu::AsyncFenceOp) { return line("tk::fence_async_proxy();"), success(); })
+      .Case([&](gpu::ClusterRankOp o) {
+        declare(o, "tk::cluster_rank()");
+        return success();
+      })
+      .Case([&](gpu::WarpRolesOp o) { return emitWarpRoles(o); })
+      .Case([&](gpu::WarpgroupDotOp o) { return emitWarpgroupDot(o); })
+      .Case([&](gpu::WarpgroupWaitOp o) { return emitWarpgroupWait(o); })
       .Case([&](scf::ForOp o) { return emitFor(o); })
       .Case([&](scf::IfOp o) { return emitIf(o); })
       .Case([&](scf::WhileOp o) { return emitWhile(o); })
@@ -241,6 +278,9 @@ const EmittedKernel *EmittedModule::find(llvm::StringRef name) const {
 FailureOr<EmittedModule> emitCuda(ModuleOp module, const EmitOptions &options) {
   EmittedModule emitted;
   emitted.text = "#include \"tk_device.cuh\"\n";
+  WalkResult phases = module.walk([](gpu::AllocPhasesOp) { return WalkResult::interrupt(); });
+  if (phases.wasInterrupted())
+    emitted.text += "#include \"hopper.cuh\"\n" + warpgroupDeclarations(module);
   llvm::StringSet<> symbols;
   for (auto func : module.getOps<gpu::FuncOp>()) {
     emitted.text += "\n";

@@ -142,63 +142,9 @@ LogicalResult KernelEmitter::emitLocalLoad(gpu::LocalLoadOp load) {
   return success();
 }
 
-LogicalResult KernelEmitter::emitLoadMatrix(gpu::LocalLoadOp load) {
-  // A matrix is 8 rows of 16 bytes: rows along the shared buffer's second axis, bytes along its
-  // contiguous one. Lane 8 m + r names row r of matrix m; a matrix is one 32-bit word of each
-  // thread's fragment.
-  Value result = load.getResult();
-  auto layout = layoutOf(result);
-  auto type = load.getSource().getType();
-  const auto order = type.getAxisOrder();
-  const unsigned perWord = 4 / elementBytes(result.getType());
-  const unsigned wordBits = llvm::Log2_32(perWord), bits = registerBits(result);
-  const bool transposed = load.getTransposed();
-  const int64_t along = transposed ? order[1] : order[0], across = transposed ? order[0] : order[1];
-  bool fits = bits >= wordBits && (!transposed || perWord == 2);
-  const auto lanes = layout.getLaneBits();
-  auto is = [](gpu::LayoutBit bit, int64_t axis, unsigned step) {
-    return bit.axis == axis && bit.step == static_cast<int32_t>(step);
-  };
-  for (unsigned b = 0; fits && b < wordBits; ++b)
-    fits &= is(layout.getRegisterBits()[b], along, 1u << b);
-  for (unsigned b = 0; b < 5; ++b)
-    fits = fits && is(lanes[b], b < 2 ? along : across, b < 2 ? perWord << b : 1u << (b - 2));
-  if (!fits)
-    return unsupported(load, "expected the layout of a matrix fragment, got ") << layout;
-
-  const unsigned words = 1u << std::min(2u, bits - wordBits);
-  llvm::SmallVector<std::string> threads;
-  for (unsigned axis = 0; axis < layout.getRank(); ++axis) {
-    BitMap lane(5, 0), warp;
-    if (axis == order[1])
-      lane = {1, 2, 4, 0, 0};
-    for (unsigned b = 0; b < 2 && wordBits + b < bits; ++b)
-      if (layout.getRegisterBits()[wordBits + b].axis == static_cast<int32_t>(axis))
-        lane[3 + b] = layout.getRegisterBits()[wordBits + b].step;
-    for (gpu::LayoutBit bit : layout.getWarpBits())
-      warp.push_back(bit.axis == static_cast<int32_t>(axis) ? bit.step : 0);
-    const std::string l = sumOfBits("lane", lane), w = sumOfBits("warp", warp);
-    std::string sum;
-    if (l != "0")
-      useLane(), sum = l;
-    if (w != "0")
-      useWarp(), sum += (sum.empty() ? "" : " + ") + w;
-    threads.push_back(sum.empty() ? "0" : hoisted(sum, "matrix_at"));
-  }
-  const unsigned step = words * perWord, count = 1u << bits;
-  const RegisterIndex reg =
-      count == step ? RegisterIndex(0) : RegisterIndex("r", bits, llvm::Log2_32(step));
-  const auto offsets = load.getOffsets().value_or(llvm::ArrayRef<int64_t>());
-  const std::string at = sharedAddress(type, layout, threads, offsets).at(reg);
-  const std::string source = names[load.getSource()];
-  const std::string name = declare(result);
-  line((count == step ? "" : loopHeader(count, step) + " ") + "tk::load_matrix<" +
-       llvm::Twine(words) + ", " + (transposed ? "true" : "false") + ">(&" + name + "[" +
-       reg.str() + "], &" + source + "[" + at + "]);");
-  return success();
-}
-
 LogicalResult KernelEmitter::emitLocalStore(gpu::LocalStoreOp store) {
+  if (store.getMatrix())
+    return emitStoreMatrix(store);
   Value value = store.getValue();
   auto layout = layoutOf(value);
   const unsigned count = registersOf(value), vector = store.getVector();

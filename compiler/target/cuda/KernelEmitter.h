@@ -7,7 +7,7 @@
 //
 // The methods are spread over the files of this folder by family: EmitFunction (names, signature),
 // EmitScalar (expressions of single operations), EmitTile (tiles and fused loops), EmitControl,
-// EmitGlobal, EmitShared, EmitReduce, EmitMatrix.
+// EmitGlobal, EmitShared, EmitReduce, EmitMatrix, EmitAsync, EmitWarpgroup.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_COMPILER_TARGET_CUDA_KERNELEMITTER_H
@@ -23,6 +23,9 @@
 #include "llvm/ADT/Twine.h"
 
 namespace tk::cuda {
+
+/// Declares the warpgroup products that a module's functions use; each is its own template.
+std::string warpgroupDeclarations(mlir::ModuleOp module);
 
 class KernelEmitter {
 public:
@@ -157,10 +160,22 @@ private:
                               llvm::ArrayRef<int64_t> offsets);
   SharedAddress sharedAddress(gpu::SharedType type, gpu::LayoutAttr layout,
                               llvm::ArrayRef<int64_t> offsets);
+  // EmitFragments
+  /// How a warp's threads name the rows of matrices, `words` at a time.
+  struct MatrixAccess {
+    unsigned words = 1;
+    std::string loop, at; ///< over the fragment's words; the offset in elements of a lane's row
+    RegisterIndex reg{0};
+  };
+  mlir::FailureOr<MatrixAccess> matrixAccess(gpu::SharedType type, gpu::LayoutAttr layout,
+                                             bool transposed, llvm::ArrayRef<int64_t> offsets);
+  Result emitLoadMatrix(gpu::LocalLoadOp load);
+  Result emitStoreMatrix(gpu::LocalStoreOp store);
+
+  // EmitShared
   Result emitAllocShared(gpu::AllocSharedOp alloc);
   Result emitStage(gpu::StageOp stage);
   Result emitLocalLoad(gpu::LocalLoadOp load);
-  Result emitLoadMatrix(gpu::LocalLoadOp load);
   Result emitLocalStore(gpu::LocalStoreOp store);
   Result emitConvertLayout(gpu::ConvertLayoutOp convert);
 
@@ -173,6 +188,23 @@ private:
   /// Shared memory for what one operation exchanges: common to all, or one operation's alone.
   std::string scratch(unsigned bytes);
   std::string ownScratch(unsigned bytes);
+
+  // EmitAsync
+  std::string phaseAt(mlir::Value phases, mlir::Value slot);
+  void emitByOneThread(mlir::Operation *op, const llvm::Twine &statement);
+  Result emitAllocPhases(gpu::AllocPhasesOp alloc);
+  Result emitPhaseExpect(gpu::PhaseExpectOp expect);
+  Result emitPhaseArrive(gpu::PhaseArriveOp arrive);
+  Result emitPhaseWait(gpu::PhaseWaitOp wait);
+  Result emitBulkCopy(gpu::BulkCopyOp copy);
+  Result emitBulkStore(gpu::BulkStoreOp store);
+  Result emitBulkStoreWait(gpu::BulkStoreWaitOp wait);
+  Result emitWarpRoles(gpu::WarpRolesOp roles);
+  Result emitBarrier(gpu::BarrierOp barrier);
+
+  // EmitWarpgroup
+  Result emitWarpgroupDot(gpu::WarpgroupDotOp dot);
+  Result emitWarpgroupWait(gpu::WarpgroupWaitOp wait);
 
   // EmitMatrix
   Result emitDot(gpu::DotOp dot);
@@ -201,7 +233,7 @@ private:
   /// While a group is being printed: its values that have no array, at the loop's register.
   llvm::DenseMap<mlir::Value, std::string> groupLocals;
 
-  llvm::DenseMap<mlir::Operation *, unsigned> sharedOffsets;
+  llvm::DenseMap<mlir::Operation *, unsigned> sharedOffsets, phaseOffsets;
   unsigned plannedShared = 0, ownScratchBytes = 0, scratchBytes = 0;
 };
 

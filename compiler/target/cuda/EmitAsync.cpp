@@ -1,0 +1,151 @@
+//===- EmitAsync.cpp - phases, bulk copies, roles -------------------------===//
+#include "compiler/target/cuda/KernelEmitter.h"
+
+using namespace mlir;
+
+namespace tk::cuda {
+
+/// The producer's program that `op` is part of, if it is.
+static bool isInProducer(Operation *op) {
+  auto roles = op->getParentOfType<gpu::WarpRolesOp>();
+  return roles && roles.getProducer().isAncestor(op->getParentRegion());
+}
+
+std::string KernelEmitter::phaseAt(Value phases, Value slot) {
+  return "&" + names[phases] + "[" + scalar(slot) + "]";
+}
+
+void KernelEmitter::emitByOneThread(Operation *op, const llvm::Twine &statement) {
+  line((isInProducer(op) ? "" : "if (tk::thread_index() == 0) ") + statement);
+}
+
+LogicalResult KernelEmitter::emitAllocPhases(gpu::AllocPhasesOp alloc) {
+  const std::string name = nameFor(alloc.getResult());
+  line("tk::PhaseBarrier *const " + name + " = reinterpret_cast<tk::PhaseBarrier *>(shared + " +
+       llvm::Twine(phaseOffsets[alloc]) + ");");
+  names[alloc.getResult()] = name;
+  line("if (tk::thread_index() == 0) {");
+  ++indent;
+  line("for (int i = 0; i < " + llvm::Twine(alloc.getType().getStages()) +
+       "; ++i) tk::phase_init(&" + name + "[i], " + llvm::Twine(alloc.getArrivals()) + ");");
+  line("tk::phase_init_fence();");
+  --indent;
+  line("}");
+  return success();
+}
+
+LogicalResult KernelEmitter::emitPhaseExpect(gpu::PhaseExpectOp expect) {
+  emitByOneThread(expect, "tk::phase_expect(" + phaseAt(expect.getPhases(), expect.getSlot()) +
+                              ", " + llvm::Twine(expect.getBytes()) + ");");
+  return success();
+}
+
+LogicalResult KernelEmitter::emitPhaseArrive(gpu::PhaseArriveOp arrive) {
+  const std::string at = phaseAt(arrive.getPhases(), arrive.getSlot());
+  if (arrive.getCluster()) // a lane for each block
+    line("if (" + useLane() + " < " + llvm::Twine(func.getCluster()) + ") tk::phase_arrive_at(" +
+         at + ", " + useLane() + ");");
+  else
+    line("if (" + useLane() + " == 0) tk::phase_arrive(" + at + ");");
+  return success();
+}
+
+LogicalResult KernelEmitter::emitPhaseWait(gpu::PhaseWaitOp wait) {
+  line("tk::phase_wait(" + phaseAt(wait.getPhases(), wait.getSlot()) + ", " +
+       scalar(wait.getParity()) + ");");
+  return success();
+}
+
+LogicalResult KernelEmitter::emitBulkCopy(gpu::BulkCopyOp copy) {
+  if (!copy.getPhases())
+    return unsupported(copy, "expected phases that the copy counts for");
+  auto type = copy.getTarget().getType();
+  const int64_t panels = type.getShape()[type.getAxisOrder()[0]] / type.getRowLength();
+  std::string at, loop, to = names[copy.getTarget()];
+  const int64_t cluster = copy.getMulticast() ? func.getCluster() : 1;
+  const int64_t part = type.getShape()[type.getAxisOrder()[1]] / cluster;
+  const unsigned rank = copy.getCoordinates().size();
+  // The hardware counts axes from the contiguous one outwards.
+  for (auto [d, coordinate] : llvm::enumerate(llvm::reverse(copy.getCoordinates()))) {
+    std::string text = "(int)(" + scalar(coordinate) + ")";
+    if (d == 0 && panels > 1)
+      text += " + p * " + std::to_string(type.getRowLength());
+    if (copy.getMulticast() && *copy.getMulticast() == rank - 1 - d)
+      text += " + tk::cluster_rank() * " + std::to_string(part);
+    at += (d ? ", " : "") + text;
+  }
+  if (panels > 1) {
+    loop = "TK_UNROLL for (int p = 0; p < " + std::to_string(panels) + "; ++p) ";
+    to += " + p * " + std::to_string(type.getPanelStride());
+  }
+  std::string mask;
+  if (copy.getMulticast()) {
+    to += " + tk::cluster_rank() * " + std::to_string(part * type.getRowLength());
+    mask = ", (tk::u16)" + std::to_string((1u << cluster) - 1);
+  }
+  emitByOneThread(copy, loop + "tk::bulk_load" + (mask.empty() ? "" : "_multicast") + "<" +
+                            llvm::Twine(rank) + ">(" + to + ", &" + names[copy.getMap()] + ", {" +
+                            at + "}, " + phaseAt(copy.getPhases(), copy.getSlot()) + mask + ");");
+  return success();
+}
+
+LogicalResult KernelEmitter::emitBulkStore(gpu::BulkStoreOp store) {
+  auto type = store.getSource().getType();
+  const int64_t panels = type.getShape()[type.getAxisOrder()[0]] / type.getRowLength();
+  if (panels > 1)
+    return unsupported(store, "expected a tile of one panel, got ") << type;
+  std::string at;
+  for (Value coordinate : llvm::reverse(store.getCoordinates()))
+    at += (at.empty() ? "(int)(" : ", (int)(") + scalar(coordinate) + ")";
+  line("if (tk::thread_index() == 0) {");
+  ++indent;
+  line("tk::bulk_store<" + llvm::Twine(store.getCoordinates().size()) + ">(&" +
+       names[store.getMap()] + ", {" + at + "}, " + names[store.getSource()] + ");");
+  line("tk::bulk_commit();");
+  --indent;
+  line("}");
+  return success();
+}
+
+LogicalResult KernelEmitter::emitBulkStoreWait(gpu::BulkStoreWaitOp wait) {
+  line("if (tk::thread_index() == 0) tk::bulk_wait_read<" + llvm::Twine(wait.getPending()) +
+       ">();");
+  return success();
+}
+
+LogicalResult KernelEmitter::emitBarrier(gpu::BarrierOp barrier) {
+  if (barrier.getCluster())
+    line("tk::cluster_sync();");
+  // Barrier 0 is the whole block's; the consumer's warps meet at another.
+  else if (barrier->getParentOfType<gpu::WarpRolesOp>())
+    line("tk::named_barrier_sync(1, " + llvm::Twine(func.getNumWarps() * 32) + ");");
+  else
+    line("tk::barrier();");
+  return success();
+}
+
+LogicalResult KernelEmitter::emitWarpRoles(gpu::WarpRolesOp roles) {
+  const std::string first = std::to_string(func.getNumWarps());
+  line("if (" + useWarp() + " >= " + first + ") {");
+  ++indent;
+  if (auto registers = roles.getProducerRegisters())
+    line("tk::set_registers_less<" + llvm::Twine(*registers) + ">();");
+  line("if (" + useWarp() + " == " + first + " && tk::elect_one()) {");
+  ++indent;
+  if (mlir::failed(emitBlock(roles.getProducer().front())))
+    return failure();
+  --indent;
+  line("}");
+  --indent;
+  line("} else {");
+  ++indent;
+  if (auto registers = roles.getConsumerRegisters())
+    line("tk::set_registers_more<" + llvm::Twine(*registers) + ">();");
+  if (mlir::failed(emitBlock(roles.getConsumer().front())))
+    return failure();
+  --indent;
+  line("}");
+  return success();
+}
+
+} // namespace tk::cuda

@@ -1,0 +1,199 @@
+//===- EmitWarpgroup.cpp - products of warpgroups --------------------------===//
+//
+// An operand in shared memory is named by a descriptor: where it begins, how far its groups of
+// eight rows are apart, and its swizzle. A product steps through it in spans of 32 bytes of k and
+// of 64 rows; each step is a constant number of bytes further on.
+//
+//===----------------------------------------------------------------------===//
+#include "compiler/target/cuda/KernelEmitter.h"
+
+#include "llvm/Support/MathExtras.h"
+
+#include <set>
+
+using namespace mlir;
+
+namespace tk::cuda {
+
+/// Bytes of k that one instruction takes, and rows of A.
+static constexpr int64_t kSpan = 32, kRows = 64;
+
+namespace {
+
+/// How a product walks through an operand in shared memory. `outer` is m or n.
+class SharedOperand {
+public:
+  SharedOperand(gpu::SharedType type, unsigned kAxis)
+      : type(type), bytes(type.getElementType().getIntOrFloatBitWidth() / 8),
+        rowBytes(type.getRowLength() * bytes),
+        kContiguous(type.getAxisOrder().front() == static_cast<int64_t>(kAxis)) {}
+
+  bool isTransposed() const { return !kContiguous; }
+  int64_t panelBytes() const { return gpu::SharedType(type).getPanelStride() * bytes; }
+  int64_t leadingBytes() const { return kContiguous ? 16 : panelBytes(); }
+  int64_t strideBytes() const { return 8 * rowBytes; }
+  std::string swizzle() const {
+    const int64_t span = gpu::SharedType(type).getHardwareSwizzle().value_or(0);
+    return span ? "tk::Swizzle::bytes" + std::to_string(span) : "tk::Swizzle::none";
+  }
+  /// How far the element `outer` along m or n is from the first; a whole panel where those are
+  /// contiguous.
+  int64_t outerBytes(int64_t outer) const {
+    if (kContiguous)
+      return outer * rowBytes;
+    return outer * bytes / rowBytes * panelBytes() + outer * bytes % rowBytes;
+  }
+  /// How far span `k` is, an expression.
+  std::string spanBytes(llvm::StringRef k) const {
+    if (!kContiguous)
+      return (k + " * " + std::to_string(kSpan / bytes * rowBytes)).str();
+    const int64_t spans = rowBytes / kSpan;
+    if (type.getPanel() == 0)
+      return (k + " * " + std::to_string(kSpan)).str();
+    return (k + " / " + std::to_string(spans) + " * " + std::to_string(panelBytes()) + " + " + k +
+            " % " + std::to_string(spans) + " * " + std::to_string(kSpan))
+        .str();
+  }
+
+private:
+  mutable gpu::SharedType type;
+  int64_t bytes, rowBytes;
+  bool kContiguous;
+};
+
+} // namespace
+
+/// The bytes by which the operand of a warpgroup lies behind that of the first, an expression in
+/// `warp`; "0" where all read the same.
+static std::string groupBytes(const SharedOperand &operand, gpu::LayoutAttr accumulator,
+                              int32_t axis) {
+  BitMap steps;
+  for (auto [b, bit] : llvm::enumerate(accumulator.getWarpBits()))
+    steps.push_back(b >= 2 && bit.axis == axis ? operand.outerBytes(bit.step) : 0);
+  return sumOfBits("warp", steps);
+}
+
+/// What TK_WARPGROUP_MMA calls a pair of operand types.
+static std::string productName(Type a, Type b) {
+  auto nameOf = [](Type type) -> std::string {
+    if (type.isBF16())
+      return "bf16";
+    if (type.isF16())
+      return "f16";
+    if (type.isF32())
+      return "tf32";
+    if (isa<Float8E4M3FNType>(type))
+      return "e4m3";
+    if (isa<Float8E5M2Type>(type))
+      return "e5m2";
+    return "i8";
+  };
+  return a == b ? nameOf(a) : nameOf(a) + "_" + nameOf(b);
+}
+
+/// Columns of the accumulator that one instruction fills.
+static int64_t columnsOf(gpu::LayoutAttr accumulator) {
+  int64_t columns = 1;
+  for (ArrayRef<gpu::LayoutBit> bits : {accumulator.getRegisterBits(), accumulator.getLaneBits()})
+    for (gpu::LayoutBit bit : bits)
+      columns *= bit.axis == 1 && !bit.isReplication() ? 2 : 1;
+  return columns;
+}
+
+static Type elementOf(Value operand) {
+  if (auto shared = dyn_cast<gpu::SharedType>(operand.getType()))
+    return shared.getElementType();
+  return getElementTypeOrSelf(operand.getType());
+}
+
+std::string warpgroupDeclarations(ModuleOp module) {
+  std::set<std::string> lines;
+  module.walk([&](gpu::WarpgroupDotOp dot) {
+    if (auto layout = gpu::getLayout(dot.getType()))
+      lines.insert("TK_WARPGROUP_MMA(" + productName(elementOf(dot.getA()), elementOf(dot.getB())) +
+                   ", " + std::to_string(columnsOf(layout)) + ")\n");
+  });
+  std::string text;
+  for (const std::string &line : lines)
+    text += line;
+  return text;
+}
+
+LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
+  auto accumulator = layoutOf(dot.getResult());
+  auto shape = cast<RankedTensorType>(dot.getType()).getShape();
+  auto bType = dot.getB().getType();
+  auto aType = dyn_cast<gpu::SharedType>(dot.getA().getType());
+  if (accumulator !=
+      gpu::warpgroupAccumulatorLayout(dot.getContext(), shape[0], shape[1], func.getNumWarps()))
+    return unsupported(dot, "expected the layout of a warpgroup's accumulator, got ")
+           << accumulator;
+  const SharedOperand b(bType, 0);
+  const int64_t bytes = bType.getElementType().getIntOrFloatBitWidth() / 8,
+                columns = columnsOf(accumulator);
+  const int64_t spans = bType.getShape()[0] * bytes / kSpan;
+  const int64_t blocks = registersOf(dot.getResult()) / (columns / 2);
+
+  auto named = names.find(dot.getAcc());
+  const bool inPlace = named != names.end() && dot.getAcc().hasOneUse() &&
+                       dot.getAcc().getParentBlock() == dot->getBlock();
+  const std::string acc = inPlace ? named->second : copyOf(dot.getAcc());
+  names[dot.getResult()] = acc;
+
+  auto descriptor = [&](Value operand, const SharedOperand &walk, int32_t axis,
+                        llvm::StringRef hint) {
+    const std::string name = freshName(hint);
+    std::string group = groupBytes(walk, accumulator, axis);
+    if (group != "0")
+      useWarp(), group = ", " + group + ")";
+    else
+      group = ", 0)";
+    line("const tk::u64 " + name + " = tk::descriptor_advance(tk::matrix_descriptor(" +
+         names[operand] + ", " + llvm::Twine(walk.leadingBytes()) + ", " +
+         llvm::Twine(walk.strideBytes()) + ", " + walk.swizzle() + ")" + group + ";");
+    return name;
+  };
+  std::string a, aTransposed,
+      typeNames = typeName(elementOf(dot.getA())) + ", " + typeName(bType.getElementType()) + ", " +
+                  std::to_string(columns) + ", ";
+  if (aType) {
+    const SharedOperand walk(aType, 1);
+    a = "tk::descriptor_advance(" + descriptor(dot.getA(), walk, 0, "a_at") + ", " +
+        walk.spanBytes("k");
+    if (blocks > 1)
+      a += " + m * " + std::to_string(walk.outerBytes(kRows));
+    a += ")";
+    typeNames += walk.isTransposed() ? "true, " : "false, ";
+  } else {
+    // Four words a span and block of rows, in the order of warpgroupOperandLayout.
+    const int64_t perSpan = 16 / bytes;
+    a = "&" + materialize(dot.getA()) + "[k * " + std::to_string(perSpan) +
+        (blocks > 1 ? " + m * " + std::to_string(perSpan * spans) : "") + "]";
+  }
+  const std::string bAt = descriptor(dot.getB(), b, 1, "b_at");
+  line("tk::warpgroup_fence();");
+  std::string loops = "TK_UNROLL for (int k = 0; k < " + std::to_string(spans) + "; ++k) ";
+  if (blocks > 1)
+    loops += "TK_UNROLL for (int m = 0; m < " + std::to_string(blocks) + "; ++m) ";
+  line(loops + "tk::warpgroup_mma<" + typeNames + (b.isTransposed() ? "true" : "false") + ">(&" +
+       acc + "[" + (blocks > 1 ? "m * " + std::to_string(columns / 2) : "0") + "], " + a +
+       ", tk::descriptor_advance(" + bAt + ", " + b.spanBytes("k") + "), 1);");
+  line("tk::warpgroup_commit();");
+  return success();
+}
+
+LogicalResult KernelEmitter::emitWarpgroupWait(gpu::WarpgroupWaitOp wait) {
+  line("tk::warpgroup_wait<" + llvm::Twine(wait.getPending()) + ">();");
+  for (auto [source, result] : llvm::zip(wait.getSources(), wait.getResults())) {
+    auto named = names.find(source);
+    if (named == names.end())
+      return unsupported(wait, "expected the results of products");
+    const std::string array = named->second;
+    names[result] = array;
+    if (wait.getPending() == 0)
+      line("tk::fence_registers(" + array + ");");
+  }
+  return success();
+}
+
+} // namespace tk::cuda

@@ -1,0 +1,109 @@
+//===- TkGpuAsync.cpp - bulk copies, phases, warpgroup products, roles ----===//
+#include "dialects/tkgpu/TkGpuDialect.h"
+
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace tk::gpu;
+
+/// What a box's side and a tensor map's rank may be at most (CUDA driver API,
+/// cuTensorMapEncodeTiled).
+static constexpr int64_t kLargestBoxSide = 256;
+static constexpr size_t kLargestMapRank = 5;
+
+LogicalResult AllocPhasesOp::verify() {
+  if (getArrivals() < 1)
+    return emitOpError("expected at least one arrival, got ") << getArrivals();
+  return success();
+}
+
+LogicalResult TensorMapOp::verify() {
+  size_t rank = getBox().size();
+  if (!getTensor() == !getResultNumber())
+    return emitOpError("expected a tensor or the number of a result");
+  auto type = getTensor() ? cast<RankedTensorType>(getTensor().getType()) : RankedTensorType();
+  if (rank == 0 || rank > kLargestMapRank || (type && type.getRank() != int64_t(rank)))
+    return emitOpError("expected a tensor and a box of the same 1 to 5 axes, got ") << rank;
+  if (getExtents().size() != rank || getStrides().size() != rank)
+    return emitOpError("expected an extent, a stride and a side of the box for each of ")
+           << rank << " axes";
+  for (int64_t side : getBox())
+    if (side < 1 || side > kLargestBoxSide)
+      return emitOpError("expected sides of the box from 1 to ")
+             << kLargestBoxSide << ", got " << side;
+  if (!llvm::is_contained({0, 32, 64, 128}, getSwizzle()))
+    return emitOpError("expected a swizzle of 0, 32, 64 or 128 bytes, got ") << getSwizzle();
+  return success();
+}
+
+Value TensorMapOp::getTensorFor(LaunchOp launch) {
+  return getTensor() ? getTensor() : launch.getResult(*getResultNumber());
+}
+
+LogicalResult BulkCopyOp::verify() {
+  if (getCoordinates().empty() || getCoordinates().size() > kLargestMapRank)
+    return emitOpError("expected 1 to 5 coordinates, got ") << getCoordinates().size();
+  if (getMulticast() && *getMulticast() >= getCoordinates().size())
+    return emitOpError("expected an axis of the map, got ") << *getMulticast();
+  if (!getPhases() != !getSlot())
+    return emitOpError("expected phases and a slot, or neither");
+  if (!getTarget().getType().getHardwareSwizzle())
+    return emitOpError("expected a target permuted as the hardware does, got ")
+           << getTarget().getType();
+  return success();
+}
+
+LogicalResult BulkStoreOp::verify() {
+  if (getCoordinates().empty() || getCoordinates().size() > kLargestMapRank)
+    return emitOpError("expected 1 to 5 coordinates, got ") << getCoordinates().size();
+  if (!getSource().getType().getHardwareSwizzle())
+    return emitOpError("expected a source permuted as the hardware does, got ")
+           << getSource().getType();
+  return success();
+}
+
+/// Shape and element type of an operand: a tile in registers or in shared memory.
+static std::optional<std::pair<ArrayRef<int64_t>, Type>> operandOf(Type type) {
+  if (auto shared = dyn_cast<SharedType>(type))
+    return std::pair(shared.getShape(), shared.getElementType());
+  if (auto tile = dyn_cast<RankedTensorType>(type))
+    return std::pair(tile.getShape(), tile.getElementType());
+  return std::nullopt;
+}
+
+LogicalResult WarpgroupDotOp::verify() {
+  auto a = operandOf(getA().getType()), b = operandOf(getB().getType());
+  auto acc = cast<RankedTensorType>(getAcc().getType());
+  if (!a || a->first.size() != 2 || b->first.size() != 2 || acc.getRank() != 2)
+    return emitOpError("expected operands of two axes, got ")
+           << getA().getType() << ", " << getB().getType() << " and " << acc;
+  if (a->first[1] != b->first[0] || acc.getDimSize(0) != a->first[0] ||
+      acc.getDimSize(1) != b->first[1])
+    return emitOpError("expected shapes that fit, got ")
+           << getA().getType() << ", " << getB().getType() << " and " << acc;
+  if (acc.getDimSize(0) % 64 != 0)
+    return emitOpError("expected a multiple of 64 rows, got ") << acc.getDimSize(0);
+  for (Type type : {getA().getType(), Type(getB().getType())})
+    if (auto shared = dyn_cast<SharedType>(type); shared && !shared.getHardwareSwizzle())
+      return emitOpError("expected operands permuted as the hardware does, got ") << shared;
+  return success();
+}
+
+LogicalResult WarpgroupWaitOp::verify() {
+  if (getSources().getTypes() != getResults().getTypes())
+    return emitOpError("expected results of the sources' types");
+  return success();
+}
+
+LogicalResult WarpRolesOp::verify() {
+  auto function = (*this)->getParentOfType<FuncOp>();
+  if (function.getProducerWarps() == 0)
+    return emitOpError("expected a function with producer warps");
+  if (getProducerRegisters().has_value() != getConsumerRegisters().has_value())
+    return emitOpError("expected registers for both roles, or neither");
+  for (std::optional<int64_t> registers : {getProducerRegisters(), getConsumerRegisters()})
+    if (registers && (*registers < 24 || *registers > 256 || *registers % 8 != 0))
+      return emitOpError("expected multiples of 8 from 24 to 256 registers, got ") << *registers;
+  return success();
+}

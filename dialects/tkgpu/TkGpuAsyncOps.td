@@ -1,0 +1,206 @@
+//===- TkGpuAsyncOps.td - bulk copies, phases, warpgroup products, roles ---===//
+//
+// Included by TkGpuOps.td. What these operations begin goes on beside the threads; each says what
+// tells that it is over.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TK_DIALECTS_TKGPU_TKGPUASYNCOPS_TD
+#define TK_DIALECTS_TKGPU_TKGPUASYNCOPS_TD
+
+//===----------------------------------------------------------------------===//
+// Phases
+//===----------------------------------------------------------------------===//
+
+def TkGpu_AllocPhasesOp : TkGpu_Op<"alloc_phases", [MemoryEffects<[MemAlloc]>]> {
+  let summary = "Barriers with phases, one a stage, each of which expects `arrivals`";
+  let description = [{
+    Initialised before the function's first other use of shared memory. `offset` is their first
+    byte once that is planned.
+  }];
+  let arguments = (ins I64Attr:$arrivals, OptionalAttr<I64Attr>:$offset);
+  let results = (outs TkGpu_PhasesType:$result);
+  let assemblyFormat = "`arrivals` $arrivals attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def TkGpu_PhaseExpectOp : TkGpu_Op<"phase_expect", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "One thread arrives and announces bytes that copies will bring";
+  let description = "The thread is the one that begins the copies; see tkgpu.bulk_copy.";
+  let arguments = (ins TkGpu_PhasesType:$phases, Index:$slot, I64Attr:$bytes);
+  let assemblyFormat = "$phases `[` $slot `]` `bytes` $bytes attr-dict `:` type($phases)";
+}
+
+def TkGpu_PhaseArriveOp : TkGpu_Op<"phase_arrive", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Each warp arrives once, after what its lanes did before";
+  let description = "With `cluster` it arrives in every block of the cluster.";
+  let arguments = (ins TkGpu_PhasesType:$phases, Index:$slot, UnitAttr:$cluster);
+  let assemblyFormat = "$phases `[` $slot `]` attr-dict `:` type($phases)";
+}
+
+def TkGpu_PhaseWaitOp : TkGpu_Op<"phase_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Waits until the phase of that parity has ended";
+  let description = "The phase before the first one, whose parity is 1, has ended.";
+  let arguments = (ins TkGpu_PhasesType:$phases, Index:$slot, Index:$parity);
+  let assemblyFormat = "$phases `[` $slot `]` `parity` $parity attr-dict `:` type($phases)";
+}
+
+//===----------------------------------------------------------------------===//
+// Bulk copies
+//===----------------------------------------------------------------------===//
+
+def TkGpu_TensorMapOp : TkGpu_Op<"tensor_map", [Pure, AttrSizedOperandSegments]> {
+  let summary = "Describes a tensor, and the boxes of it that bulk copies move";
+  let description = [{
+    Stands in a tk.kernel and is an argument of its launches; without `tensor` it describes result
+    `result` of the launch that it is an argument of. Extents and strides (in elements) are those of
+    the axes from the outermost inwards; the last stride is 1, the others are multiples of 16 bytes.
+    What lies beyond the extents reads as zero and is not written. `swizzle` is 0, 32, 64 or 128: the
+    bytes of a box's row within which chunks of 16 are permuted.
+
+    ```mlir
+    %map = tkgpu.tensor_map %a : tensor<?x?xbf16> extents(%M, %K) strides(%K, %one)
+      box [128, 64] swizzle 128
+    ```
+  }];
+  let arguments = (ins Optional<AnyRankedTensor>:$tensor, Variadic<Index>:$extents,
+                       Variadic<Index>:$strides, DenseI64ArrayAttr:$box, I64Attr:$swizzle,
+                       OptionalAttr<I64Attr>:$result_number);
+  let results = (outs TkGpu_TensorMapType:$map);
+  let assemblyFormat = [{
+    ($tensor^ `:` type($tensor))? (`result` $result_number^)? `extents` `(` $extents `)`
+    `strides` `(` $strides `)` `box` $box `swizzle` $swizzle attr-dict
+  }];
+  let builders = [OpBuilder<(ins "::mlir::Value":$tensor, "::mlir::ValueRange":$extents,
+                                 "::mlir::ValueRange":$strides, "::llvm::ArrayRef<int64_t>":$box,
+                                 "int64_t":$swizzle, "::mlir::IntegerAttr":$result), [{
+    build($_builder, $_state, TensorMapType::get($_builder.getContext()), tensor, extents, strides,
+          $_builder.getDenseI64ArrayAttr(box), $_builder.getI64IntegerAttr(swizzle), result);
+  }]>];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The tensor described: the operand, or the result of `launch`.
+    ::mlir::Value getTensorFor(LaunchOp launch);
+  }];
+}
+
+def TkGpu_BulkCopyOp : TkGpu_Op<"bulk_copy", [AttrSizedOperandSegments,
+                                              MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Begins a copy of a box of a tensor to shared memory";
+  let description = [{
+    In a producer's program its thread begins it, elsewhere the block's first thread does.
+    `coordinates` are those of the box's first element, one an axis of the tensor map; they may be
+    outside. The contiguous axis of the target is the map's innermost one; a target of several
+    panels takes a box a panel. Once there is a ring of stages the copy counts for the phase of
+    `phases` at `slot`, for all bytes of the target.
+
+    With `multicast` the tile is the same in all blocks of the cluster. Each block brings its part
+    of the rows, along the map's axis of that number and the axis that is second in the target's
+    order, to all of them; `coordinates` are those of the whole tile.
+  }];
+  let arguments = (ins TkGpu_SharedType:$target, TkGpu_TensorMapType:$map,
+                       Variadic<Index>:$coordinates, Optional<TkGpu_PhasesType>:$phases,
+                       Optional<Index>:$slot, OptionalAttr<I64Attr>:$multicast);
+  let assemblyFormat = [{
+    $target `,` $map `[` $coordinates `]` (`signals` $phases^ `[` $slot `]`)? attr-dict `:`
+    type($target) (`,` type($phases)^)?
+  }];
+  let hasVerifier = 1;
+}
+
+def TkGpu_BulkStoreOp : TkGpu_Op<"bulk_store", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Begins to write a tile in shared memory to a box of a tensor";
+  let description = [{
+    The first of the threads that run the program begins it, for what all of them wrote before a
+    tkgpu.async_fence and a barrier. Each is a group of its own; see tkgpu.bulk_store_wait. What lies
+    outside the tensor is not written.
+  }];
+  let arguments = (ins TkGpu_SharedType:$source, TkGpu_TensorMapType:$map,
+                       Variadic<Index>:$coordinates);
+  let assemblyFormat = "$source `,` $map `[` $coordinates `]` attr-dict `:` type($source)";
+  let hasVerifier = 1;
+}
+
+def TkGpu_BulkStoreWaitOp : TkGpu_Op<"bulk_store_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Waits until at most `pending` of the latest stores still read shared memory";
+  let description = "It is the thread that began them who waits; a barrier tells the others.";
+  let arguments = (ins I64Attr:$pending);
+  let assemblyFormat = "$pending attr-dict";
+}
+
+def TkGpu_AsyncFenceOp : TkGpu_Op<"async_fence", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Lets bulk copies and warpgroup products see what the thread has written";
+  let description = "To shared memory, and for those that begin after a barrier.";
+  let assemblyFormat = "attr-dict";
+}
+
+//===----------------------------------------------------------------------===//
+// Products of warpgroups
+//===----------------------------------------------------------------------===//
+
+def TkGpu_WarpgroupDotOp : TkGpu_Op<"warpgroup_dot", [
+    AllTypesMatch<["acc", "result"]>, MemoryEffects<[MemRead]>]> {
+  let summary = "Begins acc + a * b, for a of MxK, b of KxN and acc of MxN";
+  let description = [{
+    Four warps together compute 64 rows at a time. `b`, and `a` unless it is a tile, lie in shared
+    memory as panels that the hardware permutes. The result may be used by further products as
+    their accumulator, and by nothing else before a tkgpu.warpgroup_wait: the product reads its
+    operands and writes its result until then.
+  }];
+  let arguments = (ins AnyType:$a, TkGpu_SharedType:$b, AnyRankedTensor:$acc,
+                       DefaultValuedAttr<Tk_PrecisionAttr, "::tk::Precision::Default">:$precision);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = [{
+    $a `,` $b `,` $acc (`precision` $precision^)? attr-dict `:` type($a) `,` type($b) `->`
+    type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def TkGpu_WarpgroupWaitOp : TkGpu_Op<"warpgroup_wait", [
+    MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Waits until at most `pending` of the latest products are incomplete";
+  let description = [{
+    The results are the sources, in the same registers, with the products that are complete then;
+    with `pending` 0 they are finished tiles.
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$sources, I64Attr:$pending);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat =
+    "$sources `pending` $pending attr-dict `:` type($sources) `->` type($results)";
+  let builders = [OpBuilder<(ins "::mlir::ValueRange":$sources, "int64_t":$pending), [{
+    build($_builder, $_state, sources.getTypes(), sources, pending);
+  }]>];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The result that stands for the source in that position.
+    ::mlir::Value getResultFor(::mlir::OpOperand &source) {
+      return getResult(source.getOperandNumber());
+    }
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Roles
+//===----------------------------------------------------------------------===//
+
+def TkGpu_WarpRolesOp : TkGpu_Op<"warp_roles", [
+    HasParent<"FuncOp">, NoRegionArguments, SingleBlockImplicitTerminator<"RoleEndOp">]> {
+  let summary = "Two programs that run side by side: one brings data, the other computes";
+  let description = [{
+    `producer` is run by one thread of the function's producer warps, which come after the others;
+    `consumer` by its `num_warps` warps. They meet at phases alone. Registers a thread, multiples
+    of 8, move from the one to the other where both are given.
+  }];
+  let arguments = (ins OptionalAttr<I64Attr>:$producer_registers,
+                       OptionalAttr<I64Attr>:$consumer_registers);
+  let regions = (region SizedRegion<1>:$producer, SizedRegion<1>:$consumer);
+  let assemblyFormat = "`producer` $producer `consumer` $consumer attr-dict";
+  let hasVerifier = 1;
+}
+
+def TkGpu_RoleEndOp : TkGpu_Op<"role_end", [Pure, Terminator, HasParent<"WarpRolesOp">]> {
+  let summary = "Ends the program of a role";
+  let assemblyFormat = "attr-dict";
+}
+
+#endif // TK_DIALECTS_TKGPU_TKGPUASYNCOPS_TD

@@ -1,0 +1,302 @@
+//===- BulkBox.cpp - accesses to boxes of a tensor ------------------------===//
+//
+// An access is to a box if
+// 1. each of its indices is a scalar, or a scalar plus 0, 1, ... along one axis of the tile, each
+//    axis of the tile taken once;
+// 2. the innermost axis of the tensor has stride 1 and is one of them, all other strides are
+//    multiples of 16 bytes, and so is the base address;
+// 3. its masks compare such an index with what bounds the axis, so that elements that are masked
+//    off lie outside the tensor that the map describes, and they read as zero;
+// 4. the box's sides are at most 256, its rows of at least 32 bytes.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/memory/BulkBox.h"
+
+#include "passes/memory/MemoryAccess.h"
+#include "passes/tiling/SizeFacts.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace tk;
+using namespace tk::gpu;
+
+static constexpr int64_t kBoxSide = 256;
+static constexpr int64_t kSwizzleBytes = 128; ///< of a panel's row at most
+static constexpr int64_t kChunkBytes = 16;
+static constexpr size_t kMapRank = 5;
+
+/// The scalar that a tile of one value repeats.
+static Value splatSource(Value value) {
+  auto broadcast = value.getDefiningOp<BroadcastOp>();
+  return broadcast && !isa<RankedTensorType>(broadcast.getSource().getType())
+             ? broadcast.getSource()
+             : Value();
+}
+
+/// Whether `index` is start + 0, 1, ...; `start` is null for 0.
+static bool isRun(Value index, Value &start) {
+  start = {};
+  if (index.getDefiningOp<IotaOp>())
+    return true;
+  auto add = index.getDefiningOp<arith::AddIOp>();
+  if (!add)
+    return false;
+  for (auto [run, base] :
+       {std::pair(add.getLhs(), add.getRhs()), std::pair(add.getRhs(), add.getLhs())})
+    if (run.getDefiningOp<IotaOp>() && (start = splatSource(base)))
+      return true;
+  return false;
+}
+
+/// Whether both run from the same value.
+static bool sameRun(Value a, Value b) {
+  Value startA, startB;
+  return a == b || (isRun(a, startA) && isRun(b, startB) && startA == startB);
+}
+
+/// A tile with rows of at most 128 bytes along `axis`, permuted as the hardware does.
+static SharedType panelledTile(RankedTensorType tile, Type stored, int64_t axis) {
+  int64_t bytes = bytesOfElement(stored), rowBytes = tile.getDimSize(axis) * bytes;
+  int64_t panelBytes = std::min(rowBytes, kSwizzleBytes);
+  int64_t panel = panelBytes < rowBytes ? panelBytes / bytes : 0;
+  return SharedType::get(tile.getContext(), tile.getShape(), stored, {axis, 1 - axis},
+                         /*padding=*/0, kChunkBytes / bytes, kSwizzleBytes / panelBytes,
+                         panelBytes / kChunkBytes, panel);
+}
+
+namespace {
+
+class BulkAnalysis {
+public:
+  BulkAnalysis(const MemoryAccess &access, BufferType buffer, AxisInfo &info, std::string &why)
+      : access(access), stored(buffer.getElementType()), info(info), why(why) {}
+
+  FailureOr<BulkBox> run();
+
+private:
+  LogicalResult decline(const Twine &reason) {
+    why = reason.str();
+    return failure();
+  }
+  LogicalResult readIndices();
+  LogicalResult checkStrides();
+  LogicalResult readMasks();
+  LogicalResult chooseTile();
+
+  MemoryAccess access;
+  Type stored;
+  AxisInfo &info;
+  std::string &why;
+  BulkBox source;
+  SmallVector<int64_t> tensorAxis; ///< by axis of the tile; -1: none yet
+};
+
+} // namespace
+
+LogicalResult BulkAnalysis::readIndices() {
+  tensorAxis.assign(access.tile.getRank(), -1);
+  for (auto [d, index] : llvm::enumerate(access.indices)) {
+    ArrayRef<int64_t> axes = access.indexAxes(d);
+    Value start = index;
+    if (!axes.empty()) {
+      if (axes.size() != 1 || !isRun(index, start))
+        return decline("an index is not a run of consecutive numbers");
+      if (tensorAxis[axes[0]] >= 0)
+        return decline("two indices run along one axis of the tile");
+      tensorAxis[axes[0]] = d;
+    }
+    source.coordinates.push_back(start);
+    source.box.push_back(axes.empty() ? 1 : access.tile.getDimSize(axes[0]));
+  }
+  if (llvm::is_contained(tensorAxis, -1))
+    return decline("no index runs along an axis of the tile");
+  return success();
+}
+
+LogicalResult BulkAnalysis::checkStrides() {
+  int64_t bytes = access.elementBytes();
+  if (access.baseAlignment < kChunkBytes)
+    return decline("buffers are not aligned to 16 bytes");
+  if (constantIndex(access.strides.back()) != 1 ||
+      access.indexAxes(access.strides.size() - 1).empty())
+    return decline("the tile does not run along memory");
+  for (Value stride : ValueRange(access.strides).drop_back())
+    if (info.divisibilityOf(stride) * bytes % kChunkBytes != 0)
+      return decline("a stride is not known to be a multiple of 16 bytes");
+  return success();
+}
+
+LogicalResult BulkAnalysis::readMasks() {
+  source.limits.assign(access.indices.size(), {});
+  for (auto [m, mask] : llvm::enumerate(access.masks)) {
+    if (matchPattern(mask, m_One()))
+      continue;
+    auto compare = mask.getDefiningOp<arith::CmpIOp>();
+    ArrayRef<int64_t> axes = access.maskAxes(m);
+    if (!compare || axes.size() != 1)
+      return decline("a mask is not a bound of one index");
+    int64_t d = tensorAxis[axes[0]];
+    if (!sameRun(compare.getLhs(), access.indices[d]))
+      return decline("a mask is not a bound of one of the indices");
+    // The hardware takes no coordinate below 0 for an element of the tensor.
+    if (compare.getPredicate() == arith::CmpIPredicate::sge && constantIndex(compare.getRhs()) == 0)
+      continue;
+    Value limit = splatSource(compare.getRhs());
+    if (compare.getPredicate() != arith::CmpIPredicate::slt || !limit)
+      return decline("a mask is not an upper bound that is the same for all");
+    if (source.limits[d] && source.limits[d] != limit)
+      return decline("an index has two upper bounds");
+    source.limits[d] = limit;
+  }
+  return success();
+}
+
+LogicalResult BulkAnalysis::chooseTile() {
+  RankedTensorType tile = access.tile;
+  if (tile.getRank() != 2 || access.indices.size() > kMapRank)
+    return decline("the hardware takes boxes of two sides of tensors of up to five axes");
+  if (stored != tile.getElementType() || !stored.isIntOrFloat() ||
+      stored.getIntOrFloatBitWidth() < 8)
+    return decline("elements are not copied as they are stored");
+  int64_t axis = access.indexAxes(access.indices.size() - 1)[0];
+  int64_t rowBytes = tile.getDimSize(axis) * bytesOfElement(stored);
+  if (rowBytes < 2 * kChunkBytes)
+    return decline("the tile's rows are shorter than 32 bytes");
+  source.shared = panelledTile(tile, stored, axis);
+  source.box.back() = source.shared.getRowLength();
+  if (llvm::any_of(source.box, [](int64_t side) { return side > kBoxSide; }))
+    return decline("a side of the tile is longer than 256");
+  return success();
+}
+
+FailureOr<BulkBox> BulkAnalysis::run() {
+  if (failed(readIndices()) || failed(checkStrides()) || failed(readMasks()) ||
+      failed(chooseTile()))
+    return failure();
+  source.strides.assign(access.strides.begin(), access.strides.end());
+  return source;
+}
+
+static FailureOr<BulkBox> analyse(const MemoryAccess &access, Value buffer, AxisInfo &info,
+                                  std::string &why) {
+  FailureOr<BulkBox> box =
+      BulkAnalysis(access, cast<BufferType>(buffer.getType()), info, why).run();
+  if (succeeded(box))
+    box->buffer = buffer;
+  return box;
+}
+
+FailureOr<BulkBox> tk::analyseBulkBox(gpu::LoadOp load, AxisInfo &info, std::string &why) {
+  Value other = load.getOther();
+  bool isZero = !other || load.getMasks().empty() || matchPattern(other, m_AnyZeroFloat()) ||
+                matchPattern(other, m_Zero());
+  if (!isa<RankedTensorType>(load.getType()) || !isZero) {
+    why = "it is a scalar, or elements that are masked off are not zero";
+    return failure();
+  }
+  return analyse(MemoryAccess::of(load), load.getBuffer(), info, why);
+}
+
+FailureOr<BulkBox> tk::analyseBulkBox(gpu::StoreOp store, AxisInfo &info, std::string &why) {
+  if (!isa<RankedTensorType>(store.getValue().getType())) {
+    why = "it is a scalar";
+    return failure();
+  }
+  return analyse(MemoryAccess::of(store), store.getBuffer(), info, why);
+}
+
+//===----------------------------------------------------------------------===//
+// At the launch
+//===----------------------------------------------------------------------===//
+
+std::optional<LaunchArguments> LaunchArguments::of(FuncOp function) {
+  std::optional<SymbolTable::UseRange> uses =
+      SymbolTable::getSymbolUses(function, function->getParentOp());
+  if (!uses || !llvm::hasSingleElement(*uses))
+    return std::nullopt;
+  auto launch = dyn_cast<LaunchOp>(uses->begin()->getUser());
+  if (!launch)
+    return std::nullopt;
+  return LaunchArguments(function, launch);
+}
+
+/// The function's arguments are the launch's, then its results.
+Value LaunchArguments::tensorOf(Value buffer) {
+  unsigned number = cast<BlockArgument>(buffer).getArgNumber(), count = launch.getArgs().size();
+  return number < count ? launch.getArgs()[number] : Value(launch.getResult(number - count));
+}
+
+bool LaunchArguments::isKnown(Value value) const {
+  LaunchOp op = launch;
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    return argument.getOwner() == FuncOp(function).getBlock() &&
+           argument.getArgNumber() < op.getArgs().size();
+  Operation *definition = value.getDefiningOp();
+  bool isPlain = definition->hasTrait<OpTrait::ConstantLike>() ||
+                 isa<arith::MulIOp, arith::AddIOp, arith::SubIOp>(definition);
+  return isPlain && !isa<RankedTensorType>(value.getType()) &&
+         llvm::all_of(definition->getOperands(), [&](Value operand) { return isKnown(operand); });
+}
+
+bool LaunchArguments::isKnown(const BulkBox &box) const {
+  auto isKnownOrNone = [&](Value value) { return !value || isKnown(value); };
+  return isa<BlockArgument>(box.buffer) && llvm::all_of(box.limits, isKnownOrNone) &&
+         llvm::all_of(box.strides, isKnownOrNone);
+}
+
+Value LaunchArguments::atLaunch(OpBuilder &builder, Value value) {
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    return launch.getArgs()[argument.getArgNumber()];
+  Operation *op = value.getDefiningOp();
+  SmallVector<Value> operands;
+  for (Value operand : op->getOperands())
+    operands.push_back(atLaunch(builder, operand));
+  Operation *clone = builder.clone(*op);
+  clone->setOperands(operands);
+  return clone->getResult(0);
+}
+
+Value LaunchArguments::addArgument(Value value, StringRef name) {
+  Block *block = function.getBlock();
+  unsigned position = launch.getArgs().size();
+  SmallVector<Attribute> names(function.getArgNames().getValue());
+  std::string unique = name.str();
+  for (unsigned n = 1; llvm::is_contained(names, StringAttr::get(function.getContext(), unique));
+       ++n)
+    unique = (name + "_" + Twine(n)).str();
+  names.insert(names.begin() + position, StringAttr::get(function.getContext(), unique));
+  if (std::optional<ArrayAttr> old = function.getArgFacts()) {
+    SmallVector<Attribute> facts(old->getValue());
+    facts.insert(facts.begin() + position, FactAttr::get(function.getContext(), 1, -1));
+    function.setArgFactsAttr(ArrayAttr::get(function.getContext(), facts));
+  }
+  function.setArgNamesAttr(ArrayAttr::get(function.getContext(), names));
+  launch.getArgsMutable().append(value);
+  return block->insertArgument(position, value.getType(), value.getLoc());
+}
+
+Value LaunchArguments::addIndex(Value value, StringRef name) { return addArgument(value, name); }
+
+Value LaunchArguments::addTensorMap(const BulkBox &box) {
+  OpBuilder builder(launch);
+  Location loc = launch.getLoc();
+  Value tensor = tensorOf(box.buffer);
+  SmallVector<Value> extents = getExtents(launch->getParentOfType<KernelOp>(), tensor), strides;
+  for (auto [extent, limit] : llvm::zip_equal(extents, box.limits))
+    if (limit)
+      extent = atLaunch(builder, limit);
+  for (Value stride : box.strides)
+    strides.push_back(atLaunch(builder, stride));
+  unsigned number = cast<BlockArgument>(box.buffer).getArgNumber(), count = launch.getArgs().size();
+  // A launch's result has no value yet where its operands are computed.
+  IntegerAttr result;
+  if (number >= count)
+    result = builder.getI64IntegerAttr(number - count);
+  auto map = TensorMapOp::create(builder, loc, result ? Value() : tensor, extents, strides, box.box,
+                                 *SharedType(box.shared).getHardwareSwizzle(), result);
+  return addArgument(map, (function.getArgName(number) + "_map").str());
+}

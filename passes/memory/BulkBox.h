@@ -1,0 +1,60 @@
+//===- BulkBox.h - accesses to boxes of a tensor ----------------*- C++ -*-===//
+//
+// The tensor memory accelerator copies boxes of a tensor whose extents, strides and base address it
+// was told at launch. Here is decided which accesses are to such boxes.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TK_PASSES_MEMORY_BULKBOX_H
+#define TK_PASSES_MEMORY_BULKBOX_H
+
+#include "dialects/tkgpu/TkGpuDialect.h"
+#include "passes/memory/AxisInfo.h"
+
+namespace tk {
+
+/// An access to a box, in terms of values of the function. Vectors have an entry for each axis of
+/// the tensor, from the outermost inwards.
+struct BulkBox {
+  mlir::Value buffer;
+  llvm::SmallVector<mlir::Value> strides;
+  llvm::SmallVector<mlir::Value> coordinates; ///< of the first element; null: 0
+  llvm::SmallVector<mlir::Value> limits;      ///< where masks end the axis; null: nowhere
+  llvm::SmallVector<int64_t> box;
+  gpu::SharedType shared; ///< how the tile lies in shared memory, permuted by the hardware
+};
+
+/// Reads an access as one to a box; on failure `why` is the reason, for people. What a load's masks
+/// leave out must be zero.
+mlir::FailureOr<BulkBox> analyseBulkBox(gpu::LoadOp load, AxisInfo &info, std::string &why);
+mlir::FailureOr<BulkBox> analyseBulkBox(gpu::StoreOp store, AxisInfo &info, std::string &why);
+
+/// Builds the values at the launch of a function that are equal to values inside it, and adds
+/// tensor maps to both.
+class LaunchArguments {
+public:
+  /// Null if the function does not have exactly one launch.
+  static std::optional<LaunchArguments> of(gpu::FuncOp function);
+
+  /// A new argument of the function: the tensor map that `box` is copied by.
+  mlir::Value addTensorMap(const BulkBox &box);
+  /// A new `index` argument of the function with the launch's `value`.
+  mlir::Value addIndex(mlir::Value value, llvm::StringRef name);
+  gpu::LaunchOp getLaunch() const { return launch; }
+  /// Whether all that describes the tensor of `box` can be had at the launch.
+  bool isKnown(const BulkBox &box) const;
+
+private:
+  LaunchArguments(gpu::FuncOp function, gpu::LaunchOp launch)
+      : function(function), launch(launch) {}
+  bool isKnown(mlir::Value value) const;
+  mlir::Value atLaunch(mlir::OpBuilder &builder, mlir::Value value);
+  mlir::Value addArgument(mlir::Value atLaunch, llvm::StringRef name);
+  mlir::Value tensorOf(mlir::Value buffer);
+
+  gpu::FuncOp function;
+  gpu::LaunchOp launch;
+};
+
+} // namespace tk
+
+#endif // TK_PASSES_MEMORY_BULKBOX_H

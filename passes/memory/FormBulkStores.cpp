@@ -1,0 +1,155 @@
+//===- FormBulkStores.cpp - results leave through shared memory -----------===//
+//
+// A fragment of the matrix unit has runs of a few bytes a row, and storing it as it lies moves
+// parts of lines. In functions with warpgroup products:
+// 1. A store of a fragment to a box of a tensor (BulkBox) is cut into pieces with rows of 128
+// bytes,
+//    and so is what the fragment is computed by from the products' results (TilePieces).
+// 2. Each piece is written to one of two buffers in shared memory, whole matrices at a time, and a
+//    bulk copy takes it from there. A buffer is written again once the copy before last has read
+//    it.
+// 3. At the function's end all copies have read their buffers.
+//
+//   tkgpu.store %v, %c[%i, %j]  →  for each piece p, with %s the stage p mod 2:
+//                                    tkgpu.bulk_store_wait 1; tkgpu.barrier
+//                                    tkgpu.local_store (tkgpu.extract %v at [0, 64 p]), %s {matrix}
+//                                    tkgpu.async_fence; tkgpu.barrier
+//                                    tkgpu.bulk_store %s, %c_map[%i0, %j0 + 64 p]
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Passes.h"
+#include "passes/memory/BulkBox.h"
+#include "passes/memory/MemoryAccess.h"
+#include "passes/memory/SharedTiles.h"
+#include "passes/memory/TilePieces.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace tk {
+#define GEN_PASS_DEF_FORMBULKSTORES
+#include "passes/Passes.h.inc"
+} // namespace tk
+
+using namespace mlir;
+using namespace tk;
+using namespace tk::gpu;
+
+/// Buffers that pieces of results take turns in.
+static constexpr int64_t kBuffers = 2;
+
+namespace {
+
+class BulkStoreForming {
+public:
+  BulkStoreForming(FuncOp function, LaunchArguments arguments)
+      : function(function), arguments(arguments), builder(function.getContext()) {}
+
+  unsigned run();
+
+private:
+  bool form(StoreOp store);
+  Value buffersFor(Location loc, SharedType piece);
+
+  FuncOp function;
+  LaunchArguments arguments;
+  OpBuilder builder;
+  AxisInfo info;
+  DenseMap<Type, Value> buffers; ///< by the type of a piece
+};
+
+} // namespace
+
+/// Do four lanes in a row hold neighbours along `axis`, and the others rows below?
+static bool isFragment(LayoutAttr layout, int64_t axis) {
+  if (layout.getRank() != 2 || layout.getReplicatedLaneMask() || layout.getReplicatedWarpMask())
+    return false;
+  ArrayRef<LayoutBit> lanes = layout.getLaneBits();
+  return lanes[0].axis == axis && lanes[1].axis == axis && lanes[2].axis == 1 - axis;
+}
+
+/// One pair of buffers serves all stores of pieces of one type.
+Value BulkStoreForming::buffersFor(Location loc, SharedType piece) {
+  Value &known = buffers[piece];
+  if (!known) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(function.getBlock());
+    known = AllocSharedOp::create(builder, loc, piece.withStages(kBuffers), nullptr);
+  }
+  return known;
+}
+
+bool BulkStoreForming::form(StoreOp store) {
+  auto tile = dyn_cast<RankedTensorType>(store.getValue().getType());
+  std::string why;
+  FailureOr<BulkBox> box = analyseBulkBox(store, info, why);
+  if (!tile || failed(box) || !arguments.isKnown(*box))
+    return false;
+  int64_t axis = box->shared.getAxisOrder().front(), length = box->shared.getRowLength();
+  LayoutAttr layout = getLayout(tile);
+  SmallVector<int64_t> shape(tile.getShape());
+  shape[axis] = length;
+  LayoutAttr part = isFragment(layout, axis) ? partLayout(layout, shape) : LayoutAttr();
+  if (!part)
+    return false;
+  Type element = tile.getElementType();
+  auto piece = SharedType::get(builder.getContext(), shape, element, box->shared.getOrder(),
+                               /*padding=*/0, box->shared.getChunk(), box->shared.getPerPhase(),
+                               box->shared.getPhases());
+  Location loc = store.getLoc();
+  Value pair = buffersFor(loc, piece), map = arguments.addTensorMap(*box);
+  builder.setInsertionPoint(store);
+  SmallVector<Value> first;
+  for (Value start : box->coordinates)
+    first.push_back(start ? start : arith::ConstantIndexOp::create(builder, loc, 0));
+  bool matrix = bytesOfElement(element) == 2;
+  TilePieces pieces(store.getValue(), store);
+  for (int64_t p = 0; p < tile.getDimSize(axis) / length; ++p) {
+    SmallVector<int64_t> offsets(2, 0);
+    offsets[axis] = p * length;
+    Value slot = arith::ConstantIndexOp::create(builder, loc, p % kBuffers);
+    Value stage = StageOp::create(builder, loc, piece, pair, slot);
+    Value value = pieces.build(builder, offsets, shape);
+    BulkStoreWaitOp::create(builder, loc, kBuffers - 1);
+    BarrierOp::create(builder, loc);
+    LocalStoreOp::create(builder, loc, value, stage, matrix, /*transposed=*/false,
+                         matrix ? 1 : sharedVector(piece, part));
+    AsyncFenceOp::create(builder, loc);
+    BarrierOp::create(builder, loc);
+    SmallVector<Value> coordinates(first);
+    Value step = arith::ConstantIndexOp::create(builder, loc, p * length);
+    coordinates.back() = arith::AddIOp::create(builder, loc, first.back(), step);
+    BulkStoreOp::create(builder, loc, stage, map, coordinates);
+  }
+  store.erase();
+  pieces.eraseWhole();
+  return true;
+}
+
+unsigned BulkStoreForming::run() {
+  SmallVector<StoreOp> stores;
+  function.walk([&](StoreOp store) { stores.push_back(store); });
+  unsigned count = llvm::count_if(stores, [&](StoreOp store) { return form(store); });
+  if (count > 0) {
+    builder.setInsertionPoint(function.getBlock()->getTerminator());
+    BulkStoreWaitOp::create(builder, function.getLoc(), 0);
+  }
+  return count;
+}
+
+namespace {
+
+struct FormBulkStores : tk::impl::FormBulkStoresBase<FormBulkStores> {
+  void runOnOperation() override {
+    for (FuncOp function : getOperation().getOps<FuncOp>()) {
+      WalkResult products = function.walk([](WarpgroupDotOp) { return WalkResult::interrupt(); });
+      std::optional<LaunchArguments> arguments = LaunchArguments::of(function);
+      if (products.wasInterrupted() && arguments)
+        numFormed += BulkStoreForming(function, *arguments).run();
+    }
+  }
+};
+
+} // namespace

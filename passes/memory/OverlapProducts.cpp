@@ -1,0 +1,164 @@
+//===- OverlapProducts.cpp - products in flight across iterations ---------===//
+//
+// In a loop that accumulates products of warpgroups and does nothing else with them:
+// 1. The waits for the products of an iteration become one wait after the last product that lets
+//    this iteration's stay in flight: it is for those of the iteration before.
+// 2. Stages that an iteration has read are left one iteration later, as is the last one after the
+//    loop; in the first iteration there is none to leave.
+// 3. After the loop everything is waited for.
+//
+//   for %k, %acc {                             for %k, %acc, %before {
+//     phase_wait %full[%slot]                    phase_wait %full[%slot]
+//     %p = warpgroup_dot ..., %acc               %p = warpgroup_dot ..., %acc
+//     %d = warpgroup_wait %p pending 0     →     %d = warpgroup_wait %p pending 1
+//     phase_arrive %empty[%slot]                 if %k is not the first { phase_arrive
+//     %empty[%before] } yield %d                                   yield %d, %slot
+//   }                                          }
+//                                              warpgroup_wait pending 0; phase_arrive %empty[last]
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Passes.h"
+
+#include "dialects/tkgpu/TkGpuDialect.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Pass/Pass.h"
+
+namespace tk {
+#define GEN_PASS_DEF_OVERLAPPRODUCTS
+#include "passes/Passes.h.inc"
+} // namespace tk
+
+using namespace mlir;
+using namespace tk;
+using namespace tk::gpu;
+
+namespace {
+
+class ProductOverlap {
+public:
+  explicit ProductOverlap(scf::ForOp loop) : loop(loop), builder(loop.getContext()) {}
+
+  bool analyse();
+  void apply();
+
+private:
+  bool isAccumulated(WarpgroupDotOp dot);
+  Value isNonEmpty();
+
+  scf::ForOp loop;
+  OpBuilder builder;
+  SmallVector<WarpgroupDotOp> dots;
+  SmallVector<WarpgroupWaitOp> waits;
+  SmallVector<PhaseArriveOp> arrivals;
+};
+
+} // namespace
+
+/// Does the product take what the loop carries, and is it but waited for and carried on?
+bool ProductOverlap::isAccumulated(WarpgroupDotOp dot) {
+  auto carried = dyn_cast<BlockArgument>(dot.getAcc());
+  if (!carried || carried.getOwner() != loop.getBody() || !carried.hasOneUse() || !dot->hasOneUse())
+    return false;
+  auto wait = dyn_cast<WarpgroupWaitOp>(*dot->user_begin());
+  if (!wait || wait.getPending() != 0 || wait.getNumResults() != 1 || !wait->hasOneUse())
+    return false;
+  OpOperand *yielded = loop.getTiedLoopYieldedValue(carried);
+  waits.push_back(wait);
+  return yielded->get() == wait.getResult(0);
+}
+
+bool ProductOverlap::analyse() {
+  for (Operation &op : *loop.getBody()) {
+    if (auto dot = dyn_cast<WarpgroupDotOp>(op)) {
+      // A stage that has been left belongs to the copies; no product of this iteration reads it.
+      if (!isAccumulated(dot) || !arrivals.empty() || !isa<SharedType>(dot.getA().getType()))
+        return false;
+      dots.push_back(dot);
+    } else if (auto arrive = dyn_cast<PhaseArriveOp>(op)) {
+      arrivals.push_back(arrive);
+    } else if (op.getNumRegions() > 0) {
+      return false;
+    } else if (!isa<WarpgroupWaitOp, PhaseWaitOp>(op) && !isMemoryEffectFree(&op)) {
+      return false;
+    }
+  }
+  return !dots.empty();
+}
+
+void ProductOverlap::apply() {
+  Location loc = loop.getLoc();
+  // One wait for all, after the last product; a wait of an earlier one would be for the wrong ones.
+  builder.setInsertionPointAfter(dots.back());
+  SmallVector<Value> products;
+  for (WarpgroupDotOp dot : dots)
+    products.push_back(dot.getResult());
+  auto together = WarpgroupWaitOp::create(builder, dots.back().getLoc(), products, dots.size());
+  for (auto [i, wait] : llvm::enumerate(waits)) {
+    wait.getResult(0).replaceAllUsesWith(together.getResult(i));
+    wait.erase();
+  }
+  SmallVector<unsigned> positions;
+  for (Value result : together.getResults())
+    positions.push_back(result.use_begin()->getOperandNumber());
+
+  IRRewriter rewriter(loop);
+  SmallVector<Value> none(arrivals.size(), arith::ConstantIndexOp::create(rewriter, loc, 0));
+  auto slots = [&](OpBuilder &, Location, ArrayRef<BlockArgument>) {
+    return llvm::map_to_vector(arrivals,
+                               [](PhaseArriveOp arrive) -> Value { return arrive.getSlot(); });
+  };
+  size_t count = loop.getNumResults();
+  auto replaced = cast<LoopLikeOpInterface>(loop.getOperation())
+                      .replaceWithAdditionalYields(rewriter, none, false, slots);
+  loop = cast<scf::ForOp>(replaced->getOperation());
+
+  auto leave = [&](Value condition, ValueRange before) {
+    if (arrivals.empty())
+      return;
+    auto branch = scf::IfOp::create(builder, loc, condition, /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    for (auto [arrive, slot] : llvm::zip_equal(arrivals, before))
+      PhaseArriveOp::create(builder, arrive.getLoc(), arrive.getPhases(), slot,
+                            arrive.getCluster());
+  };
+  builder.setInsertionPoint(loop.getBody()->getTerminator());
+  Value isLater = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne,
+                                        loop.getInductionVar(), loop.getLowerBound());
+  leave(isLater, loop.getRegionIterArgs().drop_front(count));
+
+  builder.setInsertionPointAfter(loop);
+  SmallVector<Value> results;
+  for (unsigned position : positions)
+    results.push_back(loop.getResult(position));
+  auto finished = WarpgroupWaitOp::create(builder, loc, results, 0);
+  for (auto [result, done] : llvm::zip_equal(results, finished.getResults()))
+    result.replaceAllUsesExcept(done, finished);
+  Value hasRun = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt,
+                                       loop.getLowerBound(), loop.getUpperBound());
+  leave(hasRun, loop.getResults().drop_front(count));
+  for (PhaseArriveOp arrive : arrivals)
+    arrive.erase();
+}
+
+namespace {
+
+struct OverlapProducts : tk::impl::OverlapProductsBase<OverlapProducts> {
+  void runOnOperation() override {
+    SmallVector<scf::ForOp> loops;
+    getOperation().walk([&](scf::ForOp loop) { loops.push_back(loop); });
+    for (scf::ForOp loop : loops) {
+      ProductOverlap overlap(loop);
+      if (!overlap.analyse())
+        continue;
+      overlap.apply();
+      ++numLoops;
+    }
+  }
+};
+
+} // namespace

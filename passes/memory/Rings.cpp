@@ -1,0 +1,123 @@
+//===- Rings.cpp - bulk copies that share stages --------------------------===//
+#include "passes/memory/Rings.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/IntEqClasses.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace tk;
+using namespace tk::gpu;
+
+/// Bytes that barriers with phases take at most: eight a stage and a kind.
+static constexpr int64_t kPhaseBytes = 1024;
+static constexpr int64_t kStageAlignment = 1024;
+
+int64_t Ring::getStageBytes() const {
+  int64_t bytes = 0;
+  for (BulkCopyOp copy : copies)
+    bytes += cast<SharedType>(BulkCopyOp(copy).getTarget().getType()).getSizeInBytes();
+  return bytes;
+}
+
+bool Ring::isMulticast() const {
+  return llvm::any_of(copies, [](BulkCopyOp copy) { return copy.getMulticast().has_value(); });
+}
+
+/// The operations that end the uses of a tile by `user`.
+static LogicalResult addEnds(Operation *user, SmallVectorImpl<Operation *> &ends) {
+  if (!isa<WarpgroupDotOp>(user)) {
+    ends.push_back(user);
+    return success(isa<LocalLoadOp>(user));
+  }
+  for (Operation *wait : user->getUsers()) {
+    if (!isa<WarpgroupWaitOp>(wait) || cast<WarpgroupWaitOp>(wait).getPending() != 0)
+      return failure();
+    ends.push_back(wait);
+  }
+  return success(!user->use_empty());
+}
+
+/// Extends the range of a ring by the uses of one copy's tile.
+static LogicalResult extendUses(Ring &ring, BulkCopyOp copy) {
+  Block *block = copy->getBlock();
+  auto extend = [&](Operation *first, Operation *last) -> LogicalResult {
+    first = block->findAncestorOpInBlock(*first);
+    last = block->findAncestorOpInBlock(*last);
+    if (!first || !last || !copy->isBeforeInBlock(first))
+      return failure();
+    if (!ring.firstUse || first->isBeforeInBlock(ring.firstUse))
+      ring.firstUse = first;
+    if (!ring.lastUse || ring.lastUse->isBeforeInBlock(last))
+      ring.lastUse = last;
+    return success();
+  };
+  for (Operation *user : copy.getTarget().getUsers()) {
+    if (user == copy)
+      continue;
+    SmallVector<Operation *> ends;
+    if (failed(addEnds(user, ends)))
+      return failure();
+    for (Operation *end : ends)
+      if (failed(extend(user, end)))
+        return failure();
+  }
+  return success(ring.firstUse != nullptr);
+}
+
+/// Is `op` under loops alone?
+static bool isInLoopsOnly(Operation *op) {
+  for (op = op->getParentOp(); !isa<FuncOp>(op); op = op->getParentOp())
+    if (!isa<scf::ForOp>(op))
+      return false;
+  return true;
+}
+
+FailureOr<SmallVector<Ring, 0>> tk::findRings(FuncOp function, bool together) {
+  SmallVector<BulkCopyOp> copies;
+  function.walk([&](BulkCopyOp copy) { copies.push_back(copy); });
+  llvm::IntEqClasses classes(copies.size());
+  for (unsigned i = 0; i < copies.size(); ++i) {
+    if (!copies[i].getTarget().getDefiningOp<AllocSharedOp>() || !isInLoopsOnly(copies[i]))
+      return failure();
+    for (unsigned j = 0; j < i; ++j) {
+      if (copies[i].getTarget() == copies[j].getTarget())
+        return failure();
+      bool meet = llvm::any_of(copies[i].getTarget().getUsers(), [&](Operation *user) {
+        return llvm::is_contained(user->getOperands(), copies[j].getTarget());
+      });
+      if (together && meet && copies[i]->getBlock() == copies[j]->getBlock())
+        classes.join(i, j);
+    }
+  }
+  classes.compress();
+  SmallVector<Ring, 0> rings(classes.getNumClasses());
+  for (auto [i, copy] : llvm::enumerate(copies)) {
+    rings[classes[i]].copies.push_back(copy);
+    if (failed(extendUses(rings[classes[i]], copy)))
+      return failure();
+  }
+  return rings;
+}
+
+void tk::chooseStages(FuncOp function, MutableArrayRef<Ring> rings, int64_t wanted, int64_t limit) {
+  auto isInnermost = [&](Ring &ring) {
+    return llvm::none_of(rings, [&](Ring &other) {
+      Operation *loop = ring.copies.front()->getParentOp();
+      return other.copies.front()->getBlock() != ring.copies.front()->getBlock() &&
+             loop->isProperAncestor(other.copies.front());
+    });
+  };
+  int64_t fixed = kPhaseBytes, perStage = 0;
+  function.walk([&](AllocSharedOp alloc) {
+    fixed += llvm::alignTo(alloc.getType().getSizeInBytes(), kStageAlignment);
+  });
+  for (Ring &ring : rings)
+    if (isInnermost(ring))
+      perStage += llvm::alignTo(ring.getStageBytes(), kStageAlignment);
+  // One stage of each is among `fixed` already.
+  int64_t more = perStage ? std::max<int64_t>(limit - fixed, 0) / perStage : 0;
+  for (Ring &ring : rings)
+    ring.stages = isInnermost(ring) ? std::clamp<int64_t>(1 + more, 1, wanted) : 1;
+}

@@ -1,0 +1,114 @@
+//===- TilePieces.cpp - computing a tile piece by piece -------------------===//
+//
+// A part of the result of an elementwise operation is the operation on the parts of its operands;
+// a part of a broadcast is the broadcast of the part along the axes that the source has; a part of
+// a load is a load with the parts of its indices and masks. Everything else is computed as a whole,
+// and a part of it is the registers that lie in it.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/memory/TilePieces.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace tk;
+using namespace tk::gpu;
+
+static bool isTile(Value value) { return isa<RankedTensorType>(value.getType()); }
+
+static bool canBeCut(Operation *op) {
+  if (!op || op->getNumResults() != 1 || !isTile(op->getResult(0)))
+    return false;
+  if (auto constant = dyn_cast<arith::ConstantOp>(op))
+    return isa<SplatElementsAttr>(constant.getValue());
+  if (auto load = dyn_cast<gpu::LoadOp>(op))
+    return !load.getOther() || !isTile(load.getOther());
+  return isa<BroadcastOp>(op) || (op->hasTrait<OpTrait::Elementwise>() && isMemoryEffectFree(op) &&
+                                  op->getNumRegions() == 0);
+}
+
+TilePieces::TilePieces(Value tile, Operation *user) : tile(tile), user(user) { collect(tile); }
+
+void TilePieces::collect(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!canBeCut(op) || op->getBlock() != user->getBlock())
+    return;
+  bool isForTileAlone = llvm::all_of(
+      op->getUsers(), [&](Operation *other) { return other == user || chain.contains(other); });
+  if (!isForTileAlone || !chain.insert(op))
+    return;
+  if (op->hasTrait<OpTrait::Elementwise>())
+    for (Value operand : op->getOperands())
+      if (isTile(operand))
+        collect(operand);
+}
+
+Value TilePieces::build(OpBuilder &builder, ArrayRef<int64_t> offsets, ArrayRef<int64_t> shape) {
+  pieces.clear();
+  return pieceOf(builder, tile, offsets, shape);
+}
+
+void TilePieces::eraseWhole() {
+  for (Operation *op : chain)
+    if (op->use_empty())
+      op->erase();
+}
+
+Value TilePieces::extract(OpBuilder &builder, Value value, ArrayRef<int64_t> offsets,
+                          ArrayRef<int64_t> shape) {
+  auto whole = cast<RankedTensorType>(value.getType());
+  if (whole.getShape() == shape)
+    return value;
+  LayoutAttr layout = partLayout(getLayout(whole), shape);
+  auto part = RankedTensorType::get(shape, whole.getElementType(), layout);
+  return ExtractOp::create(builder, value.getLoc(), part, value, offsets);
+}
+
+/// The part of a tile of fewer axes whose axis `a` is axis `axes[a]` of the tile that is cut.
+Value TilePieces::pieceAlong(OpBuilder &builder, Value value, ArrayRef<int64_t> axes,
+                             ArrayRef<int64_t> offsets, ArrayRef<int64_t> shape) {
+  if (!isTile(value))
+    return value;
+  SmallVector<int64_t> at, extents;
+  for (int64_t axis : axes) {
+    at.push_back(offsets[axis]);
+    extents.push_back(shape[axis]);
+  }
+  return extract(builder, value, at, extents);
+}
+
+Value TilePieces::pieceOf(OpBuilder &builder, Value value, ArrayRef<int64_t> offsets,
+                          ArrayRef<int64_t> shape) {
+  if (Value known = pieces.lookup(value))
+    return known;
+  Operation *op = value.getDefiningOp();
+  auto whole = cast<RankedTensorType>(value.getType());
+  auto type =
+      RankedTensorType::get(shape, whole.getElementType(), partLayout(getLayout(whole), shape));
+  if (auto constant = dyn_cast_or_null<arith::ConstantOp>(op); constant && canBeCut(op)) {
+    auto splat = cast<SplatElementsAttr>(constant.getValue()).resizeSplat(type);
+    return pieces[value] = arith::ConstantOp::create(builder, op->getLoc(), type, splat);
+  }
+  if (!op || !chain.contains(op))
+    return pieces[value] = extract(builder, value, offsets, shape);
+  SmallVector<Value> operands(op->getOperands());
+  if (auto load = dyn_cast<gpu::LoadOp>(op)) {
+    auto cut = [&](OperandRange values, ArrayAttr dims) {
+      for (auto [i, part] : llvm::enumerate(values))
+        operands[values.getBeginOperandIndex() + i] = pieceAlong(
+            builder, part, cast<DenseI64ArrayAttr>(dims[i]).asArrayRef(), offsets, shape);
+    };
+    cut(load.getIndices(), load.getIndexDims());
+    cut(load.getMasks(), load.getMaskDims());
+  } else if (auto broadcast = dyn_cast<BroadcastOp>(op)) {
+    operands[0] = pieceAlong(builder, operands[0], broadcast.getDims(), offsets, shape);
+  } else {
+    for (Value &operand : operands)
+      if (isTile(operand))
+        operand = pieceOf(builder, operand, offsets, shape);
+  }
+  Operation *clone = builder.clone(*op);
+  clone->setOperands(operands);
+  clone->getResult(0).setType(type);
+  return pieces[value] = clone->getResult(0);
+}

@@ -1,0 +1,43 @@
+//===- TilePieces.h - computing a tile piece by piece -----------*- C++ -*-===//
+#ifndef TK_PASSES_MEMORY_TILEPIECES_H
+#define TK_PASSES_MEMORY_TILEPIECES_H
+
+#include "dialects/tkgpu/TkGpuLayout.h"
+
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace tk {
+
+/// Computes parts of a tile as late as they are needed: elementwise operations, broadcasts and
+/// loads that lead to nothing but `user` are done for a part at a time, so that only what they come
+/// from occupies registers as a whole.
+class TilePieces {
+public:
+  TilePieces(mlir::Value tile, mlir::Operation *user);
+
+  /// The part of shape `shape` at `offsets`, at the builder's position.
+  mlir::Value build(mlir::OpBuilder &builder, llvm::ArrayRef<int64_t> offsets,
+                    llvm::ArrayRef<int64_t> shape);
+  /// Erases what has been replaced by its parts; `user` must be gone.
+  void eraseWhole();
+
+private:
+  void collect(mlir::Value value);
+  mlir::Value pieceOf(mlir::OpBuilder &builder, mlir::Value value, llvm::ArrayRef<int64_t> offsets,
+                      llvm::ArrayRef<int64_t> shape);
+  mlir::Value extract(mlir::OpBuilder &builder, mlir::Value value, llvm::ArrayRef<int64_t> offsets,
+                      llvm::ArrayRef<int64_t> shape);
+  mlir::Value pieceAlong(mlir::OpBuilder &builder, mlir::Value value, llvm::ArrayRef<int64_t> axes,
+                         llvm::ArrayRef<int64_t> offsets, llvm::ArrayRef<int64_t> shape);
+
+  mlir::Value tile;
+  mlir::Operation *user;
+  llvm::SetVector<mlir::Operation *> chain; ///< users before what they use
+  llvm::DenseMap<mlir::Value, mlir::Value> pieces;
+};
+
+} // namespace tk
+
+#endif // TK_PASSES_MEMORY_TILEPIECES_H

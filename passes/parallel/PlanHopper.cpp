@@ -1,0 +1,111 @@
+//===- PlanHopper.cpp - tiles of products for warpgroups ------------------===//
+//
+// A product goes to warpgroups if its operands can be copied in bulk: stored as the hardware
+// multiplies them, with rows a multiple of 16 bytes apart. Its tile is the one that takes the least
+// time by a simple model: waves of tiles over the processors, each tile's outputs at the rate that
+// its shape reaches of the largest one's. A larger tile reads each operand less often; a smaller
+// one leaves fewer processors without work in the last wave.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/parallel/Planner.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace tk;
+
+namespace {
+
+/// A tile, its warps, and the rate of its outputs relative to the largest tiles'.
+struct WarpgroupTile {
+  int64_t m, n, warps;
+  double rate;
+};
+
+/// Bytes of k in a tile: a span of the widest swizzle.
+constexpr int64_t sliceBytes = 128;
+/// Of f32 accumulators, what a thread of two warpgroups may hold.
+constexpr int64_t accumulatorRegisters = 128;
+/// Rows of a box are a multiple of this many bytes apart.
+constexpr int64_t boxAlignment = 16;
+
+} // namespace
+
+static constexpr WarpgroupTile warpgroupTiles[] = {
+    {128, 256, 8, 1.0}, {256, 128, 8, 0.99}, {128, 128, 8, 0.96}, {64, 256, 4, 0.8},
+    {128, 64, 8, 0.7},  {64, 128, 4, 0.7},   {64, 64, 4, 0.5},
+};
+
+static Value storedFactor(Value value) {
+  if (auto ext = value.getDefiningOp<arith::ExtFOp>())
+    return ext.getIn();
+  if (auto ext = value.getDefiningOp<arith::ExtSIOp>())
+    return ext.getIn();
+  return value;
+}
+
+/// Are rows of what `factor` is loaded from, if it is, a multiple of 16 bytes apart?
+static bool isBulkLoadable(StatementShape &shape, Value factor) {
+  auto load = storedFactor(factor).getDefiningOp<LoadOp>();
+  if (!load)
+    return false;
+  auto type = cast<RankedTensorType>(load.getTensor().getType());
+  auto argument = dyn_cast<BlockArgument>(load.getTensor());
+  KernelOp kernel = shape.kernel;
+  if (argument && kernel.getParam(argument.getArgNumber() - kernel.getNumDims()).getStrided())
+    return false;
+  SmallVector<Value> extents = getExtents(kernel, load.getTensor());
+  if (extents.size() < 2 || extents.size() > 5)
+    return false;
+  int64_t bytes = type.getElementTypeBitWidth() / 8;
+  return getSizeFact(kernel, extents.back()).divisor * bytes % boxAlignment == 0;
+}
+
+bool Planner::isForWarpgroups(Contraction &product) {
+  if (!target.getHopper() || !coarse || product.isInner || product.isOuter)
+    return false;
+  auto type = dyn_cast<FloatType>(product.operand);
+  if (!type || type.getWidth() != 16)
+    return false;
+  for (Value term : product.op.getYield().getValues()) {
+    Operation *factors = term.getDefiningOp();
+    if (!factors || !isa<arith::MulFOp>(factors) ||
+        !isBulkLoadable(shape, factors->getOperand(0)) ||
+        !isBulkLoadable(shape, factors->getOperand(1)))
+      return false;
+  }
+  // Rows of fewer than 64 would leave most of each instruction idle.
+  std::optional<int64_t> rows = shape.upperOf(product.m), columns = shape.upperOf(product.n);
+  return (!rows || *rows > 16) && (!columns || *columns >= 8);
+}
+
+void Planner::planWarpgroupProduct(Contraction &product) {
+  int64_t accumulators = llvm::count_if(shape.contractions, [&](Contraction &other) {
+    return other.m == product.m && other.n == product.n;
+  });
+  // Waves over the indices that are not tiled count as well; what is not bounded is many.
+  int64_t others = 1;
+  auto extentOf = [&](Value index) { return shape.upperOf(index).value_or(int64_t(1) << 14); };
+  for (unsigned p = 0; p < shape.compute.getNumIndices(); ++p)
+    if (Value index = shape.compute.getIndex(p); index != product.m && index != product.n)
+      others = std::min<int64_t>(others * std::max<int64_t>(extentOf(index), 1), 1 << 20);
+  auto timeOf = [&](const WarpgroupTile &tile) {
+    int64_t tiles = others * llvm::divideCeil(std::max<int64_t>(extentOf(product.m), 1), tile.m) *
+                    llvm::divideCeil(std::max<int64_t>(extentOf(product.n), 1), tile.n);
+    int64_t waves = llvm::divideCeil(tiles, target.getProcessors());
+    return waves * tile.m * tile.n / tile.rate;
+  };
+  const WarpgroupTile *best = nullptr;
+  for (const WarpgroupTile &tile : warpgroupTiles)
+    if (tile.m * tile.n / (tile.warps * 32) * accumulators <= accumulatorRegisters &&
+        (!best || timeOf(tile) < timeOf(*best)))
+      best = &tile;
+  set(product.m, best->m);
+  set(product.n, fit(product.n, best->n, 8));
+  set(product.k, std::max<int64_t>(sliceBytes * 8 / product.operand.getIntOrFloatBitWidth(), 1));
+  warps = tileOf(product.m) >= 128 ? 8 : 4;
+  perThread = std::max<int64_t>(tileOf(product.m) * tileOf(product.n) / (warps * 32), 1);
+  stages = 8;
+  group = 16;
+  persistent = 1;
+}
