@@ -1,10 +1,12 @@
-"""Bad input to tkc: each case must end with the right status and say what is wrong.
+"""Bad input to tkc, and machines that lack something: each case must end with the right status and say what is wrong.
 
 usage: check_errors.py TKC [NAME ...]
 
 No case may abort, say nothing, or write to standard output.
 """
 
+import ctypes.util
+import os
 import pathlib
 import struct
 import subprocess
@@ -30,6 +32,25 @@ def npy(descr, shape, item):
 
 # name: (program, arguments, exit status, what the message must hold, files)
 RUN = ["run", "x.tk", "--target", "cpu"]
+PTX = ["build", "x.tk", "--target", "sm_90a", "--emit", "ptx", "-o", "-"]
+GPU = ["run", "x.tk", "--target", "gpu", "--dim", "N=3"]
+EMU = ["run", "x.tk", "--target", "emu", "--dim", "N=3"]
+LIBM = ctypes.util.find_library("m") or "libm.so.6"
+
+# What the machine is like in some of the cases; an empty value is one that is not set.
+ENVIRONMENTS = {
+    "no-nvrtc": {"TK_NVRTC": "/nowhere.so", "TK_CACHE": "off"},
+    "nvrtc-no-library": {"TK_NVRTC": "./nvrtc.so", "TK_CACHE": "off"},
+    "nvrtc-other-library": {"TK_NVRTC": LIBM, "TK_CACHE": "off"},
+    "no-driver": {"TK_LIBCUDA": "/nowhere.so"},
+    "driver-other-library": {"TK_LIBCUDA": LIBM},
+    "no-host-compiler": {"CXX": "/nowhere"},
+    "host-compiler-fails": {"CXX": "/bin/false", "TK_DUMP": "."},
+    "no-temporary-directory": {"TMPDIR": "/nowhere"},
+    "cache-not-writable": {"TK_CACHE_DIR": "/proc/tk"},
+    "cache-is-a-file": {"TK_CACHE_DIR": "cache"},
+    "no-place-for-a-cache": {"TK_CACHE_DIR": "", "XDG_CACHE_HOME": "", "HOME": ""},
+}
 CASES = {
     "nul": (b"kernel k\0(", RUN, 1, "invalid byte", {}),
     "utf8": (b"kernel k(x: f32[N])\n\xff", RUN, 1, "invalid byte", {}),
@@ -91,6 +112,17 @@ CASES = {
     "unknown-key": (
         GEMM + "schedule gemm {\n  frob = 3\n}\n",
         ["build", "x.tk", "--target", "sm_90a", "--emit", "cuda", "-o", "-"], 1, "frob", {}),
+    "no-nvrtc": (COPY, PTX, 3, "cannot load NVRTC", {}),
+    "nvrtc-no-library": (COPY, PTX, 3, "error[no_nvrtc]", {"nvrtc.so": b"no library"}),
+    "nvrtc-other-library": (COPY, PTX, 3, "error[nvrtc_too_old]", {}),
+    "no-driver": (COPY, GPU, 3, "error[no_driver]", {}),
+    "driver-other-library": (COPY, GPU, 3, "error[driver_too_old]", {}),
+    "no-host-compiler": (COPY, EMU, 1, "x.tk:1:8: error[unsupported]", {}),
+    "host-compiler-fails": (COPY, EMU, 70, "x.tk:1:8: error[internal]", {}),
+    "no-temporary-directory": (COPY, EMU, 1, "x.tk:1:8: error[io]", {}),
+    "cache-not-writable": (COPY, RUN + ["--dim", "N=3", "--check"], 0, "", {}),
+    "cache-is-a-file": (COPY, RUN + ["--dim", "N=3", "--check"], 0, "", {"cache": b"not a directory"}),
+    "no-place-for-a-cache": (COPY, RUN + ["--dim", "N=3", "--check"], 0, "", {}),
     "zero-extent": (COPY, RUN + ["--dim", "N=0", "--check"], 0, "", {}),
 }
 
@@ -105,7 +137,8 @@ def check(tkc, name):
         for path, contents in files.items():
             (root / path).write_bytes(contents)
         try:
-            done = subprocess.run([tkc, *arguments], cwd=root, capture_output=True, timeout=60, check=False)
+            done = subprocess.run([tkc, *arguments], cwd=root, capture_output=True, timeout=60, check=False,
+                                  env=os.environ | ENVIRONMENTS.get(name, {}))
         except subprocess.TimeoutExpired:
             return "takes more than a minute"
     errors = done.stderr.decode(errors="replace")
