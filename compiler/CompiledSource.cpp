@@ -16,6 +16,7 @@
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "frontend/IRGen.h"
 #include "passes/memory/MemoryAccess.h"
+#include "passes/tiling/SizeFacts.h"
 #include "runtime/Environment.h"
 
 #include "mlir/IR/Diagnostics.h"
@@ -166,6 +167,7 @@ Facts CompiledSource::relevant_facts(size_t kernel, std::string_view target,
   }
   if (!gpu) {
     relevant.tensors.clear();
+    relevant.small_tensors = false;
     return relevant;
   }
   // Code has one width for all its buffers.
@@ -188,6 +190,8 @@ Expected<OwningOpRef<ModuleOp>> CompiledSource::isolate(size_t kernel, std::stri
   if (isGpuText(target)) {
     if (Status attached = attachCudaTarget(*copy, target); !attached)
       return attached.error();
+    if (facts.small_tensors)
+      copy->getOperation()->setAttr(smallTensorsAttrName, builder.getUnitAttr());
     // Facts without tensors leave the usual case: what allocators return is aligned.
     if (!facts.tensors.empty() && facts.tensors[0].alignment < fullAlignment)
       copy->getOperation()->setAttr(baseAlignmentAttrName,

@@ -269,8 +269,37 @@ void check_addresses(const Signature &signature, std::span<const TensorView> ten
     }
 }
 
+/// Are all sizes, strides and element counts of a launch below small_tensor_limit?
+static bool are_small(const CheckedArguments &checked) {
+  for (int64_t dim : checked.dims)
+    if (dim >= small_tensor_limit)
+      return false;
+  for (const TensorView &view : checked.tensors) {
+    int64_t last = 0; // the offset of the last element
+    for (unsigned axis = 0; axis < view.rank(); ++axis) {
+      int64_t stride = view.strides[axis], part = 0;
+      if (stride < 0 || stride >= small_tensor_limit || view.shape[axis] >= small_tensor_limit)
+        return false;
+      // Both factors are below 2^30, and a sum that is too large ends the loop.
+      part = stride * std::max<int64_t>(view.shape[axis] - 1, 0);
+      last += part;
+      if (last >= small_tensor_limit - 1)
+        return false;
+    }
+  }
+  return true;
+}
+
+bool scratch_is_small(const LaunchPlan &plan, std::span<const Scalar> variables) {
+  for (const Scratch &scratch : plan.scratch)
+    if (scratch.bytes.evaluate_integer(variables).value() >= small_tensor_limit)
+      return false;
+  return true;
+}
+
 Facts facts_of(const Signature &signature, const CheckedArguments &checked) {
   Facts facts = facts_for(checked.dims);
+  facts.small_tensors = are_small(checked);
   for (unsigned t = 0; t < checked.tensors.size(); ++t) {
     const TensorView &view = checked.tensors[t];
     TensorFact fact;

@@ -52,6 +52,9 @@ void check_addresses(const Signature &signature, std::span<const TensorView> ten
 /// The facts of checked arguments: alignments up to 16 bytes; strides of strided tensors alone.
 Facts facts_of(const Signature &signature, const CheckedArguments &checked);
 
+/// Is every buffer between the launches of a plan below small_tensor_limit?
+bool scratch_is_small(const LaunchPlan &plan, std::span<const Scalar> variables);
+
 /// One compiled variant of a kernel, with its code loaded on the devices that used it.
 struct Variant {
   Facts facts;

@@ -132,6 +132,12 @@ std::shared_ptr<BoundImpl> KernelImpl::make_bound(CheckedArguments checked, cons
   Facts facts = complete(facts_of(signature(), checked));
   auto bound = std::make_shared<BoundImpl>();
   bound->variant = variant(facts, stream);
+  // How large the buffers between launches are is known once it is known what is launched.
+  if (facts.small_tensors &&
+      !scratch_is_small(bound->variant->executable.plan, checked.variables)) {
+    facts.small_tensors = false;
+    bound->variant = variant(facts, stream);
+  }
   bound->signature = &signature();
   const Executable &executable = bound->variant->executable;
   for (unsigned t = 0; t < checked.tensors.size(); ++t) {

@@ -135,6 +135,46 @@ Facts facts_for(std::span<const int64_t> dims, std::span<const TensorView> tenso
   return facts;
 }
 
+namespace {
+
+/// Can this tensor be small? Sizes that are not known count as 1.
+bool may_be_small(const Parameter &tensor, std::span<const std::optional<int64_t>> known) {
+  int64_t count = 1;
+  for (const Extent &extent : tensor.shape) {
+    int dim = extent.expr.bare_variable();
+    int64_t size = 1;
+    if (dim >= 0 && known[static_cast<size_t>(dim)])
+      size = std::max<int64_t>(*known[static_cast<size_t>(dim)], 1);
+    if (__builtin_mul_overflow(count, size, &count) || count >= small_tensor_limit)
+      return false;
+  }
+  return true;
+}
+
+} // namespace
+
+Facts usual_facts(const Signature &signature, std::span<const std::optional<int64_t>> known) {
+  constexpr uint32_t vector_bytes = 16;
+  Facts facts;
+  facts.small_tensors = true;
+  for (const std::optional<int64_t> &size : known) {
+    facts.small_tensors &= !size || *size < small_tensor_limit;
+    facts.dims.push_back(size ? fact_for(*size) : DimFact{1, -1, {}});
+  }
+  for (unsigned t = 0; t < signature.num_tensors(); ++t) {
+    const Parameter &tensor = signature.tensor(t);
+    facts.small_tensors &= may_be_small(tensor, known);
+    if (tensor.shape.empty())
+      continue;
+    int last = tensor.shape.back().expr.bare_variable();
+    if (last < 0 || known[static_cast<size_t>(last)])
+      continue;
+    uint32_t &divisor = facts.dims[static_cast<size_t>(last)].divisor;
+    divisor = std::max(divisor, vector_bytes / static_cast<uint32_t>(size_of(tensor.dtype)));
+  }
+  return facts;
+}
+
 std::string Facts::key() const {
   std::string text;
   for (const DimFact &fact : dims) {
@@ -147,6 +187,8 @@ std::string Facts::key() const {
     if (fact.upper >= 0)
       text += ",<=" + std::to_string(fact.upper);
   }
+  if (small_tensors)
+    text += "|small";
   if (tensors.empty())
     return text;
   text += "|";

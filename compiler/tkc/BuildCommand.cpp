@@ -18,6 +18,7 @@ struct BuildOptions {
   std::string emit; ///< empty: cubin, or nothing where an explanation was asked for
   std::string output;
   bool explain = false;
+  bool general = false; ///< assume nothing of sizes that are not given
 };
 
 /// The syntax tree, before any check of meaning.
@@ -35,22 +36,25 @@ Expected<std::string> syntaxTree(const SourceOptions &options) {
   return printAst(*program);
 }
 
-/// Facts for the sizes given with --dim; nothing is assumed of the others.
-Expected<Facts> factsFor(const SourceOptions &options, const Signature &signature) {
-  Expected<std::map<std::string, int64_t>> values = options.dimValues();
+/// Facts for the sizes given with --dim; of the others what is usual is assumed, or nothing.
+Expected<Facts> factsFor(const BuildOptions &options, const Signature &signature) {
+  Expected<std::map<std::string, int64_t>> values = options.source.dimValues();
   if (!values)
     return values.error();
-  Facts facts;
+  std::vector<std::optional<int64_t>> known;
+  Facts general;
   for (const std::string &dim : signature.dims) {
     auto it = values->find(dim);
-    facts.dims.push_back(it == values->end() ? DimFact{1, -1, {}} : fact_for(it->second));
-    if (it != values->end())
+    bool given = it != values->end();
+    known.push_back(given ? std::optional(it->second) : std::nullopt);
+    general.dims.push_back(given ? fact_for(it->second) : DimFact{1, -1, {}});
+    if (given)
       values->erase(it);
   }
   if (!values->empty())
     return Error(ErrorCode::invalid_argument, "kernel '" + signature.name + "' has no dimension '" +
                                                   values->begin()->first + "'");
-  return facts;
+  return options.general ? general : usual_facts(signature, known);
 }
 
 std::string fileNameFor(const std::string &kernel, std::string_view stage) {
@@ -112,7 +116,7 @@ int build(BuildOptions &options) {
   Expected<size_t> kernel = options.source.kernelOf(**source);
   if (!kernel)
     return report(kernel.error(), json);
-  Expected<Facts> facts = factsFor(options.source, (*source)->signatures()[*kernel]);
+  Expected<Facts> facts = factsFor(options, (*source)->signatures()[*kernel]);
   if (!facts)
     return report(facts.error(), json);
   Expected<std::string> target = resolve_target(options.source.target);
@@ -150,6 +154,9 @@ void addBuild(CLI::App &app, int &status) {
   command->add_flag("--explain", options->explain,
                     "Print what the passes derived and declined, by lines of the source; without "
                     "--emit nothing is written");
+  command->add_flag("--general", options->general,
+                    "Assume nothing of sizes that are not given; else tensors are taken to have "
+                    "less than 2^30 elements, and rows of whole 16-byte vectors");
   command->add_option("-o", options->output, "Where to write it; - is standard output");
   command->callback([options, &status] { status = build(*options); });
 }

@@ -87,6 +87,8 @@ void Planner::planProduct(Contraction &product) {
   int64_t wanted = coarse ? (matrix && outputs > 64 * 128 ? 128 : matrix ? 32 : 64) : 1;
   if (matrix && !coarse)
     wanted = 4;
+  // The accumulators of several products are in registers at the same time.
+  wanted = std::max<int64_t>(wanted / static_cast<int64_t>(shape.contractions.size()), 1);
   warps = std::clamp<int64_t>(outputs / (32 * wanted), 1, 8);
   if (matrix) // a warp's part is at least 16x8
     warps = std::min<int64_t>(warps, outputs / 128);

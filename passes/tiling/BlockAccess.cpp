@@ -61,16 +61,19 @@ std::optional<TileValue> BlockProgram::limitMask(unsigned id) {
   return scopes[depth].limitMasks[id] = mask;
 }
 
-/// Where index values along an axis are inside the bounds, which may depend on other axes.
-std::optional<TileValue> BlockProgram::exactMask(unsigned id) {
+/// Where index values along an axis are inside the bounds, which may depend on other axes. It is
+/// computed in scope `minDepth` or further in.
+std::optional<TileValue> BlockProgram::exactMask(unsigned id, unsigned minDepth) {
   std::optional<TileValue> lower = axes[id].lower, upper = axes[id].upper;
   if (!lower && !upper)
     return limitMask(id);
   SmallVector<TileValue> masks;
+  TileValue position = index(id);
+  position.depth = std::max(position.depth, minDepth);
   if (lower)
-    masks.push_back(compare(arith::CmpIPredicate::sge, index(id), *lower));
+    masks.push_back(compare(arith::CmpIPredicate::sge, position, *lower));
   if (upper)
-    masks.push_back(compare(arith::CmpIPredicate::slt, index(id), *upper));
+    masks.push_back(compare(arith::CmpIPredicate::slt, position, *upper));
   else if (std::optional<TileValue> mask = limitMask(id))
     masks.push_back(*mask);
   return andMasks(masks);
@@ -147,10 +150,13 @@ TileValue BlockProgram::load(LoadOp op) {
     indices.push_back(get(value));
     include(indices.back());
   }
+  Axes unsafe;
+  llvm::copy_if(all, std::back_inserter(unsafe),
+                [&](unsigned axis) { return !isCovered(op, axis, extents); });
   if (op.getPad())
     addPadMasks(op, indices, extents, masks);
   else
-    addSafetyMasks(all, masks);
+    addSafetyMasks(unsafe, masks);
   for (const TileValue &mask : masks)
     include(mask);
   Type element = op.getResult().getType();

@@ -67,7 +67,10 @@ TileValue BlockProgram::dotOperand(Reduction &reduction, Value factor, ArrayRef<
                                    unsigned k) {
   TileValue tile = get(factor);
   Type element = getElementTypeOrSelf(tile.value.getType());
-  std::optional<TileValue> mask = exactMask(k);
+  // Products of weights that are zero outside the bounds need nothing else.
+  std::optional<TileValue> mask;
+  if (!reduction.masksFirst)
+    mask = exactMask(k);
   auto fits = [&](const TileValue &value) {
     return llvm::all_of(value.axes,
                         [&](unsigned axis) { return llvm::is_contained(wanted, axis); });

@@ -6,7 +6,7 @@
 //      k comes just before n in the order of axes, so that operands need no transposition).
 //   3. The other indices become nested loops over tiles. Tiles that are not full are masked; where
 //      the masks cost (bounds that differ within the tile, online reductions), full tiles get a
-//      loop of their own, without masks.
+//      loop of their own, without masks, or the masks a branch (BlockMasks.cpp).
 //
 //===----------------------------------------------------------------------===//
 #include "passes/tiling/BlockProgram.h"
@@ -119,10 +119,23 @@ void BlockProgram::reduce(tk::ReduceOp op) {
           if (!axes[axis].isScalar)
             acc.carried = unite(acc.carried, {axis});
     }
+    reduction.masksFirst = canMaskFirst(reduction);
     return finish(reduction, loops(reduction, 0, initialValues(reduction)));
   });
   for (auto [k, result] : llvm::enumerate(results))
     scopes[depth].memo[op.getResult(k)] = result;
+}
+
+/// A multiple of `size` that `bound` never exceeds, where it is the smaller of two.
+static Value coveringExtentOf(KernelOp kernel, Value bound, int64_t size) {
+  if (auto smaller = bound.getDefiningOp<arith::MinSIOp>()) {
+    Value extent = coveringExtentOf(kernel, smaller.getLhs(), size);
+    return extent ? extent : coveringExtentOf(kernel, smaller.getRhs(), size);
+  }
+  Operation *op = bound.getDefiningOp();
+  bool isSize = op ? op->getParentOp() == kernel
+                   : cast<BlockArgument>(bound).getOwner()->getParentOp() == kernel;
+  return isSize && getSizeFact(kernel, bound).divisor % size == 0 ? bound : Value();
 }
 
 SmallVector<Value> BlockProgram::loops(Reduction &reduction, unsigned position,
@@ -139,11 +152,25 @@ SmallVector<Value> BlockProgram::loops(Reduction &reduction, unsigned position,
   TileValue lower = get(lowerBound), upper = get(upperBound);
   Value from = scalarBound(lowerBound, lower, false), to = scalarBound(upperBound, upper, true);
   bool uniform = lower.axes.empty() && upper.axes.empty();
-  axes[id].limit = Value();
+  axes[id].limit = axes[id].fullFrom = axes[id].fullTo = axes[id].coveringExtent = Value();
   if (uniform && (size == 1 || (getSizeFact(kernel, upperBound).divisor % size == 0 &&
                                 getSizeFact(kernel, lowerBound).divisor % size == 0)))
     return loop(reduction, position, from, to, carried);
-  if (lower.axes.empty() && (!upper.axes.empty() || op.isOnline())) {
+  if (reduction.masksFirst) {
+    axes[id].fullTo = scalarBound(upperBound, upper, false);
+    if (!lower.axes.empty())
+      axes[id].fullFrom = scalarBound(lowerBound, lower, true);
+    if (!upper.axes.empty() && getConstantIndex(lowerBound) == 0)
+      axes[id].coveringExtent = coveringExtentOf(kernel, upperBound, size);
+    axes[id].limit = to;
+    return loop(reduction, position, from, to, carried);
+  }
+  // Products are masked by the loads of their operands, at no cost.
+  bool masksCost =
+      !upper.axes.empty() ||
+      (op.isOnline() &&
+       !llvm::all_of(reduction.accumulators, [](const Accumulator &acc) { return acc.isDot; }));
+  if (lower.axes.empty() && masksCost) {
     Value full = scalarBound(upperBound, upper, false);
     OpBuilder &b = at(depth);
     Value zero = indexConstant(0, depth), step = indexConstant(size, depth);

@@ -321,6 +321,8 @@ LogicalResult BlockProgram::addStores() {
 
 /// Are all offsets in all tensors known to fit 32 bits?
 static bool fits32(KernelOp kernel, ArrayRef<Value> tensors) {
+  if (kernel->getParentOfType<ModuleOp>()->hasAttr(smallTensorsAttrName))
+    return true;
   for (Value tensor : tensors) {
     if (!isa<RankedTensorType>(tensor.getType()))
       continue;

@@ -41,6 +41,10 @@ struct Axis {
   mlir::Value rangeEnd;    ///< the scalar end of the range as the compute has it, for comparison
   mlir::Value limit;       ///< index values from here on are outside for all; null: there are none
   bool limitIsAll = false; ///< the tile is full or, if limit is 0, empty
+  /// Tiles from fullFrom (null: any) to fullTo are inside all bounds; null: not known.
+  mlir::Value fullFrom, fullTo;
+  /// Tiles end at this extent at the latest: an index that stands for it needs no mask.
+  mlir::Value coveringExtent;
   /// Bounds that depend on other axes; index values outside them are outside for some.
   std::optional<TileValue> lower, upper;
 };
@@ -114,7 +118,7 @@ private:
   unsigned newAxis(llvm::StringRef name, int64_t size, std::optional<unsigned> before = {});
   TileValue index(unsigned axis);
   std::optional<TileValue> limitMask(unsigned axis);
-  std::optional<TileValue> exactMask(unsigned axis);
+  std::optional<TileValue> exactMask(unsigned axis, unsigned minDepth = 0);
   void addSafetyMasks(llvm::ArrayRef<unsigned> axes, llvm::SmallVectorImpl<TileValue> &masks);
   TileValue compare(mlir::arith::CmpIPredicate predicate, TileValue a, TileValue b);
   TileValue load(LoadOp op);
@@ -141,7 +145,8 @@ private:
     llvm::SmallVector<unsigned> axes; ///< one an index
     llvm::SmallVector<Accumulator> accumulators;
     bool isLoop = false;
-    bool isFirst = false; ///< no loop: there is nothing to combine with
+    bool isFirst = false;    ///< no loop: there is nothing to combine with
+    bool masksFirst = false; ///< see BlockMasks.cpp
   };
   void reduce(ReduceOp op);
   void bindIndices(Reduction &reduction);
@@ -157,7 +162,7 @@ private:
   llvm::SmallVector<mlir::Value> onlineStep(Reduction &reduction,
                                             llvm::ArrayRef<mlir::Value> carried);
   llvm::SmallVector<TileValue> finish(Reduction &reduction, llvm::ArrayRef<mlir::Value> carried);
-  std::optional<TileValue> termMask(Reduction &reduction);
+  std::optional<TileValue> termMask(Reduction &reduction, unsigned minDepth = 0);
   TileValue maskedTerm(Reduction &reduction, unsigned k);
   TileValue reduceTile(TileValue tile, llvm::ArrayRef<unsigned> axes, ReduceKind kind);
   mlir::Value combine(ReduceKind kind, mlir::Value a, mlir::Value b);
@@ -169,6 +174,12 @@ private:
   mlir::Value dot(Reduction &reduction, Accumulator &acc, mlir::Value carried);
   TileValue dotOperand(Reduction &reduction, mlir::Value factor, llvm::ArrayRef<unsigned> axes,
                        unsigned k);
+
+  // BlockMasks.cpp: masks of online reductions.
+  bool canMaskFirst(Reduction &reduction);
+  void maskFirstTerm(Reduction &reduction);
+  mlir::Value isPartial(Reduction &reduction);
+  bool isCovered(LoadOp op, unsigned axis, llvm::ArrayRef<mlir::Value> extents);
 
   // BlockScan.cpp
   void openLoop();

@@ -98,10 +98,10 @@ TileValue BlockProgram::reduceTile(TileValue tile, ArrayRef<unsigned> reduced, R
 }
 
 /// Where the current tiles' index values are all inside the reduction's bounds.
-std::optional<TileValue> BlockProgram::termMask(Reduction &reduction) {
+std::optional<TileValue> BlockProgram::termMask(Reduction &reduction, unsigned minDepth) {
   SmallVector<TileValue> masks;
   for (unsigned axis : reduction.axes)
-    if (std::optional<TileValue> mask = exactMask(axis))
+    if (std::optional<TileValue> mask = exactMask(axis, minDepth))
       masks.push_back(*mask);
   if (masks.empty())
     return std::nullopt;
@@ -120,8 +120,10 @@ TileValue BlockProgram::maskedTerm(Reduction &reduction, unsigned k) {
         !info.lower && !info.upper && llvm::is_contained(zeroOutside.lookup(term.value), axis);
     isZeroed &= !needed || byLoads;
   }
-  std::optional<TileValue> mask = termMask(reduction);
-  if (mask && !isZeroed)
+  std::optional<TileValue> mask;
+  if (!isZeroed && !reduction.masksFirst)
+    mask = termMask(reduction);
+  if (mask)
     term = select(*mask, term, identityOf(acc.kind, getElementTypeOrSelf(term.value.getType())));
   Axes wanted = acc.axes;
   for (unsigned axis : reduction.axes)
@@ -228,6 +230,8 @@ SmallVector<Value> BlockProgram::onlineStep(Reduction &reduction, ArrayRef<Value
   tk::ReduceOp op = reduction.op;
   unsigned depth = scopes.size() - 1, count = op.getNumAccumulators();
   Block &rescale = op.getRescale().front();
+  if (reduction.masksFirst)
+    maskFirstTerm(reduction);
   SmallVector<Value> results;
   for (unsigned k = 0; k < count; ++k) {
     Accumulator &acc = reduction.accumulators[k];

@@ -11,6 +11,9 @@
 
 namespace tk {
 
+/// On a module: no offset in any tensor needs more than 32 bits. The launch checks it.
+inline constexpr llvm::StringLiteral smallTensorsAttrName = "tkgpu.small_tensors";
+
 struct SizeFact {
   int64_t divisor = 1;               ///< a number that divides the value
   std::optional<int64_t> upper = {}; ///< the value is at most this

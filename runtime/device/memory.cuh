@@ -26,21 +26,14 @@ template <class T, int n> union Packed {
   TK_DEVICE Packed() {}
 };
 
-// The 32-bit word that begins at element 0 of x.
+// The 32-bit word that begins at element 0 of x. Copied as a word: what an instruction leaves is
+// what the next one takes, without taking elements apart.
 template <class T> TK_DEVICE u32 word_of(const T *x) {
-  Packed<T, 4 / sizeof(T)> packed;
-  for_each<4 / sizeof(T)>([&](int i) { packed.element[i] = x[i]; });
-  return packed.word;
+  u32 word;
+  memcpy(&word, x, 4);
+  return word;
 }
-template <class T> TK_DEVICE void split_word(T *y, u32 word) {
-  Packed<T, 4 / sizeof(T)> packed;
-  packed.word = word;
-  for_each<4 / sizeof(T)>([&](int i) { y[i] = packed.element[i]; });
-}
-TK_DEVICE u32 word_of(const f16 *x) { return x[0].bits | (u32)x[1].bits << 16; }
-TK_DEVICE u32 word_of(const bf16 *x) { return x[0].bits | (u32)x[1].bits << 16; }
-TK_DEVICE void split_word(f16 *y, u32 word) { y[0].bits = (u16)word, y[1].bits = word >> 16; }
-TK_DEVICE void split_word(bf16 *y, u32 word) { y[0].bits = (u16)word, y[1].bits = word >> 16; }
+template <class T> TK_DEVICE void split_word(T *y, u32 word) { memcpy(y, &word, 4); }
 
 // One element.
 template <class T> TK_DEVICE T get(const T *from, Place = {}) { return *from; }

@@ -101,8 +101,7 @@ template <class T, int n> TK_DEVICE void narrow_pairs(T (&y)[n], const float (&x
   if constexpr (n % 2 == 0) {
     for_each<n / 2>([&](int i) {
       const u32 word = pack2<T>(x[2 * i], x[2 * i + 1]);
-      y[2 * i].bits = (u16)word;
-      y[2 * i + 1].bits = (u16)(word >> 16);
+      memcpy(&y[2 * i], &word, 4);
     });
   } else {
     for_each<n>([&](int i) { y[i] = from_float<T>(x[i]); });

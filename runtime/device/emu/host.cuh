@@ -33,6 +33,7 @@ TK_DECLARE(fmod)
 TK_DECLARE(fmax)
 TK_DECLARE(fmin)
 #undef TK_DECLARE
+extern "C" void *memcpy(void *, const void *, unsigned long) noexcept;
 extern "C" float fmaf(float, float, float) noexcept;
 extern "C" double fma(double, double, double) noexcept;
 

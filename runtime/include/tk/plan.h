@@ -121,9 +121,16 @@ struct TensorFact {
   bool operator==(const TensorFact &) const = default;
 };
 
+/// Sizes, strides and element counts below this leave room for 32-bit offsets, those of tiles that
+/// reach past an end included.
+inline constexpr int64_t small_tensor_limit = int64_t{1} << 30;
+
 struct Facts {
   std::vector<DimFact> dims;
   std::vector<TensorFact> tensors; ///< empty: dense, and aligned for their element type only
+  /// Every size, stride and number of elements, of buffers between launches too, is below
+  /// small_tensor_limit.
+  bool small_tensors = false;
   /// The canonical text that keys a variant, such as "128,<=4096;16,<=256|16/8".
   std::string key() const;
   bool operator==(const Facts &) const = default;
@@ -132,6 +139,11 @@ struct Facts {
 DimFact fact_for(int64_t size);
 Facts facts_for(std::span<const int64_t> dims);
 Facts facts_for(std::span<const int64_t> dims, std::span<const TensorView> tensors);
+
+/// What nearly every launch satisfies, for code that is made before the sizes are known: tensors
+/// are small, and a dimension that is the last one of a tensor makes rows of whole 16-byte vectors.
+/// `known[d]` is the size of a dimension that is known.
+Facts usual_facts(const Signature &signature, std::span<const std::optional<int64_t>> known);
 
 // ---- Launch plans
 // ----------------------------------------------------------------------------------

@@ -1,17 +1,27 @@
 // RUN: tk-opt %s --tk-tile --canonicalize --cse | FileCheck %s
 
-// Bounds that depend on a tiled index: full tiles have a loop without masks, the rest one with; the
-// running values are corrected when the maximum changes; the inner product stays on the block.
+// Bounds that depend on a tiled index: one loop, in which only tiles that reach beyond the least
+// bound mask the scores; the weights of what is masked are 0 by themselves. The running values are
+// corrected when the maximum changes; the inner product stays on the block.
 // CHECK-LABEL: tkgpu.func @causal_o
-// CHECK: %[[FULL:.*]]:3 = scf.for
-// CHECK: tkgpu.dot {{.*}} : tensor<64x16xbf16>, tensor<16x32xbf16> -> tensor<64x32xf32>
+// CHECK: scf.for %[[AT:.*]] = {{.*}} iter_args
+// CHECK: %[[S:.*]] = tkgpu.dot {{.*}} : tensor<64x16xbf16>, tensor<16x32xbf16> -> tensor<64x32xf32>
+// CHECK: %[[END:.*]] = arith.addi %[[AT]], %{{.*}} : index
+// CHECK: %[[PARTIAL:.*]] = arith.cmpi sgt, %[[END]], %{{.*}} : index
+// CHECK: %[[MASKED:.*]] = scf.if %[[PARTIAL]] -> (tensor<64x32xf32>) {
+// CHECK:   %[[IN:.*]] = arith.cmpi slt, {{.*}} : tensor<64x32xindex>
+// CHECK:   %[[SELECTED:.*]] = arith.select %[[IN]], %[[S]], %{{.*}} : tensor<64x32xi1>
+// CHECK:   scf.yield %[[SELECTED]]
+// CHECK: } else {
+// CHECK:   scf.yield %[[S]]
+// CHECK: }
 // CHECK-NOT: arith.select
-// CHECK: tkgpu.reduce <max> %{{.*}} axis 1 : tensor<64x32xf32> -> tensor<64xf32>
+// CHECK: tkgpu.reduce <max> %[[MASKED]] axis 1 : tensor<64x32xf32> -> tensor<64xf32>
 // CHECK: tk.exp_diff {{.*}} : tensor<64xf32>
+// CHECK: tk.exp_diff %[[MASKED]], {{.*}} : tensor<64x32xf32>
+// CHECK-NOT: arith.select
 // CHECK: tkgpu.dot {{.*}} : tensor<64x32xbf16>, tensor<32x16xbf16> -> tensor<64x16xf32>
-// CHECK: scf.for {{.*}} iter_args({{.*}} = %[[FULL]]#0
-// CHECK: arith.select {{.*}} : tensor<64x32xi1>
-// CHECK: tkgpu.dot
+// CHECK-NOT: scf.for
 // CHECK: tk.div_or_zero {{.*}} : tensor<64x16xf32>
 // CHECK: tkgpu.store
 tk.kernel @causal dims ["S"] params [#tk.param<"q">, #tk.param<"k">, #tk.param<"v">] results ["o"] {

@@ -145,6 +145,16 @@ TEST_CASE("an internal error names a program that shows it", "[api]") {
   CHECK(CompiledSource::create(contents.str(), {}).has_value());
 }
 
+TEST_CASE("offsets have 32 bits where tensors are known to be small", "[api]") {
+  TemporaryCache cache;
+  Facts facts{{{1, -1, {}}, {1, -1, {}}}, {}, false};
+  CHECK(cudaText(facts).find("const long long M") != std::string::npos);
+  facts.small_tensors = true;
+  CHECK(cudaText(facts).find("const int M") != std::string::npos);
+  CHECK(relevant("sm_90a", facts) == "1;1|small");
+  CHECK(relevant("cpu", facts).find("small") == std::string::npos);
+}
+
 #ifdef TK_HAS_EMU
 TEST_CASE("views at odd offsets compute the same on the emulator", "[api]") {
   TemporaryCache cache;

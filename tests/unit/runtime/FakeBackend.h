@@ -43,8 +43,10 @@ public:
     kept.tensors.clear();
     return kept;
   }
-  Expected<detail::Executable> specialise(size_t, std::string_view target, const Facts &) override {
+  Expected<detail::Executable> specialise(size_t, std::string_view target,
+                                          const Facts &facts) override {
     ++compilations;
+    small_tensors = facts.small_tensors;
     if (fail_next.exchange(false))
       return Error(ErrorCode::nvrtc_failed, "planted failure");
     std::this_thread::sleep_for(std::chrono::milliseconds(5)); // room for others to ask too
@@ -70,6 +72,7 @@ public:
   std::atomic<int> compilations{0};
   std::atomic<bool> fail_next{false};
   std::function<void(LaunchPlan &)> adjust; ///< changes the plan of what is compiled next
+  std::atomic<bool> small_tensors{false};   ///< what was last compiled for
 
 private:
   std::vector<Signature> m_signatures = {gemm_signature()};

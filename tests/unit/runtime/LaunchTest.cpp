@@ -51,6 +51,26 @@ TEST_CASE_METHOD(Gemm, "a kernel runs, with defaults, by name and bound", "[laun
   CHECK(c[0] == Approx(1 / std::sqrt(2.0)));
 }
 
+TEST_CASE_METHOD(Gemm, "small tensors get a variant of their own", "[launch]") {
+  kernel.bind(va, vb, vc);
+  CHECK(backend.last->small_tensors);
+  CHECK(backend.last->compilations == 1);
+  // A stride alone can need more than 32 bits.
+  vb.strides = {int64_t{1} << 30, 1};
+  kernel.bind(va, vb, vc);
+  CHECK_FALSE(backend.last->small_tensors);
+  CHECK(backend.last->compilations == 2);
+}
+
+TEST_CASE_METHOD(Gemm, "large buffers between launches are found after compiling", "[launch]") {
+  backend.last->adjust = [](LaunchPlan &plan) {
+    plan.scratch.push_back({Expr(small_tensor_limit), false, "more"});
+  };
+  kernel.bind(va, vb, vc);
+  CHECK_FALSE(backend.last->small_tensors);
+  CHECK(backend.last->compilations == 2);
+}
+
 TEST_CASE_METHOD(Gemm, "strides of strided tensors arrive", "[launch]") {
   std::vector<float> wide(20, 5);
   wide[0] = wide[11] = 1, wide[1] = wide[10] = 0;

@@ -92,6 +92,25 @@ TEST_CASE("facts describe a size by its divisor and bound", "[plan]") {
   CHECK(facts_for(dims).key() == "32,<=128;1,<=8");
 }
 
+TEST_CASE("what is usual is assumed of sizes that are not known", "[plan]") {
+  Signature signature = test::gemm_signature();
+  std::vector<std::optional<int64_t>> known(3);
+  Facts facts = usual_facts(signature, known);
+  // a[M, K] and c[M, N] end in K and N; of M nothing is known, nor of b's 2 * N.
+  CHECK(facts.key() == "1;4;4|small");
+  known[1] = 6;
+  CHECK(usual_facts(signature, known).key() == "1;2,<=8;4|small");
+  // Sizes that make a tensor large are believed.
+  known = {1 << 20, 1 << 10, std::nullopt};
+  CHECK_FALSE(usual_facts(signature, known).small_tensors);
+  known = {int64_t{1} << 30, std::nullopt, std::nullopt};
+  CHECK_FALSE(usual_facts(signature, known).small_tensors);
+  known = {1 << 19, 1 << 10, std::nullopt};
+  CHECK(usual_facts(signature, known).small_tensors);
+  signature.results.front().dtype = DType::bf16;
+  CHECK(usual_facts(signature, {known}).dims[2].divisor == 8);
+}
+
 TEST_CASE("signatures and plans survive serialisation, damage does not", "[plan]") {
   Signature signature = test::gemm_signature();
   LaunchPlan plan = test::gemm_plan();

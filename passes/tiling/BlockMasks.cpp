@@ -1,0 +1,140 @@
+//===- BlockMasks.cpp - masks of online reductions ------------------------===//
+//
+// Where an online reduction starts with a maximum and goes on with sums of weights under it, its
+// terms need one mask:
+//
+//   1. Outside the bounds the maximum's term is -inf. tk.exp_diff of -inf is 0 whatever the
+//   maximum,
+//      so that the sums' terms are their identity without masks of their own.
+//   2. The mask stands in a branch that full tiles skip. One loop then takes full and partial
+//   tiles:
+//      half the code of two, and copies run ahead across its whole range.
+//   3. A load whose index stands for a dimension that the tiles divide stays inside the tensor.
+//
+//     %s1 = scf.if %is_partial {                 // start + size > least upper bound of the tile
+//       %in = arith.cmpi slt, %j, %upper
+//       yield select %in, %s, -inf
+//     } else { yield %s }
+//     %m1 = max(%m, reduce max %s1);  %p = tk.exp_diff %s1, %m1
+//
+//===----------------------------------------------------------------------===//
+#include "passes/tiling/BlockProgram.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace tk;
+
+/// Is `value` 0 wherever `score` is -inf?
+static bool vanishesWith(Value value, Value score) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (auto diff = dyn_cast<ExpDiffOp>(op))
+      return diff.getA() == score;
+    if (!isa<arith::TruncFOp, arith::ExtFOp>(op))
+      return false;
+    value = op->getOperand(0);
+  }
+  return false;
+}
+
+/// Does a mask of the first term make the others vanish? Only where the terms feed products: a term
+/// that is just loaded is masked by its load.
+bool BlockProgram::canMaskFirst(Reduction &reduction) {
+  tk::ReduceOp op = reduction.op;
+  if (!op.isOnline() || !reduction.isLoop || op.getKind(0) != ReduceKind::Max)
+    return false;
+  ValueRange terms = op.getYield().getValues();
+  if (!isa<FloatType>(terms[0].getType()) || terms[0].getParentBlock() != op.getBlock())
+    return false;
+  bool hasDot = false;
+  for (auto [k, acc] : llvm::enumerate(reduction.accumulators)) {
+    if (k == 0)
+      continue;
+    if (acc.kind != ReduceKind::Sum)
+      return false;
+    hasDot |= acc.isDot;
+    bool vanishes = acc.isDot ? vanishesWith(acc.a, terms[0]) || vanishesWith(acc.b, terms[0])
+                              : vanishesWith(terms[k], terms[0]);
+    if (!vanishes)
+      return false;
+  }
+  return hasDot;
+}
+
+/// Can the current tile reach beyond the bounds? Null where that is not known before its masks are.
+Value BlockProgram::isPartial(Reduction &reduction) {
+  unsigned depth = scopes.size() - 1;
+  OpBuilder &b = at(depth);
+  Value result;
+  auto add = [&](arith::CmpIPredicate predicate, Value left, Value right) {
+    Value test = arith::CmpIOp::create(b, loc, predicate, left, right);
+    result = result ? arith::OrIOp::create(b, loc, result, test) : test;
+  };
+  for (unsigned id : reduction.axes) {
+    const Axis &axis = axes[id];
+    if (!axis.limit && !axis.lower && !axis.upper)
+      continue;
+    if (!axis.fullTo)
+      return {};
+    if (axis.fullFrom)
+      add(arith::CmpIPredicate::slt, axis.start, axis.fullFrom);
+    Value end = arith::AddIOp::create(b, loc, axis.start,
+                                      arith::ConstantIndexOp::create(b, loc, axis.size));
+    add(arith::CmpIPredicate::sgt, end, axis.fullTo);
+  }
+  return result;
+}
+
+/// Evaluates the first term and masks it, for itself and for the terms that depend on it.
+void BlockProgram::maskFirstTerm(Reduction &reduction) {
+  Value term = reduction.op.getYield().getValues().front();
+  TileValue value = get(term);
+  unsigned depth = scopes.size() - 1;
+  auto isMasked = [&](unsigned id) { return axes[id].limit || axes[id].lower || axes[id].upper; };
+  if (llvm::none_of(reduction.axes, isMasked))
+    return;
+  TypedAttr identity = identityOf(ReduceKind::Max, term.getType());
+  Axes all = value.axes;
+  for (unsigned id : reduction.axes) {
+    if (isMasked(id))
+      all = unite(all, {id});
+    for (const std::optional<TileValue> &bound : {axes[id].lower, axes[id].upper})
+      if (bound)
+        all = unite(all, bound->axes);
+  }
+  value = broadcast(value, all, depth);
+  Value condition = isPartial(reduction);
+  if (!condition) {
+    scopes[depth].memo[term] = select(*termMask(reduction), value, identity);
+    return;
+  }
+  auto branch = scf::IfOp::create(at(depth), loc, value.value.getType(), condition,
+                                  /*withElseRegion=*/true);
+  Operation *before = std::exchange(scopes[depth].before, branch.getOperation());
+  scopes.emplace_back().block = branch.thenBlock();
+  TileValue inside = value;
+  inside.depth = depth + 1;
+  inside = select(*termMask(reduction, depth + 1), inside, identity);
+  scf::YieldOp::create(at(depth + 1), loc, inside.value);
+  scopes.pop_back();
+  scopes[depth].before = before;
+  OpBuilder otherwise = OpBuilder::atBlockEnd(branch.elseBlock());
+  scf::YieldOp::create(otherwise, loc, value.value);
+  scopes[depth].memo[term] = {branch.getResult(0), all, depth};
+}
+
+/// Does every index of a load that uses `axis` stand for the extent at which its tiles end?
+bool BlockProgram::isCovered(LoadOp op, unsigned axis, ArrayRef<Value> extents) {
+  Value covering = axes[axis].coveringExtent;
+  if (!covering || op.getPad())
+    return false;
+  for (auto [value, extent] : llvm::zip_equal(op.getIndices(), extents)) {
+    if (!axesOf(value).contains(axis))
+      continue;
+    auto bare = axisOf.find(value);
+    if (bare == axisOf.end() || bare->second != axis || extent != covering)
+      return false;
+  }
+  return true;
+}
