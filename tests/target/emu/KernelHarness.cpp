@@ -32,7 +32,7 @@ void KernelHarness::mapped(std::vector<uint32_t> box, uint8_t swizzle) {
   Arg &arg = args.back();
   const TensorView &view = outputs.empty() ? inputs.back() : outputs.back();
   TensorMap map;
-  map.index = arg.index;
+  map.index = static_cast<uint32_t>(inputs.size() + outputs.size() - 1);
   map.dtype = view.dtype;
   for (unsigned axis = view.rank(); axis-- > 0;) {
     map.extents.push_back(Expr(view.shape[axis]));
@@ -44,6 +44,11 @@ void KernelHarness::mapped(std::vector<uint32_t> box, uint8_t swizzle) {
   arg.kind = ArgKind::tensor_map;
   arg.index = static_cast<uint32_t>(maps.size());
   maps.push_back(map);
+}
+
+void KernelHarness::mappedAgain(std::vector<uint32_t> box, uint8_t swizzle) {
+  args.push_back(args.back());
+  mapped(std::move(box), swizzle);
 }
 
 void KernelHarness::integer(int value) {
@@ -73,15 +78,20 @@ std::string KernelHarness::run() {
   return again();
 }
 
+std::vector<TensorView> KernelHarness::tensors() const {
+  std::vector<TensorView> all = inputs;
+  all.insert(all.end(), outputs.begin(), outputs.end());
+  return all;
+}
+
 std::string KernelHarness::again() {
-  std::vector<TensorView> tensors = inputs;
-  tensors.insert(tensors.end(), outputs.begin(), outputs.end());
+  const std::vector<TensorView> views = tensors();
   try {
     std::vector<void *> pointers;
-    for (const TensorView &view : tensors)
+    for (const TensorView &view : views)
       pointers.push_back(view.data);
     emu::launch_plan(*executable->emulator,
-                     emu::resolve_plan(executable->plan, signature, {}, tensors), pointers);
+                     emu::resolve_plan(executable->plan, signature, {}, views), pointers);
   } catch (const Error &error) {
     return error.what();
   }

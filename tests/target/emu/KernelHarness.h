@@ -37,6 +37,8 @@ public:
   /// The last tensor is handed over as a tensor map with this box, sides from the innermost
   /// outwards; swizzle as in a plan.
   void mapped(std::vector<uint32_t> box, uint8_t swizzle);
+  /// Adds another map of the same tensor.
+  void mappedAgain(std::vector<uint32_t> box, uint8_t swizzle);
   /// Adds a parameter of 32 bits.
   void integer(int value);
 
@@ -44,6 +46,13 @@ public:
   std::string run();
   /// Runs again what run() compiled.
   std::string again();
+
+  /// After run(): what it takes to run the same elsewhere.
+  const LaunchPlan &plan() const { return executable->plan; }
+  const Signature &kernelSignature() const { return signature; }
+  std::string text() const { return executable->cuda; }
+  /// All of them, those that are written last.
+  std::vector<TensorView> tensors() const;
 
 private:
   void add(void *data, size_t count, DType type, bool written);

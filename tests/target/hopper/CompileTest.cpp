@@ -2,23 +2,14 @@
 // products serialised (C7510 ... C7520), waits inserted, setmaxnreg ignored (C7504 ...), spills.
 #include "tests/unit/catch.h"
 
+#include "GemmText.h"
 #include "compiler/target/cuda/EmitCuda.h"
 #include "runtime/cuda/Nvrtc.h"
 
-#include <fstream>
 #include <regex>
-#include <sstream>
 
 using namespace tk;
 using namespace tk::cuda;
-
-static std::string fileText(const std::string &name) {
-  std::ifstream file(std::string(TK_HOPPER_KERNELS) + "/" + name);
-  REQUIRE(file);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 /// The compiler's log, or nullopt where there is no NVRTC for sm_90a.
 static std::optional<std::string> compileLog(const std::string &text,
@@ -49,7 +40,7 @@ static void checkFast(const std::optional<std::string> &log) {
 }
 
 TEST_CASE("the warp-specialised product compiles to a fast kernel in each form", "[hopper]") {
-  const std::string text = fileText("gemm.cu");
+  const std::string text = gemmFile;
   checkFast(compileLog(text));
   checkFast(compileLog(text, {"A_TRANSPOSED=1", "B_TRANSPOSED=0"}));
   checkFast(compileLog(text, {"CLUSTER=2", "BN=128", "STAGES=6"}));

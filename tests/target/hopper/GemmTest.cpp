@@ -1,10 +1,11 @@
-// The warp-specialised product on the emulator: right in each form and with each timing, and
-// planted faults of its synchronisation are reported at their lines.
-#include "tests/target/emu/KernelHarness.h"
+// The warp-specialised product: right in each form and with each timing on the emulator, and on the
+// GPU; planted faults of its synchronisation are reported at their lines.
+#include "tests/target/hopper/OnBoth.h"
 
+#include "GemmText.h"
 #include "tk/dtype.h"
 
-#include <fstream>
+#include <algorithm>
 #include <random>
 #include <sstream>
 
@@ -20,14 +21,12 @@ struct Form {
 };
 
 std::string gemmText(const Form &form) {
-  std::ifstream file(std::string(TK_HOPPER_KERNELS) + "/gemm.cu");
-  REQUIRE(file);
   std::stringstream text;
   text << "#define BN " << form.bn << "\n#define STAGES " << form.stages << "\n#define CLUSTER "
        << form.cluster << "\n#define PANELS " << form.panels << "\n#define A_TRANSPOSED "
        << form.aTransposed << "\n#define B_TRANSPOSED " << form.bTransposed
        << "\n#line 1 \"gemm.cu\"\n"
-       << file.rdbuf();
+       << gemmFile;
   return text.str();
 }
 
@@ -107,6 +106,8 @@ void check(const Form &form, int64_t m, int64_t n, int64_t k, int64_t blocks) {
                    << form.bTransposed);
   REQUIRE(gemm.harness.run() == "");
   CHECK(gemm.wrong() == 0);
+  if (tk::test::runOnGpu(gemm.harness))
+    CHECK(gemm.wrong() == 0);
 }
 
 /// What the emulator says of a text with small tiles, for a product of 128 x 128 x 320.

@@ -1,0 +1,217 @@
+// Bulk copies: what arrives where, out of bounds too, in each swizzle; stores, reductions,
+// multicast.
+#include "tests/target/hopper/OnBoth.h"
+
+#include <numeric>
+
+using tk::DType;
+using tk::test::KernelHarness;
+
+namespace {
+
+const char *const head = "#include \"hopper.cuh\"\n";
+
+std::vector<int> counting(size_t count) {
+  std::vector<int> values(count);
+  std::iota(values.begin(), values.end(), 1);
+  return values;
+}
+
+/// Copies `words` words of shared memory from byte 1024 on to y.
+std::string dumpText(int words) {
+  return "  for (int i = tk::thread_index(); i < " + std::to_string(words) +
+         "; i += 128)\n    tk::put(&y[i], tk::get(reinterpret_cast<int *>(shared + 1024) + i));\n";
+}
+const char *const prologue = R"(
+  tk::u8 *const shared = tk::shared_memory();
+  auto *const ready = reinterpret_cast<tk::PhaseBarrier *>(shared);
+  if (tk::thread_index() == 0) {
+    tk::phase_init(ready, 1);
+    tk::phase_init_fence();
+  }
+  tk::barrier();
+)";
+
+} // namespace
+
+TEST_CASE("a box of three axes arrives, with zeros where it leaves the tensor", "[hopper]") {
+  // x[3, 5, 8]; boxes of [2, 4, 8] at (-4, 3, 2), (0, -1, 0) and (0, 0, -2).
+  std::vector<int> x = counting(3 * 5 * 8), y(3 * 64);
+  const int at[3][3] = {{-4, 3, 2}, {0, -1, 0}, {0, 0, -2}};
+  std::string body = std::string(head) + R"(extern "C" __global__ void __launch_bounds__(128)
+k(const __grid_constant__ tk::TensorMap x, int *y) {)" +
+                     prologue +
+                     "  if (tk::thread_index() == 0) {\n    tk::phase_expect(ready, 768);\n";
+  for (int box = 0; box < 3; ++box)
+    body += "    tk::bulk_load<3>(shared + " + std::to_string(1024 + box * 256) + ", &x, {" +
+            std::to_string(at[box][0]) + ", " + std::to_string(at[box][1]) + ", " +
+            std::to_string(at[box][2]) + "}, ready);\n";
+  body += "  }\n  tk::phase_wait(ready, 0);\n" + dumpText(192) + "}";
+  KernelHarness k(body);
+  k.threads = 128;
+  k.sharedBytes = 2048;
+  k.inView({x.data(), DType::i32, tk::Extents{3, 5, 8}});
+  k.mapped({8, 4, 2}, 0);
+  k.out(y, DType::i32);
+  tk::test::runOnBoth(k, [&] {
+    size_t wrong = 0;
+    for (int box = 0; box < 3; ++box)
+      for (int i = 0; i < 64; ++i) {
+        const int column = at[box][0] + i % 8, row = at[box][1] + i / 8 % 4,
+                  plane = at[box][2] + i / 32;
+        const bool inside =
+            column >= 0 && column < 8 && row >= 0 && row < 5 && plane >= 0 && plane < 3;
+        wrong += y[static_cast<size_t>(box * 64 + i)] !=
+                 (inside ? x[static_cast<size_t>((plane * 5 + row) * 8 + column)] : 0);
+      }
+    CHECK(wrong == 0);
+  });
+}
+
+TEST_CASE("swizzles permute chunks of 16 bytes by the rows of 128 bytes", "[hopper]") {
+  for (int swizzle : {0, 1, 2, 3}) {
+    const int row = swizzle ? 4 << swizzle : 8; // words
+    std::vector<int> x = counting(static_cast<size_t>(16 * row)), y(x.size());
+    KernelHarness k(std::string(head) + R"(extern "C" __global__ void __launch_bounds__(128)
+k(const __grid_constant__ tk::TensorMap x, int *y) {)" +
+                    prologue + "  if (tk::thread_index() == 0) {\n    tk::phase_expect(ready, " +
+                    std::to_string(64 * row) +
+                    ");\n    tk::bulk_load<2>(shared + 1024, &x, {0, 0}, ready);\n  }\n"
+                    "  tk::phase_wait(ready, 0);\n" +
+                    dumpText(16 * row) + "}");
+    k.threads = 128;
+    k.sharedBytes = 4096;
+    k.inView({x.data(), DType::i32, tk::Extents{16, row}});
+    k.mapped({static_cast<uint32_t>(row), 16}, static_cast<uint8_t>(swizzle));
+    k.out(y, DType::i32);
+    INFO("swizzle " << swizzle);
+    tk::test::runOnBoth(k, [&] {
+      size_t wrong = 0;
+      for (size_t i = 0; i < x.size(); ++i) {
+        const size_t chunk = i / 4, line = chunk / 8; // a line is 128 bytes
+        const size_t place = chunk ^ (line & ((size_t{1} << swizzle) - 1));
+        wrong += y[place * 4 + i % 4] != x[i];
+      }
+      CHECK(wrong == 0);
+    });
+  }
+}
+
+TEST_CASE("stores leave out what is outside; additions add", "[hopper]") {
+  for (const bool add : {false, true}) {
+    // A box of [4, 8] at (4, 3) of y[5, 8], where x is 1, 2, ... and y was 100 where it is added
+    // to.
+    KernelHarness k(std::string(head) + R"(extern "C" __global__ void __launch_bounds__(128)
+k(const float *x, const __grid_constant__ tk::TensorMap whole,
+  const __grid_constant__ tk::TensorMap y) {
+  float *const shared = reinterpret_cast<float *>(tk::shared_memory());
+  const int i = tk::thread_index();
+  if (i < 64)
+    tk::put(&shared[i], i < 40 ? 100.0f : 0.0f);
+  if (i >= 64 && i < 96)
+    tk::put(&shared[i], tk::get(&x[i - 64]));
+  tk::fence_async_proxy();
+  tk::barrier();
+  if (i == 0) {
+    tk::bulk_store<2>(&whole, {0, 0}, shared);
+    tk::bulk_commit();
+    tk::bulk_wait<0>();
+    tk::)" + std::string(add ? "bulk_add" : "bulk_store") +
+                    R"(<2>(&y, {4, 3}, shared + 64);
+    tk::bulk_commit();
+    tk::bulk_wait_read<0>();
+  }
+})");
+    k.threads = 128;
+    k.sharedBytes = 512;
+    std::vector<float> x(32), y(40);
+    std::iota(x.begin(), x.end(), 1.0f);
+    k.in(x, DType::f32);
+    k.outView({y.data(), DType::f32, tk::Extents{5, 8}});
+    k.mapped({8, 5}, 0);
+    k.mappedAgain({8, 4}, 0);
+    tk::test::runOnBoth(k, [&] {
+      size_t wrong = 0;
+      for (size_t i = 0; i < 40; ++i) {
+        const size_t row = i / 8, column = i % 8;
+        const bool inside = row >= 3 && column >= 4;
+        const float stored = inside ? x[(row - 3) * 8 + column - 4] : 0;
+        wrong += y[i] != (inside && !add ? stored : 100 + stored);
+      }
+      CHECK(wrong == 0);
+    });
+  }
+}
+
+TEST_CASE("runs of bytes without a map", "[hopper]") {
+  KernelHarness k(std::string(head) + R"(extern "C" __global__ void __launch_bounds__(128)
+k(const int *x, int *y) {)" +
+                  prologue + R"(
+  if (tk::thread_index() == 0) {
+    tk::phase_expect(ready, 256);
+    tk::bulk_copy(shared + 1024, x, 128, ready);
+    tk::bulk_copy(shared + 1152, x + 64, 128, ready);
+    tk::phase_wait(ready, 0);
+    tk::bulk_copy_out(y, shared + 1024, 256);
+    tk::bulk_commit();
+    tk::bulk_wait<0>();
+  }
+})");
+  k.threads = 128;
+  k.sharedBytes = 2048;
+  std::vector<int> x = counting(96), y(64);
+  k.in(x, DType::i32);
+  k.out(y, DType::i32);
+  tk::test::runOnBoth(k, [&] {
+    size_t wrong = 0;
+    for (size_t i = 0; i < 64; ++i)
+      wrong += y[i] != x[i < 32 ? i : i + 32];
+    CHECK(wrong == 0);
+  });
+}
+
+TEST_CASE("phases are counted; multicast and remote memory reach the other block", "[hopper]") {
+  // Each of two blocks loads its half of a row of 64 for both, three times; then adds what the
+  // other one has at the same place.
+  KernelHarness k(std::string(head) + R"(
+extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(128)
+k(const __grid_constant__ tk::TensorMap x, int *y) {)" +
+                  prologue + R"(
+  const int rank = tk::cluster_rank(), i = tk::thread_index();
+  int *const row = reinterpret_cast<int *>(shared + 1024);
+  tk::cluster_sync();
+  int sum = 0;
+  for (int step = 0; step < 3; ++step) {
+    if (i == 0) {
+      tk::phase_expect(ready, 256);
+      tk::bulk_load_multicast<2>(row + 32 * rank, &x, {32 * rank, step}, ready, 3);
+    }
+    tk::phase_wait(ready, step & 1);
+    if (i < 64)
+      sum += tk::get(&row[i]);
+    tk::cluster_sync();
+  }
+  if (i < 64)
+    tk::put(&row[i], rank + 1);
+  tk::cluster_sync();
+  if (i < 64)
+    sum += 1000 * tk::get(tk::map_shared_rank(&row[i], rank ^ 1));
+  tk::cluster_sync();
+  if (i < 64)
+    tk::put(&y[tk::block_x() * 64 + i], sum);
+})");
+  k.threads = 128;
+  k.grid = 4;
+  k.cluster = 2;
+  k.sharedBytes = 2048;
+  std::vector<int> x = counting(3 * 64), y(256);
+  k.inView({x.data(), DType::i32, tk::Extents{3, 64}});
+  k.mapped({32, 1}, 0);
+  k.out(y, DType::i32);
+  tk::test::runOnBoth(k, [&] {
+    size_t wrong = 0;
+    for (size_t i = 0; i < 256; ++i)
+      wrong += y[i] != x[i % 64] + x[64 + i % 64] + x[128 + i % 64] + (i / 64 % 2 ? 1000 : 2000);
+    CHECK(wrong == 0);
+  });
+}
