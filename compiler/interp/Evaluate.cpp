@@ -90,6 +90,17 @@ static double extremum(double a, double b, bool wantMax) {
   return wantMax ? (a > b ? a : b) : (a < b ? a : b);
 }
 
+/// Products that a matrix unit adds to its accumulator in one step.
+constexpr int64_t termsOfMatrixStep = 16;
+
+/// The nearest f32 towards zero.
+static double truncateToF32(double value) {
+  float nearest = static_cast<float>(value);
+  if (std::isfinite(nearest) && std::fabs(nearest) > std::fabs(value))
+    nearest = std::nextafter(nearest, 0.0f);
+  return nearest;
+}
+
 static Cell combine(ReduceKind kind, bool isFloat, Width width, Mode mode, Cell a, Cell b) {
   Cell r{};
   auto real = [&](double value) { r.f = mode == Mode::Typed ? roundTo(width, value) : value; };
@@ -277,7 +288,10 @@ void Evaluation::reduce(Reduction &reduction) {
   for (size_t k = 0; k < n; ++k)
     accumulators[k] = identity(reduction.kinds[k], reduction.isFloat[k], reduction.widths[k]);
   bool first = true;
+  reduction.termsInGroup = 0;
   reduceOver(reduction, 0, accumulators, first);
+  if (reduction.isMatrixProduct && program.mode == Mode::Typed)
+    accumulators[0].f = truncateToF32(accumulators[0].f);
   for (size_t k = 0; k < n; ++k)
     frame[reduction.results[k]] = accumulators[k];
   reduction.lastOuter = std::move(outer);
@@ -311,6 +325,15 @@ void Evaluation::reduceStep(Reduction &reduction, std::vector<Cell> &accumulator
         accumulators[0].i = index;
       }
       first = false;
+      return;
+    }
+    if (reduction.isMatrixProduct && program.mode == Mode::Typed) {
+      // A naive program on a matrix unit is as inexact as the unit: it adds 16 products to the
+      // accumulator at a time and truncates the sum (Fasi, Higham, Mikaitis and Pranesh, Numerical
+      // behavior of NVIDIA tensor cores, 2021).
+      accumulators[0].f += term.f;
+      if (++reduction.termsInGroup % termsOfMatrixStep == 0)
+        accumulators[0].f = truncateToF32(accumulators[0].f);
       return;
     }
     accumulators[0] = combine(kind, reduction.isFloat[0], reduction.widths[0], program.mode,

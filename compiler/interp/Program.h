@@ -138,6 +138,9 @@ struct Reduction {
   std::vector<int> lower, upper, results;
   std::vector<Width> widths; ///< of the accumulators
   std::vector<bool> isFloat; ///< of the terms
+  /// Products of 16-bit or 8-bit floats, as a matrix unit sums them: see Evaluation::reduceStep.
+  bool isMatrixProduct = false;
+  int64_t termsInGroup = 0;
   Body body, rescale;
 };
 

@@ -305,8 +305,23 @@ private:
     if (!op.getRescale().empty())
       reduction->rescale = translateBody(op.getRescale());
     reduction->outer = slotsFromAbove(op.getOperation());
+    reduction->isMatrixProduct = isMatrixProduct(op);
     instruction.reduction = std::move(reduction);
     return true;
+  }
+
+  /// An f32 sum of products whose factors are stored in 16 bits or fewer.
+  static bool isMatrixProduct(ReduceOp op) {
+    if (op.getNumAccumulators() != 1 || op.getKind(0) != ReduceKind::Sum ||
+        op.getPrecision() == Precision::Exact)
+      return false;
+    auto product = op.getYield().getValues()[0].getDefiningOp<arith::MulFOp>();
+    auto isNarrow = [](Value factor) {
+      auto widened = factor.getDefiningOp<arith::ExtFOp>();
+      return widened && widened.getIn().getType().getIntOrFloatBitWidth() <= 16;
+    };
+    return product && product.getType().isF32() && isNarrow(product.getLhs()) &&
+           isNarrow(product.getRhs());
   }
 
   /// The scalars from outside that an operation's regions and bounds use.

@@ -12,17 +12,17 @@ namespace tk::cuda {
 
 // Words that C++ or the primitives' macros claim. All else of the primitives stands in tk::.
 static constexpr llvm::StringLiteral reserved[] = {
-    "alignas",  "alignof",  "and",      "asm",    "auto",      "bitand",    "bitor",    "bool",
-    "break",    "case",     "catch",    "char",   "class",     "compl",     "const",    "constexpr",
-    "continue", "decltype", "default",  "delete", "do",        "double",    "else",     "enum",
-    "explicit", "export",   "extern",   "false",  "float",     "for",       "friend",   "goto",
-    "if",       "inline",   "int",      "long",   "mutable",   "namespace", "new",      "noexcept",
-    "not",      "nullptr",  "operator", "or",     "private",   "protected", "public",   "register",
-    "restrict", "return",   "short",    "signed", "sizeof",    "static",    "struct",   "switch",
-    "template", "this",     "throw",    "true",   "try",       "typedef",   "typename", "union",
-    "unsigned", "using",    "virtual",  "void",   "volatile",  "while",     "xor",      "tk",
-    "lane",     "warp",     "r",        "scratch",  "shared", "threadIdx", "blockIdx",  "blockDim", "gridDim",
-    "warpSize", "main",     "linux",    "unix"};
+    "alignas",  "alignof",  "and",      "asm",     "auto",     "bitand",    "bitor",    "bool",
+    "break",    "case",     "catch",    "char",    "class",    "compl",     "const",    "constexpr",
+    "continue", "decltype", "default",  "delete",  "do",       "double",    "else",     "enum",
+    "explicit", "export",   "extern",   "false",   "float",    "for",       "friend",   "goto",
+    "if",       "inline",   "int",      "long",    "mutable",  "namespace", "new",      "noexcept",
+    "not",      "nullptr",  "operator", "or",      "private",  "protected", "public",   "register",
+    "restrict", "return",   "short",    "signed",  "sizeof",   "static",    "struct",   "switch",
+    "template", "this",     "throw",    "true",    "try",      "typedef",   "typename", "union",
+    "unsigned", "using",    "virtual",  "void",    "volatile", "while",     "xor",      "tk",
+    "lane",     "warp",     "r",        "scratch", "shared",   "threadIdx", "blockIdx", "blockDim",
+    "gridDim",  "warpSize", "main",     "linux",   "unix"};
 
 KernelEmitter::KernelEmitter(gpu::FuncOp func, llvm::StringRef symbol, const EmitOptions &options)
     : func(func), symbol(symbol), options(options), location(func.getLoc()) {
@@ -118,8 +118,8 @@ std::string KernelEmitter::signature() {
   func.walk([&](gpu::StoreOp store) { written.insert(store.getBuffer()); });
   // A result that replaces a parameter has that parameter's address.
   const bool inPlace = func->hasAttr(gpu::inPlaceAttrName);
-  std::string text = "extern \"C\" __global__ void __launch_bounds__(" +
-                     std::to_string(numThreads(func));
+  std::string text =
+      "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(numThreads(func));
   if (auto blocks = func.getMinBlocks())
     text += ", " + std::to_string(*blocks);
   text += ")\n" + symbol + "(";
