@@ -46,12 +46,6 @@ constexpr size_t max_steps = 65536;
 
 Error overflow() { return Error(ErrorCode::overflow, "integer expression overflows 64 bits"); }
 
-/// a / b rounded towards minus infinity; b is not 0, and not -1 with the least a.
-int64_t floor_quotient(int64_t a, int64_t b) {
-  int64_t quotient = a / b;
-  return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
-}
-
 Expected<Scalar> divide(ExprOp op, int64_t a, int64_t b) {
   if (b == 0)
     return Error(ErrorCode::overflow, "integer division by zero");
@@ -62,12 +56,16 @@ Expected<Scalar> divide(ExprOp op, int64_t a, int64_t b) {
       return overflow();
     return Scalar(-a);
   }
-  int64_t quotient = floor_quotient(a, b);
-  if (op == ExprOp::mod)
-    return Scalar(a - quotient * b);
-  if (op == ExprOp::ceil_div && quotient * b != a)
-    ++quotient;
-  return Scalar(quotient);
+  const int64_t quotient = a / b, rest = a % b; // towards zero
+  const bool rounded_up = rest != 0 && (a < 0) != (b < 0);
+  switch (op) {
+  case ExprOp::mod:
+    return Scalar(rounded_up ? rest + b : rest);
+  case ExprOp::ceil_div:
+    return Scalar(rest != 0 && !rounded_up ? quotient + 1 : quotient);
+  default: // floor_div
+    return Scalar(rounded_up ? quotient - 1 : quotient);
+  }
 }
 
 Expected<Scalar> apply_integers(ExprOp op, int64_t a, int64_t b) {

@@ -201,9 +201,9 @@ TensorView anyView(Random &random, char *storage, Extents wanted) {
   std::vector<int64_t> strides(view.shape.size());
   for (size_t axis = view.shape.size(); axis-- > 0;) {
     strides[axis] = random.percent(10) ? anyExtent(random) : step;
-    if (__builtin_mul_overflow(step, view.shape[axis], &step))
+    if (__builtin_mul_overflow(step, view.shape[axis], &step) ||
+        __builtin_add_overflow(step, random.percent(10) ? random.below(5) : 0, &step))
       step = 0;
-    step += random.percent(10) ? random.below(5) : 0;
   }
   view.strides = Extents(strides);
   view.device = random.percent(2) ? Device::cuda(random.below(3)) : Device::cpu();

@@ -36,6 +36,15 @@ TEST_CASE("division floors, as the language says", "[expr]") {
     }
 }
 
+TEST_CASE("division at the ends of 64 bits overflows nowhere", "[expr]") {
+  constexpr int64_t least = std::numeric_limits<int64_t>::min();
+  CHECK(eval(Expr::mod(M, N), {least, 47}) == 47 - 9223372036854775807 % 47 - 1);
+  CHECK(eval(Expr::ceil_div(M, N), {least, 47}) == -(9223372036854775807 / 47));
+  CHECK(eval(Expr::floor_div(M, N), {least, 47}) == -(9223372036854775807 / 47) - 1);
+  CHECK(eval(Expr::mod(M, N), {most, -2}) == -1);
+  CHECK(eval(Expr::ceil_div(M, N), {most, 2}) == (most - 1) / 2 + 1);
+}
+
 TEST_CASE("what leaves 64 bits is an error", "[expr]") {
   CHECK(failure(M + N, {most, 1}) == ErrorCode::overflow);
   CHECK(failure(M - N, {least, 1}) == ErrorCode::overflow);
