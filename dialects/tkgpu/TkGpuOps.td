@@ -171,6 +171,18 @@ def TkGpu_ReduceOp : TkGpu_Op<"reduce", [Pure]> {
   let hasVerifier = 1;
 }
 
+def TkGpu_ScaledExpDiffOp : TkGpu_Op<"scaled_exp_diff", [Pure, SameOperandsAndResultType, Elementwise,
+                                                         Scalarizable, Vectorizable, Tensorizable]> {
+  let summary = "exp((a - b) * scale) for a <= b and a positive scale; 0 where a is -inf";
+  let description = [{
+    The weight of a softmax whose scores are `a * scale`, under the maximum `b * scale`, to within
+    2^-19: it is 2^(a c - round(b c)) with c = round(scale * log2(e)).
+  }];
+  let arguments = (ins FloatLike:$a, FloatLike:$b, FloatLike:$scale);
+  let results = (outs FloatLike:$result);
+  let assemblyFormat = "$a `,` $b `by` $scale attr-dict `:` type($result)";
+}
+
 def TkGpu_ArgReduceOp : TkGpu_Op<"arg_reduce", [Pure]> {
   let summary = "The extremum along an axis and the least index at which it stands";
   let description = [{

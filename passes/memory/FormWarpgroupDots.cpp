@@ -3,7 +3,7 @@
 // On a machine with warpgroup products:
 // 1. A product whose rows four warps can share, of operand types that the hardware multiplies, and
 //    whose operands are loads of boxes (BulkBox.h) used by such products alone, is computed by
-//    warpgroups.
+//    warpgroups. The left operand may also be computed from another product: it stays in registers.
 // 2. Each load becomes a bulk copy to shared memory at the same place, once for all products that
 //    use it. Which operand is transposed is a matter of how the tile lies there: 16-bit types go
 //    either way, others need k to be contiguous.
@@ -99,8 +99,6 @@ bool WarpgroupForming::readOperand(DotOp dot, Value operand, unsigned kAxis, Str
   auto load = operand.getDefiningOp<gpu::LoadOp>();
   if (!load)
     return decline(dot, name + " is computed, not loaded");
-  if (load->getBlock() != dot->getBlock())
-    return decline(dot, name + " is loaded outside the product's loop");
   std::string why;
   auto known = sources.find(operand);
   if (known == sources.end()) {
@@ -118,6 +116,26 @@ bool WarpgroupForming::readOperand(DotOp dot, Value operand, unsigned kAxis, Str
   return true;
 }
 
+/// Is the left operand computed from another product's result? It then is in the registers of the
+/// warps that multiply it.
+static bool isInRegisters(DotOp dot) {
+  SmallVector<Value> work = {dot.getA()};
+  llvm::SmallPtrSet<Operation *, 8> visited;
+  while (!work.empty()) {
+    Operation *op = work.pop_back_val().getDefiningOp();
+    if (!op || !visited.insert(op).second)
+      continue;
+    if (isa<DotOp>(op))
+      return bytesOfElement(tileOf(dot.getA()).getElementType()) == 2;
+    if (op->hasTrait<OpTrait::Elementwise>())
+      llvm::append_range(work, op->getOperands());
+    else if (auto branch = dyn_cast<scf::IfOp>(op))
+      for (Region &region : branch->getRegions())
+        llvm::append_range(work, region.front().getTerminator()->getOperands());
+  }
+  return false;
+}
+
 bool WarpgroupForming::decide(DotOp dot) {
   RankedTensorType acc = tileOf(dot.getAcc());
   int64_t depth = tileOf(dot.getA()).getDimSize(1);
@@ -132,16 +150,20 @@ bool WarpgroupForming::decide(DotOp dot) {
     return decline(dot, "it does not divide into rows of 64 and up to 256 columns a warpgroup");
   if (depth * bytesOfElement(tileOf(dot.getA()).getElementType()) % 32 != 0)
     return decline(dot, "k is not a multiple of 32 bytes");
-  return readOperand(dot, dot.getA(), 1, "the left operand") &&
-         readOperand(dot, dot.getB(), 0, "the right operand");
+  if (!isInRegisters(dot) && !readOperand(dot, dot.getA(), 1, "the left operand"))
+    return false;
+  return readOperand(dot, dot.getB(), 0, "the right operand");
 }
 
 /// Are the product's operands used by products of warpgroups alone?
 bool WarpgroupForming::isStagedForAll(DotOp dot) {
-  for (Value operand : {dot.getA(), dot.getB()})
+  for (Value operand : {dot.getA(), dot.getB()}) {
+    if (!sources.contains(operand))
+      continue; // in registers
     for (Operation *user : operand.getUsers())
       if (!formed.contains(user))
         return decline(dot, "an operand is used by other operations too");
+  }
   return true;
 }
 
@@ -188,7 +210,8 @@ Value WarpgroupForming::stage(Value operand) {
 }
 
 void WarpgroupForming::rewrite(DotOp dot) {
-  Value a = stage(dot.getA()), b = stage(dot.getB());
+  Value a = sources.contains(dot.getA()) ? stage(dot.getA()) : dot.getA();
+  Value b = stage(dot.getB());
   builder.setInsertionPoint(dot);
   Value product = WarpgroupDotOp::create(builder, dot.getLoc(), dot.getType(), a, b, dot.getAcc(),
                                          dot.getPrecision());

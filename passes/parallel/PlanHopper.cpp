@@ -79,6 +79,57 @@ bool Planner::isForWarpgroups(Contraction &product) {
   return (!rows || *rows > 16) && (!columns || *columns >= 8);
 }
 
+/// Are both factors of the inner products, and the other factor of the outer one, loaded as the
+/// hardware multiplies them, and the inner k and the outputs such that one tile holds them?
+bool Planner::isChainForWarpgroups(Contraction &outer) {
+  if (!target.getHopper() || !coarse || !(outer.operand.isF16() || outer.operand.isBF16()))
+    return false;
+  std::optional<int64_t> rows = shape.upperOf(outer.m), columns = shape.upperOf(outer.n);
+  if ((rows && *rows <= 16) || !columns || *columns > 256)
+    return false;
+  auto isLoaded = [&](Value factor) { return isBulkLoadable(shape, factor); };
+  for (auto [k, term] : llvm::enumerate(outer.op.getYield().getValues())) {
+    auto product = term.getDefiningOp<arith::MulFOp>();
+    if (product && outer.op.getKind(k) == ReduceKind::Sum && !isLoaded(product.getLhs()) &&
+        !isLoaded(product.getRhs()))
+      return false;
+  }
+  bool hasInner = false;
+  for (Contraction &inner : shape.contractions) {
+    if (!outer.op->isProperAncestor(inner.op))
+      continue;
+    std::optional<int64_t> depth = shape.upperOf(inner.k);
+    if (inner.operand != outer.operand || !depth || *depth > 256)
+      return false;
+    for (Value term : inner.op.getYield().getValues()) {
+      auto product = term.getDefiningOp<arith::MulFOp>();
+      if (!product || !isLoaded(product.getLhs()) || !isLoaded(product.getRhs()))
+        return false;
+    }
+    hasInner = true;
+  }
+  return hasInner;
+}
+
+/// Two warpgroups of 64 rows each. Scores, their 16-bit weights and the outputs of a row share its
+/// registers.
+void Planner::planWarpgroupChain(Contraction &outer) {
+  set(outer.m, 128);
+  set(outer.n, fit(outer.n, 256, 16));
+  set(outer.k, tileOf(outer.n) > 128 ? 64 : 128);
+  for (Contraction &inner : shape.contractions) {
+    if (!outer.op->isProperAncestor(inner.op))
+      continue;
+    inChain.insert(inner.op);
+    set(inner.m, fit(inner.m, 128, 16));
+    set(inner.n, fit(inner.n, 128, 16));
+    set(inner.k, fit(inner.k, 256, 16));
+  }
+  warps = 8;
+  perThread = std::max<int64_t>(tileOf(outer.m) * tileOf(outer.n) / (warps * 32), 1);
+  stages = 2;
+}
+
 void Planner::planWarpgroupProduct(Contraction &product) {
   int64_t accumulators = llvm::count_if(shape.contractions, [&](Contraction &other) {
     return other.m == product.m && other.n == product.n;

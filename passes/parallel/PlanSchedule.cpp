@@ -123,7 +123,9 @@ void Planner::planChain(Contraction &outer) {
 
 void Planner::planContractions() {
   for (Contraction &product : shape.contractions) {
-    if (product.isOuter)
+    if (product.isOuter && isChainForWarpgroups(product))
+      planWarpgroupChain(product);
+    else if (product.isOuter)
       planChain(product);
     else if (isForWarpgroups(product))
       planWarpgroupProduct(product);

@@ -43,6 +43,8 @@ struct Planner {
   bool isForWarpgroups(Contraction &product);
   void planWarpgroupProduct(Contraction &product);
   void planChain(Contraction &outer);
+  bool isChainForWarpgroups(Contraction &outer);
+  void planWarpgroupChain(Contraction &outer);
   bool planAcross(mlir::Operation *op);
   mlir::Value planAlong(mlir::Operation *op);
   int64_t threadsOfRow(int64_t length);

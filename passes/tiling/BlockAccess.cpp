@@ -150,13 +150,10 @@ TileValue BlockProgram::load(LoadOp op) {
     indices.push_back(get(value));
     include(indices.back());
   }
-  Axes unsafe;
-  llvm::copy_if(all, std::back_inserter(unsafe),
-                [&](unsigned axis) { return !isCovered(op, axis, extents); });
   if (op.getPad())
     addPadMasks(op, indices, extents, masks);
   else
-    addSafetyMasks(unsafe, masks);
+    addSafetyMasks(addCoveringMasks(op, all, extents, masks), masks);
   for (const TileValue &mask : masks)
     include(mask);
   Type element = op.getResult().getType();

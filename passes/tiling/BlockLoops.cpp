@@ -126,16 +126,16 @@ void BlockProgram::reduce(tk::ReduceOp op) {
     scopes[depth].memo[op.getResult(k)] = result;
 }
 
-/// A multiple of `size` that `bound` never exceeds, where it is the smaller of two.
-static Value coveringExtentOf(KernelOp kernel, Value bound, int64_t size) {
+/// A size of the kernel that `bound` never exceeds, where it is the smaller of two.
+static Value coveringExtentOf(KernelOp kernel, Value bound) {
   if (auto smaller = bound.getDefiningOp<arith::MinSIOp>()) {
-    Value extent = coveringExtentOf(kernel, smaller.getLhs(), size);
-    return extent ? extent : coveringExtentOf(kernel, smaller.getRhs(), size);
+    Value extent = coveringExtentOf(kernel, smaller.getLhs());
+    return extent ? extent : coveringExtentOf(kernel, smaller.getRhs());
   }
   Operation *op = bound.getDefiningOp();
   bool isSize = op ? op->getParentOp() == kernel
                    : cast<BlockArgument>(bound).getOwner()->getParentOp() == kernel;
-  return isSize && getSizeFact(kernel, bound).divisor % size == 0 ? bound : Value();
+  return isSize ? bound : Value();
 }
 
 SmallVector<Value> BlockProgram::loops(Reduction &reduction, unsigned position,
@@ -160,8 +160,10 @@ SmallVector<Value> BlockProgram::loops(Reduction &reduction, unsigned position,
     axes[id].fullTo = scalarBound(upperBound, upper, false);
     if (!lower.axes.empty())
       axes[id].fullFrom = scalarBound(lowerBound, lower, true);
-    if (!upper.axes.empty() && getConstantIndex(lowerBound) == 0)
-      axes[id].coveringExtent = coveringExtentOf(kernel, upperBound, size);
+    if (!upper.axes.empty())
+      axes[id].coveringExtent = coveringExtentOf(kernel, upperBound);
+    axes[id].coversTiles = axes[id].coveringExtent && getConstantIndex(lowerBound) == 0 &&
+                           getSizeFact(kernel, axes[id].coveringExtent).divisor % size == 0;
     axes[id].limit = to;
     return loop(reduction, position, from, to, carried);
   }

@@ -3,13 +3,14 @@
 // Where an online reduction starts with a maximum and goes on with sums of weights under it, its
 // terms need one mask:
 //
-//   1. Outside the bounds the maximum's term is -inf. tk.exp_diff of -inf is 0 whatever the
+//   1. Outside the bounds the maximum's term is -inf. A weight of -inf is 0 whatever the
 //   maximum,
 //      so that the sums' terms are their identity without masks of their own.
 //   2. The mask stands in a branch that full tiles skip. One loop then takes full and partial
 //   tiles:
 //      half the code of two, and copies run ahead across its whole range.
-//   3. A load whose index stands for a dimension that the tiles divide stays inside the tensor.
+//   3. A load whose index stands for a dimension need not stop at the bounds, but where the tensor
+//      does: what it brings beyond them meets weights of 0.
 //
 //     %s1 = scf.if %is_partial {                 // start + size > least upper bound of the tile
 //       %in = arith.cmpi slt, %j, %upper
@@ -29,8 +30,8 @@ using namespace tk;
 /// Is `value` 0 wherever `score` is -inf?
 static bool vanishesWith(Value value, Value score) {
   while (Operation *op = value.getDefiningOp()) {
-    if (auto diff = dyn_cast<ExpDiffOp>(op))
-      return diff.getA() == score;
+    if (isa<ExpDiffOp, gpu::ScaledExpDiffOp>(op))
+      return op->getOperand(0) == score;
     if (!isa<arith::TruncFOp, arith::ExtFOp>(op))
       return false;
     value = op->getOperand(0);
@@ -124,10 +125,10 @@ void BlockProgram::maskFirstTerm(Reduction &reduction) {
   scopes[depth].memo[term] = {branch.getResult(0), all, depth};
 }
 
-/// Does every index of a load that uses `axis` stand for the extent at which its tiles end?
+/// Does every index of a load that uses `axis` stand for the extent at which its range ends?
 bool BlockProgram::isCovered(LoadOp op, unsigned axis, ArrayRef<Value> extents) {
   Value covering = axes[axis].coveringExtent;
-  if (!covering || op.getPad())
+  if (!covering)
     return false;
   for (auto [value, extent] : llvm::zip_equal(op.getIndices(), extents)) {
     if (!axesOf(value).contains(axis))
@@ -137,4 +138,20 @@ bool BlockProgram::isCovered(LoadOp op, unsigned axis, ArrayRef<Value> extents) 
       return false;
   }
   return true;
+}
+
+/// Masks a load by the tensor's extents along those axes of `tileAxes` that they cover; the others
+/// are returned.
+Axes BlockProgram::addCoveringMasks(LoadOp op, ArrayRef<unsigned> tileAxes, ArrayRef<Value> extents,
+                                    SmallVectorImpl<TileValue> &masks) {
+  Axes others;
+  for (unsigned axis : tileAxes) {
+    if (!isCovered(op, axis, extents)) {
+      others.push_back(axis);
+    } else if (!axes[axis].coversTiles) {
+      Value extent = kernelValue(axes[axis].coveringExtent);
+      masks.push_back(compare(arith::CmpIPredicate::slt, index(axis), {extent, {}, 0}));
+    }
+  }
+  return others;
 }

@@ -43,8 +43,10 @@ struct Axis {
   bool limitIsAll = false; ///< the tile is full or, if limit is 0, empty
   /// Tiles from fullFrom (null: any) to fullTo are inside all bounds; null: not known.
   mlir::Value fullFrom, fullTo;
-  /// Tiles end at this extent at the latest: an index that stands for it needs no mask.
+  /// The range ends at this extent at the latest, which is what an index that stands for it has to
+  /// stay below; a multiple of the tiles' size needs no mask.
   mlir::Value coveringExtent;
+  bool coversTiles = false;
   /// Bounds that depend on other axes; index values outside them are outside for some.
   std::optional<TileValue> lower, upper;
 };
@@ -180,6 +182,9 @@ private:
   void maskFirstTerm(Reduction &reduction);
   mlir::Value isPartial(Reduction &reduction);
   bool isCovered(LoadOp op, unsigned axis, llvm::ArrayRef<mlir::Value> extents);
+  Axes addCoveringMasks(LoadOp op, llvm::ArrayRef<unsigned> tileAxes,
+                        llvm::ArrayRef<mlir::Value> extents,
+                        llvm::SmallVectorImpl<TileValue> &masks);
 
   // BlockScan.cpp
   void openLoop();

@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/tiling/ApproximateExps.h"
 #include "passes/tiling/BlockProgram.h"
+#include "passes/tiling/FoldScales.h"
 
 #include "passes/Passes.h"
 
@@ -81,6 +82,7 @@ struct Tile : tk::impl::TileBase<Tile> {
     for (unsigned n = 1; SymbolTable::lookupSymbolIn(kernel->getParentOp(), unique); ++n)
       unique = name + "_" + std::to_string(n);
     markApproximateExps(compute);
+    foldScales(kernel, compute);
     OpBuilder moduleBuilder(kernel);
     BlockProgram program(kernel, compute, schedule);
     FailureOr<gpu::FuncOp> func = program.build(moduleBuilder, unique);

@@ -76,6 +76,11 @@ TK_DEVICE float exp_diff_approx(float a, float b) {
   const float c = 1.4426950408889634f, safe = b == -infinity() ? 0.0f : b;
   return exp2_approx(::fmaf(a, c, -(safe * c)));
 }
+// The same of a * scale and b * scale, for a positive scale.
+TK_DEVICE float scaled_exp_diff(float a, float b, float scale) {
+  const float c = scale * 1.4426950408889634f, safe = b == -infinity() ? 0.0f : b;
+  return exp2_approx(::fmaf(a, c, -(safe * c)));
+}
 template <class T> TK_DEVICE T div_or_zero(T a, T b) { return b == 0 ? (T)0 : a / b; }
 // The same where 1 / b is a normal number: the compiler finds equal reciprocals.
 TK_DEVICE float div_or_zero_approx(float a, float b) { return b == 0 ? 0.0f : a * (1.0f / b); }

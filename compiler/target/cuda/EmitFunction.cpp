@@ -75,7 +75,8 @@ std::string KernelEmitter::nameFor(Value value) {
              })
              .Case<arith::CmpIOp, arith::CmpFOp>([](Operation *) { return std::string("is"); })
              .Case<arith::TruncFOp>([](Operation *) { return std::string("rounded"); })
-             .Case<ExpDiffOp, math::ExpOp>([](Operation *) { return std::string("e"); })
+             .Case<ExpDiffOp, gpu::ScaledExpDiffOp, math::ExpOp>(
+                 [](Operation *) { return std::string("e"); })
              .Case<gpu::LocalLoadOp>([](Operation *) { return std::string("fragment"); })
              .Default([&](Operation *) {
                Type type = getElementTypeOrSelf(value.getType());

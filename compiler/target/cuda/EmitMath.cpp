@@ -36,6 +36,7 @@ static llvm::StringRef primitiveName(Operation *op) {
       .Case<math::CopySignOp>([](auto) { return "copysign"; })
       .Case<math::FmaOp>([](auto) { return "fma"; })
       .Case<ExpDiffOp>([](auto o) { return o->hasAttr("approx") ? "exp_diff_approx" : "exp_diff"; })
+      .Case<gpu::ScaledExpDiffOp>([](auto) { return "scaled_exp_diff"; })
       .Case<DivOrZeroOp>([](auto o) {
         return o->hasAttr("approx") && getElementTypeOrSelf(o.getType()).isF32()
                    ? "div_or_zero_approx"

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/target/cuda/KernelEmitter.h"
 
+#include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <set>
@@ -137,7 +138,16 @@ LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
   auto named = names.find(dot.getAcc());
   const bool inPlace = named != names.end() && dot.getAcc().hasOneUse() &&
                        dot.getAcc().getParentBlock() == dot->getBlock();
-  const std::string acc = inPlace ? named->second : copyOf(dot.getAcc());
+  // What starts from zero needs no zeros: its first instruction does not accumulate.
+  const bool fromZero =
+      matchPattern(dot.getAcc(), m_AnyZeroFloat()) || matchPattern(dot.getAcc(), m_Zero());
+  std::string acc;
+  if (fromZero) {
+    acc = nameFor(dot.getResult());
+    declareAs(dot.getResult(), acc, Value());
+  } else {
+    acc = inPlace ? named->second : copyOf(dot.getAcc());
+  }
   names[dot.getResult()] = acc;
 
   auto descriptor = [&](Value operand, const SharedOperand &walk, int32_t axis,
@@ -177,7 +187,8 @@ LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
     loops += "TK_UNROLL for (int m = 0; m < " + std::to_string(blocks) + "; ++m) ";
   line(loops + "tk::warpgroup_mma<" + typeNames + (b.isTransposed() ? "true" : "false") + ">(&" +
        acc + "[" + (blocks > 1 ? "m * " + std::to_string(columns / 2) : "0") + "], " + a +
-       ", tk::descriptor_advance(" + bAt + ", " + b.spanBytes("k") + "), 1);");
+       ", tk::descriptor_advance(" + bAt + ", " + b.spanBytes("k") + "), " +
+       (fromZero ? "k != 0" : "1") + ");");
   line("tk::warpgroup_commit();");
   return success();
 }

@@ -1,0 +1,18 @@
+//===- FoldScales.h - positive factors of scores ----------------*- C++ -*-===//
+#ifndef TK_PASSES_TILING_FOLDSCALES_H
+#define TK_PASSES_TILING_FOLDSCALES_H
+
+#include "dialects/tk/TkDialect.h"
+
+namespace tk {
+
+/// On a tk.kernel: the numbers of the scalar parameters that are finite and above 0. The launch
+/// checks it.
+inline constexpr llvm::StringLiteral positiveScalarsAttrName = "tkgpu.positive";
+
+/// See FoldScales.cpp. To be called once the weights that may be approximate are marked.
+void foldScales(KernelOp kernel, ComputeOp compute);
+
+} // namespace tk
+
+#endif // TK_PASSES_TILING_FOLDSCALES_H
