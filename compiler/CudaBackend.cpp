@@ -20,8 +20,7 @@ using namespace mlir;
 namespace tk {
 
 Status attachCudaTarget(ModuleOp module, std::string_view target) {
-  // The emulator has no bulk copies, phases or warpgroup products yet.
-  Expected<Architecture> row = findArchitecture(target == "emu" ? "sm_90" : target);
+  Expected<Architecture> row = findArchitecture(target == "emu" ? "sm_90a" : target);
   if (!row)
     return row.error();
   module->setAttr(gpu::targetAttrName,

@@ -58,6 +58,7 @@ private:
   OpBuilder builder;
   AxisInfo info;
   DenseMap<Type, Value> buffers; ///< by the type of a piece
+  SmallVector<Operation *> stores, formed;
 };
 
 } // namespace
@@ -105,7 +106,7 @@ bool BulkStoreForming::form(StoreOp store) {
   for (Value start : box->coordinates)
     first.push_back(start ? start : arith::ConstantIndexOp::create(builder, loc, 0));
   bool matrix = bytesOfElement(element) == 2;
-  TilePieces pieces(store.getValue(), store);
+  TilePieces pieces(store.getValue(), stores);
   for (int64_t p = 0; p < tile.getDimSize(axis) / length; ++p) {
     SmallVector<int64_t> offsets(2, 0);
     offsets[axis] = p * length;
@@ -123,20 +124,21 @@ bool BulkStoreForming::form(StoreOp store) {
     coordinates.back() = arith::AddIOp::create(builder, loc, first.back(), step);
     BulkStoreOp::create(builder, loc, stage, map, coordinates);
   }
-  store.erase();
-  pieces.eraseWhole();
+  formed.push_back(store);
   return true;
 }
 
 unsigned BulkStoreForming::run() {
-  SmallVector<StoreOp> stores;
   function.walk([&](StoreOp store) { stores.push_back(store); });
-  unsigned count = llvm::count_if(stores, [&](StoreOp store) { return form(store); });
-  if (count > 0) {
+  for (Operation *store : stores)
+    form(cast<StoreOp>(store));
+  if (!formed.empty()) {
     builder.setInsertionPoint(function.getBlock()->getTerminator());
     BulkStoreWaitOp::create(builder, function.getLoc(), 0);
   }
-  return count;
+  for (Operation *store : formed)
+    store->erase();
+  return formed.size();
 }
 
 namespace {

@@ -3,7 +3,8 @@
 // On a machine with warpgroup products:
 // 1. A product whose rows four warps can share, of operand types that the hardware multiplies, and
 //    whose operands are loads of boxes (BulkBox.h) used by such products alone, is computed by
-//    warpgroups. The left operand may also be computed from another product: it stays in registers.
+//    warpgroups, if that is true of all products of the function. The left operand may also be
+//    computed from another product: it stays in registers.
 // 2. Each load becomes a bulk copy to shared memory at the same place, once for all products that
 //    use it. Which operand is transposed is a matter of how the tile lies there: 16-bit types go
 //    either way, others need k to be contiguous.
@@ -99,6 +100,8 @@ bool WarpgroupForming::readOperand(DotOp dot, Value operand, unsigned kAxis, Str
   auto load = operand.getDefiningOp<gpu::LoadOp>();
   if (!load)
     return decline(dot, name + " is computed, not loaded");
+  if (!load->getBlock()->findAncestorOpInBlock(*dot))
+    return decline(dot, name + " is not loaded around the product");
   std::string why;
   auto known = sources.find(operand);
   if (known == sources.end()) {
@@ -221,24 +224,21 @@ void WarpgroupForming::rewrite(DotOp dot) {
 }
 
 unsigned WarpgroupForming::run() {
-  function.walk([&](DotOp dot) {
-    if (decide(dot))
-      formed.insert(dot);
-  });
-  // A product that drops out may leave others with operands that it shares.
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (Operation *op : llvm::to_vector(formed))
-      if (!isStagedForAll(cast<DotOp>(op))) {
-        formed.remove(op);
-        changed = true;
-      }
+  SmallVector<DotOp> dots;
+  function.walk([&](DotOp dot) { dots.push_back(dot); });
+  bool all = true;
+  for (DotOp dot : dots) {
+    all &= decide(dot);
+    formed.insert(dot);
   }
-  for (Operation *op : formed)
-    rewrite(cast<DotOp>(op));
+  // Accumulators and what is computed between products share layouts: all products or none.
+  if (!all || !llvm::all_of(dots, [&](DotOp dot) { return isStagedForAll(dot); }))
+    return 0;
+  for (DotOp dot : dots)
+    rewrite(dot);
   for (auto &[operand, shared] : staged)
     operand.getDefiningOp()->erase();
-  return formed.size();
+  return dots.size();
 }
 
 namespace {

@@ -27,31 +27,32 @@ static bool canBeCut(Operation *op) {
                                   op->getNumRegions() == 0);
 }
 
-TilePieces::TilePieces(Value tile, Operation *user) : tile(tile), user(user) { collect(tile); }
+TilePieces::TilePieces(Value tile, ArrayRef<Operation *> users)
+    : tile(tile), users(users.begin(), users.end()) {
+  collect(tile);
+}
+
+/// Do all uses of `op`, through operations that can be cut, end in the users?
+bool TilePieces::leadsToUsers(Operation *op) {
+  return llvm::all_of(op->getUsers(), [&](Operation *other) {
+    return users.contains(other) ||
+           (other->getBlock() == op->getBlock() && canBeCut(other) && leadsToUsers(other));
+  });
+}
 
 void TilePieces::collect(Value value) {
   Operation *op = value.getDefiningOp();
-  if (!canBeCut(op) || op->getBlock() != user->getBlock())
+  if (!canBeCut(op) || !leadsToUsers(op))
     return;
-  bool isForTileAlone = llvm::all_of(
-      op->getUsers(), [&](Operation *other) { return other == user || chain.contains(other); });
-  if (!isForTileAlone || !chain.insert(op))
-    return;
-  if (op->hasTrait<OpTrait::Elementwise>())
-    for (Value operand : op->getOperands())
-      if (isTile(operand))
-        collect(operand);
+  chain.insert(op);
+  for (Value operand : op->getOperands())
+    if (isTile(operand))
+      collect(operand);
 }
 
 Value TilePieces::build(OpBuilder &builder, ArrayRef<int64_t> offsets, ArrayRef<int64_t> shape) {
   pieces.clear();
   return pieceOf(builder, tile, offsets, shape);
-}
-
-void TilePieces::eraseWhole() {
-  for (Operation *op : chain)
-    if (op->use_empty())
-      op->erase();
 }
 
 Value TilePieces::extract(OpBuilder &builder, Value value, ArrayRef<int64_t> offsets,
@@ -74,23 +75,28 @@ Value TilePieces::pieceAlong(OpBuilder &builder, Value value, ArrayRef<int64_t> 
     at.push_back(offsets[axis]);
     extents.push_back(shape[axis]);
   }
-  return extract(builder, value, at, extents);
+  return pieceOf(builder, value, at, extents);
 }
 
 Value TilePieces::pieceOf(OpBuilder &builder, Value value, ArrayRef<int64_t> offsets,
                           ArrayRef<int64_t> shape) {
-  if (Value known = pieces.lookup(value))
-    return known;
+  for (auto &[known, piece] : pieces[value])
+    if (ArrayRef<int64_t>(known) == offsets)
+      return piece;
   Operation *op = value.getDefiningOp();
   auto whole = cast<RankedTensorType>(value.getType());
   auto type =
       RankedTensorType::get(shape, whole.getElementType(), partLayout(getLayout(whole), shape));
+  auto remember = [&](Value piece) {
+    pieces[value].push_back({SmallVector<int64_t>(offsets), piece});
+    return piece;
+  };
   if (auto constant = dyn_cast_or_null<arith::ConstantOp>(op); constant && canBeCut(op)) {
     auto splat = cast<SplatElementsAttr>(constant.getValue()).resizeSplat(type);
-    return pieces[value] = arith::ConstantOp::create(builder, op->getLoc(), type, splat);
+    return remember(arith::ConstantOp::create(builder, op->getLoc(), type, splat));
   }
   if (!op || !chain.contains(op))
-    return pieces[value] = extract(builder, value, offsets, shape);
+    return remember(extract(builder, value, offsets, shape));
   SmallVector<Value> operands(op->getOperands());
   if (auto load = dyn_cast<gpu::LoadOp>(op)) {
     auto cut = [&](OperandRange values, ArrayAttr dims) {
@@ -110,5 +116,5 @@ Value TilePieces::pieceOf(OpBuilder &builder, Value value, ArrayRef<int64_t> off
   Operation *clone = builder.clone(*op);
   clone->setOperands(operands);
   clone->getResult(0).setType(type);
-  return pieces[value] = clone->getResult(0);
+  return remember(clone->getResult(0));
 }

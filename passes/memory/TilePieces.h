@@ -6,7 +6,7 @@
 
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/DenseMap.h"
-#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/SmallPtrSet.h"
 
 namespace tk {
 
@@ -15,15 +15,14 @@ namespace tk {
 /// from occupies registers as a whole.
 class TilePieces {
 public:
-  TilePieces(mlir::Value tile, mlir::Operation *user);
+  TilePieces(mlir::Value tile, llvm::ArrayRef<mlir::Operation *> users);
 
   /// The part of shape `shape` at `offsets`, at the builder's position.
   mlir::Value build(mlir::OpBuilder &builder, llvm::ArrayRef<int64_t> offsets,
                     llvm::ArrayRef<int64_t> shape);
-  /// Erases what has been replaced by its parts; `user` must be gone.
-  void eraseWhole();
 
 private:
+  bool leadsToUsers(mlir::Operation *op);
   void collect(mlir::Value value);
   mlir::Value pieceOf(mlir::OpBuilder &builder, mlir::Value value, llvm::ArrayRef<int64_t> offsets,
                       llvm::ArrayRef<int64_t> shape);
@@ -33,9 +32,11 @@ private:
                          llvm::ArrayRef<int64_t> offsets, llvm::ArrayRef<int64_t> shape);
 
   mlir::Value tile;
-  mlir::Operation *user;
-  llvm::SetVector<mlir::Operation *> chain; ///< users before what they use
-  llvm::DenseMap<mlir::Value, mlir::Value> pieces;
+  llvm::SmallPtrSet<mlir::Operation *, 4> users;
+  llvm::SmallPtrSet<mlir::Operation *, 16> chain; ///< computed for each piece
+  /// By tile: the pieces that have been built, with their offsets.
+  llvm::DenseMap<mlir::Value, llvm::SmallVector<std::pair<llvm::SmallVector<int64_t>, mlir::Value>>>
+      pieces;
 };
 
 } // namespace tk

@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""Compiles products in the sizes that they are measured in; fails on a spill or a note of ptxas that
+means a slow kernel (C75..: registers not moved, warpgroup products serialised).
+
+Usage: check_products.py TKC SOURCE_DIR   Exit status 77: no NVRTC on this machine.
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+LARGE = {"M": 4096, "N": 4096, "K": 4096}
+CASES = [
+    ("examples/gemm.tk", None, LARGE),
+    ("examples/gemm.tk", None, {"M": 4000, "N": 4040, "K": 4104}),
+    ("examples/gemm.tk", None, {"M": 512, "N": 512, "K": 512}),
+    ("examples/linear_gelu.tk", None, LARGE),
+    ("examples/swiglu.tk", None, LARGE),
+    ("examples/batched_gemm.tk", None, {"B": 64, "M": 1024, "N": 1024, "K": 1024}),
+    ("tests/e2e/programs/products.tk", "nt", {"M": 256, "N": 14336, "K": 4096}),
+    ("tests/e2e/programs/products.tk", "tn", LARGE),
+    ("tests/e2e/programs/products.tk", "tt", LARGE),
+    ("tests/e2e/programs/products.tk", "residual", LARGE),
+]
+
+
+def main() -> int:
+    tkc, source = sys.argv[1:]
+    bad = 0
+    for path, kernel, dims in CASES:
+        with tempfile.TemporaryDirectory() as dump:
+            words = [tkc, "build", os.path.join(source, path), "--target", "sm_90a", "--emit", "cubin",
+                     "-o", os.path.join(dump, "kernel.cubin")]
+            words += ["--kernel", kernel] if kernel else []
+            words += [word for name, size in dims.items() for word in ("--dim", f"{name}={size}")]
+            done = subprocess.run(words, capture_output=True, text=True,
+                                  env=dict(os.environ, TK_DUMP=dump, TK_CACHE="off"))
+            if done.returncode == 3:
+                print(done.stderr.strip())
+                return 77
+            texts = {name.rsplit(".", 1)[-1]: open(os.path.join(dump, name), errors="replace").read()
+                     for name in os.listdir(dump) if name.endswith((".log", ".cu"))}
+        log = texts.get("log", "")
+        spills = [int(n) for n in re.findall(r"(\d+) bytes spill", log)]
+        notes = re.findall(r"C75\d\d", log)
+        ok = (done.returncode == 0 and spills and not any(spills) and not notes
+              and "tk::warpgroup_mma" in texts.get("cu", ""))
+        print("ok  " if ok else "FAIL", path, kernel or "", dims)
+        if not ok:
+            bad += 1
+            print(done.stderr, log)
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
