@@ -31,6 +31,8 @@ llvm::ArrayRef<PassRow> passTable() {
       {"tk-online-reductions", Stage::Fused, "fusion", "",
        "reductions that depend on one another become one loop"},
       {"tk-simplify", Stage::Fused, "", "", "what the derivation left over"},
+      {"tk-split-contractions", Stage::Fused, "splitting", "",
+       "once all else has been merged: products with too few tiles for the machine"},
       {"tk-place-results", Stage::Tiled, "", "tk-place-results",
        "copies where a result replaces what is still read"},
       {"tk-select-schedule", Stage::Tiled, "", "", "one output a thread, from sizes and structure"},

@@ -50,6 +50,12 @@ def SplitReductions : Pass<"tk-split-reductions", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numSplit", "reductions-split", "Reductions split">];
 }
 
+def SplitContractions : Pass<"tk-split-contractions", "::mlir::ModuleOp"> {
+  let summary = "Compute a long product of few tiles in parallel parts";
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let statistics = [Statistic<"numSplit", "contractions-split", "Contractions split">];
+}
+
 //===----------------------------------------------------------------------===//
 // passes/memory: layouts, shared memory, pipelines
 //===----------------------------------------------------------------------===//

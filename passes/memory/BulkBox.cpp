@@ -37,9 +37,8 @@ static Value splatSource(Value value) {
              : Value();
 }
 
-/// Whether `index` is start + 0, 1, ...; `start` is null for 0.
-static bool isRun(Value index, Value &start) {
-  start = {};
+/// Whether `index` is 0, 1, ... plus scalars, which are appended to `starts`.
+static bool isRun(Value index, SmallVectorImpl<Value> &starts) {
   if (index.getDefiningOp<IotaOp>())
     return true;
   auto add = index.getDefiningOp<arith::AddIOp>();
@@ -47,15 +46,17 @@ static bool isRun(Value index, Value &start) {
     return false;
   for (auto [run, base] :
        {std::pair(add.getLhs(), add.getRhs()), std::pair(add.getRhs(), add.getLhs())})
-    if (run.getDefiningOp<IotaOp>() && (start = splatSource(base)))
-      return true;
+    if (Value start = splatSource(base)) {
+      starts.push_back(start);
+      return isRun(run, starts);
+    }
   return false;
 }
 
 /// Whether both run from the same value.
 static bool sameRun(Value a, Value b) {
-  Value startA, startB;
-  return a == b || (isRun(a, startA) && isRun(b, startB) && startA == startB);
+  SmallVector<Value> ofA, ofB;
+  return a == b || (isRun(a, ofA) && isRun(b, ofB) && ofA == ofB);
 }
 
 /// A tile with rows of at most 128 bytes along `axis`, permuted as the hardware does.
@@ -101,15 +102,17 @@ LogicalResult BulkAnalysis::readIndices() {
   tensorAxis.assign(access.tile.getRank(), -1);
   for (auto [d, index] : llvm::enumerate(access.indices)) {
     ArrayRef<int64_t> axes = access.indexAxes(d);
-    Value start = index;
-    if (!axes.empty()) {
-      if (axes.size() != 1 || !isRun(index, start))
+    SmallVector<Value> starts;
+    if (axes.empty()) {
+      starts.push_back(index);
+    } else {
+      if (axes.size() != 1 || !isRun(index, starts))
         return decline("an index is not a run of consecutive numbers");
       if (tensorAxis[axes[0]] >= 0)
         return decline("two indices run along one axis of the tile");
       tensorAxis[axes[0]] = d;
     }
-    source.coordinates.push_back(start);
+    source.coordinates.push_back(starts);
     source.box.push_back(axes.empty() ? 1 : access.tile.getDimSize(axes[0]));
   }
   if (llvm::is_contained(tensorAxis, -1))
@@ -146,6 +149,8 @@ LogicalResult BulkAnalysis::readMasks() {
     if (compare.getPredicate() == arith::CmpIPredicate::sge && constantIndex(compare.getRhs()) == 0)
       continue;
     Value limit = splatSource(compare.getRhs());
+    if (!limit && constantIndex(compare.getRhs()))
+      limit = compare.getRhs();
     if (compare.getPredicate() != arith::CmpIPredicate::slt || !limit)
       return decline("a mask is not an upper bound that is the same for all");
     if (source.limits[d] && source.limits[d] != limit)
@@ -209,6 +214,17 @@ FailureOr<BulkBox> tk::analyseBulkBox(gpu::StoreOp store, AxisInfo &info, std::s
   return analyse(MemoryAccess::of(store), store.getBuffer(), info, why);
 }
 
+SmallVector<Value> tk::buildCoordinates(OpBuilder &builder, Location loc, const BulkBox &box) {
+  SmallVector<Value> coordinates;
+  for (ArrayRef<Value> summands : box.coordinates) {
+    Value sum;
+    for (Value summand : summands)
+      sum = sum ? arith::AddIOp::create(builder, loc, sum, summand).getResult() : summand;
+    coordinates.push_back(sum ? sum : arith::ConstantIndexOp::create(builder, loc, 0));
+  }
+  return coordinates;
+}
+
 //===----------------------------------------------------------------------===//
 // At the launch
 //===----------------------------------------------------------------------===//
@@ -238,7 +254,9 @@ bool LaunchArguments::isKnown(Value value) const {
   Operation *definition = value.getDefiningOp();
   bool isPlain = definition->hasTrait<OpTrait::ConstantLike>() ||
                  isa<arith::MulIOp, arith::AddIOp, arith::SubIOp>(definition);
-  return isPlain && !isa<RankedTensorType>(value.getType()) &&
+  if (isa<RankedTensorType>(value.getType()))
+    return constantIndex(value).has_value();
+  return isPlain &&
          llvm::all_of(definition->getOperands(), [&](Value operand) { return isKnown(operand); });
 }
 
@@ -251,6 +269,8 @@ bool LaunchArguments::isKnown(const BulkBox &box) const {
 Value LaunchArguments::atLaunch(OpBuilder &builder, Value value) {
   if (auto argument = dyn_cast<BlockArgument>(value))
     return launch.getArgs()[argument.getArgNumber()];
+  if (isa<RankedTensorType>(value.getType())) // a bound that is a constant
+    return arith::ConstantIndexOp::create(builder, value.getLoc(), *constantIndex(value));
   Operation *op = value.getDefiningOp();
   SmallVector<Value> operands;
   for (Value operand : op->getOperands())

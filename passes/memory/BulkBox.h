@@ -17,11 +17,16 @@ namespace tk {
 struct BulkBox {
   mlir::Value buffer;
   llvm::SmallVector<mlir::Value> strides;
-  llvm::SmallVector<mlir::Value> coordinates; ///< of the first element; null: 0
-  llvm::SmallVector<mlir::Value> limits;      ///< where masks end the axis; null: nowhere
+  /// Of the first element: what adds up to each coordinate.
+  llvm::SmallVector<llvm::SmallVector<mlir::Value>> coordinates;
+  llvm::SmallVector<mlir::Value> limits; ///< where masks end the axis; null: nowhere
   llvm::SmallVector<int64_t> box;
   gpu::SharedType shared; ///< how the tile lies in shared memory, permuted by the hardware
 };
+
+/// The coordinates of the first element of `box`, at the builder's position.
+llvm::SmallVector<mlir::Value> buildCoordinates(mlir::OpBuilder &builder, mlir::Location loc,
+                                                const BulkBox &box);
 
 /// Reads an access as one to a box; on failure `why` is the reason, for people. What a load's masks
 /// leave out must be zero.

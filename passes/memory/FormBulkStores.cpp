@@ -102,9 +102,7 @@ bool BulkStoreForming::form(StoreOp store) {
   Location loc = store.getLoc();
   Value pair = buffersFor(loc, piece), map = arguments.addTensorMap(*box);
   builder.setInsertionPoint(store);
-  SmallVector<Value> first;
-  for (Value start : box->coordinates)
-    first.push_back(start ? start : arith::ConstantIndexOp::create(builder, loc, 0));
+  SmallVector<Value> first = buildCoordinates(builder, loc, *box);
   bool matrix = bytesOfElement(element) == 2;
   TilePieces pieces(store.getValue(), stores);
   for (int64_t p = 0; p < tile.getDimSize(axis) / length; ++p) {

@@ -181,7 +181,9 @@ static bool dependsOnRank(Value value) {
 std::optional<unsigned> WarpgroupForming::sharedRows(const BulkBox &box) {
   SharedType shared = box.shared;
   int64_t rows = shared.getShape()[shared.getAxisOrder()[1]], cluster = function.getCluster();
-  if (cluster == 1 || rows % (8 * cluster) != 0 || llvm::any_of(box.coordinates, dependsOnRank))
+  if (cluster == 1 || rows % (8 * cluster) != 0 ||
+      llvm::any_of(box.coordinates,
+                   [](ArrayRef<Value> summands) { return llvm::any_of(summands, dependsOnRank); }))
     return std::nullopt;
   for (unsigned axis = 0; axis + 1 < box.box.size(); ++axis)
     if (box.box[axis] == rows)
@@ -205,9 +207,7 @@ Value WarpgroupForming::stage(Value operand) {
   }
   Value map = arguments.addTensorMap(box);
   builder.setInsertionPoint(load);
-  SmallVector<Value> coordinates;
-  for (Value start : box.coordinates)
-    coordinates.push_back(start ? start : arith::ConstantIndexOp::create(builder, loc, 0));
+  SmallVector<Value> coordinates = buildCoordinates(builder, loc, box);
   BulkCopyOp::create(builder, loc, shared, map, coordinates, Value(), Value(), multicast);
   return shared;
 }

@@ -1,0 +1,213 @@
+//===- SplitContractions.cpp - products of few tiles in parallel parts ----===//
+//
+// A product with few results and a long sum leaves most processors without work. On a machine with
+// warpgroup products:
+// 1. Take statements with one reduction, a contraction of two loaded factors over one index, whose
+//    results make tiles for at most half of the processors.
+// 2. Cut the sum into as many parts as there are processors for a tile, each of at least 1024 terms
+//    and all of one length that whole tiles divide.
+// 3. Compute the parts in a statement of their own whose first index is the part; terms beyond the
+//    end are zero, as loads outside the tensors are. Parts stay in f32.
+// 4. The statement then adds up the parts, in a fixed order.
+//
+//   %c = tk.compute ["i", "j"] {tk.reduce [sum] ["k"] from (0) to (%K) {a[i, k] * b[k, j]}}
+//     =>
+//   %p = tk.compute ["k.part", "i", "j"] in (4, ...) {tk.reduce [sum] ["k"] from (0) to (%length) {
+//          pad(a[i, part * length + k], 0) * pad(b[part * length + k, j], 0)}}
+//   %c = tk.compute ["i", "j"] {p[0, i, j] + p[1, i, j] + p[2, i, j] + p[3, i, j]}
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Passes.h"
+#include "passes/analysis/IndexSpaces.h"
+#include "passes/analysis/Notes.h"
+#include "passes/tiling/SizeFacts.h"
+
+#include "dialects/tkgpu/TkGpuDialect.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace tk {
+#define GEN_PASS_DEF_SPLITCONTRACTIONS
+#include "passes/Passes.h.inc"
+} // namespace tk
+
+using namespace mlir;
+using namespace tk;
+
+static constexpr llvm::StringLiteral passName = "tk-split-contractions";
+/// A tile of results, and what lengths of parts are multiples of.
+static constexpr int64_t tileRows = 128, tileColumns = 256, partUnit = 64;
+/// Fewer terms do not make up for storing and reading a part.
+static constexpr int64_t shortestPart = 1024;
+static constexpr int64_t mostParts = 16;
+/// Rows of a box that the hardware copies are a multiple of this many bytes apart.
+static constexpr int64_t boxAlignment = 16;
+
+/// The loads that a contraction multiplies, if their only use of its index is by itself, and their
+/// rows can be copied in bulk.
+static FailureOr<SmallVector<LoadOp>> findFactors(KernelOp kernel, ReduceOp reduce) {
+  Operation *product = reduce.getYield().getValues()[0].getDefiningOp();
+  if (!isa_and_nonnull<arith::MulFOp>(product))
+    return failure();
+  SmallVector<LoadOp> loads;
+  for (Value factor : product->getOperands()) {
+    if (auto ext = factor.getDefiningOp<arith::ExtFOp>())
+      factor = ext.getIn();
+    auto load = factor.getDefiningOp<LoadOp>();
+    if (!load || load.getPad() || load->getBlock() != reduce.getBlock() ||
+        llvm::count(load.getIndices(), reduce.getIndex(0)) != 1)
+      return failure();
+    for (Value index : load.getIndices())
+      if (index != reduce.getIndex(0) &&
+          llvm::is_contained(getIterationIndices(index), cast<BlockArgument>(reduce.getIndex(0))))
+        return failure();
+    auto type = cast<RankedTensorType>(load.getTensor().getType());
+    SmallVector<Value> extents = getExtents(kernel, load.getTensor());
+    unsigned axis = llvm::find(load.getIndices(), reduce.getIndex(0)) - load.getIndices().begin();
+    // What lies beyond the end of the sum then reads as zero.
+    if (extents.size() != load.getIndices().size() || !rangesOver(reduce, 0, extents[axis]))
+      return failure();
+    if (type.getElementTypeBitWidth() != 16 || extents.size() < 2 ||
+        getSizeFact(kernel, extents.back()).divisor * 2 % boxAlignment != 0)
+      return failure();
+    loads.push_back(load);
+  }
+  return loads;
+}
+
+/// The tiles that the results of `compute` make, if that is bounded.
+static std::optional<int64_t> countTiles(KernelOp kernel, ComputeOp compute) {
+  SmallVector<int64_t> extents;
+  for (Value extent : compute.getExtents()) {
+    std::optional<int64_t> upper = getSizeFact(kernel, extent).upper;
+    if (!upper || *upper > (int64_t(1) << 20))
+      return std::nullopt;
+    extents.push_back(std::max<int64_t>(*upper, 1));
+  }
+  if (extents.size() < 2)
+    return std::nullopt;
+  int64_t tiles = llvm::divideCeil(extents.pop_back_val(), tileColumns);
+  tiles *= llvm::divideCeil(extents.pop_back_val(), tileRows);
+  for (int64_t extent : extents)
+    tiles = std::min<int64_t>(tiles * extent, 1 << 20);
+  return tiles;
+}
+
+namespace {
+
+class ContractionSplit {
+public:
+  ContractionSplit(KernelOp kernel, ComputeOp compute, ReduceOp reduce)
+      : kernel(kernel), compute(compute), reduce(reduce), loc(reduce.getLoc()) {}
+
+  /// How many parts; 1 if there is no use in cutting.
+  int64_t chooseParts(int64_t processors);
+  void apply(int64_t parts);
+
+private:
+  ComputeOp createParts(Value parts, Value length);
+
+  KernelOp kernel;
+  ComputeOp compute;
+  ReduceOp reduce;
+  Location loc;
+};
+
+struct SplitContractions : tk::impl::SplitContractionsBase<SplitContractions> {
+  void runOnOperation() override {
+    auto target = getOperation()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
+    if (!target || !target.getHopper())
+      return;
+    SmallVector<ComputeOp> computes;
+    getOperation()->walk([&](ComputeOp compute) { computes.push_back(compute); });
+    for (ComputeOp compute : computes) {
+      SmallVector<ReduceOp> reduces;
+      compute.walk([&](ReduceOp reduce) { reduces.push_back(reduce); });
+      if (reduces.size() != 1 || !isMatrixProduct(reduces.front()))
+        continue;
+      ContractionSplit split(compute->getParentOfType<KernelOp>(), compute, reduces.front());
+      int64_t parts = split.chooseParts(target.getProcessors());
+      if (parts < 2)
+        continue;
+      split.apply(parts);
+      ++numSplit;
+    }
+  }
+};
+
+} // namespace
+
+int64_t ContractionSplit::chooseParts(int64_t processors) {
+  if (reduce.isOnline() || reduce.getNumIndices() != 1 || reduce.getNumAccumulators() != 1 ||
+      reduce.getKind(0) != ReduceKind::Sum || reduce->getBlock() != compute.getBlock() ||
+      getConstantIndex(reduce.getLower()[0]) != 0 || failed(findFactors(kernel, reduce)))
+    return 1;
+  std::optional<int64_t> length = getSizeFact(kernel, reduce.getUpper()[0]).upper;
+  std::optional<int64_t> tiles = countTiles(kernel, compute);
+  if (!length || !tiles || *tiles * 2 > processors)
+    return 1;
+  return std::min({processors / *tiles, *length / shortestPart, mostParts});
+}
+
+/// The statement of the parts: the part, then the compute's indices.
+ComputeOp ContractionSplit::createParts(Value parts, Value length) {
+  OpBuilder builder(compute);
+  std::string partName = (cast<StringAttr>(reduce.getIndexNames()[0]).getValue() + ".part").str();
+  SmallVector<StringRef> names = {partName};
+  for (Attribute name : compute.getIndexNames())
+    names.push_back(cast<StringAttr>(name).getValue());
+  SmallVector<Value> extents = {parts};
+  llvm::append_range(extents, compute.getExtents());
+  std::string name = (cast<StringAttr>(compute.getNames()[0]).getValue() + ".parts").str();
+  return ComputeOp::create(
+      builder, loc, names, extents, ArrayRef<Type>{reduce.getResult(0).getType()},
+      ArrayRef<StringRef>{name}, ArrayRef<SmallVector<unsigned>>{},
+      [&](OpBuilder &body, Location, ValueRange indices) {
+        IRMapping mapping;
+        for (auto [old, index] :
+             llvm::zip_equal(compute.getBlock()->getArguments(), indices.drop_front()))
+          mapping.map(old, index);
+        Value whole = cloneSlice(body, reduce.getResult(0), compute.getBlock(), mapping);
+        auto part = whole.getDefiningOp<ReduceOp>();
+        part.getUpperMutable()[0].set(length);
+        OpBuilder inner = OpBuilder::atBlockBegin(part.getBlock());
+        Value k = part.getIndex(0);
+        Value first = arith::MulIOp::create(inner, loc, indices.front(), length);
+        auto at = arith::AddIOp::create(inner, loc, first, k);
+        k.replaceAllUsesExcept(at, at);
+        part.walk([&](LoadOp load) {
+          OpBuilder before(load);
+          load.getPadMutable().assign(arith::ConstantOp::create(
+              before, loc, before.getZeroAttr(load.getResult().getType())));
+        });
+        YieldOp::create(body, loc, ValueRange{whole});
+      });
+}
+
+void ContractionSplit::apply(int64_t count) {
+  OpBuilder builder(compute);
+  auto constant = [&](int64_t value) {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  };
+  // The least multiple of a tile's k with which the parts reach the end.
+  Value step = constant(count * partUnit);
+  Value padded =
+      arith::AddIOp::create(builder, loc, reduce.getUpper()[0], constant(count * partUnit - 1));
+  Value steps = FloorDivOp::create(builder, loc, padded.getType(), padded, step);
+  Value length = arith::MulIOp::create(builder, loc, steps, constant(partUnit));
+  ComputeOp partial = createParts(constant(count), length);
+  note(reduce, passName, Verdict::Derived,
+       "the " + describe(reduce) + " is computed in " + Twine(count) + " parts");
+  OpBuilder body(reduce);
+  Value sum;
+  for (int64_t part = 0; part < count; ++part) {
+    SmallVector<Value> at = {arith::ConstantIndexOp::create(body, loc, part)};
+    llvm::append_range(at, compute.getBlock()->getArguments());
+    Value term = LoadOp::create(body, loc, partial->getResult(0), at, Value());
+    sum = sum ? arith::AddFOp::create(body, loc, sum, term).getResult() : term;
+  }
+  reduce.getResult(0).replaceAllUsesWith(sum);
+  reduce.erase();
+}
