@@ -58,6 +58,8 @@ llvm::ArrayRef<PassRow> passTable() {
        "bulk copies become a role of their own, or are waited for at once"},
       {"tk-overlap-products", Stage::Gpu, "", "",
        "an iteration's products run under the next one's"},
+      {"tk-overlap-chains", Stage::Gpu, "", "",
+       "what happens to scores runs under the product of the weights before"},
       {"tk-pipeline-copies", Stage::Gpu, "", "",
        "copies of the next tile run under this one's work"},
       {"canonicalize", Stage::Gpu, "", "", "folds the pipeline's index arithmetic"},

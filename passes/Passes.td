@@ -133,6 +133,13 @@ def OverlapProducts : Pass<"tk-overlap-products", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numLoops", "loops", "Loops with products in flight">];
 }
 
+def OverlapChains : Pass<"tk-overlap-chains", "::mlir::ModuleOp"> {
+  let summary = "Move the second of two chained warpgroup products under the next iteration's work";
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
+                           "::tk::gpu::TkGpuDialect"];
+  let statistics = [Statistic<"numLoops", "loops", "Loops whose products overlap">];
+}
+
 def PlanSharedMemory : Pass<"tk-plan-shared-memory", "::mlir::ModuleOp"> {
   let summary = "Place shared tiles at offsets, and waits and barriers between their uses";
   let dependentDialects = ["::tk::gpu::TkGpuDialect"];

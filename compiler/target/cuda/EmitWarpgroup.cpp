@@ -193,6 +193,19 @@ LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
   return success();
 }
 
+/// Is the product that `source` is complete after `wait`? All but the latest `pending` ones are.
+static bool isComplete(Value source, gpu::WarpgroupWaitOp wait) {
+  Operation *product = source.getDefiningOp();
+  if (wait.getPending() == 0)
+    return true;
+  if (!product || product->getBlock() != wait->getBlock())
+    return false;
+  uint64_t later = 0;
+  for (Operation *op = product->getNextNode(); op && op != wait; op = op->getNextNode())
+    later += isa<gpu::WarpgroupDotOp>(op);
+  return later >= wait.getPending();
+}
+
 LogicalResult KernelEmitter::emitWarpgroupWait(gpu::WarpgroupWaitOp wait) {
   line("tk::warpgroup_wait<" + llvm::Twine(wait.getPending()) + ">();");
   for (auto [source, result] : llvm::zip(wait.getSources(), wait.getResults())) {
@@ -201,7 +214,7 @@ LogicalResult KernelEmitter::emitWarpgroupWait(gpu::WarpgroupWaitOp wait) {
       return unsupported(wait, "expected the results of products");
     const std::string array = named->second;
     names[result] = array;
-    if (wait.getPending() == 0)
+    if (isComplete(source, wait))
       line("tk::fence_registers(" + array + ");");
   }
   return success();

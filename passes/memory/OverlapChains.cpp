@@ -1,0 +1,307 @@
+//===- OverlapChains.cpp - a product under the next iteration's work ------===//
+//
+// In a loop with two products of warpgroups in a chain, scores and their weighted sum, the second
+// waits for all that happens to the scores. It moves into the next iteration:
+//
+// 1. The loop carries the weights and what the sum was before the product, instead of the sum.
+// 2. An iteration begins its first product and, right after, the second one of the iteration
+//    before; it waits for the first alone. What happens to the scores runs under the second
+//    product, which is waited for where its sum is needed.
+// 3. The first iteration's scores are computed before the loop and the last one's product after
+//    it, all under a branch where there may be no iteration.
+//
+//   for %j, %o {                              s = dot %q, %k; p = f(s); %o0 = %o * g(s)
+//     s = dot %q, %k[j]; wait                 for %j from the second on, %o, %p {
+//     p = f(s)                          →       s = dot %q, %k[j]; o1 = dot %p, %v[j - 1], %o
+//     o1 = dot p, %v[j], %o * g(s)              wait but for one; p1 = f(s); wait
+//     wait; yield o1                            yield o1 * g(s), p1
+//   }                                         }
+//                                             dot %p, %v[last], %o; wait
+//
+// A stage of %v is entered and left with its product: the ring goes on where it was.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Passes.h"
+
+#include "dialects/tkgpu/TkGpuDialect.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Pass/Pass.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace tk {
+#define GEN_PASS_DEF_OVERLAPCHAINS
+#include "passes/Passes.h.inc"
+} // namespace tk
+
+using namespace mlir;
+using namespace tk;
+using namespace tk::gpu;
+
+namespace {
+
+class ChainOverlap {
+public:
+  explicit ChainOverlap(scf::ForOp loop) : loop(loop), builder(loop) {}
+
+  bool analyse();
+  void apply();
+
+private:
+  bool collectSecond();
+  bool collectPositions();
+  /// The values that an iteration leaves for the second product, then those that the loop carries.
+  struct State {
+    SmallVector<Value> carried; ///< one an iteration argument
+    Value weights;
+  };
+  State firstPart(IRMapping &mapping, bool withSecond, const State &before);
+  Value secondPart(const State &state, SmallVectorImpl<Value> &carried);
+
+  scf::ForOp loop;
+  OpBuilder builder;
+  WarpgroupDotOp first, second;
+  WarpgroupWaitOp firstWait, secondWait;
+  llvm::SetVector<Operation *> secondOps; ///< what moves, in order
+  SmallVector<unsigned> positions;        ///< arguments that only what moves depends on
+  unsigned sum = 0;                       ///< the argument that the second product adds to
+};
+
+} // namespace
+
+/// The only wait for a product, if that waits for all.
+static WarpgroupWaitOp waitOf(WarpgroupDotOp dot) {
+  if (!dot->hasOneUse())
+    return {};
+  auto wait = dyn_cast<WarpgroupWaitOp>(*dot->user_begin());
+  bool isPlain = wait && wait.getPending() == 0 && wait.getNumResults() == 1 &&
+                 wait->getBlock() == dot->getBlock();
+  return isPlain ? wait : WarpgroupWaitOp();
+}
+
+/// Does `value` follow from `source` inside the block of `within`?
+static bool dependsOn(Value value, Operation *source, Block *block) {
+  llvm::SmallPtrSet<Operation *, 32> visited;
+  SmallVector<Value> work = {value};
+  while (!work.empty()) {
+    Operation *op = work.pop_back_val().getDefiningOp();
+    if (!op || !(op = block->findAncestorOpInBlock(*op)) || !visited.insert(op).second)
+      continue;
+    if (op == source)
+      return true;
+    op->walk([&](Operation *inner) { llvm::append_range(work, inner->getOperands()); });
+  }
+  return false;
+}
+
+bool ChainOverlap::analyse() {
+  SmallVector<WarpgroupDotOp> dots(loop.getBody()->getOps<WarpgroupDotOp>());
+  if (dots.size() != 2)
+    return false;
+  first = dots[0], second = dots[1];
+  firstWait = waitOf(first), secondWait = waitOf(second);
+  if (!firstWait || !secondWait || !isa<RankedTensorType>(second.getA().getType()) ||
+      !firstWait->isBeforeInBlock(second) || !dependsOn(second.getA(), firstWait, loop.getBody()))
+    return false;
+  // The first product must not need the carried sum, nor anything that does.
+  auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
+  if (!secondWait->hasOneUse() || *secondWait->user_begin() != yield)
+    return false;
+  sum = secondWait->use_begin()->getOperandNumber();
+  return collectSecond();
+}
+
+/// The second product with the waits and arrivals of its operand's stages.
+bool ChainOverlap::collectSecond() {
+  auto stage = second.getB().getDefiningOp<StageOp>();
+  if (!stage || stage->getBlock() != loop.getBody())
+    return false;
+  // All that happens at the slot of its stage.
+  Value slot = stage.getStage();
+  auto argument = dyn_cast<BlockArgument>(slot);
+  if (!argument || argument.getOwner() != loop.getBody())
+    return false;
+  for (Operation &op : *loop.getBody()) {
+    auto wait = dyn_cast<PhaseWaitOp>(op);
+    auto arrive = dyn_cast<PhaseArriveOp>(op);
+    bool atSlot = (wait && wait.getSlot() == slot) || (arrive && arrive.getSlot() == slot);
+    if (atSlot || &op == stage || &op == second || &op == secondWait)
+      secondOps.insert(&op);
+  }
+  return collectPositions();
+}
+
+/// The ring's position, and how it advances, move along.
+bool ChainOverlap::collectPositions() {
+  auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
+  // Arguments that are used by what moves and to compute their own next values alone.
+  llvm::SetVector<unsigned> numbers;
+  for (Operation *op : secondOps)
+    for (Value operand : op->getOperands())
+      if (auto argument = dyn_cast<BlockArgument>(operand);
+          argument && argument.getOwner() == loop.getBody() && argument != loop.getInductionVar() &&
+          !isa<RankedTensorType>(argument.getType()))
+        numbers.insert(argument.getArgNumber() - 1);
+  positions = numbers.takeVector();
+  // What computes their next values, and nothing else, moves too.
+  llvm::SmallPtrSet<Operation *, 16> next;
+  SmallVector<Value> work;
+  for (unsigned number : positions)
+    work.push_back(yield.getOperand(number));
+  while (!work.empty()) {
+    Operation *op = work.pop_back_val().getDefiningOp();
+    if (!op || op->getBlock() != loop.getBody() || !next.insert(op).second)
+      continue;
+    if (op->getNumRegions() > 0 || !isMemoryEffectFree(op))
+      return false;
+    llvm::append_range(work, op->getOperands());
+  }
+  SmallVector<Operation *> ordered;
+  for (Operation &op : *loop.getBody())
+    if (secondOps.contains(&op) || next.contains(&op))
+      ordered.push_back(&op);
+  secondOps.clear();
+  secondOps.insert_range(ordered);
+  for (unsigned number : positions)
+    for (Operation *user : loop.getRegionIterArg(number).getUsers())
+      if (!secondOps.contains(user))
+        return false;
+  for (Operation *op : secondOps)
+    for (Operation *user : op->getUsers())
+      if (!secondOps.contains(user) && user != yield)
+        return false;
+  return true;
+}
+
+/// Everything but what moves, with the first product begun before `before`'s second one.
+ChainOverlap::State ChainOverlap::firstPart(IRMapping &mapping, bool withSecond,
+                                            const State &before) {
+  State after;
+  after.carried = before.carried;
+  Value pendingSum;
+  for (auto [argument, value] : llvm::zip_equal(loop.getRegionIterArgs(), before.carried))
+    mapping.map(argument, value);
+  auto sumArgument = loop.getRegionIterArg(sum);
+  auto waitForSecond = [&](Location loc) {
+    if (!pendingSum)
+      return;
+    auto wait = WarpgroupWaitOp::create(builder, loc, std::exchange(pendingSum, Value()), 0);
+    mapping.map(sumArgument, wait.getResult(0));
+    // The stage is left once it has been read; then the ring goes on.
+    for (Operation *op : secondOps)
+      if (isa<PhaseArriveOp>(op) || (isMemoryEffectFree(op) && !isa<StageOp>(op)))
+        builder.clone(*op, mapping);
+  };
+  for (Operation &op : loop.getBody()->without_terminator()) {
+    if (secondOps.contains(&op))
+      continue;
+    if (&op == firstWait) {
+      Value scores = mapping.lookup(first.getResult());
+      if (withSecond) {
+        for (Operation *moved : secondOps)
+          if (isa<PhaseWaitOp, StageOp>(moved))
+            builder.clone(*moved, mapping);
+        auto dot = WarpgroupDotOp::create(builder, second.getLoc(), second.getType(),
+                                          before.weights, mapping.lookup(second.getB()),
+                                          before.carried[sum], second.getPrecision());
+        pendingSum = dot.getResult();
+      }
+      auto wait = WarpgroupWaitOp::create(builder, firstWait.getLoc(), scores, withSecond ? 1 : 0);
+      mapping.map(firstWait.getResult(0), wait.getResult(0));
+      continue;
+    }
+    bool readsSum = false;
+    op.walk([&](Operation *inner) {
+      readsSum |= llvm::is_contained(inner->getOperands(), Value(sumArgument));
+    });
+    if (readsSum)
+      waitForSecond(op.getLoc());
+    builder.clone(op, mapping);
+  }
+  waitForSecond(loop.getLoc());
+  auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
+  for (auto [i, value] : llvm::enumerate(yield.getOperands())) {
+    if (i == sum)
+      after.carried[i] = mapping.lookupOrDefault(second.getAcc());
+    else if (!llvm::is_contained(positions, unsigned(i)) || withSecond)
+      after.carried[i] = mapping.lookupOrDefault(value);
+  }
+  after.weights = mapping.lookupOrDefault(second.getA());
+  return after;
+}
+
+/// The last iteration's second product; positions advance.
+Value ChainOverlap::secondPart(const State &state, SmallVectorImpl<Value> &carried) {
+  IRMapping mapping;
+  for (auto [argument, value] : llvm::zip_equal(loop.getRegionIterArgs(), state.carried))
+    mapping.map(argument, value);
+  mapping.map(second.getA(), state.weights);
+  mapping.map(second.getAcc(), state.carried[sum]);
+  for (Operation *op : secondOps)
+    builder.clone(*op, mapping);
+  auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
+  carried = state.carried;
+  for (unsigned number : positions)
+    carried[number] = mapping.lookupOrDefault(yield.getOperand(number));
+  return carried[sum] = mapping.lookup(secondWait.getResult(0));
+}
+
+void ChainOverlap::apply() {
+  Location loc = loop.getLoc();
+  Value lower = loop.getLowerBound(), upper = loop.getUpperBound(), step = loop.getStep();
+  Value isAny = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, lower, upper);
+  auto branch = scf::IfOp::create(builder, loc, loop.getResultTypes(), isAny, true);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  State state;
+  state.carried = SmallVector<Value>(loop.getInitArgs());
+  IRMapping peeled;
+  peeled.map(loop.getInductionVar(), lower);
+  state = firstPart(peeled, /*withSecond=*/false, state);
+  Value from = arith::AddIOp::create(builder, loc, lower, step);
+  SmallVector<Value> inits = state.carried;
+  inits.push_back(state.weights);
+  auto rotated = scf::ForOp::create(builder, loc, from, upper, step, inits);
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(rotated.getBody());
+    IRMapping mapping;
+    mapping.map(loop.getInductionVar(), rotated.getInductionVar());
+    State inside;
+    inside.carried = llvm::to_vector_of<Value>(rotated.getRegionIterArgs().drop_back());
+    inside.weights = rotated.getRegionIterArgs().back();
+    inside = firstPart(mapping, /*withSecond=*/true, inside);
+    inside.carried.push_back(inside.weights);
+    scf::YieldOp::create(builder, loc, inside.carried);
+  }
+  State last;
+  last.carried = llvm::to_vector_of<Value>(rotated.getResults().drop_back());
+  last.weights = rotated.getResults().back();
+  SmallVector<Value> results;
+  secondPart(last, results);
+  scf::YieldOp::create(builder, loc, results);
+  builder.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(builder, loc, loop.getInitArgs());
+  loop.replaceAllUsesWith(branch.getResults());
+  loop.erase();
+}
+
+namespace {
+
+struct OverlapChains : tk::impl::OverlapChainsBase<OverlapChains> {
+  void runOnOperation() override {
+    SmallVector<scf::ForOp> loops;
+    getOperation().walk([&](scf::ForOp loop) { loops.push_back(loop); });
+    for (scf::ForOp loop : loops) {
+      ChainOverlap overlap(loop);
+      if (!overlap.analyse())
+        continue;
+      overlap.apply();
+      ++numLoops;
+    }
+  }
+};
+
+} // namespace
