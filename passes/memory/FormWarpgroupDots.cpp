@@ -91,9 +91,7 @@ bool WarpgroupForming::hasProduct(DotOp dot) {
     return acc.isF32();
   if (isa<Float8E4M3FNType, Float8E5M2Type>(a) && isa<Float8E4M3FNType, Float8E5M2Type>(b))
     return acc.isF32();
-  if (a.isInteger(8) && b.isInteger(8))
-    return acc.isInteger(32);
-  return a.isF32() && b.isF32() && acc.isF32() && dot.getPrecision() == Precision::TF32;
+  return a.isInteger(8) && b.isInteger(8) && acc.isInteger(32);
 }
 
 bool WarpgroupForming::readOperand(DotOp dot, Value operand, unsigned kAxis, StringRef name) {

@@ -49,7 +49,9 @@ using namespace tk::gpu;
 
 /// Registers of a processor, and of a thread at most and of a producer's (CUDA programming guide;
 /// PTX ISA, setmaxnreg).
-static constexpr int64_t kRegisters = 65536, kRegistersOfThread = 240, kProducerRegisters = 24;
+static constexpr int64_t kRegisters = 65536, kRegistersOfThread = 240, kProducerRegisters = 40;
+/// Bytes of accumulators from which on a consumer's thread is short of registers.
+static constexpr int64_t kLargeAccumulators = 256;
 
 namespace {
 
@@ -341,12 +343,21 @@ void Specialization::allocate() {
   start = BarrierOp::create(builder, function.getLoc(), /*cluster=*/function.getCluster() > 1);
 }
 
-/// Registers are scarce where all threads together cannot have as many as one could use.
+/// Registers are scarce where accumulators are large and all threads together cannot have as many
+/// as one could use. ptxas must know how many a thread begins with: a block has a processor.
 void Specialization::setRegisters(WarpRolesOp roles) {
+  int64_t accumulators = 0;
+  function.walk([&](WarpgroupDotOp dot) {
+    LayoutAttr layout = getLayout(dot.getType());
+    accumulators += 4 * (layout ? layout.getNumRegisters() : 1);
+  });
+  if (accumulators < kLargeAccumulators)
+    return;
   int64_t consumers = function.getNumWarps() * 32, producers = function.getProducerWarps() * 32;
   if (kRegisters / (consumers + producers) >= kRegistersOfThread)
     return;
   int64_t rest = (kRegisters - producers * kProducerRegisters) / consumers / 8 * 8;
+  function.setMinBlocks(1);
   roles.setProducerRegisters(kProducerRegisters);
   roles.setConsumerRegisters(std::min(rest, kRegistersOfThread));
 }

@@ -28,6 +28,8 @@ constexpr int64_t sliceBytes = 128;
 constexpr int64_t accumulatorRegisters = 128;
 /// Rows of a box are a multiple of this many bytes apart.
 constexpr int64_t boxAlignment = 16;
+/// What memory moves at least.
+constexpr int64_t sectorBytes = 32;
 
 } // namespace
 
@@ -44,39 +46,68 @@ static Value storedFactor(Value value) {
   return value;
 }
 
-/// Are rows of what `factor` is loaded from, if it is, a multiple of 16 bytes apart?
-static bool isBulkLoadable(StatementShape &shape, Value factor) {
+/// Rows of what `factor` is loaded from, if it is, are a multiple of so many bytes apart; 0 if that
+/// is not known.
+static int64_t rowAlignment(StatementShape &shape, Value factor) {
   auto load = storedFactor(factor).getDefiningOp<LoadOp>();
   if (!load)
-    return false;
+    return 0;
   auto type = cast<RankedTensorType>(load.getTensor().getType());
   auto argument = dyn_cast<BlockArgument>(load.getTensor());
   KernelOp kernel = shape.kernel;
   if (argument && kernel.getParam(argument.getArgNumber() - kernel.getNumDims()).getStrided())
-    return false;
+    return 0;
   SmallVector<Value> extents = getExtents(kernel, load.getTensor());
   if (extents.size() < 2 || extents.size() > 5)
-    return false;
-  int64_t bytes = type.getElementTypeBitWidth() / 8;
-  return getSizeFact(kernel, extents.back()).divisor * bytes % boxAlignment == 0;
+    return 0;
+  int64_t bytes = getSizeFact(kernel, extents.back()).divisor * type.getElementTypeBitWidth() / 8;
+  return bytes & -bytes;
+}
+
+static bool isBulkLoadable(StatementShape &shape, Value factor) {
+  return rowAlignment(shape, factor) >= boxAlignment;
+}
+
+/// Of the types that warpgroups multiply only those of 16 bits may be contiguous along m or n.
+static bool isContiguousAlongK(Value factor, Value k) {
+  auto load = storedFactor(factor).getDefiningOp<LoadOp>();
+  return load && load.getIndices().back() == k;
+}
+
+/// Do warpgroups multiply operands of type `operand` as a program with `precision` has it? Operands
+/// in shared memory are f32 cut off, not rounded, to tf32: mma.sync rounds them in registers.
+static bool haveProduct(Type operand, Precision precision) {
+  if (operand.isF16() || operand.isBF16() || operand.isInteger(8))
+    return true;
+  // The sums of products of 8-bit floats keep fewer bits than f32 has.
+  return isa<Float8E4M3FNType, Float8E5M2Type>(operand) && precision == Precision::Fast;
 }
 
 bool Planner::isForWarpgroups(Contraction &product) {
-  if (!target.getHopper() || !coarse || product.isInner || product.isOuter)
-    return false;
-  auto type = dyn_cast<FloatType>(product.operand);
-  if (!type || type.getWidth() != 16)
+  if (!target.getHopper() || !coarse || product.isInner || product.isOuter ||
+      !haveProduct(product.operand, product.op.getPrecision()))
     return false;
   for (Value term : product.op.getYield().getValues()) {
     Operation *factors = term.getDefiningOp();
-    if (!factors || !isa<arith::MulFOp>(factors) ||
-        !isBulkLoadable(shape, factors->getOperand(0)) ||
-        !isBulkLoadable(shape, factors->getOperand(1)))
+    if (!isa_and_nonnull<arith::MulFOp, arith::MulIOp>(factors))
       return false;
+    for (Value factor : factors->getOperands()) {
+      Type stored = storedFactor(factor).getType();
+      bool isTransposable = stored.isF16() || stored.isBF16();
+      if (!isBulkLoadable(shape, factor) || stored != product.operand ||
+          (!isTransposable && !isContiguousAlongK(factor, product.k)))
+        return false;
+    }
   }
-  // Rows of fewer than 64 would leave most of each instruction idle.
   std::optional<int64_t> rows = shape.upperOf(product.m), columns = shape.upperOf(product.n);
-  return (!rows || *rows > 16) && (!columns || *columns >= 8);
+  return isWideForFewRows(product) || ((!rows || *rows > 16) && (!columns || *columns >= 8));
+}
+
+/// Few rows and many columns: the columns then are the rows of the hardware's products, of which
+/// there are 64 at least, and the time is that of reading the columns' operand.
+bool Planner::isWideForFewRows(Contraction &product) {
+  std::optional<int64_t> rows = shape.upperOf(product.m), columns = shape.upperOf(product.n);
+  return rows && *rows <= 64 && (!columns || *columns >= 1024) && shape.contractions.size() == 1;
 }
 
 /// Are both factors of the inner products, and the other factor of the outer one, loaded as the
@@ -151,11 +182,27 @@ void Planner::planWarpgroupProduct(Contraction &product) {
     if (tile.m * tile.n / (tile.warps * 32) * accumulators <= accumulatorRegisters &&
         (!best || timeOf(tile) < timeOf(*best)))
       best = &tile;
-  set(product.m, best->m);
-  set(product.n, fit(product.n, best->n, 8));
+  if (isWideForFewRows(product)) {
+    // As many tiles as keep all processors reading.
+    int64_t columns = others * extentOf(product.n);
+    set(product.m, fit(product.m, 64, 8));
+    set(product.n, columns >= 128 * target.getProcessors() ? 128 : 64);
+  } else {
+    set(product.m, best->m);
+    set(product.n, fit(product.n, best->n, 8));
+  }
   set(product.k, std::max<int64_t>(sliceBytes * 8 / product.operand.getIntOrFloatBitWidth(), 1));
-  warps = tileOf(product.m) >= 128 ? 8 : 4;
+  warps =
+      std::max(tileOf(product.m), isWideForFewRows(product) ? tileOf(product.n) : 0) >= 128 ? 8 : 4;
   perThread = std::max<int64_t>(tileOf(product.m) * tileOf(product.n) / (warps * 32), 1);
+  // Rows that do not begin at sectors of 32 bytes take more requests; two blocks share the
+  // columns'.
+  Operation *factors = product.op.getYield().getValues()[0].getDefiningOp();
+  bool areMisaligned = llvm::any_of(factors->getOperands(), [&](Value factor) {
+    return rowAlignment(shape, factor) < sectorBytes;
+  });
+  if (areMisaligned && tileOf(product.m) * tileOf(product.n) >= 128 * 128)
+    cluster = 2;
   stages = 8;
   group = 16;
   persistent = 1;

@@ -41,6 +41,7 @@ struct Planner {
   void planContractions();
   void planProduct(Contraction &product);
   bool isForWarpgroups(Contraction &product);
+  bool isWideForFewRows(Contraction &product);
   void planWarpgroupProduct(Contraction &product);
   void planChain(Contraction &outer);
   bool isChainForWarpgroups(Contraction &outer);

@@ -1,6 +1,8 @@
 //===- BlockProgram.cpp - the function, its arguments, grid and stores ----===//
 #include "passes/tiling/BlockProgram.h"
 
+#include "passes/analysis/IndexSpaces.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -150,7 +152,27 @@ void BlockProgram::addParallelAxes() {
     if (!axes[id].isWhole)
       tiled.push_back(id);
   }
+  putLongAxisFirst();
   addGridStarts(tiled);
+}
+
+/// Products take their rows from the first of two axes, and the matrix unit of Hopper takes 64
+/// rows: where the first axis is shorter and the second is not, they change places.
+void BlockProgram::putLongAxisFirst() {
+  constexpr int64_t fewestRows = 64;
+  auto target =
+      compute->getParentOfType<ModuleOp>()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
+  bool hasProduct = false;
+  compute.walk([&](tk::ReduceOp reduce) { hasProduct |= isMatrixProduct(reduce); });
+  if (!hasProduct)
+    return;
+  SmallVector<unsigned *> large;
+  for (unsigned &id : order)
+    if (axes[id].size > 1)
+      large.push_back(&id);
+  if (target && target.getHopper() && large.size() == 2 && axes[*large[0]].size < fewestRows &&
+      axes[*large[1]].size >= fewestRows)
+    std::swap(*large[0], *large[1]);
 }
 
 /// Does the end of a reduction's range follow from parallel index `p`, as under a causal mask? Only

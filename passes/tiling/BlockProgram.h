@@ -81,6 +81,7 @@ private:
   // BlockProgram.cpp: the function, its arguments, grid and stores.
   std::optional<unsigned> clusteredIndex();
   void addParallelAxes();
+  void putLongAxisFirst();
   void addGridStarts(llvm::ArrayRef<unsigned> tiled);
   struct Store {
     TileValue value;

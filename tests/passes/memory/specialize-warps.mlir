@@ -26,7 +26,7 @@
 // CHECK: tkgpu.warpgroup_dot
 // CHECK: tkgpu.warpgroup_wait %{{.*}} pending 0
 // CHECK: tkgpu.phase_arrive %[[EMPTY]][%[[SLOT]]]
-// CHECK: } {consumer_registers = 240 : i64, producer_registers = 24 : i64}
+// CHECK: } {consumer_registers = 232 : i64, producer_registers = 40 : i64}
 // CHECK: producer_warps = 4
 
 // With one role a stage is filled after all have left it, by the first thread.

@@ -22,6 +22,11 @@ CASES = [
     ("tests/e2e/programs/products.tk", "tn", LARGE),
     ("tests/e2e/programs/products.tk", "tt", LARGE),
     ("tests/e2e/programs/products.tk", "residual", LARGE),
+    ("tests/e2e/programs/products.tk", "nt", {"M": 16, "N": 14336, "K": 4096}),
+    ("tests/e2e/programs/products.tk", "nt", {"M": 1024, "N": 1024, "K": 16384}),
+    ("tests/e2e/programs/products.tk", "nt", {"M": 4000, "N": 4040, "K": 4104}),
+    ("tests/e2e/programs/products.tk", "f8", LARGE),
+    ("tests/e2e/programs/products.tk", "i8", LARGE),
 ]
 
 
