@@ -74,9 +74,12 @@ LogicalResult KernelEmitter::emitLoad(gpu::LoadOp load) {
     return failure();
   const std::string buffer = names[load.getBuffer()];
   std::string other = "{}";
-  if (load.getOther())
+  if (load.getOther()) {
     other = element(load.getOther(), isTile(load.getOther()) ? reg : RegisterIndex(0));
-  else
+    // A literal is an int: the primitives deduce their type from this argument too.
+    if (getElementTypeOrSelf(result.getType()).isInteger())
+      other = "(" + elementTypeName(result.getType()) + ")" + other;
+  } else
     other = elementTypeName(result.getType()) + "{}";
   if (!isTile(result)) {
     const std::string at = "tk::get(&" + buffer + "[" + *offset + "])";

@@ -17,6 +17,8 @@ GEMM = """kernel gemm(a: f32[M, K], b: f32[K, N]) -> (c: f32[M, N]) {
   c[i, j] = sum[k](a[i, k] * b[k, j])
 }
 """
+GREATER = "kernel k(x: f32[N]) -> (y: f32[N])\nwhere N > 2, N >= 3\n{\n  y[i] = x[i]\n}\n"
+HALVES = "kernel k(n: f32[N], x: f32[N / 2]) -> (y: f32[N]) {\n  y[i] = n[i] + x[i / 2]\n}\n"
 COPY = "kernel copy(x: f32[N]) -> (y: f32[N]) {\n  y[i] = x[i]\n}\n"
 
 
@@ -98,6 +100,10 @@ CASES = {
     "constraint": (
         b"kernel k(x: f32[N]) -> (y: f32[N])\nwhere N % 2 == 0\n{\n  y[i] = x[i]\n}\n", RUN + ["--dim", "N=3"], 1,
         "N % 2 == 0", {}),
+    "constraint-greater": (GREATER, RUN + ["--dim", "N=3"], 0, "", {}),
+    "constraint-not-greater": (GREATER, RUN + ["--dim", "N=2"], 1, "N > 2", {}),
+    "odd-half": (HALVES, RUN + ["--dim", "N=3"], 1, "bounds check", {}),
+    "even-halves": (HALVES, RUN + ["--dim", "N=4", "--check"], 0, "", {}),
     "unknown-target": (COPY, ["run", "x.tk", "--target", "vax", "--dim", "N=3"], 1, "vax", {}),
     "unknown-architecture": (COPY, ["build", "x.tk", "--target", "sm_12", "--emit", "cuda", "-o", "-"], 1, "sm_12", {}),
     "unknown-stage": (COPY, ["build", "x.tk", "--target", "sm_90a", "--emit", "soup", "-o", "-"], 2, "soup", {}),
