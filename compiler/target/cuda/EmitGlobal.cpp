@@ -79,8 +79,9 @@ LogicalResult KernelEmitter::emitLoad(gpu::LoadOp load) {
     // A literal is an int: the primitives deduce their type from this argument too.
     if (getElementTypeOrSelf(result.getType()).isInteger())
       other = "(" + elementTypeName(result.getType()) + ")" + other;
-  } else
+  } else {
     other = elementTypeName(result.getType()) + "{}";
+  }
   if (!isTile(result)) {
     const std::string at = "tk::get(&" + buffer + "[" + *offset + "])";
     declare(result, mask->empty() ? at : *mask + " ? " + at + " : " + other);
