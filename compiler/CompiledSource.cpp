@@ -94,7 +94,9 @@ std::vector<bool> findReducedDims(KernelOp kernel) {
   return reduced;
 }
 
-bool isGpuText(std::string_view target) { return target == "emu" || target.starts_with("sm_"); }
+bool isGpuText(std::string_view target) {
+  return detail::architecture_of(target).starts_with("sm_");
+}
 
 constexpr StringRef stages[] = {"ast",  "tk",  "fused", "tiled", "gpu",
                                 "cuda", "ptx", "cubin", "sass"};
@@ -267,7 +269,7 @@ Expected<detail::Executable> CompiledSource::compileCuda(ModuleOp module, size_t
   if (!executable || textOnly)
     return executable;
 #ifdef TK_HAS_EMU
-  if (target == "emu")
+  if (detail::is_emulated(target))
     return compileForEmu(std::move(*executable), kernelSignatures[kernel]);
 #endif
   executable = compileWithNvrtc(std::move(*executable), std::string(target));
@@ -361,7 +363,7 @@ Expected<std::string> CompiledSource::makeStage(size_t kernel, std::string_view 
     return print(**copy);
   }
   bool textOnly = stage == "cuda";
-  if (!textOnly && target == "emu")
+  if (!textOnly && detail::is_emulated(target))
     return Error(ErrorCode::invalid_argument, "the emulator has no stage '" + std::string(stage) +
                                                   "'; name a GPU target such as sm_90a");
   Expected<detail::Executable> executable = compileCuda(**copy, kernel, target, textOnly, dump);

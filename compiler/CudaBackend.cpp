@@ -20,7 +20,7 @@ using namespace mlir;
 namespace tk {
 
 Status attachCudaTarget(ModuleOp module, std::string_view target) {
-  Expected<Architecture> row = findArchitecture(target == "emu" ? "sm_90a" : target);
+  Expected<Architecture> row = findArchitecture(detail::architecture_of(target));
   if (!row)
     return row.error();
   module->setAttr(gpu::targetAttrName,

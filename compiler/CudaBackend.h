@@ -9,7 +9,7 @@
 
 namespace tk {
 
-/// Sets `tkgpu.target` from the table of architectures; "emu" stands for sm_90a.
+/// Sets `tkgpu.target` from the table of architectures; the emulator stands for one of them.
 Status attachCudaTarget(mlir::ModuleOp module, std::string_view target);
 
 /// The launch plan of a kernel whose computes have become tkgpu.launch operations, and the CUDA

@@ -3,6 +3,7 @@
 
 #include "runtime/Environment.h"
 #include "runtime/Sha256.h"
+#include "tk/backend.h"
 
 #include <filesystem>
 #include <fstream>
@@ -28,7 +29,7 @@ std::string commandOf(const Reproducer &reproducer, const std::string &path) {
   std::string command = "tkc build " + path + " --kernel " + reproducer.kernel + " --target " +
                         reproducer.target + " --emit " +
                         (reproducer.stage == "code" ? "cubin" : reproducer.stage) + " -o -";
-  if (reproducer.target == "cpu" || reproducer.target == "emu")
+  if (reproducer.target == "cpu" || detail::is_emulated(reproducer.target))
     command = "tkc run " + path + " --kernel " + reproducer.kernel + " --target " +
               reproducer.target + " --dim ...";
   for (const std::string &pass : reproducer.disabledPasses)

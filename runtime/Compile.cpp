@@ -41,6 +41,13 @@ Expected<std::string> gpu_arch() {
 void set_compiler_backend(CompilerBackend *backend) { registered = backend; }
 CompilerBackend *compiler_backend() { return registered; }
 
+std::string_view architecture_of(std::string_view target) {
+  constexpr std::string_view emulated = "emu-";
+  if (target == "emu")
+    return "sm_90a";
+  return target.starts_with(emulated) ? target.substr(emulated.size()) : target;
+}
+
 } // namespace detail
 
 Expected<std::string> resolve_target(std::string_view requested) {
@@ -53,11 +60,12 @@ Expected<std::string> resolve_target(std::string_view requested) {
     Expected<std::string> arch = detail::gpu_arch();
     return arch ? std::move(*arch) : std::string("cpu");
   }
-  bool sm = target.size() >= 5 && target.starts_with("sm_") && target[3] >= '1' && target[3] <= '9';
-  if (target == "cpu" || target == "emu" || sm)
+  std::string_view arch = detail::architecture_of(target);
+  bool sm = arch.size() >= 5 && arch.starts_with("sm_") && arch[3] >= '1' && arch[3] <= '9';
+  if (target == "cpu" || sm)
     return target;
   return Error(ErrorCode::invalid_argument,
-               "expected target cpu, gpu, emu or sm_NN, got '" + target + "'");
+               "expected target cpu, gpu, emu, emu-sm_NN or sm_NN, got '" + target + "'");
 }
 
 Expected<Module> try_compile(std::string_view source, const CompileOptions &options) {

@@ -8,7 +8,7 @@ namespace {
 
 constexpr EnvRow table[] = {
     {EnvVar::target, "TK_TARGET",
-     "target where none is asked for: cpu, gpu, emu, sm_80, sm_90a, ..."},
+     "target where none is asked for: cpu, gpu, emu, emu-sm_80, sm_80, sm_90a, ..."},
     {EnvVar::cache_dir, "TK_CACHE_DIR", "directory of the compilation cache"},
     {EnvVar::cache, "TK_CACHE", "'off' turns the compilation cache off"},
     {EnvVar::nvrtc, "TK_NVRTC", "path of the NVRTC library"},

@@ -96,9 +96,10 @@ Status writeFile(const std::string &path, std::string_view contents) {
 void SourceOptions::addTo(CLI::App &command) {
   command.add_option("FILE", file, "The .tk file")->required();
   command.add_option("--kernel", kernel, "Which kernel of the file; needed if it has several");
-  command.add_option("--target", target,
-                     "cpu, gpu (this machine's), sm_80, sm_90a, … or emu; default: gpu if there "
-                     "is one, else cpu");
+  command.add_option(
+      "--target", target,
+      "cpu, gpu (this machine's), sm_80, sm_90a, …, emu or emu-sm_80; default: gpu if there "
+      "is one, else cpu");
   command.add_option("--dim", dims, "NAME=INT: the size of a dimension")->allow_extra_args(false);
   command.add_option("--schedule", scheduleFile,
                      "A file with schedule blocks that replace the program's");

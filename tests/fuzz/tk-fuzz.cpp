@@ -56,7 +56,7 @@ private:
 
   static GeneratorOptions sizesFor(const std::string &target) {
     GeneratorOptions sizes;
-    if (target == "emu") {
+    if (target.starts_with("emu")) {
       sizes.maxCost = 3e4;
       sizes.maxElements = 3000;
     }

@@ -26,6 +26,14 @@ struct CompileOptions {
 
 namespace detail {
 
+/// The architecture that kernels for a target are emitted for: itself, "sm_90a" for "emu", "sm_80"
+/// for "emu-sm_80".
+std::string_view architecture_of(std::string_view target);
+/// Whether a target is the emulator.
+inline bool is_emulated(std::string_view target) {
+  return target == "emu" || target.starts_with("emu-");
+}
+
 /// A tensor map for given sizes, but for its address. Axes go from the innermost outwards.
 struct ResolvedMap {
   std::vector<uint64_t> extents;

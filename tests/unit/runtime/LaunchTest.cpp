@@ -194,7 +194,9 @@ TEST_CASE("modules report their kernels and refuse what they lack", "[launch]") 
   CHECK(module.ir("gemm", "tk") == "tk for cpu [1;1;1]");
   CHECK(try_compile("?", for_target("cpu")).error().code() == ErrorCode::compile_failed);
   CHECK(try_compile("gemm", for_target("mips")).error().message() ==
-        "expected target cpu, gpu, emu or sm_NN, got 'mips'");
+        "expected target cpu, gpu, emu, emu-sm_NN or sm_NN, got 'mips'");
+  CHECK(try_compile("gemm", for_target("emu-mips")).error().code() == ErrorCode::invalid_argument);
+  CHECK(compile("gemm", for_target("emu-sm_80")).target() == "emu-sm_80");
   CHECK(try_compile_file("/nowhere.tk").error().code() == ErrorCode::io);
 }
 
