@@ -83,6 +83,9 @@ class Kernel:
 FLUSH = None
 
 
+HEAD_START = 200_000  # clock cycles, about 0.1 ms
+
+
 def times(functions, repeats=30, flush=False, warmup=5):
     """Median milliseconds of each function, called in alternation."""
     global FLUSH
@@ -92,12 +95,15 @@ def times(functions, repeats=30, flush=False, warmup=5):
         for function in functions:
             function()
     torch.cuda.synchronize()
+    # The device waits before each measurement while the host queues it: else the time of a short
+    # kernel would be that of its call.
     records = [[] for _ in functions]
     for _ in range(repeats):
         for record, function in zip(records, functions):
             if flush:
                 FLUSH.zero_()
             first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            torch.cuda._sleep(HEAD_START)
             first.record()
             function()
             last.record()
