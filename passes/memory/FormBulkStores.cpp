@@ -111,7 +111,8 @@ bool BulkStoreForming::form(StoreOp store) {
     Value slot = arith::ConstantIndexOp::create(builder, loc, p % kBuffers);
     Value stage = StageOp::create(builder, loc, piece, pair, slot);
     Value value = pieces.build(builder, offsets, shape);
-    BulkStoreWaitOp::create(builder, loc, kBuffers - 1);
+    // The first piece may get the buffer that the last one had.
+    BulkStoreWaitOp::create(builder, loc, p == 0 ? 0 : kBuffers - 1);
     BarrierOp::create(builder, loc);
     LocalStoreOp::create(builder, loc, value, stage, matrix, /*transposed=*/false,
                          matrix ? 1 : sharedVector(piece, part));

@@ -3,7 +3,9 @@
 // For a function whose schedule asks for it:
 // 1. The number of the block becomes the induction variable of a loop over all tiles, from the
 //    block's own number on in steps of the grid. What does not depend on it stays before the loop.
-// 2. The launch has as many blocks as the machine has processors, or tiles if those are fewer.
+// 2. Where tiles differ in work, because a loop's bounds follow from the tile's number, every other
+//    round is walked backwards: who had much in one has little in the next.
+// 3. The launch has as many blocks as the machine has processors, or tiles if those are fewer.
 //
 // What goes on beside the threads, copies above all, can then begin with the next tile while this
 // one's results are stored.
@@ -18,6 +20,7 @@
 #include "passes/Passes.h"
 #include "passes/memory/BulkBox.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -44,6 +47,8 @@ static ProgramIdOp findProgramId(FuncOp function) {
 /// Moves all that depends on `tile`, or has an effect, into `body`.
 static void moveIntoLoop(FuncOp function, scf::ForOp loop) {
   llvm::DenseSet<Operation *> inside;
+  for (Operation &op : loop.getBody()->without_terminator())
+    inside.insert(&op);
   auto dependsOnLoop = [&](Operation *op) {
     WalkResult result = op->walk([&](Operation *inner) {
       bool isStore = !isMemoryEffectFree(inner) && inner->getNumRegions() == 0 &&
@@ -65,6 +70,51 @@ static void moveIntoLoop(FuncOp function, scf::ForOp loop) {
   }
 }
 
+/// Do the bounds of a loop follow from the number of the block?
+static bool variesInWork(FuncOp function, ProgramIdOp id) {
+  llvm::DenseSet<Operation *> dependent = {id};
+  bool varies = false;
+  function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    auto depends = [&](Value operand) { return dependent.contains(operand.getDefiningOp()); };
+    if (llvm::any_of(op->getOperands(), depends) && op->getNumRegions() == 0)
+      dependent.insert(op);
+    if (auto loop = dyn_cast<scf::ForOp>(op))
+      varies |= depends(loop.getLowerBound()) || depends(loop.getUpperBound());
+  });
+  return varies;
+}
+
+/// A loop over the block's rounds, in which `tile` is the number of its tile: of `step` tiles each,
+/// taken in order in even rounds and backwards in odd ones.
+static scf::ForOp alternatingLoop(OpBuilder &builder, Location loc, Value first, Value step,
+                                  Value tiles, Value &tile) {
+  auto constant = [&](int64_t value) {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  };
+  auto isOdd = [&](Value round) -> Value {
+    Value bit = arith::RemSIOp::create(builder, loc, round, constant(2));
+    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, bit, constant(0));
+  };
+  Value last = arith::SubIOp::create(builder, loc, step, constant(1));
+  Value backwards = arith::SubIOp::create(builder, loc, last, first);
+  auto placeIn = [&](Value round) -> Value {
+    return arith::SelectOp::create(builder, loc, isOdd(round), backwards, first);
+  };
+  // The last round may not have a tile for everybody.
+  Value whole = arith::DivSIOp::create(builder, loc, tiles, step);
+  Value rest = arith::RemSIOp::create(builder, loc, tiles, step);
+  Value hasMore =
+      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, placeIn(whole), rest);
+  Value more = arith::SelectOp::create(builder, loc, hasMore, constant(1), constant(0));
+  Value rounds = arith::AddIOp::create(builder, loc, whole, more);
+  auto loop = scf::ForOp::create(builder, loc, constant(0), rounds, constant(1));
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(loop.getBody());
+  Value before = arith::MulIOp::create(builder, loc, loop.getInductionVar(), step);
+  tile = arith::AddIOp::create(builder, loc, before, placeIn(loop.getInductionVar()));
+  return loop;
+}
+
 static void persist(FuncOp function, LaunchArguments arguments, int64_t processors) {
   ProgramIdOp id = findProgramId(function);
   LaunchOp launch = arguments.getLaunch();
@@ -78,8 +128,16 @@ static void persist(FuncOp function, LaunchArguments arguments, int64_t processo
   OpBuilder builder(function.getBlock()->getTerminator());
   Value step = NumProgramsOp::create(builder, loc, GridAxis::X);
   Value first = ProgramIdOp::create(builder, loc, GridAxis::X);
-  auto loop = scf::ForOp::create(builder, loc, first, tiles, step);
-  id.getResult().replaceAllUsesWith(loop.getInductionVar());
+  bool varies = variesInWork(function, id);
+  scf::ForOp loop;
+  Value tile;
+  if (varies) {
+    loop = alternatingLoop(builder, loc, first, step, tiles, tile);
+  } else {
+    loop = scf::ForOp::create(builder, loc, first, tiles, step);
+    tile = loop.getInductionVar();
+  }
+  id.getResult().replaceAllUsesWith(tile);
   id.erase();
   moveIntoLoop(function, loop);
 }

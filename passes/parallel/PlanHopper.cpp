@@ -159,6 +159,7 @@ void Planner::planWarpgroupChain(Contraction &outer) {
   warps = 8;
   perThread = std::max<int64_t>(tileOf(outer.m) * tileOf(outer.n) / (warps * 32), 1);
   stages = 2;
+  persistent = 1;
 }
 
 void Planner::planWarpgroupProduct(Contraction &product) {

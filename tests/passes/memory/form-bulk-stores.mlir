@@ -6,7 +6,7 @@
 // CHECK: %[[FIRST:.*]] = tkgpu.stage %[[PAIR]]
 // CHECK: %[[PART:.*]] = tkgpu.extract %[[ACC:.*]] at [0, 0]
 // CHECK: %[[PIECE:.*]] = arith.truncf %[[PART]]
-// CHECK: tkgpu.bulk_store_wait 1
+// CHECK: tkgpu.bulk_store_wait 0
 // CHECK-NEXT: tkgpu.barrier
 // CHECK-NEXT: tkgpu.local_store %[[PIECE]], %[[FIRST]] {matrix}
 // CHECK-NEXT: tkgpu.async_fence
