@@ -217,6 +217,9 @@ void WarpgroupForming::rewrite(DotOp dot) {
   Value product = WarpgroupDotOp::create(builder, dot.getLoc(), dot.getType(), a, b, dot.getAcc(),
                                          dot.getPrecision());
   auto done = WarpgroupWaitOp::create(builder, dot.getLoc(), product, 0);
+  note(arguments.getLaunch(), "tk-form-warpgroup-dots", Verdict::Derived,
+       "the product over tiles of " + Twine(tileOf(dot.getAcc()).getDimSize(0)) + " x " +
+           Twine(tileOf(dot.getAcc()).getDimSize(1)) + " is computed by warpgroups");
   dot.replaceAllUsesWith(done.getResult(0));
   dot.erase();
 }

@@ -141,6 +141,39 @@ TEST_CASE_METHOD(Fixture, "fragments of larger tiles hold each element once") {
   CHECK_FALSE(mmaAccumulatorLayout(&context, 16, 64, {2, 1}));
 }
 
+TEST_CASE_METHOD(Fixture, "accumulators of warpgroups are those of the PTX ISA") {
+  // wgmma.mma_async.m64n256k16: d[i] of a thread.
+  LayoutAttr c = warpgroupAccumulatorLayout(&context, 128, 256, 8);
+  REQUIRE(c);
+  REQUIRE(c.getNumRegisters() == 128);
+  for (int64_t warp = 0; warp < 8; ++warp)
+    for (int64_t lane = 0; lane < 32; ++lane)
+      for (int64_t i : {0, 1, 2, 3, 4, 7, 64, 127}) {
+        int64_t row = warp * 16 + lane / 4 + i / 2 % 2 * 8;
+        int64_t column = i / 4 * 8 + lane % 4 * 2 + i % 2;
+        CHECK(c.getCoordinate(i, lane, warp) == SmallVector<int64_t>{row, column});
+      }
+}
+
+TEST_CASE_METHOD(Fixture, "warpgroups divide a tile's rows, then its columns") {
+  for (auto [m, n, warps] : {std::tuple(64, 64, 4), {64, 256, 4}, {128, 128, 8}, {256, 128, 8},
+                             {64, 64, 8}, {128, 8, 4}})
+    requireEachElementOnce(warpgroupAccumulatorLayout(&context, m, n, warps), {m, n});
+  // Two groups of four warps on one block of 64 rows have half of the columns each.
+  LayoutAttr c = warpgroupAccumulatorLayout(&context, 64, 64, 8);
+  CHECK(c.getCoordinate(0, 0, 4) == SmallVector<int64_t>{0, 32});
+  CHECK_FALSE(warpgroupAccumulatorLayout(&context, 64, 8, 8));
+  CHECK_FALSE(warpgroupAccumulatorLayout(&context, 32, 64, 4));
+  CHECK_FALSE(warpgroupAccumulatorLayout(&context, 64, 64, 2));
+}
+
+TEST_CASE_METHOD(Fixture, "a warpgroup's accumulator becomes its next left operand in registers") {
+  LayoutAttr accumulator = warpgroupAccumulatorLayout(&context, 128, 64, 8);
+  LayoutAttr operand = warpgroupOperandLayout(accumulator, 64, 16);
+  CHECK(classifyConversion(accumulator, operand) == Conversion::None);
+  requireEachElementOnce(warpgroupOperandLayout(accumulator, 32, 8), {128, 32});
+}
+
 TEST_CASE_METHOD(Fixture, "the warps of the operands are those of the accumulator") {
   WarpGrid warps{2, 4};
   LayoutAttr c = mmaAccumulatorLayout(&context, 64, 128, warps);
