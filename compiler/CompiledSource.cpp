@@ -77,6 +77,9 @@ constexpr int64_t longestKeptRow = 1 << 20;
 /// No tile of an index that is not reduced gains from more.
 constexpr uint32_t largestKeptDivisor = 128;
 
+/// Strides are told apart by powers of two up to here: sectors of 32 bytes of the narrowest type.
+constexpr uint32_t largestStrideDivisor = 32;
+
 /// What vector accesses need at most of a base address, in bytes.
 constexpr uint32_t fullAlignment = 16;
 
@@ -173,9 +176,13 @@ Facts CompiledSource::relevant_facts(size_t kernel, std::string_view target,
     return relevant;
   }
   // Code has one width for all its buffers.
-  TensorFact common{fullAlignment, 1};
-  for (const TensorFact &fact : relevant.tensors)
+  TensorFact common{fullAlignment, largestStrideDivisor};
+  const Signature &signature = kernelSignatures[kernel];
+  for (auto [t, fact] : llvm::enumerate(relevant.tensors)) {
     common.alignment = std::min(common.alignment, fact.alignment);
+    if (t < signature.num_tensors() && signature.tensor(t).strided)
+      common.stride_divisor = std::min(common.stride_divisor, fact.stride_divisor);
+  }
   std::fill(relevant.tensors.begin(), relevant.tensors.end(), common);
   return relevant;
 }
@@ -198,6 +205,9 @@ Expected<OwningOpRef<ModuleOp>> CompiledSource::isolate(size_t kernel, std::stri
     if (!facts.tensors.empty() && facts.tensors[0].alignment < fullAlignment)
       copy->getOperation()->setAttr(baseAlignmentAttrName,
                                     builder.getI64IntegerAttr(facts.tensors[0].alignment));
+    if (!facts.tensors.empty())
+      copy->getOperation()->setAttr(strideDivisorAttrName,
+                                    builder.getI64IntegerAttr(facts.tensors[0].stride_divisor));
   }
   return copy;
 }

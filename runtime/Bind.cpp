@@ -306,9 +306,12 @@ Facts facts_of(const Signature &signature, const CheckedArguments &checked) {
     fact.alignment = power_of_two_divisor(reinterpret_cast<uintptr_t>(view.data));
     if (signature.tensor(t).strided) {
       fact.stride_divisor = max_alignment_fact;
+      // Rows that repeat or run backwards are none that the hardware copies in bulk.
       for (unsigned axis = 0; axis + 1 < view.rank(); ++axis)
         fact.stride_divisor = std::min(
-            fact.stride_divisor, power_of_two_divisor(static_cast<uint64_t>(view.strides[axis])));
+            fact.stride_divisor,
+            view.strides[axis] > 0 ? power_of_two_divisor(static_cast<uint64_t>(view.strides[axis]))
+                                   : 1);
     }
     facts.tensors.push_back(fact);
   }

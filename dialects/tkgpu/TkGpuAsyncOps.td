@@ -144,16 +144,24 @@ def TkGpu_WarpgroupDotOp : TkGpu_Op<"warpgroup_dot", [
     Four warps together compute 64 rows at a time. `b`, and `a` unless it is a tile, lie in shared
     memory as panels that the hardware permutes. The result may be used by further products as
     their accumulator, and by nothing else before a tkgpu.warpgroup_wait: the product reads its
-    operands and writes its result until then.
+    operands and writes its result until then. Where `accumulate` is given and false, acc counts as
+    zero, whatever it holds.
   }];
   let arguments = (ins AnyType:$a, TkGpu_SharedType:$b, AnyRankedTensor:$acc,
+                       Optional<I1>:$accumulate,
                        DefaultValuedAttr<Tk_PrecisionAttr, "::tk::Precision::Default">:$precision);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = [{
-    $a `,` $b `,` $acc (`precision` $precision^)? attr-dict `:` type($a) `,` type($b) `->`
+    $a `,` $b `,` $acc (`if` $accumulate^)? (`precision` $precision^)? attr-dict `:` type($a) `,` type($b) `->`
     type($result)
   }];
   let hasVerifier = 1;
+}
+
+def TkGpu_UndefinedOp : TkGpu_Op<"undefined", [Pure]> {
+  let summary = "A tile that is not read before it has been written";
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "attr-dict `:` type($result)";
 }
 
 def TkGpu_WarpgroupWaitOp : TkGpu_Op<"warpgroup_wait", [

@@ -37,8 +37,9 @@ using namespace mlir;
 using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-split-contractions";
-/// A tile of results, and what lengths of parts are multiples of.
-static constexpr int64_t tileRows = 128, tileColumns = 256, partUnit = 64;
+/// The largest tile of results, the narrowest that is as good, and what lengths of parts are
+/// multiples of.
+static constexpr int64_t tileRows = 128, tileColumns = 256, narrowColumns = 128, partUnit = 64;
 /// Fewer terms do not make up for storing and reading a part.
 static constexpr int64_t shortestPart = 1024;
 static constexpr int64_t mostParts = 16;
@@ -77,8 +78,8 @@ static FailureOr<SmallVector<LoadOp>> findFactors(KernelOp kernel, ReduceOp redu
   return loads;
 }
 
-/// The tiles that the results of `compute` make, if that is bounded.
-static std::optional<int64_t> countTiles(KernelOp kernel, ComputeOp compute) {
+/// The tiles of `columns` columns that the results of `compute` make, if that is bounded.
+static std::optional<int64_t> countTiles(KernelOp kernel, ComputeOp compute, int64_t columns) {
   SmallVector<int64_t> extents;
   for (Value extent : compute.getExtents()) {
     std::optional<int64_t> upper = getSizeFact(kernel, extent).upper;
@@ -88,7 +89,7 @@ static std::optional<int64_t> countTiles(KernelOp kernel, ComputeOp compute) {
   }
   if (extents.size() < 2)
     return std::nullopt;
-  int64_t tiles = llvm::divideCeil(extents.pop_back_val(), tileColumns);
+  int64_t tiles = llvm::divideCeil(extents.pop_back_val(), columns);
   tiles *= llvm::divideCeil(extents.pop_back_val(), tileRows);
   for (int64_t extent : extents)
     tiles = std::min<int64_t>(tiles * extent, 1 << 20);
@@ -145,8 +146,8 @@ int64_t ContractionSplit::chooseParts(int64_t processors) {
       getConstantIndex(reduce.getLower()[0]) != 0 || failed(findFactors(kernel, reduce)))
     return 1;
   std::optional<int64_t> length = getSizeFact(kernel, reduce.getUpper()[0]).upper;
-  std::optional<int64_t> tiles = countTiles(kernel, compute);
-  if (!length || !tiles || *tiles * 2 > processors)
+  std::optional<int64_t> tiles = countTiles(kernel, compute, tileColumns);
+  if (!length || !tiles || *countTiles(kernel, compute, narrowColumns) * 2 > processors)
     return 1;
   return std::min({processors / *tiles, *length / shortestPart, mostParts});
 }

@@ -215,7 +215,7 @@ void WarpgroupForming::rewrite(DotOp dot) {
   Value b = stage(dot.getB());
   builder.setInsertionPoint(dot);
   Value product = WarpgroupDotOp::create(builder, dot.getLoc(), dot.getType(), a, b, dot.getAcc(),
-                                         dot.getPrecision());
+                                         /*accumulate=*/Value(), dot.getPrecision());
   auto done = WarpgroupWaitOp::create(builder, dot.getLoc(), product, 0);
   note(arguments.getLaunch(), "tk-form-warpgroup-dots", Verdict::Derived,
        "the product over tiles of " + Twine(tileOf(dot.getAcc()).getDimSize(0)) + " x " +

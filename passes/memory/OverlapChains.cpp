@@ -204,9 +204,10 @@ ChainOverlap::State ChainOverlap::firstPart(IRMapping &mapping, bool withSecond,
         for (Operation *moved : secondOps)
           if (isa<PhaseWaitOp, StageOp>(moved))
             builder.clone(*moved, mapping);
-        auto dot = WarpgroupDotOp::create(builder, second.getLoc(), second.getType(),
-                                          before.weights, mapping.lookup(second.getB()),
-                                          before.carried[sum], second.getPrecision());
+        auto dot =
+            WarpgroupDotOp::create(builder, second.getLoc(), second.getType(), before.weights,
+                                   mapping.lookup(second.getB()), before.carried[sum],
+                                   /*accumulate=*/Value(), second.getPrecision());
         pendingSum = dot.getResult();
       }
       auto wait = WarpgroupWaitOp::create(builder, firstWait.getLoc(), scores, withSecond ? 1 : 0);

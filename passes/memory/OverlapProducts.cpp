@@ -6,6 +6,8 @@
 // 2. Stages that an iteration has read are left one iteration later, as is the last one after the
 //    loop; in the first iteration there is none to leave.
 // 3. After the loop everything is waited for.
+// 4. Where the loop is known to run, sums that start from zero need no zeros: the first iteration's
+//    products do not accumulate.
 //
 //   for %k, %acc {                             for %k, %acc, %before {
 //     phase_wait %full[%slot]                    phase_wait %full[%slot]
@@ -23,7 +25,9 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Pass/Pass.h"
 
@@ -47,7 +51,8 @@ public:
 
 private:
   bool isAccumulated(WarpgroupDotOp dot);
-  Value isNonEmpty();
+  bool isKnownToRun();
+  void startFromZero(WarpgroupDotOp dot, Value isLater);
 
   scf::ForOp loop;
   OpBuilder builder;
@@ -87,6 +92,24 @@ bool ProductOverlap::analyse() {
     }
   }
   return !dots.empty();
+}
+
+bool ProductOverlap::isKnownToRun() {
+  std::optional<int64_t> first = getConstantIntValue(loop.getLowerBound());
+  std::optional<int64_t> end = getConstantIntValue(loop.getUpperBound());
+  return first && end && *first < *end;
+}
+
+void ProductOverlap::startFromZero(WarpgroupDotOp dot, Value isLater) {
+  OpOperand *initial = loop.getTiedLoopInit(cast<BlockArgument>(dot.getAcc()));
+  bool isZero =
+      matchPattern(initial->get(), m_AnyZeroFloat()) || matchPattern(initial->get(), m_Zero());
+  if (!isZero || !isKnownToRun())
+    return;
+  OpBuilder before(loop);
+  initial->set(UndefinedOp::create(before, loop.getLoc(), initial->get().getType()));
+  isLater.getDefiningOp()->moveBefore(loop.getBody(), loop.getBody()->begin());
+  dot.getAccumulateMutable().assign(isLater);
 }
 
 void ProductOverlap::apply() {
@@ -130,6 +153,8 @@ void ProductOverlap::apply() {
   Value isLater = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne,
                                         loop.getInductionVar(), loop.getLowerBound());
   leave(isLater, loop.getRegionIterArgs().drop_front(count));
+  for (WarpgroupDotOp dot : dots)
+    startFromZero(dot, isLater);
 
   builder.setInsertionPointAfter(loop);
   SmallVector<Value> results;

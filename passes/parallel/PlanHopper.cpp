@@ -55,12 +55,14 @@ static int64_t rowAlignment(StatementShape &shape, Value factor) {
   auto type = cast<RankedTensorType>(load.getTensor().getType());
   auto argument = dyn_cast<BlockArgument>(load.getTensor());
   KernelOp kernel = shape.kernel;
-  if (argument && kernel.getParam(argument.getArgNumber() - kernel.getNumDims()).getStrided())
-    return 0;
+  bool isStrided =
+      argument && kernel.getParam(argument.getArgNumber() - kernel.getNumDims()).getStrided();
   SmallVector<Value> extents = getExtents(kernel, load.getTensor());
   if (extents.size() < 2 || extents.size() > 5)
     return 0;
-  int64_t bytes = getSizeFact(kernel, extents.back()).divisor * type.getElementTypeBitWidth() / 8;
+  int64_t divisor =
+      isStrided ? getStrideDivisor(kernel) : getSizeFact(kernel, extents.back()).divisor;
+  int64_t bytes = divisor * type.getElementTypeBitWidth() / 8;
   return bytes & -bytes;
 }
 

@@ -56,6 +56,11 @@ static SizeFact ofQuotient(const SizeFact &a, const SizeFact &b) {
   return fact;
 }
 
+int64_t tk::getStrideDivisor(KernelOp kernel) {
+  auto divisor = kernel->getParentOp()->getAttrOfType<IntegerAttr>(strideDivisorAttrName);
+  return divisor ? divisor.getInt() : 1;
+}
+
 SizeFact tk::getSizeFact(KernelOp kernel, Value value) {
   if (std::optional<int64_t> constant = getConstantIndex(value))
     return ofConstant(*constant);
@@ -71,6 +76,8 @@ SizeFact tk::getSizeFact(KernelOp kernel, Value value) {
     return result;
   }
   Operation *op = value.getDefiningOp();
+  if (isa<gpu::StrideOp>(op))
+    return {getStrideDivisor(kernel), {}, {}};
   auto operand = [&](unsigned i) { return getSizeFact(kernel, op->getOperand(i)); };
   if (isa<arith::AddIOp>(op))
     return ofSum(operand(0), operand(1));

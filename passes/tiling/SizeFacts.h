@@ -23,6 +23,12 @@ struct SizeFact {
 /// What is known of `value`, an `index` at the level of `kernel`.
 SizeFact getSizeFact(KernelOp kernel, mlir::Value value);
 
+/// An attribute of the module: a power of two that divides the strides of `strided` parameters, but
+/// for the innermost ones, in elements. Absent: 1.
+inline constexpr llvm::StringLiteral strideDivisorAttrName = "tkgpu.stride_divisor";
+
+int64_t getStrideDivisor(KernelOp kernel);
+
 /// The constant that `value` is, if it is one.
 std::optional<int64_t> getConstantIndex(mlir::Value value);
 

@@ -9,7 +9,7 @@ void KernelEmitter::declareAs(Value value, llvm::StringRef name, Value initial) 
   const std::string type = elementTypeName(value.getType());
   if (isTile(value)) {
     line(type + " " + name + "[" + llvm::Twine(registersOf(value)) + "];");
-    if (initial)
+    if (initial && !initial.getDefiningOp<gpu::UndefinedOp>())
       assign(name, initial);
   } else {
     line(type + " " + name + (initial ? " = " + scalar(initial) : "") + ";");

@@ -10,7 +10,8 @@ using namespace mlir;
 namespace tk::cuda {
 
 bool KernelEmitter::isInline(Operation *op) {
-  if (isa<gpu::IotaOp, gpu::BroadcastOp, gpu::TransposeOp, gpu::ExtractOp, arith::ConstantOp>(op))
+  if (isa<gpu::IotaOp, gpu::UndefinedOp, gpu::BroadcastOp, gpu::TransposeOp, gpu::ExtractOp,
+          arith::ConstantOp>(op))
     return true;
   if (auto convert = dyn_cast<gpu::ConvertLayoutOp>(op)) {
     const auto kind =

@@ -180,6 +180,9 @@ LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
     a = "&" + materialize(dot.getA()) + "[k * " + std::to_string(perSpan) +
         (blocks > 1 ? " + m * " + std::to_string(perSpan * spans) : "") + "]";
   }
+  std::string accumulate = fromZero ? "k != 0" : "1";
+  if (dot.getAccumulate())
+    accumulate = "k != 0 || " + scalar(dot.getAccumulate());
   const std::string bAt = descriptor(dot.getB(), b, 1, "b_at");
   line("tk::warpgroup_fence();");
   std::string loops = "TK_UNROLL for (int k = 0; k < " + std::to_string(spans) + "; ++k) ";
@@ -187,8 +190,7 @@ LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
     loops += "TK_UNROLL for (int m = 0; m < " + std::to_string(blocks) + "; ++m) ";
   line(loops + "tk::warpgroup_mma<" + typeNames + (b.isTransposed() ? "true" : "false") + ">(&" +
        acc + "[" + (blocks > 1 ? "m * " + std::to_string(columns / 2) : "0") + "], " + a +
-       ", tk::descriptor_advance(" + bAt + ", " + b.spanBytes("k") + "), " +
-       (fromZero ? "k != 0" : "1") + ");");
+       ", tk::descriptor_advance(" + bAt + ", " + b.spanBytes("k") + "), " + accumulate + ");");
   line("tk::warpgroup_commit();");
   return success();
 }
