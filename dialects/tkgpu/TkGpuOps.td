@@ -247,7 +247,10 @@ def TkGpu_LoadOp : TkGpu_Op<"load", [NoMemoryEffect, AttrSizedOperandSegments]> 
     elements. An index is a scalar or a tile of fewer axes: its axis `a` is axis `dims[d][a]` of
     the result. Where a mask (same rule, `over`) is false the element is `other`, and memory is not
     touched. A function never writes what it reads, so loads are free of effects.
-    `vector` is the number of elements that one access takes.
+    `vector` is the number of elements that one access takes, and what its address is aligned to. With
+    a `run` of more than 1 as many of a thread's elements follow one another in memory, masked
+    differently, from an address aligned to `vector` elements only: they are taken in the widest
+    pieces that the address allows.
 
     ```mlir
     %x = tkgpu.load %a[%i, %k] dims [array<i64: 0>, array<i64: 1>] strides(%s, %c1)
@@ -257,7 +260,8 @@ def TkGpu_LoadOp : TkGpu_Op<"load", [NoMemoryEffect, AttrSizedOperandSegments]> 
   let arguments = (ins TkGpu_BufferType:$buffer, Variadic<AnyType>:$indices,
                        Variadic<Index>:$strides, Variadic<AnyType>:$masks, Optional<AnyType>:$other,
                        TkGpu_DimsAttr:$index_dims, TkGpu_DimsAttr:$mask_dims,
-                       DefaultValuedAttr<I64Attr, "1">:$vector);
+                       DefaultValuedAttr<I64Attr, "1">:$vector,
+                       DefaultValuedAttr<I64Attr, "1">:$run);
   let results = (outs AnyType:$result);
   let assemblyFormat = [{
     $buffer `[` $indices `]` `dims` $index_dims `strides` `(` $strides `)`
@@ -274,7 +278,8 @@ def TkGpu_StoreOp : TkGpu_Op<"store", [AttrSizedOperandSegments,
   let arguments = (ins AnyType:$value, TkGpu_BufferType:$buffer, Variadic<AnyType>:$indices,
                        Variadic<Index>:$strides, Variadic<AnyType>:$masks,
                        TkGpu_DimsAttr:$index_dims, TkGpu_DimsAttr:$mask_dims,
-                       DefaultValuedAttr<I64Attr, "1">:$vector);
+                       DefaultValuedAttr<I64Attr, "1">:$vector,
+                       DefaultValuedAttr<I64Attr, "1">:$run);
   let assemblyFormat = [{
     $value `,` $buffer `[` $indices `]` `dims` $index_dims `strides` `(` $strides `)`
     `masks` `(` $masks `)` `over` $mask_dims attr-dict `:` functional-type(operands, results)

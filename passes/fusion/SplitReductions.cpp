@@ -1,11 +1,14 @@
 //===- SplitReductions.cpp - a second level for long reductions -----------===//
 //
 // 1. Take statements with few outputs: no index at all, or extents known to multiply to at most 64.
+//    Sums of columns count as well, on a GPU, where the columns alone are too few blocks: threads
+//    run along the columns, and what a block steps through is what there is to divide.
 // 2. In them take reductions whose first index may run over more than `chunk` values, whose bounds
 //    hold for the whole statement, and whose terms need no other reduction. All of a statement's
 //    reductions must be such.
 // 3. Compute partial results in a statement of their own with one more index, the chunk: of `chunk`
-//    values of a single index, of one value of the outermost of several.
+//    values of a single index (of columns: as many as leave each multiprocessor several blocks), of
+//    one value of the outermost of several.
 // 4. The reduction then combines the partial results. The order is fixed, so that results repeat
 //    bit by bit.
 //
@@ -15,12 +18,14 @@
 //   %s = tk.compute [] {tk.reduce [sum] ["i.chunk"] {p[i.chunk]}}
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/tkgpu/TkGpuDialect.h"
 #include "passes/Passes.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace tk {
 #define GEN_PASS_DEF_SPLITREDUCTIONS
@@ -32,6 +37,10 @@ using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-split-reductions";
 static constexpr int64_t fewOutputs = 64;
+/// Sums of columns: how many a block has side by side, blocks that a multiprocessor should get,
+/// rows that are worth a partial result, and columns that are enough by themselves.
+static constexpr int64_t columnsOfBlock = 64, blocksWanted = 16, leastRows = 128,
+                         mostColumns = 1 << 20;
 
 static bool hasFewOutputs(ComputeOp compute) {
   int64_t outputs = 1;
@@ -41,6 +50,55 @@ static bool hasFewOutputs(ComputeOp compute) {
       return false;
   }
   return true;
+}
+
+/// How a reduction is split.
+struct Split {
+  int64_t length;        ///< terms of a partial result
+  bool isAcross = false; ///< of columns: neighbouring threads have neighbouring outputs
+};
+
+/// Do all loads of a reduction over one index run along an index of the statement?
+static bool runsAcross(ReduceOp reduce, ComputeOp compute) {
+  bool any = false, all = true;
+  reduce.walk([&](LoadOp load) {
+    if (load.getIndices().empty())
+      return;
+    auto last = dyn_cast<BlockArgument>(load.getIndices().back());
+    any |= last && last.getOwner() == compute.getBlock();
+    all &= last && last.getOwner() == compute.getBlock();
+  });
+  return any && all && reduce.getNumIndices() == 1;
+}
+
+/// For sums of columns: how many rows a block should take, if it should not take all.
+static std::optional<int64_t> rowsOfBlock(ComputeOp compute, ArrayRef<ReduceOp> reduces) {
+  auto target =
+      compute->getParentOfType<ModuleOp>()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
+  if (!target || compute.getNumIndices() == 0)
+    return std::nullopt;
+  int64_t blocks = 1, rows = 0;
+  for (auto [i, extent] : llvm::enumerate(compute.getExtents())) {
+    int64_t upper = getUpperBound(extent);
+    if (upper < 0 || upper > mostColumns)
+      return std::nullopt;
+    bool isLast = i + 1 == compute.getNumIndices();
+    blocks *= isLast ? llvm::divideCeil(upper, columnsOfBlock) : upper;
+    if (blocks > mostColumns)
+      return std::nullopt;
+  }
+  for (ReduceOp reduce : reduces) {
+    int64_t upper = getUpperBound(reduce.getUpper()[0]);
+    if (!runsAcross(reduce, compute) || upper < 0)
+      return std::nullopt;
+    rows = std::max(rows, upper);
+  }
+  int64_t parts =
+      llvm::divideCeil(blocksWanted * target.getProcessors(), std::max<int64_t>(blocks, 1));
+  int64_t length = std::max<int64_t>(llvm::PowerOf2Ceil(llvm::divideCeil(rows, parts)), leastRows);
+  if (parts < 2 || length * 2 > rows)
+    return std::nullopt;
+  return length;
 }
 
 /// True if `value` is known outside `compute`, or can be computed there.
@@ -75,13 +133,14 @@ struct SplitReductionsPass : tk::impl::SplitReductionsBase<SplitReductionsPass> 
     SmallVector<ComputeOp> computes;
     getOperation()->walk([&](ComputeOp compute) { computes.push_back(compute); });
     for (ComputeOp compute : computes) {
-      if (!hasFewOutputs(compute))
-        continue;
       SmallVector<ReduceOp> reduces(compute.getBlock()->getOps<ReduceOp>());
+      std::optional<int64_t> rows;
+      if (!hasFewOutputs(compute) && !(rows = rowsOfBlock(compute, reduces)))
+        continue;
       // One loop that stays whole takes as long as all of them.
       bool allSplit = true;
       for (ReduceOp reduce : reduces)
-        if (auto why = whyNotSplit(reduce, compute, chunk)) {
+        if (auto why = whyNotSplit(reduce, compute, rows.value_or(chunk))) {
           note(reduce, passName, Verdict::Declined,
                "the " + describe(reduce) + " stays whole: " + *why);
           allSplit = false;
@@ -89,41 +148,49 @@ struct SplitReductionsPass : tk::impl::SplitReductionsBase<SplitReductionsPass> 
       if (!allSplit)
         continue;
       for (ReduceOp reduce : reduces) {
-        split(reduce, compute);
+        bool isSingle = reduce.getNumIndices() == 1;
+        split(reduce, compute, rows ? Split{*rows, true} : Split{isSingle ? chunk : 1});
         ++numSplit;
       }
     }
   }
 
 private:
-  void split(ReduceOp reduce, ComputeOp compute);
+  void split(ReduceOp reduce, ComputeOp compute, Split how);
   ComputeOp createPartial(ReduceOp reduce, ComputeOp compute, Value numChunks, Value lower,
-                          Value upper, int64_t length);
+                          Value upper, Split how);
 };
 } // namespace
 
-/// The statement of the partial results: the compute's indices, then the chunk.
+/// `values`, those of the statement's indices, and `chunk` in the order of the partial results: the
+/// chunk last, but first where neighbouring threads have neighbouring outputs.
+template <class T> static SmallVector<T> withChunk(SmallVector<T> values, T chunk, Split how) {
+  values.insert(how.isAcross ? values.begin() : values.end(), chunk);
+  return values;
+}
+
+/// The statement of the partial results.
 ComputeOp SplitReductionsPass::createPartial(ReduceOp reduce, ComputeOp compute, Value numChunks,
-                                             Value lower, Value upper, int64_t length) {
+                                             Value lower, Value upper, Split how) {
   OpBuilder builder(compute);
   Location loc = reduce.getLoc();
   SmallVector<StringRef> names;
   for (Attribute name : compute.getIndexNames())
     names.push_back(cast<StringAttr>(name).getValue());
   std::string chunkName = (cast<StringAttr>(reduce.getIndexNames()[0]).getValue() + ".chunk").str();
-  names.push_back(chunkName);
-  SmallVector<Value> extents(compute.getExtents());
-  extents.push_back(numChunks);
+  names = withChunk(names, StringRef(chunkName), how);
+  SmallVector<Value> extents = withChunk(SmallVector<Value>(compute.getExtents()), numChunks, how);
   std::string name = (cast<StringAttr>(compute.getNames()[0]).getValue() + ".partial").str();
   return ComputeOp::create(
       builder, loc, names, extents, ArrayRef<Type>{reduce.getResult(0).getType()},
       ArrayRef<StringRef>{name}, ArrayRef<SmallVector<unsigned>>{},
       [&](OpBuilder &body, Location, ValueRange indices) {
         IRMapping mapping;
-        for (auto [old, index] : llvm::zip(compute.getBlock()->getArguments(), indices))
-          mapping.map(old, index);
-        Value size = arith::ConstantIndexOp::create(body, loc, length);
-        Value offset = arith::MulIOp::create(body, loc, indices.back(), size);
+        ValueRange own = how.isAcross ? indices.drop_front() : indices.drop_back();
+        mapping.map(compute.getBlock()->getArguments(), own);
+        Value size = arith::ConstantIndexOp::create(body, loc, how.length);
+        Value number = how.isAcross ? indices.front() : indices.back();
+        Value offset = arith::MulIOp::create(body, loc, number, size);
         Value first = arith::AddIOp::create(body, loc, lower, offset);
         Value end = arith::AddIOp::create(body, loc, first, size);
         Value last = arith::MinSIOp::create(body, loc, end, upper);
@@ -135,8 +202,7 @@ ComputeOp SplitReductionsPass::createPartial(ReduceOp reduce, ComputeOp compute,
       });
 }
 
-void SplitReductionsPass::split(ReduceOp reduce, ComputeOp compute) {
-  int64_t length = reduce.getNumIndices() == 1 ? chunk : 1;
+void SplitReductionsPass::split(ReduceOp reduce, ComputeOp compute, Split how) {
   OpBuilder builder(compute);
   Location loc = reduce.getLoc();
   IRMapping hoisted;
@@ -145,11 +211,11 @@ void SplitReductionsPass::split(ReduceOp reduce, ComputeOp compute) {
   Value trip = arith::SubIOp::create(builder, loc, upper, lower);
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
   trip = arith::MaxSIOp::create(builder, loc, trip, zero);
-  Value round = arith::ConstantIndexOp::create(builder, loc, length - 1);
-  Value size = arith::ConstantIndexOp::create(builder, loc, length);
+  Value round = arith::ConstantIndexOp::create(builder, loc, how.length - 1);
+  Value size = arith::ConstantIndexOp::create(builder, loc, how.length);
   Value padded = arith::AddIOp::create(builder, loc, trip, round);
   Value numChunks = FloorDivOp::create(builder, loc, padded, size);
-  ComputeOp partial = createPartial(reduce, compute, numChunks, lower, upper, length);
+  ComputeOp partial = createPartial(reduce, compute, numChunks, lower, upper, how);
 
   note(reduce, passName, Verdict::Derived,
        "the " + describe(reduce) + " is computed from partial results");
@@ -159,8 +225,8 @@ void SplitReductionsPass::split(ReduceOp reduce, ComputeOp compute) {
       ReduceOp::create(body, loc, reduce.getKind(0), ArrayRef<StringRef>{chunkName},
                        ValueRange{zero}, ValueRange{numChunks}, reduce.getResult(0).getType(),
                        [&](OpBuilder &inner, Location, ValueRange indices) -> Value {
-                         SmallVector<Value> at(compute.getBlock()->getArguments());
-                         at.push_back(indices.front());
+                         SmallVector<Value> own(compute.getBlock()->getArguments());
+                         SmallVector<Value> at = withChunk(own, Value(indices.front()), how);
                          return LoadOp::create(inner, loc, partial->getResult(0), at, Value());
                        });
   reduce.getResult(0).replaceAllUsesWith(combined.getResult(0));

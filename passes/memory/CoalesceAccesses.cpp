@@ -5,7 +5,9 @@
 //    memory want consecutive threads on consecutive addresses with vectors of up to 16 bytes.
 // 3. Cheap tiles (indices, masks, constants) are computed again in each layout they are used in;
 //    of other tiles a use in another layout gets a tkgpu.convert_layout.
-// 4. Each access gets the widest vector that alignment, masks and the layout's registers allow.
+// 4. Each access gets the widest vector that alignment, masks and the layout's registers allow; one
+//    of 8- or 16-bit elements at any address (rows of odd length), the longest run of neighbours.
+// 5. A mask that is the same for all of a vector is computed once for it.
 //
 // With `naive` consecutive threads go along the first axis and accesses take one element.
 //
@@ -24,6 +26,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Pass/Pass.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -265,29 +268,66 @@ void LayoutRewriter::rewriteReduction(Operation *op, Value source, int64_t axis)
 // The pass
 //===----------------------------------------------------------------------===//
 
-/// The vectors that `access` may use in `layout`.
-static int64_t widthOf(const MemoryAccess &access, AxisInfo &info, int64_t maxBytes) {
+/// Gives `op` the vectors, or else the runs, that its access may take in its layout.
+template <class Op> static void widen(Op op, AxisInfo &info, int64_t maxBytes, bool mayRun) {
+  MemoryAccess access = MemoryAccess::of(op);
   LayoutAttr layout = getLayout(access.tile);
   VectorAccess vectors = analyseVectors(access, info, maxBytes);
   if (vectors.axis < 0 || !layout)
-    return 1;
-  return std::min(vectors.width, layout.getVectorWidth(vectors.axis));
+    return;
+  int64_t neighbours = layout.getVectorWidth(vectors.axis);
+  bool isRun = mayRun && vectors.run > 1 && neighbours > 1;
+  op.setVector(std::min(isRun ? vectors.aligned : vectors.width, neighbours));
+  op.setRun(isRun ? std::min(vectors.run, neighbours) : 1);
+}
+
+/// Are the elements that a load does not read all the same?
+static bool hasOneOther(gpu::LoadOp load) {
+  Value other = load.getOther();
+  return !other || !isTile(other) || matchPattern(other, m_Constant());
 }
 
 static unsigned widenAccesses(FuncOp function) {
   AxisInfo info;
   int64_t maxBytes = vectorBytesOf(function);
   unsigned numVectors = 0;
+  // Operands of products go through shared memory, by copies of whole vectors.
+  bool hasDots = false;
+  function.walk([&](DotOp) { hasDots = true; });
   function.walk([&](Operation *op) {
-    if (auto load = dyn_cast<gpu::LoadOp>(op); load && isTile(load.getResult()))
-      load.setVector(widthOf(MemoryAccess::of(load), info, maxBytes));
-    else if (auto store = dyn_cast<StoreOp>(op); store && isTile(store.getValue()))
-      store.setVector(widthOf(MemoryAccess::of(store), info, maxBytes));
-    else
-      return;
-    numVectors += cast<IntegerAttr>(op->getAttr("vector")).getInt() > 1;
+    if (auto load = dyn_cast<gpu::LoadOp>(op); load && isTile(load.getResult())) {
+      widen(load, info, maxBytes, !hasDots && hasOneOther(load));
+      numVectors += load.getVector() > 1;
+    } else if (auto store = dyn_cast<StoreOp>(op); store && isTile(store.getValue())) {
+      widen(store, info, maxBytes, !hasDots);
+      numVectors += store.getVector() > 1;
+    }
   });
   return numVectors;
+}
+
+/// Where a bound cuts no aligned group of a vector's elements, compares the group's first index
+/// with it, so that one comparison serves all of them.
+static void compareGroups(FuncOp function) {
+  AxisInfo info;
+  function.walk([&](arith::CmpIOp compare) {
+    auto tile = dyn_cast<RankedTensorType>(compare.getLhs().getType());
+    LayoutAttr layout = tile ? getLayout(tile) : LayoutAttr();
+    if (!layout || tile.getRank() != 1 || compare.getPredicate() != arith::CmpIPredicate::slt)
+      return;
+    const AxisFacts left = info.of(compare.getLhs()).axes[0];
+    const AxisFacts right = info.of(compare.getRhs()).axes[0];
+    int64_t group = std::min({left.contiguity, left.divisibility, right.constancy,
+                              right.divisibility, layout.getVectorWidth(0)});
+    if (group <= 1)
+      return;
+    OpBuilder builder(compare);
+    auto mask = arith::ConstantOp::create(
+        builder, compare.getLoc(),
+        DenseElementsAttr::get(tile, builder.getIntegerAttr(tile.getElementType(), -group)));
+    Value first = arith::AndIOp::create(builder, compare.getLoc(), compare.getLhs(), mask);
+    compare.getLhsMutable().assign(first);
+  });
 }
 
 namespace {
@@ -305,8 +345,10 @@ struct CoalesceAccesses : tk::impl::CoalesceAccessesBase<CoalesceAccesses> {
       LayoutRewriter rewriter(function, choice);
       rewriter.run();
       numConversions += rewriter.getNumConversions();
-      if (!naive)
-        numVectors += widenAccesses(function);
+      if (naive)
+        continue;
+      numVectors += widenAccesses(function);
+      compareGroups(function);
     }
   }
 };

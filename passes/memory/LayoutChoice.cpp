@@ -24,6 +24,7 @@ LayoutChoice::LayoutChoice(FuncOp function, AxisInfo &info, int64_t arch, bool c
   dotContext.arch = arch;
   dotContext.numWarps = function.getNumWarps();
   function.walk([&](DotOp dot) {
+    hasDots = true;
     bool isComputed =
         isTile(dot.getA()) && !isCheapTile(dot.getA()) && !dot.getA().getDefiningOp<gpu::LoadOp>();
     bool isReduced = reducesAlong(components.classOf(dot.getResult()), 1);
@@ -119,6 +120,9 @@ LayoutAttr LayoutChoice::fromAccesses(unsigned component) const {
     VectorAccess vectors = analyseVectors(access, info, vectorBytes);
     if (vectors.axis < 0)
       return;
+    // Products take their operands through shared memory, where only aligned accesses help.
+    if (!hasDots)
+      vectors.width = std::max(vectors.width, vectors.run);
     // Of equal widths in bytes the narrower type wins: it has more elements to a vector.
     int64_t bytes = vectors.width * access.elementBytes();
     if (bytes > bestBytes || (bytes == bestBytes && vectors.width > best.width)) {
@@ -143,7 +147,8 @@ LayoutAttr LayoutChoice::fromAccesses(unsigned component) const {
 LayoutAttr LayoutChoice::layoutForAccess(const MemoryAccess &access) const {
   VectorAccess vectors = analyseVectors(access, info, vectorBytes);
   ArrayRef<int64_t> shape = access.tile.getShape();
-  return blocked(shape, vectors.axis < 0 ? shape.size() - 1 : vectors.axis, vectors.width, false);
+  int64_t width = hasDots ? vectors.width : std::max(vectors.width, vectors.run);
+  return blocked(shape, vectors.axis < 0 ? shape.size() - 1 : vectors.axis, width, false);
 }
 
 LayoutAttr LayoutChoice::storeLayout(StoreOp store) const {

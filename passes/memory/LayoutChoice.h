@@ -38,6 +38,7 @@ private:
   mlir::MLIRContext *context;
   AxisInfo &info;
   bool coalesce;
+  bool hasDots = false;
   int64_t vectorBytes;
   DotContext dotContext;
   TileComponents components;

@@ -60,11 +60,29 @@ FailureOr<std::string> KernelEmitter::maskOf(Operation *op, const Address &addre
   return all;
 }
 
+/// For an access in runs: an array of a thread's conditions, one an element; empty if all hold.
+FailureOr<std::string> KernelEmitter::conditionsOf(Operation *op, const Address &address) {
+  const unsigned bits = address.layout.getRegisterBits().size();
+  auto mask = maskOf(op, address, bits ? RegisterIndex("r", bits) : RegisterIndex(0));
+  if (mlir::failed(mask))
+    return failure();
+  std::string condition = isa<gpu::StoreOp>(op) ? ownerCondition(address.layout) : "";
+  if (!mask->empty())
+    condition += (condition.empty() ? "" : " && ") + *mask;
+  if (condition.empty())
+    return condition;
+  const std::string name = freshName("in");
+  line("bool " + name + "[" + llvm::Twine(1u << bits) + "];");
+  line(loopHeader(1u << bits) + " " + name + "[r] = " + condition + ";");
+  return name;
+}
+
 LogicalResult KernelEmitter::emitLoad(gpu::LoadOp load) {
   Address address{load.getIndices(),   load.getStrides(),  load.getMasks(),
                   load.getIndexDims(), load.getMaskDims(), layoutOf(load.getResult())};
   Value result = load.getResult();
-  const unsigned count = registersOf(result), vector = load.getVector();
+  const unsigned count = registersOf(result), run = load.getRun();
+  const unsigned vector = run > 1 ? run : load.getVector();
   const RegisterIndex reg = count == vector
                                 ? RegisterIndex(0)
                                 : RegisterIndex("r", registerBits(result), llvm::Log2_32(vector));
@@ -95,8 +113,18 @@ LogicalResult KernelEmitter::emitLoad(gpu::LoadOp load) {
          "] = " + (mask->empty() ? at : *mask + " ? " + at + " : " + other) + ";");
     return success();
   }
-  line(loop + "tk::load<" + llvm::Twine(vector) + ">(&" + name + "[" + reg.str() + "], &" + buffer +
-       "[" + *offset + "]" + (mask->empty() ? "" : ", " + *mask + ", " + other) + ");");
+  const std::string at = "(&" + name + "[" + reg.str() + "], &" + buffer + "[" + *offset + "]";
+  if (run > 1) {
+    auto conditions = conditionsOf(load, address);
+    if (mlir::failed(conditions))
+      return failure();
+    line(loop + "tk::load_run<" + llvm::Twine(run) + ", " + llvm::Twine(load.getVector()) + ">" +
+         at + (conditions->empty() ? "" : ", &" + *conditions + "[" + reg.str() + "], " + other) +
+         ");");
+    return success();
+  }
+  line(loop + "tk::load<" + llvm::Twine(vector) + ">" + at +
+       (mask->empty() ? "" : ", " + *mask + ", " + other) + ");");
   return success();
 }
 
@@ -104,7 +132,8 @@ LogicalResult KernelEmitter::emitStore(gpu::StoreOp store) {
   Value value = store.getValue();
   Address address{store.getIndices(),   store.getStrides(),  store.getMasks(),
                   store.getIndexDims(), store.getMaskDims(), layoutOf(value)};
-  const unsigned count = registersOf(value), vector = store.getVector();
+  const unsigned count = registersOf(value), run = store.getRun();
+  const unsigned vector = run > 1 ? run : store.getVector();
   const RegisterIndex reg = count == vector
                                 ? RegisterIndex(0)
                                 : RegisterIndex("r", registerBits(value), llvm::Log2_32(vector));
@@ -123,6 +152,15 @@ LogicalResult KernelEmitter::emitStore(gpu::StoreOp store) {
     return success();
   }
   const std::string array = materialize(value);
+  if (run > 1) {
+    auto conditions = conditionsOf(store, address);
+    if (mlir::failed(conditions))
+      return failure();
+    line(loop + "tk::store_run<" + llvm::Twine(run) + ", " + llvm::Twine(store.getVector()) +
+         ">(&" + at + ", &" + array + "[" + reg.str() + "]" +
+         (conditions->empty() ? "" : ", &" + *conditions + "[" + reg.str() + "]") + ");");
+    return success();
+  }
   line(loop + "tk::store<" + llvm::Twine(vector) + ">(&" + at + ", &" + array + "[" + reg.str() +
        "]" + (condition.empty() ? "" : ", " + condition) + ");");
   return success();

@@ -140,6 +140,7 @@ private:
   mlir::FailureOr<std::string> elementOver(mlir::Operation *op, mlir::Value value,
                                            mlir::Attribute dims, const Address &address,
                                            const RegisterIndex &reg);
+  mlir::FailureOr<std::string> conditionsOf(mlir::Operation *op, const Address &address);
   Result emitLoad(gpu::LoadOp load);
   Result emitStore(gpu::StoreOp store);
   Result emitCopyAsync(gpu::CopyAsyncOp copy);

@@ -28,6 +28,26 @@ TK_DEVICE void store(T *to, const T *x, bool mask = true, Place place = {}) {
     tk_emu_engine->write(to, x, n * sizeof(T), n * sizeof(T), place);
 }
 
+template <int n, int aligned, class T>
+TK_DEVICE void load_run(T *y, const T *from, Place place = {}) {
+  tk_emu_engine->read(y, from, n * sizeof(T), aligned * sizeof(T), place);
+}
+template <int n, int aligned, class T>
+TK_DEVICE void store_run(T *to, const T *x, Place place = {}) {
+  tk_emu_engine->write(to, x, n * sizeof(T), aligned * sizeof(T), place);
+}
+template <int n, int aligned, class T>
+TK_DEVICE void load_run(T *y, const T *from, const bool *mask, T other, Place place = {}) {
+  for_each<n>([&](int i) { y[i] = mask[i] ? get(from + i, place) : other; });
+}
+template <int n, int aligned, class T>
+TK_DEVICE void store_run(T *to, const T *x, const bool *mask, Place place = {}) {
+  for_each<n>([&](int i) {
+    if (mask[i])
+      put(to + i, x[i], place);
+  });
+}
+
 template <int n, class T> TK_DEVICE void hold(T (&)[n]) {
   static_assert(n * sizeof(T) % 4 == 0, "the elements fill words");
 }

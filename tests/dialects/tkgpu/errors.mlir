@@ -33,3 +33,24 @@ tkgpu.func @f args ["a", "b"] {
 ^bb0(%x: f32):
   tkgpu.return
 }
+
+// -----
+
+tkgpu.func @f args ["a"] {
+^bb0(%x: f32):
+  %a = tkgpu.broadcast %x dims [] : f32 -> tensor<64xf32>
+  // expected-error @below {{expected elements of 8 or 16 bits, got 'tensor<64xf32>'}}
+  %h = tkgpu.hold %a : tensor<64xf32>
+  tkgpu.return
+}
+
+// -----
+
+#one = #tkgpu.layout<register = [], lane = [[1], [2], [4], [8], [16]], warp = []>
+tkgpu.func @f args ["a"] {
+^bb0(%x: bf16):
+  %a = tkgpu.broadcast %x dims [] : bf16 -> tensor<32xbf16, #one>
+  // expected-error @below {{expected the elements of a thread to fill words}}
+  %h = tkgpu.hold %a : tensor<32xbf16, #one>
+  tkgpu.return
+}

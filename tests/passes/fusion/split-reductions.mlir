@@ -45,3 +45,52 @@ tk.kernel @columns dims ["R", "C"]
   } names ["s"] : tensor<?xf32>
   tk.return %s : tensor<?xf32>
 }
+
+// On a GPU the sums of many columns are too few blocks; the rows of each are divided.
+module attributes {tkgpu.target = #tkgpu.target<arch = 90, processors = 132>} {
+// CHECK-LABEL: @wide
+// CHECK: %[[SIZE:.*]] = arith.constant 512 : index
+// CHECK: tk.compute ["r.chunk", "c"]
+// CHECK: names ["s.partial"]
+// CHECK: tk.compute ["c"]
+// CHECK: tk.load %{{.*}}[%{{.*}}, %{{.*}}]
+tk.kernel @wide dims ["R", "C"]
+    params [#tk.param<"x">]
+    results ["s"] facts [#tk.fact<divisor = 16384, upper = 16384>, #tk.fact<divisor = 128, upper = 4096>] {
+^bb0(%R: index, %C: index, %x: tensor<?x?xf32>):
+  tk.bind %x[%R, %C] : tensor<?x?xf32>
+  %zero = arith.constant 0 : index
+  %s = tk.compute ["c"] in (%C) {
+  ^bb0(%c: index):
+    %t = tk.reduce [#tk.kind<sum>] ["r"] from (%zero) to (%R) {
+    ^bb0(%r: index):
+    %a = tk.load %x[%r, %c] : tensor<?x?xf32>
+    tk.yield %a : f32
+    } : f32
+    tk.yield %t : f32
+  } names ["s"] : tensor<?xf32>
+  tk.return %s : tensor<?xf32>
+}
+
+// Rows are enough blocks as they are.
+// CHECK-LABEL: @rows
+// CHECK-NOT: chunk
+// CHECK: tk.return
+tk.kernel @rows dims ["R", "C"]
+    params [#tk.param<"x">]
+    results ["s"] facts [#tk.fact<divisor = 128, upper = 4096>, #tk.fact<divisor = 16384, upper = 16384>] {
+^bb0(%R: index, %C: index, %x: tensor<?x?xf32>):
+  tk.bind %x[%R, %C] : tensor<?x?xf32>
+  %zero = arith.constant 0 : index
+  %s = tk.compute ["r"] in (%R) {
+  ^bb0(%r: index):
+    %t = tk.reduce [#tk.kind<sum>] ["c"] from (%zero) to (%C) {
+    ^bb0(%c: index):
+    %a = tk.load %x[%r, %c] : tensor<?x?xf32>
+    tk.yield %a : f32
+    } : f32
+    tk.yield %t : f32
+  } names ["s"] : tensor<?xf32>
+  tk.return %s : tensor<?xf32>
+}
+}

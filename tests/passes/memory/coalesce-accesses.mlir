@@ -2,7 +2,11 @@
 // RUN: tk-opt %s --tk-coalesce-accesses=naive | FileCheck %s --check-prefix=NAIVE
 
 // Sizes that are multiples of 8: vectors of 16 bytes, masked or not.
+// The mask is the same for the elements of a vector: the first is compared.
 // CHECK-LABEL: tkgpu.func @aligned
+// CHECK: %[[GROUPS:.*]] = arith.constant dense<-8> : tensor<1024xindex,
+// CHECK: %[[FIRST:.*]] = arith.andi %{{.*}}, %[[GROUPS]]
+// CHECK: arith.cmpi slt, %[[FIRST]],
 // CHECK: tkgpu.load {{.*}} {vector = 8 : i64} {{.*}} -> tensor<1024xbf16, #tkgpu.layout<register = {{\[}}[1], [2], [4]], lane = {{\[}}[8], [16], [32], [64], [128]], warp = {{\[}}[256], [512]]>>
 // CHECK: tkgpu.store {{.*}} {vector = 8 : i64}
 // NAIVE-LABEL: tkgpu.func @aligned
@@ -26,11 +30,12 @@ tkgpu.func @aligned args ["x", "y", "N"] facts [#tk.fact<>, #tk.fact<>, #tk.fact
   tkgpu.return
 }
 
-// Nothing is known of N: the mask may end anywhere, so each element stands for itself.
+// Nothing is known of N: the mask may end anywhere. Threads still have neighbours, in runs that are
+// taken whole where all of their masks hold.
 // CHECK-LABEL: tkgpu.func @unknown
-// CHECK-NOT: vector =
-// CHECK: tkgpu.load {{.*}} lane = {{\[}}[1], [2], [4], [8], [16]]
-// CHECK-NOT: vector =
+// CHECK-NOT: arith.andi
+// CHECK: tkgpu.load {{.*}} {run = 8 : i64, vector = 8 : i64} {{.*}} -> tensor<1024xbf16, #tkgpu.layout<register = {{\[}}[1], [2], [4]], lane = {{\[}}[8],
+// CHECK: tkgpu.store {{.*}} {run = 8 : i64, vector = 8 : i64}
 // CHECK: tkgpu.return
 tkgpu.func @unknown args ["x", "y", "N"] {
 ^bb0(%x: !tkgpu.buffer<bf16>, %y: !tkgpu.buffer<bf16>, %N: index):
