@@ -122,8 +122,9 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
         return emitError() << "expected tiles that are powers of two, got " << size;
   if (loop < -1 || loop >= static_cast<int64_t>(tile.size()))
     return emitError() << "expected loop to be the position of an index or -1, got " << loop;
-  if (warps < 1 || warps > 32 || !llvm::isPowerOf2_64(warps))
-    return emitError() << "expected a power of two of at most 32 warps, got " << warps;
+  if (warps < 1 || warps > 32 * cluster || !llvm::isPowerOf2_64(warps))
+    return emitError() << "expected a power of two of at most " << 32 * cluster << " warps, got "
+                       << warps;
   if (stages < 1)
     return emitError() << "expected at least one stage, got " << stages;
   if (persistent != 0 && persistent != 1)

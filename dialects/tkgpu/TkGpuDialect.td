@@ -70,7 +70,7 @@ def TkGpu_ScheduleAttr : TkGpu_Attr<"Schedule", "schedule"> {
     software pipelines, `group` the number of row tiles walked together for the sake of the cache.
     With `persistent` 1 a block takes one tile after the other, and there are as many blocks as the
     machine has places for; `cluster` blocks run together with neighbouring tiles of the first tiled
-    index.
+    index. More than 32 `warps` are those of all blocks of the cluster, which share a tile.
   }];
   let parameters = (ins
     ArrayRefParameter<"int64_t">:$tile,

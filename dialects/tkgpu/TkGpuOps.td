@@ -55,7 +55,8 @@ def TkGpu_FuncOp : TkGpu_Op<"func", [IsolatedFromAbove, Symbol, SingleBlock]> {
     `arg_facts` holds a `#tk.fact` for each (of weight only for index arguments). `index_bits` is
     32 only where every offset of every buffer is known to be below 2^31. A block has `num_warps`
     warps, and `producer_warps` after them that only a tkgpu.warp_roles employs. `cluster` blocks in
-    a row run together and reach each other's shared memory. `shared_bytes` is known once shared
+    a row run together and reach each other's shared memory; more than 32 warps are those of all of
+    these blocks, which then run the program as one. `shared_bytes` is known once shared
     memory has been laid out. `min_blocks` is how many blocks a multiprocessor should hold at least,
     which limits their registers.
   }];
@@ -78,6 +79,10 @@ def TkGpu_FuncOp : TkGpu_Op<"func", [IsolatedFromAbove, Symbol, SingleBlock]> {
     }
     /// The fact about argument `i`; the weakest fact where none is recorded.
     ::tk::FactAttr getArgFact(unsigned i);
+    /// Is this the program of all blocks of a cluster together?
+    bool isSpread() { return getNumWarps() > 32; }
+    /// Of one block.
+    int64_t getBlockWarps() { return isSpread() ? getNumWarps() / getCluster() : getNumWarps(); }
   }];
 }
 

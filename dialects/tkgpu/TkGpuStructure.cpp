@@ -21,6 +21,9 @@ LogicalResult FuncOp::verify() {
   }
   if (getIndexBits() != 32 && getIndexBits() != 64)
     return emitOpError("expected index_bits of 32 or 64, got ") << getIndexBits();
+  if (getNumWarps() > 32 * getCluster())
+    return emitOpError("expected at most 32 warps in each of ")
+           << getCluster() << " blocks, got " << getNumWarps();
   if (block.empty() || !isa<ReturnOp>(block.back()))
     return emitOpError("expected the body to end in tkgpu.return");
   return success();

@@ -287,13 +287,20 @@ static bool hasOneOther(gpu::LoadOp load) {
   return !other || !isTile(other) || matchPattern(other, m_Constant());
 }
 
+static bool hasProducts(FuncOp function) {
+  return function
+      .walk([](Operation *op) {
+        return isa<DotOp, WarpgroupDotOp>(op) ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 static unsigned widenAccesses(FuncOp function) {
   AxisInfo info;
   int64_t maxBytes = vectorBytesOf(function);
   unsigned numVectors = 0;
   // Operands of products go through shared memory, by copies of whole vectors.
-  bool hasDots = false;
-  function.walk([&](DotOp) { hasDots = true; });
+  bool hasDots = hasProducts(function);
   function.walk([&](Operation *op) {
     if (auto load = dyn_cast<gpu::LoadOp>(op); load && isTile(load.getResult())) {
       widen(load, info, maxBytes, !hasDots && hasOneOther(load));
@@ -309,6 +316,9 @@ static unsigned widenAccesses(FuncOp function) {
 /// Where a bound cuts no aligned group of a vector's elements, compares the group's first index
 /// with it, so that one comparison serves all of them.
 static void compareGroups(FuncOp function) {
+  // Bulk copies around products are recognised by their bounds as they stand.
+  if (hasProducts(function))
+    return;
   AxisInfo info;
   function.walk([&](arith::CmpIOp compare) {
     auto tile = dyn_cast<RankedTensorType>(compare.getLhs().getType());

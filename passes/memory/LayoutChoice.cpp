@@ -23,8 +23,8 @@ LayoutChoice::LayoutChoice(FuncOp function, AxisInfo &info, int64_t arch, bool c
       vectorBytes(vectorBytesOf(function)), components(function), chosen(components.size()) {
   dotContext.arch = arch;
   dotContext.numWarps = function.getNumWarps();
+  function.walk([&](Operation *op) { hasDots |= isa<DotOp, WarpgroupDotOp>(op); });
   function.walk([&](DotOp dot) {
-    hasDots = true;
     bool isComputed =
         isTile(dot.getA()) && !isCheapTile(dot.getA()) && !dot.getA().getDefiningOp<gpu::LoadOp>();
     bool isReduced = reducesAlong(components.classOf(dot.getResult()), 1);
@@ -123,9 +123,11 @@ LayoutAttr LayoutChoice::fromAccesses(unsigned component) const {
     // Products take their operands through shared memory, where only aligned accesses help.
     if (!hasDots)
       vectors.width = std::max(vectors.width, vectors.run);
-    // Of equal widths in bytes the narrower type wins: it has more elements to a vector.
+    // Of equal widths in bytes the wider type wins: a thread's neighbours of it fill one access,
+    // and lanes leave no gaps. Next to a product it is the narrower one, which has more elements.
     int64_t bytes = vectors.width * access.elementBytes();
-    if (bytes > bestBytes || (bytes == bestBytes && vectors.width > best.width)) {
+    bool isBetter = hasDots ? vectors.width > best.width : vectors.width < best.width;
+    if (bytes > bestBytes || (bytes == bestBytes && isBetter)) {
       best = vectors;
       bestBytes = bytes;
     }

@@ -78,7 +78,7 @@ struct LimitRegisters : tk::impl::LimitRegistersBase<LimitRegisters> {
       if (across < 0 || hasProduct)
         continue;
       int64_t registers = std::max(leastRegisters, across + workingRegisters);
-      int64_t threads = function.getNumWarps() * 32;
+      int64_t threads = function.getBlockWarps() * 32;
       int64_t blocks = registerFile / (threads * llvm::alignTo(registers, registerUnit));
       blocks = std::min(blocks, enoughBlocks);
       if (blocks < 2)

@@ -2,7 +2,9 @@
 //
 //   1. Reductions along memory: the whole row in one tile where it is known to fit, so that it is
 //      read once; else a loop over slices. Short rows share a block.
-//   2. Reductions across memory: threads run along the contiguous parallel index.
+//   2. Rows that are too long for a block are shared by the blocks of a cluster, where the machine
+//      has clusters.
+//   3. Reductions across memory: threads run along the contiguous parallel index.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/parallel/Planner.h"
@@ -14,8 +16,11 @@ using namespace tk;
 static constexpr int64_t longestWholeRow = 32768, longestNarrowRow = 65536;
 /// How many of a row's elements of 16 bits a thread has; half as many of wider ones.
 static constexpr int64_t elementsOfThread = 32;
-/// With this many threads of 64 registers a block takes half of a multiprocessor.
-static constexpr int64_t threadsOfHalf = 512;
+/// With so many threads of 64 registers a block takes half of a multiprocessor, or all of it.
+static constexpr int64_t threadsOfHalf = 512, threadsOfBlock = 1024;
+/// Blocks of a cluster that share a row at most, and the threads that they have at least together:
+/// more than a block can.
+static constexpr int64_t mostBlocks = 8, leastSpread = 2048;
 /// What a block takes at a time of a row that it does not hold: where a thread has one element, of
 /// rows of unknown length, and of long ones.
 static constexpr int64_t smallSlice = 256, slice = 1024, longSlice = 8192;
@@ -35,6 +40,45 @@ bool Planner::planAcross(Operation *op) {
   return true;
 }
 
+/// Does an index of an access follow from one over the same range as `along`?
+static bool follows(Value value, Value along, StatementShape &shape) {
+  if (auto arg = dyn_cast<BlockArgument>(value))
+    return isa<ComputeOp, ReduceOp>(arg.getOwner()->getParentOp()) && arg.getType().isIndex() &&
+           shape.endOf(arg) == shape.endOf(along);
+  Operation *op = value.getDefiningOp();
+  return op && shape.compute->isProperAncestor(op) &&
+         llvm::any_of(op->getOperands(), [&](Value v) { return follows(v, along, shape); });
+}
+
+/// May the blocks of a cluster share the rows along `index`? They join what they reduce and
+/// exchange nothing else, so each reduction is over the row, and rows lie along memory wherever
+/// they are accessed.
+bool Planner::maySpread(Value index) {
+  if (!coarse || target.getArch() < 90 || shape.narrowestBits > 16)
+    return false;
+  for (Operation *op : shape.reductions) {
+    auto reduction = dyn_cast<ReduceOp>(op);
+    if (!reduction || reduction->getBlock() != shape.compute.getBlock() ||
+        reduction.getNumIndices() != 1 || !shape.startsAtZero(reduction.getIndex(0)) ||
+        shape.endOf(reduction.getIndex(0)) != shape.endOf(index))
+      return false;
+    for (Value parallel : shape.compute.getBlock()->getArguments())
+      if (shape.runsAlong[op].contains(parallel) && shape.dependsOn[op].contains(parallel))
+        return false;
+  }
+  bool lies = true;
+  shape.compute.getBody().walk([&](LoadOp load) {
+    for (Value axis : load.getIndices().drop_back(!load.getIndices().empty()))
+      lies &= !follows(axis, index, shape);
+  });
+  for (unsigned r = 0; r < shape.compute.getNumResults(); ++r) {
+    SmallVector<unsigned> positions = shape.compute.getIndicesOf(r);
+    for (unsigned p : ArrayRef(positions).drop_back(!positions.empty()))
+      lies &= shape.endOf(shape.compute.getIndex(p)) != shape.endOf(index);
+  }
+  return lies;
+}
+
 /// A reduction (scan) along memory, or whatever else: slices of one of its indices, or all of it.
 Value Planner::planAlong(Operation *op) {
   Value best;
@@ -47,6 +91,11 @@ Value Planner::planAlong(Operation *op) {
   }
   std::optional<int64_t> upper = shape.upperOf(best);
   int64_t longest = shape.narrowestBits <= 16 ? longestNarrowRow : longestWholeRow;
+  if (upper && *upper > threadsOfHalf * elementsOfThread && *upper <= longest * mostBlocks &&
+      maySpread(best)) {
+    isSpread = true;
+    longest *= mostBlocks;
+  }
   bool whole = upper && *upper <= longest && shape.startsAtZero(best);
   int64_t part = !coarse ? smallSlice : upper && *upper >= longSlice ? longSlice : slice;
   whole &= coarse || *upper <= smallSlice;
@@ -64,17 +113,22 @@ Value Planner::planAlong(Operation *op) {
   return best;
 }
 
-/// How many threads share a row of `length` elements: so few that each has many bytes on their way
-/// at once and the steps of joining threads are shared by many elements, so many that its part fits
-/// registers. Of the longest rows, of 16-bit elements that stay packed, a thread takes twice as
-/// many, so that a multiprocessor still holds two blocks: one loads while the other reduces.
+/// How many threads share a row of `length` elements, and the blocks that have them: so few that
+/// each has many bytes on their way at once and the steps of joining threads are shared by many
+/// elements, so many that its part fits registers. Blocks of half a multiprocessor are best: one
+/// loads while the other reduces.
 int64_t Planner::threadsOfRow(int64_t length) {
-  bool isNarrow = shape.narrowestBits <= 16;
-  int64_t elements = isNarrow ? elementsOfThread : elementsOfThread / 2;
-  if (isNarrow && length / elements > threadsOfHalf)
-    elements *= 2;
+  int64_t elements = shape.narrowestBits <= 16 ? elementsOfThread : elementsOfThread / 2;
   int64_t vectors = std::max<int64_t>(length * shape.narrowestBits / 128, 1);
-  return std::clamp<int64_t>(length / elements, std::min<int64_t>(vectors, 32), 1024);
+  int64_t threads = std::max(length / elements, std::min<int64_t>(vectors, 32));
+  // Elements of 16 bits stay packed between reductions, so that twice as many fit.
+  if (!isSpread && shape.narrowestBits <= 16 && threads > threadsOfHalf)
+    threads /= 2;
+  if (!isSpread)
+    return std::min<int64_t>(threads, threadsOfBlock);
+  threads = std::max(threads, leastSpread);
+  cluster = std::min<int64_t>(threads / threadsOfHalf, mostBlocks);
+  return std::min(threads, cluster * threadsOfBlock);
 }
 
 void Planner::planRows() {
@@ -109,6 +163,6 @@ void Planner::planRows() {
         rows /= 2;
     set(index, rows);
   }
-  warps = std::clamp<int64_t>(rows * threads / 32, 1, 32);
+  warps = std::clamp<int64_t>(rows * threads / 32, 1, 32 * cluster);
   perThread = std::max<int64_t>(rows * longest / (warps * 32), 1);
 }

@@ -150,9 +150,11 @@ void Planner::planElements() {
   perThread = coarse ? std::clamp<int64_t>(128 / shape.narrowestBits, 1, 8) : 1;
   int64_t rest = warps * 32 * perThread;
   if (other) {
-    int64_t side = std::min<int64_t>(64, int64_t(1) << (llvm::Log2_64(rest) / 2));
+    // Lines of 64 elements both ways; with one element a thread as many as there are threads.
+    int64_t side = coarse ? 64 : int64_t(1) << (llvm::Log2_64(rest) / 2);
     set(other, fit(other, side));
     set(last, fit(last, std::max(side, rest / side > 64 ? side : rest / side)));
+    perThread = std::max<int64_t>(tileOf(other) * tileOf(last) / (warps * 32), 1);
     return;
   }
   // A few accesses in flight for each thread, where that leaves every multiprocessor many blocks.

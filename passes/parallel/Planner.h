@@ -28,6 +28,7 @@ struct Planner {
   llvm::SmallPtrSet<mlir::Operation *, 4> inChain; ///< planned with the contraction around them
   int64_t warps = 8, perThread = 1, stages = 1, group = 1, loop = -1;
   int64_t persistent = 0, cluster = 1;
+  bool isSpread = false; ///< rows over the blocks of a cluster
 
   /// `size`, or the power of two that holds the whole index if that is smaller.
   int64_t fit(mlir::Value index, int64_t size, int64_t least = 1) {
@@ -48,6 +49,7 @@ struct Planner {
   void planWarpgroupChain(Contraction &outer);
   bool planAcross(mlir::Operation *op);
   mlir::Value planAlong(mlir::Operation *op);
+  bool maySpread(mlir::Value index);
   int64_t threadsOfRow(int64_t length);
   void planRows();
   void planElements();

@@ -107,6 +107,8 @@ SmallVector<Value> BlockProgram::strides(Value tensor, ArrayRef<Value> extents) 
 
 /// The index along which the blocks of a cluster lie: the first that is cut into tiles.
 std::optional<unsigned> BlockProgram::clusteredIndex() {
+  if (func.isSpread())
+    return std::nullopt;
   for (unsigned p = 0; schedule.getCluster() > 1 && p < compute.getNumIndices(); ++p) {
     int64_t size = schedule.getTile()[p];
     std::optional<int64_t> upper = getSizeFact(kernel, compute.getExtents()[p]).upper;
@@ -119,7 +121,7 @@ std::optional<unsigned> BlockProgram::clusteredIndex() {
 void BlockProgram::addParallelAxes() {
   SmallVector<unsigned> tiled;
   std::optional<unsigned> clustered = clusteredIndex();
-  func.setCluster(clustered ? schedule.getCluster() : 1);
+  func.setCluster(clustered || func.isSpread() ? schedule.getCluster() : 1);
   for (unsigned p = 0; p < compute.getNumIndices(); ++p) {
     Value extent = compute.getExtents()[p];
     SizeFact fact = getSizeFact(kernel, extent);
@@ -225,7 +227,7 @@ void BlockProgram::addGridStarts(ArrayRef<unsigned> tiled) {
     axes[id].start = tile;
   };
   Value rest = gpu::ProgramIdOp::create(b, loc, gpu::GridAxis::X);
-  if (clusterAxis)
+  if (clusterAxis || func.isSpread())
     rest = arith::DivSIOp::create(b, loc, rest, indexConstant(func.getCluster()));
   auto takeOff = [&](Value count) {
     Value part = arith::RemSIOp::create(at(0), loc, rest, count);

@@ -92,6 +92,10 @@ struct Tile : tk::impl::TileBase<Tile> {
     OpBuilder builder(compute);
     Location loc = compute.getLoc();
     Value grid = gridExtent(builder, loc, program.getGrid());
+    if (func->isSpread()) {
+      Value blocks = arith::ConstantIndexOp::create(builder, loc, func->getCluster());
+      grid = arith::MulIOp::create(builder, loc, grid, blocks);
+    }
     Value one = arith::ConstantIndexOp::create(builder, loc, 1);
     SmallVector<Value> shapes;
     for (unsigned r = 0; r < compute.getNumResults(); ++r)

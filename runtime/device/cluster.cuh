@@ -28,4 +28,18 @@ template <class T> TK_DEVICE T *map_shared_rank(T *p, int rank) {
   return reinterpret_cast<T *>(remote);
 }
 
+// Joins the `warps` warps of all `blocks` blocks of the cluster, 32 or more, whose lanes all hold
+// the same values. `scratch` holds n elements for every warp; nobody may be using it, and all
+// blocks run.
+template <class Op, int warps, int blocks, int n, class T>
+TK_DEVICE void reduce_cluster(T (&x)[n], T *scratch, Place place = {}) {
+  const int warp = cluster_rank() * (warps / blocks) + warp_index();
+  if (lane_index() < blocks) // a lane for each block
+    for_each<n>([&](int r) {
+      put(map_shared_rank(&scratch[r * warps + warp], lane_index()), x[r], place);
+    });
+  cluster_sync();
+  join_parts<Op, warps>(x, scratch, place);
+}
+
 } // namespace tk

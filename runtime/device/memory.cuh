@@ -35,6 +35,11 @@ template <class T> TK_DEVICE u32 word_of(const T *x) {
 }
 template <class T> TK_DEVICE void split_word(T *y, u32 word) { memcpy(y, &word, 4); }
 
+// T, but not for deduction: a literal is converted.
+template <class T> struct Same {
+  using Type = T;
+};
+
 // One element.
 template <class T> TK_DEVICE T get(const T *from, Place = {}) { return *from; }
 template <class T> TK_DEVICE void put(T *to, T x, Place = {}) { *to = x; }
@@ -46,7 +51,8 @@ template <int n, class T> TK_DEVICE void load(T *y, const T *from) {
   for_each<n>([&](int i) { y[i] = packed.element[i]; });
 }
 // Where `mask` is false memory is not touched, and all n elements are `other`.
-template <int n, class T> TK_DEVICE void load(T *y, const T *from, bool mask, T other) {
+template <int n, class T>
+TK_DEVICE void load(T *y, const T *from, bool mask, typename Same<T>::Type other) {
   Packed<T, n> packed;
   for_each<n>([&](int i) { packed.element[i] = other; });
   if (mask)
@@ -91,7 +97,7 @@ template <int n, int aligned, class T> TK_DEVICE void store_run(T *to, const T *
 }
 // With a mask for each.
 template <int n, int aligned, class T>
-TK_DEVICE void load_run(T *y, const T *from, const bool *mask, T other) {
+TK_DEVICE void load_run(T *y, const T *from, const bool *mask, typename Same<T>::Type other) {
   bool all = true;
   for_each<n>([&](int i) { all = all && mask[i]; });
   if (all)

@@ -77,8 +77,8 @@ TK_DEVICE void reduce_warps(T (&x)[n], T *scratch, Place place = {}) {
   }
 }
 
-// The same where all lanes of a warp hold the same values. `scratch` holds n elements for every warp,
-// at multiples of 16 bytes; nobody may be using it: it is not waited for.
+// The same where all lanes of a warp hold the same values. `scratch` holds n elements for every
+// warp, at multiples of 16 bytes; nobody may be using it: it is not waited for.
 template <class Op, int mask, int warps, int n, class T>
 TK_DEVICE void reduce_uniform_warps(T (&x)[n], T *scratch, Place place = {}) {
   if (lane_index() == 0)
@@ -95,6 +95,21 @@ TK_DEVICE void reduce_uniform_warps(T (&x)[n], T *scratch, Place place = {}) {
     reduce_registers<Op, mask>(part);
     x[r] = part[0];
   }
+}
+
+// What each of `warps` warps (32 or more) has left at scratch[warp], for n values.
+template <class Op, int warps, int n, class T>
+TK_DEVICE void join_parts(T (&x)[n], const T *scratch, Place place = {}) {
+  constexpr int rounds = warps / 32;
+  TK_UNROLL
+  for (int r = 0; r < n; ++r) {
+    T part[rounds];
+    for_each<rounds>(
+        [&](int i) { part[i] = get(&scratch[r * warps + i * 32 + lane_index()], place); });
+    reduce_registers<Op, rounds - 1>(part);
+    x[r] = part[0];
+  }
+  reduce_lanes<Op, 31>(x, place);
 }
 
 // One step of an inclusive scan: joins blocks of the axis pairwise. `prefix` is the scan within

@@ -111,7 +111,7 @@ InFlightDiagnostic KernelEmitter::unsupported(Operation *op, const llvm::Twine &
 }
 
 static unsigned numThreads(gpu::FuncOp func) {
-  return (func.getNumWarps() + func.getProducerWarps()) * 32;
+  return (func.getBlockWarps() + func.getProducerWarps()) * 32;
 }
 
 std::string KernelEmitter::signature() {
@@ -169,7 +169,15 @@ FailureOr<EmittedKernel> KernelEmitter::emit(std::string &text) {
         "  tk::u8 *const scratch = shared + " + std::to_string(scratchBegin) + ";\n" + prologue;
   if (scratchBegin + scratchBytes)
     prologue = "  tk::u8 *const shared = tk::shared_memory();\n" + prologue;
-  if (usesWarp)
+  if (func.isSpread()) {
+    // Nobody writes to another block's memory before that block runs.
+    prologue = "  tk::cluster_arrive();\n" + prologue;
+    if (!clusterRuns)
+      line("tk::cluster_wait();");
+    if (usesWarp)
+      prologue = "  const int warp = tk::cluster_rank() * " + std::to_string(func.getBlockWarps()) +
+                 " + tk::warp_index();\n" + prologue;
+  } else if (usesWarp)
     prologue =
         std::string("  const int warp = ") +
         (func.getProducerWarps() ? "tk::warp_uniform(tk::warp_index())" : "tk::warp_index()") +
@@ -282,6 +290,8 @@ FailureOr<EmittedModule> emitCuda(ModuleOp module, const EmitOptions &options) {
   WalkResult phases = module.walk([](gpu::AllocPhasesOp) { return WalkResult::interrupt(); });
   if (phases.wasInterrupted())
     emitted.text += "#include \"hopper.cuh\"\n" + warpgroupDeclarations(module);
+  else if (llvm::any_of(module.getOps<gpu::FuncOp>(), [](auto func) { return func.isSpread(); }))
+    emitted.text += "#include \"cluster.cuh\"\n";
   llvm::StringSet<> symbols;
   for (auto func : module.getOps<gpu::FuncOp>()) {
     emitted.text += "\n";

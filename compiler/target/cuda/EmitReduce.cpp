@@ -30,6 +30,11 @@ static std::string functorOf(ReduceKind kind) {
 }
 
 std::string KernelEmitter::scratch(unsigned bytes) {
+  if (func.isSpread()) {
+    failed = true;
+    func.emitOpError("cannot be emitted as CUDA: expected threads of a cluster to exchange no more "
+                     "than what reductions join");
+  }
   // Shared by all that use it; barriers separate the uses.
   scratchBytes = std::max<unsigned>(scratchBytes, llvm::alignTo(bytes, 16));
   return "scratch";
@@ -54,7 +59,16 @@ void KernelEmitter::combineAcross(Operation *op, llvm::StringRef array, llvm::St
     line("tk::" + primitive + "<" + functor + numbers + ">(" + array + ", reinterpret_cast<" +
          type + " *>(" + place + "));");
   };
-  if (bits.lanes != 31) {
+  if (func.isSpread() && bits.lanes == 31 && bits.warps == warps - 1 && op->getParentOp() == func) {
+    if (!clusterRuns)
+      line("tk::cluster_wait();");
+    clusterRuns = true;
+    line("tk::reduce_cluster<" + functor + ", " + llvm::Twine(warps) + ", " +
+         llvm::Twine(func.getCluster()) + ">(" + array + ", reinterpret_cast<" + type + " *>(" +
+         ownScratch(count * warps * bytes) + "));");
+    return;
+  }
+  if (bits.lanes != 31 || func.isSpread()) {
     call("reduce_warps", scratch(count * warps * 32 * bytes));
     return;
   }

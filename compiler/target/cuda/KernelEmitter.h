@@ -228,6 +228,7 @@ private:
   llvm::DenseMap<std::pair<mlir::Attribute, unsigned>, std::string> coordinates;
   llvm::StringMap<std::string> hoistedNames;
   bool usesLane = false, usesWarp = false;
+  bool clusterRuns = false; ///< all blocks of the cluster are known to have begun
 
   llvm::SmallVector<mlir::Operation *> group;
   llvm::SmallPtrSet<mlir::Operation *, 16> inGroup;

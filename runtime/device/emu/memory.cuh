@@ -3,6 +3,10 @@
 
 namespace tk {
 
+template <class T> struct Same {
+  using Type = T;
+};
+
 template <class T> TK_DEVICE T get(const T *from, Place place = {}) {
   T x;
   tk_emu_engine->read(&x, from, sizeof(T), alignof(T), place);
@@ -16,7 +20,8 @@ template <int n, class T> TK_DEVICE void load(T *y, const T *from, Place place =
   tk_emu_engine->read(y, from, n * sizeof(T), n * sizeof(T), place);
 }
 template <int n, class T>
-TK_DEVICE void load(T *y, const T *from, bool mask, T other, Place place = {}) {
+TK_DEVICE void load(T *y, const T *from, bool mask, typename Same<T>::Type other,
+                    Place place = {}) {
   if (mask)
     load<n>(y, from, place);
   else
@@ -37,7 +42,8 @@ TK_DEVICE void store_run(T *to, const T *x, Place place = {}) {
   tk_emu_engine->write(to, x, n * sizeof(T), aligned * sizeof(T), place);
 }
 template <int n, int aligned, class T>
-TK_DEVICE void load_run(T *y, const T *from, const bool *mask, T other, Place place = {}) {
+TK_DEVICE void load_run(T *y, const T *from, const bool *mask, typename Same<T>::Type other,
+                        Place place = {}) {
   for_each<n>([&](int i) { y[i] = mask[i] ? get(from + i, place) : other; });
 }
 template <int n, int aligned, class T>

@@ -83,4 +83,81 @@ tk.kernel @columns dims ["R", "C"] params [#tk.param<"x">] results ["y"] {
   } names ["y"] : tensor<?xf32>
   tk.return %y : tensor<?xf32>
 }
+
+// A row that one block holds in registers; two in a block where they are short.
+// COARSE-LABEL: tk.kernel @rows
+// COARSE: #tkgpu.schedule<tile = [1], reduce = [4096], warps = 4, per_thread = 32,
+tk.kernel @rows dims ["R", "C"] params [#tk.param<"x">] results ["y"] facts [#tk.fact<>, #tk.fact<divisor = 4096, upper = 4096>] {
+^bb0(%R: index, %C: index, %x: tensor<?x?xbf16>):
+  tk.bind %x[%R, %C] : tensor<?x?xbf16>
+  %zero = arith.constant 0 : index
+  %y = tk.compute ["r"] in (%R) {
+  ^bb0(%r: index):
+    %s = tk.reduce [#tk.kind<max>] ["c"] from (%zero) to (%C) {
+    ^bb0(%c: index):
+      %v = tk.load %x[%r, %c] : tensor<?x?xbf16>
+      tk.yield %v : bf16
+    } : bf16
+    tk.yield %s : bf16
+  } names ["y"] : tensor<?xbf16>
+  tk.return %y : tensor<?xbf16>
+}
+// COARSE-LABEL: tk.kernel @short_rows
+// COARSE: #tkgpu.schedule<tile = [4], reduce = [1024], warps = 4, per_thread = 32,
+tk.kernel @short_rows dims ["R", "C"] params [#tk.param<"x">] results ["y"] facts [#tk.fact<>, #tk.fact<divisor = 1024, upper = 1024>] {
+^bb0(%R: index, %C: index, %x: tensor<?x?xbf16>):
+  tk.bind %x[%R, %C] : tensor<?x?xbf16>
+  %zero = arith.constant 0 : index
+  %y = tk.compute ["r"] in (%R) {
+  ^bb0(%r: index):
+    %s = tk.reduce [#tk.kind<max>] ["c"] from (%zero) to (%C) {
+    ^bb0(%c: index):
+      %v = tk.load %x[%r, %c] : tensor<?x?xbf16>
+      tk.yield %v : bf16
+    } : bf16
+    tk.yield %s : bf16
+  } names ["y"] : tensor<?xbf16>
+  tk.return %y : tensor<?xbf16>
+}
+
+// A row that takes the blocks of a cluster.
+// BASE-LABEL: tk.kernel @long_rows
+// BASE-NOT: cluster
+// COARSE-LABEL: tk.kernel @long_rows
+// COARSE: #tkgpu.schedule<tile = [1], reduce = [131072], warps = 128, per_thread = 32, {{.*}} cluster = 8>
+tk.kernel @long_rows dims ["R", "C"] params [#tk.param<"x">] results ["y"] facts [#tk.fact<>, #tk.fact<divisor = 8, upper = 131072>] {
+^bb0(%R: index, %C: index, %x: tensor<?x?xbf16>):
+  tk.bind %x[%R, %C] : tensor<?x?xbf16>
+  %zero = arith.constant 0 : index
+  %y = tk.compute ["r"] in (%R) {
+  ^bb0(%r: index):
+    %s = tk.reduce [#tk.kind<max>] ["c"] from (%zero) to (%C) {
+    ^bb0(%c: index):
+      %v = tk.load %x[%r, %c] : tensor<?x?xbf16>
+      tk.yield %v : bf16
+    } : bf16
+    tk.yield %s : bf16
+  } names ["y"] : tensor<?xbf16>
+  tk.return %y : tensor<?xbf16>
+}
+
+// Its transpose does not lie along memory, and is stepped through.
+// COARSE-LABEL: tk.kernel @transposed_rows
+// COARSE-NOT: cluster
+// COARSE: tk.return
+tk.kernel @transposed_rows dims ["R", "C"] params [#tk.param<"x">] results ["y"] facts [#tk.fact<>, #tk.fact<divisor = 8, upper = 131072>] {
+^bb0(%R: index, %C: index, %x: tensor<?x?xbf16>):
+  tk.bind %x[%C, %R] : tensor<?x?xbf16>
+  %zero = arith.constant 0 : index
+  %y = tk.compute ["r"] in (%R) {
+  ^bb0(%r: index):
+    %s = tk.reduce [#tk.kind<max>] ["c"] from (%zero) to (%C) {
+    ^bb0(%c: index):
+      %v = tk.load %x[%c, %r] : tensor<?x?xbf16>
+      tk.yield %v : bf16
+    } : bf16
+    tk.yield %s : bf16
+  } names ["y"] : tensor<?xbf16>
+  tk.return %y : tensor<?xbf16>
+}
 }
