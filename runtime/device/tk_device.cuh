@@ -5,7 +5,6 @@
 
 #define TK_DEVICE __device__ __forceinline__
 #define TK_UNROLL _Pragma("unroll")
-#define TK_ROLLED _Pragma("unroll 1")
 
 namespace tk {
 

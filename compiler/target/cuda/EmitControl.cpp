@@ -53,16 +53,6 @@ LogicalResult KernelEmitter::assignAll(ValueRange from, llvm::ArrayRef<std::stri
   return success();
 }
 
-/// Where a loop has more turns than this, known to the compiler, it stays a loop: NVRTC would
-/// unroll some of them, and a body that is a whole tile's work no longer fits the instruction
-/// cache.
-constexpr int64_t mostTurnsUnrolled = 8;
-
-static bool hasManyTurns(scf::ForOp loop) {
-  std::optional<llvm::APInt> turns = loop.getStaticTripCount();
-  return turns && turns->sgt(mostTurnsUnrolled);
-}
-
 LogicalResult KernelEmitter::emitFor(scf::ForOp loop) {
   llvm::SmallVector<std::string> carried;
   for (auto [argument, result, initial] :
@@ -76,9 +66,9 @@ LogicalResult KernelEmitter::emitFor(scf::ForOp loop) {
   Value induction = loop.getInductionVar();
   const std::string i = nameFor(induction);
   names[induction] = i;
-  line((hasManyTurns(loop) ? "TK_ROLLED for (" : "for (") + typeName(induction.getType()) + " " +
-       i + " = " + scalar(loop.getLowerBound()) + "; " + i + " < " + scalar(loop.getUpperBound()) +
-       "; " + i + " += " + scalar(loop.getStep()) + ") {");
+  line("for (" + typeName(induction.getType()) + " " + i + " = " + scalar(loop.getLowerBound()) +
+       "; " + i + " < " + scalar(loop.getUpperBound()) + "; " + i +
+       " += " + scalar(loop.getStep()) + ") {");
   ++indent;
   if (mlir::failed(emitBlock(*loop.getBody())))
     return failure();

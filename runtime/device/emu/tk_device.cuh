@@ -12,7 +12,6 @@
 
 #define TK_DEVICE inline
 #define TK_UNROLL
-#define TK_ROLLED
 
 namespace tk {
 
