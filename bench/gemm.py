@@ -1,42 +1,105 @@
-"""bf16, f16 and f32 products against cuBLAS (torch.mm): TFLOP/s and the ratio."""
+"""Products against cuBLAS (torch.mm, torch.bmm), cublasLt (torch._scaled_mm) and eager PyTorch: TFLOP/s
+and the ratio. `gemm.py quick` takes a few sizes of bf16 only."""
 import math
+import sys
 
 import torch
+import torch.nn.functional as F
 
 import peers
 
 torch.backends.cuda.matmul.allow_tf32 = False
-SOURCE = "kernel gemm(a: {t}[M, K], b: {t}[{shape}]) -> (c: {t}[M, N]) {{ c[i, j] = sum[k](a[i, k] * b[{access}]) }}"
+SOURCE = "kernel gemm(a: {t}[{left}], b: {t}[{right}]) -> (c: {t}[M, N]) {{ c[i, j] = sum[k](a[{x}] * b[{y}]) }}"
+# The names are those of the source: N and T say whether an operand is stored as it is multiplied.
+LAYOUTS = {"NN": ("M, K", "K, N", "i, k", "k, j"), "NT": ("M, K", "N, K", "i, k", "j, k"),
+           "TN": ("K, M", "K, N", "k, i", "k, j")}
+F8 = "kernel f8(a: f8e4m3[M, K], b: f8e4m3[N, K]) -> (c: bf16[M, N]) { c[i, j] = sum[k; fast](a[i, k] * b[j, k]) }"
+TYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
+LARGE = ((4096, 4096, 4096), (8192, 8192, 8192), (16384, 16384, 4096), (8192, 14336, 4096),
+         (8192, 4096, 14336), (8192, 6144, 4096), (2048, 4096, 4096), (1024, 1024, 16384),
+         (4000, 4040, 4104), (512, 512, 512))
+FLAT = ((16, 14336, 4096), (64, 14336, 4096), (128, 14336, 4096), (256, 14336, 4096),
+        (128, 4096, 14336))
+QUICK = ((4096, 4096, 4096), (8192, 8192, 8192), (4000, 4040, 4104), (512, 512, 512))
 
 
-def kernel(dtype, layout):
-    shape, access = ("K, N", "k, j") if layout == "NN" else ("N, K", "j, k")
-    return peers.Kernel(source=SOURCE.format(t=dtype, shape=shape, access=access))
-
-
-def case(m, n, k, dtype, layout):
-    torch_type = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}[dtype]
-    a = peers.normal(m, k, dtype=torch_type)
-    b = peers.normal(*((k, n) if layout == "NN" else (n, k)), dtype=torch_type, seed=1)
-    right = b if layout == "NN" else b.t()
-    c, want = torch.empty(m, n, device="cuda", dtype=torch_type), torch.empty(m, n, device="cuda", dtype=torch_type)
-    ours = kernel(dtype, layout)
-    run, peer = (lambda: ours(a, b, c)), (lambda: torch.mm(a, right, out=want))
-    run()
-    peer()
-    wrong = peers.error(c, want)
-    ms, peer_ms = peers.times([run, peer])
-    flops = 2 * m * n * k * 1e-9
-    note = "" if wrong < 1e-2 else f"  WRONG {wrong:.2g}"
-    print(f"{dtype:5}{layout:4}{m:7}{n:7}{k:7}  tk {flops / ms:7.1f}  cuBLAS {flops / peer_ms:7.1f}  "
+def compare(name, ours, peer, flops, wrong=0.0, bound=1e-2):
+    ms, peer_ms = peers.times([ours, peer])
+    note = "" if wrong < bound else f"  WRONG {wrong:.2g}"
+    print(f"{name:34} tk {flops / ms * 1e-9:7.1f}  peer {flops / peer_ms * 1e-9:7.1f}  "
           f"ratio {peer_ms / ms:.3f}{note}", flush=True)
     return peer_ms / ms
 
 
+def case(m, n, k, dtype, layout):
+    left, right, x, y = LAYOUTS[layout]
+    sizes = {"M": m, "N": n, "K": k}
+    a, b = (peers.normal(*(sizes[d] for d in shape.split(", ")), dtype=TYPES[dtype], seed=seed)
+            for seed, shape in enumerate((left, right)))
+    c, want = (torch.empty(m, n, device="cuda", dtype=TYPES[dtype]) for _ in range(2))
+    kernel = peers.Kernel(source=SOURCE.format(t=dtype, left=left, right=right, x=x, y=y))
+    factors = (a.t() if layout[0] == "T" else a), (b.t() if layout[1] == "T" else b)
+    run, peer = (lambda: kernel(a, b, c)), (lambda: torch.mm(*factors, out=want))
+    run()
+    peer()
+    return compare(f"{dtype:5}{layout:4}{m:7}{n:7}{k:7}", run, peer, 2 * m * n * k,
+                   peers.error(c, want))
+
+
+def batched(count, size):
+    kernel = peers.Kernel(path="examples/batched_gemm.tk")
+    a, b = (peers.normal(count, size, size, dtype=torch.float16, seed=seed) for seed in (0, 1))
+    c, want = torch.empty_like(a), torch.empty_like(a)
+    run, peer = (lambda: kernel(a, b, c)), (lambda: torch.bmm(a, b, out=want))
+    run()
+    peer()
+    return compare(f"f16  {count} x {size}^3", run, peer, 2 * count * size**3, peers.error(c, want))
+
+
+def f8(size):
+    kernel = peers.Kernel(source=F8)
+    a, b = (peers.normal(size, size, dtype=torch.float32, seed=seed).to(torch.float8_e4m3fn)
+            for seed in (0, 1))
+    c, one = torch.empty(size, size, device="cuda", dtype=torch.bfloat16), torch.ones((), device="cuda")
+    run = lambda: kernel(a, b, c)
+    peer = lambda: torch._scaled_mm(a, b.t(), one, one, out_dtype=torch.bfloat16, use_fast_accum=True)
+    run()
+    return compare(f"f8   NT  {size}^3, fast", run, peer, 2 * size**3, peers.error(c, peer()))
+
+
+def linear_gelu(m, n, k):
+    kernel = peers.Kernel(path="examples/linear_gelu.tk")
+    x, w = (peers.normal(rows, k, dtype=torch.bfloat16, seed=seed) for seed, rows in enumerate((m, n)))
+    bias, y = peers.normal(n, dtype=torch.bfloat16, seed=2), torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
+    run, peer = (lambda: kernel(x, w, bias, y)), (lambda: F.gelu(F.linear(x, w, bias)))
+    run()
+    return compare(f"linear + gelu {m} {n} {k}", run, peer, 2 * m * n * k, peers.error(y, peer()))
+
+
+def swiglu(m, n, k):
+    kernel = peers.Kernel(path="examples/swiglu.tk")
+    x = peers.normal(m, k, dtype=torch.bfloat16)
+    gate, up = (peers.normal(k, n, dtype=torch.bfloat16, seed=seed) for seed in (1, 2))
+    y = torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
+    run, peer = (lambda: kernel(x, gate, up, y)), (lambda: F.silu(x @ gate) * (x @ up))
+    run()
+    return compare(f"swiglu {m} {n} {k}", run, peer, 4 * m * n * k, peers.error(y, peer()))
+
+
+def mean(ratios):
+    return math.exp(sum(map(math.log, ratios)) / len(ratios))
+
+
 if __name__ == "__main__":
-    ratios = [case(*size, dtype, layout)
-              for dtype, layout in (("bf16", "NN"), ("bf16", "NT"), ("f16", "NN"))
-              for size in ((4096, 4096, 4096), (8192, 8192, 8192), (8192, 4096, 14336),
-                           (2048, 4096, 4096), (4000, 4040, 4104), (512, 512, 512))]
-    ratios.append(case(4096, 4096, 4096, "f32", "NN"))
-    print(f"geometric mean of the ratios: {math.exp(sum(map(math.log, ratios)) / len(ratios)):.3f}")
+    quick = sys.argv[1:] == ["quick"]
+    ratios = [case(*size, "bf16", layout) for layout in ("NN", "NT", "TN")
+              for size in (QUICK if quick else LARGE + FLAT)]
+    if not quick:
+        ratios += [case(*size, "f16", "NN") for size in QUICK] + [batched(64, 1024)]
+    print(f"16 bits: geometric mean of the ratios {mean(ratios):.3f}, least {min(ratios):.3f}")
+    if not quick:
+        f8(4096), f8(8192)
+        for size in ((4096, 4096, 4096), (8192, 14336, 4096)):
+            linear_gelu(*size)
+            swiglu(*size)
+        case(4096, 4096, 4096, "f32", "NN")

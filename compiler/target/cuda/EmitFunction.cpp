@@ -287,8 +287,11 @@ const EmittedKernel *EmittedModule::find(llvm::StringRef name) const {
 FailureOr<EmittedModule> emitCuda(ModuleOp module, const EmitOptions &options) {
   EmittedModule emitted;
   emitted.text = "#include \"tk_device.cuh\"\n";
-  WalkResult phases = module.walk([](gpu::AllocPhasesOp) { return WalkResult::interrupt(); });
-  if (phases.wasInterrupted())
+  WalkResult hopper = module.walk([](Operation *op) {
+    return isa<gpu::AllocPhasesOp, gpu::ClusterRankOp>(op) ? WalkResult::interrupt()
+                                                           : WalkResult::advance();
+  });
+  if (hopper.wasInterrupted())
     emitted.text += "#include \"hopper.cuh\"\n" + warpgroupDeclarations(module);
   else if (llvm::any_of(module.getOps<gpu::FuncOp>(), [](auto func) { return func.isSpread(); }))
     emitted.text += "#include \"cluster.cuh\"\n";

@@ -1,0 +1,106 @@
+// RUN: tk-opt %s --split-input-file --verify-diagnostics
+
+tkgpu.func @f args ["m"] {
+^bb0(%m: !tkgpu.tensor_map):
+  %c0 = arith.constant 0 : index
+  %s = tkgpu.alloc_shared : <[64, 32], bf16 padding = 8>
+  // expected-error @below {{expected a target permuted as the hardware does}}
+  tkgpu.bulk_copy %s, %m[%c0, %c0] : <[64, 32], bf16 padding = 8>
+  tkgpu.return
+}
+
+// -----
+
+tkgpu.func @f args ["m"] {
+^bb0(%m: !tkgpu.tensor_map):
+  %c0 = arith.constant 0 : index
+  %s = tkgpu.alloc_shared : <[64, 64], bf16 chunk = 8 phases = 8>
+  // expected-error @below {{expected an axis of the map, got 2}}
+  tkgpu.bulk_copy %s, %m[%c0, %c0] {multicast = 2 : i64} : <[64, 64], bf16 chunk = 8 phases = 8>
+  tkgpu.return
+}
+
+// -----
+
+// expected-error @below {{expected unpadded panels that divide the contiguous axis of at least two, got panel = 48}}
+func.func private @panels(!tkgpu.shared<[64, 64], bf16 panel = 48>)
+
+// -----
+
+tkgpu.func @f args [] {
+  // expected-error @below {{expected at least one arrival, got 0}}
+  %p = tkgpu.alloc_phases arrivals 0 : <4>
+  tkgpu.return
+}
+
+// -----
+
+tkgpu.func @f args [] {
+  %a = tkgpu.alloc_shared : <[128, 64], bf16 chunk = 8 phases = 8>
+  %b = tkgpu.alloc_shared : <[32, 64], bf16 chunk = 8 phases = 8>
+  %z = arith.constant dense<0.0> : tensor<128x64xf32>
+  // expected-error @below {{expected shapes that fit}}
+  %d = tkgpu.warpgroup_dot %a, %b, %z : !tkgpu.shared<[128, 64], bf16 chunk = 8 phases = 8>, <[32, 64], bf16 chunk = 8 phases = 8> -> tensor<128x64xf32>
+  tkgpu.return
+}
+
+// -----
+
+tkgpu.func @f args [] {
+  %a = tkgpu.alloc_shared : <[32, 64], bf16 chunk = 8 phases = 8>
+  %b = tkgpu.alloc_shared : <[64, 64], bf16 chunk = 8 phases = 8>
+  %z = arith.constant dense<0.0> : tensor<32x64xf32>
+  // expected-error @below {{expected a multiple of 64 rows, got 32}}
+  %d = tkgpu.warpgroup_dot %a, %b, %z : !tkgpu.shared<[32, 64], bf16 chunk = 8 phases = 8>, <[64, 64], bf16 chunk = 8 phases = 8> -> tensor<32x64xf32>
+  tkgpu.return
+}
+
+// -----
+
+tkgpu.func @f args [] {
+  // expected-error @below {{expected a function with producer warps}}
+  tkgpu.warp_roles producer {
+  } consumer {
+  }
+  tkgpu.return
+}
+
+// -----
+
+tkgpu.func @f args [] {
+  // expected-error @below {{expected multiples of 8 from 24 to 256 registers, got 20}}
+  tkgpu.warp_roles producer {
+  } consumer {
+  } {producer_registers = 20, consumer_registers = 240}
+  tkgpu.return
+} {producer_warps = 4 : i64}
+
+// -----
+
+tk.kernel @k dims ["M"] params [#tk.param<"a">] results [] {
+^bb0(%M: index, %a: tensor<?x?xbf16>):
+  tk.bind %a[%M, %M] : tensor<?x?xbf16>
+  // expected-error @below {{expected a swizzle of 0, 32, 64 or 128 bytes, got 100}}
+  %m = tkgpu.tensor_map %a : tensor<?x?xbf16> extents(%M, %M) strides(%M, %M) box [64, 64] swizzle 100
+  tk.return
+}
+
+// -----
+
+tk.kernel @k dims ["M"] params [#tk.param<"a">] results [] {
+^bb0(%M: index, %a: tensor<?x?xbf16>):
+  tk.bind %a[%M, %M] : tensor<?x?xbf16>
+  // expected-error @below {{expected sides of the box from 1 to 256, got 512}}
+  %m = tkgpu.tensor_map %a : tensor<?x?xbf16> extents(%M, %M) strides(%M, %M) box [512, 64] swizzle 128
+  tk.return
+}
+
+// -----
+
+// expected-error @below {{expected a cluster of 1, 2, 4 or 8 blocks, got 3}}
+module attributes {x = #tkgpu.schedule<tile = [64], reduce = [], cluster = 3>} {}
+
+// -----
+
+// expected-error @below {{expected persistent to be 0 or 1, got 2}}
+module attributes {x = #tkgpu.schedule<tile = [64], reduce = [], persistent = 2>} {}
