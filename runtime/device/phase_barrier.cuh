@@ -31,7 +31,8 @@ TK_DEVICE void phase_arrive(PhaseBarrier *barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier))
                : "memory");
 }
-// Arrives at the same barrier of block `rank` of the cluster.
+// Arrives at the same barrier of block `rank` of the cluster. What this thread wrote to memory is not
+// ordered by that for threads of the other block; that this block is done with a buffer is.
 TK_DEVICE void phase_arrive_at(PhaseBarrier *barrier, int rank) {
   asm volatile("{\n\t"
                ".reg .b32 remote;\n\t"

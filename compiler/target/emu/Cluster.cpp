@@ -246,7 +246,7 @@ std::string Cluster::deadlockText() const {
 // Warps
 //===----------------------------------------------------------------------===//
 
-Cluster::Warp *Cluster::meet(Waiting what, int detail, Place place) {
+Warp *Cluster::meet(Waiting what, int detail, Place place) {
   Warp &warp = myWarp();
   if (warp.arrived == 0) {
     warp.what = what;

@@ -5,7 +5,7 @@ namespace tk::emu {
 
 void *Cluster::shared_memory() { return SharedMemory::address(); }
 
-Cluster::Block &Cluster::sharedAt(const void *address, int64_t &offset, Place place) {
+Block &Cluster::sharedAt(const void *address, int64_t &offset, Place place) {
   const SharedMemory::Place at = SharedMemory::locate(address);
   offset = at.offset;
   const unsigned block = at.rank < 0 ? me().block : static_cast<unsigned>(at.rank);
