@@ -156,8 +156,12 @@ TEST_CASE_METHOD(Fixture, "accumulators of warpgroups are those of the PTX ISA")
 }
 
 TEST_CASE_METHOD(Fixture, "warpgroups divide a tile's rows, then its columns") {
-  for (auto [m, n, warps] : {std::tuple(64, 64, 4), {64, 256, 4}, {128, 128, 8}, {256, 128, 8},
-                             {64, 64, 8}, {128, 8, 4}})
+  for (auto [m, n, warps] : {std::tuple(64, 64, 4),
+                             {64, 256, 4},
+                             {128, 128, 8},
+                             {256, 128, 8},
+                             {64, 64, 8},
+                             {128, 8, 4}})
     requireEachElementOnce(warpgroupAccumulatorLayout(&context, m, n, warps), {m, n});
   // Two groups of four warps on one block of 64 rows have half of the columns each.
   LayoutAttr c = warpgroupAccumulatorLayout(&context, 64, 64, 8);
