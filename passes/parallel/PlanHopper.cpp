@@ -160,7 +160,7 @@ void Planner::planWarpgroupChain(Contraction &outer) {
   }
   warps = 8;
   perThread = std::max<int64_t>(tileOf(outer.m) * tileOf(outer.n) / (warps * 32), 1);
-  stages = 2;
+  stages = 4; // as far as shared memory reaches
   persistent = 1;
 }
 
