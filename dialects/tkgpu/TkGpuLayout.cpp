@@ -101,7 +101,8 @@ LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError, u
     return emitError() << "expected at most 10 register vectors (1024 registers a thread), got "
                        << registers.size();
   if (warps.size() > 8)
-    return emitError() << "expected at most 8 warp vectors (8 blocks of 32 warps), got " << warps.size();
+    return emitError() << "expected at most 8 warp vectors (8 blocks of 32 warps), got "
+                       << warps.size();
   SmallVector<int64_t> seen(rank, 0);
   for (ArrayRef<LayoutBit> bits : {registers, lanes, warps}) {
     for (LayoutBit bit : bits) {
