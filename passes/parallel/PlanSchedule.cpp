@@ -95,6 +95,11 @@ void Planner::planProduct(Contraction &product) {
   warps = std::max<int64_t>(warps, std::min<int64_t>(4, std::max<int64_t>(outputs / 128, 1)));
   perThread = std::max<int64_t>(outputs / (warps * 32), 1);
   stages = coarse && matrix ? 3 : 2;
+  // On CUDA cores registers leave room for one block only, so what it has in flight is all there
+  // is.
+  int64_t slice = (tileOf(product.m) + tileOf(product.n)) * tileOf(product.k) * bits / 8;
+  if (coarse && !matrix && 4 * slice <= target.getShared())
+    stages = 4;
   group = 8;
 }
 
