@@ -26,6 +26,9 @@ struct WarpgroupTile {
 constexpr int64_t sliceBytes = 128;
 /// Of f32 accumulators, what a thread of two warpgroups may hold.
 constexpr int64_t accumulatorRegisters = 128;
+/// Terms of a chain's outer sum up to which blocks go through several tiles. Measured on an H200:
+/// at 4096 that is 3 % faster, at 16384 8 % slower, and 32 % where lengths vary.
+constexpr int64_t longestPersistentRange = 4096;
 /// Rows of a box are a multiple of this many bytes apart.
 constexpr int64_t boxAlignment = 16;
 /// What memory moves at least.
@@ -161,7 +164,10 @@ void Planner::planWarpgroupChain(Contraction &outer) {
   warps = 8;
   perThread = std::max<int64_t>(tileOf(outer.m) * tileOf(outer.n) / (warps * 32), 1);
   stages = 4; // as far as shared memory reaches
-  persistent = 1;
+  // Between short tiles the overlap of one's end with the next one's beginning counts; long ones
+  // are better shared out as processors become free.
+  std::optional<int64_t> terms = shape.upperOf(outer.k);
+  persistent = terms && *terms <= longestPersistentRange;
 }
 
 void Planner::planWarpgroupProduct(Contraction &product) {
