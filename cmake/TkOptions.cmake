@@ -28,6 +28,9 @@ endif()
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   add_link_options(-fuse-ld=lld -Wl,--gc-sections -Wl,--icf=all -Wl,--as-needed)
 endif()
+# Libraries share the C++ runtime of the program that loads them: exceptions pass through both.
 if(NOT TK_SANITIZE)
-  add_link_options(-static-libstdc++ -static-libgcc)
+  set(tk_is_program $<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>)
+  add_link_options($<$<AND:$<LINK_LANGUAGE:CXX>,${tk_is_program}>:-static-libstdc++>
+    $<${tk_is_program}:-static-libgcc>)
 endif()

@@ -1,7 +1,9 @@
 // The C interface on top of the C++ one. No exception leaves this file.
 #include "tk/tk_c.h"
 
+#include "runtime/Dlpack.h"
 #include "runtime/Kernel.h"
+#include "tk/bundle.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -15,6 +17,10 @@ struct tk_module {
 struct tk_kernel {
   tk::Kernel kernel;
   std::string signature;
+};
+
+struct tk_bound {
+  tk::BoundKernel bound;
 };
 
 namespace {
@@ -151,6 +157,13 @@ tk_status tk_compile_file(const char *path, const char *target, tk_module **modu
   });
 }
 
+tk_status tk_load_bundle(const char *path, tk_module **module) {
+  return guarded([&] {
+    require(path && module, "expected path and module, got NULL");
+    wrap(tk::load_bundle(path), module);
+  });
+}
+
 void tk_module_free(tk_module *module) { delete module; }
 const char *tk_module_target(const tk_module *module) { return module->module.target().c_str(); }
 const char *tk_module_diagnostics(const tk_module *module) { return module->diagnostics.c_str(); }
@@ -201,6 +214,22 @@ const char *tk_kernel_extent(const tk_kernel *kernel, size_t index, size_t axis)
                                                      : nullptr;
 }
 
+tk_status tk_value_from_dlpack(const struct DLTensor *tensor, tk_value *value) {
+  return guarded([&] {
+    require(tensor && value, "expected tensor and value, got NULL");
+    tk::TensorView view = tk::from_dlpack(*tensor).value();
+    *value = {};
+    value->kind = TK_TENSOR;
+    value->dtype = static_cast<int32_t>(view.dtype);
+    value->rank = static_cast<int32_t>(view.rank());
+    value->device = view.device.kind == tk::Device::Kind::cpu ? -1 : view.device.index;
+    value->data = view.data;
+    value->shape = tensor->shape;
+    value->strides = tensor->strides;
+    value->storage_bytes = -1;
+  });
+}
+
 tk_status tk_kernel_solve(const tk_kernel *kernel, const tk_value *values, size_t count,
                           int64_t *dims) {
   return guarded([&] {
@@ -243,6 +272,46 @@ tk_status tk_kernel_prepare(const tk_kernel *kernel, const tk_value *values, siz
   return guarded([&] {
     require(kernel && (values || count == 0), "expected kernel and values, got NULL");
     kernel->kernel.prepare_named(named_values(kernel, values, count));
+  });
+}
+
+tk_status tk_kernel_bind(const tk_kernel *kernel, const tk_value *values, size_t count,
+                         tk_bound **bound) {
+  return guarded([&] {
+    require(kernel && bound && (values || count == 0),
+            "expected kernel, values and bound, got NULL");
+    *bound = new tk_bound{kernel->kernel.bind_named(named_values(kernel, values, count))};
+  });
+}
+
+tk_status tk_bound_launch(const tk_bound *bound, void *stream, void *const *pointers,
+                          size_t count) {
+  return guarded([&] {
+    require(bound && (pointers || count == 0), "expected bound and pointers, got NULL");
+    bound->bound.launch(tk::Stream(stream), std::span(pointers, count));
+  });
+}
+
+void tk_bound_free(tk_bound *bound) { delete bound; }
+
+tk_status tk_module_resources(const tk_module *module, const char *kernel, tk_resources *resources,
+                              size_t *count) {
+  return guarded([&] {
+    require(module && kernel && count && (resources || *count == 0),
+            "expected module, kernel, resources and count, got NULL");
+    std::vector<tk::Resources> launches = module->module.resources(kernel);
+    for (size_t i = 0; i < std::min(*count, launches.size()); ++i) {
+      const tk::Resources &launch = launches[i];
+      tk_resources &out = resources[i];
+      out = {};
+      launch.symbol.copy(out.symbol, sizeof out.symbol - 1);
+      out.registers = launch.registers;
+      out.shared_bytes = launch.shared_bytes;
+      out.spill_bytes = launch.spill_bytes;
+      out.blocks_per_sm = launch.blocks_per_sm;
+      out.max_threads = launch.max_threads;
+    }
+    *count = launches.size();
   });
 }
 

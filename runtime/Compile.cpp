@@ -82,9 +82,7 @@ Expected<Module> try_compile(std::string_view source, const CompileOptions &opti
     for (size_t i = 0; i < impl->compiled->signatures().size(); ++i)
       impl->kernels.push_back(
           std::make_shared<detail::KernelImpl>(impl->compiled, i, impl->target, impl->options));
-    Module module;
-    module.m_impl = std::move(impl);
-    return module;
+    return Module(std::move(impl));
   });
 }
 

@@ -1,83 +1,11 @@
 // One description of each struct serves writing and reading: `visit(archive, value)` names the
-// fields in order. Reading never trusts a count: it is bounded by the bytes that are left.
+// fields in order (see runtime/Archive.h).
+#include "runtime/Archive.h"
 #include "tk/plan.h"
 
-#include <cstring>
-#include <type_traits>
-
 namespace tk {
-namespace {
+namespace detail {
 
-class Writer {
-public:
-  std::string bytes;
-
-  void raw(const void *data, size_t size) { bytes.append(static_cast<const char *>(data), size); }
-  void fail() {}
-  /// Writes a count and returns it.
-  size_t count(size_t value) {
-    auto narrow = static_cast<uint32_t>(value);
-    raw(&narrow, sizeof narrow);
-    return value;
-  }
-};
-
-class Reader {
-public:
-  explicit Reader(std::string_view bytes) : m_rest(bytes) {}
-
-  void raw(void *data, size_t size) {
-    if (size == 0) // neither pointer need be valid then
-      return;
-    if (size > m_rest.size()) {
-      fail();
-      std::memset(data, 0, size);
-      return;
-    }
-    std::memcpy(data, m_rest.data(), size);
-    m_rest.remove_prefix(size);
-  }
-  void fail() {
-    m_failed = true;
-    m_rest = {};
-  }
-  /// Every element takes at least one byte, so a larger count is damage.
-  size_t count(size_t) {
-    uint32_t value = 0;
-    raw(&value, sizeof value);
-    if (value > m_rest.size()) {
-      fail();
-      return 0;
-    }
-    return value;
-  }
-  bool done() const { return !m_failed && m_rest.empty(); }
-
-private:
-  std::string_view m_rest;
-  bool m_failed = false;
-};
-
-template <typename A, typename T>
-  requires std::is_arithmetic_v<T> || std::is_enum_v<T>
-void visit(A &archive, T &value) {
-  if constexpr (std::is_same_v<T, bool>) {
-    uint8_t byte = value;
-    archive.raw(&byte, 1);
-    if (byte > 1)
-      archive.fail();
-    value = byte == 1;
-  } else {
-    archive.raw(&value, sizeof value);
-  }
-}
-
-template <typename A> void visit(A &archive, std::string &text) {
-  text.resize(archive.count(text.size()));
-  archive.raw(text.data(), text.size());
-}
-
-template <typename A, typename T> void visit(A &archive, std::vector<T> &values);
 template <typename A> void visit(A &archive, Parameter &value);
 template <typename A> void visit(A &archive, Check &value);
 template <typename A> void visit(A &archive, Launch &value);
@@ -87,24 +15,6 @@ template <typename A> void visit(A &archive, TensorMap &value);
 template <typename A> void visit(A &archive, Extent &value);
 template <typename A> void visit(A &archive, Expr &value);
 template <typename A> void visit(A &archive, ExprStep &value);
-
-template <typename A, typename... T> void fields(A &archive, T &...values) {
-  (visit(archive, values), ...);
-}
-
-template <typename A, typename E> void bounded(A &archive, E &value, unsigned limit) {
-  visit(archive, value);
-  if (static_cast<unsigned>(value) >= limit) {
-    archive.fail();
-    value = {};
-  }
-}
-
-template <typename A, typename T> void visit(A &archive, std::vector<T> &values) {
-  values.resize(archive.count(values.size()));
-  for (T &value : values)
-    visit(archive, value);
-}
 
 template <typename A> void visit(A &archive, ExprStep &value) {
   fields(archive, value.op, value.value);
@@ -154,19 +64,7 @@ template <typename A> void visit(A &archive, LaunchPlan &value) {
   fields(archive, value.launches, value.scratch, value.tensor_maps);
 }
 
-template <typename T> std::string write(const T &value) {
-  Writer writer;
-  T copy = value; // visit takes a mutable reference; plans are small
-  visit(writer, copy);
-  return std::move(writer.bytes);
-}
-
-template <typename T> std::optional<T> read(std::string_view bytes) {
-  Reader reader(bytes);
-  T value;
-  visit(reader, value);
-  return reader.done() ? std::optional<T>(std::move(value)) : std::nullopt;
-}
+namespace {
 
 bool well_formed(const Signature &signature) {
   auto limit = static_cast<unsigned>(signature.dims.size()) + signature.num_scalars();
@@ -185,15 +83,18 @@ bool well_formed(const Signature &signature) {
 }
 
 } // namespace
+} // namespace detail
 
-std::string encode(const Signature &signature) { return write(signature); }
-std::string encode(const LaunchPlan &plan) { return write(plan); }
+std::string encode(const Signature &signature) { return detail::write(signature); }
+std::string encode(const LaunchPlan &plan) { return detail::write(plan); }
 
 std::optional<Signature> decode_signature(std::string_view bytes) {
-  std::optional<Signature> signature = read<Signature>(bytes);
-  return signature && well_formed(*signature) ? signature : std::nullopt;
+  std::optional<Signature> signature = detail::read<Signature>(bytes);
+  return signature && detail::well_formed(*signature) ? signature : std::nullopt;
 }
 
-std::optional<LaunchPlan> decode_plan(std::string_view bytes) { return read<LaunchPlan>(bytes); }
+std::optional<LaunchPlan> decode_plan(std::string_view bytes) {
+  return detail::read<LaunchPlan>(bytes);
+}
 
 } // namespace tk

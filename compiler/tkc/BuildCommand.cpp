@@ -1,4 +1,5 @@
 //===- BuildCommand.cpp - tkc build: every stage, without running ---------===//
+#include "compiler/tkc/BundleStage.h"
 #include "compiler/tkc/Commands.h"
 
 #include "frontend/AstPrinter.h"
@@ -19,6 +20,7 @@ struct BuildOptions {
   std::string output;
   bool explain = false;
   bool general = false; ///< assume nothing of sizes that are not given
+  BundleOptions bundle;
 };
 
 /// The syntax tree, before any check of meaning.
@@ -34,27 +36,6 @@ Expected<std::string> syntaxTree(const SourceOptions &options) {
     return Error(ErrorCode::compile_failed,
                  diags.text({!options.json && wantsColour(), options.json}));
   return printAst(*program);
-}
-
-/// Facts for the sizes given with --dim; of the others what is usual is assumed, or nothing.
-Expected<Facts> factsFor(const BuildOptions &options, const Signature &signature) {
-  Expected<std::map<std::string, int64_t>> values = options.source.dimValues();
-  if (!values)
-    return values.error();
-  std::vector<std::optional<int64_t>> known;
-  Facts general;
-  for (const std::string &dim : signature.dims) {
-    auto it = values->find(dim);
-    bool given = it != values->end();
-    known.push_back(given ? std::optional(it->second) : std::nullopt);
-    general.dims.push_back(given ? fact_for(it->second) : DimFact{1, -1, {}});
-    if (given)
-      values->erase(it);
-  }
-  if (!values->empty())
-    return Error(ErrorCode::invalid_argument, "kernel '" + signature.name + "' has no dimension '" +
-                                                  values->begin()->first + "'");
-  return options.general ? general : usual_facts(signature, known);
 }
 
 std::string fileNameFor(const std::string &kernel, std::string_view stage) {
@@ -103,11 +84,14 @@ int build(BuildOptions &options) {
     Status written = writeFile(options.output.empty() ? "-" : options.output, *text);
     return written ? Done : report(written.error(), json);
   }
+  if (options.emit == "bundle")
+    return emitBundle(options.source, options.bundle, options.output);
   if (options.emit != "all" && !llvm::is_contained(CompiledSource::stageNames(), options.emit)) {
     std::string names;
     for (llvm::StringRef stage : CompiledSource::stageNames())
       names += (names.empty() ? "" : ", ") + stage.str();
-    std::cerr << "tkc: no stage '" << options.emit << "'; there are " << names << " and all\n";
+    std::cerr << "tkc: no stage '" << options.emit << "'; there are " << names
+              << ", bundle and all\n";
     return WrongUsage;
   }
   Expected<std::shared_ptr<CompiledSource>> source = options.source.compile();
@@ -116,7 +100,8 @@ int build(BuildOptions &options) {
   Expected<size_t> kernel = options.source.kernelOf(**source);
   if (!kernel)
     return report(kernel.error(), json);
-  Expected<Facts> facts = factsFor(options, (*source)->signatures()[*kernel]);
+  Expected<Facts> facts =
+      options.source.factsFor((*source)->signatures()[*kernel], options.general);
   if (!facts)
     return report(facts.error(), json);
   Expected<std::string> target = resolve_target(options.source.target);
@@ -150,7 +135,8 @@ void addBuild(CLI::App &app, int &status) {
   options->source.addTo(*command);
   command->add_option(
       "--emit", options->emit,
-      "ast, tk, fused, tiled, gpu, cuda, ptx, cubin, sass, or all (default: cubin)");
+      "ast, tk, fused, tiled, gpu, cuda, ptx, cubin, sass, bundle, or all (default: cubin)");
+  options->bundle.addTo(*command);
   command->add_flag("--explain", options->explain,
                     "Print what the passes derived and declined, by lines of the source; without "
                     "--emit nothing is written");

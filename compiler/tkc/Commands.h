@@ -52,10 +52,18 @@ struct SourceOptions {
   Expected<size_t> kernelOf(const CompiledSource &source) const;
   /// --dim as a map.
   Expected<std::map<std::string, int64_t>> dimValues() const;
+  /// Facts for the sizes given with --dim; of the others what is usual is assumed, or nothing.
+  Expected<Facts> factsFor(const Signature &signature, bool general) const;
 };
+
+/// NAME=INT texts as a map; `usage` is what the message says is expected.
+Expected<std::map<std::string, int64_t>> parseDims(const std::vector<std::string> &texts,
+                                                   const std::string &usage);
 
 void addBuild(CLI::App &app, int &status);
 void addRun(CLI::App &app, int &status);
+void addBench(CLI::App &app, int &status);
+void addInspect(CLI::App &app, int &status);
 void addFmt(CLI::App &app, int &status);
 void addCache(CLI::App &app, int &status);
 void addDoctor(CLI::App &app, int &status);

@@ -13,6 +13,8 @@ int main(int argc, char **argv) {
   int status = tk::tkc::Done;
   tk::tkc::addBuild(app, status);
   tk::tkc::addRun(app, status);
+  tk::tkc::addBench(app, status);
+  tk::tkc::addInspect(app, status);
   tk::tkc::addFmt(app, status);
   tk::tkc::addCache(app, status);
   tk::tkc::addDoctor(app, status);

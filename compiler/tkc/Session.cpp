@@ -139,33 +139,38 @@ Expected<double> Session::time() {
   });
 }
 
-std::string Session::ceilings(double bytesPerSecond) const {
-  if (!state->device)
-    return "";
-  // The ceiling is measured here and now: a copy between two buffers of this run's size or larger.
+double Session::copyRate(const std::string &target) {
+  if (!llvm::StringRef(target).starts_with("sm_"))
+    return 0;
   constexpr size_t bytes = size_t{1} << 28;
   Expected<double> rate = detail::capture([&] {
-    cuda::DeviceBuffer from(*state->device, bytes), to(*state->device, bytes);
-    cuda::Event first(*state->device), last(*state->device);
+    cuda::DeviceContext &device = *cuda::DeviceContext::get(0).value();
+    cuda::OwnedStream stream(device);
+    cuda::DeviceBuffer from(device, bytes), to(device, bytes);
+    cuda::Event first(device), last(device);
     std::vector<double> times;
     for (int i = 0; i < 12; ++i) {
-      first.record(state->streamHandle());
-      state->device->check(state->device->driver->memcpy_dtod_async(
-                               to.address(), from.address(), bytes,
-                               static_cast<cuda::CUstream>(state->streamHandle())),
-                           "cuMemcpyDtoDAsync");
-      last.record(state->streamHandle());
+      first.record(stream.handle());
+      device.check(device.driver->memcpy_dtod_async(to.address(), from.address(), bytes,
+                                                    static_cast<cuda::CUstream>(stream.handle())),
+                   "cuMemcpyDtoDAsync");
+      last.record(stream.handle());
       last.synchronize();
       times.push_back(last.since(first));
     }
     std::nth_element(times.begin(), times.begin() + 6, times.end());
     return 2.0 * static_cast<double>(bytes) / (times[6] * 1e-3);
   });
-  if (!rate)
+  return rate ? *rate : 0;
+}
+
+std::string Session::ceilings(double bytesPerSecond) const {
+  double rate = copyRate(state->target);
+  if (rate == 0)
     return "";
   char text[80];
   std::snprintf(text, sizeof text, " (%.0f %% of this machine's copy, %.0f GB/s)",
-                100 * bytesPerSecond / *rate, *rate * 1e-9);
+                100 * bytesPerSecond / rate, rate * 1e-9);
   return text;
 }
 

@@ -29,6 +29,9 @@ public:
   const std::string &target() const;
   std::string deviceName() const;
   size_t numLaunches() const;
+  /// Bytes a second that a large copy reads and writes on the target's device, measured now; 0
+  /// where that is not known.
+  static double copyRate(const std::string &target);
   /// " (12 % of the copy bandwidth)" where that is known of this machine, else empty.
   std::string ceilings(double bytesPerSecond) const;
 

@@ -116,19 +116,44 @@ void SourceOptions::addTo(CLI::App &command) {
   command.add_flag("--json", json, "Diagnostics and reports as JSON lines");
 }
 
-Expected<std::map<std::string, int64_t>> SourceOptions::dimValues() const {
+Expected<std::map<std::string, int64_t>> parseDims(const std::vector<std::string> &texts,
+                                                   const std::string &usage) {
   std::map<std::string, int64_t> values;
-  for (const std::string &text : dims) {
+  for (const std::string &text : texts) {
     size_t equals = text.find('=');
     int64_t value = 0;
     const char *begin = text.c_str() + equals + 1, *end = text.c_str() + text.size();
     if (equals == std::string::npos || equals == 0 ||
         std::from_chars(begin, end, value) != std::from_chars_result{end, std::errc()} || value < 0)
       return Error(ErrorCode::invalid_argument,
-                   "expected --dim NAME=INT with a size of at least 0, got '" + text + "'");
+                   "expected " + usage + " with a size of at least 0, got '" + text + "'");
     values[text.substr(0, equals)] = value;
   }
   return values;
+}
+
+Expected<std::map<std::string, int64_t>> SourceOptions::dimValues() const {
+  return parseDims(dims, "--dim NAME=INT");
+}
+
+Expected<Facts> SourceOptions::factsFor(const Signature &signature, bool general) const {
+  Expected<std::map<std::string, int64_t>> values = dimValues();
+  if (!values)
+    return values.error();
+  std::vector<std::optional<int64_t>> known;
+  Facts nothingElse;
+  for (const std::string &dim : signature.dims) {
+    auto it = values->find(dim);
+    bool given = it != values->end();
+    known.push_back(given ? std::optional(it->second) : std::nullopt);
+    nothingElse.dims.push_back(given ? fact_for(it->second) : DimFact{1, -1, {}});
+    if (given)
+      values->erase(it);
+  }
+  if (!values->empty())
+    return Error(ErrorCode::invalid_argument, "kernel '" + signature.name + "' has no dimension '" +
+                                                  values->begin()->first + "'");
+  return general ? nothingElse : usual_facts(signature, known);
 }
 
 Expected<std::shared_ptr<CompiledSource>> SourceOptions::compile() {

@@ -151,8 +151,12 @@ public:
   /// What each launch uses on this machine's GPU, for a variant with the given facts.
   std::vector<Resources> resources(std::string_view kernel, const Facts &facts = {}) const;
 
+  /// For the runtime itself: compilation and bundles make modules.
+  explicit Module(std::shared_ptr<detail::ModuleImpl> impl) : m_impl(std::move(impl)) {}
+  /// An empty handle, to be assigned to.
+  Module() = default;
+
 private:
-  friend Expected<Module> try_compile(std::string_view, const CompileOptions &);
   std::shared_ptr<detail::ModuleImpl> m_impl;
 };
 

@@ -1,6 +1,8 @@
-// The public interface of tk in one include: compile `.tk` text, launch kernels on tensors.
+// The public interface of tk in one include: compile `.tk` text or load bundles, launch kernels on
+// tensors.
 #pragma once
 
+#include "tk/bundle.h"
 #include "tk/dtype.h"
 #include "tk/error.h"
 #include "tk/expr.h"

@@ -61,6 +61,8 @@ typedef enum tk_dtype {
 
 typedef struct tk_module tk_module;
 typedef struct tk_kernel tk_kernel;
+typedef struct tk_bound tk_bound;
+struct DLTensor; /* of dlpack.h */
 
 TK_API const char *tk_version(void);
 /* The message of this thread's last failure, "" where none; and its place, "attn.tk:41:3" or "". */
@@ -77,6 +79,8 @@ TK_API tk_status tk_compile_with(const char *source, size_t size, const char *fi
                                  const char *target, const char *disabled, const char *schedule,
                                  tk_module **module);
 TK_API tk_status tk_compile_file(const char *path, const char *target, tk_module **module);
+/* A bundle, made by `tkc build --emit bundle`, for this machine's GPU. */
+TK_API tk_status tk_load_bundle(const char *path, tk_module **module);
 TK_API void tk_module_free(tk_module *module);
 /* "cpu", "emu" or "sm_90a". */
 TK_API const char *tk_module_target(const tk_module *module);
@@ -131,6 +135,9 @@ typedef struct tk_value {
   double real;
 } tk_value;
 
+/* Describes a DLPack tensor, without a copy: the value points into it. */
+TK_API tk_status tk_value_from_dlpack(const struct DLTensor *tensor, tk_value *value);
+
 /* Finds the dimensions from the tensors given; dims[i] is -1 where nothing determines it. */
 TK_API tk_status tk_kernel_solve(const tk_kernel *kernel, const tk_value *values, size_t count,
                                  int64_t *dims);
@@ -144,6 +151,29 @@ TK_API tk_status tk_kernel_launch(const tk_kernel *kernel, void *stream, const t
                                   size_t count);
 /* Compiles, loads and reserves memory, so that a launch with the same shapes can be captured. */
 TK_API tk_status tk_kernel_prepare(const tk_kernel *kernel, const tk_value *values, size_t count);
+
+/* Checks and compiles as a launch does, and returns the fast path for calls that differ in
+ * addresses alone. It stays valid without the kernel. */
+TK_API tk_status tk_kernel_bind(const tk_kernel *kernel, const tk_value *values, size_t count,
+                                tk_bound **bound);
+/* Launches on addresses: of the tensor parameters in order, then of the results. */
+TK_API tk_status tk_bound_launch(const tk_bound *bound, void *stream, void *const *pointers,
+                                 size_t count);
+TK_API void tk_bound_free(tk_bound *bound);
+
+typedef struct tk_resources {
+  char symbol[128]; /* of the launch's function; cut off where longer */
+  int32_t registers;
+  int32_t shared_bytes; /* static and dynamic */
+  int32_t spill_bytes;  /* local memory a thread */
+  int32_t blocks_per_sm;
+  int32_t max_threads;
+} tk_resources;
+
+/* What each launch of a kernel uses on this machine's GPU, assuming nothing of the sizes. `count`
+ * is the room in `resources` on entry and the number of launches on return. */
+TK_API tk_status tk_module_resources(const tk_module *module, const char *kernel,
+                                     tk_resources *resources, size_t *count);
 
 /* The text of a stage ("tk", "fused", "cuda", "ptx", …) for a target (NULL: the module's), assuming
  * nothing of the sizes. The text is freed with tk_text_free. */

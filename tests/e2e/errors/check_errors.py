@@ -129,6 +129,24 @@ CASES = {
     "cache-not-writable": (COPY, RUN + ["--dim", "N=3", "--check"], 0, "", {}),
     "cache-is-a-file": (COPY, RUN + ["--dim", "N=3", "--check"], 0, "", {"cache": b"not a directory"}),
     "no-place-for-a-cache": (COPY, RUN + ["--dim", "N=3", "--check"], 0, "", {}),
+    "bundle-of-the-cpu": (COPY, ["build", "x.tk", "--emit", "bundle", "--target", "cpu"], 1, "not of 'cpu'", {}),
+    "bundle-variant": (
+        COPY, ["build", "x.tk", "--emit", "bundle", "--target", "sm_90a", "--variant", "N"], 1, "--variant", {}),
+    "bundle-dimension": (
+        COPY, ["build", "x.tk", "--emit", "bundle", "--target", "sm_90a", "--variant", "Q=8"], 1, "dimension 'Q'", {}),
+    "bundle-architectures": (
+        COPY, ["build", "x.tk", "--emit", "bundle", "--target", "sm_90a,soup"], 1, "'soup'", {}),
+    "bundle-source-of-a-pipe": (
+        COPY, ["build", "x.tk", "--emit", "bundle", "--target", "sm_90a", "--cpp", "x", "-o", "-"], 1, "-o PATH", {}),
+    "inspect-no-bundle": (COPY, ["inspect", "y.tkb"], 1, "is not a bundle", {"y.tkb": b"hello"}),
+    "inspect-no-file": (COPY, ["inspect", "y.tkb"], 1, "cannot read 'y.tkb'", {}),
+    "inspect-the-cpu": (COPY, ["inspect", "x.tk", "--target", "cpu"], 1, "no architecture 'cpu'", {}),
+    "bench-sizes": (COPY, ["bench", "x.tk", "--target", "cpu", "--dim", "N=8,x"], 1, "'x'", {}),
+    "bench-lists": (
+        GEMM, ["bench", "x.tk", "--target", "cpu", "--dim", "M=8,9", "--dim", "N=1,2,3"], 1, "lists of 2", {}),
+    "bench-without-sizes": (COPY, ["bench", "x.tk", "--target", "cpu"], 1, "'N'", {}),
+    "bench-unknown-pass": (
+        COPY, ["bench", "x.tk", "--target", "cpu", "--dim", "N=8", "--without", "magic"], 1, "no pass 'magic'", {}),
     "zero-extent": (COPY, RUN + ["--dim", "N=0", "--check"], 0, "", {}),
 }
 

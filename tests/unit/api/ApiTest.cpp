@@ -1,4 +1,6 @@
 // The C++ interface, end to end on the CPU: compile, look, launch, and what it refuses.
+#include "runtime/cuda/Driver.h"
+#include "runtime/cuda/Nvrtc.h"
 #include "tests/unit/api/TemporaryCache.h"
 #include "tests/unit/catch.h"
 #include "tk/tk.h"
@@ -146,4 +148,75 @@ TEST_CASE("many threads compile one key once and launch together", "[api]") {
     thread.join();
   CHECK(right == std::vector<int>(8, 20));
   CHECK(cache.entries() == 1);
+}
+
+TEST_CASE("the stages of a kernel are text", "[api]") {
+  TemporaryCache cache;
+  CompileOptions options;
+  options.target = "sm_90a";
+  Module module = compile(source, options);
+  CHECK(module.ir("product", "tk").find("tk.kernel @product") != std::string::npos);
+  CHECK(module.ir("product", "gpu").find("tkgpu.") != std::string::npos);
+  CHECK(module.cuda("product").find("__global__") != std::string::npos);
+  if (cuda::Nvrtc::get())
+    CHECK(module.ptx("product").find(".target sm_90a") != std::string::npos);
+  else
+    CHECK_THROWS_AS(module.ptx("product"), Error);
+  // Of a module for the CPU, a GPU's text comes with the target's name.
+  Kernel kernel = compile(source, onCpu()).kernel("copy");
+  CHECK(kernel.stage("cuda", "sm_80").find("__global__") != std::string::npos);
+  CHECK_THROWS_AS(kernel.stage("cuda"), Error);
+  CHECK_THROWS_AS(kernel.stage("soup"), Error);
+  CHECK_THROWS_AS(module.cuda("nope"), Error);
+}
+
+TEST_CASE("resources are those of GPU code", "[api]") {
+  TemporaryCache cache;
+  CHECK_THROWS_AS(compile(source, onCpu()).resources("copy"), Error);
+  if (!cuda::DeviceContext::get(0) || !cuda::Nvrtc::get())
+    return;
+  CompileOptions options;
+  options.target = "gpu";
+  std::vector<Resources> launches = compile(source, options).resources("copy");
+  REQUIRE(launches.size() == 1);
+  CHECK(launches[0].registers > 0);
+  CHECK(launches[0].blocks_per_sm > 0);
+  CHECK(launches[0].spill_bytes == 0);
+}
+
+TEST_CASE("what is prepared and bound by names is launched without compiling", "[api]") {
+  TemporaryCache cache;
+  Product p;
+  std::vector<NamedValue> values{
+      {"c", view(p.c, {2, 2})}, {"b", view(p.b, {3, 2})}, {"scale", -1}, {"a", view(p.a, {2, 3})}};
+  p.kernel.prepare_named(values);
+  uint64_t compiled = cache.entries();
+  CHECK(compiled == 1);
+  p.kernel.bind_named(values).launch({}, {p.a.data(), p.b.data(), p.c.data()});
+  CHECK(p.c == std::vector<float>{-4, -5, -10, -11});
+  CHECK(cache.entries() == compiled);
+  values.pop_back();
+  CHECK_FALSE(p.kernel.try_bind_named(values).has_value());
+  CHECK_THROWS_AS(p.kernel.prepare_named(values), Error);
+  // Positions: a scalar with a default may be left out.
+  TensorView a = view(p.a, {2, 3}), b = view(p.b, {3, 2}), c = view(p.c, {2, 2});
+  REQUIRE(p.kernel.try_prepare(std::vector<Value>{a, b, c}).has_value());
+  p.kernel.bind(a, b, c).launch({}, {p.a.data(), p.b.data(), p.c.data()});
+  CHECK(p.c == std::vector<float>{4, 5, 10, 11});
+  CHECK_FALSE(p.kernel.try_prepare(std::vector<Value>{a, c, b}).has_value());
+}
+
+TEST_CASE("an error carries its code, its message and its places", "[api]") {
+  TemporaryCache cache;
+  Product p;
+  try {
+    p.kernel.bind(view(p.a, {2, 3}), view(p.b, {2, 3}), view(p.c, {2, 3}));
+    FAIL("the shapes do not fit");
+  } catch (const Error &error) {
+    CHECK(error.code() == ErrorCode::shape_mismatch);
+    CHECK(name(error.code()) == "shape_mismatch");
+    CHECK(error.span().file == "<memory>");
+    CHECK(error.span().line == 2);
+    CHECK(std::string(error.what()).find(error.message()) != std::string::npos);
+  }
 }

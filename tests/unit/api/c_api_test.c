@@ -19,6 +19,21 @@ static const char source[] = "kernel axpy(x: f32[N], y: f32[N], a: f32 = 2) -> (
                              "  z[i] = a * x[i] + y[i]\n"
                              "}\n";
 
+/* As in dlpack.h. */
+struct DLTensor {
+  void *data;
+  struct {
+    int32_t type, id;
+  } device;
+  int32_t ndim;
+  struct {
+    uint8_t code, bits;
+    uint16_t lanes;
+  } dtype;
+  int64_t *shape, *strides;
+  uint64_t byte_offset;
+};
+
 static tk_value tensor(float *data, const int64_t *shape) {
   tk_value value;
   memset(&value, 0, sizeof value);
@@ -71,6 +86,41 @@ static void launch(const tk_kernel *kernel) {
   CHECK(strstr(tk_last_error(), "dimension 'N'") != NULL);
 }
 
+static void bind(const tk_kernel *kernel) {
+  float x[3] = {1, 2, 3}, y[3] = {1, 1, 1}, z[3] = {0};
+  int64_t shape[1] = {3};
+  void *pointers[3] = {y, x, z};
+  tk_bound *bound = NULL;
+  tk_value values[4];
+  memset(values, 0, sizeof values);
+  values[0] = tensor(x, shape);
+  values[1] = tensor(y, shape);
+  values[3] = tensor(z, shape);
+  CHECK(tk_kernel_bind(kernel, values, 3, &bound) == TK_INVALID_ARGUMENT && !bound);
+  CHECK(tk_kernel_bind(kernel, values, 4, &bound) == TK_OK);
+  CHECK(tk_bound_launch(bound, NULL, pointers, 3) == TK_OK);
+  CHECK(z[0] == 3 && z[2] == 5);
+  CHECK(tk_bound_launch(bound, NULL, pointers, 2) == TK_INVALID_ARGUMENT);
+  CHECK(tk_bound_launch(NULL, NULL, pointers, 3) == TK_INVALID_ARGUMENT);
+  tk_bound_free(bound);
+}
+
+static void dlpack(const tk_kernel *kernel) {
+  float x[4] = {9, 1, 2, 3}, z[3] = {0};
+  int64_t shape[1] = {3};
+  struct DLTensor dl = {x, {1, 0}, 1, {2, 32, 1}, shape, NULL, sizeof(float)};
+  tk_value values[4];
+  memset(values, 0, sizeof values);
+  CHECK(tk_value_from_dlpack(&dl, &values[0]) == TK_OK);
+  CHECK(values[0].kind == TK_TENSOR && values[0].data == x + 1 && values[0].device == -1);
+  values[1] = values[0];
+  values[3] = tensor(z, shape);
+  CHECK(tk_kernel_launch(kernel, NULL, values, 4) == TK_OK && z[2] == 9);
+  dl.dtype.lanes = 4;
+  CHECK(tk_value_from_dlpack(&dl, &values[0]) == TK_UNSUPPORTED);
+  CHECK(tk_value_from_dlpack(NULL, &values[0]) == TK_INVALID_ARGUMENT);
+}
+
 int main(void) {
   tk_module *module = NULL, *none = NULL;
   tk_kernel *kernel = NULL;
@@ -91,9 +141,15 @@ int main(void) {
   CHECK(tk_kernel_text(kernel, "cuda", "sm_90a", &text, &size) == TK_OK);
   CHECK(text && size == strlen(text) && strstr(text, "__global__") != NULL);
   tk_text_free(text);
+  size = 0;
+  CHECK(tk_module_resources(module, "axpy", NULL, &size) == TK_UNSUPPORTED);
+  CHECK(strstr(tk_last_error(), "GPU targets") != NULL);
+  CHECK(tk_load_bundle("/nonexistent.tkb", &none) == TK_IO && !none);
   /* The kernel stays valid without its module. */
   tk_module_free(module);
   launch(kernel);
+  bind(kernel);
+  dlpack(kernel);
   tk_kernel_free(kernel);
   return failures != 0;
 }

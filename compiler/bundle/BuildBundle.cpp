@@ -1,0 +1,71 @@
+//===- BuildBundle.cpp - kernels compiled ahead of time -------------------===//
+#include "compiler/bundle/BuildBundle.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace llvm;
+
+namespace tk {
+namespace {
+
+/// What allocators of device memory guarantee at least, and vector accesses need at most.
+constexpr uint32_t usualAlignment = 16;
+
+Facts factsOf(const Signature &signature, const VariantRequest &request) {
+  Facts facts;
+  std::vector<std::optional<int64_t>> known;
+  for (const std::string &dim : signature.dims) {
+    auto size = request.sizes.find(dim);
+    bool given = size != request.sizes.end();
+    known.push_back(given ? std::optional(size->second) : std::nullopt);
+    facts.dims.push_back(given ? fact_for(size->second) : DimFact{1, -1, {}});
+  }
+  if (!request.general)
+    facts = usual_facts(signature, known);
+  facts.tensors.assign(signature.num_tensors(), TensorFact{usualAlignment, 1});
+  return facts;
+}
+
+/// A misspelt dimension would leave a variant that assumes nothing, without a word.
+Status checkNames(const CompiledSource &source, const BundleRequest &request) {
+  for (const VariantRequest &variant : request.variants)
+    for (const auto &size : variant.sizes)
+      if (none_of(request.kernels, [&](size_t kernel) {
+            return source.signatures()[kernel].find_dim(size.first).has_value();
+          }))
+        return Error(ErrorCode::invalid_argument,
+                     "no kernel of the bundle has a dimension '" + size.first + "'");
+  return {};
+}
+
+} // namespace
+
+Expected<Bundle> buildBundle(CompiledSource &source, const BundleRequest &request) {
+  for (const std::string &arch : request.archs)
+    if (!StringRef(arch).starts_with("sm_"))
+      return Error(ErrorCode::invalid_argument,
+                   "a bundle holds code of GPUs such as sm_90a, not of '" + arch + "'");
+  if (Status known = checkNames(source, request); !known)
+    return known.error();
+  Bundle bundle;
+  for (size_t kernel : request.kernels) {
+    BundleKernel entry{source.signatures()[kernel], {}};
+    for (const std::string &arch : request.archs)
+      for (const VariantRequest &wanted : request.variants) {
+        Facts facts = source.relevant_facts(kernel, arch, factsOf(entry.signature, wanted));
+        if (any_of(entry.variants, [&](const BundleVariant &variant) {
+              return variant.arch == arch && variant.facts == facts;
+            }))
+          continue;
+        Expected<detail::Executable> executable = source.specialise(kernel, arch, facts);
+        if (!executable)
+          return executable.error();
+        entry.variants.push_back(
+            {arch, std::move(facts), std::move(executable->plan), std::move(executable->cubin)});
+      }
+    bundle.kernels.push_back(std::move(entry));
+  }
+  return bundle;
+}
+
+} // namespace tk

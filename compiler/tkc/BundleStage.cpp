@@ -1,0 +1,115 @@
+//===- BundleStage.cpp - tkc build --emit bundle --------------------------===//
+#include "compiler/tkc/BundleStage.h"
+
+#include "compiler/bundle/BuildBundle.h"
+#include "compiler/bundle/BundleSource.h"
+
+#include <CLI/CLI.hpp>
+
+#include <filesystem>
+
+namespace tk::tkc {
+namespace {
+
+std::vector<std::string> splitAtCommas(const std::string &text) {
+  std::vector<std::string> parts;
+  for (llvm::StringRef part : llvm::split(text, ','))
+    parts.push_back(part.trim().str());
+  return parts;
+}
+
+/// Which kernels, architectures and variants the options ask for.
+Expected<BundleRequest> requestOf(const SourceOptions &options, const BundleOptions &bundle,
+                                  const CompiledSource &source) {
+  BundleRequest request;
+  if (!options.kernel.empty() || source.signatures().size() == 1) {
+    Expected<size_t> kernel = options.kernelOf(source);
+    if (!kernel)
+      return kernel.error();
+    request.kernels.push_back(*kernel);
+  } else {
+    for (size_t k = 0; k < source.signatures().size(); ++k)
+      request.kernels.push_back(k);
+  }
+  for (const std::string &target : splitAtCommas(options.target)) {
+    Expected<std::string> arch = resolve_target(target);
+    if (!arch)
+      return arch.error();
+    request.archs.push_back(*arch);
+  }
+  Expected<std::map<std::string, int64_t>> common = options.dimValues();
+  if (!common)
+    return common.error();
+  for (const std::string &text : bundle.variants) {
+    Expected<std::map<std::string, int64_t>> sizes =
+        parseDims(splitAtCommas(text), "--variant NAME=INT,…");
+    if (!sizes)
+      return sizes.error();
+    sizes->insert(common->begin(), common->end());
+    request.variants.push_back({std::move(*sizes), /*general=*/false});
+  }
+  // What serves the sizes that no variant was asked for.
+  request.variants.push_back({*common, /*general=*/false});
+  request.variants.push_back({*common, /*general=*/true});
+  return request;
+}
+
+Status writeSources(const SourceOptions &options, const BundleOptions &bundle,
+                    const std::string &bundlePath, const Bundle &contents) {
+  namespace fs = std::filesystem;
+  BundleSourceOptions names;
+  names.tkFile = fs::path(options.file).filename().string();
+  names.nameSpace = bundle.nameSpace.empty() ? cxxIdentifier(fs::path(options.file).stem().string())
+                                             : bundle.nameSpace;
+  names.headerName = fs::path(bundle.sourceBase).filename().string() + ".h";
+  names.bundlePath = fs::absolute(bundlePath).string();
+  std::vector<Signature> signatures;
+  for (const BundleKernel &kernel : contents.kernels)
+    signatures.push_back(kernel.signature);
+  BundleSource text = printBundleSource(signatures, names);
+  if (Status written = writeFile(bundle.sourceBase + ".h", text.header); !written)
+    return written;
+  return writeFile(bundle.sourceBase + ".cpp", text.source);
+}
+
+} // namespace
+
+void BundleOptions::addTo(CLI::App &command) {
+  command
+      .add_option("--variant", variants,
+                  "NAME=INT,…: with --emit bundle, code that assumes what these sizes share with "
+                  "others; may be repeated, and the first that fits a call is launched")
+      ->allow_extra_args(false);
+  command.add_option("--cpp", sourceBase,
+                     "With --emit bundle: write BASE.h, a function a kernel, and BASE.cpp, which "
+                     "embeds the bundle");
+  command.add_option("--namespace", nameSpace,
+                     "With --cpp: their namespace; default: the file's name");
+}
+
+int emitBundle(SourceOptions &options, const BundleOptions &bundle, const std::string &output) {
+  std::string path = output;
+  if (path.empty())
+    path = std::filesystem::path(options.file).stem().string() + ".tkb";
+  if (path == "-" && !bundle.sourceBase.empty())
+    return report(Error(ErrorCode::invalid_argument, "--cpp embeds a file: give -o PATH"),
+                  options.json);
+  // The frontend needs no target, and the list of several is none.
+  SourceOptions frontend = options;
+  frontend.target.clear();
+  Expected<std::shared_ptr<CompiledSource>> source = frontend.compile();
+  if (!source)
+    return report(source.error(), options.json);
+  Expected<BundleRequest> request = requestOf(options, bundle, **source);
+  if (!request)
+    return report(request.error(), options.json);
+  Expected<Bundle> contents = buildBundle(**source, *request);
+  if (!contents)
+    return report(contents.error(), options.json);
+  Status written = writeFile(path, encode(*contents));
+  if (written && !bundle.sourceBase.empty())
+    written = writeSources(options, bundle, path, *contents);
+  return written ? Done : report(written.error(), options.json);
+}
+
+} // namespace tk::tkc

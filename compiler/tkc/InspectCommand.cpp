@@ -1,0 +1,197 @@
+//===- InspectCommand.cpp - tkc inspect: what the compiled code uses ------===//
+#include "compiler/tkc/Commands.h"
+
+#include "compiler/CodeReport.h"
+#include "compiler/CudaBackend.h"
+#include "compiler/arch/Architecture.h"
+#include "compiler/arch/Occupancy.h"
+#include "tk/bundle.h"
+
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+
+namespace tk::tkc {
+namespace {
+
+struct InspectOptions {
+  SourceOptions source;
+  bool sass = false;
+  bool general = false; ///< assume nothing of sizes that are not given
+};
+
+/// One launch of the plan with what its function uses.
+struct LaunchReport {
+  const Launch *launch = nullptr;
+  FunctionReport code;
+  std::optional<int64_t> dynamicShared; ///< where the sizes given determine it
+  Occupancy occupancy;
+};
+
+std::string tripleText(const uint32_t (&values)[3]) {
+  return std::to_string(values[0]) + "x" + std::to_string(values[1]) + "x" +
+         std::to_string(values[2]);
+}
+
+std::string gridText(const Launch &launch, const Signature &signature) {
+  std::vector<std::string> names = signature.variable_names();
+  return launch.grid[0].str(names) + " x " + launch.grid[1].str(names) + " x " +
+         launch.grid[2].str(names);
+}
+
+std::vector<LaunchReport> reportsOf(const detail::Executable &executable, unsigned arch,
+                                    std::span<const Scalar> variables) {
+  std::map<std::string, FunctionReport> functions = readCodeReport(executable.log);
+  std::vector<LaunchReport> reports;
+  for (const Launch &launch : executable.plan.launches) {
+    LaunchReport report{&launch, functions[launch.symbol], {}, {}};
+    if (Expected<int64_t> bytes = launch.shared_bytes.evaluate_integer(variables))
+      report.dynamicShared = *bytes;
+    if (report.dynamicShared && report.code.registers > 0)
+      report.occupancy = occupancyOf(arch, {launch.block[0] * launch.block[1] * launch.block[2],
+                                            report.code.registers,
+                                            report.code.staticShared + *report.dynamicShared});
+    reports.push_back(report);
+  }
+  return reports;
+}
+
+void printText(const std::vector<LaunchReport> &reports, const detail::Executable &executable,
+               const Signature &signature) {
+  std::printf("%s for %s, %zu launch%s, %zu bytes of code\n", signature.name.c_str(),
+              executable.target.c_str(), reports.size(), reports.size() == 1 ? "" : "es",
+              executable.cubin.size());
+  for (const LaunchReport &report : reports) {
+    const Launch &launch = *report.launch;
+    std::printf("%s%s%s\n", launch.symbol.c_str(), launch.span.valid() ? "  " : "",
+                launch.span.str().c_str());
+    std::printf("  grid       %s, blocks of %s", gridText(launch, signature).c_str(),
+                tripleText(launch.block).c_str());
+    if (launch.cluster[0] * launch.cluster[1] * launch.cluster[2] > 1)
+      std::printf(", clusters of %s", tripleText(launch.cluster).c_str());
+    std::printf("\n  registers  %u a thread\n", report.code.registers);
+    std::string dynamic = report.dynamicShared
+                              ? std::to_string(*report.dynamicShared)
+                              : launch.shared_bytes.str(signature.variable_names());
+    std::printf("  shared     %lld + %s bytes a block\n",
+                static_cast<long long>(report.code.staticShared), dynamic.c_str());
+    std::printf("  spills     %lld bytes stored, %lld loaded; stack %lld\n",
+                static_cast<long long>(report.code.spillStores),
+                static_cast<long long>(report.code.spillLoads),
+                static_cast<long long>(report.code.stackBytes));
+    if (report.occupancy.blocks > 0)
+      std::printf("  occupancy  %u block%s a multiprocessor, %.0f %% of its warps; limited by %s\n",
+                  report.occupancy.blocks, report.occupancy.blocks == 1 ? "" : "s",
+                  100 * report.occupancy.fraction, std::string(report.occupancy.limiter).c_str());
+  }
+  for (const Scratch &scratch : executable.plan.scratch)
+    std::printf("scratch  %s bytes%s: %s\n", scratch.bytes.str(signature.variable_names()).c_str(),
+                scratch.zeroed ? ", zeroed" : "", scratch.purpose.c_str());
+}
+
+void printJson(const std::vector<LaunchReport> &reports, const detail::Executable &executable,
+               const Signature &signature) {
+  std::printf("{\"kernel\":\"%s\",\"target\":\"%s\",\"code_bytes\":%zu,\"launches\":[",
+              signature.name.c_str(), executable.target.c_str(), executable.cubin.size());
+  const char *separator = "";
+  for (const LaunchReport &report : reports) {
+    const Launch &launch = *report.launch;
+    std::printf("%s{\"symbol\":\"%s\",\"threads\":%u,\"registers\":%u,\"static_shared\":%lld,"
+                "\"dynamic_shared\":%lld,\"spill_stores\":%lld,\"spill_loads\":%lld,"
+                "\"blocks_per_sm\":%u,\"occupancy\":%.4g}",
+                separator, launch.symbol.c_str(),
+                launch.block[0] * launch.block[1] * launch.block[2], report.code.registers,
+                static_cast<long long>(report.code.staticShared),
+                static_cast<long long>(report.dynamicShared.value_or(-1)),
+                static_cast<long long>(report.code.spillStores),
+                static_cast<long long>(report.code.spillLoads), report.occupancy.blocks,
+                report.occupancy.fraction);
+    separator = ",";
+  }
+  std::puts("]}");
+}
+
+/// The sizes given with --dim as variables of the plan's expressions; those that are not given are
+/// absent from the end, which makes an expression that needs them fail.
+std::vector<Scalar> variablesOf(const Signature &signature,
+                                const std::map<std::string, int64_t> &sizes) {
+  std::vector<Scalar> variables;
+  for (const std::string &dim : signature.dims) {
+    auto size = sizes.find(dim);
+    if (size == sizes.end())
+      break;
+    variables.emplace_back(size->second);
+  }
+  return variables;
+}
+
+int inspectBundle(const InspectOptions &options) {
+  Expected<Bundle> bundle = read_bundle(options.source.file);
+  if (!bundle)
+    return report(bundle.error(), options.source.json);
+  for (const BundleKernel &kernel : bundle->kernels) {
+    if (!options.source.kernel.empty() && kernel.signature.name != options.source.kernel)
+      continue;
+    std::printf("%s\n", kernel.signature.str().c_str());
+    for (const Check &check : kernel.signature.checks)
+      std::printf("  where %s\n", check.text.c_str());
+    for (const BundleVariant &variant : kernel.variants)
+      std::printf("  %-8s %7zu bytes, %zu launch%s: %s\n", variant.arch.c_str(),
+                  variant.cubin.size(), variant.plan.launches.size(),
+                  variant.plan.launches.size() == 1 ? "" : "es",
+                  describe(variant.facts, kernel.signature).c_str());
+  }
+  return Done;
+}
+
+int inspect(InspectOptions &options) {
+  bool json = options.source.json;
+  if (llvm::StringRef(options.source.file).ends_with(".tkb"))
+    return inspectBundle(options);
+  Expected<std::shared_ptr<CompiledSource>> source = options.source.compile();
+  if (!source)
+    return report(source.error(), json);
+  Expected<size_t> kernel = options.source.kernelOf(**source);
+  if (!kernel)
+    return report(kernel.error(), json);
+  const Signature &signature = (*source)->signatures()[*kernel];
+  Expected<Facts> facts = options.source.factsFor(signature, options.general);
+  if (!facts)
+    return report(facts.error(), json);
+  Expected<std::string> target = resolve_target(options.source.target);
+  if (!target)
+    return report(target.error(), json);
+  Expected<Architecture> arch = findArchitecture(*target);
+  if (!arch)
+    return report(arch.error(), json);
+  Expected<detail::Executable> executable = (*source)->specialise(*kernel, *target, *facts);
+  if (!executable)
+    return report(executable.error(), json);
+  if (options.sass) {
+    Expected<std::string> text = disassemble(executable->cubin);
+    if (!text)
+      return report(text.error(), json);
+    Status written = writeFile("-", *text);
+    return written ? Done : report(written.error(), json);
+  }
+  std::vector<LaunchReport> reports = reportsOf(
+      *executable, arch->arch, variablesOf(signature, options.source.dimValues().value()));
+  json ? printJson(reports, *executable, signature) : printText(reports, *executable, signature);
+  return Done;
+}
+
+} // namespace
+
+void addInspect(CLI::App &app, int &status) {
+  CLI::App *command = app.add_subcommand(
+      "inspect", "Says what a kernel's GPU code uses (registers, shared memory, spills, "
+                 "occupancy), or what a bundle holds. Needs no GPU.");
+  auto options = std::make_shared<InspectOptions>();
+  options->source.addTo(*command);
+  command->add_flag("--sass", options->sass,
+                    "Print the machine code instead; needs nvdisasm, of the CUDA toolkit");
+  command->add_flag("--general", options->general, "Assume nothing of sizes that are not given");
+  command->callback([options, &status] { status = inspect(*options); });
+}
+
+} // namespace tk::tkc

@@ -1,0 +1,82 @@
+// Building bundles, and the C++ that carries them.
+#include "compiler/bundle/BuildBundle.h"
+#include "compiler/bundle/BundleSource.h"
+#include "runtime/cuda/Nvrtc.h"
+#include "tests/unit/api/TemporaryCache.h"
+#include "tests/unit/catch.h"
+
+using namespace tk;
+
+namespace {
+
+constexpr const char *text = R"(
+kernel scale(x: f32[N], factor: f32 = 2) -> (y: f32[N]) { y[i] = factor * x[i] }
+kernel sums(new: bf16[M, N], shift: i32) -> (this: f32[M]) where M % 2 == 0 {
+  this[i] = sum[j](new[i, j]) + shift
+}
+)";
+
+std::shared_ptr<CompiledSource> compiled() { return CompiledSource::create(text, {}).value(); }
+
+bool contains(const std::string &text, const std::string &part) {
+  INFO(text);
+  return text.find(part) != std::string::npos;
+}
+
+} // namespace
+
+TEST_CASE("requests that make no sense are refused", "[bundle]") {
+  auto source = compiled();
+  auto failure = [&](const BundleRequest &request) {
+    Expected<Bundle> bundle = buildBundle(*source, request);
+    REQUIRE(!bundle);
+    CHECK(bundle.error().code() == ErrorCode::invalid_argument);
+    return bundle.error().message();
+  };
+  CHECK(contains(failure({{0}, {"cpu"}, {{{}, true}}}), "not of 'cpu'"));
+  CHECK(contains(failure({{0}, {"sm_12"}, {{{}, true}}}), "no architecture 'sm_12'"));
+  CHECK(contains(failure({{0}, {"sm_90a"}, {{{{"M", 8}}}}}), "dimension 'M'"));
+}
+
+TEST_CASE("a bundle has each kernel for each architecture and variant", "[bundle]") {
+  if (!cuda::Nvrtc::get()) {
+    WARN("not run: there is no NVRTC");
+    return;
+  }
+  TemporaryCache cache;
+  auto source = compiled();
+  // For `scale`, which has no M, the last variant repeats the one before.
+  Bundle bundle =
+      buildBundle(*source,
+                  {{0, 1}, {"sm_80", "sm_90a"}, {{{{"N", 4096}}}, {{}, true}, {{{"M", 2}}, true}}})
+          .value();
+  REQUIRE(bundle.kernels.size() == 2);
+  CHECK(bundle.kernels[0].variants.size() == 4);
+  CHECK(bundle.kernels[1].variants.size() == 6);
+  const BundleVariant &variant = bundle.kernels[1].variants[0];
+  CHECK(variant.arch == "sm_80");
+  CHECK(variant.cubin.substr(1, 3) == "ELF");
+  CHECK(describe(variant.facts, bundle.kernels[1].signature) ==
+        "N % 128 == 0, N <= 4096, tensors of less than 2^30 elements, addresses aligned to 16");
+  CHECK(bundle.kernels[1].signature.checks.size() == 1);
+  CHECK(decode_bundle(encode(bundle)).value() == bundle);
+}
+
+TEST_CASE("a kernel becomes a typed function", "[bundle]") {
+  BundleSource source = printBundleSource(
+      compiled()->signatures(), {"a b.tk", cxxIdentifier("a b"), "a.h", "/tmp/a \"b\".tkb"});
+  CHECK(contains(source.header, "namespace a_b {"));
+  CHECK(contains(source.header,
+                 "void scale(tk::Stream stream, const tk::TypedView<tk::DType::f32, 1> &x, const "
+                 "tk::TypedView<tk::DType::f32, 1> &y, std::optional<float> factor = "
+                 "std::nullopt);"));
+  // Names that C++ has other uses for.
+  CHECK(contains(source.header,
+                 "void sums(tk::Stream stream, const tk::TypedView<tk::DType::bf16, 2> &new_, "
+                 "int32_t shift, const tk::TypedView<tk::DType::f32, 1> &this_);"));
+  CHECK(contains(source.source, "{\"this\", this_}"));
+  CHECK(contains(source.source, "std::optional<float> factor) {"));
+  CHECK(contains(source.source, ".incbin \\\"/tmp/a \\\\\\\"b\\\\\\\".tkb\\\""));
+  CHECK(cxxIdentifier("2-fast") == "tk_2_fast");
+  CHECK(cxxIdentifier("double") == "double_");
+}
