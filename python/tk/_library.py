@@ -1,0 +1,110 @@
+"""libtk.so, its functions' types and its errors."""
+import ctypes
+import ctypes.util
+import os
+import pathlib
+from ctypes import POINTER, c_char_p, c_double, c_int32, c_int64, c_size_t, c_void_p
+
+ABSENT, TENSOR, INTEGER, REAL = range(4)
+
+# tk_status, by number.
+CODES = ("ok", "compile_failed", "invalid_argument", "shape_mismatch", "constraint_failed",
+         "overflow", "unsupported", "no_driver", "driver_too_old", "no_device", "no_nvrtc",
+         "nvrtc_too_old", "nvrtc_failed", "out_of_memory", "module_load", "launch_failed",
+         "needs_prepare", "context_poisoned", "io", "bad_file", "internal")
+
+# tk_dtype, by number: the names of the language.
+DTYPES = ("f64", "f32", "f16", "bf16", "f8e4m3", "f8e5m2", "i64", "i32", "i16", "i8", "u8", "bool")
+
+
+class Value(ctypes.Structure):
+    """tk_value."""
+    _fields_ = [("kind", c_int32), ("dtype", c_int32), ("rank", c_int32), ("device", c_int32),
+                ("data", c_void_p), ("shape", POINTER(c_int64)), ("strides", POINTER(c_int64)),
+                ("storage_bytes", c_int64), ("integer", c_int64), ("real", c_double)]
+
+
+class Argument(ctypes.Structure):
+    """tk_argument."""
+    _fields_ = [("name", c_char_p)] + [(name, c_int32) for name in (
+        "dtype", "is_tensor", "is_result", "is_strided", "is_in_out", "has_default", "rank")]
+
+
+class Error(Exception):
+    """What the compiler or the runtime refused: `code` such as "shape_mismatch", `place` such as
+    "attn.tk:41:3" or ""."""
+
+    def __init__(self, code, message, place=""):
+        super().__init__(f"{place}: {message}" if place else message)
+        self.code, self.message, self.place = code, message, place
+
+
+SIGNATURES = {
+    # name: (result, arguments)
+    "tk_version": (c_char_p, []),
+    "tk_last_error": (c_char_p, []),
+    "tk_last_error_place": (c_char_p, []),
+    "tk_compile_with": (c_int32, [c_char_p, c_size_t, c_char_p, c_char_p, c_char_p, c_char_p,
+                                  POINTER(c_void_p)]),
+    "tk_compile_file": (c_int32, [c_char_p, c_char_p, POINTER(c_void_p)]),
+    "tk_load_bundle": (c_int32, [c_char_p, POINTER(c_void_p)]),
+    "tk_module_free": (None, [c_void_p]),
+    "tk_module_target": (c_char_p, [c_void_p]),
+    "tk_module_diagnostics": (c_char_p, [c_void_p]),
+    "tk_module_num_kernels": (c_size_t, [c_void_p]),
+    "tk_module_kernel_name": (c_char_p, [c_void_p, c_size_t]),
+    "tk_module_kernel": (c_int32, [c_void_p, c_char_p, POINTER(c_void_p)]),
+    "tk_kernel_free": (None, [c_void_p]),
+    "tk_kernel_signature": (c_char_p, [c_void_p]),
+    "tk_kernel_num_dims": (c_size_t, [c_void_p]),
+    "tk_kernel_dim_name": (c_char_p, [c_void_p, c_size_t]),
+    "tk_kernel_num_arguments": (c_size_t, [c_void_p]),
+    "tk_kernel_argument": (c_int32, [c_void_p, c_size_t, POINTER(Argument)]),
+    "tk_value_from_dlpack": (c_int32, [c_void_p, POINTER(Value)]),
+    "tk_kernel_solve": (c_int32, [c_void_p, POINTER(Value), c_size_t, POINTER(c_int64)]),
+    "tk_kernel_shape": (c_int32, [c_void_p, c_size_t, POINTER(c_int64), POINTER(c_int64),
+                                  POINTER(c_int32)]),
+    "tk_kernel_launch": (c_int32, [c_void_p, c_void_p, POINTER(Value), c_size_t]),
+    "tk_kernel_prepare": (c_int32, [c_void_p, POINTER(Value), c_size_t]),
+    "tk_kernel_text": (c_int32, [c_void_p, c_char_p, c_char_p, POINTER(c_void_p),
+                                 POINTER(c_size_t)]),
+    "tk_text_free": (None, [c_void_p]),
+}
+
+
+def _candidates():
+    yield os.environ.get("TK_LIBRARY")
+    here = pathlib.Path(__file__).resolve().parent
+    yield here / "libtk.so"
+    # An installed prefix (share/tk/python/tk), and the source tree (python/tk).
+    for library in ("lib", "lib/x86_64-linux-gnu", "lib64"):
+        yield here.parents[3] / library / "libtk.so"
+    yield here.parents[1] / "build/lib/libtk.so"
+    yield ctypes.util.find_library("tk")
+
+
+def _load():
+    for path in _candidates():
+        if path and (os.path.exists(path) or os.sep not in str(path)):
+            library = ctypes.CDLL(str(path))
+            for name, (result, arguments) in SIGNATURES.items():
+                function = getattr(library, name)
+                function.restype, function.argtypes = result, arguments
+            return library
+    raise ImportError("libtk.so is not found: set TK_LIBRARY to its path, or build it "
+                      "(cmake --preset release && cmake --build build --target tk_shared)")
+
+
+LIB = _load()
+
+
+def check(status):
+    """Raises for a status that is not TK_OK."""
+    if status:
+        code = CODES[status] if 0 <= status < len(CODES) else "internal"
+        raise Error(code, LIB.tk_last_error().decode(), LIB.tk_last_error_place().decode())
+
+
+def version():
+    """The version of libtk.so."""
+    return LIB.tk_version().decode()

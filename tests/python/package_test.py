@@ -1,0 +1,170 @@
+"""The Python package: compiling, launching on NumPy's arrays and on any other DLPack tensor, and
+what it refuses. With PyTorch and a GPU, its tensors and streams too."""
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+try:
+    import numpy as np
+except ImportError:
+    print("not run: there is no NumPy")
+    sys.exit(77)
+
+import tk
+
+SOURCE = """
+kernel axpy(x: f32[N], y: f32[N], a: f32 = 2) -> (z: f32[N]) {
+  z[i] = a * x[i] + y[i]
+}
+kernel extremes(x: i32[M, N]) -> (low: i32[M], high: i32[M]) {
+  low[i] = min[j](x[i, j])
+  high[i] = max[j](x[i, j])
+}
+kernel rows(strided x: f32[M, N]) -> (s: f32[M]) {
+  s[i] = sum[j](x[i, j])
+}
+"""
+
+
+class Wrapped:
+    """A tensor of a library that the package knows nothing about."""
+
+    def __init__(self, array):
+        self.array, self.shape = array, array.shape
+
+    def __dlpack__(self, stream=None):
+        return self.array.__dlpack__()
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+class PackageTest(unittest.TestCase):
+    def setUp(self):
+        self.module = tk.compile(SOURCE, target="cpu")
+
+    def refused(self, code, call):
+        with self.assertRaises(tk.Error) as caught:
+            call()
+        self.assertEqual(caught.exception.code, code)
+        return caught.exception
+
+    def test_module(self):
+        self.assertEqual(self.module.kernels, ["axpy", "extremes", "rows"])
+        self.assertEqual(list(self.module), self.module.kernels)
+        self.assertEqual(self.module.target, "cpu")
+        self.assertEqual(self.module.diagnostics, "")
+        self.assertIn("x: f32[N]", self.module["axpy"].signature)
+        self.assertIn("__global__", self.module["axpy"].text("cuda", "sm_90a"))
+        self.assertRegex(tk.version(), r"^\d+\.\d+\.\d+$")
+
+    def test_results_are_made_like_the_inputs(self):
+        x, y = np.arange(5, dtype="f4"), np.ones(5, "f4")
+        axpy = self.module["axpy"]
+        np.testing.assert_array_equal(axpy(x, y), 2 * x + 1)
+        np.testing.assert_array_equal(axpy(x, y, a=-1), 1 - x)
+        np.testing.assert_array_equal(axpy(y=y, x=x, a=np.float32(0.5)), 0.5 * x + 1)
+        data = np.array([[3, -1, 2], [7, 7, 9]], "i4")
+        low, high = self.module["extremes"](data)
+        np.testing.assert_array_equal(low, [-1, 7])
+        np.testing.assert_array_equal(high, [3, 9])
+
+    def test_results_may_be_given(self):
+        x, z = np.arange(4, dtype="f4"), np.empty(4, "f4")
+        self.assertIs(self.module["axpy"](x, x, out=z), z)
+        np.testing.assert_array_equal(z, 3 * x)
+        data, high = np.array([[3, -1]], "i4"), np.empty(1, "i4")
+        low, same = self.module["extremes"](data, out={"high": high})
+        self.assertIs(same, high)
+        self.assertEqual((low[0], high[0]), (-1, 3))
+
+    def test_views_are_not_copied(self):
+        x = np.arange(24, dtype="f4").reshape(4, 6)
+        np.testing.assert_array_equal(self.module["rows"](x[::2, :3]), x[::2, :3].sum(1))
+        error = self.refused("invalid_argument", lambda: self.module["rows"](x.T))
+        self.assertIn("unit innermost stride", error.message)
+
+    def test_any_dlpack_tensor(self):
+        x, z = np.arange(3, dtype="f4"), np.empty(3, "f4")
+        self.module["axpy"](Wrapped(x), x, out=Wrapped(z))
+        np.testing.assert_array_equal(z, 3 * x)
+        with self.assertRaisesRegex(TypeError, "give them as out="):
+            self.module["axpy"](Wrapped(x), x)
+
+    def test_refusals(self):
+        x = np.ones(4, "f4")
+        axpy = self.module["axpy"]
+        error = self.refused("shape_mismatch", lambda: axpy(x, np.ones(3, "f4"), out=x.copy()))
+        self.assertIn("'N'", error.message)
+        self.assertRegex(error.place, r"^<string>:\d+:\d+$")
+        self.refused("invalid_argument", lambda: axpy(x, x.astype("f8")))
+        self.refused("invalid_argument", lambda: axpy(x, x, out=x))
+        self.refused("unsupported", lambda: axpy(x.astype("c8"), x))
+        self.refused("compile_failed", lambda: tk.compile("kernel"))
+        self.refused("io", lambda: tk.compile_file("/nowhere.tk"))
+        self.refused("io", lambda: tk.load_bundle("/nowhere.tkb"))
+        self.refused("invalid_argument", lambda: self.module["nope"])
+        for call in (lambda: axpy(x), lambda: axpy(x, x, 1, x), lambda: axpy(x, x, x=x),
+                     lambda: axpy(x, x, b=1), lambda: axpy(x, 1.5), lambda: axpy(x, "y"),
+                     lambda: axpy(x, x, out=(x, x)), lambda: axpy(x, x, out={"y": x})):
+            with self.assertRaises((TypeError, ValueError)):
+                call()
+
+    def test_files(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "axpy.tk")
+            with open(path, "w") as file:
+                file.write(SOURCE)
+            self.assertIn("axpy", tk.compile_file(path, target="cpu").kernels)
+            with open(path, "w") as file:
+                file.write("not a bundle")
+            self.refused("bad_file", lambda: tk.load_bundle(path))
+
+    def test_a_missing_library_is_named(self):
+        code = ("import tk._library as library\n"
+                "library._candidates = lambda: ['/nowhere/libtk.so']\n"
+                "library._load()")
+        ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        self.assertIn("set TK_LIBRARY", ran.stderr)
+
+
+def torch_with_gpu():
+    try:
+        import torch
+    except ImportError:
+        return None
+    return torch if torch.cuda.is_available() else None
+
+
+@unittest.skipUnless(torch_with_gpu(), "needs PyTorch and a GPU")
+class TorchTest(unittest.TestCase):
+    def test_current_stream(self):
+        torch = torch_with_gpu()
+        axpy = tk.compile(SOURCE, target="gpu")["axpy"]
+        stream = torch.cuda.Stream()
+        with torch.cuda.stream(stream):
+            x = torch.randn(1 << 20, device="cuda")
+            for _ in range(50):
+                x = axpy(x, x, a=0.5) / 1.5
+            expected = x.clone()
+        stream.synchronize()
+        torch.testing.assert_close(axpy(x, x, a=0.0), expected)
+
+    def test_graph(self):
+        torch = torch_with_gpu()
+        axpy = tk.compile(SOURCE, target="gpu")["axpy"]
+        x, z = torch.ones(1000, device="cuda"), torch.empty(1000, device="cuda")
+        axpy.prepare(x, x, out=z)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            axpy(x, x, out=z)
+        x.fill_(3)
+        graph.replay()
+        torch.cuda.synchronize()
+        self.assertEqual(z.unique().tolist(), [9.0])
+
+
+if __name__ == "__main__":
+    unittest.main()
