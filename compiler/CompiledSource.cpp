@@ -71,7 +71,7 @@ int64_t cpuBound(int64_t upper) {
 }
 
 /// GPU schedules tell sizes apart by powers of two up to here, and coarsely beyond.
-constexpr int64_t longestKeptBound = 8192;
+constexpr int64_t longestKeptBound = 32768;
 /// The same for what reductions run over: how a row is held on chip depends on its length.
 constexpr int64_t longestKeptRow = 1 << 20;
 /// No tile of an index that is not reduced gains from more.

@@ -60,7 +60,8 @@ TEST_CASE("lengths that are reduced over are told apart more finely", "[api]") {
     Facts facts = facts_for(std::vector<int64_t>{rows, columns});
     return source->relevant_facts(0, "sm_90a", facts);
   };
-  CHECK(relevant(16384, 64) == relevant(32768, 64));
+  CHECK(relevant(65536, 64) == relevant(131072, 64));
+  CHECK(relevant(16384, 64) != relevant(32768, 64));
   CHECK(relevant(64, 16384) != relevant(64, 32768));
   CHECK(relevant(1024, 1024).dims[0].divisor == 128);
   CHECK(relevant(1024, 1024).dims[1].divisor == 1024);
