@@ -3,6 +3,7 @@
 
 #include "compiler/CudaBackend.h"
 #include "compiler/Dump.h"
+#include "compiler/PassDiagnostics.h"
 #include "compiler/Registration.h"
 #include "compiler/Stopwatch.h"
 #include "compiler/VariantCache.h"
@@ -19,7 +20,6 @@
 #include "passes/tiling/SizeFacts.h"
 #include "runtime/Environment.h"
 
-#include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -27,24 +27,6 @@ using namespace mlir;
 
 namespace tk {
 namespace {
-
-/// Collects what passes report, for the message of an internal error.
-class CollectDiagnostics {
-public:
-  explicit CollectDiagnostics(MLIRContext *context)
-      : handler(context, [this](mlir::Diagnostic &diagnostic) {
-          if (diagnostic.getSeverity() != DiagnosticSeverity::Error)
-            return success();
-          llvm::raw_string_ostream out(text);
-          diagnostic.getLocation().print(out);
-          out << ": " << diagnostic << "\n";
-          return success();
-        }) {}
-  std::string text;
-
-private:
-  ScopedDiagnosticHandler handler;
-};
 
 std::string print(ModuleOp module) {
   std::string text;
@@ -113,41 +95,64 @@ ArrayRef<StringRef> CompiledSource::stageNames() { return stages; }
 Expected<std::shared_ptr<CompiledSource>> CompiledSource::create(std::string_view text,
                                                                  const CompileOptions &options,
                                                                  const DriverOptions &driver) {
-  if (options.checked)
-    return Error(ErrorCode::unsupported,
-                 "accesses through integer tensors cannot be reported yet (--checked); outside the "
-                 "bounds they read 0");
-  std::shared_ptr<CompiledSource> source(new CompiledSource());
-  source->options = options;
-  source->sourceText = text;
-  source->driver = driver;
-  for (const std::string &pass : options.disabled_passes)
-    source->driver.pipeline.disabled.insert(pass);
+  auto make = [&](frontend::Kernels kernels) -> Expected<std::shared_ptr<CompiledSource>> {
+    std::shared_ptr<CompiledSource> source(new CompiledSource());
+    source->options = options;
+    source->driver = driver;
+    for (const std::string &pass : options.disabled_passes)
+      source->driver.pipeline.disabled.insert(pass);
+    if (Status parsed = source->parse(text, kernels); !parsed)
+      return parsed.error();
+    return source;
+  };
+  Expected<std::shared_ptr<CompiledSource>> source = make(frontend::Kernels::AsWritten);
+  if (!source || !options.checked)
+    return source;
+  Expected<std::shared_ptr<CompiledSource>> checker = make(frontend::Kernels::GatherChecks);
+  if (!checker)
+    return checker;
+  if (llvm::any_of((*checker)->signatures(), [](const Signature &s) { return !s.results.empty(); }))
+    (*source)->checker = *checker;
+  return source;
+}
+
+Status CompiledSource::parse(std::string_view text, frontend::Kernels kernels) {
   DialectRegistry registry;
   registerDialects(registry);
-  source->context = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
-  source->context->loadAllAvailableDialects();
+  context = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
+  context->loadAllAvailableDialects();
 
-  SourceManager sources;
-  FileId file = sources.add(options.file_name, std::string(text));
+  mainFile = sources.add(options.file_name, std::string(text));
+  frontend::TranslateOptions translate;
+  translate.kernels = kernels;
+  if (options.schedule)
+    translate.schedules = sources.add(options.schedule_name, *options.schedule);
   Diagnostics diags(sources);
-  CollectDiagnostics collect(source->context.get());
-  source->module = frontend::compileToTk(*source->context, sources, file, diags);
+  PassDiagnostics collect(context.get());
+  module = frontend::compileToTk(*context, sources, mainFile, diags, translate);
   RenderOptions render{driver.colour, driver.json};
   if (diags.hasErrors())
     return Error(ErrorCode::compile_failed, diags.text(render));
-  source->warnings = diags.text(render);
-  if (!source->module || failed(verify(*source->module)))
-    return Error(ErrorCode::internal, "the frontend made invalid IR: " + collect.text);
-  for (KernelOp kernel : source->module->getOps<KernelOp>()) {
+  warnings = diags.text(render);
+  if (!module || failed(verify(*module)))
+    return Error(ErrorCode::internal, "the frontend made invalid IR: " + collect.text());
+  for (KernelOp kernel : module->getOps<KernelOp>()) {
     std::optional<Signature> signature = signatureOf(kernel);
     if (!signature)
-      return Error(ErrorCode::internal, "no signature for a kernel: " + collect.text);
-    source->kernelNames.push_back(signature->name);
-    source->kernelSignatures.push_back(std::move(*signature));
-    source->reducedDims.push_back(findReducedDims(kernel));
+      return Error(ErrorCode::internal, "no signature for a kernel: " + collect.text());
+    kernelNames.push_back(signature->name);
+    kernelSignatures.push_back(std::move(*signature));
+    schedules.push_back(scheduleHeaders(kernel));
+    reducedDims.push_back(findReducedDims(kernel));
   }
-  return source;
+  return {};
+}
+
+bool CompiledSource::conditionMatters(size_t kernel, std::string_view target,
+                                      unsigned condition) const {
+  return target != "cpu" && llvm::any_of(schedules[kernel], [&](const ScheduleHeader &header) {
+           return header.condition == condition && isForTarget(header, target);
+         });
 }
 
 KernelOp CompiledSource::kernelOp(size_t kernel) {
@@ -157,6 +162,14 @@ KernelOp CompiledSource::kernelOp(size_t kernel) {
 Facts CompiledSource::relevant_facts(size_t kernel, std::string_view target,
                                      const Facts &facts) const {
   Facts relevant = facts;
+  // Of the conditions of schedule blocks, the one that chose counts. The CPU has no use for blocks.
+  relevant.schedules.clear();
+  if (target != "cpu")
+    if (auto block = chooseSchedule(schedules[kernel], target, facts))
+      if (auto condition = schedules[kernel][*block].condition) {
+        relevant.schedules.resize(*condition + 1);
+        relevant.schedules.back() = true;
+      }
   bool gpu = isGpuText(target);
   for (auto [fact, isReduced] : llvm::zip(relevant.dims, reducedDims[kernel])) {
     fact.exact.reset();
@@ -194,6 +207,8 @@ Expected<OwningOpRef<ModuleOp>> CompiledSource::isolate(size_t kernel, std::stri
   OpBuilder builder = OpBuilder::atBlockEnd(copy->getBody());
   KernelOp original = kernelOp(kernel);
   auto clone = cast<KernelOp>(builder.clone(*original));
+  keepSchedule(clone,
+               target == "cpu" ? std::nullopt : chooseSchedule(schedules[kernel], target, facts));
   if (!facts.dims.empty())
     clone.setFactsAttr(factsAttr(context.get(), facts));
   if (isGpuText(target)) {
@@ -212,8 +227,16 @@ Expected<OwningOpRef<ModuleOp>> CompiledSource::isolate(size_t kernel, std::stri
   return copy;
 }
 
+Error CompiledSource::passError(const PassDiagnostics &diagnostics) const {
+  if (!diagnostics.refused())
+    return Error(ErrorCode::internal, "a pass failed: " + diagnostics.text());
+  Diagnostics diags(sources);
+  diagnostics.reportRefusals(diags);
+  return Error(ErrorCode::compile_failed, diags.text({driver.colour, driver.json}));
+}
+
 Status CompiledSource::lower(ModuleOp module, Stage to, const Dump &dump) {
-  CollectDiagnostics collect(context.get());
+  PassDiagnostics collect(context.get());
   Stopwatch watch;
   Stage from = Stage::Tk;
   for (auto [stage, name] : {std::pair(Stage::Fused, "fused"), std::pair(Stage::Tiled, "tiled"),
@@ -221,7 +244,7 @@ Status CompiledSource::lower(ModuleOp module, Stage to, const Dump &dump) {
     if (stage > to)
       break;
     if (failed(runPipeline(module, from, stage, driver.pipeline)))
-      return Error(ErrorCode::internal, "a pass failed: " + collect.text);
+      return passError(collect);
     if (dump.enabled())
       dump.write(std::string(name) + ".mlir", print(module));
     from = stage;
@@ -256,12 +279,12 @@ Expected<detail::Executable> CompiledSource::emitted(ModuleOp module, size_t ker
   }
   if (Status lowered = lower(module, Stage::Gpu, dump); !lowered)
     return lowered.error();
-  CollectDiagnostics collect(context.get());
+  PassDiagnostics collect(context.get());
   Stopwatch watch;
   auto op = module.lookupSymbol<KernelOp>(kernelNames[kernel]);
   Expected<detail::Executable> executable = emitCudaExecutable(module, op);
   if (!executable)
-    return Error(ErrorCode::internal, executable.error().message() + "\n" + collect.text);
+    return Error(ErrorCode::internal, executable.error().message() + "\n" + collect.text());
   executable->target = target;
   detail::log_message("emission: " + watch.str());
   if (dump.enabled()) {
@@ -307,7 +330,7 @@ Expected<detail::Executable> CompiledSource::compileCpu(ModuleOp module, size_t 
   }
   if (Status lowered = lower(module, Stage::Fused, dump); !lowered)
     return lowered.error();
-  CollectDiagnostics collect(context.get());
+  PassDiagnostics collect(context.get());
   Stopwatch watch;
   std::string object;
   Expected<detail::Executable> executable =
@@ -396,8 +419,9 @@ Error CompiledSource::withReproducer(const Error &error, size_t kernel, std::str
   for (llvm::StringRef pass : driver.pipeline.disabled.keys())
     disabled.insert(pass.str());
   std::string path =
-      writeReproducer({sourceText, options.file_name, kernelNames[kernel], std::string(target),
-                       std::string(stage), facts, disabled, error.message()});
+      writeReproducer({std::string(sources.file(mainFile).text()), options.file_name,
+                       kernelNames[kernel], std::string(target), std::string(stage), facts,
+                       disabled, error.message(), kernelSignatures[kernel], options.schedule});
   if (path.empty())
     return error;
   return Error(error.code(), error.message() + "\nto reproduce: " + path, error.spans());

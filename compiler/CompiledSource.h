@@ -7,7 +7,10 @@
 #define TK_COMPILER_COMPILEDSOURCE_H
 
 #include "compiler/Pipeline.h"
+#include "compiler/plan/ScheduleChoice.h"
 #include "dialects/tk/TkDialect.h"
+#include "frontend/IRGen.h"
+#include "frontend/Source.h"
 #include "runtime/Cache.h"
 #include "tk/backend.h"
 
@@ -20,6 +23,7 @@
 namespace tk {
 
 class Dump;
+class PassDiagnostics;
 
 /// Options that only the driver has.
 struct DriverOptions {
@@ -33,6 +37,7 @@ public:
   /// Parses and checks. On failure the error's message holds the rendered diagnostics.
   static Expected<std::shared_ptr<CompiledSource>>
   create(std::string_view text, const CompileOptions &options, const DriverOptions &driver = {});
+  std::shared_ptr<detail::CompiledModule> gather_checks() const override { return checker; }
 
   const std::vector<Signature> &signatures() const override { return kernelSignatures; }
   std::string diagnostics() const override { return warnings; }
@@ -45,6 +50,9 @@ public:
   /// What the passes derived and what they declined, by lines of the source.
   Expected<std::string> explain(size_t kernel, std::string_view target, const Facts &facts);
 
+  /// Whether a schedule block with this condition (of Signature::schedules) may apply on a target.
+  bool conditionMatters(size_t kernel, std::string_view target, unsigned condition) const;
+
   /// The kernel before any pass: what the reference runs.
   KernelOp kernelOp(size_t kernel);
   /// The names of the stages that stage_text knows.
@@ -52,10 +60,13 @@ public:
 
 private:
   CompiledSource();
+  Status parse(std::string_view text, frontend::Kernels kernels);
 
   /// A copy of the module that holds one kernel, with facts and target attached.
   Expected<mlir::OwningOpRef<mlir::ModuleOp>> isolate(size_t kernel, std::string_view target,
                                                       const Facts &facts);
+  /// The error for a pipeline that failed: the program's where a pass refused something, else ours.
+  Error passError(const PassDiagnostics &diagnostics) const;
   /// Runs passes up to a stage on an isolated module.
   Status lower(mlir::ModuleOp module, Stage to, const Dump &dump);
   bool mayUseCache(const Dump &dump) const;
@@ -81,7 +92,10 @@ private:
   std::vector<std::vector<bool>> reducedDims; ///< by kernel and dimension
   std::vector<std::string> kernelNames;
   std::string warnings;
-  std::string sourceText;
+  SourceManager sources;
+  FileId mainFile = kNoFile;
+  std::vector<std::vector<ScheduleHeader>> schedules; ///< by kernel
+  std::shared_ptr<CompiledSource> checker;            ///< of the gathers; null where there are none
   CompileOptions options;
   DriverOptions driver;
 };

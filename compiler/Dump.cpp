@@ -25,13 +25,49 @@ bool writeTo(const fs::path &path, std::string_view text) {
   return bool(out.write(text.data(), static_cast<std::streamsize>(text.size())).flush());
 }
 
+/// Where a reproducer's schedule blocks go.
+std::string schedulePath(const std::string &path) { return path + ".schedule"; }
+
+/// A size that has the fact; nullopt where nothing is known of it.
+std::optional<int64_t> sizeWith(const DimFact &fact) {
+  if (fact.exact)
+    return fact.exact;
+  if (fact.upper < 0)
+    return std::nullopt;
+  int64_t below = fact.upper - static_cast<int64_t>(fact.divisor);
+  return below > 0 && fact_for(below).divisor == fact.divisor && 2 * below > fact.upper
+             ? below
+             : fact.upper;
+}
+
+/// The dimensions as options: of those of which nothing is known a run needs some size.
+std::string sizesOf(const Reproducer &reproducer, bool isRun) {
+  constexpr int64_t someSize = 4099;
+  std::string options;
+  for (size_t d = 0; d < reproducer.signature.dims.size(); ++d) {
+    std::optional<int64_t> size;
+    if (d < reproducer.facts.dims.size())
+      size = sizeWith(reproducer.facts.dims[d]);
+    if (!size && isRun)
+      size = someSize;
+    if (size)
+      options += " --dim " + reproducer.signature.dims[d] + "=" + std::to_string(*size);
+  }
+  return options;
+}
+
 std::string commandOf(const Reproducer &reproducer, const std::string &path) {
   std::string command = "tkc build " + path + " --kernel " + reproducer.kernel + " --target " +
                         reproducer.target + " --emit " +
                         (reproducer.stage == "code" ? "cubin" : reproducer.stage) + " -o -";
-  if (reproducer.target == "cpu" || detail::is_emulated(reproducer.target))
-    command = "tkc run " + path + " --kernel " + reproducer.kernel + " --target " +
-              reproducer.target + " --dim ...";
+  bool isRun = reproducer.stage == "code" &&
+               (reproducer.target == "cpu" || detail::is_emulated(reproducer.target));
+  if (isRun)
+    command =
+        "tkc run " + path + " --kernel " + reproducer.kernel + " --target " + reproducer.target;
+  command += sizesOf(reproducer, isRun);
+  if (reproducer.schedule)
+    command += " --schedule " + schedulePath(path);
   for (const std::string &pass : reproducer.disabledPasses)
     command += " --disable-pass " + pass;
   return command;
@@ -71,6 +107,8 @@ std::string writeReproducer(const Reproducer &reproducer) {
   for (std::string line; std::getline(lines, line);)
     text << "//   " << line << "\n";
   text << reproducer.source;
+  if (reproducer.schedule && !writeTo(schedulePath(path.string()), *reproducer.schedule))
+    return {};
   return writeTo(path, text.str()) ? path.string() : std::string();
 }
 

@@ -4,6 +4,7 @@
 
 #include "tk/plan.h"
 
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -30,6 +31,8 @@ struct Reproducer {
   const Facts &facts;
   std::set<std::string> disabledPasses;
   std::string error;
+  const Signature &signature;
+  std::optional<std::string> schedule; ///< in place of the program's own
 };
 
 /// Writes the program with its options as a .tk file, below TK_DUMP or the directory for temporary

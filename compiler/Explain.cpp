@@ -2,6 +2,7 @@
 #include "compiler/CompiledSource.h"
 
 #include "compiler/Dump.h"
+#include "compiler/PassDiagnostics.h"
 #include "passes/analysis/Notes.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -11,16 +12,6 @@ using namespace mlir;
 
 namespace tk {
 
-/// The place in a file behind a location, if there is one.
-static FileLineColLoc placeOf(LocationAttr location) {
-  FileLineColLoc place;
-  Location(location)->walk([&](Location inner) {
-    place = dyn_cast<FileLineColLoc>(inner);
-    return place ? WalkResult::interrupt() : WalkResult::advance();
-  });
-  return place;
-}
-
 Expected<std::string> CompiledSource::explain(size_t kernel, std::string_view target,
                                               const Facts &given) {
   std::lock_guard lock(mutex);
@@ -28,20 +19,29 @@ Expected<std::string> CompiledSource::explain(size_t kernel, std::string_view ta
   Expected<OwningOpRef<ModuleOp>> copy = isolate(kernel, target, facts);
   if (!copy)
     return copy.error();
+  auto op = (*copy)->lookupSymbol<KernelOp>(kernelNames[kernel]);
   Dump dump(kernelNames[kernel], target, facts);
-  if (Status lowered = lower(**copy, Stage::Fused, dump); !lowered)
+  if (target == "cpu" && !schedules[kernel].empty())
+    note(op, "schedules", Verdict::Declined,
+         "schedule blocks have no effect on the CPU, which chooses its own loops");
+  else if (!schedules[kernel].empty() && !chooseSchedule(schedules[kernel], target, facts))
+    note(op, "schedules", Verdict::Declined,
+         "no schedule block is for this target and these sizes");
+  if (Status lowered = lower(**copy, target == "cpu" ? Stage::Fused : Stage::Tiled, dump); !lowered)
     return lowered.error();
-  SmallVector<StringRef> lines;
-  StringRef(sourceText).split(lines, '\n');
   std::string text;
   llvm::raw_string_ostream out(text);
-  unsigned shown = 0;
-  for (const Note &note : getNotes((*copy)->lookupSymbol<KernelOp>(kernelNames[kernel]))) {
-    FileLineColLoc place = placeOf(note.where);
-    unsigned line = place ? place.getLine() : 0;
-    if (line && line != shown && line <= lines.size())
-      out << place.getFilename().getValue() << ':' << line << ": " << lines[line - 1].trim()
-          << "\n";
+  std::pair<FileId, uint32_t> shown(kNoFile, 0);
+  for (const Note &note : getNotes(op)) {
+    Span place = spanOf(sources, note.where);
+    std::pair<FileId, uint32_t> line(place.file, 0);
+    if (place.valid()) {
+      const SourceFile &file = sources.file(place.file);
+      line.second = file.lineColumn(place.begin).line;
+      if (line != shown)
+        out << file.name() << ':' << line.second << ": " << StringRef(file.line(line.second)).trim()
+            << "\n";
+    }
     shown = line;
     out << "  " << (note.verdict == Verdict::Derived ? "" : "declined: ") << note.text << " ["
         << note.pass << "]\n";

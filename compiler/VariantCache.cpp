@@ -93,7 +93,6 @@ detail::Digest variantKey(ModuleOp module, std::string_view target,
   for (const std::string &pass : disabledPasses)
     key.add("without", pass);
   key.add("checked", int64_t{options.checked});
-  key.add("schedule", options.schedule);
   key.add("kernel", text);
   return key.digest();
 }

@@ -470,7 +470,8 @@ struct File {
 /// before the one that imports it), so the main file is the last.
 struct Program {
   std::vector<std::unique_ptr<File>> files;
-  std::uint32_t exprCount = 0; ///< Expr::id is below this
+  std::unique_ptr<File> schedules; ///< blocks in place of the program's own; null: those count
+  std::uint32_t exprCount = 0;     ///< Expr::id is below this
   File &main() { return *files.back(); }
   const File &main() const { return *files.back(); }
 };

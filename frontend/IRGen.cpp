@@ -1,4 +1,5 @@
 #include "frontend/IRGen.h"
+#include "dialects/tk/TkScheduleOps.h"
 
 #include "frontend/IRGenKernel.h"
 #include "frontend/Program.h"
@@ -114,12 +115,19 @@ void KernelGen::assumptions() {
                      builder.getStringAttr(assumption.text), assumption.bounds);
 }
 
+void KernelGen::scheduleConditions() {
+  for (auto [number, schedule] : llvm::enumerate(kernel.schedules))
+    if (schedule.when)
+      ScheduleConditionOp::create(builder, loc(schedule.whenSpan), value(schedule.when),
+                                  schedule.whenText, number);
+}
+
 void KernelGen::statement(const Statement &s) {
   mlir::Location at = loc(s.span);
   SmallVector<Value> extents;
   SmallVector<StringRef> names;
   for (const IndexVar *var : s.indices) {
-    extents.push_back(value(var->hi));
+    extents.push_back(lengthOf(var));
     names.push_back(var->name);
   }
   ast::DType dtype = s.tensor->dtype;
@@ -133,8 +141,8 @@ void KernelGen::statement(const Statement &s) {
   builder.setInsertionPointToEnd(compute.getBlock());
   frames.emplace_back();
   for (auto [var, arg] : llvm::zip(s.indices, compute.getBlock()->getArguments())) {
-    frames.back().indices[var] = arg;
     arg.setLoc(loc(var->span));
+    bindIndex(var, arg);
   }
   Value v = value(s.value);
   if (isNarrowFloat(dtype))
@@ -150,11 +158,12 @@ void KernelGen::statement(const Statement &s) {
 mlir::Attribute KernelGen::schedules() {
   SmallVector<Attribute> list;
   for (const sema::Schedule &schedule : kernel.schedules) {
-    NamedAttrList attrs;
+    NamedAttrList attrs, places;
+    attrs.set("at", LocationAttr(loc(schedule.span)));
     if (!schedule.arch.empty())
       attrs.set("arch", builder.getStringAttr(schedule.arch));
-    if (!schedule.when.empty())
-      attrs.set("when", builder.getStringAttr(schedule.when));
+    if (schedule.when)
+      attrs.set("when", builder.getStringAttr(schedule.whenText));
     for (const sema::ScheduleEntry &entry : schedule.entries) {
       NamedAttrList axes;
       Attribute single = builder.getUnitAttr();
@@ -168,48 +177,109 @@ mlir::Attribute KernelGen::schedules() {
           axes.set(v.axis, attr);
       }
       attrs.set(entry.key, axes.empty() ? single : axes.getDictionary(builder.getContext()));
+      places.set(entry.key, LocationAttr(loc(entry.keySpan)));
     }
+    attrs.set("places", places.getDictionary(builder.getContext()));
     list.push_back(attrs.getDictionary(builder.getContext()));
   }
   return builder.getArrayAttr(list);
 }
 
-void KernelGen::run() {
-  SmallVector<StringRef> dimNames(kernel.dims.begin(), kernel.dims.end()), resultNames;
-  SmallVector<Attribute> paramAttrs;
-  for (const Kernel::Param &p : kernel.params)
-    paramAttrs.push_back(
-        ParamAttr::get(builder.getContext(), p.source->name, p.source->strided, p.source->inout));
-  for (const ast::ParamPtr &result : kernel.source->results)
-    resultNames.push_back(result->name);
-  auto op = KernelOp::create(builder, loc(kernel.source->nameSpan), kernel.source->name,
-                             builder.getStrArrayAttr(dimNames), builder.getArrayAttr(paramAttrs),
-                             builder.getStrArrayAttr(resultNames), ArrayAttr(),
-                             kernel.source->deterministic);
-  if (!kernel.schedules.empty())
-    op->setAttr("tk.schedules", schedules());
-  OpBuilder::InsertionGuard guard(builder);
+KernelOp KernelGen::createKernel(ArrayRef<Attribute> params, ArrayRef<StringRef> results) {
+  SmallVector<StringRef> dimNames(kernel.dims.begin(), kernel.dims.end());
+  auto op =
+      KernelOp::create(builder, loc(kernel.source->nameSpan), kernel.source->name,
+                       builder.getStrArrayAttr(dimNames), builder.getArrayAttr(params),
+                       builder.getStrArrayAttr(results), ArrayAttr(), kernel.source->deterministic);
   builder.createBlock(&op.getBody());
   frames.emplace_back();
   parameters(op);
-  assumptions();
-  for (const Statement &s : kernel.statements)
-    statement(s);
-  SmallVector<Value> results;
-  for (const Tensor *t : kernel.results)
-    results.push_back(tensors[t]);
-  ReturnOp::create(builder, loc(kernel.source->span), results);
+  return op;
+}
+
+void KernelGen::finishKernel(ArrayRef<const Tensor *> results) {
+  SmallVector<Value> values;
+  for (const Tensor *t : results)
+    values.push_back(tensors[t]);
+  ReturnOp::create(builder, loc(kernel.source->span), values);
   frames.pop_back();
 }
 
+void KernelGen::run() {
+  OpBuilder::InsertionGuard guard(builder);
+  SmallVector<StringRef> resultNames;
+  SmallVector<Attribute> params;
+  for (const Kernel::Param &p : kernel.params)
+    params.push_back(
+        ParamAttr::get(builder.getContext(), p.source->name, p.source->strided, p.source->inout));
+  for (const ast::ParamPtr &result : kernel.source->results)
+    resultNames.push_back(result->name);
+  KernelOp op = createKernel(params, resultNames);
+  if (!kernel.schedules.empty())
+    op->setAttr("tk.schedules", schedules());
+  assumptions();
+  scheduleConditions();
+  for (const Statement &s : kernel.statements)
+    statement(s);
+  finishKernel(SmallVector<const Tensor *>(kernel.results.begin(), kernel.results.end()));
+}
+
+/// The tensors that statements of a kernel compute and that `roots` rest on.
+static llvm::DenseSet<const Tensor *> neededTensors(const Kernel &kernel,
+                                                    const std::vector<Statement> &roots) {
+  llvm::DenseMap<const Tensor *, const Statement *> definitions;
+  for (const Statement &s : kernel.statements)
+    definitions[s.tensor] = &s;
+  llvm::DenseSet<const Tensor *> needed;
+  llvm::DenseSet<const Node *> seen;
+  SmallVector<const Node *> work;
+  for (const Statement &s : roots)
+    work.push_back(s.value);
+  while (!work.empty()) {
+    const Node *n = work.pop_back_val();
+    if (!seen.insert(n).second)
+      continue;
+    llvm::append_range(work, n->args);
+    if (n->pad)
+      work.push_back(n->pad);
+    if (n->tensor && definitions.contains(n->tensor) && needed.insert(n->tensor).second)
+      work.push_back(definitions[n->tensor]->value);
+  }
+  return needed;
+}
+
+void KernelGen::runGatherChecks() {
+  OpBuilder::InsertionGuard guard(builder);
+  SmallVector<StringRef> resultNames;
+  SmallVector<Attribute> params;
+  SmallVector<const Tensor *> results;
+  for (const Kernel::Param &p : kernel.params)
+    params.push_back(ParamAttr::get(builder.getContext(), p.source->name, p.source->strided,
+                                    /*inout=*/false));
+  for (const Statement &s : kernel.gatherChecks) {
+    resultNames.push_back(s.tensor->name);
+    results.push_back(s.tensor);
+  }
+  createKernel(params, resultNames);
+  llvm::DenseSet<const Tensor *> needed = neededTensors(kernel, kernel.gatherChecks);
+  for (const Statement &s : kernel.statements)
+    if (needed.contains(s.tensor))
+      statement(s);
+  for (const Statement &s : kernel.gatherChecks)
+    statement(s);
+  finishKernel(results);
+}
+
 OwningOpRef<ModuleOp> generate(MLIRContext &context, const sema::Module &module,
-                               const SourceManager &sources) {
+                               const SourceManager &sources, Kernels which) {
   context.loadDialect<TkDialect, arith::ArithDialect, math::MathDialect>();
   OpBuilder builder(&context);
   OwningOpRef<ModuleOp> result(ModuleOp::create(builder, builder.getUnknownLoc()));
   builder.setInsertionPointToEnd(result->getBody());
-  for (const std::unique_ptr<Kernel> &kernel : module.kernels)
-    KernelGen(builder, *kernel, sources).run();
+  for (const std::unique_ptr<Kernel> &kernel : module.kernels) {
+    KernelGen generator(builder, *kernel, sources);
+    which == Kernels::GatherChecks ? generator.runGatherChecks() : generator.run();
+  }
   if (failed(verify(*result)))
     return nullptr;
   // One value for each expression of sizes, wherever in the program it was written.
@@ -221,14 +291,16 @@ OwningOpRef<ModuleOp> generate(MLIRContext &context, const sema::Module &module,
 }
 
 OwningOpRef<ModuleOp> compileToTk(MLIRContext &context, SourceManager &sources, FileId file,
-                                  Diagnostics &diags) {
-  std::unique_ptr<ast::Program> program = parseProgram(sources, file, diags);
+                                  Diagnostics &diags, const TranslateOptions &translate) {
+  ParseOptions options;
+  options.schedules = translate.schedules;
+  std::unique_ptr<ast::Program> program = parseProgram(sources, file, diags, options);
   if (diags.hasErrors())
     return nullptr;
   std::unique_ptr<sema::Module> module = analyze(*program, diags);
   if (!module)
     return nullptr;
-  return generate(context, *module, sources);
+  return generate(context, *module, sources, translate.kernels);
 }
 
 } // namespace tk::frontend

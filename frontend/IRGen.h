@@ -13,14 +13,29 @@
 
 namespace tk::frontend {
 
+/// What is made of the kernels of a program.
+enum class Kernels {
+  AsWritten,
+  /// In place of each kernel one with its name and parameters that finds how far the indices of its
+  /// gathers reach: for each four numbers, the lowest, the highest, and the bounds of the axis.
+  GatherChecks,
+};
+
+struct TranslateOptions {
+  FileId schedules = kNoFile; ///< a file of schedule blocks that replace the program's
+  Kernels kernels = Kernels::AsWritten;
+};
+
 /// A module with one tk.kernel for each kernel, in verified form. Null only for a bug of ours.
 /// Loads the dialects that it uses into the context.
 mlir::OwningOpRef<mlir::ModuleOp> generate(mlir::MLIRContext &context, const sema::Module &module,
-                                           const SourceManager &sources);
+                                           const SourceManager &sources,
+                                           Kernels which = Kernels::AsWritten);
 
 /// Parses, analyses and translates one file of `sources`. Null if errors were reported.
 mlir::OwningOpRef<mlir::ModuleOp> compileToTk(mlir::MLIRContext &context, SourceManager &sources,
-                                              FileId file, Diagnostics &diags);
+                                              FileId file, Diagnostics &diags,
+                                              const TranslateOptions &options = {});
 
 } // namespace tk::frontend
 

@@ -31,6 +31,33 @@ mlir::Value KernelGen::indexValue(const IndexVar *var) const {
   return {};
 }
 
+mlir::Value KernelGen::offsetOf(const IndexVar *var) const {
+  for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame)
+    if (auto it = frame->offsets.find(var); it != frame->offsets.end())
+      return it->second;
+  return {};
+}
+
+void KernelGen::bindIndex(const IndexVar *var, Value offset) {
+  frames.back().offsets[var] = offset;
+  frames.back().indices[var] =
+      var->startsAtZero()
+          ? offset
+          : arith::AddIOp::create(builder, loc(var->span), offset, value(var->lo)).getResult();
+}
+
+mlir::Value KernelGen::lengthOf(const IndexVar *var) {
+  if (var->startsAtZero())
+    return value(var->hi);
+  OpBuilder::InsertionGuard guard(builder);
+  Value low = value(var->lo), high = value(var->hi);
+  if (statementOp)
+    builder.setInsertionPoint(statementOp);
+  mlir::Location at = loc(var->span);
+  Value length = arith::SubIOp::create(builder, at, high, low);
+  return arith::MaxSIOp::create(builder, at, length, integer(0, builder.getIndexType(), at));
+}
+
 /// Whether the launch of a kernel can evaluate the operation on scalars: it has no bits, no random
 /// numbers, no roundings, and no tests for NaN (a conversion to integers has one).
 static bool isForLaunches(const Node *n) {
@@ -162,8 +189,16 @@ mlir::Value KernelGen::widen(Value v, ast::DType dtype, mlir::Location at) {
 mlir::Value KernelGen::load(const Node *n) {
   mlir::Location at = loc(n->span);
   SmallVector<Value> indices;
-  for (const Node *arg : n->args)
-    indices.push_back(value(arg));
+  for (auto [axis, arg] : llvm::enumerate(n->args)) {
+    const Node *low = n->tensor->lows.empty() ? nullptr : n->tensor->lows[axis];
+    if (!low || (low->kind == NodeKind::IntConst && low->intValue == 0))
+      indices.push_back(value(arg));
+    else if (arg->kind == NodeKind::Index && arg->indices[0]->lo == low &&
+             offsetOf(arg->indices[0]))
+      indices.push_back(offsetOf(arg->indices[0]));
+    else
+      indices.push_back(arith::SubIOp::create(builder, at, value(arg), value(low)));
+  }
   Value pad;
   ast::DType dtype = n->tensor->dtype;
   if (n->pad) {
@@ -222,8 +257,10 @@ mlir::Value KernelGen::reduce(const Node *n) {
              builder, loc(n->span), *kindOf(n->reduce), names, lower, upper, valueType(n->type),
              [&](OpBuilder &, mlir::Location, ValueRange args) {
                frames.emplace_back();
-               for (auto [var, arg] : llvm::zip(n->indices, args))
+               for (auto [var, arg] : llvm::zip(n->indices, args)) {
                  frames.back().indices[var] = arg;
+                 frames.back().offsets[var] = var->startsAtZero() ? Value(arg) : Value();
+               }
                Value term = value(n->args[0]);
                frames.pop_back();
                return term;
@@ -234,13 +271,14 @@ mlir::Value KernelGen::reduce(const Node *n) {
 
 mlir::Value KernelGen::scan(const Node *n) {
   const IndexVar *var = n->indices[0];
-  Value position = indexValue(var), lower = value(var->lo), upper = value(var->hi);
+  Value position = offsetOf(var), lower = integer(0, builder.getIndexType(), loc(n->span));
+  Value upper = lengthOf(var);
   return ScanOp::create(builder, loc(n->span), *kindOf(n->reduce), var->name, lower, upper,
                         position, valueType(n->type),
                         [&](OpBuilder &, mlir::Location, ValueRange args) {
                           frames.emplace_back();
                           frames.back().barrier = true;
-                          frames.back().indices[var] = args[0];
+                          bindIndex(var, args[0]);
                           Value term = value(n->args[0]);
                           frames.pop_back();
                           return term;

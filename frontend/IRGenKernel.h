@@ -20,13 +20,20 @@ public:
       : builder(builder), kernel(kernel), sources(sources) {}
 
   void run();
+  /// Instead of the kernel the one that checks its gathers: of the same parameters, with the
+  /// results that sema::Kernel::gatherChecks lists.
+  void runGatherChecks();
 
 private:
   using Value = mlir::Value;
 
   // Structure (IRGen.cpp)
+  KernelOp createKernel(llvm::ArrayRef<mlir::Attribute> params,
+                        llvm::ArrayRef<llvm::StringRef> results);
+  void finishKernel(llvm::ArrayRef<const sema::Tensor *> results);
   void parameters(KernelOp op);
   void assumptions();
+  void scheduleConditions();
   void statement(const sema::Statement &statement);
   mlir::Attribute schedules();
   mlir::Location loc(Span span) const;
@@ -60,10 +67,16 @@ private:
   struct Frame {
     llvm::DenseMap<const sema::Node *, Value> values;
     llvm::DenseMap<const sema::IndexVar *, Value> indices;
+    llvm::DenseMap<const sema::IndexVar *, Value> offsets; ///< from where the index's range begins
     bool barrier = false; ///< values of frames below may rest on another binding of an index
   };
   Value lookup(const sema::Node *n) const;
   Value indexValue(const sema::IndexVar *var) const;
+  /// An index less where its range begins, which is how axes of tensors count.
+  Value offsetOf(const sema::IndexVar *var) const;
+  /// Makes `offset`, an argument of the block being built, stand for an index.
+  void bindIndex(const sema::IndexVar *var, Value offset);
+  Value lengthOf(const sema::IndexVar *var);
 
   mlir::OpBuilder &builder;
   const sema::Kernel &kernel;

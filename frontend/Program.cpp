@@ -22,6 +22,8 @@ public:
     visit(main, key(sources.file(main).name()));
     if (options.requireKernel && !diags.hasErrors())
       requireKernel(main);
+    if (options.schedules != kNoFile)
+      loadSchedules(options.schedules);
     return std::move(program);
   }
 
@@ -36,6 +38,7 @@ private:
   void visit(FileId id, const std::string &name);
   void resolve(ast::Import &import, const std::string &importer);
   void requireKernel(FileId main);
+  void loadSchedules(FileId id);
   std::unique_ptr<ast::File> parse(FileId id);
 
   SourceManager &sources;
@@ -111,6 +114,22 @@ void ProgramLoader::requireKernel(FileId main) {
     if (ast::as<ast::Kernel>(item.get()) || ast::as<ast::Import>(item.get()))
       return;
   diags.error(Diag::NoKernel, {main, 0, 0}) << "no kernel in '" << sources.file(main).name() << "'";
+}
+
+/// A file that holds schedule blocks and nothing else.
+void ProgramLoader::loadSchedules(FileId id) {
+  unsigned before = diags.errorCount();
+  program->schedules = parse(id);
+  bool found = false;
+  for (const ast::ItemPtr &item : program->schedules->items) {
+    found |= ast::as<ast::Schedule>(item.get()) != nullptr;
+    if (!ast::as<ast::Schedule>(item.get()))
+      diags.error(Diag::NotASchedule, item->span).expected("schedule KERNEL { … }")
+          << "a schedule file holds schedule blocks only";
+  }
+  if (!found && diags.errorCount() == before)
+    diags.error(Diag::NoSchedule, {id, 0, 0})
+        << "no schedule block in '" << sources.file(id).name() << "'";
 }
 
 } // namespace

@@ -20,8 +20,9 @@ struct Limits {
 };
 
 struct ParseOptions {
-  bool requireKernel = true; ///< report a main file without a kernel
-  bool followImports = true; ///< off: imports stay unresolved (the formatter, an editor)
+  bool requireKernel = true;  ///< report a main file without a kernel
+  bool followImports = true;  ///< off: imports stay unresolved (the formatter, an editor)
+  FileId schedules = kNoFile; ///< a file of schedule blocks that replace the program's
   Limits limits = {};
 };
 

@@ -8,6 +8,7 @@ add_library(tk_frontend STATIC
   SemaAccess.cpp
   SemaCall.cpp
   SemaExpr.cpp
+  SemaGather.cpp
   SemaKernel.cpp
   SemaNode.cpp
   SemaRange.cpp

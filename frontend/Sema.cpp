@@ -11,8 +11,22 @@ namespace {
 /// Collects the items by name; a name stands for one of them.
 class Items {
 public:
-  explicit Items(Diagnostics &diags) : diags(diags) {}
+  Items(const ast::Program &program, Diagnostics &diags)
+      : foreignSchedules(program.schedules != nullptr), diags(diags) {
+    for (const std::unique_ptr<ast::File> &file : program.files)
+      for (const ast::ItemPtr &item : file->items)
+        add(*item);
+    if (!foreignSchedules)
+      return;
+    for (const ast::ItemPtr &item : program.schedules->items)
+      schedules.push_back(static_cast<const ast::Schedule *>(item.get()));
+  }
 
+  Globals globals;
+  std::vector<const ast::Schedule *> schedules;
+  std::vector<const ast::Grad *> grads;
+
+private:
   void add(const ast::Item &item) {
     switch (item.kind) {
     case ast::ItemKind::Kernel:
@@ -22,7 +36,8 @@ public:
     case ast::ItemKind::Const:
       return enter(globals.consts, static_cast<const ast::Const &>(item));
     case ast::ItemKind::Schedule:
-      schedules.push_back(static_cast<const ast::Schedule *>(&item));
+      if (!foreignSchedules)
+        schedules.push_back(static_cast<const ast::Schedule *>(&item));
       return;
     case ast::ItemKind::Grad:
       grads.push_back(static_cast<const ast::Grad *>(&item));
@@ -32,11 +47,6 @@ public:
     }
   }
 
-  Globals globals;
-  std::vector<const ast::Schedule *> schedules;
-  std::vector<const ast::Grad *> grads;
-
-private:
   template <typename Map, typename T> void enter(Map &map, const T &item) {
     const ast::Decl &decl = item;
     auto [it, isNew] = names.try_emplace(decl.name, decl.nameSpan);
@@ -50,6 +60,7 @@ private:
       d.label(it->second, "declared here");
   }
 
+  bool foreignSchedules; ///< blocks of the program itself do not count
   Diagnostics &diags;
   std::map<std::string, Span> names;
 };
@@ -94,11 +105,7 @@ void checkGrad(const ast::Grad &grad, const Globals &globals, Diagnostics &diags
 std::unique_ptr<Module> analyze(const ast::Program &program, Diagnostics &diags) {
   if (diags.hasErrors())
     return nullptr;
-  Items items(diags);
-  for (const std::unique_ptr<ast::File> &file : program.files)
-    for (const ast::ItemPtr &item : file->items)
-      items.add(*item);
-
+  Items items(program, diags);
   auto module = std::make_unique<Module>();
   for (const std::unique_ptr<ast::File> &file : program.files)
     for (const ast::ItemPtr &item : file->items) {

@@ -115,7 +115,7 @@ std::string KernelSema::shapeOf(const Tensor &t) {
   std::string s(ast::spelling(t.dtype));
   s += "[";
   for (std::size_t i = 0; i < t.extents.size(); ++i)
-    s += (i ? ", " : "") + textOf(t.extents[i]);
+    s += (i ? ", " : "") + rangeOf(t.lows.empty() ? nullptr : t.lows[i], t.extents[i]);
   return s + "]";
 }
 
@@ -170,6 +170,8 @@ Node *KernelSema::access(const ast::Access &e, Node *pad) {
   if (!ok)
     return nullptr;
   Node *n = loadOf(tensor, indices, e.span);
+  if (gather && !pad && !tensor->broken)
+    addGathers(e, *tensor, indices);
   if (gather && !pad) {
     bool isInt = isInteger(n->type);
     pad = n->type == Type::Bool ? make(NodeKind::BoolConst, Type::Bool, e.span)
@@ -251,14 +253,17 @@ void KernelSema::prove(const ast::Access &e, const Tensor &tensor,
 bool KernelSema::proveComponent(const ast::Access &e, unsigned axis, Node *index,
                                 const Tensor &tensor) {
   std::optional<Poly> at = polyOf(index), extent = polyOf(tensor.extents[axis]);
+  Node *lowNode = tensor.lows.empty() ? nullptr : tensor.lows[axis];
+  std::optional<Poly> low = lowNode ? polyOf(lowNode) : Poly(0);
   std::string written(diags.sources().text(e.indices[axis]->span));
   std::string whole(diags.sources().text(e.span));
   std::vector<bounds::Atom> active = activeAtoms();
   auto fail = [&](Diag code, const std::string &what, const std::string &verb) {
     auto d = diags.error(code, e.indices[axis]->span);
     d << verb << " " << what << " for " << whole;
-    d.label(tensor.span,
-            "axis " + std::to_string(axis) + " has the extent " + textOf(tensor.extents[axis]));
+    d.label(tensor.span, "axis " + std::to_string(axis) +
+                             (lowNode ? " ranges over " : " has the extent ") +
+                             rangeOf(lowNode, tensor.extents[axis]));
     std::set<bounds::Atom> atoms;
     if (at)
       symbols.collect(*at, atoms);
@@ -270,15 +275,17 @@ bool KernelSema::proveComponent(const ast::Access &e, unsigned axis, Node *index
            ", 0), or state what holds of the sizes in `where`");
     return false;
   };
-  if (!at || !extent || at->overflowed())
-    return fail(Diag::UnprovableAccess, "0 <= " + written + " < " + textOf(tensor.extents[axis]),
-                "cannot prove");
+  std::string least = lowNode ? textOf(lowNode) : "0";
+  if (!at || !extent || !low || at->overflowed())
+    return fail(Diag::UnprovableAccess,
+                least + " <= " + written + " < " + textOf(tensor.extents[axis]), "cannot prove");
   if (index->kind == NodeKind::Index && symbols[index->indices[0]->atom].hi == *extent &&
-      symbols[index->indices[0]->atom].lo == Poly(0))
+      symbols[index->indices[0]->atom].lo == *low)
     return true;
-  for (bool low : {true, false}) {
-    Poly goal = low ? *at : *extent - 1 - *at;
-    std::string what = low ? written + " >= 0" : written + " < " + textOf(tensor.extents[axis]);
+  for (bool below : {true, false}) {
+    Poly goal = below ? *at - *low : *extent - 1 - *at;
+    std::string what =
+        below ? written + " >= " + least : written + " < " + textOf(tensor.extents[axis]);
     if (prover.nonNegative(goal, active))
       continue;
     std::optional<Poly> minimum = prover.minimum(goal, active);
@@ -287,28 +294,27 @@ bool KernelSema::proveComponent(const ast::Access &e, unsigned axis, Node *index
     // False for every size with non-empty ranges?
     if (prover.nonNegative(Poly(-1) - *minimum, active))
       return fail(Diag::AccessOutOfBounds, what, "for every size it is false that");
-    checkAtLaunch(e, *minimum, what + " for " + whole, goal);
+    checkAtLaunch(e.span, *minimum, what + " for " + whole);
   }
   return true;
 }
 
-void KernelSema::checkAtLaunch(const ast::Access &e, const Poly &minimum, const std::string &text,
-                               const Poly &about) {
+/// Has the launch check that `minimum`, which rests on sizes alone, is not negative.
+void KernelSema::checkAtLaunch(Span span, const Poly &minimum, const std::string &text) {
   for (const Poly &known : checkedBounds)
     if (known == minimum)
       return;
   checkedBounds.push_back(minimum);
-  Node *condition = op(Op::Ge, Type::Bool, {nodeOf(minimum, e.span), intConst(0, e.span)}, e.span);
+  Node *condition = op(Op::Ge, Type::Bool, {nodeOf(minimum, span), intConst(0, span)}, span);
   // Nothing is read where a range is empty.
   for (bounds::Atom a : activeAtoms()) {
     const Poly lo = symbols[a].lo, hi = symbols[a].hi;
     condition =
         op(Op::Or, Type::Bool,
-           {condition, op(Op::Le, Type::Bool, {nodeOf(hi, e.span), nodeOf(lo, e.span)}, e.span)},
-           e.span);
+           {condition, op(Op::Le, Type::Bool, {nodeOf(hi, span), nodeOf(lo, span)}, span)}, span);
   }
   out.assumptions.push_back(
-      {condition, text + " (" + symbols.text(minimum) + " >= 0)", true, e.span});
+      {condition, text + " (" + symbols.text(minimum) + " >= 0)", true, span});
 }
 
 } // namespace tk::sema

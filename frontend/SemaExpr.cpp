@@ -319,7 +319,17 @@ Node *KernelSema::power(Node *base, Node *exponent, Span span) {
 }
 
 Node *KernelSema::conditional(const ast::If &e) {
-  Node *c = expr(*e.condition), *t = expr(*e.thenExpr), *f = expr(*e.elseExpr);
+  Node *c = expr(*e.condition);
+  auto branch = [&](const ast::Expr &e, bool holds) {
+    bool guarded = c && c->type == Type::Bool;
+    if (guarded)
+      guards.emplace_back(c, holds);
+    Node *n = expr(e);
+    if (guarded)
+      guards.pop_back();
+    return n;
+  };
+  Node *t = branch(*e.thenExpr, true), *f = branch(*e.elseExpr, false);
   if (!c || !t || !f)
     return nullptr;
   if (c->type != Type::Bool)

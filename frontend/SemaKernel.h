@@ -60,6 +60,8 @@ private:
   void define(const ast::Define &stmt);
   bool declareLeft(const std::vector<ast::IndexPtr> &indices, const ast::Expr &value,
                    const Tensor *result, std::vector<IndexVar *> &vars);
+  /// Where the axes of a local begin, if not all at 0.
+  void setLows(Tensor &tensor, const std::vector<IndexVar *> &vars);
   void finish(Tensor *tensor, std::vector<IndexVar *> vars, Node *value, Span span);
   /// The value as it may be stored into `dtype`; null and an error if it may not.
   Node *forStore(Node *value, ast::DType dtype, Span span, const std::string &name);
@@ -68,15 +70,16 @@ private:
   struct Use {
     const ast::Access *access;
     unsigned axis;
-    Node *extent;
+    Node *low, *extent; ///< where the axis begins (null: at 0) and ends
     bool padded;
     Span span;
   };
   void bareUses(const ast::Expr &e, const std::string &name, bool padded, std::vector<Use> &uses);
   IndexVar *declareIndex(const ast::Index &index, const std::vector<const ast::Expr *> &in,
                          Node *resultExtent, const Tensor *result);
-  bool conflicting(const ast::Index &index, const std::vector<Use> &uses, Node *extent,
+  bool conflicting(const ast::Index &index, const std::vector<Use> &uses, Node *low, Node *extent,
                    const std::string &what, Span where);
+  std::string rangeOf(Node *low, Node *extent);
   void undeclare(const std::vector<ast::IndexPtr> &indices);
 
   // Expressions (SemaExpr.cpp)
@@ -103,22 +106,27 @@ private:
 
   // Reductions, normalisers, scans (SemaReduce.cpp)
   Node *reduce(const ast::Reduce &e);
+  Node *place(ast::ReduceKind kind, const std::vector<IndexVar *> &vars, Node *body, Span span);
   Node *reduceOver(const ast::Reduce &e, std::vector<IndexVar *> vars, Node *body);
   Node *contraction(const ast::Reduce &e, const std::vector<IndexVar *> &vars, Node *body);
+  Node *lengthOf(const IndexVar *var, Span span);
   Node *mean(const std::vector<IndexVar *> &vars, Node *body, Span span);
   Node *logSumExp(const std::vector<IndexVar *> &vars, Node *body, Span span);
   Node *keeping(const ast::Reduce &e);
-  Node *normalise(const ast::Reduce &e, IndexVar *var, Node *body);
+  Node *scan(const ast::Reduce &e, IndexVar *var, Node *body);
+  Node *normalise(const ast::Reduce &e, const std::vector<IndexVar *> &vars, Node *body);
+  void requireNonEmpty(const ast::Reduce &e, const IndexVar *var);
   Node *hidden(const std::string &suffix, std::vector<IndexVar *> vars, Node *value, Span span);
   std::vector<IndexVar *> freeIndices(const std::vector<Node *> &roots);
 
   // Accesses and bounds (SemaAccess.cpp)
   Node *access(const ast::Access &e, Node *pad);
   Node *loadOf(Tensor *tensor, std::vector<Node *> indices, Span span);
+  void addGathers(const ast::Access &e, const Tensor &tensor, const std::vector<Node *> &indices);
+  void checkGathers();
   void prove(const ast::Access &e, const Tensor &tensor, const std::vector<Node *> &indices);
   bool proveComponent(const ast::Access &e, unsigned axis, Node *index, const Tensor &tensor);
-  void checkAtLaunch(const ast::Access &e, const bounds::Poly &minimum, const std::string &text,
-                     const bounds::Poly &about);
+  void checkAtLaunch(Span span, const bounds::Poly &minimum, const std::string &text);
   bool checkDivisors(const Node *n, Span span);
   void assumeDivisor(const bounds::Poly &num, const bounds::Poly &den, Span span, bool guarded,
                      const std::vector<bounds::Atom> &active);
@@ -161,6 +169,7 @@ private:
   std::vector<bounds::Poly> checkedBounds;
   std::set<std::pair<bounds::Poly, bounds::Poly>> checkedDivisors;
   std::vector<IndexVar *> activeIndices;
+  std::vector<std::pair<Node *, bool>> guards; ///< the conditions around, and what they must be
   std::map<const Tensor *, Span> defined;
   std::string statementName; ///< what hidden tensors are named after
   std::map<std::string, unsigned> hiddenNames;

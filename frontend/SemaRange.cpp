@@ -37,7 +37,8 @@ void KernelSema::bareUses(const ast::Expr &e, const std::string &name, bool padd
       if (!ref || ref->name != name)
         bareUses(*access.indices[axis], name, false, uses);
       else if (tensor && !tensor->broken && axis < tensor->extents.size())
-        uses.push_back({&access, axis, tensor->extents[axis], padded, ref->span});
+        uses.push_back({&access, axis, tensor->lows.empty() ? nullptr : tensor->lows[axis],
+                        tensor->extents[axis], padded, ref->span});
     }
     return;
   }
@@ -46,23 +47,35 @@ void KernelSema::bareUses(const ast::Expr &e, const std::string &name, bool padd
   }
 }
 
-bool KernelSema::conflicting(const ast::Index &index, const std::vector<Use> &uses, Node *extent,
-                             const std::string &what, Span where) {
-  std::optional<bounds::Poly> mine = polyOf(extent);
+/// "N", or "1..N" where the axis does not begin at 0.
+std::string KernelSema::rangeOf(Node *low, Node *extent) {
+  bool fromZero = !low || (low->kind == NodeKind::IntConst && low->intValue == 0);
+  return (fromZero ? "" : textOf(low) + "..") + textOf(extent);
+}
+
+bool KernelSema::conflicting(const ast::Index &index, const std::vector<Use> &uses, Node *low,
+                             Node *extent, const std::string &what, Span where) {
+  auto equal = [&](Node *a, Node *b) {
+    if (a == b)
+      return true;
+    std::optional<bounds::Poly> p = a ? polyOf(a) : bounds::Poly(0);
+    std::optional<bounds::Poly> q = b ? polyOf(b) : bounds::Poly(0);
+    return p && q && prover.equal(*p, *q);
+  };
   for (const Use &use : uses) {
-    if (use.padded || use.extent == extent)
+    if (use.padded || (equal(use.extent, extent) && equal(use.low, low)))
       continue;
-    std::optional<bounds::Poly> theirs = polyOf(use.extent);
-    if (mine && theirs && prover.equal(*mine, *theirs))
-      continue;
-    diags.error(Diag::IndexRangeConflict, index.nameSpan)
-            .label(where, what)
-            .label(use.span, textOf(use.extent) + " in '" + use.access->name + "' (axis " +
-                                 std::to_string(use.axis) + ")")
-            .help("if the two are equal, say so: where " + textOf(extent) +
-                  " == " + textOf(use.extent))
-        << "index '" << index.name << "' ranges over " << what << " and over " << textOf(use.extent)
-        << " in '" << use.access->name << "' (axis " << std::to_string(use.axis) << ")";
+    std::string other = rangeOf(use.low, use.extent);
+    auto d = diags.error(Diag::IndexRangeConflict, index.nameSpan);
+    d << "index '" << index.name << "' ranges over " << what << " and over " << other << " in '"
+      << use.access->name << "' (axis " << use.axis << ")";
+    d.label(where, what);
+    d.label(use.span,
+            other + " in '" + use.access->name + "' (axis " + std::to_string(use.axis) + ")");
+    if (equal(use.low, low))
+      d.help("if the two are equal, say so: where " + textOf(extent) + " == " + textOf(use.extent));
+    else
+      d.help("give the index its range: " + index.name + " in lo..hi");
     return true;
   }
   return false;
@@ -101,7 +114,8 @@ IndexVar *KernelSema::declareIndex(const ast::Index &index,
   } else if (resultExtent) {
     lo = intConst(0, index.span);
     hi = resultExtent;
-    if (conflicting(index, uses, hi, textOf(hi) + " in '" + result->name + "'", index.nameSpan))
+    if (conflicting(index, uses, nullptr, hi, textOf(hi) + " in '" + result->name + "'",
+                    index.nameSpan))
       return nullptr;
   } else {
     const Use *first = nullptr;
@@ -113,10 +127,10 @@ IndexVar *KernelSema::declareIndex(const ast::Index &index,
           << "index '" << index.name << "' stands bare at no dimension, so it has no range";
       return nullptr;
     }
-    lo = intConst(0, index.span);
+    lo = first->low ? first->low : intConst(0, index.span);
     hi = first->extent;
-    if (conflicting(index, uses, hi,
-                    textOf(hi) + " in '" + first->access->name + "' (axis " +
+    if (conflicting(index, uses, first->low, hi,
+                    rangeOf(first->low, hi) + " in '" + first->access->name + "' (axis " +
                         std::to_string(first->axis) + ")",
                     first->span))
       return nullptr;

@@ -27,6 +27,14 @@ Node *KernelSema::reduce(const ast::Reduce &e) {
   return result;
 }
 
+/// Whether a reduction compares its terms. Bytes are held in signed ones, whose order is another,
+/// so that they are compared as wider integers.
+static bool isOrdering(ast::ReduceKind kind) {
+  using K = ast::ReduceKind;
+  return kind == K::Max || kind == K::Min || kind == K::ArgMax || kind == K::ArgMin ||
+         kind == K::CumMax;
+}
+
 Node *KernelSema::reduceOver(const ast::Reduce &e, std::vector<IndexVar *> vars, Node *body) {
   using K = ast::ReduceKind;
   if (e.modifier != ast::ReduceModifier::None && e.reduceKind != K::Sum) {
@@ -46,6 +54,9 @@ Node *KernelSema::reduceOver(const ast::Reduce &e, std::vector<IndexVar *> vars,
     body = convert(body, isFloat(body->type) ? Type::F32 : Type::I64, true);
   if (body->type == Type::Index)
     body = convert(body, Type::I64);
+  bool isBytes = body->type == Type::U8;
+  if (isBytes && isOrdering(e.reduceKind))
+    body = convert(body, Type::I32);
   switch (e.reduceKind) {
   case K::Sum:
     return contraction(e, vars, body);
@@ -55,15 +66,68 @@ Node *KernelSema::reduceOver(const ast::Reduce &e, std::vector<IndexVar *> vars,
     return logSumExp(vars, convert(body, body->type == Type::F64 ? Type::F64 : Type::F32), e.span);
   case K::ArgMax:
   case K::ArgMin:
-    if (vars.size() != 1) {
-      diags.error(Diag::NotSupported, e.span)
-          << ast::spelling(e.reduceKind) << " over several indices is not supported";
-      return nullptr;
-    }
-    return reduceNode(e.reduceKind, Type::I32, std::move(vars), body, e.span);
+    for (const IndexVar *var : vars)
+      requireNonEmpty(e, var);
+    return place(e.reduceKind, vars, body, e.span);
   default:
-    return reduceNode(e.reduceKind, body->type, std::move(vars), body, e.span);
+    Node *n = reduceNode(e.reduceKind, body->type, std::move(vars), body, e.span);
+    return isBytes ? convert(n, Type::U8, true) : n;
   }
+}
+
+/// Where the largest (smallest) value is: the index, or of several the position in row-major order.
+Node *KernelSema::place(ast::ReduceKind kind, const std::vector<IndexVar *> &vars, Node *body,
+                        Span span) {
+  using K = ast::ReduceKind;
+  if (vars.size() == 1)
+    return reduceNode(kind, Type::I32, vars, body, span);
+  // The best of each row, then the row with the best of all: the first such, and in it the first.
+  IndexVar *row = vars.front();
+  std::vector<IndexVar *> inner(vars.begin() + 1, vars.end()), rows;
+  for (IndexVar *var : freeIndices({body}))
+    if (std::find(inner.begin(), inner.end(), var) == inner.end())
+      rows.push_back(var);
+  if (std::find(rows.begin(), rows.end(), row) == rows.end())
+    rows.push_back(row);
+  K best = kind == K::ArgMax ? K::Max : K::Min;
+  Node *value = hidden("best", rows, reduceNode(best, body->type, inner, body, span), span);
+  Node *column = hidden("place", rows, place(kind, inner, body, span), span);
+  Node *found = convert(reduceNode(kind, Type::I32, {row}, value, span), Type::Index);
+  std::vector<Node *> indices;
+  for (IndexVar *var : rows)
+    indices.push_back(var == row ? found : indexNode(var, span));
+  Node *inRow = loadOf(column->tensor, std::move(indices), span);
+  inRow->pad = intConst(0, span, inRow->type);
+  Node *width = nullptr;
+  for (const IndexVar *var : inner)
+    width =
+        width ? op(Op::Mul, Type::Index, {width, lengthOf(var, span)}, span) : lengthOf(var, span);
+  Node *above = op(Op::Sub, Type::Index, {found, row->lo}, span);
+  if (inner.size() == 1) // an index rather than a position
+    inRow = op(Op::Sub, Type::Index, {convert(inRow, Type::Index), inner[0]->lo}, span);
+  else
+    inRow = convert(inRow, Type::Index);
+  Node *position =
+      op(Op::Add, Type::Index, {op(Op::Mul, Type::Index, {above, width}, span), inRow}, span);
+  return convert(position, Type::I32, true);
+}
+
+/// Nothing is the largest of none: a range must not be empty, unless the result is.
+void KernelSema::requireNonEmpty(const ast::Reduce &e, const IndexVar *var) {
+  std::optional<bounds::Poly> lo = polyOf(var->lo), hi = polyOf(var->hi);
+  if (!lo || !hi || prover.nonNegative(*hi - *lo - 1, activeAtoms()))
+    return;
+  checkAtLaunch(e.span, *hi - *lo - 1,
+                rangeOf(var->lo, var->hi) + " is not empty for " +
+                    std::string(ast::spelling(e.reduceKind)) + "[" + var->name + "]");
+}
+
+/// The number of values of an index.
+Node *KernelSema::lengthOf(const IndexVar *var, Span span) {
+  if (var->startsAtZero())
+    return var->hi;
+  Node *length = op(Op::Sub, Type::Index, {var->hi, var->lo}, span);
+  return op(Op::Max, Type::Index, {length, intConst(0, span)}, span);
 }
 
 /// A sum; where its body is a product of two factors, with the rounding that lets tensor cores
@@ -117,12 +181,8 @@ Node *KernelSema::contraction(const ast::Reduce &e, const std::vector<IndexVar *
 Node *KernelSema::mean(const std::vector<IndexVar *> &vars, Node *body, Span span) {
   Node *count = nullptr;
   for (IndexVar *var : vars) {
-    Node *extent = var->hi;
-    if (var->lo->kind != NodeKind::IntConst || var->lo->intValue != 0) {
-      extent = op(Op::Sub, Type::Index, {var->hi, var->lo}, span);
-      extent = op(Op::Max, Type::Index, {extent, intConst(0, span)}, span);
-    }
-    count = count ? op(Op::Mul, Type::Index, {count, extent}, span) : extent;
+    Node *length = lengthOf(var, span);
+    count = count ? op(Op::Mul, Type::Index, {count, length}, span) : length;
   }
   Node *sum = reduceNode(ast::ReduceKind::Sum, body->type, vars, body, span);
   return op(Op::Div, body->type, {sum, convert(canonical(count), body->type, true)}, span);
@@ -168,12 +228,6 @@ Node *KernelSema::hidden(const std::string &suffix, std::vector<IndexVar *> vars
                          Span span) {
   std::vector<Node *> extents, indices;
   for (IndexVar *var : vars) {
-    if (var->lo->kind != NodeKind::IntConst || var->lo->intValue != 0) {
-      diags.error(Diag::NotSupported, span).help("write this part as a `let` of its own")
-          << "this needs an intermediate tensor over '" << var->name
-          << "', whose range does not begin at 0: not supported";
-      return nullptr;
-    }
     extents.push_back(var->hi);
     indices.push_back(indexNode(var, span));
   }
@@ -188,26 +242,24 @@ Node *KernelSema::hidden(const std::string &suffix, std::vector<IndexVar *> vars
   if (unsigned count = hiddenNames[name]++)
     name += std::to_string(count + 1);
   Tensor *tensor = makeTensor(name, span, dtype, std::move(extents));
+  setLows(*tensor, vars);
   out.statements.push_back({tensor, std::move(vars), value, span});
   return loadOf(tensor, std::move(indices), span);
 }
 
 Node *KernelSema::keeping(const ast::Reduce &e) {
-  if (e.binders.size() != 1) {
-    diags.error(Diag::NotSupported, e.span)
-        << ast::spelling(e.reduceKind) << " over several indices is not supported";
-    return nullptr;
+  std::vector<IndexVar *> vars;
+  for (const ast::IndexPtr &use : e.binders) {
+    auto it = scope.find(use->name);
+    if (it == scope.end() || !it->second.index) {
+      diags.error(Diag::IndexNotKept, use->nameSpan)
+              .help("write " + use->name + " on the left side, or bind it around this")
+          << ast::spelling(e.reduceKind) << " keeps its index, but nothing ranges over '"
+          << use->name << "' here";
+      return nullptr;
+    }
+    vars.push_back(it->second.index);
   }
-  const ast::Index &use = *e.binders[0];
-  auto it = scope.find(use.name);
-  if (it == scope.end() || !it->second.index) {
-    diags.error(Diag::IndexNotKept, use.nameSpan)
-            .help("write " + use.name + " on the left side, or bind it around this")
-        << ast::spelling(e.reduceKind) << " keeps its index, but nothing ranges over '" << use.name
-        << "' here";
-    return nullptr;
-  }
-  IndexVar *var = it->second.index;
   bool outer = indexMode;
   indexMode = false;
   Node *body = expr(*e.body);
@@ -225,9 +277,19 @@ Node *KernelSema::keeping(const ast::Reduce &e) {
   if (body->literal)
     body = convert(body, isScan && isInteger(body->type) ? Type::I64 : Type::F32, true);
   if (!isScan)
-    return normalise(e, var, convert(body, body->type == Type::F64 ? Type::F64 : Type::F32));
+    return normalise(e, vars, convert(body, body->type == Type::F64 ? Type::F64 : Type::F32));
   if (body->type == Type::Index)
     body = convert(body, Type::I64);
+  bool isBytes = body->type == Type::U8;
+  if (isBytes && isOrdering(e.reduceKind))
+    body = convert(body, Type::I32);
+  // Over several indices: of all terms at which none of them is larger.
+  for (auto var = vars.rbegin(); var != vars.rend(); ++var)
+    body = scan(e, *var, body);
+  return isBytes ? convert(body, Type::U8, true) : body;
+}
+
+Node *KernelSema::scan(const ast::Reduce &e, IndexVar *var, Node *body) {
   Node *scan = make(NodeKind::Scan, body->type, e.span);
   scan->reduce = e.reduceKind;
   scan->indices = {var};
@@ -235,28 +297,21 @@ Node *KernelSema::keeping(const ast::Reduce &e) {
   return hidden("scan", freeIndices({scan}), scan, e.span);
 }
 
-Node *KernelSema::normalise(const ast::Reduce &e, IndexVar *var, Node *body) {
+Node *KernelSema::normalise(const ast::Reduce &e, const std::vector<IndexVar *> &vars, Node *body) {
   Span span = e.span;
   Type type = body->type;
   bool plain = body->kind == NodeKind::Load && !body->pad;
-  bool fromZero = var->lo->kind == NodeKind::IntConst && var->lo->intValue == 0;
   std::vector<IndexVar *> over = freeIndices({body});
-  if (!plain && fromZero && !body->kernelLevel)
+  if (!plain && !body->kernelLevel)
     body = hidden("score", over, body, span);
-  if (!body)
-    return nullptr;
   std::vector<IndexVar *> rest;
   for (IndexVar *v : over)
-    if (v != var)
+    if (std::find(vars.begin(), vars.end(), v) == vars.end())
       rest.push_back(v);
-  Node *m = reduceNode(ast::ReduceKind::Max, type, {var}, body, span);
+  Node *m = reduceNode(ast::ReduceKind::Max, type, vars, body, span);
   m = hidden("max", rest, m, span);
-  if (!m)
-    return nullptr;
   Node *term = op(Op::ExpDiff, type, {body, m}, span);
-  Node *z = hidden("sum", rest, reduceNode(ast::ReduceKind::Sum, type, {var}, term, span), span);
-  if (!z)
-    return nullptr;
+  Node *z = hidden("sum", rest, reduceNode(ast::ReduceKind::Sum, type, vars, term, span), span);
   if (e.reduceKind == ast::ReduceKind::Softmax)
     return op(Op::DivOrZero, type, {term, z}, span);
   Node *shifted = op(Op::Sub, type, {body, m}, span);

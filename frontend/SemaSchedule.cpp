@@ -3,6 +3,7 @@
 #include "frontend/SemaKernel.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace tk::sema {
 
@@ -17,12 +18,13 @@ struct Key {
 constexpr Key keys[] = {
     {"tile", Form::PerIndex, 1, 1024, false}, {"coarsen", Form::PerIndex, 1, 64, true},
     {"vector", Form::Count, 1, 16, true},     {"stages", Form::Count, 1, 8, false},
-    {"consumers", Form::Count, 1, 4, false},  {"cluster", Form::PerIndex, 1, 16, true},
+    {"consumers", Form::Count, 1, 4, true},   {"cluster", Form::PerIndex, 1, 16, true},
     {"split", Form::PerIndex, 1, 256, false}, {"persistent", Form::Flag, 0, 1, false},
     {"raster", Form::Raster, 1, 64, false},
 };
-constexpr const char *archs[] = {"cpu",   "emu",   "sm_80",  "sm_86",   "sm_87",
-                                 "sm_89", "sm_90", "sm_90a", "sm_100a", "sm_120a"};
+constexpr const char *archs[] = {"cpu",     "emu",    "sm_80",  "sm_86",  "sm_87",
+                                 "sm_89",   "sm_90",  "sm_90a", "sm_100", "sm_100a",
+                                 "sm_103a", "sm_120", "sm_120a"};
 
 std::string legal(const Key &key) {
   if (key.form == Form::Flag)
@@ -36,11 +38,13 @@ std::string legal(const Key &key) {
 
 void KernelSema::schedule(const ast::Schedule &schedule) {
   Schedule result;
+  result.span = schedule.nameSpan;
   result.arch = schedule.arch;
   if (!schedule.arch.empty() &&
       std::find(std::begin(archs), std::end(archs), schedule.arch) == std::end(archs))
     diags.error(Diag::UnknownArchitecture, schedule.archSpan)
-            .expected("cpu, emu, sm_80, sm_86, sm_87, sm_89, sm_90, sm_90a, sm_100a or sm_120a")
+            .expected("cpu, emu, sm_80, sm_86, sm_87, sm_89, sm_90, sm_90a, sm_100, sm_100a, "
+                      "sm_103a, sm_120 or sm_120a")
         << "no architecture is named '" << schedule.arch << "'";
   if (schedule.when) {
     indexMode = true;
@@ -49,7 +53,10 @@ void KernelSema::schedule(const ast::Schedule &schedule) {
     if (n && (n->type != Type::Bool || !n->kernelLevel))
       diags.error(Diag::BadConstraint, schedule.when->span)
           << "a schedule's condition is one on dimensions and scalar parameters";
-    result.when = diags.sources().text(schedule.when->span);
+    else
+      result.when = n;
+    result.whenText = diags.sources().text(schedule.when->span);
+    result.whenSpan = schedule.when->span;
   }
   std::vector<std::string_view> names;
   for (const IndexVar &var : out.indices)
@@ -64,7 +71,7 @@ void KernelSema::schedule(const ast::Schedule &schedule) {
           << "a schedule has no key '" << entry.key << "'";
       continue;
     }
-    ScheduleEntry made{entry.key, {}};
+    ScheduleEntry made{entry.key, entry.keySpan, {}};
     auto illegal = [&](Span span) {
       diags.error(Diag::IllegalScheduleValue, span).expected(legal(*key))
           << "'" << entry.key << "' cannot have this value";
@@ -111,6 +118,14 @@ void KernelSema::schedule(const ast::Schedule &schedule) {
         continue;
       }
       v.value = number ? number->value : truth ? truth->value : 1;
+      if (entry.key == "tile" && !std::has_single_bit(static_cast<std::uint64_t>(v.value))) {
+        auto used = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(v.value)));
+        diags.warning(Diag::TileNotPowerOfTwo, value.value->span)
+                .expected("a power of two")
+                .fix(value.value->span, std::to_string(used))
+            << "a tile of " << v.value << " along '" << v.axis << "' is used as one of " << used;
+        v.value = used;
+      }
       if (word)
         v.word = word->name;
       made.values.push_back(v);

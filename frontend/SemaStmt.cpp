@@ -2,6 +2,8 @@
 
 #include "frontend/SemaKernel.h"
 
+#include <algorithm>
+
 namespace tk::sema {
 
 /// Whether an expression reads elements of tensors, so that it is no scalar of sizes alone.
@@ -138,15 +140,8 @@ bool KernelSema::declareLeft(const std::vector<ast::IndexPtr> &indices, const as
     IndexVar *var =
         declareIndex(*indices[i], {&value}, result ? result->extents[i] : nullptr, result);
     ok &= var != nullptr;
-    if (!var)
-      continue;
-    if (!result && !(symbols[var->atom].lo == bounds::Poly(0))) {
-      diags.error(Diag::NotSupported, indices[i]->span)
-              .help("let it run from 0 and add the offset where it is used")
-          << "a range on the left side that does not begin at 0 is not supported";
-      ok = false;
-    }
-    vars.push_back(var);
+    if (var)
+      vars.push_back(var);
   }
   return ok;
 }
@@ -174,6 +169,7 @@ void KernelSema::letTensor(const ast::LetTensor &stmt) {
     value = forStore(value, dtype, stmt.value->span, stmt.name);
   }
   Tensor *tensor = makeTensor(stmt.name, stmt.lhsSpan, dtype, std::move(extents));
+  setLows(*tensor, vars);
   tensor->declared = stmt.dtype.has_value();
   tensor->broken = !ok;
   checkSize(*tensor);
@@ -235,6 +231,13 @@ void KernelSema::define(const ast::Define &stmt) {
   if (value)
     finish(tensor, std::move(vars), value, stmt.span);
   scope[stmt.name] = Symbol{nullptr, tensor, nullptr, tensor->span};
+}
+
+void KernelSema::setLows(Tensor &tensor, const std::vector<IndexVar *> &vars) {
+  if (std::all_of(vars.begin(), vars.end(), [](IndexVar *var) { return var->startsAtZero(); }))
+    return;
+  for (const IndexVar *var : vars)
+    tensor.lows.push_back(var->lo);
 }
 
 void KernelSema::finish(Tensor *tensor, std::vector<IndexVar *> vars, Node *value, Span span) {

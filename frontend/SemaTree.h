@@ -11,6 +11,7 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tk::sema {
@@ -63,6 +64,7 @@ struct IndexVar {
   Span span;
   Node *lo = nullptr, *hi = nullptr;
   unsigned atom = ~0u; ///< its number in the symbolic arithmetic of bounds
+  bool startsAtZero() const;
 };
 
 /// A parameter, a local or a result at one time (an `inout` one is two).
@@ -70,10 +72,11 @@ struct Tensor {
   std::string name;
   Span span;
   ast::DType dtype = ast::DType::F32;
-  std::vector<Node *> extents;
-  int param = -1;        ///< position among the parameters, -1 for a computed one
-  bool broken = false;   ///< its definition was in error: say nothing more of it
-  bool declared = false; ///< the type was written: reads see rounded values
+  std::vector<Node *> extents; ///< where each axis ends
+  std::vector<Node *> lows;    ///< where each axis begins; empty: all at 0 (only locals differ)
+  int param = -1;              ///< position among the parameters, -1 for a computed one
+  bool broken = false;         ///< its definition was in error: say nothing more of it
+  bool declared = false;       ///< the type was written: reads see rounded values
 };
 
 struct Node {
@@ -99,6 +102,10 @@ struct Node {
   std::vector<Node *> args;
 };
 
+inline bool IndexVar::startsAtZero() const {
+  return lo->kind == NodeKind::IntConst && lo->intValue == 0;
+}
+
 /// A tensor defined element by element.
 struct Statement {
   Tensor *tensor = nullptr;
@@ -122,12 +129,26 @@ struct ScheduleValue {
 };
 struct ScheduleEntry {
   std::string key;
+  Span keySpan;
   std::vector<ScheduleValue> values;
 };
 struct Schedule {
-  std::string arch; ///< empty: any
-  std::string when; ///< the condition's text; empty: always
+  Span span;            ///< of the kernel's name in it
+  std::string arch;     ///< empty: any
+  Node *when = nullptr; ///< null: always
+  std::string whenText;
+  Span whenSpan;
   std::vector<ScheduleEntry> entries;
+};
+
+/// An index that an integer tensor gives, which a checked kernel tests: `index` must lie in
+/// low .. high - 1 where the guards hold, conditions of the `if`s around it or their opposites.
+struct Gather {
+  Node *index = nullptr;
+  Node *low = nullptr, *high = nullptr;
+  std::vector<std::pair<Node *, bool>> guards;
+  std::string text;
+  Span span;
 };
 
 struct Scalar {
@@ -150,6 +171,9 @@ struct Kernel {
   std::vector<Tensor *> results; ///< then the new values of the inout parameters
   std::vector<Assumption> assumptions;
   std::vector<Statement> statements;
+  std::vector<Gather> gathers;
+  /// For each gather the lowest and the highest index, and where the axis begins and ends.
+  std::vector<Statement> gatherChecks;
   std::vector<Schedule> schedules;
 
   std::deque<Node> nodes;

@@ -315,6 +315,7 @@ Facts facts_of(const Signature &signature, const CheckedArguments &checked) {
     }
     facts.tensors.push_back(fact);
   }
+  facts.schedules = schedule_conditions(signature, checked.variables);
   return facts;
 }
 
@@ -332,6 +333,8 @@ void BoundImpl::launch(Stream stream, std::span<void *const> pointers) const {
                                     " bytes, as it was bound"
                               : std::string("expected an address, got null"));
   }
+  if (gather_checks)
+    check_gathers(*gather_checks, stream, pointers);
   if (variant->executable.kind == Executable::Kind::cpu) {
     cpu::launch_plan(cpu, pointers);
     return;

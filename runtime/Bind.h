@@ -73,8 +73,13 @@ public:
   cuda::ResolvedPlan gpu;
   EmulatedPlan emulated;
   std::shared_ptr<cuda::ScratchPool> scratch;
+  std::shared_ptr<const BoundImpl> gather_checks; ///< run before; null where there are none
 
   void launch(Stream stream, std::span<void *const> pointers) const;
 };
+
+/// Runs a kernel that checks gathers on a kernel's addresses, waits for it, and throws
+/// `index_out_of_bounds` for the first index that is outside.
+void check_gathers(const BoundImpl &checks, Stream stream, std::span<void *const> pointers);
 
 } // namespace tk::detail

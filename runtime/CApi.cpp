@@ -36,6 +36,7 @@ tk_status fail(const tk::Error &error) {
 static_assert(static_cast<int>(tk::ErrorCode::compile_failed) + 1 == TK_COMPILE_FAILED);
 static_assert(static_cast<int>(tk::ErrorCode::context_poisoned) + 1 == TK_CONTEXT_POISONED);
 static_assert(static_cast<int>(tk::ErrorCode::internal) + 1 == TK_INTERNAL);
+static_assert(static_cast<int>(tk::ErrorCode::index_out_of_bounds) + 1 == TK_INDEX_OUT_OF_BOUNDS);
 
 template <typename F> tk_status guarded(F &&function) {
   tk::Status status = tk::detail::capture(std::forward<F>(function));
@@ -137,7 +138,8 @@ tk_status tk_compile_with(const char *source, size_t size, const char *file_name
     if (file_name)
       options.file_name = file_name;
     options.target = text_or_empty(target);
-    options.schedule = text_or_empty(schedule);
+    if (schedule && *schedule)
+      options.schedule = schedule;
     std::string_view names = disabled ? disabled : "";
     while (!names.empty()) {
       size_t comma = std::min(names.find(','), names.size());

@@ -42,6 +42,8 @@ std::string_view name(ErrorCode code) noexcept {
     return "io";
   case ErrorCode::bad_file:
     return "bad_file";
+  case ErrorCode::index_out_of_bounds:
+    return "index_out_of_bounds";
   case ErrorCode::internal:
     return "internal";
   }

@@ -161,8 +161,23 @@ std::shared_ptr<BoundImpl> KernelImpl::make_bound(CheckedArguments checked, cons
     bound->scratch_bytes = lay_out_scratch(executable.plan, checked.variables).total;
     bound->scratch = scratch_pool(device);
   }
+  if (m_checks)
+    bound->gather_checks = m_checks->bind_checks(checked, stream);
   bound->checked = std::move(checked);
   return bound;
+}
+
+/// Binds this kernel, which checks the gathers of another, to the other's arguments.
+std::shared_ptr<const BoundImpl> KernelImpl::bind_checks(const CheckedArguments &checked,
+                                                         const Stream *stream) {
+  Arguments arguments;
+  unsigned inputs = signature().num_tensors() - static_cast<unsigned>(signature().results.size());
+  for (unsigned t = 0; t < signature().num_tensors(); ++t)
+    arguments.tensors.push_back(t < inputs ? checked.tensors[t]
+                                           : TensorView(nullptr, DType::i64, {}, checked.device));
+  for (size_t s = 0; s < signature().num_scalars(); ++s)
+    arguments.scalars.push_back(checked.variables[checked.dims.size() + s]);
+  return bind(arguments, stream);
 }
 
 std::shared_ptr<const BoundImpl> KernelImpl::bind(const Arguments &arguments,

@@ -25,7 +25,11 @@ public:
   KernelImpl(std::shared_ptr<CompiledModule> compiled, size_t index, std::string target,
              CompileOptions options)
       : m_compiled(std::move(compiled)), m_index(index), m_target(std::move(target)),
-        m_options(std::move(options)) {}
+        m_options(std::move(options)) {
+    auto checks = m_compiled->gather_checks();
+    if (checks && !checks->signatures()[m_index].results.empty())
+      m_checks = std::make_shared<KernelImpl>(std::move(checks), m_index, m_target, m_options);
+  }
 
   const Signature &signature() const { return m_compiled->signatures()[m_index]; }
   bool on_gpu() const { return m_target.starts_with("sm_"); }
@@ -45,10 +49,14 @@ private:
   std::shared_ptr<BoundImpl> make_bound(CheckedArguments checked, const Stream *stream);
   std::shared_ptr<cuda::ScratchPool> scratch_pool(cuda::DeviceContext &device);
 
+  std::shared_ptr<const BoundImpl> bind_checks(const CheckedArguments &checked,
+                                               const Stream *stream);
+
   std::shared_ptr<CompiledModule> m_compiled;
   size_t m_index;
   std::string m_target;
   CompileOptions m_options;
+  std::shared_ptr<KernelImpl> m_checks; ///< of the gathers; null where there are none
 
   std::mutex m_mutex;
   std::map<std::string, std::shared_future<std::shared_ptr<const Variant>>> m_variants;

@@ -189,12 +189,12 @@ std::string Facts::key() const {
   }
   if (small_tensors)
     text += "|small";
-  if (tensors.empty())
-    return text;
-  text += "|";
   for (size_t i = 0; i < tensors.size(); ++i)
-    text += (i ? ";" : "") + std::to_string(tensors[i].alignment) + "/" +
+    text += (i ? ";" : "|") + std::to_string(tensors[i].alignment) + "/" +
             std::to_string(tensors[i].stride_divisor);
+  for (size_t i = 0; i < schedules.size(); ++i)
+    if (schedules[i])
+      text += "|schedule " + std::to_string(i);
   return text;
 }
 

@@ -33,11 +33,12 @@ template <typename A> void visit(A &archive, Parameter &value) {
          value.default_text, value.span);
 }
 template <typename A> void visit(A &archive, Check &value) {
-  bounded(archive, value.kind, 2);
+  bounded(archive, value.kind, 3);
   fields(archive, value.condition, value.text, value.span);
 }
 template <typename A> void visit(A &archive, Signature &value) {
-  fields(archive, value.name, value.dims, value.params, value.results, value.checks, value.span);
+  fields(archive, value.name, value.dims, value.params, value.results, value.checks,
+         value.schedules, value.span);
 }
 template <typename A> void visit(A &archive, Arg &value) {
   bounded(archive, value.kind, 6);
@@ -76,9 +77,10 @@ bool well_formed(const Signature &signature) {
         if (!extent.expr.well_formed(limit))
           return false;
     }
-  for (const Check &check : signature.checks)
-    if (!check.condition.well_formed(limit))
-      return false;
+  for (const auto *list : {&signature.checks, &signature.schedules})
+    for (const Check &check : *list)
+      if (!check.condition.well_formed(limit))
+        return false;
   return true;
 }
 

@@ -309,6 +309,16 @@ Status run_checks(const Signature &signature, std::span<const Scalar> variables)
   return {};
 }
 
+std::vector<bool> schedule_conditions(const Signature &signature,
+                                      std::span<const Scalar> variables) {
+  std::vector<bool> holds;
+  for (const Check &check : signature.schedules) {
+    Expected<int64_t> value = check.condition.evaluate_integer(variables);
+    holds.push_back(value && *value != 0);
+  }
+  return holds;
+}
+
 Expected<Extents> shape_of(const Parameter &tensor, std::span<const Scalar> variables) {
   Extents shape;
   for (const Extent &extent : tensor.shape) {

@@ -1,5 +1,6 @@
 //===- Translate.cpp - from the tk dialect to the reference's program -----===//
 #include "compiler/interp/Program.h"
+#include "dialects/tk/TkScheduleOps.h"
 
 #include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -130,7 +131,7 @@ public:
   Expected<std::unique_ptr<KernelProgram>> run() {
     translateArguments();
     for (Operation &op : kernel.getBody().front()) {
-      if (isa<BindOp, DefaultOp>(op))
+      if (isa<BindOp, DefaultOp, ScheduleConditionOp>(op))
         continue;
       if (auto assume = dyn_cast<AssumeOp>(op)) {
         program->assumptions.emplace_back(slot(assume.getCondition()), assume.getText().str());

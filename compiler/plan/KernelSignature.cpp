@@ -1,5 +1,6 @@
 //===- KernelSignature.cpp - a kernel as its caller sees it ---------------===//
 #include "compiler/plan/KernelSignature.h"
+#include "dialects/tk/TkScheduleOps.h"
 
 #include "compiler/plan/HostExpr.h"
 
@@ -70,6 +71,8 @@ public:
     for (Operation &op : kernel.getBody().front()) {
       if (auto check = dyn_cast<AssumeOp>(op))
         addCheck(check);
+      else if (auto condition = dyn_cast<ScheduleConditionOp>(op))
+        addScheduleCondition(condition);
       else if (auto value = dyn_cast<DefaultOp>(op))
         addDefault(value);
     }
@@ -134,6 +137,11 @@ private:
     check.text = op.getText().str();
     check.span = sourceSpanOf(op.getLoc());
     signature.checks.push_back(std::move(check));
+  }
+
+  void addScheduleCondition(ScheduleConditionOp op) {
+    signature.schedules.push_back({Check::Kind::schedule, exprOf(op.getCondition()),
+                                   op.getText().str(), sourceSpanOf(op.getLoc())});
   }
 
   void addDefault(DefaultOp op) {

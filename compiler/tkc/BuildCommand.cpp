@@ -38,6 +38,34 @@ Expected<std::string> syntaxTree(const SourceOptions &options) {
   return printAst(*program);
 }
 
+/// Decides the conditions of schedule blocks from the sizes given, as far as those go. Blocks that
+/// stay open do not apply, which is said.
+std::vector<bool> decideSchedules(const CompiledSource &source, size_t kernel,
+                                  const std::string &target,
+                                  const std::map<std::string, int64_t> &values) {
+  const Signature &signature = source.signatures()[kernel];
+  std::vector<Scalar> variables;
+  for (const std::string &dim : signature.dims)
+    variables.emplace_back(values.contains(dim) ? values.at(dim) : int64_t{0});
+  std::vector<bool> holds = schedule_conditions(signature, variables);
+  for (unsigned c = 0; c < holds.size(); ++c) {
+    std::string missing;
+    for (unsigned v : signature.schedules[c].condition.variables()) {
+      std::string name = signature.variable_names()[v];
+      if (!values.contains(name))
+        missing += (missing.empty() ? "" : ", ") + name;
+    }
+    if (missing.empty())
+      continue;
+    holds[c] = false;
+    if (source.conditionMatters(kernel, target, c))
+      std::cerr << signature.schedules[c].span.str() << ": note: without a size for " << missing
+                << " the schedule for '" << signature.schedules[c].text
+                << "' is not used; a launch decides by its own sizes\n";
+  }
+  return holds;
+}
+
 std::string fileNameFor(const std::string &kernel, std::string_view stage) {
   if (stage == "ptx" || stage == "cubin" || stage == "sass")
     return kernel + "." + std::string(stage);
@@ -100,13 +128,15 @@ int build(BuildOptions &options) {
   Expected<size_t> kernel = options.source.kernelOf(**source);
   if (!kernel)
     return report(kernel.error(), json);
+  Expected<std::string> target = resolve_target(options.source.target);
+  if (!target)
+    return report(target.error(), json);
   Expected<Facts> facts =
       options.source.factsFor((*source)->signatures()[*kernel], options.general);
   if (!facts)
     return report(facts.error(), json);
-  Expected<std::string> target = resolve_target(options.source.target);
-  if (!target)
-    return report(target.error(), json);
+  facts->schedules =
+      decideSchedules(**source, *kernel, *target, options.source.dimValues().value());
   if (options.explain) {
     Expected<std::string> notes = (*source)->explain(*kernel, *target, *facts);
     if (!notes)

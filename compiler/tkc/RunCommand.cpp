@@ -212,7 +212,7 @@ int run(RunOptions &options) {
     return report(session.error(), json);
   if (options.explain) {
     Expected<std::string> notes =
-        (*source)->explain(*kernel, (*session)->target(), facts_for(inputs->dims));
+        (*source)->explain(*kernel, (*session)->target(), (*session)->facts());
     if (!notes)
       return report(notes.error(), json);
     std::fputs(notes->c_str(), stderr);

@@ -36,6 +36,8 @@ size_t Session::numLaunches() const {
   return state->bound->variant->executable.plan.launches.size();
 }
 
+const Facts &Session::facts() const { return state->bound->variant->facts; }
+
 std::string Session::deviceName() const {
   return state->device ? state->device->name : llvm::sys::getHostCPUName().str();
 }

@@ -29,6 +29,8 @@ public:
   const std::string &target() const;
   std::string deviceName() const;
   size_t numLaunches() const;
+  /// What the variant that runs was compiled for.
+  const Facts &facts() const;
   /// Bytes a second that a large copy reads and writes on the target's device, measured now; 0
   /// where that is not known.
   static double copyRate(const std::string &target);

@@ -174,6 +174,7 @@ Expected<std::shared_ptr<CompiledSource>> SourceOptions::compile() {
     if (!schedule)
       return schedule.error();
     options.schedule = *schedule;
+    options.schedule_name = scheduleFile;
   }
   DriverOptions driver;
   driver.json = json;

@@ -1,5 +1,6 @@
 //===- TkDialect.cpp - registration of the tensor-level dialect -----------===//
 #include "dialects/tk/TkDialect.h"
+#include "dialects/tk/TkScheduleOps.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -42,6 +43,9 @@ static void printParam(AsmPrinter &printer, StringRef name, bool strided, bool i
 
 #define GET_OP_CLASSES
 #include "dialects/tk/TkOps.cpp.inc"
+#undef GET_OP_CLASSES
+#define GET_OP_CLASSES
+#include "dialects/tk/TkScheduleOps.cpp.inc"
 
 void TkDialect::initialize() {
   addAttributes<
@@ -51,5 +55,9 @@ void TkDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dialects/tk/TkOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/tk/TkScheduleOps.cpp.inc"
       >();
 }

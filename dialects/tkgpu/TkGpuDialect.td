@@ -67,7 +67,8 @@ def TkGpu_ScheduleAttr : TkGpu_Attr<"Schedule", "schedule"> {
     the order in which a pre-order walk meets them. `loop` (the position of an index, or -1) is an
     index that each block steps through in order. `perThread` is how many outputs a thread has,
     `vector` the widest access in bytes that loads and stores should aim at, `stages` the depth of
-    software pipelines, `group` the number of row tiles walked together for the sake of the cache.
+    software pipelines, `group` the number of row tiles (0: all) walked together for the sake of the
+    cache.
     With `persistent` 1 a block takes one tile after the other, and there are as many blocks as the
     machine has places for; `cluster` blocks run together with neighbouring tiles of the first tiled
     index. More than 32 `warps` are those of all blocks of the cluster, which share a tile.

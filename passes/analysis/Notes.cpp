@@ -11,6 +11,10 @@ namespace tk {
 static constexpr StringLiteral notesName = "tk.notes";
 
 void note(Operation *at, StringRef pass, Verdict verdict, const Twine &text) {
+  noteAt(at->getLoc(), at, pass, verdict, text);
+}
+
+void noteAt(LocationAttr where, Operation *at, StringRef pass, Verdict verdict, const Twine &text) {
   Operation *kernel = isa<KernelOp>(at) ? at : at->getParentOfType<KernelOp>();
   if (!kernel)
     return;
@@ -19,7 +23,7 @@ void note(Operation *at, StringRef pass, Verdict verdict, const Twine &text) {
       builder.getNamedAttr("pass", builder.getStringAttr(pass)),
       builder.getNamedAttr(verdict == Verdict::Derived ? "derived" : "declined",
                            builder.getStringAttr(text)),
-      builder.getNamedAttr("at", LocationAttr(at->getLoc())),
+      builder.getNamedAttr("at", where),
   });
   SmallVector<Attribute> entries;
   if (auto list = kernel->getAttrOfType<ArrayAttr>(notesName))

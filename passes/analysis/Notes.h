@@ -24,6 +24,10 @@ struct Note {
 /// Records a note on the kernel around `at`, once however often it is said.
 void note(mlir::Operation *at, mlir::StringRef pass, Verdict verdict, const mlir::Twine &text);
 
+/// The same about a place that is not the operation's own, such as a schedule block.
+void noteAt(mlir::LocationAttr where, mlir::Operation *at, mlir::StringRef pass, Verdict verdict,
+            const mlir::Twine &text);
+
 /// The notes of a kernel in the order in which they were recorded.
 mlir::SmallVector<Note> getNotes(KernelOp kernel);
 

@@ -8,7 +8,8 @@
 //    reductions must be such.
 // 3. Compute partial results in a statement of their own with one more index, the chunk: of `chunk`
 //    values of a single index (of columns: as many as leave each multiprocessor several blocks), of
-//    one value of the outermost of several.
+//    one value of the outermost of several. Where the kernel's schedule block asks for n parts
+//    (`split k = n`), reductions of that index have so many whatever 1 and 2 say of sizes.
 // 4. The reduction then combines the partial results. The order is fixed, so that results repeat
 //    bit by bit.
 //
@@ -22,6 +23,7 @@
 #include "passes/Passes.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
+#include "passes/parallel/ScheduleBlock.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
@@ -37,6 +39,9 @@ using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-split-reductions";
 static constexpr int64_t fewOutputs = 64;
+/// Parts that a schedule block asks for begin at multiples of so many terms, so that their accesses
+/// are as aligned as those of the whole.
+static constexpr int64_t partAlignment = 64;
 /// Sums of columns: how many a block has side by side, blocks that a multiprocessor should get,
 /// rows that are worth a partial result, and columns that are enough by themselves.
 static constexpr int64_t columnsOfBlock = 64, blocksWanted = 16, leastRows = 128,
@@ -108,13 +113,21 @@ static bool isKernelLevel(Value value, ComputeOp compute) {
          llvm::none_of(slice, [](Operation *op) { return op->getNumRegions() || isa<LoadOp>(op); });
 }
 
+/// In how many parts the kernel's schedule block wants a reduction, if it says so.
+static std::optional<int64_t> askedParts(ReduceOp reduce, ComputeOp compute) {
+  auto kernel = compute->getParentOfType<KernelOp>();
+  auto name = cast<StringAttr>(reduce.getIndexNames()[0]);
+  return kernel ? splitOf(kernel, name.getValue()) : std::nullopt;
+}
+
 /// Why a reduction stays whole, or nothing.
 static std::optional<StringRef> whyNotSplit(ReduceOp reduce, ComputeOp compute, int64_t chunk) {
   if (reduce.isOnline() || reduce.getKind(0) == ReduceKind::ArgMax ||
       reduce.getKind(0) == ReduceKind::ArgMin)
     return StringRef("its partial results would not be numbers of the same kind");
   int64_t upper = getUpperBound(reduce.getUpper()[0]);
-  if (reduce.getNumIndices() == 1 && upper >= 0 && upper <= chunk)
+  bool isShort = reduce.getNumIndices() == 1 && upper >= 0 && upper <= chunk;
+  if (isShort && !askedParts(reduce, compute))
     return StringRef("it is short");
   for (Value bound : reduce->getOperands())
     if (!isKernelLevel(bound, compute))
@@ -134,8 +147,10 @@ struct SplitReductionsPass : tk::impl::SplitReductionsBase<SplitReductionsPass> 
     getOperation()->walk([&](ComputeOp compute) { computes.push_back(compute); });
     for (ComputeOp compute : computes) {
       SmallVector<ReduceOp> reduces(compute.getBlock()->getOps<ReduceOp>());
+      bool asked = llvm::any_of(
+          reduces, [&](ReduceOp reduce) { return askedParts(reduce, compute).has_value(); });
       std::optional<int64_t> rows;
-      if (!hasFewOutputs(compute) && !(rows = rowsOfBlock(compute, reduces)))
+      if (!asked && !hasFewOutputs(compute) && !(rows = rowsOfBlock(compute, reduces)))
         continue;
       // One loop that stays whole takes as long as all of them.
       bool allSplit = true;
@@ -158,7 +173,8 @@ struct SplitReductionsPass : tk::impl::SplitReductionsBase<SplitReductionsPass> 
 private:
   void split(ReduceOp reduce, ComputeOp compute, Split how);
   ComputeOp createPartial(ReduceOp reduce, ComputeOp compute, Value numChunks, Value lower,
-                          Value upper, Split how);
+                          Value upper, Value length, Split how);
+  Value chunkLength(OpBuilder &builder, ReduceOp reduce, ComputeOp compute, Value trip, Split how);
 };
 } // namespace
 
@@ -171,7 +187,7 @@ template <class T> static SmallVector<T> withChunk(SmallVector<T> values, T chun
 
 /// The statement of the partial results.
 ComputeOp SplitReductionsPass::createPartial(ReduceOp reduce, ComputeOp compute, Value numChunks,
-                                             Value lower, Value upper, Split how) {
+                                             Value lower, Value upper, Value length, Split how) {
   OpBuilder builder(compute);
   Location loc = reduce.getLoc();
   SmallVector<StringRef> names;
@@ -188,11 +204,10 @@ ComputeOp SplitReductionsPass::createPartial(ReduceOp reduce, ComputeOp compute,
         IRMapping mapping;
         ValueRange own = how.isAcross ? indices.drop_front() : indices.drop_back();
         mapping.map(compute.getBlock()->getArguments(), own);
-        Value size = arith::ConstantIndexOp::create(body, loc, how.length);
         Value number = how.isAcross ? indices.front() : indices.back();
-        Value offset = arith::MulIOp::create(body, loc, number, size);
+        Value offset = arith::MulIOp::create(body, loc, number, length);
         Value first = arith::AddIOp::create(body, loc, lower, offset);
-        Value end = arith::AddIOp::create(body, loc, first, size);
+        Value end = arith::AddIOp::create(body, loc, first, length);
         Value last = arith::MinSIOp::create(body, loc, end, upper);
         Value whole = cloneSlice(body, reduce.getResult(0), compute.getBlock(), mapping);
         auto part = whole.getDefiningOp<ReduceOp>();
@@ -202,20 +217,43 @@ ComputeOp SplitReductionsPass::createPartial(ReduceOp reduce, ComputeOp compute,
       });
 }
 
+/// How many values of the first index one part takes in.
+Value SplitReductionsPass::chunkLength(OpBuilder &builder, ReduceOp reduce, ComputeOp compute,
+                                       Value trip, Split how) {
+  Location loc = reduce.getLoc();
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  };
+  std::optional<int64_t> parts = askedParts(reduce, compute);
+  if (!parts)
+    return constant(how.length);
+  int64_t unit = reduce.getNumIndices() == 1 ? partAlignment : 1;
+  Value padded = arith::AddIOp::create(builder, loc, trip, constant(*parts * unit - 1));
+  Value units = FloorDivOp::create(builder, loc, padded, constant(*parts * unit));
+  // At least one: where there are no terms, their number is still divided by it.
+  units = arith::MaxSIOp::create(builder, loc, units, constant(1));
+  return arith::MulIOp::create(builder, loc, units, constant(unit));
+}
+
 void SplitReductionsPass::split(ReduceOp reduce, ComputeOp compute, Split how) {
   OpBuilder builder(compute);
   Location loc = reduce.getLoc();
   IRMapping hoisted;
   Value lower = cloneSlice(builder, reduce.getLower()[0], compute.getBlock(), hoisted);
   Value upper = cloneSlice(builder, reduce.getUpper()[0], compute.getBlock(), hoisted);
-  Value trip = arith::SubIOp::create(builder, loc, upper, lower);
+  Value trip = builder.createOrFold<arith::SubIOp>(loc, upper, lower);
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
   trip = arith::MaxSIOp::create(builder, loc, trip, zero);
-  Value round = arith::ConstantIndexOp::create(builder, loc, how.length - 1);
-  Value size = arith::ConstantIndexOp::create(builder, loc, how.length);
+  Value length = chunkLength(builder, reduce, compute, trip, how);
+  Value one = arith::ConstantIndexOp::create(builder, loc, 1);
+  Value round = builder.createOrFold<arith::SubIOp>(loc, length, one);
   Value padded = arith::AddIOp::create(builder, loc, trip, round);
-  Value numChunks = FloorDivOp::create(builder, loc, padded, size);
-  ComputeOp partial = createPartial(reduce, compute, numChunks, lower, upper, how);
+  Value numChunks = FloorDivOp::create(builder, loc, padded, length);
+  if (std::optional<int64_t> parts = askedParts(reduce, compute)) {
+    Value most = arith::ConstantIndexOp::create(builder, loc, *parts);
+    numChunks = arith::MinSIOp::create(builder, loc, numChunks, most);
+  }
+  ComputeOp partial = createPartial(reduce, compute, numChunks, lower, upper, length, how);
 
   note(reduce, passName, Verdict::Derived,
        "the " + describe(reduce) + " is computed from partial results");

@@ -19,6 +19,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
 #include "passes/memory/SharedHazards.h"
+#include "passes/memory/SharedLimit.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -234,8 +235,14 @@ struct PipelineCopies : tk::impl::PipelineCopiesBase<PipelineCopies> {
         CopyPipeline pipeline(loop);
         if (!pipeline.analyse())
           continue;
-        int64_t depth = stagesFor(function), rest = limit - sharedBytesOf(function);
-        depth = std::min(depth, 1 + std::max<int64_t>(rest, 0) / pipeline.getStageBytes());
+        int64_t wanted = stagesFor(function), used = sharedBytesOf(function);
+        int64_t rest = std::max<int64_t>(limit - used, 0);
+        int64_t depth = std::min(wanted, 1 + rest / pipeline.getStageBytes());
+        if (depth < wanted && target && asksForStages(function)) {
+          reportSharedLimit(function, used + (wanted - 1) * pipeline.getStageBytes(), target,
+                            depth);
+          return signalPassFailure();
+        }
         if (depth < 2)
           continue;
         pipeline.apply(depth);

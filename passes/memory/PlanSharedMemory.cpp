@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
 #include "passes/memory/SharedHazards.h"
+#include "passes/memory/SharedLimit.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
@@ -160,8 +161,7 @@ struct PlanSharedMemory : tk::impl::PlanSharedMemoryBase<PlanSharedMemory> {
       int64_t bytes = placePhases(function, placeBuffers(function));
       function.setSharedBytes(bytes);
       if (target && bytes > target.getShared()) {
-        function.emitError("needs ") << bytes << " B of shared memory, the target has "
-                                     << target.getShared() << " B; choose smaller tiles";
+        reportSharedLimit(function, bytes, target);
         return signalPassFailure();
       }
       numBarriers += insertBarriers(function);

@@ -101,7 +101,8 @@ FailureOr<SmallVector<Ring, 0>> tk::findRings(FuncOp function, bool together) {
   return rings;
 }
 
-void tk::chooseStages(FuncOp function, MutableArrayRef<Ring> rings, int64_t wanted, int64_t limit) {
+int64_t tk::chooseStages(FuncOp function, MutableArrayRef<Ring> rings, int64_t wanted,
+                         int64_t limit) {
   auto isInnermost = [&](Ring &ring) {
     return llvm::none_of(rings, [&](Ring &other) {
       Operation *loop = ring.copies.front()->getParentOp();
@@ -120,4 +121,5 @@ void tk::chooseStages(FuncOp function, MutableArrayRef<Ring> rings, int64_t want
   int64_t more = perStage ? std::max<int64_t>(limit - fixed, 0) / perStage : 0;
   for (Ring &ring : rings)
     ring.stages = isInnermost(ring) ? std::clamp<int64_t>(1 + more, 1, wanted) : 1;
+  return fixed + (wanted - 1) * perStage;
 }

@@ -30,9 +30,9 @@ struct Ring {
 mlir::FailureOr<llvm::SmallVector<Ring, 0>> findRings(gpu::FuncOp function, bool together);
 
 /// Gives the innermost rings as many stages as `wanted` and the memory that is left of `limit`
-/// bytes allow, the others one.
-void chooseStages(gpu::FuncOp function, llvm::MutableArrayRef<Ring> rings, int64_t wanted,
-                  int64_t limit);
+/// bytes allow, the others one. Returns the bytes that `wanted` stages would take.
+int64_t chooseStages(gpu::FuncOp function, llvm::MutableArrayRef<Ring> rings, int64_t wanted,
+                     int64_t limit);
 
 } // namespace tk
 

@@ -27,6 +27,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/memory/SharedLimit.h"
 #include "passes/memory/WarpSpecialization.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -58,7 +59,14 @@ struct SpecializeWarps : tk::impl::SpecializeWarpsBase<SpecializeWarps> {
     if (inRoles && !specialization.canCutOut())
       return specialize(function, target, /*inRoles=*/false);
     int64_t wanted = inRoles ? (schedule ? schedule.getStages() : 4) : 1;
-    chooseStages(function, *rings, wanted, target.getShared());
+    int64_t bytes = chooseStages(function, *rings, wanted, target.getShared());
+    if (inRoles && bytes > target.getShared() && asksForStages(function)) {
+      int64_t fitting = 1;
+      for (const Ring &ring : *rings)
+        fitting = std::max(fitting, ring.stages);
+      reportSharedLimit(function, bytes, target, fitting);
+      return failure();
+    }
     specialization.apply(inRoles);
     ++(inRoles ? numSpecialized : numOneRole);
     return success();

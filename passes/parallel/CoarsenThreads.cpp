@@ -2,14 +2,15 @@
 //
 //   1. A statement whose schedule gives a thread one output, as tk-select-schedule chose it, gets
 //   the
-//      schedule in which a thread has several: the values that it loads then serve all of them.
+//      schedule in which a thread has several: the values that it loads then serve all of them. How
+//      many, the kernel's schedule block may say.
 //   2. Any other schedule is left as it is.
 //
 // Before: #tkgpu.schedule<tile = [16, 16], reduce = [16], warps = 8, per_thread = 1, ...>
 // After:  #tkgpu.schedule<tile = [128, 128], reduce = [16], warps = 8, per_thread = 64, ...>
 //
 //===----------------------------------------------------------------------===//
-#include "passes/parallel/StatementShape.h"
+#include "passes/parallel/ScheduleBlock.h"
 
 #include "passes/Passes.h"
 
@@ -24,17 +25,23 @@ namespace {
 
 struct CoarsenThreads : tk::impl::CoarsenThreadsBase<CoarsenThreads> {
   void runOnOperation() override {
-    getOperation().walk([&](ComputeOp compute) {
+    mlir::WalkResult walked = getOperation().walk([&](ComputeOp compute) {
       auto kernel = compute->getParentOfType<KernelOp>();
       auto schedule = compute->getAttrOfType<gpu::ScheduleAttr>(gpu::scheduleAttrName);
       if (!kernel || !schedule)
-        return;
+        return mlir::WalkResult::advance();
       StatementShape shape = analyzeStatement(kernel, compute);
       if (schedule != planSchedule(shape, getTarget(kernel), false))
-        return;
-      compute->setAttr(gpu::scheduleAttrName, planSchedule(shape, getTarget(kernel), true));
+        return mlir::WalkResult::advance();
+      schedule = planSchedule(shape, getTarget(kernel), true);
+      if (failed(checkThreadsHold(shape, schedule)))
+        return mlir::WalkResult::interrupt();
+      compute->setAttr(gpu::scheduleAttrName, schedule);
       ++numCoarsened;
+      return mlir::WalkResult::advance();
     });
+    if (walked.wasInterrupted())
+      signalPassFailure();
   }
 };
 

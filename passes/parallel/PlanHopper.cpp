@@ -191,18 +191,22 @@ void Planner::planWarpgroupProduct(Contraction &product) {
     if (tile.m * tile.n / (tile.warps * 32) * accumulators <= accumulatorRegisters &&
         (!best || timeOf(tile) < timeOf(*best)))
       best = &tile;
+  int64_t consumers = block.consumers.value_or(0);
   if (isWideForFewRows(product)) {
     // As many tiles as keep all processors reading.
     int64_t columns = others * extentOf(product.n);
     set(product.m, fit(product.m, 64, 8));
     set(product.n, columns >= 128 * target.getProcessors() ? 128 : 64);
   } else {
-    set(product.m, best->m);
+    set(product.m, std::max(best->m, 64 * consumers));
     set(product.n, fit(product.n, best->n, 8));
   }
   set(product.k, std::max<int64_t>(sliceBytes * 8 / product.operand.getIntOrFloatBitWidth(), 1));
-  warps =
-      std::max(tileOf(product.m), isWideForFewRows(product) ? tileOf(product.n) : 0) >= 128 ? 8 : 4;
+  int64_t rows = std::max(tileOf(product.m), isWideForFewRows(product) ? tileOf(product.n) : 0);
+  warps = rows >= 128 ? 8 : 4;
+  // Each warpgroup has 64 rows, or a multiple.
+  if (consumers && rows % (64 * consumers) == 0)
+    warps = 4 * consumers;
   perThread = std::max<int64_t>(tileOf(product.m) * tileOf(product.n) / (warps * 32), 1);
   // Rows that do not begin at sectors of 32 bytes take more requests; two blocks share the
   // columns'.
@@ -214,5 +218,6 @@ void Planner::planWarpgroupProduct(Contraction &product) {
     cluster = 2;
   stages = 8;
   group = 16;
-  persistent = 1;
+  persistent = block.persistent.value_or(true);
+  cluster = block.cluster.value_or(cluster);
 }

@@ -55,10 +55,12 @@ void Planner::shrinkToFillMachine(Contraction &product) {
     return count;
   };
   while (blocks() && *blocks() < target.getProcessors()) {
-    int64_t &m = tiles[product.m], &n = tiles[product.n];
+    // Sides that the program has set stay as they are.
+    int64_t m = block.tiles.contains(product.m) ? 0 : tileOf(product.m);
+    int64_t n = block.tiles.contains(product.n) ? 0 : tileOf(product.n);
     if (std::max(m, n) <= 64)
       break;
-    (m >= n ? m : n) /= 2;
+    tiles[m >= n ? product.m : product.n] /= 2;
   }
 }
 
@@ -179,6 +181,30 @@ void Planner::planElements() {
   }
 }
 
+/// Gives each thread as many outputs along an index as the schedule block says, starting from a
+/// plan in which it has one: the tiles grow by that, but for those that the block sets, which then
+/// take fewer threads.
+void Planner::coarsenAsAsked() {
+  int64_t elements = 1, longest = 1;
+  perThread = 1;
+  for (auto [index, factor] : block.coarsen) {
+    perThread *= factor;
+    if (!block.tiles.contains(index))
+      tiles[index] = fit(index, tileOf(index) * factor);
+  }
+  for (Value index : shape.compute.getBlock()->getArguments())
+    elements *= tileOf(index);
+  if (shape.contractions.empty())
+    for (Operation *op : shape.reductions)
+      for (BlockArgument index : op->getRegion(0).front().getArguments())
+        longest = std::max(longest, tileOf(index));
+  warps = std::clamp<int64_t>(elements * longest / (32 * perThread), 1, 32);
+  // A warp's part of a product on the matrix unit is at least 16 x 8.
+  for (Contraction &product : shape.contractions)
+    if (usesMatrixUnits(product))
+      warps = std::clamp<int64_t>(tileOf(product.m) * tileOf(product.n) / 128, 1, warps);
+}
+
 gpu::ScheduleAttr Planner::finish() {
   SmallVector<int64_t> tile, reduce;
   for (unsigned p = 0; p < shape.compute.getNumIndices(); ++p)
@@ -198,19 +224,22 @@ gpu::ScheduleAttr Planner::finish() {
 }
 
 gpu::ScheduleAttr tk::planSchedule(StatementShape &shape, gpu::TargetAttr target, bool coarse) {
-  Planner planner(shape, target, coarse);
+  bool asked = coarse && !readScheduleBlock(shape).coarsen.empty();
+  Planner planner(shape, target, coarse && !asked);
   if (!shape.contractions.empty())
     planner.planContractions();
   else if (!shape.reductions.empty())
     planner.planRows();
   else
     planner.planElements();
+  if (asked)
+    planner.coarsenAsAsked();
   return planner.finish();
 }
 
 gpu::ScheduleAttr tk::widenVectors(StatementShape &shape, gpu::TargetAttr target,
                                    gpu::ScheduleAttr schedule) {
-  ScheduleBlock block = readScheduleBlock(shape, target);
+  ScheduleBlock block = readScheduleBlock(shape);
   return gpu::ScheduleAttr::get(
       schedule.getContext(), schedule.getTile(), schedule.getReduce(), schedule.getLoop(),
       schedule.getWarps(), schedule.getPerThread(), block.vector.value_or(widestAccess),

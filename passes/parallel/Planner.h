@@ -17,7 +17,7 @@ namespace tk {
 /// Chooses the schedule of one statement.
 struct Planner {
   Planner(StatementShape &shape, gpu::TargetAttr target, bool coarse)
-      : shape(shape), target(target), coarse(coarse), block(readScheduleBlock(shape, target)),
+      : shape(shape), target(target), coarse(coarse), block(readScheduleBlock(shape)),
         tiles(block.tiles) {}
 
   StatementShape &shape;
@@ -54,6 +54,7 @@ struct Planner {
   void planRows();
   void planElements();
   void shrinkToFillMachine(Contraction &product);
+  void coarsenAsAsked();
   gpu::ScheduleAttr finish();
 };
 

@@ -1,20 +1,33 @@
 //===- ScheduleBlock.cpp - what a program says of a schedule --------------===//
 //
-// The frontend leaves a kernel's schedule blocks as dictionaries in `tk.schedules`. The first that
-// is for the target applies; its entries are looked up by the names of the statement's indices.
+// The frontend leaves a kernel's schedule blocks as dictionaries in `tk.schedules`: `arch`, `when`,
+// `at` (the place), `places` (of each key), and the keys. The first that is for the target applies;
+// its entries are looked up by the names of the statement's indices.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/parallel/ScheduleBlock.h"
 
+#include "passes/analysis/Notes.h"
+#include "passes/analysis/Refusal.h"
+#include "passes/parallel/Planner.h"
+
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace tk;
 
-/// A block for another architecture does not apply; nor does one with a condition on sizes, which
-/// one compiled kernel cannot decide.
-static bool applies(DictionaryAttr schedule, gpu::TargetAttr target) {
+/// Outputs of one thread beyond which a kernel would spill nearly all of them.
+static constexpr int64_t mostPerThread = 512;
+
+//===----------------------------------------------------------------------===//
+// Reading
+//===----------------------------------------------------------------------===//
+
+/// A driver leaves the block that applies to a variant alone, without what chose it. Elsewhere one
+/// for another architecture does not apply, nor does one with a condition on sizes.
+static bool applies(DictionaryAttr schedule, KernelOp kernel) {
   if (schedule.contains("when"))
     return false;
   auto arch = schedule.getAs<StringAttr>("arch");
@@ -24,40 +37,148 @@ static bool applies(DictionaryAttr schedule, gpu::TargetAttr target) {
   if (!number.consume_front("sm_"))
     return false;
   number = number.take_while(llvm::isDigit);
+  auto target = kernel->getParentOp()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
   int64_t value = 0;
-  return !number.getAsInteger(10, value) && value == target.getArch();
+  return target && !number.getAsInteger(10, value) && value == target.getArch();
 }
 
-static ScheduleBlock read(DictionaryAttr schedule, StatementShape &shape) {
-  auto number = [&](StringRef key) -> std::optional<int64_t> {
-    auto attr = schedule.getAs<IntegerAttr>(key);
-    return attr ? std::optional(attr.getInt()) : std::nullopt;
-  };
-  ScheduleBlock block;
-  block.stages = number("stages");
-  block.group = number("raster");
-  block.vector = number("vector");
-  auto sizes = schedule.getAs<DictionaryAttr>("tile");
-  if (!sizes)
-    return block;
-  auto apply = [&](Value index) {
-    if (auto size = sizes.getAs<IntegerAttr>(shape.nameOf(index)))
-      block.tiles.try_emplace(index, llvm::bit_floor<uint64_t>(size.getInt()));
-  };
+DictionaryAttr tk::findScheduleBlock(KernelOp kernel) {
+  if (auto schedules = kernel->getAttrOfType<ArrayAttr>("tk.schedules"))
+    for (auto schedule : schedules.getAsRange<DictionaryAttr>())
+      if (applies(schedule, kernel))
+        return schedule;
+  return {};
+}
+
+/// Calls `visit` with every index of a statement, those of reductions and scans included.
+static void forEachIndex(StatementShape &shape, llvm::function_ref<void(Value)> visit) {
   for (Value index : shape.compute.getBlock()->getArguments())
-    apply(index);
+    visit(index);
   for (Operation *op : shape.reductions) {
     auto reduction = dyn_cast<ReduceOp>(op);
     for (unsigned i = 0; i < (reduction ? reduction.getNumIndices() : 1); ++i)
-      apply(op->getRegion(0).front().getArgument(i));
+      visit(op->getRegion(0).front().getArgument(i));
   }
+}
+
+ScheduleBlock tk::readScheduleBlock(StatementShape &shape) {
+  ScheduleBlock block;
+  DictionaryAttr entries = findScheduleBlock(shape.kernel);
+  if (!entries)
+    return block;
+  auto number = [&](StringRef key) -> std::optional<int64_t> {
+    auto attr = entries.getAs<IntegerAttr>(key);
+    return attr ? std::optional(attr.getInt()) : std::nullopt;
+  };
+  block.stages = number("stages");
+  block.vector = number("vector");
+  block.group = number("raster"); // grouped(n)
+  if (auto order = entries.getAs<StringAttr>("raster"))
+    block.group = order.getValue() == "columns" ? 0 : 1;
+  auto sizes = [&](StringRef key, llvm::DenseMap<Value, int64_t> &map) {
+    auto axes = entries.getAs<DictionaryAttr>(key);
+    if (axes)
+      forEachIndex(shape, [&](Value index) {
+        if (auto size = axes.getAs<IntegerAttr>(shape.nameOf(index)))
+          map[index] = llvm::bit_floor<uint64_t>(size.getInt());
+      });
+  };
+  sizes("tile", block.tiles);
+  sizes("coarsen", block.coarsen);
+  block.consumers = number("consumers");
+  if (entries.contains("persistent")) // alone, or with a number for its truth
+    block.persistent = number("persistent").value_or(1) != 0;
+  llvm::DenseMap<Value, int64_t> clusters;
+  sizes("cluster", clusters);
+  for (auto [index, blocks] : clusters)
+    block.cluster = blocks;
   return block;
 }
 
-ScheduleBlock tk::readScheduleBlock(StatementShape &shape, gpu::TargetAttr target) {
-  if (auto schedules = shape.kernel->getAttrOfType<ArrayAttr>("tk.schedules"))
-    for (auto schedule : schedules.getAsRange<DictionaryAttr>())
-      if (applies(schedule, target))
-        return read(schedule, shape);
-  return ScheduleBlock();
+std::optional<int64_t> tk::splitOf(KernelOp kernel, StringRef index) {
+  DictionaryAttr entries = findScheduleBlock(kernel);
+  auto axes = entries ? entries.getAs<DictionaryAttr>("split") : DictionaryAttr();
+  auto parts = axes ? axes.getAs<IntegerAttr>(index) : IntegerAttr();
+  return parts ? std::optional(parts.getInt()) : std::nullopt;
+}
+
+std::optional<Location> tk::placeOfKey(KernelOp kernel, ArrayRef<StringRef> keys) {
+  DictionaryAttr entries = findScheduleBlock(kernel);
+  for (StringRef key : keys) {
+    if (!entries || !entries.contains(key))
+      continue;
+    auto places = entries.getAs<DictionaryAttr>("places");
+    auto place = places ? places.getAs<LocationAttr>(key) : LocationAttr();
+    return place ? Location(place) : kernel.getLoc();
+  }
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// What cannot be had, and what has no effect
+//===----------------------------------------------------------------------===//
+
+LogicalResult tk::checkThreadsHold(StatementShape &shape, gpu::ScheduleAttr schedule) {
+  std::optional<Location> place = placeOfKey(shape.kernel, {"tile", "coarsen"});
+  if (!place)
+    return success();
+  int64_t outputs = 1;
+  for (int64_t size : schedule.getTile())
+    outputs *= size;
+  int64_t threads = 32 * schedule.getWarps();
+  if (outputs <= mostPerThread * threads)
+    return success();
+  InFlightDiagnostic refusal = refuse(*place, Refusal::ScheduleDoesNotFit);
+  refusal << "a tile of " << outputs << " outputs leaves " << outputs / threads << " to each of "
+          << threads << " threads, which hold at most " << mostPerThread;
+  refusal.attachNote() << "try a tile of at most " << mostPerThread * threads << " outputs";
+  return refusal;
+}
+
+namespace {
+
+/// What the statements of a kernel offer to the keys of a schedule block.
+struct KeyUses {
+  llvm::StringSet<> indices;
+  bool hasProduct = false, hasGrid = false, hasWarpgroups = false;
+
+  explicit KeyUses(KernelOp kernel) {
+    kernel.walk([&](ComputeOp compute) {
+      StatementShape shape = analyzeStatement(kernel, compute);
+      forEachIndex(shape, [&](Value index) { indices.insert(shape.nameOf(index)); });
+      Planner planner(shape, getTarget(kernel), /*coarse=*/true);
+      for (Contraction &product : shape.contractions)
+        hasWarpgroups |= planner.block.coarsen.empty() && planner.isForWarpgroups(product);
+      hasProduct |= !shape.contractions.empty();
+      hasGrid |= compute.getNumIndices() > 1;
+    });
+  }
+};
+
+} // namespace
+
+void tk::noteUnusedKeys(KernelOp kernel, StringRef pass) {
+  DictionaryAttr entries = findScheduleBlock(kernel);
+  if (!entries)
+    return;
+  if (auto at = entries.getAs<LocationAttr>("at"))
+    noteAt(at, kernel, pass, Verdict::Derived, "this schedule block applies");
+  KeyUses uses(kernel);
+  auto decline = [&](StringRef key, const Twine &why) {
+    noteAt(*placeOfKey(kernel, {key}), kernel, pass, Verdict::Declined, why);
+  };
+  for (StringRef key : {"tile", "coarsen", "cluster", "split"})
+    if (auto axes = entries.getAs<DictionaryAttr>(key))
+      for (NamedAttribute axis : axes)
+        if (!uses.indices.contains(axis.getName()))
+          decline(key, "'" + key + " " + axis.getName().getValue() +
+                           "' has no effect: no statement is left with that index");
+  if (entries.contains("stages") && !uses.hasProduct)
+    decline("stages", "'stages' has no effect: there is no product whose operands could be loaded "
+                      "ahead");
+  for (StringRef key : {"consumers", "cluster", "persistent"})
+    if (entries.contains(key) && !uses.hasWarpgroups)
+      decline(key, "'" + key + "' has no effect: no product goes to warpgroups");
+  if (entries.contains("raster") && !uses.hasGrid)
+    decline("raster", "'raster' has no effect: blocks follow one index only");
 }

@@ -198,7 +198,8 @@ static bool boundsReduction(ComputeOp compute, unsigned p) {
 }
 
 /// Takes the block's number apart: the last index's tile runs fastest. With groups, `group` tiles
-/// of the last index but one are walked together, so that blocks that run at once share operands.
+/// (all if that is 0) of the last index but one are walked together, so that blocks that run at
+/// once share operands.
 void BlockProgram::addGridStarts(ArrayRef<unsigned> tiled) {
   if (tiled.empty())
     return;
@@ -237,10 +238,11 @@ void BlockProgram::addGridStarts(ArrayRef<unsigned> tiled) {
   SmallVector<unsigned> large, others;
   for (unsigned id : tiled)
     (axes[id].size > 1 ? large : others).push_back(id);
-  if (schedule.getGroup() > 1 && large.size() == 2) {
+  if (schedule.getGroup() != 1 && large.size() == 2) {
     unsigned m = large.front(), n = large.back();
     tiled = others;
-    Value rows = tiles(m), columns = tiles(n), group = indexConstant(schedule.getGroup());
+    Value rows = tiles(m), columns = tiles(n);
+    Value group = schedule.getGroup() ? indexConstant(schedule.getGroup()) : rows;
     Value part = rest;
     if (!tiled.empty())
       part = takeOff(arith::MulIOp::create(at(0), loc, rows, columns));

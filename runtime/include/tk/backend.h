@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,8 +21,9 @@ struct CompileOptions {
   std::string target; ///< "cpu", "sm_90a", "gpu", "emu"; empty: TK_TARGET, else best
   std::map<std::string, int64_t> dims; ///< dimensions to fix at compile time
   std::vector<std::string> disabled_passes;
-  bool checked = false; ///< report gathers outside their bounds
-  std::string schedule; ///< text of a schedule block that overrides the file's
+  bool checked = false;                     ///< report gathers outside their bounds
+  std::optional<std::string> schedule;      ///< text of schedule blocks that replace the program's
+  std::string schedule_name = "<schedule>"; ///< for diagnostics
 };
 
 namespace detail {
@@ -96,6 +98,11 @@ public:
     (void)kernel, (void)target;
     return facts;
   }
+  /// A module whose kernel of the same number checks the gathers of the one here: it takes the same
+  /// arguments, and has four numbers (`i64[]`) as results for each index that an integer tensor
+  /// gives: the lowest and the highest value, named after the place, and from where and up to where
+  /// it may be. Null where nothing is to be checked.
+  virtual std::shared_ptr<CompiledModule> gather_checks() const { return nullptr; }
   /// Compiles one variant. `target` is resolved: "cpu", "emu" or "sm_…".
   virtual Expected<Executable> specialise(size_t kernel, std::string_view target,
                                           const Facts &facts) = 0;

@@ -34,6 +34,7 @@ enum class ErrorCode : uint8_t {
   io,                ///< a file cannot be read or written
   bad_file,          ///< a file's contents are not what they claim to be
   internal,          ///< a bug of tk's
+  index_out_of_bounds, ///< an element of an integer tensor indexes outside (checked kernels only)
 };
 
 /// The code's stable name, such as "shape_mismatch".

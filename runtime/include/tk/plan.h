@@ -45,11 +45,12 @@ struct Parameter {
   bool operator==(const Parameter &) const = default;
 };
 
-/// A condition on dimensions and integer scalars, checked before anything is launched.
+/// A condition on dimensions and integer scalars, decided before anything is launched.
 struct Check {
   enum class Kind : uint8_t {
     constraint, ///< a `where` clause
     bounds,     ///< an access that is inside its tensor for some sizes only
+    schedule,   ///< the `when` clause of a schedule block: it selects a variant, and may fail
   };
   Kind kind = Kind::constraint;
   DimExpr condition; ///< holds where not 0
@@ -65,6 +66,7 @@ struct Signature {
   std::vector<Parameter> params; ///< tensors and scalars, in the order of the source
   std::vector<Parameter> results;
   std::vector<Check> checks;
+  std::vector<Check> schedules; ///< the conditions that choose between schedule blocks
   SourceSpan span;
 
   /// Tensors are numbered through: tensor parameters in order, then results.
@@ -100,6 +102,10 @@ Expected<std::vector<Scalar>> complete_variables(const Signature &signature,
 /// Runs every check of the signature; fails with `constraint_failed`.
 Status run_checks(const Signature &signature, std::span<const Scalar> variables);
 
+/// Which of the conditions of schedule blocks hold; one that cannot be evaluated does not.
+std::vector<bool> schedule_conditions(const Signature &signature,
+                                      std::span<const Scalar> variables);
+
 /// A tensor's shape for given variables; fails where an extent is negative or overflows.
 Expected<Extents> shape_of(const Parameter &tensor, std::span<const Scalar> variables);
 
@@ -131,6 +137,7 @@ struct Facts {
   /// Every size, stride and number of elements, of buffers between launches too, is below
   /// small_tensor_limit.
   bool small_tensors = false;
+  std::vector<bool> schedules = {}; ///< of Signature::schedules, those that hold; empty: none
   /// The canonical text that keys a variant, such as "128,<=4096;16,<=256|16/8".
   std::string key() const;
   bool operator==(const Facts &) const = default;

@@ -41,7 +41,8 @@ typedef enum tk_status {
   TK_CONTEXT_POISONED = 17,
   TK_IO = 18,
   TK_BAD_FILE = 19,
-  TK_INTERNAL = 20
+  TK_INTERNAL = 20,
+  TK_INDEX_OUT_OF_BOUNDS = 21
 } tk_status;
 
 typedef enum tk_dtype {

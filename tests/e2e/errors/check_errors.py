@@ -19,6 +19,12 @@ GEMM = """kernel gemm(a: f32[M, K], b: f32[K, N]) -> (c: f32[M, N]) {
 """
 GREATER = "kernel k(x: f32[N]) -> (y: f32[N])\nwhere N > 2, N >= 3\n{\n  y[i] = x[i]\n}\n"
 HALVES = "kernel k(n: f32[N], x: f32[N / 2]) -> (y: f32[N]) {\n  y[i] = n[i] + x[i / 2]\n}\n"
+BF16 = GEMM.replace("f32[M, K]", "bf16[M, K]").replace("f32[K, N]", "bf16[K, N]")
+TAKE = """kernel take(x: f32[N, D], ids: i32[B]) -> (y: f32[B, D]) {
+  y[b, d] = x[ids[b], d]
+}
+"""
+ARGMAX = "kernel most(x: f32[R, C]) -> (y: i32[R]) {\n  y[r] = argmax[c](x[r, c])\n}\n"
 COPY = "kernel copy(x: f32[N]) -> (y: f32[N]) {\n  y[i] = x[i]\n}\n"
 
 
@@ -34,6 +40,8 @@ def npy(descr, shape, item):
 
 # name: (program, arguments, exit status, what the message must hold, files)
 RUN = ["run", "x.tk", "--target", "cpu"]
+LARGE = ["build", "x.tk", "--target", "sm_90a", "--emit", "cuda", "-o", "-", "--dim", "M=4096", "--dim", "N=4096",
+         "--dim", "K=4096"]
 PTX = ["build", "x.tk", "--target", "sm_90a", "--emit", "ptx", "-o", "-"]
 GPU = ["run", "x.tk", "--target", "gpu", "--dim", "N=3"]
 EMU = ["run", "x.tk", "--target", "emu", "--dim", "N=3"]
@@ -115,6 +123,51 @@ CASES = {
     "huge-tile": (
         GEMM + "schedule gemm {\n  tile i = 1048576, j = 1048576\n}\n",
         ["build", "x.tk", "--target", "sm_90a", "--emit", "cuda", "-o", "-"], 1, "tile", {}),
+    "huge-threads": (
+        GEMM + "schedule gemm {\n  tile i = 1024, j = 1024\n}\n",
+        ["build", "x.tk", "--target", "sm_90a", "--emit", "cuda", "-o", "-"], 1,
+        "x.tk:5:3: error[TK0507]: a tile of 1048576 outputs", {}),
+    "huge-shared": (
+        BF16 + "schedule gemm {\n  tile i = 256, j = 256, k = 64\n  stages = 8\n}\n", LARGE, 1,
+        "x.tk:6:3: error[TK0507]: the schedule needs ", {}),
+    "huge-shared-name": (
+        BF16 + "schedule gemm {\n  tile i = 256, j = 256, k = 64\n  stages = 8\n}\n", LARGE, 1, "sm_90 has 232448 B", {}),
+    "odd-tile": (
+        BF16 + "schedule gemm {\n  tile i = 100\n}\n",
+        ["build", "x.tk", "--target", "sm_90a", "--emit", "tiled", "-o", "x.mlir"], 0, "is used as one of 64", {}),
+    "undecided-schedule": (
+        BF16 + "schedule gemm when M > N {\n  tile i = 64\n}\n",
+        ["build", "x.tk", "--target", "sm_90a", "--emit", "tiled", "-o", "x.mlir", "--dim", "M=64"], 0,
+        "without a size for N the schedule for 'M > N' is not used", {}),
+    "schedule-file": (
+        GEMM, RUN + ["--schedule", "s.tk"], 1, "s.tk:2:8: error[TK0503]: kernel 'gemm' has no index 'q'",
+        {"s.tk": b"schedule gemm {\n  tile q = 16\n}\n"}),
+    "schedule-file-kernel": (
+        GEMM, RUN + ["--schedule", "s.tk"], 1, "s.tk:1:10: error[TK0209]", {"s.tk": b"schedule gem { }\n"}),
+    "schedule-file-empty": (GEMM, RUN + ["--schedule", "s.tk"], 1, "no schedule block in 's.tk'", {"s.tk": b""}),
+    "schedule-file-noise": (GEMM, RUN + ["--schedule", "s.tk"], 1, "s.tk:1:1: error", {"s.tk": b"\xff\x00("}),
+    "schedule-file-missing": (GEMM, RUN + ["--schedule", "s.tk"], 1, "cannot read 's.tk'", {}),
+    "gather-high": (
+        TAKE, RUN + ["--dim", "N=5", "--dim", "D=3", "--dim", "B=4", "--in", "ids=random:1:7:9", "--checked"], 1,
+        "error[index_out_of_bounds]: index 'ids[b]' of x[ids[b], d] (axis 0) is 8, expected 0 to 4", {}),
+    "gather-low": (
+        TAKE, RUN + ["--dim", "N=5", "--dim", "D=3", "--dim", "B=4", "--in", "ids=random:1:-3:-2", "--checked"], 1,
+        "x.tk:2:15: error[index_out_of_bounds]: index 'ids[b]' of x[ids[b], d] (axis 0) is -3", {}),
+    "gather-empty": (
+        TAKE, RUN + ["--dim", "N=0", "--dim", "D=3", "--dim", "B=4", "--in", "ids=zeros", "--checked"], 1,
+        "expected none: the axis is empty", {}),
+    "gather-inside": (
+        TAKE, RUN + ["--dim", "N=5", "--dim", "D=3", "--dim", "B=4", "--in", "ids=random:1:0:5", "--checked",
+                     "--check"], 0, "", {}),
+    "gather-none": (
+        TAKE, RUN + ["--dim", "N=5", "--dim", "D=3", "--dim", "B=0", "--in", "ids=zeros", "--checked"], 0, "", {}),
+    "gather-guarded": (
+        TAKE.replace("x[ids[b], d]", "if ids[b] < 5 then x[ids[b], d] else 0.0"),
+        RUN + ["--dim", "N=5", "--dim", "D=3", "--dim", "B=40", "--in", "ids=random:1:0:9", "--checked"], 0, "", {}),
+    "gather-unchecked": (
+        TAKE, RUN + ["--dim", "N=5", "--dim", "D=3", "--dim", "B=4", "--in", "ids=random:1:7:9", "--check"], 0, "", {}),
+    "empty-argmax": (ARGMAX, RUN + ["--dim", "R=2", "--dim", "C=0"], 1, "C is not empty for argmax[c]", {}),
+    "empty-argmax-of-none": (ARGMAX, RUN + ["--dim", "R=0", "--dim", "C=0"], 0, "", {}),
     "unknown-key": (
         GEMM + "schedule gemm {\n  frob = 3\n}\n",
         ["build", "x.tk", "--target", "sm_90a", "--emit", "cuda", "-o", "-"], 1, "frob", {}),

@@ -110,6 +110,21 @@ TEST_CASE("less aligned addresses get narrower accesses", "[api]") {
   CHECK(wide != narrow);
 }
 
+TEST_CASE("strides that are divisible get wider accesses", "[api]") {
+  TemporaryCache cache;
+  constexpr const char *text = "kernel k(strided x: bf16[N, M]) -> (y: bf16[N, M]) {\n"
+                               "  y[i, j] = x[i, j]\n}\n";
+  auto source = CompiledSource::create(text, {}).value();
+  auto cuda = [&](uint32_t divisor) {
+    Facts facts = facts_for(std::vector<int64_t>{64, 128});
+    facts.tensors = {{16, divisor}, {16, 1}};
+    return source->stage_text(0, "cuda", "sm_90a", facts).value();
+  };
+  CHECK(cuda(8).find("tk::load<8>") != std::string::npos);
+  CHECK(cuda(4).find("tk::load<4>") != std::string::npos);
+  CHECK(cuda(1).find("tk::load<8>") == std::string::npos);
+}
+
 TEST_CASE("TK_DUMP gets every stage", "[api]") {
   TemporaryCache cache;
   std::string directory = cache.directory + "/dump";
@@ -130,8 +145,10 @@ TEST_CASE("an internal error names a program that shows it", "[api]") {
   TemporaryCache cache;
   DriverOptions driver;
   driver.pipeline.afterPass = [](llvm::StringRef, mlir::ModuleOp) { return mlir::failure(); };
+  // A size of each dimension that has the same facts.
+  Facts facts = facts_for(std::vector<int64_t>{96, 3001});
   ::setenv("TK_DUMP", cache.directory.c_str(), 1);
-  Expected<std::string> text = compiled(driver)->stage_text(0, "gpu", "sm_90a", {});
+  Expected<std::string> text = compiled(driver)->stage_text(0, "gpu", "sm_90a", facts);
   ::unsetenv("TK_DUMP");
   REQUIRE_FALSE(bool(text));
   CHECK(text.error().code() == ErrorCode::internal);
@@ -141,7 +158,8 @@ TEST_CASE("an internal error names a program that shows it", "[api]") {
   std::stringstream contents;
   contents << file.rdbuf();
   CHECK(contents.str().find(scale) != std::string::npos);
-  CHECK(contents.str().find("--target sm_90a --emit gpu") != std::string::npos);
+  CHECK(contents.str().find("--target sm_90a --emit gpu -o - --dim N=96 --dim M=4095") !=
+        std::string::npos);
   // It is a program like any other.
   CHECK(CompiledSource::create(contents.str(), {}).has_value());
 }
@@ -154,6 +172,39 @@ TEST_CASE("offsets have 32 bits where tensors are known to be small", "[api]") {
   CHECK(cudaText(facts).find("const int M") != std::string::npos);
   CHECK(relevant("sm_90a", facts) == "1;1|small");
   CHECK(relevant("cpu", facts).find("small") == std::string::npos);
+}
+
+TEST_CASE("a strided tensor is updated in place, and nothing between its rows", "[api]") {
+  TemporaryCache cache;
+#ifdef TK_HAS_EMU
+  const std::vector<std::string> targets{"cpu", "emu"};
+#else
+  const std::vector<std::string> targets{"cpu"};
+#endif
+  constexpr const char *text = "kernel add(strided inout w: f32[N, M], d: f32[M]) -> () {\n"
+                               "  w[i, j] = w[i, j] + w[N - 1 - i, j] + d[j]\n}\n";
+  for (const std::string &target : targets)
+    for (int64_t gap : {0, 1, 4, 12}) {
+      INFO(target << " with " << gap << " elements between rows");
+      CompileOptions options;
+      options.target = target;
+      Kernel kernel = compile(text, options).kernel("add");
+      constexpr int64_t rows = 9, columns = 20;
+      const int64_t stride = columns + gap;
+      std::vector<float> w(static_cast<size_t>(rows * stride), -7), d(columns, 0.5F);
+      for (int64_t i = 0; i < rows; ++i)
+        for (int64_t j = 0; j < columns; ++j)
+          w[static_cast<size_t>(i * stride + j)] = static_cast<float>(i * columns + j);
+      TensorView view(w.data(), DType::f32, {rows, columns}, {stride, 1}, Device::cpu());
+      kernel({}, {{"w", view}, {"d", TensorView(d.data(), DType::f32, {columns})}}, {});
+      size_t wrong = 0;
+      for (int64_t i = 0; i < rows; ++i)
+        for (int64_t j = 0; j < stride; ++j) {
+          auto sum = static_cast<float>((rows - 1) * columns + 2 * j) + 0.5F;
+          wrong += w[static_cast<size_t>(i * stride + j)] != (j < columns ? sum : -7);
+        }
+      CHECK(wrong == 0);
+    }
 }
 
 #ifdef TK_HAS_EMU

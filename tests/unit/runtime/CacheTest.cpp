@@ -53,6 +53,18 @@ void spill(const std::string &path, const std::string &bytes) {
 
 } // namespace
 
+TEST_CASE("an entry that belongs to someone else is a miss", "[cache]") {
+  if (::geteuid() != 0)
+    return; // only root can give files away
+  TemporaryDirectory directory;
+  Cache cache(directory.path);
+  REQUIRE(cache.store(key(1), sample));
+  REQUIRE(cache.load(key(1)));
+  for (const auto &file : fs::directory_iterator(directory.path))
+    REQUIRE(::chown(file.path().c_str(), 12345, 12345) == 0);
+  CHECK(!cache.load(key(1)));
+}
+
 TEST_CASE("SHA-256 gives NIST's values", "[cache]") {
   CHECK(hex(sha256("")) == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
   CHECK(hex(sha256("abc")) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");

@@ -1,0 +1,44 @@
+//===- SharedLimit.cpp - more shared memory than there is -----------------===//
+#include "passes/memory/SharedLimit.h"
+
+#include "passes/analysis/Refusal.h"
+#include "passes/parallel/ScheduleBlock.h"
+
+using namespace mlir;
+using namespace tk;
+using namespace tk::gpu;
+
+/// The kernel that launches a function.
+static KernelOp kernelOf(FuncOp function) {
+  KernelOp found;
+  function->getParentOfType<ModuleOp>().walk([&](LaunchOp launch) {
+    if (launch.getKernel() == function.getSymName())
+      found = launch->getParentOfType<KernelOp>();
+  });
+  return found;
+}
+
+void tk::gpu::reportSharedLimit(FuncOp function, int64_t bytes, TargetAttr target,
+                                std::optional<int64_t> fittingStages) {
+  KernelOp kernel = kernelOf(function);
+  std::optional<Location> place;
+  if (kernel)
+    place = placeOfKey(kernel, {"stages", "tile", "coarsen"});
+  if (!place) {
+    function.emitError("needs ") << bytes << " B of shared memory, sm_" << target.getArch()
+                                 << " has " << target.getShared() << " B";
+    return;
+  }
+  InFlightDiagnostic refusal = refuse(*place, Refusal::ScheduleDoesNotFit);
+  refusal << "the schedule needs " << bytes << " B of shared memory, sm_" << target.getArch()
+          << " has " << target.getShared() << " B";
+  if (fittingStages && *fittingStages > 1)
+    refusal.attachNote() << "try stages = " << *fittingStages;
+  else
+    refusal.attachNote() << "try smaller tiles";
+}
+
+bool tk::gpu::asksForStages(FuncOp function) {
+  KernelOp kernel = kernelOf(function);
+  return kernel && placeOfKey(kernel, {"stages"});
+}

@@ -1,0 +1,20 @@
+//===- SharedLimit.h - more shared memory than there is ---------*- C++ -*-===//
+#ifndef TK_PASSES_MEMORY_SHAREDLIMIT_H
+#define TK_PASSES_MEMORY_SHAREDLIMIT_H
+
+#include "dialects/tkgpu/TkGpuDialect.h"
+
+namespace tk::gpu {
+
+/// Reports that a function would need `bytes` of shared memory: at the kernel's schedule block if
+/// that shaped it, which is the program's mistake; else as an error of ours. `fittingStages` is
+/// what there is room for, where that is known.
+void reportSharedLimit(FuncOp function, int64_t bytes, TargetAttr target,
+                       std::optional<int64_t> fittingStages = {});
+
+/// Whether the schedule block of the function's kernel says how many stages there are.
+bool asksForStages(FuncOp function);
+
+} // namespace tk::gpu
+
+#endif // TK_PASSES_MEMORY_SHAREDLIMIT_H
