@@ -252,10 +252,9 @@ def TkGpu_LoadOp : TkGpu_Op<"load", [NoMemoryEffect, AttrSizedOperandSegments]> 
     elements. An index is a scalar or a tile of fewer axes: its axis `a` is axis `dims[d][a]` of
     the result. Where a mask (same rule, `over`) is false the element is `other`, and memory is not
     touched. A function never writes what it reads, so loads are free of effects.
-    `vector` is the number of elements that one access takes, and what its address is aligned to. With
-    a `run` of more than 1 as many of a thread's elements follow one another in memory, masked
-    differently, from an address aligned to `vector` elements only: they are taken in the widest
-    pieces that the address allows.
+    `vector` is the number of elements that one access takes, and what its address is aligned to. A
+    `run` of more than 1 is the same number where the elements of an access are masked differently:
+    it is one access where all masks are true.
 
     ```mlir
     %x = tkgpu.load %a[%i, %k] dims [array<i64: 0>, array<i64: 1>] strides(%s, %c1)

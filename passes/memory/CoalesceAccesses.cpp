@@ -6,7 +6,7 @@
 // 3. Cheap tiles (indices, masks, constants) are computed again in each layout they are used in;
 //    of other tiles a use in another layout gets a tkgpu.convert_layout.
 // 4. Each access gets the widest vector that alignment, masks and the layout's registers allow; one
-//    of 8- or 16-bit elements at any address (rows of odd length), the longest run of neighbours.
+//    of 8- or 16-bit elements whose masks may end anywhere, the longest run of neighbours.
 // 5. A mask that is the same for all of a vector is computed once for it.
 //
 // With `naive` consecutive threads go along the first axis and accesses take one element.
@@ -277,7 +277,7 @@ template <class Op> static void widen(Op op, AxisInfo &info, int64_t maxBytes, b
     return;
   int64_t neighbours = layout.getVectorWidth(vectors.axis);
   bool isRun = mayRun && vectors.run > 1 && neighbours > 1;
-  op.setVector(std::min(isRun ? vectors.aligned : vectors.width, neighbours));
+  op.setVector(std::min(isRun ? vectors.run : vectors.width, neighbours));
   op.setRun(isRun ? std::min(vectors.run, neighbours) : 1);
 }
 

@@ -5,7 +5,8 @@
 //   1. Functions without products whose blocks reduce over several threads are looked at.
 //   2. What must be in registers across a reduction is counted: the elements of the tiles that are
 //      defined before and used after it.
-//   3. A thread gets those and some to compute with; `min_blocks` is how many blocks of such threads
+//   3. A thread gets those and some to compute with; `min_blocks` is how many blocks of such
+//   threads
 //      fill the register file, so that it never asks for what cannot be had without spills.
 //
 //===----------------------------------------------------------------------===//

@@ -88,24 +88,21 @@ VectorAccess tk::analyseVectors(const MemoryAccess &access, AxisInfo &info, int6
   auto [contiguous, axis] = findContiguous(access, info);
   if (axis < 0)
     return {};
-  int64_t run = std::max<int64_t>(maxBytes / access.elementBytes(), 1);
-  int64_t width = std::min(run, std::max<int64_t>(access.baseAlignment / access.elementBytes(), 1));
+  maxBytes = std::min(maxBytes, access.baseAlignment);
+  int64_t width = std::max<int64_t>(maxBytes / access.elementBytes(), 1);
   for (auto [d, index] : llvm::enumerate(access.indices)) {
     ArrayRef<int64_t> axes = access.indexAxes(d);
     if (int64_t(d) != contiguous) {
       width = std::min(width, widthOfFixedTerm(index, axes, access.strides[d], axis, info));
-      if (int64_t position = positionOf(axes, axis); position >= 0)
-        run = std::min(run, info.of(index).axes[position].constancy);
       continue;
     }
     const AxisFacts along = info.of(index).axes[positionOf(axes, axis)];
     width = std::min({width, along.contiguity, along.divisibility});
-    run = std::min(run, along.contiguity);
   }
-  int64_t aligned = width;
+  int64_t run = width;
   for (auto [m, mask] : llvm::enumerate(access.masks))
     if (int64_t position = positionOf(access.maskAxes(m), axis); position >= 0)
       width = std::min(width, info.of(mask).axes[position].constancy);
   bool isNarrow = access.elementBytes() <= 2 && width * access.elementBytes() < 4;
-  return {axis, width, isNarrow && run * access.elementBytes() >= 4 ? run : 1, aligned};
+  return {axis, width, isNarrow && run * access.elementBytes() >= 4 ? run : 1};
 }

@@ -32,13 +32,12 @@ int64_t bytesOfElement(mlir::Type element);
 /// The tile axis along which neighbours are neighbours in memory, and how many elements from an
 /// aligned position on may be accessed at once: a power of two with `axis`'s neighbours adjacent,
 /// the address a multiple of the width and all masks equal, at most 16 bytes. `axis` is -1 if there
-/// is none. For elements of 8 and 16 bits that have no width to speak of, `run` is how many are
-/// neighbours without regard to alignment and masks, else 1; the address of a run is a multiple of
-/// `aligned` elements.
+/// is none. `run` is the width without regard to masks, for elements of 8 and 16 bits that have no
+/// width to speak of; else 1.
 struct VectorAccess {
   int64_t axis = -1;
   int64_t width = 1;
-  int64_t run = 1, aligned = 1;
+  int64_t run = 1;
 };
 /// No wider than `maxBytes`, and never narrower than an element.
 VectorAccess analyseVectors(const MemoryAccess &access, AxisInfo &info, int64_t maxBytes = 16);

@@ -12,15 +12,15 @@
 using namespace mlir;
 using namespace tk;
 
-/// The longest row that a block holds in registers, in elements, and of 16-bit elements.
-static constexpr int64_t longestWholeRow = 32768, longestNarrowRow = 65536;
+/// The longest row that a block holds in registers, in elements.
+static constexpr int64_t longestWholeRow = 32768;
 /// How many of a row's elements of 16 bits a thread has; half as many of wider ones.
 static constexpr int64_t elementsOfThread = 32;
 /// With so many threads of 64 registers a block takes half of a multiprocessor, or all of it.
 static constexpr int64_t threadsOfHalf = 512, threadsOfBlock = 1024;
-/// Blocks of a cluster that share a row at most, and the threads that they have at least together:
-/// more than a block can.
-static constexpr int64_t mostBlocks = 8, leastSpread = 2048;
+/// The longest row that a cluster of 8 blocks of half a multiprocessor shares. Longer ones, of
+/// which each thread would have more, are faster read again than held.
+static constexpr int64_t longestSpreadRow = 8 * threadsOfHalf * elementsOfThread;
 /// What a block takes at a time of a row that it does not hold: where a thread has one element, of
 /// rows of unknown length, and of long ones.
 static constexpr int64_t smallSlice = 256, slice = 1024, longSlice = 8192;
@@ -90,12 +90,8 @@ Value Planner::planAlong(Operation *op) {
       best = index;
   }
   std::optional<int64_t> upper = shape.upperOf(best);
-  int64_t longest = shape.narrowestBits <= 16 ? longestNarrowRow : longestWholeRow;
-  if (upper && *upper > threadsOfHalf * elementsOfThread && *upper <= longest * mostBlocks &&
-      maySpread(best)) {
-    isSpread = true;
-    longest *= mostBlocks;
-  }
+  isSpread |= upper && *upper > longestWholeRow && *upper <= longestSpreadRow && maySpread(best);
+  int64_t longest = isSpread ? longestSpreadRow : longestWholeRow;
   bool whole = upper && *upper <= longest && shape.startsAtZero(best);
   int64_t part = !coarse ? smallSlice : upper && *upper >= longSlice ? longSlice : slice;
   whole &= coarse || *upper <= smallSlice;
@@ -121,14 +117,10 @@ int64_t Planner::threadsOfRow(int64_t length) {
   int64_t elements = shape.narrowestBits <= 16 ? elementsOfThread : elementsOfThread / 2;
   int64_t vectors = std::max<int64_t>(length * shape.narrowestBits / 128, 1);
   int64_t threads = std::max(length / elements, std::min<int64_t>(vectors, 32));
-  // Elements of 16 bits stay packed between reductions, so that twice as many fit.
-  if (!isSpread && shape.narrowestBits <= 16 && threads > threadsOfHalf)
-    threads /= 2;
   if (!isSpread)
-    return std::min<int64_t>(threads, threadsOfBlock);
-  threads = std::max(threads, leastSpread);
-  cluster = std::min<int64_t>(threads / threadsOfHalf, mostBlocks);
-  return std::min(threads, cluster * threadsOfBlock);
+    return std::min(threads, threadsOfBlock);
+  cluster = threads / threadsOfHalf;
+  return threads;
 }
 
 void Planner::planRows() {

@@ -66,51 +66,21 @@ template <int n, class T> TK_DEVICE void store(T *to, const T *x, bool mask = tr
     *reinterpret_cast<decltype(packed.word) *>(to) = packed.word;
 }
 
-// What n neighbouring elements of 1 or 2 bytes, n * size at most 16, consist of where they begin
-// `past` elements, a multiple of `aligned`, behind a multiple of n: move(first, Count<k>()) takes k
-// at once, aligned to that.
-template <int k> struct Count {
-  static constexpr int value = k;
-};
-template <int n, int aligned, int piece = n, class Move>
-TK_DEVICE void in_pieces(int past, Move &&move) {
-  if constexpr (piece > 1 && piece <= aligned) {
-    for_each<n / piece>([&](int i) { move(i * piece, Count<piece>()); });
-  } else if constexpr (piece == 1) {
-    move(0, Count<1>());
-    for_each<n / 2 - 1>([&](int i) { move(1 + 2 * i, Count<2>()); });
-    move(n - 1, Count<1>());
-  } else if (past % piece == 0) {
-    for_each<n / piece>([&](int i) { move(i * piece, Count<piece>()); });
-  } else {
-    in_pieces<n, aligned, piece / 2>(past, move);
-  }
-}
-// n such elements, wherever they begin.
-template <int n, int aligned, class T> TK_DEVICE void load_run(T *y, const T *from) {
-  in_pieces<n, aligned>((int)((u64)from / sizeof(T) % n),
-                        [&](int i, auto count) { load<decltype(count)::value>(y + i, from + i); });
-}
-template <int n, int aligned, class T> TK_DEVICE void store_run(T *to, const T *x) {
-  in_pieces<n, aligned>((int)((u64)to / sizeof(T) % n),
-                        [&](int i, auto count) { store<decltype(count)::value>(to + i, x + i); });
-}
-// With a mask for each.
-template <int n, int aligned, class T>
+// The same with a mask for each element: one access where all are true.
+template <int n, class T>
 TK_DEVICE void load_run(T *y, const T *from, const bool *mask, typename Same<T>::Type other) {
   bool all = true;
   for_each<n>([&](int i) { all = all && mask[i]; });
   if (all)
-    load_run<n, aligned>(y, from);
+    load<n>(y, from);
   else
     for_each<n>([&](int i) { y[i] = mask[i] ? get(from + i) : other; });
 }
-template <int n, int aligned, class T>
-TK_DEVICE void store_run(T *to, const T *x, const bool *mask) {
+template <int n, class T> TK_DEVICE void store_run(T *to, const T *x, const bool *mask) {
   bool all = true;
   for_each<n>([&](int i) { all = all && mask[i]; });
   if (all)
-    store_run<n, aligned>(to, x);
+    store<n>(to, x);
   else
     for_each<n>([&](int i) {
       if (mask[i])

@@ -60,7 +60,7 @@ FailureOr<std::string> KernelEmitter::maskOf(Operation *op, const Address &addre
   return all;
 }
 
-/// For an access in runs: an array of a thread's conditions, one an element; empty if all hold.
+/// For an access in runs: the name of an array of a thread's conditions, one an element.
 FailureOr<std::string> KernelEmitter::conditionsOf(Operation *op, const Address &address) {
   const unsigned bits = address.layout.getRegisterBits().size();
   auto mask = maskOf(op, address, bits ? RegisterIndex("r", bits) : RegisterIndex(0));
@@ -69,8 +69,6 @@ FailureOr<std::string> KernelEmitter::conditionsOf(Operation *op, const Address 
   std::string condition = isa<gpu::StoreOp>(op) ? ownerCondition(address.layout) : "";
   if (!mask->empty())
     condition += (condition.empty() ? "" : " && ") + *mask;
-  if (condition.empty())
-    return condition;
   const std::string name = freshName("in");
   line("bool " + name + "[" + llvm::Twine(1u << bits) + "];");
   line(loopHeader(1u << bits) + " " + name + "[r] = " + condition + ";");
@@ -114,13 +112,12 @@ LogicalResult KernelEmitter::emitLoad(gpu::LoadOp load) {
     return success();
   }
   const std::string at = "(&" + name + "[" + reg.str() + "], &" + buffer + "[" + *offset + "]";
-  if (run > 1) {
+  if (run > 1 && !mask->empty()) {
     auto conditions = conditionsOf(load, address);
     if (mlir::failed(conditions))
       return failure();
-    line(loop + "tk::load_run<" + llvm::Twine(run) + ", " + llvm::Twine(load.getVector()) + ">" +
-         at + (conditions->empty() ? "" : ", &" + *conditions + "[" + reg.str() + "], " + other) +
-         ");");
+    line(loop + "tk::load_run<" + llvm::Twine(run) + ">" + at + ", &" + *conditions + "[" +
+         reg.str() + "], " + other + ");");
     return success();
   }
   line(loop + "tk::load<" + llvm::Twine(vector) + ">" + at +
@@ -152,13 +149,12 @@ LogicalResult KernelEmitter::emitStore(gpu::StoreOp store) {
     return success();
   }
   const std::string array = materialize(value);
-  if (run > 1) {
+  if (run > 1 && !condition.empty()) {
     auto conditions = conditionsOf(store, address);
     if (mlir::failed(conditions))
       return failure();
-    line(loop + "tk::store_run<" + llvm::Twine(run) + ", " + llvm::Twine(store.getVector()) +
-         ">(&" + at + ", &" + array + "[" + reg.str() + "]" +
-         (conditions->empty() ? "" : ", &" + *conditions + "[" + reg.str() + "]") + ");");
+    line(loop + "tk::store_run<" + llvm::Twine(run) + ">(&" + at + ", &" + array + "[" + reg.str() +
+         "]" + ", &" + *conditions + "[" + reg.str() + "]" + ");");
     return success();
   }
   line(loop + "tk::store<" + llvm::Twine(vector) + ">(&" + at + ", &" + array + "[" + reg.str() +

@@ -33,25 +33,27 @@ TK_DEVICE void store(T *to, const T *x, bool mask = true, Place place = {}) {
     tk_emu_engine->write(to, x, n * sizeof(T), n * sizeof(T), place);
 }
 
-template <int n, int aligned, class T>
-TK_DEVICE void load_run(T *y, const T *from, Place place = {}) {
-  tk_emu_engine->read(y, from, n * sizeof(T), aligned * sizeof(T), place);
-}
-template <int n, int aligned, class T>
-TK_DEVICE void store_run(T *to, const T *x, Place place = {}) {
-  tk_emu_engine->write(to, x, n * sizeof(T), aligned * sizeof(T), place);
-}
-template <int n, int aligned, class T>
+template <int n, class T>
 TK_DEVICE void load_run(T *y, const T *from, const bool *mask, typename Same<T>::Type other,
                         Place place = {}) {
-  for_each<n>([&](int i) { y[i] = mask[i] ? get(from + i, place) : other; });
+  bool all = true;
+  for_each<n>([&](int i) { all = all && mask[i]; });
+  if (all)
+    load<n>(y, from, place);
+  else
+    for_each<n>([&](int i) { y[i] = mask[i] ? get(from + i, place) : other; });
 }
-template <int n, int aligned, class T>
+template <int n, class T>
 TK_DEVICE void store_run(T *to, const T *x, const bool *mask, Place place = {}) {
-  for_each<n>([&](int i) {
-    if (mask[i])
-      put(to + i, x[i], place);
-  });
+  bool all = true;
+  for_each<n>([&](int i) { all = all && mask[i]; });
+  if (all)
+    store<n>(to, x, true, place);
+  else
+    for_each<n>([&](int i) {
+      if (mask[i])
+        put(to + i, x[i], place);
+    });
 }
 
 template <int n, class T> TK_DEVICE void hold(T (&)[n]) {

@@ -38,15 +38,15 @@ tkgpu.func @softmax args ["x", "y", "C"] {
   tkgpu.return
 } {num_warps = 4 : i64, index_bits = 32 : i64}
 
-// Elements at any address, and a tile that is kept as it is.
+// Elements with a mask each, and a tile that is kept as it is.
 // CHECK: __launch_bounds__(128, 6)
 // CHECK-NEXT: odd(
 // CHECK: bool [[IN:in[_0-9]*]][8];
-// CHECK: tk::load_run<8, 1>(&[[X:[a-z_0-9]+]][0], &x[{{.*}}], &[[IN]][0], tk::bf16{0x0});
+// CHECK: tk::load_run<8>(&[[X:[a-z_0-9]+]][0], &x[{{.*}}], &[[IN]][0], tk::bf16{0x0});
 // CHECK: tk::reduce_uniform_warps
 // CHECK: tk::hold([[X]]);
 // CHECK: bool [[OUT:in[_0-9]*]][8];
-// CHECK: tk::store_run<8, 1>(&y[{{.*}}], &[[X]][0], &[[OUT]][0]);
+// CHECK: tk::store_run<8>(&y[{{.*}}], &[[X]][0], &[[OUT]][0]);
 tkgpu.func @odd args ["x", "y", "s", "C"] {
 ^bb0(%x: !tkgpu.buffer<bf16>, %y: !tkgpu.buffer<bf16>, %s: !tkgpu.buffer<f32>, %C: index):
   %c1 = arith.constant 1 : index
@@ -55,11 +55,11 @@ tkgpu.func @odd args ["x", "y", "s", "C"] {
   %j = tkgpu.iota : tensor<1024xindex, #row>
   %Cs = tkgpu.broadcast %C dims [] : index -> tensor<1024xindex, #row>
   %in = arith.cmpi slt, %j, %Cs : tensor<1024xindex, #row>
-  %v = tkgpu.load %x[%row, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks(%in) over [array<i64: 0>] other(%zero) {run = 8 : i64} : (!tkgpu.buffer<bf16>, index, tensor<1024xindex, #row>, index, index, tensor<1024xi1, #row>, bf16) -> tensor<1024xbf16, #row>
+  %v = tkgpu.load %x[%row, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks(%in) over [array<i64: 0>] other(%zero) {run = 8 : i64, vector = 8 : i64} : (!tkgpu.buffer<bf16>, index, tensor<1024xindex, #row>, index, index, tensor<1024xi1, #row>, bf16) -> tensor<1024xbf16, #row>
   %f = arith.extf %v : tensor<1024xbf16, #row> to tensor<1024xf32, #row>
   %m = tkgpu.reduce <sum> %f axis 0 : tensor<1024xf32, #row> -> f32
   %h = tkgpu.hold %v : tensor<1024xbf16, #row>
   tkgpu.store %m, %s[%row] dims [array<i64>] strides(%c1) masks() over [] : (f32, !tkgpu.buffer<f32>, index, index) -> ()
-  tkgpu.store %h, %y[%row, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks(%in) over [array<i64: 0>] {run = 8 : i64} : (tensor<1024xbf16, #row>, !tkgpu.buffer<bf16>, index, tensor<1024xindex, #row>, index, index, tensor<1024xi1, #row>) -> ()
+  tkgpu.store %h, %y[%row, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks(%in) over [array<i64: 0>] {run = 8 : i64, vector = 8 : i64} : (tensor<1024xbf16, #row>, !tkgpu.buffer<bf16>, index, tensor<1024xindex, #row>, index, index, tensor<1024xi1, #row>) -> ()
   tkgpu.return
 } {num_warps = 4 : i64, index_bits = 32 : i64, min_blocks = 6 : i64}
