@@ -4,7 +4,8 @@
 // 1. each of its indices is a scalar, or a scalar plus 0, 1, ... along one axis of the tile, each
 //    axis of the tile taken once;
 // 2. the innermost axis of the tensor has stride 1 and is one of them, all other strides are
-//    multiples of 16 bytes, and so is the base address;
+//    multiples of 16 bytes, and so are the base address and where the box begins along that axis
+//    (an H200 raises an illegal instruction for a coordinate in between);
 // 3. its masks compare such an index with what bounds the axis, so that elements that are masked
 //    off lie outside the tensor that the map describes, and they read as zero;
 // 4. the box's sides are at most 256, its rows of at least 32 bytes.
@@ -130,6 +131,9 @@ LogicalResult BulkAnalysis::checkStrides() {
   for (Value stride : ValueRange(access.strides).drop_back())
     if (info.divisibilityOf(stride) * bytes % kChunkBytes != 0)
       return decline("a stride is not known to be a multiple of 16 bytes");
+  for (Value start : source.coordinates.back())
+    if (info.divisibilityOf(start) * bytes % kChunkBytes != 0)
+      return decline("a row is not known to be entered at a multiple of 16 bytes");
   return success();
 }
 

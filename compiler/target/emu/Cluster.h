@@ -124,7 +124,7 @@ private:
   void arrive(unsigned block, unsigned barrier, int bytes, Place place);
   void endPhaseIfDone(unsigned block, unsigned barrier);
 
-  const TensorBox &boxOf(const void *map, int axes, Place place);
+  const TensorBox &boxOf(const void *map, int axes, const int *at, Place place);
   void beginLoad(unsigned block, int64_t to, std::vector<unsigned char> data, unsigned barrier,
                  int alignment, uint8_t swizzle, Place place);
   bool completeOneLoad();

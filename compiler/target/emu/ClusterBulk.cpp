@@ -14,7 +14,7 @@ namespace tk::emu {
 
 static constexpr int mapAlignment = 128, runAlignment = 16;
 
-const TensorBox &Cluster::boxOf(const void *map, int axes, Place place) {
+const TensorBox &Cluster::boxOf(const void *map, int axes, const int *at, Place place) {
   const uint64_t *words = static_cast<const uint64_t *>(map);
   if (words[0] != TensorBox::mark || words[1] >= maps.size())
     fail(place, "uses a tensor map that is not one of its parameters");
@@ -28,6 +28,10 @@ const TensorBox &Cluster::boxOf(const void *map, int axes, Place place) {
     fail(place, "moves rows of " + std::to_string(box.rowBytes()) + " bytes in a swizzle of " +
                     std::to_string(16 << box.swizzle) +
                     " bytes, which the emulator does not model");
+  // What an H200 answers to such a coordinate is an illegal instruction.
+  if (at[0] * static_cast<int64_t>(size_of(box.dtype)) % runAlignment != 0)
+    fail(place, "begins a box at element " + std::to_string(at[0]) +
+                    " of its innermost axis, not at a multiple of 16 bytes");
   return box;
 }
 
@@ -71,7 +75,7 @@ bool Cluster::completeOneLoad() {
 
 void Cluster::bulk_load(void *to, const void *map, int axes, const int *at, void *barrier,
                         unsigned mask, Place place) {
-  const TensorBox &box = boxOf(map, axes, place);
+  const TensorBox &box = boxOf(map, axes, at, place);
   const int64_t offset = ownOffset(to, "copies to", place);
   const int64_t barrierOffset = ownOffset(barrier, "copies for a barrier at", place);
   std::vector<unsigned char> data;
@@ -156,7 +160,7 @@ void Cluster::writeStore(BulkStore &store, Access mine, const Viewer &view) {
 
 void Cluster::bulk_store(const void *map, int axes, const int *at, const void *from, bool add,
                          Place place) {
-  const TensorBox &box = boxOf(map, axes, place);
+  const TensorBox &box = boxOf(map, axes, at, place);
   BulkStore store;
   store.from = ownOffset(from, "stores from", place);
   store.box = &box;
