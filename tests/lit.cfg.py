@@ -6,7 +6,7 @@ import lit.formats
 config.name = "tk"
 config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".mlir", ".tk"]
-config.excludes = ["errors", "programs", "kernels", "data"]
+config.excludes = ["errors", "programs", "kernels", "data", "consumer"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.tk_build_root, "tests")
 
