@@ -23,16 +23,18 @@ std::vector<std::string> targets() {
 #endif
 }
 
+constexpr int64_t numIds = 256;
+
 struct Take {
-  std::vector<float> table = std::vector<float>(5 * 4, 2.5F), count = {0, 0, 0},
-                     y = std::vector<float>(3 * 4);
-  std::vector<int32_t> ids = {0, 4, 2};
+  std::vector<float> table = std::vector<float>(5 * 4, 2.5F), count = std::vector<float>(numIds),
+                     y = std::vector<float>(numIds * 4);
+  std::vector<int32_t> ids = std::vector<int32_t>(numIds, 4);
 
   Status launch(const Kernel &kernel) {
     const std::vector<NamedValue> inputs{{"table", TensorView(table.data(), DType::f32, {5, 4})},
-                                         {"ids", TensorView(ids.data(), DType::i32, {3})},
-                                         {"count", TensorView(count.data(), DType::f32, {3})}};
-    const std::vector<NamedValue> outputs{{"y", TensorView(y.data(), DType::f32, {3, 4})}};
+                                         {"ids", TensorView(ids.data(), DType::i32, {numIds})},
+                                         {"count", TensorView(count.data(), DType::f32, {numIds})}};
+    const std::vector<NamedValue> outputs{{"y", TensorView(y.data(), DType::f32, {numIds, 4})}};
     return kernel.try_launch({}, inputs, outputs);
   }
 };
@@ -52,7 +54,7 @@ TEST_CASE("a checked kernel names the index that is outside", "[checked]") {
     CHECK(kernel.signature().results.size() == 1);
     Take take;
     REQUIRE(take.launch(kernel));
-    CHECK(take.y == std::vector<float>(3 * 4, 2.5F));
+    CHECK(take.y == std::vector<float>(numIds * 4, 2.5F));
     CHECK(take.count[0] == 1);
     for (int32_t wrong : {5, -1, 1 << 30}) {
       take.ids[1] = wrong;
@@ -76,9 +78,9 @@ TEST_CASE("the fast path is checked, too", "[checked]") {
   Kernel kernel = compile(source, options).kernel("take");
   Take take;
   BoundKernel bound = kernel.bind(TensorView(take.table.data(), DType::f32, {5, 4}),
-                                  TensorView(take.ids.data(), DType::i32, {3}),
-                                  TensorView(take.count.data(), DType::f32, {3}),
-                                  TensorView(take.y.data(), DType::f32, {3, 4}));
+                                  TensorView(take.ids.data(), DType::i32, {numIds}),
+                                  TensorView(take.count.data(), DType::f32, {numIds}),
+                                  TensorView(take.y.data(), DType::f32, {numIds, 4}));
   std::vector<void *> pointers{take.table.data(), take.ids.data(), take.count.data(),
                                take.y.data()};
   CHECK(bound.try_launch({}, pointers));
