@@ -39,6 +39,7 @@ template <typename A> void visit(A &archive, TensorFact &value) {
   fields(archive, value.alignment, value.stride_divisor);
 }
 template <typename A> void visit(A &archive, Facts &value) {
+  // Which schedule block was taken is in the code, and no assumption of it.
   fields(archive, value.dims, value.tensors, value.small_tensors);
 }
 template <typename A> void visit(A &archive, StoredVariant &value) {
@@ -168,7 +169,7 @@ bool runs_on(std::string_view arch, int major, int minor) {
   return std::string_view(suffix, end) == "a" && number == 10 * major + minor;
 }
 
-bool covers(const Facts &assumed, const Facts &known) {
+bool covers(const Facts &assumed, const Facts &known, const Signature &signature) {
   if (assumed.small_tensors && !known.small_tensors)
     return false;
   for (size_t d = 0; d < assumed.dims.size(); ++d) {
@@ -177,9 +178,10 @@ bool covers(const Facts &assumed, const Facts &known) {
         (want.upper >= 0 && (have.upper < 0 || have.upper > want.upper)))
       return false;
   }
-  for (size_t t = 0; t < assumed.tensors.size() && t < known.tensors.size(); ++t)
+  for (unsigned t = 0; t < assumed.tensors.size() && t < known.tensors.size(); ++t)
     if (known.tensors[t].alignment < assumed.tensors[t].alignment ||
-        known.tensors[t].stride_divisor < assumed.tensors[t].stride_divisor)
+        (signature.tensor(t).strided &&
+         known.tensors[t].stride_divisor < assumed.tensors[t].stride_divisor))
       return false;
   return true;
 }

@@ -60,7 +60,7 @@ public:
 private:
   const BundleVariant *find(size_t kernel, const Facts &facts) const {
     for (const BundleVariant &variant : m_bundle.kernels[kernel].variants)
-      if (covers(variant.facts, facts))
+      if (covers(variant.facts, facts, m_signatures[kernel]))
         return &variant;
     return nullptr;
   }

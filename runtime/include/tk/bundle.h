@@ -54,8 +54,8 @@ Expected<Module> try_load_bundle_bytes(std::string_view bytes,
 /// version too.
 bool runs_on(std::string_view arch, int major, int minor);
 /// Whether code that assumes `assumed` is right for a call of which `known` is known; facts without
-/// tensors are those of aligned ones.
-bool covers(const Facts &assumed, const Facts &known);
+/// tensors are those of aligned ones. Only strided tensors have strides that are not known anyway.
+bool covers(const Facts &assumed, const Facts &known, const Signature &signature);
 /// Facts for people: "M % 16 == 0, M <= 4096, addresses aligned to 16"; "any sizes" for none.
 std::string describe(const Facts &facts, const Signature &signature);
 

@@ -57,8 +57,19 @@ TEST_CASE("a bundle has each kernel for each architecture and variant", "[bundle
   CHECK(variant.arch == "sm_80");
   CHECK(variant.cubin.substr(1, 3) == "ELF");
   CHECK(describe(variant.facts, bundle.kernels[1].signature) ==
-        "N % 128 == 0, N <= 4096, tensors of less than 2^30 elements, addresses aligned to 16");
+        "M % 4 == 0, N % 4096 == 0, N <= 4096, tensors of less than 2^30 elements, addresses "
+        "aligned to 16");
   CHECK(bundle.kernels[1].signature.checks.size() == 1);
+  // A call with these sizes is one that the runtime finds this code for.
+  const Signature &signature = bundle.kernels[1].signature;
+  Facts call = facts_for(std::vector<int64_t>{8, 4096});
+  call.tensors.assign(2, {16, 1});
+  call.small_tensors = true;
+  CHECK(signature.dims == std::vector<std::string>{"M", "N"});
+  CHECK(covers(variant.facts, call, signature));
+  call.small_tensors = false;
+  CHECK_FALSE(covers(variant.facts, call, signature));
+  CHECK(covers(bundle.kernels[1].variants[1].facts, call, signature));
   CHECK(decode_bundle(encode(bundle)).value() == bundle);
 }
 

@@ -112,30 +112,36 @@ TEST_CASE("code runs on its architecture and what is compatible with it", "[bund
 
 TEST_CASE("code covers calls of which at least as much is known", "[bundle]") {
   Facts assumed = test::sample_variant("sm_90a", 16, 1024).facts;
+  // Of dense tensors the compiler takes strides for granted; `b` is strided.
+  assumed.tensors[0].stride_divisor = assumed.tensors[2].stride_divisor = 16;
+  Signature signature = test::gemm_signature();
   auto call = [](int64_t size, uint32_t alignment) {
     Facts facts = facts_for(std::vector<int64_t>(3, size));
     facts.tensors.assign(3, {alignment, 1});
     return facts;
   };
-  CHECK(covers(assumed, call(1024, 16)));
-  CHECK(covers(assumed, call(48, 16)));
-  CHECK(covers(assumed, call(0, 16)));
-  CHECK_FALSE(covers(assumed, call(1040, 16)));
-  CHECK_FALSE(covers(assumed, call(24, 16)));
-  CHECK_FALSE(covers(assumed, call(1024, 4)));
+  CHECK(covers(assumed, call(1024, 16), signature));
+  CHECK(covers(assumed, call(48, 16), signature));
+  CHECK(covers(assumed, call(0, 16), signature));
+  CHECK_FALSE(covers(assumed, call(1040, 16), signature));
+  CHECK_FALSE(covers(assumed, call(24, 16), signature));
+  CHECK_FALSE(covers(assumed, call(1024, 4), signature));
   Facts unknown = call(1024, 16);
   unknown.dims[1] = {128, -1, {}};
-  CHECK_FALSE(covers(assumed, unknown));
-  CHECK(covers(test::sample_variant("sm_90a", 1, -1).facts, unknown));
+  CHECK_FALSE(covers(assumed, unknown, signature));
+  CHECK(covers(test::sample_variant("sm_90a", 1, -1).facts, unknown, signature));
+  assumed.tensors[1].stride_divisor = 8;
+  CHECK_FALSE(covers(assumed, call(1024, 16), signature));
+  assumed.tensors[1].stride_divisor = 1;
   assumed.small_tensors = true;
   Facts small = call(1024, 16), large = small;
   small.small_tensors = true;
   large.small_tensors = false;
-  CHECK(covers(assumed, small));
-  CHECK_FALSE(covers(assumed, large));
+  CHECK(covers(assumed, small, signature));
+  CHECK_FALSE(covers(assumed, large, signature));
   assumed.small_tensors = false;
-  CHECK(describe(assumed, test::gemm_signature()) ==
+  CHECK(describe(assumed, signature) ==
         "M % 16 == 0, M <= 1024, K % 16 == 0, K <= 1024, N % 16 == 0, N <= 1024, addresses "
         "aligned to 16");
-  CHECK(describe({}, test::gemm_signature()) == "any sizes");
+  CHECK(describe({}, signature) == "any sizes");
 }
