@@ -12,7 +12,9 @@ def main() -> int:
     tool, *files = sys.argv[1:]
     bad = 0
     for path in files:
-        for arch in ("sm_80", "sm_90a"):
+        with open(path, encoding="utf-8") as file:
+            uses_clusters = "cluster = " in file.read()  # from sm_90 on
+        for arch in ("sm_90a",) if uses_clusters else ("sm_80", "sm_90a"):
             done = subprocess.run([tool, path, "--no-text", "--lines", f"--arch={arch}"],
                                   capture_output=True, text=True)
             if done.returncode == 3:
