@@ -5,7 +5,8 @@
 // 1. Take statements with one reduction, a contraction of two loaded factors over one index, whose
 //    results make tiles for at most half of the processors.
 // 2. Cut the sum into as many parts as there are processors for a tile, each of at least 1024 terms
-//    and all of one length that whole tiles divide.
+//    and all of one length that whole tiles divide. Where the kernel's schedule block asks for n
+//    parts (`split k = n`), there are so many, up to 64, whatever the sizes are.
 // 3. Compute the parts in a statement of their own whose first index is the part; terms beyond the
 //    end are zero, as loads outside the tensors are. Parts stay in f32.
 // 4. The statement then adds up the parts, in a fixed order.
@@ -17,9 +18,12 @@
 //   %c = tk.compute ["i", "j"] {p[0, i, j] + p[1, i, j] + p[2, i, j] + p[3, i, j]}
 //
 //===----------------------------------------------------------------------===//
+#include "passes/fusion/SplitContractions.h"
+
 #include "passes/Passes.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
+#include "passes/parallel/ScheduleBlock.h"
 #include "passes/tiling/SizeFacts.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
@@ -43,6 +47,8 @@ static constexpr int64_t tileRows = 128, tileColumns = 256, narrowColumns = 128,
 /// Fewer terms do not make up for storing and reading a part.
 static constexpr int64_t shortestPart = 1024;
 static constexpr int64_t mostParts = 16;
+/// Of what a schedule block may ask for: each part is a term of its own where they are added up.
+static constexpr int64_t mostAskedParts = 64;
 /// Rows of a box that the hardware copies are a multiple of this many bytes apart.
 static constexpr int64_t boxAlignment = 16;
 
@@ -76,6 +82,20 @@ static FailureOr<SmallVector<LoadOp>> findFactors(KernelOp kernel, ReduceOp redu
     loads.push_back(load);
   }
   return loads;
+}
+
+bool tk::canSplitContraction(ComputeOp compute, ReduceOp reduce) {
+  auto target =
+      compute->getParentOfType<ModuleOp>()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
+  if (!target || !target.getHopper() || !isMatrixProduct(reduce))
+    return false;
+  WalkResult others = compute.walk([&](ReduceOp other) {
+    return other == reduce ? WalkResult::advance() : WalkResult::interrupt();
+  });
+  return !others.wasInterrupted() && !reduce.isOnline() && reduce.getNumIndices() == 1 &&
+         reduce.getNumAccumulators() == 1 && reduce.getKind(0) == ReduceKind::Sum &&
+         reduce->getBlock() == compute.getBlock() && getConstantIndex(reduce.getLower()[0]) == 0 &&
+         succeeded(findFactors(compute->getParentOfType<KernelOp>(), reduce));
 }
 
 /// The tiles of `columns` columns that the results of `compute` make, if that is bounded.
@@ -119,14 +139,12 @@ private:
 struct SplitContractions : tk::impl::SplitContractionsBase<SplitContractions> {
   void runOnOperation() override {
     auto target = getOperation()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
-    if (!target || !target.getHopper())
-      return;
     SmallVector<ComputeOp> computes;
     getOperation()->walk([&](ComputeOp compute) { computes.push_back(compute); });
     for (ComputeOp compute : computes) {
       SmallVector<ReduceOp> reduces;
       compute.walk([&](ReduceOp reduce) { reduces.push_back(reduce); });
-      if (reduces.size() != 1 || !isMatrixProduct(reduces.front()))
+      if (reduces.size() != 1 || !canSplitContraction(compute, reduces.front()))
         continue;
       ContractionSplit split(compute->getParentOfType<KernelOp>(), compute, reduces.front());
       int64_t parts = split.chooseParts(target.getProcessors());
@@ -141,10 +159,9 @@ struct SplitContractions : tk::impl::SplitContractionsBase<SplitContractions> {
 } // namespace
 
 int64_t ContractionSplit::chooseParts(int64_t processors) {
-  if (reduce.isOnline() || reduce.getNumIndices() != 1 || reduce.getNumAccumulators() != 1 ||
-      reduce.getKind(0) != ReduceKind::Sum || reduce->getBlock() != compute.getBlock() ||
-      getConstantIndex(reduce.getLower()[0]) != 0 || failed(findFactors(kernel, reduce)))
-    return 1;
+  auto name = cast<StringAttr>(reduce.getIndexNames()[0]);
+  if (std::optional<int64_t> asked = splitOf(kernel, name.getValue()))
+    return std::min(*asked, mostAskedParts);
   std::optional<int64_t> length = getSizeFact(kernel, reduce.getUpper()[0]).upper;
   std::optional<int64_t> tiles = countTiles(kernel, compute, tileColumns);
   if (!length || !tiles || *countTiles(kernel, compute, narrowColumns) * 2 > processors)

@@ -9,7 +9,8 @@
 // 3. Compute partial results in a statement of their own with one more index, the chunk: of `chunk`
 //    values of a single index (of columns: as many as leave each multiprocessor several blocks), of
 //    one value of the outermost of several. Where the kernel's schedule block asks for n parts
-//    (`split k = n`), reductions of that index have so many whatever 1 and 2 say of sizes.
+//    (`split k = n`), reductions of that index have so many whatever 1 and 2 say of sizes, but for
+//    products that tk-split-contractions cuts.
 // 4. The reduction then combines the partial results. The order is fixed, so that results repeat
 //    bit by bit.
 //
@@ -23,6 +24,7 @@
 #include "passes/Passes.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
+#include "passes/fusion/SplitContractions.h"
 #include "passes/parallel/ScheduleBlock.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -150,6 +152,8 @@ struct SplitReductionsPass : tk::impl::SplitReductionsBase<SplitReductionsPass> 
       bool asked = llvm::any_of(
           reduces, [&](ReduceOp reduce) { return askedParts(reduce, compute).has_value(); });
       std::optional<int64_t> rows;
+      if (asked && reduces.size() == 1 && canSplitContraction(compute, reduces.front()))
+        continue;
       if (!asked && !hasFewOutputs(compute) && !(rows = rowsOfBlock(compute, reduces)))
         continue;
       // One loop that stays whole takes as long as all of them.

@@ -1,4 +1,8 @@
 // RUN: tk-opt %s --split-input-file --tk-split-contractions | FileCheck %s
+// RUN: tk-opt %s --tk-split-reductions | FileCheck %s --check-prefix=WHOLE
+
+// Parts of products are not tk-split-reductions' to make, asked for or not.
+// WHOLE-NOT: chunk
 
 #target = #tkgpu.target<arch = 90, shared = 232448, processors = 132, hopper = true>
 
@@ -23,6 +27,11 @@
 // CHECK-NOT: c.parts
 // CHECK-LABEL: tk.kernel @unaligned
 // CHECK-NOT: c.parts
+
+// As many parts as the schedule block asks for.
+// CHECK-LABEL: tk.kernel @asked
+// CHECK: tk.compute ["k.part", "i", "j"] in(%c3{{.*}},
+// CHECK: names ["c.parts"]
 module attributes {tkgpu.target = #target} {
   tk.kernel @long dims ["M", "K", "N"] params [#tk.param<"a">, #tk.param<"b">] results ["c"] facts [#tk.fact<divisor = 8, upper = 1024>, #tk.fact<divisor = 8, upper = 16384>, #tk.fact<divisor = 8, upper = 1024>] {
   ^bb0(%M: index, %K: index, %N: index, %a: tensor<?x?xbf16>, %b: tensor<?x?xbf16>):
@@ -108,4 +117,25 @@ module attributes {tkgpu.target = #target} {
     } names ["c"] : tensor<?x?xbf16>
     tk.return %c : tensor<?x?xbf16>
   }
+  tk.kernel @asked dims ["M", "K", "N"] params [#tk.param<"a">, #tk.param<"b">] results ["c"] facts [#tk.fact<divisor = 8, upper = 1024>, #tk.fact<divisor = 8, upper = 1024>, #tk.fact<divisor = 8, upper = 1024>] {
+  ^bb0(%M: index, %K: index, %N: index, %a: tensor<?x?xbf16>, %b: tensor<?x?xbf16>):
+    %c0 = arith.constant 0 : index
+    tk.bind %a[%M, %K] : tensor<?x?xbf16>
+    tk.bind %b[%K, %N] : tensor<?x?xbf16>
+    %c = tk.compute ["i", "j"] in(%M, %N) {
+    ^bb0(%i: index, %j: index):
+      %s = tk.reduce [#tk.kind<sum>] ["k"] from(%c0) to(%K) {
+      ^bb0(%k: index):
+        %x = tk.load %a[%i, %k] : tensor<?x?xbf16>
+        %x1 = arith.extf %x : bf16 to f32
+        %y = tk.load %b[%k, %j] : tensor<?x?xbf16>
+        %y1 = arith.extf %y : bf16 to f32
+        %p = arith.mulf %x1, %y1 : f32
+        tk.yield %p : f32
+      } : f32
+      %r = arith.truncf %s : f32 to bf16
+      tk.yield %r : bf16
+    } names ["c"] : tensor<?x?xbf16>
+    tk.return %c : tensor<?x?xbf16>
+  } {tk.schedules = [{split = {k = 3 : i64}}]}
 }

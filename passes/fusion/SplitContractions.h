@@ -1,0 +1,15 @@
+//===- SplitContractions.h - which products can be cut in parts -*- C++ -*-===//
+#ifndef TK_PASSES_FUSION_SPLITCONTRACTIONS_H
+#define TK_PASSES_FUSION_SPLITCONTRACTIONS_H
+
+#include "dialects/tk/TkDialect.h"
+
+namespace tk {
+
+/// Is `reduce` the only reduction of `compute` and a product that tk-split-contractions can cut
+/// into parts on the module's target? Whether that pays is another matter.
+bool canSplitContraction(ComputeOp compute, ReduceOp reduce);
+
+} // namespace tk
+
+#endif // TK_PASSES_FUSION_SPLITCONTRACTIONS_H
