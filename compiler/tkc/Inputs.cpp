@@ -19,6 +19,9 @@ uint64_t mix(uint64_t x) {
   return x ^ (x >> 31);
 }
 
+/// Of what stands between rows: enough for any alignment.
+constexpr int64_t maxGap = 1 << 20;
+
 double unit(uint64_t word) { return (static_cast<double>(word >> 11) + 0.5) * 0x1p-53; }
 
 int64_t countOf(const HostTensor &tensor) {
@@ -124,8 +127,8 @@ public:
       : signature(signature), texts(texts) {}
 
   Expected<RunArguments> run() {
-    for (Status (Gatherer::*step)() :
-         {&Gatherer::readInputs, &Gatherer::solve, &Gatherer::readScalars, &Gatherer::makeTensors})
+    for (Status (Gatherer::*step)() : {&Gatherer::readInputs, &Gatherer::readGaps, &Gatherer::solve,
+                                       &Gatherer::readScalars, &Gatherer::makeTensors})
       if (Status done = (this->*step)(); !done)
         return done.error();
     return std::move(arguments);
@@ -153,6 +156,21 @@ private:
         return Error(ErrorCode::invalid_argument, "argument '" + name + "': expected " +
                                                       param.str() + ", got " + read->view().str());
       inputs[*tensor] = read->converted(param.dtype);
+    }
+    return {};
+  }
+
+  Status readGaps() {
+    arguments.gaps.resize(signature.num_tensors());
+    for (const std::string &text : texts.gaps) {
+      auto [name, value] = splitAtEquals(text);
+      std::optional<unsigned> tensor = signature.find_tensor(name);
+      std::optional<int64_t> gap = parseInteger(value);
+      if (!tensor || !gap || *gap < 0 || *gap > maxGap)
+        return Error(ErrorCode::invalid_argument,
+                     "expected --gap TENSOR=COUNT with a tensor of '" + signature.name +
+                         "' and 0 to " + std::to_string(maxGap) + " elements, got '" + text + "'");
+      arguments.gaps[*tensor] = *gap;
     }
     return {};
   }

@@ -18,6 +18,7 @@ struct RunArguments {
   std::vector<Scalar> variables;   ///< dimensions, then scalars
   std::vector<HostTensor> tensors; ///< parameters, then results, as Signature::tensor numbers them
   std::vector<Scalar> scalars;
+  std::vector<int64_t> gaps; ///< of each tensor: elements between its rows that are not its own
 };
 
 /// What the command line says of them, each as NAME=VALUE.
@@ -25,6 +26,7 @@ struct ArgumentTexts {
   std::map<std::string, int64_t> dims;
   std::vector<std::string> inputs;  ///< --in
   std::vector<std::string> scalars; ///< --arg
+  std::vector<std::string> gaps;    ///< --gap
 };
 
 /// Reads files, solves dimensions, fills the rest with random data (integers need a range: an

@@ -257,6 +257,10 @@ void addRun(CLI::App &app, int &status) {
       ->allow_extra_args(false);
   command->add_option("--arg", options->texts.scalars, "NAME=VALUE: a scalar argument")
       ->allow_extra_args(false);
+  command
+      ->add_option("--gap", options->texts.gaps,
+                   "NAME=COUNT: that many elements between the rows of a strided tensor")
+      ->allow_extra_args(false);
   command->add_option("--out", options->outputs, "NAME=PATH.npy: where to write a result")
       ->allow_extra_args(false);
   command->add_flag("--check", options->check, "Compare with the reference interpreter in f64");

@@ -1,9 +1,12 @@
 //===- Session.cpp - a kernel with its arguments on a device --------------===//
 #include "compiler/tkc/Session.h"
 
+#include "compiler/tkc/RowGaps.h"
+
 #include "runtime/Kernel.h"
 #include "runtime/cuda/Memory.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/TargetParser/Host.h"
 
 #include <algorithm>
@@ -17,11 +20,11 @@ struct Session::State {
   std::shared_ptr<detail::KernelImpl> kernel;
   std::shared_ptr<const detail::BoundImpl> bound;
   std::string target;
-  // On a GPU: one buffer a tensor; on the CPU: the last run's tensors.
+  // On a GPU: one buffer a tensor; on the CPU: the last run's memory.
   cuda::DeviceContext *device = nullptr;
   std::vector<cuda::DeviceBuffer> buffers;
   std::unique_ptr<cuda::OwnedStream> stream;
-  std::vector<HostTensor> tensors;
+  std::vector<std::vector<std::byte>> memory;
   std::vector<void *> pointers;
 
   void *streamHandle() const { return stream ? stream->handle() : nullptr; }
@@ -64,10 +67,12 @@ Expected<std::unique_ptr<Session>> Session::create(std::shared_ptr<CompiledSourc
       state.stream = std::make_unique<cuda::OwnedStream>(*state.device);
     }
     detail::Arguments checked;
-    for (HostTensor &tensor : arguments.tensors) {
-      TensorView view = tensor.view();
+    for (auto [tensor, gap] : llvm::zip_equal(arguments.tensors, arguments.gaps)) {
+      state.memory.push_back(spreadRows(tensor, gap));
+      TensorView view(state.memory.back().data(), tensor.dtype, tensor.shape,
+                      stridesWithGap(tensor.shape, gap), Device::cpu());
       if (gpu) {
-        state.buffers.emplace_back(*state.device, tensor.bytes.size());
+        state.buffers.emplace_back(*state.device, state.memory.back().size());
         view.data = state.buffers.back().data();
         view.device = Device::cuda(0);
       }
@@ -89,21 +94,24 @@ Expected<std::vector<HostTensor>> Session::run(const RunArguments &arguments, ui
       if (isResult(signature, t) && !tensors[t].bytes.empty())
         std::memset(tensors[t].bytes.data(), fill, tensors[t].bytes.size());
     for (unsigned t = 0; t < tensors.size(); ++t) {
+      std::vector<std::byte> &memory = state->memory[t];
+      memory = spreadRows(tensors[t], arguments.gaps[t]);
       if (state->device)
-        state->buffers[t].upload(tensors[t].bytes.data(), tensors[t].bytes.size(), 0,
-                                 state->streamHandle());
+        state->buffers[t].upload(memory.data(), memory.size(), 0, state->streamHandle());
       else
-        state->pointers[t] = tensors[t].bytes.data();
+        state->pointers[t] = memory.data();
     }
     state->bound->launch(Stream(state->streamHandle()), state->pointers);
     if (state->device) {
       state->stream->synchronize();
       for (unsigned t = 0; t < tensors.size(); ++t)
-        state->buffers[t].download(tensors[t].bytes.data(), tensors[t].bytes.size());
+        state->buffers[t].download(state->memory[t].data(), state->memory[t].size());
     }
-    state->tensors = tensors;
-    for (unsigned t = 0; !state->device && t < tensors.size(); ++t)
-      state->pointers[t] = state->tensors[t].bytes.data();
+    for (unsigned t = 0; t < tensors.size(); ++t)
+      if (!gatherRows(state->memory[t], arguments.gaps[t], tensors[t]))
+        throw Error(ErrorCode::internal, "kernel '" + signature.name +
+                                             "' wrote between the rows of '" +
+                                             signature.tensor(t).name + "'");
     return tensors;
   });
 }

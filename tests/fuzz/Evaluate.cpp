@@ -14,15 +14,15 @@ Evaluator::Evaluator(const Program &program)
     : program(program), inputs(program.tensors.size()), memo(program.tensors.size()),
       frame(program.indices.size()) {}
 
-int Evaluator::find(const std::string &name) const {
+int Evaluator::find(const std::string &name, bool isInput) const {
   for (size_t t = 0; t < program.tensors.size(); ++t)
-    if (program.tensors[t].name == name)
+    if (program.tensors[t].name == name && (program.tensors[t].role == Role::Input) == isInput)
       return static_cast<int>(t);
   return -1;
 }
 
 void Evaluator::setInput(const std::string &name, const TensorView &view) {
-  int tensor = find(name);
+  int tensor = find(name, /*isInput=*/true);
   if (tensor < 0)
     return; // stands there for a dimension only
   int64_t count = element_count(view.shape).value();
@@ -33,11 +33,11 @@ void Evaluator::setInput(const std::string &name, const TensorView &view) {
 }
 
 int64_t Evaluator::count(const std::string &name) const {
-  return program.countOf(program.tensors[find(name)]);
+  return program.countOf(program.tensors[find(name, /*isInput=*/false)]);
 }
 
 double Evaluator::element(const std::string &name, int64_t position) {
-  return elementOf(find(name), position);
+  return elementOf(find(name, /*isInput=*/false), position);
 }
 
 static double wrapped(double value) {

@@ -21,7 +21,7 @@ public:
   /// A dense tensor; read at once.
   void setInput(const std::string &name, const TensorView &view);
   int64_t count(const std::string &name) const;
-  /// The element of a result at a row-major position.
+  /// The element at a row-major position of a result, or of an inout parameter at the end.
   double element(const std::string &name, int64_t position);
 
 private:
@@ -32,7 +32,8 @@ private:
   double binaryValue(const Node &node);
   double reduceValue(const Node &node);
   double keepValue(const Node &node);
-  int find(const std::string &name) const;
+  /// The input of that name, or what a statement defines under it.
+  int find(const std::string &name, bool isInput) const;
 
   const Program &program;
   std::vector<std::vector<double>> inputs;

@@ -170,7 +170,10 @@ int Generating::newInput(Sort sort, const Scope &scope) {
     tensor.high = sort == Sort::Bool ? 2 : 4;
   }
   tensor.hasNaN = sort == Sort::Float && tensor.low == tensor.high && random.percent(4);
-  tensor.strided = random.percent(5);
+  tensor.strided = random.percent(8);
+  static constexpr int gaps[] = {0, 1, 3, 4, 8, 13, 16};
+  if (tensor.strided)
+    tensor.gap = random.of(gaps);
   int64_t count = 1;
   Scope left = scope;
   while (!left.empty() && tensor.shape.size() < 4) {
@@ -194,7 +197,7 @@ NodePtr Generating::load(Sort sort, const Scope &scope, bool inputsOnly) {
   for (size_t t = 0; t < program.tensors.size(); ++t) {
     const Tensor &tensor = program.tensors[t];
     bool local = tensor.role != Role::Input;
-    if (tensor.sort() != sort || (local && inputsOnly))
+    if (tensor.sort() != sort || (local && inputsOnly) || program.updateOf(static_cast<int>(t)))
       continue;
     int weight = local ? 4 : 1; // chains are what fusion is about
     for (int n = 0; n < weight; ++n)

@@ -47,6 +47,8 @@ private:
   // Statements (Generator.cpp).
   void makeSymbols();
   void makeStatement(bool isResult);
+  /// A statement that overwrites one of the inputs (GenerateUpdate.cpp).
+  void makeUpdate();
   Scope makeScope();
   NodePtr root(Sort sort, const Scope &scope);
   void limitCost();

@@ -146,8 +146,8 @@ static void exposeUnread(Program &program) {
   for (const Statement &s : program.statements)
     visit(visit, *s.value);
   for (const Statement &s : program.statements)
-    if (!read[s.tensor]) {
-      Tensor &tensor = program.tensors[s.tensor];
+    if (Tensor &tensor = program.tensors[s.tensor];
+        !read[s.tensor] && tensor.role != Role::Updated) {
       tensor.role = Role::Result;
       tensor.declared = true;
     }
@@ -195,8 +195,11 @@ Program Generating::run() {
   if (random.percent(30))
     program.scalars.push_back(random.below(9) * 0.25 - 1);
   int statements = 1 + random.below(5);
-  for (int s = 0; s < statements; ++s)
+  for (int s = 0; s < statements; ++s) {
+    if (random.percent(6))
+      makeUpdate();
     makeStatement(/*isResult=*/s + 1 == statements || random.percent(20));
+  }
   exposeUnread(program);
   if (random.percent(30))
     for (Statement &s : program.statements)

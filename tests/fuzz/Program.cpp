@@ -54,6 +54,13 @@ int64_t Program::countOf(const Tensor &tensor) const {
   return count;
 }
 
+std::optional<int> Program::updateOf(int input) const {
+  for (const Statement &s : statements)
+    if (tensors[s.tensor].updates == input)
+      return s.tensor;
+  return std::nullopt;
+}
+
 double Program::cost() const {
   std::function<double(const Node &)> each = [&](const Node &node) {
     double sum = 1;
@@ -95,7 +102,8 @@ public:
       for (size_t t = 0; t < program.tensors.size(); ++t) {
         const Tensor &tensor = program.tensors[t];
         if (tensor.role == Role::Input && uses.tensors[t] && isPlain(tensor) == plain)
-          inputs += (inputs.empty() ? "" : ", ") + declaration(tensor);
+          inputs += std::string(inputs.empty() ? "" : ", ") +
+                    (program.updateOf(static_cast<int>(t)) ? "inout " : "") + declaration(tensor);
         if (tensor.role == Role::Result && uses.tensors[t] && plain)
           results += (results.empty() ? "" : ", ") + declaration(tensor);
       }
@@ -291,6 +299,8 @@ Uses usesOf(const Program &program) {
   };
   for (const Statement &s : program.statements) {
     tensor(s.tensor);
+    if (int input = program.tensors[s.tensor].updates; input >= 0)
+      tensor(input);
     for (int index : s.indices)
       extent(program.indices[index].hi);
     visit(*s.value);
@@ -335,6 +345,15 @@ std::vector<std::string> Program::scalarOptions() const {
   return options;
 }
 
+std::vector<std::string> Program::gapOptions() const {
+  std::vector<std::string> options;
+  Uses uses = usesOf(*this);
+  for (size_t t = 0; t < tensors.size(); ++t)
+    if (uses.tensors[t] && tensors[t].gap > 0)
+      options.push_back(tensors[t].name + "=" + std::to_string(tensors[t].gap));
+  return options;
+}
+
 std::string Program::command(const std::string &file, const std::string &target) const {
   std::string text = "tkc run " + file + " --target " + target + " --check";
   for (const std::string &option : dimOptions())
@@ -343,6 +362,8 @@ std::string Program::command(const std::string &file, const std::string &target)
     text += " --in " + option;
   for (const std::string &option : scalarOptions())
     text += " --arg " + option;
+  for (const std::string &option : gapOptions())
+    text += " --gap " + option;
   if (!disabledPasses.empty())
     text += " --disable-pass " + disabledPasses;
   return text;

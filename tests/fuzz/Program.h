@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -67,7 +68,12 @@ struct IndexVar {
   bool spelled = false;
 };
 
-enum class Role : uint8_t { Input, Local, Result };
+enum class Role : uint8_t {
+  Input,
+  Local,
+  Result,
+  Updated, ///< what an inout parameter holds after the statement that overwrites it
+};
 
 struct Tensor {
   std::string name;
@@ -77,6 +83,8 @@ struct Tensor {
   Role role = Role::Input;
   int64_t low = 0, high = 0; ///< of integer-valued inputs; normal numbers where both are 0
   bool strided = false;      ///< an input declared so
+  int gap = 0;               ///< elements between the rows of such an input
+  int updates = -1;          ///< of what is Updated: the input, which has the same name
   bool hasNaN = false;       ///< an input of floats some of which are NaN
   Sort sort() const;
 };
@@ -106,13 +114,16 @@ struct Program {
   Program clone() const;
   int64_t extentOf(const Extent &extent) const;
   int64_t countOf(const Tensor &tensor) const;
+  /// What an input holds after its statement, if one overwrites it.
+  std::optional<int> updateOf(int input) const;
   /// Scalar operations that a naive evaluation takes.
   double cost() const;
 
   std::string text() const;
   std::string extentText(const Extent &extent) const;
   /// The options of `tkc run` that fix sizes and inputs.
-  std::vector<std::string> dimOptions() const, inputOptions() const, scalarOptions() const;
+  std::vector<std::string> dimOptions() const, inputOptions() const, scalarOptions() const,
+      gapOptions() const;
   /// A shell command that runs it again.
   std::string command(const std::string &file, const std::string &target) const;
 };

@@ -69,6 +69,7 @@ void addStatementCuts(const Program &program, std::vector<Cut> &cuts) {
   for (size_t n = 0; n < program.statements.size(); ++n) {
     int tensor = program.statements[n].tensor;
     bool result = program.tensors[tensor].role == Role::Result;
+    bool update = program.tensors[tensor].role == Role::Updated;
     size_t results = std::count_if(
         program.statements.begin(), program.statements.end(),
         [&](const Statement &s) { return program.tensors[s.tensor].role == Role::Result; });
@@ -83,7 +84,7 @@ void addStatementCuts(const Program &program, std::vector<Cut> &cuts) {
         p.tensors[tensor].declared = p.tensors[tensor].sort() == Sort::Float;
       });
     // Expose an intermediate and drop what comes after it.
-    if (!result)
+    if (!result && !update)
       cuts.push_back([n](Program &p) {
         p.tensors[p.statements[n].tensor].role = Role::Result;
         p.tensors[p.statements[n].tensor].declared = true;
@@ -97,7 +98,8 @@ void addRankCuts(const Program &program, std::vector<Cut> &cuts) {
   for (size_t n = 0; n < program.statements.size(); ++n) {
     const Statement &s = program.statements[n];
     for (size_t axis = 0; axis < s.indices.size(); ++axis)
-      if (!uses(*s.value, s.indices[axis]) && !isRead(program, s.tensor))
+      if (!uses(*s.value, s.indices[axis]) && !isRead(program, s.tensor) &&
+          program.tensors[s.tensor].updates < 0)
         cuts.push_back([n, axis](Program &p) {
           Statement &statement = p.statements[n];
           Tensor &tensor = p.tensors[statement.tensor];
@@ -118,7 +120,17 @@ void addSizeCuts(const Program &program, std::vector<Cut> &cuts) {
         [n](Program &p) { p.schedule.erase(p.schedule.begin() + static_cast<long>(n)); });
   for (size_t t = 0; t < program.tensors.size(); ++t)
     if (program.tensors[t].sort() == Sort::Float && program.tensors[t].dtype != DType::f32)
-      cuts.push_back([t](Program &p) { p.tensors[t].dtype = DType::f32; });
+      cuts.push_back([t](Program &p) {
+        for (size_t other = 0; other < p.tensors.size(); ++other)
+          if (p.tensors[other].name == p.tensors[t].name)
+            p.tensors[other].dtype = DType::f32;
+      });
+  for (size_t t = 0; t < program.tensors.size(); ++t)
+    if (program.tensors[t].strided)
+      cuts.push_back([t](Program &p) {
+        p.tensors[t].strided = false;
+        p.tensors[t].gap = 0;
+      });
 }
 
 void addNodeCuts(const Program &original, std::vector<Cut> &cuts) {

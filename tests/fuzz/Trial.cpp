@@ -84,6 +84,7 @@ private:
     tkc::ArgumentTexts texts;
     texts.inputs = program.inputOptions();
     texts.scalars = program.scalarOptions();
+    texts.gaps = program.gapOptions();
     Uses uses = usesOf(program);
     for (size_t s = 0; s < program.symbols.size(); ++s)
       if (uses.symbols[s])
@@ -96,6 +97,12 @@ private:
     parameters = signature.num_tensors() - signature.results.size();
     for (unsigned t = 0; t < parameters; ++t)
       views.push_back(arguments.tensors[t].view());
+    // Returned values: the declared results, then the inout parameters in order.
+    for (unsigned r = 0; r < signature.results.size(); ++r)
+      returned.push_back(parameters + r);
+    for (unsigned t = 0; t < parameters; ++t)
+      if (signature.tensor(t).in_out)
+        returned.push_back(t);
     return {};
   }
 
@@ -125,8 +132,8 @@ private:
     Evaluator evaluator(program);
     for (unsigned t = 0; t < parameters; ++t)
       evaluator.setInput(signature.tensor(t).name, views[t]);
-    for (unsigned r = 0; r < signature.results.size(); ++r) {
-      const std::string &name = signature.tensor(parameters + r).name;
+    for (unsigned r = 0; r < returned.size(); ++r) {
+      const std::string &name = signature.tensor(returned[r]).name;
       int64_t count = evaluator.count(name);
       double scale = 1;
       for (int64_t at : sampled(count)) {
@@ -198,10 +205,10 @@ private:
     for (int64_t dim : arguments.dims)
       longest = std::max(longest, dim);
     Verdict verdict;
-    for (unsigned r = 0; r < signature.results.size(); ++r) {
-      const Parameter &param = signature.tensor(parameters + r);
+    for (unsigned r = 0; r < returned.size(); ++r) {
+      const Parameter &param = signature.tensor(returned[r]);
       DType coarsest = interp::coarsestRounding(source->kernelOp(0), param.dtype);
-      interp::Comparison comparison = interp::compare(outputs[parameters + r].view(), r, *exact,
+      interp::Comparison comparison = interp::compare(outputs[returned[r]].view(), r, *exact,
                                                       *naive, coarsest, longest, comparisonOptions);
       if (comparison.ok)
         continue;
@@ -220,6 +227,7 @@ private:
   tkc::RunArguments arguments;
   unsigned parameters = 0;
   std::vector<TensorView> views;
+  std::vector<unsigned> returned; ///< the tensors that the reference returns, in its order
   std::unique_ptr<interp::Reference> exact, naive;
   std::vector<HostTensor> outputs;
 };

@@ -87,6 +87,10 @@ CASES = {
     "overflow-63": (COPY, RUN + ["--dim", "N=9223372036854775807"], 1, "overflow", {}),
     "unknown-input": (COPY, RUN + ["--dim", "N=3", "--in", "z=zeros"], 1, "no tensor 'z'", {}),
     "unknown-arg": (COPY, RUN + ["--dim", "N=3", "--arg", "z=1"], 1, "no scalar 'z'", {}),
+    "gap-of-nothing": (COPY, RUN + ["--dim", "N=3", "--gap", "z=1"], 1, "expected --gap TENSOR=COUNT", {}),
+    "negative-gap": (COPY, RUN + ["--dim", "N=3", "--gap", "x=-1"], 1, "expected --gap TENSOR=COUNT", {}),
+    "gap-of-a-dense-tensor": (GEMM, RUN + ["--dim", "M=2", "--dim", "N=2", "--dim", "K=2", "--gap", "a=1"], 1,
+                              "or declare it 'strided'", {}),
     "bad-generator": (COPY, RUN + ["--dim", "N=3", "--in", "x=random:1:2"], 1, "random", {}),
     "special-with-range": (COPY, RUN + ["--dim", "N=3", "--in", "x=special:1:2:3"], 1, "special:SEED", {}),
     "special-integers": (
