@@ -74,6 +74,19 @@ std::string blockText(int64_t x, int64_t y, int64_t z) {
          "): ";
 }
 
+/// How many bytes the driver would copy of a number; 0 for what is an address or a map.
+int bytesOf(const Arg &arg, const Signature &signature) {
+  switch (arg.kind) {
+  case ArgKind::integer:
+  case ArgKind::stride:
+    return static_cast<int>(size_of(arg.dtype));
+  case ArgKind::scalar:
+    return static_cast<int>(size_of(signature.scalar(arg.index).dtype));
+  default:
+    return 0;
+  }
+}
+
 void LoadedKernels::launch(const detail::EmulatedPlan &plan, size_t index, Timing timing,
                            Order &order, Sites &sites, GlobalMemory &memory,
                            const std::vector<TensorBox> &boxes) const {
@@ -109,6 +122,11 @@ void LoadedKernels::launch(const detail::EmulatedPlan &plan, size_t index, Timin
       report(launch,
              ": parameter " + std::to_string(i) + " is " + kind(parameter.pointer, parameter.map) +
                  ", its argument " + kind(address, map),
+             {"", 0});
+    if (const int bytes = bytesOf(arg, *plan.signature); bytes > 0 && bytes != parameter.bytes)
+      report(launch,
+             ": parameter " + std::to_string(i) + " has " + std::to_string(parameter.bytes) +
+                 " bytes, its argument " + std::to_string(bytes),
              {"", 0});
     if (address) {
       const size_t buffer = arg.index + (arg.kind == ArgKind::scratch ? plan.tensors.size() : 0);

@@ -216,3 +216,69 @@ tk.kernel @replaced dims ["R", "C"]
   } names ["y"] : tensor<?xf32>
   tk.return %y : tensor<?xf32>
 }
+
+// The constant before the difference stands in the factor, too.
+// CHECK-LABEL: @scaled
+// CHECK: tk.reduce [#tk.kind<max>, #tk.kind<sum>]
+// CHECK: rescale
+// CHECK: %[[SCALE:.*]] = arith.constant 2.000000e+00 : f32
+// CHECK: %[[FALL:.*]] = arith.subf
+// CHECK: %[[EXPONENT:.*]] = arith.mulf %[[FALL]], %[[SCALE]]
+// CHECK: math.exp %[[EXPONENT]]
+tk.kernel @scaled dims ["R", "C"]
+    params [#tk.param<"x">]
+    results ["y"] {
+^bb0(%R: index, %C: index, %x: tensor<?x?xf32>):
+  tk.bind %x[%R, %C] : tensor<?x?xf32>
+  %zero = arith.constant 0 : index
+  %y = tk.compute ["r"] in (%R) {
+  ^bb0(%r: index):
+    %m = tk.reduce [#tk.kind<max>] ["j"] from (%zero) to (%C) {
+    ^bb0(%j: index):
+    %a = tk.load %x[%r, %j] : tensor<?x?xf32>
+    tk.yield %a : f32
+    } : f32
+    %z = tk.reduce [#tk.kind<sum>] ["i"] from (%zero) to (%C) {
+    ^bb0(%i: index):
+    %a = tk.load %x[%r, %i] : tensor<?x?xf32>
+    %d = arith.subf %a, %m : f32
+    %c = arith.constant 2.0 : f32
+    %s = arith.mulf %d, %c : f32
+    %e = math.exp %s : f32
+    tk.yield %e : f32
+    } : f32
+    tk.yield %z : f32
+  } names ["y"] : tensor<?xf32>
+  tk.return %y : tensor<?xf32>
+}
+
+// A maximum of products with a weight does not scale with the weight: a factor may be negative.
+// CHECK-LABEL: @weighted_maximum
+// CHECK-NOT: rescale
+// CHECK: is a loop of its own: only a sum can be rescaled
+tk.kernel @weighted_maximum dims ["R", "C"]
+    params [#tk.param<"x">, #tk.param<"v">]
+    results ["y"] {
+^bb0(%R: index, %C: index, %x: tensor<?x?xf32>, %v: tensor<?x?xf32>):
+  tk.bind %x[%R, %C] : tensor<?x?xf32>
+  tk.bind %v[%R, %C] : tensor<?x?xf32>
+  %zero = arith.constant 0 : index
+  %y = tk.compute ["r"] in (%R) {
+  ^bb0(%r: index):
+    %m = tk.reduce [#tk.kind<max>] ["j"] from (%zero) to (%C) {
+    ^bb0(%j: index):
+    %a = tk.load %x[%r, %j] : tensor<?x?xf32>
+    tk.yield %a : f32
+    } : f32
+    %z = tk.reduce [#tk.kind<max>] ["i"] from (%zero) to (%C) {
+    ^bb0(%i: index):
+    %a = tk.load %x[%r, %i] : tensor<?x?xf32>
+    %e = tk.exp_diff %a, %m : f32
+    %b = tk.load %v[%r, %i] : tensor<?x?xf32>
+    %p = arith.mulf %e, %b : f32
+    tk.yield %p : f32
+    } : f32
+    tk.yield %z : f32
+  } names ["y"] : tensor<?xf32>
+  tk.return %y : tensor<?xf32>
+}

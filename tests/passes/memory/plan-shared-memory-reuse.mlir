@@ -23,3 +23,26 @@ tkgpu.func @reuse args ["x"] {
   tkgpu.store %b, %x[%c0] dims [array<i64>] strides(%c0) masks() over [] : (tensor<64x32xf32, #row>, !tkgpu.buffer<f32>, index, index) -> ()
   tkgpu.return
 }
+
+// What is written before a loop and read in it is live all through the loop: what the loop itself
+// writes and reads later gets other bytes.
+// CHECK-LABEL: tkgpu.func @through_loop
+// CHECK: tkgpu.alloc_shared {offset = 0 : i64}
+// CHECK: tkgpu.alloc_shared {offset = 8192 : i64}
+// CHECK: shared_bytes = 16384
+tkgpu.func @through_loop args ["x", "n"] {
+^bb0(%x: !tkgpu.buffer<f32>, %n: index):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %v = arith.constant dense<1.0> : tensor<64x32xf32, #row>
+  %kept = tkgpu.alloc_shared : <[64, 32], f32>
+  %own = tkgpu.alloc_shared : <[64, 32], f32>
+  tkgpu.local_store %v, %kept : tensor<64x32xf32, #row>, <[64, 32], f32>
+  scf.for %i = %c0 to %n step %c1 {
+    %a = tkgpu.local_load %kept : <[64, 32], f32> -> tensor<64x32xf32, #row>
+    tkgpu.local_store %a, %own : tensor<64x32xf32, #row>, <[64, 32], f32>
+    %b = tkgpu.local_load %own : <[64, 32], f32> -> tensor<64x32xf32, #row>
+    tkgpu.store %b, %x[%c0] dims [array<i64>] strides(%c0) masks() over [] : (tensor<64x32xf32, #row>, !tkgpu.buffer<f32>, index, index) -> ()
+  }
+  tkgpu.return
+}

@@ -94,3 +94,28 @@ tk.kernel @exact dims ["S"] params [#tk.param<"q">, #tk.param<"k">, #tk.param<"v
   } names ["o"] {tkgpu.schedule = #tkgpu.schedule<tile = [64, 16], reduce = [32, 16]>} : tensor<?x16xbf16>
   tk.return %o : tensor<?x16xbf16>
 }
+
+// Weights that are only summed keep their bits: nothing rounds their sum.
+// CHECK-LABEL: tkgpu.func @summed_z
+// CHECK-NOT: approx
+// CHECK: tkgpu.return
+tk.kernel @summed dims ["S"] params [#tk.param<"s">] results ["z"] {
+^bb0(%S: index, %scores: tensor<?x?xf32>):
+  tk.bind %scores[%S, %S] : tensor<?x?xf32>
+  %zero = arith.constant 0 : index
+  %z = tk.compute ["i"] in (%S) {
+  ^bb0(%i: index):
+    %m, %sum = tk.reduce [#tk.kind<max>, #tk.kind<sum>] ["j"] from (%zero) to (%S) {
+    ^bb0(%j: index, %m_run: f32):
+      %s = tk.load %scores[%i, %j] : tensor<?x?xf32>
+      %w = tk.exp_diff %s, %m_run : f32
+      tk.yield %s, %w : f32, f32
+    } rescale {
+    ^bb0(%m_old: f32, %m_new: f32):
+      %f = tk.exp_diff %m_old, %m_new : f32
+      tk.yield %f : f32
+    } : f32, f32
+    tk.yield %sum : f32
+  } names ["z"] {tkgpu.schedule = #tkgpu.schedule<tile = [64], reduce = [32]>} : tensor<?xf32>
+  tk.return %z : tensor<?xf32>
+}

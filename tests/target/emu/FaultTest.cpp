@@ -128,6 +128,16 @@ TEST_CASE("load_matrix checks the rows that lanes name", "[emu]") {
   CHECK(has(text, "not written yet"));
 }
 
+TEST_CASE("a number of another width than its parameter", "[emu]") {
+  KernelHarness k("extern \"C\" __global__ void k(float *x, long long n) { tk::put(x, 0.0f); }");
+  std::vector<float> x(1);
+  k.out(x, DType::f32);
+  k.integer(7);
+  const std::string text = k.run();
+  INFO(text);
+  CHECK(has(text, "kernel 'k': parameter 1 has 8 bytes, its argument 4"));
+}
+
 TEST_CASE("text that does not compile is a bug of ours, with the compiler's words", "[emu]") {
   const std::string text = report("  this is not C++;");
   INFO(text);

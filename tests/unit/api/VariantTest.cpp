@@ -174,6 +174,49 @@ TEST_CASE("offsets have 32 bits where tensors are known to be small", "[api]") {
   CHECK(relevant("cpu", facts).find("small") == std::string::npos);
 }
 
+#ifdef TK_HAS_EMU
+TEST_CASE("sizes are handed over as the kernel takes them", "[api]") {
+  TemporaryCache cache;
+  for (bool small : {false, true}) {
+    Facts facts{{{1, -1, {}}, {1, -1, {}}}, {}, small};
+    const LaunchPlan plan = compiled()->specialise(0, "emu", facts).value().plan;
+    REQUIRE(plan.launches.size() == 1);
+    unsigned integers = 0;
+    for (const Arg &arg : plan.launches[0].args)
+      if (arg.kind == ArgKind::integer) {
+        ++integers;
+        CHECK(arg.dtype == (small ? DType::i32 : DType::i64));
+      }
+    CHECK(integers > 0);
+  }
+}
+#endif
+
+TEST_CASE("one kernel is called with one stride after another", "[api]") {
+  TemporaryCache cache;
+  CompileOptions options;
+  options.target = "cpu";
+  Kernel kernel = compile("kernel copy(strided x: f32[N, M]) -> (y: f32[N, M]) {\n"
+                          "  y[i, j] = x[i, j]\n}\n",
+                          options)
+                      .kernel("copy");
+  constexpr int64_t rows = 5, columns = 7;
+  // Nothing divides any of them: all calls share one variant.
+  for (int64_t stride : {9, 11, 7, 9}) {
+    INFO("rows " << stride << " elements apart");
+    std::vector<float> x(static_cast<size_t>(rows * stride)), y(rows * columns);
+    for (size_t n = 0; n < x.size(); ++n)
+      x[n] = static_cast<float>(n);
+    TensorView view(x.data(), DType::f32, {rows, columns}, {stride, 1}, Device::cpu());
+    kernel({}, {{"x", view}}, {{"y", TensorView(y.data(), DType::f32, {rows, columns})}});
+    size_t wrong = 0;
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t j = 0; j < columns; ++j)
+        wrong += y[static_cast<size_t>(i * columns + j)] != static_cast<float>(i * stride + j);
+    CHECK(wrong == 0);
+  }
+}
+
 TEST_CASE("a strided tensor is updated in place, and nothing between its rows", "[api]") {
   TemporaryCache cache;
 #ifdef TK_HAS_EMU
