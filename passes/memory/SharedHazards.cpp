@@ -11,7 +11,10 @@
 // 3. Bulk copies and what waits for their phases order themselves; a consumer's products and loads
 //    read the stages all the same, so that other buffers may take their place only after a barrier.
 //    A producer's program touches nothing else.
-// 4. A loop's body follows what came before the loop and what the body itself left behind: walked
+// 4. Where a parameter is overwritten in place, replicas of a tile read the elements that one
+// thread
+//    is about to write: a barrier stands between.
+// 5. A loop's body follows what came before the loop and what the body itself left behind: walked
 //    until that is stable.
 //
 //===----------------------------------------------------------------------===//
@@ -34,15 +37,26 @@ AllocSharedOp tk::sharedBufferOf(Value shared) {
 
 namespace {
 
+/// Do several threads hold each element of a value?
+bool isReplicated(Type type) {
+  auto tile = dyn_cast<RankedTensorType>(type);
+  if (!tile)
+    return true;
+  auto layout = cast<LayoutAttr>(tile.getEncoding());
+  return layout.getReplicatedLaneMask() != 0 || layout.getReplicatedWarpMask() != 0;
+}
+
 /// Sets of buffers, by number.
 struct State {
   llvm::SmallBitVector reads, writes, inFlight;
+  bool readsReplaced = false; ///< of what may be the parameter that is overwritten
 
   explicit State(unsigned buffers) : reads(buffers), writes(buffers), inFlight(buffers) {}
   void merge(const State &other) {
     reads |= other.reads;
     writes |= other.writes;
     inFlight |= other.inFlight;
+    readsReplaced |= other.readsReplaced;
   }
   bool operator==(const State &) const = default;
 };
@@ -61,6 +75,12 @@ private:
     return others.anyCommon(overlap[buffer]);
   }
   void barrier(Operation *before, State &state);
+  /// What happened before a barrier conflicts with nothing after it.
+  static void meet(State &state) {
+    state.reads.reset();
+    state.writes.reset();
+    state.readsReplaced = false;
+  }
 
   FuncOp function;
   DenseMap<Operation *, unsigned> numbers;
@@ -94,8 +114,7 @@ void BarrierInsertion::barrier(Operation *before, State &state) {
   OpBuilder builder(before);
   BarrierOp::create(builder, before->getLoc());
   ++numBarriers;
-  state.reads.reset();
-  state.writes.reset();
+  meet(state);
 }
 
 void BarrierInsertion::visit(Block &block, State &state) {
@@ -141,10 +160,13 @@ void BarrierInsertion::visit(Operation *op, State &state) {
         if (wait.getPending() == 0)
           state.inFlight.reset();
       })
-      .Case<BarrierOp>([&](BarrierOp) {
-        state.reads.reset();
-        state.writes.reset();
+      .Case<gpu::LoadOp>(
+          [&](gpu::LoadOp) { state.readsReplaced |= function->hasAttr(inPlaceAttrName); })
+      .Case<gpu::StoreOp>([&](gpu::StoreOp store) {
+        if (state.readsReplaced && isReplicated(store.getValue().getType()))
+          barrier(op, state);
       })
+      .Case<BarrierOp>([&](BarrierOp) { meet(state); })
       .Case<scf::ForOp>([&](scf::ForOp loop) { visitLoop(loop, state); })
       .Default([&](Operation *other) {
         // Each region of a branch follows the same past; without an else that past remains.
