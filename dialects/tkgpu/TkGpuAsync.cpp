@@ -18,6 +18,12 @@ LogicalResult AllocPhasesOp::verify() {
   return success();
 }
 
+LogicalResult BarrierOp::verify() {
+  if (getCluster() && getWarpgroup())
+    return emitOpError("expected the threads of a cluster or of a warpgroup, not both");
+  return success();
+}
+
 LogicalResult TensorMapOp::verify() {
   size_t rank = getBox().size();
   if (!getTensor() == !getResultNumber())
@@ -60,6 +66,16 @@ LogicalResult BulkStoreOp::verify() {
   if (!getSource().getType().getHardwareSwizzle())
     return emitOpError("expected a source permuted as the hardware does, got ")
            << getSource().getType();
+  if (!getWarpgroupAxis())
+    return success();
+  if (*getWarpgroupAxis() >= getCoordinates().size())
+    return emitOpError("expected an axis of the map, got ") << *getWarpgroupAxis();
+  SharedType type = getSource().getType();
+  int64_t rows = type.getShape()[type.getAxisOrder()[1]];
+  int64_t groups = (*this)->getParentOfType<FuncOp>().getNumWarps() / 4;
+  if (groups == 0 || rows % (8 * groups) != 0)
+    return emitOpError("expected a multiple of 8 rows for each warpgroup, got ")
+           << rows << " for " << groups;
   return success();
 }
 

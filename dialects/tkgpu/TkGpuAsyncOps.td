@@ -113,17 +113,25 @@ def TkGpu_BulkStoreOp : TkGpu_Op<"bulk_store", [MemoryEffects<[MemRead, MemWrite
     The first of the threads that run the program begins it, for what all of them wrote before a
     tkgpu.async_fence and a barrier. Each is a group of its own; see tkgpu.bulk_store_wait. What lies
     outside the tensor is not written.
+
+    With `warpgroup_axis` each warpgroup's first thread writes the warpgroup's rows of the tile, in
+    order equal parts along the map's axis of that number and the axis that is second in the
+    source's order; the barrier then is one of the warpgroup. `coordinates` are those of the whole
+    tile.
   }];
   let arguments = (ins TkGpu_SharedType:$source, TkGpu_TensorMapType:$map,
-                       Variadic<Index>:$coordinates);
+                       Variadic<Index>:$coordinates, OptionalAttr<I64Attr>:$warpgroup_axis);
   let assemblyFormat = "$source `,` $map `[` $coordinates `]` attr-dict `:` type($source)";
   let hasVerifier = 1;
 }
 
 def TkGpu_BulkStoreWaitOp : TkGpu_Op<"bulk_store_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Waits until at most `pending` of the latest stores still read shared memory";
-  let description = "It is the thread that began them who waits; a barrier tells the others.";
-  let arguments = (ins I64Attr:$pending);
+  let description = [{
+    It is the thread that began them who waits; a barrier tells the others. With `warpgroup` that is
+    the first thread of each warpgroup.
+  }];
+  let arguments = (ins I64Attr:$pending, UnitAttr:$warpgroup);
   let assemblyFormat = "$pending attr-dict";
 }
 

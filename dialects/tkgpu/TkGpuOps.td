@@ -371,10 +371,15 @@ def TkGpu_BarrierOp : TkGpu_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> 
   let summary = "Waits for all threads of the block";
   let description = [{
     In a consumer's program the threads that run it wait for each other. `cluster` is for the
-    threads of all blocks of the cluster.
+    threads of all blocks of the cluster. With `warpgroup` the threads of each four warps wait for
+    each other alone.
   }];
-  let arguments = (ins UnitAttr:$cluster);
+  let arguments = (ins UnitAttr:$cluster, UnitAttr:$warpgroup);
   let assemblyFormat = "attr-dict";
+  let builders = [OpBuilder<(ins CArg<"bool", "false">:$cluster), [{
+    build($_builder, $_state, cluster, /*warpgroup=*/false);
+  }]>];
+  let hasVerifier = 1;
 }
 
 include "dialects/tkgpu/TkGpuAsyncOps.td"

@@ -218,6 +218,15 @@ FailureOr<BulkBox> tk::analyseBulkBox(gpu::StoreOp store, AxisInfo &info, std::s
   return analyse(MemoryAccess::of(store), store.getBuffer(), info, why);
 }
 
+std::optional<unsigned> BulkBox::rowsAxis() const {
+  SharedType type = shared;
+  int64_t rows = type.getShape()[type.getAxisOrder()[1]];
+  for (unsigned axis = 0; axis + 1 < box.size(); ++axis)
+    if (box[axis] == rows)
+      return axis;
+  return std::nullopt;
+}
+
 SmallVector<Value> tk::buildCoordinates(OpBuilder &builder, Location loc, const BulkBox &box) {
   SmallVector<Value> coordinates;
   for (ArrayRef<Value> summands : box.coordinates) {

@@ -22,6 +22,9 @@ struct BulkBox {
   llvm::SmallVector<mlir::Value> limits; ///< where masks end the axis; null: nowhere
   llvm::SmallVector<int64_t> box;
   gpu::SharedType shared; ///< how the tile lies in shared memory, permuted by the hardware
+
+  /// The tensor's axis along which the rows of the tile in shared memory lie.
+  std::optional<unsigned> rowsAxis() const;
 };
 
 /// The coordinates of the first element of `box`, at the builder's position.

@@ -3,12 +3,13 @@
 // A fragment of the matrix unit has runs of a few bytes a row, and storing it as it lies moves
 // parts of lines. In functions with warpgroup products:
 // 1. A store of a fragment to a box of a tensor (BulkBox) is cut into pieces with rows of 128
-// bytes,
-//    and so is what the fragment is computed by from the products' results (TilePieces).
+//    bytes, and so is what the fragment is computed by from the products' results (TilePieces).
 // 2. Each piece is written to one of two buffers in shared memory, whole matrices at a time, and a
 //    bulk copy takes it from there. A buffer is written again once the copy before last has read
 //    it.
-// 3. At the function's end all copies have read their buffers.
+// 3. Where each warpgroup has rows of its own, it writes, waits for and stores them by itself:
+//    while one still stores, the other may already multiply.
+// 4. At the function's end all copies have read their buffers.
 //
 //   tkgpu.store %v, %c[%i, %j]  →  for each piece p, with %s the stage p mod 2:
 //                                    tkgpu.bulk_store_wait 1; tkgpu.barrier
@@ -39,6 +40,7 @@ using namespace tk::gpu;
 
 /// Buffers that pieces of results take turns in.
 static constexpr int64_t kBuffers = 2;
+static constexpr int64_t kWarpsOfGroup = 4;
 
 namespace {
 
@@ -59,6 +61,7 @@ private:
   AxisInfo info;
   DenseMap<Type, Value> buffers; ///< by the type of a piece
   SmallVector<Operation *> stores, formed;
+  bool anyByWarpgroup = false;
 };
 
 } // namespace
@@ -69,6 +72,19 @@ static bool isFragment(LayoutAttr layout, int64_t axis) {
     return false;
   ArrayRef<LayoutBit> lanes = layout.getLaneBits();
   return lanes[0].axis == axis && lanes[1].axis == axis && lanes[2].axis == 1 - axis;
+}
+
+/// Does each of several warpgroups have a run of whole groups of eight rows, in order? A piece's
+/// rows lie along the axis other than `axis`.
+static bool hasRowsByWarpgroup(LayoutAttr layout, int64_t axis, int64_t rows) {
+  ArrayRef<LayoutBit> warps = layout.getWarpBits();
+  int64_t groups = int64_t(1) << (warps.size() < 2 ? 0 : warps.size() - 2);
+  if (groups == 1 || rows % (8 * groups) != 0)
+    return false;
+  for (auto [b, bit] : llvm::enumerate(warps.drop_front(2)))
+    if (bit.axis != 1 - axis || bit.step != (rows / groups) << b)
+      return false;
+  return true;
 }
 
 /// One pair of buffers serves all stores of pieces of one type.
@@ -100,6 +116,14 @@ bool BulkStoreForming::form(StoreOp store) {
                                /*padding=*/0, box->shared.getChunk(), box->shared.getPerPhase(),
                                box->shared.getPhases());
   Location loc = store.getLoc();
+  std::optional<unsigned> rowsAxis = box->rowsAxis();
+  bool byWarpgroup = rowsAxis && hasRowsByWarpgroup(part, axis, shape[1 - axis]);
+  IntegerAttr warpgroupAxis;
+  if (byWarpgroup) {
+    warpgroupAxis = builder.getI64IntegerAttr(*rowsAxis);
+    box->box[*rowsAxis] /= function.getNumWarps() / kWarpsOfGroup;
+  }
+  anyByWarpgroup |= byWarpgroup;
   Value pair = buffersFor(loc, piece), map = arguments.addTensorMap(*box);
   builder.setInsertionPoint(store);
   SmallVector<Value> first = buildCoordinates(builder, loc, *box);
@@ -112,16 +136,16 @@ bool BulkStoreForming::form(StoreOp store) {
     Value stage = StageOp::create(builder, loc, piece, pair, slot);
     Value value = pieces.build(builder, offsets, shape);
     // The first piece may get the buffer that the last one had.
-    BulkStoreWaitOp::create(builder, loc, p == 0 ? 0 : kBuffers - 1);
-    BarrierOp::create(builder, loc);
+    BulkStoreWaitOp::create(builder, loc, p == 0 ? 0 : kBuffers - 1, byWarpgroup);
+    BarrierOp::create(builder, loc, /*cluster=*/false, byWarpgroup);
     LocalStoreOp::create(builder, loc, value, stage, matrix, /*transposed=*/false,
                          matrix ? 1 : sharedVector(piece, part));
     AsyncFenceOp::create(builder, loc);
-    BarrierOp::create(builder, loc);
+    BarrierOp::create(builder, loc, /*cluster=*/false, byWarpgroup);
     SmallVector<Value> coordinates(first);
     Value step = arith::ConstantIndexOp::create(builder, loc, p * length);
     coordinates.back() = arith::AddIOp::create(builder, loc, first.back(), step);
-    BulkStoreOp::create(builder, loc, stage, map, coordinates);
+    BulkStoreOp::create(builder, loc, stage, map, coordinates, warpgroupAxis);
   }
   formed.push_back(store);
   return true;
@@ -133,7 +157,7 @@ unsigned BulkStoreForming::run() {
     form(cast<StoreOp>(store));
   if (!formed.empty()) {
     builder.setInsertionPoint(function.getBlock()->getTerminator());
-    BulkStoreWaitOp::create(builder, function.getLoc(), 0);
+    BulkStoreWaitOp::create(builder, function.getLoc(), 0, anyByWarpgroup);
   }
   for (Operation *store : formed)
     store->erase();

@@ -183,10 +183,7 @@ std::optional<unsigned> WarpgroupForming::sharedRows(const BulkBox &box) {
       llvm::any_of(box.coordinates,
                    [](ArrayRef<Value> summands) { return llvm::any_of(summands, dependsOnRank); }))
     return std::nullopt;
-  for (unsigned axis = 0; axis + 1 < box.box.size(); ++axis)
-    if (box.box[axis] == rows)
-      return axis;
-  return std::nullopt;
+  return box.rowsAxis();
 }
 
 Value WarpgroupForming::stage(Value operand) {

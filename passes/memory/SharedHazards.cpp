@@ -12,9 +12,9 @@
 //    read the stages all the same, so that other buffers may take their place only after a barrier.
 //    A producer's program touches nothing else.
 // 4. Where a parameter is overwritten in place, replicas of a tile read the elements that one
-// thread
-//    is about to write: a barrier stands between.
-// 5. A loop's body follows what came before the loop and what the body itself left behind: walked
+//    thread is about to write: a barrier stands between.
+// 5. A barrier of each warpgroup orders what happens to buffers of which each has its own part.
+// 6. A loop's body follows what came before the loop and what the body itself left behind: walked
 //    until that is stable.
 //
 //===----------------------------------------------------------------------===//
@@ -85,6 +85,8 @@ private:
   FuncOp function;
   DenseMap<Operation *, unsigned> numbers;
   SmallVector<llvm::SmallBitVector> overlap; ///< buffers that share bytes with each buffer
+  /// Buffers of which each warpgroup has a part that the others do not touch.
+  llvm::SmallBitVector apart;
   unsigned numBarriers = 0;
 };
 
@@ -97,6 +99,12 @@ BarrierInsertion::BarrierInsertion(FuncOp function) : function(function) {
     int64_t begin = alloc.getOffset().value_or(0);
     ranges.push_back({begin, begin + alloc.getType().getSizeInBytes()});
   });
+  apart.resize(ranges.size());
+  llvm::SmallBitVector together(ranges.size());
+  function.walk([&](BulkStoreOp store) {
+    (store.getWarpgroupAxis() ? apart : together).set(numberOf(store.getSource()));
+  });
+  apart.reset(together);
   for (auto &[begin, end] : ranges) {
     llvm::SmallBitVector &row = overlap.emplace_back(ranges.size());
     for (auto [other, range] : llvm::enumerate(ranges))
@@ -166,7 +174,12 @@ void BarrierInsertion::visit(Operation *op, State &state) {
         if (state.readsReplaced && isReplicated(store.getValue().getType()))
           barrier(op, state);
       })
-      .Case<BarrierOp>([&](BarrierOp) { meet(state); })
+      .Case<BarrierOp>([&](BarrierOp barrier) {
+        if (!barrier.getWarpgroup())
+          return meet(state);
+        state.reads.reset(apart);
+        state.writes.reset(apart);
+      })
       .Case<scf::ForOp>([&](scf::ForOp loop) { visitLoop(loop, state); })
       .Default([&](Operation *other) {
         // Each region of a branch follows the same past; without an else that past remains.

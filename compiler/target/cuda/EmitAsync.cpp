@@ -5,6 +5,15 @@ using namespace mlir;
 
 namespace tk::cuda {
 
+/// Barrier 0 is the whole block's; the consumer's warps meet at another, and those of a warpgroup
+/// at one more for each.
+static constexpr int kConsumerBarrier = 1, kWarpgroupBarrier = 2;
+
+/// Is this the thread that begins bulk stores, of all warps or of each warpgroup?
+static std::string leader(bool ofWarpgroup) {
+  return ofWarpgroup ? "tk::thread_index() % 128 == 0" : "tk::thread_index() == 0";
+}
+
 /// The producer's program that `op` is part of, if it is.
 static bool isInProducer(Operation *op) {
   auto roles = op->getParentOfType<gpu::WarpRolesOp>();
@@ -94,13 +103,22 @@ LogicalResult KernelEmitter::emitBulkStore(gpu::BulkStoreOp store) {
   const int64_t panels = type.getShape()[type.getAxisOrder()[0]] / type.getRowLength();
   if (panels > 1)
     return unsupported(store, "expected a tile of one panel, got ") << type;
-  std::string at;
-  for (Value coordinate : llvm::reverse(store.getCoordinates()))
-    at += (at.empty() ? "(int)(" : ", (int)(") + scalar(coordinate) + ")";
-  line("if (tk::thread_index() == 0) {");
+  const unsigned rank = store.getCoordinates().size();
+  const bool byWarpgroup = store.getWarpgroupAxis().has_value();
+  const int64_t rows =
+      type.getShape()[type.getAxisOrder()[1]] / std::max<int64_t>(func.getNumWarps() / 4, 1);
+  std::string at, from = names[store.getSource()];
+  for (auto [d, coordinate] : llvm::enumerate(llvm::reverse(store.getCoordinates()))) {
+    at += (d ? ", (int)(" : "(int)(") + scalar(coordinate) + ")";
+    if (byWarpgroup && *store.getWarpgroupAxis() == rank - 1 - d)
+      at += " + " + useWarp() + " / 4 * " + std::to_string(rows);
+  }
+  if (byWarpgroup)
+    from += " + " + useWarp() + " / 4 * " + std::to_string(rows * type.getRowLength());
+  line("if (" + leader(byWarpgroup) + ") {");
   ++indent;
-  line("tk::bulk_store<" + llvm::Twine(store.getCoordinates().size()) + ">(&" +
-       names[store.getMap()] + ", {" + at + "}, " + names[store.getSource()] + ");");
+  line("tk::bulk_store<" + llvm::Twine(rank) + ">(&" + names[store.getMap()] + ", {" + at + "}, " +
+       from + ");");
   line("tk::bulk_commit();");
   --indent;
   line("}");
@@ -108,17 +126,20 @@ LogicalResult KernelEmitter::emitBulkStore(gpu::BulkStoreOp store) {
 }
 
 LogicalResult KernelEmitter::emitBulkStoreWait(gpu::BulkStoreWaitOp wait) {
-  line("if (tk::thread_index() == 0) tk::bulk_wait_read<" + llvm::Twine(wait.getPending()) +
-       ">();");
+  line("if (" + leader(wait.getWarpgroup()) + ") tk::bulk_wait_read<" +
+       llvm::Twine(wait.getPending()) + ">();");
   return success();
 }
 
 LogicalResult KernelEmitter::emitBarrier(gpu::BarrierOp barrier) {
   if (barrier.getCluster())
     line("tk::cluster_sync();");
-  // Barrier 0 is the whole block's; the consumer's warps meet at another.
+  else if (barrier.getWarpgroup())
+    line("tk::named_barrier_sync(" + llvm::Twine(kWarpgroupBarrier) + " + " + useWarp() +
+         " / 4, 128);");
   else if (barrier->getParentOfType<gpu::WarpRolesOp>())
-    line("tk::named_barrier_sync(1, " + llvm::Twine(func.getNumWarps() * 32) + ");");
+    line("tk::named_barrier_sync(" + llvm::Twine(kConsumerBarrier) + ", " +
+         llvm::Twine(func.getNumWarps() * 32) + ");");
   else
     line("tk::barrier();");
   return success();

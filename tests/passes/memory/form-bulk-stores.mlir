@@ -1,23 +1,24 @@
 // RUN: tk-opt %s --tk-form-warpgroup-dots --tk-coalesce-accesses --tk-form-bulk-stores | FileCheck %s
 
 // Two pieces of 64 columns, a buffer each, rounded one at a time; the map describes the launch's own result.
+// Each of the two warpgroups stores its 64 rows by itself.
 // CHECK-LABEL: tkgpu.func @gemm
 // CHECK: %[[PAIR:.*]] = tkgpu.alloc_shared : <[2, 128, 64], bf16
 // CHECK: %[[FIRST:.*]] = tkgpu.stage %[[PAIR]]
 // CHECK: %[[PART:.*]] = tkgpu.extract %[[ACC:.*]] at [0, 0]
 // CHECK: %[[PIECE:.*]] = arith.truncf %[[PART]]
-// CHECK: tkgpu.bulk_store_wait 0
-// CHECK-NEXT: tkgpu.barrier
+// CHECK: tkgpu.bulk_store_wait 0 {warpgroup}
+// CHECK-NEXT: tkgpu.barrier {warpgroup}
 // CHECK-NEXT: tkgpu.local_store %[[PIECE]], %[[FIRST]] {matrix}
 // CHECK-NEXT: tkgpu.async_fence
-// CHECK-NEXT: tkgpu.barrier
-// CHECK: tkgpu.bulk_store %[[FIRST]], %{{.*}}[%{{.*}}, %{{.*}}]
+// CHECK-NEXT: tkgpu.barrier {warpgroup}
+// CHECK: tkgpu.bulk_store %[[FIRST]], %{{.*}}[%{{.*}}, %{{.*}}] {warpgroup_axis = 0 : i64}
 // CHECK: tkgpu.extract %[[ACC]] at [0, 64]
 // CHECK: tkgpu.bulk_store
 // CHECK-NOT: tkgpu.store
-// CHECK: tkgpu.bulk_store_wait 0
+// CHECK: tkgpu.bulk_store_wait 0 {warpgroup}
 // CHECK-NEXT: tkgpu.return
-// CHECK: tkgpu.tensor_map result 0 extents(%{{.*}}, %{{.*}}) strides(%{{.*}}, %{{.*}}) box [128, 64] swizzle 128
+// CHECK: tkgpu.tensor_map result 0 extents(%{{.*}}, %{{.*}}) strides(%{{.*}}, %{{.*}}) box [64, 64] swizzle 128
 #target = #tkgpu.target<arch = 90, shared = 232448, processors = 132, hopper = true>
 module attributes {tkgpu.target = #target} {
   tkgpu.func @gemm args ["M", "N", "K", "a", "b", "c"] facts [#tk.fact<divisor = 8>, #tk.fact<divisor = 8>, #tk.fact<divisor = 8>, #tk.fact<>, #tk.fact<>, #tk.fact<>] {
