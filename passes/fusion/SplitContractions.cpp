@@ -3,10 +3,11 @@
 // A product with few results and a long sum leaves most processors without work. On a machine with
 // warpgroup products:
 // 1. Take statements with one reduction, a contraction of two loaded factors over one index, whose
-//    results make tiles for at most half of the processors.
-// 2. Cut the sum into as many parts as there are processors for a tile, each of at least 1024 terms
-//    and all of one length that whole tiles divide. Where the kernel's schedule block asks for n
-//    parts (`split k = n`), there are so many, up to 64, whatever the sizes are.
+//    results make few tiles.
+// 2. Cut the sum into the parts that take the least time: that of the tile that suits them best
+//    (WarpgroupTiles.h), and that of storing and adding up the parts. A part has at least 1024
+//    terms, and all are of one length that whole tiles divide. Where the kernel's schedule block
+//    asks for n parts (`split k = n`), there are so many, up to 64, whatever the sizes are.
 // 3. Compute the parts in a statement of their own whose first index is the part; terms beyond the
 //    end are zero, as loads outside the tensors are. Parts stay in f32.
 // 4. The statement then adds up the parts, in a fixed order.
@@ -24,6 +25,7 @@
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
 #include "passes/parallel/ScheduleBlock.h"
+#include "passes/parallel/WarpgroupTiles.h"
 #include "passes/tiling/SizeFacts.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
@@ -41,9 +43,12 @@ using namespace mlir;
 using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-split-contractions";
-/// The largest tile of results, the narrowest that is as good, and what lengths of parts are
-/// multiples of.
-static constexpr int64_t tileRows = 128, tileColumns = 256, narrowColumns = 128, partUnit = 64;
+/// What lengths of parts are multiples of.
+static constexpr int64_t partUnit = 64;
+/// Times in terms that a processor adds up at the largest tiles' rate, about 2850 a nanosecond: to
+/// read a byte of the operands, to store and add up an output of a part, to launch once more.
+/// Measured on an H200 with 128 x 4096 and 1024 x 1024 outputs.
+static constexpr double costOfByte = 0.86, costOfOutput = 8, costOfLaunch = 7e6;
 /// Fewer terms do not make up for storing and reading a part.
 static constexpr int64_t shortestPart = 1024;
 static constexpr int64_t mostParts = 16;
@@ -98,8 +103,12 @@ bool tk::canSplitContraction(ComputeOp compute, ReduceOp reduce) {
          succeeded(findFactors(compute->getParentOfType<KernelOp>(), reduce));
 }
 
-/// The tiles of `columns` columns that the results of `compute` make, if that is bounded.
-static std::optional<int64_t> countTiles(KernelOp kernel, ComputeOp compute, int64_t columns) {
+/// The extents of the results of `compute`, where they are bounded: of the last two, and the number
+/// of all others together.
+struct ResultSize {
+  int64_t rows, columns, others = 1;
+};
+static std::optional<ResultSize> sizeOfResults(KernelOp kernel, ComputeOp compute) {
   SmallVector<int64_t> extents;
   for (Value extent : compute.getExtents()) {
     std::optional<int64_t> upper = getSizeFact(kernel, extent).upper;
@@ -109,11 +118,12 @@ static std::optional<int64_t> countTiles(KernelOp kernel, ComputeOp compute, int
   }
   if (extents.size() < 2)
     return std::nullopt;
-  int64_t tiles = llvm::divideCeil(extents.pop_back_val(), columns);
-  tiles *= llvm::divideCeil(extents.pop_back_val(), tileRows);
+  ResultSize size;
+  size.columns = extents.pop_back_val();
+  size.rows = extents.pop_back_val();
   for (int64_t extent : extents)
-    tiles = std::min<int64_t>(tiles * extent, 1 << 20);
-  return tiles;
+    size.others = std::min<int64_t>(size.others * extent, 1 << 20);
+  return size;
 }
 
 namespace {
@@ -163,10 +173,26 @@ int64_t ContractionSplit::chooseParts(int64_t processors) {
   if (std::optional<int64_t> asked = splitOf(kernel, name.getValue()))
     return std::min(*asked, mostAskedParts);
   std::optional<int64_t> length = getSizeFact(kernel, reduce.getUpper()[0]).upper;
-  std::optional<int64_t> tiles = countTiles(kernel, compute, tileColumns);
-  if (!length || !tiles || *countTiles(kernel, compute, narrowColumns) * 2 > processors)
+  std::optional<ResultSize> size = sizeOfResults(kernel, compute);
+  if (!length || !size)
     return 1;
-  return std::min({processors / *tiles, *length / shortestPart, mostParts});
+  auto timeOf = [&](int64_t parts) {
+    double least = std::numeric_limits<double>::max();
+    for (const WarpgroupTile &tile : warpgroupTiles) {
+      int64_t tiles = parts * size->others * tile.count(size->rows, size->columns);
+      least = std::min(least, tile.timeOf(tiles, processors));
+    }
+    double bytes = 2.0 * static_cast<double>(*length * (size->rows + size->columns) * size->others);
+    double time =
+        std::max(least * static_cast<double>(llvm::divideCeil(*length, parts)), costOfByte * bytes);
+    double outputs = static_cast<double>(size->rows * size->columns * size->others);
+    return parts == 1 ? time : time + costOfOutput * outputs * parts + costOfLaunch;
+  };
+  int64_t best = 1;
+  for (int64_t parts = 2; parts <= std::min(mostParts, *length / shortestPart); ++parts)
+    if (timeOf(parts) < timeOf(best))
+      best = parts;
+  return best;
 }
 
 /// The statement of the parts: the part, then the compute's indices.

@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/parallel/Planner.h"
+#include "passes/parallel/WarpgroupTiles.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -15,12 +16,6 @@ using namespace mlir;
 using namespace tk;
 
 namespace {
-
-/// A tile, its warps, and the rate of its outputs relative to the largest tiles'.
-struct WarpgroupTile {
-  int64_t m, n, warps;
-  double rate;
-};
 
 /// Bytes of k in a tile: a span of the widest swizzle.
 constexpr int64_t sliceBytes = 128;
@@ -35,11 +30,6 @@ constexpr int64_t boxAlignment = 16;
 constexpr int64_t sectorBytes = 32;
 
 } // namespace
-
-static constexpr WarpgroupTile warpgroupTiles[] = {
-    {128, 256, 8, 1.0}, {256, 128, 8, 0.99}, {128, 128, 8, 0.96}, {64, 256, 4, 0.8},
-    {128, 64, 8, 0.7},  {64, 128, 4, 0.7},   {64, 64, 4, 0.5},
-};
 
 static Value storedFactor(Value value) {
   if (auto ext = value.getDefiningOp<arith::ExtFOp>())
@@ -181,10 +171,8 @@ void Planner::planWarpgroupProduct(Contraction &product) {
     if (Value index = shape.compute.getIndex(p); index != product.m && index != product.n)
       others = std::min<int64_t>(others * std::max<int64_t>(extentOf(index), 1), 1 << 20);
   auto timeOf = [&](const WarpgroupTile &tile) {
-    int64_t tiles = others * llvm::divideCeil(std::max<int64_t>(extentOf(product.m), 1), tile.m) *
-                    llvm::divideCeil(std::max<int64_t>(extentOf(product.n), 1), tile.n);
-    int64_t waves = llvm::divideCeil(tiles, target.getProcessors());
-    return waves * tile.m * tile.n / tile.rate;
+    return tile.timeOf(others * tile.count(extentOf(product.m), extentOf(product.n)),
+                       target.getProcessors());
   };
   const WarpgroupTile *best = nullptr;
   for (const WarpgroupTile &tile : warpgroupTiles)
@@ -193,10 +181,10 @@ void Planner::planWarpgroupProduct(Contraction &product) {
       best = &tile;
   int64_t consumers = block.consumers.value_or(0);
   if (isWideForFewRows(product)) {
-    // As many tiles as keep all processors reading.
-    int64_t columns = others * extentOf(product.n);
+    // Wide tiles, as long as they keep nearly all processors reading.
+    int64_t wide = others * llvm::divideCeil(extentOf(product.n), 128);
     set(product.m, fit(product.m, 64, 8));
-    set(product.n, columns >= 128 * target.getProcessors() ? 128 : 64);
+    set(product.n, 4 * wide >= 3 * target.getProcessors() ? 128 : 64);
   } else {
     set(product.m, std::max(best->m, 64 * consumers));
     set(product.n, fit(product.n, best->n, 8));
@@ -217,7 +205,11 @@ void Planner::planWarpgroupProduct(Contraction &product) {
   if (areMisaligned && tileOf(product.m) * tileOf(product.n) >= 128 * 128)
     cluster = 2;
   stages = 8;
-  group = 16;
-  persistent = block.persistent.value_or(true);
+  // Of rows that straddle sectors the second-level cache holds fewer.
+  group = areMisaligned ? 8 : 16;
+  // With a tile for each processor there is no next one to overlap with.
+  int64_t tiles = others * llvm::divideCeil(extentOf(product.m), tileOf(product.m)) *
+                  llvm::divideCeil(extentOf(product.n), tileOf(product.n));
+  persistent = block.persistent.value_or(tiles > target.getProcessors());
   cluster = block.cluster.value_or(cluster);
 }

@@ -6,9 +6,9 @@
 
 #target = #tkgpu.target<arch = 90, shared = 232448, processors = 132, hopper = true>
 
-// 8 x 4 tiles for 132 processors, and 16384 terms: four parts.
+// 8 x 8 tiles for 132 processors, and 16384 terms: two parts.
 // CHECK-LABEL: tk.kernel @long
-// CHECK: %[[P:.*]] = tk.compute ["k.part", "i", "j"] in(%c4{{.*}}, %{{.*}}, %{{.*}}) {
+// CHECK: %[[P:.*]] = tk.compute ["k.part", "i", "j"] in(%c2{{.*}}, %{{.*}}, %{{.*}}) {
 // CHECK: ^bb0(%[[PART:.*]]: index, %[[I:.*]]: index, %[[J:.*]]: index):
 // CHECK: tk.reduce [#tk.kind<sum>] ["k"] from(%{{.*}}) to(%[[LENGTH:.*]]) {
 // CHECK: %[[FIRST:.*]] = arith.muli %[[PART]], %[[LENGTH]]
@@ -17,7 +17,7 @@
 // CHECK: tk.load %{{.*}}[%[[AT]], %[[J]]] pad
 // CHECK: names ["c.parts"]
 // CHECK: tk.compute ["i", "j"]
-// CHECK-COUNT-4: tk.load %[[P]][
+// CHECK-COUNT-2: tk.load %[[P]][
 // CHECK: arith.truncf
 
 // Enough tiles; too short a sum; rows that the hardware cannot copy.
