@@ -83,8 +83,8 @@ bool isGpuText(std::string_view target) {
   return detail::architecture_of(target).starts_with("sm_");
 }
 
-constexpr StringRef stages[] = {"ast",  "tk",  "fused", "tiled", "gpu",
-                                "cuda", "ptx", "cubin", "sass"};
+constexpr StringRef stages[] = {"ast", "tk",   "fused", "linalg", "tiled",
+                                "gpu", "cuda", "ptx",   "cubin",  "sass"};
 
 } // namespace
 
@@ -333,8 +333,9 @@ Expected<detail::Executable> CompiledSource::compileCpu(ModuleOp module, size_t 
   PassDiagnostics collect(context.get());
   Stopwatch watch;
   std::string object;
-  Expected<detail::Executable> executable =
-      compileCpuExecutable(module, name, kernelSignatures[kernel], &object);
+  Expected<detail::Executable> executable = compileCpuExecutable(
+      module, name, kernelSignatures[kernel], &object,
+      [&](llvm::StringRef pass, Operation *op) { printAfter(pass, op, driver.pipeline); });
   detail::log_message("code for the CPU: " + watch.str());
   if (executable)
     cache.store(key, {{"object", object}});
@@ -375,6 +376,23 @@ Expected<std::string> CompiledSource::stage_text(size_t kernel, std::string_view
   return withReproducer(text.error(), kernel, target, facts, stage);
 }
 
+Expected<std::string> CompiledSource::linalgText(ModuleOp module, std::string_view target,
+                                                 const Dump &dump) {
+  if (isGpuText(target))
+    return Error(ErrorCode::invalid_argument,
+                 "target '" + std::string(target) + "' has no stage 'linalg'; the target cpu has");
+#ifdef TK_HAS_CPU
+  if (Status lowered = lower(module, Stage::Fused, dump); !lowered)
+    return lowered.error();
+  PassDiagnostics collect(context.get());
+  if (!lowerToLinalg(module))
+    return passError(collect);
+  return print(module);
+#else
+  return Error(ErrorCode::unsupported, "this build of tk has no CPU target");
+#endif
+}
+
 Expected<std::string> CompiledSource::makeStage(size_t kernel, std::string_view stage,
                                                 std::string_view target, const Facts &facts) {
   Dump dump(kernelNames[kernel], target, facts);
@@ -385,6 +403,8 @@ Expected<std::string> CompiledSource::makeStage(size_t kernel, std::string_view 
     dump.write("tk.mlir", print(**copy));
   if (stage == "tk")
     return print(**copy);
+  if (stage == "linalg")
+    return linalgText(**copy, target, dump);
   if (stage != "fused" && !isGpuText(target))
     return Error(ErrorCode::invalid_argument, "target '" + std::string(target) +
                                                   "' has no stage '" + std::string(stage) +

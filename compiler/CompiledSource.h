@@ -78,6 +78,8 @@ private:
                                            std::string_view target, bool textOnly,
                                            const Dump &dump);
   Expected<detail::Executable> compileCpu(mlir::ModuleOp module, size_t kernel, const Dump &dump);
+  Expected<std::string> linalgText(mlir::ModuleOp module, std::string_view target,
+                                   const Dump &dump);
   Expected<std::string> makeStage(size_t kernel, std::string_view stage, std::string_view target,
                                   const Facts &facts);
   /// An error of ours, with the name of a file that shows it again.

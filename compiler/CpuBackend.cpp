@@ -76,6 +76,8 @@ std::optional<detail::Executable> loadCpuExecutable(llvm::StringRef object, llvm
   return executableOf(std::move(*loaded), signature);
 }
 
+bool lowerToLinalg(mlir::ModuleOp module) { return succeeded(cpu::lowerToLinalg(module)); }
+
 std::string cpuDescription() { return cpu::hostDescription(); }
 
 } // namespace tk

@@ -20,6 +20,9 @@ compileCpuExecutable(mlir::ModuleOp module, llvm::StringRef kernel, const Signat
 std::optional<detail::Executable> loadCpuExecutable(llvm::StringRef object, llvm::StringRef kernel,
                                                     const Signature &signature);
 
+/// Turns kernels into functions of linalg on tensors, as they are compiled for this machine.
+bool lowerToLinalg(mlir::ModuleOp module);
+
 /// All that object code depends on of this machine.
 std::string cpuDescription();
 

@@ -1,6 +1,9 @@
 //===- Pipeline.cpp - the passes of tk, in order --------------------------===//
 #include "compiler/Pipeline.h"
 
+#ifdef TK_HAS_CPU
+#include "compiler/target/cpu/CpuPipeline.h"
+#endif
 #include "passes/Passes.h"
 
 #include "mlir/IR/Verifier.h"
@@ -78,6 +81,22 @@ bool isKnownPass(StringRef name) {
                       [&](const PassRow &row) { return row.name == name || row.group == name; });
 }
 
+bool isPrintablePass(StringRef name) {
+#ifdef TK_HAS_CPU
+  if (cpu::isCpuPass(name))
+    return true;
+#endif
+  return name == "all" || isKnownPass(name);
+}
+
+void printAfter(StringRef pass, Operation *op, const PipelineOptions &options) {
+  if (!options.printAfter.contains(pass) && !options.printAfter.contains("all"))
+    return;
+  llvm::errs() << "// ---- after " << pass << "\n";
+  op->print(llvm::errs());
+  llvm::errs() << "\n";
+}
+
 static void registerOnce() {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -107,11 +126,7 @@ LogicalResult runPipeline(ModuleOp module, Stage from, Stage to, const PipelineO
       continue;
     if (failed(runOne(module, pipeline, options)))
       return failure();
-    if (options.printAfter.contains(row.name) || options.printAfter.contains("all")) {
-      llvm::errs() << "// ---- after " << row.name << "\n";
-      module.print(llvm::errs());
-      llvm::errs() << "\n";
-    }
+    printAfter(row.name, module, options);
     if (options.afterPass && failed(options.afterPass(row.name, module)))
       return failure();
   }

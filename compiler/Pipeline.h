@@ -50,6 +50,10 @@ struct PipelineOptions {
 
 /// Whether a name is a pass or a group of the table.
 bool isKnownPass(llvm::StringRef name);
+/// Whether the IR can be printed after it: those, the passes of the CPU's pipeline, and "all".
+bool isPrintablePass(llvm::StringRef name);
+/// Prints to standard error if `options` ask for the IR after `pass`.
+void printAfter(llvm::StringRef pass, mlir::Operation *op, const PipelineOptions &options);
 
 /// Runs the passes that lead from `from` (exclusive) to `to` (inclusive). Diagnostics go to the
 /// context's handler.

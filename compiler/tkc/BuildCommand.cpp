@@ -165,7 +165,8 @@ void addBuild(CLI::App &app, int &status) {
   options->source.addTo(*command);
   command->add_option(
       "--emit", options->emit,
-      "ast, tk, fused, tiled, gpu, cuda, ptx, cubin, sass, bundle, or all (default: cubin)");
+      "ast, tk, fused, linalg (cpu), tiled, gpu, cuda, ptx, cubin, sass, bundle, or all "
+      "(default: cubin)");
   options->bundle.addTo(*command);
   command->add_flag("--explain", options->explain,
                     "Print what the passes derived and declined, by lines of the source; without "

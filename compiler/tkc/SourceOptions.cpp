@@ -183,7 +183,7 @@ Expected<std::shared_ptr<CompiledSource>> SourceOptions::compile() {
   for (const std::string &pass : disabledPasses)
     driver.pipeline.disabled.insert(pass);
   for (const std::string &pass : printAfter) {
-    if (pass != "all" && !isKnownPass(pass))
+    if (!isPrintablePass(pass))
       return Error(ErrorCode::invalid_argument, "there is no pass '" + pass + "'");
     driver.pipeline.printAfter.insert(pass);
   }

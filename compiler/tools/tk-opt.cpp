@@ -7,7 +7,8 @@
 #include "passes/Passes.h"
 #include "passes/fusion/FusionPipeline.h"
 #ifdef TK_HAS_CPU
-#include "passes/lowering/cpu/LowerToCpu.h"
+#include "compiler/target/cpu/CpuPipeline.h"
+#include "passes/lowering/cpu/CpuPasses.h"
 #endif
 
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
@@ -21,7 +22,15 @@ int main(int argc, char **argv) {
   tk::registerTkPasses();
   tk::registerFusionPipeline();
 #ifdef TK_HAS_CPU
-  tk::cpu::registerLowerToCpuPass();
+  tk::registerTkCpuPasses();
+  tk::cpu::registerCpuDialects(registry);
+  mlir::PassPipelineRegistration<>(
+      "tk-cpu-linalg", "tk kernels to linalg on tensors",
+      [](mlir::OpPassManager &manager) { tk::cpu::addLinalgStage(manager, {}); });
+  mlir::PassPipelineRegistration<>("tk-cpu-loops", "linalg on tensors to loops on buffers",
+                                   tk::cpu::addLoopStage);
+  mlir::PassPipelineRegistration<>("tk-cpu-llvm", "loops on buffers to the LLVM dialect",
+                                   tk::cpu::addLlvmStage);
 #endif
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "tk's pass runner\n", registry));
 }

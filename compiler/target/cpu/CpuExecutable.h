@@ -1,13 +1,13 @@
 //===- CpuExecutable.h - kernels compiled for this machine's CPU --*- C++ -*-===//
 //
 // tk kernels to machine code in this process: the lowering in passes/lowering/cpu, upstream's
-// conversions to LLVM, LLVM's -O3, and the ORC JIT.
+// bufferisation and conversions to LLVM, LLVM's -O3, and the ORC JIT.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_COMPILER_TARGET_CPU_CPUEXECUTABLE_H
 #define TK_COMPILER_TARGET_CPU_CPUEXECUTABLE_H
 
-#include "passes/lowering/cpu/CpuMachine.h"
+#include "compiler/target/cpu/CpuPipeline.h"
 #include "runtime/include/tk/cpu_abi.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -16,11 +16,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-
-namespace mlir {
-class DialectRegistry;
-class PassManager;
-} // namespace mlir
 
 namespace tk::cpu {
 
@@ -59,22 +54,15 @@ public:
 llvm::Expected<std::unique_ptr<CpuExecutable>>
 compileForCpu(mlir::ModuleOp module, llvm::StringRef kernel, const CpuOptions &options = {});
 
+/// Runs the first stage on the kernels of a module: linalg on tensors, inside loops over tiles.
+llvm::LogicalResult lowerToLinalg(mlir::ModuleOp module);
+
 /// Links an object file that compileForCpu made on a machine with the same hostDescription().
 llvm::Expected<std::unique_ptr<CpuExecutable>> loadCpuObject(llvm::StringRef object,
                                                              llvm::StringRef kernel);
 
 /// All that the code made here depends on of this machine: triple, processor, features.
 std::string hostDescription();
-
-/// The machine that this process runs on.
-CpuMachine hostMachine();
-
-/// Adds the passes from tk to the LLVM dialect.
-void buildCpuPipeline(mlir::PassManager &manager, const CpuMachine &machine);
-
-/// The dialects and interfaces that the pipeline needs; done by compileForCpu for its module's
-/// context.
-void registerCpuDialects(mlir::DialectRegistry &registry);
 
 } // namespace tk::cpu
 

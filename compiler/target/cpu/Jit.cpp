@@ -100,7 +100,9 @@ static llvm::Error runPasses(ModuleOp module, const CpuOptions &options) {
   manager.enableVerifier(options.verify);
   if (options.afterPass)
     manager.addInstrumentation(std::make_unique<AfterPass>(options));
-  buildCpuPipeline(manager, hostMachine());
+  addLinalgStage(manager, hostMachine());
+  addLoopStage(manager);
+  addLlvmStage(manager);
   if (failed(manager.run(module)))
     return llvm::createStringError("CPU lowering failed: " + messages);
   return llvm::Error::success();
@@ -239,15 +241,26 @@ std::string tk::cpu::hostDescription() {
   return text;
 }
 
+static void loadDialects(MLIRContext *context) {
+  DialectRegistry registry;
+  registerCpuDialects(registry);
+  context->appendDialectRegistry(registry);
+  context->loadAllAvailableDialects();
+}
+
+LogicalResult tk::cpu::lowerToLinalg(ModuleOp module) {
+  loadDialects(module.getContext());
+  PassManager manager(module.getContext());
+  addLinalgStage(manager, hostMachine());
+  return manager.run(module);
+}
+
 llvm::Expected<std::unique_ptr<CpuExecutable>>
 tk::cpu::compileForCpu(ModuleOp module, llvm::StringRef kernel, const CpuOptions &options) {
   Operation *found = SymbolTable::lookupSymbolIn(module, kernel);
   if (!found)
     return llvm::createStringError("no kernel '" + kernel + "' in the module");
-  DialectRegistry registry;
-  registerCpuDialects(registry);
-  module.getContext()->appendDialectRegistry(registry);
-  module.getContext()->loadAllAvailableDialects();
+  loadDialects(module.getContext());
   OpBuilder builder(module.getContext());
   OwningOpRef<ModuleOp> lowered = ModuleOp::create(builder, module.getLoc());
   lowered->getBody()->push_back(found->clone());

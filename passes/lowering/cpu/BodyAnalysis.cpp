@@ -10,7 +10,6 @@ using namespace tk;
 using namespace tk::cpu;
 
 static IndexMask bit(unsigned id) { return IndexMask(1) << id; }
-static constexpr unsigned maxIndices = 64;
 
 int64_t tk::cpu::staticExtent(Value lower, Value upper) {
   APInt lo, hi;
@@ -31,8 +30,9 @@ FailureOr<BodyAnalysis> BodyAnalysis::create(ComputeOp compute, const CpuMachine
   BodyAnalysis analysis;
   analysis.compute = compute;
   analysis.machine = machine;
-  for (BlockArgument arg : compute.getBlock()->getArguments())
-    analysis.ids[arg] = analysis.count++;
+  for (auto [arg, name] : llvm::zip(compute.getBlock()->getArguments(),
+                                    compute.getIndexNames().getAsValueRange<StringAttr>()))
+    analysis.addIndex(arg, name);
   analysis.number(*compute.getBlock());
   if (analysis.count > maxIndices) {
     compute.emitError("not supported on the CPU: a statement with ")
@@ -49,16 +49,23 @@ FailureOr<BodyAnalysis> BodyAnalysis::create(ComputeOp compute, const CpuMachine
   return analysis;
 }
 
+void BodyAnalysis::addIndex(Value index, StringRef name) {
+  ids[index] = count++;
+  names.push_back(name);
+}
+
 void BodyAnalysis::number(Block &block) {
   for (Operation &op : block) {
     if (auto reduce = dyn_cast<ReduceOp>(op)) {
       reduces.push_back(reduce);
-      for (unsigned i = 0; i < reduce.getNumIndices(); ++i)
-        ids[reduce.getIndex(i)] = count++;
-      if (reduce.isOnline())
+      for (auto [i, name] : llvm::enumerate(reduce.getIndexNames().getAsValueRange<StringAttr>()))
+        addIndex(reduce.getIndex(i), name);
+      if (reduce.isOnline()) {
         runningIds[reduce] = count++;
+        names.push_back("");
+      }
     } else if (auto scan = dyn_cast<ScanOp>(op)) {
-      ids[scan.getBlock()->getArgument(0)] = count++;
+      addIndex(scan.getBlock()->getArgument(0), scan.getIndexName());
     }
     for (Region &region : op.getRegions())
       for (Block &inner : region)

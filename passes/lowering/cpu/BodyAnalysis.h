@@ -2,7 +2,7 @@
 //
 // Numbers the indices of one tk.compute (its own, then those of the reductions in its body), finds
 // which of them every value depends on, which sums are matrix products, and how each index is
-// tiled. All decisions of the CPU lowering are taken here; TileEmitter only carries them out.
+// tiled. All decisions of the CPU lowering are taken here; LinalgEmitter only carries them out.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_PASSES_LOWERING_CPU_BODYANALYSIS_H
@@ -28,11 +28,15 @@ struct Contraction {
 
 class BodyAnalysis {
 public:
+  static constexpr unsigned maxIndices = 64; ///< those that an IndexMask holds
+
   /// Fails (with a diagnostic) where the statement has more indices than a mask holds.
   static mlir::FailureOr<BodyAnalysis> create(ComputeOp compute, const CpuMachine &machine);
 
   IndexMask maskOf(mlir::Value value) const { return masks.lookup(value); }
   unsigned idOf(mlir::Value index) const { return ids.lookup(index); }
+  /// The name that an index has in the source.
+  llvm::StringRef nameOf(unsigned id) const { return names[id]; }
   /// How many values of an index a tile holds; 1 where the index is a plain loop.
   int64_t tileOf(unsigned id) const { return tiles[id]; }
   /// The indices of a mask that are tiled, ascending.
@@ -50,6 +54,7 @@ public:
   llvm::ArrayRef<unsigned> order() const { return loopOrder; }
 
 private:
+  void addIndex(mlir::Value index, llvm::StringRef name);
   void number(mlir::Block &block);
   void computeMasks(mlir::Block &block);
   void computeReduceMask(ReduceOp reduce);
@@ -67,6 +72,7 @@ private:
   llvm::DenseMap<mlir::Value, unsigned> ids;
   llvm::DenseMap<mlir::Value, IndexMask> masks;
   llvm::DenseMap<mlir::Operation *, unsigned> runningIds;
+  llvm::SmallVector<llvm::StringRef> names;
   llvm::SmallVector<int64_t> tiles;
   llvm::SmallVector<ReduceOp> reduces;
   llvm::DenseSet<mlir::Operation *> chunked, runningScans;

@@ -138,6 +138,25 @@ static Value emitConversion(ScalarBuilder &s, Operation *op, Value x) {
   return {};
 }
 
+/// Functions of f32; those of f64 are left to the library.
+static Value emitFunction(ScalarBuilder &s, Operation *op, ValueRange x) {
+  OpBuilder &b = s.builder;
+  if (!x[0].getType().isF32())
+    return {};
+  return llvm::TypeSwitch<Operation *, Value>(op)
+      .Case([&](math::ExpOp) { return emitExp(b, s.loc, x[0]); })
+      .Case([&](math::TanhOp) { return emitTanh(b, s.loc, x[0]); })
+      .Case([&](math::Exp2Op) { return emitExp2(b, s.loc, x[0]); })
+      .Case([&](math::ExpM1Op) { return emitExpM1(b, s.loc, x[0]); })
+      .Case([&](math::LogOp) { return emitLog(b, s.loc, x[0]); })
+      .Case([&](math::Log2Op) { return emitLog2(b, s.loc, x[0]); })
+      .Case([&](math::Log1pOp) { return emitLog1p(b, s.loc, x[0]); })
+      .Case([&](math::ErfOp) { return emitErf(b, s.loc, x[0]); })
+      .Case([&](math::SinOp) { return emitSin(b, s.loc, x[0]); })
+      .Case([&](math::CosOp) { return emitCos(b, s.loc, x[0]); })
+      .Case([&](math::PowFOp) { return emitPow(b, s.loc, x[0], x[1]); });
+}
+
 Value tk::cpu::expandScalar(OpBuilder &builder, Operation *op, ValueRange operands) {
   ScalarBuilder s(builder, op->getLoc());
   Value special =
@@ -160,8 +179,9 @@ Value tk::cpu::expandScalar(OpBuilder &builder, Operation *op, ValueRange operan
           .Case([&](RandOp rand) {
             return emitRand(builder, s.loc, operands[0], operands[1], rand.getType());
           })
-          .Case([&](math::ExpOp) { return emitExp(builder, s.loc, operands[0]); })
-          .Case([&](math::TanhOp) { return emitTanh(builder, s.loc, operands[0]); })
+          .Case<math::ExpOp, math::TanhOp, math::Exp2Op, math::ExpM1Op, math::LogOp, math::Log2Op,
+                math::Log1pOp, math::ErfOp, math::SinOp, math::CosOp, math::PowFOp>(
+              [&](auto) { return emitFunction(s, op, operands); })
           .Case([&](arith::FPToSIOp cast) {
             return emitFloatToInt(s, operands[0], llvm::cast<IntegerType>(cast.getType()), true);
           })
@@ -171,9 +191,5 @@ Value tk::cpu::expandScalar(OpBuilder &builder, Operation *op, ValueRange operan
           .Case<arith::TruncFOp, arith::ExtFOp>(
               [&](auto) { return emitConversion(s, op, operands[0]); })
           .Default([](Operation *) { return Value(); });
-  if (special)
-    return special;
-  IRMapping mapping;
-  mapping.map(op->getOperands(), operands);
-  return builder.clone(*op, mapping)->getResult(0);
+  return special;
 }

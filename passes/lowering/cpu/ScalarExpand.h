@@ -12,14 +12,26 @@
 
 namespace tk::cpu {
 
-/// Emits the scalar operation `op` (with one result, without regions) on other operands.
+/// Emits what the scalar operation `op` computes, on `operands`; null where it is simple enough.
 mlir::Value expandScalar(mlir::OpBuilder &builder, mlir::Operation *op, mlir::ValueRange operands);
 
 /// exp(x) within 1 ulp for f32, branch-free; the library's for f64.
 mlir::Value emitExp(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value x);
 /// exp(a - b), 0 where a is -inf.
 mlir::Value emitExpDiff(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value a, mlir::Value b);
+mlir::Value emitExp2(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value x);
+mlir::Value emitExpM1(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value x);
 mlir::Value emitTanh(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value x);
+
+// Functions of f32 (ScalarFunctions.cpp).
+mlir::Value emitLog(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value x);
+mlir::Value emitLog2(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value x);
+mlir::Value emitLog1p(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value x);
+mlir::Value emitErf(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value x);
+mlir::Value emitSin(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value x);
+mlir::Value emitCos(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value x);
+mlir::Value emitPow(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value x, mlir::Value y);
+
 /// Philox 4x32-10, the first word as a uniform number in [0, 1).
 mlir::Value emitRand(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value seed, mlir::Value n,
                      mlir::Type type);

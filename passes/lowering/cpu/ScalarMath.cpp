@@ -62,11 +62,39 @@ Value tk::cpu::emitExpDiff(OpBuilder &builder, Location loc, Value a, Value b) {
   return s.select(s.equal(a, minusInfinity), s.real(0, type), e);
 }
 
-Value tk::cpu::emitTanh(OpBuilder &builder, Location loc, Value x) {
-  Type f32 = x.getType();
-  if (!f32.isF32())
-    return math::TanhOp::create(builder, loc, x);
+Value tk::cpu::emitExp2(OpBuilder &builder, Location loc, Value x) {
   ScalarBuilder s(builder, loc);
+  Type f32 = x.getType();
+  Value high = s.real(129.0, f32), low = s.real(-151.0, f32);
+  Value clamped = s.select(s.less(high, x), high, x);
+  clamped = s.select(s.less(clamped, low), low, clamped);
+  // 2^x = 2^n exp((x - n) ln 2), where x - n is exact.
+  Value magic = s.real(12582912.0, f32);
+  Value shifted = s.add(clamped, magic);
+  Value fraction = s.sub(clamped, s.sub(shifted, magic));
+  Value n = s.sub(s.bitcast(shifted, builder.getI32Type()), s.bitcast(magic, builder.getI32Type()));
+  Value m1 = reducedExpM1(s, s.mul(fraction, s.real(0.693147180559945309, f32))).first;
+  Value half = arith::ShRSIOp::create(builder, loc, n, s.integer(1, n.getType()));
+  Value result = s.add(m1, s.real(1.0, f32));
+  return s.mul(s.mul(result, powerOfTwo(s, half)), powerOfTwo(s, s.sub(n, half)));
+}
+
+Value tk::cpu::emitExpM1(OpBuilder &builder, Location loc, Value x) {
+  ScalarBuilder s(builder, loc);
+  Type f32 = x.getType();
+  Value high = s.real(89.0, f32), low = s.real(-20.0, f32); // beyond: infinite, or -1
+  Value clamped = s.select(s.less(high, x), high, x);
+  clamped = s.select(s.less(clamped, low), low, clamped);
+  auto [m1, n] = reducedExpM1(s, clamped);
+  // Half of 2^n (1 + m1) - 1, as 2^128 is no f32.
+  Value half = powerOfTwo(s, s.sub(n, s.integer(1, n.getType())));
+  Value result = s.fma(m1, half, s.sub(half, s.real(0.5, f32)));
+  return s.add(result, result);
+}
+
+Value tk::cpu::emitTanh(OpBuilder &builder, Location loc, Value x) {
+  ScalarBuilder s(builder, loc);
+  Type f32 = x.getType();
   // tanh(|x|) = u / (u + 2) with u = exp(2|x|) - 1 kept exact for small x by reducedExpM1.
   Value magnitude = math::AbsFOp::create(builder, loc, x);
   Value limit = s.real(10.0, f32);

@@ -65,6 +65,7 @@ CASES = {
     "nul": (b"kernel k\0(", RUN, 1, "invalid byte", {}),
     "utf8": (b"kernel k(x: f32[N])\n\xff", RUN, 1, "invalid byte", {}),
     "empty": (b"", RUN, 1, "no kernel in 'x.tk'", {}),
+    "linalg-of-gpu": (COPY, ["build", "x.tk", "--target", "sm_90a", "--emit", "linalg"], 1, "has no stage 'linalg'", {}),
     "comment-only": (b"// nothing\n", RUN, 1, "no kernel in 'x.tk'", {}),
     "no-file": (None, RUN, 1, "cannot read 'x.tk'", {}),
     "parentheses": (b"kernel k(x: f32[N]) -> (y: f32[N]) {\n y[i] = " + b"(" * 100000, RUN, 1, "nest", {}),

@@ -1,0 +1,71 @@
+//===- CpuPasses.td - the passes of the CPU target ------------------------===//
+#ifndef TK_PASSES_LOWERING_CPU_CPUPASSES_TD
+#define TK_PASSES_LOWERING_CPU_CPUPASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def TkToLinalg : Pass<"tk-to-linalg", "::mlir::ModuleOp"> {
+  let summary = "Turn kernels into functions of linalg on tensors, tile by tile";
+  let description = [{
+    A kernel becomes a function over its dimensions, its parameters and a tensor for each result.
+    Each statement becomes an `scf.forall` over tiles of its outputs, inside of it loops over the
+    chunks of reductions, and inside of those linalg operations on slices. `doc` strings of
+    `linalg.generic` and `tk.indices` of loops keep the names of indices.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::bufferization::BufferizationDialect",
+    "::mlir::func::FuncDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::math::MathDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
+  let options = [
+    Option<"vectorBytes", "vector-bytes", "int64_t", "64", "Bytes of a vector register">];
+}
+
+def VectorizeContractions : Pass<"tk-vectorize-contractions", "::mlir::ModuleOp"> {
+  let summary = "Turn small matrix products into loops that carry the sum in registers";
+  let dependentDialects = [
+    "::mlir::linalg::LinalgDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect",
+    "::mlir::vector::VectorDialect"];
+  let options = [
+    Option<"maxElements", "max-elements", "int64_t", "256",
+           "Elements of the largest sum that is kept in registers">];
+  let statistics = [Statistic<"numVectorized", "contractions", "Contractions vectorised">];
+}
+
+def BindCpuArguments : Pass<"tk-bind-cpu-arguments", "::mlir::ModuleOp"> {
+  let summary = "Give functions on tensors the calling convention of tk/cpu_abi.h";
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::bufferization::BufferizationDialect",
+    "::mlir::func::FuncDialect", "::mlir::LLVM::LLVMDialect", "::mlir::memref::MemRefDialect"];
+}
+
+def ExpandCopies : Pass<"tk-expand-copies", "::mlir::ModuleOp"> {
+  let summary = "Turn copies of buffers into linalg operations";
+  let description = [{
+    A copy between buffers with strides would become a call of a library that MLIR brings along.
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect"];
+}
+
+def OutlineParallel : Pass<"tk-outline-parallel", "::mlir::ModuleOp"> {
+  let summary = "Turn parallel loops into functions that the runtime's threads run";
+  let description = [{
+    The body of each outermost `scf.forall` becomes a function over a range of iterations; what it
+    uses of its surroundings is handed over in a struct. How many iterations are worth a thread
+    follows from what the body does.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect", "::mlir::LLVM::LLVMDialect",
+    "::mlir::scf::SCFDialect"];
+  let statistics = [Statistic<"numOutlined", "loops", "Loops outlined">];
+}
+
+def ExpandScalars : Pass<"tk-expand-scalars", "::mlir::ModuleOp"> {
+  let summary = "Spell out functions and conversions in arithmetic that vectorises";
+  let description = [{
+    `exp`, `log`, `sin` and the like in f32 become polynomials, conversions of bf16 and f8 become
+    integer arithmetic, and tk's scalar operations become arith.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+}
+
+#endif // TK_PASSES_LOWERING_CPU_CPUPASSES_TD

@@ -1,0 +1,37 @@
+//===- ExpandScalars.cpp - scalar operations in terms of arith ------------===//
+//
+// Every scalar operation that arith lacks, or that would become a call, is replaced by what
+// ScalarExpand makes of it.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/lowering/cpu/CpuPasses.h"
+#include "passes/lowering/cpu/ScalarExpand.h"
+
+namespace tk {
+#define GEN_PASS_DEF_EXPANDSCALARS
+#include "passes/lowering/cpu/CpuPasses.h.inc"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+} // namespace tk
+
+using namespace mlir;
+using namespace tk;
+
+namespace {
+struct ExpandScalars : ::tk::impl::ExpandScalarsBase<ExpandScalars> {
+  void runOnOperation() override {
+    getOperation().walk([](Operation *op) {
+      if (op->getNumResults() != 1 || op->getNumRegions() != 0 ||
+          !op->getResult(0).getType().isIntOrIndexOrFloat())
+        return;
+      OpBuilder builder(op);
+      Value expanded = cpu::expandScalar(builder, op, op->getOperands());
+      if (!expanded)
+        return;
+      op->getResult(0).replaceAllUsesWith(expanded);
+      op->erase();
+    });
+  }
+};
+} // namespace

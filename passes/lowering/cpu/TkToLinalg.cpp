@@ -1,0 +1,214 @@
+//===- TkToLinalg.cpp - kernels as functions of linalg on tensors ---------===//
+//
+// 1. A kernel becomes a function over its dimensions, its parameters, and one more tensor for each
+//    declared result: what the result is computed into. `tk.bind` stays, and says the extents of
+//    all tensors. `bool` elements are bytes from here on.
+// 2. Each tk.compute, in order, is analysed (BodyAnalysis) and becomes loops over tiles with linalg
+//    operations inside (LinalgEmitter).
+// 3. Results that nothing else keeps are computed where they belong: in the result's tensor, or,
+//    where each element is read only to be replaced, in the `inout` parameter.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/lowering/cpu/CpuPasses.h"
+#include "passes/lowering/cpu/LinalgEmitter.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+namespace tk {
+#define GEN_PASS_DEF_TKTOLINALG
+#include "passes/lowering/cpu/CpuPasses.h.inc"
+} // namespace tk
+
+using namespace mlir;
+using namespace tk;
+using namespace tk::cpu;
+
+namespace {
+class KernelToLinalg {
+public:
+  KernelToLinalg(KernelOp kernel, const CpuMachine &machine)
+      : kernel(kernel), machine(machine), b(kernel) {}
+  LogicalResult run();
+
+private:
+  void createFunction();
+  LogicalResult lowerCompute(ComputeOp compute);
+  Value destinationOf(ComputeOp compute, unsigned result, Value &replaced);
+  Value bindDestination(unsigned result, ValueRange extents);
+  bool canReplace(ComputeOp compute, Value param);
+  void lowerReturn(ReturnOp op);
+  SmallVector<Value> extentsOf(Value tensor);
+
+  KernelOp kernel;
+  CpuMachine machine;
+  OpBuilder b;
+  func::FuncOp function;
+  IRMapping values;
+  SmallVector<Value> inouts;       ///< parameters that results replace
+  SmallVector<Value> destinations; ///< arguments of the function, null once taken
+};
+
+struct TkToLinalg : ::tk::impl::TkToLinalgBase<TkToLinalg> {
+  using TkToLinalgBase::TkToLinalgBase;
+  void runOnOperation() override {
+    CpuMachine machine = vectorBytes >= 64 ? CpuMachine::avx512() : CpuMachine::avx2();
+    for (KernelOp kernel : llvm::make_early_inc_range(getOperation().getOps<KernelOp>())) {
+      if (failed(KernelToLinalg(kernel, machine).run()))
+        return signalPassFailure();
+      kernel.erase();
+    }
+  }
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// The function
+//===----------------------------------------------------------------------===//
+
+static Type loweredType(Type type) {
+  if (auto tensor = dyn_cast<RankedTensorType>(type))
+    return RankedTensorType::get(tensor.getShape(), storageType(tensor.getElementType()));
+  if (auto integer = dyn_cast<IntegerType>(type); integer && integer.isUnsigned())
+    return IntegerType::get(type.getContext(), integer.getWidth());
+  return type;
+}
+
+void KernelToLinalg::createFunction() {
+  SmallVector<Type> inputs, outputs;
+  for (BlockArgument argument : kernel.getBody().getArguments())
+    inputs.push_back(loweredType(argument.getType()));
+  unsigned numParams = inputs.size(), numResults = kernel.getResultNames().size();
+  for (Value result : kernel.getReturn().getResults())
+    outputs.push_back(loweredType(result.getType()));
+  inputs.append(outputs.begin(), outputs.begin() + numResults);
+  function = func::FuncOp::create(b, kernel.getLoc(), kernel.getSymName(),
+                                  b.getFunctionType(inputs, outputs));
+  Block *body = function.addEntryBlock();
+  values.map(kernel.getBody().getArguments(), body->getArguments().take_front(numParams));
+  destinations.assign(body->getArguments().begin() + numParams, body->getArguments().end());
+  auto setName = [&](unsigned i, StringRef attribute, Attribute name) {
+    function.setArgAttr(i, attribute, name);
+  };
+  unsigned numDims = kernel.getNumDims();
+  for (auto [i, name] : llvm::enumerate(kernel.getDimNames()))
+    setName(i, "tk.dim", name);
+  for (unsigned i = numDims; i < numParams; ++i) {
+    ParamAttr param = kernel.getParam(i - numDims);
+    setName(i, "tk.param", b.getStringAttr(param.getName()));
+    if (param.getStrided())
+      setName(i, "tk.strided", b.getUnitAttr());
+    if (param.getInout()) {
+      setName(i, "tk.inout", b.getUnitAttr());
+      inouts.push_back(kernel.getBody().getArgument(i));
+    }
+  }
+  for (auto [i, name] : llvm::enumerate(kernel.getResultNames()))
+    setName(numParams + i, "tk.result", name);
+  b.setInsertionPointToStart(body);
+}
+
+LogicalResult KernelToLinalg::run() {
+  createFunction();
+  for (Operation &op : kernel.getBody().front()) {
+    if (isa<AssumeOp, DefaultOp>(op)) // checked and filled in by who launches the kernel
+      continue;
+    if (auto compute = dyn_cast<ComputeOp>(op)) {
+      if (failed(lowerCompute(compute)))
+        return failure();
+    } else if (auto end = dyn_cast<ReturnOp>(op)) {
+      lowerReturn(end);
+    } else {
+      b.clone(op, values);
+    }
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Where results are computed
+//===----------------------------------------------------------------------===//
+
+SmallVector<Value> KernelToLinalg::extentsOf(Value tensor) {
+  SmallVector<Value> extents;
+  if (auto compute = tensor.getDefiningOp<ComputeOp>()) {
+    for (unsigned i : compute.getIndicesOf(cast<OpResult>(tensor).getResultNumber()))
+      extents.push_back(values.lookup(compute.getExtents()[i]));
+  } else if (BindOp bind = kernel.getBind(tensor)) {
+    for (Value extent : bind.getExtents())
+      extents.push_back(values.lookup(extent));
+  }
+  return extents;
+}
+
+/// Whether every read of `param` is by `compute`, of the very element that it is about to write.
+bool KernelToLinalg::canReplace(ComputeOp compute, Value param) {
+  for (Operation *user : param.getUsers()) {
+    if (isa<BindOp>(user))
+      continue;
+    auto load = dyn_cast<LoadOp>(user);
+    if (!load || load->getParentOp() != compute || load.getPad() ||
+        !llvm::equal(load.getIndices(), compute.getBlock()->getArguments()))
+      return false;
+  }
+  return compute.getNumResults() == 1 && !compute.getResultIndices();
+}
+
+Value KernelToLinalg::bindDestination(unsigned result, ValueRange extents) {
+  Value destination = std::exchange(destinations[result], Value());
+  BindOp::create(b, kernel.getLoc(), destination, extents);
+  return destination;
+}
+
+Value KernelToLinalg::destinationOf(ComputeOp compute, unsigned result, Value &replaced) {
+  Value value = compute.getResult(result);
+  for (auto [i, returned] : llvm::enumerate(kernel.getReturn().getResults())) {
+    if (returned != value)
+      continue;
+    if (i < destinations.size())
+      return bindDestination(i, extentsOf(value));
+    Value param = inouts[i - destinations.size()];
+    if (!canReplace(compute, param))
+      continue;
+    replaced = param;
+    return values.lookup(param);
+  }
+  SmallVector<OpFoldResult> sizes;
+  auto type = cast<RankedTensorType>(value.getType());
+  for (auto [axis, extent] : llvm::enumerate(extentsOf(value)))
+    sizes.push_back(type.isDynamicDim(axis) ? OpFoldResult(extent)
+                                            : b.getIndexAttr(type.getDimSize(axis)));
+  return tensor::EmptyOp::create(b, value.getLoc(), sizes, storageType(type.getElementType()));
+}
+
+LogicalResult KernelToLinalg::lowerCompute(ComputeOp compute) {
+  FailureOr<BodyAnalysis> analysis = BodyAnalysis::create(compute, machine);
+  if (failed(analysis))
+    return failure();
+  for (ArrayRef<unsigned> group : LinalgEmitter::groupResults(compute, *analysis)) {
+    Value replaced;
+    SmallVector<Value> targets;
+    for (unsigned result : group)
+      targets.push_back(destinationOf(compute, result, replaced));
+    SmallVector<Value> results =
+        LinalgEmitter(b, values, compute, *analysis, machine).emit(group, targets, replaced);
+    for (auto [result, value] : llvm::zip(group, results))
+      values.map(compute.getResult(result), value);
+  }
+  return success();
+}
+
+void KernelToLinalg::lowerReturn(ReturnOp op) {
+  SmallVector<Value> results;
+  for (auto [i, result] : llvm::enumerate(op.getResults())) {
+    if (i < destinations.size() && destinations[i])
+      bindDestination(i, extentsOf(result));
+    results.push_back(values.lookup(result));
+  }
+  func::ReturnOp::create(b, op.getLoc(), results);
+}
