@@ -22,7 +22,6 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Dialect/Linalg/Transforms/AllInterfaces.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -86,6 +85,7 @@ void tk::cpu::addLinalgStage(OpPassManager &manager, const CpuMachine &machine) 
 void tk::cpu::addLoopStage(OpPassManager &manager) {
   manager.addPass(createVectorizeContractions());
   manager.addPass(createBindCpuArguments());
+  manager.addPass(createKeepEmptyReductions());
   bufferization::OneShotBufferizePassOptions buffers;
   // Where the analysis cannot prove that a loop updates what it carries in place, it copies.
   buffers.allowReturnAllocsFromLoops = true;
@@ -93,7 +93,7 @@ void tk::cpu::addLoopStage(OpPassManager &manager) {
   manager.addPass(createCSEPass()); // slices taken twice are one, and a copy onto itself is none
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createExpandCopies());
-  manager.addPass(createConvertLinalgToLoopsPass());
+  manager.addPass(createLinalgToLoops());
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
   manager.addPass(createOutlineParallel());

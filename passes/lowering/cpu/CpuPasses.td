@@ -31,6 +31,15 @@ def VectorizeContractions : Pass<"tk-vectorize-contractions", "::mlir::ModuleOp"
   let statistics = [Statistic<"numVectorized", "contractions", "Contractions vectorised">];
 }
 
+def KeepEmptyReductions : Pass<"tk-keep-empty-reductions", "::mlir::ModuleOp"> {
+  let summary = "Let reductions without terms keep what their result begins with";
+  let description = [{
+    Bufferisation regards the start of a reduction as overwritten where the body does not use it.
+    Such an operation becomes conditional on there being terms.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
 def BindCpuArguments : Pass<"tk-bind-cpu-arguments", "::mlir::ModuleOp"> {
   let summary = "Give functions on tensors the calling convention of tk/cpu_abi.h";
   let dependentDialects = [
@@ -44,6 +53,13 @@ def ExpandCopies : Pass<"tk-expand-copies", "::mlir::ModuleOp"> {
     A copy between buffers with strides would become a call of a library that MLIR brings along.
   }];
   let dependentDialects = ["::mlir::linalg::LinalgDialect"];
+}
+
+def LinalgToLoops : Pass<"tk-linalg-to-loops", "::mlir::ModuleOp"> {
+  let summary = "Turn linalg operations into loops, with invariant reads before the innermost one";
+  let dependentDialects = [
+    "::mlir::affine::AffineDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
+  let statistics = [Statistic<"numHoisted", "reads", "Reads moved before a loop">];
 }
 
 def OutlineParallel : Pass<"tk-outline-parallel", "::mlir::ModuleOp"> {

@@ -7,12 +7,12 @@
 #include "passes/lowering/cpu/CpuPasses.h"
 #include "passes/lowering/cpu/ScalarExpand.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
 namespace tk {
 #define GEN_PASS_DEF_EXPANDSCALARS
 #include "passes/lowering/cpu/CpuPasses.h.inc"
-
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 } // namespace tk
 
 using namespace mlir;

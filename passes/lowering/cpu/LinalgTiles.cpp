@@ -3,7 +3,8 @@
 // A value over some indices of a tile becomes one linalg.generic. Of what its body reads,
 //  * a tile, and a load whose every index is one index of the tile plus something that is the same
 //    in all of the tile, are inputs: slices, indexed by a projected permutation;
-//  * a load that is the same in all of the tile is made before the operation;
+//  * a load, or an element of a tile, that is the same in all of the tile is read before the
+//    operation;
 //  * anything else (gathers, padded accesses) is a tensor.extract in the body.
 //
 //===----------------------------------------------------------------------===//
@@ -13,6 +14,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 using namespace tk;
@@ -111,13 +113,17 @@ std::optional<Value> LinalgEmitter::tileOffset(Value index, unsigned id) {
 
 /// A load as a slice, or as a scalar; none where an axis is not one index of the tile at most.
 std::optional<LinalgEmitter::Leaf> LinalgEmitter::sliceLoad(LoadOp load, ArrayRef<unsigned> loops) {
-  if (load.getPad())
-    return std::nullopt;
   IndexMask mask = 0;
   for (unsigned id : loops)
     mask |= IndexMask(1) << id;
-  if ((analysis.maskOf(load) & mask) == 0)
+  if ((analysis.maskOf(load) & mask) == 0) {
+    // Where a reduction has no terms, what its terms would read may lie outside.
+    bool mayBeEmpty = (mask >> compute.getNumIndices()) != 0;
+    llvm::SaveAndRestore clamped(clampLoads, clampLoads || mayBeEmpty);
     return Leaf{load, evalLoad(load), load.getType(), AffineMap()};
+  }
+  if (load.getPad())
+    return std::nullopt;
   SmallVector<OpFoldResult> offsets, sizes;
   SmallVector<bool> kept;
   SmallVector<AffineExpr> dims;
@@ -149,15 +155,18 @@ std::optional<LinalgEmitter::Leaf> LinalgEmitter::sliceLoad(LoadOp load, ArrayRe
 
 std::optional<LinalgEmitter::Leaf> LinalgEmitter::leafOf(Value value, ArrayRef<unsigned> loops) {
   if (auto it = tiles.find(value); it != tiles.end()) {
-    const Tile &tile = it->second;
+    const Tile tile = it->second;
+    if (tile.ids.empty())
+      return std::nullopt;
+    auto isLooped = [&](unsigned id) { return llvm::is_contained(loops, id); };
+    if (llvm::none_of(tile.ids, isLooped))
+      return Leaf{value, evalTile(tile, value.getType()), value.getType(), AffineMap()};
     SmallVector<AffineExpr> dims;
     for (unsigned id : tile.ids) {
-      if (!llvm::is_contained(loops, id))
+      if (!isLooped(id))
         return std::nullopt;
       dims.push_back(b.getAffineDimExpr(positionIn(loops, id)));
     }
-    if (tile.ids.empty())
-      return std::nullopt;
     return Leaf{value, currentPart(tile.value, tile.ids), value.getType(),
                 AffineMap::get(loops.size(), 0, dims, b.getContext())};
   }

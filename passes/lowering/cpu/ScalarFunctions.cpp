@@ -247,7 +247,8 @@ Value tk::cpu::emitPow(OpBuilder &builder, Location loc, Value x, Value y) {
   Value exponent = arith::ExtFOp::create(builder, loc, f64, y);
   Value log = wideLog2(s, base);
   log = s.select(s.equal(base, s.real(0, f64)), s.real(-infinity, f64), log);
-  log = s.select(s.equal(base, s.real(infinity, f64)), base, log);
+  // Of infinity and NaN the series knows nothing; they are their own logarithms.
+  log = s.select(s.less(base, s.real(infinity, f64)), log, base);
   Value z = s.mul(exponent, log), limit = s.real(400, f64), low = s.real(-400, f64);
   z = s.select(s.less(limit, z), limit, z);
   z = s.select(s.less(z, low), low, z);
