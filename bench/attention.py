@@ -1,9 +1,20 @@
-"""Attention against PyTorch's FlashAttention-2 and cuDNN: TFLOP/s and ratios."""
+"""Attention against PyTorch's FlashAttention-2 and cuDNN: TFLOP/s and ratios.
+
+Batches of 16384 tokens. Without arguments all lengths and widths; `--schedule` adds a row for each
+schedule block given ("tile j = 64; consumers = 4").
+"""
+import argparse
+import math
+
 import torch
 import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import peers
+
+TOKENS = 16384
+LENGTHS = (512, 1024, 2048, 4096, 8192, 16384)
+HEADS = {64: 32, 128: 16, 256: 8}  # by the width of a head
 
 FULL = """kernel attention(q: bf16[B, H, S, D], k: bf16[B, H, T, D], v: bf16[B, H, T, E]) -> (o: bf16[B, H, S, E]) {
   let s[b, h, i, j] = sum[d](q[b, h, i, d] * k[b, h, j, d]) * rsqrt(D)
@@ -14,30 +25,51 @@ CAUSAL = FULL.replace("  let p", "  let m[b, h, i, j] = if j <= i then s[b, h, i
     "softmax[j](s[", "softmax[j](m[")
 
 
-def case(batch, heads, length, width, causal):
+def sdpa(q, k, v, causal, backend):
+    def call():
+        with sdpa_kernel(backend):
+            return F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+    return call
+
+
+def case(length, width, causal, schedules, repeats):
+    """Prints a row; returns the ratio to cuDNN."""
+    batch, heads = TOKENS // length, HEADS[width]
     q, k, v = (peers.normal(batch, heads, length, width, seed=n) for n in range(3))
     o = torch.empty_like(q)
-    ours = peers.Kernel(source=CAUSAL if causal else FULL)
-
-    def backend(which):
-        def call():
-            with sdpa_kernel(which):
-                return F.scaled_dot_product_attention(q, k, v, is_causal=causal)
-        return call
-
-    run, fa2, cudnn = (lambda: ours(q, k, v, o)), backend(SDPBackend.FLASH_ATTENTION), backend(SDPBackend.CUDNN_ATTENTION)
-    run()
-    wrong = peers.error(o, fa2())
-    ms, fa2_ms, cudnn_ms = peers.times([run, fa2, cudnn], repeats=15)
+    source = CAUSAL if causal else FULL
+    texts = [source] + [source + "\nschedule attention { " + block + " }" for block in schedules]
+    fa2 = sdpa(q, k, v, causal, SDPBackend.FLASH_ATTENTION)
+    cudnn = sdpa(q, k, v, causal, SDPBackend.CUDNN_ATTENTION)
+    want, runs, notes = fa2(), [], []
+    for text in texts:
+        ours = peers.Kernel(source=text)
+        ours(q, k, v, o)
+        wrong = peers.error(o, want)
+        notes.append("" if wrong < 2e-2 else f"  WRONG {wrong:.2g}")
+        runs.append(lambda ours=ours: ours(q, k, v, o))
+    *mine, fa2_ms, cudnn_ms = peers.times(runs + [fa2, cudnn], repeats=repeats)
     flops = 4 * batch * heads * length * length * width * (0.5 if causal else 1) * 1e-9
-    note = "" if wrong < 2e-2 else f"  WRONG {wrong:.2g}"
-    print(f"b{batch} h{heads} s{length} d{width} {'causal' if causal else 'full  '}  tk {flops / ms:6.1f}  "
-          f"FA2 {flops / fa2_ms:6.1f} ratio {fa2_ms / ms:.3f}  cuDNN {flops / cudnn_ms:6.1f} "
-          f"ratio {cudnn_ms / ms:.3f}{note}", flush=True)
+    name = f"b{batch} h{heads} s{length} d{width} {'causal' if causal else 'full  '}"
+    print(f"{name:28} tk {flops / mine[0]:6.1f}  FA2 {flops / fa2_ms:6.1f} ratio {fa2_ms / mine[0]:.3f}  "
+          f"cuDNN {flops / cudnn_ms:6.1f} ratio {cudnn_ms / mine[0]:.3f}{notes[0]}", flush=True)
+    for block, ms, note in zip(schedules, mine[1:], notes[1:]):
+        print(f"    {{ {block} }}  {flops / ms:6.1f}  ratio {cudnn_ms / ms:.3f}{note}", flush=True)
+    return cudnn_ms / mine[0]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--lengths", type=int, nargs="*", default=LENGTHS)
+    parser.add_argument("--widths", type=int, nargs="*", default=sorted(HEADS))
+    parser.add_argument("--schedule", action="append", default=[])
+    parser.add_argument("--repeats", type=int, default=15)
+    options = parser.parse_args()
+    ratios = [case(length, width, causal, options.schedule, options.repeats)
+              for width in options.widths for length in options.lengths for causal in (False, True)]
+    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+    print(f"geometric mean of the ratios to cuDNN {mean:.3f}, least {min(ratios):.3f}")
 
 
 if __name__ == "__main__":
-    for batch, heads, length, width in ((4, 16, 4096, 128), (32, 16, 512, 128), (1, 16, 16384, 128),
-                                        (1, 32, 16384, 64)):
-        for causal in (False, True):
-            case(batch, heads, length, width, causal)
+    main()

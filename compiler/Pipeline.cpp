@@ -63,6 +63,8 @@ llvm::ArrayRef<PassRow> passTable() {
        "an iteration's products run under the next one's"},
       {"tk-overlap-chains", Stage::Gpu, "", "",
        "what happens to scores runs under the product of the weights before"},
+      {"tk-alternate-warpgroups", Stage::Gpu, "turns", "",
+       "one warpgroup's work runs under the other's products"},
       {"tk-pipeline-copies", Stage::Gpu, "", "",
        "copies of the next tile run under this one's work"},
       {"canonicalize", Stage::Gpu, "", "", "folds the pipeline's index arithmetic"},

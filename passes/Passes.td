@@ -140,6 +140,12 @@ def OverlapChains : Pass<"tk-overlap-chains", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numLoops", "loops", "Loops whose products overlap">];
 }
 
+def AlternateWarpgroups : Pass<"tk-alternate-warpgroups", "::mlir::ModuleOp"> {
+  let summary = "Let warpgroups begin their products in turns, so that others' work runs under them";
+  let dependentDialects = ["::tk::gpu::TkGpuDialect"];
+  let statistics = [Statistic<"numLoops", "loops", "Loops whose products take turns">];
+}
+
 def PlanSharedMemory : Pass<"tk-plan-shared-memory", "::mlir::ModuleOp"> {
   let summary = "Place shared tiles at offsets, and waits and barriers between their uses";
   let dependentDialects = ["::tk::gpu::TkGpuDialect"];

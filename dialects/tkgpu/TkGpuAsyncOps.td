@@ -219,4 +219,15 @@ def TkGpu_RoleEndOp : TkGpu_Op<"role_end", [Pure, Terminator, HasParent<"WarpRol
   let assemblyFormat = "attr-dict";
 }
 
+def TkGpu_TurnOp : TkGpu_Op<"turn", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "The warpgroups of a consumer's program take turns";
+  let description = [{
+    The turn goes around: `take` waits until the warpgroup has it, `pass` hands it to the next one
+    and goes on. It is the first warpgroup's after `begin`, which comes before all others. Each
+    warpgroup takes and passes it equally often.
+  }];
+  let arguments = (ins TkGpu_TurnStepAttr:$step);
+  let assemblyFormat = "$step attr-dict";
+}
+
 #endif // TK_DIALECTS_TKGPU_TKGPUASYNCOPS_TD

@@ -44,6 +44,14 @@ def TkGpu_Axis : I32EnumAttr<"GridAxis", "an axis of the launch grid", [
 }
 def TkGpu_AxisAttr : EnumAttr<TkGpu_Dialect, TkGpu_Axis, "axis">;
 
+def TkGpu_TurnStep : I32EnumAttr<"TurnStep", "what a warpgroup does with a turn", [
+    I32EnumAttrCase<"Begin", 0, "begin">, I32EnumAttrCase<"Take", 1, "take">,
+    I32EnumAttrCase<"Pass", 2, "pass">]> {
+  let cppNamespace = "::tk::gpu";
+  let genSpecializedAttr = 0;
+}
+def TkGpu_TurnStepAttr : EnumAttr<TkGpu_Dialect, TkGpu_TurnStep, "turn_step">;
+
 def TkGpu_TargetAttr : TkGpu_Attr<"Target", "target"> {
   let summary = "The machine that a module is compiled for: `#tkgpu.target<arch = 90>`";
   let description = [{

@@ -11,8 +11,9 @@
 //    while one still stores, the other may already multiply.
 // 4. At the function's end all copies have read their buffers.
 //
-//   tkgpu.store %v, %c[%i, %j]  →  for each piece p, with %s the stage p mod 2:
-//                                    tkgpu.bulk_store_wait 1; tkgpu.barrier
+//   tkgpu.store %v, %c[%i, %j]  →  tkgpu.bulk_store_wait 0; tkgpu.barrier
+//                                  for each piece p, with %s the stage p mod 2:
+//                                    from p = 2 on: tkgpu.bulk_store_wait 1; tkgpu.barrier
 //                                    tkgpu.local_store (tkgpu.extract %v at [0, 64 p]), %s {matrix}
 //                                    tkgpu.async_fence; tkgpu.barrier
 //                                    tkgpu.bulk_store %s, %c_map[%i0, %j0 + 64 p]
@@ -135,9 +136,11 @@ bool BulkStoreForming::form(StoreOp store) {
     Value slot = arith::ConstantIndexOp::create(builder, loc, p % kBuffers);
     Value stage = StageOp::create(builder, loc, piece, pair, slot);
     Value value = pieces.build(builder, offsets, shape);
-    // The first piece may get the buffer that the last one had.
-    BulkStoreWaitOp::create(builder, loc, p == 0 ? 0 : kBuffers - 1, byWarpgroup);
-    BarrierOp::create(builder, loc, /*cluster=*/false, byWarpgroup);
+    // The first piece may get the buffer that an earlier store's last one had; then all are free.
+    if (p == 0 || p >= kBuffers) {
+      BulkStoreWaitOp::create(builder, loc, p == 0 ? 0 : kBuffers - 1, byWarpgroup);
+      BarrierOp::create(builder, loc, /*cluster=*/false, byWarpgroup);
+    }
     LocalStoreOp::create(builder, loc, value, stage, matrix, /*transposed=*/false,
                          matrix ? 1 : sharedVector(piece, part));
     AsyncFenceOp::create(builder, loc);

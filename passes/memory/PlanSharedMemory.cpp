@@ -4,7 +4,7 @@
 //    them.
 // 2. Each buffer is live from its first to its last use, both widened to the outermost loop around
 //    them. The largest is placed first, at the lowest offset that no buffer live at the same time
-//    takes.
+//    takes. One that warpgroups use without regard to each other is live throughout.
 // 3. Barriers go where two threads' accesses conflict (SharedHazards).
 // 4. Barriers with phases come after all buffers.
 // 5. `shared_bytes` of the function is the sum; more than the target has is an error.
@@ -104,6 +104,9 @@ static SmallVector<Buffer> findBuffers(FuncOp function) {
       if (isa<StageOp>(user))
         llvm::append_range(users, user->getUsers());
       auto [first, last] = spans[outermostLoop(user)];
+      auto store = dyn_cast<BulkStoreOp>(user);
+      if (store && store.getWarpgroupAxis())
+        first = 0, last = clock;
       buffer.first = std::min(buffer.first, first);
       buffer.last = std::max(buffer.last, last);
     }

@@ -110,16 +110,30 @@ int64_t tk::chooseStages(FuncOp function, MutableArrayRef<Ring> rings, int64_t w
              loop->isProperAncestor(other.copies.front());
     });
   };
-  int64_t fixed = kPhaseBytes, perStage = 0;
+  // A ring around the others, of tiles that blocks go through: the next tile's operands come while
+  // this one's are in use.
+  auto isRepeated = [&](Ring &ring) {
+    return !isInnermost(ring) && isa<scf::ForOp>(ring.copies.front()->getParentOp());
+  };
+  int64_t fixed = kPhaseBytes, perStage = 0, perTile = 0;
   function.walk([&](AllocSharedOp alloc) {
     fixed += llvm::alignTo(alloc.getType().getSizeInBytes(), kStageAlignment);
   });
-  for (Ring &ring : rings)
-    if (isInnermost(ring))
-      perStage += llvm::alignTo(ring.getStageBytes(), kStageAlignment);
+  for (Ring &ring : rings) {
+    int64_t bytes = llvm::alignTo(ring.getStageBytes(), kStageAlignment);
+    perStage += isInnermost(ring) ? bytes : 0;
+    perTile += isRepeated(ring) ? bytes : 0;
+  }
   // One stage of each is among `fixed` already.
-  int64_t more = perStage ? std::max<int64_t>(limit - fixed, 0) / perStage : 0;
-  for (Ring &ring : rings)
-    ring.stages = isInnermost(ring) ? std::clamp<int64_t>(1 + more, 1, wanted) : 1;
+  int64_t rest = std::max<int64_t>(limit - fixed, 0);
+  bool areTilesAhead = wanted > 1 && perTile > 0 && rest >= perStage + perTile;
+  rest -= areTilesAhead ? perTile : 0;
+  int64_t more = perStage ? rest / perStage : 0;
+  for (Ring &ring : rings) {
+    if (isInnermost(ring))
+      ring.stages = std::clamp<int64_t>(1 + more, 1, wanted);
+    else
+      ring.stages = areTilesAhead && isRepeated(ring) ? 2 : 1;
+  }
   return fixed + (wanted - 1) * perStage;
 }

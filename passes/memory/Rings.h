@@ -30,7 +30,8 @@ struct Ring {
 mlir::FailureOr<llvm::SmallVector<Ring, 0>> findRings(gpu::FuncOp function, bool together);
 
 /// Gives the innermost rings as many stages as `wanted` and the memory that is left of `limit`
-/// bytes allow, the others one. Returns the bytes that `wanted` stages would take.
+/// bytes allow; those around them two, if they are in a loop and the innermost ones still have two,
+/// else one. Returns the bytes that `wanted` stages would take.
 int64_t chooseStages(gpu::FuncOp function, llvm::MutableArrayRef<Ring> rings, int64_t wanted,
                      int64_t limit);
 

@@ -14,9 +14,10 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-/// Registers of a processor, and of a thread at most and of a producer's (CUDA programming guide;
-/// PTX ISA, setmaxnreg).
-static constexpr int64_t kRegisters = 65536, kRegistersOfThread = 240, kProducerRegisters = 40;
+/// Registers of a processor, and of a thread at most (CUDA programming guide; PTX ISA, setmaxnreg).
+static constexpr int64_t kRegisters = 65536, kRegistersOfThread = 240;
+/// Of a producer's thread; beside many consumers it has to do with the fewest there are.
+static constexpr int64_t kProducerRegisters = 40, kFewestRegisters = 24, kManyConsumers = 384;
 /// Bytes of accumulators from which on a consumer's thread is short of registers.
 static constexpr int64_t kLargeAccumulators = 256;
 
@@ -279,9 +280,12 @@ void WarpSpecialization::setRegisters(WarpRolesOp roles) {
   int64_t consumers = function.getNumWarps() * 32, producers = function.getProducerWarps() * 32;
   if (kRegisters / (consumers + producers) >= kRegistersOfThread)
     return;
-  int64_t rest = (kRegisters - producers * kProducerRegisters) / consumers / 8 * 8;
+  int64_t ofProducer = consumers >= kManyConsumers ? kFewestRegisters : kProducerRegisters;
+  // What can move is what the block began with: a multiple of eight for each thread.
+  int64_t pool = kRegisters / (consumers + producers) / 8 * 8 * (consumers + producers);
+  int64_t rest = (pool - producers * ofProducer) / consumers / 8 * 8;
   function.setMinBlocks(1);
-  roles.setProducerRegisters(kProducerRegisters);
+  roles.setProducerRegisters(ofProducer);
   roles.setConsumerRegisters(std::min(rest, kRegistersOfThread));
 }
 

@@ -19,6 +19,8 @@ namespace {
 
 /// Bytes of k in a tile: a span of the widest swizzle.
 constexpr int64_t sliceBytes = 128;
+/// Of the hardware's products; a warpgroup has as many, or a multiple.
+constexpr int64_t rowsOfWarpgroup = 64;
 /// Of f32 accumulators, what a thread of two warpgroups may hold.
 constexpr int64_t accumulatorRegisters = 128;
 /// Terms of a chain's outer sum up to which blocks go through several tiles. Measured on an H200:
@@ -137,10 +139,11 @@ bool Planner::isChainForWarpgroups(Contraction &outer) {
   return hasInner;
 }
 
-/// Two warpgroups of 64 rows each. Scores, their 16-bit weights and the outputs of a row share its
-/// registers.
+/// Two warpgroups of 64 rows each, if the program does not say otherwise. Scores, their 16-bit
+/// weights and the outputs of a row share its registers.
 void Planner::planWarpgroupChain(Contraction &outer) {
-  set(outer.m, 128);
+  int64_t consumers = llvm::bit_floor<uint64_t>(std::max<int64_t>(block.consumers.value_or(2), 1));
+  set(outer.m, rowsOfWarpgroup * consumers);
   set(outer.n, fit(outer.n, 256, 16));
   set(outer.k, tileOf(outer.n) > 128 ? 64 : 128);
   for (Contraction &inner : shape.contractions) {
@@ -151,13 +154,13 @@ void Planner::planWarpgroupChain(Contraction &outer) {
     set(inner.n, fit(inner.n, 128, 16));
     set(inner.k, fit(inner.k, 256, 16));
   }
-  warps = 8;
+  warps = 4 * std::clamp<int64_t>(tileOf(outer.m) / rowsOfWarpgroup, 1, consumers);
   perThread = std::max<int64_t>(tileOf(outer.m) * tileOf(outer.n) / (warps * 32), 1);
   stages = 4; // as far as shared memory reaches
   // Between short tiles the overlap of one's end with the next one's beginning counts; long ones
   // are better shared out as processors become free.
   std::optional<int64_t> terms = shape.upperOf(outer.k);
-  persistent = terms && *terms <= longestPersistentRange;
+  persistent = block.persistent.value_or(terms && *terms <= longestPersistentRange);
 }
 
 void Planner::planWarpgroupProduct(Contraction &product) {

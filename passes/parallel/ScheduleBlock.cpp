@@ -148,7 +148,8 @@ struct KeyUses {
       forEachIndex(shape, [&](Value index) { indices.insert(shape.nameOf(index)); });
       Planner planner(shape, getTarget(kernel), /*coarse=*/true);
       for (Contraction &product : shape.contractions)
-        hasWarpgroups |= planner.block.coarsen.empty() && planner.isForWarpgroups(product);
+        hasWarpgroups |= planner.block.coarsen.empty() && (planner.isForWarpgroups(product) ||
+                                                           planner.isChainForWarpgroups(product));
       hasProduct |= !shape.contractions.empty();
       hasGrid |= compute.getNumIndices() > 1;
     });

@@ -70,17 +70,16 @@ TK_DEVICE float minimum(float a, float b) {
   return y;
 }
 
-// a / b within 2 ulp.
-TK_DEVICE float divide_approx(float a, float b) {
-  float y;
-  asm("div.full.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
-  return y;
-}
-
 // 2^x with a relative error of 2^-22, denormals flushed.
 TK_DEVICE float exp2_approx(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+// 1 / x within an ulp, denormals flushed. Without a branch, so that equal ones are found.
+TK_DEVICE float reciprocal_approx(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
 

@@ -145,6 +145,27 @@ LogicalResult KernelEmitter::emitBarrier(gpu::BarrierOp barrier) {
   return success();
 }
 
+LogicalResult KernelEmitter::emitTurn(gpu::TurnOp turn) {
+  const int warpgroups = static_cast<int>(func.getNumWarps() / 4);
+  // After the warpgroups' own: the barriers at which each waits and the one before it arrives.
+  const std::string first = std::to_string(kWarpgroupBarrier + warpgroups);
+  const std::string both = ", 256);";
+  switch (turn.getStep()) {
+  case gpu::TurnStep::Begin:
+    line("if (" + useWarp() + " / 4 == " + llvm::Twine(warpgroups - 1) +
+         ") tk::named_barrier_arrive(" + first + both);
+    break;
+  case gpu::TurnStep::Take:
+    line("tk::named_barrier_sync(" + first + " + " + useWarp() + " / 4" + both);
+    break;
+  case gpu::TurnStep::Pass:
+    line("tk::named_barrier_arrive(" + first + " + (" + useWarp() + " / 4 + 1) % " +
+         llvm::Twine(warpgroups) + both);
+    break;
+  }
+  return success();
+}
+
 LogicalResult KernelEmitter::emitWarpRoles(gpu::WarpRolesOp roles) {
   const std::string first = std::to_string(func.getNumWarps());
   line("if (" + useWarp() + " >= " + first + ") {");

@@ -253,6 +253,7 @@ LogicalResult KernelEmitter::emitOp(Operation *op) {
         return success();
       })
       .Case([&](gpu::BarrierOp o) { return emitBarrier(o); })
+      .Case([&](gpu::TurnOp o) { return emitTurn(o); })
       .Case([&](gpu::AllocPhasesOp o) { return emitAllocPhases(o); })
       .Case([&](gpu::PhaseExpectOp o) { return emitPhaseExpect(o); })
       .Case([&](gpu::PhaseArriveOp o) { return emitPhaseArrive(o); })

@@ -202,6 +202,7 @@ private:
   Result emitBulkStoreWait(gpu::BulkStoreWaitOp wait);
   Result emitWarpRoles(gpu::WarpRolesOp roles);
   Result emitBarrier(gpu::BarrierOp barrier);
+  Result emitTurn(gpu::TurnOp turn);
 
   // EmitWarpgroup
   Result emitWarpgroupDot(gpu::WarpgroupDotOp dot);

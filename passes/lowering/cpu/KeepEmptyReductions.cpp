@@ -26,9 +26,8 @@ using namespace tk;
 
 /// Whether some result ignores what it begins with.
 static bool ignoresStart(linalg::LinalgOp op) {
-  return llvm::any_of(op.getDpsInitsMutable(), [&](OpOperand &init) {
-    return !op.payloadUsesValueFromOperand(&init);
-  });
+  return llvm::any_of(op.getDpsInitsMutable(),
+                      [&](OpOperand &init) { return !op.payloadUsesValueFromOperand(&init); });
 }
 
 /// The reduced extents that are not known to be positive.
@@ -48,8 +47,8 @@ static void makeConditional(linalg::LinalgOp op, ArrayRef<OpFoldResult> extents)
   for (OpFoldResult extent : extents) {
     Value isPositive = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt,
                                              getValueOrCreateConstantIndexOp(b, loc, extent), zero);
-    hasTerms = hasTerms ? arith::AndIOp::create(b, loc, hasTerms, isPositive).getResult()
-                        : isPositive;
+    hasTerms =
+        hasTerms ? arith::AndIOp::create(b, loc, hasTerms, isPositive).getResult() : isPositive;
   }
   auto choice = scf::IfOp::create(b, loc, op->getResultTypes(), hasTerms, /*withElseRegion=*/true);
   op->replaceAllUsesWith(choice.getResults());

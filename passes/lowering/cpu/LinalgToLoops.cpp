@@ -53,9 +53,8 @@ struct LinalgToLoops : ::tk::impl::LinalgToLoopsBase<LinalgToLoops> {
         return signalPassFailure();
       }
       SmallVector<Value> inputs = op.getDpsInputs();
-      llvm::erase_if(inputs, [&](Value input) {
-        return llvm::is_contained(op.getDpsInits(), input);
-      });
+      llvm::erase_if(inputs,
+                     [&](Value input) { return llvm::is_contained(op.getDpsInits(), input); });
       rewriter.setInsertionPoint(op);
       FailureOr<linalg::LinalgLoops> loops = linalg::linalgOpToLoops(rewriter, op);
       if (failed(loops)) {

@@ -14,7 +14,8 @@
 // CHECK-NEXT: tkgpu.barrier {warpgroup}
 // CHECK: tkgpu.bulk_store %[[FIRST]], %{{.*}}[%{{.*}}, %{{.*}}] {warpgroup_axis = 0 : i64}
 // CHECK: tkgpu.extract %[[ACC]] at [0, 64]
-// CHECK: tkgpu.bulk_store
+// CHECK-NOT: tkgpu.bulk_store_wait
+// CHECK: tkgpu.bulk_store %
 // CHECK-NOT: tkgpu.store
 // CHECK: tkgpu.bulk_store_wait 0 {warpgroup}
 // CHECK-NEXT: tkgpu.return
