@@ -113,6 +113,7 @@ struct Instruction {
   Width width = Width::F64; ///< of the result
   Width from = Width::F64;  ///< of the first operand
   uint8_t predicate = 0;    ///< of a comparison
+  bool cutsFactors = false; ///< MulF: they lose the bits that tf32 has not
   int destination = 0;
   int a = -1, b = -1, c = -1; ///< operand slots
   Cell constant{};

@@ -5,6 +5,7 @@
 #include "tk/dtype.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -195,6 +196,14 @@ int64_t powI(int64_t base, int64_t exponent) {
   return static_cast<int64_t>(result);
 }
 
+/// Without the mantissa's bits that tf32 has not.
+double cutToTf32(double value) {
+  if (!std::isfinite(value))
+    return value;
+  constexpr uint32_t lost = (1u << 13) - 1;
+  return std::bit_cast<float>(std::bit_cast<uint32_t>(static_cast<float>(value)) & ~lost);
+}
+
 bool floatBinary(const Instruction &in, double a, double b, double &r) {
   switch (in.code) {
   case Code::AddF:
@@ -204,7 +213,7 @@ bool floatBinary(const Instruction &in, double a, double b, double &r) {
     r = a - b;
     return true;
   case Code::MulF:
-    r = a * b;
+    r = in.cutsFactors ? cutToTf32(a) * cutToTf32(b) : a * b;
     return true;
   case Code::DivF:
     r = a / b;

@@ -36,6 +36,15 @@ Row rowFor(DType type) {
   }
 }
 
+/// Of f32 from products in tf32, which has the mantissa of f16.
+Row looserForTf32(Row row) {
+  row.rtol = std::max(row.rtol, 1e-3);
+  row.atol = std::max(row.atol, 1e-3);
+  row.meanSquare = std::max(row.meanSquare, 1e-6);
+  row.atolGrowsWithLength = true;
+  return row;
+}
+
 int coarseness(DType type) {
   switch (type) {
   case DType::f64:
@@ -116,6 +125,15 @@ std::string describe(const char *what, const std::string &where, double expected
 
 } // namespace
 
+bool multipliesInTf32(KernelOp kernel) {
+  return kernel
+      .walk([](ReduceOp op) {
+        return op.getPrecision() == Precision::TF32 ? WalkResult::interrupt()
+                                                    : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 DType coarsestRounding(KernelOp kernel, DType output) {
   DType coarsest = output;
   kernel.walk([&](arith::TruncFOp op) {
@@ -166,7 +184,7 @@ Comparison compare(const TensorView &got, unsigned result, Reference &exact, Ref
       scale = std::max(scale, std::fabs(truth.back()));
   }
   scale = std::max(scale, 1e-3);
-  Row row = rowFor(coarsest);
+  Row row = options.tf32 ? looserForTf32(rowFor(coarsest)) : rowFor(coarsest);
   double length = std::sqrt(static_cast<double>(std::max<int64_t>(reductionLength, 1)));
   double atol = row.atol * scale * (row.atolGrowsWithLength ? length : 1);
   double squares = 0, total = 0;

@@ -307,8 +307,21 @@ private:
       reduction->rescale = translateBody(op.getRescale());
     reduction->outer = slotsFromAbove(op.getOperation());
     reduction->isMatrixProduct = isMatrixProduct(op);
+    if (program->mode == Mode::Typed && op.getPrecision() == Precision::TF32)
+      cutFactors(op, reduction->body);
     instruction.reduction = std::move(reduction);
     return true;
+  }
+
+  /// A product in tf32 cuts its factors off: whoever sums products of f32 may do so.
+  void cutFactors(ReduceOp op, Body &body) {
+    for (Value term : op.getYield().getValues()) {
+      auto product = term.getDefiningOp<arith::MulFOp>();
+      if (!product || !product.getType().isF32())
+        continue;
+      for (Instruction &instruction : body.instructions)
+        instruction.cutsFactors |= instruction.destination == slot(product.getResult());
+    }
   }
 
   /// An f32 sum of products whose factors are stored in 16 bits or fewer.

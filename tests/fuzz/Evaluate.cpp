@@ -295,9 +295,10 @@ double Evaluator::reduceValue(const Node &node) {
 double Evaluator::keepValue(const Node &node) {
   int index = node.binders[0];
   int64_t here = frame[index], extent = program.extentOf(program.indices[index].hi);
+  const int64_t first = program.indices[index].lo;
   std::vector<double> values;
   bool scan = node.name.starts_with("cum");
-  for (int64_t at = 0, end = scan ? here + 1 : extent; at < end; ++at) {
+  for (int64_t at = first, end = scan ? here + 1 : extent; at < end; ++at) {
     frame[index] = at;
     values.push_back(valueOf(*node.kids[0]));
   }
@@ -318,8 +319,8 @@ double Evaluator::keepValue(const Node &node) {
   for (double x : values)
     total += std::exp(x - most);
   if (node.name == "softmax")
-    return most == -infinity ? 0 : std::exp(values[here] - most) / total;
-  return values[here] - most - std::log(total);
+    return most == -infinity ? 0 : std::exp(values[here - first] - most) / total;
+  return values[here - first] - most - std::log(total);
 }
 
 } // namespace tk::fuzz
