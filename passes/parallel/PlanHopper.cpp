@@ -23,9 +23,10 @@ constexpr int64_t sliceBytes = 128;
 constexpr int64_t rowsOfWarpgroup = 64;
 /// Of f32 accumulators, what a thread of two warpgroups may hold.
 constexpr int64_t accumulatorRegisters = 128;
-/// Terms of a chain's outer sum up to which blocks go through several tiles. Measured on an H200:
-/// at 4096 that is 3 % faster, at 16384 8 % slower, and 32 % where lengths vary.
-constexpr int64_t longestPersistentRange = 4096;
+/// Terms of a chain's outer sum, under a mask that follows its rows, up to which tiles are small.
+constexpr int64_t shortestMaskedRange = 512;
+/// Blocks that read the same second factors of a chain at a time keep their traffic from mattering.
+constexpr int64_t blocksThatShare = 4;
 /// Rows of a box are a multiple of this many bytes apart.
 constexpr int64_t boxAlignment = 16;
 /// What memory moves at least.
@@ -139,13 +140,40 @@ bool Planner::isChainForWarpgroups(Contraction &outer) {
   return hasInner;
 }
 
-/// Two warpgroups of 64 rows each, if the program does not say otherwise. Scores, their 16-bit
-/// weights and the outputs of a row share its registers.
+/// Values of the indices that are not tiled, what is not bounded counting as many.
+int64_t Planner::countOthers(Value m, Value n) {
+  constexpr int64_t many = int64_t(1) << 20;
+  int64_t others = 1;
+  for (Value index : shape.compute.getBlock()->getArguments())
+    if (index != m && index != n)
+      others = std::min(others * std::max<int64_t>(shape.upperOf(index).value_or(many), 1), many);
+  return others;
+}
+
+/// How many warpgroups of 64 rows share the second factors of a chain. Narrow outputs leave room
+/// for the registers of four, on half as many scores at a time, if there are tiles for all
+/// processors; with a mask below the diagonal only where the half of a tile that is beyond it is
+/// little of the rows' range.
+int64_t Planner::consumersOfChain(Contraction &outer) {
+  constexpr int64_t many = 4, few = 2;
+  std::optional<int64_t> columns = shape.upperOf(outer.n), terms = shape.upperOf(outer.k),
+                         rows = shape.upperOf(outer.m);
+  auto row = dyn_cast<BlockArgument>(outer.m);
+  bool isBound = row && row.getOwner() == shape.compute.getBlock() &&
+                 boundsReduction(shape.compute, row.getArgNumber());
+  bool isShort = isBound && terms && *terms <= shortestMaskedRange;
+  int64_t tiles = countOthers(outer.m, outer.n) *
+                  (rows ? llvm::divideCeil(*rows, rowsOfWarpgroup * many) : target.getProcessors());
+  return *columns <= 64 && !isShort && tiles >= target.getProcessors() ? many : few;
+}
+
+/// Scores, their 16-bit weights and the outputs of a row share a warpgroup's registers.
 void Planner::planWarpgroupChain(Contraction &outer) {
-  int64_t consumers = llvm::bit_floor<uint64_t>(std::max<int64_t>(block.consumers.value_or(2), 1));
+  int64_t consumers = llvm::bit_floor<uint64_t>(
+      std::max<int64_t>(block.consumers.value_or(consumersOfChain(outer)), 1));
   set(outer.m, rowsOfWarpgroup * consumers);
   set(outer.n, fit(outer.n, 256, 16));
-  set(outer.k, tileOf(outer.n) > 128 ? 64 : 128);
+  set(outer.k, tileOf(outer.n) > 128 || consumers > 2 ? 64 : 128);
   for (Contraction &inner : shape.contractions) {
     if (!outer.op->isProperAncestor(inner.op))
       continue;
@@ -157,10 +185,12 @@ void Planner::planWarpgroupChain(Contraction &outer) {
   warps = 4 * std::clamp<int64_t>(tileOf(outer.m) / rowsOfWarpgroup, 1, consumers);
   perThread = std::max<int64_t>(tileOf(outer.m) * tileOf(outer.n) / (warps * 32), 1);
   stages = 4; // as far as shared memory reaches
-  // Between short tiles the overlap of one's end with the next one's beginning counts; long ones
-  // are better shared out as processors become free.
-  std::optional<int64_t> terms = shape.upperOf(outer.k);
-  persistent = block.persistent.value_or(terms && *terms <= longestPersistentRange);
+  persistent = block.persistent.value_or(true);
+  // Tiles of different lengths, were they walked one index of the grid after the other, would be
+  // shared out evenly only where those are many. Where they are few, each is read by several blocks
+  // at a time.
+  if (countOthers(outer.m, outer.n) * blocksThatShare <= target.getProcessors())
+    group = 0;
 }
 
 void Planner::planWarpgroupProduct(Contraction &product) {

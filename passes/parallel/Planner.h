@@ -46,6 +46,8 @@ struct Planner {
   void planWarpgroupProduct(Contraction &product);
   void planChain(Contraction &outer);
   bool isChainForWarpgroups(Contraction &outer);
+  int64_t countOthers(mlir::Value m, mlir::Value n);
+  int64_t consumersOfChain(Contraction &outer);
   void planWarpgroupChain(Contraction &outer);
   bool planAcross(mlir::Operation *op);
   mlir::Value planAlong(mlir::Operation *op);

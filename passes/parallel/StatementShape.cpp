@@ -203,3 +203,21 @@ gpu::TargetAttr tk::getTarget(KernelOp kernel) {
     return target;
   return gpu::TargetAttr::get(kernel.getContext(), 80, 101376, 108, false);
 }
+
+bool tk::boundsReduction(ComputeOp compute, unsigned p) {
+  bool found = false;
+  for (unsigned r = 0; r < compute.getNumResults(); ++r)
+    if (!llvm::is_contained(compute.getIndicesOf(r), p))
+      return false;
+  compute.getBody().walk([&](tk::ReduceOp reduction) {
+    SmallVector<Value> work(reduction.getUpper());
+    while (!work.empty()) {
+      Value value = work.pop_back_val();
+      found |= value == compute.getIndex(p);
+      if (Operation *op = value.getDefiningOp())
+        if (isa<arith::AddIOp, arith::MinSIOp, arith::MaxSIOp>(op))
+          llvm::append_range(work, op->getOperands());
+    }
+  });
+  return found;
+}

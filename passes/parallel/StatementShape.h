@@ -47,6 +47,10 @@ struct StatementShape {
 
 StatementShape analyzeStatement(KernelOp kernel, ComputeOp compute);
 
+/// Does the end of a reduction's range follow from parallel index `p`, as under a causal mask? Only
+/// where all results are over `p`: else there is a block even if there are no tiles.
+bool boundsReduction(ComputeOp compute, unsigned p);
+
 /// The tiles for a statement: such that each thread has one output, or (`coarse`) several.
 gpu::ScheduleAttr planSchedule(StatementShape &shape, gpu::TargetAttr target, bool coarse);
 

@@ -2,6 +2,7 @@
 #include "passes/tiling/BlockProgram.h"
 
 #include "passes/analysis/IndexSpaces.h"
+#include "passes/parallel/StatementShape.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/StringExtras.h"
@@ -177,29 +178,11 @@ void BlockProgram::putLongAxisFirst() {
     std::swap(*large[0], *large[1]);
 }
 
-/// Does the end of a reduction's range follow from parallel index `p`, as under a causal mask? Only
-/// where all results are over `p`: else there is a block even if there are no tiles.
-static bool boundsReduction(ComputeOp compute, unsigned p) {
-  bool found = false;
-  for (unsigned r = 0; r < compute.getNumResults(); ++r)
-    if (!llvm::is_contained(compute.getIndicesOf(r), p))
-      return false;
-  compute.getBody().walk([&](tk::ReduceOp reduction) {
-    SmallVector<Value> work(reduction.getUpper());
-    while (!work.empty()) {
-      Value value = work.pop_back_val();
-      found |= value == compute.getIndex(p);
-      if (Operation *op = value.getDefiningOp())
-        if (isa<arith::AddIOp, arith::MinSIOp, arith::MaxSIOp>(op))
-          llvm::append_range(work, op->getOperands());
-    }
-  });
-  return found;
-}
-
 /// Takes the block's number apart: the last index's tile runs fastest. With groups, `group` tiles
 /// (all if that is 0) of the last index but one are walked together, so that blocks that run at
-/// once share operands.
+/// once share operands. Where the only tiled index bounds a reduction, the tiles of so many values
+/// of the others are, the longest first: whoever takes one in each round then has as much as the
+/// next.
 void BlockProgram::addGridStarts(ArrayRef<unsigned> tiled) {
   if (tiled.empty())
     return;
@@ -212,9 +195,10 @@ void BlockProgram::addGridStarts(ArrayRef<unsigned> tiled) {
     Value sum = arith::AddIOp::create(at(0), loc, extent, indexConstant(span - 1));
     return arith::DivSIOp::create(at(0), loc, sum, indexConstant(span));
   };
+  auto isBound = [&](unsigned id) { return boundsReduction(compute, id); };
   auto setStart = [&](unsigned id, Value tile) {
     // Blocks start in order: the longest first, so that the last to end are short.
-    if (axes[id].size > 1 && boundsReduction(compute, id)) {
+    if (axes[id].size > 1 && isBound(id)) {
       Value last = arith::SubIOp::create(at(0), loc, tiles(id), indexConstant(1));
       tile = arith::SubIOp::create(at(0), loc, last, tile);
     }
@@ -238,14 +222,9 @@ void BlockProgram::addGridStarts(ArrayRef<unsigned> tiled) {
   SmallVector<unsigned> large, others;
   for (unsigned id : tiled)
     (axes[id].size > 1 ? large : others).push_back(id);
-  if (schedule.getGroup() != 1 && large.size() == 2) {
-    unsigned m = large.front(), n = large.back();
-    tiled = others;
-    Value rows = tiles(m), columns = tiles(n);
+  // The row and the column of tile `part` if so many rows are walked together, column by column.
+  auto inGroups = [&](Value part, Value rows, Value columns) -> std::pair<Value, Value> {
     Value group = schedule.getGroup() ? indexConstant(schedule.getGroup()) : rows;
-    Value part = rest;
-    if (!tiled.empty())
-      part = takeOff(arith::MulIOp::create(at(0), loc, rows, columns));
     Value width = arith::MulIOp::create(b, loc, group, columns);
     Value number = arith::DivSIOp::create(b, loc, part, width);
     Value first = arith::MulIOp::create(b, loc, number, group);
@@ -253,8 +232,26 @@ void BlockProgram::addGridStarts(ArrayRef<unsigned> tiled) {
     height = arith::MinSIOp::create(b, loc, height, group);
     Value inside = arith::RemSIOp::create(b, loc, part, width);
     Value row = arith::RemSIOp::create(b, loc, inside, height);
-    setStart(m, arith::AddIOp::create(b, loc, first, row));
-    setStart(n, arith::DivSIOp::create(b, loc, inside, height));
+    return {arith::AddIOp::create(b, loc, first, row),
+            arith::DivSIOp::create(b, loc, inside, height)};
+  };
+  if (schedule.getGroup() != 1 && large.size() == 2) {
+    tiled = others;
+    Value rows = tiles(large.front()), columns = tiles(large.back()), part = rest;
+    if (!tiled.empty())
+      part = takeOff(arith::MulIOp::create(at(0), loc, rows, columns));
+    auto [row, column] = inGroups(part, rows, columns);
+    setStart(large.front(), row);
+    setStart(large.back(), column);
+  } else if (schedule.getGroup() != 1 && large.size() == 1 && !others.empty() &&
+             isBound(large.front())) {
+    tiled = others;
+    Value rows = tiles(others.front());
+    for (unsigned id : ArrayRef(others).drop_front())
+      rows = arith::MulIOp::create(b, loc, rows, tiles(id));
+    auto [row, column] = inGroups(rest, rows, tiles(large.front()));
+    setStart(large.front(), column);
+    rest = row;
   }
   while (tiled.size() > 1) {
     setStart(tiled.back(), takeOff(tiles(tiled.back())));
