@@ -4,8 +4,9 @@
 //    Sums of columns count as well, on a GPU, where the columns alone are too few blocks: threads
 //    run along the columns, and what a block steps through is what there is to divide.
 // 2. In them take reductions whose first index may run over more than `chunk` values, whose bounds
-//    hold for the whole statement, and whose terms need no other reduction. All of a statement's
-//    reductions must be such.
+//    hold for the whole statement, and whose terms need no other reduction, or are squares of
+//    distances from what it gives (SquaredDistances.cpp). All of a statement's reductions must be
+//    such.
 // 3. Compute partial results in a statement of their own with one more index, the chunk: of `chunk`
 //    values of a single index (of columns: as many as leave each multiprocessor several blocks), of
 //    one value of the outermost of several. Where the kernel's schedule block asks for n parts
@@ -20,6 +21,8 @@
 //   %s = tk.compute [] {tk.reduce [sum] ["i.chunk"] {p[i.chunk]}}
 //
 //===----------------------------------------------------------------------===//
+#include "passes/fusion/SplitReductions.h"
+
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "passes/Passes.h"
 #include "passes/analysis/IndexSpaces.h"
@@ -58,12 +61,6 @@ static bool hasFewOutputs(ComputeOp compute) {
   }
   return true;
 }
-
-/// How a reduction is split.
-struct Split {
-  int64_t length;        ///< terms of a partial result
-  bool isAcross = false; ///< of columns: neighbouring threads have neighbouring outputs
-};
 
 /// Do all loads of a reduction over one index run along an index of the statement?
 static bool runsAcross(ReduceOp reduce, ComputeOp compute) {
@@ -134,9 +131,14 @@ static std::optional<StringRef> whyNotSplit(ReduceOp reduce, ComputeOp compute, 
   for (Value bound : reduce->getOperands())
     if (!isKernelLevel(bound, compute))
       return StringRef("its bounds vary");
-  for (Operation *op : getSlice(getInputs(reduce), compute.getBlock()))
-    if (op->getNumRegions())
-      return StringRef("its terms need another reduction");
+  std::optional<SquaredDistance> distance = matchSquaredDistance(reduce);
+  for (Value input : getInputs(reduce)) {
+    if (distance && input == distance->point)
+      continue;
+    for (Operation *op : getSlice(input, compute.getBlock()))
+      if (op->getNumRegions())
+        return StringRef("its terms need another reduction");
+  }
   return std::nullopt;
 }
 
@@ -146,6 +148,7 @@ struct SplitReductionsPass : tk::impl::SplitReductionsBase<SplitReductionsPass> 
 
   void runOnOperation() override {
     SmallVector<ComputeOp> computes;
+    partials.clear();
     getOperation()->walk([&](ComputeOp compute) { computes.push_back(compute); });
     for (ComputeOp compute : computes) {
       SmallVector<ReduceOp> reduces(compute.getBlock()->getOps<ReduceOp>());
@@ -176,49 +179,100 @@ struct SplitReductionsPass : tk::impl::SplitReductionsBase<SplitReductionsPass> 
 
 private:
   void split(ReduceOp reduce, ComputeOp compute, Split how);
-  ComputeOp createPartial(ReduceOp reduce, ComputeOp compute, Value numChunks, Value lower,
-                          Value upper, Value length, Split how);
   Value chunkLength(OpBuilder &builder, ReduceOp reduce, ComputeOp compute, Value trip, Split how);
+
+  SmallVector<ComputeOp> partials; ///< statements of plain partial results
 };
 } // namespace
 
-/// `values`, those of the statement's indices, and `chunk` in the order of the partial results: the
-/// chunk last, but first where neighbouring threads have neighbouring outputs.
-template <class T> static SmallVector<T> withChunk(SmallVector<T> values, T chunk, Split how) {
-  values.insert(how.isAcross ? values.begin() : values.end(), chunk);
-  return values;
+std::pair<Value, Value> Parts::boundsOf(Value number, OpBuilder &builder, Location loc) const {
+  Value offset = arith::MulIOp::create(builder, loc, number, length);
+  Value first = arith::AddIOp::create(builder, loc, lower, offset);
+  Value end = arith::AddIOp::create(builder, loc, first, length);
+  return {first, arith::MinSIOp::create(builder, loc, end, upper)};
 }
 
-/// The statement of the partial results.
-ComputeOp SplitReductionsPass::createPartial(ReduceOp reduce, ComputeOp compute, Value numChunks,
-                                             Value lower, Value upper, Value length, Split how) {
+std::string tk::chunkNameOf(ReduceOp reduce) {
+  return (cast<StringAttr>(reduce.getIndexNames()[0]).getValue() + ".chunk").str();
+}
+
+Operation *tk::createPartial(
+    ReduceOp reduce, ComputeOp compute, const Parts &parts, ArrayRef<StringRef> suffixes,
+    llvm::function_ref<SmallVector<Value>(OpBuilder &, Value number, IRMapping &mapping)> body) {
   OpBuilder builder(compute);
-  Location loc = reduce.getLoc();
   SmallVector<StringRef> names;
   for (Attribute name : compute.getIndexNames())
     names.push_back(cast<StringAttr>(name).getValue());
-  std::string chunkName = (cast<StringAttr>(reduce.getIndexNames()[0]).getValue() + ".chunk").str();
-  names = withChunk(names, StringRef(chunkName), how);
-  SmallVector<Value> extents = withChunk(SmallVector<Value>(compute.getExtents()), numChunks, how);
-  std::string name = (cast<StringAttr>(compute.getNames()[0]).getValue() + ".partial").str();
-  return ComputeOp::create(
-      builder, loc, names, extents, ArrayRef<Type>{reduce.getResult(0).getType()},
-      ArrayRef<StringRef>{name}, ArrayRef<SmallVector<unsigned>>{},
-      [&](OpBuilder &body, Location, ValueRange indices) {
-        IRMapping mapping;
-        ValueRange own = how.isAcross ? indices.drop_front() : indices.drop_back();
-        mapping.map(compute.getBlock()->getArguments(), own);
-        Value number = how.isAcross ? indices.front() : indices.back();
-        Value offset = arith::MulIOp::create(body, loc, number, length);
-        Value first = arith::AddIOp::create(body, loc, lower, offset);
-        Value end = arith::AddIOp::create(body, loc, first, length);
-        Value last = arith::MinSIOp::create(body, loc, end, upper);
+  std::string chunkName = chunkNameOf(reduce);
+  names = withChunk(names, StringRef(chunkName), parts.how);
+  SmallVector<Value> extents =
+      withChunk(SmallVector<Value>(compute.getExtents()), parts.count, parts.how);
+  SmallVector<std::string> results;
+  for (StringRef suffix : suffixes)
+    results.push_back((cast<StringAttr>(compute.getNames()[0]).getValue() + suffix).str());
+  SmallVector<Type> types(suffixes.size(), reduce.getResult(0).getType());
+  return ComputeOp::create(builder, reduce.getLoc(), names, extents, types,
+                           SmallVector<StringRef>(results.begin(), results.end()),
+                           ArrayRef<SmallVector<unsigned>>{},
+                           [&](OpBuilder &inner, Location loc, ValueRange indices) {
+                             bool isAcross = parts.how.isAcross;
+                             IRMapping mapping;
+                             mapping.map(compute.getBlock()->getArguments(),
+                                         isAcross ? indices.drop_front() : indices.drop_back());
+                             Value number = isAcross ? indices.front() : indices.back();
+                             YieldOp::create(inner, loc, body(inner, number, mapping));
+                           });
+}
+
+/// Of `statements`, one that computes what `partial` does, if any.
+static ComputeOp findEqual(ArrayRef<ComputeOp> statements, ComputeOp partial) {
+  for (ComputeOp other : statements) {
+    ScalarEquality equality;
+    if (other->getBlock() != partial->getBlock() ||
+        !equality.equal(other.getExtents(), partial.getExtents()))
+      continue;
+    for (auto [a, b] :
+         llvm::zip_equal(other.getBlock()->getArguments(), partial.getBlock()->getArguments()))
+      equality.identify(a, b);
+    if (equality.equal(other.getYield().getValues(), partial.getYield().getValues()))
+      return other;
+  }
+  return {};
+}
+
+/// A reduction of partial results, in the place of `reduce`; those of `earlier` statements are used
+/// again.
+static Value splitPlain(ReduceOp reduce, ComputeOp compute, const Parts &parts,
+                        SmallVectorImpl<ComputeOp> &earlier) {
+  Location loc = reduce.getLoc();
+  auto partial = cast<ComputeOp>(createPartial(
+      reduce, compute, parts, {".partial"},
+      [&](OpBuilder &body, Value number, IRMapping &mapping) -> SmallVector<Value> {
+        auto [first, end] = parts.boundsOf(number, body, loc);
         Value whole = cloneSlice(body, reduce.getResult(0), compute.getBlock(), mapping);
         auto part = whole.getDefiningOp<ReduceOp>();
         part.getLowerMutable()[0].set(first);
-        part.getUpperMutable()[0].set(last);
-        YieldOp::create(body, loc, ValueRange{whole});
-      });
+        part.getUpperMutable()[0].set(end);
+        return {whole};
+      }));
+  if (ComputeOp equal = findEqual(earlier, partial)) {
+    partial.erase();
+    partial = equal;
+  } else {
+    earlier.push_back(partial);
+  }
+  OpBuilder builder(reduce);
+  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+  std::string chunkName = chunkNameOf(reduce);
+  auto combined =
+      ReduceOp::create(builder, loc, reduce.getKind(0), ArrayRef<StringRef>{chunkName},
+                       ValueRange{zero}, ValueRange{parts.count}, reduce.getResult(0).getType(),
+                       [&](OpBuilder &inner, Location, ValueRange indices) -> Value {
+                         SmallVector<Value> own(compute.getBlock()->getArguments());
+                         SmallVector<Value> at = withChunk(own, Value(indices.front()), parts.how);
+                         return LoadOp::create(inner, loc, partial->getResult(0), at, Value());
+                       });
+  return combined.getResult(0);
 }
 
 /// How many values of the first index one part takes in.
@@ -257,20 +311,11 @@ void SplitReductionsPass::split(ReduceOp reduce, ComputeOp compute, Split how) {
     Value most = arith::ConstantIndexOp::create(builder, loc, *parts);
     numChunks = arith::MinSIOp::create(builder, loc, numChunks, most);
   }
-  ComputeOp partial = createPartial(reduce, compute, numChunks, lower, upper, length, how);
-
   note(reduce, passName, Verdict::Derived,
        "the " + describe(reduce) + " is computed from partial results");
-  OpBuilder body(reduce);
-  std::string chunkName = (cast<StringAttr>(reduce.getIndexNames()[0]).getValue() + ".chunk").str();
-  auto combined =
-      ReduceOp::create(body, loc, reduce.getKind(0), ArrayRef<StringRef>{chunkName},
-                       ValueRange{zero}, ValueRange{numChunks}, reduce.getResult(0).getType(),
-                       [&](OpBuilder &inner, Location, ValueRange indices) -> Value {
-                         SmallVector<Value> own(compute.getBlock()->getArguments());
-                         SmallVector<Value> at = withChunk(own, Value(indices.front()), how);
-                         return LoadOp::create(inner, loc, partial->getResult(0), at, Value());
-                       });
-  reduce.getResult(0).replaceAllUsesWith(combined.getResult(0));
+  const Parts parts{lower, upper, length, numChunks, how};
+  Value combined = matchSquaredDistance(reduce) ? splitSquaredDistance(reduce, compute, parts)
+                                                : splitPlain(reduce, compute, parts, partials);
+  reduce.getResult(0).replaceAllUsesWith(combined);
   reduce.erase();
 }

@@ -93,4 +93,80 @@ tk.kernel @rows dims ["R", "C"]
   } names ["s"] : tensor<?xf32>
   tk.return %s : tensor<?xf32>
 }
+
+// A variance: each part has a mean of its own, and squares about it.
+// CHECK-LABEL: @variance
+// CHECK: tk.compute ["r.chunk", "c"]
+// CHECK: names ["v.partial"]
+// CHECK: %[[P:.*]]:2 = tk.compute ["r.chunk", "c"]
+// CHECK: %[[SUM:.*]] = tk.reduce [#tk.kind<sum>] ["r"]
+// CHECK: %[[MEAN:.*]] = arith.divf %[[SUM]]
+// CHECK: %[[SQUARES:.*]] = tk.reduce [#tk.kind<sum>] ["r"]
+// CHECK: arith.subf %{{.*}}, %[[MEAN]]
+// CHECK: tk.yield %[[MEAN]], %[[SQUARES]]
+// CHECK: names ["v.means", "v.squares"]
+// CHECK: tk.compute ["c"]
+// CHECK: %[[ALL:.*]] = arith.divf
+// CHECK: tk.reduce [#tk.kind<sum>] ["r.chunk"]
+// CHECK: %[[M:.*]] = tk.load %[[P]]#0
+// CHECK: %[[Q:.*]] = tk.load %[[P]]#1
+// CHECK: %[[AWAY:.*]] = arith.subf %[[M]], %[[ALL]]
+// CHECK: arith.mulf %[[AWAY]], %[[AWAY]]
+// CHECK: arith.addf %[[Q]]
+tk.kernel @variance dims ["R", "C"]
+    params [#tk.param<"x">]
+    results ["v"] facts [#tk.fact<divisor = 16384, upper = 16384>, #tk.fact<divisor = 128, upper = 4096>] {
+^bb0(%R: index, %C: index, %x: tensor<?x?xf32>):
+  tk.bind %x[%R, %C] : tensor<?x?xf32>
+  %zero = arith.constant 0 : index
+  %n = arith.constant 16384.0 : f32
+  %v = tk.compute ["c"] in (%C) {
+  ^bb0(%c: index):
+    %t = tk.reduce [#tk.kind<sum>] ["r"] from (%zero) to (%R) {
+    ^bb0(%r: index):
+    %a = tk.load %x[%r, %c] : tensor<?x?xf32>
+    tk.yield %a : f32
+    } : f32
+    %m = arith.divf %t, %n : f32
+    %u = tk.reduce [#tk.kind<sum>] ["r"] from (%zero) to (%R) {
+    ^bb0(%r: index):
+    %a = tk.load %x[%r, %c] : tensor<?x?xf32>
+    %d = arith.subf %a, %m : f32
+    %q = arith.mulf %d, %d : f32
+    tk.yield %q : f32
+    } : f32
+    tk.yield %u : f32
+  } names ["v"] : tensor<?xf32>
+  tk.return %v : tensor<?xf32>
+}
+
+// Other terms of another reduction's result have to wait for it.
+// CHECK-LABEL: @cubes
+// CHECK-NOT: chunk
+// CHECK: tk.return
+tk.kernel @cubes dims ["R", "C"]
+    params [#tk.param<"x">]
+    results ["v"] facts [#tk.fact<divisor = 16384, upper = 16384>, #tk.fact<divisor = 128, upper = 4096>] {
+^bb0(%R: index, %C: index, %x: tensor<?x?xf32>):
+  tk.bind %x[%R, %C] : tensor<?x?xf32>
+  %zero = arith.constant 0 : index
+  %v = tk.compute ["c"] in (%C) {
+  ^bb0(%c: index):
+    %t = tk.reduce [#tk.kind<sum>] ["r"] from (%zero) to (%R) {
+    ^bb0(%r: index):
+    %a = tk.load %x[%r, %c] : tensor<?x?xf32>
+    tk.yield %a : f32
+    } : f32
+    %u = tk.reduce [#tk.kind<sum>] ["r"] from (%zero) to (%R) {
+    ^bb0(%r: index):
+    %a = tk.load %x[%r, %c] : tensor<?x?xf32>
+    %d = arith.subf %a, %t : f32
+    %q = arith.mulf %d, %d : f32
+    %w = arith.mulf %q, %d : f32
+    tk.yield %w : f32
+    } : f32
+    tk.yield %u : f32
+  } names ["v"] : tensor<?xf32>
+  tk.return %v : tensor<?xf32>
+}
 }

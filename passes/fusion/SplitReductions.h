@@ -1,0 +1,62 @@
+//===- SplitReductions.h - parts of a reduction -----------------*- C++ -*-===//
+//
+// Shared by SplitReductions.cpp, which decides what is split, and SquaredDistances.cpp.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TK_PASSES_FUSION_SPLITREDUCTIONS_H
+#define TK_PASSES_FUSION_SPLITREDUCTIONS_H
+
+#include "dialects/tk/TkDialect.h"
+
+#include "mlir/IR/IRMapping.h"
+
+namespace tk {
+
+/// How a reduction is split.
+struct Split {
+  int64_t length;        ///< terms of a partial result
+  bool isAcross = false; ///< of columns: neighbouring threads have neighbouring outputs
+};
+
+/// The parts of one reduction's first index, in values of the kernel.
+struct Parts {
+  mlir::Value lower, upper, length, count;
+  Split how;
+
+  /// The bounds of part `number`.
+  std::pair<mlir::Value, mlir::Value> boundsOf(mlir::Value number, mlir::OpBuilder &builder,
+                                               mlir::Location loc) const;
+};
+
+/// `values`, those of the statement's indices, and `chunk` in the order of the partial results: the
+/// chunk last, but first where neighbouring threads have neighbouring outputs.
+template <class T>
+llvm::SmallVector<T> withChunk(llvm::SmallVector<T> values, T chunk, const Split &how) {
+  values.insert(how.isAcross ? values.begin() : values.end(), chunk);
+  return values;
+}
+
+/// A statement of partial results: that of `compute` with the number of the part as one more index.
+/// `body` gets the part's number and a mapping of the statement's own indices.
+mlir::Operation *createPartial(ReduceOp reduce, ComputeOp compute, const Parts &parts,
+                               llvm::ArrayRef<llvm::StringRef> suffixes,
+                               llvm::function_ref<llvm::SmallVector<mlir::Value>(
+                                   mlir::OpBuilder &, mlir::Value number, mlir::IRMapping &mapping)>
+                                   body);
+
+/// The name of the index that counts the parts.
+std::string chunkNameOf(ReduceOp reduce);
+
+/// A sum over one index of the squares of `term - point`, where `point` is the same for all.
+struct SquaredDistance {
+  mlir::Value term, point;
+};
+std::optional<SquaredDistance> matchSquaredDistance(ReduceOp reduce);
+
+/// Computes such a sum from the parts' means and squares about them; returns the reduction that
+/// takes its place, made at `reduce`.
+mlir::Value splitSquaredDistance(ReduceOp reduce, ComputeOp compute, const Parts &parts);
+
+} // namespace tk
+
+#endif // TK_PASSES_FUSION_SPLITREDUCTIONS_H
