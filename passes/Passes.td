@@ -60,6 +60,18 @@ def SplitContractions : Pass<"tk-split-contractions", "::mlir::ModuleOp"> {
 // passes/memory: layouts, shared memory, pipelines
 //===----------------------------------------------------------------------===//
 
+def FoldMasks : Pass<"tk-fold-masks", "::mlir::ModuleOp"> {
+  let summary = "Let masked loads bring what reductions over them need outside their bounds";
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let statistics = [Statistic<"numFolded", "selections", "Selections that were left out">];
+}
+
+def AlignRows : Pass<"tk-align-rows", "::mlir::ModuleOp"> {
+  let summary = "Rotate the tiles of rows of any length such that their vectors are aligned in memory";
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::tk::gpu::TkGpuDialect"];
+  let statistics = [Statistic<"numAligned", "indices", "Indices over rows that were rotated">];
+}
+
 def CoalesceAccesses : Pass<"tk-coalesce-accesses", "::mlir::ModuleOp"> {
   let summary = "Give every tile a layout in which accesses to global memory are coalesced";
   let dependentDialects = ["::mlir::arith::ArithDialect"];

@@ -122,6 +122,50 @@ def TkGpu_IotaOp : TkGpu_Op<"iota", [Pure]> {
   let hasVerifier = 1;
 }
 
+def TkGpu_MisalignmentOp : TkGpu_Op<"misalignment", [Pure, SameVariadicOperandSize]> {
+  let summary = "How far an element is behind a multiple of `alignment` elements in memory";
+  let description = [{
+    `(sum_d indices[d] * strides[d]) mod alignment`, a power of two: of a tensor whose buffer is aligned
+    to that, the element at the indices, those along the row left out being 0.
+  }];
+  let arguments = (ins Variadic<Index>:$indices, Variadic<Index>:$strides,
+                       ConfinedAttr<I64Attr, [IntPositive]>:$alignment);
+  let results = (outs Index:$result);
+  let assemblyFormat = "`[` $indices `]` `strides` `(` $strides `)` `of` $alignment attr-dict";
+  let hasVerifier = 1;
+}
+
+def TkGpu_RotatedIotaOp : TkGpu_Op<"rotated_iota", [Pure]> {
+  let summary = "The numbers 0, 1, ... along a tile of one axis, beginning at element `shift`";
+  let description = [{
+    Element `t` of n is `(t - shift) mod n`. Where `shift` is the misalignment of a row, vectors of the
+    tile are vectors of aligned addresses, but for the one that the rotation cuts:
+
+    ```
+    row, shift 3       . . . 0 1 2 3 4 | 5 6 7 8 9 . . .     aligned groups of 8 elements in memory
+    tile of n = 16     d e f 0 1 2 3 4 | 5 6 7 8 9 a b c     the numbers that its elements are
+    ```
+  }];
+  let arguments = (ins Index:$shift);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$shift attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def TkGpu_FunnelOp : TkGpu_Op<"funnel", [Pure, AllTypesMatch<["before", "here", "result"]>]> {
+  let summary = "Vectors of a tile, moved by a part of their length";
+  let description = [{
+    In each group of `vector` elements, element `j` is element `j - shift` of the group of `here` if that
+    is not negative, else element `j - shift + vector` of the group of `before`; `0 <= shift < vector`.
+    What is aligned in memory meets what is not without an exchange between threads.
+  }];
+  let arguments = (ins AnyRankedTensor:$before, AnyRankedTensor:$here, Index:$shift,
+                       ConfinedAttr<I64Attr, [IntPositive]>:$vector);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$before `,` $here `by` $shift `in` $vector attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
 def TkGpu_BroadcastOp : TkGpu_Op<"broadcast", [Pure]> {
   let summary = "Repeats a scalar or a tile along new axes";
   let description = "Axis `a` of the source is axis `dims[a]` of the result.";
@@ -253,8 +297,9 @@ def TkGpu_LoadOp : TkGpu_Op<"load", [NoMemoryEffect, AttrSizedOperandSegments]> 
     the result. Where a mask (same rule, `over`) is false the element is `other`, and memory is not
     touched. A function never writes what it reads, so loads are free of effects.
     `vector` is the number of elements that one access takes, and what its address is aligned to. A
-    `run` of more than 1 is the same number where the elements of an access are masked differently:
-    it is one access where all masks are true.
+    `run` of more than 1 is the same number where masks may end within an access, or a rotation may
+    cut it: it is one access where its elements are neighbours and the last mask is true. Masks of
+    neighbours are then true up to one of them.
 
     ```mlir
     %x = tkgpu.load %a[%i, %k] dims [array<i64: 0>, array<i64: 1>] strides(%s, %c1)

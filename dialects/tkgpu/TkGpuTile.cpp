@@ -4,6 +4,7 @@
 
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "mlir/IR/Builders.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace tk::gpu;
@@ -35,6 +36,32 @@ LogicalResult IotaOp::verify() {
   auto type = cast<RankedTensorType>(getResult().getType());
   if (type.getRank() != 1 || !type.getElementType().isIndex())
     return emitOpError("expected a result of one axis and element type index, got ") << type;
+  return success();
+}
+
+LogicalResult MisalignmentOp::verify() {
+  if (!llvm::isPowerOf2_64(getAlignment()))
+    return emitOpError("expected a power of two, got ") << getAlignment();
+  return success();
+}
+
+LogicalResult RotatedIotaOp::verify() {
+  auto type = cast<RankedTensorType>(getResult().getType());
+  if (type.getRank() != 1 || !type.getElementType().isIndex())
+    return emitOpError("expected a result of one axis and element type index, got ") << type;
+  return success();
+}
+
+LogicalResult FunnelOp::verify() {
+  auto type = cast<RankedTensorType>(getResult().getType());
+  int64_t vector = getVector();
+  if (type.getRank() != 1 || !llvm::isPowerOf2_64(vector) || type.getDimSize(0) % vector != 0)
+    return emitOpError("expected a tile of one axis and groups that divide it, got ")
+           << type << " and groups of " << vector;
+  auto layout = getLayout(type);
+  if (layout && layout.getVectorWidth(0) < vector)
+    return emitOpError("expected a thread to have a whole group of ")
+           << vector << " elements, got " << layout.getVectorWidth(0) << " neighbours";
   return success();
 }
 

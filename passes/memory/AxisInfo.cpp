@@ -204,7 +204,16 @@ ValueFacts AxisInfo::compute(Value value) {
         return combine(op, [=](auto &a, auto &) { return divFacts(a, divisor); });
       })
       .Case<tk::FloorModOp>([&](Operation *op) { return combine(op, modFacts); })
-      .Case<arith::MinSIOp, arith::MaxSIOp, arith::AndIOp, arith::OrIOp, arith::XOrIOp>(
+      .Case<arith::AndIOp>([&](arith::AndIOp op) {
+        // With 2^k - 1 it is the remainder by 2^k.
+        int64_t mask = constantIndex(op.getRhs()).value_or(0);
+        if (mask <= 0 || (mask & (mask + 1)))
+          return combine(op, clampFacts);
+        return combine(op, [=](const AxisFacts &a, const AxisFacts &b) {
+          return modFacts(a, {1, b.constancy, mask + 1});
+        });
+      })
+      .Case<arith::MinSIOp, arith::MaxSIOp, arith::OrIOp, arith::XOrIOp>(
           [&](Operation *op) { return combine(op, clampFacts); })
       .Case<arith::CmpIOp>([&](arith::CmpIOp op) {
         return combine(op, [&](auto &a, auto &b) { return compareFacts(op.getPredicate(), a, b); });

@@ -5,7 +5,8 @@
 // 1. what its product wants of the accumulator;
 // 2. what follows without data movement from a class that has its layout: the slice left by a
 //    reduction of it, the slice that is broadcast to it, its transposition;
-// 3. the layout that coalesces the access that moves most bytes of all that touch it;
+// 3. the layout that coalesces the access that moves most bytes at once of all that touch it, with
+//    as many neighbours a thread as are best for all of them;
 // 4. consecutive threads along the last axis.
 //
 //===----------------------------------------------------------------------===//
@@ -111,8 +112,39 @@ bool LayoutChoice::reducesAlong(unsigned component, uint64_t axis) const {
   return false;
 }
 
+namespace {
+struct SeenAccess {
+  VectorAccess vectors;
+  int64_t elementBytes;
+};
+} // namespace
+
+/// How many neighbours along `axis` a thread should have, at most `most`. An instruction takes as
+/// many elements of each thread as the access allows, and touches all lines of memory that the
+/// threads' neighbours lie in: of an access of single elements, each line as often as a thread has
+/// neighbours.
+static int64_t bestWidth(ArrayRef<SeenAccess> accesses, int64_t axis, int64_t most) {
+  constexpr int64_t lineBytes = 128, lanes = 32;
+  auto cost = [&](int64_t width) {
+    int64_t lines = 0; // for `most * lanes` elements
+    for (const SeenAccess &access : accesses) {
+      if (access.vectors.axis != axis)
+        continue;
+      int64_t linesAtOnce = std::max<int64_t>(width * lanes * access.elementBytes / lineBytes, 1);
+      lines += most / std::min(access.vectors.width, width) * linesAtOnce;
+    }
+    return lines;
+  };
+  int64_t best = most;
+  for (int64_t width = most / 2; width >= 1; width /= 2)
+    if (cost(width) < cost(best))
+      best = width;
+  return best;
+}
+
 LayoutAttr LayoutChoice::fromAccesses(unsigned component) const {
   VectorAccess best;
+  SmallVector<SeenAccess> accesses;
   int64_t bestBytes = 0;
   bool found = false;
   auto consider = [&](const MemoryAccess &access) {
@@ -123,6 +155,7 @@ LayoutAttr LayoutChoice::fromAccesses(unsigned component) const {
     // Products take their operands through shared memory, where only aligned accesses help.
     if (!hasDots)
       vectors.width = std::max(vectors.width, vectors.run);
+    accesses.push_back({vectors, access.elementBytes()});
     // Of equal widths in bytes the wider type wins: a thread's neighbours of it fill one access,
     // and lanes leave no gaps. Next to a product it is the narrower one, which has more elements.
     int64_t bytes = vectors.width * access.elementBytes();
@@ -143,7 +176,11 @@ LayoutAttr LayoutChoice::fromAccesses(unsigned component) const {
     return {};
   ArrayRef<int64_t> shape = components.shapeOf(component);
   int64_t axis = best.axis < 0 ? shape.size() - 1 : best.axis;
-  return blocked(shape, axis, best.width, reducesAlong(component, axis));
+  int64_t width = hasDots ? best.width : bestWidth(accesses, axis, best.width);
+  for (Value value : components.members(component)) // whose groups a thread has whole
+    if (auto funnel = value.getDefiningOp<FunnelOp>())
+      width = std::max<int64_t>(width, funnel.getVector());
+  return blocked(shape, axis, width, reducesAlong(component, axis));
 }
 
 LayoutAttr LayoutChoice::layoutForAccess(const MemoryAccess &access) const {

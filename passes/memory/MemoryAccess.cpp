@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 #include "passes/memory/MemoryAccess.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
 using namespace mlir;
 using namespace tk;
 
@@ -65,6 +67,64 @@ static std::pair<int64_t, int64_t> findContiguous(const MemoryAccess &access, Ax
   return best;
 }
 
+std::optional<FixedTerms> tk::fixedTermsBeside(const MemoryAccess &access, Value along) {
+  FixedTerms fixed;
+  bool runs = false;
+  for (auto [d, index] : llvm::enumerate(access.indices)) {
+    if (index == along && !runs && constantIndex(access.strides[d]) == 1)
+      runs = true;
+    else if (isa<RankedTensorType>(index.getType()))
+      return std::nullopt;
+    else if (constantIndex(index) != 0)
+      fixed.emplace_back(index, access.strides[d]);
+  }
+  return runs ? std::optional(fixed) : std::nullopt;
+}
+
+/// Is `mask` true up to some element of each aligned group of `run` elements along an axis whose
+/// numbers are neighbours?
+static bool isUpperBound(Value mask, int64_t position, int64_t run, AxisInfo &info) {
+  if (info.of(mask).axes[position].constancy >= run)
+    return true;
+  using P = arith::CmpIPredicate;
+  auto compare = mask.getDefiningOp<arith::CmpIOp>();
+  if (!compare || !llvm::is_contained({P::slt, P::sle}, compare.getPredicate()))
+    return false;
+  bool isRunning = compare.getLhs().getDefiningOp<gpu::RotatedIotaOp>() ||
+                   info.of(compare.getLhs()).axes[position].contiguity >= run;
+  return isRunning && info.of(compare.getRhs()).axes[position].constancy >= run;
+}
+
+/// Do all masks of an access hold up to some element of each of its runs along `axis`?
+static bool hasUpperBounds(const MemoryAccess &access, int64_t axis, int64_t run, AxisInfo &info) {
+  for (auto [m, mask] : llvm::enumerate(access.masks))
+    if (int64_t position = positionOf(access.maskAxes(m), axis); position >= 0)
+      if (!isUpperBound(mask, position, run, info))
+        return false;
+  return true;
+}
+
+/// The vectors of an access along a row that its tile was rotated to align.
+static std::optional<VectorAccess> analyseRotated(const MemoryAccess &access, AxisInfo &info,
+                                                  int64_t maxBytes) {
+  for (Value index : access.indices) {
+    auto rotated = index.getDefiningOp<gpu::RotatedIotaOp>();
+    auto shift = rotated ? rotated.getShift().getDefiningOp<gpu::MisalignmentOp>() : nullptr;
+    if (!shift)
+      continue;
+    std::optional<FixedTerms> fixed = fixedTermsBeside(access, index);
+    FixedTerms aligned;
+    for (auto [row, stride] : llvm::zip_equal(shift.getIndices(), shift.getStrides()))
+      aligned.emplace_back(row, stride);
+    if (!fixed || *fixed != aligned || access.tile.getRank() != 1)
+      continue;
+    int64_t run = std::min<int64_t>(shift.getAlignment(), maxBytes / access.elementBytes());
+    if (run > 1 && hasUpperBounds(access, 0, run, info))
+      return VectorAccess{/*axis=*/0, /*width=*/1, run};
+  }
+  return std::nullopt;
+}
+
 /// How far the term `index * stride` stays the same along `axis`, and what divides it there.
 static int64_t widthOfFixedTerm(Value index, ArrayRef<int64_t> axes, Value stride, int64_t axis,
                                 AxisInfo &info) {
@@ -85,10 +145,12 @@ int64_t tk::vectorBytesOf(gpu::FuncOp function) {
 }
 
 VectorAccess tk::analyseVectors(const MemoryAccess &access, AxisInfo &info, int64_t maxBytes) {
+  maxBytes = std::min(maxBytes, access.baseAlignment);
+  if (std::optional<VectorAccess> rotated = analyseRotated(access, info, maxBytes))
+    return *rotated;
   auto [contiguous, axis] = findContiguous(access, info);
   if (axis < 0)
     return {};
-  maxBytes = std::min(maxBytes, access.baseAlignment);
   int64_t width = std::max<int64_t>(maxBytes / access.elementBytes(), 1);
   for (auto [d, index] : llvm::enumerate(access.indices)) {
     ArrayRef<int64_t> axes = access.indexAxes(d);
@@ -103,6 +165,6 @@ VectorAccess tk::analyseVectors(const MemoryAccess &access, AxisInfo &info, int6
   for (auto [m, mask] : llvm::enumerate(access.masks))
     if (int64_t position = positionOf(access.maskAxes(m), axis); position >= 0)
       width = std::min(width, info.of(mask).axes[position].constancy);
-  bool isNarrow = access.elementBytes() <= 2 && width * access.elementBytes() < 4;
-  return {axis, width, isNarrow && run * access.elementBytes() >= 4 ? run : 1};
+  bool isRun = run > width && width * access.elementBytes() <= 4;
+  return {axis, width, isRun && hasUpperBounds(access, axis, run, info) ? run : 1};
 }

@@ -23,6 +23,13 @@ struct MemoryAccess {
   int64_t elementBytes() const;
 };
 
+/// The terms (index, stride) of an offset that are the same for all elements of a tile.
+using FixedTerms = llvm::SmallVector<std::pair<mlir::Value, mlir::Value>, 4>;
+
+/// The other terms of an access that runs along memory by the index tile `along`; nothing where it
+/// does not, or others vary as well.
+std::optional<FixedTerms> fixedTermsBeside(const MemoryAccess &access, mlir::Value along);
+
 /// An attribute of the module, where buffers are aligned to less than 16 bytes.
 inline constexpr llvm::StringLiteral baseAlignmentAttrName = "tkgpu.base_alignment";
 
@@ -32,8 +39,9 @@ int64_t bytesOfElement(mlir::Type element);
 /// The tile axis along which neighbours are neighbours in memory, and how many elements from an
 /// aligned position on may be accessed at once: a power of two with `axis`'s neighbours adjacent,
 /// the address a multiple of the width and all masks equal, at most 16 bytes. `axis` is -1 if there
-/// is none. `run` is the width without regard to masks, for elements of 8 and 16 bits that have no
-/// width to speak of; else 1.
+/// is none. `run` is the width without regard to masks that are upper bounds, and in a rotated tile
+/// without regard to the group that the rotation cuts; 1 where `width` alone is as much, or more
+/// than a word.
 struct VectorAccess {
   int64_t axis = -1;
   int64_t width = 1;

@@ -14,7 +14,7 @@ bool tk::isCheapTile(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op)
     return false;
-  if (isa<gpu::IotaOp, arith::ConstantOp>(op))
+  if (isa<gpu::IotaOp, gpu::RotatedIotaOp, arith::ConstantOp>(op))
     return true;
   auto isCheapOperand = [](Value operand) { return !isTile(operand) || isCheapTile(operand); };
   if (auto broadcast = dyn_cast<gpu::BroadcastOp>(op))
@@ -84,6 +84,10 @@ void TileComponents::tie(Operation *op) {
       .Case<gpu::WarpgroupWaitOp>([&](gpu::WarpgroupWaitOp wait) {
         for (auto [source, result] : llvm::zip_equal(wait.getSources(), wait.getResults()))
           tie(source, result);
+      })
+      .Case<gpu::FunnelOp>([&](gpu::FunnelOp funnel) {
+        tie(funnel.getBefore(), funnel.getResult());
+        tie(funnel.getHere(), funnel.getResult());
       })
       .Case<gpu::ScanOp>([&](gpu::ScanOp scan) { tie(scan.getSource(), scan.getResult()); })
       .Case<gpu::ArgReduceOp>([&](gpu::ArgReduceOp reduce) {

@@ -16,6 +16,8 @@ using namespace tk;
 static constexpr int64_t longestWholeRow = 32768;
 /// How many of a row's elements of 16 bits a thread has; half as many of wider ones.
 static constexpr int64_t elementsOfThread = 32;
+/// The widest access of a thread.
+static constexpr int64_t vectorBits = 128;
 /// With so many threads of 64 registers a block takes half of a multiprocessor, or all of it.
 static constexpr int64_t threadsOfHalf = 512, threadsOfBlock = 1024;
 /// The longest row that a cluster of 8 blocks of half a multiprocessor shares. Longer ones, of
@@ -115,7 +117,7 @@ Value Planner::planAlong(Operation *op) {
 /// loads while the other reduces.
 int64_t Planner::threadsOfRow(int64_t length) {
   int64_t elements = shape.narrowestBits <= 16 ? elementsOfThread : elementsOfThread / 2;
-  int64_t vectors = std::max<int64_t>(length * shape.narrowestBits / 128, 1);
+  int64_t vectors = std::max<int64_t>(length * shape.narrowestBits / vectorBits, 1);
   int64_t threads = std::max(length / elements, std::min<int64_t>(vectors, 32));
   if (!isSpread)
     return std::min(threads, threadsOfBlock);
@@ -125,7 +127,7 @@ int64_t Planner::threadsOfRow(int64_t length) {
 
 void Planner::planRows() {
   int64_t longest = 0;
-  bool isHeld = true;
+  bool isHeld = true, isAligned = true;
   for (Operation *op : shape.reductions) {
     // Nested reductions share the block's registers: only the outermost is tiled.
     if (op->getParentOfType<ReduceOp>() || op->getParentOfType<ScanOp>())
@@ -139,11 +141,17 @@ void Planner::planRows() {
     longest = std::max(longest, tileOf(along));
     std::optional<int64_t> upper = shape.upperOf(along);
     isHeld &= upper && *upper <= tileOf(along);
+    isAligned &=
+        getSizeFact(shape.kernel, shape.endOf(along)).divisor * shape.narrowestBits % vectorBits ==
+        0;
   }
   int64_t threads = longest; // for one row, or for a slice at a time
   if (coarse)
     threads = isHeld ? threadsOfRow(longest) : std::min(longest / 8, threadsOfHalf);
   int64_t wanted = (coarse ? 128 : 256) / std::max<int64_t>(threads, 1), rows = 1;
+  // Rows that begin at any alignment have a block each, which follows theirs (tk-align-rows).
+  if (coarse && isHeld && !isAligned && longest * shape.narrowestBits >= 32 * vectorBits)
+    wanted = 1;
   for (unsigned p = shape.compute.getNumIndices(); p-- > 0 && rows == 1;) {
     Value index = shape.compute.getIndex(p);
     if (tiles.contains(index))

@@ -50,13 +50,42 @@ template <int n, class T> TK_DEVICE void load(T *y, const T *from) {
   packed.word = *reinterpret_cast<const decltype(packed.word) *>(from);
   for_each<n>([&](int i) { y[i] = packed.element[i]; });
 }
+// Reads a word where `mask` is true, else leaves it. One instruction under a predicate: in a branch
+// the compiler would take the word apart, and wait for it, before it reads the next.
+TK_DEVICE void read_word(u32 &word, const void *from, bool mask) {
+  asm volatile("{\n.reg .pred p;\nsetp.ne.s32 p, %2, 0;\n@p ld.global.u32 %0, [%1];\n}"
+               : "+r"(word)
+               : "l"(__cvta_generic_to_global(from)), "r"((int)mask));
+}
+TK_DEVICE void read_word(uint2 &word, const void *from, bool mask) {
+  asm volatile("{\n.reg .pred p;\nsetp.ne.s32 p, %3, 0;\n@p ld.global.v2.u32 {%0, %1}, [%2];\n}"
+               : "+r"(word.x), "+r"(word.y)
+               : "l"(__cvta_generic_to_global(from)), "r"((int)mask));
+}
+TK_DEVICE void read_word(uint4 &word, const void *from, bool mask) {
+  asm volatile("{\n.reg .pred p;\nsetp.ne.s32 p, %5, 0;\n"
+               "@p ld.global.v4.u32 {%0, %1, %2, %3}, [%4];\n}"
+               : "+r"(word.x), "+r"(word.y), "+r"(word.z), "+r"(word.w)
+               : "l"(__cvta_generic_to_global(from)), "r"((int)mask));
+}
+template <class Word> TK_DEVICE void read_word(Word &word, const void *from, bool mask) {
+  if (mask)
+    word = *static_cast<const Word *>(from);
+}
+// Makes the compiler see a word as one value.
+TK_DEVICE void keep_word(u32 &word) { asm("" : "+r"(word)); }
+TK_DEVICE void keep_word(uint2 &word) { asm("" : "+r"(word.x), "+r"(word.y)); }
+TK_DEVICE void keep_word(uint4 &word) {
+  asm("" : "+r"(word.x), "+r"(word.y), "+r"(word.z), "+r"(word.w));
+}
+template <class Word> TK_DEVICE void keep_word(Word &) {}
+
 // Where `mask` is false memory is not touched, and all n elements are `other`.
 template <int n, class T>
 TK_DEVICE void load(T *y, const T *from, bool mask, typename Same<T>::Type other) {
   Packed<T, n> packed;
   for_each<n>([&](int i) { packed.element[i] = other; });
-  if (mask)
-    packed.word = *reinterpret_cast<const decltype(packed.word) *>(from);
+  read_word(packed.word, from, mask);
   for_each<n>([&](int i) { y[i] = packed.element[i]; });
 }
 template <int n, class T> TK_DEVICE void store(T *to, const T *x, bool mask = true) {
@@ -66,26 +95,83 @@ template <int n, class T> TK_DEVICE void store(T *to, const T *x, bool mask = tr
     *reinterpret_cast<decltype(packed.word) *>(to) = packed.word;
 }
 
-// The same with a mask for each element: one access where all are true.
-template <int n, class T>
-TK_DEVICE void load_run(T *y, const T *from, const bool *mask, typename Same<T>::Type other) {
-  bool all = true;
-  for_each<n>([&](int i) { all = all && mask[i]; });
-  if (all)
-    load<n>(y, from);
-  else
-    for_each<n>([&](int i) { y[i] = mask[i] ? get(from + i) : other; });
-}
-template <int n, class T> TK_DEVICE void store_run(T *to, const T *x, const bool *mask) {
-  bool all = true;
-  for_each<n>([&](int i) { all = all && mask[i]; });
-  if (all)
-    store<n>(to, x);
-  else
-    for_each<n>([&](int i) {
-      if (mask[i])
-        put(to + i, x[i]);
+// Elements at offsets of their own from `from`, each with its own mask, in runs of n. Where those
+// of a run are neighbours the first is aligned and the masks hold up to one of them: one access if
+// they hold for the last. What is left to single accesses is so of few threads, and comes last.
+template <int n, int count, class T, class I>
+TK_DEVICE void load_runs(T (&y)[count], const T *from, const I (&at)[count],
+                         const bool (&mask)[count], typename Same<T>::Type other) {
+  Packed<T, n> packed[count / n];
+  bool left[count / n], any = false;
+  for_each<count / n>([&](int v) {
+    const int first = v * n, last = first + n - 1;
+    const bool joined = at[last] - at[first] == n - 1, whole = joined && mask[last];
+    left[v] = !whole && (mask[first] || !joined);
+    any = any || left[v];
+    for_each<n>([&](int i) { packed[v].element[i] = other; });
+    read_word(packed[v].word, from + at[first], whole);
+  });
+  if (any)
+    for_each<count / n>([&](int v) {
+      if (!left[v])
+        return;
+      Packed<T, n> parts;
+      for_each<n>(
+          [&](int i) { parts.element[i] = mask[v * n + i] ? from[at[v * n + i]] : (T)other; });
+      keep_word(parts.word);
+      packed[v].word = parts.word;
     });
+  for_each<count>([&](int i) { y[i] = packed[i / n].element[i % n]; });
+}
+template <int n, int count, class T, class I>
+TK_DEVICE void store_runs(T *to, const T (&x)[count], const I (&at)[count],
+                          const bool (&mask)[count]) {
+  bool left[count / n], any = false;
+  for_each<count / n>([&](int v) {
+    const int first = v * n, last = first + n - 1;
+    const bool joined = at[last] - at[first] == n - 1, whole = joined && mask[last];
+    left[v] = !whole && (mask[first] || !joined);
+    any = any || left[v];
+    store<n>(to + at[first], &x[first], whole);
+  });
+  if (any)
+    for_each<count>([&](int i) {
+      if (left[i / n] && mask[i])
+        to[at[i]] = x[i];
+    });
+}
+
+// y[i] = here[i - shift], where that is before the first, before[i - shift + n]; 0 <= shift < n.
+template <int n, class T> TK_DEVICE void funnel(T *y, const T *before, const T *here, int shift) {
+  if constexpr (sizeof(T) * n < 4 || sizeof(T) > 4) {
+    for_each<n>([&](int i) {
+      T x = here[i];
+      for_each<n>([&](int s) {
+        if (s > 0 && s == shift)
+          x = i >= s ? here[i >= s ? i - s : 0] : before[i >= s ? 0 : i - s + n];
+      });
+      y[i] = x;
+    });
+  } else {
+    // The words of both, moved by whole words in steps of powers of two, then by bits.
+    constexpr int perWord = 4 / sizeof(T), words = n / perWord;
+    u32 word[2 * words];
+    for_each<words>([&](int i) {
+      word[i] = word_of(before + i * perWord);
+      word[words + i] = word_of(here + i * perWord);
+    });
+    const int first = n - shift; // of the elements of `before` and `here`, the one to begin with
+    const int skipped = first / perWord;
+    TK_UNROLL
+    for (int step = words; step >= 1; step /= 2)
+      if (skipped & step)
+        TK_UNROLL
+    for (int i = 0; i + step < 2 * words; ++i)
+      word[i] = word[i + step];
+    const u32 bits = (u32)(first % perWord) * 8 * sizeof(T);
+    for_each<words>(
+        [&](int i) { split_word(y + i * perWord, __funnelshift_r(word[i], word[i + 1], bits)); });
+  }
 }
 
 // Hides where the elements, of 1 or 2 bytes, came from: what was computed from them before is not

@@ -243,6 +243,8 @@ LogicalResult KernelEmitter::emitOp(Operation *op) {
       .Case([&](gpu::LocalStoreOp o) { return emitLocalStore(o); })
       .Case([&](gpu::ConvertLayoutOp o) { return emitConvertLayout(o); })
       .Case([&](gpu::HoldOp o) { return emitHold(o); })
+      .Case([&](gpu::FunnelOp o) { return emitFunnel(o); })
+      .Case([&](gpu::MisalignmentOp o) { return emitMisalignment(o); })
       .Case([&](gpu::ReduceOp o) { return emitReduce(o); })
       .Case([&](gpu::ArgReduceOp o) { return emitArgReduce(o); })
       .Case([&](gpu::ScanOp o) { return emitScan(o); })

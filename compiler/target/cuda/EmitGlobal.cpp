@@ -60,19 +60,35 @@ FailureOr<std::string> KernelEmitter::maskOf(Operation *op, const Address &addre
   return all;
 }
 
-/// For an access in runs: the name of an array of a thread's conditions, one an element.
-FailureOr<std::string> KernelEmitter::conditionsOf(Operation *op, const Address &address) {
+/// For an access in runs: arrays of the offsets and conditions of a thread's elements.
+FailureOr<KernelEmitter::Run> KernelEmitter::runOf(Operation *op, const Address &address) {
   const unsigned bits = address.layout.getRegisterBits().size();
-  auto mask = maskOf(op, address, bits ? RegisterIndex("r", bits) : RegisterIndex(0));
-  if (mlir::failed(mask))
+  const RegisterIndex reg = bits ? RegisterIndex("r", bits) : RegisterIndex(0);
+  auto offset = offsetOf(op, address, reg);
+  auto mask = maskOf(op, address, reg);
+  if (mlir::failed(offset) || mlir::failed(mask))
     return failure();
   std::string condition = isa<gpu::StoreOp>(op) ? ownerCondition(address.layout) : "";
   if (!mask->empty())
     condition += (condition.empty() ? "" : " && ") + *mask;
-  const std::string name = freshName("in");
-  line("bool " + name + "[" + llvm::Twine(1u << bits) + "];");
-  line(loopHeader(1u << bits) + " " + name + "[r] = " + condition + ";");
-  return name;
+  if (condition.empty())
+    condition = "true";
+  const Run run{freshName("at"), freshName("in")};
+  const std::string count = "[" + std::to_string(1u << bits) + "]", loop = loopHeader(1u << bits);
+  line(typeName(IndexType::get(op->getContext())) + " " + run.offsets + count + ";");
+  line("bool " + run.conditions + count + ";");
+  line(loop + " " + run.offsets + "[r] = " + *offset + ", " + run.conditions +
+       "[r] = " + condition + ";");
+  return run;
+}
+
+LogicalResult KernelEmitter::emitMisalignment(gpu::MisalignmentOp misalignment) {
+  std::string sum;
+  for (auto [index, stride] : llvm::zip_equal(misalignment.getIndices(), misalignment.getStrides()))
+    sum += (sum.empty() ? "" : " + ") + scalar(index) + " * " + scalar(stride);
+  declare(misalignment, "(" + (sum.empty() ? "0" : sum) + ") & " +
+                            std::to_string(misalignment.getAlignment() - 1));
+  return success();
 }
 
 LogicalResult KernelEmitter::emitLoad(gpu::LoadOp load) {
@@ -111,17 +127,16 @@ LogicalResult KernelEmitter::emitLoad(gpu::LoadOp load) {
          "] = " + (mask->empty() ? at : *mask + " ? " + at + " : " + other) + ";");
     return success();
   }
-  const std::string at = "(&" + name + "[" + reg.str() + "], &" + buffer + "[" + *offset + "]";
-  if (run > 1 && !mask->empty()) {
-    auto conditions = conditionsOf(load, address);
-    if (mlir::failed(conditions))
+  if (run > 1) {
+    auto parts = runOf(load, address);
+    if (mlir::failed(parts))
       return failure();
-    line(loop + "tk::load_run<" + llvm::Twine(run) + ">" + at + ", &" + *conditions + "[" +
-         reg.str() + "], " + other + ");");
+    line("tk::load_runs<" + llvm::Twine(run) + ">(" + name + ", " + buffer + ", " + parts->offsets +
+         ", " + parts->conditions + ", " + other + ");");
     return success();
   }
-  line(loop + "tk::load<" + llvm::Twine(vector) + ">" + at +
-       (mask->empty() ? "" : ", " + *mask + ", " + other) + ");");
+  line(loop + "tk::load<" + llvm::Twine(vector) + ">(&" + name + "[" + reg.str() + "], &" + buffer +
+       "[" + *offset + "]" + (mask->empty() ? "" : ", " + *mask + ", " + other) + ");");
   return success();
 }
 
@@ -149,12 +164,12 @@ LogicalResult KernelEmitter::emitStore(gpu::StoreOp store) {
     return success();
   }
   const std::string array = materialize(value);
-  if (run > 1 && !condition.empty()) {
-    auto conditions = conditionsOf(store, address);
-    if (mlir::failed(conditions))
+  if (run > 1) {
+    auto parts = runOf(store, address);
+    if (mlir::failed(parts))
       return failure();
-    line(loop + "tk::store_run<" + llvm::Twine(run) + ">(&" + at + ", &" + array + "[" + reg.str() +
-         "]" + ", &" + *conditions + "[" + reg.str() + "]" + ");");
+    line("tk::store_runs<" + llvm::Twine(run) + ">(" + names[store.getBuffer()] + ", " + array +
+         ", " + parts->offsets + ", " + parts->conditions + ");");
     return success();
   }
   line(loop + "tk::store<" + llvm::Twine(vector) + ">(&" + at + ", &" + array + "[" + reg.str() +

@@ -10,8 +10,8 @@ using namespace mlir;
 namespace tk::cuda {
 
 bool KernelEmitter::isInline(Operation *op) {
-  if (isa<gpu::IotaOp, gpu::UndefinedOp, gpu::BroadcastOp, gpu::TransposeOp, gpu::ExtractOp,
-          arith::ConstantOp>(op))
+  if (isa<gpu::IotaOp, gpu::RotatedIotaOp, gpu::UndefinedOp, gpu::BroadcastOp, gpu::TransposeOp,
+          gpu::ExtractOp, arith::ConstantOp>(op))
     return true;
   if (auto convert = dyn_cast<gpu::ConvertLayoutOp>(op)) {
     const auto kind =
@@ -110,6 +110,12 @@ std::string KernelEmitter::element(Value value, const RegisterIndex &reg) {
   if (isa_and_nonnull<gpu::IotaOp>(op))
     return "(" + typeName(getElementTypeOrSelf(value.getType())) + ")(" +
            coordinate(layoutOf(value), 0, reg) + ")";
+  if (auto rotated = dyn_cast_or_null<gpu::RotatedIotaOp>(op)) {
+    const int64_t length = cast<RankedTensorType>(value.getType()).getDimSize(0);
+    return "(" + typeName(getElementTypeOrSelf(value.getType())) + ")((" +
+           coordinate(layoutOf(value), 0, reg) + " - " + scalar(rotated.getShift()) + ") & " +
+           std::to_string(length - 1) + ")";
+  }
   if (op && op->getNumOperands() == 1) {
     Value source = op->getOperand(0);
     if (!isTile(source))
@@ -204,6 +210,16 @@ LogicalResult KernelEmitter::emitHold(gpu::HoldOp hold) {
   const std::string array = materialize(hold.getSource());
   line("tk::hold(" + array + ");");
   names[hold.getResult()] = array;
+  return success();
+}
+
+LogicalResult KernelEmitter::emitFunnel(gpu::FunnelOp funnel) {
+  const std::string before = materialize(funnel.getBefore()), here = materialize(funnel.getHere());
+  const std::string name = declare(funnel);
+  const unsigned vector = funnel.getVector();
+  line(loopHeader(registersOf(funnel), vector) + " tk::funnel<" + llvm::Twine(vector) + ">(&" +
+       name + "[r], &" + before + "[r], &" + here + "[r], (int)" + scalar(funnel.getShift()) +
+       ");");
   return success();
 }
 

@@ -106,6 +106,7 @@ private:
   void assign(llvm::StringRef target, mlir::Value value);
   std::string loopHeader(unsigned count, unsigned step = 1);
   Result emitHold(gpu::HoldOp hold);
+  Result emitFunnel(gpu::FunnelOp funnel);
   bool joinGroup(mlir::Operation *op);
   void flushGroup();
   void emitGroupStatement(mlir::Operation *op, const RegisterIndex &reg);
@@ -140,7 +141,11 @@ private:
   mlir::FailureOr<std::string> elementOver(mlir::Operation *op, mlir::Value value,
                                            mlir::Attribute dims, const Address &address,
                                            const RegisterIndex &reg);
-  mlir::FailureOr<std::string> conditionsOf(mlir::Operation *op, const Address &address);
+  struct Run {
+    std::string offsets, conditions; ///< arrays, one entry an element of a thread
+  };
+  mlir::FailureOr<Run> runOf(mlir::Operation *op, const Address &address);
+  Result emitMisalignment(gpu::MisalignmentOp misalignment);
   Result emitLoad(gpu::LoadOp load);
   Result emitStore(gpu::StoreOp store);
   Result emitCopyAsync(gpu::CopyAsyncOp copy);

@@ -33,27 +33,31 @@ TK_DEVICE void store(T *to, const T *x, bool mask = true, Place place = {}) {
     tk_emu_engine->write(to, x, n * sizeof(T), n * sizeof(T), place);
 }
 
-template <int n, class T>
-TK_DEVICE void load_run(T *y, const T *from, const bool *mask, typename Same<T>::Type other,
-                        Place place = {}) {
-  bool all = true;
-  for_each<n>([&](int i) { all = all && mask[i]; });
-  if (all)
-    load<n>(y, from, place);
-  else
-    for_each<n>([&](int i) { y[i] = mask[i] ? get(from + i, place) : other; });
+template <int n, int count, class T, class I>
+TK_DEVICE void load_runs(T (&y)[count], const T *from, const I (&at)[count],
+                         const bool (&mask)[count], typename Same<T>::Type other,
+                         Place place = {}) {
+  for (int v = 0; v < count; v += n)
+    if (at[v + n - 1] - at[v] == n - 1 && mask[v + n - 1])
+      load<n>(&y[v], from + at[v], place);
+    else
+      for (int i = v; i < v + n; ++i)
+        y[i] = mask[i] ? get(from + at[i], place) : (T)other;
 }
-template <int n, class T>
-TK_DEVICE void store_run(T *to, const T *x, const bool *mask, Place place = {}) {
-  bool all = true;
-  for_each<n>([&](int i) { all = all && mask[i]; });
-  if (all)
-    store<n>(to, x, true, place);
-  else
-    for_each<n>([&](int i) {
-      if (mask[i])
-        put(to + i, x[i], place);
-    });
+template <int n, int count, class T, class I>
+TK_DEVICE void store_runs(T *to, const T (&x)[count], const I (&at)[count],
+                          const bool (&mask)[count], Place place = {}) {
+  for (int v = 0; v < count; v += n)
+    if (at[v + n - 1] - at[v] == n - 1 && mask[v + n - 1])
+      store<n>(to + at[v], &x[v], true, place);
+    else
+      for (int i = v; i < v + n; ++i)
+        if (mask[i])
+          put(to + at[i], x[i], place);
+}
+
+template <int n, class T> TK_DEVICE void funnel(T *y, const T *before, const T *here, int shift) {
+  for_each<n>([&](int i) { y[i] = i >= shift ? here[i - shift] : before[i - shift + n]; });
 }
 
 template <int n, class T> TK_DEVICE void hold(T (&)[n]) {

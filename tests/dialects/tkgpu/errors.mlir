@@ -54,3 +54,42 @@ tkgpu.func @f args ["a"] {
   %h = tkgpu.hold %a : tensor<32xbf16, #one>
   tkgpu.return
 }
+
+// -----
+
+tkgpu.func @f args ["i"] {
+^bb0(%i: index):
+  // expected-error @below {{expected a power of two, got 6}}
+  %s = tkgpu.misalignment[%i] strides(%i) of 6
+  tkgpu.return
+}
+
+// -----
+
+tkgpu.func @f args ["i"] {
+^bb0(%i: index):
+  // expected-error @below {{expected a result of one axis and element type index, got 'tensor<8x8xindex>'}}
+  %r = tkgpu.rotated_iota %i : tensor<8x8xindex>
+  tkgpu.return
+}
+
+// -----
+
+tkgpu.func @f args ["i"] {
+^bb0(%i: index):
+  %x = arith.constant dense<0.0> : tensor<4xbf16>
+  // expected-error @below {{expected a tile of one axis and groups that divide it, got 'tensor<4xbf16>' and groups of 8}}
+  %r = tkgpu.funnel %x, %x by %i in 8 : tensor<4xbf16>
+  tkgpu.return
+}
+
+// -----
+
+#pairs = #tkgpu.layout<register = [[1]], lane = [[2], [4], [8], [16], [32]], warp = []>
+tkgpu.func @f args ["i"] {
+^bb0(%i: index):
+  %x = arith.constant dense<0.0> : tensor<64xbf16, #pairs>
+  // expected-error @below {{expected a thread to have a whole group of 8 elements, got 2 neighbours}}
+  %r = tkgpu.funnel %x, %x by %i in 8 : tensor<64xbf16, #pairs>
+  tkgpu.return
+}

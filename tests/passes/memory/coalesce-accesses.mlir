@@ -89,3 +89,22 @@ tkgpu.func @rows args ["x", "y"] {
   tkgpu.store %d, %y[%i, %j] dims [array<i64: 0>, array<i64: 1>] strides(%c512, %c1) masks() over [] : (tensor<8x512xf32>, !tkgpu.buffer<f32>, tensor<8xindex>, tensor<512xindex>, index, index) -> ()
   tkgpu.return
 }
+
+// Of three accesses two begin anywhere: neighbouring threads have neighbouring elements, as is best
+// for those, though vectors fit the third.
+// CHECK-LABEL: tkgpu.func @anywhere
+// CHECK: tkgpu.load {{.*}} -> tensor<1x4096xbf16, #tkgpu.layout<register = {{.*}}, lane = {{\[}}[0, 2], [0, 4], [0, 8], [0, 16], [0, 32]]
+tkgpu.func @anywhere args ["x", "g", "y", "C"] {
+^bb0(%x: !tkgpu.buffer<bf16>, %g: !tkgpu.buffer<bf16>, %y: !tkgpu.buffer<bf16>, %C: index):
+  %c1 = arith.constant 1 : index
+  %row = tkgpu.program_id x
+  %i = tkgpu.iota : tensor<1xindex>
+  %rows = tkgpu.broadcast %row dims [] : index -> tensor<1xindex>
+  %r = arith.addi %i, %rows : tensor<1xindex>
+  %j = tkgpu.iota : tensor<4096xindex>
+  %v = tkgpu.load %x[%r, %j] dims [array<i64: 0>, array<i64: 1>] strides(%C, %c1) masks() over [] : (!tkgpu.buffer<bf16>, tensor<1xindex>, tensor<4096xindex>, index, index) -> tensor<1x4096xbf16>
+  %w = tkgpu.load %g[%i, %j] dims [array<i64: 0>, array<i64: 1>] strides(%c1, %c1) masks() over [] : (!tkgpu.buffer<bf16>, tensor<1xindex>, tensor<4096xindex>, index, index) -> tensor<1x4096xbf16>
+  %s = arith.addf %v, %w : tensor<1x4096xbf16>
+  tkgpu.store %s, %y[%r, %j] dims [array<i64: 0>, array<i64: 1>] strides(%C, %c1) masks() over [] : (tensor<1x4096xbf16>, !tkgpu.buffer<bf16>, tensor<1xindex>, tensor<4096xindex>, index, index) -> ()
+  tkgpu.return
+} {num_warps = 4 : i64, index_bits = 32 : i64}

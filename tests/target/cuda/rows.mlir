@@ -41,12 +41,14 @@ tkgpu.func @softmax args ["x", "y", "C"] {
 // Elements with a mask each, and a tile that is kept as it is.
 // CHECK: __launch_bounds__(128, 6)
 // CHECK-NEXT: odd(
+// CHECK: int [[AT:at[_0-9]*]][8];
 // CHECK: bool [[IN:in[_0-9]*]][8];
-// CHECK: tk::load_run<8>(&[[X:[a-z_0-9]+]][0], &x[{{.*}}], &[[IN]][0], tk::bf16{0x0});
+// CHECK: [[AT]][r] = {{.*}}, [[IN]][r] = {{.*}};
+// CHECK: tk::load_runs<8>([[X:[a-z_0-9]+]], x, [[AT]], [[IN]], tk::bf16{0x0});
 // CHECK: tk::reduce_uniform_warps
 // CHECK: tk::hold([[X]]);
 // CHECK: bool [[OUT:in[_0-9]*]][8];
-// CHECK: tk::store_run<8>(&y[{{.*}}], &[[X]][0], &[[OUT]][0]);
+// CHECK: tk::store_runs<8>(y, [[X]], [[TO:at[_0-9]*]], [[OUT]]);
 tkgpu.func @odd args ["x", "y", "s", "C"] {
 ^bb0(%x: !tkgpu.buffer<bf16>, %y: !tkgpu.buffer<bf16>, %s: !tkgpu.buffer<f32>, %C: index):
   %c1 = arith.constant 1 : index
@@ -63,3 +65,37 @@ tkgpu.func @odd args ["x", "y", "s", "C"] {
   tkgpu.store %h, %y[%row, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks(%in) over [array<i64: 0>] {run = 8 : i64, vector = 8 : i64} : (tensor<1024xbf16, #row>, !tkgpu.buffer<bf16>, index, tensor<1024xindex, #row>, index, index, tensor<1024xi1, #row>) -> ()
   tkgpu.return
 } {num_warps = 4 : i64, index_bits = 32 : i64, min_blocks = 6 : i64}
+
+// A row that begins anywhere: its numbers rotated, and what is aligned otherwise moved to them.
+// CHECK: rotated(
+// CHECK: const int [[SHIFT:n[_0-9]*]] = (block_x * C) & 7;
+// CHECK: (int)(([[AT:at_[a-z0-9]+]] + r - [[SHIFT]]) & 1023)
+// CHECK: tk::load_runs<8>([[X:[a-z_0-9]+]], x, {{.*}}, {{.*}}, tk::bf16{0x0});
+// CHECK: tk::load<8>(&[[BEFORE:[a-z_0-9]+]][0], &g[{{.*}}]);
+// CHECK: tk::load<8>(&[[HERE:[a-z_0-9]+]][0], &g[{{.*}}]);
+// CHECK: tk::funnel<8>(&[[G:[a-z_0-9]+]][r], &[[BEFORE]][r], &[[HERE]][r], (int)[[SHIFT]]);
+tkgpu.func @rotated args ["x", "y", "g", "C"] {
+^bb0(%x: !tkgpu.buffer<bf16>, %y: !tkgpu.buffer<bf16>, %g: !tkgpu.buffer<bf16>, %C: index):
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : bf16
+  %behind = arith.constant dense<1016> : tensor<1024xindex, #row>
+  %last = arith.constant dense<1023> : tensor<1024xindex, #row>
+  %row = tkgpu.program_id x
+  %s = tkgpu.misalignment[%row] strides(%C) of 8
+  %j = tkgpu.rotated_iota %s : tensor<1024xindex, #row>
+  %i = tkgpu.iota : tensor<1024xindex, #row>
+  %b = arith.addi %i, %behind : tensor<1024xindex, #row>
+  %before = arith.andi %b, %last : tensor<1024xindex, #row>
+  %Cs = tkgpu.broadcast %C dims [] : index -> tensor<1024xindex, #row>
+  %in = arith.cmpi slt, %j, %Cs : tensor<1024xindex, #row>
+  %v = tkgpu.load %x[%row, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks(%in) over [array<i64: 0>] other(%zero) {run = 8 : i64, vector = 8 : i64} : (!tkgpu.buffer<bf16>, index, tensor<1024xindex, #row>, index, index, tensor<1024xi1, #row>, bf16) -> tensor<1024xbf16, #row>
+  %g0 = tkgpu.load %g[%before] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 8 : i64} : (!tkgpu.buffer<bf16>, tensor<1024xindex, #row>, index) -> tensor<1024xbf16, #row>
+  %g1 = tkgpu.load %g[%i] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 8 : i64} : (!tkgpu.buffer<bf16>, tensor<1024xindex, #row>, index) -> tensor<1024xbf16, #row>
+  %gj = tkgpu.funnel %g0, %g1 by %s in 8 : tensor<1024xbf16, #row>
+  %a = arith.extf %v : tensor<1024xbf16, #row> to tensor<1024xf32, #row>
+  %c = arith.extf %gj : tensor<1024xbf16, #row> to tensor<1024xf32, #row>
+  %p = arith.mulf %a, %c : tensor<1024xf32, #row>
+  %r = arith.truncf %p : tensor<1024xf32, #row> to tensor<1024xbf16, #row>
+  tkgpu.store %r, %y[%row, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks(%in) over [array<i64: 0>] {run = 8 : i64, vector = 8 : i64} : (tensor<1024xbf16, #row>, !tkgpu.buffer<bf16>, index, tensor<1024xindex, #row>, index, index, tensor<1024xi1, #row>) -> ()
+  tkgpu.return
+} {num_warps = 4 : i64, index_bits = 32 : i64}

@@ -1,0 +1,255 @@
+//===- AlignRows.cpp - tiles of rows that begin anywhere in memory --------===//
+//
+// Rows whose length is no multiple of a vector begin at another alignment each. A tile may hold the
+// elements of its row in any order, as long as all of its operations see the same one: where the
+// order is rotated by the row's misalignment, a thread's neighbours are aligned vectors again.
+//   1. Functions on tiles of one axis are looked at, without products and scans.
+//   2. Of an index that tiles run over, accesses along memory whose other indices are scalars are
+//      put in classes of rows that begin at the same alignment. The class that moves most bytes
+//      decides, if vectors do not fit it as it is; what all blocks read alike counts for nothing.
+//   3. The index becomes a tkgpu.rotated_iota by the misalignment of the class.
+//   4. Loads that were aligned before are loaded as two tiles of aligned vectors, the second one
+//      vector behind, and joined by a tkgpu.funnel.
+//
+// Before: %c = tkgpu.iota
+//         %x = tkgpu.load %a[%row, %c] strides(%C, 1)
+//         %g = tkgpu.load %gamma[%c] strides(1)
+// After:  %s = tkgpu.misalignment[%row] strides(%C) of 8
+//         %c = tkgpu.rotated_iota %s
+//         %x = tkgpu.load %a[%row, %c] strides(%C, 1)
+//         %g = tkgpu.funnel (load %gamma[(iota - 8) mod n]), (load %gamma[iota]) by %s in 8
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Passes.h"
+#include "passes/memory/MemoryAccess.h"
+#include "passes/memory/TileComponents.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Dominance.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Pass/Pass.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace tk {
+#define GEN_PASS_DEF_ALIGNROWS
+#include "passes/Passes.h.inc"
+} // namespace tk
+
+using namespace mlir;
+using namespace tk;
+using namespace tk::gpu;
+
+namespace {
+
+/// An access along memory by an index tile, its other indices being scalars.
+struct RowAccess {
+  Operation *op;
+  FixedTerms fixed; ///< what the scalars add to the offset
+  int64_t bytes;    ///< of an element
+  bool isAligned;   ///< vectors fit it as it is
+};
+
+/// Rotates the rows that one index tile runs over.
+class RowAligner {
+public:
+  RowAligner(FuncOp function, IotaOp iota, AxisInfo &info)
+      : function(function), iota(iota), info(info),
+        length(cast<RankedTensorType>(iota.getType()).getDimSize(0)) {}
+
+  bool run();
+
+private:
+  template <class Op> void consider(Op op);
+  const RowAccess *findHeaviest();
+  Value createShift(const RowAccess &rows);
+  void funnel(gpu::LoadOp load, Value shift);
+  Value inPlain(Value value, Value index, IRMapping &mapping, OpBuilder &builder);
+  bool isOfIndexAlone(Value value);
+
+  FuncOp function;
+  IotaOp iota;
+  AxisInfo &info;
+  int64_t length, vector = 1;
+  SmallVector<RowAccess> accesses;
+};
+
+} // namespace
+
+template <class Op> void RowAligner::consider(Op op) {
+  MemoryAccess access = MemoryAccess::of(op);
+  std::optional<FixedTerms> fixed = fixedTermsBeside(access, iota);
+  if (!fixed || access.tile.getRank() != 1)
+    return;
+  int64_t most = std::min(vectorBytesOf(function), access.baseAlignment);
+  int64_t divisor = kAnyDivisor;
+  for (auto [index, stride] : *fixed)
+    divisor = std::min(divisor, info.divisibilityOf(index) * info.divisibilityOf(stride));
+  accesses.push_back({op, *fixed, access.elementBytes(), divisor * access.elementBytes() >= most});
+}
+
+/// The first access of the class whose accesses move most bytes, if it is to be aligned.
+const RowAccess *RowAligner::findHeaviest() {
+  llvm::MapVector<const RowAccess *, int64_t> weights;
+  for (const RowAccess &access : accesses) {
+    if (access.fixed.empty())
+      continue;
+    auto known = llvm::find_if(weights, [&](auto &entry) {
+      return entry.first->fixed == access.fixed || (entry.first->isAligned && access.isAligned);
+    });
+    if (known != weights.end())
+      known->second += access.bytes;
+    else
+      weights[&access] = access.bytes;
+  }
+  auto heaviest = llvm::max_element(weights, [](auto &a, auto &b) { return a.second < b.second; });
+  return heaviest == weights.end() || heaviest->first->isAligned ? nullptr : heaviest->first;
+}
+
+/// The misalignment of a class of rows, as soon as its indices are known; null where the index is
+/// used earlier.
+Value RowAligner::createShift(const RowAccess &rows) {
+  Block *entry = function.getBlock();
+  Operation *last = nullptr;
+  SmallVector<Value> indices, strides;
+  for (auto [index, stride] : rows.fixed) {
+    indices.push_back(index);
+    strides.push_back(stride);
+    for (Value value : {index, stride}) {
+      if (value.getParentBlock() != entry)
+        return {};
+      Operation *def = value.getDefiningOp();
+      if (def && (!last || last->isBeforeInBlock(def)))
+        last = def;
+    }
+  }
+  OpBuilder builder = OpBuilder::atBlockBegin(entry);
+  if (last)
+    builder.setInsertionPointAfter(last);
+  for (Operation *user : iota->getUsers())
+    if (Operation *here = entry->findAncestorOpInBlock(*user);
+        last && (!here || !last->isBeforeInBlock(here)))
+      return {};
+  return MisalignmentOp::create(builder, iota.getLoc(), builder.getIndexType(), indices, strides,
+                                vector);
+}
+
+/// Does `value` follow from the index tile, constants and scalars by operations on elements?
+bool RowAligner::isOfIndexAlone(Value value) {
+  return !isTile(value) || value == iota.getResult() ||
+         (isCheapTile(value) && !value.getDefiningOp<RotatedIotaOp>());
+}
+
+/// `value`, which is of the index alone, with `index` in its place.
+Value RowAligner::inPlain(Value value, Value index, IRMapping &mapping, OpBuilder &builder) {
+  if (value == iota.getResult())
+    return index;
+  if (!isTile(value))
+    return value;
+  if (Value known = mapping.lookupOrNull(value))
+    return known;
+  Operation *op = value.getDefiningOp();
+  for (Value operand : op->getOperands())
+    mapping.map(operand, inPlain(operand, index, mapping, builder));
+  return builder.clone(*op, mapping)->getResult(0);
+}
+
+void RowAligner::funnel(gpu::LoadOp load, Value shift) {
+  OpBuilder builder(load);
+  Location loc = load.getLoc();
+  Type type = iota.getType();
+  auto constant = [&](int64_t value) -> Value {
+    auto splat = DenseElementsAttr::get(cast<RankedTensorType>(type), builder.getIndexAttr(value));
+    return arith::ConstantOp::create(builder, loc, splat);
+  };
+  Value here = IotaOp::create(builder, loc, type);
+  Value before = arith::AddIOp::create(builder, loc, here, constant(length - vector));
+  before = arith::AndIOp::create(builder, loc, before, constant(length - 1));
+  auto loadAt = [&](Value index) -> Value {
+    IRMapping mapping;
+    for (Value operand : load->getOperands())
+      mapping.map(operand, inPlain(operand, index, mapping, builder));
+    return builder.clone(*load, mapping)->getResult(0);
+  };
+  Value first = loadAt(before), second = loadAt(here);
+  Value joined = FunnelOp::create(builder, loc, load.getType(), first, second, shift, vector);
+  load.getResult().replaceAllUsesWith(joined);
+  load.erase();
+}
+
+bool RowAligner::run() {
+  for (Operation *user : iota->getUsers()) {
+    if (auto load = dyn_cast<gpu::LoadOp>(user); load && isTile(load.getResult()))
+      consider(load);
+    else if (auto store = dyn_cast<StoreOp>(user); store && isTile(store.getValue()))
+      consider(store);
+  }
+  const RowAccess *rows = findHeaviest();
+  if (!rows)
+    return false;
+  // Vectors of the elements that most bytes consist of.
+  DenseMap<int64_t, int64_t> moved;
+  for (const RowAccess &access : accesses)
+    if (access.fixed == rows->fixed)
+      moved[access.bytes] += access.bytes;
+  auto most = llvm::max_element(moved, [](auto &a, auto &b) {
+    return std::pair(a.second, -a.first) < std::pair(b.second, -b.first);
+  });
+  vector = vectorBytesOf(function) / most->first;
+  // A thread has whole vectors.
+  if (vector <= 1 || length < vector * 32 * int64_t(function.getNumWarps()))
+    return false;
+  Value shift = createShift(*rows);
+  if (!shift)
+    return false;
+  OpBuilder builder(function.getContext());
+  builder.setInsertionPointAfterValue(shift);
+  for (const RowAccess &access : accesses) {
+    auto load = dyn_cast<gpu::LoadOp>(access.op);
+    bool isPlain = load && access.isAligned &&
+                   llvm::all_of(load->getOperands(), [&](Value v) { return isOfIndexAlone(v); });
+    if (isPlain)
+      funnel(load, shift);
+  }
+  Value rotated = RotatedIotaOp::create(builder, iota.getLoc(), iota.getType(), shift);
+  iota.getResult().replaceAllUsesWith(rotated);
+  iota.erase();
+  return true;
+}
+
+/// Does a function consist of operations that see no order of a tile's elements, on tiles of one
+/// axis?
+static bool mayRotate(FuncOp function) {
+  bool may = true;
+  function.walk([&](Operation *op) {
+    may &= !isa<DotOp, WarpgroupDotOp, gpu::ScanOp>(op);
+    for (Type type : op->getResultTypes())
+      if (auto tile = dyn_cast<RankedTensorType>(type))
+        may &= tile.getRank() <= 1;
+    if (auto constant = dyn_cast<arith::ConstantOp>(op))
+      if (auto elements = dyn_cast<DenseElementsAttr>(constant.getValue()))
+        may &= elements.isSplat();
+  });
+  return may;
+}
+
+namespace {
+
+struct AlignRows : tk::impl::AlignRowsBase<AlignRows> {
+  void runOnOperation() override {
+    for (FuncOp function : getOperation().getOps<FuncOp>()) {
+      if (!mayRotate(function))
+        continue;
+      SmallVector<IotaOp> iotas;
+      function.walk([&](IotaOp iota) { iotas.push_back(iota); });
+      for (IotaOp iota : iotas) {
+        AxisInfo info;
+        numAligned += RowAligner(function, iota, info).run();
+      }
+    }
+  }
+};
+
+} // namespace
