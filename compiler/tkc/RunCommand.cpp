@@ -2,6 +2,7 @@
 #include "compiler/tkc/Commands.h"
 
 #include "compiler/interp/Tolerance.h"
+#include "compiler/plan/KernelSignature.h"
 #include "compiler/plan/WorkCount.h"
 #include "compiler/tkc/Inputs.h"
 #include "compiler/tkc/Session.h"
@@ -36,6 +37,7 @@ struct RunReport {
   struct Result {
     std::string name;
     interp::Comparison comparison;
+    SourceSpan span; ///< the statement that defines it
   };
   std::vector<Result> results;
   double milliseconds = 0;
@@ -85,8 +87,10 @@ Status checkResults(CompiledSource &source, size_t kernel, const RunArguments &i
   for (unsigned r = 0; r < tensors.size(); ++r) {
     const Parameter &param = signature.tensor(tensors[r]);
     DType coarsest = interp::coarsestRounding(op, param.dtype);
-    report.results.push_back({param.name, interp::compare(outputs[tensors[r]].view(), r, *exact,
-                                                          *naive, coarsest, length, comparison)});
+    report.results.push_back({param.name,
+                              interp::compare(outputs[tensors[r]].view(), r, *exact, *naive,
+                                              coarsest, length, comparison),
+                              sourceSpanOf(op.getReturn().getResults()[r].getLoc())});
     report.ok &= report.results.back().comparison.ok;
   }
   report.checked = true;
@@ -111,7 +115,8 @@ Status runAndCompare(Session &session, const RunArguments &inputs, RunReport &re
       unwritten.ok = false;
       unwritten.reason = "two runs differ: an element is not written, or the result is not "
                          "repeatable";
-      report.results.push_back({session.signature().tensor(t).name, unwritten});
+      const Parameter &param = session.signature().tensor(t);
+      report.results.push_back({param.name, unwritten, param.span});
       report.ok = false;
     }
   return {};
@@ -144,7 +149,8 @@ void printText(const RunReport &report, const Session &session) {
                   result.name.c_str(), static_cast<long long>(c.compared), c.maxError, c.naiveError,
                   c.relativeError);
     else
-      std::printf("  %s: WRONG: %s\n", result.name.c_str(), c.reason.c_str());
+      std::printf("  %s: WRONG (%s:%u): %s\n", result.name.c_str(), result.span.file.c_str(),
+                  result.span.line, c.reason.c_str());
   }
   if (report.milliseconds > 0) {
     double seconds = report.milliseconds * 1e-3;

@@ -6,8 +6,9 @@
 
 namespace tk {
 
-/// The unit attribute of a tk.exp_diff whose result may have a relative error of 2^-19, or of a
-/// tk.div_or_zero by a number with a normal reciprocal that may have one of 2^-22.
+/// The unit attribute of a tk.exp_diff whose result may have a relative error of 2^-19, of a
+/// tk.div_or_zero by a number with a normal reciprocal that may have one of 2^-22, and of what
+/// ApproximateNarrow.h marks.
 inline constexpr llvm::StringRef approxAttrName = "approx";
 
 /// Marks the exponentials in `compute`, and the quotients by their sums, that are of use for no

@@ -15,6 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/tiling/ApproximateExps.h"
+#include "passes/tiling/ApproximateNarrow.h"
 #include "passes/tiling/BlockProgram.h"
 #include "passes/tiling/FoldScales.h"
 
@@ -82,6 +83,7 @@ struct Tile : tk::impl::TileBase<Tile> {
     for (unsigned n = 1; SymbolTable::lookupSymbolIn(kernel->getParentOp(), unique); ++n)
       unique = name + "_" + std::to_string(n);
     markApproximateExps(compute);
+    markNarrowFunctions(compute);
     foldScales(kernel, compute);
     OpBuilder moduleBuilder(kernel);
     BlockProgram program(kernel, compute, schedule);

@@ -81,6 +81,20 @@ TK_DEVICE float scaled_exp_diff(float a, float b, float scale) {
   const float c = scale * 1.4426950408889634f, safe = b == -infinity() ? 0.0f : b;
   return exp2_approx(::fmaf(a, c, -(safe * c)));
 }
+// erf(x) with an absolute error of 2^-23: 1 - 2^-y for |x|, where y is a polynomial without constant
+// term, fitted to -log2(erfc(x)) on [0, 4] for the least error of the result; it grows further on.
+TK_DEVICE float erf_approx(float x) {
+  const float a = ::fabsf(x);
+  float y = 4.53578333891036e-05f;
+  y = ::fmaf(y, a, -4.45501364e-04f);
+  y = ::fmaf(y, a, 1.48942140e-03f);
+  y = ::fmaf(y, a, 7.74662305e-04f);
+  y = ::fmaf(y, a, -2.82537091e-02f);
+  y = ::fmaf(y, a, 1.48481627e-01f);
+  y = ::fmaf(y, a, 9.18416391e-01f);
+  y = ::fmaf(y, a, 1.62790859e+00f);
+  return ::copysignf(1.0f - exp2_approx(-(y * a)), x);
+}
 template <class T> TK_DEVICE T div_or_zero(T a, T b) { return b == 0 ? (T)0 : a / b; }
 // The same where 1 / b is a normal number and the quotient is of use for 16 bits. Many a have one b.
 TK_DEVICE float div_or_zero_approx(float a, float b) {

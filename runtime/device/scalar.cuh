@@ -70,6 +70,13 @@ TK_DEVICE float minimum(float a, float b) {
   return y;
 }
 
+// a / b within 2 ulp.
+TK_DEVICE float divide_approx(float a, float b) {
+  float y;
+  asm("div.full.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+}
+
 // 2^x with a relative error of 2^-22, denormals flushed.
 TK_DEVICE float exp2_approx(float x) {
   float y;

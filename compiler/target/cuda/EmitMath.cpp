@@ -21,7 +21,7 @@ static llvm::StringRef primitiveName(Operation *op) {
       .Case<math::RsqrtOp>([](auto) { return "rsqrt"; })
       .Case<math::TanhOp>([](auto) { return "tanh"; })
       .Case<math::TanOp>([](auto) { return "tan"; })
-      .Case<math::ErfOp>([](auto) { return "erf"; })
+      .Case<math::ErfOp>([](auto o) { return o->hasAttr("approx") ? "erf_approx" : "erf"; })
       .Case<math::SinOp>([](auto) { return "sin"; })
       .Case<math::CosOp>([](auto) { return "cos"; })
       .Case<math::FloorOp>([](auto) { return "floor"; })

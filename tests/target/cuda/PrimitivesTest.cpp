@@ -34,6 +34,8 @@ extern "C" __global__ void f_rsqrt(const float *x, float *y) { y[at()] = tk::rsq
 extern "C" __global__ void f_sin(const float *x, float *y) { y[at()] = tk::sin(x[at()]); }
 extern "C" __global__ void f_pow(const float *x, float *y) { y[at()] = tk::pow(tk::abs(x[at()]), 2.5f); }
 extern "C" __global__ void f_exp_diff(const float *x, float *y) { y[at()] = tk::exp_diff(x[at()], 3.0f); }
+extern "C" __global__ void f_divide_approx(const float *x, float *y) { y[at()] = tk::divide_approx(3.0f, x[at()]); }
+extern "C" __global__ void f_erf_approx(const float *x, float *y) { y[at()] = tk::erf_approx(x[at()]); }
 extern "C" __global__ void f_max(const float *x, float *y) { y[at()] = tk::maximum(x[at()], 0.5f); }
 )";
 
@@ -159,4 +161,12 @@ TEST_CASE("functions on the GPU are within 2 ulp", "[gpu]") {
   compare("f_exp_diff",
           [](double v) { return std::exp(static_cast<double>(static_cast<float>(v) - 3.0f)); });
   compare("f_max", [](double v) { return std::isnan(v) ? v : std::max(v, 0.5); });
+  compare("f_divide_approx", [](double v) { return 3 / v; });
+  const std::vector<float> erf = runner.run<float>("f_erf_approx", x);
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (std::isnan(x[i]))
+      CHECK(std::isnan(erf[i]));
+    else if (double error = std::abs(erf[i] - std::erf(static_cast<double>(x[i]))); error > 0x1p-23)
+      FAIL_CHECK("erf_approx(" << x[i] << ") is off by " << error);
+  }
 }

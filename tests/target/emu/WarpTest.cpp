@@ -1,6 +1,8 @@
 // Shuffles, barriers, reductions and scans.
 #include "KernelHarness.h"
 
+#include <cmath>
+
 using tk::DType;
 using tk::test::KernelHarness;
 
@@ -156,5 +158,28 @@ k(int *__restrict__ y) {
     REQUIRE(k.run() == "");
     for (int i = 0; i < 96; ++i)
       CHECK(y[static_cast<size_t>(i)] == (i + 50) % 96);
+  }
+}
+
+TEST_CASE("the approximate error function is within 2^-23", "[emu]") {
+  KernelHarness k(R"(extern "C" __global__ void __launch_bounds__(256)
+k(const float *__restrict__ x, float *__restrict__ y) {
+  const int i = tk::thread_index();
+  tk::put(&y[i], tk::erf_approx(tk::get(&x[i])));
+})");
+  std::vector<float> x(256), y(256);
+  for (size_t i = 0; i < x.size(); ++i)
+    x[i] = (static_cast<float>(i) - 128) / 21;
+  x[0] = INFINITY, x[1] = -INFINITY, x[2] = 1e30f, x[3] = -0.0f, x[4] = 1e-20f, x[5] = NAN;
+  k.threads = 256;
+  k.in(x, DType::f32);
+  k.out(y, DType::f32);
+  REQUIRE(k.run() == "");
+  for (size_t i = 0; i < x.size(); ++i) {
+    INFO(x[i]);
+    if (std::isnan(x[i]))
+      CHECK(std::isnan(y[i]));
+    else
+      CHECK(std::abs(y[i] - std::erf(static_cast<double>(x[i]))) <= 0x1p-23);
   }
 }
