@@ -58,8 +58,6 @@ llvm::ArrayRef<PassRow> passTable() {
        "operands of products and layout changes go through shared memory"},
       {"canonicalize", Stage::Gpu, "", "", "indices that layouts made again"},
       {"cse", Stage::Gpu, "", "", "equal indices in equal layouts are one"},
-      {"tk-join-products", Stage::Gpu, "warpgroups", "",
-       "products that share their left operand read it once"},
       {"tk-form-bulk-stores", Stage::Gpu, "warpgroups", "",
        "fragments are stored by whole lines, while the threads go on"},
       {"tk-specialize-warps", Stage::Gpu, "roles", "tk-specialize-warps{one-role=true}",

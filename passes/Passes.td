@@ -120,13 +120,6 @@ def FormWarpgroupDots : Pass<"tk-form-warpgroup-dots", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numFormed", "products", "Products given to warpgroups">];
 }
 
-def JoinProducts : Pass<"tk-join-products", "::mlir::ModuleOp"> {
-  let summary = "Compute warpgroup products of one left operand by one wider product";
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
-                           "::tk::gpu::TkGpuDialect"];
-  let statistics = [Statistic<"numJoined", "products", "Pairs of products joined">];
-}
-
 def FormBulkStores : Pass<"tk-form-bulk-stores", "::mlir::ModuleOp"> {
   let summary = "Write results of warpgroup products through shared memory, by bulk copies";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::tk::gpu::TkGpuDialect"];

@@ -47,22 +47,6 @@ Value TensorMapOp::getTensorFor(LaunchOp launch) {
   return getTensor() ? getTensor() : launch.getResult(*getResultNumber());
 }
 
-static LogicalResult verifyPart(BulkCopyOp copy) {
-  std::optional<ArrayRef<int64_t>> part = copy.getPart();
-  if (!part)
-    return success();
-  SharedType type = copy.getTarget().getType();
-  if (part->size() != 3 || (*part)[0] < 0 || (*part)[0] >= int64_t(type.getShape().size()))
-    return copy.emitOpError("expected an axis, a first element and a size, got ") << *part;
-  int64_t axis = (*part)[0], first = (*part)[1], size = (*part)[2];
-  int64_t unit = type.getAxisOrder().front() == axis ? type.getRowLength() : 8;
-  if (first < 0 || size < 1 || first + size > type.getShape()[axis] || first % unit != 0 ||
-      size % unit != 0 || copy.getMulticast())
-    return copy.emitOpError("expected a part of multiples of ")
-           << unit << " elements within the tile, got " << *part;
-  return success();
-}
-
 LogicalResult BulkCopyOp::verify() {
   if (getCoordinates().empty() || getCoordinates().size() > kLargestMapRank)
     return emitOpError("expected 1 to 5 coordinates, got ") << getCoordinates().size();
@@ -73,19 +57,7 @@ LogicalResult BulkCopyOp::verify() {
   if (!getTarget().getType().getHardwareSwizzle())
     return emitOpError("expected a target permuted as the hardware does, got ")
            << getTarget().getType();
-  return verifyPart(*this);
-}
-
-SmallVector<int64_t> BulkCopyOp::getFilledShape() {
-  SmallVector<int64_t> shape(getTarget().getType().getShape());
-  if (std::optional<ArrayRef<int64_t>> part = getPart())
-    shape[(*part)[0]] = (*part)[2];
-  return shape;
-}
-
-int64_t BulkCopyOp::getFilledBytes() {
-  return llvm::product_of(getFilledShape()) *
-         getTarget().getType().getElementType().getIntOrFloatBitWidth() / 8;
+  return success();
 }
 
 LogicalResult BulkStoreOp::verify() {

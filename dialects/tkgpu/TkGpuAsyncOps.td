@@ -96,19 +96,10 @@ def TkGpu_BulkCopyOp : TkGpu_Op<"bulk_copy", [AttrSizedOperandSegments,
     With `multicast` the tile is the same in all blocks of the cluster. Each block brings its part
     of the rows, along the map's axis of that number and the axis that is second in the target's
     order, to all of them; `coordinates` are those of the whole tile.
-
-    With `part = [axis, first, size]` the box fills only those elements of the target: whole panels
-    along the contiguous axis, groups of eight rows along the other.
   }];
   let arguments = (ins TkGpu_SharedType:$target, TkGpu_TensorMapType:$map,
                        Variadic<Index>:$coordinates, Optional<TkGpu_PhasesType>:$phases,
-                       Optional<Index>:$slot, OptionalAttr<I64Attr>:$multicast,
-                       OptionalAttr<DenseI64ArrayAttr>:$part);
-  let extraClassDeclaration = [{
-    /// The shape of what the copy fills: the target's, or that of its part.
-    ::llvm::SmallVector<int64_t> getFilledShape();
-    int64_t getFilledBytes();
-  }];
+                       Optional<Index>:$slot, OptionalAttr<I64Attr>:$multicast);
   let assemblyFormat = [{
     $target `,` $map `[` $coordinates `]` (`signals` $phases^ `[` $slot `]`)? attr-dict `:`
     type($target) (`,` type($phases)^)?

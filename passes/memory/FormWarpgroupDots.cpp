@@ -203,8 +203,7 @@ Value WarpgroupForming::stage(Value operand) {
   Value map = arguments.addTensorMap(box);
   builder.setInsertionPoint(load);
   SmallVector<Value> coordinates = buildCoordinates(builder, loc, box);
-  BulkCopyOp::create(builder, loc, shared, map, coordinates, Value(), Value(), multicast,
-                     /*part=*/nullptr);
+  BulkCopyOp::create(builder, loc, shared, map, coordinates, Value(), Value(), multicast);
   return shared;
 }
 

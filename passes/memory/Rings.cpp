@@ -17,7 +17,7 @@ static constexpr int64_t kStageAlignment = 1024;
 int64_t Ring::getStageBytes() const {
   int64_t bytes = 0;
   for (BulkCopyOp copy : copies)
-    bytes += BulkCopyOp(copy).getFilledBytes();
+    bytes += cast<SharedType>(BulkCopyOp(copy).getTarget().getType()).getSizeInBytes();
   return bytes;
 }
 
@@ -54,7 +54,7 @@ static LogicalResult extendUses(Ring &ring, BulkCopyOp copy) {
     return success();
   };
   for (Operation *user : copy.getTarget().getUsers()) {
-    if (isa<BulkCopyOp>(user))
+    if (user == copy)
       continue;
     SmallVector<Operation *> ends;
     if (failed(addEnds(user, ends)))
@@ -74,13 +74,6 @@ static bool isInLoopsOnly(Operation *op) {
   return true;
 }
 
-/// Do two copies of one block fill parts of a tile that do not meet?
-static bool fillApart(BulkCopyOp a, BulkCopyOp b) {
-  std::optional<ArrayRef<int64_t>> x = a.getPart(), y = b.getPart();
-  return x && y && a->getBlock() == b->getBlock() && (*x)[0] == (*y)[0] &&
-         ((*x)[1] + (*x)[2] <= (*y)[1] || (*y)[1] + (*y)[2] <= (*x)[1]);
-}
-
 FailureOr<SmallVector<Ring, 0>> tk::findRings(FuncOp function, bool together) {
   SmallVector<BulkCopyOp> copies;
   function.walk([&](BulkCopyOp copy) { copies.push_back(copy); });
@@ -89,11 +82,8 @@ FailureOr<SmallVector<Ring, 0>> tk::findRings(FuncOp function, bool together) {
     if (!copies[i].getTarget().getDefiningOp<AllocSharedOp>() || !isInLoopsOnly(copies[i]))
       return failure();
     for (unsigned j = 0; j < i; ++j) {
-      if (copies[i].getTarget() == copies[j].getTarget()) {
-        if (!fillApart(copies[i], copies[j]))
-          return failure();
-        classes.join(i, j);
-      }
+      if (copies[i].getTarget() == copies[j].getTarget())
+        return failure();
       bool meet = llvm::any_of(copies[i].getTarget().getUsers(), [&](Operation *user) {
         return llvm::is_contained(user->getOperands(), copies[j].getTarget());
       });

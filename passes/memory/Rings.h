@@ -24,9 +24,9 @@ struct Ring {
   bool isMulticast() const;
 };
 
-/// Groups the bulk copies of a function; not `together`, those of each tile are a ring of their
-/// own. Fails where the tile of one is used in a way that a ring does not allow for: outside the
-/// copy's block, or by a product that nothing waits for.
+/// Groups the bulk copies of a function; not `together`, each is a ring of its own. Fails where the
+/// tile of one is used in a way that a ring does not allow for: outside the copy's block, or by a
+/// product that nothing waits for.
 mlir::FailureOr<llvm::SmallVector<Ring, 0>> findRings(gpu::FuncOp function, bool together);
 
 /// Gives the innermost rings as many stages as `wanted` and the memory that is left of `limit`

@@ -151,7 +151,7 @@ void WarpSpecialization::beginCopy(BulkCopyOp copy, IRMapping &mapping, RingStat
   Value stage = StageOp::create(builder, loc, copy.getTarget().getType(),
                                 ring.buffers.lookup(copy.getTarget()), state.slot);
   BulkCopyOp::create(builder, loc, stage, copy.getMap(), coordinates, ring.full, state.slot,
-                     copy.getMulticastAttr(), copy.getPartAttr());
+                     copy.getMulticastAttr());
   if (copy == ring.copies.back() && !oneRole)
     state = advance(loc, ring, state);
 }
@@ -194,8 +194,6 @@ void WarpSpecialization::enterRing(Ring &ring, const RingState &state) {
   PhaseWaitOp::create(builder, loc, ring.full, state.slot, state.parity);
   for (BulkCopyOp copy : ring.copies) {
     Value tile = copy.getTarget();
-    if (llvm::all_of(tile.getUsers(), llvm::IsaPred<BulkCopyOp>))
-      continue; // the stage has been named for another part
     Value stage =
         StageOp::create(builder, loc, tile.getType(), ring.buffers.lookup(tile), state.slot);
     tile.replaceUsesWithIf(stage, [](OpOperand &use) { return !isa<BulkCopyOp>(use.getOwner()); });
@@ -257,9 +255,8 @@ void WarpSpecialization::allocate() {
   for (Ring &ring : rings) {
     Location loc = ring.copies.front().getLoc();
     for (BulkCopyOp copy : ring.copies)
-      if (Value &buffer = ring.buffers[copy.getTarget()]; !buffer)
-        buffer = AllocSharedOp::create(builder, loc,
-                                       copy.getTarget().getType().withStages(ring.stages), nullptr);
+      ring.buffers[copy.getTarget()] = AllocSharedOp::create(
+          builder, loc, copy.getTarget().getType().withStages(ring.stages), nullptr);
     auto type = PhasesType::get(function.getContext(), ring.stages);
     ring.full = AllocPhasesOp::create(builder, loc, type, 1, nullptr);
     // What another block's copies overwrite, that block's readers must have left too.
@@ -298,10 +295,10 @@ void WarpSpecialization::apply(bool inRoles) {
   Location loc = function.getLoc();
   builder.setInsertionPointToStart(body);
   allocate();
-  llvm::SetVector<Value> tiles;
+  SmallVector<Value> tiles;
   for (Ring &ring : rings)
     for (BulkCopyOp copy : ring.copies)
-      tiles.insert(copy.getTarget());
+      tiles.push_back(copy.getTarget());
   SmallVector<BulkCopyOp> originals;
   for (Ring &ring : rings)
     originals.append(ring.copies);

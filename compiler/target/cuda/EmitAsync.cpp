@@ -69,14 +69,8 @@ LogicalResult KernelEmitter::emitBulkCopy(gpu::BulkCopyOp copy) {
   if (!copy.getPhases())
     return unsupported(copy, "expected phases that the copy counts for");
   auto type = copy.getTarget().getType();
-  const int64_t panels = copy.getFilledShape()[type.getAxisOrder()[0]] / type.getRowLength();
+  const int64_t panels = type.getShape()[type.getAxisOrder()[0]] / type.getRowLength();
   std::string at, loop, to = names[copy.getTarget()];
-  if (auto filled = copy.getPart(); filled && (*filled)[1] > 0) {
-    const bool byPanels = type.getAxisOrder()[0] == (*filled)[0];
-    to +=
-        " + " + std::to_string(byPanels ? (*filled)[1] / type.getRowLength() * type.getPanelStride()
-                                        : (*filled)[1] * type.getRowLength());
-  }
   const int64_t cluster = copy.getMulticast() ? func.getCluster() : 1;
   const int64_t part = type.getShape()[type.getAxisOrder()[1]] / cluster;
   const unsigned rank = copy.getCoordinates().size();

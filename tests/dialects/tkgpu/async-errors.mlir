@@ -134,14 +134,3 @@ tkgpu.func @f args [] {
   tkgpu.barrier {cluster, warpgroup}
   tkgpu.return
 }
-
-// -----
-
-tkgpu.func @f args ["m"] {
-^bb0(%m: !tkgpu.tensor_map):
-  %c0 = arith.constant 0 : index
-  %s = tkgpu.alloc_shared : <[64, 128], bf16 chunk = 8 phases = 8 panel = 64>
-  // expected-error @below {{expected a part of multiples of 64 elements within the tile, got 1, 32, 64}}
-  tkgpu.bulk_copy %s, %m[%c0, %c0] {part = array<i64: 1, 32, 64>} : <[64, 128], bf16 chunk = 8 phases = 8 panel = 64>
-  tkgpu.return
-}
