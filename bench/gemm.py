@@ -1,5 +1,6 @@
 """Products against cuBLAS (torch.mm, torch.bmm), cublasLt (torch._scaled_mm) and eager PyTorch: TFLOP/s
-and the ratio. `gemm.py quick` takes a few sizes of bf16 only."""
+and the ratio. `gemm.py quick` takes a few sizes of bf16 only; `gemm.py fused` compares products with what
+follows them with all peers: eager, cublasLt's epilogue, torch.compile and its max-autotune."""
 import math
 import sys
 
@@ -67,6 +68,41 @@ def f8(size):
     return compare(f"f8   NT  {size}^3, fast", run, peer, 2 * size**3, peers.error(c, peer()))
 
 
+def contend(name, ours, others, flops):
+    """Like `compare`, with the best of several peers by name."""
+    times = peers.times([ours] + list(others.values()), repeats=20)
+    rates = "  ".join(f"{peer} {flops / ms * 1e-9:.1f}" for peer, ms in zip(others, times[1:]))
+    print(f"{name:34} tk {flops / times[0] * 1e-9:7.1f}  {rates}  ratio to the best "
+          f"{min(times[1:]) / times[0]:.3f}", flush=True)
+
+
+def compiled(function):
+    modes = (("compiled", "default"), ("autotuned", "max-autotune-no-cudagraphs"))
+    return {name: torch.compile(function, dynamic=False, mode=mode) for name, mode in modes}
+
+
+def fused(m, n, k):
+    x = peers.normal(m, k, dtype=torch.bfloat16)
+    w, bias = peers.normal(n, k, dtype=torch.bfloat16, seed=1), peers.normal(n, dtype=torch.bfloat16, seed=2)
+    gate, up = (peers.normal(k, n, dtype=torch.bfloat16, seed=seed) for seed in (1, 2))
+    y = torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
+    linear, gated = (peers.Kernel(path=f"examples/{name}.tk") for name in ("linear_gelu", "swiglu"))
+    functions = {
+        # cublasLt's epilogue has the approximation by tanh, not the error function.
+        "linear + gelu": (lambda: linear(x, w, bias, y), lambda x, w, bias: F.gelu(F.linear(x, w, bias)),
+                          (x, w, bias), 2, lambda: torch._addmm_activation(bias, x, w.t(), use_gelu=True)),
+        "swiglu": (lambda: gated(x, gate, up, y), lambda x, gate, up: F.silu(x @ gate) * (x @ up),
+                   (x, gate, up), 4, None),
+    }
+    for name, (run, eager, arguments, products, epilogue) in functions.items():
+        others = {"eager": eager, **compiled(eager)}
+        others = {peer: (lambda f=function: f(*arguments)) for peer, function in others.items()}
+        if epilogue:
+            others["cublasLt"] = epilogue
+        run()
+        contend(f"{name} {m} {n} {k}", run, others, products * m * n * k)
+
+
 def linear_gelu(m, n, k):
     kernel = peers.Kernel(path="examples/linear_gelu.tk")
     x, w = (peers.normal(rows, k, dtype=torch.bfloat16, seed=seed) for seed, rows in enumerate((m, n)))
@@ -91,6 +127,9 @@ def mean(ratios):
 
 
 if __name__ == "__main__":
+    if sys.argv[1:] == ["fused"]:
+        fused(4096, 4096, 4096), fused(8192, 14336, 4096)
+        sys.exit()
     quick = sys.argv[1:] == ["quick"]
     ratios = [case(*size, "bf16", layout) for layout in ("NN", "NT", "TN")
               for size in (QUICK if quick else LARGE + FLAT)]
