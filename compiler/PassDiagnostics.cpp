@@ -36,6 +36,9 @@ void PassDiagnostics::reportRefusals(Diagnostics &diags) const {
     case Refusal::ScheduleDoesNotFit:
       id = Diag::ScheduleDoesNotFit;
       break;
+    case Refusal::NeedsNewerMachine:
+      id = Diag::NeedsNewerMachine;
+      break;
     }
     DiagBuilder builder = diags.error(id, spanOf(diags.sources(), refused.place));
     builder << refused.message;

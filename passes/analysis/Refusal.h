@@ -15,7 +15,8 @@
 namespace tk {
 
 enum class Refusal : uint32_t {
-  ScheduleDoesNotFit, ///< a schedule block wants more than the machine has
+  ScheduleDoesNotFit, ///< a schedule block wants what the machine cannot give
+  NeedsNewerMachine,  ///< the program uses types that the architecture has no instructions for
 };
 
 /// Reports an error at a place of the program; notes that are attached to it are advice.

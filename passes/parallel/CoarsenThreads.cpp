@@ -1,9 +1,8 @@
 //===- CoarsenThreads.cpp - several outputs for every thread --------------===//
 //
 //   1. A statement whose schedule gives a thread one output, as tk-select-schedule chose it, gets
-//   the
-//      schedule in which a thread has several: the values that it loads then serve all of them. How
-//      many, the kernel's schedule block may say.
+//      the schedule in which a thread has several: the values that it loads then serve all of them.
+//      How many, and how many warpgroups share them, the kernel's schedule block may say.
 //   2. Any other schedule is left as it is.
 //
 // Before: #tkgpu.schedule<tile = [16, 16], reduce = [16], warps = 8, per_thread = 1, ...>
@@ -34,7 +33,8 @@ struct CoarsenThreads : tk::impl::CoarsenThreadsBase<CoarsenThreads> {
       if (schedule != planSchedule(shape, getTarget(kernel), false))
         return mlir::WalkResult::advance();
       schedule = planSchedule(shape, getTarget(kernel), true);
-      if (failed(checkThreadsHold(shape, schedule)))
+      if (failed(checkThreadsHold(shape, schedule)) ||
+          failed(checkConsumers(shape, schedule, getArgument())))
         return mlir::WalkResult::interrupt();
       compute->setAttr(gpu::scheduleAttrName, schedule);
       ++numCoarsened;

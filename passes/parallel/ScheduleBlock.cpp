@@ -135,6 +135,31 @@ LogicalResult tk::checkThreadsHold(StatementShape &shape, gpu::ScheduleAttr sche
   return refusal;
 }
 
+LogicalResult tk::checkConsumers(StatementShape &shape, gpu::ScheduleAttr schedule,
+                                 StringRef pass) {
+  Planner planner(shape, getTarget(shape.kernel), /*coarse=*/true);
+  int64_t consumers = planner.block.consumers.value_or(0);
+  if (consumers == 0 || !planner.block.coarsen.empty() || schedule.getWarps() == 4 * consumers)
+    return success();
+  Location place = *placeOfKey(shape.kernel, {"consumers"});
+  for (Contraction &product : shape.contractions) {
+    if (!planner.isForWarpgroups(product))
+      continue;
+    int64_t rows = planner.block.tiles.lookup(product.m);
+    if (rows == 0) {
+      noteAt(place, shape.kernel, pass, Verdict::Declined,
+             "'consumers' has no effect: a tile for these sizes has too few rows");
+      continue;
+    }
+    InFlightDiagnostic refusal = refuse(place, Refusal::ScheduleDoesNotFit);
+    refusal << "a tile of " << rows << " rows cannot be shared by " << consumers
+            << " warpgroups: each computes 64 rows, or a multiple";
+    refusal.attachNote() << "try tile " << shape.nameOf(product.m) << " = " << 64 * consumers;
+    return refusal;
+  }
+  return success();
+}
+
 namespace {
 
 /// What the statements of a kernel offer to the keys of a schedule block.

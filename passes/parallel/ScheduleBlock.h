@@ -36,6 +36,11 @@ std::optional<mlir::Location> placeOfKey(KernelOp kernel, mlir::ArrayRef<mlir::S
 /// than it could hold.
 mlir::LogicalResult checkThreadsHold(StatementShape &shape, gpu::ScheduleAttr schedule);
 
+/// Fails, with an error at the schedule block, where the rows of the block's tile cannot be shared
+/// by as many warpgroups as it wants; notes it where the tile was chosen for the sizes at hand.
+mlir::LogicalResult checkConsumers(StatementShape &shape, gpu::ScheduleAttr schedule,
+                                   mlir::StringRef pass);
+
 /// Notes which keys of the kernel's block mean nothing to its statements, and why.
 void noteUnusedKeys(KernelOp kernel, mlir::StringRef pass);
 

@@ -1,6 +1,8 @@
 //===- SelectSchedule.cpp - tiles in which a thread has one output --------===//
 //
-//   1. A statement's shape is analysed: contractions, indices along memory, known sizes.
+//   1. A statement's shape is analysed: contractions, indices along memory, known sizes. Products
+//   of
+//      8-bit floats are refused where the architecture has none.
 //   2. Tiles follow from the shape (PlanSchedule.cpp) such that a thread has one output.
 //   3. A statement that has a schedule keeps it.
 //   4. Keys of the kernel's schedule block that mean nothing to its statements are noted.
@@ -12,6 +14,9 @@
 #include "passes/parallel/ScheduleBlock.h"
 
 #include "passes/Passes.h"
+#include "passes/analysis/Refusal.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
 
 namespace tk {
 #define GEN_PASS_DEF_SELECTSCHEDULE
@@ -19,6 +24,32 @@ namespace tk {
 } // namespace tk
 
 using namespace tk;
+
+/// The first architecture that multiplies 8-bit floats.
+static constexpr int64_t firstWithByteFloats = 89;
+
+static llvm::LogicalResult checkProducts(StatementShape &shape, gpu::TargetAttr target) {
+  if (target.getArch() >= firstWithByteFloats)
+    return llvm::success();
+  for (Contraction &product : shape.contractions)
+    for (mlir::Value term : product.op.getYield().getValues()) {
+      auto factors = term.getDefiningOp<mlir::arith::MulFOp>();
+      if (!factors)
+        continue;
+      auto storedType = [](mlir::Value factor) {
+        auto ext = factor.getDefiningOp<mlir::arith::ExtFOp>();
+        return (ext ? ext.getIn() : factor).getType();
+      };
+      mlir::Type a = storedType(factors.getLhs()), b = storedType(factors.getRhs());
+      if (a.getIntOrFloatBitWidth() != 8 || b.getIntOrFloatBitWidth() != 8)
+        continue;
+      llvm::StringRef name = llvm::isa<mlir::Float8E5M2Type>(a) ? "f8e5m2" : "f8e4m3";
+      return refuse(factors.getLoc(), Refusal::NeedsNewerMachine)
+             << name << " products need sm_" << firstWithByteFloats << ", target is sm_"
+             << target.getArch();
+    }
+  return llvm::success();
+}
 
 namespace {
 
@@ -29,8 +60,9 @@ struct SelectSchedule : tk::impl::SelectScheduleBase<SelectSchedule> {
       if (!kernel || compute->hasAttr(gpu::scheduleAttrName))
         return mlir::WalkResult::advance();
       StatementShape shape = analyzeStatement(kernel, compute);
-      gpu::ScheduleAttr schedule = planSchedule(shape, getTarget(kernel), false);
-      if (failed(checkThreadsHold(shape, schedule)))
+      gpu::TargetAttr target = getTarget(kernel);
+      gpu::ScheduleAttr schedule = planSchedule(shape, target, false);
+      if (failed(checkProducts(shape, target)) || failed(checkThreadsHold(shape, schedule)))
         return mlir::WalkResult::interrupt();
       compute->setAttr(gpu::scheduleAttrName, schedule);
       return mlir::WalkResult::advance();

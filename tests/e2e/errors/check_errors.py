@@ -20,6 +20,7 @@ GEMM = """kernel gemm(a: f32[M, K], b: f32[K, N]) -> (c: f32[M, N]) {
 GREATER = "kernel k(x: f32[N]) -> (y: f32[N])\nwhere N > 2, N >= 3\n{\n  y[i] = x[i]\n}\n"
 HALVES = "kernel k(n: f32[N], x: f32[N / 2]) -> (y: f32[N]) {\n  y[i] = n[i] + x[i / 2]\n}\n"
 BF16 = GEMM.replace("f32[M, K]", "bf16[M, K]").replace("f32[K, N]", "bf16[K, N]")
+F8 = "kernel gemm(a: f8e4m3[M, K], b: f8e4m3[N, K]) -> (c: bf16[M, N]) {\n  c[i, j] = sum[k](a[i, k] * b[j, k])\n}\n"
 TAKE = """kernel take(x: f32[N, D], ids: i32[B]) -> (y: f32[B, D]) {
   y[b, d] = x[ids[b], d]
 }
@@ -137,6 +138,13 @@ CASES = {
         "x.tk:6:3: error[TK0507]: the schedule needs ", {}),
     "huge-shared-name": (
         BF16 + "schedule gemm {\n  tile i = 256, j = 256, k = 64\n  stages = 8\n}\n", LARGE, 1, "sm_90 has 232448 B", {}),
+    "few-rows-for-consumers": (
+        BF16 + "schedule gemm {\n  tile i = 64\n  consumers = 2\n}\n", LARGE, 1,
+        "x.tk:6:3: error[TK0507]: a tile of 64 rows cannot be shared by 2 warpgroups", {}),
+    "f8-on-sm80": (
+        F8, ["build", "x.tk", "--target", "sm_80", "--emit", "ptx", "-o", "-"], 1,
+        "error[TK0608]: f8e4m3 products need sm_89, target is sm_80", {}),
+    "f8-on-sm89": (F8, ["build", "x.tk", "--target", "sm_89", "--emit", "cuda", "-o", "x.cu"], 0, "", {}),
     "odd-tile": (
         BF16 + "schedule gemm {\n  tile i = 100\n}\n",
         ["build", "x.tk", "--target", "sm_90a", "--emit", "tiled", "-o", "x.mlir"], 0, "is used as one of 64", {}),
