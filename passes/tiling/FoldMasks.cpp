@@ -177,8 +177,11 @@ namespace {
 
 struct FoldMasks : tk::impl::FoldMasksBase<FoldMasks> {
   void runOnOperation() override {
-    for (gpu::FuncOp function : getOperation().getOps<gpu::FuncOp>())
-      function.walk([&](gpu::LoadOp load) { numFolded += foldMasks(load); });
+    // Folding erases what may stand right behind a load, where a walk would go on.
+    SmallVector<gpu::LoadOp> loads;
+    getOperation().walk([&](gpu::LoadOp load) { loads.push_back(load); });
+    for (gpu::LoadOp load : loads)
+      numFolded += foldMasks(load);
   }
 };
 
