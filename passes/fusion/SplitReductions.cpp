@@ -62,15 +62,25 @@ static bool hasFewOutputs(ComputeOp compute) {
   return true;
 }
 
-/// Do all loads of a reduction over one index run along an index of the statement?
+/// Do all loads of a reduction over one index run along an index of the statement, but for those
+/// that are the same for all its values?
 static bool runsAcross(ReduceOp reduce, ComputeOp compute) {
   bool any = false, all = true;
   reduce.walk([&](LoadOp load) {
     if (load.getIndices().empty())
       return;
+    auto isOwn = [&](Value index) {
+      return llvm::any_of(getIterationIndices(index), [&](BlockArgument argument) {
+        if (argument.getOwner() != compute.getBlock())
+          return false;
+        int64_t upper = getUpperBound(compute.getExtents()[argument.getArgNumber()]);
+        return upper < 0 || upper > 1;
+      });
+    };
     auto last = dyn_cast<BlockArgument>(load.getIndices().back());
-    any |= last && last.getOwner() == compute.getBlock();
-    all &= last && last.getOwner() == compute.getBlock();
+    bool runsAlong = last && last.getOwner() == compute.getBlock();
+    any |= runsAlong;
+    all &= runsAlong || llvm::none_of(load.getIndices(), isOwn);
   });
   return any && all && reduce.getNumIndices() == 1;
 }

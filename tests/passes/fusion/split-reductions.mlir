@@ -169,4 +169,54 @@ tk.kernel @cubes dims ["R", "C"]
   } names ["v"] : tensor<?xf32>
   tk.return %v : tensor<?xf32>
 }
+
+// One row times a matrix is a sum of columns: the row is the same for all of them ...
+// CHECK-LABEL: @one_row
+// CHECK: tk.compute ["r.chunk", "m", "c"]
+// CHECK: tk.compute ["m", "c"]
+tk.kernel @one_row dims ["M", "R", "C"]
+    params [#tk.param<"w">, #tk.param<"x">]
+    results ["s"] facts [#tk.fact<divisor = 1, upper = 1>, #tk.fact<divisor = 16384, upper = 16384>, #tk.fact<divisor = 128, upper = 4096>] {
+^bb0(%M: index, %R: index, %C: index, %w: tensor<?x?xf32>, %x: tensor<?x?xf32>):
+  tk.bind %w[%M, %R] : tensor<?x?xf32>
+  tk.bind %x[%R, %C] : tensor<?x?xf32>
+  %zero = arith.constant 0 : index
+  %s = tk.compute ["m", "c"] in (%M, %C) {
+  ^bb0(%m: index, %c: index):
+    %t = tk.reduce [#tk.kind<sum>] ["r"] from (%zero) to (%R) {
+    ^bb0(%r: index):
+    %a = tk.load %w[%m, %r] : tensor<?x?xf32>
+    %b = tk.load %x[%r, %c] : tensor<?x?xf32>
+    %p = arith.mulf %a, %b : f32
+    tk.yield %p : f32
+    } : f32
+    tk.yield %t : f32
+  } names ["s"] : tensor<?x?xf32>
+  tk.return %s : tensor<?x?xf32>
+}
+
+// ... which two rows are not.
+// CHECK-LABEL: @two_rows
+// CHECK-NOT: chunk
+// CHECK: tk.return
+tk.kernel @two_rows dims ["M", "R", "C"]
+    params [#tk.param<"w">, #tk.param<"x">]
+    results ["s"] facts [#tk.fact<divisor = 1, upper = 2>, #tk.fact<divisor = 16384, upper = 16384>, #tk.fact<divisor = 128, upper = 4096>] {
+^bb0(%M: index, %R: index, %C: index, %w: tensor<?x?xf32>, %x: tensor<?x?xf32>):
+  tk.bind %w[%M, %R] : tensor<?x?xf32>
+  tk.bind %x[%R, %C] : tensor<?x?xf32>
+  %zero = arith.constant 0 : index
+  %s = tk.compute ["m", "c"] in (%M, %C) {
+  ^bb0(%m: index, %c: index):
+    %t = tk.reduce [#tk.kind<sum>] ["r"] from (%zero) to (%R) {
+    ^bb0(%r: index):
+    %a = tk.load %w[%m, %r] : tensor<?x?xf32>
+    %b = tk.load %x[%r, %c] : tensor<?x?xf32>
+    %p = arith.mulf %a, %b : f32
+    tk.yield %p : f32
+    } : f32
+    tk.yield %t : f32
+  } names ["s"] : tensor<?x?xf32>
+  tk.return %s : tensor<?x?xf32>
+}
 }
