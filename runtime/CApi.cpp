@@ -118,6 +118,32 @@ tk_status wrap(tk::Module module, tk_module **out) {
   return TK_OK;
 }
 
+/// `disabled` holds names of passes, separated by commas; texts may be null.
+tk::CompileOptions options_of(const char *file_name, const char *target, const char *disabled,
+                              const char *schedule) {
+  tk::CompileOptions options;
+  if (file_name)
+    options.file_name = file_name;
+  options.target = text_or_empty(target);
+  if (schedule && *schedule)
+    options.schedule = schedule;
+  std::string_view names = disabled ? disabled : "";
+  while (!names.empty()) {
+    size_t comma = std::min(names.find(','), names.size());
+    options.disabled_passes.emplace_back(names.substr(0, comma));
+    names.remove_prefix(std::min(comma + 1, names.size()));
+  }
+  return options;
+}
+
+tk_status compile_text(const char *source, size_t size, const tk::CompileOptions &options,
+                       tk_module **module) {
+  return guarded([&] {
+    require(source && module, "expected source and module, got NULL");
+    wrap(tk::compile(std::string_view(source, size), options), module);
+  });
+}
+
 } // namespace
 
 const char *tk_version(void) { return "0.1.0"; }
@@ -132,22 +158,15 @@ tk_status tk_compile(const char *source, size_t size, const char *file_name, con
 tk_status tk_compile_with(const char *source, size_t size, const char *file_name,
                           const char *target, const char *disabled, const char *schedule,
                           tk_module **module) {
-  return guarded([&] {
-    require(source && module, "expected source and module, got NULL");
-    tk::CompileOptions options;
-    if (file_name)
-      options.file_name = file_name;
-    options.target = text_or_empty(target);
-    if (schedule && *schedule)
-      options.schedule = schedule;
-    std::string_view names = disabled ? disabled : "";
-    while (!names.empty()) {
-      size_t comma = std::min(names.find(','), names.size());
-      options.disabled_passes.emplace_back(names.substr(0, comma));
-      names.remove_prefix(std::min(comma + 1, names.size()));
-    }
-    wrap(tk::compile(std::string_view(source, size), options), module);
-  });
+  return compile_text(source, size, options_of(file_name, target, disabled, schedule), module);
+}
+
+tk_status tk_compile_checked(const char *source, size_t size, const char *file_name,
+                             const char *target, const char *disabled, const char *schedule,
+                             tk_module **module) {
+  tk::CompileOptions options = options_of(file_name, target, disabled, schedule);
+  options.checked = true;
+  return compile_text(source, size, options, module);
 }
 
 tk_status tk_compile_file(const char *path, const char *target, tk_module **module) {

@@ -11,7 +11,8 @@ ABSENT, TENSOR, INTEGER, REAL = range(4)
 CODES = ("ok", "compile_failed", "invalid_argument", "shape_mismatch", "constraint_failed",
          "overflow", "unsupported", "no_driver", "driver_too_old", "no_device", "no_nvrtc",
          "nvrtc_too_old", "nvrtc_failed", "out_of_memory", "module_load", "launch_failed",
-         "needs_prepare", "context_poisoned", "io", "bad_file", "internal")
+         "needs_prepare", "context_poisoned", "io", "bad_file", "internal",
+         "index_out_of_bounds")
 
 # tk_dtype, by number: the names of the language.
 DTYPES = ("f64", "f32", "f16", "bf16", "f8e4m3", "f8e5m2", "i64", "i32", "i16", "i8", "u8", "bool")
@@ -46,6 +47,8 @@ SIGNATURES = {
     "tk_last_error_place": (c_char_p, []),
     "tk_compile_with": (c_int32, [c_char_p, c_size_t, c_char_p, c_char_p, c_char_p, c_char_p,
                                   POINTER(c_void_p)]),
+    "tk_compile_checked": (c_int32, [c_char_p, c_size_t, c_char_p, c_char_p, c_char_p, c_char_p,
+                                     POINTER(c_void_p)]),
     "tk_compile_file": (c_int32, [c_char_p, c_char_p, POINTER(c_void_p)]),
     "tk_load_bundle": (c_int32, [c_char_p, POINTER(c_void_p)]),
     "tk_module_free": (None, [c_void_p]),

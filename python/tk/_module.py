@@ -2,23 +2,35 @@
 import ctypes
 import numbers
 import os
+import pathlib
 
 from . import _tensors
 from ._library import ABSENT, INTEGER, LIB, REAL, Argument, Error, Value, check
 
 
-def compile(source, target=None, file_name="<string>", disable_passes=()):
+def compile(source, target=None, file_name="<string>", disable_passes=(), checked=False):
     """Compiles the text of a .tk file. `target` is "cpu", "gpu", "sm_90a", …; the GPU where there is
-    one, else the CPU."""
-    text = source.encode()
+    one, else the CPU. Launches of `checked` kernels report indices from tensors that are outside,
+    instead of reading 0, and wait for what comes before them on the stream."""
+    return _compile(source.encode(), target, file_name, disable_passes, checked)
+
+
+def _compile(text, target, file_name, disable_passes, checked):
     handle = ctypes.c_void_p()
-    check(LIB.tk_compile_with(text, len(text), file_name.encode(), _bytes(target),
-                              ",".join(disable_passes).encode(), b"", ctypes.byref(handle)))
+    call = LIB.tk_compile_checked if checked else LIB.tk_compile_with
+    check(call(text, len(text), os.fsencode(file_name), _bytes(target),
+               ",".join(disable_passes).encode(), b"", ctypes.byref(handle)))
     return Module(handle)
 
 
-def compile_file(path, target=None):
+def compile_file(path, target=None, checked=False):
     """Compiles a .tk file."""
+    if checked:
+        try:
+            text = pathlib.Path(path).read_bytes()
+        except OSError as error:
+            raise Error("io", str(error)) from None
+        return _compile(text, target, path, (), checked)
     handle = ctypes.c_void_p()
     check(LIB.tk_compile_file(os.fsencode(path), _bytes(target), ctypes.byref(handle)))
     return Module(handle)

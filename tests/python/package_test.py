@@ -104,6 +104,7 @@ class PackageTest(unittest.TestCase):
         self.refused("unsupported", lambda: axpy(x.astype("c8"), x))
         self.refused("compile_failed", lambda: tk.compile("kernel"))
         self.refused("io", lambda: tk.compile_file("/nowhere.tk"))
+        self.refused("io", lambda: tk.compile_file("/nowhere.tk", checked=True))
         self.refused("io", lambda: tk.load_bundle("/nowhere.tkb"))
         self.refused("invalid_argument", lambda: self.module["nope"])
         for call in (lambda: axpy(x), lambda: axpy(x, x, 1, x), lambda: axpy(x, x, x=x),
@@ -111,6 +112,21 @@ class PackageTest(unittest.TestCase):
                      lambda: axpy(x, x, out=(x, x)), lambda: axpy(x, x, out={"y": x})):
             with self.assertRaises((TypeError, ValueError)):
                 call()
+
+    def test_checked(self):
+        source = "kernel take(x: f32[N], at: i32[B]) -> (y: f32[B]) {\n  y[b] = x[at[b]]\n}\n"
+        x, at = np.arange(5, dtype="f4"), np.array([4, 5], "i4")
+        np.testing.assert_array_equal(tk.compile(source, target="cpu")["take"](x, at), [4, 0])
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "take.tk")
+            with open(path, "w") as file:
+                file.write(source)
+            for module in (tk.compile(source, target="cpu", file_name=path, checked=True),
+                           tk.compile_file(path, target="cpu", checked=True)):
+                error = self.refused("index_out_of_bounds", lambda: module["take"](x, at))
+                self.assertIn("is 5, expected 0 to 4", str(error))
+                self.assertEqual(error.place, path + ":2:12")
+                np.testing.assert_array_equal(module["take"](x, at[:1]), [4])
 
     def test_files(self):
         with tempfile.TemporaryDirectory() as directory:

@@ -79,6 +79,11 @@ TK_API tk_status tk_compile(const char *source, size_t size, const char *file_na
 TK_API tk_status tk_compile_with(const char *source, size_t size, const char *file_name,
                                  const char *target, const char *disabled, const char *schedule,
                                  tk_module **module);
+/* The same; launches report an index from a tensor that is outside (TK_INDEX_OUT_OF_BOUNDS), before
+ * anything is written, instead of reading 0. They wait for what comes before them on the stream. */
+TK_API tk_status tk_compile_checked(const char *source, size_t size, const char *file_name,
+                                    const char *target, const char *disabled, const char *schedule,
+                                    tk_module **module);
 TK_API tk_status tk_compile_file(const char *path, const char *target, tk_module **module);
 /* A bundle, made by `tkc build --emit bundle`, for this machine's GPU. */
 TK_API tk_status tk_load_bundle(const char *path, tk_module **module);

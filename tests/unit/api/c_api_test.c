@@ -121,6 +121,33 @@ static void dlpack(const tk_kernel *kernel) {
   CHECK(tk_value_from_dlpack(NULL, &values[0]) == TK_INVALID_ARGUMENT);
 }
 
+static void checked(void) {
+  static const char take[] = "kernel take(x: f32[N], at: i32[B]) -> (y: f32[B]) {\n"
+                             "  y[b] = x[at[b]]\n"
+                             "}\n";
+  float x[3] = {1, 2, 3}, y[2] = {-1, -1};
+  int32_t at[2] = {2, 3};
+  int64_t three = 3, two = 2;
+  tk_module *module = NULL;
+  tk_kernel *kernel = NULL;
+  tk_value values[3];
+  CHECK(tk_compile_checked(take, strlen(take), "take.tk", "cpu", NULL, NULL, &module) == TK_OK);
+  CHECK(tk_module_kernel(module, NULL, &kernel) == TK_OK);
+  values[0] = tensor(x, &three);
+  values[1] = tensor((float *)at, &two);
+  values[1].dtype = TK_I32;
+  values[2] = tensor(y, &two);
+  CHECK(tk_kernel_launch(kernel, NULL, values, 3) == TK_INDEX_OUT_OF_BOUNDS);
+  CHECK(strstr(tk_last_error(), "is 3, expected 0 to 2") != NULL);
+  CHECK(strcmp(tk_last_error_place(), "take.tk:2:12") == 0);
+  CHECK(y[0] == -1 && y[1] == -1);
+  at[1] = 0;
+  CHECK(tk_kernel_launch(kernel, NULL, values, 3) == TK_OK);
+  CHECK(y[0] == 3 && y[1] == 1);
+  tk_kernel_free(kernel);
+  tk_module_free(module);
+}
+
 int main(void) {
   tk_module *module = NULL, *none = NULL;
   tk_kernel *kernel = NULL;
@@ -130,6 +157,7 @@ int main(void) {
   CHECK(tk_compile("kernel k(", 9, "broken.tk", "cpu", &none) == TK_COMPILE_FAILED && !none);
   CHECK(strstr(tk_last_error(), "broken.tk:1:") != NULL);
   CHECK(tk_compile_file("/nonexistent.tk", "cpu", &none) == TK_IO);
+  checked();
   if (tk_compile(source, strlen(source), "axpy.tk", "cpu", &module) != TK_OK) {
     fprintf(stderr, "%s\n", tk_last_error());
     return 1;
