@@ -105,10 +105,16 @@ Node *KernelSema::builtin(const ast::Call &e, Op o, unsigned arity, unsigned fam
   bool wantsFloat = family == Float || family == Predicate;
   if (!meet(args, e.span, wantsFloat ? std::optional(Type::F32) : std::nullopt))
     return nullptr;
-  if (family == Bits || family == Shift)
+  if (family == Bits || family == Shift) {
+    // Literals take the type that they meet; among themselves they are i64.
+    Type common = Type::I64;
+    for (Node *arg : args)
+      if (!arg->literal)
+        common = arg->type;
     for (Node *&arg : args)
-      if (arg->literal)
-        arg = convert(arg, Type::I64, true);
+      if (arg = convert(arg, common, true); !arg)
+        return nullptr;
+  }
   Type type = family == Predicate ? Type::Bool : args[0]->type;
   if (wantsFloat && isFloat(args[0]->type))
     return op(o, type, std::move(args), e.span);

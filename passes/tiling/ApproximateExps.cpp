@@ -7,6 +7,8 @@
 //      difference: 2^-24 of its size, small where the weight is not.
 //   2. What m c is rounded by multiplies all weights under one m alike. It cancels between their
 //      sum and their product, and is within an ulp of m + log(sum).
+//   3. When m grows to n, 2^(round(m c) - round(n c)) takes weights under m to weights under n; it
+//      is 1 where m does not change, however large m is.
 //
 // Likewise where the weights are divided by their sum and the quotients rounded: both are marked,
 // so that they stay one expression.
@@ -50,6 +52,11 @@ static bool isRoundedOrSummed(ExpDiffOp diff, tk::ReduceOp reduction) {
 }
 
 static void mark(Operation *op) { op->setAttr(approxAttrName, UnitAttr::get(op->getContext())); }
+
+static void markFactor(ExpDiffOp factor) {
+  mark(factor);
+  factor->setAttr(rescaleAttrName, UnitAttr::get(factor.getContext()));
+}
 
 /// Is `value` of use for 16 bits or less only?
 static bool isNarrowed(Value value) {
@@ -97,12 +104,15 @@ static void markNormaliser(tk::ReduceOp reduction, unsigned k) {
     marked.append({weight, quotient});
   }
   Block &rescale = reduction.getRescale().front();
-  if (auto factor =
-          cast<YieldOp>(rescale.getTerminator()).getValues()[k - 1].getDefiningOp<ExpDiffOp>();
-      factor && factor->hasOneUse())
-    marked.push_back(factor);
-  if (marked.size() > 1)
-    llvm::for_each(marked, mark);
+  auto factor =
+      cast<YieldOp>(rescale.getTerminator()).getValues()[k - 1].getDefiningOp<ExpDiffOp>();
+  if (factor && !factor->hasOneUse())
+    factor = {};
+  if (marked.size() == 1 && !factor)
+    return;
+  llvm::for_each(marked, mark);
+  if (factor)
+    markFactor(factor);
 }
 
 void tk::markApproximateExps(ComputeOp compute) {
@@ -123,7 +133,7 @@ void tk::markApproximateExps(ComputeOp compute) {
     // Sums of such weights gain nothing from exacter factors.
     if (all && any)
       for (auto diff : reduction.getRescale().front().getOps<ExpDiffOp>())
-        mark(diff);
+        markFactor(diff);
     markQuotients(reduction);
     for (unsigned k = 1; k < reduction.getNumAccumulators(); ++k)
       if (!reduction.getResult(k).use_empty())

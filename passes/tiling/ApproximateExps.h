@@ -11,6 +11,10 @@ namespace tk {
 /// ApproximateNarrow.h marks.
 inline constexpr llvm::StringRef approxAttrName = "approx";
 
+/// The unit attribute of such a tk.exp_diff between two running maxima: it is 1 where they are
+/// equal.
+inline constexpr llvm::StringRef rescaleAttrName = "rescale";
+
 /// Marks the exponentials in `compute`, and the quotients by their sums, that are of use for no
 /// more than 16 bits.
 void markApproximateExps(ComputeOp compute);

@@ -135,6 +135,8 @@ void ScaleFolding::rescale(ExpDiffOp diff, Value from) {
   builder.setInsertionPoint(diff);
   auto scaled = gpu::ScaledExpDiffOp::create(builder, diff.getLoc(), diff.getType(), from,
                                              diff.getB(), scale);
+  if (diff->hasAttr(rescaleAttrName))
+    scaled->setAttr(rescaleAttrName, builder.getUnitAttr());
   diff.replaceAllUsesWith(scaled.getResult());
   diff.erase();
 }

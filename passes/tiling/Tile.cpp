@@ -14,6 +14,8 @@
 //   tkgpu.func @gemm_c { scf.for %k = 0 to %K step 32 { load a; load b; tkgpu.dot } store }
 //
 //===----------------------------------------------------------------------===//
+#include "passes/analysis/Refusal.h"
+#include "passes/parallel/ScheduleBlock.h"
 #include "passes/tiling/ApproximateExps.h"
 #include "passes/tiling/ApproximateNarrow.h"
 #include "passes/tiling/BlockProgram.h"
@@ -66,6 +68,28 @@ gpu::ScheduleAttr withoutReductionTiles(gpu::ScheduleAttr schedule) {
                                 1, schedule.getGroup());
 }
 
+/// A schedule block may ask for more of a tile than threads can hold.
+LogicalResult checkTilesFit(KernelOp kernel, gpu::FuncOp func) {
+  constexpr int64_t mostPerThread = 512;
+  const int64_t threads =
+      32 * int64_t(func.getNumWarps()) * (func.isSpread() ? func.getCluster() : 1);
+  const WalkResult walked = func.walk([&](Operation *op) {
+    for (Type type : op->getResultTypes()) {
+      auto tile = dyn_cast<RankedTensorType>(type);
+      if (!tile || tile.getNumElements() <= mostPerThread * threads)
+        continue;
+      std::optional<Location> place = placeOfKey(kernel, {"tile", "coarsen"});
+      refuse(place ? *place : kernel.getLoc(), Refusal::ScheduleDoesNotFit)
+          << "a tile of " << tile.getNumElements() << " terms leaves "
+          << tile.getNumElements() / threads << " to each of " << threads
+          << " threads, which hold at most " << mostPerThread;
+      return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  return failure(walked.wasInterrupted());
+}
+
 struct Tile : tk::impl::TileBase<Tile> {
   using TileBase::TileBase;
 
@@ -88,7 +112,7 @@ struct Tile : tk::impl::TileBase<Tile> {
     OpBuilder moduleBuilder(kernel);
     BlockProgram program(kernel, compute, schedule);
     FailureOr<gpu::FuncOp> func = program.build(moduleBuilder, unique);
-    if (failed(func))
+    if (failed(func) || failed(checkTilesFit(kernel, *func)))
       return failure();
     (*func)->setAttr(gpu::scheduleAttrName, schedule);
     OpBuilder builder(compute);

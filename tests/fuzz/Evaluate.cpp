@@ -219,7 +219,9 @@ double Evaluator::callValue(const Node &node) {
   if (f == "gelu")
     return 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2));
   if (f == "gelu_tanh")
-    return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+    return 0.5 * x *
+           (1 + std::tanh(static_cast<float>(std::sqrt(2 / std::numbers::pi)) *
+                          (x + double{0.044715F} * x * x * x))); // its constants are of its type
   if (f == "softplus")
     return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x)));
   static const std::map<std::string, double (*)(double)> functions = {

@@ -94,6 +94,8 @@ private:
       program = shrink(
           program,
           [&](const Program &candidate) {
+            if (!inTime())
+              return false;
             Verdict now = runGuarded(candidate, trial);
             bool same = now.failed() && now.kind == verdict.kind;
             if (same)

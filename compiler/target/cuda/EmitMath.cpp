@@ -35,8 +35,13 @@ static llvm::StringRef primitiveName(Operation *op) {
       .Case<math::IPowIOp, math::FPowIOp>([](auto) { return "pow_integer"; })
       .Case<math::CopySignOp>([](auto) { return "copysign"; })
       .Case<math::FmaOp>([](auto) { return "fma"; })
-      .Case<ExpDiffOp>([](auto o) { return o->hasAttr("approx") ? "exp_diff_approx" : "exp_diff"; })
-      .Case<gpu::ScaledExpDiffOp>([](auto) { return "scaled_exp_diff"; })
+      .Case<ExpDiffOp>([](auto o) {
+        return !o->hasAttr("approx")   ? "exp_diff"
+               : o->hasAttr("rescale") ? "rescale_approx"
+                                       : "exp_diff_approx";
+      })
+      .Case<gpu::ScaledExpDiffOp>(
+          [](auto o) { return o->hasAttr("rescale") ? "scaled_rescale" : "scaled_exp_diff"; })
       .Case<DivOrZeroOp>([](auto o) {
         return o->hasAttr("approx") && getElementTypeOrSelf(o.getType()).isF32()
                    ? "div_or_zero_approx"

@@ -133,6 +133,11 @@ CASES = {
         GEMM + "schedule gemm {\n  tile i = 1024, j = 1024\n}\n",
         ["build", "x.tk", "--target", "sm_90a", "--emit", "cuda", "-o", "-"], 1,
         "x.tk:5:3: error[TK0507]: a tile of 1048576 outputs", {}),
+    "huge-reduction": (
+        "kernel k(x: f32[16, M, M]) -> (y: f32[16, M]) {\n  y[i, j] = sum[k](x[i, j, k])\n}\n"
+        "schedule k {\n  tile j = 128, k = 1024\n}\n",
+        ["build", "x.tk", "--target", "sm_90a", "--emit", "gpu", "-o", "-", "--dim", "M=2"], 1, "which hold at most 512",
+        {}),
     "huge-shared": (
         BF16 + "schedule gemm {\n  tile i = 256, j = 256, k = 64\n  stages = 8\n}\n", LARGE, 1,
         "x.tk:6:3: error[TK0507]: the schedule needs ", {}),

@@ -6,7 +6,7 @@
 // CHECK: %[[BLOCK:.*]] = tkgpu.program_id x
 // CHECK: arith.subi {{.*}}, %[[BLOCK]] : index
 // CHECK-NOT: tk.exp_diff {{[^{]*}} : tensor
-// CHECK: tk.exp_diff {{.*}} {approx} : tensor<64xf32>
+// CHECK: tk.exp_diff {{.*}} {approx, rescale} : tensor<64xf32>
 // CHECK: tk.exp_diff {{.*}} {approx} : tensor<64x32xf32>
 // CHECK: tk.div_or_zero {{.*}} {approx} : tensor<64x16xf32>
 tk.kernel @weights dims ["S"] params [#tk.param<"q">, #tk.param<"k">, #tk.param<"v">] results ["o"] {
