@@ -1,6 +1,7 @@
 //===- Simplify.cpp - merge equal reductions, move factors out of sums ----===//
 //
 // 1. Fold, canonicalise and merge equal scalar expressions with the upstream drivers.
+//    Indices are compared with narrower integers as indices: on a GPU those have 32 bits.
 // 2. Merge a reduction or scan with an equal one that dominates it; indices may be named otherwise.
 // 3. For each sum, take apart its term along multiplication, division, negation, selection against
 //    zero, and roundings of a normalised softmax weight; whatever factor does not vary with the
@@ -37,6 +38,38 @@ namespace tk {
 
 using namespace mlir;
 using namespace tk;
+
+namespace {
+
+/// cmpi (index_cast %i : index to i64), (extsi %n : iN to i64) compares %i with (index_cast %n).
+struct CompareAsIndex : OpRewritePattern<arith::CmpIOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::CmpIOp compare, PatternRewriter &rewriter) const override {
+    auto asIndex = [&](Value value) -> Value {
+      if (auto cast = value.getDefiningOp<arith::IndexCastOp>())
+        return cast.getIn().getType().isIndex() ? cast.getIn() : Value();
+      auto extension = value.getDefiningOp<arith::ExtSIOp>();
+      if (!extension || extension.getIn().getType().getIntOrFloatBitWidth() > 32)
+        return {};
+      return arith::IndexCastOp::create(rewriter, compare.getLoc(), rewriter.getIndexType(),
+                                        extension.getIn());
+    };
+    using P = arith::CmpIPredicate;
+    bool isUnsigned = llvm::is_contained({P::ult, P::ule, P::ugt, P::uge}, compare.getPredicate());
+    auto isCast = [](Value value) { return value.getDefiningOp<arith::IndexCastOp>() != nullptr; };
+    // Of two of a kind nothing is gained, or nothing known.
+    if (isUnsigned || isCast(compare.getLhs()) == isCast(compare.getRhs()))
+      return failure();
+    Value left = asIndex(compare.getLhs()), right = left ? asIndex(compare.getRhs()) : Value();
+    if (!right)
+      return failure();
+    rewriter.replaceOpWithNewOp<arith::CmpIOp>(compare, compare.getPredicate(), left, right);
+    return success();
+  }
+};
+
+} // namespace
 
 static constexpr llvm::StringLiteral passName = "tk-simplify";
 
@@ -247,6 +280,7 @@ unsigned tk::mergeEqualReductions(ComputeOp compute) {
 static void foldAndMerge(Operation *root) {
   MLIRContext *context = root->getContext();
   RewritePatternSet patterns(context);
+  patterns.add<CompareAsIndex>(context);
   for (Dialect *dialect : context->getLoadedDialects())
     dialect->getCanonicalizationPatterns(patterns);
   for (RegisteredOperationName name : context->getRegisteredOperations())

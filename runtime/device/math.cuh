@@ -64,8 +64,8 @@ TK_DEVICE float min_number(float a, float b) { return ::fminf(a, b); }
 TK_DEVICE double max_number(double a, double b) { return ::fmax(a, b); }
 TK_DEVICE double min_number(double a, double b) { return ::fmin(a, b); }
 
-// exp(a - b), 0 where a is -inf.
-TK_DEVICE float exp_diff(float a, float b) { return a == -infinity() ? 0.0f : ::expf(a - b); }
+// exp(a - b), 0 where a is -inf: chosen before the exponential, which the compiler would branch over.
+TK_DEVICE float exp_diff(float a, float b) { return ::expf(a == -infinity() ? a : a - b); }
 TK_DEVICE double exp_diff(double a, double b) {
   return a == -(double)infinity() ? 0.0 : ::exp(a - b);
 }
@@ -73,7 +73,7 @@ TK_DEVICE double exp_diff(double a, double b) {
 // error of the former grows with a - b, to 2^-19 at exp(-30); b c is rounded, to the same number
 // for all a under one b.
 TK_DEVICE float exp_diff_approx(float a, float b) {
-  const float c = 1.4426950408889634f, safe = b == -infinity() ? 0.0f : b;
+  const float c = 1.4426950408889634f, safe = zero_if_low(b);
   return exp2_approx(::fmaf(a, c, -(safe * c)));
 }
 // What takes weights under a to weights under b: b c is rounded as above, and so is a c. It is 1 where
@@ -88,9 +88,11 @@ TK_DEVICE float scaled_rescale(float a, float b, float scale) {
 }
 // exp_diff_approx of a * scale and b * scale, for a positive scale.
 TK_DEVICE float scaled_exp_diff(float a, float b, float scale) {
-  const float c = scale * 1.4426950408889634f, safe = b == -infinity() ? 0.0f : b;
+  const float c = scale * 1.4426950408889634f, safe = zero_if_low(b);
   return exp2_approx(::fmaf(a, c, -(safe * c)));
 }
+// exp(x) where the result is of use for 16 bits: the relative error is 2^-22 and 2^-24 of x.
+TK_DEVICE float exp_approx(float x) { return exp2_approx(x * 1.4426950408889634f); }
 // erf(x) with an absolute error of 2^-23: 1 - 2^-y for |x|, where y is a polynomial without constant
 // term, fitted to -log2(erfc(x)) on [0, 4] for the least error of the result; it grows further on.
 TK_DEVICE float erf_approx(float x) {
@@ -108,8 +110,7 @@ TK_DEVICE float erf_approx(float x) {
 template <class T> TK_DEVICE T div_or_zero(T a, T b) { return b == 0 ? (T)0 : a / b; }
 // The same where 1 / b is a normal number and the quotient is of use for 16 bits. Many a have one b.
 TK_DEVICE float div_or_zero_approx(float a, float b) {
-  const float quotient = a * reciprocal_approx(b);
-  return b == 0 ? 0.0f : quotient;
+  return zero_by_zero(a * reciprocal_approx(b), b);
 }
 // Within 2 ulp for a <= b (terms over their sum). A row has one divisor, and so one reciprocal.
 TK_DEVICE float div_or_zero(float a, float b) {

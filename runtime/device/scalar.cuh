@@ -91,5 +91,22 @@ TK_DEVICE float reciprocal_approx(float x) {
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
+// Selections, of which the compiler would make two programs where many numbers share one b.
+// b, or 0 where b is -inf.
+TK_DEVICE float zero_if_low(float b) {
+  float y;
+  asm("{\n.reg .pred p;\nsetp.eq.f32 p, %1, 0fff800000;\nselp.f32 %0, 0f00000000, %1, p;\n}"
+      : "=f"(y)
+      : "f"(b));
+  return y;
+}
+// x, or 0 where b is 0.
+TK_DEVICE float zero_by_zero(float x, float b) {
+  float y;
+  asm("{\n.reg .pred p;\nsetp.eq.f32 p, %2, 0f00000000;\nselp.f32 %0, 0f00000000, %1, p;\n}"
+      : "=f"(y)
+      : "f"(x), "f"(b));
+  return y;
+}
 
 } // namespace tk

@@ -38,3 +38,27 @@ tk.kernel @factors dims ["R", "C"]
   } names ["y"] : tensor<?xf32>
   tk.return %y : tensor<?xf32>
 }
+
+// An index and a narrower integer are compared as indices; unsigned ones stay as they are.
+// CHECK-LABEL: @labels
+// CHECK: %[[LABEL:.*]] = tk.load %{{.*}} : tensor<?xi32>
+// CHECK: %[[AT:.*]] = arith.index_cast %[[LABEL]] : i32 to index
+// CHECK: arith.cmpi eq, %{{.*}}, %[[AT]] : index
+// CHECK: arith.cmpi ult, %{{.*}} : i64
+tk.kernel @labels dims ["C"]
+    params [#tk.param<"label">]
+    results ["y"] {
+^bb0(%C: index, %label: tensor<?xi32>):
+  tk.bind %label[%C] : tensor<?xi32>
+  %y = tk.compute ["c"] in (%C) {
+  ^bb0(%c: index):
+    %l = tk.load %label[%c] : tensor<?xi32>
+    %wide = arith.extsi %l : i32 to i64
+    %i = arith.index_cast %c : index to i64
+    %same = arith.cmpi eq, %i, %wide : i64
+    %below = arith.cmpi ult, %i, %wide : i64
+    %both = arith.andi %same, %below : i1
+    tk.yield %both : i1
+  } names ["y"] : tensor<?xi1>
+  tk.return %y : tensor<?xi1>
+}
