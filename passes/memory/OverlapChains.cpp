@@ -18,7 +18,9 @@
 //   }                                         }
 //                                             dot %p, %v[last], %o; wait
 //
-// A stage of %v is entered and left with its product: the ring goes on where it was.
+// A stage of %v is entered and left with its product: the ring goes on where it was. A stage around
+// the loop that only the first products read is left before the last second one, so that its next
+// tile can come meanwhile.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
@@ -58,6 +60,7 @@ private:
     SmallVector<Value> carried; ///< one an iteration argument
     Value weights;
   };
+  PhaseArriveOp leavesFirst();
   State firstPart(IRMapping &mapping, bool withSecond, const State &before);
   Value secondPart(const State &state, SmallVectorImpl<Value> &carried);
 
@@ -250,8 +253,24 @@ Value ChainOverlap::secondPart(const State &state, SmallVectorImpl<Value> &carri
   return carried[sum] = mapping.lookup(secondWait.getResult(0));
 }
 
+/// Where a stage around the loop is left that is the first product's left operand and nothing else.
+PhaseArriveOp ChainOverlap::leavesFirst() {
+  auto stage = first.getA().getDefiningOp<StageOp>();
+  // Each ring has a position of its own, if loops carry it.
+  if (!stage || stage->getBlock() != loop->getBlock() || !stage->hasOneUse() ||
+      !isa<BlockArgument>(stage.getStage()))
+    return {};
+  for (Operation *user : stage.getStage().getUsers()) {
+    auto arrive = dyn_cast<PhaseArriveOp>(user);
+    if (arrive && arrive->getBlock() == loop->getBlock() && loop->isBeforeInBlock(arrive))
+      return arrive;
+  }
+  return {};
+}
+
 void ChainOverlap::apply() {
   Location loc = loop.getLoc();
+  PhaseArriveOp leave = leavesFirst();
   Value lower = loop.getLowerBound(), upper = loop.getUpperBound(), step = loop.getStep();
   Value isAny = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, lower, upper);
   auto branch = scf::IfOp::create(builder, loc, loop.getResultTypes(), isAny, true);
@@ -280,13 +299,19 @@ void ChainOverlap::apply() {
   State last;
   last.carried = llvm::to_vector_of<Value>(rotated.getResults().drop_back());
   last.weights = rotated.getResults().back();
+  if (leave)
+    builder.clone(*leave);
   SmallVector<Value> results;
   secondPart(last, results);
   scf::YieldOp::create(builder, loc, results);
   builder.setInsertionPointToStart(branch.elseBlock());
+  if (leave)
+    builder.clone(*leave);
   scf::YieldOp::create(builder, loc, loop.getInitArgs());
   loop.replaceAllUsesWith(branch.getResults());
   loop.erase();
+  if (leave)
+    leave.erase();
 }
 
 namespace {

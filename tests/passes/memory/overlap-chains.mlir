@@ -83,3 +83,52 @@ tkgpu.func @apart args ["n"] {
   }
   tkgpu.return
 } {num_warps = 4 : i64, producer_warps = 4 : i64}
+
+// The left operand's stage goes around with the tiles: it is left once the last scores have been computed, before
+// the last weighted sum, and where there were no iterations.
+// CHECK-LABEL: tkgpu.func @tiles
+// CHECK: scf.for {{.*}} iter_args(%[[TILE:[a-z0-9]+]] = %{{.*}})
+// CHECK: scf.if
+// CHECK: scf.for
+// CHECK: scf.yield
+// CHECK: tkgpu.phase_arrive %[[LEFT:.*]][%[[TILE]]]
+// CHECK: tkgpu.warpgroup_dot
+// CHECK: } else {
+// CHECK-NEXT: tkgpu.phase_arrive %[[LEFT]][%[[TILE]]]
+// CHECK: }
+// CHECK-NOT: tkgpu.phase_arrive
+// CHECK: tkgpu.return
+!queries = !tkgpu.shared<[2, 64, 64], bf16 order = [2, 1, 0] chunk = 8 phases = 8>
+tkgpu.func @tiles args ["n"] {
+^bb0(%n: index):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %zero = arith.constant dense<0.0> : tensor<64x32xf32>
+  %none = arith.constant dense<0.0> : tensor<64x64xf32>
+  %tiles = tkgpu.alloc_shared : !queries
+  %k = tkgpu.alloc_shared : !k
+  %ring = tkgpu.alloc_shared : !ring
+  %left = tkgpu.alloc_phases arrivals 4 : <2>
+  %full = tkgpu.alloc_phases arrivals 1 : <2>
+  %empty = tkgpu.alloc_phases arrivals 4 : <2>
+  %last:2 = scf.for %i = %c0 to %n step %c1 iter_args(%tile = %c0, %at = %c0) -> (index, index) {
+    %q = tkgpu.stage %tiles[%tile] : !queries -> !q
+    %r:2 = scf.for %j = %c0 to %i step %c32 iter_args(%o = %none, %slot = %at) -> (tensor<64x64xf32>, index) {
+      %s = tkgpu.warpgroup_dot %q, %k, %zero : !q, !k -> tensor<64x32xf32>
+      %scores = tkgpu.warpgroup_wait %s pending 0 : tensor<64x32xf32> -> tensor<64x32xf32>
+      %w = arith.truncf %scores : tensor<64x32xf32> to tensor<64x32xbf16>
+      tkgpu.phase_wait %full[%slot] parity %c0 : <2>
+      %v = tkgpu.stage %ring[%slot] : !ring -> !v
+      %p = tkgpu.warpgroup_dot %w, %v, %o : tensor<64x32xbf16>, !v -> tensor<64x64xf32>
+      %sum = tkgpu.warpgroup_wait %p pending 0 : tensor<64x64xf32> -> tensor<64x64xf32>
+      tkgpu.phase_arrive %empty[%slot] : <2>
+      %other = arith.subi %c1, %slot : index
+      scf.yield %sum, %other : tensor<64x64xf32>, index
+    }
+    tkgpu.phase_arrive %left[%tile] : <2>
+    %next = arith.subi %c1, %tile : index
+    scf.yield %next, %r#1 : index, index
+  }
+  tkgpu.return
+} {num_warps = 4 : i64, producer_warps = 4 : i64}
