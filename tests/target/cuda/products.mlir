@@ -74,3 +74,27 @@ tkgpu.func @gemm args ["a", "b", "c", "N", "K"] {
   tkgpu.store %r, %c[%rc, %cc] dims [array<i64: 0>, array<i64: 1>] strides(%N, %c1) masks() over [] {vector = 2 : i64} : (tensor<64x64xbf16, #acc>, !tkgpu.buffer<bf16>, tensor<64xindex, #rowc>, tensor<64xindex, #colc>, index, index) -> ()
   tkgpu.return
 } {num_warps = 4 : i64, index_bits = 32 : i64}
+
+// Two products add to what a third has computed: the one that comes first leaves it as it is.
+// CHECK-LABEL: shared_accumulator(
+// CHECK: tk::mma_m16n8(&[[SUM:[a-z_0-9]+]][r],
+// CHECK: = [[SUM]][r];
+// CHECK: tk::mma_m16n8(&[[FIRST:[a-z_0-9]+]][r],
+// CHECK: = [[SUM]][r];
+// CHECK: tk::mma_m16n8(&
+tkgpu.func @shared_accumulator args ["y"] {
+^bb0(%y: !tkgpu.buffer<f32>):
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %a = arith.constant dense<1.0> : tensor<64x32xbf16, #a>
+  %b = arith.constant dense<2.0> : tensor<32x64xbf16, #b>
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32, #acc>
+  %sum = tkgpu.dot %a, %b, %zero : tensor<64x32xbf16, #a>, tensor<32x64xbf16, #b> -> tensor<64x64xf32, #acc>
+  %first = tkgpu.dot %a, %b, %sum : tensor<64x32xbf16, #a>, tensor<32x64xbf16, #b> -> tensor<64x64xf32, #acc>
+  %second = tkgpu.dot %a, %b, %sum : tensor<64x32xbf16, #a>, tensor<32x64xbf16, #b> -> tensor<64x64xf32, #acc>
+  %d = arith.mulf %first, %second : tensor<64x64xf32, #acc>
+  %i = tkgpu.iota : tensor<64xindex, #rowc>
+  %j = tkgpu.iota : tensor<64xindex, #colc>
+  tkgpu.store %d, %y[%i, %j] dims [array<i64: 0>, array<i64: 1>] strides(%c64, %c1) masks() over [] : (tensor<64x64xf32, #acc>, !tkgpu.buffer<f32>, tensor<64xindex, #rowc>, tensor<64xindex, #colc>, index, index) -> ()
+  tkgpu.return
+} {num_warps = 4 : i64}

@@ -18,8 +18,10 @@
 // CHECK: tk::reduce_warps<tk::ArgMax, 1, 4>
 // CHECK: exchange
 // CHECK: tk::barrier();
-// CHECK: tk::store<4>
+// CHECK: tk::store<4>(&exchange
+// CHECK-NOT: tk::load
 // CHECK: tk::barrier();
+// CHECK: tk::load<1>(
 // CHECK: if ({{.*}}) {
 // CHECK: } else {
 // CHECK: if ((lane & 3) == 0 && (warp & 1) == 0) tk::put(&i[
