@@ -210,7 +210,8 @@ Comparison compare(const TensorView &got, unsigned result, Reference &exact, Ref
   if (meanSquare > row.meanSquare && squares > tiny)
     fail(describe("normalised mean square error", "all", row.meanSquare, meanSquare));
   double bound = options.factor * comparison.naiveError + 2 * rowFor(got.dtype).ulp * scale;
-  if (comparison.maxError > bound)
+  // What is f64 throughout is as exact as the reference: its errors are not the naive program's.
+  if (coarsest != DType::f64 && comparison.maxError > bound)
     fail(describe("larger error than a naive program's", "all", bound, comparison.maxError));
   return comparison;
 }

@@ -73,7 +73,7 @@ FailureOr<KernelEmitter::Run> KernelEmitter::runOf(Operation *op, const Address 
     condition += (condition.empty() ? "" : " && ") + *mask;
   if (condition.empty())
     condition = "true";
-  const Run run{freshName("at"), freshName("in")};
+  Run run{freshName("at"), freshName("in")};
   const std::string count = "[" + std::to_string(1u << bits) + "]", loop = loopHeader(1u << bits);
   line(typeName(IndexType::get(op->getContext())) + " " + run.offsets + count + ";");
   line("bool " + run.conditions + count + ";");

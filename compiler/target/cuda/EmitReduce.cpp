@@ -88,7 +88,7 @@ struct Reduced {
 
 /// Checks that a reduction's result lives in the threads that hold the source.
 static FailureOr<Reduced> matchReduction(gpu::LayoutAttr source, Value result, unsigned axis,
-                                         FailureOr<BitMap> projected) {
+                                         const FailureOr<BitMap> &projected) {
   Reduced reduced;
   auto layout = gpu::getLayout(result.getType());
   if (!layout)

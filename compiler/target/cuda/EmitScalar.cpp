@@ -30,8 +30,7 @@ std::string KernelEmitter::unsignedCast(Type type, llvm::StringRef x) {
 
 static std::string compareFloats(arith::CmpFPredicate predicate, Operands in) {
   using P = arith::CmpFPredicate;
-  const std::string unordered =
-      "(" + in[0] + " != " + in[0] + " || " + in[1] + " != " + in[1] + ")";
+  std::string unordered = "(" + in[0] + " != " + in[0] + " || " + in[1] + " != " + in[1] + ")";
   switch (predicate) {
   case P::AlwaysFalse:
     return "false";
@@ -71,7 +70,7 @@ static std::string compareFloats(arith::CmpFPredicate predicate, Operands in) {
 
 std::optional<std::string> KernelEmitter::arithExpression(Operation *op, Operands in) {
   Type result = getElementTypeOrSelf(op->getResult(0).getType());
-  auto narrow = [&](std::string text) { // C++ promotes small integers
+  auto narrow = [&](const std::string &text) { // C++ promotes small integers
     const bool small = result.isInteger(8) || result.isInteger(16);
     return small ? "(" + typeName(result) + ")" + text : text;
   };

@@ -360,8 +360,8 @@ std::string KernelEmitter::registerCoordinate(gpu::LayoutAttr layout, unsigned a
 
 std::string KernelEmitter::coordinate(gpu::LayoutAttr layout, unsigned axis,
                                       const RegisterIndex &reg) {
-  const std::string thread = threadCoordinate(layout, axis);
-  const std::string offset = registerCoordinate(layout, axis, reg);
+  std::string thread = threadCoordinate(layout, axis);
+  std::string offset = registerCoordinate(layout, axis, reg);
   if (offset == "0")
     return thread;
   return thread == "0" ? offset : thread + " + " + offset;

@@ -24,6 +24,8 @@ std::string KernelEmitter::typeName(Type type) {
       return "int";
     case 64:
       return "long long";
+    default:
+      break;
     }
   }
   if (type.isF32())
