@@ -77,39 +77,47 @@ TK_DEVICE void reduce_warps(T (&x)[n], T *scratch, Place place = {}) {
   }
 }
 
-// The same where all lanes of a warp hold the same values. `scratch` holds n elements for every
-// warp, at multiples of 16 bytes; nobody may be using it: it is not waited for.
-template <class Op, int mask, int warps, int n, class T>
-TK_DEVICE void reduce_uniform_warps(T (&x)[n], T *scratch, Place place = {}) {
-  if (lane_index() == 0)
-    for_each<n>([&](int r) { put(&scratch[r * warps + warp_index()], x[r], place); });
-  barrier(place);
-  const int first = warp_index() & ~mask;
-  TK_UNROLL
-  for (int r = 0; r < n; ++r) {
-    T part[warps] = {}; // by the bits of the mask
-    for_each<warps>([&](int warp) {
-      if ((warp & ~mask) == 0)
-        part[warp] = get(&scratch[r * warps + first + warp], place);
-    });
-    reduce_registers<Op, mask>(part);
-    x[r] = part[0];
-  }
-}
-
-// What each of `warps` warps (32 or more) has left at scratch[warp], for n values.
+// What each of `warps` warps has left at scratch[warp], for n values: all are joined. Each lane
+// takes some, as reading and joining them all would cost every thread more than exchanging among
+// lanes.
 template <class Op, int warps, int n, class T>
 TK_DEVICE void join_parts(T (&x)[n], const T *scratch, Place place = {}) {
-  constexpr int rounds = warps / 32;
+  constexpr int lanes = warps < 32 ? warps : 32, rounds = warps / lanes;
   TK_UNROLL
   for (int r = 0; r < n; ++r) {
     T part[rounds];
-    for_each<rounds>(
-        [&](int i) { part[i] = get(&scratch[r * warps + i * 32 + lane_index()], place); });
+    for_each<rounds>([&](int i) {
+      part[i] = get(&scratch[r * warps + i * lanes + lane_index() % lanes], place);
+    });
     reduce_registers<Op, rounds - 1>(part);
     x[r] = part[0];
   }
-  reduce_lanes<Op, 31>(x, place);
+  reduce_lanes<Op, lanes - 1>(x, place);
+}
+
+// The same as reduce_warps where all lanes of a warp hold the same values. `scratch` holds n
+// elements for every warp, at multiples of 16 bytes; nobody may be using it: it is not waited for.
+template <class Op, int mask, int warps, int n, class T>
+TK_DEVICE void reduce_uniform_warps(T (&x)[n], T *scratch, Place place = {}) {
+  constexpr int manyWarps = 16; // fewer are soon read by each thread
+  if (lane_index() == 0)
+    for_each<n>([&](int r) { put(&scratch[r * warps + warp_index()], x[r], place); });
+  barrier(place);
+  if constexpr (warps >= manyWarps && mask == warps - 1) {
+    join_parts<Op, warps>(x, scratch, place);
+  } else {
+    const int first = warp_index() & ~mask;
+    TK_UNROLL
+    for (int r = 0; r < n; ++r) {
+      T part[warps] = {}; // by the bits of the mask
+      for_each<warps>([&](int warp) {
+        if ((warp & ~mask) == 0)
+          part[warp] = get(&scratch[r * warps + first + warp], place);
+      });
+      reduce_registers<Op, mask>(part);
+      x[r] = part[0];
+    }
+  }
 }
 
 // One step of an inclusive scan: joins blocks of the axis pairwise. `prefix` is the scan within

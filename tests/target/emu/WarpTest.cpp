@@ -91,6 +91,37 @@ k(float *__restrict__ all, float *__restrict__ pairs) {
   }
 }
 
+TEST_CASE("joining many warps, whose lanes share the work", "[emu]") {
+  const int warps = GENERATE(16, 32);
+  KernelHarness k("constexpr int warps = " + std::to_string(warps) + R"(;
+extern "C" __global__ void __launch_bounds__(32 * warps)
+k(const float *__restrict__ x, float *__restrict__ all, int *__restrict__ places) {
+  float *const shared = reinterpret_cast<float *>(tk::shared_memory());
+  const int w = tk::warp_index();
+  float a[2] = {(float)w, (float)(w * w)};
+  tk::reduce_uniform_warps<tk::Sum, warps - 1, warps>(a, shared);
+  tk::put(&all[tk::thread_index()], a[0] + 1000 * a[1]);
+  tk::Indexed<float, int> best[1] = {{tk::get(&x[w]), w}};
+  tk::reduce_uniform_warps<tk::ArgMax, warps - 1, warps>(
+      best, reinterpret_cast<tk::Indexed<float, int> *>(shared + 2 * warps));
+  tk::put(&places[tk::thread_index()], best[0].index);
+})");
+  std::vector<float> x(warps, 0.5f), all(32 * warps);
+  std::vector<int32_t> places(32 * warps);
+  x[11] = x[warps - 3] = 7; // the first of equals
+  k.threads = 32 * warps;
+  k.sharedBytes = 16 * warps;
+  k.in(x, DType::f32);
+  k.out(all, DType::f32);
+  k.out(places, DType::i32);
+  REQUIRE(k.run() == "");
+  const int last = warps - 1, sum = last * warps / 2, squares = last * warps * (2 * last + 1) / 6;
+  for (int i = 0; i < 32 * warps; ++i) {
+    CHECK(all[i] == float(sum + 1000 * squares));
+    CHECK(places[i] == 11);
+  }
+}
+
 TEST_CASE("an inclusive scan over registers, lanes and warps", "[emu]") {
   KernelHarness k(R"(extern "C" __global__ void __launch_bounds__(64)
 k(const float *__restrict__ x, float *__restrict__ y) {
