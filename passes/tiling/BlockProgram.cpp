@@ -230,6 +230,8 @@ void BlockProgram::addGridStarts(ArrayRef<unsigned> tiled) {
     Value first = arith::MulIOp::create(b, loc, number, group);
     Value height = arith::SubIOp::create(b, loc, rows, first);
     height = arith::MinSIOp::create(b, loc, height, group);
+    // Beyond the last tile, of which copies ahead may compute the place, there are no rows.
+    height = arith::MaxSIOp::create(b, loc, height, indexConstant(1));
     Value inside = arith::RemSIOp::create(b, loc, part, width);
     Value row = arith::RemSIOp::create(b, loc, inside, height);
     return {arith::AddIOp::create(b, loc, first, row),
