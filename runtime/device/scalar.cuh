@@ -70,8 +70,6 @@ TK_DEVICE float minimum(float a, float b) {
   return y;
 }
 
-// a b as a float of its own: never part of a multiply-add.
-TK_DEVICE float product_rounded(float a, float b) { return __fmul_rn(a, b); }
 // a / b within 2 ulp.
 TK_DEVICE float divide_approx(float a, float b) {
   float y;

@@ -76,7 +76,6 @@ TK_DEVICE float minimum(float a, float b) {
   return a < b || (a == b && as_bits(a) >> 31) ? a : b;
 }
 
-TK_DEVICE float product_rounded(float a, float b) { return a * b; }
 TK_DEVICE float divide_approx(float a, float b) { return a / b; }
 TK_DEVICE float exp2_approx(float x) {
   const float y = ::exp2f(x);
