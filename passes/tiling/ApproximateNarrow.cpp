@@ -6,8 +6,8 @@
 //   1. A value is narrow if it has uses, and each is a rounding to 16 bits or fewer, or a sum,
 //      difference, product, quotient, negation, extremum or choice that is narrow.
 //   2. An f32 quotient that is narrow may have an error of 2 ulp.
-//   3. An f32 error function may have an absolute error of 2^-23 if all that is done with it is to
-//      add a constant of at least 1/2 in size, with narrow sums: of them that is 2 ulp.
+//   3. An f32 error function may have an absolute error of 2^-22 if all that is done with it is to
+//      add a constant of at least 1/2 in size, with narrow sums: of them that is 4 ulp.
 //   4. An f32 exponential that is narrow may be the instruction for 2^x where its argument is a
 //      difference: what that was rounded by shows in the result as much as the instruction's error
 //      of 2^-22. Of other arguments results near 1 may be exact until 1 is taken off.
@@ -29,7 +29,7 @@
 using namespace mlir;
 using namespace tk;
 
-/// The least constant beside which an absolute error of 2^-23 is one of 2 ulp.
+/// The least constant beside which an absolute error of 2^-22 is one of 4 ulp.
 static constexpr double leastAddend = 0.5;
 
 static bool isNarrow(Value value) {

@@ -73,8 +73,9 @@ TK_DEVICE double exp_diff(double a, double b) {
 // error of the former grows with a - b, to 2^-19 at exp(-30); b c is rounded, to the same number
 // for all a under one b.
 TK_DEVICE float exp_diff_approx(float a, float b) {
-  const float c = 1.4426950408889634f, safe = zero_if_low(b);
-  return exp2_approx(::fmaf(a, c, -(safe * c)));
+  // A finite stand-in for -(-inf) leaves -inf to a of -inf, without a choice per element.
+  const float c = 1.4426950408889634f, offset = ::fminf(-(b * c), 3.4028234663852886e38f);
+  return exp2_approx(::fmaf(a, c, offset));
 }
 // What takes weights under a to weights under b: as exact as they are, and 1 where a is b. A difference
 // of products that are rounded before is too, but orders an attention loop's exponentials before its
@@ -92,8 +93,9 @@ TK_DEVICE float scaled_exp_diff(float a, float b, float scale) {
 }
 // exp(x) where the result is of use for 16 bits: the relative error is 2^-22 and 2^-24 of x.
 TK_DEVICE float exp_approx(float x) { return exp2_approx(x * 1.4426950408889634f); }
-// erf(x) with an absolute error of 2^-23: 1 - 2^-y for |x|, where y is a polynomial without constant
-// term, fitted to -log2(erfc(x)) on [0, 4] for the least error of the result; it grows further on.
+// erf(x) with an absolute error of 2^-22, most of it that of ex2: 1 - 2^-y for |x|, where y is a
+// polynomial without constant term, fitted to -log2(erfc(x)) on [0, 4] for the least error of the
+// result; it grows further on.
 TK_DEVICE float erf_approx(float x) {
   const float a = ::fabsf(x);
   float y = 4.53578333891036e-05f;

@@ -69,7 +69,7 @@ std::vector<ErrorFile> errorFiles() {
 bool isTestedElsewhere(Diag id) {
   return id == Diag::NestingTooDeep || id == Diag::SourceTooLarge ||
          id == Diag::TooManyOperations || id == Diag::ExpressionTooDeep ||
-         id == Diag::ScheduleDoesNotFit;
+         id == Diag::ScheduleDoesNotFit || id == Diag::NeedsNewerMachine;
 }
 
 [[maybe_unused]] bool isSyntax(unsigned number) {
