@@ -135,7 +135,9 @@ static std::optional<StringRef> whyNotSplit(ReduceOp reduce, ComputeOp compute, 
       reduce.getKind(0) == ReduceKind::ArgMin)
     return StringRef("its partial results would not be numbers of the same kind");
   int64_t upper = getUpperBound(reduce.getUpper()[0]);
-  bool isShort = reduce.getNumIndices() == 1 && upper >= 0 && upper <= chunk;
+  // Of several indices the outermost is divided, value by value.
+  int64_t enough = reduce.getNumIndices() == 1 ? chunk : 1;
+  bool isShort = upper >= 0 && upper <= enough;
   if (isShort && !askedParts(reduce, compute))
     return StringRef("it is short");
   for (Value bound : reduce->getOperands())
