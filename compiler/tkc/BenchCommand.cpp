@@ -80,13 +80,10 @@ Expected<std::vector<Sizes>> parsePoints(const std::vector<std::string> &texts) 
 
 Expected<Contender> prepare(SourceOptions options) {
   options.dims.clear(); // the points say them
-  Expected<std::shared_ptr<CompiledSource>> source = options.compile();
-  if (!source)
-    return source.error();
-  Expected<size_t> kernel = options.kernelOf(**source);
-  if (!kernel)
-    return kernel.error();
-  return Contender{*source, *kernel, options.target};
+  Expected<ChosenKernel> chosen = options.compileKernel();
+  if (!chosen)
+    return chosen.error();
+  return Contender{chosen->source, chosen->kernel, options.target};
 }
 
 /// A kernel bound to random inputs of a point.

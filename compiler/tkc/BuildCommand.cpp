@@ -122,23 +122,19 @@ int build(BuildOptions &options) {
               << ", bundle and all\n";
     return WrongUsage;
   }
-  Expected<std::shared_ptr<CompiledSource>> source = options.source.compile();
-  if (!source)
-    return report(source.error(), json);
-  Expected<size_t> kernel = options.source.kernelOf(**source);
-  if (!kernel)
-    return report(kernel.error(), json);
+  Expected<ChosenKernel> chosen = options.source.compileKernel();
+  if (!chosen)
+    return report(chosen.error(), json);
+  auto &[source, kernel] = *chosen;
   Expected<std::string> target = resolve_target(options.source.target);
   if (!target)
     return report(target.error(), json);
-  Expected<Facts> facts =
-      options.source.factsFor((*source)->signatures()[*kernel], options.general);
+  Expected<Facts> facts = options.source.factsFor(source->signatures()[kernel], options.general);
   if (!facts)
     return report(facts.error(), json);
-  facts->schedules =
-      decideSchedules(**source, *kernel, *target, options.source.dimValues().value());
+  facts->schedules = decideSchedules(*source, kernel, *target, options.source.dimValues().value());
   if (options.explain) {
-    Expected<std::string> notes = (*source)->explain(*kernel, *target, *facts);
+    Expected<std::string> notes = source->explain(kernel, *target, *facts);
     if (!notes)
       return report(notes.error(), json);
     (onlyExplain ? std::cout : std::cerr) << *notes;
@@ -146,13 +142,13 @@ int build(BuildOptions &options) {
       return Done;
   }
   if (options.emit == "all")
-    return emitAll(**source, *kernel, *target, *facts, options);
-  Expected<std::string> text = (*source)->stage_text(*kernel, options.emit, *target, *facts);
+    return emitAll(*source, kernel, *target, *facts, options);
+  Expected<std::string> text = source->stage_text(kernel, options.emit, *target, *facts);
   if (!text)
     return report(text.error(), json);
   std::string path = options.output;
   if (path.empty())
-    path = fileNameFor((*source)->signatures()[*kernel].name, options.emit);
+    path = fileNameFor(source->signatures()[kernel].name, options.emit);
   Status written = writeFile(path, *text);
   return written ? Done : report(written.error(), json);
 }

@@ -30,6 +30,12 @@ ExitCode exitCodeFor(ErrorCode code);
 /// Prints an error to standard error and returns the exit code for it.
 int report(const Error &error, bool json);
 
+/// A kernel of a source that compiled.
+struct ChosenKernel {
+  std::shared_ptr<CompiledSource> source;
+  size_t kernel = 0; ///< its position
+};
+
 /// The options that build and run share.
 struct SourceOptions {
   std::string file;
@@ -50,6 +56,8 @@ struct SourceOptions {
   Expected<std::shared_ptr<CompiledSource>> compile();
   /// The position of the chosen kernel; the only one where none was named.
   Expected<size_t> kernelOf(const CompiledSource &source) const;
+  /// Both of these.
+  Expected<ChosenKernel> compileKernel();
   /// --dim as a map.
   Expected<std::map<std::string, int64_t>> dimValues() const;
   /// Facts for the sizes given with --dim; of the others what is usual is assumed, or nothing.

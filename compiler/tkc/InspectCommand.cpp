@@ -148,13 +148,11 @@ int inspect(InspectOptions &options) {
   bool json = options.source.json;
   if (llvm::StringRef(options.source.file).ends_with(".tkb"))
     return inspectBundle(options);
-  Expected<std::shared_ptr<CompiledSource>> source = options.source.compile();
-  if (!source)
-    return report(source.error(), json);
-  Expected<size_t> kernel = options.source.kernelOf(**source);
-  if (!kernel)
-    return report(kernel.error(), json);
-  const Signature &signature = (*source)->signatures()[*kernel];
+  Expected<ChosenKernel> chosen = options.source.compileKernel();
+  if (!chosen)
+    return report(chosen.error(), json);
+  auto &[source, kernel] = *chosen;
+  const Signature &signature = source->signatures()[kernel];
   Expected<Facts> facts = options.source.factsFor(signature, options.general);
   if (!facts)
     return report(facts.error(), json);
@@ -164,7 +162,7 @@ int inspect(InspectOptions &options) {
   Expected<Architecture> arch = findArchitecture(*target);
   if (!arch)
     return report(arch.error(), json);
-  Expected<detail::Executable> executable = (*source)->specialise(*kernel, *target, *facts);
+  Expected<detail::Executable> executable = source->specialise(kernel, *target, *facts);
   if (!executable)
     return report(executable.error(), json);
   if (options.sass) {

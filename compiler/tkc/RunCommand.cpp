@@ -199,27 +199,25 @@ int run(RunOptions &options) {
     options.source.afterPass = [&validator](llvm::StringRef pass, mlir::ModuleOp module) {
       return validator.after(pass, module);
     };
-  Expected<std::shared_ptr<CompiledSource>> source = options.source.compile();
-  if (!source)
-    return report(source.error(), json);
-  Expected<size_t> kernel = options.source.kernelOf(**source);
-  if (!kernel)
-    return report(kernel.error(), json);
-  const Signature &signature = (*source)->signatures()[*kernel];
+  Expected<ChosenKernel> chosen = options.source.compileKernel();
+  if (!chosen)
+    return report(chosen.error(), json);
+  auto &[source, kernel] = *chosen;
+  const Signature &signature = source->signatures()[kernel];
   options.texts.dims = options.source.dimValues().value();
   Expected<RunArguments> inputs = gatherArguments(signature, options.texts);
   if (!inputs)
     return report(inputs.error(), json);
   if (options.validatePasses)
-    if (Status armed = armValidator(validator, **source, *kernel, *inputs); !armed)
+    if (Status armed = armValidator(validator, *source, kernel, *inputs); !armed)
       return report(armed.error(), json);
   Expected<std::unique_ptr<Session>> session =
-      Session::create(*source, *kernel, options.source.target, *inputs);
+      Session::create(source, kernel, options.source.target, *inputs);
   if (!session)
     return report(session.error(), json);
   if (options.explain) {
     Expected<std::string> notes =
-        (*source)->explain(*kernel, (*session)->target(), (*session)->facts());
+        source->explain(kernel, (*session)->target(), (*session)->facts());
     if (!notes)
       return report(notes.error(), json);
     std::fputs(notes->c_str(), stderr);
@@ -232,15 +230,14 @@ int run(RunOptions &options) {
   if (Status ran = runAndCompare(**session, *inputs, result, outputs, options); !ran)
     return report(ran.error(), json);
   if (options.check)
-    if (Status checked = checkResults(**source, *kernel, *inputs, outputs, options, result);
-        !checked)
+    if (Status checked = checkResults(*source, kernel, *inputs, outputs, options, result); !checked)
       return report(checked.error(), json);
   if (options.time) {
     Expected<double> milliseconds = (*session)->time();
     if (!milliseconds)
       return report(milliseconds.error(), json);
     result.milliseconds = *milliseconds;
-    result.work = countWork((*source)->kernelOp(*kernel), signature, inputs->variables);
+    result.work = countWork(source->kernelOp(kernel), signature, inputs->variables);
   }
   if (Status written = writeOutputs(options, signature, outputs); !written)
     return report(written.error(), json);

@@ -212,4 +212,14 @@ Expected<size_t> SourceOptions::kernelOf(const CompiledSource &source) const {
                    : "no kernel '" + kernel + "' in '" + file + "'; it has " + names);
 }
 
+Expected<ChosenKernel> SourceOptions::compileKernel() {
+  Expected<std::shared_ptr<CompiledSource>> source = compile();
+  if (!source)
+    return source.error();
+  Expected<size_t> position = kernelOf(**source);
+  if (!position)
+    return position.error();
+  return ChosenKernel{*source, *position};
+}
+
 } // namespace tk::tkc

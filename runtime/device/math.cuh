@@ -80,12 +80,10 @@ TK_DEVICE float exp_diff_approx(float a, float b) {
 // What takes weights under a to weights under b: as exact as they are, and 1 where a is b. A difference
 // of products that are rounded before is too, but orders an attention loop's exponentials before its
 // wait for the product, which costs 3 %.
-TK_DEVICE float rescale_approx(float a, float b) {
-  return exp2_approx((a - zero_if_low(b)) * 1.4426950408889634f);
-}
 TK_DEVICE float scaled_rescale(float a, float b, float scale) {
   return exp2_approx((a - zero_if_low(b)) * (scale * 1.4426950408889634f));
 }
+TK_DEVICE float rescale_approx(float a, float b) { return scaled_rescale(a, b, 1); }
 // exp_diff_approx of a * scale and b * scale, for a positive scale.
 TK_DEVICE float scaled_exp_diff(float a, float b, float scale) {
   const float c = scale * 1.4426950408889634f, safe = zero_if_low(b);

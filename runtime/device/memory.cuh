@@ -95,6 +95,14 @@ template <int n, class T> TK_DEVICE void store(T *to, const T *x, bool mask = tr
     *reinterpret_cast<decltype(packed.word) *>(to) = packed.word;
 }
 
+// Is a run of n elements at `at` one access? If not, is anything `left` of it to single ones?
+template <int n, class I>
+TK_DEVICE bool is_whole_run(const I *at, const bool *mask, bool &left) {
+  const bool joined = at[n - 1] - at[0] == n - 1, whole = joined && mask[n - 1];
+  left = !whole && (mask[0] || !joined);
+  return whole;
+}
+
 // Elements at offsets of their own from `from`, each with its own mask, in runs of n. Where those
 // of a run are neighbours the first is aligned and the masks hold up to one of them: one access if
 // they hold for the last. What is left to single accesses is so of few threads, and comes last.
@@ -104,9 +112,8 @@ TK_DEVICE void load_runs(T (&y)[count], const T *from, const I (&at)[count],
   Packed<T, n> packed[count / n];
   bool left[count / n], any = false;
   for_each<count / n>([&](int v) {
-    const int first = v * n, last = first + n - 1;
-    const bool joined = at[last] - at[first] == n - 1, whole = joined && mask[last];
-    left[v] = !whole && (mask[first] || !joined);
+    const int first = v * n;
+    const bool whole = is_whole_run<n>(&at[first], &mask[first], left[v]);
     any = any || left[v];
     for_each<n>([&](int i) { packed[v].element[i] = other; });
     read_word(packed[v].word, from + at[first], whole);
@@ -128,9 +135,8 @@ TK_DEVICE void store_runs(T *to, const T (&x)[count], const I (&at)[count],
                           const bool (&mask)[count]) {
   bool left[count / n], any = false;
   for_each<count / n>([&](int v) {
-    const int first = v * n, last = first + n - 1;
-    const bool joined = at[last] - at[first] == n - 1, whole = joined && mask[last];
-    left[v] = !whole && (mask[first] || !joined);
+    const int first = v * n;
+    const bool whole = is_whole_run<n>(&at[first], &mask[first], left[v]);
     any = any || left[v];
     store<n>(to + at[first], &x[first], whole);
   });

@@ -194,7 +194,7 @@ private:
       if (double value = std::fabs(exact->element(result, at).f); std::isfinite(value))
         scale = std::max(scale, value);
     return exact->resultIsFloat(result) && !comparison.reason.starts_with("NaN") &&
-           comparison.maxError <= 8 * comparison.naiveError + 8 * ulpOf(coarsest) * scale;
+           comparison.maxError <= 4 * comparison.naiveError + 4 * ulpOf(coarsest) * scale;
   }
 
   Verdict compare() {

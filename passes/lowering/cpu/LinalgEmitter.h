@@ -54,6 +54,7 @@ private:
     Ids ids; ///< one axis each
   };
   using LoopBody = llvm::function_ref<Values(mlir::Value iv, mlir::ValueRange carried)>;
+  using PointBody = llvm::function_ref<Values(mlir::ValueRange carried)>;
   using Body = llvm::function_ref<Values()>;
 
   // What is needed, and where (LinalgLiveness.cpp)
@@ -120,6 +121,8 @@ private:
   mlir::Value fromStorage(mlir::Value value, mlir::Type type);
   Values forLoop(mlir::Value lower, mlir::Value upper, int64_t step, mlir::ValueRange inits,
                  LoopBody body);
+  /// A nest over the points of the tile along `ids`, which stand at each of them in the body.
+  Values forPoints(llvm::ArrayRef<unsigned> ids, mlir::ValueRange inits, PointBody body);
   mlir::Value index(int64_t value);
   mlir::Value asValue(mlir::OpFoldResult value);
   mlir::Value add(mlir::Value a, mlir::Value b);

@@ -156,19 +156,10 @@ std::pair<Value, Value> LinalgEmitter::chunkRange(ReduceOp reduce, unsigned axis
   Ids ids = analysis.tiledIds(analysis.maskOf(lower) | analysis.maskOf(upper));
   if (ids.empty())
     return {eval(lower), eval(upper)};
-  auto nest = [&](auto &self, ArrayRef<unsigned> rest, ValueRange carried) -> Values {
-    if (rest.empty())
-      return {minOf(carried[0], eval(lower)), maxOf(carried[1], eval(upper))};
-    unsigned id = rest.front();
-    return forLoop(index(0), asValue(state[id].current), 1, carried,
-                   [&](Value iv, ValueRange inner) {
-                     state[id].local = iv;
-                     state[id].global = add(state[id].base, iv);
-                     return self(self, rest.drop_front(), inner);
-                   });
-  };
   Values none = {index(std::numeric_limits<int64_t>::max()), index(0)};
-  Values range = nest(nest, ids, none);
+  Values range = forPoints(ids, none, [&](ValueRange carried) -> Values {
+    return {minOf(carried[0], eval(lower)), maxOf(carried[1], eval(upper))};
+  });
   Value low = maxOf(range[0], index(0)), high = range[1];
   reduce.getBody().walk([&](LoadOp load) {
     Values extents = extentsOf(load.getTensor());
@@ -295,16 +286,7 @@ void LinalgEmitter::accumulateByPoints(ReduceOp reduce, unsigned k) {
   Values before;
   for (auto [map, type] : kept)
     before.push_back((*map)[result].value);
-  auto nest = [&](auto &self, ArrayRef<unsigned> rest, ValueRange carried) -> Values {
-    if (!rest.empty()) {
-      unsigned id = rest.front();
-      return forLoop(index(0), asValue(state[id].current), 1, carried,
-                     [&](Value iv, ValueRange inner) {
-                       state[id].local = iv;
-                       state[id].global = add(state[id].base, iv);
-                       return self(self, rest.drop_front(), inner);
-                     });
-    }
+  Values after = forPoints(ids, before, [&](ValueRange carried) {
     openRange(reduce);
     Values position, next;
     for (unsigned id : ids)
@@ -319,8 +301,7 @@ void LinalgEmitter::accumulateByPoints(ReduceOp reduce, unsigned k) {
       next.push_back(tensor::InsertOp::create(b, loc, element, whole, position));
     }
     return next;
-  };
-  Values after = nest(nest, ids, before);
+  });
   for (auto [entry, whole] : llvm::zip(kept, after))
     (*entry.first)[result].value = whole;
   memo.clear();

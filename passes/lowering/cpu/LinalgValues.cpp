@@ -60,6 +60,18 @@ SmallVector<Value> LinalgEmitter::forLoop(Value lower, Value upper, int64_t step
   return after;
 }
 
+SmallVector<Value> LinalgEmitter::forPoints(ArrayRef<unsigned> ids, ValueRange inits,
+                                            PointBody body) {
+  if (ids.empty())
+    return body(inits);
+  unsigned id = ids.front();
+  return forLoop(index(0), asValue(state[id].current), 1, inits, [&](Value iv, ValueRange carried) {
+    state[id].local = iv;
+    state[id].global = add(state[id].base, iv);
+    return forPoints(ids.drop_front(), carried, body);
+  });
+}
+
 //===----------------------------------------------------------------------===//
 // Tensors
 //===----------------------------------------------------------------------===//
