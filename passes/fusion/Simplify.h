@@ -9,6 +9,9 @@ namespace tk {
 /// Replaces reductions and scans that equal an earlier one that dominates them; returns how many.
 unsigned mergeEqualReductions(ComputeOp compute);
 
+/// Applies the factors of a sum's terms that do not vary to the sum; true if there are any.
+bool hoistFactors(ReduceOp reduce);
+
 } // namespace tk
 
 #endif // TK_PASSES_FUSION_SIMPLIFY_H

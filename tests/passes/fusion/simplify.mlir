@@ -6,7 +6,8 @@
 // CHECK: %[[S:.*]] = tk.reduce
 // CHECK-NOT: mulf
 // CHECK: } : f32
-// CHECK: mulf %[[S]]
+// CHECK: %[[BOUNDED:.*]] = math.tanh
+// CHECK: mulf %[[S]], %[[BOUNDED]]
 // CHECK: select
 // CHECK-NOT: tk.reduce
 // CHECK: tk.return
@@ -23,14 +24,16 @@ tk.kernel @factors dims ["R", "C"]
     ^bb0(%c: index):
     %a = tk.load %x[%r, %c] : tensor<?x?xf32>
     %b = tk.load %g[%r] : tensor<?xf32>
-    %p = arith.mulf %a, %b : f32
+    %f = math.tanh %b : f32
+    %p = arith.mulf %a, %f : f32
     tk.yield %p : f32
     } : f32
     %t = tk.reduce [#tk.kind<sum>] ["d"] from (%zero) to (%C) {
     ^bb0(%d: index):
     %a = tk.load %x[%r, %d] : tensor<?x?xf32>
     %b = tk.load %g[%r] : tensor<?xf32>
-    %p = arith.mulf %b, %a : f32
+    %f = math.tanh %b : f32
+    %p = arith.mulf %f, %a : f32
     tk.yield %p : f32
     } : f32
     %o = arith.addf %s, %t : f32
@@ -61,4 +64,246 @@ tk.kernel @labels dims ["C"]
     tk.yield %both : i1
   } names ["y"] : tensor<?xi1>
   tk.return %y : tensor<?xi1>
+}
+
+// A factor that may be infinite stays, and so does a divisor that may be 0: one term is NaN then and
+// the others need not be.
+// CHECK-LABEL: @infinite
+// CHECK: %[[S:.*]] = tk.reduce
+// CHECK: mulf
+// CHECK: } : f32
+// CHECK: %[[T:.*]] = tk.reduce
+// CHECK: divf
+// CHECK: } : f32
+// CHECK: addf %[[S]], %[[T]]
+// CHECK: declined = "a factor that does not vary stays in the terms of the sum over c in 'y': it may be infinite"
+// CHECK-SAME: declined = "a factor that does not vary stays in the terms of the sum over c in 'y': it may be 0"
+tk.kernel @infinite dims ["R", "C", "D"]
+    params [#tk.param<"x">, #tk.param<"g">]
+    results ["y"] {
+^bb0(%R: index, %C: index, %D: index, %x: tensor<?x?xf32>, %g: tensor<?xf32>):
+  tk.bind %x[%R, %C] : tensor<?x?xf32>
+  tk.bind %g[%R] : tensor<?xf32>
+  %zero = arith.constant 0 : index
+  %y = tk.compute ["r"] in (%R) {
+  ^bb0(%r: index):
+    %s = tk.reduce [#tk.kind<sum>] ["c"] from (%zero) to (%C) {
+    ^bb0(%c: index):
+    %a = tk.load %x[%r, %c] : tensor<?x?xf32>
+    %b = tk.load %g[%r] : tensor<?xf32>
+    %p = arith.mulf %a, %b : f32
+    tk.yield %p : f32
+    } : f32
+    %t = tk.reduce [#tk.kind<sum>] ["c"] from (%zero) to (%C) {
+    ^bb0(%c: index):
+    %a = tk.load %x[%r, %c] : tensor<?x?xf32>
+    %b = tk.load %g[%r] : tensor<?xf32>
+    %p = arith.divf %a, %b : f32
+    tk.yield %p : f32
+    } : f32
+    %o = arith.addf %s, %t : f32
+    tk.yield %o : f32
+  } names ["y"] : tensor<?xf32>
+  tk.return %y : tensor<?xf32>
+}
+
+// What is bounded leaves, whatever it is computed from.
+// CHECK-LABEL: @bounded
+// CHECK: %[[S:.*]] = tk.reduce
+// CHECK: %[[X:.*]] = tk.load
+// CHECK-NEXT: tk.yield %[[X]]
+// CHECK: %[[LOW:.*]] = arith.maximumf
+// CHECK: %[[CLAMPED:.*]] = arith.minimumf %[[LOW]]
+// CHECK: mulf {{.*}}%[[CLAMPED]]
+// CHECK: arith.sitofp
+// CHECK: select
+tk.kernel @bounded dims ["R", "C", "D"]
+    params [#tk.param<"x">, #tk.param<"g">]
+    results ["y"] {
+^bb0(%R: index, %C: index, %D: index, %x: tensor<?x?xf32>, %g: tensor<?xf32>):
+  tk.bind %x[%R, %C] : tensor<?x?xf32>
+  tk.bind %g[%R] : tensor<?xf32>
+  %zero = arith.constant 0 : index
+  %y = tk.compute ["r"] in (%R) {
+  ^bb0(%r: index):
+    %low = arith.constant -1.0e+30 : f32
+    %high = arith.constant 1.0e+30 : f32
+    %s = tk.reduce [#tk.kind<sum>] ["c"] from (%zero) to (%C) {
+    ^bb0(%c: index):
+    %a = tk.load %x[%r, %c] : tensor<?x?xf32>
+    %b = tk.load %g[%r] : tensor<?xf32>
+    %above = arith.maximumf %b, %low : f32
+    %clamped = arith.minimumf %above, %high : f32
+    %p = arith.mulf %a, %clamped : f32
+    %wide = arith.index_cast %C : index to i64
+    %n = arith.sitofp %wide : i64 to f32
+    %q = arith.mulf %p, %n : f32
+    tk.yield %q : f32
+    } : f32
+    tk.yield %s : f32
+  } names ["y"] : tensor<?xf32>
+  tk.return %y : tensor<?xf32>
+}
+
+// Half a clamp may be infinite, and 16 bits do not hold all integers.
+// CHECK-LABEL: @unbounded
+// CHECK: tk.reduce
+// CHECK: maximumf
+// CHECK: mulf
+// CHECK: sitofp
+// CHECK: mulf
+// CHECK: } : f32
+// CHECK-NEXT: tk.yield
+tk.kernel @unbounded dims ["R", "C", "D"]
+    params [#tk.param<"x">, #tk.param<"g">]
+    results ["y"] {
+^bb0(%R: index, %C: index, %D: index, %x: tensor<?x?xf32>, %g: tensor<?xf32>):
+  tk.bind %x[%R, %C] : tensor<?x?xf32>
+  tk.bind %g[%R] : tensor<?xf32>
+  %zero = arith.constant 0 : index
+  %y = tk.compute ["r"] in (%R) {
+  ^bb0(%r: index):
+    %low = arith.constant -1.0e+30 : f32
+    %s = tk.reduce [#tk.kind<sum>] ["c"] from (%zero) to (%C) {
+    ^bb0(%c: index):
+    %a = tk.load %x[%r, %c] : tensor<?x?xf32>
+    %b = tk.load %g[%r] : tensor<?xf32>
+    %above = arith.maximumf %b, %low : f32
+    %p = arith.mulf %a, %above : f32
+    %wide = arith.index_cast %C : index to i64
+    %n = arith.sitofp %wide : i64 to f16
+    %m = arith.extf %n : f16 to f32
+    %q = arith.mulf %p, %m : f32
+    tk.yield %q : f32
+    } : f32
+    tk.yield %s : f32
+  } names ["y"] : tensor<?xf32>
+  tk.return %y : tensor<?xf32>
+}
+
+// The divisor of weights leaves; where it is a sum over another range it may be NaN while nothing is
+// summed up.
+// CHECK-LABEL: @weights
+// CHECK: %[[Z:.*]] = tk.reduce
+// CHECK: %[[S:.*]] = tk.reduce
+// CHECK: %[[SAME:.*]] = tk.div_or_zero %[[S]], %[[Z]]
+// CHECK: %[[T:.*]] = tk.reduce
+// CHECK: %[[OTHER:.*]] = tk.div_or_zero %[[T]], %[[Z]]
+// CHECK: %[[ANY:.*]] = arith.cmpi
+// CHECK: %[[KEPT:.*]] = arith.select %[[ANY]], %[[OTHER]]
+// CHECK: addf %[[SAME]], %[[KEPT]]
+tk.kernel @weights dims ["R", "C", "D"]
+    params [#tk.param<"x">, #tk.param<"g">]
+    results ["y"] {
+^bb0(%R: index, %C: index, %D: index, %x: tensor<?x?xf32>, %g: tensor<?xf32>):
+  tk.bind %x[%R, %C] : tensor<?x?xf32>
+  tk.bind %g[%R] : tensor<?xf32>
+  %zero = arith.constant 0 : index
+  %y = tk.compute ["r"] in (%R) {
+  ^bb0(%r: index):
+    %z = tk.reduce [#tk.kind<sum>] ["c"] from (%zero) to (%C) {
+    ^bb0(%c: index):
+    %a = tk.load %x[%r, %c] : tensor<?x?xf32>
+    tk.yield %a : f32
+    } : f32
+    %s = tk.reduce [#tk.kind<sum>] ["c"] from (%zero) to (%C) {
+    ^bb0(%c: index):
+    %a = tk.load %x[%r, %c] : tensor<?x?xf32>
+    %e = math.exp %a : f32
+    %w = tk.div_or_zero %e, %z : f32
+    tk.yield %w : f32
+    } : f32
+    %t = tk.reduce [#tk.kind<sum>] ["c"] from (%zero) to (%D) {
+    ^bb0(%c: index):
+    %a = tk.load %x[%r, %c] : tensor<?x?xf32>
+    %e = math.exp %a : f32
+    %w = tk.div_or_zero %e, %z : f32
+    tk.yield %w : f32
+    } : f32
+    %o = arith.addf %s, %t : f32
+    tk.yield %o : f32
+  } names ["y"] : tensor<?xf32>
+  tk.return %y : tensor<?xf32>
+}
+
+// The divisor of weights that are spelled out leaves: one of its terms is exp(0). It is 0 where there
+// are none, and then so is the sum.
+// CHECK-LABEL: @spelled
+// CHECK: tk.reduce [#tk.kind<max>]
+// CHECK: %[[Z:.*]] = tk.reduce [#tk.kind<sum>]
+// CHECK: %[[S:.*]] = tk.reduce [#tk.kind<sum>]
+// CHECK-NOT: divf
+// CHECK: } : f32
+// CHECK: %[[Q:.*]] = arith.divf %[[S]], %[[Z]]
+// CHECK: arith.select {{.*}}, %[[Q]]
+tk.kernel @spelled dims ["R", "C"] params [#tk.param<"x">, #tk.param<"v">] results ["y"] {
+^bb0(%R: index, %C: index, %x: tensor<?x?xf32>, %v: tensor<?xf32>):
+  tk.bind %x[%R, %C] : tensor<?x?xf32>
+  tk.bind %v[%C] : tensor<?xf32>
+  %zero = arith.constant 0 : index
+  %y = tk.compute ["r"] in (%R) {
+  ^bb0(%r: index):
+    %m = tk.reduce [#tk.kind<max>] ["c"] from (%zero) to (%C) {
+    ^bb0(%c: index):
+    %a = tk.load %x[%r, %c] : tensor<?x?xf32>
+    tk.yield %a : f32
+    } : f32
+    %z = tk.reduce [#tk.kind<sum>] ["d"] from (%zero) to (%C) {
+    ^bb0(%d: index):
+    %a = tk.load %x[%r, %d] : tensor<?x?xf32>
+    %s = arith.subf %a, %m : f32
+    %e = math.exp %s : f32
+    tk.yield %e : f32
+    } : f32
+    %o = tk.reduce [#tk.kind<sum>] ["c"] from (%zero) to (%C) {
+    ^bb0(%c: index):
+    %a = tk.load %x[%r, %c] : tensor<?x?xf32>
+    %s = arith.subf %a, %m : f32
+    %e = math.exp %s : f32
+    %w = arith.divf %e, %z : f32
+    %b = tk.load %v[%c] : tensor<?xf32>
+    %p = arith.mulf %w, %b : f32
+    tk.yield %p : f32
+    } : f32
+    tk.yield %o : f32
+  } names ["y"] : tensor<?xf32>
+  tk.return %y : tensor<?xf32>
+}
+
+// Exponentials of distances from something else may all be 0.
+// CHECK-LABEL: @other_distances
+// CHECK: tk.reduce [#tk.kind<max>]
+// CHECK: tk.reduce [#tk.kind<sum>]
+// CHECK: tk.reduce [#tk.kind<sum>]
+// CHECK: divf
+// CHECK: } : f32
+// CHECK-NEXT: tk.yield
+tk.kernel @other_distances dims ["R", "C"] params [#tk.param<"x">, #tk.param<"v">] results ["y"] {
+^bb0(%R: index, %C: index, %x: tensor<?x?xf32>, %v: tensor<?xf32>):
+  tk.bind %x[%R, %C] : tensor<?x?xf32>
+  tk.bind %v[%C] : tensor<?xf32>
+  %zero = arith.constant 0 : index
+  %y = tk.compute ["r"] in (%R) {
+  ^bb0(%r: index):
+    %m = tk.reduce [#tk.kind<max>] ["c"] from (%zero) to (%C) {
+    ^bb0(%c: index):
+    %a = tk.load %x[%r, %c] : tensor<?x?xf32>
+    tk.yield %a : f32
+    } : f32
+    %z = tk.reduce [#tk.kind<sum>] ["d"] from (%zero) to (%C) {
+    ^bb0(%d: index):
+    %a = tk.load %v[%d] : tensor<?xf32>
+    %s = arith.subf %a, %m : f32
+    %e = math.exp %s : f32
+    tk.yield %e : f32
+    } : f32
+    %o = tk.reduce [#tk.kind<sum>] ["c"] from (%zero) to (%C) {
+    ^bb0(%c: index):
+    %a = tk.load %x[%r, %c] : tensor<?x?xf32>
+    %w = arith.divf %a, %z : f32
+    tk.yield %w : f32
+    } : f32
+    tk.yield %o : f32
+  } names ["y"] : tensor<?xf32>
+  tk.return %y : tensor<?xf32>
 }

@@ -1,0 +1,275 @@
+//===- HoistFactors.cpp - what does not vary leaves a sum -----------------===//
+//
+// Part of tk-simplify. The term of a sum is taken apart along multiplication, division, negation,
+// selection against zero, and roundings of a normalised softmax weight; whatever factor does not
+// vary with the sum's indices is applied to the sum instead of to each term.
+//
+// A factor that may be infinite stays: 0 * inf is NaN in one term, while the sum times inf need not
+// be. So does a divisor that may be 0, but for that of a weight, which then makes all terms 0.
+// Where the range may be empty and the factor NaN, the result is kept at 0.
+//
+// Value changes are those that language.md allows: sums may be reassociated, and the declared
+// rounding of a softmax weight may be applied before its division.
+//
+//   %s = tk.reduce [sum] ["j"] {                     %t = tk.reduce [sum] ["j"] {
+//     %p = tk.div_or_zero %e, %z                       %q = mulf %e, %v
+//     %q = mulf %p, %v                         =>      tk.yield %q }
+//     tk.yield %q }                                  %s = tk.div_or_zero %t, %z
+//
+//===----------------------------------------------------------------------===//
+#include "passes/fusion/Simplify.h"
+
+#include "passes/analysis/Notes.h"
+#include "passes/analysis/ScalarExpr.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace tk;
+
+static constexpr llvm::StringLiteral passName = "tk-simplify";
+
+/// One linear operation that was taken off a term: `op` applied to the sum and `operand`.
+struct LinearFactor {
+  enum Kind { Multiply, Divide, DivideOrZero, Negate, Select } kind;
+  Value operand; // null for Negate; the condition for Select
+};
+
+namespace {
+/// Takes the factors that do not vary with a sum's indices off its term.
+class FactorExtractor {
+public:
+  FactorExtractor(ReduceOp reduce)
+      : reduce(reduce), varies(reduce.getBlock()->getArguments()), builder(reduce.getYield()) {}
+
+  /// The term without its invariant factors, which are appended to `factors`.
+  Value extract(Value term);
+  SmallVector<LinearFactor> factors;
+
+private:
+  bool isHoistable(Value value);
+  /// `isSafe`, which a note says where it does not hold.
+  bool mayLeave(bool isSafe, StringRef value);
+  Value extractFromRounding(arith::ExtFOp ext);
+
+  ReduceOp reduce;
+  Dependence varies;
+  OpBuilder builder;
+};
+} // namespace
+
+/// The value of a constant that is neither infinite nor NaN.
+static std::optional<APFloat> getFiniteConstant(Value value) {
+  FloatAttr attr;
+  if (matchPattern(value, m_Constant(&attr)) && attr.getValue().isFinite())
+    return attr.getValue();
+  return std::nullopt;
+}
+
+static bool isFiniteNonZeroConstant(Value value) {
+  std::optional<APFloat> constant = getFiniteConstant(value);
+  return constant && constant->isNonZero();
+}
+
+/// True of min(max(x, a), b) with constants a and b, `Outer` being the minimum; canonical order has
+/// them on the right.
+template <typename Outer, typename Inner> static bool isClamp(Operation *op) {
+  auto outer = dyn_cast<Outer>(op);
+  auto inner = outer ? outer.getLhs().template getDefiningOp<Inner>() : Inner();
+  return inner && getFiniteConstant(outer.getRhs()) && getFiniteConstant(inner.getRhs());
+}
+
+/// True if `value` is finite or NaN whatever the inputs.
+static bool isNeverInfinite(Value value) {
+  if (getFiniteConstant(value))
+    return true;
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return false;
+  // Narrower floats do not hold all integers.
+  if (isa<arith::SIToFPOp, arith::UIToFPOp>(op))
+    return value.getType().getIntOrFloatBitWidth() >= 32;
+  if (isa<math::SinOp, math::CosOp, math::TanhOp, math::ErfOp>(op))
+    return true;
+  if (isa<arith::NegFOp, arith::ExtFOp, math::AbsFOp>(op))
+    return isNeverInfinite(op->getOperand(0));
+  return isClamp<arith::MinimumFOp, arith::MaximumFOp>(op) ||
+         isClamp<arith::MaximumFOp, arith::MinimumFOp>(op);
+}
+
+/// The reduction of one value that gives `value`, if it is one of kind `kind` over the ranges of
+/// `other`.
+static ReduceOp getReductionOverSameRanges(Value value, ReduceKind kind, ReduceOp other) {
+  auto reduce = value.getDefiningOp<ReduceOp>();
+  return reduce && !reduce.isOnline() && reduce.getKind(0) == kind && haveSameRanges(reduce, other)
+             ? reduce
+             : ReduceOp();
+}
+
+/// True of a sum of exp(x - max(x)) over the ranges of `other`: one of its terms is exp(0), or NaN,
+/// so that it is 0 over empty ranges alone.
+static bool isSumOfWeights(Value value, ReduceOp other) {
+  ReduceOp sum = getReductionOverSameRanges(value, ReduceKind::Sum, other);
+  Operation *exp = sum ? sum.getYield().getValues()[0].getDefiningOp() : nullptr;
+  if (!isa_and_nonnull<math::ExpOp, math::Exp2Op>(exp))
+    return false;
+  auto distance = exp->getOperand(0).getDefiningOp<arith::SubFOp>();
+  ReduceOp largest =
+      distance ? getReductionOverSameRanges(distance.getRhs(), ReduceKind::Max, sum) : ReduceOp();
+  if (!largest)
+    return false;
+  ScalarEquality same;
+  for (auto [index, other] :
+       llvm::zip_equal(sum.getBlock()->getArguments(), largest.getBlock()->getArguments()))
+    same.identify(index, other);
+  return same.equal(distance.getLhs(), largest.getYield().getValues()[0]);
+}
+
+/// Outside the sum a load happens even where the range is empty. Bounds proofs may rest on the
+/// range not being empty; an index that follows an enclosing iteration does not need that.
+static bool canLoadEarlier(LoadOp load) {
+  return load.getPad() || llvm::all_of(load.getIndices(), [](Value index) {
+           return !getIterationIndices(index).empty();
+         });
+}
+
+bool FactorExtractor::isHoistable(Value value) {
+  if (varies.on(value))
+    return false;
+  for (Operation *op : getSlice(value, reduce.getBlock())) {
+    WalkResult walk = op->walk([](LoadOp load) {
+      return canLoadEarlier(load) ? WalkResult::advance() : WalkResult::interrupt();
+    });
+    if (walk.wasInterrupted())
+      return false;
+  }
+  return true;
+}
+
+bool FactorExtractor::mayLeave(bool isSafe, StringRef value) {
+  if (!isSafe)
+    note(reduce, passName, Verdict::Declined,
+         "a factor that does not vary stays in the terms of the " + describe(reduce) +
+             ": it may be " + value);
+  return isSafe;
+}
+
+Value FactorExtractor::extractFromRounding(arith::ExtFOp ext) {
+  auto trunc = ext.getIn().getDefiningOp<arith::TruncFOp>();
+  auto weight = trunc ? trunc.getIn().getDefiningOp<DivOrZeroOp>() : DivOrZeroOp();
+  // Unnormalised weights lie in [0, 1]; 8-bit floats would need scaling to keep the small ones.
+  if (!weight || trunc.getType().getIntOrFloatBitWidth() != 16 || !isHoistable(weight.getB()))
+    return ext;
+  factors.push_back({LinearFactor::DivideOrZero, weight.getB()});
+  Value rounded = arith::TruncFOp::create(builder, trunc.getLoc(), trunc.getType(), weight.getA());
+  return arith::ExtFOp::create(builder, ext.getLoc(), ext.getType(), rounded);
+}
+
+Value FactorExtractor::extract(Value term) {
+  Operation *op = term.getDefiningOp();
+  if (!op || !varies.on(term))
+    return term;
+  if (auto mul = dyn_cast<arith::MulFOp>(op)) {
+    for (auto [kept, factor] :
+         {std::pair(mul.getLhs(), mul.getRhs()), std::pair(mul.getRhs(), mul.getLhs())})
+      if (isHoistable(factor) && mayLeave(isNeverInfinite(factor), "infinite")) {
+        factors.push_back({LinearFactor::Multiply, factor});
+        return extract(kept);
+      }
+    Value lhs = extract(mul.getLhs()), rhs = extract(mul.getRhs());
+    if (lhs == mul.getLhs() && rhs == mul.getRhs())
+      return term;
+    return arith::MulFOp::create(builder, mul.getLoc(), lhs, rhs);
+  }
+  if (auto div = dyn_cast<arith::DivFOp>(op);
+      div && isHoistable(div.getRhs()) &&
+      mayLeave(isFiniteNonZeroConstant(div.getRhs()) || isSumOfWeights(div.getRhs(), reduce),
+               "0")) {
+    factors.push_back({LinearFactor::Divide, div.getRhs()});
+    return extract(div.getLhs());
+  }
+  if (auto div = dyn_cast<DivOrZeroOp>(op); div && isHoistable(div.getB())) {
+    factors.push_back({LinearFactor::DivideOrZero, div.getB()});
+    return extract(div.getA());
+  }
+  if (auto neg = dyn_cast<arith::NegFOp>(op)) {
+    factors.push_back({LinearFactor::Negate, {}});
+    return extract(neg.getOperand());
+  }
+  if (auto select = dyn_cast<arith::SelectOp>(op);
+      select && isHoistable(select.getCondition()) && isZero(select.getFalseValue())) {
+    factors.push_back({LinearFactor::Select, select.getCondition()});
+    return extract(select.getTrueValue());
+  }
+  if (auto ext = dyn_cast<arith::ExtFOp>(op))
+    return extractFromRounding(ext);
+  return term;
+}
+
+/// Applies `factors` to `sum`, the innermost one first.
+static Value applyFactors(OpBuilder &builder, ReduceOp reduce, Value sum,
+                          ArrayRef<LinearFactor> factors) {
+  Location loc = reduce.getLoc();
+  IRMapping hoisted;
+  bool mayMakeNaN = false;
+  for (const LinearFactor &factor : llvm::reverse(factors)) {
+    Value operand =
+        factor.operand ? cloneSlice(builder, factor.operand, reduce.getBlock(), hoisted) : Value();
+    switch (factor.kind) {
+    case LinearFactor::Multiply:
+      sum = arith::MulFOp::create(builder, loc, sum, operand);
+      mayMakeNaN |= !isFiniteNonZeroConstant(operand);
+      break;
+    case LinearFactor::Divide:
+      sum = arith::DivFOp::create(builder, loc, sum, operand);
+      mayMakeNaN |= !isFiniteNonZeroConstant(operand);
+      break;
+    case LinearFactor::DivideOrZero:
+      sum = DivOrZeroOp::create(builder, loc, sum, operand);
+      mayMakeNaN |= !getReductionOverSameRanges(factor.operand, ReduceKind::Sum, reduce);
+      break;
+    case LinearFactor::Negate:
+      sum = arith::NegFOp::create(builder, loc, sum);
+      break;
+    case LinearFactor::Select: {
+      Value zero = createIdentity(builder, loc, ReduceKind::Sum, sum.getType());
+      sum = arith::SelectOp::create(builder, loc, operand, sum, zero);
+      break;
+    }
+    }
+  }
+  if (!mayMakeNaN)
+    return sum;
+  Value any;
+  for (auto [lower, upper] : llvm::zip_equal(reduce.getLower(), reduce.getUpper())) {
+    Value some = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, lower, upper);
+    any = any ? arith::AndIOp::create(builder, loc, any, some).getResult() : some;
+  }
+  Value zero = createIdentity(builder, loc, ReduceKind::Sum, sum.getType());
+  return arith::SelectOp::create(builder, loc, any, sum, zero);
+}
+
+bool tk::hoistFactors(ReduceOp reduce) {
+  if (reduce.isOnline() || reduce.getKind(0) != ReduceKind::Sum ||
+      !isa<FloatType>(reduce.getResult(0).getType()))
+    return false;
+  FactorExtractor extractor(reduce);
+  Value term = extractor.extract(reduce.getYield().getValues()[0]);
+  if (extractor.factors.empty())
+    return false;
+  OpBuilder builder(reduce->getContext());
+  builder.setInsertionPointAfter(reduce);
+  reduce.getYield()->setOperand(0, term);
+  Value sum = reduce.getResult(0);
+  SmallPtrSet<Operation *, 8> before;
+  for (Operation *user : sum.getUsers())
+    before.insert(user);
+  Value scaled = applyFactors(builder, reduce, sum, extractor.factors);
+  sum.replaceUsesWithIf(scaled, [&](OpOperand &use) { return before.contains(use.getOwner()); });
+  note(reduce, passName, Verdict::Derived,
+       "a factor that does not vary is applied to the " + describe(reduce) +
+           " and not to its terms");
+  return true;
+}
