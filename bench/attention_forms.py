@@ -1,0 +1,110 @@
+"""Attention in other forms than torch's own: what FlexAttention does, windows, soft caps.
+
+One line a form, for 16 heads of 128 (`--width`) and one sequence (`--length`). TFLOP/s count the scores
+that the mask leaves; a `ratio` is to the peer named, in the same run.
+"""
+import argparse
+import math
+
+import torch
+
+import attention
+import peers
+
+BIASED = """kernel biased(q: bf16[B, H, S, D], k: bf16[B, H, S, D], v: bf16[B, H, S, D], slope: f32[H],
+                          cap: f32, window: i32) -> (o: bf16[B, H, S, D]) where S > 0 {
+  let s[b, h, i, j] = sum[d](q[b, h, i, d] * k[b, h, j, d]) * rsqrt(D)
+  let c[b, h, i, j] = SCORE
+  let m[b, h, i, j] = if j <= i and i - j < window then c[b, h, i, j] else -inf
+  let p[b, h, i, j] = softmax[j](m[b, h, i, j])
+  o[b, h, i, e]     = sum[j](p[b, h, i, j] * v[b, h, j, e])
+}"""
+SCORES = {"window": "s[b, h, i, j]",
+          "window + ALiBi": "s[b, h, i, j] + slope[h] * (j - i)",
+          "window + soft cap": "cap * tanh(s[b, h, i, j] / cap)",
+          "window + soft cap + ALiBi": "cap * tanh(s[b, h, i, j] / cap) + slope[h] * (j - i)"}
+
+
+def flops(heads, length, width, window=None, causal=True):
+    """Of one sequence, where a query sees `window` keys, itself and those before it."""
+    if not causal:
+        return 4 * heads * width * length * length
+    window = min(window or length, length)
+    return 4 * heads * width * (window * (window + 1) // 2 + (length - window) * window)
+
+
+def reference(q, k, v, mask, of_score):
+    """One head at a time in f32."""
+    def head(h):
+        scores = q[:, h].float() @ k[:, h].float().mT / math.sqrt(q.shape[-1])
+        masked = torch.where(mask, of_score(h, scores), -math.inf)
+        return torch.softmax(masked, -1) @ v[:, h].float()
+    return torch.stack([head(h) for h in range(q.shape[1])], 1)
+
+
+def report(name, work, mine, peer, peer_name, peer_work=None, wrong=None):
+    rate, other = work / mine * 1e-9, (peer_work or work) / peer * 1e-9
+    note = "" if wrong is None else f"  error {wrong:.1e}"
+    print(f"{name:44} tk {rate:6.1f}  {peer_name} {other:6.1f} ratio {rate / other:.3f}{note}", flush=True)
+
+
+def flex(options):
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+    compiled = torch.compile(flex_attention, dynamic=False)
+    heads, length, width = attention.HEADS[options.width], options.length, options.width
+    q, k, v = (peers.normal(1, heads, length, width, seed=n) for n in range(3))
+    o = torch.empty_like(q)
+    mask = create_block_mask(lambda b, h, i, j: j <= i, None, None, length, length)
+    for causal in (False, True):
+        ours = peers.Kernel(source=attention.CAUSAL if causal else attention.FULL)
+        call = (lambda: compiled(q, k, v, block_mask=mask)) if causal else (lambda: compiled(q, k, v))
+        want = call()
+        ours(q, k, v, o)
+        mine, theirs = peers.times([lambda: ours(q, k, v, o), call], repeats=options.repeats)
+        report(f"{'causal' if causal else 'full'}", flops(heads, length, width, causal=causal), mine, theirs,
+               peer_name="FlexAttention", wrong=peers.error(o, want))
+
+
+def forms(options):
+    heads, length, width = attention.HEADS[options.width], options.length, options.width
+    q, k, v = (peers.normal(1, heads, length, width, seed=n) for n in range(3))
+    o = torch.empty_like(q)
+    slope, cap = 2.0 ** (-8 * (torch.arange(heads, device="cuda") + 1) / heads), 30.0
+    plain = peers.Kernel(source=attention.CAUSAL)
+    whole = flops(heads, length, width)
+    position = torch.arange(2048, device="cuda")
+    distance = position[:, None] - position[None, :]
+    for window in options.windows:
+        for name, score in SCORES.items():
+            ours = peers.Kernel(source=BIASED.replace("SCORE", score))
+            small = [x[:, :2, :2048].contiguous() for x in (q, k, v)]
+            got = torch.empty_like(small[0])
+            ours(*small, slope[:2], cap, min(window, 1024), got)
+
+            def of_score(h, s):
+                s = cap * torch.tanh(s / cap) if "cap" in name else s
+                return s - slope[h] * distance if "ALiBi" in name else s
+            want = reference(*small, (distance >= 0) & (distance < min(window, 1024)), of_score)
+            runs = [lambda: ours(q, k, v, slope, cap, window, o), lambda: plain(q, k, v, o)]
+            mine, full = peers.times(runs, repeats=options.repeats)
+            report(f"{name}, {window} keys", flops(heads, length, width, window), mine, full, "causal",
+                   peer_work=whole, wrong=peers.error(got, want))
+
+
+FORMS = {"flex": flex, "forms": forms}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", default=list(FORMS), help="of: " + ", ".join(FORMS))
+    parser.add_argument("--length", type=int, default=16384)
+    parser.add_argument("--width", type=int, default=128)
+    parser.add_argument("--windows", type=int, nargs="*", default=[1024, 4096])
+    parser.add_argument("--repeats", type=int, default=15)
+    options = parser.parse_args()
+    for part in options.parts:
+        FORMS[part](options)
+
+
+if __name__ == "__main__":
+    main()
