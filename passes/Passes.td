@@ -56,6 +56,18 @@ def SplitContractions : Pass<"tk-split-contractions", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numSplit", "contractions-split", "Contractions split">];
 }
 
+def SplitChains : Pass<"tk-split-chains", "::mlir::ModuleOp"> {
+  let summary = "Compute a carried reduction of few rows in parallel parts, and combine their states";
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let statistics = [Statistic<"numSplit", "chains-split", "Carried reductions split">];
+}
+
+def PackRows : Pass<"tk-pack-rows", "::mlir::ModuleOp"> {
+  let summary = "Make one index of those that a chain's streamed factors are not over";
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let statistics = [Statistic<"numPacked", "statements-packed", "Statements whose rows were packed">];
+}
+
 //===----------------------------------------------------------------------===//
 // passes/memory: layouts, shared memory, pipelines
 //===----------------------------------------------------------------------===//

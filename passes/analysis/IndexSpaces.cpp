@@ -18,6 +18,12 @@ int64_t getUpperBound(Value extent) {
   return kernel.getFact(arg.getArgNumber()).getUpper();
 }
 
+bool isKernelLevel(Value value, ComputeOp compute) {
+  SmallVector<Operation *> slice = getSlice(value, compute.getBlock());
+  return getIterationIndices(value).empty() &&
+         llvm::none_of(slice, [](Operation *op) { return op->getNumRegions() || isa<LoadOp>(op); });
+}
+
 bool isSameExtent(Value a, Value b) { return ScalarEquality().equal(a, b); }
 
 bool rangesOver(ReduceOp reduce, unsigned n, Value extent) {

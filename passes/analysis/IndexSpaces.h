@@ -10,6 +10,9 @@ namespace tk {
 /// An inclusive upper bound of an extent from constants and facts, -1 where none is known.
 int64_t getUpperBound(mlir::Value extent);
 
+/// True if `value` is known outside `compute`, or can be computed there.
+bool isKernelLevel(mlir::Value value, ComputeOp compute);
+
 /// True if both extents are the same number in every launch.
 bool isSameExtent(mlir::Value a, mlir::Value b);
 

@@ -115,13 +115,6 @@ static std::optional<int64_t> rowsOfBlock(ComputeOp compute, ArrayRef<ReduceOp> 
   return length;
 }
 
-/// True if `value` is known outside `compute`, or can be computed there.
-static bool isKernelLevel(Value value, ComputeOp compute) {
-  SmallVector<Operation *> slice = getSlice(value, compute.getBlock());
-  return getIterationIndices(value).empty() &&
-         llvm::none_of(slice, [](Operation *op) { return op->getNumRegions() || isa<LoadOp>(op); });
-}
-
 /// In how many parts the kernel's schedule block wants a reduction, if it says so.
 static std::optional<int64_t> askedParts(ReduceOp reduce, ComputeOp compute) {
   auto kernel = compute->getParentOfType<KernelOp>();

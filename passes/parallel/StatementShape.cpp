@@ -34,9 +34,9 @@ struct Analysis {
       if (isIndex(arg)) {
         set.insert(arg);
       } else if (auto reduction = dyn_cast<ReduceOp>(arg.getOwner()->getParentOp())) {
-        // A running value is over what its reduction's earlier terms are.
-        memo[value] = {};
-        for (Value term : reduction.getYield().getValues().drop_back())
+        // A running value is over what its own term and those before it are.
+        unsigned position = arg.getArgNumber() - reduction.getNumIndices();
+        for (Value term : reduction.getYield().getValues().take_front(position + 1))
           set.insert_range(dependences(term));
         for (Value index : reduction.getBlock()->getArguments())
           set.remove(index);

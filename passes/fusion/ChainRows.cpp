@@ -1,0 +1,176 @@
+//===- ChainRows.cpp - the rows that share a chain's streamed factors -----===//
+#include "passes/fusion/ChainRows.h"
+
+#include "passes/analysis/ScalarExpr.h"
+#include "passes/tiling/SizeFacts.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/DenseSet.h"
+
+using namespace mlir;
+
+namespace tk {
+
+namespace {
+
+/// How the streamed factors of a chain are over one index of the statement.
+struct IndexUse {
+  bool isBare = false;          ///< other than by a quotient
+  SmallVector<Value> quotients; ///< the divisors of its quotients
+};
+
+/// Finds how addresses use the statement's indices.
+class UseFinder {
+public:
+  explicit UseFinder(ComputeOp compute) : compute(compute), uses(compute.getNumIndices()) {}
+
+  void visit(Value value) {
+    if (!visited.insert(value).second)
+      return;
+    if (auto argument = dyn_cast<BlockArgument>(value)) {
+      if (argument.getOwner() == compute.getBlock())
+        uses[argument.getArgNumber()].isBare = true;
+      return;
+    }
+    Operation *op = value.getDefiningOp();
+    if (!compute->isProperAncestor(op))
+      return;
+    if (auto quotient = dyn_cast<FloorDivOp>(op)) {
+      auto index = dyn_cast<BlockArgument>(quotient.getLhs());
+      if (index && index.getOwner() == compute.getBlock() &&
+          !compute.getBody().isAncestor(quotient.getRhs().getParentRegion())) {
+        uses[index.getArgNumber()].quotients.push_back(quotient.getRhs());
+        return;
+      }
+    }
+    for (Value input : getInputs(op))
+      visit(input);
+  }
+
+  ComputeOp compute;
+  SmallVector<IndexUse> uses;
+
+private:
+  llvm::DenseSet<Value> visited;
+};
+
+} // namespace
+
+static LoadOp loadedFactor(Value factor) {
+  if (auto ext = factor.getDefiningOp<arith::ExtFOp>())
+    factor = ext.getIn();
+  return factor.getDefiningOp<LoadOp>();
+}
+
+/// The loads that products inside `chain` multiply by and that its own index selects.
+static SmallVector<LoadOp> findStreamedFactors(ReduceOp chain) {
+  SmallVector<LoadOp> loads;
+  Dependence onStep(ValueRange{chain.getIndex(0)});
+  auto collect = [&](ReduceOp reduce) {
+    for (auto [k, term] : llvm::enumerate(reduce.getYield().getValues())) {
+      auto product = term.getDefiningOp<arith::MulFOp>();
+      if (!product || reduce.getKind(k) != ReduceKind::Sum)
+        continue;
+      for (Value factor : product->getOperands())
+        if (LoadOp load = loadedFactor(factor); load && onStep.on(load))
+          loads.push_back(load);
+    }
+  };
+  chain.walk(collect);
+  return loads;
+}
+
+/// The number of groups of `size` values that divide `extent` without remainder by what the kernel
+/// assumes; null where that is not known.
+static Value countGroups(KernelOp kernel, Value extent, Value size) {
+  ScalarEquality equality;
+  if (auto both = extent.getDefiningOp<arith::MulIOp>())
+    for (unsigned n : {0, 1})
+      if (equality.equal(both->getOperand(n), size))
+        return both->getOperand(1 - n);
+  for (AssumeOp assume : kernel.getBody().getOps<AssumeOp>()) {
+    auto compare = assume.getCondition().getDefiningOp<arith::CmpIOp>();
+    if (!compare || compare.getPredicate() != arith::CmpIPredicate::eq ||
+        !getConstantIndex(compare.getRhs()) || *getConstantIndex(compare.getRhs()) != 0)
+      continue;
+    auto rest = compare.getLhs().getDefiningOp<FloorModOp>();
+    if (!rest || !equality.equal(rest.getLhs(), extent))
+      continue;
+    // extent = count * (extent / count).
+    auto quotient = size.getDefiningOp<FloorDivOp>();
+    if (quotient && equality.equal(quotient.getLhs(), extent) &&
+        equality.equal(quotient.getRhs(), rest.getRhs()))
+      return rest.getRhs();
+  }
+  return {};
+}
+
+std::optional<ChainRows> matchChain(KernelOp kernel, ComputeOp compute) {
+  SmallVector<ReduceOp> reduces(compute.getBlock()->getOps<ReduceOp>());
+  if (reduces.size() != 1 || reduces.front().getNumIndices() != 1)
+    return std::nullopt;
+  ChainRows chain{reduces.front(), {}, {}, {}, {}, {}};
+  SmallVector<ReduceOp> inner(chain.reduce.getBlock()->getOps<ReduceOp>());
+  SmallVector<LoadOp> factors = findStreamedFactors(chain.reduce);
+  if (inner.empty() || factors.empty())
+    return std::nullopt;
+  UseFinder finder(compute);
+  for (LoadOp load : factors)
+    for (Value index : load.getIndices())
+      finder.visit(index);
+  ScalarEquality equality;
+  for (auto [p, use] : llvm::enumerate(finder.uses)) {
+    if (!use.isBare && use.quotients.empty()) {
+      chain.rows.push_back(p);
+      continue;
+    }
+    bool isQuotient = !use.isBare && llvm::all_of(use.quotients, [&](Value divisor) {
+      return equality.equal(divisor, use.quotients.front());
+    });
+    Value groups;
+    if (isQuotient && !chain.grouped)
+      groups = countGroups(kernel, compute.getExtents()[p], use.quotients.front());
+    if (groups) {
+      chain.grouped = p;
+      chain.groupSize = use.quotients.front();
+      chain.numGroups = groups;
+      continue;
+    }
+    Dependence onIndex(ValueRange{compute.getIndex(p)});
+    if (llvm::any_of(inner, [&](ReduceOp reduce) { return onIndex.on(reduce.getResult(0)); }))
+      chain.batch.push_back(p);
+  }
+  return chain;
+}
+
+/// What `extents` multiply to, at most; nullopt where that is not known or beyond all reason.
+static std::optional<int64_t> product(KernelOp kernel, ValueRange extents) {
+  constexpr int64_t most = int64_t(1) << 30;
+  int64_t count = 1;
+  for (Value extent : extents) {
+    std::optional<int64_t> upper = getSizeFact(kernel, extent).upper;
+    if (!upper || *upper > most || (count *= std::max<int64_t>(*upper, 1)) > most)
+      return std::nullopt;
+  }
+  return count;
+}
+
+std::optional<int64_t> ChainRows::countRows(KernelOp kernel, ComputeOp compute) const {
+  SmallVector<Value> extents;
+  for (unsigned p : rows)
+    extents.push_back(compute.getExtents()[p]);
+  if (grouped)
+    extents.push_back(groupSize);
+  return product(kernel, extents);
+}
+
+std::optional<int64_t> ChainRows::countBatch(KernelOp kernel, ComputeOp compute) const {
+  SmallVector<Value> extents;
+  for (unsigned p : batch)
+    extents.push_back(compute.getExtents()[p]);
+  if (grouped)
+    extents.push_back(numGroups);
+  return product(kernel, extents);
+}
+
+} // namespace tk

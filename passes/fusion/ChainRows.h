@@ -1,0 +1,41 @@
+//===- ChainRows.h - the rows that share a chain's streamed factors -*- C++ -*-===//
+//
+// A chain is a reduction whose terms are products with the results of inner products: attention's
+// scores and their weighted sum, whatever the weights. At each step it reads factors that its step
+// index selects, keys and values. Indices of the statement that these factors are not over are rows
+// that can share them. Used by tk-split-chains and tk-pack-rows.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TK_PASSES_FUSION_CHAINROWS_H
+#define TK_PASSES_FUSION_CHAINROWS_H
+
+#include "dialects/tk/TkDialect.h"
+
+#include <optional>
+
+namespace tk {
+
+struct ChainRows {
+  ReduceOp reduce; ///< the statement's only reduction that is not inside another
+  /// Positions of the statement's indices that no streamed factor is over.
+  llvm::SmallVector<unsigned> rows;
+  /// An index that streamed factors are over by its quotient alone, such as the query heads that
+  /// share a head of keys: `groupSize` of them do, and there are `numGroups` of such groups.
+  std::optional<unsigned> grouped;
+  mlir::Value groupSize, numGroups;
+  /// Positions of the others that the inner products are over. Each of their values reads factors
+  /// of its own.
+  llvm::SmallVector<unsigned> batch;
+
+  /// At most so many rows share the factors, and so many times they are read; nullopt where sizes
+  /// are not known.
+  std::optional<int64_t> countRows(KernelOp kernel, ComputeOp compute) const;
+  std::optional<int64_t> countBatch(KernelOp kernel, ComputeOp compute) const;
+};
+
+/// Reads `compute` as a chain; nullopt if it is none.
+std::optional<ChainRows> matchChain(KernelOp kernel, ComputeOp compute);
+
+} // namespace tk
+
+#endif // TK_PASSES_FUSION_CHAINROWS_H

@@ -1,0 +1,298 @@
+//===- SplitChains.cpp - chains of few rows in parallel parts -------------===//
+//
+// Few queries over many keys leave most processors without work, and what there is to do is to read
+// the keys and values once. What a carried reduction knows after some of its terms, its state, is a
+// maximum, say, and sums under it. States of two ranges combine into that of both by the very rule
+// by which a running state takes in terms (the op's rescale region): they form a monoid.
+// 1. Take statements whose one reduction is a chain (ChainRows.h) of rows that fit one tile, over a
+//    range that is long, or that the kernel's schedule block cuts (`split j = n`).
+// 2. Cut the range into parts: enough for all processors, and so long that storing a part's state
+//    is little beside reading its factors. The outermost range is what counts, known at the launch;
+//    where a row's own is shorter (a mask, a sequence's length), its last parts are empty.
+// 3. Compute the states in a statement of their own whose first index is the part, an index of
+//    the reduction being its place in the part.
+// 4. In the statement itself a reduction over the parts combines their states. Their order is
+//    fixed, so that results repeat bit by bit.
+//
+//   %m, %z = tk.reduce [max, sum] ["j"] from (0) to (%u) {            t(j), exp_diff(t(j), %m)}
+//                                      rescale {exp_diff(old, new)}
+//     =>
+//   %pm, %pz = tk.compute ["j.part", ..] in (ceil(%T / L), ..) {
+//     tk.reduce [max, sum] ["j"] from (0) to (min(L, %u - part * L)) {.. t(part * L + j) ..}}
+//   %m, %z = tk.reduce [max, sum] ["j.part"] from (0) to (ceil(%T / L)) {
+//              pm[part], pz[part] * exp_diff(pm[part], %m)} rescale {exp_diff(old, new)}
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Passes.h"
+#include "passes/analysis/IndexSpaces.h"
+#include "passes/analysis/Notes.h"
+#include "passes/fusion/ChainRows.h"
+#include "passes/parallel/ScheduleBlock.h"
+#include "passes/tiling/SizeFacts.h"
+
+#include "dialects/tkgpu/TkGpuDialect.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace tk {
+#define GEN_PASS_DEF_SPLITCHAINS
+#include "passes/Passes.h.inc"
+} // namespace tk
+
+using namespace mlir;
+using namespace tk;
+
+static constexpr llvm::StringLiteral passName = "tk-split-chains";
+/// Rows of the largest tile: what has more reads its factors several times anyway.
+static constexpr int64_t mostRows = 128;
+/// Parts that each processor should have, of different lengths where rows are masked.
+static constexpr int64_t partsWanted = 8;
+/// What parts are a multiple of: tiles.
+static constexpr int64_t partUnit = 128;
+/// The least terms of a part, and for each row: its state is then a few percent of its factors.
+static constexpr int64_t leastTerms = 256, leastTermsOfRow = 64;
+
+/// The bound at the kernel's level that `bound` does not go beyond, if it has such an operand.
+static Value outermostBound(Value bound, ComputeOp compute, bool isUpper) {
+  if (isKernelLevel(bound, compute))
+    return bound;
+  Operation *op = bound.getDefiningOp();
+  if (!op || !(isUpper ? isa<arith::MinSIOp>(op) : isa<arith::MaxSIOp>(op)))
+    return {};
+  for (Value operand : op->getOperands())
+    if (Value outermost = outermostBound(operand, compute, isUpper))
+      return outermost;
+  return {};
+}
+
+namespace {
+
+class ChainSplit {
+public:
+  ChainSplit(KernelOp kernel, ComputeOp compute, ChainRows chain)
+      : kernel(kernel), compute(compute), chain(std::move(chain)), reduce(this->chain.reduce),
+        loc(reduce.getLoc()) {}
+
+  /// Why the range stays whole, or nothing.
+  std::optional<StringRef> prepare(gpu::TargetAttr target);
+  void apply();
+
+private:
+  std::optional<int64_t> chooseLength(gpu::TargetAttr target);
+  SmallVector<unsigned> indicesOfState(unsigned k);
+  ComputeOp createStates(Value first, Value length, Value count);
+  void restrictTo(ReduceOp part, Value number, Value first, Value length);
+  void combine(ComputeOp states, Value count);
+
+  KernelOp kernel;
+  ComputeOp compute;
+  ChainRows chain;
+  ReduceOp reduce;
+  Location loc;
+  Value lower, upper;           ///< of the outermost range, still in the statement's terms
+  std::optional<int64_t> asked; ///< how many parts the schedule block wants
+  int64_t terms = 0;            ///< of a part, if it does not
+};
+
+struct SplitChainsPass : tk::impl::SplitChainsBase<SplitChainsPass> {
+  void runOnOperation() override {
+    auto target = getOperation()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
+    SmallVector<ComputeOp> computes;
+    getOperation()->walk([&](ComputeOp compute) { computes.push_back(compute); });
+    for (ComputeOp compute : computes) {
+      auto kernel = compute->getParentOfType<KernelOp>();
+      std::optional<ChainRows> chain = matchChain(kernel, compute);
+      if (!chain)
+        continue;
+      ReduceOp reduce = chain->reduce;
+      ChainSplit split(kernel, compute, std::move(*chain));
+      if (std::optional<StringRef> why = split.prepare(target)) {
+        note(reduce, passName, Verdict::Declined,
+             "the " + describe(reduce) + " stays whole: " + *why);
+        continue;
+      }
+      note(reduce, passName, Verdict::Derived,
+           "the " + describe(reduce) +
+               " is computed in parts, whose states combine by the rule by which one takes in "
+               "terms");
+      split.apply();
+      ++numSplit;
+    }
+  }
+};
+
+} // namespace
+
+std::optional<int64_t> ChainSplit::chooseLength(gpu::TargetAttr target) {
+  std::optional<int64_t> rows = chain.countRows(kernel, compute),
+                         batch = chain.countBatch(kernel, compute),
+                         end = getSizeFact(kernel, upper).upper;
+  if (!target || !rows || !batch || !end || *rows > mostRows)
+    return std::nullopt;
+  int64_t wanted = llvm::divideCeil(partsWanted * target.getProcessors(), *batch);
+  int64_t length = std::max({*end / wanted, leastTerms, *rows * leastTermsOfRow});
+  return llvm::alignTo(length, partUnit);
+}
+
+std::optional<StringRef> ChainSplit::prepare(gpu::TargetAttr target) {
+  for (unsigned k = 0; k < reduce.getNumAccumulators(); ++k)
+    if (reduce.getKind(k) == ReduceKind::ArgMax || reduce.getKind(k) == ReduceKind::ArgMin)
+      return StringRef("its states would not be numbers of the same kind");
+  lower = outermostBound(reduce.getLower()[0], compute, /*isUpper=*/false);
+  upper = outermostBound(reduce.getUpper()[0], compute, /*isUpper=*/true);
+  if (!lower || !upper)
+    return StringRef("its bounds are not known at the launch");
+  asked = splitOf(kernel, cast<StringAttr>(reduce.getIndexNames()[0]).getValue());
+  if (asked)
+    return std::nullopt;
+  std::optional<int64_t> length = chooseLength(target);
+  if (!length)
+    return StringRef("its rows are too many for one tile, or sizes are not known");
+  if (*getSizeFact(kernel, upper).upper <= leastTerms)
+    return StringRef("it is short");
+  terms = *length;
+  return std::nullopt;
+}
+
+/// Which of the statement's indices accumulator `k` depends on: all those that its term, those
+/// before it, and the range are over.
+SmallVector<unsigned> ChainSplit::indicesOfState(unsigned k) {
+  SmallVector<unsigned> positions;
+  for (unsigned p = 0; p < compute.getNumIndices(); ++p) {
+    Dependence onIndex(ValueRange{compute.getIndex(p)});
+    auto isOver = [&](Value value) { return onIndex.on(value); };
+    if (llvm::any_of(reduce->getOperands(), isOver) ||
+        llvm::any_of(reduce.getYield().getValues().take_front(k + 1), isOver))
+      positions.push_back(p);
+  }
+  return positions;
+}
+
+/// Makes `part`, a copy of the reduction, one of the `length` terms from `first` on.
+void ChainSplit::restrictTo(ReduceOp part, Value number, Value base, Value length) {
+  OpBuilder builder(part);
+  Value offset = arith::MulIOp::create(builder, loc, number, length);
+  Value first = getConstantIndex(base) == 0
+                    ? offset
+                    : arith::AddIOp::create(builder, loc, base, offset).getResult();
+  Value end = arith::SubIOp::create(builder, loc, part.getUpper()[0], first);
+  part.getUpperMutable()[0].set(arith::MinSIOp::create(builder, loc, length, end));
+  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+  if (!isKernelLevel(reduce.getLower()[0], compute)) {
+    Value begin = arith::SubIOp::create(builder, loc, part.getLower()[0], first);
+    zero = arith::MaxSIOp::create(builder, loc, zero, begin);
+  }
+  part.getLowerMutable()[0].set(zero);
+  OpBuilder inner = OpBuilder::atBlockBegin(part.getBlock());
+  Value place = part.getIndex(0);
+  auto at = arith::AddIOp::create(inner, loc, first, place);
+  place.replaceAllUsesExcept(at, at);
+}
+
+ComputeOp ChainSplit::createStates(Value base, Value length, Value count) {
+  OpBuilder builder(compute);
+  std::string statement = cast<StringAttr>(compute.getNames()[0]).getValue().str();
+  std::string partName = (cast<StringAttr>(reduce.getIndexNames()[0]).getValue() + ".part").str();
+  SmallVector<StringRef> names = {partName};
+  for (Attribute name : compute.getIndexNames())
+    names.push_back(cast<StringAttr>(name).getValue());
+  SmallVector<Value> extents = {count};
+  llvm::append_range(extents, compute.getExtents());
+  SmallVector<std::string> results;
+  SmallVector<SmallVector<unsigned>> over;
+  for (unsigned k = 0; k < reduce.getNumAccumulators(); ++k) {
+    results.push_back(statement + ".state" + std::to_string(k));
+    over.emplace_back(SmallVector<unsigned>{0});
+    for (unsigned p : indicesOfState(k))
+      over.back().push_back(p + 1);
+  }
+  SmallVector<Type> types(reduce->getResultTypes());
+  return ComputeOp::create(
+      builder, loc, names, extents, types, SmallVector<StringRef>(results.begin(), results.end()),
+      over, [&](OpBuilder &body, Location, ValueRange indices) {
+        IRMapping mapping;
+        mapping.map(compute.getBlock()->getArguments(), indices.drop_front());
+        auto part = cloneSlice(body, reduce.getResult(0), compute.getBlock(), mapping)
+                        .getDefiningOp<ReduceOp>();
+        restrictTo(part, indices.front(), base, length);
+        YieldOp::create(body, loc, part.getResults());
+      });
+}
+
+/// Replaces the reduction by one over the parts' states.
+void ChainSplit::combine(ComputeOp states, Value count) {
+  OpBuilder builder(reduce);
+  std::string partName = (cast<StringAttr>(reduce.getIndexNames()[0]).getValue() + ".part").str();
+  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+  auto combined =
+      ReduceOp::create(builder, loc, reduce->getResultTypes(), reduce.getKinds(),
+                       builder.getStrArrayAttr({partName}), ValueRange{zero}, ValueRange{count},
+                       PrecisionAttr::get(builder.getContext(), Precision::Default));
+  Block *body = builder.createBlock(&combined.getBody());
+  body->addArgument(builder.getIndexType(), loc);
+  for (Type type : llvm::drop_end(reduce->getResultTypes()))
+    body->addArgument(type, loc);
+  SmallVector<Value> loaded, terms;
+  for (unsigned k = 0; k < reduce.getNumAccumulators(); ++k) {
+    SmallVector<Value> at = {combined.getIndex(0)};
+    for (unsigned p : ArrayRef(states.getIndicesOf(k)).drop_front())
+      at.push_back(compute.getIndex(p - 1));
+    loaded.push_back(LoadOp::create(builder, loc, states.getResult(k), at, Value()));
+  }
+  terms = loaded;
+  if (reduce.isOnline()) {
+    // A state joins as the running one would: its sums follow from its maximum to the new one.
+    Block *rule = &reduce.getRescale().front();
+    unsigned running = reduce.getNumAccumulators() - 1;
+    IRMapping mapping;
+    for (unsigned k = 0; k < running; ++k) {
+      mapping.map(rule->getArgument(k), loaded[k]);
+      mapping.map(rule->getArgument(running + k), combined.getRunning(k));
+    }
+    for (Operation &op : rule->without_terminator())
+      builder.clone(op, mapping);
+    for (unsigned k = 1; k <= running; ++k) {
+      Value factor = mapping.lookupOrDefault(rule->getTerminator()->getOperand(k - 1));
+      if (!matchPattern(factor, m_OneFloat()))
+        terms[k] = arith::MulFOp::create(builder, loc, loaded[k], factor);
+    }
+    reduce.getRescale().cloneInto(&combined.getRescale(), *std::make_unique<IRMapping>());
+  }
+  YieldOp::create(builder, loc, terms);
+  reduce->replaceAllUsesWith(combined);
+  reduce.erase();
+}
+
+void ChainSplit::apply() {
+  OpBuilder builder(compute);
+  IRMapping hoisted;
+  Value base = cloneSlice(builder, lower, compute.getBlock(), hoisted);
+  Value end = cloneSlice(builder, upper, compute.getBlock(), hoisted);
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  };
+  auto ceilDiv = [&](Value value, int64_t divisor) -> Value {
+    Value padded = arith::AddIOp::create(builder, loc, value, constant(divisor - 1));
+    return FloorDivOp::create(builder, loc, padded, constant(divisor));
+  };
+  Value range = end;
+  if (getConstantIndex(base) != 0)
+    range = arith::SubIOp::create(builder, loc, end, base);
+  range = arith::MaxSIOp::create(builder, loc, range, constant(0));
+  Value length, count;
+  if (asked) {
+    // At least one tile: where there are no terms, their number is still divided by it.
+    Value units =
+        arith::MaxSIOp::create(builder, loc, ceilDiv(range, *asked * partUnit), constant(1));
+    length = arith::MulIOp::create(builder, loc, units, constant(partUnit));
+    Value rest = arith::SubIOp::create(builder, loc, length, constant(1));
+    Value padded = arith::AddIOp::create(builder, loc, range, rest);
+    count = FloorDivOp::create(builder, loc, padded, length);
+  } else {
+    length = constant(terms);
+    count = ceilDiv(range, terms);
+  }
+  combine(createStates(base, length, count), count);
+}
