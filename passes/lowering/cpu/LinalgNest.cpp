@@ -187,11 +187,13 @@ void LinalgEmitter::emitStores(unsigned level) {
 
 void LinalgEmitter::emitLevel(unsigned level) {
   IndexMask open = openMask(level);
-  if (level > 0 && analysis.sequentialId() == order[level - 1])
-    for (ScanOp scan : llvm::reverse(runningScans())) {
+  if (level > 0 && analysis.sequentialId() == order[level - 1]) {
+    SmallVector<ScanOp> running = runningScans();
+    for (ScanOp scan : llvm::reverse(running)) {
       prepare(scan.getYield().getValues()[0], open);
       updateScan(scan);
     }
+  }
   for (unsigned r : results)
     prepare(compute.getYield().getValues()[r], open);
   emitStores(level);
