@@ -90,26 +90,6 @@ static Value emitFloor(ScalarBuilder &s, Value a, Value b, bool remainder) {
   return s.select(byZero, zero, result);
 }
 
-/// Truncates, clamps to the type's range; NaN is 0.
-static Value emitFloatToInt(ScalarBuilder &s, Value x, IntegerType type, bool isSigned) {
-  unsigned width = type.getWidth();
-  APInt low = isSigned ? APInt::getSignedMinValue(width) : APInt(width, 0);
-  APInt high = isSigned ? APInt::getSignedMaxValue(width) : APInt::getMaxValue(width);
-  Value lowReal = s.real(low.roundToDouble(isSigned), x.getType());
-  Value highReal = s.real(std::ldexp(1.0, isSigned ? width - 1 : width), x.getType());
-  Value zero = s.real(0, x.getType());
-  Value tooHigh = arith::CmpFOp::create(s.builder, s.loc, arith::CmpFPredicate::OGE, x, highReal);
-  Value tooLow = arith::CmpFOp::create(s.builder, s.loc, arith::CmpFPredicate::OLE, x, lowReal);
-  Value safe = s.select(tooHigh, zero, s.select(tooLow, zero, s.select(s.isNan(x), zero, x)));
-  Value result = isSigned ? arith::FPToSIOp::create(s.builder, s.loc, type, safe).getResult()
-                          : arith::FPToUIOp::create(s.builder, s.loc, type, safe).getResult();
-  auto constant = [&](const APInt &value) -> Value {
-    return arith::ConstantOp::create(s.builder, s.loc, IntegerAttr::get(type, value));
-  };
-  result = s.select(tooHigh, constant(high), result);
-  return s.select(tooLow, constant(low), result);
-}
-
 //===----------------------------------------------------------------------===//
 // Dispatch
 //===----------------------------------------------------------------------===//
@@ -182,12 +162,6 @@ Value tk::cpu::expandScalar(OpBuilder &builder, Operation *op, ValueRange operan
           .Case<math::ExpOp, math::TanhOp, math::Exp2Op, math::ExpM1Op, math::LogOp, math::Log2Op,
                 math::Log1pOp, math::ErfOp, math::SinOp, math::CosOp, math::PowFOp>(
               [&](auto) { return emitFunction(s, op, operands); })
-          .Case([&](arith::FPToSIOp cast) {
-            return emitFloatToInt(s, operands[0], llvm::cast<IntegerType>(cast.getType()), true);
-          })
-          .Case([&](arith::FPToUIOp cast) {
-            return emitFloatToInt(s, operands[0], llvm::cast<IntegerType>(cast.getType()), false);
-          })
           .Case<arith::TruncFOp, arith::ExtFOp>(
               [&](auto) { return emitConversion(s, op, operands[0]); })
           .Default([](Operation *) { return Value(); });
