@@ -122,7 +122,7 @@ void AstPrinter::print(const std::vector<IndexPtr> &indices) {
 }
 
 void AstPrinter::print(const Stmt &stmt) {
-  auto typed = [](std::string head, std::optional<DType> dtype) {
+  auto typed = [](const std::string &head, std::optional<DType> dtype) {
     return dtype ? head + ": " + std::string(spelling(*dtype)) : head;
   };
   if (auto *let = as<LetScalar>(&stmt))

@@ -100,7 +100,8 @@ Node *KernelSema::builtin(const ast::Call &e, Op o, unsigned arity, unsigned fam
   }
   if (family == Shift && !args[0]->literal) {
     args[1] = convert(args[1], args[0]->type);
-    return args[1] ? op(o, args[0]->type, std::move(args), e.span) : nullptr;
+    const Type type = args[0]->type;
+    return args[1] ? op(o, type, std::move(args), e.span) : nullptr;
   }
   bool wantsFloat = family == Float || family == Predicate;
   if (!meet(args, e.span, wantsFloat ? std::optional(Type::F32) : std::nullopt))

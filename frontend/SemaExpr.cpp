@@ -315,7 +315,8 @@ Node *KernelSema::power(Node *base, Node *exponent, Span span) {
   std::vector<Node *> args{base, exponent};
   if (!meet(args, span, Type::F32))
     return nullptr;
-  return op(Op::PowFn, args[0]->type, std::move(args), span);
+  const Type type = args[0]->type;
+  return op(Op::PowFn, type, std::move(args), span);
 }
 
 Node *KernelSema::conditional(const ast::If &e) {

@@ -143,34 +143,34 @@ std::optional<ChainRows> matchChain(KernelOp kernel, ComputeOp compute) {
   return chain;
 }
 
-/// What `extents` multiply to, at most; nullopt where that is not known or beyond all reason.
-static std::optional<int64_t> product(KernelOp kernel, ValueRange extents) {
+/// At most so many combinations of values the indices of `compute` at `positions` have, times those
+/// of an index with `extra` values, if any; nullopt where that is not known or beyond all reason.
+static std::optional<int64_t> countCombinations(KernelOp kernel, ComputeOp compute,
+                                                ArrayRef<unsigned> positions, Value extra) {
   constexpr int64_t most = int64_t(1) << 30;
+  SmallVector<Value> extents;
+  for (unsigned p : positions)
+    extents.push_back(compute.getExtents()[p]);
+  if (extra)
+    extents.push_back(extra);
   int64_t count = 1;
   for (Value extent : extents) {
     std::optional<int64_t> upper = getSizeFact(kernel, extent).upper;
-    if (!upper || *upper > most || (count *= std::max<int64_t>(*upper, 1)) > most)
+    if (!upper || *upper > most)
+      return std::nullopt;
+    count *= std::max<int64_t>(*upper, 1);
+    if (count > most)
       return std::nullopt;
   }
   return count;
 }
 
 std::optional<int64_t> ChainRows::countRows(KernelOp kernel, ComputeOp compute) const {
-  SmallVector<Value> extents;
-  for (unsigned p : rows)
-    extents.push_back(compute.getExtents()[p]);
-  if (grouped)
-    extents.push_back(groupSize);
-  return product(kernel, extents);
+  return countCombinations(kernel, compute, rows, groupSize);
 }
 
 std::optional<int64_t> ChainRows::countBatch(KernelOp kernel, ComputeOp compute) const {
-  SmallVector<Value> extents;
-  for (unsigned p : batch)
-    extents.push_back(compute.getExtents()[p]);
-  if (grouped)
-    extents.push_back(numGroups);
-  return product(kernel, extents);
+  return countCombinations(kernel, compute, batch, numGroups);
 }
 
 } // namespace tk

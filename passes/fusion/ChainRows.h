@@ -15,6 +15,9 @@
 
 namespace tk {
 
+/// Rows of the largest tile: what has more reads its factors several times anyway.
+constexpr int64_t mostSharingRows = 128;
+
 struct ChainRows {
   ReduceOp reduce; ///< the statement's only reduction that is not inside another
   /// Positions of the statement's indices that no streamed factor is over.

@@ -35,8 +35,6 @@ using namespace mlir;
 using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-pack-rows";
-/// Rows of the largest tile.
-static constexpr int64_t mostRows = 128;
 
 namespace {
 
@@ -104,7 +102,7 @@ struct PackRowsPass : tk::impl::PackRowsBase<PackRowsPass> {
 
 bool RowPacking::prepare() {
   std::optional<int64_t> count = chain.countRows(kernel, compute);
-  if (!count || *count > mostRows)
+  if (!count || *count > mostSharingRows)
     return false;
   for (unsigned p = 0; p < compute.getNumIndices(); ++p) {
     if (isGrouped(p))

@@ -45,8 +45,6 @@ using namespace mlir;
 using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-split-chains";
-/// Rows of the largest tile: what has more reads its factors several times anyway.
-static constexpr int64_t mostRows = 128;
 /// Parts that each processor should have, of different lengths where rows are masked.
 static constexpr int64_t partsWanted = 8;
 /// What parts are a multiple of: tiles.
@@ -73,7 +71,8 @@ class ChainSplit {
 public:
   ChainSplit(KernelOp kernel, ComputeOp compute, ChainRows chain)
       : kernel(kernel), compute(compute), chain(std::move(chain)), reduce(this->chain.reduce),
-        loc(reduce.getLoc()) {}
+        loc(reduce.getLoc()),
+        partName((cast<StringAttr>(reduce.getIndexNames()[0]).getValue() + ".part").str()) {}
 
   /// Why the range stays whole, or nothing.
   std::optional<StringRef> prepare(gpu::TargetAttr target);
@@ -91,6 +90,7 @@ private:
   ChainRows chain;
   ReduceOp reduce;
   Location loc;
+  std::string partName;         ///< of the index over parts
   Value lower, upper;           ///< of the outermost range, still in the statement's terms
   std::optional<int64_t> asked; ///< how many parts the schedule block wants
   int64_t terms = 0;            ///< of a part, if it does not
@@ -129,7 +129,7 @@ std::optional<int64_t> ChainSplit::chooseLength(gpu::TargetAttr target) {
   std::optional<int64_t> rows = chain.countRows(kernel, compute),
                          batch = chain.countBatch(kernel, compute),
                          end = getSizeFact(kernel, upper).upper;
-  if (!target || !rows || !batch || !end || *rows > mostRows)
+  if (!target || !rows || !batch || !end || *rows > mostSharingRows)
     return std::nullopt;
   int64_t wanted = llvm::divideCeil(partsWanted * target.getProcessors(), *batch);
   int64_t length = std::max({*end / wanted, leastTerms, *rows * leastTermsOfRow});
@@ -194,7 +194,6 @@ void ChainSplit::restrictTo(ReduceOp part, Value number, Value base, Value lengt
 ComputeOp ChainSplit::createStates(Value base, Value length, Value count) {
   OpBuilder builder(compute);
   std::string statement = cast<StringAttr>(compute.getNames()[0]).getValue().str();
-  std::string partName = (cast<StringAttr>(reduce.getIndexNames()[0]).getValue() + ".part").str();
   SmallVector<StringRef> names = {partName};
   for (Attribute name : compute.getIndexNames())
     names.push_back(cast<StringAttr>(name).getValue());
@@ -224,7 +223,6 @@ ComputeOp ChainSplit::createStates(Value base, Value length, Value count) {
 /// Replaces the reduction by one over the parts' states.
 void ChainSplit::combine(ComputeOp states, Value count) {
   OpBuilder builder(reduce);
-  std::string partName = (cast<StringAttr>(reduce.getIndexNames()[0]).getValue() + ".part").str();
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
   auto combined =
       ReduceOp::create(builder, loc, reduce->getResultTypes(), reduce.getKinds(),
@@ -258,7 +256,8 @@ void ChainSplit::combine(ComputeOp states, Value count) {
       if (!matchPattern(factor, m_OneFloat()))
         terms[k] = arith::MulFOp::create(builder, loc, loaded[k], factor);
     }
-    reduce.getRescale().cloneInto(&combined.getRescale(), *std::make_unique<IRMapping>());
+    IRMapping copy;
+    reduce.getRescale().cloneInto(&combined.getRescale(), copy);
   }
   YieldOp::create(builder, loc, terms);
   reduce->replaceAllUsesWith(combined);

@@ -56,7 +56,10 @@ static bool hasFewOutputs(ComputeOp compute) {
   int64_t outputs = 1;
   for (Value extent : compute.getExtents()) {
     int64_t upper = getUpperBound(extent);
-    if (upper < 0 || upper > fewOutputs || (outputs *= std::max<int64_t>(upper, 1)) > fewOutputs)
+    if (upper < 0 || upper > fewOutputs)
+      return false;
+    outputs *= std::max<int64_t>(upper, 1);
+    if (outputs > fewOutputs)
       return false;
   }
   return true;
@@ -162,8 +165,11 @@ struct SplitReductionsPass : tk::impl::SplitReductionsBase<SplitReductionsPass> 
       std::optional<int64_t> rows;
       if (asked && reduces.size() == 1 && canSplitContraction(compute, reduces.front()))
         continue;
-      if (!asked && !hasFewOutputs(compute) && !(rows = rowsOfBlock(compute, reduces)))
-        continue;
+      if (!asked && !hasFewOutputs(compute)) {
+        rows = rowsOfBlock(compute, reduces);
+        if (!rows)
+          continue;
+      }
       // One loop that stays whole takes as long as all of them.
       bool allSplit = true;
       for (ReduceOp reduce : reduces)

@@ -90,8 +90,9 @@ static bool dependsOn(Value value, Operation *source, Block *block) {
   llvm::SmallPtrSet<Operation *, 32> visited;
   SmallVector<Value> work = {value};
   while (!work.empty()) {
-    Operation *op = work.pop_back_val().getDefiningOp();
-    if (!op || !(op = block->findAncestorOpInBlock(*op)) || !visited.insert(op).second)
+    Operation *producer = work.pop_back_val().getDefiningOp();
+    Operation *op = producer ? block->findAncestorOpInBlock(*producer) : nullptr;
+    if (!op || !visited.insert(op).second)
       continue;
     if (op == source)
       return true;

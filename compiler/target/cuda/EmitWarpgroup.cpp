@@ -163,9 +163,9 @@ LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
          llvm::Twine(walk.strideBytes()) + ", " + walk.swizzle() + ")" + group + ";");
     return name;
   };
-  std::string a, aTransposed,
-      typeNames = typeName(elementOf(dot.getA())) + ", " + typeName(bType.getElementType()) + ", " +
-                  std::to_string(columns) + ", ";
+  std::string a, typeNames = typeName(elementOf(dot.getA())) + ", " +
+                             typeName(bType.getElementType()) + ", " + std::to_string(columns) +
+                             ", ";
   if (aType) {
     const SharedOperand walk(aType, 1);
     a = "tk::descriptor_advance(" + descriptor(dot.getA(), walk, 0, "a_at") + ", " +

@@ -100,7 +100,7 @@ void Cluster::beginProduct(Warpgroup &group, Place place) {
   else
     begin(Side::a, group.a, product.aChunks);
   begin(Side::b, group.b, product.bChunks);
-  const auto bytes = static_cast<size_t>(group.shape.n / 2 * 4);
+  const auto bytes = static_cast<size_t>(group.shape.n) / 2 * 4;
   for (void *registers : group.acc)
     product.accumulators.push_back(takeAccumulator(group, registers, bytes));
   group.products.push_back(std::move(product));

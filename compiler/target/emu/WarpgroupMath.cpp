@@ -34,6 +34,11 @@ static bool transposed(const ProductShape &shape, Side side) {
   return side == Side::a ? shape.transposeA : shape.transposeB;
 }
 
+/// Where element k of a row lies among rows of `depth`.
+static size_t at(int row, int depth, int k = 0) {
+  return static_cast<size_t>(row) * static_cast<size_t>(depth) + static_cast<size_t>(k);
+}
+
 int ProductShape::depth() const { return 32 / sizeOf(elementOfA(type)); }
 
 std::vector<int64_t> operandChunks(const ProductShape &shape, Side side,
@@ -71,15 +76,14 @@ std::vector<float> operandValues(const ProductShape &shape, Side side,
                                  const unsigned char *chunks) {
   const Element type = elementOf(shape, side);
   const int size = sizeOf(type), depth = shape.depth(), rows = rowsOf(shape, side);
-  std::vector<float> values(static_cast<size_t>(rows * depth));
+  std::vector<float> values(at(rows, depth));
   const int perChunk = chunkBytes / size, count = rows * depth / perChunk;
   for (int c = 0; c < count; ++c)
     for (int i = 0; i < perChunk; ++i) {
       int row = c / 2, k = c % 2 * perChunk + i;
       if (transposed(shape, side))
         row = c / depth * 8 + i, k = c % depth;
-      values[static_cast<size_t>(row * depth + k)] =
-          decodeOperand(type, chunks + c * chunkBytes + i * size);
+      values[at(row, depth, k)] = decodeOperand(type, chunks + c * chunkBytes + i * size);
     }
   return values;
 }
@@ -87,13 +91,13 @@ std::vector<float> operandValues(const ProductShape &shape, Side side,
 std::vector<float> registerValues(const ProductShape &shape, const void *const *registers) {
   const Element type = elementOfA(shape.type);
   const int size = sizeOf(type), depth = shape.depth(), perWord = 4 / size;
-  std::vector<float> values(static_cast<size_t>(ProductShape::rows * depth));
+  std::vector<float> values(at(ProductShape::rows, depth));
   for (int thread = 0; thread < 128; ++thread)
     for (int word = 0; word < 4; ++word)
       for (int i = 0; i < perWord; ++i) {
         const int lane = thread % 32, row = thread / 32 * 16 + lane / 4 + 8 * (word & 1);
         const int k = (lane % 4 + 4 * (word / 2)) * perWord + i;
-        values[static_cast<size_t>(row * depth + k)] = decodeOperand(
+        values[at(row, depth, k)] = decodeOperand(
             type, static_cast<const unsigned char *>(registers[thread]) + 4 * word + i * size);
       }
   return values;
@@ -106,8 +110,8 @@ void multiplyWarpgroup(const ProductShape &shape, const std::vector<float> &a,
     for (int i = 0; i < shape.n / 2; ++i) {
       const int lane = thread % 32, row = thread / 32 * 16 + lane / 4 + 8 * (i / 2 % 2);
       const int column = i / 4 * 8 + lane % 4 * 2 + i % 2;
-      const float *left = &a[static_cast<size_t>(row * depth)];
-      const float *right = &b[static_cast<size_t>(column * depth)];
+      const float *left = &a[at(row, depth)];
+      const float *right = &b[at(column, depth)];
       unsigned char *to = acc[thread] + 4 * i;
       if (shape.type == Products::i8) {
         int value = 0;
