@@ -13,6 +13,8 @@ TK_DEVICE int grid_x() { return (int)gridDim.x; }
 
 // All threads of the block.
 TK_DEVICE void barrier(Place = {}) { __syncthreads(); }
+// All lanes of the warp.
+TK_DEVICE void sync_warp(Place = {}) { __syncwarp(); }
 
 // The block's dynamic shared memory.
 TK_DEVICE u8 *shared_memory() {

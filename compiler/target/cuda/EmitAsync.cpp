@@ -20,6 +20,15 @@ static bool isInProducer(Operation *op) {
   return roles && roles.getProducer().isAncestor(op->getParentRegion());
 }
 
+/// Does a thread read shared memory by itself in the loop that `op` is part of? Products and what
+/// moves matrices are the whole warp's, whose lanes are done with them together.
+static bool isAmongReads(Operation *op) {
+  Operation *scope = op->getParentOp();
+  while (!isa<LoopLikeOpInterface, gpu::WarpRolesOp, FunctionOpInterface>(scope))
+    scope = scope->getParentOp();
+  return scope->walk([](gpu::LocalLoadOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
 std::string KernelEmitter::phaseAt(Value phases, Value slot) {
   return "&" + names[phases] + "[" + scalar(slot) + "]";
 }
@@ -51,6 +60,8 @@ LogicalResult KernelEmitter::emitPhaseExpect(gpu::PhaseExpectOp expect) {
 
 LogicalResult KernelEmitter::emitPhaseArrive(gpu::PhaseArriveOp arrive) {
   const std::string at = phaseAt(arrive.getPhases(), arrive.getSlot());
+  if (isAmongReads(arrive)) // what lanes did before is not ordered by another lane's arrival
+    line("tk::sync_warp();");
   if (arrive.getCluster()) // a lane for each block
     line("if (" + useLane() + " < " + llvm::Twine(func.getCluster()) + ") tk::phase_arrive_at(" +
          at + ", " + useLane() + ");");

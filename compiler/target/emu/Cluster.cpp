@@ -27,6 +27,8 @@ const char *Cluster::name(Waiting what) {
     return "nothing";
   case Waiting::barrier:
     return "a barrier";
+  case Waiting::warp:
+    return "sync_warp";
   case Waiting::shuffle:
     return "a shuffle";
   case Waiting::broadcast:

@@ -37,6 +37,7 @@ public:
   void read(void *to, const void *from, int bytes, int alignment, Place place) override;
   void write(void *to, const void *from, int bytes, int alignment, Place place) override;
   void barrier(Place place) override;
+  void sync_warp(Place place) override;
   unsigned long long shuffle_xor(unsigned long long bits, int mask, Place place) override;
   unsigned long long broadcast(unsigned long long bits, Place place) override;
   bool elect_one(Place place) override;

@@ -59,6 +59,19 @@ void Cluster::write(void *to, const void *from, int bytes, int alignment, Place 
 // Values among lanes
 //===----------------------------------------------------------------------===//
 
+/// Orders what the lanes did before for all of them, which shuffles do not.
+void Cluster::sync_warp(Place place) {
+  if (Warp *warp = meet(Waiting::warp, 0, place)) {
+    const Agent first = firstOfWarp();
+    Clock met;
+    for (unsigned lane = 0; lane < warp->lanes; ++lane)
+      order.release(static_cast<Agent>(first + lane), met);
+    for (unsigned lane = 0; lane < warp->lanes; ++lane)
+      order.acquire(static_cast<Agent>(first + lane), met);
+    finish(*warp);
+  }
+}
+
 unsigned long long Cluster::shuffle_xor(unsigned long long bits, int mask, Place place) {
   if (mask < 0 || mask >= static_cast<int>(warpSize))
     fail(place, "shuffles across " + std::to_string(mask) + ", beyond the warp");

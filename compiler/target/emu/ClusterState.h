@@ -21,6 +21,7 @@ inline constexpr unsigned numNamedBarriers = 16;
 enum class Waiting : uint8_t {
   nothing,
   barrier,
+  warp,
   shuffle,
   broadcast,
   election,

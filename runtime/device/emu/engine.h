@@ -35,6 +35,7 @@ public:
   virtual void write(void *to, const void *from, int bytes, int alignment, Place place) = 0;
 
   virtual void barrier(Place place) = 0;
+  virtual void sync_warp(Place place) = 0;
   virtual unsigned long long shuffle_xor(unsigned long long bits, int mask, Place place) = 0;
   virtual unsigned long long broadcast(unsigned long long bits, Place place) = 0;
   virtual bool elect_one(Place place) = 0;

@@ -13,6 +13,8 @@ TK_DEVICE int grid_x() { return tk_emu_engine->grid[0]; }
 
 TK_DEVICE void barrier(Place place = {}) { tk_emu_engine->barrier(place); }
 
+TK_DEVICE void sync_warp(Place place = {}) { tk_emu_engine->sync_warp(place); }
+
 TK_DEVICE u8 *shared_memory() { return (u8 *)tk_emu_engine->shared_memory(); }
 
 template <class T> TK_DEVICE T shuffle_xor(T x, int mask, Place place = {}) {
