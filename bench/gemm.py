@@ -15,7 +15,8 @@ SOURCE = "kernel gemm(a: {t}[{left}], b: {t}[{right}]) -> (c: {t}[M, N]) {{ c[i,
 # The names are those of the source: N and T say whether an operand is stored as it is multiplied.
 LAYOUTS = {"NN": ("M, K", "K, N", "i, k", "k, j"), "NT": ("M, K", "N, K", "i, k", "j, k"),
            "TN": ("K, M", "K, N", "k, i", "k, j")}
-F8 = "kernel f8(a: f8e4m3[M, K], b: f8e4m3[N, K]) -> (c: bf16[M, N]) { c[i, j] = sum[k; fast](a[i, k] * b[j, k]) }"
+TF32 = "kernel tf32(a: f32[{left}], b: f32[{right}]) -> (c: f32[M, N]) {{ c[i, j] = sum[k; tf32](a[{x}] * b[{y}]) }}"
+F8 = "kernel f8(a: f8e4m3[M, K], b: f8e4m3[N, K]) -> (c: bf16[M, N]) {{ c[i, j] = sum[k{fast}](a[i, k] * b[j, k]) }}"
 TYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
 LARGE = ((4096, 4096, 4096), (8192, 8192, 8192), (16384, 16384, 4096), (8192, 14336, 4096),
          (8192, 4096, 14336), (8192, 6144, 4096), (2048, 4096, 4096), (1024, 1024, 16384),
@@ -58,15 +59,31 @@ def batched(count, size):
     return compare(f"f16  {count} x {size}^3", run, peer, 2 * count * size**3, peers.error(c, want))
 
 
-def f8(size):
-    kernel = peers.Kernel(source=F8)
+def tf32(size, layout):
+    left, right, x, y = LAYOUTS[layout]
+    kernel = peers.Kernel(source=TF32.format(left=left, right=right, x=x, y=y))
+    a, b = (peers.normal(size, size, dtype=torch.float32, seed=seed) for seed in (0, 1))
+    factors = (a.t() if layout[0] == "T" else a), (b.t() if layout[1] == "T" else b)
+    c, want = torch.empty_like(a), torch.empty_like(a)
+    torch.backends.cuda.matmul.allow_tf32 = True
+    run, peer = (lambda: kernel(a, b, c)), (lambda: torch.mm(*factors, out=want))
+    run()
+    peer()
+    ratio = compare(f"tf32 {layout}  {size}^3", run, peer, 2 * size**3, peers.error(c, want))
+    torch.backends.cuda.matmul.allow_tf32 = False
+    return ratio
+
+
+def f8(size, fast):
+    """With sums in f32, or with those of the hardware (`fast`)."""
+    kernel = peers.Kernel(source=F8.format(fast="; fast" if fast else ""))
     a, b = (peers.normal(size, size, dtype=torch.float32, seed=seed).to(torch.float8_e4m3fn)
             for seed in (0, 1))
     c, one = torch.empty(size, size, device="cuda", dtype=torch.bfloat16), torch.ones((), device="cuda")
     run = lambda: kernel(a, b, c)
-    peer = lambda: torch._scaled_mm(a, b.t(), one, one, out_dtype=torch.bfloat16, use_fast_accum=True)
+    peer = lambda: torch._scaled_mm(a, b.t(), one, one, out_dtype=torch.bfloat16, use_fast_accum=fast)
     run()
-    return compare(f"f8   NT  {size}^3, fast", run, peer, 2 * size**3, peers.error(c, peer()))
+    return compare(f"f8   NT  {size}^3{', fast' if fast else ''}", run, peer, 2 * size**3, peers.error(c, peer()))
 
 
 def contend(name, ours, others, flops):
@@ -139,7 +156,9 @@ if __name__ == "__main__":
         ratios += [case(*size, "f16", "NN") for size in QUICK] + [batched(64, 1024)]
     print(f"16 bits: geometric mean of the ratios {mean(ratios):.3f}, least {min(ratios):.3f}")
     if not quick:
-        f8(4096), f8(8192)
+        f8(4096, True), f8(8192, True), f8(4096, False), f8(8192, False)
+        for layout in LAYOUTS:
+            tf32(4096, layout), tf32(8192, layout)
         for size in ((4096, 4096, 4096), (8192, 14336, 4096)):
             linear_gelu(*size)
             swiglu(*size)

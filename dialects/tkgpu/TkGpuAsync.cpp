@@ -1,5 +1,5 @@
 //===- TkGpuAsync.cpp - bulk copies, phases, warpgroup products, roles ----===//
-#include "dialects/tkgpu/TkGpuDialect.h"
+#include "dialects/tkgpu/TkGpuProducts.h"
 
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/STLExtras.h"
@@ -40,6 +40,8 @@ LogicalResult TensorMapOp::verify() {
              << kLargestBoxSide << ", got " << side;
   if (!llvm::is_contained({0, 32, 64, 128}, getSwizzle()))
     return emitOpError("expected a swizzle of 0, 32, 64 or 128 bytes, got ") << getSwizzle();
+  if (getTf32() && type && !type.getElementType().isF32())
+    return emitOpError("expected elements of f32 to round to tf32, got ") << type.getElementType();
   return success();
 }
 
@@ -100,10 +102,17 @@ LogicalResult WarpgroupDotOp::verify() {
            << getA().getType() << ", " << getB().getType() << " and " << acc;
   if (acc.getDimSize(0) % 64 != 0)
     return emitOpError("expected a multiple of 64 rows, got ") << acc.getDimSize(0);
+  if (isPromoted(*this) && getAccumulate())
+    return emitOpError("expected no condition where threads add up the product");
   for (Type type : {getA().getType(), Type(getB().getType())})
     if (auto shared = dyn_cast<SharedType>(type); shared && !shared.getHardwareSwizzle())
       return emitOpError("expected operands permuted as the hardware does, got ") << shared;
   return success();
+}
+
+bool tk::gpu::isPromoted(WarpgroupDotOp dot) {
+  return isa<Float8E4M3FNType, Float8E5M2Type>(dot.getB().getType().getElementType()) &&
+         dot.getPrecision() != Precision::Fast;
 }
 
 LogicalResult WarpgroupWaitOp::verify() {

@@ -55,7 +55,8 @@ def TkGpu_TensorMapOp : TkGpu_Op<"tensor_map", [Pure, AttrSizedOperandSegments]>
     `result` of the launch that it is an argument of. Extents and strides (in elements) are those of
     the axes from the outermost inwards; the last stride is 1, the others are multiples of 16 bytes.
     What lies beyond the extents reads as zero and is not written. `swizzle` is 0, 32, 64 or 128: the
-    bytes of a box's row within which chunks of 16 are permuted.
+    bytes of a box's row within which chunks of 16 are permuted. With `tf32` elements of f32 are
+    rounded to tf32 on their way to shared memory.
 
     ```mlir
     %map = tkgpu.tensor_map %a : tensor<?x?xbf16> extents(%M, %K) strides(%K, %one)
@@ -64,17 +65,19 @@ def TkGpu_TensorMapOp : TkGpu_Op<"tensor_map", [Pure, AttrSizedOperandSegments]>
   }];
   let arguments = (ins Optional<AnyRankedTensor>:$tensor, Variadic<Index>:$extents,
                        Variadic<Index>:$strides, DenseI64ArrayAttr:$box, I64Attr:$swizzle,
-                       OptionalAttr<I64Attr>:$result_number);
+                       OptionalAttr<I64Attr>:$result_number, UnitAttr:$tf32);
   let results = (outs TkGpu_TensorMapType:$map);
   let assemblyFormat = [{
     ($tensor^ `:` type($tensor))? (`result` $result_number^)? `extents` `(` $extents `)`
-    `strides` `(` $strides `)` `box` $box `swizzle` $swizzle attr-dict
+    `strides` `(` $strides `)` `box` $box `swizzle` $swizzle (`tf32` $tf32^)? attr-dict
   }];
   let builders = [OpBuilder<(ins "::mlir::Value":$tensor, "::mlir::ValueRange":$extents,
                                  "::mlir::ValueRange":$strides, "::llvm::ArrayRef<int64_t>":$box,
-                                 "int64_t":$swizzle, "::mlir::IntegerAttr":$result), [{
+                                 "int64_t":$swizzle, "::mlir::IntegerAttr":$result,
+                                 "bool":$tf32), [{
     build($_builder, $_state, TensorMapType::get($_builder.getContext()), tensor, extents, strides,
-          $_builder.getDenseI64ArrayAttr(box), $_builder.getI64IntegerAttr(swizzle), result);
+          $_builder.getDenseI64ArrayAttr(box), $_builder.getI64IntegerAttr(swizzle), result,
+          tf32 ? $_builder.getUnitAttr() : nullptr);
   }]>];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -154,6 +157,9 @@ def TkGpu_WarpgroupDotOp : TkGpu_Op<"warpgroup_dot", [
     their accumulator, and by nothing else before a tkgpu.warpgroup_wait: the product reads its
     operands and writes its result until then. Where `accumulate` is given and false, acc counts as
     zero, whatever it holds.
+
+    The hardware's sums of products of 8-bit floats keep fewer bits than f32 has. Unless `precision`
+    is `fast` threads add them up, once for the whole k of the operands.
   }];
   let arguments = (ins AnyType:$a, TkGpu_SharedType:$b, AnyRankedTensor:$acc,
                        Optional<I1>:$accumulate,

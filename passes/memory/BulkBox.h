@@ -21,7 +21,8 @@ struct BulkBox {
   llvm::SmallVector<llvm::SmallVector<mlir::Value>> coordinates;
   llvm::SmallVector<mlir::Value> limits; ///< where masks end the axis; null: nowhere
   llvm::SmallVector<int64_t> box;
-  gpu::SharedType shared; ///< how the tile lies in shared memory, permuted by the hardware
+  gpu::SharedType shared;    ///< how the tile lies in shared memory, permuted by the hardware
+  bool roundsToTf32 = false; ///< elements of f32, on their way there
 
   /// The tensor's axis along which the rows of the tile in shared memory lie.
   std::optional<unsigned> rowsAxis() const;

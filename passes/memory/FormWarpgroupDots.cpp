@@ -4,12 +4,15 @@
 // 1. A product whose rows four warps can share, of operand types that the hardware multiplies, and
 //    whose operands are loads of boxes (BulkBox.h) used by such products alone, is computed by
 //    warpgroups, if that is true of all products of the function. The left operand may also be
-//    computed from another product: it stays in registers.
+//    in registers: computed from another product, or element by element from loads of boxes.
 // 2. Each load becomes a bulk copy to shared memory at the same place, once for all products that
-//    use it. Which operand is transposed is a matter of how the tile lies there: 16-bit types go
-//    either way, others need k to be contiguous.
-// 3. The product is waited for at once; tk-overlap-products moves the wait.
-// 4. Tensor maps become arguments of the launch.
+//    use it; what goes through registers is read from there, as late as it can be, and what else
+//    the elements are computed from is loaded before. Which operand is transposed is a matter of
+//    how the tile lies there: 16-bit types go either way, others need k to be contiguous.
+// 3. Operands that were extended from 8-bit floats, for the sake of the sum's bits, are multiplied
+//    as they are: threads add up what the hardware sums of one tile.
+// 4. The product is waited for at once; tk-overlap-products moves the wait.
+// 5. Tensor maps become arguments of the launch.
 //
 //   %x = tkgpu.load %a[%i, %k] ...           tkgpu.bulk_copy %sx, %a_map[%i0, %k0]
 //   %y = tkgpu.load %b[%k, %j] ...       →   tkgpu.bulk_copy %sy, %b_map[%k0, %j0]
@@ -21,16 +24,15 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
 #include "passes/analysis/Notes.h"
-#include "passes/memory/BulkBox.h"
 #include "passes/memory/MemoryAccess.h"
 #include "passes/memory/TransposedLoads.h"
+#include "passes/memory/WarpgroupOperands.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
-#include "llvm/ADT/MapVector.h"
 
 namespace tk {
 #define GEN_PASS_DEF_FORMWARPGROUPDOTS
@@ -51,25 +53,24 @@ namespace {
 class WarpgroupForming {
 public:
   WarpgroupForming(FuncOp function, LaunchArguments arguments)
-      : function(function), arguments(arguments), builder(function.getContext()) {}
+      : function(function), arguments(arguments), builder(function.getContext()),
+        operands(this->arguments) {}
 
   unsigned run();
 
 private:
   bool decide(DotOp dot);
   bool decline(DotOp dot, const Twine &why);
-  bool hasProduct(DotOp dot);
-  bool readOperand(DotOp dot, Value operand, unsigned kAxis, StringRef name);
   bool isStagedForAll(DotOp dot);
   std::optional<unsigned> sharedRows(const BulkBox &box);
-  Value stage(Value operand);
+  Value stage(Value operand, bool isMultiplied);
+  void readLate(gpu::LoadOp load);
   void rewrite(DotOp dot);
 
   FuncOp function;
   LaunchArguments arguments;
   OpBuilder builder;
-  AxisInfo info;
-  llvm::MapVector<Value, BulkBox> sources;
+  WarpgroupOperands operands;
   DenseMap<Value, Value> staged;
   llvm::SetVector<Operation *> formed;
 };
@@ -83,86 +84,38 @@ bool WarpgroupForming::decline(DotOp dot, const Twine &why) {
   return false;
 }
 
-/// Does the hardware multiply such operands?
-bool WarpgroupForming::hasProduct(DotOp dot) {
-  Type a = tileOf(dot.getA()).getElementType(), b = tileOf(dot.getB()).getElementType();
-  Type acc = tileOf(dot.getAcc()).getElementType();
-  if ((a.isBF16() || a.isF16()) && a == b)
-    return acc.isF32();
-  if (isa<Float8E4M3FNType, Float8E5M2Type>(a) && isa<Float8E4M3FNType, Float8E5M2Type>(b))
-    return acc.isF32();
-  return a.isInteger(8) && b.isInteger(8) && acc.isInteger(32);
-}
-
-bool WarpgroupForming::readOperand(DotOp dot, Value operand, unsigned kAxis, StringRef name) {
-  auto load = operand.getDefiningOp<gpu::LoadOp>();
-  if (!load)
-    return decline(dot, name + " is computed, not loaded");
-  if (!load->getBlock()->findAncestorOpInBlock(*dot))
-    return decline(dot, name + " is not loaded around the product");
-  std::string why;
-  auto known = sources.find(operand);
-  if (known == sources.end()) {
-    FailureOr<BulkBox> box = analyseBulkBox(load, info, why);
-    if (failed(box))
-      return decline(dot, name + " is no box of a tensor: " + why);
-    if (!arguments.isKnown(*box))
-      return decline(dot, name + " has strides or bounds that the launch does not know");
-    known = sources.insert({operand, *box}).first;
-  }
-  SharedType shared = known->second.shared;
-  bool kContiguous = shared.getAxisOrder().front() == kAxis;
-  if (!kContiguous && bytesOfElement(shared.getElementType()) != 2)
-    return decline(dot, name + " is not contiguous along k, which only 16-bit types may be");
-  return true;
-}
-
-/// Is the left operand computed from another product's result? It then is in the registers of the
-/// warps that multiply it.
-static bool isInRegisters(DotOp dot) {
-  SmallVector<Value> work = {dot.getA()};
-  llvm::SmallPtrSet<Operation *, 8> visited;
-  while (!work.empty()) {
-    Operation *op = work.pop_back_val().getDefiningOp();
-    if (!op || !visited.insert(op).second)
-      continue;
-    if (isa<DotOp>(op))
-      return bytesOfElement(tileOf(dot.getA()).getElementType()) == 2;
-    if (op->hasTrait<OpTrait::Elementwise>())
-      llvm::append_range(work, op->getOperands());
-    else if (auto branch = dyn_cast<scf::IfOp>(op))
-      for (Region &region : branch->getRegions())
-        llvm::append_range(work, region.front().getTerminator()->getOperands());
-  }
-  return false;
-}
-
 bool WarpgroupForming::decide(DotOp dot) {
   RankedTensorType acc = tileOf(dot.getAcc());
   int64_t depth = tileOf(dot.getA()).getDimSize(1);
   for (Operation *parent = dot->getParentOp(); parent != function; parent = parent->getParentOp())
     if (!isa<scf::ForOp>(parent))
       return decline(dot, "it is not computed in all cases");
-  if (!hasProduct(dot))
+  if (!haveWarpgroupProduct(dot))
     return decline(dot, "there is no product of such types");
   if (!warpgroupAccumulatorLayout(dot.getContext(), acc.getDimSize(0), acc.getDimSize(1),
                                   function.getNumWarps()) ||
       acc.getDimSize(1) > kWidestProduct)
     return decline(dot, "it does not divide into rows of 64 and up to 256 columns a warpgroup");
-  if (depth * bytesOfElement(tileOf(dot.getA()).getElementType()) % 32 != 0)
+  if (depth * bytesOfElement(tileOf(getWarpgroupA(dot)).getElementType()) % 32 != 0)
     return decline(dot, "k is not a multiple of 32 bytes");
-  if (!isInRegisters(dot) && !readOperand(dot, dot.getA(), 1, "the left operand"))
-    return false;
-  return readOperand(dot, dot.getB(), 0, "the right operand");
+  std::string why;
+  return operands.read(dot, why) || decline(dot, why);
 }
 
 /// Are the product's operands used by products of warpgroups alone?
 bool WarpgroupForming::isStagedForAll(DotOp dot) {
-  for (Value operand : {dot.getA(), dot.getB()}) {
-    if (!sources.contains(operand))
-      continue; // in registers
+  auto isMultiplied = [&](Operation *user) { return formed.contains(user); };
+  for (Value operand : {getWarpgroupA(dot), getWarpgroupB(dot)}) {
+    if (!operands.boxes.contains(operand))
+      continue; // computed
+    if (operands.throughRegisters.contains(operand.getDefiningOp<gpu::LoadOp>())) {
+      if (operand == getWarpgroupA(dot))
+        continue;
+      return decline(dot, "the right operand goes through registers elsewhere");
+    }
     for (Operation *user : operand.getUsers())
-      if (!formed.contains(user))
+      if (!isMultiplied(user) &&
+          !(isa<arith::ExtFOp>(user) && llvm::all_of(user->getUsers(), isMultiplied)))
         return decline(dot, "an operand is used by other operations too");
   }
   return true;
@@ -186,15 +139,18 @@ std::optional<unsigned> WarpgroupForming::sharedRows(const BulkBox &box) {
   return box.rowsAxis();
 }
 
-Value WarpgroupForming::stage(Value operand) {
+/// Where `operand` is copied to, for products if it `isMultiplied`.
+Value WarpgroupForming::stage(Value operand, bool isMultiplied) {
   Value &shared = staged[operand];
   if (shared)
     return shared;
-  BulkBox &box = sources.find(operand)->second;
+  BulkBox &box = operands.boxes.find(operand)->second;
   Operation *load = operand.getDefiningOp();
   Location loc = load->getLoc();
   builder.setInsertionPointToStart(function.getBlock());
   shared = AllocSharedOp::create(builder, loc, box.shared, nullptr);
+  // The product would cut off what tf32 has no bits for.
+  box.roundsToTf32 = isMultiplied && tileOf(operand).getElementType().isF32();
   IntegerAttr multicast;
   if (std::optional<unsigned> axis = sharedRows(box)) {
     multicast = builder.getI64IntegerAttr(*axis);
@@ -207,18 +163,39 @@ Value WarpgroupForming::stage(Value operand) {
   return shared;
 }
 
+/// Reads a tile from shared memory just before its first use.
+void WarpgroupForming::readLate(gpu::LoadOp load) {
+  Value shared = stage(load.getResult(), /*isMultiplied=*/false);
+  Operation *first = nullptr;
+  for (Operation *user : load->getUsers())
+    if (Operation *here = load->getBlock()->findAncestorOpInBlock(*user))
+      if (!first || here->isBeforeInBlock(first))
+        first = here;
+  builder.setInsertionPoint(first);
+  Value read = LocalLoadOp::create(builder, load.getLoc(), load.getType(), shared, nullptr, nullptr,
+                                   nullptr, builder.getI64IntegerAttr(1));
+  load.replaceAllUsesWith(read);
+}
+
 void WarpgroupForming::rewrite(DotOp dot) {
-  Value a = sources.contains(dot.getA()) ? stage(dot.getA()) : dot.getA();
-  Value b = stage(dot.getB());
+  Location loc = dot.getLoc();
+  Value a = getWarpgroupA(dot);
+  if (operands.boxes.contains(a))
+    a = stage(a, /*isMultiplied=*/true);
+  Value b = stage(getWarpgroupB(dot), /*isMultiplied=*/true);
   builder.setInsertionPoint(dot);
-  Value product = WarpgroupDotOp::create(builder, dot.getLoc(), dot.getType(), a, b, dot.getAcc(),
+  Value product = WarpgroupDotOp::create(builder, loc, dot.getType(), a, b, dot.getAcc(),
                                          /*accumulate=*/Value(), dot.getPrecision());
-  auto done = WarpgroupWaitOp::create(builder, dot.getLoc(), product, 0);
+  Value done = WarpgroupWaitOp::create(builder, loc, product, 0).getResult(0);
   note(arguments.getLaunch(), "tk-form-warpgroup-dots", Verdict::Derived,
        "the product over tiles of " + Twine(tileOf(dot.getAcc()).getDimSize(0)) + " x " +
            Twine(tileOf(dot.getAcc()).getDimSize(1)) + " is computed by warpgroups");
-  dot.replaceAllUsesWith(done.getResult(0));
+  SmallVector<Operation *> extensions = {dot.getA().getDefiningOp(), dot.getB().getDefiningOp()};
+  dot.replaceAllUsesWith(done);
   dot.erase();
+  for (Operation *op : extensions)
+    if (isa_and_nonnull<arith::ExtFOp>(op) && op->use_empty())
+      op->erase();
 }
 
 unsigned WarpgroupForming::run() {
@@ -232,6 +209,8 @@ unsigned WarpgroupForming::run() {
   // Accumulators and what is computed between products share layouts: all products or none.
   if (!all || !llvm::all_of(dots, [&](DotOp dot) { return isStagedForAll(dot); }))
     return 0;
+  for (gpu::LoadOp load : operands.throughRegisters)
+    readLate(load);
   for (DotOp dot : dots)
     rewrite(dot);
   for (auto &[operand, shared] : staged)

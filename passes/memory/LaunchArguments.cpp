@@ -101,7 +101,8 @@ Value LaunchArguments::addTensorMap(const BulkBox &box) {
   IntegerAttr result;
   if (number >= count)
     result = builder.getI64IntegerAttr(number - count);
-  auto map = TensorMapOp::create(builder, loc, result ? Value() : tensor, extents, strides, box.box,
-                                 *SharedType(box.shared).getHardwareSwizzle(), result);
+  auto map =
+      TensorMapOp::create(builder, loc, result ? Value() : tensor, extents, strides, box.box,
+                          *SharedType(box.shared).getHardwareSwizzle(), result, box.roundsToTf32);
   return addArgument(map, (function.getArgName(number) + "_map").str());
 }

@@ -2,7 +2,7 @@
 //
 // Classes are taken with more axes first, and among those of one rank the ones that accumulate
 // products first. Each takes the first of these that applies:
-// 1. what its product wants of the accumulator;
+// 1. what its product wants of the accumulator, or of an operand that comes from registers;
 // 2. what follows without data movement from a class that has its layout: the slice left by a
 //    reduction of it, the slice that is broadcast to it, its transposition;
 // 3. the layout that coalesces the access that moves most bytes at once of all that touch it, with
@@ -70,6 +70,16 @@ LayoutAttr LayoutChoice::fromDots(unsigned component) const {
     if (auto dot = value.getDefiningOp<DotOp>())
       return planDot(dot, dotContext).accumulator;
   }
+  for (Value value : components.members(component))
+    for (Operation *user : value.getUsers())
+      if (auto dot = dyn_cast<WarpgroupDotOp>(user); dot && dot.getA() == value) {
+        auto acc = cast<RankedTensorType>(dot.getType());
+        LayoutAttr accumulator = warpgroupAccumulatorLayout(context, acc.getDimSize(0),
+                                                            acc.getDimSize(1), dotContext.numWarps);
+        return warpgroupOperandLayout(
+            accumulator, shape[1],
+            cast<RankedTensorType>(value.getType()).getElementTypeBitWidth());
+      }
   return {};
 }
 

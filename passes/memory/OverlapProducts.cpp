@@ -21,7 +21,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
 
-#include "dialects/tkgpu/TkGpuDialect.h"
+#include "dialects/tkgpu/TkGpuProducts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -63,8 +63,11 @@ private:
 
 } // namespace
 
-/// Does the product take what the loop carries, and is it but waited for and carried on?
+/// Does the product take what the loop carries, and is it but waited for and carried on? What the
+/// threads add up is complete at once.
 bool ProductOverlap::isAccumulated(WarpgroupDotOp dot) {
+  if (isPromoted(dot))
+    return false;
   auto carried = dyn_cast<BlockArgument>(dot.getAcc());
   if (!carried || carried.getOwner() != loop.getBody() || !carried.hasOneUse() || !dot->hasOneUse())
     return false;

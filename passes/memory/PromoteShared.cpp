@@ -9,6 +9,8 @@
 //    just before it: by ldmatrix for the matrix unit, in 16-byte vectors for FMA. An operand that
 //    is in registers already (the weights between two products) is cut by tkgpu.extract.
 //
+// 4. A tile that a bulk copy brings is read likewise where it goes through registers.
+//
 // Waits and barriers come later, by tk-plan-shared-memory.
 //
 //   %x = tkgpu.load %a[%i, %k] : #coalesced        tkgpu.copy_async %s, %a[%i, %k] layout
@@ -72,6 +74,7 @@ private:
     return std::min(sharedVector(type, layout), std::max<int64_t>(limit, 1));
   }
   bool isReloaded(DotOp dot, Value operand);
+  void chooseAccess(LocalLoadOp load);
 
   FuncOp function;
   OpBuilder builder;
@@ -93,6 +96,12 @@ static bool feedsOnlyDots(ConvertLayoutOp convert) {
   return !convert->use_empty() && llvm::all_of(convert->getUses(), [](OpOperand &use) {
     return isa<DotOp>(use.getOwner()) && use.getOperandNumber() < 2;
   });
+}
+
+/// Are the words that ldmatrix hands out, of four bytes along `axis`, those of `layout`?
+static bool hasMatrixWords(LayoutAttr layout, int64_t axis, int64_t bytes) {
+  LayoutBit lane = layout.getLaneBits().front();
+  return lane.axis == axis && lane.step * bytes == 4 && layout.getVectorWidth(axis) * bytes >= 4;
 }
 
 /// Do the fragments of mma.sync make up `layout`? All of FMA's operand bits along k are registers.
@@ -214,6 +223,21 @@ Value SharedPromotion::loadOperand(Location loc, const SharedOperand &operand,
                              builder.getI64IntegerAttr(vector));
 }
 
+/// How a tile is read that a bulk copy brings.
+void SharedPromotion::chooseAccess(LocalLoadOp load) {
+  SharedType type = load.getSource().getType();
+  auto tile = cast<RankedTensorType>(load.getType());
+  LayoutAttr layout = getLayout(tile);
+  int64_t bytes = bytesOfElement(tile.getElementType()), axis = type.getAxisOrder().front();
+  bool isTransposed = bytes == 2 && hasMatrixWords(layout, 1 - axis, bytes);
+  if (hasMatrixWords(layout, axis, bytes) || isTransposed) {
+    load.setMatrix(true);
+    load.setTransposed(isTransposed);
+  } else {
+    load.setVector(vectorFor(type, layout));
+  }
+}
+
 static int64_t bytesOfThread(Value tile) {
   return getLayout(tile.getType()).getNumRegisters() * bytesOfElement(getElementTypeOrSelf(tile));
 }
@@ -264,6 +288,7 @@ void SharedPromotion::sliceDot(DotOp dot) {
 }
 
 void SharedPromotion::run() {
+  function.walk([&](LocalLoadOp load) { chooseAccess(load); });
   SmallVector<ConvertLayoutOp> converts;
   SmallVector<DotOp> dots;
   function.walk([&](ConvertLayoutOp convert) {

@@ -7,6 +7,8 @@
 // one leaves fewer processors without work in the last wave.
 //
 //===----------------------------------------------------------------------===//
+#include "passes/analysis/ProductFactors.h"
+#include "passes/analysis/ScalarExpr.h"
 #include "passes/parallel/Planner.h"
 #include "passes/parallel/WarpgroupTiles.h"
 
@@ -34,20 +36,8 @@ constexpr int64_t sectorBytes = 32;
 
 } // namespace
 
-static Value storedFactor(Value value) {
-  if (auto ext = value.getDefiningOp<arith::ExtFOp>())
-    return ext.getIn();
-  if (auto ext = value.getDefiningOp<arith::ExtSIOp>())
-    return ext.getIn();
-  return value;
-}
-
-/// Rows of what `factor` is loaded from, if it is, are a multiple of so many bytes apart; 0 if that
-/// is not known.
-static int64_t rowAlignment(StatementShape &shape, Value factor) {
-  auto load = storedFactor(factor).getDefiningOp<LoadOp>();
-  if (!load)
-    return 0;
+/// Rows of what is loaded are a multiple of so many bytes apart; 0 if that is not known.
+static int64_t rowAlignment(StatementShape &shape, LoadOp load) {
   auto type = cast<RankedTensorType>(load.getTensor().getType());
   auto argument = dyn_cast<BlockArgument>(load.getTensor());
   KernelOp kernel = shape.kernel;
@@ -63,42 +53,69 @@ static int64_t rowAlignment(StatementShape &shape, Value factor) {
 }
 
 static bool isBulkLoadable(StatementShape &shape, Value factor) {
-  return rowAlignment(shape, factor) >= boxAlignment;
+  auto load = withoutExtension(factor).getDefiningOp<LoadOp>();
+  return load && rowAlignment(shape, load) >= boxAlignment;
 }
 
-/// Of the types that warpgroups multiply only those of 16 bits may be contiguous along m or n.
-static bool isContiguousAlongK(Value factor, Value k) {
-  auto load = storedFactor(factor).getDefiningOp<LoadOp>();
-  return load && load.getIndices().back() == k;
-}
-
-/// Do warpgroups multiply operands of type `operand` as a program with `precision` has it? Operands
-/// in shared memory are f32 cut off, not rounded, to tf32: mma.sync rounds them in registers.
-static bool haveProduct(Type operand, Precision precision) {
-  if (operand.isF16() || operand.isBF16() || operand.isInteger(8))
+/// Does `value` run along `index` one by one?
+static bool runsAlong(Value value, Value index) {
+  if (value == index)
     return true;
-  // The sums of products of 8-bit floats keep fewer bits than f32 has.
-  return isa<Float8E4M3FNType, Float8E5M2Type>(operand) && precision == Precision::Fast;
+  auto add = value.getDefiningOp<arith::AddIOp>();
+  return add && (runsAlong(add.getLhs(), index) || runsAlong(add.getRhs(), index));
+}
+
+/// What `factor` is computed from that is over `k`, not over groups of it; null if it is not
+/// computed element by element.
+static std::optional<SmallVector<LoadOp>> getTermsOf(Value factor, Value k) {
+  std::optional<SmallVector<LoadOp>> loads = getElementsOf(factor);
+  if (loads)
+    llvm::erase_if(*loads, [&](LoadOp load) {
+      return llvm::none_of(load.getIndices(), [&](Value at) { return runsAlong(at, k); });
+    });
+  return loads;
+}
+
+/// All that the product reads for each k.
+static SmallVector<LoadOp> getTermsOf(Contraction &product) {
+  SmallVector<LoadOp> terms;
+  for (Value term : product.op.getYield().getValues())
+    for (Value factor : term.getDefiningOp()->getOperands())
+      llvm::append_range(terms, getTermsOf(factor, product.k).value_or(SmallVector<LoadOp>()));
+  return terms;
 }
 
 bool Planner::isForWarpgroups(Contraction &product) {
-  if (!target.getHopper() || !coarse || product.isInner || product.isOuter ||
-      !haveProduct(product.operand, product.op.getPrecision()))
+  bool isInChain = product.isOuter || llvm::any_of(shape.contractions, [&](Contraction &other) {
+                     return other.op->isProperAncestor(product.op);
+                   });
+  if (!target.getHopper() || !coarse || isInChain ||
+      !haveWarpgroupProduct(product.operand, product.op.getPrecision()))
     return false;
+  // The one factor that may go through registers.
+  Value computed;
   for (Value term : product.op.getYield().getValues()) {
     Operation *factors = term.getDefiningOp();
     if (!isa_and_nonnull<arith::MulFOp, arith::MulIOp>(factors))
       return false;
     for (Value factor : factors->getOperands()) {
-      Type stored = storedFactor(factor).getType();
-      bool isTransposable = stored.isF16() || stored.isBF16();
-      if (!isBulkLoadable(shape, factor) || stored != product.operand ||
-          (!isTransposable && !isContiguousAlongK(factor, product.k)))
+      if (withoutExtension(factor).getType() != product.operand)
         return false;
+      if (isMultipliedAsStored(shape.compute, factor) && isBulkLoadable(shape, factor))
+        continue;
+      std::optional<SmallVector<LoadOp>> terms = getTermsOf(factor, product.k);
+      bool areBoxes = terms && llvm::all_of(*terms, [&](LoadOp load) {
+                        return rowAlignment(shape, load) >= boxAlignment;
+                      });
+      if ((computed && computed != factor) || !areBoxes)
+        return false;
+      computed = factor;
     }
   }
   std::optional<int64_t> rows = shape.upperOf(product.m), columns = shape.upperOf(product.n);
-  return isWideForFewRows(product) || ((!rows || *rows > 16) && (!columns || *columns >= 8));
+  if (isWideForFewRows(product))
+    return !computed || llvm::is_contained(getIterationIndices(computed), product.n);
+  return (!rows || *rows > 16) && (!columns || *columns >= 8);
 }
 
 /// Few rows and many columns: the columns then are the rows of the hardware's products, of which
@@ -203,8 +220,12 @@ void Planner::planWarpgroupProduct(Contraction &product) {
   for (unsigned p = 0; p < shape.compute.getNumIndices(); ++p)
     if (Value index = shape.compute.getIndex(p); index != product.m && index != product.n)
       others = std::min<int64_t>(others * std::max<int64_t>(extentOf(index), 1), 1 << 20);
+  // A tile's rows are those of the factor that goes through registers.
+  Value rows = product.m, columns = product.n;
+  if (goThroughRegisters(shape.compute, product.n))
+    std::swap(rows, columns);
   auto timeOf = [&](const WarpgroupTile &tile) {
-    return tile.timeOf(others * tile.count(extentOf(product.m), extentOf(product.n)),
+    return tile.timeOf(others * tile.count(extentOf(rows), extentOf(columns)),
                        target.getProcessors());
   };
   const WarpgroupTile *best = nullptr;
@@ -219,22 +240,26 @@ void Planner::planWarpgroupProduct(Contraction &product) {
     set(product.m, fit(product.m, 64, 8));
     set(product.n, 4 * wide >= 3 * target.getProcessors() ? 128 : 64);
   } else {
-    set(product.m, std::max(best->m, 64 * consumers));
-    set(product.n, fit(product.n, best->n, 8));
+    set(rows, std::max(best->m, 64 * consumers));
+    set(columns, fit(columns, best->n, 8));
   }
-  set(product.k, std::max<int64_t>(sliceBytes * 8 / product.operand.getIntOrFloatBitWidth(), 1));
-  int64_t rows = std::max(tileOf(product.m), isWideForFewRows(product) ? tileOf(product.n) : 0);
-  warps = rows >= 128 ? 8 : 4;
+  // Of few rows' many columns whole lines, however narrow their elements are.
+  int64_t bits = product.operand.getIntOrFloatBitWidth();
+  if (isWideForFewRows(product))
+    for (LoadOp load : getTermsOf(product))
+      bits = std::min<int64_t>(bits, load.getType().getIntOrFloatBitWidth());
+  int64_t depth = sliceBytes * 8 / bits;
+  set(product.k, product.isInner ? fit(product.k, depth, 16) : depth);
+  int64_t height = tileOf(isWideForFewRows(product) ? product.n : rows);
+  warps = height >= 128 ? 8 : 4;
   // Each warpgroup has 64 rows, or a multiple.
-  if (consumers && rows % (64 * consumers) == 0)
+  if (consumers && height % (64 * consumers) == 0)
     warps = 4 * consumers;
   perThread = std::max<int64_t>(tileOf(product.m) * tileOf(product.n) / (warps * 32), 1);
   // Rows that do not begin at sectors of 32 bytes take more requests; two blocks share the
   // columns'.
-  Operation *factors = product.op.getYield().getValues()[0].getDefiningOp();
-  bool areMisaligned = llvm::any_of(factors->getOperands(), [&](Value factor) {
-    return rowAlignment(shape, factor) < sectorBytes;
-  });
+  bool areMisaligned = llvm::any_of(
+      getTermsOf(product), [&](LoadOp load) { return rowAlignment(shape, load) < sectorBytes; });
   if (areMisaligned && tileOf(product.m) * tileOf(product.n) >= 128 * 128)
     cluster = 2;
   stages = 8;

@@ -71,6 +71,8 @@ void BlockProgram::bindIndices(Reduction &reduction) {
     unsigned id = newAxis(name, size);
     TileValue lower = get(op.getLower()[position]), upper = get(op.getUpper()[position]);
     axes[id].rangeEnd = op.getUpper()[position];
+    axes[id].isAligned =
+        lower.axes.empty() && getSizeFact(kernel, op.getLower()[position]).divisor % size == 0;
     if (!lower.axes.empty())
       axes[id].lower = lower;
     if (!upper.axes.empty())

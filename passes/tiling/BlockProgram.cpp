@@ -2,6 +2,7 @@
 #include "passes/tiling/BlockProgram.h"
 
 #include "passes/analysis/IndexSpaces.h"
+#include "passes/analysis/ProductFactors.h"
 #include "passes/parallel/StatementShape.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -135,6 +136,7 @@ void BlockProgram::addParallelAxes() {
     unsigned id = newAxis(cast<StringAttr>(compute.getIndexNames()[p]).getValue(), size);
     axisOf[compute.getIndex(p)] = id;
     axes[id].rangeEnd = extent;
+    axes[id].isAligned = true;
     axes[id].isWhole = fact.upper && *fact.upper <= size;
     if (schedule.getLoop() == p && !axes[id].isWhole) {
       loopAxis = id;
@@ -160,7 +162,8 @@ void BlockProgram::addParallelAxes() {
 }
 
 /// Products take their rows from the first of two axes, and the matrix unit of Hopper takes 64
-/// rows: where the first axis is shorter and the second is not, they change places.
+/// rows: where the first axis is shorter and the second is not, they change places; likewise where
+/// what has to go through registers, which only the rows' factor may, is over the second.
 void BlockProgram::putLongAxisFirst() {
   constexpr int64_t fewestRows = 64;
   auto target =
@@ -173,8 +176,13 @@ void BlockProgram::putLongAxisFirst() {
   for (unsigned &id : order)
     if (axes[id].size > 1)
       large.push_back(&id);
-  if (target && target.getHopper() && large.size() == 2 && axes[*large[0]].size < fewestRows &&
-      axes[*large[1]].size >= fewestRows)
+  if (!target || !target.getHopper() || large.size() != 2 || axes[*large[1]].size < fewestRows)
+    return;
+  Value second;
+  for (Value index : compute.getBlock()->getArguments())
+    if (axisOf.lookup(index) == *large[1])
+      second = index;
+  if (axes[*large[0]].size < fewestRows || goThroughRegisters(compute, second))
     std::swap(*large[0], *large[1]);
 }
 

@@ -37,6 +37,8 @@ struct Axis {
   bool isScalar = false;
   /// One tile from 0 holds the whole range.
   bool isWhole = false;
+  /// Tiles start at multiples of their size.
+  bool isAligned = false;
   mlir::Value start;       ///< null: 0
   mlir::Value rangeEnd;    ///< the scalar end of the range as the compute has it, for comparison
   mlir::Value limit;       ///< index values from here on are outside for all; null: there are none
@@ -114,6 +116,7 @@ private:
                    llvm::DenseSet<mlir::Value> &visited);
   llvm::SetVector<unsigned> axesOf(mlir::Value value);
   void collectFree(mlir::Operation *op, llvm::SetVector<mlir::Value> &values);
+  std::optional<unsigned> axisWithOneQuotient(mlir::Operation *op);
   unsigned freeDepth(mlir::Operation *op);
   template <typename Fn> auto inScope(unsigned depth, Fn body);
 

@@ -74,6 +74,8 @@ void BlockProgram::collectAxes(Value value, llvm::SetVector<unsigned> &set,
   Operation *op = value.getDefiningOp();
   if (!compute->isProperAncestor(op))
     return;
+  if (axisWithOneQuotient(op))
+    return;
   llvm::SetVector<Value> free;
   collectFree(op, free);
   for (Value operand : free)
@@ -85,6 +87,17 @@ llvm::SetVector<unsigned> BlockProgram::axesOf(Value value) {
   llvm::DenseSet<Value> visited;
   collectAxes(value, set, visited);
   return set;
+}
+
+/// The axis whose index `op` divides, rounding down, by a multiple of its tiles' size: all of a
+/// tile has one quotient (the group of a scale).
+std::optional<unsigned> BlockProgram::axisWithOneQuotient(Operation *op) {
+  auto division = dyn_cast<FloorDivOp>(op);
+  auto axis = division ? axisOf.find(division.getLhs()) : axisOf.end();
+  if (axis == axisOf.end() || axes[axis->second].isScalar || !axes[axis->second].isAligned ||
+      getSizeFact(kernel, division.getRhs()).divisor % axes[axis->second].size != 0)
+    return std::nullopt;
+  return axis->second;
 }
 
 /// The outermost scope in which all that `op` uses from outside is available.
@@ -139,6 +152,14 @@ TileValue BlockProgram::get(Value value) {
 TileValue BlockProgram::elementwise(Operation *op) {
   if (auto constantOp = dyn_cast<arith::ConstantOp>(op))
     return {constant(constantOp.getValue()), {}, 0};
+  if (std::optional<unsigned> axis = axisWithOneQuotient(op)) {
+    if (!axes[*axis].start)
+      return {indexConstant(0), {}, 0};
+    unsigned depth = axes[*axis].depth;
+    TileValue divisor = get(cast<FloorDivOp>(op).getRhs());
+    Value quotient = FloorDivOp::create(at(depth), loc, axes[*axis].start, divisor.value);
+    return {quotient, {}, depth};
+  }
   SmallVector<TileValue> operands;
   unsigned depth = 0;
   Axes all;

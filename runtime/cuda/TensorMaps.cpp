@@ -3,9 +3,9 @@
 namespace tk::cuda {
 namespace {
 
-/// CUtensorMapDataType of an element type, or -1.
-int data_type(DType dtype) {
-  switch (dtype) {
+/// CUtensorMapDataType of what a map describes, or -1.
+int data_type(const TensorMap &map) {
+  switch (map.dtype) {
   case DType::u8:
   case DType::i8:
   case DType::boolean:
@@ -21,7 +21,7 @@ int data_type(DType dtype) {
   case DType::f16:
     return 6;
   case DType::f32:
-    return 7;
+    return map.rounds_to_tf32 ? 11 : 7;
   case DType::f64:
     return 8;
   case DType::bf16:
@@ -45,7 +45,7 @@ void encode_map(DeviceContext &device, const TensorMap &map, const detail::Resol
   constexpr uint32_t ones[5] = {1, 1, 1, 1, 1};
   constexpr int promote_to_256_bytes = 3;
   CUresult result = device.driver->tensor_map_encode_tiled(
-      &encoded, data_type(map.dtype), static_cast<unsigned>(resolved.extents.size()), address,
+      &encoded, data_type(map), static_cast<unsigned>(resolved.extents.size()), address,
       resolved.extents.data(), resolved.strides.data(), map.box.data(), ones, 0, map.swizzle,
       promote_to_256_bytes, map.fill_nan);
   device.check(result, "cuTensorMapEncodeTiled");

@@ -103,6 +103,7 @@ TK_DEVICE u32 to_tf32(float x) {
   asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(y) : "f"(x));
   return y;
 }
+TK_DEVICE float round_to_tf32(float x) { return as_float(to_tf32(x)); }
 // m16n8k8 on f32 rounded to tf32.
 TK_DEVICE void mma_m16n8(float *c, const float *a, const float *b) {
   asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"

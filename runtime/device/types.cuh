@@ -109,6 +109,12 @@ template <class T, int n> TK_DEVICE void narrow_pairs(T (&y)[n], const float (&x
 }
 template <int n> TK_DEVICE void narrow(bf16 (&y)[n], const float (&x)[n]) { narrow_pairs(y, x); }
 template <int n> TK_DEVICE void narrow(f16 (&y)[n], const float (&x)[n]) { narrow_pairs(y, x); }
+// Integers that f32 holds.
+template <class T, int n> TK_DEVICE void narrow(T (&y)[n], const i8 (&x)[n]) {
+  float wide[n];
+  for_each<n>([&](int i) { wide[i] = (float)x[i]; });
+  narrow(y, wide);
+}
 
 // Truncated and clamped; x is not NaN.
 TK_DEVICE i64 clamp_to_i64(float x);

@@ -197,6 +197,9 @@ std::optional<std::string> KernelEmitter::castExpression(Operation *op, Operands
         return from.isF64() ? "tk::from_double<" + type + ">(" + in[0] + ")" : fromFloat(wide);
       })
       .Case<arith::SIToFPOp>([&](auto) {
+        // What f32 holds is rounded once.
+        if (isSmallFloat(to) && from.getIntOrFloatBitWidth() <= 16 && !from.isInteger(1))
+          return fromFloat("(float)" + in[0]);
         if (isSmallFloat(to))
           return "tk::from_double<" + type + ">((double)" + in[0] + ")";
         return plain(from.isInteger(1) ? "-(int)" + in[0] : in[0]);

@@ -64,13 +64,23 @@ KernelEmitter::sharedAddress(gpu::SharedType type, gpu::LayoutAttr layout,
       return step / type.getPerPhase() % type.getPhases() * chunk;
     return 0;
   };
+  // A row that is cut into panels goes on in the next one.
+  const unsigned panel = type.getPanel();
   auto addOf = [&](int64_t axis, unsigned step) -> unsigned {
-    return (swizzled && axis == order[0] ? step & ~region : step) * strides[axis];
+    const bool along = axis == order[0];
+    if (along && panel && step >= panel)
+      return step / panel * type.getPanelStride();
+    return (swizzled && along ? step & ~region : step) * strides[axis];
   };
   SharedAddress address;
   std::string sum;
   for (unsigned axis = 0; axis < threadCoordinates.size(); ++axis) {
     std::string at = threadCoordinates[axis];
+    if (axis == order[0] && panel && at != "0") {
+      sum += (sum.empty() ? "(" : " + (") + at + ") / " + std::to_string(panel) + " * " +
+             std::to_string(type.getPanelStride());
+      at = "(" + at + ") % " + std::to_string(panel);
+    }
     if (swizzled && axis == order[0] && threadCoordinates[order[1]] != "0")
       at = "(" + at + " ^ (" + threadCoordinates[order[1]] + " / " +
            std::to_string(type.getPerPhase()) + " % " + std::to_string(type.getPhases()) + " * " +

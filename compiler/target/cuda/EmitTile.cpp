@@ -229,9 +229,10 @@ LogicalResult KernelEmitter::emitFunnel(gpu::FunnelOp funnel) {
 
 /// The 16-bit conversions that take two values at once: worth a loop of their own.
 static bool isPairwiseNarrowing(Operation *op) {
-  auto cast = dyn_cast<arith::TruncFOp>(op);
-  return cast && getElementTypeOrSelf(cast.getIn().getType()).isF32() &&
-         getElementTypeOrSelf(cast.getType()).getIntOrFloatBitWidth() == 16;
+  if (!isa<arith::TruncFOp, arith::SIToFPOp>(op))
+    return false;
+  Type from = getElementTypeOrSelf(op->getOperand(0)), to = getElementTypeOrSelf(op->getResult(0));
+  return (from.isF32() || from.isInteger(8)) && to.getIntOrFloatBitWidth() == 16;
 }
 
 bool KernelEmitter::joinGroup(Operation *op) {

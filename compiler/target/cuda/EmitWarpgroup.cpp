@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/target/cuda/KernelEmitter.h"
+#include "dialects/tkgpu/TkGpuProducts.h"
 
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
@@ -18,6 +19,8 @@ namespace tk::cuda {
 
 /// Bytes of k that one instruction takes, and rows of A.
 static constexpr int64_t kSpan = 32, kRows = 64;
+/// Columns that threads add up at a time: what else they sum leaves no registers for more.
+static constexpr int64_t kPromotedColumns = 128;
 
 namespace {
 
@@ -92,13 +95,19 @@ static std::string productName(Type a, Type b) {
   return a == b ? nameOf(a) : nameOf(a) + "_" + nameOf(b);
 }
 
-/// Columns of the accumulator that one instruction fills.
+/// Columns of the accumulator that a warpgroup has.
 static int64_t columnsOf(gpu::LayoutAttr accumulator) {
   int64_t columns = 1;
   for (ArrayRef<gpu::LayoutBit> bits : {accumulator.getRegisterBits(), accumulator.getLaneBits()})
     for (gpu::LayoutBit bit : bits)
       columns *= bit.axis == 1 && !bit.isReplication() ? 2 : 1;
   return columns;
+}
+
+/// Columns that one instruction fills.
+static int64_t columnsAtOnce(gpu::WarpgroupDotOp dot, gpu::LayoutAttr accumulator) {
+  const int64_t columns = columnsOf(accumulator);
+  return gpu::isPromoted(dot) ? std::min(columns, kPromotedColumns) : columns;
 }
 
 static Type elementOf(Value operand) {
@@ -112,7 +121,7 @@ std::string warpgroupDeclarations(ModuleOp module) {
   module.walk([&](gpu::WarpgroupDotOp dot) {
     if (auto layout = gpu::getLayout(dot.getType()))
       lines.insert("TK_WARPGROUP_MMA(" + productName(elementOf(dot.getA()), elementOf(dot.getB())) +
-                   ", " + std::to_string(columnsOf(layout)) + ")\n");
+                   ", " + std::to_string(columnsAtOnce(dot, layout)) + ")\n");
   });
   std::string text;
   for (const std::string &line : lines)
@@ -131,7 +140,7 @@ LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
            << accumulator;
   const SharedOperand b(bType, 0);
   const int64_t bytes = bType.getElementType().getIntOrFloatBitWidth() / 8,
-                columns = columnsOf(accumulator);
+                columns = columnsOf(accumulator), atOnce = columnsAtOnce(dot, accumulator);
   const int64_t spans = bType.getShape()[0] * bytes / kSpan;
   const int64_t blocks = registersOf(dot.getResult()) / (columns / 2);
 
@@ -139,8 +148,8 @@ LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
   const bool inPlace = named != names.end() && dot.getAcc().hasOneUse() &&
                        dot.getAcc().getParentBlock() == dot->getBlock();
   // What starts from zero needs no zeros: its first instruction does not accumulate.
-  const bool fromZero =
-      matchPattern(dot.getAcc(), m_AnyZeroFloat()) || matchPattern(dot.getAcc(), m_Zero());
+  const bool fromZero = !gpu::isPromoted(dot) && (matchPattern(dot.getAcc(), m_AnyZeroFloat()) ||
+                                                  matchPattern(dot.getAcc(), m_Zero()));
   std::string acc;
   if (fromZero) {
     acc = nameFor(dot.getResult());
@@ -164,7 +173,7 @@ LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
     return name;
   };
   std::string a, typeNames = typeName(elementOf(dot.getA())) + ", " +
-                             typeName(bType.getElementType()) + ", " + std::to_string(columns) +
+                             typeName(bType.getElementType()) + ", " + std::to_string(atOnce) +
                              ", ";
   if (aType) {
     const SharedOperand walk(aType, 1);
@@ -177,17 +186,45 @@ LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
   } else {
     // Four words a span and block of rows, in the order of warpgroupOperandLayout.
     const int64_t perSpan = 16 / bytes;
-    a = "&" + materialize(dot.getA()) + "[k * " + std::to_string(perSpan) +
+    std::string array = materialize(dot.getA());
+    if (bytes == 4) {
+      // The instruction would cut off what tf32 has no bits for.
+      const std::string rounded = freshName("rounded");
+      line("float " + rounded + "[" + llvm::Twine(registersOf(dot.getA())) + "];");
+      line(loopHeader(registersOf(dot.getA()), 1) + " " + rounded + "[r] = tk::round_to_tf32(" +
+           array + "[r]);");
+      array = rounded;
+    }
+    a = "&" + array + "[k * " + std::to_string(perSpan) +
         (blocks > 1 ? " + m * " + std::to_string(perSpan * spans) : "") + "]";
   }
   std::string accumulate = fromZero ? "k != 0" : "1";
   if (dot.getAccumulate())
     accumulate = "k != 0 || " + scalar(dot.getAccumulate());
   const std::string bAt = descriptor(dot.getB(), b, 1, "b_at");
-  line("tk::warpgroup_fence();");
   std::string loops = "TK_UNROLL for (int k = 0; k < " + std::to_string(spans) + "; ++k) ";
+  const std::string rows = "TK_UNROLL for (int m = 0; m < " + std::to_string(blocks) + "; ++m) ";
+  if (gpu::isPromoted(dot)) {
+    const std::string part = freshName("part"), count = std::to_string(atOnce / 2);
+    line((blocks > 1 ? rows : "") + "TK_UNROLL for (int n = 0; n < " +
+         llvm::Twine(columns / atOnce) + "; ++n) {");
+    line("  float " + part + "[" + count + "];");
+    line("  tk::warpgroup_fence();");
+    line("  " + loops + "tk::warpgroup_mma<" + typeNames + "false>(" + part + ", " + a +
+         ", tk::descriptor_advance(" + bAt + ", " + b.spanBytes("k") + " + n * " +
+         llvm::Twine(b.outerBytes(atOnce)) + "), k != 0);");
+    line("  tk::warpgroup_commit();");
+    line("  tk::warpgroup_wait<0>();");
+    line("  tk::fence_registers(" + part + ");");
+    line("  TK_UNROLL for (int r = 0; r < " + count + "; ++r) " + acc + "[" +
+         (blocks > 1 ? "m * " + std::to_string(columns / 2) + " + " : "") + "n * " + count +
+         " + r] += " + part + "[r];");
+    line("}");
+    return success();
+  }
+  line("tk::warpgroup_fence();");
   if (blocks > 1)
-    loops += "TK_UNROLL for (int m = 0; m < " + std::to_string(blocks) + "; ++m) ";
+    loops += rows;
   line(loops + "tk::warpgroup_mma<" + typeNames + (b.isTransposed() ? "true" : "false") + ">(&" +
        acc + "[" + (blocks > 1 ? "m * " + std::to_string(columns / 2) : "0") + "], " + a +
        ", tk::descriptor_advance(" + bAt + ", " + b.spanBytes("k") + "), " + accumulate + ");");

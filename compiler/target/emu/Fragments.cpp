@@ -20,14 +20,13 @@ std::vector<float> decodeTable(size_t count, float (*decode)(uint32_t)) {
   return table;
 }
 
-/// To tf32: to nearest, halves away from zero.
+} // namespace
+
 float roundToTf32(float x) {
   if (std::isnan(x) || std::isinf(x))
     return x;
   return std::bit_cast<float>((std::bit_cast<uint32_t>(x) + 0x1000) & ~0x1fffu);
 }
-
-} // namespace
 
 Element elementOfA(Products type) {
   switch (type) {

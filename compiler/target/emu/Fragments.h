@@ -17,6 +17,8 @@ Element elementOfA(Products type);
 Element elementOfB(Products type);
 int sizeOf(Element type);
 float decode(Element type, const unsigned char *from);
+/// To nearest, halves away from zero.
+float roundToTf32(float x);
 
 /// c + the sum of a[i] b[i], in f64 and rounded once to nearest.
 float dot(const float *a, const float *b, int k, float c);

@@ -1,6 +1,8 @@
 //===- TensorBox.cpp - a tensor map at a launch ---------------------------===//
 #include "compiler/target/emu/TensorBox.h"
 
+#include "compiler/target/emu/Fragments.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -8,7 +10,8 @@ namespace tk::emu {
 
 TensorBox::TensorBox(const TensorMap &map, const detail::ResolvedMap &resolved, void *address)
     : axes(static_cast<unsigned>(map.box.size())), dtype(map.dtype), swizzle(map.swizzle),
-      fillNan(map.fill_nan), empty(resolved.empty), address(static_cast<char *>(address)) {
+      fillNan(map.fill_nan), roundsToTf32(map.rounds_to_tf32), empty(resolved.empty),
+      address(static_cast<char *>(address)) {
   strides[0] = static_cast<int64_t>(size_of(dtype));
   for (unsigned axis = 0; axis < axes; ++axis) {
     extents[axis] = static_cast<int64_t>(resolved.extents[axis]);
@@ -54,6 +57,18 @@ template <class Visit> bool TensorBox::forEachRun(const int *at, Visit visit) co
   }
 }
 
+/// So many elements of f32, rounded to tf32.
+static std::vector<unsigned char> roundRun(const unsigned char *from, int64_t count) {
+  std::vector<unsigned char> rounded(static_cast<size_t>(count) * sizeof(float));
+  for (size_t at = 0; at < rounded.size(); at += sizeof(float)) {
+    float value;
+    std::memcpy(&value, from + at, sizeof value);
+    value = roundToTf32(value);
+    std::memcpy(&rounded[at], &value, sizeof value);
+  }
+  return rounded;
+}
+
 bool TensorBox::load(GlobalMemory &global, const int *at, int64_t to, Access mine,
                      const Viewer &viewer, std::vector<unsigned char> &data) const {
   const auto size = static_cast<int64_t>(size_of(dtype));
@@ -65,6 +80,11 @@ bool TensorBox::load(GlobalMemory &global, const int *at, int64_t to, Access min
           from, static_cast<int>(count * size), static_cast<int>(size), mine, viewer));
       if (!source)
         return false;
+    }
+    std::vector<unsigned char> rounded;
+    if (source && roundsToTf32) {
+      rounded = roundRun(source, count);
+      source = rounded.data();
     }
     for (int64_t b = 0; b < count * size; ++b) {
       const int64_t place = swizzled(to + element * size + b, swizzle) - to;

@@ -31,6 +31,7 @@ struct TensorBox {
   int64_t box[maxAxes] = {1, 1, 1, 1, 1};
   unsigned swizzle = 0;
   bool fillNan = false;
+  bool roundsToTf32 = false;
   bool empty = false;
   char *address = nullptr; ///< as kernels see it
 

@@ -31,4 +31,10 @@ TK_MMA(e4m3_e5m2, f8e4m3, f8e5m2, float)
 TK_MMA(e5m2_e4m3, f8e5m2, f8e4m3, float)
 #undef TK_MMA
 
+// To nearest, halves away from zero.
+TK_DEVICE float round_to_tf32(float x) {
+  const u32 bits = as_bits(x);
+  return (bits & 0x7f800000) == 0x7f800000 ? x : as_float((bits + 0x1000) & ~0x1fffu);
+}
+
 } // namespace tk

@@ -186,6 +186,7 @@ struct TensorMap {
   std::vector<uint32_t> box;
   uint8_t swizzle = 0; ///< 0 none, 1 32 B, 2 64 B, 3 128 B
   bool fill_nan = false;
+  bool rounds_to_tf32 = false; ///< what is loaded, of f32
   bool operator==(const TensorMap &) const = default;
 };
 

@@ -1,0 +1,87 @@
+//===- ProductFactors.cpp - how warpgroups take factors of products -------===//
+#include "passes/analysis/ProductFactors.h"
+
+#include "passes/analysis/IndexSpaces.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+
+namespace tk {
+
+Value withoutExtension(Value factor) {
+  if (auto ext = factor.getDefiningOp<arith::ExtFOp>())
+    return ext.getIn();
+  if (auto ext = factor.getDefiningOp<arith::ExtSIOp>())
+    return ext.getIn();
+  return factor;
+}
+
+bool haveWarpgroupProduct(Type operand, Precision precision) {
+  if (operand.isF32())
+    return precision == Precision::TF32;
+  return operand.isF16() || operand.isBF16() || operand.isInteger(8) ||
+         isa<Float8E4M3FNType, Float8E5M2Type>(operand);
+}
+
+bool isMultipliedAsStored(ComputeOp compute, Value factor) {
+  auto load = withoutExtension(factor).getDefiningOp<LoadOp>();
+  if (!load || load.getIndices().empty())
+    return false;
+  Type stored = load.getType();
+  if (stored.isF16() || stored.isBF16())
+    return true;
+  return llvm::none_of(getIterationIndices(load.getIndices().back()),
+                       [&](BlockArgument index) { return index.getOwner() == compute.getBlock(); });
+}
+
+std::optional<SmallVector<LoadOp>> getElementsOf(Value factor) {
+  SmallVector<LoadOp> loads;
+  SmallVector<Value> work = {factor};
+  while (!work.empty()) {
+    Value value = work.pop_back_val();
+    Operation *op = value.getDefiningOp();
+    if (auto load = dyn_cast_or_null<LoadOp>(op)) {
+      loads.push_back(load);
+      continue;
+    }
+    if (!op || isa<KernelOp>(op->getParentOp()))
+      continue;
+    if (op->getNumRegions() > 0 || (!op->hasTrait<OpTrait::Elementwise>() && !isa<FloorDivOp>(op)))
+      return std::nullopt;
+    llvm::append_range(work, op->getOperands());
+  }
+  return loads;
+}
+
+/// Is `product`, of a sum in `compute`, that of a factor over `index`, which goes through
+/// registers, and of one that is multiplied as it is stored?
+static bool goesThroughRegisters(ComputeOp compute, Operation *product, Value index,
+                                 Precision precision) {
+  unsigned over = 0;
+  for (Value factor : product->getOperands()) {
+    bool isOver = llvm::is_contained(getIterationIndices(factor), index);
+    over += isOver;
+    if (isMultipliedAsStored(compute, factor) == isOver || !getElementsOf(factor) ||
+        !haveWarpgroupProduct(withoutExtension(factor).getType(), precision))
+      return false;
+  }
+  return over == 1;
+}
+
+bool goThroughRegisters(ComputeOp compute, Value index) {
+  bool found = false, all = true;
+  compute.walk([&](ReduceOp reduce) {
+    if (!isMatrixProduct(reduce))
+      return;
+    found = true;
+    for (Value term : reduce.getYield().getValues()) {
+      Operation *product = term.getDefiningOp();
+      all &= isa_and_nonnull<arith::MulFOp, arith::MulIOp>(product) &&
+             goesThroughRegisters(compute, product, index, reduce.getPrecision());
+    }
+  });
+  return found && all;
+}
+
+} // namespace tk

@@ -1,0 +1,34 @@
+//===- ProductFactors.h - how warpgroups take factors of products -*- C++ -*-===//
+//
+// Warpgroups multiply what lies in shared memory as it was stored, or, for the factor whose index
+// runs along the rows, what is in their registers.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TK_PASSES_ANALYSIS_PRODUCTFACTORS_H
+#define TK_PASSES_ANALYSIS_PRODUCTFACTORS_H
+
+#include "dialects/tk/TkDialect.h"
+
+namespace tk {
+
+/// `factor` before it was converted to the type that products are formed in.
+mlir::Value withoutExtension(mlir::Value factor);
+
+/// Do warpgroups multiply factors that are stored as `operand` in a sum with `precision`?
+bool haveWarpgroupProduct(mlir::Type operand, Precision precision);
+
+/// Is `factor`, of a sum in `compute`, multiplied as it is stored: loaded, and with the sum's index
+/// contiguous or of 16 bits?
+bool isMultipliedAsStored(ComputeOp compute, mlir::Value factor);
+
+/// The tensors' elements that `factor` is computed from, element by element; null if anything else
+/// goes into it.
+std::optional<llvm::SmallVector<LoadOp>> getElementsOf(mlir::Value factor);
+
+/// Must the products of `compute` take the factor that is over statement index `index` through
+/// registers, and can they take the other one as it is stored?
+bool goThroughRegisters(ComputeOp compute, mlir::Value index);
+
+} // namespace tk
+
+#endif // TK_PASSES_ANALYSIS_PRODUCTFACTORS_H

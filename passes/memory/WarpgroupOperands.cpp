@@ -1,0 +1,137 @@
+//===- WarpgroupOperands.cpp - operands of warpgroups' products -----------===//
+#include "passes/memory/WarpgroupOperands.h"
+
+#include "passes/memory/MemoryAccess.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace tk;
+using namespace tk::gpu;
+
+static RankedTensorType tileOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+static bool isByteFloat(Type type) { return isa<Float8E4M3FNType, Float8E5M2Type>(type); }
+
+/// What an operand was extended from, if that is a float of 8 bits, which f16 holds.
+static Value extendedFrom(Value operand) {
+  auto ext = operand.getDefiningOp<arith::ExtFOp>();
+  return ext && isByteFloat(tileOf(ext.getIn()).getElementType()) ? ext.getIn() : Value();
+}
+
+/// Are both operands extended from 8-bit floats, such that sums in f32 are wanted?
+static bool isPromoted(DotOp dot) { return extendedFrom(dot.getA()) && extendedFrom(dot.getB()); }
+
+Value tk::getWarpgroupA(DotOp dot) { return isPromoted(dot) ? extendedFrom(dot.getA()) : dot.getA(); }
+Value tk::getWarpgroupB(DotOp dot) { return isPromoted(dot) ? extendedFrom(dot.getB()) : dot.getB(); }
+
+bool tk::haveWarpgroupProduct(DotOp dot) {
+  Type a = tileOf(getWarpgroupA(dot)).getElementType(), b = tileOf(getWarpgroupB(dot)).getElementType();
+  Type acc = tileOf(dot.getAcc()).getElementType();
+  if ((a.isBF16() || a.isF16()) && a == b)
+    return acc.isF32();
+  if (isByteFloat(a) && isByteFloat(b))
+    return acc.isF32();
+  if (a.isF32() && b.isF32() && dot.getPrecision() == Precision::TF32)
+    return acc.isF32();
+  return a.isInteger(8) && b.isInteger(8) && acc.isInteger(32);
+}
+
+/// Notes the box that `operand` is loaded from; false and why if there is none.
+bool WarpgroupOperands::readBox(Value operand, std::string &why) {
+  if (boxes.contains(operand))
+    return true;
+  FailureOr<BulkBox> box = analyseBulkBox(operand.getDefiningOp<gpu::LoadOp>(), info, why);
+  if (failed(box)) {
+    why = "is no box of a tensor: " + why;
+    return false;
+  }
+  if (!arguments.isKnown(*box)) {
+    why = "has strides or bounds that the launch does not know";
+    return false;
+  }
+  boxes.insert({operand, *box});
+  return true;
+}
+
+/// Can products take `operand` from shared memory?
+bool WarpgroupOperands::readShared(Value operand, unsigned kAxis, std::string &why) {
+  if (!operand.getDefiningOp<gpu::LoadOp>()) {
+    why = "is computed, not loaded";
+    return false;
+  }
+  if (!readBox(operand, why))
+    return false;
+  SharedType shared = boxes.find(operand)->second.shared;
+  bool kContiguous = shared.getAxisOrder().front() == kAxis;
+  if (!kContiguous && bytesOfElement(shared.getElementType()) != 2) {
+    why = "is not contiguous along k, which only 16-bit types may be";
+    return false;
+  }
+  return true;
+}
+
+/// Can the left operand's elements be computed, in the product's block, from loads of boxes? Loads
+/// of fewer elements, of which each is used for many, stay as they are.
+bool WarpgroupOperands::readElements(DotOp dot, std::string &why) {
+  SmallVector<Value> work = {getWarpgroupA(dot)};
+  llvm::SmallPtrSet<Operation *, 8> visited;
+  while (!work.empty()) {
+    Operation *op = work.pop_back_val().getDefiningOp();
+    if (!op || op->getBlock() != dot->getBlock() || !visited.insert(op).second)
+      continue;
+    auto load = dyn_cast<gpu::LoadOp>(op);
+    auto tile = dyn_cast<RankedTensorType>(op->getResult(0).getType());
+    if (load && tile && tile.getShape() == tileOf(dot.getA()).getShape()) {
+      if (!readBox(load.getResult(), why))
+        return false;
+      throughRegisters.insert(load);
+    } else if (op->hasTrait<OpTrait::Elementwise>() || isa<BroadcastOp>(op)) {
+      llvm::append_range(work, op->getOperands());
+    } else if (!isa<gpu::LoadOp>(op)) {
+      why = "is not computed element by element";
+      return false;
+    }
+  }
+  return true;
+}
+
+/// Is the left operand computed from another product's result? It then is in the registers of the
+/// warps that multiply it.
+static bool isInRegisters(DotOp dot) {
+  SmallVector<Value> work = {dot.getA()};
+  llvm::SmallPtrSet<Operation *, 8> visited;
+  while (!work.empty()) {
+    Operation *op = work.pop_back_val().getDefiningOp();
+    if (!op || !visited.insert(op).second)
+      continue;
+    if (isa<DotOp>(op))
+      return bytesOfElement(tileOf(dot.getA()).getElementType()) == 2;
+    if (op->hasTrait<OpTrait::Elementwise>())
+      llvm::append_range(work, op->getOperands());
+    else if (auto branch = dyn_cast<scf::IfOp>(op))
+      for (Region &region : branch->getRegions())
+        llvm::append_range(work, region.front().getTerminator()->getOperands());
+  }
+  return false;
+}
+
+bool WarpgroupOperands::read(DotOp dot, std::string &why) {
+  Value a = getWarpgroupA(dot), b = getWarpgroupB(dot);
+  for (Value operand : {a, b})
+    if (Operation *op = operand.getDefiningOp();
+        op && !op->getBlock()->findAncestorOpInBlock(*dot)) {
+      why = "an operand is not loaded around the product";
+      return false;
+    }
+  if (!isInRegisters(dot) && !readShared(a, 1, why) && !readElements(dot, why)) {
+    why = "the left operand " + why;
+    return false;
+  }
+  if (!readShared(b, 0, why)) {
+    why = "the right operand " + why;
+    return false;
+  }
+  return true;
+}
