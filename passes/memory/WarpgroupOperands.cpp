@@ -23,11 +23,16 @@ static Value extendedFrom(Value operand) {
 /// Are both operands extended from 8-bit floats, such that sums in f32 are wanted?
 static bool isPromoted(DotOp dot) { return extendedFrom(dot.getA()) && extendedFrom(dot.getB()); }
 
-Value tk::getWarpgroupA(DotOp dot) { return isPromoted(dot) ? extendedFrom(dot.getA()) : dot.getA(); }
-Value tk::getWarpgroupB(DotOp dot) { return isPromoted(dot) ? extendedFrom(dot.getB()) : dot.getB(); }
+Value tk::getWarpgroupA(DotOp dot) {
+  return isPromoted(dot) ? extendedFrom(dot.getA()) : dot.getA();
+}
+Value tk::getWarpgroupB(DotOp dot) {
+  return isPromoted(dot) ? extendedFrom(dot.getB()) : dot.getB();
+}
 
 bool tk::haveWarpgroupProduct(DotOp dot) {
-  Type a = tileOf(getWarpgroupA(dot)).getElementType(), b = tileOf(getWarpgroupB(dot)).getElementType();
+  Type a = tileOf(getWarpgroupA(dot)).getElementType(),
+       b = tileOf(getWarpgroupB(dot)).getElementType();
   Type acc = tileOf(dot.getAcc()).getElementType();
   if ((a.isBF16() || a.isF16()) && a == b)
     return acc.isF32();

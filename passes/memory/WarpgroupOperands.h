@@ -28,7 +28,8 @@ class WarpgroupOperands {
 public:
   explicit WarpgroupOperands(LaunchArguments &arguments) : arguments(arguments) {}
 
-  /// Notes what the operands of `dot` are loaded from; false and why if warpgroups cannot take them.
+  /// Notes what the operands of `dot` are loaded from; false and why if warpgroups cannot take
+  /// them.
   bool read(gpu::DotOp dot, std::string &why);
 
   /// The boxes of loads, in the order in which they were noted.
