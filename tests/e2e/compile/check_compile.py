@@ -2,8 +2,8 @@
 """Compiles the examples to machine code, without a GPU.
 
 1. Those of cases.txt, with their usual sizes, must not spill, nor may ptxas warn.
-2. Each example without sizes must compile cold within a budget of processor time, which, unlike
-   the time on the clock, other work on the machine does not inflate much.
+2. Each example must compile without sizes. The processor time of a cold compilation is printed:
+   unlike the time on the clock, other work on the machine does not inflate it much.
 
 Usage: check_compile.py TKC EXAMPLE.tk ...   Exit status 77: no NVRTC on this machine.
 """
@@ -16,7 +16,6 @@ import sys
 import tempfile
 
 TARGETS = ("sm_80", "sm_90a")
-BUDGET_SECONDS = 3.0  # twice what an idle machine may take: a guard against growth, not a figure
 
 
 def build(tkc, path, target, dims, dump):
@@ -62,8 +61,7 @@ def main() -> int:
     for path in examples:
         with tempfile.TemporaryDirectory() as dump:
             done, seconds, log = build(tkc, path, "sm_90a", [], dump)
-        wrong = f"{seconds:.1f} s" if seconds > BUDGET_SECONDS else ""
-        good &= check(f"{path} ({seconds:.2f} s)", done, wrong, "")
+        good &= check(f"{path} ({seconds:.2f} s)", done, "", log)
     return 0 if good else 1
 
 
