@@ -303,7 +303,8 @@ Expected<detail::Executable> CompiledSource::compileCuda(ModuleOp module, size_t
     return executable;
 #ifdef TK_HAS_EMU
   if (detail::is_emulated(target))
-    return compileForEmu(std::move(*executable), kernelSignatures[kernel]);
+    return compileForEmu(std::move(*executable), kernelSignatures[kernel],
+                         {.timing = std::nullopt, .batch = driver.emulatedTexts});
 #endif
   executable = compileWithNvrtc(std::move(*executable), std::string(target));
   if (executable && dump.enabled()) {

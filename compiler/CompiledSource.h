@@ -24,12 +24,17 @@ namespace tk {
 
 class Dump;
 class PassDiagnostics;
+namespace emu {
+class TextBatch;
+}
 
 /// Options that only the driver has.
 struct DriverOptions {
   PipelineOptions pipeline;
   bool colour = false; ///< of diagnostics
   bool json = false;   ///< diagnostics as JSON lines
+  /// Where set: what the emulator compiles together, see EmuOptions.
+  std::shared_ptr<emu::TextBatch> emulatedTexts;
 };
 
 class CompiledSource : public detail::CompiledModule {

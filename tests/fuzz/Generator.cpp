@@ -219,8 +219,10 @@ Program Generating::run() {
 Program generate(uint64_t seed, const GeneratorOptions &options) {
   for (uint64_t attempt = 0;; ++attempt) {
     Program program = Generating(seed * 1000003 + attempt, options).run();
-    if (!program.statements.empty())
-      return program;
+    if (program.statements.empty())
+      continue;
+    program.name += std::to_string(seed); // distinct: programs are compiled together
+    return program;
   }
 }
 

@@ -1,11 +1,13 @@
 //===- Guard.cpp - trials in a child process ------------------------------===//
 #include "tests/fuzz/Trial.h"
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <optional>
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -13,6 +15,9 @@
 
 namespace tk::fuzz {
 namespace {
+
+/// Tells verdicts.
+using Work = std::function<void(const std::function<void(const Verdict &)> &tell)>;
 
 void writeAll(int fd, const std::string &text) {
   for (size_t done = 0; done < text.size();) {
@@ -23,8 +28,7 @@ void writeAll(int fd, const std::string &text) {
   }
 }
 
-[[noreturn]] void beChild(int out, int errors, size_t memory, unsigned seconds,
-                          const std::function<Verdict()> &work) {
+[[noreturn]] void beChild(int out, int errors, size_t memory, unsigned seconds, const Work &work) {
   dup2(errors, STDERR_FILENO);
   rlimit limit{memory, memory};
   setrlimit(RLIMIT_AS, &limit);
@@ -32,14 +36,15 @@ void writeAll(int fd, const std::string &text) {
   setrlimit(RLIMIT_CORE, &limit);
   limit = {seconds, seconds + 1};
   setrlimit(RLIMIT_CPU, &limit);
-  Verdict verdict;
+  auto tell = [&](const Verdict &verdict) {
+    const auto outcome = static_cast<char>('0' + static_cast<int>(verdict.outcome));
+    writeAll(out, outcome + verdict.kind + '\0' + verdict.message + '\0');
+  };
   try {
-    verdict = work();
+    work(tell);
   } catch (const std::exception &error) {
-    verdict = {Outcome::Wrong, "exception", error.what()};
+    tell({Outcome::Wrong, "exception", error.what()});
   }
-  std::string text(1, static_cast<char>('0' + static_cast<int>(verdict.outcome)));
-  writeAll(out, text + verdict.kind + '\0' + verdict.message);
   _exit(0);
 }
 
@@ -60,10 +65,29 @@ bool readUntil(int in, unsigned seconds, std::string &text) {
   return false;
 }
 
-Verdict guard(size_t memory, unsigned seconds, const std::function<Verdict()> &work) {
+/// The verdicts as the child wrote them; the last may be cut off.
+std::vector<Verdict> parse(const std::string &text) {
+  std::vector<Verdict> verdicts;
+  for (size_t at = 0;;) {
+    const size_t kindEnd = text.find('\0', at);
+    const size_t messageEnd = kindEnd == text.npos ? text.npos : text.find('\0', kindEnd + 1);
+    if (messageEnd == text.npos)
+      return verdicts;
+    verdicts.push_back({static_cast<Outcome>(text[at] - '0'), text.substr(at + 1, kindEnd - at - 1),
+                        text.substr(kindEnd + 1, messageEnd - kindEnd - 1)});
+    at = messageEnd + 1;
+  }
+}
+
+struct Guarded {
+  std::vector<Verdict> told;
+  std::optional<Verdict> end; ///< where it was a bad one
+};
+
+Guarded guard(size_t memory, unsigned seconds, const Work &work) {
   int ends[2];
   if (pipe(ends) != 0)
-    return {Outcome::Crashed, "pipe", std::strerror(errno)};
+    return {{}, Verdict{Outcome::Crashed, "pipe", std::strerror(errno)}};
   // What the child says before it dies, an assertion for instance.
   FILE *errors = std::tmpfile();
   pid_t child = fork();
@@ -83,25 +107,54 @@ Verdict guard(size_t memory, unsigned seconds, const std::function<Verdict()> &w
   char said[400] = "";
   said[std::fread(said, 1, sizeof said - 1, errors)] = 0;
   std::fclose(errors);
+  Guarded result{parse(text), {}};
   if (!inTime || (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU))
-    return {Outcome::TimedOut, "time", "more than " + std::to_string(seconds) + " s"};
-  if (WIFSIGNALED(status))
-    return {Outcome::Crashed, "crash", std::string(strsignal(WTERMSIG(status))) + ": " + said};
-  if (text.empty())
-    return {Outcome::Crashed, "crash", "exit " + std::to_string(WEXITSTATUS(status)) + ": " + said};
-  size_t end = text.find('\0');
-  return {static_cast<Outcome>(text[0] - '0'), text.substr(1, end - 1), text.substr(end + 1)};
+    result.end = {Outcome::TimedOut, "time", "more than " + std::to_string(seconds) + " s"};
+  else if (WIFSIGNALED(status))
+    result.end = {Outcome::Crashed, "crash",
+                  std::string(strsignal(WTERMSIG(status))) + ": " + said};
+  else if (WEXITSTATUS(status) != 0)
+    result.end = {Outcome::Crashed, "crash",
+                  "exit " + std::to_string(WEXITSTATUS(status)) + ": " + said};
+  return result;
+}
+
+Verdict guardOne(size_t memory, unsigned seconds, const Work &work) {
+  Guarded result = guard(memory, seconds, work);
+  return result.end ? *result.end : result.told.back();
 }
 
 } // namespace
 
 Verdict runGuarded(const Program &program, const TrialOptions &options) {
-  return guard(options.memoryLimit, options.secondsLimit,
-               [&] { return runTrial(program, options); });
+  return guardOne(options.memoryLimit, options.secondsLimit,
+                  [&](const auto &tell) { runTrials({&program, 1}, options, tell); });
+}
+
+std::vector<Verdict> runGuarded(std::span<const Program> programs, const TrialOptions &options) {
+  const auto count = static_cast<unsigned>(programs.size());
+  const Guarded together = guard(2 * options.memoryLimit, options.secondsLimit + count,
+                                 [&](const auto &tell) { runTrials(programs, options, tell); });
+  std::vector<Verdict> verdicts = together.told;
+  verdicts.resize(count);
+  // Being slow together is no fault; a crash is, even if none of them crashes alone.
+  bool explained = !together.end || together.end->outcome == Outcome::TimedOut;
+  for (size_t n = 0; n < count; ++n) {
+    const bool told = n < together.told.size();
+    if (told && !verdicts[n].failed())
+      continue;
+    Verdict alone = runGuarded(programs[n], options);
+    explained |= alone.failed();
+    if (alone.failed() || !told)
+      verdicts[n] = alone;
+  }
+  if (!explained)
+    verdicts[std::min<size_t>(together.told.size(), count - 1)] = *together.end;
+  return verdicts;
 }
 
 Verdict runFrontendGuarded(const std::string &text) {
-  return guard(size_t{2} << 30, 20, [&] { return runFrontend(text); });
+  return guardOne(size_t{2} << 30, 20, [&](const auto &tell) { tell(runFrontend(text)); });
 }
 
 } // namespace tk::fuzz

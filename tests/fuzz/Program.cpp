@@ -27,6 +27,7 @@ Sort Tensor::sort() const {
 
 Program Program::clone() const {
   Program copy;
+  copy.name = name;
   copy.symbols = symbols;
   copy.indices = indices;
   copy.tensors = tensors;
@@ -110,7 +111,8 @@ public:
     for (size_t s = 0; s < program.scalars.size(); ++s)
       if (uses.scalars[s])
         inputs += (inputs.empty() ? "" : ", ") + ("a" + std::to_string(s)) + ": f32";
-    std::string text = "kernel fuzz(" + inputs + ")\n    -> (" + results + ")\n" + where() + "{\n";
+    std::string text =
+        "kernel " + program.name + "(" + inputs + ")\n    -> (" + results + ")\n" + where() + "{\n";
     for (const Statement &s : program.statements)
       text += "  " + statement(s) + "\n";
     return text + "}\n" + scheduleBlock();
@@ -151,7 +153,7 @@ private:
     std::string text;
     for (const std::string &entry : program.schedule)
       text += "  " + entry + "\n";
-    return text.empty() ? "" : "schedule fuzz {\n" + text + "}\n";
+    return text.empty() ? "" : "schedule " + program.name + " {\n" + text + "}\n";
   }
 
   std::string declaration(const Tensor &tensor) {

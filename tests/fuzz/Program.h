@@ -101,6 +101,7 @@ struct Symbol {
 };
 
 struct Program {
+  std::string name = "fuzz"; ///< of its kernel
   std::vector<Symbol> symbols;
   std::vector<IndexVar> indices;
   std::vector<Tensor> tensors;

@@ -7,6 +7,9 @@
 #include "compiler/tkc/Session.h"
 #include "compiler/validate/PassValidator.h"
 #include "tests/fuzz/Evaluate.h"
+#ifdef TK_HAS_EMU
+#include "compiler/target/emu/TextBatch.h"
+#endif
 
 #include <algorithm>
 #include <cmath>
@@ -48,25 +51,34 @@ double ulpOf(DType type) {
 
 class Trial {
 public:
-  Trial(const Program &program, const TrialOptions &options) : program(program), options(options) {}
+  Trial(const Program &program, const TrialOptions &options,
+        std::shared_ptr<emu::TextBatch> emulatedTexts)
+      : program(program), options(options), emulatedTexts(std::move(emulatedTexts)) {}
 
-  Verdict run() {
-    using Step = Verdict (Trial::*)();
-    for (Step step : {&Trial::compile, &Trial::gather, &Trial::checkReference, &Trial::launch,
-                      &Trial::compare}) {
-      Verdict verdict = (this->*step)();
-      if (verdict.outcome != Outcome::Right)
-        return verdict;
-    }
-    return {};
+  /// All that comes before the first launch.
+  void prepare() {
+    take({&Trial::compile, &Trial::gather, &Trial::checkReference, &Trial::createSession});
+  }
+  Verdict finish() {
+    take({&Trial::launch, &Trial::compare});
+    return verdict;
   }
 
 private:
+  using Step = Verdict (Trial::*)();
+  /// Up to the first step that the program does not pass.
+  void take(std::initializer_list<Step> steps) {
+    for (Step step : steps)
+      if (verdict.outcome == Outcome::Right)
+        verdict = (this->*step)();
+  }
+
   Verdict compile() {
     CompileOptions compileOptions;
     compileOptions.file_name = "fuzz.tk";
     compileOptions.target = options.target;
     DriverOptions driver;
+    driver.emulatedTexts = emulatedTexts;
     if (!program.disabledPasses.empty())
       driver.pipeline.disabled.insert(program.disabledPasses);
     if (options.validatePasses)
@@ -164,12 +176,17 @@ private:
     return list;
   }
 
+  Verdict createSession() {
+    auto created = tkc::Session::create(source, 0, options.target, arguments);
+    if (!created)
+      return failureOf(options.target + " compile", created.error());
+    session = std::move(*created);
+    return {};
+  }
+
   Verdict launch() {
-    auto session = tkc::Session::create(source, 0, options.target, arguments);
-    if (!session)
-      return failureOf(options.target + " compile", session.error());
     for (uint8_t fill : {0xFF, 0x7B}) {
-      auto ran = (*session)->run(arguments, fill);
+      auto ran = session->run(arguments, fill);
       if (!ran)
         return failureOf(options.target + " run", ran.error());
       if (!outputs.empty())
@@ -223,6 +240,8 @@ private:
 
   const Program &program;
   const TrialOptions &options;
+  std::shared_ptr<emu::TextBatch> emulatedTexts;
+  Verdict verdict;
   PassValidator validator;
   std::shared_ptr<CompiledSource> source;
   tkc::RunArguments arguments;
@@ -230,13 +249,32 @@ private:
   std::vector<TensorView> views;
   std::vector<unsigned> returned; ///< the tensors that the reference returns, in its order
   std::unique_ptr<interp::Reference> exact, naive;
+  std::unique_ptr<tkc::Session> session;
   std::vector<HostTensor> outputs;
 };
 
 } // namespace
 
-Verdict runTrial(const Program &program, const TrialOptions &options) {
-  return Trial(program, options).run();
+void runTrials(std::span<const Program> programs, const TrialOptions &options,
+               const std::function<void(const Verdict &)> &tell) {
+  std::shared_ptr<emu::TextBatch> texts;
+#ifdef TK_HAS_EMU
+  if (programs.size() > 1 && options.target.starts_with("emu"))
+    texts = std::make_shared<emu::TextBatch>();
+#endif
+  std::vector<std::unique_ptr<Trial>> trials;
+  for (const Program &program : programs) {
+    trials.push_back(std::make_unique<Trial>(program, options, texts));
+    trials.back()->prepare();
+  }
+#ifdef TK_HAS_EMU
+  if (texts && !texts->code())
+    return;
+#endif
+  for (std::unique_ptr<Trial> &trial : trials) {
+    tell(trial->finish());
+    trial.reset();
+  }
 }
 
 Verdict runFrontend(const std::string &text) {

@@ -4,7 +4,10 @@
 
 #include "tests/fuzz/Program.h"
 
+#include <functional>
+#include <span>
 #include <string>
+#include <vector>
 
 namespace tk::fuzz {
 
@@ -32,10 +35,15 @@ struct TrialOptions {
   size_t memoryLimit = size_t{6} << 30;
 };
 
-/// Compiles, runs twice over different leftovers and compares; in this process.
-Verdict runTrial(const Program &program, const TrialOptions &options);
+/// Compiles, runs twice over different leftovers and compares; in this process. What the programs
+/// emit for the emulator is compiled together. `tell` gets the verdicts in the programs' order;
+/// none if what is compiled together cannot be.
+void runTrials(std::span<const Program> programs, const TrialOptions &options,
+               const std::function<void(const Verdict &)> &tell);
 
-/// The same in a child process: a crash, a loop and a flood of memory are outcomes.
+/// The same in a child process: a crash, a loop and a flood of memory are outcomes. Programs that
+/// do not pass in company are run again, each in a process of its own.
+std::vector<Verdict> runGuarded(std::span<const Program> programs, const TrialOptions &options);
 Verdict runGuarded(const Program &program, const TrialOptions &options);
 
 /// Only the frontend, on any text; for a crash or an internal error.

@@ -14,6 +14,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -35,14 +36,18 @@ struct RunOptions {
   int maxRejected = 100;
 };
 
+/// A process's start, and the compiler's, are dear beside one program; memory is the limit.
+constexpr int batchSize = 25;
+
 class Run {
 public:
   explicit Run(RunOptions options) : options(std::move(options)) {}
 
   int go() {
-    for (int n = 0; n < options.count && inTime(); ++n)
+    for (int n = 0; n < options.count && inTime(); n += batchSize)
       for (const std::string &target : options.targets)
-        one(options.seed + static_cast<uint64_t>(n), target);
+        batch(options.seed + static_cast<uint64_t>(n), std::min(batchSize, options.count - n),
+              target);
     for (int n = 0; n < options.noise && inTime(); ++n)
       noisy(options.seed + static_cast<uint64_t>(n));
     return summary();
@@ -63,16 +68,27 @@ private:
     return sizes;
   }
 
-  void one(uint64_t seed, const std::string &target) {
-    Program program = generate(seed, sizesFor(target));
+  /// Programs that share a process, and what they emit a run of the host's compiler.
+  void batch(uint64_t seed, int count, const std::string &target) {
+    std::vector<Program> programs;
+    for (int n = 0; n < count; ++n)
+      programs.push_back(generate(seed + static_cast<uint64_t>(n), sizesFor(target)));
     if (options.print) {
-      std::printf("// %s\n%s", program.command("fuzz.tk", target).c_str(), program.text().c_str());
+      for (const Program &program : programs)
+        std::printf("// %s\n%s", program.command("fuzz.tk", target).c_str(),
+                    program.text().c_str());
       return;
     }
     TrialOptions trial;
     trial.target = target;
     trial.validatePasses = options.validate;
-    Verdict verdict = runGuarded(program, trial);
+    const std::vector<Verdict> verdicts = runGuarded(programs, trial);
+    for (int n = 0; n < count; ++n)
+      tell(seed + static_cast<uint64_t>(n), target, trial, std::move(programs[n]), verdicts[n]);
+  }
+
+  void tell(uint64_t seed, const std::string &target, const TrialOptions &trial, Program program,
+            const Verdict &verdict) {
     count(verdict);
     if (verdict.failed()) {
       std::printf("seed %llu on %s: %s: %s\n", static_cast<unsigned long long>(seed),

@@ -2,7 +2,7 @@
 #include "compiler/target/emu/CompileEmu.h"
 
 #include "compiler/target/emu/Cluster.h"
-#include "compiler/target/emu/HostCompiler.h"
+#include "compiler/target/emu/TextBatch.h"
 #include "runtime/Environment.h"
 
 #include <algorithm>
@@ -24,12 +24,16 @@ struct Entry {
   std::vector<Parameter> parameters;
 };
 
-class LoadedKernels final : public detail::Emulator {
+class EmulatedKernels final : public detail::Emulator {
 public:
-  LoadedKernels(std::shared_ptr<HostCode> code, std::vector<Entry> entries, EmuOptions options)
-      : code(std::move(code)), entries(std::move(entries)), options(options) {
-    attach = reinterpret_cast<void (*)(Engine *)>(this->code->symbol("tk_emu_attach"));
+  /// The kernels of a plan whose text is in the batch.
+  EmulatedKernels(std::shared_ptr<TextBatch> batch, const LaunchPlan &plan, EmuOptions options)
+      : batch(std::move(batch)), options(std::move(options)) {
+    for (const Launch &launch : plan.launches)
+      symbols.push_back(launch.symbol);
   }
+  /// Finds the kernels; the first of a batch to ask has it compiled.
+  Status load() const;
   void run(const detail::EmulatedPlan &plan) const override;
 
 private:
@@ -37,14 +41,15 @@ private:
               Sites &sites, GlobalMemory &memory, const std::vector<TensorBox> &boxes) const;
   Timing timing() const;
 
-  std::shared_ptr<HostCode> code;
-  std::vector<Entry> entries; ///< one a launch
+  std::shared_ptr<TextBatch> batch;
+  std::vector<std::string> symbols; ///< one a launch
   EmuOptions options;
-  void (*attach)(Engine *);
-  mutable std::mutex mutex; ///< the object knows one engine at a time
+  mutable std::mutex loading;
+  mutable std::shared_ptr<HostCode> code; ///< null until loaded
+  mutable std::vector<Entry> entries;     ///< one a launch
 };
 
-Timing LoadedKernels::timing() const {
+Timing EmulatedKernels::timing() const {
   if (options.timing)
     return *options.timing;
   auto text = detail::environment(detail::EnvVar::emu_mode);
@@ -87,9 +92,9 @@ int bytesOf(const Arg &arg, const Signature &signature) {
   }
 }
 
-void LoadedKernels::launch(const detail::EmulatedPlan &plan, size_t index, Timing timing,
-                           Order &order, Sites &sites, GlobalMemory &memory,
-                           const std::vector<TensorBox> &boxes) const {
+void EmulatedKernels::launch(const detail::EmulatedPlan &plan, size_t index, Timing timing,
+                             Order &order, Sites &sites, GlobalMemory &memory,
+                             const std::vector<TensorBox> &boxes) const {
   const detail::EmulatedLaunch &ready = plan.launches[index];
   const Launch &launch = *ready.launch;
   const Entry &entry = entries[index];
@@ -151,6 +156,7 @@ void LoadedKernels::launch(const detail::EmulatedPlan &plan, size_t index, Timin
     shape.grid[axis] = static_cast<int>(ready.grid[axis]);
   }
   Cluster cluster(shape, timing, order, sites, memory, boxes);
+  auto attach = reinterpret_cast<void (*)(Engine *)>(code->symbol("tk_emu_attach"));
   attach(&cluster);
   const auto [dx, dy, dz] = std::tuple(shape.cluster[0], shape.cluster[1], shape.cluster[2]);
   for (int64_t z = 0; z < ready.grid[2]; z += dz)
@@ -165,8 +171,10 @@ void LoadedKernels::launch(const detail::EmulatedPlan &plan, size_t index, Timin
                  fault->place);
 }
 
-void LoadedKernels::run(const detail::EmulatedPlan &plan) const {
-  std::lock_guard lock(mutex);
+void EmulatedKernels::run(const detail::EmulatedPlan &plan) const {
+  if (Status loaded = load(); !loaded)
+    throw loaded.error();
+  std::lock_guard lock(code->attached);
   const Timing when = timing();
   Order order;
   Sites sites;
@@ -198,15 +206,18 @@ void LoadedKernels::run(const detail::EmulatedPlan &plan) const {
                 {signature.span});
 }
 
+std::vector<std::string> distinctSymbols(const LaunchPlan &plan) {
+  std::vector<std::string> names;
+  for (const Launch &launch : plan.launches)
+    if (std::find(names.begin(), names.end(), launch.symbol) == names.end())
+      names.push_back(launch.symbol);
+  return names;
+}
+
 /// The text with, for each kernel, how to call and describe it.
-std::string withEntries(const std::string &text, const LaunchPlan &plan) {
+std::string withEntries(const std::string &text, const std::vector<std::string> &names) {
   std::string result = text + "\n";
-  std::vector<std::string> done;
-  for (const Launch &launch : plan.launches) {
-    const std::string &name = launch.symbol;
-    if (std::find(done.begin(), done.end(), name) != done.end())
-      continue;
-    done.push_back(name);
+  for (const std::string &name : names) {
     result += "extern \"C\" void tk_emu_call_" + name +
               "(const void *const *arguments) { tk::emu::call(::" + name + ", arguments); }\n";
     result += "extern \"C\" int tk_emu_describe_" + name +
@@ -228,26 +239,47 @@ Expected<Entry> findEntry(const HostCode &code, const std::string &symbol) {
   return entry;
 }
 
+Status EmulatedKernels::load() const {
+  std::lock_guard lock(loading);
+  if (code)
+    return {};
+  auto compiled = batch->code();
+  if (!compiled)
+    return compiled.error();
+  std::vector<Entry> found;
+  for (const std::string &symbol : symbols) {
+    auto entry = findEntry(**compiled, symbol);
+    if (!entry)
+      return entry.error();
+    found.push_back(std::move(*entry));
+  }
+  entries = std::move(found);
+  code = std::move(*compiled);
+  return {};
+}
+
 } // namespace
 } // namespace emu
 
 Expected<detail::Executable> compileForEmu(detail::Executable executable,
                                            const Signature &signature, const EmuOptions &options) {
-  auto code = emu::compileOnHost(emu::withEntries(executable.cuda, executable.plan));
-  if (!code)
-    return Error(code.error().code(), "kernel '" + signature.name + "': " + code.error().message(),
-                 {signature.span});
-  std::vector<emu::Entry> entries;
-  for (const Launch &launch : executable.plan.launches) {
-    auto entry = emu::findEntry(**code, launch.symbol);
-    if (!entry)
-      return entry.error();
-    entries.push_back(std::move(*entry));
+  const std::vector<std::string> names = emu::distinctSymbols(executable.plan);
+  const std::string text = emu::withEntries(executable.cuda, names);
+  std::shared_ptr<emu::TextBatch> batch = options.batch;
+  const bool together = batch && batch->add(text, names);
+  if (!together) {
+    batch = std::make_shared<emu::TextBatch>();
+    batch->add(text, names);
   }
+  auto kernels = std::make_shared<emu::EmulatedKernels>(batch, executable.plan, options);
+  if (!together)
+    if (Status loaded = kernels->load(); !loaded)
+      return Error(loaded.error().code(),
+                   "kernel '" + signature.name + "': " + loaded.error().message(),
+                   {signature.span});
   executable.kind = detail::Executable::Kind::emulated;
   executable.target = "emu";
-  executable.emulator =
-      std::make_shared<emu::LoadedKernels>(std::move(*code), std::move(entries), options);
+  executable.emulator = std::move(kernels);
   return executable;
 }
 

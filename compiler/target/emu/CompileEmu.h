@@ -12,10 +12,16 @@
 #include "tk/backend.h"
 
 namespace tk {
+namespace emu {
+class TextBatch;
+}
 
 struct EmuOptions {
   /// Where not set: what TK_EMU_MODE says at each launch, else late.
   std::optional<emu::Timing> timing;
+  /// Where set: the text is compiled together with others of the batch, when the first of them
+  /// runs. What the host's compiler says is then an error of that run.
+  std::shared_ptr<emu::TextBatch> batch;
 };
 
 /// Makes an executable whose launches run `executable.cuda` by its plan. Fails with `unsupported`

@@ -5,6 +5,7 @@
 #include "tk/error.h"
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,8 @@ public:
   HostCode &operator=(const HostCode &) = delete;
   /// nullptr if there is no such symbol.
   void *symbol(const std::string &name) const;
+  /// Held by who runs its kernels: the object knows one engine at a time.
+  std::mutex attached;
 
 private:
   void *handle;
