@@ -237,13 +237,6 @@ NodePtr Generating::reduction(Sort sort, const Scope &scope, int depth) {
     node->kids.push_back(expr(sort, inner, depth - 1));
   if (sort == Sort::Int && !argument) // of literals and indices alone it would be i64
     node->kids[0] = call(Sort::Int, "i32", std::move(node->kids[0]));
-  // An infinity is no factor for what comes: whether a sum of its products is NaN depends on how
-  // they are summed.
-  if (name == "max" || name == "min" || name == "logsumexp")
-    for (int binder : node->binders)
-      if (sort == Sort::Float &&
-          program.extentOf(program.indices[binder].hi) <= program.indices[binder].lo)
-        return call(sort, "clamp", std::move(node), number(sort, -8), number(sort, 8));
   return node;
 }
 

@@ -1,6 +1,7 @@
 // Texts that are compiled together: their kernels run as if each had been compiled alone.
-#include "KernelHarness.h"
 #include "compiler/target/emu/TextBatch.h"
+
+#include "KernelHarness.h"
 
 using tk::DType;
 using tk::emu::TextBatch;
