@@ -163,15 +163,31 @@ Value WarpgroupForming::stage(Value operand, bool isMultiplied) {
   return shared;
 }
 
-/// Reads a tile from shared memory just before its first use.
-void WarpgroupForming::readLate(gpu::LoadOp load) {
-  Value shared = stage(load.getResult(), /*isMultiplied=*/false);
+/// The first operation of `op`'s block that uses its result, itself or inside.
+static Operation *firstUseOf(Operation *op) {
   Operation *first = nullptr;
-  for (Operation *user : load->getUsers())
-    if (Operation *here = load->getBlock()->findAncestorOpInBlock(*user))
+  for (Operation *user : op->getUsers())
+    if (Operation *here = op->getBlock()->findAncestorOpInBlock(*user))
       if (!first || here->isBeforeInBlock(first))
         first = here;
-  builder.setInsertionPoint(first);
+  return first;
+}
+
+/// Reads a tile from shared memory, and computes elements from it, just before the first use: what
+/// else is loaded for them comes while the tile is waited for.
+void WarpgroupForming::readLate(gpu::LoadOp load) {
+  llvm::SetVector<Operation *> computed;
+  computed.insert(load);
+  for (Operation *op = load->getNextNode(); op; op = op->getNextNode())
+    if (op->hasTrait<OpTrait::Elementwise>() && llvm::any_of(op->getOperands(), [&](Value operand) {
+          return computed.contains(operand.getDefiningOp());
+        }))
+      computed.insert(op);
+  for (Operation *op : llvm::reverse(computed.getArrayRef().drop_front()))
+    if (Operation *use = firstUseOf(op))
+      op->moveBefore(use);
+  Value shared = stage(load.getResult(), /*isMultiplied=*/false);
+  builder.setInsertionPoint(firstUseOf(load));
   Value read = LocalLoadOp::create(builder, load.getLoc(), load.getType(), shared, nullptr, nullptr,
                                    nullptr, builder.getI64IntegerAttr(1));
   load.replaceAllUsesWith(read);

@@ -19,6 +19,9 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
+/// What memory reads and writes at once.
+static constexpr int64_t sectorBytes = 32;
+
 LayoutChoice::LayoutChoice(FuncOp function, AxisInfo &info, int64_t arch, bool coalesce)
     : context(function.getContext()), info(info), coalesce(coalesce),
       vectorBytes(vectorBytesOf(function)), components(function), chosen(components.size()) {
@@ -200,6 +203,15 @@ LayoutAttr LayoutChoice::layoutForAccess(const MemoryAccess &access) const {
   return blocked(shape, vectors.axis < 0 ? shape.size() - 1 : vectors.axis, width, false);
 }
 
+/// Neighbours along `axis` that the lanes of a warp, each with one register, have among them.
+static int64_t neighboursOfLanes(LayoutAttr layout, int64_t axis) {
+  int64_t run = 1;
+  auto isNext = [&](LayoutBit bit) { return bit.axis == axis && bit.step == run; };
+  while (llvm::any_of(layout.getLaneBits(), isNext))
+    run *= 2;
+  return run;
+}
+
 LayoutAttr LayoutChoice::storeLayout(StoreOp store) const {
   MemoryAccess access = MemoryAccess::of(store);
   if (isCheapTile(store.getValue()))
@@ -208,6 +220,9 @@ LayoutAttr LayoutChoice::storeLayout(StoreOp store) const {
   int64_t axis = analyseVectors(access, info, vectorBytes).axis;
   LayoutBit firstLane = own.getLaneBits().front();
   bool isCoalesced = axis < 0 || firstLane.isReplication() || firstLane.axis == axis;
+  // What a product's shared memory holds is worth more than fewer requests of whole sectors.
+  if (hasDots && axis >= 0)
+    isCoalesced |= neighboursOfLanes(own, axis) * access.elementBytes() >= sectorBytes;
   return isCoalesced || !coalesce ? own : layoutForAccess(access);
 }
 

@@ -48,7 +48,7 @@ template <class T> TK_DEVICE void put(T *to, T x, Place = {}) { *to = x; }
 template <int n, class T> TK_DEVICE void load(T *y, const T *from) {
   Packed<T, n> packed;
   packed.word = *reinterpret_cast<const decltype(packed.word) *>(from);
-  for_each<n>([&](int i) { y[i] = packed.element[i]; });
+  memcpy(y, &packed, sizeof(packed));
 }
 // Reads a word where `mask` is true, else leaves it. One instruction under a predicate: in a branch
 // the compiler would take the word apart, and wait for it, before it reads the next.

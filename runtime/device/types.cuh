@@ -53,11 +53,19 @@ TK_DEVICE float to_float(f8e4m3 x) {
   const float signless = magnitude == 0x7f ? as_float(0x7fffffff) : y;
   return x.bits & 0x80 ? -signless : signless;
 }
+// Conversions of integers take the hardware four times as long as additions: these are put as the
+// last bits of a float whose ulp is 1.
+TK_DEVICE float to_float(u16 x) { return as_float(0x4b000000 | x) - 8388608.0f; }
+TK_DEVICE float to_float(u8 x) { return to_float((u16)x); }
+TK_DEVICE float to_float(i16 x) { return as_float(0x4b008000 ^ (u16)x) - 8421376.0f; }
+TK_DEVICE float to_float(i8 x) { return as_float(0x4b000080 ^ (u8)x) - 8388736.0f; }
 
 // ---- From float
 
 // Two f32 to one word of two 16-bit floats, the first one in the low half.
 template <class T> TK_DEVICE u32 pack2(float low, float high);
+// The same of two integers of 8 bits.
+template <class T> TK_DEVICE u32 pack_integers(u16 bytes);
 template <class T> TK_DEVICE T from_float(float x);
 template <> TK_DEVICE float from_float<float>(float x) { return x; }
 // An 8-bit float with `mantissa` bits, exponent bias `bias` and the largest finite code `largest`,
@@ -109,11 +117,18 @@ template <class T, int n> TK_DEVICE void narrow_pairs(T (&y)[n], const float (&x
 }
 template <int n> TK_DEVICE void narrow(bf16 (&y)[n], const float (&x)[n]) { narrow_pairs(y, x); }
 template <int n> TK_DEVICE void narrow(f16 (&y)[n], const float (&x)[n]) { narrow_pairs(y, x); }
-// Integers that f32 holds.
+// Integers that 16-bit floats hold.
 template <class T, int n> TK_DEVICE void narrow(T (&y)[n], const i8 (&x)[n]) {
-  float wide[n];
-  for_each<n>([&](int i) { wide[i] = (float)x[i]; });
-  narrow(y, wide);
+  if constexpr (n % 2 == 0) {
+    for_each<n / 2>([&](int i) {
+      u16 bytes;
+      memcpy(&bytes, &x[2 * i], 2);
+      const u32 word = pack_integers<T>(bytes);
+      memcpy(&y[2 * i], &word, 4);
+    });
+  } else {
+    for_each<n>([&](int i) { y[i] = from_float<T>(to_float(x[i])); });
+  }
 }
 
 // Truncated and clamped; x is not NaN.

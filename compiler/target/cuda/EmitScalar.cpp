@@ -186,6 +186,11 @@ std::optional<std::string> KernelEmitter::castExpression(Operation *op, Operands
   auto fromFloat = [&](const std::string &x) {
     return isSmallFloat(to) ? "tk::from_float<" + type + ">(" + x + ")" : plain(x);
   };
+  const bool isNarrowInteger = from.isInteger(8) || from.isInteger(16);
+  auto fromInteger = [&](const std::string &x) {
+    const std::string value = "tk::to_float(" + x + ")";
+    return to.isF32() ? value : fromFloat(value);
+  };
   const std::string wide = isSmallFloat(from) ? "tk::to_float(" + in[0] + ")" : in[0];
   return llvm::TypeSwitch<Operation *, std::optional<std::string>>(op)
       .Case<arith::ExtFOp>([&](auto) {
@@ -198,14 +203,16 @@ std::optional<std::string> KernelEmitter::castExpression(Operation *op, Operands
       })
       .Case<arith::SIToFPOp>([&](auto) {
         // What f32 holds is rounded once.
-        if (isSmallFloat(to) && from.getIntOrFloatBitWidth() <= 16 && !from.isInteger(1))
-          return fromFloat("(float)" + in[0]);
+        if (isNarrowInteger && !to.isF64())
+          return fromInteger(in[0]);
         if (isSmallFloat(to))
           return "tk::from_double<" + type + ">((double)" + in[0] + ")";
         return plain(from.isInteger(1) ? "-(int)" + in[0] : in[0]);
       })
       .Case<arith::UIToFPOp>([&](auto) {
         const std::string x = from.isInteger(1) ? in[0] : unsignedCast(from, in[0]);
+        if (isNarrowInteger && !to.isF64())
+          return fromInteger(x);
         if (isSmallFloat(to))
           return "tk::from_double<" + type + ">((double)" + x + ")";
         return plain(x);

@@ -62,6 +62,31 @@ TEST_CASE("f32 to narrower floats and back", "[emu]") {
   checkNarrowing<uint8_t>("tk::f8e5m2", DType::f8e5m2);
 }
 
+template <class Integer> static void checkWidening(const std::string &type, DType dtype) {
+  KernelHarness k(R"(extern "C" __global__ void __launch_bounds__(32)
+k(const )" + type +
+                  R"( *__restrict__ x, float *y) {
+  for (int i = tk::thread_index(); i < )" +
+                  std::to_string(1 << 8 * sizeof(Integer)) + R"(; i += 32)
+    tk::put(&y[i], tk::to_float(tk::get(&x[i])));
+})");
+  std::vector<Integer> x(size_t{1} << 8 * sizeof(Integer));
+  for (size_t i = 0; i < x.size(); ++i)
+    x[i] = static_cast<Integer>(i);
+  std::vector<float> y(x.size());
+  k.in(x, dtype);
+  k.out(y, DType::f32);
+  REQUIRE(k.run() == "");
+  for (size_t i = 0; i < x.size(); ++i)
+    REQUIRE(y[i] == static_cast<float>(x[i]));
+}
+
+TEST_CASE("narrow integers to f32", "[emu]") {
+  checkWidening<int8_t>("tk::i8", DType::i8);
+  checkWidening<uint8_t>("tk::u8", DType::u8);
+  checkWidening<int16_t>("tk::i16", DType::i16);
+}
+
 TEST_CASE("f64 rounds once, floats to integers clamp", "[emu]") {
   KernelHarness k(R"(extern "C" __global__ void __launch_bounds__(32)
 k(const double *__restrict__ x, tk::bf16 *y, int *z, long long *w) {
