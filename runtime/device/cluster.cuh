@@ -1,6 +1,8 @@
 // Blocks that run at the same time and reach each other's shared memory.
 #pragma once
 
+#include "phase_barrier.cuh"
+
 namespace tk {
 
 TK_DEVICE int cluster_rank() {
@@ -12,6 +14,11 @@ TK_DEVICE int cluster_rank() {
 // All threads of the cluster; orders accesses to shared memory of all its blocks.
 TK_DEVICE void cluster_arrive() {
   asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
+// The same, ordering nothing but phase barriers before phase_init_fence(): it need not wait for
+// what this thread has under way.
+TK_DEVICE void cluster_arrive_relaxed() {
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 }
 TK_DEVICE void cluster_wait() {
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
@@ -28,18 +35,75 @@ template <class T> TK_DEVICE T *map_shared_rank(T *p, int rank) {
   return reinterpret_cast<T *>(remote);
 }
 
-// Joins the `warps` warps of all `blocks` blocks of the cluster, 32 or more, whose lanes all hold
-// the same values. `scratch` holds n elements for every warp; nobody may be using it, and all
-// blocks run.
-template <class Op, int warps, int blocks, int n, class T>
-TK_DEVICE void reduce_cluster(T (&x)[n], T *scratch, Place place = {}) {
-  const int warp = cluster_rank() * (warps / blocks) + warp_index();
-  if (lane_index() < blocks) // a lane for each block
-    for_each<n>([&](int r) {
-      put(map_shared_rank(&scratch[r * warps + warp], lane_index()), x[r], place);
-    });
-  cluster_sync();
-  join_parts<Op, warps>(x, scratch, place);
+// The address in the cluster's shared memory of what the block of that rank has where this block
+// has p.
+TK_DEVICE u32 cluster_address(const void *p, int rank) {
+  u32 remote;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote) : "r"(shared_address(p)), "r"(rank));
+  return remote;
+}
+
+// Writes x, of 4, 8 or 16 bytes, to where the block of that rank has what this block has at `to`,
+// and counts its bytes at the barrier `arrived` there. Nothing else that this thread wrote is
+// ordered by that, so it does not wait for stores under way.
+template <class T> TK_DEVICE void send_to(T *to, const T &x, PhaseBarrier *arrived, int rank) {
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 16, "one, two or four words");
+  u32 word[sizeof(T) / 4];
+  memcpy(word, &x, sizeof(T));
+  const u32 target = cluster_address(to, rank), counter = cluster_address(arrived, rank);
+#define TK_SEND "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes"
+  if constexpr (sizeof(T) == 4)
+    asm volatile(TK_SEND ".u32 [%0], %1, [%2];" ::"r"(target), "r"(word[0]), "r"(counter)
+                 : "memory");
+  else if constexpr (sizeof(T) == 8)
+    asm volatile(TK_SEND ".v2.u32 [%0], {%1, %2}, [%3];" ::"r"(target), "r"(word[0]), "r"(word[1]),
+                 "r"(counter)
+                 : "memory");
+  else
+    asm volatile(TK_SEND ".v4.u32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(target), "r"(word[0]),
+                 "r"(word[1]), "r"(word[2]), "r"(word[3]), "r"(counter)
+                 : "memory");
+#undef TK_SEND
+}
+
+// What the blocks of a cluster exchange for one reduction of n values: the parts of this block's
+// warps, those of all blocks, and the barrier that counts the latter as they come. There are two,
+// used in turn: another block may be a round ahead, but no more, as it needs this one's part.
+template <class T, int n, int warps, int blocks> struct alignas(16) Exchange {
+  T own[n * warps];
+  T all[n * blocks];
+  alignas(16) PhaseBarrier arrived;
+};
+
+// By one thread of each block, before the cluster's first barrier; then phase_init_fence().
+template <class T, int n, int warps, int blocks>
+TK_DEVICE void prepare_exchange(Exchange<T, n, warps, blocks> *exchange) {
+  phase_init(&exchange[0].arrived, 1);
+  phase_init(&exchange[1].arrived, 1);
+}
+
+// Joins the values of all warps of all `blocks` blocks of the cluster, whose lanes all hold the
+// same ones: first the block's, then one part of each block, which is sent without waiting for
+// anything else that was written. `round` counts the uses of `exchange`.
+template <class Op, int n, class T, int warps, int blocks>
+TK_DEVICE void reduce_cluster(T (&x)[n], Exchange<T, n, warps, blocks> *exchange, int &round,
+                              Place place = {}) {
+  Exchange<T, n, warps, blocks> &parts = exchange[round & 1];
+  if (lane_index() == 0)
+    for_each<n>([&](int r) { put(&parts.own[r * warps + warp_index()], x[r], place); });
+  barrier(place);
+  if (warp_index() == 0) {
+    join_parts<Op, warps>(x, parts.own, place);
+    if (lane_index() == 0)
+      phase_expect(&parts.arrived, (int)sizeof(parts.all));
+    if (lane_index() < blocks) // a lane for each block
+      for_each<n>([&](int r) {
+        send_to(&parts.all[r * blocks + cluster_rank()], x[r], &parts.arrived, lane_index());
+      });
+  }
+  phase_wait(&parts.arrived, round >> 1 & 1);
+  join_parts<Op, blocks>(x, parts.all, place);
+  ++round;
 }
 
 } // namespace tk

@@ -54,6 +54,8 @@ LogicalResult KernelEmitter::assignAll(ValueRange from, llvm::ArrayRef<std::stri
 }
 
 LogicalResult KernelEmitter::emitFor(scf::ForOp loop) {
+  if (func.isSpread() && loop->getParentOp() == func)
+    awaitCluster();
   llvm::SmallVector<std::string> carried;
   for (auto [argument, result, initial] :
        llvm::zip(loop.getRegionIterArgs(), loop.getResults(), loop.getInitArgs())) {

@@ -167,13 +167,17 @@ FailureOr<EmittedKernel> KernelEmitter::emit(std::string &text) {
   if (scratchBytes)
     prologue =
         "  tk::u8 *const scratch = shared + " + std::to_string(scratchBegin) + ";\n" + prologue;
+  if (func.isSpread()) {
+    // Nobody writes to another block's memory before that block runs and has prepared for it.
+    if (!preparations.empty())
+      prologue += "  if (tk::thread_index() == 0) {\n" + preparations +
+                  "    tk::phase_init_fence();\n  }\n";
+    prologue += "  tk::cluster_arrive_relaxed();\n";
+    awaitCluster();
+  }
   if (scratchBegin + scratchBytes)
     prologue = "  tk::u8 *const shared = tk::shared_memory();\n" + prologue;
   if (func.isSpread()) {
-    // Nobody writes to another block's memory before that block runs.
-    prologue = "  tk::cluster_arrive();\n" + prologue;
-    if (!clusterRuns)
-      line("tk::cluster_wait();");
     if (usesWarp)
       prologue = "  const int warp = tk::cluster_rank() * " + std::to_string(func.getBlockWarps()) +
                  " + tk::warp_index();\n" + prologue;

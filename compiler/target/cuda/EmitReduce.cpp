@@ -46,6 +46,44 @@ std::string KernelEmitter::ownScratch(unsigned bytes) {
   return "shared + " + std::to_string(offset);
 }
 
+/// Do all blocks of a cluster execute an operation equally often: in the function, or in a loop
+/// that they go through together?
+static bool isInStep(Operation *op, gpu::FuncOp func) {
+  Operation *parent = op->getParentOp();
+  return parent == func || (isa<scf::ForOp>(parent) && parent->getParentOp() == func);
+}
+
+void KernelEmitter::awaitCluster() {
+  if (!clusterRuns)
+    line("tk::cluster_wait();");
+  clusterRuns = true;
+}
+
+void KernelEmitter::combineInCluster(llvm::StringRef array, llvm::StringRef type,
+                                     llvm::StringRef functor, unsigned count, unsigned bytes) {
+  awaitCluster();
+  // Blocks send each other whole words.
+  const bool narrow = bytes < 4;
+  const std::string sent = narrow ? "int" : type.str();
+  const unsigned warps = func.getBlockWarps(), blocks = func.getCluster();
+  const unsigned parts = count * (warps + blocks) * std::max(bytes, 4u);
+  const std::string exchange = freshName("exchange"), round = freshName("round");
+  prologue += "  auto *const " + exchange + " = reinterpret_cast<tk::Exchange<" + sent + ", " +
+              std::to_string(count) + ", " + std::to_string(warps) + ", " + std::to_string(blocks) +
+              "> *>(" + ownScratch(2 * (llvm::alignTo(parts, 16) + 16)) + ");\n  int " + round +
+              " = 0;\n";
+  preparations += "    tk::prepare_exchange(" + exchange + ");\n";
+  std::string values = array.str();
+  if (narrow) {
+    values = freshName("wide");
+    line(sent + " " + values + "[" + llvm::Twine(count) + "]; " + loopHeader(count) + " " + values +
+         "[r] = " + array + "[r];");
+  }
+  line("tk::reduce_cluster<" + functor + ">(" + values + ", " + exchange + ", " + round + ");");
+  if (narrow)
+    line(loopHeader(count) + " " + array + "[r] = (" + type + ")" + values + "[r];");
+}
+
 void KernelEmitter::combineAcross(Operation *op, llvm::StringRef array, llvm::StringRef type,
                                   llvm::StringRef functor, unsigned count, unsigned bytes,
                                   gpu::AxisBits bits) {
@@ -59,15 +97,8 @@ void KernelEmitter::combineAcross(Operation *op, llvm::StringRef array, llvm::St
     line("tk::" + primitive + "<" + functor + numbers + ">(" + array + ", reinterpret_cast<" +
          type + " *>(" + place + "));");
   };
-  if (func.isSpread() && bits.lanes == 31 && bits.warps == warps - 1 && op->getParentOp() == func) {
-    if (!clusterRuns)
-      line("tk::cluster_wait();");
-    clusterRuns = true;
-    line("tk::reduce_cluster<" + functor + ", " + llvm::Twine(warps) + ", " +
-         llvm::Twine(func.getCluster()) + ">(" + array + ", reinterpret_cast<" + type + " *>(" +
-         ownScratch(count * warps * bytes) + "));");
-    return;
-  }
+  if (func.isSpread() && bits.lanes == 31 && bits.warps == warps - 1 && isInStep(op, func))
+    return combineInCluster(array, type, functor, count, bytes);
   if (bits.lanes != 31 || func.isSpread()) {
     call("reduce_warps", scratch(count * warps * 32 * bytes));
     return;

@@ -191,6 +191,11 @@ private:
   Result emitScan(gpu::ScanOp scan);
   void combineAcross(mlir::Operation *op, llvm::StringRef array, llvm::StringRef type,
                      llvm::StringRef functor, unsigned count, unsigned bytes, gpu::AxisBits bits);
+  /// As combineAcross, for all warps of a cluster; blocks that come here again are in step.
+  void combineInCluster(llvm::StringRef array, llvm::StringRef type, llvm::StringRef functor,
+                        unsigned count, unsigned bytes);
+  /// From here on all blocks of the cluster are known to run.
+  void awaitCluster();
   /// Shared memory for what one operation exchanges: common to all, or one operation's alone.
   std::string scratch(unsigned bytes);
   std::string ownScratch(unsigned bytes);
@@ -235,6 +240,7 @@ private:
   llvm::StringMap<std::string> hoistedNames;
   bool usesLane = false, usesWarp = false;
   bool clusterRuns = false; ///< all blocks of the cluster are known to have begun
+  std::string preparations; ///< statements of one thread, before others' data may come
 
   llvm::SmallVector<mlir::Operation *> group;
   llvm::SmallPtrSet<mlir::Operation *, 16> inGroup;

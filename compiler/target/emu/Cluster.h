@@ -53,6 +53,8 @@ public:
   void phase_arrive(void *barrier, int bytes, Place place) override;
   void phase_arrive_at(void *barrier, int rank, Place place) override;
   void phase_wait(void *barrier, int parity, Place place) override;
+  void send_to(void *to, const void *from, int bytes, void *barrier, int rank,
+               Place place) override;
 
   void bulk_load(void *to, const void *map, int axes, const int *at, void *barrier, unsigned mask,
                  Place place) override;
@@ -67,7 +69,7 @@ public:
   void named_barrier(int id, int threads, bool wait, Place place) override;
   void set_registers(int count, bool more, Place place) override;
 
-  void cluster_arrive(Place place) override;
+  void cluster_arrive(bool orders, Place place) override;
   void cluster_wait(Place place) override;
   void *map_shared_rank(void *address, int rank, Place place) override;
 
@@ -163,6 +165,7 @@ private:
   std::vector<BulkLoad> loads; ///< in flight
   unsigned atCluster = 0,
            clusterPhase = 0; ///< arrivals at the cluster's barrier, how often it ended
+  bool clusterOrders = true; ///< none of these arrivals was relaxed
   unsigned electedLane = 0;
   unsigned live = 0;
   std::optional<Fault> fault;

@@ -81,18 +81,21 @@ void Cluster::named_barrier(int id, int expected, bool waits, Place place) {
 // All blocks of a cluster
 //===----------------------------------------------------------------------===//
 
-void Cluster::cluster_arrive(Place place) {
+void Cluster::cluster_arrive(bool orders, Place place) {
   if (me().arrivedAtCluster)
     fail(place, "arrives twice at the barrier of the cluster");
   me().arrivedAtCluster = true;
   me().clusterPhase = clusterPhase;
+  clusterOrders &= orders;
   if (++atCluster < threads.size())
     return;
   // What threads did between arriving and waiting counts as ordered too: a wait that is far from
   // its arrival is checked less.
   atCluster = 0;
   ++clusterPhase;
-  order.meetAll();
+  if (clusterOrders)
+    order.meetAll();
+  clusterOrders = true;
   for (unsigned i = 0; i < threads.size(); ++i)
     if (threads[i].waitsFor == Waiting::cluster)
       makeReady(static_cast<Agent>(i));
@@ -203,6 +206,21 @@ void Cluster::phase_wait(void *address, int parity, Place place) {
   while (!myBlock().phases[barrier].passes(parity))
     wait(Waiting::phase, place);
   order.acquire(current, myBlock().phases[barrier].ended);
+}
+
+void Cluster::send_to(void *to, const void *from, int bytes, void *address, int target,
+                      Place place) {
+  write(map_shared_rank(to, target, place), from, bytes, bytes, place);
+  int64_t offset = ownOffset(address, "counts at", place);
+  Block &block = sharedAt(map_shared_rank(address, target, place), offset, place);
+  const unsigned barrier = phaseAt(block, offset, place);
+  PhaseState &state = block.phases[barrier];
+  if (!state.fenced)
+    fail(place, "sends to another block with a phase barrier with no phase_init_fence after its "
+                "initialisation");
+  order.release(current, state.gathering);
+  state.bytes -= bytes;
+  endPhaseIfDone(static_cast<unsigned>(target), barrier);
 }
 
 //===----------------------------------------------------------------------===//

@@ -1,10 +1,15 @@
 // Blocks that run at the same time. Twin of ../cluster.cuh.
 #pragma once
 
+#include "phase_barrier.cuh"
+
 namespace tk {
 
 TK_DEVICE int cluster_rank() { return tk_emu_engine->rank; }
-TK_DEVICE void cluster_arrive(Place place = {}) { tk_emu_engine->cluster_arrive(place); }
+TK_DEVICE void cluster_arrive(Place place = {}) { tk_emu_engine->cluster_arrive(true, place); }
+TK_DEVICE void cluster_arrive_relaxed(Place place = {}) {
+  tk_emu_engine->cluster_arrive(false, place);
+}
 TK_DEVICE void cluster_wait(Place place = {}) { tk_emu_engine->cluster_wait(place); }
 TK_DEVICE void cluster_sync(Place place = {}) {
   cluster_arrive(place);
@@ -14,18 +19,50 @@ template <class T> TK_DEVICE T *map_shared_rank(T *p, int rank, Place place = {}
   return (T *)tk_emu_engine->map_shared_rank((void *)p, rank, place);
 }
 
-// Joins the `warps` warps of all `blocks` blocks of the cluster, 32 or more, whose lanes all hold
-// the same values. `scratch` holds n elements for every warp; nobody may be using it, and all
-// blocks run.
-template <class Op, int warps, int blocks, int n, class T>
-TK_DEVICE void reduce_cluster(T (&x)[n], T *scratch, Place place = {}) {
-  const int warp = cluster_rank() * (warps / blocks) + warp_index();
-  if (lane_index() < blocks) // a lane for each block
-    for_each<n>([&](int r) {
-      put(map_shared_rank(&scratch[r * warps + warp], lane_index(), place), x[r], place);
-    });
-  cluster_sync(place);
-  join_parts<Op, warps>(x, scratch, place);
+template <class T>
+TK_DEVICE void send_to(T *to, const T &x, PhaseBarrier *arrived, int rank, Place place = {}) {
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 16, "one to four words");
+  tk_emu_engine->send_to(to, &x, sizeof(T), arrived, rank, place);
+}
+
+// What the blocks of a cluster exchange for one reduction of n values: the parts of this block's
+// warps, those of all blocks, and the barrier that counts the latter as they come. There are two,
+// used in turn: another block may be a round ahead, but no more, as it needs this one's part.
+template <class T, int n, int warps, int blocks> struct alignas(16) Exchange {
+  T own[n * warps];
+  T all[n * blocks];
+  alignas(16) PhaseBarrier arrived;
+};
+
+// By one thread of each block, before the cluster's first barrier; then phase_init_fence().
+template <class T, int n, int warps, int blocks>
+TK_DEVICE void prepare_exchange(Exchange<T, n, warps, blocks> *exchange, Place place = {}) {
+  phase_init(&exchange[0].arrived, 1, place);
+  phase_init(&exchange[1].arrived, 1, place);
+}
+
+// Joins the values of all warps of all `blocks` blocks of the cluster, whose lanes all hold the
+// same ones: first the block's, then one part of each block, which is sent without waiting for
+// anything else that was written. `round` counts the uses of `exchange`.
+template <class Op, int n, class T, int warps, int blocks>
+TK_DEVICE void reduce_cluster(T (&x)[n], Exchange<T, n, warps, blocks> *exchange, int &round,
+                              Place place = {}) {
+  Exchange<T, n, warps, blocks> &parts = exchange[round & 1];
+  if (lane_index() == 0)
+    for_each<n>([&](int r) { put(&parts.own[r * warps + warp_index()], x[r], place); });
+  barrier(place);
+  if (warp_index() == 0) {
+    join_parts<Op, warps>(x, parts.own, place);
+    if (lane_index() == 0)
+      phase_expect(&parts.arrived, (int)sizeof(parts.all), place);
+    if (lane_index() < blocks) // a lane for each block
+      for_each<n>([&](int r) {
+        send_to(&parts.all[r * blocks + cluster_rank()], x[r], &parts.arrived, lane_index(), place);
+      });
+  }
+  phase_wait(&parts.arrived, round >> 1 & 1, place);
+  join_parts<Op, blocks>(x, parts.all, place);
+  ++round;
 }
 
 } // namespace tk

@@ -56,6 +56,9 @@ public:
   virtual void phase_arrive(void *barrier, int bytes, Place place) = 0;
   virtual void phase_arrive_at(void *barrier, int rank, Place place) = 0;
   virtual void phase_wait(void *barrier, int parity, Place place) = 0;
+  // Writes to the same place of another block, and counts the bytes at its barrier.
+  virtual void send_to(void *to, const void *from, int bytes, void *barrier, int rank,
+                       Place place) = 0;
 
   // Bulk copies: a box of a tensor map, or a run of bytes. With mask 0 a load is for this block.
   virtual void bulk_load(void *to, const void *map, int axes, const int *at, void *barrier,
@@ -73,7 +76,7 @@ public:
   virtual void set_registers(int count, bool more, Place place) = 0;
 
   // Clusters.
-  virtual void cluster_arrive(Place place) = 0;
+  virtual void cluster_arrive(bool orders, Place place) = 0;
   virtual void cluster_wait(Place place) = 0;
   virtual void *map_shared_rank(void *address, int rank, Place place) = 0;
 

@@ -7,12 +7,21 @@
 // CHECK-NEXT: #include "cluster.cuh"
 // CHECK: __launch_bounds__(512)
 // CHECK: const int warp = tk::cluster_rank() * 16 + tk::warp_index();
-// CHECK: tk::cluster_arrive();
+// CHECK: auto *const [[MAX:.*]] = reinterpret_cast<tk::Exchange<float, 1, 16, 4> *>(shared + 0);
+// CHECK-NEXT: int [[FIRST:.*]] = 0;
+// CHECK: auto *const [[SUM:.*]] = reinterpret_cast<tk::Exchange<float, 1, 16, 4> *>(shared + 192);
+// CHECK-NEXT: int [[SECOND:.*]] = 0;
+// CHECK-NEXT: if (tk::thread_index() == 0) {
+// CHECK-NEXT: tk::prepare_exchange([[MAX]]);
+// CHECK-NEXT: tk::prepare_exchange([[SUM]]);
+// CHECK-NEXT: tk::phase_init_fence();
+// CHECK-NEXT: }
+// CHECK-NEXT: tk::cluster_arrive_relaxed();
 // CHECK: tk::reduce_lanes<tk::Maximum, 31>
 // CHECK: tk::cluster_wait();
-// CHECK: tk::reduce_cluster<tk::Maximum, 64, 4>({{.*}}, reinterpret_cast<float *>(shared + 0));
+// CHECK: tk::reduce_cluster<tk::Maximum>({{.*}}, [[MAX]], [[FIRST]]);
 // CHECK-NOT: cluster_wait
-// CHECK: tk::reduce_cluster<tk::Sum, 64, 4>({{.*}}, reinterpret_cast<float *>(shared + 256));
+// CHECK: tk::reduce_cluster<tk::Sum>({{.*}}, [[SUM]], [[SECOND]]);
 // CHECK: if (tk::thread_index() == 0 && tk::cluster_rank() == 0) tk::put(&s[
 tkgpu.func @spread args ["x", "s"] {
 ^bb0(%x: !tkgpu.buffer<bf16>, %s: !tkgpu.buffer<f32>):
@@ -29,5 +38,29 @@ tkgpu.func @spread args ["x", "s"] {
   %d = arith.subf %f, %ms : tensor<65536xf32, #row>
   %t = tkgpu.reduce <sum> %d axis 0 : tensor<65536xf32, #row> -> f32
   tkgpu.store %t, %s[%row] dims [array<i64>] strides(%c1) masks() over [] : (f32, !tkgpu.buffer<f32>, index, index) -> ()
+  tkgpu.return
+} {num_warps = 64 : i64, cluster = 4 : i64, index_bits = 32 : i64}
+
+// Blocks go through the loop in step. They wait for each other before it, and send bits as words.
+
+// CHECK: reinterpret_cast<tk::Exchange<int, 1, 16, 4> *>(shared + 0);
+// CHECK: tk::cluster_wait();
+// CHECK: for (
+// CHECK-NOT: cluster_wait
+// CHECK: int [[WIDE:.*]][1]; {{.*}} [[WIDE]][r] = [[BITS:.*]][r];
+// CHECK: tk::reduce_cluster<tk::Any>([[WIDE]],
+// CHECK: [[BITS]][r] = (bool)[[WIDE]][r];
+// CHECK: }
+tkgpu.func @rows args ["x", "s", "rows"] {
+^bb0(%x: !tkgpu.buffer<i1>, %s: !tkgpu.buffer<i1>, %rows: index):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %C = arith.constant 65536 : index
+  %j = tkgpu.iota : tensor<65536xindex, #row>
+  scf.for %row = %c0 to %rows step %c1 {
+    %v = tkgpu.load %x[%row, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks() over [] {vector = 8 : i64} : (!tkgpu.buffer<i1>, index, tensor<65536xindex, #row>, index, index) -> tensor<65536xi1, #row>
+    %a = tkgpu.reduce <any> %v axis 0 : tensor<65536xi1, #row> -> i1
+    tkgpu.store %a, %s[%row] dims [array<i64>] strides(%c1) masks() over [] : (i1, !tkgpu.buffer<i1>, index, index) -> ()
+  }
   tkgpu.return
 } {num_warps = 64 : i64, cluster = 4 : i64, index_bits = 32 : i64}

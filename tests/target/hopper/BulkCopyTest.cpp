@@ -215,3 +215,40 @@ k(const __grid_constant__ tk::TensorMap x, int *y) {)" +
     CHECK(wrong == 0);
   });
 }
+
+TEST_CASE("the blocks of a cluster join values, round after round", "[hopper]") {
+  // Four blocks of two warps: the sum and the largest of what eight warps have, three times.
+  KernelHarness k(std::string(head) + R"(
+extern "C" __global__ void __cluster_dims__(4, 1, 1) __launch_bounds__(64)
+k(int *y) {
+  auto *const sums = reinterpret_cast<tk::Exchange<int, 1, 2, 4> *>(tk::shared_memory());
+  auto *const pairs = reinterpret_cast<tk::Exchange<double, 2, 2, 4> *>(tk::shared_memory() + 256);
+  if (tk::thread_index() == 0) {
+    tk::prepare_exchange(sums);
+    tk::prepare_exchange(pairs);
+    tk::phase_init_fence();
+  }
+  tk::cluster_sync();
+  const int warp = tk::cluster_rank() * 2 + tk::warp_index();
+  int round = 0, other = 0;
+  for (int step = 0; step < 5; ++step) {
+    int sum[1] = {step * warp};
+    double largest[2] = {10.0 * step - warp, warp == step ? 100.0 : 1.0 * step};
+    tk::reduce_cluster<tk::Sum>(sum, sums, round);
+    tk::reduce_cluster<tk::Maximum>(largest, pairs, other);
+    const int both = (int)largest[0] + (int)largest[1];
+    tk::put(&y[(step * 4 + tk::cluster_rank()) * 64 + tk::thread_index()], 1000 * sum[0] + both);
+  }
+})");
+  k.threads = 64;
+  k.grid = k.cluster = 4;
+  k.sharedBytes = 1024;
+  std::vector<int> y(5 * 256);
+  k.out(y, DType::i32);
+  tk::test::runOnBoth(k, [&] {
+    size_t wrong = 0;
+    for (int i = 0; i < 5 * 256; ++i)
+      wrong += y[i] != 1000 * (i / 256) * 28 + 10 * (i / 256) + 100;
+    CHECK(wrong == 0);
+  });
+}

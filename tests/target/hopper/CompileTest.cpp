@@ -91,6 +91,11 @@ k(const __grid_constant__ tk::TensorMap map, float *y) {
   tk::phase_init_fence();
   tk::phase_arrive(barrier);
   tk::phase_arrive_at(barrier, tk::cluster_rank() ^ 1);
+  tk::send_to(reinterpret_cast<float *>(shared), 1.0f, barrier, 1);
+  tk::send_to(reinterpret_cast<double *>(shared), 1.0, barrier, 1);
+  tk::send_to(reinterpret_cast<float4 *>(shared), make_float4(1, 2, 3, 4), barrier, 1);
+  tk::cluster_arrive_relaxed();
+  tk::cluster_wait();
   tk::cluster_sync();
   y[0] = tk::get(tk::map_shared_rank(reinterpret_cast<float *>(shared), 1));
   tk::bulk_copy(shared, y, 64, barrier);

@@ -185,6 +185,14 @@ TEST_CASE("clusters", "[emu]") {
   CHECK(
       text.find("k.tk:7: kernel 'k', block (1, 0, 0): thread 0 (warp 0, lane 0) writes byte 128 of "
                 "shared memory, which thread 0 (warp 0, lane 0) wrote at k.tk:7") == 0);
+  const std::string exchange =
+      "  if (i == 0) tk::put(tk::map_shared_rank(shared + tk::cluster_rank(), 1), 7);\n"
+      "  tk::cluster_arrive(); tk::cluster_wait();\n"
+      "  if (tk::cluster_rank() == 1 && i < 2) tk::get(&shared[i]);";
+  CHECK(report(exchange, "late", 128, 2) == "");
+  std::string relaxed = exchange;
+  relaxed.insert(relaxed.find("arrive") + 6, "_relaxed");
+  CHECK(report(relaxed, "late", 128, 2).find("with no barrier in between") != std::string::npos);
   CHECK(report("  tk::map_shared_rank(shared, 2);\n  tk::cluster_sync();", "late", 128, 2)
             .find("maps to block 2 of a cluster that has 2") != std::string::npos);
   CHECK(report("  tk::cluster_wait();", "late", 128, 2)
@@ -203,6 +211,34 @@ TEST_CASE("clusters", "[emu]") {
                "tk::phase_arrive_at(ready, 1); }",
                "late", 128, 2)
             .find("accesses shared memory of block 1 of the cluster, which has ended") !=
+        std::string::npos);
+}
+
+TEST_CASE("values sent to another block", "[emu]") {
+  // The sender may come before the receiver announces the bytes.
+  const std::string send = "  tk::cluster_sync();\n  if (tk::cluster_rank() == 0 && i == 0)\n"
+                           "    tk::send_to(shared, 7, ready, 1);\n";
+  const std::string expected =
+      "  if (tk::cluster_rank() == 1 && i == 0) tk::phase_expect(ready, 4);\n";
+  const std::string read = "  if (tk::cluster_rank() == 1) tk::get(shared);";
+  const std::string waited = "  if (tk::cluster_rank() == 1) tk::phase_wait(ready, 0);\n";
+  for (const char *timing : {"late", "early", "random:1", "random:2"})
+    CHECK(report(send + expected + waited + read, timing, 128, 2) == "");
+  std::string text = report(send + expected + read, "late", 128, 2);
+  INFO(text);
+  CHECK(text.find("k.tk:11: kernel 'k', block (1, 0, 0)") == 0);
+  CHECK(text.find("reads byte 128 of shared memory, which is not written yet") !=
+        std::string::npos);
+  text = report(send + waited, "late", 128, 2);
+  INFO(text);
+  CHECK(text.find("threads 0-127 of block 1 of the cluster at a phase barrier at k.tk:10") !=
+        std::string::npos);
+  CHECK(text.find("1 of 1 arrivals and -4 bytes are missing") != std::string::npos);
+  text = report("  if (i == 0) tk::phase_init(ready + 1, 1);\n  tk::cluster_sync();\n  if (i == 0) "
+                "tk::send_to(shared, 7, ready + 1, 1);",
+                "late", 128, 2);
+  INFO(text);
+  CHECK(text.find("sends to another block with a phase barrier with no phase_init_fence") !=
         std::string::npos);
 }
 
