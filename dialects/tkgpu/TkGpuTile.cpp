@@ -34,8 +34,8 @@ static LogicalResult verifyReduced(Operation *op, RankedTensorType source, int64
 
 LogicalResult IotaOp::verify() {
   auto type = cast<RankedTensorType>(getResult().getType());
-  if (type.getRank() != 1 || !type.getElementType().isIndex())
-    return emitOpError("expected a result of one axis and element type index, got ") << type;
+  if (type.getRank() != 1 || !(type.getElementType().isIndex() || type.getElementType().isF32()))
+    return emitOpError("expected a result of one axis and element type index or f32, got ") << type;
   return success();
 }
 

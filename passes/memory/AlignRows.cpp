@@ -225,6 +225,8 @@ static bool mayRotate(FuncOp function) {
   bool may = true;
   function.walk([&](Operation *op) {
     may &= !isa<DotOp, WarpgroupDotOp, gpu::ScanOp>(op);
+    // Numbers of elements that are used as floats would have to be rotated as well.
+    may &= !isa<IotaOp>(op) || getElementTypeOrSelf(op->getResult(0).getType()).isIndex();
     for (Type type : op->getResultTypes())
       if (auto tile = dyn_cast<RankedTensorType>(type))
         may &= tile.getRank() <= 1;

@@ -19,6 +19,9 @@ inline constexpr llvm::StringRef rescaleAttrName = "rescale";
 /// more than 16 bits.
 void markApproximateExps(ComputeOp compute);
 
+/// See ApproximateScores.cpp. To be called once the weights that may be approximate are marked.
+void approximateScores(ComputeOp compute);
+
 } // namespace tk
 
 #endif // TK_PASSES_TILING_APPROXIMATEEXPS_H

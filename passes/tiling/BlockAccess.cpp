@@ -1,5 +1,6 @@
 //===- BlockAccess.cpp - indices, masks and loads -------------------------===//
 #include "passes/tiling/BlockProgram.h"
+#include "passes/tiling/ConvertIndices.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -36,6 +37,27 @@ TileValue BlockProgram::index(unsigned id) {
     }
   }
   return scopes[depth].indices[id] = result;
+}
+
+/// An index along a tile as floats, where f32 holds all of its values: where it begins, converted,
+/// and the place in the tile. Nothing if `conversion` is of another kind.
+std::optional<TileValue> BlockProgram::convertedIndex(arith::SIToFPOp conversion) {
+  auto cast = conversion.getIn().getDefiningOp<arith::IndexCastOp>();
+  auto known = cast ? axisOf.find(cast.getIn()) : axisOf.end();
+  if (known == axisOf.end() || axes[known->second].isScalar || !conversion->hasAttr(exactAttrName))
+    return std::nullopt;
+  unsigned id = known->second;
+  Axis &axis = axes[id];
+  auto type = RankedTensorType::get({axis.size}, conversion.getType());
+  TileValue result{gpu::IotaOp::create(at(axis.depth), loc, type), {id}, axis.depth};
+  if (axis.start) {
+    Value start =
+        arith::IndexCastOp::create(at(axis.depth), loc, conversion.getIn().getType(), axis.start);
+    start = arith::SIToFPOp::create(at(axis.depth), loc, conversion.getType(), start);
+    start = broadcast({start, {}, axis.depth}, {id}, axis.depth).value;
+    result.value = arith::AddFOp::create(at(axis.depth), loc, start, result.value);
+  }
+  return result;
 }
 
 TileValue BlockProgram::compare(arith::CmpIPredicate predicate, TileValue a, TileValue b) {

@@ -123,6 +123,7 @@ private:
   // BlockAccess.cpp: indices, masks and loads.
   unsigned newAxis(llvm::StringRef name, int64_t size, std::optional<unsigned> before = {});
   TileValue index(unsigned axis);
+  std::optional<TileValue> convertedIndex(mlir::arith::SIToFPOp conversion);
   std::optional<TileValue> limitMask(unsigned axis);
   std::optional<TileValue> exactMask(unsigned axis, unsigned minDepth = 0);
   void addSafetyMasks(llvm::ArrayRef<unsigned> axes, llvm::SmallVectorImpl<TileValue> &masks);

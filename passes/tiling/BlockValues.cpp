@@ -160,6 +160,9 @@ TileValue BlockProgram::elementwise(Operation *op) {
     Value quotient = FloorDivOp::create(at(depth), loc, axes[*axis].start, divisor.value);
     return {quotient, {}, depth};
   }
+  if (auto conversion = dyn_cast<arith::SIToFPOp>(op))
+    if (std::optional<TileValue> converted = convertedIndex(conversion))
+      return *converted;
   SmallVector<TileValue> operands;
   unsigned depth = 0;
   Axes all;

@@ -54,17 +54,22 @@ private:
 
 } // namespace
 
-/// Is a scalar of the kernel known to be above 0 (and finite, unless something is empty)?
+/// Is a scalar of the kernel known to be above 0? Parameters are by what the launch checks, and are
+/// then taken to be finite; so is what follows from dimensions, unless something is empty.
 bool ScaleFolding::isPositive(Value value) {
   APFloat literal(0.0f);
   if (matchPattern(value, m_ConstantFloat(&literal)))
     return literal.isFiniteNonZero() && !literal.isNegative();
-  if (auto argument = dyn_cast<BlockArgument>(value)) {
-    auto numbers = kernel->getAttrOfType<DenseI64ArrayAttr>(positiveScalarsAttrName);
-    int64_t number = int64_t(argument.getArgNumber()) - kernel.getNumDims();
-    return numbers && argument.getOwner()->getParentOp() == kernel &&
-           llvm::is_contained(numbers.asArrayRef(), number);
-  }
+  if (isa<BlockArgument>(value))
+    return llvm::any_of(value.getUsers(), [&](Operation *user) {
+      auto compare = dyn_cast<arith::CmpFOp>(user);
+      APFloat bound(0.0f);
+      return compare && compare.getLhs() == value &&
+             compare.getPredicate() == arith::CmpFPredicate::OGT &&
+             matchPattern(compare.getRhs(), m_ConstantFloat(&bound)) &&
+             (bound.isZero() || !bound.isNegative()) &&
+             llvm::any_of(compare->getUsers(), [](Operation *use) { return isa<AssumeOp>(use); });
+    });
   Operation *op = value.getDefiningOp();
   if (isa<math::RsqrtOp, math::SqrtOp>(op))
     return isPositive(op->getOperand(0));

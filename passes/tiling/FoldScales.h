@@ -6,10 +6,6 @@
 
 namespace tk {
 
-/// On a tk.kernel: the numbers of the scalar parameters that are finite and above 0. The launch
-/// checks it.
-inline constexpr llvm::StringLiteral positiveScalarsAttrName = "tkgpu.positive";
-
 /// See FoldScales.cpp. To be called once the weights that may be approximate are marked.
 void foldScales(KernelOp kernel, ComputeOp compute);
 

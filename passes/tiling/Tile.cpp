@@ -19,6 +19,7 @@
 #include "passes/tiling/ApproximateExps.h"
 #include "passes/tiling/ApproximateNarrow.h"
 #include "passes/tiling/BlockProgram.h"
+#include "passes/tiling/ConvertIndices.h"
 #include "passes/tiling/FoldScales.h"
 
 #include "passes/Passes.h"
@@ -106,7 +107,9 @@ struct Tile : tk::impl::TileBase<Tile> {
     std::string unique = name;
     for (unsigned n = 1; SymbolTable::lookupSymbolIn(kernel->getParentOp(), unique); ++n)
       unique = name + "_" + std::to_string(n);
+    convertIndices(kernel, compute);
     markApproximateExps(compute);
+    approximateScores(compute);
     markNarrowFunctions(compute);
     foldScales(kernel, compute);
     OpBuilder moduleBuilder(kernel);

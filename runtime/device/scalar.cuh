@@ -97,6 +97,9 @@ TK_DEVICE float divide_approx(float a, float b) {
   return y;
 }
 
+// Is x true in any lane of the warp?
+TK_DEVICE bool any_in_warp(bool x) { return __any_sync(~0u, x) != 0; }
+
 // 2^x with a relative error of 2^-22, denormals flushed.
 TK_DEVICE float exp2_approx(float x) {
   float y;

@@ -19,7 +19,7 @@ static llvm::StringRef primitiveName(Operation *op) {
       .Case<math::Log1pOp>([](auto) { return "log1p"; })
       .Case<math::SqrtOp>([](auto) { return "sqrt"; })
       .Case<math::RsqrtOp>([](auto) { return "rsqrt"; })
-      .Case<math::TanhOp>([](auto) { return "tanh"; })
+      .Case<math::TanhOp>([](auto o) { return o->hasAttr("approx") ? "tanh_approx" : "tanh"; })
       .Case<math::TanOp>([](auto) { return "tan"; })
       .Case<math::ErfOp>([](auto o) { return o->hasAttr("approx") ? "erf_approx" : "erf"; })
       .Case<math::SinOp>([](auto) { return "sin"; })

@@ -2,6 +2,7 @@
 #include "compiler/target/cuda/KernelEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -143,10 +144,11 @@ LogicalResult KernelEmitter::emitDot(gpu::DotOp dot) {
   return success();
 }
 
-LogicalResult KernelEmitter::emitNarrow(Operation *op) {
+LogicalResult KernelEmitter::emitWholeTile(Operation *op) {
   const std::string source = materialize(op->getOperand(0));
   const std::string name = declare(op->getResult(0));
-  line("tk::narrow(" + name + ", " + source + ");");
+  const std::string function = isa<math::TanhOp>(op) ? "tanh_approx" : "narrow";
+  line("tk::" + function + "(" + name + ", " + source + ");");
   return success();
 }
 

@@ -2,6 +2,7 @@
 #include "compiler/target/cuda/KernelEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -97,6 +98,15 @@ FailureOr<std::pair<BitMap, unsigned>> KernelEmitter::registersInSource(Operatio
   return std::make_pair(*map, *first);
 }
 
+/// Of floats the thread's part is converted once, and the register's is a constant.
+std::string KernelEmitter::iotaElement(Value iota, const RegisterIndex &reg) {
+  const std::string type = "(" + elementTypeName(iota.getType()) + ")";
+  if (getElementTypeOrSelf(iota.getType()).isIndex())
+    return type + "(" + coordinate(layoutOf(iota), 0, reg) + ")";
+  return "(" + type + "(" + threadCoordinate(layoutOf(iota), 0) + ") + " + type + "(" +
+         registerCoordinate(layoutOf(iota), 0, reg) + "))";
+}
+
 std::string KernelEmitter::element(Value value, const RegisterIndex &reg) {
   auto name = names.find(value);
   if (name != names.end())
@@ -108,8 +118,7 @@ std::string KernelEmitter::element(Value value, const RegisterIndex &reg) {
   if (auto constant = dyn_cast_or_null<arith::ConstantOp>(op))
     return literal(constant.getValue());
   if (isa_and_nonnull<gpu::IotaOp>(op))
-    return "(" + typeName(getElementTypeOrSelf(value.getType())) + ")(" +
-           coordinate(layoutOf(value), 0, reg) + ")";
+    return iotaElement(value, reg);
   if (auto rotated = dyn_cast_or_null<gpu::RotatedIotaOp>(op)) {
     const int64_t length = cast<RankedTensorType>(value.getType()).getDimSize(0);
     return "(" + typeName(getElementTypeOrSelf(value.getType())) + ")((" +
@@ -227,8 +236,11 @@ LogicalResult KernelEmitter::emitFunnel(gpu::FunnelOp funnel) {
 // Fused loops
 //===----------------------------------------------------------------------===//
 
-/// The 16-bit conversions that take two values at once: worth a loop of their own.
-static bool isPairwiseNarrowing(Operation *op) {
+/// What is done to a tile as a whole: 16-bit conversions, which take two values at once, and
+/// functions that choose their way by all values.
+static bool isForWholeTile(Operation *op) {
+  if (isa<math::TanhOp>(op) && op->hasAttr("approx"))
+    return true;
   if (!isa<arith::TruncFOp, arith::SIToFPOp>(op))
     return false;
   Type from = getElementTypeOrSelf(op->getOperand(0)), to = getElementTypeOrSelf(op->getResult(0));
@@ -240,7 +252,7 @@ bool KernelEmitter::joinGroup(Operation *op) {
       !isMemoryEffectFree(op))
     return false;
   Value result = op->getResult(0);
-  if (isPairwiseNarrowing(op) && registersOf(result) > 1)
+  if (isForWholeTile(op) && registersOf(result) > 1)
     return false;
   llvm::SmallVector<std::string> probe(op->getNumOperands(), "x");
   if (!expression(op, probe))

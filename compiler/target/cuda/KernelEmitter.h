@@ -78,6 +78,7 @@ private:
   }
   /// The element of a tile in a register, or a scalar.
   std::string element(mlir::Value value, const RegisterIndex &reg);
+  std::string iotaElement(mlir::Value iota, const RegisterIndex &reg);
   std::string scalar(mlir::Value value) { return element(value, RegisterIndex(0)); }
   /// Whether a value is an expression wherever it is used.
   bool isInline(mlir::Operation *op);
@@ -220,7 +221,7 @@ private:
 
   // EmitMatrix
   Result emitDot(gpu::DotOp dot);
-  Result emitNarrow(mlir::Operation *op);
+  Result emitWholeTile(mlir::Operation *op);
 
   gpu::FuncOp func;
   std::string symbol;

@@ -93,3 +93,11 @@ tkgpu.func @f args ["i"] {
   %r = tkgpu.funnel %x, %x by %i in 8 : tensor<64xbf16, #pairs>
   tkgpu.return
 }
+
+// -----
+
+tkgpu.func @f args [] {
+  // expected-error @below {{expected a result of one axis and element type index or f32, got 'tensor<8xbf16>'}}
+  %r = tkgpu.iota : tensor<8xbf16>
+  tkgpu.return
+}

@@ -36,6 +36,12 @@ extern "C" __global__ void f_pow(const float *x, float *y) { y[at()] = tk::pow(t
 extern "C" __global__ void f_exp_diff(const float *x, float *y) { y[at()] = tk::exp_diff(x[at()], 3.0f); }
 extern "C" __global__ void f_divide_approx(const float *x, float *y) { y[at()] = tk::divide_approx(3.0f, x[at()]); }
 extern "C" __global__ void f_erf_approx(const float *x, float *y) { y[at()] = tk::erf_approx(x[at()]); }
+extern "C" __global__ void f_tanh_approx(const float *x, float *y) {
+  const float in[1] = {x[at()]};
+  float out[1];
+  tk::tanh_approx(out, in);
+  y[at()] = out[0];
+}
 extern "C" __global__ void f_max(const float *x, float *y) { y[at()] = tk::maximum(x[at()], 0.5f); }
 )";
 
@@ -162,11 +168,15 @@ TEST_CASE("functions on the GPU are within 2 ulp", "[gpu]") {
           [](double v) { return std::exp(static_cast<double>(static_cast<float>(v) - 3.0f)); });
   compare("f_max", [](double v) { return std::isnan(v) ? v : std::max(v, 0.5); });
   compare("f_divide_approx", [](double v) { return 3 / v; });
-  const std::vector<float> erf = runner.run<float>("f_erf_approx", x);
-  for (size_t i = 0; i < x.size(); ++i) {
-    if (std::isnan(x[i]))
-      CHECK(std::isnan(erf[i]));
-    else if (double error = std::abs(erf[i] - std::erf(static_cast<double>(x[i]))); error > 0x1p-22)
-      FAIL_CHECK("erf_approx(" << x[i] << ") is off by " << error);
-  }
+  const auto within = [&](const char *name, auto exact) {
+    const std::vector<float> y = runner.run<float>(name, x);
+    for (size_t i = 0; i < x.size(); ++i) {
+      if (std::isnan(x[i]))
+        CHECK(std::isnan(y[i]));
+      else if (double error = std::abs(y[i] - exact(static_cast<double>(x[i]))); error > 0x1p-22)
+        FAIL_CHECK(name << "(" << x[i] << ") is off by " << error);
+    }
+  };
+  within("f_erf_approx", [](double v) { return std::erf(v); });
+  within("f_tanh_approx", [](double v) { return std::tanh(v); });
 }

@@ -214,3 +214,31 @@ k(const float *__restrict__ x, float *__restrict__ y) {
       CHECK(std::abs(y[i] - std::erf(static_cast<double>(x[i]))) <= 0x1p-23);
   }
 }
+
+TEST_CASE("the approximate hyperbolic tangent is within 2^-22, by either way", "[emu]") {
+  KernelHarness k(R"(extern "C" __global__ void __launch_bounds__(256)
+k(const float *__restrict__ x, float *__restrict__ y) {
+  const int i = tk::thread_index();
+  const float in[2] = {tk::get(&x[2 * i]), tk::get(&x[2 * i + 1])};
+  float out[2];
+  tk::tanh_approx(out, in);
+  for (int r = 0; r < 2; ++r)
+    tk::put(&y[2 * i + r], out[r]);
+})");
+  std::vector<float> x(512), y(512);
+  for (size_t i = 0; i < x.size(); ++i)
+    x[i] = (static_cast<float>(i) - 256) / (i % 4 < 2 ? 21.0f : 512.0f);
+  x[0] = INFINITY, x[1] = -INFINITY, x[4] = 1e30f, x[5] = -0.0f, x[8] = 1e-20f, x[9] = NAN,
+  x[10] = NAN;
+  k.threads = 256;
+  k.in(x, DType::f32);
+  k.out(y, DType::f32);
+  REQUIRE(k.run() == "");
+  for (size_t i = 0; i < x.size(); ++i) {
+    INFO(x[i]);
+    if (std::isnan(x[i]))
+      CHECK(std::isnan(y[i]));
+    else
+      CHECK(std::abs(y[i] - std::tanh(static_cast<double>(x[i]))) <= 0x1p-22);
+  }
+}
