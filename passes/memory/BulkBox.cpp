@@ -54,6 +54,37 @@ static bool isRun(Value index, SmallVectorImpl<Value> &starts) {
   return false;
 }
 
+namespace {
+/// An index that counts the groups of `size` that a run 0, 1, ... falls into, or the places in
+/// them.
+struct PartOfRun {
+  Value run;
+  int64_t size;
+  bool isPlace;
+};
+} // namespace
+
+/// Reads `index` as such, plus scalars, which are appended to `starts`.
+static std::optional<PartOfRun> partOfRun(Value index, SmallVectorImpl<Value> &starts) {
+  if (auto add = index.getDefiningOp<arith::AddIOp>())
+    for (auto [part, base] :
+         {std::pair(add.getLhs(), add.getRhs()), std::pair(add.getRhs(), add.getLhs())})
+      if (Value start = splatSource(base)) {
+        starts.push_back(start);
+        return partOfRun(part, starts);
+      }
+  Operation *op = index.getDefiningOp();
+  if (!isa_and_nonnull<FloorDivOp, FloorModOp>(op) || !op->getOperand(0).getDefiningOp<IotaOp>())
+    return std::nullopt;
+  Value divisor = op->getOperand(1);
+  if (Value scalar = splatSource(divisor))
+    divisor = scalar;
+  std::optional<int64_t> size = constantIndex(divisor);
+  if (!size || *size < 1)
+    return std::nullopt;
+  return PartOfRun{op->getOperand(0), *size, isa<FloorModOp>(op)};
+}
+
 /// Whether both run from the same value.
 static bool sameRun(Value a, Value b) {
   SmallVector<Value> ofA, ofB;
@@ -85,6 +116,7 @@ private:
     return failure();
   }
   LogicalResult readIndices();
+  std::optional<int64_t> readPart(unsigned d, int64_t axis, SmallVectorImpl<Value> &starts);
   LogicalResult checkStrides();
   LogicalResult readMasks();
   LogicalResult chooseTile();
@@ -95,9 +127,35 @@ private:
   std::string &why;
   BulkBox source;
   SmallVector<int64_t> tensorAxis; ///< by axis of the tile; -1: none yet
+  DenseMap<int64_t, PartOfRun>
+      groups; ///< by axis of the tile: of which the places are still missing
 };
 
 } // namespace
+
+/// Two axes of a tensor may lie along one axis of the tile: the outer one counts groups of rows,
+/// the inner one the rows of a group. The box's rows then follow each other as the tile's do.
+/// Returns the box's side along axis `d` of the tensor if its index is one of these.
+std::optional<int64_t> BulkAnalysis::readPart(unsigned d, int64_t axis,
+                                              SmallVectorImpl<Value> &starts) {
+  std::optional<PartOfRun> part = partOfRun(access.indices[d], starts);
+  int64_t length = access.tile.getDimSize(axis);
+  if (!part || length % part->size != 0 || d + 1 == access.indices.size())
+    return std::nullopt;
+  auto group = groups.find(axis);
+  if (!part->isPlace) {
+    if (tensorAxis[axis] >= 0)
+      return std::nullopt;
+    tensorAxis[axis] = d;
+    groups[axis] = *part;
+    return length / part->size;
+  }
+  if (group == groups.end() || group->second.size != part->size ||
+      !sameRun(group->second.run, part->run))
+    return std::nullopt;
+  groups.erase(group);
+  return part->size;
+}
 
 LogicalResult BulkAnalysis::readIndices() {
   tensorAxis.assign(access.tile.getRank(), -1);
@@ -107,6 +165,13 @@ LogicalResult BulkAnalysis::readIndices() {
     if (axes.empty()) {
       starts.push_back(index);
     } else {
+      if (std::optional<int64_t> side =
+              axes.size() == 1 ? readPart(d, axes[0], starts) : std::nullopt) {
+        source.coordinates.push_back(starts);
+        source.box.push_back(*side);
+        continue;
+      }
+      starts.clear();
       if (axes.size() != 1 || !isRun(index, starts))
         return decline("an index is not a run of consecutive numbers");
       if (tensorAxis[axes[0]] >= 0)
@@ -118,6 +183,8 @@ LogicalResult BulkAnalysis::readIndices() {
   }
   if (llvm::is_contained(tensorAxis, -1))
     return decline("no index runs along an axis of the tile");
+  if (!groups.empty())
+    return decline("an index counts groups of rows, and none their places");
   return success();
 }
 

@@ -57,6 +57,31 @@ static bool isBulkLoadable(StatementShape &shape, Value factor) {
   return load && rowAlignment(shape, load) >= boxAlignment;
 }
 
+/// Is `index` of an access the same in a tile, or a run along one of the `tiled` indices, plus what
+/// is the same, or the groups or places of rows, for groups of which a tile of a warpgroup has
+/// whole ones?
+static bool isRunOfBox(StatementShape &shape, Value index, ArrayRef<Value> tiled) {
+  auto isTiled = [&](Value value) {
+    return llvm::any_of(getIterationIndices(value),
+                        [&](Value argument) { return llvm::is_contained(tiled, argument); });
+  };
+  Operation *op = index.getDefiningOp();
+  if (!op || !isTiled(index))
+    return true;
+  Value first = op->getOperand(0);
+  if (isa<arith::AddIOp>(op))
+    return isTiled(first) != isTiled(op->getOperand(1)) &&
+           isRunOfBox(shape, isTiled(first) ? first : op->getOperand(1), tiled);
+  auto row = dyn_cast<BlockArgument>(first);
+  if (!isa<FloorDivOp, FloorModOp>(op) || !row || row.getOwner() != shape.compute.getBlock())
+    return false;
+  // Masks of partial tiles would be of the row, not of its group or place.
+  Value extent = shape.compute.getExtents()[row.getArgNumber()];
+  std::optional<int64_t> size = getSizeFact(shape.kernel, op->getOperand(1)).exact;
+  return size && *size > 0 && rowsOfWarpgroup % *size == 0 &&
+         getSizeFact(shape.kernel, extent).divisor % rowsOfWarpgroup == 0;
+}
+
 /// Does `value` run along `index` one by one?
 static bool runsAlong(Value value, Value index) {
   if (value == index)
@@ -133,7 +158,14 @@ bool Planner::isChainForWarpgroups(Contraction &outer) {
   std::optional<int64_t> rows = shape.upperOf(outer.m), columns = shape.upperOf(outer.n);
   if ((rows && *rows <= 16) || !columns || *columns > 256)
     return false;
-  auto isLoaded = [&](Value factor) { return isBulkLoadable(shape, factor); };
+  SmallVector<Value> tiled;
+  for (Contraction &product : shape.contractions)
+    tiled.append({product.m, product.n, product.k});
+  auto isLoaded = [&](Value factor) {
+    return isBulkLoadable(shape, factor) &&
+           llvm::all_of(withoutExtension(factor).getDefiningOp<LoadOp>().getIndices(),
+                        [&](Value index) { return isRunOfBox(shape, index, tiled); });
+  };
   for (auto [k, term] : llvm::enumerate(outer.op.getYield().getValues())) {
     auto product = term.getDefiningOp<arith::MulFOp>();
     if (product && outer.op.getKind(k) == ReduceKind::Sum && !isLoaded(product.getLhs()) &&
@@ -175,6 +207,8 @@ int64_t Planner::consumersOfChain(Contraction &outer) {
   constexpr int64_t many = 4, few = 2;
   std::optional<int64_t> columns = shape.upperOf(outer.n), terms = shape.upperOf(outer.k),
                          rows = shape.upperOf(outer.m);
+  if (rows && *rows <= rowsOfWarpgroup)
+    return 1;
   auto row = dyn_cast<BlockArgument>(outer.m);
   bool isBound = row && row.getOwner() == shape.compute.getBlock() &&
                  boundsReduction(shape.compute, row.getArgNumber());

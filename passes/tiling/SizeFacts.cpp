@@ -40,6 +40,8 @@ static SizeFact ofProduct(const SizeFact &a, const SizeFact &b) {
   if (a.upper && b.upper && *a.upper >= 0 && *b.upper >= 0 && *a.upper < limit &&
       *b.upper < (int64_t(1) << 20))
     fact.upper = *a.upper * *b.upper;
+  if (a.exact && b.exact && fact.upper)
+    fact.exact = *a.exact * *b.exact;
   return fact;
 }
 
@@ -50,6 +52,8 @@ static SizeFact ofQuotient(const SizeFact &a, const SizeFact &b) {
       fact.divisor = a.divisor / *b.exact;
     if (a.upper && *a.upper >= 0)
       fact.upper = *a.upper / *b.exact;
+    if (a.exact && fact.upper)
+      fact.exact = fact.upper;
   } else if (a.upper && *a.upper >= 0) {
     fact.upper = a.upper;
   }
