@@ -1,6 +1,7 @@
 //===- ChainRows.cpp - the rows that share a chain's streamed factors -----===//
 #include "passes/fusion/ChainRows.h"
 
+#include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/tiling/SizeFacts.h"
 
@@ -56,12 +57,6 @@ private:
 
 } // namespace
 
-static LoadOp loadedFactor(Value factor) {
-  if (auto ext = factor.getDefiningOp<arith::ExtFOp>())
-    factor = ext.getIn();
-  return factor.getDefiningOp<LoadOp>();
-}
-
 /// The loads that products inside `chain` multiply by and that its own index selects.
 static SmallVector<LoadOp> findStreamedFactors(ReduceOp chain) {
   SmallVector<LoadOp> loads;
@@ -72,7 +67,7 @@ static SmallVector<LoadOp> findStreamedFactors(ReduceOp chain) {
       if (!product || reduce.getKind(k) != ReduceKind::Sum)
         continue;
       for (Value factor : product->getOperands())
-        if (LoadOp load = loadedFactor(factor); load && onStep.on(load))
+        if (auto load = withoutExtension(factor).getDefiningOp<LoadOp>(); load && onStep.on(load))
           loads.push_back(load);
     }
   };

@@ -24,6 +24,7 @@
 #include "passes/Passes.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
+#include "passes/analysis/ProductFactors.h"
 #include "passes/parallel/ScheduleBlock.h"
 #include "passes/parallel/WarpgroupTiles.h"
 #include "passes/tiling/SizeFacts.h"
@@ -65,9 +66,7 @@ static FailureOr<SmallVector<LoadOp>> findFactors(KernelOp kernel, ReduceOp redu
     return failure();
   SmallVector<LoadOp> loads;
   for (Value factor : product->getOperands()) {
-    if (auto ext = factor.getDefiningOp<arith::ExtFOp>())
-      factor = ext.getIn();
-    auto load = factor.getDefiningOp<LoadOp>();
+    auto load = withoutExtension(factor).getDefiningOp<LoadOp>();
     if (!load || load.getPad() || load->getBlock() != reduce.getBlock() ||
         llvm::count(load.getIndices(), reduce.getIndex(0)) != 1)
       return failure();

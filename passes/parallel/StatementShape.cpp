@@ -1,6 +1,8 @@
 //===- StatementShape.cpp - what decides a statement's schedule -----------===//
 #include "passes/parallel/StatementShape.h"
 
+#include "passes/analysis/ProductFactors.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Transforms/RegionUtils.h"
 
@@ -53,14 +55,6 @@ struct Analysis {
     return memo[value] = set;
   }
 
-  static Value stored(Value value) {
-    if (auto ext = value.getDefiningOp<arith::ExtFOp>())
-      return ext.getIn();
-    if (auto ext = value.getDefiningOp<arith::ExtSIOp>())
-      return ext.getIn();
-    return value;
-  }
-
   bool mayTile(Value index) {
     std::optional<int64_t> upper = shape.upperOf(index);
     return !upper || *upper > 1;
@@ -107,7 +101,7 @@ struct Analysis {
     Value m = pick(ofA, ofB), n = pick(ofB, ofA);
     if (!m || !n)
       return;
-    Contraction contraction{op, m, n, k, stored(a).getType()};
+    Contraction contraction{op, m, n, k, withoutExtension(a).getType()};
     contraction.isInner = op->getParentOfType<ReduceOp>() != nullptr;
     for (Contraction &outer : shape.contractions)
       outer.isOuter |= outer.op->isProperAncestor(op);

@@ -7,20 +7,13 @@
 //   3. elements beyond the end of k are made zero, unless their loads' masks have done so.
 //
 //===----------------------------------------------------------------------===//
+#include "passes/analysis/ProductFactors.h"
 #include "passes/tiling/BlockProgram.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
 using namespace tk;
-
-static Value stripConversion(Value value) {
-  if (auto ext = value.getDefiningOp<arith::ExtFOp>())
-    return ext.getIn();
-  if (auto ext = value.getDefiningOp<arith::ExtSIOp>())
-    return ext.getIn();
-  return value;
-}
 
 bool BlockProgram::planDot(Reduction &reduction, unsigned position) {
   Accumulator &acc = reduction.accumulators[position];
@@ -47,7 +40,7 @@ bool BlockProgram::planDot(Reduction &reduction, unsigned position) {
     std::swap(m, n);
     std::swap(a, b);
   }
-  Value narrowA = stripConversion(a), narrowB = stripConversion(b);
+  Value narrowA = withoutExtension(a), narrowB = withoutExtension(b);
   // The matrix units take two operands of one type.
   if (narrowA.getType() == narrowB.getType()) {
     a = narrowA;

@@ -193,7 +193,7 @@ SmallVector<Value> BlockProgram::loops(Reduction &reduction, unsigned position,
 }
 
 SmallVector<Value> BlockProgram::loop(Reduction &reduction, unsigned position, Value from, Value to,
-                                      SmallVector<Value> carried) {
+                                      ValueRange carried) {
   unsigned depth = scopes.size() - 1, id = reduction.axes[position];
   Value step = indexConstant(axes[id].size, depth);
   auto forOp = scf::ForOp::create(at(depth), reduction.op.getLoc(), from, to, step, carried);

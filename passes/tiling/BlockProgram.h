@@ -164,7 +164,7 @@ private:
   llvm::SmallVector<mlir::Value> loops(Reduction &reduction, unsigned position,
                                        llvm::SmallVector<mlir::Value> carried);
   llvm::SmallVector<mlir::Value> loop(Reduction &reduction, unsigned position, mlir::Value from,
-                                      mlir::Value to, llvm::SmallVector<mlir::Value> carried);
+                                      mlir::Value to, mlir::ValueRange carried);
   llvm::SmallVector<mlir::Value> step(Reduction &reduction, llvm::ArrayRef<mlir::Value> carried);
   llvm::SmallVector<mlir::Value> onlineStep(Reduction &reduction,
                                             llvm::ArrayRef<mlir::Value> carried);
