@@ -221,16 +221,19 @@ private:
 
   void translateInto(std::vector<Instruction> &into, Operation *op) {
     Instruction instruction;
+    bool known = true;
     if (op->getNumResults() > 0) {
+      Type type = op->getResult(0).getType();
       instruction.destination = slot(op->getResult(0));
-      if (!isa<RankedTensorType>(op->getResult(0).getType()))
-        instruction.width = widthOf(op->getResult(0).getType());
+      known = isa<RankedTensorType>(type) || type.isIntOrIndexOrFloat();
+      if (type.isIntOrIndexOrFloat())
+        instruction.width = widthOf(type);
     }
-    bool known =
-        llvm::TypeSwitch<Operation *, bool>(op)
-            .Case<arith::ConstantOp, arith::CmpFOp, arith::CmpIOp, LoadOp, ReduceOp, ScanOp>(
-                [&](auto typed) { return translate(instruction, typed); })
-            .Default([&](Operation *) { return translateSimple(instruction, op); });
+    known = known &&
+            llvm::TypeSwitch<Operation *, bool>(op)
+                .Case<arith::ConstantOp, arith::CmpFOp, arith::CmpIOp, LoadOp, ReduceOp, ScanOp>(
+                    [&](auto typed) { return translate(instruction, typed); })
+                .Default([&](Operation *) { return translateSimple(instruction, op); });
     if (!known)
       fail("operation '" + op->getName().getStringRef() + "'");
     into.push_back(std::move(instruction));

@@ -80,6 +80,7 @@ public:
 
 private:
   std::optional<int64_t> chooseLength(gpu::TargetAttr target);
+  SmallVector<unsigned> accumulatorsOf(unsigned k);
   SmallVector<unsigned> indicesOfState(unsigned k);
   ComputeOp createStates(Value first, Value length, Value count);
   void restrictTo(ReduceOp part, Value number, Value first, Value length);
@@ -156,15 +157,35 @@ std::optional<StringRef> ChainSplit::prepare(gpu::TargetAttr target) {
   return std::nullopt;
 }
 
-/// Which of the statement's indices accumulator `k` depends on: all those that its term, those
-/// before it, and the range are over.
+/// The accumulators whose running values accumulator `k` needs, and itself: those that its term or
+/// the rule by which it is rescaled reads, and what these need.
+SmallVector<unsigned> ChainSplit::accumulatorsOf(unsigned k) {
+  SmallVector<unsigned> needed = {k};
+  for (unsigned n = 0; n < needed.size(); ++n)
+    for (unsigned other = 0, user = needed[n]; other < user; ++other) {
+      SmallVector<Value> values = {reduce.getRunning(other)};
+      bool isRead = Dependence(values).on(reduce.getYield().getValues()[user]);
+      if (reduce.isOnline()) {
+        Block &rule = reduce.getRescale().front();
+        SmallVector<Value> states = {rule.getArgument(other),
+                                     rule.getArgument(reduce.getNumAccumulators() - 1 + other)};
+        isRead |= Dependence(states).on(rule.getTerminator()->getOperand(user - 1));
+      }
+      if (isRead && !llvm::is_contained(needed, other))
+        needed.push_back(other);
+    }
+  return needed;
+}
+
+/// Which of the statement's indices accumulator `k` depends on: all those that the range, its term
+/// and those of the accumulators that it needs are over.
 SmallVector<unsigned> ChainSplit::indicesOfState(unsigned k) {
-  SmallVector<unsigned> positions;
+  SmallVector<unsigned> positions, needed = accumulatorsOf(k);
   for (unsigned p = 0; p < compute.getNumIndices(); ++p) {
     Dependence onIndex(ValueRange{compute.getIndex(p)});
     auto isOver = [&](Value value) { return onIndex.on(value); };
     if (llvm::any_of(reduce->getOperands(), isOver) ||
-        llvm::any_of(reduce.getYield().getValues().take_front(k + 1), isOver))
+        llvm::any_of(needed, [&](unsigned n) { return isOver(reduce.getYield().getValues()[n]); }))
       positions.push_back(p);
   }
   return positions;
