@@ -44,7 +44,7 @@ Range Generating::rangeOf(const Node &node) const {
   }
 }
 
-static NodePtr indexNode(int index) {
+NodePtr indexNode(int index) {
   NodePtr node = make(Kind::Index, Sort::Index);
   node->ref = index;
   return node;

@@ -37,6 +37,7 @@ NodePtr make(Kind kind, Sort sort, std::string name = "");
 NodePtr number(Sort sort, double value);
 NodePtr call(Sort sort, std::string name, NodePtr a, NodePtr b = nullptr, NodePtr c = nullptr);
 NodePtr binary(Sort sort, std::string name, NodePtr a, NodePtr b);
+NodePtr indexNode(int index);
 
 class Generating {
 public:
@@ -49,11 +50,24 @@ private:
   void makeStatement(bool isResult);
   /// A statement that overwrites one of the inputs (GenerateUpdate.cpp).
   void makeUpdate();
+  /// A statement over these indices; the number of what it defines.
+  int define(bool isResult, DType type, const Scope &scope, NodePtr value);
   Scope makeScope();
   NodePtr root(Sort sort, const Scope &scope);
   void limitCost();
   void makeSchedule();
   void makeConstraints();
+
+  // Products for tensor cores (GenerateProducts.cpp).
+  void makeProducts();
+  void makeProductSymbols(bool isChain);
+  void makeProduct(DType type, DType result, bool isGated);
+  void makeChain(DType type, DType result);
+  NodePtr factor(DType type, Scope indices);
+  NodePtr sumOfProducts(NodePtr a, NodePtr b, int over);
+  NodePtr read(int tensor, const Scope &indices);
+  NodePtr weights(NodePtr score, int row, int key);
+  NodePtr epilogue(NodePtr value, const Scope &scope);
 
   // Expressions of each sort (GenerateExpr.cpp).
   NodePtr expr(Sort sort, const Scope &scope, int depth);

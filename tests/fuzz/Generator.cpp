@@ -94,32 +94,39 @@ NodePtr Generating::root(Sort sort, const Scope &scope) {
   return expr(sort, scope, depth);
 }
 
+int Generating::define(bool isResult, DType type, const Scope &scope, NodePtr value) {
+  const int number = static_cast<int>(program.tensors.size());
+  Tensor tensor;
+  tensor.name = (isResult ? "y" : "t") + std::to_string(number);
+  tensor.role = isResult ? Role::Result : Role::Local;
+  tensor.dtype = type;
+  for (int index : scope)
+    tensor.shape.push_back(program.indices[index].hi);
+  program.tensors.push_back(tensor);
+  program.statements.push_back({number, scope, std::move(value)});
+  return number;
+}
+
 void Generating::makeStatement(bool isResult) {
   static constexpr DType floats[] = {DType::f32,  DType::f32,   DType::f32, DType::bf16,
                                      DType::bf16, DType::f16,   DType::f32, DType::f8e4m3,
                                      DType::f16,  DType::f8e5m2};
   Scope scope = makeScope();
   Sort sort = random.percent(78) ? Sort::Float : random.percent(65) ? Sort::Int : Sort::Bool;
-  Tensor tensor;
-  tensor.name = (isResult ? "y" : "t") + std::to_string(program.statements.size());
-  tensor.role = isResult ? Role::Result : Role::Local;
-  tensor.dtype = sort == Sort::Bool  ? DType::boolean
-                 : sort == Sort::Int ? DType::i32
-                                     : random.of(floats);
-  tensor.declared = isResult || (sort == Sort::Float && random.percent(25));
-  if (!tensor.declared && sort == Sort::Float)
-    tensor.dtype = DType::f32;
-  for (int index : scope)
-    tensor.shape.push_back(program.indices[index].hi);
+  DType type = sort == Sort::Bool  ? DType::boolean
+               : sort == Sort::Int ? DType::i32
+                                   : random.of(floats);
+  const bool declared = isResult || (sort == Sort::Float && random.percent(25));
+  if (!declared && sort == Sort::Float)
+    type = DType::f32;
   NodePtr value = root(sort, scope);
   if (sort == Sort::Int) // an expression of literals and indices alone is i64
     value = call(Sort::Int, "i32", std::move(value));
   // `let n = …` without indices is a scalar of sizes and parameters, not a tensor.
   if (!isResult && scope.empty())
     return;
-  int number = static_cast<int>(program.tensors.size());
-  program.tensors.push_back(tensor);
-  program.statements.push_back({number, scope, std::move(value)});
+  const int number = define(isResult, type, scope, std::move(value));
+  program.tensors[number].declared = declared;
 }
 
 /// Halves the largest size until a naive evaluation is affordable.
@@ -179,6 +186,10 @@ void Generating::makeSchedule() {
   if (random.percent(50))
     program.schedule.push_back("stages = " + std::to_string(1 + random.below(5)));
   if (random.percent(20))
+    program.schedule.push_back("consumers = " + std::to_string(1 << random.below(3)));
+  if (random.percent(20))
+    program.schedule.push_back(random.percent(50) ? "persistent" : "persistent = false");
+  if (random.percent(20))
     program.schedule.push_back("raster = grouped(" + std::to_string(1 + random.below(8)) + ")");
 }
 
@@ -191,10 +202,17 @@ void Generating::makeConstraints() {
 
 Program Generating::run() {
   program.seed = random.below(1000);
-  makeSymbols();
+  int statements = 1 + random.below(5);
+  const bool hasProducts = random.percent(10);
+  if (hasProducts) {
+    makeProducts();
+    options.maxCost += program.cost();
+    statements = random.below(2);
+  } else {
+    makeSymbols();
+  }
   if (random.percent(30))
     program.scalars.push_back(random.below(9) * 0.25 - 1);
-  int statements = 1 + random.below(5);
   for (int s = 0; s < statements; ++s) {
     if (random.percent(6))
       makeUpdate();
@@ -207,10 +225,11 @@ Program Generating::run() {
   limitCost();
   if (random.percent(15))
     makeConstraints();
-  if (random.percent(20))
+  if (random.percent(hasProducts ? 40 : 20))
     makeSchedule();
-  static constexpr const char *passes[] = {"fusion", "coarsening", "tiling", "coalescing",
-                                           "vectorization"};
+  static constexpr const char *passes[] = {
+      "fusion",      "coarsening", "tiling", "coalescing", "vectorization",
+      "persistence", "warpgroups", "roles",  "splitting",  "turns"};
   if (random.percent(20))
     program.disabledPasses = random.of(passes);
   return std::move(program);

@@ -38,7 +38,8 @@ void writeAll(int fd, const std::string &text) {
   setrlimit(RLIMIT_CPU, &limit);
   auto tell = [&](const Verdict &verdict) {
     const auto outcome = static_cast<char>('0' + static_cast<int>(verdict.outcome));
-    writeAll(out, outcome + verdict.kind + '\0' + verdict.message + '\0');
+    writeAll(out,
+             outcome + verdict.kind + '\0' + verdict.message + '\0' + verdict.operations + '\0');
   };
   try {
     work(tell);
@@ -71,11 +72,13 @@ std::vector<Verdict> parse(const std::string &text) {
   for (size_t at = 0;;) {
     const size_t kindEnd = text.find('\0', at);
     const size_t messageEnd = kindEnd == text.npos ? text.npos : text.find('\0', kindEnd + 1);
-    if (messageEnd == text.npos)
+    const size_t end = messageEnd == text.npos ? text.npos : text.find('\0', messageEnd + 1);
+    if (end == text.npos)
       return verdicts;
     verdicts.push_back({static_cast<Outcome>(text[at] - '0'), text.substr(at + 1, kindEnd - at - 1),
-                        text.substr(kindEnd + 1, messageEnd - kindEnd - 1)});
-    at = messageEnd + 1;
+                        text.substr(kindEnd + 1, messageEnd - kindEnd - 1),
+                        text.substr(messageEnd + 1, end - messageEnd - 1)});
+    at = end + 1;
   }
 }
 
@@ -97,7 +100,9 @@ Guarded guard(size_t memory, unsigned seconds, const Work &work) {
   }
   close(ends[1]);
   std::string text;
-  bool inTime = child > 0 && readUntil(ends[0], seconds * 2, text);
+  // The limit is on processor time, of which a busy machine may give a tenth; the time on the clock
+  // only ends what sleeps.
+  bool inTime = child > 0 && readUntil(ends[0], seconds * 10, text);
   close(ends[0]);
   if (!inTime && child > 0)
     kill(child, SIGKILL);

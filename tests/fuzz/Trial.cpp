@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 namespace tk::fuzz {
 namespace {
@@ -61,6 +62,7 @@ public:
   }
   Verdict finish() {
     take({&Trial::launch, &Trial::compare});
+    verdict.operations = operations;
     return verdict;
   }
 
@@ -81,15 +83,25 @@ private:
     driver.emulatedTexts = emulatedTexts;
     if (!program.disabledPasses.empty())
       driver.pipeline.disabled.insert(program.disabledPasses);
-    if (options.validatePasses)
+    if (options.validatePasses || options.listOperations)
       driver.pipeline.afterPass = [this](llvm::StringRef pass, mlir::ModuleOp module) {
-        return validator.after(pass, module);
+        if (options.listOperations)
+          listOperations(module);
+        return options.validatePasses ? validator.after(pass, module) : mlir::success();
       };
     auto compiled = CompiledSource::create(program.text(), compileOptions, driver);
     if (!compiled)
       return failureOf("frontend", compiled.error());
     source = *compiled;
     return {};
+  }
+
+  void listOperations(mlir::ModuleOp module) {
+    std::set<std::string> names;
+    module.walk([&](mlir::Operation *op) { names.insert(op->getName().getStringRef().str()); });
+    operations.clear();
+    for (const std::string &name : names)
+      operations += name + " ";
   }
 
   Verdict gather() {
@@ -242,6 +254,7 @@ private:
   const TrialOptions &options;
   std::shared_ptr<emu::TextBatch> emulatedTexts;
   Verdict verdict;
+  std::string operations; ///< after the last pass
   PassValidator validator;
   std::shared_ptr<CompiledSource> source;
   tkc::RunArguments arguments;

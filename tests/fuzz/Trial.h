@@ -24,12 +24,14 @@ struct Verdict {
   Outcome outcome = Outcome::Right;
   std::string kind; ///< what a shrunk program must keep: "cpu: wrong", "compile: internal", …
   std::string message;
+  std::string operations = {}; ///< with TrialOptions::listOperations: of the IR that is emitted
   bool failed() const { return outcome >= Outcome::Wrong; }
 };
 
 struct TrialOptions {
   std::string target = "cpu";
   bool validatePasses = true;
+  bool listOperations = false;
   int64_t checkElements = 2048;
   unsigned secondsLimit = 60;
   size_t memoryLimit = size_t{6} << 30;

@@ -1,16 +1,22 @@
 //===- tk-fuzz.cpp - random programs against the reference ----------------===//
 //
 // tk-fuzz [--seed N] [--count N] [--targets cpu,emu] [--time-limit SECONDS] [--noise N] [--out DIR]
-//         [--print] [--no-shrink] [--verbose] [--max-rejected PERCENT]
+//         [--print] [--no-shrink] [--verbose] [--max-rejected PERCENT] [--stats]
 //
 // Program n of a run has the seed N + n, so `--seed S --count 1` repeats one. Exit status 1 if
-// anything failed; what failed is shrunk and written to DIR with the command that runs it.
+// anything failed; what failed is shrunk and written to DIR with the command that runs it. --stats
+// lists how many programs were emitted from IR with each operation of tkgpu: what no program
+// reaches is not tested.
 //
 //===----------------------------------------------------------------------===//
+#include "compiler/Registration.h"
 #include "tests/fuzz/Generator.h"
 #include "tests/fuzz/Noise.h"
 #include "tests/fuzz/Shrink.h"
 #include "tests/fuzz/Trial.h"
+
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OperationSupport.h"
 
 #include <CLI/CLI.hpp>
 
@@ -20,6 +26,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <sstream>
 
 namespace tk::fuzz {
 namespace {
@@ -31,7 +38,7 @@ struct RunOptions {
   std::vector<std::string> targets = {"cpu"};
   double timeLimit = 1e9;
   std::string directory = "fuzz-failures";
-  bool print = false, shrink = true, verbose = false, validate = true;
+  bool print = false, shrink = true, verbose = false, validate = true, stats = false;
   int shrinkAttempts = 300;
   int maxRejected = 100;
 };
@@ -82,6 +89,7 @@ private:
     TrialOptions trial;
     trial.target = target;
     trial.validatePasses = options.validate;
+    trial.listOperations = options.stats;
     const std::vector<Verdict> verdicts = runGuarded(programs, trial);
     for (int n = 0; n < count; ++n)
       tell(seed + static_cast<uint64_t>(n), target, trial, std::move(programs[n]), verdicts[n]);
@@ -90,6 +98,9 @@ private:
   void tell(uint64_t seed, const std::string &target, const TrialOptions &trial, Program program,
             const Verdict &verdict) {
     count(verdict);
+    std::istringstream names(verdict.operations);
+    for (std::string name; names >> name;)
+      ++programsWith[name];
     if (verdict.failed()) {
       std::printf("seed %llu on %s: %s: %s\n", static_cast<unsigned long long>(seed),
                   target.c_str(), verdict.kind.c_str(), verdict.message.c_str());
@@ -146,9 +157,29 @@ private:
 
   void count(const Verdict &verdict) { ++outcomes[verdict.outcome]; }
 
+  /// Programs by operation of the dialect of kernels, the frequent first.
+  void printStats() const {
+    mlir::DialectRegistry registry;
+    registerDialects(registry);
+    mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+    context.loadAllAvailableDialects();
+    std::multimap<int, std::string, std::greater<>> byCount;
+    for (mlir::RegisteredOperationName op : context.getRegisteredOperations()) {
+      if (op.getDialectNamespace() != "tkgpu")
+        continue;
+      const std::string name = op.getStringRef().str();
+      const auto found = programsWith.find(name);
+      byCount.emplace(found == programsWith.end() ? 0 : found->second, name);
+    }
+    for (const auto &[count, name] : byCount)
+      std::printf("%7d %s\n", count, name.c_str());
+  }
+
   int summary() {
     if (options.print)
       return 0;
+    if (options.stats)
+      printStats();
     int total = 0;
     for (auto &[outcome, number] : outcomes)
       total += number;
@@ -168,6 +199,7 @@ private:
 
   RunOptions options;
   std::map<Outcome, int> outcomes;
+  std::map<std::string, int> programsWith; ///< by operation
   std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
 };
 
@@ -189,6 +221,7 @@ int main(int argc, char **argv) {
   app.add_flag("--print", options.print, "Only print the programs");
   app.add_flag("--no-shrink", noShrink, "Write failures as they are");
   app.add_flag("--no-validate", noValidate, "Do not evaluate the IR after every pass");
+  app.add_flag("--stats", options.stats, "List the operations of kernels that programs reached");
   app.add_flag("--verbose", options.verbose, "Say what was rejected, and why");
   CLI11_PARSE(app, argc, argv);
   options.shrink = !noShrink;
