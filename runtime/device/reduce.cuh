@@ -34,8 +34,12 @@ template <bool largest> struct ArgExtremum {
     return take_a ? a : b;
   }
 };
-using ArgMax = ArgExtremum<true>;
-using ArgMin = ArgExtremum<false>;
+struct ArgMax : ArgExtremum<true> {
+  using Extremum = Maximum;
+};
+struct ArgMin : ArgExtremum<false> {
+  using Extremum = Minimum;
+};
 
 // Afterwards x[r] holds the result of its group for every r without a bit in `mask`.
 template <class Op, int mask, int n, class T> TK_DEVICE void reduce_registers(T (&x)[n]) {
@@ -46,6 +50,35 @@ template <class Op, int mask, int n, class T> TK_DEVICE void reduce_registers(T 
   for (int r = 0; r < n; ++r)
     if ((r & (mask & ~(bit - 1))) == 0)
       x[r] = Op::apply(x[r], x[r | bit]);
+}
+
+// Extrema with their places: the extremum first, then the least of the places that have it, which
+// takes half of the instructions of joining pairs, and the registers of one place.
+template <class Op, int mask, int n, class T, class I>
+TK_DEVICE void reduce_registers(Indexed<T, I> (&x)[n]) {
+  constexpr I none = (I)(~0ull >> (65 - 8 * sizeof(I)));
+  T best[n];
+  TK_UNROLL
+  for (int r = 0; r < n; ++r)
+    best[r] = x[r].value;
+  reduce_registers<typename Op::Extremum, mask>(best);
+  TK_UNROLL
+  for (int first = 0; first < n; ++first) {
+    if (first & mask)
+      continue;
+    I place = none;
+    TK_UNROLL
+    for (int r = first; r < n; ++r)
+      if ((r & ~mask) == first && x[r].value == best[first])
+        place = Minimum::apply(place, x[r].index);
+    if (best[first] != best[first]) { // NaN equals nothing
+      TK_UNROLL
+      for (int r = first; r < n; ++r)
+        if ((r & ~mask) == first && x[r].value != x[r].value)
+          place = Minimum::apply(place, x[r].index);
+    }
+    x[first] = {best[first], place};
+  }
 }
 
 template <class Op, int mask, int n, class T>

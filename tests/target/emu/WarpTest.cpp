@@ -122,6 +122,40 @@ k(const float *__restrict__ x, float *__restrict__ all, int *__restrict__ places
   }
 }
 
+TEST_CASE("first extrema over registers: ties, NaN, infinities", "[emu]") {
+  KernelHarness k(R"(extern "C" __global__ void __launch_bounds__(32)
+k(const float *__restrict__ x, int *__restrict__ most, int *__restrict__ least) {
+  const int i = tk::thread_index();
+  tk::Indexed<float, int> a[8], b[8];
+  TK_UNROLL for (int r = 0; r < 8; ++r) a[r] = b[r] = {x[i * 8 + r], 100 - r};
+  tk::reduce_registers<tk::ArgMax, 6>(a);
+  tk::reduce_registers<tk::ArgMin, 7>(b);
+  most[2 * i] = a[0].index;
+  most[2 * i + 1] = a[1].index;
+  least[i] = b[0].index;
+})");
+  const float nan = std::nanf(""), inf = INFINITY;
+  std::vector<float> x(256);
+  std::vector<int32_t> most(64), least(32);
+  auto row = [&](size_t i, std::array<float, 8> values) {
+    std::copy_n(values.data(), 8, &x[i * 8]);
+  };
+  row(0, {1, 5, 3, 5, 3, 2, 0, 1});
+  row(1, {1, nan, 3, 2, nan, 2, 7, nan});
+  row(2, {-inf, -inf, -inf, -inf, -inf, -inf, -inf, -inf});
+  row(3, {inf, 0.0f, -0.0f, -0.0f, inf, 0.0f, 1, -inf});
+  k.threads = 32;
+  k.in(x, DType::f32);
+  k.out(most, DType::i32);
+  k.out(least, DType::i32);
+  REQUIRE(k.run() == "");
+  // The least index of the extremum; indices fall with the register's number here. Registers of
+  // even and odd number are groups of their own for the greatest.
+  CHECK(std::vector(most.begin(), most.begin() + 8) ==
+        std::vector<int32_t>{96, 97, 96, 93, 94, 93, 96, 95});
+  CHECK(std::vector(least.begin(), least.begin() + 4) == std::vector<int32_t>{94, 93, 93, 93});
+}
+
 TEST_CASE("an inclusive scan over registers, lanes and warps", "[emu]") {
   KernelHarness k(R"(extern "C" __global__ void __launch_bounds__(64)
 k(const float *__restrict__ x, float *__restrict__ y) {
