@@ -248,11 +248,16 @@ def TkGpu_ArgReduceOp : TkGpu_Op<"arg_reduce", [Pure]> {
   let hasVerifier = 1;
 }
 
-def TkGpu_ScanOp : TkGpu_Op<"scan", [Pure, SameOperandsAndResultType]> {
-  let summary = "The inclusive prefix reductions (sum, prod, max, min) along an axis";
+def TkGpu_ScanOp : TkGpu_Op<"scan", [Pure, AllTypesMatch<["source", "result"]>]> {
+  let summary = "The inclusive prefix reductions (sum, prod, max, min) along an axis, and the last";
+  let description = [{
+    `total` is what the whole axis reduces to, without that axis (a scalar where it is the only one).
+  }];
   let arguments = (ins AnyRankedTensor:$source, Tk_ReduceKindAttr:$kind, I64Attr:$axis);
-  let results = (outs AnyRankedTensor:$result);
-  let assemblyFormat = "$kind $source `axis` $axis attr-dict `:` type($result)";
+  let results = (outs AnyRankedTensor:$result, AnyType:$total);
+  let assemblyFormat = [{
+    $kind $source `axis` $axis attr-dict `:` type($source) `->` type($total)
+  }];
   let hasVerifier = 1;
 }
 

@@ -147,7 +147,10 @@ LogicalResult HoldOp::verify() {
 }
 
 LogicalResult tk::gpu::ScanOp::verify() {
-  return verifyAxis(*this, getAxis(), cast<RankedTensorType>(getResult().getType()));
+  auto source = cast<RankedTensorType>(getSource().getType());
+  if (failed(verifyAxis(*this, getAxis(), source)))
+    return failure();
+  return verifyReduced(*this, source, getAxis(), getTotal().getType(), source.getElementType());
 }
 
 LogicalResult DotOp::verify() {

@@ -57,7 +57,7 @@ private:
                      ArrayAttr maskDims, LayoutAttr layout, Operation *op);
   void rewriteLoad(gpu::LoadOp load);
   void rewriteStore(StoreOp store);
-  void rewriteReduction(Operation *op, Value source, int64_t axis);
+  void rewriteReduction(Operation *op, ValueRange reduced, Value source, int64_t axis);
   void setOperand(OpOperand &operand, LayoutAttr layout) {
     if (isTile(operand.get()))
       operand.set(inLayout(operand.get(), layout));
@@ -175,10 +175,15 @@ void LayoutRewriter::rewriteOperands(Operation *op) {
           setOperand(dot.getAMutable(), warpgroupOperandLayout(accumulator, a.getDimSize(1),
                                                                a.getElementTypeBitWidth()));
       })
-      .Case<gpu::ReduceOp>(
-          [&](gpu::ReduceOp reduce) { rewriteReduction(op, reduce.getSource(), reduce.getAxis()); })
-      .Case<ArgReduceOp>(
-          [&](ArgReduceOp reduce) { rewriteReduction(op, reduce.getSource(), reduce.getAxis()); })
+      .Case<gpu::ReduceOp>([&](gpu::ReduceOp reduce) {
+        rewriteReduction(op, op->getResults(), reduce.getSource(), reduce.getAxis());
+      })
+      .Case<ArgReduceOp>([&](ArgReduceOp reduce) {
+        rewriteReduction(op, op->getResults(), reduce.getSource(), reduce.getAxis());
+      })
+      .Case<gpu::ScanOp>([&](gpu::ScanOp scan) {
+        rewriteReduction(op, scan.getTotal(), scan.getResult(), scan.getAxis());
+      })
       .Case<BroadcastOp>([&](BroadcastOp broadcast) {
         if (auto source = dyn_cast<RankedTensorType>(broadcast.getSource().getType()))
           setOperand(broadcast.getSourceMutable(),
@@ -239,14 +244,15 @@ void LayoutRewriter::rewriteStore(StoreOp store) {
                 coalesced, store);
 }
 
-void LayoutRewriter::rewriteReduction(Operation *op, Value source, int64_t axis) {
+void LayoutRewriter::rewriteReduction(Operation *op, ValueRange reduced, Value source,
+                                      int64_t axis) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(source.getType()).getShape();
   LayoutAttr layout = layouts.lookup(source);
   if (!layout)
     layout = choice.defaultLayout(shape);
   for (OpOperand &operand : op->getOpOperands())
     setOperand(operand, layout);
-  for (Value result : op->getResults()) {
+  for (Value result : reduced) {
     if (!isTile(result))
       continue;
     // The reduction leaves a slice; where its class has another layout, convert at once.
@@ -285,14 +291,6 @@ template <class Op> static void widen(Op op, AxisInfo &info, int64_t maxBytes, b
 static bool hasOneOther(gpu::LoadOp load) {
   Value other = load.getOther();
   return !other || !isTile(other) || matchPattern(other, m_Constant());
-}
-
-static bool hasProducts(FuncOp function) {
-  return function
-      .walk([](Operation *op) {
-        return isa<DotOp, WarpgroupDotOp>(op) ? WalkResult::interrupt() : WalkResult::advance();
-      })
-      .wasInterrupted();
 }
 
 static unsigned widenAccesses(FuncOp function) {

@@ -99,6 +99,9 @@ LayoutAttr LayoutChoice::fromRelations(unsigned component) const {
     if (auto reduce = dyn_cast_or_null<ArgReduceOp>(op))
       if (isTileChosen(reduce.getSource()))
         return sliceLayout(layoutOf(reduce.getSource()), reduce.getAxis());
+    if (auto scan = dyn_cast_or_null<gpu::ScanOp>(op); scan && value == scan.getTotal())
+      if (isTileChosen(scan.getResult()))
+        return sliceLayout(layoutOf(scan.getResult()), scan.getAxis());
     if (auto transpose = dyn_cast_or_null<TransposeOp>(op))
       if (isTileChosen(transpose.getSource()))
         return permuteLayout(layoutOf(transpose.getSource()), transpose.getPermutation());
@@ -123,6 +126,15 @@ bool LayoutChoice::reducesAlong(unsigned component, uint64_t axis) const {
         return true;
     }
   return false;
+}
+
+/// The axis other than `axis` along which the class is scanned, or -1.
+int64_t LayoutChoice::scannedAxis(unsigned component, int64_t axis) const {
+  for (Value value : components.members(component))
+    for (Operation *user : value.getUsers())
+      if (auto scan = dyn_cast<gpu::ScanOp>(user); scan && int64_t(scan.getAxis()) != axis)
+        return scan.getAxis();
+  return -1;
 }
 
 namespace {
@@ -193,7 +205,7 @@ LayoutAttr LayoutChoice::fromAccesses(unsigned component) const {
   for (Value value : components.members(component)) // whose groups a thread has whole
     if (auto funnel = value.getDefiningOp<FunnelOp>())
       width = std::max<int64_t>(width, funnel.getVector());
-  return blocked(shape, axis, width, reducesAlong(component, axis));
+  return blocked(shape, axis, width, reducesAlong(component, axis), scannedAxis(component, axis));
 }
 
 LayoutAttr LayoutChoice::layoutForAccess(const MemoryAccess &access) const {
@@ -231,9 +243,11 @@ LayoutAttr LayoutChoice::defaultLayout(ArrayRef<int64_t> shape) const {
 }
 
 /// Consecutive threads along `axis` in vectors of `width`, but no wider than leaves work for every
-/// thread. With `rowsInWarp` the warps go to the other axes first, so that few share a row.
+/// thread. With `rowsInWarp` the warps go to the other axes first, so that few share a row. All
+/// else that a thread has are neighbours along `scanned`, if that is an axis: it joins them by
+/// itself.
 LayoutAttr LayoutChoice::blocked(ArrayRef<int64_t> shape, int64_t axis, int64_t width,
-                                 bool rowsInWarp) const {
+                                 bool rowsInWarp, int64_t scanned) const {
   int64_t numWarps = dotContext.numWarps;
   unsigned rank = shape.size();
   BlockedShape blocked{SmallVector<int64_t>(rank, 1), {}, numWarps};
@@ -246,6 +260,8 @@ LayoutAttr LayoutChoice::blocked(ArrayRef<int64_t> shape, int64_t axis, int64_t 
     elements *= extent;
   int64_t perThread = std::max<int64_t>(elements / (32 * numWarps), 1);
   blocked.perThread[axis] = std::min({width, perThread, shape[axis]});
+  if (scanned >= 0)
+    blocked.perThread[scanned] = std::min(perThread / blocked.perThread[axis], shape[scanned]);
   blocked.order.push_back(axis);
   for (int64_t other = rank - 1; other >= 0; --other)
     if (other != axis)

@@ -8,6 +8,15 @@
 using namespace mlir;
 using namespace tk;
 
+bool tk::hasProducts(gpu::FuncOp function) {
+  return function
+      .walk([](Operation *op) {
+        return isa<gpu::DotOp, gpu::WarpgroupDotOp>(op) ? WalkResult::interrupt()
+                                                        : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 bool tk::isCheapTile(Value value) {
   if (!isTile(value))
     return false;

@@ -13,6 +13,9 @@ namespace tk {
 /// constants, iotas, and integer arithmetic on such?
 bool isCheapTile(mlir::Value value);
 
+/// Does a function multiply matrices, on whatever units?
+bool hasProducts(gpu::FuncOp function);
+
 inline bool isTile(mlir::Value value) { return mlir::isa<mlir::RankedTensorType>(value.getType()); }
 
 /// The tiles of a function, without the cheap ones, in classes that elementwise operations and

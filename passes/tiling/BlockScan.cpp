@@ -86,8 +86,13 @@ TileValue BlockProgram::scan(tk::ScanOp op) {
   term = broadcast(term, unite(term.axes, {id}), term.depth);
   int64_t position = llvm::find(term.axes, id) - term.axes.begin();
   TileValue result = term;
-  result.value = gpu::ScanOp::create(at(term.depth), op.getLoc(), term.value.getType(), term.value,
+  TileValue total = term;
+  total.axes.erase(total.axes.begin() + position);
+  auto scanned = gpu::ScanOp::create(at(term.depth), op.getLoc(), term.value.getType(),
+                                     tileType(total.axes, op.getResult().getType()), term.value,
                                      op.getKind(), position);
+  result.value = scanned.getResult();
+  total.value = scanned.getTotal();
   if (carry == carryOf.end())
     return result;
   TileValue &running = carries[carry->second];
@@ -95,7 +100,6 @@ TileValue BlockProgram::scan(tk::ScanOp op) {
   return inScope(depth, [&] {
     Value before = broadcast(running, result.axes, depth).value;
     result.value = combine(op.getKind(), before, result.value);
-    TileValue total = reduceTile(term, {id}, op.getKind());
     running.value =
         combine(op.getKind(), running.value, broadcast(total, running.axes, depth).value);
     return TileValue{result.value, result.axes, depth};

@@ -153,9 +153,10 @@ TK_DEVICE void reduce_uniform_warps(T (&x)[n], T *scratch, Place place = {}) {
   }
 }
 
-// One step of an inclusive scan: joins blocks of the axis pairwise. `prefix` is the scan within
-// each element's block, `total` its block's reduction. The step's bit of the coordinate is a bit
-// of the register number ...
+// One step of an inclusive scan: joins blocks of the axis. `prefix` is the scan within each
+// element's block, `total` its block's reduction; where they are one block, the registers that
+// differ in the bits of `joined` have one total. The step's bit of the coordinate is a bit of the
+// register number ...
 template <class Op, int bit, int n, class T>
 TK_DEVICE void scan_registers(T (&prefix)[n], T (&total)[n]) {
   TK_UNROLL
@@ -166,31 +167,54 @@ TK_DEVICE void scan_registers(T (&prefix)[n], T (&total)[n]) {
     }
 }
 // ... of the lane ...
-template <class Op, int bit, int n, class T>
+template <class Op, int bit, int joined, int n, class T>
 TK_DEVICE void scan_lanes(T (&prefix)[n], T (&total)[n], Place place = {}) {
   const bool upper = lane_index() & bit;
+  T other[n];
   TK_UNROLL
   for (int r = 0; r < n; ++r) {
-    const T other = shuffle_xor(total[r], bit, place);
+    const int first = r & ~joined;
+    if (r == first)
+      other[r] = shuffle_xor(total[r], bit, place);
     if (upper)
-      prefix[r] = Op::apply(other, prefix[r]);
-    total[r] = upper ? Op::apply(other, total[r]) : Op::apply(total[r], other);
+      prefix[r] = Op::apply(other[first], prefix[r]);
+    if (r == first)
+      total[r] = upper ? Op::apply(other[r], total[r]) : Op::apply(total[r], other[r]);
+    else
+      total[r] = total[first];
   }
 }
-// ... or of the warp.
-template <class Op, int bit, int warps, int n, class T>
+// ... or all bits of the warp number in `mask`, in their order.
+template <class Op, int mask, int warps, int joined, int n, class T>
 TK_DEVICE void scan_warps(T (&prefix)[n], T (&total)[n], T *scratch, Place place = {}) {
   constexpr int threads = warps * 32;
-  const bool upper = warp_index() & bit;
+  const int own = warp_index() & mask, first = thread_index() & ~(mask * 32);
+  barrier(place); // whoever used the scratch memory before is done
+  for_each<n>([&](int r) {
+    if ((r & joined) == 0)
+      put(&scratch[r * threads + thread_index()], total[r], place);
+  });
   barrier(place);
-  for_each<n>([&](int r) { put(&scratch[r * threads + thread_index()], total[r], place); });
-  barrier(place);
+  T before[n];
   TK_UNROLL
   for (int r = 0; r < n; ++r) {
-    const T other = get(&scratch[r * threads + (thread_index() ^ bit * 32)], place);
-    if (upper)
-      prefix[r] = Op::apply(other, prefix[r]);
-    total[r] = upper ? Op::apply(other, total[r]) : Op::apply(total[r], other);
+    const int leader = r & ~joined;
+    if (r == leader) {
+      T all = get(&scratch[r * threads + first], place);
+      before[r] = all;
+      TK_UNROLL
+      for (int warp = 1; warp < warps; ++warp)
+        if ((warp & ~mask) == 0) {
+          all = Op::apply(all, get(&scratch[r * threads + first + warp * 32], place));
+          if (warp < own)
+            before[r] = all;
+        }
+      total[r] = all;
+    } else {
+      total[r] = total[leader];
+    }
+    if (own > 0)
+      prefix[r] = Op::apply(before[leader], prefix[r]);
   }
 }
 

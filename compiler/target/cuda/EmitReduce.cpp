@@ -109,22 +109,23 @@ void KernelEmitter::combineAcross(Operation *op, llvm::StringRef array, llvm::St
   call("reduce_uniform_warps", ownScratch(count * warps * bytes));
 }
 
-namespace {
-/// Where the groups that a reduction combines end up.
-struct Reduced {
-  unsigned registers = 1;
-  BitMap sourceOf; ///< by bit of the result's register: the source's register
-};
-} // namespace
+static llvm::SmallVector<int64_t> axesWithout(unsigned rank, unsigned axis) {
+  llvm::SmallVector<int64_t> axes;
+  for (unsigned a = 0; a < rank; ++a)
+    if (a != axis)
+      axes.push_back(a);
+  return axes;
+}
 
 /// Checks that a reduction's result lives in the threads that hold the source.
-static FailureOr<Reduced> matchReduction(gpu::LayoutAttr source, Value result, unsigned axis,
-                                         const FailureOr<BitMap> &projected) {
+FailureOr<KernelEmitter::Reduced> KernelEmitter::matchReduction(gpu::LayoutAttr source,
+                                                                Value result, unsigned axis) {
   Reduced reduced;
   auto layout = gpu::getLayout(result.getType());
   if (!layout)
     return reduced;
-  if (failed(projected))
+  if (mlir::failed(projection(source, cast<RankedTensorType>(result.getType()),
+                              axesWithout(source.getRank(), axis))))
     return failure();
   reduced.registers = layout.getNumRegisters();
   for (gpu::LayoutBit bit : layout.getRegisterBits()) {
@@ -138,23 +139,26 @@ static FailureOr<Reduced> matchReduction(gpu::LayoutAttr source, Value result, u
   return reduced;
 }
 
-static llvm::SmallVector<int64_t> axesWithout(unsigned rank, unsigned axis) {
-  llvm::SmallVector<int64_t> axes;
-  for (unsigned a = 0; a < rank; ++a)
-    if (a != axis)
-      axes.push_back(a);
-  return axes;
+/// Of an array with a reduction's results in registers of the source, those of the result.
+std::string KernelEmitter::takeReduced(const Reduced &reduced, const std::string &terms,
+                                       unsigned numTerms, llvm::StringRef type) {
+  const unsigned count = reduced.registers;
+  if (count == numTerms)
+    return terms;
+  const std::string array = freshName("partial");
+  const RegisterIndex reg("r", llvm::Log2_32(count));
+  line(type + " " + array + "[" + llvm::Twine(count) + "];");
+  line(count == 1 ? array + "[0] = " + terms + "[0];"
+                  : loopHeader(count) + " " + array + "[r] = " + terms + "[" +
+                        reg.mapped(reduced.sourceOf).str() + "];");
+  return array;
 }
 
 LogicalResult KernelEmitter::emitReduce(gpu::ReduceOp reduce) {
   Value source = reduce.getSource(), result = reduce.getResult();
   auto layout = layoutOf(source);
   const unsigned axis = reduce.getAxis();
-  auto matched =
-      matchReduction(layout, result, axis,
-                     isTile(result) ? projection(layout, cast<RankedTensorType>(result.getType()),
-                                                 axesWithout(layout.getRank(), axis))
-                                    : FailureOr<BitMap>(BitMap()));
+  auto matched = matchReduction(layout, result, axis);
   if (mlir::failed(matched))
     return unsupported(reduce, "expected a result in the threads that hold the source, got ")
            << result.getType();
@@ -165,16 +169,8 @@ LogicalResult KernelEmitter::emitReduce(gpu::ReduceOp reduce) {
   if (bits.registers)
     line("tk::reduce_registers<" + functor + ", " + llvm::Twine(bits.registers) + ">(" + terms +
          ");");
-  std::string array = terms;
+  const std::string array = takeReduced(*matched, terms, registersOf(source), type);
   const unsigned count = matched->registers;
-  if (count != registersOf(source)) {
-    array = freshName("partial");
-    const RegisterIndex reg("r", llvm::Log2_32(count));
-    line(type + " " + array + "[" + llvm::Twine(count) + "];");
-    line(count == 1 ? array + "[0] = " + terms + "[0];"
-                    : loopHeader(count) + " " + array + "[r] = " + terms + "[" +
-                          reg.mapped(matched->sourceOf).str() + "];");
-  }
   combineAcross(reduce, array, type, functor, count, elementBytes(source.getType()), bits);
   if (isTile(result))
     names[result] = array;
@@ -190,11 +186,7 @@ LogicalResult KernelEmitter::emitArgReduce(gpu::ArgReduceOp reduce) {
   if (layoutOf(reduce.getIndices()) != layout)
     return unsupported(reduce, "expected indices with the source's layout, got ")
            << reduce.getIndices().getType();
-  auto matched =
-      matchReduction(layout, value, axis,
-                     isTile(value) ? projection(layout, cast<RankedTensorType>(value.getType()),
-                                                axesWithout(layout.getRank(), axis))
-                                   : FailureOr<BitMap>(BitMap()));
+  auto matched = matchReduction(layout, value, axis);
   if (mlir::failed(matched))
     return unsupported(reduce, "expected a result in the threads that hold the source, got ")
            << value.getType();
@@ -229,36 +221,62 @@ LogicalResult KernelEmitter::emitArgReduce(gpu::ArgReduceOp reduce) {
   return success();
 }
 
+/// The bit of the register, lane or warp number that is bit `step` of the coordinate along an axis,
+/// or 0.
+static unsigned bitOf(llvm::ArrayRef<gpu::LayoutBit> bits, int32_t axis, int64_t step) {
+  for (auto [b, bit] : llvm::enumerate(bits))
+    if (bit.axis == axis && bit.step == step)
+      return 1u << b;
+  return 0;
+}
+
 LogicalResult KernelEmitter::emitScan(gpu::ScanOp scan) {
-  // Blocks of the axis of 1, 2, 4, ... elements are joined pairwise, whatever holds the bit of the
-  // coordinate in which the two of a pair differ: the register, lane or warp number.
+  // Blocks of the axis of 1, 2, 4, ... elements are joined, whatever holds the bit of the
+  // coordinate in which the two of a pair differ: the register, lane or warp number. Neighbouring
+  // bits of the warp number are one step.
   Value source = scan.getSource(), result = scan.getResult();
   auto layout = layoutOf(source);
   if (layoutOf(result) != layout)
     return unsupported(scan, "expected a result with the source's layout, got ")
            << result.getType();
   const int32_t axis = scan.getAxis();
+  const int64_t extent = layout.getTileShape()[axis];
   const std::string functor = functorOf(scan.getKind()), type = elementTypeName(source.getType());
   const std::string prefix = copyOf(source), total = copyOf(source);
-  const unsigned warps = func.getNumWarps();
-  auto find = [&](llvm::ArrayRef<gpu::LayoutBit> bits, int64_t step) {
-    for (auto [b, bit] : llvm::enumerate(bits))
-      if (bit.axis == axis && bit.step == step)
-        return 1u << b;
-    return 0u;
+  const std::string arrays = "(" + prefix + ", " + total;
+  const std::string warps = std::to_string(func.getNumWarps());
+  unsigned joined = 0;
+  auto call = [&](llvm::StringRef primitive, const llvm::Twine &numbers, llvm::StringRef more) {
+    line("tk::" + primitive + "<" + functor + ", " + numbers + ">" + arrays + more + ");");
   };
-  for (int64_t step = 1; step < layout.getTileShape()[axis]; step *= 2) {
-    const std::string arrays = "(" + prefix + ", " + total;
-    if (unsigned bit = find(layout.getRegisterBits(), step))
-      line("tk::scan_registers<" + functor + ", " + llvm::Twine(bit) + ">" + arrays + ");");
-    else if (unsigned bit = find(layout.getLaneBits(), step))
-      line("tk::scan_lanes<" + functor + ", " + llvm::Twine(bit) + ">" + arrays + ");");
-    else if (unsigned bit = find(layout.getWarpBits(), step))
-      line("tk::scan_warps<" + functor + ", " + llvm::Twine(bit) + ", " + llvm::Twine(warps) + ">" +
-           arrays + ", reinterpret_cast<" + type + " *>(" +
-           scratch(registersOf(source) * warps * 32 * elementBytes(source.getType())) + "));");
+  for (int64_t step = 1; step < extent; step *= 2) {
+    if (unsigned bit = bitOf(layout.getRegisterBits(), axis, step)) {
+      call("scan_registers", llvm::Twine(bit), "");
+      joined |= bit;
+    } else if (unsigned bit = bitOf(layout.getLaneBits(), axis, step)) {
+      call("scan_lanes", llvm::Twine(bit) + ", " + llvm::Twine(joined), "");
+    } else if (unsigned bit = bitOf(layout.getWarpBits(), axis, step)) {
+      unsigned mask = bit;
+      for (unsigned next; (next = bitOf(layout.getWarpBits(), axis, step * 2)) > bit; step *= 2)
+        mask |= bit = next;
+      const unsigned bytes = registersOf(source) * func.getNumWarps() * 32;
+      call("scan_warps", llvm::Twine(mask) + ", " + warps + ", " + llvm::Twine(joined),
+           ", reinterpret_cast<" + type + " *>(" + scratch(bytes * elementBytes(source.getType())) +
+               ")");
+    }
   }
   names[result] = prefix;
+  if (scan.getTotal().use_empty())
+    return success();
+  auto matched = matchReduction(layout, scan.getTotal(), axis);
+  if (mlir::failed(matched))
+    return unsupported(scan, "expected a total in the threads that hold the source, got ")
+           << scan.getTotal().getType();
+  const std::string array = takeReduced(*matched, total, registersOf(source), type);
+  if (isTile(scan.getTotal()))
+    names[scan.getTotal()] = array;
+  else
+    declare(scan.getTotal(), array + "[0]");
   return success();
 }
 

@@ -187,6 +187,15 @@ private:
   Result emitConvertLayout(gpu::ConvertLayoutOp convert);
 
   // EmitReduce
+  /// Where the groups that a reduction combines end up.
+  struct Reduced {
+    unsigned registers = 1;
+    BitMap sourceOf; ///< by bit of the result's register: the source's register
+  };
+  mlir::FailureOr<Reduced> matchReduction(gpu::LayoutAttr source, mlir::Value result,
+                                          unsigned axis);
+  std::string takeReduced(const Reduced &reduced, const std::string &terms, unsigned numTerms,
+                          llvm::StringRef type);
   Result emitReduce(gpu::ReduceOp reduce);
   Result emitArgReduce(gpu::ArgReduceOp reduce);
   Result emitScan(gpu::ScanOp scan);

@@ -85,7 +85,7 @@ tkgpu.func @scanned args ["x", "y", "C"] {
   %Cs = tkgpu.broadcast %C dims [] : index -> tensor<4096xindex>
   %in = arith.cmpi slt, %j, %Cs : tensor<4096xindex>
   %v = tkgpu.load %x[%row, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks(%in) over [array<i64: 0>] other(%zero) : (!tkgpu.buffer<f32>, index, tensor<4096xindex>, index, index, tensor<4096xi1>, f32) -> tensor<4096xf32>
-  %s = tkgpu.scan #tk.kind<sum> %v axis 0 : tensor<4096xf32>
+  %s, %all = tkgpu.scan #tk.kind<sum> %v axis 0 : tensor<4096xf32> -> f32
   tkgpu.store %s, %y[%row, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks(%in) over [array<i64: 0>] : (tensor<4096xf32>, !tkgpu.buffer<f32>, index, tensor<4096xindex>, index, index, tensor<4096xi1>) -> ()
   tkgpu.return
 } {num_warps = 4 : i64, index_bits = 32 : i64}

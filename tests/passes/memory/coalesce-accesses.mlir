@@ -108,3 +108,22 @@ tkgpu.func @anywhere args ["x", "g", "y", "C"] {
   tkgpu.store %s, %y[%r, %j] dims [array<i64: 0>, array<i64: 1>] strides(%C, %c1) masks() over [] : (tensor<1x4096xbf16>, !tkgpu.buffer<bf16>, tensor<1xindex>, tensor<4096xindex>, index, index) -> ()
   tkgpu.return
 } {num_warps = 4 : i64, index_bits = 32 : i64}
+
+// Scanned down the columns: lanes side by side along the rows, and what else a thread has are rows
+// that follow each other.
+// CHECK-LABEL: tkgpu.func @scanned
+// CHECK: tkgpu.load {{.*}} {vector = 4 : i64} {{.*}} -> tensor<64x32xf32, #[[DOWN:.*]]>
+// CHECK: %{{.*}}, %[[TOTAL:.*]] = tkgpu.scan <sum> %{{.*}} axis 0 : tensor<64x32xf32, #[[DOWN]]> -> tensor<32xf32,
+tkgpu.func @scanned args ["x", "y"] {
+^bb0(%x: !tkgpu.buffer<f32>, %y: !tkgpu.buffer<f32>):
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %i = tkgpu.iota : tensor<64xindex>
+  %j = tkgpu.iota : tensor<32xindex>
+  %v = tkgpu.load %x[%i, %j] dims [array<i64: 0>, array<i64: 1>] strides(%c32, %c1) masks() over [] : (!tkgpu.buffer<f32>, tensor<64xindex>, tensor<32xindex>, index, index) -> tensor<64x32xf32>
+  %s, %total = tkgpu.scan <sum> %v axis 0 : tensor<64x32xf32> -> tensor<32xf32>
+  %totals = tkgpu.broadcast %total dims [1] : tensor<32xf32> -> tensor<64x32xf32>
+  %left = arith.subf %totals, %s : tensor<64x32xf32>
+  tkgpu.store %left, %y[%i, %j] dims [array<i64: 0>, array<i64: 1>] strides(%c32, %c1) masks() over [] : (tensor<64x32xf32>, !tkgpu.buffer<f32>, tensor<64xindex>, tensor<32xindex>, index, index) -> ()
+  tkgpu.return
+} {num_warps = 4 : i64}

@@ -62,10 +62,9 @@ tk.kernel @long dims ["R", "C"] params [#tk.param<"x">] results ["y"] {
 // A scan carries its total from tile to tile.
 // CHECK-LABEL: tkgpu.func @prefix_y
 // CHECK: scf.for {{.*}} iter_args(%[[CARRY:.*]] = %{{.*}}) -> (f32)
-// CHECK: %[[SCAN:.*]] = tkgpu.scan <sum>
+// CHECK: %[[SCAN:.*]], %[[TOTAL:.*]] = tkgpu.scan <sum>
 // CHECK: %[[OLD:.*]] = tkgpu.broadcast %[[CARRY]]
 // CHECK: arith.addf %[[OLD]], %[[SCAN]]
-// CHECK: %[[TOTAL:.*]] = tkgpu.reduce <sum>
 // CHECK: %[[NEXT:.*]] = arith.addf %[[CARRY]], %[[TOTAL]]
 // CHECK: scf.yield %[[NEXT]]
 tk.kernel @prefix dims ["R", "C"] params [#tk.param<"x">] results ["y"] {

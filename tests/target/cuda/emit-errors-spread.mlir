@@ -8,7 +8,7 @@ tkgpu.func @scanned args ["x", "y"] {
   %c1 = arith.constant 1 : index
   %i = tkgpu.iota : tensor<2048xindex, #spread>
   %v = tkgpu.load %x[%i] dims [array<i64: 0>] strides(%c1) masks() over [] : (!tkgpu.buffer<f32>, tensor<2048xindex, #spread>, index) -> tensor<2048xf32, #spread>
-  %s = tkgpu.scan <sum> %v axis 0 : tensor<2048xf32, #spread>
+  %s, %all = tkgpu.scan <sum> %v axis 0 : tensor<2048xf32, #spread> -> f32
   tkgpu.store %s, %y[%i] dims [array<i64: 0>] strides(%c1) masks() over [] : (tensor<2048xf32, #spread>, !tkgpu.buffer<f32>, tensor<2048xindex, #spread>, index) -> ()
   tkgpu.return
 } {num_warps = 64 : i64, cluster = 2 : i64}

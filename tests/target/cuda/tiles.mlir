@@ -10,9 +10,9 @@
 // CHECK-SAME: const long long n)
 // CHECK: tk::scan_registers<tk::Sum, 1>
 // CHECK: tk::scan_registers<tk::Sum, 2>
-// CHECK: tk::scan_lanes<tk::Sum, 1>
-// CHECK: tk::scan_lanes<tk::Sum, 2>
-// CHECK: tk::scan_warps<tk::Sum, 1, 4>
+// CHECK: tk::scan_lanes<tk::Sum, 1, 3>
+// CHECK: tk::scan_lanes<tk::Sum, 2, 3>
+// CHECK: tk::scan_warps<tk::Sum, 1, 4, 3>
 // CHECK: tk::Indexed<float, long long>
 // CHECK: tk::reduce_lanes<tk::ArgMax, 3>
 // CHECK: tk::reduce_warps<tk::ArgMax, 1, 4>
@@ -32,7 +32,7 @@ tkgpu.func @pieces args ["x", "y", "i", "n"] {
   %r = tkgpu.iota : tensor<16xindex, #rows>
   %c = tkgpu.iota : tensor<32xindex, #cols>
   %v = tkgpu.load %x[%r, %c] dims [array<i64: 0>, array<i64: 1>] strides(%n, %c1) masks() over [] {vector = 4 : i64} : (!tkgpu.buffer<f32>, tensor<16xindex, #rows>, tensor<32xindex, #cols>, index, index) -> tensor<16x32xf32, #t>
-  %s = tkgpu.scan <sum> %v axis 1 : tensor<16x32xf32, #t>
+  %s, %all = tkgpu.scan <sum> %v axis 1 : tensor<16x32xf32, #t> -> tensor<16xf32, #rows>
   %j = tkgpu.broadcast %c dims [1] : tensor<32xindex, #cols> -> tensor<16x32xindex, #t>
   %best, %where = tkgpu.arg_reduce <argmax> %s, %j axis 1 : tensor<16x32xf32, #t>, tensor<16x32xindex, #t> -> tensor<16xf32, #rows>, tensor<16xindex, #rows>
   %o = tkgpu.convert_layout %s : tensor<16x32xf32, #t> -> tensor<16x32xf32, #u>

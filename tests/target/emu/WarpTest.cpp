@@ -127,12 +127,12 @@ TEST_CASE("first extrema over registers: ties, NaN, infinities", "[emu]") {
 k(const float *__restrict__ x, int *__restrict__ most, int *__restrict__ least) {
   const int i = tk::thread_index();
   tk::Indexed<float, int> a[8], b[8];
-  TK_UNROLL for (int r = 0; r < 8; ++r) a[r] = b[r] = {x[i * 8 + r], 100 - r};
+  TK_UNROLL for (int r = 0; r < 8; ++r) a[r] = b[r] = {tk::get(&x[i * 8 + r]), 100 - r};
   tk::reduce_registers<tk::ArgMax, 6>(a);
   tk::reduce_registers<tk::ArgMin, 7>(b);
-  most[2 * i] = a[0].index;
-  most[2 * i + 1] = a[1].index;
-  least[i] = b[0].index;
+  tk::put(&most[2 * i], a[0].index);
+  tk::put(&most[2 * i + 1], a[1].index);
+  tk::put(&least[i], b[0].index);
 })");
   const float nan = std::nanf(""), inf = INFINITY;
   std::vector<float> x(256);
@@ -157,30 +157,77 @@ k(const float *__restrict__ x, int *__restrict__ most, int *__restrict__ least) 
 }
 
 TEST_CASE("an inclusive scan over registers, lanes and warps", "[emu]") {
-  KernelHarness k(R"(extern "C" __global__ void __launch_bounds__(64)
-k(const float *__restrict__ x, float *__restrict__ y) {
+  // The last number that is not 0: which of two comes first matters.
+  KernelHarness k(R"(struct Last {
+  TK_DEVICE static float apply(float a, float b) { return b != 0 ? b : a; }
+};
+template <class Op> TK_DEVICE void scan(float (&p)[2], float (&t)[2]) {
+  float *shared = reinterpret_cast<float *>(tk::shared_memory());
+  tk::scan_registers<Op, 1>(p, t);
+  tk::scan_lanes<Op, 1, 1>(p, t);
+  tk::scan_lanes<Op, 2, 1>(p, t);
+  tk::scan_lanes<Op, 4, 1>(p, t);
+  tk::scan_lanes<Op, 8, 1>(p, t);
+  tk::scan_lanes<Op, 16, 1>(p, t);
+  tk::scan_warps<Op, 7, 8, 1>(p, t, shared);
+}
+extern "C" __global__ void __launch_bounds__(256)
+k(const float *__restrict__ x, const float *__restrict__ v, float *__restrict__ y,
+  float *__restrict__ w, float *__restrict__ all) {
   const int i = tk::thread_index();
   float p[2], t[2];
   tk::load<2>(p, &x[2 * i]);
   tk::load<2>(t, &x[2 * i]);
-  float *shared = reinterpret_cast<float *>(tk::shared_memory());
-  tk::scan_registers<tk::Sum, 1>(p, t);
-  tk::scan_lanes<tk::Sum, 1>(p, t);
-  tk::scan_lanes<tk::Sum, 2>(p, t);
-  tk::scan_lanes<tk::Sum, 4>(p, t);
-  tk::scan_lanes<tk::Sum, 8>(p, t);
-  tk::scan_lanes<tk::Sum, 16>(p, t);
-  tk::scan_warps<tk::Sum, 1, 2>(p, t, shared);
+  scan<tk::Sum>(p, t);
   tk::store<2>(&y[2 * i], p);
+  tk::put(&all[i], t[1]);
+  tk::load<2>(p, &v[2 * i]);
+  tk::load<2>(t, &v[2 * i]);
+  scan<Last>(p, t);
+  tk::store<2>(&w[2 * i], p);
 })");
-  std::vector<float> x = counting(128), y(128);
-  k.threads = 64;
-  k.sharedBytes = 64 * 2 * 4;
+  std::vector<float> x = counting(512), v(512), y(512), w(512), all(256);
+  for (size_t i : {3, 4, 90, 255, 256, 301, 510})
+    v[i] = static_cast<float>(i);
+  k.threads = 256;
+  k.sharedBytes = 256 * 2 * 4;
+  k.in(x, DType::f32);
+  k.in(v, DType::f32);
+  k.out(y, DType::f32);
+  k.out(w, DType::f32);
+  k.out(all, DType::f32);
+  REQUIRE(k.run() == "");
+  float last = 0;
+  for (size_t i = 0; i < 512; ++i) {
+    CHECK(y[i] == static_cast<float>((i + 1) * (i + 2) / 2));
+    CHECK(all[i / 2] == y[511]);
+    last = v[i] != 0 ? v[i] : last;
+    CHECK(w[i] == last);
+  }
+}
+
+TEST_CASE("a scan over some of the warps", "[emu]") {
+  // Warps that differ in bits 0 and 2 are one group; each lane is scanned by itself.
+  KernelHarness k(R"(extern "C" __global__ void __launch_bounds__(256)
+k(const float *__restrict__ x, float *__restrict__ y) {
+  const int i = tk::thread_index();
+  float p[1] = {tk::get(&x[i])}, t[1] = {p[0]};
+  tk::scan_warps<tk::Sum, 5, 8, 0>(p, t, reinterpret_cast<float *>(tk::shared_memory()));
+  tk::put(&y[i], p[0]);
+})");
+  std::vector<float> x = counting(256), y(256);
+  k.threads = 256;
+  k.sharedBytes = 256 * 4;
   k.in(x, DType::f32);
   k.out(y, DType::f32);
   REQUIRE(k.run() == "");
-  for (size_t i = 0; i < 128; ++i)
-    CHECK(y[i] == static_cast<float>((i + 1) * (i + 2) / 2));
+  for (size_t i = 0; i < 256; ++i) {
+    float want = 0;
+    for (size_t warp = 0; warp <= i / 32; ++warp)
+      if ((warp & 2) == (i / 32 & 2))
+        want += x[warp * 32 + i % 32];
+    CHECK(y[i] == want);
+  }
 }
 
 TEST_CASE("blocks are told apart and run in any order of threads", "[emu]") {
