@@ -112,6 +112,12 @@ def PipelineCopies : Pass<"tk-pipeline-copies", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numLoops", "loops", "Loops pipelined">];
 }
 
+def UnrollLoops : Pass<"tk-unroll-loops", "::mlir::ModuleOp"> {
+  let summary = "Have what several iterations of a loop read on its way at once";
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+  let statistics = [Statistic<"numUnrolled", "loops", "Loops unrolled">];
+}
+
 def HoldNarrowTiles : Pass<"tk-hold-narrow-tiles", "::mlir::ModuleOp"> {
   let summary = "Keep loaded 8- and 16-bit elements across reductions, not what is derived from them";
   let dependentDialects = ["::tk::gpu::TkGpuDialect"];

@@ -221,6 +221,8 @@ def Tk_ReduceOp : Tk_Op<"reduce", [Pure, SameVariadicOperandSize, Tk_NamesArgume
     ::mlir::BlockArgument getRunning(unsigned k) {
       return getBlock()->getArgument(getNumIndices() + k);
     }
+    /// Is accumulator `k` neither corrected for what others have become, nor read by them?
+    bool standsAlone(unsigned k);
     YieldOp getYield();
   }];
   let builders = [

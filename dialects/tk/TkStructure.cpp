@@ -285,6 +285,20 @@ void ScanOp::build(OpBuilder &builder, OperationState &state, ReduceKind kind, S
 }
 
 YieldOp ComputeOp::getYield() { return cast<YieldOp>(getBlock()->getTerminator()); }
+bool ReduceOp::standsAlone(unsigned k) {
+  unsigned count = getNumAccumulators();
+  if (count == 1)
+    return true;
+  Block &rescale = getRescale().front();
+  if (k > 0) {
+    Value factor = cast<YieldOp>(rescale.getTerminator()).getValues()[k - 1];
+    if (!matchPattern(factor, m_OneFloat()) && !matchPattern(factor, m_One()))
+      return false;
+  }
+  return k + 1 == count || (getRunning(k).use_empty() && rescale.getArgument(k).use_empty() &&
+                            rescale.getArgument(count - 1 + k).use_empty());
+}
+
 YieldOp ReduceOp::getYield() { return cast<YieldOp>(getBlock()->getTerminator()); }
 YieldOp ScanOp::getYield() { return cast<YieldOp>(getBlock()->getTerminator()); }
 

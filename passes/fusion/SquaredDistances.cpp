@@ -5,11 +5,21 @@
 //
 //   sum_p of (x - g)^2 = sum_p of (x - m_p)^2 + n_p (m_p - g)^2        for any g,
 //
-// since the terms' distances from their mean sum up to 0. Nothing cancels, however large the mean.
+// since the terms' distances from their mean sum up to 0. Nor has a part to be read twice: with the
+// distances d = x - s from a sample s,
+//
+//   m_p = s + (sum_p of d) / n_p        sum_p of (x - m_p)^2 = sum_p of d^2 - (sum_p of d)^2 / n_p.
+//
+// The sample is the mean of the part's first k terms. Then (m_p - s)^2 is at most n_p / k times the
+// terms' variance, whatever they are, so that the difference loses log2(n_p / k) bits at worst, and
+// none where the terms are in no order: nothing depends on how large the mean is.
 //
 //   %v = reduce [sum] ["r"] from (0) to (%R) {(x[r] - %g)^2}
 //     =>
-//   %m, %q = tk.compute ["r.chunk"] in (..) {m = (reduce x[r]) / n;  reduce (x[r] - m)^2}
+//   %m, %q = tk.compute ["r.chunk"] in (..) {
+//     s = (reduce from the first to the kth x[r]) / k
+//     a = reduce x[r] - s;  b = reduce (x[r] - s)^2
+//     s + a / n, b - a (a / n) }
 //   %v = reduce [sum] ["r.chunk"] {q[r.chunk] + n (m[r.chunk] - %g)^2}
 //
 //===----------------------------------------------------------------------===//
@@ -21,6 +31,9 @@
 
 using namespace mlir;
 using namespace tk;
+
+/// How many terms of a part the sample is the mean of: what a block reads at once.
+static constexpr int64_t sampleLength = 64;
 
 std::optional<SquaredDistance> tk::matchSquaredDistance(ReduceOp reduce) {
   if (reduce.isOnline() || reduce.getKind(0) != ReduceKind::Sum || reduce.getNumIndices() != 1)
@@ -58,20 +71,37 @@ Value tk::splitSquaredDistance(ReduceOp reduce, ComputeOp compute, const Parts &
         for (Value input : getInputs(reduce))
           if (input != distance.point)
             cloneSlice(body, input, compute.getBlock(), mapping);
-        auto sum = ReduceOp::create(
-            body, loc, ReduceKind::Sum, ArrayRef<StringRef>{name}, ValueRange{first},
-            ValueRange{end}, type, [&](OpBuilder &inner, Location, ValueRange indices) {
-              IRMapping own = mapping;
-              own.map(reduce.getIndex(0), indices.front());
-              return cloneSlice(inner, distance.term, reduce.getBlock(), own);
-            });
-        Value mean = arith::DivFOp::create(body, loc, sum.getResult(0),
-                                           termsOf(first, end, type, body, loc));
-        mapping.map(distance.point, mean);
-        auto squares = cast<ReduceOp>(body.clone(*reduce, mapping));
-        squares.getLowerMutable()[0].set(first);
-        squares.getUpperMutable()[0].set(end);
-        return {mean, squares.getResult(0)};
+        auto sumOf = [&](Value upper, Value point) -> Value {
+          auto sum = ReduceOp::create(
+              body, loc, ReduceKind::Sum, ArrayRef<StringRef>{name}, ValueRange{first},
+              ValueRange{upper}, type,
+              [&](OpBuilder &inner, Location, ValueRange indices) -> Value {
+                IRMapping own = mapping;
+                own.map(reduce.getIndex(0), indices.front());
+                Value term = cloneSlice(inner, distance.term, reduce.getBlock(), own);
+                return point ? arith::SubFOp::create(inner, loc, term, point).getResult() : term;
+              });
+          return sum.getResult(0);
+        };
+        Value length = arith::ConstantIndexOp::create(body, loc, sampleLength);
+        Value sampleEnd = arith::AddIOp::create(body, loc, first, length);
+        sampleEnd = arith::MinSIOp::create(body, loc, sampleEnd, end);
+        Value sample = sumOf(sampleEnd, {});
+        sample =
+            arith::DivFOp::create(body, loc, sample, termsOf(first, sampleEnd, type, body, loc));
+        Value shifted = sumOf(end, sample);
+        mapping.map(distance.point, sample);
+        auto about = cast<ReduceOp>(body.clone(*reduce, mapping));
+        about.getLowerMutable()[0].set(first);
+        about.getUpperMutable()[0].set(end);
+        Value away =
+            arith::DivFOp::create(body, loc, shifted, termsOf(first, end, type, body, loc));
+        Value mean = arith::AddFOp::create(body, loc, sample, away);
+        Value excess = arith::MulFOp::create(body, loc, shifted, away);
+        Value squares = arith::SubFOp::create(body, loc, about.getResult(0), excess);
+        Value zero = arith::ConstantOp::create(body, loc, body.getZeroAttr(type));
+        squares = arith::MaximumFOp::create(body, loc, squares, zero);
+        return {mean, squares};
       });
   OpBuilder builder(reduce);
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);

@@ -4,7 +4,8 @@
 //      read once; else a loop over slices. Short rows share a block.
 //   2. Rows that are too long for a block are shared by the blocks of a cluster, where the machine
 //      has clusters.
-//   3. Reductions across memory: threads run along the contiguous parallel index.
+//   3. Reductions across memory: threads run along the contiguous parallel index. Scans likewise:
+//      a block steps down lines of memory that lie side by side.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/parallel/Planner.h"
@@ -23,9 +24,37 @@ static constexpr int64_t threadsOfHalf = 512, threadsOfBlock = 1024;
 /// The longest row that a cluster of 8 blocks of half a multiprocessor shares. Longer ones, of
 /// which each thread would have more, are faster read again than held.
 static constexpr int64_t longestSpreadRow = 8 * threadsOfHalf * elementsOfThread;
+/// Reductions of columns: how many a block has side by side, and its threads.
+static constexpr int64_t columnsAcross = 64, threadsAcross = 128;
+/// Scans down columns: a block's threads, how many elements of a row's part each has, and what
+/// memory moves at once or at least.
+static constexpr int64_t threadsOfScan = 512, elementsOfScan = 64, lineBits = 1024,
+                         sectorBits = 256;
 /// What a block takes at a time of a row that it does not hold: where a thread has one element, of
 /// rows of unknown length, and of long ones.
 static constexpr int64_t smallSlice = 256, slice = 1024, longSlice = 8192;
+
+/// A scan down columns: a block has as many columns side by side as fill lines of memory, or fewer
+/// if there would be too few blocks, and takes as many rows at a time as its threads hold. What it
+/// has summed so far goes on to the next rows.
+bool Planner::planScanAcross(ScanOp scan, Value across) {
+  auto position = dyn_cast<BlockArgument>(scan.getPosition());
+  if (!coarse || !position || position.getOwner() != shape.compute.getBlock())
+    return false;
+  int64_t columns = lineBits / shape.narrowestBits, least = sectorBits / shape.narrowestBits;
+  if (std::optional<int64_t> upper = shape.upperOf(across))
+    while (columns > least && *upper / columns < target.getProcessors() / 2)
+      columns /= 2;
+  set(across, fit(across, columns));
+  int64_t rows = threadsOfScan * elementsOfScan / tileOf(across);
+  Value along = scan.getBlock()->getArgument(0);
+  set(along, fit(along, rows));
+  set(position, tileOf(along));
+  std::optional<int64_t> upper = shape.upperOf(along);
+  if (!upper || *upper > tileOf(along))
+    loop = position.getArgNumber();
+  return true;
+}
 
 /// A reduction whose loads run along a parallel index: threads along that, a few terms at a time.
 bool Planner::planAcross(Operation *op) {
@@ -33,12 +62,19 @@ bool Planner::planAcross(Operation *op) {
   for (Value index : shape.compute.getBlock()->getArguments())
     if (shape.runsAlong[op].contains(index) && shape.dependsOn[op].contains(index))
       across = index;
+  if (auto scan = dyn_cast<ScanOp>(op))
+    return across && across != scan.getPosition() && planScanAcross(scan, across);
   auto reduction = dyn_cast<ReduceOp>(op);
   if (!across || !reduction)
     return false;
-  set(across, fit(across, coarse ? 64 : 32));
+  set(across, fit(across, coarse ? columnsAcross : 32));
+  // A thread has one access of each tile (tk-unroll-loops adds to that), unless the threads join
+  // what they have of each tile.
   Value last = reduction.getIndex(reduction.getNumIndices() - 1);
-  set(last, fit(last, coarse ? 32 : 8));
+  bool areAlone = llvm::all_of(llvm::seq(reduction.getNumAccumulators()),
+                               [&](unsigned k) { return reduction.standsAlone(k); });
+  int64_t terms = areAlone ? threadsAcross * vectorBits / shape.narrowestBits / columnsAcross : 32;
+  set(last, fit(last, coarse ? terms : 8));
   return true;
 }
 
@@ -133,7 +169,7 @@ void Planner::planRows() {
     if (op->getParentOfType<ReduceOp>() || op->getParentOfType<ScanOp>())
       continue;
     if (planAcross(op)) {
-      longest = std::max<int64_t>(longest, 1024);
+      longest = std::max<int64_t>(longest, 8 * (isa<ScanOp>(op) ? threadsOfScan : threadsAcross));
       isHeld = false;
       continue;
     }

@@ -49,6 +49,7 @@ struct Planner {
   int64_t countOthers(mlir::Value m, mlir::Value n);
   int64_t consumersOfChain(Contraction &outer);
   void planWarpgroupChain(Contraction &outer);
+  bool planScanAcross(ScanOp scan, mlir::Value across);
   bool planAcross(mlir::Operation *op);
   mlir::Value planAlong(mlir::Operation *op);
   bool maySpread(mlir::Value index);

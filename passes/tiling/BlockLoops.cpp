@@ -92,7 +92,10 @@ void BlockProgram::reduce(tk::ReduceOp op) {
     reduction.op = op;
     bindIndices(reduction);
     planAccumulators(reduction);
-    int64_t limit = maxElementsPerThread * 32 * schedule.getWarps();
+    int64_t numAlone =
+        llvm::count_if(reduction.accumulators, [](const Accumulator &acc) { return acc.isAlone; });
+    int64_t limit =
+        maxElementsPerThread * 32 * schedule.getWarps() / std::max<int64_t>(numAlone, 1);
     for (Accumulator &acc : reduction.accumulators) {
       if (acc.isDot) {
         // Nothing has been built over k yet, so it may still move; a shared whole axis stays.
@@ -116,7 +119,7 @@ void BlockProgram::reduce(tk::ReduceOp op) {
     }
     for (Accumulator &acc : reduction.accumulators) {
       acc.carried = acc.axes;
-      if (!acc.isDot && !op.isOnline())
+      if (!acc.isDot && acc.isAlone)
         for (unsigned axis : reduction.axes)
           if (!axes[axis].isScalar)
             acc.carried = unite(acc.carried, {axis});

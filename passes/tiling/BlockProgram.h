@@ -144,6 +144,7 @@ private:
     Axes axes;       ///< of the result
     Axes carried;    ///< of the carried tile: `axes`, and the reduced ones if reduced afterwards
     bool isDot = false;
+    bool isAlone = false; ///< neither corrected for what others have become, nor read by them
     unsigned m = 0, n = 0, k = 0;
     mlir::Value a, b; ///< the factors over (m, k) and (k, n)
   };

@@ -140,6 +140,11 @@ TileValue BlockProgram::argIndices(Reduction &reduction) {
   return broadcast(number, reduction.accumulators.front().carried, scopes.size() - 1);
 }
 
+/// Is a yielded factor 1?
+static bool isOne(Value factor) {
+  return matchPattern(factor, m_OneFloat()) || matchPattern(factor, m_One());
+}
+
 /// What axes each accumulator has, and which are products for the matrix units.
 void BlockProgram::planAccumulators(Reduction &reduction) {
   tk::ReduceOp op = reduction.op;
@@ -160,6 +165,7 @@ void BlockProgram::planAccumulators(Reduction &reduction) {
     acc.kind = op.getKind(k);
     acc.type = op.getYield().getValues()[k].getType();
     acc.axes = sorted(set);
+    acc.isAlone = op.standsAlone(k);
     reduction.accumulators.push_back(acc);
     if (k + 1 < count) {
       Block &rescale = op.getRescale().front();
@@ -238,7 +244,7 @@ SmallVector<Value> BlockProgram::onlineStep(Reduction &reduction, ArrayRef<Value
     Value old = carried[k];
     if (reduction.isLoop && k > 0) {
       Value yielded = cast<YieldOp>(rescale.getTerminator()).getValues()[k - 1];
-      if (!matchPattern(yielded, m_OneFloat()) && !matchPattern(yielded, m_One())) {
+      if (!isOne(yielded)) {
         Value factor = broadcast(get(yielded), acc.axes, depth).value;
         old = combine(ReduceKind::Prod, old, factor);
       }
@@ -246,6 +252,10 @@ SmallVector<Value> BlockProgram::onlineStep(Reduction &reduction, ArrayRef<Value
     Value value;
     if (acc.isDot) {
       value = dot(reduction, acc, old);
+    } else if (acc.isAlone) {
+      TileValue term = maskedTerm(reduction, k);
+      results.push_back(reduction.isLoop ? combine(acc.kind, old, term.value) : term.value);
+      continue;
     } else {
       TileValue term = reduceTile(maskedTerm(reduction, k), reduction.axes, acc.kind);
       value = reduction.isLoop ? combine(acc.kind, old, term.value) : term.value;

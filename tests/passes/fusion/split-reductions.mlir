@@ -94,15 +94,24 @@ tk.kernel @rows dims ["R", "C"]
   tk.return %s : tensor<?xf32>
 }
 
-// A variance: each part has a mean of its own, and squares about it.
+// A variance: each part has a mean of its own, and squares about it, from distances from a sample.
 // CHECK-LABEL: @variance
 // CHECK: tk.compute ["r.chunk", "c"]
 // CHECK: names ["v.partial"]
 // CHECK: %[[P:.*]]:2 = tk.compute ["r.chunk", "c"]
-// CHECK: %[[SUM:.*]] = tk.reduce [#tk.kind<sum>] ["r"]
-// CHECK: %[[MEAN:.*]] = arith.divf %[[SUM]]
-// CHECK: %[[SQUARES:.*]] = tk.reduce [#tk.kind<sum>] ["r"]
-// CHECK: arith.subf %{{.*}}, %[[MEAN]]
+// CHECK: %[[END:.*]] = arith.addi %[[FIRST:.*]], %c64
+// CHECK: %[[SAMPLE_END:.*]] = arith.minsi %[[END]], %[[LAST:.*]] : index
+// CHECK: %[[FEW:.*]] = tk.reduce [#tk.kind<sum>] ["r"] from(%[[FIRST]]) to(%[[SAMPLE_END]])
+// CHECK: %[[SAMPLE:.*]] = arith.divf %[[FEW]]
+// CHECK: %[[SHIFTED:.*]] = tk.reduce [#tk.kind<sum>] ["r"] from(%[[FIRST]]) to(%[[LAST]])
+// CHECK: arith.subf %{{.*}}, %[[SAMPLE]]
+// CHECK: %[[ABOUT:.*]] = tk.reduce [#tk.kind<sum>] ["r"] from(%[[FIRST]]) to(%[[LAST]])
+// CHECK: arith.subf %{{.*}}, %[[SAMPLE]]
+// CHECK: %[[STEP:.*]] = arith.divf %[[SHIFTED]]
+// CHECK: %[[MEAN:.*]] = arith.addf %[[SAMPLE]], %[[STEP]]
+// CHECK: %[[EXCESS:.*]] = arith.mulf %[[SHIFTED]], %[[STEP]]
+// CHECK: %[[DIFFERENCE:.*]] = arith.subf %[[ABOUT]], %[[EXCESS]]
+// CHECK: %[[SQUARES:.*]] = arith.maximumf %[[DIFFERENCE]]
 // CHECK: tk.yield %[[MEAN]], %[[SQUARES]]
 // CHECK: names ["v.means", "v.squares"]
 // CHECK: tk.compute ["c"]

@@ -84,6 +84,42 @@ tk.kernel @columns dims ["R", "C"] params [#tk.param<"x">] results ["y"] {
   tk.return %y : tensor<?xf32>
 }
 
+// Scans down columns: blocks of whole lines side by side, as many as keep the processors busy.
+// COARSE-LABEL: tk.kernel @column_scan
+// COARSE: #tkgpu.schedule<tile = [1024, 32], reduce = [1024], loop = 0, warps = 16,
+// COARSE-LABEL: tk.kernel @few_columns
+// COARSE: #tkgpu.schedule<tile = [4096, 8], reduce = [4096], loop = 0, warps = 16,
+tk.kernel @column_scan dims ["R", "C"] params [#tk.param<"x">] results ["y"] facts [#tk.fact<>, #tk.fact<divisor = 4096, upper = 4096>] {
+^bb0(%R: index, %C: index, %x: tensor<?x?xf32>):
+  tk.bind %x[%R, %C] : tensor<?x?xf32>
+  %zero = arith.constant 0 : index
+  %y = tk.compute ["r", "c"] in (%R, %C) {
+  ^bb0(%r: index, %c: index):
+    %s = tk.scan <sum> "k" from %zero to %R at %r {
+    ^bb0(%k: index):
+      %v = tk.load %x[%k, %c] : tensor<?x?xf32>
+      tk.yield %v : f32
+    } : f32
+    tk.yield %s : f32
+  } names ["y"] : tensor<?x?xf32>
+  tk.return %y : tensor<?x?xf32>
+}
+tk.kernel @few_columns dims ["R", "C"] params [#tk.param<"x">] results ["y"] facts [#tk.fact<>, #tk.fact<divisor = 512, upper = 512>] {
+^bb0(%R: index, %C: index, %x: tensor<?x?xf32>):
+  tk.bind %x[%R, %C] : tensor<?x?xf32>
+  %zero = arith.constant 0 : index
+  %y = tk.compute ["r", "c"] in (%R, %C) {
+  ^bb0(%r: index, %c: index):
+    %s = tk.scan <sum> "k" from %zero to %R at %r {
+    ^bb0(%k: index):
+      %v = tk.load %x[%k, %c] : tensor<?x?xf32>
+      tk.yield %v : f32
+    } : f32
+    tk.yield %s : f32
+  } names ["y"] : tensor<?x?xf32>
+  tk.return %y : tensor<?x?xf32>
+}
+
 // A row that one block holds in registers; two in a block where they are short.
 // COARSE-LABEL: tk.kernel @rows
 // COARSE: #tkgpu.schedule<tile = [1], reduce = [4096], warps = 4, per_thread = 32,

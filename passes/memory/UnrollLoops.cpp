@@ -1,0 +1,109 @@
+//===- UnrollLoops.cpp - several accesses of a thread on their way --------===//
+//
+// A loop that sums up what it reads, one access of a thread an iteration, waits for each. The
+// accesses of several iterations, begun together, wait once.
+//   1. Innermost loops of functions without products are looked at that read tiles, and in which
+//      the threads do not wait for each other.
+//   2. They are unrolled such that a thread reads 64 bytes an iteration, but at most 4 times.
+//   3. The loads of an iteration, and the arithmetic that leads to them, are moved to its
+//   beginning.
+//
+// Before: scf.for %i = %a to %b step %s {%x = load %p[%i]; %c = add %carried, %x}
+// After:  scf.for %i = %a to %m step 4 s {%x0 = load %p[%i]; %x1 = load %p[%i + s]; ...; add ...}
+//         scf.for %i = %m to %b step %s {...}
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Passes.h"
+#include "passes/memory/TileComponents.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/SCF/Utils/Utils.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Pass/Pass.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace tk {
+#define GEN_PASS_DEF_UNROLLLOOPS
+#include "passes/Passes.h.inc"
+} // namespace tk
+
+using namespace mlir;
+using namespace tk;
+using namespace tk::gpu;
+
+/// What a thread should have on its way, in bytes, and how many iterations may provide that.
+static constexpr int64_t bytesAtOnce = 64, mostIterations = 4;
+
+/// Bytes that a thread reads in an iteration; nothing if the loop is not one of those looked at.
+static std::optional<int64_t> bytesOfIteration(scf::ForOp loop) {
+  int64_t bytes = 0;
+  for (Operation &op : loop.getBody()->without_terminator()) {
+    if (op.getNumRegions() > 0 || !isMemoryEffectFree(&op) ||
+        isa<gpu::ReduceOp, ArgReduceOp, gpu::ScanOp, ConvertLayoutOp>(op))
+      return std::nullopt;
+    auto load = dyn_cast<gpu::LoadOp>(op);
+    LayoutAttr layout = load ? getLayout(load.getType()) : LayoutAttr();
+    if (layout)
+      bytes += layout.getNumRegisters() *
+               getElementTypeOrSelf(load.getType()).getIntOrFloatBitWidth() / 8;
+  }
+  return bytes > 0 ? std::optional(bytes) : std::nullopt;
+}
+
+/// Moves the loads of a loop that do not follow from what it carries to its beginning.
+static void beginLoads(scf::ForOp loop) {
+  Block *body = loop.getBody();
+  llvm::SetVector<Operation *> ahead;
+  auto collect = [&](auto &self, Operation *op) -> bool {
+    if (op->getBlock() != body || ahead.contains(op))
+      return true;
+    for (Value operand : op->getOperands()) {
+      auto argument = dyn_cast<BlockArgument>(operand);
+      if (argument && argument.getOwner() == body && argument != loop.getInductionVar())
+        return false;
+      if (Operation *def = operand.getDefiningOp(); def && !self(self, def))
+        return false;
+    }
+    ahead.insert(op);
+    return true;
+  };
+  for (gpu::LoadOp load : body->getOps<gpu::LoadOp>())
+    collect(collect, load);
+  Operation *last = nullptr;
+  for (Operation *op : ahead) {
+    if (last)
+      op->moveAfter(last);
+    else
+      op->moveBefore(body, body->begin());
+    last = op;
+  }
+}
+
+namespace {
+
+struct UnrollLoops : tk::impl::UnrollLoopsBase<UnrollLoops> {
+  void runOnOperation() override {
+    for (FuncOp function : getOperation().getOps<FuncOp>()) {
+      if (hasProducts(function))
+        continue;
+      SmallVector<scf::ForOp> loops;
+      function.walk([&](scf::ForOp loop) { loops.push_back(loop); });
+      for (scf::ForOp loop : loops) {
+        std::optional<int64_t> bytes = bytesOfIteration(loop);
+        if (!bytes || *bytes * 2 > bytesAtOnce)
+          continue;
+        int64_t factor = std::min(mostIterations, bytesAtOnce / *bytes);
+        FailureOr<UnrolledLoopInfo> unrolled = loopUnrollByFactor(loop, factor);
+        if (failed(unrolled))
+          continue;
+        if (unrolled->mainLoopOp)
+          beginLoads(*unrolled->mainLoopOp);
+        ++numUnrolled;
+      }
+    }
+  }
+};
+
+} // namespace
