@@ -24,9 +24,9 @@ constexpr int64_t widestChainRow = 192;
 /// Bits along k of an operand's tile: lines of 128 bytes, which is what memory moves.
 constexpr int64_t wideSliceBits = 1024;
 
-/// Of a statement without reductions: accesses of a thread to one tensor, and the blocks that each
-/// multiprocessor should still have.
-constexpr int64_t accessesInFlight = 4, blocksToSpare = 16;
+/// Of a statement without reductions: the warps of a block, and the blocks that each multiprocessor
+/// should still have where a thread takes more than one access.
+constexpr int64_t warpsOfElements = 4, blocksToSpare = 16;
 
 /// The widest access of a thread, in bytes.
 constexpr int64_t widestAccess = 16;
@@ -164,15 +164,19 @@ void Planner::planElements() {
     perThread = std::max<int64_t>(tileOf(other) * tileOf(last) / (warps * 32), 1);
     return;
   }
-  // A few accesses in flight for each thread, where that leaves every multiprocessor many blocks.
-  int64_t elements = 1;
-  for (unsigned p = 0; p < count; ++p)
-    elements *= shape.upperOf(compute.getIndex(p)).value_or(1);
-  for (int64_t accesses = 1; coarse && accesses < accessesInFlight; accesses *= 2) {
-    if (elements / (2 * rest) < blocksToSpare * target.getProcessors())
-      break;
-    rest *= 2;
-    perThread *= 2;
+  // Small blocks, whose places others take as soon as they are done, and a thread reads 32 bytes:
+  // with more, those that fit have no more on its way.
+  if (coarse) {
+    warps = warpsOfElements;
+    rest = warps * 32 * perThread;
+    int64_t elements = 1, streams = 0;
+    for (unsigned p = 0; p < count; ++p)
+      elements *= shape.upperOf(compute.getIndex(p)).value_or(1);
+    compute.getBody().walk([&](LoadOp load) { streams += load.getIndices().size() >= count; });
+    if (streams == 1 && elements / (2 * rest) >= blocksToSpare * target.getProcessors()) {
+      rest *= 2;
+      perThread *= 2;
+    }
   }
   for (unsigned p = count; p-- > 0 && rest > 1;) {
     Value index = compute.getIndex(p);

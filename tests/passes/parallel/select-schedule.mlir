@@ -53,7 +53,7 @@ tk.kernel @own dims ["M", "N", "K"] params [#tk.param<"a">, #tk.param<"b">] resu
 // BASE-LABEL: tk.kernel @pointwise
 // BASE: #tkgpu.schedule<tile = [256], reduce = [], warps = 8, per_thread = 1,
 // COARSE-LABEL: tk.kernel @pointwise
-// COARSE: #tkgpu.schedule<tile = [2048], reduce = [], warps = 8, per_thread = 8,
+// COARSE: #tkgpu.schedule<tile = [1024], reduce = [], warps = 4, per_thread = 8,
 tk.kernel @pointwise dims ["N"] params [#tk.param<"x">] results ["y"] {
 ^bb0(%N: index, %x: tensor<?xbf16>):
   tk.bind %x[%N] : tensor<?xbf16>
