@@ -77,6 +77,8 @@ llvm::ArrayRef<PassRow> passTable() {
       {"tk-unroll-loops", Stage::Gpu, "", "", "several small reads of a loop are on their way"},
       {"canonicalize", Stage::Gpu, "", "", "folds the pipeline's index arithmetic"},
       {"cse", Stage::Gpu, "", "", "addresses of several stages have much in common"},
+      {"tk-hoist-loads", Stage::Gpu, "", "",
+       "labels and what they name are loaded while the row is"},
       {"tk-hold-narrow-tiles", Stage::Gpu, "", "",
        "rows stay packed in registers between the reductions over them"},
       {"tk-limit-registers", Stage::Gpu, "", "", "registers of what is left are known"},

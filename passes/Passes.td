@@ -118,6 +118,14 @@ def UnrollLoops : Pass<"tk-unroll-loops", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numUnrolled", "loops", "Loops unrolled">];
 }
 
+def HoistLoads : Pass<"tk-hoist-loads", "::mlir::ModuleOp"> {
+  let summary = "Begin small loads before the first reduction over a block's threads";
+  let options = [
+    Option<"maxElements", "max-elements", "int64_t", "2",
+           "Most elements of a thread that a load may keep across the reductions">];
+  let statistics = [Statistic<"numHoisted", "loads", "Loads moved">];
+}
+
 def HoldNarrowTiles : Pass<"tk-hold-narrow-tiles", "::mlir::ModuleOp"> {
   let summary = "Keep loaded 8- and 16-bit elements across reductions, not what is derived from them";
   let dependentDialects = ["::tk::gpu::TkGpuDialect"];

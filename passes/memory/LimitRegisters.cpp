@@ -6,8 +6,8 @@
 //   2. What must be in registers across a reduction is counted: the elements of the tiles that are
 //      defined before and used after it.
 //   3. A thread gets those and some to compute with; `min_blocks` is how many blocks of such
-//   threads
-//      fill the register file, so that it never asks for what cannot be had without spills.
+//      threads fill the register file, so that it never asks for what cannot be had without spills.
+//   4. There may be some more where the tiles that are loaded behind the reduction fit, too.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
@@ -31,9 +31,9 @@ using namespace tk::gpu;
 static constexpr int64_t registerFile = 65536, registerUnit = 8;
 /// What a thread computes addresses and expressions with.
 static constexpr int64_t workingRegisters = 32;
-/// With so many blocks on a multiprocessor some always load; further ones gain nothing, and neither
-/// do registers below the least.
-static constexpr int64_t enoughBlocks = 6, leastRegisters = 64;
+/// With so many blocks on a multiprocessor some always load; with more they hide latencies of
+/// arithmetic. Registers below the least gain nothing.
+static constexpr int64_t enoughBlocks = 6, mostBlocks = 8, leastRegisters = 64;
 
 /// 32-bit registers of a thread for the elements of a tile.
 static int64_t registersFor(Value tile) {
@@ -64,24 +64,41 @@ static int64_t registersAcross(Operation *reduction) {
   return sum;
 }
 
+/// Registers for the tiles that are loaded behind `reduction`.
+static int64_t registersBehind(Operation *reduction) {
+  int64_t sum = 0;
+  for (Operation &op : llvm::make_range(reduction->getIterator(), reduction->getBlock()->end()))
+    if (auto load = dyn_cast<gpu::LoadOp>(op); load && isTile(load.getResult()))
+      sum += registersFor(load.getResult());
+  return sum;
+}
+
+/// How many blocks of so many threads fit, of which each has `held` values and computes.
+static int64_t blocksWith(int64_t held, int64_t threads) {
+  int64_t registers = std::max(leastRegisters, held + workingRegisters);
+  return registerFile / (threads * llvm::alignTo(registers, registerUnit));
+}
+
 namespace {
 
 struct LimitRegisters : tk::impl::LimitRegistersBase<LimitRegisters> {
   void runOnOperation() override {
     for (FuncOp function : getOperation().getOps<FuncOp>()) {
-      int64_t across = -1;
+      int64_t across = -1, withLoads = 0;
       bool hasProduct = false;
       function.walk([&](Operation *op) {
         hasProduct |= isa<DotOp, WarpgroupDotOp>(op);
-        if (isa<gpu::ReduceOp, ArgReduceOp>(op))
-          across = std::max(across, registersAcross(op));
+        if (!isa<gpu::ReduceOp, ArgReduceOp>(op))
+          return;
+        int64_t held = registersAcross(op);
+        across = std::max(across, held);
+        withLoads = std::max(withLoads, held + registersBehind(op));
       });
       if (across < 0 || hasProduct)
         continue;
-      int64_t registers = std::max(leastRegisters, across + workingRegisters);
       int64_t threads = function.getBlockWarps() * 32;
-      int64_t blocks = registerFile / (threads * llvm::alignTo(registers, registerUnit));
-      blocks = std::min(blocks, enoughBlocks);
+      int64_t blocks = std::max(std::min(blocksWith(across, threads), enoughBlocks),
+                                std::min(blocksWith(withLoads, threads), mostBlocks));
       if (blocks < 2)
         continue;
       function.setMinBlocks(blocks);

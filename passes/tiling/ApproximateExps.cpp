@@ -11,7 +11,8 @@
 //      is 1 where m does not change, however large m is.
 //
 // Likewise where the weights are divided by their sum and the quotients rounded: both are marked,
-// so that they stay one expression.
+// so that they stay one expression. And where nothing else is done with their sum but to add its
+// logarithm to m; there they are 2^((s - m) log2(e)) like the factors, so that m + log 1 is m.
 //
 // A sum of such weights is 0 or a normal number, so that a quotient by it which is rounded to 16
 // bits may be a product with its reciprocal, of which a row has one.
@@ -24,6 +25,7 @@
 #include "passes/tiling/ApproximateExps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -83,7 +85,16 @@ static void markQuotients(tk::ReduceOp reduction) {
   }
 }
 
-/// Marks weights that are summed here, and again divided by that sum where they are read.
+/// Is `sum` read for its logarithm here, only to add that to `bound`?
+static bool isLogarithmUnder(Value bound, Operation *user) {
+  auto log = dyn_cast<math::LogOp>(user);
+  return log && llvm::all_of(log->getUsers(), [&](Operation *op) {
+           return isa<arith::AddFOp>(op) && llvm::is_contained(op->getOperands(), bound);
+         });
+}
+
+/// Marks weights that are summed here, and again divided by that sum where they are read, or of
+/// which no more is read than m + log(sum).
 static void markNormaliser(tk::ReduceOp reduction, unsigned k) {
   auto diff = reduction.getYield().getValues()[k].getDefiningOp<ExpDiffOp>();
   if (!diff || reduction.getKind(k) != ReduceKind::Sum || !diff.getType().isF32() ||
@@ -95,7 +106,12 @@ static void markNormaliser(tk::ReduceOp reduction, unsigned k) {
     return;
   Value bound = reduction.getResult(running.getArgNumber() - reduction.getNumIndices());
   SmallVector<Operation *> marked = {diff};
+  bool hasLogarithm = false;
   for (OpOperand &use : reduction.getResult(k).getUses()) {
+    if (isLogarithmUnder(bound, use.getOwner())) {
+      hasLogarithm = true;
+      continue;
+    }
     auto quotient = dyn_cast<DivOrZeroOp>(use.getOwner());
     auto weight = quotient ? quotient.getA().getDefiningOp<ExpDiffOp>() : ExpDiffOp();
     if (!weight || use.getOperandNumber() != 1 || weight.getB() != bound || !weight->hasOneUse() ||
@@ -108,9 +124,13 @@ static void markNormaliser(tk::ReduceOp reduction, unsigned k) {
       cast<YieldOp>(rescale.getTerminator()).getValues()[k - 1].getDefiningOp<ExpDiffOp>();
   if (factor && !factor->hasOneUse())
     factor = {};
-  if (marked.size() == 1 && !factor)
+  if (marked.size() == 1 && !factor && !hasLogarithm)
     return;
-  llvm::for_each(marked, mark);
+  for (Operation *op : marked)
+    if (auto weight = dyn_cast<ExpDiffOp>(op); weight && hasLogarithm)
+      markFactor(weight);
+    else
+      mark(op);
   if (factor)
     markFactor(factor);
 }

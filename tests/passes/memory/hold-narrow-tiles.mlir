@@ -18,7 +18,7 @@
 // CHECK: %[[H:.*]] = arith.extf %[[AGAIN]]
 // CHECK: %[[D2:.*]] = arith.subf %[[H]], %{{.*}}
 // CHECK: arith.mulf %[[D2]], %[[E]]
-// CHECK: min_blocks = 6 : i64
+// CHECK: min_blocks = 8 : i64
 // FEW-LABEL: tkgpu.func @variance
 // FEW-NOT: tkgpu.hold
 tkgpu.func @variance args ["x", "y", "n"] {

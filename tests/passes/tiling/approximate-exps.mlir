@@ -119,3 +119,32 @@ tk.kernel @summed dims ["S"] params [#tk.param<"s">] results ["z"] {
   } names ["z"] {tkgpu.schedule = #tkgpu.schedule<tile = [64], reduce = [32]>} : tensor<?xf32>
   tk.return %z : tensor<?xf32>
 }
+
+// Where all that is read of their sum is its logarithm, the maximum is taken off exactly.
+// CHECK-LABEL: tkgpu.func @logarithm_z
+// CHECK: tk.exp_diff {{.*}} {approx, rescale} : tensor<64xf32>
+// CHECK: tk.exp_diff {{.*}} {approx, rescale} : tensor<64x32xf32>
+// CHECK: math.log
+// CHECK: arith.addf
+tk.kernel @logarithm dims ["S"] params [#tk.param<"s">] results ["z"] {
+^bb0(%S: index, %scores: tensor<?x?xf32>):
+  tk.bind %scores[%S, %S] : tensor<?x?xf32>
+  %zero = arith.constant 0 : index
+  %z = tk.compute ["i"] in (%S) {
+  ^bb0(%i: index):
+    %m, %sum = tk.reduce [#tk.kind<max>, #tk.kind<sum>] ["j"] from (%zero) to (%S) {
+    ^bb0(%j: index, %m_run: f32):
+      %s = tk.load %scores[%i, %j] : tensor<?x?xf32>
+      %w = tk.exp_diff %s, %m_run : f32
+      tk.yield %s, %w : f32, f32
+    } rescale {
+    ^bb0(%m_old: f32, %m_new: f32):
+      %f = tk.exp_diff %m_old, %m_new : f32
+      tk.yield %f : f32
+    } : f32, f32
+    %l = math.log %sum : f32
+    %lse = arith.addf %m, %l : f32
+    tk.yield %lse : f32
+  } names ["z"] {tkgpu.schedule = #tkgpu.schedule<tile = [64], reduce = [32]>} : tensor<?xf32>
+  tk.return %z : tensor<?xf32>
+}

@@ -1,0 +1,97 @@
+//===- HoistLoads.cpp - loads begin before the threads wait for each other -===//
+//
+// A row's label, and the element that it names, are written down where they are used: behind the
+// reductions over the row. Threads meet at those, so that no compiler moves a load across, and the
+// block would wait for memory once more when it has nothing else left to do.
+//   1. Functions without products are looked at; in each of their blocks of code, the first
+//      operation that waits: a reduction or scan over tiles, or one with regions.
+//   2. Loads behind it that need nothing computed by it or later are moved in front of it, with the
+//      arithmetic that leads to them, in their order; behind the loads that stand there already.
+//   3. A load of more registers than a few stays: it would hold them across the reductions.
+//
+// Before: %m = reduce %row; %l = load %labels[%r]; %x = load %a[%r, %l]; use %m, %x
+// After:  %l = load %labels[%r]; %x = load %a[%r, %l]; %m = reduce %row; use %m, %x
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Passes.h"
+#include "passes/memory/TileComponents.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Pass/Pass.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace tk {
+#define GEN_PASS_DEF_HOISTLOADS
+#include "passes/Passes.h.inc"
+} // namespace tk
+
+using namespace mlir;
+using namespace tk;
+using namespace tk::gpu;
+
+static bool waits(Operation &op) {
+  return isa<gpu::ReduceOp, ArgReduceOp, gpu::ScanOp>(op) || op.getNumRegions() > 0;
+}
+
+/// How many elements of a load a thread has.
+static int64_t elementsOfThread(gpu::LoadOp load) {
+  if (!isTile(load.getResult()))
+    return 1;
+  LayoutAttr layout = getLayout(load.getType());
+  return layout ? layout.getNumRegisters() : std::numeric_limits<int64_t>::max();
+}
+
+/// Adds what `op` needs of the operations behind `first`, and itself last; false if that is not
+/// only loads and arithmetic.
+static bool collect(Operation *op, Operation *first, int64_t maxElements,
+                    llvm::SetVector<Operation *> &moved) {
+  if (op->getBlock() != first->getBlock() || op->isBeforeInBlock(first) || moved.contains(op))
+    return true;
+  auto load = dyn_cast<gpu::LoadOp>(op);
+  if (waits(*op) || !isMemoryEffectFree(op) || (load && elementsOfThread(load) > maxElements))
+    return false;
+  for (Value operand : op->getOperands())
+    if (Operation *def = operand.getDefiningOp(); def && !collect(def, first, maxElements, moved))
+      return false;
+  moved.insert(op);
+  return true;
+}
+
+/// Returns how many loads are moved.
+static unsigned hoistLoads(Block &block, int64_t maxElements) {
+  auto first = llvm::find_if(block, waits);
+  if (first == block.end())
+    return 0;
+  SmallVector<gpu::LoadOp> loads;
+  for (Operation &op : llvm::make_range(first, block.end()))
+    if (auto load = dyn_cast<gpu::LoadOp>(op))
+      loads.push_back(load);
+  unsigned numMoved = 0;
+  for (gpu::LoadOp load : loads) {
+    llvm::SetVector<Operation *> moved;
+    if (!collect(load, &*first, maxElements, moved))
+      continue;
+    for (Operation *op : moved) {
+      op->moveBefore(&*first);
+      numMoved += isa<gpu::LoadOp>(op);
+    }
+  }
+  return numMoved;
+}
+
+namespace {
+
+struct HoistLoads : tk::impl::HoistLoadsBase<HoistLoads> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    for (FuncOp function : getOperation().getOps<FuncOp>()) {
+      if (hasProducts(function))
+        continue;
+      function.walk([&](Block *block) { numHoisted += hoistLoads(*block, maxElements); });
+    }
+  }
+};
+
+} // namespace
