@@ -3,7 +3,7 @@
 //   1. Reductions along memory: the whole row in one tile where it is known to fit, so that it is
 //      read once; else a loop over slices. Short rows share a block.
 //   2. Rows that are too long for a block are shared by the blocks of a cluster, where the machine
-//      has clusters.
+//      has clusters: held, or read again from the second-level cache.
 //   3. Reductions across memory: threads run along the contiguous parallel index. Scans likewise:
 //      a block steps down lines of memory that lie side by side.
 //
@@ -21,9 +21,11 @@ static constexpr int64_t elementsOfThread = 32;
 static constexpr int64_t vectorBits = 128;
 /// With so many threads of 64 registers a block takes half of a multiprocessor, or all of it.
 static constexpr int64_t threadsOfHalf = 512, threadsOfBlock = 1024;
-/// The longest row that a cluster of 8 blocks of half a multiprocessor shares. Longer ones, of
-/// which each thread would have more, are faster read again than held.
+/// The longest row that a cluster of 8 blocks of half a multiprocessor shares and holds. Longer
+/// ones, of which each thread would have more, are faster read again: by the cluster, as long as
+/// the rows that are gone through at a time stay in the second-level cache.
 static constexpr int64_t longestSpreadRow = 8 * threadsOfHalf * elementsOfThread;
+static constexpr int64_t cacheBytes = 50 << 20, spreadRowsAtOnce = 32;
 /// Reductions of columns: how many a block has side by side, and its threads.
 static constexpr int64_t columnsAcross = 64, threadsAcross = 128;
 /// Scans down columns: a block's threads, how many elements of a row's part each has, and what
@@ -117,6 +119,36 @@ bool Planner::maySpread(Value index) {
   return lies;
 }
 
+/// How much is read of each row of `length` elements: of tensors that have several rows.
+int64_t Planner::bytesOfRow(int64_t length) {
+  int64_t bytes = 0;
+  llvm::SmallPtrSet<Value, 4> tensors;
+  auto runsAlongRow = [&](Operation *op, LoadOp load) {
+    auto reduction = dyn_cast<ReduceOp>(op);
+    return reduction && follows(load.getIndices().back(), reduction.getIndex(0), shape);
+  };
+  shape.compute.getBody().walk([&](LoadOp load) {
+    if (load.getIndices().size() > 1 &&
+        llvm::any_of(shape.reductions, [&](Operation *op) { return runsAlongRow(op, load); }) &&
+        tensors.insert(load.getTensor()).second)
+      bytes +=
+          length * getElementTypeOrSelf(load.getTensor().getType()).getIntOrFloatBitWidth() / 8;
+  });
+  return bytes;
+}
+
+/// Is a row that a cluster cannot hold read again faster by it than by one block? An online
+/// reduction joins the cluster's warps for each slice, even if little of it is left.
+bool Planner::isReadAgain(Value along) {
+  int64_t divisor = getSizeFact(shape.kernel, shape.endOf(along)).divisor;
+  bool isOnline = llvm::any_of(shape.reductions, [](Operation *op) {
+    auto reduction = dyn_cast<ReduceOp>(op);
+    return reduction && !reduction.getRescale().empty();
+  });
+  return (!isOnline || divisor % longestSpreadRow == 0) &&
+         bytesOfRow(*shape.upperOf(along)) * spreadRowsAtOnce <= cacheBytes;
+}
+
 /// A reduction (scan) along memory, or whatever else: slices of one of its indices, or all of it.
 Value Planner::planAlong(Operation *op) {
   Value best;
@@ -128,12 +160,13 @@ Value Planner::planAlong(Operation *op) {
       best = index;
   }
   std::optional<int64_t> upper = shape.upperOf(best);
-  isSpread |= upper && *upper > longestWholeRow && *upper <= longestSpreadRow && maySpread(best);
+  isSpread |= upper && *upper > longestWholeRow && maySpread(best) &&
+              (*upper <= longestSpreadRow || isReadAgain(best));
   int64_t longest = isSpread ? longestSpreadRow : longestWholeRow;
   bool whole = upper && *upper <= longest && shape.startsAtZero(best);
   int64_t part = !coarse ? smallSlice : upper && *upper >= longSlice ? longSlice : slice;
   whole &= coarse || *upper <= smallSlice;
-  set(best, fit(best, whole ? longest : part));
+  set(best, fit(best, whole || isSpread ? longest : part));
   // An output along the same row: the block goes on to step through it, so that the reduction is
   // computed once a row.
   for (auto [p, index] : llvm::enumerate(shape.compute.getBlock()->getArguments())) {
@@ -183,7 +216,7 @@ void Planner::planRows() {
   }
   int64_t threads = longest; // for one row, or for a slice at a time
   if (coarse)
-    threads = isHeld ? threadsOfRow(longest) : std::min(longest / 8, threadsOfHalf);
+    threads = isHeld || isSpread ? threadsOfRow(longest) : std::min(longest / 8, threadsOfHalf);
   int64_t wanted = (coarse ? 128 : 256) / std::max<int64_t>(threads, 1), rows = 1;
   // Rows that begin at any alignment have a block each, which follows theirs (tk-align-rows).
   if (coarse && isHeld && !isAligned && longest * shape.narrowestBits >= 32 * vectorBits)

@@ -53,6 +53,8 @@ struct Planner {
   bool planAcross(mlir::Operation *op);
   mlir::Value planAlong(mlir::Operation *op);
   bool maySpread(mlir::Value index);
+  int64_t bytesOfRow(int64_t length);
+  bool isReadAgain(mlir::Value along);
   int64_t threadsOfRow(int64_t length);
   void planRows();
   void planElements();

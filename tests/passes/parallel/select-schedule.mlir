@@ -177,6 +177,97 @@ tk.kernel @long_rows dims ["R", "C"] params [#tk.param<"x">] results ["y"] facts
   tk.return %y : tensor<?xbf16>
 }
 
+// A longer one, slice by slice, unless what is read of a few of them exceeds the cache.
+// COARSE-LABEL: tk.kernel @longer_rows
+// COARSE: #tkgpu.schedule<tile = [1], reduce = [131072], warps = 128, per_thread = 32, {{.*}} cluster = 8>
+tk.kernel @longer_rows dims ["R", "C"] params [#tk.param<"x">] results ["y"] facts [#tk.fact<>, #tk.fact<divisor = 8, upper = 524288>] {
+^bb0(%R: index, %C: index, %x: tensor<?x?xbf16>):
+  tk.bind %x[%R, %C] : tensor<?x?xbf16>
+  %zero = arith.constant 0 : index
+  %y = tk.compute ["r"] in (%R) {
+  ^bb0(%r: index):
+    %s = tk.reduce [#tk.kind<max>] ["c"] from (%zero) to (%C) {
+    ^bb0(%c: index):
+      %v = tk.load %x[%r, %c] : tensor<?x?xbf16>
+      tk.yield %v : bf16
+    } : bf16
+    tk.yield %s : bf16
+  } names ["y"] : tensor<?xbf16>
+  tk.return %y : tensor<?xbf16>
+}
+
+// COARSE-LABEL: tk.kernel @longer_rows_of_two
+// COARSE-NOT: cluster
+// COARSE: tk.return
+tk.kernel @longer_rows_of_two dims ["R", "C"] params [#tk.param<"a">, #tk.param<"b">] results ["y"] facts [#tk.fact<>, #tk.fact<divisor = 8, upper = 524288>] {
+^bb0(%R: index, %C: index, %a: tensor<?x?xbf16>, %b: tensor<?x?xbf16>):
+  tk.bind %a[%R, %C] : tensor<?x?xbf16>
+  tk.bind %b[%R, %C] : tensor<?x?xbf16>
+  %zero = arith.constant 0 : index
+  %y = tk.compute ["r"] in (%R) {
+  ^bb0(%r: index):
+    %s = tk.reduce [#tk.kind<max>] ["c"] from (%zero) to (%C) {
+    ^bb0(%c: index):
+      %v = tk.load %a[%r, %c] : tensor<?x?xbf16>
+      %w = tk.load %b[%r, %c] : tensor<?x?xbf16>
+      %p = arith.addf %v, %w : bf16
+      tk.yield %p : bf16
+    } : bf16
+    tk.yield %s : bf16
+  } names ["y"] : tensor<?xbf16>
+  tk.return %y : tensor<?xbf16>
+}
+
+// An online reduction joins the blocks for each slice: whole ones alone are worth it.
+// COARSE-LABEL: tk.kernel @whole_slices
+// COARSE: #tkgpu.schedule<{{.*}} cluster = 8>
+tk.kernel @whole_slices dims ["R", "C"] params [#tk.param<"x">] results ["y"] facts [#tk.fact<>, #tk.fact<divisor = 131072, upper = 524288>] {
+^bb0(%R: index, %C: index, %x: tensor<?x?xbf16>):
+  tk.bind %x[%R, %C] : tensor<?x?xbf16>
+  %zero = arith.constant 0 : index
+  %y = tk.compute ["r"] in (%R) {
+  ^bb0(%r: index):
+    %m, %s = tk.reduce [#tk.kind<max>, #tk.kind<sum>] ["c"] from (%zero) to (%C) {
+    ^bb0(%c: index, %running: f32):
+      %b = tk.load %x[%r, %c] : tensor<?x?xbf16>
+      %v = arith.extf %b : bf16 to f32
+      %e = tk.exp_diff %v, %running : f32
+      tk.yield %v, %e : f32, f32
+    } rescale {
+    ^bb0(%old: f32, %new: f32):
+      %f = tk.exp_diff %old, %new : f32
+      tk.yield %f : f32
+    } : f32, f32
+    tk.yield %s : f32
+  } names ["y"] : tensor<?xf32>
+  tk.return %y : tensor<?xf32>
+}
+
+// COARSE-LABEL: tk.kernel @ragged_slices
+// COARSE-NOT: cluster
+// COARSE: tk.return
+tk.kernel @ragged_slices dims ["R", "C"] params [#tk.param<"x">] results ["y"] facts [#tk.fact<>, #tk.fact<divisor = 65536, upper = 524288>] {
+^bb0(%R: index, %C: index, %x: tensor<?x?xbf16>):
+  tk.bind %x[%R, %C] : tensor<?x?xbf16>
+  %zero = arith.constant 0 : index
+  %y = tk.compute ["r"] in (%R) {
+  ^bb0(%r: index):
+    %m, %s = tk.reduce [#tk.kind<max>, #tk.kind<sum>] ["c"] from (%zero) to (%C) {
+    ^bb0(%c: index, %running: f32):
+      %b = tk.load %x[%r, %c] : tensor<?x?xbf16>
+      %v = arith.extf %b : bf16 to f32
+      %e = tk.exp_diff %v, %running : f32
+      tk.yield %v, %e : f32, f32
+    } rescale {
+    ^bb0(%old: f32, %new: f32):
+      %f = tk.exp_diff %old, %new : f32
+      tk.yield %f : f32
+    } : f32, f32
+    tk.yield %s : f32
+  } names ["y"] : tensor<?xf32>
+  tk.return %y : tensor<?xf32>
+}
+
 // Its transpose does not lie along memory, and is stepped through.
 // COARSE-LABEL: tk.kernel @transposed_rows
 // COARSE-NOT: cluster
