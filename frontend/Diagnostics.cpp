@@ -1,6 +1,7 @@
 #include "frontend/Diagnostics.h"
 
 #include <algorithm>
+#include <exception>
 #include <ostream>
 #include <tuple>
 #include <utility>
@@ -51,17 +52,18 @@ const DiagInfo &info(Diag id) { return registry[static_cast<std::size_t>(id)]; }
 std::span<const DiagInfo> allDiagnostics() { return registry; }
 
 DiagBuilder::DiagBuilder(Diagnostics &engine, Diag id, Severity severity, Span span)
-    : engine(&engine) {
+    : engine(&engine), exceptionsBefore(std::uncaught_exceptions()) {
   diagnostic.id = id;
   diagnostic.severity = severity;
   diagnostic.span = span;
 }
 
 DiagBuilder::DiagBuilder(DiagBuilder &&other) noexcept
-    : engine(std::exchange(other.engine, nullptr)), diagnostic(std::move(other.diagnostic)) {}
+    : engine(std::exchange(other.engine, nullptr)), exceptionsBefore(other.exceptionsBefore),
+      diagnostic(std::move(other.diagnostic)) {}
 
-DiagBuilder::~DiagBuilder() {
-  if (engine)
+DiagBuilder::~DiagBuilder() noexcept(false) {
+  if (engine && std::uncaught_exceptions() == exceptionsBefore)
     engine->add(std::move(diagnostic));
 }
 

@@ -69,7 +69,8 @@ struct Diagnostic {
 
 class Diagnostics;
 
-/// Builds one diagnostic and reports it on destruction.
+/// Builds one diagnostic and reports it on destruction, unless an exception ends its building.
+/// Reporting takes memory, hence the destructor may throw std::bad_alloc.
 class DiagBuilder {
 public:
   DiagBuilder(Diagnostics &engine, Diag id, Severity severity, Span span);
@@ -77,7 +78,7 @@ public:
   DiagBuilder(const DiagBuilder &) = delete;
   DiagBuilder &operator=(const DiagBuilder &) = delete;
   DiagBuilder &operator=(DiagBuilder &&) = delete;
-  ~DiagBuilder();
+  ~DiagBuilder() noexcept(false);
 
   DiagBuilder &operator<<(std::string_view text);
   DiagBuilder &operator<<(char c);
@@ -100,6 +101,7 @@ public:
 
 private:
   Diagnostics *engine;
+  int exceptionsBefore; ///< that were under way when the building began
   Diagnostic diagnostic;
 };
 

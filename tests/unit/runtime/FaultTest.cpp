@@ -1,6 +1,7 @@
 // Faults that the machine brings: memory that runs out at any allocation, a disk that is full or
 // may not be written, a writer that is killed. Each is a typed error or costs time, and what
 // follows works.
+#include "tests/unit/FailingAllocation.h"
 #include "tests/unit/catch.h"
 #include "tests/unit/runtime/FakeBackend.h"
 
@@ -8,12 +9,10 @@
 #include "runtime/Environment.h"
 #include "tk/tk.h"
 
-#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
-#include <new>
 
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -21,6 +20,8 @@
 #include <unistd.h>
 
 using namespace tk;
+using test::Failing;
+using test::FailingAllocation;
 namespace fs = std::filesystem;
 
 //===----------------------------------------------------------------------===//
@@ -29,73 +30,19 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// How many allocations still succeed; negative: all of them.
-std::atomic<long> allocations_left{-1};
-/// Whether all allocations after the first that fails do so too.
-std::atomic<bool> fails_for_good{false};
-
-bool allocation_fails() {
-  long left = allocations_left.load();
-  if (left < 0)
-    return false;
-  if (left > 0) {
-    --allocations_left;
-    return false;
-  }
-  if (!fails_for_good)
-    allocations_left = -1;
-  return true;
-}
-
-void *allocate(std::size_t size, std::size_t alignment) {
-  if (allocation_fails())
-    return nullptr;
-  return std::aligned_alloc(alignment, (std::max<std::size_t>(size, 1) + alignment - 1) /
-                                           alignment * alignment);
-}
-
-void *allocate_or_throw(std::size_t size, std::size_t alignment = alignof(std::max_align_t)) {
-  if (void *memory = allocate(size, alignment))
-    return memory;
-  throw std::bad_alloc();
-}
-
-} // namespace
-
-void *operator new(std::size_t size) { return allocate_or_throw(size); }
-void *operator new[](std::size_t size) { return allocate_or_throw(size); }
-void *operator new(std::size_t size, std::align_val_t alignment) {
-  return allocate_or_throw(size, static_cast<std::size_t>(alignment));
-}
-void *operator new(std::size_t size, const std::nothrow_t &) noexcept {
-  return allocate(size, alignof(std::max_align_t));
-}
-void operator delete(void *memory) noexcept { std::free(memory); }
-void operator delete[](void *memory) noexcept { std::free(memory); }
-void operator delete(void *memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void *memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void *memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void *memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void *memory, const std::nothrow_t &) noexcept { std::free(memory); }
-
-namespace {
-
 /// Runs `call` with each of its allocations failing in turn, once or from there on, until none did.
 /// `call` says whether it succeeded and with which code it failed.
 void fail_each_allocation(const std::function<Status()> &call) {
-  for (bool lasting : {false, true})
+  for (Failing failing : {Failing::once, Failing::from_there_on})
     for (long n = 0;; ++n) {
       REQUIRE(n < 5000);
-      fails_for_good = lasting;
-      allocations_left = n;
+      FailingAllocation fault(n, failing);
       Status status = call();
-      bool reached = lasting ? allocations_left == 0 : allocations_left < 0;
-      allocations_left = -1;
-      if (!reached) {
+      if (!fault.stop()) {
         REQUIRE(status);
         break;
       }
-      INFO("allocation " << n << (lasting ? " and all after it" : ""));
+      INFO("allocation " << n << (failing == Failing::once ? "" : " and all after it"));
       if (!status)
         CHECK(status.error().code() == ErrorCode::out_of_memory);
     }
@@ -138,11 +85,9 @@ TEST_CASE_METHOD(Gemm, "a launch reports that memory ran out, and the next one w
 TEST_CASE("the first launch of a kernel survives each failed allocation", "[fault]") {
   for (long n = 0; n < 400; ++n) {
     Gemm gemm;
-    fails_for_good = false;
-    allocations_left = n;
+    FailingAllocation fault(n, Failing::once);
     Status status = gemm.run();
-    bool reached = allocations_left < 0;
-    allocations_left = -1;
+    bool reached = fault.stop();
     INFO("allocation " << n);
     if (!status)
       CHECK(status.error().code() == ErrorCode::out_of_memory);
@@ -159,10 +104,9 @@ TEST_CASE("wrong arguments are refused, or memory ran out", "[fault]") {
   gemm.inputs.pop_back();
   gemm.inputs.emplace_back("scail", 1.0);
   for (long n = 0; n < 100; ++n) {
-    fails_for_good = true;
-    allocations_left = n;
+    FailingAllocation fault(n, Failing::from_there_on);
     Status status = gemm.run();
-    allocations_left = -1;
+    fault.stop();
     REQUIRE(!status);
     CHECK((status.error().code() == ErrorCode::out_of_memory ||
            status.error().code() == ErrorCode::invalid_argument));
