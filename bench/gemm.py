@@ -1,6 +1,7 @@
 """Products against cuBLAS (torch.mm, torch.bmm), cublasLt (torch._scaled_mm) and eager PyTorch: TFLOP/s
-and the ratio. `gemm.py quick` takes a few sizes of bf16 only; `gemm.py fused` compares products with what
-follows them with all peers: eager, cublasLt's epilogue, torch.compile and its max-autotune."""
+and the ratio. `gemm.py quick` takes a few sizes of bf16 only; `gemm.py few` takes few rows, of bf16 and of
+weights in 8 bits with scales (the peer multiplies by them in bf16); `gemm.py fused` compares products with
+what follows them with all peers: eager, cublasLt's epilogue, torch.compile and its max-autotune."""
 import logging
 import math
 import sys
@@ -17,6 +18,10 @@ LAYOUTS = {"NN": ("M, K", "K, N", "i, k", "k, j"), "NT": ("M, K", "N, K", "i, k"
            "TN": ("K, M", "K, N", "k, i", "k, j")}
 TF32 = "kernel tf32(a: f32[{left}], b: f32[{right}]) -> (c: f32[M, N]) {{ c[i, j] = sum[k; tf32](a[{x}] * b[{y}]) }}"
 F8 = "kernel f8(a: f8e4m3[M, K], b: f8e4m3[N, K]) -> (c: bf16[M, N]) {{ c[i, j] = sum[k{fast}](a[i, k] * b[j, k]) }}"
+INT8 = """kernel int8(x: bf16[M, K], w: i8[N, K], scale: f32[N, K / 128]) -> (y: bf16[M, N])
+where K % 128 == 0 {{ y[m, n] = {sum} }}"""
+INT8_SUMS = {"in the factor": "sum[k](x[m, k] * (f32(w[n, k]) * scale[n, k / 128]))",
+             "of each group": "sum[g](scale[n, g] * sum[k in 0..128](x[m, g * 128 + k] * f32(w[n, g * 128 + k])))"}
 TYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
 LARGE = ((4096, 4096, 4096), (8192, 8192, 8192), (16384, 16384, 4096), (8192, 14336, 4096),
          (8192, 4096, 14336), (8192, 6144, 4096), (2048, 4096, 4096), (1024, 1024, 16384),
@@ -86,6 +91,30 @@ def f8(size, fast):
     return compare(f"f8   NT  {size}^3{', fast' if fast else ''}", run, peer, 2 * size**3, peers.error(c, peer()))
 
 
+def int8(m, n, k, form):
+    """Weights of 8 bits whose scales are in the factor or after the sum of each group."""
+    kernel = peers.Kernel(source=INT8.format(sum=INT8_SUMS[form]))
+    x, w = peers.normal(m, k), torch.randint(-127, 128, (n, k), device="cuda", dtype=torch.int8)
+    scale = torch.rand(n, k // 128, device="cuda") * 0.02 + 0.01
+    weights = (w.float() * scale.repeat_interleave(128, 1)).bfloat16()
+    y, want = (torch.empty(m, n, device="cuda", dtype=torch.bfloat16) for _ in range(2))
+    run, peer = (lambda: kernel(x, w, scale, y)), (lambda: torch.mm(x, weights.t(), out=want))
+    run()
+    peer()
+    return compare(f"i8   scale {form} {m} {n} {k}", run, peer, 2 * m * n * k, peers.error(y, want))
+
+
+def few(n, k):
+    """What bounds all of them is reading the factor, which a copy shows the time of."""
+    for m in (1, 2, 4, 8, 16):
+        for layout in ("NN", "NT"):
+            case(m, n, k, "bf16", layout)
+        for form in INT8_SUMS:
+            int8(m, n, k, form)
+    bandwidth = peers.copy_bandwidth() * 1e-12
+    print(f"a copy reads and writes {bandwidth:.2f} TB/s: {2 * n * k * 1e-6 / bandwidth:.1f} us for a factor of bf16")
+
+
 def contend(name, ours, others, flops):
     """Like `compare`, with the best of several peers by name."""
     times = peers.times([ours] + list(others.values()), repeats=20)
@@ -149,6 +178,9 @@ if __name__ == "__main__":
         logging.disable(logging.ERROR)  # of candidates that max-autotune drops
         fused(4096, 4096, 4096), fused(8192, 14336, 4096)
         sys.exit()
+    if sys.argv[1:] == ["few"]:
+        few(14336, 4096)
+        sys.exit()
     quick = sys.argv[1:] == ["quick"]
     ratios = [case(*size, "bf16", layout) for layout in ("NN", "NT", "TN")
               for size in (QUICK if quick else LARGE + FLAT)]
@@ -159,6 +191,8 @@ if __name__ == "__main__":
         f8(4096, True), f8(8192, True), f8(4096, False), f8(8192, False)
         for layout in LAYOUTS:
             tf32(4096, layout), tf32(8192, layout)
+        for form in INT8_SUMS:
+            int8(16, 14336, 4096, form)
         for size in ((4096, 4096, 4096), (8192, 14336, 4096)):
             linear_gelu(*size)
             swiglu(*size)

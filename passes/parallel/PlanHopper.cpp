@@ -82,21 +82,13 @@ static bool isRunOfBox(StatementShape &shape, Value index, ArrayRef<Value> tiled
          getSizeFact(shape.kernel, extent).divisor % rowsOfWarpgroup == 0;
 }
 
-/// Does `value` run along `index` one by one?
-static bool runsAlong(Value value, Value index) {
-  if (value == index)
-    return true;
-  auto add = value.getDefiningOp<arith::AddIOp>();
-  return add && (runsAlong(add.getLhs(), index) || runsAlong(add.getRhs(), index));
-}
-
 /// What `factor` is computed from that is over `k`, not over groups of it; null if it is not
 /// computed element by element.
 static std::optional<SmallVector<LoadOp>> getTermsOf(Value factor, Value k) {
   std::optional<SmallVector<LoadOp>> loads = getElementsOf(factor);
   if (loads)
     llvm::erase_if(*loads, [&](LoadOp load) {
-      return llvm::none_of(load.getIndices(), [&](Value at) { return runsAlong(at, k); });
+      return llvm::none_of(load.getIndices(), [&](Value at) { return runsOneByOne(at, k); });
     });
   return loads;
 }

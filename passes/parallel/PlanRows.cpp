@@ -2,12 +2,15 @@
 //
 //   1. Reductions along memory: the whole row in one tile where it is known to fit, so that it is
 //      read once; else a loop over slices. Short rows share a block.
+//      A reduction over blocks of the row, each of which another one inside runs along, has a tile
+//      of both.
 //   2. Rows that are too long for a block are shared by the blocks of a cluster, where the machine
 //      has clusters: held, or read again from the second-level cache.
 //   3. Reductions across memory: threads run along the contiguous parallel index. Scans likewise:
 //      a block steps down lines of memory that lie side by side.
 //
 //===----------------------------------------------------------------------===//
+#include "passes/analysis/IndexSpaces.h"
 #include "passes/parallel/Planner.h"
 
 using namespace mlir;
@@ -150,7 +153,8 @@ bool Planner::isReadAgain(Value along) {
 }
 
 /// A reduction (scan) along memory, or whatever else: slices of one of its indices, or all of it.
-Value Planner::planAlong(Operation *op) {
+/// Each index has `depth` elements.
+Value Planner::planAlong(Operation *op, int64_t depth) {
   Value best;
   for (BlockArgument index : op->getRegion(0).front().getArguments()) {
     auto reduction = dyn_cast<ReduceOp>(op);
@@ -162,9 +166,10 @@ Value Planner::planAlong(Operation *op) {
   std::optional<int64_t> upper = shape.upperOf(best);
   isSpread |= upper && *upper > longestWholeRow && maySpread(best) &&
               (*upper <= longestSpreadRow || isReadAgain(best));
-  int64_t longest = isSpread ? longestSpreadRow : longestWholeRow;
+  int64_t longest = (isSpread ? longestSpreadRow : longestWholeRow) / depth;
   bool whole = upper && *upper <= longest && shape.startsAtZero(best);
-  int64_t part = !coarse ? smallSlice : upper && *upper >= longSlice ? longSlice : slice;
+  int64_t part = !coarse ? smallSlice : upper && *upper >= longSlice / depth ? longSlice : slice;
+  part /= depth;
   whole &= coarse || *upper <= smallSlice;
   set(best, fit(best, whole || isSpread ? longest : part));
   // An output along the same row: the block goes on to step through it, so that the reduction is
@@ -178,6 +183,30 @@ Value Planner::planAlong(Operation *op) {
       loop = p;
   }
   return best;
+}
+
+/// The index of a reduction inside `op` that its loads run along, where they step from block to
+/// block by the index of `op`; null if there is none.
+Value Planner::indexInBlocks(Operation *op) {
+  auto outer = dyn_cast<ReduceOp>(op);
+  if (!outer || outer.getNumIndices() != 1)
+    return {};
+  Value found;
+  bool alone = true;
+  outer.getBody().walk([&](ReduceOp inner) {
+    bool steps = false, runs = false;
+    inner.getBody().walk([&](LoadOp load) {
+      if (load.getIndices().empty())
+        return;
+      Value along = load.getIndices().back();
+      runs |= runsOneByOne(along, outer.getIndex(0));
+      steps |= runsOneByOne(along, inner.getIndex(0)) &&
+               llvm::is_contained(getIterationIndices(along), outer.getIndex(0));
+    });
+    alone &= !found && steps && !runs && inner.getNumIndices() == 1;
+    found = inner.getIndex(0);
+  });
+  return alone ? found : Value();
 }
 
 /// How many threads share a row of `length` elements, and the blocks that have them: so few that
@@ -198,21 +227,28 @@ void Planner::planRows() {
   int64_t longest = 0;
   bool isHeld = true, isAligned = true;
   for (Operation *op : shape.reductions) {
-    // Nested reductions share the block's registers: only the outermost is tiled.
+    // Nested reductions share the block's registers: only the outermost is tiled, and the one that
+    // runs along each of its terms.
     if (op->getParentOfType<ReduceOp>() || op->getParentOfType<ScanOp>())
       continue;
-    if (planAcross(op)) {
+    Value inner = coarse ? indexInBlocks(op) : Value();
+    if (!inner && planAcross(op)) {
       longest = std::max<int64_t>(longest, 8 * (isa<ScanOp>(op) ? threadsOfScan : threadsAcross));
       isHeld = false;
       continue;
     }
-    Value along = planAlong(op);
-    longest = std::max(longest, tileOf(along));
+    int64_t depth = 1;
+    std::optional<int64_t> innerUpper = inner ? shape.upperOf(inner) : std::nullopt;
+    if (innerUpper && *innerUpper <= slice && shape.startsAtZero(inner)) {
+      set(inner, fit(inner, slice));
+      depth = tileOf(inner);
+    }
+    Value along = planAlong(op, depth);
+    longest = std::max(longest, tileOf(along) * depth);
     std::optional<int64_t> upper = shape.upperOf(along);
     isHeld &= upper && *upper <= tileOf(along);
-    isAligned &=
-        getSizeFact(shape.kernel, shape.endOf(along)).divisor * shape.narrowestBits % vectorBits ==
-        0;
+    int64_t divisor = getSizeFact(shape.kernel, shape.endOf(along)).divisor * depth;
+    isAligned &= divisor * shape.narrowestBits % vectorBits == 0;
   }
   int64_t threads = longest; // for one row, or for a slice at a time
   if (coarse)

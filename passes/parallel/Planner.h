@@ -51,7 +51,8 @@ struct Planner {
   void planWarpgroupChain(Contraction &outer);
   bool planScanAcross(ScanOp scan, mlir::Value across);
   bool planAcross(mlir::Operation *op);
-  mlir::Value planAlong(mlir::Operation *op);
+  mlir::Value indexInBlocks(mlir::Operation *op);
+  mlir::Value planAlong(mlir::Operation *op, int64_t depth);
   bool maySpread(mlir::Value index);
   int64_t bytesOfRow(int64_t length);
   bool isReadAgain(mlir::Value along);

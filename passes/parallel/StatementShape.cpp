@@ -215,3 +215,10 @@ bool tk::boundsReduction(ComputeOp compute, unsigned p) {
   });
   return found;
 }
+
+bool tk::runsOneByOne(Value value, Value index) {
+  if (value == index)
+    return true;
+  auto add = value.getDefiningOp<arith::AddIOp>();
+  return add && (runsOneByOne(add.getLhs(), index) || runsOneByOne(add.getRhs(), index));
+}

@@ -47,6 +47,9 @@ struct StatementShape {
 
 StatementShape analyzeStatement(KernelOp kernel, ComputeOp compute);
 
+/// Does `value` run along `index` one by one?
+bool runsOneByOne(mlir::Value value, mlir::Value index);
+
 /// Does the end of a reduction's range follow from parallel index `p`, as under a causal mask? Only
 /// where all results are over `p`: else there is a block even if there are no tiles.
 bool boundsReduction(ComputeOp compute, unsigned p);

@@ -20,26 +20,37 @@ template <> TK_DEVICE u32 pack2<f16>(float low, float high) {
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
   return y;
 }
-// Two bytes as the low ones of halves whose high ones are `high`.
-TK_DEVICE u32 spread_bytes(u16 bytes, u32 high) { return __byte_perm(bytes, high, 0x4140); }
-// Integers are sums of floats whose bits they are part of. Of bf16, whose ulp is 1 from 128 to 256:
-// 128 and the low seven bits; and -128, or -256 by the eighth bit.
-template <> TK_DEVICE u32 pack_integers<bf16>(u16 bytes) {
-  const u32 bits = spread_bytes(bytes, 0x43), one = 0x3f803f80;
-  u32 y;
-  asm("fma.rn.bf16x2 %0, %1, %2, %3;"
-      : "=r"(y)
-      : "r"(bits & 0xff7fff7f), "r"(one), "r"((bits & 0xff80ff80) | 0x80008000));
-  return y;
-}
-// Of f16, whose ulp is 1 from 1024 to 2048: 1024 + 128 and the integer; and -1152.
-template <> TK_DEVICE u32 pack_integers<f16>(u16 bytes) {
-  u32 y;
-  asm("sub.f16x2 %0, %1, %2;"
-      : "=r"(y)
-      : "r"(spread_bytes(bytes, 0x64) ^ 0x00800080), "r"(0x64806480));
-  return y;
-}
+// Integers are differences of floats whose bits they are part of. Of bf16, whose ulp is 1 from 128
+// to 256: 128 and the low seven bits; and 128, or 256 by the eighth bit.
+template <> struct Integers<bf16> {
+  TK_DEVICE static u32 convert(u16 bytes) {
+    const u32 bits = __byte_perm(bytes, 0x43, 0x4140), minus_one = 0xbf80bf80;
+    u32 y;
+    asm("fma.rn.bf16x2 %0, %1, %2, %3;"
+        : "=r"(y)
+        : "r"(bits & 0xff80ff80), "r"(minus_one), "r"(bits & 0xff7fff7f));
+    return y;
+  }
+};
+// Of f16, whose ulp is 1 from 1024 to 2048: 1152 and the integer; and 1152.
+template <> struct Integers<f16> {
+  TK_DEVICE static u32 convert(u16 bytes) {
+    const u32 bits = __byte_perm(bytes, 0x64, 0x4140) ^ 0x00800080;
+    u32 y;
+    asm("sub.f16x2 %0, %1, %2;" : "=r"(y) : "r"(bits), "r"(0x64806480));
+    return y;
+  }
+};
+// Of f32 as in to_float.
+template <> struct Integers<float> {
+  TK_DEVICE static float2 convert(u16 bytes) {
+    const u32 biased = bytes ^ 0x8080;
+    auto half = [&](u32 selector) {
+      return as_float(__byte_perm(biased, 0x4b000000, selector)) - 8388736.0f;
+    };
+    return {half(0x7440), half(0x7441)};
+  }
+};
 
 template <> TK_DEVICE bf16 from_float<bf16>(float x) {
   u16 y;

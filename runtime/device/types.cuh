@@ -64,8 +64,8 @@ TK_DEVICE float to_float(i8 x) { return as_float(0x4b000080 ^ (u8)x) - 8388736.0
 
 // Two f32 to one word of two 16-bit floats, the first one in the low half.
 template <class T> TK_DEVICE u32 pack2(float low, float high);
-// The same of two integers of 8 bits.
-template <class T> TK_DEVICE u32 pack_integers(u16 bytes);
+// Two integers of 8 bits, of which the first one is the low one, to neighbouring floats.
+template <class T> struct Integers;
 template <class T> TK_DEVICE T from_float(float x);
 template <> TK_DEVICE float from_float<float>(float x) { return x; }
 // An 8-bit float with `mantissa` bits, exponent bias `bias` and the largest finite code `largest`,
@@ -117,14 +117,14 @@ template <class T, int n> TK_DEVICE void narrow_pairs(T (&y)[n], const float (&x
 }
 template <int n> TK_DEVICE void narrow(bf16 (&y)[n], const float (&x)[n]) { narrow_pairs(y, x); }
 template <int n> TK_DEVICE void narrow(f16 (&y)[n], const float (&x)[n]) { narrow_pairs(y, x); }
-// Integers that 16-bit floats hold.
-template <class T, int n> TK_DEVICE void narrow(T (&y)[n], const i8 (&x)[n]) {
+// Integers to floats that hold them.
+template <class T, int n> TK_DEVICE void widen(T (&y)[n], const i8 (&x)[n]) {
   if constexpr (n % 2 == 0) {
     for_each<n / 2>([&](int i) {
       u16 bytes;
       memcpy(&bytes, &x[2 * i], 2);
-      const u32 word = pack_integers<T>(bytes);
-      memcpy(&y[2 * i], &word, 4);
+      const auto words = Integers<T>::convert(bytes);
+      memcpy(&y[2 * i], &words, 2 * sizeof(T));
     });
   } else {
     for_each<n>([&](int i) { y[i] = from_float<T>(to_float(x[i])); });

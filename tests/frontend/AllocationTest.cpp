@@ -23,7 +23,8 @@ std::string example(const std::string &name) {
   return text.str();
 }
 
-/// `call` with each of its allocations failing in turn gives std::bad_alloc or what it always gives.
+/// `call` with each of its allocations failing in turn gives std::bad_alloc or what it always
+/// gives.
 void failEachAllocation(const std::function<std::string()> &call) {
   std::string expected = call();
   for (Failing failing : {Failing::once, Failing::from_there_on}) {

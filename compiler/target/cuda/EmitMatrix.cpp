@@ -147,7 +147,9 @@ LogicalResult KernelEmitter::emitDot(gpu::DotOp dot) {
 LogicalResult KernelEmitter::emitWholeTile(Operation *op) {
   const std::string source = materialize(op->getOperand(0));
   const std::string name = declare(op->getResult(0));
-  const std::string function = isa<math::TanhOp>(op) ? "tanh_approx" : "narrow";
+  const std::string function = isa<math::TanhOp>(op)      ? "tanh_approx"
+                               : isa<arith::SIToFPOp>(op) ? "widen"
+                                                          : "narrow";
   line("tk::" + function + "(" + name + ", " + source + ");");
   return success();
 }

@@ -236,7 +236,7 @@ LogicalResult KernelEmitter::emitFunnel(gpu::FunnelOp funnel) {
 // Fused loops
 //===----------------------------------------------------------------------===//
 
-/// What is done to a tile as a whole: 16-bit conversions, which take two values at once, and
+/// What is done to a tile as a whole: conversions, which take two values at once, and
 /// functions that choose their way by all values.
 static bool isForWholeTile(Operation *op) {
   if (isa<math::TanhOp>(op) && op->hasAttr("approx"))
@@ -244,7 +244,8 @@ static bool isForWholeTile(Operation *op) {
   if (!isa<arith::TruncFOp, arith::SIToFPOp>(op))
     return false;
   Type from = getElementTypeOrSelf(op->getOperand(0)), to = getElementTypeOrSelf(op->getResult(0));
-  return (from.isF32() || from.isInteger(8)) && to.getIntOrFloatBitWidth() == 16;
+  const bool is16 = to.getIntOrFloatBitWidth() == 16;
+  return (from.isF32() && is16) || (from.isInteger(8) && (is16 || to.isF32()));
 }
 
 bool KernelEmitter::joinGroup(Operation *op) {

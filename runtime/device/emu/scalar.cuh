@@ -46,12 +46,14 @@ template <> TK_DEVICE u32 pack2<bf16>(float low, float high) {
 template <> TK_DEVICE u32 pack2<f16>(float low, float high) {
   return from_float<f16>(low).bits | (u32)from_float<f16>(high).bits << 16;
 }
-template <> TK_DEVICE u32 pack_integers<bf16>(u16 bytes) {
-  return pack2<bf16>((i8)bytes, (i8)(bytes >> 8));
-}
-template <> TK_DEVICE u32 pack_integers<f16>(u16 bytes) {
-  return pack2<f16>((i8)bytes, (i8)(bytes >> 8));
-}
+template <class T> struct Integers {
+  struct Pair {
+    T low, high;
+  };
+  TK_DEVICE static Pair convert(u16 bytes) {
+    return {from_float<T>((i8)bytes), from_float<T>((i8)(bytes >> 8))};
+  }
+};
 
 TK_DEVICE float round_to_odd(double x) {
   float y = (float)x;
