@@ -4,7 +4,8 @@
 // 1. The waits for the products of an iteration become one wait after the last product that lets
 //    this iteration's stay in flight: it is for those of the iteration before.
 // 2. Stages that an iteration has read are left one iteration later, as is the last one after the
-//    loop; in the first iteration there is none to leave.
+//    loop; in the first iteration there is none to leave. Where there is one stage alone nothing
+//    overlaps.
 // 3. After the loop everything is waited for.
 // 4. Where the loop is known to run, sums that start from zero need no zeros: the first iteration's
 //    products do not accumulate.
@@ -87,6 +88,9 @@ bool ProductOverlap::analyse() {
         return false;
       dots.push_back(dot);
     } else if (auto arrive = dyn_cast<PhaseArriveOp>(op)) {
+      // The only stage must be left before the next iteration waits for it.
+      if (arrive.getPhases().getType().getStages() < 2)
+        return false;
       arrivals.push_back(arrive);
     } else if (op.getNumRegions() > 0) {
       return false;

@@ -21,9 +21,9 @@
 //     bulk_copy %sb[slot], ... signals %full[slot]     phase_arrive %empty[slot]
 //   } }                                              } }
 //
-// A function in which the copies cannot be cut out, or whose consumers meet at barriers of the
-// whole block, keeps one role: with rings of one stage, its first thread begins the copies and all
-// wait for them. So does every function with `one-role`.
+// A function in which the copies cannot be cut out, whose consumers meet at barriers of the whole
+// block, or whose block has no warps to spare, keeps one role: with rings of one stage, its first
+// thread begins the copies and all wait for them. So does every function with `one-role`.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"

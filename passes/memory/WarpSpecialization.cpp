@@ -16,6 +16,10 @@ using namespace tk::gpu;
 
 /// Registers of a processor, and of a thread at most (CUDA programming guide; PTX ISA, setmaxnreg).
 static constexpr int64_t kRegisters = 65536, kRegistersOfThread = 240;
+/// Moving registers takes whole warpgroups; the producer is one so that it can give some away.
+static constexpr int64_t kProducerWarps = 4;
+/// Warps of a block at most.
+static constexpr int64_t kMostWarps = 32;
 /// Of a producer's thread; beside many consumers it has to do with the fewest there are.
 static constexpr int64_t kProducerRegisters = 40, kFewestRegisters = 24, kManyConsumers = 384;
 /// Bytes of accumulators from which on a consumer's thread is short of registers.
@@ -61,6 +65,8 @@ static bool meetsBlock(Operation *op) {
 }
 
 bool WarpSpecialization::canCutOut() {
+  if (function.getNumWarps() + kProducerWarps > kMostWarps)
+    return false;
   WalkResult meets = function.walk([](Operation *op) {
     return meetsBlock(op) ? WalkResult::interrupt() : WalkResult::advance();
   });
@@ -306,8 +312,7 @@ void WarpSpecialization::apply(bool inRoles) {
     RingStates states = initialStates();
     consume(*body, states);
   } else {
-    // Moving registers takes whole warpgroups; the producer is one so that it can give some away.
-    function.setProducerWarps(4);
+    function.setProducerWarps(kProducerWarps);
     builder.setInsertionPoint(body->getTerminator());
     auto roles = WarpRolesOp::create(builder, loc, nullptr, nullptr);
     roles.getProducer().emplaceBlock();

@@ -1,4 +1,5 @@
 // RUN: tk-opt %s --tk-form-warpgroup-dots --tk-coalesce-accesses --tk-specialize-warps --tk-overlap-products | FileCheck %s
+// RUN: sed 's/stages = 4/stages = 1/' %s | tk-opt - --tk-form-warpgroup-dots --tk-coalesce-accesses --tk-specialize-warps --tk-overlap-products | FileCheck %s --check-prefix=ONE
 
 // The loop runs: sums begin with products that do not accumulate, in registers that hold anything.
 // CHECK: } consumer {
@@ -7,6 +8,12 @@
 // CHECK: %[[LATER:.*]] = arith.cmpi ne, %[[K]], %[[FIRST]]
 // CHECK: tkgpu.warpgroup_dot %{{.*}}, %{{.*}}, %[[ACC]] if %[[LATER]]
 // CHECK: tkgpu.warpgroup_wait %{{.*}} pending 1
+
+// The only stage is left in the iteration that reads it: the next one waits for it.
+// ONE: } consumer {
+// ONE: tkgpu.warpgroup_wait %{{.*}} pending 0
+// ONE-NEXT: tkgpu.phase_arrive
+// ONE-NOT: tkgpu.warpgroup_wait
 #target = #tkgpu.target<arch = 90, shared = 232448, processors = 132, hopper = true>
 module attributes {tkgpu.target = #target} {
   tkgpu.func @gemm args ["M", "N", "K", "a", "b", "c"] facts [#tk.fact<divisor = 8>, #tk.fact<divisor = 8>, #tk.fact<divisor = 8>, #tk.fact<>, #tk.fact<>, #tk.fact<>] {
