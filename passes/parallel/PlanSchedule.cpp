@@ -121,8 +121,10 @@ void Planner::planChain(Contraction &outer) {
     set(inner.k, fit(inner.k, depth && *depth <= widestOutput ? widestOutput : 64, 16));
   }
   // What a warp reads of shared memory serves all of its rows: 32 of them halve the traffic. A row
-  // then takes tile / 32 registers of each of its accumulators.
-  int64_t rowsOfWarp = coarse && tileOf(outer.n) + tileOf(outer.k) <= widestChainRow ? 32 : 16;
+  // then takes tile / 32 registers of each of its accumulators. A warp alone would wait for each of
+  // its products.
+  bool isWide = tileOf(outer.n) + tileOf(outer.k) > widestChainRow;
+  int64_t rowsOfWarp = coarse && !isWide && tileOf(outer.m) > 32 ? 32 : 16;
   warps = std::clamp<int64_t>(tileOf(outer.m) / rowsOfWarp, 1, 8);
   perThread = std::max<int64_t>(tileOf(outer.m) * tileOf(outer.n) / (warps * 32), 1);
   stages = 2;
