@@ -1,4 +1,5 @@
 //===- BlockAccess.cpp - indices, masks and loads -------------------------===//
+#include "passes/analysis/ScalarExpr.h"
 #include "passes/tiling/BlockProgram.h"
 #include "passes/tiling/ConvertIndices.h"
 
@@ -157,6 +158,53 @@ void BlockProgram::addPadMasks(LoadOp op, ArrayRef<TileValue> indices, ArrayRef<
   }
 }
 
+/// Is there an access that the launch checks only where a range up to `bound` is not empty?
+static bool isCheckedIfNotEmpty(KernelOp kernel, Value bound) {
+  ScalarEquality equality;
+  for (AssumeOp assume : kernel.getBody().getOps<AssumeOp>()) {
+    SmallVector<Value> cases = {assume.getCondition()};
+    while (assume.getBounds() && !cases.empty()) {
+      Operation *op = cases.pop_back_val().getDefiningOp();
+      if (isa_and_nonnull<arith::OrIOp>(op))
+        llvm::append_range(cases, op->getOperands());
+      if (auto compare = dyn_cast_or_null<arith::CmpIOp>(op);
+          compare && compare.getPredicate() == arith::CmpIPredicate::sle &&
+          equality.equal(compare.getLhs(), bound))
+        return true;
+    }
+  }
+  return false;
+}
+
+/// Does `op` stand in a reduction whose indices it does not depend on, and is what it reads in
+/// bounds only where that has terms? It is computed outside of the loop, whether or not there are.
+bool BlockProgram::needsTerms(LoadOp op, ArrayRef<Value> extents) {
+  for (Operation *parent = op->getParentOp(); parent != compute; parent = parent->getParentOp()) {
+    auto reduction = dyn_cast<tk::ReduceOp>(parent);
+    if (!reduction)
+      continue;
+    Dependence onIndices(
+        reduction.getBlock()->getArguments().take_front(reduction.getNumIndices()));
+    if (onIndices.on(op))
+      continue;
+    for (auto [lower, upper] : llvm::zip_equal(reduction.getLower(), reduction.getUpper())) {
+      std::optional<int64_t> first = getConstantIndex(lower), end = getConstantIndex(upper);
+      if (first && end && *first < *end)
+        continue;
+      // That an extent is not 0 may be known from nothing but the range's having terms.
+      auto isShared = [&](Value dim) {
+        Dependence onDim(ValueRange{dim});
+        return (onDim.on(lower) || onDim.on(upper)) &&
+               llvm::any_of(extents, [&](Value extent) { return onDim.on(extent); });
+      };
+      ValueRange dims = kernel.getBody().getArguments().take_front(kernel.getNumDims());
+      if (isCheckedIfNotEmpty(kernel, upper) || llvm::any_of(dims, isShared))
+        return true;
+    }
+  }
+  return false;
+}
+
 TileValue BlockProgram::load(LoadOp op) {
   SmallVector<Value> extents = getExtents(kernel, op.getTensor());
   Value buffer = kernelValue(op.getTensor());
@@ -172,7 +220,7 @@ TileValue BlockProgram::load(LoadOp op) {
     indices.push_back(get(value));
     include(indices.back());
   }
-  if (op.getPad())
+  if (op.getPad() || needsTerms(op, extents))
     addPadMasks(op, indices, extents, masks);
   else
     addSafetyMasks(addCoveringMasks(op, all, extents, masks), masks);
