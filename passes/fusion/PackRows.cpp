@@ -1,10 +1,10 @@
 //===- PackRows.cpp - rows that share a chain's factors become one index --===//
 //
-// 1. Take statements whose results only other statements load, and whose one reduction is a chain
-//    (ChainRows.h): scratch, whose axes nobody else relies on.
-// 2. An index that the streamed factors are over by its quotient alone becomes two: the group,
-// which
-//    the factors are over, and the place in the group, which is one more row.
+// 1. Take statements whose results only other statements load, all inside the bounds, and whose one
+//    reduction is a chain (ChainRows.h): scratch, whose axes nobody else relies on. Of one axis a
+//    place beyond its end would be in another's row.
+// 2. An index that the streamed factors are over by its quotient alone becomes two: the group, over
+//    which the factors are, and the place in the group, which is one more row.
 // 3. All rows become one index, the later ones running faster, if there are at most as many as the
 //    largest tile has: it then reads the factors once for all of them. A row with one value stays.
 // 4. Loads of the results follow.
@@ -82,7 +82,10 @@ struct PackRowsPass : tk::impl::PackRowsBase<PackRowsPass> {
     SmallVector<ComputeOp> computes;
     getOperation()->walk([&](ComputeOp compute) { computes.push_back(compute); });
     for (ComputeOp compute : computes) {
-      auto isLoaded = [](Operation *user) { return isa<LoadOp>(user); };
+      auto isLoaded = [](Operation *user) {
+        auto load = dyn_cast<LoadOp>(user);
+        return load && !load.getPad();
+      };
       if (!llvm::all_of(compute->getUsers(), isLoaded))
         continue;
       auto kernel = compute->getParentOfType<KernelOp>();

@@ -190,10 +190,14 @@ void CopyPipeline::apply(int64_t stageCount) {
   AsyncWaitOp::create(builder, loc, stages - 2);
   Value later = arith::AddIOp::create(builder, loc, loop.getInductionVar(), ahead);
   beginCopies(later, write);
-  for (CopyAsyncOp copy : copies) {
+  // The builder stands before what was first in the loop, which may be a copy: erased at the end.
+  SmallVector<Value> toRead;
+  for (CopyAsyncOp copy : copies)
+    toRead.push_back(
+        StageOp::create(builder, loc, copy.getTarget().getType(), stagedBuffers[copy], read));
+  stagedBuffers.clear();
+  for (auto [copy, stage] : llvm::zip(copies, toRead)) {
     Value old = copy.getTarget();
-    Value stage = StageOp::create(builder, loc, old.getType(), stagedBuffers[copy], read);
-    stagedBuffers.erase(copy);
     copy.erase();
     old.replaceAllUsesWith(stage);
     old.getDefiningOp()->erase();

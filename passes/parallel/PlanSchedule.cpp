@@ -8,6 +8,7 @@
 //      along different indices, a square.
 //
 //===----------------------------------------------------------------------===//
+#include "passes/analysis/ProductFactors.h"
 #include "passes/parallel/Planner.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -27,6 +28,10 @@ constexpr int64_t wideSliceBits = 1024;
 /// Of a statement without reductions: the warps of a block, and the blocks that each multiprocessor
 /// should still have where a thread takes more than one access.
 constexpr int64_t warpsOfElements = 4, blocksToSpare = 16;
+
+/// Of each operand of a product on CUDA cores, how much a thread may have in registers: what a
+/// layout can name.
+constexpr int64_t mostOperands = 1024;
 
 /// The widest access of a thread, in bytes.
 constexpr int64_t widestAccess = 16;
@@ -211,6 +216,35 @@ void Planner::coarsenAsAsked() {
       warps = std::clamp<int64_t>(tileOf(product.m) * tileOf(product.n) / 128, 1, warps);
 }
 
+/// On CUDA cores a thread holds a slice of k of its outputs' rows and columns. Where there is one
+/// warp, because tiles are narrow or the program says how many outputs a thread has, its lanes
+/// share out 4 and 8 of them at least, where there are so many; either side may become the rows.
+/// Slices that are too long for its registers become shorter. Several warps share out the longer
+/// side too.
+void Planner::limitOperands() {
+  auto isOnMatrixUnits = [](Contraction &product) {
+    return usesMatrixUnits(product) &&
+           llvm::all_of(product.op.getYield().getValues(), [](Value term) {
+             Operation *factors = term.getDefiningOp();
+             return !factors || factors->getNumOperands() != 2 ||
+                    withoutExtension(factors->getOperand(0)).getType() ==
+                        withoutExtension(factors->getOperand(1)).getType();
+           });
+  };
+  if (warps > 1)
+    return;
+  for (Contraction &product : shape.contractions) {
+    int64_t m = tileOf(product.m), n = tileOf(product.n), side = std::max(m, n);
+    if (isOnMatrixUnits(product) && std::min(m, n) >= 16)
+      continue;
+    int64_t outputs = std::max<int64_t>(m * n / 32, 1);
+    int64_t rows = std::clamp<int64_t>(outputs / 4, 1, std::max<int64_t>(side / 4, 1));
+    int64_t columns = std::clamp<int64_t>(outputs, 1, std::max<int64_t>(side / 8, 4));
+    while (tileOf(product.k) > 1 && tileOf(product.k) * std::max(rows, columns) > mostOperands)
+      tiles[product.k] /= 2;
+  }
+}
+
 gpu::ScheduleAttr Planner::finish() {
   SmallVector<int64_t> tile, reduce;
   for (unsigned p = 0; p < shape.compute.getNumIndices(); ++p)
@@ -240,6 +274,7 @@ gpu::ScheduleAttr tk::planSchedule(StatementShape &shape, gpu::TargetAttr target
     planner.planElements();
   if (asked)
     planner.coarsenAsAsked();
+  planner.limitOperands();
   return planner.finish();
 }
 

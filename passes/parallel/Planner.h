@@ -61,6 +61,7 @@ struct Planner {
   void planElements();
   void shrinkToFillMachine(Contraction &product);
   void coarsenAsAsked();
+  void limitOperands();
   gpu::ScheduleAttr finish();
 };
 
