@@ -147,6 +147,6 @@ TEST_CASE("planted: an uninitialised read", "[api]") {
 TEST_CASE("planted: an unguarded tail", "[api]") {
   TemporaryCache cache;
   expect(Planted("twice", {1001}).report("< M\\)", "< M + 32)"),
-         {"planted.tk:7: kernel 'twice_y' (planted.tk:7), block (0, 0, 0): thread 250 (warp 7, "
+         {"planted.tk:7: kernel 'twice_y' (planted.tk:7), block (1, 0, 0): thread 122 (warp 3, "
           "lane 26) reads x[1000] and 12 bytes beyond the end of the buffer"});
 }
