@@ -33,6 +33,10 @@ target_include_directories(tk_mlir_options INTERFACE
 separate_arguments(tk_llvm_definitions NATIVE_COMMAND "${LLVM_DEFINITIONS}")
 target_compile_definitions(tk_mlir_options INTERFACE ${tk_llvm_definitions})
 target_link_libraries(tk_mlir_options INTERFACE tk_options)
+if(NOT LLVM_ENABLE_ASSERTIONS)
+  target_compile_options(tk_mlir_options INTERFACE
+    "SHELL:-include ${PROJECT_SOURCE_DIR}/cmake/tk_statistics.h")
+endif()
 
 set(tk_mlir_libraries
   MLIRIR MLIRParser MLIRPass MLIRTransforms MLIRTransformUtils MLIRSupport MLIRAnalysis
