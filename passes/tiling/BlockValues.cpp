@@ -53,6 +53,20 @@ void BlockProgram::collectFree(Operation *op, llvm::SetVector<Value> &values) {
   values.insert(op->operand_begin(), op->operand_end());
 }
 
+/// The reduction, and the number of its accumulator, whose running value `argument` is; nothing if
+/// it is an index.
+static std::optional<std::pair<tk::ReduceOp, unsigned>> findRunning(BlockArgument argument) {
+  auto reduction = dyn_cast<tk::ReduceOp>(argument.getOwner()->getParentOp());
+  if (!reduction)
+    return std::nullopt;
+  unsigned number = argument.getArgNumber();
+  if (argument.getOwner() != reduction.getBlock())
+    return std::pair(reduction, number % (reduction.getNumAccumulators() - 1));
+  if (number < reduction.getNumIndices())
+    return std::nullopt;
+  return std::pair(reduction, number - reduction.getNumIndices());
+}
+
 void BlockProgram::collectAxes(Value value, llvm::SetVector<unsigned> &set,
                                llvm::DenseSet<Value> &visited) {
   if (isa<RankedTensorType>(value.getType()) || !visited.insert(value).second)
@@ -65,15 +79,32 @@ void BlockProgram::collectAxes(Value value, llvm::SetVector<unsigned> &set,
     set.insert(running->second.begin(), running->second.end());
     return;
   }
-  if (isa<BlockArgument>(value)) {
+  // A reduction's results are over what their own terms are over.
+  auto collectAccumulator = [&](tk::ReduceOp reduction, unsigned k) {
+    collectAxes(reduction.getYield().getValues()[k], set, visited);
+    if (k > 0) {
+      auto factors = cast<YieldOp>(reduction.getRescale().front().getTerminator());
+      collectAxes(factors.getValues()[k - 1], set, visited);
+    }
+    for (Value bound : reduction->getOperands())
+      collectAxes(bound, set, visited);
+  };
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
     auto axis = axisOf.find(value);
     if (axis != axisOf.end() && !axes[axis->second].isScalar)
       set.insert(axis->second);
+    if (auto running = findRunning(argument))
+      collectAccumulator(running->first, running->second);
     return;
   }
   Operation *op = value.getDefiningOp();
   if (!compute->isProperAncestor(op))
     return;
+  if (auto reduction = dyn_cast<tk::ReduceOp>(op);
+      reduction && reduction.getNumAccumulators() == reduction.getNumResults()) {
+    collectAccumulator(reduction, cast<OpResult>(value).getResultNumber());
+    return;
+  }
   if (axisWithOneQuotient(op))
     return;
   llvm::SetVector<Value> free;
