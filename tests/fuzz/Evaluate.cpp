@@ -215,7 +215,7 @@ double Evaluator::callValue(const Node &node) {
   if (f == "sigmoid")
     return 1 / (1 + std::exp(-x));
   if (f == "silu")
-    return x / (1 + std::exp(-x));
+    return std::isinf(x) && x < 0 ? 0 : x / (1 + std::exp(-x));
   if (f == "gelu")
     return 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2));
   if (f == "gelu_tanh")
