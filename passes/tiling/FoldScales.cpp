@@ -99,7 +99,8 @@ bool ScaleFolding::analyse() {
   if (!reduction.isOnline() || reduction.getKind(0) != ReduceKind::Max)
     return false;
   Value score = reduction.getYield().getValues().front();
-  if ((mask = score.getDefiningOp<arith::SelectOp>())) {
+  mask = score.getDefiningOp<arith::SelectOp>();
+  if (mask) {
     APFloat other(0.0f);
     if (!matchPattern(mask.getFalseValue(), m_ConstantFloat(&other)) || !other.isInfinity() ||
         !other.isNegative())
