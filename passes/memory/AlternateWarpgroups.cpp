@@ -48,7 +48,7 @@ struct AlternateWarpgroups : tk::impl::AlternateWarpgroupsBase<AlternateWarpgrou
     for (FuncOp function : getOperation().getOps<FuncOp>()) {
       if (function.getNumWarps() < 2 * kWarpsOfWarpgroup)
         continue;
-      unsigned before = numLoops;
+      unsigned loops = 0;
       WarpRolesOp roles;
       function.walk([&](WarpRolesOp op) { roles = op; });
       if (!roles)
@@ -61,10 +61,11 @@ struct AlternateWarpgroups : tk::impl::AlternateWarpgroupsBase<AlternateWarpgrou
         TurnOp::create(builder, dots.front().getLoc(), TurnStep::Take);
         builder.setInsertionPointAfter(dots.back());
         TurnOp::create(builder, dots.back().getLoc(), TurnStep::Pass);
-        ++numLoops;
+        ++loops;
       });
-      if (numLoops == before)
+      if (loops == 0)
         continue;
+      numLoops += loops;
       auto builder = OpBuilder::atBlockBegin(&roles.getConsumer().front());
       TurnOp::create(builder, roles.getLoc(), TurnStep::Begin);
     }

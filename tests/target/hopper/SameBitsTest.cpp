@@ -178,7 +178,7 @@ TEST_CASE("reductions and scans give the hardware's bits", "[hopper]") {
           4);
       const std::string totals = "  " + name + " w[4] = {v[0], v[1], v[2], v[3]};\n";
       add(values + totals + "  tk::scan_registers" + apply + "1>(v, w);\n  tk::scan_lanes" + apply +
-              "2>(v, w);\n  tk::scan_warps" + apply + "4, 8>(v, w, scratch);\n" + store,
+              "2, 1>(v, w);\n  tk::scan_warps" + apply + "4, 8, 1>(v, w, scratch);\n" + store,
           4);
     }
   for (const char *op : {"ArgMax", "ArgMin"})
