@@ -46,7 +46,8 @@ TK_DEVICE u32 cluster_address(const void *p, int rank) {
 // Writes x, of 4, 8 or 16 bytes, to where the block of that rank has what this block has at `to`,
 // and counts its bytes at the barrier `arrived` there. Nothing else that this thread wrote is
 // ordered by that, so it does not wait for stores under way.
-template <class T> TK_DEVICE void send_to(T *to, const T &x, PhaseBarrier *arrived, int rank) {
+template <class T>
+TK_DEVICE void send_to(T *to, const T &x, PhaseBarrier *arrived, int rank, Place = {}) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 16, "one, two or four words");
   u32 word[sizeof(T) / 4];
   memcpy(word, &x, sizeof(T));
@@ -66,44 +67,6 @@ template <class T> TK_DEVICE void send_to(T *to, const T &x, PhaseBarrier *arriv
 #undef TK_SEND
 }
 
-// What the blocks of a cluster exchange for one reduction of n values: the parts of this block's
-// warps, those of all blocks, and the barrier that counts the latter as they come. There are two,
-// used in turn: another block may be a round ahead, but no more, as it needs this one's part.
-template <class T, int n, int warps, int blocks> struct alignas(16) Exchange {
-  T own[n * warps];
-  T all[n * blocks];
-  alignas(16) PhaseBarrier arrived;
-};
-
-// By one thread of each block, before the cluster's first barrier; then phase_init_fence().
-template <class T, int n, int warps, int blocks>
-TK_DEVICE void prepare_exchange(Exchange<T, n, warps, blocks> *exchange) {
-  phase_init(&exchange[0].arrived, 1);
-  phase_init(&exchange[1].arrived, 1);
-}
-
-// Joins the values of all warps of all `blocks` blocks of the cluster, whose lanes all hold the
-// same ones: first the block's, then one part of each block, which is sent without waiting for
-// anything else that was written. `round` counts the uses of `exchange`.
-template <class Op, int n, class T, int warps, int blocks>
-TK_DEVICE void reduce_cluster(T (&x)[n], Exchange<T, n, warps, blocks> *exchange, int &round,
-                              Place place = {}) {
-  Exchange<T, n, warps, blocks> &parts = exchange[round & 1];
-  if (lane_index() == 0)
-    for_each<n>([&](int r) { put(&parts.own[r * warps + warp_index()], x[r], place); });
-  barrier(place);
-  if (warp_index() == 0) {
-    join_parts<Op, warps>(x, parts.own, place);
-    if (lane_index() == 0)
-      phase_expect(&parts.arrived, (int)sizeof(parts.all));
-    if (lane_index() < blocks) // a lane for each block
-      for_each<n>([&](int r) {
-        send_to(&parts.all[r * blocks + cluster_rank()], x[r], &parts.arrived, lane_index());
-      });
-  }
-  phase_wait(&parts.arrived, round >> 1 & 1);
-  join_parts<Op, blocks>(x, parts.all, place);
-  ++round;
-}
-
 } // namespace tk
+
+#include "exchange.cuh"

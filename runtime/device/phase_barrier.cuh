@@ -10,7 +10,7 @@ struct alignas(8) PhaseBarrier {
 };
 
 // By one thread, before any other use; then phase_init_fence() and a barrier of all who use it.
-TK_DEVICE void phase_init(PhaseBarrier *barrier, int arrivals) {
+TK_DEVICE void phase_init(PhaseBarrier *barrier, int arrivals, Place = {}) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)),
                "r"(arrivals)
                : "memory");
@@ -21,7 +21,7 @@ TK_DEVICE void phase_init_fence() {
 }
 
 // Arrives, and announces bytes that bulk copies will deliver in this phase.
-TK_DEVICE void phase_expect(PhaseBarrier *barrier, int bytes) {
+TK_DEVICE void phase_expect(PhaseBarrier *barrier, int bytes, Place = {}) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
                    shared_address(barrier)),
                "r"(bytes)
@@ -44,7 +44,7 @@ TK_DEVICE void phase_arrive_at(PhaseBarrier *barrier, int rank) {
 }
 
 // Until the phase of that parity has ended. The phase before the first one, of parity 1, has.
-TK_DEVICE void phase_wait(PhaseBarrier *barrier, int parity) {
+TK_DEVICE void phase_wait(PhaseBarrier *barrier, int parity, Place = {}) {
   asm volatile("{\n\t"
                ".reg .pred ended;\n\t"
                "again:\n\t"

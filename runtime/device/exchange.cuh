@@ -1,0 +1,46 @@
+// Values that the blocks of a cluster join. Included by cluster.cuh, the device's or its twin.
+#pragma once
+
+namespace tk {
+
+// What the blocks of a cluster exchange for one reduction of n values: the parts of this block's
+// warps, those of all blocks, and the barrier that counts the latter as they come. There are two,
+// used in turn: another block may be a round ahead, but no more, as it needs this one's part.
+template <class T, int n, int warps, int blocks> struct alignas(16) Exchange {
+  T own[n * warps];
+  T all[n * blocks];
+  alignas(16) PhaseBarrier arrived;
+};
+
+// By one thread of each block, before the cluster's first barrier; then phase_init_fence().
+template <class T, int n, int warps, int blocks>
+TK_DEVICE void prepare_exchange(Exchange<T, n, warps, blocks> *exchange, Place place = {}) {
+  phase_init(&exchange[0].arrived, 1, place);
+  phase_init(&exchange[1].arrived, 1, place);
+}
+
+// Joins the values of all warps of all `blocks` blocks of the cluster, whose lanes all hold the
+// same ones: first the block's, then one part of each block, which is sent without waiting for
+// anything else that was written. `round` counts the uses of `exchange`.
+template <class Op, int n, class T, int warps, int blocks>
+TK_DEVICE void reduce_cluster(T (&x)[n], Exchange<T, n, warps, blocks> *exchange, int &round,
+                              Place place = {}) {
+  Exchange<T, n, warps, blocks> &parts = exchange[round & 1];
+  if (lane_index() == 0)
+    for_each<n>([&](int r) { put(&parts.own[r * warps + warp_index()], x[r], place); });
+  barrier(place);
+  if (warp_index() == 0) {
+    join_parts<Op, warps>(x, parts.own, place);
+    if (lane_index() == 0)
+      phase_expect(&parts.arrived, (int)sizeof(parts.all), place);
+    if (lane_index() < blocks) // a lane for each block
+      for_each<n>([&](int r) {
+        send_to(&parts.all[r * blocks + cluster_rank()], x[r], &parts.arrived, lane_index(), place);
+      });
+  }
+  phase_wait(&parts.arrived, round >> 1 & 1, place);
+  join_parts<Op, blocks>(x, parts.all, place);
+  ++round;
+}
+
+} // namespace tk
