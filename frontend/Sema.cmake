@@ -9,6 +9,7 @@ add_library(tk_frontend STATIC
   SemaCall.cpp
   SemaExpr.cpp
   SemaGather.cpp
+  SemaHidden.cpp
   SemaKernel.cpp
   SemaNode.cpp
   SemaRange.cpp

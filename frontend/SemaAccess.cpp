@@ -173,11 +173,7 @@ Node *KernelSema::access(const ast::Access &e, Node *pad) {
   if (gather && !pad && !tensor->broken)
     addGathers(e, *tensor, indices);
   if (gather && !pad) {
-    bool isInt = isInteger(n->type);
-    pad = n->type == Type::Bool ? make(NodeKind::BoolConst, Type::Bool, e.span)
-          : isInt               ? intConst(0, e.span, n->type)
-                                : floatConst(0, e.span, n->type);
-    pad->kernelLevel = true;
+    pad = zero(n->type, e.span);
   } else if (pad) {
     if (pad->type == Type::Bool ? n->type != Type::Bool
                                 : !storesImplicitly(pad->type, tensor->dtype))

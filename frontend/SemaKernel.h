@@ -116,8 +116,13 @@ private:
   Node *scan(const ast::Reduce &e, IndexVar *var, Node *body);
   Node *normalise(const ast::Reduce &e, const std::vector<IndexVar *> &vars, Node *body);
   void requireNonEmpty(const ast::Reduce &e, const IndexVar *var);
+
+  // Parts of a statement that become tensors of their own (SemaHidden.cpp)
   Node *hidden(const std::string &suffix, std::vector<IndexVar *> vars, Node *value, Span span);
   std::vector<IndexVar *> freeIndices(const std::vector<Node *> &roots);
+  void padOutside(Node *value, const std::vector<IndexVar *> &vars);
+  /// Whether a load is inside its tensor, given that the ranges of the `active` are not empty.
+  bool isInside(const Node *load, const std::vector<bounds::Atom> &active);
 
   // Accesses and bounds (SemaAccess.cpp)
   Node *access(const ast::Access &e, Node *pad);
@@ -143,6 +148,7 @@ private:
   Node *make(NodeKind kind, Type type, Span span);
   Node *intConst(std::int64_t value, Span span, Type type = Type::Index, bool literal = false);
   Node *floatConst(double value, Span span, Type type, bool literal = false);
+  Node *zero(Type type, Span span);
   Node *op(Op op, Type type, std::vector<Node *> args, Span span);
   Node *indexNode(IndexVar *var, Span span);
   Node *convert(Node *n, Type type, bool explicitly = false);

@@ -28,6 +28,14 @@ Node *KernelSema::floatConst(double value, Span span, Type type, bool literal) {
   return n;
 }
 
+Node *KernelSema::zero(Type type, Span span) {
+  Node *n = type == Type::Bool ? make(NodeKind::BoolConst, type, span)
+            : isInteger(type)  ? intConst(0, span, type)
+                               : floatConst(0, span, type);
+  n->kernelLevel = true;
+  return n;
+}
+
 Node *KernelSema::op(Op op, Type type, std::vector<Node *> args, Span span) {
   Node *n = make(NodeKind::Op, type, span);
   n->op = op;

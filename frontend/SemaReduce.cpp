@@ -198,55 +198,6 @@ Node *KernelSema::logSumExp(const std::vector<IndexVar *> &vars, Node *body, Spa
   return op(Op::Select, type, {op(Op::Eq, Type::Bool, {m, inf}, span), inf, value}, span);
 }
 
-/// The indices that the expressions need from outside, in the order of their declaration.
-std::vector<IndexVar *> KernelSema::freeIndices(const std::vector<Node *> &roots) {
-  std::set<const Node *> seen;
-  std::set<const IndexVar *> used, bound;
-  std::vector<const Node *> work(roots.begin(), roots.end());
-  while (!work.empty()) {
-    const Node *n = work.back();
-    work.pop_back();
-    if (!seen.insert(n).second)
-      continue;
-    if (n->kind == NodeKind::Index || n->kind == NodeKind::Scan)
-      used.insert(n->indices.begin(), n->indices.end());
-    if (n->kind == NodeKind::Reduce)
-      bound.insert(n->indices.begin(), n->indices.end());
-    work.insert(work.end(), n->args.begin(), n->args.end());
-    if (n->pad)
-      work.push_back(n->pad);
-  }
-  std::vector<IndexVar *> result;
-  for (IndexVar &var : out.indices)
-    if (used.count(&var) && !bound.count(&var))
-      result.push_back(&var);
-  return result;
-}
-
-/// A tensor of its own for a part of a statement, read at its own indices.
-Node *KernelSema::hidden(const std::string &suffix, std::vector<IndexVar *> vars, Node *value,
-                         Span span) {
-  std::vector<Node *> extents, indices;
-  for (IndexVar *var : vars) {
-    extents.push_back(var->hi);
-    indices.push_back(indexNode(var, span));
-  }
-  ast::DType dtype = value->type == Type::F64   ? ast::DType::F64
-                     : value->type == Type::F32 ? ast::DType::F32
-                     : value->type == Type::I32 ? ast::DType::I32
-                     : value->type == Type::I16 ? ast::DType::I16
-                     : value->type == Type::I8  ? ast::DType::I8
-                     : value->type == Type::U8  ? ast::DType::U8
-                                                : ast::DType::I64;
-  std::string name = statementName + "." + suffix;
-  if (unsigned count = hiddenNames[name]++)
-    name += std::to_string(count + 1);
-  Tensor *tensor = makeTensor(name, span, dtype, std::move(extents));
-  setLows(*tensor, vars);
-  out.statements.push_back({tensor, std::move(vars), value, span});
-  return loadOf(tensor, std::move(indices), span);
-}
-
 Node *KernelSema::keeping(const ast::Reduce &e) {
   std::vector<IndexVar *> vars;
   for (const ast::IndexPtr &use : e.binders) {

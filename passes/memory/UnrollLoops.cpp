@@ -4,7 +4,9 @@
 // accesses of several iterations, begun together, wait once.
 //   1. Innermost loops of functions without products are looked at that read tiles, and in which
 //      the threads do not wait for each other.
-//   2. They are unrolled such that a thread reads 64 bytes an iteration, but at most 4 times.
+//   2. They are unrolled such that a thread reads 64 bytes an iteration, but at most 4 times. The
+//      count of iterations is computed without a sign: a range may end before it begins, and is
+//      then given its beginning for an end.
 //   3. The loads of an iteration, and the arithmetic that leads to them, are moved to its
 //   beginning.
 //
@@ -81,6 +83,13 @@ static void beginLoads(scf::ForOp loop) {
   }
 }
 
+/// Makes the number of a loop's iterations its length over its step, rounded up.
+static void endAfterBeginning(scf::ForOp loop) {
+  OpBuilder builder(loop);
+  loop.setUpperBound(builder.createOrFold<arith::MaxSIOp>(loop.getLoc(), loop.getLowerBound(),
+                                                          loop.getUpperBound()));
+}
+
 namespace {
 
 struct UnrollLoops : tk::impl::UnrollLoopsBase<UnrollLoops> {
@@ -95,6 +104,7 @@ struct UnrollLoops : tk::impl::UnrollLoopsBase<UnrollLoops> {
         if (!bytes || *bytes * 2 > bytesAtOnce)
           continue;
         int64_t factor = std::min(mostIterations, bytesAtOnce / *bytes);
+        endAfterBeginning(loop);
         FailureOr<UnrolledLoopInfo> unrolled = loopUnrollByFactor(loop, factor);
         if (failed(unrolled))
           continue;

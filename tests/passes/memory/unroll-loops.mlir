@@ -56,3 +56,28 @@ tkgpu.func @waits args ["x", "y", "n"] {
   tkgpu.store %sum, %y[%c0] dims [array<i64>] strides(%c1) masks() over [] : (f32, !tkgpu.buffer<f32>, index, index) -> ()
   tkgpu.return
 } {num_warps = 4 : i64, index_bits = 32 : i64}
+
+// A range that may end before it begins has no iterations, however it is unrolled.
+// CHECK-LABEL: tkgpu.func @ends_before
+// CHECK-SAME: args ["x", "y", "n"]
+// CHECK-DAG: %[[BEGIN:.*]] = arith.constant 512 : index
+// CHECK: %[[END:.*]] = arith.maxsi %{{.*}}, %[[BEGIN]] : index
+// CHECK: arith.subi %[[END]], %[[BEGIN]]
+// CHECK-COUNT-2: scf.for
+tkgpu.func @ends_before args ["x", "y", "n"] {
+^bb0(%x: !tkgpu.buffer<f32>, %y: !tkgpu.buffer<f32>, %n: index):
+  %c512 = arith.constant 512 : index
+  %c1 = arith.constant 1 : index
+  %c256 = arith.constant 256 : index
+  %zero = arith.constant dense<0.0> : tensor<256xf32, #two>
+  %j = tkgpu.iota : tensor<256xindex, #two>
+  %sum = scf.for %at = %c512 to %n step %c256 iter_args(%carried = %zero) -> (tensor<256xf32, #two>) {
+    %start = tkgpu.broadcast %at dims [] : index -> tensor<256xindex, #two>
+    %k = arith.addi %start, %j : tensor<256xindex, #two>
+    %v = tkgpu.load %x[%k] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 2 : i64} : (!tkgpu.buffer<f32>, tensor<256xindex, #two>, index) -> tensor<256xf32, #two>
+    %next = arith.addf %carried, %v : tensor<256xf32, #two>
+    scf.yield %next : tensor<256xf32, #two>
+  }
+  tkgpu.store %sum, %y[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 2 : i64} : (tensor<256xf32, #two>, !tkgpu.buffer<f32>, tensor<256xindex, #two>, index) -> ()
+  tkgpu.return
+} {num_warps = 4 : i64, index_bits = 32 : i64}
