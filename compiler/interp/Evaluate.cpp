@@ -101,6 +101,27 @@ static double truncateToF32(double value) {
   return nearest;
 }
 
+/// Of factors of 8 bits: the products in one step, and the bits behind the first one of the largest
+/// summand that a summand keeps (DeepSeek-AI, DeepSeek-V3 technical report, 2024, section 3.3.2).
+constexpr size_t byteTermsOfStep = 32;
+constexpr int bitsOfByteStep = 13;
+
+/// `accumulator` and what a matrix unit sums the group's products of 8-bit floats to: each is cut
+/// off where the largest is; with `cutsAccumulator` the accumulator is too.
+static double addByteGroup(double accumulator, std::vector<double> &group, bool cutsAccumulator) {
+  double largest = cutsAccumulator ? std::fabs(accumulator) : 0;
+  for (double term : group)
+    largest = std::max(largest, std::fabs(term));
+  const bool cuts = std::isfinite(largest) && largest > 0;
+  const double unit = cuts ? std::ldexp(1.0, std::ilogb(largest) - bitsOfByteStep) : 1;
+  auto cut = [&](double value) { return cuts ? std::trunc(value / unit) * unit : value; };
+  double sum = cutsAccumulator ? cut(accumulator) : accumulator;
+  for (double term : group)
+    sum += cut(term);
+  group.clear();
+  return truncateToF32(sum);
+}
+
 static Cell combine(ReduceKind kind, bool isFloat, Width width, Mode mode, Cell a, Cell b) {
   Cell r{};
   auto real = [&](double value) { r.f = mode == Mode::Typed ? roundTo(width, value) : value; };
@@ -290,6 +311,8 @@ void Evaluation::reduce(Reduction &reduction) {
   bool first = true;
   reduction.termsInGroup = 0;
   reduceOver(reduction, 0, accumulators, first);
+  if (!reduction.group.empty())
+    accumulators[0].f = addByteGroup(accumulators[0].f, reduction.group, reduction.cutsAccumulator);
   if (reduction.isMatrixProduct && program.mode == Mode::Typed)
     accumulators[0].f = truncateToF32(accumulators[0].f);
   for (size_t k = 0; k < n; ++k)
@@ -331,6 +354,13 @@ void Evaluation::reduceStep(Reduction &reduction, std::vector<Cell> &accumulator
       // A naive program on a matrix unit is as inexact as the unit: it adds 16 products to the
       // accumulator at a time and truncates the sum (Fasi, Higham, Mikaitis and Pranesh, Numerical
       // behavior of NVIDIA tensor cores, 2021).
+      if (reduction.hasByteFactors) {
+        reduction.group.push_back(term.f);
+        if (reduction.group.size() == byteTermsOfStep)
+          accumulators[0].f =
+              addByteGroup(accumulators[0].f, reduction.group, reduction.cutsAccumulator);
+        return;
+      }
       accumulators[0].f += term.f;
       if (++reduction.termsInGroup % termsOfMatrixStep == 0)
         accumulators[0].f = truncateToF32(accumulators[0].f);

@@ -141,7 +141,10 @@ struct Reduction {
   std::vector<bool> isFloat; ///< of the terms
   /// Products of 16-bit or 8-bit floats, as a matrix unit sums them: see Evaluation::reduceStep.
   bool isMatrixProduct = false;
+  bool hasByteFactors = false;  ///< both factors of 8 bits
+  bool cutsAccumulator = false; ///< of these: sums stay in the matrix unit
   int64_t termsInGroup = 0;
+  std::vector<double> group; ///< terms not yet added, of factors of 8 bits
   Body body, rescale;
 };
 

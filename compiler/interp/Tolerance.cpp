@@ -36,8 +36,8 @@ Row rowFor(DType type) {
   }
 }
 
-/// Of f32 from products in tf32, which has the mantissa of f16.
-Row looserForTf32(Row row) {
+/// Of f32 from products in tf32, which has the mantissa of f16, or from sums of 14 bits.
+Row looserForProducts(Row row) {
   row.rtol = std::max(row.rtol, 1e-3);
   row.atol = std::max(row.atol, 1e-3);
   row.meanSquare = std::max(row.meanSquare, 1e-6);
@@ -125,11 +125,12 @@ std::string describe(const char *what, const std::string &where, double expected
 
 } // namespace
 
-bool multipliesInTf32(KernelOp kernel) {
+bool multipliesInexactly(KernelOp kernel) {
   return kernel
       .walk([](ReduceOp op) {
-        return op.getPrecision() == Precision::TF32 ? WalkResult::interrupt()
-                                                    : WalkResult::advance();
+        return op.getPrecision() == Precision::TF32 || op.getPrecision() == Precision::Fast
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
       })
       .wasInterrupted();
 }
@@ -184,7 +185,7 @@ Comparison compare(const TensorView &got, unsigned result, Reference &exact, Ref
       scale = std::max(scale, std::fabs(truth.back()));
   }
   scale = std::max(scale, 1e-3);
-  Row row = options.tf32 ? looserForTf32(rowFor(coarsest)) : rowFor(coarsest);
+  Row row = options.inexactProducts ? looserForProducts(rowFor(coarsest)) : rowFor(coarsest);
   double length = std::sqrt(static_cast<double>(std::max<int64_t>(reductionLength, 1)));
   double atol = row.atol * scale * (row.atolGrowsWithLength ? length : 1);
   double squares = 0, total = 0;

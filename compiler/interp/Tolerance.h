@@ -29,16 +29,16 @@ struct Comparison {
 struct ComparisonOptions {
   /// At most this many elements are compared, spread evenly and pseudo-randomly; 0 means all.
   int64_t maxElements = 1 << 16;
-  double factor = 2; ///< of yardstick 1; 3 for gradients
-  bool tf32 = false; ///< what is compared may depend on products in tf32
+  double factor = 2;            ///< of yardstick 1; 3 for gradients
+  bool inexactProducts = false; ///< what is compared may depend on them: see multipliesInexactly
 };
 
 /// Compares a dense result on the CPU with what the two references say about `result`.
 Comparison compare(const TensorView &got, unsigned result, Reference &exact, Reference &naive,
                    DType coarsest, int64_t reductionLength, const ComparisonOptions &options = {});
 
-/// Does the kernel ask for products in tf32?
-bool multipliesInTf32(KernelOp kernel);
+/// Does the kernel ask for products in tf32, or for 8-bit floats' that are summed in fewer bits?
+bool multipliesInexactly(KernelOp kernel);
 
 /// The coarsest floating-point type that the kernel stores or rounds to, no finer than `output`.
 DType coarsestRounding(KernelOp kernel, DType output);

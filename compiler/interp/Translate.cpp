@@ -309,7 +309,9 @@ private:
     if (!op.getRescale().empty())
       reduction->rescale = translateBody(op.getRescale());
     reduction->outer = slotsFromAbove(op.getOperation());
-    reduction->isMatrixProduct = isMatrixProduct(op);
+    reduction->isMatrixProduct = isMatrixProduct(op, 16);
+    reduction->hasByteFactors = isMatrixProduct(op, 8);
+    reduction->cutsAccumulator = op.getPrecision() == Precision::Fast;
     if (program->mode == Mode::Typed && op.getPrecision() == Precision::TF32)
       cutFactors(op, reduction->body);
     instruction.reduction = std::move(reduction);
@@ -327,15 +329,15 @@ private:
     }
   }
 
-  /// An f32 sum of products whose factors are stored in 16 bits or fewer.
-  static bool isMatrixProduct(ReduceOp op) {
+  /// Is it an f32 sum of products whose factors are stored in `bits` or fewer?
+  static bool isMatrixProduct(ReduceOp op, unsigned bits) {
     if (op.getNumAccumulators() != 1 || op.getKind(0) != ReduceKind::Sum ||
         op.getPrecision() == Precision::Exact)
       return false;
     auto product = op.getYield().getValues()[0].getDefiningOp<arith::MulFOp>();
-    auto isNarrow = [](Value factor) {
+    auto isNarrow = [&](Value factor) {
       auto widened = factor.getDefiningOp<arith::ExtFOp>();
-      return widened && widened.getIn().getType().getIntOrFloatBitWidth() <= 16;
+      return widened && widened.getIn().getType().getIntOrFloatBitWidth() <= bits;
     };
     return product && product.getType().isF32() && isNarrow(product.getLhs()) &&
            isNarrow(product.getRhs());

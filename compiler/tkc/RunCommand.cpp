@@ -75,7 +75,7 @@ Status checkResults(CompiledSource &source, size_t kernel, const RunArguments &i
       return bound;
   interp::ComparisonOptions comparison;
   comparison.maxElements = options.checkElements;
-  comparison.tf32 = interp::multipliesInTf32(op);
+  comparison.inexactProducts = interp::multipliesInexactly(op);
   int64_t length = longestReduction(op, inputs);
   // Returned values: the declared results, then the inout parameters in order.
   std::vector<unsigned> tensors;

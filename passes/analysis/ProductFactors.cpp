@@ -17,11 +17,50 @@ Value withoutExtension(Value factor) {
   return factor;
 }
 
+static bool isByteFloat(Type type) { return isa<Float8E4M3FNType, Float8E5M2Type>(type); }
+
+/// Is a result of f32 or wider computed from `value`, without a rounding to 16 bits or fewer?
+static bool reachesWideResult(Value value) {
+  SmallVector<Value> work = {value};
+  llvm::SmallPtrSet<Operation *, 16> visited;
+  while (!work.empty())
+    for (OpOperand &use : work.pop_back_val().getUses()) {
+      Operation *user = use.getOwner();
+      if (isa<ComputeOp>(user->getParentOp()) && user->hasTrait<OpTrait::IsTerminator>()) {
+        auto type = dyn_cast<FloatType>(use.get().getType());
+        if (type && type.getWidth() > 16)
+          return true;
+        continue;
+      }
+      auto rounding = dyn_cast<arith::TruncFOp>(user);
+      if (rounding && rounding.getType().getIntOrFloatBitWidth() <= 16)
+        continue;
+      if (user->hasTrait<OpTrait::IsTerminator>())
+        user = user->getParentOp();
+      if (visited.insert(user).second)
+        llvm::append_range(work, user->getResults());
+    }
+  return false;
+}
+
+Precision getSumPrecision(ReduceOp reduce) {
+  if (reduce.getPrecision() != Precision::Default)
+    return reduce.getPrecision();
+  for (auto [term, result] : llvm::zip(reduce.getYield().getValues(), reduce.getResults())) {
+    auto product = term.getDefiningOp<arith::MulFOp>();
+    if (product && isByteFloat(withoutExtension(product.getLhs()).getType()) &&
+        isByteFloat(withoutExtension(product.getRhs()).getType()) && reachesWideResult(result))
+      return Precision::Exact;
+  }
+  return Precision::Default;
+}
+
 bool haveWarpgroupProduct(Type operand, Precision precision) {
   if (operand.isF32())
     return precision == Precision::TF32;
-  return operand.isF16() || operand.isBF16() || operand.isInteger(8) ||
-         isa<Float8E4M3FNType, Float8E5M2Type>(operand);
+  if (isByteFloat(operand))
+    return precision != Precision::Exact;
+  return operand.isF16() || operand.isBF16() || operand.isInteger(8);
 }
 
 bool isMultipliedAsStored(ComputeOp compute, Value factor) {
@@ -78,7 +117,7 @@ bool goThroughRegisters(ComputeOp compute, Value index) {
     for (Value term : reduce.getYield().getValues()) {
       Operation *product = term.getDefiningOp();
       all &= isa_and_nonnull<arith::MulFOp, arith::MulIOp>(product) &&
-             goesThroughRegisters(compute, product, index, reduce.getPrecision());
+             goesThroughRegisters(compute, product, index, getSumPrecision(reduce));
     }
   });
   return found && all;

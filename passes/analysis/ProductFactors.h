@@ -14,6 +14,10 @@ namespace tk {
 /// `factor` before it was converted to the type that products are formed in.
 mlir::Value withoutExtension(mlir::Value factor);
 
+/// The precision that `reduce` is summed with: exact where an f32 result is computed from products
+/// of two 8-bit floats, of whose sums matrix units keep 14 bits; else what the program asks for.
+Precision getSumPrecision(ReduceOp reduce);
+
 /// Do warpgroups multiply factors that are stored as `operand` in a sum with `precision`?
 bool haveWarpgroupProduct(mlir::Type operand, Precision precision);
 

@@ -20,8 +20,11 @@ static Value extendedFrom(Value operand) {
   return ext && isByteFloat(tileOf(ext.getIn()).getElementType()) ? ext.getIn() : Value();
 }
 
-/// Are both operands extended from 8-bit floats, such that sums in f32 are wanted?
-static bool isPromoted(DotOp dot) { return extendedFrom(dot.getA()) && extendedFrom(dot.getB()); }
+/// Are both operands extended from 8-bit floats, of which sums of a few products may be inexact?
+static bool isPromoted(DotOp dot) {
+  return dot.getPrecision() != Precision::Exact && extendedFrom(dot.getA()) &&
+         extendedFrom(dot.getB());
+}
 
 Value tk::getWarpgroupA(DotOp dot) {
   return isPromoted(dot) ? extendedFrom(dot.getA()) : dot.getA();

@@ -107,7 +107,7 @@ bool Planner::isForWarpgroups(Contraction &product) {
                      return other.op->isProperAncestor(product.op);
                    });
   if (!target.getHopper() || !coarse || isInChain ||
-      !haveWarpgroupProduct(product.operand, product.op.getPrecision()))
+      !haveWarpgroupProduct(product.operand, getSumPrecision(product.op)))
     return false;
   // The one factor that may go through registers.
   Value computed;

@@ -89,5 +89,5 @@ Value BlockProgram::dot(Reduction &reduction, Accumulator &acc, Value carried) {
   TileValue b = dotOperand(reduction, acc.b, {acc.k, acc.n}, acc.k);
   unsigned depth = scopes.size() - 1;
   return gpu::DotOp::create(at(depth), reduction.op.getLoc(), carried.getType(), a.value, b.value,
-                            carried, reduction.op.getPrecisionAttr());
+                            carried, getSumPrecision(reduction.op));
 }

@@ -230,7 +230,7 @@ private:
     const Signature &signature = source->signatures()[0];
     interp::ComparisonOptions comparisonOptions;
     comparisonOptions.maxElements = options.checkElements;
-    comparisonOptions.tf32 = interp::multipliesInTf32(source->kernelOp(0));
+    comparisonOptions.inexactProducts = interp::multipliesInexactly(source->kernelOp(0));
     int64_t longest = 1;
     for (int64_t dim : arguments.dims)
       longest = std::max(longest, dim);

@@ -20,8 +20,9 @@ float decode(Element type, const unsigned char *from);
 /// To nearest, halves away from zero.
 float roundToTf32(float x);
 
-/// c + the sum of a[i] b[i], in f64 and rounded once to nearest.
-float dot(const float *a, const float *b, int k, float c);
+/// c + the sum of a[i] b[i]: of 8-bit floats in the 14 bits that the hardware keeps, else in f64
+/// and rounded once to nearest.
+float dot(Products type, const float *a, const float *b, int k, float c);
 int dotIntegers(const float *a, const float *b, int k, int c);
 
 /// c += a b, a [16, k], b [k, 8], where a row of k takes 32 bytes. By lane: pointers to the

@@ -123,7 +123,7 @@ void multiplyWarpgroup(const ProductShape &shape, const std::vector<float> &a,
         float value = 0;
         if (accumulate)
           std::memcpy(&value, to, sizeof value);
-        value = dot(left, right, depth, value);
+        value = dot(shape.type, left, right, depth, value);
         std::memcpy(to, &value, sizeof value);
       }
     }

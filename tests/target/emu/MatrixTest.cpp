@@ -69,6 +69,34 @@ TEST_CASE("matrix products of every float type", "[emu]") {
   checkFloats("float", DType::f32, 5e-3); // rounded to tf32
 }
 
+TEST_CASE("sums of 8-bit floats keep 14 bits, from the largest summand's first", "[emu]") {
+  constexpr double largest = 448;
+  std::vector<unsigned char> a(16 * 32), b(8 * 32);
+  // Rows of 1.5 below one product that is 448 or, in odd columns, 2 times the row's 448.
+  for (size_t row = 0; row < 16; ++row)
+    for (size_t k = 0; k < 32; ++k)
+      tk::store_from_f64(DType::f8e4m3, &a[row * 32 + k], k == 0 ? largest : 1.5);
+  for (size_t column = 0; column < 8; ++column)
+    for (size_t k = 0; k < 32; ++k)
+      tk::store_from_f64(DType::f8e4m3, &b[column * 32 + k],
+                         k > 0             ? 1
+                         : column % 2 == 0 ? largest
+                                           : 2.0);
+  KernelHarness k(productText("tk::f8e4m3", "float", 1));
+  k.inView({a.data(), DType::f8e4m3, tk::Extents{16, 32}});
+  k.inView({b.data(), DType::f8e4m3, tk::Extents{8, 32}});
+  std::vector<float> y(128);
+  k.out(y, DType::f32);
+  REQUIRE(k.run() == "");
+  for (size_t m = 0; m < 16; ++m)
+    for (size_t n = 0; n < 8; ++n) {
+      const double c = static_cast<double>(1 + m / 8 * 2 + n % 2);
+      // 448 · 448 has the factors' exponents 8 + 8: units of 8, in which 1.5 and c are nothing. 896
+      // has exponent 9: units of 1/16.
+      CHECK(y[m * 8 + n] == (n % 2 == 0 ? largest * largest : 2 * largest + 31 * 1.5 + c));
+    }
+}
+
 TEST_CASE("matrix products of integers are exact", "[emu]") {
   KernelHarness k(productText("tk::i8", "int", 1));
   std::vector<int8_t> a(16 * 32), b(8 * 32);
