@@ -15,6 +15,7 @@ if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
 endif()
 
 foreach(sanitizer IN LISTS TK_SANITIZE)
+  list(APPEND tk_sanitizer_flags -fsanitize=${sanitizer})
   add_compile_options(-fsanitize=${sanitizer} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${sanitizer})
 endforeach()
@@ -23,6 +24,24 @@ if("undefined" IN_LIST TK_SANITIZE)
   # without the type information that vptr needs.
   add_compile_options(-fno-sanitize=function,vptr)
 endif()
+
+# A test whose program is not ours but loads libtk.so, such as Python: the sanitizers' runtime has to
+# be there before the program is. What such a program does not free is its own affair.
+function(tk_preload_sanitizer test)
+  foreach(pair address:asan thread:tsan)
+    string(REPLACE ":" ";" pair ${pair})
+    list(GET pair 0 sanitizer)
+    list(GET pair 1 runtime)
+    if(sanitizer IN_LIST TK_SANITIZE)
+      execute_process(COMMAND ${CMAKE_CXX_COMPILER}
+        -print-file-name=libclang_rt.${runtime}-${CMAKE_SYSTEM_PROCESSOR}.so
+        OUTPUT_VARIABLE library OUTPUT_STRIP_TRAILING_WHITESPACE)
+      set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT LD_PRELOAD=${library})
+      set_property(TEST ${test} APPEND PROPERTY
+        ENVIRONMENT_MODIFICATION ASAN_OPTIONS=path_list_append:detect_leaks=0)
+    endif()
+  endforeach()
+endfunction()
 
 # A small binary that runs on another machine: only libc and libm stay dynamic.
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")

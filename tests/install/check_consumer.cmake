@@ -1,6 +1,6 @@
 # Installs into a scratch directory, then configures, builds and runs a project that finds the
 # package there.
-#   BUILD  SCRATCH  COMPILER  GENERATOR  NM
+#   BUILD  SCRATCH  COMPILER  FLAGS  GENERATOR  NM
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE status
     OUTPUT_VARIABLE output ERROR_VARIABLE output)
@@ -22,7 +22,8 @@ if(output MATCHES "nvrtc +[0-9]")
   set(kernels ON)
 endif()
 run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR}/consumer -B ${SCRATCH}/consumer -G ${GENERATOR}
-  -D CMAKE_PREFIX_PATH=${prefix} -D CMAKE_CXX_COMPILER=${COMPILER} -D WITH_KERNELS=${kernels})
+  -D CMAKE_PREFIX_PATH=${prefix} -D CMAKE_CXX_COMPILER=${COMPILER} -D "CMAKE_CXX_FLAGS=${FLAGS}"
+  -D WITH_KERNELS=${kernels})
 run(${CMAKE_COMMAND} --build ${SCRATCH}/consumer)
 run(${SCRATCH}/consumer/compile_at_run_time)
 if(kernels)
