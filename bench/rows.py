@@ -5,7 +5,8 @@ and torch.compile beside them.
     --no-compile              without torch.compile, which takes seconds a line
 
 A line counts the bytes that must be read and written once. "copy" is a copy of as many bytes, timed in the same
-alternation: what a kernel of this size can reach, launch included.
+alternation: what a kernel of this size can reach, launch included. Lines of little work are times, in those of an
+empty kernel and of the bytes at the copy's rate.
 """
 import sys
 
@@ -36,6 +37,13 @@ LOSS = """kernel loss(x: bf16[R, C], label: i32[R]) -> (loss: f32[R], dx: bf16[R
 BIAS_GELU = """kernel act(x: bf16[R, C], bias: bf16[C], scale: bf16[C], residual: bf16[R, C]) -> (y: bf16[R, C]) {
   let u[r, c] = f32(x[r, c]) + bias[c]
   y[r, c] = 0.5 * u[r, c] * (1.0 + erf(u[r, c] * 0.70710678)) * scale[c] + residual[r, c]
+}"""
+
+DROPPED = """kernel dropped(x: bf16[R, C], bias: bf16[C], scale: bf16[C], residual: bf16[R, C], seed: i64, rate: f32 = 0.1)
+    -> (y: bf16[R, C]) {
+  let u[r, c] = f32(x[r, c]) + bias[c]
+  let g[r, c] = 0.5 * u[r, c] * (1.0 + erf(u[r, c] * 0.70710678)) * scale[c]
+  y[r, c] = (if rand(seed, r * C + c) < rate then 0.0 else g[r, c] / (1.0 - rate)) + residual[r, c]
 }"""
 
 
@@ -111,22 +119,41 @@ def of_matrices():
     b, s = peers.normal(8192), peers.normal(8192, seed=1)
     yield "gelu chain", BIAS_GELU, (x, b, s, residual), (), (
         torch.empty_like(x),), lambda x, b, s, r: F.gelu(x.float() + b) * s + r
-    for shape in ((1024, 1024),):
-        x = peers.normal(*shape)
-        yield "softmax", "examples/softmax.tk", (x,), (), (torch.empty_like(x),), lambda x: torch.softmax(x, -1)
+    yield "dropout", "examples/dropout.tk", (x,), (7, None), (torch.empty_like(x),), lambda x: F.dropout(x, 0.1)
+    yield "gelu+dropout", DROPPED, (x, b, s, residual), (7, None), (
+        torch.empty_like(x),), lambda x, b, s, r: F.dropout(F.gelu(x.float() + b) * s, 0.1) + r
+
+
+def of_little_work():
+    """Lines whose launch takes as long as their memory."""
+    x = torch.randn(1 << 20, device="cuda")
+    yield "elu", "examples/elu.tk", (x,), (None,), (torch.empty_like(x),), F.elu
+    x, g, b = peers.normal(1024, 1024), peers.normal(1024), peers.normal(1024, seed=1)
+    yield "softmax", "examples/softmax.tk", (x,), (), (torch.empty_like(x),), lambda x: torch.softmax(x, -1)
+    yield "layernorm", "examples/layernorm.tk", (x, g, b), (None,), (
+        torch.empty_like(x),), lambda x, g, b: F.layer_norm(x, (1024,), g, b)
 
 
 def tensors_of(value):
     return value if isinstance(value, tuple) else (value,)
 
 
-def line(case, compiling):
+def comparable(name, inputs, result):
+    """What two runs agree on: the elements, or how many of them random numbers dropped."""
+    if "dropout" not in name:
+        return result.float()
+    kept = result - inputs[3] if len(inputs) > 3 else result
+    return (kept == 0).float().mean()[None]
+
+
+def line(case, compiling, little):
     name, source, inputs, scalars, outputs, peer = case
     kernel = peers.Kernel(source) if source.endswith(".tk") else peers.Kernel(source=source)
     run = lambda: kernel(*inputs, *scalars, *outputs)
     run()
     want = tensors_of(peer(*inputs))
-    wrong = max(peers.error(got.float(), expected.float()) for got, expected in zip(outputs, want))
+    wrong = max(peers.error(comparable(name, inputs, got), comparable(name, inputs, expected.to(got.dtype)))
+                for got, expected in zip(outputs, want))
     moved = sum(t.numel() * t.element_size() for t in (*inputs, *outputs))
     source_bytes = torch.empty(moved // 2, dtype=torch.uint8, device="cuda")
     target_bytes = torch.empty_like(source_bytes)
@@ -135,11 +162,19 @@ def line(case, compiling):
         torch._dynamo.reset()
         compiled = torch.compile(peer, dynamic=False)
         functions.append(lambda: compiled(*inputs))
+    if little:
+        functions.append(lambda: torch.cuda._sleep(0))
     ms = peers.times(functions, repeats=20, flush=True)
-    rates = [moved / (t * 1e-3) / peers.COPY for t in ms] + [float("nan")]
     bound = 6e-2 if any(t.dtype == torch.float8_e4m3fn for t in outputs) else 2e-2
     note = "" if wrong < bound else f"  WRONG {wrong:.2g}"
     shape = "x".join(str(n) for n in inputs[0].shape)
+    if little:
+        least = ms.pop() + moved / peers.COPY * 1e3
+        rates = [t / least for t in ms] + [float("nan")]
+        print(f"{name:12}{shape:>14}  of an empty kernel and the bytes: tk {rates[0]:.2f}  same-size copy {rates[1]:.2f}  "
+              f"eager {rates[2]:.2f}  compiled {rates[3]:.2f}{note}", flush=True)
+        return
+    rates = [moved / (t * 1e-3) / peers.COPY for t in ms] + [float("nan")]
     print(f"{name:12}{shape:>14}  of the copy: tk {rates[0]:.3f}  same-size copy {rates[1]:.3f}  eager {rates[2]:.3f}  "
           f"compiled {rates[3]:.3f}{note}", flush=True)
 
@@ -149,14 +184,14 @@ def main(arguments):
     words = [word for word in arguments if not word.startswith("--")]
     peers.COPY = peers.copy_bandwidth()
     print(f"copy: {peers.COPY * 1e-9:.0f} GB/s")
-    groups = [lambda shape=shape: of_rows(*shape) for shape in ROWS] + [of_matrices]
+    groups = [lambda shape=shape: of_rows(*shape) for shape in ROWS] + [of_matrices, of_little_work]
     for group in groups:
         for case in group():
             label = f"{case[0]} {'x'.join(str(n) for n in case[2][0].shape)}"
             if words and not any(word in label for word in words):
                 continue
             try:
-                line(case, compiling)
+                line(case, compiling, group is of_little_work)
             except RuntimeError as error:
                 print(f"{label}: {str(error).splitlines()[0]}", flush=True)
 
