@@ -74,6 +74,8 @@ llvm::ArrayRef<PassRow> passTable() {
        "one warpgroup's work runs under the other's products"},
       {"tk-pipeline-copies", Stage::Gpu, "", "",
        "copies of the next tile run under this one's work"},
+      {"tk-fetch-ahead", Stage::Gpu, "persistence", "",
+       "rows come while others are reduced, each thread's part to itself"},
       {"tk-unroll-loops", Stage::Gpu, "", "", "several small reads of a loop are on their way"},
       {"canonicalize", Stage::Gpu, "", "", "folds the pipeline's index arithmetic"},
       {"cse", Stage::Gpu, "", "", "addresses of several stages have much in common"},

@@ -226,8 +226,15 @@ def Tile : Pass<"tk-tile", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numTiled", "statements", "Statements turned into launches">];
 }
 
+def FetchAhead : Pass<"tk-fetch-ahead", "::mlir::ModuleOp"> {
+  let summary = "Bring the rows that a block will reduce while it reduces others";
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
+                           "::tk::gpu::TkGpuDialect"];
+  let statistics = [Statistic<"numLoops", "loops", "Loops whose rows come early">];
+}
+
 def PersistBlocks : Pass<"tk-persist-blocks", "::mlir::ModuleOp"> {
-  let summary = "Let as many blocks as there are processors take one tile after the other";
+  let summary = "Let as many blocks as processors hold take one tile after the other";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
                            "::tk::gpu::TkGpuDialect"];
   let statistics = [Statistic<"numPersistent", "functions", "Functions whose blocks persist">];

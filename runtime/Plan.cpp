@@ -213,6 +213,8 @@ std::string LaunchPlan::str(const Signature &signature) const {
             triple(launch.block) + ")";
     if (launch.cluster[0] * launch.cluster[1] * launch.cluster[2] > 1)
       text += " cluster (" + triple(launch.cluster) + ")";
+    if (launch.resident)
+      text += " resident";
     text += " shared " + launch.shared_bytes.str(names) + " args (";
     for (size_t i = 0; i < launch.args.size(); ++i)
       text += (i ? ", " : "") + arg_text(launch.args[i], *this, signature, names);

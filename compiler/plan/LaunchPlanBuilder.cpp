@@ -63,6 +63,7 @@ private:
     launch.symbol = shape.symbol;
     launch.block[0] = shape.threads;
     launch.cluster[0] = shape.cluster;
+    launch.resident = op.getResident();
     launch.shared_bytes = DimExpr(int64_t{shape.sharedBytes});
     Value grid[] = {op.getGridX(), op.getGridY(), op.getGridZ()};
     for (unsigned axis = 0; axis < 3; ++axis) {

@@ -1,5 +1,6 @@
 //===- TkGpuDialect.cpp - registration, attributes and types --------------===//
 #include "dialects/tkgpu/TkGpuDialect.h"
+#include "dialects/tkgpu/TkGpuLayout.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
@@ -127,8 +128,9 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                        << warps;
   if (stages < 1)
     return emitError() << "expected at least one stage, got " << stages;
-  if (persistent != 0 && persistent != 1)
-    return emitError() << "expected persistent to be 0 or 1, got " << persistent;
+  if (persistent < 0)
+    return emitError() << "expected persistent blocks for each multiprocessor, or 0, got "
+                       << persistent;
   if (cluster < 1 || cluster > 8 || !llvm::isPowerOf2_64(cluster))
     return emitError() << "expected a cluster of 1, 2, 4 or 8 blocks, got " << cluster;
   return success();
@@ -172,6 +174,24 @@ LogicalResult PhasesType::verify(function_ref<InFlightDiagnostic()> emitError, i
   if (stages < 1)
     return emitError() << "expected at least one stage, got " << stages;
   return success();
+}
+
+LogicalResult PrivateType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t stages,
+                                  RankedTensorType tile, int64_t vector) {
+  if (stages < 1)
+    return emitError() << "expected at least one stage, got " << stages;
+  LayoutAttr layout = getLayout(tile);
+  if (!layout || !tile.getElementType().isIntOrFloat())
+    return emitError() << "expected a tile of numbers with a layout, got " << tile;
+  if (!llvm::isPowerOf2_64(vector) || layout.getNumRegisters() % vector != 0)
+    return emitError() << "expected vectors that divide a thread's " << layout.getNumRegisters()
+                       << " elements, got " << vector;
+  return success();
+}
+
+int64_t PrivateType::getBytesOfThread() {
+  int64_t bits = getTile().getElementTypeBitWidth();
+  return getStages() * getLayout(getTile()).getNumRegisters() * llvm::divideCeil(bits, 8);
 }
 
 SmallVector<int64_t> SharedType::getAxisOrder() {

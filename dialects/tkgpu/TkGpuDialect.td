@@ -77,8 +77,8 @@ def TkGpu_ScheduleAttr : TkGpu_Attr<"Schedule", "schedule"> {
     `vector` the widest access in bytes that loads and stores should aim at, `stages` the depth of
     software pipelines, `group` the number of row tiles (0: all) walked together for the sake of the
     cache.
-    With `persistent` 1 a block takes one tile after the other, and there are as many blocks as the
-    machine has places for; `cluster` blocks run together with neighbouring tiles of the first tiled
+    With `persistent` n > 0 a block takes one tile after the other, and there are n blocks for each
+    multiprocessor, or as many as run at once; `cluster` blocks run together with neighbouring tiles of the first tiled
     index. More than 32 `warps` are those of all blocks of the cluster, which share a tile.
   }];
   let parameters = (ins
@@ -168,6 +168,28 @@ def TkGpu_SharedType : TkGpu_Type<"Shared", "shared"> {
     std::optional<int64_t> getHardwareSwizzle();
     /// The same tile with `stages` of them along a new first axis.
     SharedType withStages(int64_t stages);
+  }];
+  let genVerifyDecl = 1;
+}
+
+def TkGpu_PrivateType : TkGpu_Type<"Private", "private"> {
+  let summary = "Tiles in shared memory, of which each thread reaches its own registers alone";
+  let description = [{
+    `!tkgpu.private<3 x tensor<...>, vector = 8>` has room for `stages` tiles as their layout
+    distributes them over the threads, which need no barrier to read what they brought themselves.
+    Each keeps `vector` of its elements together, and neighbouring threads' are neighbours:
+
+    ```
+    stage s, registers r .. r + 7     | thread 0 | thread 1 | thread 2 | ...
+                       r + 8 .. r + 15| thread 0 | thread 1 | thread 2 | ...
+    ```
+  }];
+  let parameters = (ins "int64_t":$stages, "::mlir::RankedTensorType":$tile,
+                        DefaultValuedParameter<"int64_t", "1">:$vector);
+  let assemblyFormat = "`<` $stages `x` $tile (`,` `vector` `=` $vector^)? `>`";
+  let extraClassDeclaration = [{
+    /// Of one thread, in all stages.
+    int64_t getBytesOfThread();
   }];
   let genVerifyDecl = 1;
 }

@@ -80,6 +80,21 @@ LogicalResult CopyAsyncOp::verify() {
   return verifyAccess(*this, target.getShape(), getBuffer().getType().getValueType());
 }
 
+LogicalResult CopyPrivateOp::verify() {
+  RankedTensorType tile = getTarget().getType().getTile();
+  int64_t bits = tile.getElementTypeBitWidth() * getTarget().getType().getVector();
+  if (bits != 32 && bits != 64 && bits != 128)
+    return emitOpError("expected vectors of 4, 8 or 16 bytes, got ") << bits << " bits";
+  return verifyAccess(*this, tile.getShape(), tile.getElementType());
+}
+
+LogicalResult PrivateLoadOp::verify() {
+  if (getResult().getType() != getSource().getType().getTile())
+    return emitOpError("expected a tile of ")
+           << getSource().getType() << ", got " << getResult().getType();
+  return success();
+}
+
 LogicalResult StageOp::verify() {
   SharedType source = getSource().getType(), result = getResult().getType();
   if (source.getShape().empty() || source.getShape().drop_front() != result.getShape() ||

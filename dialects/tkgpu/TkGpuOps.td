@@ -24,7 +24,8 @@ def TkGpu_LaunchOp : TkGpu_Op<"launch", [AttrSizedOperandSegments, Pure]> {
     Stands in a tk.kernel. `args` (tensors, sizes and other scalars, tensor maps) become the
     function's leading arguments, a tensor as a `!tkgpu.buffer`; the results become its trailing
     buffers, in order, with the extents in `shapes` (all results' axes one after the other). A
-    grid with an extent of 0 launches nothing.
+    grid with an extent of 0 launches nothing. With `resident` blocks go through what there is to do,
+    and `grid_x` is cut to those that run at once.
 
     ```mlir
     %c = tkgpu.launch @gemm_c grid(%tiles, %one, %one) args(%a, %b, %M, %N, %K : ...)
@@ -32,7 +33,7 @@ def TkGpu_LaunchOp : TkGpu_Op<"launch", [AttrSizedOperandSegments, Pure]> {
     ```
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, Index:$grid_x, Index:$grid_y, Index:$grid_z,
-                       Variadic<AnyType>:$args, Variadic<Index>:$shapes);
+                       Variadic<AnyType>:$args, Variadic<Index>:$shapes, UnitAttr:$resident);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let assemblyFormat = [{
     $kernel `grid` `(` $grid_x `,` $grid_y `,` $grid_z `)` `args` `(` ($args^ `:` type($args))? `)`
@@ -403,6 +404,40 @@ def TkGpu_CopyAsyncOp : TkGpu_Op<"copy_async", [AttrSizedOperandSegments,
     `masks` `(` $masks `)` `over` $mask_dims `layout` $layout attr-dict `:`
     functional-type(operands, results)
   }];
+  let hasVerifier = 1;
+}
+
+def TkGpu_AllocPrivateOp : TkGpu_Op<"alloc_private", [MemoryEffects<[MemAlloc]>]> {
+  let summary = "Shared memory of which each thread has a part; `offset` is its first byte";
+  let arguments = (ins OptionalAttr<I64Attr>:$offset);
+  let results = (outs TkGpu_PrivateType:$result);
+  let assemblyFormat = "attr-dict `:` type($result)";
+}
+
+def TkGpu_CopyPrivateOp : TkGpu_Op<"copy_private", [AttrSizedOperandSegments,
+                                                    MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Each thread begins a copy of its part of a tile from global to shared memory";
+  let description = [{
+    Addressed as tkgpu.load; elements that are masked off become zero. Of a vector the first
+    element's mask holds for all, and vectors have 4, 8 or 16 bytes. Complete for the thread after
+    a tkgpu.async_wait for its group; what it read before from that stage it has.
+  }];
+  let arguments = (ins TkGpu_PrivateType:$target, Index:$stage, TkGpu_BufferType:$buffer,
+                       Variadic<AnyType>:$indices, Variadic<Index>:$strides,
+                       Variadic<AnyType>:$masks, TkGpu_DimsAttr:$index_dims,
+                       TkGpu_DimsAttr:$mask_dims);
+  let assemblyFormat = [{
+    $target `at` $stage `,` $buffer `[` $indices `]` `dims` $index_dims `strides` `(` $strides `)`
+    `masks` `(` $masks `)` `over` $mask_dims attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+def TkGpu_PrivateLoadOp : TkGpu_Op<"private_load", [MemoryEffects<[MemRead]>]> {
+  let summary = "The tile of a stage, each thread's part from its own shared memory";
+  let arguments = (ins TkGpu_PrivateType:$source, Index:$stage);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$source `at` $stage attr-dict `:` type($source) `->` type($result)";
   let hasVerifier = 1;
 }
 

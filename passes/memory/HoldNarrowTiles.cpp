@@ -10,7 +10,8 @@
 //      scalars and cheap tiles by conversions, basic arithmetic and exponentials of one instruction
 //      alone (divisions and other functions are kept).
 //   3. It is recomputed from a tkgpu.hold of the loaded tiles, without which the compiler of the
-//      emitted text would find that it has the value already, and keep it.
+//      emitted text would find that it has the value already, and keep it. A tile of private memory
+//      is read there again: it needs no registers in between, and leaves room for exponentials.
 //
 // Before: %x = load; %f = extf %x; %s = reduce %f; %d = subf %f, %s
 // After:  %x = load; %f = extf %x; %s = reduce %f; %h = hold %x; %g = extf %h; %d = subf %g, %s
@@ -24,6 +25,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace tk {
 #define GEN_PASS_DEF_HOLDNARROWTILES
@@ -45,7 +47,7 @@ public:
   unsigned run();
 
 private:
-  bool isNarrowSource(Value value);
+  bool isSource(Value value);
   bool isRecomputable(Value value);
   bool isKept(Value value);
   Value inPhase(Value value, unsigned phase);
@@ -66,7 +68,9 @@ static unsigned elementBits(Value tile) {
   return element.isIntOrFloat() ? element.getIntOrFloatBitWidth() : 64;
 }
 
-bool Phases::isNarrowSource(Value value) {
+bool Phases::isSource(Value value) {
+  if (isa_and_nonnull<PrivateLoadOp>(value.getDefiningOp()))
+    return true;
   unsigned bits = elementBits(value);
   LayoutAttr layout = getLayout(value.getType());
   return (bits == 8 || bits == 16) && layout && layout.getNumRegisters() * bits % 32 == 0 &&
@@ -80,6 +84,21 @@ bool Phases::isKept(Value value) {
   return !layout || layout.getNumRegisters() < minRegisters || elementBits(value) < 32;
 }
 
+/// Is it computed from private memory, so that registers which tiles would fill are free for it?
+static bool readsPrivate(Value value) {
+  llvm::SetVector<Value> reached;
+  reached.insert(value);
+  for (size_t i = 0; i < reached.size(); ++i) {
+    Operation *op = reached[i].getDefiningOp();
+    if (!op || !isTile(reached[i]))
+      continue;
+    if (isa<PrivateLoadOp>(op))
+      return true;
+    reached.insert_range(op->getOperands());
+  }
+  return false;
+}
+
 bool Phases::isRecomputable(Value value) {
   if (!isTile(value) || isCheapTile(value))
     return true;
@@ -89,11 +108,11 @@ bool Phases::isRecomputable(Value value) {
   Operation *op = value.getDefiningOp();
   bool result = false;
   if (op && op->getBlock() == &block) {
-    if (isNarrowSource(value))
+    if (isSource(value))
       result = true;
     else if (isa<arith::ExtFOp, arith::SIToFPOp, arith::AddFOp, arith::SubFOp, arith::MulFOp,
                  arith::NegFOp, arith::SelectOp, BroadcastOp>(op) ||
-             (isa<ExpDiffOp>(op) && op->hasAttr(approxAttrName)))
+             (isa<ExpDiffOp>(op) && op->hasAttr(approxAttrName) && !readsPrivate(value)))
       result = llvm::all_of(op->getOperands(), [&](Value v) { return isRecomputable(v); });
   }
   return recomputable[value] = result;
@@ -110,7 +129,7 @@ Value Phases::inPhase(Value value, unsigned phase) {
   OpBuilder builder(starts[phase - 1]);
   Operation *&start = starts[phase - 1];
   Value result;
-  if (isNarrowSource(value)) {
+  if (isSource(value) && !isa<PrivateLoadOp>(op)) {
     builder.setInsertionPointAfter(start);
     result = HoldOp::create(builder, value.getLoc(), value.getType(), value);
   } else {

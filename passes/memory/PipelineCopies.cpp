@@ -18,6 +18,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/memory/LoopSlice.h"
 #include "passes/memory/SharedHazards.h"
 #include "passes/memory/SharedLimit.h"
 
@@ -25,7 +26,6 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Pass/Pass.h"
 
@@ -43,7 +43,7 @@ namespace {
 /// One loop and the copies in it that can run ahead.
 class CopyPipeline {
 public:
-  explicit CopyPipeline(scf::ForOp loop) : loop(loop), builder(loop.getContext()) {}
+  explicit CopyPipeline(scf::ForOp loop) : loop(loop), builder(loop.getContext()), slice(loop) {}
 
   /// Finds the copies; false if there are none.
   bool analyse();
@@ -51,42 +51,22 @@ public:
   void apply(int64_t stages);
 
 private:
-  bool collectSlice(Value value);
   bool isOnlyUsedHere(CopyAsyncOp copy);
   void addStages();
   void beginCopies(Value iteration, Value slot);
   Value constant(int64_t value) {
     return arith::ConstantIndexOp::create(builder, loop.getLoc(), value);
   }
-  Value nextSlot(Value slot);
 
   scf::ForOp loop;
   OpBuilder builder;
   int64_t stages = 0;
   SmallVector<CopyAsyncOp> copies;
-  llvm::SetVector<Operation *> slice; ///< what the addresses are computed from, in the loop
+  LoopSlice slice; ///< what the addresses are computed from
   DenseMap<Operation *, Value> stagedBuffers;
 };
 
 } // namespace
-
-/// Adds the operations of the loop that `value` depends on; false if it cannot be known early.
-bool CopyPipeline::collectSlice(Value value) {
-  if (auto argument = dyn_cast<BlockArgument>(value))
-    return argument.getOwner() != loop.getBody() || argument == loop.getInductionVar();
-  Operation *op = value.getDefiningOp();
-  if (!loop->isProperAncestor(op))
-    return true;
-  if (op->getBlock() != loop.getBody() || op->getNumRegions() > 0 || isa<gpu::LoadOp>(op) ||
-      !isMemoryEffectFree(op))
-    return false;
-  if (slice.contains(op))
-    return true;
-  if (!llvm::all_of(op->getOperands(), [&](Value operand) { return collectSlice(operand); }))
-    return false;
-  slice.insert(op);
-  return true;
-}
 
 /// Is the copy's buffer used by nothing but this copy and loads in this loop?
 bool CopyPipeline::isOnlyUsedHere(CopyAsyncOp copy) {
@@ -99,7 +79,7 @@ bool CopyPipeline::isOnlyUsedHere(CopyAsyncOp copy) {
 bool CopyPipeline::analyse() {
   for (auto copy : loop.getBody()->getOps<CopyAsyncOp>()) {
     auto isKnown = [&](Value operand) {
-      return isa<SharedType>(operand.getType()) || collectSlice(operand);
+      return isa<SharedType>(operand.getType()) || slice.add(operand);
     };
     if (isOnlyUsedHere(copy) && llvm::all_of(copy->getOperands(), isKnown))
       copies.push_back(copy);
@@ -126,12 +106,9 @@ void CopyPipeline::addStages() {
 /// Begins all copies of the iteration with induction value `iteration`, as one group.
 void CopyPipeline::beginCopies(Value iteration, Value slot) {
   Location loc = loop.getLoc();
-  IRMapping mapping;
-  mapping.map(loop.getInductionVar(), iteration);
   Value isReached = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, iteration,
                                           loop.getUpperBound());
-  for (Operation *op : slice)
-    builder.clone(*op, mapping);
+  IRMapping mapping = slice.cloneFor(builder, loop.getInductionVar(), iteration);
   for (CopyAsyncOp copy : copies) {
     auto resolve = [&](OperandRange values) {
       return llvm::map_to_vector(values, [&](Value v) { return mapping.lookupOrDefault(v); });
@@ -147,14 +124,6 @@ void CopyPipeline::beginCopies(Value iteration, Value slot) {
                         builder.getArrayAttr(maskDims), copy.getLayout(), copy.getVector());
   }
   AsyncCommitOp::create(builder, loc);
-}
-
-Value CopyPipeline::nextSlot(Value slot) {
-  Location loc = loop.getLoc();
-  Value next = arith::AddIOp::create(builder, loc, slot, constant(1));
-  Value isEnd =
-      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, next, constant(stages));
-  return arith::SelectOp::create(builder, loc, isEnd, constant(0), next);
 }
 
 void CopyPipeline::apply(int64_t stageCount) {
@@ -176,7 +145,8 @@ void CopyPipeline::apply(int64_t stageCount) {
   auto yieldNext = [&](OpBuilder &b, Location, ArrayRef<BlockArgument> slots) {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPoint(b.getInsertionBlock(), b.getInsertionPoint());
-    return SmallVector<Value>{nextSlot(slots[0]), nextSlot(slots[1])};
+    return SmallVector<Value>{nextSlot(builder, loc, slots[0], stages),
+                              nextSlot(builder, loc, slots[1], stages)};
   };
   auto replaced =
       cast<LoopLikeOpInterface>(loop.getOperation())

@@ -6,7 +6,7 @@
 //    them. The largest is placed first, at the lowest offset that no buffer live at the same time
 //    takes. One that warpgroups use without regard to each other is live throughout.
 // 3. Barriers go where two threads' accesses conflict (SharedHazards).
-// 4. Barriers with phases come after all buffers.
+// 4. What threads keep for themselves comes after all buffers, then barriers with phases.
 // 5. `shared_bytes` of the function is the sum; more than the target has is an error.
 //
 //===----------------------------------------------------------------------===//
@@ -31,6 +31,8 @@ using namespace tk::gpu;
 
 /// TMA and ldmatrix want aligned tiles; the widest swizzle repeats after this many bytes.
 static constexpr int64_t kAlignment = 1024;
+/// The longest access to shared memory, and its alignment.
+static constexpr int64_t kVectorBytes = 16;
 /// A barrier with phases, and its alignment.
 static constexpr int64_t kPhaseBytes = 8;
 
@@ -142,6 +144,17 @@ static int64_t placeBuffers(FuncOp function) {
   return total;
 }
 
+/// Places what threads keep for themselves from `total` on, all of it live throughout; returns
+/// where it ends.
+static int64_t placePrivate(FuncOp function, int64_t total) {
+  function.walk([&](AllocPrivateOp alloc) {
+    total = llvm::alignTo(total, kVectorBytes);
+    alloc.setOffset(total);
+    total += alloc.getType().getBytesOfThread() * function.getBlockWarps() * 32;
+  });
+  return total;
+}
+
 /// Places barriers with phases from `total` on; returns where they end.
 static int64_t placePhases(FuncOp function, int64_t total) {
   function.walk([&](AllocPhasesOp alloc) {
@@ -161,7 +174,8 @@ struct PlanSharedMemory : tk::impl::PlanSharedMemoryBase<PlanSharedMemory> {
     auto target = getOperation()->getAttrOfType<TargetAttr>(targetAttrName);
     for (FuncOp function : getOperation().getOps<FuncOp>()) {
       insertWaits(*function.getBlock());
-      int64_t bytes = placePhases(function, placeBuffers(function));
+      int64_t bytes = placePrivate(function, placeBuffers(function));
+      bytes = placePhases(function, bytes);
       function.setSharedBytes(bytes);
       if (target && bytes > target.getShared()) {
         reportSharedLimit(function, bytes, target);

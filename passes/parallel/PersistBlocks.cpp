@@ -5,7 +5,8 @@
 //    block's own number on in steps of the grid. What does not depend on it stays before the loop.
 // 2. Where tiles differ in work, because a loop's bounds follow from the tile's number, every other
 //    round is walked backwards: who had much in one has little in the next.
-// 3. The launch has as many blocks as the machine has processors, or tiles if those are fewer.
+// 3. The launch has as many blocks as the schedule asks for on each of the machine's processors, or
+//    tiles if those are fewer; at run time no more than run at once.
 //
 // What goes on beside the threads, copies above all, can then begin with the next tile while this
 // one's results are stored.
@@ -25,6 +26,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace tk {
 #define GEN_PASS_DEF_PERSISTBLOCKS
@@ -115,15 +117,16 @@ static scf::ForOp alternatingLoop(OpBuilder &builder, Location loc, Value first,
   return loop;
 }
 
-static void persist(FuncOp function, LaunchArguments arguments, int64_t processors) {
+static void persist(FuncOp function, LaunchArguments arguments, int64_t blocks) {
   ProgramIdOp id = findProgramId(function);
   LaunchOp launch = arguments.getLaunch();
   Location loc = id.getLoc();
   Value tiles = arguments.addIndex(launch.getGridX(), "tiles");
   OpBuilder host(launch);
-  Value places = arith::ConstantIndexOp::create(
-      host, loc, processors / function.getCluster() * function.getCluster());
+  Value places =
+      arith::ConstantIndexOp::create(host, loc, llvm::alignDown(blocks, function.getCluster()));
   launch.getGridXMutable().assign(arith::MinSIOp::create(host, loc, launch.getGridX(), places));
+  launch.setResident(true);
 
   OpBuilder builder(function.getBlock()->getTerminator());
   Value step = NumProgramsOp::create(builder, loc, GridAxis::X);
@@ -153,7 +156,7 @@ struct PersistBlocks : tk::impl::PersistBlocksBase<PersistBlocks> {
       if (!target || !schedule || !schedule.getPersistent() || !arguments ||
           !findProgramId(function))
         continue;
-      persist(function, *arguments, target.getProcessors());
+      persist(function, *arguments, target.getProcessors() * schedule.getPersistent());
       ++numPersistent;
     }
   }

@@ -5,7 +5,8 @@
 //      A reduction over blocks of the row, each of which another one inside runs along, has a tile
 //      of both.
 //   2. Rows that are too long for a block are shared by the blocks of a cluster, where the machine
-//      has clusters: held, or read again from the second-level cache.
+//      has clusters: held, or read again from the second-level cache. Blocks go through
+//      long ones where the next have room beside these (tk-fetch-ahead).
 //   3. Reductions across memory: threads run along the contiguous parallel index. Scans likewise:
 //      a block steps down lines of memory that lie side by side.
 //
@@ -18,6 +19,9 @@ using namespace tk;
 
 /// The longest row that a block holds in registers, in elements.
 static constexpr int64_t longestWholeRow = 32768;
+/// The longest row of which a multiprocessor holds several, so that one is loaded while another is
+/// reduced.
+static constexpr int64_t longestOwnRow = 16384;
 /// How many of a row's elements of 16 bits a thread has; half as many of wider ones.
 static constexpr int64_t elementsOfThread = 32;
 /// The widest access of a thread.
@@ -152,6 +156,23 @@ bool Planner::isReadAgain(Value along) {
          bytesOfRow(*shape.upperOf(along)) * spreadRowsAtOnce <= cacheBytes;
 }
 
+/// How many blocks of a multiprocessor go through rows of `length` elements, of which they bring
+/// the next while they reduce others; 0: each block has one. There must be room for another row
+/// beside this one, and time in which memory would wait: blocks of a cluster wait for each other,
+/// and one that fills its multiprocessor reduces several times.
+int64_t Planner::blocksThatStay(Value along, int64_t length) {
+  int64_t blocks = threadsOfBlock * cluster / (warps * 32);
+  int64_t values = 0;
+  for (Operation *op : shape.reductions)
+    values += op->getNumResults();
+  bool waits = cluster > 1 || values > 1;
+  bool fits = 2 * bytesOfRow(length) * blocks / cluster < target.getShared();
+  return length > longestOwnRow && waits && fits && maySpread(along) &&
+                 !shape.compute->hasAttr("tk.in_place")
+             ? blocks
+             : 0;
+}
+
 /// A reduction (scan) along memory, or whatever else: slices of one of its indices, or all of it.
 /// Each index has `depth` elements.
 Value Planner::planAlong(Operation *op, int64_t depth) {
@@ -226,6 +247,7 @@ int64_t Planner::threadsOfRow(int64_t length) {
 void Planner::planRows() {
   int64_t longest = 0;
   bool isHeld = true, isAligned = true;
+  Value row;
   for (Operation *op : shape.reductions) {
     // Nested reductions share the block's registers: only the outermost is tiled, and the one that
     // runs along each of its terms.
@@ -244,6 +266,7 @@ void Planner::planRows() {
       depth = tileOf(inner);
     }
     Value along = planAlong(op, depth);
+    row = along;
     longest = std::max(longest, tileOf(along) * depth);
     std::optional<int64_t> upper = shape.upperOf(along);
     isHeld &= upper && *upper <= tileOf(along);
@@ -269,5 +292,7 @@ void Planner::planRows() {
     set(index, rows);
   }
   warps = std::clamp<int64_t>(rows * threads / 32, 1, 32 * cluster);
+  if (isHeld && isAligned)
+    persistent = blocksThatStay(row, longest);
   perThread = std::max<int64_t>(rows * longest / (warps * 32), 1);
 }

@@ -56,6 +56,7 @@ struct Planner {
   bool maySpread(mlir::Value index);
   int64_t bytesOfRow(int64_t length);
   bool isReadAgain(mlir::Value along);
+  int64_t blocksThatStay(mlir::Value along, int64_t length);
   int64_t threadsOfRow(int64_t length);
   void planRows();
   void planElements();

@@ -80,6 +80,11 @@ ResolvedLaunch resolve_launch(const Launch &launch, const Signature &signature, 
   result.config.shared_bytes = static_cast<unsigned>(shared);
   result.cluster.id = attribute_cluster_dimension;
   result.cluster.cluster = {launch.cluster[0], launch.cluster[1], launch.cluster[2]};
+  if (launch.resident && !result.empty) {
+    unsigned places =
+        module.resident_blocks(result.function, result.config, result.cluster, result.has_cluster);
+    result.config.grid[0] = std::min(result.config.grid[0], places);
+  }
   for (const Arg &arg : launch.args)
     result.values.push_back(argument_bits(arg, launch, signature, variables, tensors));
   std::string where = launch.span.valid()

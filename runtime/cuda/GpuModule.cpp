@@ -69,6 +69,23 @@ CUfunction GpuModule::function(const std::string &symbol, int64_t shared_bytes,
   return function;
 }
 
+unsigned GpuModule::resident_blocks(CUfunction function, LaunchConfig config,
+                                    LaunchAttribute cluster, bool has_cluster) const {
+  ScopedContext scope(m_device);
+  int count = 0;
+  if (!has_cluster) {
+    m_device.check(m_device.driver->occupancy_max_active_blocks(
+                       &count, function, static_cast<int>(config.block[0]), config.shared_bytes),
+                   "cuOccupancyMaxActiveBlocksPerMultiprocessor");
+    return static_cast<unsigned>(std::max(count * m_device.num_sms, 1));
+  }
+  config.attributes = &cluster;
+  config.num_attributes = 1;
+  m_device.check(m_device.driver->occupancy_max_active_clusters(&count, function, &config),
+                 "cuOccupancyMaxActiveClusters");
+  return static_cast<unsigned>(std::max(count, 1)) * cluster.cluster.x;
+}
+
 Resources GpuModule::resources(const std::string &symbol, int64_t shared_bytes,
                                unsigned block) const {
   CUfunction code = function(symbol, shared_bytes, false);

@@ -20,6 +20,9 @@ public:
 
   /// A function that may use so much dynamic shared memory.
   CUfunction function(const std::string &symbol, int64_t shared_bytes, bool cluster) const;
+  /// How many blocks of a launch run at once, in whole clusters; at least one cluster.
+  unsigned resident_blocks(CUfunction function, LaunchConfig config, LaunchAttribute cluster,
+                           bool has_cluster) const;
   Resources resources(const std::string &symbol, int64_t shared_bytes, unsigned block) const;
   DeviceContext &device() const { return m_device; }
 

@@ -69,7 +69,9 @@ std::string KernelEmitter::nameFor(Value value) {
                return stringifyReduceKind(reduce.getKind()).str() + "_of_tile";
              })
              .Case([](gpu::DotOp) { return std::string("acc"); })
-             .Case([](gpu::AllocSharedOp) { return std::string("stage"); })
+             .Case<gpu::AllocSharedOp, gpu::AllocPrivateOp>(
+                 [](Operation *) { return std::string("stage"); })
+             .Case([&](gpu::PrivateLoadOp load) { return names[load.getSource()] + "_value"; })
              .Case([](gpu::AllocPhasesOp phases) {
                return std::string(phases.getArrivals() == 1 ? "full" : "empty");
              })
@@ -148,6 +150,12 @@ void KernelEmitter::assignSharedOffsets() {
     const unsigned offset = alloc.getOffset() ? *alloc.getOffset() : llvm::alignTo(end, 128);
     sharedOffsets[alloc] = offset;
     end = std::max(end, offset + bytes);
+  });
+  func.walk([&](gpu::AllocPrivateOp alloc) {
+    const unsigned offset = alloc.getOffset() ? *alloc.getOffset() : llvm::alignTo(end, 16);
+    sharedOffsets[alloc] = offset;
+    end = std::max<unsigned>(end, offset + alloc.getType().getBytesOfThread() *
+                                               func.getBlockWarps() * 32);
   });
   func.walk([&](gpu::AllocPhasesOp alloc) {
     const unsigned offset = alloc.getOffset() ? *alloc.getOffset() : llvm::alignTo(end, 8);
@@ -242,6 +250,9 @@ LogicalResult KernelEmitter::emitOp(Operation *op) {
       .Case([&](gpu::StoreOp o) { return emitStore(o); })
       .Case([&](gpu::CopyAsyncOp o) { return emitCopyAsync(o); })
       .Case([&](gpu::AllocSharedOp o) { return emitAllocShared(o); })
+      .Case([&](gpu::AllocPrivateOp o) { return emitAllocPrivate(o); })
+      .Case([&](gpu::CopyPrivateOp o) { return emitCopyPrivate(o); })
+      .Case([&](gpu::PrivateLoadOp o) { return emitPrivateLoad(o); })
       .Case([&](gpu::StageOp o) { return emitStage(o); })
       .Case([&](gpu::LocalLoadOp o) { return emitLocalLoad(o); })
       .Case([&](gpu::LocalStoreOp o) { return emitLocalStore(o); })

@@ -7,7 +7,7 @@
 //
 // The methods are spread over the files of this folder by family: EmitFunction (names, signature),
 // EmitScalar (expressions of single operations), EmitTile (tiles and fused loops), EmitControl,
-// EmitGlobal, EmitShared, EmitReduce, EmitMatrix, EmitAsync, EmitWarpgroup.
+// EmitGlobal, EmitShared, EmitPrivate, EmitReduce, EmitMatrix, EmitAsync, EmitWarpgroup.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_COMPILER_TARGET_CUDA_KERNELEMITTER_H
@@ -150,6 +150,13 @@ private:
   Result emitLoad(gpu::LoadOp load);
   Result emitStore(gpu::StoreOp store);
   Result emitCopyAsync(gpu::CopyAsyncOp copy);
+
+  // EmitPrivate
+  /// Where a thread has the elements of a stage from register `reg` on.
+  std::string privateAt(mlir::Value memory, mlir::Value stage, const RegisterIndex &reg);
+  Result emitAllocPrivate(gpu::AllocPrivateOp alloc);
+  Result emitCopyPrivate(gpu::CopyPrivateOp copy);
+  Result emitPrivateLoad(gpu::PrivateLoadOp load);
 
   // EmitShared
   /// Offsets, in elements, of a tile's elements in shared memory: a thread's part, computed once,

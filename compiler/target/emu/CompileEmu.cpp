@@ -92,6 +92,9 @@ int bytesOf(const Arg &arg, const Signature &signature) {
   }
 }
 
+/// Places for blocks that go through what there is to do: few, so that they go round.
+static constexpr int residentClusters = 3;
+
 void EmulatedKernels::launch(const detail::EmulatedPlan &plan, size_t index, Timing timing,
                              Order &order, Sites &sites, GlobalMemory &memory,
                              const std::vector<TensorBox> &boxes) const {
@@ -155,13 +158,15 @@ void EmulatedKernels::launch(const detail::EmulatedPlan &plan, size_t index, Tim
     shape.cluster[axis] = launch.cluster[axis];
     shape.grid[axis] = static_cast<int>(ready.grid[axis]);
   }
+  if (launch.resident)
+    shape.grid[0] = std::min<int>(shape.grid[0], residentClusters * launch.cluster[0]);
   Cluster cluster(shape, timing, order, sites, memory, boxes);
   auto attach = reinterpret_cast<void (*)(Engine *)>(code->symbol("tk_emu_attach"));
   attach(&cluster);
   const auto [dx, dy, dz] = std::tuple(shape.cluster[0], shape.cluster[1], shape.cluster[2]);
-  for (int64_t z = 0; z < ready.grid[2]; z += dz)
-    for (int64_t y = 0; y < ready.grid[1]; y += dy)
-      for (int64_t x = 0; x < ready.grid[0]; x += dx)
+  for (int64_t z = 0; z < shape.grid[2]; z += dz)
+    for (int64_t y = 0; y < shape.grid[1]; y += dy)
+      for (int64_t x = 0; x < shape.grid[0]; x += dx)
         if (auto fault = cluster.run(static_cast<int>(x), static_cast<int>(y), static_cast<int>(z),
                                      entry.call, arguments.data()))
           report(launch,

@@ -197,6 +197,9 @@ struct Launch {
   uint32_t block[3] = {1, 1, 1};
   uint32_t cluster[3] = {1, 1, 1};
   DimExpr shared_bytes; ///< dynamic shared memory
+  /// Blocks go through what there is to do: a grid with more in its first dimension than run at
+  /// once is cut to those.
+  bool resident = false;
   std::vector<Arg> args;
   SourceSpan span;
   bool operator==(const Launch &) const = default;

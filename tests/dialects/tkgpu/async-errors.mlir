@@ -102,8 +102,8 @@ module attributes {x = #tkgpu.schedule<tile = [64], reduce = [], cluster = 3>} {
 
 // -----
 
-// expected-error @below {{expected persistent to be 0 or 1, got 2}}
-module attributes {x = #tkgpu.schedule<tile = [64], reduce = [], persistent = 2>} {}
+// expected-error @below {{expected persistent blocks for each multiprocessor, or 0, got -1}}
+module attributes {x = #tkgpu.schedule<tile = [64], reduce = [], persistent = -1>} {}
 
 // -----
 

@@ -14,7 +14,7 @@
 // CHECK-NEXT: tkgpu.return
 // CHECK: %[[PLACES:.*]] = arith.constant 132 : index
 // CHECK: %[[BLOCKS:.*]] = arith.minsi %[[TILES:.*]], %[[PLACES]]
-// CHECK: tkgpu.launch @gemm grid(%[[BLOCKS]], {{.*}}) args({{.*}}, %[[TILES]] :
+// CHECK: tkgpu.launch @gemm grid(%[[BLOCKS]], {{.*}}) args({{.*}}, %[[TILES]] : {{.*}} {names = ["c"], resident}
 #target = #tkgpu.target<arch = 90, shared = 232448, processors = 132, hopper = true>
 module attributes {tkgpu.target = #target} {
   tkgpu.func @gemm args ["M", "N", "K", "a", "b", "c"] facts [#tk.fact<divisor = 8>, #tk.fact<divisor = 8>, #tk.fact<divisor = 8>, #tk.fact<>, #tk.fact<>, #tk.fact<>] {

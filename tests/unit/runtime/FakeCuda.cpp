@@ -94,6 +94,14 @@ CUresult cuPointerGetAttribute(void *value, int, CUdeviceptr) {
   *static_cast<unsigned *>(value) = 2;
   return state.pointer_result;
 }
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction, int, size_t) {
+  *blocks = state.active_blocks;
+  return 0;
+}
+CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction, const LaunchConfig *config) {
+  *clusters = config->num_attributes == 1 ? state.active_clusters : -1;
+  return 0;
+}
 CUresult cuLaunchKernelEx(const LaunchConfig *config, CUfunction, void **parameters, void **) {
   if (state.launch_result)
     return state.launch_result;

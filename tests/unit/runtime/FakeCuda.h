@@ -20,6 +20,8 @@ struct FakeCudaState {
   int modules_loaded = 0;
   int memsets = 0;
   int encode_result = 0;
+  int active_blocks = 0;   ///< of a launch on a multiprocessor
+  int active_clusters = 0; ///< of a launch on the device
   struct Map {
     int type, swizzle, promotion, fill;
     std::vector<uint64_t> extents, strides;

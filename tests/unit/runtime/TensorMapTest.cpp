@@ -30,6 +30,7 @@ struct MappedGemm : test::GpuGemm {
       plan.launches[0].args[1] = {ArgKind::tensor_map, 1, 0, DType::i64, {}};
       for (int axis = 0; axis < 3; ++axis)
         plan.launches[0].cluster[axis] = cluster[axis];
+      plan.launches[0].resident = resident;
       if (grid)
         plan.launches[0].grid[0] = Expr(*grid);
     };
@@ -46,6 +47,7 @@ struct MappedGemm : test::GpuGemm {
   std::vector<TensorMap> maps;
   unsigned cluster[3] = {1, 1, 1};
   std::optional<int64_t> grid;
+  bool resident = false;
   alignas(256) char memory[16384] = {};
 };
 
@@ -109,6 +111,27 @@ TEST_CASE_METHOD(MappedGemm, "clusters are asked for, and have to divide the gri
   CHECK(fake().launches[0].num_attributes == 1);
   CHECK(fake().launches[0].cluster[0] == 2);
   CHECK(fake().launches[0].cluster[1] == 1);
+}
+
+TEST_CASE_METHOD(MappedGemm, "a grid is cut to what runs at once where blocks go round",
+                 "[driver]") {
+  resident = true;
+  grid = 12;
+  fake().active_blocks = 5; // on the fake device's one multiprocessor
+  REQUIRE(run(6, 8, 10, 24));
+  CHECK(fake().launches[0].grid[0] == 5);
+  cluster[0] = 2;
+  fake().active_clusters = 3;
+  REQUIRE(run(6, 8, 12, 24));
+  CHECK(fake().launches[1].grid[0] == 6);
+  // Nothing says that it does not run at all: the launch itself will.
+  fake().active_clusters = 0;
+  REQUIRE(run(6, 8, 14, 24));
+  CHECK(fake().launches[2].grid[0] == 2);
+  grid = 4;
+  fake().active_clusters = 9;
+  REQUIRE(run(6, 8, 16, 24));
+  CHECK(fake().launches[3].grid[0] == 4);
 }
 
 TEST_CASE_METHOD(MappedGemm, "a grid of broken clusters is refused", "[driver]") {

@@ -1,0 +1,65 @@
+//===- EmitPrivate.cpp - what threads keep in shared memory ---------------===//
+#include "compiler/target/cuda/KernelEmitter.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace tk::cuda {
+
+/// The registers of a tile by vectors; the only vector is no loop.
+static RegisterIndex vectorsOf(gpu::PrivateType type) {
+  const unsigned bits = gpu::getLayout(type.getTile()).getRegisterBits().size();
+  const unsigned vector = type.getVector();
+  return vector == 1u << bits ? RegisterIndex(0) : RegisterIndex("r", bits, llvm::Log2_32(vector));
+}
+
+LogicalResult KernelEmitter::emitAllocPrivate(gpu::AllocPrivateOp alloc) {
+  const std::string name = nameFor(alloc.getResult());
+  const std::string type = elementTypeName(alloc.getType().getTile());
+  line(type + " *const " + name + " = reinterpret_cast<" + type + " *>(shared + " +
+       llvm::Twine(sharedOffsets[alloc]) + ") + tk::thread_index() * " +
+       llvm::Twine(alloc.getType().getVector()) + ";");
+  names[alloc.getResult()] = name;
+  return success();
+}
+
+std::string KernelEmitter::privateAt(Value memory, Value stage, const RegisterIndex &reg) {
+  auto type = cast<gpu::PrivateType>(memory.getType());
+  const unsigned count = gpu::getLayout(type.getTile()).getNumRegisters();
+  const std::string first =
+      type.getStages() == 1 ? "" : scalar(stage) + " * " + std::to_string(count) + " + ";
+  return "&" + names[memory] + "[(" + first + reg.str() + ") * " +
+         std::to_string(func.getBlockWarps() * 32) + "]";
+}
+
+LogicalResult KernelEmitter::emitCopyPrivate(gpu::CopyPrivateOp copy) {
+  gpu::PrivateType type = copy.getTarget().getType();
+  auto layout = gpu::getLayout(type.getTile());
+  Address address{copy.getIndices(),   copy.getStrides(),  copy.getMasks(),
+                  copy.getIndexDims(), copy.getMaskDims(), layout};
+  const unsigned count = layout.getNumRegisters(), vector = type.getVector();
+  const RegisterIndex reg = vectorsOf(type);
+  auto offset = offsetOf(copy, address, reg);
+  auto mask = maskOf(copy, address, reg);
+  if (mlir::failed(offset) || mlir::failed(mask))
+    return failure();
+  line((count == vector ? "" : loopHeader(count, vector) + " ") + "tk::copy_async<" +
+       llvm::Twine(vector * elementBytes(type.getTile())) + ">(" +
+       privateAt(copy.getTarget(), copy.getStage(), reg) + ", &" + names[copy.getBuffer()] + "[" +
+       *offset + "]" + (mask->empty() ? "" : ", " + *mask) + ");");
+  return success();
+}
+
+LogicalResult KernelEmitter::emitPrivateLoad(gpu::PrivateLoadOp load) {
+  gpu::PrivateType type = load.getSource().getType();
+  const unsigned count = registersOf(load.getResult()), vector = type.getVector();
+  const RegisterIndex reg = vectorsOf(type);
+  const std::string name = declare(load.getResult());
+  line((count == vector ? "" : loopHeader(count, vector) + " ") + "tk::load<" +
+       llvm::Twine(vector) + ">(&" + name + "[" + reg.str() + "], " +
+       privateAt(load.getSource(), load.getStage(), reg) + ");");
+  return success();
+}
+
+} // namespace tk::cuda

@@ -1,0 +1,289 @@
+//===- FetchAhead.cpp - the next rows come while this one is reduced ------===//
+//
+// Blocks that go through rows would load, reduce and store in turn, and memory wait while they
+// reduce. In a loop from the block's own number on, whose body reduces over several warps:
+//   1. What the loop does not change but only it uses, computed from tiles of the block (weights of
+//      columns), is computed in it again, so that no f32 tiles are live across it.
+//   2. Tiles that it loads in vectors of 16 bytes, at addresses that follow from the induction
+//      variable, come by asynchronous copies S iterations early. Each thread brings what it will
+//      read itself (tkgpu.private): no barrier is needed, and layouts stay what they are.
+//   3. Tiles that do not change are brought once and stay in shared memory, if there is room beside
+//      two stages of the others.
+//   4. The copies of iteration i + S take the place of those of iteration i at its end.
+//
+//   %g = load gamma                         copy %kept, gamma; copies of rows 0 .. S-1, a group
+//   each for row:                                for row, slot:
+//     %x = load x[row]                        async_wait S-1
+//     ... reduce %x ...                 →     %x = private_load %rows at slot
+//     store ... %g                            ... reduce %x ... %g = private_load %kept; store
+//                                             copy %rows at slot, x[row + S]; async_commit
+//                                           async_wait 0
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Passes.h"
+#include "passes/memory/LoopSlice.h"
+#include "passes/memory/TileComponents.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/PatternMatch.h"
+
+namespace tk {
+#define GEN_PASS_DEF_FETCHAHEAD
+#include "passes/Passes.h.inc"
+} // namespace tk
+
+using namespace mlir;
+using namespace tk;
+using namespace tk::gpu;
+
+/// More rows in flight bring nothing.
+static constexpr int64_t enoughStages = 4;
+/// Threads whose 64 registers fill a multiprocessor.
+static constexpr int64_t threadsOfProcessor = 1024;
+/// What the hardware takes of each block's share, and what reductions exchange.
+static constexpr int64_t reservedBytes = 1024, exchangeBytes = 4096;
+static constexpr int64_t vectorBits = 128;
+
+namespace {
+
+class RowFetcher {
+public:
+  RowFetcher(FuncOp function, scf::ForOp loop)
+      : function(function), loop(loop), slice(loop), builder(loop.getContext()) {}
+
+  /// Finds what can be fetched, given the bytes of shared memory that a block may take.
+  bool analyse(int64_t budget);
+  void apply();
+
+private:
+  bool isCopyable(gpu::LoadOp load);
+  int64_t bytesOf(ArrayRef<gpu::LoadOp> loads);
+  void moveIntoLoop();
+  AllocPrivateOp allocate(gpu::LoadOp load, int64_t count);
+  void beginCopy(gpu::LoadOp load, Value memory, Value slot, const IRMapping &mapping,
+                 Value isReached);
+  void fetch(Value iteration, Value slot);
+  Value readFrom(gpu::LoadOp load, Value memory, Value slot);
+  Value constant(int64_t value) {
+    return arith::ConstantIndexOp::create(builder, loop.getLoc(), value);
+  }
+
+  FuncOp function;
+  scf::ForOp loop;
+  LoopSlice slice;
+  OpBuilder builder;
+  int64_t stages = 0;
+  SmallVector<gpu::LoadOp> rows, kept; ///< of each iteration; of all
+  SmallVector<Value> memories;         ///< of the rows
+};
+
+} // namespace
+
+/// Does each block go through the loop from its own number on?
+static bool isOverBlocks(scf::ForOp loop) {
+  return loop.getLowerBound().getDefiningOp<ProgramIdOp>() && loop.getInitArgs().empty();
+}
+
+static bool reducesOverWarps(scf::ForOp loop) {
+  auto crosses = [](Value source, int64_t axis) {
+    LayoutAttr layout = getLayout(source.getType());
+    return layout && axisBits(layout, axis).warps != 0;
+  };
+  return llvm::any_of(*loop.getBody(), [&](Operation &op) {
+    if (auto reduce = dyn_cast<gpu::ReduceOp>(op))
+      return crosses(reduce.getSource(), reduce.getAxis());
+    auto reduce = dyn_cast<ArgReduceOp>(op);
+    return reduce && crosses(reduce.getSource(), reduce.getAxis());
+  });
+}
+
+bool RowFetcher::isCopyable(gpu::LoadOp load) {
+  auto tile = dyn_cast<RankedTensorType>(load.getType());
+  return tile && tile.getElementType().isIntOrFloat() && load.getRun() == 1 &&
+         load.getVector() * tile.getElementTypeBitWidth() == vectorBits &&
+         llvm::all_of(load->getOperands(), [&](Value operand) { return slice.add(operand); });
+}
+
+/// In the shared memory of a block, one of each.
+int64_t RowFetcher::bytesOf(ArrayRef<gpu::LoadOp> loads) {
+  int64_t bytes = 0;
+  for (gpu::LoadOp load : loads) {
+    auto type = cast<RankedTensorType>(load.getType());
+    bytes += PrivateType::get(load.getContext(), 1, type, 1).getBytesOfThread();
+  }
+  return bytes * function.getBlockWarps() * 32;
+}
+
+/// Moves what makes tiles before the loop to where the loop first uses it, but for cheap ones.
+void RowFetcher::moveIntoLoop() {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*function.getBlock()))) {
+    if (!op.isBeforeInBlock(loop) || op.getNumResults() != 1 || !isTile(op.getResult(0)) ||
+        isCheapTile(op.getResult(0)) || !isMemoryEffectFree(&op) || op.use_empty())
+      continue;
+    Operation *first = nullptr;
+    for (Operation *user : op.getUsers()) {
+      Operation *here = loop.getBody()->findAncestorOpInBlock(*user);
+      if (!here) {
+        first = nullptr;
+        break;
+      }
+      if (!first || here->isBeforeInBlock(first))
+        first = here;
+    }
+    if (first)
+      op.moveBefore(first);
+  }
+}
+
+bool RowFetcher::analyse(int64_t budget) {
+  moveIntoLoop();
+  for (auto load : loop.getBody()->getOps<gpu::LoadOp>()) {
+    if (!isCopyable(load))
+      continue;
+    bool varies = llvm::any_of(load->getOperands(), [&](Value operand) {
+      Operation *op = operand.getDefiningOp();
+      return operand == loop.getInductionVar() || (op && loop->isProperAncestor(op));
+    });
+    (varies ? rows : kept).push_back(load);
+  }
+  int64_t bytes = bytesOf(rows);
+  if (bytes == 0 || 2 * bytes > budget)
+    return false;
+  while (bytesOf(kept) + 2 * bytes > budget)
+    kept.pop_back();
+  stages = std::min((budget - bytesOf(kept)) / bytes, enoughStages);
+  return true;
+}
+
+AllocPrivateOp RowFetcher::allocate(gpu::LoadOp load, int64_t count) {
+  auto tile = cast<RankedTensorType>(load.getType());
+  auto type = PrivateType::get(builder.getContext(), count, tile, load.getVector());
+  return AllocPrivateOp::create(builder, load.getLoc(), type, nullptr);
+}
+
+void RowFetcher::beginCopy(gpu::LoadOp load, Value memory, Value slot, const IRMapping &mapping,
+                           Value isReached) {
+  auto resolve = [&](OperandRange values) {
+    return llvm::map_to_vector(values, [&](Value v) { return mapping.lookupOrDefault(v); });
+  };
+  SmallVector<Value> masks = resolve(load.getMasks());
+  SmallVector<Attribute> maskDims(load.getMaskDims().getValue());
+  if (isReached) {
+    masks.push_back(isReached);
+    maskDims.push_back(builder.getDenseI64ArrayAttr({}));
+  }
+  CopyPrivateOp::create(builder, load.getLoc(), memory, slot, load.getBuffer(),
+                        resolve(load.getIndices()), resolve(load.getStrides()), masks,
+                        load.getIndexDims(), builder.getArrayAttr(maskDims));
+}
+
+/// Begins the copies of an iteration, if the loop reaches it, as one group.
+void RowFetcher::fetch(Value iteration, Value slot) {
+  Value isReached = arith::CmpIOp::create(builder, loop.getLoc(), arith::CmpIPredicate::slt,
+                                          iteration, loop.getUpperBound());
+  IRMapping mapping = slice.cloneFor(builder, loop.getInductionVar(), iteration);
+  for (auto [load, memory] : llvm::zip_equal(rows, memories))
+    beginCopy(load, memory, slot, mapping, isReached);
+  AsyncCommitOp::create(builder, loop.getLoc());
+}
+
+/// The tile that a load would have brought. Copies leave zeros where masks are false.
+Value RowFetcher::readFrom(gpu::LoadOp load, Value memory, Value slot) {
+  Location loc = load.getLoc();
+  Value tile = PrivateLoadOp::create(builder, loc, load.getType(), memory, slot);
+  Value other = load.getOther();
+  if (!other || matchPattern(other, m_Zero()) || matchPattern(other, m_PosZeroFloat()))
+    return tile;
+  auto type = cast<RankedTensorType>(load.getType());
+  auto spread = [&](Value value, Type element, ArrayRef<int64_t> dims) -> Value {
+    auto whole = RankedTensorType::get(type.getShape(), element, type.getEncoding());
+    return value.getType() == whole ? value : BroadcastOp::create(builder, loc, whole, value, dims);
+  };
+  other = spread(other, type.getElementType(), {});
+  for (auto [mask, dims] : llvm::zip_equal(load.getMasks(), load.getMaskDims())) {
+    Value isIn = spread(mask, builder.getI1Type(), cast<DenseI64ArrayAttr>(dims).asArrayRef());
+    tile = arith::SelectOp::create(builder, loc, isIn, tile, other);
+  }
+  return tile;
+}
+
+void RowFetcher::apply() {
+  Location loc = loop.getLoc();
+  builder.setInsertionPoint(loop);
+  Value zero = constant(0);
+  SmallVector<Value> keptMemories;
+  for (gpu::LoadOp load : kept) {
+    keptMemories.push_back(allocate(load, 1));
+    beginCopy(load, keptMemories.back(), zero, IRMapping(), Value());
+  }
+  for (gpu::LoadOp load : rows)
+    memories.push_back(allocate(load, stages));
+  Value iteration = loop.getLowerBound();
+  for (int64_t stage = 0; stage < stages; ++stage) {
+    if (stage > 0)
+      iteration = arith::AddIOp::create(builder, loc, iteration, loop.getStep());
+    fetch(iteration, constant(stage));
+  }
+  Value ahead = arith::MulIOp::create(builder, loc, loop.getStep(), constant(stages));
+
+  IRRewriter rewriter(loop.getContext());
+  rewriter.setInsertionPoint(loop);
+  auto yieldNext = [&](OpBuilder &b, Location, ArrayRef<BlockArgument> slots) {
+    return SmallVector<Value>{nextSlot(b, loc, slots.back(), stages)};
+  };
+  auto replaced = cast<LoopLikeOpInterface>(loop.getOperation())
+                      .replaceWithAdditionalYields(
+                          rewriter, zero, /*replaceInitOperandUsesInLoop=*/false, yieldNext);
+  loop = cast<scf::ForOp>(replaced->getOperation());
+  Value slot = loop.getRegionIterArgs().back();
+
+  builder.setInsertionPointToStart(loop.getBody());
+  AsyncWaitOp::create(builder, loc, stages - 1);
+  builder.setInsertionPoint(loop.getBody()->getTerminator());
+  Value later = arith::AddIOp::create(builder, loc, loop.getInductionVar(), ahead);
+  fetch(later, slot);
+  auto replace = [&](ArrayRef<gpu::LoadOp> loads, ArrayRef<Value> from, Value stage) {
+    for (auto [number, load] : llvm::enumerate(loads)) {
+      gpu::LoadOp old = load;
+      builder.setInsertionPoint(old);
+      old.replaceAllUsesWith(readFrom(old, from[number], stage));
+      old.erase();
+    }
+  };
+  replace(rows, memories, slot);
+  replace(kept, keptMemories, zero);
+  builder.setInsertionPointAfter(loop);
+  AsyncWaitOp::create(builder, loc, 0);
+}
+
+namespace {
+
+struct FetchAhead : tk::impl::FetchAheadBase<FetchAhead> {
+  void runOnOperation() override {
+    auto target = getOperation()->getAttrOfType<TargetAttr>(targetAttrName);
+    if (!target)
+      return;
+    for (FuncOp function : getOperation().getOps<FuncOp>()) {
+      // What replaces a parameter is written while later rows are read.
+      if (function->hasAttr(inPlaceAttrName))
+        continue;
+      int64_t blocks = std::max<int64_t>(threadsOfProcessor / (function.getBlockWarps() * 32), 1);
+      int64_t budget =
+          (target.getShared() + reservedBytes) / blocks - reservedBytes - exchangeBytes;
+      for (scf::ForOp loop : llvm::to_vector(function.getBlock()->getOps<scf::ForOp>())) {
+        if (!isOverBlocks(loop) || !reducesOverWarps(loop))
+          continue;
+        RowFetcher fetcher(function, loop);
+        if (!fetcher.analyse(budget))
+          continue;
+        fetcher.apply();
+        ++numLoops;
+      }
+    }
+  }
+};
+
+} // namespace

@@ -1,0 +1,97 @@
+// RUN: tk-opt %s --split-input-file --tk-fetch-ahead | FileCheck %s
+#target = #tkgpu.target<arch = 90, shared = 232448, processors = 132, hopper = true>
+#row = #tkgpu.layout<register = [[1], [2], [4]], lane = [[8], [16], [32], [64], [128]], warp = [[256], [512], [1024]]>
+
+// Rows come in four stages; the weights once, beside them, and are read where they are needed. What
+// the loop loads element by element stays.
+// CHECK-LABEL: tkgpu.func @norm
+// CHECK: %[[KEPT:.*]] = tkgpu.alloc_private : <1 x tensor<2048xbf16, {{.*}}>, vector = 8>
+// CHECK-NEXT: tkgpu.copy_private %[[KEPT]] at %{{.*}}, %{{.*}}[%{{.*}}] dims [array<i64: 0>]
+// CHECK: %[[ROWS:.*]] = tkgpu.alloc_private : <4 x tensor<2048xbf16, {{.*}}>, vector = 8>
+// CHECK-COUNT-4: tkgpu.copy_private %[[ROWS]]
+// CHECK: %[[AHEAD:.*]] = arith.muli
+// CHECK: scf.for %[[R:.*]] = %{{.*}} iter_args(%[[SLOT:.*]] = %{{.*}}) -> (index) {
+// CHECK-NEXT: tkgpu.async_wait 3
+// CHECK: tkgpu.private_load %[[ROWS]] at %[[SLOT]]
+// CHECK: tkgpu.load %{{.*}}[%[[R]]]
+// CHECK: tkgpu.reduce
+// CHECK: tkgpu.private_load %[[KEPT]]
+// CHECK: tkgpu.store
+// CHECK: %[[LATER:.*]] = arith.addi %[[R]], %[[AHEAD]]
+// CHECK-NEXT: %[[IN:.*]] = arith.cmpi slt, %[[LATER]], %{{.*}}
+// CHECK: tkgpu.copy_private %[[ROWS]] at %[[SLOT]], %{{.*}}[%[[LATER]], %{{.*}}] {{.*}} masks(%[[IN]])
+// CHECK-NEXT: tkgpu.async_commit
+// CHECK: }
+// CHECK-NEXT: tkgpu.async_wait 0
+module attributes {tkgpu.target = #target} {
+  tkgpu.func @norm args ["x", "g", "s", "rows", "y"] {
+  ^bb0(%x: !tkgpu.buffer<bf16>, %g: !tkgpu.buffer<bf16>, %s: !tkgpu.buffer<f32>, %rows: index, %y: !tkgpu.buffer<bf16>):
+    %c1 = arith.constant 1 : index
+    %C = arith.constant 2048 : index
+    %j = tkgpu.iota : tensor<2048xindex, #row>
+    %w = tkgpu.load %g[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 8 : i64} : (!tkgpu.buffer<bf16>, tensor<2048xindex, #row>, index) -> tensor<2048xbf16, #row>
+    %step = tkgpu.num_programs x
+    %own = tkgpu.program_id x
+    scf.for %r = %own to %rows step %step {
+      %v = tkgpu.load %x[%r, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks() over [] {vector = 8 : i64} : (!tkgpu.buffer<bf16>, index, tensor<2048xindex, #row>, index, index) -> tensor<2048xbf16, #row>
+      %one = tkgpu.load %s[%r] dims [array<i64>] strides(%c1) masks() over [] : (!tkgpu.buffer<f32>, index, index) -> f32
+      %m = tkgpu.reduce <max> %v axis 0 : tensor<2048xbf16, #row> -> bf16
+      %mb = tkgpu.broadcast %m dims [] : bf16 -> tensor<2048xbf16, #row>
+      %d = arith.subf %v, %mb : tensor<2048xbf16, #row>
+      %o = arith.mulf %d, %w : tensor<2048xbf16, #row>
+      tkgpu.store %o, %y[%r, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks() over [] {vector = 8 : i64} : (tensor<2048xbf16, #row>, !tkgpu.buffer<bf16>, index, tensor<2048xindex, #row>, index, index) -> ()
+    }
+    tkgpu.return
+  } {num_warps = 8 : i64, index_bits = 32 : i64}
+}
+
+// -----
+
+#target = #tkgpu.target<arch = 90, shared = 232448, processors = 132, hopper = true>
+#row = #tkgpu.layout<register = [[1], [2], [4]], lane = [[8], [16], [32], [64], [128]], warp = [[256], [512], [1024]]>
+
+// What one iteration stores in place of its argument another may not have read early; loops that
+// reduce nothing, that do not begin with the block's number, or load narrow vectors, stay.
+// CHECK-LABEL: tkgpu.func @in_place
+// CHECK-NOT: alloc_private
+module attributes {tkgpu.target = #target} {
+  tkgpu.func @in_place args ["x", "rows"] {
+  ^bb0(%x: !tkgpu.buffer<bf16>, %rows: index):
+    %c1 = arith.constant 1 : index
+    %C = arith.constant 2048 : index
+    %j = tkgpu.iota : tensor<2048xindex, #row>
+    %step = tkgpu.num_programs x
+    %own = tkgpu.program_id x
+    scf.for %r = %own to %rows step %step {
+      %v = tkgpu.load %x[%r, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks() over [] {vector = 8 : i64} : (!tkgpu.buffer<bf16>, index, tensor<2048xindex, #row>, index, index) -> tensor<2048xbf16, #row>
+      %m = tkgpu.reduce <max> %v axis 0 : tensor<2048xbf16, #row> -> bf16
+      %mb = tkgpu.broadcast %m dims [] : bf16 -> tensor<2048xbf16, #row>
+      tkgpu.store %mb, %x[%r, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks() over [] {vector = 8 : i64} : (tensor<2048xbf16, #row>, !tkgpu.buffer<bf16>, index, tensor<2048xindex, #row>, index, index) -> ()
+    }
+    tkgpu.return
+  } {num_warps = 8 : i64, index_bits = 32 : i64, tkgpu.in_place}
+  tkgpu.func @not_early args ["x", "rows", "s"] {
+  ^bb0(%x: !tkgpu.buffer<bf16>, %rows: index, %s: !tkgpu.buffer<bf16>):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %C = arith.constant 2048 : index
+    %j = tkgpu.iota : tensor<2048xindex, #row>
+    %step = tkgpu.num_programs x
+    %own = tkgpu.program_id x
+    scf.for %r = %own to %rows step %step {
+      %v = tkgpu.load %x[%r, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks() over [] {vector = 8 : i64} : (!tkgpu.buffer<bf16>, index, tensor<2048xindex, #row>, index, index) -> tensor<2048xbf16, #row>
+      tkgpu.store %v, %s[%r, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks() over [] {vector = 8 : i64} : (tensor<2048xbf16, #row>, !tkgpu.buffer<bf16>, index, tensor<2048xindex, #row>, index, index) -> ()
+    }
+    scf.for %r = %c0 to %rows step %c1 {
+      %v = tkgpu.load %x[%r, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks() over [] {vector = 8 : i64} : (!tkgpu.buffer<bf16>, index, tensor<2048xindex, #row>, index, index) -> tensor<2048xbf16, #row>
+      %m = tkgpu.reduce <max> %v axis 0 : tensor<2048xbf16, #row> -> bf16
+      tkgpu.store %m, %s[%r] dims [array<i64>] strides(%c1) masks() over [] : (bf16, !tkgpu.buffer<bf16>, index, index) -> ()
+    }
+    scf.for %r = %own to %rows step %step {
+      %v = tkgpu.load %x[%r, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks() over [] {vector = 4 : i64} : (!tkgpu.buffer<bf16>, index, tensor<2048xindex, #row>, index, index) -> tensor<2048xbf16, #row>
+      %m = tkgpu.reduce <max> %v axis 0 : tensor<2048xbf16, #row> -> bf16
+      tkgpu.store %m, %s[%r] dims [array<i64>] strides(%c1) masks() over [] : (bf16, !tkgpu.buffer<bf16>, index, index) -> ()
+    }
+    tkgpu.return
+  } {num_warps = 8 : i64, index_bits = 32 : i64}
+}
