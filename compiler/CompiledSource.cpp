@@ -16,12 +16,15 @@
 #endif
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "frontend/IRGen.h"
+#include "passes/analysis/IndexSpaces.h"
 #include "passes/memory/MemoryAccess.h"
 #include "passes/tiling/SizeFacts.h"
 #include "runtime/Environment.h"
 
 #include "mlir/IR/Verifier.h"
 #include "llvm/Support/raw_ostream.h"
+
+#include <bit>
 
 using namespace mlir;
 
@@ -77,6 +80,15 @@ std::vector<bool> findReducedDims(KernelOp kernel) {
         reduced[dim.getArgNumber()] = true;
   });
   return reduced;
+}
+
+/// Does a kernel multiply matrices?
+bool hasProduct(KernelOp kernel) {
+  return kernel
+      .walk([](ReduceOp reduce) {
+        return isMatrixProduct(reduce) ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
 }
 
 bool isGpuText(std::string_view target) {
@@ -144,6 +156,7 @@ Status CompiledSource::parse(std::string_view text, frontend::Kernels kernels) {
     kernelSignatures.push_back(std::move(*signature));
     schedules.push_back(scheduleHeaders(kernel));
     reducedDims.push_back(findReducedDims(kernel));
+    haveProducts.push_back(hasProduct(kernel));
   }
   return {};
 }
@@ -173,6 +186,10 @@ Facts CompiledSource::relevant_facts(size_t kernel, std::string_view target,
   bool gpu = isGpuText(target);
   for (auto [fact, isReduced] : llvm::zip(relevant.dims, reducedDims[kernel])) {
     fact.exact.reset();
+    // Registers of threads that hold a row are counted; all else is planned in powers of two.
+    bool isRow = gpu && isReduced && !haveProducts[kernel];
+    if (fact.upper > 0 && !isRow)
+      fact.upper = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(fact.upper)));
     if (!gpu) {
       fact = {1, cpuBound(fact.upper), {}};
       continue;

@@ -97,6 +97,7 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::vector<Signature> kernelSignatures;
   std::vector<std::vector<bool>> reducedDims; ///< by kernel and dimension
+  std::vector<bool> haveProducts;             ///< by kernel: does it multiply matrices?
   std::vector<std::string> kernelNames;
   std::string warnings;
   SourceManager sources;

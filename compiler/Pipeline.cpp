@@ -81,6 +81,7 @@ llvm::ArrayRef<PassRow> passTable() {
       {"cse", Stage::Gpu, "", "", "addresses of several stages have much in common"},
       {"tk-hoist-loads", Stage::Gpu, "", "",
        "labels and what they name are loaded while the row is"},
+      {"tk-drop-registers", Stage::Gpu, "", "", "tiles are all there, in their layouts"},
       {"tk-hold-narrow-tiles", Stage::Gpu, "", "",
        "rows stay packed in registers between the reductions over them"},
       {"tk-limit-registers", Stage::Gpu, "", "", "registers of what is left are known"},

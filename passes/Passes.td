@@ -126,6 +126,11 @@ def HoistLoads : Pass<"tk-hoist-loads", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numHoisted", "loads", "Loads moved">];
 }
 
+def DropRegisters : Pass<"tk-drop-registers", "::mlir::ModuleOp"> {
+  let summary = "Have no registers for what lies behind the end of every row";
+  let statistics = [Statistic<"numDropped", "registers", "Registers of a thread dropped">];
+}
+
 def HoldNarrowTiles : Pass<"tk-hold-narrow-tiles", "::mlir::ModuleOp"> {
   let summary = "Keep loaded 8- and 16-bit elements across reductions, not what is derived from them";
   let dependentDialects = ["::tk::gpu::TkGpuDialect"];

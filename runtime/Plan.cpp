@@ -103,13 +103,21 @@ bool map_well_formed(const TensorMap &map, const LaunchPlan &plan, const Signatu
 
 } // namespace
 
+/// Bounds are multiples of this, or powers of two.
+static constexpr uint64_t least_bound_unit = 128;
+
 DimFact fact_for(int64_t size) {
   DimFact fact;
   auto value = static_cast<uint64_t>(std::max<int64_t>(size, 0));
   fact.divisor = power_of_two_divisor(value, max_size_divisor);
-  fact.upper = value == 0                    ? 0
-               : value > (uint64_t{1} << 62) ? -1
-                                             : static_cast<int64_t>(std::bit_ceil(value));
+  if (value == 0) {
+    fact.upper = 0;
+  } else if (value > (uint64_t{1} << 62)) {
+    fact.upper = -1;
+  } else {
+    const uint64_t power = std::bit_ceil(value), unit = std::max(power / 8, least_bound_unit);
+    fact.upper = static_cast<int64_t>(std::min((value + unit - 1) / unit * unit, power));
+  }
   return fact;
 }
 

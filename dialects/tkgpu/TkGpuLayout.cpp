@@ -12,7 +12,8 @@ using namespace tk::gpu;
 // Text
 //===----------------------------------------------------------------------===//
 
-// layout ::= `<` `register` `=` bits `,` `lane` `=` bits `,` `warp` `=` bits `>`
+// layout ::= `<` `register` `=` bits `,` `lane` `=` bits `,` `warp` `=` bits
+//            (`,` `held` `=` integer)? `>`
 // bits   ::= `[` (vector (`,` vector)*)? `]`
 // vector ::= `[` integer (`,` integer)* `]`
 
@@ -57,11 +58,17 @@ Attribute LayoutAttr::parse(AsmParser &parser, Type) {
   SmallVector<LayoutBit> registers, lanes, warps;
   if (parser.parseLess() || parseBits(parser, "register", rank, registers) || parser.parseComma() ||
       parseBits(parser, "lane", rank, lanes) || parser.parseComma() ||
-      parseBits(parser, "warp", rank, warps) || parser.parseGreater())
+      parseBits(parser, "warp", rank, warps))
+    return {};
+  unsigned held = 0;
+  if (succeeded(parser.parseOptionalComma()) &&
+      (parser.parseKeyword("held") || parser.parseEqual() || parser.parseInteger(held)))
+    return {};
+  if (parser.parseGreater())
     return {};
   return getChecked([&] { return parser.emitError(loc); }, parser.getContext(), rank,
                     ArrayRef<LayoutBit>(registers), ArrayRef<LayoutBit>(lanes),
-                    ArrayRef<LayoutBit>(warps));
+                    ArrayRef<LayoutBit>(warps), held);
 }
 
 static void printBits(AsmPrinter &printer, StringRef name, unsigned rank,
@@ -83,6 +90,8 @@ void LayoutAttr::print(AsmPrinter &printer) const {
   printBits(printer, "lane", getRank(), getLaneBits());
   printer << ", ";
   printBits(printer, "warp", getRank(), getWarpBits());
+  if (getHeld() != 0)
+    printer << ", held = " << getHeld();
   printer << '>';
 }
 
@@ -92,7 +101,7 @@ void LayoutAttr::print(AsmPrinter &printer) const {
 
 LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError, unsigned rank,
                                  ArrayRef<LayoutBit> registers, ArrayRef<LayoutBit> lanes,
-                                 ArrayRef<LayoutBit> warps) {
+                                 ArrayRef<LayoutBit> warps, unsigned held) {
   if (rank == 0)
     return emitError() << "expected a layout of at least one axis";
   if (lanes.size() != 5)
@@ -103,6 +112,9 @@ LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError, u
   if (warps.size() > 8)
     return emitError() << "expected at most 8 warp vectors (8 blocks of 32 warps), got "
                        << warps.size();
+  if (held != 0 && (rank != 1 || held >= 1u << registers.size()))
+    return emitError() << "expected to hold fewer than " << (1u << registers.size())
+                       << " registers of a tile of one axis, got " << held << " of one of " << rank;
   SmallVector<int64_t> seen(rank, 0);
   for (ArrayRef<LayoutBit> bits : {registers, lanes, warps}) {
     for (LayoutBit bit : bits) {

@@ -29,17 +29,29 @@ def TkGpu_LayoutAttr : AttrDef<TkGpu_Dialect, "Layout",
 
     Blocked tiles, matrix fragments and slices (rows left over by a reduction) are constructors of
     this one attribute, in TkGpuLayout.h. Registers do not replicate; lanes and warps may.
+
+    With `held = n` a thread has only the first n registers of a tile of one axis; nobody uses the
+    elements of the others (a row of 5120 in a tile of 8192).
   }];
   let parameters = (ins
     "unsigned":$rank,
     ArrayRefParameter<"::tk::gpu::LayoutBit">:$registerBits,
     ArrayRefParameter<"::tk::gpu::LayoutBit">:$laneBits,
-    ArrayRefParameter<"::tk::gpu::LayoutBit">:$warpBits);
+    ArrayRefParameter<"::tk::gpu::LayoutBit">:$warpBits,
+    DefaultValuedParameter<"unsigned", "0", "registers that a thread has; 0: all">:$held);
+  let builders = [AttrBuilder<(ins "unsigned":$rank,
+      "::llvm::ArrayRef<::tk::gpu::LayoutBit>":$registerBits,
+      "::llvm::ArrayRef<::tk::gpu::LayoutBit>":$laneBits,
+      "::llvm::ArrayRef<::tk::gpu::LayoutBit>":$warpBits), [{
+    return $_get($_ctxt, rank, registerBits, laneBits, warpBits, 0u);
+  }]>];
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     /// How many elements of the tile a thread holds.
-    unsigned getNumRegisters() { return 1u << getRegisterBits().size(); }
+    unsigned getNumRegisters() {
+      return getHeld() != 0 ? getHeld() : 1u << getRegisterBits().size();
+    }
     unsigned getNumWarps() { return 1u << getWarpBits().size(); }
     /// The shape of the tile that this layout distributes.
     ::llvm::SmallVector<int64_t> getTileShape();

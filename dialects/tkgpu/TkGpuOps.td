@@ -118,8 +118,12 @@ def TkGpu_NumProgramsOp : TkGpu_Op<"num_programs", [Pure]> {
 
 def TkGpu_IotaOp : TkGpu_Op<"iota", [Pure]> {
   let summary = "The numbers 0, 1, ... along a tile of one axis";
+  let description = [{
+    Elements from `end` on are beyond all that any tile is read, reduced or stored for along it.
+  }];
+  let arguments = (ins OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$end);
   let results = (outs AnyRankedTensor:$result);
-  let assemblyFormat = "attr-dict `:` type($result)";
+  let assemblyFormat = "(`to` $end^)? attr-dict `:` type($result)";
   let hasVerifier = 1;
 }
 

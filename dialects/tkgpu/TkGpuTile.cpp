@@ -36,6 +36,8 @@ LogicalResult IotaOp::verify() {
   auto type = cast<RankedTensorType>(getResult().getType());
   if (type.getRank() != 1 || !(type.getElementType().isIndex() || type.getElementType().isF32()))
     return emitOpError("expected a result of one axis and element type index or f32, got ") << type;
+  if (getEnd() && int64_t(*getEnd()) >= type.getDimSize(0))
+    return emitOpError("expected an end before that of the tile, got ") << *getEnd();
   return success();
 }
 

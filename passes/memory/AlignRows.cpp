@@ -164,7 +164,7 @@ void RowAligner::funnel(gpu::LoadOp load, Value shift) {
     auto splat = DenseElementsAttr::get(cast<RankedTensorType>(type), builder.getIndexAttr(value));
     return arith::ConstantOp::create(builder, loc, splat);
   };
-  Value here = IotaOp::create(builder, loc, type);
+  Value here = IotaOp::create(builder, loc, type, IntegerAttr());
   Value before = arith::AddIOp::create(builder, loc, here, constant(length - vector));
   before = arith::AndIOp::create(builder, loc, before, constant(length - 1));
   auto loadAt = [&](Value index) -> Value {

@@ -26,6 +26,8 @@ static constexpr int64_t longestOwnRow = 16384;
 static constexpr int64_t elementsOfThread = 32;
 /// The widest access of a thread.
 static constexpr int64_t vectorBits = 128;
+/// Blocks of fewer threads have no row to themselves.
+static constexpr int64_t leastThreads = 128;
 /// With so many threads of 64 registers a block takes half of a multiprocessor, or all of it.
 static constexpr int64_t threadsOfHalf = 512, threadsOfBlock = 1024;
 /// The longest row that a cluster of 8 blocks of half a multiprocessor shares and holds. Longer
@@ -245,7 +247,7 @@ int64_t Planner::threadsOfRow(int64_t length) {
 }
 
 void Planner::planRows() {
-  int64_t longest = 0;
+  int64_t longest = 0, filled = 0;
   bool isHeld = true, isAligned = true;
   Value row;
   for (Operation *op : shape.reductions) {
@@ -272,10 +274,16 @@ void Planner::planRows() {
     isHeld &= upper && *upper <= tileOf(along);
     int64_t divisor = getSizeFact(shape.kernel, shape.endOf(along)).divisor * depth;
     isAligned &= divisor * shape.narrowestBits % vectorBits == 0;
+    filled = std::max(filled, depth == 1 ? upper.value_or(0) : tileOf(along) * depth);
   }
   int64_t threads = longest; // for one row, or for a slice at a time
   if (coarse)
     threads = isHeld || isSpread ? threadsOfRow(longest) : std::min(longest / 8, threadsOfHalf);
+  // Rows that leave some threads without a vector that others have go to half of them.
+  int64_t vectors = threads * vectorBits / shape.narrowestBits;
+  if (coarse && isHeld && isAligned && !isSpread && threads >= 2 * leastThreads &&
+      filled % vectors != 0 && filled % (vectors / 2) == 0)
+    threads /= 2;
   int64_t wanted = (coarse ? 128 : 256) / std::max<int64_t>(threads, 1), rows = 1;
   // Rows that begin at any alignment have a block each, which follows theirs (tk-align-rows).
   if (coarse && isHeld && !isAligned && longest * shape.narrowestBits >= 32 * vectorBits)

@@ -19,6 +19,16 @@ unsigned BlockProgram::newAxis(StringRef name, int64_t size, std::optional<unsig
   return id;
 }
 
+/// The numbers along a tile. Where that holds a whole range, the range may be known to end before
+/// it.
+Value BlockProgram::numbersAlong(const Axis &axis, Type element) {
+  IntegerAttr end;
+  SizeFact fact = axis.isWhole && !axis.start ? getSizeFact(kernel, axis.rangeEnd) : SizeFact();
+  if (fact.upper && *fact.upper < axis.size)
+    end = builder.getI64IntegerAttr(std::max<int64_t>(*fact.upper, 1));
+  return gpu::IotaOp::create(at(axis.depth), loc, RankedTensorType::get({axis.size}, element), end);
+}
+
 TileValue BlockProgram::index(unsigned id) {
   Axis &axis = axes[id];
   unsigned depth = axis.depth;
@@ -30,8 +40,7 @@ TileValue BlockProgram::index(unsigned id) {
     if (!axis.start)
       result.value = indexConstant(0, depth);
   } else {
-    auto type = RankedTensorType::get({axis.size}, builder.getIndexType());
-    result = {gpu::IotaOp::create(at(depth), loc, type), {id}, depth};
+    result = {numbersAlong(axis, builder.getIndexType()), {id}, depth};
     if (axis.start) {
       Value start = broadcast({axis.start, {}, depth}, {id}, depth).value;
       result.value = arith::AddIOp::create(at(depth), loc, start, result.value);
@@ -49,8 +58,7 @@ std::optional<TileValue> BlockProgram::convertedIndex(arith::SIToFPOp conversion
     return std::nullopt;
   unsigned id = known->second;
   Axis &axis = axes[id];
-  auto type = RankedTensorType::get({axis.size}, conversion.getType());
-  TileValue result{gpu::IotaOp::create(at(axis.depth), loc, type), {id}, axis.depth};
+  TileValue result{numbersAlong(axis, conversion.getType()), {id}, axis.depth};
   if (axis.start) {
     Value start =
         arith::IndexCastOp::create(at(axis.depth), loc, conversion.getIn().getType(), axis.start);

@@ -122,6 +122,7 @@ private:
 
   // BlockAccess.cpp: indices, masks and loads.
   unsigned newAxis(llvm::StringRef name, int64_t size, std::optional<unsigned> before = {});
+  mlir::Value numbersAlong(const Axis &axis, mlir::Type element);
   TileValue index(unsigned axis);
   std::optional<TileValue> convertedIndex(mlir::arith::SIToFPOp conversion);
   std::optional<TileValue> limitMask(unsigned axis);

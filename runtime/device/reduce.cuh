@@ -41,14 +41,16 @@ struct ArgMin : ArgExtremum<false> {
   using Extremum = Minimum;
 };
 
+constexpr int greatest_bit(int x) { return x < 2 ? x : 2 * greatest_bit(x / 2); }
+
 // Afterwards x[r] holds the result of its group for every r without a bit in `mask`.
 template <class Op, int mask, int n, class T> TK_DEVICE void reduce_registers(T (&x)[n]) {
   TK_UNROLL
-  for (int bit = n / 2; bit > 0; bit /= 2)
+  for (int bit = greatest_bit(n - 1); bit > 0; bit /= 2)
     if (mask & bit)
       TK_UNROLL
   for (int r = 0; r < n; ++r)
-    if ((r & (mask & ~(bit - 1))) == 0)
+    if ((r & (mask & ~(bit - 1))) == 0 && (r | bit) < n)
       x[r] = Op::apply(x[r], x[r | bit]);
 }
 

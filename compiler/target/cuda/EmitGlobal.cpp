@@ -74,7 +74,9 @@ FailureOr<KernelEmitter::Run> KernelEmitter::runOf(Operation *op, const Address 
   if (condition.empty())
     condition = "true";
   Run run{freshName("at"), freshName("in")};
-  const std::string count = "[" + std::to_string(1u << bits) + "]", loop = loopHeader(1u << bits);
+  gpu::LayoutAttr layout = address.layout;
+  const unsigned registers = layout.getNumRegisters();
+  const std::string count = "[" + std::to_string(registers) + "]", loop = loopHeader(registers);
   line(typeName(IndexType::get(op->getContext())) + " " + run.offsets + count + ";");
   line("bool " + run.conditions + count + ";");
   line(loop + " " + run.offsets + "[r] = " + *offset + ", " + run.conditions +

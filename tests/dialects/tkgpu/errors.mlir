@@ -101,3 +101,22 @@ tkgpu.func @f args [] {
   %r = tkgpu.iota : tensor<8xbf16>
   tkgpu.return
 }
+
+// -----
+
+tkgpu.func @f args ["x"] {
+^bb0(%x: f32):
+  // expected-error @below {{expected an end before that of the tile, got 32}}
+  %i = tkgpu.iota to 32 : tensor<32xindex>
+  tkgpu.return
+}
+
+// -----
+
+// expected-error @below {{expected to hold fewer than 4 registers of a tile of one axis, got 4 of one of 1}}
+#all = #tkgpu.layout<register = [[1], [2]], lane = [[4], [8], [16], [32], [64]], warp = [], held = 4>
+
+// -----
+
+// expected-error @below {{expected to hold fewer than 2 registers of a tile of one axis, got 1 of one of 2}}
+#wide = #tkgpu.layout<register = [[0, 1]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], warp = [], held = 1>

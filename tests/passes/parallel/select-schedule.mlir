@@ -138,6 +138,24 @@ tk.kernel @rows dims ["R", "C"] params [#tk.param<"x">] results ["y"] facts [#tk
   } names ["y"] : tensor<?xbf16>
   tk.return %y : tensor<?xbf16>
 }
+// Rows that would leave half of the threads without one of their vectors have half of the threads.
+// COARSE-LABEL: tk.kernel @short_of_tile
+// COARSE: #tkgpu.schedule<tile = [1], reduce = [8192], warps = 4, per_thread = 64,
+tk.kernel @short_of_tile dims ["R", "C"] params [#tk.param<"x">] results ["y"] facts [#tk.fact<>, #tk.fact<divisor = 1024, upper = 5120>] {
+^bb0(%R: index, %C: index, %x: tensor<?x?xbf16>):
+  tk.bind %x[%R, %C] : tensor<?x?xbf16>
+  %zero = arith.constant 0 : index
+  %y = tk.compute ["r"] in (%R) {
+  ^bb0(%r: index):
+    %s = tk.reduce [#tk.kind<max>] ["c"] from (%zero) to (%C) {
+    ^bb0(%c: index):
+      %v = tk.load %x[%r, %c] : tensor<?x?xbf16>
+      tk.yield %v : bf16
+    } : bf16
+    tk.yield %s : bf16
+  } names ["y"] : tensor<?xbf16>
+  tk.return %y : tensor<?xbf16>
+}
 // COARSE-LABEL: tk.kernel @short_rows
 // COARSE: #tkgpu.schedule<tile = [4], reduce = [1024], warps = 4, per_thread = 32,
 tk.kernel @short_rows dims ["R", "C"] params [#tk.param<"x">] results ["y"] facts [#tk.fact<>, #tk.fact<divisor = 1024, upper = 1024>] {

@@ -65,6 +65,15 @@ TEST_CASE("lengths that are reduced over are told apart more finely", "[api]") {
   CHECK(relevant(64, 16384) != relevant(64, 32768));
   CHECK(relevant(1024, 1024).dims[0].divisor == 128);
   CHECK(relevant(1024, 1024).dims[1].divisor == 1024);
+  CHECK(relevant(64, 5000).dims[1].upper == 5120);
+  CHECK(relevant(5000, 64).dims[0].upper == 8192);
+  auto product =
+      CompiledSource::create("kernel product(a: f32[M, K], b: f32[K, N]) -> (c: f32[M, N]) {\n"
+                             "  c[i, j] = sum[k](a[i, k] * b[k, j])\n}\n",
+                             {})
+          .value();
+  Facts facts = facts_for(std::vector<int64_t>{64, 5000, 64});
+  CHECK(product->relevant_facts(0, "sm_90a", facts).dims[1].upper == 8192);
 }
 
 TEST_CASE("the cache returns what was compiled, and options keep entries apart", "[api]") {

@@ -1,0 +1,116 @@
+//===- DropRegisters.cpp - rows that end before their tiles do -------------===//
+//
+// Tiles have power-of-two sizes. Of a row of 5120 elements in a tile of 8192, a thread would keep
+// and compute with 3 elements beyond the end for every 5 of the row.
+//   1. Functions are looked at whose tiles all have one axis and one layout, and in which no thread
+//      takes elements over from others but by reductions.
+//   2. The numbers along their tiles say where what is of use ends. Where all threads' elements of
+//      the last registers are beyond that, the layout holds only the registers before.
+//
+// Before: %j = iota to 5120 : tensor<8192xindex, #tkgpu.layout<register = ...>>
+// After:  %j = iota to 5120 : tensor<8192xindex, #tkgpu.layout<register = ..., held = 40>>
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Passes.h"
+#include "passes/memory/TileComponents.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace tk {
+#define GEN_PASS_DEF_DROPREGISTERS
+#include "passes/Passes.h.inc"
+} // namespace tk
+
+using namespace mlir;
+using namespace tk;
+using namespace tk::gpu;
+
+namespace {
+
+/// What the tiles of a function have in common.
+struct Tiles {
+  LayoutAttr layout; ///< null: not the same for all
+  int64_t end = 0;   ///< of the elements of use; 0: not known
+};
+
+} // namespace
+
+/// Does `op` leave each element of its tiles in its thread and register, or join all of them?
+static bool staysInPlace(Operation *op) {
+  if (op->getDialect()->getNamespace() != TkGpuDialect::getDialectNamespace())
+    return true;
+  return isa<FuncOp, gpu::ReturnOp, ProgramIdOp, NumProgramsOp, IotaOp, BroadcastOp, gpu::LoadOp,
+             StoreOp, gpu::ReduceOp, ArgReduceOp, HoldOp>(op);
+}
+
+static Tiles commonTiles(FuncOp function) {
+  Tiles tiles;
+  WalkResult walked = function.walk([&](Operation *op) {
+    if (!staysInPlace(op))
+      return WalkResult::interrupt();
+    for (Value result : op->getResults()) {
+      if (!isTile(result))
+        continue;
+      LayoutAttr layout = getLayout(result.getType());
+      if (!layout || layout.getRank() != 1 || (tiles.layout && layout != tiles.layout))
+        return WalkResult::interrupt();
+      tiles.layout = layout;
+    }
+    if (auto iota = dyn_cast<IotaOp>(op)) {
+      if (!iota.getEnd())
+        return WalkResult::interrupt();
+      tiles.end = std::max<int64_t>(tiles.end, *iota.getEnd());
+    }
+    return WalkResult::advance();
+  });
+  return walked.wasInterrupted() ? Tiles() : tiles;
+}
+
+/// How many registers have elements before `end`, in whole vectors.
+static unsigned registersBefore(LayoutAttr layout, int64_t end) {
+  unsigned vector = layout.getVectorWidth(0), held = layout.getNumRegisters();
+  while (held > vector && layout.getRegisterOffset(held - vector)[0] >= end)
+    held -= vector;
+  return held;
+}
+
+static void setLayout(FuncOp function, LayoutAttr layout) {
+  auto set = [&](ValueRange values) {
+    for (Value value : values)
+      if (isTile(value))
+        value.setType(withLayout(value.getType(), layout));
+  };
+  function.walk([&](Operation *op) {
+    set(op->getResults());
+    for (Region &region : op->getRegions())
+      for (Block &block : region)
+        set(block.getArguments());
+    if (auto constant = dyn_cast<arith::ConstantOp>(op); constant && isTile(constant)) {
+      auto elements = cast<DenseElementsAttr>(constant.getValue());
+      constant.setValueAttr(elements.reshape(cast<ShapedType>(constant.getType())));
+    }
+  });
+}
+
+namespace {
+
+struct DropRegisters : tk::impl::DropRegistersBase<DropRegisters> {
+  void runOnOperation() override {
+    for (FuncOp function : getOperation().getOps<FuncOp>()) {
+      Tiles tiles = commonTiles(function);
+      if (!tiles.layout || tiles.end == 0 || tiles.layout.getHeld() != 0)
+        continue;
+      unsigned held = registersBefore(tiles.layout, tiles.end);
+      if (held == tiles.layout.getNumRegisters())
+        continue;
+      auto shorter = LayoutAttr::get(&getContext(), 1, tiles.layout.getRegisterBits(),
+                                     tiles.layout.getLaneBits(), tiles.layout.getWarpBits(), held);
+      setLayout(function, shorter);
+      numDropped += tiles.layout.getNumRegisters() - held;
+    }
+  }
+};
+
+} // namespace

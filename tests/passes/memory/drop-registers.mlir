@@ -1,0 +1,53 @@
+// RUN: tk-opt %s --tk-drop-registers | FileCheck %s
+
+#row = #tkgpu.layout<register = [[1], [2], [512], [1024]], lane = [[4], [8], [16], [32], [64]], warp = [[128], [256]]>
+
+// Rows of at most 1400 elements in tiles of 2048: of four vectors a thread has three. The last of
+// them is behind the end for some threads, so that it stays masked.
+// CHECK-LABEL: tkgpu.func @squares
+// CHECK: arith.constant dense<1.000000e+00> : tensor<2048xf32, #tkgpu.layout<{{.*}} held = 12>>
+// CHECK: tkgpu.iota to 1400 : tensor<2048xindex, #tkgpu.layout<register = {{\[}}[1], [2], [512], [1024]], lane = {{\[}}[4], [8], [16], [32], [64]], warp = {{\[}}[128], [256]], held = 12>>
+// CHECK: tkgpu.load {{.*}} -> tensor<2048xf32, #tkgpu.layout<{{.*}} held = 12>>
+// CHECK: tkgpu.reduce <sum> {{.*}} : tensor<2048xf32, #tkgpu.layout<{{.*}} held = 12>> -> f32
+tkgpu.func @squares args ["x", "y", "n"] {
+^bb0(%x: !tkgpu.buffer<f32>, %y: !tkgpu.buffer<f32>, %n: index):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  %ones = arith.constant dense<1.0> : tensor<2048xf32, #row>
+  %j = tkgpu.iota to 1400 : tensor<2048xindex, #row>
+  %end = tkgpu.broadcast %n dims [] : index -> tensor<2048xindex, #row>
+  %in = arith.cmpi slt, %j, %end : tensor<2048xindex, #row>
+  %v = tkgpu.load %x[%j] dims [array<i64: 0>] strides(%c1) masks(%in) over [array<i64: 0>] other(%zero) {vector = 4 : i64} : (!tkgpu.buffer<f32>, tensor<2048xindex, #row>, index, tensor<2048xi1, #row>, f32) -> tensor<2048xf32, #row>
+  %w = arith.addf %v, %ones : tensor<2048xf32, #row>
+  %p = arith.mulf %w, %v : tensor<2048xf32, #row>
+  %s = tkgpu.reduce <sum> %p axis 0 : tensor<2048xf32, #row> -> f32
+  tkgpu.store %s, %y[%c0] dims [array<i64>] strides(%c1) masks() over [] : (f32, !tkgpu.buffer<f32>, index, index) -> ()
+  tkgpu.return
+} {num_warps = 4 : i64, index_bits = 32 : i64}
+
+// An element of which nobody knows that it is of no use, or one that goes on to another thread.
+// CHECK-LABEL: tkgpu.func @whole
+// CHECK-NOT: held
+// CHECK: tkgpu.return
+tkgpu.func @whole args ["x", "y"] {
+^bb0(%x: !tkgpu.buffer<f32>, %y: !tkgpu.buffer<f32>):
+  %c1 = arith.constant 1 : index
+  %j = tkgpu.iota to 1400 : tensor<2048xindex, #row>
+  %k = tkgpu.iota : tensor<2048xindex, #row>
+  %v = tkgpu.load %x[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 4 : i64} : (!tkgpu.buffer<f32>, tensor<2048xindex, #row>, index) -> tensor<2048xf32, #row>
+  tkgpu.store %v, %y[%k] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 4 : i64} : (tensor<2048xf32, #row>, !tkgpu.buffer<f32>, tensor<2048xindex, #row>, index) -> ()
+  tkgpu.return
+} {num_warps = 4 : i64, index_bits = 32 : i64}
+// CHECK-LABEL: tkgpu.func @scanned
+// CHECK-NOT: held
+// CHECK: tkgpu.return
+tkgpu.func @scanned args ["x", "y"] {
+^bb0(%x: !tkgpu.buffer<f32>, %y: !tkgpu.buffer<f32>):
+  %c1 = arith.constant 1 : index
+  %j = tkgpu.iota to 1400 : tensor<2048xindex, #row>
+  %v = tkgpu.load %x[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 4 : i64} : (!tkgpu.buffer<f32>, tensor<2048xindex, #row>, index) -> tensor<2048xf32, #row>
+  %s, %all = tkgpu.scan <sum> %v axis 0 : tensor<2048xf32, #row> -> f32
+  tkgpu.store %s, %y[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 4 : i64} : (tensor<2048xf32, #row>, !tkgpu.buffer<f32>, tensor<2048xindex, #row>, index) -> ()
+  tkgpu.return
+} {num_warps = 4 : i64, index_bits = 32 : i64}
