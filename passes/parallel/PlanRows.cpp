@@ -300,7 +300,9 @@ void Planner::planRows() {
     set(index, rows);
   }
   warps = std::clamp<int64_t>(rows * threads / 32, 1, 32 * cluster);
-  if (isHeld && isAligned)
+  // Of rows that end before their tiles threads have no registers beyond that (tk-drop-registers):
+  // copies would bring, and reductions read, what is of no use.
+  if (isHeld && isAligned && filled == longest)
     persistent = blocksThatStay(row, longest);
   perThread = std::max<int64_t>(rows * longest / (warps * 32), 1);
 }
