@@ -24,8 +24,9 @@ unsigned BlockProgram::newAxis(StringRef name, int64_t size, std::optional<unsig
 Value BlockProgram::numbersAlong(const Axis &axis, Type element) {
   IntegerAttr end;
   SizeFact fact = axis.isWhole && !axis.start ? getSizeFact(kernel, axis.rangeEnd) : SizeFact();
-  if (fact.upper && *fact.upper < axis.size)
-    end = builder.getI64IntegerAttr(std::max<int64_t>(*fact.upper, 1));
+  int64_t upper = std::max<int64_t>(fact.upper.value_or(axis.size), 1);
+  if (upper < axis.size)
+    end = builder.getI64IntegerAttr(upper);
   return gpu::IotaOp::create(at(axis.depth), loc, RankedTensorType::get({axis.size}, element), end);
 }
 
