@@ -23,23 +23,6 @@ struct Any {
 struct All {
   TK_DEVICE static bool apply(bool a, bool b) { return a && b; }
 };
-// The first place of the extremum; NaN is one.
-template <bool largest> struct ArgExtremum {
-  template <class T> TK_DEVICE static T apply(T a, T b) {
-    const bool a_nan = a.value != a.value, b_nan = b.value != b.value;
-    const bool a_better = largest ? a.value > b.value : a.value < b.value;
-    const bool b_better = largest ? b.value > a.value : b.value < a.value;
-    const bool first = a.index <= b.index;
-    const bool take_a = a_nan ? !b_nan || first : b_nan ? false : a_better || (!b_better && first);
-    return take_a ? a : b;
-  }
-};
-struct ArgMax : ArgExtremum<true> {
-  using Extremum = Maximum;
-};
-struct ArgMin : ArgExtremum<false> {
-  using Extremum = Minimum;
-};
 
 constexpr int greatest_bit(int x) { return x < 2 ? x : 2 * greatest_bit(x / 2); }
 
@@ -54,32 +37,24 @@ template <class Op, int mask, int n, class T> TK_DEVICE void reduce_registers(T 
       x[r] = Op::apply(x[r], x[r | bit]);
 }
 
-// Extrema with their places: the extremum first, then the least of the places that have it, which
-// takes half of the instructions of joining pairs, and the registers of one place.
-template <class Op, int mask, int n, class T, class I>
-TK_DEVICE void reduce_registers(Indexed<T, I> (&x)[n]) {
-  constexpr I none = (I)(~0ull >> (65 - 8 * sizeof(I)));
-  T best[n];
-  TK_UNROLL
-  for (int r = 0; r < n; ++r)
-    best[r] = x[r].value;
-  reduce_registers<typename Op::Extremum, mask>(best);
+// Where extrema are: for every r without a bit in `mask`, the least of its group's `places` whose
+// value is `all[r]` goes to places[r], in threads whose own extremum `own[r]` that is; in others
+// the largest number. NaN, which maximum and minimum hand on, is an extremum.
+template <int mask, int n, class T, class I>
+TK_DEVICE void find_first(I (&places)[n], const T (&values)[n], const T (&own)[n],
+                          const T (&all)[n]) {
   TK_UNROLL
   for (int first = 0; first < n; ++first) {
     if (first & mask)
       continue;
-    I place = none;
-    TK_UNROLL
-    for (int r = first; r < n; ++r)
-      if ((r & ~mask) == first && x[r].value == best[first])
-        place = Minimum::apply(place, x[r].index);
-    if (best[first] != best[first]) { // NaN equals nothing
+    I place = (I)(~0ull >> (65 - 8 * sizeof(I)));
+    const bool is_nan = all[first] != all[first];
+    if (is_nan || own[first] == all[first]) // few threads
       TK_UNROLL
-      for (int r = first; r < n; ++r)
-        if ((r & ~mask) == first && x[r].value != x[r].value)
-          place = Minimum::apply(place, x[r].index);
-    }
-    x[first] = {best[first], place};
+    for (int r = first; r < n; ++r)
+      if ((r & ~mask) == first && (is_nan ? values[r] != values[r] : values[r] == all[first]))
+        place = Minimum::apply(place, places[r]);
+    places[first] = place;
   }
 }
 

@@ -28,12 +28,6 @@ struct f8e5m2 {
   u8 bits;
 };
 
-// An extremum and where it stands.
-template <class T, class I> struct Indexed {
-  T value;
-  I index;
-};
-
 TK_DEVICE float as_float(u32 bits) { return __uint_as_float(bits); }
 TK_DEVICE float infinity() { return as_float(0x7f800000); }
 TK_DEVICE u32 as_bits(float x) { return __float_as_uint(x); }

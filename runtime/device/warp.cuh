@@ -39,9 +39,4 @@ TK_DEVICE i16 shuffle_xor(i16 x, int mask, Place = {}) {
   return (i16)__shfl_xor_sync(~0u, (int)x, mask);
 }
 
-template <class T, class I>
-TK_DEVICE Indexed<T, I> shuffle_xor(Indexed<T, I> x, int mask, Place place = {}) {
-  return {shuffle_xor(x.value, mask, place), shuffle_xor(x.index, mask, place)};
-}
-
 } // namespace tk

@@ -22,11 +22,10 @@ static std::string functorOf(ReduceKind kind) {
   case ReduceKind::All:
     return "tk::All";
   case ReduceKind::ArgMax:
-    return "tk::ArgMax";
   case ReduceKind::ArgMin:
-    return "tk::ArgMin";
+    break;
   }
-  return "tk::Sum";
+  llvm_unreachable("places of extrema are found in two steps");
 }
 
 std::string KernelEmitter::scratch(unsigned bytes) {
@@ -192,32 +191,36 @@ LogicalResult KernelEmitter::emitArgReduce(gpu::ArgReduceOp reduce) {
            << value.getType();
   const std::string valueType = elementTypeName(source.getType());
   const std::string indexType = elementTypeName(index.getType());
-  const std::string type = "tk::Indexed<" + valueType + ", " + indexType + ">";
-  const std::string functor = functorOf(reduce.getKind());
+  const bool wantsLargest = reduce.getKind() == ReduceKind::ArgMax;
+  const std::string functor = functorOf(wantsLargest ? ReduceKind::Max : ReduceKind::Min);
   const gpu::AxisBits bits = gpu::axisBits(layout, axis);
   const unsigned total = registersOf(source), count = matched->registers;
-  const RegisterIndex all("r", registerBits(source));
-  const std::string terms = freshName("terms"), array = freshName("best");
-  line(type + " " + terms + "[" + llvm::Twine(total) + "], " + array + "[" + llvm::Twine(count) +
-       "];");
-  line(loopHeader(total) + " " + terms + "[r] = {" + element(source, all) + ", (" + indexType +
-       ")" + element(reduce.getIndices(), all) + "};");
+  // The extremum of all first, which is one instruction a value: only threads that have it look for
+  // its place.
+  const std::string extrema = copyOf(source), places = copyOf(reduce.getIndices());
   if (bits.registers)
-    line("tk::reduce_registers<" + functor + ", " + llvm::Twine(bits.registers) + ">(" + terms +
+    line("tk::reduce_registers<" + functor + ", " + llvm::Twine(bits.registers) + ">(" + extrema +
          ");");
+  const std::string best = freshName("best"), all = freshName("everywhere");
   const RegisterIndex some("r", llvm::Log2_32(count));
-  line(loopHeader(count) + " " + array + "[r] = " + terms + "[" +
-       some.mapped(matched->sourceOf).str() + "];");
-  const bool wide = elementBytes(source.getType()) > 4 || elementBytes(index.getType()) > 4;
-  combineAcross(reduce, array, type, functor, count, wide ? 16 : 8, bits);
+  const std::string mapped = "[" + some.mapped(matched->sourceOf).str() + "]";
+  line(valueType + " " + best + "[" + llvm::Twine(count) + "], " + all + "[" + llvm::Twine(total) +
+       "];");
+  line(loopHeader(count) + " " + best + "[r] = " + extrema + mapped + ";");
+  combineAcross(reduce, best, valueType, functor, count, elementBytes(source.getType()), bits);
+  line(loopHeader(count) + " " + all + mapped + " = " + best + "[r];");
+  line("tk::find_first<" + llvm::Twine(bits.registers) + ">(" + places + ", " +
+       materialize(source) + ", " + extrema + ", " + all + ");");
+  const std::string place = takeReduced(*matched, places, total, indexType);
+  combineAcross(reduce, place, indexType, "tk::Minimum", count, elementBytes(index.getType()),
+                bits);
   if (!isTile(value)) {
-    declare(value, array + "[0].value");
-    declare(index, array + "[0].index");
+    declare(value, best + "[0]");
+    declare(index, place + "[0]");
     return success();
   }
-  const std::string values = declare(value), indices = declare(index);
-  line(loopHeader(count) + " " + values + "[r] = " + array + "[r].value;");
-  line(loopHeader(count) + " " + indices + "[r] = " + array + "[r].index;");
+  names[value] = best;
+  names[index] = place;
   return success();
 }
 

@@ -24,10 +24,5 @@ template <class T> TK_DEVICE T shuffle_xor(T x, int mask, Place place = {}) {
   __builtin_memcpy(&x, &bits, sizeof x);
   return x;
 }
-template <class T, class I>
-TK_DEVICE Indexed<T, I> shuffle_xor(Indexed<T, I> x, int mask, Place place = {}) {
-  const T value = shuffle_xor(x.value, mask, place);
-  return {value, shuffle_xor(x.index, mask, place)};
-}
 
 } // namespace tk

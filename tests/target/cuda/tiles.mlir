@@ -13,9 +13,11 @@
 // CHECK: tk::scan_lanes<tk::Sum, 1, 3>
 // CHECK: tk::scan_lanes<tk::Sum, 2, 3>
 // CHECK: tk::scan_warps<tk::Sum, 1, 4, 3>
-// CHECK: tk::Indexed<float, long long>
-// CHECK: tk::reduce_lanes<tk::ArgMax, 3>
-// CHECK: tk::reduce_warps<tk::ArgMax, 1, 4>
+// CHECK: tk::reduce_lanes<tk::Maximum, 3>
+// CHECK: tk::reduce_warps<tk::Maximum, 1, 4>
+// CHECK: tk::find_first<3>
+// CHECK: tk::reduce_lanes<tk::Minimum, 3>
+// CHECK: tk::reduce_warps<tk::Minimum, 1, 4>
 // CHECK: exchange
 // CHECK: tk::barrier();
 // CHECK: tk::store<4>(&exchange

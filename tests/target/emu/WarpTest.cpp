@@ -44,11 +44,15 @@ k(const float *__restrict__ x, float *__restrict__ y, int *__restrict__ z) {
   tk::reduce_lanes<tk::Sum, 31>(s);
   tk::reduce_warps<tk::Sum, 3, 4>(s, reinterpret_cast<float *>(tk::shared_memory()));
   tk::put(&y[i], s[0]);
-  tk::Indexed<float, int> best[1] = {{tk::get(&x[(i * 37) % 128]), i}};
-  tk::reduce_lanes<tk::ArgMax, 31>(best);
-  tk::reduce_warps<tk::ArgMax, 3, 4>(
-      best, reinterpret_cast<tk::Indexed<float, int> *>(tk::shared_memory()));
-  tk::put(&z[i], best[0].index);
+  const float own[1] = {tk::get(&x[(i * 37) % 128])};
+  float best[1] = {own[0]};
+  tk::reduce_lanes<tk::Maximum, 31>(best);
+  tk::reduce_warps<tk::Maximum, 3, 4>(best, reinterpret_cast<float *>(tk::shared_memory()));
+  int place[1] = {i};
+  tk::find_first<0>(place, own, own, best);
+  tk::reduce_lanes<tk::Minimum, 31>(place);
+  tk::reduce_warps<tk::Minimum, 3, 4>(place, reinterpret_cast<int *>(tk::shared_memory()));
+  tk::put(&z[i], place[0]);
 })");
   std::vector<float> x = counting(256), y(128);
   std::vector<int32_t> z(128);
@@ -101,10 +105,14 @@ k(const float *__restrict__ x, float *__restrict__ all, int *__restrict__ places
   float a[2] = {(float)w, (float)(w * w)};
   tk::reduce_uniform_warps<tk::Sum, warps - 1, warps>(a, shared);
   tk::put(&all[tk::thread_index()], a[0] + 1000 * a[1]);
-  tk::Indexed<float, int> best[1] = {{tk::get(&x[w]), w}};
-  tk::reduce_uniform_warps<tk::ArgMax, warps - 1, warps>(
-      best, reinterpret_cast<tk::Indexed<float, int> *>(shared + 2 * warps));
-  tk::put(&places[tk::thread_index()], best[0].index);
+  const float own[1] = {tk::get(&x[w])};
+  float best[1] = {own[0]};
+  tk::reduce_uniform_warps<tk::Maximum, warps - 1, warps>(best, shared + 2 * warps);
+  int place[1] = {w};
+  tk::find_first<0>(place, own, own, best);
+  tk::reduce_uniform_warps<tk::Minimum, warps - 1, warps>(
+      place, reinterpret_cast<int *>(shared + 3 * warps));
+  tk::put(&places[tk::thread_index()], place[0]);
 })");
   std::vector<float> x(warps, 0.5f), all(32 * warps);
   std::vector<int32_t> places(32 * warps);
@@ -126,13 +134,19 @@ TEST_CASE("first extrema over registers: ties, NaN, infinities", "[emu]") {
   KernelHarness k(R"(extern "C" __global__ void __launch_bounds__(32)
 k(const float *__restrict__ x, int *__restrict__ most, int *__restrict__ least) {
   const int i = tk::thread_index();
-  tk::Indexed<float, int> a[8], b[8];
-  TK_UNROLL for (int r = 0; r < 8; ++r) a[r] = b[r] = {tk::get(&x[i * 8 + r]), 100 - r};
-  tk::reduce_registers<tk::ArgMax, 6>(a);
-  tk::reduce_registers<tk::ArgMin, 7>(b);
-  tk::put(&most[2 * i], a[0].index);
-  tk::put(&most[2 * i + 1], a[1].index);
-  tk::put(&least[i], b[0].index);
+  float value[8], a[8], b[8];
+  int largest[8], smallest[8];
+  TK_UNROLL for (int r = 0; r < 8; ++r) {
+    value[r] = a[r] = b[r] = tk::get(&x[i * 8 + r]);
+    largest[r] = smallest[r] = 100 - r;
+  }
+  tk::reduce_registers<tk::Maximum, 6>(a);
+  tk::find_first<6>(largest, value, a, a);
+  tk::reduce_registers<tk::Minimum, 7>(b);
+  tk::find_first<7>(smallest, value, b, b);
+  tk::put(&most[2 * i], largest[0]);
+  tk::put(&most[2 * i + 1], largest[1]);
+  tk::put(&least[i], smallest[0]);
 })");
   const float nan = std::nanf(""), inf = INFINITY;
   std::vector<float> x(256);

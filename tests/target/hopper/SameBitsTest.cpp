@@ -182,9 +182,11 @@ TEST_CASE("reductions and scans give the hardware's bits", "[hopper]") {
               "2, 1>(v, w);\n  tk::scan_warps" + apply + "4, 8, 1>(v, w, scratch);\n" + store,
           4);
     }
-  for (const char *op : {"ArgMax", "ArgMin"})
-    add("  tk::Indexed<float, int> v[1] = {{number(a & ~0xff), t}};\n  tk::reduce_lanes<tk::" +
-        std::string(op) + ", 31>(v);\n  tk::put(&y[t], v[0].index);");
+  for (const char *op : {"Maximum", "Minimum"})
+    add("  const float v[1] = {number(a & ~0xff)};\n  float best[1] = {v[0]};\n  int place[1] = "
+        "{t};\n" +
+        ("  tk::reduce_lanes<tk::" + std::string(op)) +
+        ", 31>(best);\n  tk::find_first<0>(place, v, v, best);\n  tk::put(&y[t], place[0]);");
   sameBits(single, 1);
   sameBits(four, 4);
 }
