@@ -40,6 +40,8 @@ llvm::ArrayRef<PassRow> passTable() {
        "once reductions are carried together: few rows over a long range"},
       {"tk-pack-rows", Stage::Fused, "fusion", "",
        "rows that share the factors of what is split fill one tile"},
+      {"tk-transpose-factors", Stage::Fused, "transposition", "",
+       "what would otherwise inline the statement that stores a factor anew has run"},
       {"tk-place-results", Stage::Tiled, "", "tk-place-results",
        "copies where a result replaces what is still read"},
       {"tk-select-schedule", Stage::Tiled, "", "", "one output a thread, from sizes and structure"},

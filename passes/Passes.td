@@ -68,6 +68,12 @@ def PackRows : Pass<"tk-pack-rows", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numPacked", "statements-packed", "Statements whose rows were packed">];
 }
 
+def TransposeFactors : Pass<"tk-transpose-factors", "::mlir::ModuleOp"> {
+  let summary = "Store a factor of a product as the hardware multiplies it, where neither factor is";
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let statistics = [Statistic<"numTransposed", "factors-transposed", "Factors transposed">];
+}
+
 //===----------------------------------------------------------------------===//
 // passes/memory: layouts, shared memory, pipelines
 //===----------------------------------------------------------------------===//
