@@ -238,7 +238,8 @@ void LayoutRewriter::rewriteLoad(gpu::LoadOp load) {
 void LayoutRewriter::rewriteStore(StoreOp store) {
   if (!isTile(store.getValue()))
     return;
-  LayoutAttr coalesced = choice.storeLayout(store);
+  // A conversion has a layout, but was not there when the classes were formed.
+  LayoutAttr coalesced = choice.storeLayout(store, layouts.lookup(store.getValue()));
   setOperand(store.getValueMutable(), coalesced);
   rewriteAccess(store.getIndices(), store.getIndexDims(), store.getMasks(), store.getMaskDims(),
                 coalesced, store);

@@ -224,11 +224,10 @@ static int64_t neighboursOfLanes(LayoutAttr layout, int64_t axis) {
   return run;
 }
 
-LayoutAttr LayoutChoice::storeLayout(StoreOp store) const {
+LayoutAttr LayoutChoice::storeLayout(StoreOp store, LayoutAttr own) const {
   MemoryAccess access = MemoryAccess::of(store);
-  if (isCheapTile(store.getValue()))
+  if (!own)
     return layoutForAccess(access);
-  LayoutAttr own = layoutOf(store.getValue());
   int64_t axis = analyseVectors(access, info, vectorBytes).axis;
   LayoutBit firstLane = own.getLaneBits().front();
   bool isCoalesced = axis < 0 || firstLane.isReplication() || firstLane.axis == axis;

@@ -18,8 +18,9 @@ public:
   gpu::LayoutAttr layoutOf(mlir::Value value) const { return chosen[components.classOf(value)]; }
   /// The layout in which an access is coalesced.
   gpu::LayoutAttr layoutForAccess(const MemoryAccess &access) const;
-  /// The layout in which to store a tile: its own unless that leaves the store uncoalesced.
-  gpu::LayoutAttr storeLayout(gpu::StoreOp store) const;
+  /// The layout in which to store a tile: its own, if it has one, unless that leaves the store
+  /// uncoalesced.
+  gpu::LayoutAttr storeLayout(gpu::StoreOp store, gpu::LayoutAttr own) const;
   /// The layout of a tile about which nothing speaks.
   gpu::LayoutAttr defaultLayout(llvm::ArrayRef<int64_t> shape) const;
   /// Of operands, given the accumulator's.

@@ -25,7 +25,7 @@ public:
   explicit TileComponents(gpu::FuncOp function);
 
   /// The class of a tile that is not cheap.
-  unsigned classOf(mlir::Value value) const { return classes[numbers.lookup(value)]; }
+  unsigned classOf(mlir::Value value) const { return classes[numbers.at(value)]; }
   unsigned size() const { return classes.getNumClasses(); }
   llvm::ArrayRef<mlir::Value> members(unsigned component) const { return memberLists[component]; }
   llvm::ArrayRef<int64_t> shapeOf(unsigned component) const {

@@ -127,3 +127,25 @@ tkgpu.func @scanned args ["x", "y"] {
   tkgpu.store %left, %y[%i, %j] dims [array<i64: 0>, array<i64: 1>] strides(%c32, %c1) masks() over [] : (tensor<64x32xf32>, !tkgpu.buffer<f32>, tensor<64xindex>, tensor<32xindex>, index, index) -> ()
   tkgpu.return
 } {num_warps = 4 : i64}
+
+// Rows whose class follows a reduction of columns: another reduction's result is converted to that
+// layout before it is stored, and stored in it.
+// CHECK-LABEL: tkgpu.func @stored_after_conversion
+// CHECK: %[[SUM:.*]] = tkgpu.reduce <sum>
+// CHECK: %[[ROWS:.*]] = tkgpu.convert_layout %[[SUM]] : {{.*}} -> tensor<4xf32, #tkgpu.layout<register = [], lane = {{\[}}[1], [2], [0], [0], [0]], warp
+// CHECK: arith.mulf %{{.*}}, %[[ROWS]]
+// CHECK: tkgpu.store %[[ROWS]], {{.*}} : (tensor<4xf32, #tkgpu.layout<register = [], lane = {{\[}}[1], [2], [0], [0], [0]], warp
+tkgpu.func @stored_after_conversion args ["x", "w", "y", "z", "n"] {
+^bb0(%x: !tkgpu.buffer<f32>, %w: !tkgpu.buffer<f32>, %y: !tkgpu.buffer<f32>, %z: !tkgpu.buffer<f32>, %n: index):
+  %c1 = arith.constant 1 : index
+  %i = tkgpu.iota : tensor<4xindex>
+  %a = tkgpu.load %x[%i, %i] dims [array<i64: 1>, array<i64: 0>] strides(%n, %c1) masks() over [] : (!tkgpu.buffer<f32>, tensor<4xindex>, tensor<4xindex>, index, index) -> tensor<4x4xf32>
+  %b = tkgpu.load %w[%i] dims [array<i64: 0>] strides(%n) masks() over [] : (!tkgpu.buffer<f32>, tensor<4xindex>, index) -> tensor<4xf32>
+  %rows = tkgpu.broadcast %b dims [0] : tensor<4xf32> -> tensor<4x4xf32>
+  %least = tkgpu.reduce <min> %a axis 1 : tensor<4x4xf32> -> tensor<4xf32>
+  %sum = tkgpu.reduce <sum> %rows axis 1 : tensor<4x4xf32> -> tensor<4xf32>
+  %product = arith.mulf %least, %sum : tensor<4xf32>
+  tkgpu.store %sum, %y[%i] dims [array<i64: 0>] strides(%c1) masks() over [] : (tensor<4xf32>, !tkgpu.buffer<f32>, tensor<4xindex>, index) -> ()
+  tkgpu.store %product, %z[%i] dims [array<i64: 0>] strides(%c1) masks() over [] : (tensor<4xf32>, !tkgpu.buffer<f32>, tensor<4xindex>, index) -> ()
+  tkgpu.return
+} {num_warps = 4 : i64, index_bits = 32 : i64}
