@@ -1,8 +1,10 @@
 //===- Evaluate.cpp - execution of the reference's program ----------------===//
 #include "compiler/interp/Evaluation.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 namespace tk::interp::detail {
 
@@ -14,6 +16,11 @@ void Memo::reset(int64_t count) {
   dense = count <= denseLimit;
   cells.assign(dense ? count : 0, Cell{});
   known.assign(dense ? count : 0, false);
+  sparse.clear();
+}
+
+void Memo::clear() {
+  std::fill(known.begin(), known.end(), false);
   sparse.clear();
 }
 
@@ -122,9 +129,11 @@ static double addByteGroup(double accumulator, std::vector<double> &group, bool 
   return truncateToF32(sum);
 }
 
-static Cell combine(ReduceKind kind, bool isFloat, Width width, Mode mode, Cell a, Cell b) {
+/// Without a rounding, results are left as they are.
+static Cell combine(ReduceKind kind, bool isFloat, Width width, Rounding *rounding, Cell a,
+                    Cell b) {
   Cell r{};
-  auto real = [&](double value) { r.f = mode == Mode::Typed ? roundTo(width, value) : value; };
+  auto real = [&](double value) { r.f = rounding ? (*rounding)(width, value) : value; };
   auto integer = [&](uint64_t value) { r.i = wrapTo(width, static_cast<int64_t>(value)); };
   switch (kind) {
   case ReduceKind::Sum:
@@ -183,11 +192,24 @@ static void forget(std::vector<Instruction> &instructions) {
   }
 }
 
-Status Evaluation::bind(const std::vector<int64_t> &dims, const std::vector<TensorView> &tensors,
-                        const std::vector<Scalar> &scalars) {
+void Evaluation::forgetAll() {
   forget(program.prologue);
   for (ComputeProgram &compute : program.computes)
     forget(compute.body.instructions);
+}
+
+void Evaluation::redraw(unsigned draw) {
+  rounding.seed(draw < 2 ? 0 : draw);
+  sumsAsMatrixUnit = draw == 0;
+  orderOfSums = draw < 2 ? 0 : draw;
+  forgetAll();
+  for (TensorState &state : states)
+    state.memo.clear();
+}
+
+Status Evaluation::bind(const std::vector<int64_t> &dims, const std::vector<TensorView> &tensors,
+                        const std::vector<Scalar> &scalars) {
+  forgetAll();
   frame.assign(program.numSlots, Cell{});
   states.assign(program.tensors.size(), TensorState{});
   if (dims.size() != program.dimSlots.size())
@@ -268,7 +290,7 @@ void Evaluation::execute(const Instruction &instruction) {
   case Code::Scan:
     return scan(instruction);
   default:
-    return executeScalar(instruction, frame.data(), program.mode);
+    return executeScalar(instruction, frame.data(), rounding);
   }
 }
 
@@ -313,7 +335,7 @@ void Evaluation::reduce(Reduction &reduction) {
   reduceOver(reduction, 0, accumulators, first);
   if (!reduction.group.empty())
     accumulators[0].f = addByteGroup(accumulators[0].f, reduction.group, reduction.cutsAccumulator);
-  if (reduction.isMatrixProduct && program.mode == Mode::Typed)
+  if (isSummedInGroups(reduction))
     accumulators[0].f = truncateToF32(accumulators[0].f);
   for (size_t k = 0; k < n; ++k)
     frame[reduction.results[k]] = accumulators[k];
@@ -321,11 +343,26 @@ void Evaluation::reduce(Reduction &reduction) {
   reduction.lastResults.assign(accumulators.begin(), accumulators.begin() + static_cast<long>(n));
 }
 
+/// The terms of a sum in another order are each `step` after the one before, modulo `length`.
+static int64_t stepOfOrder(unsigned order, int64_t length) {
+  constexpr double goldenRatio = 0.6180339887498949; // far from small fractions
+  double part = order * goldenRatio;
+  int64_t step = std::max<int64_t>(1, std::llround((part - std::floor(part)) * length));
+  while (std::gcd(step, length) != 1)
+    ++step;
+  return step;
+}
+
 void Evaluation::reduceOver(Reduction &reduction, unsigned depth, std::vector<Cell> &accumulators,
                             bool &first) {
   int64_t lower = frame[reduction.lower[depth]].i, upper = frame[reduction.upper[depth]].i;
   bool innermost = depth + 1 == reduction.lower.size();
-  for (int64_t i = lower; i < upper; ++i) {
+  const int64_t length = std::max<int64_t>(upper - lower, 0);
+  const bool isReordered = orderOfSums && length > 2 && reduction.kinds.size() == 1 &&
+                           reduction.kinds[0] == ReduceKind::Sum;
+  const int64_t step = isReordered ? stepOfOrder(orderOfSums, length) : 1;
+  for (int64_t n = 0, at = 0; n < length; ++n, at = (at + step) % length) {
+    const int64_t i = lower + at;
     frame[reduction.body.arguments[depth]].i = i;
     if (innermost)
       reduceStep(reduction, accumulators, first, i);
@@ -350,7 +387,7 @@ void Evaluation::reduceStep(Reduction &reduction, std::vector<Cell> &accumulator
       first = false;
       return;
     }
-    if (reduction.isMatrixProduct && program.mode == Mode::Typed) {
+    if (isSummedInGroups(reduction)) {
       // A naive program on a matrix unit is as inexact as the unit: it adds 16 products to the
       // accumulator at a time and truncates the sum (Fasi, Higham, Mikaitis and Pranesh, Numerical
       // behavior of NVIDIA tensor cores, 2021).
@@ -366,7 +403,7 @@ void Evaluation::reduceStep(Reduction &reduction, std::vector<Cell> &accumulator
         accumulators[0].f = truncateToF32(accumulators[0].f);
       return;
     }
-    accumulators[0] = combine(kind, reduction.isFloat[0], reduction.widths[0], program.mode,
+    accumulators[0] = combine(kind, reduction.isFloat[0], reduction.widths[0], sumRounding(),
                               accumulators[0], term);
     return;
   }
@@ -389,7 +426,7 @@ void Evaluation::reduceStep(Reduction &reduction, std::vector<Cell> &accumulator
         accumulators[k].f *= frame[reduction.rescale.yields[k - 1]].f;
     }
     accumulators[k] = combine(reduction.kinds[k], reduction.isFloat[k], reduction.widths[k],
-                              program.mode, accumulators[k], term);
+                              sumRounding(), accumulators[k], term);
   }
 }
 
@@ -407,7 +444,7 @@ void Evaluation::scan(const Instruction &instruction) {
   for (int64_t i = from; i <= position; ++i) {
     frame[scan.body.arguments[0]].i = i;
     run(scan.body);
-    accumulator = combine(scan.kind, scan.isFloat, instruction.width, program.mode, accumulator,
+    accumulator = combine(scan.kind, scan.isFloat, instruction.width, sumRounding(), accumulator,
                           frame[scan.body.yields[0]]);
   }
   scan.accumulator = accumulator;

@@ -10,6 +10,7 @@ namespace tk::interp::detail {
 class Memo {
 public:
   void reset(int64_t count);
+  void clear();
   bool find(int64_t position, Cell &cell) const;
   void set(int64_t position, Cell cell);
 
@@ -30,6 +31,7 @@ public:
               const std::vector<Scalar> &scalars);
   const std::vector<int64_t> &shape(int tensor) const { return states[tensor].shape; }
   Cell element(int tensor, int64_t position);
+  void redraw(unsigned draw);
 
 private:
   struct TensorState {
@@ -38,6 +40,11 @@ private:
     Memo memo;        ///< of a computed tensor
   };
 
+  void forgetAll();
+  Rounding *sumRounding() { return program.mode == Mode::Typed ? &rounding : nullptr; }
+  bool isSummedInGroups(const Reduction &reduction) const {
+    return reduction.isMatrixProduct && sumsAsMatrixUnit && program.mode == Mode::Typed;
+  }
   void run(const Body &body);
   void execute(const Instruction &instruction);
   void load(const Instruction &instruction);
@@ -51,6 +58,9 @@ private:
   KernelProgram &program;
   std::vector<Cell> frame;
   std::vector<TensorState> states;
+  Rounding rounding;
+  bool sumsAsMatrixUnit = true;
+  unsigned orderOfSums = 0; ///< 0: as written
 };
 
 } // namespace tk::interp::detail

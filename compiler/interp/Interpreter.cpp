@@ -67,6 +67,8 @@ bool Reference::resultIsFloat(unsigned result) const {
   return m_program->tensors[m_program->results[result]].isFloat;
 }
 
+void Reference::redraw(unsigned draw) { m_evaluation->redraw(draw); }
+
 Cell Reference::element(unsigned result, int64_t position) {
   return m_evaluation->element(m_program->results[result], position);
 }

@@ -74,6 +74,12 @@ public:
   /// The element of a returned tensor at a row-major position.
   Cell element(unsigned result, int64_t position);
 
+  /// Of a typed program: evaluates anew, with other roundings that the language allows. Draw 0 is
+  /// the program as it was made; draw 1 adds products of narrow factors one at a time, where that
+  /// adds them as a matrix unit does; the others do so in another order, and round what they
+  /// compute in f32 up or down at random, by a chance such that the mean is exact.
+  void redraw(unsigned draw);
+
 private:
   Reference();
   std::unique_ptr<detail::KernelProgram> m_program;

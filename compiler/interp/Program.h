@@ -108,12 +108,22 @@ struct Body;
 struct Reduction;
 struct ScanState;
 
+/// Whether a floating-point result is rounded to its width.
+enum class Rounds : uint8_t {
+  No,
+  ToNearest,
+  /// The place of the rounding among the operations is free: sums may be reassociated. To nearest,
+  /// but up or down where another of the roundings that are allowed is asked for (Rounding).
+  Freely,
+};
+
 struct Instruction {
   Code code = Code::Constant;
   Width width = Width::F64; ///< of the result
   Width from = Width::F64;  ///< of the first operand
   uint8_t predicate = 0;    ///< of a comparison
   bool cutsFactors = false; ///< MulF: they lose the bits that tf32 has not
+  Rounds rounds = Rounds::No;
   int destination = 0;
   int a = -1, b = -1, c = -1; ///< operand slots
   Cell constant{};
@@ -193,9 +203,22 @@ struct KernelProgram {
 
 Expected<std::unique_ptr<KernelProgram>> translate(KernelOp kernel, Mode mode);
 
-/// Executes one instruction that is neither a load nor a reduction nor a scan.
-void executeScalar(const Instruction &instruction, Cell *frame, Mode mode);
 double roundTo(Width width, double value);
+
+/// How arithmetic is rounded whose roundings are free.
+class Rounding {
+public:
+  /// To nearest, or for another seed than 0 up or down at random, so that the mean is exact and
+  /// what is representable stays as it is.
+  void seed(uint64_t value);
+  double operator()(Width width, double value);
+
+private:
+  uint64_t state = 0;
+};
+
+/// Executes one instruction that is neither a load nor a reduction nor a scan.
+void executeScalar(const Instruction &instruction, Cell *frame, Rounding &rounding);
 int64_t wrapTo(Width width, int64_t value);
 
 } // namespace tk::interp::detail

@@ -28,6 +28,25 @@ double roundTo(Width width, double value) {
   }
 }
 
+static constexpr float infinity = std::numeric_limits<float>::infinity();
+
+void Rounding::seed(uint64_t value) { state = value * 0x9E3779B97F4A7C15; }
+
+double Rounding::operator()(Width width, double value) {
+  const double nearest = roundTo(width, value);
+  if (state == 0 || width != Width::F32 || nearest == value || !std::isfinite(nearest))
+    return nearest;
+  const double other =
+      std::nextafter(static_cast<float>(nearest), value > nearest ? infinity : -infinity);
+  if (!std::isfinite(other))
+    return nearest;
+  state ^= state << 13; // Marsaglia's xorshift
+  state ^= state >> 7;
+  state ^= state << 17;
+  const double chance = static_cast<double>(state >> 11) * 0x1p-53;
+  return chance < (value - nearest) / (other - nearest) ? other : nearest;
+}
+
 int64_t wrapTo(Width width, int64_t value) {
   switch (width) {
   case Width::I32:
@@ -399,10 +418,21 @@ bool integerBinary(const Instruction &in, int64_t a, int64_t b, int64_t &r) {
   }
 }
 
+double rounded(const Instruction &in, double value, Rounding &rounding) {
+  switch (in.rounds) {
+  case Rounds::No:
+    return value;
+  case Rounds::ToNearest:
+    return roundTo(in.width, value);
+  case Rounds::Freely:
+    return rounding(in.width, value);
+  }
+}
+
 /// Comparisons, selections and conversions between kinds of number.
-void mixed(const Instruction &in, Cell *frame, Mode mode) {
+void mixed(const Instruction &in, Cell *frame, Rounding &rounding) {
   Cell &to = frame[in.destination];
-  auto real = [&](double value) { to.f = mode == Mode::Typed ? roundTo(in.width, value) : value; };
+  auto real = [&](double value) { to.f = rounded(in, value, rounding); };
   switch (in.code) {
   case Code::Constant:
     to = in.constant;
@@ -466,18 +496,18 @@ void mixed(const Instruction &in, Cell *frame, Mode mode) {
 
 } // namespace
 
-void executeScalar(const Instruction &in, Cell *frame, Mode mode) {
+void executeScalar(const Instruction &in, Cell *frame, Rounding &rounding) {
   double real = 0;
   int64_t integer = 0;
   if (in.code >= Code::AddF && in.code <= Code::CopySign) {
     floatBinary(in, frame[in.a].f, frame[in.b].f, real);
-    frame[in.destination].f = mode == Mode::Typed ? roundTo(in.width, real) : real;
+    frame[in.destination].f = rounded(in, real, rounding);
   } else if (floatUnary(in.code, in.a >= 0 ? frame[in.a].f : 0.0, real)) {
-    frame[in.destination].f = mode == Mode::Typed ? roundTo(in.width, real) : real;
+    frame[in.destination].f = rounded(in, real, rounding);
   } else if (in.a >= 0 && in.b >= 0 && integerBinary(in, frame[in.a].i, frame[in.b].i, integer)) {
     frame[in.destination].i = wrapTo(in.width, integer);
   } else {
-    mixed(in, frame, mode);
+    mixed(in, frame, rounding);
   }
 }
 

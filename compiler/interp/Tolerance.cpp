@@ -13,6 +13,9 @@ using namespace mlir;
 namespace tk::interp {
 namespace {
 
+/// Other roundings of the naive program that are tried where its own bound does not hold.
+constexpr unsigned otherDraws = 8;
+
 /// One row of the table of tolerances.
 struct Row {
   double rtol, atol, meanSquare, ulp;
@@ -210,10 +213,25 @@ Comparison compare(const TensorView &got, unsigned result, Reference &exact, Ref
   double tiny = atol * atol * static_cast<double>(chosen.size());
   if (meanSquare > row.meanSquare && squares > tiny)
     fail(describe("normalised mean square error", "all", row.meanSquare, meanSquare));
-  double bound = options.factor * comparison.naiveError + 2 * rowFor(got.dtype).ulp * scale;
+  auto bound = [&] {
+    return options.factor * comparison.naiveError + 2 * rowFor(got.dtype).ulp * scale;
+  };
   // What is f64 throughout is as exact as the reference: its errors are not the naive program's.
-  if (coarsest != DType::f64 && comparison.maxError > bound)
-    fail(describe("larger error than a naive program's", "all", bound, comparison.maxError));
+  if (coarsest == DType::f64 || comparison.maxError <= bound())
+    return comparison;
+  // Sums may be reassociated, so that ours are rounded elsewhere: the naive program's error in one
+  // order is one draw of many, and little where roundings happen to cancel.
+  for (unsigned draw = 1; draw <= otherDraws && comparison.maxError > bound(); ++draw) {
+    naive.redraw(draw);
+    for (size_t n = 0; n < chosen.size(); ++n) {
+      const double value = naive.element(result, chosen[n]).f;
+      if (std::isfinite(value) && std::isfinite(truth[n]))
+        comparison.naiveError = std::max(comparison.naiveError, std::fabs(value - truth[n]));
+    }
+  }
+  naive.redraw(0);
+  if (comparison.maxError > bound())
+    fail(describe("larger error than a naive program's", "all", bound(), comparison.maxError));
   return comparison;
 }
 

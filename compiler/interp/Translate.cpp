@@ -151,6 +151,8 @@ public:
   }
 
 private:
+  bool isConstant(Value value) const { return constants.contains(value); }
+
   int slot(Value value) {
     auto [it, inserted] = slots.try_emplace(value, numSlots);
     if (inserted)
@@ -205,6 +207,9 @@ private:
       compute.tensors.push_back(id);
     }
     compute.body = translateBody(op.getBody());
+    for (auto [result, value] : llvm::zip_equal(op.getResults(), op.getYield().getValues()))
+      if (isConstant(value))
+        constants.insert(result);
     program->computes.push_back(std::move(compute));
   }
 
@@ -234,9 +239,30 @@ private:
                 .Case<arith::ConstantOp, arith::CmpFOp, arith::CmpIOp, LoadOp, ReduceOp, ScanOp>(
                     [&](auto typed) { return translate(instruction, typed); })
                 .Default([&](Operation *) { return translateSimple(instruction, op); });
+    instruction.rounds = roundsOf(op, instruction.code);
     if (!known)
       fail("operation '" + op->getName().getStringRef() + "'");
     into.push_back(std::move(instruction));
+  }
+
+  /// Arithmetic on constants alone gives the constant that its type holds, which is what a compiler
+  /// puts in its place. A rounding to a type of storage is no such arithmetic: it is left out of
+  /// the exact value.
+  Rounds roundsOf(Operation *op, Code code) {
+    const bool isTyped = program->mode == Mode::Typed;
+    if (code == Code::RoundF) {
+      if (isa<arith::ExtFOp>(op) && isConstant(op->getOperand(0)))
+        constants.insert(op->getResult(0));
+      return isTyped ? Rounds::ToNearest : Rounds::No;
+    }
+    auto load = dyn_cast<LoadOp>(op);
+    const bool ofConstants =
+        load ? !load.getPad() && isConstant(load.getTensor())
+             : op->getNumRegions() == 0 && op->getNumResults() == 1 &&
+                   llvm::all_of(op->getOperands(), [&](Value v) { return isConstant(v); });
+    if (ofConstants)
+      constants.insert(op->getResult(0));
+    return ofConstants ? Rounds::ToNearest : isTyped ? Rounds::Freely : Rounds::No;
   }
 
   bool translateSimple(Instruction &instruction, Operation *op) {
@@ -321,6 +347,8 @@ private:
   /// A product in tf32 cuts its factors off: whoever sums products of f32 may do so.
   void cutFactors(ReduceOp op, Body &body) {
     for (Value term : op.getYield().getValues()) {
+      while (auto negation = term.getDefiningOp<arith::NegFOp>())
+        term = negation.getOperand();
       auto product = term.getDefiningOp<arith::MulFOp>();
       if (!product || !product.getType().isF32())
         continue;
@@ -373,6 +401,7 @@ private:
   KernelOp kernel;
   std::unique_ptr<KernelProgram> program = std::make_unique<KernelProgram>();
   llvm::DenseMap<Value, int> slots, tensors;
+  llvm::DenseSet<Value> constants; ///< scalars, and tensors of which every element is the same one
   int numSlots = 0;
   std::string error;
 };

@@ -44,16 +44,67 @@ static double wrapped(double value) {
   return static_cast<double>(static_cast<int32_t>(static_cast<int64_t>(value)));
 }
 
+const Statement *Evaluator::definitionOf(int tensor) const {
+  for (const Statement &statement : program.statements)
+    if (statement.tensor == tensor)
+      return &statement;
+  return nullptr;
+}
+
+static bool readsTensors(const Node &node) {
+  return node.kind == Kind::Load ||
+         std::any_of(node.kids.begin(), node.kids.end(),
+                     [](const NodePtr &kid) { return readsTensors(*kid); });
+}
+
+bool Evaluator::isConstant(const Node &node) {
+  if (auto known = constants.find(&node); known != constants.end())
+    return known->second;
+  auto allKids = [&](auto predicate) {
+    return std::all_of(node.kids.begin(), node.kids.end(),
+                       [&](const NodePtr &kid) { return predicate(*kid); });
+  };
+  bool is = false;
+  switch (node.kind) {
+  case Kind::Number:
+  case Kind::Truth:
+    is = true;
+    break;
+  case Kind::Call: // a rounding to a type of storage is not part of the exact value
+    is = node.name != "f16" && node.name != "bf16" &&
+         allKids([&](const Node &kid) { return isConstant(kid); });
+    break;
+  case Kind::Unary:
+  case Kind::Binary:
+  case Kind::If:
+    is = allKids([&](const Node &kid) { return isConstant(kid); });
+    break;
+  case Kind::Load: { // what may be outside of its tensor is 0 there
+    const Tensor &tensor = program.tensors[node.ref];
+    const Statement *statement = definitionOf(node.ref);
+    is = statement && (tensor.sort() != Sort::Float || tensor.dtype == DType::f32) &&
+         !node.padded && allKids([](const Node &kid) { return !readsTensors(kid); }) &&
+         isConstant(*statement->value);
+    break;
+  }
+  default:
+    break;
+  }
+  return constants[&node] = is;
+}
+
+double Evaluator::valueOf(const Node &node) {
+  const double value = unrounded(node);
+  return node.sort == Sort::Float && isConstant(node) ? static_cast<float>(value) : value;
+}
+
 double Evaluator::elementOf(int tensor, int64_t position) {
   if (program.tensors[tensor].role == Role::Input)
     return inputs[tensor][position];
   auto known = memo[tensor].find(position);
   if (known != memo[tensor].end())
     return known->second;
-  const Statement *statement = nullptr;
-  for (const Statement &s : program.statements)
-    if (s.tensor == tensor)
-      statement = &s;
+  const Statement *statement = definitionOf(tensor);
   std::vector<int64_t> outer = frame;
   int64_t rest = position;
   for (size_t axis = statement->indices.size(); axis-- > 0;) {
@@ -74,7 +125,7 @@ double Evaluator::elementOf(int tensor, int64_t position) {
   return value;
 }
 
-double Evaluator::valueOf(const Node &node) {
+double Evaluator::unrounded(const Node &node) {
   switch (node.kind) {
   case Kind::Number:
   case Kind::Truth:
@@ -217,7 +268,7 @@ double Evaluator::callValue(const Node &node) {
   if (f == "silu")
     return std::isinf(x) && x < 0 ? 0 : x / (1 + std::exp(-x));
   if (f == "gelu")
-    return 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2));
+    return 0.5 * x * (1 + std::erf(x * static_cast<float>(std::sqrt(0.5)))); // of its type, too
   if (f == "gelu_tanh")
     return 0.5 * x *
            (1 + std::tanh(static_cast<float>(std::sqrt(2 / std::numbers::pi)) *

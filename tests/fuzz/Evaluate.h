@@ -25,8 +25,13 @@ public:
   double element(const std::string &name, int64_t position);
 
 private:
+  /// Whether a value is made of literals alone. Arithmetic on such is done in f32 by whoever does
+  /// it, so that it is rounded here as well.
+  bool isConstant(const Node &node);
   double elementOf(int tensor, int64_t position);
   double valueOf(const Node &node);
+  double unrounded(const Node &node);
+  const Statement *definitionOf(int tensor) const;
   double loadValue(const Node &node);
   double callValue(const Node &node);
   double binaryValue(const Node &node);
@@ -38,7 +43,8 @@ private:
   const Program &program;
   std::vector<std::vector<double>> inputs;
   std::vector<std::unordered_map<int64_t, double>> memo;
-  std::vector<int64_t> frame; ///< the values of the indices
+  std::unordered_map<const Node *, bool> constants; ///< what isConstant has said
+  std::vector<int64_t> frame;                       ///< the values of the indices
 };
 
 } // namespace tk::fuzz

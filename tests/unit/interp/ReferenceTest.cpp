@@ -1,0 +1,111 @@
+//===- ReferenceTest.cpp - what the exact and the naive program compute ---===//
+#include "compiler/CompiledSource.h"
+#include "compiler/interp/Tolerance.h"
+#include "tests/unit/catch.h"
+
+#include <cmath>
+
+using namespace tk;
+
+namespace {
+
+/// A kernel of f32 vectors of one dimension, and its references.
+class Kernel {
+public:
+  Kernel(const char *text, std::vector<std::vector<float>> values) : values(std::move(values)) {
+    CompileOptions options;
+    options.file_name = "test.tk";
+    options.target = "cpu";
+    source = CompiledSource::create(text, options).value();
+    for (std::vector<float> &vector : this->values)
+      views.emplace_back(vector.data(), DType::f32,
+                         Extents{static_cast<int64_t>(vector.size())});
+  }
+
+  interp::Reference reference(interp::Mode mode) {
+    interp::Reference made = interp::Reference::create(source->kernelOp(0), mode).value();
+    const std::vector<int64_t> dims(source->kernelOp(0).getNumDims(), views[0].shape[0]);
+    REQUIRE(made.bind(dims, views, std::vector<Scalar>(views.size())));
+    return made;
+  }
+  double exact() { return reference(interp::Mode::F64).element(0, 0).f; }
+  double naive() { return reference(interp::Mode::Typed).element(0, 0).f; }
+
+  interp::Comparison compareWith(float ours) {
+    interp::Reference truth = reference(interp::Mode::F64), plain = reference(interp::Mode::Typed);
+    const TensorView view(&ours, DType::f32, Extents{int64_t{1}});
+    return interp::compare(view, 0, truth, plain, DType::f32, views[0].shape[0]);
+  }
+
+private:
+  std::vector<std::vector<float>> values;
+  std::vector<TensorView> views;
+  std::shared_ptr<CompiledSource> source;
+};
+
+} // namespace
+
+TEST_CASE("arithmetic on constants is that of their type, in the exact program too") {
+  Kernel sum("kernel k(x: f32[N]) -> (y: f32[1]) { y[i] = (1.0 + 0.01) - x[0] }", {{1.0F}});
+  CHECK(sum.exact() == double{1.0F + 0.01F} - 1.0);
+  Kernel local("kernel k(x: f32[N]) -> (y: f32[1]) { let c[i in 0..1] = 1.0 + 0.01\n"
+               "y[i] = c[i] - x[0] }",
+               {{1.0F}});
+  CHECK(local.exact() == double{1.0F + 0.01F} - 1.0);
+}
+
+TEST_CASE("the exact program does not round to a type of storage, constants no more than others") {
+  Kernel stored("kernel k(x: f32[N]) -> (y: f32[1]) { let c[i in 0..1]: bf16 = 1.01\n"
+                "y[i] = c[i] * x[0] }",
+                {{3.0F}});
+  CHECK(stored.exact() == double{1.01F} * 3.0);
+  CHECK(stored.naive() == 1.0078125 * 3.0);
+}
+
+TEST_CASE("a naive product in tf32 cuts its factors off where the product is negated") {
+  const std::vector<float> justAboveOne = {1.0F + 0x1p-20F};
+  Kernel product("kernel k(x: f32[N]) -> (y: f32[1]) { y[i] = sum[j; tf32](x[j] * x[j]) }",
+                 {justAboveOne});
+  CHECK(product.naive() == 1.0);
+  Kernel negated("kernel k(x: f32[N]) -> (y: f32[1]) { y[i] = sum[j; tf32](-(-(-(x[j] * x[j])))) }",
+                 {justAboveOne});
+  CHECK(negated.naive() == -1.0);
+}
+
+TEST_CASE("a sum may be rounded as another order of its terms is, where the one written is exact") {
+  Kernel sum("kernel k(x: f32[N]) -> (y: f32[1]) { y[i] = sum[j](x[j]) }",
+             {{1.0F, -1.0F, 3.0F, -3.0F, 0x1p-26F, 0x1p-7F}});
+  REQUIRE(sum.naive() == sum.exact());
+  // Next to 1 or 3 what is small is lost.
+  CHECK(sum.compareWith(static_cast<float>(sum.exact() - 0x1p-26)).ok);
+  const interp::Comparison wrong = sum.compareWith(static_cast<float>(sum.exact() - 0x1p-20));
+  CHECK(!wrong.ok);
+}
+
+TEST_CASE("no order and no rounding changes what is exact in all") {
+  Kernel sum("kernel k(x: f32[N]) -> (y: f32[1]) { y[i] = sum[j](x[j] * x[j]) }",
+             {{1, 2, 3, -4, 5, 6, 7}});
+  interp::Reference naive = sum.reference(interp::Mode::Typed);
+  for (unsigned draw = 0; draw < 6; ++draw) {
+    naive.redraw(draw);
+    CHECK(naive.element(0, 0).f == 140.0);
+  }
+  CHECK(!sum.compareWith(140.0001F).ok);
+}
+
+TEST_CASE("random roundings are to a neighbour, and the same again for the same draw") {
+  Kernel third("kernel k(x: f32[N]) -> (y: f32[1]) { y[i] = 1.0 / x[0] }", {{3.0F}});
+  interp::Reference naive = third.reference(interp::Mode::Typed);
+  bool up = false, down = false;
+  for (unsigned draw = 2; draw < 40; ++draw) {
+    naive.redraw(draw);
+    const double once = naive.element(0, 0).f;
+    naive.redraw(draw);
+    CHECK(naive.element(0, 0).f == once);
+    CHECK(std::fabs(once - 1.0 / 3.0) < 0x1p-25);
+    up |= once > 1.0 / 3.0;
+    down |= once < 1.0 / 3.0;
+  }
+  CHECK(up);
+  CHECK(down);
+}
