@@ -10,6 +10,7 @@
 //   3. Tiles that do not change are brought once and stay in shared memory, if there is room beside
 //      two stages of the others.
 //   4. The copies of iteration i + S take the place of those of iteration i at its end.
+//   5. Single numbers come an iteration early, too (CarryLoads.h).
 //
 //   %g = load gamma                         copy %kept, gamma; copies of rows 0 .. S-1, a group
 //   each for row:                                for row, slot:
@@ -21,6 +22,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/memory/CarryLoads.h"
 #include "passes/memory/LoopSlice.h"
 #include "passes/memory/TileComponents.h"
 
@@ -255,6 +257,7 @@ void RowFetcher::apply() {
   };
   replace(rows, memories, slot);
   replace(kept, keptMemories, zero);
+  loop = carryScalarLoads(loop);
   builder.setInsertionPointAfter(loop);
   AsyncWaitOp::create(builder, loc, 0);
 }

@@ -2,30 +2,35 @@
 #target = #tkgpu.target<arch = 90, shared = 232448, processors = 132, hopper = true>
 #row = #tkgpu.layout<register = [[1], [2], [4]], lane = [[8], [16], [32], [64], [128]], warp = [[256], [512], [1024]]>
 
-// Rows come in four stages; the weights once, beside them, and are read where they are needed. What
-// the loop loads element by element stays.
+// Rows come in four stages; the weights once, beside them, and are read where they are needed. Of
+// single numbers the next row's is loaded while this one is reduced, if there is one.
 // CHECK-LABEL: tkgpu.func @norm
 // CHECK: %[[KEPT:.*]] = tkgpu.alloc_private : <1 x tensor<2048xbf16, {{.*}}>, vector = 8>
 // CHECK-NEXT: tkgpu.copy_private %[[KEPT]] at %{{.*}}, %{{.*}}[%{{.*}}] dims [array<i64: 0>]
 // CHECK: %[[ROWS:.*]] = tkgpu.alloc_private : <4 x tensor<2048xbf16, {{.*}}>, vector = 8>
 // CHECK-COUNT-4: tkgpu.copy_private %[[ROWS]]
 // CHECK: %[[AHEAD:.*]] = arith.muli
-// CHECK: scf.for %[[R:.*]] = %{{.*}} iter_args(%[[SLOT:.*]] = %{{.*}}) -> (index) {
+// CHECK: %[[SOME:.*]] = arith.cmpi slt, %[[OWN:.*]], %[[END:.*]] : index
+// CHECK: %[[FIRST:.*]] = tkgpu.load %{{.*}}[%[[OWN]]] {{.*}} masks(%[[SOME]]) over [array<i64>] other(
+// CHECK: scf.for %[[R:.*]] = %[[OWN]] to %[[END]] step %[[STEP:.*]] iter_args(%[[SLOT:.*]] = %{{.*}}, %[[ONE:.*]] = %[[FIRST]]) -> (index, f32) {
+// CHECK-NEXT: %[[NEXT_R:.*]] = arith.addi %[[R]], %[[STEP]]
+// CHECK-NEXT: %[[MORE:.*]] = arith.cmpi slt, %[[NEXT_R]], %[[END]]
+// CHECK: %[[NEXT:.*]] = tkgpu.load %{{.*}}[%[[NEXT_R]]] {{.*}} masks(%[[MORE]])
 // CHECK-NEXT: tkgpu.async_wait 3
 // CHECK: tkgpu.private_load %[[ROWS]] at %[[SLOT]]
-// CHECK: tkgpu.load %{{.*}}[%[[R]]]
 // CHECK: tkgpu.reduce
 // CHECK: tkgpu.private_load %[[KEPT]]
-// CHECK: tkgpu.store
+// CHECK: tkgpu.store %[[ONE]]
 // CHECK: %[[LATER:.*]] = arith.addi %[[R]], %[[AHEAD]]
 // CHECK-NEXT: %[[IN:.*]] = arith.cmpi slt, %[[LATER]], %{{.*}}
 // CHECK: tkgpu.copy_private %[[ROWS]] at %[[SLOT]], %{{.*}}[%[[LATER]], %{{.*}}] {{.*}} masks(%[[IN]])
 // CHECK-NEXT: tkgpu.async_commit
-// CHECK: }
+// CHECK: scf.yield %{{.*}}, %[[NEXT]]
+// CHECK-NEXT: }
 // CHECK-NEXT: tkgpu.async_wait 0
 module attributes {tkgpu.target = #target} {
-  tkgpu.func @norm args ["x", "g", "s", "rows", "y"] {
-  ^bb0(%x: !tkgpu.buffer<bf16>, %g: !tkgpu.buffer<bf16>, %s: !tkgpu.buffer<f32>, %rows: index, %y: !tkgpu.buffer<bf16>):
+  tkgpu.func @norm args ["x", "g", "s", "rows", "y", "t"] {
+  ^bb0(%x: !tkgpu.buffer<bf16>, %g: !tkgpu.buffer<bf16>, %s: !tkgpu.buffer<f32>, %rows: index, %y: !tkgpu.buffer<bf16>, %t: !tkgpu.buffer<f32>):
     %c1 = arith.constant 1 : index
     %C = arith.constant 2048 : index
     %j = tkgpu.iota : tensor<2048xindex, #row>
@@ -40,6 +45,7 @@ module attributes {tkgpu.target = #target} {
       %d = arith.subf %v, %mb : tensor<2048xbf16, #row>
       %o = arith.mulf %d, %w : tensor<2048xbf16, #row>
       tkgpu.store %o, %y[%r, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks() over [] {vector = 8 : i64} : (tensor<2048xbf16, #row>, !tkgpu.buffer<bf16>, index, tensor<2048xindex, #row>, index, index) -> ()
+      tkgpu.store %one, %t[%r] dims [array<i64>] strides(%c1) masks() over [] : (f32, !tkgpu.buffer<f32>, index, index) -> ()
     }
     tkgpu.return
   } {num_warps = 8 : i64, index_bits = 32 : i64}
