@@ -4,7 +4,8 @@
 //    Indices are compared with narrower integers as indices: on a GPU those have 32 bits.
 // 2. Merge a reduction or scan with an equal one that dominates it; indices may be named otherwise.
 // 3. Move factors out of sums (HoistFactors.cpp).
-// 4. Fold again.
+// 4. Take exponentials under the logarithm of a sum from its terms (SummedWeights.cpp).
+// 5. Fold again.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/fusion/Simplify.h"
@@ -121,6 +122,7 @@ struct SimplifyPass : tk::impl::SimplifyBase<SimplifyPass> {
           ++numHoisted;
           changed = true;
         }
+      changed |= reuseSummedWeights(compute) > 0;
     });
     if (changed)
       foldAndMerge(getOperation());

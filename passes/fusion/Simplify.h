@@ -12,6 +12,9 @@ unsigned mergeEqualReductions(ComputeOp compute);
 /// Applies the factors of a sum's terms that do not vary to the sum; true if there are any.
 bool hoistFactors(ReduceOp reduce);
 
+/// Replaces exponentials that are terms of a sum over that sum by such quotients; returns how many.
+unsigned reuseSummedWeights(ComputeOp compute);
+
 } // namespace tk
 
 #endif // TK_PASSES_FUSION_SIMPLIFY_H

@@ -10,9 +10,10 @@
 //   3. When m grows to n, 2^(round(m c) - round(n c)) takes weights under m to weights under n; it
 //      is 1 where m does not change, however large m is.
 //
-// Likewise where the weights are divided by their sum and the quotients rounded: both are marked,
-// so that they stay one expression. And where nothing else is done with their sum but to add its
-// logarithm to m; there they are 2^((s - m) log2(e)) like the factors, so that m + log 1 is m.
+// Likewise where the weights are divided by their sum, or multiplied by its reciprocal, and the
+// quotients rounded, be it after something is added to them: both are marked, so that they stay one
+// expression. And where nothing else is done with their sum but to add its logarithm to m; there
+// they are 2^((s - m) log2(e)) like the factors, so that m + log 1 is m.
 //
 // A sum of such weights is 0 or a normal number, so that a quotient by it which is rounded to 16
 // bits may be a product with its reciprocal, of which a row has one.
@@ -93,6 +94,33 @@ static bool isLogarithmUnder(Value bound, Operation *user) {
          });
 }
 
+/// Is `value` of use for 16 bits or less only, itself or with something added?
+static bool isNarrowedSum(Value value) {
+  return !value.use_empty() && llvm::all_of(value.getUsers(), [&](Operation *user) {
+    auto narrow = dyn_cast<arith::TruncFOp>(user);
+    return (narrow && narrow.getType().getIntOrFloatBitWidth() <= 16) ||
+           (isa<arith::AddFOp, arith::SubFOp>(user) && isNarrowedSum(user->getResult(0)));
+  });
+}
+
+/// Adds the weights under `bound` that `factor`, the reciprocal of their sum or what takes its
+/// place, multiplies; false if it is of other use, or the products of use for more than 16 bits.
+static bool collectScaledWeights(Value factor, Value bound, SmallVectorImpl<Operation *> &weights) {
+  return llvm::all_of(factor.getUsers(), [&](Operation *user) {
+    if (isa<arith::SelectOp>(user))
+      return collectScaledWeights(user->getResult(0), bound, weights);
+    if (!isa<arith::MulFOp>(user) || !isNarrowedSum(user->getResult(0)))
+      return false;
+    auto weight = user->getOperand(0).getDefiningOp<ExpDiffOp>();
+    if (!weight)
+      weight = user->getOperand(1).getDefiningOp<ExpDiffOp>();
+    if (!weight || weight.getB() != bound || !weight->hasOneUse())
+      return false;
+    weights.push_back(weight);
+    return true;
+  });
+}
+
 /// Marks weights that are summed here, and again divided by that sum where they are read, or of
 /// which no more is read than m + log(sum).
 static void markNormaliser(tk::ReduceOp reduction, unsigned k) {
@@ -110,6 +138,12 @@ static void markNormaliser(tk::ReduceOp reduction, unsigned k) {
   for (OpOperand &use : reduction.getResult(k).getUses()) {
     if (isLogarithmUnder(bound, use.getOwner())) {
       hasLogarithm = true;
+      continue;
+    }
+    if (auto reciprocal = dyn_cast<arith::DivFOp>(use.getOwner());
+        reciprocal && matchPattern(reciprocal.getLhs(), m_OneFloat())) {
+      if (!collectScaledWeights(reciprocal.getResult(), bound, marked))
+        return;
       continue;
     }
     auto quotient = dyn_cast<DivOrZeroOp>(use.getOwner());

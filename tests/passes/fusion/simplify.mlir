@@ -307,3 +307,111 @@ tk.kernel @other_distances dims ["R", "C"] params [#tk.param<"x">, #tk.param<"v"
   } names ["y"] : tensor<?xf32>
   tk.return %y : tensor<?xf32>
 }
+
+// An exponential under the logarithm of a sum is one of its terms over it.
+// CHECK-LABEL: @log_weights
+// CHECK: %[[M:.*]] = tk.reduce [#tk.kind<max>]
+// CHECK: %[[S:.*]] = tk.reduce [#tk.kind<sum>]
+// CHECK-NOT: math.
+// CHECK: %[[INF:.*]] = arith.cmpf oeq, %[[M]]
+// CHECK: %[[OVER:.*]] = arith.divf %{{.*}}, %[[S]]
+// CHECK: %[[FACTOR:.*]] = arith.select %[[INF]], %{{.*}}, %[[OVER]]
+// CHECK: %[[E:.*]] = tk.exp_diff %{{.*}}, %[[M]]
+// CHECK: arith.mulf %[[E]], %[[FACTOR]]
+// CHECK: tk.notes{{.*}}derived = "an exponential under the logarithm of the sum over k in 'y' is one of its terms over it"
+tk.kernel @log_weights dims ["R", "C"] params [#tk.param<"x">, #tk.param<"b">] results ["y"] {
+^bb0(%R: index, %C: index, %x: tensor<?x?xf32>, %b: tensor<?x?xf32>):
+  tk.bind %x[%R, %C] : tensor<?x?xf32>
+  tk.bind %b[%R, %C] : tensor<?x?xf32>
+  %zero = arith.constant 0 : index
+  %inf = arith.constant 0x7F800000 : f32
+  %y = tk.compute ["r", "c"] in (%R, %C) {
+  ^bb0(%r: index, %c: index):
+    %m = tk.reduce [#tk.kind<max>] ["k"] from (%zero) to (%C) {
+    ^bb0(%k: index):
+      %v = tk.load %x[%r, %k] : tensor<?x?xf32>
+      tk.yield %v : f32
+    } : f32
+    %s = tk.reduce [#tk.kind<sum>] ["k"] from (%zero) to (%C) {
+    ^bb0(%k: index):
+      %v = tk.load %x[%r, %k] : tensor<?x?xf32>
+      %e = tk.exp_diff %v, %m : f32
+      tk.yield %e : f32
+    } : f32
+    %log = math.log %s : f32
+    %sum = arith.addf %m, %log : f32
+    %at_inf = arith.cmpf oeq, %m, %inf : f32
+    %z = arith.select %at_inf, %inf, %sum : f32
+    %v = tk.load %x[%r, %c] : tensor<?x?xf32>
+    %d = arith.subf %v, %z : f32
+    %p = math.exp %d : f32
+    tk.yield %p : f32
+  } names ["y"] : tensor<?x?xf32>
+  tk.return %y : tensor<?x?xf32>
+}
+
+// Not so where it is none of the terms, or where the terms may be greater than what they are under.
+// CHECK-LABEL: @other_weights
+// CHECK: math.exp
+tk.kernel @other_weights dims ["R", "C"] params [#tk.param<"x">, #tk.param<"b">] results ["y"] {
+^bb0(%R: index, %C: index, %x: tensor<?x?xf32>, %b: tensor<?x?xf32>):
+  tk.bind %x[%R, %C] : tensor<?x?xf32>
+  tk.bind %b[%R, %C] : tensor<?x?xf32>
+  %zero = arith.constant 0 : index
+  %inf = arith.constant 0x7F800000 : f32
+  %y = tk.compute ["r", "c"] in (%R, %C) {
+  ^bb0(%r: index, %c: index):
+    %m = tk.reduce [#tk.kind<max>] ["k"] from (%zero) to (%C) {
+    ^bb0(%k: index):
+      %v = tk.load %x[%r, %k] : tensor<?x?xf32>
+      tk.yield %v : f32
+    } : f32
+    %s = tk.reduce [#tk.kind<sum>] ["k"] from (%zero) to (%C) {
+    ^bb0(%k: index):
+      %v = tk.load %x[%r, %k] : tensor<?x?xf32>
+      %e = tk.exp_diff %v, %m : f32
+      tk.yield %e : f32
+    } : f32
+    %log = math.log %s : f32
+    %sum = arith.addf %m, %log : f32
+    %at_inf = arith.cmpf oeq, %m, %inf : f32
+    %z = arith.select %at_inf, %inf, %sum : f32
+    %v = tk.load %b[%r, %c] : tensor<?x?xf32>
+    %d = arith.subf %v, %z : f32
+    %p = math.exp %d : f32
+    tk.yield %p : f32
+  } names ["y"] : tensor<?x?xf32>
+  tk.return %y : tensor<?x?xf32>
+}
+// CHECK-LABEL: @other_bound
+// CHECK: math.exp
+tk.kernel @other_bound dims ["R", "C"] params [#tk.param<"x">, #tk.param<"b">] results ["y"] {
+^bb0(%R: index, %C: index, %x: tensor<?x?xf32>, %b: tensor<?x?xf32>):
+  tk.bind %x[%R, %C] : tensor<?x?xf32>
+  tk.bind %b[%R, %C] : tensor<?x?xf32>
+  %zero = arith.constant 0 : index
+  %inf = arith.constant 0x7F800000 : f32
+  %y = tk.compute ["r", "c"] in (%R, %C) {
+  ^bb0(%r: index, %c: index):
+    %m = tk.reduce [#tk.kind<max>] ["k"] from (%zero) to (%C) {
+    ^bb0(%k: index):
+      %v = tk.load %b[%r, %k] : tensor<?x?xf32>
+      tk.yield %v : f32
+    } : f32
+    %s = tk.reduce [#tk.kind<sum>] ["k"] from (%zero) to (%C) {
+    ^bb0(%k: index):
+      %v = tk.load %x[%r, %k] : tensor<?x?xf32>
+      %e = tk.exp_diff %v, %m : f32
+      tk.yield %e : f32
+    } : f32
+    %log = math.log %s : f32
+    %sum = arith.addf %m, %log : f32
+    %at_inf = arith.cmpf oeq, %m, %inf : f32
+    %z = arith.select %at_inf, %inf, %sum : f32
+    %v = tk.load %x[%r, %c] : tensor<?x?xf32>
+    %d = arith.subf %v, %z : f32
+    %p = math.exp %d : f32
+    tk.yield %p : f32
+  } names ["y"] : tensor<?x?xf32>
+  tk.return %y : tensor<?x?xf32>
+}

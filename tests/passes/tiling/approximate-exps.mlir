@@ -148,3 +148,74 @@ tk.kernel @logarithm dims ["S"] params [#tk.param<"s">] results ["z"] {
   } names ["z"] {tkgpu.schedule = #tkgpu.schedule<tile = [64], reduce = [32]>} : tensor<?xf32>
   tk.return %z : tensor<?xf32>
 }
+
+// Weights that the reciprocal of their sum multiplies are like quotients by it, if what is done with
+// them is rounded in the end.
+// CHECK-LABEL: tkgpu.func @scaled_p
+// CHECK-NOT: tk.exp_diff {{[^{]*}} : tensor
+// CHECK: tk.exp_diff {{.*}} {approx} : tensor<64x32xf32>
+// CHECK: tk.exp_diff {{.*}} {approx} : tensor<64x32xf32>
+// CHECK: arith.truncf
+tk.kernel @scaled dims ["S"] params [#tk.param<"s">] results ["p"] {
+^bb0(%S: index, %scores: tensor<?x?xf32>):
+  tk.bind %scores[%S, %S] : tensor<?x?xf32>
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1.0 : f32
+  %inf = arith.constant 0x7F800000 : f32
+  %p = tk.compute ["i", "j"] in (%S, %S) {
+  ^bb0(%i: index, %j: index):
+    %m, %sum = tk.reduce [#tk.kind<max>, #tk.kind<sum>] ["k"] from (%zero) to (%S) {
+    ^bb0(%k: index, %m_run: f32):
+      %s = tk.load %scores[%i, %k] : tensor<?x?xf32>
+      %w = tk.exp_diff %s, %m_run : f32
+      tk.yield %s, %w : f32, f32
+    } rescale {
+    ^bb0(%m_old: f32, %m_new: f32):
+      %f = tk.exp_diff %m_old, %m_new : f32
+      tk.yield %f : f32
+    } : f32, f32
+    %at_inf = arith.cmpf oeq, %m, %inf : f32
+    %reciprocal = arith.divf %one, %sum : f32
+    %factor = arith.select %at_inf, %one, %reciprocal : f32
+    %s = tk.load %scores[%i, %j] : tensor<?x?xf32>
+    %w = tk.exp_diff %s, %m : f32
+    %q = arith.mulf %w, %factor : f32
+    %d = arith.subf %q, %one : f32
+    %n = arith.truncf %d : f32 to bf16
+    tk.yield %n : bf16
+  } names ["p"] {tkgpu.schedule = #tkgpu.schedule<tile = [64, 32], reduce = [32]>} : tensor<?x?xbf16>
+  tk.return %p : tensor<?x?xbf16>
+}
+
+// CHECK-LABEL: tkgpu.func @scaled_exact_p
+// CHECK-NOT: approx
+// CHECK: tkgpu.return
+tk.kernel @scaled_exact dims ["S"] params [#tk.param<"s">] results ["p"] {
+^bb0(%S: index, %scores: tensor<?x?xf32>):
+  tk.bind %scores[%S, %S] : tensor<?x?xf32>
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1.0 : f32
+  %inf = arith.constant 0x7F800000 : f32
+  %p = tk.compute ["i", "j"] in (%S, %S) {
+  ^bb0(%i: index, %j: index):
+    %m, %sum = tk.reduce [#tk.kind<max>, #tk.kind<sum>] ["k"] from (%zero) to (%S) {
+    ^bb0(%k: index, %m_run: f32):
+      %s = tk.load %scores[%i, %k] : tensor<?x?xf32>
+      %w = tk.exp_diff %s, %m_run : f32
+      tk.yield %s, %w : f32, f32
+    } rescale {
+    ^bb0(%m_old: f32, %m_new: f32):
+      %f = tk.exp_diff %m_old, %m_new : f32
+      tk.yield %f : f32
+    } : f32, f32
+    %at_inf = arith.cmpf oeq, %m, %inf : f32
+    %reciprocal = arith.divf %one, %sum : f32
+    %factor = arith.select %at_inf, %one, %reciprocal : f32
+    %s = tk.load %scores[%i, %j] : tensor<?x?xf32>
+    %w = tk.exp_diff %s, %m : f32
+    %q = arith.mulf %w, %factor : f32
+    %d = arith.subf %q, %one : f32
+    tk.yield %d : f32
+  } names ["p"] {tkgpu.schedule = #tkgpu.schedule<tile = [64, 32], reduce = [32]>} : tensor<?x?xf32>
+  tk.return %p : tensor<?x?xf32>
+}

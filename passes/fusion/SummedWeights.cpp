@@ -1,0 +1,128 @@
+//===- SummedWeights.cpp - exponentials that a sum consists of ------------===//
+//
+// Part of tk-simplify. The gradient of a loss is exp(x - z), z being the logarithm of the sum of all
+// exponentials, which is computed under the greatest x, m. Since
+//
+//   exp(x - (m + log s)) = exp(x - m) / s,
+//
+// it is a term of that sum over s: a row that keeps its terms takes one exponential an element and
+// not two. The reciprocal of s is one number of a row.
+//
+// Infinite rows stay what they are. Of -inf alone the sum is 0, and 0 times 1 / 0 is NaN, as the
+// exponential of -inf - -inf is. Where z is said to be inf if m is, 1 takes the place of 1 / s, which
+// is NaN: exp_diff(x, inf) is 0 or NaN as exp(x - inf) is.
+//
+//   %m = tk.reduce [max] {%x}                             %p = exp_diff %x, %m
+//   %s = tk.reduce [sum] {exp_diff %x, %m}                %f = select (%m == inf), 1, 1 / %s
+//   %z = select (%m == inf), inf, (addf %m, log %s)   =>  %w = mulf %p, %f
+//   %w = math.exp (subf %x, %z)
+//
+//===----------------------------------------------------------------------===//
+#include "passes/fusion/Simplify.h"
+
+#include "passes/analysis/Notes.h"
+#include "passes/analysis/ScalarExpr.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace tk;
+
+static constexpr llvm::StringLiteral passName = "tk-simplify";
+
+namespace {
+
+/// The logarithm of a sum of exponentials.
+struct LogSum {
+  Value bound;      ///< m
+  ReduceOp sum;     ///< of exp_diff(term, m)
+  Value isInfinite; ///< where it is inf whatever the sum is; may be null
+  Value getTerm() {
+    return sum.getYield().getValues()[0].getDefiningOp<ExpDiffOp>().getA();
+  }
+};
+
+} // namespace
+
+/// The plain reduction over one index of which `value` is the result.
+static ReduceOp getReduction(Value value, ReduceKind kind) {
+  auto reduce = value.getDefiningOp<ReduceOp>();
+  bool isPlain = reduce && !reduce.isOnline() && reduce.getNumAccumulators() == 1 &&
+                 reduce.getNumIndices() == 1 && reduce.getKind(0) == kind;
+  return isPlain ? reduce : ReduceOp();
+}
+
+/// Is `bound` the greatest of the terms whose exponentials under it `sum` has?
+static bool isGreatestTerm(Value bound, ReduceOp sum) {
+  ReduceOp greatest = getReduction(bound, ReduceKind::Max);
+  auto weight = sum.getYield().getValues()[0].getDefiningOp<ExpDiffOp>();
+  if (!greatest || !weight || weight.getB() != bound || !haveSameRanges(greatest, sum))
+    return false;
+  ScalarEquality equality;
+  equality.identify(greatest.getIndex(0), sum.getIndex(0));
+  return equality.equal(greatest.getYield().getValues()[0], weight.getA());
+}
+
+/// `isInfinite`, if that compares `bound` with inf.
+static bool comparesWithInfinity(Value isInfinite, Value bound) {
+  auto compare = isInfinite.getDefiningOp<arith::CmpFOp>();
+  return compare && compare.getPredicate() == arith::CmpFPredicate::OEQ &&
+         compare.getLhs() == bound && matchPattern(compare.getRhs(), m_PosInfFloat());
+}
+
+static std::optional<LogSum> matchLogSum(Value z) {
+  auto select = z.getDefiningOp<arith::SelectOp>();
+  if (select && !matchPattern(select.getTrueValue(), m_PosInfFloat()))
+    return std::nullopt;
+  auto add = (select ? select.getFalseValue() : z).getDefiningOp<arith::AddFOp>();
+  if (!add)
+    return std::nullopt;
+  for (unsigned i : {0u, 1u}) {
+    Value bound = add->getOperand(i);
+    auto log = add->getOperand(1 - i).getDefiningOp<math::LogOp>();
+    ReduceOp sum = log ? getReduction(log.getOperand(), ReduceKind::Sum) : ReduceOp();
+    if (sum && isGreatestTerm(bound, sum) &&
+        (!select || comparesWithInfinity(select.getCondition(), bound)))
+      return LogSum{bound, sum, select ? select.getCondition() : Value()};
+  }
+  return std::nullopt;
+}
+
+/// Is `value` the term of `sum` at the place of one of the statement's indices?
+static bool isTermOf(Value value, LogSum logSum, ComputeOp compute) {
+  ReduceOp sum = logSum.sum;
+  return llvm::any_of(compute.getBlock()->getArguments(), [&](BlockArgument index) {
+    ScalarEquality equality;
+    equality.identify(index, sum.getIndex(0));
+    return matchPattern(sum.getLower()[0], m_Zero()) &&
+           compute.getExtents()[index.getArgNumber()] == sum.getUpper()[0] &&
+           equality.equal(value, logSum.getTerm());
+  });
+}
+
+unsigned tk::reuseSummedWeights(ComputeOp compute) {
+  unsigned numReused = 0;
+  for (auto exp : llvm::to_vector(compute.getBlock()->getOps<math::ExpOp>())) {
+    auto difference = exp.getOperand().getDefiningOp<arith::SubFOp>();
+    std::optional<LogSum> z = difference ? matchLogSum(difference.getRhs()) : std::nullopt;
+    if (!z || !isTermOf(difference.getLhs(), *z, compute))
+      continue;
+    OpBuilder builder(exp);
+    Location loc = exp.getLoc();
+    auto type = cast<FloatType>(exp.getType());
+    Value one = arith::ConstantOp::create(builder, loc, builder.getFloatAttr(type, 1.0));
+    Value factor = arith::DivFOp::create(builder, loc, one, z->sum.getResult(0));
+    if (z->isInfinite)
+      factor = arith::SelectOp::create(builder, loc, z->isInfinite, one, factor);
+    Value weight = ExpDiffOp::create(builder, loc, difference.getLhs(), z->bound);
+    exp.replaceAllUsesWith(arith::MulFOp::create(builder, loc, weight, factor).getResult());
+    exp.erase();
+    note(z->sum, passName, Verdict::Derived,
+         "an exponential under the logarithm of the " + describe(z->sum) +
+             " is one of its terms over it");
+    ++numReused;
+  }
+  return numReused;
+}
