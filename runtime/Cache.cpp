@@ -5,9 +5,14 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
+#include <memory>
+#include <new>
+#include <utility>
 #include <vector>
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -21,7 +26,7 @@ constexpr std::string_view magic = "tkcache1";
 constexpr std::string_view suffix = ".tkc";
 constexpr uint64_t max_file_bytes = uint64_t{256} << 20;
 /// A temporary older than this was left by a writer that died.
-constexpr auto stale_temporary_age = std::chrono::hours(1);
+constexpr time_t stale_temporary_seconds = 3600;
 
 void append_number(std::string &bytes, uint64_t value) {
   bytes.append(reinterpret_cast<const char *>(&value), sizeof value);
@@ -117,27 +122,29 @@ bool make_directory(const std::string &directory) {
 }
 
 struct Listed {
-  fs::path path;
+  std::string path;
   uint64_t bytes;
-  fs::file_time_type used;
+  timespec used;
 };
 
-/// The directory's entries; removes temporaries of writers that died.
+/// The directory's entries; removes temporaries of writers that died. Not by std::filesystem, whose
+/// iterators end the process where memory runs out.
 std::vector<Listed> list_entries(const std::string &directory) {
   std::vector<Listed> entries;
-  std::error_code error;
-  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
-    std::error_code ignored;
-    auto bytes = it->file_size(ignored);
-    auto used = it->last_write_time(ignored);
-    if (ignored)
+  std::unique_ptr<DIR, int (*)(DIR *)> listing(::opendir(directory.c_str()), ::closedir);
+  while (const dirent *item = listing ? ::readdir(listing.get()) : nullptr) {
+    std::string_view name = item->d_name;
+    int folder = ::dirfd(listing.get());
+    struct stat status;
+    if (::fstatat(folder, item->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+        !S_ISREG(status.st_mode))
       continue;
-    std::string name = it->path().filename().string();
     if (name.ends_with(suffix))
-      entries.push_back({it->path(), bytes, used});
+      entries.push_back(
+          {directory + "/" + item->d_name, static_cast<uint64_t>(status.st_size), status.st_mtim});
     else if (name.starts_with("tmp.") &&
-             fs::file_time_type::clock::now() - used > stale_temporary_age)
-      fs::remove(it->path(), ignored);
+             ::time(nullptr) - status.st_mtim.tv_sec > stale_temporary_seconds)
+      ::unlinkat(folder, item->d_name, 0);
   }
   return entries;
 }
@@ -198,7 +205,7 @@ std::string Cache::path_of(const Digest &key) const {
   return m_directory + "/" + hex(key) + std::string(suffix);
 }
 
-std::optional<CacheEntry> Cache::load(const Digest &key) const {
+std::optional<CacheEntry> Cache::load(const Digest &key) const try {
   if (!enabled())
     return std::nullopt;
   std::string path = path_of(key);
@@ -211,43 +218,51 @@ std::optional<CacheEntry> Cache::load(const Digest &key) const {
     ::unlink(path.c_str());
   }
   return entry;
+} catch (const std::bad_alloc &) {
+  return std::nullopt;
 }
 
-bool Cache::store(const Digest &key, const CacheEntry &entry) const {
+bool Cache::store(const Digest &key, const CacheEntry &entry) const try {
   if (!enabled() || !make_directory(m_directory))
     return false;
   std::string bytes = encode_entry(key, entry);
   if (bytes.size() > std::min(max_file_bytes, m_limit))
     return false;
   static std::atomic<uint64_t> counter{0};
+  std::string path = path_of(key);
   std::string temporary = m_directory + "/tmp." + std::to_string(::getpid()) + "." +
                           std::to_string(counter++) + "." + hex(key).substr(0, 8);
-  // No fsync: an entry torn by a power cut fails its checksum and is a miss.
-  if (!write_file(temporary, bytes) || ::rename(temporary.c_str(), path_of(key).c_str()) != 0) {
+  // No fsync: an entry torn by a power cut fails its checksum and is a miss. Nothing between the
+  // two throws, so that no temporary is left behind.
+  if (!write_file(temporary, bytes) || ::rename(temporary.c_str(), path.c_str()) != 0) {
     ::unlink(temporary.c_str());
     return false;
   }
   evict();
   return true;
+} catch (const std::bad_alloc &) {
+  return false;
 }
 
-void Cache::evict() const {
+/// Where memory runs out, the next store makes room.
+void Cache::evict() const try {
   std::vector<Listed> entries = list_entries(m_directory);
   uint64_t total = 0;
   for (const Listed &entry : entries)
     total += entry.bytes;
   if (total <= m_limit)
     return;
-  std::sort(entries.begin(), entries.end(),
-            [](const Listed &a, const Listed &b) { return a.used < b.used; });
+  std::sort(entries.begin(), entries.end(), [](const Listed &a, const Listed &b) {
+    return std::pair(a.used.tv_sec, a.used.tv_nsec) < std::pair(b.used.tv_sec, b.used.tv_nsec);
+  });
   for (const Listed &entry : entries) {
     // Some room, so that the next store need not evict again.
     if (total <= m_limit - m_limit / 8)
       return;
-    std::error_code ignored;
-    fs::remove(entry.path, ignored);
+    ::unlink(entry.path.c_str());
     total -= entry.bytes;
   }
+} catch (const std::bad_alloc &) {
 }
 
 CacheStatistics Cache::statistics() const {
@@ -263,10 +278,8 @@ CacheStatistics Cache::statistics() const {
 uint64_t Cache::clear() const {
   uint64_t removed = 0;
   if (enabled())
-    for (const Listed &entry : list_entries(m_directory)) {
-      std::error_code ignored;
-      removed += fs::remove(entry.path, ignored);
-    }
+    for (const Listed &entry : list_entries(m_directory))
+      removed += ::unlink(entry.path.c_str()) == 0;
   return removed;
 }
 

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <sstream>
 
+#include <dirent.h>
 #include <dlfcn.h>
 
 namespace tk::cuda {
@@ -37,13 +39,14 @@ namespace {
 constexpr const char *sonames[] = {"libnvrtc.so.13", "libnvrtc.so.12"};
 constexpr int min_major = 12;
 
-/// Directories below `base` whose names start with `prefix`, newest name first.
+/// What is in `base` and has a name that starts with `prefix`, newest name first. Not by
+/// directory_iterator, which ends the process where memory runs out.
 std::vector<fs::path> subdirectories(const fs::path &base, const std::string &prefix) {
   std::vector<fs::path> found;
-  std::error_code error;
-  for (fs::directory_iterator it(base, error), end; !error && it != end; it.increment(error))
-    if (it->path().filename().string().starts_with(prefix))
-      found.push_back(it->path());
+  std::unique_ptr<DIR, int (*)(DIR *)> listing(::opendir(base.c_str()), ::closedir);
+  while (const dirent *item = listing ? ::readdir(listing.get()) : nullptr)
+    if (std::string_view(item->d_name).starts_with(prefix))
+      found.push_back(base / item->d_name);
   std::sort(found.rbegin(), found.rend());
   return found;
 }

@@ -151,6 +151,37 @@ bool in_child(const std::function<bool()> &work) {
 
 } // namespace
 
+TEST_CASE("memory that runs out in the cache costs time only, and leaves nothing behind",
+          "[fault]") {
+  for (Failing failing : {Failing::once, Failing::from_there_on}) {
+    TemporaryDirectory directory;
+    long failed = 0;
+    bool reached = true;
+    for (int64_t n = 0; reached; ++n) {
+      REQUIRE(n < 1000);
+      // A directory that does not exist yet, nor does the one that it is in.
+      detail::Cache cache(directory.path + "/" + std::to_string(n) + "/cache");
+      detail::Digest name = key(n);
+      FailingAllocation storing(n, failing);
+      bool stored = cache.store(name, sample);
+      reached = storing.stop();
+      failed += !stored;
+      INFO("allocation " << n);
+      REQUIRE((stored || reached));
+      REQUIRE(cache.load(name).has_value() == stored);
+      REQUIRE(cache.store(name, sample));
+      for (const auto &file : fs::directory_iterator(cache.directory()))
+        REQUIRE(file.path().extension() == ".tkc");
+      FailingAllocation loading(n, failing);
+      std::optional<detail::CacheEntry> entry = cache.load(name);
+      bool failed_to_load = loading.stop();
+      REQUIRE((entry ? *entry == sample : failed_to_load));
+      REQUIRE(cache.load(name) == sample);
+    }
+    CHECK(failed > 10);
+  }
+}
+
 TEST_CASE("a disk that is full costs time only, and leaves nothing behind", "[fault]") {
   TemporaryDirectory directory;
   CHECK(in_child([&] {
