@@ -83,16 +83,18 @@ TileValue BlockProgram::scan(tk::ScanOp op) {
   // Elements beyond the end come after all others: they need no mask.
   axisOf[op.getBlock()->getArgument(0)] = id;
   TileValue term = get(op.getYield().getValues().front());
-  term = broadcast(term, unite(term.axes, {id}), term.depth);
-  int64_t position = llvm::find(term.axes, id) - term.axes.begin();
-  TileValue result = term;
-  TileValue total = term;
-  total.axes.erase(total.axes.begin() + position);
-  auto scanned = gpu::ScanOp::create(at(term.depth), op.getLoc(), term.value.getType(),
-                                     tileType(total.axes, op.getResult().getType()), term.value,
-                                     op.getKind(), position);
-  result.value = scanned.getResult();
-  total.value = scanned.getTotal();
+  TileValue result = term, total = term; // of a step of one index value
+  if (!axes[id].isScalar) {
+    term = broadcast(term, unite(term.axes, {id}), term.depth);
+    int64_t position = llvm::find(term.axes, id) - term.axes.begin();
+    result = total = term;
+    total.axes.erase(total.axes.begin() + position);
+    auto scanned = gpu::ScanOp::create(at(term.depth), op.getLoc(), term.value.getType(),
+                                       tileType(total.axes, op.getResult().getType()), term.value,
+                                       op.getKind(), position);
+    result.value = scanned.getResult();
+    total.value = scanned.getTotal();
+  }
   if (carry == carryOf.end())
     return result;
   TileValue &running = carries[carry->second];

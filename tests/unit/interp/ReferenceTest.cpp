@@ -18,8 +18,7 @@ public:
     options.target = "cpu";
     source = CompiledSource::create(text, options).value();
     for (std::vector<float> &vector : this->values)
-      views.emplace_back(vector.data(), DType::f32,
-                         Extents{static_cast<int64_t>(vector.size())});
+      views.emplace_back(vector.data(), DType::f32, Extents{static_cast<int64_t>(vector.size())});
   }
 
   interp::Reference reference(interp::Mode mode) {
