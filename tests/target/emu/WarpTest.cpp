@@ -244,96 +244,78 @@ k(const float *__restrict__ x, float *__restrict__ y) {
   }
 }
 
-TEST_CASE("blocks are told apart and run in any order of threads", "[emu]") {
-  KernelHarness k(R"(extern "C" __global__ void __launch_bounds__(32)
-k(int *__restrict__ y) {
-  tk::put(&y[tk::block_x() * 32 + tk::thread_index()],
-          tk::block_x() * 1000 + tk::warp_index() * 100 + tk::lane_index());
-})");
-  std::vector<int32_t> y(96);
-  k.grid = 3;
-  k.out(y, DType::i32);
-  for (auto timing : {"late", "early", "random:7"}) {
-    k.options.timing = tk::emu::Timing::parse(timing);
-    REQUIRE(k.run() == "");
-    for (int i = 0; i < 96; ++i)
-      CHECK(y[static_cast<size_t>(i)] == i / 32 * 1000 + i % 32);
-  }
-}
-
-TEST_CASE("any order of threads through many barriers gives the same result", "[emu]") {
-  KernelHarness k(R"(extern "C" __global__ void __launch_bounds__(96)
-k(int *__restrict__ y) {
-  int *shared = reinterpret_cast<int *>(tk::shared_memory());
-  const int i = tk::thread_index();
+TEST_CASE("blocks and threads in any order give the same result", "[emu]") {
+  struct Order {
+    const char *what, *body;
+    unsigned grid;
+    int (*expected)(int at);
+  };
+  const Order order = GENERATE(
+      Order{"blocks are told apart", "  const int v = tk::block_x() * 1000 + i;", 3,
+            [](int at) { return at / 96 * 1000 + at % 96; }},
+      Order{"many barriers", R"(  int *shared = reinterpret_cast<int *>(tk::shared_memory());
   int v = i;
   for (int step = 0; step < 50; ++step) {
     tk::put(&shared[i], v);
     tk::barrier();
     v = tk::get(&shared[(i + 1) % 96]);
     tk::barrier();
-  }
-  tk::put(&y[i], v);
-})");
-  std::vector<int32_t> y(96);
+  })",
+            1, [](int at) { return (at + 50) % 96; }});
+  KernelHarness k(R"(extern "C" __global__ void __launch_bounds__(96)
+k(int *__restrict__ y) {
+  const int i = tk::warp_index() * 32 + tk::lane_index();
+)" + std::string(order.body) +
+                  "\n  tk::put(&y[tk::block_x() * 96 + tk::thread_index()], v);\n}");
+  std::vector<int32_t> y(96 * order.grid);
+  k.grid = order.grid;
   k.threads = 96;
   k.sharedBytes = 96 * 4;
   k.out(y, DType::i32);
-  for (auto timing : {"late", "random:1", "random:2", "random:3"}) {
+  for (auto timing : {"late", "early", "random:1", "random:2", "random:3", "random:7"}) {
+    INFO(order.what << ", " << timing);
     k.options.timing = tk::emu::Timing::parse(timing);
     REQUIRE(k.run() == "");
-    for (int i = 0; i < 96; ++i)
-      CHECK(y[static_cast<size_t>(i)] == (i + 50) % 96);
+    for (size_t at = 0; at < y.size(); ++at)
+      CHECK(y[at] == order.expected(static_cast<int>(at)));
   }
 }
 
-TEST_CASE("the approximate error function is within 2^-23", "[emu]") {
-  KernelHarness k(R"(extern "C" __global__ void __launch_bounds__(256)
-k(const float *__restrict__ x, float *__restrict__ y) {
-  const int i = tk::thread_index();
-  tk::put(&y[i], tk::erf_approx(tk::get(&x[i])));
-})");
-  std::vector<float> x(256), y(256);
-  for (size_t i = 0; i < x.size(); ++i)
-    x[i] = (static_cast<float>(i) - 128) / 21;
-  x[0] = INFINITY, x[1] = -INFINITY, x[2] = 1e30f, x[3] = -0.0f, x[4] = 1e-20f, x[5] = NAN;
-  k.threads = 256;
-  k.in(x, DType::f32);
-  k.out(y, DType::f32);
-  REQUIRE(k.run() == "");
-  for (size_t i = 0; i < x.size(); ++i) {
-    INFO(x[i]);
-    if (std::isnan(x[i]))
-      CHECK(std::isnan(y[i]));
-    else
-      CHECK(std::abs(y[i] - std::erf(static_cast<double>(x[i]))) <= 0x1p-23);
-  }
-}
-
-TEST_CASE("the approximate hyperbolic tangent is within 2^-22, by either way", "[emu]") {
+TEST_CASE("approximations are within their bounds, of pairs and by either way", "[emu]") {
+  struct Approximation {
+    const char *call; ///< from in[2] to out[2]
+    double (*exact)(double);
+    double bound;
+  };
+  const Approximation approximation =
+      GENERATE(Approximation{"for (int r = 0; r < 2; ++r)\n    out[r] = tk::erf_approx(in[r]);",
+                             std::erf, 0x1p-23},
+               Approximation{"tk::tanh_approx(out, in);", std::tanh, 0x1p-22});
   KernelHarness k(R"(extern "C" __global__ void __launch_bounds__(256)
 k(const float *__restrict__ x, float *__restrict__ y) {
   const int i = tk::thread_index();
   const float in[2] = {tk::get(&x[2 * i]), tk::get(&x[2 * i + 1])};
   float out[2];
-  tk::tanh_approx(out, in);
+  )" + std::string(approximation.call) +
+                  R"(
   for (int r = 0; r < 2; ++r)
     tk::put(&y[2 * i + r], out[r]);
 })");
   std::vector<float> x(512), y(512);
   for (size_t i = 0; i < x.size(); ++i)
-    x[i] = (static_cast<float>(i) - 256) / (i % 4 < 2 ? 21.0f : 512.0f);
+    x[i] = (static_cast<float>(i) - 256) / (i % 4 < 2 ? 42.0f : 512.0f);
   x[0] = INFINITY, x[1] = -INFINITY, x[4] = 1e30f, x[5] = -0.0f, x[8] = 1e-20f, x[9] = NAN,
   x[10] = NAN;
+  x[12] = 11.5f, x[13] = -11.5f;
   k.threads = 256;
   k.in(x, DType::f32);
   k.out(y, DType::f32);
   REQUIRE(k.run() == "");
   for (size_t i = 0; i < x.size(); ++i) {
-    INFO(x[i]);
+    INFO(approximation.call << " of " << x[i]);
     if (std::isnan(x[i]))
       CHECK(std::isnan(y[i]));
     else
-      CHECK(std::abs(y[i] - std::tanh(static_cast<double>(x[i]))) <= 0x1p-22);
+      CHECK(std::abs(y[i] - approximation.exact(x[i])) <= approximation.bound);
   }
 }

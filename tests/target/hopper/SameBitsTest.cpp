@@ -4,6 +4,7 @@
 #include "tests/target/hopper/OnBoth.h"
 
 #include <cstring>
+#include <map>
 #include <random>
 #include <string_view>
 
@@ -39,7 +40,7 @@ std::vector<int> words() {
 using Bodies = std::vector<std::string>;
 
 /// Runs bodies that have x[512] and write y[256 * perThread] as words, each its own y, on both.
-void sameBits(const Bodies &bodies, int perThread = 1) {
+void sameBits(const Bodies &bodies, int perThread) {
   std::string text = R"(#include "hopper.cuh"
 TK_DEVICE float number(int bits) { return tk::as_float((tk::u32)bits); }
 // NaNs differ in their payloads, which mean nothing.
@@ -71,80 +72,87 @@ extern "C" __global__ void __launch_bounds__(256) k(const int *__restrict__ x, i
   });
 }
 
-/// The body that stores an expression of type int.
-std::string valueOf(const std::string &expression) {
-  return "  tk::put(&y[t], " + expression + ");";
-}
+/// The bodies of a test, by the words that each thread writes: those of a kind are one kernel.
+class Cases {
+public:
+  void addBody(const std::string &body, int perThread = 1) { bodies[perThread].push_back(body); }
+  /// The body that stores an expression of type int.
+  void addValue(const std::string &expression) { addBody("  tk::put(&y[t], " + expression + ");"); }
+  void haveSameBits() const {
+    for (const auto &[perThread, list] : bodies)
+      sameBits(list, perThread);
+  }
+
+private:
+  std::map<int, Bodies> bodies;
+};
 
 } // namespace
 
 TEST_CASE("conversions give the hardware's bits", "[hopper]") {
-  Bodies bodies;
+  Cases cases;
   for (const char *type : {"f16", "bf16", "f8e4m3", "f8e5m2"}) {
     const std::string name = type;
-    bodies.push_back(valueOf("f != f ? 0 : (int)tk::from_float<tk::" + name + ">(f).bits"));
-    bodies.push_back(
-        valueOf("f != f ? 0 : (int)tk::from_double<tk::" + name + ">((double)f * 1.0000001).bits"));
-    bodies.push_back(
-        valueOf("bits(tk::to_float(tk::" + name + "{(decltype(tk::" + name + "{}.bits))a}))"));
+    cases.addValue("f != f ? 0 : (int)tk::from_float<tk::" + name + ">(f).bits");
+    cases.addValue("f != f ? 0 : (int)tk::from_double<tk::" + name +
+                   ">((double)f * 1.0000001).bits");
+    cases.addValue("bits(tk::to_float(tk::" + name + "{(decltype(tk::" + name + "{}.bits))a}))");
   }
   for (const char *type : {"f16", "bf16"})
-    bodies.push_back(
-        valueOf("f != f || g != g ? 0 : (int)tk::pack2<tk::" + std::string(type) + ">(f, g)"));
+    cases.addValue("f != f || g != g ? 0 : (int)tk::pack2<tk::" + std::string(type) + ">(f, g)");
   for (const char *type : {"i8", "u8", "i16", "i32", "i64"})
-    bodies.push_back(valueOf("(int)tk::to_integer<tk::" + std::string(type) + ">(f)"));
-  bodies.push_back(valueOf("(int)(tk::to_integer<tk::i64>((double)f * 3.0) >> 32)"));
-  bodies.push_back(valueOf("bits(tk::round_to_odd((double)f * 1.0000001))"));
-  sameBits(bodies);
+    cases.addValue("(int)tk::to_integer<tk::" + std::string(type) + ">(f)");
+  cases.addValue("(int)(tk::to_integer<tk::i64>((double)f * 3.0) >> 32)");
+  cases.addValue("bits(tk::round_to_odd((double)f * 1.0000001))");
+  cases.haveSameBits();
 }
 
 TEST_CASE("selections and exact functions give the hardware's bits", "[hopper]") {
-  Bodies bodies;
+  Cases cases;
   for (const char *name : {"maximum", "minimum", "max_number", "min_number", "copysign"})
-    bodies.push_back(valueOf("bits(tk::" + std::string(name) + "(f, g))"));
+    cases.addValue("bits(tk::" + std::string(name) + "(f, g))");
   for (const char *name :
        {"sqrt", "floor", "ceil", "trunc", "round", "round_even", "abs", "zero_if_low"})
-    bodies.push_back(valueOf("bits(tk::" + std::string(name) + "(f))"));
-  bodies.push_back(valueOf("bits(tk::fma(f, g, 1.5f))"));
-  bodies.push_back(valueOf("bits(tk::multiply_add(f, 3.0f, g))"));
-  bodies.push_back(valueOf("bits(tk::mod(f, g))"));
-  bodies.push_back(valueOf("bits(tk::zero_by_zero(f, g))"));
-  bodies.push_back(valueOf("bits(tk::div_or_zero(f, g))"));
-  bodies.push_back(valueOf("bits(f / g)"));
-  bodies.push_back(valueOf("bits(tk::philox_uniform((tk::i64)a * 77777777777, b))"));
-  sameBits(bodies);
+    cases.addValue("bits(tk::" + std::string(name) + "(f))");
+  cases.addValue("bits(tk::fma(f, g, 1.5f))");
+  cases.addValue("bits(tk::multiply_add(f, 3.0f, g))");
+  cases.addValue("bits(tk::mod(f, g))");
+  cases.addValue("bits(tk::zero_by_zero(f, g))");
+  cases.addValue("bits(tk::div_or_zero(f, g))");
+  cases.addValue("bits(f / g)");
+  cases.addValue("bits(tk::philox_uniform((tk::i64)a * 77777777777, b))");
+  cases.haveSameBits();
 }
 
 TEST_CASE("functions of integers give the hardware's bits", "[hopper]") {
-  Bodies bodies;
+  Cases cases;
   for (const char *name :
        {"floor_div", "floor_mod", "shift_left", "shift_right", "maximum", "minimum"}) {
-    bodies.push_back(valueOf("tk::" + std::string(name) + "(a, b)"));
-    bodies.push_back(valueOf("tk::" + std::string(name) + "(a, b & 31)"));
-    bodies.push_back(
-        valueOf("(int)(tk::" + std::string(name) + "((tk::i64)a << 20, (tk::i64)b) >> 7)"));
+    cases.addValue("tk::" + std::string(name) + "(a, b)");
+    cases.addValue("tk::" + std::string(name) + "(a, b & 31)");
+    cases.addValue("(int)(tk::" + std::string(name) + "((tk::i64)a << 20, (tk::i64)b) >> 7)");
   }
-  bodies.push_back(valueOf("tk::abs_integer(a)"));
-  bodies.push_back(valueOf("tk::pow_integer(b, (tk::i64)(a & 7))"));
-  bodies.push_back(valueOf("tk::multiply_add(a, b, 5)"));
-  sameBits(bodies);
+  cases.addValue("tk::abs_integer(a)");
+  cases.addValue("tk::pow_integer(b, (tk::i64)(a & 7))");
+  cases.addValue("tk::multiply_add(a, b, 5)");
+  cases.haveSameBits();
 }
 
 TEST_CASE("exchanges among threads give the hardware's bits", "[hopper]") {
-  Bodies bodies;
+  Cases cases;
   for (int mask : {1, 2, 4, 8, 16, 31})
     for (const char *value : {"a", "(tk::i64)a << 9", "(tk::i8)a", "(tk::i16)a", "(a & 4) != 0"})
-      bodies.push_back(valueOf("(int)tk::shuffle_xor(" + std::string(value) + ", " +
-                               std::to_string(mask) + ")"));
-  bodies.push_back(valueOf("bits(tk::shuffle_xor(f, 5))"));
-  bodies.push_back(valueOf("bits((float)tk::shuffle_xor((double)f, 9))"));
-  bodies.push_back(valueOf("tk::warp_uniform(a)"));
+      cases.addValue("(int)tk::shuffle_xor(" + std::string(value) + ", " + std::to_string(mask) +
+                     ")");
+  cases.addValue("bits(tk::shuffle_xor(f, 5))");
+  cases.addValue("bits((float)tk::shuffle_xor((double)f, 9))");
+  cases.addValue("tk::warp_uniform(a)");
   // Which lane is elected is not said; that it is one of each warp is.
-  bodies.push_back(R"(  int elected[1] = {tk::elect_one()};
+  cases.addBody(R"(  int elected[1] = {tk::elect_one()};
   tk::reduce_lanes<tk::Sum, 31>(elected);
   tk::put(&y[t], elected[0]);)");
   // Warps 0 to 3 bring what warps 4 to 7 take.
-  bodies.push_back(R"(  int *const shared = reinterpret_cast<int *>(tk::shared_memory());
+  cases.addBody(R"(  int *const shared = reinterpret_cast<int *>(tk::shared_memory());
   if (t < 128) {
     tk::put(&shared[t], a);
     tk::named_barrier_arrive(3, 256);
@@ -153,14 +161,11 @@ TEST_CASE("exchanges among threads give the hardware's bits", "[hopper]") {
     tk::named_barrier_sync(3, 256);
     tk::put(&y[t], tk::get(&shared[255 - t]));
   })");
-  sameBits(bodies);
+  cases.haveSameBits();
 }
 
 TEST_CASE("reductions and scans give the hardware's bits", "[hopper]") {
-  Bodies single, four; // by words a thread
-  auto add = [&](const std::string &body, int perThread = 1) {
-    (perThread == 1 ? single : four).push_back(body);
-  };
+  Cases cases;
   for (const char *op : {"Sum", "Product", "Maximum", "Minimum"})
     for (const char *type : {"float", "int"}) {
       const std::string apply = "<tk::" + std::string(op) + ", ", name = type;
@@ -170,32 +175,30 @@ TEST_CASE("reductions and scans give the hardware's bits", "[hopper]") {
                                  " *>(tk::shared_memory());\n";
       const std::string store = "  for (int i = 0; i < 4; ++i)\n    tk::put(&y[4 * t + i], " +
                                 std::string(name == "int" ? "v[i]" : "bits(v[i])") + ");";
-      add(values + "  tk::reduce_registers" + apply + "3>(v);\n" + store, 4);
-      add(values + "  tk::reduce_lanes" + apply + "31>(v);\n" + store, 4);
-      add(values + "  tk::reduce_lanes" + apply + "20>(v);\n" + store, 4);
-      add(values + "  tk::reduce_warps" + apply + "5, 8>(v, scratch);\n" + store, 4);
-      add(values + "  tk::reduce_lanes" + apply + "31>(v);\n  tk::reduce_uniform_warps" + apply +
-              "7, 8>(v, scratch);\n" + store,
-          4);
+      cases.addBody(values + "  tk::reduce_registers" + apply + "3>(v);\n" + store, 4);
+      cases.addBody(values + "  tk::reduce_lanes" + apply + "31>(v);\n" + store, 4);
+      cases.addBody(values + "  tk::reduce_lanes" + apply + "20>(v);\n" + store, 4);
+      cases.addBody(values + "  tk::reduce_warps" + apply + "5, 8>(v, scratch);\n" + store, 4);
+      cases.addBody(values + "  tk::reduce_lanes" + apply + "31>(v);\n  tk::reduce_uniform_warps" +
+                        apply + "7, 8>(v, scratch);\n" + store,
+                    4);
       const std::string totals = "  " + name + " w[4] = {v[0], v[1], v[2], v[3]};\n";
-      add(values + totals + "  tk::scan_registers" + apply + "1>(v, w);\n  tk::scan_lanes" + apply +
-              "2, 1>(v, w);\n  tk::scan_warps" + apply + "4, 8, 1>(v, w, scratch);\n" + store,
-          4);
+      cases.addBody(values + totals + "  tk::scan_registers" + apply +
+                        "1>(v, w);\n  tk::scan_lanes" + apply + "2, 1>(v, w);\n  tk::scan_warps" +
+                        apply + "4, 8, 1>(v, w, scratch);\n" + store,
+                    4);
     }
   for (const char *op : {"Maximum", "Minimum"})
-    add("  const float v[1] = {number(a & ~0xff)};\n  float best[1] = {v[0]};\n  int place[1] = "
+    cases.addBody(
+        "  const float v[1] = {number(a & ~0xff)};\n  float best[1] = {v[0]};\n  int place[1] = "
         "{t};\n" +
         ("  tk::reduce_lanes<tk::" + std::string(op)) +
         ", 31>(best);\n  tk::find_first<0>(place, v, v, best);\n  tk::put(&y[t], place[0]);");
-  sameBits(single, 1);
-  sameBits(four, 4);
+  cases.haveSameBits();
 }
 
 TEST_CASE("accesses to memory give the hardware's bits", "[hopper]") {
-  Bodies four, eight; // by words a thread
-  auto add = [&](const std::string &body, int perThread) {
-    (perThread == 4 ? four : eight).push_back(body);
-  };
+  Cases cases;
   for (int n : {1, 2, 4}) {
     const std::string count = std::to_string(n), head = "  int v[" + count + "];\n  tk::load<" +
                                                         count + ">(v, &x[t / 8 * " + count + "]";
@@ -205,11 +208,11 @@ TEST_CASE("accesses to memory give the hardware's bits", "[hopper]") {
                               count +
                               "; i < 4; ++i)\n"
                               "    tk::put(&y[t * 4 + i], 0);";
-    add(head + ");\n" + store, 4);
-    add(head + ", (a & 2) != 0, 77);\n" + store, 4);
+    cases.addBody(head + ");\n" + store, 4);
+    cases.addBody(head + ", (a & 2) != 0, 77);\n" + store, 4);
   }
   // Runs that are whole, cut off by the mask, and apart.
-  add(R"(  int v[8], at[8];
+  cases.addBody(R"(  int v[8], at[8];
   bool mask[8];
   for (int i = 0; i < 8; ++i) {
     at[i] = i < 4 || (t & 1) ? (t & 31) * 4 + i : (t + 9 * i) & 255;
@@ -222,21 +225,22 @@ TEST_CASE("accesses to memory give the hardware's bits", "[hopper]") {
     tk::put(&y[t * 8 + i], 5);
   }
   tk::store_runs<4>(y, v, to, mask);)",
-      8);
+                8);
   for (const char *type : {"tk::u8", "tk::u16", "int"})
     for (int shift = 0; shift < 4; ++shift)
-      add("  " + std::string(type) + " before[4], here[4], v[4];\n" +
-              R"(  for (int i = 0; i < 4; ++i) {
+      cases.addBody("  " + std::string(type) + " before[4], here[4], v[4];\n" +
+                        R"(  for (int i = 0; i < 4; ++i) {
     before[i] = (decltype(before[0] + 0))(a + i);
     here[i] = (decltype(before[0] + 0))(b ^ i);
   }
   tk::funnel<4>(v, before, here, )" +
-              std::to_string(shift) +
-              ");\n  for (int i = 0; i < 4; ++i)\n    tk::put(&y[4 * t + i], (int)v[i]);",
-          4);
+                        std::to_string(shift) +
+                        ");\n  for (int i = 0; i < 4; ++i)\n    tk::put(&y[4 * t + i], (int)v[i]);",
+                    4);
   for (int bytes : {4, 8, 16}) {
     const std::string n = std::to_string(bytes / 4);
-    add("  int *const shared = reinterpret_cast<int *>(tk::shared_memory()) + t * 8;\n"
+    cases.addBody(
+        "  int *const shared = reinterpret_cast<int *>(tk::shared_memory()) + t * 8;\n"
         "  tk::copy_async<" +
             std::to_string(bytes) + ">(shared, &x[t / 8 * " + n +
             "], (t & 3) != 0);\n  tk::async_commit();\n  tk::copy_async<" + std::to_string(bytes) +
@@ -251,30 +255,26 @@ TEST_CASE("accesses to memory give the hardware's bits", "[hopper]") {
             "    tk::put(&y[t * 8 + 4 + i], 0);\n  }",
         8);
   }
-  sameBits(four, 4);
-  sameBits(eight, 8);
+  cases.haveSameBits();
 }
 
 TEST_CASE("matrices of a warp give the hardware's bits", "[hopper]") {
-  Bodies four, eight; // by words a thread
-  auto add = [&](const std::string &body, int perThread) {
-    (perThread == 4 ? four : eight).push_back(body);
-  };
+  Cases cases;
   for (int words : {1, 2, 4})
     for (const char *transposed : {"false", "true"}) {
       const std::string count = std::to_string(words);
       // Rows are 32 bytes apart, named in an order of their own.
-      add(R"(  auto *const rows = reinterpret_cast<tk::f16 *>(tk::shared_memory());
+      cases.addBody(R"(  auto *const rows = reinterpret_cast<tk::f16 *>(tk::shared_memory());
   tk::put(&rows[2 * t], tk::f16{(tk::u16)a});
   tk::put(&rows[2 * t + 1], tk::f16{(tk::u16)b});
   tk::barrier();
   tk::f16 v[8] = {};
-  tk::load_matrix<)" +
-              count + ", " + transposed + R"(>(v, &rows[(tk::lane_index() * 5 & 31) * 16]);
+  tk::load_matrix<)" + count +
+                        ", " + transposed + R"(>(v, &rows[(tk::lane_index() * 5 & 31) * 16]);
   for (int i = 0; i < 8; ++i)
     tk::put(&y[8 * t + i], i < 2 * )" +
-              count + " ? (int)v[i].bits : 0);",
-          8);
+                        count + " ? (int)v[i].bits : 0);",
+                    8);
     }
   // Small integers, whose sums are exact: the order in which they are formed is the hardware's own.
   // Of 8-bit floats fractions, for sums are cut off.
@@ -298,12 +298,11 @@ TEST_CASE("matrices of a warp give the hardware's bits", "[hopper]") {
                                  (isByteFloat ? " * 0.37f)" : ")")) +
              ";\n";
     };
-    add(fragment(type.a, "v", 4, 3) + fragment(type.b, "w", 2, 11) + "  " + sum +
-            " c[4] = {1, 2, 3, 4};\n  tk::mma_m16n8(c, v, w);\n" +
-            "  for (int i = 0; i < 4; ++i)\n    tk::put(&y[4 * t + i], " +
-            (isByteFloat ? "bits(c[i]));" : "(int)c[i]);"),
-        4);
+    cases.addBody(fragment(type.a, "v", 4, 3) + fragment(type.b, "w", 2, 11) + "  " + sum +
+                      " c[4] = {1, 2, 3, 4};\n  tk::mma_m16n8(c, v, w);\n" +
+                      "  for (int i = 0; i < 4; ++i)\n    tk::put(&y[4 * t + i], " +
+                      (isByteFloat ? "bits(c[i]));" : "(int)c[i]);"),
+                  4);
   }
-  sameBits(four, 4);
-  sameBits(eight, 8);
+  cases.haveSameBits();
 }
