@@ -1,4 +1,4 @@
-"""Attention in other forms than torch's own: what FlexAttention does, windows, soft caps.
+"""Attention in other forms than torch's own: what FlexAttention does, windows, soft caps, 8 bits.
 
 One line a form, for 16 heads of 128 (`--width`) and one sequence (`--length`). TFLOP/s count the scores
 that the mask leaves; a `ratio` is to the peer named, in the same run.
@@ -7,6 +7,8 @@ import argparse
 import math
 
 import torch
+import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import attention
 import peers
@@ -23,6 +25,15 @@ SCORES = {"window": "s[b, h, i, j]",
           "window + ALiBi": "s[b, h, i, j] + slope[h] * (j - i)",
           "window + soft cap": "cap * tanh(s[b, h, i, j] / cap)",
           "window + soft cap + ALiBi": "cap * tanh(s[b, h, i, j] / cap) + slope[h] * (j - i)"}
+NARROW = """kernel narrow(q: f8e4m3[B, H, S, D], k: f8e4m3[B, H, T, D], v: f8e4m3[B, H, VALUES], of_scores: f32,
+                          of_values: f32) -> (o: bf16[B, H, S, E]) where T > 0, of_scores > 0 {
+  let s[b, h, i, j] = sum[d; fast](q[b, h, i, d] * k[b, h, j, d]) * (of_scores * rsqrt(D))
+  let m[b, h, i, j] = MASKED
+  let p[b, h, i, j]: f8e4m3 = softmax[j](m[b, h, i, j])
+  o[b, h, i, e]     = sum[j; fast](p[b, h, i, j] * VALUE) * of_values
+}"""
+STORED = {"values by key": ("T, E", "v[b, h, j, e]"), "values by column": ("E, T", "v[b, h, e, j]")}
+MASKED = {"full": "s[b, h, i, j]", "causal": "if j <= i then s[b, h, i, j] else -inf"}
 
 
 def flops(heads, length, width, window=None, causal=True):
@@ -91,7 +102,36 @@ def forms(options):
                    peer_work=whole, wrong=peers.error(got, want))
 
 
-FORMS = {"flex": flex, "forms": forms}
+def narrow(options):
+    heads, length, width = attention.HEADS[options.width], options.length, options.width
+    q, k, v = (peers.normal(1, heads, length, width, seed=n) for n in range(3))
+    o = torch.empty_like(q)
+    eight = [x.to(torch.float8_e4m3fn) for x in (q, k, v)]
+    position = torch.arange(2048, device="cuda")
+    for masked, mask in MASKED.items():
+        causal = masked == "causal"
+        want = reference(*(x[:, :2, :2048].bfloat16() for x in eight),
+                         (position[:, None] >= position) | (not causal), lambda h, s: s)
+
+        def cudnn():
+            with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
+                return F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+        for stored, (shape, value) in STORED.items():
+            source = NARROW.replace("VALUES", shape).replace("VALUE", value).replace("MASKED", mask)
+            ours = peers.Kernel(source=source)
+
+            def call(q, k, v, o):
+                ours(q, k, v.mT.contiguous() if shape == "E, T" else v, 1.0, 1.0, o)
+            got = torch.empty_like(o[:, :2, :2048].contiguous())
+            call(*(x[:, :2, :2048].contiguous() for x in eight), got)
+            values = eight[2].mT.contiguous() if shape == "E, T" else eight[2]
+            runs = [lambda: ours(*eight[:2], values, 1.0, 1.0, o), cudnn]
+            mine, theirs = peers.times(runs, repeats=options.repeats)
+            report(f"f8e4m3 {masked}, {stored}", flops(heads, length, width, causal=causal), mine, theirs,
+                   "bf16 cuDNN", wrong=peers.error(got, want))
+
+
+FORMS = {"flex": flex, "forms": forms, "narrow": narrow}
 
 
 def main():

@@ -29,8 +29,10 @@ LogicalResult TensorMapOp::verify() {
   if (!getTensor() == !getResultNumber())
     return emitOpError("expected a tensor or the number of a result");
   auto type = getTensor() ? cast<RankedTensorType>(getTensor().getType()) : RankedTensorType();
-  if (rank == 0 || rank > kLargestMapRank || (type && type.getRank() != int64_t(rank)))
-    return emitOpError("expected a tensor and a box of the same 1 to 5 axes, got ") << rank;
+  if (rank == 0 || rank > kLargestMapRank ||
+      (type && type.getRank() != int64_t(rank) && type.getRank() + 1 != int64_t(rank)))
+    return emitOpError("expected a box of the tensor's 1 to 5 axes, of which one may be two, got ")
+           << rank;
   if (getExtents().size() != rank || getStrides().size() != rank)
     return emitOpError("expected an extent, a stride and a side of the box for each of ")
            << rank << " axes";
@@ -59,6 +61,10 @@ LogicalResult BulkCopyOp::verify() {
   if (!getTarget().getType().getHardwareSwizzle())
     return emitOpError("expected a target permuted as the hardware does, got ")
            << getTarget().getType();
+  if (getTarget().getType().getInterleave() > 1 && (getMulticast() || getCoordinates().size() < 3))
+    return emitOpError(
+        "expected axes for groups of rows, rows and columns, and no multicast, where "
+        "rows are interleaved");
   return success();
 }
 
@@ -107,6 +113,11 @@ LogicalResult WarpgroupDotOp::verify() {
   for (Type type : {getA().getType(), Type(getB().getType())})
     if (auto shared = dyn_cast<SharedType>(type); shared && !shared.getHardwareSwizzle())
       return emitOpError("expected operands permuted as the hardware does, got ") << shared;
+  if (auto shared = dyn_cast<SharedType>(getA().getType()); shared && shared.getInterleave() > 1)
+    return emitOpError("expected interleaved rows of the right operand alone, got ") << shared;
+  SharedType right = getB().getType();
+  if (right.getInterleave() > 1 && right.getAxisOrder()[1] != 1)
+    return emitOpError("expected columns of the result as interleaved rows, got ") << right;
   return success();
 }
 

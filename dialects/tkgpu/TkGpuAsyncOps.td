@@ -53,7 +53,8 @@ def TkGpu_TensorMapOp : TkGpu_Op<"tensor_map", [Pure, AttrSizedOperandSegments]>
   let description = [{
     Stands in a tk.kernel and is an argument of its launches; without `tensor` it describes result
     `result` of the launch that it is an argument of. Extents and strides (in elements) are those of
-    the axes from the outermost inwards; the last stride is 1, the others are multiples of 16 bytes.
+    the axes from the outermost inwards, of which one of the tensor's may be two; the last stride is
+    1, the others are multiples of 16 bytes.
     What lies beyond the extents reads as zero and is not written. `swizzle` is 0, 32, 64 or 128: the
     bytes of a box's row within which chunks of 16 are permuted. With `tf32` elements of f32 are
     rounded to tf32 on their way to shared memory.
@@ -93,7 +94,9 @@ def TkGpu_BulkCopyOp : TkGpu_Op<"bulk_copy", [AttrSizedOperandSegments,
     In a producer's program its thread begins it, elsewhere the block's first thread does.
     `coordinates` are those of the box's first element, one an axis of the tensor map; they may be
     outside. The contiguous axis of the target is the map's innermost one; a target of several
-    panels takes a box a panel. Once there is a ring of stages the copy counts for the phase of
+    panels takes a box a panel, one with interleaved pairs of rows a box a part: the map's axis before
+    the innermost one then counts the rows of a group, two for each part, and the one of the rows
+    counts groups. Once there is a ring of stages the copy counts for the phase of
     `phases` at `slot`, for all bytes of the target.
 
     With `multicast` the tile is the same in all blocks of the cluster. Each block brings its part

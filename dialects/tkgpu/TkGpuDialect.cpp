@@ -150,7 +150,7 @@ Type BufferType::getValueType() {
 LogicalResult SharedType::verify(function_ref<InFlightDiagnostic()> emitError,
                                  ArrayRef<int64_t> shape, Type element, ArrayRef<int64_t> order,
                                  int64_t padding, int64_t chunk, int64_t perPhase, int64_t phases,
-                                 int64_t panel) {
+                                 int64_t panel, int64_t interleave) {
   if (!order.empty() && order.size() != shape.size())
     return emitError() << "expected an order of " << shape.size() << " axes, got " << order.size();
   for (int64_t axis : order)
@@ -161,6 +161,12 @@ LogicalResult SharedType::verify(function_ref<InFlightDiagnostic()> emitError,
       return emitError() << "expected powers of two for chunk, per_phase and phases, got " << value;
   if (padding < 0)
     return emitError() << "expected padding of at least 0, got " << padding;
+  if (interleave != 1) {
+    int64_t rows = shape.size() < 2 ? 0 : order.empty() ? shape[shape.size() - 2] : shape[order[1]];
+    if (interleave < 1 || rows == 0 || rows % (2 * interleave) != 0)
+      return emitError() << "expected rows that divide into pairs for each part, got interleave = "
+                         << interleave << " for " << rows;
+  }
   if (panel == 0)
     return success();
   int64_t contiguous = order.empty() ? shape.size() - 1 : order.front();
@@ -217,7 +223,7 @@ int64_t SharedType::getRowLength() {
   return getPanel() ? getPanel() : getShape()[getAxisOrder().front()];
 }
 
-int64_t SharedType::getPanelStride() { return getRowLength() * getShape()[getAxisOrder()[1]]; }
+int64_t SharedType::getPanelStride() { return getRowLength() * getNumRows(); }
 
 std::optional<int64_t> SharedType::getHardwareSwizzle() {
   if (getPadding() != 0)
@@ -238,7 +244,12 @@ SharedType SharedType::withStages(int64_t stages) {
     order.push_back(axis + 1);
   order.push_back(0);
   return get(getContext(), shape, getElementType(), order, getPadding(), getChunk(), getPerPhase(),
-             getPhases(), getPanel());
+             getPhases(), getPanel(), getInterleave());
+}
+
+SharedType SharedType::withInterleave(int64_t parts) {
+  return get(getContext(), getShape(), getElementType(), getOrder(), getPadding(), getChunk(),
+             getPerPhase(), getPhases(), getPanel(), parts);
 }
 
 int64_t SharedType::getNumElements() {

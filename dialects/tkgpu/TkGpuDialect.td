@@ -130,6 +130,8 @@ def TkGpu_SharedType : TkGpu_Type<"Shared", "shared"> {
     other: a row is then a row of a panel, and what the tensor memory accelerator and the warpgroup
     products take as one swizzled tile is a panel. A buffer of several stages has the stage as its
     first axis.
+    With `interleave` n > 1 the rows stand in another order: their pairs are dealt out to n parts of
+    the tile in turn, so that pair p is the (p / n)-th of part p % n.
   }];
   let parameters = (ins
     ArrayRefParameter<"int64_t">:$shape,
@@ -139,16 +141,17 @@ def TkGpu_SharedType : TkGpu_Type<"Shared", "shared"> {
     DefaultValuedParameter<"int64_t", "1">:$chunk,
     DefaultValuedParameter<"int64_t", "1">:$perPhase,
     DefaultValuedParameter<"int64_t", "1">:$phases,
-    DefaultValuedParameter<"int64_t", "0">:$panel);
+    DefaultValuedParameter<"int64_t", "0">:$panel,
+    DefaultValuedParameter<"int64_t", "1">:$interleave);
   let builders = [TypeBuilder<(ins "::llvm::ArrayRef<int64_t>":$shape,
     "::mlir::Type":$elementType, "::llvm::ArrayRef<int64_t>":$order, "int64_t":$padding,
     "int64_t":$chunk, "int64_t":$perPhase, "int64_t":$phases), [{
-      return $_get($_ctxt, shape, elementType, order, padding, chunk, perPhase, phases, 0);
+      return $_get($_ctxt, shape, elementType, order, padding, chunk, perPhase, phases, 0, 1);
     }]>];
   let assemblyFormat = [{
     `<` `[` $shape `]` `,` $elementType (`order` `=` `[` $order^ `]`)?
     (`padding` `=` $padding^)? (`chunk` `=` $chunk^)? (`per_phase` `=` $perPhase^)?
-    (`phases` `=` $phases^)? (`panel` `=` $panel^)? `>`
+    (`phases` `=` $phases^)? (`panel` `=` $panel^)? (`interleave` `=` $interleave^)? `>`
   }];
   let extraClassDeclaration = [{
     /// The axes from the contiguous one outwards.
@@ -166,6 +169,10 @@ def TkGpu_SharedType : TkGpu_Type<"Shared", "shared"> {
     /// accelerator counts them: 128, 64 or 32; 0 if chunks are not permuted, and nothing if they
     /// are in another way than the hardware does.
     std::optional<int64_t> getHardwareSwizzle();
+    /// Rows, each of one panel: how many there are of the axis that is second in the order.
+    int64_t getNumRows() { return getShape()[getAxisOrder()[1]]; }
+    /// The same tile with its pairs of rows dealt out to `parts` parts.
+    SharedType withInterleave(int64_t parts);
     /// The same tile with `stages` of them along a new first axis.
     SharedType withStages(int64_t stages);
   }];

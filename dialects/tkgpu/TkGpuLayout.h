@@ -50,8 +50,10 @@ LayoutAttr mmaOperandLayout(mlir::MLIRContext *context, DotOperand operand, int6
 /// The accumulator tile of wgmma: 64 rows at a time belong to four warps with 16 each, registers
 /// within a warp lie as in mma.m16n8. Groups of four warps lie along m as far as there are rows for
 /// them, each with a contiguous part, then along n. Null if a part is smaller than 64x8.
+/// `interleave` is that of operand B, whose rows the columns are. With as many parts as a 32-bit
+/// word has pairs of elements, a thread holds the neighbours of a word of operand A.
 LayoutAttr warpgroupAccumulatorLayout(mlir::MLIRContext *context, int64_t m, int64_t n,
-                                      int64_t numWarps);
+                                      int64_t numWarps, int64_t interleave = 1);
 
 /// What an operand A in registers must be, given the accumulator's layout: each warp has its rows.
 LayoutAttr warpgroupOperandLayout(LayoutAttr accumulator, int64_t k, unsigned bits);

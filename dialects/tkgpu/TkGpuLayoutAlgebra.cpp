@@ -128,8 +128,17 @@ LayoutAttr tk::gpu::mmaOperandLayout(MLIRContext *context, DotOperand operand, i
   return LayoutAttr::get(context, 2, registers, lanes, warpBits);
 }
 
+/// Column `step`, a power of two, of a product whose operand B has pairs of rows dealt out to
+/// `parts` parts: the number of the row that stands there.
+static int32_t interleavedColumn(int64_t step, int64_t columns, int64_t parts) {
+  if (step == 1)
+    return 1;
+  int64_t perPart = columns / parts;
+  return int32_t(step < perPart ? step * parts : step / perPart * 2);
+}
+
 LayoutAttr tk::gpu::warpgroupAccumulatorLayout(MLIRContext *context, int64_t m, int64_t n,
-                                               int64_t numWarps) {
+                                               int64_t numWarps, int64_t interleave) {
   if (numWarps % 4 != 0 || m % 64 != 0)
     return {};
   int64_t groups = numWarps / 4, groupsM = std::min(groups, m / 64), groupsN = groups / groupsM;
@@ -149,6 +158,10 @@ LayoutAttr tk::gpu::warpgroupAccumulatorLayout(MLIRContext *context, int64_t m, 
     warps.push_back({0, int32_t(step)});
   for (int64_t step = columns; step < n; step *= 2)
     warps.push_back({1, int32_t(step)});
+  for (Bits *bits : {&registers, &lanes, &warps})
+    for (LayoutBit &bit : *bits)
+      if (bit.axis == 1)
+        bit.step = interleavedColumn(bit.step, n, interleave);
   return LayoutAttr::get(context, 2, registers, lanes, warps);
 }
 

@@ -227,14 +227,18 @@ def TkGpu_ReduceOp : TkGpu_Op<"reduce", [Pure]> {
 
 def TkGpu_ScaledExpDiffOp : TkGpu_Op<"scaled_exp_diff", [Pure, SameOperandsAndResultType, Elementwise,
                                                          Scalarizable, Vectorizable, Tensorizable]> {
-  let summary = "exp((a - b) * scale) for a <= b and a positive scale; 0 where a is -inf";
+  let summary = "exp((a - b) * scale) * 2^power for a <= b and a positive scale; 0 where a is -inf";
   let description = [{
     The weight of a softmax whose scores are `a * scale`, under the maximum `b * scale`, to within
-    2^-19: it is 2^(a c - round(b c)) with c = round(scale * log2(e)).
+    2^-19: it is 2^(a c - round(b c - power)) with c = round(scale * log2(e)).
   }];
-  let arguments = (ins FloatLike:$a, FloatLike:$b, FloatLike:$scale);
+  let arguments = (ins FloatLike:$a, FloatLike:$b, FloatLike:$scale,
+                       DefaultValuedAttr<I64Attr, "0">:$power);
   let results = (outs FloatLike:$result);
-  let assemblyFormat = "$a `,` $b `by` $scale attr-dict `:` type($result)";
+  let assemblyFormat = "$a `,` $b `by` $scale (`power` $power^)? attr-dict `:` type($result)";
+  let builders = [OpBuilder<(ins "::mlir::Type":$type, "::mlir::Value":$a, "::mlir::Value":$b,
+                                 "::mlir::Value":$scale),
+                            [{ build($_builder, $_state, type, a, b, scale, 0); }]>];
 }
 
 def TkGpu_ArgReduceOp : TkGpu_Op<"arg_reduce", [Pure]> {

@@ -199,6 +199,25 @@ static llvm::APFloat infinityOf(Type type, bool negative) {
   return llvm::APFloat::getInf(cast<FloatType>(type).getFloatSemantics(), negative);
 }
 
+Value stripClamps(Value value, Type narrow) {
+  llvm::APFloat largest = llvm::APFloat::getLargest(cast<FloatType>(narrow).getFloatSemantics());
+  while (Operation *op = value.getDefiningOp()) {
+    llvm::APFloat limit(0.0f);
+    bool isLimit = isa<arith::MinimumFOp, arith::MaximumFOp>(op) &&
+                   matchPattern(op->getOperand(1), m_ConstantFloat(&limit)) &&
+                   std::abs(limit.convertToDouble()) == largest.convertToDouble() &&
+                   limit.isNegative() == isa<arith::MaximumFOp>(op);
+    if (!isLimit)
+      break;
+    value = op->getOperand(0);
+  }
+  return value;
+}
+
+int largestPowerOf(Type type) {
+  return ilogb(llvm::APFloat::getLargest(cast<FloatType>(type).getFloatSemantics()));
+}
+
 Value createIdentity(OpBuilder &builder, Location loc, ReduceKind kind, Type type) {
   auto constant = [&](TypedAttr attr) -> Value {
     return arith::ConstantOp::create(builder, loc, type, attr);

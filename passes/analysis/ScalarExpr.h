@@ -68,6 +68,10 @@ mlir::Value createIdentity(mlir::OpBuilder &builder, mlir::Location loc, ReduceK
                            mlir::Type type);
 
 bool isZero(mlir::Value value);
+/// `value` without the limits to the finite numbers of `narrow` that saturation puts around it.
+mlir::Value stripClamps(mlir::Value value, mlir::Type narrow);
+/// The exponent of the largest power of two that `type` holds.
+int largestPowerOf(mlir::Type type);
 bool isNegativeInfinity(mlir::Value value);
 /// True if `value` is the neutral element of `kind`.
 bool isIdentity(mlir::Value value, ReduceKind kind);

@@ -26,6 +26,8 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace tk;
 
@@ -156,14 +158,27 @@ bool FactorExtractor::mayLeave(bool isSafe, StringRef value) {
   return isSafe;
 }
 
+/// Unnormalised weights lie in [0, 1]. Eight bits hold few numbers below 1: there the weights are
+/// scaled by the largest power of two that the type holds.
 Value FactorExtractor::extractFromRounding(arith::ExtFOp ext) {
   auto trunc = ext.getIn().getDefiningOp<arith::TruncFOp>();
-  auto weight = trunc ? trunc.getIn().getDefiningOp<DivOrZeroOp>() : DivOrZeroOp();
-  // Unnormalised weights lie in [0, 1]; 8-bit floats would need scaling to keep the small ones.
-  if (!weight || trunc.getType().getIntOrFloatBitWidth() != 16 || !isHoistable(weight.getB()))
+  auto weight =
+      trunc ? stripClamps(trunc.getIn(), trunc.getType()).getDefiningOp<DivOrZeroOp>() : nullptr;
+  if (!weight || trunc.getType().getIntOrFloatBitWidth() > 16 || !isHoistable(weight.getB()))
     return ext;
+  Location loc = trunc.getLoc();
+  Value unnormalised = weight.getA();
+  if (trunc.getType().getIntOrFloatBitWidth() == 8) {
+    int power = largestPowerOf(trunc.getType());
+    auto constant = [&](int exponent) {
+      return arith::ConstantOp::create(
+          builder, loc, builder.getFloatAttr(unnormalised.getType(), std::ldexp(1.0, exponent)));
+    };
+    factors.push_back({LinearFactor::Multiply, constant(-power)});
+    unnormalised = arith::MulFOp::create(builder, loc, unnormalised, constant(power)).getResult();
+  }
   factors.push_back({LinearFactor::DivideOrZero, weight.getB()});
-  Value rounded = arith::TruncFOp::create(builder, trunc.getLoc(), trunc.getType(), weight.getA());
+  Value rounded = arith::TruncFOp::create(builder, loc, trunc.getType(), unnormalised);
   return arith::ExtFOp::create(builder, ext.getLoc(), ext.getType(), rounded);
 }
 

@@ -6,8 +6,10 @@
 //   a * b                          f = f_a * f_b
 //   a / c, -a, select(c, a, 0)     f = f_a           where c does not depend on m
 //   round16(a)                     f = f_a           a weight's rounding may come before its
-//   scaling exp(e), exp2(e), exp_diff      e = c * (x(j) - v(m)) + w with c > 0 constant and w free
-//   of both
+//                                                    scaling
+//   round8(a)                      f = f_a           where a is an exponential as below, at most 1,
+//                                                    times a constant that the type holds
+//   exp(e), exp2(e), exp_diff      e = c * (x(j) - v(m)) + w with c > 0 constant and w free of both
 //                                  j and m: f = exp(c * (v(old) - v(new)))
 //
 // The last rule holds in exact arithmetic for any v. To hold in floats with no overflow on the way,
@@ -101,9 +103,21 @@ bool Separator::separateSelect(arith::SelectOp select) {
   return separate(select.getTrueValue());
 }
 
+/// Is `value` a constant, or 1 where there is none, times a difference's exponential, and within
+/// the numbers that `narrow` holds however the running maximum stands?
+static bool staysWithin(Value value, Type narrow) {
+  APFloat constant(1.0f);
+  if (auto product = value.getDefiningOp<arith::MulFOp>();
+      product && matchPattern(product.getRhs(), m_ConstantFloat(&constant)))
+    value = product.getLhs();
+  return value.getDefiningOp<ExpDiffOp>() &&
+         std::abs(constant.convertToDouble()) <= std::ldexp(1.0, largestPowerOf(narrow));
+}
+
 bool Separator::separateRounding(arith::ExtFOp ext) {
   auto trunc = ext.getIn().getDefiningOp<arith::TruncFOp>();
-  if (!trunc || trunc.getType().getIntOrFloatBitWidth() != 16)
+  if (!trunc || (trunc.getType().getIntOrFloatBitWidth() != 16 &&
+                 !staysWithin(trunc.getIn(), trunc.getType())))
     return decline("its term is rounded to a type whose range the running scale could leave");
   return separate(trunc.getIn());
 }

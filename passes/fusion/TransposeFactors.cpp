@@ -2,9 +2,10 @@
 //
 // Warpgroups multiply factors that are contiguous along the sum; of other types than those of 16
 // bits one factor may lie otherwise, which then goes through registers. Where neither factor is
-// contiguous along the sum:
-// 1. Take products of two factors of which one at least is loaded at plain indices, and whose rows
-//    can be copied in bulk, also once the factor's last index and the sum's change places.
+// contiguous along the sum, or one is in registers since it is computed from another product:
+// 1. Take products of two factors of which one at least is loaded, with its last index and the
+// sum's
+//    as they are, and whose rows can be copied in bulk, also once these change places.
 // 2. The smaller such factor is stored once more, in a statement of its own, with those two indices
 //    exchanged, if that takes less time than multiplying by warps does. Products that read the same
 //    factor alike share what was stored.
@@ -49,6 +50,7 @@ struct Product {
   KernelOp kernel;
   ComputeOp compute;
   ReduceOp reduce;
+  unsigned position; ///< the sum among the reduction's results
 
   double countTerms();
   LoadOp chooseFactor();
@@ -93,10 +95,16 @@ static bool isExchangeable(Product product, LoadOp factor) {
   if (factor.getPad() || type.getElementType() != factor.getType() || extents.empty() ||
       extents.size() != factor.getIndices().size() || !llvm::is_contained(factor.getIndices(), k))
     return false;
-  llvm::SmallPtrSet<Value, 4> seen;
-  for (Value index : factor.getIndices())
-    if (!isa<BlockArgument>(index) || !seen.insert(index).second)
-      return false;
+  Value last = factor.getIndices().back();
+  if (!isa<BlockArgument>(last) || last == k)
+    return false;
+  for (auto [axis, index] : llvm::enumerate(factor.getIndices()))
+    if (axis != axisOf(factor, k) && index != last)
+      for (BlockArgument argument : getIterationIndices(index))
+        if (argument == k || argument == last)
+          return false;
+  if (llvm::count(factor.getIndices(), last) > 1)
+    return false;
   return isBoxAligned(product.kernel, extents[axisOf(factor, k)], factor.getType());
 }
 
@@ -110,6 +118,14 @@ static bool isForRegisters(Product product, Value factor) {
          });
 }
 
+/// Is `factor`, of a sum of 8-bit floats' products, computed from another product's results? It
+/// then stays in registers, and the other factor cannot go through them.
+static bool isInRegisters(Product product, Value factor) {
+  Type type = withoutExtension(factor).getType();
+  return isa<FloatType>(type) && type.getIntOrFloatBitWidth() == 8 &&
+         product.reduce.getPrecision() == Precision::Fast && !getElementsOf(factor);
+}
+
 double Product::countTerms() {
   double terms = sizeOf(kernel, reduce.getUpper()[0]);
   for (Value extent : compute.getExtents())
@@ -119,7 +135,7 @@ double Product::countTerms() {
 
 /// The factor to store transposed; null if there is none, or no use in it.
 LoadOp Product::chooseFactor() {
-  Operation *multiply = reduce.getYield().getValues()[0].getDefiningOp();
+  Operation *multiply = reduce.getYield().getValues()[position].getDefiningOp();
   if (!isa_and_nonnull<arith::MulFOp, arith::MulIOp>(multiply))
     return {};
   double bytes = std::numeric_limits<double>::max();
@@ -129,7 +145,8 @@ LoadOp Product::chooseFactor() {
     auto load = withoutExtension(factor).getDefiningOp<LoadOp>();
     if (!load || !haveWarpgroupProduct(load.getType(), reduce.getPrecision()) ||
         isMultipliedAsStored(compute, factor) || isMultipliedAsStored(compute, other) ||
-        !isExchangeable(*this, load) || !isForRegisters(*this, other))
+        !isExchangeable(*this, load) ||
+        !(reduce.isOnline() ? isInRegisters(*this, other) : isForRegisters(*this, other)))
       continue;
     double size = load.getType().getIntOrFloatBitWidth() / 8.0;
     for (Value extent : getExtents(kernel, load.getTensor()))
@@ -150,8 +167,12 @@ Value FactorTransposition::store(Product product, LoadOp factor, unsigned axis) 
   OpBuilder builder(product.compute);
   SmallVector<Value> extents = getExtents(kernel, factor.getTensor());
   SmallVector<std::string> texts;
-  for (Value index : factor.getIndices()) {
-    auto argument = cast<BlockArgument>(index);
+  for (auto [d, index] : llvm::enumerate(factor.getIndices())) {
+    auto argument = dyn_cast<BlockArgument>(index);
+    if (!argument) {
+      texts.push_back("at" + std::to_string(d));
+      continue;
+    }
     ArrayAttr names = argument.getOwner() == product.compute.getBlock()
                           ? product.compute.getIndexNames()
                           : product.reduce.getIndexNames();
@@ -161,15 +182,16 @@ Value FactorTransposition::store(Product product, LoadOp factor, unsigned axis) 
   std::swap(texts[axis], texts.back());
   SmallVector<StringRef> names(texts.begin(), texts.end());
   std::string name = (cast<StringAttr>(product.compute.getNames()[0]).getValue() + ".turned").str();
-  auto compute = ComputeOp::create(
-      builder, factor.getLoc(), names, extents, ArrayRef<Type>{factor.getType()},
-      ArrayRef<StringRef>{name}, ArrayRef<SmallVector<unsigned>>{},
-      [&](OpBuilder &body, Location loc, ValueRange indices) {
-        SmallVector<Value> at(indices);
-        std::swap(at[axis], at.back());
-        Value element = LoadOp::create(body, loc, factor.getTensor(), at, Value());
-        YieldOp::create(body, loc, element);
-      });
+  auto compute =
+      ComputeOp::create(builder, factor.getLoc(), names, extents, ArrayRef<Type>{factor.getType()},
+                        ArrayRef<StringRef>{name}, ArrayRef<SmallVector<unsigned>>{},
+                        [&](OpBuilder &body, Location loc, ValueRange indices) {
+                          SmallVector<Value> at(indices);
+                          std::swap(at[axis], at.back());
+                          Value element =
+                              LoadOp::create(body, loc, factor.getTensor(), at, Value());
+                          YieldOp::create(body, loc, element);
+                        });
   return result = compute->getResult(0);
 }
 
@@ -199,11 +221,14 @@ struct TransposeFactors : tk::impl::TransposeFactorsBase<TransposeFactors> {
       SmallVector<ComputeOp> computes(kernel.getBody().getOps<ComputeOp>());
       for (ComputeOp compute : computes)
         for (ReduceOp reduce : llvm::to_vector(compute.getBlock()->getOps<ReduceOp>())) {
-          if (!isMatrixProduct(reduce) || reduce.isOnline() || reduce.getNumIndices() != 1 ||
-              reduce.getNumAccumulators() != 1)
+          if (reduce.getNumIndices() != 1 || (!reduce.isOnline() && !isMatrixProduct(reduce)))
             continue;
-          Product product{kernel, compute, reduce};
-          if (LoadOp factor = product.chooseFactor()) {
+          for (unsigned k = 0; k < reduce.getNumAccumulators(); ++k) {
+            Product product{kernel, compute, reduce, k};
+            LoadOp factor =
+                reduce.getKind(k) == ReduceKind::Sum ? product.chooseFactor() : LoadOp();
+            if (!factor)
+              continue;
             transposition.apply(product, factor);
             ++numTransposed;
           }

@@ -98,7 +98,7 @@ static SharedType panelledTile(RankedTensorType tile, Type stored, int64_t axis)
   int64_t panel = panelBytes < rowBytes ? panelBytes / bytes : 0;
   return SharedType::get(tile.getContext(), tile.getShape(), stored, {axis, 1 - axis},
                          /*padding=*/0, kChunkBytes / bytes, kSwizzleBytes / panelBytes,
-                         panelBytes / kChunkBytes, panel);
+                         panelBytes / kChunkBytes, panel, /*interleave=*/1);
 }
 
 namespace {
@@ -294,13 +294,26 @@ std::optional<unsigned> BulkBox::rowsAxis() const {
   return std::nullopt;
 }
 
+int64_t BulkBox::rowsOfGroup() const {
+  int64_t parts = shared.getInterleave();
+  return parts > 1 ? 2 * parts : 1;
+}
+
 SmallVector<Value> tk::buildCoordinates(OpBuilder &builder, Location loc, const BulkBox &box) {
   SmallVector<Value> coordinates;
-  for (ArrayRef<Value> summands : box.coordinates) {
+  int64_t group = box.rowsOfGroup();
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  };
+  for (auto [axis, summands] : llvm::enumerate(box.coordinates)) {
     Value sum;
     for (Value summand : summands)
       sum = sum ? arith::AddIOp::create(builder, loc, sum, summand).getResult() : summand;
-    coordinates.push_back(sum ? sum : arith::ConstantIndexOp::create(builder, loc, 0));
+    if (sum && group > 1 && axis == *box.rowsAxis())
+      sum = arith::DivSIOp::create(builder, loc, sum, constant(group));
+    coordinates.push_back(sum ? sum : constant(0));
   }
+  if (group > 1)
+    coordinates.insert(std::prev(coordinates.end()), constant(0));
   return coordinates;
 }

@@ -26,6 +26,8 @@ struct BulkBox {
 
   /// The tensor's axis along which the rows of the tile in shared memory lie.
   std::optional<unsigned> rowsAxis() const;
+  /// Rows that one group has where their pairs are interleaved, two for each part; else 1.
+  int64_t rowsOfGroup() const;
 };
 
 /// The coordinates of the first element of `box`, at the builder's position.
@@ -51,6 +53,8 @@ public:
   gpu::LaunchOp getLaunch() const { return launch; }
   /// Whether all that describes the tensor of `box` can be had at the launch.
   bool isKnown(const BulkBox &box) const;
+  /// Can the map of `box` count groups of `group` rows and the rows of a group apart?
+  bool canGroupRows(const BulkBox &box, int64_t group, AxisInfo &info);
 
 private:
   LaunchArguments(gpu::FuncOp function, gpu::LaunchOp launch)

@@ -14,6 +14,9 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
+/// Axes of a tensor map at most.
+static constexpr size_t kMapRank = 5;
+
 std::optional<LaunchArguments> LaunchArguments::of(FuncOp function) {
   std::optional<SymbolTable::UseRange> uses =
       SymbolTable::getSymbolUses(function, function->getParentOp());
@@ -86,23 +89,55 @@ Value LaunchArguments::addArgument(Value value, StringRef name) {
 
 Value LaunchArguments::addIndex(Value value, StringRef name) { return addArgument(value, name); }
 
+bool LaunchArguments::canGroupRows(const BulkBox &box, int64_t group, AxisInfo &info) {
+  std::optional<unsigned> axis = box.rowsAxis();
+  if (!axis || box.coordinates.size() >= kMapRank || box.box[*axis] % group != 0)
+    return false;
+  // A group is as far from the next one as the tensor's rows say, which only the launch's own
+  // arithmetic can multiply: not where the tensor brings its strides along.
+  Value stride = box.strides[*axis];
+  if (auto argument = dyn_cast<BlockArgument>(stride);
+      argument && launch.getArgs()[argument.getArgNumber()].getDefiningOp<StrideOp>())
+    return false;
+  auto kernel = launch->getParentOfType<KernelOp>();
+  Value extent = getExtents(kernel, tensorOf(box.buffer))[*axis];
+  if (getSizeFact(kernel, extent).divisor % group != 0)
+    return false;
+  SmallVector<Value> summands = box.coordinates[*axis];
+  if (Value limit = box.limits[*axis])
+    summands.push_back(limit);
+  return llvm::all_of(summands,
+                      [&](Value value) { return info.divisibilityOf(value) % group == 0; });
+}
+
 Value LaunchArguments::addTensorMap(const BulkBox &box) {
   OpBuilder builder(launch);
   Location loc = launch.getLoc();
   Value tensor = tensorOf(box.buffer);
   SmallVector<Value> extents = getExtents(launch->getParentOfType<KernelOp>(), tensor), strides;
+  SmallVector<int64_t> sides = box.box;
   for (auto [extent, limit] : llvm::zip_equal(extents, box.limits))
     if (limit)
       extent = atLaunch(builder, limit);
   for (Value stride : box.strides)
     strides.push_back(atLaunch(builder, stride));
+  if (int64_t group = box.rowsOfGroup(); group > 1) {
+    unsigned axis = *box.rowsAxis();
+    Value rows = arith::ConstantIndexOp::create(builder, loc, group);
+    extents.insert(std::prev(extents.end()), rows);
+    strides.insert(std::prev(strides.end()), strides[axis]);
+    sides.insert(std::prev(sides.end()), 2);
+    extents[axis] = FloorDivOp::create(builder, loc, rows.getType(), extents[axis], rows);
+    strides[axis] = arith::MulIOp::create(builder, loc, strides[axis], rows);
+    sides[axis] /= group;
+  }
   unsigned number = cast<BlockArgument>(box.buffer).getArgNumber(), count = launch.getArgs().size();
   // A launch's result has no value yet where its operands are computed.
   IntegerAttr result;
   if (number >= count)
     result = builder.getI64IntegerAttr(number - count);
   auto map =
-      TensorMapOp::create(builder, loc, result ? Value() : tensor, extents, strides, box.box,
+      TensorMapOp::create(builder, loc, result ? Value() : tensor, extents, strides, sides,
                           *SharedType(box.shared).getHardwareSwizzle(), result, box.roundsToTf32);
   return addArgument(map, (function.getArgName(number) + "_map").str());
 }

@@ -68,8 +68,9 @@ DotPlan LayoutChoice::planOf(DotOp dot) const {
 LayoutAttr LayoutChoice::fromDots(unsigned component) const {
   ArrayRef<int64_t> shape = components.shapeOf(component);
   for (Value value : components.members(component)) {
-    if (value.getDefiningOp<WarpgroupDotOp>())
-      return warpgroupAccumulatorLayout(context, shape[0], shape[1], dotContext.numWarps);
+    if (auto dot = value.getDefiningOp<WarpgroupDotOp>())
+      return warpgroupAccumulatorLayout(context, shape[0], shape[1], dotContext.numWarps,
+                                        dot.getB().getType().getInterleave());
     if (auto dot = value.getDefiningOp<DotOp>())
       return planDot(dot, dotContext).accumulator;
   }

@@ -105,24 +105,52 @@ bool WarpgroupOperands::readElements(DotOp dot, std::string &why) {
   return true;
 }
 
-/// Is the left operand computed from another product's result? It then is in the registers of the
-/// warps that multiply it.
-static bool isInRegisters(DotOp dot) {
+/// The product from whose result the left operand is computed, if it is: the operand then is in the
+/// registers of the warps that multiply it.
+static DotOp sourceOfLeft(DotOp dot) {
   SmallVector<Value> work = {dot.getA()};
   llvm::SmallPtrSet<Operation *, 8> visited;
   while (!work.empty()) {
     Operation *op = work.pop_back_val().getDefiningOp();
     if (!op || !visited.insert(op).second)
       continue;
-    if (isa<DotOp>(op))
-      return bytesOfElement(tileOf(dot.getA()).getElementType()) == 2;
+    if (auto source = dyn_cast<DotOp>(op))
+      return source;
     if (op->hasTrait<OpTrait::Elementwise>())
       llvm::append_range(work, op->getOperands());
     else if (auto branch = dyn_cast<scf::IfOp>(op))
       for (Region &region : branch->getRegions())
         llvm::append_range(work, region.front().getTerminator()->getOperands());
   }
-  return false;
+  return {};
+}
+
+/// Can a left operand that is computed from the result of `source` stay in registers? A thread
+/// holds neighbouring pairs of a result's columns, and as left operand whole words of k: for
+/// operands of 8 bits the columns are dealt out to two parts, by the order of the rows that they
+/// come from.
+bool WarpgroupOperands::readProduct(DotOp dot, DotOp source, std::string &why) {
+  int64_t parts = 4 / (2 * bytesOfElement(tileOf(getWarpgroupA(dot)).getElementType()));
+  if (parts < 1) {
+    why = "is computed from a product, of more than 16 bits";
+    return false;
+  }
+  if (parts == 1)
+    return true;
+  Value rows = getWarpgroupB(source);
+  auto box = boxes.find(rows);
+  if (box == boxes.end() || !rows.hasOneUse() || dot->getParentOfType<FuncOp>().getCluster() > 1) {
+    why = "is computed, of 8 bits, from a product whose columns cannot be put in its order";
+    return false;
+  }
+  if (!arguments.canGroupRows(box->second, 2 * parts, info)) {
+    why = "is computed, of 8 bits, and the rows that its columns come from are not known to divide "
+          "into groups of " +
+          std::to_string(2 * parts);
+    return false;
+  }
+  box->second.shared = box->second.shared.withInterleave(parts);
+  return true;
 }
 
 bool WarpgroupOperands::read(DotOp dot, std::string &why) {
@@ -133,7 +161,10 @@ bool WarpgroupOperands::read(DotOp dot, std::string &why) {
       why = "an operand is not loaded around the product";
       return false;
     }
-  if (!isInRegisters(dot) && !readShared(a, 1, why) && !readElements(dot, why)) {
+  DotOp source = sourceOfLeft(dot);
+  bool isRead =
+      source ? readProduct(dot, source, why) : readShared(a, 1, why) || readElements(dot, why);
+  if (!isRead) {
     why = "the left operand " + why;
     return false;
   }

@@ -40,6 +40,7 @@ public:
 private:
   bool readBox(mlir::Value operand, std::string &why);
   bool readShared(mlir::Value operand, unsigned kAxis, std::string &why);
+  bool readProduct(gpu::DotOp dot, gpu::DotOp source, std::string &why);
   bool readElements(gpu::DotOp dot, std::string &why);
 
   LaunchArguments &arguments;

@@ -57,6 +57,12 @@ static bool isBulkLoadable(StatementShape &shape, Value factor) {
   return load && rowAlignment(shape, load) >= boxAlignment;
 }
 
+/// Does what `factor` is loaded from run along `k` in memory?
+static bool isContiguousAlong(Value factor, Value k) {
+  auto load = withoutExtension(factor).getDefiningOp<LoadOp>();
+  return load && runsOneByOne(load.getIndices().back(), k);
+}
+
 /// Is `index` of an access the same in a tile, or a run along one of the `tiled` indices, plus what
 /// is the same, or the groups or places of rows, for groups of which a tile of a warpgroup has
 /// whole ones?
@@ -145,7 +151,12 @@ bool Planner::isWideForFewRows(Contraction &product) {
 /// Are both factors of the inner products, and the other factor of the outer one, loaded as the
 /// hardware multiplies them, and the inner k and the outputs such that one tile holds them?
 bool Planner::isChainForWarpgroups(Contraction &outer) {
-  if (!target.getHopper() || !coarse || !(outer.operand.isF16() || outer.operand.isBF16()))
+  bool isWide = outer.operand.isF16() || outer.operand.isBF16();
+  bool isNarrow = isa<Float8E4M3FNType, Float8E5M2Type>(outer.operand);
+  auto isSummedByHardware = [&](Contraction &product) {
+    return isWide || product.op.getPrecision() == Precision::Fast;
+  };
+  if (!target.getHopper() || !coarse || !(isWide || isNarrow) || !isSummedByHardware(outer))
     return false;
   std::optional<int64_t> rows = shape.upperOf(outer.m), columns = shape.upperOf(outer.n);
   if ((rows && *rows <= 16) || !columns || *columns > 256)
@@ -153,15 +164,15 @@ bool Planner::isChainForWarpgroups(Contraction &outer) {
   SmallVector<Value> tiled;
   for (Contraction &product : shape.contractions)
     tiled.append({product.m, product.n, product.k});
-  auto isLoaded = [&](Value factor) {
-    return isBulkLoadable(shape, factor) &&
+  auto isLoaded = [&](Value factor, Value k) {
+    return isBulkLoadable(shape, factor) && (isWide || isContiguousAlong(factor, k)) &&
            llvm::all_of(withoutExtension(factor).getDefiningOp<LoadOp>().getIndices(),
                         [&](Value index) { return isRunOfBox(shape, index, tiled); });
   };
   for (auto [k, term] : llvm::enumerate(outer.op.getYield().getValues())) {
     auto product = term.getDefiningOp<arith::MulFOp>();
-    if (product && outer.op.getKind(k) == ReduceKind::Sum && !isLoaded(product.getLhs()) &&
-        !isLoaded(product.getRhs()))
+    if (product && outer.op.getKind(k) == ReduceKind::Sum && !isLoaded(product.getLhs(), outer.k) &&
+        !isLoaded(product.getRhs(), outer.k))
       return false;
   }
   bool hasInner = false;
@@ -169,11 +180,11 @@ bool Planner::isChainForWarpgroups(Contraction &outer) {
     if (!outer.op->isProperAncestor(inner.op))
       continue;
     std::optional<int64_t> depth = shape.upperOf(inner.k);
-    if (inner.operand != outer.operand || !depth || *depth > 256)
+    if (inner.operand != outer.operand || !depth || *depth > 256 || !isSummedByHardware(inner))
       return false;
     for (Value term : inner.op.getYield().getValues()) {
       auto product = term.getDefiningOp<arith::MulFOp>();
-      if (!product || !isLoaded(product.getLhs()) || !isLoaded(product.getRhs()))
+      if (!product || !isLoaded(product.getLhs(), inner.k) || !isLoaded(product.getRhs(), inner.k))
         return false;
     }
     hasInner = true;

@@ -32,6 +32,13 @@
 using namespace mlir;
 using namespace tk;
 
+/// Is `product` one with a power of two, which rounds nothing?
+static bool isPowerOfTwo(arith::MulFOp product) {
+  APFloat factor(0.0f);
+  return matchPattern(product.getRhs(), m_ConstantFloat(&factor)) &&
+         factor.getExactLog2Abs() != INT_MIN;
+}
+
 /// Is `diff` only summed by `reduction`, and rounded to 16 bits or less at least once?
 static bool isRoundedOrSummed(ExpDiffOp diff, tk::ReduceOp reduction) {
   bool isRounded = false;
@@ -46,6 +53,8 @@ static bool isRoundedOrSummed(ExpDiffOp diff, tk::ReduceOp reduction) {
                  select && use.getOperandNumber() == 1 &&
                  matchPattern(select.getFalseValue(), m_AnyZeroFloat())) {
         values.push_back(select.getResult());
+      } else if (auto product = dyn_cast<arith::MulFOp>(user); product && isPowerOfTwo(product)) {
+        values.push_back(product.getResult());
       } else if (user != reduction.getYield() ||
                  reduction.getKind(use.getOperandNumber()) != ReduceKind::Sum) {
         return false;
@@ -61,9 +70,11 @@ static void markFactor(ExpDiffOp factor) {
   factor->setAttr(rescaleAttrName, UnitAttr::get(factor.getContext()));
 }
 
-/// Is `value` of use for 16 bits or less only?
+/// Is `value` of use for 16 bits or less only, perhaps as a factor?
 static bool isNarrowed(Value value) {
   return !value.use_empty() && llvm::all_of(value.getUsers(), [](Operation *user) {
+    if (auto product = dyn_cast<arith::MulFOp>(user))
+      return isNarrowed(product);
     auto narrow = dyn_cast<arith::TruncFOp>(user);
     return narrow && narrow.getType().getIntOrFloatBitWidth() <= 16;
   });

@@ -23,6 +23,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace tk;
@@ -32,7 +33,10 @@ static bool vanishesWith(Value value, Value score) {
   while (Operation *op = value.getDefiningOp()) {
     if (isa<ExpDiffOp, gpu::ScaledExpDiffOp>(op))
       return op->getOperand(0) == score;
-    if (!isa<arith::TruncFOp, arith::ExtFOp>(op))
+    APFloat scale(0.0f);
+    bool isScaled = isa<arith::MulFOp>(op) &&
+                    matchPattern(op->getOperand(1), m_ConstantFloat(&scale)) && scale.isFinite();
+    if (!isScaled && !isa<arith::TruncFOp, arith::ExtFOp>(op))
       return false;
     value = op->getOperand(0);
   }

@@ -9,6 +9,9 @@ namespace tk {
 /// See FoldScales.cpp. To be called once the weights that may be approximate are marked.
 void foldScales(KernelOp kernel, ComputeOp compute);
 
+/// See FoldPowers.cpp. To be called after foldScales.
+void foldPowers(ComputeOp compute);
+
 } // namespace tk
 
 #endif // TK_PASSES_TILING_FOLDSCALES_H

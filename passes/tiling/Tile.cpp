@@ -112,6 +112,7 @@ struct Tile : tk::impl::TileBase<Tile> {
     approximateScores(compute);
     markNarrowFunctions(compute);
     foldScales(kernel, compute);
+    foldPowers(compute);
     OpBuilder moduleBuilder(kernel);
     BlockProgram program(kernel, compute, schedule);
     FailureOr<gpu::FuncOp> func = program.build(moduleBuilder, unique);

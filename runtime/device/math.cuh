@@ -89,6 +89,11 @@ TK_DEVICE float scaled_exp_diff(float a, float b, float scale) {
   const float c = scale * 1.4426950408889634f, safe = zero_if_low(b);
   return exp2_approx(::fmaf(a, c, -(safe * c)));
 }
+// The same times 2^power.
+TK_DEVICE float scaled_exp_diff(float a, float b, float scale, int power) {
+  const float c = scale * 1.4426950408889634f, safe = zero_if_low(b);
+  return exp2_approx(::fmaf(a, c, ::fmaf(-safe, c, (float)power)));
+}
 // exp(x) where the result is of use for 16 bits: the relative error is 2^-22 and 2^-24 of x.
 TK_DEVICE float exp_approx(float x) { return exp2_approx(x * 1.4426950408889634f); }
 // erf(x) with an absolute error of 2^-22, most of it that of ex2: 1 - 2^-y for |x|, where y is a

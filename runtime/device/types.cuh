@@ -109,6 +109,30 @@ template <class T, int n> TK_DEVICE void narrow_pairs(T (&y)[n], const float (&x
     for_each<n>([&](int i) { y[i] = from_float<T>(x[i]); });
   }
 }
+// Two bytes that are neighbours stay half a word.
+template <class T> TK_DEVICE void copy_pair(T *y, const T *x) {
+  u16 pair;
+  memcpy(&pair, x, 2);
+  memcpy(y, &pair, 2);
+}
+// Two f32 to two 8-bit floats, the first one in the low byte.
+template <class T> TK_DEVICE u16 pack2_f8(float low, float high);
+template <class T, int n> TK_DEVICE void narrow_pairs_f8(T (&y)[n], const float (&x)[n]) {
+  if constexpr (n % 2 == 0) {
+    for_each<n / 2>([&](int i) {
+      const u16 pair = pack2_f8<T>(x[2 * i], x[2 * i + 1]);
+      memcpy(&y[2 * i], &pair, 2);
+    });
+  } else {
+    for_each<n>([&](int i) { y[i] = from_float<T>(x[i]); });
+  }
+}
+template <int n> TK_DEVICE void narrow(f8e4m3 (&y)[n], const float (&x)[n]) {
+  narrow_pairs_f8(y, x);
+}
+template <int n> TK_DEVICE void narrow(f8e5m2 (&y)[n], const float (&x)[n]) {
+  narrow_pairs_f8(y, x);
+}
 template <int n> TK_DEVICE void narrow(bf16 (&y)[n], const float (&x)[n]) { narrow_pairs(y, x); }
 template <int n> TK_DEVICE void narrow(f16 (&y)[n], const float (&x)[n]) { narrow_pairs(y, x); }
 // Integers to floats that hold them.

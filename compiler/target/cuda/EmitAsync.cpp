@@ -81,6 +81,7 @@ LogicalResult KernelEmitter::emitBulkCopy(gpu::BulkCopyOp copy) {
     return unsupported(copy, "expected phases that the copy counts for");
   auto type = copy.getTarget().getType();
   const int64_t panels = type.getShape()[type.getAxisOrder()[0]] / type.getRowLength();
+  const int64_t parts = type.getInterleave();
   std::string at, loop, to = names[copy.getTarget()];
   const int64_t cluster = copy.getMulticast() ? func.getCluster() : 1;
   const int64_t part = type.getShape()[type.getAxisOrder()[1]] / cluster;
@@ -90,6 +91,8 @@ LogicalResult KernelEmitter::emitBulkCopy(gpu::BulkCopyOp copy) {
     std::string text = "(int)(" + scalar(coordinate) + ")";
     if (d == 0 && panels > 1)
       text += " + p * " + std::to_string(type.getRowLength());
+    if (d == 1 && parts > 1)
+      text += " + h * 2";
     if (copy.getMulticast() && *copy.getMulticast() == rank - 1 - d)
       text += " + tk::cluster_rank() * " + std::to_string(part);
     at += (d ? ", " : "") + text;
@@ -97,6 +100,10 @@ LogicalResult KernelEmitter::emitBulkCopy(gpu::BulkCopyOp copy) {
   if (panels > 1) {
     loop = "TK_UNROLL for (int p = 0; p < " + std::to_string(panels) + "; ++p) ";
     to += " + p * " + std::to_string(type.getPanelStride());
+  }
+  if (parts > 1) {
+    loop += "TK_UNROLL for (int h = 0; h < " + std::to_string(parts) + "; ++h) ";
+    to += " + h * " + std::to_string(type.getPanelStride() / parts);
   }
   std::string mask;
   if (copy.getMulticast()) {

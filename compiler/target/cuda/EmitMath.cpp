@@ -62,7 +62,10 @@ std::optional<std::string> KernelEmitter::mathExpression(Operation *op,
   const llvm::StringRef name = primitiveName(op);
   if (name.empty())
     return std::nullopt;
-  return "tk::" + name.str() + "(" + llvm::join(in, ", ") + ")";
+  std::string arguments = llvm::join(in, ", ");
+  if (auto weight = dyn_cast<gpu::ScaledExpDiffOp>(op); weight && weight.getPower() != 0)
+    arguments += ", " + std::to_string(weight.getPower());
+  return "tk::" + name.str() + "(" + arguments + ")";
 }
 
 } // namespace tk::cuda

@@ -167,6 +167,9 @@ void KernelEmitter::assign(llvm::StringRef target, Value value) {
   const unsigned count = registersOf(value);
   if (count == 1)
     line(target + "[0] = " + element(value, RegisterIndex(0)) + ";");
+  else if (auto pairs = renamedPairs(value)) // bytes one by one would be cut out of words
+    line(loopHeader(count, 2) + " tk::copy_pair(&" + target + "[r], " +
+         pairs->at(RegisterIndex("r", registerBits(value))) + ");");
   else
     line(loopHeader(count) + " " + target +
          "[r] = " + element(value, RegisterIndex("r", registerBits(value))) + ";");
@@ -180,9 +183,7 @@ std::string KernelEmitter::copyOf(Value value) {
   return name;
 }
 
-KernelEmitter::Fragments KernelEmitter::fragmentsOf(Value value, unsigned lowBits) {
-  // A part of a tile, or one under other register numbers, is used where it is as long as the
-  // fragments of an instruction stay whole.
+std::optional<KernelEmitter::Fragments> KernelEmitter::renamed(Value value, unsigned lowBits) {
   RegisterIndex reg("x", registerBits(value));
   Value root = value;
   while (!names.contains(root)) {
@@ -191,7 +192,7 @@ KernelEmitter::Fragments KernelEmitter::fragmentsOf(Value value, unsigned lowBit
                     ? registersInSource(op)
                     : FailureOr<std::pair<BitMap, unsigned>>(failure());
     if (mlir::failed(step))
-      return {materialize(value), {}, 0};
+      return std::nullopt;
     reg = reg.mapped(step->first).combined(RegisterIndex(step->second));
     root = op->getOperand(0);
   }
@@ -199,9 +200,23 @@ KernelEmitter::Fragments KernelEmitter::fragmentsOf(Value value, unsigned lowBit
   for (unsigned b = 0; b < registerBits(value); ++b) {
     fragments.map.push_back(reg.valueAt(1u << b) ^ fragments.first);
     if (b < lowBits && fragments.map[b] != 1u << b)
-      return {materialize(value), {}, 0};
+      return std::nullopt;
   }
   return fragments;
+}
+
+std::optional<KernelEmitter::Fragments> KernelEmitter::renamedPairs(Value value) {
+  Type type = getElementTypeOrSelf(value.getType());
+  const bool areBytes = isa<FloatType>(type) && type.getIntOrFloatBitWidth() == 8;
+  return areBytes ? renamed(value, 1) : std::nullopt;
+}
+
+KernelEmitter::Fragments KernelEmitter::fragmentsOf(Value value, unsigned lowBits) {
+  // A part of a tile, or one under other register numbers, is used where it is as long as the
+  // fragments of an instruction stay whole.
+  if (auto fragments = renamed(value, lowBits))
+    return *fragments;
+  return {materialize(value), {}, 0};
 }
 
 std::string KernelEmitter::Fragments::at(const RegisterIndex &reg) const {
@@ -244,8 +259,8 @@ static bool isForWholeTile(Operation *op) {
   if (!isa<arith::TruncFOp, arith::SIToFPOp>(op))
     return false;
   Type from = getElementTypeOrSelf(op->getOperand(0)), to = getElementTypeOrSelf(op->getResult(0));
-  const bool is16 = to.getIntOrFloatBitWidth() == 16;
-  return (from.isF32() && is16) || (from.isInteger(8) && (is16 || to.isF32()));
+  const unsigned bits = to.getIntOrFloatBitWidth();
+  return (from.isF32() && bits <= 16) || (from.isInteger(8) && (bits == 16 || to.isF32()));
 }
 
 bool KernelEmitter::joinGroup(Operation *op) {

@@ -134,8 +134,8 @@ LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
   auto shape = cast<RankedTensorType>(dot.getType()).getShape();
   auto bType = dot.getB().getType();
   auto aType = dyn_cast<gpu::SharedType>(dot.getA().getType());
-  if (accumulator !=
-      gpu::warpgroupAccumulatorLayout(dot.getContext(), shape[0], shape[1], func.getNumWarps()))
+  if (accumulator != gpu::warpgroupAccumulatorLayout(dot.getContext(), shape[0], shape[1],
+                                                     func.getNumWarps(), bType.getInterleave()))
     return unsupported(dot, "expected the layout of a warpgroup's accumulator, got ")
            << accumulator;
   const SharedOperand b(bType, 0);

@@ -97,6 +97,10 @@ private:
     std::string at(const RegisterIndex &reg) const;
   };
   Fragments fragmentsOf(mlir::Value value, unsigned lowBits);
+  /// The same if no new array is needed.
+  std::optional<Fragments> renamed(mlir::Value value, unsigned lowBits);
+  /// Where pairs of a tile of 8-bit floats are found, if they are whole somewhere.
+  std::optional<Fragments> renamedPairs(mlir::Value value);
   Result checkInline(mlir::Operation *op);
   /// The name of an array that holds a tile; makes one if it is only an expression.
   std::string materialize(mlir::Value value);

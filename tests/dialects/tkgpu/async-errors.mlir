@@ -134,3 +134,41 @@ tkgpu.func @f args [] {
   tkgpu.barrier {cluster, warpgroup}
   tkgpu.return
 }
+
+// -----
+
+// expected-error @below {{expected rows that divide into pairs for each part, got interleave = 2 for 6}}
+func.func private @parts(!tkgpu.shared<[6, 64], f8E4M3FN interleave = 2>)
+
+// -----
+
+tkgpu.func @f args ["m"] {
+^bb0(%m: !tkgpu.tensor_map):
+  %c0 = arith.constant 0 : index
+  %s = tkgpu.alloc_shared : <[64, 128], f8E4M3FN chunk = 16 phases = 8 interleave = 2>
+  // expected-error @below {{expected axes for groups of rows, rows and columns, and no multicast, where rows are interleaved}}
+  tkgpu.bulk_copy %s, %m[%c0, %c0] : <[64, 128], f8E4M3FN chunk = 16 phases = 8 interleave = 2>
+  tkgpu.return
+}
+
+// -----
+
+tkgpu.func @f args [] {
+  %a = tkgpu.alloc_shared : <[64, 128], f8E4M3FN chunk = 16 phases = 8 interleave = 2>
+  %b = tkgpu.alloc_shared : <[128, 64], f8E4M3FN order = [0, 1] chunk = 16 phases = 8>
+  %z = arith.constant dense<0.0> : tensor<64x64xf32>
+  // expected-error @below {{expected interleaved rows of the right operand alone}}
+  %d = tkgpu.warpgroup_dot %a, %b, %z : !tkgpu.shared<[64, 128], f8E4M3FN chunk = 16 phases = 8 interleave = 2>, <[128, 64], f8E4M3FN order = [0, 1] chunk = 16 phases = 8> -> tensor<64x64xf32>
+  tkgpu.return
+}
+
+// -----
+
+tkgpu.func @f args [] {
+  %a = tkgpu.alloc_shared : <[64, 128], f8E4M3FN chunk = 16 phases = 8>
+  %b = tkgpu.alloc_shared : <[128, 128], f8E4M3FN chunk = 16 phases = 8 interleave = 2>
+  %z = arith.constant dense<0.0> : tensor<64x128xf32>
+  // expected-error @below {{expected columns of the result as interleaved rows}}
+  %d = tkgpu.warpgroup_dot %a, %b, %z : !tkgpu.shared<[64, 128], f8E4M3FN chunk = 16 phases = 8>, <[128, 128], f8E4M3FN chunk = 16 phases = 8 interleave = 2> -> tensor<64x128xf32>
+  tkgpu.return
+}

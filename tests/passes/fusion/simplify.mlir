@@ -415,3 +415,54 @@ tk.kernel @other_bound dims ["R", "C"] params [#tk.param<"x">, #tk.param<"b">] r
   } names ["y"] : tensor<?x?xf32>
   tk.return %y : tensor<?x?xf32>
 }
+
+// The rounding of a quotient applies to the weight. To 8 bits, of which numbers below 1 have few, it
+// is that of the weight times the largest power of two, without the limits of saturation.
+// CHECK-LABEL: @rounded
+// CHECK: %[[LARGEST:.*]] = arith.constant 2.560000e+02
+// CHECK: %[[BACK:.*]] = arith.constant 3.906250e-03
+// CHECK: %[[S:.*]] = tk.reduce [#tk.kind<sum>]
+// CHECK: %[[E:.*]] = math.exp
+// CHECK-NEXT: arith.truncf %[[E]] : f32 to bf16
+// CHECK: tk.div_or_zero %[[S]]
+// CHECK: %[[T:.*]] = tk.reduce [#tk.kind<sum>]
+// CHECK: %[[F:.*]] = math.exp
+// CHECK-NEXT: %[[L:.*]] = arith.mulf %[[F]], %[[LARGEST]] : f32
+// CHECK-NEXT: arith.truncf %[[L]] : f32 to f8E4M3FN
+// CHECK: %[[Q:.*]] = tk.div_or_zero %[[T]]
+// CHECK: arith.mulf %[[Q]], %[[BACK]] : f32
+tk.kernel @rounded dims ["R", "C"] params [#tk.param<"x">, #tk.param<"z">] results ["y"] {
+^bb0(%R: index, %C: index, %x: tensor<?x?xf32>, %z: tensor<?xf32>):
+  tk.bind %x[%R, %C] : tensor<?x?xf32>
+  tk.bind %z[%R] : tensor<?xf32>
+  %zero = arith.constant 0 : index
+  %y = tk.compute ["r"] in (%R) {
+  ^bb0(%r: index):
+    %b = tk.load %z[%r] : tensor<?xf32>
+    %s = tk.reduce [#tk.kind<sum>] ["c"] from (%zero) to (%C) {
+    ^bb0(%c: index):
+    %a = tk.load %x[%r, %c] : tensor<?x?xf32>
+    %e = math.exp %a : f32
+    %w = tk.div_or_zero %e, %b : f32
+    %n = arith.truncf %w : f32 to bf16
+    %v = arith.extf %n : bf16 to f32
+    tk.yield %v : f32
+    } : f32
+    %t = tk.reduce [#tk.kind<sum>] ["c"] from (%zero) to (%C) {
+    ^bb0(%c: index):
+    %most = arith.constant 448.0 : f32
+    %least = arith.constant -448.0 : f32
+    %a = tk.load %x[%r, %c] : tensor<?x?xf32>
+    %e = math.exp %a : f32
+    %w = tk.div_or_zero %e, %b : f32
+    %i = arith.minimumf %w, %most : f32
+    %k = arith.maximumf %i, %least : f32
+    %n = arith.truncf %k : f32 to f8E4M3FN
+    %v = arith.extf %n : f8E4M3FN to f32
+    tk.yield %v : f32
+    } : f32
+    %o = arith.addf %s, %t : f32
+    tk.yield %o : f32
+  } names ["y"] : tensor<?xf32>
+  tk.return %y : tensor<?xf32>
+}

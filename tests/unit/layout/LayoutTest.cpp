@@ -178,6 +178,20 @@ TEST_CASE_METHOD(Fixture, "a warpgroup's accumulator becomes its next left opera
   requireEachElementOnce(warpgroupOperandLayout(accumulator, 32, 8), {128, 32});
 }
 
+TEST_CASE_METHOD(Fixture, "with interleaved columns it becomes one of 8 bits in registers") {
+  for (int64_t n : {32, 64, 128, 256}) {
+    LayoutAttr plain = warpgroupAccumulatorLayout(&context, 128, n, 8);
+    LayoutAttr dealt = warpgroupAccumulatorLayout(&context, 128, n, 8, /*interleave=*/2);
+    requireEachElementOnce(dealt, {128, n});
+    CHECK(classifyConversion(plain, warpgroupOperandLayout(plain, n, 8)) == Conversion::Shuffle);
+    CHECK(classifyConversion(dealt, warpgroupOperandLayout(dealt, n, 8)) == Conversion::Register);
+  }
+  // Column c of the instruction is the c-th row of the operand as it lies in memory.
+  LayoutAttr dealt = warpgroupAccumulatorLayout(&context, 64, 64, 4, /*interleave=*/2);
+  CHECK(dealt.getCoordinate(/*column 2*/ 0, 1, 0) == SmallVector<int64_t>{0, 4});
+  CHECK(dealt.getCoordinate(/*column 32*/ 16, 0, 0) == SmallVector<int64_t>{0, 2});
+}
+
 TEST_CASE_METHOD(Fixture, "the warps of the operands are those of the accumulator") {
   WarpGrid warps{2, 4};
   LayoutAttr c = mmaAccumulatorLayout(&context, 64, 128, warps);
