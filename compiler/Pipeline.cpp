@@ -70,6 +70,8 @@ llvm::ArrayRef<PassRow> passTable() {
        "bulk copies become a role of their own, or are waited for at once"},
       {"tk-overlap-products", Stage::Gpu, "", "",
        "an iteration's products run under the next one's"},
+      {"tk-overlap-operands", Stage::Gpu, "", "",
+       "the next iteration's operands are loaded under this one's products"},
       {"tk-overlap-chains", Stage::Gpu, "", "",
        "what happens to scores runs under the product of the weights before"},
       {"tk-alternate-warpgroups", Stage::Gpu, "turns", "",

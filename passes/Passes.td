@@ -182,6 +182,13 @@ def OverlapProducts : Pass<"tk-overlap-products", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numLoops", "loops", "Loops with products in flight">];
 }
 
+def OverlapOperands : Pass<"tk-overlap-operands", "::mlir::ModuleOp"> {
+  let summary = "Load the next iteration's operands in registers under this one's products";
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
+                           "::tk::gpu::TkGpuDialect"];
+  let statistics = [Statistic<"numLoops", "loops", "Loops that load operands ahead">];
+}
+
 def OverlapChains : Pass<"tk-overlap-chains", "::mlir::ModuleOp"> {
   let summary = "Move the second of two chained warpgroup products under the next iteration's work";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
