@@ -1,6 +1,7 @@
 #include "runtime/cpu/ThreadPool.h"
 
 #include <algorithm>
+#include <exception>
 
 #include <sched.h>
 
@@ -29,8 +30,14 @@ ThreadPool &ThreadPool::shared() {
 }
 
 ThreadPool::ThreadPool(unsigned num_threads) {
-  for (unsigned i = 1; i < num_threads; ++i)
-    m_workers.emplace_back([this] { work(); });
+  // Where the system gives no more threads, or no memory for them, those that there are do the
+  // work.
+  try {
+    m_workers.reserve(num_threads);
+    for (unsigned i = 1; i < num_threads; ++i)
+      m_workers.emplace_back([this] { work(); });
+  } catch (const std::exception &) {
+  }
 }
 
 ThreadPool::~ThreadPool() {

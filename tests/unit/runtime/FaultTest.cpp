@@ -7,8 +7,10 @@
 
 #include "runtime/Cache.h"
 #include "runtime/Environment.h"
+#include "runtime/cpu/ThreadPool.h"
 #include "tk/tk.h"
 
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -111,6 +113,24 @@ TEST_CASE("wrong arguments are refused, or memory ran out", "[fault]") {
     CHECK((status.error().code() == ErrorCode::out_of_memory ||
            status.error().code() == ErrorCode::invalid_argument));
   }
+}
+
+TEST_CASE("a pool that gets no memory for its threads has fewer", "[fault]") {
+  auto count = [](void *context, int64_t begin, int64_t end) {
+    *static_cast<std::atomic<int64_t> *>(context) += end - begin;
+  };
+  unsigned fewest = 4;
+  for (Failing failing : {Failing::once, Failing::from_there_on})
+    for (long n = 0; n < 12; ++n) {
+      FailingAllocation fault(n, failing);
+      cpu::ThreadPool pool(4);
+      fault.stop();
+      std::atomic<int64_t> iterations{0};
+      pool.parallel_for(1000, 1, count, &iterations);
+      REQUIRE(iterations == 1000);
+      fewest = std::min(fewest, pool.num_threads());
+    }
+  CHECK(fewest == 1);
 }
 
 //===----------------------------------------------------------------------===//
