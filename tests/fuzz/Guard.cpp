@@ -1,4 +1,5 @@
 //===- Guard.cpp - trials in a child process ------------------------------===//
+#include "tests/fuzz/MemoryLimit.h"
 #include "tests/fuzz/Trial.h"
 
 #include <algorithm>
@@ -30,9 +31,8 @@ void writeAll(int fd, const std::string &text) {
 
 [[noreturn]] void beChild(int out, int errors, size_t memory, unsigned seconds, const Work &work) {
   dup2(errors, STDERR_FILENO);
-  rlimit limit{memory, memory};
-  setrlimit(RLIMIT_AS, &limit);
-  limit = {0, 0};
+  limitMemory(memory);
+  rlimit limit{0, 0};
   setrlimit(RLIMIT_CORE, &limit);
   limit = {seconds, seconds + 1};
   setrlimit(RLIMIT_CPU, &limit);

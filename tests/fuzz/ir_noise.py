@@ -2,11 +2,12 @@
 """Damaged IR text into tk-opt: it must answer with an error or a module, and in time.
 
 ir_noise.py TK_OPT TESTS_FOLDER [--seed N] [--count N] [--time-limit S] [--jobs N] [--out FOLDER]
+            [--answer-within S] [--memory GIB]
 
 The texts are the .mlir tests, each with the passes of its RUN lines or with none; words and
 characters are dropped, repeated, exchanged with others of the corpus, or overwritten. Trial n of a
 run has the seed N + n. A text that ends tk-opt by a signal, or not within 20 s, is cut down line by
-line and written to FOLDER.
+line and written to FOLDER. --memory 0 sets no limit: sanitizers reserve terabytes.
 """
 import argparse
 import concurrent.futures
@@ -18,8 +19,6 @@ import subprocess
 import sys
 import time
 
-LIMIT = 20  # seconds
-MEMORY = 4 << 30
 WORD = re.compile(r"[\w.%@#!$-]+|\S")
 NUMBERS = ["0", "1", "-1", "3", "64", "2147483648", "9223372036854775807", "99999999999999999999"]
 
@@ -68,24 +67,24 @@ def damaged(text, words, rng):
     return text
 
 
-def limits():
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
-def fault(tool, passes, text):
+def fault(options, passes, text):
     """What is wrong with the tool's answer, or None."""
+    def limits():
+        memory = options.memory << 30 or resource.RLIM_INFINITY
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
     try:
-        run = subprocess.run([tool, *passes, "-", "-o", "/dev/null"], input=text.encode("utf-8", "replace"),
-                             capture_output=True, timeout=LIMIT, preexec_fn=limits)
+        run = subprocess.run([options.tool, *passes, "-", "-o", "/dev/null"], input=text.encode("utf-8", "replace"),
+                             capture_output=True, timeout=options.answer_within, preexec_fn=limits)
     except subprocess.TimeoutExpired:
-        return f"no answer in {LIMIT} s"
+        return f"no answer in {options.answer_within} s"
     if run.returncode in (0, 1):
         return None
     return f"ended with {run.returncode}"
 
 
-def shrunk(tool, passes, text, what):
+def shrunk(options, passes, text, what):
     lines = text.splitlines(keepends=True)
     size = max(1, len(lines) // 2)
     while True:
@@ -93,7 +92,7 @@ def shrunk(tool, passes, text, what):
         at = 0
         while at < len(lines):
             shorter = lines[:at] + lines[at + size:]
-            if fault(tool, passes, "".join(shorter)) == what:
+            if fault(options, passes, "".join(shorter)) == what:
                 lines, progress = shorter, True
             else:
                 at += size
@@ -110,6 +109,8 @@ def main():
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--time-limit", type=float, default=1e9)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--answer-within", type=int, default=20)
+    parser.add_argument("--memory", type=int, default=4)
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("fuzz-failures"))
     options = parser.parse_args()
     samples = corpus(options.tests)
@@ -123,12 +124,12 @@ def main():
         text, choices = rng.choice(samples)
         passes = rng.choice(choices) if rng.random() < 0.9 else []
         text = damaged(text, words, rng)
-        what = fault(options.tool, passes, text)
+        what = fault(options, passes, text)
         if not what:
             return False
         options.out.mkdir(parents=True, exist_ok=True)
         path = options.out / f"ir-{seed}.mlir"
-        path.write_text(shrunk(options.tool, passes, text, what))
+        path.write_text(shrunk(options, passes, text, what))
         print(f"seed {seed}: {what}: tk-opt {' '.join(passes)} {path}", flush=True)
         return True
 

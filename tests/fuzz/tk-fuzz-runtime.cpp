@@ -14,6 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "tests/fuzz/Generating.h"
+#include "tests/fuzz/MemoryLimit.h"
 #include "tests/unit/runtime/FakeBackend.h"
 
 #include "runtime/Bind.h"
@@ -26,7 +27,6 @@
 #include <cstdio>
 #include <map>
 
-#include <sys/resource.h>
 
 namespace tk::fuzz {
 namespace {
@@ -301,9 +301,6 @@ int main(int argc, char **argv) {
       ->check(CLI::IsMember({"cache", "plan", "call"}));
   CLI11_PARSE(app, argc, argv);
   // Scratch memory as large as a call asks for must fail, not take the machine with it.
-#if !defined(__SANITIZE_ADDRESS__) && !__has_feature(address_sanitizer)
-  rlimit memory{size_t{4} << 30, size_t{4} << 30};
-  ::setrlimit(RLIMIT_AS, &memory);
-#endif
+  tk::fuzz::limitMemory(size_t{4} << 30);
   return tk::fuzz::run(seed, count, limit, chosen);
 }
