@@ -263,18 +263,24 @@ double Evaluator::callValue(const Node &node) {
     return x * v[1] + v[2];
   if (f == "pow")
     return std::pow(x, v[1]);
+  // What is made of several operations is rounded after each where it is constant.
+  const bool isOfConstants = isConstant(node);
+  auto r = [&](double value) { return isOfConstants ? static_cast<float>(value) : value; };
+  auto sigmoid = [&] { return r(1 / r(1 + r(std::exp(-x)))); };
   if (f == "sigmoid")
-    return 1 / (1 + std::exp(-x));
+    return sigmoid();
   if (f == "silu")
-    return std::isinf(x) && x < 0 ? 0 : x / (1 + std::exp(-x));
+    return std::isinf(x) && x < 0 ? 0 : x * sigmoid();
+  // Constants are of their type.
   if (f == "gelu")
-    return 0.5 * x * (1 + std::erf(x * static_cast<float>(std::sqrt(0.5)))); // of its type, too
-  if (f == "gelu_tanh")
-    return 0.5 * x *
-           (1 + std::tanh(static_cast<float>(std::sqrt(2 / std::numbers::pi)) *
-                          (x + double{0.044715F} * x * x * x))); // its constants are of its type
+    return r(x * 0.5) * r(r(std::erf(r(x * static_cast<float>(std::sqrt(0.5))))) + 1);
+  if (f == "gelu_tanh") {
+    const double cube = r(r(r(x * x) * x) * double{0.044715F});
+    const double inner = r(r(x + cube) * static_cast<float>(std::sqrt(2 / std::numbers::pi)));
+    return r(x * 0.5) * r(r(std::tanh(inner)) + 1);
+  }
   if (f == "softplus")
-    return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x)));
+    return std::max(x, 0.0) + r(std::log1p(r(std::exp(-std::fabs(x)))));
   static const std::map<std::string, double (*)(double)> functions = {
       {"exp", std::exp},        {"exp2", std::exp2},
       {"expm1", std::expm1},    {"log", std::log},

@@ -31,7 +31,8 @@ void writeAll(int fd, const std::string &text) {
 
 [[noreturn]] void beChild(int out, int errors, size_t memory, unsigned seconds, const Work &work) {
   dup2(errors, STDERR_FILENO);
-  limitMemory(memory);
+  if (memory)
+    limitMemory(memory);
   rlimit limit{0, 0};
   setrlimit(RLIMIT_CORE, &limit);
   limit = {seconds, seconds + 1};

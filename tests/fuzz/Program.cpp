@@ -71,9 +71,23 @@ double Program::cost() const {
       sum *= std::max<double>(1, extentOf(indices[binder].hi) - indices[binder].lo);
     return sum;
   };
-  double total = 0;
+  std::vector<bool> readPadded(tensors.size());
+  std::function<void(const Node &)> visit = [&](const Node &node) {
+    if (node.kind == Kind::Load && node.padded)
+      readPadded[node.ref] = true;
+    for (const NodePtr &kid : node.kids)
+      visit(*kid);
+  };
   for (const Statement &s : statements)
-    total += static_cast<double>(countOf(tensors[s.tensor])) * each(*s.value);
+    visit(*s.value);
+  double total = 0;
+  for (const Statement &s : statements) {
+    // Elements of an empty tensor may yet be computed, where a padded read is outside of it.
+    double count = 1;
+    for (const Extent &extent : tensors[s.tensor].shape)
+      count *= std::max<double>(readPadded[s.tensor], static_cast<double>(extentOf(extent)));
+    total += count * each(*s.value);
+  }
   return total;
 }
 

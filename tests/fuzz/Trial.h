@@ -34,7 +34,7 @@ struct TrialOptions {
   bool listOperations = false;
   int64_t checkElements = 2048;
   unsigned secondsLimit = 60;
-  size_t memoryLimit = size_t{6} << 30;
+  size_t memoryLimit = size_t{6} << 30; ///< of addresses; 0: none
 };
 
 /// Compiles, runs twice over different leftovers and compares; in this process. What the programs

@@ -90,6 +90,8 @@ private:
     trial.target = target;
     trial.validatePasses = options.validate;
     trial.listOperations = options.stats;
+    if (target != "cpu" && !target.starts_with("emu"))
+      trial.memoryLimit = 0; // a GPU's driver reserves more addresses than there is memory
     const std::vector<Verdict> verdicts = runGuarded(programs, trial);
     for (int n = 0; n < count; ++n)
       tell(seed + static_cast<uint64_t>(n), target, trial, std::move(programs[n]), verdicts[n]);
