@@ -22,6 +22,10 @@ INT8 = """kernel int8(x: bf16[M, K], w: i8[N, K], scale: f32[N, K / 128]) -> (y:
 where K % 128 == 0 {{ y[m, n] = {sum} }}"""
 INT8_SUMS = {"in the factor": "sum[k](x[m, k] * (f32(w[n, k]) * scale[n, k / 128]))",
              "of each group": "sum[g](scale[n, g] * sum[k in 0..128](x[m, g * 128 + k] * f32(w[n, g * 128 + k])))"}
+RESIDUAL = """kernel residual(x: bf16[M, K], w: bf16[N, K], r: bf16[M, N]) -> (y: bf16[M, N], s: f32[M]) {
+  y[m, n] = sum[k](x[m, k] * w[n, k]) + r[m, n]
+  s[m] = mean[n](y[m, n] * y[m, n])
+}"""
 TYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
 LARGE = ((4096, 4096, 4096), (8192, 8192, 8192), (16384, 16384, 4096), (8192, 14336, 4096),
          (8192, 4096, 14336), (8192, 6144, 4096), (2048, 4096, 4096), (1024, 1024, 16384),
@@ -128,18 +132,27 @@ def compiled(function):
     return {name: torch.compile(function, dynamic=False, mode=mode) for name, mode in modes}
 
 
+def add_residual(x, w, r):
+    """What the next RMSNorm needs: the sum, and the mean square of its rows."""
+    y = F.linear(x, w) + r
+    return y, y.float().square().mean(-1)
+
+
 def fused(m, n, k):
     x = peers.normal(m, k, dtype=torch.bfloat16)
     w, bias = peers.normal(n, k, dtype=torch.bfloat16, seed=1), peers.normal(n, dtype=torch.bfloat16, seed=2)
     gate, up = (peers.normal(k, n, dtype=torch.bfloat16, seed=seed) for seed in (1, 2))
-    y = torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
+    y, r = torch.empty(m, n, device="cuda", dtype=torch.bfloat16), peers.normal(m, n, seed=3)
+    squares = torch.empty(m, device="cuda")
     linear, gated = (peers.Kernel(path=f"examples/{name}.tk") for name in ("linear_gelu", "swiglu"))
+    residual = peers.Kernel(source=RESIDUAL)
     functions = {
         # cublasLt's epilogue has the approximation by tanh, not the error function.
         "linear + gelu": (lambda: linear(x, w, bias, y), lambda x, w, bias: F.gelu(F.linear(x, w, bias)),
                           (x, w, bias), 2, lambda: torch._addmm_activation(bias, x, w.t(), use_gelu=True)),
         "swiglu": (lambda: gated(x, gate, up, y), lambda x, gate, up: F.silu(x @ gate) * (x @ up),
                    (x, gate, up), 4, None),
+        "linear + residual": (lambda: residual(x, w, r, y, squares), add_residual, (x, w, r), 2, None),
     }
     for name, (run, eager, arguments, products, epilogue) in functions.items():
         others = {"eager": eager, **compiled(eager)}
@@ -169,6 +182,17 @@ def swiglu(m, n, k):
     return compare(f"swiglu {m} {n} {k}", run, peer, 4 * m * n * k, peers.error(y, peer()))
 
 
+def linear_residual(m, n, k):
+    kernel = peers.Kernel(source=RESIDUAL)
+    x, w, r = (peers.normal(*shape, seed=seed) for seed, shape in enumerate(((m, k), (n, k), (m, n))))
+    y, squares = torch.empty_like(r), torch.empty(m, device="cuda")
+    run, peer = (lambda: kernel(x, w, r, y, squares)), (lambda: add_residual(x, w, r))
+    run()
+    want = peer()
+    return compare(f"linear + residual {m} {n} {k}", run, peer, 2 * m * n * k,
+                   max(peers.error(y, want[0]), peers.error(squares, want[1])))
+
+
 def mean(ratios):
     return math.exp(sum(map(math.log, ratios)) / len(ratios))
 
@@ -196,4 +220,5 @@ if __name__ == "__main__":
         for size in ((4096, 4096, 4096), (8192, 14336, 4096)):
             linear_gelu(*size)
             swiglu(*size)
+            linear_residual(*size)
         case(4096, 4096, 4096, "f32", "NN")
