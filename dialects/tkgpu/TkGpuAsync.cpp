@@ -121,8 +121,10 @@ LogicalResult WarpgroupDotOp::verify() {
   return success();
 }
 
+bool tk::gpu::isByteFloat(Type type) { return isa<Float8E4M3FNType, Float8E5M2Type>(type); }
+
 bool tk::gpu::isPromoted(WarpgroupDotOp dot) {
-  return isa<Float8E4M3FNType, Float8E5M2Type>(dot.getB().getType().getElementType()) &&
+  return isByteFloat(dot.getB().getType().getElementType()) &&
          dot.getPrecision() != Precision::Fast;
 }
 

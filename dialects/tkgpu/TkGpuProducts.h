@@ -6,6 +6,9 @@
 
 namespace tk::gpu {
 
+/// Is it one of the floats of 8 bits that are multiplied?
+bool isByteFloat(mlir::Type type);
+
 /// Do threads add up what the hardware sums over the k of the product's operands? Its sums of
 /// products of 8-bit floats keep fewer bits than f32 has.
 bool isPromoted(WarpgroupDotOp dot);

@@ -1,6 +1,7 @@
 //===- ProductFactors.cpp - how warpgroups take factors of products -------===//
 #include "passes/analysis/ProductFactors.h"
 
+#include "dialects/tkgpu/TkGpuProducts.h"
 #include "passes/analysis/IndexSpaces.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -16,8 +17,6 @@ Value withoutExtension(Value factor) {
     return ext.getIn();
   return factor;
 }
-
-static bool isByteFloat(Type type) { return isa<Float8E4M3FNType, Float8E5M2Type>(type); }
 
 /// Is a result of f32 or wider computed from `value`, without a rounding to 16 bits or fewer?
 static bool reachesWideResult(Value value) {
@@ -48,8 +47,8 @@ Precision getSumPrecision(ReduceOp reduce) {
     return reduce.getPrecision();
   for (auto [term, result] : llvm::zip(reduce.getYield().getValues(), reduce.getResults())) {
     auto product = term.getDefiningOp<arith::MulFOp>();
-    if (product && isByteFloat(withoutExtension(product.getLhs()).getType()) &&
-        isByteFloat(withoutExtension(product.getRhs()).getType()) && reachesWideResult(result))
+    if (product && gpu::isByteFloat(withoutExtension(product.getLhs()).getType()) &&
+        gpu::isByteFloat(withoutExtension(product.getRhs()).getType()) && reachesWideResult(result))
       return Precision::Exact;
   }
   return Precision::Default;
@@ -58,7 +57,7 @@ Precision getSumPrecision(ReduceOp reduce) {
 bool haveWarpgroupProduct(Type operand, Precision precision) {
   if (operand.isF32())
     return precision == Precision::TF32;
-  if (isByteFloat(operand))
+  if (gpu::isByteFloat(operand))
     return precision != Precision::Exact;
   return operand.isF16() || operand.isBF16() || operand.isInteger(8);
 }

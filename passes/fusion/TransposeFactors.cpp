@@ -143,7 +143,7 @@ LoadOp Product::chooseFactor() {
   for (unsigned side : {1, 0}) {
     Value factor = multiply->getOperand(side), other = multiply->getOperand(1 - side);
     auto load = withoutExtension(factor).getDefiningOp<LoadOp>();
-    if (!load || !haveWarpgroupProduct(load.getType(), reduce.getPrecision()) ||
+    if (!load || !haveWarpgroupProduct(load.getType(), getSumPrecision(reduce)) ||
         isMultipliedAsStored(compute, factor) || isMultipliedAsStored(compute, other) ||
         !isExchangeable(*this, load) ||
         !(reduce.isOnline() ? isInRegisters(*this, other) : isForRegisters(*this, other)))

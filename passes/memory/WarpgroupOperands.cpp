@@ -1,6 +1,7 @@
 //===- WarpgroupOperands.cpp - operands of warpgroups' products -----------===//
 #include "passes/memory/WarpgroupOperands.h"
 
+#include "dialects/tkgpu/TkGpuProducts.h"
 #include "passes/memory/MemoryAccess.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -11,8 +12,6 @@ using namespace tk;
 using namespace tk::gpu;
 
 static RankedTensorType tileOf(Value value) { return cast<RankedTensorType>(value.getType()); }
-
-static bool isByteFloat(Type type) { return isa<Float8E4M3FNType, Float8E5M2Type>(type); }
 
 /// What an operand was extended from, if that is a float of 8 bits, which f16 holds.
 static Value extendedFrom(Value operand) {

@@ -7,6 +7,7 @@
 // one leaves fewer processors without work in the last wave.
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/tkgpu/TkGpuProducts.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/parallel/Planner.h"
@@ -152,7 +153,7 @@ bool Planner::isWideForFewRows(Contraction &product) {
 /// hardware multiplies them, and the inner k and the outputs such that one tile holds them?
 bool Planner::isChainForWarpgroups(Contraction &outer) {
   bool isWide = outer.operand.isF16() || outer.operand.isBF16();
-  bool isNarrow = isa<Float8E4M3FNType, Float8E5M2Type>(outer.operand);
+  bool isNarrow = gpu::isByteFloat(outer.operand);
   auto isSummedByHardware = [&](Contraction &product) {
     return isWide || product.op.getPrecision() == Precision::Fast;
   };
