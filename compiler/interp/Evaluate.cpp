@@ -109,24 +109,32 @@ static double truncateToF32(double value) {
 }
 
 /// Of factors of 8 bits: the products in one step, and the bits behind the first one of the largest
-/// summand that a summand keeps (DeepSeek-AI, DeepSeek-V3 technical report, 2024, section 3.3.2).
+/// summand that a summand keeps (DeepSeek-AI, DeepSeek-V3 technical report, 2024, section 3.3.2),
+/// and that their sum keeps behind its own.
 constexpr size_t byteTermsOfStep = 32;
 constexpr int bitsOfByteStep = 13;
 
-/// `accumulator` and what a matrix unit sums the group's products of 8-bit floats to: each is cut
-/// off where the largest is; with `cutsAccumulator` the accumulator is too.
+/// Without the bits of `value` that are too far behind the first one of `largest`.
+static double cutBehind(double largest, double value) {
+  if (!std::isfinite(largest) || largest == 0)
+    return value;
+  const double unit = std::ldexp(1.0, std::ilogb(largest) - bitsOfByteStep);
+  return std::trunc(value / unit) * unit;
+}
+
+/// `accumulator` and what a matrix unit sums the group's products of 8-bit floats to; with
+/// `cutsAccumulator` it adds them to the accumulator itself, so that that is cut off, too.
 static double addByteGroup(double accumulator, std::vector<double> &group, bool cutsAccumulator) {
-  double largest = cutsAccumulator ? std::fabs(accumulator) : 0;
+  if (cutsAccumulator)
+    group.push_back(accumulator);
+  double largest = 0, sum = 0;
   for (double term : group)
     largest = std::max(largest, std::fabs(term));
-  const bool cuts = std::isfinite(largest) && largest > 0;
-  const double unit = cuts ? std::ldexp(1.0, std::ilogb(largest) - bitsOfByteStep) : 1;
-  auto cut = [&](double value) { return cuts ? std::trunc(value / unit) * unit : value; };
-  double sum = cutsAccumulator ? cut(accumulator) : accumulator;
   for (double term : group)
-    sum += cut(term);
+    sum += cutBehind(largest, term);
   group.clear();
-  return truncateToF32(sum);
+  sum = cutBehind(sum, sum);
+  return truncateToF32(cutsAccumulator ? sum : accumulator + sum);
 }
 
 /// Without a rounding, results are left as they are.

@@ -71,6 +71,20 @@ TEST_CASE("a naive product in tf32 cuts its factors off where the product is neg
   CHECK(negated.naive() == -1.0);
 }
 
+TEST_CASE("a naive sum of products of 8-bit floats keeps 14 bits, of the largest and of its own") {
+  const std::string text = "kernel k(x: f32[N]) -> (y: f32[1]) { let a[j]: f8e4m3 = x[j]\n"
+                           "y[i] = sum[j";
+  for (const char *modifier : {"", "; fast"}) {
+    INFO(modifier);
+    auto naiveSquares = [&](std::vector<float> values) {
+      Kernel squares((text + modifier + "](a[j] * a[j]) }").c_str(), {std::move(values)});
+      return squares.naive();
+    };
+    CHECK(naiveSquares({16.0F, 0.1875F}) == 256 + 0x1p-5); // of 0x1.2p-5
+    CHECK(naiveSquares({16.0F, 16.0F, 0.1875F}) == 512);   // where the sum has an exponent more
+  }
+}
+
 TEST_CASE("a sum may be rounded as another order of its terms is, where the one written is exact") {
   Kernel sum("kernel k(x: f32[N]) -> (y: f32[1]) { y[i] = sum[j](x[j]) }",
              {{1.0F, -1.0F, 3.0F, -3.0F, 0x1p-26F, 0x1p-7F}});
