@@ -13,9 +13,14 @@ from planting import WORK
 OF_TEXT = {"layering", "reference-pages", "mutants-apply"}
 
 # Most mutants leave the text of most kernels as it is: what the emulator's compiler made of a text
-# once is used again. The compiler is called with ... -o OBJECT SOURCE -lm.
+# once is used again.
 COMPILER = """#!/usr/bin/env bash
-source=${@: -2:1} object=${@: -3:1} kept=$(dirname "$0")/kept
+for word; do
+  [ "$previous" = -o ] && object=$word
+  [[ $word = *.cpp ]] && source=$word
+  previous=$word
+done
+kept=$(dirname "$0")/kept
 key=$kept/$(cat "$(dirname "$source")"/*.{cpp,cuh,h} 2>/dev/null | sha256sum | cut -c1-40)
 [ -e "$key" ] && exec cp "$key" "$object"
 mkdir -p "$kept"
