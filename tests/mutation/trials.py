@@ -49,7 +49,9 @@ def read_tests(folder):
         environment = dict(entry.split("=", 1) for entry in properties.get("ENVIRONMENT", []))
         tests.append({"name": test["name"], "command": test["command"], "environment": environment,
                       "folder": properties.get("WORKING_DIRECTORY", str(folder)),
-                      "fails": properties.get("WILL_FAIL", False)})
+                      "fails": properties.get("WILL_FAIL", False),
+                      "skips": properties.get("SKIP_RETURN_CODE"),
+                      "prints": properties.get("PASS_REGULAR_EXPRESSION", [])})
     if unbuilt:
         print(f"{unbuilt} tests are not built and are left out", flush=True)
     return tests
@@ -90,7 +92,11 @@ def run_test(test, cache, limit, **variables):
         os.killpg(process.pid, 9)
         process.communicate()
         return "no answer in time"
-    if (process.returncode != 0) == test["fails"]:
+    if test["prints"]:
+        passes = any(re.search(pattern, output) for pattern in test["prints"])
+    else:
+        passes = process.returncode == test["skips"] or (process.returncode != 0) == test["fails"]
+    if passes:
         return None
     failed = re.search(r"^FAIL: tk :: (\S+)", output, re.M)
     if failed:
