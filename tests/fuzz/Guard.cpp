@@ -17,6 +17,9 @@
 namespace tk::fuzz {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+using Time = Clock::time_point;
+
 /// Tells verdicts.
 using Work = std::function<void(const std::function<void(const Verdict &)> &tell)>;
 
@@ -51,9 +54,9 @@ void writeAll(int fd, const std::string &text) {
 }
 
 /// What the child wrote until it closed its end; false where that took too long.
-bool readUntil(int in, unsigned seconds, std::string &text) {
+bool readUntil(int in, unsigned seconds, Time deadline, std::string &text) {
   char buffer[4096];
-  for (unsigned waited = 0; waited < seconds * 10;) {
+  for (unsigned waited = 0; waited < seconds * 10 && Clock::now() < deadline;) {
     pollfd poller{in, POLLIN, 0};
     if (poll(&poller, 1, 100) == 0) {
       ++waited;
@@ -88,7 +91,7 @@ struct Guarded {
   std::optional<Verdict> end; ///< where it was a bad one
 };
 
-Guarded guard(size_t memory, unsigned seconds, const Work &work) {
+Guarded guard(size_t memory, unsigned seconds, Time deadline, const Work &work) {
   int ends[2];
   if (pipe(ends) != 0)
     return {{}, Verdict{Outcome::Crashed, "pipe", std::strerror(errno)}};
@@ -103,7 +106,7 @@ Guarded guard(size_t memory, unsigned seconds, const Work &work) {
   std::string text;
   // The limit is on processor time, of which a busy machine may give a tenth; the time on the clock
   // only ends what sleeps.
-  bool inTime = child > 0 && readUntil(ends[0], seconds * 10, text);
+  bool inTime = child > 0 && readUntil(ends[0], seconds * 10, deadline, text);
   close(ends[0]);
   if (!inTime && child > 0)
     kill(child, SIGKILL);
@@ -125,22 +128,23 @@ Guarded guard(size_t memory, unsigned seconds, const Work &work) {
   return result;
 }
 
-Verdict guardOne(size_t memory, unsigned seconds, const Work &work) {
-  Guarded result = guard(memory, seconds, work);
+Verdict guardOne(size_t memory, unsigned seconds, Time deadline, const Work &work) {
+  Guarded result = guard(memory, seconds, deadline, work);
   return result.end ? *result.end : result.told.back();
 }
 
 } // namespace
 
 Verdict runGuarded(const Program &program, const TrialOptions &options) {
-  return guardOne(options.memoryLimit, options.secondsLimit,
+  return guardOne(options.memoryLimit, options.secondsLimit, options.deadline,
                   [&](const auto &tell) { runTrials({&program, 1}, options, tell); });
 }
 
 std::vector<Verdict> runGuarded(std::span<const Program> programs, const TrialOptions &options) {
   const auto count = static_cast<unsigned>(programs.size());
-  const Guarded together = guard(2 * options.memoryLimit, options.secondsLimit + count,
-                                 [&](const auto &tell) { runTrials(programs, options, tell); });
+  const Guarded together =
+      guard(2 * options.memoryLimit, options.secondsLimit + count, options.deadline,
+            [&](const auto &tell) { runTrials(programs, options, tell); });
   std::vector<Verdict> verdicts = together.told;
   verdicts.resize(count);
   // Being slow together is no fault; a crash is, even if none of them crashes alone.
@@ -150,6 +154,10 @@ std::vector<Verdict> runGuarded(std::span<const Program> programs, const TrialOp
     if (told && !verdicts[n].failed())
       continue;
     Verdict alone = runGuarded(programs[n], options);
+    if (Clock::now() >= options.deadline) {
+      verdicts.resize(n);
+      return verdicts;
+    }
     explained |= alone.failed();
     if (alone.failed() || !told)
       verdicts[n] = alone;
@@ -160,7 +168,8 @@ std::vector<Verdict> runGuarded(std::span<const Program> programs, const TrialOp
 }
 
 Verdict runFrontendGuarded(const std::string &text) {
-  return guardOne(size_t{2} << 30, 20, [&](const auto &tell) { tell(runFrontend(text)); });
+  return guardOne(size_t{2} << 30, 20, Time::max(),
+                  [&](const auto &tell) { tell(runFrontend(text)); });
 }
 
 } // namespace tk::fuzz

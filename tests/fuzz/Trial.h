@@ -4,6 +4,7 @@
 
 #include "tests/fuzz/Program.h"
 
+#include <chrono>
 #include <functional>
 #include <span>
 #include <string>
@@ -34,6 +35,8 @@ struct TrialOptions {
   bool listOperations = false;
   int64_t checkElements = 2048;
   unsigned secondsLimit = 60;
+  /// Nothing is waited for after that.
+  std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
   size_t memoryLimit = size_t{6} << 30; ///< of addresses; 0: none
 };
 
@@ -44,7 +47,8 @@ void runTrials(std::span<const Program> programs, const TrialOptions &options,
                const std::function<void(const Verdict &)> &tell);
 
 /// The same in a child process: a crash, a loop and a flood of memory are outcomes. Programs that
-/// do not pass in company are run again, each in a process of its own.
+/// do not pass in company are run again, each in a process of its own. At the deadline the verdicts
+/// are those of the first programs, on which there are any.
 std::vector<Verdict> runGuarded(std::span<const Program> programs, const TrialOptions &options);
 Verdict runGuarded(const Program &program, const TrialOptions &options);
 

@@ -27,7 +27,6 @@
 #include <cstdio>
 #include <map>
 
-
 namespace tk::fuzz {
 namespace {
 

@@ -48,7 +48,10 @@ constexpr int batchSize = 25;
 
 class Run {
 public:
-  explicit Run(RunOptions options) : options(std::move(options)) {}
+  explicit Run(RunOptions given)
+      : options(std::move(given)),
+        deadline(std::chrono::steady_clock::now() +
+                 std::chrono::milliseconds(static_cast<int64_t>(options.timeLimit * 1000))) {}
 
   int go() {
     for (int n = 0; n < options.count && inTime(); n += batchSize)
@@ -61,10 +64,7 @@ public:
   }
 
 private:
-  bool inTime() const {
-    std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
-    return spent.count() < options.timeLimit;
-  }
+  bool inTime() const { return std::chrono::steady_clock::now() < deadline; }
 
   static GeneratorOptions sizesFor(const std::string &target) {
     GeneratorOptions sizes;
@@ -87,13 +87,14 @@ private:
       return;
     }
     TrialOptions trial;
+    trial.deadline = deadline;
     trial.target = target;
     trial.validatePasses = options.validate;
     trial.listOperations = options.stats;
     if (target != "cpu" && !target.starts_with("emu"))
       trial.memoryLimit = 0; // a GPU's driver reserves more addresses than there is memory
     const std::vector<Verdict> verdicts = runGuarded(programs, trial);
-    for (int n = 0; n < count; ++n)
+    for (size_t n = 0; n < verdicts.size(); ++n)
       tell(seed + static_cast<uint64_t>(n), target, trial, std::move(programs[n]), verdicts[n]);
   }
 
@@ -202,7 +203,7 @@ private:
   RunOptions options;
   std::map<Outcome, int> outcomes;
   std::map<std::string, int> programsWith; ///< by operation
-  std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point deadline;
 };
 
 } // namespace
@@ -216,7 +217,7 @@ int main(int argc, char **argv) {
   app.add_option("--count", options.count, "How many programs");
   app.add_option("--noise", options.noise, "How many damaged programs for the frontend alone");
   app.add_option("--targets", options.targets, "cpu, emu, or a GPU's")->delimiter(',');
-  app.add_option("--time-limit", options.timeLimit, "Begin no program after that many seconds");
+  app.add_option("--time-limit", options.timeLimit, "Tell of what was run in that many seconds");
   app.add_option("--out", options.directory, "Where failing programs are written");
   app.add_option("--shrink-attempts", options.shrinkAttempts, "How often a failure is run again");
   app.add_option("--max-rejected", options.maxRejected, "Fail if more per cent are rejected");
