@@ -213,8 +213,7 @@ private:
     return {};
   }
 
-  /// Is the naive program as far off? The first bound of docs/numerics.md, but with units in the
-  /// last place of the coarsest type of the program, and at the scale of values within it.
+  /// The slack that a few roundings to the coarsest type of the program may need.
   bool isMarginal(const interp::Comparison &comparison, unsigned result, DType coarsest) {
     double scale = 1; // that of intermediate values, where a result is a small difference
     int64_t count = 1;
@@ -224,7 +223,7 @@ private:
       if (double value = std::fabs(exact->element(result, at).f); std::isfinite(value))
         scale = std::max(scale, value);
     return exact->resultIsFloat(result) && !comparison.reason.starts_with("NaN") &&
-           comparison.maxError <= 2 * comparison.naiveError + 2 * ulpOf(coarsest) * scale;
+           comparison.maxError <= 4 * comparison.naiveError + 4 * ulpOf(coarsest) * scale;
   }
 
   Verdict compare() {
