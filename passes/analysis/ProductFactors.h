@@ -11,6 +11,9 @@
 
 namespace tk {
 
+/// Rows of what is copied in bulk are a multiple of this many bytes apart.
+inline constexpr int64_t boxAlignment = 16;
+
 /// `factor` before it was converted to the type that products are formed in.
 mlir::Value withoutExtension(mlir::Value factor);
 

@@ -55,8 +55,6 @@ static constexpr int64_t shortestPart = 1024;
 static constexpr int64_t mostParts = 16;
 /// Of what a schedule block may ask for: each part is a term of its own where they are added up.
 static constexpr int64_t mostAskedParts = 64;
-/// Rows of a box that the hardware copies are a multiple of this many bytes apart.
-static constexpr int64_t boxAlignment = 16;
 
 /// The loads that a contraction multiplies, if their only use of its index is by itself, and their
 /// rows can be copied in bulk.

@@ -35,8 +35,6 @@ using namespace mlir;
 using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-transpose-factors";
-/// Rows of a box that the hardware copies are a multiple of this many bytes apart.
-static constexpr int64_t boxAlignment = 16;
 /// Nanoseconds, measured on an H200 with tf32 at 4096 x 4096 x 4096: what warpgroups save of a term
 /// of a product, to read or write a byte, to launch once more.
 static constexpr double savedOfTerm = 6.8e-6, costOfByte = 2.7e-4, costOfLaunch = 2500;
@@ -108,8 +106,8 @@ static bool isExchangeable(Product product, LoadOp factor) {
   return isBoxAligned(product.kernel, extents[axisOf(factor, k)], factor.getType());
 }
 
-/// Do warpgroups take `factor` through registers: computed from rows that can be copied in bulk,
-/// over an index of the statement?
+/// Can warpgroups take `factor` through registers: is it computed, element by element, from rows
+/// that can be copied in bulk?
 static bool isForRegisters(Product product, Value factor) {
   std::optional<SmallVector<LoadOp>> loads = getElementsOf(factor);
   return loads && llvm::all_of(*loads, [&](LoadOp load) {

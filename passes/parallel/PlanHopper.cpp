@@ -30,8 +30,6 @@ constexpr int64_t accumulatorRegisters = 128;
 constexpr int64_t shortestMaskedRange = 512;
 /// Blocks that read the same second factors of a chain at a time keep their traffic from mattering.
 constexpr int64_t blocksThatShare = 4;
-/// Rows of a box are a multiple of this many bytes apart.
-constexpr int64_t boxAlignment = 16;
 /// Slices of k on their way to a block that shares its multiprocessor with another one. Measured on
 /// an H200 with 16 x 14336 x 4096 and weights of 8 bits: 22.9 us with 4, 23.5 with 5, 24.4 with 8.
 constexpr int64_t stagesOfConverted = 4;
