@@ -15,6 +15,7 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <cmath>
@@ -199,6 +200,21 @@ bool check(ModuleOp module, StringRef file) {
   return succeeded(manager.run(module)) && good;
 }
 
+/// Checks each section of a file, which tk-opt --split-input-file reads as a file of its own.
+bool checkFile(MLIRContext &context, StringRef path) {
+  auto file = llvm::MemoryBuffer::getFile(path);
+  if (!file)
+    return false;
+  SmallVector<StringRef> sections;
+  (*file)->getBuffer().split(sections, "// -----");
+  bool right = true;
+  for (StringRef section : sections) {
+    auto module = parseSourceString<ModuleOp>(section, &context, path);
+    right &= module && check(*module, path);
+  }
+  return right;
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -207,11 +223,8 @@ int main(int argc, char **argv) {
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
   context.loadAllAvailableDialects();
   int failures = argc < 2;
-  for (int i = 1; i < argc; ++i) {
-    auto module = parseSourceFile<ModuleOp>(argv[i], &context);
-    if (!module || !check(*module, argv[i]))
-      ++failures;
-  }
+  for (int i = 1; i < argc; ++i)
+    failures += !checkFile(context, argv[i]);
   llvm::outs() << argc - 1 << " files, " << failures << " failed\n";
   return failures != 0;
 }
