@@ -23,15 +23,25 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::cpu;
 
+/// The numbers of the reduction's indices whose bounds differ within the tile along indices of
+/// `mask`.
+SmallVector<unsigned> LinalgEmitter::boundedAlong(ReduceOp reduce, IndexMask mask) const {
+  SmallVector<unsigned> numbers;
+  for (unsigned i = 0; i < reduce.getNumIndices(); ++i) {
+    Value lower = reduce.getLower()[i], upper = reduce.getUpper()[i];
+    Ids varying = analysis.tiledIds(analysis.maskOf(lower) | analysis.maskOf(upper));
+    if (!varying.empty() && (mask & (IndexMask(1) << varying.front())))
+      numbers.push_back(i);
+  }
+  return numbers;
+}
+
 /// Whether the point is inside the bounds of the reduction that differ within the tile along
 /// indices of `mask`; null where there are none.
 Value LinalgEmitter::insideBounds(ReduceOp reduce, IndexMask mask) {
   Value inside;
-  for (unsigned i = 0; i < reduce.getNumIndices(); ++i) {
+  for (unsigned i : boundedAlong(reduce, mask)) {
     Value lower = reduce.getLower()[i], upper = reduce.getUpper()[i];
-    Ids varying = analysis.tiledIds(analysis.maskOf(lower) | analysis.maskOf(upper));
-    if (varying.empty() || !(mask & (IndexMask(1) << varying.front())))
-      continue;
     Value at = state[analysis.idOf(reduce.getIndex(i))].global;
     for (auto [predicate, bound] : {std::pair(arith::CmpIPredicate::sge, lower),
                                     std::pair(arith::CmpIPredicate::slt, upper)}) {
@@ -52,10 +62,11 @@ Value LinalgEmitter::maskedFactor(ReduceOp reduce, Value factor) {
   return arith::SelectOp::create(b, loc, inside, value, zero);
 }
 
-static SmallVector<Value> withBounds(ReduceOp reduce, Value factor) {
+/// What `maskedFactor` evaluates.
+SmallVector<Value> LinalgEmitter::withBounds(ReduceOp reduce, Value factor) const {
   SmallVector<Value> roots = {factor};
-  llvm::append_range(roots, reduce.getLower());
-  llvm::append_range(roots, reduce.getUpper());
+  for (unsigned i : boundedAlong(reduce, analysis.maskOf(factor)))
+    roots.append({reduce.getLower()[i], reduce.getUpper()[i]});
   return roots;
 }
 

@@ -163,7 +163,9 @@ private:
   mlir::Value multiplyTiles(const Contraction &c, llvm::ArrayRef<unsigned> depth, mlir::Value rows,
                             mlir::Value panels, mlir::Value sum, int64_t width);
   mlir::Value insideBounds(ReduceOp reduce, IndexMask mask);
+  llvm::SmallVector<unsigned> boundedAlong(ReduceOp reduce, IndexMask mask) const;
   mlir::Value maskedFactor(ReduceOp reduce, mlir::Value factor);
+  llvm::SmallVector<mlir::Value> withBounds(ReduceOp reduce, mlir::Value factor) const;
 
   mlir::OpBuilder &b;
   mlir::Location loc;

@@ -28,6 +28,19 @@ CASES = [
     ("tests/e2e/programs/products.tk", "f8", LARGE),
     ("tests/e2e/programs/products.tk", "i8", LARGE),
 ]
+# Chains of products: where registers are short, and where work is moved under products in flight.
+PLAIN = {"B": 1, "H": 16, "S": 4096, "T": 4096}
+GROUPED = {**PLAIN, "G": 4}
+BY_POSITION = {"B": 1, "H": 16, "S": 4096}
+for width in (64, 128, 256):
+    values = {"D": width, "E": width}
+    CASES += [("examples/attention.tk", None, {**GROUPED, **values}),
+              ("examples/attention_plain.tk", None, {**PLAIN, **values})]
+for width in (64, 128):
+    values = {"D": width, "E": width}
+    CASES += [("examples/attention_window.tk", None, {**BY_POSITION, "D": width}),
+              ("tests/e2e/programs/attention_f8.tk", "transposed", {"H": 16, "S": 4096, "T": 4096, **values})]
+CASES.append(("tests/e2e/programs/alibi_window.tk", None, {"H": 16, "S": 4096, "D": 128}))
 
 
 def main() -> int:
