@@ -55,6 +55,7 @@ public:
 private:
   bool collectSecond();
   bool collectPositions();
+  void collectConversions();
   /// The values that an iteration leaves for the second product, then those that the loop carries.
   struct State {
     SmallVector<Value> carried; ///< one an iteration argument
@@ -70,6 +71,7 @@ private:
   WarpgroupWaitOp firstWait, secondWait;
   llvm::SetVector<Operation *> secondOps; ///< what moves, in order
   SmallVector<unsigned> positions;        ///< arguments that only what moves depends on
+  SmallVector<Operation *> conversions;   ///< of the weights, the last one first
   unsigned sum = 0;                       ///< the argument that the second product adds to
 };
 
@@ -115,7 +117,23 @@ bool ChainOverlap::analyse() {
   if (!secondWait->hasOneUse() || *secondWait->user_begin() != yield)
     return false;
   sum = secondWait->use_begin()->getOperandNumber();
+  collectConversions();
   return collectSecond();
+}
+
+/// Weights take the registers of those before, which the second product in flight reads. Where an
+/// iteration does nothing with the sum once that is there, ptxas moves their copies under the next
+/// products, and then lets no product run beside another (C7513): they are converted after the
+/// wait.
+void ChainOverlap::collectConversions() {
+  if (second.getAcc() != loop.getRegionIterArg(sum))
+    return;
+  Operation *op = second.getA().getDefiningOp();
+  while (op && isa<arith::TruncFOp, ConvertLayoutOp>(op) && op->hasOneUse() &&
+         op->getBlock() == loop.getBody()) {
+    conversions.push_back(op);
+    op = op->getOperand(0).getDefiningOp();
+  }
 }
 
 /// The second product with the waits and arrivals of its operand's stages.
@@ -200,7 +218,7 @@ ChainOverlap::State ChainOverlap::firstPart(IRMapping &mapping, bool withSecond,
         builder.clone(*op, mapping);
   };
   for (Operation &op : loop.getBody()->without_terminator()) {
-    if (secondOps.contains(&op))
+    if (secondOps.contains(&op) || llvm::is_contained(conversions, &op))
       continue;
     if (&op == firstWait) {
       Value scores = mapping.lookup(first.getResult());
@@ -227,6 +245,8 @@ ChainOverlap::State ChainOverlap::firstPart(IRMapping &mapping, bool withSecond,
     builder.clone(op, mapping);
   }
   waitForSecond(loop.getLoc());
+  for (Operation *op : llvm::reverse(conversions))
+    builder.clone(*op, mapping);
   auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
   for (auto [i, value] : llvm::enumerate(yield.getOperands())) {
     if (i == sum)

@@ -38,7 +38,8 @@ for width in (64, 128, 256):
               ("examples/attention_plain.tk", None, {**PLAIN, **values})]
 for width in (64, 128):
     values = {"D": width, "E": width}
-    CASES += [("examples/attention_window.tk", None, {**BY_POSITION, "D": width}),
+    CASES += [("examples/attention_sigmoid.tk", None, {**PLAIN, **values}),
+              ("examples/attention_window.tk", None, {**BY_POSITION, "D": width}),
               ("tests/e2e/programs/attention_f8.tk", "transposed", {"H": 16, "S": 4096, "T": 4096, **values})]
 CASES.append(("tests/e2e/programs/alibi_window.tk", None, {"H": 16, "S": 4096, "D": 128}))
 
