@@ -1,7 +1,7 @@
 //===- SummedWeights.cpp - exponentials that a sum consists of ------------===//
 //
-// Part of tk-simplify. The gradient of a loss is exp(x - z), z being the logarithm of the sum of all
-// exponentials, which is computed under the greatest x, m. Since
+// Part of tk-simplify. The gradient of a loss is exp(x - z), z being the logarithm of the sum of
+// all exponentials, which is computed under the greatest x, m. Since
 //
 //   exp(x - (m + log s)) = exp(x - m) / s,
 //
@@ -9,8 +9,8 @@
 // not two. The reciprocal of s is one number of a row.
 //
 // Infinite rows stay what they are. Of -inf alone the sum is 0, and 0 times 1 / 0 is NaN, as the
-// exponential of -inf - -inf is. Where z is said to be inf if m is, 1 takes the place of 1 / s, which
-// is NaN: exp_diff(x, inf) is 0 or NaN as exp(x - inf) is.
+// exponential of -inf - -inf is. Where z is said to be inf if m is, 1 takes the place of 1 / s,
+// which is NaN: exp_diff(x, inf) is 0 or NaN as exp(x - inf) is.
 //
 //   %m = tk.reduce [max] {%x}                             %p = exp_diff %x, %m
 //   %s = tk.reduce [sum] {exp_diff %x, %m}                %f = select (%m == inf), 1, 1 / %s
@@ -39,9 +39,7 @@ struct LogSum {
   Value bound;      ///< m
   ReduceOp sum;     ///< of exp_diff(term, m)
   Value isInfinite; ///< where it is inf whatever the sum is; may be null
-  Value getTerm() {
-    return sum.getYield().getValues()[0].getDefiningOp<ExpDiffOp>().getA();
-  }
+  Value getTerm() { return sum.getYield().getValues()[0].getDefiningOp<ExpDiffOp>().getA(); }
 };
 
 } // namespace

@@ -1,8 +1,8 @@
 //===- CarryLoads.cpp - numbers of the next iteration ---------------------===//
 //
 // A row's label comes by a load, and what it names by another that needs its result: a block that
-// goes through rows would wait for memory at the start of each. Here the label of the next row is on
-// its way while this one is reduced.
+// goes through rows would wait for memory at the start of each. Here the label of the next row is
+// on its way while this one is reduced.
 //
 //   scf.for %r = %own ...                    %first = load labels[%own]
 //     %l = load labels[%r]           →       scf.for %r = %own ... iter_args(%l = %first)

@@ -6,8 +6,8 @@
 
 namespace tk {
 
-/// Lets each iteration begin the next one's loads of single numbers; returns the loop that takes the
-/// place of `loop`, or `loop` if it has none whose addresses are known that early.
+/// Lets each iteration begin the next one's loads of single numbers; returns the loop that takes
+/// the place of `loop`, or `loop` if it has none whose addresses are known that early.
 mlir::scf::ForOp carryScalarLoads(mlir::scf::ForOp loop);
 
 } // namespace tk

@@ -22,14 +22,17 @@ static constexpr int64_t longestWholeRow = 32768;
 /// The longest row of which a multiprocessor holds several, so that one is loaded while another is
 /// reduced.
 static constexpr int64_t longestOwnRow = 16384;
-/// How many of a row's elements of 16 bits a thread has; half as many of wider ones.
-static constexpr int64_t elementsOfThread = 32;
+/// How many of a row's elements of 16 bits a thread has; half as many of wider ones. Twice as many
+/// fit its registers where nothing but they is needed, some fewer where other rows are read beside.
+static constexpr int64_t elementsOfThread = 32, mostElementsOfThread = 64, manyElements = 56;
 /// The widest access of a thread.
 static constexpr int64_t vectorBits = 128;
 /// Blocks of fewer threads have no row to themselves.
 static constexpr int64_t leastThreads = 128;
 /// With so many threads of 64 registers a block takes half of a multiprocessor, or all of it.
 static constexpr int64_t threadsOfHalf = 512, threadsOfBlock = 1024;
+/// Clusters of more blocks are not to be had for all multiprocessors at once.
+static constexpr int64_t mostClusterBlocks = 4;
 /// The longest row that a cluster of 8 blocks of half a multiprocessor shares and holds. Longer
 /// ones, of which each thread would have more, are faster read again: by the cluster, as long as
 /// the rows that are gone through at a time stay in the second-level cache.
@@ -126,6 +129,34 @@ bool Planner::maySpread(Value index) {
       lies &= shape.endOf(shape.compute.getIndex(p)) != shape.endOf(index);
   }
   return lies;
+}
+
+/// Does a statement compute one row from another, of whose elements nothing but their values
+/// matters, and beside which nothing is read?
+bool Planner::isReadAlone(Value row) {
+  llvm::SmallPtrSet<Value, 2> tensors;
+  bool isAlone = true, isStored = false;
+  auto consider = [&](BlockArgument index) {
+    for (Operation *user : index.getUsers()) {
+      auto load = dyn_cast<LoadOp>(user);
+      isAlone &= load != nullptr;
+      if (load)
+        tensors.insert(load.getTensor());
+    }
+  };
+  for (BlockArgument index : shape.compute.getBlock()->getArguments())
+    if (shape.endOf(index) == shape.endOf(row)) {
+      consider(index);
+      isStored = true;
+    }
+  for (Operation *op : shape.reductions) {
+    auto reduction = dyn_cast<ReduceOp>(op);
+    isAlone &= reduction && reduction.getNumIndices() == 1 &&
+               shape.endOf(reduction.getIndex(0)) == shape.endOf(row);
+    if (isAlone)
+      consider(reduction.getIndex(0));
+  }
+  return isAlone && isStored && tensors.size() == 1;
 }
 
 /// How much is read of each row of `length` elements: of tensors that have several rows.
@@ -232,12 +263,17 @@ Value Planner::indexInBlocks(Operation *op) {
   return alone ? found : Value();
 }
 
-/// How many threads share a row of `length` elements, and the blocks that have them: so few that
-/// each has many bytes on their way at once and the steps of joining threads are shared by many
-/// elements, so many that its part fits registers. Blocks of half a multiprocessor are best: one
-/// loads while the other reduces.
-int64_t Planner::threadsOfRow(int64_t length) {
-  int64_t elements = shape.narrowestBits <= 16 ? elementsOfThread : elementsOfThread / 2;
+/// How many threads share a row of `length` elements along `row`, and the blocks that have them: so
+/// few that each has many bytes on their way at once and the steps of joining threads are shared by
+/// many elements, so many that its part fits registers. Blocks of half a multiprocessor are best:
+/// one loads while the other reduces. Clusters of 8 leave multiprocessors without work.
+int64_t Planner::threadsOfRow(Value row, int64_t length, bool isAligned) {
+  int64_t most = elementsOfThread;
+  bool isLong =
+      isSpread ? length > mostClusterBlocks * threadsOfHalf * most : length >= threadsOfHalf * most;
+  if (isLong && isAligned && shape.narrowestBits == 16 && isReadAlone(row))
+    most = mostElementsOfThread;
+  int64_t elements = shape.narrowestBits <= 16 ? most : most / 2;
   int64_t vectors = std::max<int64_t>(length * shape.narrowestBits / vectorBits, 1);
   int64_t threads = std::max(length / elements, std::min<int64_t>(vectors, 32));
   if (!isSpread)
@@ -278,11 +314,13 @@ void Planner::planRows() {
   }
   int64_t threads = longest; // for one row, or for a slice at a time
   if (coarse)
-    threads = isHeld || isSpread ? threadsOfRow(longest) : std::min(longest / 8, threadsOfHalf);
-  // Rows that leave some threads without a vector that others have go to half of them.
+    threads = isHeld || isSpread ? threadsOfRow(row, longest, isAligned)
+                                 : std::min(longest / 8, threadsOfHalf);
+  // Rows that end before their tiles go to half as many threads, if those can have them.
   int64_t vectors = threads * vectorBits / shape.narrowestBits;
   if (coarse && isHeld && isAligned && !isSpread && threads >= 2 * leastThreads &&
-      filled % vectors != 0 && filled % (vectors / 2) == 0)
+      filled < longest && filled * shape.narrowestBits <= threads / 2 * manyElements * 16 &&
+      filled % (vectors / 2) == 0)
     threads /= 2;
   int64_t wanted = (coarse ? 128 : 256) / std::max<int64_t>(threads, 1), rows = 1;
   // Rows that begin at any alignment have a block each, which follows theirs (tk-align-rows).

@@ -55,9 +55,10 @@ struct Planner {
   mlir::Value planAlong(mlir::Operation *op, int64_t depth);
   bool maySpread(mlir::Value index);
   int64_t bytesOfRow(int64_t length);
+  bool isReadAlone(mlir::Value row);
   bool isReadAgain(mlir::Value along);
   int64_t blocksThatStay(mlir::Value along, int64_t length);
-  int64_t threadsOfRow(int64_t length);
+  int64_t threadsOfRow(mlir::Value row, int64_t length, bool isAligned);
   void planRows();
   void planElements();
   void shrinkToFillMachine(Contraction &product);
