@@ -363,15 +363,18 @@ static int64_t stepOfOrder(unsigned order, int64_t length) {
 
 void Evaluation::reduceOver(Reduction &reduction, unsigned depth, std::vector<Cell> &accumulators,
                             bool &first) {
-  int64_t lower = frame[reduction.lower[depth]].i, upper = frame[reduction.upper[depth]].i;
-  bool innermost = depth + 1 == reduction.lower.size();
+  const bool isReordered =
+      orderOfSums && reduction.kinds.size() == 1 && reduction.kinds[0] == ReduceKind::Sum;
+  // Every other order has the loops the other way round.
+  const auto rank = static_cast<unsigned>(reduction.lower.size());
+  const unsigned loop = isReordered && orderOfSums % 2 ? rank - 1 - depth : depth;
+  int64_t lower = frame[reduction.lower[loop]].i, upper = frame[reduction.upper[loop]].i;
+  bool innermost = depth + 1 == rank;
   const int64_t length = std::max<int64_t>(upper - lower, 0);
-  const bool isReordered = orderOfSums && length > 2 && reduction.kinds.size() == 1 &&
-                           reduction.kinds[0] == ReduceKind::Sum;
-  const int64_t step = isReordered ? stepOfOrder(orderOfSums, length) : 1;
+  const int64_t step = isReordered && length > 2 ? stepOfOrder(orderOfSums, length) : 1;
   for (int64_t n = 0, at = 0; n < length; ++n, at = (at + step) % length) {
     const int64_t i = lower + at;
-    frame[reduction.body.arguments[depth]].i = i;
+    frame[reduction.body.arguments[loop]].i = i;
     if (innermost)
       reduceStep(reduction, accumulators, first, i);
     else

@@ -95,6 +95,15 @@ TEST_CASE("a sum may be rounded as another order of its terms is, where the one 
   CHECK(!wrong.ok);
 }
 
+TEST_CASE("a sum over two indices may be added up along either first") {
+  // Along i the terms cancel; along j they grow to where the last one is rounded.
+  Kernel sum("kernel k(x: f32[N]) -> (y: f32[1]) { y[i] = sum[j in 0..64, l](x[l]) }",
+             {{1.0F + 0x1p-23F, -1.0F, 0x1p-7F}});
+  interp::Reference exact = sum.reference(interp::Mode::F64);
+  const double truth = exact.element(0, 0).f;
+  CHECK(sum.compareWith(static_cast<float>(truth - 0x1p-20)).ok);
+}
+
 TEST_CASE("no order and no rounding changes what is exact in all") {
   Kernel sum("kernel k(x: f32[N]) -> (y: f32[1]) { y[i] = sum[j](x[j] * x[j]) }",
              {{1, 2, 3, -4, 5, 6, 7}});
