@@ -56,6 +56,41 @@ module attributes {tkgpu.target = #target} {
 #target = #tkgpu.target<arch = 90, shared = 232448, processors = 132, hopper = true>
 #row = #tkgpu.layout<register = [[1], [2], [4]], lane = [[8], [16], [32], [64], [128]], warp = [[256], [512], [1024]]>
 
+// Copies leave zeros where a mask is false: what a load has there instead is selected after them.
+// CHECK-LABEL: tkgpu.func @masked
+// CHECK: %[[LOWEST:.*]] = arith.constant 0xFF80 : bf16
+// CHECK: %[[IN:.*]] = arith.cmpi slt
+// CHECK: tkgpu.copy_private {{.*}} masks(%[[IN]], %{{.*}}) over [array<i64: 0>, array<i64>]
+// CHECK: scf.for
+// CHECK: %[[READ:.*]] = tkgpu.private_load
+// CHECK: %[[SPREAD:.*]] = tkgpu.broadcast %[[LOWEST]]
+// CHECK: %[[ROW:.*]] = arith.select %[[IN]], %[[READ]], %[[SPREAD]]
+// CHECK: tkgpu.reduce <max> %[[ROW]]
+module attributes {tkgpu.target = #target} {
+  tkgpu.func @masked args ["x", "columns", "rows", "y"] {
+  ^bb0(%x: !tkgpu.buffer<bf16>, %columns: index, %rows: index, %y: !tkgpu.buffer<bf16>):
+    %c1 = arith.constant 1 : index
+    %C = arith.constant 2048 : index
+    %lowest = arith.constant 0xFF80 : bf16
+    %j = tkgpu.iota : tensor<2048xindex, #row>
+    %end = tkgpu.broadcast %columns dims [] : index -> tensor<2048xindex, #row>
+    %in = arith.cmpi slt, %j, %end : tensor<2048xindex, #row>
+    %step = tkgpu.num_programs x
+    %own = tkgpu.program_id x
+    scf.for %r = %own to %rows step %step {
+      %v = tkgpu.load %x[%r, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks(%in) over [array<i64: 0>] other(%lowest) {vector = 8 : i64} : (!tkgpu.buffer<bf16>, index, tensor<2048xindex, #row>, index, index, tensor<2048xi1, #row>, bf16) -> tensor<2048xbf16, #row>
+      %m = tkgpu.reduce <max> %v axis 0 : tensor<2048xbf16, #row> -> bf16
+      tkgpu.store %m, %y[%r] dims [array<i64>] strides(%c1) masks() over [] : (bf16, !tkgpu.buffer<bf16>, index, index) -> ()
+    }
+    tkgpu.return
+  } {num_warps = 8 : i64, index_bits = 32 : i64}
+}
+
+// -----
+
+#target = #tkgpu.target<arch = 90, shared = 232448, processors = 132, hopper = true>
+#row = #tkgpu.layout<register = [[1], [2], [4]], lane = [[8], [16], [32], [64], [128]], warp = [[256], [512], [1024]]>
+
 // What one iteration stores in place of its argument another may not have read early; loops that
 // reduce nothing, that do not begin with the block's number, or load narrow vectors, stay.
 // CHECK-LABEL: tkgpu.func @in_place
