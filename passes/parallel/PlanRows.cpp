@@ -106,7 +106,8 @@ static bool follows(Value value, Value along, StatementShape &shape) {
 /// exchange nothing else, so each reduction is over the row, and rows lie along memory wherever
 /// they are accessed.
 bool Planner::maySpread(Value index) {
-  if (!coarse || target.getArch() < 90 || shape.narrowestBits > 16)
+  if (!coarse || target.getArch() < 90 || shape.narrowestBits > 16 ||
+      shape.endOf(index) != shape.endWithoutMask(index))
     return false;
   for (Operation *op : shape.reductions) {
     auto reduction = dyn_cast<ReduceOp>(op);
@@ -226,11 +227,11 @@ Value Planner::planAlong(Operation *op, int64_t depth) {
   part /= depth;
   whole &= coarse || *upper <= smallSlice;
   set(best, fit(best, whole || isSpread ? longest : part));
-  // An output along the same row: the block goes on to step through it, so that the reduction is
-  // computed once a row.
+  // An output along the same row, of which a mask may leave only a part to the reduction: the block
+  // goes on to step through it, so that the reduction is computed once a row.
   for (auto [p, index] : llvm::enumerate(shape.compute.getBlock()->getArguments())) {
     bool own = shape.dependsOn[op].contains(index) && !isa<ScanOp>(op);
-    if (shape.endOf(index) != shape.endOf(best) || own || tiles.contains(index))
+    if (shape.endOf(index) != shape.endWithoutMask(best) || own || tiles.contains(index))
       continue;
     set(index, tileOf(best));
     if (!whole)
@@ -308,7 +309,7 @@ void Planner::planRows() {
     longest = std::max(longest, tileOf(along) * depth);
     std::optional<int64_t> upper = shape.upperOf(along);
     isHeld &= upper && *upper <= tileOf(along);
-    int64_t divisor = getSizeFact(shape.kernel, shape.endOf(along)).divisor * depth;
+    int64_t divisor = getSizeFact(shape.kernel, shape.endWithoutMask(along)).divisor * depth;
     isAligned &= divisor * shape.narrowestBits % vectorBits == 0;
     filled = std::max(filled, depth == 1 ? upper.value_or(0) : tileOf(along) * depth);
   }

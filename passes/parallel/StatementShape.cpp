@@ -160,6 +160,18 @@ Value StatementShape::endOf(Value index) {
   return cast<ScanOp>(parent).getUpper();
 }
 
+Value StatementShape::endWithoutMask(Value index) {
+  SmallVector<Value> work = {endOf(index)};
+  while (!work.empty()) {
+    Value end = work.pop_back_val();
+    if (llvm::is_contained(compute.getExtents(), end))
+      return end;
+    if (auto least = end.getDefiningOp<arith::MinSIOp>())
+      llvm::append_range(work, least->getOperands());
+  }
+  return endOf(index);
+}
+
 bool StatementShape::startsAtZero(Value index) {
   auto arg = cast<BlockArgument>(index);
   Operation *parent = arg.getOwner()->getParentOp();

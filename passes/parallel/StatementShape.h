@@ -40,6 +40,9 @@ struct StatementShape {
   /// The end of an index's range, and where it starts (null: 0).
   mlir::Value endOf(mlir::Value index);
   bool startsAtZero(mlir::Value index);
+  /// The end without what a mask takes off (tk-restrict-ranges): of a minimum with an extent of the
+  /// statement in it that extent.
+  mlir::Value endWithoutMask(mlir::Value index);
   /// An upper bound of the number of values of an index, if there is one.
   std::optional<int64_t> upperOf(mlir::Value index);
   llvm::StringRef nameOf(mlir::Value index);
