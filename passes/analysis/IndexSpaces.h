@@ -7,6 +7,9 @@
 
 namespace tk {
 
+/// The longest row that a block holds in registers, in elements.
+inline constexpr int64_t longestWholeRow = 32768;
+
 /// An inclusive upper bound of an extent from constants and facts, -1 where none is known.
 int64_t getUpperBound(mlir::Value extent);
 

@@ -115,6 +115,21 @@ static bool isRowOf(ReduceOp reduce, ArrayRef<BlockArgument> extra, ComputeOp co
   return true;
 }
 
+/// True if a row over several axes is known to be more than a block holds: it goes on to step
+/// through one of them only, and would reduce anew for each value of the others.
+static bool isTooLarge(ArrayRef<BlockArgument> row, ComputeOp consumer) {
+  int64_t elements = 1;
+  for (BlockArgument index : row) {
+    int64_t upper = getUpperBound(getExtent(index, consumer));
+    if (upper < 0)
+      return false;
+    elements *= llvm::PowerOf2Ceil(std::max<int64_t>(upper, 1));
+    if (row.size() > 1 && elements > longestWholeRow)
+      return true;
+  }
+  return false;
+}
+
 /// True if some maximum or minimum over the ranges of `around` is there for exponentials under it:
 /// the pattern that tk-online-reductions carries in one loop.
 static bool carriesSoftmax(ReduceOp around, Block *body) {
@@ -221,9 +236,13 @@ static std::optional<std::string> whyNotRows(ReduceOp reduce, Read read, const R
            "parallelism over that index";
   if (!reach.allPlain)
     return "it is read at an index expression, so that its reductions would be repeated";
-  if (reach.extra.empty() || isRowOf(reduce, reach.extra, read.consumer) || isUnderSoftmax(read) ||
-      isCarriedByReader(reduce, read))
+  if (reach.extra.empty() || isUnderSoftmax(read) || isCarriedByReader(reduce, read))
     return std::nullopt;
+  if (isRowOf(reduce, reach.extra, read.consumer)) {
+    if (!isTooLarge(reach.extra, read.consumer))
+      return std::nullopt;
+    return "a row over several axes is more than a block holds";
+  }
   for (BlockArgument index : reach.extra)
     if (!isSmall(index, read.consumer, maxExtra))
       return "its reductions would be repeated for every tile of index " +

@@ -17,8 +17,6 @@
 using namespace mlir;
 using namespace tk;
 
-/// The longest row that a block holds in registers, in elements.
-static constexpr int64_t longestWholeRow = 32768;
 /// The longest row of which a multiprocessor holds several, so that one is loaded while another is
 /// reduced.
 static constexpr int64_t longestOwnRow = 16384;
@@ -229,13 +227,15 @@ Value Planner::planAlong(Operation *op, int64_t depth) {
   set(best, fit(best, whole || isSpread ? longest : part));
   // An output along the same row, of which a mask may leave only a part to the reduction: the block
   // goes on to step through it, so that the reduction is computed once a row.
-  for (auto [p, index] : llvm::enumerate(shape.compute.getBlock()->getArguments())) {
+  for (unsigned p = shape.compute.getNumIndices(); p-- > 0;) {
+    Value index = shape.compute.getIndex(p);
     bool own = shape.dependsOn[op].contains(index) && !isa<ScanOp>(op);
     if (shape.endOf(index) != shape.endWithoutMask(best) || own || tiles.contains(index))
       continue;
     set(index, tileOf(best));
     if (!whole)
       loop = p;
+    break; // another one over as many is an axis of its own
   }
   return best;
 }
@@ -306,6 +306,8 @@ void Planner::planRows() {
     }
     Value along = planAlong(op, depth);
     row = along;
+    if (auto reduction = dyn_cast<ReduceOp>(op); reduction && !inner)
+      depth = planOtherAxes(reduction, along, longestWholeRow);
     longest = std::max(longest, tileOf(along) * depth);
     std::optional<int64_t> upper = shape.upperOf(along);
     isHeld &= upper && *upper <= tileOf(along);

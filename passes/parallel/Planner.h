@@ -53,6 +53,9 @@ struct Planner {
   bool planAcross(mlir::Operation *op);
   mlir::Value indexInBlocks(mlir::Operation *op);
   mlir::Value planAlong(mlir::Operation *op, int64_t depth);
+  /// Gives the block all of the indices of `op` besides `along`, and of the results', if it holds
+  /// `most` elements or fewer then; returns how many rows along `along` these are, or 1.
+  int64_t planOtherAxes(ReduceOp op, mlir::Value along, int64_t most);
   bool maySpread(mlir::Value index);
   int64_t bytesOfRow(int64_t length);
   bool isReadAlone(mlir::Value row);

@@ -1,0 +1,50 @@
+//===- PlanSeveralAxes.cpp - rows of several axes -------------------------===//
+//
+// A reduction over several indices runs along memory with one of them, of which the block has all.
+// Where the statement's results are over the same indices, the block has all of the others too, if
+// it can hold so much: it reduces once, of elements that it reads once, and stores what it has.
+// Else each value of the other indices would have a block that reduces anew.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/parallel/Planner.h"
+
+using namespace mlir;
+using namespace tk;
+
+int64_t Planner::planOtherAxes(ReduceOp op, Value along, int64_t most) {
+  std::optional<int64_t> whole = shape.upperOf(along);
+  if (!coarse || op.getNumIndices() == 1 || !whole || tileOf(along) < *whole ||
+      !shape.startsAtZero(along))
+    return 1;
+  llvm::SmallDenseMap<Value, int64_t> wanted;
+  int64_t product = 1;
+  for (unsigned n = 0; n < op.getNumIndices(); ++n) {
+    Value index = op.getIndex(n);
+    std::optional<int64_t> upper = shape.upperOf(index);
+    if (index == along)
+      continue;
+    if (!upper || !shape.startsAtZero(index))
+      return 1;
+    int64_t size = fit(index, most);
+    product *= size;
+    if (size < *upper || product * tileOf(along) > most)
+      return 1;
+    wanted[index] = size;
+    bool isStored = false;
+    for (Value parallel : shape.compute.getBlock()->getArguments()) {
+      if (shape.endOf(parallel) != shape.endOf(index) || shape.dependsOn[op].contains(parallel))
+        continue;
+      wanted[parallel] = size;
+      isStored = true;
+    }
+    if (!isStored)
+      return 1;
+  }
+  // What the program or another reduction has chosen stays.
+  for (auto [index, size] : wanted)
+    if (tiles.contains(index) && tileOf(index) != size)
+      return 1;
+  for (auto [index, size] : wanted)
+    set(index, size);
+  return product;
+}
