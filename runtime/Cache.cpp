@@ -244,7 +244,6 @@ bool Cache::store(const Digest &key, const CacheEntry &entry) const try {
   return false;
 }
 
-/// Where memory runs out, the next store makes room.
 void Cache::evict() const try {
   std::vector<Listed> entries = list_entries(m_directory);
   uint64_t total = 0;
@@ -263,6 +262,7 @@ void Cache::evict() const try {
     total -= entry.bytes;
   }
 } catch (const std::bad_alloc &) {
+  return; // the next store makes room
 }
 
 CacheStatistics Cache::statistics() const {

@@ -30,13 +30,13 @@ ThreadPool &ThreadPool::shared() {
 }
 
 ThreadPool::ThreadPool(unsigned num_threads) {
-  // Where the system gives no more threads, or no memory for them, those that there are do the
-  // work.
   try {
     m_workers.reserve(num_threads);
     for (unsigned i = 1; i < num_threads; ++i)
       m_workers.emplace_back([this] { work(); });
   } catch (const std::exception &) {
+    // The system gives no more threads, or no memory for them: those that there are do the work.
+    return;
   }
 }
 
