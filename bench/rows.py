@@ -170,13 +170,11 @@ def line(case, compiling, little):
     shape = "x".join(str(n) for n in inputs[0].shape)
     if little:
         least = ms.pop() + moved / peers.COPY * 1e3
-        rates = [t / least for t in ms] + [float("nan")]
-        print(f"{name:12}{shape:>14}  of an empty kernel and the bytes: tk {rates[0]:.2f}  same-size copy {rates[1]:.2f}  "
-              f"eager {rates[2]:.2f}  compiled {rates[3]:.2f}{note}", flush=True)
-        return
-    rates = [moved / (t * 1e-3) / peers.COPY for t in ms] + [float("nan")]
-    print(f"{name:12}{shape:>14}  of the copy: tk {rates[0]:.3f}  same-size copy {rates[1]:.3f}  eager {rates[2]:.3f}  "
-          f"compiled {rates[3]:.3f}{note}", flush=True)
+        of, digits, rates = "of an empty kernel and the bytes", 2, [t / least for t in ms]
+    else:
+        of, digits, rates = "of the copy", 3, [moved / (t * 1e-3) / peers.COPY for t in ms]
+    told = "  ".join(f"{who} {rate:.{digits}f}" for who, rate in zip(("tk", "same-size copy", "eager", "compiled"), rates))
+    print(f"{name:12}{shape:>14}  {of}: {told}{note}", flush=True)
 
 
 def main(arguments):

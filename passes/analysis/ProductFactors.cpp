@@ -3,12 +3,27 @@
 
 #include "dialects/tkgpu/TkGpuProducts.h"
 #include "passes/analysis/IndexSpaces.h"
+#include "passes/tiling/SizeFacts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
 
 namespace tk {
+
+int64_t getRowAlignment(KernelOp kernel, LoadOp load) {
+  SmallVector<Value> extents = getExtents(kernel, load.getTensor());
+  if (extents.empty())
+    return 0;
+  auto argument = dyn_cast<BlockArgument>(load.getTensor());
+  bool isStrided =
+      argument && kernel.getParam(argument.getArgNumber() - kernel.getNumDims()).getStrided();
+  int64_t divisor =
+      isStrided ? getStrideDivisor(kernel) : getSizeFact(kernel, extents.back()).divisor;
+  int64_t bytes =
+      divisor * cast<RankedTensorType>(load.getTensor().getType()).getElementTypeBitWidth() / 8;
+  return bytes & -bytes;
+}
 
 Value withoutExtension(Value factor) {
   if (auto ext = factor.getDefiningOp<arith::ExtFOp>())

@@ -14,6 +14,10 @@ namespace tk {
 /// Rows of what is copied in bulk are a multiple of this many bytes apart.
 inline constexpr int64_t boxAlignment = 16;
 
+/// Rows of what is loaded are a multiple of so many bytes apart, a power of two; 0 if there are
+/// none.
+int64_t getRowAlignment(KernelOp kernel, LoadOp load);
+
 /// `factor` before it was converted to the type that products are formed in.
 mlir::Value withoutExtension(mlir::Value factor);
 

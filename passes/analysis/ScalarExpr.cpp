@@ -214,6 +214,14 @@ Value stripClamps(Value value, Type narrow) {
   return value;
 }
 
+std::optional<int> powerOfProduct(Operation *op) {
+  llvm::APFloat factor(0.0f);
+  if (!isa<arith::MulFOp>(op) || !matchPattern(op->getOperand(1), m_ConstantFloat(&factor)) ||
+      factor.getExactLog2() == INT_MIN)
+    return std::nullopt;
+  return factor.getExactLog2();
+}
+
 int largestPowerOf(Type type) {
   return ilogb(llvm::APFloat::getLargest(cast<FloatType>(type).getFloatSemantics()));
 }

@@ -9,11 +9,10 @@
 //    itself, which the block that computes the row covers anyway; where their extents are known to
 //    be small; or where the consumer runs over the same row and can carry them online (softmax).
 // 3. Matrix products are inlined as an epilogue's input where nothing is repeated. Under a
-// reduction
-//    of the consumer (a chain of products) they are inlined if some parallel index is left, and the
-//    extra indices are known to be small, or unknown while all operands share a batch index or the
-//    consumer carries a softmax over the chained index. So attention's scores are never stored, and
-//    the hidden layer of a perceptron is.
+//    reduction of the consumer (a chain of products) they are inlined if some parallel index is
+//    left, and the extra indices are known to be small, or unknown while all operands share a batch
+//    index or the consumer carries a softmax over the chained index. So attention's scores are
+//    never stored, and the hidden layer of a perceptron is.
 // 4. Matrix products that are read at several kinds of indices are stored: inlining would compute
 //    them once for each.
 //
@@ -121,13 +120,11 @@ static bool isTooLarge(ArrayRef<BlockArgument> row, ComputeOp consumer) {
   int64_t elements = 1;
   for (BlockArgument index : row) {
     int64_t upper = getUpperBound(getExtent(index, consumer));
-    if (upper < 0)
-      return false;
+    if (upper < 0 || elements > longestWholeRow)
+      break;
     elements *= llvm::PowerOf2Ceil(std::max<int64_t>(upper, 1));
-    if (row.size() > 1 && elements > longestWholeRow)
-      return true;
   }
-  return false;
+  return row.size() > 1 && elements > longestWholeRow;
 }
 
 /// True if some maximum or minimum over the ranges of `around` is there for exponentials under it:

@@ -1,8 +1,7 @@
 //===- MergeComputes.cpp - join statements that share work ----------------===//
 //
 // 1. For each pair of statements, neither of which needs the other, look for a way to see the
-// indices
-//    of one as some of the other's, in order and with equal extents.
+//    indices of one as some of the other's, in order and with equal extents.
 // 2. Under that view, join them if they share work: a reduction that is the same in both, or, where
 //    all indices match, a load of the same element.
 //    With indices left over, every reduction of the smaller statement must be the same as one of

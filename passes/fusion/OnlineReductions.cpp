@@ -8,9 +8,8 @@
 //    reductions are repeated in it. The rescale region gets each factor, the bounds' expressions
 //    evaluated on the old and on the new running values.
 // 3. A plain exponential becomes tk.exp_diff (or is guarded alike), since the running maximum may
-// be
-//    -inf where the final one is not. If the final one is -inf too, every term was NaN: the result
-//    is set to NaN then.
+//    be -inf where the final one is not. If the final one is -inf too, every term was NaN: the
+//    result is set to NaN then.
 // 4. Record the derivation on the new reduction (`tk.derivation`) and as a note; where a reduction
 //    could not join, note why.
 //

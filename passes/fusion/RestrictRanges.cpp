@@ -3,8 +3,7 @@
 // 1. For each reduction find conditions without which a term is the neutral element: through
 //    selections against it, and for sums through products, roundings and exponentials of -inf.
 // 2. Of these take comparisons that bound one index of the reduction by a value that does not vary
-// in
-//    it: the index stands there with coefficient 1 or -1.
+//    in it: the index stands there with coefficient 1 or -1.
 // 3. Tighten the index's lower bound (maximum) or upper bound (minimum) accordingly. Inside the
 //    reduction the comparison now holds everywhere: it becomes true, and tk-simplify drops the
 //    selection.

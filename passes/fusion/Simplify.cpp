@@ -20,8 +20,6 @@
 #include "mlir/Transforms/CSE.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
-#include <cmath>
-
 namespace tk {
 #define GEN_PASS_DEF_SIMPLIFY
 #include "passes/Passes.h.inc"

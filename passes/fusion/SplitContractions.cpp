@@ -79,7 +79,7 @@ static FailureOr<SmallVector<LoadOp>> findFactors(KernelOp kernel, ReduceOp redu
     if (extents.size() != load.getIndices().size() || !rangesOver(reduce, 0, extents[axis]))
       return failure();
     if (type.getElementTypeBitWidth() != 16 || extents.size() < 2 ||
-        getSizeFact(kernel, extents.back()).divisor * 2 % boxAlignment != 0)
+        getRowAlignment(kernel, load) < boxAlignment)
       return failure();
     loads.push_back(load);
   }

@@ -4,8 +4,7 @@
 // bits one factor may lie otherwise, which then goes through registers. Where neither factor is
 // contiguous along the sum, or one is in registers since it is computed from another product:
 // 1. Take products of two factors of which one at least is loaded, with its last index and the
-// sum's
-//    as they are, and whose rows can be copied in bulk, also once these change places.
+//    sum's as they are, and whose rows can be copied in bulk, also once these change places.
 // 2. The smaller such factor is stored once more, in a statement of its own, with those two indices
 //    exchanged, if that takes less time than multiplying by warps does. Products that read the same
 //    factor alike share what was stored.
@@ -23,6 +22,7 @@
 #include "passes/tiling/SizeFacts.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
+#include "dialects/tkgpu/TkGpuProducts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -75,11 +75,6 @@ static double sizeOf(KernelOp kernel, Value extent) {
   return static_cast<double>(std::max<int64_t>(upper.value_or(unboundedExtent), 1));
 }
 
-static bool isBoxAligned(KernelOp kernel, Value extent, Type element) {
-  return getSizeFact(kernel, extent).divisor * element.getIntOrFloatBitWidth() / 8 % boxAlignment ==
-         0;
-}
-
 /// Where `index` is among what `load` reads at.
 static unsigned axisOf(LoadOp load, Value index) {
   return llvm::find(load.getIndices(), index) - load.getIndices().begin();
@@ -103,7 +98,9 @@ static bool isExchangeable(Product product, LoadOp factor) {
           return false;
   if (llvm::count(factor.getIndices(), last) > 1)
     return false;
-  return isBoxAligned(product.kernel, extents[axisOf(factor, k)], factor.getType());
+  int64_t bits = factor.getType().getIntOrFloatBitWidth();
+  int64_t divisor = getSizeFact(product.kernel, extents[axisOf(factor, k)]).divisor;
+  return divisor * bits / 8 % boxAlignment == 0;
 }
 
 /// Can warpgroups take `factor` through registers: is it computed, element by element, from rows
@@ -111,16 +108,14 @@ static bool isExchangeable(Product product, LoadOp factor) {
 static bool isForRegisters(Product product, Value factor) {
   std::optional<SmallVector<LoadOp>> loads = getElementsOf(factor);
   return loads && llvm::all_of(*loads, [&](LoadOp load) {
-           SmallVector<Value> extents = getExtents(product.kernel, load.getTensor());
-           return !extents.empty() && isBoxAligned(product.kernel, extents.back(), load.getType());
+           return getRowAlignment(product.kernel, load) >= boxAlignment;
          });
 }
 
 /// Is `factor`, of a sum of 8-bit floats' products, computed from another product's results? It
 /// then stays in registers, and the other factor cannot go through them.
 static bool isInRegisters(Product product, Value factor) {
-  Type type = withoutExtension(factor).getType();
-  return isa<FloatType>(type) && type.getIntOrFloatBitWidth() == 8 &&
+  return gpu::isByteFloat(withoutExtension(factor).getType()) &&
          product.reduce.getPrecision() == Precision::Fast && !getElementsOf(factor);
 }
 

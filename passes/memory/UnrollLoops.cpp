@@ -7,8 +7,8 @@
 //   2. They are unrolled such that a thread reads 64 bytes an iteration, but at most 4 times. The
 //      count of iterations is computed without a sign: a range may end before it begins, and is
 //      then given its beginning for an end.
-//   3. The loads of an iteration, and the arithmetic that leads to them, are moved to its
-//   beginning.
+//   3. The loads of an iteration, and the arithmetic that leads to them, are moved to where it
+//      begins.
 //
 // Before: scf.for %i = %a to %b step %s {%x = load %p[%i]; %c = add %carried, %x}
 // After:  scf.for %i = %a to %m step 4 s {%x0 = load %p[%i]; %x1 = load %p[%i + s]; ...; add ...}

@@ -38,20 +38,10 @@ constexpr int64_t sectorBytes = 32;
 
 } // namespace
 
-/// Rows of what is loaded are a multiple of so many bytes apart; 0 if that is not known.
+/// How far apart the rows of a tensor are that copies of boxes take; 0 if they do not take it.
 static int64_t rowAlignment(StatementShape &shape, LoadOp load) {
-  auto type = cast<RankedTensorType>(load.getTensor().getType());
-  auto argument = dyn_cast<BlockArgument>(load.getTensor());
-  KernelOp kernel = shape.kernel;
-  bool isStrided =
-      argument && kernel.getParam(argument.getArgNumber() - kernel.getNumDims()).getStrided();
-  SmallVector<Value> extents = getExtents(kernel, load.getTensor());
-  if (extents.size() < 2 || extents.size() > 5)
-    return 0;
-  int64_t divisor =
-      isStrided ? getStrideDivisor(kernel) : getSizeFact(kernel, extents.back()).divisor;
-  int64_t bytes = divisor * type.getElementTypeBitWidth() / 8;
-  return bytes & -bytes;
+  size_t rank = load.getIndices().size();
+  return rank < 2 || rank > 5 ? 0 : getRowAlignment(shape.kernel, load);
 }
 
 static bool isBulkLoadable(StatementShape &shape, Value factor) {

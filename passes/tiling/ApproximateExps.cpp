@@ -25,19 +25,14 @@
 //===----------------------------------------------------------------------===//
 #include "passes/tiling/ApproximateExps.h"
 
+#include "passes/analysis/ScalarExpr.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace tk;
-
-/// Is `product` one with a power of two, which rounds nothing?
-static bool isPowerOfTwo(arith::MulFOp product) {
-  APFloat factor(0.0f);
-  return matchPattern(product.getRhs(), m_ConstantFloat(&factor)) &&
-         factor.getExactLog2Abs() != INT_MIN;
-}
 
 /// Is `diff` only summed by `reduction`, and rounded to 16 bits or less at least once?
 static bool isRoundedOrSummed(ExpDiffOp diff, tk::ReduceOp reduction) {
@@ -53,8 +48,8 @@ static bool isRoundedOrSummed(ExpDiffOp diff, tk::ReduceOp reduction) {
                  select && use.getOperandNumber() == 1 &&
                  matchPattern(select.getFalseValue(), m_AnyZeroFloat())) {
         values.push_back(select.getResult());
-      } else if (auto product = dyn_cast<arith::MulFOp>(user); product && isPowerOfTwo(product)) {
-        values.push_back(product.getResult());
+      } else if (powerOfProduct(user)) { // which rounds nothing
+        values.push_back(user->getResult(0));
       } else if (user != reduction.getYield() ||
                  reduction.getKind(use.getOperandNumber()) != ReduceKind::Sum) {
         return false;

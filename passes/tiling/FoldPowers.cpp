@@ -17,10 +17,10 @@
 #include "passes/tiling/FoldScales.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
+#include "passes/analysis/ScalarExpr.h"
 #include "passes/tiling/ApproximateExps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/IR/Matchers.h"
 
 #include <cmath>
 
@@ -38,20 +38,10 @@ struct WeightUses {
 
 } // namespace
 
-/// The n of a product with 2^n.
-static std::optional<int> powerOf(Operation *op) {
-  APFloat factor(0.0f);
-  auto product = dyn_cast<arith::MulFOp>(op);
-  if (!product || !matchPattern(product.getRhs(), m_ConstantFloat(&factor)) ||
-      factor.isNegative() || factor.getExactLog2() == INT_MIN)
-    return std::nullopt;
-  return factor.getExactLog2();
-}
-
 static std::optional<WeightUses> usesOf(Value weight, tk::ReduceOp reduction) {
   WeightUses uses;
   for (OpOperand &use : weight.getUses()) {
-    if (std::optional<int> power = powerOf(use.getOwner())) {
+    if (std::optional<int> power = powerOfProduct(use.getOwner())) {
       if (!uses.products.empty() && *power != uses.power)
         return std::nullopt;
       uses.power = *power;

@@ -83,22 +83,15 @@ template <> TK_DEVICE f8e5m2 from_float<f8e5m2>(float x) {
 
 #if __CUDA_ARCH__ >= 890
 // A NaN is positive.
-template <> TK_DEVICE u16 pack2_f8<f8e4m3>(float low, float high) {
+template <> TK_DEVICE u16 pack2<f8e4m3>(float low, float high) {
   u16 y;
   asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(y) : "f"(high), "f"(low));
   return y;
 }
-template <> TK_DEVICE u16 pack2_f8<f8e5m2>(float low, float high) {
+template <> TK_DEVICE u16 pack2<f8e5m2>(float low, float high) {
   u16 y;
   asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(y) : "f"(high), "f"(low));
   return y;
-}
-#else
-template <> TK_DEVICE u16 pack2_f8<f8e4m3>(float low, float high) {
-  return (u16)(from_float<f8e4m3>(low).bits | from_float<f8e4m3>(high).bits << 8);
-}
-template <> TK_DEVICE u16 pack2_f8<f8e5m2>(float low, float high) {
-  return (u16)(from_float<f8e5m2>(low).bits | from_float<f8e5m2>(high).bits << 8);
 }
 #endif
 

@@ -56,12 +56,23 @@ TK_DEVICE float to_float(i8 x) { return as_float(0x4b000080 ^ (u8)x) - 8388736.0
 
 // ---- From float
 
-// Two f32 to one word of two 16-bit floats, the first one in the low half.
-template <class T> TK_DEVICE u32 pack2(float low, float high);
+// The bits of two floats of 16 or 8 bits.
+template <int bytes> struct PairBits {
+  using Type = u32;
+};
+template <> struct PairBits<1> {
+  using Type = u16;
+};
+template <class T> using Pair = typename PairBits<sizeof(T)>::Type;
 // Two integers of 8 bits, of which the first one is the low one, to neighbouring floats.
 template <class T> struct Integers;
 template <class T> TK_DEVICE T from_float(float x);
 template <> TK_DEVICE float from_float<float>(float x) { return x; }
+// Two f32 to two floats of 16 or 8 bits, the first one in the low half. Where there is an
+// instruction for both, it takes the place of this.
+template <class T> TK_DEVICE Pair<T> pack2(float low, float high) {
+  return (Pair<T>)(from_float<T>(low).bits | (u32)from_float<T>(high).bits << 8 * sizeof(T));
+}
 // An 8-bit float with `mantissa` bits, exponent bias `bias` and the largest finite code `largest`,
 // where the hardware has no instruction.
 template <int mantissa, int bias, u32 largest> TK_DEVICE u8 encode_f8(float x) {
@@ -102,8 +113,8 @@ template <class T, int n> TK_DEVICE void narrow(T (&y)[n], const float (&x)[n]) 
 template <class T, int n> TK_DEVICE void narrow_pairs(T (&y)[n], const float (&x)[n]) {
   if constexpr (n % 2 == 0) {
     for_each<n / 2>([&](int i) {
-      const u32 word = pack2<T>(x[2 * i], x[2 * i + 1]);
-      memcpy(&y[2 * i], &word, 4);
+      const Pair<T> pair = pack2<T>(x[2 * i], x[2 * i + 1]);
+      memcpy(&y[2 * i], &pair, sizeof pair);
     });
   } else {
     for_each<n>([&](int i) { y[i] = from_float<T>(x[i]); });
@@ -115,24 +126,8 @@ template <class T> TK_DEVICE void copy_pair(T *y, const T *x) {
   memcpy(&pair, x, 2);
   memcpy(y, &pair, 2);
 }
-// Two f32 to two 8-bit floats, the first one in the low byte.
-template <class T> TK_DEVICE u16 pack2_f8(float low, float high);
-template <class T, int n> TK_DEVICE void narrow_pairs_f8(T (&y)[n], const float (&x)[n]) {
-  if constexpr (n % 2 == 0) {
-    for_each<n / 2>([&](int i) {
-      const u16 pair = pack2_f8<T>(x[2 * i], x[2 * i + 1]);
-      memcpy(&y[2 * i], &pair, 2);
-    });
-  } else {
-    for_each<n>([&](int i) { y[i] = from_float<T>(x[i]); });
-  }
-}
-template <int n> TK_DEVICE void narrow(f8e4m3 (&y)[n], const float (&x)[n]) {
-  narrow_pairs_f8(y, x);
-}
-template <int n> TK_DEVICE void narrow(f8e5m2 (&y)[n], const float (&x)[n]) {
-  narrow_pairs_f8(y, x);
-}
+template <int n> TK_DEVICE void narrow(f8e4m3 (&y)[n], const float (&x)[n]) { narrow_pairs(y, x); }
+template <int n> TK_DEVICE void narrow(f8e5m2 (&y)[n], const float (&x)[n]) { narrow_pairs(y, x); }
 template <int n> TK_DEVICE void narrow(bf16 (&y)[n], const float (&x)[n]) { narrow_pairs(y, x); }
 template <int n> TK_DEVICE void narrow(f16 (&y)[n], const float (&x)[n]) { narrow_pairs(y, x); }
 // Integers to floats that hold them.

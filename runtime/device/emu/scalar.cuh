@@ -40,18 +40,6 @@ template <> TK_DEVICE f8e4m3 from_float<f8e4m3>(float x) {
 template <> TK_DEVICE f8e5m2 from_float<f8e5m2>(float x) {
   return f8e5m2{encode_f8<2, 15, 0x7b>(x)};
 }
-template <> TK_DEVICE u16 pack2_f8<f8e4m3>(float low, float high) {
-  return (u16)(from_float<f8e4m3>(low).bits | from_float<f8e4m3>(high).bits << 8);
-}
-template <> TK_DEVICE u16 pack2_f8<f8e5m2>(float low, float high) {
-  return (u16)(from_float<f8e5m2>(low).bits | from_float<f8e5m2>(high).bits << 8);
-}
-template <> TK_DEVICE u32 pack2<bf16>(float low, float high) {
-  return from_float<bf16>(low).bits | (u32)from_float<bf16>(high).bits << 16;
-}
-template <> TK_DEVICE u32 pack2<f16>(float low, float high) {
-  return from_float<f16>(low).bits | (u32)from_float<f16>(high).bits << 16;
-}
 template <class T> struct Integers {
   struct Pair {
     T low, high;

@@ -98,7 +98,7 @@ TEST_CASE("conversions give the hardware's bits", "[hopper]") {
                    ">((double)f * 1.0000001).bits");
     cases.addValue("bits(tk::to_float(tk::" + name + "{(decltype(tk::" + name + "{}.bits))a}))");
   }
-  for (const char *type : {"f16", "bf16"})
+  for (const char *type : {"f16", "bf16", "f8e4m3", "f8e5m2"})
     cases.addValue("f != f || g != g ? 0 : (int)tk::pack2<tk::" + std::string(type) + ">(f, g)");
   for (const char *type : {"i8", "u8", "i16", "i32", "i64"})
     cases.addValue("(int)tk::to_integer<tk::" + std::string(type) + ">(f)");
