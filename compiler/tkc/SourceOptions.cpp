@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -120,10 +121,10 @@ Expected<std::map<std::string, int64_t>> parseDims(const std::vector<std::string
                                                    const std::string &usage) {
   std::map<std::string, int64_t> values;
   for (const std::string &text : texts) {
-    size_t equals = text.find('=');
+    const size_t equals = std::min(text.find('='), text.size());
     int64_t value = 0;
     const char *begin = text.c_str() + equals + 1, *end = text.c_str() + text.size();
-    if (equals == std::string::npos || equals == 0 ||
+    if (equals == text.size() || equals == 0 ||
         std::from_chars(begin, end, value) != std::from_chars_result{end, std::errc()} || value < 0)
       return Error(ErrorCode::invalid_argument,
                    "expected " + usage + " with a size of at least 0, got '" + text + "'");

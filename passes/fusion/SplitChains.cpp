@@ -256,7 +256,8 @@ void ChainSplit::combine(ComputeOp states, Value count) {
   SmallVector<Value> loaded, terms;
   for (unsigned k = 0; k < reduce.getNumAccumulators(); ++k) {
     SmallVector<Value> at = {combined.getIndex(0)};
-    for (unsigned p : ArrayRef(states.getIndicesOf(k)).drop_front())
+    SmallVector<unsigned> positions = states.getIndicesOf(k);
+    for (unsigned p : ArrayRef(positions).drop_front())
       at.push_back(compute.getIndex(p - 1));
     loaded.push_back(LoadOp::create(builder, loc, states.getResult(k), at, Value()));
   }

@@ -108,13 +108,7 @@ void Cluster::enter(void *self) {
   cluster->me().exited = true;
   --cluster->myBlock().live;
   --cluster->live;
-  cluster->leave();
-}
-
-void Cluster::leave() {
-  Context gone;
-  resumeNext(gone);
-  __builtin_unreachable();
+  leaveFor(cluster->chooseNext());
 }
 
 /// What a thread may not leave behind.
@@ -144,24 +138,27 @@ void Cluster::setCurrent(Agent next) {
   block[2] = firstBlock[2] + static_cast<int>(to.block / (x * y));
 }
 
-void Cluster::resumeNext(Context &from) {
+const Context &Cluster::chooseNext() {
   // Late: bulk loads arrive when nobody can go on without them.
   while (readyBegin == ready.size() && completeOneLoad()) {
   }
   if (timing.kind == Timing::Kind::random && !loads.empty() && random() % 4 == 0)
     completeOneLoad();
-  if (readyBegin == ready.size()) {
-    switchContext(from, scheduler);
-    return;
-  }
+  if (readyBegin == ready.size())
+    return scheduler;
   if (timing.kind == Timing::Kind::random)
     std::swap(ready[readyBegin], ready[readyBegin + random() % (ready.size() - readyBegin)]);
   const Agent next = ready[readyBegin++];
   if (readyBegin == ready.size())
     ready.clear(), readyBegin = 0;
   setCurrent(next);
-  if (&from != &threads[next].context) // else it goes on as it is
-    switchContext(from, threads[next].context);
+  return threads[next].context;
+}
+
+void Cluster::resumeNext(Context &from) {
+  const Context &next = chooseNext();
+  if (&from != &next) // else it goes on as it is
+    switchContext(from, next);
 }
 
 void Cluster::wait(Waiting what, Place place) {
@@ -177,9 +174,7 @@ void Cluster::fail(Place place, const std::string &text) {
                     std::to_string(mine.index / warpSize) + ", lane " +
                     std::to_string(mine.index % warpSize) + ") " + text,
                 place, mine.block};
-  Context gone;
-  switchContext(gone, scheduler);
-  __builtin_unreachable();
+  leaveFor(scheduler);
 }
 
 //===----------------------------------------------------------------------===//

@@ -97,12 +97,12 @@ private:
   void makeReady(Agent thread);
   /// Suspends the running thread until another makes it ready.
   void wait(Waiting what, Place place);
-  /// Resumes some ready thread; where there is none lets asynchronous effects happen; or resumes
-  /// the scheduler.
+  /// Some ready thread; where there is none lets asynchronous effects happen; or the scheduler.
+  const Context &chooseNext();
+  /// Suspends the running thread and resumes what is next.
   void resumeNext(Context &from);
   void setCurrent(Agent thread);
   [[noreturn]] void fail(Place place, const std::string &text);
-  [[noreturn]] void leave();
   void checkExit();
   std::string waitText(const Thread &thread) const;
   std::string deadlockText() const;
