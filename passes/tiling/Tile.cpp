@@ -21,6 +21,7 @@
 #include "passes/tiling/BlockProgram.h"
 #include "passes/tiling/ConvertIndices.h"
 #include "passes/tiling/FoldScales.h"
+#include "passes/tiling/SeparateRows.h"
 
 #include "passes/Passes.h"
 
@@ -118,6 +119,7 @@ struct Tile : tk::impl::TileBase<Tile> {
     FailureOr<gpu::FuncOp> func = program.build(moduleBuilder, unique);
     if (failed(func) || failed(checkTilesFit(kernel, *func)))
       return failure();
+    separateRows(*func);
     (*func)->setAttr(gpu::scheduleAttrName, schedule);
     OpBuilder builder(compute);
     Location loc = compute.getLoc();

@@ -141,6 +141,15 @@ TK_DEVICE float div_or_zero(float a, float b) {
   return b > 1e-30f && b < 1e30f ? a * (1.0f / b) : b == 0 ? 0.0f : a / b;
 }
 
+// Bit c is whether the place of a thread's register c is below `bound`: the first `run` registers hold
+// places from `start` on, the next ones those from `start + step` on, up to n <= 32 registers.
+template <int run, int step, int n, class T> TK_DEVICE u32 places_below(T bound, T start) {
+  const T end = start + n / run * step;
+  const u32 reach = (u32)(minimum<T>(maximum<T>(bound, start), end) - start);
+  const u32 count = reach / step * run + minimum<u32>(reach % step, run);
+  return count >= 32 ? ~0u : (1u << count) - 1;
+}
+
 // Quotient towards minus infinity and its remainder; 0 for a divisor of 0.
 template <class T> TK_DEVICE T floor_div(T a, T b) {
   if (b == 0)

@@ -114,6 +114,9 @@ std::string KernelEmitter::element(Value value, const RegisterIndex &reg) {
   auto local = groupLocals.find(value);
   if (local != groupLocals.end())
     return local->second;
+  auto test = placeTests.find(value);
+  if (test != placeTests.end())
+    return test->second.at(reg);
   Operation *op = value.getDefiningOp();
   if (auto constant = dyn_cast_or_null<arith::ConstantOp>(op))
     return literal(constant.getValue());
@@ -270,6 +273,8 @@ bool KernelEmitter::joinGroup(Operation *op) {
   Value result = op->getResult(0);
   if (isForWholeTile(op) && registersOf(result) > 1)
     return false;
+  if (servesPlaceTests(op) || emitPlaceTest(op))
+    return true;
   llvm::SmallVector<std::string> probe(op->getNumOperands(), "x");
   if (!expression(op, probe))
     return false;

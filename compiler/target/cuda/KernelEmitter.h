@@ -6,8 +6,9 @@
 // expressions wherever they are used.
 //
 // The methods are spread over the files of this folder by family: EmitFunction (names, signature),
-// EmitScalar (expressions of single operations), EmitTile (tiles and fused loops), EmitControl,
-// EmitGlobal, EmitShared, EmitPrivate, EmitReduce, EmitMatrix, EmitAsync, EmitWarpgroup.
+// EmitScalar (expressions of single operations), EmitTile (tiles and fused loops), EmitPositions,
+// EmitControl, EmitGlobal, EmitShared, EmitPrivate, EmitReduce, EmitMatrix, EmitAsync,
+// EmitWarpgroup.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_COMPILER_TARGET_CUDA_KERNELEMITTER_H
@@ -125,6 +126,22 @@ private:
   std::string ownerCondition(gpu::LayoutAttr layout);
   std::string useLane() { return usesLane = true, "lane"; }
   std::string useWarp() { return usesWarp = true, "warp"; }
+
+  // EmitPositions
+  /// The results of a comparison of places along an axis with a bound a row: a word a row.
+  struct PlaceWords {
+    std::string name;
+    mlir::Value start; ///< of the tile's places; null: 0
+    unsigned axis = 0, run = 1, step = 0, numPlaces = 1;
+    BitMap row, place; ///< by register bit: of which word, and which bit of it
+    BitMap registerOf; ///< by bit of the row: the register
+    std::string at(const RegisterIndex &reg) const;
+  };
+  std::optional<PlaceWords> placesAlong(gpu::LayoutAttr layout, unsigned axis);
+  std::optional<PlaceWords> matchPlaceTest(mlir::Operation *op);
+  /// Are the places of use for such comparisons alone, and so needed by none?
+  bool servesPlaceTests(mlir::Operation *op);
+  bool emitPlaceTest(mlir::Operation *compare);
 
   // EmitControl
   Result emitFor(mlir::scf::ForOp loop);
@@ -262,6 +279,8 @@ private:
   bool usesLane = false, usesWarp = false;
   bool clusterRuns = false; ///< all blocks of the cluster are known to have begun
   std::string preparations; ///< statements of one thread, before others' data may come
+
+  llvm::DenseMap<mlir::Value, PlaceWords> placeTests;
 
   llvm::SmallVector<mlir::Operation *> group;
   llvm::SmallPtrSet<mlir::Operation *, 16> inGroup;

@@ -1,0 +1,210 @@
+//===- SeparateRows.cpp - what rows of scores have in common ---------------===//
+//
+// A bias by distance, slope * (j - i), is a part that depends on the column and one that depends on
+// the row. Of scores that serve a maximum and approximate weights under it, the row's part need not
+// be added to any: the maximum of the sums is the sum with the maximum, and weights are the same
+// under a maximum without it.
+//
+//   1. Of each maximum along a row, what is added to the scores last is split into terms by sums,
+//      differences and products with scalars. Where a tile begins along the columns is a scalar, so
+//      that it goes to the rows: what is left of the columns is small, and the same in each tile.
+//   2. The rows' terms are added to the maximum, and taken from it before the weights.
+//
+//   %x = fma(%s, %c, mulf(%slope, subf(broadcast(%at + %j), broadcast(%i))))
+//   %m = max(%old, reduce <max> %x)                  exp_diff(%x, broadcast(%m))
+//     →  %r = mulf(%slope, subf(%at, %i));  %x = fma(%s, %c, broadcast(mulf(%slope, %j)))
+//        %m = max(%old, reduce <max> %x + %r)        exp_diff(%x, broadcast(%m - %r))
+//
+// A score has two operations less. Their errors are of the size of those before: one of 2^-24 of
+// the bias.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/tiling/SeparateRows.h"
+
+#include "passes/tiling/ApproximateExps.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace tk;
+
+namespace {
+
+/// A sum of what depends on columns and what depends on rows; each a tile of one axis, null: 0.
+struct Terms {
+  Value column, row;
+};
+
+class RowSeparation {
+public:
+  explicit RowSeparation(gpu::ReduceOp maximum) : maximum(maximum), builder(maximum) {}
+
+  bool analyse();
+  void apply();
+
+private:
+  bool findSum();
+  bool areWeights();
+  /// The terms of a tile of the scores' shape, computed before the sum; nothing if it does not
+  /// separate.
+  std::optional<Terms> split(Value value);
+  Terms splitColumns(Value columns);
+  Value combine(Operation *op, Value a, Value b);
+  Value spread(Value scalar, int64_t size);
+
+  gpu::ReduceOp maximum;
+  OpBuilder builder;
+  arith::SelectOp mask; ///< around the sum in masked tiles, if there is one
+  scf::IfOp branch;     ///< which chooses between masked and whole tiles
+  Operation *sum = nullptr;
+  unsigned bias = 0; ///< operand of the sum
+  Terms terms;       ///< of the bias
+  SmallVector<ExpDiffOp> weights;
+};
+
+} // namespace
+
+static bool isScalarBroadcast(Value value) {
+  auto broadcast = value.getDefiningOp<gpu::BroadcastOp>();
+  return broadcast && !isa<RankedTensorType>(broadcast.getSource().getType());
+}
+
+/// Finds the sum that the scores are, behind the mask of partial tiles.
+bool RowSeparation::findSum() {
+  Value score = maximum.getSource();
+  branch = score.getDefiningOp<scf::IfOp>();
+  if (branch) {
+    if (branch.getNumResults() != 1 || branch.elseBlock()->getOperations().size() != 1)
+      return false;
+    mask = branch.thenYield().getOperand(0).getDefiningOp<arith::SelectOp>();
+    APFloat other(0.0f);
+    score = branch.elseYield().getOperand(0);
+    if (!mask || mask.getTrueValue() != score || !mask->hasOneUse() ||
+        !matchPattern(mask.getFalseValue(), m_ConstantFloat(&other)) || !other.isInfinity() ||
+        !score.hasNUses(2))
+      return false;
+  }
+  sum = score.getDefiningOp();
+  return isa_and_nonnull<math::FmaOp, arith::AddFOp>(sum) && sum->getBlock() == maximum->getBlock();
+}
+
+/// Are the scores of use for nothing but the maximum and approximate weights?
+bool RowSeparation::areWeights() {
+  for (Operation *user : maximum.getSource().getUsers()) {
+    auto weight = dyn_cast<ExpDiffOp>(user);
+    auto bound = weight ? weight.getB().getDefiningOp<gpu::BroadcastOp>() : nullptr;
+    if (weight && weight.getA() == maximum.getSource() && weight->hasAttr(approxAttrName) &&
+        bound && bound.getDims() == ArrayRef<int64_t>{0})
+      weights.push_back(weight);
+    else if (user != maximum)
+      return false;
+  }
+  return !weights.empty();
+}
+
+Value RowSeparation::spread(Value scalar, int64_t size) {
+  auto type = RankedTensorType::get({size}, scalar.getType());
+  return gpu::BroadcastOp::create(builder, maximum.getLoc(), type, scalar, ArrayRef<int64_t>{});
+}
+
+/// A sum or difference of terms, of which one may be 0.
+Value RowSeparation::combine(Operation *op, Value a, Value b) {
+  if (!b || (!a && isa<arith::AddFOp>(op)))
+    return a ? a : b;
+  if (!a)
+    return arith::NegFOp::create(builder, op->getLoc(), b);
+  if (isa<arith::AddFOp>(op))
+    return arith::AddFOp::create(builder, op->getLoc(), a, b);
+  return arith::SubFOp::create(builder, op->getLoc(), a, b);
+}
+
+/// Where the tile begins goes to the rows.
+Terms RowSeparation::splitColumns(Value columns) {
+  if (auto add = columns.getDefiningOp<arith::AddFOp>())
+    for (unsigned side : {0u, 1u})
+      if (isScalarBroadcast(add->getOperand(side))) {
+        Value start = add->getOperand(side).getDefiningOp<gpu::BroadcastOp>().getSource();
+        auto shape = cast<RankedTensorType>(maximum.getSource().getType()).getShape();
+        return {add->getOperand(1 - side), spread(start, shape[0])};
+      }
+  return {columns, Value()};
+}
+
+std::optional<Terms> RowSeparation::split(Value value) {
+  Operation *op = value.getDefiningOp();
+  auto shape = cast<RankedTensorType>(value.getType()).getShape();
+  if (auto broadcast = dyn_cast_or_null<gpu::BroadcastOp>(op)) {
+    Value source = broadcast.getSource();
+    if (!isa<RankedTensorType>(source.getType()))
+      return Terms{Value(), spread(source, shape[0])};
+    if (broadcast.getDims().size() != 1)
+      return std::nullopt;
+    return broadcast.getDims().front() == 0 ? Terms{Value(), source} : splitColumns(source);
+  }
+  if (isa_and_nonnull<arith::AddFOp, arith::SubFOp>(op)) {
+    std::optional<Terms> a = split(op->getOperand(0)), b = split(op->getOperand(1));
+    if (!a || !b)
+      return std::nullopt;
+    return Terms{combine(op, a->column, b->column), combine(op, a->row, b->row)};
+  }
+  if (auto product = dyn_cast_or_null<arith::MulFOp>(op)) {
+    const unsigned scalar = isScalarBroadcast(product.getLhs()) ? 0 : 1;
+    if (!isScalarBroadcast(product->getOperand(scalar)))
+      return std::nullopt;
+    Value factor = product->getOperand(scalar).getDefiningOp<gpu::BroadcastOp>().getSource();
+    std::optional<Terms> terms = split(product->getOperand(1 - scalar));
+    if (!terms)
+      return std::nullopt;
+    for (Value *part : {&terms->column, &terms->row})
+      if (*part) {
+        Value factors = spread(factor, cast<RankedTensorType>(part->getType()).getDimSize(0));
+        *part = arith::MulFOp::create(builder, product.getLoc(), factors, *part);
+      }
+    return terms;
+  }
+  return std::nullopt;
+}
+
+bool RowSeparation::analyse() {
+  auto tile = cast<RankedTensorType>(maximum.getSource().getType());
+  if (maximum.getKind() != ReduceKind::Max || tile.getRank() != 2 || maximum.getAxis() != 1 ||
+      !tile.getElementType().isF32() || !findSum() || !areWeights())
+    return false;
+  // What is computed here in vain, canonicalisation leaves out.
+  builder.setInsertionPoint(sum);
+  const unsigned last = sum->getNumOperands() - 1;
+  for (bias = isa<math::FmaOp>(sum) ? last : 0; bias <= last; ++bias)
+    if (std::optional<Terms> found = split(sum->getOperand(bias));
+        found && found->row && found->column) {
+      terms = *found;
+      return true;
+    }
+  return false;
+}
+
+void RowSeparation::apply() {
+  auto type = cast<RankedTensorType>(maximum.getSource().getType());
+  sum->setOperand(bias, gpu::BroadcastOp::create(builder, sum->getLoc(), type, terms.column,
+                                                 ArrayRef<int64_t>{1}));
+  builder.setInsertionPointAfter(maximum);
+  auto whole = arith::AddFOp::create(builder, maximum.getLoc(), maximum.getResult(), terms.row);
+  maximum.getResult().replaceAllUsesExcept(whole, whole);
+  for (ExpDiffOp weight : weights) {
+    auto bound = weight.getB().getDefiningOp<gpu::BroadcastOp>();
+    builder.setInsertionPoint(weight);
+    Value rest = arith::SubFOp::create(builder, weight.getLoc(), bound.getSource(), terms.row);
+    weight.getBMutable().assign(
+        gpu::BroadcastOp::create(builder, weight.getLoc(), type, rest, ArrayRef<int64_t>{0}));
+  }
+}
+
+void tk::separateRows(gpu::FuncOp func) {
+  SmallVector<gpu::ReduceOp> maxima;
+  func.walk([&](gpu::ReduceOp reduce) { maxima.push_back(reduce); });
+  for (gpu::ReduceOp reduce : maxima)
+    if (RowSeparation separation(reduce); separation.analyse())
+      separation.apply();
+}
