@@ -94,17 +94,33 @@ public:
   bool nonNegative(const Poly &p, const std::vector<Atom> &active = {}) const;
   bool equal(const Poly &a, const Poly &b) const;
 
-  /// The minimum of p over all values of its indices, a polynomial of sizes alone, if each index
-  /// moves p in one direction and occurs once, so that the minimum is attained.
-  std::optional<Poly> minimum(const Poly &p, const std::vector<Atom> &active = {}) const;
+  /// The minimum of p over all values of its indices, if each index moves p in one direction, or is
+  /// divided with a remainder, and occurs once, so that the minimum is attained: the greatest of
+  /// these polynomials of sizes alone.
+  std::optional<std::vector<Poly>> minimum(const Poly &p,
+                                           const std::vector<Atom> &active = {}) const;
 
 private:
+  /// A minimum is the greatest of the values, a maximum the least.
   struct Extreme {
-    Poly value;
+    std::vector<Poly> values;
     bool exact;
   };
+  /// p is factor * (num mod den) + rest.
+  struct Remainder {
+    std::int64_t factor, den;
+    Poly num, rest;
+  };
+  std::set<Atom> indicesOf(const Poly &p) const;
+  bool isConsecutive(const Poly &p) const;
+  std::optional<Remainder> takeRemainder(const Poly &p) const;
+  std::optional<Extreme> remainderExtreme(const Remainder &remainder, bool lowest,
+                                          const std::vector<Atom> &active, unsigned depth) const;
   std::optional<Extreme> extreme(const Poly &p, bool lowest, const std::vector<Atom> &active,
                                  unsigned depth) const;
+  /// With the extremes of the indices on which a value still rests.
+  std::optional<Extreme> withoutIndices(Extreme extremes, bool lowest,
+                                        const std::vector<Atom> &active, unsigned depth) const;
   void systemFacts(const Poly &p, const std::vector<Atom> &active, std::vector<Poly> &out) const;
 
   Symbols &symbols;

@@ -2,6 +2,8 @@
 
 #include "frontend/SemaKernel.h"
 
+#include <algorithm>
+
 namespace tk::sema {
 
 using bounds::Poly;
@@ -284,24 +286,37 @@ bool KernelSema::proveComponent(const ast::Access &e, unsigned axis, Node *index
         below ? written + " >= " + least : written + " < " + textOf(tensor.extents[axis]);
     if (prover.nonNegative(goal, active))
       continue;
-    std::optional<Poly> minimum = prover.minimum(goal, active);
+    std::optional<std::vector<Poly>> minimum = prover.minimum(goal, active);
     if (!minimum)
       return fail(Diag::UnprovableAccess, what, "cannot prove");
+    if (std::any_of(minimum->begin(), minimum->end(),
+                    [&](const Poly &value) { return prover.nonNegative(value, active); }))
+      continue;
     // False for every size with non-empty ranges?
-    if (prover.nonNegative(Poly(-1) - *minimum, active))
+    if (std::all_of(minimum->begin(), minimum->end(), [&](const Poly &value) {
+          return prover.nonNegative(Poly(-1) - value, active);
+        }))
       return fail(Diag::AccessOutOfBounds, what, "for every size it is false that");
     checkAtLaunch(e.span, *minimum, what + " for " + whole);
   }
   return true;
 }
 
-/// Has the launch check that `minimum`, which rests on sizes alone, is not negative.
-void KernelSema::checkAtLaunch(Span span, const Poly &minimum, const std::string &text) {
-  for (const Poly &known : checkedBounds)
+/// Has the launch check that the greatest of the values, which rest on sizes alone, is not
+/// negative.
+void KernelSema::checkAtLaunch(Span span, const std::vector<Poly> &minimum,
+                               const std::string &text) {
+  for (const std::vector<Poly> &known : checkedBounds)
     if (known == minimum)
       return;
   checkedBounds.push_back(minimum);
-  Node *condition = op(Op::Ge, Type::Bool, {nodeOf(minimum, span), intConst(0, span)}, span);
+  Node *condition = nullptr;
+  std::string inequality;
+  for (const Poly &value : minimum) {
+    Node *holds = op(Op::Ge, Type::Bool, {nodeOf(value, span), intConst(0, span)}, span);
+    condition = condition ? op(Op::Or, Type::Bool, {condition, holds}, span) : holds;
+    inequality += (inequality.empty() ? "" : " or ") + symbols.text(value) + " >= 0";
+  }
   // Nothing is read where a range is empty.
   for (bounds::Atom a : activeAtoms()) {
     const Poly lo = symbols[a].lo, hi = symbols[a].hi;
@@ -309,8 +324,7 @@ void KernelSema::checkAtLaunch(Span span, const Poly &minimum, const std::string
         op(Op::Or, Type::Bool,
            {condition, op(Op::Le, Type::Bool, {nodeOf(hi, span), nodeOf(lo, span)}, span)}, span);
   }
-  out.assumptions.push_back(
-      {condition, text + " (" + symbols.text(minimum) + " >= 0)", true, span});
+  out.assumptions.push_back({condition, text + " (" + inequality + ")", true, span});
 }
 
 } // namespace tk::sema

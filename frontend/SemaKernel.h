@@ -131,7 +131,7 @@ private:
   void checkGathers();
   void prove(const ast::Access &e, const Tensor &tensor, const std::vector<Node *> &indices);
   bool proveComponent(const ast::Access &e, unsigned axis, Node *index, const Tensor &tensor);
-  void checkAtLaunch(Span span, const bounds::Poly &minimum, const std::string &text);
+  void checkAtLaunch(Span span, const std::vector<bounds::Poly> &minimum, const std::string &text);
   bool checkDivisors(const Node *n, Span span);
   void assumeDivisor(const bounds::Poly &num, const bounds::Poly &den, Span span, bool guarded,
                      const std::vector<bounds::Atom> &active);
@@ -172,7 +172,7 @@ private:
   std::map<const Node *, std::optional<bounds::Poly>> polys;
   std::set<const Node *> checkedNodes;                     ///< whose divisors were looked at
   std::map<std::pair<const Node *, Type>, Node *> adopted; ///< literals, by the type they met
-  std::vector<bounds::Poly> checkedBounds;
+  std::vector<std::vector<bounds::Poly>> checkedBounds;
   std::set<std::pair<bounds::Poly, bounds::Poly>> checkedDivisors;
   std::vector<IndexVar *> activeIndices;
   std::vector<std::pair<Node *, bool>> guards; ///< the conditions around, and what they must be

@@ -117,7 +117,7 @@ void KernelSema::requireNonEmpty(const ast::Reduce &e, const IndexVar *var) {
   std::optional<bounds::Poly> lo = polyOf(var->lo), hi = polyOf(var->hi);
   if (!lo || !hi || prover.nonNegative(*hi - *lo - 1, activeAtoms()))
     return;
-  checkAtLaunch(e.span, *hi - *lo - 1,
+  checkAtLaunch(e.span, {*hi - *lo - 1},
                 rangeOf(var->lo, var->hi) + " is not empty for " +
                     std::string(ast::spelling(e.reduceKind)) + "[" + var->name + "]");
 }

@@ -19,6 +19,7 @@ GEMM = """kernel gemm(a: f32[M, K], b: f32[K, N]) -> (c: f32[M, N]) {
 """
 GREATER = "kernel k(x: f32[N]) -> (y: f32[N])\nwhere N > 2, N >= 3\n{\n  y[i] = x[i]\n}\n"
 HALVES = "kernel k(n: f32[N], x: f32[N / 2]) -> (y: f32[N]) {\n  y[i] = n[i] + x[i / 2]\n}\n"
+TURNS = "kernel k(x: f32[N], t: f32[M]) -> (y: f32[N]) {\n  y[i] = x[i] + t[i % 4]\n}\n"
 BF16 = GEMM.replace("f32[M, K]", "bf16[M, K]").replace("f32[K, N]", "bf16[K, N]")
 F8 = "kernel gemm(a: f8e4m3[M, K], b: f8e4m3[N, K]) -> (c: bf16[M, N]) {\n  c[i, j] = sum[k](a[i, k] * b[j, k])\n}\n"
 TAKE = """kernel take(x: f32[N, D], ids: i32[B]) -> (y: f32[B, D]) {
@@ -78,7 +79,7 @@ CASES = {
     "free-index": (
         b"kernel k(a: f32[M, K]) -> (c: f32[M]) {\n  c[i] = a[i, k]\n}\n", RUN, 1, "index 'k'", {}),
     "unprovable": (
-        b"kernel k(x: f32[N]) -> (y: f32[N]) {\n  y[i] = x[i % 3]\n}\n", RUN, 1, "pad(", {}),
+        b"kernel k(x: f32[N]) -> (y: f32[N]) {\n  y[i] = x[i * 2 % 3]\n}\n", RUN, 1, "pad(", {}),
     "rank-9": (b"kernel k(x: f32[A,A,A,A,A,A,A,A,A]) -> (y: f32[A]) {\n  y[i] = 0.0\n}\n", RUN, 1, "at most 8", {}),
     "unknown-dim": (COPY, RUN + ["--dim", "Q=3"], 1, "no dimension 'Q'", {}),
     "missing-dim": (COPY, RUN, 1, "'N'", {}),
@@ -118,6 +119,9 @@ CASES = {
     "constraint-not-greater": (GREATER, RUN + ["--dim", "N=2"], 1, "N > 2", {}),
     "odd-half": (HALVES, RUN + ["--dim", "N=3"], 1, "bounds check", {}),
     "even-halves": (HALVES, RUN + ["--dim", "N=4", "--check"], 0, "", {}),
+    "remainder-too-large": (TURNS, RUN + ["--dim", "N=9", "--dim", "M=3"], 1, "bounds check 'i % 4 < M", {}),
+    "remainder-that-is-not-reached": (TURNS, RUN + ["--dim", "N=3", "--dim", "M=3", "--check"], 0, "", {}),
+    "remainder-in-bounds": (TURNS, RUN + ["--dim", "N=9", "--dim", "M=4", "--check"], 0, "", {}),
     "unknown-target": (COPY, ["run", "x.tk", "--target", "vax", "--dim", "N=3"], 1, "vax", {}),
     "unknown-architecture": (COPY, ["build", "x.tk", "--target", "sm_12", "--emit", "cuda", "-o", "-"], 1, "sm_12", {}),
     "unknown-stage": (COPY, ["build", "x.tk", "--target", "sm_90a", "--emit", "soup", "-o", "-"], 2, "soup", {}),
