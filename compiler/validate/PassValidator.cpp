@@ -58,6 +58,9 @@ Status PassValidator::arm(KernelOp kernel, const std::vector<int64_t> &kernelDim
                           const std::vector<Scalar> &kernelScalars) {
   kernelName = kernel.getSymName().str();
   dims = kernelDims;
+  dimNames.clear();
+  for (Attribute name : kernel.getDimNames())
+    dimNames.push_back(cast<StringAttr>(name).str());
   tensors = kernelTensors;
   scalars = kernelScalars;
   samples.clear();
@@ -105,7 +108,7 @@ std::string PassValidator::firstDifference(interp::Reference &reference) const {
   return "";
 }
 
-std::string PassValidator::writeReproducer(StringRef pass) const {
+std::string PassValidator::writeReproducer(StringRef pass, StringRef difference) const {
   SmallString<128> path(options.directory);
   if (path.empty())
     llvm::sys::path::system_temp_directory(/*erasedOnReboot=*/true, path);
@@ -114,7 +117,10 @@ std::string PassValidator::writeReproducer(StringRef pass) const {
   llvm::raw_fd_ostream out(path, error);
   if (error)
     return "";
-  out << "// RUN: tk-opt --" << pass << " " << path << "\n" << before << "\n";
+  out << "// RUN: tk-opt --" << pass << " " << path << "\n// " << difference;
+  for (size_t dim = 0; dim < dims.size(); ++dim)
+    out << (dim ? ", " : " where ") << dimNames[dim] << " = " << dims[dim];
+  out << "\n" << before << "\n";
   return path.str().str();
 }
 
@@ -136,7 +142,7 @@ LogicalResult PassValidator::after(StringRef pass, ModuleOp module) {
     before = print(module);
     return success();
   }
-  std::string file = writeReproducer(pass);
+  std::string file = writeReproducer(pass, difference);
   return module.emitError("pass '")
          << pass << "' changes what kernel '" << kernelName << "' computes: " << difference
          << (file.empty() ? "" : "; tk-opt --" + pass.str() + " " + file);

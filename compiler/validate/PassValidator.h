@@ -55,11 +55,12 @@ private:
 
   Expected<interp::Reference> evaluateKernel(KernelOp kernel) const;
   std::string firstDifference(interp::Reference &reference) const;
-  std::string writeReproducer(llvm::StringRef pass) const;
+  std::string writeReproducer(llvm::StringRef pass, llvm::StringRef difference) const;
 
   Options options;
   std::string kernelName;
   std::vector<int64_t> dims;
+  std::vector<std::string> dimNames;
   std::vector<TensorView> tensors;
   std::vector<Scalar> scalars;
   std::vector<Sample> samples;
