@@ -28,6 +28,21 @@ TEST_CASE("libraries that are missing or no drivers", "[driver]") {
   CHECK(old.error().message() == "expected a CUDA driver for CUDA 12.0 or later, got 11.4");
 }
 
+TEST_CASE("a driver without a device, and one that does not start", "[driver]") {
+  auto loading = [](const char *result) {
+    ::setenv("FAKE_CUDA_INIT", result, 1);
+    Error error = Driver::load(FAKE_CUDA_PATH).error();
+    ::unsetenv("FAKE_CUDA_INIT");
+    return error;
+  };
+  CHECK(loading("100").code() == ErrorCode::no_device);
+  CHECK(loading("100").message() == "there is no CUDA device");
+  CHECK(loading("999").code() == ErrorCode::no_device);
+  CHECK(loading("999").message() == "cuInit failed: CUDA_ERROR_FAKE (as planted)");
+  CHECK(loading("2").code() == ErrorCode::out_of_memory);
+  CHECK(Driver::load(FAKE_CUDA_PATH));
+}
+
 TEST_CASE("NVRTC missing, too old, failing", "[driver]") {
   CHECK(Nvrtc::load("/nowhere/libnvrtc.so").error().code() == ErrorCode::no_nvrtc);
   CHECK(Nvrtc::load(FAKE_CUDA_PATH).error().code() == ErrorCode::nvrtc_too_old);
