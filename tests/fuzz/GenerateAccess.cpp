@@ -112,6 +112,32 @@ NodePtr Generating::indexFor(const Extent &extent, const Scope &scope, bool &ins
   return node;
 }
 
+/// What is read instead, where an access is outside.
+static NodePtr padding(Sort sort) {
+  NodePtr node = make(sort == Sort::Bool ? Kind::Truth : Kind::Number, sort);
+  node->number = sort == Sort::Float ? 1 : 0;
+  return node;
+}
+
+void Generating::padOutside(Node &node) {
+  for (NodePtr &kid : node.kids)
+    padOutside(*kid);
+  if (node.kind != Kind::Load || node.padded)
+    return;
+  bool allInside = true;
+  const std::vector<Extent> &shape = program.tensors[node.ref].shape;
+  for (size_t axis = 0; axis < shape.size(); ++axis) {
+    if (node.kids[axis]->sort != Sort::Index) // gathers are not checked
+      return;
+    Range range = rangeOf(*node.kids[axis]);
+    allInside &= range && range->first >= 0 && range->second < program.extentOf(shape[axis]);
+  }
+  if (allInside)
+    return;
+  node.padded = true;
+  node.kids.push_back(padding(node.sort));
+}
+
 NodePtr Generating::loadOf(int tensor, const Scope &scope) {
   const Sort sort = program.tensors[tensor].sort();
   const std::vector<Extent> shape = program.tensors[tensor].shape;

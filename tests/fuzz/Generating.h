@@ -91,6 +91,8 @@ private:
   int newInput(Sort sort, const Scope &scope);
   NodePtr indexFor(const Extent &extent, const Scope &scope, bool &inside);
   NodePtr indexValue(const Scope &scope, int depth);
+  /// Pads the accesses that are outside since sizes were made smaller.
+  void padOutside(Node &node);
   Extent anyExtent();
   int newIndex(const Extent &hi, int64_t lo = 0);
   // Other ways to write it (Rewrite.cpp).

@@ -251,6 +251,11 @@ Program Generating::run() {
     for (Statement &s : program.statements)
       rewrite(s.value);
   limitCost();
+  // Where a range is empty an access may be outside of everything.
+  if (std::all_of(program.indices.begin(), program.indices.end(),
+                  [&](const IndexVar &index) { return index.lo < program.extentOf(index.hi); }))
+    for (Statement &s : program.statements)
+      padOutside(*s.value);
   if (random.percent(15))
     makeConstraints();
   if (random.percent(hasProducts ? 40 : 20))

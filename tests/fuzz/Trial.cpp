@@ -7,6 +7,7 @@
 #include "compiler/tkc/Session.h"
 #include "compiler/validate/PassValidator.h"
 #include "tests/fuzz/Evaluate.h"
+#include "tests/fuzz/Fault.h"
 #ifdef TK_HAS_EMU
 #include "compiler/target/emu/TextBatch.h"
 #endif
@@ -83,8 +84,12 @@ private:
     driver.emulatedTexts = emulatedTexts;
     if (!program.disabledPasses.empty())
       driver.pipeline.disabled.insert(program.disabledPasses);
-    if (options.validatePasses || options.listOperations)
+    if (!options.leftOut.empty())
+      driver.pipeline.disabled.insert(options.leftOut);
+    if (options.validatePasses || options.listOperations || !options.faulty.empty())
       driver.pipeline.afterPass = [this](llvm::StringRef pass, mlir::ModuleOp module) {
+        if (pass == options.faulty)
+          plantFault(module);
         if (options.listOperations)
           listOperations(module);
         return options.validatePasses ? validator.after(pass, module) : mlir::success();

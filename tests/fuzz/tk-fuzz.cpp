@@ -1,14 +1,17 @@
 //===- tk-fuzz.cpp - random programs against the reference ----------------===//
 //
 // tk-fuzz [--seed N] [--count N] [--targets cpu,emu] [--time-limit SECONDS] [--noise N] [--out DIR]
-//         [--print] [--no-shrink] [--verbose] [--max-rejected PERCENT] [--stats]
+//         [--print] [--no-shrink] [--verbose] [--max-rejected PERCENT] [--stats] [--fault PASS]
 //
 // Program n of a run has the seed N + n, so `--seed S --count 1` repeats one. Exit status 1 if
-// anything failed; what failed is shrunk and written to DIR with the command that runs it. --stats
-// lists how many programs were emitted from IR with each operation of tkgpu: what no program
-// reaches is not tested.
+// anything failed; what failed is shrunk and written to DIR with the command that runs it. A pass
+// that changes a value at the tensor level is named. Where the value is lost below that, the passes
+// are named without which the program is right. --fault plants a fault behind a pass. --stats lists
+// how many programs were emitted from IR with each operation of tkgpu: what no program reaches is
+// not tested.
 //
 //===----------------------------------------------------------------------===//
+#include "compiler/Pipeline.h"
 #include "compiler/Registration.h"
 #include "tests/fuzz/Generator.h"
 #include "tests/fuzz/Noise.h"
@@ -39,6 +42,7 @@ struct RunOptions {
   double timeLimit = 1e9;
   std::string directory = "fuzz-failures";
   bool print = false, shrink = true, verbose = false, validate = true, stats = false;
+  std::string faulty;
   int shrinkAttempts = 300;
   int maxRejected = 100;
 };
@@ -91,6 +95,7 @@ private:
     trial.target = target;
     trial.validatePasses = options.validate;
     trial.listOperations = options.stats;
+    trial.faulty = options.faulty;
     if (target != "cpu" && !target.starts_with("emu"))
       trial.memoryLimit = 0; // a GPU's driver reserves more addresses than there is memory
     const std::vector<Verdict> verdicts = runGuarded(programs, trial);
@@ -133,15 +138,33 @@ private:
             return same;
           },
           options.shrinkAttempts);
+    // What changes a value at the tensor level has been named.
+    const bool isBelow =
+        last.kind.starts_with(target + ":") || last.kind.starts_with(target + " run");
+    const std::string suspects = isBelow ? passesToBlame(program, trial) : std::string();
     std::filesystem::create_directories(options.directory);
     std::string file = options.directory + "/" + target + "-" + std::to_string(seed) + ".tk";
     std::ofstream out(file);
     out << "// seed " << seed << ": " << last.kind << "\n// " << program.command(file, target)
         << "\n"
-        << program.text();
-    std::printf("  %s\n  %s\n%s", program.command(file, target).c_str(), last.message.c_str(),
-                program.text().c_str());
+        << suspects << program.text();
+    std::printf("  %s\n  %s\n%s%s", program.command(file, target).c_str(), last.message.c_str(),
+                suspects.c_str(), program.text().c_str());
     std::fflush(stdout);
+  }
+
+  /// A line with the passes without any one of which the program is right, or nothing.
+  std::string passesToBlame(const Program &program, TrialOptions trial) const {
+    llvm::StringSet<> tried;
+    std::string list;
+    for (const PassRow &row : passTable()) {
+      if (!inTime() || !tried.insert(row.name).second)
+        continue;
+      trial.leftOut = row.name.str();
+      if (runGuarded(program, trial).outcome == Outcome::Right)
+        list += " " + trial.leftOut;
+    }
+    return list.empty() ? list : "// right without one of:" + list + "\n";
   }
 
   void noisy(uint64_t seed) {
@@ -221,6 +244,10 @@ int main(int argc, char **argv) {
   app.add_option("--out", options.directory, "Where failing programs are written");
   app.add_option("--shrink-attempts", options.shrinkAttempts, "How often a failure is run again");
   app.add_option("--max-rejected", options.maxRejected, "Fail if more per cent are rejected");
+  app.add_option("--fault", options.faulty, "Plant a fault behind this pass, to see it found")
+      ->check([](const std::string &pass) {
+        return tk::isKnownPass(pass) ? std::string() : "there is no pass '" + pass + "'";
+      });
   app.add_flag("--print", options.print, "Only print the programs");
   app.add_flag("--no-shrink", noShrink, "Write failures as they are");
   app.add_flag("--no-validate", noValidate, "Do not evaluate the IR after every pass");
