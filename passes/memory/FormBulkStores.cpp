@@ -6,7 +6,7 @@
 //    bytes, and so is what the fragment is computed by from the products' results (TilePieces).
 // 2. Each piece is written to one of two buffers in shared memory, whole matrices at a time, and a
 //    bulk copy takes it from there. A buffer is written again once the copy before last has read
-//    it.
+//    it. Two pieces are written one after the other, and wait for each other's threads once.
 // 3. Where each warpgroup has rows of its own, it writes, waits for and stores them by itself:
 //    while one still stores, the other may already multiply.
 // 4. At the function's end all copies have read their buffers.
@@ -130,25 +130,34 @@ bool BulkStoreForming::form(StoreOp store) {
   SmallVector<Value> first = buildCoordinates(builder, loc, *box);
   bool matrix = bytesOfElement(element) == 2;
   TilePieces pieces(store.getValue(), stores);
-  for (int64_t p = 0; p < tile.getDimSize(axis) / length; ++p) {
-    SmallVector<int64_t> offsets(2, 0);
-    offsets[axis] = p * length;
-    Value slot = arith::ConstantIndexOp::create(builder, loc, p % kBuffers);
-    Value stage = StageOp::create(builder, loc, piece, pair, slot);
-    Value value = pieces.build(builder, offsets, shape);
+  const int64_t numPieces = tile.getDimSize(axis) / length;
+  // Where each piece has a buffer of its own, all of them are written under one fence.
+  const int64_t together = numPieces <= kBuffers ? numPieces : 1;
+  for (int64_t from = 0; from < numPieces; from += together) {
+    SmallVector<Value> values, stages, steps;
+    for (int64_t p = from; p < from + together; ++p) {
+      SmallVector<int64_t> offsets(2, 0);
+      offsets[axis] = p * length;
+      Value slot = arith::ConstantIndexOp::create(builder, loc, p % kBuffers);
+      stages.push_back(StageOp::create(builder, loc, piece, pair, slot));
+      steps.push_back(arith::ConstantIndexOp::create(builder, loc, p * length));
+      values.push_back(pieces.build(builder, offsets, shape));
+    }
     // The first piece may get the buffer that an earlier store's last one had; then all are free.
-    if (p == 0 || p >= kBuffers) {
-      BulkStoreWaitOp::create(builder, loc, p == 0 ? 0 : kBuffers - 1, byWarpgroup);
+    if (from == 0 || from >= kBuffers) {
+      BulkStoreWaitOp::create(builder, loc, from == 0 ? 0 : kBuffers - 1, byWarpgroup);
       BarrierOp::create(builder, loc, /*cluster=*/false, byWarpgroup);
     }
-    LocalStoreOp::create(builder, loc, value, stage, matrix, /*transposed=*/false,
-                         matrix ? 1 : sharedVector(piece, part));
+    for (auto [value, stage] : llvm::zip_equal(values, stages))
+      LocalStoreOp::create(builder, loc, value, stage, matrix, /*transposed=*/false,
+                           matrix ? 1 : sharedVector(piece, part));
     AsyncFenceOp::create(builder, loc);
     BarrierOp::create(builder, loc, /*cluster=*/false, byWarpgroup);
-    SmallVector<Value> coordinates(first);
-    Value step = arith::ConstantIndexOp::create(builder, loc, p * length);
-    coordinates.back() = arith::AddIOp::create(builder, loc, first.back(), step);
-    BulkStoreOp::create(builder, loc, stage, map, coordinates, warpgroupAxis);
+    for (auto [stage, step] : llvm::zip_equal(stages, steps)) {
+      SmallVector<Value> coordinates(first);
+      coordinates.back() = arith::AddIOp::create(builder, loc, first.back(), step);
+      BulkStoreOp::create(builder, loc, stage, map, coordinates, warpgroupAxis);
+    }
   }
   formed.push_back(store);
   return true;

@@ -5,6 +5,7 @@
 // flight will write.
 // 1. A load conflicts with written bytes; a store or copy with read and written bytes. A conflict
 //    gets a barrier.
+//    Stores to different stages, where both are constants, do not meet.
 // 2. A copy in flight counts as written once it has been waited for: only then may it be read, and
 //    only after a barrier, as each thread waits for its own copies. Which stage of a buffer is in
 //    flight and which is read is the pipeline's business.
@@ -22,6 +23,7 @@
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/SmallBitVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -37,6 +39,16 @@ AllocSharedOp tk::sharedBufferOf(Value shared) {
 
 namespace {
 
+/// Which stages of its buffer a value is, as bits: all where that is not one constant.
+uint64_t slotsOf(Value shared) {
+  auto stage = shared.getDefiningOp<StageOp>();
+  APInt slot;
+  if (!stage || !stage.getSource().getDefiningOp<AllocSharedOp>() ||
+      !matchPattern(stage.getStage(), m_ConstantInt(&slot)) || slot.uge(64))
+    return ~uint64_t(0);
+  return uint64_t(1) << slot.getZExtValue();
+}
+
 /// Do several threads hold each element of a value?
 bool isReplicated(Type type) {
   auto tile = dyn_cast<RankedTensorType>(type);
@@ -49,14 +61,26 @@ bool isReplicated(Type type) {
 /// Sets of buffers, by number.
 struct State {
   llvm::SmallBitVector reads, writes, inFlight;
-  bool readsReplaced = false; ///< of what may be the parameter that is overwritten
+  SmallVector<uint64_t> slots; ///< by buffer: its stages among the writes, as bits
+  bool readsReplaced = false;  ///< of what may be the parameter that is overwritten
 
-  explicit State(unsigned buffers) : reads(buffers), writes(buffers), inFlight(buffers) {}
+  explicit State(unsigned buffers)
+      : reads(buffers), writes(buffers), inFlight(buffers), slots(buffers, 0) {}
   void merge(const State &other) {
     reads |= other.reads;
     writes |= other.writes;
     inFlight |= other.inFlight;
+    for (auto [mine, others] : llvm::zip_equal(slots, other.slots))
+      mine |= others;
     readsReplaced |= other.readsReplaced;
+  }
+  /// What happened before a barrier to `buffers` conflicts with nothing after it.
+  void meet(const llvm::SmallBitVector &buffers) {
+    reads.reset(buffers);
+    writes.reset(buffers);
+    for (unsigned buffer : buffers.set_bits())
+      if (!inFlight[buffer])
+        slots[buffer] = 0;
   }
   bool operator==(const State &) const = default;
 };
@@ -75,10 +99,8 @@ private:
     return others.anyCommon(overlap[buffer]);
   }
   void barrier(Operation *before, State &state);
-  /// What happened before a barrier conflicts with nothing after it.
   static void meet(State &state) {
-    state.reads.reset();
-    state.writes.reset();
+    state.meet(llvm::SmallBitVector(state.reads.size(), true));
     state.readsReplaced = false;
   }
 
@@ -143,10 +165,15 @@ void BarrierInsertion::visitLoop(scf::ForOp loop, State &state) {
 
 void BarrierInsertion::visit(Operation *op, State &state) {
   auto write = [&](Value target, llvm::SmallBitVector &set) {
-    unsigned buffer = numberOf(target);
-    if (overlaps(buffer, state.reads) || overlaps(buffer, state.writes))
+    const unsigned buffer = numberOf(target);
+    const uint64_t slots = slotsOf(target);
+    llvm::SmallBitVector written = state.writes;
+    if ((state.slots[buffer] & slots) == 0)
+      written.reset(buffer);
+    if (overlaps(buffer, state.reads) || overlaps(buffer, written))
       barrier(op, state);
     set.set(buffer);
+    state.slots[buffer] |= slots;
   };
   llvm::TypeSwitch<Operation *>(op)
       .Case<LocalLoadOp>([&](LocalLoadOp load) {
@@ -177,8 +204,7 @@ void BarrierInsertion::visit(Operation *op, State &state) {
       .Case<BarrierOp>([&](BarrierOp barrier) {
         if (!barrier.getWarpgroup())
           return meet(state);
-        state.reads.reset(apart);
-        state.writes.reset(apart);
+        state.meet(apart);
       })
       .Case<scf::ForOp>([&](scf::ForOp loop) { visitLoop(loop, state); })
       .Default([&](Operation *other) {

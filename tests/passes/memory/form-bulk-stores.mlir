@@ -1,21 +1,24 @@
 // RUN: tk-opt %s --tk-form-warpgroup-dots --tk-coalesce-accesses --tk-form-bulk-stores | FileCheck %s
 
-// Two pieces of 64 columns, a buffer each, rounded one at a time; the map describes the launch's own result.
+// Two pieces of 64 columns, a buffer each, written under one fence; the map describes the launch's own result.
 // Each of the two warpgroups stores its 64 rows by itself.
 // CHECK-LABEL: tkgpu.func @gemm
 // CHECK: %[[PAIR:.*]] = tkgpu.alloc_shared : <[2, 128, 64], bf16
 // CHECK: %[[FIRST:.*]] = tkgpu.stage %[[PAIR]]
 // CHECK: %[[PART:.*]] = tkgpu.extract %[[ACC:.*]] at [0, 0]
 // CHECK: %[[PIECE:.*]] = arith.truncf %[[PART]]
+// CHECK: %[[SECOND:.*]] = tkgpu.stage %[[PAIR]]
+// CHECK: tkgpu.extract %[[ACC]] at [0, 64]
+// CHECK: %[[REST:.*]] = arith.truncf
 // CHECK: tkgpu.bulk_store_wait 0 {warpgroup}
 // CHECK-NEXT: tkgpu.barrier {warpgroup}
 // CHECK-NEXT: tkgpu.local_store %[[PIECE]], %[[FIRST]] {matrix}
+// CHECK-NEXT: tkgpu.local_store %[[REST]], %[[SECOND]] {matrix}
 // CHECK-NEXT: tkgpu.async_fence
 // CHECK-NEXT: tkgpu.barrier {warpgroup}
 // CHECK: tkgpu.bulk_store %[[FIRST]], %{{.*}}[%{{.*}}, %{{.*}}] {warpgroup_axis = 0 : i64}
-// CHECK: tkgpu.extract %[[ACC]] at [0, 64]
 // CHECK-NOT: tkgpu.bulk_store_wait
-// CHECK: tkgpu.bulk_store %
+// CHECK: tkgpu.bulk_store %[[SECOND]], %
 // CHECK-NOT: tkgpu.store
 // CHECK: tkgpu.bulk_store_wait 0 {warpgroup}
 // CHECK-NEXT: tkgpu.return

@@ -46,3 +46,28 @@ tkgpu.func @together args ["n", "m"] {
   }
   tkgpu.return
 } {num_warps = 8 : i64}
+
+// Stages that are two constants are apart, and the same one is not.
+// CHECK-LABEL: tkgpu.func @stages
+// CHECK: tkgpu.local_store
+// CHECK-NEXT: tkgpu.local_store
+// CHECK-NEXT: tkgpu.barrier
+// CHECK-NEXT: tkgpu.local_store
+// A stage that is not known may be either.
+// CHECK-NEXT: tkgpu.barrier
+// CHECK-NEXT: tkgpu.local_store
+tkgpu.func @stages args ["n"] {
+^bb0(%n: index):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %v = arith.constant dense<1.0> : tensor<128x64xbf16, #rows>
+  %pair = tkgpu.alloc_shared : <[2, 128, 64], bf16 order = [2, 1, 0] chunk = 8 phases = 8>
+  %first = tkgpu.stage %pair[%c0] : <[2, 128, 64], bf16 order = [2, 1, 0] chunk = 8 phases = 8> -> <[128, 64], bf16 order = [1, 0] chunk = 8 phases = 8>
+  %second = tkgpu.stage %pair[%c1] : <[2, 128, 64], bf16 order = [2, 1, 0] chunk = 8 phases = 8> -> <[128, 64], bf16 order = [1, 0] chunk = 8 phases = 8>
+  %some = tkgpu.stage %pair[%n] : <[2, 128, 64], bf16 order = [2, 1, 0] chunk = 8 phases = 8> -> <[128, 64], bf16 order = [1, 0] chunk = 8 phases = 8>
+  tkgpu.local_store %v, %first {matrix} : tensor<128x64xbf16, #rows>, !tkgpu.shared<[128, 64], bf16 order = [1, 0] chunk = 8 phases = 8>
+  tkgpu.local_store %v, %second {matrix} : tensor<128x64xbf16, #rows>, !tkgpu.shared<[128, 64], bf16 order = [1, 0] chunk = 8 phases = 8>
+  tkgpu.local_store %v, %second {matrix} : tensor<128x64xbf16, #rows>, !tkgpu.shared<[128, 64], bf16 order = [1, 0] chunk = 8 phases = 8>
+  tkgpu.local_store %v, %some {matrix} : tensor<128x64xbf16, #rows>, !tkgpu.shared<[128, 64], bf16 order = [1, 0] chunk = 8 phases = 8>
+  tkgpu.return
+} {num_warps = 8 : i64}
