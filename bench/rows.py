@@ -47,6 +47,11 @@ DROPPED = """kernel dropped(x: bf16[R, C], bias: bf16[C], scale: bf16[C], residu
 }"""
 
 
+BY_LENGTH = """kernel softmax(x: bf16[R, C], n: i32[R]) -> (y: bf16[R, C]) {
+  y[r, c] = softmax[c](if c < n[r] then x[r, c] else -inf)
+}"""
+
+
 def statement(name, signature, body):
     return f"kernel {name}({signature[0]}) -> ({signature[1]}) {{ {body} }}"
 
@@ -71,7 +76,7 @@ def loss(x, label):
 
 
 def of_rows(rows, columns):
-    """Lines for one shape: name, source, inputs, outputs (templates), what torch runs."""
+    """Lines for one shape: name, source, inputs, scalars, outputs, what torch runs, bytes of the inputs that none needs."""
     x, residual = peers.normal(rows, columns), peers.normal(rows, columns, seed=2)
     g, b = peers.normal(columns), peers.normal(columns, seed=1)
     label = torch.randint(0, columns, (rows,), device="cuda", dtype=torch.int32)
@@ -85,6 +90,25 @@ def of_rows(rows, columns):
         like(x), like(x)), lambda x, r, g: (x + r, rmsnorm(x + r, g))
     yield "add+rms+f8", NORM_F8, (x, residual, g), (None,), (like(x), f8, column), quantised
     yield "loss+grad", LOSS, (x, label), (), (column, like(x)), loss
+
+
+def masked_softmax(x, n):
+    column = torch.arange(x.shape[1], device=x.device)
+    return torch.softmax(x.masked_fill(column >= n[:, None], -torch.inf), -1)
+
+
+def of_parts_and_planes():
+    """Softmax of rows up to a length; statistics over several axes, of which a group's channels are one."""
+    for rows, columns in ((16384, 4096), (4096, 16384)):
+        x = peers.normal(rows, columns)
+        n = torch.randint(1, columns + 1, (rows,), device="cuda", dtype=torch.int32)
+        unread = int((columns - n.long()).sum()) * x.element_size()
+        yield "by length", BY_LENGTH, (x, n), (), (torch.empty_like(x),), masked_softmax, unread
+    for shape in ((64, 32, 8, 196), (32, 32, 16, 784), (16, 32, 10, 4096)):
+        x = torch.randn(shape, device="cuda", dtype=torch.float16)
+        g, b = (torch.randn(shape[1:3], device="cuda", dtype=torch.float16) for _ in range(2))
+        yield "group_norm", "examples/group_norm.tk", (x, g, b), (None,), (torch.empty_like(x),), (
+            lambda x, g, b: F.group_norm(x.flatten(1, 2), x.shape[1], g.flatten(), b.flatten(), 1e-5).view_as(x))
 
 
 def of_matrices():
@@ -147,14 +171,14 @@ def comparable(name, inputs, result):
 
 
 def line(case, compiling, little):
-    name, source, inputs, scalars, outputs, peer = case
+    name, source, inputs, scalars, outputs, peer, *unread = case
     kernel = peers.Kernel(source) if source.endswith(".tk") else peers.Kernel(source=source)
     run = lambda: kernel(*inputs, *scalars, *outputs)
     run()
     want = tensors_of(peer(*inputs))
     wrong = max(peers.error(comparable(name, inputs, got), comparable(name, inputs, expected.to(got.dtype)))
                 for got, expected in zip(outputs, want))
-    moved = sum(t.numel() * t.element_size() for t in (*inputs, *outputs))
+    moved = sum(t.numel() * t.element_size() for t in (*inputs, *outputs)) - sum(unread)
     source_bytes = torch.empty(moved // 2, dtype=torch.uint8, device="cuda")
     target_bytes = torch.empty_like(source_bytes)
     functions = [run, lambda: target_bytes.copy_(source_bytes), lambda: peer(*inputs)]
@@ -182,7 +206,8 @@ def main(arguments):
     words = [word for word in arguments if not word.startswith("--")]
     peers.COPY = peers.copy_bandwidth()
     print(f"copy: {peers.COPY * 1e-9:.0f} GB/s")
-    groups = [lambda shape=shape: of_rows(*shape) for shape in ROWS] + [of_matrices, of_little_work]
+    groups = [lambda shape=shape: of_rows(*shape) for shape in ROWS] + [
+        of_parts_and_planes, of_matrices, of_little_work]
     for group in groups:
         for case in group():
             label = f"{case[0]} {'x'.join(str(n) for n in case[2][0].shape)}"
