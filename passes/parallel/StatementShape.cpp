@@ -123,8 +123,15 @@ struct Analysis {
         shape.reductions.push_back(op);
         shape.dependsOn[op] = dependences(op->getResult(0));
         IndexSet along;
+        // A load that is the same for all terms says nothing of how they lie.
+        auto isOwn = [&](Value index) {
+          return op->isAncestor(cast<BlockArgument>(index).getOwner()->getParentOp());
+        };
         op->walk([&](LoadOp load) {
-          if (!load.getIndices().empty())
+          bool varies = llvm::any_of(load.getIndices(), [&](Value index) {
+            return llvm::any_of(dependences(index), isOwn);
+          });
+          if (varies)
             along.insert_range(dependences(load.getIndices().back()));
         });
         shape.runsAlong[op] = along;
