@@ -8,7 +8,8 @@
 //      variable, come by asynchronous copies S iterations early. Each thread brings what it will
 //      read itself (tkgpu.private): no barrier is needed, and layouts stay what they are.
 //   3. Tiles that do not change are brought once and stay in shared memory, if there is room beside
-//      two stages of the others.
+//      two stages of the others; of a cluster's, whose blocks all wait for the one that still
+//      loads, one more stays packed in registers.
 //   4. The copies of iteration i + S take the place of those of iteration i at its end.
 //   5. Single numbers come an iteration early, too (CarryLoads.h).
 //
@@ -48,6 +49,8 @@ static constexpr int64_t threadsOfProcessor = 1024;
 /// What the hardware takes of each block's share, and what reductions exchange.
 static constexpr int64_t reservedBytes = 1024, exchangeBytes = 4096;
 static constexpr int64_t vectorBits = 128;
+/// Of a thread's 64 registers, what may be taken by a tile that does not change.
+static constexpr unsigned heldRegisters = 16;
 
 namespace {
 
@@ -68,6 +71,7 @@ private:
   void beginCopy(gpu::LoadOp load, Value memory, Value slot, const IRMapping &mapping,
                  Value isReached);
   void fetch(Value iteration, Value slot);
+  void hold(gpu::LoadOp load);
   Value readFrom(gpu::LoadOp load, Value memory, Value slot);
   Value constant(int64_t value) {
     return arith::ConstantIndexOp::create(builder, loop.getLoc(), value);
@@ -79,6 +83,7 @@ private:
   OpBuilder builder;
   int64_t stages = 0;
   SmallVector<gpu::LoadOp> rows, kept; ///< of each iteration; of all
+  gpu::LoadOp held;                    ///< of all, for which there is no shared memory
   SmallVector<Value> memories;         ///< of the rows
 };
 
@@ -140,6 +145,12 @@ void RowFetcher::moveIntoLoop() {
   }
 }
 
+/// Can a thread have its part of a tile in registers all the time?
+static bool fitsRegisters(gpu::LoadOp load) {
+  unsigned bits = getElementTypeOrSelf(load.getType()).getIntOrFloatBitWidth();
+  return bits <= 16 && getLayout(load.getType()).getNumRegisters() * bits <= 32 * heldRegisters;
+}
+
 bool RowFetcher::analyse(int64_t budget) {
   moveIntoLoop();
   for (auto load : loop.getBody()->getOps<gpu::LoadOp>()) {
@@ -154,8 +165,11 @@ bool RowFetcher::analyse(int64_t budget) {
   int64_t bytes = bytesOf(rows);
   if (bytes == 0 || 2 * bytes > budget)
     return false;
-  while (bytesOf(kept) + 2 * bytes > budget)
-    kept.pop_back();
+  while (bytesOf(kept) + 2 * bytes > budget) {
+    held = kept.pop_back_val();
+    if (!function.isSpread() || !fitsRegisters(held))
+      held = {};
+  }
   stages = std::min((budget - bytesOf(kept)) / bytes, enoughStages);
   return true;
 }
@@ -190,6 +204,14 @@ void RowFetcher::fetch(Value iteration, Value slot) {
   for (auto [load, memory] : llvm::zip_equal(rows, memories))
     beginCopy(load, memory, slot, mapping, isReached);
   AsyncCommitOp::create(builder, loop.getLoc());
+}
+
+/// Loads a tile before the loop; what is computed from it there is computed again in the loop.
+void RowFetcher::hold(gpu::LoadOp load) {
+  builder.setInsertionPoint(load);
+  auto held = HoldOp::create(builder, load.getLoc(), load.getType(), load.getResult());
+  load.getResult().replaceAllUsesExcept(held, held);
+  load->moveBefore(loop);
 }
 
 /// The tile that a load would have brought. Copies leave zeros where masks are false.
@@ -257,6 +279,8 @@ void RowFetcher::apply() {
   };
   replace(rows, memories, slot);
   replace(kept, keptMemories, zero);
+  if (held)
+    hold(held);
   loop = carryScalarLoads(loop);
   builder.setInsertionPointAfter(loop);
   AsyncWaitOp::create(builder, loc, 0);

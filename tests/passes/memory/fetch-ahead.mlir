@@ -136,3 +136,44 @@ module attributes {tkgpu.target = #target} {
     tkgpu.return
   } {num_warps = 8 : i64, index_bits = 32 : i64}
 }
+
+// -----
+
+#target = #tkgpu.target<arch = 90, shared = 232448, processors = 132, hopper = true>
+#row = #tkgpu.layout<register = [[1], [2], [4], [32768], [65536]], lane = [[8], [16], [32], [64], [128]], warp = [[256], [512], [1024], [2048], [4096], [8192], [16384]]>
+
+// Of two tiles that do not change, one has no room beside two stages of a row: the threads of a
+// cluster keep it packed.
+// CHECK-LABEL: tkgpu.func @cluster
+// CHECK: %[[KEPT:.*]] = tkgpu.alloc_private : <1 x tensor<131072xbf16
+// CHECK: tkgpu.copy_private %[[KEPT]] at %{{.*}}, %arg1
+// CHECK: tkgpu.alloc_private : <2 x tensor<131072xbf16
+// CHECK: %[[B:.*]] = tkgpu.load %arg2
+// CHECK: scf.for
+// CHECK-NOT: tkgpu.load
+// CHECK: %[[G:.*]] = tkgpu.private_load %[[KEPT]]
+// CHECK: arith.mulf %{{.*}}, %[[G]]
+// CHECK: %[[HELD:.*]] = tkgpu.hold %[[B]]
+// CHECK: arith.addf %{{.*}}, %[[HELD]]
+module attributes {tkgpu.target = #target} {
+  tkgpu.func @cluster args ["x", "g", "b", "rows", "y"] {
+  ^bb0(%x: !tkgpu.buffer<bf16>, %g: !tkgpu.buffer<bf16>, %b: !tkgpu.buffer<bf16>, %rows: index, %y: !tkgpu.buffer<bf16>):
+    %c1 = arith.constant 1 : index
+    %C = arith.constant 131072 : index
+    %j = tkgpu.iota : tensor<131072xindex, #row>
+    %w = tkgpu.load %g[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 8 : i64} : (!tkgpu.buffer<bf16>, tensor<131072xindex, #row>, index) -> tensor<131072xbf16, #row>
+    %a = tkgpu.load %b[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 8 : i64} : (!tkgpu.buffer<bf16>, tensor<131072xindex, #row>, index) -> tensor<131072xbf16, #row>
+    %step = tkgpu.num_programs x
+    %own = tkgpu.program_id x
+    scf.for %r = %own to %rows step %step {
+      %v = tkgpu.load %x[%r, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks() over [] {vector = 8 : i64} : (!tkgpu.buffer<bf16>, index, tensor<131072xindex, #row>, index, index) -> tensor<131072xbf16, #row>
+      %m = tkgpu.reduce <max> %v axis 0 : tensor<131072xbf16, #row> -> bf16
+      %mb = tkgpu.broadcast %m dims [] : bf16 -> tensor<131072xbf16, #row>
+      %d = arith.subf %v, %mb : tensor<131072xbf16, #row>
+      %p = arith.mulf %d, %w : tensor<131072xbf16, #row>
+      %o = arith.addf %p, %a : tensor<131072xbf16, #row>
+      tkgpu.store %o, %y[%r, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks() over [] {vector = 8 : i64} : (tensor<131072xbf16, #row>, !tkgpu.buffer<bf16>, index, tensor<131072xindex, #row>, index, index) -> ()
+    }
+    tkgpu.return
+  } {num_warps = 128 : i64, cluster = 8 : i64, index_bits = 32 : i64}
+}
