@@ -137,6 +137,18 @@ def DropRegisters : Pass<"tk-drop-registers", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numDropped", "registers", "Registers of a thread dropped">];
 }
 
+def SelectElements : Pass<"tk-select-elements", "::mlir::ModuleOp"> {
+  let summary = "Let the thread that has it change the one element of a row that differs";
+  let dependentDialects = ["::tk::gpu::TkGpuDialect"];
+  let statistics = [Statistic<"numSelected", "selected", "Choices made by one thread">];
+}
+
+def JoinReductions : Pass<"tk-join-reductions", "::mlir::ModuleOp"> {
+  let summary = "Reduce for a mean and a variance, or a maximum and exponentials, in one exchange";
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::tk::gpu::TkGpuDialect"];
+  let statistics = [Statistic<"numJoined", "pairs", "Pairs of reductions joined">];
+}
+
 def HoldNarrowTiles : Pass<"tk-hold-narrow-tiles", "::mlir::ModuleOp"> {
   let summary = "Keep loaded 8- and 16-bit elements across reductions, not what is derived from them";
   let dependentDialects = ["::tk::gpu::TkGpuDialect"];

@@ -225,6 +225,45 @@ def TkGpu_ReduceOp : TkGpu_Op<"reduce", [Pure]> {
   let hasVerifier = 1;
 }
 
+def TkGpu_MomentsOp : TkGpu_Op<"moments", [Pure]> {
+  let summary = "The mean of a tile of one axis and the sum of squared differences from it"
+                ", in one exchange";
+  let description = [{
+    Each thread has those of its own elements; parts a and b of m elements each are joined with
+    `(mean_a - mean_b)^2 * m / 2` (Chan, Golub and LeVeque), so that nothing cancels.
+  }];
+  let arguments = (ins AnyRankedTensor:$source);
+  let results = (outs F32:$mean, F32:$squares);
+  let assemblyFormat = "$source attr-dict `:` type($source)";
+  let hasVerifier = 1;
+}
+
+def TkGpu_WeightsOp : TkGpu_Op<"weights", [Pure, AllTypesMatch<["source", "weights", "scales"]>]> {
+  let summary = "The maximum of a tile of one axis and the sum of exponentials under it"
+                ", in one exchange";
+  let description = [{
+    `sum` is that of `exp(x - max)`, exact enough for 16 bits. Each warp has exponentials under a maximum
+    of its own: `weights * scales` are those under `max`, and the elements of `scales` in one warp are
+    the same.
+  }];
+  let arguments = (ins AnyRankedTensor:$source);
+  let results = (outs F32:$max, F32:$sum, AnyRankedTensor:$weights, AnyRankedTensor:$scales);
+  let assemblyFormat = "$source attr-dict `:` type($source)";
+  let hasVerifier = 1;
+}
+
+def TkGpu_SelectAtOp : TkGpu_Op<"select_at", [Pure, AllTypesMatch<["at", "otherwise", "result"]>]> {
+  let summary = "A tile of one axis, of which one element comes from another tile";
+  let description = [{
+    The element at `index` is that of `at`, if the axis has such an element; all others are those of
+    `otherwise`. Only the threads that have it look at `at`.
+  }];
+  let arguments = (ins Index:$index, AnyRankedTensor:$at, AnyRankedTensor:$otherwise);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$at `at` $index `else` $otherwise attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
 def TkGpu_ScaledExpDiffOp : TkGpu_Op<"scaled_exp_diff", [Pure, SameOperandsAndResultType, Elementwise,
                                                          Scalarizable, Vectorizable, Tensorizable]> {
   let summary = "exp((a - b) * scale) * 2^power for a <= b and a positive scale; 0 where a is -inf";

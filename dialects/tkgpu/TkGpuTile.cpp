@@ -137,6 +137,24 @@ LogicalResult ArgReduceOp::verify() {
   return verifyReduced(*this, indices, getAxis(), getIndex().getType(), indices.getElementType());
 }
 
+static LogicalResult verifyRow(Operation *op, Type type) {
+  auto row = cast<RankedTensorType>(type);
+  if (row.getRank() != 1 || !row.getElementType().isF32())
+    return op->emitOpError("expected a tile of f32 with one axis, got ") << row;
+  return success();
+}
+
+LogicalResult MomentsOp::verify() { return verifyRow(*this, getSource().getType()); }
+
+LogicalResult WeightsOp::verify() { return verifyRow(*this, getSource().getType()); }
+
+LogicalResult SelectAtOp::verify() {
+  auto tile = cast<RankedTensorType>(getResult().getType());
+  if (tile.getRank() != 1)
+    return emitOpError("expected tiles with one axis, got ") << tile;
+  return success();
+}
+
 LogicalResult HoldOp::verify() {
   auto tile = cast<RankedTensorType>(getSource().getType());
   Type element = tile.getElementType();

@@ -43,4 +43,32 @@ TK_DEVICE void reduce_cluster(T (&x)[n], Exchange<T, n, warps, blocks> *exchange
   ++round;
 }
 
+// The same for a pair whose parts have `count` elements each.
+template <class Pair, int warps, int blocks>
+TK_DEVICE void join_cluster(Pair &x, float count, Exchange<float, 2, warps, blocks> *exchange,
+                            int &round, Place place = {}) {
+  Exchange<float, 2, warps, blocks> &parts = exchange[round & 1];
+  if (lane_index() == 0) {
+    put(&parts.own[warp_index()], x.first, place);
+    put(&parts.own[warps + warp_index()], x.second, place);
+  }
+  barrier(place);
+  if (warp_index() == 0) {
+    x.first = get(&parts.own[lane_index() % warps], place);
+    x.second = get(&parts.own[warps + lane_index() % warps], place);
+    x.template join_lanes<warps - 1>(count, place);
+    if (lane_index() == 0)
+      phase_expect(&parts.arrived, (int)sizeof(parts.all), place);
+    if (lane_index() < blocks) { // a lane for each block
+      send_to(&parts.all[cluster_rank()], x.first, &parts.arrived, lane_index(), place);
+      send_to(&parts.all[blocks + cluster_rank()], x.second, &parts.arrived, lane_index(), place);
+    }
+  }
+  phase_wait(&parts.arrived, round >> 1 & 1, place);
+  x.first = get(&parts.all[lane_index() % blocks], place);
+  x.second = get(&parts.all[blocks + lane_index() % blocks], place);
+  x.template join_lanes<blocks - 1>(count * warps, place);
+  ++round;
+}
+
 } // namespace tk

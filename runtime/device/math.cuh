@@ -64,22 +64,31 @@ TK_DEVICE float min_number(float a, float b) { return ::fminf(a, b); }
 TK_DEVICE double max_number(double a, double b) { return ::fmax(a, b); }
 TK_DEVICE double min_number(double a, double b) { return ::fmin(a, b); }
 
-// exp(a - b), 0 where a is -inf: chosen before the exponential, which the compiler would branch over.
+// exp(a - b), 0 where a is -inf: chosen before the exponential, which the compiler would branch
+// over.
 TK_DEVICE float exp_diff(float a, float b) { return ::expf(a == -infinity() ? a : a - b); }
 TK_DEVICE double exp_diff(double a, double b) {
   return a == -(double)infinity() ? 0.0 : ::exp(a - b);
+}
+// -b log2(e), but a finite number for -inf: what is added to that stays, without a choice per
+// element.
+TK_DEVICE float exp_offset(float b) {
+  return ::fminf(-(b * 1.4426950408889634f), 3.4028234663852886e38f);
 }
 // The same for a <= b where the result is of use for 16 bits: 2^(a c) over 2^(b c). The relative
 // error of the former grows with a - b, to 2^-19 at exp(-30); b c is rounded, to the same number
 // for all a under one b.
 TK_DEVICE float exp_diff_approx(float a, float b) {
-  // A finite stand-in for -(-inf) leaves -inf to a of -inf, without a choice per element.
-  const float c = 1.4426950408889634f, offset = ::fminf(-(b * c), 3.4028234663852886e38f);
-  return exp2_approx(::fmaf(a, c, offset));
+  return exp2_approx(::fmaf(a, 1.4426950408889634f, exp_offset(b)));
 }
-// What takes weights under a to weights under b: as exact as they are, and 1 where a is b. A difference
-// of products that are rounded before is too, but orders an attention loop's exponentials before its
-// wait for the product, which costs 3 %.
+// What takes its results under a to those under b, with the same two rounded products.
+TK_DEVICE float exp_scale_approx(float a, float b) {
+  const float scale = exp2_approx(exp_offset(b) - exp_offset(a));
+  return a == b ? 1.0f : scale;
+}
+// What takes weights under a to weights under b: as exact as they are, and 1 where a is b. A
+// difference of products that are rounded before is too, but orders an attention loop's
+// exponentials before its wait for the product, which costs 3 %.
 TK_DEVICE float scaled_rescale(float a, float b, float scale) {
   return exp2_approx((a - zero_if_low(b)) * (scale * 1.4426950408889634f));
 }
@@ -111,9 +120,9 @@ TK_DEVICE float erf_approx(float x) {
   y = ::fmaf(y, a, 1.62790859e+00f);
   return ::copysignf(1.0f - exp2_approx(-(y * a)), x);
 }
-// tanh(x) with an absolute error of 2^-22 (3 2^-24 where |x| <= 0.5). A polynomial, fitted for the least
-// error, takes as many instructions as exponential and reciprocal do, but none on the unit that a
-// softmax keeps busy: it is used where all numbers of a warp are small.
+// tanh(x) with an absolute error of 2^-22 (3 2^-24 where |x| <= 0.5). A polynomial, fitted for the
+// least error, takes as many instructions as exponential and reciprocal do, but none on the unit
+// that a softmax keeps busy: it is used where all numbers of a warp are small.
 TK_DEVICE float tanh_small(float x) {
   const float u = x * x;
   float p = ::fmaf(-0.04422886f, u, 0.13185849f);
@@ -132,7 +141,8 @@ template <int n> TK_DEVICE void tanh_approx(float (&y)[n], const float (&x)[n]) 
     for_each<n>([&](int i) { y[i] = tanh_small(x[i]); });
 }
 template <class T> TK_DEVICE T div_or_zero(T a, T b) { return b == 0 ? (T)0 : a / b; }
-// The same where 1 / b is a normal number and the quotient is of use for 16 bits. Many a have one b.
+// The same where 1 / b is a normal number and the quotient is of use for 16 bits. Many a have one
+// b.
 TK_DEVICE float div_or_zero_approx(float a, float b) {
   return zero_by_zero(a * reciprocal_approx(b), b);
 }

@@ -58,27 +58,32 @@ void KernelEmitter::awaitCluster() {
   clusterRuns = true;
 }
 
+std::string KernelEmitter::declareExchange(llvm::StringRef type, unsigned count, unsigned bytes) {
+  awaitCluster();
+  const unsigned warps = func.getBlockWarps(), blocks = func.getCluster();
+  const unsigned parts = count * (warps + blocks) * bytes;
+  const std::string exchange = freshName("exchange"), round = freshName("round");
+  prologue += "  auto *const " + exchange + " = reinterpret_cast<tk::Exchange<" + type.str() +
+              ", " + std::to_string(count) + ", " + std::to_string(warps) + ", " +
+              std::to_string(blocks) + "> *>(" + ownScratch(2 * (llvm::alignTo(parts, 16) + 16)) +
+              ");\n  int " + round + " = 0;\n";
+  preparations += "    tk::prepare_exchange(" + exchange + ");\n";
+  return exchange + ", " + round;
+}
+
 void KernelEmitter::combineInCluster(llvm::StringRef array, llvm::StringRef type,
                                      llvm::StringRef functor, unsigned count, unsigned bytes) {
-  awaitCluster();
   // Blocks send each other whole words.
   const bool narrow = bytes < 4;
   const std::string sent = narrow ? "int" : type.str();
-  const unsigned warps = func.getBlockWarps(), blocks = func.getCluster();
-  const unsigned parts = count * (warps + blocks) * std::max(bytes, 4u);
-  const std::string exchange = freshName("exchange"), round = freshName("round");
-  prologue += "  auto *const " + exchange + " = reinterpret_cast<tk::Exchange<" + sent + ", " +
-              std::to_string(count) + ", " + std::to_string(warps) + ", " + std::to_string(blocks) +
-              "> *>(" + ownScratch(2 * (llvm::alignTo(parts, 16) + 16)) + ");\n  int " + round +
-              " = 0;\n";
-  preparations += "    tk::prepare_exchange(" + exchange + ");\n";
+  const std::string exchange = declareExchange(sent, count, std::max(bytes, 4u));
   std::string values = array.str();
   if (narrow) {
     values = freshName("wide");
     line(sent + " " + values + "[" + llvm::Twine(count) + "]; " + loopHeader(count) + " " + values +
          "[r] = " + array + "[r];");
   }
-  line("tk::reduce_cluster<" + functor + ">(" + values + ", " + exchange + ", " + round + ");");
+  line("tk::reduce_cluster<" + functor + ">(" + values + ", " + exchange + ");");
   if (narrow)
     line(loopHeader(count) + " " + array + "[r] = (" + type + ")" + values + "[r];");
 }

@@ -250,6 +250,21 @@ LogicalResult KernelEmitter::emitFunnel(gpu::FunnelOp funnel) {
   return success();
 }
 
+LogicalResult KernelEmitter::emitSelectAt(gpu::SelectAtOp select) {
+  auto layout = layoutOf(select.getResult());
+  unsigned own = 0; // bits of the coordinate that registers have
+  for (gpu::LayoutBit bit : layout.getRegisterBits())
+    own |= bit.step;
+  const std::string at = materialize(select.getAt()), result = copyOf(select.getOtherwise());
+  const std::string index = scalar(select.getIndex());
+  const RegisterIndex reg("r", registerBits(select.getResult()));
+  line("if ((" + index + " & ~" + llvm::Twine(own) + ") == " + threadCoordinate(layout, 0) + ") " +
+       loopHeader(registersOf(select.getResult())) + " if ((" + index + " & " + llvm::Twine(own) +
+       ") == (" + registerCoordinate(layout, 0, reg) + ")) " + result + "[r] = " + at + "[r];");
+  names[select.getResult()] = result;
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Fused loops
 //===----------------------------------------------------------------------===//

@@ -113,6 +113,7 @@ private:
   std::string loopHeader(unsigned count, unsigned step = 1);
   Result emitHold(gpu::HoldOp hold);
   Result emitFunnel(gpu::FunnelOp funnel);
+  Result emitSelectAt(gpu::SelectAtOp select);
   bool joinGroup(mlir::Operation *op);
   void flushGroup();
   void emitGroupStatement(mlir::Operation *op, const RegisterIndex &reg);
@@ -232,11 +233,18 @@ private:
   /// As combineAcross, for all warps of a cluster; blocks that come here again are in step.
   void combineInCluster(llvm::StringRef array, llvm::StringRef type, llvm::StringRef functor,
                         unsigned count, unsigned bytes);
+  /// Makes what the blocks exchange `count` values through; returns it and the number of its uses.
+  std::string declareExchange(llvm::StringRef type, unsigned count, unsigned bytes);
   /// From here on all blocks of the cluster are known to run.
   void awaitCluster();
   /// Shared memory for what one operation exchanges: common to all, or one operation's alone.
   std::string scratch(unsigned bytes);
   std::string ownScratch(unsigned bytes);
+
+  // EmitPairs
+  Result emitMoments(gpu::MomentsOp moments);
+  Result emitWeights(gpu::WeightsOp weights);
+  void joinPairs(llvm::StringRef pair, mlir::Value source);
 
   // EmitAsync
   std::string phaseAt(mlir::Value phases, mlir::Value slot);

@@ -34,6 +34,7 @@ extern "C" void tk_emu_attach(tk::emu::Engine *engine) { tk_emu_engine = engine;
 #include "warp.cuh"
 #include "memory.cuh"
 #include "reduce.cuh"
+#include "pairs.cuh"
 #include "matrix.cuh"
 #include "random.cuh"
 #include "entry.cuh"

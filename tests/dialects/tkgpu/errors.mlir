@@ -120,3 +120,33 @@ tkgpu.func @f args ["x"] {
 
 // expected-error @below {{expected to hold fewer than 2 registers of a tile of one axis, got 1 of one of 2}}
 #wide = #tkgpu.layout<register = [[0, 1]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], warp = [], held = 1>
+
+// -----
+
+tkgpu.func @f args ["a"] {
+^bb0(%x: bf16):
+  %a = tkgpu.broadcast %x dims [] : bf16 -> tensor<64xbf16>
+  // expected-error @below {{expected a tile of f32 with one axis, got 'tensor<64xbf16>'}}
+  %m, %q = tkgpu.moments %a : tensor<64xbf16>
+  tkgpu.return
+}
+
+// -----
+
+tkgpu.func @f args ["a"] {
+^bb0(%x: f32):
+  %a = tkgpu.broadcast %x dims [] : f32 -> tensor<64x2xf32>
+  // expected-error @below {{expected a tile of f32 with one axis, got 'tensor<64x2xf32>'}}
+  %m, %s, %w, %g = tkgpu.weights %a : tensor<64x2xf32>
+  tkgpu.return
+}
+
+// -----
+
+tkgpu.func @f args ["a", "n"] {
+^bb0(%x: f32, %n: index):
+  %a = tkgpu.broadcast %x dims [] : f32 -> tensor<64x2xf32>
+  // expected-error @below {{expected tiles with one axis, got 'tensor<64x2xf32>'}}
+  %r = tkgpu.select_at %a at %n else %a : tensor<64x2xf32>
+  tkgpu.return
+}

@@ -95,6 +95,64 @@ k(float *__restrict__ all, float *__restrict__ pairs) {
   }
 }
 
+TEST_CASE("pairs of reductions in one exchange", "[emu]") {
+  const int warps = GENERATE(2, 4, 16, 32);
+  KernelHarness k("constexpr int warps = " + std::to_string(warps) + R"(;
+extern "C" __global__ void __launch_bounds__(32 * warps)
+k(const float *__restrict__ x, float *__restrict__ y) {
+  float *const shared = reinterpret_cast<float *>(tk::shared_memory());
+  const int t = tk::thread_index();
+  int round = 0, uses = 0;
+  float own[5], weights[5];
+  for (int turn = 0; turn < 3; ++turn) {
+    for (int r = 0; r < 5; ++r)
+      own[r] = turn + tk::get(&x[5 * t + r]);
+    tk::Moments moments = tk::moments_of_warp(own);
+    tk::join_warps<warps>(moments, 5 * 32, shared, round);
+    tk::Weighed weighed = tk::weigh_warp(weights, own);
+    const float most = weighed.first;
+    tk::join_warps<warps>(weighed, 5 * 32, shared + 4 * warps, uses);
+    float *const to = &y[(turn * 32 * warps + t) * 5];
+    tk::put(&to[0], moments.first);
+    tk::put(&to[1], moments.second);
+    tk::put(&to[2], weighed.first);
+    tk::put(&to[3], weighed.second);
+    tk::put(&to[4], weights[0] * tk::exp_scale_approx(most, weighed.first));
+  }
+})");
+  const size_t n = size_t(160) * warps;
+  std::vector<float> x(n), y(3 * n);
+  const bool hasInfinity = GENERATE(false, true);
+  // Far from 0, each warp about a mean of its own; one has nothing but -inf for its weights.
+  for (size_t i = 0; i < n; ++i)
+    x[i] = 10000 + float(i / 160) + float(i * 37 % 101) / 64;
+  if (hasInfinity)
+    std::fill_n(x.begin(), 160, -std::numeric_limits<float>::infinity());
+  k.threads = 32 * warps;
+  k.sharedBytes = 32 * warps;
+  k.in(x, DType::f32);
+  k.out(y, DType::f32);
+  REQUIRE(k.run() == "");
+  double mean = 0, squares = 0, most = -std::numeric_limits<double>::infinity(), sum = 0;
+  for (float value : x)
+    mean += value / double(n), most = std::max<double>(most, value);
+  for (float value : x) {
+    squares += (value - mean) * (value - mean);
+    sum += std::exp(value - most);
+  }
+  for (size_t i = 0; i < 3 * n; i += 5) {
+    const double turn = double(i / n), own = x[i % n];
+    if (!hasInfinity) {
+      CHECK(std::abs(y[i] - turn - mean) < 2e-3);
+      CHECK(std::abs(y[i + 1] - squares) < 1e-4 * squares);
+    }
+    CHECK(y[i + 2] == float(turn + most));
+    CHECK(std::abs(y[i + 3] - sum) <
+          2e-3 * sum); // the product under the exponential is rounded at 14427
+    CHECK(std::abs(y[i + 4] - std::exp(own - most)) <= 2e-3 * std::exp(own - most));
+  }
+}
+
 TEST_CASE("joining many warps, whose lanes share the work", "[emu]") {
   const int warps = GENERATE(16, 32);
   KernelHarness k("constexpr int warps = " + std::to_string(warps) + R"(;

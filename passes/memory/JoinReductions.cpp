@@ -1,0 +1,196 @@
+//===- JoinReductions.cpp - two reductions in one exchange ----------------===//
+//
+// A variance is reduced about a mean, exponentials under a maximum: the threads of a row meet once
+// for the one and again for the other, and what lies between is nobody's time. Either pair can be
+// joined from pairs of parts of the row:
+//   1. In functions without products: a sum over a tile of f32 with one axis, which many warps
+//      share (few soon read what each has), and the sum of the squares of its elements' differences
+//      from a scalar c. Both follow from tkgpu.moments: the squares about c are those about the
+//      mean plus n (mean - c)^2, wherever c comes from.
+//   2. A maximum, and the sum of exponentials under it that need only be exact for 16 bits
+//      (tkgpu.weights). The warp's own exponentials are used again, multiplied by one number a
+//      warp; quotients by the sum are products with its reciprocal.
+//   3. A thread has its elements, as f32, in registers meanwhile: rows of which it has more than
+//   those
+//      hold are left alone.
+//   4. Blocks of a cluster exchange only where they go through the program in step.
+//
+// Before: %s = reduce <sum> %x; %c = %s / n; %d = %x - %c; %q = reduce <sum> (%d * %d)
+// After:  %mean, %squares = moments %x; %s = %mean * n; %c = %s / n; %q = %squares + n (%mean -
+// %c)^2
+//
+// Before: %m = reduce <max> %x; %e = exp_diff %x, %m; %s = reduce <sum> %e; %y = %e * %f
+// After:  %m, %s, %w, %g = weights %x; %y = %w * (%g * %f)
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Passes.h"
+#include "passes/memory/TileComponents.h"
+#include "passes/tiling/ApproximateExps.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace tk {
+#define GEN_PASS_DEF_JOINREDUCTIONS
+#include "passes/Passes.h.inc"
+} // namespace tk
+
+using namespace mlir;
+using namespace tk;
+using namespace tk::gpu;
+
+/// So many values of a tile fit the registers of a thread that has 64.
+static constexpr unsigned mostElements = 32;
+
+/// So many warps take longer to meet than to join pairs.
+static constexpr uint64_t leastWarps = 8;
+
+/// Does every element of a row have one thread, in many warps, which meet there?
+static bool isShared(gpu::ReduceOp reduce, FuncOp function) {
+  auto row = cast<RankedTensorType>(reduce.getSource().getType());
+  LayoutAttr layout = getLayout(row);
+  if (!layout || row.getRank() != 1 || !row.getElementType().isF32())
+    return false;
+  AxisBits bits = axisBits(layout, 0);
+  Operation *parent = reduce->getParentOp();
+  bool isInStep =
+      parent == function || (isa<scf::ForOp>(parent) && parent->getParentOp() == function);
+  return bits.lanes == 31 && bits.warps + uint64_t(1) == function.getNumWarps() &&
+         function.getNumWarps() >= leastWarps && layout.getNumRegisters() <= mostElements &&
+         (isInStep || !function.isSpread());
+}
+
+/// The scalar that is subtracted from every element of `row` in `difference`; null: none is.
+static Value subtrahend(Value difference, Value row) {
+  auto sub = difference.getDefiningOp<arith::SubFOp>();
+  auto spread = sub ? sub.getRhs().getDefiningOp<BroadcastOp>() : BroadcastOp();
+  return spread && sub.getLhs() == row && !isTile(spread.getSource()) ? spread.getSource()
+                                                                      : Value();
+}
+
+/// The reduction of `row` of that kind that runs before `op`.
+static gpu::ReduceOp reductionBefore(Operation *op, Value row, ReduceKind kind) {
+  for (Operation *user : row.getUsers()) {
+    auto reduce = dyn_cast<gpu::ReduceOp>(user);
+    if (reduce && reduce.getKind() == kind && reduce->getBlock() == op->getBlock() &&
+        reduce->isBeforeInBlock(op))
+      return reduce;
+  }
+  return {};
+}
+
+/// `squares` is the sum of the squares of differences of a row from a scalar.
+static bool joinMoments(gpu::ReduceOp squares) {
+  auto square = squares.getSource().getDefiningOp<arith::MulFOp>();
+  auto sub = square && square.getLhs() == square.getRhs()
+                 ? square.getLhs().getDefiningOp<arith::SubFOp>()
+                 : arith::SubFOp();
+  Value row = sub ? sub.getLhs() : Value();
+  Value about = sub ? subtrahend(sub, row) : Value();
+  gpu::ReduceOp sum = about ? reductionBefore(squares, row, ReduceKind::Sum) : gpu::ReduceOp();
+  if (!sum)
+    return false;
+  OpBuilder builder(sum);
+  Location loc = squares.getLoc();
+  int64_t length = int64_t(getLayout(row.getType()).getNumRegisters()) * 32 *
+                   squares->getParentOfType<FuncOp>().getNumWarps();
+  auto moments = MomentsOp::create(builder, loc, row);
+  Value count = arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(double(length)));
+  sum.getResult().replaceAllUsesWith(arith::MulFOp::create(builder, loc, moments.getMean(), count));
+  sum.erase();
+  builder.setInsertionPoint(squares);
+  Value shift = arith::SubFOp::create(builder, loc, moments.getMean(), about);
+  Value shifted = arith::MulFOp::create(builder, loc, shift, shift);
+  shifted = arith::MulFOp::create(builder, loc, shifted, count);
+  squares.getResult().replaceAllUsesWith(
+      arith::AddFOp::create(builder, loc, moments.getSquares(), shifted));
+  squares.erase();
+  if (square->use_empty())
+    square.erase();
+  return true;
+}
+
+/// What `op` multiplies `exponentials` by, a tile; null if it does something else.
+static Value factorOf(Operation *op, Value exponentials, OpBuilder &builder) {
+  if (auto product = dyn_cast<arith::MulFOp>(op); product && product.getLhs() != product.getRhs())
+    return product.getLhs() == exponentials ? product.getRhs() : product.getLhs();
+  if (!isa<DivOrZeroOp, arith::DivFOp>(op) || !op->hasAttr(approxAttrName) ||
+      op->getOperand(0) != exponentials)
+    return {};
+  auto divisor = op->getOperand(1).getDefiningOp<BroadcastOp>();
+  if (!divisor || isTile(divisor.getSource()))
+    return {};
+  Location loc = op->getLoc();
+  Value one = arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(1));
+  OperationState state(loc, op->getName(), {one, divisor.getSource()}, {builder.getF32Type()},
+                       op->getAttrs());
+  Value reciprocal = builder.create(state)->getResult(0);
+  return BroadcastOp::create(builder, loc, exponentials.getType(), reciprocal, ArrayRef<int64_t>{});
+}
+
+/// Replaces what exponentials are used for by the same of the warp's own.
+static void keepWeights(ExpDiffOp exponentials, WeightsOp weights) {
+  OpBuilder builder(exponentials);
+  Location loc = exponentials.getLoc();
+  for (Operation *user : llvm::to_vector(exponentials->getUsers())) {
+    builder.setInsertionPoint(user);
+    Value factor = factorOf(user, exponentials, builder);
+    if (!factor)
+      continue;
+    // Two numbers that are the same in a warp: their product is not one for each element.
+    factor = arith::MulFOp::create(builder, loc, weights.getScales(), factor);
+    user->getResult(0).replaceAllUsesWith(
+        arith::MulFOp::create(builder, loc, weights.getWeights(), factor));
+    user->erase();
+  }
+  if (exponentials->use_empty())
+    return exponentials.erase();
+  builder.setInsertionPoint(exponentials);
+  Value all = arith::MulFOp::create(builder, loc, weights.getWeights(), weights.getScales());
+  exponentials.replaceAllUsesWith(all);
+  exponentials.erase();
+}
+
+/// `sum` is that of exponentials of a row under its maximum.
+static bool joinWeights(gpu::ReduceOp sum) {
+  auto exponentials = sum.getSource().getDefiningOp<ExpDiffOp>();
+  if (!exponentials || !exponentials->hasAttr(approxAttrName))
+    return false;
+  Value row = exponentials->getOperand(0);
+  gpu::ReduceOp max = reductionBefore(sum, row, ReduceKind::Max);
+  auto under = exponentials->getOperand(1).getDefiningOp<BroadcastOp>();
+  if (!max || !under || under.getSource() != max.getResult())
+    return false;
+  OpBuilder builder(max);
+  auto weights = WeightsOp::create(builder, sum.getLoc(), row);
+  max.getResult().replaceAllUsesWith(weights.getMax());
+  sum.getResult().replaceAllUsesWith(weights.getSum());
+  max.erase();
+  sum.erase();
+  keepWeights(exponentials, weights);
+  return true;
+}
+
+namespace {
+
+struct JoinReductions : tk::impl::JoinReductionsBase<JoinReductions> {
+  void runOnOperation() override {
+    for (FuncOp function : getOperation().getOps<FuncOp>()) {
+      if (hasProducts(function))
+        continue;
+      SmallVector<gpu::ReduceOp> sums;
+      function.walk([&](gpu::ReduceOp reduce) {
+        if (reduce.getKind() == ReduceKind::Sum && isShared(reduce, function))
+          sums.push_back(reduce);
+      });
+      // Squares follow the sum that they are about, which is then no more.
+      for (gpu::ReduceOp sum : llvm::reverse(sums))
+        numJoined += joinMoments(sum) || joinWeights(sum);
+    }
+  }
+};
+
+} // namespace

@@ -1,0 +1,105 @@
+//===- SelectElements.cpp - one element that differs ----------------------===//
+//
+// The gradient of a loss is a row of weights, less 1 at the label. To compare every element's
+// number with the label and choose costs each element three instructions for what one of them
+// needs.
+//   1. A choice of a tile's elements by whether their number along the only axis is a given scalar,
+//      between two constants the second of which an operation leaves its other operand with
+//      (x - 0, x * 1), becomes a choice between that operation's results.
+//   2. Choices between tiles by such a condition become tkgpu.select_at, which only the threads
+//   that
+//      have the element look into.
+//
+// Before: %is = cmpi eq, iota, %n; %t = select %is, 1, 0; %y = %x - %t
+// After:  %a = %x - 1; %y = select_at %a at %n else %x
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Passes.h"
+#include "passes/memory/TileComponents.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Pass/Pass.h"
+
+namespace tk {
+#define GEN_PASS_DEF_SELECTELEMENTS
+#include "passes/Passes.h.inc"
+} // namespace tk
+
+using namespace mlir;
+using namespace tk;
+using namespace tk::gpu;
+
+/// The scalar that `condition` compares the numbers of a tile's elements with; null if it does not.
+static Value comparedIndex(Value condition) {
+  auto compare = condition.getDefiningOp<arith::CmpIOp>();
+  if (!compare || compare.getPredicate() != arith::CmpIPredicate::eq)
+    return {};
+  Value a = compare.getLhs(), b = compare.getRhs();
+  if (!a.getDefiningOp<IotaOp>())
+    std::swap(a, b);
+  auto iota = a.getDefiningOp<IotaOp>();
+  auto spread = b.getDefiningOp<BroadcastOp>();
+  bool matches =
+      iota && getLayout(iota.getType()) && spread && spread.getSource().getType().isIndex();
+  return matches ? spread.getSource() : Value();
+}
+
+/// Is the result of `op` its first operand, to the bit, where the second is `value`?
+static bool leavesOperand(Operation *op, Value value) {
+  if (isa<arith::SubFOp>(op))
+    return matchPattern(value, m_PosZeroFloat());
+  if (isa<arith::AddFOp>(op))
+    return matchPattern(value, m_NegZeroFloat());
+  return isa<arith::MulFOp>(op) && matchPattern(value, m_OneFloat());
+}
+
+/// Moves the choice behind the operation that it is the second operand of.
+static arith::SelectOp sink(arith::SelectOp select) {
+  if (!select->hasOneUse() || !matchPattern(select.getTrueValue(), m_Constant()))
+    return select;
+  Operation *user = *select->user_begin();
+  if (user->getNumOperands() != 2 || user->getOperand(1) != select.getResult() ||
+      !leavesOperand(user, select.getFalseValue()))
+    return select;
+  OpBuilder builder(user);
+  Operation *chosen = builder.clone(*user);
+  chosen->setOperand(1, select.getTrueValue());
+  auto sunk = arith::SelectOp::create(builder, user->getLoc(), select.getCondition(),
+                                      chosen->getResult(0), user->getOperand(0));
+  user->getResult(0).replaceAllUsesWith(sunk);
+  user->erase();
+  select.erase();
+  return sunk;
+}
+
+namespace {
+
+struct SelectElements : tk::impl::SelectElementsBase<SelectElements> {
+  void runOnOperation() override {
+    SmallVector<std::pair<arith::SelectOp, Value>> choices;
+    getOperation().walk([&](arith::SelectOp select) {
+      if (isTile(select.getResult()))
+        if (Value index = comparedIndex(select.getCondition()))
+          choices.push_back({select, index});
+    });
+    for (auto [choice, index] : choices) {
+      arith::SelectOp select = sink(choice);
+      if (isCheapTile(select.getFalseValue()))
+        continue;
+      OpBuilder builder(select);
+      Value at = SelectAtOp::create(builder, select.getLoc(), index, select.getTrueValue(),
+                                    select.getFalseValue());
+      select.getResult().replaceAllUsesWith(at);
+      Operation *compare = select.getCondition().getDefiningOp();
+      select.erase();
+      if (compare->use_empty())
+        compare->erase();
+      ++numSelected;
+    }
+  }
+};
+
+} // namespace
