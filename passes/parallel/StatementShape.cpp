@@ -123,17 +123,21 @@ struct Analysis {
         shape.reductions.push_back(op);
         shape.dependsOn[op] = dependences(op->getResult(0));
         IndexSet along;
-        // A load that is the same for all terms says nothing of how they lie.
+        // Beside loads that differ from term to term, those that are the same for all do not count.
         auto isOwn = [&](Value index) {
           return op->isAncestor(cast<BlockArgument>(index).getOwner()->getParentOp());
         };
+        IndexSet fixed;
         op->walk([&](LoadOp load) {
+          if (load.getIndices().empty())
+            return;
           bool varies = llvm::any_of(load.getIndices(), [&](Value index) {
             return llvm::any_of(dependences(index), isOwn);
           });
-          if (varies)
-            along.insert_range(dependences(load.getIndices().back()));
+          (varies ? along : fixed).insert_range(dependences(load.getIndices().back()));
         });
+        if (along.empty())
+          along = fixed;
         shape.runsAlong[op] = along;
       }
       if (auto load = dyn_cast<LoadOp>(op))
