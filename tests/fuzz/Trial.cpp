@@ -27,7 +27,6 @@ Verdict failureOf(const std::string &stage, const Error &error) {
   switch (error.code()) {
   case ErrorCode::compile_failed:
   case ErrorCode::constraint_failed:
-  case ErrorCode::unsupported:
     return {Outcome::Rejected, stage, error.message()};
   default:
     return failure(stage + ": " + std::string(name(error.code())), error.message());

@@ -14,7 +14,7 @@ namespace tk::fuzz {
 
 enum class Outcome : uint8_t {
   Right,
-  Rejected, ///< the frontend or the launch refuses it, with a diagnostic
+  Rejected, ///< refused with a diagnostic, or by a condition on its sizes
   Marginal, ///< outside a tolerance, by no more than roundings explain
   Wrong,    ///< a value, a pass that changes one, or an internal error
   Crashed,

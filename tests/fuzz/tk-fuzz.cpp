@@ -1,7 +1,8 @@
 //===- tk-fuzz.cpp - random programs against the reference ----------------===//
 //
 // tk-fuzz [--seed N] [--count N] [--targets cpu,emu] [--time-limit SECONDS] [--noise N] [--out DIR]
-//         [--print] [--no-shrink] [--verbose] [--max-rejected PERCENT] [--stats] [--fault PASS]
+//         [--print] [--no-shrink] [--verbose] [--max-rejected PERCENT] [--max-marginal PERCENT]
+//         [--stats] [--fault PASS]
 //
 // Program n of a run has the seed N + n, so `--seed S --count 1` repeats one. Exit status 1 if
 // anything failed; what failed is shrunk and written to DIR with the command that runs it. A pass
@@ -44,7 +45,7 @@ struct RunOptions {
   bool print = false, shrink = true, verbose = false, validate = true, stats = false;
   std::string faulty;
   int shrinkAttempts = 300;
-  int maxRejected = 100;
+  int maxRejected = 100, maxMarginal = 100;
 };
 
 /// A process's start, and the compiler's, are dear beside one program; memory is the limit.
@@ -216,11 +217,15 @@ private:
                 outcomes[Outcome::Crashed], outcomes[Outcome::TimedOut]);
     bool failed =
         outcomes[Outcome::Wrong] || outcomes[Outcome::Crashed] || outcomes[Outcome::TimedOut];
-    // A generator whose programs are refused tests nothing.
-    bool idle = outcomes[Outcome::Rejected] * 100 > options.maxRejected * total;
+    // A generator whose programs are refused tests nothing, nor does one of which no result is told
+    // from another.
+    const bool idle = outcomes[Outcome::Rejected] * 100 > options.maxRejected * total,
+               vague = outcomes[Outcome::Marginal] * 100 > options.maxMarginal * total;
     if (idle)
       std::printf("more than %d %% were rejected\n", options.maxRejected);
-    return failed || idle;
+    if (vague)
+      std::printf("more than %d %% were marginal\n", options.maxMarginal);
+    return failed || idle || vague;
   }
 
   RunOptions options;
@@ -244,6 +249,7 @@ int main(int argc, char **argv) {
   app.add_option("--out", options.directory, "Where failing programs are written");
   app.add_option("--shrink-attempts", options.shrinkAttempts, "How often a failure is run again");
   app.add_option("--max-rejected", options.maxRejected, "Fail if more per cent are rejected");
+  app.add_option("--max-marginal", options.maxMarginal, "Fail if more per cent are marginal");
   app.add_option("--fault", options.faulty, "Plant a fault behind this pass, to see it found")
       ->check([](const std::string &pass) {
         return tk::isKnownPass(pass) ? std::string() : "there is no pass '" + pass + "'";
