@@ -3,7 +3,7 @@
 // A product with few results and a long sum leaves most processors without work. On a machine with
 // warpgroup products:
 // 1. Take statements with one reduction, a contraction of two loaded factors over one index, whose
-//    results make few tiles.
+//    results make few tiles. One row or one column is none: what it reads, it reads once.
 // 2. Cut the sum into the parts that take the least time: that of the tile that suits them best
 //    (WarpgroupTiles.h), and that of storing and adding up the parts. A part has at least 1024
 //    terms, and all are of one length that whole tiles divide. Where the kernel's schedule block
@@ -86,6 +86,16 @@ static FailureOr<SmallVector<LoadOp>> findFactors(KernelOp kernel, ReduceOp redu
   return loads;
 }
 
+/// Has the result several rows and several columns, as far as is known?
+static bool hasTiles(ComputeOp compute) {
+  if (compute.getNumIndices() < 2)
+    return false;
+  auto kernel = compute->getParentOfType<KernelOp>();
+  return llvm::none_of(compute.getExtents().take_back(2), [&](Value extent) {
+    return getSizeFact(kernel, extent).upper.value_or(2) <= 1;
+  });
+}
+
 bool tk::canSplitContraction(ComputeOp compute, ReduceOp reduce) {
   auto target =
       compute->getParentOfType<ModuleOp>()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
@@ -94,9 +104,10 @@ bool tk::canSplitContraction(ComputeOp compute, ReduceOp reduce) {
   WalkResult others = compute.walk([&](ReduceOp other) {
     return other == reduce ? WalkResult::advance() : WalkResult::interrupt();
   });
-  return !others.wasInterrupted() && !reduce.isOnline() && reduce.getNumIndices() == 1 &&
-         reduce.getNumAccumulators() == 1 && reduce.getKind(0) == ReduceKind::Sum &&
-         reduce->getBlock() == compute.getBlock() && getConstantIndex(reduce.getLower()[0]) == 0 &&
+  return !others.wasInterrupted() && hasTiles(compute) && !reduce.isOnline() &&
+         reduce.getNumIndices() == 1 && reduce.getNumAccumulators() == 1 &&
+         reduce.getKind(0) == ReduceKind::Sum && reduce->getBlock() == compute.getBlock() &&
+         getConstantIndex(reduce.getLower()[0]) == 0 &&
          succeeded(findFactors(compute->getParentOfType<KernelOp>(), reduce));
 }
 

@@ -20,10 +20,12 @@
 // CHECK-COUNT-2: tk.load %[[P]][
 // CHECK: arith.truncf
 
-// Enough tiles; too short a sum; rows that the hardware cannot copy.
+// Enough tiles; too short a sum; a single row, which has no tiles; rows that the hardware cannot copy.
 // CHECK-LABEL: tk.kernel @many
 // CHECK-NOT: c.parts
 // CHECK-LABEL: tk.kernel @short
+// CHECK-NOT: c.parts
+// CHECK-LABEL: tk.kernel @one_row
 // CHECK-NOT: c.parts
 // CHECK-LABEL: tk.kernel @unaligned
 // CHECK-NOT: c.parts
@@ -87,6 +89,27 @@ module attributes {tkgpu.target = #target} {
         %x = tk.load %a[%i, %k] : tensor<?x?xbf16>
         %x1 = arith.extf %x : bf16 to f32
         %y = tk.load %b[%k, %j] : tensor<?x?xbf16>
+        %y1 = arith.extf %y : bf16 to f32
+        %p = arith.mulf %x1, %y1 : f32
+        tk.yield %p : f32
+      } : f32
+      %r = arith.truncf %s : f32 to bf16
+      tk.yield %r : bf16
+    } names ["c"] : tensor<?x?xbf16>
+    tk.return %c : tensor<?x?xbf16>
+  }
+  tk.kernel @one_row dims ["M", "K", "N"] params [#tk.param<"a">, #tk.param<"b">] results ["c"] facts [#tk.fact<upper = 1>, #tk.fact<divisor = 8, upper = 16384>, #tk.fact<divisor = 8, upper = 4096>] {
+  ^bb0(%M: index, %K: index, %N: index, %a: tensor<?x?xbf16>, %b: tensor<?x?xbf16>):
+    %c0 = arith.constant 0 : index
+    tk.bind %a[%M, %K] : tensor<?x?xbf16>
+    tk.bind %b[%N, %K] : tensor<?x?xbf16>
+    %c = tk.compute ["i", "j"] in(%M, %N) {
+    ^bb0(%i: index, %j: index):
+      %s = tk.reduce [#tk.kind<sum>] ["k"] from(%c0) to(%K) {
+      ^bb0(%k: index):
+        %x = tk.load %a[%i, %k] : tensor<?x?xbf16>
+        %x1 = arith.extf %x : bf16 to f32
+        %y = tk.load %b[%j, %k] : tensor<?x?xbf16>
         %y1 = arith.extf %y : bf16 to f32
         %p = arith.mulf %x1, %y1 : f32
         tk.yield %p : f32
