@@ -4,7 +4,8 @@
 // accesses of several iterations, begun together, wait once.
 //   1. Innermost loops of functions without products are looked at that read tiles, and in which
 //      the threads do not wait for each other.
-//   2. They are unrolled such that a thread reads 64 bytes an iteration, but at most 4 times. The
+//   2. They are unrolled such that a thread reads about 64 bytes an iteration, but at most 4 times,
+//      and a power of two, which leaves nothing over where what a loop goes through is one. The
 //      count of iterations is computed without a sign: a range may end before it begins, and is
 //      then given its beginning for an end.
 //   3. The loads of an iteration, and the arithmetic that leads to them, are moved to where it
@@ -25,6 +26,7 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Pass/Pass.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace tk {
 #define GEN_PASS_DEF_UNROLLLOOPS
@@ -103,7 +105,8 @@ struct UnrollLoops : tk::impl::UnrollLoopsBase<UnrollLoops> {
         std::optional<int64_t> bytes = bytesOfIteration(loop);
         if (!bytes || *bytes * 2 > bytesAtOnce)
           continue;
-        int64_t factor = std::min(mostIterations, bytesAtOnce / *bytes);
+        int64_t factor =
+            std::min<int64_t>(mostIterations, llvm::PowerOf2Ceil(bytesAtOnce / *bytes));
         endAfterBeginning(loop);
         FailureOr<UnrolledLoopInfo> unrolled = loopUnrollByFactor(loop, factor);
         if (failed(unrolled))
