@@ -40,6 +40,8 @@ using namespace tk::gpu;
 
 /// What accumulators and operands that stay may take of a thread's 1020 bytes of registers.
 static constexpr int64_t kRegisterBytes = 768;
+/// What accumulators and two slices of FMA operands may take: all but those of addresses.
+static constexpr int64_t kSlicedBytes = 960;
 
 namespace {
 
@@ -189,8 +191,14 @@ void SharedPromotion::promote(ConvertLayoutOp convert) {
 // Products
 //===----------------------------------------------------------------------===//
 
+static int64_t bytesOfThread(Value tile) {
+  return getLayout(tile.getType()).getNumRegisters() * bytesOfElement(getElementTypeOrSelf(tile));
+}
+
 /// Elements of k that a slice takes: what one instruction of the matrix unit does, or for FMA a
-/// 16-byte vector where one of the operands is contiguous along k.
+/// 16-byte vector where one of the operands is contiguous along k, or as much of it as leaves room
+/// for the next slice beside the accumulators: else it is read late, into the registers of this
+/// one.
 int64_t SharedPromotion::sliceSize(DotOp dot) {
   auto a = cast<RankedTensorType>(dot.getA().getType());
   int64_t k = a.getDimSize(1), bytes = bytesOfElement(a.getElementType());
@@ -202,7 +210,11 @@ int64_t SharedPromotion::sliceSize(DotOp dot) {
            cast<SharedType>(it->second.shared.getType()).getAxisOrder().front() == kAxis;
   };
   bool vectors = runsAlongK(dot.getA(), 1) || runsAlongK(dot.getB(), 0);
-  return std::min<int64_t>(k, vectors ? std::max<int64_t>(16 / bytes, 1) : 1);
+  int64_t size = std::min<int64_t>(k, vectors ? std::max<int64_t>(16 / bytes, 1) : 1);
+  int64_t perTerm = (bytesOfThread(dot.getA()) + bytesOfThread(dot.getB())) / k;
+  while (size > 1 && bytesOfThread(dot.getResult()) + 2 * size * perTerm > kSlicedBytes)
+    size /= 2;
+  return size;
 }
 
 Value SharedPromotion::loadOperand(Location loc, const SharedOperand &operand,
@@ -236,10 +248,6 @@ void SharedPromotion::chooseAccess(LocalLoadOp load) {
   } else {
     load.setVector(vectorFor(type, layout));
   }
-}
-
-static int64_t bytesOfThread(Value tile) {
-  return getLayout(tile.getType()).getNumRegisters() * bytesOfElement(getElementTypeOrSelf(tile));
 }
 
 /// Is the operand read slice by slice at the product? One from outside the product's loop stays in
