@@ -35,8 +35,8 @@ Expected<detail::Executable> emitCudaExecutable(ModuleOp module, KernelOp kernel
     return Error(ErrorCode::internal, "a kernel could not be printed as CUDA");
   std::optional<LaunchPlan> plan = buildLaunchPlan(kernel, [&](StringRef symbol) {
     const cuda::EmittedKernel *function = emitted->find(symbol);
-    return function ? FunctionShape{function->symbol, function->threads, function->sharedBytes,
-                                    function->indexBits, function->cluster}
+    return function ? FunctionShape{function->symbol,    function->threads, function->sharedBytes,
+                                    function->indexBits, function->cluster, function->waits}
                     : FunctionShape{};
   });
   if (!plan)

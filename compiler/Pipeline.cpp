@@ -94,6 +94,8 @@ llvm::ArrayRef<PassRow> passTable() {
       {"tk-limit-registers", Stage::Gpu, "", "", "registers of what is left are known"},
       {"tk-plan-shared-memory", Stage::Gpu, "", "",
        "offsets, waits and barriers, once nothing moves any more"},
+      {"tk-overlap-launches", Stage::Gpu, "", "",
+       "launches begin as those before them end; behind their waits nothing moves any more"},
   };
   return rows;
 }

@@ -158,6 +158,12 @@ def HoldNarrowTiles : Pass<"tk-hold-narrow-tiles", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numRecomputed", "recomputed", "Tiles computed again">];
 }
 
+def OverlapLaunches : Pass<"tk-overlap-launches", "::mlir::ModuleOp"> {
+  let summary = "Let a kernel's launches begin before those before them have ended";
+  let dependentDialects = ["::tk::gpu::TkGpuDialect"];
+  let statistics = [Statistic<"numOverlapped", "functions", "Functions that wait themselves">];
+}
+
 def LimitRegisters : Pass<"tk-limit-registers", "::mlir::ModuleOp"> {
   let summary = "Ask for as many blocks a multiprocessor as hide the latency of memory";
   let statistics = [Statistic<"numLimited", "functions", "Functions limited">];

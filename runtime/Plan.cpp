@@ -223,6 +223,8 @@ std::string LaunchPlan::str(const Signature &signature) const {
       text += " cluster (" + triple(launch.cluster) + ")";
     if (launch.resident)
       text += " resident";
+    if (launch.overlapped)
+      text += " overlapped";
     text += " shared " + launch.shared_bytes.str(names) + " args (";
     for (size_t i = 0; i < launch.args.size(); ++i)
       text += (i ? ", " : "") + arg_text(launch.args[i], *this, signature, names);

@@ -56,7 +56,7 @@ template <typename A> void visit(A &archive, Launch &value) {
   visit(archive, value.symbol);
   for (unsigned i = 0; i < 3; ++i)
     fields(archive, value.grid[i], value.block[i], value.cluster[i]);
-  fields(archive, value.shared_bytes, value.resident, value.args, value.span);
+  fields(archive, value.shared_bytes, value.resident, value.overlapped, value.args, value.span);
 }
 template <typename A> void visit(A &archive, Scratch &value) {
   fields(archive, value.bytes, value.zeroed, value.purpose);

@@ -64,6 +64,7 @@ private:
     launch.block[0] = shape.threads;
     launch.cluster[0] = shape.cluster;
     launch.resident = op.getResident();
+    launch.overlapped = shape.waits;
     launch.shared_bytes = DimExpr(int64_t{shape.sharedBytes});
     Value grid[] = {op.getGridX(), op.getGridY(), op.getGridZ()};
     for (unsigned axis = 0; axis < 3; ++axis) {

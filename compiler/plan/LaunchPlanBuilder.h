@@ -17,6 +17,7 @@ struct FunctionShape {
   unsigned sharedBytes = 0;
   unsigned indexBits = 64;
   unsigned cluster = 1; ///< blocks in a row that run together
+  bool waits = false;   ///< for earlier launches to end
 };
 
 /// The plan of a kernel whose statements are tkgpu.launch operations. `shapeOf` gives what emission

@@ -8,6 +8,26 @@
 #define TK_DIALECTS_TKGPU_TKGPUASYNCOPS_TD
 
 //===----------------------------------------------------------------------===//
+// Launches
+//===----------------------------------------------------------------------===//
+
+def TkGpu_LaunchReleaseOp : TkGpu_Op<"launch_release", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Lets the next launch's blocks begin once all blocks of this one have come here";
+  let assemblyFormat = "attr-dict";
+}
+
+def TkGpu_LaunchWaitOp : TkGpu_Op<"launch_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Waits until the launches before this one have ended and their results are visible";
+  let description = [{
+    `buffers` are those of the function's arguments that earlier launches write: they do not stay as
+    they are while the function runs. A launch whose function waits may begin before the one before
+    it has ended.
+  }];
+  let arguments = (ins Variadic<TkGpu_BufferType>:$buffers);
+  let assemblyFormat = "($buffers^ `:` type($buffers))? attr-dict";
+}
+
+//===----------------------------------------------------------------------===//
 // Phases
 //===----------------------------------------------------------------------===//
 

@@ -51,6 +51,7 @@ struct LaunchConfig {
 };
 
 inline constexpr int attribute_cluster_dimension = 4;
+inline constexpr int attribute_programmatic_serialization = 6;
 inline constexpr int function_max_threads = 0;
 inline constexpr int function_static_shared = 1;
 inline constexpr int function_local_bytes = 3;
@@ -60,6 +61,8 @@ inline constexpr int function_non_portable_cluster = 14;
 
 /// The least driver version: cuLaunchKernelEx and cubins of CUDA 12.
 inline constexpr int min_driver_version = 12000;
+/// From which graphs have launches that begin before those before them have ended.
+inline constexpr int overlap_driver_version = 12030;
 
 /// The driver's functions.
 class Driver {

@@ -164,16 +164,26 @@ void launch_plan(const ResolvedPlan &resolved, std::span<void *const> pointers, 
                        static_cast<size_t>(resolved.scratch_bytes[i]), cuda_stream),
                    "cuMemsetD8Async");
   Arguments arguments;
+  bool follows = false; // a launch of this plan, not somebody else's
   for (size_t i = 0; i < resolved.launches.size(); ++i) {
     const ResolvedLaunch &ready = resolved.launches[i];
     if (ready.empty)
       continue;
     arguments.fill(resolved, resolved.plan->launches[i], ready, pointers, scratch);
     LaunchConfig config = ready.config;
-    LaunchAttribute cluster = ready.cluster;
+    LaunchAttribute attributes[2];
     config.stream = cuda_stream;
-    config.attributes = &cluster;
-    config.num_attributes = ready.has_cluster ? 1 : 0;
+    config.attributes = attributes;
+    config.num_attributes = 0;
+    if (ready.has_cluster)
+      attributes[config.num_attributes++] = ready.cluster;
+    if (follows && resolved.plan->launches[i].overlapped &&
+        device.driver->version >= overlap_driver_version) {
+      LaunchAttribute &overlap = attributes[config.num_attributes++];
+      overlap.id = attribute_programmatic_serialization;
+      overlap.flag = 1;
+    }
+    follows = true;
     CUresult result =
         device.driver->launch_kernel_ex(&config, ready.function, arguments.data(), nullptr);
     if (result != 0)

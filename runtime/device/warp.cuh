@@ -16,6 +16,12 @@ TK_DEVICE void barrier(Place = {}) { __syncthreads(); }
 // All lanes of the warp.
 TK_DEVICE void sync_warp(Place = {}) { __syncwarp(); }
 
+// Lets the next launch begin once all blocks have come here.
+TK_DEVICE void release_launch() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
+// Waits until the launches before this one have ended. What they write is no `__restrict__`
+// argument: the compiler may read those before this.
+TK_DEVICE void await_launch() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+
 // The block's dynamic shared memory.
 TK_DEVICE u8 *shared_memory() {
   extern __shared__ __align__(1024) u8 tk_shared_memory[];

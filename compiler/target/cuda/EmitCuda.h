@@ -30,6 +30,7 @@ struct EmittedKernel {
   unsigned sharedBytes = 0; ///< dynamic shared memory
   unsigned indexBits = 64;  ///< width of `index` arguments
   unsigned cluster = 1;     ///< blocks in a row that run together
+  bool waits = false;       ///< for earlier launches to end
 };
 
 struct EmittedModule {

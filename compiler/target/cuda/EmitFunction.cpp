@@ -119,6 +119,11 @@ static unsigned numThreads(gpu::FuncOp func) {
 std::string KernelEmitter::signature() {
   llvm::DenseSet<Value> written;
   func.walk([&](gpu::StoreOp store) { written.insert(store.getBuffer()); });
+  // Earlier launches write these after the function has begun.
+  llvm::DenseSet<Value> changing;
+  func.walk([&](gpu::LaunchWaitOp wait) {
+    changing.insert(wait.getBuffers().begin(), wait.getBuffers().end());
+  });
   // A result that replaces a parameter has that parameter's address.
   const bool inPlace = func->hasAttr(gpu::inPlaceAttrName);
   std::string text =
@@ -132,7 +137,7 @@ std::string KernelEmitter::signature() {
     text += i ? ", " : "";
     if (auto buffer = dyn_cast<gpu::BufferType>(argument.getType()))
       text += (written.contains(argument) ? "" : "const ") + typeName(buffer.getElementType()) +
-              (inPlace ? " *" : " *__restrict__ ") + name;
+              (inPlace || changing.contains(argument) ? " *" : " *__restrict__ ") + name;
     else if (isa<gpu::TensorMapType>(argument.getType()))
       text += "const __grid_constant__ tk::TensorMap " + name;
     else
@@ -204,6 +209,7 @@ FailureOr<EmittedKernel> KernelEmitter::emit(std::string &text) {
   kernel.sharedBytes = scratchBegin + scratchBytes;
   kernel.indexBits = func.getIndexBits();
   kernel.cluster = func.getCluster();
+  func.walk([&](gpu::LaunchWaitOp) { kernel.waits = true; });
   return kernel;
 }
 
@@ -274,6 +280,8 @@ LogicalResult KernelEmitter::emitOp(Operation *op) {
       })
       .Case([&](gpu::BarrierOp o) { return emitBarrier(o); })
       .Case([&](gpu::TurnOp o) { return emitTurn(o); })
+      .Case([&](gpu::LaunchReleaseOp) { return line("tk::release_launch();"), success(); })
+      .Case([&](gpu::LaunchWaitOp) { return line("tk::await_launch();"), success(); })
       .Case([&](gpu::AllocPhasesOp o) { return emitAllocPhases(o); })
       .Case([&](gpu::PhaseExpectOp o) { return emitPhaseExpect(o); })
       .Case([&](gpu::PhaseArriveOp o) { return emitPhaseArrive(o); })

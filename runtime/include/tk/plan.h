@@ -202,6 +202,8 @@ struct Launch {
   /// Blocks go through what there is to do: a grid with more in its first dimension than run at
   /// once is cut to those.
   bool resident = false;
+  /// Its blocks may begin before the launches before it have ended, and wait for that themselves.
+  bool overlapped = false;
   std::vector<Arg> args;
   SourceSpan span;
   bool operator==(const Launch &) const = default;

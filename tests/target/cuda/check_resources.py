@@ -13,8 +13,9 @@ def main() -> int:
     bad = 0
     for path in files:
         with open(path, encoding="utf-8") as file:
-            uses_clusters = "cluster = " in file.read()  # from sm_90 on
-        for arch in ("sm_90a",) if uses_clusters else ("sm_80", "sm_90a"):
+            text = file.read()
+        uses_hopper = "cluster = " in text or "launch_wait" in text  # from sm_90 on
+        for arch in ("sm_90a",) if uses_hopper else ("sm_80", "sm_90a"):
             done = subprocess.run([tool, path, "--no-text", "--lines", f"--arch={arch}"],
                                   capture_output=True, text=True)
             if done.returncode == 3:

@@ -114,11 +114,14 @@ CUresult cuLaunchKernelEx(const LaunchConfig *config, CUfunction, void **paramet
   std::memcpy(launch.block, config->block, sizeof launch.block);
   launch.shared = config->shared_bytes;
   launch.num_attributes = config->num_attributes;
-  for (unsigned i = 0; i < config->num_attributes; ++i)
+  for (unsigned i = 0; i < config->num_attributes; ++i) {
+    if (config->attributes[i].id == attribute_programmatic_serialization)
+      launch.overlapped = config->attributes[i].flag == 1;
     if (config->attributes[i].id == attribute_cluster_dimension) {
       const auto &cluster = config->attributes[i].cluster;
       launch.cluster[0] = cluster.x, launch.cluster[1] = cluster.y, launch.cluster[2] = cluster.z;
     }
+  }
   for (unsigned i = 0; i < state.num_arguments; ++i)
     launch.arguments.push_back(*static_cast<uint64_t *>(parameters[i]));
   state.launches.push_back(launch);

@@ -30,6 +30,7 @@ struct FakeCudaState {
   std::vector<Map> maps; ///< as they were encoded; the first word of one is its address
   struct Launch {
     unsigned grid[3], block[3], shared, num_attributes, cluster[3];
+    bool overlapped; ///< may begin before the launch before it has ended
     std::vector<uint64_t> arguments;
   };
   std::vector<Launch> launches;

@@ -33,6 +33,11 @@ struct MappedGemm : test::GpuGemm {
       plan.launches[0].resident = resident;
       if (grid)
         plan.launches[0].grid[0] = Expr(*grid);
+      for (bool overlapped : following) {
+        plan.launches.push_back(plan.launches[0]);
+        plan.launches.back().overlapped = overlapped;
+        plan.launches.back().grid[0] = 1;
+      }
     };
   }
   Status run(int64_t m, int64_t k, int64_t n, int64_t stride, size_t shift = 0) {
@@ -48,6 +53,7 @@ struct MappedGemm : test::GpuGemm {
   unsigned cluster[3] = {1, 1, 1};
   std::optional<int64_t> grid;
   bool resident = false;
+  std::vector<bool> following; ///< more launches: which are overlapped
   alignas(256) char memory[16384] = {};
 };
 
@@ -111,6 +117,21 @@ TEST_CASE_METHOD(MappedGemm, "clusters are asked for, and have to divide the gri
   CHECK(fake().launches[0].num_attributes == 1);
   CHECK(fake().launches[0].cluster[0] == 2);
   CHECK(fake().launches[0].cluster[1] == 1);
+}
+
+TEST_CASE_METHOD(MappedGemm, "a launch overlaps those of its plan, not what came before",
+                 "[driver]") {
+  following = {true, false};
+  REQUIRE(run(6, 8, 10, 24));
+  REQUIRE(fake().launches.size() == 3);
+  CHECK_FALSE(fake().launches[0].overlapped);
+  CHECK(fake().launches[1].overlapped);
+  CHECK_FALSE(fake().launches[2].overlapped);
+  // The first launch of all has no blocks: the next one follows somebody else's.
+  grid = 0;
+  REQUIRE(run(6, 8, 12, 24));
+  REQUIRE(fake().launches.size() == 5);
+  CHECK_FALSE(fake().launches[3].overlapped);
 }
 
 TEST_CASE_METHOD(MappedGemm, "a grid is cut to what runs at once where blocks go round",
