@@ -11,7 +11,7 @@ namespace tk::cuda {
 static llvm::StringRef primitiveName(Operation *op) {
   return llvm::TypeSwitch<Operation *, llvm::StringRef>(op)
       .Case<math::ExpOp>([](auto o) { return o->hasAttr("approx") ? "exp_approx" : "exp"; })
-      .Case<math::Exp2Op>([](auto) { return "exp2"; })
+      .Case<math::Exp2Op>([](auto o) { return o->hasAttr("approx") ? "exp2_approx" : "exp2"; })
       .Case<math::ExpM1Op>([](auto) { return "expm1"; })
       .Case<math::LogOp>([](auto) { return "log"; })
       .Case<math::Log2Op>([](auto) { return "log2"; })
