@@ -106,7 +106,7 @@ LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError, u
     return emitError() << "expected a layout of at least one axis";
   if (lanes.size() != 5)
     return emitError() << "expected 5 lane vectors, got " << lanes.size();
-  if (registers.size() > 10)
+  if (registers.size() > maxRegisterBits)
     return emitError() << "expected at most 10 register vectors (1024 registers a thread), got "
                        << registers.size();
   if (warps.size() > 8)

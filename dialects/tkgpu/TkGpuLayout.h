@@ -11,6 +11,9 @@
 
 namespace tk::gpu {
 
+/// A layout gives a thread at most 2^10 registers of a tile.
+constexpr unsigned maxRegisterBits = 10;
+
 /// How to spread a tile over threads in blocks. All numbers are powers of two.
 struct BlockedShape {
   /// Elements of one vector access, a number for each axis.
@@ -44,6 +47,7 @@ LayoutAttr mmaAccumulatorLayout(mlir::MLIRContext *context, int64_t m, int64_t n
 
 /// The operand tile, [m, k] for A and [k, n] for B, of mma.sync m16n8k(256 / bits); `outer` is m
 /// or n. Registers come in the order of the instruction's operands: 32-bit words of consecutive k.
+/// Null if a part is smaller than an instruction's, or a thread's share above 1024 elements.
 LayoutAttr mmaOperandLayout(mlir::MLIRContext *context, DotOperand operand, int64_t outer,
                             int64_t k, WarpGrid warps, unsigned bits);
 
@@ -59,7 +63,7 @@ LayoutAttr warpgroupAccumulatorLayout(mlir::MLIRContext *context, int64_t m, int
 LayoutAttr warpgroupOperandLayout(LayoutAttr accumulator, int64_t k, unsigned bits);
 
 /// What the operand tile of a product on FMA units must be, given its accumulator's layout: each
-/// thread has all k for its rows (columns).
+/// thread has all k for its rows (columns). Null if a thread's share is above 1024 elements.
 LayoutAttr fmaOperandLayout(LayoutAttr accumulator, DotOperand operand, int64_t k);
 
 /// Drops `axis`: the layout of a tile reduced along it, or of one to be broadcast along it.

@@ -125,6 +125,8 @@ LayoutAttr tk::gpu::mmaOperandLayout(MLIRContext *context, DotOperand operand, i
   Bits other = replicated(llvm::Log2_64(isA ? warps.n : warps.m));
   warpBits = isA ? other : along;
   warpBits.append(isA ? along : other);
+  if (registers.size() > maxRegisterBits)
+    return {};
   return LayoutAttr::get(context, 2, registers, lanes, warpBits);
 }
 
@@ -198,6 +200,8 @@ LayoutAttr tk::gpu::fmaOperandLayout(LayoutAttr accumulator, DotOperand operand,
   for (LayoutBit bit : accumulator.getRegisterBits())
     if (bit.axis == outerAxis)
       registers.push_back(bit);
+  if (registers.size() > maxRegisterBits)
+    return {};
   return LayoutAttr::get(accumulator.getContext(), 2, registers, keep(accumulator.getLaneBits()),
                          keep(accumulator.getWarpBits()));
 }

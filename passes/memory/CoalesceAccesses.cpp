@@ -20,6 +20,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
 #include "passes/memory/LayoutChoice.h"
+#include "passes/memory/ScheduleLimits.h"
 #include "passes/memory/TransposedLoads.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -339,6 +340,20 @@ static void compareGroups(FuncOp function) {
   });
 }
 
+/// Whether threads can hold their shares of the products' factors; reports the first that they
+/// cannot.
+static bool holdsFactors(FuncOp function, const LayoutChoice &choice) {
+  return !function
+              .walk([&](DotOp dot) {
+                DotPlan plan = choice.planOf(dot);
+                if (plan.a && plan.b)
+                  return WalkResult::advance();
+                reportFactorLimit(function, plan.a ? dot.getB() : dot.getA());
+                return WalkResult::interrupt();
+              })
+              .wasInterrupted();
+}
+
 namespace {
 
 struct CoalesceAccesses : tk::impl::CoalesceAccessesBase<CoalesceAccesses> {
@@ -351,6 +366,8 @@ struct CoalesceAccesses : tk::impl::CoalesceAccessesBase<CoalesceAccesses> {
       foldTransposedLoads(function);
       AxisInfo info;
       LayoutChoice choice(function, info, arch, /*coalesce=*/!naive);
+      if (!holdsFactors(function, choice))
+        return signalPassFailure();
       LayoutRewriter rewriter(function, choice);
       rewriter.run();
       numConversions += rewriter.getNumConversions();

@@ -53,6 +53,8 @@ static WarpGrid chooseWarpGrid(int64_t m, int64_t n, int64_t minM, int64_t minN,
 
 /// Adds replicating warps up to `numWarps`.
 static LayoutAttr padWarps(LayoutAttr layout, int64_t numWarps) {
+  if (!layout)
+    return {};
   SmallVector<LayoutBit> warps(layout.getWarpBits());
   warps.resize(std::max<size_t>(warps.size(), llvm::Log2_64(numWarps)), LayoutBit{});
   return LayoutAttr::get(layout.getContext(), layout.getRank(), layout.getRegisterBits(),

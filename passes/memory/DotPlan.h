@@ -15,7 +15,8 @@ struct DotContext {
   bool rowsInWarp = false;
 };
 
-/// Layouts of a product's accumulator and operands.
+/// Layouts of a product's accumulator and operands. An operand's is null where a thread would hold
+/// more of it than a layout has registers.
 struct DotPlan {
   bool matrixUnit = false; ///< mma.sync, else FMA
   gpu::LayoutAttr accumulator, a, b;

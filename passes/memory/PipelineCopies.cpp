@@ -19,8 +19,8 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
 #include "passes/memory/LoopSlice.h"
+#include "passes/memory/ScheduleLimits.h"
 #include "passes/memory/SharedHazards.h"
-#include "passes/memory/SharedLimit.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

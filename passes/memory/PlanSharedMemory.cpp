@@ -11,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/memory/ScheduleLimits.h"
 #include "passes/memory/SharedHazards.h"
-#include "passes/memory/SharedLimit.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"

@@ -27,7 +27,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
-#include "passes/memory/SharedLimit.h"
+#include "passes/memory/ScheduleLimits.h"
 #include "passes/memory/WarpSpecialization.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"

@@ -83,6 +83,11 @@ bool WarpgroupOperands::readShared(Value operand, unsigned kAxis, std::string &w
 /// of fewer elements, of which each is used for many, stay as they are.
 bool WarpgroupOperands::readElements(DotOp dot, std::string &why) {
   SmallVector<Value> work = {getWarpgroupA(dot)};
+  if (auto load = work.front().getDefiningOp<gpu::LoadOp>();
+      load && load->getBlock() != dot->getBlock()) {
+    why += ", and is loaded outside of the product's block";
+    return false;
+  }
   llvm::SmallPtrSet<Operation *, 8> visited;
   while (!work.empty()) {
     Operation *op = work.pop_back_val().getDefiningOp();

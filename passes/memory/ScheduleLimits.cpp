@@ -1,5 +1,5 @@
-//===- SharedLimit.cpp - more shared memory than there is -----------------===//
-#include "passes/memory/SharedLimit.h"
+//===- ScheduleLimits.cpp - schedules that do not fit ----------------------===//
+#include "passes/memory/ScheduleLimits.h"
 
 #include "passes/analysis/Refusal.h"
 #include "passes/parallel/ScheduleBlock.h"
@@ -35,6 +35,21 @@ void tk::gpu::reportSharedLimit(FuncOp function, int64_t bytes, TargetAttr targe
   if (fittingStages && *fittingStages > 1)
     refusal.attachNote() << "try stages = " << *fittingStages;
   else
+    refusal.attachNote() << "try smaller tiles";
+}
+
+void tk::gpu::reportFactorLimit(FuncOp function, Value factor) {
+  KernelOp kernel = kernelOf(function);
+  std::optional<Location> place;
+  if (kernel)
+    place = placeOfKey(kernel, {"tile", "coarsen"});
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(factor.getType()).getShape();
+  InFlightDiagnostic refusal =
+      place ? refuse(*place, Refusal::ScheduleDoesNotFit) : function.emitError();
+  refusal << "a product's factor of " << shape[0] << " x " << shape[1]
+          << " elements leaves more than 1024 to each of " << 32 * function.getNumWarps()
+          << " threads";
+  if (place)
     refusal.attachNote() << "try smaller tiles";
 }
 

@@ -1,6 +1,6 @@
-//===- SharedLimit.h - more shared memory than there is ---------*- C++ -*-===//
-#ifndef TK_PASSES_MEMORY_SHAREDLIMIT_H
-#define TK_PASSES_MEMORY_SHAREDLIMIT_H
+//===- ScheduleLimits.h - schedules that do not fit -------------*- C++ -*-===//
+#ifndef TK_PASSES_MEMORY_SCHEDULELIMITS_H
+#define TK_PASSES_MEMORY_SCHEDULELIMITS_H
 
 #include "dialects/tkgpu/TkGpuDialect.h"
 
@@ -12,9 +12,13 @@ namespace tk::gpu {
 void reportSharedLimit(FuncOp function, int64_t bytes, TargetAttr target,
                        std::optional<int64_t> fittingStages = {});
 
+/// Reports that a product would have each thread hold more than 1024 elements of `factor`, a tile:
+/// at the kernel's schedule block if it asks for tiles, else as an error of ours.
+void reportFactorLimit(FuncOp function, mlir::Value factor);
+
 /// Whether the schedule block of the function's kernel says how many stages there are.
 bool asksForStages(FuncOp function);
 
 } // namespace tk::gpu
 
-#endif // TK_PASSES_MEMORY_SHAREDLIMIT_H
+#endif // TK_PASSES_MEMORY_SCHEDULELIMITS_H
