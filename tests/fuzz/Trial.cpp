@@ -83,8 +83,8 @@ private:
     driver.emulatedTexts = emulatedTexts;
     if (!program.disabledPasses.empty())
       driver.pipeline.disabled.insert(program.disabledPasses);
-    if (!options.leftOut.empty())
-      driver.pipeline.disabled.insert(options.leftOut);
+    for (const std::string &pass : options.leftOut)
+      driver.pipeline.disabled.insert(pass);
     if (options.validatePasses || options.listOperations || !options.faulty.empty())
       driver.pipeline.afterPass = [this](llvm::StringRef pass, mlir::ModuleOp module) {
         if (pass == options.faulty)

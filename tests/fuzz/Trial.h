@@ -33,8 +33,8 @@ struct TrialOptions {
   std::string target = "cpu";
   bool validatePasses = true;
   bool listOperations = false;
-  std::string leftOut; ///< a pass, besides what the program leaves out
-  std::string faulty;  ///< a pass behind which a fault is planted, see Fault.h
+  std::vector<std::string> leftOut; ///< passes, besides what the program leaves out
+  std::string faulty;               ///< a pass behind which a fault is planted, see Fault.h
   int64_t checkElements = 2048;
   unsigned secondsLimit = 60;
   /// Nothing is waited for after that.

@@ -142,7 +142,9 @@ private:
     // What changes a value at the tensor level has been named.
     const bool isBelow =
         last.kind.starts_with(target + ":") || last.kind.starts_with(target + " run");
-    const std::string suspects = isBelow ? passesToBlame(program, trial) : std::string();
+    const std::string suspects =
+        isBelow ? firstPassToBlame(program, trial, last.kind) + passesToBlame(program, trial)
+                : std::string();
     std::filesystem::create_directories(options.directory);
     std::string file = options.directory + "/" + target + "-" + std::to_string(seed) + ".tk";
     std::ofstream out(file);
@@ -154,6 +156,24 @@ private:
     std::fflush(stdout);
   }
 
+  /// A line with the first pass that makes the program fail as it does where none of those behind
+  /// it are run that can be left out, or nothing.
+  std::string firstPassToBlame(const Program &program, TrialOptions trial,
+                               const std::string &kind) const {
+    std::vector<std::string> later;
+    for (const PassRow &row : passTable())
+      if (!llvm::is_contained(later, row.name))
+        later.push_back(row.name.str());
+    while (!later.empty() && inTime()) {
+      const std::string pass = later.front();
+      later.erase(later.begin());
+      trial.leftOut = later;
+      if (runGuarded(program, trial).kind == kind)
+        return "// first wrong behind: " + pass + "\n";
+    }
+    return "";
+  }
+
   /// A line with the passes without any one of which the program is right, or nothing.
   std::string passesToBlame(const Program &program, TrialOptions trial) const {
     llvm::StringSet<> tried;
@@ -161,9 +181,9 @@ private:
     for (const PassRow &row : passTable()) {
       if (!inTime() || !tried.insert(row.name).second)
         continue;
-      trial.leftOut = row.name.str();
+      trial.leftOut = {row.name.str()};
       if (runGuarded(program, trial).outcome == Outcome::Right)
-        list += " " + trial.leftOut;
+        list += " " + trial.leftOut.front();
     }
     return list.empty() ? list : "// right without one of:" + list + "\n";
   }
