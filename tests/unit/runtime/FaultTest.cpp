@@ -16,6 +16,7 @@
 #include <filesystem>
 #include <functional>
 
+#include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -243,6 +244,72 @@ TEST_CASE("without a place for it there is no cache", "[fault]") {
     detail::Cache cache = detail::Cache::from_environment();
     return !cache.enabled() && !cache.store(key(1), sample) && !cache.load(key(1));
   }));
+}
+
+namespace {
+
+enum class Ended { killed, byItself, untraced };
+
+/// Has a child do `work`, and kills it where it stops the n-th time before or behind a system call.
+Ended kill_at_call(int n, const std::function<void()> &work) {
+  pid_t child = ::fork();
+  if (child == 0) {
+    if (::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0)
+      ::_exit(1);
+    ::raise(SIGSTOP);
+    work();
+    ::_exit(0);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  if (!WIFSTOPPED(status))
+    return Ended::untraced;
+  for (int stop = 0;; ++stop) {
+    REQUIRE(::ptrace(PTRACE_SYSCALL, child, nullptr, nullptr) == 0);
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    if (!WIFSTOPPED(status)) {
+      CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0));
+      return Ended::byItself;
+    }
+    if (stop == n) {
+      ::kill(child, SIGKILL);
+      ::waitpid(child, &status, 0);
+      return Ended::killed;
+    }
+  }
+}
+
+} // namespace
+
+TEST_CASE("a process that is killed at any call of the cache leaves an entry or none", "[fault]") {
+  // The last store has to make room.
+  const detail::CacheEntry large = {{"cubin", std::string(50000, 'x')}};
+  for (int n = 0;; ++n) {
+    TemporaryDirectory directory;
+    const std::string place = directory.path + "/cache";
+    Ended ended = kill_at_call(n, [&] {
+      detail::Cache own(place, 100'000);
+      (void)own.store(key(7), sample);
+      (void)own.store(key(8), large);
+      (void)own.store(key(9), large);
+      (void)own.load(key(9));
+    });
+    if (ended == Ended::untraced) {
+      WARN("not run: processes cannot be traced here");
+      return;
+    }
+    INFO("stop " << n);
+    detail::Cache cache(place, 100'000);
+    for (int64_t number : {7, 8, 9})
+      if (std::optional<detail::CacheEntry> entry = cache.load(key(number)))
+        CHECK(*entry == (number == 7 ? sample : large));
+    REQUIRE(cache.store(key(7), sample));
+    CHECK(cache.load(key(7)) == sample);
+    if (ended == Ended::byItself) {
+      CHECK(n > 40);
+      return;
+    }
+  }
 }
 
 TEST_CASE("a writer that is killed leaves an entry or none", "[fault]") {
