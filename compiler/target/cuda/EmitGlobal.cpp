@@ -114,7 +114,8 @@ LogicalResult KernelEmitter::emitLoad(gpu::LoadOp load) {
     if (getElementTypeOrSelf(result.getType()).isInteger())
       other = "(" + elementTypeName(result.getType()) + ")" + other;
   } else {
-    other = elementTypeName(result.getType()) + "{}";
+    const std::string type = elementTypeName(result.getType());
+    other = getElementTypeOrSelf(result.getType()).isInteger() ? "(" + type + ")0" : type + "{}";
   }
   if (!isTile(result)) {
     const std::string at = "tk::get(&" + buffer + "[" + *offset + "])";
