@@ -214,12 +214,12 @@ Value stripClamps(Value value, Type narrow) {
   return value;
 }
 
-std::optional<int> powerOfProduct(Operation *op) {
+std::optional<llvm::APFloat> exactFactor(Operation *op) {
   llvm::APFloat factor(0.0f);
   if (!isa<arith::MulFOp>(op) || !matchPattern(op->getOperand(1), m_ConstantFloat(&factor)) ||
-      factor.getExactLog2() == INT_MIN)
+      factor.getExactLog2Abs() == INT_MIN)
     return std::nullopt;
-  return factor.getExactLog2();
+  return factor;
 }
 
 int largestPowerOf(Type type) {

@@ -70,8 +70,8 @@ mlir::Value createIdentity(mlir::OpBuilder &builder, mlir::Location loc, ReduceK
 bool isZero(mlir::Value value);
 /// `value` without the limits to the finite numbers of `narrow` that saturation puts around it.
 mlir::Value stripClamps(mlir::Value value, mlir::Type narrow);
-/// The n of a product with the constant 2^n.
-std::optional<int> powerOfProduct(mlir::Operation *op);
+/// The constant that `op` multiplies by if that is 2^n or -2^n, which rounds no normal result.
+std::optional<llvm::APFloat> exactFactor(mlir::Operation *op);
 /// The exponent of the largest power of two that `type` holds.
 int largestPowerOf(mlir::Type type);
 bool isNegativeInfinity(mlir::Value value);

@@ -31,7 +31,7 @@ using namespace tk;
 using namespace tk::gpu;
 
 static bool waits(Operation &op) {
-  return isa<gpu::ReduceOp, ArgReduceOp, gpu::ScanOp>(op) || op.getNumRegions() > 0;
+  return isReduction(&op) || isa<gpu::ScanOp>(op) || op.getNumRegions() > 0;
 }
 
 /// How many elements of a load a thread has.

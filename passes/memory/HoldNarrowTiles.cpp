@@ -4,8 +4,7 @@
 // separate: its sum, then the sum of squares about the mean, then the result. What passes from one
 // phase to the next are registers, and f32 values take twice those of the 16-bit elements that they
 // came from.
-//   1. The operations of a block of code are divided into phases: each reduction begins
-//      one.
+//   1. The operations of a block of code are divided into phases: each reduction begins one.
 //   2. A tile is recomputed in a later phase that uses it if it follows from narrow loaded tiles,
 //      scalars and cheap tiles by conversions, basic arithmetic and exponentials of one instruction
 //      alone (divisions and other functions are kept).
@@ -149,7 +148,7 @@ Value Phases::inPhase(Value value, unsigned phase) {
 
 unsigned Phases::run() {
   for (Operation &op : block) {
-    if (isa<gpu::ReduceOp, ArgReduceOp, MomentsOp, WeightsOp>(op))
+    if (isReduction(&op))
       starts.push_back(&op);
     phaseOf[&op] = starts.size();
   }
@@ -158,7 +157,7 @@ unsigned Phases::run() {
   SmallVector<Operation *> ops = llvm::to_vector(llvm::make_pointer_range(block));
   for (Operation *op : ops) {
     unsigned phase = phaseOf.lookup(op);
-    if (isa<gpu::ReduceOp, ArgReduceOp, MomentsOp, WeightsOp>(op))
+    if (isReduction(op))
       --phase; // it reads what the phase before it left
     for (OpOperand &operand : op->getOpOperands()) {
       Value value = operand.get();

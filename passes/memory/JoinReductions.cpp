@@ -10,14 +10,13 @@
 //   2. A maximum, and the sum of exponentials under it that need only be exact for 16 bits
 //      (tkgpu.weights). The warp's own exponentials are used again, multiplied by one number a
 //      warp; quotients by the sum are products with its reciprocal.
-//   3. A thread has its elements, as f32, in registers meanwhile: rows of which it has more than
-//   those
-//      hold are left alone.
+//   3. A thread has its elements, as f32, in registers meanwhile: rows of which it has more
+//      elements than those hold are left alone.
 //   4. Blocks of a cluster exchange only where they go through the program in step.
 //
 // Before: %s = reduce <sum> %x; %c = %s / n; %d = %x - %c; %q = reduce <sum> (%d * %d)
-// After:  %mean, %squares = moments %x; %s = %mean * n; %c = %s / n; %q = %squares + n (%mean -
-// %c)^2
+// After:  %mean, %squares = moments %x; %s = %mean * n; %c = %s / n; %d = %mean - %c;
+//         %q = %squares + n * (%d * %d)
 //
 // Before: %m = reduce <max> %x; %e = exp_diff %x, %m; %s = reduce <sum> %e; %y = %e * %f
 // After:  %m, %s, %w, %g = weights %x; %y = %w * (%g * %f)

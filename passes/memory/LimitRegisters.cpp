@@ -88,7 +88,7 @@ struct LimitRegisters : tk::impl::LimitRegistersBase<LimitRegisters> {
       bool hasProduct = false;
       function.walk([&](Operation *op) {
         hasProduct |= isa<DotOp, WarpgroupDotOp>(op);
-        if (!isa<gpu::ReduceOp, ArgReduceOp, MomentsOp, WeightsOp>(op))
+        if (!isReduction(op))
           return;
         int64_t held = registersAcross(op);
         across = std::max(across, held);

@@ -6,9 +6,8 @@
 //   1. A choice of a tile's elements by whether their number along the only axis is a given scalar,
 //      between two constants the second of which an operation leaves its other operand with
 //      (x - 0, x * 1), becomes a choice between that operation's results.
-//   2. Choices between tiles by such a condition become tkgpu.select_at, which only the threads
-//   that
-//      have the element look into.
+//   2. Choices between tiles by such a condition become tkgpu.select_at, which only those threads
+//      look into that have the element.
 //
 // Before: %is = cmpi eq, iota, %n; %t = select %is, 1, 0; %y = %x - %t
 // After:  %a = %x - 1; %y = select_at %a at %n else %x

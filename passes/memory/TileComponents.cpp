@@ -8,6 +8,10 @@
 using namespace mlir;
 using namespace tk;
 
+bool tk::isReduction(Operation *op) {
+  return isa<gpu::ReduceOp, gpu::ArgReduceOp, gpu::MomentsOp, gpu::WeightsOp>(op);
+}
+
 bool tk::hasProducts(gpu::FuncOp function) {
   return function
       .walk([](Operation *op) {

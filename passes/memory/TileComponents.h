@@ -13,6 +13,9 @@ namespace tk {
 /// constants, iotas, and integer arithmetic on such?
 bool isCheapTile(mlir::Value value);
 
+/// Does `op` reduce a tile, for which the threads that share it meet?
+bool isReduction(mlir::Operation *op);
+
 /// Does a function multiply matrices, on whatever units?
 bool hasProducts(gpu::FuncOp function);
 

@@ -48,7 +48,7 @@ static bool isRoundedOrSummed(ExpDiffOp diff, tk::ReduceOp reduction) {
                  select && use.getOperandNumber() == 1 &&
                  matchPattern(select.getFalseValue(), m_AnyZeroFloat())) {
         values.push_back(select.getResult());
-      } else if (powerOfProduct(user)) { // which rounds nothing
+      } else if (exactFactor(user)) {
         values.push_back(user->getResult(0));
       } else if (user != reduction.getYield() ||
                  reduction.getKind(use.getOperandNumber()) != ReduceKind::Sum) {

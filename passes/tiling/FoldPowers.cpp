@@ -41,10 +41,11 @@ struct WeightUses {
 static std::optional<WeightUses> usesOf(Value weight, tk::ReduceOp reduction) {
   WeightUses uses;
   for (OpOperand &use : weight.getUses()) {
-    if (std::optional<int> power = powerOfProduct(use.getOwner())) {
-      if (!uses.products.empty() && *power != uses.power)
+    if (auto factor = exactFactor(use.getOwner()); factor && !factor->isNegative()) {
+      const int power = factor->getExactLog2();
+      if (!uses.products.empty() && power != uses.power)
         return std::nullopt;
-      uses.power = *power;
+      uses.power = power;
       uses.products.push_back(cast<arith::MulFOp>(use.getOwner()));
     } else if (use.getOwner() == reduction.getYield() &&
                reduction.getKind(use.getOperandNumber()) == ReduceKind::Sum) {

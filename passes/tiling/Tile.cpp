@@ -73,8 +73,7 @@ gpu::ScheduleAttr withoutReductionTiles(gpu::ScheduleAttr schedule) {
 /// A schedule block may ask for more of a tile than threads can hold.
 LogicalResult checkTilesFit(KernelOp kernel, gpu::FuncOp func) {
   constexpr int64_t mostPerThread = 512;
-  const int64_t threads =
-      32 * int64_t(func.getNumWarps()) * (func.isSpread() ? func.getCluster() : 1);
+  const int64_t threads = 32 * int64_t(func.getNumWarps());
   const WalkResult walked = func.walk([&](Operation *op) {
     for (Type type : op->getResultTypes()) {
       auto tile = dyn_cast<RankedTensorType>(type);

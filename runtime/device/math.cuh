@@ -64,14 +64,14 @@ TK_DEVICE float min_number(float a, float b) { return ::fminf(a, b); }
 TK_DEVICE double max_number(double a, double b) { return ::fmax(a, b); }
 TK_DEVICE double min_number(double a, double b) { return ::fmin(a, b); }
 
-// exp(a - b), 0 where a is -inf: chosen before the exponential, which the compiler would branch
-// over.
+// exp(a - b), 0 where a is -inf: chosen before the exponential, around which the compiler would
+// branch.
 TK_DEVICE float exp_diff(float a, float b) { return ::expf(a == -infinity() ? a : a - b); }
 TK_DEVICE double exp_diff(double a, double b) {
   return a == -(double)infinity() ? 0.0 : ::exp(a - b);
 }
-// -b log2(e), but a finite number for -inf: what is added to that stays, without a choice per
-// element.
+// -b log2(e), but a finite number for -inf: what is added to that stays, and no element needs a
+// choice.
 TK_DEVICE float exp_offset(float b) {
   return ::fminf(-(b * 1.4426950408889634f), 3.4028234663852886e38f);
 }
@@ -141,8 +141,8 @@ template <int n> TK_DEVICE void tanh_approx(float (&y)[n], const float (&x)[n]) 
     for_each<n>([&](int i) { y[i] = tanh_small(x[i]); });
 }
 template <class T> TK_DEVICE T div_or_zero(T a, T b) { return b == 0 ? (T)0 : a / b; }
-// The same where 1 / b is a normal number and the quotient is of use for 16 bits. Many a have one
-// b.
+// The same where 1 / b is a normal number and the quotient is of use for 16 bits. One b serves
+// many a.
 TK_DEVICE float div_or_zero_approx(float a, float b) {
   return zero_by_zero(a * reciprocal_approx(b), b);
 }

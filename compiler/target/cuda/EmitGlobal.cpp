@@ -107,16 +107,14 @@ LogicalResult KernelEmitter::emitLoad(gpu::LoadOp load) {
   if (mlir::failed(offset) || mlir::failed(mask))
     return failure();
   const std::string buffer = names[load.getBuffer()];
-  std::string other = "{}";
-  if (load.getOther()) {
+  const std::string type = elementTypeName(result.getType());
+  const bool isInteger = getElementTypeOrSelf(result.getType()).isInteger();
+  std::string other = isInteger ? "0" : type + "{}";
+  if (load.getOther())
     other = element(load.getOther(), isTile(load.getOther()) ? reg : RegisterIndex(0));
-    // A literal is an int: the primitives deduce their type from this argument too.
-    if (getElementTypeOrSelf(result.getType()).isInteger())
-      other = "(" + elementTypeName(result.getType()) + ")" + other;
-  } else {
-    const std::string type = elementTypeName(result.getType());
-    other = getElementTypeOrSelf(result.getType()).isInteger() ? "(" + type + ")0" : type + "{}";
-  }
+  // A literal is an int: the primitives deduce their type from this argument too.
+  if (isInteger)
+    other = "(" + type + ")" + other;
   if (!isTile(result)) {
     const std::string at = "tk::get(&" + buffer + "[" + *offset + "])";
     declare(result, mask->empty() ? at : *mask + " ? " + at + " : " + other);

@@ -7,8 +7,8 @@
 //
 // The methods are spread over the files of this folder by family: EmitFunction (names, signature),
 // EmitScalar (expressions of single operations), EmitTile (tiles and fused loops), EmitPositions,
-// EmitControl, EmitGlobal, EmitShared, EmitPrivate, EmitReduce, EmitMatrix, EmitAsync,
-// EmitWarpgroup.
+// EmitControl, EmitGlobal, EmitShared, EmitPrivate, EmitReduce, EmitPairs (two reductions in one
+// exchange), EmitFragments, EmitMatrix, EmitAsync, EmitWarpgroup, EmitTypes.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_COMPILER_TARGET_CUDA_KERNELEMITTER_H

@@ -219,3 +219,50 @@ tk.kernel @scaled_exact dims ["S"] params [#tk.param<"s">] results ["p"] {
   } names ["p"] {tkgpu.schedule = #tkgpu.schedule<tile = [64, 32], reduce = [32]>} : tensor<?x?xf32>
   tk.return %p : tensor<?x?xf32>
 }
+
+// A product with a power of two rounds nothing, whatever its sign.
+// CHECK-LABEL: tkgpu.func @negative_o
+// CHECK: tk.exp_diff {{.*}} {approx} : tensor<64x32xf32>
+tk.kernel @negative dims ["S"] params [#tk.param<"q">, #tk.param<"k">, #tk.param<"v">] results ["o"] {
+^bb0(%S: index, %q: tensor<?x16xbf16>, %k: tensor<?x16xbf16>, %v: tensor<?x16xbf16>):
+  %c16 = arith.constant 16 : index
+  tk.bind %q[%S, %c16] : tensor<?x16xbf16>
+  tk.bind %k[%S, %c16] : tensor<?x16xbf16>
+  tk.bind %v[%S, %c16] : tensor<?x16xbf16>
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %minus_four = arith.constant -4.0 : f32
+  %o = tk.compute ["i", "e"] in (%S, %c16) {
+  ^bb0(%i: index, %e: index):
+    %next = arith.addi %i, %one : index
+    %end = arith.minsi %next, %S : index
+    %r:3 = tk.reduce [#tk.kind<max>, #tk.kind<sum>, #tk.kind<sum>] ["j"] from (%zero) to (%end) {
+    ^bb0(%j: index, %m_run: f32, %z_run: f32):
+      %s = tk.reduce [#tk.kind<sum>] ["d"] from (%zero) to (%c16) {
+      ^bb0(%d: index):
+        %x = tk.load %q[%i, %d] : tensor<?x16xbf16>
+        %y = tk.load %k[%j, %d] : tensor<?x16xbf16>
+        %xf = arith.extf %x : bf16 to f32
+        %yf = arith.extf %y : bf16 to f32
+        %p = arith.mulf %xf, %yf : f32
+        tk.yield %p : f32
+      } : f32
+      %w = tk.exp_diff %s, %m_run : f32
+      %minus = arith.mulf %w, %minus_four : f32
+      %wn = arith.truncf %minus : f32 to bf16
+      %wf = arith.extf %wn : bf16 to f32
+      %y = tk.load %v[%j, %e] : tensor<?x16xbf16>
+      %yf = arith.extf %y : bf16 to f32
+      %t = arith.mulf %wf, %yf : f32
+      tk.yield %s, %w, %t : f32, f32, f32
+    } rescale {
+    ^bb0(%m_old: f32, %z_old: f32, %m_new: f32, %z_new: f32):
+      %f = tk.exp_diff %m_old, %m_new : f32
+      tk.yield %f, %f : f32, f32
+    } : f32, f32, f32
+    %n = tk.div_or_zero %r#2, %r#1 : f32
+    %h = arith.truncf %n : f32 to bf16
+    tk.yield %h : bf16
+  } names ["o"] {tkgpu.schedule = #tkgpu.schedule<tile = [64, 16], reduce = [32, 16]>} : tensor<?x16xbf16>
+  tk.return %o : tensor<?x16xbf16>
+}

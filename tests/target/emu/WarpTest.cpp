@@ -144,12 +144,12 @@ k(const float *__restrict__ x, float *__restrict__ y) {
     const double turn = double(i / n), own = x[i % n];
     if (!hasInfinity) {
       CHECK(std::abs(y[i] - turn - mean) < 2e-3);
-      CHECK(std::abs(y[i + 1] - squares) <
-            1e-3 * squares); // means differ by 1/4 and are rounded at 10000
+      // Means differ by 1/4 and are rounded at 10000.
+      CHECK(std::abs(y[i + 1] - squares) < 1e-3 * squares);
     }
     CHECK(y[i + 2] == float(turn + most));
-    CHECK(std::abs(y[i + 3] - sum) <
-          2e-3 * sum); // the product under the exponential is rounded at 14427
+    // The product under the exponential is rounded at 14427.
+    CHECK(std::abs(y[i + 3] - sum) < 2e-3 * sum);
     CHECK(std::abs(y[i + 4] - std::exp(own - most)) <= 2e-3 * std::exp(own - most));
   }
 }
