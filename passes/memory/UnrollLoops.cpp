@@ -44,8 +44,8 @@ static constexpr int64_t bytesAtOnce = 64, mostIterations = 4;
 static std::optional<int64_t> bytesOfIteration(scf::ForOp loop) {
   int64_t bytes = 0;
   for (Operation &op : loop.getBody()->without_terminator()) {
-    if (op.getNumRegions() > 0 || !isMemoryEffectFree(&op) ||
-        isReduction(&op) || isa<gpu::ScanOp, ConvertLayoutOp>(op))
+    if (op.getNumRegions() > 0 || !isMemoryEffectFree(&op) || isReduction(&op) ||
+        isa<gpu::ScanOp, ConvertLayoutOp>(op))
       return std::nullopt;
     auto load = dyn_cast<gpu::LoadOp>(op);
     LayoutAttr layout = load ? getLayout(load.getType()) : LayoutAttr();
