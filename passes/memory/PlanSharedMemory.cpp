@@ -4,7 +4,9 @@
 //    them.
 // 2. Each buffer is live from its first to its last use, both widened to the outermost loop around
 //    them. The largest is placed first, at the lowest offset that no buffer live at the same time
-//    takes. One that warpgroups use without regard to each other is live throughout.
+//    takes. One that warpgroups use without regard to each other is live throughout; one that bulk
+//    copies fill is live from the start, as the thread that begins them waits for no other and
+//    orders nothing that went through the same bytes before.
 // 3. Barriers go where two threads' accesses conflict (SharedHazards).
 // 4. What threads keep for themselves comes after all buffers, then barriers with phases.
 // 5. `shared_bytes` of the function is the sum; more than the target has is an error.
@@ -74,7 +76,11 @@ namespace {
 struct Buffer {
   AllocSharedOp alloc;
   int64_t number = 0, size = 0, first = 0, last = 0, offset = 0;
-  bool meets(const Buffer &other) const { return first <= other.last && other.first <= last; }
+  bool isLiveFromStart = false;
+  bool meets(const Buffer &other) const {
+    return (isLiveFromStart || first <= other.last) &&
+           (other.isLiveFromStart || other.first <= last);
+  }
 };
 
 } // namespace
@@ -109,6 +115,7 @@ static SmallVector<Buffer> findBuffers(FuncOp function) {
       auto store = dyn_cast<BulkStoreOp>(user);
       if (store && store.getWarpgroupAxis())
         first = 0, last = clock;
+      buffer.isLiveFromStart |= isa<BulkCopyOp>(user);
       buffer.first = std::min(buffer.first, first);
       buffer.last = std::max(buffer.last, last);
     }

@@ -79,13 +79,20 @@ void BlockProgram::collectAxes(Value value, llvm::SetVector<unsigned> &set,
     set.insert(running->second.begin(), running->second.end());
     return;
   }
-  // A reduction's results are over what their own terms are over.
+  // A reduction's results are over what their own terms are over, but for its own indices: those
+  // have axes, and loads over them tiles, where it has been evaluated before (in another loop of a
+  // reduction around it).
   auto collectAccumulator = [&](tk::ReduceOp reduction, unsigned k) {
-    collectAxes(reduction.getYield().getValues()[k], set, visited);
+    llvm::SetVector<unsigned> own;
+    collectAxes(reduction.getYield().getValues()[k], own, visited);
     if (k > 0) {
       auto factors = cast<YieldOp>(reduction.getRescale().front().getTerminator());
-      collectAxes(factors.getValues()[k - 1], set, visited);
+      collectAxes(factors.getValues()[k - 1], own, visited);
     }
+    for (unsigned position = 0; position < reduction.getNumIndices(); ++position)
+      if (auto axis = axisOf.find(reduction.getIndex(position)); axis != axisOf.end())
+        own.remove(axis->second);
+    set.insert_range(own);
     for (Value bound : reduction->getOperands())
       collectAxes(bound, set, visited);
   };
