@@ -161,6 +161,11 @@ Status CompiledSource::parse(std::string_view text, frontend::Kernels kernels) {
   return {};
 }
 
+void CompiledSource::setLastPass(unsigned number) {
+  std::lock_guard lock(mutex);
+  driver.pipeline.last = number;
+}
+
 bool CompiledSource::conditionMatters(size_t kernel, std::string_view target,
                                       unsigned condition) const {
   return target != "cpu" && llvm::any_of(schedules[kernel], [&](const ScheduleHeader &header) {
@@ -272,7 +277,8 @@ Status CompiledSource::lower(ModuleOp module, Stage to, const Dump &dump) {
 
 bool CompiledSource::mayUseCache(const Dump &dump) const {
   // Who watches the passes wants them to run.
-  return !dump.enabled() && driver.pipeline.printAfter.empty() && !driver.pipeline.afterPass;
+  return !dump.enabled() && driver.pipeline.printAfter.empty() && !driver.pipeline.afterPass &&
+         driver.pipeline.last == PipelineOptions::allPasses;
 }
 
 detail::Digest CompiledSource::keyOf(ModuleOp module, std::string_view target) const {
@@ -351,9 +357,8 @@ Expected<detail::Executable> CompiledSource::compileCpu(ModuleOp module, size_t 
   PassDiagnostics collect(context.get());
   Stopwatch watch;
   std::string object;
-  Expected<detail::Executable> executable = compileCpuExecutable(
-      module, name, kernelSignatures[kernel], &object,
-      [&](llvm::StringRef pass, Operation *op) { printAfter(pass, op, driver.pipeline); });
+  Expected<detail::Executable> executable =
+      compileCpuExecutable(module, name, kernelSignatures[kernel], driver.pipeline, &object);
   detail::log_message("code for the CPU: " + watch.str());
   if (executable)
     cache.store(key, {{"object", object}});

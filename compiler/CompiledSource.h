@@ -58,6 +58,9 @@ public:
   /// Whether a schedule block with this condition (of Signature::schedules) may apply on a target.
   bool conditionMatters(size_t kernel, std::string_view target, unsigned condition) const;
 
+  /// For what is compiled from now on: see PipelineOptions::last.
+  void setLastPass(unsigned number);
+
   /// The kernel before any pass: what the reference runs.
   KernelOp kernelOp(size_t kernel);
   /// The names of the stages that stage_text knows.

@@ -3,6 +3,8 @@
 
 #include "compiler/target/cpu/CpuExecutable.h"
 
+#include <algorithm>
+
 namespace tk {
 
 /// A CPU kernel is one launch: its code goes through all statements itself.
@@ -52,13 +54,23 @@ static detail::Executable executableOf(std::unique_ptr<cpu::CpuExecutable> compi
   return executable;
 }
 
-Expected<detail::Executable>
-compileCpuExecutable(mlir::ModuleOp module, llvm::StringRef kernel, const Signature &signature,
-                     std::string *object,
-                     std::function<void(llvm::StringRef, mlir::Operation *)> afterPass) {
+Expected<detail::Executable> compileCpuExecutable(mlir::ModuleOp module, llvm::StringRef kernel,
+                                                  const Signature &signature,
+                                                  const PipelineOptions &pipeline,
+                                                  std::string *object) {
+  const unsigned before = lastTensorPass();
   cpu::CpuOptions options;
-  options.afterPass = std::move(afterPass);
+  options.verify = pipeline.verify;
   options.object = object;
+  options.afterPass = [&](llvm::StringRef pass, mlir::Operation *op) {
+    printAfter(pass, op, pipeline);
+  };
+  if (pipeline.last != PipelineOptions::allPasses)
+    options.last = std::max(pipeline.last, before) - before;
+  if (pipeline.afterPass)
+    options.afterRow = [&](llvm::StringRef pass, unsigned number, mlir::ModuleOp lowered) {
+      return pipeline.afterPass({pass, before + number}, lowered);
+    };
   llvm::Expected<std::unique_ptr<cpu::CpuExecutable>> compiled =
       cpu::compileForCpu(module, kernel, options);
   if (!compiled)

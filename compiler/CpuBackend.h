@@ -2,18 +2,19 @@
 #ifndef TK_COMPILER_CPUBACKEND_H
 #define TK_COMPILER_CPUBACKEND_H
 
+#include "compiler/Pipeline.h"
 #include "tk/backend.h"
 
 #include "mlir/IR/BuiltinOps.h"
 
 namespace tk {
 
-/// Compiles a kernel of a module, fused or not, for this machine. `object`, where given, receives
-/// the object file. `afterPass` is called with each pass's name and the module.
-Expected<detail::Executable>
-compileCpuExecutable(mlir::ModuleOp module, llvm::StringRef kernel, const Signature &signature,
-                     std::string *object = nullptr,
-                     std::function<void(llvm::StringRef, mlir::Operation *)> afterPass = {});
+/// Compiles a kernel of a module, fused or not, for this machine, as `pipeline` asks. `object`
+/// receives the object file.
+Expected<detail::Executable> compileCpuExecutable(mlir::ModuleOp module, llvm::StringRef kernel,
+                                                  const Signature &signature,
+                                                  const PipelineOptions &pipeline,
+                                                  std::string *object);
 
 /// Links an object file that was made on a machine of the same cpuDescription(); nullopt where it
 /// does not fit.

@@ -44,7 +44,8 @@ llvm::ArrayRef<PassRow> passTable() {
        "what would otherwise inline the statement that stores a factor anew has run"},
       {"tk-place-results", Stage::Tiled, "", "tk-place-results",
        "copies where a result replaces what is still read"},
-      {"tk-select-schedule", Stage::Tiled, "", "", "one output a thread, from sizes and structure"},
+      {"tk-select-schedule", Stage::Tiled, "", "tk-select-schedule",
+       "one output a thread, from sizes and structure"},
       {"tk-coarsen-threads", Stage::Tiled, "coarsening", "", "several outputs a thread"},
       {"tk-widen-vectors", Stage::Tiled, "vectorization", "", "accesses of several elements"},
       {"tk-tile", Stage::Tiled, "tiling", "tk-tile{naive=true}",
@@ -92,12 +93,17 @@ llvm::ArrayRef<PassRow> passTable() {
       {"tk-hold-narrow-tiles", Stage::Gpu, "", "",
        "rows stay packed in registers between the reductions over them"},
       {"tk-limit-registers", Stage::Gpu, "", "", "registers of what is left are known"},
-      {"tk-plan-shared-memory", Stage::Gpu, "", "",
+      {"tk-plan-shared-memory", Stage::Gpu, "", "tk-plan-shared-memory",
        "offsets, waits and barriers, once nothing moves any more"},
       {"tk-overlap-launches", Stage::Gpu, "", "",
        "launches begin as those before them end; behind their waits nothing moves any more"},
   };
   return rows;
+}
+
+unsigned lastTensorPass() {
+  return static_cast<unsigned>(
+      llvm::count_if(passTable(), [](const PassRow &row) { return row.stage <= Stage::Fused; }));
 }
 
 bool isKnownPass(StringRef name) {
@@ -140,10 +146,12 @@ static LogicalResult runOne(ModuleOp module, StringRef pipeline, const PipelineO
 
 LogicalResult runPipeline(ModuleOp module, Stage from, Stage to, const PipelineOptions &options) {
   registerOnce();
+  unsigned number = 0;
   for (const PassRow &row : passTable()) {
+    ++number;
     if (row.stage <= from || row.stage > to)
       continue;
-    bool off = options.disabled.contains(row.name) ||
+    bool off = number > options.last || options.disabled.contains(row.name) ||
                (!row.group.empty() && options.disabled.contains(row.group));
     StringRef pipeline = off ? row.whenOff : row.name;
     if (pipeline.empty())
@@ -151,7 +159,8 @@ LogicalResult runPipeline(ModuleOp module, Stage from, Stage to, const PipelineO
     if (failed(runOne(module, pipeline, options)))
       return failure();
     printAfter(row.name, module, options);
-    if (options.afterPass && failed(options.afterPass(row.name, module)))
+    if (options.afterPass && number <= options.last &&
+        failed(options.afterPass({row.name, number}, module)))
       return failure();
   }
   return success();

@@ -35,6 +35,16 @@ struct PassRow {
 
 llvm::ArrayRef<PassRow> passTable();
 
+/// The number of the last pass of the tensor level; passes are numbered from 1 in their order, and
+/// those of the CPU's pipeline go on from here.
+unsigned lastTensorPass();
+
+/// A pass that has run.
+struct PassRun {
+  llvm::StringRef name;
+  unsigned number;
+};
+
 struct PipelineOptions {
   /// Names of passes or groups (fusion, tiling, coalescing, coarsening,
   /// vectorization).
@@ -43,9 +53,13 @@ struct PipelineOptions {
   llvm::StringSet<> printAfter;
   /// Run the verifier after every pass.
   bool verify = true;
-  /// Called after each pass with its name; returning failure stops the pipeline (and says that
-  /// this pass broke something).
-  std::function<mlir::LogicalResult(llvm::StringRef, mlir::ModuleOp)> afterPass;
+  /// Of the passes with higher numbers only those run, in their plainest form, without which there
+  /// is no code: so what a pass left is executed.
+  unsigned last = allPasses;
+  static constexpr unsigned allPasses = ~0U;
+  /// Called after each pass up to `last`; returning failure stops the pipeline (and says that this
+  /// pass broke something).
+  std::function<mlir::LogicalResult(const PassRun &, mlir::ModuleOp)> afterPass;
 };
 
 /// Whether a name is a pass or a group of the table.

@@ -49,7 +49,7 @@ struct SourceOptions {
   bool checked = false;
   bool colour = false;
   /// Called after each pass; see PipelineOptions.
-  std::function<llvm::LogicalResult(llvm::StringRef, mlir::ModuleOp)> afterPass;
+  std::function<llvm::LogicalResult(const PassRun &, mlir::ModuleOp)> afterPass;
 
   void addTo(CLI::App &command);
   /// Reads the file; kernels, diagnostics and passes are checked.

@@ -1,12 +1,11 @@
 //===- RunCommand.cpp - tkc run: launch, check, time ----------------------===//
 #include "compiler/tkc/Commands.h"
 
-#include "compiler/interp/Tolerance.h"
-#include "compiler/plan/KernelSignature.h"
 #include "compiler/plan/WorkCount.h"
+#include "compiler/tkc/Check.h"
 #include "compiler/tkc/Inputs.h"
 #include "compiler/tkc/Session.h"
-#include "compiler/validate/PassValidator.h"
+#include "compiler/tkc/Validation.h"
 
 #include <CLI/CLI.hpp>
 
@@ -34,93 +33,11 @@ struct RunOptions {
 struct RunReport {
   std::string kernel, target, device;
   bool checked = false, ok = true;
-  struct Result {
-    std::string name;
-    interp::Comparison comparison;
-    SourceSpan span; ///< the statement that defines it
-  };
-  std::vector<Result> results;
+  std::vector<CheckedResult> results;
+  std::optional<Validated> validated;
   double milliseconds = 0;
   WorkCount work;
 };
-
-/// The longest reduction that any result may depend on: the tolerance of a sum grows with it.
-int64_t longestReduction(KernelOp kernel, const RunArguments &arguments) {
-  int64_t longest = 1;
-  kernel.walk([&](ReduceOp) {
-    for (int64_t dim : arguments.dims)
-      longest = std::max(longest, dim);
-  });
-  return longest;
-}
-
-Status checkResults(CompiledSource &source, size_t kernel, const RunArguments &inputs,
-                    std::vector<HostTensor> &outputs, const RunOptions &options,
-                    RunReport &report) {
-  const Signature &signature = source.signatures()[kernel];
-  KernelOp op = source.kernelOp(kernel);
-  std::vector<TensorView> views;
-  unsigned parameters = signature.num_tensors() - signature.results.size();
-  std::vector<HostTensor> copies(inputs.tensors.begin(), inputs.tensors.begin() + parameters);
-  for (HostTensor &tensor : copies)
-    views.push_back(tensor.view());
-  Expected<interp::Reference> exact = interp::Reference::create(op, interp::Mode::F64);
-  if (!exact)
-    return exact.error();
-  Expected<interp::Reference> naive = interp::Reference::create(op, interp::Mode::Typed);
-  if (!naive)
-    return naive.error();
-  for (interp::Reference *reference : {&*exact, &*naive})
-    if (Status bound = reference->bind(inputs.dims, views, inputs.scalars); !bound)
-      return bound;
-  interp::ComparisonOptions comparison;
-  comparison.maxElements = options.checkElements;
-  comparison.inexactProducts = interp::multipliesInexactly(op);
-  int64_t length = longestReduction(op, inputs);
-  // Returned values: the declared results, then the inout parameters in order.
-  std::vector<unsigned> tensors;
-  for (unsigned r = 0; r < signature.results.size(); ++r)
-    tensors.push_back(parameters + r);
-  for (unsigned t = 0; t < parameters; ++t)
-    if (signature.tensor(t).in_out)
-      tensors.push_back(t);
-  for (unsigned r = 0; r < tensors.size(); ++r) {
-    const Parameter &param = signature.tensor(tensors[r]);
-    DType coarsest = interp::coarsestRounding(op, param.dtype);
-    report.results.push_back({param.name,
-                              interp::compare(outputs[tensors[r]].view(), r, *exact, *naive,
-                                              coarsest, length, comparison),
-                              sourceSpanOf(op.getReturn().getResults()[r].getLoc())});
-    report.ok &= report.results.back().comparison.ok;
-  }
-  report.checked = true;
-  return {};
-}
-
-/// Runs twice over results filled with different bytes: an element that no thread wrote differs.
-Status runAndCompare(Session &session, const RunArguments &inputs, RunReport &report,
-                     std::vector<HostTensor> &outputs, const RunOptions &options) {
-  Expected<std::vector<HostTensor>> first = session.run(inputs, 0xFF);
-  if (!first)
-    return first.error();
-  outputs = std::move(*first);
-  if (!options.check)
-    return {};
-  Expected<std::vector<HostTensor>> second = session.run(inputs, 0x7B);
-  if (!second)
-    return second.error();
-  for (unsigned t = 0; t < outputs.size(); ++t)
-    if (outputs[t].bytes != (*second)[t].bytes) {
-      interp::Comparison unwritten;
-      unwritten.ok = false;
-      unwritten.reason = "two runs differ: an element is not written, or the result is not "
-                         "repeatable";
-      const Parameter &param = session.signature().tensor(t);
-      report.results.push_back({param.name, unwritten, param.span});
-      report.ok = false;
-    }
-  return {};
-}
 
 Status writeOutputs(const RunOptions &options, const Signature &signature,
                     const std::vector<HostTensor> &outputs) {
@@ -141,7 +58,7 @@ Status writeOutputs(const RunOptions &options, const Signature &signature,
 void printText(const RunReport &report, const Session &session) {
   std::printf("%s on %s (%s), %zu launch%s\n", report.kernel.c_str(), report.target.c_str(),
               report.device.c_str(), session.numLaunches(), session.numLaunches() == 1 ? "" : "es");
-  for (const RunReport::Result &result : report.results) {
+  for (const CheckedResult &result : report.results) {
     const interp::Comparison &c = result.comparison;
     if (c.ok)
       std::printf("  %s: right (%lld elements against f64: largest error %.3g, a naive program's "
@@ -151,6 +68,13 @@ void printText(const RunReport &report, const Session &session) {
     else
       std::printf("  %s: WRONG (%s:%u): %s\n", result.name.c_str(), result.span.file.c_str(),
                   result.span.line, c.reason.c_str());
+  }
+  if (report.validated) {
+    std::printf("  passes: %u right by the reference, %u by what is executed behind them",
+                report.validated->evaluated, report.validated->executed);
+    for (const std::string &pass : report.validated->notCompiled)
+      std::printf(", not executed behind %s", pass.c_str());
+    std::puts("");
   }
   if (report.milliseconds > 0) {
     double seconds = report.milliseconds * 1e-3;
@@ -166,7 +90,7 @@ void printJson(const RunReport &report, const Session &session) {
   if (report.checked) {
     std::printf(",\"ok\":%s,\"results\":[", report.ok ? "true" : "false");
     for (size_t r = 0; r < report.results.size(); ++r) {
-      const RunReport::Result &result = report.results[r];
+      const CheckedResult &result = report.results[r];
       std::printf("%s{\"name\":\"%s\",\"ok\":%s,\"max_error\":%.9g,\"naive_error\":%.9g,"
                   "\"relative_error\":%.9g}",
                   r ? "," : "", result.name.c_str(), result.comparison.ok ? "true" : "false",
@@ -175,30 +99,21 @@ void printJson(const RunReport &report, const Session &session) {
     }
     std::printf("]");
   }
+  if (report.validated)
+    std::printf(",\"passes_evaluated\":%u,\"passes_executed\":%u,\"passes_not_executed\":%zu",
+                report.validated->evaluated, report.validated->executed,
+                report.validated->notCompiled.size());
   if (report.milliseconds > 0)
     std::printf(",\"ms\":%.6g,\"flops\":%.9g,\"bytes\":%.9g", report.milliseconds,
                 report.work.flops, report.work.bytes);
   std::puts("}");
 }
 
-/// Has every pass compared with the kernel as the frontend made it, on this run's inputs.
-Status armValidator(PassValidator &validator, CompiledSource &source, size_t kernel,
-                    RunArguments &inputs) {
-  const Signature &signature = source.signatures()[kernel];
-  unsigned parameters = signature.num_tensors() - signature.results.size();
-  std::vector<TensorView> views;
-  for (unsigned t = 0; t < parameters; ++t)
-    views.push_back(inputs.tensors[t].view());
-  return validator.arm(source.kernelOp(kernel), inputs.dims, views, inputs.scalars);
-}
-
 int run(RunOptions &options) {
   bool json = options.source.json;
-  PassValidator validator;
+  Validation validation;
   if (options.validatePasses)
-    options.source.afterPass = [&validator](llvm::StringRef pass, mlir::ModuleOp module) {
-      return validator.after(pass, module);
-    };
+    options.source.afterPass = validation.hook();
   Expected<ChosenKernel> chosen = options.source.compileKernel();
   if (!chosen)
     return report(chosen.error(), json);
@@ -209,7 +124,7 @@ int run(RunOptions &options) {
   if (!inputs)
     return report(inputs.error(), json);
   if (options.validatePasses)
-    if (Status armed = armValidator(validator, *source, kernel, *inputs); !armed)
+    if (Status armed = validation.arm(*source, kernel, *inputs); !armed)
       return report(armed.error(), json);
   Expected<std::unique_ptr<Session>> session =
       Session::create(source, kernel, options.source.target, *inputs);
@@ -223,15 +138,24 @@ int run(RunOptions &options) {
     std::fputs(notes->c_str(), stderr);
   }
   RunReport result;
+  if (options.validatePasses) {
+    Expected<Validated> validated =
+        validation.execute(source, kernel, options.source.target, *inputs, options.checkElements);
+    if (!validated)
+      return report(validated.error(), json);
+    result.validated = *validated;
+  }
   result.kernel = signature.name;
   result.target = (*session)->target();
   result.device = (*session)->deviceName();
-  std::vector<HostTensor> outputs;
-  if (Status ran = runAndCompare(**session, *inputs, result, outputs, options); !ran)
+  Expected<CheckedRun> ran =
+      options.check ? runChecked(**session, *source, kernel, *inputs, options.checkElements)
+                    : runOnce(**session, *inputs);
+  if (!ran)
     return report(ran.error(), json);
-  if (options.check)
-    if (Status checked = checkResults(*source, kernel, *inputs, outputs, options, result); !checked)
-      return report(checked.error(), json);
+  result.checked = options.check;
+  result.results = std::move(ran->results);
+  result.ok = !ran->firstWrong();
   if (options.time) {
     Expected<double> milliseconds = (*session)->time();
     if (!milliseconds)
@@ -239,7 +163,7 @@ int run(RunOptions &options) {
     result.milliseconds = *milliseconds;
     result.work = countWork(source->kernelOp(kernel), signature, inputs->variables);
   }
-  if (Status written = writeOutputs(options, signature, outputs); !written)
+  if (Status written = writeOutputs(options, signature, ran->outputs); !written)
     return report(written.error(), json);
   json ? printJson(result, **session) : printText(result, **session);
   // A wrong result is a bug of ours, not of the program.
@@ -271,8 +195,8 @@ void addRun(CLI::App &app, int &status) {
   command->add_option("--check-elements", options->checkElements,
                       "How many elements of each result to check; 0: all");
   command->add_flag("--validate-passes", options->validatePasses,
-                    "Evaluate the kernel after every tensor-level pass and name the first that "
-                    "changes a value");
+                    "Compute the kernel after every pass, by the reference interpreter or by "
+                    "executing what the pass left, and name the first that changes a value");
   command->add_flag("--explain", options->explain,
                     "Print what the passes derived and declined to standard error");
   command->add_flag("--time", options->time, "Print the median time of repeated runs");

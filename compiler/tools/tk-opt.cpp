@@ -11,8 +11,25 @@
 #include "passes/lowering/cpu/CpuPasses.h"
 #endif
 
+#include "mlir/Pass/PassRegistry.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
+
+#include <tuple>
+
+#ifdef TK_HAS_CPU
+static void addPipeline(llvm::StringRef name, llvm::StringRef description,
+                        const std::function<void(mlir::OpPassManager &)> &add) {
+  mlir::registerPassPipeline(
+      name, description,
+      [add](mlir::OpPassManager &manager, llvm::StringRef,
+            llvm::function_ref<llvm::LogicalResult(const llvm::Twine &)>) {
+        add(manager);
+        return mlir::success();
+      },
+      [](llvm::function_ref<void(const mlir::detail::PassOptions &)>) {});
+}
+#endif
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
@@ -24,13 +41,18 @@ int main(int argc, char **argv) {
 #ifdef TK_HAS_CPU
   tk::registerTkCpuPasses();
   tk::cpu::registerCpuDialects(registry);
-  mlir::PassPipelineRegistration<>(
-      "tk-cpu-linalg", "tk kernels to linalg on tensors",
-      [](mlir::OpPassManager &manager) { tk::cpu::addLinalgStage(manager, {}); });
-  mlir::PassPipelineRegistration<>("tk-cpu-loops", "linalg on tensors to loops on buffers",
-                                   tk::cpu::addLoopStage);
-  mlir::PassPipelineRegistration<>("tk-cpu-llvm", "loops on buffers to the LLVM dialect",
-                                   tk::cpu::addLlvmStage);
+  // Upstream's by their names, as the CPU's pipeline has them.
+  for (const tk::cpu::CpuPass &row : tk::cpu::cpuPassTable())
+    if (!mlir::PassInfo::lookup(row.name) && !mlir::PassPipelineInfo::lookup(row.name))
+      addPipeline(row.name, "A pass of the CPU's pipeline",
+                  [&row](mlir::OpPassManager &manager) { row.add(manager, {}); });
+  using tk::cpu::CpuStage;
+  for (auto [stage, name, description] :
+       {std::tuple(CpuStage::Linalg, "tk-cpu-linalg", "tk kernels to linalg on tensors"),
+        std::tuple(CpuStage::Loops, "tk-cpu-loops", "linalg on tensors to loops on buffers"),
+        std::tuple(CpuStage::Llvm, "tk-cpu-llvm", "loops on buffers to the LLVM dialect")})
+    addPipeline(name, description,
+                [stage](mlir::OpPassManager &manager) { tk::cpu::addStage(manager, stage, {}); });
 #endif
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "tk's pass runner\n", registry));
 }

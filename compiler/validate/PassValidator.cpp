@@ -1,8 +1,8 @@
 //===- PassValidator.cpp - the first pass that changes a value ------------===//
 #include "compiler/validate/PassValidator.h"
 
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Path.h"
+#include "compiler/validate/Reproducer.h"
+
 #include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
@@ -108,20 +108,11 @@ std::string PassValidator::firstDifference(interp::Reference &reference) const {
   return "";
 }
 
-std::string PassValidator::writeReproducer(StringRef pass, StringRef difference) const {
-  SmallString<128> path(options.directory);
-  if (path.empty())
-    llvm::sys::path::system_temp_directory(/*erasedOnReboot=*/true, path);
-  llvm::sys::path::append(path, kernelName + "-before-" + pass.str() + ".mlir");
-  std::error_code error;
-  llvm::raw_fd_ostream out(path, error);
-  if (error)
-    return "";
-  out << "// RUN: tk-opt --" << pass << " " << path << "\n// " << difference;
+std::string PassValidator::sizes() const {
+  std::string text;
   for (size_t dim = 0; dim < dims.size(); ++dim)
-    out << (dim ? ", " : " where ") << dimNames[dim] << " = " << dims[dim];
-  out << "\n" << before << "\n";
-  return path.str().str();
+    text += (dim ? ", " : "") + dimNames[dim] + " = " + std::to_string(dims[dim]);
+  return text;
 }
 
 LogicalResult PassValidator::after(StringRef pass, ModuleOp module) {
@@ -142,10 +133,12 @@ LogicalResult PassValidator::after(StringRef pass, ModuleOp module) {
     before = print(module);
     return success();
   }
-  std::string file = writeReproducer(pass, difference);
+  const std::string command =
+      writePassReproducer(options.directory, kernelName, pass,
+                          difference + (dims.empty() ? "" : "\nwhere " + sizes()), before);
   return module.emitError("pass '")
          << pass << "' changes what kernel '" << kernelName << "' computes: " << difference
-         << (file.empty() ? "" : "; tk-opt --" + pass.str() + " " + file);
+         << (command.empty() ? "" : "; " + command);
 }
 
 } // namespace tk

@@ -39,12 +39,16 @@ public:
   Status arm(KernelOp kernel, const std::vector<int64_t> &dims,
              const std::vector<TensorView> &tensors, const std::vector<Scalar> &scalars);
 
-  /// To be called after each pass; passes that leave the tensor level are not looked at. Fails,
-  /// with an error at the module, if the kernel computes something else than it did.
+  /// To be called after each pass; passes that leave the tensor level are not looked at (a
+  /// LoweringValidator's are those). Fails, with an error at the module, if the kernel computes
+  /// something else than it did.
   llvm::LogicalResult after(llvm::StringRef pass, mlir::ModuleOp module);
 
   /// How many passes have been looked at.
   unsigned passesChecked() const { return checked; }
+
+  /// The sizes of that run, as "N = 5, M = 3".
+  std::string sizes() const;
 
 private:
   struct Sample {
@@ -55,7 +59,6 @@ private:
 
   Expected<interp::Reference> evaluateKernel(KernelOp kernel) const;
   std::string firstDifference(interp::Reference &reference) const;
-  std::string writeReproducer(llvm::StringRef pass, llvm::StringRef difference) const;
 
   Options options;
   std::string kernelName;

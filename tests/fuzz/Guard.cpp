@@ -167,6 +167,16 @@ std::vector<Verdict> runGuarded(std::span<const Program> programs, const TrialOp
   return verdicts;
 }
 
+std::string findWrongPassGuarded(const Program &program, const TrialOptions &options,
+                                 const std::string &directory) {
+  constexpr unsigned passes = 40; // that change a program, each executed
+  const Verdict told = guardOne(
+      options.memoryLimit, passes * options.secondsLimit, options.deadline, [&](const auto &tell) {
+        tell({Outcome::Right, "", findWrongPass(program, options, directory)});
+      });
+  return told.failed() ? "" : told.message;
+}
+
 Verdict runFrontendGuarded(const std::string &text) {
   return guardOne(size_t{2} << 30, 20, Time::max(),
                   [&](const auto &tell) { tell(runFrontend(text)); });

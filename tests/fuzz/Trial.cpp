@@ -5,6 +5,7 @@
 #include "compiler/interp/Tolerance.h"
 #include "compiler/tkc/Inputs.h"
 #include "compiler/tkc/Session.h"
+#include "compiler/validate/LoweringValidator.h"
 #include "compiler/validate/PassValidator.h"
 #include "tests/fuzz/Evaluate.h"
 #include "tests/fuzz/Fault.h"
@@ -53,8 +54,9 @@ double ulpOf(DType type) {
 class Trial {
 public:
   Trial(const Program &program, const TrialOptions &options,
-        std::shared_ptr<emu::TextBatch> emulatedTexts)
-      : program(program), options(options), emulatedTexts(std::move(emulatedTexts)) {}
+        std::shared_ptr<emu::TextBatch> emulatedTexts, LoweringValidator *lowering = nullptr)
+      : program(program), options(options), emulatedTexts(std::move(emulatedTexts)),
+        lowering(lowering) {}
 
   /// All that comes before the first launch.
   void prepare() {
@@ -85,13 +87,16 @@ private:
       driver.pipeline.disabled.insert(program.disabledPasses);
     for (const std::string &pass : options.leftOut)
       driver.pipeline.disabled.insert(pass);
-    if (options.validatePasses || options.listOperations || !options.faulty.empty())
-      driver.pipeline.afterPass = [this](llvm::StringRef pass, mlir::ModuleOp module) {
-        if (pass == options.faulty)
+    driver.pipeline.last = options.lastPass;
+    if (options.validatePasses || options.listOperations || !options.faulty.empty() || lowering)
+      driver.pipeline.afterPass = [this](const PassRun &pass, mlir::ModuleOp module) {
+        if (pass.name == options.faulty)
           plantFault(module);
         if (options.listOperations)
           listOperations(module);
-        return options.validatePasses ? validator.after(pass, module) : mlir::success();
+        if (lowering)
+          lowering->record(pass, module);
+        return options.validatePasses ? validator.after(pass.name, module) : mlir::success();
       };
     auto compiled = CompiledSource::create(program.text(), compileOptions, driver);
     if (!compiled)
@@ -257,6 +262,7 @@ private:
   const Program &program;
   const TrialOptions &options;
   std::shared_ptr<emu::TextBatch> emulatedTexts;
+  LoweringValidator *lowering; ///< records the passes, where set
   Verdict verdict;
   std::string operations; ///< after the last pass
   PassValidator validator;
@@ -296,6 +302,27 @@ void runTrials(std::span<const Program> programs, const TrialOptions &options,
     tell(trial->finish());
     trial.reset();
   }
+}
+
+std::string findWrongPass(const Program &program, const TrialOptions &options,
+                          const std::string &directory) {
+  using Outcome = LoweringValidator::Outcome;
+  LoweringValidator lowering(directory);
+  TrialOptions trial = options;
+  trial.validatePasses = false; // what changes a value at the tensor level has been named
+  Trial(program, trial, nullptr, &lowering).prepare();
+  auto executeUpTo = [&](unsigned last) -> LoweringValidator::Execution {
+    trial.lastPass = last;
+    Trial cut(program, trial, nullptr);
+    cut.prepare();
+    const Verdict verdict = cut.finish();
+    if (!verdict.failed() && verdict.outcome != fuzz::Outcome::Rejected)
+      return {};
+    const bool hasRun = verdict.kind.starts_with(options.target + ":") ||
+                        verdict.kind.starts_with(options.target + " run");
+    return {hasRun ? Outcome::Wrong : Outcome::NotCompiled, verdict.message};
+  };
+  return lowering.findWrongPass(program.name, "", executeUpTo).value_or("");
 }
 
 Verdict runFrontend(const std::string &text) {

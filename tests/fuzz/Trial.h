@@ -2,6 +2,7 @@
 #ifndef TK_TESTS_FUZZ_TRIAL_H
 #define TK_TESTS_FUZZ_TRIAL_H
 
+#include "compiler/Pipeline.h"
 #include "tests/fuzz/Program.h"
 
 #include <chrono>
@@ -34,7 +35,8 @@ struct TrialOptions {
   bool validatePasses = true;
   bool listOperations = false;
   std::vector<std::string> leftOut; ///< passes, besides what the program leaves out
-  std::string faulty;               ///< a pass behind which a fault is planted, see Fault.h
+  unsigned lastPass = PipelineOptions::allPasses;
+  std::string faulty; ///< a pass behind which a fault is planted, see Fault.h
   int64_t checkElements = 2048;
   unsigned secondsLimit = 60;
   /// Nothing is waited for after that.
@@ -53,6 +55,14 @@ void runTrials(std::span<const Program> programs, const TrialOptions &options,
 /// are those of the first programs, on which there are any.
 std::vector<Verdict> runGuarded(std::span<const Program> programs, const TrialOptions &options);
 Verdict runGuarded(const Program &program, const TrialOptions &options);
+
+/// Names the first pass below the tensor level behind which the program fails on its target, and
+/// writes what that pass got to `directory`; empty where there is none. The guarded form runs in a
+/// child process.
+std::string findWrongPass(const Program &program, const TrialOptions &options,
+                          const std::string &directory);
+std::string findWrongPassGuarded(const Program &program, const TrialOptions &options,
+                                 const std::string &directory);
 
 /// Only the frontend, on any text; for a crash or an internal error.
 Verdict runFrontend(const std::string &text);

@@ -6,10 +6,10 @@
 //
 // Program n of a run has the seed N + n, so `--seed S --count 1` repeats one. Exit status 1 if
 // anything failed; what failed is shrunk and written to DIR with the command that runs it. A pass
-// that changes a value at the tensor level is named. Where the value is lost below that, the passes
-// are named without which the program is right. --fault plants a fault behind a pass. --stats lists
-// how many programs were emitted from IR with each operation of tkgpu: what no program reaches is
-// not tested.
+// that changes a value at the tensor level is named, and the first behind which the program is
+// executed wrongly below that, with those without any one of which it is right. --fault plants a
+// fault behind a pass. --stats lists how many programs were emitted from IR with each operation of
+// tkgpu: what no program reaches is not tested.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/Pipeline.h"
@@ -139,13 +139,12 @@ private:
             return same;
           },
           options.shrinkAttempts);
+    std::filesystem::create_directories(options.directory);
     // What changes a value at the tensor level has been named.
     const bool isBelow =
         last.kind.starts_with(target + ":") || last.kind.starts_with(target + " run");
     const std::string suspects =
-        isBelow ? firstPassToBlame(program, trial, last.kind) + passesToBlame(program, trial)
-                : std::string();
-    std::filesystem::create_directories(options.directory);
+        isBelow ? firstPassToBlame(program, trial) + passesToBlame(program, trial) : std::string();
     std::string file = options.directory + "/" + target + "-" + std::to_string(seed) + ".tk";
     std::ofstream out(file);
     out << "// seed " << seed << ": " << last.kind << "\n// " << program.command(file, target)
@@ -156,22 +155,13 @@ private:
     std::fflush(stdout);
   }
 
-  /// A line with the first pass that makes the program fail as it does where none of those behind
-  /// it are run that can be left out, or nothing.
-  std::string firstPassToBlame(const Program &program, TrialOptions trial,
-                               const std::string &kind) const {
-    std::vector<std::string> later;
-    for (const PassRow &row : passTable())
-      if (!llvm::is_contained(later, row.name))
-        later.push_back(row.name.str());
-    while (!later.empty() && inTime()) {
-      const std::string pass = later.front();
-      later.erase(later.begin());
-      trial.leftOut = later;
-      if (runGuarded(program, trial).kind == kind)
-        return "// first wrong behind: " + pass + "\n";
-    }
-    return "";
+  /// Comments that name the first pass behind which the program fails, or nothing.
+  std::string firstPassToBlame(const Program &program, const TrialOptions &trial) const {
+    std::istringstream lines(findWrongPassGuarded(program, trial, options.directory));
+    std::string comments;
+    for (std::string line; std::getline(lines, line);)
+      comments += "// " + line + "\n";
+    return comments;
   }
 
   /// A line with the passes without any one of which the program is right, or nothing.

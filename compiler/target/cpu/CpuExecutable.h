@@ -22,6 +22,11 @@ namespace tk::cpu {
 struct CpuOptions {
   /// Called with the name of a pass and the module after it.
   std::function<void(llvm::StringRef pass, mlir::Operation *module)> afterPass;
+  /// Of the rows of cpuPassTable(), numbered from 1, only the needed ones run behind this one.
+  unsigned last = ~0U;
+  /// Called after each row up to that one; returning failure stops the compilation.
+  std::function<mlir::LogicalResult(llvm::StringRef name, unsigned number, mlir::ModuleOp)>
+      afterRow;
   /// Where set, receives the optimised LLVM IR.
   std::string *llvmIR = nullptr;
   /// Where set, receives the object file, for loadCpuObject.

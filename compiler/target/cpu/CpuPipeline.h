@@ -4,6 +4,7 @@
 
 #include "passes/lowering/cpu/CpuMachine.h"
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 
 namespace mlir {
@@ -13,13 +14,25 @@ class OpPassManager;
 
 namespace tk::cpu {
 
-/// The stages, each a group of passes; the CPU's pipeline is all of them in this order.
-/// tk -> linalg on tensors, inside loops over tiles.
-void addLinalgStage(mlir::OpPassManager &manager, const CpuMachine &machine);
-/// -> loops and vectors on buffers, with the calling convention of tk/cpu_abi.h.
-void addLoopStage(mlir::OpPassManager &manager);
-/// -> the LLVM dialect.
-void addLlvmStage(mlir::OpPassManager &manager);
+enum class CpuStage {
+  Linalg, ///< tk -> linalg on tensors, inside loops over tiles
+  Loops,  ///< -> loops and vectors on buffers, with the calling convention of tk/cpu_abi.h
+  Llvm,   ///< -> the LLVM dialect
+};
+
+/// One pass of the CPU's pipeline, or several that stand together.
+struct CpuPass {
+  llvm::StringRef name;
+  CpuStage stage;
+  bool needed; ///< there is no code without it
+  void (*add)(mlir::OpPassManager &manager, const CpuMachine &machine);
+};
+
+/// All of them, in their order.
+llvm::ArrayRef<CpuPass> cpuPassTable();
+
+/// Adds the passes of a stage.
+void addStage(mlir::OpPassManager &manager, CpuStage stage, const CpuMachine &machine);
 
 /// Whether a pass of this name is among them.
 bool isCpuPass(llvm::StringRef name);

@@ -96,15 +96,21 @@ static llvm::Error runPasses(ModuleOp module, const CpuOptions &options) {
     llvm::raw_string_ostream(messages) << diagnostic << "\n";
     return success();
   });
-  PassManager manager(module.getContext());
-  manager.enableVerifier(options.verify);
-  if (options.afterPass)
-    manager.addInstrumentation(std::make_unique<AfterPass>(options));
-  addLinalgStage(manager, hostMachine());
-  addLoopStage(manager);
-  addLlvmStage(manager);
-  if (failed(manager.run(module)))
-    return llvm::createStringError("CPU lowering failed: " + messages);
+  const CpuMachine machine = hostMachine();
+  unsigned number = 0;
+  for (const CpuPass &row : cpuPassTable()) {
+    const bool wanted = ++number <= options.last;
+    if (!wanted && !row.needed)
+      continue;
+    PassManager manager(module.getContext());
+    manager.enableVerifier(options.verify);
+    if (options.afterPass)
+      manager.addInstrumentation(std::make_unique<AfterPass>(options));
+    row.add(manager, machine);
+    if (failed(manager.run(module)) ||
+        (wanted && options.afterRow && failed(options.afterRow(row.name, number, module))))
+      return llvm::createStringError("CPU lowering failed: " + messages);
+  }
   return llvm::Error::success();
 }
 
@@ -251,7 +257,7 @@ static void loadDialects(MLIRContext *context) {
 LogicalResult tk::cpu::lowerToLinalg(ModuleOp module) {
   loadDialects(module.getContext());
   PassManager manager(module.getContext());
-  addLinalgStage(manager, hostMachine());
+  addStage(manager, CpuStage::Linalg, hostMachine());
   return manager.run(module);
 }
 

@@ -74,58 +74,99 @@ void tk::cpu::registerCpuDialects(DialectRegistry &registry) {
   registerLLVMDialectTranslation(registry);
 }
 
-void tk::cpu::addLinalgStage(OpPassManager &manager, const CpuMachine &machine) {
-  TkToLinalgOptions options;
+/// Adds what `create` makes.
+template <auto create> static void add(OpPassManager &manager, const tk::cpu::CpuMachine &) {
+  manager.addPass(create());
+}
+/// The same, on each function.
+template <auto create> static void addNested(OpPassManager &manager, const tk::cpu::CpuMachine &) {
+  manager.addNestedPass<func::FuncOp>(create());
+}
+
+static void addTkToLinalg(OpPassManager &manager, const tk::cpu::CpuMachine &machine) {
+  tk::TkToLinalgOptions options;
   options.vectorBytes = machine.vectorBytes;
-  manager.addPass(createTkToLinalg(options));
-  manager.addPass(createCanonicalizerPass());
-  manager.addPass(createCSEPass());
+  manager.addPass(tk::createTkToLinalg(options));
 }
 
-void tk::cpu::addLoopStage(OpPassManager &manager) {
-  manager.addPass(createVectorizeContractions());
-  manager.addPass(createBindCpuArguments());
-  manager.addPass(createKeepEmptyReductions());
-  bufferization::OneShotBufferizePassOptions buffers;
+static void addBufferize(OpPassManager &manager, const tk::cpu::CpuMachine &) {
+  bufferization::OneShotBufferizePassOptions options;
   // Where the analysis cannot prove that a loop updates what it carries in place, it copies.
-  buffers.allowReturnAllocsFromLoops = true;
-  manager.addPass(bufferization::createOneShotBufferizePass(buffers));
-  manager.addPass(createCSEPass()); // slices taken twice are one, and a copy onto itself is none
-  manager.addPass(createCanonicalizerPass());
-  manager.addPass(createExpandCopies());
-  manager.addPass(createLinalgToLoops());
-  manager.addPass(createCanonicalizerPass());
-  manager.addPass(createCSEPass());
-  manager.addPass(createOutlineParallel());
-  // Buffers of tiles are made once for all tiles, on the stack where they are small.
-  manager.addNestedPass<func::FuncOp>(bufferization::createBufferLoopHoistingPass());
-  manager.addNestedPass<func::FuncOp>(bufferization::createPromoteBuffersToStackPass());
-  bufferization::buildBufferDeallocationPipeline(manager);
-  manager.addPass(createExpandScalars());
-  manager.addPass(createCanonicalizerPass());
-  manager.addPass(createCSEPass());
+  options.allowReturnAllocsFromLoops = true;
+  manager.addPass(bufferization::createOneShotBufferizePass(options));
 }
 
-void tk::cpu::addLlvmStage(OpPassManager &manager) {
+static void addDeallocation(OpPassManager &manager, const tk::cpu::CpuMachine &) {
+  bufferization::buildBufferDeallocationPipeline(manager);
+}
+
+static void addVectorToScf(OpPassManager &manager, const tk::cpu::CpuMachine &) {
   manager.addPass(createConvertVectorToSCFPass(VectorTransferToSCFOptions().enableFullUnroll()));
-  manager.addPass(createSCFToControlFlowPass());
-  manager.addPass(memref::createExpandStridedMetadataPass());
-  manager.addPass(createLowerAffinePass());
-  ConvertVectorToLLVMPassOptions vectors;
-  vectors.vectorContractLowering = vector::VectorContractLowering::OuterProduct;
-  manager.addPass(createConvertVectorToLLVMPass(vectors));
-  manager.addPass(createConvertMathToLLVMPass());
-  manager.addPass(createConvertMathToLibmPass());
-  manager.addPass(createConvertToLLVMPass());
-  manager.addPass(createReconcileUnrealizedCastsPass());
-  manager.addPass(createCSEPass());
+}
+
+static void addVectorToLlvm(OpPassManager &manager, const tk::cpu::CpuMachine &) {
+  ConvertVectorToLLVMPassOptions options;
+  options.vectorContractLowering = vector::VectorContractLowering::OuterProduct;
+  manager.addPass(createConvertVectorToLLVMPass(options));
+}
+
+llvm::ArrayRef<tk::cpu::CpuPass> tk::cpu::cpuPassTable() {
+  constexpr auto canonicalize = add<[] { return createCanonicalizerPass(); }>;
+  constexpr auto cse = add<[] { return createCSEPass(); }>;
+  using enum CpuStage;
+  static constexpr bool needed = true, optional = false;
+  static const CpuPass rows[] = {
+      {"tk-to-linalg", Linalg, needed, addTkToLinalg},
+      {"canonicalize", Linalg, optional, canonicalize},
+      {"cse", Linalg, optional, cse},
+      {"tk-vectorize-contractions", Loops, optional,
+       add<[] { return createVectorizeContractions(); }>},
+      {"tk-bind-cpu-arguments", Loops, needed, add<[] { return createBindCpuArguments(); }>},
+      {"tk-keep-empty-reductions", Loops, needed, add<[] { return createKeepEmptyReductions(); }>},
+      {"one-shot-bufferize", Loops, needed, addBufferize},
+      // Slices taken twice are one, and a copy onto itself is none.
+      {"cse", Loops, optional, cse},
+      {"canonicalize", Loops, optional, canonicalize},
+      {"tk-expand-copies", Loops, needed, add<[] { return createExpandCopies(); }>},
+      {"tk-linalg-to-loops", Loops, needed, add<[] { return createLinalgToLoops(); }>},
+      {"canonicalize", Loops, optional, canonicalize},
+      {"cse", Loops, optional, cse},
+      {"tk-outline-parallel", Loops, needed, add<[] { return createOutlineParallel(); }>},
+      // Buffers of tiles are made once for all tiles, on the stack where they are small.
+      {"buffer-loop-hoisting", Loops, optional,
+       addNested<[] { return bufferization::createBufferLoopHoistingPass(); }>},
+      {"promote-buffers-to-stack", Loops, optional,
+       addNested<[] { return bufferization::createPromoteBuffersToStackPass(); }>},
+      {"buffer-deallocation-pipeline", Loops, needed, addDeallocation},
+      {"tk-expand-scalars", Loops, needed, add<[] { return createExpandScalars(); }>},
+      {"canonicalize", Loops, optional, canonicalize},
+      {"cse", Loops, optional, cse},
+      {"convert-vector-to-scf", Llvm, needed, addVectorToScf},
+      {"convert-scf-to-cf", Llvm, needed, add<[] { return createSCFToControlFlowPass(); }>},
+      {"expand-strided-metadata", Llvm, needed,
+       add<[] { return memref::createExpandStridedMetadataPass(); }>},
+      {"lower-affine", Llvm, needed, add<[] { return createLowerAffinePass(); }>},
+      {"convert-vector-to-llvm", Llvm, needed, addVectorToLlvm},
+      {"convert-math-to-llvm", Llvm, needed, add<[] { return createConvertMathToLLVMPass(); }>},
+      {"convert-math-to-libm", Llvm, needed, add<[] { return createConvertMathToLibmPass(); }>},
+      {"convert-to-llvm", Llvm, needed, add<[] { return createConvertToLLVMPass(); }>},
+      {"reconcile-unrealized-casts", Llvm, needed,
+       add<[] { return createReconcileUnrealizedCastsPass(); }>},
+      {"cse", Llvm, optional, cse},
+  };
+  return rows;
+}
+
+void tk::cpu::addStage(OpPassManager &manager, CpuStage stage, const CpuMachine &machine) {
+  for (const CpuPass &row : cpuPassTable())
+    if (row.stage == stage)
+      row.add(manager, machine);
 }
 
 bool tk::cpu::isCpuPass(llvm::StringRef name) {
   OpPassManager manager(ModuleOp::getOperationName());
-  addLinalgStage(manager, {});
-  addLoopStage(manager);
-  addLlvmStage(manager);
+  for (const CpuPass &row : cpuPassTable())
+    row.add(manager, {});
   return llvm::any_of(manager, [&](Pass &pass) { return pass.getArgument() == name; });
 }
 

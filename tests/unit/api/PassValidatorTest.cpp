@@ -49,10 +49,10 @@ struct Validated {
 Validated compileWithFault(llvm::StringRef faulty, const std::string &directory) {
   PassValidator validator({.directory = directory});
   DriverOptions driver;
-  driver.pipeline.afterPass = [&](llvm::StringRef pass, mlir::ModuleOp module) {
-    if (pass == faulty)
+  driver.pipeline.afterPass = [&](const PassRun &pass, mlir::ModuleOp module) {
+    if (pass.name == faulty)
       plant(module);
-    return validator.after(pass, module);
+    return validator.after(pass.name, module);
   };
   auto source = CompiledSource::create(program, {}, driver).value();
   const size_t kernel = source->signatures()[0].name == "less" ? 0 : 1;

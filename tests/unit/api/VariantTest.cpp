@@ -89,7 +89,7 @@ TEST_CASE("the cache returns what was compiled, and options keep entries apart",
   // A run that is watched compiles, and gets the same.
   int passes = 0;
   driver.pipeline.disabled.clear();
-  driver.pipeline.afterPass = [&](llvm::StringRef, mlir::ModuleOp) {
+  driver.pipeline.afterPass = [&](const PassRun &, mlir::ModuleOp) {
     ++passes;
     return mlir::success();
   };
@@ -153,7 +153,7 @@ TEST_CASE("TK_DUMP gets every stage", "[api]") {
 TEST_CASE("an internal error names a program that shows it", "[api]") {
   TemporaryCache cache;
   DriverOptions driver;
-  driver.pipeline.afterPass = [](llvm::StringRef, mlir::ModuleOp) { return mlir::failure(); };
+  driver.pipeline.afterPass = [](const PassRun &, mlir::ModuleOp) { return mlir::failure(); };
   // A size of each dimension that has the same facts.
   Facts facts = facts_for(std::vector<int64_t>{96, 3001});
   ::setenv("TK_DUMP", cache.directory.c_str(), 1);

@@ -1,0 +1,96 @@
+//===- Check.cpp - a run against the reference interpreter ----------------===//
+#include "compiler/tkc/Check.h"
+
+#include "compiler/plan/KernelSignature.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <algorithm>
+
+namespace tk::tkc {
+
+const CheckedResult *CheckedRun::firstWrong() const {
+  auto wrong = llvm::find_if(results, [](const CheckedResult &r) { return !r.comparison.ok; });
+  return wrong == results.end() ? nullptr : &*wrong;
+}
+
+/// The longest reduction that any result may depend on: the tolerance of a sum grows with it.
+static int64_t longestReduction(KernelOp kernel, const RunArguments &arguments) {
+  int64_t longest = 1;
+  kernel.walk([&](ReduceOp) {
+    for (int64_t dim : arguments.dims)
+      longest = std::max(longest, dim);
+  });
+  return longest;
+}
+
+static Status compareResults(CompiledSource &source, size_t kernel, const RunArguments &inputs,
+                             int64_t elements, CheckedRun &run) {
+  const Signature &signature = source.signatures()[kernel];
+  KernelOp op = source.kernelOp(kernel);
+  std::vector<TensorView> views;
+  unsigned parameters = signature.num_tensors() - signature.results.size();
+  std::vector<HostTensor> copies(inputs.tensors.begin(), inputs.tensors.begin() + parameters);
+  for (HostTensor &tensor : copies)
+    views.push_back(tensor.view());
+  Expected<interp::Reference> exact = interp::Reference::create(op, interp::Mode::F64);
+  if (!exact)
+    return exact.error();
+  Expected<interp::Reference> naive = interp::Reference::create(op, interp::Mode::Typed);
+  if (!naive)
+    return naive.error();
+  for (interp::Reference *reference : {&*exact, &*naive})
+    if (Status bound = reference->bind(inputs.dims, views, inputs.scalars); !bound)
+      return bound;
+  interp::ComparisonOptions comparison;
+  comparison.maxElements = elements;
+  comparison.inexactProducts = interp::multipliesInexactly(op);
+  int64_t length = longestReduction(op, inputs);
+  // Returned values: the declared results, then the inout parameters in order.
+  std::vector<unsigned> tensors;
+  for (unsigned r = 0; r < signature.results.size(); ++r)
+    tensors.push_back(parameters + r);
+  for (unsigned t = 0; t < parameters; ++t)
+    if (signature.tensor(t).in_out)
+      tensors.push_back(t);
+  for (unsigned r = 0; r < tensors.size(); ++r) {
+    const Parameter &param = signature.tensor(tensors[r]);
+    DType coarsest = interp::coarsestRounding(op, param.dtype);
+    run.results.push_back({param.name,
+                           interp::compare(run.outputs[tensors[r]].view(), r, *exact, *naive,
+                                           coarsest, length, comparison),
+                           sourceSpanOf(op.getReturn().getResults()[r].getLoc())});
+  }
+  return {};
+}
+
+Expected<CheckedRun> runOnce(Session &session, const RunArguments &inputs) {
+  Expected<std::vector<HostTensor>> outputs = session.run(inputs, 0xFF);
+  if (!outputs)
+    return outputs.error();
+  return CheckedRun{std::move(*outputs), {}};
+}
+
+Expected<CheckedRun> runChecked(Session &session, CompiledSource &source, size_t kernel,
+                                const RunArguments &inputs, int64_t elements) {
+  Expected<CheckedRun> run = runOnce(session, inputs);
+  if (!run)
+    return run;
+  Expected<std::vector<HostTensor>> second = session.run(inputs, 0x7B);
+  if (!second)
+    return second.error();
+  for (unsigned t = 0; t < run->outputs.size(); ++t)
+    if (run->outputs[t].bytes != (*second)[t].bytes) {
+      interp::Comparison unwritten;
+      unwritten.ok = false;
+      unwritten.reason = "two runs differ: an element is not written, or the result is not "
+                         "repeatable";
+      const Parameter &param = session.signature().tensor(t);
+      run->results.push_back({param.name, unwritten, param.span});
+    }
+  if (Status compared = compareResults(source, kernel, inputs, elements, *run); !compared)
+    return compared.error();
+  return run;
+}
+
+} // namespace tk::tkc

@@ -1,0 +1,38 @@
+//===- Check.h - a run against the reference interpreter ---------*- C++ -*-===//
+#ifndef TK_COMPILER_TKC_CHECK_H
+#define TK_COMPILER_TKC_CHECK_H
+
+#include "compiler/CompiledSource.h"
+#include "compiler/interp/Tolerance.h"
+#include "compiler/tkc/Inputs.h"
+#include "compiler/tkc/Session.h"
+
+#include <string>
+#include <vector>
+
+namespace tk::tkc {
+
+struct CheckedResult {
+  std::string name;
+  interp::Comparison comparison;
+  SourceSpan span; ///< the statement that defines it
+};
+
+struct CheckedRun {
+  std::vector<HostTensor> outputs; ///< every tensor, in the order of Signature::tensor
+  std::vector<CheckedResult> results;
+  /// Null where all are right.
+  const CheckedResult *firstWrong() const;
+};
+
+/// Runs, and compares nothing.
+Expected<CheckedRun> runOnce(Session &session, const RunArguments &inputs);
+
+/// Runs twice over results filled with different bytes (an element that no thread wrote differs),
+/// and compares up to `elements` of each result with the reference interpreter.
+Expected<CheckedRun> runChecked(Session &session, CompiledSource &source, size_t kernel,
+                                const RunArguments &inputs, int64_t elements);
+
+} // namespace tk::tkc
+
+#endif // TK_COMPILER_TKC_CHECK_H

@@ -1,0 +1,28 @@
+//===- Reproducer.cpp - the IR that a wrong pass got ----------------------===//
+#include "compiler/validate/Reproducer.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace llvm;
+
+std::string tk::writePassReproducer(StringRef directory, StringRef kernel, StringRef pass,
+                                    StringRef wrong, StringRef ir) {
+  SmallString<128> path(directory);
+  if (path.empty())
+    sys::path::system_temp_directory(/*erasedOnReboot=*/true, path);
+  sys::path::append(path, kernel + "-before-" + pass + ".mlir");
+  std::error_code error;
+  raw_fd_ostream out(path, error);
+  if (error)
+    return "";
+  const std::string command = ("tk-opt --" + pass + " " + path).str();
+  out << "// RUN: " << command << "\n";
+  SmallVector<StringRef> lines;
+  wrong.split(lines, '\n', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+  for (StringRef line : lines)
+    out << "// " << line << "\n";
+  out << ir << "\n";
+  return command;
+}
