@@ -22,14 +22,28 @@
 #include "runtime/Environment.h"
 
 #include "mlir/IR/Verifier.h"
+#include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <bit>
+#include <mutex>
+#include <new>
 
 using namespace mlir;
 
 namespace tk {
 namespace {
+
+/// LLVM's containers ask for memory without exceptions, and end the process where there is none.
+/// Makes that std::bad_alloc, as a failure of operator new is in the same functions. A context of
+/// one thread holds no locks; what they do not release on the way is lost.
+void throwWithoutMemory() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    llvm::install_bad_alloc_error_handler(
+        [](void *, const char *, bool) { throw std::bad_alloc(); });
+  });
+}
 
 std::string print(ModuleOp module) {
   std::string text;
@@ -129,6 +143,7 @@ Expected<std::shared_ptr<CompiledSource>> CompiledSource::create(std::string_vie
 }
 
 Status CompiledSource::parse(std::string_view text, frontend::Kernels kernels) {
+  throwWithoutMemory();
   DialectRegistry registry;
   registerDialects(registry);
   context = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);

@@ -207,7 +207,7 @@ private:
   mlir::OpBuilder builder;
   mlir::Location loc;
   gpu::FuncOp func;
-  std::vector<Scope> scopes;
+  llvm::SmallVector<Scope> scopes; ///< which moves its elements where it grows
   std::vector<Axis> axes;
   llvm::SmallVector<unsigned> order; ///< all axes, in the order in which tiles have them
   llvm::DenseMap<mlir::Value, unsigned> axisOf;
@@ -234,7 +234,7 @@ std::string identifierOf(llvm::StringRef name);
 mlir::TypedAttr identityOf(ReduceKind kind, mlir::Type type);
 
 template <typename Fn> auto BlockProgram::inScope(unsigned depth, Fn body) {
-  std::vector<Scope> inner;
+  llvm::SmallVector<Scope> inner;
   while (scopes.size() > depth + 1) {
     inner.push_back(std::move(scopes.back()));
     scopes.pop_back();

@@ -1,16 +1,16 @@
-// Memory that runs out while a program is compiled: the typed error, what is made with memory, or
-// the end that LLVM's containers put to a process in which they get none.
+// Memory that runs out while a program is compiled: the typed error or what is made with memory,
+// and afterwards the process compiles as before.
 //
 // Most allocations are LLVM's, whose archives are built without exceptions: they clean up nothing
-// while std::bad_alloc passes through them, and their buffers come from an allocator that ends the
-// process with a message. So each failure has a process of its own, which must not end in any other
-// way. Not all places can be tried, but those tried are spread over the whole compilation.
+// while std::bad_alloc passes through them. So each failure has a process of its own. Not all
+// places can be tried, but those tried are spread over the whole compilation.
 #include "tests/unit/FailingAllocation.h"
 #include "tests/unit/catch.h"
 #include "tk/tk.h"
 
 #include <csignal>
 #include <functional>
+#include <thread>
 
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -49,10 +49,6 @@ struct Process {
   std::string messages; ///< what it wrote on standard error
 
   bool answered(Answer answer) const { return WIFEXITED(status) && WEXITSTATUS(status) == answer; }
-  bool ended_by_llvm() const {
-    return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT &&
-           messages.find("LLVM ERROR: out of memory") != std::string::npos;
-  }
 };
 
 /// A process in which allocation `n` of `call` fails.
@@ -70,8 +66,15 @@ Process failing_process(const std::function<std::string()> &call, const std::str
     rlimit none{0, 0}, seconds{60, 60};
     ::setrlimit(RLIMIT_CORE, &none);
     ::setrlimit(RLIMIT_CPU, &seconds);
-    FailingAllocation fault(n, failing);
-    ::_exit(answer(call, expected));
+    Answer first;
+    {
+      FailingAllocation fault(n, failing);
+      first = answer(call, expected);
+    }
+    // By another thread: MLIR keeps a table for each thread, in which an entry may be half made.
+    Answer second = other;
+    std::thread([&] { second = answer(call, expected); }).join();
+    ::_exit(second == same ? first : other);
   }
   ::close(ends[1]);
   Process process;
@@ -94,9 +97,9 @@ void fail_allocations(const std::function<std::string()> &call, long places) {
       long n = all * place / places;
       Process process = failing_process(call, expected, n, failing);
       INFO("allocation " << n << " of " << all
-                         << (failing == Failing::once ? ": " : " and all after it: ")
-                         << process.messages);
-      CHECK((process.answered(same) || process.answered(out_of_memory) || process.ended_by_llvm()));
+                         << (failing == Failing::once ? ": " : " and all after it: ") << "status "
+                         << process.status << " " << process.messages);
+      CHECK((process.answered(same) || process.answered(out_of_memory)));
       errors += process.answered(out_of_memory);
     }
     CHECK(errors > places / 2);
