@@ -74,10 +74,14 @@ private:
     bool padded;
     Span span;
   };
-  void bareUses(const ast::Expr &e, const std::string &name, bool padded, std::vector<Use> &uses);
+  struct Uses {
+    std::vector<Use> known;
+    bool broken = false; ///< also at an axis that an error has left without an extent
+  };
+  void bareUses(const ast::Expr &e, const std::string &name, bool padded, Uses &uses);
   IndexVar *declareIndex(const ast::Index &index, const std::vector<const ast::Expr *> &in,
                          Node *resultExtent, const Tensor *result);
-  bool conflicting(const ast::Index &index, const std::vector<Use> &uses, Node *low, Node *extent,
+  bool conflicting(const ast::Index &index, const Uses &uses, Node *low, Node *extent,
                    const std::string &what, Span where);
   std::string rangeOf(Node *low, Node *extent);
   void undeclare(const std::vector<ast::IndexPtr> &indices);

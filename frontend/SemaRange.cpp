@@ -4,8 +4,7 @@
 
 namespace tk::sema {
 
-void KernelSema::bareUses(const ast::Expr &e, const std::string &name, bool padded,
-                          std::vector<Use> &uses) {
+void KernelSema::bareUses(const ast::Expr &e, const std::string &name, bool padded, Uses &uses) {
   auto walk = [&](const ast::ExprPtr &inner, bool pad = false) {
     if (inner)
       bareUses(*inner, name, padded || pad, uses);
@@ -36,9 +35,11 @@ void KernelSema::bareUses(const ast::Expr &e, const std::string &name, bool padd
       const auto *ref = ast::as<ast::NameRef>(access.indices[axis].get());
       if (!ref || ref->name != name)
         bareUses(*access.indices[axis], name, false, uses);
-      else if (tensor && !tensor->broken && axis < tensor->extents.size())
-        uses.push_back({&access, axis, tensor->lows.empty() ? nullptr : tensor->lows[axis],
-                        tensor->extents[axis], padded, ref->span});
+      else if (tensor && tensor->broken)
+        uses.broken = true;
+      else if (tensor && axis < tensor->extents.size())
+        uses.known.push_back({&access, axis, tensor->lows.empty() ? nullptr : tensor->lows[axis],
+                              tensor->extents[axis], padded, ref->span});
     }
     return;
   }
@@ -53,8 +54,8 @@ std::string KernelSema::rangeOf(Node *low, Node *extent) {
   return (fromZero ? "" : textOf(low) + "..") + textOf(extent);
 }
 
-bool KernelSema::conflicting(const ast::Index &index, const std::vector<Use> &uses, Node *low,
-                             Node *extent, const std::string &what, Span where) {
+bool KernelSema::conflicting(const ast::Index &index, const Uses &uses, Node *low, Node *extent,
+                             const std::string &what, Span where) {
   auto equal = [&](Node *a, Node *b) {
     if (a == b)
       return true;
@@ -62,7 +63,7 @@ bool KernelSema::conflicting(const ast::Index &index, const std::vector<Use> &us
     std::optional<bounds::Poly> q = b ? polyOf(b) : bounds::Poly(0);
     return p && q && prover.equal(*p, *q);
   };
-  for (const Use &use : uses) {
+  for (const Use &use : uses.known) {
     if (use.padded || (equal(use.extent, extent) && equal(use.low, low)))
       continue;
     std::string other = rangeOf(use.low, use.extent);
@@ -87,7 +88,7 @@ IndexVar *KernelSema::declareIndex(const ast::Index &index,
   if (!checkFresh(index.name, index.nameSpan, true))
     return nullptr;
   Node *lo = nullptr, *hi = nullptr;
-  std::vector<Use> uses;
+  Uses uses;
   for (const ast::Expr *e : in)
     bareUses(*e, index.name, false, uses);
   if (index.hasRange()) {
@@ -119,9 +120,11 @@ IndexVar *KernelSema::declareIndex(const ast::Index &index,
       return nullptr;
   } else {
     const Use *first = nullptr;
-    for (const Use &use : uses)
+    for (const Use &use : uses.known)
       if (!first || (first->padded && !use.padded))
         first = &use;
+    if (!first && uses.broken)
+      return nullptr; // that error was reported
     if (!first) {
       diags.error(Diag::NoRange, index.nameSpan).help("write its range: " + index.name + " in 0..n")
           << "index '" << index.name << "' stands bare at no dimension, so it has no range";
