@@ -95,8 +95,8 @@ public:
   bool equal(const Poly &a, const Poly &b) const;
 
   /// The minimum of p over all values of its indices, if each index moves p in one direction, or is
-  /// divided with a remainder, and occurs once, so that the minimum is attained: the greatest of
-  /// these polynomials of sizes alone.
+  /// divided with a remainder and occurs nowhere else, so that the minimum is attained: the
+  /// greatest of these polynomials of sizes alone.
   std::optional<std::vector<Poly>> minimum(const Poly &p,
                                            const std::vector<Atom> &active = {}) const;
 
@@ -106,14 +106,21 @@ private:
     std::vector<Poly> values;
     bool exact;
   };
-  /// p is factor * (num mod den) + rest.
+  /// p is factor * (num mod den) + rest, and the remainder is at most num and at most `top`, and
+  /// takes the lesser of the two.
   struct Remainder {
-    std::int64_t factor, den;
+    std::int64_t factor, top;
     Poly num, rest;
+    bool isConsecutive; ///< all values up to that are taken
   };
   std::set<Atom> indicesOf(const Poly &p) const;
   bool isConsecutive(const Poly &p) const;
-  std::optional<Remainder> takeRemainder(const Poly &p) const;
+  std::optional<Remainder> multiplesModulo(const Poly &num, std::int64_t den,
+                                           const std::vector<Atom> &active) const;
+  std::optional<Remainder> takeRemainder(const Poly &p, const std::vector<Atom> &active) const;
+  /// Whether p never falls (true) or never rises (false) with an index.
+  std::optional<bool> direction(const Poly &p, Atom index) const;
+  Poly substitute(const Poly &p, Atom index, const Poly &value) const;
   std::optional<Extreme> remainderExtreme(const Remainder &remainder, bool lowest,
                                           const std::vector<Atom> &active, unsigned depth) const;
   std::optional<Extreme> extreme(const Poly &p, bool lowest, const std::vector<Atom> &active,

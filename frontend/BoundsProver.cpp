@@ -20,7 +20,6 @@ namespace tk::bounds {
 namespace {
 constexpr std::size_t kMaxConstraints = 400;
 constexpr std::size_t kMaxColumns = 200;
-constexpr std::size_t kMaxExtremes = 8;
 
 /// Whether no rational point satisfies `constraints` (each >= 0), monomials taken as variables.
 bool contradictory(const std::vector<Poly> &constraints) {
@@ -43,18 +42,6 @@ bool contradictory(const std::vector<Poly> &constraints) {
       return true;
   }
   return false;
-}
-
-/// Adds `factor` times one of `addends` to each of `sums`, in all combinations.
-bool addEach(std::vector<Poly> &sums, const Poly &factor, const std::vector<Poly> &addends) {
-  if (sums.size() * addends.size() > kMaxExtremes)
-    return false;
-  std::vector<Poly> combined;
-  for (const Poly &sum : sums)
-    for (const Poly &addend : addends)
-      combined.push_back(sum + factor * addend);
-  sums = std::move(combined);
-  return true;
 }
 
 std::size_t degree(const Poly &p) {
@@ -148,155 +135,6 @@ bool Prover::equal(const Poly &a, const Poly &b) const {
   if (difference.isConstant())
     return false;
   return nonNegative(difference) && nonNegative(Poly(0) - difference);
-}
-
-std::optional<Prover::Extreme>
-Prover::extreme(const Poly &p, bool lowest, const std::vector<Atom> &active, unsigned depth) const {
-  if (!symbols.dependsOnIndex(p))
-    return Extreme{{p}, true};
-  if (depth > 8)
-    return std::nullopt;
-  if (std::optional<Remainder> remainder = takeRemainder(p))
-    return remainderExtreme(*remainder, lowest, active, depth);
-  // Group the terms by the one symbol of each that depends on an index.
-  std::map<Atom, Poly> coefficients;
-  Poly rest;
-  for (auto &[m, c] : p.terms()) {
-    std::optional<Atom> moving;
-    Monomial others;
-    for (Atom a : m) {
-      bool moves = symbols.dependsOnIndex(Poly::atom(a));
-      if (moves && moving)
-        return std::nullopt;
-      if (moves)
-        moving = a;
-      else
-        others.push_back(a);
-    }
-    (moving ? coefficients[*moving] : rest).add(others, c);
-  }
-  Extreme result{{rest}, true};
-  std::set<Atom> seen;
-  for (auto &[a, coefficient] : coefficients) {
-    for (Atom index : indicesOf(Poly::atom(a)))
-      if (!seen.insert(index).second)
-        result.exact = false;
-    bool up = nonNegative(coefficient, active);
-    if (!up && !nonNegative(Poly(0) - coefficient, active))
-      return std::nullopt;
-    bool low = up == lowest;
-    const AtomInfo &info = symbols[a];
-    std::vector<Poly> values;
-    if (info.kind == AtomKind::Index) {
-      values.push_back(low ? info.lo : info.hi - 1);
-    } else {
-      if (symbols.dependsOnIndex(info.den))
-        return std::nullopt;
-      Poly num = info.num, den = info.den;
-      std::optional<Extreme> inner = extreme(num, low, active, depth + 1);
-      if (!inner)
-        return std::nullopt;
-      result.exact &= inner->exact;
-      for (const Poly &value : inner->values)
-        values.push_back(symbols.quotient(value, den));
-    }
-    if (!addEach(result.values, coefficient, values))
-      return std::nullopt;
-  }
-  return withoutIndices(std::move(result), lowest, active, depth);
-}
-
-std::optional<Prover::Extreme> Prover::withoutIndices(Extreme extremes, bool lowest,
-                                                      const std::vector<Atom> &active,
-                                                      unsigned depth) const {
-  if (std::none_of(extremes.values.begin(), extremes.values.end(),
-                   [&](const Poly &value) { return symbols.dependsOnIndex(value); }))
-    return extremes;
-  // The least of the greatest is not the greatest of the least.
-  if (extremes.values.size() > 1)
-    return std::nullopt;
-  return extreme(extremes.values.front(), lowest, active, depth + 1);
-}
-
-std::set<Atom> Prover::indicesOf(const Poly &p) const {
-  std::set<Atom> atoms;
-  symbols.collect(p, atoms);
-  std::erase_if(atoms, [&](Atom a) { return symbols[a].kind != AtomKind::Index; });
-  return atoms;
-}
-
-/// Whether p takes all values from its constant, which is not negative, to its maximum: a sum of
-/// different indices from 0 and of their quotients, or what remains of such a sum.
-bool Prover::isConsecutive(const Poly &p) const {
-  if (std::optional<Remainder> remainder = takeRemainder(p))
-    return remainder->factor == 1 && remainder->num.constant() == 0 && remainder->rest == Poly(0);
-  std::set<Atom> seen;
-  return p.constant() >= 0 && std::all_of(p.terms().begin(), p.terms().end(), [&](auto &term) {
-           if (term.first.empty())
-             return true;
-           if (term.first.size() != 1 || term.second != 1)
-             return false;
-           const AtomInfo &info = symbols[term.first.front()];
-           for (Atom index : indicesOf(Poly::atom(term.first.front())))
-             if (!seen.insert(index).second)
-               return false;
-           if (info.kind == AtomKind::Index)
-             return info.lo == Poly(0) && !symbols.dependsOnIndex(info.hi);
-           return info.kind == AtomKind::Quotient && info.den.isConstant() &&
-                  isConsecutive(info.num);
-         });
-}
-
-std::optional<Prover::Remainder> Prover::takeRemainder(const Poly &p) const {
-  for (auto &[m, c] : p.terms()) {
-    if (m.size() != 1 || symbols[m.front()].kind != AtomKind::Quotient)
-      continue;
-    const AtomInfo &info = symbols[m.front()];
-    if (!info.den.isConstant() || c % info.den.constant() != 0 || !isConsecutive(info.num) ||
-        !symbols.dependsOnIndex(info.num))
-      continue;
-    const std::int64_t den = info.den.constant(), factor = -(c / den);
-    const Poly rest = p - Poly(factor) * info.num - Poly::atom(m.front()) * Poly(c);
-    // What else moves with the same indices is not independent of the remainder.
-    const std::set<Atom> divided = indicesOf(info.num), others = indicesOf(rest);
-    if (!rest.overflowed() && std::none_of(divided.begin(), divided.end(),
-                                           [&](Atom index) { return others.contains(index); }))
-      return Remainder{factor, den, info.num, rest};
-  }
-  return std::nullopt;
-}
-
-std::optional<Prover::Extreme> Prover::remainderExtreme(const Remainder &remainder, bool lowest,
-                                                        const std::vector<Atom> &active,
-                                                        unsigned depth) const {
-  std::optional<Extreme> result = extreme(remainder.rest, lowest, active, depth + 1);
-  if (!result)
-    return std::nullopt;
-  std::vector<Poly> values;
-  if ((remainder.factor > 0) == lowest) {
-    values.push_back(0);
-    result->exact &= remainder.num.constant() == 0;
-  } else {
-    // Consecutive values reach den - 1, or end before.
-    std::optional<Extreme> greatest = extreme(remainder.num, false, active, depth + 1);
-    if (!greatest)
-      return std::nullopt;
-    result->exact &= greatest->exact;
-    values = std::move(greatest->values);
-    values.push_back(remainder.den - 1);
-  }
-  if (!addEach(result->values, remainder.factor, values))
-    return std::nullopt;
-  return withoutIndices(std::move(*result), lowest, active, depth);
-}
-
-std::optional<std::vector<Poly>> Prover::minimum(const Poly &p,
-                                                 const std::vector<Atom> &active) const {
-  std::optional<Extreme> e = extreme(p, true, active, 0);
-  if (!e || !e->exact ||
-      std::any_of(e->values.begin(), e->values.end(), [](const Poly &v) { return v.overflowed(); }))
-    return std::nullopt;
-  return std::move(e->values);
 }
 
 } // namespace tk::bounds

@@ -1,5 +1,6 @@
 add_library(tk_frontend STATIC
   Bounds.cpp
+  BoundsExtremes.cpp
   BoundsProver.cpp
   IRGen.cpp
   IRGenExpr.cpp
