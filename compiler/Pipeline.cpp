@@ -65,6 +65,8 @@ llvm::ArrayRef<PassRow> passTable() {
        "operands of products and layout changes go through shared memory"},
       {"canonicalize", Stage::Gpu, "", "", "indices that layouts made again"},
       {"cse", Stage::Gpu, "", "", "equal indices in equal layouts are one"},
+      {"tk-leave-out-warps", Stage::Gpu, "", "",
+       "layouts say which rows a warp has, and plain stores still have masks"},
       {"tk-form-bulk-stores", Stage::Gpu, "warpgroups", "",
        "fragments are stored by whole lines, while the threads go on"},
       {"tk-specialize-warps", Stage::Gpu, "roles", "tk-specialize-warps{one-role=true}",

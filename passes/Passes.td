@@ -109,6 +109,13 @@ def PromoteShared : Pass<"tk-promote-shared", "::mlir::ModuleOp"> {
     Statistic<"numScratch", "scratch-tiles", "Conversions through scratch">];
 }
 
+def LeaveOutWarps : Pass<"tk-leave-out-warps", "::mlir::ModuleOp"> {
+  let summary = "Leave out warps whose part of a tile is another block's too";
+  let dependentDialects = ["::tk::gpu::TkGpuDialect"];
+  let statistics = [
+    Statistic<"numFunctions", "functions", "Functions that do without some of their warps">];
+}
+
 def PipelineCopies : Pass<"tk-pipeline-copies", "::mlir::ModuleOp"> {
   let summary = "Begin asynchronous copies some iterations before their tiles are used";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::tk::gpu::TkGpuDialect"];

@@ -57,6 +57,7 @@ static ParseResult parseSizes(AsmParser &parser, SmallVectorImpl<int64_t> &sizes
 Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
   SMLoc loc = parser.getCurrentLocation();
   SmallVector<int64_t> tile, reduce;
+  SmallVector<int64_t> step;
   int64_t loop = -1, warps = 4, perThread = 1, vector = 16, stages = 1, group = 1, persistent = 0,
           cluster = 1;
   if (parser.parseLess() || parser.parseKeyword("tile") || parser.parseEqual() ||
@@ -68,6 +69,11 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
     SMLoc keyLoc = parser.getCurrentLocation();
     if (parser.parseKeyword(&key) || parser.parseEqual())
       return {};
+    if (key == "step") {
+      if (parseSizes(parser, step))
+        return {};
+      continue;
+    }
     int64_t *slot = llvm::StringSwitch<int64_t *>(key)
                         .Case("loop", &loop)
                         .Case("warps", &warps)
@@ -79,9 +85,8 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
                         .Case("cluster", &cluster)
                         .Default(nullptr);
     if (!slot) {
-      parser.emitError(keyLoc,
-                       "expected loop, warps, per_thread, vector, stages, group, persistent "
-                       "or cluster, got ")
+      parser.emitError(keyLoc, "expected step, loop, warps, per_thread, vector, stages, group, "
+                               "persistent or cluster, got ")
           << key;
       return {};
     }
@@ -91,7 +96,8 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
   if (parser.parseGreater())
     return {};
   return parser.getChecked<ScheduleAttr>(loc, parser.getContext(), tile, reduce, loop, warps,
-                                         perThread, vector, stages, group, persistent, cluster);
+                                         perThread, vector, stages, group, persistent, cluster,
+                                         step);
 }
 
 void ScheduleAttr::print(AsmPrinter &printer) const {
@@ -100,6 +106,11 @@ void ScheduleAttr::print(AsmPrinter &printer) const {
   printer << "], reduce = [";
   llvm::interleaveComma(getReduce(), printer);
   printer << ']';
+  if (!getStep().empty()) {
+    printer << ", step = [";
+    llvm::interleaveComma(getStep(), printer);
+    printer << ']';
+  }
   if (getLoop() >= 0)
     printer << ", loop = " << getLoop();
   printer << ", warps = " << getWarps() << ", per_thread = " << getPerThread()
@@ -116,7 +127,7 @@ void ScheduleAttr::print(AsmPrinter &printer) const {
 LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    ArrayRef<int64_t> tile, ArrayRef<int64_t> reduce, int64_t loop,
                                    int64_t warps, int64_t, int64_t, int64_t stages, int64_t,
-                                   int64_t persistent, int64_t cluster) {
+                                   int64_t persistent, int64_t cluster, ArrayRef<int64_t> step) {
   for (ArrayRef<int64_t> sizes : {tile, reduce})
     for (int64_t size : sizes)
       if (size < 1 || !llvm::isPowerOf2_64(size))
@@ -133,7 +144,28 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                        << persistent;
   if (cluster < 1 || cluster > 8 || !llvm::isPowerOf2_64(cluster))
     return emitError() << "expected a cluster of 1, 2, 4 or 8 blocks, got " << cluster;
+  if (step.empty())
+    return success();
+  if (step.size() != tile.size())
+    return emitError() << "expected a step for each of " << tile.size() << " tiles, got "
+                       << step.size();
+  unsigned shorter = 0;
+  for (auto [apart, size] : llvm::zip_equal(step, tile)) {
+    if (apart < 1 || apart > size || warps * (size - apart) % size != 0)
+      return emitError() << "expected a step that leaves whole warps of a tile of " << size
+                         << " to the next one, got " << apart;
+    shorter += apart < size;
+  }
+  if (shorter > 1)
+    return emitError() << "expected one step shorter than its tile, got " << shorter;
   return success();
+}
+
+int64_t ScheduleAttr::getSpareWarps() {
+  int64_t spare = 0;
+  for (auto [i, size] : llvm::enumerate(getTile()))
+    spare += getWarps() * (size - getStepOf(i)) / size;
+  return spare;
 }
 
 //===----------------------------------------------------------------------===//

@@ -72,7 +72,8 @@ def TkGpu_ScheduleAttr : TkGpu_Attr<"Schedule", "schedule"> {
   let description = [{
     On a tk.compute as `tkgpu.schedule`. `tile` holds a power of two for each index of the
     compute, `reduce` one for each index of the tk.reduce and tk.scan operations in its body, in
-    the order in which a pre-order walk meets them. `loop` (the position of an index, or -1) is an
+    the order in which a pre-order walk meets them. Tiles begin `step` apart, by default their
+    size; what a tile has beyond its step is the next one's, and as much as some of the last warps have. `loop` (the position of an index, or -1) is an
     index that each block steps through in order. `perThread` is how many outputs a thread has,
     `vector` the widest access in bytes that loads and stores should aim at, `stages` the depth of
     software pipelines, `group` the number of row tiles (0: all) walked together for the sake of the
@@ -91,11 +92,19 @@ def TkGpu_ScheduleAttr : TkGpu_Attr<"Schedule", "schedule"> {
     DefaultValuedParameter<"int64_t", "1">:$stages,
     DefaultValuedParameter<"int64_t", "1">:$group,
     DefaultValuedParameter<"int64_t", "0">:$persistent,
-    DefaultValuedParameter<"int64_t", "1">:$cluster);
+    DefaultValuedParameter<"int64_t", "1">:$cluster,
+    OptionalArrayRefParameter<"int64_t">:$step);
+  let extraClassDeclaration = [{
+    /// How far apart the tiles of the compute's index `i` begin.
+    int64_t getStepOf(unsigned i) { return getStep().empty() ? getTile()[i] : getStep()[i]; }
+    /// How many of the last warps hold parts of a tile that the next one begins with.
+    int64_t getSpareWarps();
+  }];
   let builders = [AttrBuilder<(ins "::llvm::ArrayRef<int64_t>":$tile,
     "::llvm::ArrayRef<int64_t>":$reduce, "int64_t":$loop, "int64_t":$warps, "int64_t":$perThread,
     "int64_t":$vector, "int64_t":$stages, "int64_t":$group), [{
-      return $_get($_ctxt, tile, reduce, loop, warps, perThread, vector, stages, group, 0, 1);
+      return $_get($_ctxt, tile, reduce, loop, warps, perThread, vector, stages, group, 0, 1,
+                   ::llvm::ArrayRef<int64_t>());
     }]>];
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;

@@ -55,7 +55,9 @@ def TkGpu_FuncOp : TkGpu_Op<"func", [IsolatedFromAbove, Symbol, SingleBlock]> {
     The entry block's arguments are buffers, `index` sizes and scalars, named by `arg_names`;
     `arg_facts` holds a `#tk.fact` for each (of weight only for index arguments). `index_bits` is
     32 only where every offset of every buffer is known to be below 2^31. A block has `num_warps`
-    warps, and `producer_warps` after them that only a tkgpu.warp_roles employs. `cluster` blocks in
+    warps, and `producer_warps` after them that only a tkgpu.warp_roles employs. The last
+    `spare_warps` of the former do not run: they are there for layouts, which have powers of two, and what
+    they would compute another block does. `cluster` blocks in
     a row run together and reach each other's shared memory; more than 32 warps are those of all of
     these blocks, which then run the program as one. `shared_bytes` is known once shared
     memory has been laid out. `min_blocks` is how many blocks a multiprocessor should hold at least,
@@ -67,7 +69,8 @@ def TkGpu_FuncOp : TkGpu_Op<"func", [IsolatedFromAbove, Symbol, SingleBlock]> {
                        DefaultValuedAttr<I64Attr, "64">:$index_bits,
                        OptionalAttr<I64Attr>:$shared_bytes, OptionalAttr<I64Attr>:$min_blocks,
                        DefaultValuedAttr<I64Attr, "0">:$producer_warps,
-                       DefaultValuedAttr<I64Attr, "1">:$cluster);
+                       DefaultValuedAttr<I64Attr, "1">:$cluster,
+                       DefaultValuedAttr<I64Attr, "0">:$spare_warps);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $sym_name `args` $arg_names (`facts` $arg_facts^)? $body attr-dict
@@ -82,8 +85,10 @@ def TkGpu_FuncOp : TkGpu_Op<"func", [IsolatedFromAbove, Symbol, SingleBlock]> {
     ::tk::FactAttr getArgFact(unsigned i);
     /// Is this the program of all blocks of a cluster together?
     bool isSpread() { return getNumWarps() > 32; }
-    /// Of one block.
-    int64_t getBlockWarps() { return isSpread() ? getNumWarps() / getCluster() : getNumWarps(); }
+    /// Those of one block that run.
+    int64_t getBlockWarps() {
+      return (isSpread() ? getNumWarps() / getCluster() : getNumWarps()) - getSpareWarps();
+    }
   }];
 }
 

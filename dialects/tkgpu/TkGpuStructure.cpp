@@ -24,6 +24,9 @@ LogicalResult FuncOp::verify() {
   if (getNumWarps() > 32 * getCluster())
     return emitOpError("expected at most 32 warps in each of ")
            << getCluster() << " blocks, got " << getNumWarps();
+  if (getSpareWarps() >= getNumWarps() || (getSpareWarps() > 0 && isSpread()))
+    return emitOpError("expected spare warps to be some of ")
+           << getNumWarps() << " in one block, got " << getSpareWarps();
   if (block.empty() || !isa<ReturnOp>(block.back()))
     return emitOpError("expected the body to end in tkgpu.return");
   return success();

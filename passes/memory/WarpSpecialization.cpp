@@ -64,13 +64,17 @@ static bool meetsBlock(Operation *op) {
   return false;
 }
 
-bool WarpSpecialization::canCutOut() {
-  if (function.getNumWarps() + kProducerWarps > kMostWarps)
-    return false;
+bool tk::doWarpsMeet(FuncOp function) {
   WalkResult meets = function.walk([](Operation *op) {
     return meetsBlock(op) ? WalkResult::interrupt() : WalkResult::advance();
   });
-  if (meets.wasInterrupted())
+  return meets.wasInterrupted();
+}
+
+bool WarpSpecialization::canCutOut() {
+  if (function.getBlockWarps() + kProducerWarps > kMostWarps)
+    return false;
+  if (doWarpsMeet(function))
     return false;
   auto isKnown = [&](Value value) { return addToSlice(value); };
   for (Ring &ring : rings) {
@@ -266,7 +270,7 @@ void WarpSpecialization::allocate() {
     auto type = PhasesType::get(function.getContext(), ring.stages);
     ring.full = AllocPhasesOp::create(builder, loc, type, 1, nullptr);
     // What another block's copies overwrite, that block's readers must have left too.
-    int64_t readers = function.getNumWarps() * (ring.isMulticast() ? function.getCluster() : 1);
+    int64_t readers = function.getBlockWarps() * (ring.isMulticast() ? function.getCluster() : 1);
     if (!oneRole)
       ring.empty = AllocPhasesOp::create(builder, loc, type, readers, nullptr);
   }
@@ -283,7 +287,7 @@ void WarpSpecialization::setRegisters(WarpRolesOp roles) {
   });
   if (accumulators < kLargeAccumulators)
     return;
-  int64_t consumers = function.getNumWarps() * 32, producers = function.getProducerWarps() * 32;
+  int64_t consumers = function.getBlockWarps() * 32, producers = function.getProducerWarps() * 32;
   if (kRegisters / (consumers + producers) >= kRegistersOfThread)
     return;
   int64_t ofProducer = consumers >= kManyConsumers ? kFewestRegisters : kProducerRegisters;

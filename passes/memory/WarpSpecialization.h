@@ -11,6 +11,9 @@
 
 namespace tk {
 
+/// Do all threads of the block meet in `function`, to exchange values between warps?
+bool doWarpsMeet(gpu::FuncOp function);
+
 /// Where a ring stands at some point of a program.
 struct RingState {
   mlir::Value slot, parity;

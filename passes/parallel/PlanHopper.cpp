@@ -24,6 +24,8 @@ namespace {
 constexpr int64_t sliceBytes = 128;
 /// Of the hardware's products; a warpgroup has as many, or a multiple.
 constexpr int64_t rowsOfWarpgroup = 64;
+/// Rows beyond the last one that tiles whose rows are no power of two may have, as a part of all.
+constexpr int64_t partOfRowsBeyond = 16;
 /// Of f32 accumulators, what a thread of two warpgroups may hold.
 constexpr int64_t accumulatorRegisters = 128;
 /// Terms of a chain's outer sum, under a mask that follows its rows, up to which tiles are small.
@@ -194,12 +196,23 @@ int64_t Planner::countOthers(Value m, Value n) {
   return others;
 }
 
+/// May a tile's last rows be the next one's too? What other blocks read must not be replaced.
+static bool mayOverlap(ComputeOp compute) { return !compute->hasAttr("tk.in_place"); }
+
+/// Are there so few values of the other indices that their tiles of equal length are walked
+/// together, each value's by several blocks at a time?
+bool Planner::areWalkedTogether(Contraction &outer) {
+  return countOthers(outer.m, outer.n) * blocksThatShare <= target.getProcessors();
+}
+
 /// How many warpgroups of 64 rows share the second factors of a chain. Narrow outputs leave room
-/// for the registers of four, on half as many scores at a time, if there are tiles for all
+/// for the registers of four on half as many scores at a time, if there are tiles for all
 /// processors; with a mask below the diagonal only where the half of a tile that is beyond it is
-/// little of the rows' range.
+/// little of the rows' range. On all scores there is room for three, which take fewer instructions
+/// a score: if rows beyond the last one are few, and, where tiles have different lengths, if these
+/// are shared out evenly in numbers that are no powers of two.
 int64_t Planner::consumersOfChain(Contraction &outer) {
-  constexpr int64_t many = 4, few = 2;
+  constexpr int64_t many = 4, three = 3, few = 2;
   std::optional<int64_t> columns = shape.upperOf(outer.n), terms = shape.upperOf(outer.k),
                          rows = shape.upperOf(outer.m);
   if (rows && *rows <= rowsOfWarpgroup)
@@ -210,16 +223,30 @@ int64_t Planner::consumersOfChain(Contraction &outer) {
   bool isShort = isBound && terms && *terms <= shortestMaskedRange;
   int64_t tiles = countOthers(outer.m, outer.n) *
                   (rows ? llvm::divideCeil(*rows, rowsOfWarpgroup * many) : target.getProcessors());
-  return *columns <= 64 && !isShort && tiles >= target.getProcessors() ? many : few;
+  if (*columns > 64 || isShort || tiles < target.getProcessors())
+    return few;
+  int64_t beyond = rows ? llvm::alignTo(*rows, rowsOfWarpgroup * three) - *rows : 0;
+  bool isWide = outer.operand.getIntOrFloatBitWidth() == 16;
+  bool areFewBeyond = !rows || beyond * partOfRowsBeyond <= *rows;
+  return isWide && areFewBeyond && mayOverlap(shape.compute) &&
+                 (!isBound || areWalkedTogether(outer))
+             ? three
+             : many;
 }
 
 /// Scores, their 16-bit weights and the outputs of a row share a warpgroup's registers.
 void Planner::planWarpgroupChain(Contraction &outer) {
-  int64_t consumers = llvm::bit_floor<uint64_t>(
-      std::max<int64_t>(block.consumers.value_or(consumersOfChain(outer)), 1));
-  set(outer.m, rowsOfWarpgroup * consumers);
+  int64_t consumers = std::max<int64_t>(block.consumers.value_or(consumersOfChain(outer)), 1);
+  if (block.tiles.contains(outer.m) || !mayOverlap(shape.compute))
+    consumers = llvm::bit_floor<uint64_t>(consumers);
+  // Layouts have powers of two: of four warpgroups that three stand for the last does not run.
+  int64_t groups = llvm::bit_ceil<uint64_t>(consumers);
+  set(outer.m, rowsOfWarpgroup * groups);
   set(outer.n, fit(outer.n, 256, 16));
-  set(outer.k, tileOf(outer.n) > 128 || consumers > 2 ? 64 : 128);
+  bool haveRoom = consumers <= 2 || (consumers == 3 && tileOf(outer.n) <= 64);
+  set(outer.k, tileOf(outer.n) <= 128 && haveRoom ? 128 : 64);
+  if (consumers < groups)
+    steps[outer.m] = rowsOfWarpgroup * consumers;
   for (Contraction &inner : shape.contractions) {
     if (!outer.op->isProperAncestor(inner.op))
       continue;
@@ -228,14 +255,13 @@ void Planner::planWarpgroupChain(Contraction &outer) {
     set(inner.n, fit(inner.n, 128, 16));
     set(inner.k, fit(inner.k, 256, 16));
   }
-  warps = 4 * std::clamp<int64_t>(tileOf(outer.m) / rowsOfWarpgroup, 1, consumers);
+  warps = 4 * std::clamp<int64_t>(tileOf(outer.m) / rowsOfWarpgroup, 1, groups);
   perThread = std::max<int64_t>(tileOf(outer.m) * tileOf(outer.n) / (warps * 32), 1);
   stages = 4; // as far as shared memory reaches
   persistent = block.persistent.value_or(true);
   // Tiles of different lengths, were they walked one index of the grid after the other, would be
-  // shared out evenly only where those are many. Where they are few, each is read by several blocks
-  // at a time.
-  if (countOthers(outer.m, outer.n) * blocksThatShare <= target.getProcessors())
+  // shared out evenly only where those are many.
+  if (areWalkedTogether(outer))
     group = 0;
 }
 
@@ -262,7 +288,7 @@ void Planner::planWarpgroupProduct(Contraction &product) {
     if (tile.m * tile.n / (tile.warps * 32) * accumulators <= accumulatorRegisters &&
         (!best || timeOf(tile) < timeOf(*best)))
       best = &tile;
-  int64_t consumers = block.consumers.value_or(0);
+  int64_t consumers = llvm::bit_floor<uint64_t>(block.consumers.value_or(0));
   // Few rows' columns that threads convert before they are multiplied: of two small blocks on a
   // multiprocessor one converts while the other one multiplies.
   bool areConverted = isWideForFewRows(product) && rows == product.n;

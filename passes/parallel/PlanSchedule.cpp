@@ -246,9 +246,12 @@ void Planner::limitOperands() {
 }
 
 gpu::ScheduleAttr Planner::finish() {
-  SmallVector<int64_t> tile, reduce;
+  SmallVector<int64_t> tile, reduce, step;
   for (unsigned p = 0; p < shape.compute.getNumIndices(); ++p)
     tile.push_back(tileOf(shape.compute.getIndex(p)));
+  if (!steps.empty())
+    for (unsigned p = 0; p < shape.compute.getNumIndices(); ++p)
+      step.push_back(steps.lookup_or(shape.compute.getIndex(p), tile[p]));
   for (Operation *op : shape.reductions) {
     auto reduction = dyn_cast<ReduceOp>(op);
     unsigned count = reduction ? reduction.getNumIndices() : 1;
@@ -260,7 +263,7 @@ gpu::ScheduleAttr Planner::finish() {
   warps = llvm::bit_floor<uint64_t>(std::max<int64_t>(warps, 1));
   return gpu::ScheduleAttr::get(shape.compute.getContext(), tile, reduce, loop, warps, perThread,
                                 block.vector.value_or(shape.narrowestBits / 8), stages, group,
-                                persistent, cluster);
+                                persistent, cluster, step);
 }
 
 gpu::ScheduleAttr tk::planSchedule(StatementShape &shape, gpu::TargetAttr target, bool coarse) {
@@ -281,8 +284,9 @@ gpu::ScheduleAttr tk::planSchedule(StatementShape &shape, gpu::TargetAttr target
 gpu::ScheduleAttr tk::widenVectors(StatementShape &shape, gpu::TargetAttr target,
                                    gpu::ScheduleAttr schedule) {
   ScheduleBlock block = readScheduleBlock(shape);
-  return gpu::ScheduleAttr::get(
-      schedule.getContext(), schedule.getTile(), schedule.getReduce(), schedule.getLoop(),
-      schedule.getWarps(), schedule.getPerThread(), block.vector.value_or(widestAccess),
-      schedule.getStages(), schedule.getGroup(), schedule.getPersistent(), schedule.getCluster());
+  return gpu::ScheduleAttr::get(schedule.getContext(), schedule.getTile(), schedule.getReduce(),
+                                schedule.getLoop(), schedule.getWarps(), schedule.getPerThread(),
+                                block.vector.value_or(widestAccess), schedule.getStages(),
+                                schedule.getGroup(), schedule.getPersistent(),
+                                schedule.getCluster(), schedule.getStep());
 }

@@ -25,6 +25,7 @@ struct Planner {
   bool coarse;
   ScheduleBlock block; ///< the program's own, which comes before anything chosen here
   llvm::DenseMap<mlir::Value, int64_t> tiles;
+  llvm::DenseMap<mlir::Value, int64_t> steps;      ///< where tiles begin closer than their size
   llvm::SmallPtrSet<mlir::Operation *, 4> inChain; ///< planned with the contraction around them
   int64_t warps = 8, perThread = 1, stages = 1, group = 1, loop = -1;
   int64_t persistent = 0, cluster = 1;
@@ -47,6 +48,7 @@ struct Planner {
   void planChain(Contraction &outer);
   bool isChainForWarpgroups(Contraction &outer);
   int64_t countOthers(mlir::Value m, mlir::Value n);
+  bool areWalkedTogether(Contraction &outer);
   int64_t consumersOfChain(Contraction &outer);
   void planWarpgroupChain(Contraction &outer);
   bool planScanAcross(ScanOp scan, mlir::Value across);

@@ -139,13 +139,20 @@ LogicalResult tk::checkConsumers(StatementShape &shape, gpu::ScheduleAttr schedu
                                  StringRef pass) {
   Planner planner(shape, getTarget(shape.kernel), /*coarse=*/true);
   int64_t consumers = planner.block.consumers.value_or(0);
-  if (consumers == 0 || !planner.block.coarsen.empty() || schedule.getWarps() == 4 * consumers)
+  if (consumers == 0 || !planner.block.coarsen.empty() ||
+      schedule.getWarps() - schedule.getSpareWarps() == 4 * consumers)
     return success();
   Location place = *placeOfKey(shape.kernel, {"consumers"});
   for (Contraction &product : shape.contractions) {
     if (!planner.isForWarpgroups(product))
       continue;
     int64_t rows = planner.block.tiles.lookup(product.m);
+    if (!llvm::isPowerOf2_64(consumers)) {
+      noteAt(place, shape.kernel, pass, Verdict::Declined,
+             "'consumers' has no effect: only two products in a chain have tiles of " +
+                 Twine(64 * consumers) + " rows");
+      continue;
+    }
     if (rows == 0) {
       noteAt(place, shape.kernel, pass, Verdict::Declined,
              "'consumers' has no effect: a tile for these sizes has too few rows");

@@ -13,7 +13,7 @@ unsigned BlockProgram::newAxis(StringRef name, int64_t size, std::optional<unsig
   unsigned id = axes.size();
   Axis &axis = axes.emplace_back();
   axis.name = name.str();
-  axis.size = size;
+  axis.size = axis.step = size;
   axis.isScalar = size == 1;
   order.insert(before ? llvm::find(order, *before) : order.end(), id);
   return id;

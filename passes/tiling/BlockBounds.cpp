@@ -20,7 +20,7 @@ Value BlockProgram::endOf(Value value, bool wantMax) {
     Value start = info.start ? info.start : indexConstant(0, depth);
     if (!wantMax || info.isScalar)
       return start;
-    Value size = indexConstant(info.size, depth);
+    Value size = indexConstant(info.step, depth);
     Value end = arith::AddIOp::create(at(depth), loc, start, size);
     if (info.limit)
       end = arith::MinSIOp::create(at(depth), loc, end, info.limit);

@@ -127,7 +127,7 @@ void BlockProgram::addParallelAxes() {
   for (unsigned p = 0; p < compute.getNumIndices(); ++p) {
     Value extent = compute.getExtents()[p];
     SizeFact fact = getSizeFact(kernel, extent);
-    int64_t size = schedule.getTile()[p];
+    int64_t size = schedule.getTile()[p], step = schedule.getStepOf(p);
     // A result that is not over this index must be written even if the index has no values.
     bool atLeastOne = false;
     for (unsigned r = 0; r < compute.getNumResults(); ++r)
@@ -136,8 +136,9 @@ void BlockProgram::addParallelAxes() {
     unsigned id = newAxis(cast<StringAttr>(compute.getIndexNames()[p]).getValue(), size);
     axisOf[compute.getIndex(p)] = id;
     axes[id].rangeEnd = extent;
-    axes[id].isAligned = true;
-    axes[id].isWhole = fact.upper && *fact.upper <= size;
+    axes[id].step = step;
+    axes[id].isAligned = step == size;
+    axes[id].isWhole = fact.upper && *fact.upper <= step;
     if (schedule.getLoop() == p && !axes[id].isWhole) {
       loopAxis = id;
       if (fact.divisor % size != 0)
@@ -146,8 +147,8 @@ void BlockProgram::addParallelAxes() {
     }
     if (p == clustered)
       clusterAxis = id;
-    int64_t blocks = p == clustered ? schedule.getCluster() : 1, span = size * blocks;
-    if (fact.exact != size || !axes[id].isWhole)
+    int64_t blocks = p == clustered ? schedule.getCluster() : 1, span = step * blocks;
+    if (fact.exact != step || !axes[id].isWhole)
       grid.push_back({extent, span, atLeastOne, blocks});
     if (atLeastOne || fact.divisor % span != 0) {
       axes[id].limit = kernelValue(extent);
@@ -197,7 +198,7 @@ void BlockProgram::addGridStarts(ArrayRef<unsigned> tiled) {
   OpBuilder &b = at(0);
   auto tiles = [&](unsigned id) -> Value {
     Value extent = kernelValue(axes[id].rangeEnd);
-    int64_t span = axes[id].size * (id == clusterAxis ? func.getCluster() : 1);
+    int64_t span = axes[id].step * (id == clusterAxis ? func.getCluster() : 1);
     if (span == 1)
       return extent;
     Value sum = arith::AddIOp::create(at(0), loc, extent, indexConstant(span - 1));
@@ -215,8 +216,8 @@ void BlockProgram::addGridStarts(ArrayRef<unsigned> tiled) {
       Value rank = gpu::ClusterRankOp::create(at(0), loc);
       tile = arith::AddIOp::create(at(0), loc, first, rank);
     }
-    if (axes[id].size != 1)
-      tile = arith::MulIOp::create(at(0), loc, tile, indexConstant(axes[id].size));
+    if (axes[id].step != 1)
+      tile = arith::MulIOp::create(at(0), loc, tile, indexConstant(axes[id].step));
     axes[id].start = tile;
   };
   Value rest = gpu::ProgramIdOp::create(b, loc, gpu::GridAxis::X);
@@ -300,6 +301,12 @@ LogicalResult BlockProgram::planStore(unsigned r, Store &store) {
   store.value = broadcast(value, sorted(set), store.depth);
   ArrayRef<unsigned> all = store.value.axes;
   addSafetyMasks(all, masks);
+  for (unsigned id : all) // the rest is the next tile's
+    if (axes[id].step < axes[id].size)
+      masks.push_back(
+          compare(arith::CmpIPredicate::slt,
+                  {numbersAlong(axes[id], builder.getIndexType()), {id}, axes[id].depth},
+                  {indexConstant(axes[id].step), {}, 0}));
   auto dimsOf = [&](const TileValue &part) -> Attribute {
     SmallVector<int64_t> dims;
     for (unsigned axis : part.axes)

@@ -28,10 +28,12 @@ struct TileValue {
   unsigned depth = 0;
 };
 
-/// A tiled index. A tile holds the index values `start .. start + size`.
+/// A tiled index. A tile holds the index values `start .. start + size`, of which those from
+/// `start + step` on are the next tile's.
 struct Axis {
   std::string name;
   int64_t size = 1;
+  int64_t step = 1; ///< from one tile to the next
   unsigned depth = 0;
   /// No tile has this axis: its index is a scalar.
   bool isScalar = false;

@@ -187,7 +187,7 @@ void Generating::makeSchedule() {
   if (random.percent(50))
     program.schedule.push_back("stages = " + std::to_string(1 + random.below(5)));
   if (random.percent(20))
-    program.schedule.push_back("consumers = " + std::to_string(1 << random.below(3)));
+    program.schedule.push_back("consumers = " + std::to_string(1 + random.below(4)));
   if (random.percent(20))
     program.schedule.push_back(random.percent(50) ? "persistent" : "persistent = false");
   if (random.percent(20))

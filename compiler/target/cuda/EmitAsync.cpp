@@ -157,14 +157,14 @@ LogicalResult KernelEmitter::emitBarrier(gpu::BarrierOp barrier) {
          " / 4, 128);");
   else if (barrier->getParentOfType<gpu::WarpRolesOp>())
     line("tk::named_barrier_sync(" + llvm::Twine(kConsumerBarrier) + ", " +
-         llvm::Twine(func.getNumWarps() * 32) + ");");
+         llvm::Twine(func.getBlockWarps() * 32) + ");");
   else
     line("tk::barrier();");
   return success();
 }
 
 LogicalResult KernelEmitter::emitTurn(gpu::TurnOp turn) {
-  const int warpgroups = static_cast<int>(func.getNumWarps() / 4);
+  const int warpgroups = static_cast<int>(func.getBlockWarps() / 4);
   // After the warpgroups' own: the barriers at which each waits and the one before it arrives.
   const std::string first = std::to_string(kWarpgroupBarrier + warpgroups);
   const std::string both = ", 256);";
@@ -185,7 +185,7 @@ LogicalResult KernelEmitter::emitTurn(gpu::TurnOp turn) {
 }
 
 LogicalResult KernelEmitter::emitWarpRoles(gpu::WarpRolesOp roles) {
-  const std::string first = std::to_string(func.getNumWarps());
+  const std::string first = std::to_string(func.getBlockWarps());
   line("if (" + useWarp() + " >= " + first + ") {");
   ++indent;
   if (auto registers = roles.getProducerRegisters())

@@ -5,6 +5,28 @@ module attributes {x = #tkgpu.schedule<tile = [24], reduce = []>} {}
 
 // -----
 
+// expected-error @below {{expected a step for each of 1 tiles, got 2}}
+module attributes {x = #tkgpu.schedule<tile = [256], reduce = [], step = [192, 1], warps = 16>} {}
+
+// -----
+
+// expected-error @below {{expected a step that leaves whole warps of a tile of 256 to the next one, got 200}}
+module attributes {x = #tkgpu.schedule<tile = [256], reduce = [], step = [200], warps = 16>} {}
+
+// -----
+
+// expected-error @below {{expected one step shorter than its tile, got 2}}
+module attributes {x = #tkgpu.schedule<tile = [16, 16], reduce = [], step = [8, 8], warps = 16>} {}
+
+// -----
+
+// expected-error @below {{expected spare warps to be some of 4 in one block, got 4}}
+tkgpu.func @f args [] {
+  tkgpu.return
+} {num_warps = 4 : i64, spare_warps = 4 : i64}
+
+// -----
+
 tkgpu.func @f args ["x"] {
 ^bb0(%x: !tkgpu.buffer<f32>):
   %i = tkgpu.iota : tensor<32xindex>

@@ -1,0 +1,141 @@
+//===- LeaveOutWarps.cpp - warps whose part of a tile is another block's --===//
+//
+// Layouts have powers of two of rows and of warps. Where a schedule's tiles begin closer than their
+// size, a tile's last rows are the next one's first; stores mask them off. If these rows are those
+// of the last warps, everywhere and to the end, the warps need not run:
+//
+// 1. all products are computed by warpgroups, each of which has its own rows,
+// 2. no values pass from warp to warp, neither between layouts nor through shared memory, and
+// 3. what is stored has its rows by warpgroups.
+//
+// The masks, which are then true, go, so that results can leave in bulk. Else all warps run.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Passes.h"
+
+#include "dialects/tkgpu/TkGpuLayout.h"
+#include "passes/memory/MemoryAccess.h"
+#include "passes/memory/WarpSpecialization.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Pass/Pass.h"
+
+namespace tk {
+#define GEN_PASS_DEF_LEAVEOUTWARPS
+#include "passes/Passes.h.inc"
+} // namespace tk
+
+using namespace mlir;
+using namespace tk;
+using namespace tk::gpu;
+
+/// Of which a warpgroup has two bits of the warp's number.
+static constexpr unsigned kBitsInWarpgroup = 2;
+
+/// The number that all elements of `value` are, if that is known.
+static std::optional<int64_t> constantOf(Value value) {
+  if (auto broadcast = value.getDefiningOp<BroadcastOp>())
+    value = broadcast.getSource();
+  Attribute attr;
+  if (!matchPattern(value, m_Constant(&attr)))
+    return std::nullopt;
+  if (auto splat = dyn_cast<SplatElementsAttr>(attr))
+    attr = splat.getSplatValue<Attribute>();
+  auto number = dyn_cast<IntegerAttr>(attr);
+  return number ? std::optional(number.getInt()) : std::nullopt;
+}
+
+/// Does `mask` let the first `rows` places along a tile's axis through?
+static bool isOfFirstRows(Value mask, int64_t rows) {
+  auto compare = mask.getDefiningOp<arith::CmpIOp>();
+  if (!compare || compare.getPredicate() != arith::CmpIPredicate::slt)
+    return false;
+  Value place = compare.getLhs();
+  while (auto convert = place.getDefiningOp<ConvertLayoutOp>())
+    place = convert.getSource();
+  return place.getDefiningOp<IotaOp>() && constantOf(compare.getRhs()) == rows;
+}
+
+/// Are the rows along `axis` dealt out to the warpgroups one part after the other?
+static bool areRowsByWarpgroup(LayoutAttr layout, int64_t axis, int64_t rows) {
+  ArrayRef<LayoutBit> warps = layout.getWarpBits();
+  if (warps.size() <= kBitsInWarpgroup)
+    return false;
+  int64_t groups = int64_t(1) << (warps.size() - kBitsInWarpgroup);
+  for (auto [b, bit] : llvm::enumerate(warps.drop_front(kBitsInWarpgroup)))
+    if (bit.axis != axis || bit.step != (rows / groups) << b)
+      return false;
+  return true;
+}
+
+/// Do warps compute products together, or hand values to one another?
+static bool doWarpsDepend(FuncOp function) {
+  WalkResult walked = function.walk([](Operation *op) {
+    return isa<DotOp, LocalStoreOp, CopyAsyncOp>(op) ? WalkResult::interrupt()
+                                                     : WalkResult::advance();
+  });
+  return walked.wasInterrupted() || doWarpsMeet(function);
+}
+
+namespace {
+
+/// A mask of a store that holds for all rows but those of spare warps.
+struct RowMask {
+  StoreOp store;
+  unsigned number;
+};
+
+struct LeaveOutWarps : tk::impl::LeaveOutWarpsBase<LeaveOutWarps> {
+  /// The masks that spare warps make superfluous; nothing if these store rows of their own.
+  static std::optional<SmallVector<RowMask>> findMasks(FuncOp function, int64_t spare) {
+    SmallVector<RowMask> masks;
+    bool all = true;
+    function.walk([&](StoreOp store) {
+      auto tile = dyn_cast<RankedTensorType>(store.getValue().getType());
+      if (!tile)
+        return;
+      MemoryAccess access = MemoryAccess::of(store);
+      bool found = false;
+      for (auto [m, mask] : llvm::enumerate(access.masks)) {
+        ArrayRef<int64_t> axes = access.maskAxes(m);
+        if (axes.size() != 1)
+          continue;
+        int64_t rows = tile.getDimSize(axes.front());
+        int64_t kept = rows - rows * spare / function.getNumWarps();
+        if (!isOfFirstRows(mask, kept) || !areRowsByWarpgroup(getLayout(tile), axes.front(), rows))
+          continue;
+        masks.push_back({store, unsigned(m)});
+        found = true;
+      }
+      all &= found;
+    });
+    return all ? std::optional(masks) : std::nullopt;
+  }
+
+  static void dropMask(RowMask &mask) {
+    mask.store.getMasksMutable().erase(mask.number);
+    SmallVector<Attribute> dims(mask.store.getMaskDims().getValue());
+    dims.erase(dims.begin() + mask.number);
+    mask.store.setMaskDimsAttr(ArrayAttr::get(mask.store.getContext(), dims));
+  }
+
+  void runOnOperation() override {
+    for (FuncOp function : getOperation().getOps<FuncOp>()) {
+      auto schedule = function->getAttrOfType<ScheduleAttr>(scheduleAttrName);
+      int64_t spare = schedule ? schedule.getSpareWarps() : 0;
+      if (spare == 0 || doWarpsDepend(function))
+        continue;
+      std::optional<SmallVector<RowMask>> masks = findMasks(function, spare);
+      if (!masks)
+        continue;
+      for (RowMask &mask : llvm::reverse(*masks))
+        dropMask(mask);
+      function.setSpareWarps(spare);
+      ++numFunctions;
+    }
+  }
+};
+
+} // namespace
