@@ -9,7 +9,11 @@
 //    it. Two pieces are written one after the other, and wait for each other's threads once.
 // 3. Where each warpgroup has rows of its own, it writes, waits for and stores them by itself:
 //    while one still stores, the other may already multiply.
-// 4. At the function's end all copies have read their buffers.
+// 4. What the first piece needs from global memory (a bias, a residual) is loaded before the loop
+// of
+//    the products, what a later one needs before the piece before it is written, if registers
+//    beside the accumulators suffice.
+// 5. At the function's end all copies have read their buffers.
 //
 //   tkgpu.store %v, %c[%i, %j]  →  tkgpu.bulk_store_wait 0; tkgpu.barrier
 //                                  for each piece p, with %s the stage p mod 2:
@@ -26,9 +30,11 @@
 #include "passes/memory/TilePieces.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace tk {
 #define GEN_PASS_DEF_FORMBULKSTORES
@@ -42,6 +48,8 @@ using namespace tk::gpu;
 /// Buffers that pieces of results take turns in.
 static constexpr int64_t kBuffers = 2;
 static constexpr int64_t kWarpsOfGroup = 4;
+/// What accumulators and the loads of a piece may take of a thread's 1020 bytes of registers.
+static constexpr int64_t kRegisterBytes = 640;
 
 namespace {
 
@@ -54,6 +62,7 @@ public:
 
 private:
   bool form(StoreOp store);
+  void loadAhead(ArrayRef<SmallVector<Operation *>> loads, ArrayRef<Operation *> firstSync);
   Value buffersFor(Location loc, SharedType piece);
 
   FuncOp function;
@@ -99,6 +108,54 @@ Value BulkStoreForming::buffersFor(Location loc, SharedType piece) {
   return known;
 }
 
+static int64_t bytesOfThread(Value tile) {
+  return getLayout(tile.getType()).getNumRegisters() * bytesOfElement(getElementTypeOrSelf(tile));
+}
+
+/// Moves `loads`, and what leads to them, to before `place`, which they follow in its block; not if
+/// something with effects leads to them.
+static void moveLoads(ArrayRef<Operation *> loads, Operation *place) {
+  llvm::SetVector<Operation *> moved;
+  auto collect = [&](auto &self, Operation *op) -> bool {
+    if (!op || op->getBlock() != place->getBlock() || op->isBeforeInBlock(place) ||
+        moved.contains(op))
+      return true;
+    if (!isa<gpu::LoadOp>(op) && !isMemoryEffectFree(op))
+      return false;
+    for (Value operand : op->getOperands())
+      if (!self(self, operand.getDefiningOp()))
+        return false;
+    moved.insert(op);
+    return true;
+  };
+  if (llvm::all_of(loads, [&](Operation *load) { return collect(collect, load); }))
+    for (Operation *op : moved)
+      op->moveBefore(place);
+}
+
+/// `loads` are those of each step, `firstSync` is where a step begins to wait and write.
+void BulkStoreForming::loadAhead(ArrayRef<SmallVector<Operation *>> loads,
+                                 ArrayRef<Operation *> firstSync) {
+  scf::ForOp products;
+  for (Operation *op = firstSync.front(); op && !products; op = op->getPrevNode())
+    if (auto loop = dyn_cast<scf::ForOp>(op); loop && !loop.getOps<WarpgroupDotOp>().empty())
+      products = loop;
+  if (!products)
+    return;
+  int64_t accumulators = 0;
+  for (WarpgroupDotOp dot : products.getOps<WarpgroupDotOp>())
+    accumulators += bytesOfThread(dot.getResult());
+  for (auto [step, ofStep] : llvm::enumerate(loads)) {
+    int64_t bytes = accumulators;
+    for (Operation *load : ofStep)
+      bytes += isa<RankedTensorType>(load->getResult(0).getType())
+                   ? bytesOfThread(load->getResult(0))
+                   : bytesOfElement(load->getResult(0).getType());
+    if (bytes <= kRegisterBytes)
+      moveLoads(ofStep, step == 0 ? products : firstSync[step - 1]);
+  }
+}
+
 bool BulkStoreForming::form(StoreOp store) {
   auto tile = dyn_cast<RankedTensorType>(store.getValue().getType());
   std::string why;
@@ -133,8 +190,11 @@ bool BulkStoreForming::form(StoreOp store) {
   const int64_t numPieces = tile.getDimSize(axis) / length;
   // Where each piece has a buffer of its own, all of them are written under one fence.
   const int64_t together = numPieces <= kBuffers ? numPieces : 1;
+  SmallVector<SmallVector<Operation *>> loads;
+  SmallVector<Operation *> firstSync;
   for (int64_t from = 0; from < numPieces; from += together) {
     SmallVector<Value> values, stages, steps;
+    Operation *before = store->getPrevNode();
     for (int64_t p = from; p < from + together; ++p) {
       SmallVector<int64_t> offsets(2, 0);
       offsets[axis] = p * length;
@@ -143,6 +203,7 @@ bool BulkStoreForming::form(StoreOp store) {
       steps.push_back(arith::ConstantIndexOp::create(builder, loc, p * length));
       values.push_back(pieces.build(builder, offsets, shape));
     }
+    Operation *computed = store->getPrevNode();
     // The first piece may get the buffer that an earlier store's last one had; then all are free.
     if (from == 0 || from >= kBuffers) {
       BulkStoreWaitOp::create(builder, loc, from == 0 ? 0 : kBuffers - 1, byWarpgroup);
@@ -151,6 +212,11 @@ bool BulkStoreForming::form(StoreOp store) {
     for (auto [value, stage] : llvm::zip_equal(values, stages))
       LocalStoreOp::create(builder, loc, value, stage, matrix, /*transposed=*/false,
                            matrix ? 1 : sharedVector(piece, part));
+    firstSync.push_back(computed->getNextNode());
+    SmallVector<Operation *> &ofStep = loads.emplace_back();
+    for (Operation *op = before->getNextNode(); op != firstSync.back(); op = op->getNextNode())
+      if (isa<gpu::LoadOp>(op))
+        ofStep.push_back(op);
     AsyncFenceOp::create(builder, loc);
     BarrierOp::create(builder, loc, /*cluster=*/false, byWarpgroup);
     for (auto [stage, step] : llvm::zip_equal(stages, steps)) {
@@ -159,6 +225,7 @@ bool BulkStoreForming::form(StoreOp store) {
       BulkStoreOp::create(builder, loc, stage, map, coordinates, warpgroupAxis);
     }
   }
+  loadAhead(loads, firstSync);
   formed.push_back(store);
   return true;
 }
