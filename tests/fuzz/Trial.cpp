@@ -168,13 +168,11 @@ private:
     for (unsigned r = 0; r < returned.size(); ++r) {
       const std::string &name = signature.tensor(returned[r]).name;
       int64_t count = evaluator.count(name);
-      double scale = 1;
+      const double scale = scaleOf(r);
       for (int64_t at : sampled(count)) {
         interp::Cell cell = exact->element(r, at);
         double theirs = exact->resultIsFloat(r) ? cell.f : static_cast<double>(cell.i);
         double mine = evaluator.element(name, at);
-        if (std::isfinite(mine))
-          scale = std::max(scale, std::fabs(mine));
         bool same = std::isnan(mine) || std::isnan(theirs)
                         ? std::isnan(mine) == std::isnan(theirs)
                         : mine == theirs || std::fabs(mine - theirs) <= 1e-6 * scale;
@@ -222,17 +220,25 @@ private:
     return {};
   }
 
-  /// The slack that a few roundings to the coarsest type of the program may need.
-  bool isMarginal(const interp::Comparison &comparison, unsigned result, DType coarsest) {
-    double scale = 1; // that of intermediate values, where a result is a small difference
+  /// The largest magnitude of a result's samples; what cancels entirely is 0 but for roundings, see
+  /// docs/numerics.md.
+  double scaleOf(unsigned result) {
+    double scale = 1e-3;
+    if (!exact->resultIsFloat(result))
+      return scale;
     int64_t count = 1;
     for (int64_t extent : exact->resultShape(result))
       count *= extent;
     for (int64_t at : sampled(count))
       if (double value = std::fabs(exact->element(result, at).f); std::isfinite(value))
         scale = std::max(scale, value);
+    return scale;
+  }
+
+  /// The slack that a few roundings to the coarsest type of the program may need.
+  bool isMarginal(const interp::Comparison &comparison, unsigned result, DType coarsest) {
     return exact->resultIsFloat(result) && !comparison.reason.starts_with("NaN") &&
-           comparison.maxError <= 4 * comparison.naiveError + 4 * ulpOf(coarsest) * scale;
+           comparison.maxError <= 4 * comparison.naiveError + 4 * ulpOf(coarsest) * scaleOf(result);
   }
 
   Verdict compare() {
