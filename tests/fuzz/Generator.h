@@ -15,6 +15,9 @@ struct GeneratorOptions {
 /// The same program for the same seed, on every machine.
 Program generate(uint64_t seed, const GeneratorOptions &options);
 
+/// The same program with reduced dimensions split and merged (Regroup.cpp), also always the same.
+Program regrouped(Program program, uint64_t seed);
+
 } // namespace tk::fuzz
 
 #endif // TK_TESTS_FUZZ_GENERATOR_H

@@ -2,7 +2,7 @@
 //
 // tk-fuzz [--seed N] [--count N] [--targets cpu,emu] [--time-limit SECONDS] [--noise N] [--out DIR]
 //         [--print] [--no-shrink] [--verbose] [--max-rejected PERCENT] [--max-marginal PERCENT]
-//         [--stats] [--fault PASS]
+//         [--stats] [--fault PASS] [--regroup]
 //
 // Program n of a run has the seed N + n, so `--seed S --count 1` repeats one. Exit status 1 if
 // anything failed; what failed is shrunk and written to DIR with the command that runs it. A pass
@@ -42,7 +42,8 @@ struct RunOptions {
   std::vector<std::string> targets = {"cpu"};
   double timeLimit = 1e9;
   std::string directory = "fuzz-failures";
-  bool print = false, shrink = true, verbose = false, validate = true, stats = false;
+  bool print = false, shrink = true, regroup = false, verbose = false, validate = true,
+       stats = false;
   std::string faulty;
   int shrinkAttempts = 300;
   int maxRejected = 100, maxMarginal = 100;
@@ -83,8 +84,11 @@ private:
   /// Programs that share a process, and what they emit a run of the host's compiler.
   void batch(uint64_t seed, int count, const std::string &target) {
     std::vector<Program> programs;
-    for (int n = 0; n < count; ++n)
-      programs.push_back(generate(seed + static_cast<uint64_t>(n), sizesFor(target)));
+    for (int n = 0; n < count; ++n) {
+      const uint64_t own = seed + static_cast<uint64_t>(n);
+      Program program = generate(own, sizesFor(target));
+      programs.push_back(options.regroup ? regrouped(std::move(program), own) : std::move(program));
+    }
     if (options.print) {
       for (const Program &program : programs)
         std::printf("// %s\n%s", program.command("fuzz.tk", target).c_str(),
@@ -264,6 +268,8 @@ int main(int argc, char **argv) {
       ->check([](const std::string &pass) {
         return tk::isKnownPass(pass) ? std::string() : "there is no pass '" + pass + "'";
       });
+  app.add_flag("--regroup", options.regroup,
+               "Write the programs over other dimensions: reduced ones split and merged");
   app.add_flag("--print", options.print, "Only print the programs");
   app.add_flag("--no-shrink", noShrink, "Write failures as they are");
   app.add_flag("--no-validate", noValidate, "Do not evaluate the IR after every pass");
