@@ -22,16 +22,8 @@ namespace {
 
 /// Bytes of k in a tile: a span of the widest swizzle.
 constexpr int64_t sliceBytes = 128;
-/// Of the hardware's products; a warpgroup has as many, or a multiple.
-constexpr int64_t rowsOfWarpgroup = 64;
-/// Rows beyond the last one that tiles whose rows are no power of two may have, as a part of all.
-constexpr int64_t partOfRowsBeyond = 16;
 /// Of f32 accumulators, what a thread of two warpgroups may hold.
 constexpr int64_t accumulatorRegisters = 128;
-/// Terms of a chain's outer sum, under a mask that follows its rows, up to which tiles are small.
-constexpr int64_t shortestMaskedRange = 512;
-/// Blocks that read the same second factors of a chain at a time keep their traffic from mattering.
-constexpr int64_t blocksThatShare = 4;
 /// Slices of k on their way to a block that shares its multiprocessor with another one. Measured on
 /// an H200 with 16 x 14336 x 4096 and weights of 8 bits: 22.9 us with 4, 23.5 with 5, 24.4 with 8.
 constexpr int64_t stagesOfConverted = 4;
@@ -184,85 +176,6 @@ bool Planner::isChainForWarpgroups(Contraction &outer) {
     hasInner = true;
   }
   return hasInner;
-}
-
-/// Values of the indices that are not tiled, what is not bounded counting as many.
-int64_t Planner::countOthers(Value m, Value n) {
-  constexpr int64_t many = int64_t(1) << 20;
-  int64_t others = 1;
-  for (Value index : shape.compute.getBlock()->getArguments())
-    if (index != m && index != n)
-      others = std::min(others * std::max<int64_t>(shape.upperOf(index).value_or(many), 1), many);
-  return others;
-}
-
-/// May a tile's last rows be the next one's too? What other blocks read must not be replaced.
-static bool mayOverlap(ComputeOp compute) { return !compute->hasAttr("tk.in_place"); }
-
-/// Are there so few values of the other indices that their tiles of equal length are walked
-/// together, each value's by several blocks at a time?
-bool Planner::areWalkedTogether(Contraction &outer) {
-  return countOthers(outer.m, outer.n) * blocksThatShare <= target.getProcessors();
-}
-
-/// How many warpgroups of 64 rows share the second factors of a chain. Narrow outputs leave room
-/// for the registers of four on half as many scores at a time, if there are tiles for all
-/// processors; with a mask below the diagonal only where the half of a tile that is beyond it is
-/// little of the rows' range. On all scores there is room for three, which take fewer instructions
-/// a score: if rows beyond the last one are few, and, where tiles have different lengths, if these
-/// are shared out evenly in numbers that are no powers of two.
-int64_t Planner::consumersOfChain(Contraction &outer) {
-  constexpr int64_t many = 4, three = 3, few = 2;
-  std::optional<int64_t> columns = shape.upperOf(outer.n), terms = shape.upperOf(outer.k),
-                         rows = shape.upperOf(outer.m);
-  if (rows && *rows <= rowsOfWarpgroup)
-    return 1;
-  auto row = dyn_cast<BlockArgument>(outer.m);
-  bool isBound = row && row.getOwner() == shape.compute.getBlock() &&
-                 boundsReduction(shape.compute, row.getArgNumber());
-  bool isShort = isBound && terms && *terms <= shortestMaskedRange;
-  int64_t tiles = countOthers(outer.m, outer.n) *
-                  (rows ? llvm::divideCeil(*rows, rowsOfWarpgroup * many) : target.getProcessors());
-  if (*columns > 64 || isShort || tiles < target.getProcessors())
-    return few;
-  int64_t beyond = rows ? llvm::alignTo(*rows, rowsOfWarpgroup * three) - *rows : 0;
-  bool isWide = outer.operand.getIntOrFloatBitWidth() == 16;
-  bool areFewBeyond = !rows || beyond * partOfRowsBeyond <= *rows;
-  return isWide && areFewBeyond && mayOverlap(shape.compute) &&
-                 (!isBound || areWalkedTogether(outer))
-             ? three
-             : many;
-}
-
-/// Scores, their 16-bit weights and the outputs of a row share a warpgroup's registers.
-void Planner::planWarpgroupChain(Contraction &outer) {
-  int64_t consumers = std::max<int64_t>(block.consumers.value_or(consumersOfChain(outer)), 1);
-  if (block.tiles.contains(outer.m) || !mayOverlap(shape.compute))
-    consumers = llvm::bit_floor<uint64_t>(consumers);
-  // Layouts have powers of two: of four warpgroups that three stand for the last does not run.
-  int64_t groups = llvm::bit_ceil<uint64_t>(consumers);
-  set(outer.m, rowsOfWarpgroup * groups);
-  set(outer.n, fit(outer.n, 256, 16));
-  bool haveRoom = consumers <= 2 || (consumers == 3 && tileOf(outer.n) <= 64);
-  set(outer.k, tileOf(outer.n) <= 128 && haveRoom ? 128 : 64);
-  if (consumers < groups)
-    steps[outer.m] = rowsOfWarpgroup * consumers;
-  for (Contraction &inner : shape.contractions) {
-    if (!outer.op->isProperAncestor(inner.op))
-      continue;
-    inChain.insert(inner.op);
-    set(inner.m, fit(inner.m, 128, 16));
-    set(inner.n, fit(inner.n, 128, 16));
-    set(inner.k, fit(inner.k, 256, 16));
-  }
-  warps = 4 * std::clamp<int64_t>(tileOf(outer.m) / rowsOfWarpgroup, 1, groups);
-  perThread = std::max<int64_t>(tileOf(outer.m) * tileOf(outer.n) / (warps * 32), 1);
-  stages = 4; // as far as shared memory reaches
-  persistent = block.persistent.value_or(true);
-  // Tiles of different lengths, were they walked one index of the grid after the other, would be
-  // shared out evenly only where those are many.
-  if (areWalkedTogether(outer))
-    group = 0;
 }
 
 void Planner::planWarpgroupProduct(Contraction &product) {

@@ -1,7 +1,7 @@
 //===- Planner.h - a statement's schedule while it is chosen ----*- C++ -*-===//
 //
-// Shared by PlanSchedule.cpp (products, elements), PlanHopper.cpp (products of warpgroups) and
-// PlanRows.cpp (reductions).
+// Shared by PlanSchedule.cpp (products, elements), PlanHopper.cpp (products of warpgroups),
+// PlanChains.cpp (two of them) and PlanRows.cpp (reductions).
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_PASSES_PARALLEL_PLANNER_H
@@ -48,7 +48,7 @@ struct Planner {
   void planChain(Contraction &outer);
   bool isChainForWarpgroups(Contraction &outer);
   int64_t countOthers(mlir::Value m, mlir::Value n);
-  bool areWalkedTogether(Contraction &outer);
+  int64_t walkedTogether(Contraction &outer);
   int64_t consumersOfChain(Contraction &outer);
   void planWarpgroupChain(Contraction &outer);
   bool planScanAcross(ScanOp scan, mlir::Value across);

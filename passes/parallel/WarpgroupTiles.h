@@ -9,6 +9,9 @@
 
 namespace tk {
 
+/// Of the hardware's products; a warpgroup has as many, or a multiple.
+inline constexpr int64_t rowsOfWarpgroup = 64;
+
 /// A tile, its warps, and the rate of its outputs relative to the largest tiles'.
 struct WarpgroupTile {
   int64_t m, n, warps;

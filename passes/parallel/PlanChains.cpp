@@ -1,0 +1,120 @@
+//===- PlanChains.cpp - tiles of two products for warpgroups --------------===//
+//
+// Two products of which the second sums what is computed from the first one's results, as attention
+// has: warpgroups of 64 rows share what both products read for each term of the outer sum. How many
+// there are follows from the registers that scores, weights and outputs of a row take, and from the
+// rows that tiles have beyond the last one.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/parallel/Planner.h"
+#include "passes/parallel/WarpgroupTiles.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace tk;
+
+namespace {
+
+/// Rows beyond the last one that tiles whose rows are no power of two may have, as a part of all.
+constexpr int64_t partOfRowsBeyond = 16;
+/// Terms of a chain's outer sum, under a mask that follows its rows, up to which tiles are small.
+constexpr int64_t shortestMaskedRange = 1024;
+/// Blocks that read the same second factors of a chain at a time keep their traffic from mattering.
+constexpr int64_t blocksThatShare = 4;
+/// Columns of a chain's outputs up to which these, and the traffic, are narrow.
+constexpr int64_t narrowOutputs = 64;
+
+} // namespace
+
+/// Values of the indices that are not tiled, what is not bounded counting as many.
+int64_t Planner::countOthers(Value m, Value n) {
+  constexpr int64_t many = int64_t(1) << 20;
+  int64_t others = 1;
+  for (Value index : shape.compute.getBlock()->getArguments())
+    if (index != m && index != n)
+      others = std::min(others * std::max<int64_t>(shape.upperOf(index).value_or(many), 1), many);
+  return others;
+}
+
+/// May a tile's last rows be the next one's too? What other blocks read must not be replaced.
+static bool mayOverlap(ComputeOp compute) { return !compute->hasAttr("tk.in_place"); }
+
+/// Are scores arguments of a function whose polynomial takes registers of each?
+static bool haveLongFunctions(ComputeOp compute) {
+  return compute
+      .walk([](Operation *op) {
+        return isa<math::TanhOp, math::ErfOp, math::SinOp, math::CosOp>(op)
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// Of how many values of the other indices tiles of equal length are walked together, each value's
+/// by several blocks at a time; 0: of all. Walked one value after the other, tiles of different
+/// lengths are shared out unevenly if a round of all blocks ends within a value. In groups of which
+/// whole numbers of lengths are a round they are not, but more is read at a time, which costs more
+/// than that where factors are wide.
+int64_t Planner::walkedTogether(Contraction &outer) {
+  bool isNarrow = *shape.upperOf(outer.n) <= narrowOutputs;
+  int64_t share = isNarrow ? blocksThatShare / 2 : blocksThatShare;
+  if (countOthers(outer.m, outer.n) * share <= target.getProcessors())
+    return 0;
+  return isNarrow ? std::max<int64_t>(target.getProcessors() / blocksThatShare, 1) : 1;
+}
+
+/// How many warpgroups of 64 rows share the second factors of a chain. Narrow outputs leave room
+/// for the registers of four on half as many scores at a time, if there are tiles for all
+/// processors; with a mask below the diagonal only where the half of a tile that is beyond it is
+/// little of the rows' range. On all scores there is room for three, which take fewer instructions
+/// a score, if rows beyond the last one are few and nothing else needs many registers.
+int64_t Planner::consumersOfChain(Contraction &outer) {
+  constexpr int64_t many = 4, three = 3, few = 2;
+  std::optional<int64_t> columns = shape.upperOf(outer.n), terms = shape.upperOf(outer.k),
+                         rows = shape.upperOf(outer.m);
+  if (rows && *rows <= rowsOfWarpgroup)
+    return 1;
+  auto row = dyn_cast<BlockArgument>(outer.m);
+  bool isBound = row && row.getOwner() == shape.compute.getBlock() &&
+                 boundsReduction(shape.compute, row.getArgNumber());
+  bool isShort = isBound && terms && *terms <= shortestMaskedRange;
+  int64_t tiles = countOthers(outer.m, outer.n) *
+                  (rows ? llvm::divideCeil(*rows, rowsOfWarpgroup * many) : target.getProcessors());
+  if (*columns > narrowOutputs || isShort || tiles < target.getProcessors())
+    return few;
+  int64_t beyond = rows ? llvm::alignTo(*rows, rowsOfWarpgroup * three) - *rows : 0;
+  bool isWide = outer.operand.getIntOrFloatBitWidth() == 16;
+  bool areFewBeyond = !rows || beyond * partOfRowsBeyond <= *rows;
+  return isWide && areFewBeyond && mayOverlap(shape.compute) && !haveLongFunctions(shape.compute)
+             ? three
+             : many;
+}
+
+/// Scores, their 16-bit weights and the outputs of a row share a warpgroup's registers.
+void Planner::planWarpgroupChain(Contraction &outer) {
+  int64_t consumers = std::max<int64_t>(block.consumers.value_or(consumersOfChain(outer)), 1);
+  if (block.tiles.contains(outer.m) || !mayOverlap(shape.compute))
+    consumers = llvm::bit_floor<uint64_t>(consumers);
+  // Layouts have powers of two: of four warpgroups that three stand for the last does not run.
+  int64_t groups = llvm::bit_ceil<uint64_t>(consumers);
+  set(outer.m, rowsOfWarpgroup * groups);
+  set(outer.n, fit(outer.n, 256, 16));
+  bool haveRoom = consumers <= 2 || (consumers == 3 && tileOf(outer.n) <= narrowOutputs);
+  set(outer.k, tileOf(outer.n) <= 128 && haveRoom ? 128 : 64);
+  if (consumers < groups)
+    steps[outer.m] = rowsOfWarpgroup * consumers;
+  for (Contraction &inner : shape.contractions) {
+    if (!outer.op->isProperAncestor(inner.op))
+      continue;
+    inChain.insert(inner.op);
+    set(inner.m, fit(inner.m, 128, 16));
+    set(inner.n, fit(inner.n, 128, 16));
+    set(inner.k, fit(inner.k, 256, 16));
+  }
+  warps = 4 * std::clamp<int64_t>(tileOf(outer.m) / rowsOfWarpgroup, 1, groups);
+  perThread = std::max<int64_t>(tileOf(outer.m) * tileOf(outer.n) / (warps * 32), 1);
+  stages = 4; // as far as shared memory reaches
+  persistent = block.persistent.value_or(true);
+  group = walkedTogether(outer);
+}
