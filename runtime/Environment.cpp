@@ -16,7 +16,8 @@ constexpr EnvRow table[] = {
     {EnvVar::dump, "TK_DUMP", "directory that gets every stage of every kernel compiled"},
     {EnvVar::log, "TK_LOG", "'1' logs compilations, cache hits and loads to standard error"},
     {EnvVar::emu_mode, "TK_EMU_MODE",
-     "when the emulator's asynchronous copies take effect: late, early or random:SEED"},
+     "when the emulator's asynchronous copies take effect: late, early or random:SEED; else one "
+     "run after the other takes each"},
     {EnvVar::cxx, "CXX", "C++ compiler that the emulator uses; default: the first on PATH"},
 };
 

@@ -44,9 +44,9 @@ struct TrialOptions {
   size_t memoryLimit = size_t{6} << 30; ///< of addresses; 0: none
 };
 
-/// Compiles, runs twice over different leftovers and compares; in this process. What the programs
-/// emit for the emulator is compiled together. `tell` gets the verdicts in the programs' order;
-/// none if what is compiled together cannot be.
+/// Compiles, runs three times over different leftovers and compares; in this process. What the
+/// programs emit for the emulator is compiled together. `tell` gets the verdicts in the programs'
+/// order; none if what is compiled together cannot be.
 void runTrials(std::span<const Program> programs, const TrialOptions &options,
                const std::function<void(const Verdict &)> &tell);
 

@@ -17,7 +17,8 @@ class TextBatch;
 }
 
 struct EmuOptions {
-  /// Where not set: what TK_EMU_MODE says at each launch, else late.
+  /// Where not set: what TK_EMU_MODE says at each run; else late in the first, early in the second,
+  /// and by chance from then on.
   std::optional<emu::Timing> timing;
   /// Where set: the text is compiled together with others of the batch, when the first of them
   /// runs. What the host's compiler says is then an error of that run.

@@ -5,6 +5,12 @@
 
 namespace tk::emu {
 
+Timing Timing::ofRun(unsigned run) {
+  if (run < 2)
+    return {run == 0 ? Kind::late : Kind::early, 0};
+  return {Kind::random, run};
+}
+
 std::optional<Timing> Timing::parse(std::string_view text) {
   if (text == "late")
     return Timing{Kind::late, 0};

@@ -16,6 +16,9 @@ struct Timing {
   Kind kind = Kind::late;
   uint64_t seed = 0;
 
+  /// That of a kernel's run of this number, from 0, where nobody chooses one: late, then early,
+  /// then by chance.
+  static Timing ofRun(unsigned run);
   /// "late", "early" or "random:SEED".
   static std::optional<Timing> parse(std::string_view text);
 };

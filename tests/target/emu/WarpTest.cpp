@@ -303,6 +303,14 @@ k(const float *__restrict__ x, float *__restrict__ y) {
   }
 }
 
+TEST_CASE("runs that nobody times are late, early, and by chance", "[emu]") {
+  using tk::emu::Timing;
+  CHECK(Timing::ofRun(0).kind == Timing::Kind::late);
+  CHECK(Timing::ofRun(1).kind == Timing::Kind::early);
+  CHECK(Timing::ofRun(2).kind == Timing::Kind::random);
+  CHECK(Timing::ofRun(2).seed != Timing::ofRun(3).seed);
+}
+
 TEST_CASE("blocks and threads in any order give the same result", "[emu]") {
   struct Order {
     const char *what, *body;
