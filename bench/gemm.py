@@ -1,7 +1,8 @@
 """Products against cuBLAS (torch.mm, torch.bmm), cublasLt (torch._scaled_mm) and eager PyTorch: TFLOP/s
 and the ratio. `gemm.py quick` takes a few sizes of bf16 only; `gemm.py few` takes few rows, of bf16 and of
-weights in 8 bits with scales (the peer multiplies by them in bf16); `gemm.py fused` compares products with
-what follows them with all peers: eager, cublasLt's epilogue, torch.compile and its max-autotune."""
+weights in 8 bits with scales (the peer multiplies by them in bf16), and gives times over those of the bytes;
+`gemm.py fused` compares products with what follows them with all peers: eager, cublasLt's epilogue,
+torch.compile and its max-autotune."""
 import logging
 import math
 import sys
@@ -43,7 +44,8 @@ def compare(name, ours, peer, flops, wrong=0.0, bound=1e-2):
     return peer_ms / ms
 
 
-def case(m, n, k, dtype, layout):
+def product(m, n, k, dtype, layout):
+    """Two calls, ours and the peer's, and how far apart their results are."""
     left, right, x, y = LAYOUTS[layout]
     sizes = {"M": m, "N": n, "K": k}
     a, b = (peers.normal(*(sizes[d] for d in shape.split(", ")), dtype=TYPES[dtype], seed=seed)
@@ -54,8 +56,12 @@ def case(m, n, k, dtype, layout):
     run, peer = (lambda: kernel(a, b, c)), (lambda: torch.mm(*factors, out=want))
     run()
     peer()
-    return compare(f"{dtype:5}{layout:4}{m:7}{n:7}{k:7}", run, peer, 2 * m * n * k,
-                   peers.error(c, want))
+    return run, peer, peers.error(c, want)
+
+
+def case(m, n, k, dtype, layout):
+    run, peer, wrong = product(m, n, k, dtype, layout)
+    return compare(f"{dtype:5}{layout:4}{m:7}{n:7}{k:7}", run, peer, 2 * m * n * k, wrong)
 
 
 def batched(count, size):
@@ -95,8 +101,8 @@ def f8(size, fast):
     return compare(f"f8   NT  {size}^3{', fast' if fast else ''}", run, peer, 2 * size**3, peers.error(c, peer()))
 
 
-def int8(m, n, k, form):
-    """Weights of 8 bits whose scales are in the factor or after the sum of each group."""
+def weights8(m, n, k, form):
+    """Like `product`, with weights of 8 bits whose scales are in the factor or after the sum of each group."""
     kernel = peers.Kernel(source=INT8.format(sum=INT8_SUMS[form]))
     x, w = peers.normal(m, k), torch.randint(-127, 128, (n, k), device="cuda", dtype=torch.int8)
     scale = torch.rand(n, k // 128, device="cuda") * 0.02 + 0.01
@@ -105,18 +111,33 @@ def int8(m, n, k, form):
     run, peer = (lambda: kernel(x, w, scale, y)), (lambda: torch.mm(x, weights.t(), out=want))
     run()
     peer()
-    return compare(f"i8   scale {form} {m} {n} {k}", run, peer, 2 * m * n * k, peers.error(y, want))
+    return run, peer, peers.error(y, want)
+
+
+def int8(m, n, k, form):
+    run, peer, wrong = weights8(m, n, k, form)
+    return compare(f"i8   scale {form} {m} {n} {k}", run, peer, 2 * m * n * k, wrong)
 
 
 def few(n, k):
-    """What bounds all of them is reading the factor, which a copy shows the time of."""
+    """What bounds all of them is reading the factor: times over that of its bytes, with those of rows and
+    results, at the rate of a copy. The factor may be in the cache in part, or not at all."""
+    bandwidth = peers.copy_bandwidth()
+    print(f"a copy reads and writes {bandwidth * 1e-12:.2f} TB/s")
+
+    def show(name, m, factor, run, peer, wrong):
+        least = (factor + 2 * m * (n + k)) / bandwidth * 1e3
+        parts = []
+        for where in ("", "cold "):
+            ms, peer_ms = peers.times([run, peer], cold=bool(where))
+            parts.append(f"{where}{ms * 1e3:6.1f} us, of bytes {ms / least:.3f}, ratio {peer_ms / ms:.3f}")
+        print(f"{name:30} {m:2}  " + "  ".join(parts) + ("" if wrong < 1e-2 else f"  WRONG {wrong:.2g}"), flush=True)
+
     for m in (1, 2, 4, 8, 16):
         for layout in ("NN", "NT"):
-            case(m, n, k, "bf16", layout)
+            show(f"bf16 {layout}", m, 2 * n * k, *product(m, n, k, "bf16", layout))
         for form in INT8_SUMS:
-            int8(m, n, k, form)
-    bandwidth = peers.copy_bandwidth() * 1e-12
-    print(f"a copy reads and writes {bandwidth:.2f} TB/s: {2 * n * k * 1e-6 / bandwidth:.1f} us for a factor of bf16")
+            show(f"i8 scale {form}", m, n * k + n * k // 32, *weights8(m, n, k, form))
 
 
 def contend(name, ours, others, flops):

@@ -1,7 +1,7 @@
 """What the benchmarks share: tk through its C interface, in one process with PyTorch, and timing.
 
 Peers are timed in alternation with tk, on standard-normal data, by CUDA events; figures are medians.
-Between two timed calls a buffer larger than the L2 cache is written, where asked for.
+Before each timed call a buffer larger than the L2 cache is read, where asked for.
 """
 import ctypes
 import os
@@ -80,17 +80,18 @@ class Kernel:
         _check(LIB.tk_kernel_launch(self.handle, stream, values, ctypes.c_size_t(len(arguments))))
 
 
-FLUSH = None
+COLD = None
 
 
 HEAD_START = 200_000  # clock cycles, about 0.1 ms
 
 
-def times(functions, repeats=30, flush=False, warmup=5):
-    """Median milliseconds of each function, called in alternation."""
-    global FLUSH
-    if flush and FLUSH is None:
-        FLUSH = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
+def times(functions, repeats=30, cold=False, warmup=5):
+    """Median milliseconds of each function, called in alternation. If `cold`, 512 MB are read before
+    each call: nothing that it reads is in the L2 cache, nor anything that must be written back."""
+    global COLD
+    if cold and COLD is None:
+        COLD = torch.ones(1 << 27, device="cuda"), torch.empty((), device="cuda")
     for _ in range(warmup):
         for function in functions:
             function()
@@ -100,8 +101,8 @@ def times(functions, repeats=30, flush=False, warmup=5):
     records = [[] for _ in functions]
     for _ in range(repeats):
         for record, function in zip(records, functions):
-            if flush:
-                FLUSH.zero_()
+            if cold:
+                torch.sum(COLD[0], dim=0, out=COLD[1])
             first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             torch.cuda._sleep(HEAD_START)
             first.record()
