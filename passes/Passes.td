@@ -276,6 +276,18 @@ def FetchAhead : Pass<"tk-fetch-ahead", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numLoops", "loops", "Loops whose rows come early">];
 }
 
+def KeepRows : Pass<"tk-keep-rows", "::mlir::ModuleOp"> {
+  let summary = "Keep rows that would fill a thread's registers in shared memory, each thread its part";
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::tk::gpu::TkGpuDialect"];
+  let statistics = [Statistic<"numRows", "rows", "Tiles that are kept in shared memory">];
+}
+
+def CutStores : Pass<"tk-cut-stores", "::mlir::ModuleOp"> {
+  let summary = "Compute and store tiles of many registers in parts";
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::tk::gpu::TkGpuDialect"];
+  let statistics = [Statistic<"numCut", "stores", "Stores cut into parts">];
+}
+
 def PersistBlocks : Pass<"tk-persist-blocks", "::mlir::ModuleOp"> {
   let summary = "Let as many blocks as processors hold take one tile after the other";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",

@@ -142,8 +142,8 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (persistent < 0)
     return emitError() << "expected persistent blocks for each multiprocessor, or 0, got "
                        << persistent;
-  if (cluster < 1 || cluster > 8 || !llvm::isPowerOf2_64(cluster))
-    return emitError() << "expected a cluster of 1, 2, 4 or 8 blocks, got " << cluster;
+  if (cluster < 1 || cluster > 16 || !llvm::isPowerOf2_64(cluster))
+    return emitError() << "expected a cluster of 1, 2, 4, 8 or 16 blocks, got " << cluster;
   if (step.empty())
     return success();
   if (step.size() != tile.size())

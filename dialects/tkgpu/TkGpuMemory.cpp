@@ -1,5 +1,6 @@
 //===- TkGpuMemory.cpp - accesses to global and shared memory -------------===//
 #include "dialects/tkgpu/TkGpuDialect.h"
+#include "dialects/tkgpu/TkGpuLayout.h"
 
 #include "mlir/IR/Builders.h"
 
@@ -89,6 +90,20 @@ LogicalResult CopyPrivateOp::verify() {
 }
 
 LogicalResult PrivateLoadOp::verify() {
+  if (std::optional<ArrayRef<int64_t>> offsets = getOffsets()) {
+    RankedTensorType tile = getSource().getType().getTile();
+    auto part = cast<RankedTensorType>(getResult().getType());
+    LayoutAttr layout = getLayout(tile);
+    bool isPart = part.getRank() == tile.getRank() && int64_t(offsets->size()) == tile.getRank() &&
+                  part.getElementType() == tile.getElementType() &&
+                  getLayout(part) == partLayout(layout, part.getShape());
+    std::optional<unsigned> first = isPart ? layout.getRegisterAt(*offsets) : std::nullopt;
+    if (!first || *first % getSource().getType().getVector() != 0 ||
+        getLayout(part).getNumRegisters() % getSource().getType().getVector() != 0)
+      return emitOpError("expected a part of whole vectors of ")
+             << getSource().getType() << ", got " << part << " at [" << *offsets << "]";
+    return success();
+  }
   if (getResult().getType() != getSource().getType().getTile())
     return emitOpError("expected a tile of ")
            << getSource().getType() << ", got " << getResult().getType();

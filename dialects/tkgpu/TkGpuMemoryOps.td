@@ -155,8 +155,15 @@ def TkGpu_CopyPrivateOp : TkGpu_Op<"copy_private", [AttrSizedOperandSegments,
 
 def TkGpu_PrivateLoadOp : TkGpu_Op<"private_load", [MemoryEffects<[MemRead]>]> {
   let summary = "The tile of a stage, each thread's part from its own shared memory";
-  let arguments = (ins TkGpu_PrivateType:$source, Index:$stage);
+  let description = [{
+    With `offsets` the part of the tile that begins there, as tkgpu.extract has it, of whole vectors.
+  }];
+  let arguments = (ins TkGpu_PrivateType:$source, Index:$stage,
+                       OptionalAttr<DenseI64ArrayAttr>:$offsets);
   let results = (outs AnyRankedTensor:$result);
+  let builders = [OpBuilder<(ins "::mlir::Type":$type, "::mlir::Value":$source,
+                                 "::mlir::Value":$stage),
+                            "build($_builder, $_state, type, source, stage, nullptr);">];
   let assemblyFormat = "$source `at` $stage attr-dict `:` type($source) `->` type($result)";
   let hasVerifier = 1;
 }

@@ -9,7 +9,7 @@
 //      read itself (tkgpu.private): no barrier is needed, and layouts stay what they are.
 //   3. Tiles that do not change are brought once and stay in shared memory, if there is room beside
 //      two stages of the others; of a cluster's, whose blocks all wait for the one that still
-//      loads, one more stays packed in registers.
+//      loads, one more stays packed in registers. A cluster's rows may have room for one stage.
 //   4. The copies of iteration i + S take the place of those of iteration i at its end.
 //   5. Single numbers come an iteration early, too (CarryLoads.h).
 //
@@ -163,9 +163,11 @@ bool RowFetcher::analyse(int64_t budget) {
     (varies ? rows : kept).push_back(load);
   }
   int64_t bytes = bytesOf(rows);
-  if (bytes == 0 || 2 * bytes > budget)
+  int64_t least = function.isSpread() ? 1 : 2;
+  if (bytes == 0 || least * bytes > budget)
     return false;
-  while (bytesOf(kept) + 2 * bytes > budget) {
+  least = std::min<int64_t>(budget / bytes, 2);
+  while (bytesOf(kept) + least * bytes > budget) {
     held = kept.pop_back_val();
     if (!function.isSpread() || !fitsRegisters(held))
       held = {};
@@ -256,7 +258,7 @@ void RowFetcher::apply() {
   IRRewriter rewriter(loop.getContext());
   rewriter.setInsertionPoint(loop);
   auto yieldNext = [&](OpBuilder &b, Location, ArrayRef<BlockArgument> slots) {
-    return SmallVector<Value>{nextSlot(b, loc, slots.back(), stages)};
+    return SmallVector<Value>{stages == 1 ? zero : nextSlot(b, loc, slots.back(), stages)};
   };
   auto replaced = cast<LoopLikeOpInterface>(loop.getOperation())
                       .replaceWithAdditionalYields(

@@ -4,7 +4,7 @@
 // reductions over the row. Threads meet at those, so that no compiler moves a load across, and the
 // block would wait for memory once more when it has nothing else left to do.
 //   1. Functions without products are looked at; in each of their blocks of code, the first
-//      operation that waits: a reduction or scan over tiles, or one with regions.
+//      operation that waits: for copies, in a reduction or scan over tiles, or one with regions.
 //   2. Loads behind it that need nothing computed by it or later are moved in front of it, with the
 //      arithmetic that leads to them, in their order; behind the loads that stand there already.
 //   3. A load of more registers than a few stays: it would hold them across the reductions.
@@ -31,7 +31,7 @@ using namespace tk;
 using namespace tk::gpu;
 
 static bool waits(Operation &op) {
-  return isReduction(&op) || isa<gpu::ScanOp>(op) || op.getNumRegions() > 0;
+  return isReduction(&op) || isa<gpu::ScanOp, AsyncWaitOp>(op) || op.getNumRegions() > 0;
 }
 
 /// How many elements of a load a thread has.

@@ -24,7 +24,6 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
-#include "llvm/ADT/SetVector.h"
 
 namespace tk {
 #define GEN_PASS_DEF_HOLDNARROWTILES
@@ -81,21 +80,6 @@ bool Phases::isSource(Value value) {
 bool Phases::isKept(Value value) {
   LayoutAttr layout = getLayout(value.getType());
   return !layout || layout.getNumRegisters() < minRegisters || elementBits(value) < 32;
-}
-
-/// Is it computed from private memory, so that registers which tiles would fill are free for it?
-static bool readsPrivate(Value value) {
-  llvm::SetVector<Value> reached;
-  reached.insert(value);
-  for (size_t i = 0; i < reached.size(); ++i) {
-    Operation *op = reached[i].getDefiningOp();
-    if (!op || !isTile(reached[i]))
-      continue;
-    if (isa<PrivateLoadOp>(op))
-      return true;
-    reached.insert_range(op->getOperands());
-  }
-  return false;
 }
 
 bool Phases::isRecomputable(Value value) {

@@ -10,8 +10,9 @@
 //   2. A maximum, and the sum of exponentials under it that need only be exact for 16 bits
 //      (tkgpu.weights). The warp's own exponentials are used again, multiplied by one number a
 //      warp; quotients by the sum are products with its reciprocal.
-//   3. A thread has its elements, as f32, in registers meanwhile: rows of which it has more
-//      elements than those hold are left alone.
+//   3. A thread has its elements, as f32, in registers meanwhile: rows of which it has more than
+//      those hold are left alone, but for rows that it reads from memory of its own: a part at a
+//      time, and again for the exponentials.
 //   4. Blocks of a cluster exchange only where they go through the program in step.
 //
 // Before: %s = reduce <sum> %x; %c = %s / n; %d = %x - %c; %q = reduce <sum> (%d * %d)
@@ -31,6 +32,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
+#include "llvm/ADT/SmallPtrSet.h"
 
 namespace tk {
 #define GEN_PASS_DEF_JOINREDUCTIONS
@@ -44,7 +46,7 @@ using namespace tk::gpu;
 /// So many values of a tile fit the registers of a thread that has 64.
 static constexpr unsigned mostElements = 32;
 
-/// So many warps take longer to meet than to join pairs.
+/// So many warps take longer to meet than to join pairs, and fewer where each has long parts.
 static constexpr uint64_t leastWarps = 8;
 
 /// Does every element of a row have one thread, in many warps, which meet there?
@@ -53,13 +55,15 @@ static bool isShared(gpu::ReduceOp reduce, FuncOp function) {
   LayoutAttr layout = getLayout(row);
   if (!layout || row.getRank() != 1 || !row.getElementType().isF32())
     return false;
+  bool isLong = layout.getNumRegisters() > mostElements;
+  if (isLong && !readsPrivate(reduce.getSource()))
+    return false;
   AxisBits bits = axisBits(layout, 0);
   Operation *parent = reduce->getParentOp();
   bool isInStep =
       parent == function || (isa<scf::ForOp>(parent) && parent->getParentOp() == function);
   return bits.lanes == 31 && bits.warps + uint64_t(1) == function.getNumWarps() &&
-         function.getNumWarps() >= leastWarps && layout.getNumRegisters() <= mostElements &&
-         (isInStep || !function.isSpread());
+         (function.getNumWarps() >= leastWarps || isLong) && (isInStep || !function.isSpread());
 }
 
 /// The scalar that is subtracted from every element of `row` in `difference`; null: none is.
@@ -81,8 +85,9 @@ static gpu::ReduceOp reductionBefore(Operation *op, Value row, ReduceKind kind) 
   return {};
 }
 
-/// `squares` is the sum of the squares of differences of a row from a scalar.
-static bool joinMoments(gpu::ReduceOp squares) {
+/// `squares` is the sum of the squares of differences of a row from a scalar; returns the sum that
+/// it is joined to, which is no more.
+static Operation *joinMoments(gpu::ReduceOp squares) {
   auto square = squares.getSource().getDefiningOp<arith::MulFOp>();
   auto sub = square && square.getLhs() == square.getRhs()
                  ? square.getLhs().getDefiningOp<arith::SubFOp>()
@@ -91,7 +96,7 @@ static bool joinMoments(gpu::ReduceOp squares) {
   Value about = sub ? subtrahend(sub, row) : Value();
   gpu::ReduceOp sum = about ? reductionBefore(squares, row, ReduceKind::Sum) : gpu::ReduceOp();
   if (!sum)
-    return false;
+    return nullptr;
   OpBuilder builder(sum);
   Location loc = squares.getLoc();
   int64_t length = int64_t(getLayout(row.getType()).getNumRegisters()) * 32 *
@@ -99,7 +104,9 @@ static bool joinMoments(gpu::ReduceOp squares) {
   auto moments = MomentsOp::create(builder, loc, row);
   Value count = arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(double(length)));
   sum.getResult().replaceAllUsesWith(arith::MulFOp::create(builder, loc, moments.getMean(), count));
+  Operation *joined = sum;
   sum.erase();
+  about = subtrahend(sub, row); // which may have been the sum
   builder.setInsertionPoint(squares);
   Value shift = arith::SubFOp::create(builder, loc, moments.getMean(), about);
   Value shifted = arith::MulFOp::create(builder, loc, shift, shift);
@@ -109,7 +116,7 @@ static bool joinMoments(gpu::ReduceOp squares) {
   squares.erase();
   if (square->use_empty())
     square.erase();
-  return true;
+  return joined;
 }
 
 /// What `op` multiplies `exponentials` by, a tile; null if it does something else.
@@ -169,7 +176,8 @@ static bool joinWeights(gpu::ReduceOp sum) {
   sum.getResult().replaceAllUsesWith(weights.getSum());
   max.erase();
   sum.erase();
-  keepWeights(exponentials, weights);
+  if (getLayout(row.getType()).getNumRegisters() <= mostElements)
+    keepWeights(exponentials, weights);
   return true;
 }
 
@@ -185,9 +193,15 @@ struct JoinReductions : tk::impl::JoinReductionsBase<JoinReductions> {
         if (reduce.getKind() == ReduceKind::Sum && isShared(reduce, function))
           sums.push_back(reduce);
       });
-      // Squares follow the sum that they are about, which is then no more.
-      for (gpu::ReduceOp sum : llvm::reverse(sums))
-        numJoined += joinMoments(sum) || joinWeights(sum);
+      // Squares follow the sum that they are about.
+      llvm::SmallPtrSet<Operation *, 4> joined;
+      for (gpu::ReduceOp sum : llvm::reverse(sums)) {
+        if (joined.contains(sum))
+          continue;
+        Operation *other = joinMoments(sum);
+        joined.insert(other);
+        numJoined += other || joinWeights(sum);
+      }
     }
   }
 };

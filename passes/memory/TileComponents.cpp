@@ -3,6 +3,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -36,6 +37,20 @@ bool tk::isCheapTile(Value value) {
     return false;
   Type element = cast<RankedTensorType>(value.getType()).getElementType();
   return element.isIntOrIndex() && llvm::all_of(op->getOperands(), isCheapOperand);
+}
+
+bool tk::readsPrivate(Value value) {
+  llvm::SetVector<Value> reached;
+  reached.insert(value);
+  for (size_t i = 0; i < reached.size(); ++i) {
+    Operation *op = reached[i].getDefiningOp();
+    if (!op || !isTile(reached[i]))
+      continue;
+    if (isa<gpu::PrivateLoadOp>(op))
+      return true;
+    reached.insert_range(op->getOperands());
+  }
+  return false;
 }
 
 TileComponents::TileComponents(gpu::FuncOp function) {

@@ -19,6 +19,9 @@ bool isReduction(mlir::Operation *op);
 /// Does a function multiply matrices, on whatever units?
 bool hasProducts(gpu::FuncOp function);
 
+/// Is a tile computed from private memory, so that registers which it would fill are free?
+bool readsPrivate(mlir::Value value);
+
 inline bool isTile(mlir::Value value) { return mlir::isa<mlir::RankedTensorType>(value.getType()); }
 
 /// The tiles of a function, without the cheap ones, in classes that elementwise operations and

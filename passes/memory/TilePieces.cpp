@@ -2,8 +2,10 @@
 //
 // A part of the result of an elementwise operation is the operation on the parts of its operands;
 // a part of a broadcast is the broadcast of the part along the axes that the source has; a part of
-// a load is a load with the parts of its indices and masks. Everything else is computed as a whole,
-// and a part of it is the registers that lie in it.
+// a load is a load with the parts of its indices and masks; of a choice of one element it is that
+// by the element's number in the part; of what threads keep for themselves a part is read, if it is
+// not copied over meanwhile. Everything else is computed as a whole, and a part of it is the
+// registers that lie in it.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/memory/TilePieces.h"
@@ -23,8 +25,9 @@ static bool canBeCut(Operation *op) {
     return isa<SplatElementsAttr>(constant.getValue());
   if (auto load = dyn_cast<gpu::LoadOp>(op))
     return !load.getOther() || !isTile(load.getOther());
-  return isa<BroadcastOp>(op) || (op->hasTrait<OpTrait::Elementwise>() && isMemoryEffectFree(op) &&
-                                  op->getNumRegions() == 0);
+  return isa<BroadcastOp, SelectAtOp, PrivateLoadOp>(op) ||
+         (op->hasTrait<OpTrait::Elementwise>() && isMemoryEffectFree(op) &&
+          op->getNumRegions() == 0);
 }
 
 TilePieces::TilePieces(Value tile, ArrayRef<Operation *> users)
@@ -40,9 +43,26 @@ bool TilePieces::leadsToUsers(Operation *op) {
   });
 }
 
+/// Does the memory that a tile is read from stay as it is up to the users?
+static bool isThereForUsers(PrivateLoadOp load, const llvm::SmallPtrSetImpl<Operation *> &users) {
+  if (load.getOffsets())
+    return false;
+  for (Operation *op = load->getNextNode(); op; op = op->getNextNode()) {
+    if (isa<CopyPrivateOp>(op))
+      return llvm::none_of(users, [&](Operation *user) {
+        return user->getBlock() == op->getBlock() && op->isBeforeInBlock(user);
+      });
+    if (op->getNumRegions() != 0)
+      return false;
+  }
+  return true;
+}
+
 void TilePieces::collect(Value value) {
   Operation *op = value.getDefiningOp();
   if (!canBeCut(op) || !leadsToUsers(op))
+    return;
+  if (auto load = dyn_cast<PrivateLoadOp>(op); load && !isThereForUsers(load, users))
     return;
   chain.insert(op);
   for (Value operand : op->getOperands())
@@ -97,6 +117,9 @@ Value TilePieces::pieceOf(OpBuilder &builder, Value value, ArrayRef<int64_t> off
   }
   if (!op || !chain.contains(op))
     return remember(extract(builder, value, offsets, shape));
+  if (auto load = dyn_cast<PrivateLoadOp>(op))
+    return remember(PrivateLoadOp::create(builder, op->getLoc(), type, load.getSource(),
+                                          load.getStage(), builder.getDenseI64ArrayAttr(offsets)));
   SmallVector<Value> operands(op->getOperands());
   if (auto load = dyn_cast<gpu::LoadOp>(op)) {
     auto cut = [&](OperandRange values, ArrayAttr dims) {
@@ -109,6 +132,10 @@ Value TilePieces::pieceOf(OpBuilder &builder, Value value, ArrayRef<int64_t> off
   } else if (auto broadcast = dyn_cast<BroadcastOp>(op)) {
     operands[0] = pieceAlong(builder, operands[0], broadcast.getDims(), offsets, shape);
   } else {
+    if (auto select = dyn_cast<SelectAtOp>(op)) {
+      Value first = arith::ConstantIndexOp::create(builder, op->getLoc(), offsets.front());
+      operands[0] = arith::SubIOp::create(builder, op->getLoc(), select.getIndex(), first);
+    }
     for (Value &operand : operands)
       if (isTile(operand))
         operand = pieceOf(builder, operand, offsets, shape);

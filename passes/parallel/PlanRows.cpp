@@ -6,7 +6,8 @@
 //      of both.
 //   2. Rows that are too long for a block are shared by the blocks of a cluster, where the machine
 //      has clusters: held, or read again from the second-level cache. Blocks go through
-//      long ones where the next have room beside these (tk-fetch-ahead).
+//      long ones where the next have room beside these, or in their place (tk-fetch-ahead). Rows
+//      that threads could not hold beside what they compute wait in shared memory (tk-keep-rows).
 //   3. Reductions across memory: threads run along the contiguous parallel index. Scans likewise:
 //      a block steps down lines of memory that lie side by side.
 //
@@ -35,6 +36,10 @@ static constexpr int64_t mostClusterBlocks = 4;
 /// ones, of which each thread would have more, are faster read again: by the cluster, as long as
 /// the rows that are gone through at a time stay in the second-level cache.
 static constexpr int64_t longestSpreadRow = 8 * threadsOfHalf * elementsOfThread;
+/// Shorter rows are as fast in registers.
+static constexpr int64_t leastKeptRow = 16384;
+/// The longest row that the shared memory of a cluster of 16 blocks keeps, two clusters at a time.
+static constexpr int64_t longestKeptRow = 16 * threadsOfHalf * mostElementsOfThread;
 static constexpr int64_t cacheBytes = 50 << 20, spreadRowsAtOnce = 32;
 /// Reductions of columns: how many a block has side by side, and its threads.
 static constexpr int64_t columnsAcross = 64, threadsAcross = 128;
@@ -188,6 +193,17 @@ bool Planner::isReadAgain(Value along) {
          bytesOfRow(*shape.upperOf(along)) * spreadRowsAtOnce <= cacheBytes;
 }
 
+/// Do the blocks of a cluster keep rows that are too long for the registers of their threads in
+/// shared memory, each brought as soon as the one before it has been read (tk-fetch-ahead)?
+bool Planner::isKeptBySeveral(Value along) {
+  int64_t length = *shape.upperOf(along);
+  return maySpread(along) && shape.narrowestBits == 16 && length > longestSpreadRow &&
+         length <= longestKeptRow && llvm::isPowerOf2_64(length) &&
+         getSizeFact(shape.kernel, shape.endOf(along)).divisor >= length &&
+         bytesOfRow(length) <= length / 8 * shape.narrowestBits &&
+         !shape.compute->hasAttr("tk.in_place");
+}
+
 /// How many blocks of a multiprocessor go through rows of `length` elements, of which they bring
 /// the next while they reduce others; 0: each block has one. There must be room for another row
 /// beside this one, and time in which memory would wait: blocks of a cluster wait for each other,
@@ -198,7 +214,8 @@ int64_t Planner::blocksThatStay(Value along, int64_t length) {
   for (Operation *op : shape.reductions)
     values += op->getNumResults();
   bool waits = cluster > 1 || values > 1;
-  bool fits = 2 * bytesOfRow(length) * blocks / cluster < target.getShared();
+  int64_t rows = isKeptBySeveral(along) ? 1 : 2;
+  bool fits = rows * bytesOfRow(length) * blocks / cluster < target.getShared();
   return length > longestOwnRow && waits && fits && maySpread(along) &&
                  !shape.compute->hasAttr("tk.in_place")
              ? blocks
@@ -218,8 +235,9 @@ Value Planner::planAlong(Operation *op, int64_t depth) {
   }
   std::optional<int64_t> upper = shape.upperOf(best);
   isSpread |= upper && *upper > longestWholeRow && maySpread(best) &&
-              (*upper <= longestSpreadRow || isReadAgain(best));
-  int64_t longest = (isSpread ? longestSpreadRow : longestWholeRow) / depth;
+              (*upper <= longestSpreadRow || isKeptBySeveral(best) || isReadAgain(best));
+  int64_t spread = isSpread && isKeptBySeveral(best) ? longestKeptRow : longestSpreadRow;
+  int64_t longest = (isSpread ? spread : longestWholeRow) / depth;
   bool whole = upper && *upper <= longest && shape.startsAtZero(best);
   int64_t part = !coarse ? smallSlice : upper && *upper >= longSlice / depth ? longSlice : slice;
   part /= depth;
@@ -264,15 +282,27 @@ Value Planner::indexInBlocks(Operation *op) {
   return alone ? found : Value();
 }
 
+/// Is a row of `length` elements, of which a block has no more, kept in shared memory
+/// (tk-keep-rows)? There must be room for as many as blocks whose threads have 64 registers.
+bool Planner::isKept(int64_t length) {
+  int64_t threads = length / mostElementsOfThread;
+  return coarse && !isSpread && shape.narrowestBits == 16 && length >= leastKeptRow &&
+         threads <= threadsOfHalf &&
+         bytesOfRow(length) * (threadsOfBlock / threads) < target.getShared();
+}
+
 /// How many threads share a row of `length` elements along `row`, and the blocks that have them: so
 /// few that each has many bytes on their way at once and the steps of joining threads are shared by
 /// many elements, so many that its part fits registers. Blocks of half a multiprocessor are best:
 /// one loads while the other reduces. Clusters of 8 leave multiprocessors without work.
-int64_t Planner::threadsOfRow(Value row, int64_t length, bool isAligned) {
+int64_t Planner::threadsOfRow(Value row, int64_t length, int64_t filled, bool isAligned) {
   int64_t most = elementsOfThread;
   bool isLong =
       isSpread ? length > mostClusterBlocks * threadsOfHalf * most : length >= threadsOfHalf * most;
   if (isLong && isAligned && shape.narrowestBits == 16 && isReadAlone(row))
+    most = mostElementsOfThread;
+  bool isKeptWhole = isSpread ? isKeptBySeveral(row) : isKept(length);
+  if (isAligned && filled == length && isKeptWhole)
     most = mostElementsOfThread;
   int64_t elements = shape.narrowestBits <= 16 ? most : most / 2;
   int64_t vectors = std::max<int64_t>(length * shape.narrowestBits / vectorBits, 1);
@@ -317,7 +347,7 @@ void Planner::planRows() {
   }
   int64_t threads = longest; // for one row, or for a slice at a time
   if (coarse)
-    threads = isHeld || isSpread ? threadsOfRow(row, longest, isAligned)
+    threads = isHeld || isSpread ? threadsOfRow(row, longest, filled, isAligned)
                                  : std::min(longest / 8, threadsOfHalf);
   // Rows that end before their tiles go to half as many threads, if those can have them.
   int64_t vectors = threads * vectorBits / shape.narrowestBits;

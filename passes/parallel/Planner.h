@@ -63,7 +63,9 @@ struct Planner {
   bool isReadAlone(mlir::Value row);
   bool isReadAgain(mlir::Value along);
   int64_t blocksThatStay(mlir::Value along, int64_t length);
-  int64_t threadsOfRow(mlir::Value row, int64_t length, bool isAligned);
+  bool isKept(int64_t length);
+  bool isKeptBySeveral(mlir::Value along);
+  int64_t threadsOfRow(mlir::Value row, int64_t length, int64_t filled, bool isAligned);
   void planRows();
   void planElements();
   void shrinkToFillMachine(Contraction &product);

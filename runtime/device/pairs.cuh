@@ -13,12 +13,17 @@ struct Moments {
     TK_UNROLL
     for (int bit = 16; bit > 0; bit /= 2)
       if (mask & bit) {
-        const float other = shuffle_xor(first, bit, place), difference = other - first;
-        const float both = second + shuffle_xor(second, bit, place);
-        second = ::fmaf(difference * difference, count * 0.5f, both);
-        first = (first + other) * 0.5f;
+        const float other = shuffle_xor(first, bit, place);
+        join(Moments{other, shuffle_xor(second, bit, place)}, count);
         count *= 2;
       }
+  }
+
+  // Joins those of `count` others to those of as many.
+  TK_DEVICE void join(const Moments &other, float count) {
+    const float difference = other.first - first, both = second + other.second;
+    second = ::fmaf(difference * difference, count * 0.5f, both);
+    first = (first + other.first) * 0.5f;
   }
 };
 
@@ -33,22 +38,63 @@ struct Weighed {
     reduce_lanes<Sum, mask>(sum, place);
     first = most[0], second = sum[0];
   }
+
+  TK_DEVICE void join(const Weighed &other) {
+    const float most = maximum(first, other.first);
+    second = second * exp_scale_approx(first, most) +
+             other.second * exp_scale_approx(other.first, most);
+    first = most;
+  }
 };
+
+// So many elements fit a thread's registers as f32; of more, parts of as many are joined.
+constexpr int elements_at_once = 32;
+
+// Those of n elements from x on.
+template <int n> TK_DEVICE Moments moments_of(const float *x) {
+  if constexpr (n > elements_at_once) {
+    Moments moments = moments_of<n / 2>(x);
+    moments.join(moments_of<n / 2>(x + n / 2), n / 2);
+    return moments;
+  } else {
+    float terms[n];
+    for_each<n>([&](int r) { terms[r] = x[r]; });
+    reduce_registers<Sum, -1>(terms);
+    const float mean = terms[0] * (1.0f / n);
+    for_each<n>([&](int r) { terms[r] = (x[r] - mean) * (x[r] - mean); });
+    reduce_registers<Sum, -1>(terms);
+    return {mean, terms[0]};
+  }
+}
+template <int n> TK_DEVICE Weighed weighed_of(const float *x) {
+  if constexpr (n > elements_at_once) {
+    Weighed weighed = weighed_of<n / 2>(x);
+    weighed.join(weighed_of<n / 2>(x + n / 2));
+    return weighed;
+  } else {
+    float terms[n];
+    for_each<n>([&](int r) { terms[r] = x[r]; });
+    reduce_registers<Maximum, -1>(terms);
+    const float most = terms[0];
+    for_each<n>([&](int r) { terms[r] = exp_diff_approx(x[r], most); });
+    reduce_registers<Sum, -1>(terms);
+    return {most, terms[0]};
+  }
+}
 
 // Those of a warp's elements, of which each thread has n.
 template <int n> TK_DEVICE Moments moments_of_warp(const float (&x)[n], Place place = {}) {
-  float terms[n];
-  for_each<n>([&](int r) { terms[r] = x[r]; });
-  reduce_registers<Sum, -1>(terms);
-  const float mean = terms[0] * (1.0f / n);
-  for_each<n>([&](int r) { terms[r] = (x[r] - mean) * (x[r] - mean); });
-  reduce_registers<Sum, -1>(terms);
-  Moments moments{mean, terms[0]};
+  Moments moments = moments_of<n>(x);
   moments.join_lanes<31>(n, place);
   return moments;
 }
+template <int n> TK_DEVICE Weighed weigh_warp(const float (&x)[n], Place place = {}) {
+  Weighed weighed = weighed_of<n>(x);
+  weighed.join_lanes<31>(n, place);
+  return weighed;
+}
 
-// The same; weights[r] is the exponential of x[r] under the warp's maximum.
+// The same, at once; weights[r] is the exponential of x[r] under the warp's maximum.
 template <int n>
 TK_DEVICE Weighed weigh_warp(float (&weights)[n], const float (&x)[n], Place place = {}) {
   float terms[n], most[1], sum[1];

@@ -31,6 +31,13 @@ LogicalResult KernelEmitter::emitMoments(gpu::MomentsOp moments) {
 
 LogicalResult KernelEmitter::emitWeights(gpu::WeightsOp weights) {
   const std::string row = materialize(weights.getSource()), pair = freshName("weighed");
+  if (weights.getWeights().use_empty() && weights.getScales().use_empty()) {
+    line("tk::Weighed " + pair + " = tk::weigh_warp(" + row + ");");
+    joinPairs(pair, weights.getSource());
+    declare(weights.getMax(), pair + ".first");
+    declare(weights.getSum(), pair + ".second");
+    return success();
+  }
   const std::string own = declare(weights.getWeights());
   line("tk::Weighed " + pair + " = tk::weigh_warp(" + own + ", " + row + ");");
   const std::string most = freshName("most");

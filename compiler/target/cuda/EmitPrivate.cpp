@@ -7,10 +7,9 @@ using namespace mlir;
 
 namespace tk::cuda {
 
-/// The registers of a tile by vectors; the only vector is no loop.
-static RegisterIndex vectorsOf(gpu::PrivateType type) {
-  const unsigned bits = gpu::getLayout(type.getTile()).getRegisterBits().size();
-  const unsigned vector = type.getVector();
+/// The registers of a tile, or of a part of it, by vectors; the only vector is no loop.
+static RegisterIndex vectorsOf(Type tile, unsigned vector) {
+  const unsigned bits = gpu::getLayout(tile).getRegisterBits().size();
   return vector == 1u << bits ? RegisterIndex(0) : RegisterIndex("r", bits, llvm::Log2_32(vector));
 }
 
@@ -39,7 +38,7 @@ LogicalResult KernelEmitter::emitCopyPrivate(gpu::CopyPrivateOp copy) {
   Address address{copy.getIndices(),   copy.getStrides(),  copy.getMasks(),
                   copy.getIndexDims(), copy.getMaskDims(), layout};
   const unsigned count = layout.getNumRegisters(), vector = type.getVector();
-  const RegisterIndex reg = vectorsOf(type);
+  const RegisterIndex reg = vectorsOf(type.getTile(), vector);
   auto offset = offsetOf(copy, address, reg);
   auto mask = maskOf(copy, address, reg);
   if (mlir::failed(offset) || mlir::failed(mask))
@@ -54,11 +53,16 @@ LogicalResult KernelEmitter::emitCopyPrivate(gpu::CopyPrivateOp copy) {
 LogicalResult KernelEmitter::emitPrivateLoad(gpu::PrivateLoadOp load) {
   gpu::PrivateType type = load.getSource().getType();
   const unsigned count = registersOf(load.getResult()), vector = type.getVector();
-  const RegisterIndex reg = vectorsOf(type);
+  const RegisterIndex reg = vectorsOf(load.getType(), vector);
+  FailureOr<RegisterIndex> at = reg;
+  if (auto offsets = load.getOffsets())
+    at = registerOfPart(cast<RankedTensorType>(load.getType()), type.getTile(), *offsets, reg);
+  if (mlir::failed(at))
+    return failure();
   const std::string name = declare(load.getResult());
   line((count == vector ? "" : loopHeader(count, vector) + " ") + "tk::load<" +
        llvm::Twine(vector) + ">(&" + name + "[" + reg.str() + "], " +
-       privateAt(load.getSource(), load.getStage(), reg) + ");");
+       privateAt(load.getSource(), load.getStage(), *at) + ");");
   return success();
 }
 

@@ -98,6 +98,17 @@ FailureOr<std::pair<BitMap, unsigned>> KernelEmitter::registersInSource(Operatio
   return std::make_pair(*map, *first);
 }
 
+FailureOr<RegisterIndex> KernelEmitter::registerOfPart(RankedTensorType part,
+                                                       RankedTensorType whole,
+                                                       llvm::ArrayRef<int64_t> offsets,
+                                                       const RegisterIndex &reg) {
+  auto map = projection(gpu::getLayout(part), whole, llvm::to_vector(llvm::seq(whole.getRank())));
+  std::optional<unsigned> first = gpu::getLayout(whole).getRegisterAt(offsets);
+  if (mlir::failed(map) || !first)
+    return failure();
+  return reg.mapped(*map).combined(RegisterIndex(*first));
+}
+
 /// Of floats the thread's part is converted once, and the register's is a constant.
 std::string KernelEmitter::iotaElement(Value iota, const RegisterIndex &reg) {
   const std::string type = "(" + elementTypeName(iota.getType()) + ")";

@@ -90,6 +90,11 @@ private:
   /// For an inline operation on a tile: the source's register for each bit of the result's, and
   /// that for register 0.
   mlir::FailureOr<std::pair<BitMap, unsigned>> registersInSource(mlir::Operation *op);
+  /// The register of `whole` that is `reg` of its part at `offsets`.
+  mlir::FailureOr<RegisterIndex> registerOfPart(mlir::RankedTensorType part,
+                                                mlir::RankedTensorType whole,
+                                                llvm::ArrayRef<int64_t> offsets,
+                                                const RegisterIndex &reg);
   /// Where a tile's registers are found in an array, in whole groups of 1 << lowBits.
   struct Fragments {
     std::string array;

@@ -97,7 +97,7 @@ tk.kernel @k dims ["M"] params [#tk.param<"a">] results [] {
 
 // -----
 
-// expected-error @below {{expected a cluster of 1, 2, 4 or 8 blocks, got 3}}
+// expected-error @below {{expected a cluster of 1, 2, 4, 8 or 16 blocks, got 3}}
 module attributes {x = #tkgpu.schedule<tile = [64], reduce = [], cluster = 3>} {}
 
 // -----

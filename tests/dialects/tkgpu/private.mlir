@@ -61,3 +61,27 @@ tkgpu.func @other args [] {
   %v = tkgpu.private_load %rows at %c0 : <1 x tensor<256xbf16, #row>> -> tensor<256xf32, #row>
   tkgpu.return
 }
+
+// -----
+
+#row = #tkgpu.layout<register = [[1], [2], [4], [256]], lane = [[8], [16], [32], [64], [128]], warp = []>
+#half = #tkgpu.layout<register = [[1], [2], [4]], lane = [[8], [16], [32], [64], [128]], warp = []>
+tkgpu.func @part args [] {
+  %c0 = arith.constant 0 : index
+  %rows = tkgpu.alloc_private : <1 x tensor<512xbf16, #row>, vector = 8>
+  // expected-error @below {{expected a part of whole vectors of '!tkgpu.private<1 x tensor<512xbf16}}
+  %v = tkgpu.private_load %rows at %c0 {offsets = array<i64: 8>} : <1 x tensor<512xbf16, #row>, vector = 8> -> tensor<256xbf16, #half>
+  tkgpu.return
+}
+
+// -----
+
+#row = #tkgpu.layout<register = [[1], [2], [128]], lane = [[4], [8], [16], [32], [64]], warp = []>
+#half = #tkgpu.layout<register = [[1], [2]], lane = [[4], [8], [16], [32], [64]], warp = []>
+tkgpu.func @part_of_vectors args [] {
+  %c0 = arith.constant 0 : index
+  %rows = tkgpu.alloc_private : <1 x tensor<256xbf16, #row>, vector = 8>
+  // expected-error @below {{expected a part of whole vectors of}}
+  %v = tkgpu.private_load %rows at %c0 {offsets = array<i64: 0>} : <1 x tensor<256xbf16, #row>, vector = 8> -> tensor<128xbf16, #half>
+  tkgpu.return
+}

@@ -177,3 +177,42 @@ module attributes {tkgpu.target = #target} {
     tkgpu.return
   } {num_warps = 128 : i64, cluster = 8 : i64, index_bits = 32 : i64}
 }
+
+// -----
+
+#target = #tkgpu.target<arch = 90, shared = 232448, processors = 132, hopper = true>
+#row = #tkgpu.layout<register = [[1], [2], [4], [65536], [131072], [262144]], lane = [[8], [16], [32], [64], [128]], warp = [[256], [512], [1024], [2048], [4096], [8192], [16384], [32768]]>
+
+// Of a cluster's row that leaves no room for another the next is brought where this one was; weights
+// are read beside it.
+// CHECK-LABEL: tkgpu.func @one_stage
+// CHECK: %[[ROWS:.*]] = tkgpu.alloc_private : <1 x tensor<524288xbf16
+// CHECK: tkgpu.copy_private %[[ROWS]]
+// CHECK: scf.for
+// CHECK: tkgpu.async_wait 0
+// CHECK: tkgpu.private_load %[[ROWS]]
+// CHECK: tkgpu.reduce
+// CHECK: tkgpu.load %arg1
+// CHECK: tkgpu.store
+// CHECK: tkgpu.copy_private %[[ROWS]]
+// CHECK: tkgpu.async_commit
+module attributes {tkgpu.target = #target} {
+  tkgpu.func @one_stage args ["x", "g", "rows", "y"] {
+  ^bb0(%x: !tkgpu.buffer<bf16>, %g: !tkgpu.buffer<bf16>, %rows: index, %y: !tkgpu.buffer<bf16>):
+    %c1 = arith.constant 1 : index
+    %C = arith.constant 524288 : index
+    %j = tkgpu.iota : tensor<524288xindex, #row>
+    %step = tkgpu.num_programs x
+    %own = tkgpu.program_id x
+    scf.for %r = %own to %rows step %step {
+      %v = tkgpu.load %x[%r, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks() over [] {vector = 8 : i64} : (!tkgpu.buffer<bf16>, index, tensor<524288xindex, #row>, index, index) -> tensor<524288xbf16, #row>
+      %m = tkgpu.reduce <max> %v axis 0 : tensor<524288xbf16, #row> -> bf16
+      %mb = tkgpu.broadcast %m dims [] : bf16 -> tensor<524288xbf16, #row>
+      %d = arith.subf %v, %mb : tensor<524288xbf16, #row>
+      %w = tkgpu.load %g[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 8 : i64} : (!tkgpu.buffer<bf16>, tensor<524288xindex, #row>, index) -> tensor<524288xbf16, #row>
+      %o = arith.mulf %d, %w : tensor<524288xbf16, #row>
+      tkgpu.store %o, %y[%r, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks() over [] {vector = 8 : i64} : (tensor<524288xbf16, #row>, !tkgpu.buffer<bf16>, index, tensor<524288xindex, #row>, index, index) -> ()
+    }
+    tkgpu.return
+  } {num_warps = 256 : i64, cluster = 16 : i64, index_bits = 32 : i64}
+}

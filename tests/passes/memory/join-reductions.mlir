@@ -124,3 +124,49 @@ tkgpu.func @many args ["x", "q"] {
   tkgpu.store %q, %out[%c0] dims [array<i64>] strides(%c1) masks() over [] : (f32, !tkgpu.buffer<f32>, index, index) -> ()
   tkgpu.return
 } {num_warps = 8 : i64, index_bits = 32 : i64}
+
+// But where a thread reads its part from memory of its own, a part at a time, few warps or many; then
+// again for what is stored.
+// CHECK-LABEL: tkgpu.func @kept_moments
+// CHECK: tkgpu.moments
+// CHECK-NOT: tkgpu.reduce
+// CHECK-LABEL: tkgpu.func @kept_weights
+// CHECK: %[[MAX:.*]], %[[SUM:.*]], %{{.*}}, %{{.*}} = tkgpu.weights %[[X:.*]] : tensor<8192xf32
+// CHECK-NOT: tkgpu.reduce
+// CHECK: %[[MS:.*]] = tkgpu.broadcast %[[MAX]]
+// CHECK: %[[E:.*]] = tk.exp_diff %[[X]], %[[MS]]
+// CHECK: tk.div_or_zero %[[E]]
+#part = #tkgpu.layout<register = [[1], [2], [4], [1024], [2048], [4096]], lane = [[8], [16], [32], [64], [128]], warp = [[256], [512]]>
+tkgpu.func @kept_moments args ["x", "q"] {
+^bb0(%x: !tkgpu.buffer<bf16>, %out: !tkgpu.buffer<f32>):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %kept = tkgpu.alloc_private : !tkgpu.private<1 x tensor<8192xbf16, #part>, vector = 8>
+  %v = tkgpu.private_load %kept at %c0 : !tkgpu.private<1 x tensor<8192xbf16, #part>, vector = 8> -> tensor<8192xbf16, #part>
+  %f = arith.extf %v : tensor<8192xbf16, #part> to tensor<8192xf32, #part>
+  %s = tkgpu.reduce <sum> %f axis 0 : tensor<8192xf32, #part> -> f32
+  %ss = tkgpu.broadcast %s dims [] : f32 -> tensor<8192xf32, #part>
+  %d = arith.subf %f, %ss : tensor<8192xf32, #part>
+  %dd = arith.mulf %d, %d : tensor<8192xf32, #part>
+  %q = tkgpu.reduce <sum> %dd axis 0 : tensor<8192xf32, #part> -> f32
+  tkgpu.store %q, %out[%c0] dims [array<i64>] strides(%c1) masks() over [] : (f32, !tkgpu.buffer<f32>, index, index) -> ()
+  tkgpu.return
+} {num_warps = 4 : i64, index_bits = 32 : i64}
+tkgpu.func @kept_weights args ["x", "y"] {
+^bb0(%x: !tkgpu.buffer<bf16>, %y: !tkgpu.buffer<bf16>):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %j = tkgpu.iota : tensor<8192xindex, #part>
+  %kept = tkgpu.alloc_private : !tkgpu.private<1 x tensor<8192xbf16, #part>, vector = 8>
+  %v = tkgpu.private_load %kept at %c0 : !tkgpu.private<1 x tensor<8192xbf16, #part>, vector = 8> -> tensor<8192xbf16, #part>
+  %f = arith.extf %v : tensor<8192xbf16, #part> to tensor<8192xf32, #part>
+  %m = tkgpu.reduce <max> %f axis 0 : tensor<8192xf32, #part> -> f32
+  %ms = tkgpu.broadcast %m dims [] : f32 -> tensor<8192xf32, #part>
+  %e = tk.exp_diff %f, %ms {approx} : tensor<8192xf32, #part>
+  %s = tkgpu.reduce <sum> %e axis 0 : tensor<8192xf32, #part> -> f32
+  %ss = tkgpu.broadcast %s dims [] : f32 -> tensor<8192xf32, #part>
+  %p = tk.div_or_zero %e, %ss {approx} : tensor<8192xf32, #part>
+  %r = arith.truncf %p : tensor<8192xf32, #part> to tensor<8192xbf16, #part>
+  tkgpu.store %r, %y[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 8 : i64} : (tensor<8192xbf16, #part>, !tkgpu.buffer<bf16>, tensor<8192xindex, #part>, index) -> ()
+  tkgpu.return
+} {num_warps = 4 : i64, index_bits = 32 : i64}

@@ -1,6 +1,7 @@
 // RUN: tk-opt %s --tk-select-schedule --tk-coarsen-threads | FileCheck %s
 module attributes {tkgpu.target = #tkgpu.target<arch = 90, shared = 232448, processors = 132, hopper = true>} {
-// Long rows beside which nothing is read leave room for twice as many elements a thread.
+// Long rows beside which nothing is read leave room for twice as many elements a thread, and so do
+// those that lie in shared memory (tk-keep-rows), with weights in the cache beside them.
 // CHECK-LABEL: tk.kernel @alone
 // CHECK: reduce = [16384], warps = 8, per_thread = 64,
 tk.kernel @alone dims ["R", "C"] params [#tk.param<"x">, #tk.param<"w">] results ["y"] facts [#tk.fact<>, #tk.fact<divisor = 16384, upper = 16384>] {
@@ -24,7 +25,7 @@ tk.kernel @alone dims ["R", "C"] params [#tk.param<"x">, #tk.param<"w">] results
   tk.return %y : tensor<?x?xf32>
 }
 // CHECK-LABEL: tk.kernel @beside_weights
-// CHECK: reduce = [16384], warps = 16, per_thread = 32,
+// CHECK: reduce = [16384], warps = 8, per_thread = 64,
 tk.kernel @beside_weights dims ["R", "C"] params [#tk.param<"x">, #tk.param<"w">] results ["y"] facts [#tk.fact<>, #tk.fact<divisor = 16384, upper = 16384>] {
 ^bb0(%R: index, %C: index, %x: tensor<?x?xbf16>, %w: tensor<?xbf16>):
   tk.bind %x[%R, %C] : tensor<?x?xbf16>
@@ -49,7 +50,7 @@ tk.kernel @beside_weights dims ["R", "C"] params [#tk.param<"x">, #tk.param<"w">
   tk.return %y : tensor<?x?xf32>
 }
 // CHECK-LABEL: tk.kernel @numbered
-// CHECK: reduce = [16384], warps = 16, per_thread = 32,
+// CHECK: reduce = [16384], warps = 8, per_thread = 64,
 tk.kernel @numbered dims ["R", "C"] params [#tk.param<"x">, #tk.param<"w">] results ["y"] facts [#tk.fact<>, #tk.fact<divisor = 16384, upper = 16384>] {
 ^bb0(%R: index, %C: index, %x: tensor<?x?xbf16>, %w: tensor<?xbf16>):
   tk.bind %x[%R, %C] : tensor<?x?xbf16>
@@ -122,6 +123,34 @@ tk.kernel @long_alone dims ["R", "C"] params [#tk.param<"x">, #tk.param<"w">] re
 // CHECK-LABEL: tk.kernel @long_beside_weights
 // CHECK: reduce = [131072], warps = 128, {{.*}} cluster = 8>
 tk.kernel @long_beside_weights dims ["R", "C"] params [#tk.param<"x">, #tk.param<"w">] results ["y"] facts [#tk.fact<>, #tk.fact<divisor = 131072, upper = 131072>] {
+^bb0(%R: index, %C: index, %x: tensor<?x?xbf16>, %w: tensor<?xbf16>):
+  tk.bind %x[%R, %C] : tensor<?x?xbf16>
+  tk.bind %w[%C] : tensor<?xbf16>
+  %zero = arith.constant 0 : index
+  %y = tk.compute ["r", "c"] in (%R, %C) {
+  ^bb0(%r: index, %c: index):
+    %s = tk.reduce [#tk.kind<sum>] ["k"] from (%zero) to (%C) {
+    ^bb0(%k: index):
+      %b = tk.load %x[%r, %k] : tensor<?x?xbf16>
+      %v = arith.extf %b : bf16 to f32
+      tk.yield %v : f32
+    } : f32
+    %b = tk.load %x[%r, %c] : tensor<?x?xbf16>
+    %v = arith.extf %b : bf16 to f32
+    %q = arith.divf %v, %s : f32
+    %g = tk.load %w[%c] : tensor<?xbf16>
+    %gf = arith.extf %g : bf16 to f32
+    %o = arith.mulf %q, %gf : f32
+    tk.yield %o : f32
+  } names ["y"] : tensor<?x?xf32>
+  tk.return %y : tensor<?x?xf32>
+}
+
+// Rows that end before their tiles go to half as many threads, but not if those had too many.
+// Rows that no registers hold are kept by 16 blocks, which go through them.
+// CHECK-LABEL: tk.kernel @longest
+// CHECK: reduce = [524288], warps = 256, {{.*}} persistent = 2, cluster = 16>
+tk.kernel @longest dims ["R", "C"] params [#tk.param<"x">, #tk.param<"w">] results ["y"] facts [#tk.fact<>, #tk.fact<divisor = 524288, upper = 524288>] {
 ^bb0(%R: index, %C: index, %x: tensor<?x?xbf16>, %w: tensor<?xbf16>):
   tk.bind %x[%R, %C] : tensor<?x?xbf16>
   tk.bind %w[%C] : tensor<?xbf16>

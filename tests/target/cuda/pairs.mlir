@@ -18,6 +18,8 @@
 // CHECK: = [[W]].second;
 // CHECK: const float [[S:scale[_0-9]*]] = tk::exp_scale_approx([[OWN]], [[W]].first);
 // CHECK: [[G:[a-z_0-9]+]][r] = [[S]];
+// CHECK: tk::Weighed [[LAST:weighed[_0-9]*]] = tk::weigh_warp([[X]]);
+// CHECK: tk::join_warps<4>([[LAST]], 512,
 // CHECK: if ((n & ~1031) == at_i2048) TK_UNROLL for (int r = 0; r < 16; ++r) if ((n & 1031) == ((r & 7) + (r & 8) * 128)) [[Y:[a-z_0-9]+]][r] = {{[a-z_0-9]+}}[r];
 tkgpu.func @rows args ["x", "y", "q", "n", "tiles"] {
 ^bb0(%x: !tkgpu.buffer<f32>, %y: !tkgpu.buffer<f32>, %out: !tkgpu.buffer<f32>, %n: index, %tiles: index):
@@ -31,6 +33,9 @@ tkgpu.func @rows args ["x", "y", "q", "n", "tiles"] {
     %f = tkgpu.load %x[%at, %j] dims [array<i64>, array<i64: 0>] strides(%c2048, %c1) masks() over [] {vector = 4 : i64} : (!tkgpu.buffer<f32>, index, tensor<2048xindex, #row>, index, index) -> tensor<2048xf32, #row>
     %mean, %squares = tkgpu.moments %f : tensor<2048xf32, #row>
     %max, %sum, %w, %g = tkgpu.weights %f : tensor<2048xf32, #row>
+    %most, %whole, %unread, %alike = tkgpu.weights %f : tensor<2048xf32, #row>
+    %mostly = arith.addf %most, %whole : f32
+    tkgpu.store %mostly, %out[%c2048] dims [array<i64>] strides(%c1) masks() over [] : (f32, !tkgpu.buffer<f32>, index, index) -> ()
     %a = arith.addf %mean, %squares : f32
     %b = arith.addf %max, %sum : f32
     %ab = arith.addf %a, %b : f32

@@ -154,6 +154,57 @@ k(const float *__restrict__ x, float *__restrict__ y) {
   }
 }
 
+TEST_CASE("pairs of parts of more elements than registers hold", "[emu]") {
+  KernelHarness k(R"(
+extern "C" __global__ void __launch_bounds__(64)
+k(const float *__restrict__ x, float *__restrict__ y) {
+  float *const shared = reinterpret_cast<float *>(tk::shared_memory());
+  const int t = tk::thread_index();
+  int round = 0, uses = 0;
+  float own[128];
+  for (int r = 0; r < 128; ++r)
+    own[r] = tk::get(&x[128 * t + r]);
+  tk::Moments moments = tk::moments_of_warp(own);
+  tk::join_warps<2>(moments, 128 * 32, shared, round);
+  tk::Weighed weighed = tk::weigh_warp(own);
+  tk::join_warps<2>(weighed, 128 * 32, shared + 8, uses);
+  tk::put(&y[4 * t], moments.first);
+  tk::put(&y[4 * t + 1], moments.second);
+  tk::put(&y[4 * t + 2], weighed.first);
+  tk::put(&y[4 * t + 3], weighed.second);
+})");
+  std::vector<float> x(64 * 128), y(64 * 4);
+  // About 1000, quarters of a thread's elements each by another level; for weights one quarter, one
+  // thread and one warp have nothing but -inf.
+  const bool hasInfinity = GENERATE(false, true);
+  for (size_t i = 0; i < x.size(); ++i) {
+    const size_t thread = i / 128, quarter = i / 32 % 4;
+    x[i] = 1000 + float(quarter) + float(i * 37 % 101) / 64;
+    if (hasInfinity && (thread >= 32 || thread == 5 || quarter == 0))
+      x[i] = -std::numeric_limits<float>::infinity();
+  }
+  k.threads = 64;
+  k.sharedBytes = 64;
+  k.in(x, DType::f32);
+  k.out(y, DType::f32);
+  REQUIRE(k.run() == "");
+  double mean = 0, squares = 0, most = -std::numeric_limits<double>::infinity(), sum = 0;
+  for (float value : x)
+    mean += value / double(x.size()), most = std::max<double>(most, value);
+  for (float value : x) {
+    squares += (value - mean) * (value - mean);
+    sum += std::exp(value - most);
+  }
+  for (size_t i = 0; i < y.size(); i += 4) {
+    if (!hasInfinity) {
+      CHECK(std::abs(y[i] - mean) < 2e-4);
+      CHECK(std::abs(y[i + 1] - squares) < 1e-5 * squares);
+    }
+    CHECK(y[i + 2] == float(most));
+    CHECK(std::abs(y[i + 3] - sum) < 2e-4 * sum);
+  }
+}
+
 TEST_CASE("joining many warps, whose lanes share the work", "[emu]") {
   const int warps = GENERATE(16, 32);
   KernelHarness k("constexpr int warps = " + std::to_string(warps) + R"(;

@@ -1,0 +1,91 @@
+// RUN: tk-opt %s --tk-cut-stores | FileCheck %s
+#row = #tkgpu.layout<register = [[1], [2], [4], [1024], [2048], [4096]], lane = [[8], [16], [32], [64], [128]], warp = [[256], [512]]>
+#half = #tkgpu.layout<register = [[1], [2], [4], [1024], [2048]], lane = [[8], [16], [32], [64], [128]], warp = [[256], [512]]>
+
+// What only the store needs is computed for 16 of a thread's elements at a time; what a reduction
+// reads is a whole, and so is the one element's number, counted from where the part begins.
+// CHECK-LABEL: tkgpu.func @row
+// CHECK: %[[F:.*]] = arith.extf %{{.*}} : tensor<8192xbf16
+// CHECK: %[[M:.*]] = tkgpu.reduce <max> %[[F]]
+// CHECK-NOT: arith.subf {{.*}} : tensor<8192x
+// CHECK: %[[F0:.*]] = tkgpu.extract %[[F]] at [0] : {{.*}} -> tensor<2048xf32
+// CHECK: %[[D0:.*]] = arith.subf %[[F0]], %{{.*}} : tensor<2048xf32
+// CHECK: %[[A0:.*]] = arith.subf %[[D0]], %{{.*}} : tensor<2048xf32
+// CHECK: %[[S0:.*]] = tkgpu.select_at %[[A0]] at %{{.*}} else %[[D0]]
+// CHECK: %[[O0:.*]] = arith.truncf %[[S0]]
+// CHECK: %[[J0:.*]] = tkgpu.extract %[[J:.*]] at [0]
+// CHECK: tkgpu.store %[[O0]], %{{.*}}[%[[J0]]] {{.*}}vector = 8
+// CHECK: tkgpu.extract %[[F]] at [2048]
+// CHECK: tkgpu.store
+// CHECK: tkgpu.extract %[[F]] at [4096]
+// CHECK: tkgpu.store
+// CHECK: %[[FIRST:.*]] = arith.constant 6144 : index
+// CHECK: %[[N:.*]] = arith.subi %arg2, %[[FIRST]]
+// CHECK: tkgpu.extract %[[F]] at [6144]
+// CHECK: tkgpu.select_at %{{.*}} at %[[N]] else
+// CHECK: %[[J3:.*]] = tkgpu.extract %[[J]] at [6144]
+// CHECK: tkgpu.store %{{.*}}, %{{.*}}[%[[J3]]]
+tkgpu.func @row args ["x", "y", "n"] {
+^bb0(%x: !tkgpu.buffer<bf16>, %y: !tkgpu.buffer<bf16>, %n: index):
+  %c1 = arith.constant 1 : index
+  %one = arith.constant dense<1.0> : tensor<8192xf32, #row>
+  %j = tkgpu.iota : tensor<8192xindex, #row>
+  %a = tkgpu.load %x[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 8 : i64} : (!tkgpu.buffer<bf16>, tensor<8192xindex, #row>, index) -> tensor<8192xbf16, #row>
+  %f = arith.extf %a : tensor<8192xbf16, #row> to tensor<8192xf32, #row>
+  %m = tkgpu.reduce <max> %f axis 0 : tensor<8192xf32, #row> -> f32
+  %ms = tkgpu.broadcast %m dims [] : f32 -> tensor<8192xf32, #row>
+  %d = arith.subf %f, %ms : tensor<8192xf32, #row>
+  %less = arith.subf %d, %one : tensor<8192xf32, #row>
+  %s = tkgpu.select_at %less at %n else %d : tensor<8192xf32, #row>
+  %o = arith.truncf %s : tensor<8192xf32, #row> to tensor<8192xbf16, #row>
+  tkgpu.store %o, %y[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 8 : i64} : (tensor<8192xbf16, #row>, !tkgpu.buffer<bf16>, tensor<8192xindex, #row>, index) -> ()
+  tkgpu.return
+} {num_warps = 4 : i64, index_bits = 32 : i64}
+
+// CHECK-LABEL: tkgpu.func @short
+// CHECK-NOT: tkgpu.extract
+tkgpu.func @short args ["x", "y"] {
+^bb0(%x: !tkgpu.buffer<bf16>, %y: !tkgpu.buffer<bf16>):
+  %c1 = arith.constant 1 : index
+  %j = tkgpu.iota : tensor<4096xindex, #half>
+  %a = tkgpu.load %x[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 8 : i64} : (!tkgpu.buffer<bf16>, tensor<4096xindex, #half>, index) -> tensor<4096xbf16, #half>
+  tkgpu.store %a, %y[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 8 : i64} : (tensor<4096xbf16, #half>, !tkgpu.buffer<bf16>, tensor<4096xindex, #half>, index) -> ()
+  tkgpu.return
+} {num_warps = 4 : i64, index_bits = 32 : i64}
+
+// Of memory that threads have for themselves the parts are read when they are needed, but if another
+// copy begins before.
+// CHECK-LABEL: tkgpu.func @kept
+// CHECK-NOT: tkgpu.private_load
+// CHECK: %[[P0:.*]] = tkgpu.private_load %{{.*}} at %c0 {offsets = array<i64: 0>} : {{.*}} -> tensor<2048xbf16
+// CHECK-NEXT: arith.negf %[[P0]]
+// CHECK: tkgpu.store
+// CHECK: tkgpu.private_load %{{.*}} at %c0 {offsets = array<i64: 2048>}
+// CHECK-LABEL: tkgpu.func @overwritten
+// CHECK: tkgpu.private_load %{{.*}} at %c0 : {{.*}} -> tensor<8192xbf16
+// CHECK: tkgpu.copy_private
+// CHECK-NOT: tkgpu.private_load
+!kept = !tkgpu.private<1 x tensor<8192xbf16, #row>, vector = 8>
+tkgpu.func @kept args ["y"] {
+^bb0(%y: !tkgpu.buffer<bf16>):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %j = tkgpu.iota : tensor<8192xindex, #row>
+  %memory = tkgpu.alloc_private : !kept
+  %a = tkgpu.private_load %memory at %c0 : !kept -> tensor<8192xbf16, #row>
+  %o = arith.negf %a : tensor<8192xbf16, #row>
+  tkgpu.store %o, %y[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 8 : i64} : (tensor<8192xbf16, #row>, !tkgpu.buffer<bf16>, tensor<8192xindex, #row>, index) -> ()
+  tkgpu.return
+} {num_warps = 4 : i64, index_bits = 32 : i64}
+tkgpu.func @overwritten args ["x", "y"] {
+^bb0(%x: !tkgpu.buffer<bf16>, %y: !tkgpu.buffer<bf16>):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %j = tkgpu.iota : tensor<8192xindex, #row>
+  %memory = tkgpu.alloc_private : !kept
+  %a = tkgpu.private_load %memory at %c0 : !kept -> tensor<8192xbf16, #row>
+  tkgpu.copy_private %memory at %c0, %x[%j] dims [array<i64: 0>] strides(%c1) masks() over [] : (!kept, index, !tkgpu.buffer<bf16>, tensor<8192xindex, #row>, index) -> ()
+  %o = arith.negf %a : tensor<8192xbf16, #row>
+  tkgpu.store %o, %y[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 8 : i64} : (tensor<8192xbf16, #row>, !tkgpu.buffer<bf16>, tensor<8192xindex, #row>, index) -> ()
+  tkgpu.return
+} {num_warps = 4 : i64, index_bits = 32 : i64}
