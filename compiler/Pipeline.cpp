@@ -48,6 +48,8 @@ llvm::ArrayRef<PassRow> passTable() {
        "one output a thread, from sizes and structure"},
       {"tk-coarsen-threads", Stage::Tiled, "coarsening", "", "several outputs a thread"},
       {"tk-widen-vectors", Stage::Tiled, "vectorization", "", "accesses of several elements"},
+      {"tk-attach-reductions", Stage::Tiled, "fusion", "",
+       "tiles are chosen; what is reduced of a product need not be read again"},
       {"tk-tile", Stage::Tiled, "tiling", "tk-tile{naive=true}",
        "statements become block-level tile programs"},
       {"canonicalize", Stage::Tiled, "", "", "folds index arithmetic"},

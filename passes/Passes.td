@@ -259,6 +259,12 @@ def WidenVectors : Pass<"tk-widen-vectors", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numWidened", "schedules-widened", "Schedules with wider accesses">];
 }
 
+def AttachReductions : Pass<"tk-attach-reductions", "::mlir::ModuleOp"> {
+  let summary = "Begin reductions over products' results in the tiles that store them";
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::tk::gpu::TkGpuDialect"];
+  let statistics = [Statistic<"numAttached", "reductions", "Reductions begun in tiles">];
+}
+
 def Tile : Pass<"tk-tile", "::mlir::ModuleOp"> {
   let summary = "Turn statements into launches of block programs over tiles";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",

@@ -9,11 +9,12 @@
 //    it. Two pieces are written one after the other, and wait for each other's threads once.
 // 3. Where each warpgroup has rows of its own, it writes, waits for and stores them by itself:
 //    while one still stores, the other may already multiply.
-// 4. What the first piece needs from global memory (a bias, a residual) is loaded before the loop
-// of
-//    the products, what a later one needs before the piece before it is written, if registers
+// 4. What the first piece needs from global memory (a bias, a residual) is loaded before the
+//    products' loop, what a later one needs before the piece before it is written, if registers
 //    beside the accumulators suffice.
-// 5. At the function's end all copies have read their buffers.
+// 5. Reductions along the rows of tiles that are computed beside the stored one take in a piece at
+//    a time (PieceReductions).
+// 6. At the function's end all copies have read their buffers.
 //
 //   tkgpu.store %v, %c[%i, %j]  →  tkgpu.bulk_store_wait 0; tkgpu.barrier
 //                                  for each piece p, with %s the stage p mod 2:
@@ -26,6 +27,7 @@
 #include "passes/Passes.h"
 #include "passes/memory/BulkBox.h"
 #include "passes/memory/MemoryAccess.h"
+#include "passes/memory/PieceReductions.h"
 #include "passes/memory/SharedTiles.h"
 #include "passes/memory/TilePieces.h"
 
@@ -186,7 +188,12 @@ bool BulkStoreForming::form(StoreOp store) {
   builder.setInsertionPoint(store);
   SmallVector<Value> first = buildCoordinates(builder, loc, *box);
   bool matrix = bytesOfElement(element) == 2;
-  TilePieces pieces(store.getValue(), stores);
+  PieceReductions reductions(store, axis);
+  SmallVector<Value> tiles = reductions.tiles();
+  tiles.push_back(store.getValue());
+  SmallVector<Operation *> users(stores);
+  llvm::append_range(users, reductions.get());
+  TilePieces pieces(tiles, users);
   const int64_t numPieces = tile.getDimSize(axis) / length;
   // Where each piece has a buffer of its own, all of them are written under one fence.
   const int64_t together = numPieces <= kBuffers ? numPieces : 1;
@@ -201,7 +208,9 @@ bool BulkStoreForming::form(StoreOp store) {
       Value slot = arith::ConstantIndexOp::create(builder, loc, p % kBuffers);
       stages.push_back(StageOp::create(builder, loc, piece, pair, slot));
       steps.push_back(arith::ConstantIndexOp::create(builder, loc, p * length));
-      values.push_back(pieces.build(builder, offsets, shape));
+      pieces.clear();
+      values.push_back(pieces.build(builder, store.getValue(), offsets, shape));
+      reductions.add(builder, pieces, offsets, shape);
     }
     Operation *computed = store->getPrevNode();
     // The first piece may get the buffer that an earlier store's last one had; then all are free.
@@ -226,6 +235,7 @@ bool BulkStoreForming::form(StoreOp store) {
     }
   }
   loadAhead(loads, firstSync);
+  reductions.finish();
   formed.push_back(store);
   return true;
 }

@@ -30,9 +30,10 @@ static bool canBeCut(Operation *op) {
           op->getNumRegions() == 0);
 }
 
-TilePieces::TilePieces(Value tile, ArrayRef<Operation *> users)
-    : tile(tile), users(users.begin(), users.end()) {
-  collect(tile);
+TilePieces::TilePieces(ArrayRef<Value> tiles, ArrayRef<Operation *> users)
+    : users(users.begin(), users.end()) {
+  for (Value tile : tiles)
+    collect(tile);
 }
 
 /// Do all uses of `op`, through operations that can be cut, end in the users?
@@ -68,11 +69,6 @@ void TilePieces::collect(Value value) {
   for (Value operand : op->getOperands())
     if (isTile(operand))
       collect(operand);
-}
-
-Value TilePieces::build(OpBuilder &builder, ArrayRef<int64_t> offsets, ArrayRef<int64_t> shape) {
-  pieces.clear();
-  return pieceOf(builder, tile, offsets, shape);
 }
 
 Value TilePieces::extract(OpBuilder &builder, Value value, ArrayRef<int64_t> offsets,

@@ -10,16 +10,20 @@
 
 namespace tk {
 
-/// Computes parts of a tile as late as they are needed: elementwise operations, broadcasts and
-/// loads that lead to nothing but `user` are done for a part at a time, so that only what they come
+/// Computes parts of tiles as late as they are needed: elementwise operations, broadcasts and loads
+/// that lead to nothing but the users are done for a part at a time, so that only what they come
 /// from occupies registers as a whole.
 class TilePieces {
 public:
-  TilePieces(mlir::Value tile, llvm::ArrayRef<mlir::Operation *> users);
+  TilePieces(llvm::ArrayRef<mlir::Value> tiles, llvm::ArrayRef<mlir::Operation *> users);
 
-  /// The part of shape `shape` at `offsets`, at the builder's position.
-  mlir::Value build(mlir::OpBuilder &builder, llvm::ArrayRef<int64_t> offsets,
-                    llvm::ArrayRef<int64_t> shape);
+  /// The part of shape `shape` at `offsets` of one of the tiles, at the builder's position.
+  mlir::Value build(mlir::OpBuilder &builder, mlir::Value tile, llvm::ArrayRef<int64_t> offsets,
+                    llvm::ArrayRef<int64_t> shape) {
+    return pieceOf(builder, tile, offsets, shape);
+  }
+  /// Lets go of what was built so far, so that it need not stay in registers.
+  void clear() { pieces.clear(); }
 
 private:
   bool leadsToUsers(mlir::Operation *op);
@@ -31,7 +35,6 @@ private:
   mlir::Value pieceAlong(mlir::OpBuilder &builder, mlir::Value value, llvm::ArrayRef<int64_t> axes,
                          llvm::ArrayRef<int64_t> offsets, llvm::ArrayRef<int64_t> shape);
 
-  mlir::Value tile;
   llvm::SmallPtrSet<mlir::Operation *, 4> users;
   llvm::SmallPtrSet<mlir::Operation *, 16> chain; ///< computed for each piece
   /// By tile: the pieces that have been built, with their offsets.

@@ -4,6 +4,7 @@
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/parallel/StatementShape.h"
+#include "passes/parallel/TileReductions.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/StringExtras.h"
@@ -125,13 +126,15 @@ void BlockProgram::addParallelAxes() {
   std::optional<unsigned> clustered = clusteredIndex();
   func.setCluster(clustered || func.isSpread() ? schedule.getCluster() : 1);
   for (unsigned p = 0; p < compute.getNumIndices(); ++p) {
+    if (countsTiles(p))
+      continue;
     Value extent = compute.getExtents()[p];
     SizeFact fact = getSizeFact(kernel, extent);
     int64_t size = schedule.getTile()[p], step = schedule.getStepOf(p);
     // A result that is not over this index must be written even if the index has no values.
     bool atLeastOne = false;
     for (unsigned r = 0; r < compute.getNumResults(); ++r)
-      atLeastOne |= !llvm::is_contained(compute.getIndicesOf(r), p);
+      atLeastOne |= !llvm::is_contained(indicesInTile(r), p);
     atLeastOne &= !(fact.exact && *fact.exact > 0);
     unsigned id = newAxis(cast<StringAttr>(compute.getIndexNames()[p]).getValue(), size);
     axisOf[compute.getIndex(p)] = id;
@@ -276,12 +279,44 @@ void BlockProgram::addGridStarts(ArrayRef<unsigned> tiled) {
 // The function
 //===----------------------------------------------------------------------===//
 
+/// Does index `p` only count the tiles of another?
+bool BlockProgram::countsTiles(unsigned p) {
+  return llvm::any_of(llvm::seq(compute.getNumResults()), [&](unsigned r) {
+    std::optional<TileReduction> reduction = getTileReduction(compute, r);
+    return reduction && reduction->counter == p;
+  });
+}
+
+/// The indices that the value yielded for result `r` is over.
+SmallVector<unsigned> BlockProgram::indicesInTile(unsigned r) {
+  SmallVector<unsigned> positions = compute.getIndicesOf(r);
+  if (std::optional<TileReduction> reduction = getTileReduction(compute, r))
+    positions.back() = reduction->index;
+  return positions;
+}
+
+/// Which of the tiles along an axis the block has.
+Value BlockProgram::tileNumber(unsigned axis) {
+  if (!axes[axis].start)
+    return indexConstant(0);
+  return arith::DivUIOp::create(at(0), loc, axes[axis].start, indexConstant(axes[axis].size));
+}
+
+/// `value` reduced over an axis of its tile; what is outside the index's range counts as nothing.
+TileValue BlockProgram::reduceInTile(TileValue value, unsigned axis, ReduceKind kind) {
+  if (std::optional<TileValue> mask = exactMask(axis))
+    value = select(*mask, value, identityOf(kind, getElementTypeOrSelf(value.value.getType())));
+  return reduceTile(value, axis, kind);
+}
+
 /// Evaluates what is stored to result `r`, and where.
 LogicalResult BlockProgram::planStore(unsigned r, Store &store) {
   llvm::SetVector<unsigned> set;
   SmallVector<TileValue> masks;
-  SmallVector<unsigned> positions = compute.getIndicesOf(r);
+  SmallVector<unsigned> positions = indicesInTile(r);
   for (unsigned p = 0; p < compute.getNumIndices(); ++p) {
+    if (countsTiles(p))
+      continue;
     unsigned id = axisOf.lookup(compute.getIndex(p));
     if (llvm::is_contained(positions, p)) {
       if (!axes[id].isScalar)
@@ -299,6 +334,10 @@ LogicalResult BlockProgram::planStore(unsigned r, Store &store) {
              << r << " to depend on its own indices only, got index " << axes[axis].name;
   store.depth = scopes.size() - 1;
   store.value = broadcast(value, sorted(set), store.depth);
+  std::optional<TileReduction> reduction = getTileReduction(compute, r);
+  const unsigned reduced = reduction ? axisOf.lookup(compute.getIndex(reduction->index)) : 0;
+  if (reduction)
+    store.value = reduceInTile(store.value, reduced, reduction->kind);
   ArrayRef<unsigned> all = store.value.axes;
   addSafetyMasks(all, masks);
   for (unsigned id : all) // the rest is the next tile's
@@ -318,8 +357,9 @@ LogicalResult BlockProgram::planStore(unsigned r, Store &store) {
     store.maskDims.push_back(dimsOf(mask));
   }
   SmallVector<Value> extents;
-  for (unsigned p : positions) {
-    TileValue position = index(axisOf.lookup(compute.getIndex(p)));
+  for (auto [inTile, p] : llvm::zip_equal(positions, compute.getIndicesOf(r))) {
+    unsigned id = axisOf.lookup(compute.getIndex(inTile));
+    TileValue position = p == inTile ? index(id) : TileValue{tileNumber(id), {}, 0};
     store.indices.push_back(position.value);
     store.indexDims.push_back(dimsOf(position));
     extents.push_back(compute.getExtents()[p]);

@@ -94,6 +94,10 @@ private:
     unsigned depth = 0;
   };
   mlir::LogicalResult planStore(unsigned r, Store &store);
+  bool countsTiles(unsigned p);
+  llvm::SmallVector<unsigned> indicesInTile(unsigned r);
+  mlir::Value tileNumber(unsigned axis);
+  TileValue reduceInTile(TileValue value, unsigned axis, ReduceKind kind);
   mlir::LogicalResult addStores();
   mlir::Value kernelValue(mlir::Value value);
   std::string argumentName(mlir::Value value);

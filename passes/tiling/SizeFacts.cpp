@@ -45,13 +45,13 @@ static SizeFact ofProduct(const SizeFact &a, const SizeFact &b) {
   return fact;
 }
 
-static SizeFact ofQuotient(const SizeFact &a, const SizeFact &b) {
+static SizeFact ofQuotient(const SizeFact &a, const SizeFact &b, bool roundsUp = false) {
   SizeFact fact;
   if (b.exact && *b.exact > 0) {
     if (a.divisor % *b.exact == 0)
       fact.divisor = a.divisor / *b.exact;
     if (a.upper && *a.upper >= 0)
-      fact.upper = *a.upper / *b.exact;
+      fact.upper = *a.upper / *b.exact + (roundsUp && *a.upper % *b.exact != 0);
     if (a.exact && fact.upper)
       fact.exact = fact.upper;
   } else if (a.upper && *a.upper >= 0) {
@@ -89,6 +89,8 @@ SizeFact tk::getSizeFact(KernelOp kernel, Value value) {
     return ofProduct(operand(0), operand(1));
   if (isa<FloorDivOp, arith::DivSIOp, arith::DivUIOp>(op))
     return ofQuotient(operand(0), operand(1));
+  if (isa<arith::CeilDivSIOp>(op))
+    return ofQuotient(operand(0), operand(1), /*roundsUp=*/true);
   if (isa<arith::SubIOp>(op)) {
     SizeFact a = operand(0), b = operand(1);
     return {std::gcd(a.divisor, b.divisor), {}, {}};

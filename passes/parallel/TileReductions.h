@@ -1,0 +1,30 @@
+//===- TileReductions.h - results that reduce what a tile holds -*- C++ -*-===//
+#ifndef TK_PASSES_PARALLEL_TILEREDUCTIONS_H
+#define TK_PASSES_PARALLEL_TILEREDUCTIONS_H
+
+#include "dialects/tk/TkDialect.h"
+
+namespace tk {
+
+/// On a tk.compute with a schedule: an array with an entry for each result, a unit where it is
+/// nothing but a result.
+inline constexpr llvm::StringLiteral tileReductionsAttrName = "tkgpu.tile_reductions";
+
+/// A result over the tiles of `index`, which its last index `counter` counts: its element is the
+/// reduction of the yielded value, which depends on `index`, over the values in one tile.
+struct TileReduction {
+  unsigned counter, index; ///< positions of indices of the statement
+  ReduceKind kind;
+};
+
+std::optional<TileReduction> getTileReduction(ComputeOp compute, unsigned result);
+
+/// Adds to `compute` a result that reduces `value`, of its body, over `index` within each tile of
+/// `size`; `others` are the other indices that it is over. Returns the new statement, of which that
+/// is the last result; the old one is gone.
+ComputeOp addTileReduction(ComputeOp compute, mlir::Value value, llvm::ArrayRef<unsigned> others,
+                           unsigned index, int64_t size, ReduceKind kind, llvm::StringRef name);
+
+} // namespace tk
+
+#endif // TK_PASSES_PARALLEL_TILEREDUCTIONS_H
