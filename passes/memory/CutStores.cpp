@@ -59,8 +59,10 @@ static bool cutStore(StoreOp store, ArrayRef<Operation *> stores) {
   OpBuilder builder(store);
   for (int64_t part = 0; part < numParts; ++part) {
     SmallVector<Value> operands(store->getOperands());
-    for (auto &[number, pieces] : tiles)
-      operands[number] = pieces.build(builder, part * length, length);
+    for (auto &[number, pieces] : tiles) {
+      pieces.clear();
+      operands[number] = pieces.build(builder, store->getOperand(number), part * length, length);
+    }
     builder.clone(*store)->setOperands(operands);
   }
   store.erase();
