@@ -188,7 +188,7 @@ def line(case, compiling, little):
         functions.append(lambda: compiled(*inputs))
     if little:
         functions.append(lambda: torch.cuda._sleep(0))
-    ms = peers.times(functions, repeats=20, flush=True)
+    ms = peers.times(functions, repeats=20, cold=True)
     bound = 6e-2 if any(t.dtype == torch.float8_e4m3fn for t in outputs) else 2e-2
     note = "" if wrong < bound else f"  WRONG {wrong:.2g}"
     shape = "x".join(str(n) for n in inputs[0].shape)

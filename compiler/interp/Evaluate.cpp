@@ -276,12 +276,32 @@ Cell Evaluation::element(int tensor, int64_t position) {
     frame[compute.body.arguments[slot.axes[axis]]].i = rest % state.shape[axis];
     rest /= state.shape[axis];
   }
-  run(compute.body);
-  cell = frame[compute.body.yields[slot.result]];
+  if (slot.overTiles) {
+    cell = reduceTile(slot, compute, position % state.shape.back());
+  } else {
+    run(compute.body);
+    cell = frame[compute.body.yields[slot.result]];
+  }
   if (slot.isFloat && program.mode == Mode::Typed)
     cell.f = roundTo(slot.storedAs, cell.f);
   state.memo.set(position, cell);
   return cell;
+}
+
+/// The reduction of what a result yields over the values of an index in one tile.
+Cell Evaluation::reduceTile(const TensorSlot &slot, ComputeProgram &compute, int64_t tile) {
+  const TileReduction &reduction = *slot.overTiles;
+  const int argument = compute.body.arguments[reduction.index];
+  const int64_t from = tile * reduction.size,
+                to = std::min(from + reduction.size, frame[compute.extents[reduction.index]].i);
+  Cell all = identity(reduction.kind, slot.isFloat, slot.storedAs);
+  for (int64_t i = from; i < to; ++i) {
+    frame[argument].i = i;
+    run(compute.body);
+    all = combine(reduction.kind, slot.isFloat, slot.storedAs, sumRounding(), all,
+                  frame[compute.body.yields[slot.result]]);
+  }
+  return all;
 }
 
 void Evaluation::run(const Body &body) {

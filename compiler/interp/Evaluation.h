@@ -45,6 +45,7 @@ private:
   bool isSummedInGroups(const Reduction &reduction) const {
     return reduction.isMatrixProduct && sumsAsMatrixUnit && program.mode == Mode::Typed;
   }
+  Cell reduceTile(const TensorSlot &slot, ComputeProgram &compute, int64_t tile);
   void run(const Body &body);
   void execute(const Instruction &instruction);
   void load(const Instruction &instruction);

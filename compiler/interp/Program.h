@@ -8,6 +8,7 @@
 #define TK_COMPILER_INTERP_PROGRAM_H
 
 #include "compiler/interp/Interpreter.h"
+#include "passes/parallel/TileReductions.h"
 
 #include <functional>
 #include <memory>
@@ -175,7 +176,8 @@ struct ScanState {
 struct TensorSlot {
   int compute = -1; ///< which compute defines it, or -1 for a parameter
   unsigned result = 0;
-  std::vector<unsigned> axes; ///< positions of its indices in the compute
+  std::vector<unsigned> axes;             ///< positions of its indices in the compute
+  std::optional<TileReduction> overTiles; ///< its last axis counts tiles that are reduced
   Width storedAs = Width::F64;
   bool isFloat = true;
   bool isUnsigned = false;

@@ -204,12 +204,13 @@ private:
       program->tensors[id].result = r;
       SmallVector<unsigned> axes = op.getIndicesOf(r);
       program->tensors[id].axes.assign(axes.begin(), axes.end());
+      program->tensors[id].overTiles = getTileReduction(op, r);
       compute.tensors.push_back(id);
     }
     compute.body = translateBody(op.getBody());
-    for (auto [result, value] : llvm::zip_equal(op.getResults(), op.getYield().getValues()))
-      if (isConstant(value))
-        constants.insert(result);
+    for (auto [r, value] : llvm::enumerate(op.getYield().getValues()))
+      if (isConstant(value) && !getTileReduction(op, r))
+        constants.insert(op.getResult(r));
     program->computes.push_back(std::move(compute));
   }
 

@@ -209,7 +209,8 @@ struct PipelineCopies : tk::impl::PipelineCopiesBase<PipelineCopies> {
         CopyPipeline pipeline(loop);
         if (!pipeline.analyse())
           continue;
-        int64_t wanted = stagesFor(function), used = sharedBytesOf(function);
+        int64_t wanted = stagesFor(function);
+        int64_t used = sharedBytesOf(function) + exchangeBytesOf(function);
         int64_t rest = std::max<int64_t>(limit - used, 0);
         int64_t depth = std::min(wanted, 1 + rest / pipeline.getStageBytes());
         if (depth < wanted && target && asksForStages(function)) {

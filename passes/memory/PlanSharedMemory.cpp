@@ -184,8 +184,9 @@ struct PlanSharedMemory : tk::impl::PlanSharedMemoryBase<PlanSharedMemory> {
       int64_t bytes = placePrivate(function, placeBuffers(function));
       bytes = placePhases(function, bytes);
       function.setSharedBytes(bytes);
-      if (target && bytes > target.getShared()) {
-        reportSharedLimit(function, bytes, target);
+      const int64_t all = bytes + exchangeBytesOf(function);
+      if (target && all > target.getShared()) {
+        reportSharedLimit(function, all, target);
         return signalPassFailure();
       }
       numBarriers += insertBarriers(function);

@@ -1,6 +1,7 @@
 //===- ScheduleLimits.cpp - schedules that do not fit ----------------------===//
 #include "passes/memory/ScheduleLimits.h"
 
+#include "dialects/tkgpu/TkGpuLayout.h"
 #include "passes/analysis/Refusal.h"
 #include "passes/parallel/ScheduleBlock.h"
 
@@ -36,6 +37,23 @@ void tk::gpu::reportSharedLimit(FuncOp function, int64_t bytes, TargetAttr targe
     refusal.attachNote() << "try stages = " << *fittingStages;
   else
     refusal.attachNote() << "try smaller tiles";
+}
+
+int64_t tk::gpu::exchangeBytesOf(FuncOp function) {
+  constexpr unsigned allLanes = 31;
+  int64_t most = 0;
+  function.walk([&](gpu::ReduceOp reduce) {
+    LayoutAttr layout = getLayout(reduce.getSource().getType());
+    AxisBits bits = layout ? axisBits(layout, reduce.getAxis()) : AxisBits();
+    if (!bits.warps || bits.lanes == allLanes)
+      return;
+    LayoutAttr result = getLayout(reduce.getType());
+    Type element = getElementTypeOrSelf(reduce.getType());
+    most = std::max<int64_t>(most, (result ? result.getNumRegisters() : 1) *
+                                       int64_t(function.getNumWarps()) * 32 *
+                                       element.getIntOrFloatBitWidth() / 8);
+  });
+  return llvm::alignTo(most, 16);
 }
 
 void tk::gpu::reportFactorLimit(FuncOp function, Value factor) {

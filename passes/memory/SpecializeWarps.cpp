@@ -59,8 +59,9 @@ struct SpecializeWarps : tk::impl::SpecializeWarpsBase<SpecializeWarps> {
     if (inRoles && !specialization.canCutOut())
       return specialize(function, target, /*inRoles=*/false);
     int64_t wanted = inRoles ? (schedule ? schedule.getStages() : 4) : 1;
-    int64_t bytes = chooseStages(function, *rings, wanted, target.getShared());
-    if (inRoles && bytes > target.getShared() && asksForStages(function)) {
+    const int64_t limit = target.getShared() - exchangeBytesOf(function);
+    int64_t bytes = chooseStages(function, *rings, wanted, limit);
+    if (inRoles && bytes > limit && asksForStages(function)) {
       int64_t fitting = 1;
       for (const Ring &ring : *rings)
         fitting = std::max(fitting, ring.stages);

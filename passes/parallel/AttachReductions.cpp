@@ -34,16 +34,6 @@ namespace tk {
 using namespace mlir;
 using namespace tk;
 
-std::optional<TileReduction> tk::getTileReduction(ComputeOp compute, unsigned result) {
-  auto entries = compute->getAttrOfType<ArrayAttr>(tileReductionsAttrName);
-  auto entry = entries ? dyn_cast<DictionaryAttr>(entries[result]) : DictionaryAttr();
-  if (!entry)
-    return std::nullopt;
-  return TileReduction{compute.getIndicesOf(result).back(),
-                       static_cast<unsigned>(entry.getAs<IntegerAttr>("index").getInt()),
-                       entry.getAs<ReduceKindAttr>("kind").getValue()};
-}
-
 ComputeOp tk::addTileReduction(ComputeOp compute, Value value, ArrayRef<unsigned> others,
                                unsigned index, int64_t size, ReduceKind kind, StringRef name) {
   OpBuilder builder(compute);
@@ -63,7 +53,8 @@ ComputeOp tk::addTileReduction(ComputeOp compute, Value value, ArrayRef<unsigned
   lists.push_back(builder.getDenseI64ArrayAttr(positions));
   entries.push_back(builder.getDictionaryAttr(
       {builder.getNamedAttr("index", builder.getI64IntegerAttr(index)),
-       builder.getNamedAttr("kind", ReduceKindAttr::get(builder.getContext(), kind))}));
+       builder.getNamedAttr("kind", ReduceKindAttr::get(builder.getContext(), kind)),
+       builder.getNamedAttr("size", builder.getI64IntegerAttr(size))}));
   names.push_back(builder.getStringAttr(name));
   SmallVector<Attribute> indexNames(compute.getIndexNames().getValue());
   indexNames.push_back(

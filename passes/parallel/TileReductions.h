@@ -14,10 +14,21 @@ inline constexpr llvm::StringLiteral tileReductionsAttrName = "tkgpu.tile_reduct
 /// reduction of the yielded value, which depends on `index`, over the values in one tile.
 struct TileReduction {
   unsigned counter, index; ///< positions of indices of the statement
+  int64_t size;            ///< values of `index` in a tile
   ReduceKind kind;
 };
 
-std::optional<TileReduction> getTileReduction(ComputeOp compute, unsigned result);
+inline std::optional<TileReduction> getTileReduction(ComputeOp compute, unsigned result) {
+  auto entries = compute->getAttrOfType<mlir::ArrayAttr>(tileReductionsAttrName);
+  auto entry =
+      entries ? llvm::dyn_cast<mlir::DictionaryAttr>(entries[result]) : mlir::DictionaryAttr();
+  if (!entry)
+    return std::nullopt;
+  return TileReduction{compute.getIndicesOf(result).back(),
+                       static_cast<unsigned>(entry.getAs<mlir::IntegerAttr>("index").getInt()),
+                       entry.getAs<mlir::IntegerAttr>("size").getInt(),
+                       entry.getAs<ReduceKindAttr>("kind").getValue()};
+}
 
 /// Adds to `compute` a result that reduces `value`, of its body, over `index` within each tile of
 /// `size`; `others` are the other indices that it is over. Returns the new statement, of which that
