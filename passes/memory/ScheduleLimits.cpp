@@ -49,9 +49,10 @@ int64_t tk::gpu::exchangeBytesOf(FuncOp function) {
       return;
     LayoutAttr result = getLayout(reduce.getType());
     Type element = getElementTypeOrSelf(reduce.getType());
+    const int64_t width = element.isIndex() ? 64 : element.getIntOrFloatBitWidth();
     most = std::max<int64_t>(most, (result ? result.getNumRegisters() : 1) *
                                        int64_t(function.getNumWarps()) * 32 *
-                                       element.getIntOrFloatBitWidth() / 8);
+                                       int64_t(llvm::divideCeil(width, 8)));
   });
   return llvm::alignTo(most, 16);
 }

@@ -25,10 +25,11 @@ target_compile_options(tk-fuzz-frontend PRIVATE
 target_link_options(tk-fuzz-frontend PRIVATE -fsanitize=fuzzer,address,undefined)
 target_link_libraries(tk-fuzz-frontend PRIVATE tk_mlir_options tk_mlir)
 
-# Begins with the programs there are; the same inputs in every run.
+# Begins with the programs there are; the same inputs in every run. AddressSanitizer's shadow takes
+# more addresses than scripts/test lets tests have.
 set(corpus ${CMAKE_CURRENT_BINARY_DIR}/corpus)
 add_test(NAME fuzz.coverage COMMAND sh -c
-  "rm -rf ${corpus} && mkdir ${corpus} && exec $<TARGET_FILE:tk-fuzz-frontend> ${corpus} \
+  "ulimit -S -v unlimited; rm -rf ${corpus} && mkdir ${corpus} && exec $<TARGET_FILE:tk-fuzz-frontend> ${corpus} \
     ${PROJECT_SOURCE_DIR}/examples ${PROJECT_SOURCE_DIR}/tests/e2e/programs \
     ${PROJECT_SOURCE_DIR}/tests/frontend/errors -dict=${CMAKE_CURRENT_SOURCE_DIR}/tk.dict \
     -seed=1 -runs=20000 -timeout=20 -rss_limit_mb=2048 -artifact_prefix=${corpus}/ \
