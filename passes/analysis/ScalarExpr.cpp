@@ -244,6 +244,32 @@ Value createIdentity(OpBuilder &builder, Location loc, ReduceKind kind, Type typ
   return constant(builder.getIntegerAttr(type, one ? 1 : 0));
 }
 
+Value createCombination(OpBuilder &builder, Location loc, ReduceKind kind, Value a, Value b) {
+  bool isFloat = isa<FloatType>(getElementTypeOrSelf(a.getType()));
+  switch (kind) {
+  case ReduceKind::Sum:
+    return isFloat ? Value(arith::AddFOp::create(builder, loc, a, b))
+                   : Value(arith::AddIOp::create(builder, loc, a, b));
+  case ReduceKind::Prod:
+    return isFloat ? Value(arith::MulFOp::create(builder, loc, a, b))
+                   : Value(arith::MulIOp::create(builder, loc, a, b));
+  case ReduceKind::Max:
+    return isFloat ? Value(arith::MaximumFOp::create(builder, loc, a, b))
+                   : Value(arith::MaxSIOp::create(builder, loc, a, b));
+  case ReduceKind::Min:
+    return isFloat ? Value(arith::MinimumFOp::create(builder, loc, a, b))
+                   : Value(arith::MinSIOp::create(builder, loc, a, b));
+  case ReduceKind::Any:
+    return arith::OrIOp::create(builder, loc, a, b);
+  case ReduceKind::All:
+    return arith::AndIOp::create(builder, loc, a, b);
+  case ReduceKind::ArgMax:
+  case ReduceKind::ArgMin:
+    break;
+  }
+  llvm_unreachable("arg kinds combine pairs");
+}
+
 bool isZero(Value value) {
   return matchPattern(value, m_AnyZeroFloat()) || matchPattern(value, m_Zero());
 }

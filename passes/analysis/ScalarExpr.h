@@ -67,6 +67,10 @@ bool isContraction(ReduceOp reduce);
 mlir::Value createIdentity(mlir::OpBuilder &builder, mlir::Location loc, ReduceKind kind,
                            mlir::Type type);
 
+/// a (+) b of `kind`, which has no indices, for two scalars or tiles of one type.
+mlir::Value createCombination(mlir::OpBuilder &builder, mlir::Location loc, ReduceKind kind,
+                              mlir::Value a, mlir::Value b);
+
 bool isZero(mlir::Value value);
 /// `value` without the limits to the finite numbers of `narrow` that saturation puts around it.
 mlir::Value stripClamps(mlir::Value value, mlir::Type narrow);

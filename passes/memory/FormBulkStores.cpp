@@ -30,6 +30,7 @@
 #include "passes/memory/PieceReductions.h"
 #include "passes/memory/SharedTiles.h"
 #include "passes/memory/TilePieces.h"
+#include "passes/memory/WarpSpecialization.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -84,19 +85,6 @@ static bool isFragment(LayoutAttr layout, int64_t axis) {
     return false;
   ArrayRef<LayoutBit> lanes = layout.getLaneBits();
   return lanes[0].axis == axis && lanes[1].axis == axis && lanes[2].axis == 1 - axis;
-}
-
-/// Does each of several warpgroups have a run of whole groups of eight rows, in order? A piece's
-/// rows lie along the axis other than `axis`.
-static bool hasRowsByWarpgroup(LayoutAttr layout, int64_t axis, int64_t rows) {
-  ArrayRef<LayoutBit> warps = layout.getWarpBits();
-  int64_t groups = int64_t(1) << (warps.size() < 2 ? 0 : warps.size() - 2);
-  if (groups == 1 || rows % (8 * groups) != 0)
-    return false;
-  for (auto [b, bit] : llvm::enumerate(warps.drop_front(2)))
-    if (bit.axis != 1 - axis || bit.step != (rows / groups) << b)
-      return false;
-  return true;
 }
 
 /// One pair of buffers serves all stores of pieces of one type.
@@ -177,11 +165,14 @@ bool BulkStoreForming::form(StoreOp store) {
                                box->shared.getPhases());
   Location loc = store.getLoc();
   std::optional<unsigned> rowsAxis = box->rowsAxis();
-  bool byWarpgroup = rowsAxis && hasRowsByWarpgroup(part, axis, shape[1 - axis]);
+  // Whole groups of eight rows, which the matrices that are written have.
+  const int64_t rows = shape[1 - axis], groups = function.getNumWarps() / kWarpsOfGroup;
+  bool byWarpgroup =
+      rowsAxis && areRowsByWarpgroup(part, 1 - axis, rows) && rows % (8 * groups) == 0;
   IntegerAttr warpgroupAxis;
   if (byWarpgroup) {
     warpgroupAxis = builder.getI64IntegerAttr(*rowsAxis);
-    box->box[*rowsAxis] /= function.getNumWarps() / kWarpsOfGroup;
+    box->box[*rowsAxis] /= groups;
   }
   anyByWarpgroup |= byWarpgroup;
   Value pair = buffersFor(loc, piece), map = arguments.addTensorMap(*box);

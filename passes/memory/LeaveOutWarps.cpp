@@ -31,9 +31,6 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-/// Of which a warpgroup has two bits of the warp's number.
-static constexpr unsigned kBitsInWarpgroup = 2;
-
 /// The number that all elements of `value` are, if that is known.
 static std::optional<int64_t> constantOf(Value value) {
   if (auto broadcast = value.getDefiningOp<BroadcastOp>())
@@ -56,18 +53,6 @@ static bool isOfFirstRows(Value mask, int64_t rows) {
   while (auto convert = place.getDefiningOp<ConvertLayoutOp>())
     place = convert.getSource();
   return place.getDefiningOp<IotaOp>() && constantOf(compare.getRhs()) == rows;
-}
-
-/// Are the rows along `axis` dealt out to the warpgroups one part after the other?
-static bool areRowsByWarpgroup(LayoutAttr layout, int64_t axis, int64_t rows) {
-  ArrayRef<LayoutBit> warps = layout.getWarpBits();
-  if (warps.size() <= kBitsInWarpgroup)
-    return false;
-  int64_t groups = int64_t(1) << (warps.size() - kBitsInWarpgroup);
-  for (auto [b, bit] : llvm::enumerate(warps.drop_front(kBitsInWarpgroup)))
-    if (bit.axis != axis || bit.step != (rows / groups) << b)
-      return false;
-  return true;
 }
 
 /// Do warps compute products together, or hand values to one another?

@@ -1,16 +1,11 @@
 //===- PieceReductions.cpp - reductions of tiles that are cut -------------===//
 #include "passes/memory/PieceReductions.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "passes/analysis/ScalarExpr.h"
 
 using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
-
-static bool isCombinable(gpu::ReduceOp reduce) {
-  return isa<FloatType>(getElementTypeOrSelf(reduce.getSource())) &&
-         llvm::is_contained({ReduceKind::Sum, ReduceKind::Max, ReduceKind::Min}, reduce.getKind());
-}
 
 PieceReductions::PieceReductions(StoreOp store, int64_t axis) {
   auto stored = cast<RankedTensorType>(store.getValue().getType());
@@ -18,7 +13,7 @@ PieceReductions::PieceReductions(StoreOp store, int64_t axis) {
     auto tile = cast<RankedTensorType>(reduce.getSource().getType());
     if (reduce->isBeforeInBlock(store) && reduce.getAxis() == uint64_t(axis) &&
         tile.getShape() == stored.getShape() && tile.getEncoding() == stored.getEncoding() &&
-        isCombinable(reduce) && llvm::all_of(reduce->getUsers(), [&](Operation *user) {
+        llvm::all_of(reduce->getUsers(), [&](Operation *user) {
           return user->getBlock() == store->getBlock() && store->isBeforeInBlock(user);
         }))
       reductions.push_back(reduce);
@@ -31,24 +26,14 @@ SmallVector<Value> PieceReductions::tiles() const {
                              [](gpu::ReduceOp reduce) -> Value { return reduce.getSource(); });
 }
 
-static Value combine(OpBuilder &builder, gpu::ReduceOp reduce, Value a, Value b) {
-  switch (reduce.getKind()) {
-  case ReduceKind::Max:
-    return arith::MaximumFOp::create(builder, reduce.getLoc(), a, b);
-  case ReduceKind::Min:
-    return arith::MinimumFOp::create(builder, reduce.getLoc(), a, b);
-  default:
-    return arith::AddFOp::create(builder, reduce.getLoc(), a, b);
-  }
-}
-
 void PieceReductions::add(OpBuilder &builder, TilePieces &pieces, ArrayRef<int64_t> offsets,
                           ArrayRef<int64_t> shape) {
   for (auto [reduce, result] : llvm::zip_equal(reductions, results)) {
     Value piece = pieces.build(builder, reduce.getSource(), offsets, shape);
     Value part = gpu::ReduceOp::create(builder, reduce.getLoc(), reduce.getType(), piece,
                                        reduce.getKind(), reduce.getAxis());
-    result = result ? combine(builder, reduce, result, part) : part;
+    result =
+        result ? createCombination(builder, reduce.getLoc(), reduce.getKind(), result, part) : part;
   }
 }
 

@@ -34,8 +34,11 @@ namespace tk {
 using namespace mlir;
 using namespace tk;
 
-ComputeOp tk::addTileReduction(ComputeOp compute, Value value, ArrayRef<unsigned> others,
-                               unsigned index, int64_t size, ReduceKind kind, StringRef name) {
+/// Adds to `compute` a result that reduces `value`, of its body, over `index` within each tile of
+/// `size`; `others` are the other indices that it is over. Returns the new statement, of which that
+/// is the last result; the old one is gone.
+static ComputeOp addTileReduction(ComputeOp compute, Value value, ArrayRef<unsigned> others,
+                                  unsigned index, int64_t size, ReduceKind kind, StringRef name) {
   OpBuilder builder(compute);
   const unsigned count = compute.getNumResults(), counter = compute.getNumIndices();
   Value step = arith::ConstantIndexOp::create(builder, compute.getLoc(), size);

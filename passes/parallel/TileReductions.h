@@ -30,12 +30,6 @@ inline std::optional<TileReduction> getTileReduction(ComputeOp compute, unsigned
                        entry.getAs<ReduceKindAttr>("kind").getValue()};
 }
 
-/// Adds to `compute` a result that reduces `value`, of its body, over `index` within each tile of
-/// `size`; `others` are the other indices that it is over. Returns the new statement, of which that
-/// is the last result; the old one is gone.
-ComputeOp addTileReduction(ComputeOp compute, mlir::Value value, llvm::ArrayRef<unsigned> others,
-                           unsigned index, int64_t size, ReduceKind kind, llvm::StringRef name);
-
 } // namespace tk
 
 #endif // TK_PASSES_PARALLEL_TILEREDUCTIONS_H

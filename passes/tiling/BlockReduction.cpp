@@ -1,4 +1,5 @@
 //===- BlockReduction.cpp - what reductions carry and combine -------------===//
+#include "passes/analysis/ScalarExpr.h"
 #include "passes/tiling/BlockProgram.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -36,30 +37,7 @@ TypedAttr tk::identityOf(ReduceKind kind, Type type) {
 
 /// a (+) b for two tiles, or scalars, of one type.
 Value BlockProgram::combine(ReduceKind kind, Value a, Value b) {
-  OpBuilder &at = this->at(scopes.size() - 1);
-  bool isFloat = isa<FloatType>(getElementTypeOrSelf(a.getType()));
-  switch (kind) {
-  case ReduceKind::Sum:
-    return isFloat ? Value(arith::AddFOp::create(at, loc, a, b))
-                   : Value(arith::AddIOp::create(at, loc, a, b));
-  case ReduceKind::Prod:
-    return isFloat ? Value(arith::MulFOp::create(at, loc, a, b))
-                   : Value(arith::MulIOp::create(at, loc, a, b));
-  case ReduceKind::Max:
-    return isFloat ? Value(arith::MaximumFOp::create(at, loc, a, b))
-                   : Value(arith::MaxSIOp::create(at, loc, a, b));
-  case ReduceKind::Min:
-    return isFloat ? Value(arith::MinimumFOp::create(at, loc, a, b))
-                   : Value(arith::MinSIOp::create(at, loc, a, b));
-  case ReduceKind::Any:
-    return arith::OrIOp::create(at, loc, a, b);
-  case ReduceKind::All:
-    return arith::AndIOp::create(at, loc, a, b);
-  case ReduceKind::ArgMax:
-  case ReduceKind::ArgMin:
-    break;
-  }
-  llvm_unreachable("arg kinds combine pairs");
+  return createCombination(at(scopes.size() - 1), loc, kind, a, b);
 }
 
 /// The running pair (value, index) after a tile of later indices: taken over where the new value is

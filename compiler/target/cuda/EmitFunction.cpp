@@ -210,6 +210,12 @@ FailureOr<EmittedKernel> KernelEmitter::emit(std::string &text) {
   kernel.indexBits = func.getIndexBits();
   kernel.cluster = func.getCluster();
   func.walk([&](gpu::LaunchWaitOp) { kernel.waits = true; });
+  // Passes plan buffers and leave room for what reductions exchange; what scans, reductions to
+  // indices and changes of layout exchange is known only here.
+  if (auto target = func->getParentOp()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
+      target && kernel.sharedBytes > target.getShared())
+    return func.emitError("needs ") << kernel.sharedBytes << " B of shared memory, sm_"
+                                    << target.getArch() << " has " << target.getShared() << " B";
   return kernel;
 }
 
