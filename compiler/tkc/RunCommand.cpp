@@ -154,8 +154,8 @@ int run(RunOptions &options) {
   if (!ran)
     return report(ran.error(), json);
   result.checked = options.check;
-  result.results = std::move(ran->results);
   result.ok = !ran->firstWrong();
+  result.results = std::move(ran->results);
   if (options.time) {
     Expected<double> milliseconds = (*session)->time();
     if (!milliseconds)

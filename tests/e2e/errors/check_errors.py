@@ -47,6 +47,15 @@ LARGE = ["build", "x.tk", "--target", "sm_90a", "--emit", "cuda", "-o", "-", "--
 PTX = ["build", "x.tk", "--target", "sm_90a", "--emit", "ptx", "-o", "-"]
 GPU = ["run", "x.tk", "--target", "gpu", "--dim", "N=3"]
 EMU = ["run", "x.tk", "--target", "emu", "--dim", "N=3"]
+SUM = "kernel add(x: f32[N]) -> (y: f32[N]) {\n  y[i] = x[i] + 1234\n}\n"
+# A compiler that takes one number for another.
+MISCOMPILE = b"""for word; do
+  case $word in *.cpp) sed -i s/1234/1235/ "$word" ;; esac
+done
+for compiler in clang++-22 clang++ g++ c++; do
+  command -v $compiler >/dev/null && exec $compiler "$@"
+done
+"""
 LIBM = ctypes.util.find_library("m") or "libm.so.6"
 
 # What the machine is like in some of the cases; an empty value is one that is not set.
@@ -58,6 +67,8 @@ ENVIRONMENTS = {
     "driver-other-library": {"TK_LIBCUDA": LIBM},
     "no-host-compiler": {"CXX": "/nowhere"},
     "host-compiler-fails": {"CXX": "/bin/false", "TK_DUMP": "."},
+    "wrong-result": {"CXX": "sh miscompile.sh"},
+    "wrong-result-in-json": {"CXX": "sh miscompile.sh"},
     "no-temporary-directory": {"TMPDIR": "/nowhere"},
     "cache-not-writable": {"TK_CACHE_DIR": "/proc/tk"},
     "cache-is-a-file": {"TK_CACHE_DIR": "cache"},
@@ -200,6 +211,9 @@ CASES = {
     "driver-other-library": (COPY, GPU, 3, "error[driver_too_old]", {}),
     "no-host-compiler": (COPY, EMU, 1, "x.tk:1:8: error[unsupported]", {}),
     "host-compiler-fails": (COPY, EMU, 70, "x.tk:1:8: error[internal]", {}),
+    "wrong-result": (SUM, EMU + ["--check"], 70, "", {"miscompile.sh": MISCOMPILE}),
+    "wrong-result-in-json": (SUM, EMU + ["--check", "--json"], 70, "", {"miscompile.sh": MISCOMPILE}),
+    "right-result": (SUM, EMU + ["--check"], 0, "", {}),
     "no-temporary-directory": (COPY, EMU, 1, "x.tk:1:8: error[io]", {}),
     "cache-not-writable": (COPY, RUN + ["--dim", "N=3", "--check"], 0, "", {}),
     "cache-is-a-file": (COPY, RUN + ["--dim", "N=3", "--check"], 0, "", {"cache": b"not a directory"}),
