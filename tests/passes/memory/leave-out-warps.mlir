@@ -58,3 +58,51 @@ tkgpu.func @meets args ["o"] {
   tkgpu.store %v, %o[%place] dims [array<i64: 0>] strides(%c1) masks(%own) over [array<i64: 0>] : (tensor<256xf32, #rows>, !tkgpu.buffer<f32>, tensor<256xindex, #rows>, index, tensor<256xi1, #rows>) -> ()
   tkgpu.return
 } {num_warps = 16 : i64, tkgpu.schedule = #schedule}
+
+// A bound of other rows is none of theirs, be it below or above.
+// CHECK-LABEL: tkgpu.func @fewer
+// CHECK: tkgpu.store %{{.*}} masks(%{{.*}}) over
+// CHECK-NOT: spare_warps
+tkgpu.func @fewer args ["o"] {
+^bb0(%o: !tkgpu.buffer<f32>):
+  %c1 = arith.constant 1 : index
+  %c100 = arith.constant 100 : index
+  %place = tkgpu.iota : tensor<256xindex, #rows>
+  %end = tkgpu.broadcast %c100 dims [] : index -> tensor<256xindex, #rows>
+  %own = arith.cmpi slt, %place, %end : tensor<256xindex, #rows>
+  %v = arith.constant dense<1.0> : tensor<256xf32, #rows>
+  tkgpu.store %v, %o[%place] dims [array<i64: 0>] strides(%c1) masks(%own) over [array<i64: 0>] : (tensor<256xf32, #rows>, !tkgpu.buffer<f32>, tensor<256xindex, #rows>, index, tensor<256xi1, #rows>) -> ()
+  tkgpu.return
+} {num_warps = 16 : i64, tkgpu.schedule = #schedule}
+// CHECK-LABEL: tkgpu.func @more
+// CHECK: tkgpu.store %{{.*}} masks(%{{.*}}) over
+// CHECK-NOT: spare_warps
+tkgpu.func @more args ["o"] {
+^bb0(%o: !tkgpu.buffer<f32>):
+  %c1 = arith.constant 1 : index
+  %c200 = arith.constant 200 : index
+  %place = tkgpu.iota : tensor<256xindex, #rows>
+  %end = tkgpu.broadcast %c200 dims [] : index -> tensor<256xindex, #rows>
+  %own = arith.cmpi slt, %place, %end : tensor<256xindex, #rows>
+  %v = arith.constant dense<1.0> : tensor<256xf32, #rows>
+  tkgpu.store %v, %o[%place] dims [array<i64: 0>] strides(%c1) masks(%own) over [array<i64: 0>] : (tensor<256xf32, #rows>, !tkgpu.buffer<f32>, tensor<256xindex, #rows>, index, tensor<256xi1, #rows>) -> ()
+  tkgpu.return
+} {num_warps = 16 : i64, tkgpu.schedule = #schedule}
+
+// Where one of several stores has rows of theirs they run, and all masks stay.
+// CHECK-LABEL: tkgpu.func @all_rows
+// CHECK: tkgpu.store %{{.*}} masks(%{{.*}}) over
+// CHECK: tkgpu.store %{{.*}} masks() over
+// CHECK-NOT: spare_warps
+tkgpu.func @all_rows args ["o", "p"] {
+^bb0(%o: !tkgpu.buffer<f32>, %p: !tkgpu.buffer<f32>):
+  %c1 = arith.constant 1 : index
+  %c192 = arith.constant 192 : index
+  %place = tkgpu.iota : tensor<256xindex, #rows>
+  %end = tkgpu.broadcast %c192 dims [] : index -> tensor<256xindex, #rows>
+  %own = arith.cmpi slt, %place, %end : tensor<256xindex, #rows>
+  %v = arith.constant dense<1.0> : tensor<256xf32, #rows>
+  tkgpu.store %v, %o[%place] dims [array<i64: 0>] strides(%c1) masks(%own) over [array<i64: 0>] : (tensor<256xf32, #rows>, !tkgpu.buffer<f32>, tensor<256xindex, #rows>, index, tensor<256xi1, #rows>) -> ()
+  tkgpu.store %v, %p[%place] dims [array<i64: 0>] strides(%c1) masks() over [] : (tensor<256xf32, #rows>, !tkgpu.buffer<f32>, tensor<256xindex, #rows>, index) -> ()
+  tkgpu.return
+} {num_warps = 16 : i64, tkgpu.schedule = #schedule}
