@@ -18,6 +18,7 @@
 #include "frontend/IRGen.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/memory/MemoryAccess.h"
+#include "passes/tiling/LeastSizes.h"
 #include "passes/tiling/SizeFacts.h"
 #include "runtime/Environment.h"
 
@@ -59,6 +60,16 @@ int64_t roundUpCoarsely(int64_t value, int64_t base) {
   while (base < value && base < (int64_t(1) << 60))
     base *= 4;
   return base;
+}
+
+/// The least size with the same bound; 0 where there is none.
+int64_t leastWithBound(int64_t upper) {
+  int64_t below = 0, found = std::max<int64_t>(upper, 0);
+  while (found - below > 1) {
+    int64_t middle = below + (found - below) / 2;
+    (fact_for(middle).upper == upper ? found : below) = middle;
+  }
+  return found;
 }
 
 /// Bounds that the CPU's fusion decisions compare with; beyond them a size counts as unknown.
@@ -192,6 +203,11 @@ KernelOp CompiledSource::kernelOp(size_t kernel) {
   return module->lookupSymbol<KernelOp>(kernelNames[kernel]);
 }
 
+// Registers of threads that hold a row are counted; all else is planned in powers of two.
+bool CompiledSource::hasFineBound(size_t kernel, size_t dim, std::string_view target) const {
+  return isGpuText(target) && reducedDims[kernel][dim] && !haveProducts[kernel];
+}
+
 Facts CompiledSource::relevant_facts(size_t kernel, std::string_view target,
                                      const Facts &facts) const {
   Facts relevant = facts;
@@ -204,11 +220,9 @@ Facts CompiledSource::relevant_facts(size_t kernel, std::string_view target,
         relevant.schedules.back() = true;
       }
   bool gpu = isGpuText(target);
-  for (auto [fact, isReduced] : llvm::zip(relevant.dims, reducedDims[kernel])) {
+  for (auto [d, fact, isReduced] : llvm::enumerate(relevant.dims, reducedDims[kernel])) {
     fact.exact.reset();
-    // Registers of threads that hold a row are counted; all else is planned in powers of two.
-    bool isRow = gpu && isReduced && !haveProducts[kernel];
-    if (fact.upper > 0 && !isRow)
+    if (fact.upper > 0 && !hasFineBound(kernel, d, target))
       fact.upper = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(fact.upper)));
     if (!gpu) {
       fact = {1, cpuBound(fact.upper), {}};
@@ -248,6 +262,12 @@ Expected<OwningOpRef<ModuleOp>> CompiledSource::isolate(size_t kernel, std::stri
                target == "cpu" ? std::nullopt : chooseSchedule(schedules[kernel], target, facts));
   if (!facts.dims.empty())
     clone.setFactsAttr(factsAttr(context.get(), facts));
+  SmallVector<int64_t> least(facts.dims.size());
+  for (size_t d = 0; d < facts.dims.size(); ++d)
+    if (!servesShorter && hasFineBound(kernel, d, target) && facts.dims[d].upper <= longestKeptRow)
+      least[d] = leastWithBound(facts.dims[d].upper);
+  if (llvm::any_of(least, [](int64_t size) { return size > 0; }))
+    clone->setAttr(leastSizesAttrName, builder.getDenseI64ArrayAttr(least));
   if (isGpuText(target)) {
     if (Status attached = attachCudaTarget(*copy, target); !attached)
       return attached.error();

@@ -61,6 +61,10 @@ public:
   /// For what is compiled from now on: see PipelineOptions::last.
   void setLastPass(unsigned number);
 
+  /// For what is compiled from now on: is it to serve all sizes up to its bounds, not only those
+  /// that have no lower bound of their own?
+  void setServesShorter(bool serves) { servesShorter = serves; }
+
   /// The kernel before any pass: what the reference runs.
   KernelOp kernelOp(size_t kernel);
   /// The names of the stages that stage_text knows.
@@ -70,6 +74,8 @@ private:
   CompiledSource();
   Status parse(std::string_view text, frontend::Kernels kernels);
 
+  /// Is a dimension's bound as fine as those of rows of which a thread's registers are counted?
+  bool hasFineBound(size_t kernel, size_t dim, std::string_view target) const;
   /// A copy of the module that holds one kernel, with facts and target attached.
   Expected<mlir::OwningOpRef<mlir::ModuleOp>> isolate(size_t kernel, std::string_view target,
                                                       const Facts &facts);
@@ -107,6 +113,7 @@ private:
   FileId mainFile = kNoFile;
   std::vector<std::vector<ScheduleHeader>> schedules; ///< by kernel
   std::shared_ptr<CompiledSource> checker;            ///< of the gathers; null where there are none
+  bool servesShorter = false;
   CompileOptions options;
   DriverOptions driver;
 };

@@ -2,6 +2,7 @@
 #include "compiler/bundle/BuildBundle.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/ScopeExit.h"
 
 using namespace llvm;
 
@@ -47,6 +48,9 @@ Expected<Bundle> buildBundle(CompiledSource &source, const BundleRequest &reques
                    "a bundle holds code of GPUs such as sm_90a, not of '" + arch + "'");
   if (Status known = checkNames(source, request); !known)
     return known.error();
+  // One variant for all sizes up to a bound, not one for each eighth of it.
+  source.setServesShorter(true);
+  scope_exit restore([&] { source.setServesShorter(false); });
   Bundle bundle;
   for (size_t kernel : request.kernels) {
     BundleKernel entry{source.signatures()[kernel], {}};

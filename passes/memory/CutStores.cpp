@@ -3,9 +3,12 @@
 // Of a tile that is stored, a thread may have more elements than registers. Written down as
 // operations on the whole tile, each of them would have all of its results before the next begins.
 //   1. In functions without products: stores of tiles of one axis, of which a thread has more
-//      elements than fit its registers as f32.
+//      elements than fit its registers as f32, or half of them where two loads give one tile.
 //   2. The store, and what leads to nothing but stores, is done for a part of the tile at a time
 //      (TilePieces.h): one of which registers also hold what is loaded beside it.
+//   3. A multiprocessor has one or two blocks of many threads. When these meet in a reduction,
+//   little
+//      else is loaded: what the first part needs of memory is, before they meet.
 //
 // Before: %f = extf %x; %y = %f * %s; store %y, y[%j]
 // After:  %x0 = extract %x at 0; %f0 = extf %x0; %y0 = %f0 * %s; store %y0, y[extract %j at 0];
@@ -21,6 +24,7 @@
 #include "mlir/IR/Iterators.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Pass/Pass.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace tk {
 #define GEN_PASS_DEF_CUTSTORES
@@ -35,14 +39,68 @@ using namespace tk::gpu;
 /// for weights of columns and addresses.
 static constexpr int64_t mostElements = 32, elementsOfPart = 16;
 
+/// A multiprocessor has two blocks of so many threads that have 64 registers.
+static constexpr int64_t threadsOfHalf = 512;
+
+/// Are elements computed from pairs of loads?
+static bool hasFunnels(FuncOp function) {
+  return function.walk([](FunnelOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
 /// How many parts a stored tile is computed in.
 static int64_t countParts(StoreOp store) {
   auto tile = dyn_cast<RankedTensorType>(store.getValue().getType());
   LayoutAttr layout = tile ? getLayout(tile) : LayoutAttr();
-  if (!layout || tile.getRank() != 1 || layout.getHeld() != 0 ||
-      layout.getNumRegisters() <= mostElements)
+  int64_t most = hasFunnels(store->getParentOfType<FuncOp>()) ? elementsOfPart : mostElements;
+  if (!layout || tile.getRank() != 1 || layout.getHeld() != 0 || layout.getNumRegisters() <= most)
     return 1;
   return layout.getNumRegisters() / elementsOfPart;
+}
+
+/// Adds what `op` needs of the operations behind `meeting`, and itself last; false if that is not
+/// only loads and arithmetic.
+static bool collect(Operation *op, Operation *meeting, llvm::SetVector<Operation *> &moved) {
+  if (op->getBlock() != meeting->getBlock() || op->isBeforeInBlock(meeting) || moved.contains(op))
+    return true;
+  if (op == meeting || isReduction(op) || op->getNumRegions() > 0 || !isMemoryEffectFree(op))
+    return false;
+  for (Value operand : op->getOperands())
+    if (Operation *def = operand.getDefiningOp(); def && !collect(def, meeting, moved))
+      return false;
+  moved.insert(op);
+  return true;
+}
+
+/// Does a loop use tiles that were loaded before it, so that they have registers of their own?
+static bool holdsTiles(Operation *loop) {
+  return !isa<FuncOp>(loop) && llvm::any_of(*loop->getBlock(), [&](Operation &op) {
+    auto load = dyn_cast<gpu::LoadOp>(op);
+    return load && isTile(load.getResult()) &&
+           llvm::any_of(load->getUsers(), [&](Operation *user) { return loop->isAncestor(user); });
+  });
+}
+
+/// Moves the loads of tiles between the last reduction before `store` and `store` before the
+/// former.
+static void loadBeforeMeeting(StoreOp store) {
+  auto function = store->getParentOfType<FuncOp>();
+  if (function.getBlockWarps() * 32 < threadsOfHalf)
+    return;
+  Operation *meeting = store;
+  while (meeting && !isReduction(meeting))
+    meeting = meeting->getPrevNode();
+  if (!meeting || holdsTiles(meeting->getParentOp()))
+    return;
+  SmallVector<gpu::LoadOp> loads;
+  for (Operation &op : llvm::make_range(meeting->getIterator(), store->getIterator()))
+    if (auto load = dyn_cast<gpu::LoadOp>(op); load && isTile(load.getResult()))
+      loads.push_back(load);
+  for (gpu::LoadOp load : loads) {
+    llvm::SetVector<Operation *> moved;
+    if (collect(load, meeting, moved))
+      for (Operation *op : moved)
+        op->moveBefore(meeting);
+  }
 }
 
 /// Returns false, and leaves the store, where the parts are not registers of every thread.
@@ -63,7 +121,10 @@ static bool cutStore(StoreOp store, ArrayRef<Operation *> stores) {
       pieces.clear();
       operands[number] = pieces.build(builder, store->getOperand(number), part * length, length);
     }
-    builder.clone(*store)->setOperands(operands);
+    Operation *stored = builder.clone(*store);
+    stored->setOperands(operands);
+    if (part == 0)
+      loadBeforeMeeting(cast<StoreOp>(stored));
   }
   store.erase();
   return true;

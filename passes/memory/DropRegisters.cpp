@@ -6,12 +6,14 @@
 //      takes elements over from others but by reductions.
 //   2. The numbers along their tiles say where what is of use ends. Where all threads' elements of
 //      the last registers are beyond that, the layout holds only the registers before.
+//   3. In functions without products masks say which registers no end lies before (SettledMasks.h).
 //
 // Before: %j = iota to 5120 : tensor<8192xindex, #tkgpu.layout<register = ...>>
 // After:  %j = iota to 5120 : tensor<8192xindex, #tkgpu.layout<register = ..., held = 40>>
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/memory/SettledMasks.h"
 #include "passes/memory/TileComponents.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -94,21 +96,28 @@ static void setLayout(FuncOp function, LayoutAttr layout) {
   });
 }
 
+/// Returns how many registers of a thread are dropped.
+static unsigned dropRegisters(FuncOp function) {
+  Tiles tiles = commonTiles(function);
+  if (!tiles.layout || tiles.end == 0 || tiles.layout.getHeld() != 0)
+    return 0;
+  unsigned held = registersBefore(tiles.layout, tiles.end);
+  if (held == tiles.layout.getNumRegisters())
+    return 0;
+  auto shorter = LayoutAttr::get(function.getContext(), 1, tiles.layout.getRegisterBits(),
+                                 tiles.layout.getLaneBits(), tiles.layout.getWarpBits(), held);
+  setLayout(function, shorter);
+  return tiles.layout.getNumRegisters() - held;
+}
+
 namespace {
 
 struct DropRegisters : tk::impl::DropRegistersBase<DropRegisters> {
   void runOnOperation() override {
     for (FuncOp function : getOperation().getOps<FuncOp>()) {
-      Tiles tiles = commonTiles(function);
-      if (!tiles.layout || tiles.end == 0 || tiles.layout.getHeld() != 0)
-        continue;
-      unsigned held = registersBefore(tiles.layout, tiles.end);
-      if (held == tiles.layout.getNumRegisters())
-        continue;
-      auto shorter = LayoutAttr::get(&getContext(), 1, tiles.layout.getRegisterBits(),
-                                     tiles.layout.getLaneBits(), tiles.layout.getWarpBits(), held);
-      setLayout(function, shorter);
-      numDropped += tiles.layout.getNumRegisters() - held;
+      numDropped += dropRegisters(function);
+      if (!hasProducts(function))
+        settleMasks(function);
     }
   }
 };

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/memory/BulkBox.h"
+#include "passes/tiling/LeastSizes.h"
 #include "passes/tiling/SizeFacts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -81,6 +82,11 @@ Value LaunchArguments::addArgument(Value value, StringRef name) {
     SmallVector<Attribute> facts(old->getValue());
     facts.insert(facts.begin() + position, FactAttr::get(function.getContext(), 1, -1));
     function.setArgFactsAttr(ArrayAttr::get(function.getContext(), facts));
+  }
+  if (auto old = function->getAttrOfType<DenseI64ArrayAttr>(leastSizesAttrName)) {
+    SmallVector<int64_t> least(old.asArrayRef());
+    least.insert(least.begin() + position, 0);
+    function->setAttr(leastSizesAttrName, DenseI64ArrayAttr::get(function.getContext(), least));
   }
   function.setArgNamesAttr(ArrayAttr::get(function.getContext(), names));
   launch.getArgsMutable().append(value);

@@ -3,14 +3,16 @@
 // A part of the result of an elementwise operation is the operation on the parts of its operands;
 // a part of a broadcast is the broadcast of the part along the axes that the source has; a part of
 // a load is a load with the parts of its indices and masks; of a choice of one element it is that
-// by the element's number in the part; of what threads keep for themselves a part is read, if it is
-// not copied over meanwhile. Everything else is computed as a whole, and a part of it is the
-// registers that lie in it.
+// by the element's number in the part; of a funnel one of parts, of whole vectors; of what threads
+// keep for themselves a part is read, if it is not copied over meanwhile. Everything else is
+// computed as a whole, and a part of it is the registers that lie in it.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/memory/TilePieces.h"
+#include "passes/memory/SettledMasks.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace tk;
@@ -25,7 +27,7 @@ static bool canBeCut(Operation *op) {
     return isa<SplatElementsAttr>(constant.getValue());
   if (auto load = dyn_cast<gpu::LoadOp>(op))
     return !load.getOther() || !isTile(load.getOther());
-  return isa<BroadcastOp, SelectAtOp, PrivateLoadOp>(op) ||
+  return isa<BroadcastOp, SelectAtOp, PrivateLoadOp, FunnelOp>(op) ||
          (op->hasTrait<OpTrait::Elementwise>() && isMemoryEffectFree(op) &&
           op->getNumRegions() == 0);
 }
@@ -94,6 +96,28 @@ Value TilePieces::pieceAlong(OpBuilder &builder, Value value, ArrayRef<int64_t> 
   return pieceOf(builder, value, at, extents);
 }
 
+/// A part of a comparison holds where the whole does: its registers are those from the one at
+/// `offsets` on, or nothing is known of them.
+static void keepSettled(Operation *part, LayoutAttr whole, ArrayRef<int64_t> offsets) {
+  auto settled = part->getAttrOfType<IntegerAttr>(settledAttrName);
+  if (!settled)
+    return;
+  part->removeAttr(settledAttrName);
+  LayoutAttr layout = getLayout(part->getResult(0).getType());
+  std::optional<unsigned> first = whole.getRegisterAt(offsets);
+  unsigned count = layout.getNumRegisters();
+  for (unsigned r = 0; first && r < count; ++r)
+    for (auto [offset, own, from] :
+         llvm::zip_equal(whole.getRegisterOffset(*first + r), layout.getRegisterOffset(r), offsets))
+      if (offset != own + from)
+        return;
+  if (first)
+    part->setAttr(
+        settledAttrName,
+        IntegerAttr::get(settled.getType(), int64_t(uint64_t(settled.getInt()) >> *first &
+                                                    llvm::maskTrailingOnes<uint64_t>(count))));
+}
+
 Value TilePieces::pieceOf(OpBuilder &builder, Value value, ArrayRef<int64_t> offsets,
                           ArrayRef<int64_t> shape) {
   for (auto &[known, piece] : pieces[value])
@@ -139,5 +163,6 @@ Value TilePieces::pieceOf(OpBuilder &builder, Value value, ArrayRef<int64_t> off
   Operation *clone = builder.clone(*op);
   clone->setOperands(operands);
   clone->getResult(0).setType(type);
+  keepSettled(clone, getLayout(whole), offsets);
   return remember(clone->getResult(0));
 }

@@ -5,6 +5,7 @@
 #include "passes/analysis/ProductFactors.h"
 #include "passes/parallel/StatementShape.h"
 #include "passes/parallel/TileReductions.h"
+#include "passes/tiling/LeastSizes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/StringExtras.h"
@@ -422,6 +423,20 @@ static bool fits32(KernelOp kernel, ArrayRef<Value> tensors) {
   return true;
 }
 
+/// What is known of the least sizes of the kernel is known of the function's arguments.
+static void passLeastSizes(KernelOp kernel, gpu::FuncOp func, ArrayRef<Value> arguments) {
+  auto known = kernel->getAttrOfType<DenseI64ArrayAttr>(leastSizesAttrName);
+  if (!known)
+    return;
+  SmallVector<int64_t> least;
+  for (Value value : arguments) {
+    auto size = dyn_cast<BlockArgument>(value);
+    bool isDim = size && size.getArgNumber() < kernel.getNumDims();
+    least.push_back(isDim ? known[size.getArgNumber()] : 0);
+  }
+  func->setAttr(leastSizesAttrName, Builder(kernel.getContext()).getDenseI64ArrayAttr(least));
+}
+
 FailureOr<gpu::FuncOp> BlockProgram::build(OpBuilder &moduleBuilder, StringRef name) {
   func = gpu::FuncOp::create(moduleBuilder, loc, moduleBuilder.getStringAttr(name),
                              moduleBuilder.getArrayAttr({}), ArrayAttr(), schedule.getWarps(), 64,
@@ -452,6 +467,7 @@ FailureOr<gpu::FuncOp> BlockProgram::build(OpBuilder &moduleBuilder, StringRef n
     facts.push_back(FactAttr::get(kernel.getContext(), fact.divisor, fact.upper.value_or(-1)));
   }
   func.setArgFactsAttr(builder.getArrayAttr(facts));
+  passLeastSizes(kernel, func, ArrayRef<Value>(arguments).take_front(facts.size()));
   SmallVector<Value> tensors(arguments);
   llvm::append_range(tensors, compute.getResults());
   func.setIndexBits(fits32(kernel, tensors) ? 32 : 64);

@@ -151,13 +151,21 @@ TK_DEVICE float div_or_zero(float a, float b) {
   return b > 1e-30f && b < 1e30f ? a * (1.0f / b) : b == 0 ? 0.0f : a / b;
 }
 
-// Bit c is whether the place of a thread's register c is below `bound`: the first `run` registers hold
-// places from `start` on, the next ones those from `start + step` on, up to n <= 32 registers.
+// Bit c is whether the place of a thread's register c is below `bound`: the first `run` registers
+// hold places from `start` on, the next ones those from `start + step` on, up to n <= 32 registers.
 template <int run, int step, int n, class T> TK_DEVICE u32 places_below(T bound, T start) {
   const T end = start + n / run * step;
   const u32 reach = (u32)(minimum<T>(maximum<T>(bound, start), end) - start);
   const u32 count = reach / step * run + minimum<u32>(reach % step, run);
   return count >= 32 ? ~0u : (1u << count) - 1;
+}
+
+// The number along a row that an element of its tile of `length` elements is, where the tile is
+// rotated by `shift` < vector. Only elements of the first vector go around the end; once loops over
+// registers are unrolled, it is known which those are.
+template <int length, int vector, class I> TK_DEVICE I rotated(I thread, I reg, I shift) {
+  const I place = thread + reg - shift;
+  return reg >= vector ? place : place & (length - 1);
 }
 
 // Quotient towards minus infinity and its remainder; 0 for a divisor of 0.

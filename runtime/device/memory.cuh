@@ -96,8 +96,7 @@ template <int n, class T> TK_DEVICE void store(T *to, const T *x, bool mask = tr
 }
 
 // Is a run of n elements at `at` one access? If not, is anything `left` of it to single ones?
-template <int n, class I>
-TK_DEVICE bool is_whole_run(const I *at, const bool *mask, bool &left) {
+template <int n, class I> TK_DEVICE bool is_whole_run(const I *at, const bool *mask, bool &left) {
   const bool joined = at[n - 1] - at[0] == n - 1, whole = joined && mask[n - 1];
   left = !whole && (mask[0] || !joined);
   return whole;
@@ -147,36 +146,44 @@ TK_DEVICE void store_runs(T *to, const T (&x)[count], const I (&at)[count],
     });
 }
 
-// y[i] = here[i - shift], where that is before the first, before[i - shift + n]; 0 <= shift < n.
-template <int n, class T> TK_DEVICE void funnel(T *y, const T *before, const T *here, int shift) {
+// In each group of n elements of `before` and `here`, the words from the `skipped`th on, moved by
+// `bits`. Where it is not `skipped` but more: in code of its own for each number, which threads
+// choose together. Words of what might be chosen would all have to be moved.
+template <int n, int skipped, class T, int count>
+TK_DEVICE void funnel_words(T (&y)[count], const T (&before)[count], const T (&here)[count],
+                            int wanted, u32 bits) {
+  constexpr int perWord = 4 / sizeof(T), words = n / perWord;
+  if constexpr (skipped < words)
+    if (wanted != skipped)
+      return funnel_words<n, skipped + 1>(y, before, here, wanted, bits);
+  for_each<count / perWord>([&](int w) {
+    const int group = w / words * n, at = w % words + skipped;
+    auto word = [&](int i) {
+      return word_of((i < words ? before : here) + group + i % words * perWord);
+    };
+    // What lies behind the last word is moved by no bits.
+    const u32 low = word(at), high = word(at < 2 * words - 1 ? at + 1 : at);
+    split_word(&y[w * perWord], __funnelshift_r(low, high, bits));
+  });
+}
+// In each group of n elements y[i] = here[i - shift], where that is before the first,
+// before[i - shift + n]; 0 <= shift < n is the same for all threads.
+template <int n, class T, int count>
+TK_DEVICE void funnel(T (&y)[count], const T (&before)[count], const T (&here)[count], int shift) {
   if constexpr (sizeof(T) * n < 4 || sizeof(T) > 4) {
-    for_each<n>([&](int i) {
+    for_each<count>([&](int i) {
       T x = here[i];
       for_each<n>([&](int s) {
         if (s > 0 && s == shift)
-          x = i >= s ? here[i >= s ? i - s : 0] : before[i >= s ? 0 : i - s + n];
+          x = i % n >= s ? here[i % n >= s ? i - s : i] : before[i % n >= s ? i : i - s + n];
       });
       y[i] = x;
     });
   } else {
-    // The words of both, moved by whole words in steps of powers of two, then by bits.
-    constexpr int perWord = 4 / sizeof(T), words = n / perWord;
-    u32 word[2 * words];
-    for_each<words>([&](int i) {
-      word[i] = word_of(before + i * perWord);
-      word[words + i] = word_of(here + i * perWord);
-    });
-    const int first = n - shift; // of the elements of `before` and `here`, the one to begin with
-    const int skipped = first / perWord;
-    TK_UNROLL
-    for (int step = words; step >= 1; step /= 2)
-      if (skipped & step)
-        TK_UNROLL
-    for (int i = 0; i + step < 2 * words; ++i)
-      word[i] = word[i + step];
-    const u32 bits = (u32)(first % perWord) * 8 * sizeof(T);
-    for_each<words>(
-        [&](int i) { split_word(y + i * perWord, __funnelshift_r(word[i], word[i + 1], bits)); });
+    constexpr int perWord = 4 / sizeof(T);
+    int first = n - shift;          // of the elements of `before` and `here`, the one to begin with
+    asm volatile("" : "+r"(first)); // or all that follows would be there for each number, too
+    funnel_words<n, 0>(y, before, here, first / perWord, (u32)(first % perWord) * 8 * sizeof(T));
   }
 }
 

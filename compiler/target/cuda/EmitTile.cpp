@@ -1,9 +1,11 @@
 //===- EmitTile.cpp - tiles as register arrays ----------------------------===//
 #include "compiler/target/cuda/KernelEmitter.h"
+#include "passes/memory/SettledMasks.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -135,9 +137,13 @@ std::string KernelEmitter::element(Value value, const RegisterIndex &reg) {
     return iotaElement(value, reg);
   if (auto rotated = dyn_cast_or_null<gpu::RotatedIotaOp>(op)) {
     const int64_t length = cast<RankedTensorType>(value.getType()).getDimSize(0);
-    return "(" + typeName(getElementTypeOrSelf(value.getType())) + ")((" +
-           coordinate(layoutOf(value), 0, reg) + " - " + scalar(rotated.getShift()) + ") & " +
-           std::to_string(length - 1) + ")";
+    auto shift = rotated.getShift().getDefiningOp<gpu::MisalignmentOp>();
+    const std::string type = typeName(getElementTypeOrSelf(value.getType()));
+    const gpu::LayoutAttr layout = layoutOf(value);
+    return "tk::rotated<" + std::to_string(length) + ", " +
+           std::to_string(shift ? static_cast<int64_t>(shift.getAlignment()) : length) + ", " +
+           type + ">(" + threadCoordinate(layout, 0) + ", " + registerCoordinate(layout, 0, reg) +
+           ", " + scalar(rotated.getShift()) + ")";
   }
   if (op && op->getNumOperands() == 1) {
     Value source = op->getOperand(0);
@@ -255,9 +261,8 @@ LogicalResult KernelEmitter::emitFunnel(gpu::FunnelOp funnel) {
   const std::string before = materialize(funnel.getBefore()), here = materialize(funnel.getHere());
   const std::string name = declare(funnel);
   const unsigned vector = funnel.getVector();
-  line(loopHeader(registersOf(funnel), vector) + " tk::funnel<" + llvm::Twine(vector) + ">(&" +
-       name + "[r], &" + before + "[r], &" + here + "[r], (int)" + scalar(funnel.getShift()) +
-       ");");
+  line("tk::funnel<" + llvm::Twine(vector) + ">(" + name + ", " + before + ", " + here + ", (int)" +
+       scalar(funnel.getShift()) + ");");
   return success();
 }
 
@@ -338,7 +343,10 @@ void KernelEmitter::emitGroupStatement(Operation *op, const RegisterIndex &reg) 
   llvm::SmallVector<std::string> operands;
   for (Value operand : op->getOperands())
     operands.push_back(element(operand, reg));
-  const std::string text = *expression(op, operands);
+  std::string text = *expression(op, operands);
+  if (auto settled = op->getAttrOfType<IntegerAttr>(settledAttrName))
+    text = "((0x" + llvm::utohexstr(static_cast<uint64_t>(settled.getInt()), true) + "ull >> " +
+           reg.str() + " & 1) != 0 || " + text + ")";
   Value result = op->getResult(0);
   const std::string type = elementTypeName(result.getType());
   locate(op->getLoc());

@@ -56,8 +56,9 @@ TK_DEVICE void store_runs(T *to, const T (&x)[count], const I (&at)[count],
           put(to + at[i], x[i], place);
 }
 
-template <int n, class T> TK_DEVICE void funnel(T *y, const T *before, const T *here, int shift) {
-  for_each<n>([&](int i) { y[i] = i >= shift ? here[i - shift] : before[i - shift + n]; });
+template <int n, class T, int count>
+TK_DEVICE void funnel(T (&y)[count], const T (&before)[count], const T (&here)[count], int shift) {
+  for_each<count>([&](int i) { y[i] = i % n >= shift ? here[i - shift] : before[i - shift + n]; });
 }
 
 template <int n, class T> TK_DEVICE void hold(T (&)[n]) {

@@ -3,6 +3,7 @@
 
 namespace tk {
 
+TK_DEVICE float to_float(bf16 x) { return as_float((u32)x.bits << 16); }
 TK_DEVICE float to_float(f16 x) {
   const u32 sign = (u32)(x.bits & 0x8000) << 16, magnitude = x.bits & 0x7fff;
   if (magnitude >= 0x7c00) // infinity, or NaN, which loses its payload

@@ -69,11 +69,11 @@ tkgpu.func @odd args ["x", "y", "s", "C"] {
 // A row that begins anywhere: its numbers rotated, and what is aligned otherwise moved to them.
 // CHECK: rotated(
 // CHECK: const int [[SHIFT:n[_0-9]*]] = (block_x * C) & 7;
-// CHECK: (int)(([[AT:at_[a-z0-9]+]] + r - [[SHIFT]]) & 1023)
+// CHECK: tk::rotated<1024, 8, int>([[AT:at_[a-z0-9]+]], r, [[SHIFT]])
 // CHECK: tk::load_runs<8>([[X:[a-z_0-9]+]], x, {{.*}}, {{.*}}, tk::bf16{0x0});
 // CHECK: tk::load<8>(&[[BEFORE:[a-z_0-9]+]][0], &g[{{.*}}]);
 // CHECK: tk::load<8>(&[[HERE:[a-z_0-9]+]][0], &g[{{.*}}]);
-// CHECK: tk::funnel<8>(&[[G:[a-z_0-9]+]][r], &[[BEFORE]][r], &[[HERE]][r], (int)[[SHIFT]]);
+// CHECK: tk::funnel<8>([[G:[a-z_0-9]+]], [[BEFORE]], [[HERE]], (int)[[SHIFT]]);
 tkgpu.func @rotated args ["x", "y", "g", "C"] {
 ^bb0(%x: !tkgpu.buffer<bf16>, %y: !tkgpu.buffer<bf16>, %g: !tkgpu.buffer<bf16>, %C: index):
   %c1 = arith.constant 1 : index

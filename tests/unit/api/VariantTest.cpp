@@ -76,6 +76,21 @@ TEST_CASE("lengths that are reduced over are told apart more finely", "[api]") {
   CHECK(product->relevant_facts(0, "sm_90a", facts).dims[1].upper == 8192);
 }
 
+TEST_CASE("masks hold before the least length of a variant's rows, but not in bundles", "[api]") {
+  auto source = CompiledSource::create("kernel total(x: bf16[R, C]) -> (s: f32[R]) {\n"
+                                       "  s[r] = sum[c](x[r, c])\n}\n",
+                                       {})
+                    .value();
+  auto text = [&] {
+    return source->stage_text(0, "gpu", "sm_90a", facts_for(std::vector<int64_t>{64, 4093}))
+        .value();
+  };
+  CHECK(text().find("tkgpu.least_sizes = array<i64: 0, 3585>") != std::string::npos);
+  CHECK(text().find("tkgpu.settled") != std::string::npos);
+  source->setServesShorter(true);
+  CHECK(text().find("tkgpu.settled") == std::string::npos);
+}
+
 TEST_CASE("the cache returns what was compiled, and options keep entries apart", "[api]") {
   TemporaryCache cache;
   std::string first = cudaText(aligned(16, 16));
