@@ -84,7 +84,8 @@ static bool holdsTiles(Operation *loop) {
 /// former.
 static void loadBeforeMeeting(StoreOp store) {
   auto function = store->getParentOfType<FuncOp>();
-  if (function.getBlockWarps() * 32 < threadsOfHalf)
+  // Two loads a tile would take the registers of another block.
+  if (function.getBlockWarps() * 32 < threadsOfHalf || hasFunnels(function))
     return;
   Operation *meeting = store;
   while (meeting && !isReduction(meeting))

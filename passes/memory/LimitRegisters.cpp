@@ -7,7 +7,9 @@
 //      defined before and used after it.
 //   3. A thread gets those and some to compute with; `min_blocks` is how many blocks of such
 //      threads fill the register file, so that it never asks for what cannot be had without spills.
-//   4. There may be some more where the tiles that are loaded behind the reduction fit, too.
+//   4. There may be some more where the tiles that are loaded behind the reduction fit, too, or
+//   where
+//      two loads and much arithmetic give a tile (tkgpu.funnel).
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
@@ -30,7 +32,7 @@ using namespace tk::gpu;
 /// 32-bit registers of a multiprocessor, and how many of a thread it hands out at a time.
 static constexpr int64_t registerFile = 65536, registerUnit = 8;
 /// What a thread computes addresses and expressions with.
-static constexpr int64_t workingRegisters = 32;
+static constexpr int64_t workingRegisters = 32, workingWithFunnels = 48;
 /// With so many blocks on a multiprocessor some always load; with more they hide latencies of
 /// arithmetic. Registers below the least gain nothing.
 static constexpr int64_t enoughBlocks = 6, mostBlocks = 8, leastRegisters = 64;
@@ -74,8 +76,8 @@ static int64_t registersBehind(Operation *reduction) {
 }
 
 /// How many blocks of so many threads fit, of which each has `held` values and computes.
-static int64_t blocksWith(int64_t held, int64_t threads) {
-  int64_t registers = std::max(leastRegisters, held + workingRegisters);
+static int64_t blocksWith(int64_t held, int64_t working, int64_t threads) {
+  int64_t registers = std::max(leastRegisters, held + working);
   return registerFile / (threads * llvm::alignTo(registers, registerUnit));
 }
 
@@ -85,9 +87,10 @@ struct LimitRegisters : tk::impl::LimitRegistersBase<LimitRegisters> {
   void runOnOperation() override {
     for (FuncOp function : getOperation().getOps<FuncOp>()) {
       int64_t across = -1, withLoads = 0;
-      bool hasProduct = false;
+      bool hasProduct = false, hasFunnels = false;
       function.walk([&](Operation *op) {
         hasProduct |= isa<DotOp, WarpgroupDotOp>(op);
+        hasFunnels |= isa<FunnelOp>(op);
         if (!isReduction(op))
           return;
         int64_t held = registersAcross(op);
@@ -97,8 +100,12 @@ struct LimitRegisters : tk::impl::LimitRegistersBase<LimitRegisters> {
       if (across < 0 || hasProduct)
         continue;
       int64_t threads = function.getBlockWarps() * 32;
-      int64_t blocks = std::max(std::min(blocksWith(across, threads), enoughBlocks),
-                                std::min(blocksWith(withLoads, threads), mostBlocks));
+      int64_t blocks =
+          std::max(std::min(blocksWith(across, workingRegisters, threads), enoughBlocks),
+                   std::min(blocksWith(withLoads, workingRegisters, threads), mostBlocks));
+      if (hasFunnels)
+        blocks =
+            std::max(blocks, std::min(blocksWith(across, workingWithFunnels, threads), mostBlocks));
       if (blocks < 2)
         continue;
       function.setMinBlocks(blocks);

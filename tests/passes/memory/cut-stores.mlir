@@ -89,3 +89,50 @@ tkgpu.func @overwritten args ["x", "y"] {
   tkgpu.store %o, %y[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 8 : i64} : (tensor<8192xbf16, #row>, !tkgpu.buffer<bf16>, tensor<8192xindex, #row>, index) -> ()
   tkgpu.return
 } {num_warps = 4 : i64, index_bits = 32 : i64}
+
+// Large blocks load what the first part needs before they meet, but not what several registers of a
+// funnel come from: those are read for 16 elements at a time.
+#long = #tkgpu.layout<register = [[1], [2], [4], [4096], [8192], [16384]], lane = [[8], [16], [32], [64], [128]], warp = [[256], [512], [1024], [2048]]>
+
+// CHECK-LABEL: tkgpu.func @met
+// CHECK: %[[G0:.*]] = tkgpu.load %arg1[{{.*}}] {{.*}} -> tensor<8192xbf16
+// CHECK: tkgpu.reduce <max>
+// CHECK-NOT: tkgpu.load
+// CHECK: arith.mulf %{{.*}}, %[[G0]]
+// CHECK: tkgpu.store
+// CHECK: tkgpu.load %arg1[{{.*}}] {{.*}} -> tensor<8192xbf16
+tkgpu.func @met args ["x", "g", "y"] {
+^bb0(%x: !tkgpu.buffer<bf16>, %g: !tkgpu.buffer<bf16>, %y: !tkgpu.buffer<bf16>):
+  %c1 = arith.constant 1 : index
+  %j = tkgpu.iota : tensor<32768xindex, #long>
+  %a = tkgpu.load %x[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 8 : i64} : (!tkgpu.buffer<bf16>, tensor<32768xindex, #long>, index) -> tensor<32768xbf16, #long>
+  %m = tkgpu.reduce <max> %a axis 0 : tensor<32768xbf16, #long> -> bf16
+  %ms = tkgpu.broadcast %m dims [] : bf16 -> tensor<32768xbf16, #long>
+  %w = tkgpu.load %g[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 8 : i64} : (!tkgpu.buffer<bf16>, tensor<32768xindex, #long>, index) -> tensor<32768xbf16, #long>
+  %o = arith.mulf %ms, %w : tensor<32768xbf16, #long>
+  tkgpu.store %o, %y[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 8 : i64} : (tensor<32768xbf16, #long>, !tkgpu.buffer<bf16>, tensor<32768xindex, #long>, index) -> ()
+  tkgpu.return
+} {num_warps = 16 : i64, index_bits = 32 : i64}
+
+// CHECK-LABEL: tkgpu.func @funnelled
+// CHECK: tkgpu.reduce <max>
+// CHECK: %[[B0:.*]] = tkgpu.load %arg1
+// CHECK: %[[H0:.*]] = tkgpu.load %arg1
+// CHECK: tkgpu.funnel %[[B0]], %[[H0]] by %arg3 in 8 : tensor<8192xbf16
+// CHECK: tkgpu.store
+// CHECK: tkgpu.funnel
+tkgpu.func @funnelled args ["x", "g", "y", "s"] {
+^bb0(%x: !tkgpu.buffer<bf16>, %g: !tkgpu.buffer<bf16>, %y: !tkgpu.buffer<bf16>, %s: index):
+  %c1 = arith.constant 1 : index
+  %j = tkgpu.iota : tensor<32768xindex, #long>
+  %behind = arith.addi %j, %j : tensor<32768xindex, #long>
+  %a = tkgpu.load %x[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 8 : i64} : (!tkgpu.buffer<bf16>, tensor<32768xindex, #long>, index) -> tensor<32768xbf16, #long>
+  %m = tkgpu.reduce <max> %a axis 0 : tensor<32768xbf16, #long> -> bf16
+  %ms = tkgpu.broadcast %m dims [] : bf16 -> tensor<32768xbf16, #long>
+  %b = tkgpu.load %g[%behind] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 8 : i64} : (!tkgpu.buffer<bf16>, tensor<32768xindex, #long>, index) -> tensor<32768xbf16, #long>
+  %h = tkgpu.load %g[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 8 : i64} : (!tkgpu.buffer<bf16>, tensor<32768xindex, #long>, index) -> tensor<32768xbf16, #long>
+  %w = tkgpu.funnel %b, %h by %s in 8 : tensor<32768xbf16, #long>
+  %o = arith.mulf %ms, %w : tensor<32768xbf16, #long>
+  tkgpu.store %o, %y[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 8 : i64} : (tensor<32768xbf16, #long>, !tkgpu.buffer<bf16>, tensor<32768xindex, #long>, index) -> ()
+  tkgpu.return
+} {num_warps = 16 : i64, index_bits = 32 : i64}
