@@ -7,8 +7,7 @@
 //   2. The store, and what leads to nothing but stores, is done for a part of the tile at a time
 //      (TilePieces.h): one of which registers also hold what is loaded beside it.
 //   3. A multiprocessor has one or two blocks of many threads. When these meet in a reduction,
-//   little
-//      else is loaded: what the first part needs of memory is, before they meet.
+//      little else is loaded: what the first part needs of memory is, before they meet.
 //
 // Before: %f = extf %x; %y = %f * %s; store %y, y[%j]
 // After:  %x0 = extract %x at 0; %f0 = extf %x0; %y0 = %f0 * %s; store %y0, y[extract %j at 0];

@@ -4,17 +4,17 @@
 // compiler of the emitted text spends registers on loading everything at once, and few blocks fit.
 //   1. Functions without products whose blocks reduce over several threads are looked at.
 //   2. What must be in registers across a reduction is counted: the elements of the tiles that are
-//      defined before and used after it.
+//      defined before and used after it; and what a loop carries and loads.
 //   3. A thread gets those and some to compute with; `min_blocks` is how many blocks of such
 //      threads fill the register file, so that it never asks for what cannot be had without spills.
 //   4. There may be some more where the tiles that are loaded behind the reduction fit, too, or
-//   where
-//      two loads and much arithmetic give a tile (tkgpu.funnel).
+//      where two loads and much arithmetic give a tile (tkgpu.funnel).
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
 #include "passes/memory/TileComponents.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
@@ -66,6 +66,27 @@ static int64_t registersAcross(Operation *reduction) {
   return sum;
 }
 
+/// What finds the places of extrema compares all elements once more when an extremum is known, and
+/// computes little else meanwhile.
+static int64_t registersWithin(Operation *reduction) {
+  auto places = dyn_cast<ArgReduceOp>(reduction);
+  if (!places || !isTile(places.getSource()))
+    return 0;
+  return std::max<int64_t>(registersFor(places.getSource()) - workingRegisters / 2, 0);
+}
+
+/// Registers for what a loop carries from one step to the next, and for what it loads meanwhile.
+static int64_t registersCarried(scf::ForOp loop) {
+  int64_t carried = 0, loaded = 0;
+  for (Value value : loop.getRegionIterArgs())
+    if (isTile(value))
+      carried += registersFor(value);
+  for (auto load : loop.getOps<gpu::LoadOp>())
+    if (isTile(load.getResult()))
+      loaded += registersFor(load.getResult());
+  return carried > 0 ? carried + loaded : 0;
+}
+
 /// Registers for the tiles that are loaded behind `reduction`.
 static int64_t registersBehind(Operation *reduction) {
   int64_t sum = 0;
@@ -86,19 +107,23 @@ namespace {
 struct LimitRegisters : tk::impl::LimitRegistersBase<LimitRegisters> {
   void runOnOperation() override {
     for (FuncOp function : getOperation().getOps<FuncOp>()) {
-      int64_t across = -1, withLoads = 0;
+      int64_t across = -1, withLoads = 0, carried = 0;
       bool hasProduct = false, hasFunnels = false;
       function.walk([&](Operation *op) {
         hasProduct |= isa<DotOp, WarpgroupDotOp>(op);
         hasFunnels |= isa<FunnelOp>(op);
+        if (auto loop = dyn_cast<scf::ForOp>(op))
+          carried = std::max(carried, registersCarried(loop));
         if (!isReduction(op))
           return;
-        int64_t held = registersAcross(op);
+        int64_t held = registersAcross(op) + registersWithin(op);
         across = std::max(across, held);
         withLoads = std::max(withLoads, held + registersBehind(op));
       });
       if (across < 0 || hasProduct)
         continue;
+      across = std::max(across, carried);
+      withLoads = std::max(withLoads, carried);
       int64_t threads = function.getBlockWarps() * 32;
       int64_t blocks =
           std::max(std::min(blocksWith(across, workingRegisters, threads), enoughBlocks),
