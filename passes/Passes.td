@@ -200,6 +200,19 @@ def SpecializeWarps : Pass<"tk-specialize-warps", "::mlir::ModuleOp"> {
     Statistic<"numOneRole", "one-role", "Functions with bulk copies that keep one role">];
 }
 
+def BoundWarpgroups : Pass<"tk-bound-warpgroups", "::mlir::ModuleOp"> {
+  let summary = "End a warpgroup's loops, and leave out its masks, where its own rows need no more";
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
+                           "::tk::gpu::TkGpuDialect"];
+  let statistics = [Statistic<"numLoops", "loops", "Loops that end by warpgroup">];
+}
+
+def DeferExchanges : Pass<"tk-defer-exchanges", "::mlir::ModuleOp"> {
+  let summary = "Let threads add up their parts of a row's sum after the loop where its steps are short";
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::tk::gpu::TkGpuDialect"];
+  let statistics = [Statistic<"numSums", "sums", "Sums that threads have in parts">];
+}
+
 def OverlapProducts : Pass<"tk-overlap-products", "::mlir::ModuleOp"> {
   let summary = "Keep an iteration's warpgroup products in flight during the next one's";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
@@ -223,7 +236,8 @@ def OverlapChains : Pass<"tk-overlap-chains", "::mlir::ModuleOp"> {
 
 def AlternateWarpgroups : Pass<"tk-alternate-warpgroups", "::mlir::ModuleOp"> {
   let summary = "Let warpgroups begin their products in turns, so that others' work runs under them";
-  let dependentDialects = ["::tk::gpu::TkGpuDialect"];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
+                           "::tk::gpu::TkGpuDialect"];
   let statistics = [Statistic<"numLoops", "loops", "Loops whose products take turns">];
 }
 

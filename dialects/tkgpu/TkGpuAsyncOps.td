@@ -248,6 +248,18 @@ def TkGpu_RoleEndOp : TkGpu_Op<"role_end", [Pure, Terminator, HasParent<"WarpRol
   let assemblyFormat = "attr-dict";
 }
 
+def TkGpu_OfWarpgroupOp : TkGpu_Op<"of_warpgroup", [Pure]> {
+  let summary = "A scalar that each warpgroup of a consumer's program has its own of";
+  let description = [{
+    Operand `w` for warpgroup `w`. What follows from it may differ between warpgroups, but is the same in
+    all threads of one: where one of them is alone it meets others at phases, turns and barriers of
+    the warpgroup only.
+  }];
+  let arguments = (ins Variadic<Index>:$values);
+  let results = (outs Index:$result);
+  let assemblyFormat = "$values attr-dict";
+}
+
 def TkGpu_TurnOp : TkGpu_Op<"turn", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "The warpgroups of a consumer's program take turns";
   let description = [{

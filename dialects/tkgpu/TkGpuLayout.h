@@ -59,6 +59,9 @@ LayoutAttr mmaOperandLayout(mlir::MLIRContext *context, DotOperand operand, int6
 LayoutAttr warpgroupAccumulatorLayout(mlir::MLIRContext *context, int64_t m, int64_t n,
                                       int64_t numWarps, int64_t interleave = 1);
 
+/// Are the rows along `axis`, so many, dealt out to several warpgroups one part after the other?
+bool areRowsByWarpgroup(LayoutAttr layout, int64_t axis, int64_t rows);
+
 /// What an operand A in registers must be, given the accumulator's layout: each warp has its rows.
 LayoutAttr warpgroupOperandLayout(LayoutAttr accumulator, int64_t k, unsigned bits);
 
@@ -68,6 +71,10 @@ LayoutAttr fmaOperandLayout(LayoutAttr accumulator, DotOperand operand, int64_t 
 
 /// Drops `axis`: the layout of a tile reduced along it, or of one to be broadcast along it.
 LayoutAttr sliceLayout(LayoutAttr layout, unsigned axis);
+
+/// The layout of a tile reduced along `axis` within each thread: the axis counts the threads that
+/// share it.
+LayoutAttr threadPartsLayout(LayoutAttr layout, unsigned axis);
 
 /// The layout of the source of a broadcast with result layout `layout` where source axis `a` is
 /// result axis `dims[a]`, and all other axes are new. Axes of extent 1 in `sourceShape` lose

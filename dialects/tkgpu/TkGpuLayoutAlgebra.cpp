@@ -167,6 +167,19 @@ LayoutAttr tk::gpu::warpgroupAccumulatorLayout(MLIRContext *context, int64_t m, 
   return LayoutAttr::get(context, 2, registers, lanes, warps);
 }
 
+bool tk::gpu::areRowsByWarpgroup(LayoutAttr layout, int64_t axis, int64_t rows) {
+  // Of which a warpgroup has two bits of the warp's number.
+  constexpr unsigned bitsInWarpgroup = 2;
+  ArrayRef<LayoutBit> warps = layout.getWarpBits();
+  if (warps.size() <= bitsInWarpgroup)
+    return false;
+  int64_t groups = int64_t(1) << (warps.size() - bitsInWarpgroup);
+  for (auto [b, bit] : llvm::enumerate(warps.drop_front(bitsInWarpgroup)))
+    if (bit.axis != axis || bit.step != (rows / groups) << b)
+      return false;
+  return true;
+}
+
 LayoutAttr tk::gpu::warpgroupOperandLayout(LayoutAttr accumulator, int64_t k, unsigned bits) {
   const int32_t perWord = 32 / bits;
   Bits registers;
@@ -234,6 +247,22 @@ LayoutAttr tk::gpu::sliceLayout(LayoutAttr layout, unsigned axis) {
   for (int64_t a = 0; a < layout.getRank(); ++a)
     newAxis.push_back(a == axis ? -1 : a - (a > axis));
   return renameAxes(layout, layout.getRank() - 1, newAxis);
+}
+
+LayoutAttr tk::gpu::threadPartsLayout(LayoutAttr layout, unsigned axis) {
+  Bits registers, lanes(layout.getLaneBits()), warps(layout.getWarpBits());
+  for (LayoutBit bit : layout.getRegisterBits())
+    if (bit.axis != int32_t(axis))
+      registers.push_back(bit);
+  SmallVector<LayoutBit *> along;
+  for (Bits *bits : {&lanes, &warps})
+    for (LayoutBit &bit : *bits)
+      if (!bit.isReplication() && bit.axis == int32_t(axis))
+        along.push_back(&bit);
+  llvm::sort(along, [](LayoutBit *a, LayoutBit *b) { return a->step < b->step; });
+  for (auto [b, bit] : llvm::enumerate(along))
+    bit->step = 1 << b;
+  return LayoutAttr::get(layout.getContext(), layout.getRank(), registers, lanes, warps);
 }
 
 LayoutAttr tk::gpu::broadcastSourceLayout(LayoutAttr layout, ArrayRef<int64_t> dims,

@@ -176,6 +176,18 @@ def TkGpu_FunnelOp : TkGpu_Op<"funnel", [Pure, AllTypesMatch<["before", "here", 
   let hasVerifier = 1;
 }
 
+def TkGpu_RowsBoundOp : TkGpu_Op<"rows_bound", [Pure]> {
+  let summary = "A bound for all rows of a tile, and what it is for parts of them";
+  let description = [{
+    `whole` holds for all rows of the tiles that it is a bound for, those along their first axis; each
+    of `parts` for as many of them, in order, as one of equally many warpgroups has. Whoever has a part alone
+    may go by it. The result is `whole`.
+  }];
+  let arguments = (ins Index:$whole, Variadic<Index>:$parts);
+  let results = (outs Index:$result);
+  let assemblyFormat = "$whole `parts` `(` $parts `)` attr-dict";
+}
+
 def TkGpu_BroadcastOp : TkGpu_Op<"broadcast", [Pure]> {
   let summary = "Repeats a scalar or a tile along new axes";
   let description = "Axis `a` of the source is axis `dims[a]` of the result.";
@@ -227,6 +239,20 @@ def TkGpu_ReduceOp : TkGpu_Op<"reduce", [Pure]> {
   let arguments = (ins AnyRankedTensor:$source, Tk_ReduceKindAttr:$kind, I64Attr:$axis);
   let results = (outs AnyType:$result);
   let assemblyFormat = "$kind $source `axis` $axis attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def TkGpu_ReduceInThreadsOp : TkGpu_Op<"reduce_in_threads", [Pure]> {
+  let summary = "Reduces along an axis what each thread has";
+  let description = [{
+    The result has an element along the axis for each of the threads that share it; reduced along it
+    too it is what tkgpu.reduce makes of the source, in another order. Tiles have layouts.
+  }];
+  let arguments = (ins AnyRankedTensor:$source, Tk_ReduceKindAttr:$kind, I64Attr:$axis);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$kind $source `axis` $axis attr-dict `:` type($source) `->` type($result)";
+  let builders = [OpBuilder<(ins "::mlir::Value":$source, "::tk::ReduceKind":$kind,
+                                 "int64_t":$axis)>];
   let hasVerifier = 1;
 }
 

@@ -122,6 +122,33 @@ LogicalResult tk::gpu::ReduceOp::verify() {
   return verifyReduced(*this, source, getAxis(), getResult().getType(), source.getElementType());
 }
 
+/// The type of what the threads make of a tile along an axis.
+static RankedTensorType partsType(RankedTensorType source, int64_t axis) {
+  LayoutAttr layout = threadPartsLayout(getLayout(source), axis);
+  return RankedTensorType::get(layout.getTileShape(), source.getElementType(), layout);
+}
+
+void ReduceInThreadsOp::build(OpBuilder &builder, OperationState &state, Value source,
+                              ReduceKind kind, int64_t axis) {
+  build(builder, state, partsType(cast<RankedTensorType>(source.getType()), axis), source, kind,
+        axis);
+}
+
+LogicalResult ReduceInThreadsOp::verify() {
+  auto source = cast<RankedTensorType>(getSource().getType());
+  if (getKind() == tk::ReduceKind::ArgMax || getKind() == tk::ReduceKind::ArgMin)
+    return emitOpError("expected kind sum, prod, max, min, any or all, got ")
+           << tk::stringifyReduceKind(getKind());
+  if (failed(verifyAxis(*this, getAxis(), source)))
+    return failure();
+  if (!getLayout(source))
+    return emitOpError("expected a source with a layout, got ") << source;
+  RankedTensorType expected = partsType(source, getAxis());
+  if (getResult().getType() != expected)
+    return emitOpError("expected ") << expected << ", got " << getResult().getType();
+  return success();
+}
+
 LogicalResult ArgReduceOp::verify() {
   auto source = cast<RankedTensorType>(getSource().getType());
   auto indices = cast<RankedTensorType>(getIndices().getType());

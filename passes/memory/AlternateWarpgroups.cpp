@@ -7,15 +7,31 @@
 // 1. A warpgroup waits for its turn before the first product of an iteration,
 // 2. and passes the turn on to the next one after the last product has begun.
 //
-// What an iteration does with its results then runs under the other warpgroups' products. All
-// warpgroups go through a loop equally often, as its bounds are the same in the whole block, so
-// that every turn passed on is taken, but for the last.
+// 3. A warpgroup whose loop ends before the others' (tk-bound-warpgroups) hands the turn on until
+//    theirs do, so that every turn passed on is taken, but for the last: once before the products
+//    that follow the loop, which others need not wait for, and then each time that it has left the
+//    stages of a step that is not its own. In any other order the others could wait for stages
+//    while it waits for a turn.
+//
+// What an iteration does with its results then runs under the other warpgroups' products.
+//
+//   for %j = %a to %own {                     for %j = %a to %own {
+//     %s = dot ...; %p = dot ...                turn take; %s = dot ...; %p = dot ...; turn pass
+//     wait %s pending 1; ...                    wait %s pending 1; ...
+//   }                                    →    }
+//   %last = dot ...                           if next < %end { turn take; turn pass }
+//                                             %last = dot ...
+//   for %j = next to %end {                   for %j = next to %end {
+//     phase_wait; phase_arrive                  phase_wait; phase_arrive
+//   }                                           if %j + 1 < %end { turn take; turn pass }
+//                                             }
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -41,6 +57,48 @@ static bool haveWorkUnderProducts(ArrayRef<WarpgroupDotOp> dots) {
          dots.back()->isBeforeInBlock(wait);
 }
 
+/// A turn of the others, in a step that begins at `at`, if there is one before `end`.
+static void handOn(OpBuilder &builder, Location loc, Value at, Value end) {
+  Value isTurn = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, at, end);
+  auto branch = scf::IfOp::create(builder, loc, isTurn, /*withElseRegion=*/false);
+  OpBuilder inside = branch.getThenBodyBuilder();
+  TurnOp::create(inside, loc, TurnStep::Take);
+  TurnOp::create(inside, loc, TurnStep::Pass);
+}
+
+/// The loop in which a warpgroup leaves the stages of steps that `loop` does not have for it.
+static scf::ForOp findRest(scf::ForOp loop) {
+  llvm::SmallPtrSet<Value, 4> phases;
+  loop.walk([&](PhaseArriveOp arrive) { phases.insert(arrive.getPhases()); });
+  Operation *around = isa<scf::IfOp>(loop->getParentOp()) ? loop->getParentOp() : loop;
+  for (Operation *op = around->getNextNode(); op; op = op->getNextNode())
+    if (auto rest = dyn_cast<scf::ForOp>(op))
+      if (llvm::any_of(rest.getOps<PhaseArriveOp>(),
+                       [&](PhaseArriveOp arrive) { return phases.contains(arrive.getPhases()); }))
+        return rest;
+  return {};
+}
+
+/// Has a warpgroup whose iterations are over hand the turn on.
+static void completeTurns(scf::ForOp loop) {
+  auto own = loop.getUpperBound().getDefiningOp<OfWarpgroupOp>();
+  scf::ForOp rest = own ? findRest(loop) : scf::ForOp();
+  if (!rest)
+    return;
+  Location loc = loop.getLoc();
+  OpBuilder builder(loop->getContext());
+  builder.setInsertionPointAfter(loop);
+  Value lower = loop.getLowerBound(), end = rest.getUpperBound(), step = loop.getStep();
+  Value terms = arith::SubIOp::create(builder, loc, own, lower);
+  terms =
+      arith::MaxSIOp::create(builder, loc, terms, arith::ConstantIndexOp::create(builder, loc, 0));
+  Value count = arith::CeilDivSIOp::create(builder, loc, terms, step);
+  Value done = arith::MulIOp::create(builder, loc, count, step);
+  handOn(builder, loc, arith::AddIOp::create(builder, loc, lower, done), end);
+  builder.setInsertionPoint(rest.getBody()->getTerminator());
+  handOn(builder, loc, arith::AddIOp::create(builder, loc, rest.getInductionVar(), step), end);
+}
+
 namespace {
 
 struct AlternateWarpgroups : tk::impl::AlternateWarpgroupsBase<AlternateWarpgroups> {
@@ -61,6 +119,7 @@ struct AlternateWarpgroups : tk::impl::AlternateWarpgroupsBase<AlternateWarpgrou
         TurnOp::create(builder, dots.front().getLoc(), TurnStep::Take);
         builder.setInsertionPointAfter(dots.back());
         TurnOp::create(builder, dots.back().getLoc(), TurnStep::Pass);
+        completeTurns(loop);
         ++loops;
       });
       if (loops == 0)

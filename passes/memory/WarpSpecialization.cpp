@@ -71,18 +71,6 @@ bool tk::doWarpsMeet(FuncOp function) {
   return meets.wasInterrupted();
 }
 
-bool tk::areRowsByWarpgroup(LayoutAttr layout, int64_t axis, int64_t rows) {
-  constexpr unsigned bitsInWarpgroup = 2; // of a warp's number
-  ArrayRef<LayoutBit> warps = layout.getWarpBits();
-  if (warps.size() <= bitsInWarpgroup)
-    return false;
-  int64_t groups = int64_t(1) << (warps.size() - bitsInWarpgroup);
-  for (auto [b, bit] : llvm::enumerate(warps.drop_front(bitsInWarpgroup)))
-    if (bit.axis != axis || bit.step != (rows / groups) << b)
-      return false;
-  return true;
-}
-
 bool WarpSpecialization::canCutOut() {
   if (function.getBlockWarps() + kProducerWarps > kMostWarps)
     return false;

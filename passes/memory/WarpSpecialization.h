@@ -14,9 +14,6 @@ namespace tk {
 /// Do all threads of the block meet in `function`, to exchange values between warps?
 bool doWarpsMeet(gpu::FuncOp function);
 
-/// Are the `rows` along `axis` dealt out to several warpgroups, one run of rows after the other?
-bool areRowsByWarpgroup(gpu::LayoutAttr layout, int64_t axis, int64_t rows);
-
 /// Where a ring stands at some point of a program.
 struct RingState {
   mlir::Value slot, parity;

@@ -18,8 +18,8 @@ namespace {
 
 /// Rows beyond the last one that tiles whose rows are no power of two may have, as a part of all.
 constexpr int64_t partOfRowsBeyond = 16;
-/// Terms of a chain's outer sum, under a mask that follows its rows, up to which tiles are small.
-constexpr int64_t shortestMaskedRange = 1024;
+/// Terms of a chain's outer sum, under a mask that follows its rows, up to which steps are short.
+constexpr int64_t shortMaskedRange = 4096;
 /// Blocks that read the same second factors of a chain at a time keep their traffic from mattering.
 constexpr int64_t blocksThatShare = 4;
 /// Columns of a chain's outputs up to which these, and the traffic, are narrow.
@@ -66,9 +66,9 @@ int64_t Planner::walkedTogether(Contraction &outer) {
 
 /// How many warpgroups of 64 rows share the second factors of a chain. Narrow outputs leave room
 /// for the registers of four on half as many scores at a time, if there are tiles for all
-/// processors; with a mask below the diagonal only where the half of a tile that is beyond it is
-/// little of the rows' range. On all scores there is room for three, which take fewer instructions
-/// a score, if rows beyond the last one are few and nothing else needs many registers.
+/// processors. On all scores there is room for three, which take fewer instructions a score, if
+/// rows beyond the last one are few and nothing else needs many registers; but under a mask below
+/// the diagonal of a short range short steps leave out more: a warpgroup ends where its rows do.
 int64_t Planner::consumersOfChain(Contraction &outer) {
   constexpr int64_t many = 4, three = 3, few = 2;
   std::optional<int64_t> columns = shape.upperOf(outer.n), terms = shape.upperOf(outer.k),
@@ -78,11 +78,13 @@ int64_t Planner::consumersOfChain(Contraction &outer) {
   auto row = dyn_cast<BlockArgument>(outer.m);
   bool isBound = row && row.getOwner() == shape.compute.getBlock() &&
                  boundsReduction(shape.compute, row.getArgNumber());
-  bool isShort = isBound && terms && *terms <= shortestMaskedRange;
+  bool isShort = isBound && terms && *terms <= shortMaskedRange;
   int64_t tiles = countOthers(outer.m, outer.n) *
                   (rows ? llvm::divideCeil(*rows, rowsOfWarpgroup * many) : target.getProcessors());
-  if (*columns > narrowOutputs || isShort || tiles < target.getProcessors())
+  if (*columns > narrowOutputs || tiles < target.getProcessors())
     return few;
+  if (isShort)
+    return many;
   int64_t beyond = rows ? llvm::alignTo(*rows, rowsOfWarpgroup * three) - *rows : 0;
   bool isWide = outer.operand.getIntOrFloatBitWidth() == 16;
   bool areFewBeyond = !rows || beyond * partOfRowsBeyond <= *rows;

@@ -4,6 +4,9 @@
 // from the least lower to the greatest upper bound in the tile. Where a bound is monotone in its
 // indices, which sums, minima and maxima are, that is its value at a corner of the tile.
 //
+// Warpgroups share a tile's rows. What a bound is for the rows of each goes along
+// (tkgpu.rows_bound), for those who come to have these rows alone.
+//
 //===----------------------------------------------------------------------===//
 #include "passes/tiling/BlockProgram.h"
 
@@ -12,15 +15,22 @@
 using namespace mlir;
 using namespace tk;
 
-/// The extreme of `value` over the tile as a scalar, or null where it is not known to be monotone.
-Value BlockProgram::endOf(Value value, bool wantMax) {
+/// Rows of a warpgroup's product, and its warps.
+static constexpr int64_t kRowsOfWarpgroup = 64, kWarpsOfWarpgroup = 4;
+
+/// The extreme of `value` over the tile, or a part of its rows, as a scalar; null where it is not
+/// known to be monotone.
+Value BlockProgram::endOf(Value value, bool wantMax, const RowPart *part) {
   if (auto axis = axisOf.find(value); axis != axisOf.end()) {
     const Axis &info = axes[axis->second];
     unsigned depth = info.depth;
+    bool isPart = part && part->axis == axis->second;
     Value start = info.start ? info.start : indexConstant(0, depth);
+    if (isPart && part->first > 0)
+      start = arith::AddIOp::create(at(depth), loc, start, indexConstant(part->first, depth));
     if (!wantMax || info.isScalar)
       return start;
-    Value size = indexConstant(info.step, depth);
+    Value size = indexConstant(isPart ? part->rows : info.step, depth);
     Value end = arith::AddIOp::create(at(depth), loc, start, size);
     if (info.limit)
       end = arith::MinSIOp::create(at(depth), loc, end, info.limit);
@@ -33,8 +43,8 @@ Value BlockProgram::endOf(Value value, bool wantMax) {
   if (!op)
     return {};
   auto build = [&](auto create, bool secondMax) -> Value {
-    Value a = endOf(op->getOperand(0), wantMax);
-    Value b = a ? endOf(op->getOperand(1), secondMax) : Value();
+    Value a = endOf(op->getOperand(0), wantMax, part);
+    Value b = a ? endOf(op->getOperand(1), secondMax, part) : Value();
     if (!b)
       return {};
     return create(at(scopes.size() - 1), a, b);
@@ -72,4 +82,55 @@ Value BlockProgram::scalarBound(Value bound, const TileValue &tile, bool wantMax
                       builder.getIndexAttr(wantMax ? 0 : std::numeric_limits<int32_t>::max()));
   result = reduceTile(result, result.axes, wantMax ? ReduceKind::Max : ReduceKind::Min);
   return result.value;
+}
+
+/// The rows of each warpgroup, if all products of the reduction have the same rows and there are
+/// several warpgroups' of them.
+SmallVector<BlockProgram::RowPart> BlockProgram::rowParts(Reduction &reduction) {
+  auto target =
+      compute->getParentOfType<ModuleOp>()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
+  llvm::SmallSetVector<unsigned, 2> rows;
+  for (const Accumulator &acc : reduction.accumulators)
+    if (acc.isDot)
+      rows.insert(acc.m);
+  int64_t groups = schedule.getWarps() / kWarpsOfWarpgroup;
+  if (!target || !target.getHopper() || groups < 2 || rows.size() != 1 ||
+      axes[rows.front()].size < groups * kRowsOfWarpgroup)
+    return {};
+  SmallVector<RowPart> parts;
+  int64_t ofGroup = axes[rows.front()].size / groups;
+  for (int64_t group = 0; group < groups - schedule.getSpareWarps() / kWarpsOfWarpgroup; ++group)
+    parts.push_back({rows.front(), group * ofGroup, ofGroup});
+  return parts.size() > 1 ? parts : SmallVector<RowPart>();
+}
+
+/// `whole`, the extreme of `bound` over a tile, along with that for each warpgroup's rows;
+/// `withoutRows`, if given, for a warpgroup whose rows are all outside the tensor. Only where a
+/// warpgroup's rows are whole steps of the loop: in longer ones most warpgroups end in the same
+/// step, and what is left out is less than loops that end apart cost (H200, 192 rows and steps of
+/// 128 terms: +3 % at 2048 terms, 0 at 4096, -3 to -6 % at 16384).
+Value BlockProgram::boundOfRows(Reduction &reduction, Value bound, Value whole, bool wantMax,
+                                int64_t step, Value withoutRows) {
+  SmallVector<RowPart> parts = rowParts(reduction);
+  if (parts.empty() || parts.front().rows % step != 0 ||
+      !llvm::is_contained(get(bound).axes, parts.front().axis))
+    return whole;
+  const Axis &rows = axes[parts.front().axis];
+  unsigned depth = scopes.size() - 1;
+  SmallVector<Value> ends;
+  for (const RowPart &part : parts) {
+    Value end = endOf(bound, wantMax, &part);
+    if (!end)
+      return whole;
+    if (withoutRows && rows.limit && !rows.limitIsAll && part.first > 0) {
+      Value first = indexConstant(part.first, depth);
+      if (rows.start)
+        first = arith::AddIOp::create(at(depth), loc, rows.start, first);
+      Value isOutside =
+          arith::CmpIOp::create(at(depth), loc, arith::CmpIPredicate::sge, first, rows.limit);
+      end = arith::SelectOp::create(at(depth), loc, isOutside, withoutRows, end);
+    }
+    ends.push_back(end);
+  }
+  return gpu::RowsBoundOp::create(at(depth), loc, whole, ends);
 }

@@ -162,15 +162,18 @@ SmallVector<Value> BlockProgram::loops(Reduction &reduction, unsigned position,
                                 getSizeFact(kernel, lowerBound).divisor % size == 0)))
     return loop(reduction, position, from, to, carried);
   if (reduction.masksFirst) {
-    axes[id].fullTo = scalarBound(upperBound, upper, false);
+    axes[id].fullTo = boundOfRows(reduction, upperBound, scalarBound(upperBound, upper, false),
+                                  /*wantMax=*/false, size);
     if (!lower.axes.empty())
-      axes[id].fullFrom = scalarBound(lowerBound, lower, true);
+      axes[id].fullFrom = boundOfRows(reduction, lowerBound, scalarBound(lowerBound, lower, true),
+                                      /*wantMax=*/true, size);
     if (!upper.axes.empty())
       axes[id].coveringExtent = coveringExtentOf(kernel, upperBound);
     axes[id].coversTiles = axes[id].coveringExtent && getConstantIndex(lowerBound) == 0 &&
                            getSizeFact(kernel, axes[id].coveringExtent).divisor % size == 0;
     axes[id].limit = to;
-    return loop(reduction, position, from, to, carried);
+    Value end = boundOfRows(reduction, upperBound, to, /*wantMax=*/true, size, from);
+    return loop(reduction, position, from, end, carried);
   }
   // Products are masked by the loads of their operands, at no cost.
   bool masksCost =

@@ -142,8 +142,17 @@ private:
   bool isNonNegative(mlir::Value value);
 
   // BlockBounds.cpp: bounds of reductions over a tile.
+  struct Reduction;
   mlir::Value scalarBound(mlir::Value bound, const TileValue &tile, bool wantMax);
-  mlir::Value endOf(mlir::Value value, bool wantMax);
+  /// Of a tile's rows those from `first` on, as many as a warpgroup has.
+  struct RowPart {
+    unsigned axis;
+    int64_t first, rows;
+  };
+  mlir::Value endOf(mlir::Value value, bool wantMax, const RowPart *part = nullptr);
+  llvm::SmallVector<RowPart> rowParts(Reduction &reduction);
+  mlir::Value boundOfRows(Reduction &reduction, mlir::Value bound, mlir::Value whole, bool wantMax,
+                          int64_t step, mlir::Value withoutRows = {});
 
   // BlockReduction.cpp, BlockLoops.cpp: reductions.
   struct Accumulator {

@@ -184,6 +184,19 @@ LogicalResult KernelEmitter::emitTurn(gpu::TurnOp turn) {
   return success();
 }
 
+LogicalResult KernelEmitter::emitOfWarpgroup(gpu::OfWarpgroupOp choice) {
+  // The warp's number, read again: kept from tile to tile it would take a register where they are
+  // short, and it is to be known that all threads of a warp go the same way.
+  const std::string group = freshName("group");
+  line("const int " + group + " = tk::warp_uniform(tk::thread_index() / 128);");
+  std::string text = scalar(choice.getValues().back());
+  for (unsigned w = choice.getValues().size() - 1; w-- > 0;)
+    text =
+        group + " == " + std::to_string(w) + " ? " + scalar(choice.getValues()[w]) + " : " + text;
+  declare(choice, text);
+  return success();
+}
+
 LogicalResult KernelEmitter::emitWarpRoles(gpu::WarpRolesOp roles) {
   const std::string first = std::to_string(func.getBlockWarps());
   line("if (" + useWarp() + " >= " + first + ") {");

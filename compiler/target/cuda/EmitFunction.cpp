@@ -273,6 +273,7 @@ LogicalResult KernelEmitter::emitOp(Operation *op) {
       .Case([&](gpu::FunnelOp o) { return emitFunnel(o); })
       .Case([&](gpu::MisalignmentOp o) { return emitMisalignment(o); })
       .Case([&](gpu::ReduceOp o) { return emitReduce(o); })
+      .Case([&](gpu::ReduceInThreadsOp o) { return emitReduceInThreads(o); })
       .Case([&](gpu::ArgReduceOp o) { return emitArgReduce(o); })
       .Case([&](gpu::MomentsOp o) { return emitMoments(o); })
       .Case([&](gpu::WeightsOp o) { return emitWeights(o); })
@@ -300,6 +301,8 @@ LogicalResult KernelEmitter::emitOp(Operation *op) {
         declare(o, "tk::cluster_rank()");
         return success();
       })
+      .Case([&](gpu::OfWarpgroupOp o) { return emitOfWarpgroup(o); })
+      .Case([&](gpu::RowsBoundOp o) { return declare(o, scalar(o.getWhole())), success(); })
       .Case([&](gpu::WarpRolesOp o) { return emitWarpRoles(o); })
       .Case([&](gpu::WarpgroupDotOp o) { return emitWarpgroupDot(o); })
       .Case([&](gpu::WarpgroupWaitOp o) { return emitWarpgroupWait(o); })

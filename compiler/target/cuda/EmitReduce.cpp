@@ -183,6 +183,24 @@ LogicalResult KernelEmitter::emitReduce(gpu::ReduceOp reduce) {
   return success();
 }
 
+LogicalResult KernelEmitter::emitReduceInThreads(gpu::ReduceInThreadsOp reduce) {
+  Value source = reduce.getSource(), result = reduce.getResult();
+  auto layout = layoutOf(source), parts = layoutOf(result);
+  Reduced reduced{parts.getNumRegisters(), {}};
+  for (gpu::LayoutBit bit : parts.getRegisterBits()) {
+    llvm::SmallVector<int64_t> offset(layout.getRank(), 0);
+    offset[bit.axis] = bit.step;
+    reduced.sourceOf.push_back(*layout.getRegisterAt(offset));
+  }
+  const std::string terms = copyOf(source);
+  if (const unsigned along = gpu::axisBits(layout, reduce.getAxis()).registers)
+    line("tk::reduce_registers<" + functorOf(reduce.getKind()) + ", " + llvm::Twine(along) + ">(" +
+         terms + ");");
+  names[result] =
+      takeReduced(reduced, terms, registersOf(source), elementTypeName(source.getType()));
+  return success();
+}
+
 LogicalResult KernelEmitter::emitArgReduce(gpu::ArgReduceOp reduce) {
   Value source = reduce.getSource(), value = reduce.getValue(), index = reduce.getIndex();
   auto layout = layoutOf(source);

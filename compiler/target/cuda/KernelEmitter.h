@@ -231,6 +231,7 @@ private:
   std::string takeReduced(const Reduced &reduced, const std::string &terms, unsigned numTerms,
                           llvm::StringRef type);
   Result emitReduce(gpu::ReduceOp reduce);
+  Result emitReduceInThreads(gpu::ReduceInThreadsOp reduce);
   Result emitArgReduce(gpu::ArgReduceOp reduce);
   Result emitScan(gpu::ScanOp scan);
   void combineAcross(mlir::Operation *op, llvm::StringRef array, llvm::StringRef type,
@@ -264,6 +265,7 @@ private:
   Result emitWarpRoles(gpu::WarpRolesOp roles);
   Result emitBarrier(gpu::BarrierOp barrier);
   Result emitTurn(gpu::TurnOp turn);
+  Result emitOfWarpgroup(gpu::OfWarpgroupOp choice);
 
   // EmitWarpgroup
   Result emitWarpgroupDot(gpu::WarpgroupDotOp dot);

@@ -172,3 +172,22 @@ tkgpu.func @f args ["a", "n"] {
   %r = tkgpu.select_at %a at %n else %a : tensor<64x2xf32>
   tkgpu.return
 }
+
+// -----
+
+tkgpu.func @parts_without_layout args [] {
+  %x = arith.constant dense<0.0> : tensor<32x8xf32>
+  // expected-error @below {{expected a source with a layout, got 'tensor<32x8xf32>'}}
+  %y = tkgpu.reduce_in_threads <sum> %x axis 1 : tensor<32x8xf32> -> tensor<32x4xf32>
+  tkgpu.return
+}
+
+// -----
+
+#wide = #tkgpu.layout<register = [[0, 1]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = []>
+tkgpu.func @parts_of_other_threads args [] {
+  %x = arith.constant dense<0.0> : tensor<8x8xf32, #wide>
+  // expected-error @below {{expected 'tensor<8x4xf32, #tkgpu.layout<register = [], lane = [[0, 1], [0, 2], [1, 0], [2, 0], [4, 0]], warp = []>>', got 'tensor<8x8xf32}}
+  %y = tkgpu.reduce_in_threads <sum> %x axis 1 : tensor<8x8xf32, #wide> -> tensor<8x8xf32, #wide>
+  tkgpu.return
+}

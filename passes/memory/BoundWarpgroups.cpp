@@ -1,0 +1,218 @@
+//===- BoundWarpgroups.cpp - bounds of the rows that a warpgroup has -------===//
+//
+// A loop over what a tile's rows are reduced over runs to the greatest bound that one of them has.
+// Under a mask below the diagonal the first rows' terms end before that, and rows outside the
+// tensor have none. In the consumer's program of several warpgroups, each with rows of its own:
+//
+// 1. A bound of all rows becomes that of the warpgroup's (tkgpu.of_warpgroup): its terms beyond it
+//    are the identity of what they are reduced to. So it does in conditions of masks.
+// 2. The stages that the other warpgroups still read are waited for and left in a loop of their
+//    own, so that the rings go on at the same place for all: once the tile has been stored, if
+//    nothing before that meets the other warpgroups, which wait for stages.
+//
+//   for %j = %c0 to rows_bound(%end parts(%a, %b)), %slot {     %own = of_warpgroup %a, %b
+//     phase_wait %full[%slot]; ...; phase_arrive %empty[%slot]  for %j = %c0 to %own, %slot { ... }
+//   }                                                       →   store
+//   store                                                       for %j = next(%own) to %end, %slot
+//   {
+//                                                                 phase_wait %full[%slot]
+//                                                                 phase_arrive %empty[%slot]
+//                                                               }
+//
+// A loop that does more than reduce, or whose results warpgroups share, keeps its bound. The
+// copies' program goes by all rows' bounds.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Passes.h"
+
+#include "dialects/tkgpu/TkGpuLayout.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Pass/Pass.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace tk {
+#define GEN_PASS_DEF_BOUNDWARPGROUPS
+#include "passes/Passes.h.inc"
+} // namespace tk
+
+using namespace mlir;
+using namespace tk;
+using namespace tk::gpu;
+
+static constexpr int64_t kWarpsOfWarpgroup = 4;
+
+namespace {
+
+/// A loop that each warpgroup may end where its rows do.
+class RowLoop {
+public:
+  explicit RowLoop(scf::ForOp loop) : loop(loop), builder(loop) {}
+
+  bool analyse();
+  void endAt(Value own);
+
+private:
+  bool collectStages();
+
+  scf::ForOp loop;
+  OpBuilder builder;
+  llvm::SetVector<Operation *> stages; ///< waits and arrivals, and how rings go on; in order
+  SmallVector<unsigned> positions;     ///< the numbers of the scalars that the loop carries
+};
+
+} // namespace
+
+/// Does the loop but read, multiply and carry tiles whose rows are shared out to warpgroups?
+bool RowLoop::analyse() {
+  for (auto [number, argument] : llvm::enumerate(loop.getRegionIterArgs())) {
+    auto tile = dyn_cast<RankedTensorType>(argument.getType());
+    if (!tile)
+      positions.push_back(number);
+    else if (LayoutAttr layout = getLayout(tile);
+             !layout || !areRowsByWarpgroup(layout, 0, tile.getDimSize(0)))
+      return false;
+  }
+  for (Operation &op : loop.getBody()->without_terminator()) {
+    if (isa<PhaseWaitOp, PhaseArriveOp, WarpgroupDotOp, WarpgroupWaitOp, LocalLoadOp, StageOp>(op))
+      continue;
+    if (!isMemoryEffectFree(&op))
+      return false;
+  }
+  return !loop.getOps<PhaseArriveOp>().empty() && collectStages();
+}
+
+/// What stays of an iteration whose terms are nothing; false if that depends on tiles.
+bool RowLoop::collectStages() {
+  llvm::SmallPtrSet<Operation *, 16> needed;
+  SmallVector<Value> work;
+  auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
+  for (unsigned number : positions)
+    work.push_back(yield.getOperand(number));
+  for (Operation &op : loop.getBody()->without_terminator())
+    if (isa<PhaseWaitOp, PhaseArriveOp>(op)) {
+      needed.insert(&op);
+      llvm::append_range(work, op.getOperands());
+    }
+  while (!work.empty()) {
+    Value value = work.pop_back_val();
+    Operation *op = value.getDefiningOp();
+    if (isa<RankedTensorType>(value.getType()))
+      return false;
+    if (!op || op->getBlock() != loop.getBody() || !needed.insert(op).second)
+      continue;
+    if (op->getNumRegions() > 0 || !isMemoryEffectFree(op))
+      return false;
+    llvm::append_range(work, op->getOperands());
+  }
+  for (Operation &op : *loop.getBody())
+    if (needed.contains(&op))
+      stages.insert(&op);
+  return true;
+}
+
+/// Does `op` leave a warpgroup to itself, also once barriers stand around what goes through shared
+/// memory?
+static bool isOfWarpgroup(Operation *op) {
+  if (auto barrier = dyn_cast<BarrierOp>(op))
+    return barrier.getWarpgroup();
+  if (auto wait = dyn_cast<BulkStoreWaitOp>(op))
+    return wait.getWarpgroup();
+  if (auto store = dyn_cast<BulkStoreOp>(op))
+    return store.getWarpgroupAxis().has_value();
+  if (auto store = dyn_cast<LocalStoreOp>(op))
+    return llvm::all_of(store.getTarget().getUsers(), [](Operation *user) {
+      auto out = dyn_cast<BulkStoreOp>(user);
+      return isa<LocalStoreOp>(user) || (out && out.getWarpgroupAxis());
+    });
+  return isa<PhaseWaitOp, PhaseArriveOp, AsyncFenceOp, gpu::StoreOp>(op) || isMemoryEffectFree(op);
+}
+
+/// Ends the loop at `own`; behind the tile the stages up to the end of all rows are left.
+void RowLoop::endAt(Value own) {
+  Location loc = loop.getLoc();
+  Value end = loop.getUpperBound(), lower = loop.getLowerBound(), step = loop.getStep();
+  loop.setUpperBound(own);
+  Operation *next = loop->getNextNode();
+  while (!next->hasTrait<OpTrait::IsTerminator>() && isOfWarpgroup(next))
+    next = next->getNextNode();
+  if (!next->hasTrait<OpTrait::IsTerminator>())
+    next = loop->getNextNode();
+  // Where the rings go on before that, so does the loop that leaves their stages.
+  for (unsigned number : positions)
+    for (Operation *user : loop.getResult(number).getUsers())
+      if (Operation *here = loop->getBlock()->findAncestorOpInBlock(*user);
+          here && here->isBeforeInBlock(next))
+        next = here;
+  builder.setInsertionPoint(next);
+  Value terms = arith::SubIOp::create(builder, loc, own, lower);
+  terms =
+      arith::MaxSIOp::create(builder, loc, terms, arith::ConstantIndexOp::create(builder, loc, 0));
+  Value count = arith::CeilDivSIOp::create(builder, loc, terms, step);
+  Value done = arith::MulIOp::create(builder, loc, count, step);
+  Value from = arith::AddIOp::create(builder, loc, lower, done);
+  SmallVector<Value> inits;
+  for (unsigned number : positions)
+    inits.push_back(loop.getResult(number));
+  auto rest = scf::ForOp::create(builder, loc, from, end, step, inits);
+  IRMapping mapping;
+  mapping.map(loop.getInductionVar(), rest.getInductionVar());
+  for (auto [number, result, argument] :
+       llvm::zip_equal(positions, rest.getResults(), rest.getRegionIterArgs())) {
+    loop.getResult(number).replaceAllUsesExcept(result, rest);
+    mapping.map(loop.getRegionIterArg(number), argument);
+  }
+  builder.setInsertionPointToStart(rest.getBody());
+  for (Operation *op : stages)
+    builder.clone(*op, mapping);
+  SmallVector<Value> yielded;
+  for (unsigned number : positions)
+    yielded.push_back(mapping.lookupOrDefault(loop.getYieldedValues()[number]));
+  if (!positions.empty())
+    scf::YieldOp::create(builder, loc, yielded);
+}
+
+namespace {
+
+struct BoundWarpgroups : tk::impl::BoundWarpgroupsBase<BoundWarpgroups> {
+  /// Takes a bound of a consumer's program apart.
+  void divide(RowsBoundOp bound) {
+    OpBuilder builder(bound);
+    Value own = OfWarpgroupOp::create(builder, bound.getLoc(), bound.getParts());
+    for (OpOperand &use : llvm::make_early_inc_range(bound->getUses())) {
+      auto loop = dyn_cast<scf::ForOp>(use.getOwner());
+      if (!loop) {
+        use.set(own);
+        continue;
+      }
+      RowLoop rows(loop);
+      bool isEnd = use.get() == loop.getUpperBound() && use.getOperandNumber() == 1;
+      if (!isEnd || !rows.analyse())
+        continue;
+      use.set(bound.getWhole());
+      rows.endAt(own);
+      ++numLoops;
+    }
+  }
+
+  void runOnOperation() override {
+    for (FuncOp function : getOperation().getOps<FuncOp>()) {
+      int64_t warpgroups = function.getBlockWarps() / kWarpsOfWarpgroup;
+      SmallVector<RowsBoundOp> bounds;
+      function.walk([&](RowsBoundOp bound) { bounds.push_back(bound); });
+      for (RowsBoundOp bound : bounds) {
+        auto roles = bound->getParentOfType<WarpRolesOp>();
+        bool isConsumer = roles && roles.getConsumer().isAncestor(bound->getParentRegion());
+        if (isConsumer && static_cast<int64_t>(bound.getParts().size()) == warpgroups)
+          divide(bound);
+        bound.replaceAllUsesWith(bound.getWhole());
+        bound.erase();
+      }
+    }
+  }
+};
+
+} // namespace

@@ -1,0 +1,151 @@
+//===- DeferExchanges.cpp - sums that threads add up after a loop ----------===//
+//
+// A loop that multiplies matrices and sums what becomes of the scores exchanges each step's sums
+// between the lanes that share a row. Where a step is bound by the threads' instructions, each
+// thread may as well sum its own elements and leave the exchange to the end:
+//
+// 1. A sum that the loop carries from zero on, that is at most scaled by a number for the row, and
+//    that a step's sum over lanes is added to, becomes a tile with an element for each thread.
+// 2. A step adds what the thread has (tkgpu.reduce_in_threads).
+// 3. After the loop the threads' parts are added up.
+//
+//   for %l {                                         for %l {   // tile<64x4>: four lanes have a
+//   row
+//     %s = reduce <sum> %p axis 1              →       %s = reduce_in_threads <sum> %p axis 1
+//     yield %l * %f + %s                               yield %l * broadcast %f + %s
+//   }                                                }
+//                                                    reduce <sum> %l axis 1
+//
+// That is so for few multiply-adds a score: its exponential takes the unit for functions as long as
+// kMultiplyAdds take the matrix unit. Where there are more, products are what is waited for, and
+// the exchange runs under them (H200, 16 bits: +1 % with 128 a score, -2 to -3 % with 256).
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Passes.h"
+
+#include "dialects/tkgpu/TkGpuLayout.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Pass/Pass.h"
+
+namespace tk {
+#define GEN_PASS_DEF_DEFEREXCHANGES
+#include "passes/Passes.h.inc"
+} // namespace tk
+
+using namespace mlir;
+using namespace tk;
+using namespace tk::gpu;
+
+/// A multiprocessor of sm_90 has 16 exponentials and 2048 multiply-adds of 16 bits a cycle (CUDA
+/// programming guide, arithmetic instructions; H100 data sheet).
+static constexpr int64_t kMultiplyAdds = 2048 / 16;
+
+namespace {
+
+/// A sum that a loop carries, `carried * factor + sum`.
+struct CarriedSum {
+  unsigned number = 0; ///< of the argument
+  gpu::ReduceOp sum;
+  arith::AddFOp add;
+  arith::MulFOp scale; ///< null: the factor is 1
+};
+
+} // namespace
+
+/// Multiply-adds of the loop's products.
+static int64_t multiplyAddsOf(scf::ForOp loop) {
+  int64_t count = 0;
+  for (auto dot : loop.getOps<WarpgroupDotOp>()) {
+    auto rows = cast<RankedTensorType>(dot.getType());
+    SharedType b = dot.getB().getType();
+    count += rows.getNumElements() * b.getShape()[0];
+  }
+  return count;
+}
+
+static std::optional<CarriedSum> matchSum(scf::ForOp loop, unsigned number) {
+  CarriedSum found{number, {}, {}, {}};
+  BlockArgument carried = loop.getRegionIterArg(number);
+  found.add = loop.getYieldedValues()[number].getDefiningOp<arith::AddFOp>();
+  if (!found.add || !found.add->hasOneUse() || !carried.hasOneUse() ||
+      !matchPattern(loop.getInitArgs()[number], m_AnyZeroFloat()))
+    return std::nullopt;
+  for (Value operand : found.add->getOperands()) {
+    if (auto reduce = operand.getDefiningOp<gpu::ReduceOp>())
+      found.sum = reduce;
+    else
+      found.scale = operand.getDefiningOp<arith::MulFOp>();
+  }
+  Operation *user = *carried.user_begin();
+  if (!found.sum || found.sum.getKind() != ReduceKind::Sum || !found.sum->hasOneUse() ||
+      found.sum->getBlock() != loop.getBody() ||
+      user != (found.scale ? found.scale.getOperation() : found.add.getOperation()) ||
+      (found.scale && !found.scale->hasOneUse()))
+    return std::nullopt;
+  AxisBits bits = axisBits(getLayout(found.sum.getSource().getType()), found.sum.getAxis());
+  bool isTile = isa<RankedTensorType>(found.sum.getType());
+  if (!isTile || bits.lanes == 0 || bits.warps != 0)
+    return std::nullopt;
+  auto terms = cast<RankedTensorType>(found.sum.getSource().getType());
+  if (multiplyAddsOf(loop) > kMultiplyAdds * terms.getNumElements())
+    return std::nullopt;
+  return found;
+}
+
+/// Lets the loop carry the threads' parts of a sum instead.
+static void defer(scf::ForOp loop, CarriedSum found) {
+  OpBuilder builder(found.add);
+  Location loc = found.sum.getLoc();
+  int64_t axis = found.sum.getAxis();
+  BlockArgument carried = loop.getRegionIterArg(found.number);
+  Value parts =
+      ReduceInThreadsOp::create(builder, loc, found.sum.getSource(), found.sum.getKind(), axis);
+  auto type = cast<RankedTensorType>(parts.getType());
+  Value before = carried;
+  if (found.scale) {
+    SmallVector<int64_t> rows;
+    for (int64_t a = 0; a < type.getRank(); ++a)
+      if (a != axis)
+        rows.push_back(a);
+    Value factor = found.scale.getLhs() == carried ? found.scale.getRhs() : found.scale.getLhs();
+    Value spread = BroadcastOp::create(builder, loc, type, factor, rows);
+    before = arith::MulFOp::create(builder, loc, type, carried, spread);
+  }
+  Value after = arith::AddFOp::create(builder, loc, type, before, parts);
+  found.add.replaceAllUsesWith(after);
+  found.add.erase();
+  if (found.scale)
+    found.scale.erase();
+  Type ofRows = carried.getType();
+  OpBuilder outside(loop);
+  loop.getInitArgsMutable()[found.number].set(
+      arith::ConstantOp::create(outside, loc, outside.getZeroAttr(type)));
+  carried.setType(type);
+  OpResult result = cast<OpResult>(loop.getResult(found.number));
+  result.setType(type);
+  outside.setInsertionPointAfter(loop);
+  auto total = gpu::ReduceOp::create(outside, loc, ofRows, result, found.sum.getKind(), axis);
+  result.replaceAllUsesExcept(total, total);
+  found.sum.erase();
+}
+
+namespace {
+
+struct DeferExchanges : tk::impl::DeferExchangesBase<DeferExchanges> {
+  void runOnOperation() override {
+    SmallVector<scf::ForOp> loops;
+    getOperation().walk([&](scf::ForOp loop) { loops.push_back(loop); });
+    for (scf::ForOp loop : loops)
+      for (unsigned number = 0, count = loop.getNumRegionIterArgs(); number < count; ++number)
+        if (std::optional<CarriedSum> sum = matchSum(loop, number)) {
+          defer(loop, *sum);
+          ++numSums;
+        }
+  }
+};
+
+} // namespace
