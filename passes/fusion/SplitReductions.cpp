@@ -49,7 +49,7 @@ static constexpr int64_t fewOutputs = 64;
 static constexpr int64_t partAlignment = 64;
 /// Sums of columns: how many a block has side by side, blocks that a multiprocessor should get,
 /// rows that are worth a partial result, and columns that are enough by themselves.
-static constexpr int64_t columnsOfBlock = 64, blocksWanted = 16, leastRows = 128,
+static constexpr int64_t columnsOfBlock = 64, blocksWanted = 8, leastRows = 128,
                          mostColumns = 1 << 20;
 
 static bool hasFewOutputs(ComputeOp compute) {

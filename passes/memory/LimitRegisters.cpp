@@ -7,8 +7,9 @@
 //      defined before and used after it; and what a loop carries and loads.
 //   3. A thread gets those and some to compute with; `min_blocks` is how many blocks of such
 //      threads fill the register file, so that it never asks for what cannot be had without spills.
-//   4. There may be some more where the tiles that are loaded behind the reduction fit, too, or
-//      where two loads and much arithmetic give a tile (tkgpu.funnel).
+//   4. There may be some more where the tiles that are loaded behind the reduction fit, too. Where
+//      two loads and much arithmetic give a tile (tkgpu.funnel), a thread computes with more, and
+//      there are as many blocks as fit.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
@@ -126,11 +127,10 @@ struct LimitRegisters : tk::impl::LimitRegistersBase<LimitRegisters> {
       withLoads = std::max(withLoads, carried);
       int64_t threads = function.getBlockWarps() * 32;
       int64_t blocks =
-          std::max(std::min(blocksWith(across, workingRegisters, threads), enoughBlocks),
-                   std::min(blocksWith(withLoads, workingRegisters, threads), mostBlocks));
-      if (hasFunnels)
-        blocks =
-            std::max(blocks, std::min(blocksWith(across, workingWithFunnels, threads), mostBlocks));
+          hasFunnels
+              ? std::min(blocksWith(across, workingWithFunnels, threads), mostBlocks)
+              : std::max(std::min(blocksWith(across, workingRegisters, threads), enoughBlocks),
+                         std::min(blocksWith(withLoads, workingRegisters, threads), mostBlocks));
       if (blocks < 2)
         continue;
       function.setMinBlocks(blocks);

@@ -49,7 +49,7 @@ tk.kernel @columns dims ["R", "C"]
 // On a GPU the sums of many columns are too few blocks; the rows of each are divided.
 module attributes {tkgpu.target = #tkgpu.target<arch = 90, processors = 132>} {
 // CHECK-LABEL: @wide
-// CHECK: %[[SIZE:.*]] = arith.constant 512 : index
+// CHECK: %[[SIZE:.*]] = arith.constant 1024 : index
 // CHECK: tk.compute ["r.chunk", "c"]
 // CHECK: names ["s.partial"]
 // CHECK: tk.compute ["c"]
