@@ -76,7 +76,8 @@ static int64_t registersWithin(Operation *reduction) {
   return std::max<int64_t>(registersFor(places.getSource()) - workingRegisters / 2, 0);
 }
 
-/// Registers for what a loop carries from one step to the next, and for what it loads meanwhile.
+/// Registers for what a loop carries from one step to the next, and for what it loads meanwhile,
+/// when it computes little else.
 static int64_t registersCarried(scf::ForOp loop) {
   int64_t carried = 0, loaded = 0;
   for (Value value : loop.getRegionIterArgs())
@@ -85,7 +86,7 @@ static int64_t registersCarried(scf::ForOp loop) {
   for (auto load : loop.getOps<gpu::LoadOp>())
     if (isTile(load.getResult()))
       loaded += registersFor(load.getResult());
-  return carried > 0 ? carried + loaded : 0;
+  return carried > 0 ? std::max<int64_t>(carried + loaded - workingRegisters / 2, 0) : 0;
 }
 
 /// Registers for the tiles that are loaded behind `reduction`.
