@@ -1,6 +1,7 @@
 //===- TkGpuDialect.cpp - registration, attributes and types --------------===//
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "dialects/tkgpu/TkGpuLayout.h"
+#include "dialects/tkgpu/TkGpuPrivateOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
@@ -23,6 +24,8 @@ using namespace tk::gpu;
 
 #define GET_OP_CLASSES
 #include "dialects/tkgpu/TkGpuOps.cpp.inc"
+#define GET_OP_CLASSES
+#include "dialects/tkgpu/TkGpuPrivateOps.cpp.inc"
 
 void TkGpuDialect::initialize() {
   addAttributes<
@@ -36,6 +39,10 @@ void TkGpuDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dialects/tkgpu/TkGpuOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/tkgpu/TkGpuPrivateOps.cpp.inc"
       >();
 }
 

@@ -1,6 +1,7 @@
 //===- TkGpuMemory.cpp - accesses to global and shared memory -------------===//
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "dialects/tkgpu/TkGpuLayout.h"
+#include "dialects/tkgpu/TkGpuPrivateOps.h"
 
 #include "mlir/IR/Builders.h"
 
@@ -89,25 +90,35 @@ LogicalResult CopyPrivateOp::verify() {
   return verifyAccess(*this, tile.getShape(), tile.getElementType());
 }
 
-LogicalResult PrivateLoadOp::verify() {
-  if (std::optional<ArrayRef<int64_t>> offsets = getOffsets()) {
-    RankedTensorType tile = getSource().getType().getTile();
-    auto part = cast<RankedTensorType>(getResult().getType());
-    LayoutAttr layout = getLayout(tile);
-    bool isPart = part.getRank() == tile.getRank() && int64_t(offsets->size()) == tile.getRank() &&
-                  part.getElementType() == tile.getElementType() &&
+/// Is `tile` a stage of `memory`, or the part of one that begins at `offsets`?
+static LogicalResult verifyPrivate(Operation *op, PrivateType memory, Type tile,
+                                   std::optional<ArrayRef<int64_t>> offsets) {
+  if (offsets) {
+    RankedTensorType whole = memory.getTile();
+    auto part = cast<RankedTensorType>(tile);
+    LayoutAttr layout = getLayout(whole);
+    bool isPart = part.getRank() == whole.getRank() &&
+                  int64_t(offsets->size()) == whole.getRank() &&
+                  part.getElementType() == whole.getElementType() &&
                   getLayout(part) == partLayout(layout, part.getShape());
     std::optional<unsigned> first = isPart ? layout.getRegisterAt(*offsets) : std::nullopt;
-    if (!first || *first % getSource().getType().getVector() != 0 ||
-        getLayout(part).getNumRegisters() % getSource().getType().getVector() != 0)
-      return emitOpError("expected a part of whole vectors of ")
-             << getSource().getType() << ", got " << part << " at [" << *offsets << "]";
+    if (!first || *first % memory.getVector() != 0 ||
+        getLayout(part).getNumRegisters() % memory.getVector() != 0)
+      return op->emitOpError("expected a part of whole vectors of ")
+             << memory << ", got " << part << " at [" << *offsets << "]";
     return success();
   }
-  if (getResult().getType() != getSource().getType().getTile())
-    return emitOpError("expected a tile of ")
-           << getSource().getType() << ", got " << getResult().getType();
+  if (tile != memory.getTile())
+    return op->emitOpError("expected a tile of ") << memory << ", got " << tile;
   return success();
+}
+
+LogicalResult PrivateLoadOp::verify() {
+  return verifyPrivate(*this, getSource().getType(), getResult().getType(), getOffsets());
+}
+
+LogicalResult PrivateStoreOp::verify() {
+  return verifyPrivate(*this, getTarget().getType(), getValue().getType(), getOffsets());
 }
 
 LogicalResult StageOp::verify() {

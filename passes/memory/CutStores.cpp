@@ -5,7 +5,8 @@
 //   1. In functions without products: stores of tiles of one axis, of which a thread has more
 //      elements than fit its registers as f32, or half of them where two loads give one tile.
 //   2. The store, and what leads to nothing but stores, is done for a part of the tile at a time
-//      (TilePieces.h): one of which registers also hold what is loaded beside it.
+//      (TilePieces.h): one of which registers also hold what is loaded beside it. So is what
+//      threads put into shared memory of their own (tk-keep-rows).
 //   3. A multiprocessor has one or two blocks of many threads. When these meet in a reduction,
 //      little else is loaded: what the first part needs of memory is, before they meet.
 //
@@ -14,6 +15,7 @@
 //         %x1 = extract %x at n / 2; ...
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/tkgpu/TkGpuPrivateOps.h"
 #include "passes/Passes.h"
 #include "passes/memory/TileComponents.h"
 #include "passes/memory/TilePieces.h"
@@ -46,12 +48,23 @@ static bool hasFunnels(FuncOp function) {
   return function.walk([](FunnelOp) { return WalkResult::interrupt(); }).wasInterrupted();
 }
 
+/// What `op` stores to memory that outlasts the function, or is its thread's own; null if nothing.
+static Value storedValue(Operation *op) {
+  if (auto store = dyn_cast<StoreOp>(op))
+    return store.getValue();
+  auto store = dyn_cast<PrivateStoreOp>(op);
+  return store && !store.getOffsets() ? store.getValue() : Value();
+}
+
 /// How many parts a stored tile is computed in.
-static int64_t countParts(StoreOp store) {
-  auto tile = dyn_cast<RankedTensorType>(store.getValue().getType());
+static int64_t countParts(Operation *store) {
+  Value value = storedValue(store);
+  auto tile = value ? dyn_cast<RankedTensorType>(value.getType()) : RankedTensorType();
   LayoutAttr layout = tile ? getLayout(tile) : LayoutAttr();
+  if (!layout || tile.getRank() != 1 || layout.getHeld() != 0)
+    return 1;
   int64_t most = hasFunnels(store->getParentOfType<FuncOp>()) ? elementsOfPart : mostElements;
-  if (!layout || tile.getRank() != 1 || layout.getHeld() != 0 || layout.getNumRegisters() <= most)
+  if (layout.getNumRegisters() <= most)
     return 1;
   return layout.getNumRegisters() / elementsOfPart;
 }
@@ -104,9 +117,9 @@ static void loadBeforeMeeting(StoreOp store) {
 }
 
 /// Returns false, and leaves the store, where the parts are not registers of every thread.
-static bool cutStore(StoreOp store, ArrayRef<Operation *> stores) {
+static bool cutStore(Operation *store, ArrayRef<Operation *> stores) {
   int64_t numParts = countParts(store);
-  auto tile = cast<RankedTensorType>(store.getValue().getType());
+  auto tile = cast<RankedTensorType>(storedValue(store).getType());
   int64_t length = tile.getDimSize(0) / numParts;
   if (!partLayout(getLayout(tile), length))
     return false;
@@ -123,10 +136,12 @@ static bool cutStore(StoreOp store, ArrayRef<Operation *> stores) {
     }
     Operation *stored = builder.clone(*store);
     stored->setOperands(operands);
-    if (part == 0)
+    if (auto kept = dyn_cast<PrivateStoreOp>(stored))
+      kept.setOffsets(part * length);
+    else if (part == 0)
       loadBeforeMeeting(cast<StoreOp>(stored));
   }
-  store.erase();
+  store->erase();
   return true;
 }
 
@@ -138,12 +153,12 @@ struct CutStores : tk::impl::CutStoresBase<CutStores> {
       if (hasProducts(function))
         continue;
       SmallVector<Operation *> stores;
-      function.walk([&](StoreOp store) {
-        if (countParts(store) > 1)
-          stores.push_back(store);
+      function.walk([&](Operation *op) {
+        if (countParts(op) > 1)
+          stores.push_back(op);
       });
       for (Operation *store : stores)
-        numCut += cutStore(cast<StoreOp>(store), stores);
+        numCut += cutStore(store, stores);
       function.walk<WalkOrder::PostOrder, ReverseIterator>([](Operation *op) {
         if (isOpTriviallyDead(op))
           op->erase();

@@ -78,6 +78,8 @@ bool Phases::isSource(Value value) {
 /// Not worth an instruction in every phase: a tile whose elements are few, or no wider than those
 /// that it comes from.
 bool Phases::isKept(Value value) {
+  if (isa_and_nonnull<PrivateLoadOp>(value.getDefiningOp()))
+    return false;
   LayoutAttr layout = getLayout(value.getType());
   return !layout || layout.getNumRegisters() < minRegisters || elementBits(value) < 32;
 }

@@ -10,13 +10,18 @@
 //      and layouts stay what they are.
 //   3. They are awaited where the first of them is used. Later phases read them again
 //      (tk-hold-narrow-tiles).
+//   4. Where rows do not fit for all of the blocks that a multiprocessor holds, but less does that
+//      everything behind the reduction is computed from (NarrowestCut.h), such as a rounded sum of
+//      them, they are loaded to registers, and threads keep that.
 //
 // Before: %x = load x[row]; %s = reduce %x; store (%x - %s)
 // After:  copy %kept, x[row]; async_commit; async_wait 0; %x = private_load %kept; %s = reduce %x;
 //         store (%x - %s)
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/tkgpu/TkGpuPrivateOps.h"
 #include "passes/Passes.h"
+#include "passes/analysis/NarrowestCut.h"
 #include "passes/memory/TileComponents.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -36,6 +41,8 @@ using namespace tk::gpu;
 static constexpr int64_t vectorBits = 128;
 /// Of a thread's 64 registers, those that a row may not take.
 static constexpr int64_t mostRegisters = 32;
+/// A multiprocessor has room for so many threads of 64 registers.
+static constexpr int64_t threadsOfProcessor = 1024;
 
 /// The first reduction in which warps of the function's block meet; null if there is none.
 static Operation *firstMeeting(FuncOp function) {
@@ -59,31 +66,79 @@ static bool isKept(gpu::LoadOp load) {
          layout.getNumRegisters() * bits >= mostRegisters * 32;
 }
 
-/// Lets rows that are loaded before `meeting` come to shared memory.
-static unsigned keepRows(FuncOp function, Operation *meeting, int64_t budget) {
-  SmallVector<gpu::LoadOp> rows;
+static int64_t bytesOf(FuncOp function, ArrayRef<Value> tiles) {
   int64_t bytes = 0;
-  for (auto load : function.getBlock()->getOps<gpu::LoadOp>())
-    if (load->isBeforeInBlock(meeting) && isKept(load)) {
-      auto type = cast<RankedTensorType>(load.getType());
-      bytes += type.getNumElements() / function.getCluster() * type.getElementTypeBitWidth() / 8;
-      rows.push_back(load);
-    }
-  if (rows.empty() || bytes > budget)
-    return 0;
-  Operation *firstUse = meeting;
-  for (gpu::LoadOp load : rows)
-    for (Operation *user : load->getUsers())
-      if (Operation *here = function.getBlock()->findAncestorOpInBlock(*user);
-          here->isBeforeInBlock(firstUse))
-        firstUse = here;
-  if (firstUse->isBeforeInBlock(rows.back()))
-    return 0;
+  for (Value tile : tiles) {
+    auto type = cast<RankedTensorType>(tile.getType());
+    bytes += type.getNumElements() / function.getCluster() * type.getElementTypeBitWidth() / 8;
+  }
+  return bytes;
+}
 
-  OpBuilder builder(function.getContext());
+/// Does `op` compute each element of a tile of numbers from those of others at the same place?
+static bool isElementwise(Operation *op) {
+  return op->hasTrait<OpTrait::Elementwise>() && isMemoryEffectFree(op) &&
+         op->getNumRegions() == 0 && op->getNumResults() == 1 && isTile(op->getResult(0)) &&
+         getElementTypeOrSelf(op->getResult(0)).isIntOrFloat();
+}
+
+/// Can threads have their parts of `tile` in shared memory?
+static bool isStorable(Value tile) {
+  int64_t bits = getElementTypeOrSelf(tile).getIntOrFloatBitWidth();
+  LayoutAttr layout = getLayout(tile.getType());
+  return bits >= 8 && layout && layout.getNumRegisters() * bits >= vectorBits;
+}
+
+/// Of `rows` and what is computed from them before `meeting`, the tiles of the fewest bytes that
+/// everything behind it is computed from.
+static SmallVector<Value> narrowestTiles(FuncOp function, Operation *meeting,
+                                         ArrayRef<Value> rows) {
+  NarrowestCut cut;
+  SmallVector<Value> tiles;
+  DenseMap<Value, unsigned> numbers;
+  auto add = [&](Value tile) {
+    numbers[tile] = cut.add(isStorable(tile) ? bytesOf(function, tile) : INT32_MAX);
+    tiles.push_back(tile);
+    return numbers[tile];
+  };
+  for (Value row : rows)
+    cut.addSource(add(row));
+  for (Operation &op : llvm::make_range(function.getBlock()->begin(), meeting->getIterator())) {
+    auto isOfRows = [&](Value operand) { return numbers.contains(operand); };
+    if (!isElementwise(&op) || llvm::none_of(op.getOperands(), isOfRows))
+      continue;
+    unsigned result = add(op.getResult(0));
+    for (Value operand : llvm::make_filter_range(op.getOperands(), isOfRows))
+      cut.addUse(numbers[operand], result);
+  }
+  for (auto [number, tile] : llvm::enumerate(tiles))
+    if (llvm::any_of(tile.getUsers(), [&](Operation *user) {
+          return meeting->isBeforeInBlock(function.getBlock()->findAncestorOpInBlock(*user));
+        }))
+      cut.addNeed(number);
+  SmallVector<Value> found;
+  for (unsigned number : cut.find())
+    found.push_back(tiles[number]);
+  return found;
+}
+
+/// Where the first use of `loads` stands in the function's block, if not behind `last`.
+static Operation *firstUse(FuncOp function, ArrayRef<Value> loads, Operation *last) {
+  for (Value load : loads)
+    for (Operation *user : load.getUsers())
+      if (Operation *here = function.getBlock()->findAncestorOpInBlock(*user);
+          here->isBeforeInBlock(last))
+        last = here;
+  return last;
+}
+
+/// Lets `loads` come by copies, for which `use`, behind all of them, waits.
+static void copyRows(ArrayRef<Value> loads, Operation *use) {
+  OpBuilder builder(use->getContext());
   SmallVector<Value> memories;
   Value zero;
-  for (gpu::LoadOp load : rows) {
+  for (Value row : loads) {
+    auto load = row.getDefiningOp<gpu::LoadOp>();
     Location loc = load.getLoc();
     builder.setInsertionPoint(load);
     if (!zero)
@@ -95,15 +150,57 @@ static unsigned keepRows(FuncOp function, Operation *meeting, int64_t budget) {
                           load.getStrides(), load.getMasks(), load.getIndexDims(),
                           load.getMaskDims());
   }
-  builder.setInsertionPointAfter(rows.back());
-  AsyncCommitOp::create(builder, rows.back().getLoc());
-  builder.setInsertionPoint(firstUse);
-  AsyncWaitOp::create(builder, firstUse->getLoc(), 0);
-  for (auto [load, memory] : llvm::zip_equal(rows, memories)) {
-    auto read = PrivateLoadOp::create(builder, load.getLoc(), load.getType(), memory, zero);
-    load.replaceAllUsesWith(read.getResult());
-    load.erase();
+  Operation *last = loads.back().getDefiningOp();
+  builder.setInsertionPointAfter(last);
+  AsyncCommitOp::create(builder, last->getLoc());
+  builder.setInsertionPoint(use);
+  AsyncWaitOp::create(builder, use->getLoc(), 0);
+  for (auto [load, memory] : llvm::zip_equal(loads, memories)) {
+    Value row = load;
+    auto read = PrivateLoadOp::create(builder, row.getLoc(), row.getType(), memory, zero);
+    row.replaceAllUsesWith(read.getResult());
+    row.getDefiningOp()->erase();
   }
+}
+
+/// Puts `tile`, as soon as it is computed, into shared memory, from which it is used.
+static void storeTile(Value tile) {
+  auto type = cast<RankedTensorType>(tile.getType());
+  Location loc = tile.getLoc();
+  OpBuilder builder(tile.getContext());
+  builder.setInsertionPointAfterValue(tile);
+  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+  auto kept =
+      PrivateType::get(builder.getContext(), 1, type, vectorBits / type.getElementTypeBitWidth());
+  Value memory = AllocPrivateOp::create(builder, loc, kept, nullptr);
+  auto store = PrivateStoreOp::create(builder, loc, tile, memory, zero);
+  auto read = PrivateLoadOp::create(builder, loc, type, memory, zero);
+  tile.replaceAllUsesExcept(read.getResult(), store);
+}
+
+/// Lets rows that are loaded before `meeting`, or what is computed from them there, lie in shared
+/// memory, of which a multiprocessor has `budget` bytes.
+static unsigned keepRows(FuncOp function, Operation *meeting, int64_t budget) {
+  SmallVector<Value> rows;
+  for (auto load : function.getBlock()->getOps<gpu::LoadOp>())
+    if (load->isBeforeInBlock(meeting) && isKept(load))
+      rows.push_back(load);
+  if (rows.empty())
+    return 0;
+  int64_t blocks = std::max<int64_t>(threadsOfProcessor / (function.getBlockWarps() * 32), 1);
+  int64_t bytes = bytesOf(function, rows);
+  if (bytes * blocks > budget) {
+    SmallVector<Value> tiles = narrowestTiles(function, meeting, rows);
+    int64_t fewest = bytesOf(function, tiles);
+    if (!tiles.empty() && fewest < bytes && fewest * blocks <= budget) {
+      llvm::for_each(tiles, storeTile);
+      return tiles.size();
+    }
+  }
+  Operation *use = firstUse(function, rows, meeting);
+  if (bytes > budget || use->isBeforeInBlock(rows.back().getDefiningOp()))
+    return 0;
+  copyRows(rows, use);
   return rows.size();
 }
 

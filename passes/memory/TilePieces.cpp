@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/memory/TilePieces.h"
+#include "dialects/tkgpu/TkGpuPrivateOps.h"
 #include "passes/memory/SettledMasks.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -51,7 +52,7 @@ static bool isThereForUsers(PrivateLoadOp load, const llvm::SmallPtrSetImpl<Oper
   if (load.getOffsets())
     return false;
   for (Operation *op = load->getNextNode(); op; op = op->getNextNode()) {
-    if (isa<CopyPrivateOp>(op))
+    if (isa<CopyPrivateOp, PrivateStoreOp>(op))
       return llvm::none_of(users, [&](Operation *user) {
         return user->getBlock() == op->getBlock() && op->isBeforeInBlock(user);
       });

@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/parallel/Planner.h"
+#include "passes/parallel/RowExpressions.h"
 
 using namespace mlir;
 using namespace tk;
@@ -40,6 +41,8 @@ static constexpr int64_t longestSpreadRow = 8 * threadsOfHalf * elementsOfThread
 static constexpr int64_t leastKeptRow = 16384;
 /// The longest row that the shared memory of a cluster of 16 blocks keeps, two clusters at a time.
 static constexpr int64_t longestKeptRow = 16 * threadsOfHalf * mostElementsOfThread;
+/// Of each element of a row that shared memory keeps.
+static constexpr int64_t rowBits = 16;
 static constexpr int64_t cacheBytes = 50 << 20, spreadRowsAtOnce = 32;
 /// Reductions of columns: how many a block has side by side, and its threads.
 static constexpr int64_t columnsAcross = 64, threadsAcross = 128;
@@ -181,6 +184,10 @@ int64_t Planner::bytesOfRow(int64_t length) {
   return bytes;
 }
 
+/// What a thread has to keep of each element of a row along `along`, in bits, so that everything
+/// behind the first reduction is computed from that.
+int64_t Planner::keptBits(Value along) { return RowExpressions(shape, along).bitsBehindFirst(); }
+
 /// Is a row that a cluster cannot hold read again faster by it than by one block? An online
 /// reduction joins the cluster's warps for each slice, even if little of it is left.
 bool Planner::isReadAgain(Value along) {
@@ -194,14 +201,14 @@ bool Planner::isReadAgain(Value along) {
 }
 
 /// Do the blocks of a cluster keep rows that are too long for the registers of their threads in
-/// shared memory, each brought as soon as the one before it has been read (tk-fetch-ahead)?
+/// shared memory, each brought as soon as the one before it has been read (tk-fetch-ahead); or, of
+/// several rows, something as wide as one that all else is computed from (tk-keep-rows)?
 bool Planner::isKeptBySeveral(Value along) {
   int64_t length = *shape.upperOf(along);
-  return maySpread(along) && shape.narrowestBits == 16 && length > longestSpreadRow &&
-         length <= longestKeptRow && llvm::isPowerOf2_64(length) &&
+  return maySpread(along) && length > longestSpreadRow && length <= longestKeptRow &&
+         llvm::isPowerOf2_64(length) &&
          getSizeFact(shape.kernel, shape.endOf(along)).divisor >= length &&
-         bytesOfRow(length) <= length / 8 * shape.narrowestBits &&
-         !shape.compute->hasAttr("tk.in_place");
+         keptBits(along) == rowBits && !shape.compute->hasAttr("tk.in_place");
 }
 
 /// How many blocks of a multiprocessor go through rows of `length` elements, of which they bring
@@ -283,7 +290,8 @@ Value Planner::indexInBlocks(Operation *op) {
 }
 
 /// Is a row of `length` elements, of which a block has no more, kept in shared memory
-/// (tk-keep-rows)? There must be room for as many as blocks whose threads have 64 registers.
+/// (tk-keep-rows)? There must be room for as many as blocks whose threads have 64 registers. What
+/// is computed from several rows is faster held in registers, by more threads.
 bool Planner::isKept(int64_t length) {
   int64_t threads = length / mostElementsOfThread;
   return coarse && !isSpread && shape.narrowestBits == 16 && length >= leastKeptRow &&

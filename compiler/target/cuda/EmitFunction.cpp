@@ -265,6 +265,7 @@ LogicalResult KernelEmitter::emitOp(Operation *op) {
       .Case([&](gpu::AllocPrivateOp o) { return emitAllocPrivate(o); })
       .Case([&](gpu::CopyPrivateOp o) { return emitCopyPrivate(o); })
       .Case([&](gpu::PrivateLoadOp o) { return emitPrivateLoad(o); })
+      .Case([&](gpu::PrivateStoreOp o) { return emitPrivateStore(o); })
       .Case([&](gpu::StageOp o) { return emitStage(o); })
       .Case([&](gpu::LocalLoadOp o) { return emitLocalLoad(o); })
       .Case([&](gpu::LocalStoreOp o) { return emitLocalStore(o); })

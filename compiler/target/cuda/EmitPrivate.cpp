@@ -66,4 +66,21 @@ LogicalResult KernelEmitter::emitPrivateLoad(gpu::PrivateLoadOp load) {
   return success();
 }
 
+LogicalResult KernelEmitter::emitPrivateStore(gpu::PrivateStoreOp store) {
+  gpu::PrivateType type = store.getTarget().getType();
+  Value value = store.getValue();
+  const unsigned count = registersOf(value), vector = type.getVector();
+  const RegisterIndex reg = vectorsOf(value.getType(), vector);
+  FailureOr<RegisterIndex> at = reg;
+  if (auto offsets = store.getOffsets())
+    at = registerOfPart(cast<RankedTensorType>(value.getType()), type.getTile(), *offsets, reg);
+  if (mlir::failed(at))
+    return failure();
+  const std::string name = materialize(value);
+  line((count == vector ? "" : loopHeader(count, vector) + " ") + "tk::store<" +
+       llvm::Twine(vector) + ">(" + privateAt(store.getTarget(), store.getStage(), *at) + ", &" +
+       name + "[" + reg.str() + "]);");
+  return success();
+}
+
 } // namespace tk::cuda

@@ -17,6 +17,7 @@
 #include "compiler/target/cuda/EmitCuda.h"
 #include "compiler/target/cuda/RegisterIndex.h"
 #include "dialects/tkgpu/TkGpuLayout.h"
+#include "dialects/tkgpu/TkGpuPrivateOps.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/SetVector.h"
@@ -184,6 +185,7 @@ private:
   Result emitAllocPrivate(gpu::AllocPrivateOp alloc);
   Result emitCopyPrivate(gpu::CopyPrivateOp copy);
   Result emitPrivateLoad(gpu::PrivateLoadOp load);
+  Result emitPrivateStore(gpu::PrivateStoreOp store);
 
   // EmitShared
   /// Offsets, in elements, of a tile's elements in shared memory: a thread's part, computed once,

@@ -7,6 +7,7 @@
 // CHECK: %[[ROWS:.*]] = tkgpu.alloc_private : <3 x tensor<512xbf16, #{{.*}}>, vector = 8>
 // CHECK: tkgpu.copy_private %[[ROWS]] at %{{.*}}, %{{.*}}[%{{.*}}] dims [array<i64: 0>] strides(%{{.*}}) masks() over []
 // CHECK: tkgpu.private_load %[[ROWS]] at %{{.*}} : <3 x tensor<512xbf16, #{{.*}}>, vector = 8> -> tensor<512xbf16, #{{.*}}>
+// CHECK: tkgpu.private_store %{{.*}}, %[[ROWS]] at %{{.*}} : tensor<512xbf16, #{{.*}}> -> <3 x tensor<512xbf16, #{{.*}}>, vector = 8>
 tkgpu.func @rows args ["x"] {
 ^bb0(%x: !tkgpu.buffer<bf16>):
   %c0 = arith.constant 0 : index
@@ -17,6 +18,7 @@ tkgpu.func @rows args ["x"] {
   tkgpu.async_commit
   tkgpu.async_wait 0
   %v = tkgpu.private_load %rows at %c0 : <3 x tensor<512xbf16, #row>, vector = 8> -> tensor<512xbf16, #row>
+  tkgpu.private_store %v, %rows at %c0 : tensor<512xbf16, #row> -> <3 x tensor<512xbf16, #row>, vector = 8>
   tkgpu.return
 } {num_warps = 1 : i64, index_bits = 32 : i64}
 
@@ -83,5 +85,17 @@ tkgpu.func @part_of_vectors args [] {
   %rows = tkgpu.alloc_private : <1 x tensor<256xbf16, #row>, vector = 8>
   // expected-error @below {{expected a part of whole vectors of}}
   %v = tkgpu.private_load %rows at %c0 {offsets = array<i64: 0>} : <1 x tensor<256xbf16, #row>, vector = 8> -> tensor<128xbf16, #half>
+  tkgpu.return
+}
+
+// -----
+
+#row = #tkgpu.layout<register = [[1], [2], [4]], lane = [[8], [16], [32], [64], [128]], warp = []>
+tkgpu.func @stored args [] {
+  %c0 = arith.constant 0 : index
+  %v = arith.constant dense<0.0> : tensor<256xf32, #row>
+  %rows = tkgpu.alloc_private : <1 x tensor<256xbf16, #row>, vector = 8>
+  // expected-error @below {{expected a tile of '!tkgpu.private<1 x tensor<256xbf16}}
+  tkgpu.private_store %v, %rows at %c0 : tensor<256xf32, #row> -> <1 x tensor<256xbf16, #row>, vector = 8>
   tkgpu.return
 }

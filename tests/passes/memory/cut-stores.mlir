@@ -136,3 +136,50 @@ tkgpu.func @funnelled args ["x", "g", "y", "s"] {
   tkgpu.store %o, %y[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 8 : i64} : (tensor<32768xbf16, #long>, !tkgpu.buffer<bf16>, tensor<32768xindex, #long>, index) -> ()
   tkgpu.return
 } {num_warps = 16 : i64, index_bits = 32 : i64}
+
+// What is kept in a thread's shared memory is computed in parts, too; only what is read there is read
+// as a whole, by the reduction.
+// CHECK-LABEL: tkgpu.func @kept_sum
+// CHECK: %[[KEPT:.*]] = tkgpu.alloc_private
+// CHECK-NOT: tkgpu.load {{.*}} -> tensor<8192x
+// CHECK: %[[A0:.*]] = tkgpu.load %arg0{{.*}} -> tensor<2048xbf16
+// CHECK: %[[S0:.*]] = arith.addf %[[A0]], %{{.*}} : tensor<2048xbf16
+// CHECK: tkgpu.private_store %[[S0]], %[[KEPT]] at %{{.*}} {offsets = array<i64: 0>}
+// CHECK: tkgpu.private_store {{.*}} {offsets = array<i64: 2048>}
+// CHECK: tkgpu.private_store {{.*}} {offsets = array<i64: 4096>}
+// CHECK: tkgpu.private_store {{.*}} {offsets = array<i64: 6144>}
+// CHECK: %[[READ:.*]] = tkgpu.private_load %[[KEPT]]
+// CHECK: tkgpu.reduce <max> %[[READ]]
+tkgpu.func @kept_sum args ["x", "y", "z"] {
+^bb0(%x: !tkgpu.buffer<bf16>, %y: !tkgpu.buffer<bf16>, %z: !tkgpu.buffer<bf16>):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %j = tkgpu.iota : tensor<8192xindex, #row>
+  %kept = tkgpu.alloc_private : <1 x tensor<8192xbf16, #row>, vector = 8>
+  %a = tkgpu.load %x[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 8 : i64} : (!tkgpu.buffer<bf16>, tensor<8192xindex, #row>, index) -> tensor<8192xbf16, #row>
+  %b = tkgpu.load %y[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 8 : i64} : (!tkgpu.buffer<bf16>, tensor<8192xindex, #row>, index) -> tensor<8192xbf16, #row>
+  %s = arith.addf %a, %b : tensor<8192xbf16, #row>
+  tkgpu.private_store %s, %kept at %c0 : tensor<8192xbf16, #row> -> <1 x tensor<8192xbf16, #row>, vector = 8>
+  %r = tkgpu.private_load %kept at %c0 : <1 x tensor<8192xbf16, #row>, vector = 8> -> tensor<8192xbf16, #row>
+  %m = tkgpu.reduce <max> %r axis 0 : tensor<8192xbf16, #row> -> bf16
+  tkgpu.store %m, %z[%c0] dims [array<i64>] strides(%c1) masks() over [] : (bf16, !tkgpu.buffer<bf16>, index, index) -> ()
+  tkgpu.return
+} {num_warps = 4 : i64, index_bits = 32 : i64}
+
+// What is put into shared memory behind a read of it is not what parts would read.
+// CHECK-LABEL: tkgpu.func @put_later
+// CHECK: %[[READ:.*]] = tkgpu.private_load %{{.*}} -> tensor<8192xbf16
+// CHECK: tkgpu.private_store
+// CHECK: tkgpu.extract %[[READ]]
+tkgpu.func @put_later args ["x", "z"] {
+^bb0(%x: !tkgpu.buffer<bf16>, %z: !tkgpu.buffer<bf16>):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %j = tkgpu.iota : tensor<8192xindex, #row>
+  %zero = arith.constant dense<0.0> : tensor<8192xbf16, #row>
+  %kept = tkgpu.alloc_private : <1 x tensor<8192xbf16, #row>, vector = 8>
+  %r = tkgpu.private_load %kept at %c0 : <1 x tensor<8192xbf16, #row>, vector = 8> -> tensor<8192xbf16, #row>
+  tkgpu.private_store %zero, %kept at %c0 : tensor<8192xbf16, #row> -> <1 x tensor<8192xbf16, #row>, vector = 8>
+  tkgpu.store %r, %z[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 8 : i64} : (tensor<8192xbf16, #row>, !tkgpu.buffer<bf16>, tensor<8192xindex, #row>, index) -> ()
+  tkgpu.return
+} {num_warps = 4 : i64, index_bits = 32 : i64}

@@ -66,3 +66,21 @@ tkgpu.func @pointwise args ["x", "y"] {
   tkgpu.store %v, %y[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 4 : i64} : (tensor<1024xf32, #row>, !tkgpu.buffer<f32>, tensor<1024xindex, #row>, index) -> ()
   tkgpu.return
 } {num_warps = 4 : i64, index_bits = 32 : i64}
+
+// What a thread has in shared memory is read again for a store, too.
+// CHECK-LABEL: tkgpu.func @stored_as_kept
+// CHECK: tkgpu.reduce
+// CHECK: %[[AGAIN:.*]] = tkgpu.private_load
+// CHECK: tkgpu.store %[[AGAIN]]
+tkgpu.func @stored_as_kept args ["y"] {
+^bb0(%y: !tkgpu.buffer<bf16>):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %j = tkgpu.iota : tensor<1024xindex, #row>
+  %kept = tkgpu.alloc_private : <1 x tensor<1024xbf16, #row>, vector = 4>
+  %v = tkgpu.private_load %kept at %c0 : <1 x tensor<1024xbf16, #row>, vector = 4> -> tensor<1024xbf16, #row>
+  %s = tkgpu.reduce <max> %v axis 0 : tensor<1024xbf16, #row> -> bf16
+  tkgpu.store %s, %y[%c0] dims [array<i64>] strides(%c1) masks() over [] : (bf16, !tkgpu.buffer<bf16>, index, index) -> ()
+  tkgpu.store %v, %y[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 4 : i64} : (tensor<1024xbf16, #row>, !tkgpu.buffer<bf16>, tensor<1024xindex, #row>, index) -> ()
+  tkgpu.return
+} {num_warps = 4 : i64, index_bits = 32 : i64}

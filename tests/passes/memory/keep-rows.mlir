@@ -1,5 +1,5 @@
 // RUN: tk-opt %s --tk-keep-rows | FileCheck %s
-#target = #tkgpu.target<arch = 90, shared = 232448, processors = 132, hopper = true>
+#target = #tkgpu.target<arch = 90, shared = 262144, processors = 132, hopper = true>
 #row = #tkgpu.layout<register = [[1], [2], [4], [1024], [2048], [4096]], lane = [[8], [16], [32], [64], [128]], warp = [[256], [512]]>
 #half = #tkgpu.layout<register = [[1], [2], [4], [1024], [2048]], lane = [[8], [16], [32], [64], [128]], warp = [[256], [512]]>
 module attributes {tkgpu.target = #target} {

@@ -222,4 +222,56 @@ tk.kernel @three_quarters_alone dims ["R", "C"] params [#tk.param<"x">, #tk.para
   } names ["y"] : tensor<?x?xf32>
   tk.return %y : tensor<?x?xf32>
 }
+// The sum of two rows alone is needed behind the reduction: a cluster of 16 blocks keeps it, where
+// the rows do not fit.
+// CHECK-LABEL: tk.kernel @sum_of_rows
+// CHECK: reduce = [524288], warps = 256,
+tk.kernel @sum_of_rows dims ["R", "C"] params [#tk.param<"x">, #tk.param<"w">] results ["y"] facts [#tk.fact<>, #tk.fact<divisor = 524288, upper = 524288>] {
+^bb0(%R: index, %C: index, %x: tensor<?x?xbf16>, %w: tensor<?x?xbf16>):
+  tk.bind %x[%R, %C] : tensor<?x?xbf16>
+  tk.bind %w[%R, %C] : tensor<?x?xbf16>
+  %zero = arith.constant 0 : index
+  %y = tk.compute ["r", "c"] in (%R, %C) {
+  ^bb0(%r: index, %c: index):
+    %s = tk.reduce [#tk.kind<max>] ["k"] from (%zero) to (%C) {
+    ^bb0(%k: index):
+      %a = tk.load %x[%r, %k] : tensor<?x?xbf16>
+      %b = tk.load %w[%r, %k] : tensor<?x?xbf16>
+      %ab = arith.addf %a, %b : bf16
+      tk.yield %ab : bf16
+    } : bf16
+    %a = tk.load %x[%r, %c] : tensor<?x?xbf16>
+    %b = tk.load %w[%r, %c] : tensor<?x?xbf16>
+    %ab = arith.addf %a, %b : bf16
+    %q = arith.divf %ab, %s : bf16
+    tk.yield %q : bf16
+  } names ["y"] : tensor<?x?xbf16>
+  tk.return %y : tensor<?x?xbf16>
+}
+// So is one of them: a block reads both again.
+// CHECK-LABEL: tk.kernel @sum_and_row
+// CHECK: reduce = [8192], loop = 1, warps = 16,
+tk.kernel @sum_and_row dims ["R", "C"] params [#tk.param<"x">, #tk.param<"w">] results ["y"] facts [#tk.fact<>, #tk.fact<divisor = 524288, upper = 524288>] {
+^bb0(%R: index, %C: index, %x: tensor<?x?xbf16>, %w: tensor<?x?xbf16>):
+  tk.bind %x[%R, %C] : tensor<?x?xbf16>
+  tk.bind %w[%R, %C] : tensor<?x?xbf16>
+  %zero = arith.constant 0 : index
+  %y = tk.compute ["r", "c"] in (%R, %C) {
+  ^bb0(%r: index, %c: index):
+    %s = tk.reduce [#tk.kind<max>] ["k"] from (%zero) to (%C) {
+    ^bb0(%k: index):
+      %a = tk.load %x[%r, %k] : tensor<?x?xbf16>
+      %b = tk.load %w[%r, %k] : tensor<?x?xbf16>
+      %ab = arith.addf %a, %b : bf16
+      tk.yield %ab : bf16
+    } : bf16
+    %a = tk.load %x[%r, %c] : tensor<?x?xbf16>
+    %b = tk.load %w[%r, %c] : tensor<?x?xbf16>
+    %ab = arith.addf %a, %b : bf16
+    %q = arith.divf %ab, %s : bf16
+    %o = arith.mulf %q, %a : bf16
+    tk.yield %o : bf16
+  } names ["y"] : tensor<?x?xbf16>
+  tk.return %y : tensor<?x?xbf16>
+}
 }

@@ -14,6 +14,9 @@
 // CHECK: for (int r = 0; r < 16; r += 8) tk::load<8>(&stage_value[r], &stage[(n * 16 + r) * 64]);
 // CHECK: tk::load<8>(&stage_1_value[0], &stage_1[(0) * 64]);
 // CHECK: tk::load<8>(&stage_value_1[0], &stage[(n * 16 + 8) * 64]);
+// What is stored: a stage, and a part of one.
+// CHECK: for (int r = 0; r < 16; r += 8) tk::store<8>(&stage[(n * 16 + r) * 64], &stage_value[r]);
+// CHECK: tk::store<8>(&stage[(n * 16 + 8) * 64], &stage_value_1[0]);
 tkgpu.func @rows args ["x", "n", "y"] {
 ^bb0(%x: !tkgpu.buffer<bf16>, %n: index, %y: !tkgpu.buffer<bf16>):
   %c0 = arith.constant 0 : index
@@ -33,5 +36,7 @@ tkgpu.func @rows args ["x", "n", "y"] {
   tkgpu.store %w, %y[%k] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 8 : i64} : (tensor<512xbf16, #short>, !tkgpu.buffer<bf16>, tensor<512xindex, #short>, index) -> ()
   %part = tkgpu.private_load %rows at %n {offsets = array<i64: 512>} : <3 x tensor<1024xbf16, #row>, vector = 8> -> tensor<512xbf16, #short>
   tkgpu.store %part, %y[%k] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 8 : i64} : (tensor<512xbf16, #short>, !tkgpu.buffer<bf16>, tensor<512xindex, #short>, index) -> ()
+  tkgpu.private_store %v, %rows at %n : tensor<1024xbf16, #row> -> <3 x tensor<1024xbf16, #row>, vector = 8>
+  tkgpu.private_store %part, %rows at %n {offsets = array<i64: 512>} : tensor<512xbf16, #short> -> <3 x tensor<1024xbf16, #row>, vector = 8>
   tkgpu.return
 } {num_warps = 2 : i64, index_bits = 32 : i64}
