@@ -220,7 +220,9 @@ Facts CompiledSource::relevant_facts(size_t kernel, std::string_view target,
         relevant.schedules.back() = true;
       }
   bool gpu = isGpuText(target);
-  for (auto [d, fact, isReduced] : llvm::enumerate(relevant.dims, reducedDims[kernel])) {
+  for (size_t d = 0; d < relevant.dims.size(); ++d) { // none without sizes
+    DimFact &fact = relevant.dims[d];
+    const bool isReduced = reducedDims[kernel][d];
     fact.exact.reset();
     if (fact.upper > 0 && !hasFineBound(kernel, d, target))
       fact.upper = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(fact.upper)));
