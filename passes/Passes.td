@@ -103,7 +103,8 @@ def CoalesceAccesses : Pass<"tk-coalesce-accesses", "::mlir::ModuleOp"> {
 
 def PromoteShared : Pass<"tk-promote-shared", "::mlir::ModuleOp"> {
   let summary = "Bring operands of products and converted tiles through shared memory";
-  let dependentDialects = ["::tk::gpu::TkGpuDialect"];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
+                           "::tk::gpu::TkGpuDialect"];
   let statistics = [
     Statistic<"numCopies", "async-copies", "Loads replaced by asynchronous copies">,
     Statistic<"numScratch", "scratch-tiles", "Conversions through scratch">];

@@ -4,6 +4,7 @@
 #include "dialects/tkgpu/TkGpuPrivateOps.h"
 
 #include "mlir/IR/Builders.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace tk::gpu;
@@ -119,6 +120,22 @@ LogicalResult PrivateLoadOp::verify() {
 
 LogicalResult PrivateStoreOp::verify() {
   return verifyPrivate(*this, getTarget().getType(), getValue().getType(), getOffsets());
+}
+
+LogicalResult LocalLoadOp::verify() {
+  if (!getFrom() || !getAxis() || !getSpan()) {
+    if (getFrom() || getAxis() || getSpan())
+      return emitOpError("expected 'axis' and 'span' with where a part begins, and only there");
+    return success();
+  }
+  auto part = cast<RankedTensorType>(getResult().getType());
+  int64_t axis = *getAxis(), span = *getSpan();
+  if (axis < 0 || axis >= part.getRank())
+    return emitOpError("expected an axis below ") << part.getRank() << ", got " << axis;
+  int64_t end = (getOffsets() ? (*getOffsets())[axis] : 0) + part.getDimSize(axis);
+  if (!llvm::isPowerOf2_64(span) || end > span)
+    return emitOpError("expected a power of two, at least ") << end << ", got a span of " << span;
+  return success();
 }
 
 LogicalResult StageOp::verify() {

@@ -86,13 +86,33 @@ def TkGpu_LocalLoadOp : TkGpu_Op<"local_load", [MemoryEffects<[MemRead]>]> {
   let description = [{
     `matrix` asks for ldmatrix (with `transposed` for its transposing form), which the result's
     layout must be a fragment for; `vector` is the length in elements of a plain access. `offsets`
-    select a part of the buffer, constants for each axis; absent means from the start.
+    select a part of the buffer, constants for each axis; absent means from the start. With `from` the
+    part lies so much further on along `axis`: a multiple of `span`, a power of two in which the
+    part ends.
+
+    ```mlir
+    %x = tkgpu.local_load %s from %k axis 1 span 16 {offsets = array<i64: 0, 4>}
+           : !tkgpu.shared<64x32xf32> -> tensor<64x4xf32, #layout>
+    ```
   }];
-  let arguments = (ins TkGpu_SharedType:$source, OptionalAttr<DenseI64ArrayAttr>:$offsets,
-                       UnitAttr:$matrix, UnitAttr:$transposed,
-                       DefaultValuedAttr<I64Attr, "1">:$vector);
+  let arguments = (ins TkGpu_SharedType:$source, Optional<Index>:$from,
+                       OptionalAttr<I64Attr>:$axis,
+                       OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$span,
+                       OptionalAttr<DenseI64ArrayAttr>:$offsets, UnitAttr:$matrix,
+                       UnitAttr:$transposed, DefaultValuedAttr<I64Attr, "1">:$vector);
   let results = (outs AnyRankedTensor:$result);
-  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let builders = [OpBuilder<(ins "::mlir::Type":$type, "::mlir::Value":$source,
+                                 "::mlir::DenseI64ArrayAttr":$offsets,
+                                 "::mlir::UnitAttr":$matrix, "::mlir::UnitAttr":$transposed,
+                                 "::mlir::IntegerAttr":$vector), [{
+    build($_builder, $_state, type, source, /*from=*/nullptr, /*axis=*/nullptr, /*span=*/nullptr,
+          offsets, matrix, transposed, vector);
+  }]>];
+  let assemblyFormat = [{
+    $source (`from` $from^ `axis` $axis `span` $span)? attr-dict `:` type($source) `->`
+    type($result)
+  }];
+  let hasVerifier = 1;
 }
 
 def TkGpu_LocalStoreOp : TkGpu_Op<"local_store", [MemoryEffects<[MemWrite]>]> {

@@ -7,7 +7,9 @@
 //    shared scratch and a load from it.
 // 3. A product whose operands come from shared memory is cut along k, each slice's operands read
 //    just before it: by ldmatrix for the matrix unit, in 16-byte vectors for FMA. An operand that
-//    is in registers already (the weights between two products) is cut by tkgpu.extract.
+//    is in registers already (the weights between two products) is cut by tkgpu.extract. Of FMA's
+//    slices as many are written out as give a thread some thousand instructions; a loop goes
+//    through the rest of k.
 //
 // 4. A tile that a bulk copy brings is read likewise where it goes through registers.
 //
@@ -23,6 +25,7 @@
 #include "passes/memory/SharedTiles.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Matchers.h"
@@ -42,6 +45,9 @@ using namespace tk::gpu;
 static constexpr int64_t kRegisterBytes = 768;
 /// What accumulators and two slices of FMA operands may take: all but those of addresses.
 static constexpr int64_t kSlicedBytes = 960;
+/// FMA instructions of a thread that are written out: compiling takes time for each, and as many
+/// hide what a loop costs.
+static constexpr int64_t kWrittenOut = 2048;
 
 namespace {
 
@@ -50,6 +56,13 @@ struct SharedOperand {
   ConvertLayoutOp convert; ///< what it stood for: the whole operand, as the product wants it
   Value shared;
   unsigned kAxis = 0;
+};
+
+/// What a thread's slices of a product are written out for: so much of k from `from` on, or from
+/// the start where that is null.
+struct Span {
+  Value from;
+  int64_t size = 0;
 };
 
 class SharedPromotion {
@@ -67,10 +80,13 @@ private:
   Value storeToShared(Value tile, SharedType type);
   Value allocate(Location loc, SharedType type);
   void sliceDot(DotOp dot);
-  Value operandSlice(DotOp dot, Value operand, unsigned kAxis, int64_t k, int64_t size);
+  Value sliceSpan(DotOp dot, Value acc, int64_t size, Span span);
+  Value operandSlice(DotOp dot, Value operand, unsigned kAxis, int64_t k, int64_t size, Span span);
   Value loadOperand(Location loc, const SharedOperand &operand, RankedTensorType part,
-                    ArrayRef<int64_t> offsets);
+                    ArrayRef<int64_t> offsets, Span span = {});
   int64_t sliceSize(DotOp dot);
+  int64_t spanSize(DotOp dot);
+  bool runsAlongK(Value operand, int64_t kAxis);
   int64_t vectorFor(SharedType type, LayoutAttr layout) {
     int64_t limit = vectorBytes / bytesOfElement(type.getElementType());
     return std::min(sharedVector(type, layout), std::max<int64_t>(limit, 1));
@@ -195,30 +211,47 @@ static int64_t bytesOfThread(Value tile) {
   return getLayout(tile.getType()).getNumRegisters() * bytesOfElement(getElementTypeOrSelf(tile));
 }
 
+bool SharedPromotion::runsAlongK(Value operand, int64_t kAxis) {
+  auto it = sharedOperands.find(operand);
+  return it != sharedOperands.end() &&
+         cast<SharedType>(it->second.shared.getType()).getAxisOrder().front() == kAxis;
+}
+
 /// Elements of k that a slice takes: what one instruction of the matrix unit does, or for FMA a
-/// 16-byte vector where one of the operands is contiguous along k, or as much of it as leaves room
-/// for the next slice beside the accumulators: else it is read late, into the registers of this
-/// one.
+/// 16-byte vector where one of the operands is contiguous along k. Where two of those do not fit
+/// beside the accumulators it is one element: what neighbouring slices read is put together
+/// later, as registers allow.
 int64_t SharedPromotion::sliceSize(DotOp dot) {
   auto a = cast<RankedTensorType>(dot.getA().getType());
   int64_t k = a.getDimSize(1), bytes = bytesOfElement(a.getElementType());
   if (isFragment(getLayout(a), 1))
     return std::min<int64_t>(k, 32 / bytes);
-  auto runsAlongK = [&](Value operand, int64_t kAxis) {
-    auto it = sharedOperands.find(operand);
-    return it != sharedOperands.end() &&
-           cast<SharedType>(it->second.shared.getType()).getAxisOrder().front() == kAxis;
-  };
   bool vectors = runsAlongK(dot.getA(), 1) || runsAlongK(dot.getB(), 0);
   int64_t size = std::min<int64_t>(k, vectors ? std::max<int64_t>(16 / bytes, 1) : 1);
   int64_t perTerm = (bytesOfThread(dot.getA()) + bytesOfThread(dot.getB())) / k;
-  while (size > 1 && bytesOfThread(dot.getResult()) + 2 * size * perTerm > kSlicedBytes)
+  return bytesOfThread(dot.getResult()) + 2 * size * perTerm > kSlicedBytes ? 1 : size;
+}
+
+/// How much of k the slices are written out for: all of it for the matrix unit, whose instructions
+/// do more, where neither operand lies along k (an H200 has 0.87 of cuBLAS then, with a loop 0.83),
+/// and where a thread has the operands in registers, which have no number that is computed.
+int64_t SharedPromotion::spanSize(DotOp dot) {
+  auto a = cast<RankedTensorType>(dot.getA().getType());
+  int64_t size = a.getDimSize(1);
+  auto isRead = [&](Value operand) {
+    return sharedOperands.contains(operand) && isReloaded(dot, operand);
+  };
+  if (isFragment(getLayout(a), 1) || !isRead(dot.getA()) || !isRead(dot.getB()) ||
+      !(runsAlongK(dot.getA(), 1) || runsAlongK(dot.getB(), 0)))
+    return size;
+  int64_t outputs = getLayout(dot.getType()).getNumRegisters();
+  while (size > sliceSize(dot) && size * outputs > kWrittenOut)
     size /= 2;
   return size;
 }
 
 Value SharedPromotion::loadOperand(Location loc, const SharedOperand &operand,
-                                   RankedTensorType part, ArrayRef<int64_t> offsets) {
+                                   RankedTensorType part, ArrayRef<int64_t> offsets, Span span) {
   auto type = cast<SharedType>(operand.shared.getType());
   LayoutAttr layout = getLayout(part);
   int64_t axis = type.getAxisOrder().front();
@@ -229,10 +262,16 @@ Value SharedPromotion::loadOperand(Location loc, const SharedOperand &operand,
     part = withLayout(part, withAxisFirst(layout, axis));
   int64_t vector = matrix ? 1 : vectorFor(type, getLayout(part));
   UnitAttr yes = builder.getUnitAttr();
-  return LocalLoadOp::create(builder, loc, part, operand.shared,
-                             builder.getDenseI64ArrayAttr(offsets), matrix ? yes : nullptr,
-                             matrix && isTransposed ? yes : nullptr,
-                             builder.getI64IntegerAttr(vector));
+  auto load =
+      LocalLoadOp::create(builder, loc, part, operand.shared, builder.getDenseI64ArrayAttr(offsets),
+                          matrix ? yes : nullptr, matrix && isTransposed ? yes : nullptr,
+                          builder.getI64IntegerAttr(vector));
+  if (span.from) {
+    load.getFromMutable().assign(span.from);
+    load.setAxis(operand.kAxis);
+    load.setSpan(span.size);
+  }
+  return load;
 }
 
 /// How a tile is read that a bulk copy brings.
@@ -258,7 +297,7 @@ bool SharedPromotion::isReloaded(DotOp dot, Value operand) {
 }
 
 Value SharedPromotion::operandSlice(DotOp dot, Value operand, unsigned kAxis, int64_t k,
-                                    int64_t size) {
+                                    int64_t size, Span span) {
   auto whole = cast<RankedTensorType>(operand.getType());
   SmallVector<int64_t> shape(whole.getShape()), offsets(2, 0);
   shape[kAxis] = size;
@@ -267,7 +306,7 @@ Value SharedPromotion::operandSlice(DotOp dot, Value operand, unsigned kAxis, in
   auto part = RankedTensorType::get(shape, whole.getElementType(), layout);
   auto it = sharedOperands.find(operand);
   if (it != sharedOperands.end() && isReloaded(dot, operand))
-    return loadOperand(dot.getLoc(), it->second, part, offsets);
+    return loadOperand(dot.getLoc(), it->second, part, offsets, span);
   if (size == whole.getDimSize(kAxis))
     return operand;
   return ExtractOp::create(builder, dot.getLoc(), part, operand, offsets);
@@ -275,23 +314,41 @@ Value SharedPromotion::operandSlice(DotOp dot, Value operand, unsigned kAxis, in
 
 /// The operands of slice k + 1 are read before the product of slice k, which hides the latency of
 /// shared memory: what is emitted keeps this order.
-void SharedPromotion::sliceDot(DotOp dot) {
-  int64_t size = sliceSize(dot),
-          extent = cast<RankedTensorType>(dot.getA().getType()).getDimSize(1);
-  builder.setInsertionPoint(dot);
-  Value acc = dot.getAcc();
+Value SharedPromotion::sliceSpan(DotOp dot, Value acc, int64_t size, Span span) {
   auto slicesAt = [&](int64_t k) {
-    return std::pair(operandSlice(dot, dot.getA(), 1, k, size),
-                     operandSlice(dot, dot.getB(), 0, k, size));
+    return std::pair(operandSlice(dot, dot.getA(), 1, k, size, span),
+                     operandSlice(dot, dot.getB(), 0, k, size, span));
   };
   auto next = slicesAt(0);
-  for (int64_t k = 0; k < extent; k += size) {
+  for (int64_t k = 0; k < span.size; k += size) {
     auto [a, b] = next;
-    if (k + size < extent)
+    if (k + size < span.size)
       next = slicesAt(k + size);
     acc = DotOp::create(builder, dot.getLoc(), acc.getType(), a, b, acc, dot.getPrecision());
   }
-  dot.replaceAllUsesWith(acc);
+  return acc;
+}
+
+void SharedPromotion::sliceDot(DotOp dot) {
+  int64_t size = sliceSize(dot), span = spanSize(dot),
+          extent = cast<RankedTensorType>(dot.getA().getType()).getDimSize(1);
+  Location loc = dot.getLoc();
+  builder.setInsertionPoint(dot);
+  Value result;
+  if (span == extent) {
+    result = sliceSpan(dot, dot.getAcc(), size, {nullptr, span});
+  } else {
+    auto constant = [&](int64_t value) -> Value {
+      return arith::ConstantIndexOp::create(builder, loc, value);
+    };
+    auto loop = scf::ForOp::create(builder, loc, constant(0), constant(extent), constant(span),
+                                   dot.getAcc());
+    builder.setInsertionPointToStart(loop.getBody());
+    Value sum = sliceSpan(dot, loop.getRegionIterArg(0), size, {loop.getInductionVar(), span});
+    scf::YieldOp::create(builder, loc, sum);
+    result = loop.getResult(0);
+  }
+  dot.replaceAllUsesWith(result);
   dot.erase();
 }
 

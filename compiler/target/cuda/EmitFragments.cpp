@@ -29,8 +29,8 @@ static bool isFragment(gpu::LayoutAttr layout, int64_t along, int64_t across, un
 }
 
 FailureOr<KernelEmitter::MatrixAccess>
-KernelEmitter::matrixAccess(gpu::SharedType type, gpu::LayoutAttr layout, bool transposed,
-                            llvm::ArrayRef<int64_t> offsets) {
+KernelEmitter::matrixAccess(const std::string &buffer, gpu::SharedType type, gpu::LayoutAttr layout,
+                            bool transposed, const PartBegin &begin) {
   const auto order = type.getAxisOrder();
   const unsigned perWord = 4 / elementBytes(type.getElementType());
   const unsigned wordBits = llvm::Log2_32(perWord), bits = layout.getRegisterBits().size();
@@ -62,34 +62,34 @@ KernelEmitter::matrixAccess(gpu::SharedType type, gpu::LayoutAttr layout, bool t
     access.reg = RegisterIndex("r", bits, llvm::Log2_32(step));
     access.loop = loopHeader(count, step) + " ";
   }
-  access.at = sharedAddress(type, layout, threads, offsets).at(access.reg);
+  const SharedAddress address = sharedAddress(type, layout, threads, begin);
+  access.at = address.base(buffer) + "[" + address.at(access.reg) + "]";
   return access;
 }
 
 LogicalResult KernelEmitter::emitLoadMatrix(gpu::LocalLoadOp load) {
   Value result = load.getResult();
-  auto access = matrixAccess(load.getSource().getType(), layoutOf(result), load.getTransposed(),
-                             load.getOffsets().value_or(llvm::ArrayRef<int64_t>()));
+  auto access = matrixAccess(names[load.getSource()], load.getSource().getType(), layoutOf(result),
+                             load.getTransposed(), beginOf(load));
   if (mlir::failed(access))
     return unsupported(load, "expected the layout of a matrix fragment, got ") << layoutOf(result);
-  const std::string source = names[load.getSource()];
   const std::string name = declare(result);
   line(access->loop + "tk::load_matrix<" + llvm::Twine(access->words) + ", " +
        (load.getTransposed() ? "true" : "false") + ">(&" + name + "[" + access->reg.str() + "], &" +
-       source + "[" + access->at + "]);");
+       access->at + ");");
   return success();
 }
 
 LogicalResult KernelEmitter::emitStoreMatrix(gpu::LocalStoreOp store) {
   Value value = store.getValue();
-  auto access =
-      matrixAccess(store.getTarget().getType(), layoutOf(value), store.getTransposed(), {});
+  auto access = matrixAccess(names[store.getTarget()], store.getTarget().getType(), layoutOf(value),
+                             store.getTransposed(), {});
   if (mlir::failed(access))
     return unsupported(store, "expected the layout of a matrix fragment, got ") << layoutOf(value);
   const Fragments tile = fragmentsOf(value, llvm::Log2_32(16 / elementBytes(value.getType())));
   line(access->loop + "tk::store_matrix<" + llvm::Twine(access->words) + ", " +
-       (store.getTransposed() ? "true" : "false") + ">(&" + names[store.getTarget()] + "[" +
-       access->at + "], " + tile.at(access->reg) + ");");
+       (store.getTransposed() ? "true" : "false") + ">(&" + access->at + ", " +
+       tile.at(access->reg) + ");");
   return success();
 }
 

@@ -86,6 +86,17 @@ static bool sameAlong(llvm::ArrayRef<gpu::LayoutBit> a, llvm::ArrayRef<gpu::Layo
   return true;
 }
 
+/// Of an accumulator's register bits, how many of the lowest ones lie along the same axis. In a
+/// loop over slices sums go through such runs back and forth: what the end of one has read the
+/// beginning of the next one reads again.
+static unsigned firstRun(gpu::LayoutAttr accumulator) {
+  const auto bits = accumulator.getRegisterBits();
+  unsigned run = 0;
+  while (run < bits.size() && !bits[run].isReplication() && bits[run].axis == bits[0].axis)
+    ++run;
+  return run;
+}
+
 LogicalResult KernelEmitter::emitDot(gpu::DotOp dot) {
   auto acc = layoutOf(dot.getResult()), a = layoutOf(dot.getA()), b = layoutOf(dot.getB());
   auto aType = cast<RankedTensorType>(dot.getA().getType());
@@ -128,9 +139,9 @@ LogicalResult KernelEmitter::emitDot(gpu::DotOp dot) {
   std::string head;
   if (depth > kStep)
     head = "TK_UNROLL for (int k = 0; k < " + std::to_string(depth / kStep) + "; ++k) ";
-  head += loopHeader(1u << accBits, tensorCores ? 4 : 1) + " ";
   if (tensorCores) {
-    line(head + "tk::mma_m16n8(&" + result + "[r], " + aAt + ", " + bAt + ");");
+    line(head + loopHeader(1u << accBits, 4) + " tk::mma_m16n8(&" + result + "[r], " + aAt + ", " +
+         bAt + ");");
     return success();
   }
   auto widened = [&](Value operand, const std::string &x) {
@@ -139,8 +150,19 @@ LogicalResult KernelEmitter::emitDot(gpu::DotOp dot) {
       return "tk::to_float(" + x + ")";
     return type == accumulated ? x : "(" + typeName(accumulated) + ")" + x;
   };
-  line(head + result + "[r] = tk::multiply_add(" + widened(dot.getA(), aAt.substr(1)) + ", " +
-       widened(dot.getB(), bAt.substr(1)) + ", " + result + "[r]);");
+  const std::string term = result + "[r] = tk::multiply_add(" + widened(dot.getA(), aAt.substr(1)) +
+                           ", " + widened(dot.getB(), bAt.substr(1)) + ", " + result + "[r]);";
+  auto slice = dot.getA().getDefiningOp<gpu::LocalLoadOp>();
+  const unsigned run = slice && slice.getFrom() ? firstRun(acc) : 0;
+  if (run == 0 || run == accBits) {
+    line(head + loopHeader(1u << accBits) + " " + term);
+    return success();
+  }
+  line(head + "TK_UNROLL for (int i = 0; i < " + llvm::Twine(1u << accBits) + "; ++i) {");
+  line("  const int r = i ^ (i >> " + llvm::Twine(run) + " & 1) * " + llvm::Twine((1u << run) - 1) +
+       ";");
+  line("  " + term);
+  line("}");
   return success();
 }
 

@@ -52,7 +52,7 @@ std::string KernelEmitter::SharedAddress::at(const RegisterIndex &reg) const {
 KernelEmitter::SharedAddress
 KernelEmitter::sharedAddress(gpu::SharedType type, gpu::LayoutAttr layout,
                              llvm::ArrayRef<std::string> threadCoordinates,
-                             llvm::ArrayRef<int64_t> offsets) {
+                             const PartBegin &begin) {
   const auto strides = type.getStrides();
   const auto order = type.getAxisOrder();
   const bool swizzled = type.getPhases() > 1 && order.size() > 1;
@@ -96,20 +96,51 @@ KernelEmitter::sharedAddress(gpu::SharedType type, gpu::LayoutAttr layout,
     address.flip.push_back(bit.isReplication() ? 0 : flipOf(bit.axis, bit.step));
     address.add.push_back(bit.isReplication() ? 0 : addOf(bit.axis, bit.step));
   }
-  for (auto [axis, offset] : llvm::enumerate(offsets)) {
+  for (auto [axis, offset] : llvm::enumerate(begin.offsets)) {
     address.always ^= flipOf(axis, offset);
     address.fixed += addOf(axis, offset);
   }
+  if (begin.from.empty())
+    return address;
+  // The bits of a multiple of the span are neither the part's nor its offsets'.
+  auto moved = [&](auto image) -> std::string {
+    const int64_t factor = image(begin.axis, begin.span) / begin.span;
+    BitMap bits(llvm::Log2_64(begin.span), 0);
+    bool isMultiple = true;
+    for (int64_t step = begin.span; step < type.getShape()[begin.axis]; step *= 2) {
+      bits.push_back(image(begin.axis, step));
+      isMultiple &= bits.back() == step * factor;
+    }
+    if (!isMultiple)
+      return sumOfBits(begin.from, bits);
+    return factor == 0   ? "0"
+           : factor == 1 ? begin.from
+                         : begin.from + " * " + std::to_string(factor);
+  };
+  if (const std::string flip = moved(flipOf); flip != "0")
+    address.thread = "(" + address.thread + " ^ (" + flip + "))";
+  if (const std::string add = moved(addOf); add != "0")
+    address.further = add;
   return address;
 }
 
-KernelEmitter::SharedAddress KernelEmitter::sharedAddress(gpu::SharedType type,
-                                                          gpu::LayoutAttr layout,
-                                                          llvm::ArrayRef<int64_t> offsets) {
+KernelEmitter::PartBegin KernelEmitter::beginOf(gpu::LocalLoadOp load) {
+  PartBegin begin;
+  begin.offsets = load.getOffsets().value_or(llvm::ArrayRef<int64_t>());
+  if (Value from = load.getFrom()) {
+    begin.from = scalar(from);
+    begin.axis = *load.getAxis();
+    begin.span = *load.getSpan();
+  }
+  return begin;
+}
+
+KernelEmitter::SharedAddress
+KernelEmitter::sharedAddress(gpu::SharedType type, gpu::LayoutAttr layout, const PartBegin &begin) {
   llvm::SmallVector<std::string> threads;
   for (unsigned axis = 0; axis < layout.getRank(); ++axis)
     threads.push_back(threadCoordinate(layout, axis));
-  return sharedAddress(type, layout, threads, offsets);
+  return sharedAddress(type, layout, threads, begin);
 }
 
 LogicalResult KernelEmitter::emitAllocShared(gpu::AllocSharedOp alloc) {
@@ -139,9 +170,8 @@ LogicalResult KernelEmitter::emitLocalLoad(gpu::LocalLoadOp load) {
   const RegisterIndex reg = count == vector
                                 ? RegisterIndex(0)
                                 : RegisterIndex("r", registerBits(result), llvm::Log2_32(vector));
-  const auto offsets = load.getOffsets().value_or(llvm::ArrayRef<int64_t>());
-  const std::string at = names[load.getSource()] + "[" +
-                         sharedAddress(load.getSource().getType(), layout, offsets).at(reg) + "]";
+  const SharedAddress address = sharedAddress(load.getSource().getType(), layout, beginOf(load));
+  const std::string at = address.base(names[load.getSource()]) + "[" + address.at(reg) + "]";
   const std::string name = declare(result);
   const std::string loop = count == vector ? "" : loopHeader(count, vector) + " ";
   if (vector == 1)

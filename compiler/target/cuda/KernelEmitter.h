@@ -196,22 +196,35 @@ private:
     BitMap add;          ///< by register bit: to be added
     unsigned fixed = 0;  ///< always added
     unsigned always = 0; ///< always xored in
+    std::string further; ///< how far on a part begins that begins at no constant
     std::string at(const RegisterIndex &reg) const;
+    /// From where `at` counts in a buffer.
+    std::string base(const std::string &buffer) const {
+      return further.empty() ? buffer : "(" + buffer + " + " + further + ")";
+    }
   };
+  /// Where a part of a buffer begins: at constants, and at `from`, a multiple of `span`, along
+  /// `axis`.
+  struct PartBegin {
+    llvm::ArrayRef<int64_t> offsets;
+    std::string from;
+    int64_t axis = 0, span = 1;
+  };
+  PartBegin beginOf(gpu::LocalLoadOp load);
   SharedAddress sharedAddress(gpu::SharedType type, gpu::LayoutAttr layout,
                               llvm::ArrayRef<std::string> threadCoordinates,
-                              llvm::ArrayRef<int64_t> offsets);
-  SharedAddress sharedAddress(gpu::SharedType type, gpu::LayoutAttr layout,
-                              llvm::ArrayRef<int64_t> offsets);
+                              const PartBegin &begin);
+  SharedAddress sharedAddress(gpu::SharedType type, gpu::LayoutAttr layout, const PartBegin &begin);
   // EmitFragments
   /// How a warp's threads name the rows of matrices, `words` at a time.
   struct MatrixAccess {
     unsigned words = 1;
-    std::string loop, at; ///< over the fragment's words; the offset in elements of a lane's row
+    std::string loop, at; ///< over the fragment's words; the first element of a lane's row
     RegisterIndex reg{0};
   };
-  mlir::FailureOr<MatrixAccess> matrixAccess(gpu::SharedType type, gpu::LayoutAttr layout,
-                                             bool transposed, llvm::ArrayRef<int64_t> offsets);
+  mlir::FailureOr<MatrixAccess> matrixAccess(const std::string &buffer, gpu::SharedType type,
+                                             gpu::LayoutAttr layout, bool transposed,
+                                             const PartBegin &begin);
   Result emitLoadMatrix(gpu::LocalLoadOp load);
   Result emitStoreMatrix(gpu::LocalStoreOp store);
 

@@ -191,3 +191,33 @@ tkgpu.func @parts_of_other_threads args [] {
   %y = tkgpu.reduce_in_threads <sum> %x axis 1 : tensor<8x8xf32, #wide> -> tensor<8x8xf32, #wide>
   tkgpu.return
 }
+
+// -----
+
+tkgpu.func @f args ["n"] {
+^bb0(%n: index):
+  %s = tkgpu.alloc_shared : !tkgpu.shared<[64, 32], f32>
+  // expected-error @below {{expected 'axis' and 'span' with where a part begins, and only there}}
+  %x = tkgpu.local_load %s {axis = 1 : i64} : !tkgpu.shared<[64, 32], f32> -> tensor<64x4xf32>
+  tkgpu.return
+}
+
+// -----
+
+tkgpu.func @f args ["n"] {
+^bb0(%n: index):
+  %s = tkgpu.alloc_shared : !tkgpu.shared<[64, 32], f32>
+  // expected-error @below {{expected an axis below 2, got 2}}
+  %x = tkgpu.local_load %s from %n axis 2 span 16 : !tkgpu.shared<[64, 32], f32> -> tensor<64x4xf32>
+  tkgpu.return
+}
+
+// -----
+
+tkgpu.func @f args ["n"] {
+^bb0(%n: index):
+  %s = tkgpu.alloc_shared : !tkgpu.shared<[64, 32], f32>
+  // expected-error @below {{expected a power of two, at least 12, got a span of 8}}
+  %x = tkgpu.local_load %s from %n axis 1 span 8 {offsets = array<i64: 0, 8>} : !tkgpu.shared<[64, 32], f32> -> tensor<64x4xf32>
+  tkgpu.return
+}

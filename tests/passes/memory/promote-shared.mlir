@@ -66,9 +66,9 @@ tkgpu.func @fma args ["a", "b", "c", "N", "K"] facts [#tk.fact<>, #tk.fact<>, #t
 
 // Of 128 outputs a thread: two slices of four k would not fit beside them.
 // CHECK-LABEL: tkgpu.func @wide_fma
-// CHECK: tkgpu.local_load {{.*}} {offsets = array<i64: 0, 0>, vector = 2 : i64} {{.*}} -> tensor<128x2xf32
-// CHECK: tkgpu.local_load {{.*}} {offsets = array<i64: 0, 0>, vector = 4 : i64} {{.*}} -> tensor<2x128xf32
-// CHECK: tkgpu.local_load {{.*}} {offsets = array<i64: 0, 2>, vector = 2 : i64}
+// CHECK: tkgpu.local_load {{.*}} {offsets = array<i64: 0, 0>} {{.*}} -> tensor<128x1xf32
+// CHECK: tkgpu.local_load {{.*}} {offsets = array<i64: 0, 0>, vector = 4 : i64} {{.*}} -> tensor<1x128xf32
+// CHECK: tkgpu.local_load {{.*}} {offsets = array<i64: 0, 1>}
 // CHECK: tkgpu.dot
 tkgpu.func @wide_fma args ["a", "b", "c", "N", "K"] facts [#tk.fact<>, #tk.fact<>, #tk.fact<>, #tk.fact<divisor = 4>, #tk.fact<divisor = 4>] {
 ^bb0(%a: !tkgpu.buffer<f32>, %b: !tkgpu.buffer<f32>, %c: !tkgpu.buffer<f32>, %N: index, %K: index):
@@ -84,6 +84,36 @@ tkgpu.func @wide_fma args ["a", "b", "c", "N", "K"] facts [#tk.fact<>, #tk.fact<
     %x = tkgpu.load %a[%i, %k] dims [array<i64: 0>, array<i64: 1>] strides(%K, %c1) masks() over [] : (!tkgpu.buffer<f32>, tensor<128xindex>, tensor<8xindex>, index, index) -> tensor<128x8xf32>
     %y = tkgpu.load %b[%k, %i] dims [array<i64: 0>, array<i64: 1>] strides(%N, %c1) masks() over [] : (!tkgpu.buffer<f32>, tensor<8xindex>, tensor<128xindex>, index, index) -> tensor<8x128xf32>
     %d = tkgpu.dot %x, %y, %s : tensor<128x8xf32>, tensor<8x128xf32> -> tensor<128x128xf32>
+    scf.yield %d : tensor<128x128xf32>
+  }
+  tkgpu.store %acc, %c[%i, %i] dims [array<i64: 0>, array<i64: 1>] strides(%N, %c1) masks() over [] : (tensor<128x128xf32>, !tkgpu.buffer<f32>, tensor<128xindex>, tensor<128xindex>, index, index) -> ()
+  tkgpu.return
+}
+
+// 128 multiply-adds for each of 64 k: those of 16 are written out, and a loop goes on from there.
+// CHECK-LABEL: tkgpu.func @long_fma
+// CHECK: scf.for
+// CHECK: %[[SUM:.*]] = scf.for %[[FROM:.*]] = %{{.*}} to %c64 step %c16 iter_args(
+// CHECK: tkgpu.local_load %{{.*}} from %[[FROM]] axis 1 span 16 {offsets = array<i64: 0, 0>}
+// CHECK: tkgpu.local_load %{{.*}} from %[[FROM]] axis 0 span 16 {offsets = array<i64: 0, 0>, vector = 4 : i64}
+// CHECK: tkgpu.local_load %{{.*}} from %[[FROM]] axis 1 span 16 {offsets = array<i64: 0, 15>}
+// CHECK-COUNT-2: tkgpu.dot
+// CHECK: scf.yield
+// CHECK: scf.yield %[[SUM]]
+tkgpu.func @long_fma args ["a", "b", "c", "N", "K"] facts [#tk.fact<>, #tk.fact<>, #tk.fact<>, #tk.fact<divisor = 4>, #tk.fact<divisor = 4>] {
+^bb0(%a: !tkgpu.buffer<f32>, %b: !tkgpu.buffer<f32>, %c: !tkgpu.buffer<f32>, %N: index, %K: index):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %step = arith.constant 64 : index
+  %acc0 = arith.constant dense<0.0> : tensor<128x128xf32>
+  %i = tkgpu.iota : tensor<128xindex>
+  %ik = tkgpu.iota : tensor<64xindex>
+  %acc = scf.for %k0 = %c0 to %K step %step iter_args(%s = %acc0) -> (tensor<128x128xf32>) {
+    %base = tkgpu.broadcast %k0 dims [] : index -> tensor<64xindex>
+    %k = arith.addi %ik, %base : tensor<64xindex>
+    %x = tkgpu.load %a[%i, %k] dims [array<i64: 0>, array<i64: 1>] strides(%K, %c1) masks() over [] : (!tkgpu.buffer<f32>, tensor<128xindex>, tensor<64xindex>, index, index) -> tensor<128x64xf32>
+    %y = tkgpu.load %b[%k, %i] dims [array<i64: 0>, array<i64: 1>] strides(%N, %c1) masks() over [] : (!tkgpu.buffer<f32>, tensor<64xindex>, tensor<128xindex>, index, index) -> tensor<64x128xf32>
+    %d = tkgpu.dot %x, %y, %s : tensor<128x64xf32>, tensor<64x128xf32> -> tensor<128x128xf32>
     scf.yield %d : tensor<128x128xf32>
   }
   tkgpu.store %acc, %c[%i, %i] dims [array<i64: 0>, array<i64: 1>] strides(%N, %c1) masks() over [] : (tensor<128x128xf32>, !tkgpu.buffer<f32>, tensor<128xindex>, tensor<128xindex>, index, index) -> ()
