@@ -26,6 +26,11 @@ static constexpr llvm::StringLiteral reserved[] = {
 
 KernelEmitter::KernelEmitter(gpu::FuncOp func, llvm::StringRef symbol, const EmitOptions &options)
     : func(func), symbol(symbol), options(options), location(func.getLoc()) {
+  holdsProducts = func.walk([](Operation *op) {
+                        return isa<gpu::DotOp, gpu::WarpgroupDotOp>(op) ? WalkResult::interrupt()
+                                                                        : WalkResult::advance();
+                      })
+                      .wasInterrupted();
   for (llvm::StringRef word : reserved)
     usedNames[word] = 1;
 }

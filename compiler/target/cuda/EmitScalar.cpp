@@ -191,7 +191,9 @@ std::optional<std::string> KernelEmitter::castExpression(Operation *op, Operands
     const std::string value = "tk::to_float(" + x + ")";
     return to.isF32() ? value : fromFloat(value);
   };
-  const std::string wide = isSmallFloat(from) ? "tk::to_float(" + in[0] + ")" : in[0];
+  const bool isShifted = from.isBF16() && holdsProducts;
+  const std::string toFloat = isShifted ? "tk::shifted_to_float(" : "tk::to_float(";
+  const std::string wide = isSmallFloat(from) ? toFloat + in[0] + ")" : in[0];
   return llvm::TypeSwitch<Operation *, std::optional<std::string>>(op)
       .Case<arith::ExtFOp>([&](auto) {
         if (isSmallFloat(to))

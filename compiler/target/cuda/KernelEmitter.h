@@ -319,6 +319,7 @@ private:
 
   llvm::DenseMap<mlir::Operation *, unsigned> sharedOffsets, phaseOffsets;
   unsigned plannedShared = 0, ownScratchBytes = 0, scratchBytes = 0;
+  bool holdsProducts = false; ///< beside which registers are short
 };
 
 } // namespace tk::cuda
