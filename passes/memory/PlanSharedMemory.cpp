@@ -4,9 +4,10 @@
 //    them.
 // 2. Each buffer is live from its first to its last use, both widened to the outermost loop around
 //    them. The largest is placed first, at the lowest offset that no buffer live at the same time
-//    takes. One that warpgroups use without regard to each other is live throughout; one that bulk
-//    copies fill is live from the start, as the thread that begins them waits for no other and
-//    orders nothing that went through the same bytes before.
+//    takes. Copies use theirs until they are waited for. One that warpgroups use without regard to
+//    each other is live throughout; one that bulk copies fill is live from the start, as the thread
+//    that begins them waits for no other and orders nothing that went through the same bytes
+//    before.
 // 3. Barriers go where two threads' accesses conflict (SharedHazards).
 // 4. What threads keep for themselves comes after all buffers, then barriers with phases.
 // 5. `shared_bytes` of the function is the sum; more than the target has is an error.
@@ -94,6 +95,16 @@ static Operation *outermostLoop(Operation *op) {
   return outermost;
 }
 
+/// What waits for all copies in flight behind `op`, whichever way the program goes there; null if
+/// nothing does.
+static Operation *waitBehind(Operation *op) {
+  for (; !isa<FuncOp>(op); op = op->getParentOp())
+    for (Operation *next = op->getNextNode(); next; next = next->getNextNode())
+      if (auto wait = dyn_cast<AsyncWaitOp>(next); wait && wait.getPending() == 0)
+        return next;
+  return nullptr;
+}
+
 static SmallVector<Buffer> findBuffers(FuncOp function) {
   DenseMap<Operation *, std::pair<int64_t, int64_t>> spans;
   int64_t clock = 0;
@@ -115,6 +126,10 @@ static SmallVector<Buffer> findBuffers(FuncOp function) {
       auto store = dyn_cast<BulkStoreOp>(user);
       if (store && store.getWarpgroupAxis())
         first = 0, last = clock;
+      if (isa<CopyAsyncOp>(user)) {
+        Operation *wait = waitBehind(outermostLoop(user));
+        last = wait ? std::max(last, spans[wait].first) : clock;
+      }
       buffer.isLiveFromStart |= isa<BulkCopyOp>(user);
       buffer.first = std::min(buffer.first, first);
       buffer.last = std::max(buffer.last, last);

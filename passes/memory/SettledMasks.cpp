@@ -59,8 +59,10 @@ static std::optional<Interval> rangeOfScalar(Value scalar) {
   auto least = function->getAttrOfType<DenseI64ArrayAttr>(leastSizesAttrName);
   if (!least || !argument.getType().isIndex())
     return std::nullopt;
+  // Nothing is known of a least of 0: what launches compute of sizes may be negative.
+  int64_t from = least[argument.getArgNumber()];
   int64_t upper = function.getArgFact(argument.getArgNumber()).getUpper();
-  return Interval{least[argument.getArgNumber()], upper < 0 ? farAway : upper};
+  return Interval{from > 0 ? from : -farAway, upper < 0 ? farAway : upper};
 }
 
 /// The places of a tile's elements, minus `shift`, which is less than a vector: elements of a first

@@ -45,3 +45,18 @@ tkgpu.func @any args ["y", "C"] {
   tkgpu.store %both, %y[%i] dims [array<i64: 0>] strides(%c1) masks() over [] : (tensor<4096xi1, #row>, !tkgpu.buffer<i1>, tensor<4096xindex, #row>, index) -> ()
   tkgpu.return
 } {num_warps = 4 : i64, index_bits = 32 : i64}
+
+// What a launch computes of sizes may be negative, as 0 - K is.
+// CHECK-LABEL: tkgpu.func @shifted
+// CHECK-NOT: tkgpu.settled
+tkgpu.func @shifted args ["y", "n", "C"] facts [#tk.fact<>, #tk.fact<>, #tk.fact<upper = 4096>] {
+^bb0(%y: !tkgpu.buffer<i1>, %n: index, %C: index):
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant dense<0> : tensor<4096xindex, #row>
+  %i = tkgpu.iota : tensor<4096xindex, #row>
+  %ns = tkgpu.broadcast %n dims [] : index -> tensor<4096xindex, #row>
+  %at = arith.addi %i, %ns : tensor<4096xindex, #row>
+  %in = arith.cmpi sge, %at, %zero : tensor<4096xindex, #row>
+  tkgpu.store %in, %y[%i] dims [array<i64: 0>] strides(%c1) masks() over [] : (tensor<4096xi1, #row>, !tkgpu.buffer<i1>, tensor<4096xindex, #row>, index) -> ()
+  tkgpu.return
+} {num_warps = 4 : i64, index_bits = 32 : i64, tkgpu.least_sizes = array<i64: 0, 0, 3585>}
