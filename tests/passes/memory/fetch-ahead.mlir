@@ -8,7 +8,13 @@
 // CHECK: %[[KEPT:.*]] = tkgpu.alloc_private : <1 x tensor<2048xbf16, {{.*}}>, vector = 8>
 // CHECK-NEXT: tkgpu.copy_private %[[KEPT]] at %{{.*}}, %{{.*}}[%{{.*}}] dims [array<i64: 0>]
 // CHECK: %[[ROWS:.*]] = tkgpu.alloc_private : <4 x tensor<2048xbf16, {{.*}}>, vector = 8>
-// CHECK-COUNT-4: tkgpu.copy_private %[[ROWS]]
+// CHECK: tkgpu.copy_private %[[ROWS]] at %{{.*}}, %{{.*}}[%[[ROW0:[^,]*]],
+// CHECK: %[[ROW1:.*]] = arith.addi %[[ROW0]], %[[BLOCKS:.*]] : index
+// CHECK: tkgpu.copy_private %[[ROWS]] at %{{.*}}, %{{.*}}[%[[ROW1]],
+// CHECK: %[[ROW2:.*]] = arith.addi %[[ROW1]], %[[BLOCKS]] : index
+// CHECK: tkgpu.copy_private %[[ROWS]] at %{{.*}}, %{{.*}}[%[[ROW2]],
+// CHECK: %[[ROW3:.*]] = arith.addi %[[ROW2]], %[[BLOCKS]] : index
+// CHECK: tkgpu.copy_private %[[ROWS]] at %{{.*}}, %{{.*}}[%[[ROW3]],
 // CHECK: %[[AHEAD:.*]] = arith.muli
 // CHECK: %[[SOME:.*]] = arith.cmpi slt, %[[OWN:.*]], %[[END:.*]] : index
 // CHECK: %[[FIRST:.*]] = tkgpu.load %{{.*}}[%[[OWN]]] {{.*}} masks(%[[SOME]]) over [array<i64>] other(
