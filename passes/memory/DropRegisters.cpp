@@ -4,7 +4,8 @@
 // and compute with 3 elements beyond the end for every 5 of the row.
 //   1. Functions are looked at whose tiles all have one axis and one layout, and in which no thread
 //      takes elements over from others but by reductions.
-//   2. The numbers along their tiles say where what is of use ends. Where all threads' elements of
+//   2. The numbers along their tiles say where what is of use ends, if all that is reduced goes by
+//      such numbers. Where all threads' elements of
 //      the last registers are beyond that, the layout holds only the registers before.
 //   3. In functions without products masks say which registers no end lies before (SettledMasks.h).
 //
@@ -47,10 +48,24 @@ static bool staysInPlace(Operation *op) {
              StoreOp, gpu::ReduceOp, ArgReduceOp, HoldOp>(op);
 }
 
+/// Is an iota among what the elements of `tile` are computed from? If not, all of them are of use,
+/// wherever the iotas of others end.
+static bool isNumbered(Value tile, llvm::SmallPtrSetImpl<Operation *> &seen) {
+  Operation *op = tile.getDefiningOp();
+  if (!op || !seen.insert(op).second)
+    return false;
+  return isa<IotaOp>(op) || llvm::any_of(op->getOperands(), [&](Value operand) {
+           return isTile(operand) && isNumbered(operand, seen);
+         });
+}
+
 static Tiles commonTiles(FuncOp function) {
   Tiles tiles;
   WalkResult walked = function.walk([&](Operation *op) {
     if (!staysInPlace(op))
+      return WalkResult::interrupt();
+    llvm::SmallPtrSet<Operation *, 16> seen;
+    if (isReduction(op) && isTile(op->getOperand(0)) && !isNumbered(op->getOperand(0), seen))
       return WalkResult::interrupt();
     for (Value result : op->getResults()) {
       if (!isTile(result))
