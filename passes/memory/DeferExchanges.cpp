@@ -9,8 +9,7 @@
 // 2. A step adds what the thread has (tkgpu.reduce_in_threads).
 // 3. After the loop the threads' parts are added up.
 //
-//   for %l {                                         for %l {   // tile<64x4>: four lanes have a
-//   row
+//   for %l {                                         for %l { // tile<64x4>: four lanes a row
 //     %s = reduce <sum> %p axis 1              →       %s = reduce_in_threads <sum> %p axis 1
 //     yield %l * %f + %s                               yield %l * broadcast %f + %s
 //   }                                                }
@@ -68,6 +67,9 @@ static int64_t multiplyAddsOf(scf::ForOp loop) {
 }
 
 static std::optional<CarriedSum> matchSum(scf::ForOp loop, unsigned number) {
+  // Beside the accumulators of mma.sync the parts have no registers.
+  if (!loop.getOps<DotOp>().empty())
+    return std::nullopt;
   CarriedSum found{number, {}, {}, {}};
   BlockArgument carried = loop.getRegionIterArg(number);
   found.add = loop.getYieldedValues()[number].getDefiningOp<arith::AddFOp>();
