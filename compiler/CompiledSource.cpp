@@ -5,6 +5,7 @@
 #include "compiler/Dump.h"
 #include "compiler/PassDiagnostics.h"
 #include "compiler/Registration.h"
+#include "compiler/RelevantFacts.h"
 #include "compiler/Stopwatch.h"
 #include "compiler/VariantCache.h"
 #include "compiler/plan/KernelSignature.h"
@@ -17,16 +18,12 @@
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "frontend/IRGen.h"
 #include "passes/analysis/IndexSpaces.h"
-#include "passes/memory/MemoryAccess.h"
-#include "passes/tiling/LeastSizes.h"
-#include "passes/tiling/SizeFacts.h"
 #include "runtime/Environment.h"
 
 #include "mlir/IR/Verifier.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/raw_ostream.h"
 
-#include <bit>
 #include <mutex>
 #include <new>
 
@@ -55,58 +52,6 @@ std::string print(ModuleOp module) {
   return text;
 }
 
-/// The least power of four times `base` that is not below `value`.
-int64_t roundUpCoarsely(int64_t value, int64_t base) {
-  while (base < value && base < (int64_t(1) << 60))
-    base *= 4;
-  return base;
-}
-
-/// The least size with the same bound; 0 where there is none.
-int64_t leastWithBound(int64_t upper) {
-  int64_t below = 0, found = std::max<int64_t>(upper, 0);
-  while (found - below > 1) {
-    int64_t middle = below + (found - below) / 2;
-    (fact_for(middle).upper == upper ? found : below) = middle;
-  }
-  return found;
-}
-
-/// Bounds that the CPU's fusion decisions compare with; beyond them a size counts as unknown.
-int64_t cpuBound(int64_t upper) {
-  for (int64_t bound : {0, 1, 4, 16, 64, 4096})
-    if (upper >= 0 && upper <= bound)
-      return bound;
-  return -1;
-}
-
-/// GPU schedules tell sizes apart by powers of two up to here, and coarsely beyond.
-constexpr int64_t longestKeptBound = 32768;
-/// The same for what reductions run over: how a row is held on chip depends on its length.
-constexpr int64_t longestKeptRow = 1 << 20;
-/// No tile of an index that is not reduced gains from more.
-constexpr uint32_t largestKeptDivisor = 128;
-
-/// Strides are told apart by powers of two up to here: sectors of 32 bytes of the narrowest type.
-constexpr uint32_t largestStrideDivisor = 32;
-
-/// What vector accesses need at most of a base address, in bytes.
-constexpr uint32_t fullAlignment = 16;
-
-/// By dimension: does a reduction or scan of the kernel run over it?
-std::vector<bool> findReducedDims(KernelOp kernel) {
-  std::vector<bool> reduced(kernel.getNumDims());
-  kernel.walk([&](Operation *op) {
-    if (!isa<ReduceOp, ScanOp>(op))
-      return;
-    for (Value operand : op->getOperands())
-      if (auto dim = dyn_cast<BlockArgument>(operand);
-          dim && dim.getOwner()->getParentOp() == kernel && dim.getArgNumber() < reduced.size())
-        reduced[dim.getArgNumber()] = true;
-  });
-  return reduced;
-}
-
 /// Does a kernel multiply matrices?
 bool hasProduct(KernelOp kernel) {
   return kernel
@@ -114,10 +59,6 @@ bool hasProduct(KernelOp kernel) {
         return isMatrixProduct(reduce) ? WalkResult::interrupt() : WalkResult::advance();
       })
       .wasInterrupted();
-}
-
-bool isGpuText(std::string_view target) {
-  return detail::architecture_of(target).starts_with("sm_");
 }
 
 constexpr StringRef stages[] = {"ast", "tk",   "fused", "linalg", "tiled",
@@ -201,89 +142,6 @@ bool CompiledSource::conditionMatters(size_t kernel, std::string_view target,
 
 KernelOp CompiledSource::kernelOp(size_t kernel) {
   return module->lookupSymbol<KernelOp>(kernelNames[kernel]);
-}
-
-// Registers of threads that hold a row are counted; all else is planned in powers of two.
-bool CompiledSource::hasFineBound(size_t kernel, size_t dim, std::string_view target) const {
-  return isGpuText(target) && reducedDims[kernel][dim] && !haveProducts[kernel];
-}
-
-Facts CompiledSource::relevant_facts(size_t kernel, std::string_view target,
-                                     const Facts &facts) const {
-  Facts relevant = facts;
-  // Of the conditions of schedule blocks, the one that chose counts. The CPU has no use for blocks.
-  relevant.schedules.clear();
-  if (target != "cpu")
-    if (auto block = chooseSchedule(schedules[kernel], target, facts))
-      if (auto condition = schedules[kernel][*block].condition) {
-        relevant.schedules.resize(*condition + 1);
-        relevant.schedules.back() = true;
-      }
-  bool gpu = isGpuText(target);
-  for (size_t d = 0; d < relevant.dims.size(); ++d) { // none without sizes
-    DimFact &fact = relevant.dims[d];
-    const bool isReduced = reducedDims[kernel][d];
-    fact.exact.reset();
-    if (fact.upper > 0 && !hasFineBound(kernel, d, target))
-      fact.upper = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(fact.upper)));
-    if (!gpu) {
-      fact = {1, cpuBound(fact.upper), {}};
-      continue;
-    }
-    int64_t kept = isReduced ? longestKeptRow : longestKeptBound;
-    if (fact.upper > kept)
-      fact.upper = roundUpCoarsely(fact.upper, kept);
-    if (!isReduced)
-      fact.divisor = std::min(fact.divisor, largestKeptDivisor);
-  }
-  if (!gpu) {
-    relevant.tensors.clear();
-    relevant.small_tensors = false;
-    return relevant;
-  }
-  // Code has one width for all its buffers.
-  TensorFact common{fullAlignment, largestStrideDivisor};
-  const Signature &signature = kernelSignatures[kernel];
-  for (auto [t, fact] : llvm::enumerate(relevant.tensors)) {
-    common.alignment = std::min(common.alignment, fact.alignment);
-    if (t < signature.num_tensors() && signature.tensor(t).strided)
-      common.stride_divisor = std::min(common.stride_divisor, fact.stride_divisor);
-  }
-  std::fill(relevant.tensors.begin(), relevant.tensors.end(), common);
-  return relevant;
-}
-
-Expected<OwningOpRef<ModuleOp>> CompiledSource::isolate(size_t kernel, std::string_view target,
-                                                        const Facts &facts) {
-  OwningOpRef<ModuleOp> copy = ModuleOp::create(module->getLoc());
-  copy->getOperation()->setAttrs(module->getOperation()->getAttrDictionary());
-  OpBuilder builder = OpBuilder::atBlockEnd(copy->getBody());
-  KernelOp original = kernelOp(kernel);
-  auto clone = cast<KernelOp>(builder.clone(*original));
-  keepSchedule(clone,
-               target == "cpu" ? std::nullopt : chooseSchedule(schedules[kernel], target, facts));
-  if (!facts.dims.empty())
-    clone.setFactsAttr(factsAttr(context.get(), facts));
-  SmallVector<int64_t> least(facts.dims.size());
-  for (size_t d = 0; d < facts.dims.size(); ++d)
-    if (!servesShorter && hasFineBound(kernel, d, target) && facts.dims[d].upper <= longestKeptRow)
-      least[d] = leastWithBound(facts.dims[d].upper);
-  if (llvm::any_of(least, [](int64_t size) { return size > 0; }))
-    clone->setAttr(leastSizesAttrName, builder.getDenseI64ArrayAttr(least));
-  if (isGpuText(target)) {
-    if (Status attached = attachCudaTarget(*copy, target); !attached)
-      return attached.error();
-    if (facts.small_tensors)
-      copy->getOperation()->setAttr(smallTensorsAttrName, builder.getUnitAttr());
-    // Facts without tensors leave the usual case: what allocators return is aligned.
-    if (!facts.tensors.empty() && facts.tensors[0].alignment < fullAlignment)
-      copy->getOperation()->setAttr(baseAlignmentAttrName,
-                                    builder.getI64IntegerAttr(facts.tensors[0].alignment));
-    if (!facts.tensors.empty())
-      copy->getOperation()->setAttr(strideDivisorAttrName,
-                                    builder.getI64IntegerAttr(facts.tensors[0].stride_divisor));
-  }
-  return copy;
 }
 
 Error CompiledSource::passError(const PassDiagnostics &diagnostics) const {

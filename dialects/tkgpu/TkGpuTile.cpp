@@ -112,12 +112,17 @@ LogicalResult TransposeOp::verify() {
   return success();
 }
 
+/// Does `kind` combine values alone, without their places?
+static LogicalResult verifyPlainKind(Operation *op, tk::ReduceKind kind) {
+  if (kind != tk::ReduceKind::ArgMax && kind != tk::ReduceKind::ArgMin)
+    return success();
+  return op->emitOpError("expected kind sum, prod, max, min, any or all, got ")
+         << tk::stringifyReduceKind(kind);
+}
+
 LogicalResult tk::gpu::ReduceOp::verify() {
   auto source = cast<RankedTensorType>(getSource().getType());
-  if (getKind() == tk::ReduceKind::ArgMax || getKind() == tk::ReduceKind::ArgMin)
-    return emitOpError("expected kind sum, prod, max, min, any or all, got ")
-           << tk::stringifyReduceKind(getKind());
-  if (failed(verifyAxis(*this, getAxis(), source)))
+  if (failed(verifyPlainKind(*this, getKind())) || failed(verifyAxis(*this, getAxis(), source)))
     return failure();
   return verifyReduced(*this, source, getAxis(), getResult().getType(), source.getElementType());
 }
@@ -136,10 +141,7 @@ void ReduceInThreadsOp::build(OpBuilder &builder, OperationState &state, Value s
 
 LogicalResult ReduceInThreadsOp::verify() {
   auto source = cast<RankedTensorType>(getSource().getType());
-  if (getKind() == tk::ReduceKind::ArgMax || getKind() == tk::ReduceKind::ArgMin)
-    return emitOpError("expected kind sum, prod, max, min, any or all, got ")
-           << tk::stringifyReduceKind(getKind());
-  if (failed(verifyAxis(*this, getAxis(), source)))
+  if (failed(verifyPlainKind(*this, getKind())) || failed(verifyAxis(*this, getAxis(), source)))
     return failure();
   if (!getLayout(source))
     return emitOpError("expected a source with a layout, got ") << source;

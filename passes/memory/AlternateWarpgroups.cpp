@@ -28,6 +28,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/memory/LoopSteps.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
 
@@ -89,12 +90,7 @@ static void completeTurns(scf::ForOp loop) {
   OpBuilder builder(loop->getContext());
   builder.setInsertionPointAfter(loop);
   Value lower = loop.getLowerBound(), end = rest.getUpperBound(), step = loop.getStep();
-  Value terms = arith::SubIOp::create(builder, loc, own, lower);
-  terms =
-      arith::MaxSIOp::create(builder, loc, terms, arith::ConstantIndexOp::create(builder, loc, 0));
-  Value count = arith::CeilDivSIOp::create(builder, loc, terms, step);
-  Value done = arith::MulIOp::create(builder, loc, count, step);
-  handOn(builder, loc, arith::AddIOp::create(builder, loc, lower, done), end);
+  handOn(builder, loc, createStepBehind(builder, loc, lower, own, step), end);
   builder.setInsertionPoint(rest.getBody()->getTerminator());
   handOn(builder, loc, arith::AddIOp::create(builder, loc, rest.getInductionVar(), step), end);
 }

@@ -24,6 +24,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/memory/LoopSteps.h"
 
 #include "dialects/tkgpu/TkGpuLayout.h"
 
@@ -148,12 +149,7 @@ void RowLoop::endAt(Value own) {
           here && here->isBeforeInBlock(next))
         next = here;
   builder.setInsertionPoint(next);
-  Value terms = arith::SubIOp::create(builder, loc, own, lower);
-  terms =
-      arith::MaxSIOp::create(builder, loc, terms, arith::ConstantIndexOp::create(builder, loc, 0));
-  Value count = arith::CeilDivSIOp::create(builder, loc, terms, step);
-  Value done = arith::MulIOp::create(builder, loc, count, step);
-  Value from = arith::AddIOp::create(builder, loc, lower, done);
+  Value from = createStepBehind(builder, loc, lower, own, step);
   SmallVector<Value> inits;
   for (unsigned number : positions)
     inits.push_back(loop.getResult(number));

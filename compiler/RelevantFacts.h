@@ -1,0 +1,20 @@
+//===- RelevantFacts.h - what a variant depends on --------------*- C++ -*-===//
+#ifndef TK_COMPILER_RELEVANTFACTS_H
+#define TK_COMPILER_RELEVANTFACTS_H
+
+#include "dialects/tk/TkDialect.h"
+
+#include <string_view>
+#include <vector>
+
+namespace tk {
+
+/// Is the text of kernels for `target` CUDA, as for sm_90a and emu?
+bool isGpuText(std::string_view target);
+
+/// By dimension: does a reduction or scan of the kernel run over it?
+std::vector<bool> findReducedDims(KernelOp kernel);
+
+} // namespace tk
+
+#endif // TK_COMPILER_RELEVANTFACTS_H
