@@ -136,6 +136,7 @@ private:
   void addSafetyMasks(llvm::ArrayRef<unsigned> axes, llvm::SmallVectorImpl<TileValue> &masks);
   TileValue compare(mlir::arith::CmpIPredicate predicate, TileValue a, TileValue b);
   TileValue load(LoadOp op);
+  bool runsWithout(unsigned p);
   bool needsTerms(LoadOp op, llvm::ArrayRef<mlir::Value> extents);
   void addPadMasks(LoadOp op, llvm::ArrayRef<TileValue> indices,
                    llvm::ArrayRef<mlir::Value> extents, llvm::SmallVectorImpl<TileValue> &masks);
