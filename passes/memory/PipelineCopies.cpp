@@ -17,6 +17,7 @@
 //                                        async_wait 0
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/tkgpu/TkGpuExchange.h"
 #include "passes/Passes.h"
 #include "passes/memory/LoopSlice.h"
 #include "passes/memory/ScheduleLimits.h"

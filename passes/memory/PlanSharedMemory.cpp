@@ -13,6 +13,7 @@
 // 5. `shared_bytes` of the function is the sum; more than the target has is an error.
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/tkgpu/TkGpuExchange.h"
 #include "passes/Passes.h"
 #include "passes/memory/ScheduleLimits.h"
 #include "passes/memory/SharedHazards.h"

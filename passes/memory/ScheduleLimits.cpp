@@ -39,24 +39,6 @@ void tk::gpu::reportSharedLimit(FuncOp function, int64_t bytes, TargetAttr targe
     refusal.attachNote() << "try smaller tiles";
 }
 
-int64_t tk::gpu::exchangeBytesOf(FuncOp function) {
-  constexpr unsigned allLanes = 31;
-  int64_t most = 0;
-  function.walk([&](gpu::ReduceOp reduce) {
-    LayoutAttr layout = getLayout(reduce.getSource().getType());
-    AxisBits bits = layout ? axisBits(layout, reduce.getAxis()) : AxisBits();
-    if (!bits.warps || bits.lanes == allLanes)
-      return;
-    LayoutAttr result = getLayout(reduce.getType());
-    Type element = getElementTypeOrSelf(reduce.getType());
-    const int64_t width = element.isIndex() ? 64 : element.getIntOrFloatBitWidth();
-    most = std::max<int64_t>(most, (result ? result.getNumRegisters() : 1) *
-                                       int64_t(function.getNumWarps()) * 32 *
-                                       int64_t(llvm::divideCeil(width, 8)));
-  });
-  return llvm::alignTo(most, 16);
-}
-
 void tk::gpu::reportFactorLimit(FuncOp function, Value factor) {
   KernelOp kernel = kernelOf(function);
   std::optional<Location> place;

@@ -12,13 +12,6 @@ namespace tk::gpu {
 void reportSharedLimit(FuncOp function, int64_t bytes, TargetAttr target,
                        std::optional<int64_t> fittingStages = {});
 
-/// Bytes of shared memory, beside what the function allocates, in which threads of several warps
-/// exchange what lanes hold apart: one reduction after the other uses them, as many as the emitter
-/// asks for (EmitReduce.cpp). Scans, reductions to indices and changes of layout that are not
-/// planned use the same memory and are not counted: the emitter refuses a kernel that they make too
-/// large.
-int64_t exchangeBytesOf(FuncOp function);
-
 /// Reports that a product would have each thread hold more than 1024 elements of `factor`, a tile:
 /// at the kernel's schedule block if it asks for tiles, else as an error of ours.
 void reportFactorLimit(FuncOp function, mlir::Value factor);

@@ -26,6 +26,7 @@
 // thread begins the copies and all wait for them. So does every function with `one-role`.
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/tkgpu/TkGpuExchange.h"
 #include "passes/Passes.h"
 #include "passes/memory/ScheduleLimits.h"
 #include "passes/memory/WarpSpecialization.h"

@@ -1,5 +1,6 @@
 //===- EmitPairs.cpp - two reductions in one exchange ---------------------===//
 #include "compiler/target/cuda/KernelEmitter.h"
+#include "dialects/tkgpu/TkGpuExchange.h"
 
 using namespace mlir;
 
@@ -17,7 +18,7 @@ void KernelEmitter::joinPairs(llvm::StringRef pair, Value source) {
   const std::string round = freshName("round");
   prologue += "  int " + round + " = 0;\n";
   line("tk::join_warps<" + llvm::Twine(warps) + ">" + arguments + "reinterpret_cast<float *>(" +
-       ownScratch(4 * warps * 4) + "), " + round + ");");
+       ownScratch(gpu::pairBytes(func)) + "), " + round + ");");
 }
 
 LogicalResult KernelEmitter::emitMoments(gpu::MomentsOp moments) {

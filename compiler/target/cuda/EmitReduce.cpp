@@ -1,5 +1,6 @@
 //===- EmitReduce.cpp - reductions and scans along a tile's axis ----------===//
 #include "compiler/target/cuda/KernelEmitter.h"
+#include "dialects/tkgpu/TkGpuExchange.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -35,21 +36,14 @@ std::string KernelEmitter::scratch(unsigned bytes) {
                      "than what reductions join");
   }
   // Shared by all that use it; barriers separate the uses.
-  scratchBytes = std::max<unsigned>(scratchBytes, llvm::alignTo(bytes, 16));
+  scratchBytes = std::max<unsigned>(scratchBytes, llvm::alignTo(bytes, gpu::kExchangeAlignment));
   return "scratch";
 }
 
 std::string KernelEmitter::ownScratch(unsigned bytes) {
   const unsigned offset = plannedShared + ownScratchBytes;
-  ownScratchBytes += llvm::alignTo(bytes, 16);
+  ownScratchBytes += llvm::alignTo(bytes, gpu::kExchangeAlignment);
   return "shared + " + std::to_string(offset);
-}
-
-/// Do all blocks of a cluster execute an operation equally often: in the function, or in a loop
-/// that they go through together?
-static bool isInStep(Operation *op, gpu::FuncOp func) {
-  Operation *parent = op->getParentOp();
-  return parent == func || (isa<scf::ForOp>(parent) && parent->getParentOp() == func);
 }
 
 void KernelEmitter::awaitCluster() {
@@ -61,12 +55,12 @@ void KernelEmitter::awaitCluster() {
 std::string KernelEmitter::declareExchange(llvm::StringRef type, unsigned count, unsigned bytes) {
   awaitCluster();
   const unsigned warps = func.getBlockWarps(), blocks = func.getCluster();
-  const unsigned parts = count * (warps + blocks) * bytes;
   const std::string exchange = freshName("exchange"), round = freshName("round");
   prologue += "  auto *const " + exchange + " = reinterpret_cast<tk::Exchange<" + type.str() +
               ", " + std::to_string(count) + ", " + std::to_string(warps) + ", " +
-              std::to_string(blocks) + "> *>(" + ownScratch(2 * (llvm::alignTo(parts, 16) + 16)) +
-              ");\n  int " + round + " = 0;\n";
+              std::to_string(blocks) + "> *>(" +
+              ownScratch(gpu::joinBytes(gpu::JoinKind::Blocks, func, count, bytes)) + ");\n  int " +
+              round + " = 0;\n";
   preparations += "    tk::prepare_exchange(" + exchange + ");\n";
   return exchange + ", " + round;
 }
@@ -93,24 +87,26 @@ void KernelEmitter::combineAcross(Operation *op, llvm::StringRef array, llvm::St
                                   gpu::AxisBits bits) {
   if (bits.lanes)
     line("tk::reduce_lanes<" + functor + ", " + llvm::Twine(bits.lanes) + ">(" + array + ");");
-  if (!bits.warps)
+  const gpu::JoinKind kind = gpu::joinKindOf(op, func, bits);
+  if (kind == gpu::JoinKind::InWarps)
     return;
-  const unsigned warps = func.getNumWarps();
-  const std::string numbers = ", " + std::to_string(bits.warps) + ", " + std::to_string(warps);
+  if (kind == gpu::JoinKind::Blocks)
+    return combineInCluster(array, type, functor, count, bytes);
+  const int64_t exchanged = gpu::joinBytes(kind, func, count, bytes);
+  const std::string numbers =
+      ", " + std::to_string(bits.warps) + ", " + std::to_string(func.getNumWarps());
   auto call = [&](llvm::StringRef primitive, llvm::StringRef place) {
     line("tk::" + primitive + "<" + functor + numbers + ">(" + array + ", reinterpret_cast<" +
          type + " *>(" + place + "));");
   };
-  if (func.isSpread() && bits.lanes == 31 && bits.warps == warps - 1 && isInStep(op, func))
-    return combineInCluster(array, type, functor, count, bytes);
-  if (bits.lanes != 31 || func.isSpread()) {
-    call("reduce_warps", scratch(count * warps * 32 * bytes));
+  if (kind == gpu::JoinKind::EachLane) {
+    call("reduce_warps", scratch(exchanged));
     return;
   }
   // With memory of its own only the same operation's last execution can still be reading.
   if (op->getParentOp() != func)
     line("tk::barrier();");
-  call("reduce_uniform_warps", ownScratch(count * warps * bytes));
+  call("reduce_uniform_warps", ownScratch(exchanged));
 }
 
 static llvm::SmallVector<int64_t> axesWithout(unsigned rank, unsigned axis) {
@@ -285,10 +281,8 @@ LogicalResult KernelEmitter::emitScan(gpu::ScanOp scan) {
       unsigned mask = bit;
       for (unsigned next; (next = bitOf(layout.getWarpBits(), axis, step * 2)) > bit; step *= 2)
         mask |= bit = next;
-      const unsigned bytes = registersOf(source) * func.getNumWarps() * 32;
       call("scan_warps", llvm::Twine(mask) + ", " + warps + ", " + llvm::Twine(joined),
-           ", reinterpret_cast<" + type + " *>(" + scratch(bytes * elementBytes(source.getType())) +
-               ")");
+           ", reinterpret_cast<" + type + " *>(" + scratch(gpu::scanBytes(scan, func)) + ")");
     }
   }
   names[result] = prefix;

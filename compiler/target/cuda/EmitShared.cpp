@@ -1,5 +1,6 @@
 //===- EmitShared.cpp - shared memory -------------------------------------===//
 #include "compiler/target/cuda/KernelEmitter.h"
+#include "dialects/tkgpu/TkGpuExchange.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -211,14 +212,12 @@ LogicalResult KernelEmitter::emitConvertLayout(gpu::ConvertLayoutOp convert) {
   const unsigned bytes = elementBytes(tile);
   auto type = gpu::SharedType::get(convert.getContext(), tile.getShape(), tile.getElementType(), {},
                                    padding, 1, 1, 1);
-  int64_t elements = 1;
-  for (int64_t a = 0; a < tile.getRank(); ++a)
-    elements *= tile.getDimSize(a) + (a + 1 == tile.getRank() ? padding : 0);
-  const std::string base = convert.getOffset() ? "shared + " + std::to_string(*convert.getOffset())
-                                               : scratch(elements * bytes);
+  const int64_t exchanged = gpu::conversionBytes(convert, func);
+  const std::string base =
+      convert.getOffset() ? "shared + " + std::to_string(*convert.getOffset()) : scratch(exchanged);
   if (convert.getOffset())
-    plannedShared = std::max<unsigned>(plannedShared,
-                                       llvm::alignTo(*convert.getOffset() + elements * bytes, 16));
+    plannedShared =
+        std::max<unsigned>(plannedShared, llvm::alignTo(*convert.getOffset() + exchanged, 16));
   const std::string name = freshName("exchange");
   const std::string elementType = elementTypeName(tile);
   line(elementType + " *const " + name + " = reinterpret_cast<" + elementType + " *>(" + base +

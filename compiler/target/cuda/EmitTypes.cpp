@@ -1,5 +1,6 @@
 //===- EmitTypes.cpp - C++ types and literals -----------------------------===//
 #include "compiler/target/cuda/KernelEmitter.h"
+#include "dialects/tkgpu/TkGpuExchange.h"
 
 #include "llvm/ADT/APFloat.h"
 #include "llvm/Support/Format.h"
@@ -46,12 +47,7 @@ std::string KernelEmitter::typeName(Type type) {
   return "void";
 }
 
-unsigned KernelEmitter::elementBytes(Type type) {
-  type = getElementTypeOrSelf(type);
-  if (type.isIndex())
-    return func.getIndexBits() / 8;
-  return std::max(1u, type.getIntOrFloatBitWidth() / 8);
-}
+unsigned KernelEmitter::elementBytes(Type type) { return gpu::elementBytes(type, func); }
 
 static std::string floatLiteral(const llvm::APFloat &value, Type type) {
   const uint64_t bits = value.bitcastToAPInt().getZExtValue();

@@ -1,0 +1,121 @@
+//===- TkGpuExchange.cpp - what operations exchange -----------------------===//
+#include "dialects/tkgpu/TkGpuExchange.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace tk;
+using namespace tk::gpu;
+
+/// Lanes of a warp, and the bits of their numbers.
+static constexpr unsigned kLanes = 32, kAllLaneBits = kLanes - 1;
+
+unsigned tk::gpu::elementBytes(Type type, FuncOp function) {
+  type = getElementTypeOrSelf(type);
+  if (type.isIndex())
+    return function.getIndexBits() / 8;
+  return std::max(1u, type.getIntOrFloatBitWidth() / 8);
+}
+
+/// Do all blocks of a cluster execute an operation equally often: in the function, or in a loop
+/// that they go through together?
+static bool isInStep(Operation *op, FuncOp function) {
+  Operation *parent = op->getParentOp();
+  return parent == function || (isa<scf::ForOp>(parent) && parent->getParentOp() == function);
+}
+
+JoinKind tk::gpu::joinKindOf(Operation *op, FuncOp function, AxisBits bits) {
+  if (!bits.warps)
+    return JoinKind::InWarps;
+  if (function.isSpread() && bits.lanes == kAllLaneBits &&
+      bits.warps == function.getNumWarps() - 1 && isInStep(op, function))
+    return JoinKind::Blocks;
+  return bits.lanes != kAllLaneBits || function.isSpread() ? JoinKind::EachLane
+                                                           : JoinKind::UniformWarps;
+}
+
+int64_t tk::gpu::joinBytes(JoinKind kind, FuncOp function, unsigned count, unsigned bytes) {
+  const int64_t perWarp = int64_t(count) * bytes;
+  switch (kind) {
+  case JoinKind::InWarps:
+    return 0;
+  case JoinKind::EachLane:
+    return perWarp * kLanes * function.getNumWarps();
+  case JoinKind::UniformWarps:
+    return perWarp * function.getNumWarps();
+  case JoinKind::Blocks: {
+    // What warps and blocks send, and a barrier with phases: for this round and the next.
+    const int64_t parts = perWarp * (function.getBlockWarps() + function.getCluster());
+    return 2 * (llvm::alignTo(parts, kExchangeAlignment) + kExchangeAlignment);
+  }
+  }
+  llvm_unreachable("a kind of join");
+}
+
+int64_t tk::gpu::pairBytes(FuncOp function) {
+  constexpr unsigned floatBytes = 4;
+  if (function.isSpread())
+    return joinBytes(JoinKind::Blocks, function, 2, floatBytes);
+  // Pairs of this round and of the next.
+  return 2 * joinBytes(JoinKind::UniformWarps, function, 2, floatBytes);
+}
+
+int64_t tk::gpu::scanBytes(gpu::ScanOp scan, FuncOp function) {
+  LayoutAttr layout = getLayout(scan.getSource().getType());
+  if (!layout || !axisBits(layout, scan.getAxis()).warps)
+    return 0;
+  return joinBytes(JoinKind::EachLane, function, layout.getNumRegisters(),
+                   elementBytes(scan.getSource().getType(), function));
+}
+
+int64_t tk::gpu::conversionBytes(ConvertLayoutOp convert, FuncOp function) {
+  auto tile = cast<RankedTensorType>(convert.getResult().getType());
+  LayoutAttr from = getLayout(convert.getSource().getType()), to = getLayout(tile);
+  if (!from || !to)
+    return 0;
+  const Conversion kind = classifyConversion(from, to);
+  if (kind == Conversion::None || kind == Conversion::Register)
+    return 0;
+  const int64_t last = tile.getDimSize(tile.getRank() - 1);
+  return tile.getNumElements() / last * (last + int64_t(convert.getPadding().value_or(0))) *
+         elementBytes(tile, function);
+}
+
+int64_t tk::gpu::exchangeBytesOf(FuncOp function) {
+  int64_t own = 0, shared = 0;
+  auto share = [&](int64_t bytes) { shared = std::max(shared, bytes); };
+  auto join = [&](Operation *op, Type source, unsigned axis, Type result) {
+    LayoutAttr layout = getLayout(source), left = getLayout(result);
+    if (!layout)
+      return;
+    const JoinKind kind = joinKindOf(op, function, axisBits(layout, axis));
+    // Blocks send each other whole words.
+    const unsigned element = elementBytes(result, function);
+    const int64_t bytes = joinBytes(kind, function, left ? left.getNumRegisters() : 1,
+                                    kind == JoinKind::Blocks ? std::max(element, 4u) : element);
+    if (kind == JoinKind::EachLane)
+      share(bytes);
+    else
+      own += llvm::alignTo(bytes, kExchangeAlignment);
+  };
+  function.walk([&](Operation *op) {
+    llvm::TypeSwitch<Operation *>(op)
+        .Case([&](gpu::ReduceOp reduce) {
+          join(reduce, reduce.getSource().getType(), reduce.getAxis(), reduce.getType());
+        })
+        .Case([&](ArgReduceOp reduce) {
+          for (Value result : reduce->getResults())
+            join(reduce, reduce.getSource().getType(), reduce.getAxis(), result.getType());
+        })
+        .Case<MomentsOp, WeightsOp>(
+            [&](auto) { own += llvm::alignTo(pairBytes(function), kExchangeAlignment); })
+        .Case([&](gpu::ScanOp scan) { share(scanBytes(scan, function)); })
+        .Case([&](ConvertLayoutOp convert) {
+          if (!convert.getOffset())
+            share(conversionBytes(convert, function));
+        });
+  });
+  return own + int64_t(llvm::alignTo(shared, kExchangeAlignment));
+}
