@@ -163,7 +163,7 @@ static ValueFacts argumentFacts(BlockArgument argument, AxisInfo &info) {
   ValueFacts facts = unknownFacts(argument.getType());
   Operation *parent = argument.getOwner()->getParentOp();
   if (auto function = dyn_cast<gpu::FuncOp>(parent))
-    facts.divisibility = function.getArgFact(argument.getArgNumber()).getDivisor();
+    facts.divisibility = lowestBit(function.getArgFact(argument.getArgNumber()).getDivisor());
   if (auto loop = dyn_cast<scf::ForOp>(parent); loop && argument == loop.getInductionVar())
     facts.divisibility =
         std::min(info.divisibilityOf(loop.getLowerBound()), info.divisibilityOf(loop.getStep()));

@@ -7,7 +7,6 @@
 #include "passes/memory/MemoryAccess.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "llvm/ADT/bit.h"
 
 using namespace mlir;
 using namespace tk;
@@ -162,8 +161,6 @@ VectorAccess tk::analyseVectors(const MemoryAccess &access, AxisInfo &info, int6
     const AxisFacts along = info.of(index).axes[positionOf(axes, axis)];
     width = std::min({width, along.contiguity, along.divisibility});
   }
-  // Accesses are of powers of two: a row that begins at a multiple of three is at hand one by one.
-  width = static_cast<int64_t>(llvm::bit_floor(static_cast<uint64_t>(std::max<int64_t>(width, 1))));
   int64_t run = width;
   for (auto [m, mask] : llvm::enumerate(access.masks))
     if (int64_t position = positionOf(access.maskAxes(m), axis); position >= 0)

@@ -40,8 +40,12 @@ double Evaluator::element(const std::string &name, int64_t position) {
   return elementOf(find(name, /*isInput=*/false), position);
 }
 
-static double wrapped(double value) {
-  return static_cast<double>(static_cast<int32_t>(static_cast<int64_t>(value)));
+static double wrapped(int64_t value) { return static_cast<int32_t>(value); }
+static double wrapped(double value) { return wrapped(static_cast<int64_t>(value)); }
+
+/// Of two 32-bit integers: f64 would round the low bits that wrapping keeps.
+static double wrappedProduct(double a, double b) {
+  return wrapped(static_cast<int64_t>(a) * static_cast<int64_t>(b));
 }
 
 const Statement *Evaluator::definitionOf(int tensor) const {
@@ -190,6 +194,8 @@ double Evaluator::binaryValue(const Node &node) {
     return std::pow(a, b);
   if (node.sort == Sort::Float)
     return op == "+" ? a + b : op == "-" ? a - b : op == "*" ? a * b : a / b;
+  if (op == "*" && node.sort == Sort::Int)
+    return wrappedProduct(a, b);
   double value = op == "+"   ? a + b
                  : op == "-" ? a - b
                  : op == "*" ? a * b
@@ -326,7 +332,7 @@ double Evaluator::reduceValue(const Node &node) {
     return f == "sum" ? sum : sum / static_cast<double>(values.size());
   }
   if (f == "prod")
-    return fold(1, [](double a, double x) { return a * x; });
+    return fold(1, [&](double a, double x) { return integer ? wrappedProduct(a, x) : a * x; });
   auto larger = [](double a, double x) {
     return std::isnan(a) || std::isnan(x) ? NAN : std::max(a, x);
   };

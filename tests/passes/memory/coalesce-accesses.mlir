@@ -149,3 +149,23 @@ tkgpu.func @stored_after_conversion args ["x", "w", "y", "z", "n"] {
   tkgpu.store %product, %z[%i] dims [array<i64: 0>] strides(%c1) masks() over [] : (tensor<4xf32>, !tkgpu.buffer<f32>, tensor<4xindex>, index) -> ()
   tkgpu.return
 } {num_warps = 4 : i64, index_bits = 32 : i64}
+
+// A row that begins at a multiple of three begins at any address: elements are read one by one, where
+// a multiple of twelve lets four be read together.
+// CHECK-LABEL: tkgpu.func @multiples
+// CHECK: tkgpu.load %arg0[%arg2,
+// CHECK-NOT: vector =
+// CHECK-SAME: -> tensor<1024xi8,
+// CHECK: tkgpu.load %arg0[%arg3,
+// CHECK-SAME: vector = 4 : i64
+// CHECK-SAME: -> tensor<1024xi8,
+tkgpu.func @multiples args ["x", "y", "three", "twelve"] facts [#tk.fact<>, #tk.fact<>, #tk.fact<divisor = 3>, #tk.fact<divisor = 12>] {
+^bb0(%x: !tkgpu.buffer<i8>, %y: !tkgpu.buffer<i8>, %three: index, %twelve: index):
+  %c1 = arith.constant 1 : index
+  %i = tkgpu.iota : tensor<1024xindex>
+  %v = tkgpu.load %x[%three, %i] dims [array<i64>, array<i64: 0>] strides(%c1, %c1) masks() over [] : (!tkgpu.buffer<i8>, index, tensor<1024xindex>, index, index) -> tensor<1024xi8>
+  %w = tkgpu.load %x[%twelve, %i] dims [array<i64>, array<i64: 0>] strides(%c1, %c1) masks() over [] : (!tkgpu.buffer<i8>, index, tensor<1024xindex>, index, index) -> tensor<1024xi8>
+  %sum = arith.addi %v, %w : tensor<1024xi8>
+  tkgpu.store %sum, %y[%i] dims [array<i64: 0>] strides(%c1) masks() over [] : (tensor<1024xi8>, !tkgpu.buffer<i8>, tensor<1024xindex>, index) -> ()
+  tkgpu.return
+}
