@@ -96,6 +96,7 @@ llvm::ArrayRef<PassRow> passTable() {
       {"cse", Stage::Gpu, "", "", "addresses of several stages have much in common"},
       {"tk-hoist-loads", Stage::Gpu, "", "",
        "labels and what they name are loaded while the row is"},
+      {"tk-advance-stores", Stage::Gpu, "", "", "sums of rows are stored while the threads meet"},
       {"tk-drop-registers", Stage::Gpu, "", "", "tiles are all there, in their layouts"},
       {"tk-select-elements", Stage::Gpu, "", "", "choices between elements of tiles are all there"},
       {"tk-join-reductions", Stage::Gpu, "", "",

@@ -140,6 +140,11 @@ def HoistLoads : Pass<"tk-hoist-loads", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numHoisted", "loads", "Loads moved">];
 }
 
+def AdvanceStores : Pass<"tk-advance-stores", "::mlir::ModuleOp"> {
+  let summary = "Store what is known of rows before they are reduced before the threads meet";
+  let statistics = [Statistic<"numAdvanced", "stores", "Stores moved">];
+}
+
 def DropRegisters : Pass<"tk-drop-registers", "::mlir::ModuleOp"> {
   let summary = "Have no registers for what lies behind the end of every row";
   let statistics = [Statistic<"numDropped", "registers", "Registers of a thread dropped">];

@@ -21,6 +21,7 @@
 #include "passes/tiling/BlockProgram.h"
 #include "passes/tiling/ConvertIndices.h"
 #include "passes/tiling/FoldScales.h"
+#include "passes/tiling/RowQuotients.h"
 #include "passes/tiling/SeparateRows.h"
 
 #include "passes/Passes.h"
@@ -111,6 +112,7 @@ struct Tile : tk::impl::TileBase<Tile> {
     markApproximateExps(compute);
     approximateScores(compute);
     markNarrowFunctions(compute);
+    shareReciprocals(compute);
     foldScales(kernel, compute);
     foldPowers(compute);
     OpBuilder moduleBuilder(kernel);

@@ -1,0 +1,109 @@
+//===- AdvanceStores.cpp - stores begin before the threads wait -----------===//
+//
+// What is known of a row before it is reduced, such as the sum of two rows, is written down where
+// all results are stored: behind the reductions. While threads meet there, memory has nothing to
+// write, and afterwards everything at once.
+//   1. Functions without products are looked at whose results replace no parameter, which other
+//      threads might still read.
+//   2. Stores of tiles move before the first reduction, over several warps, behind which nothing
+//      stands that they need, with the arithmetic that leads to their addresses; loads do not.
+//   3. They stay behind what reads or writes the same buffer.
+//
+// Before: %u = %x + %y; %m = reduce %u; store %u, %a[%i]; store (%u * %m), %b[%i]
+// After:  %u = %x + %y; store %u, %a[%i]; %m = reduce %u; store (%u * %m), %b[%i]
+//
+//===----------------------------------------------------------------------===//
+#include "dialects/tkgpu/TkGpuPrivateOps.h"
+#include "passes/Passes.h"
+#include "passes/memory/TileComponents.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Pass/Pass.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace tk {
+#define GEN_PASS_DEF_ADVANCESTORES
+#include "passes/Passes.h.inc"
+} // namespace tk
+
+using namespace mlir;
+using namespace tk;
+using namespace tk::gpu;
+
+/// Do warps meet in `op`?
+static bool isMeeting(Operation &op) {
+  auto crosses = [](Value source, int64_t axis) {
+    LayoutAttr layout = getLayout(source.getType());
+    return layout && axisBits(layout, axis).warps != 0;
+  };
+  if (auto reduce = dyn_cast<gpu::ReduceOp>(op))
+    return crosses(reduce.getSource(), reduce.getAxis());
+  auto reduce = dyn_cast<ArgReduceOp>(op);
+  return reduce && crosses(reduce.getSource(), reduce.getAxis());
+}
+
+/// May a store to `buffer` pass `op`?
+static bool isIndependent(Operation &op, Value buffer) {
+  if (op.getNumRegions() > 0 || llvm::is_contained(op.getOperands(), buffer))
+    return false;
+  return isMemoryEffectFree(&op) || isReduction(&op) ||
+         isa<StoreOp, PrivateLoadOp, PrivateStoreOp, CopyPrivateOp, AsyncCommitOp, AsyncWaitOp>(op);
+}
+
+/// Adds what `op` needs of the operations from `meeting` on, and itself last; false if that is not
+/// only arithmetic.
+static bool collect(Operation *op, Operation *meeting, llvm::SetVector<Operation *> &moved) {
+  if (op->getBlock() != meeting->getBlock() || op->isBeforeInBlock(meeting) || moved.contains(op))
+    return true;
+  if (isReduction(op) || isa<gpu::LoadOp>(op) || op->getNumRegions() > 0 || !isMemoryEffectFree(op))
+    return false;
+  for (Value operand : op->getOperands())
+    if (Operation *def = operand.getDefiningOp(); def && !collect(def, meeting, moved))
+      return false;
+  moved.insert(op);
+  return true;
+}
+
+/// Moves `store` before the first of `meetings` that can do without what it needs.
+static bool advance(StoreOp store, ArrayRef<Operation *> meetings) {
+  for (Operation *meeting : meetings) {
+    if (store->isBeforeInBlock(meeting))
+      return false;
+    llvm::SetVector<Operation *> moved;
+    bool isKnown = llvm::all_of(store->getOperands(), [&](Value operand) {
+      Operation *def = operand.getDefiningOp();
+      return !def || collect(def, meeting, moved);
+    });
+    bool passes = llvm::all_of(llvm::make_range(meeting->getIterator(), store->getIterator()),
+                               [&](Operation &op) { return isIndependent(op, store.getBuffer()); });
+    if (!isKnown || !passes)
+      continue;
+    for (Operation *op : moved)
+      op->moveBefore(meeting);
+    store->moveBefore(meeting);
+    return true;
+  }
+  return false;
+}
+
+namespace {
+
+struct AdvanceStores : tk::impl::AdvanceStoresBase<AdvanceStores> {
+  void runOnOperation() override {
+    for (FuncOp function : getOperation().getOps<FuncOp>()) {
+      if (hasProducts(function) || function->hasAttr(inPlaceAttrName))
+        continue;
+      function.walk([&](Block *block) {
+        SmallVector<Operation *> meetings;
+        for (Operation &op : *block)
+          if (isMeeting(op))
+            meetings.push_back(&op);
+        for (StoreOp store : llvm::to_vector(block->getOps<StoreOp>()))
+          numAdvanced += isTile(store.getValue()) && advance(store, meetings);
+      });
+    }
+  }
+};
+
+} // namespace
