@@ -41,7 +41,7 @@ private:
   };
 
   void forgetAll();
-  Rounding *sumRounding() { return program.mode == Mode::Typed ? &rounding : nullptr; }
+  Rounding *sumRounding() { return program.mode != Mode::F64 ? &rounding : nullptr; }
   bool isSummedInGroups(const Reduction &reduction) const {
     return reduction.isMatrixProduct && sumsAsMatrixUnit && program.mode == Mode::Typed;
   }

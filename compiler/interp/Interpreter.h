@@ -26,6 +26,9 @@ namespace tk::interp {
 enum class Mode {
   /// Everything in f64; inputs as stored, results unrounded. The reference.
   F64,
+  /// As F64, but arithmetic is rounded to its type: what may become of any part of a kernel whose
+  /// operands are constants, once these are folded. Roundings to types of storage are left out.
+  Arithmetic,
   /// Every operation rounded to its IR type: a naive program in the same types, whose error is the
   /// yardstick for ours.
   Typed,
@@ -74,10 +77,10 @@ public:
   /// The element of a returned tensor at a row-major position.
   Cell element(unsigned result, int64_t position);
 
-  /// Of a typed program: evaluates anew, with other roundings that the language allows. Draw 0 is
-  /// the program as it was made; draw 1 adds products of narrow factors one at a time, where that
-  /// adds them as a matrix unit does; the others do so in another order, and round what they
-  /// compute in f32 up or down at random, by a chance such that the mean is exact.
+  /// Where arithmetic is rounded: evaluates anew, with other roundings that the language allows.
+  /// Draw 0 is the program as it was made; draw 1 adds products of narrow factors one at a time,
+  /// where that adds them as a matrix unit does; the others do so in another order, and round what
+  /// they compute in f32 up or down at random, by a chance such that the mean is exact.
   void redraw(unsigned draw);
 
 private:

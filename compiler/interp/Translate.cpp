@@ -263,7 +263,9 @@ private:
                    llvm::all_of(op->getOperands(), [&](Value v) { return isConstant(v); });
     if (ofConstants)
       constants.insert(op->getResult(0));
-    return ofConstants ? Rounds::ToNearest : isTyped ? Rounds::Freely : Rounds::No;
+    return ofConstants                  ? Rounds::ToNearest
+           : program->mode != Mode::F64 ? Rounds::Freely
+                                        : Rounds::No;
   }
 
   bool translateSimple(Instruction &instruction, Operation *op) {
@@ -358,18 +360,51 @@ private:
     }
   }
 
+  /// Does `value`, in the body of `op`, rest on the reduction's indices?
+  static bool varies(Value value, ReduceOp op) {
+    llvm::SetVector<Value> needed;
+    needed.insert(value);
+    for (size_t n = 0; n < needed.size(); ++n) {
+      Value part = needed[n];
+      if (part.getParentBlock() != op.getBlock())
+        continue;
+      Operation *user = part.getDefiningOp();
+      // What a nested reduction captures is not followed.
+      if (!user || user->getNumRegions() > 0)
+        return true;
+      needed.insert(user->operand_begin(), user->operand_end());
+    }
+    return false;
+  }
+
+  /// Up to three factors of a term that vary: the others may be applied to the sum.
+  static void collectFactors(Value term, ReduceOp op, llvm::SmallVectorImpl<Value> &factors) {
+    // Nodes are shared, so that all paths may be too many.
+    if (factors.size() > 2 || !varies(term, op))
+      return;
+    auto product = term.getDefiningOp<arith::MulFOp>();
+    if (product && product.getType().isF32()) {
+      collectFactors(product.getLhs(), op, factors);
+      collectFactors(product.getRhs(), op, factors);
+    } else if (auto negation = term.getDefiningOp<arith::NegFOp>()) {
+      collectFactors(negation.getOperand(), op, factors);
+    } else {
+      factors.push_back(term);
+    }
+  }
+
   /// Is it an f32 sum of products whose factors are stored in `bits` or fewer?
   static bool isMatrixProduct(ReduceOp op, unsigned bits) {
     if (op.getNumAccumulators() != 1 || op.getKind(0) != ReduceKind::Sum ||
-        op.getPrecision() == Precision::Exact)
+        op.getPrecision() == Precision::Exact || !op.getResult(0).getType().isF32())
       return false;
-    auto product = op.getYield().getValues()[0].getDefiningOp<arith::MulFOp>();
+    llvm::SmallVector<Value> factors;
+    collectFactors(op.getYield().getValues()[0], op, factors);
     auto isNarrow = [&](Value factor) {
       auto widened = factor.getDefiningOp<arith::ExtFOp>();
       return widened && widened.getIn().getType().getIntOrFloatBitWidth() <= bits;
     };
-    return product && product.getType().isF32() && isNarrow(product.getLhs()) &&
-           isNarrow(product.getRhs());
+    return factors.size() == 2 && llvm::all_of(factors, isNarrow);
   }
 
   /// The scalars from outside that an operation's regions and bounds use.

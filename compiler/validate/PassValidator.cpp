@@ -45,8 +45,9 @@ std::string print(ModuleOp module) {
 
 } // namespace
 
-Expected<interp::Reference> PassValidator::evaluateKernel(KernelOp kernel) const {
-  Expected<interp::Reference> reference = interp::Reference::create(kernel, interp::Mode::F64);
+Expected<interp::Reference> PassValidator::evaluateKernel(KernelOp kernel,
+                                                          interp::Mode mode) const {
+  Expected<interp::Reference> reference = interp::Reference::create(kernel, mode);
   if (reference)
     if (Status bound = reference->bind(dims, tensors, scalars); !bound)
       return bound.error();
@@ -67,9 +68,14 @@ Status PassValidator::arm(KernelOp kernel, const std::vector<int64_t> &kernelDim
   scales.clear();
   checked = 0;
   before = print(kernel->getParentOfType<ModuleOp>());
-  Expected<interp::Reference> reference = evaluateKernel(kernel);
+  Expected<interp::Reference> reference = evaluateKernel(kernel, interp::Mode::F64);
   if (!reference)
     return reference.error();
+  Expected<interp::Reference> arithmetic = evaluateKernel(kernel, interp::Mode::Arithmetic);
+  if (!arithmetic)
+    return arithmetic.error();
+  rounded.emplace(std::move(*arithmetic));
+  roundingErrors.assign(reference->numResults(), std::nullopt);
   for (unsigned result = 0; result < reference->numResults(); ++result) {
     int64_t count = 1;
     for (int64_t extent : reference->resultShape(result))
@@ -87,12 +93,31 @@ Status PassValidator::arm(KernelOp kernel, const std::vector<int64_t> &kernelDim
   return {};
 }
 
-std::string PassValidator::firstDifference(interp::Reference &reference) const {
+/// By how much values of a result may differ.
+double PassValidator::allowedFor(unsigned result) {
+  std::optional<double> &error = roundingErrors[result];
+  if (!error) {
+    error = 0;
+    for (unsigned draw = 0; draw < options.roundings; ++draw) {
+      rounded->redraw(draw);
+      for (const Sample &sample : samples)
+        if (sample.result == result)
+          if (double off = std::fabs(rounded->element(result, sample.position).f - sample.value.f);
+              std::isfinite(off))
+            error = std::max(*error, off);
+    }
+  }
+  return std::max(options.tolerance * scales[result], 2 * *error);
+}
+
+std::string PassValidator::firstDifference(interp::Reference &reference) {
   for (const Sample &sample : samples) {
     interp::Cell now = reference.element(sample.result, sample.position);
     bool isFloat = reference.resultIsFloat(sample.result);
-    bool same = isFloat ? isSame(sample.value.f, now.f, options.tolerance * scales[sample.result])
-                        : sample.value.i == now.i;
+    bool same = isFloat
+                    ? isSame(sample.value.f, now.f, options.tolerance * scales[sample.result]) ||
+                          isSame(sample.value.f, now.f, allowedFor(sample.result))
+                    : sample.value.i == now.i;
     if (same)
       continue;
     char text[160];
@@ -121,7 +146,7 @@ LogicalResult PassValidator::after(StringRef pass, ModuleOp module) {
     return success();
   std::string difference;
   // From tk-tile on there are operations that the reference does not know.
-  Expected<interp::Reference> reference = evaluateKernel(kernel);
+  Expected<interp::Reference> reference = evaluateKernel(kernel, interp::Mode::F64);
   if (!reference && reference.error().code() == ErrorCode::unsupported)
     return success();
   if (!reference)

@@ -3,7 +3,9 @@
 // Evaluates a kernel with the reference interpreter before the pipeline and after each of its
 // tensor-level passes, on the inputs of one run, and names the first pass after which a value
 // differs. Both evaluations are in f64 without rounding, so what remains between them is
-// reassociation and the rounding of folded constants.
+// reassociation and the rounding of folded constants, which an ill-conditioned kernel magnifies:
+// where a value differs by more than the tolerance, the kernel is evaluated with its arithmetic
+// rounded, in several ways, and a difference of that size counts as none.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_COMPILER_VALIDATE_PASSVALIDATOR_H
@@ -13,6 +15,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +29,8 @@ public:
     int64_t maxElements = 256;
     /// Of the largest value of the result. Folded constants are rounded to f32.
     double tolerance = 1e-5;
+    /// In how many ways arithmetic is rounded to see how far off that makes a result.
+    unsigned roundings = 9;
     /// Where the IR before an offending pass is written.
     std::string directory;
   };
@@ -57,8 +62,9 @@ private:
     interp::Cell value;
   };
 
-  Expected<interp::Reference> evaluateKernel(KernelOp kernel) const;
-  std::string firstDifference(interp::Reference &reference) const;
+  Expected<interp::Reference> evaluateKernel(KernelOp kernel, interp::Mode mode) const;
+  std::string firstDifference(interp::Reference &reference);
+  double allowedFor(unsigned result);
 
   Options options;
   std::string kernelName;
@@ -68,7 +74,9 @@ private:
   std::vector<Scalar> scalars;
   std::vector<Sample> samples;
   std::vector<double> scales; ///< the largest finite magnitude of each result's samples
-  std::string before;         ///< IR in front of the next pass
+  std::optional<interp::Reference> rounded;          ///< the kernel as made, its arithmetic rounded
+  std::vector<std::optional<double>> roundingErrors; ///< of each result, once asked for
+  std::string before;                                ///< IR in front of the next pass
   unsigned checked = 0;
 };
 

@@ -5,7 +5,8 @@
 // vary with the sum's indices is applied to the sum instead of to each term.
 //
 // A factor that may be infinite stays: 0 * inf is NaN in one term, while the sum times inf need not
-// be. So does a divisor that may be 0, but for that of a weight, which then makes all terms 0.
+// be. So does a divisor that may be 0, but for that of a weight, which then makes all terms 0, and
+// a selection against zero in a product with another factor that varies: 0 * NaN is NaN.
 // Where the range may be empty and the factor NaN, the result is kept at 0.
 //
 // Value changes are those that language.md allows: sums may be reassociated, and the declared
@@ -46,8 +47,9 @@ public:
   FactorExtractor(ReduceOp reduce)
       : reduce(reduce), varies(reduce.getBlock()->getArguments()), builder(reduce.getYield()) {}
 
-  /// The term without its invariant factors, which are appended to `factors`.
-  Value extract(Value term);
+  /// The term without its invariant factors, which are appended to `factors`. `inProduct`: another
+  /// factor that varies multiplies it.
+  Value extract(Value term, bool inProduct = false);
   SmallVector<LinearFactor> factors;
 
 private:
@@ -182,7 +184,7 @@ Value FactorExtractor::extractFromRounding(arith::ExtFOp ext) {
   return arith::ExtFOp::create(builder, ext.getLoc(), ext.getType(), rounded);
 }
 
-Value FactorExtractor::extract(Value term) {
+Value FactorExtractor::extract(Value term, bool inProduct) {
   Operation *op = term.getDefiningOp();
   if (!op || !varies.on(term))
     return term;
@@ -191,9 +193,10 @@ Value FactorExtractor::extract(Value term) {
          {std::pair(mul.getLhs(), mul.getRhs()), std::pair(mul.getRhs(), mul.getLhs())})
       if (isHoistable(factor) && mayLeave(isNeverInfinite(factor), "infinite")) {
         factors.push_back({LinearFactor::Multiply, factor});
-        return extract(kept);
+        return extract(kept, inProduct);
       }
-    Value lhs = extract(mul.getLhs()), rhs = extract(mul.getRhs());
+    Value lhs = extract(mul.getLhs(), /*inProduct=*/true);
+    Value rhs = extract(mul.getRhs(), /*inProduct=*/true);
     if (lhs == mul.getLhs() && rhs == mul.getRhs())
       return term;
     return arith::MulFOp::create(builder, mul.getLoc(), lhs, rhs);
@@ -203,18 +206,19 @@ Value FactorExtractor::extract(Value term) {
       mayLeave(isFiniteNonZeroConstant(div.getRhs()) || isSumOfWeights(div.getRhs(), reduce),
                "0")) {
     factors.push_back({LinearFactor::Divide, div.getRhs()});
-    return extract(div.getLhs());
+    return extract(div.getLhs(), inProduct);
   }
   if (auto div = dyn_cast<DivOrZeroOp>(op); div && isHoistable(div.getB())) {
     factors.push_back({LinearFactor::DivideOrZero, div.getB()});
-    return extract(div.getA());
+    return extract(div.getA(), inProduct);
   }
   if (auto neg = dyn_cast<arith::NegFOp>(op)) {
     factors.push_back({LinearFactor::Negate, {}});
-    return extract(neg.getOperand());
+    return extract(neg.getOperand(), inProduct);
   }
-  if (auto select = dyn_cast<arith::SelectOp>(op);
-      select && isHoistable(select.getCondition()) && isZero(select.getFalseValue())) {
+  if (auto select = dyn_cast<arith::SelectOp>(op); select && !inProduct &&
+                                                   isHoistable(select.getCondition()) &&
+                                                   isZero(select.getFalseValue())) {
     factors.push_back({LinearFactor::Select, select.getCondition()});
     return extract(select.getTrueValue());
   }

@@ -466,3 +466,49 @@ tk.kernel @rounded dims ["R", "C"] params [#tk.param<"x">, #tk.param<"z">] resul
   } names ["y"] : tensor<?xf32>
   tk.return %y : tensor<?xf32>
 }
+
+// A choice against 0 that does not vary leaves a sum, but no product with what varies: that may be
+// NaN.
+// CHECK-LABEL: @chosen
+// CHECK: %[[S:.*]] = tk.reduce
+// CHECK: %[[A:.*]] = tk.load %x
+// CHECK: %[[E:.*]] = arith.select %{{.*}}, %[[A]], %{{.*}} : f32
+// CHECK: mulf {{.*}}%[[E]]
+// CHECK: } : f32
+// CHECK: %[[T:.*]] = tk.reduce
+// CHECK-NOT: select
+// CHECK: } : f32
+// CHECK: arith.select %{{.*}}, %[[T]], %{{.*}} : f32
+tk.kernel @chosen dims ["R", "C"]
+    params [#tk.param<"x">, #tk.param<"v">, #tk.param<"b">]
+    results ["y", "z"] {
+^bb0(%R: index, %C: index, %x: tensor<?xf32>, %v: tensor<?xf32>, %b: tensor<?xi1>):
+  tk.bind %x[%C] : tensor<?xf32>
+  tk.bind %v[%C] : tensor<?xf32>
+  tk.bind %b[%R] : tensor<?xi1>
+  %zero = arith.constant 0 : index
+  %none = arith.constant 0.0 : f32
+  %y:2 = tk.compute ["r"] in (%R) {
+  ^bb0(%r: index):
+    %s = tk.reduce [#tk.kind<sum>] ["c"] from (%zero) to (%C) {
+    ^bb0(%c: index):
+    %i = tk.load %b[%r] : tensor<?xi1>
+    %a = tk.load %x[%c] : tensor<?xf32>
+    %e = arith.select %i, %a, %none : f32
+    %f = tk.load %v[%c] : tensor<?xf32>
+    %p = arith.mulf %e, %f : f32
+    tk.yield %p : f32
+    } : f32
+    %t = tk.reduce [#tk.kind<sum>] ["c"] from (%zero) to (%C) {
+    ^bb0(%c: index):
+    %i = tk.load %b[%r] : tensor<?xi1>
+    %a = tk.load %x[%c] : tensor<?xf32>
+    %f = tk.load %v[%c] : tensor<?xf32>
+    %p = arith.mulf %a, %f : f32
+    %e = arith.select %i, %p, %none : f32
+    tk.yield %e : f32
+    } : f32
+    tk.yield %s, %t : f32, f32
+  } names ["y", "z"] : tensor<?xf32>, tensor<?xf32>
+  tk.return %y#0, %y#1 : tensor<?xf32>, tensor<?xf32>
+}

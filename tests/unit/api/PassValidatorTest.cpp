@@ -80,6 +80,40 @@ TEST_CASE("passes that change nothing are let through", "[validate]") {
   CHECK(cache.entries() == 0);
 }
 
+/// Compiles a kernel that folded constants make inexact, with all that it stores multiplied behind
+/// a pass.
+static std::string compileSteep(float factor) {
+  PassValidator validator;
+  DriverOptions driver;
+  driver.pipeline.afterPass = [&](const PassRun &pass, mlir::ModuleOp module) {
+    if (pass.name == "tk-merge-computes")
+      module.walk([&](ComputeOp compute) {
+        mlir::OpBuilder builder(compute.getYield());
+        for (mlir::OpOperand &value : compute.getYield()->getOpOperands()) {
+          auto by = mlir::arith::ConstantOp::create(builder, compute.getLoc(),
+                                                    builder.getF32FloatAttr(factor));
+          value.set(mlir::arith::MulFOp::create(builder, compute.getLoc(), value.get(), by));
+        }
+      });
+    return validator.after(pass.name, module);
+  };
+  // tanh is nearly -1: the constant is off by 1.1e-5 of itself.
+  auto source = CompiledSource::create("kernel k(n: i32[N]) -> (y: f32[N]) {\n"
+                                       "  y[i] = gelu_tanh(f32(bitor(-1, n[i]) - 2)) * 1000.0\n}",
+                                       {}, driver)
+                    .value();
+  const std::vector<int64_t> dims = {7};
+  HostTensor n = HostTensor::zeros(DType::i32, {7});
+  REQUIRE(validator.arm(source->kernelOp(0), dims, {n.view()}, {}));
+  Expected<std::string> text = source->stage_text(0, "gpu", "sm_90a", facts_for(dims));
+  return text ? "" : text.error().message();
+}
+
+TEST_CASE("what rounded arithmetic magnifies is no change, what is beyond that is", "[validate]") {
+  CHECK(compileSteep(1) == "");
+  CHECK(compileSteep(1.0001F).find("changes what kernel 'k' computes") != std::string::npos);
+}
+
 TEST_CASE("the first pass that changes a value is named, with what it got", "[validate]") {
   TemporaryCache cache;
   for (const char *pass : {"tk-fuse-producers", "tk-online-reductions", "tk-coarsen-threads"}) {

@@ -61,6 +61,16 @@ TEST_CASE("the exact program does not round to a type of storage, constants no m
   CHECK(stored.naive() == 1.0078125 * 3.0);
 }
 
+TEST_CASE("arithmetic that is rounded leaves roundings to types of storage out") {
+  Kernel stored("kernel k(x: f32[N]) -> (y: f32[1]) { let c[i in 0..1]: bf16 = x[0] * x[1]\n"
+                "y[i] = c[i] }",
+                {{1.0F + 0x1p-20F, 1.0F + 0x1p-20F}});
+  const double product = (1 + 0x1p-20) * (1 + 0x1p-20);
+  CHECK(stored.exact() == product);
+  CHECK(stored.reference(interp::Mode::Arithmetic).element(0, 0).f == double{float(product)});
+  CHECK(stored.naive() == 1.0);
+}
+
 TEST_CASE("a naive product in tf32 cuts its factors off where the product is negated") {
   const std::vector<float> justAboveOne = {1.0F + 0x1p-20F};
   Kernel product("kernel k(x: f32[N]) -> (y: f32[1]) { y[i] = sum[j; tf32](x[j] * x[j]) }",
@@ -83,6 +93,19 @@ TEST_CASE("a naive sum of products of 8-bit floats keeps 14 bits, of the largest
     CHECK(naiveSquares({16.0F, 0.1875F}) == 256 + 0x1p-5); // of 0x1.2p-5
     CHECK(naiveSquares({16.0F, 16.0F, 0.1875F}) == 512);   // where the sum has an exponent more
   }
+}
+
+TEST_CASE("factors that do not vary leave a sum of products what it is") {
+  const std::string text = "kernel k(x: f32[N]) -> (y: f32[1]) { let a[j]: f8e4m3 = x[j]\n"
+                           "y[i] = sum[j; fast](";
+  auto naiveSum = [&](const char *term) {
+    Kernel sum((text + term + ") }").c_str(), {{16.0F, 16.0F, 0.1875F}});
+    return sum.naive();
+  };
+  CHECK(naiveSum("(a[j] * a[j]) * 2.0") == 1024);
+  CHECK(naiveSum("a[j] * -(f32(i + 1) * a[j])") == -512);
+  // Of three that vary no matrix unit takes the product.
+  CHECK(naiveSum("(a[j] * a[j]) * f32(j * 0 + 1)") > 512);
 }
 
 TEST_CASE("a sum may be rounded as another order of its terms is, where the one written is exact") {
