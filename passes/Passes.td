@@ -240,6 +240,12 @@ def OverlapChains : Pass<"tk-overlap-chains", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numLoops", "loops", "Loops whose products overlap">];
 }
 
+def SplitMaskedSteps : Pass<"tk-split-masked-steps", "::mlir::ModuleOp"> {
+  let summary = "Give the steps of warpgroup products that need no mask a loop of their own";
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
+                           "::tk::gpu::TkGpuDialect"];
+  let statistics = [Statistic<"numLoops", "loops", "Loops whose steps without masks are apart">];
+}
 def AlternateWarpgroups : Pass<"tk-alternate-warpgroups", "::mlir::ModuleOp"> {
   let summary = "Let warpgroups begin their products in turns, so that others' work runs under them";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",

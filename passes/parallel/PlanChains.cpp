@@ -6,10 +6,9 @@
 // rows that tiles have beyond the last one.
 //
 //===----------------------------------------------------------------------===//
+#include "passes/analysis/LongFunctions.h"
 #include "passes/parallel/Planner.h"
 #include "passes/parallel/WarpgroupTiles.h"
-
-#include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
 using namespace tk;
@@ -44,9 +43,7 @@ static bool mayOverlap(ComputeOp compute) { return !compute->hasAttr("tk.in_plac
 static bool haveLongFunctions(ComputeOp compute) {
   return compute
       .walk([](Operation *op) {
-        return isa<math::TanhOp, math::ErfOp, math::SinOp, math::CosOp>(op)
-                   ? WalkResult::interrupt()
-                   : WalkResult::advance();
+        return isLongFunction(op) ? WalkResult::interrupt() : WalkResult::advance();
       })
       .wasInterrupted();
 }
