@@ -64,9 +64,19 @@ int64_t tk::gpu::pairBytes(FuncOp function) {
 
 int64_t tk::gpu::scanBytes(gpu::ScanOp scan, FuncOp function) {
   LayoutAttr layout = getLayout(scan.getSource().getType());
-  if (!layout || !axisBits(layout, scan.getAxis()).warps)
+  const int32_t axis = scan.getAxis();
+  if (!layout || !axisBits(layout, axis).warps)
     return 0;
-  return joinBytes(JoinKind::EachLane, function, layout.getNumRegisters(),
+  int64_t firstStep = layout.getTileShape()[axis];
+  for (const LayoutBit &bit : layout.getWarpBits())
+    if (bit.axis == axis && !bit.isReplication())
+      firstStep = std::min<int64_t>(firstStep, bit.step);
+  // Of registers whose elements are joined before the warps' only the first sends anything.
+  unsigned last = layout.getNumRegisters() - 1;
+  for (auto [b, bit] : llvm::enumerate(layout.getRegisterBits()))
+    if (bit.axis == axis && !bit.isReplication() && bit.step < firstStep)
+      last &= ~(1u << b);
+  return joinBytes(JoinKind::EachLane, function, last + 1,
                    elementBytes(scan.getSource().getType(), function));
 }
 

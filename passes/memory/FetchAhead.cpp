@@ -1,7 +1,8 @@
 //===- FetchAhead.cpp - the next rows come while this one is reduced ------===//
 //
 // Blocks that go through rows would load, reduce and store in turn, and memory wait while they
-// reduce. In a loop from the block's own number on, whose body reduces over several warps:
+// reduce. In a loop from the block's own number on, whose body reduces over several warps, or in
+// one that carries what its body scans over several warps:
 //   1. What the loop does not change but only it uses, computed from tiles of the block (weights of
 //      columns), is computed in it again, so that no f32 tiles are live across it.
 //   2. Tiles that it loads in vectors of 16 bytes, at addresses that follow from the induction
@@ -44,8 +45,8 @@ using namespace tk::gpu;
 
 /// More rows in flight bring nothing.
 static constexpr int64_t enoughStages = 4;
-/// Threads whose 64 registers fill a multiprocessor.
-static constexpr int64_t threadsOfProcessor = 1024;
+/// Threads that fill a multiprocessor: of 64 registers, and those that scan, of up to 128.
+static constexpr int64_t threadsOfProcessor = 1024, threadsThatScan = 512;
 /// What the hardware takes of each block's share, and what reductions exchange.
 static constexpr int64_t reservedBytes = 1024, exchangeBytes = 4096;
 static constexpr int64_t vectorBits = 128;
@@ -94,16 +95,23 @@ static bool isOverBlocks(scf::ForOp loop) {
   return loop.getLowerBound().getDefiningOp<ProgramIdOp>() && loop.getInitArgs().empty();
 }
 
+static bool crossesWarps(Value source, int64_t axis) {
+  LayoutAttr layout = getLayout(source.getType());
+  return layout && axisBits(layout, axis).warps != 0;
+}
+
 static bool reducesOverWarps(scf::ForOp loop) {
-  auto crosses = [](Value source, int64_t axis) {
-    LayoutAttr layout = getLayout(source.getType());
-    return layout && axisBits(layout, axis).warps != 0;
-  };
   return llvm::any_of(*loop.getBody(), [&](Operation &op) {
     if (auto reduce = dyn_cast<gpu::ReduceOp>(op))
-      return crosses(reduce.getSource(), reduce.getAxis());
+      return crossesWarps(reduce.getSource(), reduce.getAxis());
     auto reduce = dyn_cast<ArgReduceOp>(op);
-    return reduce && crosses(reduce.getSource(), reduce.getAxis());
+    return reduce && crossesWarps(reduce.getSource(), reduce.getAxis());
+  });
+}
+
+static bool scansOverWarps(scf::ForOp loop) {
+  return llvm::any_of(loop.getOps<gpu::ScanOp>(), [&](gpu::ScanOp scan) {
+    return crossesWarps(scan.getSource(), scan.getAxis());
   });
 }
 
@@ -299,12 +307,16 @@ struct FetchAhead : tk::impl::FetchAheadBase<FetchAhead> {
       // What replaces a parameter is written while later rows are read.
       if (function->hasAttr(inPlaceAttrName))
         continue;
-      int64_t blocks = std::max<int64_t>(threadsOfProcessor / (function.getBlockWarps() * 32), 1);
-      int64_t budget =
-          (target.getShared() + reservedBytes) / blocks - reservedBytes - exchangeBytes;
       for (scf::ForOp loop : llvm::to_vector(function.getBlock()->getOps<scf::ForOp>())) {
-        if (!isOverBlocks(loop) || !reducesOverWarps(loop))
+        bool reduces = isOverBlocks(loop) && reducesOverWarps(loop);
+        bool scans = !loop.getInitArgs().empty() && scansOverWarps(loop);
+        int64_t threads = reduces ? threadsOfProcessor : threadsThatScan;
+        int64_t blocks = std::max<int64_t>(threads / (function.getBlockWarps() * 32), 1);
+        // Large blocks that scan have as much on its way with what they hold in registers.
+        if (!reduces && (!scans || blocks == 1))
           continue;
+        int64_t budget =
+            (target.getShared() + reservedBytes) / blocks - reservedBytes - exchangeBytes;
         RowFetcher fetcher(function, loop);
         if (!fetcher.analyse(budget))
           continue;

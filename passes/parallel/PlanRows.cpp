@@ -8,8 +8,7 @@
 //      has clusters: held, or read again from the second-level cache. Blocks go through
 //      long ones where the next have room beside these, or in their place (tk-fetch-ahead). Rows
 //      that threads could not hold beside what they compute wait in shared memory (tk-keep-rows).
-//   3. Reductions across memory: threads run along the contiguous parallel index. Scans likewise:
-//      a block steps down lines of memory that lie side by side.
+//   3. Reductions and scans across memory: PlanAcross.cpp.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/IndexSpaces.h"
@@ -44,59 +43,9 @@ static constexpr int64_t longestKeptRow = 16 * threadsOfHalf * mostElementsOfThr
 /// Of each element of a row that shared memory keeps.
 static constexpr int64_t rowBits = 16;
 static constexpr int64_t cacheBytes = 50 << 20, spreadRowsAtOnce = 32;
-/// Reductions of columns: how many a block has side by side, and its threads.
-static constexpr int64_t columnsAcross = 64, threadsAcross = 128;
-/// Scans down columns: a block's threads, how many elements of a row's part each has, and what
-/// memory moves at once or at least.
-static constexpr int64_t threadsOfScan = 512, elementsOfScan = 64, lineBits = 1024,
-                         sectorBits = 256;
 /// What a block takes at a time of a row that it does not hold: where a thread has one element, of
 /// rows of unknown length, and of long ones.
 static constexpr int64_t smallSlice = 256, slice = 1024, longSlice = 8192;
-
-/// A scan down columns: a block has as many columns side by side as fill lines of memory, or fewer
-/// if there would be too few blocks, and takes as many rows at a time as its threads hold. What it
-/// has summed so far goes on to the next rows.
-bool Planner::planScanAcross(ScanOp scan, Value across) {
-  auto position = dyn_cast<BlockArgument>(scan.getPosition());
-  if (!coarse || !position || position.getOwner() != shape.compute.getBlock())
-    return false;
-  int64_t columns = lineBits / shape.narrowestBits, least = sectorBits / shape.narrowestBits;
-  if (std::optional<int64_t> upper = shape.upperOf(across))
-    while (columns > least && *upper / columns < target.getProcessors() / 2)
-      columns /= 2;
-  set(across, fit(across, columns));
-  int64_t rows = threadsOfScan * elementsOfScan / tileOf(across);
-  Value along = scan.getBlock()->getArgument(0);
-  set(along, fit(along, rows));
-  set(position, tileOf(along));
-  std::optional<int64_t> upper = shape.upperOf(along);
-  if (!upper || *upper > tileOf(along))
-    loop = position.getArgNumber();
-  return true;
-}
-
-/// A reduction whose loads run along a parallel index: threads along that, a few terms at a time.
-bool Planner::planAcross(Operation *op) {
-  Value across;
-  for (Value index : shape.compute.getBlock()->getArguments())
-    if (shape.runsAlong[op].contains(index) && shape.dependsOn[op].contains(index))
-      across = index;
-  if (auto scan = dyn_cast<ScanOp>(op))
-    return across && across != scan.getPosition() && planScanAcross(scan, across);
-  auto reduction = dyn_cast<ReduceOp>(op);
-  if (!across || !reduction)
-    return false;
-  set(across, fit(across, coarse ? columnsAcross : 32));
-  // A thread has one access of each tile (tk-unroll-loops adds to that), unless the threads join
-  // what they have of each tile.
-  Value last = reduction.getIndex(reduction.getNumIndices() - 1);
-  bool areAlone = llvm::all_of(llvm::seq(reduction.getNumAccumulators()),
-                               [&](unsigned k) { return reduction.standsAlone(k); });
-  int64_t terms = areAlone ? threadsAcross * vectorBits / shape.narrowestBits / columnsAcross : 32;
-  set(last, fit(last, coarse ? terms : 8));
-  return true;
-}
 
 /// Does an index of an access follow from one over the same range as `along`?
 static bool follows(Value value, Value along, StatementShape &shape) {
@@ -331,8 +280,8 @@ void Planner::planRows() {
     if (op->getParentOfType<ReduceOp>() || op->getParentOfType<ScanOp>())
       continue;
     Value inner = coarse ? indexInBlocks(op) : Value();
-    if (!inner && planAcross(op)) {
-      longest = std::max<int64_t>(longest, 8 * (isa<ScanOp>(op) ? threadsOfScan : threadsAcross));
+    if (int64_t across = inner ? 0 : planAcross(op)) {
+      longest = std::max<int64_t>(longest, 8 * across);
       isHeld = false;
       continue;
     }

@@ -1,7 +1,7 @@
 //===- Planner.h - a statement's schedule while it is chosen ----*- C++ -*-===//
 //
 // Shared by PlanSchedule.cpp (products, elements), PlanHopper.cpp (products of warpgroups),
-// PlanChains.cpp (two of them) and PlanRows.cpp (reductions).
+// PlanChains.cpp (two of them), PlanRows.cpp (reductions) and PlanAcross.cpp (across memory).
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_PASSES_PARALLEL_PLANNER_H
@@ -51,8 +51,8 @@ struct Planner {
   int64_t walkedTogether(Contraction &outer);
   int64_t consumersOfChain(Contraction &outer);
   void planWarpgroupChain(Contraction &outer);
-  bool planScanAcross(ScanOp scan, mlir::Value across);
-  bool planAcross(mlir::Operation *op);
+  int64_t planScanAcross(ScanOp scan, mlir::Value across);
+  int64_t planAcross(mlir::Operation *op);
   mlir::Value indexInBlocks(mlir::Operation *op);
   mlir::Value planAlong(mlir::Operation *op, int64_t depth);
   /// Gives the block all of the indices of `op` besides `along`, and of the results', if it holds

@@ -42,17 +42,32 @@ tkgpu.func @f args [] {
 
 // -----
 
-// A scan goes through all registers; a sum uses the same memory after it.
+// Of registers that a scan has joined before the warps it sends one; a sum uses the same memory after
+// it.
 #t = #tkgpu.layout<register = [[0, 1], [0, 2]], lane = [[0, 4], [0, 8], [1, 0], [2, 0], [4, 0]], warp = [[0, 16], [8, 0]]>
 #rows = #tkgpu.layout<register = [], lane = [[0], [0], [1], [2], [4]], warp = [[0], [8]]>
-module attributes {tkgpu.target = #tkgpu.target<arch = 90, shared = 2047>} {
-// expected-error@+1 {{needs 2048 B of shared memory, sm_90 has 2047 B}}
+module attributes {tkgpu.target = #tkgpu.target<arch = 90, shared = 511>} {
+// expected-error@+1 {{needs 512 B of shared memory, sm_90 has 511 B}}
 tkgpu.func @f args [] {
   %x = arith.constant dense<0.0> : tensor<16x32xf32, #t>
   %p, %all = tkgpu.scan <sum> %x axis 1 : tensor<16x32xf32, #t> -> tensor<16xf32, #rows>
   %s = tkgpu.reduce <sum> %p axis 1 : tensor<16x32xf32, #t> -> tensor<16xf32, #rows>
   tkgpu.return
 } {num_warps = 4 : i64}
+}
+
+// -----
+
+// Those that lie along another axis, or behind the warps, go through memory.
+#t = #tkgpu.layout<register = [[0, 1], [16, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[8, 0]]>
+#columns = #tkgpu.layout<register = [[1]], lane = [[2], [4], [0], [0], [0]], warp = [[0]]>
+module attributes {tkgpu.target = #tkgpu.target<arch = 90, shared = 1023>} {
+// expected-error@+1 {{needs 1024 B of shared memory, sm_90 has 1023 B}}
+tkgpu.func @f args [] {
+  %x = arith.constant dense<0.0> : tensor<32x8xf32, #t>
+  %p, %all = tkgpu.scan <sum> %x axis 0 : tensor<32x8xf32, #t> -> tensor<8xf32, #columns>
+  tkgpu.return
+} {num_warps = 2 : i64}
 }
 
 // -----

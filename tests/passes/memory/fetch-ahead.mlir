@@ -222,3 +222,47 @@ module attributes {tkgpu.target = #target} {
     tkgpu.return
   } {num_warps = 256 : i64, cluster = 16 : i64, index_bits = 32 : i64}
 }
+
+// -----
+
+#target = #tkgpu.target<arch = 90, shared = 232448, processors = 132, hopper = true>
+#rows = #tkgpu.layout<register = [[1], [2], [4]], lane = [[0], [0], [0], [8], [16]], warp = [[32], [64], [128]]>
+#columns = #tkgpu.layout<register = [[1], [2]], lane = [[4], [8], [16], [0], [0]], warp = [[0], [0], [0]]>
+#tile = #tkgpu.layout<register = [[0, 1], [0, 2], [1, 0], [2, 0], [4, 0]], lane = [[0, 4], [0, 8], [0, 16], [8, 0], [16, 0]], warp = [[32, 0], [64, 0], [128, 0]]>
+
+// The next rows of a scan down columns come, too: as many as half of a multiprocessor has room for.
+// CHECK-LABEL: tkgpu.func @down
+// CHECK: %[[ROWS:.*]] = tkgpu.alloc_private : <3 x tensor<256x32xf32, {{.*}}>, vector = 4>
+// CHECK-COUNT-3: tkgpu.copy_private %[[ROWS]]
+// CHECK: scf.for %[[R:.*]] = %{{.*}} to %{{.*}} step %{{.*}} iter_args(%[[SUM:.*]] = %{{.*}}, %[[SLOT:.*]] = %{{.*}})
+// CHECK-NEXT: tkgpu.async_wait 2
+// CHECK: %[[X:.*]] = tkgpu.private_load %[[ROWS]] at %[[SLOT]]
+// CHECK: tkgpu.scan <sum> %[[X]]
+// CHECK: tkgpu.store
+// CHECK: tkgpu.copy_private %[[ROWS]] at %[[SLOT]]
+// CHECK: scf.yield
+// CHECK: tkgpu.async_wait 0
+module attributes {tkgpu.target = #target} {
+  tkgpu.func @down args ["x", "R", "y"] {
+  ^bb0(%x: !tkgpu.buffer<f32>, %R: index, %y: !tkgpu.buffer<f32>):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c256 = arith.constant 256 : index
+    %C = arith.constant 4096 : index
+    %zero = arith.constant dense<0.0> : tensor<32xf32, #columns>
+    %j = tkgpu.iota : tensor<32xindex, #columns>
+    %end = scf.for %r = %c0 to %R step %c256 iter_args(%sum = %zero) -> (tensor<32xf32, #columns>) {
+      %k = tkgpu.iota : tensor<256xindex, #rows>
+      %s = tkgpu.broadcast %r dims [] : index -> tensor<256xindex, #rows>
+      %i = arith.addi %s, %k : tensor<256xindex, #rows>
+      %v = tkgpu.load %x[%i, %j] dims [array<i64: 0>, array<i64: 1>] strides(%C, %c1) masks() over [] {vector = 4 : i64} : (!tkgpu.buffer<f32>, tensor<256xindex, #rows>, tensor<32xindex, #columns>, index, index) -> tensor<256x32xf32, #tile>
+      %p, %t = tkgpu.scan <sum> %v axis 0 : tensor<256x32xf32, #tile> -> tensor<32xf32, #columns>
+      %b = tkgpu.broadcast %sum dims [1] : tensor<32xf32, #columns> -> tensor<256x32xf32, #tile>
+      %o = arith.addf %b, %p : tensor<256x32xf32, #tile>
+      tkgpu.store %o, %y[%i, %j] dims [array<i64: 0>, array<i64: 1>] strides(%C, %c1) masks() over [] {vector = 4 : i64} : (tensor<256x32xf32, #tile>, !tkgpu.buffer<f32>, tensor<256xindex, #rows>, tensor<32xindex, #columns>, index, index) -> ()
+      %n = arith.addf %sum, %t : tensor<32xf32, #columns>
+      scf.yield %n : tensor<32xf32, #columns>
+    }
+    tkgpu.return
+  } {num_warps = 8 : i64, index_bits = 32 : i64}
+}

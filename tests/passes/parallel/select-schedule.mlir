@@ -84,11 +84,17 @@ tk.kernel @columns dims ["R", "C"] params [#tk.param<"x">] results ["y"] {
   tk.return %y : tensor<?xf32>
 }
 
-// Scans down columns: blocks of whole lines side by side, as many as keep the processors busy.
+// Scans down columns: blocks of one line side by side or several, as long as there are enough
+// blocks. Of columns that accesses of 16 bytes do not fill, more rows at a time: the next do not come
+// early.
 // COARSE-LABEL: tk.kernel @column_scan
-// COARSE: #tkgpu.schedule<tile = [1024, 32], reduce = [1024], loop = 0, warps = 16,
+// COARSE: #tkgpu.schedule<tile = [128, 32], reduce = [128], loop = 0, warps = 4,
 // COARSE-LABEL: tk.kernel @few_columns
-// COARSE: #tkgpu.schedule<tile = [4096, 8], reduce = [4096], loop = 0, warps = 16,
+// COARSE: #tkgpu.schedule<tile = [512, 8], reduce = [512], loop = 0, warps = 4,
+// COARSE-LABEL: tk.kernel @many_columns
+// COARSE: #tkgpu.schedule<tile = [32, 128], reduce = [32], loop = 0, warps = 4,
+// COARSE-LABEL: tk.kernel @odd_columns
+// COARSE: #tkgpu.schedule<tile = [1024, 32], reduce = [1024], loop = 0, warps = 16,
 tk.kernel @column_scan dims ["R", "C"] params [#tk.param<"x">] results ["y"] facts [#tk.fact<>, #tk.fact<divisor = 4096, upper = 4096>] {
 ^bb0(%R: index, %C: index, %x: tensor<?x?xf32>):
   tk.bind %x[%R, %C] : tensor<?x?xf32>
@@ -105,6 +111,36 @@ tk.kernel @column_scan dims ["R", "C"] params [#tk.param<"x">] results ["y"] fac
   tk.return %y : tensor<?x?xf32>
 }
 tk.kernel @few_columns dims ["R", "C"] params [#tk.param<"x">] results ["y"] facts [#tk.fact<>, #tk.fact<divisor = 512, upper = 512>] {
+^bb0(%R: index, %C: index, %x: tensor<?x?xf32>):
+  tk.bind %x[%R, %C] : tensor<?x?xf32>
+  %zero = arith.constant 0 : index
+  %y = tk.compute ["r", "c"] in (%R, %C) {
+  ^bb0(%r: index, %c: index):
+    %s = tk.scan <sum> "k" from %zero to %R at %r {
+    ^bb0(%k: index):
+      %v = tk.load %x[%k, %c] : tensor<?x?xf32>
+      tk.yield %v : f32
+    } : f32
+    tk.yield %s : f32
+  } names ["y"] : tensor<?x?xf32>
+  tk.return %y : tensor<?x?xf32>
+}
+tk.kernel @many_columns dims ["R", "C"] params [#tk.param<"x">] results ["y"] facts [#tk.fact<>, #tk.fact<divisor = 16384, upper = 16384>] {
+^bb0(%R: index, %C: index, %x: tensor<?x?xf32>):
+  tk.bind %x[%R, %C] : tensor<?x?xf32>
+  %zero = arith.constant 0 : index
+  %y = tk.compute ["r", "c"] in (%R, %C) {
+  ^bb0(%r: index, %c: index):
+    %s = tk.scan <sum> "k" from %zero to %R at %r {
+    ^bb0(%k: index):
+      %v = tk.load %x[%k, %c] : tensor<?x?xf32>
+      tk.yield %v : f32
+    } : f32
+    tk.yield %s : f32
+  } names ["y"] : tensor<?x?xf32>
+  tk.return %y : tensor<?x?xf32>
+}
+tk.kernel @odd_columns dims ["R", "C"] params [#tk.param<"x">] results ["y"] facts [#tk.fact<>, #tk.fact<upper = 4096>] {
 ^bb0(%R: index, %C: index, %x: tensor<?x?xf32>):
   tk.bind %x[%R, %C] : tensor<?x?xf32>
   %zero = arith.constant 0 : index
