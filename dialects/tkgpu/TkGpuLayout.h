@@ -48,8 +48,10 @@ LayoutAttr mmaAccumulatorLayout(mlir::MLIRContext *context, int64_t m, int64_t n
 /// The operand tile, [m, k] for A and [k, n] for B, of mma.sync m16n8k(256 / bits); `outer` is m
 /// or n. Registers come in the order of the instruction's operands: 32-bit words of consecutive k.
 /// Null if a part is smaller than an instruction's, or a thread's share above 1024 elements.
+/// The order of k is that of the instruction, or one in which a thread has `run` neighbours, two
+/// words or more: sums are over the same products if both operands have it.
 LayoutAttr mmaOperandLayout(mlir::MLIRContext *context, DotOperand operand, int64_t outer,
-                            int64_t k, WarpGrid warps, unsigned bits);
+                            int64_t k, WarpGrid warps, unsigned bits, int64_t run = 0);
 
 /// The accumulator tile of wgmma: 64 rows at a time belong to four warps with 16 each, registers
 /// within a warp lie as in mma.m16n8. Groups of four warps lie along m as far as there are rows for

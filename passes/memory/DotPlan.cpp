@@ -8,6 +8,10 @@
 //===----------------------------------------------------------------------===//
 #include "passes/memory/DotPlan.h"
 
+#include "passes/memory/MemoryAccess.h"
+#include "passes/memory/TileComponents.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -115,6 +119,37 @@ static WarpGrid warpGridOf(LayoutAttr accumulator) {
   return grid;
 }
 
+/// The narrowest element, in bytes, of what an operand is computed from element by element, if that
+/// is read from shared memory where it lies along k; else 0.
+static int64_t narrowestAlong(Value operand, int64_t kAxis) {
+  Operation *op = operand.getDefiningOp();
+  if (auto load = dyn_cast_or_null<LocalLoadOp>(op)) {
+    SharedType shared = load.getSource().getType();
+    return shared.getAxisOrder().front() == kAxis ? bytesOfElement(shared.getElementType()) : 0;
+  }
+  if (!op || !op->hasTrait<OpTrait::Elementwise>())
+    return 0;
+  int64_t narrowest = 0;
+  for (Value part : op->getOperands()) {
+    if (!isTile(part) || isa_and_nonnull<BroadcastOp, arith::ConstantOp>(part.getDefiningOp()))
+      continue;
+    int64_t bytes = narrowestAlong(part, kAxis);
+    if (bytes == 0)
+      return 0;
+    narrowest = narrowest ? std::min(narrowest, bytes) : bytes;
+  }
+  return narrowest;
+}
+
+/// Neighbours along k that a thread has of both operands where the order of k is free: both are
+/// read from shared memory, where k is contiguous, as many as 16 bytes of the narrowest element. 0
+/// for the order of the instruction.
+static int64_t runAlongK(DotOp dot, int64_t k, unsigned bits) {
+  int64_t a = narrowestAlong(dot.getA(), 1), b = narrowestAlong(dot.getB(), 0);
+  int64_t run = a && b ? std::min(16 / std::min(a, b), k / 4) : 0;
+  return run > 32 / bits ? run : 0;
+}
+
 DotPlan tk::planOperands(DotOp dot, const DotContext &context, LayoutAttr accumulator) {
   int64_t m = tileType(dot.getA()).getDimSize(0), k = tileType(dot.getA()).getDimSize(1);
   int64_t n = tileType(dot.getB()).getDimSize(1);
@@ -127,8 +162,12 @@ DotPlan tk::planOperands(DotOp dot, const DotContext &context, LayoutAttr accumu
       plan.matrixUnit = padWarps(fragment, context.numWarps) == accumulator;
   if (plan.matrixUnit) {
     MLIRContext *mlir = dot.getContext();
-    plan.a = padWarps(mmaOperandLayout(mlir, DotOperand::A, m, k, grid, bits), context.numWarps);
-    plan.b = padWarps(mmaOperandLayout(mlir, DotOperand::B, n, k, grid, bits), context.numWarps);
+    int64_t run = runAlongK(dot, k, bits);
+    auto operand = [&](DotOperand which, int64_t outer) {
+      return padWarps(mmaOperandLayout(mlir, which, outer, k, grid, bits, run), context.numWarps);
+    };
+    plan.a = operand(DotOperand::A, m);
+    plan.b = operand(DotOperand::B, n);
   } else {
     plan.a = fmaOperandLayout(accumulator, DotOperand::A, k);
     plan.b = fmaOperandLayout(accumulator, DotOperand::B, k);

@@ -13,6 +13,10 @@
 //    as they are: threads add up what the hardware sums of one tile.
 // 4. The product is waited for at once; tk-overlap-products moves the wait.
 // 5. Tensor maps become arguments of the launch.
+// 6. A single product of few columns whose left operand is computed from elements of 8 bits is left
+//    to mma.sync, with both operands read from the copies: a thread of a warpgroup holds pairs of
+//    neighbours along k, of which it would read two bytes at a time, while the order of k is free
+//    where both operands are read into registers (DotPlan.cpp).
 //
 //   %x = tkgpu.load %a[%i, %k] ...           tkgpu.bulk_copy %sx, %a_map[%i0, %k0]
 //   %y = tkgpu.load %b[%k, %j] ...       →   tkgpu.bulk_copy %sy, %b_map[%k0, %j0]
@@ -45,6 +49,9 @@ using namespace tk::gpu;
 
 /// The largest n of one wgmma.
 static constexpr int64_t kWidestProduct = 256;
+/// Up to so many columns reading the right operand into the registers of each warp costs less than
+/// reading the left one in pairs.
+static constexpr int64_t kFewColumns = 16;
 
 static RankedTensorType tileOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
@@ -62,9 +69,10 @@ private:
   bool decide(DotOp dot);
   bool decline(DotOp dot, const Twine &why);
   bool isStagedForAll(DotOp dot);
+  bool readsPairsOfBytes(DotOp dot);
   std::optional<unsigned> sharedRows(const BulkBox &box);
   Value stage(Value operand, bool isMultiplied);
-  void readLate(gpu::LoadOp load);
+  LocalLoadOp readLate(gpu::LoadOp load);
   void rewrite(DotOp dot);
 
   FuncOp function;
@@ -121,6 +129,26 @@ bool WarpgroupForming::isStagedForAll(DotOp dot) {
   return true;
 }
 
+/// Would the threads of warpgroups read the left operand in pairs of bytes, where those of mma.sync
+/// can read 16 bytes of both operands?
+bool WarpgroupForming::readsPairsOfBytes(DotOp dot) {
+  auto liesAlong = [&](Value operand, unsigned kAxis) {
+    return operands.boxes.find(operand)->second.shared.getAxisOrder().front() == kAxis;
+  };
+  RankedTensorType a = tileOf(dot.getA()), b = tileOf(dot.getB());
+  if (function.getCluster() > 1 || b.getDimSize(1) > kFewColumns || a.getDimSize(1) < 64 ||
+      bytesOfElement(b.getElementType()) != 2 || !dot.getB().getDefiningOp<gpu::LoadOp>() ||
+      !liesAlong(dot.getB(), 0))
+    return false;
+  bool hasBytes = false;
+  for (gpu::LoadOp load : operands.throughRegisters) {
+    if (!liesAlong(load.getResult(), 1))
+      return false;
+    hasBytes |= bytesOfElement(tileOf(load.getResult()).getElementType()) == 1;
+  }
+  return hasBytes;
+}
+
 /// Does `value` follow from the block's position in its cluster?
 static bool dependsOnRank(Value value) {
   Operation *op = value ? value.getDefiningOp() : nullptr;
@@ -175,7 +203,7 @@ static Operation *firstUseOf(Operation *op) {
 
 /// Reads a tile from shared memory, and computes elements from it, just before the first use: what
 /// else is loaded for them comes while the tile is waited for.
-void WarpgroupForming::readLate(gpu::LoadOp load) {
+LocalLoadOp WarpgroupForming::readLate(gpu::LoadOp load) {
   llvm::SetVector<Operation *> computed;
   computed.insert(load);
   for (Operation *op = load->getNextNode(); op; op = op->getNextNode())
@@ -188,9 +216,10 @@ void WarpgroupForming::readLate(gpu::LoadOp load) {
       op->moveBefore(use);
   Value shared = stage(load.getResult(), /*isMultiplied=*/false);
   builder.setInsertionPoint(firstUseOf(load));
-  Value read = LocalLoadOp::create(builder, load.getLoc(), load.getType(), shared, nullptr, nullptr,
-                                   nullptr, builder.getI64IntegerAttr(1));
-  load.replaceAllUsesWith(read);
+  auto read = LocalLoadOp::create(builder, load.getLoc(), load.getType(), shared, nullptr, nullptr,
+                                  nullptr, builder.getI64IntegerAttr(1));
+  load.replaceAllUsesWith(read.getResult());
+  return read;
 }
 
 void WarpgroupForming::rewrite(DotOp dot) {
@@ -225,13 +254,22 @@ unsigned WarpgroupForming::run() {
   // Accumulators and what is computed between products share layouts: all products or none.
   if (!all || !llvm::all_of(dots, [&](DotOp dot) { return isStagedForAll(dot); }))
     return 0;
+  bool byWarps = dots.size() == 1 && readsPairsOfBytes(dots.front());
+  auto right = byWarps ? dots.front().getB().getDefiningOp<gpu::LoadOp>() : gpu::LoadOp();
+  LocalLoadOp left;
   for (gpu::LoadOp load : operands.throughRegisters)
-    readLate(load);
-  for (DotOp dot : dots)
-    rewrite(dot);
+    left = readLate(load);
+  // Right behind the left one: elements are computed between the products that take them.
+  if (byWarps) {
+    decline(dots.front(), "they read 16 bytes of both operands at once, a warpgroup's threads two");
+    readLate(right)->moveAfter(left);
+  } else {
+    for (DotOp dot : dots)
+      rewrite(dot);
+  }
   for (auto &[operand, shared] : staged)
     operand.getDefiningOp()->erase();
-  return dots.size();
+  return byWarps ? 0 : dots.size();
 }
 
 namespace {

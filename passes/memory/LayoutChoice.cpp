@@ -75,7 +75,12 @@ LayoutAttr LayoutChoice::fromDots(unsigned component) const {
       return planDot(dot, dotContext).accumulator;
   }
   for (Value value : components.members(component))
-    for (Operation *user : value.getUsers())
+    for (Operation *user : value.getUsers()) {
+      if (auto dot = dyn_cast<DotOp>(user); dot && isReadFromShared(component)) {
+        DotPlan plan = planDot(dot, dotContext);
+        bool isA = dot.getA() == value;
+        return withAxisFirst(isA ? plan.a : plan.b, isA ? 1 : 0);
+      }
       if (auto dot = dyn_cast<WarpgroupDotOp>(user); dot && dot.getA() == value) {
         auto acc = cast<RankedTensorType>(dot.getType());
         LayoutAttr accumulator = warpgroupAccumulatorLayout(context, acc.getDimSize(0),
@@ -84,7 +89,16 @@ LayoutAttr LayoutChoice::fromDots(unsigned component) const {
             accumulator, shape[1],
             cast<RankedTensorType>(value.getType()).getElementTypeBitWidth());
       }
+    }
   return {};
+}
+
+/// Does a bulk copy bring what the class is computed from? Then no access to global memory wants a
+/// layout of it, and a product's operand is read as it is multiplied.
+bool LayoutChoice::isReadFromShared(unsigned component) const {
+  return llvm::any_of(components.members(component), [](Value value) {
+    return isa_and_nonnull<LocalLoadOp>(value.getDefiningOp());
+  });
 }
 
 bool LayoutChoice::isTileChosen(Value value) const {

@@ -29,6 +29,7 @@ public:
 private:
   void chooseFor(unsigned component);
   gpu::LayoutAttr fromDots(unsigned component) const;
+  bool isReadFromShared(unsigned component) const;
   gpu::LayoutAttr fromRelations(unsigned component) const;
   gpu::LayoutAttr fromAccesses(unsigned component) const;
   gpu::LayoutAttr blocked(llvm::ArrayRef<int64_t> shape, int64_t axis, int64_t width,

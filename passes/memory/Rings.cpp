@@ -74,6 +74,25 @@ static bool isInLoopsOnly(Operation *op) {
   return true;
 }
 
+/// Is one tile read right after the other one, each by one operation, into registers? They are
+/// waited for and left together then.
+static bool areReadTogether(BulkCopyOp one, BulkCopyOp other) {
+  auto readOf = [](BulkCopyOp copy) {
+    LocalLoadOp read;
+    for (Operation *user : copy.getTarget().getUsers())
+      if (user != copy) {
+        auto load = dyn_cast<LocalLoadOp>(user);
+        if (!load || read)
+          return LocalLoadOp();
+        read = load;
+      }
+    return read;
+  };
+  LocalLoadOp a = readOf(one), b = readOf(other);
+  return a && b && (a->getNextNode() == b || b->getNextNode() == a) &&
+         one.getMulticast() == other.getMulticast();
+}
+
 FailureOr<SmallVector<Ring, 0>> tk::findRings(FuncOp function, bool together) {
   SmallVector<BulkCopyOp> copies;
   function.walk([&](BulkCopyOp copy) { copies.push_back(copy); });
@@ -87,6 +106,7 @@ FailureOr<SmallVector<Ring, 0>> tk::findRings(FuncOp function, bool together) {
       bool meet = llvm::any_of(copies[i].getTarget().getUsers(), [&](Operation *user) {
         return llvm::is_contained(user->getOperands(), copies[j].getTarget());
       });
+      meet |= areReadTogether(copies[i], copies[j]);
       if (together && meet && copies[i]->getBlock() == copies[j]->getBlock())
         classes.join(i, j);
     }

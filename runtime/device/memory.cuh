@@ -43,6 +43,18 @@ template <class T> struct Same {
 // One element.
 template <class T> TK_DEVICE T get(const T *from, Place = {}) { return *from; }
 template <class T> TK_DEVICE void put(T *to, T x, Place = {}) { *to = x; }
+// One element of 2 or 4 bytes of global memory, begun here: waits that follow do not come first.
+template <class T> TK_DEVICE T get_ahead(const T *from, Place = {}) {
+  typename Word<sizeof(T)>::Type word;
+  const u64 at = __cvta_generic_to_global(from);
+  if constexpr (sizeof(T) == 2)
+    asm volatile("ld.global.u16 %0, [%1];" : "=h"(word) : "l"(at));
+  else
+    asm volatile("ld.global.u32 %0, [%1];" : "=r"(word) : "l"(at));
+  T x;
+  memcpy(&x, &word, sizeof(T));
+  return x;
+}
 
 // n neighbouring elements, sizeof(T) * n at most 16 bytes and a power of two, aligned to that.
 template <int n, class T> TK_DEVICE void load(T *y, const T *from) {

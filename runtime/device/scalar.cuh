@@ -26,36 +26,47 @@ template <> TK_DEVICE u32 pack2<f16>(float low, float high) {
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
   return y;
 }
-// Integers are differences of floats whose bits they are part of. Of bf16, whose ulp is 1 from 128
-// to 256: 128 and the low seven bits; and 128, or 256 by the eighth bit.
+// Of four bytes, each 128 more than an integer, the first or the last two as integers.
+// Of bf16: as its bits a byte is so many of the smallest denormals; less 128 of what is 2^127 times
+// that, and 64 times the difference. Nothing is rounded.
 template <> struct Integers<bf16> {
+  TK_DEVICE static u32 convert(u32 biased, int half) {
+    const u32 bits = __byte_perm(biased, 0, half ? 0x4342 : 0x4140);
+    return multiply_add(multiply_add(bits, 0x7f007f00, 0xc000c000), 0x42804280, 0x80008000);
+  }
+  // Of two bytes as they were read, whose ulp is 1 from 128 to 256: 128 and the low seven bits;
+  // less 128, or 256 by the eighth bit.
   TK_DEVICE static u32 convert(u16 bytes) {
-    const u32 bits = __byte_perm(bytes, 0x43, 0x4140), minus_one = 0xbf80bf80;
-    u32 y;
-    asm("fma.rn.bf16x2 %0, %1, %2, %3;"
-        : "=r"(y)
-        : "r"(bits & 0xff80ff80), "r"(minus_one), "r"(bits & 0xff7fff7f));
-    return y;
+    const u32 bits = __byte_perm(bytes, 0x43, 0x4140);
+    return multiply_add(bits & 0xff80ff80, 0xbf80bf80, bits & 0xff7fff7f);
+  }
+
+private:
+  TK_DEVICE static u32 multiply_add(u32 x, u32 y, u32 z) {
+    u32 sum;
+    asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(sum) : "r"(x), "r"(y), "r"(z));
+    return sum;
   }
 };
-// Of f16, whose ulp is 1 from 1024 to 2048: 1152 and the integer; and 1152.
+// Of f16, whose ulp is 1 from 1024 to 2048: 1152 and the integer, and 1152.
 template <> struct Integers<f16> {
-  TK_DEVICE static u32 convert(u16 bytes) {
-    const u32 bits = __byte_perm(bytes, 0x64, 0x4140) ^ 0x00800080;
+  TK_DEVICE static u32 convert(u32 biased, int half) {
+    const u32 bits = __byte_perm(biased, 0x64, half ? 0x4342 : 0x4140);
     u32 y;
     asm("sub.f16x2 %0, %1, %2;" : "=r"(y) : "r"(bits), "r"(0x64806480));
     return y;
   }
+  TK_DEVICE static u32 convert(u16 bytes) { return convert(bytes ^ 0x8080u, 0); }
 };
 // Of f32 as in to_float.
 template <> struct Integers<float> {
-  TK_DEVICE static float2 convert(u16 bytes) {
-    const u32 biased = bytes ^ 0x8080;
-    auto half = [&](u32 selector) {
+  TK_DEVICE static float2 convert(u32 biased, int half) {
+    auto one = [&](u32 selector) {
       return as_float(__byte_perm(biased, 0x4b000000, selector)) - 8388736.0f;
     };
-    return {half(0x7440), half(0x7441)};
+    return half ? float2{one(0x7442), one(0x7443)} : float2{one(0x7440), one(0x7441)};
   }
+  TK_DEVICE static float2 convert(u16 bytes) { return convert(bytes ^ 0x8080u, 0); }
 };
 
 template <> TK_DEVICE bf16 from_float<bf16>(float x) {

@@ -38,8 +38,8 @@ TK_DEVICE u64 as_bits(double x) { return (u64)__double_as_longlong(x); }
 
 TK_DEVICE float to_float(float x) { return x; }
 TK_DEVICE float to_float(bf16 x);
-// The same by a shift. Beside accumulators ptxas finds registers for it where it does not for to_float,
-// which it makes halves of words for early.
+// The same by a shift. Beside accumulators ptxas finds registers for it where it does not for
+// to_float, which it makes halves of words for early.
 TK_DEVICE float shifted_to_float(bf16 x) { return as_float((u32)x.bits << 16); }
 TK_DEVICE float to_float(f16 x);
 TK_DEVICE float to_float(f8e5m2 x) { return to_float(f16{(u16)(x.bits << 8)}); }
@@ -133,14 +133,22 @@ template <int n> TK_DEVICE void narrow(f8e4m3 (&y)[n], const float (&x)[n]) { na
 template <int n> TK_DEVICE void narrow(f8e5m2 (&y)[n], const float (&x)[n]) { narrow_pairs(y, x); }
 template <int n> TK_DEVICE void narrow(bf16 (&y)[n], const float (&x)[n]) { narrow_pairs(y, x); }
 template <int n> TK_DEVICE void narrow(f16 (&y)[n], const float (&x)[n]) { narrow_pairs(y, x); }
-// Integers to floats that hold them.
-template <class T, int n> TK_DEVICE void widen(T (&y)[n], const i8 (&x)[n]) {
-  if constexpr (n % 2 == 0) {
+// Integers to floats that hold them. `word` of them, 2 or 4, are half a word or a word, as they
+// were read.
+template <int word = 2, class T, int n> TK_DEVICE void widen(T (&y)[n], const i8 (&x)[n]) {
+  auto put = [&](int i, const auto &pair) { memcpy(&y[i], &pair, 2 * sizeof(T)); };
+  if constexpr (word == 4 && n % 4 == 0) {
+    for_each<n / 4>([&](int i) {
+      u32 bytes;
+      memcpy(&bytes, &x[4 * i], 4);
+      put(4 * i, Integers<T>::convert(bytes ^ 0x80808080, 0));
+      put(4 * i + 2, Integers<T>::convert(bytes ^ 0x80808080, 1));
+    });
+  } else if constexpr (n % 2 == 0) {
     for_each<n / 2>([&](int i) {
       u16 bytes;
       memcpy(&bytes, &x[2 * i], 2);
-      const auto words = Integers<T>::convert(bytes);
-      memcpy(&y[2 * i], &words, 2 * sizeof(T));
+      put(2 * i, Integers<T>::convert(bytes));
     });
   } else {
     for_each<n>([&](int i) { y[i] = from_float<T>(to_float(x[i])); });

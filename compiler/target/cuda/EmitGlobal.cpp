@@ -93,6 +93,19 @@ LogicalResult KernelEmitter::emitMisalignment(gpu::MisalignmentOp misalignment) 
   return success();
 }
 
+/// The form of a load of one element at a time. One that stands before a wait for other data, in a
+/// loop, is begun there: what the compiler would begin behind it comes later by as much.
+static std::string getterOf(gpu::LoadOp load) {
+  const Type type = getElementTypeOrSelf(load.getResult().getType());
+  const unsigned bits = type.isIntOrFloat() ? type.getIntOrFloatBitWidth() : 64;
+  if (!isa<scf::ForOp>(load->getParentOp()) || (bits != 16 && bits != 32))
+    return "tk::get(&";
+  for (Operation *op = load->getNextNode(); op; op = op->getNextNode())
+    if (isa<gpu::PhaseWaitOp>(op))
+      return "tk::get_ahead(&";
+  return "tk::get(&";
+}
+
 LogicalResult KernelEmitter::emitLoad(gpu::LoadOp load) {
   Address address{load.getIndices(),   load.getStrides(),  load.getMasks(),
                   load.getIndexDims(), load.getMaskDims(), layoutOf(load.getResult())};
@@ -123,7 +136,7 @@ LogicalResult KernelEmitter::emitLoad(gpu::LoadOp load) {
   const std::string name = declare(result);
   const std::string loop = count == vector ? "" : loopHeader(count, vector) + " ";
   if (vector == 1) {
-    const std::string at = "tk::get(&" + buffer + "[" + *offset + "])";
+    const std::string at = getterOf(load) + buffer + "[" + *offset + "])";
     line(loop + name + "[" + reg.str() +
          "] = " + (mask->empty() ? at : *mask + " ? " + at + " : " + other) + ";");
     return success();

@@ -27,17 +27,31 @@ static bool isAccumulator(gpu::LayoutAttr layout) {
   return hasFragmentLanes(layout, 1, 2) && isBit(bits, 0, 1, 1) && isBit(bits, 1, 0, 8);
 }
 
-/// Whether an operand's lanes and lowest registers are those of mma.m16n8; `k` is its k axis.
+/// How many neighbours along k a thread has of an operand of mma.m16n8: a word of the instruction,
+/// or more, of which two words go to one instruction.
+static int64_t neighboursAlongK(gpu::LayoutAttr layout) {
+  return layout.getLaneBits().front().step;
+}
+
+/// Whether an operand's lanes and lowest registers are those of mma.m16n8, or of one whose k is in
+/// another order, with runs of neighbours; `k` is its k axis.
 static bool isOperand(gpu::LayoutAttr layout, int32_t k, unsigned bytes) {
   const auto bits = layout.getRegisterBits();
   const unsigned word = 4 / bytes;
+  const int64_t run = neighboursAlongK(layout);
   unsigned b = 0;
-  bool fits = hasFragmentLanes(layout, k, word);
+  bool fits = hasFragmentLanes(layout, k, run) && run >= word;
   for (; fits && (1u << b) < word; ++b)
     fits = isBit(bits, b, k, 1 << b);
   if (k == 1) // A has rows 8 .. 15 too
     fits = fits && isBit(bits, b++, 0, 8);
-  return fits && isBit(bits, b, k, 4 * word);
+  return fits && isBit(bits, b, k, run > word ? word : 4 * word);
+}
+
+/// The bits of k that one instruction sums over: a word's elements, the lanes' and the upper half.
+static int64_t insideInstruction(gpu::LayoutAttr operand, unsigned bytes) {
+  const int64_t word = 4 / bytes, run = neighboursAlongK(operand);
+  return (word - 1) | 3 * run | (run > word ? word : 4 * word);
 }
 
 /// What the bits of the accumulator's registers along `axis` do to an operand's register number.
@@ -59,11 +73,13 @@ static FailureOr<BitMap> operandRegisters(gpu::LayoutAttr accumulator, gpu::Layo
   return map;
 }
 
-/// The same for the bits of k, from `first` elements on.
-static FailureOr<BitMap> kRegisters(gpu::LayoutAttr operand, int32_t kAxis, int64_t first,
+/// The same for those bits of k, up to `end`, that are none of `inside`.
+static FailureOr<BitMap> kRegisters(gpu::LayoutAttr operand, int32_t kAxis, int64_t inside,
                                     int64_t end) {
   BitMap map;
-  for (int64_t step = first; step < end; step *= 2) {
+  for (int64_t step = 1; step < end; step *= 2) {
+    if (step & inside)
+      continue;
     llvm::SmallVector<int64_t> offset(2, 0);
     offset[kAxis] = step;
     auto reg = operand.getRegisterAt(offset);
@@ -106,12 +122,14 @@ LogicalResult KernelEmitter::emitDot(gpu::DotOp dot) {
   const bool narrow = bytes < 4 || dot.getPrecision() == Precision::TF32;
   const bool tensorCores = narrow && bytes == bBytes && isAccumulator(acc) &&
                            isOperand(a, 1, bytes) && isOperand(b, 0, bytes) &&
+                           neighboursAlongK(a) == neighboursAlongK(b) &&
                            (accumulated.isF32() || accumulated.isInteger(32));
   const int64_t kStep = tensorCores ? 32 / bytes : 1;
   const unsigned firstBit = tensorCores ? 2 : 0;
   auto aOfAcc = operandRegisters(acc, a, 0, firstBit),
        bOfAcc = operandRegisters(acc, b, 1, firstBit);
-  auto aOfK = kRegisters(a, 1, kStep, depth), bOfK = kRegisters(b, 0, kStep, depth);
+  const int64_t inside = tensorCores ? insideInstruction(a, bytes) : 0;
+  auto aOfK = kRegisters(a, 1, inside, depth), bOfK = kRegisters(b, 0, inside, depth);
   bool fits = succeeded(aOfAcc) && succeeded(bOfAcc) && succeeded(aOfK) && succeeded(bOfK) &&
               sameAlong(acc.getWarpBits(), a.getWarpBits(), 0) &&
               sameAlong(acc.getWarpBits(), b.getWarpBits(), 1);
@@ -166,12 +184,21 @@ LogicalResult KernelEmitter::emitDot(gpu::DotOp dot) {
   return success();
 }
 
+/// Four bytes that are neighbours are one word.
+static std::string wordOf(gpu::LayoutAttr layout) {
+  for (unsigned axis = 0; axis < layout.getRank(); ++axis)
+    if (layout.getVectorWidth(axis) >= 4)
+      return "<4>";
+  return "";
+}
+
 LogicalResult KernelEmitter::emitWholeTile(Operation *op) {
   const std::string source = materialize(op->getOperand(0));
   const std::string name = declare(op->getResult(0));
-  const std::string function = isa<math::TanhOp>(op)      ? "tanh_approx"
-                               : isa<arith::SIToFPOp>(op) ? "widen"
-                                                          : "narrow";
+  const std::string function = isa<math::TanhOp>(op) ? "tanh_approx"
+                               : isa<arith::SIToFPOp>(op)
+                                   ? "widen" + wordOf(layoutOf(op->getResult(0)))
+                                   : "narrow";
   line("tk::" + function + "(" + name + ", " + source + ");");
   return success();
 }

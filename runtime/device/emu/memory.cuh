@@ -12,6 +12,9 @@ template <class T> TK_DEVICE T get(const T *from, Place place = {}) {
   tk_emu_engine->read(&x, from, sizeof(T), alignof(T), place);
   return x;
 }
+template <class T> TK_DEVICE T get_ahead(const T *from, Place place = {}) {
+  return get(from, place);
+}
 template <class T> TK_DEVICE void put(T *to, T x, Place place = {}) {
   tk_emu_engine->write(to, &x, sizeof(T), alignof(T), place);
 }

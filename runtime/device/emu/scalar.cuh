@@ -45,9 +45,11 @@ template <class T> struct Integers {
   struct Pair {
     T low, high;
   };
-  TK_DEVICE static Pair convert(u16 bytes) {
-    return {from_float<T>((i8)bytes), from_float<T>((i8)(bytes >> 8))};
+  TK_DEVICE static Pair convert(u32 biased, int half) {
+    auto one = [&](int byte) { return from_float<T>((biased >> 8 * byte & 0xff) - 128.0f); };
+    return {one(2 * half), one(2 * half + 1)};
   }
+  TK_DEVICE static Pair convert(u16 bytes) { return convert(bytes ^ 0x8080u, 0); }
 };
 
 TK_DEVICE float round_to_odd(double x) {

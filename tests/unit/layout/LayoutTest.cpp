@@ -128,6 +128,22 @@ TEST_CASE_METHOD(Fixture, "fragments are those of the PTX ISA for 8-bit and tf32
   }
 }
 
+TEST_CASE_METHOD(Fixture, "fragments with runs along k multiply the same pairs") {
+  for (int64_t run : {4, 8, 16}) {
+    LayoutAttr a = mmaOperandLayout(&context, DotOperand::A, 64, 64, {4, 1}, 16, run);
+    LayoutAttr b = mmaOperandLayout(&context, DotOperand::B, 16, 64, {4, 1}, 16, run);
+    requireEachElementOnce(a, {64, 64});
+    requireEachElementOnce(b, {64, 16});
+    CHECK(withAxisFirst(a, 1).getVectorWidth(1) == run);
+    CHECK(withAxisFirst(b, 0).getVectorWidth(0) == run);
+    // Of an instruction, A's registers 0, 1, 4 and 5 are of the k that B's four are of.
+    for (int64_t lane = 0; lane < 32; ++lane)
+      for (int64_t i = 0; i < 4; ++i)
+        CHECK(a.getCoordinate((i & 1) + (i & 2) * 2, lane, 0)[1] == b.getCoordinate(i, lane, 0)[0]);
+  }
+  CHECK(!mmaOperandLayout(&context, DotOperand::A, 16, 32, {1, 1}, 16, 16));
+}
+
 TEST_CASE_METHOD(Fixture, "fragments of larger tiles hold each element once") {
   for (WarpGrid warps : {WarpGrid{1, 1}, WarpGrid{2, 2}, WarpGrid{4, 1}, WarpGrid{2, 4}}) {
     requireEachElementOnce(mmaAccumulatorLayout(&context, 128, 64, warps), {128, 64});
