@@ -9,6 +9,9 @@
 //      sum and their product, and is within an ulp of m + log(sum).
 //   3. When m grows to n, 2^(round(m c) - round(n c)) takes weights under m to weights under n; it
 //      is 1 where m does not change, however large m is.
+//   4. All that as long as 2^(m c - round(m c)) is in range. Weights that no product takes are so
+//      under any m (`wide`), for a few instructions a row, which the loops of products have not to
+//      spare.
 //
 // Likewise where the weights are divided by their sum, or multiplied by its reciprocal, and the
 // quotients rounded, be it after something is added to them: both are marked, so that they stay one
@@ -166,11 +169,15 @@ static void markNormaliser(tk::ReduceOp reduction, unsigned k) {
     factor = {};
   if (marked.size() == 1 && !factor && !hasLogarithm)
     return;
-  for (Operation *op : marked)
-    if (auto weight = dyn_cast<ExpDiffOp>(op); weight && hasLogarithm)
+  for (Operation *op : marked) {
+    auto weight = dyn_cast<ExpDiffOp>(op);
+    if (weight && hasLogarithm)
       markFactor(weight);
     else
       mark(op);
+    if (weight && !hasLogarithm)
+      weight->setAttr(wideAttrName, UnitAttr::get(op->getContext()));
+  }
   if (factor)
     markFactor(factor);
 }

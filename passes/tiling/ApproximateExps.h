@@ -15,6 +15,10 @@ inline constexpr llvm::StringRef approxAttrName = "approx";
 /// equal.
 inline constexpr llvm::StringRef rescaleAttrName = "rescale";
 
+/// The unit attribute of such a tk.exp_diff that holds under maxima of any size; others do while
+/// these are below 2^27.
+inline constexpr llvm::StringRef wideAttrName = "wide";
+
 /// Marks the exponentials in `compute`, and the quotients by their sums, that are of use for no
 /// more than 16 bits.
 void markApproximateExps(ComputeOp compute);

@@ -81,9 +81,19 @@ TK_DEVICE float exp_offset(float b) {
 TK_DEVICE float exp_diff_approx(float a, float b) {
   return exp2_approx(::fmaf(a, 1.4426950408889634f, exp_offset(b)));
 }
+// What a logarithm of base 2 takes instead of c. Where |b| is 2^30, what b c is rounded by makes all
+// exponentials under b 2^64 times as large or small. From there on they are 1, or those of numbers
+// 64 or more away: base 4 does as well as e then, and its products are exact. No other offset lies
+// between those of the two.
+TK_DEVICE float exp_base(float b) { return ::fabsf(b) < 0x1p30f ? 1.4426950408889634f : 2.0f; }
+TK_DEVICE float wide_offset(float b) { return ::fminf(-(b * exp_base(b)), 3.4028234663852886e38f); }
+// exp_diff_approx for b of any size: a few instructions more, for each b.
+TK_DEVICE float wide_exp_diff(float a, float b) {
+  return exp2_approx(::fmaf(a, exp_base(b), wide_offset(b)));
+}
 // What takes its results under a to those under b, with the same two rounded products.
 TK_DEVICE float exp_scale_approx(float a, float b) {
-  const float scale = exp2_approx(exp_offset(b) - exp_offset(a));
+  const float scale = exp2_approx(wide_offset(b) - wide_offset(a));
   return a == b ? 1.0f : scale;
 }
 // What takes weights under a to weights under b: as exact as they are, and 1 where a is b. A

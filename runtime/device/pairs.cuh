@@ -76,7 +76,7 @@ template <int n> TK_DEVICE Weighed weighed_of(const float *x) {
     for_each<n>([&](int r) { terms[r] = x[r]; });
     reduce_registers<Maximum, -1>(terms);
     const float most = terms[0];
-    for_each<n>([&](int r) { terms[r] = exp_diff_approx(x[r], most); });
+    for_each<n>([&](int r) { terms[r] = wide_exp_diff(x[r], most); });
     reduce_registers<Sum, -1>(terms);
     return {most, terms[0]};
   }
@@ -102,7 +102,7 @@ TK_DEVICE Weighed weigh_warp(float (&weights)[n], const float (&x)[n], Place pla
   reduce_registers<Maximum, -1>(terms);
   most[0] = terms[0];
   reduce_lanes<Maximum, 31>(most, place);
-  for_each<n>([&](int r) { terms[r] = weights[r] = exp_diff_approx(x[r], most[0]); });
+  for_each<n>([&](int r) { terms[r] = weights[r] = wide_exp_diff(x[r], most[0]); });
   reduce_registers<Sum, -1>(terms);
   sum[0] = terms[0];
   reduce_lanes<Sum, 31>(sum, place);

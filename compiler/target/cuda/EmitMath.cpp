@@ -38,6 +38,7 @@ static llvm::StringRef primitiveName(Operation *op) {
       .Case<ExpDiffOp>([](auto o) {
         return !o->hasAttr("approx")   ? "exp_diff"
                : o->hasAttr("rescale") ? "rescale_approx"
+               : o->hasAttr("wide")    ? "wide_exp_diff"
                                        : "exp_diff_approx";
       })
       .Case<gpu::ScaledExpDiffOp>(

@@ -153,8 +153,8 @@ tk.kernel @logarithm dims ["S"] params [#tk.param<"s">] results ["z"] {
 // them is rounded in the end.
 // CHECK-LABEL: tkgpu.func @scaled_p
 // CHECK-NOT: tk.exp_diff {{[^{]*}} : tensor
-// CHECK: tk.exp_diff {{.*}} {approx} : tensor<64x32xf32>
-// CHECK: tk.exp_diff {{.*}} {approx} : tensor<64x32xf32>
+// CHECK: tk.exp_diff {{.*}} {approx, wide} : tensor<64x32xf32>
+// CHECK: tk.exp_diff {{.*}} {approx, wide} : tensor<64x32xf32>
 // CHECK: arith.truncf
 tk.kernel @scaled dims ["S"] params [#tk.param<"s">] results ["p"] {
 ^bb0(%S: index, %scores: tensor<?x?xf32>):
