@@ -51,3 +51,21 @@ tkgpu.func @scanned args ["x", "y"] {
   tkgpu.store %s, %y[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 4 : i64} : (tensor<2048xf32, #row>, !tkgpu.buffer<f32>, tensor<2048xindex, #row>, index) -> ()
   tkgpu.return
 } {num_warps = 4 : i64, index_bits = 32 : i64}
+
+// All elements of what is the same everywhere are summed, though others have a number.
+// CHECK-LABEL: tkgpu.func @alike
+// CHECK-NOT: held
+// CHECK: tkgpu.return
+tkgpu.func @alike args ["x", "y"] {
+^bb0(%x: !tkgpu.buffer<f32>, %y: !tkgpu.buffer<f32>):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  %ones = arith.constant dense<1.0> : tensor<2048xf32, #row>
+  %j = tkgpu.iota to 1400 : tensor<2048xindex, #row>
+  %v = tkgpu.load %x[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 4 : i64} : (!tkgpu.buffer<f32>, tensor<2048xindex, #row>, index) -> tensor<2048xf32, #row>
+  tkgpu.store %v, %y[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 4 : i64} : (tensor<2048xf32, #row>, !tkgpu.buffer<f32>, tensor<2048xindex, #row>, index) -> ()
+  %s = tkgpu.reduce <sum> %ones axis 0 : tensor<2048xf32, #row> -> f32
+  tkgpu.store %s, %y[%c0] dims [array<i64>] strides(%c1) masks() over [] : (f32, !tkgpu.buffer<f32>, index, index) -> ()
+  tkgpu.return
+} {num_warps = 4 : i64, index_bits = 32 : i64}

@@ -49,3 +49,23 @@ tkgpu.func @others args ["x", "y", "n", "k"] {
   tkgpu.store %q, %y[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 4 : i64} : (tensor<1024xf32, #row>, !tkgpu.buffer<f32>, tensor<1024xindex, #row>, index) -> ()
   tkgpu.return
 } {num_warps = 4 : i64, index_bits = 32 : i64}
+
+// What is subtracted is not 0 elsewhere.
+// CHECK-LABEL: tkgpu.func @both
+// CHECK: %[[C:.*]] = arith.select
+// CHECK: arith.subf %{{.*}}, %[[C]]
+// CHECK: tkgpu.return
+tkgpu.func @both args ["x", "y", "n"] {
+^bb0(%x: !tkgpu.buffer<f32>, %y: !tkgpu.buffer<f32>, %n: index):
+  %c1 = arith.constant 1 : index
+  %one = arith.constant dense<1.0> : tensor<1024xf32, #row>
+  %two = arith.constant dense<2.0> : tensor<1024xf32, #row>
+  %j = tkgpu.iota : tensor<1024xindex, #row>
+  %v = tkgpu.load %x[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 4 : i64} : (!tkgpu.buffer<f32>, tensor<1024xindex, #row>, index) -> tensor<1024xf32, #row>
+  %ns = tkgpu.broadcast %n dims [] : index -> tensor<1024xindex, #row>
+  %is = arith.cmpi eq, %j, %ns : tensor<1024xindex, #row>
+  %t = arith.select %is, %one, %two : tensor<1024xi1, #row>, tensor<1024xf32, #row>
+  %d = arith.subf %v, %t : tensor<1024xf32, #row>
+  tkgpu.store %d, %y[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 4 : i64} : (tensor<1024xf32, #row>, !tkgpu.buffer<f32>, tensor<1024xindex, #row>, index) -> ()
+  tkgpu.return
+} {num_warps = 4 : i64, index_bits = 32 : i64}
