@@ -107,6 +107,7 @@ llvm::ArrayRef<PassRow> passTable() {
        "rows stay packed in registers between the reductions over them"},
       {"tk-cut-stores", Stage::Gpu, "", "",
        "what is computed for a store alone is known once phases are apart"},
+      {"tk-refill-parts", Stage::Gpu, "", "", "rows are read for the last time a part at a time"},
       {"tk-limit-registers", Stage::Gpu, "", "", "registers of what is left are known"},
       {"tk-plan-shared-memory", Stage::Gpu, "", "tk-plan-shared-memory",
        "offsets, waits and barriers, once nothing moves any more"},

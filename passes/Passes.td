@@ -320,6 +320,11 @@ def CutStores : Pass<"tk-cut-stores", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numCut", "stores", "Stores cut into parts">];
 }
 
+def RefillParts : Pass<"tk-refill-parts", "::mlir::ModuleOp"> {
+  let summary = "Bring each part of the next row as soon as that of this one has been read";
+  let statistics = [Statistic<"numParts", "parts", "Parts brought alone">];
+}
+
 def PersistBlocks : Pass<"tk-persist-blocks", "::mlir::ModuleOp"> {
   let summary = "Let as many blocks as processors hold take one tile after the other";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",

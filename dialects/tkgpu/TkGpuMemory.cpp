@@ -83,14 +83,6 @@ LogicalResult CopyAsyncOp::verify() {
   return verifyAccess(*this, target.getShape(), getBuffer().getType().getValueType());
 }
 
-LogicalResult CopyPrivateOp::verify() {
-  RankedTensorType tile = getTarget().getType().getTile();
-  int64_t bits = tile.getElementTypeBitWidth() * getTarget().getType().getVector();
-  if (bits != 32 && bits != 64 && bits != 128)
-    return emitOpError("expected vectors of 4, 8 or 16 bytes, got ") << bits << " bits";
-  return verifyAccess(*this, tile.getShape(), tile.getElementType());
-}
-
 /// Is `tile` a stage of `memory`, or the part of one that begins at `offsets`?
 static LogicalResult verifyPrivate(Operation *op, PrivateType memory, Type tile,
                                    std::optional<ArrayRef<int64_t>> offsets) {
@@ -112,6 +104,29 @@ static LogicalResult verifyPrivate(Operation *op, PrivateType memory, Type tile,
   if (tile != memory.getTile())
     return op->emitOpError("expected a tile of ") << memory << ", got " << tile;
   return success();
+}
+
+RankedTensorType CopyPrivateOp::getCopiedType() {
+  RankedTensorType tile = getTarget().getType().getTile();
+  if (!getExtents())
+    return tile;
+  return RankedTensorType::get(*getExtents(), tile.getElementType(),
+                               partLayout(getLayout(tile), *getExtents()));
+}
+
+LogicalResult CopyPrivateOp::verify() {
+  PrivateType memory = getTarget().getType();
+  int64_t bits = memory.getTile().getElementTypeBitWidth() * memory.getVector();
+  if (bits != 32 && bits != 64 && bits != 128)
+    return emitOpError("expected vectors of 4, 8 or 16 bytes, got ") << bits << " bits";
+  if (getOffsets().has_value() != getExtents().has_value())
+    return emitOpError("expected 'extents' where there are 'offsets', and only there");
+  RankedTensorType tile = getCopiedType();
+  if (!getLayout(tile))
+    return emitOpError("expected extents of a part of ") << memory.getTile();
+  if (failed(verifyPrivate(*this, memory, tile, getOffsets())))
+    return failure();
+  return verifyAccess(*this, tile.getShape(), tile.getElementType());
 }
 
 LogicalResult PrivateLoadOp::verify() {

@@ -160,12 +160,24 @@ def TkGpu_CopyPrivateOp : TkGpu_Op<"copy_private", [AttrSizedOperandSegments,
   let description = [{
     Addressed as tkgpu.load; elements that are masked off become zero. Of a vector the first
     element's mask holds for all, and vectors have 4, 8 or 16 bytes. Complete for the thread after
-    a tkgpu.async_wait for its group; what it read before from that stage it has.
+    a tkgpu.async_wait for its group; what it read before from that stage it has. With `offsets` the
+    part of the stage's tile that begins there and has `extents`, as tkgpu.private_load has it.
   }];
   let arguments = (ins TkGpu_PrivateType:$target, Index:$stage, TkGpu_BufferType:$buffer,
                        Variadic<AnyType>:$indices, Variadic<Index>:$strides,
                        Variadic<AnyType>:$masks, TkGpu_DimsAttr:$index_dims,
-                       TkGpu_DimsAttr:$mask_dims);
+                       TkGpu_DimsAttr:$mask_dims, OptionalAttr<DenseI64ArrayAttr>:$offsets,
+                       OptionalAttr<DenseI64ArrayAttr>:$extents);
+  let builders = [OpBuilder<(ins "::mlir::Value":$target, "::mlir::Value":$stage,
+                                 "::mlir::Value":$buffer, "::mlir::ValueRange":$indices,
+                                 "::mlir::ValueRange":$strides, "::mlir::ValueRange":$masks,
+                                 "::mlir::ArrayAttr":$index_dims, "::mlir::ArrayAttr":$mask_dims),
+                            [{build($_builder, $_state, target, stage, buffer, indices, strides, masks, index_dims,
+                                    mask_dims, nullptr, nullptr);}]>];
+  let extraClassDeclaration = [{
+    /// What is copied: a stage's tile, or the part of one.
+    ::mlir::RankedTensorType getCopiedType();
+  }];
   let assemblyFormat = [{
     $target `at` $stage `,` $buffer `[` $indices `]` `dims` $index_dims `strides` `(` $strides `)`
     `masks` `(` $masks `)` `over` $mask_dims attr-dict `:` functional-type(operands, results)

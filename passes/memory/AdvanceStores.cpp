@@ -15,12 +15,12 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/tkgpu/TkGpuPrivateOps.h"
 #include "passes/Passes.h"
+#include "passes/memory/MovedOperations.h"
 #include "passes/memory/TileComponents.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Pass/Pass.h"
-#include "llvm/ADT/SetVector.h"
 
 namespace tk {
 #define GEN_PASS_DEF_ADVANCESTORES
@@ -31,18 +31,6 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-/// Do warps meet in `op`?
-static bool isMeeting(Operation &op) {
-  auto crosses = [](Value source, int64_t axis) {
-    LayoutAttr layout = getLayout(source.getType());
-    return layout && axisBits(layout, axis).warps != 0;
-  };
-  if (auto reduce = dyn_cast<gpu::ReduceOp>(op))
-    return crosses(reduce.getSource(), reduce.getAxis());
-  auto reduce = dyn_cast<ArgReduceOp>(op);
-  return reduce && crosses(reduce.getSource(), reduce.getAxis());
-}
-
 /// May a store to `buffer` pass `op`?
 static bool isIndependent(Operation &op, Value buffer) {
   if (op.getNumRegions() > 0 || llvm::is_contained(op.getOperands(), buffer))
@@ -51,30 +39,14 @@ static bool isIndependent(Operation &op, Value buffer) {
          isa<StoreOp, PrivateLoadOp, PrivateStoreOp, CopyPrivateOp, AsyncCommitOp, AsyncWaitOp>(op);
 }
 
-/// Adds what `op` needs of the operations from `meeting` on, and itself last; false if that is not
-/// only arithmetic.
-static bool collect(Operation *op, Operation *meeting, llvm::SetVector<Operation *> &moved) {
-  if (op->getBlock() != meeting->getBlock() || op->isBeforeInBlock(meeting) || moved.contains(op))
-    return true;
-  if (isReduction(op) || isa<gpu::LoadOp>(op) || op->getNumRegions() > 0 || !isMemoryEffectFree(op))
-    return false;
-  for (Value operand : op->getOperands())
-    if (Operation *def = operand.getDefiningOp(); def && !collect(def, meeting, moved))
-      return false;
-  moved.insert(op);
-  return true;
-}
-
 /// Moves `store` before the first of `meetings` that can do without what it needs.
 static bool advance(StoreOp store, ArrayRef<Operation *> meetings) {
   for (Operation *meeting : meetings) {
     if (store->isBeforeInBlock(meeting))
       return false;
     llvm::SetVector<Operation *> moved;
-    bool isKnown = llvm::all_of(store->getOperands(), [&](Value operand) {
-      Operation *def = operand.getDefiningOp();
-      return !def || collect(def, meeting, moved);
-    });
+    bool isKnown =
+        collectNeeds(store, meeting, moved, [](Operation *op) { return !isa<gpu::LoadOp>(op); });
     bool passes = llvm::all_of(llvm::make_range(meeting->getIterator(), store->getIterator()),
                                [&](Operation &op) { return isIndependent(op, store.getBuffer()); });
     if (!isKnown || !passes)
@@ -97,7 +69,7 @@ struct AdvanceStores : tk::impl::AdvanceStoresBase<AdvanceStores> {
       function.walk([&](Block *block) {
         SmallVector<Operation *> meetings;
         for (Operation &op : *block)
-          if (isMeeting(op))
+          if (isMeeting(&op))
             meetings.push_back(&op);
         for (StoreOp store : llvm::to_vector(block->getOps<StoreOp>()))
           numAdvanced += isTile(store.getValue()) && advance(store, meetings);

@@ -6,7 +6,8 @@
 //      elements than fit its registers as f32, or half of them where two loads give one tile.
 //   2. The store, and what leads to nothing but stores, is done for a part of the tile at a time
 //      (TilePieces.h): one of which registers also hold what is loaded beside it. So is what
-//      threads put into shared memory of their own (tk-keep-rows).
+//      threads put into shared memory of their own (tk-keep-rows). Shorter tiles are cut as well
+//      where the next row's part can take the place of what has been read (tk-refill-parts).
 //   3. A multiprocessor has one or two blocks of many threads. When these meet in a reduction,
 //      little else is loaded: what the first part needs of memory is, before they meet.
 //
@@ -17,15 +18,15 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/tkgpu/TkGpuPrivateOps.h"
 #include "passes/Passes.h"
+#include "passes/memory/MovedOperations.h"
 #include "passes/memory/TileComponents.h"
 #include "passes/memory/TilePieces.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Iterators.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Pass/Pass.h"
-#include "llvm/ADT/SetVector.h"
 
 namespace tk {
 #define GEN_PASS_DEF_CUTSTORES
@@ -39,6 +40,9 @@ using namespace tk::gpu;
 /// So many of a tile's elements fit the registers of a thread that has 64, and so many leave room
 /// for weights of columns and addresses.
 static constexpr int64_t mostElements = 32, elementsOfPart = 16;
+
+/// A row whose memory is filled again part by part (tk-refill-parts) has so many.
+static constexpr int64_t partsOfRefilled = 4;
 
 /// A multiprocessor has two blocks of so many threads that have 64 registers.
 static constexpr int64_t threadsOfHalf = 512;
@@ -56,6 +60,20 @@ static Value storedValue(Operation *op) {
   return store && !store.getOffsets() ? store.getValue() : Value();
 }
 
+/// Elements of a thread's part of the row that `value`, stored by `store`, is computed from, whose
+/// memory the next row fills as soon as they are read; 0 if there is no such memory.
+static int64_t refilledAtOnce(Operation *store, Value value) {
+  if (!isa<scf::ForOp>(store->getParentOp()) || !readsPrivate(value))
+    return 0;
+  for (auto copy : store->getBlock()->getOps<CopyPrivateOp>()) {
+    PrivateType memory = copy.getTarget().getType();
+    if (memory.getStages() == 1)
+      return std::max<int64_t>(getLayout(memory.getTile()).getNumRegisters() / partsOfRefilled,
+                               memory.getVector());
+  }
+  return 0;
+}
+
 /// How many parts a stored tile is computed in.
 static int64_t countParts(Operation *store) {
   Value value = storedValue(store);
@@ -63,24 +81,12 @@ static int64_t countParts(Operation *store) {
   LayoutAttr layout = tile ? getLayout(tile) : LayoutAttr();
   if (!layout || tile.getRank() != 1 || layout.getHeld() != 0)
     return 1;
+  if (int64_t part = refilledAtOnce(store, value); part != 0 && part <= elementsOfPart)
+    return std::max<int64_t>(layout.getNumRegisters() / part, 1);
   int64_t most = hasFunnels(store->getParentOfType<FuncOp>()) ? elementsOfPart : mostElements;
   if (layout.getNumRegisters() <= most)
     return 1;
   return layout.getNumRegisters() / elementsOfPart;
-}
-
-/// Adds what `op` needs of the operations behind `meeting`, and itself last; false if that is not
-/// only loads and arithmetic.
-static bool collect(Operation *op, Operation *meeting, llvm::SetVector<Operation *> &moved) {
-  if (op->getBlock() != meeting->getBlock() || op->isBeforeInBlock(meeting) || moved.contains(op))
-    return true;
-  if (op == meeting || isReduction(op) || op->getNumRegions() > 0 || !isMemoryEffectFree(op))
-    return false;
-  for (Value operand : op->getOperands())
-    if (Operation *def = operand.getDefiningOp(); def && !collect(def, meeting, moved))
-      return false;
-  moved.insert(op);
-  return true;
 }
 
 /// Does a loop use tiles that were loaded before it, so that they have registers of their own?
@@ -110,7 +116,7 @@ static void loadBeforeMeeting(StoreOp store) {
       loads.push_back(load);
   for (gpu::LoadOp load : loads) {
     llvm::SetVector<Operation *> moved;
-    if (collect(load, meeting, moved))
+    if (collectMoved(load, meeting, moved, [](Operation *) { return true; }))
       for (Operation *op : moved)
         op->moveBefore(meeting);
   }

@@ -9,8 +9,9 @@
 //      variable, come by asynchronous copies S iterations early. Each thread brings what it will
 //      read itself (tkgpu.private): no barrier is needed, and layouts stay what they are.
 //   3. Tiles that do not change are brought once and stay in shared memory, if there is room beside
-//      two stages of the others; of a cluster's, whose blocks all wait for the one that still
-//      loads, one more stays packed in registers. A cluster's rows may have room for one stage.
+//      two stages of the others, or one of a cluster's, which is filled again a part at a time
+//      (tk-refill-parts). If a cluster, whose blocks all wait for the one that still loads, has no
+//      room for all of them, they stay packed in registers, or one of them does.
 //   4. The copies of iteration i + S take the place of those of iteration i at its end.
 //   5. Single numbers come an iteration early, too (CarryLoads.h).
 //
@@ -47,11 +48,11 @@ using namespace tk::gpu;
 static constexpr int64_t enoughStages = 4;
 /// Threads that fill a multiprocessor: of 64 registers, and those that scan, of up to 128.
 static constexpr int64_t threadsOfProcessor = 1024, threadsThatScan = 512;
+/// A multiprocessor's 32-bit registers, and those that a thread computes with.
+static constexpr int64_t registerFile = 65536, workingRegisters = 48;
 /// What the hardware takes of each block's share, and what reductions exchange.
 static constexpr int64_t reservedBytes = 1024, exchangeBytes = 4096;
 static constexpr int64_t vectorBits = 128;
-/// Of a thread's 64 registers, what may be taken by a tile that does not change.
-static constexpr unsigned heldRegisters = 16;
 
 namespace {
 
@@ -60,8 +61,9 @@ public:
   RowFetcher(FuncOp function, scf::ForOp loop)
       : function(function), loop(loop), slice(loop), builder(loop.getContext()) {}
 
-  /// Finds what can be fetched, given the bytes of shared memory that a block may take.
-  bool analyse(int64_t budget);
+  /// Finds what can be fetched, given how many blocks share a multiprocessor, and the bytes of
+  /// shared memory that each may take.
+  bool analyse(int64_t blocks, int64_t budget);
   void apply();
 
 private:
@@ -84,7 +86,7 @@ private:
   OpBuilder builder;
   int64_t stages = 0;
   SmallVector<gpu::LoadOp> rows, kept; ///< of each iteration; of all
-  gpu::LoadOp held;                    ///< of all, for which there is no shared memory
+  SmallVector<gpu::LoadOp> held;       ///< of all, for which there is no shared memory
   SmallVector<Value> memories;         ///< of the rows
 };
 
@@ -95,23 +97,14 @@ static bool isOverBlocks(scf::ForOp loop) {
   return loop.getLowerBound().getDefiningOp<ProgramIdOp>() && loop.getInitArgs().empty();
 }
 
-static bool crossesWarps(Value source, int64_t axis) {
-  LayoutAttr layout = getLayout(source.getType());
-  return layout && axisBits(layout, axis).warps != 0;
-}
-
 static bool reducesOverWarps(scf::ForOp loop) {
-  return llvm::any_of(*loop.getBody(), [&](Operation &op) {
-    if (auto reduce = dyn_cast<gpu::ReduceOp>(op))
-      return crossesWarps(reduce.getSource(), reduce.getAxis());
-    auto reduce = dyn_cast<ArgReduceOp>(op);
-    return reduce && crossesWarps(reduce.getSource(), reduce.getAxis());
-  });
+  return llvm::any_of(*loop.getBody(), [](Operation &op) { return isMeeting(&op); });
 }
 
 static bool scansOverWarps(scf::ForOp loop) {
   return llvm::any_of(loop.getOps<gpu::ScanOp>(), [&](gpu::ScanOp scan) {
-    return crossesWarps(scan.getSource(), scan.getAxis());
+    LayoutAttr layout = getLayout(scan.getSource().getType());
+    return layout && axisBits(layout, scan.getAxis()).warps != 0;
   });
 }
 
@@ -153,13 +146,19 @@ void RowFetcher::moveIntoLoop() {
   }
 }
 
-/// Can a thread have its part of a tile in registers all the time?
-static bool fitsRegisters(gpu::LoadOp load) {
-  unsigned bits = getElementTypeOrSelf(load.getType()).getIntOrFloatBitWidth();
-  return bits <= 16 && getLayout(load.getType()).getNumRegisters() * bits <= 32 * heldRegisters;
+/// The registers for a thread's parts of tiles; more than there are for those of wide elements,
+/// which would not stay packed.
+static int64_t registersFor(ArrayRef<gpu::LoadOp> loads) {
+  int64_t registers = 0;
+  for (gpu::LoadOp load : loads) {
+    int64_t bits = getElementTypeOrSelf(load.getType()).getIntOrFloatBitWidth();
+    registers +=
+        bits <= 16 ? getLayout(load.getType()).getNumRegisters() * bits / 32 : registerFile;
+  }
+  return registers;
 }
 
-bool RowFetcher::analyse(int64_t budget) {
+bool RowFetcher::analyse(int64_t blocks, int64_t budget) {
   moveIntoLoop();
   for (auto load : loop.getBody()->getOps<gpu::LoadOp>()) {
     if (!isCopyable(load))
@@ -174,11 +173,19 @@ bool RowFetcher::analyse(int64_t budget) {
   int64_t least = function.isSpread() ? 1 : 2;
   if (bytes == 0 || least * bytes > budget)
     return false;
-  least = std::min<int64_t>(budget / bytes, 2);
+  int64_t free = registerFile / (function.getBlockWarps() * 32 * blocks) - workingRegisters;
+  int64_t wanted = std::min<int64_t>(budget / bytes, 2);
+  if (function.isSpread() && bytesOf(kept) + wanted * bytes > budget && registersFor(kept) <= free)
+    std::swap(kept, held);
+  // One stage is filled again a part at a time (tk-refill-parts): a second one comes behind what a
+  // cluster would otherwise read once more for each row.
+  if (bytesOf(kept) + least * bytes > budget)
+    least = wanted;
   while (bytesOf(kept) + least * bytes > budget) {
-    held = kept.pop_back_val();
-    if (!function.isSpread() || !fitsRegisters(held))
-      held = {};
+    gpu::LoadOp load = kept.pop_back_val();
+    held.clear();
+    if (function.isSpread() && registersFor(load) <= free)
+      held.push_back(load);
   }
   stages = std::min((budget - bytesOf(kept)) / bytes, enoughStages);
   return true;
@@ -289,8 +296,8 @@ void RowFetcher::apply() {
   };
   replace(rows, memories, slot);
   replace(kept, keptMemories, zero);
-  if (held)
-    hold(held);
+  for (gpu::LoadOp load : held)
+    hold(load);
   loop = carryScalarLoads(loop);
   builder.setInsertionPointAfter(loop);
   AsyncWaitOp::create(builder, loc, 0);
@@ -312,13 +319,16 @@ struct FetchAhead : tk::impl::FetchAheadBase<FetchAhead> {
         bool scans = !loop.getInitArgs().empty() && scansOverWarps(loop);
         int64_t threads = reduces ? threadsOfProcessor : threadsThatScan;
         int64_t blocks = std::max<int64_t>(threads / (function.getBlockWarps() * 32), 1);
+        auto schedule = function->getAttrOfType<ScheduleAttr>(scheduleAttrName);
+        if (reduces && schedule && schedule.getPersistent() != 0)
+          blocks = schedule.getPersistent();
         // Large blocks that scan have as much on its way with what they hold in registers.
         if (!reduces && (!scans || blocks == 1))
           continue;
         int64_t budget =
             (target.getShared() + reservedBytes) / blocks - reservedBytes - exchangeBytes;
         RowFetcher fetcher(function, loop);
-        if (!fetcher.analyse(budget))
+        if (!fetcher.analyse(blocks, budget))
           continue;
         fetcher.apply();
         ++numLoops;

@@ -14,12 +14,11 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/memory/MovedOperations.h"
 #include "passes/memory/TileComponents.h"
 
 #include "mlir/IR/BuiltinOps.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Pass/Pass.h"
-#include "llvm/ADT/SetVector.h"
 
 namespace tk {
 #define GEN_PASS_DEF_HOISTLOADS
@@ -42,22 +41,6 @@ static int64_t elementsOfThread(gpu::LoadOp load) {
   return layout ? layout.getNumRegisters() : std::numeric_limits<int64_t>::max();
 }
 
-/// Adds what `op` needs of the operations behind `first`, and itself last; false if that is not
-/// only loads and arithmetic.
-static bool collect(Operation *op, Operation *first, int64_t maxElements,
-                    llvm::SetVector<Operation *> &moved) {
-  if (op->getBlock() != first->getBlock() || op->isBeforeInBlock(first) || moved.contains(op))
-    return true;
-  auto load = dyn_cast<gpu::LoadOp>(op);
-  if (waits(*op) || !isMemoryEffectFree(op) || (load && elementsOfThread(load) > maxElements))
-    return false;
-  for (Value operand : op->getOperands())
-    if (Operation *def = operand.getDefiningOp(); def && !collect(def, first, maxElements, moved))
-      return false;
-  moved.insert(op);
-  return true;
-}
-
 /// Returns how many loads are moved.
 static unsigned hoistLoads(Block &block, int64_t maxElements) {
   auto first = llvm::find_if(block, waits);
@@ -70,7 +53,11 @@ static unsigned hoistLoads(Block &block, int64_t maxElements) {
   unsigned numMoved = 0;
   for (gpu::LoadOp load : loads) {
     llvm::SetVector<Operation *> moved;
-    if (!collect(load, &*first, maxElements, moved))
+    auto mayMove = [&](Operation *op) {
+      auto other = dyn_cast<gpu::LoadOp>(op);
+      return !waits(*op) && (!other || elementsOfThread(other) <= maxElements);
+    };
+    if (!collectMoved(load, &*first, moved, mayMove))
       continue;
     for (Operation *op : moved) {
       op->moveBefore(&*first);

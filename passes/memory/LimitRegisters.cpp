@@ -4,7 +4,8 @@
 // compiler of the emitted text spends registers on loading everything at once, and few blocks fit.
 //   1. Functions without products whose blocks reduce over several threads are looked at.
 //   2. What must be in registers across a reduction is counted: the elements of the tiles that are
-//      defined before and used after it; and what a loop carries and loads.
+//      defined before and used after it, or before a loop around it; and what a loop carries and
+//      loads.
 //   3. A thread gets those and some to compute with; `min_blocks` is how many blocks of such
 //      threads fill the register file, so that it never asks for what cannot be had without spills.
 //   4. There may be some more where the tiles that are loaded behind the reduction fit, too. Where
@@ -46,7 +47,8 @@ static int64_t registersFor(Value tile) {
   return layout ? llvm::divideCeil(layout.getNumRegisters() * bits, 32) : 0;
 }
 
-/// Of what is defined in the block of `reduction` before it, the registers that are used later on.
+/// Of what is defined in the block of `reduction` before it, the registers that are used later on;
+/// and those of what a loop around it uses.
 static int64_t registersAcross(Operation *reduction) {
   int64_t sum = 0;
   for (Operation &op : *reduction->getBlock()) {
@@ -64,6 +66,16 @@ static int64_t registersAcross(Operation *reduction) {
   for (BlockArgument argument : reduction->getBlock()->getArguments())
     if (isTile(argument))
       sum += registersFor(argument);
+  llvm::DenseSet<Value> outside;
+  if (auto loop = dyn_cast<scf::ForOp>(reduction->getParentOp()))
+    loop.walk([&](Operation *op) {
+      for (Value operand : op->getOperands())
+        if (isTile(operand) && !isCheapTile(operand) &&
+            !loop->isAncestor(operand.getParentBlock()->getParentOp()))
+          outside.insert(operand);
+    });
+  for (Value value : outside)
+    sum += registersFor(value);
   return sum;
 }
 

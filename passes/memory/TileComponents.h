@@ -16,6 +16,9 @@ bool isCheapTile(mlir::Value value);
 /// Does `op` reduce a tile, for which the threads that share it meet?
 bool isReduction(mlir::Operation *op);
 
+/// Do warps that share a tile meet in `op`, which reduces it?
+bool isMeeting(mlir::Operation *op);
+
 /// Does a function multiply matrices, on whatever units?
 bool hasProducts(gpu::FuncOp function);
 

@@ -87,15 +87,24 @@ bool Planner::maySpread(Value index) {
   return lies;
 }
 
+/// Is `user` a comparison that tells one element of a row from the others (tk-select-elements)?
+static bool tellsOneElement(Operation *user, Value index) {
+  auto compare = dyn_cast<arith::CmpIOp>(user);
+  if (!compare || compare.getPredicate() != arith::CmpIPredicate::eq)
+    return false;
+  Value other = compare.getLhs() == index ? compare.getRhs() : compare.getLhs();
+  return !Dependence{ValueRange{index}}.on(other);
+}
+
 /// Does a statement compute one row from another, of whose elements nothing but their values
-/// matters, and beside which nothing is read?
+/// matters, but for one at most, and beside which nothing is read?
 bool Planner::isReadAlone(Value row) {
   llvm::SmallPtrSet<Value, 2> tensors;
   bool isAlone = true, isStored = false;
   auto consider = [&](BlockArgument index) {
     for (Operation *user : index.getUsers()) {
       auto load = dyn_cast<LoadOp>(user);
-      isAlone &= load != nullptr;
+      isAlone &= load || tellsOneElement(user, index);
       if (load)
         tensors.insert(load.getTensor());
     }
@@ -126,6 +135,19 @@ int64_t Planner::bytesOfRow(int64_t length) {
   shape.compute.getBody().walk([&](LoadOp load) {
     if (load.getIndices().size() > 1 &&
         llvm::any_of(shape.reductions, [&](Operation *op) { return runsAlongRow(op, load); }) &&
+        tensors.insert(load.getTensor()).second)
+      bytes +=
+          length * getElementTypeOrSelf(load.getTensor().getType()).getIntOrFloatBitWidth() / 8;
+  });
+  return bytes;
+}
+
+/// How much is read beside a row of `length` elements along `along` that all rows share.
+int64_t Planner::bytesOfWeights(Value along, int64_t length) {
+  int64_t bytes = 0;
+  llvm::SmallPtrSet<Value, 4> tensors;
+  shape.compute.getBody().walk([&](LoadOp load) {
+    if (load.getIndices().size() == 1 && follows(load.getIndices().front(), along, shape) &&
         tensors.insert(load.getTensor()).second)
       bytes +=
           length * getElementTypeOrSelf(load.getTensor().getType()).getIntOrFloatBitWidth() / 8;
@@ -171,6 +193,10 @@ int64_t Planner::blocksThatStay(Value along, int64_t length) {
     values += op->getNumResults();
   bool waits = cluster > 1 || values > 1;
   int64_t rows = isKeptBySeveral(along) ? 1 : 2;
+  // What a cluster would read for each row again, more than the row, a block alone has registers
+  // for.
+  if (isKeptBySeveral(along) && bytesOfWeights(along, length) > bytesOfRow(length))
+    blocks = 1;
   bool fits = rows * bytesOfRow(length) * blocks / cluster < target.getShared();
   return length > longestOwnRow && waits && fits && maySpread(along) &&
                  !shape.compute->hasAttr("tk.in_place")

@@ -60,6 +60,7 @@ struct Planner {
   int64_t planOtherAxes(ReduceOp op, mlir::Value along, int64_t most);
   bool maySpread(mlir::Value index);
   int64_t bytesOfRow(int64_t length);
+  int64_t bytesOfWeights(mlir::Value along, int64_t length);
   int64_t keptBits(mlir::Value along);
   bool isReadAlone(mlir::Value row);
   bool isReadAgain(mlir::Value along);

@@ -34,18 +34,22 @@ std::string KernelEmitter::privateAt(Value memory, Value stage, const RegisterIn
 
 LogicalResult KernelEmitter::emitCopyPrivate(gpu::CopyPrivateOp copy) {
   gpu::PrivateType type = copy.getTarget().getType();
-  auto layout = gpu::getLayout(type.getTile());
+  RankedTensorType tile = copy.getCopiedType();
+  auto layout = gpu::getLayout(tile);
   Address address{copy.getIndices(),   copy.getStrides(),  copy.getMasks(),
                   copy.getIndexDims(), copy.getMaskDims(), layout};
   const unsigned count = layout.getNumRegisters(), vector = type.getVector();
-  const RegisterIndex reg = vectorsOf(type.getTile(), vector);
+  const RegisterIndex reg = vectorsOf(tile, vector);
   auto offset = offsetOf(copy, address, reg);
   auto mask = maskOf(copy, address, reg);
-  if (mlir::failed(offset) || mlir::failed(mask))
+  FailureOr<RegisterIndex> at = reg;
+  if (auto offsets = copy.getOffsets())
+    at = registerOfPart(tile, type.getTile(), *offsets, reg);
+  if (mlir::failed(offset) || mlir::failed(mask) || mlir::failed(at))
     return failure();
   line((count == vector ? "" : loopHeader(count, vector) + " ") + "tk::copy_async<" +
        llvm::Twine(vector * elementBytes(type.getTile())) + ">(" +
-       privateAt(copy.getTarget(), copy.getStage(), reg) + ", &" + names[copy.getBuffer()] + "[" +
+       privateAt(copy.getTarget(), copy.getStage(), *at) + ", &" + names[copy.getBuffer()] + "[" +
        *offset + "]" + (mask->empty() ? "" : ", " + *mask) + ");");
   return success();
 }

@@ -2,10 +2,12 @@
 // Tiles of which each thread keeps its part in shared memory.
 
 #row = #tkgpu.layout<register = [[1], [2], [4], [256]], lane = [[8], [16], [32], [64], [128]], warp = []>
+#half = #tkgpu.layout<register = [[1], [2], [4]], lane = [[8], [16], [32], [64], [128]], warp = []>
 
 // CHECK-LABEL: tkgpu.func @rows
 // CHECK: %[[ROWS:.*]] = tkgpu.alloc_private : <3 x tensor<512xbf16, #{{.*}}>, vector = 8>
 // CHECK: tkgpu.copy_private %[[ROWS]] at %{{.*}}, %{{.*}}[%{{.*}}] dims [array<i64: 0>] strides(%{{.*}}) masks() over []
+// CHECK: tkgpu.copy_private %[[ROWS]] {{.*}} {extents = array<i64: 256>, offsets = array<i64: 256>}
 // CHECK: tkgpu.private_load %[[ROWS]] at %{{.*}} : <3 x tensor<512xbf16, #{{.*}}>, vector = 8> -> tensor<512xbf16, #{{.*}}>
 // CHECK: tkgpu.private_store %{{.*}}, %[[ROWS]] at %{{.*}} : tensor<512xbf16, #{{.*}}> -> <3 x tensor<512xbf16, #{{.*}}>, vector = 8>
 tkgpu.func @rows args ["x"] {
@@ -15,6 +17,8 @@ tkgpu.func @rows args ["x"] {
   %j = tkgpu.iota : tensor<512xindex, #row>
   %rows = tkgpu.alloc_private : <3 x tensor<512xbf16, #row>, vector = 8>
   tkgpu.copy_private %rows at %c0, %x[%j] dims [array<i64: 0>] strides(%c1) masks() over [] : (!tkgpu.private<3 x tensor<512xbf16, #row>, vector = 8>, index, !tkgpu.buffer<bf16>, tensor<512xindex, #row>, index) -> ()
+  %h = tkgpu.extract %j at [256] : tensor<512xindex, #row> -> tensor<256xindex, #half>
+  tkgpu.copy_private %rows at %c0, %x[%h] dims [array<i64: 0>] strides(%c1) masks() over [] {extents = array<i64: 256>, offsets = array<i64: 256>} : (!tkgpu.private<3 x tensor<512xbf16, #row>, vector = 8>, index, !tkgpu.buffer<bf16>, tensor<256xindex, #half>, index) -> ()
   tkgpu.async_commit
   tkgpu.async_wait 0
   %v = tkgpu.private_load %rows at %c0 : <3 x tensor<512xbf16, #row>, vector = 8> -> tensor<512xbf16, #row>
@@ -97,5 +101,35 @@ tkgpu.func @stored args [] {
   %rows = tkgpu.alloc_private : <1 x tensor<256xbf16, #row>, vector = 8>
   // expected-error @below {{expected a tile of '!tkgpu.private<1 x tensor<256xbf16}}
   tkgpu.private_store %v, %rows at %c0 : tensor<256xf32, #row> -> <1 x tensor<256xbf16, #row>, vector = 8>
+  tkgpu.return
+}
+
+// -----
+
+#row = #tkgpu.layout<register = [[1], [2], [4], [256]], lane = [[8], [16], [32], [64], [128]], warp = []>
+#half = #tkgpu.layout<register = [[1], [2], [4]], lane = [[8], [16], [32], [64], [128]], warp = []>
+tkgpu.func @copied_part args ["x"] {
+^bb0(%x: !tkgpu.buffer<bf16>):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %j = tkgpu.iota : tensor<256xindex, #half>
+  %rows = tkgpu.alloc_private : <1 x tensor<512xbf16, #row>, vector = 8>
+  // expected-error @below {{expected 'extents' where there are 'offsets', and only there}}
+  tkgpu.copy_private %rows at %c0, %x[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {offsets = array<i64: 0>} : (!tkgpu.private<1 x tensor<512xbf16, #row>, vector = 8>, index, !tkgpu.buffer<bf16>, tensor<256xindex, #half>, index) -> ()
+  tkgpu.return
+}
+
+// -----
+
+#row = #tkgpu.layout<register = [[1], [2], [4], [256]], lane = [[8], [16], [32], [64], [128]], warp = []>
+#half = #tkgpu.layout<register = [[1], [2], [4]], lane = [[8], [16], [32], [64], [128]], warp = []>
+tkgpu.func @copied_between args ["x"] {
+^bb0(%x: !tkgpu.buffer<bf16>):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %j = tkgpu.iota : tensor<256xindex, #half>
+  %rows = tkgpu.alloc_private : <1 x tensor<512xbf16, #row>, vector = 8>
+  // expected-error @below {{expected a part of whole vectors of '!tkgpu.private<1 x tensor<512xbf16}}
+  tkgpu.copy_private %rows at %c0, %x[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {extents = array<i64: 256>, offsets = array<i64: 8>} : (!tkgpu.private<1 x tensor<512xbf16, #row>, vector = 8>, index, !tkgpu.buffer<bf16>, tensor<256xindex, #half>, index) -> ()
   tkgpu.return
 }

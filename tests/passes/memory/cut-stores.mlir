@@ -183,3 +183,57 @@ tkgpu.func @put_later args ["x", "z"] {
   tkgpu.store %r, %z[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 8 : i64} : (tensor<8192xbf16, #row>, !tkgpu.buffer<bf16>, tensor<8192xindex, #row>, index) -> ()
   tkgpu.return
 } {num_warps = 4 : i64, index_bits = 32 : i64}
+
+// The memory of a row that the next one takes is read in four parts, also where a thread has few
+// elements; that of several stages is not.
+!one = !tkgpu.private<1 x tensor<4096xbf16, #half>, vector = 8>
+!two = !tkgpu.private<2 x tensor<4096xbf16, #half>, vector = 8>
+// CHECK-LABEL: tkgpu.func @refilled
+// CHECK: tkgpu.reduce
+// CHECK: tkgpu.private_load %{{.*}} at %c0 {offsets = array<i64: 0>} : {{.*}} -> tensor<1024xbf16
+// CHECK: tkgpu.store
+// CHECK: tkgpu.private_load %{{.*}} at %c0 {offsets = array<i64: 1024>}
+// CHECK: tkgpu.store
+// CHECK: tkgpu.private_load %{{.*}} at %c0 {offsets = array<i64: 2048>}
+// CHECK: tkgpu.store
+// CHECK: tkgpu.private_load %{{.*}} at %c0 {offsets = array<i64: 3072>}
+// CHECK: tkgpu.store
+// CHECK: tkgpu.copy_private
+// CHECK-LABEL: tkgpu.func @two_stages
+// CHECK-NOT: offsets
+tkgpu.func @refilled args ["x", "y", "n"] {
+^bb0(%x: !tkgpu.buffer<bf16>, %y: !tkgpu.buffer<bf16>, %n: index):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %C = arith.constant 4096 : index
+  %j = tkgpu.iota : tensor<4096xindex, #half>
+  %memory = tkgpu.alloc_private : !one
+  scf.for %r = %c0 to %n step %c1 {
+    tkgpu.async_wait 0
+    %a = tkgpu.private_load %memory at %c0 : !one -> tensor<4096xbf16, #half>
+    %m = tkgpu.reduce <max> %a axis 0 : tensor<4096xbf16, #half> -> bf16
+    %b = tkgpu.private_load %memory at %c0 : !one -> tensor<4096xbf16, #half>
+    %ms = tkgpu.broadcast %m dims [] : bf16 -> tensor<4096xbf16, #half>
+    %o = arith.subf %b, %ms : tensor<4096xbf16, #half>
+    tkgpu.store %o, %y[%r, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks() over [] {vector = 8 : i64} : (tensor<4096xbf16, #half>, !tkgpu.buffer<bf16>, index, tensor<4096xindex, #half>, index, index) -> ()
+    tkgpu.copy_private %memory at %c0, %x[%r, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks() over [] : (!one, index, !tkgpu.buffer<bf16>, index, tensor<4096xindex, #half>, index, index) -> ()
+    tkgpu.async_commit
+  }
+  tkgpu.return
+} {num_warps = 4 : i64, index_bits = 32 : i64}
+tkgpu.func @two_stages args ["x", "y", "n"] {
+^bb0(%x: !tkgpu.buffer<bf16>, %y: !tkgpu.buffer<bf16>, %n: index):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %C = arith.constant 4096 : index
+  %j = tkgpu.iota : tensor<4096xindex, #half>
+  %memory = tkgpu.alloc_private : !two
+  scf.for %r = %c0 to %n step %c1 {
+    %b = tkgpu.private_load %memory at %c0 : !two -> tensor<4096xbf16, #half>
+    %o = arith.negf %b : tensor<4096xbf16, #half>
+    tkgpu.store %o, %y[%r, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks() over [] {vector = 8 : i64} : (tensor<4096xbf16, #half>, !tkgpu.buffer<bf16>, index, tensor<4096xindex, #half>, index, index) -> ()
+    tkgpu.copy_private %memory at %c0, %x[%r, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks() over [] : (!two, index, !tkgpu.buffer<bf16>, index, tensor<4096xindex, #half>, index, index) -> ()
+    tkgpu.async_commit
+  }
+  tkgpu.return
+} {num_warps = 4 : i64, index_bits = 32 : i64}

@@ -148,19 +148,21 @@ module attributes {tkgpu.target = #target} {
 #target = #tkgpu.target<arch = 90, shared = 232448, processors = 132, hopper = true>
 #row = #tkgpu.layout<register = [[1], [2], [4], [32768], [65536]], lane = [[8], [16], [32], [64], [128]], warp = [[256], [512], [1024], [2048], [4096], [8192], [16384]]>
 
-// Of two tiles that do not change, one has no room beside two stages of a row: the threads of a
-// cluster keep it packed.
+// Of two tiles that do not change, one has no room beside two stages of a cluster's row: there is
+// one stage.
 // CHECK-LABEL: tkgpu.func @cluster
 // CHECK: %[[KEPT:.*]] = tkgpu.alloc_private : <1 x tensor<131072xbf16
 // CHECK: tkgpu.copy_private %[[KEPT]] at %{{.*}}, %arg1
-// CHECK: tkgpu.alloc_private : <2 x tensor<131072xbf16
-// CHECK: %[[B:.*]] = tkgpu.load %arg2
+// CHECK: %[[OTHER:.*]] = tkgpu.alloc_private : <1 x tensor<131072xbf16
+// CHECK: tkgpu.copy_private %[[OTHER]] at %{{.*}}, %arg2
+// CHECK: %[[ROWS:.*]] = tkgpu.alloc_private : <1 x tensor<131072xbf16
 // CHECK: scf.for
 // CHECK-NOT: tkgpu.load
+// CHECK: tkgpu.private_load %[[ROWS]]
 // CHECK: %[[G:.*]] = tkgpu.private_load %[[KEPT]]
 // CHECK: arith.mulf %{{.*}}, %[[G]]
-// CHECK: %[[HELD:.*]] = tkgpu.hold %[[B]]
-// CHECK: arith.addf %{{.*}}, %[[HELD]]
+// CHECK: %[[B:.*]] = tkgpu.private_load %[[OTHER]]
+// CHECK: arith.addf %{{.*}}, %[[B]]
 module attributes {tkgpu.target = #target} {
   tkgpu.func @cluster args ["x", "g", "b", "rows", "y"] {
   ^bb0(%x: !tkgpu.buffer<bf16>, %g: !tkgpu.buffer<bf16>, %b: !tkgpu.buffer<bf16>, %rows: index, %y: !tkgpu.buffer<bf16>):
@@ -265,4 +267,45 @@ module attributes {tkgpu.target = #target} {
     }
     tkgpu.return
   } {num_warps = 8 : i64, index_bits = 32 : i64}
+}
+
+// -----
+
+#target = #tkgpu.target<arch = 90, shared = 232448, processors = 132, hopper = true>
+#row = #tkgpu.layout<register = [[1], [2], [4], [65536], [131072], [262144]], lane = [[8], [16], [32], [64], [128]], warp = [[256], [512], [1024], [2048], [4096], [8192], [16384], [32768]]>
+
+// A block that has a multiprocessor to itself has registers for both, packed, and shared memory for
+// three stages.
+// CHECK-LABEL: tkgpu.func @packed
+// CHECK: tkgpu.alloc_private : <3 x tensor<524288xbf16
+// CHECK: %[[G:.*]] = tkgpu.load %arg1
+// CHECK: %[[B:.*]] = tkgpu.load %arg2
+// CHECK: scf.for
+// CHECK-NOT: tkgpu.load
+// CHECK: %[[HELD_G:.*]] = tkgpu.hold %[[G]]
+// CHECK: arith.mulf %{{.*}}, %[[HELD_G]]
+// CHECK: %[[HELD_B:.*]] = tkgpu.hold %[[B]]
+// CHECK: arith.addf %{{.*}}, %[[HELD_B]]
+module attributes {tkgpu.target = #target} {
+  tkgpu.func @packed args ["x", "g", "b", "rows", "y"] {
+  ^bb0(%x: !tkgpu.buffer<bf16>, %g: !tkgpu.buffer<bf16>, %b: !tkgpu.buffer<bf16>, %rows: index, %y: !tkgpu.buffer<bf16>):
+    %c1 = arith.constant 1 : index
+    %C = arith.constant 524288 : index
+    %j = tkgpu.iota : tensor<524288xindex, #row>
+    %w = tkgpu.load %g[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 8 : i64} : (!tkgpu.buffer<bf16>, tensor<524288xindex, #row>, index) -> tensor<524288xbf16, #row>
+    %a = tkgpu.load %b[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 8 : i64} : (!tkgpu.buffer<bf16>, tensor<524288xindex, #row>, index) -> tensor<524288xbf16, #row>
+    %step = tkgpu.num_programs x
+    %own = tkgpu.program_id x
+    scf.for %r = %own to %rows step %step {
+      %v = tkgpu.load %x[%r, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks() over [] {vector = 8 : i64} : (!tkgpu.buffer<bf16>, index, tensor<524288xindex, #row>, index, index) -> tensor<524288xbf16, #row>
+      %m = tkgpu.reduce <max> %v axis 0 : tensor<524288xbf16, #row> -> bf16
+      %mb = tkgpu.broadcast %m dims [] : bf16 -> tensor<524288xbf16, #row>
+      %d = arith.subf %v, %mb : tensor<524288xbf16, #row>
+      %p = arith.mulf %d, %w : tensor<524288xbf16, #row>
+      %o = arith.addf %p, %a : tensor<524288xbf16, #row>
+      tkgpu.store %o, %y[%r, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks() over [] {vector = 8 : i64} : (tensor<524288xbf16, #row>, !tkgpu.buffer<bf16>, index, tensor<524288xindex, #row>, index, index) -> ()
+    }
+    tkgpu.return
+  } {num_warps = 256 : i64, cluster = 16 : i64, index_bits = 32 : i64,
+     tkgpu.schedule = #tkgpu.schedule<tile = [1, 524288], reduce = [524288], warps = 256, per_thread = 64, persistent = 1, cluster = 16>}
 }

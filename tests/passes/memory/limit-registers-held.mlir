@@ -37,3 +37,24 @@ tkgpu.func @place args ["x", "y"] {
   tkgpu.store %where, %y[%c0] dims [array<i64>] strides(%c1) masks() over [] : (i32, !tkgpu.buffer<i32>, index, index) -> ()
   tkgpu.return
 } {num_warps = 8 : i64, index_bits = 32 : i64}
+
+// What is loaded before a loop and used in it has registers while the loop reduces.
+// CHECK-LABEL: tkgpu.func @weights
+// CHECK: min_blocks = 2 : i64
+tkgpu.func @weights args ["x", "w", "b", "y", "n"] {
+^bb0(%x: !tkgpu.buffer<bf16>, %w: !tkgpu.buffer<bf16>, %b: !tkgpu.buffer<bf16>, %y: !tkgpu.buffer<bf16>, %n: index):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %j = tkgpu.iota : tensor<16384xindex, #row>
+  %g = tkgpu.load %w[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 8 : i64} : (!tkgpu.buffer<bf16>, tensor<16384xindex, #row>, index) -> tensor<16384xbf16, #row>
+  %h = tkgpu.load %b[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 8 : i64} : (!tkgpu.buffer<bf16>, tensor<16384xindex, #row>, index) -> tensor<16384xbf16, #row>
+  scf.for %i = %c0 to %n step %c1 {
+    %v = tkgpu.load %x[%i, %j] dims [array<i64>, array<i64: 0>] strides(%n, %c1) masks() over [] {vector = 8 : i64} : (!tkgpu.buffer<bf16>, index, tensor<16384xindex, #row>, index, index) -> tensor<16384xbf16, #row>
+    %m = tkgpu.reduce <max> %v axis 0 : tensor<16384xbf16, #row> -> bf16
+    %ms = tkgpu.broadcast %m dims [] : bf16 -> tensor<16384xbf16, #row>
+    %p = arith.mulf %ms, %g : tensor<16384xbf16, #row>
+    %o = arith.addf %p, %h : tensor<16384xbf16, #row>
+    tkgpu.store %o, %y[%i, %j] dims [array<i64>, array<i64: 0>] strides(%n, %c1) masks() over [] {vector = 8 : i64} : (tensor<16384xbf16, #row>, !tkgpu.buffer<bf16>, index, tensor<16384xindex, #row>, index, index) -> ()
+  }
+  tkgpu.return
+} {num_warps = 8 : i64, index_bits = 32 : i64}

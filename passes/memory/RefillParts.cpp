@@ -1,0 +1,124 @@
+//===- RefillParts.cpp - the next row comes part by part ------------------===//
+//
+// Where shared memory has room for one row of a block, the next one is brought when this one has
+// been read for the last time (tk-fetch-ahead). What is stored is computed a part at a time
+// (tk-cut-stores), and stores take as long as loads: memory would have nothing to read meanwhile.
+//   1. In loops, copies to private memory of one stage are looked at, which is read as a whole
+//      first, and then by parts of one size, which fill it.
+//   2. Each part is copied by itself as soon as it has been read, before what is computed from it
+//      is stored: a thread has what it read. The group that the parts belong to ends where it did.
+//
+// Before: %a = private_load %row part 0; store (f %a); %b = private_load %row part 1; store (f %b);
+//         copy %row, x[next]; async_commit
+// After:  %a = private_load %row part 0; copy %row part 0, x[next]; store (f %a);
+//         %b = private_load %row part 1; copy %row part 1, x[next]; store (f %b); async_commit
+//
+//===----------------------------------------------------------------------===//
+#include "dialects/tkgpu/TkGpuPrivateOps.h"
+#include "passes/Passes.h"
+#include "passes/memory/MovedOperations.h"
+#include "passes/memory/TileComponents.h"
+#include "passes/memory/TilePieces.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace tk {
+#define GEN_PASS_DEF_REFILLPARTS
+#include "passes/Passes.h.inc"
+} // namespace tk
+
+using namespace mlir;
+using namespace tk;
+using namespace tk::gpu;
+
+/// The reads of parts of what `copy` brings next, in their order; none where it is otherwise read
+/// or written between them.
+static SmallVector<PrivateLoadOp> findParts(CopyPrivateOp copy) {
+  PrivateType memory = copy.getTarget().getType();
+  SmallVector<PrivateLoadOp> parts;
+  if (memory.getStages() != 1 || memory.getTile().getRank() != 1 || copy.getOffsets())
+    return {};
+  for (Operation &op : llvm::make_range(copy->getBlock()->begin(), copy->getIterator())) {
+    auto load = dyn_cast<PrivateLoadOp>(op);
+    if (load && load.getSource() == copy.getTarget()) {
+      if (load.getOffsets())
+        parts.push_back(load);
+      else if (!parts.empty())
+        return {};
+    } else if (op.getNumRegions() > 0 || llvm::is_contained(op.getOperands(), copy.getTarget())) {
+      return {};
+    }
+  }
+  for (Operation *user : copy.getTarget().getUsers())
+    if (user->getBlock() == copy->getBlock() && copy->isBeforeInBlock(user))
+      return {};
+  return parts;
+}
+
+/// Are `parts`, each read once, all of the tile, one behind the other?
+static bool fillTile(ArrayRef<PrivateLoadOp> parts, RankedTensorType tile) {
+  int64_t end = 0;
+  for (PrivateLoadOp part : parts) {
+    auto type = cast<RankedTensorType>(part.getType());
+    if (part.getOffsets()->front() != end ||
+        type.getShape() != cast<RankedTensorType>(parts.front()->getResult(0).getType()).getShape())
+      return false;
+    end += type.getDimSize(0);
+  }
+  return parts.size() > 1 && end == tile.getDimSize(0);
+}
+
+/// Moves what `op` needs of the operations behind `place` before that; false, and nothing is moved,
+/// if it is not only arithmetic.
+static bool bringBefore(Operation *op, Operation *place) {
+  llvm::SetVector<Operation *> moved;
+  if (!collectNeeds(op, place, moved, [](Operation *other) { return !isa<gpu::LoadOp>(other); }))
+    return false;
+  for (Operation *needed : moved)
+    needed->moveBefore(place);
+  return true;
+}
+
+/// Returns how many parts `copy` becomes.
+static unsigned refillParts(CopyPrivateOp copy) {
+  SmallVector<PrivateLoadOp> parts = findParts(copy);
+  if (!fillTile(parts, copy.getTarget().getType().getTile()) || !bringBefore(copy, parts.front()))
+    return 0;
+  OpBuilder builder(copy);
+  for (PrivateLoadOp part : parts) {
+    builder.setInsertionPointAfter(part);
+    ArrayRef<int64_t> shape = cast<RankedTensorType>(part.getType()).getShape();
+    SmallVector<Value> operands(copy->getOperands());
+    for (Value &operand : operands)
+      if (isTile(operand))
+        operand = TilePieces(operand, copy.getOperation())
+                      .build(builder, operand, *part.getOffsets(), shape);
+    auto refill = cast<CopyPrivateOp>(builder.clone(*copy));
+    refill->setOperands(operands);
+    refill.setOffsets(part.getOffsets());
+    refill.setExtents(shape);
+  }
+  copy.erase();
+  return parts.size();
+}
+
+namespace {
+
+struct RefillParts : tk::impl::RefillPartsBase<RefillParts> {
+  void runOnOperation() override {
+    for (FuncOp function : getOperation().getOps<FuncOp>()) {
+      SmallVector<CopyPrivateOp> copies;
+      function.walk([&](CopyPrivateOp copy) {
+        if (isa<scf::ForOp>(copy->getParentOp()))
+          copies.push_back(copy);
+      });
+      for (CopyPrivateOp copy : copies)
+        numParts += refillParts(copy);
+    }
+  }
+};
+
+} // namespace
