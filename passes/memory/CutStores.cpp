@@ -122,8 +122,10 @@ static void loadBeforeMeeting(StoreOp store) {
   }
 }
 
-/// Returns false, and leaves the store, where the parts are not registers of every thread.
-static bool cutStore(Operation *store, ArrayRef<Operation *> stores) {
+/// Cuts the first of `stores`, those that are still whole. Returns false, and leaves the store,
+/// where the parts are not registers of every thread.
+static bool cutStore(ArrayRef<Operation *> stores) {
+  Operation *store = stores.front();
   int64_t numParts = countParts(store);
   auto tile = cast<RankedTensorType>(storedValue(store).getType());
   int64_t length = tile.getDimSize(0) / numParts;
@@ -163,8 +165,8 @@ struct CutStores : tk::impl::CutStoresBase<CutStores> {
         if (countParts(op) > 1)
           stores.push_back(op);
       });
-      for (Operation *store : stores)
-        numCut += cutStore(store, stores);
+      for (ArrayRef<Operation *> whole = stores; !whole.empty(); whole = whole.drop_front())
+        numCut += cutStore(whole);
       function.walk<WalkOrder::PostOrder, ReverseIterator>([](Operation *op) {
         if (isOpTriviallyDead(op))
           op->erase();
