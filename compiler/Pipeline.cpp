@@ -83,6 +83,8 @@ llvm::ArrayRef<PassRow> passTable() {
        "the next iteration's operands are loaded under this one's products"},
       {"tk-overlap-chains", Stage::Gpu, "", "",
        "what happens to scores runs under the product of the weights before"},
+      {"tk-overlap-tiles", Stage::Gpu, "", "",
+       "a tile's first scores are worked on under the last product of the tile before"},
       {"tk-split-masked-steps", Stage::Gpu, "", "",
        "what is in flight where masks branch is known"},
       {"tk-alternate-warpgroups", Stage::Gpu, "turns", "",

@@ -240,6 +240,12 @@ def OverlapChains : Pass<"tk-overlap-chains", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numLoops", "loops", "Loops whose products overlap">];
 }
 
+def OverlapTiles : Pass<"tk-overlap-tiles", "::mlir::ModuleOp"> {
+  let summary = "Begin the next tile's chain of products under the last product of this one's";
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
+                           "::tk::gpu::TkGpuDialect"];
+  let statistics = [Statistic<"numLoops", "loops", "Loops over tiles whose tiles overlap">];
+}
 def SplitMaskedSteps : Pass<"tk-split-masked-steps", "::mlir::ModuleOp"> {
   let summary = "Give the steps of warpgroup products that need no mask a loop of their own";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",

@@ -107,15 +107,16 @@ struct AlternateWarpgroups : tk::impl::AlternateWarpgroupsBase<AlternateWarpgrou
       function.walk([&](WarpRolesOp op) { roles = op; });
       if (!roles)
         continue;
-      roles.getConsumer().walk([&](scf::ForOp loop) {
-        SmallVector<WarpgroupDotOp> dots(loop.getBody()->getOps<WarpgroupDotOp>());
+      roles.getConsumer().walk([&](Block *block) {
+        SmallVector<WarpgroupDotOp> dots(block->getOps<WarpgroupDotOp>());
         if (!haveWorkUnderProducts(dots))
           return;
         OpBuilder builder(dots.front());
         TurnOp::create(builder, dots.front().getLoc(), TurnStep::Take);
         builder.setInsertionPointAfter(dots.back());
         TurnOp::create(builder, dots.back().getLoc(), TurnStep::Pass);
-        completeTurns(loop);
+        if (auto loop = dyn_cast<scf::ForOp>(block->getParentOp()))
+          completeTurns(loop);
         ++loops;
       });
       if (loops == 0)

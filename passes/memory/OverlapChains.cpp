@@ -24,6 +24,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/memory/ProductWaits.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
 
@@ -77,16 +78,6 @@ private:
 
 } // namespace
 
-/// The only wait for a product, if that waits for all.
-static WarpgroupWaitOp waitOf(WarpgroupDotOp dot) {
-  if (!dot->hasOneUse())
-    return {};
-  auto wait = dyn_cast<WarpgroupWaitOp>(*dot->user_begin());
-  bool isPlain = wait && wait.getPending() == 0 && wait.getNumResults() == 1 &&
-                 wait->getBlock() == dot->getBlock();
-  return isPlain ? wait : WarpgroupWaitOp();
-}
-
 /// Does `value` follow from `source` inside the block of `within`?
 static bool dependsOn(Value value, Operation *source, Block *block) {
   llvm::SmallPtrSet<Operation *, 32> visited;
@@ -108,7 +99,7 @@ bool ChainOverlap::analyse() {
   if (dots.size() != 2)
     return false;
   first = dots[0], second = dots[1];
-  firstWait = waitOf(first), secondWait = waitOf(second);
+  firstWait = findPlainWait(first), secondWait = findPlainWait(second);
   if (!firstWait || !secondWait || !isa<RankedTensorType>(second.getA().getType()) ||
       !firstWait->isBeforeInBlock(second) || !dependsOn(second.getA(), firstWait, loop.getBody()))
     return false;

@@ -9,15 +9,15 @@
 //    branch.
 // 2. The steps before them, if there are lower bounds, and those behind them stay in loops with it.
 //
-//   for %j = %a to %b {                    for %j = %a to min(%b, %x) { ...; if ... { mask s } ... }
+//   for %j = %a to %b {                    for %j = %a to min(%b, %x) { ...; if ... { mask s } }
 //     s = dot; o = dot; wait s             for %j = next to min(%b, %y - 31) { ...; wait s; ... }
-//     if %j < %x or %j + 32 > %y {    →    for %j = next to %b { ...; if ... { mask s } ... }
+//     if %j < %x or %j + 32 > %y {    →    for %j = next to %b { ...; if ... { mask s } }
 //       mask s
 //     } ...; wait o
 //   }
 //
-// It brings nothing where four warpgroups take turns, whose work runs under others' products, nor for a
-// few steps, nor where a step computes long functions: its code does not stay in the cache.
+// It brings nothing where four warpgroups take turns, whose work runs under others' products, nor
+// for a few steps, nor where a step computes long functions: its code does not stay in the cache.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
@@ -138,8 +138,8 @@ static bool split(scf::ForOp loop) {
   Value end = loop.getUpperBound(), before = end, plainEnd = end;
   for (auto [bound, length] : bounds.upper) {
     // A step ends by the bound if it begins before this.
-    Value last = arith::SubIOp::create(
-        builder, loc, bound, arith::ConstantIndexOp::create(builder, loc, length - 1));
+    Value last = arith::SubIOp::create(builder, loc, bound,
+                                       arith::ConstantIndexOp::create(builder, loc, length - 1));
     plainEnd = arith::MinSIOp::create(builder, loc, plainEnd, last);
   }
   Value lower;
