@@ -47,10 +47,12 @@ static constexpr int64_t fewOutputs = 64;
 /// Parts that a schedule block asks for begin at multiples of so many terms, so that their accesses
 /// are as aligned as those of the whole.
 static constexpr int64_t partAlignment = 64;
-/// Sums of columns: how many a block has side by side, blocks that a multiprocessor should get,
-/// rows that are worth a partial result, and columns that are enough by themselves.
-static constexpr int64_t columnsOfBlock = 64, blocksWanted = 8, leastRows = 128,
-                         mostColumns = 1 << 20;
+/// Sums of columns: how many a block has side by side, rows that are worth a partial result, and
+/// columns that are enough by themselves.
+static constexpr int64_t columnsOfBlock = 64, leastRows = 128, mostColumns = 1 << 20;
+/// Blocks that a multiprocessor should get: of plain sums, and beside squared distances, where
+/// blocks wait for a sample before they read on.
+static constexpr int64_t blocksOfSums = 4, blocksOfDistances = 8;
 
 static bool hasFewOutputs(ComputeOp compute) {
   int64_t outputs = 1;
@@ -110,8 +112,15 @@ static std::optional<int64_t> rowsOfBlock(ComputeOp compute, ArrayRef<ReduceOp> 
       return std::nullopt;
     rows = std::max(rows, upper);
   }
-  int64_t parts =
-      llvm::divideCeil(blocksWanted * target.getProcessors(), std::max<int64_t>(blocks, 1));
+  // Statements of one kernel may share their parts.
+  bool hasDistances =
+      compute->getParentOp()
+          ->walk([](ReduceOp reduce) {
+            return matchSquaredDistance(reduce) ? WalkResult::interrupt() : WalkResult::advance();
+          })
+          .wasInterrupted();
+  int64_t wanted = (hasDistances ? blocksOfDistances : blocksOfSums) * target.getProcessors();
+  int64_t parts = llvm::divideCeil(wanted, std::max<int64_t>(blocks, 1));
   int64_t length = std::max<int64_t>(llvm::PowerOf2Ceil(llvm::divideCeil(rows, parts)), leastRows);
   if (parts < 2 || length * 2 > rows)
     return std::nullopt;
@@ -157,6 +166,7 @@ struct SplitReductionsPass : tk::impl::SplitReductionsBase<SplitReductionsPass> 
   void runOnOperation() override {
     SmallVector<ComputeOp> computes;
     partials.clear();
+    distances.clear();
     getOperation()->walk([&](ComputeOp compute) { computes.push_back(compute); });
     for (ComputeOp compute : computes) {
       SmallVector<ReduceOp> reduces(compute.getBlock()->getOps<ReduceOp>());
@@ -186,13 +196,16 @@ struct SplitReductionsPass : tk::impl::SplitReductionsBase<SplitReductionsPass> 
         ++numSplit;
       }
     }
+    for (ComputeOp partial : partials)
+      llvm::any_of(distances, [&](ComputeOp other) { return replaceBySums(partial, other); });
   }
 
 private:
   void split(ReduceOp reduce, ComputeOp compute, Split how);
   Value chunkLength(OpBuilder &builder, ReduceOp reduce, ComputeOp compute, Value trip, Split how);
 
-  SmallVector<ComputeOp> partials; ///< statements of plain partial results
+  SmallVector<ComputeOp> partials;  ///< statements of plain partial results
+  SmallVector<ComputeOp> distances; ///< ... of squared distances
 };
 } // namespace
 
@@ -325,8 +338,14 @@ void SplitReductionsPass::split(ReduceOp reduce, ComputeOp compute, Split how) {
   note(reduce, passName, Verdict::Derived,
        "the " + describe(reduce) + " is computed from partial results");
   const Parts parts{lower, upper, length, numChunks, how};
-  Value combined = matchSquaredDistance(reduce) ? splitSquaredDistance(reduce, compute, parts)
-                                                : splitPlain(reduce, compute, parts, partials);
+  Value combined;
+  if (matchSquaredDistance(reduce)) {
+    SplitDistance distance = splitSquaredDistance(reduce, compute, parts);
+    distances.push_back(distance.partial);
+    combined = distance.combined;
+  } else {
+    combined = splitPlain(reduce, compute, parts, partials);
+  }
   reduce.getResult(0).replaceAllUsesWith(combined);
   reduce.erase();
 }

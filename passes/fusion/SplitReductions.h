@@ -53,9 +53,16 @@ struct SquaredDistance {
 };
 std::optional<SquaredDistance> matchSquaredDistance(ReduceOp reduce);
 
-/// Computes such a sum from the parts' means and squares about them; returns the reduction that
-/// takes its place, made at `reduce`.
-mlir::Value splitSquaredDistance(ReduceOp reduce, ComputeOp compute, const Parts &parts);
+/// Such a sum computed from the parts' sums and squares about their means.
+struct SplitDistance {
+  mlir::Value combined; ///< what takes the reduction's place, made at it
+  ComputeOp partial;    ///< the statement of the parts
+};
+SplitDistance splitSquaredDistance(ReduceOp reduce, ComputeOp compute, const Parts &parts);
+
+/// If `partial` computes no more than the sums of the same parts as `distances`, its readers read
+/// those.
+bool replaceBySums(ComputeOp partial, ComputeOp distances);
 
 } // namespace tk
 

@@ -13,14 +13,15 @@
 // The sample is the mean of the part's first k terms. Then (m_p - s)^2 is at most n_p / k times the
 // terms' variance, whatever they are, so that the difference loses log2(n_p / k) bits at worst, and
 // none where the terms are in no order: nothing depends on how large the mean is.
+// Where parts meet, it is their sums t_p that matter, of which %g usually follows, too.
 //
 //   %v = reduce [sum] ["r"] from (0) to (%R) {(x[r] - %g)^2}
 //     =>
-//   %m, %q = tk.compute ["r.chunk"] in (..) {
+//   %t, %q = tk.compute ["r.chunk"] in (..) {
 //     s = (reduce from the first to the kth x[r]) / k
 //     a = reduce x[r] - s;  b = reduce (x[r] - s)^2
-//     s + a / n, b - a (a / n) }
-//   %v = reduce [sum] ["r.chunk"] {q[r.chunk] + n (m[r.chunk] - %g)^2}
+//     reduce x[r], b - a (a / n) }
+//   %v = reduce [sum] ["r.chunk"] {q[r.chunk] + n (t[r.chunk] / n - %g)^2}
 //
 //===----------------------------------------------------------------------===//
 #include "passes/fusion/SplitReductions.h"
@@ -28,6 +29,7 @@
 #include "passes/analysis/ScalarExpr.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
 using namespace tk;
@@ -59,13 +61,13 @@ static Value termsOf(Value first, Value end, Type type, OpBuilder &builder, Loca
   return arith::SIToFPOp::create(builder, loc, type, count);
 }
 
-Value tk::splitSquaredDistance(ReduceOp reduce, ComputeOp compute, const Parts &parts) {
+SplitDistance tk::splitSquaredDistance(ReduceOp reduce, ComputeOp compute, const Parts &parts) {
   SquaredDistance distance = *matchSquaredDistance(reduce);
   Location loc = reduce.getLoc();
   Type type = distance.term.getType();
   auto name = cast<StringAttr>(reduce.getIndexNames()[0]).getValue();
   Operation *partial = createPartial(
-      reduce, compute, parts, {".means", ".squares"},
+      reduce, compute, parts, {".sums", ".squares"},
       [&](OpBuilder &body, Value number, IRMapping &mapping) -> SmallVector<Value> {
         auto [first, end] = parts.boundsOf(number, body, loc);
         for (Value input : getInputs(reduce))
@@ -89,19 +91,18 @@ Value tk::splitSquaredDistance(ReduceOp reduce, ComputeOp compute, const Parts &
         Value sample = sumOf(sampleEnd, {});
         sample =
             arith::DivFOp::create(body, loc, sample, termsOf(first, sampleEnd, type, body, loc));
-        Value shifted = sumOf(end, sample);
+        Value shifted = sumOf(end, sample), sum = sumOf(end, {});
         mapping.map(distance.point, sample);
         auto about = cast<ReduceOp>(body.clone(*reduce, mapping));
         about.getLowerMutable()[0].set(first);
         about.getUpperMutable()[0].set(end);
         Value away =
             arith::DivFOp::create(body, loc, shifted, termsOf(first, end, type, body, loc));
-        Value mean = arith::AddFOp::create(body, loc, sample, away);
         Value excess = arith::MulFOp::create(body, loc, shifted, away);
         Value squares = arith::SubFOp::create(body, loc, about.getResult(0), excess);
         Value zero = arith::ConstantOp::create(body, loc, body.getZeroAttr(type));
         squares = arith::MaximumFOp::create(body, loc, squares, zero);
-        return {mean, squares};
+        return {sum, squares};
       });
   OpBuilder builder(reduce);
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
@@ -112,12 +113,43 @@ Value tk::splitSquaredDistance(ReduceOp reduce, ComputeOp compute, const Parts &
         SmallVector<Value> own(compute.getBlock()->getArguments());
         SmallVector<Value> at = withChunk(own, Value(indices.front()), parts.how);
         auto [first, end] = parts.boundsOf(indices.front(), inner, loc);
-        Value mean = LoadOp::create(inner, loc, partial->getResult(0), at, Value());
+        Value sum = LoadOp::create(inner, loc, partial->getResult(0), at, Value());
         Value squares = LoadOp::create(inner, loc, partial->getResult(1), at, Value());
+        Value count = termsOf(first, end, type, inner, loc);
+        Value mean = arith::DivFOp::create(inner, loc, sum, count);
         Value away = arith::SubFOp::create(inner, loc, mean, distance.point);
         away = arith::MulFOp::create(inner, loc, away, away);
-        away = arith::MulFOp::create(inner, loc, away, termsOf(first, end, type, inner, loc));
+        away = arith::MulFOp::create(inner, loc, away, count);
         return arith::AddFOp::create(inner, loc, squares, away);
       });
-  return combined.getResult(0);
+  return {combined.getResult(0), cast<ComputeOp>(partial)};
+}
+
+/// Moves `op`, and what it needs, in front of `place`.
+static void moveInFront(Operation *op, Operation *place) {
+  if (op->getBlock() != place->getBlock() || op->isBeforeInBlock(place))
+    return;
+  llvm::SetVector<Value> needed;
+  needed.insert_range(op->getOperands());
+  getUsedValuesDefinedAbove(op->getRegions(), needed);
+  for (Value value : needed)
+    if (Operation *def = value.getDefiningOp())
+      moveInFront(def, place);
+  op->moveBefore(place);
+}
+
+bool tk::replaceBySums(ComputeOp partial, ComputeOp distances) {
+  ScalarEquality equality;
+  if (!equality.equal(partial.getExtents(), distances.getExtents()))
+    return false;
+  for (auto [a, b] :
+       llvm::zip_equal(partial.getBlock()->getArguments(), distances.getBlock()->getArguments()))
+    equality.identify(a, b);
+  if (!equality.equal(partial.getYield().getValues(),
+                      distances.getYield().getValues().take_front()))
+    return false;
+  moveInFront(distances, partial);
+  partial->getResult(0).replaceAllUsesWith(distances->getResult(0));
+  partial.erase();
+  return true;
 }

@@ -7,7 +7,8 @@
 //      operation that waits: for copies, in a reduction or scan over tiles, or one with regions.
 //   2. Loads behind it that need nothing computed by it or later are moved in front of it, with the
 //      arithmetic that leads to them, in their order; behind the loads that stand there already.
-//   3. A load of more registers than a few stays: it would hold them across the reductions.
+//   3. A load of more registers than a few stays: it would hold them across the reductions. Where
+//      a later reduction needs it and a thread loads little in all (parts of long sums), it moves.
 //
 // Before: %m = reduce %row; %l = load %labels[%r]; %x = load %a[%r, %l]; use %m, %x
 // After:  %l = load %labels[%r]; %x = load %a[%r, %l]; %m = reduce %row; use %m, %x
@@ -29,6 +30,9 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
+/// So many elements of a thread, of all its loads, are held whatever else it computes.
+static constexpr int64_t littleInAll = 32;
+
 static bool waits(Operation &op) {
   return isReduction(&op) || isa<gpu::ScanOp, AsyncWaitOp>(op) || op.getNumRegions() > 0;
 }
@@ -39,6 +43,28 @@ static int64_t elementsOfThread(gpu::LoadOp load) {
     return 1;
   LayoutAttr layout = getLayout(load.getType());
   return layout ? layout.getNumRegisters() : std::numeric_limits<int64_t>::max();
+}
+
+/// Is a reduction in the same block of code computed from `load`?
+static bool feedsReduction(gpu::LoadOp load) {
+  llvm::SetVector<Operation *> users;
+  users.insert(load);
+  for (unsigned i = 0; i < users.size(); ++i) {
+    if (i > 0 && isReduction(users[i]))
+      return true;
+    for (Operation *user : users[i]->getUsers())
+      if (user->getBlock() == load->getBlock())
+        users.insert(user);
+  }
+  return false;
+}
+
+/// Most elements of a thread that `load` may hold.
+static int64_t mostElements(gpu::LoadOp load, int64_t maxElements) {
+  int64_t all = 0;
+  for (auto other : load->getBlock()->getOps<gpu::LoadOp>())
+    all += std::min(elementsOfThread(other), littleInAll + 1);
+  return all <= littleInAll && feedsReduction(load) ? littleInAll : maxElements;
 }
 
 /// Returns how many loads are moved.
@@ -55,7 +81,7 @@ static unsigned hoistLoads(Block &block, int64_t maxElements) {
     llvm::SetVector<Operation *> moved;
     auto mayMove = [&](Operation *op) {
       auto other = dyn_cast<gpu::LoadOp>(op);
-      return !waits(*op) && (!other || elementsOfThread(other) <= maxElements);
+      return !waits(*op) && (!other || elementsOfThread(other) <= mostElements(other, maxElements));
     };
     if (!collectMoved(load, &*first, moved, mayMove))
       continue;

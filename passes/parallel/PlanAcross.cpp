@@ -1,6 +1,7 @@
 //===- PlanAcross.cpp - tiles of reductions across memory -----------------===//
 //
 //   1. Reductions: threads run along the contiguous parallel index and take a few terms at a time.
+//      Of short ones, such as parts of longer sums, a block takes all: it waits for memory once.
 //   2. Scans likewise: a block steps down lines of memory that lie side by side. Where accesses are
 //      of 16 bytes, the next rows come while these are scanned (tk-fetch-ahead).
 //
@@ -14,6 +15,8 @@ using namespace tk;
 static constexpr int64_t vectorBits = 128;
 /// Reductions of columns: how many a block has side by side, and its threads.
 static constexpr int64_t columnsAcross = 64, threadsAcross = 128;
+/// How many accesses of a thread bring all terms of short ones at once.
+static constexpr int64_t accessesAcross = 4;
 /// Scans down columns: a block's threads, how many elements of a row's part each has, and how many
 /// bits of a row a block has at most.
 struct ScanShape {
@@ -80,6 +83,10 @@ int64_t Planner::planAcross(Operation *op) {
   // A thread has one access of each tile (tk-unroll-loops adds to that), unless the threads join
   // what they have of each tile.
   int64_t terms = areAlone ? threadsAcross * vectorBits / shape.narrowestBits / columnsAcross : 32;
+  std::optional<int64_t> length = shape.upperOf(last);
+  if (areAlone && reduction.getNumIndices() == 1 && shape.startsAtZero(last) && length &&
+      *length <= accessesAcross * terms)
+    terms *= accessesAcross;
   set(across, fit(across, columnsAcross));
   set(last, fit(last, terms));
   return threadsAcross;

@@ -49,7 +49,7 @@ tk.kernel @columns dims ["R", "C"]
 // On a GPU the sums of many columns are too few blocks; the rows of each are divided.
 module attributes {tkgpu.target = #tkgpu.target<arch = 90, processors = 132>} {
 // CHECK-LABEL: @wide
-// CHECK: %[[SIZE:.*]] = arith.constant 1024 : index
+// CHECK: %[[SIZE:.*]] = arith.constant 2048 : index
 // CHECK: tk.compute ["r.chunk", "c"]
 // CHECK: names ["s.partial"]
 // CHECK: tk.compute ["c"]
@@ -94,10 +94,12 @@ tk.kernel @rows dims ["R", "C"]
   tk.return %s : tensor<?xf32>
 }
 
-// A variance: each part has a mean of its own, and squares about it, from distances from a sample.
+// A variance: each part has squares about its own mean, from distances from a sample. The parts of
+// the sum that the mean of all is computed from are those that tell each part's. They are more, since
+// blocks wait for their sample.
 // CHECK-LABEL: @variance
-// CHECK: tk.compute ["r.chunk", "c"]
-// CHECK: names ["v.partial"]
+// CHECK: arith.constant 1024 : index
+// CHECK-NOT: names ["v.partial"]
 // CHECK: %[[P:.*]]:2 = tk.compute ["r.chunk", "c"]
 // CHECK: %[[END:.*]] = arith.addi %[[FIRST:.*]], %c64
 // CHECK: %[[SAMPLE_END:.*]] = arith.minsi %[[END]], %[[LAST:.*]] : index
@@ -105,20 +107,25 @@ tk.kernel @rows dims ["R", "C"]
 // CHECK: %[[SAMPLE:.*]] = arith.divf %[[FEW]]
 // CHECK: %[[SHIFTED:.*]] = tk.reduce [#tk.kind<sum>] ["r"] from(%[[FIRST]]) to(%[[LAST]])
 // CHECK: arith.subf %{{.*}}, %[[SAMPLE]]
+// CHECK: %[[SUM:.*]] = tk.reduce [#tk.kind<sum>] ["r"] from(%[[FIRST]]) to(%[[LAST]])
+// CHECK-NOT: arith.subf
 // CHECK: %[[ABOUT:.*]] = tk.reduce [#tk.kind<sum>] ["r"] from(%[[FIRST]]) to(%[[LAST]])
 // CHECK: arith.subf %{{.*}}, %[[SAMPLE]]
-// CHECK: %[[STEP:.*]] = arith.divf %[[SHIFTED]]
-// CHECK: %[[MEAN:.*]] = arith.addf %[[SAMPLE]], %[[STEP]]
+// CHECK: %[[COUNT:.*]] = arith.sitofp
+// CHECK: %[[STEP:.*]] = arith.divf %[[SHIFTED]], %[[COUNT]]
 // CHECK: %[[EXCESS:.*]] = arith.mulf %[[SHIFTED]], %[[STEP]]
 // CHECK: %[[DIFFERENCE:.*]] = arith.subf %[[ABOUT]], %[[EXCESS]]
 // CHECK: %[[SQUARES:.*]] = arith.maximumf %[[DIFFERENCE]]
-// CHECK: tk.yield %[[MEAN]], %[[SQUARES]]
-// CHECK: names ["v.means", "v.squares"]
+// CHECK: tk.yield %[[SUM]], %[[SQUARES]]
+// CHECK: names ["v.sums", "v.squares"]
 // CHECK: tk.compute ["c"]
+// CHECK: tk.reduce [#tk.kind<sum>] ["r.chunk"]
+// CHECK: tk.load %[[P]]#0
 // CHECK: %[[ALL:.*]] = arith.divf
 // CHECK: tk.reduce [#tk.kind<sum>] ["r.chunk"]
-// CHECK: %[[M:.*]] = tk.load %[[P]]#0
+// CHECK: %[[T:.*]] = tk.load %[[P]]#0
 // CHECK: %[[Q:.*]] = tk.load %[[P]]#1
+// CHECK: %[[M:.*]] = arith.divf %[[T]]
 // CHECK: %[[AWAY:.*]] = arith.subf %[[M]], %[[ALL]]
 // CHECK: arith.mulf %[[AWAY]], %[[AWAY]]
 // CHECK: arith.addf %[[Q]]

@@ -40,3 +40,29 @@ tkgpu.func @loss args ["x", "labels", "weights", "y", "z", "n"] {
   tkgpu.store %late, %z[%r] dims [array<i64>] strides(%c1) masks() over [] : (i32, !tkgpu.buffer<i32>, index, index) -> ()
   tkgpu.return
 } {num_warps = 4 : i64, index_bits = 32 : i64}
+
+// Where threads load little, what a second reduction is computed from comes with the rest, too; what
+// is only stored stays.
+// CHECK-LABEL: tkgpu.func @parts
+// CHECK: tkgpu.load %arg0
+// CHECK: tkgpu.load %arg1
+// CHECK-NOT: tkgpu.load
+// CHECK: tkgpu.reduce <sum>
+// CHECK: tkgpu.reduce <sum>
+// CHECK: tkgpu.load %arg2
+tkgpu.func @parts args ["sums", "squares", "weights", "y"] {
+^bb0(%sums: !tkgpu.buffer<f32>, %squares: !tkgpu.buffer<f32>, %weights: !tkgpu.buffer<f32>, %y: !tkgpu.buffer<f32>):
+  %c1 = arith.constant 1 : index
+  %j = tkgpu.iota : tensor<1024xindex, #row>
+  %v = tkgpu.load %sums[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 4 : i64} : (!tkgpu.buffer<f32>, tensor<1024xindex, #row>, index) -> tensor<1024xf32, #row>
+  %m = tkgpu.reduce <sum> %v axis 0 : tensor<1024xf32, #row> -> f32
+  %ms = tkgpu.broadcast %m dims [] : f32 -> tensor<1024xf32, #row>
+  %q = tkgpu.load %squares[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 4 : i64} : (!tkgpu.buffer<f32>, tensor<1024xindex, #row>, index) -> tensor<1024xf32, #row>
+  %d = arith.subf %q, %ms : tensor<1024xf32, #row>
+  %t = tkgpu.reduce <sum> %d axis 0 : tensor<1024xf32, #row> -> f32
+  %ts = tkgpu.broadcast %t dims [] : f32 -> tensor<1024xf32, #row>
+  %w = tkgpu.load %weights[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 4 : i64} : (!tkgpu.buffer<f32>, tensor<1024xindex, #row>, index) -> tensor<1024xf32, #row>
+  %p = arith.mulf %w, %ts : tensor<1024xf32, #row>
+  tkgpu.store %p, %y[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 4 : i64} : (tensor<1024xf32, #row>, !tkgpu.buffer<f32>, tensor<1024xindex, #row>, index) -> ()
+  tkgpu.return
+} {num_warps = 4 : i64, index_bits = 32 : i64}

@@ -84,6 +84,25 @@ tk.kernel @columns dims ["R", "C"] params [#tk.param<"x">] results ["y"] {
   tk.return %y : tensor<?xf32>
 }
 
+// Few terms of columns, such as parts of longer sums: all at once.
+// COARSE-LABEL: tk.kernel @parts
+// COARSE: #tkgpu.schedule<tile = [64], reduce = [16], warps = 4,
+tk.kernel @parts dims ["R", "C"] params [#tk.param<"x">] results ["y"] facts [#tk.fact<upper = 16>, #tk.fact<divisor = 4096, upper = 4096>] {
+^bb0(%R: index, %C: index, %x: tensor<?x?xf32>):
+  tk.bind %x[%R, %C] : tensor<?x?xf32>
+  %zero = arith.constant 0 : index
+  %y = tk.compute ["c"] in (%C) {
+  ^bb0(%c: index):
+    %s = tk.reduce [#tk.kind<sum>] ["r"] from (%zero) to (%R) {
+    ^bb0(%r: index):
+      %v = tk.load %x[%r, %c] : tensor<?x?xf32>
+      tk.yield %v : f32
+    } : f32
+    tk.yield %s : f32
+  } names ["y"] : tensor<?xf32>
+  tk.return %y : tensor<?xf32>
+}
+
 // Scans down columns: blocks of one line side by side or several, as long as there are enough
 // blocks. Of columns that accesses of 16 bytes do not fill, more rows at a time: the next do not come
 // early.
