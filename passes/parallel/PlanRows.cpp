@@ -339,6 +339,13 @@ void Planner::planRows() {
       filled % (vectors / 2) == 0)
     threads /= 2;
   int64_t wanted = (coarse ? 128 : 256) / std::max<int64_t>(threads, 1), rows = 1;
+  // Of rows of one access a thread a warp has two: the block's bytes on their way are twice as
+  // many.
+  int64_t together = 1;
+  if (coarse && isHeld && isAligned && wanted > 1 &&
+      longest * shape.narrowestBits == threads * vectorBits && threads == 32)
+    together = 2;
+  wanted *= together;
   // Rows that begin at any alignment have a block each, which follows theirs (tk-align-rows).
   if (coarse && isHeld && !isAligned && longest * shape.narrowestBits >= 32 * vectorBits)
     wanted = 1;
@@ -353,7 +360,9 @@ void Planner::planRows() {
         rows /= 2;
     set(index, rows);
   }
-  warps = std::clamp<int64_t>(rows * threads / 32, 1, 32 * cluster);
+  if (rows < wanted)
+    together = 1;
+  warps = std::clamp<int64_t>(rows * threads / (32 * together), 1, 32 * cluster);
   // Of rows that end before their tiles threads have no registers beyond that (tk-drop-registers):
   // copies would bring, and reductions read, what is of no use.
   if (isHeld && isAligned && filled == longest)

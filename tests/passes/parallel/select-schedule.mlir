@@ -175,6 +175,25 @@ tk.kernel @odd_columns dims ["R", "C"] params [#tk.param<"x">] results ["y"] fac
   tk.return %y : tensor<?x?xf32>
 }
 
+// Rows of one access a thread: two a warp.
+// COARSE-LABEL: tk.kernel @shorter_rows
+// COARSE: #tkgpu.schedule<tile = [8], reduce = [256], warps = 4, per_thread = 16,
+tk.kernel @shorter_rows dims ["R", "C"] params [#tk.param<"x">] results ["y"] facts [#tk.fact<>, #tk.fact<divisor = 256, upper = 256>] {
+^bb0(%R: index, %C: index, %x: tensor<?x?xbf16>):
+  tk.bind %x[%R, %C] : tensor<?x?xbf16>
+  %zero = arith.constant 0 : index
+  %y = tk.compute ["r"] in (%R) {
+  ^bb0(%r: index):
+    %s = tk.reduce [#tk.kind<max>] ["c"] from (%zero) to (%C) {
+    ^bb0(%c: index):
+      %v = tk.load %x[%r, %c] : tensor<?x?xbf16>
+      tk.yield %v : bf16
+    } : bf16
+    tk.yield %s : bf16
+  } names ["y"] : tensor<?xbf16>
+  tk.return %y : tensor<?xbf16>
+}
+
 // A row that one block holds in registers; two in a block where they are short.
 // COARSE-LABEL: tk.kernel @rows
 // COARSE: #tkgpu.schedule<tile = [1], reduce = [4096], warps = 4, per_thread = 32,
