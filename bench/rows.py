@@ -131,12 +131,13 @@ def of_matrices():
             row.int(),), lambda x: x.argmax(1).int()
         yield "transpose", statement("k", (one, "y: bf16[C, R]"), "y[c, r] = x[r, c]"), (x,), (), (
             torch.empty(columns, rows, dtype=x.dtype, device="cuda"),), lambda x: x.t().contiguous()
-    x = torch.randn(16384, 4096, device="cuda")
     f32 = ("x: f32[R, C]", "y: f32[R, C]")
-    yield "cumsum rows", statement("k", f32, "y[r, c] = cumsum[c](x[r, c])"), (x,), (), (
-        torch.empty_like(x),), lambda x: x.cumsum(1)
-    yield "cumsum cols", statement("k", f32, "y[r, c] = cumsum[r](x[r, c])"), (x,), (), (
-        torch.empty_like(x),), lambda x: x.cumsum(0)
+    for rows, columns in ((16384, 4096), (16384, 16384)):
+        x = torch.randn(rows, columns, device="cuda")
+        yield "cumsum rows", statement("k", f32, "y[r, c] = cumsum[c](x[r, c])"), (x,), (), (
+            torch.empty_like(x),), lambda x: x.cumsum(1)
+        yield "cumsum cols", statement("k", f32, "y[r, c] = cumsum[r](x[r, c])"), (x,), (), (
+            torch.empty_like(x),), lambda x: x.cumsum(0)
     x = torch.randn(1 << 28, device="cuda")
     yield "elu", "examples/elu.tk", (x,), (None,), (torch.empty_like(x),), F.elu
     x, residual = peers.normal(16384, 8192), peers.normal(16384, 8192, seed=2)
