@@ -91,14 +91,21 @@ static bool sameRun(Value a, Value b) {
   return a == b || (isRun(a, ofA) && isRun(b, ofB) && ofA == ofB);
 }
 
-/// A tile with rows of at most 128 bytes along `axis`, permuted as the hardware does.
-static SharedType panelledTile(RankedTensorType tile, Type stored, int64_t axis) {
-  int64_t bytes = bytesOfElement(stored), rowBytes = tile.getDimSize(axis) * bytes;
-  int64_t panelBytes = std::min(rowBytes, kSwizzleBytes);
+/// A tile with rows of at most `most` bytes along `axis`, permuted as the hardware does.
+static SharedType panelledTile(ArrayRef<int64_t> shape, Type stored, int64_t axis,
+                               int64_t most = kSwizzleBytes) {
+  int64_t bytes = bytesOfElement(stored), rowBytes = shape[axis] * bytes;
+  int64_t panelBytes = std::min(rowBytes, most);
   int64_t panel = panelBytes < rowBytes ? panelBytes / bytes : 0;
-  return SharedType::get(tile.getContext(), tile.getShape(), stored, {axis, 1 - axis},
+  return SharedType::get(stored.getContext(), shape, stored, {axis, 1 - axis},
                          /*padding=*/0, kChunkBytes / bytes, kSwizzleBytes / panelBytes,
                          panelBytes / kChunkBytes, panel, /*interleave=*/1);
+}
+
+void BulkBox::cutRows(int64_t bytes) {
+  shared = panelledTile(shared.getShape(), shared.getElementType(), shared.getAxisOrder().front(),
+                        bytes);
+  box.back() = shared.getRowLength();
 }
 
 namespace {
@@ -242,7 +249,7 @@ LogicalResult BulkAnalysis::chooseTile() {
   int64_t rowBytes = tile.getDimSize(axis) * bytesOfElement(stored);
   if (rowBytes < 2 * kChunkBytes)
     return decline("the tile's rows are shorter than 32 bytes");
-  source.shared = panelledTile(tile, stored, axis);
+  source.shared = panelledTile(tile.getShape(), stored, axis);
   source.box.back() = source.shared.getRowLength();
   if (llvm::any_of(source.box, [](int64_t side) { return side > kBoxSide; }))
     return decline("a side of the tile is longer than 256");

@@ -26,6 +26,8 @@ struct BulkBox {
 
   /// The tensor's axis along which the rows of the tile in shared memory lie.
   std::optional<unsigned> rowsAxis() const;
+  /// Cuts rows into panels of so many bytes, a span of a swizzle.
+  void cutRows(int64_t bytes);
   /// Rows that one group has where their pairs are interleaved, two for each part; else 1.
   int64_t rowsOfGroup() const;
 };

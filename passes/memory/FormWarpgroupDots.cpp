@@ -255,6 +255,12 @@ unsigned WarpgroupForming::run() {
   if (!all || !llvm::all_of(dots, [&](DotOp dot) { return isStagedForAll(dot); }))
     return 0;
   bool byWarps = dots.size() == 1 && readsPairsOfBytes(dots.front());
+  // Four lanes read 16 bytes each of a row, eight lanes of two: their panels lie side by side in
+  // the banks. With rows of 128 bytes both would meet in the same half of them.
+  if (byWarps)
+    for (gpu::LoadOp load : operands.throughRegisters)
+      if (bytesOfElement(tileOf(load.getResult()).getElementType()) == 1)
+        operands.boxes.find(load.getResult())->second.cutRows(64);
   auto right = byWarps ? dots.front().getB().getDefiningOp<gpu::LoadOp>() : gpu::LoadOp();
   LocalLoadOp left;
   for (gpu::LoadOp load : operands.throughRegisters)
