@@ -10,7 +10,8 @@
 //   2. That follows from constants: those that a maximum is taken with are limits from below, and
 //      quotients of any number by a large one are limited from above.
 //   3. Roundings to 8 bits saturate in every program of blocks: limits before them at the type's
-//      largest numbers are left out.
+//      largest numbers are left out. A type with infinities keeps them: a constant one would be
+//      folded to itself.
 //
 // Before: %s = max(%m, 1e-6) / 448; %q = %n / %s {approx}; %r = truncf max(min(%q, 448), -448)
 // After:  %s = max(%m, 1e-6) / 448; %f = 1 / %s; %q = %n * %f; %r = truncf %q
@@ -109,7 +110,8 @@ void tk::shareReciprocals(ComputeOp compute) {
         sharesDivisor(quotient, compute))
       quotients.push_back(quotient);
     auto rounding = dyn_cast<arith::TruncFOp>(op);
-    if (rounding && rounding.getType().getIntOrFloatBitWidth() == 8)
+    if (rounding && rounding.getType().getIntOrFloatBitWidth() == 8 &&
+        !llvm::APFloat::semanticsHasInf(cast<FloatType>(rounding.getType()).getFloatSemantics()))
       rounding.getInMutable().set(stripClamps(rounding.getIn(), rounding.getType()));
   });
   DenseMap<Value, Value> reciprocals;
