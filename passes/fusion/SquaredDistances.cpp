@@ -125,19 +125,6 @@ SplitDistance tk::splitSquaredDistance(ReduceOp reduce, ComputeOp compute, const
   return {combined.getResult(0), cast<ComputeOp>(partial)};
 }
 
-/// Moves `op`, and what it needs, in front of `place`.
-static void moveInFront(Operation *op, Operation *place) {
-  if (op->getBlock() != place->getBlock() || op->isBeforeInBlock(place))
-    return;
-  llvm::SetVector<Value> needed;
-  needed.insert_range(op->getOperands());
-  getUsedValuesDefinedAbove(op->getRegions(), needed);
-  for (Value value : needed)
-    if (Operation *def = value.getDefiningOp())
-      moveInFront(def, place);
-  op->moveBefore(place);
-}
-
 bool tk::replaceBySums(ComputeOp partial, ComputeOp distances) {
   ScalarEquality equality;
   if (!equality.equal(partial.getExtents(), distances.getExtents()))
@@ -148,7 +135,12 @@ bool tk::replaceBySums(ComputeOp partial, ComputeOp distances) {
   if (!equality.equal(partial.getYield().getValues(),
                       distances.getYield().getValues().take_front()))
     return false;
-  moveInFront(distances, partial);
+  if (partial->isBeforeInBlock(distances)) {
+    IRRewriter rewriter(partial->getContext());
+    if (failed(moveOperationDependencies(rewriter, distances, partial)))
+      return false;
+    distances->moveBefore(partial);
+  }
   partial->getResult(0).replaceAllUsesWith(distances->getResult(0));
   partial.erase();
   return true;

@@ -47,10 +47,9 @@ bool ChainTile::findSteps() {
 /// The parts of a tile's program, none of which may have effects but those of its stages.
 bool ChainTile::collectParts() {
   for (Operation &op : *tiles.getBody()) {
-    bool isHead = op.isBeforeInBlock(branch);
-    if (isHead && !isMemoryEffectFree(&op) && !isa<PhaseWaitOp>(op))
+    if (isHead(&op) && !isMemoryEffectFree(&op) && !isa<PhaseWaitOp>(op))
       return false;
-    if (!isHead && &op != branch && isa<PhaseWaitOp, PhaseArriveOp, scf::ForOp>(op))
+    if (!isHead(&op) && &op != branch && isa<PhaseWaitOp, PhaseArriveOp, scf::ForOp>(op))
       return false;
   }
   bool areSteps = false;
@@ -177,7 +176,7 @@ bool ChainTile::analyse() {
       areKnown &= canAdvance(yield.getOperand(argument.getArgNumber() - 1));
   };
   for (Operation &op : *tiles.getBody())
-    if (op.isBeforeInBlock(branch))
+    if (isHead(&op))
       visitOperands(&op, visit);
   for (Operation *op : opening)
     visitOperands(op, visit);

@@ -29,6 +29,7 @@ struct ChainTile {
 
   /// Is what the loop over tiles yields known before the last product?
   bool canAdvance(mlir::Value value);
+  /// Does `op` help to say where the tile is?
   bool isHead(mlir::Operation *op) {
     return op->getBlock() == tiles.getBody() && op->isBeforeInBlock(branch);
   }

@@ -5,8 +5,8 @@
 //   1. Functions are looked at whose tiles all have one axis and one layout, and in which no thread
 //      takes elements over from others but by reductions.
 //   2. The numbers along their tiles say where what is of use ends, if all that is reduced goes by
-//      such numbers. Where all threads' elements of
-//      the last registers are beyond that, the layout holds only the registers before.
+//      such numbers. Where all threads' elements of the last registers are beyond that, the layout
+//      holds only the registers before.
 //   3. In functions without products masks say which registers no end lies before (SettledMasks.h).
 //
 // Before: %j = iota to 5120 : tensor<8192xindex, #tkgpu.layout<register = ...>>

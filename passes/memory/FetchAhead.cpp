@@ -24,6 +24,7 @@
 //                                           async_wait 0
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/tkgpu/TkGpuExchange.h"
 #include "passes/Passes.h"
 #include "passes/memory/CarryLoads.h"
 #include "passes/memory/LoopSlice.h"
@@ -50,8 +51,9 @@ static constexpr int64_t enoughStages = 4;
 static constexpr int64_t threadsOfProcessor = 1024, threadsThatScan = 512;
 /// A multiprocessor's 32-bit registers, and those that a thread computes with.
 static constexpr int64_t registerFile = 65536, workingRegisters = 48;
-/// What the hardware takes of each block's share, and what reductions exchange.
-static constexpr int64_t reservedBytes = 1024, exchangeBytes = 4096;
+/// What the hardware takes of each block's share, and what is left at least for what threads
+/// exchange.
+static constexpr int64_t reservedBytes = 1024, leastExchangeBytes = 4096;
 static constexpr int64_t vectorBits = 128;
 
 namespace {
@@ -102,9 +104,8 @@ static bool reducesOverWarps(scf::ForOp loop) {
 }
 
 static bool scansOverWarps(scf::ForOp loop) {
-  return llvm::any_of(loop.getOps<gpu::ScanOp>(), [&](gpu::ScanOp scan) {
-    LayoutAttr layout = getLayout(scan.getSource().getType());
-    return layout && axisBits(layout, scan.getAxis()).warps != 0;
+  return llvm::any_of(loop.getOps<gpu::ScanOp>(), [](gpu::ScanOp scan) {
+    return crossesWarps(scan.getSource(), scan.getAxis());
   });
 }
 
@@ -325,8 +326,8 @@ struct FetchAhead : tk::impl::FetchAheadBase<FetchAhead> {
         // Large blocks that scan have as much on its way with what they hold in registers.
         if (!reduces && (!scans || blocks == 1))
           continue;
-        int64_t budget =
-            (target.getShared() + reservedBytes) / blocks - reservedBytes - exchangeBytes;
+        int64_t budget = (target.getShared() + reservedBytes) / blocks - reservedBytes -
+                         std::max(leastExchangeBytes, exchangeBytesOf(function));
         RowFetcher fetcher(function, loop);
         if (!fetcher.analyse(blocks, budget))
           continue;

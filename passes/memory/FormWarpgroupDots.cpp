@@ -52,6 +52,8 @@ static constexpr int64_t kWidestProduct = 256;
 /// Up to so many columns reading the right operand into the registers of each warp costs less than
 /// reading the left one in pairs.
 static constexpr int64_t kFewColumns = 16;
+/// Four lanes read 16 bytes each of a row in shared memory.
+static constexpr int64_t kLanesBytes = 64;
 
 static RankedTensorType tileOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
@@ -136,7 +138,7 @@ bool WarpgroupForming::readsPairsOfBytes(DotOp dot) {
     return operands.boxes.find(operand)->second.shared.getAxisOrder().front() == kAxis;
   };
   RankedTensorType a = tileOf(dot.getA()), b = tileOf(dot.getB());
-  if (function.getCluster() > 1 || b.getDimSize(1) > kFewColumns || a.getDimSize(1) < 64 ||
+  if (function.getCluster() > 1 || b.getDimSize(1) > kFewColumns || a.getDimSize(1) < kLanesBytes ||
       bytesOfElement(b.getElementType()) != 2 || !dot.getB().getDefiningOp<gpu::LoadOp>() ||
       !liesAlong(dot.getB(), 0))
     return false;
@@ -255,12 +257,12 @@ unsigned WarpgroupForming::run() {
   if (!all || !llvm::all_of(dots, [&](DotOp dot) { return isStagedForAll(dot); }))
     return 0;
   bool byWarps = dots.size() == 1 && readsPairsOfBytes(dots.front());
-  // Four lanes read 16 bytes each of a row, eight lanes of two: their panels lie side by side in
-  // the banks. With rows of 128 bytes both would meet in the same half of them.
+  // Eight lanes read of two rows, whose panels lie side by side in the banks. With rows of 128
+  // bytes both would meet in the same half of them.
   if (byWarps)
     for (gpu::LoadOp load : operands.throughRegisters)
       if (bytesOfElement(tileOf(load.getResult()).getElementType()) == 1)
-        operands.boxes.find(load.getResult())->second.cutRows(64);
+        operands.boxes.find(load.getResult())->second.cutRows(kLanesBytes);
   auto right = byWarps ? dots.front().getB().getDefiningOp<gpu::LoadOp>() : gpu::LoadOp();
   LocalLoadOp left;
   for (gpu::LoadOp load : operands.throughRegisters)

@@ -115,7 +115,7 @@ Value TileOverlap::advance(Value value, IRMapping &here) {
 void TileOverlap::collectHead(Operation *user, llvm::SetVector<Operation *> &needed) {
   visitOperands(user, [&](Value operand) {
     Operation *op = operand.getDefiningOp();
-    if (op && op->getBlock() == tiles.getBody() && op->isBeforeInBlock(branch) && needed.insert(op))
+    if (op && isHead(op) && needed.insert(op))
       collectHead(op, needed);
   });
 }
@@ -152,8 +152,7 @@ scf::IfOp TileOverlap::createEnd() {
     if (canAdvance(value))
       ahead.map(argument, advance(value, here));
   llvm::SetVector<Operation *> needed;
-  if (Operation *op = branch.getCondition().getDefiningOp();
-      op && op->getBlock() == tiles.getBody()) {
+  if (Operation *op = branch.getCondition().getDefiningOp(); op && isHead(op)) {
     needed.insert(op);
     collectHead(op, needed);
   }
@@ -194,7 +193,7 @@ void TileOverlap::fillNext(scf::IfOp end, IRMapping ahead) {
   for (Operation *op : opening)
     collectHead(op, needed);
   for (Operation &op : *tiles.getBody())
-    if (op.isBeforeInBlock(branch) && isa<PhaseWaitOp>(op)) {
+    if (isHead(&op) && isa<PhaseWaitOp>(op)) {
       needed.insert(&op);
       collectHead(&op, needed);
     }

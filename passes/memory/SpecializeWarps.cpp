@@ -1,9 +1,8 @@
 //===- SpecializeWarps.cpp - one role brings data, the other computes -----===//
 //
 // 1. Bulk copies of one block whose tiles meet in an operation, or are read one right after the
-// other,
-//    form a ring: their buffers get stages, and each stage two barriers with phases, `full` for the
-//    data and `empty` for the readers.
+//    other, form a ring: their buffers get stages, and each stage two barriers with phases, `full`
+//    for the data and `empty` for the readers.
 // 2. A ring's position, the slot and the parity of its current phase, is carried by the loops
 //    around it; nothing depends on how often they run.
 // 3. The producer's program is the control flow around the copies, with what their coordinates and

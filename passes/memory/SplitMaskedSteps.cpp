@@ -135,7 +135,7 @@ static bool split(scf::ForOp loop) {
     return false;
   OpBuilder builder(loop);
   Location loc = loop.getLoc();
-  Value end = loop.getUpperBound(), before = end, plainEnd = end;
+  Value end = loop.getUpperBound(), plainEnd = end;
   for (auto [bound, length] : bounds.upper) {
     // A step ends by the bound if it begins before this.
     Value last = arith::SubIOp::create(builder, loc, bound,
@@ -145,10 +145,8 @@ static bool split(scf::ForOp loop) {
   Value lower;
   for (Value bound : bounds.lower)
     lower = lower ? arith::MaxSIOp::create(builder, loc, lower, bound).getResult() : bound;
-  if (lower) {
-    before = arith::MinSIOp::create(builder, loc, end, lower);
-    loop = divide(builder, loop, before);
-  }
+  if (lower)
+    loop = divide(builder, loop, arith::MinSIOp::create(builder, loc, end, lower));
   if (!bounds.upper.empty())
     divide(builder, loop, plainEnd);
   dropMask(loop);

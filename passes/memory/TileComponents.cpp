@@ -13,15 +13,16 @@ bool tk::isReduction(Operation *op) {
   return isa<gpu::ReduceOp, gpu::ArgReduceOp, gpu::MomentsOp, gpu::WeightsOp>(op);
 }
 
+bool tk::crossesWarps(Value tile, int64_t axis) {
+  gpu::LayoutAttr layout = gpu::getLayout(tile.getType());
+  return layout && gpu::axisBits(layout, axis).warps != 0;
+}
+
 bool tk::isMeeting(Operation *op) {
-  auto crosses = [](Value source, int64_t axis) {
-    gpu::LayoutAttr layout = gpu::getLayout(source.getType());
-    return layout && gpu::axisBits(layout, axis).warps != 0;
-  };
   if (auto reduce = dyn_cast<gpu::ReduceOp>(op))
-    return crosses(reduce.getSource(), reduce.getAxis());
+    return crossesWarps(reduce.getSource(), reduce.getAxis());
   auto reduce = dyn_cast<gpu::ArgReduceOp>(op);
-  return reduce && crosses(reduce.getSource(), reduce.getAxis());
+  return reduce && crossesWarps(reduce.getSource(), reduce.getAxis());
 }
 
 bool tk::hasProducts(gpu::FuncOp function) {

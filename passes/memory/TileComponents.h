@@ -16,6 +16,9 @@ bool isCheapTile(mlir::Value value);
 /// Does `op` reduce a tile, for which the threads that share it meet?
 bool isReduction(mlir::Operation *op);
 
+/// Do several warps share the elements of `tile` along `axis`?
+bool crossesWarps(mlir::Value tile, int64_t axis);
+
 /// Do warps that share a tile meet in `op`, which reduces it?
 bool isMeeting(mlir::Operation *op);
 
