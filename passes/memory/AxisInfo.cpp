@@ -190,7 +190,7 @@ ValueFacts AxisInfo::compute(Value value) {
         ValueFacts source = of(op.getSource());
         return broadcastFacts(op, source);
       })
-      .Case<arith::IndexCastOp, arith::ExtSIOp, arith::ExtUIOp>(
+      .Case<arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtSIOp, arith::ExtUIOp>(
           [&](Operation *op) { return of(op->getOperand(0)); })
       .Case<arith::AddIOp>([&](Operation *op) {
         return combine(op, [](auto &a, auto &b) { return addFacts(a, b, false); });

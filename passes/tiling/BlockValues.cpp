@@ -214,7 +214,12 @@ TileValue BlockProgram::elementwise(Operation *op) {
     bool uniform = isa<arith::SelectOp>(op) && i == 0 && operand.axes.empty();
     values.push_back(uniform ? operand.value : broadcast(operand, all, depth).value);
   }
-  OperationState state(op->getLoc(), op->getName());
+  // The upper half of a wider integer is then a constant, the same for all threads.
+  auto cast = dyn_cast<arith::IndexCastOp>(op);
+  bool isNatural = cast && cast.getIn().getType().isIndex() && cast.getType().isInteger(64) &&
+                   isNonNegative(cast.getIn());
+  StringRef unsignedCast = arith::IndexCastUIOp::getOperationName();
+  OperationState state(op->getLoc(), isNatural ? unsignedCast : op->getName().getStringRef());
   state.addOperands(values);
   state.addTypes(tileType(all, op->getResult(0).getType()));
   state.addAttributes(op->getAttrs());

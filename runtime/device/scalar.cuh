@@ -117,6 +117,16 @@ TK_DEVICE float round_to_odd(double x) {
   return (double)y == x || x != x ? y : as_float(as_bits(y) | 1);
 }
 
+// The product's lower half; its upper half is left in `high`. Shifted out of a product in C++, the
+// upper half has a zero added to it (ptxas 13.0).
+TK_DEVICE u32 multiply_wide(u32 a, u32 b, u32 &high) {
+  u32 low;
+  asm("{\n.reg .b64 p;\nmul.wide.u32 p, %2, %3;\nmov.b64 {%0, %1}, p;\n}"
+      : "=r"(low), "=r"(high)
+      : "r"(a), "r"(b));
+  return low;
+}
+
 // The conversion instruction clamps by itself.
 TK_DEVICE i64 clamp_to_i64(float x) { return (i64)x; }
 TK_DEVICE i64 clamp_to_i64(double x) { return (i64)x; }

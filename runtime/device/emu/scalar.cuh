@@ -62,6 +62,12 @@ TK_DEVICE float round_to_odd(double x) {
   return as_float(as_bits(y) | 1);
 }
 
+TK_DEVICE u32 multiply_wide(u32 a, u32 b, u32 &high) {
+  const u64 product = (u64)a * b;
+  high = (u32)(product >> 32);
+  return (u32)product;
+}
+
 template <class F> TK_DEVICE i64 clamp_any(F x) {
   if (x >= (F)9223372036854775808.0)
     return 0x7fffffffffffffffll;
