@@ -19,7 +19,7 @@ LAYOUTS = {"NN": ("M, K", "K, N", "i, k", "k, j"), "NT": ("M, K", "N, K", "i, k"
            "TN": ("K, M", "K, N", "k, i", "k, j")}
 TF32 = "kernel tf32(a: f32[{left}], b: f32[{right}]) -> (c: f32[M, N]) {{ c[i, j] = sum[k; tf32](a[{x}] * b[{y}]) }}"
 F8 = "kernel f8(a: f8e4m3[M, K], b: f8e4m3[N, K]) -> (c: bf16[M, N]) {{ c[i, j] = sum[k{fast}](a[i, k] * b[j, k]) }}"
-INT8 = """kernel int8(x: bf16[M, K], w: i8[N, K], scale: f32[N, K / 128]) -> (y: bf16[M, N])
+INT8 = """kernel int8(x: bf16[M, K], w: {t}[N, K], scale: f32[N, K / 128]) -> (y: bf16[M, N])
 where K % 128 == 0 {{ y[m, n] = {sum} }}"""
 INT8_SUMS = {"in the factor": "sum[k](x[m, k] * (f32(w[n, k]) * scale[n, k / 128]))",
              "of each group": "sum[g](scale[n, g] * sum[k in 0..128](x[m, g * 128 + k] * f32(w[n, g * 128 + k])))"}
@@ -101,10 +101,12 @@ def f8(size, fast):
     return compare(f"f8   NT  {size}^3{', fast' if fast else ''}", run, peer, 2 * size**3, peers.error(c, peer()))
 
 
-def weights8(m, n, k, form):
+def weights8(m, n, k, form, dtype="i8"):
     """Like `product`, with weights of 8 bits whose scales are in the factor or after the sum of each group."""
-    kernel = peers.Kernel(source=INT8.format(sum=INT8_SUMS[form]))
+    kernel = peers.Kernel(source=INT8.format(t=dtype, sum=INT8_SUMS[form]))
     x, w = peers.normal(m, k), torch.randint(-127, 128, (n, k), device="cuda", dtype=torch.int8)
+    if dtype == "f8e4m3":
+        w = (w.float() / 32).to(torch.float8_e4m3fn)
     scale = torch.rand(n, k // 128, device="cuda") * 0.02 + 0.01
     weights = (w.float() * scale.repeat_interleave(128, 1)).bfloat16()
     y, want = (torch.empty(m, n, device="cuda", dtype=torch.bfloat16) for _ in range(2))
@@ -137,7 +139,8 @@ def few(n, k):
         for layout in ("NN", "NT"):
             show(f"bf16 {layout}", m, 2 * n * k, *product(m, n, k, "bf16", layout))
         for form in INT8_SUMS:
-            show(f"i8 scale {form}", m, n * k + n * k // 32, *weights8(m, n, k, form))
+            for dtype in ("i8", "f8e4m3"):
+                show(f"{dtype} scale {form}", m, n * k + n * k // 32, *weights8(m, n, k, form, dtype))
 
 
 def contend(name, ours, others, flops):

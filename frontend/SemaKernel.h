@@ -112,6 +112,7 @@ private:
   Node *reduce(const ast::Reduce &e);
   Node *place(ast::ReduceKind kind, const std::vector<IndexVar *> &vars, Node *body, Span span);
   Node *reduceOver(const ast::Reduce &e, std::vector<IndexVar *> vars, Node *body);
+  Node *withFactorsOfOneType(Node *product);
   Node *contraction(const ast::Reduce &e, const std::vector<IndexVar *> &vars, Node *body);
   Node *lengthOf(const IndexVar *var, Span span);
   Node *mean(const std::vector<IndexVar *> &vars, Node *body, Span span);

@@ -130,6 +130,31 @@ Node *KernelSema::lengthOf(const IndexVar *var, Span span) {
   return op(Op::Max, Type::Index, {length, intConst(0, span)}, span);
 }
 
+/// A product of floats of 8 and of 16 bits with both in 16, which hold the one of 8: matrix
+/// instructions take factors of one type.
+Node *KernelSema::withFactorsOfOneType(Node *product) {
+  auto typeOf = [](const Node *n) -> std::optional<ast::DType> {
+    if (n->kind == NodeKind::Load && isNarrowFloat(n->tensor->dtype))
+      return n->tensor->dtype;
+    return n->kind == NodeKind::Round ? std::optional(n->stored) : std::nullopt;
+  };
+  auto isByte = [](ast::DType type) {
+    return type == ast::DType::F8E4M3 || type == ast::DType::F8E5M2;
+  };
+  for (unsigned i : {0u, 1u}) {
+    std::optional<ast::DType> type = typeOf(product->args[i]), other = typeOf(product->args[1 - i]);
+    if (!type || !other || !isByte(*type) || isByte(*other))
+      continue;
+    Node *held = make(NodeKind::Round, Type::F32, product->args[i]->span);
+    held->stored = *other;
+    held->args = {product->args[i]};
+    std::vector<Node *> args{product->args[0], product->args[1]};
+    args[i] = held;
+    return op(Op::Mul, Type::F32, std::move(args), product->span);
+  }
+  return product;
+}
+
 /// A sum; where its body is a product of two factors, with the rounding that lets tensor cores
 /// run it.
 Node *KernelSema::contraction(const ast::Reduce &e, const std::vector<IndexVar *> &vars,
@@ -172,6 +197,7 @@ Node *KernelSema::contraction(const ast::Reduce &e, const std::vector<IndexVar *
       body = op(Op::Mul, Type::F32, std::move(args), body->span);
       break;
     }
+    body = withFactorsOfOneType(body);
   }
   Node *n = reduceNode(ast::ReduceKind::Sum, body->type, vars, body, e.span);
   n->modifier = e.modifier;

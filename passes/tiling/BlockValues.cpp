@@ -1,4 +1,5 @@
 //===- BlockValues.cpp - scopes and elementwise values --------------------===//
+#include "dialects/tkgpu/TkGpuProducts.h"
 #include "passes/tiling/BlockProgram.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -187,6 +188,15 @@ TileValue BlockProgram::get(Value value) {
   return result;
 }
 
+/// What rounds to 16 bits a float of 8, which those hold: its extension, which may go there at
+/// once. Any other operation itself.
+static Operation *withoutDetour(Operation *op) {
+  if (!isa<arith::TruncFOp>(op) || op->getResult(0).getType().getIntOrFloatBitWidth() != 16)
+    return op;
+  auto extension = op->getOperand(0).getDefiningOp<arith::ExtFOp>();
+  return extension && gpu::isByteFloat(extension.getIn().getType()) ? extension : op;
+}
+
 TileValue BlockProgram::elementwise(Operation *op) {
   if (auto constantOp = dyn_cast<arith::ConstantOp>(op))
     return {constant(constantOp.getValue()), {}, 0};
@@ -201,6 +211,8 @@ TileValue BlockProgram::elementwise(Operation *op) {
   if (auto conversion = dyn_cast<arith::SIToFPOp>(op))
     if (std::optional<TileValue> converted = convertedIndex(conversion))
       return *converted;
+  Type type = op->getResult(0).getType();
+  op = withoutDetour(op);
   SmallVector<TileValue> operands;
   unsigned depth = 0;
   Axes all;
@@ -221,7 +233,7 @@ TileValue BlockProgram::elementwise(Operation *op) {
   StringRef unsignedCast = arith::IndexCastUIOp::getOperationName();
   OperationState state(op->getLoc(), isNatural ? unsignedCast : op->getName().getStringRef());
   state.addOperands(values);
-  state.addTypes(tileType(all, op->getResult(0).getType()));
+  state.addTypes(tileType(all, type));
   state.addAttributes(op->getAttrs());
   Operation *tile = at(depth).create(state);
   Value result = tile->getResult(0);

@@ -16,6 +16,17 @@ TK_DEVICE float to_float(f16 x) {
   return y;
 }
 
+#if __CUDA_ARCH__ >= 890
+TK_DEVICE u32 halves_of_e4m3(u16 bytes) {
+  u32 halves;
+  asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(halves) : "h"(bytes));
+  return halves;
+}
+TK_DEVICE float to_float(f8e4m3 x) { return to_float(f16{(u16)halves_of_e4m3(x.bits)}); }
+#else
+TK_DEVICE float to_float(f8e4m3 x) { return decode_e4m3(x); }
+#endif
+
 template <> TK_DEVICE u32 pack2<bf16>(float low, float high) {
   u32 y;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
@@ -26,6 +37,19 @@ template <> TK_DEVICE u32 pack2<f16>(float low, float high) {
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
   return y;
 }
+// The upper half of an f16 are the bits of an e5m2.
+template <> TK_DEVICE u32 widen2<f16, f8e5m2>(u16 bytes) { return __byte_perm(bytes, 0, 0x1404); }
+template <> TK_DEVICE u32 widen2<bf16, f8e5m2>(u16 bytes) {
+  const u32 halves = widen2<f16, f8e5m2>(bytes);
+  return pack2<bf16>(to_float(f16{(u16)halves}), to_float(f16{(u16)(halves >> 16)}));
+}
+#if __CUDA_ARCH__ >= 890
+template <> TK_DEVICE u32 widen2<f16, f8e4m3>(u16 bytes) { return halves_of_e4m3(bytes); }
+template <> TK_DEVICE u32 widen2<bf16, f8e4m3>(u16 bytes) {
+  const u32 halves = halves_of_e4m3(bytes);
+  return pack2<bf16>(to_float(f16{(u16)halves}), to_float(f16{(u16)(halves >> 16)}));
+}
+#endif
 // Of four bytes, each 128 more than an integer, the first or the last two as integers.
 // Of bf16: as its bits a byte is so many of the smallest denormals; less 128 of what is 2^127 times
 // that, and 64 times the difference. Nothing is rounded.

@@ -43,13 +43,15 @@ TK_DEVICE float to_float(bf16 x);
 TK_DEVICE float shifted_to_float(bf16 x) { return as_float((u32)x.bits << 16); }
 TK_DEVICE float to_float(f16 x);
 TK_DEVICE float to_float(f8e5m2 x) { return to_float(f16{(u16)(x.bits << 8)}); }
-TK_DEVICE float to_float(f8e4m3 x) {
+// Where the hardware has no instruction.
+TK_DEVICE float decode_e4m3(f8e4m3 x) {
   // The exponents of e4m3 and f16 differ by 8 once the mantissa is aligned.
   const u32 magnitude = x.bits & 0x7f;
   const float y = to_float(f16{(u16)(magnitude << 7)}) * 256.0f;
   const float signless = magnitude == 0x7f ? as_float(0x7fffffff) : y;
   return x.bits & 0x80 ? -signless : signless;
 }
+TK_DEVICE float to_float(f8e4m3 x);
 // Conversions of integers take the hardware four times as long as additions: these are put as the
 // last bits of a float whose ulp is 1.
 TK_DEVICE float to_float(u16 x) { return as_float(0x4b000000 | x) - 8388608.0f; }
@@ -75,6 +77,10 @@ template <> TK_DEVICE float from_float<float>(float x) { return x; }
 // instruction for both, it takes the place of this.
 template <class T> TK_DEVICE Pair<T> pack2(float low, float high) {
   return (Pair<T>)(from_float<T>(low).bits | (u32)from_float<T>(high).bits << 8 * sizeof(T));
+}
+// Two floats of 8 bits to those of 16, which hold them.
+template <class T, class F> TK_DEVICE u32 widen2(u16 bytes) {
+  return pack2<T>(to_float(F{(u8)bytes}), to_float(F{(u8)(bytes >> 8)}));
 }
 // An 8-bit float with `mantissa` bits, exponent bias `bias` and the largest finite code `largest`,
 // where the hardware has no instruction.
@@ -133,6 +139,24 @@ template <int n> TK_DEVICE void narrow(f8e4m3 (&y)[n], const float (&x)[n]) { na
 template <int n> TK_DEVICE void narrow(f8e5m2 (&y)[n], const float (&x)[n]) { narrow_pairs(y, x); }
 template <int n> TK_DEVICE void narrow(bf16 (&y)[n], const float (&x)[n]) { narrow_pairs(y, x); }
 template <int n> TK_DEVICE void narrow(f16 (&y)[n], const float (&x)[n]) { narrow_pairs(y, x); }
+template <class T, class F, int n> TK_DEVICE void widen_pairs(T (&y)[n], const F (&x)[n]) {
+  if constexpr (n % 2 == 0) {
+    for_each<n / 2>([&](int i) {
+      u16 bytes;
+      memcpy(&bytes, &x[2 * i], 2);
+      const u32 pair = widen2<T, F>(bytes);
+      memcpy(&y[2 * i], &pair, 4);
+    });
+  } else {
+    for_each<n>([&](int i) { y[i] = from_float<T>(to_float(x[i])); });
+  }
+}
+template <class T, int n> TK_DEVICE void widen(T (&y)[n], const f8e4m3 (&x)[n]) {
+  widen_pairs(y, x);
+}
+template <class T, int n> TK_DEVICE void widen(T (&y)[n], const f8e5m2 (&x)[n]) {
+  widen_pairs(y, x);
+}
 // Integers to floats that hold them. `word` of them, 2 or 4, are half a word or a word, as they
 // were read.
 template <int word = 2, class T, int n> TK_DEVICE void widen(T (&y)[n], const i8 (&x)[n]) {

@@ -198,7 +198,8 @@ LogicalResult KernelEmitter::emitWholeTile(Operation *op) {
   const std::string function = isa<math::TanhOp>(op) ? "tanh_approx"
                                : isa<arith::SIToFPOp>(op)
                                    ? "widen" + wordOf(layoutOf(op->getResult(0)))
-                                   : "narrow";
+                               : isa<arith::ExtFOp>(op) ? "widen"
+                                                        : "narrow";
   line("tk::" + function + "(" + name + ", " + source + ");");
   return success();
 }

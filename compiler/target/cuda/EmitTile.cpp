@@ -290,10 +290,12 @@ LogicalResult KernelEmitter::emitSelectAt(gpu::SelectAtOp select) {
 static bool isForWholeTile(Operation *op) {
   if (isa<math::TanhOp>(op) && op->hasAttr("approx"))
     return true;
-  if (!isa<arith::TruncFOp, arith::SIToFPOp>(op))
+  if (!isa<arith::TruncFOp, arith::SIToFPOp, arith::ExtFOp>(op))
     return false;
   Type from = getElementTypeOrSelf(op->getOperand(0)), to = getElementTypeOrSelf(op->getResult(0));
   const unsigned bits = to.getIntOrFloatBitWidth();
+  if (isa<arith::ExtFOp>(op)) // from 8 bits
+    return bits == 16;
   return (from.isF32() && bits <= 16) || (from.isInteger(8) && (bits == 16 || to.isF32()));
 }
 

@@ -13,6 +13,7 @@ TK_DEVICE float to_float(f16 x) {
   const float tiny = (float)magnitude * 5.9604644775390625e-8f; // 2^-24
   return sign ? -tiny : tiny;
 }
+TK_DEVICE float to_float(f8e4m3 x) { return decode_e4m3(x); }
 
 // To nearest even, by adding half a unit of the last place that is kept; NaN is 0x7fff.
 template <> TK_DEVICE bf16 from_float<bf16>(float x) {

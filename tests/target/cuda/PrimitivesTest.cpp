@@ -26,6 +26,16 @@ extern "C" __global__ void round_e4m3(const float *x, unsigned *y) { y[at()] = t
 extern "C" __global__ void round_e5m2(const float *x, unsigned *y) { y[at()] = tk::from_float<tk::f8e5m2>(x[at()]).bits; }
 extern "C" __global__ void widen_e4m3(const float *, float *y) { y[at()] = tk::to_float(tk::f8e4m3{(tk::u8)at()}); }
 extern "C" __global__ void widen_e5m2(const float *, float *y) { y[at()] = tk::to_float(tk::f8e5m2{(tk::u8)at()}); }
+template <class T, class F> __device__ unsigned widen_pair() {
+  const F x[2] = {F{(tk::u8)at()}, F{(tk::u8)(255 - at())}};
+  T wide[2];
+  tk::widen(wide, x);
+  return wide[0].bits | wide[1].bits << 16;
+}
+extern "C" __global__ void e4m3_in_f16(const float *, unsigned *y) { y[at()] = widen_pair<tk::f16, tk::f8e4m3>(); }
+extern "C" __global__ void e4m3_in_bf16(const float *, unsigned *y) { y[at()] = widen_pair<tk::bf16, tk::f8e4m3>(); }
+extern "C" __global__ void e5m2_in_f16(const float *, unsigned *y) { y[at()] = widen_pair<tk::f16, tk::f8e5m2>(); }
+extern "C" __global__ void e5m2_in_bf16(const float *, unsigned *y) { y[at()] = widen_pair<tk::bf16, tk::f8e5m2>(); }
 extern "C" __global__ void f_exp(const float *x, float *y) { y[at()] = tk::exp(x[at()]); }
 extern "C" __global__ void f_tanh(const float *x, float *y) { y[at()] = tk::tanh(x[at()]); }
 extern "C" __global__ void f_erf(const float *x, float *y) { y[at()] = tk::erf(x[at()]); }
@@ -135,6 +145,20 @@ TEST_CASE("conversions on the GPU are those of the runtime", "[gpu]") {
     CHECK(ulps(e4m3[code], f8e4m3_to_f32(static_cast<uint8_t>(code))) == 0);
     CHECK(ulps(e5m2[code], f8e5m2_to_f32(static_cast<uint8_t>(code))) == 0);
   }
+  auto comparePairs = [&](const char *symbol, auto host, auto narrow) {
+    const std::vector<uint32_t> pairs = runner.run<uint32_t>(symbol, codes);
+    INFO(symbol);
+    for (unsigned code = 0; code < 256; ++code)
+      for (unsigned half : {0u, 1u}) {
+        const float value = narrow(static_cast<uint8_t>(half ? 255 - code : code));
+        const uint32_t bits = pairs[code] >> 16 * half & 0xffff, wanted = host(value);
+        CHECK((std::isnan(value) ? (bits & wanted & 0x7fff) > 0x7c00 : bits == wanted));
+      }
+  };
+  comparePairs("e4m3_in_f16", f32_to_f16, f8e4m3_to_f32);
+  comparePairs("e4m3_in_bf16", f32_to_bf16, f8e4m3_to_f32);
+  comparePairs("e5m2_in_f16", f32_to_f16, f8e5m2_to_f32);
+  comparePairs("e5m2_in_bf16", f32_to_bf16, f8e5m2_to_f32);
 }
 
 TEST_CASE("functions on the GPU are within 2 ulp", "[gpu]") {
