@@ -17,7 +17,7 @@ struct Key {
 };
 constexpr Key keys[] = {
     {"tile", Form::PerIndex, 1, 1024, false}, {"coarsen", Form::PerIndex, 1, 64, true},
-    {"vector", Form::Count, 1, 16, true},     {"stages", Form::Count, 1, 8, false},
+    {"vector", Form::Count, 1, 16, true},     {"stages", Form::Count, 1, 16, false},
     {"consumers", Form::Count, 1, 4, false},  {"cluster", Form::PerIndex, 1, 16, true},
     {"split", Form::PerIndex, 1, 256, false}, {"persistent", Form::Flag, 0, 1, false},
     {"raster", Form::Raster, 1, 64, false},

@@ -14,8 +14,9 @@ namespace tk {
 
 /// How a reduction is split.
 struct Split {
-  int64_t length;        ///< terms of a partial result
+  int64_t length;        ///< terms of a partial result, at most
   bool isAcross = false; ///< of columns: neighbouring threads have neighbouring outputs
+  int64_t parts = 0;     ///< how many partial results of one length, or 0: as that makes them
 };
 
 /// The parts of one reduction's first index, in values of the kernel.

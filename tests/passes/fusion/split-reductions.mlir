@@ -186,9 +186,13 @@ tk.kernel @cubes dims ["R", "C"]
   tk.return %v : tensor<?xf32>
 }
 
-// One row times a matrix is a sum of columns: the row is the same for all of them ...
+// One row times a matrix is a sum of columns: the row is the same for all of them. There are blocks
+// enough for 8 on each processor, whose parts have one length ...
 // CHECK-LABEL: @one_row
-// CHECK: tk.compute ["r.chunk", "m", "c"]
+// CHECK: %[[LENGTH:.*]] = arith.muli %{{.*}}, %c64
+// CHECK: %[[PARTS:.*]] = arith.minsi %{{.*}}, %c16{{.*}}
+// CHECK: tk.compute ["r.chunk", "m", "c"] in(%[[PARTS]], %M, %C)
+// CHECK: arith.muli %r.chunk, %[[LENGTH]]
 // CHECK: tk.compute ["m", "c"]
 tk.kernel @one_row dims ["M", "R", "C"]
     params [#tk.param<"w">, #tk.param<"x">]
