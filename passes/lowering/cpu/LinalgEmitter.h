@@ -135,6 +135,7 @@ private:
   // Reductions (LinalgReduce.cpp)
   void prepare(mlir::Value value, IndexMask open);
   void prepareOp(mlir::Operation *op, IndexMask open);
+  void prepareCaptured(ReduceOp reduce, IndexMask open);
   void materialise(mlir::Value value);
   void emitReduce(ReduceOp reduce, IndexMask open);
   void emitChunks(ReduceOp reduce, unsigned axis, IndexMask open);

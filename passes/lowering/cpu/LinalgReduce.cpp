@@ -22,6 +22,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
 using namespace tk;
@@ -46,8 +47,10 @@ void LinalgEmitter::prepareOp(Operation *op, IndexMask open) {
     prepare(operand, open);
   bool ready = (liveMask(op) & ~open) == 0;
   if (auto reduce = dyn_cast<ReduceOp>(op)) {
-    if (ready)
+    if (ready) {
+      prepareCaptured(reduce, open);
       return emitReduce(reduce, open);
+    }
     for (auto [k, term] : llvm::enumerate(reduce.getYield().getValues()))
       if (live.contains(reduce.getResult(k)))
         prepare(term, open);
@@ -59,6 +62,16 @@ void LinalgEmitter::prepareOp(Operation *op, IndexMask open) {
     if (ready && !analysis.isRunningScan(scan))
       materialise(scan.getResult());
   }
+}
+
+/// What only the terms use of the values around a reduction (a row's mean, in its variance) would
+/// be computed again for each term.
+void LinalgEmitter::prepareCaptured(ReduceOp reduce, IndexMask open) {
+  llvm::SetVector<Value> captured;
+  getUsedValuesDefinedAbove(reduce->getRegions(), captured);
+  for (Value value : captured)
+    if (live.contains(value))
+      prepare(value, open);
 }
 
 void LinalgEmitter::materialise(Value value) {

@@ -61,6 +61,35 @@ tk.kernel @center dims ["R", "C"] params [#tk.param<"x">] results ["y"] {
   tk.return %y : tensor<?x?xf32>
 }
 
+// What only the terms of a reduction use of those around it is computed before it, not for each term.
+// CHECK-LABEL: func.func @deviation(
+// CHECK: %[[SUM:.*]] = linalg.generic {doc = "r, k", {{.*}} iterator_types = ["parallel", "reduction"]}
+// CHECK: linalg.generic {doc = "r, l", {{.*}} iterator_types = ["parallel", "reduction"]} ins({{.*}}%[[SUM]]
+// CHECK-NOT: scf.for
+// CHECK: linalg.yield
+// CHECK: {tk.indices = ["r"]}
+tk.kernel @deviation dims ["R", "C"] params [#tk.param<"x">] results ["y"] {
+^bb0(%R: index, %C: index, %x: tensor<?x?xf32>):
+  tk.bind %x[%R, %C] : tensor<?x?xf32>
+  %zero = arith.constant 0 : index
+  %y = tk.compute ["r"] in (%R) {
+  ^bb0(%r: index):
+    %s = tk.reduce [#tk.kind<sum>] ["k"] from (%zero) to (%C) {
+    ^bb0(%k: index):
+      %v = tk.load %x[%r, %k] : tensor<?x?xf32>
+      tk.yield %v : f32
+    } : f32
+    %most = tk.reduce [#tk.kind<max>] ["l"] from (%zero) to (%C) {
+    ^bb0(%l: index):
+      %v = tk.load %x[%r, %l] : tensor<?x?xf32>
+      %d = arith.subf %v, %s : f32
+      tk.yield %d : f32
+    } : f32
+    tk.yield %most : f32
+  } names ["y"] : tensor<?xf32>
+  tk.return %y : tensor<?xf32>
+}
+
 // A padded access reads a safe element in the body, and selects.
 // CHECK-LABEL: func.func @shift(
 // CHECK: linalg.generic {{.*}} outs
