@@ -248,6 +248,57 @@ void KernelSema::prove(const ast::Access &e, const Tensor &tensor,
       return;
 }
 
+/// Of each pair of clauses one clause: either of the two.
+static std::vector<std::vector<Poly>> eitherOf(const std::vector<std::vector<Poly>> &a,
+                                               const std::vector<std::vector<Poly>> &b) {
+  constexpr std::size_t most = 64; // nested clamps multiply; beyond that nothing is proved
+  if (a.size() * b.size() > most)
+    return {{}};
+  std::vector<std::vector<Poly>> both;
+  for (const std::vector<Poly> &x : a)
+    for (const std::vector<Poly> &y : b) {
+      both.push_back(x);
+      both.back().insert(both.back().end(), y.begin(), y.end());
+    }
+  return both;
+}
+
+KernelSema::Clauses KernelSema::clausesOf(const Node *n, bool isLower, const Poly &bound) {
+  if (std::optional<Poly> p = polyOf(n))
+    return {{isLower ? *p - bound : bound - *p}};
+  if (n->kind == NodeKind::Convert && n->type == Type::Index && isInteger(n->args[0]->type))
+    return clausesOf(n->args[0], isLower, bound);
+  if (n->kind != NodeKind::Op)
+    return {{}};
+  auto clausesOfExtremum = [&](bool isMin, Clauses a, const Clauses &b) -> Clauses {
+    if (isMin != isLower)
+      return eitherOf(a, b);
+    a.insert(a.end(), b.begin(), b.end());
+    return a;
+  };
+  auto ofArg = [&](unsigned k) { return clausesOf(n->args[k], isLower, bound); };
+  switch (n->op) {
+  case Op::Min:
+  case Op::Max:
+    return clausesOfExtremum(n->op == Op::Min, ofArg(0), ofArg(1));
+  case Op::Clamp: // min(max(x, lo), hi)
+    return clausesOfExtremum(true, clausesOfExtremum(false, ofArg(0), ofArg(1)), ofArg(2));
+  case Op::Add:
+    for (unsigned k : {0, 1})
+      if (std::optional<Poly> known = polyOf(n->args[k]))
+        return clausesOf(n->args[1 - k], isLower, bound - *known);
+    return {{}};
+  case Op::Sub:
+    if (std::optional<Poly> known = polyOf(n->args[1]))
+      return clausesOf(n->args[0], isLower, bound + *known);
+    if (std::optional<Poly> known = polyOf(n->args[0]))
+      return clausesOf(n->args[1], !isLower, *known - bound);
+    return {{}};
+  default:
+    return {{}};
+  }
+}
+
 bool KernelSema::proveComponent(const ast::Access &e, unsigned axis, Node *index,
                                 const Tensor &tensor) {
   std::optional<Poly> at = polyOf(index), extent = polyOf(tensor.extents[axis]);
@@ -255,7 +306,6 @@ bool KernelSema::proveComponent(const ast::Access &e, unsigned axis, Node *index
   std::optional<Poly> low = lowNode ? polyOf(lowNode) : Poly(0);
   std::string written(diags.sources().text(e.indices[axis]->span));
   std::string whole(diags.sources().text(e.span));
-  std::vector<bounds::Atom> active = activeAtoms();
   auto fail = [&](Diag code, const std::string &what, const std::string &verb) {
     auto d = diags.error(code, e.indices[axis]->span);
     d << verb << " " << what << " for " << whole;
@@ -274,32 +324,53 @@ bool KernelSema::proveComponent(const ast::Access &e, unsigned axis, Node *index
     return false;
   };
   std::string least = lowNode ? textOf(lowNode) : "0";
-  if (!at || !extent || !low || at->overflowed())
+  if (!extent || !low || (at && at->overflowed()))
     return fail(Diag::UnprovableAccess,
                 least + " <= " + written + " < " + textOf(tensor.extents[axis]), "cannot prove");
   if (index->kind == NodeKind::Index && symbols[index->indices[0]->atom].hi == *extent &&
       symbols[index->indices[0]->atom].lo == *low)
     return true;
-  for (bool below : {true, false}) {
-    Poly goal = below ? *at - *low : *extent - 1 - *at;
+  for (bool isLower : {true, false}) {
     std::string what =
-        below ? written + " >= " + least : written + " < " + textOf(tensor.extents[axis]);
-    if (prover.nonNegative(goal, active))
-      continue;
-    std::optional<std::vector<Poly>> minimum = prover.minimum(goal, active);
-    if (!minimum)
-      return fail(Diag::UnprovableAccess, what, "cannot prove");
-    if (std::any_of(minimum->begin(), minimum->end(),
-                    [&](const Poly &value) { return prover.nonNegative(value, active); }))
-      continue;
-    // False for every size with non-empty ranges?
-    if (std::all_of(minimum->begin(), minimum->end(), [&](const Poly &value) {
-          return prover.nonNegative(Poly(-1) - value, active);
-        }))
-      return fail(Diag::AccessOutOfBounds, what, "for every size it is false that");
-    checkAtLaunch(e.span, *minimum, what + " for " + whole);
+        isLower ? written + " >= " + least : written + " < " + textOf(tensor.extents[axis]);
+    for (const std::vector<Poly> &clause : clausesOf(index, isLower, isLower ? *low : *extent - 1))
+      switch (proveClause(clause, e.span, what + " for " + whole)) {
+      case Proof::Holds:
+        break;
+      case Proof::Never:
+        return fail(Diag::AccessOutOfBounds, what, "for every size it is false that");
+      case Proof::Unknown:
+        return fail(Diag::UnprovableAccess, what, "cannot prove");
+      }
   }
   return true;
+}
+
+/// Whether one of the values is never negative, or is not at launch, which then checks it.
+KernelSema::Proof KernelSema::proveClause(const std::vector<Poly> &clause, Span span,
+                                          const std::string &text) {
+  std::vector<bounds::Atom> active = activeAtoms();
+  std::vector<Poly> minimum; // the greatest of these
+  bool isExact = true;
+  for (const Poly &goal : clause) {
+    if (prover.nonNegative(goal, active))
+      return Proof::Holds;
+    std::optional<std::vector<Poly>> values = prover.minimum(goal, active);
+    isExact &= values.has_value();
+    if (values)
+      minimum.insert(minimum.end(), values->begin(), values->end());
+  }
+  if (minimum.empty())
+    return Proof::Unknown;
+  if (std::any_of(minimum.begin(), minimum.end(),
+                  [&](const Poly &value) { return prover.nonNegative(value, active); }))
+    return Proof::Holds;
+  // False for every size with non-empty ranges?
+  if (std::all_of(minimum.begin(), minimum.end(),
+                  [&](const Poly &value) { return prover.nonNegative(Poly(-1) - value, active); }))
+    return isExact && clause.size() == 1 ? Proof::Never : Proof::Unknown;
+  checkAtLaunch(span, minimum, text);
+  return Proof::Holds;
 }
 
 /// Has the launch check that the greatest of the values, which rest on sizes alone, is not

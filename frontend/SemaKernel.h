@@ -136,6 +136,12 @@ private:
   void checkGathers();
   void prove(const ast::Access &e, const Tensor &tensor, const std::vector<Node *> &indices);
   bool proveComponent(const ast::Access &e, unsigned axis, Node *index, const Tensor &tensor);
+  /// What it takes that an index is at least (`isLower`), or at most, a bound: of each clause one
+  /// value that is not negative.
+  using Clauses = std::vector<std::vector<bounds::Poly>>;
+  Clauses clausesOf(const Node *n, bool isLower, const bounds::Poly &bound);
+  enum class Proof : std::uint8_t { Holds, Never, Unknown };
+  Proof proveClause(const std::vector<bounds::Poly> &clause, Span span, const std::string &text);
   void checkAtLaunch(Span span, const std::vector<bounds::Poly> &minimum, const std::string &text);
   bool checkDivisors(const Node *n, Span span);
   void assumeDivisor(const bounds::Poly &num, const bounds::Poly &den, Span span, bool guarded,

@@ -73,7 +73,12 @@ bool KernelSema::conflicting(const ast::Index &index, const Uses &uses, Node *lo
     d.label(where, what);
     d.label(use.span,
             other + " in '" + use.access->name + "' (axis " + std::to_string(use.axis) + ")");
-    if (equal(use.low, low))
+    std::optional<bounds::Poly> mine = polyOf(extent), theirs = polyOf(use.extent);
+    bool differ = mine && theirs && (prover.nonNegative(*mine - *theirs - 1) ||
+                                     prover.nonNegative(*theirs - *mine - 1));
+    if (equal(use.low, low) && differ)
+      d.help("the two differ; give the index its range: " + index.name + " in 0.." + textOf(extent));
+    else if (equal(use.low, low))
       d.help("if the two are equal, say so: where " + textOf(extent) + " == " + textOf(use.extent));
     else
       d.help("give the index its range: " + index.name + " in lo..hi");
@@ -126,7 +131,8 @@ IndexVar *KernelSema::declareIndex(const ast::Index &index,
     if (!first && uses.broken)
       return nullptr; // that error was reported
     if (!first) {
-      diags.error(Diag::NoRange, index.nameSpan).help("write its range: " + index.name + " in 0..n")
+      diags.error(Diag::NoRange, index.nameSpan)
+              .help("write its range, of dimensions and scalars: " + index.name + " in lo..hi")
           << "index '" << index.name << "' stands bare at no dimension, so it has no range";
       return nullptr;
     }

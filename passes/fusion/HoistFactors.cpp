@@ -10,7 +10,8 @@
 // Where the range may be empty and the factor NaN, the result is kept at 0.
 //
 // Value changes are those that language.md allows: sums may be reassociated, and the declared
-// rounding of a softmax weight may be applied before its division.
+// rounding of a softmax weight may be applied before its division. Where a term has the rounded
+// weight for something else besides (w * log(w)), there would be two of it, whose errors differ.
 //
 //   %s = tk.reduce [sum] ["j"] {                     %t = tk.reduce [sum] ["j"] {
 //     %p = tk.div_or_zero %e, %z                       %q = mulf %e, %v
@@ -168,6 +169,12 @@ Value FactorExtractor::extractFromRounding(arith::ExtFOp ext) {
       trunc ? stripClamps(trunc.getIn(), trunc.getType()).getDefiningOp<DivOrZeroOp>() : nullptr;
   if (!weight || trunc.getType().getIntOrFloatBitWidth() > 16 || !isHoistable(weight.getB()))
     return ext;
+  if (!trunc->hasOneUse() || !llvm::all_equal(ext->getUsers())) {
+    note(reduce, passName, Verdict::Declined,
+         "a weight is rounded after its division in the " + describe(reduce) +
+             ": its terms have the rounded weight in more than one place");
+    return ext;
+  }
   Location loc = trunc.getLoc();
   Value unnormalised = weight.getA();
   if (trunc.getType().getIntOrFloatBitWidth() == 8) {

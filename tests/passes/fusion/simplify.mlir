@@ -416,6 +416,35 @@ tk.kernel @other_bound dims ["R", "C"] params [#tk.param<"x">, #tk.param<"b">] r
   tk.return %y : tensor<?x?xf32>
 }
 
+// ... but not where the term has the rounded quotient in another place as well.
+// CHECK-LABEL: @entropy
+// CHECK: tk.reduce
+// CHECK: %[[W:.*]] = tk.div_or_zero
+// CHECK-NEXT: %[[T:.*]] = arith.truncf %[[W]] : f32 to f16
+// CHECK-NEXT: %[[N:.*]] = arith.extf %[[T]]
+// CHECK-NEXT: %[[L:.*]] = math.log %[[N]]
+// CHECK-NEXT: %[[P:.*]] = arith.mulf %[[N]], %[[L]]
+// CHECK-NEXT: tk.yield %[[P]]
+tk.kernel @entropy dims ["N"] params [#tk.param<"x">, #tk.param<"z">] results ["s"] {
+^bb0(%N: index, %x: tensor<?xf32>, %z: f32):
+  tk.bind %x[%N] : tensor<?xf32>
+  %zero = arith.constant 0 : index
+  %s = tk.compute [] in () {
+    %t = tk.reduce [#tk.kind<sum>] ["j"] from (%zero) to (%N) {
+    ^bb0(%j: index):
+      %e = tk.load %x[%j] : tensor<?xf32>
+      %w = tk.div_or_zero %e, %z : f32
+      %n = arith.truncf %w : f32 to f16
+      %r = arith.extf %n : f16 to f32
+      %l = math.log %r : f32
+      %p = arith.mulf %r, %l : f32
+      tk.yield %p : f32
+    } : f32
+    tk.yield %t : f32
+  } names ["s"] : tensor<f32>
+  tk.return %s : tensor<f32>
+}
+
 // The rounding of a quotient applies to the weight. To 8 bits, of which numbers below 1 have few, it
 // is that of the weight times the largest power of two, without the limits of saturation.
 // CHECK-LABEL: @rounded
