@@ -74,10 +74,12 @@ bool KernelSema::conflicting(const ast::Index &index, const Uses &uses, Node *lo
     d.label(use.span,
             other + " in '" + use.access->name + "' (axis " + std::to_string(use.axis) + ")");
     std::optional<bounds::Poly> mine = polyOf(extent), theirs = polyOf(use.extent);
-    bool differ = mine && theirs && (prover.nonNegative(*mine - *theirs - 1) ||
-                                     prover.nonNegative(*theirs - *mine - 1));
+    bool differ =
+        mine && theirs &&
+        (prover.nonNegative(*mine - *theirs - 1) || prover.nonNegative(*theirs - *mine - 1));
     if (equal(use.low, low) && differ)
-      d.help("the two differ; give the index its range: " + index.name + " in 0.." + textOf(extent));
+      d.help("the two differ; give the index its range: " + index.name + " in 0.." +
+             textOf(extent));
     else if (equal(use.low, low))
       d.help("if the two are equal, say so: where " + textOf(extent) + " == " + textOf(use.extent));
     else

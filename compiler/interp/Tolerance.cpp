@@ -126,6 +126,22 @@ std::string describe(const char *what, const std::string &where, double expected
   return text.str();
 }
 
+std::string above(const char *what, double value, double bound, const char *whose) {
+  std::ostringstream text;
+  text.precision(9);
+  text << what << " is " << value << ", above " << whose << ", " << bound;
+  return text.str();
+}
+
+/// Such a program's roundings decide (a value that is rounded lies near a tie, scores are large).
+std::string naiveToo(double value) {
+  std::ostringstream text;
+  text.precision(9);
+  text << "; a naive program in the same types is outside, too, with " << value
+       << ": the program may be ill-conditioned";
+  return text.str();
+}
+
 } // namespace
 
 bool multipliesInexactly(KernelOp kernel) {
@@ -205,14 +221,18 @@ Comparison compare(const TensorView &got, unsigned result, Reference &exact, Ref
       comparison.naiveError = std::max(comparison.naiveError, std::fabs(plain[n] - truth[n]));
     squares += error * error;
     total += truth[n] * truth[n];
-    if (error > atol + row.rtol * std::fabs(truth[n]))
-      fail(describe("outside rtol and atol", place(shape, chosen[n]), truth[n], ours[n]));
+    auto isOutside = [&](double value) {
+      return !(std::fabs(value - truth[n]) <= atol + row.rtol * std::fabs(truth[n]));
+    };
+    if (isOutside(ours[n]))
+      fail(describe("outside rtol and atol", place(shape, chosen[n]), truth[n], ours[n]) +
+           (isOutside(plain[n]) ? naiveToo(plain[n]) : ""));
   }
   double meanSquare = total > 0 ? squares / total : (squares > 0 ? 1.0 : 0.0);
   comparison.relativeError = std::sqrt(meanSquare);
   double tiny = atol * atol * static_cast<double>(chosen.size());
   if (meanSquare > row.meanSquare && squares > tiny)
-    fail(describe("normalised mean square error", "all", row.meanSquare, meanSquare));
+    fail(above("the normalised mean square error", meanSquare, row.meanSquare, "the tolerance"));
   auto bound = [&] {
     return options.factor * comparison.naiveError + 2 * rowFor(got.dtype).ulp * scale;
   };
@@ -231,7 +251,7 @@ Comparison compare(const TensorView &got, unsigned result, Reference &exact, Ref
   }
   naive.redraw(0);
   if (comparison.maxError > bound())
-    fail(describe("larger error than a naive program's", "all", bound(), comparison.maxError));
+    fail(above("the largest error", comparison.maxError, bound(), "what a naive program's allows"));
   return comparison;
 }
 

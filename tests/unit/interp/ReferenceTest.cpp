@@ -154,3 +154,25 @@ TEST_CASE("random roundings are to a neighbour, and the same again for the same 
   CHECK(up);
   CHECK(down);
 }
+
+TEST_CASE("what is outside the tolerance says so, and where a naive program is outside as well") {
+  // 2.5 - 2^-26 and 2.5 + 2^-26 are ties in f32, and are rounded to 2 there.
+  Kernel steep("kernel k(x: f32[N]) -> (y: f32[1]) { y[i] = round(x[0] * 0.5 - x[1]) }",
+               {{5.0F, 0x1p-26F}});
+  REQUIRE(steep.exact() == 2.0);
+  CHECK(steep.compareWith(2.0F).ok);
+  Kernel tie("kernel k(x: f32[N]) -> (y: f32[1]) { y[i] = round(x[0] * 0.5 + x[1]) }",
+             {{5.0F, 0x1p-26F}});
+  REQUIRE(tie.exact() == 3.0);
+  REQUIRE(tie.naive() == 2.0);
+  const interp::Comparison asNaive = tie.compareWith(2.0F);
+  CHECK(!asNaive.ok);
+  CHECK(asNaive.reason ==
+        "outside rtol and atol at [0]: expected 3, got 2; a naive program in the same "
+        "types is outside, too, with 2: the program may be ill-conditioned");
+  CHECK(
+      tie.compareWith(4.0F).reason.starts_with("outside rtol and atol at [0]: expected 3, got 4"));
+  CHECK(steep.compareWith(3.0F).reason == "outside rtol and atol at [0]: expected 2, got 3");
+  Kernel sum("kernel k(x: f32[N]) -> (y: f32[1]) { y[i] = x[0] + x[1] }", {{1.0F, 1.0F}});
+  CHECK(sum.compareWith(2.000001F).reason.starts_with("the largest error is 9.5367"));
+}
