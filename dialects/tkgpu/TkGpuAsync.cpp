@@ -65,6 +65,14 @@ LogicalResult BulkCopyOp::verify() {
     return emitOpError(
         "expected axes for groups of rows, rows and columns, and no multicast, where "
         "rows are interleaved");
+  if (!getFirstRow())
+    return success();
+  SharedType type = getTarget().getType();
+  int64_t rows = type.getShape()[type.getAxisOrder()[1]];
+  if (getMulticast() || type.getInterleave() > 1)
+    return emitOpError("expected whole tiles for all blocks of a cluster, and of interleaved rows");
+  if (int64_t first = *getFirstRow(); first < 0 || first >= rows)
+    return emitOpError("expected a first row from 0 to ") << rows - 1 << ", got " << first;
   return success();
 }
 

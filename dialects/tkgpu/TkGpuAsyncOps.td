@@ -122,10 +122,14 @@ def TkGpu_BulkCopyOp : TkGpu_Op<"bulk_copy", [AttrSizedOperandSegments,
     With `multicast` the tile is the same in all blocks of the cluster. Each block brings its part
     of the rows, along the map's axis of that number and the axis that is second in the target's
     order, to all of them; `coordinates` are those of the whole tile.
+
+    With `first_row` it is one of several copies that fill the tile: the box's rows lie from that
+    row on, along the axis that is second in the target's order.
   }];
   let arguments = (ins TkGpu_SharedType:$target, TkGpu_TensorMapType:$map,
                        Variadic<Index>:$coordinates, Optional<TkGpu_PhasesType>:$phases,
-                       Optional<Index>:$slot, OptionalAttr<I64Attr>:$multicast);
+                       Optional<Index>:$slot, OptionalAttr<I64Attr>:$multicast,
+                       OptionalAttr<I64Attr>:$first_row);
   let assemblyFormat = [{
     $target `,` $map `[` $coordinates `]` (`signals` $phases^ `[` $slot `]`)? attr-dict `:`
     type($target) (`,` type($phases)^)?

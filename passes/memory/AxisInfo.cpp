@@ -9,6 +9,8 @@
 #include "passes/memory/AxisInfo.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
+#include "passes/memory/MemoryAccess.h"
+#include "passes/memory/RunIndices.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -170,6 +172,47 @@ static ValueFacts argumentFacts(BlockArgument argument, AxisInfo &info) {
   return facts;
 }
 
+/// The loop whose end `mask` compares its induction variable with, plus 0, 1, ..., if it does: such
+/// elements are no terms of what the loop computes.
+static bool endsLoop(Value mask) {
+  auto compare = mask.getDefiningOp<arith::CmpIOp>();
+  SmallVector<Value> starts;
+  if (!compare || compare.getPredicate() != arith::CmpIPredicate::slt ||
+      !isRun(compare.getLhs(), starts) || starts.size() != 1)
+    return false;
+  auto induction = dyn_cast<BlockArgument>(starts.front());
+  auto loop = induction ? dyn_cast<scf::ForOp>(induction.getOwner()->getParentOp()) : scf::ForOp();
+  if (!loop || induction != loop.getInductionVar())
+    return false;
+  Value end = splatSource(compare.getRhs());
+  std::optional<int64_t> number = constantIndex(compare.getRhs());
+  return end == loop.getUpperBound() || (number && number == constantIndex(loop.getUpperBound()));
+}
+
+/// Elements of a group are equal where the indices are. One that begins before the loop's end may
+/// be read as a whole: all of it is what the first element is.
+ValueFacts AxisInfo::loadedFacts(Value loaded) {
+  auto load = loaded.getDefiningOp<gpu::LoadOp>();
+  MemoryAccess access = MemoryAccess::of(load);
+  ValueFacts facts = unknownFacts(loaded.getType());
+  for (AxisFacts &axis : facts.axes)
+    axis.constancy = kAnyDivisor;
+  auto limitBy = [&](Value part, ArrayRef<int64_t> axes, bool isMask) {
+    ValueFacts own = of(isMask && endsLoop(part) ? part.getDefiningOp()->getOperand(0) : part);
+    for (auto [n, axis] : llvm::enumerate(axes)) {
+      const AxisFacts &along = own.axes[n];
+      int64_t constancy = isMask && endsLoop(part) ? std::min(along.contiguity, along.divisibility)
+                                                   : along.constancy;
+      facts.axes[axis].constancy = std::min(facts.axes[axis].constancy, constancy);
+    }
+  };
+  for (auto [d, index] : llvm::enumerate(access.indices))
+    limitBy(index, access.indexAxes(d), /*isMask=*/false);
+  for (auto [m, mask] : llvm::enumerate(access.masks))
+    limitBy(mask, access.maskAxes(m), /*isMask=*/true);
+  return facts;
+}
+
 ValueFacts AxisInfo::compute(Value value) {
   Type type = value.getType();
   if (auto argument = dyn_cast<BlockArgument>(value))
@@ -185,6 +228,11 @@ ValueFacts AxisInfo::compute(Value value) {
         ValueFacts facts;
         facts.axes.push_back({cast<RankedTensorType>(type).getDimSize(0), 1, kAnyDivisor});
         return facts;
+      })
+      .Case<gpu::LoadOp>([&](gpu::LoadOp load) {
+        bool isKnown = gathers && isa<RankedTensorType>(type) && !load.getOther();
+        isKnown |= gathers && isa<RankedTensorType>(type) && constantIndex(load.getOther());
+        return isKnown ? loadedFacts(value) : unknownFacts(type);
       })
       .Case<gpu::BroadcastOp>([&](gpu::BroadcastOp op) {
         ValueFacts source = of(op.getSource());

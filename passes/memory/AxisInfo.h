@@ -31,12 +31,18 @@ struct ValueFacts {
 /// Computes facts on demand and remembers them. Values must not change while it lives.
 class AxisInfo {
 public:
+  /// With `gathers` also of tiles that are loaded: equal where their indices are. What they are
+  /// behind the end of the loop that loads them counts for nothing.
+  explicit AxisInfo(bool gathers = false) : gathers(gathers) {}
+
   const ValueFacts &of(mlir::Value value);
   /// The power of two that divides a scalar.
   int64_t divisibilityOf(mlir::Value scalar) { return of(scalar).divisibility; }
 
 private:
   ValueFacts compute(mlir::Value value);
+  ValueFacts loadedFacts(mlir::Value loaded);
+  bool gathers;
   llvm::DenseMap<mlir::Value, ValueFacts> known;
 };
 

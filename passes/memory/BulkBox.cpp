@@ -10,10 +10,15 @@
 //    off lie outside the tensor that the map describes, and they read as zero;
 // 4. the box's sides are at most 256, its rows of at least 32 bytes.
 //
+// Rows may also be gathered: where indices are the same for aligned groups of rows, as what a table
+// says of pages is, and one counts the rows of a group, each group is a box of its own.
+//
 //===----------------------------------------------------------------------===//
 #include "passes/memory/BulkBox.h"
 
 #include "passes/memory/MemoryAccess.h"
+#include "passes/memory/RunIndices.h"
+#include "passes/memory/TileElements.h"
 #include "passes/tiling/SizeFacts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -28,68 +33,10 @@ using namespace tk::gpu;
 static constexpr int64_t kBoxSide = 256;
 static constexpr int64_t kSwizzleBytes = 128; ///< of a panel's row at most
 static constexpr int64_t kChunkBytes = 16;
+/// Rows of a group that are gathered together at least: a span of the widest swizzle. Of fewer the
+/// one thread that begins copies would begin too many.
+static constexpr int64_t kLeastGroup = 8;
 static constexpr size_t kMapRank = 5;
-
-/// The scalar that a tile of one value repeats.
-static Value splatSource(Value value) {
-  auto broadcast = value.getDefiningOp<BroadcastOp>();
-  return broadcast && !isa<RankedTensorType>(broadcast.getSource().getType())
-             ? broadcast.getSource()
-             : Value();
-}
-
-/// Whether `index` is 0, 1, ... plus scalars, which are appended to `starts`.
-static bool isRun(Value index, SmallVectorImpl<Value> &starts) {
-  if (index.getDefiningOp<IotaOp>())
-    return true;
-  auto add = index.getDefiningOp<arith::AddIOp>();
-  if (!add)
-    return false;
-  for (auto [run, base] :
-       {std::pair(add.getLhs(), add.getRhs()), std::pair(add.getRhs(), add.getLhs())})
-    if (Value start = splatSource(base)) {
-      starts.push_back(start);
-      return isRun(run, starts);
-    }
-  return false;
-}
-
-namespace {
-/// An index that counts the groups of `size` that a run 0, 1, ... falls into, or the places in
-/// them.
-struct PartOfRun {
-  Value run;
-  int64_t size;
-  bool isPlace;
-};
-} // namespace
-
-/// Reads `index` as such, plus scalars, which are appended to `starts`.
-static std::optional<PartOfRun> partOfRun(Value index, SmallVectorImpl<Value> &starts) {
-  if (auto add = index.getDefiningOp<arith::AddIOp>())
-    for (auto [part, base] :
-         {std::pair(add.getLhs(), add.getRhs()), std::pair(add.getRhs(), add.getLhs())})
-      if (Value start = splatSource(base)) {
-        starts.push_back(start);
-        return partOfRun(part, starts);
-      }
-  Operation *op = index.getDefiningOp();
-  if (!isa_and_nonnull<FloorDivOp, FloorModOp>(op) || !op->getOperand(0).getDefiningOp<IotaOp>())
-    return std::nullopt;
-  Value divisor = op->getOperand(1);
-  if (Value scalar = splatSource(divisor))
-    divisor = scalar;
-  std::optional<int64_t> size = constantIndex(divisor);
-  if (!size || *size < 1)
-    return std::nullopt;
-  return PartOfRun{op->getOperand(0), *size, isa<FloorModOp>(op)};
-}
-
-/// Whether both run from the same value.
-static bool sameRun(Value a, Value b) {
-  SmallVector<Value> ofA, ofB;
-  return a == b || (isRun(a, ofA) && isRun(b, ofB) && ofA == ofB);
-}
 
 /// A tile with rows of at most `most` bytes along `axis`, permuted as the hardware does.
 static SharedType panelledTile(ArrayRef<int64_t> shape, Type stored, int64_t axis,
@@ -115,7 +62,7 @@ public:
   BulkAnalysis(const MemoryAccess &access, BufferType buffer, AxisInfo &info, std::string &why)
       : access(access), stored(buffer.getElementType()), info(info), why(why) {}
 
-  FailureOr<BulkBox> run();
+  FailureOr<BulkBox> run(bool mayGather);
 
 private:
   LogicalResult decline(const Twine &reason) {
@@ -123,6 +70,8 @@ private:
     return failure();
   }
   LogicalResult readIndices();
+  bool readGathered();
+  bool isOfGroups(Value mask, int64_t axis);
   std::optional<int64_t> readPart(unsigned d, int64_t axis, SmallVectorImpl<Value> &starts);
   LogicalResult checkStrides();
   LogicalResult readMasks();
@@ -195,6 +144,50 @@ LogicalResult BulkAnalysis::readIndices() {
   return success();
 }
 
+/// Reads the indices of rows that are gathered: of aligned groups of them each index that follows
+/// the rows is the same, but for one, which counts them.
+bool BulkAnalysis::readGathered() {
+  groups.clear();
+  source = BulkBox();
+  size_t rank = access.indices.size();
+  if (access.tile.getRank() != 2 || rank < 2 || access.indexAxes(rank - 1).size() != 1)
+    return false;
+  SmallVector<Value> columns;
+  int64_t columnAxis = access.indexAxes(rank - 1)[0], axis = 1 - columnAxis;
+  if (!isRun(access.indices.back(), columns))
+    return false;
+  int64_t group = std::min(access.tile.getDimSize(axis), kBoxSide), counting = -1;
+  source.coordinates.assign(rank, {});
+  source.box.assign(rank, 1);
+  source.gathered.assign(rank, {});
+  for (unsigned d = 0; d + 1 < rank; ++d) {
+    Value index = access.indices[d];
+    if (access.indexAxes(d).empty()) {
+      source.coordinates[d].push_back(index);
+      continue;
+    }
+    if (access.indexAxes(d) != ArrayRef(axis) || !TileElements::areScalars(index))
+      return false;
+    const AxisFacts facts = info.of(index).axes[0];
+    bool isCounting = facts.contiguity > facts.constancy;
+    if (isCounting && counting >= 0)
+      return false;
+    counting = isCounting ? d : counting;
+    group = std::min(group, isCounting ? facts.contiguity : facts.constancy);
+    source.gathered[d] = index;
+  }
+  if (counting < 0 || group < kLeastGroup || access.tile.getDimSize(axis) % group != 0)
+    return false;
+  tensorAxis.assign(2, -1);
+  tensorAxis[axis] = counting;
+  tensorAxis[columnAxis] = rank - 1;
+  source.coordinates.back() = columns;
+  source.box.back() = access.tile.getDimSize(columnAxis);
+  source.box[counting] = group;
+  source.gatheredRows = group;
+  return true;
+}
+
 LogicalResult BulkAnalysis::checkStrides() {
   int64_t bytes = access.elementBytes();
   if (access.baseAlignment < kChunkBytes)
@@ -211,6 +204,13 @@ LogicalResult BulkAnalysis::checkStrides() {
   return success();
 }
 
+/// Is `mask`, along `axis` of the tile, the same for all rows that are gathered together?
+bool BulkAnalysis::isOfGroups(Value mask, int64_t axis) {
+  return source.gatheredRows &&
+         !llvm::is_contained(access.indexAxes(access.indices.size() - 1), axis) &&
+         TileElements::areScalars(mask) && info.of(mask).axes[0].constancy >= source.gatheredRows;
+}
+
 LogicalResult BulkAnalysis::readMasks() {
   source.limits.assign(access.indices.size(), {});
   for (auto [m, mask] : llvm::enumerate(access.masks)) {
@@ -221,7 +221,13 @@ LogicalResult BulkAnalysis::readMasks() {
     if (!compare || axes.size() != 1)
       return decline("a mask is not a bound of one index");
     int64_t d = tensorAxis[axes[0]];
-    if (!sameRun(compare.getLhs(), access.indices[d]))
+    auto bounded = llvm::find(source.gathered, compare.getLhs());
+    if (bounded != source.gathered.end())
+      d = bounded - source.gathered.begin();
+    else if (isOfGroups(mask, axes[0])) {
+      source.groupMasks.push_back(mask);
+      continue;
+    } else if (!sameRun(compare.getLhs(), access.indices[d]))
       return decline("a mask is not a bound of one of the indices");
     // The hardware takes no coordinate below 0 for an element of the tensor.
     if (compare.getPredicate() == arith::CmpIPredicate::sge && constantIndex(compare.getRhs()) == 0)
@@ -256,18 +262,20 @@ LogicalResult BulkAnalysis::chooseTile() {
   return success();
 }
 
-FailureOr<BulkBox> BulkAnalysis::run() {
-  if (failed(readIndices()) || failed(checkStrides()) || failed(readMasks()) ||
-      failed(chooseTile()))
+FailureOr<BulkBox> BulkAnalysis::run(bool mayGather) {
+  bool isRead = succeeded(readIndices()) && succeeded(readMasks());
+  if (!isRead && mayGather)
+    isRead = readGathered() && succeeded(readMasks());
+  if (!isRead || failed(checkStrides()) || failed(chooseTile()))
     return failure();
   source.strides.assign(access.strides.begin(), access.strides.end());
   return source;
 }
 
 static FailureOr<BulkBox> analyse(const MemoryAccess &access, Value buffer, AxisInfo &info,
-                                  std::string &why) {
+                                  std::string &why, bool mayGather) {
   FailureOr<BulkBox> box =
-      BulkAnalysis(access, cast<BufferType>(buffer.getType()), info, why).run();
+      BulkAnalysis(access, cast<BufferType>(buffer.getType()), info, why).run(mayGather);
   if (succeeded(box))
     box->buffer = buffer;
   return box;
@@ -281,7 +289,7 @@ FailureOr<BulkBox> tk::analyseBulkBox(gpu::LoadOp load, AxisInfo &info, std::str
     why = "it is a scalar, or elements that are masked off are not zero";
     return failure();
   }
-  return analyse(MemoryAccess::of(load), load.getBuffer(), info, why);
+  return analyse(MemoryAccess::of(load), load.getBuffer(), info, why, /*mayGather=*/true);
 }
 
 FailureOr<BulkBox> tk::analyseBulkBox(gpu::StoreOp store, AxisInfo &info, std::string &why) {
@@ -289,10 +297,12 @@ FailureOr<BulkBox> tk::analyseBulkBox(gpu::StoreOp store, AxisInfo &info, std::s
     why = "it is a scalar";
     return failure();
   }
-  return analyse(MemoryAccess::of(store), store.getBuffer(), info, why);
+  return analyse(MemoryAccess::of(store), store.getBuffer(), info, why, /*mayGather=*/false);
 }
 
 std::optional<unsigned> BulkBox::rowsAxis() const {
+  if (gatheredRows)
+    return std::nullopt;
   SharedType type = shared;
   int64_t rows = type.getShape()[type.getAxisOrder()[1]];
   for (unsigned axis = 0; axis + 1 < box.size(); ++axis)

@@ -21,8 +21,13 @@ struct BulkBox {
   llvm::SmallVector<llvm::SmallVector<mlir::Value>> coordinates;
   llvm::SmallVector<mlir::Value> limits; ///< where masks end the axis; null: nowhere
   llvm::SmallVector<int64_t> box;
-  gpu::SharedType shared;    ///< how the tile lies in shared memory, permuted by the hardware
-  bool roundsToTf32 = false; ///< elements of f32, on their way there
+  gpu::SharedType shared; ///< how the tile lies in shared memory, permuted by the hardware
+  /// Of the tile's rows along its axis that is not contiguous, how many a box has that are gathered
+  /// together, and by axis of the tensor the index tiles that say where; 0: none are.
+  int64_t gatheredRows = 0;
+  llvm::SmallVector<mlir::Value> gathered;
+  llvm::SmallVector<mlir::Value> groupMasks; ///< where one is false the group is zero
+  bool roundsToTf32 = false;                 ///< elements of f32, on their way there
 
   /// The tensor's axis along which the rows of the tile in shared memory lie.
   std::optional<unsigned> rowsAxis() const;
@@ -32,7 +37,8 @@ struct BulkBox {
   int64_t rowsOfGroup() const;
 };
 
-/// The coordinates of the first element of `box`, at the builder's position.
+/// The coordinates of the first element of `box`, at the builder's position; 0 for those that are
+/// gathered.
 llvm::SmallVector<mlir::Value> buildCoordinates(mlir::OpBuilder &builder, mlir::Location loc,
                                                 const BulkBox &box);
 

@@ -8,7 +8,8 @@
 // 2. Each load becomes a bulk copy to shared memory at the same place, once for all products that
 //    use it; what goes through registers is read from there, as late as it can be, and what else
 //    the elements are computed from is loaded before. Which operand is transposed is a matter of
-//    how the tile lies there: 16-bit types go either way, others need k to be contiguous.
+//    how the tile lies there: 16-bit types go either way, others need k to be contiguous. Rows that
+//    are gathered in groups take a copy for each group.
 // 3. Operands that were extended from 8-bit floats, for the sake of the sum's bits, are multiplied
 //    as they are: threads add up what the hardware sums of one tile.
 // 4. The product is waited for at once; tk-overlap-products moves the wait.
@@ -29,6 +30,7 @@
 #include "passes/Passes.h"
 #include "passes/analysis/Notes.h"
 #include "passes/memory/MemoryAccess.h"
+#include "passes/memory/TileElements.h"
 #include "passes/memory/TransposedLoads.h"
 #include "passes/memory/WarpgroupOperands.h"
 
@@ -74,6 +76,7 @@ private:
   bool readsPairsOfBytes(DotOp dot);
   std::optional<unsigned> sharedRows(const BulkBox &box);
   Value stage(Value operand, bool isMultiplied);
+  void copyGroups(const BulkBox &box, Value shared, Value map, SmallVector<Value> coordinates);
   LocalLoadOp readLate(gpu::LoadOp load);
   void rewrite(DotOp dot);
 
@@ -81,6 +84,7 @@ private:
   LaunchArguments arguments;
   OpBuilder builder;
   WarpgroupOperands operands;
+  TileElements elements;
   DenseMap<Value, Value> staged;
   llvm::SetVector<Operation *> formed;
 };
@@ -189,8 +193,34 @@ Value WarpgroupForming::stage(Value operand, bool isMultiplied) {
   Value map = arguments.addTensorMap(box);
   builder.setInsertionPoint(load);
   SmallVector<Value> coordinates = buildCoordinates(builder, loc, box);
-  BulkCopyOp::create(builder, loc, shared, map, coordinates, Value(), Value(), multicast);
+  if (box.gatheredRows) {
+    copyGroups(box, shared, map, coordinates);
+    return shared;
+  }
+  BulkCopyOp::create(builder, loc, shared, map, coordinates, Value(), Value(), multicast,
+                     /*first_row=*/nullptr);
   return shared;
+}
+
+/// Copies each group of rows that are gathered together.
+void WarpgroupForming::copyGroups(const BulkBox &box, Value shared, Value map,
+                                  SmallVector<Value> coordinates) {
+  SharedType type = box.shared;
+  int64_t rows = type.getShape()[type.getAxisOrder()[1]];
+  for (int64_t row = 0; row < rows; row += box.gatheredRows) {
+    for (auto [axis, index] : llvm::enumerate(box.gathered)) {
+      if (!index)
+        continue;
+      coordinates[axis] = elements.at(index, row);
+      // What lies before the tensor is zero.
+      for (Value mask : box.groupMasks)
+        coordinates[axis] = arith::SelectOp::create(
+            builder, shared.getLoc(), elements.at(mask, row), coordinates[axis],
+            arith::ConstantIndexOp::create(builder, shared.getLoc(), -box.gatheredRows));
+    }
+    BulkCopyOp::create(builder, shared.getLoc(), shared, map, coordinates, Value(), Value(),
+                       /*multicast=*/nullptr, builder.getI64IntegerAttr(row));
+  }
 }
 
 /// The first operation of `op`'s block that uses its result, itself or inside.

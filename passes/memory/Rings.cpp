@@ -4,6 +4,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/IntEqClasses.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -14,10 +15,17 @@ using namespace tk::gpu;
 static constexpr int64_t kPhaseBytes = 1024;
 static constexpr int64_t kStageAlignment = 1024;
 
+SmallVector<Value> Ring::getTiles() const {
+  llvm::SetVector<Value> tiles;
+  for (BulkCopyOp copy : copies)
+    tiles.insert(copy.getTarget());
+  return tiles.takeVector();
+}
+
 int64_t Ring::getStageBytes() const {
   int64_t bytes = 0;
-  for (BulkCopyOp copy : copies)
-    bytes += cast<SharedType>(BulkCopyOp(copy).getTarget().getType()).getSizeInBytes();
+  for (Value tile : getTiles())
+    bytes += cast<SharedType>(tile.getType()).getSizeInBytes();
   return bytes;
 }
 
@@ -54,7 +62,7 @@ static LogicalResult extendUses(Ring &ring, BulkCopyOp copy) {
     return success();
   };
   for (Operation *user : copy.getTarget().getUsers()) {
-    if (user == copy)
+    if (isa<BulkCopyOp>(user))
       continue;
     SmallVector<Operation *> ends;
     if (failed(addEnds(user, ends)))
@@ -80,7 +88,7 @@ static bool areReadTogether(BulkCopyOp one, BulkCopyOp other) {
   auto readOf = [](BulkCopyOp copy) {
     LocalLoadOp read;
     for (Operation *user : copy.getTarget().getUsers())
-      if (user != copy) {
+      if (!isa<BulkCopyOp>(user)) {
         auto load = dyn_cast<LocalLoadOp>(user);
         if (!load || read)
           return LocalLoadOp();
@@ -101,8 +109,12 @@ FailureOr<SmallVector<Ring, 0>> tk::findRings(FuncOp function, bool together) {
     if (!copies[i].getTarget().getDefiningOp<AllocSharedOp>() || !isInLoopsOnly(copies[i]))
       return failure();
     for (unsigned j = 0; j < i; ++j) {
-      if (copies[i].getTarget() == copies[j].getTarget())
-        return failure();
+      if (copies[i].getTarget() == copies[j].getTarget()) {
+        if (!copies[i].getFirstRow() || copies[i]->getBlock() != copies[j]->getBlock())
+          return failure();
+        classes.join(i, j);
+        continue;
+      }
       bool meet = llvm::any_of(copies[i].getTarget().getUsers(), [&](Operation *user) {
         return llvm::is_contained(user->getOperands(), copies[j].getTarget());
       });

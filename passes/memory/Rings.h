@@ -8,7 +8,8 @@
 
 namespace tk {
 
-/// Bulk copies of one block whose tiles meet in an operation: they fill a stage together.
+/// Bulk copies of one block that bring parts of a tile, or whose tiles meet in an operation: they
+/// fill a stage together.
 struct Ring {
   llvm::SmallVector<gpu::BulkCopyOp> copies;
   /// Of the operations in the copies' block, or in what they contain: where the tiles are first
@@ -19,6 +20,8 @@ struct Ring {
   llvm::DenseMap<mlir::Value, mlir::Value> buffers;
   mlir::Value full, empty; ///< phases
 
+  /// What the copies bring; several may bring parts of one tile.
+  llvm::SmallVector<mlir::Value> getTiles() const;
   int64_t getStageBytes() const;
   /// Does a copy bring parts of its tile to other blocks of the cluster?
   bool isMulticast() const;

@@ -161,7 +161,7 @@ void WarpSpecialization::beginCopy(BulkCopyOp copy, IRMapping &mapping, RingStat
   Value stage = StageOp::create(builder, loc, copy.getTarget().getType(),
                                 ring.buffers.lookup(copy.getTarget()), state.slot);
   BulkCopyOp::create(builder, loc, stage, copy.getMap(), coordinates, ring.full, state.slot,
-                     copy.getMulticastAttr());
+                     copy.getMulticastAttr(), copy.getFirstRowAttr());
   if (copy == ring.copies.back() && !oneRole)
     state = advance(loc, ring, state);
 }
@@ -202,8 +202,7 @@ void WarpSpecialization::enterRing(Ring &ring, const RingState &state) {
   Location loc = ring.firstUse->getLoc();
   builder.setInsertionPoint(ring.firstUse);
   PhaseWaitOp::create(builder, loc, ring.full, state.slot, state.parity);
-  for (BulkCopyOp copy : ring.copies) {
-    Value tile = copy.getTarget();
+  for (Value tile : ring.getTiles()) {
     Value stage =
         StageOp::create(builder, loc, tile.getType(), ring.buffers.lookup(tile), state.slot);
     tile.replaceUsesWithIf(stage, [](OpOperand &use) { return !isa<BulkCopyOp>(use.getOwner()); });
@@ -264,9 +263,9 @@ void WarpSpecialization::consume(Block &block, RingStates &states) {
 void WarpSpecialization::allocate() {
   for (Ring &ring : rings) {
     Location loc = ring.copies.front().getLoc();
-    for (BulkCopyOp copy : ring.copies)
-      ring.buffers[copy.getTarget()] = AllocSharedOp::create(
-          builder, loc, copy.getTarget().getType().withStages(ring.stages), nullptr);
+    for (Value tile : ring.getTiles())
+      ring.buffers[tile] = AllocSharedOp::create(
+          builder, loc, cast<SharedType>(tile.getType()).withStages(ring.stages), nullptr);
     auto type = PhasesType::get(function.getContext(), ring.stages);
     ring.full = AllocPhasesOp::create(builder, loc, type, 1, nullptr);
     // What another block's copies overwrite, that block's readers must have left too.
@@ -307,8 +306,7 @@ void WarpSpecialization::apply(bool inRoles) {
   allocate();
   SmallVector<Value> tiles;
   for (Ring &ring : rings)
-    for (BulkCopyOp copy : ring.copies)
-      tiles.push_back(copy.getTarget());
+    llvm::append_range(tiles, ring.getTiles());
   SmallVector<BulkCopyOp> originals;
   for (Ring &ring : rings)
     originals.append(ring.copies);

@@ -44,7 +44,7 @@ private:
   bool readElements(gpu::DotOp dot, std::string &why);
 
   LaunchArguments &arguments;
-  AxisInfo info;
+  AxisInfo info{/*gathers=*/true};
 };
 
 } // namespace tk

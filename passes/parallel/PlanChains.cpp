@@ -90,6 +90,20 @@ int64_t Planner::consumersOfChain(Contraction &outer) {
              : many;
 }
 
+/// Does how long a range is follow from what is loaded? Blocks that stay would go through as many
+/// tiles each, however short these are; of those that leave the next one takes the place.
+static bool haveLoadedLengths(ReduceOp reduction) {
+  SmallVector<Value> work(reduction.getUpper());
+  while (!work.empty()) {
+    Operation *op = work.pop_back_val().getDefiningOp();
+    if (isa_and_nonnull<LoadOp>(op))
+      return true;
+    if (op && op->getNumRegions() == 0)
+      llvm::append_range(work, op->getOperands());
+  }
+  return false;
+}
+
 /// Scores, their 16-bit weights and the outputs of a row share a warpgroup's registers.
 void Planner::planWarpgroupChain(Contraction &outer) {
   int64_t consumers = std::max<int64_t>(block.consumers.value_or(consumersOfChain(outer)), 1);
@@ -114,6 +128,6 @@ void Planner::planWarpgroupChain(Contraction &outer) {
   warps = 4 * std::clamp<int64_t>(tileOf(outer.m) / rowsOfWarpgroup, 1, groups);
   perThread = std::max<int64_t>(tileOf(outer.m) * tileOf(outer.n) / (warps * 32), 1);
   stages = 4; // as far as shared memory reaches
-  persistent = block.persistent.value_or(true);
+  persistent = block.persistent.value_or(!haveLoadedLengths(outer.op));
   group = walkedTogether(outer);
 }

@@ -27,6 +27,8 @@ constexpr int64_t accumulatorRegisters = 128;
 /// Slices of k on their way to a block that shares its multiprocessor with another one. Measured on
 /// an H200 with 16 x 14336 x 4096 and weights of 8 bits: 22.9 us with 4, 23.5 with 5, 24.4 with 8.
 constexpr int64_t stagesOfConverted = 4;
+/// Rows of a tile that are gathered together at least: what the hardware permutes chunks within.
+constexpr int64_t rowsOfGatheredBox = 8;
 /// What memory moves at least.
 constexpr int64_t sectorBytes = 32;
 
@@ -72,6 +74,68 @@ static bool isRunOfBox(StatementShape &shape, Value index, ArrayRef<Value> tiled
   std::optional<int64_t> size = getSizeFact(shape.kernel, op->getOperand(1)).exact;
   return size && *size > 0 && rowsOfWarpgroup % *size == 0 &&
          getSizeFact(shape.kernel, extent).divisor % rowsOfWarpgroup == 0;
+}
+
+namespace {
+/// How `indices` of an access follow the tiled ones: aligned groups of so many neighbours have the
+/// same value, or count.
+struct Neighbours {
+  static constexpr int64_t all = int64_t(1) << 30;
+  int64_t equal = all, counted = 1;
+};
+} // namespace
+
+static Neighbours neighboursOf(StatementShape &shape, Value index, ArrayRef<Value> tiled) {
+  if (llvm::is_contained(tiled, index))
+    return {1, Neighbours::all};
+  Operation *op = index.getDefiningOp();
+  auto isTiled = [&](Value value) {
+    return llvm::any_of(getIterationIndices(value),
+                        [&](Value argument) { return llvm::is_contained(tiled, argument); });
+  };
+  if (!op || !isTiled(index))
+    return {};
+  auto operand = [&](unsigned n) { return neighboursOf(shape, op->getOperand(n), tiled); };
+  if (isa<arith::AddIOp>(op)) {
+    Neighbours a = operand(0), b = operand(1);
+    return {std::min(a.equal, b.equal),
+            std::max(std::min(a.counted, b.equal), std::min(a.equal, b.counted))};
+  }
+  if (isa<arith::IndexCastOp, arith::ExtSIOp>(op))
+    return operand(0);
+  if (isa<FloorDivOp, FloorModOp>(op)) {
+    std::optional<int64_t> size = getSizeFact(shape.kernel, op->getOperand(1)).exact;
+    bool isPower = size && *size > 0 && llvm::isPowerOf2_64(*size);
+    // What is added is where a part of the range begins: whole tiles before it.
+    int64_t group = isPower ? std::min(operand(0).counted, *size) : 1;
+    return isa<FloorDivOp>(op) ? Neighbours{group, 1} : Neighbours{1, group};
+  }
+  bool isPlain = isa<LoadOp>(op) || op->hasTrait<OpTrait::Elementwise>();
+  Neighbours result{isPlain ? Neighbours::all : 1, 1};
+  for (Value value :
+       isa<LoadOp>(op) ? ValueRange(cast<LoadOp>(op).getIndices()) : ValueRange(op->getOperands()))
+    result.equal = std::min(result.equal, neighboursOf(shape, value, tiled).equal);
+  return result;
+}
+
+/// Does `index` follow from what is loaded?
+static bool followsTable(Value index) {
+  Operation *op = index.getDefiningOp();
+  return op && (isa<LoadOp>(op) || (op->hasTrait<OpTrait::Elementwise>() &&
+                                    llvm::any_of(op->getOperands(), followsTable)));
+}
+
+/// Are the rows of a tile gathered in groups, each of which is a box: of all indices one counts
+/// them, and the others are the same?
+static bool areRowsGathered(StatementShape &shape, LoadOp load, ArrayRef<Value> tiled) {
+  unsigned counting = 0;
+  for (Value index : load.getIndices().drop_back()) {
+    Neighbours along = neighboursOf(shape, index, tiled);
+    if (std::max(along.equal, along.counted) < rowsOfGatheredBox)
+      return false;
+    counting += along.counted > along.equal;
+  }
+  return counting == 1 && isRunOfBox(shape, load.getIndices().back(), tiled);
 }
 
 /// What `factor` is computed from that is over `k`, not over groups of it; null if it is not
@@ -150,10 +214,19 @@ bool Planner::isChainForWarpgroups(Contraction &outer) {
   SmallVector<Value> tiled;
   for (Contraction &product : shape.contractions)
     tiled.append({product.m, product.n, product.k});
+  bool isGathered = false;
   auto isLoaded = [&](Value factor, Value k) {
-    return isBulkLoadable(shape, factor) && (isWide || isContiguousAlong(factor, k)) &&
-           llvm::all_of(withoutExtension(factor).getDefiningOp<LoadOp>().getIndices(),
-                        [&](Value index) { return isRunOfBox(shape, index, tiled); });
+    if (!isBulkLoadable(shape, factor) || !(isWide || isContiguousAlong(factor, k)))
+      return false;
+    auto load = withoutExtension(factor).getDefiningOp<LoadOp>();
+    if (llvm::all_of(load.getIndices(),
+                     [&](Value index) { return isRunOfBox(shape, index, tiled); }))
+      return true;
+    // Rows that a table names cannot be copied ahead by warps that multiply: those of few queries,
+    // too, are better gathered for warpgroups, though they are not enough to fill one.
+    bool isOfTable = llvm::any_of(load.getIndices(), followsTable);
+    isGathered |= isOfTable;
+    return (isOfTable || isGathered) && areRowsGathered(shape, load, tiled);
   };
   for (auto [k, term] : llvm::enumerate(outer.op.getYield().getValues())) {
     auto product = term.getDefiningOp<arith::MulFOp>();

@@ -97,6 +97,8 @@ LogicalResult KernelEmitter::emitBulkCopy(gpu::BulkCopyOp copy) {
       text += " + tk::cluster_rank() * " + std::to_string(part);
     at += (d ? ", " : "") + text;
   }
+  if (copy.getFirstRow().value_or(0) > 0)
+    to += " + " + std::to_string(*copy.getFirstRow() * type.getRowLength());
   if (panels > 1) {
     loop = "TK_UNROLL for (int p = 0; p < " + std::to_string(panels) + "; ++p) ";
     to += " + p * " + std::to_string(type.getPanelStride());

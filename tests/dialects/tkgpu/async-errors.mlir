@@ -153,6 +153,28 @@ tkgpu.func @f args ["m"] {
 
 // -----
 
+tkgpu.func @f args ["m"] {
+^bb0(%m: !tkgpu.tensor_map):
+  %c0 = arith.constant 0 : index
+  %s = tkgpu.alloc_shared : <[64, 64], bf16 chunk = 8 phases = 8>
+  // expected-error @below {{expected whole tiles for all blocks of a cluster, and of interleaved rows}}
+  tkgpu.bulk_copy %s, %m[%c0, %c0] {first_row = 8 : i64, multicast = 0 : i64} : <[64, 64], bf16 chunk = 8 phases = 8>
+  tkgpu.return
+}
+
+// -----
+
+tkgpu.func @f args ["m"] {
+^bb0(%m: !tkgpu.tensor_map):
+  %c0 = arith.constant 0 : index
+  %s = tkgpu.alloc_shared : <[64, 64], bf16 chunk = 8 phases = 8>
+  // expected-error @below {{expected a first row from 0 to 63, got 64}}
+  tkgpu.bulk_copy %s, %m[%c0, %c0] {first_row = 64 : i64} : <[64, 64], bf16 chunk = 8 phases = 8>
+  tkgpu.return
+}
+
+// -----
+
 tkgpu.func @f args [] {
   %a = tkgpu.alloc_shared : <[64, 128], f8E4M3FN chunk = 16 phases = 8 interleave = 2>
   %b = tkgpu.alloc_shared : <[128, 64], f8E4M3FN order = [0, 1] chunk = 16 phases = 8>
