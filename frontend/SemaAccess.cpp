@@ -121,6 +121,11 @@ std::string KernelSema::shapeOf(const Tensor &t) {
   return s + "]";
 }
 
+std::string KernelSema::indicesFor(const Tensor &t) {
+  std::size_t count = t.extents.size();
+  return std::to_string(count) + (count == 1 ? " index for " : " indices for ") + shapeOf(t);
+}
+
 Node *KernelSema::loadOf(Tensor *tensor, std::vector<Node *> indices, Span span) {
   Node *n = make(NodeKind::Load, computeType(tensor->dtype), span);
   n->tensor = tensor;
@@ -153,7 +158,7 @@ Node *KernelSema::access(const ast::Access &e, Node *pad) {
   if (e.indices.size() != tensor->extents.size()) {
     diags.error(Diag::RankMismatch, e.span)
             .label(tensor->span, "declared here")
-            .expected(std::to_string(tensor->extents.size()) + " indices for " + shapeOf(*tensor))
+            .expected(indicesFor(*tensor))
             .found(std::to_string(e.indices.size()))
         << "wrong number of indices for '" << e.name << "'";
     return nullptr;

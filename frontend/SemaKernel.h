@@ -154,6 +154,7 @@ private:
   std::vector<bounds::Atom> activeAtoms() const;
   std::string textOf(const Node *n);
   std::string shapeOf(const Tensor &t);
+  std::string indicesFor(const Tensor &t);
 
   // Making nodes (SemaNode.cpp)
   Node *make(NodeKind kind, Type type, Span span);

@@ -216,7 +216,7 @@ void KernelSema::define(const ast::Define &stmt) {
   if (stmt.indices.size() != tensor->extents.size()) {
     diags.error(Diag::RankMismatch, stmt.lhsSpan)
             .label(tensor->span, "declared here")
-            .expected(std::to_string(tensor->extents.size()) + " indices for " + shapeOf(*tensor))
+            .expected(indicesFor(*tensor))
             .found(std::to_string(stmt.indices.size()))
         << "wrong number of indices for '" << stmt.name << "'";
     scope[stmt.name] = Symbol{nullptr, tensor, nullptr, tensor->span};

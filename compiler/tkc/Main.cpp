@@ -6,6 +6,20 @@
 #include <cstdio>
 #include <exception>
 
+/// The first word, if it is no command: CLI11 would say that there is none.
+static bool isUnknownCommand(CLI::App &app, const char *word) {
+  if (!word || *word == '-')
+    return false;
+  std::string known;
+  for (const CLI::App *command : app.get_subcommands({})) {
+    if (command->get_name() == word)
+      return false;
+    known += (known.empty() ? "" : ", ") + command->get_name();
+  }
+  std::fprintf(stderr, "tkc: no command '%s'; there are %s\n", word, known.c_str());
+  return true;
+}
+
 int main(int argc, char **argv) {
   CLI::App app{"tkc compiles and runs tensor kernels written in index notation (.tk files)."};
   app.require_subcommand(1);
@@ -18,6 +32,8 @@ int main(int argc, char **argv) {
   tk::tkc::addFmt(app, status);
   tk::tkc::addCache(app, status);
   tk::tkc::addDoctor(app, status);
+  if (isUnknownCommand(app, argc > 1 ? argv[1] : nullptr))
+    return tk::tkc::WrongUsage;
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {

@@ -1,6 +1,7 @@
 //===- Session.cpp - a kernel with its arguments on a device --------------===//
 #include "compiler/tkc/Session.h"
 
+#include "compiler/arch/Architecture.h"
 #include "compiler/tkc/RowGaps.h"
 
 #include "runtime/Kernel.h"
@@ -58,6 +59,8 @@ Expected<std::unique_ptr<Session>> Session::create(std::shared_ptr<CompiledSourc
     State &state = *session->state;
     state.source = source;
     state.target = resolve_target(target).value();
+    if (state.target != "cpu") // a wrong name is told as such, also where there is no GPU
+      (void)findArchitecture(detail::architecture_of(state.target)).value();
     CompileOptions options;
     options.target = state.target;
     state.kernel = std::make_shared<detail::KernelImpl>(source, kernel, state.target, options);

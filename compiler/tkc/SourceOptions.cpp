@@ -1,5 +1,6 @@
 //===- SourceOptions.cpp - what build and run share -----------------------===//
 #include "compiler/tkc/Commands.h"
+#include "frontend/Source.h"
 
 #include <CLI/CLI.hpp>
 
@@ -9,7 +10,6 @@
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
-#include <sstream>
 #include <unistd.h>
 
 namespace tk::tkc {
@@ -75,11 +75,12 @@ bool wantsColour() {
 }
 
 Expected<std::string> readFile(const std::string &path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  if (!in || !(text << in.rdbuf() || in.peek() == std::ifstream::traits_type::eof()))
-    return Error(ErrorCode::io, "cannot read '" + path + "'");
-  return text.str();
+  SourceManager sources;
+  std::string why;
+  FileId file = sources.load(path, &why);
+  if (file == kNoFile)
+    return Error(ErrorCode::io, "cannot read '" + path + "': " + why);
+  return std::string(sources.file(file).text());
 }
 
 Status writeFile(const std::string &path, std::string_view contents) {
@@ -128,7 +129,11 @@ Expected<std::map<std::string, int64_t>> parseDims(const std::vector<std::string
         std::from_chars(begin, end, value) != std::from_chars_result{end, std::errc()} || value < 0)
       return Error(ErrorCode::invalid_argument,
                    "expected " + usage + " with a size of at least 0, got '" + text + "'");
-    values[text.substr(0, equals)] = value;
+    auto [given, isNew] = values.try_emplace(text.substr(0, equals), value);
+    if (!isNew && given->second != value)
+      return Error(ErrorCode::invalid_argument, "dimension '" + given->first + "' is given as " +
+                                                    std::to_string(given->second) + " and as " +
+                                                    std::to_string(value));
   }
   return values;
 }
