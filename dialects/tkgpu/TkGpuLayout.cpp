@@ -109,8 +109,8 @@ LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError, u
   if (registers.size() > maxRegisterBits)
     return emitError() << "expected at most 10 register vectors (1024 registers a thread), got "
                        << registers.size();
-  if (warps.size() > 8)
-    return emitError() << "expected at most 8 warp vectors (8 blocks of 32 warps), got "
+  if (warps.size() > 9)
+    return emitError() << "expected at most 9 warp vectors (16 blocks of 32 warps), got "
                        << warps.size();
   if (held != 0 && (rank != 1 || held >= 1u << registers.size()))
     return emitError() << "expected to hold fewer than " << (1u << registers.size())

@@ -220,6 +220,14 @@ def TkGpu_ExtractOp : TkGpu_Op<"extract", [Pure]> {
   let hasVerifier = 1;
 }
 
+def TkGpu_JoinOp : TkGpu_Op<"join", [Pure]> {
+  let summary = "Equal parts of a tile of one axis, one behind the other: what tkgpu.extract has parts of";
+  let arguments = (ins Variadic<AnyRankedTensor>:$parts);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$parts attr-dict `:` type($parts) `->` type($result)";
+  let hasVerifier = 1;
+}
+
 def TkGpu_HoldOp : TkGpu_Op<"hold", [Pure, SameOperandsAndResultType]> {
   let summary = "The same tile, from here on kept as it is";
   let description = [{

@@ -224,6 +224,19 @@ LogicalResult ConvertLayoutOp::verify() {
   return success();
 }
 
+LogicalResult JoinOp::verify() {
+  auto result = cast<RankedTensorType>(getResult().getType());
+  for (Value value : getParts()) {
+    auto part = cast<RankedTensorType>(value.getType());
+    if (result.getRank() != 1 || part.getRank() != 1 ||
+        part.getElementType() != result.getElementType() ||
+        part.getDimSize(0) * int64_t(getParts().size()) != result.getDimSize(0))
+      return emitOpError("expected ")
+             << getParts().size() << " equal parts of " << result << ", got " << part;
+  }
+  return success();
+}
+
 LogicalResult ExtractOp::verify() {
   auto source = cast<RankedTensorType>(getSource().getType());
   auto result = cast<RankedTensorType>(getResult().getType());

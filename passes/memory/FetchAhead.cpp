@@ -28,6 +28,7 @@
 #include "passes/Passes.h"
 #include "passes/memory/CarryLoads.h"
 #include "passes/memory/LoopSlice.h"
+#include "passes/memory/RowMemory.h"
 #include "passes/memory/TileComponents.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -47,13 +48,12 @@ using namespace tk::gpu;
 
 /// More rows in flight bring nothing.
 static constexpr int64_t enoughStages = 4;
-/// Threads that fill a multiprocessor: of 64 registers, and those that scan, of up to 128.
-static constexpr int64_t threadsOfProcessor = 1024, threadsThatScan = 512;
+/// Threads that scan, of up to 128 registers, fill a multiprocessor.
+static constexpr int64_t threadsThatScan = 512;
 /// A multiprocessor's 32-bit registers, and those that a thread computes with.
 static constexpr int64_t registerFile = 65536, workingRegisters = 48;
-/// What the hardware takes of each block's share, and what is left at least for what threads
-/// exchange.
-static constexpr int64_t reservedBytes = 1024, leastExchangeBytes = 4096;
+/// What is left at least for what threads exchange.
+static constexpr int64_t leastExchangeBytes = 4096;
 static constexpr int64_t vectorBits = 128;
 
 namespace {
@@ -318,15 +318,13 @@ struct FetchAhead : tk::impl::FetchAheadBase<FetchAhead> {
       for (scf::ForOp loop : llvm::to_vector(function.getBlock()->getOps<scf::ForOp>())) {
         bool reduces = isOverBlocks(loop) && reducesOverWarps(loop);
         bool scans = !loop.getInitArgs().empty() && scansOverWarps(loop);
-        int64_t threads = reduces ? threadsOfProcessor : threadsThatScan;
-        int64_t blocks = std::max<int64_t>(threads / (function.getBlockWarps() * 32), 1);
-        auto schedule = function->getAttrOfType<ScheduleAttr>(scheduleAttrName);
-        if (reduces && schedule && schedule.getPersistent() != 0)
-          blocks = schedule.getPersistent();
+        int64_t blocks =
+            reduces ? blocksThatReduce(function)
+                    : std::max<int64_t>(threadsThatScan / (function.getBlockWarps() * 32), 1);
         // Large blocks that scan have as much on its way with what they hold in registers.
         if (!reduces && (!scans || blocks == 1))
           continue;
-        int64_t budget = (target.getShared() + reservedBytes) / blocks - reservedBytes -
+        int64_t budget = sharedBytesOfBlock(target, blocks) -
                          std::max(leastExchangeBytes, exchangeBytesOf(function));
         RowFetcher fetcher(function, loop);
         if (!fetcher.analyse(blocks, budget))

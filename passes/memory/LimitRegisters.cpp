@@ -144,6 +144,10 @@ struct LimitRegisters : tk::impl::LimitRegistersBase<LimitRegisters> {
               ? std::min(blocksWith(across, workingWithFunnels, threads), mostBlocks)
               : std::max(std::min(blocksWith(across, workingRegisters, threads), enoughBlocks),
                          std::min(blocksWith(withLoads, workingRegisters, threads), mostBlocks));
+      // Of blocks that go through rows there are no more than have room for them.
+      auto schedule = function->getAttrOfType<ScheduleAttr>(scheduleAttrName);
+      if (schedule && schedule.getPersistent() != 0)
+        blocks = std::min<int64_t>(blocks, schedule.getPersistent());
       if (blocks < 2)
         continue;
       function.setMinBlocks(blocks);

@@ -7,6 +7,9 @@
 //      first, and then by parts of one size, which fill it.
 //   2. Each part is copied by itself as soon as it has been read, before what is computed from it
 //      is stored: a thread has what it read. The group that the parts belong to ends where it did.
+//   3. Where nothing else is brought, parts are awaited one by one, and come that much earlier
+//   where
+//      there is room for more than a row has (PartRing.h).
 //
 // Before: %a = private_load %row part 0; store (f %a); %b = private_load %row part 1; store (f %b);
 //         copy %row, x[next]; async_commit
@@ -14,9 +17,12 @@
 //         %b = private_load %row part 1; copy %row part 1, x[next]; store (f %b); async_commit
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/tkgpu/TkGpuExchange.h"
 #include "dialects/tkgpu/TkGpuPrivateOps.h"
 #include "passes/Passes.h"
 #include "passes/memory/MovedOperations.h"
+#include "passes/memory/PartRing.h"
+#include "passes/memory/RowMemory.h"
 #include "passes/memory/TileComponents.h"
 #include "passes/memory/TilePieces.h"
 
@@ -82,11 +88,32 @@ static bool bringBefore(Operation *op, Operation *place) {
   return true;
 }
 
+/// How many parts of a row, fewer than it has, find room in shared memory beside what the function
+/// takes of it. What the loop loads itself, such as weights that all rows share, needs that room as
+/// a cache.
+static int64_t partsBeside(CopyPrivateOp copy, int64_t numParts, TargetAttr target) {
+  if (llvm::any_of(copy->getBlock()->getOps<gpu::LoadOp>(),
+                   [](gpu::LoadOp load) { return isTile(load.getResult()); }))
+    return 0;
+  auto function = copy->getParentOfType<FuncOp>();
+  int64_t room = sharedBytesOfBlock(target, blocksThatReduce(function)) - exchangeBytesOf(function);
+  int64_t threads = function.getBlockWarps() * 32;
+  function.walk(
+      [&](AllocPrivateOp alloc) { room -= alloc.getType().getBytesOfThread() * threads; });
+  function.walk([&](AllocSharedOp alloc) { room -= alloc.getType().getSizeInBytes(); });
+  int64_t bytes = copy.getTarget().getType().getBytesOfThread() * threads / numParts;
+  return std::clamp<int64_t>(room / bytes, 0, numParts - 1);
+}
+
 /// Returns how many parts `copy` becomes.
-static unsigned refillParts(CopyPrivateOp copy) {
+static unsigned refillParts(CopyPrivateOp copy, TargetAttr target) {
   SmallVector<PrivateLoadOp> parts = findParts(copy);
   if (!fillTile(parts, copy.getTarget().getType().getTile()) || !bringBefore(copy, parts.front()))
     return 0;
+  if (PartRing ring(copy, parts); target && ring.analyse()) {
+    ring.apply(partsBeside(copy, parts.size(), target));
+    return parts.size();
+  }
   OpBuilder builder(copy);
   for (PrivateLoadOp part : parts) {
     builder.setInsertionPointAfter(part);
@@ -109,6 +136,7 @@ namespace {
 
 struct RefillParts : tk::impl::RefillPartsBase<RefillParts> {
   void runOnOperation() override {
+    auto target = getOperation()->getAttrOfType<TargetAttr>(targetAttrName);
     for (FuncOp function : getOperation().getOps<FuncOp>()) {
       SmallVector<CopyPrivateOp> copies;
       function.walk([&](CopyPrivateOp copy) {
@@ -116,7 +144,7 @@ struct RefillParts : tk::impl::RefillPartsBase<RefillParts> {
           copies.push_back(copy);
       });
       for (CopyPrivateOp copy : copies)
-        numParts += refillParts(copy);
+        numParts += refillParts(copy, target);
     }
   }
 };

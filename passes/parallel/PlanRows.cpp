@@ -30,6 +30,9 @@ static constexpr int64_t vectorBits = 128;
 static constexpr int64_t leastThreads = 128;
 /// With so many threads of 64 registers a block takes half of a multiprocessor, or all of it.
 static constexpr int64_t threadsOfHalf = 512, threadsOfBlock = 1024;
+/// Three blocks of so many threads fit with 80 registers each, which do for so many elements where
+/// they are read from shared memory a part at a time.
+static constexpr int64_t blocksOfThirds = 3, threadsOfThird = 256, elementsInParts = 128;
 /// Clusters of more blocks are not to be had for all multiprocessors at once.
 static constexpr int64_t mostClusterBlocks = 4;
 /// The longest row that a cluster of 8 blocks of half a multiprocessor shares and holds. Longer
@@ -182,6 +185,29 @@ bool Planner::isKeptBySeveral(Value along) {
          keptBits(along) == rowBits && !shape.compute->hasAttr("tk.in_place");
 }
 
+/// Do the blocks of a cluster that keeps rows fill a multiprocessor each? Two of them have no room
+/// for several rows, and would load to registers, reduce and load again in turn; one brings them
+/// and what all rows share early, and computes what it reduces a second time from fewer elements a
+/// thread. That is worth it where one result is not all that is reduced.
+bool Planner::fillsProcessor(Value along, int64_t length) {
+  int64_t values = 0;
+  for (Operation *op : shape.reductions)
+    values += op->getNumResults();
+  int64_t blocks = length / (threadsOfBlock * elementsOfThread), rows = bytesOfRow(length);
+  return values > 1 && isKeptBySeveral(along) && 2 * rows >= target.getShared() * blocks &&
+         rows + bytesOfWeights(along, length) < target.getShared() * blocks;
+}
+
+/// Do three blocks of a multiprocessor go through rows that clusters keep, each with the row of a
+/// cluster's block and with as many elements a thread as that gives? What one computes hides under
+/// what the others load, and little is exchanged. Of rows whose weights are longer than they are
+/// one block holds those (tk-fetch-ahead).
+bool Planner::isSharedByThirds(Value along, int64_t length) {
+  int64_t blocks = length / (threadsOfThird * elementsInParts);
+  return isKeptBySeveral(along) && bytesOfWeights(along, length) <= bytesOfRow(length) &&
+         blocksOfThirds * bytesOfRow(length) < target.getShared() * blocks;
+}
+
 /// How many blocks of a multiprocessor go through rows of `length` elements, of which they bring
 /// the next while they reduce others; 0: each block has one. There must be room for another row
 /// beside this one, and time in which memory would wait: blocks of a cluster wait for each other,
@@ -197,6 +223,8 @@ int64_t Planner::blocksThatStay(Value along, int64_t length) {
   // for.
   if (isKeptBySeveral(along) && bytesOfWeights(along, length) > bytesOfRow(length))
     blocks = 1;
+  else if (isSharedByThirds(along, length))
+    blocks = blocksOfThirds;
   bool fits = rows * bytesOfRow(length) * blocks / cluster < target.getShared();
   return length > longestOwnRow && waits && fits && maySpread(along) &&
                  !shape.compute->hasAttr("tk.in_place")
@@ -285,14 +313,16 @@ int64_t Planner::threadsOfRow(Value row, int64_t length, int64_t filled, bool is
   if (isLong && isAligned && shape.narrowestBits == 16 && isReadAlone(row))
     most = mostElementsOfThread;
   bool isKeptWhole = isSpread ? isKeptBySeveral(row) : isKept(length);
-  if (isAligned && filled == length && isKeptWhole)
-    most = mostElementsOfThread;
+  bool isAlone = isSpread && isAligned && filled == length && fillsProcessor(row, length);
+  bool isThird = isSpread && isAligned && filled == length && isSharedByThirds(row, length);
+  if (isAligned && filled == length && isKeptWhole && !isAlone)
+    most = isThird ? elementsInParts : mostElementsOfThread;
   int64_t elements = shape.narrowestBits <= 16 ? most : most / 2;
   int64_t vectors = std::max<int64_t>(length * shape.narrowestBits / vectorBits, 1);
   int64_t threads = std::max(length / elements, std::min<int64_t>(vectors, 32));
   if (!isSpread)
     return std::min(threads, threadsOfBlock);
-  cluster = threads / threadsOfHalf;
+  cluster = threads / (isAlone ? threadsOfBlock : isThird ? threadsOfThird : threadsOfHalf);
   return threads;
 }
 

@@ -67,6 +67,8 @@ struct Planner {
   int64_t blocksThatStay(mlir::Value along, int64_t length);
   bool isKept(int64_t length);
   bool isKeptBySeveral(mlir::Value along);
+  bool fillsProcessor(mlir::Value along, int64_t length);
+  bool isSharedByThirds(mlir::Value along, int64_t length);
   int64_t threadsOfRow(mlir::Value row, int64_t length, int64_t filled, bool isAligned);
   void planRows();
   void planElements();

@@ -275,6 +275,7 @@ LogicalResult KernelEmitter::emitOp(Operation *op) {
       .Case([&](gpu::LocalLoadOp o) { return emitLocalLoad(o); })
       .Case([&](gpu::LocalStoreOp o) { return emitLocalStore(o); })
       .Case([&](gpu::ConvertLayoutOp o) { return emitConvertLayout(o); })
+      .Case([&](gpu::JoinOp o) { return emitJoin(o); })
       .Case([&](gpu::HoldOp o) { return emitHold(o); })
       .Case([&](gpu::FunnelOp o) { return emitFunnel(o); })
       .Case([&](gpu::MisalignmentOp o) { return emitMisalignment(o); })

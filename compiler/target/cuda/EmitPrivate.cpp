@@ -70,6 +70,23 @@ LogicalResult KernelEmitter::emitPrivateLoad(gpu::PrivateLoadOp load) {
   return success();
 }
 
+LogicalResult KernelEmitter::emitJoin(gpu::JoinOp join) {
+  auto whole = cast<RankedTensorType>(join.getResult().getType());
+  const std::string name = declare(join.getResult());
+  int64_t offset = 0;
+  for (Value value : join.getParts()) {
+    auto part = cast<RankedTensorType>(value.getType());
+    const RegisterIndex reg("r", gpu::getLayout(part).getRegisterBits().size());
+    auto at = registerOfPart(part, whole, {offset}, reg);
+    if (mlir::failed(at))
+      return unsupported(join, "expected parts that lie in registers of the whole, got ") << part;
+    line(loopHeader(registersOf(value)) + " " + name + "[" + at->str() +
+         "] = " + element(value, reg) + ";");
+    offset += part.getDimSize(0);
+  }
+  return success();
+}
+
 LogicalResult KernelEmitter::emitPrivateStore(gpu::PrivateStoreOp store) {
   gpu::PrivateType type = store.getTarget().getType();
   Value value = store.getValue();

@@ -185,6 +185,7 @@ private:
   Result emitAllocPrivate(gpu::AllocPrivateOp alloc);
   Result emitCopyPrivate(gpu::CopyPrivateOp copy);
   Result emitPrivateLoad(gpu::PrivateLoadOp load);
+  Result emitJoin(gpu::JoinOp join);
   Result emitPrivateStore(gpu::PrivateStoreOp store);
 
   // EmitShared

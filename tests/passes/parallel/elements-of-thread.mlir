@@ -149,7 +149,7 @@ tk.kernel @long_beside_weights dims ["R", "C"] params [#tk.param<"x">, #tk.param
 // Rows that end before their tiles go to half as many threads, but not if those had too many.
 // Rows that no registers hold are kept by 16 blocks, which go through them.
 // CHECK-LABEL: tk.kernel @longest
-// CHECK: reduce = [524288], warps = 256, {{.*}} persistent = 2, cluster = 16>
+// CHECK: reduce = [524288], warps = 128, per_thread = 128, {{.*}} persistent = 3, cluster = 16>
 tk.kernel @longest dims ["R", "C"] params [#tk.param<"x">, #tk.param<"w">] results ["y"] facts [#tk.fact<>, #tk.fact<divisor = 524288, upper = 524288>] {
 ^bb0(%R: index, %C: index, %x: tensor<?x?xbf16>, %w: tensor<?xbf16>):
   tk.bind %x[%R, %C] : tensor<?x?xbf16>

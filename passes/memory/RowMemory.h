@@ -1,0 +1,30 @@
+//===- RowMemory.h - shared memory for rows that come early -----*- C++ -*-===//
+#ifndef TK_PASSES_MEMORY_ROWMEMORY_H
+#define TK_PASSES_MEMORY_ROWMEMORY_H
+
+#include "dialects/tkgpu/TkGpuDialect.h"
+
+#include <algorithm>
+
+namespace tk {
+
+/// How many blocks of a multiprocessor go through rows that they reduce: threads of 64 registers
+/// fill it, if the schedule says nothing else.
+inline int64_t blocksThatReduce(gpu::FuncOp function) {
+  constexpr int64_t threadsOfProcessor = 1024;
+  auto schedule = function->getAttrOfType<gpu::ScheduleAttr>(gpu::scheduleAttrName);
+  if (schedule && schedule.getPersistent() != 0)
+    return schedule.getPersistent();
+  return std::max<int64_t>(threadsOfProcessor / (function.getBlockWarps() * 32), 1);
+}
+
+/// The shared memory of one of so many blocks of a multiprocessor, of whose shares the hardware
+/// takes some.
+inline int64_t sharedBytesOfBlock(gpu::TargetAttr target, int64_t blocks) {
+  constexpr int64_t reservedBytes = 1024;
+  return (target.getShared() + reservedBytes) / blocks - reservedBytes;
+}
+
+} // namespace tk
+
+#endif // TK_PASSES_MEMORY_ROWMEMORY_H

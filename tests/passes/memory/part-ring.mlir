@@ -1,0 +1,99 @@
+// RUN: tk-opt %s --tk-refill-parts | FileCheck %s
+#row = #tkgpu.layout<register = [[1], [2], [4], [1024], [2048]], lane = [[8], [16], [32], [64], [128]], warp = [[256], [512]]>
+#half = #tkgpu.layout<register = [[1], [2], [4], [1024]], lane = [[8], [16], [32], [64], [128]], warp = [[256], [512]]>
+#schedule = #tkgpu.schedule<tile = [1, 4096], reduce = [4096], warps = 4, per_thread = 32, persistent = 1>
+!memory = !tkgpu.private<1 x tensor<4096xbf16, #row>, vector = 8>
+
+// There is room for a third part: the first one of the next row comes before the loop, and what is
+// read is replaced by the part behind the two that are there.
+// CHECK-LABEL: tkgpu.func @row
+// CHECK: %[[M:.*]] = tkgpu.alloc_private : <3 x tensor<2048xbf16
+// CHECK-COUNT-3: tkgpu.copy_private %[[M]] {{.*}}
+// CHECK: scf.for %[[R:.*]] = {{.*}} iter_args(%[[S0:.*]] = %{{.*}})
+// CHECK: %[[S1:.*]] = arith.select
+// CHECK: tkgpu.async_wait 2
+// CHECK-NEXT: %[[A:.*]] = tkgpu.private_load %[[M]] at %[[S0]]
+// CHECK-NEXT: tkgpu.async_wait 1
+// CHECK-NEXT: %[[B:.*]] = tkgpu.private_load %[[M]] at %[[S1]]
+// CHECK-NEXT: tkgpu.join %[[A]], %[[B]]
+// CHECK-NOT: tkgpu.async_wait
+// CHECK: %[[NEXT:.*]] = arith.addi %[[R]]
+// CHECK: %[[LATER:.*]] = arith.addi %[[R]]
+// CHECK: %[[BEHIND:.*]] = arith.addi %[[LATER]]
+// CHECK: tkgpu.private_load %[[M]] at %[[S0]]
+// CHECK: tkgpu.copy_private %[[M]] at %[[S0]], %arg0[%[[NEXT]], %{{.*}}]
+// CHECK-NEXT: tkgpu.async_commit
+// CHECK: tkgpu.store
+// CHECK: tkgpu.private_load %[[M]] at %[[S1]]
+// CHECK: tkgpu.copy_private %[[M]] at %[[S1]], %arg0[%[[BEHIND]], %{{.*}}]
+// CHECK-NEXT: tkgpu.async_commit
+// CHECK: tkgpu.store
+// CHECK-NOT: tkgpu.async_commit
+// CHECK: scf.yield
+#target = #tkgpu.target<arch = 90, shared = 12800, processors = 132, hopper = true>
+module attributes {tkgpu.target = #target} {
+tkgpu.func @row args ["x", "y", "z", "n"] {
+^bb0(%x: !tkgpu.buffer<bf16>, %y: !tkgpu.buffer<bf16>, %z: !tkgpu.buffer<bf16>, %n: index):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %C = arith.constant 4096 : index
+  %j = tkgpu.iota : tensor<4096xindex, #row>
+  %memory = tkgpu.alloc_private : !memory
+  tkgpu.copy_private %memory at %c0, %x[%c0, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks() over [] : (!memory, index, !tkgpu.buffer<bf16>, index, tensor<4096xindex, #row>, index, index) -> ()
+  tkgpu.async_commit
+  scf.for %r = %c0 to %n step %c1 {
+    tkgpu.async_wait 0
+    %a = tkgpu.private_load %memory at %c0 : !memory -> tensor<4096xbf16, #row>
+    %m = tkgpu.reduce <max> %a axis 0 : tensor<4096xbf16, #row> -> bf16
+    tkgpu.store %m, %z[%r] dims [array<i64>] strides(%c1) masks() over [] : (bf16, !tkgpu.buffer<bf16>, index, index) -> ()
+    %p0 = tkgpu.private_load %memory at %c0 {offsets = array<i64: 0>} : !memory -> tensor<2048xbf16, #half>
+    %j0 = tkgpu.extract %j at [0] : tensor<4096xindex, #row> -> tensor<2048xindex, #half>
+    tkgpu.store %p0, %y[%r, %j0] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks() over [] {vector = 8 : i64} : (tensor<2048xbf16, #half>, !tkgpu.buffer<bf16>, index, tensor<2048xindex, #half>, index, index) -> ()
+    %p1 = tkgpu.private_load %memory at %c0 {offsets = array<i64: 2048>} : !memory -> tensor<2048xbf16, #half>
+    %j1 = tkgpu.extract %j at [2048] : tensor<4096xindex, #row> -> tensor<2048xindex, #half>
+    tkgpu.store %p1, %y[%r, %j1] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks() over [] {vector = 8 : i64} : (tensor<2048xbf16, #half>, !tkgpu.buffer<bf16>, index, tensor<2048xindex, #half>, index, index) -> ()
+    %next = arith.addi %r, %c1 : index
+    %in = arith.cmpi slt, %next, %n : index
+    tkgpu.copy_private %memory at %c0, %x[%next, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks(%in) over [array<i64>] : (!memory, index, !tkgpu.buffer<bf16>, index, tensor<4096xindex, #row>, index, index, i1) -> ()
+    tkgpu.async_commit
+  }
+  tkgpu.return
+} {num_warps = 4 : i64, index_bits = 32 : i64, tkgpu.schedule = #schedule}
+
+// What the loop reads itself needs the room as a cache: parts are awaited alone, and no more come.
+// CHECK-LABEL: tkgpu.func @weights
+// CHECK: tkgpu.alloc_private : <2 x tensor<2048xbf16
+// CHECK: tkgpu.async_wait 1
+// CHECK: tkgpu.async_wait 0
+// CHECK: tkgpu.copy_private
+// CHECK-NEXT: tkgpu.async_commit
+tkgpu.func @weights args ["x", "y", "z", "n"] {
+^bb0(%x: !tkgpu.buffer<bf16>, %y: !tkgpu.buffer<bf16>, %z: !tkgpu.buffer<bf16>, %n: index):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %C = arith.constant 4096 : index
+  %j = tkgpu.iota : tensor<4096xindex, #row>
+  %memory = tkgpu.alloc_private : !memory
+  tkgpu.copy_private %memory at %c0, %x[%c0, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks() over [] : (!memory, index, !tkgpu.buffer<bf16>, index, tensor<4096xindex, #row>, index, index) -> ()
+  tkgpu.async_commit
+  scf.for %r = %c0 to %n step %c1 {
+    tkgpu.async_wait 0
+    %a = tkgpu.private_load %memory at %c0 : !memory -> tensor<4096xbf16, #row>
+    %m = tkgpu.reduce <max> %a axis 0 : tensor<4096xbf16, #row> -> bf16
+    tkgpu.store %m, %z[%r] dims [array<i64>] strides(%c1) masks() over [] : (bf16, !tkgpu.buffer<bf16>, index, index) -> ()
+    %p0 = tkgpu.private_load %memory at %c0 {offsets = array<i64: 0>} : !memory -> tensor<2048xbf16, #half>
+    %j0 = tkgpu.extract %j at [0] : tensor<4096xindex, #row> -> tensor<2048xindex, #half>
+    %w0 = tkgpu.load %z[%j0] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 8 : i64} : (!tkgpu.buffer<bf16>, tensor<2048xindex, #half>, index) -> tensor<2048xbf16, #half>
+    %q0 = arith.mulf %p0, %w0 : tensor<2048xbf16, #half>
+    tkgpu.store %q0, %y[%r, %j0] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks() over [] {vector = 8 : i64} : (tensor<2048xbf16, #half>, !tkgpu.buffer<bf16>, index, tensor<2048xindex, #half>, index, index) -> ()
+    %p1 = tkgpu.private_load %memory at %c0 {offsets = array<i64: 2048>} : !memory -> tensor<2048xbf16, #half>
+    %j1 = tkgpu.extract %j at [2048] : tensor<4096xindex, #row> -> tensor<2048xindex, #half>
+    tkgpu.store %p1, %y[%r, %j1] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks() over [] {vector = 8 : i64} : (tensor<2048xbf16, #half>, !tkgpu.buffer<bf16>, index, tensor<2048xindex, #half>, index, index) -> ()
+    %next = arith.addi %r, %c1 : index
+    %in = arith.cmpi slt, %next, %n : index
+    tkgpu.copy_private %memory at %c0, %x[%next, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks(%in) over [array<i64>] : (!memory, index, !tkgpu.buffer<bf16>, index, tensor<4096xindex, #row>, index, index, i1) -> ()
+    tkgpu.async_commit
+  }
+  tkgpu.return
+} {num_warps = 4 : i64, index_bits = 32 : i64, tkgpu.schedule = #schedule}
+}
