@@ -70,6 +70,39 @@ CompiledSource::CompiledSource() = default;
 
 ArrayRef<StringRef> CompiledSource::stageNames() { return stages; }
 
+/// All diagnostics as one error, with the places of those that are errors.
+static Error compileError(const Diagnostics &diags, RenderOptions render) {
+  std::vector<SourceSpan> spans;
+  for (const Diagnostic *diagnostic : diags.sorted()) {
+    Span span = diagnostic->span;
+    if (diagnostic->severity != Severity::Error || !span.valid())
+      continue;
+    const SourceFile &file = diags.sources().file(span.file);
+    LineColumn begin = file.lineColumn(span.begin), end = file.lineColumn(span.end);
+    spans.push_back({file.name(), begin.line, begin.column, end.line, end.column});
+  }
+  return Error(ErrorCode::compile_failed, diags.text(render), std::move(spans));
+}
+
+/// Options that name what is not there would be without effect.
+Status CompiledSource::checkOptions() const {
+  for (const std::string &pass : options.disabled_passes)
+    if (!isKnownPass(pass))
+      return Error(ErrorCode::invalid_argument, "there is no pass '" + pass + "'");
+  for (const auto &[dim, size] : options.dims) {
+    auto hasDim = [&, &dim = dim](const Signature &s) { return llvm::is_contained(s.dims, dim); };
+    if (!llvm::any_of(kernelSignatures, hasDim))
+      return Error(ErrorCode::invalid_argument,
+                   (kernelNames.size() == 1 ? "kernel '" + kernelNames.front() + "' has no"
+                                            : "no kernel of '" + options.file_name + "' has a") +
+                       " dimension '" + dim + "'");
+    if (size < 0)
+      return Error(ErrorCode::invalid_argument,
+                   "dimension '" + dim + "' cannot be " + std::to_string(size));
+  }
+  return {};
+}
+
 Expected<std::shared_ptr<CompiledSource>> CompiledSource::create(std::string_view text,
                                                                  const CompileOptions &options,
                                                                  const DriverOptions &driver) {
@@ -81,6 +114,8 @@ Expected<std::shared_ptr<CompiledSource>> CompiledSource::create(std::string_vie
       source->driver.pipeline.disabled.insert(pass);
     if (Status parsed = source->parse(text, kernels); !parsed)
       return parsed.error();
+    if (Status sound = source->checkOptions(); !sound)
+      return sound.error();
     return source;
   };
   Expected<std::shared_ptr<CompiledSource>> source = make(frontend::Kernels::AsWritten);
@@ -111,7 +146,7 @@ Status CompiledSource::parse(std::string_view text, frontend::Kernels kernels) {
   module = frontend::compileToTk(*context, sources, mainFile, diags, translate);
   RenderOptions render{driver.colour, driver.json};
   if (diags.hasErrors())
-    return Error(ErrorCode::compile_failed, diags.text(render));
+    return compileError(diags, render);
   warnings = diags.text(render);
   if (!module || failed(verify(*module)))
     return Error(ErrorCode::internal, "the frontend made invalid IR: " + collect.text());
@@ -149,7 +184,7 @@ Error CompiledSource::passError(const PassDiagnostics &diagnostics) const {
     return Error(ErrorCode::internal, "a pass failed: " + diagnostics.text());
   Diagnostics diags(sources);
   diagnostics.reportRefusals(diags);
-  return Error(ErrorCode::compile_failed, diags.text({driver.colour, driver.json}));
+  return compileError(diags, {driver.colour, driver.json});
 }
 
 Status CompiledSource::lower(ModuleOp module, Stage to, const Dump &dump) {

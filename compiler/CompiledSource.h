@@ -73,6 +73,7 @@ public:
 private:
   CompiledSource();
   Status parse(std::string_view text, frontend::Kernels kernels);
+  Status checkOptions() const;
 
   /// Is a dimension's bound as fine as those of rows of which a thread's registers are counted?
   bool hasFineBound(size_t kernel, size_t dim, std::string_view target) const;

@@ -104,12 +104,14 @@ Module compile_file(const std::string &path, CompileOptions options) {
 
 std::vector<std::string> Module::kernel_names() const {
   std::vector<std::string> names;
-  for (const Signature &signature : m_impl->compiled->signatures())
+  for (const Signature &signature : detail::held(m_impl).compiled->signatures())
     names.push_back(signature.name);
   return names;
 }
 
 Expected<Kernel> Module::try_kernel(std::string_view name) const {
+  if (!m_impl)
+    return detail::empty_handle();
   std::string known;
   for (const auto &impl : m_impl->kernels) {
     if (impl->signature().name == name) {
@@ -125,18 +127,18 @@ Expected<Kernel> Module::try_kernel(std::string_view name) const {
 }
 
 Kernel Module::kernel(std::string_view name) const { return try_kernel(name).value(); }
-const std::string &Module::target() const { return m_impl->target; }
-std::string Module::diagnostics() const { return m_impl->compiled->diagnostics(); }
+const std::string &Module::target() const { return detail::held(m_impl).target; }
+std::string Module::diagnostics() const { return detail::held(m_impl).compiled->diagnostics(); }
 
 std::string Module::ir(std::string_view kernel_name, std::string_view stage) const {
   return kernel(kernel_name).stage(stage);
 }
 
 std::vector<Resources> Module::resources(std::string_view kernel_name, const Facts &facts) const {
-  if (!m_impl->on_gpu())
+  if (!detail::held(m_impl).on_gpu())
     throw Error(ErrorCode::unsupported,
-                "resources are known for GPU targets, not for " + m_impl->target);
-  detail::KernelImpl &impl = *kernel(kernel_name).m_impl;
+                "resources are known for GPU targets, not for " + detail::held(m_impl).target);
+  detail::KernelImpl &impl = detail::held(kernel(kernel_name).m_impl);
   std::shared_ptr<const detail::Variant> variant = impl.variant(impl.complete(facts), nullptr);
   cuda::DeviceContext &device = *cuda::DeviceContext::get(0).value();
   auto module = cuda::GpuModule::load(device, variant->executable.cubin);

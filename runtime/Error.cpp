@@ -61,7 +61,8 @@ std::string SourceSpan::str() const {
 
 Error::Error(ErrorCode code, std::string message, std::vector<SourceSpan> spans)
     : m_code(code), m_message(std::move(message)), m_spans(std::move(spans)) {
-  if (!m_spans.empty() && m_spans.front().valid())
+  // Diagnostics have their places in them.
+  if (code != ErrorCode::compile_failed && !m_spans.empty() && m_spans.front().valid())
     m_what = m_spans.front().str() + ": ";
   m_what += m_message;
 }

@@ -240,23 +240,27 @@ Expected<std::string> KernelImpl::stage(std::string_view stage, std::string_view
 } // namespace detail
 
 void BoundKernel::launch(Stream stream, std::span<void *const> pointers) const {
-  m_impl->launch(stream, pointers);
+  detail::held(m_impl).launch(stream, pointers);
 }
 Status BoundKernel::try_launch(Stream stream, std::span<void *const> pointers) const {
   return detail::capture([&] { launch(stream, pointers); });
 }
-const std::vector<int64_t> &BoundKernel::dims() const { return m_impl->checked.dims; }
-int64_t BoundKernel::scratch_bytes() const { return m_impl->scratch_bytes; }
-const LaunchPlan &BoundKernel::plan() const { return m_impl->variant->executable.plan; }
-const detail::Executable &BoundKernel::executable() const { return m_impl->variant->executable; }
+const std::vector<int64_t> &BoundKernel::dims() const { return detail::held(m_impl).checked.dims; }
+int64_t BoundKernel::scratch_bytes() const { return detail::held(m_impl).scratch_bytes; }
+const LaunchPlan &BoundKernel::plan() const {
+  return detail::held(m_impl).variant->executable.plan;
+}
+const detail::Executable &BoundKernel::executable() const {
+  return detail::held(m_impl).variant->executable;
+}
 
-const Signature &Kernel::signature() const { return m_impl->signature(); }
+const Signature &Kernel::signature() const { return detail::held(m_impl).signature(); }
 
 void Kernel::operator()(Stream stream, std::span<const NamedValue> inputs,
                         std::span<const NamedValue> outputs) const {
   std::vector<NamedValue> all(inputs.begin(), inputs.end());
   all.insert(all.end(), outputs.begin(), outputs.end());
-  m_impl->launch(stream, detail::sort_named(signature(), all));
+  detail::held(m_impl).launch(stream, detail::sort_named(signature(), all));
 }
 Status Kernel::try_launch(Stream stream, std::span<const NamedValue> inputs,
                           std::span<const NamedValue> outputs) const {
@@ -266,13 +270,13 @@ Status Kernel::try_launch(Stream stream, std::span<const NamedValue> inputs,
 BoundKernel Kernel::bind(std::span<const Value> values) const {
   BoundKernel bound;
   bound.m_kernel = m_impl;
-  bound.m_impl = m_impl->bind(detail::sort_positional(signature(), values), nullptr);
+  bound.m_impl = detail::held(m_impl).bind(detail::sort_positional(signature(), values), nullptr);
   return bound;
 }
 BoundKernel Kernel::bind_named(std::span<const NamedValue> values) const {
   BoundKernel bound;
   bound.m_kernel = m_impl;
-  bound.m_impl = m_impl->bind(detail::sort_named(signature(), values), nullptr);
+  bound.m_impl = detail::held(m_impl).bind(detail::sort_named(signature(), values), nullptr);
   return bound;
 }
 Expected<BoundKernel> Kernel::try_bind(std::span<const Value> values) const {
@@ -282,17 +286,17 @@ Expected<BoundKernel> Kernel::try_bind_named(std::span<const NamedValue> values)
   return detail::capture([&] { return bind_named(values); });
 }
 void Kernel::prepare(std::span<const Value> values) const {
-  m_impl->prepare(detail::sort_positional(signature(), values));
+  detail::held(m_impl).prepare(detail::sort_positional(signature(), values));
 }
 void Kernel::prepare_named(std::span<const NamedValue> values) const {
-  m_impl->prepare(detail::sort_named(signature(), values));
+  detail::held(m_impl).prepare(detail::sort_named(signature(), values));
 }
 Status Kernel::try_prepare(std::span<const Value> values) const {
   return detail::capture([&] { prepare(values); });
 }
 std::string Kernel::stage(std::string_view stage, std::string_view target,
                           const Facts &facts) const {
-  return m_impl->stage(stage, target, facts).value();
+  return detail::held(m_impl).stage(stage, target, facts).value();
 }
 
 } // namespace tk

@@ -65,6 +65,16 @@ private:
   std::unordered_map<std::string, std::shared_ptr<const BoundImpl>> m_bound;
 };
 
+inline Error empty_handle() {
+  return Error(ErrorCode::invalid_argument, "this handle is empty: nothing was assigned to it");
+}
+/// What a handle holds; throws where that is nothing.
+template <typename T> T &held(const std::shared_ptr<T> &impl) {
+  if (!impl)
+    throw empty_handle();
+  return *impl;
+}
+
 /// Runs something that throws tk::Error, and returns it as a value.
 template <typename F> auto capture(F &&function) -> Expected<decltype(function())> {
   using Result = decltype(function());

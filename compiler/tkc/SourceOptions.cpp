@@ -193,9 +193,6 @@ Expected<std::shared_ptr<CompiledSource>> SourceOptions::compile() {
       return Error(ErrorCode::invalid_argument, "there is no pass '" + pass + "'");
     driver.pipeline.printAfter.insert(pass);
   }
-  for (const std::string &pass : disabledPasses)
-    if (!isKnownPass(pass))
-      return Error(ErrorCode::invalid_argument, "there is no pass '" + pass + "'");
   Expected<std::shared_ptr<CompiledSource>> source = CompiledSource::create(*text, options, driver);
   if (source && !(*source)->diagnostics().empty())
     std::fputs((*source)->diagnostics().c_str(), stderr);

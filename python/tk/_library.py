@@ -36,7 +36,8 @@ class Error(Exception):
     "attn.tk:41:3" or ""."""
 
     def __init__(self, code, message, place=""):
-        super().__init__(f"{place}: {message}" if place else message)
+        # Diagnostics have their places in them.
+        super().__init__(f"{place}: {message}" if place and code != "compile_failed" else message)
         self.code, self.message, self.place = code, message, place
 
 

@@ -65,7 +65,7 @@ public:
   /// The first place involved; not valid() where none is known.
   SourceSpan span() const { return m_spans.empty() ? SourceSpan{} : m_spans.front(); }
   const std::vector<SourceSpan> &spans() const noexcept { return m_spans; }
-  /// "attn.tk:41:3: message".
+  /// "attn.tk:41:3: message"; of compile_failed the message, which has its places in it.
   const char *what() const noexcept override { return m_what.c_str(); }
 
 private:

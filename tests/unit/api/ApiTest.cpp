@@ -1,4 +1,5 @@
 // The C++ interface, end to end on the CPU: compile, look, launch, and what it refuses.
+#include "runtime/Kernel.h"
 #include "runtime/cuda/Driver.h"
 #include "runtime/cuda/Nvrtc.h"
 #include "tests/unit/api/TemporaryCache.h"
@@ -219,4 +220,47 @@ TEST_CASE("an error carries its code, its message and its places", "[api]") {
     CHECK(error.span().line == 2);
     CHECK(std::string(error.what()).find(error.message()) != std::string::npos);
   }
+}
+
+TEST_CASE("an empty handle says so", "[api]") {
+  const Module module;
+  CHECK(
+      failure(detail::capture([&] { (void)module.kernel("product"); }), ErrorCode::invalid_argument)
+          .find("handle is empty") != std::string::npos);
+  CHECK_THROWS_AS(module.target(), Error);
+  CHECK_THROWS_AS(Kernel().name(), Error);
+  CHECK_THROWS_AS(Kernel().bind(), Error);
+  std::vector<void *> none;
+  failure(BoundKernel().try_launch({}, none), ErrorCode::invalid_argument);
+  failure(Kernel().try_launch({}, {}, {}), ErrorCode::invalid_argument);
+}
+
+TEST_CASE("options that name what is not there are refused", "[api]") {
+  auto compileWith = [](auto &&change, const char *text) {
+    CompileOptions options = onCpu();
+    change(options);
+    return detail::capture([&] { (void)compile(text, options); });
+  };
+  auto unknownDim = [](CompileOptions &options) { options.dims["Q"] = 3; };
+  CHECK(failure(compileWith(unknownDim, source), ErrorCode::invalid_argument) ==
+        "no kernel of '<memory>' has a dimension 'Q'");
+  CHECK(failure(compileWith(unknownDim, "kernel k(x: f32[N]) -> (y: f32[N]) { y[i] = x[i] }"),
+                ErrorCode::invalid_argument) == "kernel 'k' has no dimension 'Q'");
+  CHECK(failure(compileWith([](CompileOptions &options) { options.dims["K"] = -3; }, source),
+                ErrorCode::invalid_argument) == "dimension 'K' cannot be -3");
+  CHECK(failure(compileWith([](CompileOptions &o) { o.disabled_passes = {"magic"}; }, source),
+                ErrorCode::invalid_argument) == "there is no pass 'magic'");
+  CHECK(compileWith([](CompileOptions &o) { o.disabled_passes = {"fusion"}; }, source));
+}
+
+TEST_CASE("diagnostics come with the places of the errors", "[api]") {
+  CompileOptions options = onCpu();
+  options.file_name = "wrong.tk";
+  Expected<Module> module =
+      try_compile("kernel k(x: f32[N]) -> (y: f32[N]) {\n  y[i] = z[i] + w\n}\n", options);
+  REQUIRE_FALSE(bool(module));
+  REQUIRE(module.error().spans().size() == 2);
+  CHECK(module.error().span() == SourceSpan{"wrong.tk", 2, 10, 2, 11});
+  CHECK(module.error().spans()[1].str() == "wrong.tk:2:17");
+  CHECK(std::string(module.error().what()).starts_with("wrong.tk:2:10: error[TK0201]"));
 }
