@@ -11,9 +11,10 @@
 // 3. Compute the parts in a statement of their own whose first index is the part; terms beyond the
 //    end are zero, as loads outside the tensors are. Parts stay in f32.
 // 4. The statement then adds up the parts, in a fixed order.
-// 5. Likewise a sum over groups of terms, in each of which a product is formed and then scaled, as
-//    weights of 8 bits are, if few rows make it a matter of reading fast: parts are whole groups,
-//    as many as give each processor two blocks.
+// 5. Likewise products of few rows with a factor that threads convert, as they do weights of 8
+//    bits, if that is read faster so: as many parts as give each processor two blocks. What is the
+//    same for a run of terms, such as a scale, is a part's as a whole. Of a sum over groups, each
+//    of which is a product that is then scaled, parts are whole groups.
 //
 //   %c = tk.compute ["i", "j"] {tk.reduce [sum] ["k"] from (0) to (%K) {a[i, k] * b[k, j]}}
 //     =>
@@ -33,10 +34,13 @@
 #include "passes/tiling/SizeFacts.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
+#include "dialects/tkgpu/TkGpuProducts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
+
+#include <cmath>
 
 namespace tk {
 #define GEN_PASS_DEF_SPLITCONTRACTIONS
@@ -49,6 +53,8 @@ using namespace tk;
 static constexpr llvm::StringLiteral passName = "tk-split-contractions";
 /// What lengths of parts are multiples of.
 static constexpr int64_t partUnit = 64;
+/// The same where a factor is converted: a tile's k is that of a line of memory.
+static constexpr int64_t convertedUnit = 128;
 /// Times in terms that a processor adds up at the largest tiles' rate, about 2850 a nanosecond: to
 /// read a byte of the operands, to store and add up an output of a part, to launch once more.
 /// Measured on an H200 with 128 x 4096 and 1024 x 1024 outputs.
@@ -56,42 +62,86 @@ static constexpr double costOfByte = 0.86, costOfOutput = 8, costOfLaunch = 7e6;
 /// Fewer terms do not make up for storing and reading a part.
 static constexpr int64_t shortestPart = 1024;
 static constexpr int64_t mostParts = 16;
-/// Few rows of products in groups: how many blocks a processor should have, and how many on average
-/// read as fast as memory gives. Measured on an H200 with weights of 8 bits: 64 blocks take 2.45
-/// times as long as their bytes at the rate of a copy, 128 1.32, 192 1.16, 256 1.07 to 1.11.
+/// Few rows and a factor that threads convert: how many blocks a processor should have, how many on
+/// average read about as fast as memory gives, and how much more a second launch costs where each
+/// term is scaled, which keeps threads busy. Measured on an H200 with weights of 8 bits: 64 blocks
+/// take 2.45 times as long as their bytes at the rate of a copy, 128 1.32, 192 1.16, 256 1.07 to
+/// 1.11; of 16 x 6144 x 4096, 96 blocks, two parts take 13.2 us for 13.8 where groups are scaled,
+/// and 17.1 for less than 16.0 where terms are.
 static constexpr int64_t blocksThatRead = 2;
-static constexpr double blocksThatFill = 1.3;
+static constexpr double blocksThatFill = 1.14, costOfScaledTerms = 2;
 /// Of what a schedule block may ask for: each part is a term of its own where they are added up.
 static constexpr int64_t mostAskedParts = 64;
 
-/// The loads that a contraction multiplies, if their only use of its index is by itself, and their
-/// rows can be copied in bulk.
-static FailureOr<SmallVector<LoadOp>> findFactors(KernelOp kernel, ReduceOp reduce) {
+/// By what a constant divides index `k` in `index`, where `index` is that quotient.
+static std::optional<int64_t> divisorOf(Value index, Value k) {
+  auto quotient = index.getDefiningOp<FloorDivOp>();
+  return quotient && quotient.getLhs() == k ? getConstantIndex(quotient.getRhs()) : std::nullopt;
+}
+
+/// May all of what `load`, of a factor of `reduce`, reads be read a part of the sum at a time?
+/// Either rows of terms that can be copied in bulk, or what is the same for a run of terms: a run
+/// is a part's, and what lies beyond the end reads as zero.
+static bool isReadInParts(KernelOp kernel, ReduceOp reduce, LoadOp load) {
+  auto k = cast<BlockArgument>(reduce.getIndex(0));
+  SmallVector<Value> extents = getExtents(kernel, load.getTensor());
+  if (load.getPad() || load->getBlock() != reduce.getBlock() || extents.size() < 2 ||
+      extents.size() != load.getIndices().size())
+    return false;
+  unsigned along = 0;
+  for (auto [index, extent] : llvm::zip_equal(load.getIndices(), extents)) {
+    if (index != k && !llvm::is_contained(getIterationIndices(index), k))
+      continue;
+    ++along;
+    std::optional<int64_t> run = divisorOf(index, k);
+    auto end = extent.getDefiningOp<FloorDivOp>();
+    bool areRuns = run && end && convertedUnit % *run == 0 && rangesOver(reduce, 0, end.getLhs()) &&
+                   getConstantIndex(end.getRhs()) == run;
+    if (!areRuns && (index != k || !rangesOver(reduce, 0, extent) ||
+                     getRowAlignment(kernel, load) < boxAlignment))
+      return false;
+  }
+  return along == 1;
+}
+
+/// Is `factor` zero where all that is loaded for it is?
+static bool isZeroOfZeros(Value factor) {
+  Operation *op = factor.getDefiningOp();
+  if (isa_and_nonnull<LoadOp>(op))
+    return true;
+  return isa_and_nonnull<arith::ExtFOp, arith::TruncFOp, arith::SIToFPOp, arith::UIToFPOp,
+                         arith::MulFOp>(op) &&
+         llvm::all_of(op->getOperands(), isZeroOfZeros);
+}
+
+/// What becomes of the factors of a contraction.
+enum class Factors { Unfit, AsStored, Converted };
+
+/// Are the factors loaded or converted from what is, and can that be read in parts? Beside 16 bits
+/// floats of 8 are converted, too.
+static Factors classifyFactors(KernelOp kernel, ReduceOp reduce) {
   Operation *product = reduce.getYield().getValues()[0].getDefiningOp();
   if (!isa_and_nonnull<arith::MulFOp>(product))
-    return failure();
-  SmallVector<LoadOp> loads;
+    return Factors::Unfit;
+  unsigned asStored = 0, narrow = 0;
   for (Value factor : product->getOperands()) {
+    std::optional<SmallVector<LoadOp>> loads = getElementsOf(factor);
+    if (!loads || !isZeroOfZeros(factor) ||
+        !llvm::all_of(*loads, [&](LoadOp load) { return isReadInParts(kernel, reduce, load); }))
+      return Factors::Unfit;
     auto load = withoutExtension(factor).getDefiningOp<LoadOp>();
-    if (!load || load.getPad() || load->getBlock() != reduce.getBlock() ||
-        llvm::count(load.getIndices(), reduce.getIndex(0)) != 1)
-      return failure();
-    for (Value index : load.getIndices())
-      if (index != reduce.getIndex(0) &&
-          llvm::is_contained(getIterationIndices(index), cast<BlockArgument>(reduce.getIndex(0))))
-        return failure();
-    auto type = cast<RankedTensorType>(load.getTensor().getType());
-    SmallVector<Value> extents = getExtents(kernel, load.getTensor());
-    unsigned axis = llvm::find(load.getIndices(), reduce.getIndex(0)) - load.getIndices().begin();
-    // What lies beyond the end of the sum then reads as zero.
-    if (extents.size() != load.getIndices().size() || !rangesOver(reduce, 0, extents[axis]))
-      return failure();
-    if (type.getElementTypeBitWidth() != 16 || extents.size() < 2 ||
-        getRowAlignment(kernel, load) < boxAlignment)
-      return failure();
-    loads.push_back(load);
+    if (!load)
+      continue;
+    if (!llvm::is_contained(load.getIndices(), reduce.getIndex(0)))
+      return Factors::Unfit;
+    asStored += load.getType().getIntOrFloatBitWidth() == 16;
+    narrow += gpu::isByteFloat(load.getType());
+    if (load.getType().getIntOrFloatBitWidth() > 16)
+      return Factors::Unfit;
   }
-  return loads;
+  if (narrow == 2)
+    return Factors::Unfit;
+  return asStored == 2 ? Factors::AsStored : Factors::Converted;
 }
 
 /// Has the result several rows and several columns, as far as is known?
@@ -140,7 +190,7 @@ bool tk::canSplitContraction(ComputeOp compute, ReduceOp reduce) {
     return false;
   return findGroup(compute, reduce) ||
          (isMatrixProduct(reduce) &&
-          succeeded(findFactors(compute->getParentOfType<KernelOp>(), reduce)));
+          classifyFactors(compute->getParentOfType<KernelOp>(), reduce) != Factors::Unfit);
 }
 
 /// The extents of the results of `compute`, where they are bounded: of the last two, and the number
@@ -172,6 +222,7 @@ class ContractionSplit {
 public:
   ContractionSplit(KernelOp kernel, ComputeOp compute, ReduceOp reduce)
       : kernel(kernel), compute(compute), reduce(reduce), group(findGroup(compute, reduce)),
+        isConverted(!group && classifyFactors(kernel, reduce) == Factors::Converted),
         loc(reduce.getLoc()) {}
 
   /// How many parts; 1 if there is no use in cutting.
@@ -179,7 +230,7 @@ public:
   void apply(int64_t parts);
 
 private:
-  int64_t choosePartsOfGroups(int64_t processors);
+  int64_t choosePartsToRead(int64_t processors);
   ComputeOp createParts(Value parts, Value length);
   void takePart(ReduceOp part, Value number, Value length);
   void takeGroups(ReduceOp part, Value number, Value length);
@@ -187,7 +238,8 @@ private:
   KernelOp kernel;
   ComputeOp compute;
   ReduceOp reduce;
-  ReduceOp group; ///< the product that `reduce` sums group by group, if it does
+  ReduceOp group;   ///< the product that `reduce` sums group by group, if it does
+  bool isConverted; ///< threads convert one of the factors
   Location loc;
 };
 
@@ -217,8 +269,8 @@ int64_t ContractionSplit::chooseParts(int64_t processors) {
   auto name = cast<StringAttr>(reduce.getIndexNames()[0]);
   if (std::optional<int64_t> asked = splitOf(kernel, name.getValue()))
     return std::min(*asked, mostAskedParts);
-  if (group)
-    return choosePartsOfGroups(processors);
+  if (group || isConverted)
+    return choosePartsToRead(processors);
   std::optional<int64_t> length = getSizeFact(kernel, reduce.getUpper()[0]).upper;
   std::optional<ResultSize> size = sizeOfResults(kernel, compute);
   if (!length || !size)
@@ -242,28 +294,29 @@ int64_t ContractionSplit::chooseParts(int64_t processors) {
   return best;
 }
 
-/// Few rows of a product that is added up group by group, which is bound by memory: as many parts
-/// as give each processor its blocks, if the bytes that come faster make up for them.
-int64_t ContractionSplit::choosePartsOfGroups(int64_t processors) {
-  std::optional<int64_t> groups = getSizeFact(kernel, reduce.getUpper()[0]).upper;
+/// Few rows of a product with a factor that threads convert, which is bound by memory: as many
+/// parts as give each processor its blocks, if the bytes that come faster make up for them.
+int64_t ContractionSplit::choosePartsToRead(int64_t processors) {
+  std::optional<int64_t> count = getSizeFact(kernel, reduce.getUpper()[0]).upper;
   std::optional<ResultSize> size = sizeOfResults(kernel, compute);
-  if (!groups || !size || size->rows > rowsOfWarpgroup)
+  if (!count || !size || size->rows > rowsOfWarpgroup)
     return 1;
-  int64_t terms = *getConstantIndex(group.getUpper()[0]);
   int64_t tiles = size->others * llvm::divideCeil(size->columns, rowsOfWarpgroup);
-  int64_t length = *groups * std::max<int64_t>(terms, 1);
+  int64_t terms = group ? std::max<int64_t>(*getConstantIndex(group.getUpper()[0]), 1) : 1;
+  int64_t length = *count * terms;
   int64_t parts =
-      std::min({blocksThatRead * processors / tiles, mostParts, length / shortestPart, *groups});
+      std::min({blocksThatRead * processors / tiles, mostParts, length / shortestPart, *count});
   if (parts < 2)
     return 1;
   double bytes = static_cast<double>(length * (size->rows + size->columns) * size->others);
   auto timeOf = [&](int64_t count) {
-    double blocks = static_cast<double>(count * tiles);
-    return costOfByte * bytes *
-           std::max(1.0, blocksThatFill * static_cast<double>(processors) / blocks);
+    double missing =
+        blocksThatFill * static_cast<double>(processors) / static_cast<double>(count * tiles);
+    return costOfByte * bytes * std::cbrt(1 + missing * missing * missing);
   };
   double outputs = static_cast<double>(size->rows * size->columns * size->others);
-  double added = costOfOutput * outputs * static_cast<double>(parts) + costOfLaunch;
+  double added = costOfOutput * outputs * static_cast<double>(parts) +
+                 costOfLaunch * (group ? 1 : costOfScaledTerms);
   return timeOf(parts) + added < timeOf(1) ? parts : 1;
 }
 
@@ -272,9 +325,25 @@ void ContractionSplit::takePart(ReduceOp part, Value number, Value length) {
   part.getUpperMutable()[0].set(length);
   OpBuilder inner = OpBuilder::atBlockBegin(part.getBlock());
   Value k = part.getIndex(0);
+  llvm::SmallPtrSet<Operation *, 4> quotients;
+  // Runs of terms are a part's: their number is that of the part's first one and of those before.
+  for (Operation *user : llvm::make_early_inc_range(k.getUsers()))
+    if (std::optional<int64_t> run =
+            user->getNumResults() ? divisorOf(user->getResult(0), k) : std::nullopt) {
+      OpBuilder after(user->getContext());
+      after.setInsertionPointAfter(user);
+      Value runs = FloorDivOp::create(after, loc, length.getType(), length,
+                                      arith::ConstantIndexOp::create(after, loc, *run));
+      Value before = arith::MulIOp::create(after, loc, number, runs);
+      auto at = arith::AddIOp::create(after, loc, before, user->getResult(0));
+      user->getResult(0).replaceAllUsesExcept(at, at);
+      quotients.insert(user);
+    }
   Value first = arith::MulIOp::create(inner, loc, number, length);
   auto at = arith::AddIOp::create(inner, loc, first, k);
-  k.replaceAllUsesExcept(at, at);
+  k.replaceUsesWithIf(at, [&](OpOperand &use) {
+    return use.getOwner() != at && !quotients.contains(use.getOwner());
+  });
   part.walk([&](LoadOp load) {
     OpBuilder before(load);
     load.getPadMutable().assign(
@@ -327,7 +396,7 @@ void ContractionSplit::apply(int64_t count) {
     return arith::ConstantIndexOp::create(builder, loc, value);
   };
   // The least multiple of a tile's k, or number of groups, with which the parts reach the end.
-  int64_t unit = group ? 1 : partUnit;
+  int64_t unit = group ? 1 : isConverted ? convertedUnit : partUnit;
   Value step = constant(count * unit);
   Value padded =
       arith::AddIOp::create(builder, loc, reduce.getUpper()[0], constant(count * unit - 1));
