@@ -16,7 +16,7 @@ torch.backends.cuda.matmul.allow_tf32 = False
 SOURCE = "kernel gemm(a: {t}[{left}], b: {t}[{right}]) -> (c: {t}[M, N]) {{ c[i, j] = sum[k](a[{x}] * b[{y}]) }}"
 # The names are those of the source: N and T say whether an operand is stored as it is multiplied.
 LAYOUTS = {"NN": ("M, K", "K, N", "i, k", "k, j"), "NT": ("M, K", "N, K", "i, k", "j, k"),
-           "TN": ("K, M", "K, N", "k, i", "k, j")}
+           "TN": ("K, M", "K, N", "k, i", "k, j"), "TT": ("K, M", "N, K", "k, i", "j, k")}
 TF32 = "kernel tf32(a: f32[{left}], b: f32[{right}]) -> (c: f32[M, N]) {{ c[i, j] = sum[k; tf32](a[{x}] * b[{y}]) }}"
 F8 = "kernel f8(a: f8e4m3[M, K], b: f8e4m3[N, K]) -> (c: bf16[M, N]) {{ c[i, j] = sum[k{fast}](a[i, k] * b[j, k]) }}"
 INT8 = """kernel int8(x: bf16[M, K], w: {t}[N, K], scale: f32[N, K / 128]) -> (y: bf16[M, N])
@@ -245,4 +245,6 @@ if __name__ == "__main__":
             linear_gelu(*size)
             swiglu(*size)
             linear_residual(*size)
-        case(4096, 4096, 4096, "f32", "NN")
+        for layout in LAYOUTS:
+            for size in (2048, 4096, 8192):
+                case(size, size, size, "f32", layout)

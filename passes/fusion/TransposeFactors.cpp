@@ -1,6 +1,6 @@
 //===- TransposeFactors.cpp - factors stored as products read them --------===//
 //
-// Warpgroups multiply factors that are contiguous along the sum; of other types than those of 16
+// A. Warpgroups multiply factors that are contiguous along the sum; of other types than those of 16
 // bits one factor may lie otherwise, which then goes through registers. Where neither factor is
 // contiguous along the sum, or one is in registers since it is computed from another product:
 // 1. Take products of two factors of which one at least is loaded, with its last index and the
@@ -13,6 +13,11 @@
 //     =>
 //   %t = tk.compute ["j", "k"] {b[k, j]}
 //   %c = tk.compute ["i", "j"] {tk.reduce [sum] ["k"] {a[k, i] * t[j, k]} precision <tf32>}
+//
+// B. What no matrix unit multiplies reads vectors of neighbouring rows (columns), and copies may
+// land them in shared memory only as they lie in memory. Each factor that is contiguous along the
+// sum is stored with the sum's index and its other one exchanged, where that takes less time than
+// it saves.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
@@ -38,6 +43,11 @@ static constexpr llvm::StringLiteral passName = "tk-transpose-factors";
 /// Nanoseconds, measured on an H200 with tf32 at 4096 x 4096 x 4096: what warpgroups save of a term
 /// of a product, to read or write a byte, to launch once more.
 static constexpr double savedOfTerm = 6.8e-6, costOfByte = 2.7e-4, costOfLaunch = 2500;
+/// The same of a factor of f32 on CUDA cores that lies along the sum: a product with one takes 2.89
+/// ms, with two 3.08, with none 2.70.
+static constexpr double savedAcross = 2.7e-6;
+/// Of products with fewer outputs a processor tiles are small, and nothing is saved.
+static constexpr double outputsOfProcessor = 128 * 128;
 /// What an extent that nothing is known of is taken to be.
 static constexpr int64_t unboundedExtent = int64_t(1) << 14;
 
@@ -50,20 +60,26 @@ struct Product {
   ReduceOp reduce;
   unsigned position; ///< the sum among the reduction's results
 
+  double countOutputs();
   double countTerms();
   LoadOp chooseFactor();
+  std::optional<unsigned> axisAcross(unsigned side);
+  bool isForCudaCores(int64_t processors);
 };
 
 class FactorTransposition {
 public:
-  explicit FactorTransposition(KernelOp kernel) : kernel(kernel) {}
+  FactorTransposition(KernelOp kernel, int64_t processors)
+      : kernel(kernel), processors(processors) {}
 
-  void apply(Product product, LoadOp factor);
+  unsigned transpose(Product product);
 
 private:
+  void apply(Product product, LoadOp factor, unsigned axis, StringRef how);
   Value store(Product product, LoadOp factor, unsigned axis);
 
   KernelOp kernel;
+  int64_t processors;
   /// What was stored of a tensor with an axis exchanged for the last one.
   llvm::MapVector<std::pair<Value, unsigned>, Value> stored;
 };
@@ -119,12 +135,14 @@ static bool isInRegisters(Product product, Value factor) {
          product.reduce.getPrecision() == Precision::Fast && !getElementsOf(factor);
 }
 
-double Product::countTerms() {
-  double terms = sizeOf(kernel, reduce.getUpper()[0]);
+double Product::countOutputs() {
+  double outputs = 1;
   for (Value extent : compute.getExtents())
-    terms *= sizeOf(kernel, extent);
-  return terms;
+    outputs *= sizeOf(kernel, extent);
+  return outputs;
 }
+
+double Product::countTerms() { return countOutputs() * sizeOf(kernel, reduce.getUpper()[0]); }
 
 /// The factor to store transposed; null if there is none, or no use in it.
 LoadOp Product::chooseFactor() {
@@ -150,6 +168,70 @@ LoadOp Product::chooseFactor() {
   // Each byte is read and written.
   bool pays = savedOfTerm * countTerms() > 2 * costOfByte * bytes + costOfLaunch;
   return pays ? chosen : LoadOp();
+}
+
+/// Is the product left to CUDA cores, as one in f32 is, and large enough for all of them?
+bool Product::isForCudaCores(int64_t processors) {
+  if (countOutputs() < outputsOfProcessor * processors)
+    return false;
+  auto multiply = reduce.getYield().getValues()[position].getDefiningOp<arith::MulFOp>();
+  return multiply && !reduce.isOnline() && multiply.getType().isF32() &&
+         llvm::all_of(multiply->getOperands(), [&](Value factor) {
+           return factor.getDefiningOp<LoadOp>() &&
+                  !haveWarpgroupProduct(factor.getType(), getSumPrecision(reduce));
+         });
+}
+
+/// The axis of a factor that is contiguous along the sum whose place would be exchanged with the
+/// sum's: that of the one index that the other factor lacks. Nothing if there is none, or no use.
+std::optional<unsigned> Product::axisAcross(unsigned side) {
+  Operation *multiply = reduce.getYield().getValues()[position].getDefiningOp();
+  auto factor = multiply->getOperand(side).getDefiningOp<LoadOp>();
+  auto other = multiply->getOperand(1 - side).getDefiningOp<LoadOp>();
+  auto type = cast<RankedTensorType>(factor.getTensor().getType());
+  SmallVector<Value> extents = getExtents(kernel, factor.getTensor());
+  Value k = reduce.getIndex(0);
+  if (factor.getPad() || type.getElementType() != factor.getType() || factor.getIndices().empty() ||
+      extents.size() != factor.getIndices().size() || factor.getIndices().back() != k)
+    return std::nullopt;
+  std::optional<unsigned> across;
+  for (auto [axis, index] : llvm::enumerate(factor.getIndices().drop_back())) {
+    if (llvm::is_contained(getIterationIndices(index), k))
+      return std::nullopt;
+    if (isa<BlockArgument>(index) &&
+        llvm::is_contained(compute.getBlock()->getArguments(), index) &&
+        llvm::none_of(other.getIndices(), [&](Value at) {
+          return llvm::is_contained(getIterationIndices(at), index);
+        })) {
+      if (across || llvm::count(factor.getIndices(), index) > 1)
+        return std::nullopt;
+      across = axis;
+    }
+  }
+  double bytes = 4;
+  for (Value extent : extents)
+    bytes *= sizeOf(kernel, extent);
+  bool pays = savedAcross * countTerms() > 2 * costOfByte * bytes + costOfLaunch;
+  bool isAligned = across && getSizeFact(kernel, extents[*across]).divisor * 4 % boxAlignment == 0;
+  return pays && isAligned ? across : std::nullopt;
+}
+
+/// Stores the product's factors otherwise, as far as there is use in it; how many.
+unsigned FactorTransposition::transpose(Product product) {
+  if (LoadOp factor = product.chooseFactor()) {
+    apply(product, factor, axisOf(factor, product.reduce.getIndex(0)), "along");
+    return 1;
+  }
+  unsigned count = 0;
+  if (product.isForCudaCores(processors))
+    for (unsigned side : {0, 1})
+      if (std::optional<unsigned> axis = product.axisAcross(side)) {
+        Operation *multiply =
+            product.reduce.getYield().getValues()[product.position].getDefiningOp();
+        apply(product, multiply->getOperand(side).getDefiningOp<LoadOp>(), *axis, "across");
+        ++count;
+      }
+  return count;
 }
 
 /// The statement that stores `factor` with `axis` exchanged for the last one.
@@ -188,12 +270,11 @@ Value FactorTransposition::store(Product product, LoadOp factor, unsigned axis) 
   return result = compute->getResult(0);
 }
 
-void FactorTransposition::apply(Product product, LoadOp factor) {
-  unsigned axis = axisOf(factor, product.reduce.getIndex(0));
+void FactorTransposition::apply(Product product, LoadOp factor, unsigned axis, StringRef how) {
   Value turned = store(product, factor, axis);
   note(product.reduce, passName, Verdict::Derived,
-       "a factor of the " + describe(product.reduce) +
-           " is stored once more, contiguous along the sum");
+       "a factor of the " + describe(product.reduce) + " is stored once more, contiguous " +
+           how.str() + " the sum");
   OpBuilder builder(factor);
   SmallVector<Value> at(factor.getIndices());
   std::swap(at[axis], at.back());
@@ -210,7 +291,7 @@ struct TransposeFactors : tk::impl::TransposeFactorsBase<TransposeFactors> {
     if (!target || !target.getHopper())
       return;
     getOperation()->walk([&](KernelOp kernel) {
-      FactorTransposition transposition(kernel);
+      FactorTransposition transposition(kernel, target.getProcessors());
       SmallVector<ComputeOp> computes(kernel.getBody().getOps<ComputeOp>());
       for (ComputeOp compute : computes)
         for (ReduceOp reduce : llvm::to_vector(compute.getBlock()->getOps<ReduceOp>())) {
@@ -218,12 +299,8 @@ struct TransposeFactors : tk::impl::TransposeFactorsBase<TransposeFactors> {
             continue;
           for (unsigned k = 0; k < reduce.getNumAccumulators(); ++k) {
             Product product{kernel, compute, reduce, k};
-            LoadOp factor =
-                reduce.getKind(k) == ReduceKind::Sum ? product.chooseFactor() : LoadOp();
-            if (!factor)
-              continue;
-            transposition.apply(product, factor);
-            ++numTransposed;
+            if (reduce.getKind(k) == ReduceKind::Sum)
+              numTransposed += transposition.transpose(product);
           }
         }
     });

@@ -3,7 +3,9 @@
 // 1. Operands of 16 bits (and 8 bits, and f32 where tf32 is allowed) with a tile that the warps can
 //    share go to the matrix unit. The warps form a grid that minimises what each reads of A and B.
 // 2. Everything else is done by FMA: lanes as 4 x 8 over rows and columns, each with a square of
-//    outputs cut into vectors, so that a warp reads whole 128-byte lines of both operands.
+//    outputs, cut into vectors along what memory has neighbours of. Of an operand that is
+//    contiguous along k lanes read the vectors of neighbouring rows (columns), which lie in
+//    different banks.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/memory/DotPlan.h"
@@ -65,10 +67,11 @@ static LayoutAttr padWarps(LayoutAttr layout, int64_t numWarps) {
                          layout.getLaneBits(), warps);
 }
 
-/// The accumulator of an FMA product; see the top of the file.
+/// The accumulator of an FMA product; see the top of the file. A thread's registers go along n
+/// first.
 static LayoutAttr fmaAccumulatorLayout(MLIRContext *context, int64_t m, int64_t n, int64_t vectorM,
                                        int64_t vectorN, int64_t numWarps) {
-  SmallVector<LayoutBit> registers, lanes, warps;
+  SmallVector<LayoutBit> registers, rows, lanes, warps;
   int64_t nextM = 1, nextN = 1;
   auto take = [](SmallVectorImpl<LayoutBit> &bits, int32_t axis, int64_t &next, int64_t extent,
                  int64_t count) {
@@ -76,22 +79,24 @@ static LayoutAttr fmaAccumulatorLayout(MLIRContext *context, int64_t m, int64_t 
       bits.push_back({axis, int32_t(next)});
   };
   take(registers, 1, nextN, n, vectorN);
-  take(registers, 0, nextM, m, vectorM);
+  take(rows, 0, nextM, m, vectorM);
   take(lanes, 1, nextN, n, 8);
   take(lanes, 0, nextM, m, 32 >> lanes.size());
   take(lanes, 1, nextN, n, 32 >> lanes.size());
   lanes.resize(5, LayoutBit{});
-  WarpGrid grid = chooseWarpGrid(m, n, nextM, nextN, numWarps, false, nextM / vectorM,
-                                 std::max<int64_t>(nextN / vectorN, 1));
+  WarpGrid grid =
+      chooseWarpGrid(m, n, nextM, nextN, numWarps, false, std::max<int64_t>(nextM / vectorM, 1),
+                     std::max<int64_t>(nextN / vectorN, 1));
   int64_t warpM = m / grid.m, warpN = n / grid.n;
   take(registers, 1, nextN, warpN, warpN);
-  take(registers, 0, nextM, warpM, warpM);
+  take(rows, 0, nextM, warpM, warpM);
   take(warps, 1, nextN, n, n);
   take(warps, 0, nextM, m, m);
+  registers.append(rows);
   return padWarps(LayoutAttr::get(context, 2, registers, lanes, warps), numWarps);
 }
 
-DotPlan tk::planDot(DotOp dot, const DotContext &context) {
+DotPlan tk::planDot(DotOp dot, const DotContext &context, OperandRuns runs) {
   int64_t m = tileType(dot.getA()).getDimSize(0), k = tileType(dot.getA()).getDimSize(1);
   int64_t n = tileType(dot.getB()).getDimSize(1);
   MLIRContext *mlir = dot.getContext();
@@ -102,10 +107,11 @@ DotPlan tk::planDot(DotOp dot, const DotContext &context) {
         chooseWarpGrid(m, n, 16, std::min<int64_t>(n, 16), context.numWarps, context.rowsInWarp);
     plan.accumulator = padWarps(mmaAccumulatorLayout(mlir, m, n, grid), context.numWarps);
   } else {
-    // Columns in vectors of 16 bytes where a thread has that many outputs.
+    // Vectors of 16 bytes of what is contiguous along them, where a thread has that many outputs.
     int64_t perThread = std::max<int64_t>(m * n / (32 * context.numWarps), 1);
-    plan.accumulator =
-        fmaAccumulatorLayout(mlir, m, n, 1, std::min<int64_t>(perThread, 4), context.numWarps);
+    int64_t vectorN = runs.alongN ? std::min<int64_t>(perThread, 4) : 1;
+    int64_t vectorM = runs.alongM ? std::min<int64_t>(perThread / vectorN, 4) : 1;
+    plan.accumulator = fmaAccumulatorLayout(mlir, m, n, vectorM, vectorN, context.numWarps);
   }
   return planOperands(dot, context, plan.accumulator);
 }

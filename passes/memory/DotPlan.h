@@ -15,13 +15,19 @@ struct DotContext {
   bool rowsInWarp = false;
 };
 
+/// How the operands of a product lie in memory: is A contiguous along m, B along n? What is
+/// contiguous along k is read so.
+struct OperandRuns {
+  bool alongM = false, alongN = true;
+};
+
 /// Layouts of a product's accumulator and operands. An operand's is null where a thread would hold
 /// more of it than a layout has registers.
 struct DotPlan {
   bool matrixUnit = false; ///< mma.sync, else FMA
   gpu::LayoutAttr accumulator, a, b;
 };
-DotPlan planDot(gpu::DotOp dot, const DotContext &context);
+DotPlan planDot(gpu::DotOp dot, const DotContext &context, OperandRuns runs);
 
 /// The operands' layouts that a product needs whose accumulator has been given `accumulator` by
 /// `planDot` for a product of the same shape and types.

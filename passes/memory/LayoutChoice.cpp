@@ -65,6 +65,22 @@ DotPlan LayoutChoice::planOf(DotOp dot) const {
   return planOperands(dot, dotContext, layoutOf(dot.getResult()));
 }
 
+/// The axis along which memory has neighbours of what an operand is loaded from; -1 if there is
+/// none, or the operand is computed.
+int64_t LayoutChoice::axisInMemory(Value operand) const {
+  auto load = operand.getDefiningOp<gpu::LoadOp>();
+  if (!load || !isTile(operand))
+    return -1;
+  return analyseVectors(MemoryAccess::of(load), info, vectorBytes).axis;
+}
+
+OperandRuns LayoutChoice::runsOf(DotOp dot) const {
+  OperandRuns runs;
+  runs.alongM = axisInMemory(dot.getA()) == 0;
+  runs.alongN = axisInMemory(dot.getB()) != 0;
+  return runs;
+}
+
 LayoutAttr LayoutChoice::fromDots(unsigned component) const {
   ArrayRef<int64_t> shape = components.shapeOf(component);
   for (Value value : components.members(component)) {
@@ -72,12 +88,12 @@ LayoutAttr LayoutChoice::fromDots(unsigned component) const {
       return warpgroupAccumulatorLayout(context, shape[0], shape[1], dotContext.numWarps,
                                         dot.getB().getType().getInterleave());
     if (auto dot = value.getDefiningOp<DotOp>())
-      return planDot(dot, dotContext).accumulator;
+      return planDot(dot, dotContext, runsOf(dot)).accumulator;
   }
   for (Value value : components.members(component))
     for (Operation *user : value.getUsers()) {
       if (auto dot = dyn_cast<DotOp>(user); dot && isReadFromShared(component)) {
-        DotPlan plan = planDot(dot, dotContext);
+        DotPlan plan = planDot(dot, dotContext, runsOf(dot));
         bool isA = dot.getA() == value;
         return withAxisFirst(isA ? plan.a : plan.b, isA ? 1 : 0);
       }

@@ -30,6 +30,8 @@ private:
   void chooseFor(unsigned component);
   gpu::LayoutAttr fromDots(unsigned component) const;
   bool isReadFromShared(unsigned component) const;
+  int64_t axisInMemory(mlir::Value operand) const;
+  OperandRuns runsOf(gpu::DotOp dot) const;
   gpu::LayoutAttr fromRelations(unsigned component) const;
   gpu::LayoutAttr fromAccesses(unsigned component) const;
   gpu::LayoutAttr blocked(llvm::ArrayRef<int64_t> shape, int64_t axis, int64_t width,

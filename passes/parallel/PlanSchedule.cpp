@@ -46,6 +46,17 @@ static bool usesMatrixUnits(Contraction &product) {
          (type.getWidth() <= 16 || (type.isF32() && product.op.getPrecision() == Precision::TF32));
 }
 
+/// Is a factor contiguous in memory along the sum?
+static bool isAnyAlongSum(Contraction &product) {
+  for (Value term : product.op.getYield().getValues())
+    if (Operation *factors = term.getDefiningOp())
+      for (Value factor : factors->getOperands())
+        if (auto load = withoutExtension(factor).getDefiningOp<LoadOp>();
+            load && !load.getIndices().empty() && runsOneByOne(load.getIndices().back(), product.k))
+          return true;
+  return false;
+}
+
 /// Halves the larger side while the grid is known to leave multiprocessors idle.
 void Planner::shrinkToFillMachine(Contraction &product) {
   auto blocks = [&]() -> std::optional<int64_t> {
@@ -80,7 +91,7 @@ void Planner::planProduct(Contraction &product) {
     if (matrix)
       k = wideSliceBits / std::max(bits, 8u);
     else if (bits == 32)
-      m = 256, k = 32;
+      m = 256, k = isAnyAlongSum(product) ? 32 : 16;
   }
   int64_t least = matrix ? 16 : 8;
   set(product.m, fit(product.m, m, least));
@@ -105,8 +116,9 @@ void Planner::planProduct(Contraction &product) {
   // On CUDA cores registers leave room for one block only, so what it has in flight is all there
   // is.
   int64_t slice = (tileOf(product.m) + tileOf(product.n)) * tileOf(product.k) * bits / 8;
-  if (coarse && !matrix && 4 * slice <= target.getShared())
-    stages = 4;
+  int64_t most = bits == 32 && tileOf(product.k) < 32 ? 6 : 4;
+  if (coarse && !matrix && most * slice <= target.getShared())
+    stages = most;
   group = 8;
 }
 

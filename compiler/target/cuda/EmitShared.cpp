@@ -41,7 +41,7 @@ std::string KernelEmitter::SharedAddress::at(const RegisterIndex &reg) const {
     text = "(" + thread + flips + ")";
   const std::string sum = reg.weighted(add);
   if (sum != "0")
-    text += " + " + sum;
+    text = text == "0" ? sum : text + " + " + sum;
   if (fixed)
     text += " + " + std::to_string(fixed);
   return text;
@@ -122,6 +122,12 @@ KernelEmitter::sharedAddress(gpu::SharedType type, gpu::LayoutAttr layout,
     address.thread = "(" + address.thread + " ^ (" + flip + "))";
   if (const std::string add = moved(addOf); add != "0")
     address.further = add;
+  // What is added to a pointer first leaves constants for the accesses themselves; an index would
+  // be summed up for each.
+  if (!swizzled && !address.further.empty() && address.thread != "0") {
+    address.further += " + " + address.thread;
+    address.thread = "0";
+  }
   return address;
 }
 

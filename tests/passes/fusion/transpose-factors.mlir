@@ -245,3 +245,86 @@ module attributes {tkgpu.target = #target} {
     tk.return %0 : tensor<?x?xf32>
   }
 }
+
+// -----
+
+// Of f32 that no matrix unit multiplies, both factors are stored across the sum.
+// CHECK-LABEL: tk.kernel @cuda_cores
+// CHECK: %[[A:.*]] = tk.compute ["k", "i"] in(%K, %M)
+// CHECK: tk.load %a[
+// CHECK: %[[B:.*]] = tk.compute ["k", "j"] in(%K, %N)
+// CHECK: tk.load %b[
+// CHECK: tk.load %[[A]][%k, %i]
+// CHECK: tk.load %[[B]][%k, %j]
+// CHECK: stored once more, contiguous across the sum
+#target = #tkgpu.target<arch = 90, shared = 232448, processors = 132, hopper = true>
+module attributes {tkgpu.target = #target} {
+  tk.kernel @cuda_cores dims ["K", "M", "N"] params [#tk.param<"a">, #tk.param<"b">] results ["c"] facts [#tk.fact<divisor = 4096, upper = 4096>, #tk.fact<divisor = 4, upper = 4096>, #tk.fact<divisor = 128, upper = 4096>] {
+  ^bb0(%K: index, %M: index, %N: index, %a: tensor<?x?xf32>, %b: tensor<?x?xf32>):
+    %c0 = arith.constant 0 : index
+    tk.bind %a[%M, %K] : tensor<?x?xf32>
+    tk.bind %b[%N, %K] : tensor<?x?xf32>
+    %0 = tk.compute ["i", "j"] in(%M, %N) {
+    ^bb0(%i: index, %j: index):
+      %1 = tk.reduce [#tk.kind<sum>] ["k"] from(%c0) to(%K) {
+      ^bb0(%k: index):
+        %2 = tk.load %a[%i, %k] : tensor<?x?xf32>
+        %3 = tk.load %b[%j, %k] : tensor<?x?xf32>
+        %4 = arith.mulf %2, %3 : f32
+        tk.yield %4 : f32
+      } : f32
+      tk.yield %1 : f32
+    } names ["c"] : tensor<?x?xf32>
+    tk.return %0 : tensor<?x?xf32>
+  }
+}
+
+// -----
+
+// Not where it takes longer than it saves: the right factor serves few rows, the left one few
+// columns; nor where rows would not begin at multiples of 16 bytes.
+// CHECK-LABEL: tk.kernel @few
+// CHECK-NOT: turned
+// CHECK: tk.return
+// CHECK-LABEL: tk.kernel @unaligned
+// CHECK-NOT: turned
+// CHECK: tk.return
+#target = #tkgpu.target<arch = 90, shared = 232448, processors = 132, hopper = true>
+module attributes {tkgpu.target = #target} {
+  tk.kernel @few dims ["K", "M", "N"] params [#tk.param<"a">, #tk.param<"b">] results ["c"] facts [#tk.fact<divisor = 4096, upper = 4096>, #tk.fact<divisor = 4, upper = 64>, #tk.fact<divisor = 128, upper = 64>] {
+  ^bb0(%K: index, %M: index, %N: index, %a: tensor<?x?xf32>, %b: tensor<?x?xf32>):
+    %c0 = arith.constant 0 : index
+    tk.bind %a[%M, %K] : tensor<?x?xf32>
+    tk.bind %b[%N, %K] : tensor<?x?xf32>
+    %0 = tk.compute ["i", "j"] in(%M, %N) {
+    ^bb0(%i: index, %j: index):
+      %1 = tk.reduce [#tk.kind<sum>] ["k"] from(%c0) to(%K) {
+      ^bb0(%k: index):
+        %2 = tk.load %a[%i, %k] : tensor<?x?xf32>
+        %3 = tk.load %b[%j, %k] : tensor<?x?xf32>
+        %4 = arith.mulf %2, %3 : f32
+        tk.yield %4 : f32
+      } : f32
+      tk.yield %1 : f32
+    } names ["c"] : tensor<?x?xf32>
+    tk.return %0 : tensor<?x?xf32>
+  }
+  tk.kernel @unaligned dims ["K", "M", "N"] params [#tk.param<"a">, #tk.param<"b">] results ["c"] facts [#tk.fact<divisor = 4096, upper = 4096>, #tk.fact<divisor = 2, upper = 4096>, #tk.fact<divisor = 1, upper = 4096>] {
+  ^bb0(%K: index, %M: index, %N: index, %a: tensor<?x?xf32>, %b: tensor<?x?xf32>):
+    %c0 = arith.constant 0 : index
+    tk.bind %a[%M, %K] : tensor<?x?xf32>
+    tk.bind %b[%N, %K] : tensor<?x?xf32>
+    %0 = tk.compute ["i", "j"] in(%M, %N) {
+    ^bb0(%i: index, %j: index):
+      %1 = tk.reduce [#tk.kind<sum>] ["k"] from(%c0) to(%K) {
+      ^bb0(%k: index):
+        %2 = tk.load %a[%i, %k] : tensor<?x?xf32>
+        %3 = tk.load %b[%j, %k] : tensor<?x?xf32>
+        %4 = arith.mulf %2, %3 : f32
+        tk.yield %4 : f32
+      } : f32
+      tk.yield %1 : f32
+    } names ["c"] : tensor<?x?xf32>
+    tk.return %0 : tensor<?x?xf32>
+  }
+}
