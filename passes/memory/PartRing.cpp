@@ -1,11 +1,11 @@
 //===- PartRing.cpp - a ring of the parts of rows -------------------------===//
 //
 // A part's place is filled as soon as the part has been read for the last time: with the same part
-// of the next row where memory has one row, with one further ahead where it has more. P parts a
-// row, N places, 0 <= n = N - P < P:
-//   1. Before the loop the first row and n parts of the next one are brought.
+// of a later row where memory has whole rows, with one further ahead where it has more. P parts a
+// row, S rows, N places, 0 <= n = N - S P < P:
+//   1. Before the loop S rows and n parts of the next one are brought.
 //   2. Part p of the loop's row lies in place (first + p) % N, `first` carried by the loop, and its
-//      place is filled with part p + n of the next row, or p + n - P of the one behind it.
+//      place is filled with part p + n of the row S ahead, or p + n - P of the one behind it.
 //   3. Each part is a group of its own, for which the row's first reader waits alone: what comes
 //      first is converted while the others are on their way.
 //
@@ -38,8 +38,8 @@ bool PartRing::analyse() {
   auto all = llvm::make_range(body->begin(), body->end());
   wait = onlyOne<AsyncWaitOp>(all);
   commit = onlyOne<AsyncCommitOp>(all);
-  if (!wait || wait.getPending() != 0 || !commit || !copy->isBeforeInBlock(commit) ||
-      onlyOne<CopyPrivateOp>(all) != copy)
+  if (!wait || int64_t(wait.getPending()) != numRows() - 1 || !commit ||
+      !copy->isBeforeInBlock(commit) || onlyOne<CopyPrivateOp>(all) != copy)
     return false;
   for (Operation *user : copy.getTarget().getUsers()) {
     if (user == copy || llvm::is_contained(parts, user))
@@ -51,17 +51,26 @@ bool PartRing::analyse() {
       continue;
     }
     auto brought = dyn_cast<CopyPrivateOp>(user);
-    if (first || !brought || brought->getBlock() != loop->getBlock() ||
-        !brought->isBeforeInBlock(loop) || brought.getOffsets())
+    if (!brought || brought->getBlock() != loop->getBlock() || !brought->isBeforeInBlock(loop) ||
+        brought.getOffsets())
       return false;
-    first = brought;
+    first.push_back(brought);
   }
-  if (!first || wholes.empty())
+  if (int64_t(first.size()) != numRows() || wholes.empty())
     return false;
-  llvm::sort(wholes, [](PrivateLoadOp a, PrivateLoadOp b) { return a->isBeforeInBlock(b); });
-  firstCommit = onlyOne<AsyncCommitOp>(llvm::make_range(first->getIterator(), loop->getIterator()));
-  return firstCommit &&
-         llvm::all_of(copy->getOperands(), [&](Value operand) { return slice.add(operand); });
+  auto inOrder = [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); };
+  llvm::sort(wholes, inOrder);
+  llvm::sort(first, inOrder);
+  for (auto [row, brought] : llvm::enumerate(first)) {
+    Operation *end = row + 1 < first.size() ? first[row + 1].getOperation() : loop;
+    firstCommits.push_back(
+        onlyOne<AsyncCommitOp>(llvm::make_range(brought->getIterator(), end->getIterator())));
+    if (!firstCommits.back())
+      return false;
+  }
+  return llvm::all_of(copy->getOperands(), [&](Value operand) {
+    return operand == copy.getStage() || slice.add(operand);
+  });
 }
 
 /// Begins the copy of a part of what `whole` brings, with `operands` for its own, as a group.
@@ -88,49 +97,78 @@ SmallVector<Value> PartRing::operandsAt(Value iteration) {
 
 /// Fills all places before the loop.
 void PartRing::fill() {
-  builder.setInsertionPoint(firstCommit);
-  auto place = [&](int64_t slot) {
-    return arith::ConstantIndexOp::create(builder, copy.getLoc(), slot);
-  };
-  for (int64_t slot = 0; slot < numParts(); ++slot)
-    copyPart(first, first->getOperands(), slot, place(slot));
-  SmallVector<Value> next;
-  if (stages > numParts())
-    next = operandsAt(loop.getLowerBound());
-  for (int64_t slot = numParts(); slot < stages; ++slot)
-    copyPart(copy, next, slot - numParts(), place(slot));
-  first.erase();
-  firstCommit.erase();
+  int64_t slot = 0;
+  auto place = [&] { return arith::ConstantIndexOp::create(builder, copy.getLoc(), slot++); };
+  for (auto [brought, end] : llvm::zip_equal(first, firstCommits)) {
+    builder.setInsertionPoint(end);
+    for (int64_t number = 0; number < numParts(); ++number)
+      copyPart(brought, brought->getOperands(), number, place());
+  }
+  if (beside > 0) {
+    builder.setInsertionPoint(loop);
+    SmallVector<Value> next = operandsAt(loop.getLowerBound());
+    for (int64_t number = 0; number < beside; ++number)
+      copyPart(copy, next, number, place());
+  }
+  for (CopyPrivateOp brought : first)
+    brought.erase();
+  for (AsyncCommitOp end : firstCommits)
+    end.erase();
 }
 
-/// Lets the loop carry where its row begins, if that is not always the same.
+/// Where the row behind that at `slot` begins.
+static Value nextRow(OpBuilder &builder, Location loc, Value slot, int64_t parts, int64_t stages) {
+  auto constant = [&](int64_t value) {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  };
+  Value end = arith::AddIOp::create(builder, loc, slot, constant(parts));
+  Value around = arith::SubIOp::create(builder, loc, end, constant(stages));
+  Value isBehind =
+      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sge, end, constant(stages));
+  return arith::SelectOp::create(builder, loc, isBehind, around, end);
+}
+
+static void eraseDead(Operation *op) {
+  if (!op || !isOpTriviallyDead(op))
+    return;
+  SmallVector<Value> operands(op->getOperands());
+  op->erase();
+  for (Value operand : operands)
+    eraseDead(operand.getDefiningOp());
+}
+
+/// Lets the loop carry where its row begins, if that is not always the same, in place of the stage
+/// that it may carry.
 void PartRing::addSlots() {
   Location loc = copy.getLoc();
-  auto constant = [&](OpBuilder &b, int64_t value) {
-    return arith::ConstantIndexOp::create(b, loc, value);
-  };
   builder.setInsertionPoint(loop);
   if (stages == numParts()) {
     for (int64_t slot = 0; slot < stages; ++slot)
-      slots.push_back(constant(builder, slot));
+      slots.push_back(arith::ConstantIndexOp::create(builder, loc, slot));
     return;
   }
-  auto yieldNext = [&](OpBuilder &b, Location, ArrayRef<BlockArgument> carried) {
-    Value end = arith::AddIOp::create(b, loc, carried.back(), constant(b, numParts()));
-    Value around = arith::SubIOp::create(b, loc, end, constant(b, stages));
-    Value isBehind =
-        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, end, constant(b, stages));
-    return SmallVector<Value>{arith::SelectOp::create(b, loc, isBehind, around, end)};
-  };
-  IRRewriter rewriter(loop.getContext());
-  rewriter.setInsertionPoint(loop);
-  Value zero = constant(builder, 0);
-  auto replaced = cast<LoopLikeOpInterface>(loop.getOperation())
-                      .replaceWithAdditionalYields(
-                          rewriter, zero, /*replaceInitOperandUsesInLoop=*/false, yieldNext);
-  loop = cast<scf::ForOp>(replaced->getOperation());
+  if (auto carried = dyn_cast<BlockArgument>(copy.getStage())) {
+    Operation *yield = loop.getBody()->getTerminator();
+    OpOperand &next = yield->getOpOperand(carried.getArgNumber() - loop.getNumInductionVars());
+    Operation *before = next.get().getDefiningOp();
+    builder.setInsertionPoint(yield);
+    next.set(nextRow(builder, loc, carried, numParts(), stages));
+    eraseDead(before);
+    slots.push_back(carried);
+  } else {
+    IRRewriter rewriter(loop.getContext());
+    rewriter.setInsertionPoint(loop);
+    auto yieldNext = [&](OpBuilder &b, Location, ArrayRef<BlockArgument> added) {
+      return SmallVector<Value>{nextRow(b, loc, added.back(), numParts(), stages)};
+    };
+    Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+    auto replaced = cast<LoopLikeOpInterface>(loop.getOperation())
+                        .replaceWithAdditionalYields(
+                            rewriter, zero, /*replaceInitOperandUsesInLoop=*/false, yieldNext);
+    loop = cast<scf::ForOp>(replaced->getOperation());
+    slots.push_back(loop.getRegionIterArgs().back());
+  }
   builder.setInsertionPointToStart(loop.getBody());
-  slots.push_back(loop.getRegionIterArgs().back());
   while (int64_t(slots.size()) < numParts())
     slots.push_back(nextSlot(builder, loc, slots.back(), stages));
 }
@@ -152,7 +190,7 @@ void PartRing::refill() {
   SmallVector<Value> next(copy->getOperands());
   builder.setInsertionPoint(parts.front());
   SmallVector<Value> behind;
-  if (stages > numParts())
+  if (beside > 0)
     behind = operandsAt(
         arith::AddIOp::create(builder, copy.getLoc(), loop.getInductionVar(), loop.getStep()));
   for (auto [number, load] : llvm::enumerate(parts)) {
@@ -160,15 +198,16 @@ void PartRing::refill() {
     builder.setInsertionPoint(old);
     auto read = PrivateLoadOp::create(builder, old.getLoc(), old.getType(), ring, slots[number]);
     old.replaceAllUsesWith(read.getResult());
-    int64_t later = int64_t(number) + stages - numParts();
+    int64_t later = int64_t(number) + beside;
     bool isNext = later < numParts();
     copyPart(copy, isNext ? next : behind, isNext ? later : later - numParts(), slots[number]);
     old.erase();
   }
 }
 
-void PartRing::apply(int64_t beside) {
-  stages = numParts() + beside;
+void PartRing::apply(int64_t numBeside) {
+  beside = numBeside;
+  stages = numRows() * numParts() + beside;
   auto alloc = copy.getTarget().getDefiningOp<AllocPrivateOp>();
   builder.setInsertionPoint(alloc);
   auto type =

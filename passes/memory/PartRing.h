@@ -7,8 +7,8 @@
 
 namespace tk {
 
-/// The private memory of one row, which a loop reads as a whole and then by parts, as one of more
-/// parts than a row has.
+/// The private memory of rows, which a loop reads as a whole and then by parts, as one of parts
+/// that need not be those of whole rows.
 class PartRing {
 public:
   /// `copy` brings what `parts` are read from for the next iteration.
@@ -21,10 +21,11 @@ public:
   bool analyse();
   /// Brings `beside` parts, fewer than a row has, before the iteration in which the row's first
   /// ones take their places.
-  void apply(int64_t beside);
+  void apply(int64_t numBeside);
 
 private:
   int64_t numParts() const { return int64_t(parts.size()); }
+  int64_t numRows() { return copy.getTarget().getType().getStages(); }
   void copyPart(gpu::CopyPrivateOp whole, mlir::ValueRange operands, int64_t number,
                 mlir::Value slot);
   mlir::SmallVector<mlir::Value> operandsAt(mlir::Value iteration);
@@ -38,12 +39,13 @@ private:
   mlir::scf::ForOp loop;
   LoopSlice slice;
   mlir::OpBuilder builder;
-  mlir::RankedTensorType part;                  ///< the type of one
-  gpu::CopyPrivateOp first;                     ///< brings the first row, before the loop
-  gpu::AsyncCommitOp firstCommit, commit;       ///< of `first` and of `copy`
-  gpu::AsyncWaitOp wait;                        ///< for `copy`
-  mlir::SmallVector<gpu::PrivateLoadOp> wholes; ///< in their order, before the parts
-  int64_t stages = 0;
+  mlir::RankedTensorType part;                        ///< the type of one
+  mlir::SmallVector<gpu::CopyPrivateOp> first;        ///< bring the first rows, before the loop
+  mlir::SmallVector<gpu::AsyncCommitOp> firstCommits; ///< of each of them
+  gpu::AsyncCommitOp commit;                          ///< of `copy`
+  gpu::AsyncWaitOp wait;                              ///< for `copy`
+  mlir::SmallVector<gpu::PrivateLoadOp> wholes;       ///< in their order, before the parts
+  int64_t stages = 0, beside = 0;
   mlir::Value ring;
   mlir::SmallVector<mlir::Value> slots; ///< of the parts of an iteration's row
 };

@@ -45,7 +45,7 @@ using namespace tk::gpu;
 static SmallVector<PrivateLoadOp> findParts(CopyPrivateOp copy) {
   PrivateType memory = copy.getTarget().getType();
   SmallVector<PrivateLoadOp> parts;
-  if (memory.getStages() != 1 || memory.getTile().getRank() != 1 || copy.getOffsets())
+  if (memory.getTile().getRank() != 1 || copy.getOffsets())
     return {};
   for (Operation &op : llvm::make_range(copy->getBlock()->begin(), copy->getIterator())) {
     auto load = dyn_cast<PrivateLoadOp>(op);
@@ -101,19 +101,55 @@ static int64_t partsBeside(CopyPrivateOp copy, int64_t numParts, TargetAttr targ
   function.walk(
       [&](AllocPrivateOp alloc) { room -= alloc.getType().getBytesOfThread() * threads; });
   function.walk([&](AllocSharedOp alloc) { room -= alloc.getType().getSizeInBytes(); });
-  int64_t bytes = copy.getTarget().getType().getBytesOfThread() * threads / numParts;
+  PrivateType memory = copy.getTarget().getType();
+  int64_t bytes = memory.getBytesOfThread() * threads / (memory.getStages() * numParts);
   return std::clamp<int64_t>(room / bytes, 0, numParts - 1);
+}
+
+/// Brings the next rows, which take the places of those that are read as a whole, before the
+/// threads meet: nothing else would be on its way meanwhile.
+static bool bringBeforeMeeting(scf::ForOp loop) {
+  Block &body = *loop.getBody();
+  auto meeting = llvm::find_if(body, [](Operation &op) { return isMeeting(&op); });
+  SmallVector<CopyPrivateOp> copies(body.getOps<CopyPrivateOp>());
+  auto commits = llvm::to_vector(body.getOps<AsyncCommitOp>());
+  if (meeting == body.end() || copies.empty() || commits.size() != 1)
+    return false;
+  Operation *place = &*meeting;
+  for (CopyPrivateOp copy : copies) {
+    if (copy.getTarget().getType().getStages() != 1 || !place->isBeforeInBlock(copy) ||
+        !copy->isBeforeInBlock(commits.front()))
+      return false;
+    for (Operation *user : copy.getTarget().getUsers())
+      if (user != copy && loop->isAncestor(user) &&
+          (user->getBlock() != &body || !user->isBeforeInBlock(place)))
+        return false;
+  }
+  for (CopyPrivateOp copy : copies) {
+    if (!bringBefore(copy, place))
+      return false;
+    copy->moveBefore(place);
+  }
+  commits.front()->moveBefore(place);
+  return true;
 }
 
 /// Returns how many parts `copy` becomes.
 static unsigned refillParts(CopyPrivateOp copy, TargetAttr target) {
+  auto function = copy->getParentOfType<FuncOp>();
   SmallVector<PrivateLoadOp> parts = findParts(copy);
+  // Two blocks of several rows each have as much on its way with those.
+  bool isOne = copy.getTarget().getType().getStages() == 1;
+  if (!isOne && blocksThatReduce(function) > 1)
+    return 0;
   if (!fillTile(parts, copy.getTarget().getType().getTile()) || !bringBefore(copy, parts.front()))
     return 0;
   if (PartRing ring(copy, parts); target && ring.analyse()) {
     ring.apply(partsBeside(copy, parts.size(), target));
     return parts.size();
   }
+  if (!isOne)
+    return 0;
   OpBuilder builder(copy);
   for (PrivateLoadOp part : parts) {
     builder.setInsertionPointAfter(part);
@@ -145,6 +181,8 @@ struct RefillParts : tk::impl::RefillPartsBase<RefillParts> {
       });
       for (CopyPrivateOp copy : copies)
         numParts += refillParts(copy, target);
+      for (auto loop : function.getBlock()->getOps<scf::ForOp>())
+        numEarly += bringBeforeMeeting(loop);
     }
   }
 };
