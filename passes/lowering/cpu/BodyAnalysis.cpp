@@ -9,8 +9,6 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::cpu;
 
-static IndexMask bit(unsigned id) { return IndexMask(1) << id; }
-
 int64_t tk::cpu::staticExtent(Value lower, Value upper) {
   APInt lo, hi;
   if (!matchPattern(upper, m_ConstantInt(&hi)))

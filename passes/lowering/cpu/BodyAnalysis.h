@@ -19,6 +19,7 @@ namespace tk::cpu {
 
 /// A set of index numbers.
 using IndexMask = uint64_t;
+inline IndexMask bit(unsigned id) { return IndexMask(1) << id; }
 
 /// A sum of products, to be computed as rows x columns in registers.
 struct Contraction {

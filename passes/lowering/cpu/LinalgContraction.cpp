@@ -30,7 +30,7 @@ SmallVector<unsigned> LinalgEmitter::boundedAlong(ReduceOp reduce, IndexMask mas
   for (unsigned i = 0; i < reduce.getNumIndices(); ++i) {
     Value lower = reduce.getLower()[i], upper = reduce.getUpper()[i];
     Ids varying = analysis.tiledIds(analysis.maskOf(lower) | analysis.maskOf(upper));
-    if (!varying.empty() && (mask & (IndexMask(1) << varying.front())))
+    if (!varying.empty() && (mask & bit(varying.front())))
       numbers.push_back(i);
   }
   return numbers;

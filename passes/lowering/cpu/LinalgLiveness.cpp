@@ -10,8 +10,6 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::cpu;
 
-static IndexMask bit(unsigned id) { return IndexMask(1) << id; }
-
 void LinalgEmitter::findLive(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op) {

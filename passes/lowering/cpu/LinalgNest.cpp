@@ -28,8 +28,6 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::cpu;
 
-static IndexMask bit(unsigned id) { return IndexMask(1) << id; }
-
 SmallVector<SmallVector<unsigned>> LinalgEmitter::groupResults(ComputeOp compute,
                                                                const BodyAnalysis &analysis) {
   // A result joins the first group if its indices are the outermost ones of the nest and the loops

@@ -210,7 +210,7 @@ void LinalgEmitter::emitChunks(ReduceOp reduce, unsigned axis, IndexMask open) {
 
 void LinalgEmitter::emitChunkBody(ReduceOp reduce, IndexMask open) {
   for (unsigned i = 0; i < reduce.getNumIndices(); ++i)
-    open |= IndexMask(1) << analysis.idOf(reduce.getIndex(i));
+    open |= bit(analysis.idOf(reduce.getIndex(i)));
   unsigned n = reduce.getNumAccumulators();
   Block *rescaleBlock = reduce.getRescale().empty() ? nullptr : &reduce.getRescale().front();
   IndexMask runningBit =
@@ -269,8 +269,8 @@ bool LinalgEmitter::prefersMemory(ReduceOp reduce, unsigned k) {
   SmallVector<unsigned> ids = analysis.tiledIds(analysis.maskOf(result));
   if (ids.empty() || isArgReduction(reduce.getKind(k)))
     return false;
-  IndexMask inner = IndexMask(1) << ids.back();
-  IndexMask own = IndexMask(1) << analysis.idOf(reduce.getIndex(reduce.getNumIndices() - 1));
+  IndexMask inner = bit(ids.back());
+  IndexMask own = bit(analysis.idOf(reduce.getIndex(reduce.getNumIndices() - 1)));
   int along = 0;
   reduce.getBody().walk([&](LoadOp load) {
     if (load.getIndices().empty())

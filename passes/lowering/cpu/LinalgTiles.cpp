@@ -92,7 +92,7 @@ static unsigned positionIn(ArrayRef<unsigned> loops, unsigned id) {
 
 /// Where a load begins along an axis whose index is that numbered `id` plus something without it.
 std::optional<Value> LinalgEmitter::tileOffset(Value index, unsigned id) {
-  auto uses = [&](Value value) { return (analysis.maskOf(value) & (IndexMask(1) << id)) != 0; };
+  auto uses = [&](Value value) { return (analysis.maskOf(value) & bit(id)) != 0; };
   Value at = index;
   while (Operation *op = at.getDefiningOp()) {
     bool left = op->getNumOperands() == 2 && uses(op->getOperand(0));
@@ -115,7 +115,7 @@ std::optional<Value> LinalgEmitter::tileOffset(Value index, unsigned id) {
 std::optional<LinalgEmitter::Leaf> LinalgEmitter::sliceLoad(LoadOp load, ArrayRef<unsigned> loops) {
   IndexMask mask = 0;
   for (unsigned id : loops)
-    mask |= IndexMask(1) << id;
+    mask |= bit(id);
   if ((analysis.maskOf(load) & mask) == 0) {
     // Where a reduction has no terms, what its terms would read may lie outside.
     bool mayBeEmpty = (mask >> compute.getNumIndices()) != 0;

@@ -83,7 +83,7 @@ Value LinalgEmitter::sourceOf(Value tensor) {
 }
 
 bool LinalgEmitter::partBegins(Value tensor, unsigned id) const {
-  return tensor == replaced && (outputsBeginAtTile & (IndexMask(1) << id));
+  return tensor == replaced && (outputsBeginAtTile & bit(id));
 }
 
 SmallVector<Value> LinalgEmitter::extentsOf(Value tensor) {
