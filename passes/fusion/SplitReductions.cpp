@@ -3,15 +3,14 @@
 // 1. Take statements with few outputs: no index at all, or extents known to multiply to at most 64.
 //    Sums of columns count as well, on a GPU, where the columns alone are too few blocks: threads
 //    run along the columns, and what a block steps through is what there is to divide.
-// 2. In them take reductions whose first index may run over more than `chunk` values, whose bounds
-//    hold for the whole statement, and whose terms need no other reduction, or are squares of
+// 2. In them take reductions that may run over more than `chunk` values, whose bounds hold for the
+//    whole statement, and whose terms need no other reduction, or are squares of
 //    distances from what it gives (SquaredDistances.cpp). All of a statement's reductions must be
 //    such.
-// 3. Compute partial results in a statement of their own with one more index, the chunk: of `chunk`
-//    values of a single index (of columns: as many as leave each multiprocessor several blocks; of
-//    products with a row: as many parts of one length), of one value of the outermost of several.
-//    Where the kernel's schedule block asks for n parts (`split k = n`), reductions of that index
-//    have so many whatever 1 and 2 say of sizes, but for products that tk-split-contractions cuts.
+// 3. Compute partial results in a statement of their own with one more index, the chunk, which
+//    counts parts of one of the reduction's indices (PlanParts.cpp). Where the kernel's schedule
+//    block asks for n parts (`split k = n`), reductions of that index have so many whatever 1 and 2
+//    say of sizes, but for products that tk-split-contractions cuts.
 // 4. The reduction then combines the partial results. The order is fixed, so that results repeat
 //    bit by bit.
 //
@@ -27,7 +26,6 @@
 #include "passes/Passes.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
-#include "passes/analysis/ScalarExpr.h"
 #include "passes/fusion/SplitContractions.h"
 #include "passes/parallel/ScheduleBlock.h"
 
@@ -44,135 +42,17 @@ using namespace mlir;
 using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-split-reductions";
-static constexpr int64_t fewOutputs = 64;
 /// Parts that a schedule block asks for begin at multiples of so many terms, so that their accesses
 /// are as aligned as those of the whole.
 static constexpr int64_t partAlignment = 64;
-/// Sums of columns: how many a block has side by side, rows that are worth a partial result, and
-/// columns that are enough by themselves.
-static constexpr int64_t columnsOfBlock = 64, leastRows = 128, mostColumns = 1 << 20;
-/// Blocks that a multiprocessor should get: of plain sums, of products with a row, of whose factor
-/// a block reads the row's part beside, and beside squared distances, where blocks wait for a
-/// sample before they read on. Products of 1 x 14336 x 4096 and 1 x 4096 x 14336 on an H200: 35.1
-/// and 34.6 us with 4, 31.6 and 31.6 with 7 and 8, 35.1 with 27.
-static constexpr int64_t blocksOfSums = 4, blocksOfProducts = 8, blocksOfDistances = 8;
-
-static bool hasFewOutputs(ComputeOp compute) {
-  int64_t outputs = 1;
-  for (Value extent : compute.getExtents()) {
-    int64_t upper = getUpperBound(extent);
-    if (upper < 0 || upper > fewOutputs)
-      return false;
-    outputs *= std::max<int64_t>(upper, 1);
-    if (outputs > fewOutputs)
-      return false;
-  }
-  return true;
-}
-
-/// Do all loads of a reduction over one index run along an index of the statement, but for those
-/// that are the same for all its values?
-static bool runsAcross(ReduceOp reduce, ComputeOp compute) {
-  bool any = false, all = true;
-  reduce.walk([&](LoadOp load) {
-    if (load.getIndices().empty())
-      return;
-    auto isOwn = [&](Value index) {
-      return llvm::any_of(getIterationIndices(index), [&](BlockArgument argument) {
-        if (argument.getOwner() != compute.getBlock())
-          return false;
-        int64_t upper = getUpperBound(compute.getExtents()[argument.getArgNumber()]);
-        return upper < 0 || upper > 1;
-      });
-    };
-    auto last = dyn_cast<BlockArgument>(load.getIndices().back());
-    bool runsAlong = last && last.getOwner() == compute.getBlock();
-    any |= runsAlong;
-    all &= runsAlong || llvm::none_of(load.getIndices(), isOwn);
-  });
-  return any && all && reduce.getNumIndices() == 1;
-}
-
-/// Does `reduce` sum products of what lies along `column` and of a row that all columns share?
-static bool isProductWithRow(ReduceOp reduce, Value column) {
-  if (!isContraction(reduce))
-    return false;
-  Operation *product = reduce.getYield().getValues()[0].getDefiningOp();
-  return llvm::count_if(product->getOperands(), [&](Value factor) {
-           return llvm::is_contained(getIterationIndices(factor), column);
-         }) == 1;
-}
-
-/// For sums of columns: what a block should take of them, if it should not take all.
-static std::optional<Split> splitAcross(ComputeOp compute, ArrayRef<ReduceOp> reduces) {
-  auto target =
-      compute->getParentOfType<ModuleOp>()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
-  if (!target || compute.getNumIndices() == 0)
-    return std::nullopt;
-  int64_t blocks = 1, rows = 0;
-  for (auto [i, extent] : llvm::enumerate(compute.getExtents())) {
-    int64_t upper = getUpperBound(extent);
-    if (upper < 0 || upper > mostColumns)
-      return std::nullopt;
-    bool isLast = i + 1 == compute.getNumIndices();
-    blocks *= isLast ? llvm::divideCeil(upper, columnsOfBlock) : upper;
-    if (blocks > mostColumns)
-      return std::nullopt;
-  }
-  for (ReduceOp reduce : reduces) {
-    int64_t upper = getUpperBound(reduce.getUpper()[0]);
-    if (!runsAcross(reduce, compute) || upper < 0)
-      return std::nullopt;
-    rows = std::max(rows, upper);
-  }
-  // Statements of one kernel may share their parts.
-  bool hasDistances =
-      compute->getParentOp()
-          ->walk([](ReduceOp reduce) {
-            return matchSquaredDistance(reduce) ? WalkResult::interrupt() : WalkResult::advance();
-          })
-          .wasInterrupted();
-  // Of sizes that are known by their bounds alone, parts of one length are the more even ones.
-  Value column = compute.getIndex(compute.getNumIndices() - 1);
-  if (llvm::all_of(reduces, [&](ReduceOp reduce) { return isProductWithRow(reduce, column); })) {
-    int64_t most = blocksOfProducts * target.getProcessors() / std::max<int64_t>(blocks, 1);
-    int64_t parts = std::min(most, rows / leastRows);
-    if (parts < 2)
-      return std::nullopt;
-    int64_t length = llvm::divideCeil(rows, parts);
-    return Split{length, true, parts};
-  }
-  int64_t wanted = (hasDistances ? blocksOfDistances : blocksOfSums) * target.getProcessors();
-  int64_t parts = llvm::divideCeil(wanted, std::max<int64_t>(blocks, 1));
-  int64_t length = std::max<int64_t>(llvm::PowerOf2Ceil(llvm::divideCeil(rows, parts)), leastRows);
-  if (parts < 2 || length * 2 > rows)
-    return std::nullopt;
-  return Split{length, true};
-}
-
-/// In how many parts the kernel's schedule block wants a reduction, if it says so.
-static std::optional<int64_t> askedParts(ReduceOp reduce, ComputeOp compute) {
-  auto kernel = compute->getParentOfType<KernelOp>();
-  auto name = cast<StringAttr>(reduce.getIndexNames()[0]);
-  return kernel ? splitOf(kernel, name.getValue()) : std::nullopt;
-}
-
-/// How many parts of one length a reduction gets, where that is what is known of them.
-static std::optional<int64_t> numParts(ReduceOp reduce, ComputeOp compute, const Split &how) {
-  std::optional<int64_t> asked = askedParts(reduce, compute);
-  return asked || !how.parts ? asked : how.parts;
-}
 
 /// Why a reduction stays whole, or nothing.
-static std::optional<StringRef> whyNotSplit(ReduceOp reduce, ComputeOp compute, int64_t chunk) {
+static std::optional<StringRef> whyNotSplit(ReduceOp reduce, ComputeOp compute, const Split &how) {
   if (reduce.isOnline() || reduce.getKind(0) == ReduceKind::ArgMax ||
       reduce.getKind(0) == ReduceKind::ArgMin)
     return StringRef("its partial results would not be numbers of the same kind");
-  int64_t upper = getUpperBound(reduce.getUpper()[0]);
-  // Of several indices the outermost is divided, value by value.
-  int64_t enough = reduce.getNumIndices() == 1 ? chunk : 1;
-  bool isShort = upper >= 0 && upper <= enough;
-  if (isShort && !askedParts(reduce, compute))
+  int64_t count = getUpperBound(reduce.getUpper()[how.position]);
+  if (count >= 0 && count <= how.length && !isAskedInParts(reduce, compute))
     return StringRef("it is short");
   for (Value bound : reduce->getOperands())
     if (!isKernelLevel(bound, compute))
@@ -199,29 +79,15 @@ struct SplitReductionsPass : tk::impl::SplitReductionsBase<SplitReductionsPass> 
     getOperation()->walk([&](ComputeOp compute) { computes.push_back(compute); });
     for (ComputeOp compute : computes) {
       SmallVector<ReduceOp> reduces(compute.getBlock()->getOps<ReduceOp>());
-      bool asked = llvm::any_of(
-          reduces, [&](ReduceOp reduce) { return askedParts(reduce, compute).has_value(); });
-      std::optional<Split> across;
+      bool asked =
+          llvm::any_of(reduces, [&](ReduceOp reduce) { return isAskedInParts(reduce, compute); });
       if (asked && reduces.size() == 1 && canSplitContraction(compute, reduces.front()))
         continue;
-      if (!asked && !hasFewOutputs(compute)) {
-        across = splitAcross(compute, reduces);
-        if (!across)
-          continue;
-      }
-      // One loop that stays whole takes as long as all of them.
-      bool allSplit = true;
-      for (ReduceOp reduce : reduces)
-        if (auto why = whyNotSplit(reduce, compute, across ? across->length : chunk)) {
-          note(reduce, passName, Verdict::Declined,
-               "the " + describe(reduce) + " stays whole: " + *why);
-          allSplit = false;
-        }
-      if (!allSplit)
+      SmallVector<Split> hows = howToSplit(compute, reduces, chunk);
+      if (hows.empty() || !canSplitAll(compute, reduces, hows))
         continue;
-      for (ReduceOp reduce : reduces) {
-        bool isSingle = reduce.getNumIndices() == 1;
-        split(reduce, compute, across.value_or(Split{isSingle ? chunk : 1}));
+      for (auto [reduce, how] : llvm::zip_equal(reduces, hows)) {
+        split(reduce, compute, how);
         ++numSplit;
       }
     }
@@ -230,6 +96,7 @@ struct SplitReductionsPass : tk::impl::SplitReductionsBase<SplitReductionsPass> 
   }
 
 private:
+  bool canSplitAll(ComputeOp compute, ArrayRef<ReduceOp> reduces, ArrayRef<Split> hows);
   void split(ReduceOp reduce, ComputeOp compute, Split how);
   Value chunkLength(OpBuilder &builder, ReduceOp reduce, ComputeOp compute, Value trip, Split how);
 
@@ -238,6 +105,19 @@ private:
 };
 } // namespace
 
+/// One loop that stays whole takes as long as all of them.
+bool SplitReductionsPass::canSplitAll(ComputeOp compute, ArrayRef<ReduceOp> reduces,
+                                      ArrayRef<Split> hows) {
+  bool allSplit = true;
+  for (auto [reduce, how] : llvm::zip_equal(reduces, hows))
+    if (auto why = whyNotSplit(reduce, compute, how)) {
+      note(reduce, passName, Verdict::Declined,
+           "the " + describe(reduce) + " stays whole: " + *why);
+      allSplit = false;
+    }
+  return allSplit;
+}
+
 std::pair<Value, Value> Parts::boundsOf(Value number, OpBuilder &builder, Location loc) const {
   Value offset = arith::MulIOp::create(builder, loc, number, length);
   Value first = arith::AddIOp::create(builder, loc, lower, offset);
@@ -245,8 +125,8 @@ std::pair<Value, Value> Parts::boundsOf(Value number, OpBuilder &builder, Locati
   return {first, arith::MinSIOp::create(builder, loc, end, upper)};
 }
 
-std::string tk::chunkNameOf(ReduceOp reduce) {
-  return (cast<StringAttr>(reduce.getIndexNames()[0]).getValue() + ".chunk").str();
+std::string tk::chunkNameOf(ReduceOp reduce, const Split &how) {
+  return (cast<StringAttr>(reduce.getIndexNames()[how.position]).getValue() + ".chunk").str();
 }
 
 Operation *tk::createPartial(
@@ -256,7 +136,7 @@ Operation *tk::createPartial(
   SmallVector<StringRef> names;
   for (Attribute name : compute.getIndexNames())
     names.push_back(cast<StringAttr>(name).getValue());
-  std::string chunkName = chunkNameOf(reduce);
+  std::string chunkName = chunkNameOf(reduce, parts.how);
   names = withChunk(names, StringRef(chunkName), parts.how);
   SmallVector<Value> extents =
       withChunk(SmallVector<Value>(compute.getExtents()), parts.count, parts.how);
@@ -293,6 +173,24 @@ static ComputeOp findEqual(ArrayRef<ComputeOp> statements, ComputeOp partial) {
   return {};
 }
 
+/// Makes the loop over the index at `position` the outermost.
+static void moveFirst(ReduceOp reduce, unsigned position) {
+  SmallVector<Attribute> names(reduce.getIndexNames().begin(), reduce.getIndexNames().end());
+  std::rotate(names.begin(), names.begin() + position, names.begin() + position + 1);
+  reduce.setIndexNamesAttr(ArrayAttr::get(reduce.getContext(), names));
+  for (MutableOperandRange bounds : {reduce.getLowerMutable(), reduce.getUpperMutable()}) {
+    SmallVector<Value> values(OperandRange(bounds).begin(), OperandRange(bounds).end());
+    std::rotate(values.begin(), values.begin() + position, values.begin() + position + 1);
+    bounds.assign(values);
+  }
+  Block *body = reduce.getBlock();
+  BlockArgument old = body->getArgument(position);
+  BlockArgument first = body->insertArgument(0u, old.getType(), old.getLoc());
+  old = body->getArgument(position + 1);
+  old.replaceAllUsesWith(first);
+  body->eraseArgument(position + 1);
+}
+
 /// A reduction of partial results, in the place of `reduce`; those of `earlier` statements are used
 /// again.
 static Value splitPlain(ReduceOp reduce, ComputeOp compute, const Parts &parts,
@@ -304,8 +202,10 @@ static Value splitPlain(ReduceOp reduce, ComputeOp compute, const Parts &parts,
         auto [first, end] = parts.boundsOf(number, body, loc);
         Value whole = cloneSlice(body, reduce.getResult(0), compute.getBlock(), mapping);
         auto part = whole.getDefiningOp<ReduceOp>();
-        part.getLowerMutable()[0].set(first);
-        part.getUpperMutable()[0].set(end);
+        part.getLowerMutable()[parts.how.position].set(first);
+        part.getUpperMutable()[parts.how.position].set(end);
+        if (parts.how.isAlong)
+          moveFirst(part, parts.how.position);
         return {whole};
       }));
   if (ComputeOp equal = findEqual(earlier, partial)) {
@@ -316,7 +216,7 @@ static Value splitPlain(ReduceOp reduce, ComputeOp compute, const Parts &parts,
   }
   OpBuilder builder(reduce);
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
-  std::string chunkName = chunkNameOf(reduce);
+  std::string chunkName = chunkNameOf(reduce, parts.how);
   auto combined =
       ReduceOp::create(builder, loc, reduce.getKind(0), ArrayRef<StringRef>{chunkName},
                        ValueRange{zero}, ValueRange{parts.count}, reduce.getResult(0).getType(),
@@ -328,19 +228,18 @@ static Value splitPlain(ReduceOp reduce, ComputeOp compute, const Parts &parts,
   return combined.getResult(0);
 }
 
-/// How many values of the first index one part takes in.
+/// How many values of the divided index one part takes in.
 Value SplitReductionsPass::chunkLength(OpBuilder &builder, ReduceOp reduce, ComputeOp compute,
                                        Value trip, Split how) {
   Location loc = reduce.getLoc();
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantIndexOp::create(builder, loc, value);
   };
-  std::optional<int64_t> parts = numParts(reduce, compute, how);
-  if (!parts)
+  if (!how.parts)
     return constant(how.length);
   int64_t unit = reduce.getNumIndices() == 1 ? partAlignment : 1;
-  Value padded = arith::AddIOp::create(builder, loc, trip, constant(*parts * unit - 1));
-  Value units = FloorDivOp::create(builder, loc, padded, constant(*parts * unit));
+  Value padded = arith::AddIOp::create(builder, loc, trip, constant(how.parts * unit - 1));
+  Value units = FloorDivOp::create(builder, loc, padded, constant(how.parts * unit));
   // At least one: where there are no terms, their number is still divided by it.
   units = arith::MaxSIOp::create(builder, loc, units, constant(1));
   return arith::MulIOp::create(builder, loc, units, constant(unit));
@@ -350,8 +249,8 @@ void SplitReductionsPass::split(ReduceOp reduce, ComputeOp compute, Split how) {
   OpBuilder builder(compute);
   Location loc = reduce.getLoc();
   IRMapping hoisted;
-  Value lower = cloneSlice(builder, reduce.getLower()[0], compute.getBlock(), hoisted);
-  Value upper = cloneSlice(builder, reduce.getUpper()[0], compute.getBlock(), hoisted);
+  Value lower = cloneSlice(builder, reduce.getLower()[how.position], compute.getBlock(), hoisted);
+  Value upper = cloneSlice(builder, reduce.getUpper()[how.position], compute.getBlock(), hoisted);
   Value trip = builder.createOrFold<arith::SubIOp>(loc, upper, lower);
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
   trip = arith::MaxSIOp::create(builder, loc, trip, zero);
@@ -360,8 +259,8 @@ void SplitReductionsPass::split(ReduceOp reduce, ComputeOp compute, Split how) {
   Value round = builder.createOrFold<arith::SubIOp>(loc, length, one);
   Value padded = arith::AddIOp::create(builder, loc, trip, round);
   Value numChunks = FloorDivOp::create(builder, loc, padded, length);
-  if (std::optional<int64_t> parts = numParts(reduce, compute, how)) {
-    Value most = arith::ConstantIndexOp::create(builder, loc, *parts);
+  if (how.parts) {
+    Value most = arith::ConstantIndexOp::create(builder, loc, how.parts);
     numChunks = arith::MinSIOp::create(builder, loc, numChunks, most);
   }
   note(reduce, passName, Verdict::Derived,

@@ -1,6 +1,7 @@
 //===- SplitReductions.h - parts of a reduction -----------------*- C++ -*-===//
 //
-// Shared by SplitReductions.cpp, which decides what is split, and SquaredDistances.cpp.
+// Shared by SplitReductions.cpp, which decides what is split, PlanParts.cpp and
+// SquaredDistances.cpp.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_PASSES_FUSION_SPLITREDUCTIONS_H
@@ -14,12 +15,22 @@ namespace tk {
 
 /// How a reduction is split.
 struct Split {
-  int64_t length;        ///< terms of a partial result, at most
+  int64_t length;        ///< of how many values of the divided index a partial result is, at most
   bool isAcross = false; ///< of columns: neighbouring threads have neighbouring outputs
+  unsigned position = 0; ///< of the divided index among the reduction's
+  bool isAlong = false;  ///< loads run along the divided index
   int64_t parts = 0;     ///< how many partial results of one length, or 0: as that makes them
 };
 
-/// The parts of one reduction's first index, in values of the kernel.
+/// Does the kernel's schedule block want a reduction in parts?
+bool isAskedInParts(ReduceOp reduce, ComputeOp compute);
+
+/// How each of a statement's reductions is split, if it should be; `chunk` terms are worth a
+/// partial result.
+llvm::SmallVector<Split> howToSplit(ComputeOp compute, llvm::ArrayRef<ReduceOp> reduces,
+                                    int64_t chunk);
+
+/// The parts of one of a reduction's indices, in values of the kernel.
 struct Parts {
   mlir::Value lower, upper, length, count;
   Split how;
@@ -46,7 +57,7 @@ mlir::Operation *createPartial(ReduceOp reduce, ComputeOp compute, const Parts &
                                    body);
 
 /// The name of the index that counts the parts.
-std::string chunkNameOf(ReduceOp reduce);
+std::string chunkNameOf(ReduceOp reduce, const Split &how);
 
 /// A sum over one index of the squares of `term - point`, where `point` is the same for all.
 struct SquaredDistance {

@@ -106,7 +106,7 @@ SplitDistance tk::splitSquaredDistance(ReduceOp reduce, ComputeOp compute, const
       });
   OpBuilder builder(reduce);
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
-  std::string chunkName = chunkNameOf(reduce);
+  std::string chunkName = chunkNameOf(reduce, parts.how);
   auto combined = ReduceOp::create(
       builder, loc, ReduceKind::Sum, ArrayRef<StringRef>{chunkName}, ValueRange{zero},
       ValueRange{parts.count}, type, [&](OpBuilder &inner, Location, ValueRange indices) -> Value {

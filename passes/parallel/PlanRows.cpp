@@ -248,7 +248,8 @@ Value Planner::planAlong(Operation *op, int64_t depth) {
               (*upper <= longestSpreadRow || isKeptBySeveral(best) || isReadAgain(best));
   int64_t spread = isSpread && isKeptBySeveral(best) ? longestKeptRow : longestSpreadRow;
   int64_t longest = (isSpread ? spread : longestWholeRow) / depth;
-  bool whole = upper && *upper <= longest && shape.startsAtZero(best);
+  bool whole = upper && *upper <= longest &&
+               (shape.startsAtZero(best) || (coarse && shape.lengthOfPart(best)));
   int64_t part = !coarse ? smallSlice : upper && *upper >= longSlice / depth ? longSlice : slice;
   part /= depth;
   whole &= coarse || *upper <= smallSlice;
@@ -349,11 +350,16 @@ void Planner::planRows() {
     }
     Value along = planAlong(op, depth);
     row = along;
-    if (auto reduction = dyn_cast<ReduceOp>(op); reduction && !inner)
+    bool isSlice = false;
+    if (auto reduction = dyn_cast<ReduceOp>(op); reduction && !inner) {
       depth = planOtherAxes(reduction, along, longestWholeRow);
+      isSlice = depth == 1 && reduction.getNumIndices() > 1;
+      if (isSlice)
+        depth = planRowsOfSlice(reduction, along, longSlice);
+    }
     longest = std::max(longest, tileOf(along) * depth);
     std::optional<int64_t> upper = shape.upperOf(along);
-    isHeld &= upper && *upper <= tileOf(along);
+    isHeld &= upper && *upper <= tileOf(along) && shape.startsAtZero(along) && !isSlice;
     int64_t divisor = getSizeFact(shape.kernel, shape.endWithoutMask(along)).divisor * depth;
     isAligned &= divisor * shape.narrowestBits % vectorBits == 0;
     filled = std::max(filled, depth == 1 ? upper.value_or(0) : tileOf(along) * depth);
@@ -383,7 +389,7 @@ void Planner::planRows() {
     Value index = shape.compute.getIndex(p);
     if (tiles.contains(index))
       continue;
-    rows = fit(index, std::clamp<int64_t>(wanted, 1, 32));
+    rows = countsParts(index) ? 1 : fit(index, std::clamp<int64_t>(wanted, 1, 32));
     // A block for every multiprocessor comes before full blocks.
     if (std::optional<int64_t> upper = shape.upperOf(index))
       while (coarse && rows > 1 && *upper / rows < target.getProcessors())

@@ -4,8 +4,10 @@
 // Where the statement's results are over the same indices, the block has all of the others too, if
 // it can hold so much: it reduces once, of elements that it reads once, and stores what it has.
 // Else each value of the other indices would have a block that reduces anew.
+// Where nothing is stored along these, short rows are reduced several at a time.
 //
 //===----------------------------------------------------------------------===//
+#include "passes/analysis/IndexSpaces.h"
 #include "passes/parallel/Planner.h"
 
 using namespace mlir;
@@ -47,4 +49,30 @@ int64_t Planner::planOtherAxes(ReduceOp op, Value along, int64_t most) {
   for (auto [index, size] : wanted)
     set(index, size);
   return product;
+}
+
+int64_t Planner::planRowsOfSlice(ReduceOp op, Value along, int64_t most) {
+  std::optional<int64_t> whole = shape.upperOf(along);
+  if (!coarse || !whole || tileOf(along) < *whole)
+    return 1;
+  for (unsigned n = op.getNumIndices(); n-- > 0;) {
+    Value index = op.getIndex(n);
+    if (index == along || tiles.contains(index))
+      continue;
+    int64_t rows = fit(index, std::max<int64_t>(most / tileOf(along), 1));
+    set(index, rows);
+    return rows;
+  }
+  return 1;
+}
+
+bool Planner::countsParts(Value index) {
+  return llvm::any_of(shape.reductions, [&](Operation *op) {
+    auto reduce = dyn_cast<ReduceOp>(op);
+    return reduce && llvm::any_of(llvm::seq(reduce.getNumIndices()), [&](unsigned n) {
+             Value lower = reduce.getLower()[n];
+             return shape.lengthOfPart(reduce.getIndex(n)) &&
+                    llvm::is_contained(getIterationIndices(lower), index);
+           });
+  });
 }

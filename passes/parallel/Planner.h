@@ -58,6 +58,11 @@ struct Planner {
   /// Gives the block all of the indices of `op` besides `along`, and of the results', if it holds
   /// `most` elements or fewer then; returns how many rows along `along` these are, or 1.
   int64_t planOtherAxes(ReduceOp op, mlir::Value along, int64_t most);
+  /// Makes the slices of rows along `along`, which a block takes whole, higher: of several rows
+  /// along another index of `op`. Returns of how many, or 1.
+  int64_t planRowsOfSlice(ReduceOp op, mlir::Value along, int64_t most);
+  /// Is what a reduction takes in another part of its range for each value of `index`?
+  bool countsParts(mlir::Value index);
   bool maySpread(mlir::Value index);
   int64_t bytesOfRow(int64_t length);
   int64_t bytesOfWeights(mlir::Value along, int64_t length);

@@ -193,8 +193,23 @@ bool StatementShape::startsAtZero(Value index) {
   return true;
 }
 
+std::optional<int64_t> StatementShape::lengthOfPart(Value index) {
+  auto arg = cast<BlockArgument>(index);
+  auto reduce = dyn_cast<ReduceOp>(arg.getOwner()->getParentOp());
+  auto end = reduce ? endOf(index).getDefiningOp<arith::MinSIOp>() : nullptr;
+  if (!end)
+    return std::nullopt;
+  for (Value operand : end->getOperands())
+    if (auto sum = operand.getDefiningOp<arith::AddIOp>())
+      if (sum.getLhs() == reduce.getLower()[arg.getArgNumber()])
+        return getConstantIndex(sum.getRhs());
+  return std::nullopt;
+}
+
 std::optional<int64_t> StatementShape::upperOf(Value index) {
-  return getSizeFact(kernel, endOf(index)).upper;
+  std::optional<int64_t> upper = getSizeFact(kernel, endOf(index)).upper;
+  std::optional<int64_t> length = lengthOfPart(index);
+  return upper && length ? std::min(*upper, *length) : length ? length : upper;
 }
 
 StringRef StatementShape::nameOf(Value index) {

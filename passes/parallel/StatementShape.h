@@ -43,6 +43,8 @@ struct StatementShape {
   /// The end without what a mask takes off (tk-restrict-ranges): of a minimum with an extent of the
   /// statement in it that extent.
   mlir::Value endWithoutMask(mlir::Value index);
+  /// Of an index that runs over one of several parts of a range, how many values a part has.
+  std::optional<int64_t> lengthOfPart(mlir::Value index);
   /// An upper bound of the number of values of an index, if there is one.
   std::optional<int64_t> upperOf(mlir::Value index);
   llvm::StringRef nameOf(mlir::Value index);

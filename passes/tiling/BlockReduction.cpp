@@ -63,7 +63,9 @@ SmallVector<Value> BlockProgram::combineArg(ReduceKind kind, ArrayRef<Value> old
 }
 
 TileValue BlockProgram::reduceTile(TileValue tile, ArrayRef<unsigned> reduced, ReduceKind kind) {
-  for (unsigned axis : Axes(reduced)) {
+  // The last one first: threads that are neighbours have neighbours along it, and joining these
+  // leaves few values for warps to exchange along the others.
+  for (unsigned axis : llvm::reverse(Axes(reduced))) {
     auto position = llvm::find(tile.axes, axis);
     if (position == tile.axes.end())
       continue;

@@ -72,6 +72,78 @@ tk.kernel @wide dims ["R", "C"]
   tk.return %s : tensor<?xf32>
 }
 
+// Of several indices that is divided of which there are most parts: rows of which there are many,
+// or else neighbours in long rows, a part of which is then the outer loop.
+// CHECK-LABEL: @rows_of_all
+// CHECK: %[[LENGTH:.*]] = arith.constant 64 : index
+// CHECK: tk.compute ["r.chunk"]
+// CHECK: arith.muli %{{.*}}, %[[LENGTH]]
+// CHECK: tk.reduce [#tk.kind<sum>] ["c", "r"] from(%c0{{.*}}, %{{.*}}) to
+tk.kernel @rows_of_all dims ["R", "C"]
+    params [#tk.param<"x">]
+    results ["s"] facts [#tk.fact<divisor = 65536, upper = 65536>, #tk.fact<divisor = 1024, upper = 1024>] {
+^bb0(%R: index, %C: index, %x: tensor<?x?xf32>):
+  tk.bind %x[%R, %C] : tensor<?x?xf32>
+  %zero = arith.constant 0 : index
+  %s = tk.compute [] in () {
+  ^bb0():
+    %t = tk.reduce [#tk.kind<sum>] ["c", "r"] from (%zero, %zero) to (%C, %R) {
+    ^bb0(%c: index, %r: index):
+    %a = tk.load %x[%r, %c] : tensor<?x?xf32>
+    tk.yield %a : f32
+    } : f32
+    tk.yield %t : f32
+  } names ["s"] : tensor<f32>
+  tk.return %s : tensor<f32>
+}
+
+// CHECK-LABEL: @neighbours
+// CHECK: %[[LENGTH:.*]] = arith.constant 1024 : index
+// CHECK: tk.compute ["c.chunk"]
+// CHECK: %[[FIRST:.*]] = arith.addi
+// CHECK: tk.reduce [#tk.kind<sum>] ["c", "r"] from(%[[FIRST]], %
+// CHECK-NEXT: ^bb0(%[[C:.*]]: index, %[[R:.*]]: index):
+// CHECK-NEXT: tk.load %{{.*}}[%[[R]], %[[C]]]
+tk.kernel @neighbours dims ["R", "C"]
+    params [#tk.param<"x">]
+    results ["s"] facts [#tk.fact<divisor = 64, upper = 64>, #tk.fact<divisor = 1048576, upper = 1048576>] {
+^bb0(%R: index, %C: index, %x: tensor<?x?xf32>):
+  tk.bind %x[%R, %C] : tensor<?x?xf32>
+  %zero = arith.constant 0 : index
+  %s = tk.compute [] in () {
+  ^bb0():
+    %t = tk.reduce [#tk.kind<sum>] ["r", "c"] from (%zero, %zero) to (%R, %C) {
+    ^bb0(%r: index, %c: index):
+    %a = tk.load %x[%r, %c] : tensor<?x?xf32>
+    tk.yield %a : f32
+    } : f32
+    tk.yield %t : f32
+  } names ["s"] : tensor<f32>
+  tk.return %s : tensor<f32>
+}
+
+// Sums of columns over two indices, of which the outer one is divided.
+// CHECK-LABEL: @columns_of_planes
+// CHECK: tk.compute ["b.chunk", "c"]
+// CHECK: tk.reduce [#tk.kind<sum>] ["b", "r"]
+tk.kernel @columns_of_planes dims ["B", "R", "C"]
+    params [#tk.param<"x">]
+    results ["s"] facts [#tk.fact<divisor = 64, upper = 64>, #tk.fact<divisor = 64, upper = 64>, #tk.fact<divisor = 128, upper = 1024>] {
+^bb0(%B: index, %R: index, %C: index, %x: tensor<?x?x?xf32>):
+  tk.bind %x[%B, %R, %C] : tensor<?x?x?xf32>
+  %zero = arith.constant 0 : index
+  %s = tk.compute ["c"] in (%C) {
+  ^bb0(%c: index):
+    %t = tk.reduce [#tk.kind<sum>] ["b", "r"] from (%zero, %zero) to (%B, %R) {
+    ^bb0(%b: index, %r: index):
+    %a = tk.load %x[%b, %r, %c] : tensor<?x?x?xf32>
+    tk.yield %a : f32
+    } : f32
+    tk.yield %t : f32
+  } names ["s"] : tensor<?xf32>
+  tk.return %s : tensor<?xf32>
+}
+
 // Rows are enough blocks as they are.
 // CHECK-LABEL: @rows
 // CHECK-NOT: chunk
