@@ -62,7 +62,7 @@ struct SharedOperand {
 /// How a product takes an operand.
 struct OperandPlace {
   unsigned kAxis = 0;
-  bool isFragment = false; ///< of the matrix unit
+  bool isPlain = false; ///< not swizzled where it lies across k
 };
 
 /// What a thread's slices of a product are written out for: so much of k from `from` on, or from
@@ -162,12 +162,10 @@ static bool canCopyAsync(gpu::LoadOp load) {
          matchPattern(other, m_Zero());
 }
 
-/// FMA reads an operand that is contiguous across k along its rows, as copies write it: nothing has
-/// to be swizzled, and what slices of k read differs in constants alone.
 SharedType SharedPromotion::typeFor(RankedTensorType tile, int64_t axis,
                                     const OperandPlace &place) {
   SharedType swizzled = swizzledTile(tile, tile.getElementType(), axis);
-  if (place.isFragment || axis == place.kAxis)
+  if (!place.isPlain || axis == place.kAxis)
     return swizzled;
   return SharedType::get(tile.getContext(), tile.getShape(), tile.getElementType(),
                          swizzled.getAxisOrder(), /*padding=*/0, 1, 1, 1);
@@ -194,6 +192,31 @@ Value SharedPromotion::stageLoad(gpu::LoadOp load, const OperandPlace &place) {
   return shared;
 }
 
+/// Does `operand` come from global memory with neighbours along k?
+static bool comesAlongK(Value operand, int64_t kAxis) {
+  auto convert = operand.getDefiningOp<ConvertLayoutOp>();
+  return convert && contiguousAxisOf(getLayout(convert.getSource().getType())) == kAxis;
+}
+
+/// Does a thread have several of the chunks that a swizzle exchanges with each other along `axis`?
+static bool hasSwizzledChunks(LayoutAttr layout, int64_t axis, int64_t bytes) {
+  return llvm::any_of(layout.getRegisterBits(), [&](LayoutBit bit) {
+    return !bit.isReplication() && bit.axis == axis && bit.step * bytes >= 16 &&
+           bit.step * bytes < 128;
+  });
+}
+
+/// FMA reads an operand that is contiguous across k along its rows, as copies write it: nothing has
+/// to be swizzled, and what slices of k read differs in constants alone. Only where all slices are
+/// written out beside an operand along k is it faster if both are flipped, and threads as a whole.
+static bool isReadAlongRows(DotOp dot, LayoutAttr layout, unsigned kAxis) {
+  auto a = cast<RankedTensorType>(dot.getA().getType());
+  int64_t outputs = getLayout(dot.getType()).getNumRegisters();
+  return a.getDimSize(1) * outputs > kWrittenOut ||
+         !(comesAlongK(dot.getA(), 1) || comesAlongK(dot.getB(), 0)) ||
+         hasSwizzledChunks(layout, 1 - kAxis, bytesOfElement(a.getElementType()));
+}
+
 void SharedPromotion::promote(ConvertLayoutOp convert) {
   Value source = convert.getSource();
   auto tile = cast<RankedTensorType>(source.getType());
@@ -206,7 +229,8 @@ void SharedPromotion::promote(ConvertLayoutOp convert) {
                     });
     OperandPlace place;
     place.kAxis = convert->use_begin()->getOperandNumber() == 0 ? 1 : 0;
-    place.isFragment = isFragment(to, place.kAxis);
+    place.isPlain = !isFragment(to, place.kAxis) &&
+                    isReadAlongRows(cast<DotOp>(*convert->user_begin()), to, place.kAxis);
     Value shared = onlyDots ? stageLoad(load, place)
                             : storeToShared(source, typeFor(tile, contiguousAxisOf(from), place));
     sharedOperands[convert.getResult()] = {convert, shared, place.kAxis};

@@ -157,6 +157,21 @@ template <class T, int n> TK_DEVICE void widen(T (&y)[n], const f8e4m3 (&x)[n]) 
 template <class T, int n> TK_DEVICE void widen(T (&y)[n], const f8e5m2 (&x)[n]) {
   widen_pairs(y, x);
 }
+template <class F, int n> TK_DEVICE void widen_to_float(float (&y)[n], const F (&x)[n]) {
+  if constexpr (n % 2 == 0) {
+    for_each<n / 2>([&](int i) {
+      u16 bytes;
+      memcpy(&bytes, &x[2 * i], 2);
+      const u32 halves = widen2<f16, F>(bytes);
+      y[2 * i] = to_float(f16{(u16)halves});
+      y[2 * i + 1] = to_float(f16{(u16)(halves >> 16)});
+    });
+  } else {
+    for_each<n>([&](int i) { y[i] = to_float(x[i]); });
+  }
+}
+template <int n> TK_DEVICE void widen(float (&y)[n], const f8e4m3 (&x)[n]) { widen_to_float(y, x); }
+template <int n> TK_DEVICE void widen(float (&y)[n], const f8e5m2 (&x)[n]) { widen_to_float(y, x); }
 // Integers to floats that hold them. `word` of them, 2 or 4, are half a word or a word, as they
 // were read.
 template <int word = 2, class T, int n> TK_DEVICE void widen(T (&y)[n], const i8 (&x)[n]) {

@@ -287,15 +287,15 @@ LogicalResult KernelEmitter::emitSelectAt(gpu::SelectAtOp select) {
 
 /// What is done to a tile as a whole: conversions, which take two values at once, and
 /// functions that choose their way by all values.
-static bool isForWholeTile(Operation *op) {
+static bool isForWholeTile(Operation *op, bool besideProducts) {
   if (isa<math::TanhOp>(op) && op->hasAttr("approx"))
     return true;
   if (!isa<arith::TruncFOp, arith::SIToFPOp, arith::ExtFOp>(op))
     return false;
   Type from = getElementTypeOrSelf(op->getOperand(0)), to = getElementTypeOrSelf(op->getResult(0));
   const unsigned bits = to.getIntOrFloatBitWidth();
-  if (isa<arith::ExtFOp>(op)) // from 8 bits
-    return bits == 16;
+  if (isa<arith::ExtFOp>(op))
+    return from.getIntOrFloatBitWidth() == 8 && (bits == 16 || (to.isF32() && besideProducts));
   return (from.isF32() && bits <= 16) || (from.isInteger(8) && (bits == 16 || to.isF32()));
 }
 
@@ -304,7 +304,7 @@ bool KernelEmitter::joinGroup(Operation *op) {
       !isMemoryEffectFree(op))
     return false;
   Value result = op->getResult(0);
-  if (isForWholeTile(op) && registersOf(result) > 1)
+  if (isForWholeTile(op, holdsProducts) && registersOf(result) > 1)
     return false;
   if (servesPlaceTests(op) || emitPlaceTest(op))
     return true;

@@ -36,6 +36,12 @@ extern "C" __global__ void e4m3_in_f16(const float *, unsigned *y) { y[at()] = w
 extern "C" __global__ void e4m3_in_bf16(const float *, unsigned *y) { y[at()] = widen_pair<tk::bf16, tk::f8e4m3>(); }
 extern "C" __global__ void e5m2_in_f16(const float *, unsigned *y) { y[at()] = widen_pair<tk::f16, tk::f8e5m2>(); }
 extern "C" __global__ void e5m2_in_bf16(const float *, unsigned *y) { y[at()] = widen_pair<tk::bf16, tk::f8e5m2>(); }
+extern "C" __global__ void e4m3_in_f32(const float *, float *y) {
+  const tk::f8e4m3 x[2] = {tk::f8e4m3{(tk::u8)at()}, tk::f8e4m3{(tk::u8)(255 - at())}};
+  float wide[2];
+  tk::widen(wide, x);
+  y[at()] = threadIdx.x & 1 ? wide[1] : wide[0];
+}
 extern "C" __global__ void f_exp(const float *x, float *y) { y[at()] = tk::exp(x[at()]); }
 extern "C" __global__ void f_tanh(const float *x, float *y) { y[at()] = tk::tanh(x[at()]); }
 extern "C" __global__ void f_erf(const float *x, float *y) { y[at()] = tk::erf(x[at()]); }
@@ -155,6 +161,11 @@ TEST_CASE("conversions on the GPU are those of the runtime", "[gpu]") {
         CHECK((std::isnan(value) ? (bits & wanted & 0x7fff) > 0x7c00 : bits == wanted));
       }
   };
+  const std::vector<float> wide = runner.run<float>("e4m3_in_f32", codes);
+  for (unsigned code = 0; code < 256; ++code) {
+    const unsigned read = code & 1 ? 255 - code : code;
+    CHECK(ulps(wide[code], f8e4m3_to_f32(static_cast<uint8_t>(read))) == 0);
+  }
   comparePairs("e4m3_in_f16", f32_to_f16, f8e4m3_to_f32);
   comparePairs("e4m3_in_bf16", f32_to_bf16, f8e4m3_to_f32);
   comparePairs("e5m2_in_f16", f32_to_f16, f8e5m2_to_f32);
