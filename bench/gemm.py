@@ -27,7 +27,7 @@ RESIDUAL = """kernel residual(x: bf16[M, K], w: bf16[N, K], r: bf16[M, N]) -> (y
   y[m, n] = sum[k](x[m, k] * w[n, k]) + r[m, n]
   s[m] = mean[n](y[m, n] * y[m, n])
 }"""
-TYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
+TYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32, "f64": torch.float64}
 LARGE = ((4096, 4096, 4096), (8192, 8192, 8192), (16384, 16384, 4096), (8192, 14336, 4096),
          (8192, 4096, 14336), (8192, 6144, 4096), (2048, 4096, 4096), (1024, 1024, 16384),
          (4000, 4040, 4104), (512, 512, 512))
@@ -248,3 +248,6 @@ if __name__ == "__main__":
         for layout in LAYOUTS:
             for size in (2048, 4096, 8192):
                 case(size, size, size, "f32", layout)
+            for size in (2048, 4096):
+                case(size, size, size, "f64", layout)
+            case(1000, 1001, 999, "f64", layout)

@@ -41,12 +41,12 @@ struct WarpGrid {
 /// Which operand of a product.
 enum class DotOperand { A, B };
 
-/// The f32 (or s32) accumulator tile of mma.sync m16n8: each warp owns a contiguous
+/// The f32, s32 or f64 accumulator tile of mma.sync m16n8: each warp owns a contiguous
 /// (m / warps.m) x (n / warps.n) part. Null if a warp's part is smaller than 16x8.
 LayoutAttr mmaAccumulatorLayout(mlir::MLIRContext *context, int64_t m, int64_t n, WarpGrid warps);
 
 /// The operand tile, [m, k] for A and [k, n] for B, of mma.sync m16n8k(256 / bits); `outer` is m
-/// or n. Registers come in the order of the instruction's operands: 32-bit words of consecutive k.
+/// or n. Registers come in the order of the instruction's operands: words of 32 bits, or one f64.
 /// Null if a part is smaller than an instruction's, or a thread's share above 1024 elements.
 /// The order of k is that of the instruction, or one in which a thread has `run` neighbours, two
 /// words or more: sums are over the same products if both operands have it.

@@ -100,22 +100,26 @@ LayoutAttr tk::gpu::mmaOperandLayout(MLIRContext *context, DotOperand operand, i
                                      int64_t k, WarpGrid warps, unsigned bits, int64_t run) {
   const bool isA = operand == DotOperand::A;
   const int32_t outerAxis = isA ? 0 : 1, kAxis = isA ? 1 : 0;
-  const int32_t perWord = 32 / bits; // elements of k in one 32-bit register
+  // Elements of k in one register of the instruction.
+  const int32_t perWord = std::max<int32_t>(32 / bits, 1);
   const int64_t warpOuter = outer / (isA ? warps.m : warps.n);
-  const int64_t instructionOuter = isA ? 16 : 8, instructionK = 8 * perWord;
+  const int64_t instructionOuter = isA ? 16 : 8, instructionK = 256 / bits;
   if (!run)
     run = perWord;
   if (warpOuter < instructionOuter || k < instructionK || 4 * run > k)
     return {};
   // lane % 4 walks along k by runs, of a word as the instruction has it; lane / 4 along m or n. The
-  // upper half of k is a further word: the next one of the run, if there is one.
+  // upper half of k is a further word: the next one of the run, if there is one. f64 has no more
+  // than the lanes' four.
   const int32_t upper = run > perWord ? perWord : 4 * perWord;
   Bits registers, warpBits;
   for (int32_t step = 1; step < perWord; step *= 2)
     registers.push_back({kAxis, step});
   if (isA)
     registers.push_back({outerAxis, 8});
-  registers.push_back({kAxis, upper});
+  const bool hasUpper = instructionK > 4 * perWord;
+  if (hasUpper)
+    registers.push_back({kAxis, upper});
   Bits lanes = {{kAxis, int32_t(run)},
                 {kAxis, int32_t(2 * run)},
                 {outerAxis, 1},
@@ -124,7 +128,7 @@ LayoutAttr tk::gpu::mmaOperandLayout(MLIRContext *context, DotOperand operand, i
   for (int64_t step = instructionOuter; step < warpOuter; step *= 2)
     registers.push_back({outerAxis, int32_t(step)});
   for (int64_t step = 2 * perWord; step < k; step *= 2)
-    if (step != upper && step != run && step != 2 * run)
+    if ((step != upper || !hasUpper) && step != run && step != 2 * run)
       registers.push_back({kAxis, int32_t(step)});
   // The numbering of the warps is that of the accumulator: n first.
   Bits along;

@@ -1,7 +1,8 @@
 //===- DotPlan.cpp - how a product is computed ----------------------------===//
 //
-// 1. Operands of 16 bits (and 8 bits, and f32 where tf32 is allowed) with a tile that the warps can
-//    share go to the matrix unit. The warps form a grid that minimises what each reads of A and B.
+// 1. Operands of 16 bits (and 8 bits, f64, and f32 where tf32 is allowed) with a tile that the
+//    warps can share go to the matrix unit. The warps form a grid that minimises what each reads of
+//    A and B.
 // 2. Everything else is done by FMA: lanes as 4 x 8 over rows and columns, each with a square of
 //    outputs, cut into vectors along what memory has neighbours of. Of an operand that is
 //    contiguous along k lanes read the vectors of neighbouring rows (columns), which lie in
@@ -36,6 +37,8 @@ static unsigned matrixBits(DotOp dot, int64_t arch) {
     return 8;
   if (a.isF32() && acc.isF32() && dot.getPrecision() == Precision::TF32)
     return 32;
+  if (a.isF64() && acc.isF64())
+    return 64;
   return 0;
 }
 
@@ -149,8 +152,10 @@ static int64_t narrowestAlong(Value operand, int64_t kAxis) {
 
 /// Neighbours along k that a thread has of both operands where the order of k is free: both are
 /// read from shared memory, where k is contiguous, as many as 16 bytes of the narrowest element. 0
-/// for the order of the instruction.
+/// for the order of the instruction, which f64 keeps: four threads read 32 bytes as it is.
 static int64_t runAlongK(DotOp dot, int64_t k, unsigned bits) {
+  if (bits > 32)
+    return 0;
   int64_t a = narrowestAlong(dot.getA(), 1), b = narrowestAlong(dot.getB(), 0);
   int64_t run = a && b ? std::min(16 / std::min(a, b), k / 4) : 0;
   return run > 32 / bits ? run : 0;

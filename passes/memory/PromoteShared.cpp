@@ -298,10 +298,10 @@ Value SharedPromotion::loadOperand(Location loc, const SharedOperand &operand,
                                    RankedTensorType part, ArrayRef<int64_t> offsets, Span span) {
   auto type = cast<SharedType>(operand.shared.getType());
   LayoutAttr layout = getLayout(part);
-  int64_t axis = type.getAxisOrder().front();
+  int64_t axis = type.getAxisOrder().front(), bytes = bytesOfElement(part.getElementType());
   bool isTransposed = axis != operand.kAxis, matrix = false;
   if (isFragment(layout, operand.kAxis))
-    matrix = !isTransposed || bytesOfElement(part.getElementType()) == 2;
+    matrix = isTransposed ? bytes == 2 : bytes <= 4; // words are whole in one thread
   else
     part = withLayout(part, withAxisFirst(layout, axis));
   int64_t vector = matrix ? 1 : vectorFor(type, getLayout(part));

@@ -2,7 +2,8 @@
 //
 // Shared memory has 32 banks of 4 bytes. A 16-byte access of a warp goes in four steps of eight
 // lanes, ldmatrix likewise reads eight rows of 16 bytes at a time: eight chunks of 16 bytes are
-// free of conflicts if they differ modulo 128 bytes.
+// free of conflicts if they differ modulo 128 bytes. Fragments of f64 are read element by element,
+// in two steps of sixteen lanes: four rows of four neighbours, chunks of 32 bytes.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/memory/SharedTiles.h"
@@ -37,9 +38,10 @@ static SmallVector<int64_t> orderFrom(int64_t axis, int64_t rank) {
 SharedType tk::swizzledTile(RankedTensorType tile, Type stored, int64_t axis) {
   int64_t bytes = bytesOfElement(tile.getElementType());
   int64_t rowBytes = tile.getDimSize(axis) * bytes;
-  int64_t chunk = std::max<int64_t>(16 / bytes, 1), phases = 1, perPhase = 1;
-  if (tile.getRank() > 1 && rowBytes >= 32) {
-    phases = std::min<int64_t>(rowBytes / 16, 8);
+  int64_t chunkBytes = bytes == 8 ? 32 : 16;
+  int64_t chunk = std::max<int64_t>(chunkBytes / bytes, 1), phases = 1, perPhase = 1;
+  if (tile.getRank() > 1 && rowBytes >= 2 * chunkBytes) {
+    phases = std::min<int64_t>(rowBytes / chunkBytes, 128 / chunkBytes);
     perPhase = std::max<int64_t>(128 / rowBytes, 1);
   }
   return SharedType::get(tile.getContext(), tile.getShape(), stored,

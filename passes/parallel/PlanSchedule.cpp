@@ -42,8 +42,8 @@ static bool usesMatrixUnits(Contraction &product) {
   if (product.operand.isInteger(8))
     return true;
   auto type = dyn_cast<FloatType>(product.operand);
-  return type &&
-         (type.getWidth() <= 16 || (type.isF32() && product.op.getPrecision() == Precision::TF32));
+  return type && (type.getWidth() <= 16 || type.isF64() ||
+                  (type.isF32() && product.op.getPrecision() == Precision::TF32));
 }
 
 /// Is a factor contiguous in memory along the sum?
@@ -83,11 +83,15 @@ void Planner::shrinkToFillMachine(Contraction &product) {
 void Planner::planProduct(Contraction &product) {
   bool matrix = usesMatrixUnits(product);
   unsigned bits = product.operand.isIntOrFloat() ? product.operand.getIntOrFloatBitWidth() : 64;
-  int64_t m = 16, n = matrix ? 32 : 16, k = matrix ? 512 / std::max(bits, 8u) : 16;
+  int64_t m = 16, n = matrix ? 32 : 16;
+  int64_t k = matrix ? std::max<int64_t>(512 / std::max(bits, 8u), 16) : 16;
   if (coarse) {
     // 128 x 128 of the matrix unit leave room for two blocks on a processor: one's products run
     // while the other waits. On CUDA cores a thread with 16 x 8 outputs loads least for each.
+    // 64 x 128 of f64 are 64 registers of two words, for two blocks of four warps.
     m = n = bits == 64 ? 64 : 128;
+    if (matrix && bits == 64)
+      n = 128;
     if (matrix)
       k = wideSliceBits / std::max(bits, 8u);
     else if (bits == 32)
@@ -101,8 +105,10 @@ void Planner::planProduct(Contraction &product) {
     shrinkToFillMachine(product);
   int64_t outputs = tileOf(product.m) * tileOf(product.n);
   // Of the matrix unit's operands a warp reads least where it has 64 x 64 outputs; smaller tiles
-  // rather have more warps, which hide each other's latencies.
-  int64_t wanted = coarse ? (matrix && outputs > 64 * 128 ? 128 : matrix ? 32 : 64) : 1;
+  // rather have more warps, which hide each other's latencies. Outputs of f64 count twice.
+  int64_t wide = bits == 64 ? 2 : 1;
+  bool isLarge = matrix && wide * outputs > 64 * 128;
+  int64_t wanted = coarse ? (isLarge ? 128 / wide : matrix ? 32 : 64) : 1;
   if (matrix && !coarse)
     wanted = 4;
   // The accumulators of several products are in registers at the same time.
@@ -119,6 +125,9 @@ void Planner::planProduct(Contraction &product) {
   int64_t most = bits == 32 && tileOf(product.k) < 32 ? 6 : 4;
   if (coarse && !matrix && most * slice <= target.getShared())
     stages = most;
+  // Of f64 a stage has least work to hide a copy behind.
+  if (coarse && matrix && bits == 64 && 2 * 4 * slice <= target.getShared())
+    stages = 4;
   group = 8;
 }
 

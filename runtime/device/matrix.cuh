@@ -113,4 +113,20 @@ TK_DEVICE void mma_m16n8(float *c, const float *a, const float *b) {
         "r"(to_tf32(b[0])), "r"(to_tf32(b[1])));
 }
 
+// m16n8k4. Deeper instructions are no faster, and wait longer for their operands.
+TK_DEVICE void mma_m16n8(double *c, const double *a, const double *b) {
+#if __CUDA_ARCH__ >= 900
+  asm("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64"
+      " {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+      : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+      : "d"(a[0]), "d"(a[1]), "d"(b[0]));
+#else
+  for_each<2>([&](int i) {
+    asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+        : "+d"(c[2 * i]), "+d"(c[2 * i + 1])
+        : "d"(a[i]), "d"(b[0]));
+  });
+#endif
+}
+
 } // namespace tk

@@ -27,6 +27,9 @@ static bool isAccumulator(gpu::LayoutAttr layout) {
   return hasFragmentLanes(layout, 1, 2) && isBit(bits, 0, 1, 1) && isBit(bits, 1, 0, 8);
 }
 
+/// Elements of a register of mma.m16n8's operands: of 32 bits, or one of f64.
+static unsigned wordOfFragment(unsigned bytes) { return std::max(4 / bytes, 1u); }
+
 /// How many neighbours along k a thread has of an operand of mma.m16n8: a word of the instruction,
 /// or more, of which two words go to one instruction.
 static int64_t neighboursAlongK(gpu::LayoutAttr layout) {
@@ -37,7 +40,7 @@ static int64_t neighboursAlongK(gpu::LayoutAttr layout) {
 /// another order, with runs of neighbours; `k` is its k axis.
 static bool isOperand(gpu::LayoutAttr layout, int32_t k, unsigned bytes) {
   const auto bits = layout.getRegisterBits();
-  const unsigned word = 4 / bytes;
+  const unsigned word = wordOfFragment(bytes);
   const int64_t run = neighboursAlongK(layout);
   unsigned b = 0;
   bool fits = hasFragmentLanes(layout, k, run) && run >= word;
@@ -45,12 +48,16 @@ static bool isOperand(gpu::LayoutAttr layout, int32_t k, unsigned bytes) {
     fits = isBit(bits, b, k, 1 << b);
   if (k == 1) // A has rows 8 .. 15 too
     fits = fits && isBit(bits, b++, 0, 8);
+  if (bytes == 8) // four of k, which are the lanes'
+    return fits && run == word;
   return fits && isBit(bits, b, k, run > word ? word : 4 * word);
 }
 
 /// The bits of k that one instruction sums over: a word's elements, the lanes' and the upper half.
 static int64_t insideInstruction(gpu::LayoutAttr operand, unsigned bytes) {
-  const int64_t word = 4 / bytes, run = neighboursAlongK(operand);
+  const int64_t word = wordOfFragment(bytes), run = neighboursAlongK(operand);
+  if (bytes == 8)
+    return 3 * run;
   return (word - 1) | 3 * run | (run > word ? word : 4 * word);
 }
 
@@ -119,11 +126,11 @@ LogicalResult KernelEmitter::emitDot(gpu::DotOp dot) {
   const unsigned bytes = elementBytes(aType), bBytes = elementBytes(dot.getB().getType());
   const int64_t depth = aType.getDimSize(1);
   Type accumulated = getElementTypeOrSelf(dot.getType());
-  const bool narrow = bytes < 4 || dot.getPrecision() == Precision::TF32;
-  const bool tensorCores = narrow && bytes == bBytes && isAccumulator(acc) &&
-                           isOperand(a, 1, bytes) && isOperand(b, 0, bytes) &&
-                           neighboursAlongK(a) == neighboursAlongK(b) &&
-                           (accumulated.isF32() || accumulated.isInteger(32));
+  const bool multiplied = bytes != 4 || dot.getPrecision() == Precision::TF32;
+  const bool tensorCores =
+      multiplied && bytes == bBytes && isAccumulator(acc) && isOperand(a, 1, bytes) &&
+      isOperand(b, 0, bytes) && neighboursAlongK(a) == neighboursAlongK(b) &&
+      (accumulated.isF32() || accumulated.isF64() || accumulated.isInteger(32));
   const int64_t kStep = tensorCores ? 32 / bytes : 1;
   const unsigned firstBit = tensorCores ? 2 : 0;
   auto aOfAcc = operandRegisters(acc, a, 0, firstBit),

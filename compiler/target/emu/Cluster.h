@@ -44,6 +44,7 @@ public:
   void load_matrix(void *y, const void *row, int words, bool transposed, Place place) override;
   void store_matrix(void *row, const void *x, int words, bool transposed, Place place) override;
   void multiply(Products type, void *c, const void *a, const void *b, Place place) override;
+  void multiply_f64(double *c, const double *a, const double *b, Place place) override;
   void copy_async(void *to, const void *from, int bytes, bool mask, Place place) override;
   void async_commit(Place place) override;
   void async_wait(int pending, Place place) override;

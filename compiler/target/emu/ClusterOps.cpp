@@ -166,6 +166,21 @@ void Cluster::multiply(Products type, void *c, const void *a, const void *b, Pla
   finish(*warp);
 }
 
+void Cluster::multiply_f64(double *c, const double *a, const double *b, Place place) {
+  constexpr int kind = -1; // none of Products
+  Warp &mine = myWarp();
+  const unsigned lane = me().index % warpSize;
+  mine.to[lane] = c;
+  mine.from[lane] = a;
+  mine.second[lane] = b;
+  Warp *warp = meet(Waiting::multiply, kind, place);
+  if (!warp)
+    return;
+  requireFullWarp(*warp, "a matrix product", place);
+  multiplyWide(warp->to, warp->from, warp->second);
+  finish(*warp);
+}
+
 //===----------------------------------------------------------------------===//
 // Asynchronous copies of a thread
 //===----------------------------------------------------------------------===//

@@ -185,6 +185,23 @@ void multiplyFragments(Products type, void *const *c, const void *const *a, cons
   }
 }
 
+void multiplyWide(void *const *c, const void *const *a, const void *const *b) {
+  double rows[16][4], columns[8][4];
+  for (unsigned lane = 0; lane < warpSize; ++lane) {
+    const unsigned g = lane / 4, t = lane % 4;
+    rows[g][t] = static_cast<const double *>(a[lane])[0];
+    rows[g + 8][t] = static_cast<const double *>(a[lane])[1];
+    columns[g][t] = *static_cast<const double *>(b[lane]);
+  }
+  for (unsigned lane = 0; lane < warpSize; ++lane)
+    for (unsigned i = 0; i < 4; ++i) {
+      const double *row = rows[lane / 4 + 8 * (i / 2)], *column = columns[2 * (lane % 4) + i % 2];
+      double &to = static_cast<double *>(c[lane])[i];
+      for (unsigned k = 0; k < 4; ++k)
+        to = std::fma(row[k], column[k], to);
+    }
+}
+
 void distributeRows(void *const *y, const unsigned char (*rows)[8][16], int words,
                     bool transposed) {
   for (unsigned lane = 0; lane < warpSize; ++lane)

@@ -29,6 +29,9 @@ int dotIntegers(const float *a, const float *b, int k, int c);
 /// registers, 16 bytes of a, 8 of b, 16 of c.
 void multiplyFragments(Products type, void *const *c, const void *const *a, const void *const *b);
 
+/// The same of f64: 2, 1 and 4 elements by lane.
+void multiplyWide(void *const *c, const void *const *a, const void *const *b);
+
 /// Distributes `words` matrices of 8 rows of 16 bytes to the lanes' registers `y`: `rows[m][r]` is
 /// row r of matrix m.
 void distributeRows(void *const *y, const unsigned char (*rows)[8][16], int words, bool transposed);

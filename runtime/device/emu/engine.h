@@ -45,6 +45,8 @@ public:
   virtual void store_matrix(void *row, const void *x, int words, bool transposed, Place place) = 0;
   // c += a b on the fragments of mma.sync m16n8; A is 16 bytes, B 8, C 16.
   virtual void multiply(Products type, void *c, const void *a, const void *b, Place place) = 0;
+  // The same of f64: A is 16 bytes, B 8, C 32.
+  virtual void multiply_f64(double *c, const double *a, const double *b, Place place) = 0;
 
   virtual void copy_async(void *to, const void *from, int bytes, bool mask, Place place) = 0;
   virtual void async_commit(Place place) = 0;

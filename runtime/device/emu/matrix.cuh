@@ -31,6 +31,10 @@ TK_MMA(e4m3_e5m2, f8e4m3, f8e5m2, float)
 TK_MMA(e5m2_e4m3, f8e5m2, f8e4m3, float)
 #undef TK_MMA
 
+TK_DEVICE void mma_m16n8(double *c, const double *a, const double *b, Place place = {}) {
+  tk_emu_engine->multiply_f64(c, a, b, place);
+}
+
 // To nearest, halves away from zero.
 TK_DEVICE float round_to_tf32(float x) {
   const u32 bits = as_bits(x);

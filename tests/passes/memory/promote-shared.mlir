@@ -171,3 +171,34 @@ tkgpu.func @chained args ["q", "k", "v", "o"] {
   tkgpu.store %r, %o[%i, %i] dims [array<i64: 0>, array<i64: 1>] strides(%c64, %c1) masks() over [] : (tensor<64x64xf32>, !tkgpu.buffer<f32>, tensor<64xindex>, tensor<64xindex>, index, index) -> ()
   tkgpu.return
 }
+
+// f64 on the matrix unit: four of k at a time, read element by element from tiles whose chunks of
+// 32 bytes are swizzled over four rows.
+// CHECK-LABEL: tkgpu.func @wide
+// CHECK-DAG: %[[A:.*]] = tkgpu.alloc_shared : <[64, 8], f64 order = [1, 0] chunk = 4 per_phase = 2 phases = 2>
+// CHECK-DAG: %[[B:.*]] = tkgpu.alloc_shared : <[8, 64], f64 order = [1, 0] chunk = 4 phases = 4>
+// CHECK: tkgpu.local_load %[[A]] {offsets = array<i64: 0, 0>} {{.*}} -> tensor<64x4xf64
+// CHECK: tkgpu.local_load %[[B]] {offsets = array<i64: 0, 0>} {{.*}} -> tensor<4x64xf64
+// CHECK: tkgpu.local_load %[[A]] {offsets = array<i64: 0, 4>
+// CHECK: tkgpu.local_load %[[B]] {offsets = array<i64: 4, 0>
+// CHECK: tkgpu.dot
+// CHECK: tkgpu.dot
+tkgpu.func @wide args ["a", "b", "c", "N", "K"] facts [#tk.fact<>, #tk.fact<>, #tk.fact<>, #tk.fact<divisor = 4>, #tk.fact<divisor = 4>] {
+^bb0(%a: !tkgpu.buffer<f64>, %b: !tkgpu.buffer<f64>, %c: !tkgpu.buffer<f64>, %N: index, %K: index):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %step = arith.constant 8 : index
+  %acc0 = arith.constant dense<0.0> : tensor<64x64xf64>
+  %i = tkgpu.iota : tensor<64xindex>
+  %ik = tkgpu.iota : tensor<8xindex>
+  %acc = scf.for %k0 = %c0 to %K step %step iter_args(%s = %acc0) -> (tensor<64x64xf64>) {
+    %base = tkgpu.broadcast %k0 dims [] : index -> tensor<8xindex>
+    %k = arith.addi %ik, %base : tensor<8xindex>
+    %x = tkgpu.load %a[%i, %k] dims [array<i64: 0>, array<i64: 1>] strides(%K, %c1) masks() over [] : (!tkgpu.buffer<f64>, tensor<64xindex>, tensor<8xindex>, index, index) -> tensor<64x8xf64>
+    %y = tkgpu.load %b[%k, %i] dims [array<i64: 0>, array<i64: 1>] strides(%N, %c1) masks() over [] : (!tkgpu.buffer<f64>, tensor<8xindex>, tensor<64xindex>, index, index) -> tensor<8x64xf64>
+    %d = tkgpu.dot %x, %y, %s : tensor<64x8xf64>, tensor<8x64xf64> -> tensor<64x64xf64>
+    scf.yield %d : tensor<64x64xf64>
+  }
+  tkgpu.store %acc, %c[%i, %i] dims [array<i64: 0>, array<i64: 1>] strides(%N, %c1) masks() over [] : (tensor<64x64xf64>, !tkgpu.buffer<f64>, tensor<64xindex>, tensor<64xindex>, index, index) -> ()
+  tkgpu.return
+}

@@ -118,6 +118,36 @@ TEST_CASE("matrix products of integers are exact", "[emu]") {
     }
 }
 
+TEST_CASE("matrix products of f64", "[emu]") {
+  KernelHarness k(R"(extern "C" __global__ void __launch_bounds__(32)
+k(const double *__restrict__ a, const double *__restrict__ b, double *y) {
+  const int g = tk::lane_index() / 4, t = tk::lane_index() % 4;
+  const double x[2] = {tk::get(&a[g * 4 + t]), tk::get(&a[(g + 8) * 4 + t])};
+  const double w[1] = {tk::get(&b[g * 4 + t])};
+  double c[4] = {1, 2, 3, 4};
+  tk::mma_m16n8(c, x, w);
+  for (int i = 0; i < 4; ++i)
+    tk::put(&y[(g + 8 * (i >> 1)) * 8 + 2 * t + (i & 1)], c[i]);
+})");
+  std::vector<double> a(16 * 4), b(8 * 4), y(128);
+  std::mt19937 random(5);
+  std::normal_distribution<double> normal;
+  for (std::vector<double> *values : {&a, &b})
+    for (double &value : *values)
+      value = normal(random);
+  k.in(a, DType::f64);
+  k.in(b, DType::f64);
+  k.out(y, DType::f64);
+  REQUIRE(k.run() == "");
+  for (size_t m = 0; m < 16; ++m)
+    for (size_t n = 0; n < 8; ++n) {
+      auto sum = static_cast<double>(1 + m / 8 * 2 + n % 2);
+      for (size_t d = 0; d < 4; ++d)
+        sum += a[m * 4 + d] * b[n * 4 + d];
+      CHECK(std::abs(y[m * 8 + n] - sum) <= 1e-14 * (1 + std::abs(sum)));
+    }
+}
+
 TEST_CASE("load_matrix hands out rows, or columns", "[emu]") {
   KernelHarness k(R"(extern "C" __global__ void __launch_bounds__(32)
 k(short *__restrict__ y, short *__restrict__ z) {

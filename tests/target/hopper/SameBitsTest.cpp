@@ -280,22 +280,23 @@ TEST_CASE("matrices of a warp give the hardware's bits", "[hopper]") {
   // Of 8-bit floats fractions, for sums are cut off.
   struct {
     const char *a, *b, *sum;
-  } const types[] = {{"bf16", "bf16", "float"},     {"f16", "f16", "float"},
-                     {"i8", "i8", "int"},           {"f8e4m3", "f8e4m3", "float"},
-                     {"f8e5m2", "f8e5m2", "float"}, {"f8e4m3", "f8e5m2", "float"},
-                     {"f8e5m2", "f8e4m3", "float"}, {"f32", "f32", "float"}};
+  } const types[] = {
+      {"bf16", "bf16", "float"},     {"f16", "f16", "float"},       {"i8", "i8", "int"},
+      {"f8e4m3", "f8e4m3", "float"}, {"f8e5m2", "f8e5m2", "float"}, {"f8e4m3", "f8e5m2", "float"},
+      {"f8e5m2", "f8e4m3", "float"}, {"f32", "f32", "float"},       {"f64", "f64", "double"}};
   for (const auto &type : types) {
     const std::string sum = type.sum;
     const bool isByteFloat = std::string_view(type.a).starts_with("f8");
     auto fragment = [&](const std::string &name, const std::string &variable, int words, int by) {
-      const std::string of = name == "f32" ? "float" : "tk::" + name;
+      const std::string of = name == "f32" ? "float" : name == "f64" ? "double" : "tk::" + name;
       const std::string value = "(((t * " + std::to_string(by) + " + i * 5) >> 1) % 7 - 3)";
       return "  " + of + " " + variable + "[" + std::to_string(words) + " * 4 / sizeof(" + of +
              ")];\n  for (int i = 0; i < " + std::to_string(words) + " * 4 / (int)sizeof(" + of +
              "); ++i)\n    " + variable + "[i] = " +
-             (name == "i8" ? "(tk::i8)" + value
-                           : "tk::from_float<" + of + ">((float)" + value +
-                                 (isByteFloat ? " * 0.37f)" : ")")) +
+             (name == "i8"    ? "(tk::i8)" + value
+              : name == "f64" ? "(double)" + value
+                              : "tk::from_float<" + of + ">((float)" + value +
+                                    (isByteFloat ? " * 0.37f)" : ")")) +
              ";\n";
     };
     cases.addBody(fragment(type.a, "v", 4, 3) + fragment(type.b, "w", 2, 11) + "  " + sum +

@@ -105,6 +105,20 @@ TEST_CASE_METHOD(Fixture, "fragments are those of the PTX ISA for mma.m16n8k16")
   }
 }
 
+TEST_CASE_METHOD(Fixture, "fragments are those of the PTX ISA for products of f64") {
+  LayoutAttr a = mmaOperandLayout(&context, DotOperand::A, 16, 4, {1, 1}, 64);
+  LayoutAttr b = mmaOperandLayout(&context, DotOperand::B, 8, 4, {1, 1}, 64);
+  REQUIRE(a.getNumRegisters() == 2);
+  REQUIRE(b.getNumRegisters() == 1);
+  for (int64_t lane = 0; lane < 32; ++lane) {
+    int64_t group = lane >> 2, thread = lane & 3;
+    CHECK(a.getCoordinate(0, lane, 0) == SmallVector<int64_t>{group, thread});
+    CHECK(a.getCoordinate(1, lane, 0) == SmallVector<int64_t>{group + 8, thread});
+    CHECK(b.getCoordinate(0, lane, 0) == SmallVector<int64_t>{thread, group});
+  }
+  CHECK_FALSE(mmaOperandLayout(&context, DotOperand::A, 16, 2, {1, 1}, 64));
+}
+
 TEST_CASE_METHOD(Fixture, "fragments are those of the PTX ISA for 8-bit and tf32 products") {
   LayoutAttr a8 = mmaOperandLayout(&context, DotOperand::A, 16, 32, {1, 1}, 8);
   LayoutAttr b8 = mmaOperandLayout(&context, DotOperand::B, 8, 32, {1, 1}, 8);
@@ -147,7 +161,7 @@ TEST_CASE_METHOD(Fixture, "fragments with runs along k multiply the same pairs")
 TEST_CASE_METHOD(Fixture, "fragments of larger tiles hold each element once") {
   for (WarpGrid warps : {WarpGrid{1, 1}, WarpGrid{2, 2}, WarpGrid{4, 1}, WarpGrid{2, 4}}) {
     requireEachElementOnce(mmaAccumulatorLayout(&context, 128, 64, warps), {128, 64});
-    for (unsigned bits : {8u, 16u, 32u}) {
+    for (unsigned bits : {8u, 16u, 32u, 64u}) {
       requireEachElementOnce(mmaOperandLayout(&context, DotOperand::A, 128, 64, warps, bits),
                              {128, 64});
       requireEachElementOnce(mmaOperandLayout(&context, DotOperand::B, 64, 64, warps, bits),
