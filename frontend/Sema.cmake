@@ -13,6 +13,7 @@ add_library(tk_frontend STATIC
   SemaHidden.cpp
   SemaKernel.cpp
   SemaNode.cpp
+  SemaProofs.cpp
   SemaRange.cpp
   SemaReduce.cpp
   SemaSchedule.cpp

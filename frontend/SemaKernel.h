@@ -140,6 +140,9 @@ private:
   /// value that is not negative.
   using Clauses = std::vector<std::vector<bounds::Poly>>;
   Clauses clausesOf(const Node *n, bool isLower, const bounds::Poly &bound);
+  void addGuardFacts(const Node *condition, bool holds, bounds::Prover &into);
+  bool isInside(const Tensor &tensor, const std::vector<Node *> &indices, const bounds::Prover &by);
+  bool needsGuards(const Tensor &tensor, const std::vector<Node *> &indices);
   enum class Proof : std::uint8_t { Holds, Never, Unknown };
   Proof proveClause(const std::vector<bounds::Poly> &clause, Span span, const std::string &text);
   void checkAtLaunch(Span span, const std::vector<bounds::Poly> &minimum, const std::string &text);

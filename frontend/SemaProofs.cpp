@@ -1,0 +1,231 @@
+// Proofs that accesses are in bounds: for all sizes, under the conditions around them, or as a
+// condition on sizes that is checked at launch.
+
+#include "frontend/SemaKernel.h"
+
+#include <algorithm>
+
+namespace tk::sema {
+
+using bounds::Poly;
+
+/// Adds what a condition around an access says of its indices, if it holds or if it does not.
+void KernelSema::addGuardFacts(const Node *condition, bool holds, bounds::Prover &into) {
+  if (condition->kind != NodeKind::Op)
+    return;
+  const std::vector<Node *> &args = condition->args;
+  const Op op = condition->op;
+  if (op == Op::Not)
+    return addGuardFacts(args[0], !holds, into);
+  if (op == (holds ? Op::And : Op::Or)) {
+    for (const Node *arg : args)
+      addGuardFacts(arg, holds, into);
+    return;
+  }
+  auto polyOfInteger = [&](const Node *n) {
+    while (n->kind == NodeKind::Convert && n->type == Type::I64 && isInteger(n->args[0]->type))
+      n = n->args[0];
+    return polyOf(n);
+  };
+  if (args.size() != 2)
+    return;
+  std::optional<Poly> a = polyOfInteger(args[0]), b = polyOfInteger(args[1]);
+  if (!a || !b)
+    return;
+  if (op == (holds ? Op::Lt : Op::Ge) || op == (holds ? Op::Le : Op::Gt))
+    into.assume(*b - *a - (op == Op::Lt || op == Op::Ge ? 1 : 0));
+  else if (op == (holds ? Op::Gt : Op::Le) || op == (holds ? Op::Ge : Op::Lt))
+    into.assume(*a - *b - (op == Op::Gt || op == Op::Le ? 1 : 0));
+  else if (op == (holds ? Op::Eq : Op::Ne))
+    for (const Poly &difference : {*a - *b, *b - *a})
+      into.assume(difference);
+}
+
+bool KernelSema::isInside(const Tensor &tensor, const std::vector<Node *> &indices,
+                          const bounds::Prover &by) {
+  std::vector<bounds::Atom> active = activeAtoms();
+  for (unsigned axis = 0; axis < indices.size(); ++axis) {
+    std::optional<Poly> extent = polyOf(tensor.extents[axis]);
+    std::optional<Poly> low =
+        tensor.lows.empty() || !tensor.lows[axis] ? Poly(0) : polyOf(tensor.lows[axis]);
+    if (!extent || !low)
+      return false;
+    for (bool isLower : {true, false})
+      for (const std::vector<Poly> &clause :
+           clausesOf(indices[axis], isLower, isLower ? *low : *extent - 1))
+        if (std::none_of(clause.begin(), clause.end(),
+                         [&](const Poly &goal) { return by.nonNegative(goal, active); }))
+          return false;
+  }
+  return true;
+}
+
+/// Whether an access is in bounds only where the conditions of the `if`s around it hold. It is read
+/// as a padded one: the branch that is not taken may be computed, too.
+bool KernelSema::needsGuards(const Tensor &tensor, const std::vector<Node *> &indices) {
+  if (guards.empty() || isInside(tensor, indices, prover))
+    return false;
+  bounds::Prover guarded = prover;
+  for (auto &[condition, holds] : guards)
+    addGuardFacts(condition, holds, guarded);
+  return isInside(tensor, indices, guarded);
+}
+
+void KernelSema::prove(const ast::Access &e, const Tensor &tensor,
+                       const std::vector<Node *> &indices) {
+  for (unsigned axis = 0; axis < indices.size(); ++axis)
+    if (!proveComponent(e, axis, indices[axis], tensor))
+      return;
+}
+
+/// Of each pair of clauses one clause: either of the two.
+static std::vector<std::vector<Poly>> eitherOf(const std::vector<std::vector<Poly>> &a,
+                                               const std::vector<std::vector<Poly>> &b) {
+  constexpr std::size_t most = 64; // nested clamps multiply; beyond that nothing is proved
+  if (a.size() * b.size() > most)
+    return {{}};
+  std::vector<std::vector<Poly>> both;
+  for (const std::vector<Poly> &x : a)
+    for (const std::vector<Poly> &y : b) {
+      both.push_back(x);
+      both.back().insert(both.back().end(), y.begin(), y.end());
+    }
+  return both;
+}
+
+KernelSema::Clauses KernelSema::clausesOf(const Node *n, bool isLower, const Poly &bound) {
+  if (std::optional<Poly> p = polyOf(n))
+    return {{isLower ? *p - bound : bound - *p}};
+  if (n->kind == NodeKind::Convert && n->type == Type::Index && isInteger(n->args[0]->type))
+    return clausesOf(n->args[0], isLower, bound);
+  if (n->kind != NodeKind::Op)
+    return {{}};
+  auto clausesOfExtremum = [&](bool isMin, Clauses a, const Clauses &b) -> Clauses {
+    if (isMin != isLower)
+      return eitherOf(a, b);
+    a.insert(a.end(), b.begin(), b.end());
+    return a;
+  };
+  auto ofArg = [&](unsigned k) { return clausesOf(n->args[k], isLower, bound); };
+  switch (n->op) {
+  case Op::Min:
+  case Op::Max:
+    return clausesOfExtremum(n->op == Op::Min, ofArg(0), ofArg(1));
+  case Op::Clamp: // min(max(x, lo), hi)
+    return clausesOfExtremum(true, clausesOfExtremum(false, ofArg(0), ofArg(1)), ofArg(2));
+  case Op::Add:
+    for (unsigned k : {0, 1})
+      if (std::optional<Poly> known = polyOf(n->args[k]))
+        return clausesOf(n->args[1 - k], isLower, bound - *known);
+    return {{}};
+  case Op::Sub:
+    if (std::optional<Poly> known = polyOf(n->args[1]))
+      return clausesOf(n->args[0], isLower, bound + *known);
+    if (std::optional<Poly> known = polyOf(n->args[0]))
+      return clausesOf(n->args[1], !isLower, *known - bound);
+    return {{}};
+  default:
+    return {{}};
+  }
+}
+
+bool KernelSema::proveComponent(const ast::Access &e, unsigned axis, Node *index,
+                                const Tensor &tensor) {
+  std::optional<Poly> at = polyOf(index), extent = polyOf(tensor.extents[axis]);
+  Node *lowNode = tensor.lows.empty() ? nullptr : tensor.lows[axis];
+  std::optional<Poly> low = lowNode ? polyOf(lowNode) : Poly(0);
+  std::string written(diags.sources().text(e.indices[axis]->span));
+  std::string whole(diags.sources().text(e.span));
+  auto fail = [&](Diag code, const std::string &what, const std::string &verb) {
+    auto d = diags.error(code, e.indices[axis]->span);
+    d << verb << " " << what << " for " << whole;
+    d.label(tensor.span, "axis " + std::to_string(axis) +
+                             (lowNode ? " ranges over " : " has the extent ") +
+                             rangeOf(lowNode, tensor.extents[axis]));
+    std::set<bounds::Atom> atoms;
+    if (at)
+      symbols.collect(*at, atoms);
+    for (bounds::Atom a : atoms)
+      if (symbols[a].kind == bounds::AtomKind::Index)
+        d.note(symbols[a].name + " in " + symbols.text(symbols[a].lo) + ".." +
+               symbols.text(symbols[a].hi));
+    d.help("to read a value outside the bounds, write pad(" + whole +
+           ", 0), or state what holds of the sizes in `where`");
+    return false;
+  };
+  std::string least = lowNode ? textOf(lowNode) : "0";
+  if (!extent || !low || (at && at->overflowed()))
+    return fail(Diag::UnprovableAccess,
+                least + " <= " + written + " < " + textOf(tensor.extents[axis]), "cannot prove");
+  if (index->kind == NodeKind::Index && symbols[index->indices[0]->atom].hi == *extent &&
+      symbols[index->indices[0]->atom].lo == *low)
+    return true;
+  for (bool isLower : {true, false}) {
+    std::string what =
+        isLower ? written + " >= " + least : written + " < " + textOf(tensor.extents[axis]);
+    for (const std::vector<Poly> &clause : clausesOf(index, isLower, isLower ? *low : *extent - 1))
+      switch (proveClause(clause, e.span, what + " for " + whole)) {
+      case Proof::Holds:
+        break;
+      case Proof::Never:
+        return fail(Diag::AccessOutOfBounds, what, "for every size it is false that");
+      case Proof::Unknown:
+        return fail(Diag::UnprovableAccess, what, "cannot prove");
+      }
+  }
+  return true;
+}
+
+/// Whether one of the values is never negative, or is not at launch, which then checks it.
+KernelSema::Proof KernelSema::proveClause(const std::vector<Poly> &clause, Span span,
+                                          const std::string &text) {
+  std::vector<bounds::Atom> active = activeAtoms();
+  std::vector<Poly> minimum; // the greatest of these
+  bool isExact = true;
+  for (const Poly &goal : clause) {
+    if (prover.nonNegative(goal, active))
+      return Proof::Holds;
+    std::optional<std::vector<Poly>> values = prover.minimum(goal, active);
+    isExact &= values.has_value();
+    if (values)
+      minimum.insert(minimum.end(), values->begin(), values->end());
+  }
+  if (minimum.empty())
+    return Proof::Unknown;
+  if (std::any_of(minimum.begin(), minimum.end(),
+                  [&](const Poly &value) { return prover.nonNegative(value, active); }))
+    return Proof::Holds;
+  // False for every size with non-empty ranges?
+  if (std::all_of(minimum.begin(), minimum.end(),
+                  [&](const Poly &value) { return prover.nonNegative(Poly(-1) - value, active); }))
+    return isExact && clause.size() == 1 ? Proof::Never : Proof::Unknown;
+  checkAtLaunch(span, minimum, text);
+  return Proof::Holds;
+}
+
+/// Has the launch check that the greatest of the values, which rest on sizes alone, is not
+/// negative.
+void KernelSema::checkAtLaunch(Span span, const std::vector<Poly> &minimum,
+                               const std::string &text) {
+  for (const std::vector<Poly> &known : checkedBounds)
+    if (known == minimum)
+      return;
+  checkedBounds.push_back(minimum);
+  Node *condition = nullptr;
+  std::string inequality;
+  for (const Poly &value : minimum) {
+    Node *holds = op(Op::Ge, Type::Bool, {nodeOf(value, span), intConst(0, span)}, span);
+    condition = condition ? op(Op::Or, Type::Bool, {condition, holds}, span) : holds;
+    inequality += (inequality.empty() ? "" : " or ") + symbols.text(value) + " >= 0";
+  }
+  // Nothing is read where a range is empty.
+  for (bounds::Atom a : activeAtoms()) {
+    const Poly lo = symbols[a].lo, hi = symbols[a].hi;
+    condition =
+        op(Op::Or, Type::Bool,
+           {condition, op(Op::Le, Type::Bool, {nodeOf(hi, span), nodeOf(lo, span)}, span)}, span);
+  }
+  out.assumptions.push_back({condition, text + " (" + inequality + ")", true, span});
+}
+
+} // namespace tk::sema
