@@ -50,7 +50,7 @@ template <typename A> void visit(A &archive, TensorMap &value) {
   fields(archive, value.of_scratch, value.index);
   bounded(archive, value.dtype, num_dtypes);
   fields(archive, value.extents, value.strides, value.stride_axes, value.box, value.swizzle,
-         value.fill_nan, value.rounds_to_tf32);
+         value.fill_nan, value.rounds_to_tf32, value.before);
 }
 template <typename A> void visit(A &archive, Launch &value) {
   visit(archive, value.symbol);

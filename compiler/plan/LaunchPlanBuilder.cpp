@@ -168,6 +168,7 @@ private:
     map.swizzle =
         op.getSwizzle() == 0 ? 0 : static_cast<uint8_t>(llvm::Log2_64(op.getSwizzle()) - 4);
     map.rounds_to_tf32 = op.getTf32();
+    map.before = static_cast<uint32_t>(op.getBefore());
     Arg arg;
     arg.kind = ArgKind::tensor_map;
     arg.index = static_cast<uint32_t>(plan.tensor_maps.size());

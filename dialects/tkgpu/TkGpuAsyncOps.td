@@ -79,6 +79,10 @@ def TkGpu_TensorMapOp : TkGpu_Op<"tensor_map", [Pure, AttrSizedOperandSegments]>
     bytes of a box's row within which chunks of 16 are permuted. With `tf32` elements of f32 are
     rounded to tf32 on their way to shared memory.
 
+    With `before` the axis before the last one is a window on rows, of which an axis further out has
+    the same stride: coordinates of the two add up to `before` for row 0. A box may so end at any row:
+    what lies beyond the window is zero.
+
     ```mlir
     %map = tkgpu.tensor_map %a : tensor<?x?xbf16> extents(%M, %K) strides(%K, %one)
       box [128, 64] swizzle 128
@@ -86,7 +90,8 @@ def TkGpu_TensorMapOp : TkGpu_Op<"tensor_map", [Pure, AttrSizedOperandSegments]>
   }];
   let arguments = (ins Optional<AnyRankedTensor>:$tensor, Variadic<Index>:$extents,
                        Variadic<Index>:$strides, DenseI64ArrayAttr:$box, I64Attr:$swizzle,
-                       OptionalAttr<I64Attr>:$result_number, UnitAttr:$tf32);
+                       OptionalAttr<I64Attr>:$result_number, UnitAttr:$tf32,
+                       DefaultValuedAttr<I64Attr, "0">:$before);
   let results = (outs TkGpu_TensorMapType:$map);
   let assemblyFormat = [{
     ($tensor^ `:` type($tensor))? (`result` $result_number^)? `extents` `(` $extents `)`
@@ -95,10 +100,10 @@ def TkGpu_TensorMapOp : TkGpu_Op<"tensor_map", [Pure, AttrSizedOperandSegments]>
   let builders = [OpBuilder<(ins "::mlir::Value":$tensor, "::mlir::ValueRange":$extents,
                                  "::mlir::ValueRange":$strides, "::llvm::ArrayRef<int64_t>":$box,
                                  "int64_t":$swizzle, "::mlir::IntegerAttr":$result,
-                                 "bool":$tf32), [{
+                                 "bool":$tf32, CArg<"int64_t", "0">:$before), [{
     build($_builder, $_state, TensorMapType::get($_builder.getContext()), tensor, extents, strides,
           $_builder.getDenseI64ArrayAttr(box), $_builder.getI64IntegerAttr(swizzle), result,
-          tf32 ? $_builder.getUnitAttr() : nullptr);
+          tf32 ? $_builder.getUnitAttr() : nullptr, $_builder.getI64IntegerAttr(before));
   }]>];
   let hasVerifier = 1;
   let extraClassDeclaration = [{

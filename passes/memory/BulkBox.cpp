@@ -33,9 +33,9 @@ using namespace tk::gpu;
 static constexpr int64_t kBoxSide = 256;
 static constexpr int64_t kSwizzleBytes = 128; ///< of a panel's row at most
 static constexpr int64_t kChunkBytes = 16;
-/// Rows of a group that are gathered together at least: a span of the widest swizzle. Of fewer the
-/// one thread that begins copies would begin too many.
-static constexpr int64_t kLeastGroup = 8;
+/// Rows of a group that are gathered together at least: of fewer the one thread that begins copies
+/// would begin too many.
+static constexpr int64_t kLeastGroup = 4;
 static constexpr size_t kMapRank = 5;
 
 /// A tile with rows of at most `most` bytes along `axis`, permuted as the hardware does.
@@ -59,10 +59,11 @@ namespace {
 
 class BulkAnalysis {
 public:
-  BulkAnalysis(const MemoryAccess &access, BufferType buffer, AxisInfo &info, std::string &why)
-      : access(access), stored(buffer.getElementType()), info(info), why(why) {}
+  BulkAnalysis(const MemoryAccess &access, BufferType buffer, AxisInfo &info, std::string &why,
+               bool isLoad)
+      : access(access), stored(buffer.getElementType()), info(info), why(why), isLoad(isLoad) {}
 
-  FailureOr<BulkBox> run(bool mayGather);
+  FailureOr<BulkBox> run();
 
 private:
   LogicalResult decline(const Twine &reason) {
@@ -72,6 +73,7 @@ private:
   LogicalResult readIndices();
   bool readGathered();
   bool isOfGroups(Value mask, int64_t axis);
+  bool endsRows(arith::CmpIOp compare, int64_t axis);
   std::optional<int64_t> readPart(unsigned d, int64_t axis, SmallVectorImpl<Value> &starts);
   LogicalResult checkStrides();
   LogicalResult readMasks();
@@ -81,6 +83,7 @@ private:
   Type stored;
   AxisInfo &info;
   std::string &why;
+  bool isLoad;
   BulkBox source;
   SmallVector<int64_t> tensorAxis; ///< by axis of the tile; -1: none yet
   DenseMap<int64_t, PartOfRun>
@@ -176,6 +179,12 @@ bool BulkAnalysis::readGathered() {
     group = std::min(group, isCounting ? facts.contiguity : facts.constancy);
     source.gathered[d] = index;
   }
+  for (auto [m, mask] : llvm::enumerate(access.masks)) {
+    auto compare = mask.getDefiningOp<arith::CmpIOp>();
+    if (compare && access.maskAxes(m) == ArrayRef(axis) && TileElements::areScalars(mask) &&
+        !llvm::is_contained(source.gathered, compare.getLhs()))
+      group = std::min(group, info.of(mask).axes[0].constancy);
+  }
   if (counting < 0 || group < kLeastGroup || access.tile.getDimSize(axis) % group != 0)
     return false;
   tensorAxis.assign(2, -1);
@@ -211,6 +220,21 @@ bool BulkAnalysis::isOfGroups(Value mask, int64_t axis) {
          TileElements::areScalars(mask) && info.of(mask).axes[0].constancy >= source.gatheredRows;
 }
 
+/// Does the comparison end the rows of a load that run from a number of their own, as those of a
+/// part of a range do?
+bool BulkAnalysis::endsRows(arith::CmpIOp compare, int64_t axis) {
+  SmallVector<Value> starts, base;
+  Value end = splatSource(compare.getRhs());
+  if (!isLoad || source.gatheredRows || source.end || !end ||
+      compare.getPredicate() != arith::CmpIPredicate::slt ||
+      !isRun(access.indices[tensorAxis[axis]], starts) || !isRun(compare.getLhs(), base) ||
+      llvm::is_contained(access.indexAxes(access.indices.size() - 1), axis))
+    return false;
+  source.end = end;
+  source.endBase = base;
+  return true;
+}
+
 LogicalResult BulkAnalysis::readMasks() {
   source.limits.assign(access.indices.size(), {});
   for (auto [m, mask] : llvm::enumerate(access.masks)) {
@@ -227,8 +251,11 @@ LogicalResult BulkAnalysis::readMasks() {
     else if (isOfGroups(mask, axes[0])) {
       source.groupMasks.push_back(mask);
       continue;
-    } else if (!sameRun(compare.getLhs(), access.indices[d]))
+    } else if (!sameRun(compare.getLhs(), access.indices[d])) {
+      if (endsRows(compare, axes[0]))
+        continue;
       return decline("a mask is not a bound of one of the indices");
+    }
     // The hardware takes no coordinate below 0 for an element of the tensor.
     if (compare.getPredicate() == arith::CmpIPredicate::sge && constantIndex(compare.getRhs()) == 0)
       continue;
@@ -262,9 +289,9 @@ LogicalResult BulkAnalysis::chooseTile() {
   return success();
 }
 
-FailureOr<BulkBox> BulkAnalysis::run(bool mayGather) {
+FailureOr<BulkBox> BulkAnalysis::run() {
   bool isRead = succeeded(readIndices()) && succeeded(readMasks());
-  if (!isRead && mayGather)
+  if (!isRead && isLoad)
     isRead = readGathered() && succeeded(readMasks());
   if (!isRead || failed(checkStrides()) || failed(chooseTile()))
     return failure();
@@ -273,9 +300,9 @@ FailureOr<BulkBox> BulkAnalysis::run(bool mayGather) {
 }
 
 static FailureOr<BulkBox> analyse(const MemoryAccess &access, Value buffer, AxisInfo &info,
-                                  std::string &why, bool mayGather) {
+                                  std::string &why, bool isLoad) {
   FailureOr<BulkBox> box =
-      BulkAnalysis(access, cast<BufferType>(buffer.getType()), info, why).run(mayGather);
+      BulkAnalysis(access, cast<BufferType>(buffer.getType()), info, why, isLoad).run();
   if (succeeded(box))
     box->buffer = buffer;
   return box;
@@ -289,7 +316,7 @@ FailureOr<BulkBox> tk::analyseBulkBox(gpu::LoadOp load, AxisInfo &info, std::str
     why = "it is a scalar, or elements that are masked off are not zero";
     return failure();
   }
-  return analyse(MemoryAccess::of(load), load.getBuffer(), info, why, /*mayGather=*/true);
+  return analyse(MemoryAccess::of(load), load.getBuffer(), info, why, /*isLoad=*/true);
 }
 
 FailureOr<BulkBox> tk::analyseBulkBox(gpu::StoreOp store, AxisInfo &info, std::string &why) {
@@ -297,23 +324,48 @@ FailureOr<BulkBox> tk::analyseBulkBox(gpu::StoreOp store, AxisInfo &info, std::s
     why = "it is a scalar";
     return failure();
   }
-  return analyse(MemoryAccess::of(store), store.getBuffer(), info, why, /*mayGather=*/false);
+  return analyse(MemoryAccess::of(store), store.getBuffer(), info, why, /*isLoad=*/false);
 }
 
 std::optional<unsigned> BulkBox::rowsAxis() const {
   if (gatheredRows)
     return std::nullopt;
-  SharedType type = shared;
-  int64_t rows = type.getShape()[type.getAxisOrder()[1]];
   for (unsigned axis = 0; axis + 1 < box.size(); ++axis)
-    if (box[axis] == rows)
+    if (box[axis] == rows())
       return axis;
   return std::nullopt;
+}
+
+int64_t BulkBox::rows() const {
+  SharedType type = shared;
+  return type.getShape()[type.getAxisOrder()[1]];
 }
 
 int64_t BulkBox::rowsOfGroup() const {
   int64_t parts = shared.getInterleave();
   return parts > 1 ? 2 * parts : 1;
+}
+
+bool tk::endAtWindow(BulkBox &box) {
+  std::optional<unsigned> axis = box.rowsAxis();
+  if (!axis || *axis + 1 >= box.box.size() || box.box.size() >= kMapRank || box.rowsOfGroup() > 1)
+    return false;
+  if (box.end)
+    return true;
+  box.end = std::exchange(box.limits[*axis], Value());
+  box.endBase = box.coordinates[*axis];
+  return box.end != nullptr;
+}
+
+/// How many of the tile's rows lie before their end.
+static Value countRows(OpBuilder &builder, Location loc, const BulkBox &box) {
+  Value count = box.end;
+  for (Value summand : box.endBase)
+    count = arith::SubIOp::create(builder, loc, count, summand);
+  Value none = arith::ConstantIndexOp::create(builder, loc, 0);
+  Value all = arith::ConstantIndexOp::create(builder, loc, box.rows());
+  count = arith::MaxSIOp::create(builder, loc, count, none);
+  return arith::MinSIOp::create(builder, loc, count, all);
 }
 
 SmallVector<Value> tk::buildCoordinates(OpBuilder &builder, Location loc, const BulkBox &box) {
@@ -332,5 +384,12 @@ SmallVector<Value> tk::buildCoordinates(OpBuilder &builder, Location loc, const 
   }
   if (group > 1)
     coordinates.insert(std::prev(coordinates.end()), constant(0));
+  if (box.end) {
+    // The window is entered so far before its end as there are rows.
+    Value count = countRows(builder, loc, box), &row = coordinates[*box.rowsAxis()];
+    row = arith::AddIOp::create(builder, loc, row, count);
+    Value first = arith::SubIOp::create(builder, loc, constant(box.rows()), count);
+    coordinates.insert(std::prev(coordinates.end()), first);
+  }
   return coordinates;
 }

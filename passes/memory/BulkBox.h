@@ -27,7 +27,11 @@ struct BulkBox {
   int64_t gatheredRows = 0;
   llvm::SmallVector<mlir::Value> gathered;
   llvm::SmallVector<mlir::Value> groupMasks; ///< where one is false the group is zero
-  bool roundsToTf32 = false;                 ///< elements of f32, on their way there
+  /// Where rows end if the launch does not know that: at the number `end` in the loop's terms,
+  /// which the tile's first row is the sum of `endBase` in.
+  mlir::Value end;
+  llvm::SmallVector<mlir::Value> endBase;
+  bool roundsToTf32 = false; ///< elements of f32, on their way there
 
   /// The tensor's axis along which the rows of the tile in shared memory lie.
   std::optional<unsigned> rowsAxis() const;
@@ -35,6 +39,8 @@ struct BulkBox {
   void cutRows(int64_t bytes);
   /// Rows that one group has where their pairs are interleaved, two for each part; else 1.
   int64_t rowsOfGroup() const;
+  /// Rows of the tile.
+  int64_t rows() const;
 };
 
 /// The coordinates of the first element of `box`, at the builder's position; 0 for those that are
@@ -46,6 +52,10 @@ llvm::SmallVector<mlir::Value> buildCoordinates(mlir::OpBuilder &builder, mlir::
 /// leave out must be zero.
 mlir::FailureOr<BulkBox> analyseBulkBox(gpu::LoadOp load, AxisInfo &info, std::string &why);
 mlir::FailureOr<BulkBox> analyseBulkBox(gpu::StoreOp store, AxisInfo &info, std::string &why);
+
+/// Has rows of `box` end where the launch does not know: behind a window of the tensor map. False
+/// if that takes more axes than there are, or groups of rows.
+bool endAtWindow(BulkBox &box);
 
 /// Builds the values at the launch of a function that are equal to values inside it, and adds
 /// tensor maps to both.

@@ -166,7 +166,7 @@ static bool dependsOnRank(Value value) {
 std::optional<unsigned> WarpgroupForming::sharedRows(const BulkBox &box) {
   SharedType shared = box.shared;
   int64_t rows = shared.getShape()[shared.getAxisOrder()[1]], cluster = function.getCluster();
-  if (cluster == 1 || rows % (8 * cluster) != 0 ||
+  if (cluster == 1 || box.end || rows % (8 * cluster) != 0 ||
       llvm::any_of(box.coordinates,
                    [](ArrayRef<Value> summands) { return llvm::any_of(summands, dependsOnRank); }))
     return std::nullopt;

@@ -97,7 +97,7 @@ Value LaunchArguments::addIndex(Value value, StringRef name) { return addArgumen
 
 bool LaunchArguments::canGroupRows(const BulkBox &box, int64_t group, AxisInfo &info) {
   std::optional<unsigned> axis = box.rowsAxis();
-  if (!axis || box.coordinates.size() >= kMapRank || box.box[*axis] % group != 0)
+  if (!axis || box.end || box.coordinates.size() >= kMapRank || box.box[*axis] % group != 0)
     return false;
   // A group is as far from the next one as the tensor's rows say, which only the launch's own
   // arithmetic can multiply: not where the tensor brings its strides along.
@@ -137,13 +137,26 @@ Value LaunchArguments::addTensorMap(const BulkBox &box) {
     strides[axis] = arith::MulIOp::create(builder, loc, strides[axis], rows);
     sides[axis] /= group;
   }
+  if (box.end) {
+    // The window lies before the tensor, too: no row number becomes negative there.
+    unsigned axis = *box.rowsAxis();
+    Value rows = arith::ConstantIndexOp::create(builder, loc, box.rows());
+    Value one = arith::ConstantIndexOp::create(builder, loc, 1);
+    Value isAny = arith::MinSIOp::create(builder, loc, extents[axis], one);
+    Value more = arith::MulIOp::create(builder, loc, isAny, rows);
+    extents[axis] = arith::AddIOp::create(builder, loc, extents[axis], more);
+    extents.insert(std::prev(extents.end()), rows);
+    strides.insert(std::prev(strides.end()), strides[axis]);
+    sides.insert(std::prev(sides.end()), box.rows());
+    sides[axis] = 1;
+  }
   unsigned number = cast<BlockArgument>(box.buffer).getArgNumber(), count = launch.getArgs().size();
   // A launch's result has no value yet where its operands are computed.
   IntegerAttr result;
   if (number >= count)
     result = builder.getI64IntegerAttr(number - count);
-  auto map =
-      TensorMapOp::create(builder, loc, result ? Value() : tensor, extents, strides, sides,
-                          *SharedType(box.shared).getHardwareSwizzle(), result, box.roundsToTf32);
+  auto map = TensorMapOp::create(builder, loc, result ? Value() : tensor, extents, strides, sides,
+                                 *SharedType(box.shared).getHardwareSwizzle(), result,
+                                 box.roundsToTf32, box.end ? box.rows() : 0);
   return addArgument(map, (function.getArgName(number) + "_map").str());
 }

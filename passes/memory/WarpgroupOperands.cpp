@@ -54,7 +54,8 @@ bool WarpgroupOperands::readBox(Value operand, std::string &why) {
     why = "is no box of a tensor: " + why;
     return false;
   }
-  if (!arguments.isKnown(*box)) {
+  bool isOpen = box->end || !arguments.isKnown(*box);
+  if ((isOpen && !endAtWindow(*box)) || !arguments.isKnown(*box)) {
     why = "has strides or bounds that the launch does not know";
     return false;
   }

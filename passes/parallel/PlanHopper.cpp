@@ -27,8 +27,8 @@ constexpr int64_t accumulatorRegisters = 128;
 /// Slices of k on their way to a block that shares its multiprocessor with another one. Measured on
 /// an H200 with 16 x 14336 x 4096 and weights of 8 bits: 22.9 us with 4, 23.5 with 5, 24.4 with 8.
 constexpr int64_t stagesOfConverted = 4;
-/// Rows of a tile that are gathered together at least: what the hardware permutes chunks within.
-constexpr int64_t rowsOfGatheredBox = 8;
+/// Rows of a tile that are gathered together at least, by a table and of a tile that is read once.
+constexpr int64_t rowsOfGatheredBox = 8, rowsOfFixedBox = 4;
 /// What memory moves at least.
 constexpr int64_t sectorBytes = 32;
 
@@ -127,11 +127,12 @@ static bool followsTable(Value index) {
 
 /// Are the rows of a tile gathered in groups, each of which is a box: of all indices one counts
 /// them, and the others are the same?
-static bool areRowsGathered(StatementShape &shape, LoadOp load, ArrayRef<Value> tiled) {
+static bool areRowsGathered(StatementShape &shape, LoadOp load, ArrayRef<Value> tiled,
+                            int64_t least) {
   unsigned counting = 0;
   for (Value index : load.getIndices().drop_back()) {
     Neighbours along = neighboursOf(shape, index, tiled);
-    if (std::max(along.equal, along.counted) < rowsOfGatheredBox)
+    if (std::max(along.equal, along.counted) < least)
       return false;
     counting += along.counted > along.equal;
   }
@@ -209,7 +210,7 @@ bool Planner::isChainForWarpgroups(Contraction &outer) {
   if (!target.getHopper() || !coarse || !(isWide || isNarrow) || !isSummedByHardware(outer))
     return false;
   std::optional<int64_t> rows = shape.upperOf(outer.m), columns = shape.upperOf(outer.n);
-  if ((rows && *rows <= 16) || !columns || *columns > 256)
+  if (!columns || *columns > 256)
     return false;
   SmallVector<Value> tiled;
   for (Contraction &product : shape.contractions)
@@ -226,7 +227,8 @@ bool Planner::isChainForWarpgroups(Contraction &outer) {
     // too, are better gathered for warpgroups, though they are not enough to fill one.
     bool isOfTable = llvm::any_of(load.getIndices(), followsTable);
     isGathered |= isOfTable;
-    return (isOfTable || isGathered) && areRowsGathered(shape, load, tiled);
+    return (isOfTable || isGathered) &&
+           areRowsGathered(shape, load, tiled, isOfTable ? rowsOfGatheredBox : rowsOfFixedBox);
   };
   for (auto [k, term] : llvm::enumerate(outer.op.getYield().getValues())) {
     auto product = term.getDefiningOp<arith::MulFOp>();
@@ -248,7 +250,8 @@ bool Planner::isChainForWarpgroups(Contraction &outer) {
     }
     hasInner = true;
   }
-  return hasInner;
+  bool areFew = rows && *rows <= 16;
+  return hasInner && (!areFew || isGathered);
 }
 
 void Planner::planWarpgroupProduct(Contraction &product) {

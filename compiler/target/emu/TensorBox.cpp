@@ -19,6 +19,8 @@ TensorBox::TensorBox(const TensorMap &map, const detail::ResolvedMap &resolved, 
     if (axis > 0)
       strides[axis] = static_cast<int64_t>(resolved.strides[axis - 1]);
   }
+  if (map.before > 0)
+    this->address -= map.before * strides[1];
 }
 
 int TensorBox::bytes() const {

@@ -97,6 +97,16 @@ tk.kernel @k dims ["M"] params [#tk.param<"a">] results [] {
 
 // -----
 
+tk.kernel @k dims ["M"] params [#tk.param<"a">] results [] {
+^bb0(%M: index, %a: tensor<?x?xbf16>):
+  tk.bind %a[%M, %M] : tensor<?x?xbf16>
+  // expected-error @below {{expected a window of as many rows as the box has, got 32}}
+  %m = tkgpu.tensor_map %a : tensor<?x?xbf16> extents(%M, %M, %M) strides(%M, %M, %M) box [1, 64, 64] swizzle 128 {before = 32 : i64}
+  tk.return
+}
+
+// -----
+
 // expected-error @below {{expected a cluster of 1, 2, 4, 8 or 16 blocks, got 3}}
 module attributes {x = #tkgpu.schedule<tile = [64], reduce = [], cluster = 3>} {}
 

@@ -152,6 +152,17 @@ TEST_CASE("a plan that points outside its signature is refused", "[plan]") {
   plan = test::gemm_plan();
   plan.launches[0].grid[0] = Expr::variable(9);
   CHECK(!well_formed(plan, signature));
+  // A map begins before its tensor by the window that its boxes fill, and by no more.
+  plan = test::gemm_plan();
+  TensorMap map;
+  map.extents = {64, 16, 32};
+  map.strides = {64, 64};
+  map.box = {64, 16, 1};
+  for (uint32_t before : {0u, 16u, 17u}) {
+    map.before = before;
+    plan.tensor_maps = {map};
+    CHECK(well_formed(plan, signature) == (before <= 16));
+  }
 }
 
 TEST_CASE("plans print in terms of the signature", "[plan]") {
