@@ -23,6 +23,7 @@
 #include "passes/tiling/FoldScales.h"
 #include "passes/tiling/RowQuotients.h"
 #include "passes/tiling/SeparateRows.h"
+#include "passes/tiling/WidenIndices.h"
 
 #include "passes/Passes.h"
 
@@ -108,6 +109,7 @@ struct Tile : tk::impl::TileBase<Tile> {
     std::string unique = name;
     for (unsigned n = 1; SymbolTable::lookupSymbolIn(kernel->getParentOp(), unique); ++n)
       unique = name + "_" + std::to_string(n);
+    widenIndices(kernel, compute);
     convertIndices(kernel, compute);
     markApproximateExps(compute);
     approximateScores(compute);

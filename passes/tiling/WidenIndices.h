@@ -1,0 +1,14 @@
+//===- WidenIndices.h - indices as wide integers ----------------*- C++ -*-===//
+#ifndef TK_PASSES_TILING_WIDENINDICES_H
+#define TK_PASSES_TILING_WIDENINDICES_H
+
+#include "dialects/tk/TkDialect.h"
+
+namespace tk {
+
+/// See WidenIndices.cpp.
+void widenIndices(KernelOp kernel, ComputeOp compute);
+
+} // namespace tk
+
+#endif // TK_PASSES_TILING_WIDENINDICES_H
