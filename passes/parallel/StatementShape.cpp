@@ -101,7 +101,9 @@ struct Analysis {
     Value m = pick(ofA, ofB), n = pick(ofB, ofA);
     if (!m || !n)
       return;
-    Contraction contraction{op, m, n, k, withoutExtension(a).getType()};
+    // What is multiplied in f64 is f64 in shared memory and registers, too.
+    Type operand = a.getType().isF64() ? a.getType() : withoutExtension(a).getType();
+    Contraction contraction{op, m, n, k, operand};
     contraction.isInner = op->getParentOfType<ReduceOp>() != nullptr;
     for (Contraction &outer : shape.contractions)
       outer.isOuter |= outer.op->isProperAncestor(op);

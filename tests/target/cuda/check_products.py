@@ -33,6 +33,7 @@ CASES = [
     ("tests/e2e/programs/wide_products.tk", "tt", LARGE),
     ("tests/e2e/programs/wide_products.tk", "nn", {"M": 1000, "N": 1001, "K": 999}),
     ("tests/e2e/programs/wide_products.tk", "fused", LARGE),
+    ("tests/e2e/programs/wide_products.tk", "mixed", LARGE),
 ]
 # Chains of products: where registers are short, and where work is moved under products in flight.
 PLAIN = {"B": 1, "H": 16, "S": 4096, "T": 4096}
