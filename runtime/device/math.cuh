@@ -150,6 +150,42 @@ template <int n> TK_DEVICE void tanh_approx(float (&y)[n], const float (&x)[n]) 
   else
     for_each<n>([&](int i) { y[i] = tanh_small(x[i]); });
 }
+// tanh(x * scale) * factor with an absolute error of 2^-22 of the factor. The polynomial is one of
+// w = x * x - bound, whose sign says whether x * scale is small: an instruction looks at two signs,
+// where the greatest |x| takes one for each x. Its coefficients have scale and factor in them. The
+// bound is finite, so that a scale next to nothing leaves x * scale * factor, and nothing is small
+// under scales whose powers could overflow.
+template <int n> struct ScaledTanh {
+  float scale, factor, bound, c0, c1, c2, c3;
+  TK_DEVICE ScaledTanh(float scale, float factor) : scale(scale), factor(factor) {
+    const float u = scale * scale, first = scale * factor;
+    bound = u < 1e8f ? ::fminf(0.24f * reciprocal_approx(u), 1e30f) : 0.0f;
+    const float h = u * bound;
+    c0 = first * ::fmaf(::fmaf(::fmaf(-0.04456877f, h, 0.13196424f), h, -0.333272f), h, 1.0f);
+    c1 = first * u * ::fmaf(::fmaf(-0.1337063f, h, 0.26392848f), h, -0.333272f);
+    c2 = first * u * u * ::fmaf(-0.1337063f, h, 0.13196424f);
+    c3 = first * u * u * u * -0.04456877f;
+  }
+  TK_DEVICE void operator()(float *y, const float *x) const {
+    float w[n];
+    u32 are_small = ~0u;
+    for_each<n>([&](int i) { w[i] = ::fmaf(x[i], x[i], -bound); });
+    for_each<n>([&](int i) { are_small &= as_bits(w[i]); });
+    if (any_in_warp(are_small >> 31 == 0))
+      for_each<n>([&](int i) { y[i] = factor * tanh_approx(x[i] * scale); });
+    else
+      for_each<n>([&](int i) {
+        y[i] = x[i] * ::fmaf(::fmaf(::fmaf(c3, w[i], c2), w[i], c1), w[i], c0);
+      });
+  }
+};
+// A quarter at a time: beside a fragment's x there are no registers for as many w.
+template <int n>
+TK_DEVICE void scaled_tanh(float (&y)[n], const float (&x)[n], float scale, float factor) {
+  constexpr int part = n % 16 == 0 ? n / 4 : n;
+  const ScaledTanh<part> tanh(scale, factor);
+  for_each<n / part>([&](int i) { tanh(&y[i * part], &x[i * part]); });
+}
 template <class T> TK_DEVICE T div_or_zero(T a, T b) { return b == 0 ? (T)0 : a / b; }
 // The same where 1 / b is a normal number and the quotient is of use for 16 bits. One b serves
 // many a.

@@ -239,6 +239,8 @@ LogicalResult KernelEmitter::emitOp(Operation *op) {
   locate(op->getLoc());
   if (isInline(op))
     return checkInline(op);
+  if (isWithinCappedTile(op))
+    return success();
   if (joinGroup(op))
     return failure(failed);
   if (op->getNumResults() == 1 && !isTile(op->getResult(0)) && op->getNumRegions() == 0) {
@@ -316,7 +318,7 @@ LogicalResult KernelEmitter::emitOp(Operation *op) {
       .Case([&](scf::ForOp o) { return emitFor(o); })
       .Case([&](scf::IfOp o) { return emitIf(o); })
       .Case([&](scf::WhileOp o) { return emitWhile(o); })
-      .Case<arith::TruncFOp, arith::SIToFPOp, arith::ExtFOp, math::TanhOp>(
+      .Case<arith::TruncFOp, arith::SIToFPOp, arith::ExtFOp, math::TanhOp, arith::MulFOp>(
           [&](Operation *o) { return emitWholeTile(o); })
       .Default([&](Operation *o) -> LogicalResult {
         return unsupported(o, "no form for this operation");

@@ -200,6 +200,12 @@ static std::string wordOf(gpu::LayoutAttr layout) {
 }
 
 LogicalResult KernelEmitter::emitWholeTile(Operation *op) {
+  if (std::optional<CappedTile> capped = cappedTile(op)) {
+    const std::string x = materialize(capped->x), result = declare(op->getResult(0));
+    line("tk::scaled_tanh(" + result + ", " + x + ", " + scalar(capped->scale) + ", " +
+         scalar(capped->factor) + ");");
+    return success();
+  }
   const std::string source = materialize(op->getOperand(0));
   const std::string name = declare(op->getResult(0));
   const std::string function = isa<math::TanhOp>(op) ? "tanh_approx"

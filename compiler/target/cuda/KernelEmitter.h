@@ -121,6 +121,12 @@ private:
   Result emitFunnel(gpu::FunnelOp funnel);
   Result emitSelectAt(gpu::SelectAtOp select);
   bool joinGroup(mlir::Operation *op);
+  /// A tile with a soft cap, factor * tanh(x * scale): both factors are numbers for all of it.
+  struct CappedTile {
+    mlir::Value x, scale, factor;
+  };
+  std::optional<CappedTile> cappedTile(mlir::Operation *op);
+  bool isWithinCappedTile(mlir::Operation *op);
   void flushGroup();
   void emitGroupStatement(mlir::Operation *op, const RegisterIndex &reg);
   bool escapesGroup(mlir::Value value);
