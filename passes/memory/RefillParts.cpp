@@ -8,8 +8,7 @@
 //   2. Each part is copied by itself as soon as it has been read, before what is computed from it
 //      is stored: a thread has what it read. The group that the parts belong to ends where it did.
 //   3. Where nothing else is brought, parts are awaited one by one, and come that much earlier
-//   where
-//      there is room for more than a row has (PartRing.h).
+//      where there is room for more than a row has (PartRing.h).
 //
 // Before: %a = private_load %row part 0; store (f %a); %b = private_load %row part 1; store (f %b);
 //         copy %row, x[next]; async_commit
