@@ -261,6 +261,7 @@ tk.kernel @cubes dims ["R", "C"]
 // One row times a matrix is a sum of columns: the row is the same for all of them. There are blocks
 // enough for 8 on each processor, whose parts have one length ...
 // CHECK-LABEL: @one_row
+// CHECK: arith.addi %{{.*}}, %c1023
 // CHECK: %[[LENGTH:.*]] = arith.muli %{{.*}}, %c64
 // CHECK: %[[PARTS:.*]] = arith.minsi %{{.*}}, %c16{{.*}}
 // CHECK: tk.compute ["r.chunk", "m", "c"] in(%[[PARTS]], %M, %C)

@@ -1,6 +1,7 @@
 // RUN: tk-opt %s --tk-refill-parts | FileCheck %s
 #row = #tkgpu.layout<register = [[1], [2], [4], [1024], [2048]], lane = [[8], [16], [32], [64], [128]], warp = [[256], [512]]>
 #half = #tkgpu.layout<register = [[1], [2], [4], [1024]], lane = [[8], [16], [32], [64], [128]], warp = [[256], [512]]>
+#quarter = #tkgpu.layout<register = [[1], [2], [4]], lane = [[8], [16], [32], [64], [128]], warp = [[256], [512]]>
 #schedule = #tkgpu.schedule<tile = [1, 4096], reduce = [4096], warps = 4, per_thread = 32, persistent = 1>
 !memory = !tkgpu.private<1 x tensor<4096xbf16, #row>, vector = 8>
 !rows = !tkgpu.private<2 x tensor<4096xbf16, #row>, vector = 8>
@@ -9,7 +10,9 @@
 // read is replaced by the part behind the two that are there.
 // CHECK-LABEL: tkgpu.func @row
 // CHECK: %[[M:.*]] = tkgpu.alloc_private : <3 x tensor<2048xbf16
-// CHECK-COUNT-3: tkgpu.copy_private %[[M]] {{.*}}
+// CHECK: tkgpu.copy_private %[[M]] at %c0{{.*}}
+// CHECK: tkgpu.copy_private %[[M]] at %c1{{.*}}
+// CHECK: tkgpu.copy_private %[[M]] at %c2{{.*}}
 // CHECK: scf.for %[[R:.*]] = {{.*}} iter_args(%[[S0:.*]] = %{{.*}})
 // CHECK: %[[S1:.*]] = arith.select
 // CHECK: tkgpu.async_wait 2
@@ -111,7 +114,8 @@ tkgpu.func @weights args ["x", "y", "z", "n"] {
 // CHECK-NEXT: tkgpu.async_commit
 // CHECK: tkgpu.copy_private
 // CHECK-NEXT: tkgpu.async_commit
-// CHECK: %[[END:.*]] = arith.addi %[[S0]]
+// CHECK: %[[END:.*]] = arith.addi %[[S0]], %c2
+// CHECK: arith.subi %[[END]], %c4
 // CHECK: %[[NEXT:.*]] = arith.select
 // CHECK-NEXT: scf.yield %[[NEXT]] : index
 tkgpu.func @two args ["x", "y", "z", "n"] {
@@ -145,6 +149,41 @@ tkgpu.func @two args ["x", "y", "z", "n"] {
     %end = arith.cmpi eq, %s1, %c2 : index
     %s = arith.select %end, %c0, %s1 : index
     scf.yield %s : index
+  }
+  tkgpu.return
+} {num_warps = 4 : i64, index_bits = 32 : i64, tkgpu.schedule = #schedule}
+
+// Parts that are not all of a row do not bring it: what they leave out would never come.
+// CHECK-LABEL: tkgpu.func @less
+// CHECK: tkgpu.alloc_private : <1 x tensor<4096xbf16
+// CHECK: scf.for
+// CHECK: tkgpu.private_load {{.*}} {offsets = array<i64: 1024>}
+// CHECK: tkgpu.store
+// CHECK: tkgpu.copy_private {{.*}} tensor<4096xindex
+tkgpu.func @less args ["x", "y", "z", "n"] {
+^bb0(%x: !tkgpu.buffer<bf16>, %y: !tkgpu.buffer<bf16>, %z: !tkgpu.buffer<bf16>, %n: index):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %C = arith.constant 4096 : index
+  %j = tkgpu.iota : tensor<4096xindex, #row>
+  %memory = tkgpu.alloc_private : !memory
+  tkgpu.copy_private %memory at %c0, %x[%c0, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks() over [] : (!memory, index, !tkgpu.buffer<bf16>, index, tensor<4096xindex, #row>, index, index) -> ()
+  tkgpu.async_commit
+  scf.for %r = %c0 to %n step %c1 {
+    tkgpu.async_wait 0
+    %a = tkgpu.private_load %memory at %c0 : !memory -> tensor<4096xbf16, #row>
+    %m = tkgpu.reduce <max> %a axis 0 : tensor<4096xbf16, #row> -> bf16
+    tkgpu.store %m, %z[%r] dims [array<i64>] strides(%c1) masks() over [] : (bf16, !tkgpu.buffer<bf16>, index, index) -> ()
+    %p0 = tkgpu.private_load %memory at %c0 {offsets = array<i64: 0>} : !memory -> tensor<1024xbf16, #quarter>
+    %j0 = tkgpu.extract %j at [0] : tensor<4096xindex, #row> -> tensor<1024xindex, #quarter>
+    tkgpu.store %p0, %y[%r, %j0] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks() over [] {vector = 8 : i64} : (tensor<1024xbf16, #quarter>, !tkgpu.buffer<bf16>, index, tensor<1024xindex, #quarter>, index, index) -> ()
+    %p1 = tkgpu.private_load %memory at %c0 {offsets = array<i64: 1024>} : !memory -> tensor<1024xbf16, #quarter>
+    %j1 = tkgpu.extract %j at [1024] : tensor<4096xindex, #row> -> tensor<1024xindex, #quarter>
+    tkgpu.store %p1, %y[%r, %j1] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks() over [] {vector = 8 : i64} : (tensor<1024xbf16, #quarter>, !tkgpu.buffer<bf16>, index, tensor<1024xindex, #quarter>, index, index) -> ()
+    %next = arith.addi %r, %c1 : index
+    %in = arith.cmpi slt, %next, %n : index
+    tkgpu.copy_private %memory at %c0, %x[%next, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks(%in) over [array<i64>] : (!memory, index, !tkgpu.buffer<bf16>, index, tensor<4096xindex, #row>, index, index, i1) -> ()
+    tkgpu.async_commit
   }
   tkgpu.return
 } {num_warps = 4 : i64, index_bits = 32 : i64, tkgpu.schedule = #schedule}
