@@ -16,6 +16,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/PatternMatch.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace tk;
@@ -128,13 +129,19 @@ static Value nextRow(OpBuilder &builder, Location loc, Value slot, int64_t parts
   return arith::SelectOp::create(builder, loc, isBehind, around, end);
 }
 
+/// Erases `op` if nothing uses it, and what it alone used. An operation may be an operand of
+/// several of those: it waits until the last one is gone.
 static void eraseDead(Operation *op) {
-  if (!op || !isOpTriviallyDead(op))
-    return;
-  SmallVector<Value> operands(op->getOperands());
-  op->erase();
-  for (Value operand : operands)
-    eraseDead(operand.getDefiningOp());
+  llvm::SetVector<Operation *> unused;
+  unused.insert(op);
+  while (!unused.empty()) {
+    Operation *next = unused.pop_back_val();
+    if (!next || !isOpTriviallyDead(next))
+      continue;
+    for (Value operand : next->getOperands())
+      unused.insert(operand.getDefiningOp());
+    next->erase();
+  }
 }
 
 /// Lets the loop carry where its row begins, if that is not always the same, in place of the stage

@@ -237,11 +237,30 @@ void Planner::coarsenAsAsked() {
       warps = std::clamp<int64_t>(tileOf(product.m) * tileOf(product.n) / 128, 1, warps);
 }
 
+/// How many rows, or columns if those are more, of m x n outputs on CUDA cores a thread has beside
+/// others of so many warps, whose lanes lie as tk-coalesce-accesses has them: vectors of columns,
+/// 8 lanes along them and the rest along rows, warps so that sides are short.
+static int64_t sideOfThread(int64_t m, int64_t n, int64_t numWarps) {
+  int64_t vector = std::clamp<int64_t>(m * n / (32 * numWarps), 1, 4);
+  int64_t lanesN = std::clamp<int64_t>(n / vector, 1, 8), lanesM = std::min(m, 32 / lanesN);
+  int64_t used = 0, least = 0, side = 0;
+  for (int64_t warpsM = 1; warpsM <= numWarps && m / warpsM >= lanesM; warpsM *= 2)
+    for (int64_t warpsN = 1; warpsM * warpsN <= numWarps && n / warpsN >= lanesN * vector;
+         warpsN *= 2) {
+      int64_t rows = m / warpsM / lanesM, columns = n / warpsN / lanesN;
+      if (warpsM * warpsN < used || (warpsM * warpsN == used && rows + columns >= least))
+        continue;
+      used = warpsM * warpsN;
+      least = rows + columns;
+      side = std::max(rows, columns);
+    }
+  return std::max<int64_t>(side, 1);
+}
+
 /// On CUDA cores a thread holds a slice of k of its outputs' rows and columns. Where there is one
 /// warp, because tiles are narrow or the program says how many outputs a thread has, its lanes
 /// share out 4 and 8 of them at least, where there are so many; either side may become the rows.
-/// Slices that are too long for its registers become shorter. Several warps share out the longer
-/// side too.
+/// Slices that are too long for its registers become shorter, but those that the program asks for.
 void Planner::limitOperands() {
   auto isOnMatrixUnits = [](Contraction &product) {
     return usesMatrixUnits(product) &&
@@ -252,17 +271,42 @@ void Planner::limitOperands() {
                         withoutExtension(factors->getOperand(1)).getType();
            });
   };
-  if (warps > 1)
-    return;
   for (Contraction &product : shape.contractions) {
     int64_t m = tileOf(product.m), n = tileOf(product.n), side = std::max(m, n);
-    if (isOnMatrixUnits(product) && std::min(m, n) >= 16)
+    if (isOnMatrixUnits(product) && (warps > 1 || std::min(m, n) >= 16))
       continue;
+    if (warps > 1) {
+      while (!block.tiles.contains(product.k) && tileOf(product.k) > 1 &&
+             tileOf(product.k) * sideOfThread(m, n, warps) > mostOperands)
+        tiles[product.k] /= 2;
+      continue;
+    }
     int64_t outputs = std::max<int64_t>(m * n / 32, 1);
     int64_t rows = std::clamp<int64_t>(outputs / 4, 1, std::max<int64_t>(side / 4, 1));
     int64_t columns = std::clamp<int64_t>(outputs, 1, std::max<int64_t>(side / 8, 4));
     while (tileOf(product.k) > 1 && tileOf(product.k) * std::max(rows, columns) > mostOperands)
       tiles[product.k] /= 2;
+  }
+}
+
+/// A chain on CUDA cores has its rows' slice, one of the second factor and the weights in two
+/// layouts in shared memory at a time: fewer terms of the outer sum where there is no room.
+void Planner::fitChains() {
+  constexpr int64_t leastTerms = 16;
+  for (Contraction &outer : shape.contractions) {
+    if (!outer.isOuter || usesMatrixUnits(outer) || block.tiles.contains(outer.k))
+      continue;
+    for (Contraction &inner : shape.contractions) {
+      if (!outer.op->isProperAncestor(inner.op))
+        continue;
+      auto elements = [&] {
+        int64_t m = tileOf(outer.m), k = tileOf(outer.k);
+        return m * tileOf(inner.k) + k * tileOf(outer.n) + 2 * m * k;
+      };
+      while (elements() * outer.operand.getIntOrFloatBitWidth() / 8 > target.getShared() &&
+             tileOf(outer.k) > leastTerms)
+        tiles[outer.k] /= 2;
+    }
   }
 }
 
@@ -299,6 +343,7 @@ gpu::ScheduleAttr tk::planSchedule(StatementShape &shape, gpu::TargetAttr target
   if (asked)
     planner.coarsenAsAsked();
   planner.limitOperands();
+  planner.fitChains();
   return planner.finish();
 }
 

@@ -80,6 +80,7 @@ struct Planner {
   void shrinkToFillMachine(Contraction &product);
   void coarsenAsAsked();
   void limitOperands();
+  void fitChains();
   gpu::ScheduleAttr finish();
 };
 
