@@ -40,6 +40,9 @@ inline constexpr llvm::StringLiteral scheduleAttrName = "tkgpu.schedule";
 inline constexpr llvm::StringLiteral inPlaceAttrName = "tkgpu.in_place";
 inline constexpr llvm::StringLiteral targetAttrName = "tkgpu.target";
 
+/// The scalar that a tile of one value repeats; null if it is no such tile.
+mlir::Value splatSource(mlir::Value tile);
+
 } // namespace tk::gpu
 
 #endif // TK_DIALECTS_TKGPU_TKGPUDIALECT_H

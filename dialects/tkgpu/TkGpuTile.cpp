@@ -224,6 +224,13 @@ LogicalResult ConvertLayoutOp::verify() {
   return success();
 }
 
+Value tk::gpu::splatSource(Value tile) {
+  auto broadcast = tile.getDefiningOp<BroadcastOp>();
+  return broadcast && !isa<RankedTensorType>(broadcast.getSource().getType())
+             ? broadcast.getSource()
+             : Value();
+}
+
 LogicalResult JoinOp::verify() {
   auto result = cast<RankedTensorType>(getResult().getType());
   for (Value value : getParts()) {

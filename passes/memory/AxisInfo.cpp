@@ -184,7 +184,7 @@ static bool endsLoop(Value mask) {
   auto loop = induction ? dyn_cast<scf::ForOp>(induction.getOwner()->getParentOp()) : scf::ForOp();
   if (!loop || induction != loop.getInductionVar())
     return false;
-  Value end = splatSource(compare.getRhs());
+  Value end = gpu::splatSource(compare.getRhs());
   std::optional<int64_t> number = constantIndex(compare.getRhs());
   return end == loop.getUpperBound() || (number && number == constantIndex(loop.getUpperBound()));
 }

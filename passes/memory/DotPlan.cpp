@@ -60,6 +60,34 @@ static WarpGrid chooseWarpGrid(int64_t m, int64_t n, int64_t minM, int64_t minN,
   return best;
 }
 
+namespace {
+/// How many rows and columns of an FMA product's outputs lanes lie along, and warps; see the top of
+/// the file.
+struct FmaShape {
+  int64_t lanesM, lanesN;
+  WarpGrid warps;
+};
+} // namespace
+
+static FmaShape shapeFma(int64_t m, int64_t n, int64_t vectorM, int64_t vectorN, int64_t numWarps) {
+  constexpr int64_t lanes = 32, lanesOfColumns = 8;
+  vectorM = std::min(vectorM, m);
+  vectorN = std::min(vectorN, n);
+  FmaShape shape;
+  shape.lanesN = std::min(n / vectorN, lanesOfColumns);
+  shape.lanesM = std::min(m / vectorM, lanes / shape.lanesN);
+  shape.lanesN = std::min(n / vectorN, lanes / shape.lanesM);
+  shape.warps = chooseWarpGrid(m, n, vectorM * shape.lanesM, vectorN * shape.lanesN, numWarps,
+                               false, shape.lanesM, shape.lanesN);
+  return shape;
+}
+
+int64_t tk::sideOfThread(int64_t m, int64_t n, int64_t numWarps) {
+  int64_t vectorN = std::clamp<int64_t>(m * n / (32 * numWarps), 1, 4);
+  FmaShape shape = shapeFma(m, n, 1, vectorN, numWarps);
+  return std::max({m / shape.warps.m / shape.lanesM, n / shape.warps.n / shape.lanesN, int64_t(1)});
+}
+
 /// Adds replicating warps up to `numWarps`.
 static LayoutAttr padWarps(LayoutAttr layout, int64_t numWarps) {
   if (!layout)
@@ -87,9 +115,7 @@ static LayoutAttr fmaAccumulatorLayout(MLIRContext *context, int64_t m, int64_t 
   take(lanes, 0, nextM, m, 32 >> lanes.size());
   take(lanes, 1, nextN, n, 32 >> lanes.size());
   lanes.resize(5, LayoutBit{});
-  WarpGrid grid =
-      chooseWarpGrid(m, n, nextM, nextN, numWarps, false, std::max<int64_t>(nextM / vectorM, 1),
-                     std::max<int64_t>(nextN / vectorN, 1));
+  WarpGrid grid = shapeFma(m, n, vectorM, vectorN, numWarps).warps;
   int64_t warpM = m / grid.m, warpN = n / grid.n;
   take(registers, 1, nextN, warpN, warpN);
   take(rows, 0, nextM, warpM, warpM);

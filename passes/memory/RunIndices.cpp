@@ -11,13 +11,6 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-Value tk::splatSource(Value value) {
-  auto broadcast = value.getDefiningOp<BroadcastOp>();
-  return broadcast && !isa<RankedTensorType>(broadcast.getSource().getType())
-             ? broadcast.getSource()
-             : Value();
-}
-
 bool tk::isRun(Value index, SmallVectorImpl<Value> &starts) {
   if (index.getDefiningOp<IotaOp>())
     return true;

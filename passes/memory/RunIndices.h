@@ -5,10 +5,9 @@
 #include "mlir/IR/Value.h"
 #include "llvm/ADT/SmallVector.h"
 
-namespace tk {
+#include <optional>
 
-/// The scalar that a tile of one value repeats.
-mlir::Value splatSource(mlir::Value value);
+namespace tk {
 
 /// Whether `index` is 0, 1, ... plus scalars, which are appended to `starts`.
 bool isRun(mlir::Value index, llvm::SmallVectorImpl<mlir::Value> &starts);

@@ -28,10 +28,8 @@ bool TileElements::areScalars(Value tile) {
     return false;
   if (auto iota = dyn_cast<IotaOp>(op))
     return type.getElementType().isIndex();
-  if (splatOf(tile))
+  if (splatOf(tile) || splatSource(tile))
     return true;
-  if (auto broadcast = dyn_cast<BroadcastOp>(op))
-    return !isa<RankedTensorType>(broadcast.getSource().getType());
   return (isa<gpu::LoadOp>(op) || op->hasTrait<OpTrait::Elementwise>()) &&
          llvm::all_of(op->getOperands(), areScalars);
 }

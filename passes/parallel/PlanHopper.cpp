@@ -227,7 +227,7 @@ bool Planner::isChainForWarpgroups(Contraction &outer) {
     // too, are better gathered for warpgroups, though they are not enough to fill one.
     bool isOfTable = llvm::any_of(load.getIndices(), followsTable);
     isGathered |= isOfTable;
-    return (isOfTable || isGathered) &&
+    return isGathered &&
            areRowsGathered(shape, load, tiled, isOfTable ? rowsOfGatheredBox : rowsOfFixedBox);
   };
   for (auto [k, term] : llvm::enumerate(outer.op.getYield().getValues())) {

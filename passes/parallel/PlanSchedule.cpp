@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/ProductFactors.h"
+#include "passes/memory/DotPlan.h"
 #include "passes/parallel/Planner.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -235,26 +236,6 @@ void Planner::coarsenAsAsked() {
   for (Contraction &product : shape.contractions)
     if (usesMatrixUnits(product))
       warps = std::clamp<int64_t>(tileOf(product.m) * tileOf(product.n) / 128, 1, warps);
-}
-
-/// How many rows, or columns if those are more, of m x n outputs on CUDA cores a thread has beside
-/// others of so many warps, whose lanes lie as tk-coalesce-accesses has them: vectors of columns,
-/// 8 lanes along them and the rest along rows, warps so that sides are short.
-static int64_t sideOfThread(int64_t m, int64_t n, int64_t numWarps) {
-  int64_t vector = std::clamp<int64_t>(m * n / (32 * numWarps), 1, 4);
-  int64_t lanesN = std::clamp<int64_t>(n / vector, 1, 8), lanesM = std::min(m, 32 / lanesN);
-  int64_t used = 0, least = 0, side = 0;
-  for (int64_t warpsM = 1; warpsM <= numWarps && m / warpsM >= lanesM; warpsM *= 2)
-    for (int64_t warpsN = 1; warpsM * warpsN <= numWarps && n / warpsN >= lanesN * vector;
-         warpsN *= 2) {
-      int64_t rows = m / warpsM / lanesM, columns = n / warpsN / lanesN;
-      if (warpsM * warpsN < used || (warpsM * warpsN == used && rows + columns >= least))
-        continue;
-      used = warpsM * warpsN;
-      least = rows + columns;
-      side = std::max(rows, columns);
-    }
-  return std::max<int64_t>(side, 1);
 }
 
 /// On CUDA cores a thread holds a slice of k of its outputs' rows and columns. Where there is one

@@ -67,11 +67,6 @@ private:
 
 } // namespace
 
-static bool isScalarBroadcast(Value value) {
-  auto broadcast = value.getDefiningOp<gpu::BroadcastOp>();
-  return broadcast && !isa<RankedTensorType>(broadcast.getSource().getType());
-}
-
 /// Finds the sum that the scores are, behind the mask of partial tiles.
 bool RowSeparation::findSum() {
   Value score = maximum.getSource();
@@ -125,7 +120,7 @@ Value RowSeparation::combine(Operation *op, Value a, Value b) {
 Terms RowSeparation::splitColumns(Value columns) {
   if (auto add = columns.getDefiningOp<arith::AddFOp>())
     for (unsigned side : {0u, 1u})
-      if (isScalarBroadcast(add->getOperand(side))) {
+      if (gpu::splatSource(add->getOperand(side))) {
         Value start = add->getOperand(side).getDefiningOp<gpu::BroadcastOp>().getSource();
         auto shape = cast<RankedTensorType>(maximum.getSource().getType()).getShape();
         return {add->getOperand(1 - side), spread(start, shape[0])};
@@ -151,8 +146,8 @@ std::optional<Terms> RowSeparation::split(Value value) {
     return Terms{combine(op, a->column, b->column), combine(op, a->row, b->row)};
   }
   if (auto product = dyn_cast_or_null<arith::MulFOp>(op)) {
-    const unsigned scalar = isScalarBroadcast(product.getLhs()) ? 0 : 1;
-    if (!isScalarBroadcast(product->getOperand(scalar)))
+    const unsigned scalar = gpu::splatSource(product.getLhs()) ? 0 : 1;
+    if (!gpu::splatSource(product->getOperand(scalar)))
       return std::nullopt;
     Value factor = product->getOperand(scalar).getDefiningOp<gpu::BroadcastOp>().getSource();
     std::optional<Terms> terms = split(product->getOperand(1 - scalar));

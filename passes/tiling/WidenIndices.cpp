@@ -25,6 +25,11 @@ using namespace tk;
 static constexpr double largestIndex = std::numeric_limits<int32_t>::max();
 static constexpr double unknownIndex = 1 << 28;
 
+static bool isArithmetic(Operation *op) {
+  return isa_and_nonnull<arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::MinSIOp,
+                         arith::MaxSIOp, FloorDivOp, FloorModOp>(op);
+}
+
 /// At most how large an index value within `kernel` is, whatever its sign.
 static double largestSize(KernelOp kernel, Value value) {
   if (std::optional<int64_t> constant = getConstantIndex(value))
@@ -58,8 +63,7 @@ static Value widen(OpBuilder &builder, Location loc, Value index) {
   if (std::optional<int64_t> constant = getConstantIndex(index))
     return arith::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(*constant));
   Operation *op = index.getDefiningOp();
-  if (!isa_and_nonnull<arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::MinSIOp, arith::MaxSIOp,
-                       FloorDivOp, FloorModOp>(op))
+  if (!isArithmetic(op))
     return arith::IndexCastOp::create(builder, loc, builder.getI64Type(), index);
   SmallVector<Value> operands;
   for (Value operand : op->getOperands())
@@ -73,10 +77,9 @@ static bool mayOverflow(KernelOp kernel, Value value) {
   if (largestSize(kernel, value) > largestIndex)
     return true;
   Operation *op = value.getDefiningOp();
-  return isa_and_nonnull<arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::MinSIOp,
-                         arith::MaxSIOp, FloorDivOp, FloorModOp>(op) &&
-         llvm::any_of(op->getOperands(),
-                      [&](Value operand) { return mayOverflow(kernel, operand); });
+  return isArithmetic(op) && llvm::any_of(op->getOperands(), [&](Value operand) {
+           return mayOverflow(kernel, operand);
+         });
 }
 
 void tk::widenIndices(KernelOp kernel, ComputeOp compute) {

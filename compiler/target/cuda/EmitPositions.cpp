@@ -30,12 +30,10 @@ static std::optional<Value> startOf(Value places) {
   auto sum = places.getDefiningOp<arith::AddIOp>();
   if (!sum)
     return std::nullopt;
-  for (unsigned side : {0u, 1u}) {
-    auto start = sum->getOperand(side).getDefiningOp<gpu::BroadcastOp>();
-    if (start && !isa<RankedTensorType>(start.getSource().getType()) &&
-        isa_and_nonnull<gpu::IotaOp>(sum->getOperand(1 - side).getDefiningOp()))
-      return start.getSource();
-  }
+  for (unsigned side : {0u, 1u})
+    if (Value start = gpu::splatSource(sum->getOperand(side));
+        start && isa_and_nonnull<gpu::IotaOp>(sum->getOperand(1 - side).getDefiningOp()))
+      return start;
   return std::nullopt;
 }
 

@@ -301,11 +301,9 @@ static bool isForWholeTile(Operation *op, bool besideProducts) {
 
 /// Which operand of a product is the same number for all of a tile; -1 if neither is known to be.
 static int uniformFactor(arith::MulFOp product) {
-  for (int side : {0, 1}) {
-    auto spread = product->getOperand(side).getDefiningOp<gpu::BroadcastOp>();
-    if (spread && !isa<RankedTensorType>(spread.getSource().getType()))
+  for (int side : {0, 1})
+    if (gpu::splatSource(product->getOperand(side)))
       return side;
-  }
   return -1;
 }
 

@@ -2,6 +2,7 @@
 #include "KernelHarness.h"
 
 #include <cmath>
+#include <functional>
 #include <random>
 
 using tk::DType;
@@ -97,6 +98,20 @@ TEST_CASE("sums of 8-bit floats keep 14 bits, from the largest summand's first",
     }
 }
 
+/// Hands `check` each place of an m16n8 product of rows of `depth` elements with what is right
+/// there, where lanes began with 1 to 4.
+template <typename Sum, typename T>
+static void forEachSum(const std::vector<T> &a, const std::vector<T> &b, size_t depth,
+                       const std::function<void(size_t, Sum)> &check) {
+  for (size_t m = 0; m < 16; ++m)
+    for (size_t n = 0; n < 8; ++n) {
+      auto sum = static_cast<Sum>(1 + m / 8 * 2 + n % 2);
+      for (size_t d = 0; d < depth; ++d)
+        sum += a[m * depth + d] * b[n * depth + d];
+      check(m * 8 + n, sum);
+    }
+}
+
 TEST_CASE("matrix products of integers are exact", "[emu]") {
   KernelHarness k(productText("tk::i8", "int", 1));
   std::vector<int8_t> a(16 * 32), b(8 * 32);
@@ -109,13 +124,7 @@ TEST_CASE("matrix products of integers are exact", "[emu]") {
   k.in(b, DType::i8);
   k.out(y, DType::i32);
   REQUIRE(k.run() == "");
-  for (size_t m = 0; m < 16; ++m)
-    for (size_t n = 0; n < 8; ++n) {
-      int sum = static_cast<int>(1 + m / 8 * 2 + n % 2);
-      for (size_t d = 0; d < 32; ++d)
-        sum += a[m * 32 + d] * b[n * 32 + d];
-      CHECK(y[m * 8 + n] == sum);
-    }
+  forEachSum<int>(a, b, 32, [&](size_t place, int sum) { CHECK(y[place] == sum); });
 }
 
 TEST_CASE("matrix products of f64", "[emu]") {
@@ -139,13 +148,9 @@ k(const double *__restrict__ a, const double *__restrict__ b, double *y) {
   k.in(b, DType::f64);
   k.out(y, DType::f64);
   REQUIRE(k.run() == "");
-  for (size_t m = 0; m < 16; ++m)
-    for (size_t n = 0; n < 8; ++n) {
-      auto sum = static_cast<double>(1 + m / 8 * 2 + n % 2);
-      for (size_t d = 0; d < 4; ++d)
-        sum += a[m * 4 + d] * b[n * 4 + d];
-      CHECK(std::abs(y[m * 8 + n] - sum) <= 1e-14 * (1 + std::abs(sum)));
-    }
+  forEachSum<double>(a, b, 4, [&](size_t place, double sum) {
+    CHECK(std::abs(y[place] - sum) <= 1e-14 * (1 + std::abs(sum)));
+  });
 }
 
 TEST_CASE("load_matrix hands out rows, or columns", "[emu]") {
