@@ -52,6 +52,22 @@ std::string BlockProgram::argumentName(Value value) {
   return unique;
 }
 
+/// The number that a size that is known, converted to floats, becomes: what is divided by a power
+/// of two, like a row's sum by its length, then takes one product.
+static TypedAttr convertedSize(KernelOp kernel, Value value) {
+  auto conversion = value.getDefiningOp<arith::SIToFPOp>();
+  auto cast = conversion ? conversion.getIn().getDefiningOp<arith::IndexCastOp>() : nullptr;
+  if (!cast || !cast.getIn().getType().isIndex())
+    return {};
+  std::optional<int64_t> exact = getSizeFact(kernel, cast.getIn()).exact;
+  if (!exact || !llvm::isIntN(cast.getType().getIntOrFloatBitWidth(), *exact))
+    return {};
+  auto type = llvm::cast<FloatType>(value.getType());
+  APFloat number(type.getFloatSemantics());
+  number.convertFromAPInt(APInt(64, *exact, true), true, APFloat::rmNearestTiesToEven);
+  return FloatAttr::get(type, number);
+}
+
 /// What a value of the kernel is inside the function: an argument, or the constant itself.
 Value BlockProgram::kernelValue(Value value) {
   if (auto known = argumentOf.find(value); known != argumentOf.end())
@@ -63,6 +79,8 @@ Value BlockProgram::kernelValue(Value value) {
   if (type.isIndex())
     if (std::optional<int64_t> exact = getSizeFact(kernel, value).exact)
       return argumentOf[value] = constant(builder.getIndexAttr(*exact));
+  if (TypedAttr size = convertedSize(kernel, value))
+    return argumentOf[value] = constant(size);
   if (auto tensor = dyn_cast<RankedTensorType>(type))
     type = gpu::BufferType::get(type.getContext(), tensor.getElementType());
   argumentNames.push_back(argumentName(value));
