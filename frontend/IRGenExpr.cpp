@@ -159,8 +159,12 @@ mlir::Value KernelGen::build(const Node *n) {
     return operation(n);
   case NodeKind::Convert:
     return convert(n);
-  case NodeKind::Round:
-    return widen(narrow(value(n->args[0]), n->stored, loc(n->span)), n->stored, loc(n->span));
+  case NodeKind::Round: {
+    Value rounded = narrow(value(n->args[0]), n->stored, loc(n->span));
+    if (n->ofFactor)
+      rounded.getDefiningOp()->setAttr(roundedFactorAttr, builder.getUnitAttr());
+    return widen(rounded, n->stored, loc(n->span));
+  }
   case NodeKind::Reduce:
     return reduce(n);
   case NodeKind::Scan:

@@ -191,6 +191,7 @@ Node *KernelSema::contraction(const ast::Reduce &e, const std::vector<IndexVar *
         to = ast::DType::BF16;
       Node *rounded = make(NodeKind::Round, Type::F32, computed->span);
       rounded->stored = to;
+      rounded->ofFactor = true;
       rounded->args = {computed};
       std::vector<Node *> args{body->args[0], body->args[1]};
       args[1 - i] = rounded;

@@ -30,4 +30,10 @@ class YieldOp;
 #define GET_OP_CLASSES
 #include "dialects/tk/TkOps.h.inc"
 
+namespace tk {
+/// On an arith.truncf: no declared type asks for this rounding, but a product whose other factor is
+/// stored in 16 bits; where it happens is the compiler's choice.
+constexpr llvm::StringLiteral roundedFactorAttr = "tk.rounded_factor";
+} // namespace tk
+
 #endif // TK_DIALECTS_TK_TKDIALECT_H

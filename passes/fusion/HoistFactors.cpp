@@ -11,7 +11,9 @@
 //
 // Value changes are those that language.md allows: sums may be reassociated, and the declared
 // rounding of a softmax weight may be applied before its division. Where a term has the rounded
-// weight for something else besides (w * log(w)), there would be two of it, whose errors differ.
+// weight for something else besides (w * log(w)), there would be two of it, whose errors differ. A
+// rounding that no declared type asks for, but a product on the matrix unit, may come before the
+// division also where something linear stands between them (dropout, a tensor of factors).
 //
 //   %s = tk.reduce [sum] ["j"] {                     %t = tk.reduce [sum] ["j"] {
 //     %p = tk.div_or_zero %e, %z                       %q = mulf %e, %v
@@ -58,6 +60,8 @@ private:
   /// `isSafe`, which a note says where it does not hold.
   bool mayLeave(bool isSafe, StringRef value);
   Value extractFromRounding(arith::ExtFOp ext);
+  Value extractFromRoundedFactor(arith::TruncFOp trunc);
+  Value withoutDivision(Value value, Value &divisor);
 
   ReduceOp reduce;
   Dependence varies;
@@ -161,12 +165,53 @@ bool FactorExtractor::mayLeave(bool isSafe, StringRef value) {
   return isSafe;
 }
 
+/// `value`, which is proportional to a weight, without the weight's division, by `divisor`; null if
+/// it is not.
+Value FactorExtractor::withoutDivision(Value value, Value &divisor) {
+  Operation *op = value.getDefiningOp();
+  if (auto weight = dyn_cast_or_null<DivOrZeroOp>(op); weight && isHoistable(weight.getB())) {
+    divisor = weight.getB();
+    return weight.getA();
+  }
+  auto select = dyn_cast_or_null<arith::SelectOp>(op);
+  bool isChoice = select && (isZero(select.getTrueValue()) || isZero(select.getFalseValue()));
+  if (!isChoice && !isa_and_nonnull<arith::MulFOp, arith::DivFOp, arith::NegFOp>(op))
+    return {};
+  unsigned first = isChoice ? 1 : 0;
+  unsigned last = isa<arith::DivFOp>(op) ? 0 : op->getNumOperands() - 1;
+  for (unsigned n = first; n <= last; ++n)
+    if (Value part = withoutDivision(op->getOperand(n), divisor)) {
+      Operation *copy = builder.clone(*op);
+      copy->setOperand(n, part);
+      return copy->getResult(0);
+    }
+  return {};
+}
+
+/// The rounding of something proportional to a weight, before that weight's division; null if it is
+/// none. The type must have the range of what is rounded: undivided it is larger.
+Value FactorExtractor::extractFromRoundedFactor(arith::TruncFOp trunc) {
+  Value divisor;
+  if (!trunc->hasAttr(roundedFactorAttr) || !trunc.getType().isBF16() || !trunc->hasOneUse())
+    return {};
+  Value undivided = withoutDivision(trunc.getIn(), divisor);
+  if (!undivided)
+    return {};
+  factors.push_back({LinearFactor::DivideOrZero, divisor});
+  Operation *rounded = builder.clone(*trunc);
+  rounded->setOperand(0, undivided);
+  return rounded->getResult(0);
+}
+
 /// Unnormalised weights lie in [0, 1]. Eight bits hold few numbers below 1: there the weights are
 /// scaled by the largest power of two that the type holds.
 Value FactorExtractor::extractFromRounding(arith::ExtFOp ext) {
   auto trunc = ext.getIn().getDefiningOp<arith::TruncFOp>();
   auto weight =
       trunc ? stripClamps(trunc.getIn(), trunc.getType()).getDefiningOp<DivOrZeroOp>() : nullptr;
+  if (trunc && !weight && llvm::all_equal(ext->getUsers()))
+    if (Value rounded = extractFromRoundedFactor(trunc))
+      return arith::ExtFOp::create(builder, ext.getLoc(), ext.getType(), rounded);
   if (!weight || trunc.getType().getIntOrFloatBitWidth() > 16 || !isHoistable(weight.getB()))
     return ext;
   if (!trunc->hasOneUse() || !llvm::all_equal(ext->getUsers())) {

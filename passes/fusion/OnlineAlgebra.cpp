@@ -4,7 +4,8 @@
 //
 //   t does not depend on m         f = 1
 //   a * b                          f = f_a * f_b
-//   a / c, -a, select(c, a, 0)     f = f_a           where c does not depend on m
+//   a / c, -a, select(c, a, 0),    f = f_a           where c does not depend on m
+//   select(c, 0, a)
 //   round16(a)                     f = f_a           a weight's rounding may come before its
 //                                                    scaling
 //   round8(a)                      f = f_a           where a is an exponential as below, at most 1,
@@ -97,10 +98,11 @@ bool Separator::separate(Value term) {
 }
 
 bool Separator::separateSelect(arith::SelectOp select) {
-  if (onEarlier.on(select.getCondition()) || !isZero(select.getFalseValue()))
+  bool isFirst = isZero(select.getFalseValue());
+  if (onEarlier.on(select.getCondition()) || (!isFirst && !isZero(select.getTrueValue())))
     return decline("its term chooses between values that do not share a factor");
   underSelect = true;
-  return separate(select.getTrueValue());
+  return separate(isFirst ? select.getTrueValue() : select.getFalseValue());
 }
 
 /// Is `value` a constant, or 1 where there is none, times a difference's exponential, and within

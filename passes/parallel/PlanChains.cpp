@@ -107,6 +107,12 @@ static bool haveLoadedLengths(ReduceOp reduction) {
 /// Scores, their 16-bit weights and the outputs of a row share a warpgroup's registers.
 void Planner::planWarpgroupChain(Contraction &outer) {
   int64_t consumers = std::max<int64_t>(block.consumers.value_or(consumersOfChain(outer)), 1);
+  // Products beside the chain are on the same rows, whose tiles have 128 at most.
+  bool isAlone = llvm::all_of(shape.contractions, [&](Contraction &other) {
+    return other.op == outer.op || outer.op->isProperAncestor(other.op);
+  });
+  if (!isAlone)
+    consumers = std::min<int64_t>(consumers, 2);
   if (block.tiles.contains(outer.m) || !mayOverlap(shape.compute))
     consumers = llvm::bit_floor<uint64_t>(consumers);
   // Layouts have powers of two: of four warpgroups that three stand for the last does not run.

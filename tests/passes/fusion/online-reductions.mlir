@@ -217,6 +217,39 @@ tk.kernel @replaced dims ["R", "C"]
   tk.return %y : tensor<?xf32>
 }
 
+// One that a selection replaces by 0 does, on whichever side it stands.
+// CHECK-LABEL: @dropped
+// CHECK: tk.reduce [#tk.kind<max>, #tk.kind<sum>]
+// CHECK: rescale
+tk.kernel @dropped dims ["R", "C"]
+    params [#tk.param<"x">, #tk.param<"v">]
+    results ["y"] {
+^bb0(%R: index, %C: index, %x: tensor<?x?xf32>, %v: tensor<?x?xf32>):
+  tk.bind %x[%R, %C] : tensor<?x?xf32>
+  tk.bind %v[%R, %C] : tensor<?x?xf32>
+  %zero = arith.constant 0 : index
+  %none = arith.constant 0.0 : f32
+  %y = tk.compute ["r"] in (%R) {
+  ^bb0(%r: index):
+    %m = tk.reduce [#tk.kind<max>] ["j"] from (%zero) to (%C) {
+    ^bb0(%j: index):
+    %a = tk.load %x[%r, %j] : tensor<?x?xf32>
+    tk.yield %a : f32
+    } : f32
+    %z = tk.reduce [#tk.kind<sum>] ["i"] from (%zero) to (%C) {
+    ^bb0(%i: index):
+    %a = tk.load %x[%r, %i] : tensor<?x?xf32>
+    %e = tk.exp_diff %a, %m : f32
+    %b = tk.load %v[%r, %i] : tensor<?x?xf32>
+    %c = arith.cmpf ogt, %b, %none : f32
+    %p = arith.select %c, %none, %e : f32
+    tk.yield %p : f32
+    } : f32
+    tk.yield %z : f32
+  } names ["y"] : tensor<?xf32>
+  tk.return %y : tensor<?xf32>
+}
+
 // The constant before the difference stands in the factor, too.
 // CHECK-LABEL: @scaled
 // CHECK: tk.reduce [#tk.kind<max>, #tk.kind<sum>]

@@ -496,6 +496,105 @@ tk.kernel @rounded dims ["R", "C"] params [#tk.param<"x">, #tk.param<"z">] resul
   tk.return %y : tensor<?xf32>
 }
 
+// Where a product alone asks for the rounding, it comes before the weight's division also if what
+// stands between them is linear. A divisor that may be 0 stays.
+// CHECK-LABEL: @linear
+// CHECK: %[[S:.*]] = tk.reduce [#tk.kind<sum>]
+// CHECK: %[[E:.*]] = tk.load
+// CHECK: %[[Q:.*]] = arith.divf %[[E]], %{{.*}} : f32
+// CHECK: %[[K:.*]] = arith.select %{{.*}}, %{{.*}}, %[[Q]] : f32
+// CHECK: arith.truncf %[[K]] {tk.rounded_factor} : f32 to bf16
+// CHECK: tk.div_or_zero %[[S]]
+tk.kernel @linear dims ["C"] params [#tk.param<"x">, #tk.param<"v">, #tk.param<"z">, #tk.param<"d">] results ["y"] {
+^bb0(%C: index, %x: tensor<?xf32>, %v: tensor<?xbf16>, %z: f32, %d: f32):
+  tk.bind %x[%C] : tensor<?xf32>
+  tk.bind %v[%C] : tensor<?xbf16>
+  %zero = arith.constant 0 : index
+  %none = arith.constant 0.0 : f32
+  %y = tk.compute [] in () {
+    %s = tk.reduce [#tk.kind<sum>] ["c"] from (%zero) to (%C) {
+    ^bb0(%c: index):
+    %e = tk.load %x[%c] : tensor<?xf32>
+    %w = tk.div_or_zero %e, %z : f32
+    %q = arith.divf %w, %d : f32
+    %t = arith.cmpf ogt, %e, %none : f32
+    %k = arith.select %t, %none, %q : f32
+    %n = arith.truncf %k {tk.rounded_factor} : f32 to bf16
+    %r = arith.extf %n : bf16 to f32
+    %a = tk.load %v[%c] : tensor<?xbf16>
+    %f = arith.extf %a : bf16 to f32
+    %p = arith.mulf %r, %f : f32
+    tk.yield %p : f32
+    } : f32
+    tk.yield %s : f32
+  } names ["y"] : tensor<f32>
+  tk.return %y : tensor<f32>
+}
+
+// ... but not a rounding that a declared type asks for,
+// CHECK-LABEL: @declared
+// CHECK: tk.reduce
+// CHECK: tk.div_or_zero
+// CHECK: arith.truncf
+// CHECK-NOT: tk.div_or_zero
+tk.kernel @declared dims ["C"] params [#tk.param<"x">, #tk.param<"v">, #tk.param<"z">, #tk.param<"d">] results ["y"] {
+^bb0(%C: index, %x: tensor<?xf32>, %v: tensor<?xbf16>, %z: f32, %d: f32):
+  tk.bind %x[%C] : tensor<?xf32>
+  tk.bind %v[%C] : tensor<?xbf16>
+  %zero = arith.constant 0 : index
+  %none = arith.constant 0.0 : f32
+  %y = tk.compute [] in () {
+    %s = tk.reduce [#tk.kind<sum>] ["c"] from (%zero) to (%C) {
+    ^bb0(%c: index):
+    %e = tk.load %x[%c] : tensor<?xf32>
+    %w = tk.div_or_zero %e, %z : f32
+    %q = arith.divf %w, %d : f32
+    %t = arith.cmpf ogt, %e, %none : f32
+    %k = arith.select %t, %none, %q : f32
+    %n = arith.truncf %k : f32 to bf16
+    %r = arith.extf %n : bf16 to f32
+    %a = tk.load %v[%c] : tensor<?xbf16>
+    %f = arith.extf %a : bf16 to f32
+    %p = arith.mulf %r, %f : f32
+    tk.yield %p : f32
+    } : f32
+    tk.yield %s : f32
+  } names ["y"] : tensor<f32>
+  tk.return %y : tensor<f32>
+}
+
+// ... nor one to a type that what is not divided may not fit.
+// CHECK-LABEL: @narrow
+// CHECK: tk.reduce
+// CHECK: tk.div_or_zero
+// CHECK: arith.truncf
+// CHECK-NOT: tk.div_or_zero
+tk.kernel @narrow dims ["C"] params [#tk.param<"x">, #tk.param<"v">, #tk.param<"z">, #tk.param<"d">] results ["y"] {
+^bb0(%C: index, %x: tensor<?xf32>, %v: tensor<?xf16>, %z: f32, %d: f32):
+  tk.bind %x[%C] : tensor<?xf32>
+  tk.bind %v[%C] : tensor<?xf16>
+  %zero = arith.constant 0 : index
+  %none = arith.constant 0.0 : f32
+  %y = tk.compute [] in () {
+    %s = tk.reduce [#tk.kind<sum>] ["c"] from (%zero) to (%C) {
+    ^bb0(%c: index):
+    %e = tk.load %x[%c] : tensor<?xf32>
+    %w = tk.div_or_zero %e, %z : f32
+    %q = arith.divf %w, %d : f32
+    %t = arith.cmpf ogt, %e, %none : f32
+    %k = arith.select %t, %none, %q : f32
+    %n = arith.truncf %k {tk.rounded_factor} : f32 to f16
+    %r = arith.extf %n : f16 to f32
+    %a = tk.load %v[%c] : tensor<?xf16>
+    %f = arith.extf %a : f16 to f32
+    %p = arith.mulf %r, %f : f32
+    tk.yield %p : f32
+    } : f32
+    tk.yield %s : f32
+  } names ["y"] : tensor<f32>
+  tk.return %y : tensor<f32>
+}
+
 // A choice against 0 that does not vary leaves a sum, but no product with what varies: that may be
 // NaN.
 // CHECK-LABEL: @chosen
