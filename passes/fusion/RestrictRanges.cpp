@@ -2,6 +2,8 @@
 //
 // 1. For each reduction find conditions without which a term is the neutral element: through
 //    selections against it, and for sums through products, roundings and exponentials of -inf.
+//    An exponential of a distance from what does not vary, exp(-inf - m), is 0 or, where m is -inf
+//    or NaN, NaN: so is the sum then, if any term is left out.
 // 2. Of these take comparisons that bound one index of the reduction by a value that does not vary
 //    in it: the index stands there with coefficient 1 or -1.
 // 3. Tighten the index's lower bound (maximum) or upper bound (minimum) accordingly. Inside the
@@ -47,35 +49,70 @@ static void addConjuncts(Value condition, SmallVectorImpl<Value> &conditions) {
   conditions.push_back(condition);
 }
 
-/// Appends conditions each of which, when false, makes `term` the neutral element of `kind`.
-static void addConditions(Value term, ReduceKind kind, SmallVectorImpl<Value> &conditions) {
+namespace {
+/// A condition which, when false, makes a term the neutral element of its reduction, or NaN where
+/// `from` is there and -inf or NaN.
+struct TermCondition {
+  Value holds, from;
+};
+
+/// Collects the conditions of a reduction's term.
+class TermConditions {
+public:
+  explicit TermConditions(ReduceOp reduce) : varying(reduce.getBlock()->getArguments()) {
+    add(reduce.getYield().getValues()[0], reduce.getKind(0), /*isFactor=*/true);
+  }
+  SmallVector<TermCondition> found;
+
+private:
+  void addAll(Value condition, Value from = {}) {
+    SmallVector<Value> conjuncts;
+    addConjuncts(condition, conjuncts);
+    for (Value conjunct : conjuncts)
+      found.push_back({conjunct, from});
+  }
+  void add(Value term, ReduceKind kind, bool isFactor, Value from = {});
+
+  Dependence varying;
+};
+} // namespace
+
+/// `isFactor`: NaN in `term` is NaN in the whole term. `from`: what `term` is a distance from.
+void TermConditions::add(Value term, ReduceKind kind, bool isFactor, Value from) {
   Operation *op = term.getDefiningOp();
   if (!op)
     return;
   if (kind == ReduceKind::Any)
-    return addConjuncts(term, conditions);
+    return addAll(term);
   if (auto select = dyn_cast<arith::SelectOp>(op)) {
     if (isIdentity(select.getFalseValue(), kind)) {
-      addConjuncts(select.getCondition(), conditions);
-      addConditions(select.getTrueValue(), kind, conditions);
+      addAll(select.getCondition(), from);
+      add(select.getTrueValue(), kind, /*isFactor=*/false, from);
     }
     return;
   }
   if (isa<arith::ExtFOp, arith::TruncFOp>(op))
-    return addConditions(op->getOperand(0), kind, conditions);
+    return add(op->getOperand(0), kind, isFactor, from);
   if (kind == ReduceKind::Max && isa<arith::AddFOp>(op)) {
-    addConditions(op->getOperand(0), kind, conditions);
-    addConditions(op->getOperand(1), kind, conditions);
+    add(op->getOperand(0), kind, isFactor, from);
+    add(op->getOperand(1), kind, isFactor, from);
   }
   if (kind != ReduceKind::Sum)
     return;
   if (isa<arith::MulFOp, arith::MulIOp>(op)) {
-    addConditions(op->getOperand(0), kind, conditions);
-    addConditions(op->getOperand(1), kind, conditions);
-  } else if (isa<DivOrZeroOp, arith::NegFOp>(op)) {
-    addConditions(op->getOperand(0), kind, conditions);
+    add(op->getOperand(0), kind, isFactor);
+    add(op->getOperand(1), kind, isFactor);
+  } else if (isa<arith::NegFOp>(op)) {
+    add(op->getOperand(0), kind, isFactor);
+  } else if (isa<DivOrZeroOp>(op)) {
+    add(op->getOperand(0), kind, /*isFactor=*/false);
   } else if (isa<ExpDiffOp, math::ExpOp, math::Exp2Op>(op)) {
-    addConditions(op->getOperand(0), ReduceKind::Max, conditions); // exp(-inf) = 0
+    // exp(-inf) = 0
+    auto distance = op->getOperand(0).getDefiningOp<arith::SubFOp>();
+    if (!distance || isa<ExpDiffOp>(op))
+      add(op->getOperand(0), ReduceKind::Max, isFactor);
+    else if (isFactor && !varying.on(distance.getRhs()))
+      add(distance.getLhs(), ReduceKind::Max, isFactor, distance.getRhs());
   }
 }
 
@@ -133,6 +170,8 @@ private:
   Value asIndex(Value value);
   Value createRest(Value value, Value index);
   void tighten(const IndexBound &bound);
+  Value isNotEmpty();
+  void keepNaN(Value from, Value leftOut, Value notEmpty);
 
   ReduceOp reduce;
   Dependence varying;
@@ -260,25 +299,75 @@ void RangeRestrictor::tighten(const IndexBound &bound) {
   }
 }
 
+/// The sum is NaN where terms whose mask is a bound now, of distances from -inf or NaN, are left
+/// out: `leftOut` says whether any value of an index is, `notEmpty` whether there were terms.
+void RangeRestrictor::keepNaN(Value from, Value leftOut, Value notEmpty) {
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointAfter(reduce);
+  Location loc = reduce.getLoc();
+  Value sum = reduce.getResult(0);
+  IRMapping mapping;
+  from = cloneSlice(builder, from, reduce.getBlock(), mapping);
+  auto type = cast<FloatType>(from.getType());
+  Value least = createIdentity(builder, loc, ReduceKind::Max, type);
+  Value isNaN = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::ULE, from, least);
+  for (Value some : {leftOut, notEmpty})
+    isNaN = arith::AndIOp::create(builder, loc, isNaN, some);
+  Value nan = arith::ConstantOp::create(
+      builder, loc,
+      builder.getFloatAttr(sum.getType(),
+                           APFloat::getNaN(cast<FloatType>(sum.getType()).getFloatSemantics())));
+  auto kept = arith::SelectOp::create(builder, loc, isNaN, nan, sum);
+  sum.replaceAllUsesExcept(kept, kept);
+}
+
+/// True if the reduction has a term.
+Value RangeRestrictor::isNotEmpty() {
+  Value some;
+  for (auto [lower, upper] : llvm::zip_equal(reduce.getLower(), reduce.getUpper())) {
+    Value along =
+        arith::CmpIOp::create(builder, reduce.getLoc(), arith::CmpIPredicate::slt, lower, upper);
+    some = some ? arith::AndIOp::create(builder, reduce.getLoc(), some, along).getResult() : along;
+  }
+  return some;
+}
+
 unsigned RangeRestrictor::run() {
   ReduceKind kind = reduce.getKind(0);
   if (reduce.isOnline() || kind == ReduceKind::ArgMax || kind == ReduceKind::ArgMin)
     return 0;
-  SmallVector<Value> conditions;
-  addConditions(reduce.getYield().getValues()[0], kind, conditions);
   unsigned count = 0;
-  for (Value condition : conditions) {
+  Value before;
+  llvm::SmallMapVector<Value, Value, 2> leftOut; // by what distances are from
+  for (auto [condition, from] : TermConditions(reduce).found) {
     auto cmp = condition.getDefiningOp<arith::CmpIOp>();
     std::optional<IndexBound> bound = cmp ? solve(cmp) : std::nullopt;
     if (!bound)
       continue;
+    if (!before && from)
+      before = isNotEmpty();
+    Value lower = reduce.getLower()[bound->index], upper = reduce.getUpper()[bound->index];
     tighten(*bound);
+    if (from) {
+      Value &some = leftOut[from];
+      for (auto [old, now, predicate] :
+           {std::tuple(lower, reduce.getLower()[bound->index], arith::CmpIPredicate::slt),
+            std::tuple(upper, reduce.getUpper()[bound->index], arith::CmpIPredicate::sgt)}) {
+        if (old == now)
+          continue;
+        Value differ = arith::CmpIOp::create(builder, reduce.getLoc(), predicate, old, now);
+        some = some ? arith::OrIOp::create(builder, reduce.getLoc(), some, differ).getResult()
+                    : differ;
+      }
+    }
     Value holds = arith::ConstantIntOp::create(builder, reduce.getLoc(), 1, 1);
     condition.replaceUsesWithIf(holds, [&](OpOperand &use) {
       return reduce.getBody().isAncestor(use.getOwner()->getParentRegion());
     });
     ++count;
   }
+  for (auto [from, some] : leftOut)
+    keepNaN(from, some, before);
   if (count)
     note(reduce, passName, Verdict::Derived,
          "the " + describe(reduce) + " runs over the indices that its mask admits");

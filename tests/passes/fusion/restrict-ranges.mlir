@@ -51,3 +51,55 @@ tk.kernel @window dims ["S", "T"]
   } names ["y"] : tensor<?xf32>
   tk.return %m, %y : tensor<?xf32>, tensor<?xf32>
 }
+
+// Exponentials of distances from -inf or NaN are NaN where the mask is not: the sum is, if there were
+// terms and any is left out. Under a division that may give 0, and a choice, that would not hold.
+// CHECK-LABEL: @distances
+// CHECK: %[[HI:.*]] = arith.minsi %C
+// CHECK: %[[OUT:.*]] = arith.cmpi sgt, %C, %[[HI]]
+// CHECK: %[[S:.*]] = tk.reduce [#tk.kind<sum>] ["c"] from(%c0) to(%[[HI]])
+// CHECK-NOT: select
+// CHECK: %[[NONE:.*]] = arith.cmpf ule, %from, %{{.*}} : f32
+// CHECK: arith.andi
+// CHECK: %[[N:.*]] = arith.andi
+// CHECK: %[[Y:.*]] = arith.select %[[N]], %{{.*}}, %[[S]] : f32
+// CHECK: tk.yield %[[Y]]
+// CHECK: tk.reduce [#tk.kind<sum>] ["c"] from(%c0) to(%C)
+// CHECK: arith.select
+// CHECK: tk.div_or_zero
+tk.kernel @distances dims ["R", "C"]
+    params [#tk.param<"x">, #tk.param<"from">]
+    results ["y", "z"] {
+^bb0(%R: index, %C: index, %x: tensor<?x?xf32>, %from: f32):
+  tk.bind %x[%R, %C] : tensor<?x?xf32>
+  %zero = arith.constant 0 : index
+  %ninf = arith.constant 0xFF800000 : f32
+  %y = tk.compute ["r"] in (%R) {
+  ^bb0(%r: index):
+    %s = tk.reduce [#tk.kind<sum>] ["c"] from (%zero) to (%C) {
+    ^bb0(%c: index):
+    %a = tk.load %x[%r, %c] : tensor<?x?xf32>
+    %past = arith.cmpi sle, %c, %r : index
+    %b = arith.select %past, %a, %ninf : f32
+    %d = arith.subf %b, %from : f32
+    %e = math.exp %d : f32
+    tk.yield %e : f32
+    } : f32
+    tk.yield %s : f32
+  } names ["y"] : tensor<?xf32>
+  %z = tk.compute ["r"] in (%R) {
+  ^bb0(%r: index):
+    %s = tk.reduce [#tk.kind<sum>] ["c"] from (%zero) to (%C) {
+    ^bb0(%c: index):
+    %a = tk.load %x[%r, %c] : tensor<?x?xf32>
+    %past = arith.cmpi sle, %c, %r : index
+    %b = arith.select %past, %a, %ninf : f32
+    %d = arith.subf %b, %from : f32
+    %e = math.exp %d : f32
+    %w = tk.div_or_zero %e, %a : f32
+    tk.yield %w : f32
+    } : f32
+    tk.yield %s : f32
+  } names ["z"] : tensor<?xf32>
+  tk.return %y, %z : tensor<?xf32>, tensor<?xf32>
+}
