@@ -17,6 +17,9 @@
 //      below its argument, with a relative error; constant factors on either side are joined. In
 //      gelu none is left. The share beyond |x| is 2 to the power of a polynomial.
 //
+//   6. A product of an integer of 8 bits and an f32 that is rounded to bf16 as a factor of a sum's
+//      terms may have an error of 2^-14 before that.
+//
 //   %e = math.erf %x                          %e = math.erf %x {approx}
 //   %s = arith.addf %e, %one             →    ...
 //   %q = arith.divf %s, %y                    %q = arith.divf %s, %y {approx}
@@ -32,6 +35,8 @@
 //===----------------------------------------------------------------------===//
 #include "passes/tiling/ApproximateNarrow.h"
 
+#include "passes/analysis/ProductFactors.h"
+#include "passes/analysis/ScalarExpr.h"
 #include "passes/tiling/ApproximateExps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -163,9 +168,31 @@ static void useNormalShare(arith::MulFOp product) {
   product.getRhsMutable().set(share);
 }
 
+/// The product with an integer of 8 bits that `factor` of a sum's terms is after it is rounded to
+/// bf16, if that is all that is done with it.
+static arith::MulFOp matchScaledInteger(Value factor) {
+  Value rounded = withoutExtension(factor);
+  auto rounding = rounded.getDefiningOp<arith::TruncFOp>();
+  auto product = rounding ? rounding.getIn().getDefiningOp<arith::MulFOp>() : arith::MulFOp();
+  if (!product || !rounded.getType().isBF16() || !factor.hasOneUse() || !rounded.hasOneUse() ||
+      !product->hasOneUse())
+    return {};
+  bool hasInteger = llvm::any_of(product->getOperands(), [](Value operand) {
+    auto widened = operand.getDefiningOp<arith::SIToFPOp>();
+    return widened && widened->hasOneUse() && widened.getIn().getType().isInteger(8);
+  });
+  return hasInteger ? product : arith::MulFOp();
+}
+
 void tk::markNarrowFunctions(ComputeOp compute) {
   compute.getBody().walk(useNormalShare);
   auto mark = [](Operation *op) { op->setAttr(approxAttrName, UnitAttr::get(op->getContext())); };
+  compute.getBody().walk([&](ReduceOp reduce) {
+    if (isContraction(reduce))
+      for (Value factor : reduce.getYield().getValues()[0].getDefiningOp()->getOperands())
+        if (arith::MulFOp product = matchScaledInteger(factor))
+          mark(product);
+  });
   compute.getBody().walk([&](Operation *op) {
     if (op->getNumResults() != 1 || !op->getResult(0).getType().isF32())
       return;

@@ -50,26 +50,32 @@ template <> TK_DEVICE u32 widen2<bf16, f8e4m3>(u16 bytes) {
   return pack2<bf16>(to_float(f16{(u16)halves}), to_float(f16{(u16)(halves >> 16)}));
 }
 #endif
+TK_DEVICE u32 fused2(u32 x, u32 y, u32 z) {
+  u32 sum;
+  asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(sum) : "r"(x), "r"(y), "r"(z));
+  return sum;
+}
+TK_DEVICE u32 scale2(u32 pair, HighAndLow<bf16> scale) {
+  const u32 minus_zeros = 0x80008000;
+  const u32 low = fused2(pair, __byte_perm(scale.low.bits, 0, 0x1010), minus_zeros);
+  return fused2(pair, __byte_perm(scale.high.bits, 0, 0x1010), low);
+}
 // Of four bytes, each 128 more than an integer, the first or the last two as integers.
 // Of bf16: as its bits a byte is so many of the smallest denormals; less 128 of what is 2^127 times
 // that, and 64 times the difference. Nothing is rounded.
 template <> struct Integers<bf16> {
   TK_DEVICE static u32 convert(u32 biased, int half) {
-    const u32 bits = __byte_perm(biased, 0, half ? 0x4342 : 0x4140);
-    return multiply_add(multiply_add(bits, 0x7f007f00, 0xc000c000), 0x42804280, 0x80008000);
+    return fused2(reduced(biased, half), 0x42804280, 0x80008000);
+  }
+  // 2^-6 of the integers.
+  TK_DEVICE static u32 reduced(u32 biased, int half) {
+    return fused2(__byte_perm(biased, 0, half ? 0x4342 : 0x4140), 0x7f007f00, 0xc000c000);
   }
   // Of two bytes as they were read, whose ulp is 1 from 128 to 256: 128 and the low seven bits;
   // less 128, or 256 by the eighth bit.
   TK_DEVICE static u32 convert(u16 bytes) {
     const u32 bits = __byte_perm(bytes, 0x43, 0x4140);
-    return multiply_add(bits & 0xff80ff80, 0xbf80bf80, bits & 0xff7fff7f);
-  }
-
-private:
-  TK_DEVICE static u32 multiply_add(u32 x, u32 y, u32 z) {
-    u32 sum;
-    asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(sum) : "r"(x), "r"(y), "r"(z));
-    return sum;
+    return fused2(bits & 0xff80ff80, 0xbf80bf80, bits & 0xff7fff7f);
   }
 };
 // Of f16, whose ulp is 1 from 1024 to 2048: 1152 and the integer, and 1152.

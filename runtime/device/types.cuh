@@ -194,6 +194,43 @@ template <int word = 2, class T, int n> TK_DEVICE void widen(T (&y)[n], const i8
   }
 }
 
+// An f32 as two bf16, which have all of it but 2^-16: `high` is cut off, `low` the rest. NaN stays
+// in the rest, and of an infinity there is none.
+template <class T> struct HighAndLow {
+  T high, low;
+};
+template <class T> TK_DEVICE HighAndLow<T> high_and_low(float x) {
+  const u32 bits = as_bits(x);
+  const float rest = x - as_float(bits & 0xffff0000);
+  const float kept = (bits & 0x7fffffff) == 0x7f800000 ? 0.0f : rest;
+  return {T{(u16)(bits >> 16)}, T{(u16)pack2<T>(kept, kept)}};
+}
+// Two bf16 times a number, rounded with an error of 2^-14 before.
+TK_DEVICE u32 scale2(u32 pair, HighAndLow<bf16> scale);
+// Integers to what they are times scale(r), which four neighbours that were read at once have in
+// common. 2^-6 of them is converted to with less; a scale that 2^6 might take beyond f32 needs them
+// whole.
+template <class T, int n, class Scale>
+TK_DEVICE void scale_integers(T (&y)[n], const i8 (&x)[n], const Scale &scale) {
+  static_assert(n % 4 == 0, "words are converted");
+  u32 pairs[n / 2];
+  bool is_large = false;
+  for_each<n / 2>([&](int i) {
+    u32 bytes;
+    memcpy(&bytes, &x[i / 2 * 4], 4);
+    const auto pair = Integers<T>::reduced(bytes ^ 0x80808080, i % 2);
+    memcpy(&pairs[i], &pair, 4);
+    is_large |= (as_bits(scale(2 * i)) & 0x7fffffff) >= 0x7c000000; // 2^121
+  });
+  if (is_large)
+    for_each<n / 2>([&](int i) { pairs[i] = scale2(pairs[i], high_and_low<T>(64.0f)); });
+  const float power = is_large ? 1.0f : 64.0f;
+  for_each<n / 2>([&](int i) {
+    const u32 pair = scale2(pairs[i], high_and_low<T>(power * scale(2 * i)));
+    memcpy(&y[2 * i], &pair, 4);
+  });
+}
+
 // Truncated and clamped; x is not NaN.
 TK_DEVICE i64 clamp_to_i64(float x);
 TK_DEVICE i64 clamp_to_i64(double x);

@@ -239,7 +239,7 @@ LogicalResult KernelEmitter::emitOp(Operation *op) {
   locate(op->getLoc());
   if (isInline(op))
     return checkInline(op);
-  if (isWithinCappedTile(op))
+  if (isWithinCappedTile(op) || isWithinScaledIntegers(op))
     return success();
   if (joinGroup(op))
     return failure(failed);

@@ -199,11 +199,53 @@ static std::string wordOf(gpu::LayoutAttr layout) {
   return "";
 }
 
+/// The only use of what `op` computes, in the same block.
+static Operation *onlyUserOf(Operation *op) {
+  Operation *user = op->hasOneUse() ? *op->user_begin() : nullptr;
+  return user && user->getBlock() == op->getBlock() ? user : nullptr;
+}
+
+std::optional<KernelEmitter::ScaledIntegers> KernelEmitter::scaledIntegers(Operation *op) {
+  auto rounding = dyn_cast_or_null<arith::TruncFOp>(op);
+  auto product = rounding ? rounding.getIn().getDefiningOp<arith::MulFOp>() : arith::MulFOp();
+  if (!product || onlyUserOf(product) != op || !product->hasAttr("approx") || !isTile(product) ||
+      !getElementTypeOrSelf(rounding.getType()).isBF16() || wordOf(layoutOf(product)).empty())
+    return std::nullopt;
+  for (int side : {0, 1}) {
+    auto widened = product->getOperand(side).getDefiningOp<arith::SIToFPOp>();
+    auto scale = product->getOperand(1 - side).getDefiningOp<gpu::BroadcastOp>();
+    if (!widened || onlyUserOf(widened) != product || !scale ||
+        !getElementTypeOrSelf(widened.getIn().getType()).isInteger(8))
+      continue;
+    auto map = isTile(scale.getSource())
+                   ? registersInSource(scale)
+                   : FailureOr<std::pair<BitMap, unsigned>>(std::pair(BitMap(), 0u));
+    if (mlir::succeeded(map) && llvm::all_of(llvm::ArrayRef(map->first).take_front(2),
+                                             [](unsigned bit) { return bit == 0; }))
+      return ScaledIntegers{widened.getIn(), scale};
+  }
+  return std::nullopt;
+}
+
+/// Is `op` told with the rounding that ends a product of integers?
+bool KernelEmitter::isWithinScaledIntegers(Operation *op) {
+  if (isa<arith::SIToFPOp>(op))
+    op = onlyUserOf(op);
+  auto product = dyn_cast_or_null<arith::MulFOp>(op);
+  return product && scaledIntegers(onlyUserOf(product));
+}
+
 LogicalResult KernelEmitter::emitWholeTile(Operation *op) {
   if (std::optional<CappedTile> capped = cappedTile(op)) {
     const std::string x = materialize(capped->x), result = declare(op->getResult(0));
     line("tk::scaled_tanh(" + result + ", " + x + ", " + scalar(capped->scale) + ", " +
          scalar(capped->factor) + ");");
+    return success();
+  }
+  if (std::optional<ScaledIntegers> scaled = scaledIntegers(op)) {
+    const std::string x = materialize(scaled->integers), y = declare(op->getResult(0));
+    line("tk::scale_integers(" + y + ", " + x + ", [&](int r) { return " +
+         element(scaled->scale, RegisterIndex("r", registerBits(op->getResult(0)))) + "; });");
     return success();
   }
   const std::string source = materialize(op->getOperand(0));

@@ -127,6 +127,12 @@ private:
   };
   std::optional<CappedTile> cappedTile(mlir::Operation *op);
   bool isWithinCappedTile(mlir::Operation *op);
+  /// A rounded product of integers of 8 bits, in words, and what those of a word have in common.
+  struct ScaledIntegers {
+    mlir::Value integers, scale;
+  };
+  std::optional<ScaledIntegers> scaledIntegers(mlir::Operation *op);
+  bool isWithinScaledIntegers(mlir::Operation *op);
   void flushGroup();
   void emitGroupStatement(mlir::Operation *op, const RegisterIndex &reg);
   bool escapesGroup(mlir::Value value);

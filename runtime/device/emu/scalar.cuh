@@ -42,14 +42,25 @@ template <> TK_DEVICE f8e4m3 from_float<f8e4m3>(float x) {
 template <> TK_DEVICE f8e5m2 from_float<f8e5m2>(float x) {
   return f8e5m2{encode_f8<2, 15, 0x7b>(x)};
 }
+TK_DEVICE u32 scale2(u32 pair, HighAndLow<bf16> scale) {
+  auto one = [&](u16 bits) {
+    const double x = to_float(bf16{bits});
+    const bf16 low = from_double<bf16>(x * to_float(scale.low));
+    return (u32)from_double<bf16>(x * to_float(scale.high) + to_float(low)).bits;
+  };
+  return one((u16)pair) | one((u16)(pair >> 16)) << 16;
+}
 template <class T> struct Integers {
   struct Pair {
     T low, high;
   };
-  TK_DEVICE static Pair convert(u32 biased, int half) {
-    auto one = [&](int byte) { return from_float<T>((biased >> 8 * byte & 0xff) - 128.0f); };
+  TK_DEVICE static Pair convert(u32 biased, int half, float factor = 1.0f) {
+    auto one = [&](int byte) {
+      return from_float<T>(factor * ((biased >> 8 * byte & 0xff) - 128.0f));
+    };
     return {one(2 * half), one(2 * half + 1)};
   }
+  TK_DEVICE static Pair reduced(u32 biased, int half) { return convert(biased, half, 1.0f / 64); }
   TK_DEVICE static Pair convert(u16 bytes) { return convert(bytes ^ 0x8080u, 0); }
 };
 

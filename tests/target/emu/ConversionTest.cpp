@@ -87,6 +87,49 @@ TEST_CASE("narrow integers to f32", "[emu]") {
   checkWidening<int16_t>("tk::i16", DType::i16);
 }
 
+TEST_CASE("integers times what a word of them has in common, to bf16", "[emu]") {
+  KernelHarness k(R"(extern "C" __global__ void __launch_bounds__(32)
+k(const tk::i8 *__restrict__ x, const float *__restrict__ scale, tk::bf16 *y) {
+  const int i = tk::thread_index();
+  tk::i8 words[256];
+  for (int r = 0; r < 256; ++r)
+    words[r] = tk::get(&x[r]);
+  const float scales[2] = {tk::get(&scale[2 * i]), tk::get(&scale[2 * i + 1])};
+  tk::bf16 scaled[256];
+  tk::scale_integers(scaled, words, [&](int r) { return scales[r / 128]; });
+  for (int r = 0; r < 256; ++r)
+    tk::put(&y[256 * i + r], scaled[r]);
+})");
+  std::vector<int8_t> x(256);
+  for (size_t i = 0; i < 256; ++i)
+    x[i] = static_cast<int8_t>(i * 37);
+  // Threads with a scale beyond 2^121 take another way, for both of theirs.
+  std::vector<float> scale(64, 0.0123f);
+  for (size_t i = 0; i < 32; ++i)
+    scale[i] = (i % 2 != 0 ? -0.7f : 1.3f) * static_cast<float>(i + 1);
+  scale[3] = 0, scale[8] = 0x1p121f, scale[11] = -0x1.8p127f, scale[14] = INFINITY,
+  scale[16] = -INFINITY, scale[19] = NAN, scale[20] = 0x1.fffffep120f, scale[22] = 0x1p-133f,
+  scale[24] = std::bit_cast<float>(0x7f800001u), scale[26] = 0x1.fffffep127f;
+  std::vector<uint16_t> y(256 * 32);
+  k.in(x, DType::i8);
+  k.in(scale, DType::f32);
+  k.out(y, DType::bf16);
+  REQUIRE(k.run() == "");
+  for (size_t i = 0; i < y.size(); ++i) {
+    const float factor = scale[i / 128], exact = static_cast<float>(x[i % 256]) * factor;
+    const float got = std::bit_cast<float>(uint32_t{y[i]} << 16);
+    INFO(int{x[i % 256]} << " * " << factor);
+    if (std::isnan(exact))
+      CHECK(std::isnan(got));
+    else if (std::isinf(got) || std::isinf(exact)) // nor does bf16 hold more
+      CHECK((std::isinf(got) && std::abs(exact) > 0x1.fep127f &&
+             std::signbit(got) == std::signbit(exact)));
+    else // half a unit of the last place, and 2^-14
+      CHECK(std::abs(got - exact) <=
+            std::ldexp(0x1p-8f, std::ilogb(exact)) + std::abs(exact) * 0x1p-14f + 0x1p-133f);
+  }
+}
+
 TEST_CASE("f64 rounds once, floats to integers clamp", "[emu]") {
   KernelHarness k(R"(extern "C" __global__ void __launch_bounds__(32)
 k(const double *__restrict__ x, tk::bf16 *y, int *z, long long *w) {
