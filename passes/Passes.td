@@ -13,7 +13,8 @@ def Simplify : Pass<"tk-simplify", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
   let statistics = [
     Statistic<"numMerged", "reductions-merged", "Reductions equal to an earlier one">,
-    Statistic<"numHoisted", "factors-hoisted", "Linear factors moved out of a sum">];
+    Statistic<"numHoisted", "factors-hoisted", "Linear factors moved out of a sum">,
+    Statistic<"numOrdered", "indices-ordered", "Reductions over indices in another order than memory's">];
 }
 
 def FuseProducers : Pass<"tk-fuse-producers", "::mlir::ModuleOp"> {

@@ -4,9 +4,9 @@
 //    earlier statement.
 // 2. Ask the cost rule (FuseProducersCost.cpp) whether the element may be computed in place. For a
 //    producer with reductions the answer must be yes for all of its readers, since a producer that
-//    is stored anyway is better read. Producers with matrix products come last: by then the row
-//    reductions and pointwise statements between two products are gone, so that the products'
-//    readers are known.
+//    is stored anyway is better read, but by those that carry its reduction in a loop that they
+//    have. Producers with matrix products come last: by then the row reductions and pointwise
+//    statements between two products are gone, so that the products' readers are known.
 // 3. Clone the producer's expression with the load's indices in place of its own. What does not
 //    depend on the indices of a reduction around the load is placed outside that reduction. A
 //    padded load becomes a selection between the element and the padding; the clone's own loads are
@@ -201,7 +201,10 @@ bool FuseProducersPass::fuseOnce(KernelOp kernel, bool products) {
         llvm::erase_if(reads,
                        [&](Read read) { return whyNotInline(read, kind, maxExtra).has_value(); });
       else if (whyStore(result, reads, kind))
-        continue;
+        llvm::erase_if(reads, [&](Read read) {
+          return kind != ProducerKind::Rows || !isCarriedFreely(read) ||
+                 whyNotInline(read, kind, maxExtra).has_value();
+        });
       if (reads.empty())
         continue;
       for (Read read : reads) {

@@ -34,6 +34,11 @@ struct Read {
 /// `maxExtra`: the largest extent along which reductions may be computed again.
 std::optional<std::string> whyNotInline(Read read, ProducerKind kind, int64_t maxExtra);
 
+/// Does the reader go over the row that the producer reduces anyway, so that it computes those
+/// reductions beside its own (exponentials under a maximum, squares about a mean), whether or not
+/// they are stored for others as well?
+bool isCarriedFreely(Read read);
+
 /// Why a producer with matrix products should be stored although each of its reads could be
 /// computed in place, or nothing.
 std::optional<std::string> whyStoreProducts(llvm::ArrayRef<Read> reads, bool isKernelResult);

@@ -8,6 +8,9 @@
 // 2. Row reductions are inlined where nothing is repeated; where the extra indices are the row
 //    itself, which the block that computes the row covers anyway; where their extents are known to
 //    be small; or where the consumer runs over the same row and can carry them online (softmax).
+//    Few rows that no cluster holds are not computed where they are read: their reductions have
+//    parts for all multiprocessors (tk-split-reductions, tk-split-chains), and a row that is not
+//    held is read again anyway.
 // 3. Matrix products are inlined as an epilogue's input where nothing is repeated. Under a
 //    reduction of the consumer (a chain of products) they are inlined if some parallel index is
 //    left, and the extra indices are known to be small, or unknown while all operands share a batch
@@ -19,6 +22,9 @@
 //===----------------------------------------------------------------------===//
 #include "passes/fusion/FuseProducers.h"
 
+#include "dialects/tkgpu/TkGpuDialect.h"
+#include "passes/fusion/SplitReductions.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/SetVector.h"
@@ -26,6 +32,9 @@
 using namespace mlir;
 
 namespace tk {
+
+/// How many rows have their reductions in parts (PlanParts.cpp, SplitChains.cpp).
+static constexpr int64_t fewRows = 64;
 
 static Value getYielded(OpResult producer) {
   return cast<ComputeOp>(producer.getOwner()).getYield().getValues()[producer.getResultNumber()];
@@ -125,6 +134,25 @@ static bool isTooLarge(ArrayRef<BlockArgument> row, ComputeOp consumer) {
     elements *= llvm::PowerOf2Ceil(std::max<int64_t>(upper, 1));
   }
   return row.size() > 1 && elements > longestWholeRow;
+}
+
+/// True if the rows over `row` that `reduce` takes are known to be few, and longer than what the
+/// blocks of a cluster hold.
+static bool areFewAndLong(ReduceOp reduce, ArrayRef<BlockArgument> row, ComputeOp consumer) {
+  auto module = consumer->getParentOfType<ModuleOp>();
+  if (row.size() != 1 || !module->hasAttr(gpu::targetAttrName) ||
+      getUpperBound(getExtent(row.front(), consumer)) <= longestHeldRow(reduce))
+    return false;
+  int64_t rows = 1;
+  for (BlockArgument index : consumer.getBlock()->getArguments()) {
+    int64_t upper = getUpperBound(getExtent(index, consumer));
+    if (index != row.front() && (upper < 0 || upper > fewRows))
+      return false;
+    rows *= index == row.front() ? 1 : std::max<int64_t>(upper, 1);
+    if (rows > fewRows)
+      return false;
+  }
+  return true;
 }
 
 /// True if some maximum or minimum over the ranges of `around` is there for exponentials under it:
@@ -236,6 +264,8 @@ static std::optional<std::string> whyNotRows(ReduceOp reduce, Read read, const R
   if (reach.extra.empty() || isUnderSoftmax(read) || isCarriedByReader(reduce, read))
     return std::nullopt;
   if (isRowOf(reduce, reach.extra, read.consumer)) {
+    if (areFewAndLong(reduce, reach.extra, read.consumer))
+      return "there are few rows, longer than what blocks hold together";
     if (!isTooLarge(reach.extra, read.consumer))
       return std::nullopt;
     return "a row over several axes is more than a block holds";
@@ -276,6 +306,24 @@ static std::optional<std::string> whyNotScan(Read read) {
     if (index != read.consumer.getIndex(n))
       return "it scans, and is not read element by element";
   return std::nullopt;
+}
+
+/// True if the reader sums squares of distances from what is read, over the same range.
+static bool isPointOfReader(ReduceOp statistic, Read read) {
+  Dependence onRead(ValueRange{read.load.getResult()});
+  return llvm::any_of(read.consumer.getBlock()->getOps<ReduceOp>(), [&](ReduceOp around) {
+    std::optional<SquaredDistance> distance = matchDistanceInTerm(around);
+    return distance && haveSameRanges(around, statistic) && onRead.on(distance->point) &&
+           !onRead.on(distance->term);
+  });
+}
+
+bool isCarriedFreely(Read read) {
+  return llvm::all_of(getProducerSlice(read.producer), [&](Operation *op) {
+    auto reduce = dyn_cast<ReduceOp>(op);
+    return !reduce || (getReach(reduce, read).extra.empty() &&
+                       (isCarriedByReader(reduce, read) || isPointOfReader(reduce, read)));
+  });
 }
 
 std::optional<std::string> whyNotInline(Read read, ProducerKind kind, int64_t maxExtra) {

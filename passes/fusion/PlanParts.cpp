@@ -34,6 +34,11 @@ static constexpr int64_t blocksOfSums = 4, blocksOfProducts = 8, blocksOfDistanc
 static constexpr int64_t blocksOfTotals = 8;
 /// Terms that one part has at least, and neighbours in memory.
 static constexpr int64_t leastTerms = 8192, leastRun = 1024;
+/// Terms of which one block soon finds the greatest: their parts' places are read one after the
+/// other.
+static constexpr int64_t termsOfPlace = 131072;
+/// What a cluster's registers hold, and its shared memory where elements have 16 bits.
+static constexpr int64_t longestInRegisters = 131072, longestInMemory = 524288, packedBits = 16;
 
 /// How many outputs a statement has, if they are few.
 static std::optional<int64_t> countOutputs(ComputeOp compute) {
@@ -77,9 +82,18 @@ static int64_t countOf(ReduceOp reduce, unsigned position) {
   return getUpperBound(reduce.getUpper()[position]);
 }
 
-/// Divides the index of which there are most parts, the outermost of such, if there should be
-/// `parts` of `least` terms or more each; nothing where sizes are not known.
-static std::optional<Split> divide(ReduceOp reduce, int64_t parts, int64_t least) {
+int64_t tk::longestHeldRow(ReduceOp reduce) {
+  bool isPacked = true;
+  reduce.getBody().walk([&](LoadOp load) {
+    bool isElement = llvm::any_of(load.getIndices(), [&](Value index) {
+      return llvm::is_contained(getIterationIndices(index), reduce.getIndex(0));
+    });
+    isPacked &= !isElement || load.getResult().getType().getIntOrFloatBitWidth() <= packedBits;
+  });
+  return isPacked ? longestInMemory : longestInRegisters;
+}
+
+std::optional<Split> tk::divide(ReduceOp reduce, int64_t parts, int64_t least) {
   int64_t terms = 1;
   for (unsigned i = 0; i < reduce.getNumIndices(); ++i) {
     if (countOf(reduce, i) < 0 || llvm::MulOverflow(terms, countOf(reduce, i), terms))
@@ -211,6 +225,10 @@ SmallVector<Split> tk::howToSplit(ComputeOp compute, ArrayRef<ReduceOp> reduces,
   SmallVector<Split> hows;
   for (ReduceOp reduce : reduces) {
     std::optional<Split> how = askedSplit(reduce, compute);
+    bool isPlace =
+        reduce.getKind(0) == ReduceKind::ArgMax || reduce.getKind(0) == ReduceKind::ArgMin;
+    if (!how && target && isPlace && countOf(reduce, 0) <= termsOfPlace)
+      return {};
     if (!how && target)
       how = divide(reduce,
                    llvm::divideCeil(blocksOfTotals * target.getProcessors(), outputs.value_or(1)),

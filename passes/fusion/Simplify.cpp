@@ -2,10 +2,11 @@
 //
 // 1. Fold, canonicalise and merge equal scalar expressions with the upstream drivers.
 //    Indices are compared with narrower integers as indices: on a GPU those have 32 bits.
-// 2. Merge a reduction or scan with an equal one that dominates it; indices may be named otherwise.
-// 3. Move factors out of sums (HoistFactors.cpp).
-// 4. Take exponentials under the logarithm of a sum from its terms (SummedWeights.cpp).
-// 5. Fold again.
+// 2. Order the indices of reductions as memory has them (OrderIndices.cpp).
+// 3. Merge a reduction or scan with an equal one that dominates it; indices may be named otherwise.
+// 4. Move factors out of sums (HoistFactors.cpp).
+// 5. Take exponentials under the logarithm of a sum from its terms (SummedWeights.cpp).
+// 6. Fold again.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/fusion/Simplify.h"
@@ -113,6 +114,7 @@ struct SimplifyPass : tk::impl::SimplifyBase<SimplifyPass> {
     foldAndMerge(getOperation());
     bool changed = false;
     getOperation()->walk([&](ComputeOp compute) {
+      compute->walk([&](ReduceOp reduce) { numOrdered += orderIndices(reduce); });
       // Merging makes the divisors of one row equal; factors leave inner sums before outer ones.
       numMerged += mergeEqualReductions(compute);
       SmallVector<ReduceOp> reduces;

@@ -5,7 +5,9 @@
 // maximum, say, and sums under it. States of two ranges combine into that of both by the very rule
 // by which a running state takes in terms (the op's rescale region): they form a monoid.
 // 1. Take statements whose one reduction is a chain (ChainRows.h) of rows that fit one tile, over a
-//    range that is long, or that the kernel's schedule block cuts (`split j = n`).
+//    range that is long, or that the kernel's schedule block cuts (`split j = n`); and statements
+//    of few results with one carried reduction of elements, such as a maximum and a sum of
+//    exponentials under it: what tk-split-reductions does to sums that need no other.
 // 2. Cut the range into parts: enough for all processors, and so long that storing a part's state
 //    is little beside reading its factors. The outermost range is what counts, known at the launch;
 //    where a row's own is shorter (a mask, a sequence's length), its last parts are empty.
@@ -27,6 +29,8 @@
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
 #include "passes/fusion/ChainRows.h"
+#include "passes/fusion/Simplify.h"
+#include "passes/fusion/SplitReductions.h"
 #include "passes/parallel/ScheduleBlock.h"
 #include "passes/tiling/SizeFacts.h"
 
@@ -51,6 +55,20 @@ static constexpr int64_t partsWanted = 8;
 static constexpr int64_t partUnit = 128;
 /// The least terms of a part, and for each row: its state is then a few percent of its factors.
 static constexpr int64_t leastTerms = 256, leastTermsOfRow = 64;
+/// Likewise of plain elements: what a block has in registers at once, but not more of these than a
+/// block soon combines. A statement has few results then.
+static constexpr int64_t leastElements = 8192, mostParts = 4096, fewResults = 64;
+
+/// Reads `compute` as a carried reduction of elements that are each result's own.
+static std::optional<ChainRows> matchCarried(ComputeOp compute) {
+  SmallVector<ReduceOp> reduces(compute.getBlock()->getOps<ReduceOp>());
+  if (reduces.size() != 1 || !reduces.front().isOnline() ||
+      !reduces.front().getBlock()->getOps<ReduceOp>().empty())
+    return std::nullopt;
+  ChainRows carried{reduces.front(), {}, {}, {}, {}, {}};
+  llvm::append_range(carried.batch, llvm::seq<unsigned>(compute.getNumIndices()));
+  return carried;
+}
 
 /// The bound at the kernel's level that `bound` does not go beyond, if it has such an operand.
 static Value outermostBound(Value bound, ComputeOp compute, bool isUpper) {
@@ -71,15 +89,17 @@ class ChainSplit {
 public:
   ChainSplit(KernelOp kernel, ComputeOp compute, ChainRows chain)
       : kernel(kernel), compute(compute), chain(std::move(chain)), reduce(this->chain.reduce),
-        loc(reduce.getLoc()),
-        partName((cast<StringAttr>(reduce.getIndexNames()[0]).getValue() + ".part").str()) {}
+        loc(reduce.getLoc()) {}
 
   /// Why the range stays whole, or nothing.
   std::optional<StringRef> prepare(gpu::TargetAttr target);
   void apply();
 
 private:
-  std::optional<int64_t> chooseLength(gpu::TargetAttr target);
+  std::optional<Split> choose(gpu::TargetAttr target);
+  void setRange();
+  bool isHeld();
+  bool isOfElements() { return reduce.getBlock()->getOps<ReduceOp>().empty(); }
   SmallVector<unsigned> accumulatorsOf(unsigned k);
   SmallVector<unsigned> indicesOfState(unsigned k);
   ComputeOp createStates(Value first, Value length, Value count);
@@ -91,10 +111,10 @@ private:
   ChainRows chain;
   ReduceOp reduce;
   Location loc;
+  Split how{1};                 ///< which index is cut, in terms of it
   std::string partName;         ///< of the index over parts
   Value lower, upper;           ///< of the outermost range, still in the statement's terms
   std::optional<int64_t> asked; ///< how many parts the schedule block wants
-  int64_t terms = 0;            ///< of a part, if it does not
 };
 
 struct SplitChainsPass : tk::impl::SplitChainsBase<SplitChainsPass> {
@@ -105,6 +125,8 @@ struct SplitChainsPass : tk::impl::SplitChainsBase<SplitChainsPass> {
     for (ComputeOp compute : computes) {
       auto kernel = compute->getParentOfType<KernelOp>();
       std::optional<ChainRows> chain = matchChain(kernel, compute);
+      if (!chain)
+        chain = matchCarried(compute);
       if (!chain)
         continue;
       ReduceOp reduce = chain->reduce;
@@ -126,35 +148,58 @@ struct SplitChainsPass : tk::impl::SplitChainsBase<SplitChainsPass> {
 
 } // namespace
 
-std::optional<int64_t> ChainSplit::chooseLength(gpu::TargetAttr target) {
+std::optional<Split> ChainSplit::choose(gpu::TargetAttr target) {
   std::optional<int64_t> rows = chain.countRows(kernel, compute),
-                         batch = chain.countBatch(kernel, compute),
-                         end = getSizeFact(kernel, upper).upper;
-  if (!target || !rows || !batch || !end || *rows > mostSharingRows)
+                         batch = chain.countBatch(kernel, compute);
+  if (!target || !rows || !batch || *rows > mostSharingRows)
+    return std::nullopt;
+  if (isOfElements())
+    return *batch > fewResults ? std::nullopt : divide(reduce, mostParts, leastElements);
+  std::optional<int64_t> end = getSizeFact(kernel, upper).upper;
+  if (!end)
     return std::nullopt;
   int64_t wanted = llvm::divideCeil(partsWanted * target.getProcessors(), *batch);
   int64_t length = std::max({*end / wanted, leastTerms, *rows * leastTermsOfRow});
-  return llvm::alignTo(length, partUnit);
+  return Split{static_cast<int64_t>(llvm::alignTo(length, partUnit))};
 }
 
 std::optional<StringRef> ChainSplit::prepare(gpu::TargetAttr target) {
   for (unsigned k = 0; k < reduce.getNumAccumulators(); ++k)
     if (reduce.getKind(k) == ReduceKind::ArgMax || reduce.getKind(k) == ReduceKind::ArgMin)
       return StringRef("its states would not be numbers of the same kind");
-  lower = outermostBound(reduce.getLower()[0], compute, /*isUpper=*/false);
-  upper = outermostBound(reduce.getUpper()[0], compute, /*isUpper=*/true);
+  if (isOfElements() && llvm::any_of(reduce->getOperands(),
+                                     [&](Value bound) { return !isKernelLevel(bound, compute); }))
+    return StringRef("its bounds vary");
+  setRange();
   if (!lower || !upper)
     return StringRef("its bounds are not known at the launch");
   asked = splitOf(kernel, cast<StringAttr>(reduce.getIndexNames()[0]).getValue());
   if (asked)
     return std::nullopt;
-  std::optional<int64_t> length = chooseLength(target);
-  if (!length)
+  std::optional<Split> chosen = choose(target);
+  if (!chosen)
     return StringRef("its rows are too many for one tile, or sizes are not known");
-  if (*getSizeFact(kernel, upper).upper <= leastTerms)
+  how = *chosen;
+  setRange();
+  if (isOfElements() ? isHeld() : *getSizeFact(kernel, upper).upper <= leastTerms)
     return StringRef("it is short");
-  terms = *length;
   return std::nullopt;
+}
+
+/// Do the blocks of a cluster, or one of them, hold what the reduction reads?
+bool ChainSplit::isHeld() {
+  int64_t terms = 1;
+  for (Value bound : reduce.getUpper())
+    terms *= std::max<int64_t>(getUpperBound(bound), 1);
+  int64_t held = reduce.getNumIndices() == 1 ? longestHeldRow(reduce) : longestWholeRow;
+  return terms <= held || getUpperBound(upper) <= how.length;
+}
+
+void ChainSplit::setRange() {
+  lower = outermostBound(reduce.getLower()[how.position], compute, /*isUpper=*/false);
+  upper = outermostBound(reduce.getUpper()[how.position], compute, /*isUpper=*/true);
+  auto index = cast<StringAttr>(reduce.getIndexNames()[how.position]);
+  partName = (index.getValue() + ".part").str();
 }
 
 /// The accumulators whose running values accumulator `k` needs, and itself: those that its term or
@@ -198,6 +243,15 @@ void ChainSplit::restrictTo(ReduceOp part, Value number, Value base, Value lengt
   Value first = getConstantIndex(base) == 0
                     ? offset
                     : arith::AddIOp::create(builder, loc, base, offset).getResult();
+  if (isOfElements()) { // those of a part are a row of their own, as in tk-split-reductions
+    Value behind = arith::AddIOp::create(builder, loc, first, length);
+    Value end = arith::MinSIOp::create(builder, loc, behind, part.getUpper()[how.position]);
+    part.getLowerMutable()[how.position].set(first);
+    part.getUpperMutable()[how.position].set(end);
+    if (how.isAlong)
+      moveIndex(part, how.position, 0);
+    return;
+  }
   Value end = arith::SubIOp::create(builder, loc, part.getUpper()[0], first);
   part.getUpperMutable()[0].set(arith::MinSIOp::create(builder, loc, length, end));
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
@@ -312,8 +366,8 @@ void ChainSplit::apply() {
     Value padded = arith::AddIOp::create(builder, loc, range, rest);
     count = FloorDivOp::create(builder, loc, padded, length);
   } else {
-    length = constant(terms);
-    count = ceilDiv(range, terms);
+    length = constant(how.length);
+    count = ceilDiv(range, how.length);
   }
   combine(createStates(base, length, count), count);
 }

@@ -26,6 +26,7 @@
 #include "passes/Passes.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
+#include "passes/fusion/Simplify.h"
 #include "passes/fusion/SplitContractions.h"
 #include "passes/parallel/ScheduleBlock.h"
 
@@ -46,10 +47,38 @@ static constexpr llvm::StringLiteral passName = "tk-split-reductions";
 /// are as aligned as those of the whole.
 static constexpr int64_t partAlignment = 64;
 
+/// Does `reduce` give the place of an extremum?
+static bool isArg(ReduceOp reduce) {
+  return reduce.getKind(0) == ReduceKind::ArgMax || reduce.getKind(0) == ReduceKind::ArgMin;
+}
+
+/// Does another statement over the same indices have the same reduction, under which it takes
+/// another? tk-merge-computes makes one of them, and tk-split-chains has states of both in parts.
+static bool isCarriedElsewhere(ReduceOp reduce, ComputeOp compute) {
+  for (ComputeOp other : compute->getBlock()->getOps<ComputeOp>()) {
+    ScalarEquality equality;
+    if (other == compute || !equality.equal(other.getExtents(), compute.getExtents()))
+      continue;
+    for (auto [a, b] :
+         llvm::zip_equal(compute.getBlock()->getArguments(), other.getBlock()->getArguments()))
+      equality.identify(a, b);
+    SmallVector<ReduceOp> all(other.getBlock()->getOps<ReduceOp>());
+    for (ReduceOp same : all)
+      if (equality.equal(reduce.getOperation(), same.getOperation()) &&
+          llvm::any_of(all, [&](ReduceOp next) {
+            return next != same && haveSameRanges(next, same) && !matchSquaredDistance(next) &&
+                   llvm::any_of(getInputs(next), [&](Value input) {
+                     return Dependence(same.getResults()).on(input);
+                   });
+          }))
+        return true;
+  }
+  return false;
+}
+
 /// Why a reduction stays whole, or nothing.
 static std::optional<StringRef> whyNotSplit(ReduceOp reduce, ComputeOp compute, const Split &how) {
-  if (reduce.isOnline() || reduce.getKind(0) == ReduceKind::ArgMax ||
-      reduce.getKind(0) == ReduceKind::ArgMin)
+  if (reduce.isOnline())
     return StringRef("its partial results would not be numbers of the same kind");
   int64_t count = getUpperBound(reduce.getUpper()[how.position]);
   if (count >= 0 && count <= how.length && !isAskedInParts(reduce, compute))
@@ -57,6 +86,8 @@ static std::optional<StringRef> whyNotSplit(ReduceOp reduce, ComputeOp compute, 
   for (Value bound : reduce->getOperands())
     if (!isKernelLevel(bound, compute))
       return StringRef("its bounds vary");
+  if (isCarriedElsewhere(reduce, compute))
+    return StringRef("another statement carries it beside one that needs it");
   std::optional<SquaredDistance> distance = matchSquaredDistance(reduce);
   for (Value input : getInputs(reduce)) {
     if (distance && input == distance->point)
@@ -173,22 +204,22 @@ static ComputeOp findEqual(ArrayRef<ComputeOp> statements, ComputeOp partial) {
   return {};
 }
 
-/// Makes the loop over the index at `position` the outermost.
-static void moveFirst(ReduceOp reduce, unsigned position) {
-  SmallVector<Attribute> names(reduce.getIndexNames().begin(), reduce.getIndexNames().end());
-  std::rotate(names.begin(), names.begin() + position, names.begin() + position + 1);
-  reduce.setIndexNamesAttr(ArrayAttr::get(reduce.getContext(), names));
-  for (MutableOperandRange bounds : {reduce.getLowerMutable(), reduce.getUpperMutable()}) {
-    SmallVector<Value> values(OperandRange(bounds).begin(), OperandRange(bounds).end());
-    std::rotate(values.begin(), values.begin() + position, values.begin() + position + 1);
-    bounds.assign(values);
-  }
-  Block *body = reduce.getBlock();
-  BlockArgument old = body->getArgument(position);
-  BlockArgument first = body->insertArgument(0u, old.getType(), old.getLoc());
-  old = body->getArgument(position + 1);
-  old.replaceAllUsesWith(first);
-  body->eraseArgument(position + 1);
+/// Of `parts`, the one whose place's term is the extremum: that term is computed again.
+static ReduceOp combinePlaces(ReduceOp reduce, const Parts &parts, OpBuilder &builder,
+                              llvm::function_ref<Value(OpBuilder &, Value number)> load) {
+  Location loc = reduce.getLoc();
+  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+  std::string chunkName = chunkNameOf(reduce, parts.how);
+  return ReduceOp::create(
+      builder, loc, reduce.getKind(0), ArrayRef<StringRef>{chunkName}, ValueRange{zero},
+      ValueRange{parts.count}, reduce.getResult(0).getType(),
+      [&](OpBuilder &inner, Location, ValueRange indices) -> Value {
+        Value place = load(inner, indices.front());
+        IRMapping mapping;
+        mapping.map(reduce.getIndex(0),
+                    arith::IndexCastOp::create(inner, loc, inner.getIndexType(), place));
+        return cloneSlice(inner, reduce.getYield().getValues()[0], reduce.getBlock(), mapping);
+      });
 }
 
 /// A reduction of partial results, in the place of `reduce`; those of `earlier` statements are used
@@ -205,7 +236,7 @@ static Value splitPlain(ReduceOp reduce, ComputeOp compute, const Parts &parts,
         part.getLowerMutable()[parts.how.position].set(first);
         part.getUpperMutable()[parts.how.position].set(end);
         if (parts.how.isAlong)
-          moveFirst(part, parts.how.position);
+          moveIndex(part, parts.how.position, 0);
         return {whole};
       }));
   if (ComputeOp equal = findEqual(earlier, partial)) {
@@ -215,15 +246,22 @@ static Value splitPlain(ReduceOp reduce, ComputeOp compute, const Parts &parts,
     earlier.push_back(partial);
   }
   OpBuilder builder(reduce);
+  auto load = [&](OpBuilder &at, Value number) -> Value {
+    SmallVector<Value> own(compute.getBlock()->getArguments());
+    return LoadOp::create(at, loc, partial->getResult(0), withChunk(own, number, parts.how),
+                          Value());
+  };
+  if (isArg(reduce)) {
+    Value best = combinePlaces(reduce, parts, builder, load).getResult(0);
+    return load(builder, arith::IndexCastOp::create(builder, loc, builder.getIndexType(), best));
+  }
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
   std::string chunkName = chunkNameOf(reduce, parts.how);
   auto combined =
       ReduceOp::create(builder, loc, reduce.getKind(0), ArrayRef<StringRef>{chunkName},
                        ValueRange{zero}, ValueRange{parts.count}, reduce.getResult(0).getType(),
                        [&](OpBuilder &inner, Location, ValueRange indices) -> Value {
-                         SmallVector<Value> own(compute.getBlock()->getArguments());
-                         SmallVector<Value> at = withChunk(own, Value(indices.front()), parts.how);
-                         return LoadOp::create(inner, loc, partial->getResult(0), at, Value());
+                         return load(inner, indices.front());
                        });
   return combined.getResult(0);
 }

@@ -30,6 +30,13 @@ bool isAskedInParts(ReduceOp reduce, ComputeOp compute);
 llvm::SmallVector<Split> howToSplit(ComputeOp compute, llvm::ArrayRef<ReduceOp> reduces,
                                     int64_t chunk);
 
+/// The longest row whose elements, as `reduce` reads them, the blocks of a cluster hold together.
+int64_t longestHeldRow(ReduceOp reduce);
+
+/// Divides the index of which there are most parts, the outermost of such, if there should be
+/// `parts` of `least` terms or more each; nothing where sizes are not known.
+std::optional<Split> divide(ReduceOp reduce, int64_t parts, int64_t least);
+
 /// The parts of one of a reduction's indices, in values of the kernel.
 struct Parts {
   mlir::Value lower, upper, length, count;
@@ -64,6 +71,8 @@ struct SquaredDistance {
   mlir::Value term, point;
 };
 std::optional<SquaredDistance> matchSquaredDistance(ReduceOp reduce);
+/// The same over any indices, where the point may still be read in the reduction's body.
+std::optional<SquaredDistance> matchDistanceInTerm(ReduceOp reduce);
 
 /// Such a sum computed from the parts' sums and squares about their means.
 struct SplitDistance {

@@ -37,19 +37,28 @@ using namespace tk;
 /// How many terms of a part the sample is the mean of: what a block reads at once.
 static constexpr int64_t sampleLength = 64;
 
-std::optional<SquaredDistance> tk::matchSquaredDistance(ReduceOp reduce) {
-  if (reduce.isOnline() || reduce.getKind(0) != ReduceKind::Sum || reduce.getNumIndices() != 1)
+std::optional<SquaredDistance> tk::matchDistanceInTerm(ReduceOp reduce) {
+  if (reduce.isOnline() || reduce.getKind(0) != ReduceKind::Sum)
     return std::nullopt;
   auto square = reduce.getYield().getValues()[0].getDefiningOp<arith::MulFOp>();
   auto difference = square ? square.getLhs().getDefiningOp<arith::SubFOp>() : nullptr;
   if (!difference || square.getRhs() != square.getLhs() ||
       difference->getBlock() != reduce.getBlock())
     return std::nullopt;
-  auto isPoint = [&](Value value) { return !Dependence(reduce.getIndex(0)).on(value); };
+  Dependence onIndices(reduce.getBlock()->getArguments());
+  auto isPoint = [&](Value value) { return !onIndices.on(value); };
   SquaredDistance distance{difference.getLhs(), difference.getRhs()};
   if (isPoint(distance.term))
     std::swap(distance.term, distance.point);
-  if (!isPoint(distance.point) || distance.point.getParentBlock() == reduce.getBlock())
+  if (!isPoint(distance.point))
+    return std::nullopt;
+  return distance;
+}
+
+std::optional<SquaredDistance> tk::matchSquaredDistance(ReduceOp reduce) {
+  std::optional<SquaredDistance> distance = matchDistanceInTerm(reduce);
+  if (!distance || reduce.getNumIndices() != 1 ||
+      distance->point.getParentBlock() == reduce.getBlock())
     return std::nullopt;
   return distance;
 }

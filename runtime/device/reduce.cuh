@@ -87,6 +87,59 @@ TK_DEVICE void reduce_warps(T (&x)[n], T *scratch, Place place = {}) {
   }
 }
 
+// Lanes that differ in the bits of `mask` combine their n values, of which each is left with a
+// part: at every bit a lane hands the half that the other keeps, until it has a single one. What it
+// has is at x[0] and on; gather_lanes() gives every lane all of them.
+template <class Op, int mask, int n, int bit = 16, int all, class T>
+TK_DEVICE void scatter_lanes(T (&x)[all], Place place = {}) {
+  if constexpr (bit > 0) {
+    constexpr bool divides = (mask & bit) != 0 && n > 1;
+    if constexpr (divides) {
+      const bool upper = lane_index() & bit;
+      TK_UNROLL
+      for (int r = 0; r < n / 2; ++r) {
+        const T own = upper ? x[r + n / 2] : x[r];
+        x[r] = Op::apply(own, shuffle_xor(upper ? x[r] : x[r + n / 2], bit, place));
+      }
+    } else if constexpr ((mask & bit) != 0) {
+      x[0] = Op::apply(x[0], shuffle_xor(x[0], bit, place));
+    }
+    scatter_lanes<Op, mask, divides ? n / 2 : n, bit / 2>(x, place);
+  }
+}
+template <int mask, int n, int bit = 16, int all, class T>
+TK_DEVICE void gather_lanes(T (&x)[all], Place place = {}) {
+  if constexpr (bit > 0) {
+    constexpr bool divided = (mask & bit) != 0 && n > 1;
+    gather_lanes<mask, divided ? n / 2 : n, bit / 2>(x, place);
+    if constexpr (divided) {
+      const bool upper = lane_index() & bit;
+      TK_UNROLL
+      for (int r = 0; r < n / 2; ++r) {
+        const T own = x[r], other = shuffle_xor(own, bit, place);
+        x[r] = upper ? other : own;
+        x[r + n / 2] = upper ? own : other;
+      }
+    }
+  }
+}
+constexpr int scattered(int mask, int n) {
+  return mask == 0 || n == 1 ? n : scattered(mask & (mask - 1), n / 2);
+}
+
+// reduce_lanes and reduce_warps at once, with the same bits; n is a power of two. Lanes that have
+// the same sums would exchange each of them n times.
+template <class Op, int lanes, int mask, int warps, int n, class T>
+TK_DEVICE void reduce_threads(T (&x)[n], T *scratch, Place place = {}) {
+  constexpr int count = scattered(lanes, n);
+  scatter_lanes<Op, lanes, n>(x, place);
+  T part[count];
+  for_each<count>([&](int r) { part[r] = x[r]; });
+  reduce_warps<Op, mask, warps>(part, scratch, place);
+  for_each<count>([&](int r) { x[r] = part[r]; });
+  gather_lanes<lanes, n>(x, place);
+}
+
 // What each of `warps` warps has left at scratch[warp], for n values: all are joined. Each lane
 // takes some, as reading and joining them all would cost every thread more than exchanging among
 // lanes.

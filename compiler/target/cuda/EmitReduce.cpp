@@ -85,22 +85,27 @@ void KernelEmitter::combineInCluster(llvm::StringRef array, llvm::StringRef type
 void KernelEmitter::combineAcross(Operation *op, llvm::StringRef array, llvm::StringRef type,
                                   llvm::StringRef functor, unsigned count, unsigned bytes,
                                   gpu::AxisBits bits) {
-  if (bits.lanes)
-    line("tk::reduce_lanes<" + functor + ", " + llvm::Twine(bits.lanes) + ">(" + array + ");");
   const gpu::JoinKind kind = gpu::joinKindOf(op, func, bits);
+  // Several values of lanes that share them all are exchanged once, not by each.
+  const bool atOnce =
+      kind == gpu::JoinKind::EachLane && bits.lanes && count > 1 && llvm::isPowerOf2_32(count);
+  if (bits.lanes && !atOnce)
+    line("tk::reduce_lanes<" + functor + ", " + llvm::Twine(bits.lanes) + ">(" + array + ");");
   if (kind == gpu::JoinKind::InWarps)
     return;
   if (kind == gpu::JoinKind::Blocks)
     return combineInCluster(array, type, functor, count, bytes);
   const int64_t exchanged = gpu::joinBytes(kind, func, count, bytes);
-  const std::string numbers =
+  std::string numbers =
       ", " + std::to_string(bits.warps) + ", " + std::to_string(func.getNumWarps());
+  if (atOnce)
+    numbers = ", " + std::to_string(bits.lanes) + numbers;
   auto call = [&](llvm::StringRef primitive, llvm::StringRef place) {
     line("tk::" + primitive + "<" + functor + numbers + ">(" + array + ", reinterpret_cast<" +
          type + " *>(" + place + "));");
   };
   if (kind == gpu::JoinKind::EachLane) {
-    call("reduce_warps", scratch(exchanged));
+    call(atOnce ? "reduce_threads" : "reduce_warps", scratch(exchanged));
     return;
   }
   // With memory of its own only the same operation's last execution can still be reading.

@@ -16,8 +16,7 @@
 // CHECK: names ["o"]
 // Statistics over rows, used in every row, are no part of what reads them.
 // CHECK-LABEL: @batchnorm
-// CHECK: names ["mu"]
-// CHECK: names ["var"]
+// CHECK: names ["mu", "var"]
 // CHECK: names ["y"]
 // CHECK-LABEL: @ln_gemm
 // CHECK: names ["h"]

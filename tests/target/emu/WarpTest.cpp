@@ -71,6 +71,40 @@ k(const float *__restrict__ x, float *__restrict__ y, int *__restrict__ z) {
   }
 }
 
+TEST_CASE("lanes and warps at once have the bits of one after the other", "[emu]") {
+  const unsigned count = GENERATE(1, 2, 4, 16);
+  const std::string lanes = std::to_string(GENERATE(1, 8, 24, 22, 31));
+  const unsigned warps = GENERATE(2, 8), mask = GENERATE(1, 5) & (warps - 1);
+  KernelHarness k("constexpr int columns = " + std::to_string(count) + ", lanes = " + lanes +
+                  ", mask = " + std::to_string(mask) + ", warps = " + std::to_string(warps) + R"(;
+extern "C" __global__ void __launch_bounds__(32 * warps)
+k(const float *__restrict__ x, float *__restrict__ y, float *__restrict__ z) {
+  float *const scratch = reinterpret_cast<float *>(tk::shared_memory());
+  const int t = tk::thread_index();
+  float a[columns], b[columns];
+  for (int r = 0; r < columns; ++r)
+    a[r] = b[r] = tk::get(&x[columns * t + r]);
+  tk::reduce_lanes<tk::Sum, lanes>(a);
+  tk::reduce_warps<tk::Sum, mask, warps>(a, scratch);
+  tk::reduce_threads<tk::Sum, lanes, mask, warps>(b, scratch);
+  for (int r = 0; r < columns; ++r) {
+    tk::put(&y[columns * t + r], a[r]);
+    tk::put(&z[columns * t + r], b[r]);
+  }
+})");
+  const size_t n = size_t(32) * warps * count;
+  std::vector<float> x(n), y(n), z(n);
+  for (size_t i = 0; i < n; ++i)
+    x[i] = 1.0f / float(i * 37 % 1009 + 1);
+  k.threads = 32 * warps;
+  k.sharedBytes = 4 * unsigned(n);
+  k.in(x, DType::f32);
+  k.out(y, DType::f32);
+  k.out(z, DType::f32);
+  REQUIRE(k.run() == "");
+  CHECK(y == z);
+}
+
 TEST_CASE("joining warps whose lanes agree, all of them and some", "[emu]") {
   KernelHarness k(R"(extern "C" __global__ void __launch_bounds__(256)
 k(float *__restrict__ all, float *__restrict__ pairs) {

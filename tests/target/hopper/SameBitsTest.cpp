@@ -179,6 +179,8 @@ TEST_CASE("reductions and scans give the hardware's bits", "[hopper]") {
       cases.addBody(values + "  tk::reduce_lanes" + apply + "31>(v);\n" + store, 4);
       cases.addBody(values + "  tk::reduce_lanes" + apply + "20>(v);\n" + store, 4);
       cases.addBody(values + "  tk::reduce_warps" + apply + "5, 8>(v, scratch);\n" + store, 4);
+      cases.addBody(values + "  tk::reduce_threads" + apply + "20, 5, 8>(v, scratch);\n" + store,
+                    4);
       cases.addBody(values + "  tk::reduce_lanes" + apply + "31>(v);\n  tk::reduce_uniform_warps" +
                         apply + "7, 8>(v, scratch);\n" + store,
                     4);
