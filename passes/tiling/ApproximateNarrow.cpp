@@ -18,7 +18,7 @@
 //      gelu none is left. The share beyond |x| is 2 to the power of a polynomial.
 //
 //   6. A product of an integer of 8 bits and an f32 that is rounded to bf16 as a factor of a sum's
-//      terms may have an error of 2^-14 before that.
+//      terms may have an error of 2^-14 before that; the f32 may count as infinite from 2^122 on.
 //
 //   %e = math.erf %x                          %e = math.erf %x {approx}
 //   %s = arith.addf %e, %one             →    ...

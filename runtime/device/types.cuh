@@ -208,25 +208,16 @@ template <class T> TK_DEVICE HighAndLow<T> high_and_low(float x) {
 // Two bf16 times a number, rounded with an error of 2^-14 before.
 TK_DEVICE u32 scale2(u32 pair, HighAndLow<bf16> scale);
 // Integers to what they are times scale(r), which four neighbours that were read at once have in
-// common. 2^-6 of them is converted to with less; a scale that 2^6 might take beyond f32 needs them
-// whole.
+// common. 2^-6 of them takes less to convert to; a scale that is not below 2^122 counts as infinite.
 template <class T, int n, class Scale>
 TK_DEVICE void scale_integers(T (&y)[n], const i8 (&x)[n], const Scale &scale) {
   static_assert(n % 4 == 0, "words are converted");
-  u32 pairs[n / 2];
-  bool is_large = false;
   for_each<n / 2>([&](int i) {
-    u32 bytes;
+    u32 bytes, pair;
     memcpy(&bytes, &x[i / 2 * 4], 4);
-    const auto pair = Integers<T>::reduced(bytes ^ 0x80808080, i % 2);
-    memcpy(&pairs[i], &pair, 4);
-    is_large |= (as_bits(scale(2 * i)) & 0x7fffffff) >= 0x7c000000; // 2^121
-  });
-  if (is_large)
-    for_each<n / 2>([&](int i) { pairs[i] = scale2(pairs[i], high_and_low<T>(64.0f)); });
-  const float power = is_large ? 1.0f : 64.0f;
-  for_each<n / 2>([&](int i) {
-    const u32 pair = scale2(pairs[i], high_and_low<T>(power * scale(2 * i)));
+    const auto reduced = Integers<T>::reduced(bytes ^ 0x80808080, i % 2);
+    memcpy(&pair, &reduced, 4);
+    pair = scale2(pair, high_and_low<T>(64.0f * scale(2 * i)));
     memcpy(&y[2 * i], &pair, 4);
   });
 }
