@@ -24,6 +24,9 @@ namespace {
 constexpr int64_t sliceBytes = 128;
 /// Of f32 accumulators, what a thread of two warpgroups may hold.
 constexpr int64_t accumulatorRegisters = 128;
+/// Slices of k on their way to a block, and where a slice has two boxes that are neighbours along
+/// k.
+constexpr int64_t stagesOfSlices = 8, stagesOfPairs = 6;
 /// Slices of k on their way to a block that shares its multiprocessor with another one. Measured on
 /// an H200 with 16 x 14336 x 4096 and weights of 8 bits: 22.9 us with 4, 23.5 with 5, 24.4 with 8.
 constexpr int64_t stagesOfConverted = 4;
@@ -157,6 +160,20 @@ static SmallVector<LoadOp> getTermsOf(Contraction &product) {
     for (Value factor : term.getDefiningOp()->getOperands())
       llvm::append_range(terms, getTermsOf(factor, product.k).value_or(SmallVector<LoadOp>()));
   return terms;
+}
+
+/// Do the columns of a product in 16 bits come as rows that lie along k, of which slices of `depth`
+/// divide the range?
+static bool areColumnsAlong(StatementShape &shape, Contraction &product, int64_t depth) {
+  bool isDivided = shape.startsAtZero(product.k) &&
+                   getSizeFact(shape.kernel, shape.endOf(product.k)).divisor % depth == 0;
+  return isDivided && product.operand.getIntOrFloatBitWidth() == 16 &&
+         llvm::any_of(getTermsOf(product), [&](LoadOp load) {
+           return runsOneByOne(load.getIndices().back(), product.k) &&
+                  llvm::any_of(load.getIndices(), [&](Value index) {
+                    return llvm::is_contained(getIterationIndices(index), product.n);
+                  });
+         });
 }
 
 bool Planner::isForWarpgroups(Contraction &product) {
@@ -296,6 +313,16 @@ void Planner::planWarpgroupProduct(Contraction &product) {
     for (LoadOp load : getTermsOf(product))
       bits = std::min<int64_t>(bits, load.getType().getIntOrFloatBitWidth());
   int64_t depth = sliceBytes * 8 / bits;
+  // With a tile for each processor there is no next one to overlap with.
+  int64_t tiles = others * llvm::divideCeil(extentOf(product.m), tileOf(product.m)) *
+                  llvm::divideCeil(extentOf(product.n), tileOf(product.n));
+  persistent = block.persistent.value_or(tiles > target.getProcessors() && !areConverted);
+  // Two boxes at a time that are neighbours along k keep memory's pages open; blocks that go on to
+  // other tiles would lose more where those end.
+  bool arePairs = isWideForFewRows(product) && !areConverted && !persistent && !product.isInner &&
+                  areColumnsAlong(shape, product, 2 * depth);
+  if (arePairs)
+    depth *= 2;
   set(product.k, product.isInner ? fit(product.k, depth, 16) : depth);
   int64_t height = tileOf(isWideForFewRows(product) ? product.n : rows);
   warps = height >= 128 ? 8 : 4;
@@ -309,12 +336,8 @@ void Planner::planWarpgroupProduct(Contraction &product) {
       getTermsOf(product), [&](LoadOp load) { return rowAlignment(shape, load) < sectorBytes; });
   if (areMisaligned && tileOf(product.m) * tileOf(product.n) >= 128 * 128)
     cluster = 2;
-  stages = areConverted ? stagesOfConverted : 8;
+  stages = areConverted ? stagesOfConverted : arePairs ? stagesOfPairs : stagesOfSlices;
   // Of rows that straddle sectors the second-level cache holds fewer.
   group = areMisaligned ? 8 : 16;
-  // With a tile for each processor there is no next one to overlap with.
-  int64_t tiles = others * llvm::divideCeil(extentOf(product.m), tileOf(product.m)) *
-                  llvm::divideCeil(extentOf(product.n), tileOf(product.n));
-  persistent = block.persistent.value_or(tiles > target.getProcessors() && !areConverted);
   cluster = block.cluster.value_or(cluster);
 }
