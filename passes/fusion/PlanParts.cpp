@@ -8,6 +8,9 @@
 //      leave each multiprocessor several blocks; of products with a row parts of one length.
 //      Partial results lie like the columns, but of few columns part by part, so that as many
 //      blocks combine them.
+//   4. A carried reduction (a maximum and exponentials under it) of columns likewise; of rows only
+//   if
+//      no cluster holds them: such parts are what a block holds.
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/tkgpu/TkGpuDialect.h"
@@ -37,6 +40,9 @@ static constexpr int64_t leastTerms = 8192, leastRun = 1024;
 /// Terms of which one block soon finds the greatest: their parts' places are read one after the
 /// other.
 static constexpr int64_t termsOfPlace = 131072;
+/// Of a carried reduction: what a block has in registers at once, but not more of these than a
+/// block soon combines.
+static constexpr int64_t leastCarried = 8192, mostStates = 4096;
 /// What a cluster's registers hold, and its shared memory where elements have 16 bits.
 static constexpr int64_t longestInRegisters = 131072, longestInMemory = 524288, packedBits = 16;
 
@@ -93,7 +99,9 @@ int64_t tk::longestHeldRow(ReduceOp reduce) {
   return isPacked ? longestInMemory : longestInRegisters;
 }
 
-std::optional<Split> tk::divide(ReduceOp reduce, int64_t parts, int64_t least) {
+/// Divides the index of which there are most parts, the outermost of such, if there should be
+/// `parts` of `least` terms or more each; nothing where sizes are not known.
+static std::optional<Split> divide(ReduceOp reduce, int64_t parts, int64_t least) {
   int64_t terms = 1;
   for (unsigned i = 0; i < reduce.getNumIndices(); ++i) {
     if (countOf(reduce, i) < 0 || llvm::MulOverflow(terms, countOf(reduce, i), terms))
@@ -197,6 +205,26 @@ static SmallVector<Split> splitColumns(ComputeOp compute, ArrayRef<ReduceOp> red
     hows.push_back(*how);
   }
   return hows;
+}
+
+/// Do the blocks of a cluster, or one of them, hold what a reduction reads?
+static bool isHeld(ReduceOp reduce) {
+  int64_t terms = 1;
+  for (unsigned i = 0; i < reduce.getNumIndices(); ++i)
+    if (countOf(reduce, i) < 0 || llvm::MulOverflow(terms, countOf(reduce, i), terms))
+      return false;
+  return terms <= (reduce.getNumIndices() == 1 ? longestHeldRow(reduce) : longestWholeRow);
+}
+
+std::optional<Split> tk::splitCarried(ReduceOp reduce, ComputeOp compute) {
+  gpu::TargetAttr target = targetOf(compute);
+  std::optional<int64_t> blocks = blocksOfColumns(compute);
+  std::optional<Split> how;
+  if (target && blocks && compute.getNumIndices() > 0 && runsAcross(reduce, compute))
+    how = splitColumn(reduce, *blocks, target.getProcessors(), false, true);
+  else if (target && countOutputs(compute) && !isHeld(reduce))
+    how = divide(reduce, mostStates, leastCarried);
+  return how && countOf(reduce, how->position) > how->length ? how : std::nullopt;
 }
 
 /// Which index of a reduction the kernel's schedule block wants in how many parts, if it says so.

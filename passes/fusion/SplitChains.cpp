@@ -55,9 +55,6 @@ static constexpr int64_t partsWanted = 8;
 static constexpr int64_t partUnit = 128;
 /// The least terms of a part, and for each row: its state is then a few percent of its factors.
 static constexpr int64_t leastTerms = 256, leastTermsOfRow = 64;
-/// Likewise of plain elements: what a block has in registers at once, but not more of these than a
-/// block soon combines. A statement has few results then.
-static constexpr int64_t leastElements = 8192, mostParts = 4096, fewResults = 64;
 
 /// Reads `compute` as a carried reduction of elements that are each result's own.
 static std::optional<ChainRows> matchCarried(ComputeOp compute) {
@@ -98,7 +95,6 @@ public:
 private:
   std::optional<Split> choose(gpu::TargetAttr target);
   void setRange();
-  bool isHeld();
   bool isOfElements() { return reduce.getBlock()->getOps<ReduceOp>().empty(); }
   SmallVector<unsigned> accumulatorsOf(unsigned k);
   SmallVector<unsigned> indicesOfState(unsigned k);
@@ -149,14 +145,12 @@ struct SplitChainsPass : tk::impl::SplitChainsBase<SplitChainsPass> {
 } // namespace
 
 std::optional<Split> ChainSplit::choose(gpu::TargetAttr target) {
-  std::optional<int64_t> rows = chain.countRows(kernel, compute),
-                         batch = chain.countBatch(kernel, compute);
-  if (!target || !rows || !batch || *rows > mostSharingRows)
-    return std::nullopt;
   if (isOfElements())
-    return *batch > fewResults ? std::nullopt : divide(reduce, mostParts, leastElements);
-  std::optional<int64_t> end = getSizeFact(kernel, upper).upper;
-  if (!end)
+    return splitCarried(reduce, compute);
+  std::optional<int64_t> rows = chain.countRows(kernel, compute),
+                         batch = chain.countBatch(kernel, compute),
+                         end = getSizeFact(kernel, upper).upper;
+  if (!target || !rows || !batch || !end || *rows > mostSharingRows)
     return std::nullopt;
   int64_t wanted = llvm::divideCeil(partsWanted * target.getProcessors(), *batch);
   int64_t length = std::max({*end / wanted, leastTerms, *rows * leastTermsOfRow});
@@ -178,21 +172,14 @@ std::optional<StringRef> ChainSplit::prepare(gpu::TargetAttr target) {
     return std::nullopt;
   std::optional<Split> chosen = choose(target);
   if (!chosen)
-    return StringRef("its rows are too many for one tile, or sizes are not known");
+    return StringRef(isOfElements()
+                         ? "its results are many, or their rows are held, or sizes are not known"
+                         : "its rows are too many for one tile, or sizes are not known");
   how = *chosen;
   setRange();
-  if (isOfElements() ? isHeld() : *getSizeFact(kernel, upper).upper <= leastTerms)
+  if (!isOfElements() && *getSizeFact(kernel, upper).upper <= leastTerms)
     return StringRef("it is short");
   return std::nullopt;
-}
-
-/// Do the blocks of a cluster, or one of them, hold what the reduction reads?
-bool ChainSplit::isHeld() {
-  int64_t terms = 1;
-  for (Value bound : reduce.getUpper())
-    terms *= std::max<int64_t>(getUpperBound(bound), 1);
-  int64_t held = reduce.getNumIndices() == 1 ? longestHeldRow(reduce) : longestWholeRow;
-  return terms <= held || getUpperBound(upper) <= how.length;
 }
 
 void ChainSplit::setRange() {

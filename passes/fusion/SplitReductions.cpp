@@ -86,7 +86,7 @@ static std::optional<StringRef> whyNotSplit(ReduceOp reduce, ComputeOp compute, 
   for (Value bound : reduce->getOperands())
     if (!isKernelLevel(bound, compute))
       return StringRef("its bounds vary");
-  if (isCarriedElsewhere(reduce, compute))
+  if (!isAskedInParts(reduce, compute) && isCarriedElsewhere(reduce, compute))
     return StringRef("another statement carries it beside one that needs it");
   std::optional<SquaredDistance> distance = matchSquaredDistance(reduce);
   for (Value input : getInputs(reduce)) {

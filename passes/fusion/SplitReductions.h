@@ -33,9 +33,9 @@ llvm::SmallVector<Split> howToSplit(ComputeOp compute, llvm::ArrayRef<ReduceOp> 
 /// The longest row whose elements, as `reduce` reads them, the blocks of a cluster hold together.
 int64_t longestHeldRow(ReduceOp reduce);
 
-/// Divides the index of which there are most parts, the outermost of such, if there should be
-/// `parts` of `least` terms or more each; nothing where sizes are not known.
-std::optional<Split> divide(ReduceOp reduce, int64_t parts, int64_t least);
+/// How the one carried reduction of `compute` is split, whose parts have states of several numbers;
+/// nothing if it should stay whole.
+std::optional<Split> splitCarried(ReduceOp reduce, ComputeOp compute);
 
 /// The parts of one of a reduction's indices, in values of the kernel.
 struct Parts {

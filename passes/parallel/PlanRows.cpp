@@ -232,6 +232,13 @@ int64_t Planner::blocksThatStay(Value along, int64_t length) {
              : 0;
 }
 
+/// Does `op` say where an extremum is?
+static bool isPlace(Operation *op) {
+  auto reduce = dyn_cast<ReduceOp>(op);
+  return reduce &&
+         (reduce.getKind(0) == ReduceKind::ArgMax || reduce.getKind(0) == ReduceKind::ArgMin);
+}
+
 /// A reduction (scan) along memory, or whatever else: slices of one of its indices, or all of it.
 /// Each index has `depth` elements.
 Value Planner::planAlong(Operation *op, int64_t depth) {
@@ -253,6 +260,8 @@ Value Planner::planAlong(Operation *op, int64_t depth) {
   int64_t part = !coarse ? smallSlice : upper && *upper >= longSlice / depth ? longSlice : slice;
   part /= depth;
   whole &= coarse || *upper <= smallSlice;
+  // Of the places in a part of a row a thread has two numbers for each element that it holds.
+  whole &= !upper || *upper <= longSlice || !isPlace(op) || shape.startsAtZero(best);
   set(best, fit(best, whole || isSpread ? longest : part));
   // An output along the same row, of which a mask may leave only a part to the reduction: the block
   // goes on to step through it, so that the reduction is computed once a row.
