@@ -149,6 +149,34 @@ def of_matrices():
         torch.empty_like(x),), lambda x, b, s, r: F.dropout(F.gelu(x.float() + b) * s, 0.1) + r
 
 
+def of_few_results():
+    """Few results of many elements, and few rows that no cluster of blocks holds."""
+    f32 = "x: f32[R, C]"
+    batch_norm = """let m[c] = mean[r](x[r, c])
+ let v[c] = mean[r]((x[r, c] - m[c])^2)
+ y[r, c] = (x[r, c] - m[c]) * rsqrt(v[c] + 1e-5)"""
+    for rows in (1, 8):
+        x = torch.randn(rows, 1 << 22, device="cuda")
+        row = torch.empty(rows, device="cuda")
+        yield "logsumexp", statement("k", (f32, "s: f32[R]"), "s[r] = logsumexp[c](x[r, c])"), (x,), (), (
+            row,), lambda x: torch.logsumexp(x, 1)
+        yield "argmax", statement("k", (f32, "i: i32[R]"), "i[r] = argmax[c](x[r, c])"), (x,), (), (
+            row.int(),), lambda x: x.argmax(1).int()
+        yield "softmax", statement("k", (f32, "y: f32[R, C]"), "y[r, c] = softmax[c](x[r, c])"), (x,), (), (
+            torch.empty_like(x),), lambda x: torch.softmax(x, -1)
+    for rows, columns in ((16384, 4096), (65536, 1024)):
+        x = peers.normal(rows, columns)
+        column = torch.empty(columns, device="cuda")
+        two = "x: bf16[R, C]"
+        yield "lse of cols", statement("k", (two, "s: f32[C]"), "s[c] = logsumexp[r](x[r, c])"), (x,), (), (
+            column,), lambda x: torch.logsumexp(x.float(), 0)
+        # In f32: of equal ones PyTorch may name any.
+        yield "argmax of cols", statement("k", (f32, "i: i32[C]"), "i[c] = argmax[r](x[r, c])"), (
+            torch.randn(rows, columns, device="cuda"),), (), (column.int(),), lambda x: x.argmax(0).int()
+        yield "batch norm", statement("k", (two, "y: bf16[R, C]"), batch_norm), (x,), (), (
+            torch.empty_like(x),), lambda x: F.batch_norm(x, None, None, training=True)
+
+
 def of_little_work():
     """Lines whose launch takes as long as their memory."""
     x = torch.randn(1 << 20, device="cuda")
@@ -199,7 +227,7 @@ def line(case, compiling, little):
     else:
         of, digits, rates = "of the copy", 3, [moved / (t * 1e-3) / peers.COPY for t in ms]
     told = "  ".join(f"{who} {rate:.{digits}f}" for who, rate in zip(("tk", "same-size copy", "eager", "compiled"), rates))
-    print(f"{name:12}{shape:>14}  {of}: {told}{note}", flush=True)
+    print(f"{name:14}{shape:>14}  {of}: {told}{note}", flush=True)
 
 
 def main(arguments):
@@ -208,7 +236,7 @@ def main(arguments):
     peers.COPY = peers.copy_bandwidth()
     print(f"copy: {peers.COPY * 1e-9:.0f} GB/s")
     groups = [lambda shape=shape: of_rows(*shape) for shape in ROWS] + [
-        of_parts_and_planes, of_matrices, of_little_work]
+        of_parts_and_planes, of_matrices, of_few_results, of_little_work]
     for group in groups:
         for case in group():
             label = f"{case[0]} {'x'.join(str(n) for n in case[2][0].shape)}"
