@@ -27,6 +27,9 @@ RESIDUAL = """kernel residual(x: bf16[M, K], w: bf16[N, K], r: bf16[M, N]) -> (y
   y[m, n] = sum[k](x[m, k] * w[n, k]) + r[m, n]
   s[m] = mean[n](y[m, n] * y[m, n])
 }"""
+LINEAR_TANH = """kernel linear_tanh(x: bf16[M, K], w: bf16[N, K], bias: bf16[N]) -> (y: bf16[M, N]) {
+  y[i, j] = gelu_tanh(sum[k](x[i, k] * w[j, k]) + bias[j])
+}"""
 TYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32, "f64": torch.float64}
 LARGE = ((4096, 4096, 4096), (8192, 8192, 8192), (16384, 16384, 4096), (8192, 14336, 4096),
          (8192, 4096, 14336), (8192, 6144, 4096), (2048, 4096, 4096), (1024, 1024, 16384),
@@ -169,11 +172,16 @@ def fused(m, n, k):
     y, r = torch.empty(m, n, device="cuda", dtype=torch.bfloat16), peers.normal(m, n, seed=3)
     squares = torch.empty(m, device="cuda")
     linear, gated = (peers.Kernel(path=f"examples/{name}.tk") for name in ("linear_gelu", "swiglu"))
+    tanh = peers.Kernel(source=LINEAR_TANH)
     residual = peers.Kernel(source=RESIDUAL)
+    cublaslt = lambda: torch._addmm_activation(bias, x, w.t(), use_gelu=True)
     functions = {
         # cublasLt's epilogue has the approximation by tanh, not the error function.
         "linear + gelu": (lambda: linear(x, w, bias, y), lambda x, w, bias: F.gelu(F.linear(x, w, bias)),
-                          (x, w, bias), 2, lambda: torch._addmm_activation(bias, x, w.t(), use_gelu=True)),
+                          (x, w, bias), 2, cublaslt),
+        "linear + gelu by tanh": (lambda: tanh(x, w, bias, y),
+                                  lambda x, w, bias: F.gelu(F.linear(x, w, bias), approximate="tanh"),
+                                  (x, w, bias), 2, cublaslt),
         "swiglu": (lambda: gated(x, gate, up, y), lambda x, gate, up: F.silu(x @ gate) * (x @ up),
                    (x, gate, up), 4, None),
         "linear + residual": (lambda: residual(x, w, r, y, squares), add_residual, (x, w, r), 2, None),

@@ -20,7 +20,7 @@ constexpr Key keys[] = {
     {"vector", Form::Count, 1, 16, true},     {"stages", Form::Count, 1, 16, false},
     {"consumers", Form::Count, 1, 4, false},  {"cluster", Form::PerIndex, 1, 16, true},
     {"split", Form::PerIndex, 1, 256, false}, {"persistent", Form::Flag, 0, 1, false},
-    {"raster", Form::Raster, 1, 64, false},
+    {"raster", Form::Raster, 1, 64, false},   {"teams", Form::Count, 1, 3, false},
 };
 constexpr const char *archs[] = {"cpu",     "emu",    "sm_80",  "sm_86",  "sm_87",
                                  "sm_89",   "sm_90",  "sm_90a", "sm_100", "sm_100a",
@@ -66,8 +66,8 @@ void KernelSema::schedule(const ast::Schedule &schedule) {
                                   [&](const Key &k) { return k.name == entry.key; });
     if (key == std::end(keys)) {
       diags.error(Diag::UnknownScheduleKey, entry.keySpan)
-              .expected("tile, coarsen, vector, stages, consumers, cluster, split, persistent or "
-                        "raster")
+              .expected("tile, coarsen, vector, stages, consumers, teams, cluster, split, "
+                        "persistent or raster")
           << "a schedule has no key '" << entry.key << "'";
       continue;
     }

@@ -66,7 +66,7 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
   SmallVector<int64_t> tile, reduce;
   SmallVector<int64_t> step;
   int64_t loop = -1, warps = 4, perThread = 1, vector = 16, stages = 1, group = 1, persistent = 0,
-          cluster = 1;
+          cluster = 1, teams = 1;
   if (parser.parseLess() || parser.parseKeyword("tile") || parser.parseEqual() ||
       parseSizes(parser, tile) || parser.parseComma() || parser.parseKeyword("reduce") ||
       parser.parseEqual() || parseSizes(parser, reduce))
@@ -90,10 +90,11 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
                         .Case("group", &group)
                         .Case("persistent", &persistent)
                         .Case("cluster", &cluster)
+                        .Case("teams", &teams)
                         .Default(nullptr);
     if (!slot) {
       parser.emitError(keyLoc, "expected step, loop, warps, per_thread, vector, stages, group, "
-                               "persistent or cluster, got ")
+                               "persistent, cluster or teams, got ")
           << key;
       return {};
     }
@@ -104,7 +105,7 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
     return {};
   return parser.getChecked<ScheduleAttr>(loc, parser.getContext(), tile, reduce, loop, warps,
                                          perThread, vector, stages, group, persistent, cluster,
-                                         step);
+                                         step, teams);
 }
 
 void ScheduleAttr::print(AsmPrinter &printer) const {
@@ -128,13 +129,16 @@ void ScheduleAttr::print(AsmPrinter &printer) const {
     printer << ", persistent = " << getPersistent();
   if (getCluster() != 1)
     printer << ", cluster = " << getCluster();
+  if (getTeams() != 1)
+    printer << ", teams = " << getTeams();
   printer << '>';
 }
 
 LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    ArrayRef<int64_t> tile, ArrayRef<int64_t> reduce, int64_t loop,
                                    int64_t warps, int64_t, int64_t, int64_t stages, int64_t,
-                                   int64_t persistent, int64_t cluster, ArrayRef<int64_t> step) {
+                                   int64_t persistent, int64_t cluster, ArrayRef<int64_t> step,
+                                   int64_t teams) {
   for (ArrayRef<int64_t> sizes : {tile, reduce})
     for (int64_t size : sizes)
       if (size < 1 || !llvm::isPowerOf2_64(size))
@@ -151,6 +155,9 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                        << persistent;
   if (cluster < 1 || cluster > 16 || !llvm::isPowerOf2_64(cluster))
     return emitError() << "expected a cluster of 1, 2, 4, 8 or 16 blocks, got " << cluster;
+  if (teams < 1 || teams * warps > 32 * cluster || (teams > 1 && !step.empty()))
+    return emitError() << "expected teams that have tiles of their own and 32 warps together, got "
+                       << teams << " of " << warps << " warps";
   if (step.empty())
     return success();
   if (step.size() != tile.size())

@@ -80,7 +80,8 @@ def TkGpu_ScheduleAttr : TkGpu_Attr<"Schedule", "schedule"> {
     cache.
     With `persistent` n > 0 a block takes one tile after the other, and there are n blocks for each
     multiprocessor, or as many as run at once; `cluster` blocks run together with neighbouring tiles of the first tiled
-    index. More than 32 `warps` are those of all blocks of the cluster, which share a tile.
+    index. More than 32 `warps` are those of all blocks of the cluster, which share a tile. A persistent block
+    has `teams` times as many warps, of which each team computes tiles of its own, in turns.
   }];
   let parameters = (ins
     ArrayRefParameter<"int64_t">:$tile,
@@ -93,7 +94,8 @@ def TkGpu_ScheduleAttr : TkGpu_Attr<"Schedule", "schedule"> {
     DefaultValuedParameter<"int64_t", "1">:$group,
     DefaultValuedParameter<"int64_t", "0">:$persistent,
     DefaultValuedParameter<"int64_t", "1">:$cluster,
-    OptionalArrayRefParameter<"int64_t">:$step);
+    OptionalArrayRefParameter<"int64_t">:$step,
+    DefaultValuedParameter<"int64_t", "1">:$teams);
   let extraClassDeclaration = [{
     /// How far apart the tiles of the compute's index `i` begin.
     int64_t getStepOf(unsigned i) { return getStep().empty() ? getTile()[i] : getStep()[i]; }
@@ -104,7 +106,7 @@ def TkGpu_ScheduleAttr : TkGpu_Attr<"Schedule", "schedule"> {
     "::llvm::ArrayRef<int64_t>":$reduce, "int64_t":$loop, "int64_t":$warps, "int64_t":$perThread,
     "int64_t":$vector, "int64_t":$stages, "int64_t":$group), [{
       return $_get($_ctxt, tile, reduce, loop, warps, perThread, vector, stages, group, 0, 1,
-                   ::llvm::ArrayRef<int64_t>());
+                   ::llvm::ArrayRef<int64_t>(), 1);
     }]>];
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;

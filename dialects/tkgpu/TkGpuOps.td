@@ -57,7 +57,8 @@ def TkGpu_FuncOp : TkGpu_Op<"func", [IsolatedFromAbove, Symbol, SingleBlock]> {
     32 only where every offset of every buffer is known to be below 2^31. A block has `num_warps`
     warps, and `producer_warps` after them that only a tkgpu.warp_roles employs. The last
     `spare_warps` of the former do not run: they are there for layouts, which have powers of two, and what
-    they would compute another block does. `cluster` blocks in
+    they would compute another block does. There are `teams` teams of `num_warps` warps, each of which
+    runs the consumer's program of a tkgpu.warp_roles by itself. `cluster` blocks in
     a row run together and reach each other's shared memory; more than 32 warps are those of all of
     these blocks, which then run the program as one. `shared_bytes` is known once shared
     memory has been laid out. `min_blocks` is how many blocks a multiprocessor should hold at least,
@@ -70,7 +71,8 @@ def TkGpu_FuncOp : TkGpu_Op<"func", [IsolatedFromAbove, Symbol, SingleBlock]> {
                        OptionalAttr<I64Attr>:$shared_bytes, OptionalAttr<I64Attr>:$min_blocks,
                        DefaultValuedAttr<I64Attr, "0">:$producer_warps,
                        DefaultValuedAttr<I64Attr, "1">:$cluster,
-                       DefaultValuedAttr<I64Attr, "0">:$spare_warps);
+                       DefaultValuedAttr<I64Attr, "0">:$spare_warps,
+                       DefaultValuedAttr<I64Attr, "1">:$teams);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $sym_name `args` $arg_names (`facts` $arg_facts^)? $body attr-dict
@@ -85,10 +87,12 @@ def TkGpu_FuncOp : TkGpu_Op<"func", [IsolatedFromAbove, Symbol, SingleBlock]> {
     ::tk::FactAttr getArgFact(unsigned i);
     /// Is this the program of all blocks of a cluster together?
     bool isSpread() { return getNumWarps() > 32; }
-    /// Those of one block that run.
-    int64_t getBlockWarps() {
+    /// Those of one team of a block that run.
+    int64_t getTeamWarps() {
       return (isSpread() ? getNumWarps() / getCluster() : getNumWarps()) - getSpareWarps();
     }
+    /// Those of one block that run.
+    int64_t getBlockWarps() { return getTeamWarps() * getTeams(); }
   }];
 }
 

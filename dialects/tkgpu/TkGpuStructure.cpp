@@ -27,6 +27,9 @@ LogicalResult FuncOp::verify() {
   if (getSpareWarps() >= getNumWarps() || (getSpareWarps() > 0 && isSpread()))
     return emitOpError("expected spare warps to be some of ")
            << getNumWarps() << " in one block, got " << getSpareWarps();
+  if (getTeams() < 1 || (getTeams() > 1 && getNumWarps() != 4))
+    return emitOpError("expected teams of one warpgroup, got ")
+           << getTeams() << " of " << getNumWarps() << " warps";
   if (block.empty() || !isa<ReturnOp>(block.back()))
     return emitOpError("expected the body to end in tkgpu.return");
   return success();

@@ -6,7 +6,9 @@
 // 2. Stages that an iteration has read are left one iteration later, as is the last one after the
 //    loop; in the first iteration there is none to leave. Where there is one stage alone nothing
 //    overlaps.
-// 3. After the loop everything is waited for.
+// 3. After the loop everything is waited for, once a turn that ends with the loop has been passed
+// on:
+//    another team's products follow these ones.
 // 4. Where the loop is known to run, sums that start from zero need no zeros: the first iteration's
 //    products do not accumulate.
 //
@@ -163,7 +165,9 @@ void ProductOverlap::apply() {
   for (WarpgroupDotOp dot : dots)
     startFromZero(dot, isLater);
 
-  builder.setInsertionPointAfter(loop);
+  auto turn = dyn_cast<TurnOp>(loop->getNextNode());
+  bool isPassed = turn && turn.getStep() == TurnStep::Pass;
+  builder.setInsertionPointAfter(isPassed ? turn : loop);
   SmallVector<Value> results;
   for (unsigned position : positions)
     results.push_back(loop.getResult(position));

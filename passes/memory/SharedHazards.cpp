@@ -39,11 +39,18 @@ AllocSharedOp tk::sharedBufferOf(Value shared) {
 
 namespace {
 
+/// Is `shared` a buffer, or what a team has of one?
+bool isOwnBuffer(Value shared) {
+  auto part = shared.getDefiningOp<StageOp>();
+  bool isOfTeam = part && part.getStage().getDefiningOp<OfWarpgroupOp>();
+  return (isOfTeam ? part.getSource() : shared).getDefiningOp<AllocSharedOp>() != nullptr;
+}
+
 /// Which stages of its buffer a value is, as bits: all where that is not one constant.
 uint64_t slotsOf(Value shared) {
   auto stage = shared.getDefiningOp<StageOp>();
   APInt slot;
-  if (!stage || !stage.getSource().getDefiningOp<AllocSharedOp>() ||
+  if (!stage || !isOwnBuffer(stage.getSource()) ||
       !matchPattern(stage.getStage(), m_ConstantInt(&slot)) || slot.uge(64))
     return ~uint64_t(0);
   return uint64_t(1) << slot.getZExtValue();

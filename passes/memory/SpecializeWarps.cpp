@@ -10,7 +10,9 @@
 //    announces the bytes and begins the copies.
 // 4. The consumer's program is what was there. It waits for a slot before the first use of its
 //    tiles and leaves it after the last one; a product's use ends where it is waited for.
-// 5. Registers move from the producer's warps to the consumer's where they are scarce.
+// 5. With `teams` in the schedule, warpgroups run the consumer's program for tiles of their own
+//    (TeamTiles).
+// 6. Registers move from the producer's warps to the consumer's where they are scarce.
 //
 // A loop over k with copies into %sa and %sb becomes
 //
@@ -29,6 +31,7 @@
 #include "dialects/tkgpu/TkGpuExchange.h"
 #include "passes/Passes.h"
 #include "passes/memory/ScheduleLimits.h"
+#include "passes/memory/TeamTiles.h"
 #include "passes/memory/WarpSpecialization.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -60,16 +63,20 @@ struct SpecializeWarps : tk::impl::SpecializeWarpsBase<SpecializeWarps> {
     if (inRoles && !specialization.canCutOut())
       return specialize(function, target, /*inRoles=*/false);
     int64_t wanted = inRoles ? (schedule ? schedule.getStages() : 4) : 1;
-    const int64_t limit = target.getShared() - exchangeBytesOf(function);
+    int64_t teams = inRoles && schedule ? schedule.getTeams() : 1;
+    if (!canTeamsTakeTurns(function, *rings))
+      teams = 1;
+    const int64_t ofOthers = (teams - 1) * bytesOfTeam(function, *rings);
+    const int64_t limit = target.getShared() - exchangeBytesOf(function) - ofOthers;
     int64_t bytes = chooseStages(function, *rings, wanted, limit);
     if (inRoles && bytes > limit && asksForStages(function)) {
       int64_t fitting = 1;
       for (const Ring &ring : *rings)
         fitting = std::max(fitting, ring.stages);
-      reportSharedLimit(function, bytes, target, fitting);
+      reportSharedLimit(function, bytes + ofOthers, target, fitting);
       return failure();
     }
-    specialization.apply(inRoles);
+    specialization.apply(inRoles, teams);
     ++(inRoles ? numSpecialized : numOneRole);
     return success();
   }

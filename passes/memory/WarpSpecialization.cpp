@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "passes/memory/WarpSpecialization.h"
 
+#include "passes/memory/TeamTiles.h"
+
 #include "dialects/tkgpu/TkGpuLayout.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -269,7 +271,7 @@ void WarpSpecialization::allocate() {
     auto type = PhasesType::get(function.getContext(), ring.stages);
     ring.full = AllocPhasesOp::create(builder, loc, type, 1, nullptr);
     // What another block's copies overwrite, that block's readers must have left too.
-    int64_t readers = function.getBlockWarps() * (ring.isMulticast() ? function.getCluster() : 1);
+    int64_t readers = function.getTeamWarps() * (ring.isMulticast() ? function.getCluster() : 1);
     if (!oneRole)
       ring.empty = AllocPhasesOp::create(builder, loc, type, readers, nullptr);
   }
@@ -298,8 +300,9 @@ void WarpSpecialization::setRegisters(WarpRolesOp roles) {
   roles.setConsumerRegisters(std::min(rest, kRegistersOfThread));
 }
 
-void WarpSpecialization::apply(bool inRoles) {
+void WarpSpecialization::apply(bool inRoles, int64_t teams) {
   oneRole = !inRoles;
+  function.setTeams(teams);
   Block *body = function.getBlock();
   Location loc = function.getLoc();
   builder.setInsertionPointToStart(body);
@@ -332,6 +335,8 @@ void WarpSpecialization::apply(bool inRoles) {
     consume(consumer, consumed);
     builder.setInsertionPointToEnd(&consumer);
     RoleEndOp::create(builder, loc);
+    if (teams > 1)
+      giveTilesToTeams(roles, rings);
     setRegisters(roles);
     // A block stays while others of its cluster may still arrive at its barriers.
     builder.setInsertionPointAfter(roles);

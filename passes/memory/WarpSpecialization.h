@@ -28,7 +28,8 @@ public:
 
   /// Can the copies be made a program of their own? Comes before `apply(true)`.
   bool canCutOut();
-  void apply(bool inRoles);
+  /// With `teams` above one, warps of the consumer take tiles in turns (TeamTiles).
+  void apply(bool inRoles, int64_t teams);
 
 private:
   bool addToSlice(mlir::Value value);

@@ -87,7 +87,7 @@ static ComputeOp addTileReduction(ComputeOp compute, Value value, ArrayRef<unsig
       gpu::ScheduleAttr::get(builder.getContext(), tile, schedule.getReduce(), schedule.getLoop(),
                              schedule.getWarps(), schedule.getPerThread(), schedule.getVector(),
                              schedule.getStages(), schedule.getGroup(), schedule.getPersistent(),
-                             schedule.getCluster(), schedule.getStep()));
+                             schedule.getCluster(), schedule.getStep(), schedule.getTeams()));
   compute->replaceAllUsesWith(result->getResults().take_front(count));
   compute->erase();
   return result;

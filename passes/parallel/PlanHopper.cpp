@@ -176,6 +176,21 @@ static bool areColumnsAlong(StatementShape &shape, Contraction &product, int64_t
          });
 }
 
+/// Do rows that the product reads begin elsewhere than at multiples of so many bytes?
+bool Planner::isMisaligned(Contraction &product, int64_t bytes) {
+  return llvm::any_of(getTermsOf(product),
+                      [&](LoadOp load) { return rowAlignment(shape, load) < bytes; });
+}
+
+/// Are all factors of the product boxes of what is stored, in the type that it is multiplied in?
+bool Planner::areFactorsStored(Contraction &product) {
+  return llvm::all_of(product.op.getYield().getValues(), [&](Value term) {
+    return llvm::all_of(term.getDefiningOp()->getOperands(), [&](Value factor) {
+      return isMultipliedAsStored(shape.compute, factor) && isBulkLoadable(shape, factor);
+    });
+  });
+}
+
 bool Planner::isForWarpgroups(Contraction &product) {
   bool isInChain = product.isOuter || llvm::any_of(shape.contractions, [&](Contraction &other) {
                      return other.op->isProperAncestor(product.op);
@@ -295,6 +310,8 @@ void Planner::planWarpgroupProduct(Contraction &product) {
         (!best || timeOf(tile) < timeOf(*best)))
       best = &tile;
   int64_t consumers = llvm::bit_floor<uint64_t>(block.consumers.value_or(0));
+  bool areMisaligned = isMisaligned(product, sectorBytes);
+  teams = chooseTeams(product, *best, others * best->count(extentOf(rows), extentOf(columns)));
   // Few rows' columns that threads convert before they are multiplied: of two small blocks on a
   // multiprocessor one converts while the other one multiplies.
   bool areConverted = isWideForFewRows(product) && rows == product.n;
@@ -304,8 +321,12 @@ void Planner::planWarpgroupProduct(Contraction &product) {
     set(product.m, fit(product.m, 64, 8));
     set(product.n, 4 * wide >= 3 * target.getProcessors() && !areConverted ? 128 : 64);
   } else {
-    set(rows, std::max(best->m, 64 * consumers));
-    set(columns, fit(columns, best->n, 8));
+    // A team is a warpgroup. Of 128 x 128, for which less is copied, it writes all results at once.
+    if (teams > 1)
+      consumers = 1;
+    set(rows, teams > 1 ? 64 : std::max(best->m, 64 * consumers));
+    set(columns,
+        fit(columns, teams > 1 ? llvm::bit_floor<uint64_t>(256 / accumulators) : best->n, 8));
   }
   // Of few rows' many columns whole lines, however narrow their elements are.
   int64_t bits = product.operand.getIntOrFloatBitWidth();
@@ -316,7 +337,8 @@ void Planner::planWarpgroupProduct(Contraction &product) {
   // With a tile for each processor there is no next one to overlap with.
   int64_t tiles = others * llvm::divideCeil(extentOf(product.m), tileOf(product.m)) *
                   llvm::divideCeil(extentOf(product.n), tileOf(product.n));
-  persistent = block.persistent.value_or(tiles > target.getProcessors() && !areConverted);
+  persistent =
+      block.persistent.value_or(tiles > target.getProcessors() && !areConverted) || teams > 1;
   // Two boxes at a time that are neighbours along k keep memory's pages open; blocks that go on to
   // other tiles would lose more where those end.
   bool arePairs = isWideForFewRows(product) && !areConverted && !persistent && !product.isInner &&
@@ -332,12 +354,12 @@ void Planner::planWarpgroupProduct(Contraction &product) {
   perThread = std::max<int64_t>(tileOf(product.m) * tileOf(product.n) / (warps * 32), 1);
   // Rows that do not begin at sectors of 32 bytes take more requests; two blocks share the
   // columns'.
-  bool areMisaligned = llvm::any_of(
-      getTermsOf(product), [&](LoadOp load) { return rowAlignment(shape, load) < sectorBytes; });
   if (areMisaligned && tileOf(product.m) * tileOf(product.n) >= 128 * 128)
     cluster = 2;
   stages = areConverted ? stagesOfConverted : arePairs ? stagesOfPairs : stagesOfSlices;
   // Of rows that straddle sectors the second-level cache holds fewer.
   group = areMisaligned ? 8 : 16;
+  if (teams > 1)
+    group = groupOfTeams(product);
   cluster = block.cluster.value_or(cluster);
 }

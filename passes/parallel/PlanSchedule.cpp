@@ -309,7 +309,7 @@ gpu::ScheduleAttr Planner::finish() {
   warps = llvm::bit_floor<uint64_t>(std::max<int64_t>(warps, 1));
   return gpu::ScheduleAttr::get(shape.compute.getContext(), tile, reduce, loop, warps, perThread,
                                 block.vector.value_or(shape.narrowestBits / 8), stages, group,
-                                persistent, cluster, step);
+                                persistent, cluster, step, teams);
 }
 
 gpu::ScheduleAttr tk::planSchedule(StatementShape &shape, gpu::TargetAttr target, bool coarse) {
@@ -335,5 +335,5 @@ gpu::ScheduleAttr tk::widenVectors(StatementShape &shape, gpu::TargetAttr target
                                 schedule.getLoop(), schedule.getWarps(), schedule.getPerThread(),
                                 block.vector.value_or(widestAccess), schedule.getStages(),
                                 schedule.getGroup(), schedule.getPersistent(),
-                                schedule.getCluster(), schedule.getStep());
+                                schedule.getCluster(), schedule.getStep(), schedule.getTeams());
 }

@@ -1,6 +1,7 @@
 //===- Planner.h - a statement's schedule while it is chosen ----*- C++ -*-===//
 //
 // Shared by PlanSchedule.cpp (products, elements), PlanHopper.cpp (products of warpgroups),
+// PlanTeams.cpp (whether they take tiles in turns),
 // PlanChains.cpp (two of them), PlanRows.cpp (reductions) and PlanAcross.cpp (across memory).
 //
 //===----------------------------------------------------------------------===//
@@ -8,6 +9,7 @@
 #define TK_PASSES_PARALLEL_PLANNER_H
 
 #include "passes/parallel/ScheduleBlock.h"
+#include "passes/parallel/WarpgroupTiles.h"
 
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/Support/MathExtras.h"
@@ -28,7 +30,7 @@ struct Planner {
   llvm::DenseMap<mlir::Value, int64_t> steps;      ///< where tiles begin closer than their size
   llvm::SmallPtrSet<mlir::Operation *, 4> inChain; ///< planned with the contraction around them
   int64_t warps = 8, perThread = 1, stages = 1, group = 1, loop = -1;
-  int64_t persistent = 0, cluster = 1;
+  int64_t persistent = 0, cluster = 1, teams = 1;
   bool isSpread = false; ///< rows over the blocks of a cluster
 
   /// `size`, or the power of two that holds the whole index if that is smaller.
@@ -44,7 +46,14 @@ struct Planner {
   void planProduct(Contraction &product);
   bool isForWarpgroups(Contraction &product);
   bool isWideForFewRows(Contraction &product);
+  bool isMisaligned(Contraction &product, int64_t bytes);
+  bool areFactorsStored(Contraction &product);
   void planWarpgroupProduct(Contraction &product);
+  /// Are teams, each with tiles of its own, faster than warpgroups that share tiles such as
+  /// `shared`, of which there would be `tiles`?
+  bool areTeamsFaster(Contraction &product, const WarpgroupTile &shared, int64_t tiles);
+  int64_t chooseTeams(Contraction &product, const WarpgroupTile &shared, int64_t tiles);
+  int64_t groupOfTeams(Contraction &product);
   void planChain(Contraction &outer);
   bool isChainForWarpgroups(Contraction &outer);
   int64_t countOthers(mlir::Value m, mlir::Value n);

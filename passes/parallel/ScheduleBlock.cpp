@@ -86,6 +86,7 @@ ScheduleBlock tk::readScheduleBlock(StatementShape &shape) {
   sizes("tile", block.tiles);
   sizes("coarsen", block.coarsen);
   block.consumers = number("consumers");
+  block.teams = number("teams");
   if (entries.contains("persistent")) // alone, or with a number for its truth
     block.persistent = number("persistent").value_or(1) != 0;
   llvm::DenseMap<Value, int64_t> clusters;
@@ -172,16 +173,20 @@ namespace {
 /// What the statements of a kernel offer to the keys of a schedule block.
 struct KeyUses {
   llvm::StringSet<> indices;
-  bool hasProduct = false, hasGrid = false, hasWarpgroups = false;
+  bool hasProduct = false, hasGrid = false, hasWarpgroups = false, hasTeams = false;
 
   explicit KeyUses(KernelOp kernel) {
     kernel.walk([&](ComputeOp compute) {
       StatementShape shape = analyzeStatement(kernel, compute);
       forEachIndex(shape, [&](Value index) { indices.insert(shape.nameOf(index)); });
       Planner planner(shape, getTarget(kernel), /*coarse=*/true);
-      for (Contraction &product : shape.contractions)
-        hasWarpgroups |= planner.block.coarsen.empty() && (planner.isForWarpgroups(product) ||
-                                                           planner.isChainForWarpgroups(product));
+      for (Contraction &product : shape.contractions) {
+        if (!planner.block.coarsen.empty())
+          continue;
+        bool isSingle = planner.isForWarpgroups(product);
+        hasWarpgroups |= isSingle || planner.isChainForWarpgroups(product);
+        hasTeams |= isSingle && !planner.isWideForFewRows(product);
+      }
       hasProduct |= !shape.contractions.empty();
       hasGrid |= compute.getNumIndices() > 1;
     });
@@ -212,6 +217,8 @@ void tk::noteUnusedKeys(KernelOp kernel, StringRef pass) {
   for (StringRef key : {"consumers", "cluster", "persistent"})
     if (entries.contains(key) && !uses.hasWarpgroups)
       decline(key, "'" + key + "' has no effect: no product goes to warpgroups");
+  if (entries.contains("teams") && !uses.hasTeams)
+    decline("teams", "'teams' has no effect: no product of many rows goes to warpgroups by itself");
   if (entries.contains("raster") && !uses.hasGrid)
     decline("raster", "'raster' has no effect: blocks follow one index only");
 }

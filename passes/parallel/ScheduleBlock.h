@@ -17,6 +17,7 @@ struct ScheduleBlock {
   // Of products that go to warpgroups:
   std::optional<int64_t> consumers; ///< warpgroups that compute
   std::optional<int64_t> cluster;   ///< blocks, along the first index that is cut into tiles
+  std::optional<int64_t> teams;     ///< of warpgroups, each with tiles of its own
   std::optional<bool> persistent;
 };
 

@@ -9,8 +9,9 @@ namespace tk::cuda {
 /// at one more for each.
 static constexpr int kConsumerBarrier = 1, kWarpgroupBarrier = 2;
 
-/// Is this the thread that begins bulk stores, of all warps or of each warpgroup?
-static std::string leader(bool ofWarpgroup) {
+/// Is this the thread that begins bulk stores, of all warps or of each warpgroup? A team is one.
+static std::string leader(gpu::FuncOp func, bool ofWarpgroup) {
+  ofWarpgroup |= func.getTeams() > 1;
   return ofWarpgroup ? "tk::thread_index() % 128 == 0" : "tk::thread_index() == 0";
 }
 
@@ -135,7 +136,7 @@ LogicalResult KernelEmitter::emitBulkStore(gpu::BulkStoreOp store) {
   }
   if (byWarpgroup)
     from += " + " + useWarp() + " / 4 * " + std::to_string(rows * type.getRowLength());
-  line("if (" + leader(byWarpgroup) + ") {");
+  line("if (" + leader(func, byWarpgroup) + ") {");
   ++indent;
   line("tk::bulk_store<" + llvm::Twine(rank) + ">(&" + names[store.getMap()] + ", {" + at + "}, " +
        from + ");");
@@ -146,7 +147,7 @@ LogicalResult KernelEmitter::emitBulkStore(gpu::BulkStoreOp store) {
 }
 
 LogicalResult KernelEmitter::emitBulkStoreWait(gpu::BulkStoreWaitOp wait) {
-  line("if (" + leader(wait.getWarpgroup()) + ") tk::bulk_wait_read<" +
+  line("if (" + leader(func, wait.getWarpgroup()) + ") tk::bulk_wait_read<" +
        llvm::Twine(wait.getPending()) + ">();");
   return success();
 }
@@ -154,7 +155,8 @@ LogicalResult KernelEmitter::emitBulkStoreWait(gpu::BulkStoreWaitOp wait) {
 LogicalResult KernelEmitter::emitBarrier(gpu::BarrierOp barrier) {
   if (barrier.getCluster())
     line("tk::cluster_sync();");
-  else if (barrier.getWarpgroup())
+  else if (barrier.getWarpgroup() ||
+           (func.getTeams() > 1 && barrier->getParentOfType<gpu::WarpRolesOp>()))
     line("tk::named_barrier_sync(" + llvm::Twine(kWarpgroupBarrier) + " + " + useWarp() +
          " / 4, 128);");
   else if (barrier->getParentOfType<gpu::WarpRolesOp>())

@@ -473,7 +473,8 @@ std::string KernelEmitter::coordinate(gpu::LayoutAttr layout, unsigned axis,
 
 std::string KernelEmitter::ownerCondition(gpu::LayoutAttr layout) {
   if (!layout)
-    return std::string("tk::thread_index() == 0") +
+    return std::string(func.getTeams() > 1 ? "tk::thread_index() % 128 == 0"
+                                           : "tk::thread_index() == 0") +
            (func.isSpread() ? " && tk::cluster_rank() == 0" : "");
   std::string text;
   if (unsigned mask = layout.getReplicatedLaneMask() & 31)

@@ -20,6 +20,18 @@ module attributes {x = #tkgpu.schedule<tile = [16, 16], reduce = [], step = [8, 
 
 // -----
 
+// expected-error @below {{expected teams that have tiles of their own and 32 warps together, got 5 of 8 warps}}
+module attributes {x = #tkgpu.schedule<tile = [16], reduce = [], warps = 8, teams = 5>} {}
+
+// -----
+
+// expected-error @below {{expected teams of one warpgroup, got 2 of 8 warps}}
+tkgpu.func @f args [] {
+  tkgpu.return
+} {num_warps = 8 : i64, teams = 2 : i64}
+
+// -----
+
 // expected-error @below {{expected spare warps to be some of 4 in one block, got 4}}
 tkgpu.func @f args [] {
   tkgpu.return

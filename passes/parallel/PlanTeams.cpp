@@ -1,0 +1,91 @@
+//===- PlanTeams.cpp - when warpgroups take tiles in turns ----------------===//
+//
+// What a team does with its tile's sums runs under the other team's products: the wider that is,
+// relative to the terms of a sum, the more is won. But teams read more: of two tiles of 64 rows
+// each brings the columns' factor for itself. Where a launch is long enough for the clock to fall,
+// that costs little.
+//
+// Measured on an H200 in bf16 (8192 x 8192, and 4096 x 4096 to 16384 x 16384 with 4096 terms):
+// teams win as much as 130 terms take by storing the results in the meantime, about 100 for each
+// exp, erf or quotient, 50 for a tile that is read; they lose 1.5 % and, of launches with few terms
+// in all, as much as 1300 terms take.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/parallel/Planner.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace tk;
+
+namespace {
+
+/// In terms of a sum: what runs under the other team's products, and what teams lose once.
+constexpr double termsOfStore = 130, termsOfFunction = 100, termsOfTile = 50, termsLost = 1300;
+/// Of all the time.
+constexpr double shareLost = 0.015;
+/// Of a sum, as few as were measured.
+constexpr int64_t fewestTerms = 1024;
+/// Of the second-level cache: of rows that straddle lines teams ask it for too many, 0.75 to 0.95
+/// of the rate at 8000 x 8016 x 1040.
+constexpr int64_t lineBytes = 128;
+/// Tiles' rows that are walked together; a tile that is read besides takes some of the cache.
+constexpr int64_t rowsTogether = 32, rowsBesideTile = 16;
+
+} // namespace
+
+/// Is `op` one that takes a thread many instructions?
+static bool isFunction(Operation *op) {
+  return isa<arith::DivFOp>(op) ||
+         isa<math::ErfOp, math::ExpOp, math::Exp2Op, math::ExpM1Op, math::LogOp, math::Log2Op,
+             math::Log1pOp, math::PowFOp, math::RsqrtOp, math::SqrtOp, math::TanhOp, math::SinOp,
+             math::CosOp>(op);
+}
+
+/// Is `op` a load of an element for each of the product's results?
+static bool isLoadOfTile(Operation *op, Contraction &product) {
+  auto load = dyn_cast<LoadOp>(op);
+  auto follows = [&](Value index) {
+    return llvm::any_of(load.getIndices(), [&](Value at) { return runsOneByOne(at, index); });
+  };
+  return load && follows(product.m) && follows(product.n);
+}
+
+int64_t Planner::groupOfTeams(Contraction &product) {
+  bool isAnyRead = llvm::any_of(*shape.compute.getBlock(),
+                                [&](Operation &op) { return isLoadOfTile(&op, product); });
+  return isAnyRead ? rowsBesideTile : rowsTogether;
+}
+
+bool Planner::areTeamsFaster(Contraction &product, const WarpgroupTile &shared, int64_t tiles) {
+  bool isMeasured = product.operand.isBF16() || product.operand.isF16();
+  bool isAsked = block.consumers || block.cluster || block.persistent ||
+                 block.tiles.contains(product.m) || block.tiles.contains(product.n);
+  int64_t terms = shape.upperOf(product.k).value_or(1 << 14);
+  // Smaller tiles are for results that do not fill the machine.
+  bool isWhole = shared.m * shared.n * int64_t(shape.contractions.size()) == 128 * 256;
+  bool areTogether = llvm::all_of(shape.contractions, [&](Contraction &other) {
+    return other.m == product.m && other.n == product.n && other.k == product.k;
+  });
+  // Teams know where each other's tiles begin in the stages.
+  Value end = shape.endOf(product.k);
+  bool isEqual = shape.startsAtZero(product.k) &&
+                 !shape.compute->isAncestor(end.getParentRegion()->getParentOp());
+  if (!isMeasured || !isEqual || isAsked || !isWhole || !areTogether || terms < fewestTerms)
+    return false;
+  double hidden = termsOfStore;
+  for (Operation &op : *shape.compute.getBlock())
+    hidden += isFunction(&op) ? termsOfFunction : isLoadOfTile(&op, product) ? termsOfTile : 0;
+  // Several sums take as much longer as they have fewer results in a tile.
+  hidden /= double(shape.contractions.size());
+  double waves = double(tiles) / double(target.getProcessors());
+  return hidden / double(terms) > shareLost + termsLost / (waves * double(terms));
+}
+
+int64_t Planner::chooseTeams(Contraction &product, const WarpgroupTile &shared, int64_t tiles) {
+  if (isWideForFewRows(product))
+    return 1;
+  bool isPlain = areFactorsStored(product) && !isMisaligned(product, lineBytes);
+  return block.teams.value_or(isPlain && areTeamsFaster(product, shared, tiles) ? 2 : 1);
+}
