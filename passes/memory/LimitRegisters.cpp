@@ -36,8 +36,10 @@ static constexpr int64_t registerFile = 65536, registerUnit = 8;
 /// What a thread computes addresses and expressions with.
 static constexpr int64_t workingRegisters = 32, workingWithFunnels = 48;
 /// With so many blocks on a multiprocessor some always load; with more they hide latencies of
-/// arithmetic. Registers below the least gain nothing.
+/// arithmetic. Of blocks of fewer threads there are as many more. Registers below the least gain
+/// nothing.
 static constexpr int64_t enoughBlocks = 6, mostBlocks = 8, leastRegisters = 64;
+static constexpr int64_t usualThreads = 128;
 
 /// 32-bit registers of a thread for the elements of a tile.
 static int64_t registersFor(Value tile) {
@@ -139,11 +141,12 @@ struct LimitRegisters : tk::impl::LimitRegistersBase<LimitRegisters> {
       across = std::max(across, carried);
       withLoads = std::max(withLoads, carried);
       int64_t threads = function.getBlockWarps() * 32;
+      const int64_t share = std::max<int64_t>(usualThreads / threads, 1);
+      const int64_t enough = enoughBlocks * share, most = mostBlocks * share;
       int64_t blocks =
-          hasFunnels
-              ? std::min(blocksWith(across, workingWithFunnels, threads), mostBlocks)
-              : std::max(std::min(blocksWith(across, workingRegisters, threads), enoughBlocks),
-                         std::min(blocksWith(withLoads, workingRegisters, threads), mostBlocks));
+          hasFunnels ? std::min(blocksWith(across, workingWithFunnels, threads), most)
+                     : std::max(std::min(blocksWith(across, workingRegisters, threads), enough),
+                                std::min(blocksWith(withLoads, workingRegisters, threads), most));
       // Of blocks that go through rows there are no more than have room for them.
       auto schedule = function->getAttrOfType<ScheduleAttr>(scheduleAttrName);
       if (schedule && schedule.getPersistent() != 0)

@@ -26,8 +26,10 @@ static constexpr int64_t longestOwnRow = 16384;
 static constexpr int64_t elementsOfThread = 32, mostElementsOfThread = 64, manyElements = 56;
 /// The widest access of a thread.
 static constexpr int64_t vectorBits = 128;
-/// Blocks of fewer threads have no row to themselves.
+/// Rows that end before their tiles have no fewer threads.
 static constexpr int64_t leastThreads = 128;
+/// Blocks that move fewer bytes end faster than others are started.
+static constexpr int64_t leastBytesOfBlock = 4096;
 /// With so many threads of 64 registers a block takes half of a multiprocessor, or all of it.
 static constexpr int64_t threadsOfHalf = 512, threadsOfBlock = 1024;
 /// Three blocks of so many threads fit with 80 registers each, which do for so many elements where
@@ -143,6 +145,16 @@ int64_t Planner::bytesOfRow(int64_t length) {
           length * getElementTypeOrSelf(load.getTensor().getType()).getIntOrFloatBitWidth() / 8;
   });
   return bytes;
+}
+
+/// How much is stored of each row of `length` elements along `along`.
+int64_t Planner::bytesStored(Value along, int64_t length) {
+  int64_t bits = 0;
+  for (unsigned r = 0; r < shape.compute.getNumResults(); ++r)
+    for (unsigned p : shape.compute.getIndicesOf(r))
+      if (shape.endOf(shape.compute.getIndex(p)) == shape.endOf(along))
+        bits += getElementTypeOrSelf(shape.compute.getResult(r).getType()).getIntOrFloatBitWidth();
+  return length * bits / 8;
 }
 
 /// How much is read beside a row of `length` elements along `along` that all rows share.
@@ -338,7 +350,7 @@ int64_t Planner::threadsOfRow(Value row, int64_t length, int64_t filled, bool is
 
 void Planner::planRows() {
   int64_t longest = 0, filled = 0;
-  bool isHeld = true, isAligned = true;
+  bool isHeld = true, isAligned = true, isFilled = true;
   Value row;
   for (Operation *op : shape.reductions) {
     // Nested reductions share the block's registers: only the outermost is tiled, and the one that
@@ -371,6 +383,8 @@ void Planner::planRows() {
     isHeld &= upper && *upper <= tileOf(along) && shape.startsAtZero(along) && !isSlice;
     int64_t divisor = getSizeFact(shape.kernel, shape.endWithoutMask(along)).divisor * depth;
     isAligned &= divisor * shape.narrowestBits % vectorBits == 0;
+    isFilled &=
+        divisor % (tileOf(along) * depth) == 0 && shape.endOf(along) == shape.endWithoutMask(along);
     filled = std::max(filled, depth == 1 ? upper.value_or(0) : tileOf(along) * depth);
   }
   int64_t threads = longest; // for one row, or for a slice at a time
@@ -391,6 +405,11 @@ void Planner::planRows() {
       longest * shape.narrowestBits == threads * vectorBits && threads == 32)
     together = 2;
   wanted *= together;
+  // A block that has one row makes room for the next as soon as that is stored.
+  if (coarse && isHeld && isFilled && target.getHopper() &&
+      longest * shape.narrowestBits >= threads * elementsOfThread * 16 &&
+      bytesOfRow(longest) + bytesStored(row, longest) >= leastBytesOfBlock)
+    wanted = 1;
   // Rows that begin at any alignment have a block each, which follows theirs (tk-align-rows).
   if (coarse && isHeld && !isAligned && longest * shape.narrowestBits >= 32 * vectorBits)
     wanted = 1;

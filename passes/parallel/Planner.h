@@ -74,6 +74,7 @@ struct Planner {
   bool countsParts(mlir::Value index);
   bool maySpread(mlir::Value index);
   int64_t bytesOfRow(int64_t length);
+  int64_t bytesStored(mlir::Value along, int64_t length);
   int64_t bytesOfWeights(mlir::Value along, int64_t length);
   int64_t keptBits(mlir::Value along);
   bool isReadAlone(mlir::Value row);

@@ -94,14 +94,18 @@ LogicalResult KernelEmitter::emitMisalignment(gpu::MisalignmentOp misalignment) 
 }
 
 /// The form of a load of one element at a time. One that stands before a wait for other data, in a
-/// loop, is begun there: what the compiler would begin behind it comes later by as much.
-static std::string getterOf(gpu::LoadOp load) {
+/// loop, is begun there: what the compiler would begin behind it comes later by as much. Of single
+/// numbers that is so for those of rows, which blocks without products go through.
+static std::string getterOf(gpu::LoadOp load, bool besideProducts) {
   const Type type = getElementTypeOrSelf(load.getResult().getType());
   const unsigned bits = type.isIntOrFloat() ? type.getIntOrFloatBitWidth() : 64;
   if (!isa<scf::ForOp>(load->getParentOp()) || (bits != 16 && bits != 32))
     return "tk::get(&";
+  const bool isSingle = !isa<RankedTensorType>(load.getResult().getType());
+  if (isSingle && besideProducts)
+    return "tk::get(&";
   for (Operation *op = load->getNextNode(); op; op = op->getNextNode())
-    if (isa<gpu::PhaseWaitOp>(op))
+    if (isSingle ? isa<gpu::AsyncWaitOp>(op) : isa<gpu::PhaseWaitOp>(op))
       return "tk::get_ahead(&";
   return "tk::get(&";
 }
@@ -129,14 +133,14 @@ LogicalResult KernelEmitter::emitLoad(gpu::LoadOp load) {
   if (isInteger)
     other = "(" + type + ")" + other;
   if (!isTile(result)) {
-    const std::string at = "tk::get(&" + buffer + "[" + *offset + "])";
+    const std::string at = getterOf(load, holdsProducts) + buffer + "[" + *offset + "])";
     declare(result, mask->empty() ? at : *mask + " ? " + at + " : " + other);
     return success();
   }
   const std::string name = declare(result);
   const std::string loop = count == vector ? "" : loopHeader(count, vector) + " ";
   if (vector == 1) {
-    const std::string at = getterOf(load) + buffer + "[" + *offset + "])";
+    const std::string at = getterOf(load, holdsProducts) + buffer + "[" + *offset + "])";
     line(loop + name + "[" + reg.str() +
          "] = " + (mask->empty() ? at : *mask + " ? " + at + " : " + other) + ";");
     return success();
