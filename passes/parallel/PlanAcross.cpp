@@ -15,6 +15,8 @@ using namespace tk;
 static constexpr int64_t vectorBits = 128;
 /// Reductions of columns: how many a block has side by side, and its threads.
 static constexpr int64_t columnsAcross = 64, threadsAcross = 128;
+/// Terms of a tile of such columns whose threads join what they have of each.
+static constexpr int64_t joinedTerms = 64;
 /// How many accesses of a thread bring all terms of short ones at once.
 static constexpr int64_t accessesAcross = 4;
 /// Scans down columns: a block's threads, how many elements of a row's part each has, and how many
@@ -81,8 +83,9 @@ int64_t Planner::planAcross(Operation *op) {
   bool areAlone = llvm::all_of(llvm::seq(reduction.getNumAccumulators()),
                                [&](unsigned k) { return reduction.standsAlone(k); });
   // A thread has one access of each tile (tk-unroll-loops adds to that), unless the threads join
-  // what they have of each tile.
-  int64_t terms = areAlone ? threadsAcross * vectorBits / shape.narrowestBits / columnsAcross : 32;
+  // what they have of each tile: then as much as its registers hold.
+  int64_t terms =
+      areAlone ? threadsAcross * vectorBits / shape.narrowestBits / columnsAcross : joinedTerms;
   std::optional<int64_t> length = shape.upperOf(last);
   if (areAlone && reduction.getNumIndices() == 1 && shape.startsAtZero(last) && length &&
       *length <= accessesAcross * terms)
