@@ -81,10 +81,10 @@ TK_DEVICE float exp_offset(float b) {
 TK_DEVICE float exp_diff_approx(float a, float b) {
   return exp2_approx(::fmaf(a, 1.4426950408889634f, exp_offset(b)));
 }
-// What a logarithm of base 2 takes instead of c. Where |b| is 2^30, what b c is rounded by makes all
-// exponentials under b 2^64 times as large or small. From there on they are 1, or those of numbers
-// 64 or more away: base 4 does as well as e then, and its products are exact. No other offset lies
-// between those of the two.
+// What a logarithm of base 2 takes instead of c. Where |b| is 2^30, what b c is rounded by makes
+// all exponentials under b 2^64 times as large or small. From there on they are 1, or those of
+// numbers 64 or more away: base 4 does as well as e then, and its products are exact. No other
+// offset lies between those of the two.
 TK_DEVICE float exp_base(float b) { return ::fabsf(b) < 0x1p30f ? 1.4426950408889634f : 2.0f; }
 TK_DEVICE float wide_offset(float b) { return ::fminf(-(b * exp_base(b)), 3.4028234663852886e38f); }
 // exp_diff_approx for b of any size: a few instructions more, for each b.
@@ -155,7 +155,7 @@ template <int n> TK_DEVICE void tanh_approx(float (&y)[n], const float (&x)[n]) 
 // where the greatest |x| takes one for each x. Its coefficients have scale and factor in them. The
 // bound is finite, so that a scale next to nothing leaves x * scale * factor, and nothing is small
 // under scales whose powers could overflow.
-template <int n> struct ScaledTanh {
+struct ScaledTanh {
   float scale, factor, bound, c0, c1, c2, c3;
   TK_DEVICE ScaledTanh(float scale, float factor) : scale(scale), factor(factor) {
     const float u = scale * scale, first = scale * factor;
@@ -166,25 +166,31 @@ template <int n> struct ScaledTanh {
     c2 = first * u * u * ::fmaf(-0.1337063f, h, 0.13196424f);
     c3 = first * u * u * u * -0.04456877f;
   }
-  TK_DEVICE void operator()(float *y, const float *x) const {
+  template <int n, class Add> TK_DEVICE void part(float *y, const float *x, Add add) const {
     float w[n];
     u32 are_small = ~0u;
     for_each<n>([&](int i) { w[i] = ::fmaf(x[i], x[i], -bound); });
     for_each<n>([&](int i) { are_small &= as_bits(w[i]); });
     if (any_in_warp(are_small >> 31 == 0))
-      for_each<n>([&](int i) { y[i] = factor * tanh_approx(x[i] * scale); });
+      for_each<n>([&](int i) { y[i] = ::fmaf(factor, tanh_approx(x[i] * scale), add(i)); });
     else
       for_each<n>([&](int i) {
-        y[i] = x[i] * ::fmaf(::fmaf(::fmaf(c3, w[i], c2), w[i], c1), w[i], c0);
+        const float p = ::fmaf(::fmaf(::fmaf(c3, w[i], c2), w[i], c1), w[i], c0);
+        y[i] = ::fmaf(x[i], p, add(i));
       });
   }
 };
 // A quarter at a time: beside a fragment's x there are no registers for as many w.
-template <int n>
-TK_DEVICE void scaled_tanh(float (&y)[n], const float (&x)[n], float scale, float factor) {
+template <int n, class Add>
+TK_DEVICE void scaled_tanh(float (&y)[n], const float (&x)[n], const ScaledTanh &tanh, Add add) {
   constexpr int part = n % 16 == 0 ? n / 4 : n;
-  const ScaledTanh<part> tanh(scale, factor);
-  for_each<n / part>([&](int i) { tanh(&y[i * part], &x[i * part]); });
+  for_each<n / part>([&](int i) {
+    tanh.template part<part>(&y[i * part], &x[i * part], [&](int r) { return add(i * part + r); });
+  });
+}
+template <int n>
+TK_DEVICE void scaled_tanh(float (&y)[n], const float (&x)[n], const ScaledTanh &tanh) {
+  scaled_tanh(y, x, tanh, [](int) { return -0.0f; });
 }
 template <class T> TK_DEVICE T div_or_zero(T a, T b) { return b == 0 ? (T)0 : a / b; }
 // The same where 1 / b is a normal number and the quotient is of use for 16 bits. One b serves

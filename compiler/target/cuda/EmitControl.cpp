@@ -56,6 +56,7 @@ LogicalResult KernelEmitter::assignAll(ValueRange from, llvm::ArrayRef<std::stri
 LogicalResult KernelEmitter::emitFor(scf::ForOp loop) {
   if (func.isSpread() && loop->getParentOp() == func)
     awaitCluster();
+  const llvm::SmallVector<std::string> declared = declareCaps(loop);
   llvm::SmallVector<std::string> carried;
   for (auto [argument, result, initial] :
        llvm::zip(loop.getRegionIterArgs(), loop.getResults(), loop.getInitArgs())) {
@@ -79,6 +80,8 @@ LogicalResult KernelEmitter::emitFor(scf::ForOp loop) {
     return failure();
   --indent;
   line("}");
+  for (const std::string &factors : declared)
+    caps.erase(factors);
   return success();
 }
 

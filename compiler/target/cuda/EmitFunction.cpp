@@ -318,8 +318,8 @@ LogicalResult KernelEmitter::emitOp(Operation *op) {
       .Case([&](scf::ForOp o) { return emitFor(o); })
       .Case([&](scf::IfOp o) { return emitIf(o); })
       .Case([&](scf::WhileOp o) { return emitWhile(o); })
-      .Case<arith::TruncFOp, arith::SIToFPOp, arith::ExtFOp, math::TanhOp, arith::MulFOp>(
-          [&](Operation *o) { return emitWholeTile(o); })
+      .Case<arith::TruncFOp, arith::SIToFPOp, arith::ExtFOp, math::TanhOp, arith::MulFOp,
+            math::FmaOp>([&](Operation *o) { return emitWholeTile(o); })
       .Default([&](Operation *o) -> LogicalResult {
         return unsupported(o, "no form for this operation");
       });

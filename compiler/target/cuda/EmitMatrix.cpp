@@ -237,9 +237,7 @@ bool KernelEmitter::isWithinScaledIntegers(Operation *op) {
 
 LogicalResult KernelEmitter::emitWholeTile(Operation *op) {
   if (std::optional<CappedTile> capped = cappedTile(op)) {
-    const std::string x = materialize(capped->x), result = declare(op->getResult(0));
-    line("tk::scaled_tanh(" + result + ", " + x + ", " + scalar(capped->scale) + ", " +
-         scalar(capped->factor) + ");");
+    emitCap(*capped, op->getResult(0));
     return success();
   }
   if (std::optional<ScaledIntegers> scaled = scaledIntegers(op)) {

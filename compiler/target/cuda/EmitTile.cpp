@@ -299,40 +299,6 @@ static bool isForWholeTile(Operation *op, bool besideProducts) {
   return (from.isF32() && bits <= 16) || (from.isInteger(8) && (bits == 16 || to.isF32()));
 }
 
-/// Which operand of a product is the same number for all of a tile; -1 if neither is known to be.
-static int uniformFactor(arith::MulFOp product) {
-  for (int side : {0, 1})
-    if (gpu::splatSource(product->getOperand(side)))
-      return side;
-  return -1;
-}
-
-std::optional<KernelEmitter::CappedTile> KernelEmitter::cappedTile(Operation *op) {
-  auto outer = dyn_cast<arith::MulFOp>(op);
-  const int factor = outer && isTile(outer) && registersOf(outer) > 1 ? uniformFactor(outer) : -1;
-  if (factor < 0)
-    return std::nullopt;
-  auto tanh = outer->getOperand(1 - factor).getDefiningOp<math::TanhOp>();
-  if (!tanh || !tanh->hasAttr("approx") || !tanh->hasOneUse() || tanh->getBlock() != op->getBlock())
-    return std::nullopt;
-  auto inner = tanh.getOperand().getDefiningOp<arith::MulFOp>();
-  const int scale = inner && inner->hasOneUse() && inner->getBlock() == op->getBlock()
-                        ? uniformFactor(inner)
-                        : -1;
-  if (scale < 0)
-    return std::nullopt;
-  return CappedTile{inner->getOperand(1 - scale), inner->getOperand(scale),
-                    outer->getOperand(factor)};
-}
-
-/// Is `op` told with the product that ends a capped tile?
-bool KernelEmitter::isWithinCappedTile(Operation *op) {
-  auto tanh = dyn_cast<math::TanhOp>(op);
-  if (isa<arith::MulFOp>(op) && op->hasOneUse())
-    tanh = dyn_cast<math::TanhOp>(*op->user_begin());
-  return tanh && tanh->hasOneUse() && cappedTile(*tanh->user_begin());
-}
-
 bool KernelEmitter::joinGroup(Operation *op) {
   if (op->getNumResults() != 1 || !isTile(op->getResult(0)) || op->getNumRegions() != 0 ||
       !isMemoryEffectFree(op))

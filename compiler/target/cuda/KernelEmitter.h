@@ -6,9 +6,9 @@
 // expressions wherever they are used.
 //
 // The methods are spread over the files of this folder by family: EmitFunction (names, signature),
-// EmitScalar (expressions of single operations), EmitTile (tiles and fused loops), EmitPositions,
-// EmitControl, EmitGlobal, EmitShared, EmitPrivate, EmitReduce, EmitPairs (two reductions in one
-// exchange), EmitFragments, EmitMatrix, EmitAsync, EmitWarpgroup, EmitTypes.
+// EmitScalar (expressions of single operations), EmitTile (tiles and fused loops), EmitCaps,
+// EmitPositions, EmitControl, EmitGlobal, EmitShared, EmitPrivate, EmitReduce, EmitPairs (two
+// reductions in one exchange), EmitFragments, EmitMatrix, EmitAsync, EmitWarpgroup, EmitTypes.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_COMPILER_TARGET_CUDA_KERNELEMITTER_H
@@ -121,12 +121,6 @@ private:
   Result emitFunnel(gpu::FunnelOp funnel);
   Result emitSelectAt(gpu::SelectAtOp select);
   bool joinGroup(mlir::Operation *op);
-  /// A tile with a soft cap, factor * tanh(x * scale): both factors are numbers for all of it.
-  struct CappedTile {
-    mlir::Value x, scale, factor;
-  };
-  std::optional<CappedTile> cappedTile(mlir::Operation *op);
-  bool isWithinCappedTile(mlir::Operation *op);
   /// A rounded product of integers of 8 bits, in words, and what those of a word have in common.
   struct ScaledIntegers {
     mlir::Value integers, scale;
@@ -145,6 +139,24 @@ private:
   std::string ownerCondition(gpu::LayoutAttr layout);
   std::string useLane() { return usesLane = true, "lane"; }
   std::string useWarp() { return usesWarp = true, "warp"; }
+
+  // EmitCaps
+  /// A tile with a soft cap, factor * tanh(x * scale), and what is added to it, which may be null:
+  /// both factors are numbers for all of it.
+  struct CappedTile {
+    mlir::Value x, scale, factor, added;
+  };
+  std::optional<CappedTile> cappedTile(mlir::Operation *op);
+  /// Is `op` told with the operation that ends a capped tile?
+  bool isWithinCappedTile(mlir::Operation *op);
+  std::string factorsOf(const CappedTile &capped);
+  std::string declareCap(const std::string &factors);
+  /// Declares what capped tiles of `loop` have in common, if it is known here; returns whose
+  /// `caps` end with the loop.
+  llvm::SmallVector<std::string> declareCaps(mlir::scf::ForOp loop);
+  /// What is added to a capped tile's register `r`, an expression.
+  std::string addedToCap(mlir::Value added, mlir::Value result);
+  void emitCap(const CappedTile &capped, mlir::Value result);
 
   // EmitPositions
   /// The results of a comparison of places along an axis with a bound a row: a word a row.
@@ -324,6 +336,7 @@ private:
   std::string preparations; ///< statements of one thread, before others' data may come
 
   llvm::DenseMap<mlir::Value, PlaceWords> placeTests;
+  llvm::StringMap<std::string> caps; ///< by factors: what their polynomial is called here
 
   llvm::SmallVector<mlir::Operation *> group;
   llvm::SmallPtrSet<mlir::Operation *, 16> inGroup;

@@ -443,9 +443,9 @@ TEST_CASE("approximations are within their bounds, of pairs and by either way", 
       GENERATE(Approximation{"for (int r = 0; r < 2; ++r)\n    out[r] = tk::erf_approx(in[r]);",
                              std::erf, 0x1p-23},
                Approximation{"tk::tanh_approx(out, in);", std::tanh, 0x1p-22},
-               Approximation{"tk::scaled_tanh(out, in, 0.5f, 30.0f);",
+               Approximation{"tk::scaled_tanh(out, in, tk::ScaledTanh(0.5f, 30.0f));",
                              [](double v) { return 30 * std::tanh(v / 2); }, 30 * 0x1p-22},
-               Approximation{"tk::scaled_tanh(out, in, 1e10f, 1e-10f);",
+               Approximation{"tk::scaled_tanh(out, in, tk::ScaledTanh(1e10f, 1e-10f));",
                              [](double v) { return 1e-10 * std::tanh(1e10 * v); }, 0x1p-50});
   KernelHarness k(R"(extern "C" __global__ void __launch_bounds__(256)
 k(const float *__restrict__ x, float *__restrict__ y) {

@@ -1,0 +1,145 @@
+//===- EmitCaps.cpp - tiles with a soft cap -------------------------------===//
+//
+// factor * tanh(x * scale), to which something may be added, is one function of a tile. Its
+// polynomial has both factors in the coefficients: they are computed before the outermost loop that
+// the factors are known at.
+//
+//===----------------------------------------------------------------------===//
+#include "compiler/target/cuda/KernelEmitter.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+
+namespace tk::cuda {
+
+/// The number that all of a tile is: a scalar, or a constant tile; null if it is none.
+static Value uniformNumber(Value tile) {
+  if (Value scalar = gpu::splatSource(tile))
+    return scalar;
+  DenseElementsAttr constant;
+  return matchPattern(tile, m_Constant(&constant)) && constant.isSplat() ? tile : Value();
+}
+
+/// Which of an operation's first two operands is the same number for all of a tile; -1 if neither.
+static int uniformFactor(Operation *product) {
+  for (int side : {0, 1})
+    if (uniformNumber(product->getOperand(side)))
+      return side;
+  return -1;
+}
+
+/// The hyperbolic tangent of few bits that `op` is, or that it multiplies by a number: then which
+/// operand the number is, else -1.
+static std::pair<math::TanhOp, int> factoredTanh(Operation *op) {
+  int factor = -1;
+  auto tanh = dyn_cast<math::TanhOp>(op);
+  if (isa<arith::MulFOp, math::FmaOp>(op) && (factor = uniformFactor(op)) >= 0) {
+    tanh = op->getOperand(1 - factor).getDefiningOp<math::TanhOp>();
+    if (tanh && (!tanh->hasOneUse() || tanh->getBlock() != op->getBlock()))
+      tanh = {};
+  }
+  return {tanh && tanh->hasAttr("approx") ? tanh : math::TanhOp(), factor};
+}
+
+/// The operation that a cap with `tanh` ends with: the product that it is a factor of, or itself.
+static Operation *endOfCap(math::TanhOp tanh) {
+  Operation *user = tanh->hasOneUse() ? *tanh->user_begin() : nullptr;
+  return user && factoredTanh(user).first == tanh ? user : tanh;
+}
+
+std::optional<KernelEmitter::CappedTile> KernelEmitter::cappedTile(Operation *op) {
+  if (op->getNumResults() != 1 || !isTile(op->getResult(0)) || registersOf(op->getResult(0)) <= 1)
+    return std::nullopt;
+  auto [tanh, factor] = factoredTanh(op);
+  auto inner = tanh && endOfCap(tanh) == op ? tanh.getOperand().getDefiningOp<arith::MulFOp>()
+                                            : arith::MulFOp();
+  // The product is within this cap alone: it does not end another one.
+  if (!inner || !inner->hasOneUse() || inner->getBlock() != op->getBlock() ||
+      factoredTanh(inner).first)
+    return std::nullopt;
+  const int scale = uniformFactor(inner);
+  if (scale < 0)
+    return std::nullopt;
+  CappedTile capped{inner->getOperand(1 - scale), uniformNumber(inner->getOperand(scale)), {}, {}};
+  if (factor >= 0)
+    capped.factor = uniformNumber(op->getOperand(factor));
+  if (isa<math::FmaOp>(op))
+    capped.added = op->getOperand(2);
+  return capped;
+}
+
+bool KernelEmitter::isWithinCappedTile(Operation *op) {
+  auto tanh = dyn_cast<math::TanhOp>(op);
+  if (isa<arith::MulFOp>(op) && op->hasOneUse())
+    tanh = dyn_cast<math::TanhOp>(*op->user_begin());
+  Operation *end = tanh ? endOfCap(tanh) : op;
+  return end != op && cappedTile(end);
+}
+
+std::string KernelEmitter::factorsOf(const CappedTile &capped) {
+  return scalar(capped.scale) + ", " + (capped.factor ? scalar(capped.factor) : "1.0f");
+}
+
+std::string KernelEmitter::declareCap(const std::string &factors) {
+  const std::string name = freshName("polynomial");
+  line("const tk::ScaledTanh " + name + "(" + factors + ");");
+  return name;
+}
+
+llvm::SmallVector<std::string> KernelEmitter::declareCaps(scf::ForOp loop) {
+  llvm::SmallVector<std::string> declared;
+  loop.walk([&](Operation *op) {
+    std::optional<CappedTile> capped = cappedTile(op);
+    if (!capped || !loop.isDefinedOutsideOfLoop(capped->scale) ||
+        (capped->factor && !loop.isDefinedOutsideOfLoop(capped->factor)))
+      return;
+    const std::string factors = factorsOf(*capped);
+    if (caps.contains(factors))
+      return;
+    caps[factors] = declareCap(factors);
+    declared.push_back(factors);
+  });
+  return declared;
+}
+
+std::string KernelEmitter::addedToCap(Value added, Value result) {
+  auto spread = added.getDefiningOp<gpu::BroadcastOp>();
+  auto product = spread ? spread.getSource().getDefiningOp<arith::MulFOp>() : arith::MulFOp();
+  auto map =
+      product ? registersInSource(spread) : FailureOr<std::pair<BitMap, unsigned>>(failure());
+  const RegisterIndex reg("r", registerBits(result));
+  for (unsigned side : {0u, 1u}) {
+    if (mlir::failed(map) || !isTile(product))
+      break;
+    Value slope = gpu::splatSource(product->getOperand(side));
+    auto places = product->getOperand(1 - side).getDefiningOp<gpu::IotaOp>();
+    if (!slope || !places)
+      continue;
+    // Made anew in each step, from one number that the compiler does not know: it would keep all
+    // of them over the loop, for which there are no registers.
+    const gpu::LayoutAttr layout = layoutOf(places);
+    const std::string first = freshName("first"), factor = scalar(slope);
+    line("float " + first + "[1] = {" + factor + " * (float)(" + threadCoordinate(layout, 0) +
+         ")};");
+    line("tk::hold(" + first + ");");
+    const RegisterIndex column = reg.mapped(map->first).combined(RegisterIndex(map->second));
+    return "tk::fma(" + factor + ", (float)(" + registerCoordinate(layout, 0, column) + "), " +
+           first + "[0])";
+  }
+  return element(added, reg);
+}
+
+void KernelEmitter::emitCap(const CappedTile &capped, Value result) {
+  const std::string x = materialize(capped.x), y = declare(result), factors = factorsOf(capped);
+  auto known = caps.find(factors);
+  std::string arguments =
+      y + ", " + x + ", " + (known != caps.end() ? known->second : declareCap(factors));
+  if (capped.added)
+    arguments += ", [&](int r) { return " + addedToCap(capped.added, result) + "; }";
+  line("tk::scaled_tanh(" + arguments + ");");
+}
+
+} // namespace tk::cuda
