@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/LongFunctions.h"
+#include "passes/analysis/ScalarExpr.h"
 #include "passes/parallel/Planner.h"
 #include "passes/parallel/WarpgroupTiles.h"
 
@@ -48,6 +49,22 @@ static bool haveLongFunctions(ComputeOp compute) {
       .wasInterrupted();
 }
 
+/// Is a tensor read for each score, a bias for example? A step's elements of it are in registers
+/// beside the scores.
+static bool haveOperandOfScores(ComputeOp compute, Contraction &outer) {
+  auto isOver = [](LoadOp load, Value index) {
+    return llvm::any_of(load.getIndices(), [&](Value along) {
+      return llvm::is_contained(getIterationIndices(along), index);
+    });
+  };
+  return compute
+      .walk([&](LoadOp load) {
+        return isOver(load, outer.m) && isOver(load, outer.k) ? WalkResult::interrupt()
+                                                              : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 /// Of how many values of the other indices tiles of equal length are walked together, each value's
 /// by several blocks at a time; 0: of all. Walked one value after the other, tiles of different
 /// lengths are shared out unevenly if a round of all blocks ends within a value. In groups of which
@@ -85,9 +102,8 @@ int64_t Planner::consumersOfChain(Contraction &outer) {
   int64_t beyond = rows ? llvm::alignTo(*rows, rowsOfWarpgroup * three) - *rows : 0;
   bool isWide = outer.operand.getIntOrFloatBitWidth() == 16;
   bool areFewBeyond = !rows || beyond * partOfRowsBeyond <= *rows;
-  return isWide && areFewBeyond && mayOverlap(shape.compute) && !haveLongFunctions(shape.compute)
-             ? three
-             : many;
+  bool haveRoom = !haveLongFunctions(shape.compute) && !haveOperandOfScores(shape.compute, outer);
+  return isWide && areFewBeyond && mayOverlap(shape.compute) && haveRoom ? three : many;
 }
 
 /// Does how long a range is follow from what is loaded? Blocks that stay would go through as many
