@@ -24,6 +24,8 @@
 //   %d = tkgpu.dot %x, %y, %acc              %p = tkgpu.warpgroup_dot %sx, %sy, %acc
 //                                            %d = tkgpu.warpgroup_wait %p pending 0
 //
+// A tile that one product takes as it is and another one transposed is copied once for each.
+//
 // Why a product is left to mma.sync is noted on the kernel.
 //
 //===----------------------------------------------------------------------===//
@@ -311,6 +313,43 @@ unsigned WarpgroupForming::run() {
 }
 
 namespace {
+/// A load that was made for a transposition alone, and what it stands for.
+struct TransposedCopy {
+  gpu::LoadOp copy, original;
+  DenseI64ArrayAttr permutation;
+};
+} // namespace
+
+/// Gives transpositions of tiles that other products use as they are loads of their own.
+static SmallVector<TransposedCopy> separateTransposedLoads(FuncOp function) {
+  SmallVector<TransposedCopy> copies;
+  function.walk([&](TransposeOp transpose) {
+    auto load = transpose.getSource().getDefiningOp<gpu::LoadOp>();
+    if (!load || load->hasOneUse() || !llvm::all_of(load->getUsers(), [](Operation *user) {
+          return isa<TransposeOp, DotOp>(user);
+        }))
+      return;
+    OpBuilder builder(load);
+    auto copy = cast<gpu::LoadOp>(builder.clone(*load));
+    copies.push_back({copy, load, transpose.getPermutationAttr()});
+    transpose.setOperand(copy.getResult());
+  });
+  return copies;
+}
+
+/// One load for both again.
+static void joinTransposedLoads(ArrayRef<TransposedCopy> copies) {
+  for (auto [copy, original, permutation] : copies) {
+    OpBuilder builder(original->getContext());
+    builder.setInsertionPointAfter(original);
+    Value transposed = TransposeOp::create(builder, copy.getLoc(), copy.getType(),
+                                           original.getResult(), permutation);
+    copy.replaceAllUsesWith(transposed);
+    copy.erase();
+  }
+}
+
+namespace {
 
 struct FormWarpgroupDots : tk::impl::FormWarpgroupDotsBase<FormWarpgroupDots> {
   void runOnOperation() override {
@@ -321,8 +360,12 @@ struct FormWarpgroupDots : tk::impl::FormWarpgroupDotsBase<FormWarpgroupDots> {
       std::optional<LaunchArguments> arguments = LaunchArguments::of(function);
       if (!arguments)
         continue;
+      SmallVector<TransposedCopy> copies = separateTransposedLoads(function);
       foldTransposedLoads(function);
-      numFormed += WarpgroupForming(function, *arguments).run();
+      unsigned formed = WarpgroupForming(function, *arguments).run();
+      if (formed == 0)
+        joinTransposedLoads(copies);
+      numFormed += formed;
     }
   }
 };

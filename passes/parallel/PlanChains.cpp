@@ -153,3 +153,32 @@ void Planner::planWarpgroupChain(Contraction &outer) {
   persistent = block.persistent.value_or(!haveLoadedLengths(outer.op));
   group = walkedTogether(outer);
 }
+
+/// A chain on the matrix unit has its rows' factors and those of a step in shared memory, for
+/// warpgroups also the result, beside what other products of its rows read: steps of fewer terms,
+/// or fewer rows, where there is no room.
+void Planner::fitMatrixChains() {
+  for (Contraction &outer : shape.contractions) {
+    if (!outer.isOuter || !usesMatrixUnits(outer) || block.tiles.contains(outer.k))
+      continue;
+    bool isForWarpgroup = isChainForWarpgroups(outer);
+    int64_t leastTerms = isForWarpgroup ? rowsOfWarpgroup : 16;
+    int64_t leastRows = isForWarpgroup ? rowsOfWarpgroup : 32;
+    auto doNotFit = [&] {
+      int64_t elements = tileOf(outer.k) * tileOf(outer.n);
+      if (isForWarpgroup)
+        elements += tileOf(outer.m) * tileOf(outer.n);
+      for (Contraction &other : shape.contractions)
+        if (!other.isOuter)
+          elements += (tileOf(other.m) + tileOf(other.n)) * tileOf(other.k);
+      return elements * outer.operand.getIntOrFloatBitWidth() / 8 > target.getShared();
+    };
+    while (doNotFit() && tileOf(outer.k) > leastTerms)
+      tiles[outer.k] /= 2;
+    while (doNotFit() && tileOf(outer.m) > leastRows && !block.tiles.contains(outer.m)) {
+      tiles[outer.m] /= 2;
+      warps = std::max<int64_t>(warps / 2, 1);
+      steps.clear();
+    }
+  }
+}

@@ -39,7 +39,7 @@ constexpr int64_t widestAccess = 16;
 
 } // namespace
 
-static bool usesMatrixUnits(Contraction &product) {
+bool tk::usesMatrixUnits(Contraction &product) {
   if (product.operand.isInteger(8))
     return true;
   auto type = dyn_cast<FloatType>(product.operand);
@@ -325,6 +325,7 @@ gpu::ScheduleAttr tk::planSchedule(StatementShape &shape, gpu::TargetAttr target
     planner.coarsenAsAsked();
   planner.limitOperands();
   planner.fitChains();
+  planner.fitMatrixChains();
   return planner.finish();
 }
 

@@ -16,6 +16,9 @@
 
 namespace tk {
 
+/// Is the product one of those that the matrix unit computes?
+bool usesMatrixUnits(Contraction &product);
+
 /// Chooses the schedule of one statement.
 struct Planner {
   Planner(StatementShape &shape, gpu::TargetAttr target, bool coarse)
@@ -91,6 +94,7 @@ struct Planner {
   void coarsenAsAsked();
   void limitOperands();
   void fitChains();
+  void fitMatrixChains();
   gpu::ScheduleAttr finish();
 };
 
