@@ -65,7 +65,7 @@ SmallVector<Value> BlockProgram::combineArg(ReduceKind kind, ArrayRef<Value> old
 TileValue BlockProgram::reduceTile(TileValue tile, ArrayRef<unsigned> reduced, ReduceKind kind) {
   // The last one first: threads that are neighbours have neighbours along it, and joining these
   // leaves few values for warps to exchange along the others.
-  for (unsigned axis : llvm::reverse(Axes(reduced))) {
+  for (unsigned axis : llvm::reverse(reduced)) {
     auto position = llvm::find(tile.axes, axis);
     if (position == tile.axes.end())
       continue;
