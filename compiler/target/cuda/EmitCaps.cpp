@@ -34,9 +34,9 @@ static int uniformFactor(Operation *product) {
 /// The hyperbolic tangent of few bits that `op` is, or that it multiplies by a number: then which
 /// operand the number is, else -1.
 static std::pair<math::TanhOp, int> factoredTanh(Operation *op) {
-  int factor = -1;
+  int factor = isa<arith::MulFOp, math::FmaOp>(op) ? uniformFactor(op) : -1;
   auto tanh = dyn_cast<math::TanhOp>(op);
-  if (isa<arith::MulFOp, math::FmaOp>(op) && (factor = uniformFactor(op)) >= 0) {
+  if (factor >= 0) {
     tanh = op->getOperand(1 - factor).getDefiningOp<math::TanhOp>();
     if (tanh && (!tanh->hasOneUse() || tanh->getBlock() != op->getBlock()))
       tanh = {};
