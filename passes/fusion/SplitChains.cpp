@@ -316,7 +316,8 @@ void ChainSplit::combine(ComputeOp states, Value count) {
       builder.clone(op, mapping);
     for (unsigned k = 1; k <= running; ++k) {
       Value factor = mapping.lookupOrDefault(rule->getTerminator()->getOperand(k - 1));
-      if (!matchPattern(factor, m_OneFloat()))
+      // A sum of integers is carried as it is.
+      if (!matchPattern(factor, m_OneFloat()) && !matchPattern(factor, m_One()))
         terms[k] = arith::MulFOp::create(builder, loc, loaded[k], factor);
     }
     IRMapping copy;
