@@ -245,21 +245,20 @@ bool BlockProgram::runsWithout(unsigned p) {
                       [&](unsigned r) { return !llvm::is_contained(indicesInTile(r), p); });
 }
 
-/// Does `op` stand in a reduction, or over an index of the statement, on which it does not depend,
-/// and is what it reads in bounds only where that has terms? It is computed outside of the loop,
+/// Does `op` stand in a reduction over an index, or over one of the statement, on which it does not
+/// depend, and is what it reads in bounds only where that has terms? It is computed outside of the loop,
 /// whether or not there are.
 bool BlockProgram::needsTerms(LoadOp op, ArrayRef<Value> extents) {
   for (Operation *parent = op->getParentOp(); parent != compute; parent = parent->getParentOp()) {
     auto reduction = dyn_cast<tk::ReduceOp>(parent);
     if (!reduction)
       continue;
-    Dependence onIndices(
-        reduction.getBlock()->getArguments().take_front(reduction.getNumIndices()));
-    if (onIndices.on(op))
-      continue;
-    for (auto [lower, upper] : llvm::zip_equal(reduction.getLower(), reduction.getUpper()))
-      if (restsOnTerms(kernel, lower, upper, extents))
+    for (unsigned n = 0; n < reduction.getNumIndices(); ++n) {
+      Dependence onIndex(ValueRange{reduction.getIndex(n)});
+      if (!onIndex.on(op) &&
+          restsOnTerms(kernel, reduction.getLower()[n], reduction.getUpper()[n], extents))
         return true;
+    }
   }
   for (unsigned p = 0; p < compute.getNumIndices(); ++p) {
     Value extent = compute.getExtents()[p];
