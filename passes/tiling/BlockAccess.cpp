@@ -246,8 +246,8 @@ bool BlockProgram::runsWithout(unsigned p) {
 }
 
 /// Does `op` stand in a reduction over an index, or over one of the statement, on which it does not
-/// depend, and is what it reads in bounds only where that has terms? It is computed outside of the loop,
-/// whether or not there are.
+/// depend, and is what it reads in bounds only where that has terms? It is computed outside of the
+/// loop, whether or not there are.
 bool BlockProgram::needsTerms(LoadOp op, ArrayRef<Value> extents) {
   for (Operation *parent = op->getParentOp(); parent != compute; parent = parent->getParentOp()) {
     auto reduction = dyn_cast<tk::ReduceOp>(parent);
