@@ -9,8 +9,7 @@
 //      Partial results lie like the columns, but of few columns part by part, so that as many
 //      blocks combine them.
 //   4. A carried reduction (a maximum and exponentials under it) of columns likewise; of rows only
-//   if
-//      no cluster holds them: such parts are what a block holds.
+//      if no cluster holds them: such parts are what a block holds.
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/tkgpu/TkGpuDialect.h"
