@@ -192,6 +192,8 @@ void Generating::makeSchedule() {
     program.schedule.push_back(random.percent(50) ? "persistent" : "persistent = false");
   if (random.percent(20))
     program.schedule.push_back("raster = grouped(" + std::to_string(1 + random.below(8)) + ")");
+  if (random.percent(20))
+    program.schedule.push_back("teams = " + std::to_string(1 + random.below(3)));
 }
 
 void Generating::makeConstraints() {

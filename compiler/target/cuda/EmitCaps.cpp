@@ -46,7 +46,7 @@ static std::pair<math::TanhOp, int> factoredTanh(Operation *op) {
 
 /// The operation that a cap with `tanh` ends with: the product that it is a factor of, or itself.
 static Operation *endOfCap(math::TanhOp tanh) {
-  Operation *user = tanh->hasOneUse() ? *tanh->user_begin() : nullptr;
+  Operation *user = tanh->use_empty() ? nullptr : *tanh->user_begin();
   return user && factoredTanh(user).first == tanh ? user : tanh;
 }
 
