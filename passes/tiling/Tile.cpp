@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/Refusal.h"
 #include "passes/parallel/ScheduleBlock.h"
+#include "passes/tiling/AccumulateProducts.h"
 #include "passes/tiling/ApproximateExps.h"
 #include "passes/tiling/ApproximateNarrow.h"
 #include "passes/tiling/BlockProgram.h"
@@ -123,6 +124,7 @@ struct Tile : tk::impl::TileBase<Tile> {
     if (failed(func) || failed(checkTilesFit(kernel, *func)))
       return failure();
     separateRows(*func);
+    accumulateProducts(*func);
     (*func)->setAttr(gpu::scheduleAttrName, schedule);
     OpBuilder builder(compute);
     Location loc = compute.getLoc();
