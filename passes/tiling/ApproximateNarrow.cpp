@@ -60,7 +60,7 @@ static constexpr double shareBeyond[] = {-3.11483804e-04, 5.73743461e-03, -4.792
 /// Constant factors as near 1 as roundings of f32 leave them.
 static constexpr double nearOne = 0x1p-22;
 
-static bool isNarrow(Value value) {
+bool tk::isNarrow(Value value) {
   return !value.use_empty() && llvm::all_of(value.getUses(), [](OpOperand &use) {
     Operation *user = use.getOwner();
     if (isa<arith::TruncFOp>(user))
@@ -86,17 +86,15 @@ static bool isAddedToConstant(Value value) {
   });
 }
 
-/// Is `value` rounded to few bits wherever it is used, through products only?
-static bool isRoundedToFewBits(Value value) {
-  return !value.use_empty() && llvm::all_of(value.getUsers(), [](Operation *user) {
+bool tk::isRoundedThroughProducts(Value value, unsigned mostBits) {
+  return !value.use_empty() && llvm::all_of(value.getUsers(), [&](Operation *user) {
     if (isa<arith::TruncFOp>(user))
-      return cast<FloatType>(user->getResult(0).getType()).getFPMantissaWidth() <= fewBits;
-    return isa<arith::MulFOp>(user) && isRoundedToFewBits(user->getResult(0));
+      return cast<FloatType>(user->getResult(0).getType()).getFPMantissaWidth() <= mostBits;
+    return isa<arith::MulFOp>(user) && isRoundedThroughProducts(user->getResult(0), mostBits);
   });
 }
 
-/// A value as a product with a constant, which is 1 where there is none.
-static std::pair<Value, double> splitConstant(Value value) {
+std::pair<Value, double> tk::splitConstant(Value value) {
   auto product = value.getDefiningOp<arith::MulFOp>();
   FloatAttr constant;
   if (product && matchPattern(product.getRhs(), m_Constant(&constant)))
@@ -111,7 +109,7 @@ static Value constant(OpBuilder &builder, Location loc, double value) {
                                    builder.getF32FloatAttr(static_cast<float>(value)));
 }
 
-static Value multiply(OpBuilder &builder, Location loc, Value value, double factor) {
+Value tk::multiplyBy(OpBuilder &builder, Location loc, Value value, double factor) {
   if (std::abs(factor - 1.0) <= nearOne)
     return value;
   return arith::MulFOp::create(builder, loc, value, constant(builder, loc, factor));
@@ -149,7 +147,7 @@ static math::ErfOp matchOnePlusErf(Value value) {
 
 /// Makes a product with 1 + erf(x) one with a share of the normal distribution.
 static void useNormalShare(arith::MulFOp product) {
-  if (!product.getType().isF32() || !isRoundedToFewBits(product))
+  if (!product.getType().isF32() || !isRoundedThroughProducts(product, fewBits))
     return;
   math::ErfOp erf = matchOnePlusErf(product.getRhs());
   Value factor = product.getLhs();
@@ -163,8 +161,9 @@ static void useNormalShare(arith::MulFOp product) {
   Location loc = product.getLoc();
   auto [x, scale] = splitConstant(erf.getOperand());
   auto [other, otherScale] = splitConstant(factor);
-  Value share = createNormalShare(builder, loc, multiply(builder, loc, x, scale * std::sqrt(2.0)));
-  product.getLhsMutable().set(multiply(builder, loc, other, 2.0 * otherScale));
+  Value share =
+      createNormalShare(builder, loc, multiplyBy(builder, loc, x, scale * std::sqrt(2.0)));
+  product.getLhsMutable().set(multiplyBy(builder, loc, other, 2.0 * otherScale));
   product.getRhsMutable().set(share);
 }
 

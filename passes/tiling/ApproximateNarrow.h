@@ -12,6 +12,28 @@ namespace tk {
 /// of integers of 8 bits that are factors in bf16 may have an error of 2^-14.
 void markNarrowFunctions(ComputeOp compute);
 
+/// See ApproximateLogistic.cpp. To be called once quotients are marked.
+void approximateLogistics(ComputeOp compute);
+
+/// The unit attribute of an approximate quotient that may be a product with the hardware's
+/// reciprocal: what that has below the normal numbers may be 0.
+inline constexpr llvm::StringRef reciprocalAttrName = "reciprocal";
+
+/// Is `value` used, and each use a rounding to 16 bits or fewer, or arithmetic or a choice that is
+/// narrow?
+bool isNarrow(mlir::Value value);
+
+/// Is `value` rounded to at most so many significant bits wherever it is used, through products
+/// only?
+bool isRoundedThroughProducts(mlir::Value value, unsigned mostBits);
+
+/// A value as a product with a constant, which is 1 where there is none.
+std::pair<mlir::Value, double> splitConstant(mlir::Value value);
+
+/// `value` times a constant: itself where that is as near 1 as roundings of f32 leave it.
+mlir::Value multiplyBy(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value,
+                       double factor);
+
 } // namespace tk
 
 #endif // TK_PASSES_TILING_APPROXIMATENARROW_H

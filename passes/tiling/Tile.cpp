@@ -115,6 +115,7 @@ struct Tile : tk::impl::TileBase<Tile> {
     markApproximateExps(compute);
     approximateScores(compute);
     markNarrowFunctions(compute);
+    approximateLogistics(compute);
     shareReciprocals(compute);
     foldScales(kernel, compute);
     foldPowers(compute);

@@ -192,6 +192,8 @@ template <int n>
 TK_DEVICE void scaled_tanh(float (&y)[n], const float (&x)[n], const ScaledTanh &tanh) {
   scaled_tanh(y, x, tanh, [](int) { return -0.0f; });
 }
+// a / b within 2 ulp where 1 / b is a normal number; for larger b, a * 0.
+TK_DEVICE float divide_by_reciprocal(float a, float b) { return a * reciprocal_approx(b); }
 template <class T> TK_DEVICE T div_or_zero(T a, T b) { return b == 0 ? (T)0 : a / b; }
 // The same where 1 / b is a normal number and the quotient is of use for 16 bits. One b serves
 // many a.

@@ -163,7 +163,9 @@ std::optional<std::string> KernelEmitter::arithExpression(Operation *op, Operand
       .Case<arith::SubFOp>([&](auto) { return binary(in, "-"); })
       .Case<arith::MulFOp>([&](auto) { return binary(in, "*"); })
       .Case<arith::DivFOp>([&](auto divide) {
-        return divide->hasAttr("approx") ? call("divide_approx", in) : binary(in, "/");
+        return divide->hasAttr("reciprocal") ? call("divide_by_reciprocal", in)
+               : divide->hasAttr("approx")   ? call("divide_approx", in)
+                                             : binary(in, "/");
       })
       .Case<arith::RemFOp>([&](auto) { return call("mod", in); })
       .Case<arith::NegFOp>([&](auto) { return "(-" + in[0] + ")"; })

@@ -51,6 +51,7 @@ extern "C" __global__ void f_sin(const float *x, float *y) { y[at()] = tk::sin(x
 extern "C" __global__ void f_pow(const float *x, float *y) { y[at()] = tk::pow(tk::abs(x[at()]), 2.5f); }
 extern "C" __global__ void f_exp_diff(const float *x, float *y) { y[at()] = tk::exp_diff(x[at()], 3.0f); }
 extern "C" __global__ void f_divide_approx(const float *x, float *y) { y[at()] = tk::divide_approx(3.0f, x[at()]); }
+extern "C" __global__ void f_divide_by_reciprocal(const float *x, float *y) { y[at()] = tk::divide_by_reciprocal(3.0f, tk::abs(x[at()]) + 1); }
 extern "C" __global__ void f_erf_approx(const float *x, float *y) { y[at()] = tk::erf_approx(x[at()]); }
 extern "C" __global__ void f_tanh_approx(const float *x, float *y) {
   const float in[1] = {x[at()]};
@@ -203,6 +204,8 @@ TEST_CASE("functions on the GPU are within 2 ulp", "[gpu]") {
           [](double v) { return std::exp(static_cast<double>(static_cast<float>(v) - 3.0f)); });
   compare("f_max", [](double v) { return std::isnan(v) ? v : std::max(v, 0.5); });
   compare("f_divide_approx", [](double v) { return 3 / v; });
+  compare("f_divide_by_reciprocal",
+          [](double v) { return 3 / static_cast<double>(static_cast<float>(std::abs(v)) + 1); });
   const auto within = [&](const char *name, auto exact) {
     const std::vector<float> y = runner.run<float>(name, x);
     for (size_t i = 0; i < x.size(); ++i) {
