@@ -77,6 +77,8 @@ llvm::ArrayRef<PassRow> passTable() {
        "warpgroups have rows of their own, and copies a program; loops are still whole"},
       {"tk-defer-exchanges", Stage::Gpu, "", "",
        "layouts say which threads share a row; loops are still whole"},
+      {"tk-defer-states", Stage::Gpu, "", "",
+       "what threads carry through a loop that reads columns or parts of rows is theirs"},
       {"tk-overlap-products", Stage::Gpu, "", "",
        "an iteration's products run under the next one's"},
       {"tk-overlap-operands", Stage::Gpu, "", "",

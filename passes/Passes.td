@@ -220,6 +220,12 @@ def DeferExchanges : Pass<"tk-defer-exchanges", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numSums", "sums", "Sums that threads have in parts">];
 }
 
+def DeferStates : Pass<"tk-defer-states", "::mlir::ModuleOp"> {
+  let summary = "Let threads have a maximum and sums of exponentials under it of their own in a loop";
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::tk::gpu::TkGpuDialect"];
+  let statistics = [Statistic<"numStates", "states", "States that threads have of their own">];
+}
+
 def OverlapProducts : Pass<"tk-overlap-products", "::mlir::ModuleOp"> {
   let summary = "Keep an iteration's warpgroup products in flight during the next one's";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",

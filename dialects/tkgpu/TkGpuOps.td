@@ -268,6 +268,19 @@ def TkGpu_ReduceInThreadsOp : TkGpu_Op<"reduce_in_threads", [Pure]> {
   let hasVerifier = 1;
 }
 
+def TkGpu_SpreadInThreadsOp : TkGpu_Op<"spread_in_threads", [Pure]> {
+  let summary = "Repeats along an axis what each thread has";
+  let description = [{
+    The source has an element along the axis for each of the threads that share it, as what
+    tkgpu.reduce_in_threads makes of the result's type; a thread's elements are copies of its own.
+    Tiles have layouts.
+  }];
+  let arguments = (ins AnyRankedTensor:$source, I64Attr:$axis);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$source `axis` $axis attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+
 def TkGpu_MomentsOp : TkGpu_Op<"moments", [Pure]> {
   let summary = "The mean of a tile of one axis and the sum of squared differences from it"
                 ", in one exchange";

@@ -151,6 +151,18 @@ LogicalResult ReduceInThreadsOp::verify() {
   return success();
 }
 
+LogicalResult SpreadInThreadsOp::verify() {
+  auto result = cast<RankedTensorType>(getResult().getType());
+  if (failed(verifyAxis(*this, getAxis(), result)))
+    return failure();
+  if (!getLayout(result))
+    return emitOpError("expected a result with a layout, got ") << result;
+  RankedTensorType expected = partsType(result, getAxis());
+  if (getSource().getType() != expected)
+    return emitOpError("expected ") << expected << ", got " << getSource().getType();
+  return success();
+}
+
 LogicalResult ArgReduceOp::verify() {
   auto source = cast<RankedTensorType>(getSource().getType());
   auto indices = cast<RankedTensorType>(getIndices().getType());

@@ -14,7 +14,8 @@
 // 3. Compute the states in a statement of their own whose first index is the part, an index of
 //    the reduction being its place in the part.
 // 4. In the statement itself a reduction over the parts combines their states. Their order is
-//    fixed, so that results repeat bit by bit.
+//    fixed, so that results repeat bit by bit. Exponentials of which no more than 16 bits or a
+//    logarithm are of use are so in the parts, too (tiling/ApproximateExps.cpp).
 //
 //   %m, %z = tk.reduce [max, sum] ["j"] from (0) to (%u) {            t(j), exp_diff(t(j), %m)}
 //                                      rescale {exp_diff(old, new)}
@@ -32,6 +33,7 @@
 #include "passes/fusion/Simplify.h"
 #include "passes/fusion/SplitReductions.h"
 #include "passes/parallel/ScheduleBlock.h"
+#include "passes/tiling/ApproximateExps.h"
 #include "passes/tiling/SizeFacts.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
@@ -329,6 +331,9 @@ void ChainSplit::combine(ComputeOp states, Value count) {
 }
 
 void ChainSplit::apply() {
+  // What weights are of use for is seen while their sums are read here.
+  if (isOfElements())
+    markApproximateExps(compute);
   OpBuilder builder(compute);
   IRMapping hoisted;
   Value base = cloneSlice(builder, lower, compute.getBlock(), hoisted);

@@ -14,7 +14,7 @@ namespace tk::cuda {
 
 bool KernelEmitter::isInline(Operation *op) {
   if (isa<gpu::IotaOp, gpu::RotatedIotaOp, gpu::UndefinedOp, gpu::BroadcastOp, gpu::TransposeOp,
-          gpu::ExtractOp, arith::ConstantOp>(op))
+          gpu::ExtractOp, gpu::SpreadInThreadsOp, arith::ConstantOp>(op))
     return true;
   if (auto convert = dyn_cast<gpu::ConvertLayoutOp>(op)) {
     const auto kind =
@@ -79,7 +79,7 @@ static llvm::SmallVector<int64_t> resultAxes(Operation *op) {
 }
 
 LogicalResult KernelEmitter::checkInline(Operation *op) {
-  if (op->getNumOperands() == 1 && isTile(op->getOperand(0)) &&
+  if (!isa<gpu::SpreadInThreadsOp>(op) && op->getNumOperands() == 1 && isTile(op->getOperand(0)) &&
       mlir::failed(projection(layoutOf(op->getResult(0)),
                               cast<RankedTensorType>(op->getOperand(0).getType()), resultAxes(op))))
     return unsupported(op, "expected a source whose elements are in the threads that need them, "
@@ -88,7 +88,23 @@ LogicalResult KernelEmitter::checkInline(Operation *op) {
   return success();
 }
 
+/// Which register of a thread's part is for each of its elements.
+static BitMap registersInParts(gpu::SpreadInThreadsOp spread) {
+  auto layout = gpu::getLayout(spread.getType()),
+       parts = gpu::getLayout(spread.getSource().getType());
+  BitMap map;
+  for (gpu::LayoutBit bit : layout.getRegisterBits()) {
+    llvm::SmallVector<int64_t> offset(layout.getRank(), 0);
+    if (!bit.isReplication() && bit.axis != static_cast<int32_t>(spread.getAxis()))
+      offset[bit.axis] = bit.step;
+    map.push_back(*parts.getRegisterAt(offset));
+  }
+  return map;
+}
+
 FailureOr<std::pair<BitMap, unsigned>> KernelEmitter::registersInSource(Operation *op) {
+  if (auto spread = dyn_cast<gpu::SpreadInThreadsOp>(op))
+    return std::make_pair(registersInParts(spread), 0u);
   Value source = op->getOperand(0);
   auto map = projection(layoutOf(op->getResult(0)), cast<RankedTensorType>(source.getType()),
                         resultAxes(op));

@@ -206,6 +206,25 @@ tkgpu.func @parts_of_other_threads args [] {
 
 // -----
 
+tkgpu.func @copies_without_layout args [] {
+  %x = arith.constant dense<0.0> : tensor<32x4xf32>
+  // expected-error @below {{expected a result with a layout, got 'tensor<32x8xf32>'}}
+  %y = tkgpu.spread_in_threads %x axis 1 : tensor<32x4xf32> -> tensor<32x8xf32>
+  tkgpu.return
+}
+
+// -----
+
+#wide = #tkgpu.layout<register = [[0, 1]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = []>
+tkgpu.func @copies_of_other_threads args [] {
+  %x = arith.constant dense<0.0> : tensor<8x8xf32, #wide>
+  // expected-error @below {{expected 'tensor<8x4xf32, #tkgpu.layout<register = [], lane = [[0, 1], [0, 2], [1, 0], [2, 0], [4, 0]], warp = []>>', got 'tensor<8x8xf32}}
+  %y = tkgpu.spread_in_threads %x axis 1 : tensor<8x8xf32, #wide> -> tensor<8x8xf32, #wide>
+  tkgpu.return
+}
+
+// -----
+
 tkgpu.func @f args ["n"] {
 ^bb0(%n: index):
   %s = tkgpu.alloc_shared : !tkgpu.shared<[64, 32], f32>
