@@ -18,6 +18,8 @@
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "frontend/IRGen.h"
 #include "passes/analysis/IndexSpaces.h"
+#include "passes/memory/ScheduleLimits.h"
+#include "passes/parallel/StatementShape.h"
 #include "runtime/Environment.h"
 
 #include "mlir/IR/Verifier.h"
@@ -187,14 +189,36 @@ Error CompiledSource::passError(const PassDiagnostics &diagnostics) const {
   return compileError(diags, {driver.colour, driver.json});
 }
 
+/// What tiles are planned for at last, and what part of the room before each time.
+static constexpr int64_t leastShared = 32768, lessShared = 3, ofShared = 4;
+
 Status CompiledSource::lower(ModuleOp module, Stage to, const Dump &dump) {
+  if (to < Stage::Gpu)
+    return runStages(module, Stage::Tk, to, dump);
+  if (Status fused = runStages(module, Stage::Tk, Stage::Fused, dump); !fused)
+    return fused;
+  auto target = module->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
+  for (int64_t shared = target ? target.getShared() : 0;;) {
+    OwningOpRef<ModuleOp> fused = module.clone();
+    Status lowered = runStages(module, Stage::Fused, to, dump);
+    shared = shared * lessShared / ofShared;
+    if (lowered || !module->hasAttr(gpu::lacksSharedAttrName) || shared < leastShared)
+      return lowered;
+    module.getBodyRegion().takeBody(fused->getBodyRegion());
+    module->setAttrs(fused->getOperation()->getAttrDictionary());
+    module->setAttr(planningSharedAttrName, Builder(context.get()).getI64IntegerAttr(shared));
+  }
+}
+
+Status CompiledSource::runStages(ModuleOp module, Stage from, Stage to, const Dump &dump) {
   PassDiagnostics collect(context.get());
   Stopwatch watch;
-  Stage from = Stage::Tk;
   for (auto [stage, name] : {std::pair(Stage::Fused, "fused"), std::pair(Stage::Tiled, "tiled"),
                              std::pair(Stage::Gpu, "gpu")}) {
     if (stage > to)
       break;
+    if (stage <= from)
+      continue;
     if (failed(runPipeline(module, from, stage, driver.pipeline)))
       return passError(collect);
     if (dump.enabled())

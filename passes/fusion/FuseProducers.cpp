@@ -25,6 +25,7 @@
 #include "passes/analysis/Notes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 namespace tk {
 #define GEN_PASS_DEF_FUSEPRODUCERS
@@ -128,12 +129,19 @@ Value Inliner::selectInBounds(Value element) {
   return arith::SelectOp::create(builder, loc, inside, element, load.getPad());
 }
 
+/// Is `index` below `extent` whatever the sizes are? The proof for any other index that follows no
+/// iteration may rest on a range not being empty.
+static bool isWithin(Value index, Value extent) {
+  std::optional<int64_t> place = getConstantIntValue(index), end = getConstantIntValue(extent);
+  return place && end && 0 <= *place && *place < *end;
+}
+
 void Inliner::run() {
   SmallVector<unsigned> axes = compute.getIndicesOf(producer.getResultNumber());
   for (auto [axis, index] : llvm::zip_equal(axes, load.getIndices())) {
     mapping.map(compute.getIndex(axis), index);
-    // A bounds proof of an index that follows no iteration may rest on a range not being empty.
-    mayMoveOut &= !getIterationIndices(index).empty();
+    mayMoveOut &=
+        !getIterationIndices(index).empty() || isWithin(index, compute.getExtents()[axis]);
   }
   mayMoveOut &= !load.getPad();
   Value element = clone(compute.getYield().getValues()[producer.getResultNumber()]);

@@ -27,6 +27,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -368,13 +369,37 @@ static bool haveSameIndices(Read a, Read b, ArrayRef<unsigned> embedding) {
   return equality.equal(a.load.getIndices(), b.load.getIndices());
 }
 
-/// True if the read takes one element of each row only.
-static bool readsOneElement(Read read) {
+/// Does an index stand at one place, such as 0, wherever the read is executed?
+static bool isPlace(Value index) { return getIterationIndices(index).empty(); }
+
+/// True if the read takes one element of each row only. A `slice`, at one place of some axes, is
+/// all that is read along them: of the other axes it may take every element.
+static bool readsOneElement(Read read, bool ofSlice = false) {
   llvm::SetVector<BlockArgument> all;
-  for (Value index : read.load.getIndices())
+  size_t axes = 0;
+  for (Value index : read.load.getIndices()) {
+    axes += !ofSlice || !isPlace(index);
     for (BlockArgument arg : getIterationIndices(index))
       all.insert(arg);
-  return all.size() < read.load.getIndices().size();
+  }
+  return all.size() < axes;
+}
+
+/// True if the reads are known to take different slices.
+static bool areApart(Read a, Read b) {
+  return llvm::any_of(llvm::zip_equal(a.load.getIndices(), b.load.getIndices()), [](auto pair) {
+    auto [x, y] = pair;
+    std::optional<int64_t> first = getConstantIntValue(x), second = getConstantIntValue(y);
+    return first && second && *first != *second;
+  });
+}
+
+/// True if both reads take the same elements at the same time, so that one computation is enough.
+static bool readTogether(Read a, Read b) {
+  if (a.consumer.getNumIndices() > b.consumer.getNumIndices())
+    std::swap(a, b);
+  return llvm::any_of(getEmbeddings(a.consumer, b.consumer),
+                      [&](ArrayRef<unsigned> e) { return haveSameIndices(a, b, e); });
 }
 
 std::optional<std::string> whyStoreProducts(ArrayRef<Read> reads, bool isKernelResult) {
@@ -387,17 +412,15 @@ std::optional<std::string> whyStoreProducts(ArrayRef<Read> reads, bool isKernelR
     if (isKernelResult && (inLoop || readsOneElement(read)))
       return "it is a result, and reading it is cheaper than computing it again";
   }
+  // Slices are products of their own, of which only those that are read are computed.
+  if (whole.empty() && llvm::none_of(reads, [](Read read) { return readsOneElement(read, true); }))
+    llvm::append_range(whole, reads);
   if (whole.empty())
     return "only single elements of it are read";
-  for (Read read : ArrayRef<Read>(whole).drop_front()) {
-    Read a = whole.front(), b = read;
-    if (a.consumer.getNumIndices() > b.consumer.getNumIndices())
-      std::swap(a, b);
-    bool same = llvm::any_of(getEmbeddings(a.consumer, b.consumer),
-                             [&](ArrayRef<unsigned> e) { return haveSameIndices(a, b, e); });
-    if (!same)
-      return "it is read at several kinds of indices, and would be computed once for each";
-  }
+  for (auto [n, read] : llvm::enumerate(whole))
+    for (Read before : ArrayRef<Read>(whole).take_front(n))
+      if (!areApart(before, read) && !readTogether(before, read))
+        return "it is read at several kinds of indices, and would be computed once for each";
   return std::nullopt;
 }
 

@@ -1,7 +1,8 @@
 //===- RestrictRanges.cpp - masks become bounds of reductions -------------===//
 //
 // 1. For each reduction find conditions without which a term is the neutral element: through
-//    selections against it, and for sums through products, roundings and exponentials of -inf.
+//    selections against it, and for sums through products, roundings, exponentials of -inf and
+//    summands that have them in common.
 //    An exponential of a distance from what does not vary, exp(-inf - m), is 0 or, where m is -inf
 //    or NaN, NaN: so is the sum then, if any term is left out.
 // 2. Of these take comparisons that bound one index of the reduction by a value that does not vary
@@ -54,6 +55,7 @@ namespace {
 /// `from` is there and -inf or NaN.
 struct TermCondition {
   Value holds, from;
+  bool operator==(const TermCondition &other) const = default;
 };
 
 /// Collects the conditions of a reduction's term.
@@ -72,6 +74,7 @@ private:
       found.push_back({conjunct, from});
   }
   void add(Value term, ReduceKind kind, bool isFactor, Value from = {});
+  void addShared(Value a, Value b, bool isFactor);
 
   Dependence varying;
 };
@@ -102,6 +105,8 @@ void TermConditions::add(Value term, ReduceKind kind, bool isFactor, Value from)
   if (isa<arith::MulFOp, arith::MulIOp>(op)) {
     add(op->getOperand(0), kind, isFactor);
     add(op->getOperand(1), kind, isFactor);
+  } else if (isa<arith::AddFOp, arith::SubFOp, arith::AddIOp, arith::SubIOp>(op)) {
+    addShared(op->getOperand(0), op->getOperand(1), isFactor);
   } else if (isa<arith::NegFOp>(op)) {
     add(op->getOperand(0), kind, isFactor);
   } else if (isa<DivOrZeroOp>(op)) {
@@ -114,6 +119,17 @@ void TermConditions::add(Value term, ReduceKind kind, bool isFactor, Value from)
     else if (isFactor && !varying.on(distance.getRhs()))
       add(distance.getLhs(), ReduceKind::Max, isFactor, distance.getRhs());
   }
+}
+
+/// Of two summands, the conditions that both have: without one of these both are 0.
+void TermConditions::addShared(Value a, Value b, bool isFactor) {
+  SmallVector<TermCondition> before = std::exchange(found, {});
+  add(a, ReduceKind::Sum, isFactor);
+  SmallVector<TermCondition> ofA = std::exchange(found, {});
+  add(b, ReduceKind::Sum, isFactor);
+  for (TermCondition condition : std::exchange(found, std::move(before)))
+    if (llvm::is_contained(ofA, condition))
+      found.push_back(condition);
 }
 
 //===----------------------------------------------------------------------===//

@@ -1,7 +1,8 @@
 //===- Simplify.cpp - merge equal reductions, move factors out of sums ----===//
 //
 // 1. Fold, canonicalise and merge equal scalar expressions with the upstream drivers.
-//    Indices are compared with narrower integers as indices: on a GPU those have 32 bits.
+//    Indices are compared with narrower integers as indices: on a GPU those have 32 bits. Masks
+//    stand on the second side of selections.
 // 2. Order the indices of reductions as memory has them (OrderIndices.cpp).
 // 3. Merge a reduction or scan with an equal one that dominates it; indices may be named otherwise.
 // 4. Move factors out of sums (HoistFactors.cpp).
@@ -59,6 +60,47 @@ struct CompareAsIndex : OpRewritePattern<arith::CmpIOp> {
   }
 };
 
+/// Is the opposite of `condition` made of comparisons, too?
+static bool hasOpposite(Value condition) {
+  Operation *op = condition.getDefiningOp();
+  if (isa_and_nonnull<arith::AndIOp, arith::OrIOp>(op))
+    return hasOpposite(op->getOperand(0)) && hasOpposite(op->getOperand(1));
+  return isa_and_nonnull<arith::CmpIOp>(op);
+}
+
+static Value createOpposite(OpBuilder &builder, Value condition) {
+  Operation *op = condition.getDefiningOp();
+  if (auto compare = dyn_cast<arith::CmpIOp>(op))
+    return arith::CmpIOp::create(builder, op->getLoc(),
+                                 arith::invertPredicate(compare.getPredicate()), compare.getLhs(),
+                                 compare.getRhs());
+  Value a = createOpposite(builder, op->getOperand(0));
+  Value b = createOpposite(builder, op->getOperand(1));
+  if (isa<arith::AndIOp>(op))
+    return arith::OrIOp::create(builder, op->getLoc(), a, b);
+  return arith::AndIOp::create(builder, op->getLoc(), a, b);
+}
+
+/// select (%j > %i), -inf, %s is select (%j <= %i), %s, -inf: a mask is looked for where its value
+/// is the second one. Of two constants the infinite one is the mask's.
+struct MaskSecond : OpRewritePattern<arith::SelectOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::SelectOp select, PatternRewriter &rewriter) const override {
+    Value masked = select.getTrueValue(), value = select.getFalseValue();
+    APFloat number(0.0f), other(0.0f);
+    bool isMask = matchPattern(masked, m_ConstantFloat(&number)) && number.isInfinity();
+    isMask &= !matchPattern(value, m_ConstantFloat(&other)) || !other.isInfinity();
+    isMask |= matchPattern(masked, m_Constant()) && !matchPattern(value, m_Constant());
+    if (!isMask || !select.getCondition().getType().isInteger(1) ||
+        !hasOpposite(select.getCondition()))
+      return failure();
+    Value condition = createOpposite(rewriter, select.getCondition());
+    rewriter.replaceOpWithNewOp<arith::SelectOp>(select, condition, value, masked);
+    return success();
+  }
+};
+
 } // namespace
 
 unsigned tk::mergeEqualReductions(ComputeOp compute) {
@@ -96,7 +138,7 @@ unsigned tk::mergeEqualReductions(ComputeOp compute) {
 static void foldAndMerge(Operation *root) {
   MLIRContext *context = root->getContext();
   RewritePatternSet patterns(context);
-  patterns.add<CompareAsIndex>(context);
+  patterns.add<CompareAsIndex, MaskSecond>(context);
   for (Dialect *dialect : context->getLoadedDialects())
     dialect->getCanonicalizationPatterns(patterns);
   for (RegisteredOperationName name : context->getRegisteredOperations())

@@ -26,6 +26,7 @@ void tk::gpu::reportSharedLimit(FuncOp function, int64_t bytes, TargetAttr targe
   if (kernel)
     place = placeOfKey(kernel, {"stages", "tile", "coarsen"});
   if (!place) {
+    function->getParentOp()->setAttr(lacksSharedAttrName, UnitAttr::get(function.getContext()));
     function.emitError("needs ") << bytes << " B of shared memory, sm_" << target.getArch()
                                  << " has " << target.getShared() << " B";
     return;

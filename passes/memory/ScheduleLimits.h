@@ -6,9 +6,13 @@
 
 namespace tk::gpu {
 
+/// On a module of which a kernel was planned with more shared memory than there is.
+inline constexpr llvm::StringLiteral lacksSharedAttrName = "tkgpu.lacks_shared";
+
 /// Reports that a function would need `bytes` of shared memory: at the kernel's schedule block if
-/// that shaped it, which is the program's mistake; else as an error of ours. `fittingStages` is
-/// what there is room for, where that is known.
+/// that shaped it, which is the program's mistake; else as an error of ours, and the module gets
+/// `lacksSharedAttrName`: planned for less shared memory it may fit. `fittingStages` is what there
+/// is room for, where that is known.
 void reportSharedLimit(FuncOp function, int64_t bytes, TargetAttr target,
                        std::optional<int64_t> fittingStages = {});
 

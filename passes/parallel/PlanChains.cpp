@@ -120,7 +120,16 @@ static bool haveLoadedLengths(ReduceOp reduction) {
   return false;
 }
 
-/// Scores, their 16-bit weights and the outputs of a row share a warpgroup's registers.
+/// How many chains, each with scores of its own, one loop carries: as many as there are maxima.
+static int64_t countChains(const Contraction &outer) {
+  tk::ReduceOp loop = outer.op;
+  int64_t maxima = llvm::count_if(llvm::seq<unsigned>(loop.getNumAccumulators()),
+                                  [&](unsigned n) { return loop.getKind(n) == ReduceKind::Max; });
+  return std::max<int64_t>(maxima, 1);
+}
+
+/// Scores, their 16-bit weights and the outputs of a row share a warpgroup's registers; those of
+/// several chains have room on half as many terms.
 void Planner::planWarpgroupChain(Contraction &outer) {
   int64_t consumers = std::max<int64_t>(block.consumers.value_or(consumersOfChain(outer)), 1);
   // Products beside the chain are on the same rows, whose tiles have 128 at most.
@@ -131,11 +140,14 @@ void Planner::planWarpgroupChain(Contraction &outer) {
     consumers = std::min<int64_t>(consumers, 2);
   if (block.tiles.contains(outer.m) || !mayOverlap(shape.compute))
     consumers = llvm::bit_floor<uint64_t>(consumers);
+  if (countChains(outer) > 1)
+    consumers = std::min<int64_t>(consumers, 2);
   // Layouts have powers of two: of four warpgroups that three stand for the last does not run.
   int64_t groups = llvm::bit_ceil<uint64_t>(consumers);
   set(outer.m, rowsOfWarpgroup * groups);
   set(outer.n, fit(outer.n, 256, 16));
   bool haveRoom = consumers <= 2 || (consumers == 3 && tileOf(outer.n) <= narrowOutputs);
+  haveRoom &= countChains(outer) == 1;
   set(outer.k, tileOf(outer.n) <= 128 && haveRoom ? 128 : 64);
   if (consumers < groups)
     steps[outer.m] = rowsOfWarpgroup * consumers;
@@ -175,6 +187,10 @@ void Planner::fitMatrixChains() {
     };
     while (doNotFit() && tileOf(outer.k) > leastTerms)
       tiles[outer.k] /= 2;
+    for (Contraction &other : shape.contractions)
+      while (doNotFit() && !other.isOuter && !outer.op->isProperAncestor(other.op) &&
+             tileOf(other.n) > leastTerms && !block.tiles.contains(other.n))
+        tiles[other.n] /= 2;
     while (doNotFit() && tileOf(outer.m) > leastRows && !block.tiles.contains(outer.m)) {
       tiles[outer.m] /= 2;
       warps = std::max<int64_t>(warps / 2, 1);

@@ -233,9 +233,14 @@ StatementShape tk::analyzeStatement(KernelOp kernel, ComputeOp compute) {
 }
 
 gpu::TargetAttr tk::getTarget(KernelOp kernel) {
-  if (auto target = kernel->getParentOp()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName))
-    return target;
-  return gpu::TargetAttr::get(kernel.getContext(), 80, 101376, 108, false);
+  Operation *module = kernel->getParentOp();
+  auto target = module->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
+  if (!target)
+    target = gpu::TargetAttr::get(kernel.getContext(), 80, 101376, 108, false);
+  if (auto shared = module->getAttrOfType<IntegerAttr>(planningSharedAttrName))
+    target = gpu::TargetAttr::get(kernel.getContext(), target.getArch(), shared.getInt(),
+                                  target.getProcessors(), target.getHopper());
+  return target;
 }
 
 bool tk::boundsReduction(ComputeOp compute, unsigned p) {

@@ -66,7 +66,11 @@ gpu::ScheduleAttr planSchedule(StatementShape &shape, gpu::TargetAttr target, bo
 gpu::ScheduleAttr widenVectors(StatementShape &shape, gpu::TargetAttr target,
                                gpu::ScheduleAttr schedule);
 
-/// The machine that a kernel is compiled for.
+/// On a module: how many bytes of shared memory schedules are planned for, if they are fewer than
+/// there are.
+inline constexpr llvm::StringLiteral planningSharedAttrName = "tkgpu.planning_shared";
+
+/// The machine that a kernel is planned for.
 gpu::TargetAttr getTarget(KernelOp kernel);
 
 } // namespace tk

@@ -124,7 +124,7 @@ void BlockProgram::reduce(tk::ReduceOp op) {
           if (!axes[axis].isScalar)
             acc.carried = unite(acc.carried, {axis});
     }
-    reduction.masksFirst = canMaskFirst(reduction);
+    reduction.masksMaxima = canMaskMaxima(reduction);
     return finish(reduction, loops(reduction, 0, initialValues(reduction)));
   });
   for (auto [k, result] : llvm::enumerate(results))
@@ -161,7 +161,7 @@ SmallVector<Value> BlockProgram::loops(Reduction &reduction, unsigned position,
   if (uniform && (size == 1 || (getSizeFact(kernel, upperBound).divisor % size == 0 &&
                                 getSizeFact(kernel, lowerBound).divisor % size == 0)))
     return loop(reduction, position, from, to, carried);
-  if (reduction.masksFirst) {
+  if (reduction.masksMaxima) {
     axes[id].fullTo = boundOfRows(reduction, upperBound, scalarBound(upperBound, upper, false),
                                   /*wantMax=*/false, size);
     if (!lower.axes.empty())

@@ -1,10 +1,9 @@
 //===- BlockMasks.cpp - masks of online reductions ------------------------===//
 //
-// Where an online reduction starts with a maximum and goes on with sums of weights under it, its
-// terms need one mask:
+// Where an online reduction starts with a maximum and goes on with sums of weights under it, or
+// under other maxima, only the maxima's terms need masks:
 //
-//   1. Outside the bounds the maximum's term is -inf. A weight of -inf is 0 whatever the
-//   maximum,
+//   1. Outside the bounds a maximum's term is -inf. A weight of -inf is 0 whatever the maximum,
 //      so that the sums' terms are their identity without masks of their own.
 //   2. The mask stands in a branch that full tiles skip. One loop then takes full and partial
 //   tiles:
@@ -43,24 +42,27 @@ static bool vanishesWith(Value value, Value score) {
   return false;
 }
 
-/// Does a mask of the first term make the others vanish? Only where the terms feed products: a term
-/// that is just loaded is masked by its load.
-bool BlockProgram::canMaskFirst(Reduction &reduction) {
+/// Do masks of the maxima's terms make the others vanish? Only where the terms feed products: a
+/// term that is just loaded is masked by its load.
+bool BlockProgram::canMaskMaxima(Reduction &reduction) {
   tk::ReduceOp op = reduction.op;
   if (!op.isOnline() || !reduction.isLoop || op.getKind(0) != ReduceKind::Max)
     return false;
   ValueRange terms = op.getYield().getValues();
-  if (!isa<FloatType>(terms[0].getType()) || terms[0].getParentBlock() != op.getBlock())
-    return false;
+  SmallVector<Value> scores;
   bool hasDot = false;
   for (auto [k, acc] : llvm::enumerate(reduction.accumulators)) {
-    if (k == 0)
+    if (acc.kind == ReduceKind::Max) {
+      if (!isa<FloatType>(terms[k].getType()) || terms[k].getParentBlock() != op.getBlock())
+        return false;
+      scores.push_back(terms[k]);
       continue;
-    if (acc.kind != ReduceKind::Sum)
-      return false;
+    }
     hasDot |= acc.isDot;
-    bool vanishes = acc.isDot ? vanishesWith(acc.a, terms[0]) || vanishesWith(acc.b, terms[0])
-                              : vanishesWith(terms[k], terms[0]);
+    bool vanishes = acc.kind == ReduceKind::Sum && llvm::any_of(scores, [&](Value score) {
+                      return acc.isDot ? vanishesWith(acc.a, score) || vanishesWith(acc.b, score)
+                                       : vanishesWith(terms[k], score);
+                    });
     if (!vanishes)
       return false;
   }
@@ -91,9 +93,9 @@ Value BlockProgram::isPartial(Reduction &reduction) {
   return result;
 }
 
-/// Evaluates the first term and masks it, for itself and for the terms that depend on it.
-void BlockProgram::maskFirstTerm(Reduction &reduction) {
-  Value term = reduction.op.getYield().getValues().front();
+/// Evaluates term `k`, a maximum's, and masks it, for itself and for the terms that depend on it.
+void BlockProgram::maskMaximum(Reduction &reduction, unsigned k) {
+  Value term = reduction.op.getYield().getValues()[k];
   TileValue value = get(term);
   unsigned depth = scopes.size() - 1;
   auto isMasked = [&](unsigned id) { return axes[id].limit || axes[id].lower || axes[id].upper; };

@@ -171,8 +171,8 @@ private:
     llvm::SmallVector<unsigned> axes; ///< one an index
     llvm::SmallVector<Accumulator> accumulators;
     bool isLoop = false;
-    bool isFirst = false;    ///< no loop: there is nothing to combine with
-    bool masksFirst = false; ///< see BlockMasks.cpp
+    bool isFirst = false;     ///< no loop: there is nothing to combine with
+    bool masksMaxima = false; ///< see BlockMasks.cpp
   };
   void reduce(ReduceOp op);
   void bindIndices(Reduction &reduction);
@@ -202,8 +202,8 @@ private:
                        unsigned k);
 
   // BlockMasks.cpp: masks of online reductions.
-  bool canMaskFirst(Reduction &reduction);
-  void maskFirstTerm(Reduction &reduction);
+  bool canMaskMaxima(Reduction &reduction);
+  void maskMaximum(Reduction &reduction, unsigned k);
   mlir::Value isPartial(Reduction &reduction);
   bool isCovered(LoadOp op, unsigned axis, llvm::ArrayRef<mlir::Value> extents);
   Axes addCoveringMasks(LoadOp op, llvm::ArrayRef<unsigned> tileAxes,

@@ -640,3 +640,35 @@ tk.kernel @chosen dims ["R", "C"]
   } names ["y", "z"] : tensor<?xf32>, tensor<?xf32>
   tk.return %y#0, %y#1 : tensor<?xf32>, tensor<?xf32>
 }
+
+// Masks stand on the second side of a selection; of two constants the infinite one is the mask's.
+// Numbers of floats have no opposite comparison that is as cheap.
+// CHECK-LABEL: @mask_second
+// CHECK-DAG: %[[PAST:.*]] = arith.cmpi sle, %c, %r
+// CHECK-DAG: %[[FAR:.*]] = arith.cmpi ne, %c, %
+// CHECK-DAG: %[[BOTH:.*]] = arith.andi
+// CHECK: arith.select %[[BOTH]], %[[A:.*]], %
+// CHECK: arith.select %[[PAST]], %[[ZERO:.*]], %[[NINF:.*]] :
+// CHECK: %[[LESS:.*]] = arith.cmpf olt
+// CHECK: arith.select %[[LESS]], %[[ZERO]], %
+tk.kernel @mask_second dims ["R", "C"] params [#tk.param<"x">] results ["y"] {
+^bb0(%R: index, %C: index, %x: tensor<?x?xf32>):
+  tk.bind %x[%R, %C] : tensor<?x?xf32>
+  %ninf = arith.constant 0xFF800000 : f32
+  %fzero = arith.constant 0.0 : f32
+  %seven = arith.constant 7 : index
+  %y = tk.compute ["r", "c"] in (%R, %C) {
+  ^bb0(%r: index, %c: index):
+    %a = tk.load %x[%r, %c] : tensor<?x?xf32>
+    %past = arith.cmpi sgt, %c, %r : index
+    %at = arith.cmpi eq, %c, %seven : index
+    %either = arith.ori %past, %at : i1
+    %b = arith.select %either, %ninf, %a : f32
+    %m = arith.select %past, %ninf, %fzero : f32
+    %d = arith.addf %b, %m : f32
+    %below = arith.cmpf olt, %d, %a : f32
+    %e = arith.select %below, %fzero, %d : f32
+    tk.yield %e : f32
+  } names ["y"] : tensor<?x?xf32>
+  tk.return %y : tensor<?x?xf32>
+}
