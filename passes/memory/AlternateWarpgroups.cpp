@@ -49,11 +49,17 @@ using namespace tk::gpu;
 
 static constexpr int64_t kWarpsOfWarpgroup = 4;
 
-/// Are the loop's products two or more that are in flight together, while the first is waited for?
+/// Are the loop's products two or more that are in flight together, while the first is waited for,
+/// or the one that adds to it?
 static bool haveWorkUnderProducts(ArrayRef<WarpgroupDotOp> dots) {
-  if (dots.size() < 2 || !dots.front()->hasOneUse())
+  if (dots.size() < 2)
     return false;
-  auto wait = dyn_cast<WarpgroupWaitOp>(*dots.front()->user_begin());
+  WarpgroupDotOp first = dots.front();
+  while (first->hasOneUse() && isa<WarpgroupDotOp>(*first->user_begin()))
+    first = cast<WarpgroupDotOp>(*first->user_begin());
+  if (!first->hasOneUse())
+    return false;
+  auto wait = dyn_cast<WarpgroupWaitOp>(*first->user_begin());
   return wait && wait.getPending() > 0 && wait->getBlock() == dots.back()->getBlock() &&
          dots.back()->isBeforeInBlock(wait);
 }

@@ -18,6 +18,9 @@
 //   }                                         }
 //                                             dot %p, %v[last], %o; wait
 //
+// Scores may be sums of several products, each of which begins with the sums of the one before:
+// they are begun together and waited for as one.
+//
 // A stage of %v is entered and left with its product: the ring goes on where it was. A stage around
 // the loop that only the first products read is left before the last second one, so that its next
 // tile can come meanwhile.
@@ -26,7 +29,7 @@
 #include "passes/Passes.h"
 #include "passes/memory/ProductWaits.h"
 
-#include "dialects/tkgpu/TkGpuDialect.h"
+#include "dialects/tkgpu/TkGpuProducts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -54,6 +57,8 @@ public:
   void apply();
 
 private:
+  bool findDots();
+  void beginTogether();
   bool collectSecond();
   bool collectPositions();
   void collectConversions();
@@ -68,7 +73,8 @@ private:
 
   scf::ForOp loop;
   OpBuilder builder;
-  WarpgroupDotOp first, second;
+  SmallVector<WarpgroupWaitOp> between; ///< the scores' products
+  WarpgroupDotOp first, second;         ///< the last one of the scores, the one of the weights
   WarpgroupWaitOp firstWait, secondWait;
   llvm::SetVector<Operation *> secondOps; ///< what moves, in order
   SmallVector<unsigned> positions;        ///< arguments that only what moves depends on
@@ -94,11 +100,27 @@ static bool dependsOn(Value value, Operation *source, Block *block) {
   return false;
 }
 
-bool ChainOverlap::analyse() {
+/// The loop's products: all but the last one add to the same scores.
+bool ChainOverlap::findDots() {
   SmallVector<WarpgroupDotOp> dots(loop.getBody()->getOps<WarpgroupDotOp>());
-  if (dots.size() != 2)
+  if (dots.size() < 2)
     return false;
-  first = dots[0], second = dots[1];
+  second = dots.pop_back_val(), first = dots.pop_back_val();
+  WarpgroupDotOp next = first;
+  for (WarpgroupDotOp dot : llvm::reverse(dots)) {
+    WarpgroupWaitOp wait = findPlainWait(dot);
+    if (!wait || isPromoted(next) || !wait->hasOneUse() || next.getAcc() != wait.getResult(0) ||
+        !wait->isBeforeInBlock(next))
+      return false;
+    between.push_back(wait);
+    next = dot;
+  }
+  return true;
+}
+
+bool ChainOverlap::analyse() {
+  if (!findDots())
+    return false;
   firstWait = findPlainWait(first), secondWait = findPlainWait(second);
   if (!firstWait || !secondWait || !isa<RankedTensorType>(second.getA().getType()) ||
       !firstWait->isBeforeInBlock(second) || !dependsOn(second.getA(), firstWait, loop.getBody()))
@@ -187,6 +209,21 @@ bool ChainOverlap::collectPositions() {
       if (!secondOps.contains(user) && user != yield)
         return false;
   return true;
+}
+
+/// Leaves out the waits between the scores' products. Their stages are left when all of them are
+/// complete.
+void ChainOverlap::beginTogether() {
+  for (WarpgroupWaitOp wait : between) {
+    for (Operation *op = wait->getNextNode(); op != firstWait;) {
+      Operation *next = op->getNextNode();
+      if (isa<PhaseArriveOp>(op))
+        op->moveAfter(firstWait);
+      op = next;
+    }
+    wait.getResult(0).replaceAllUsesWith(wait.getSources().front());
+    wait.erase();
+  }
 }
 
 /// Everything but what moves, with the first product begun before `before`'s second one.
@@ -282,6 +319,7 @@ PhaseArriveOp ChainOverlap::leavesFirst() {
 
 void ChainOverlap::apply() {
   Location loc = loop.getLoc();
+  beginTogether();
   PhaseArriveOp leave = leavesFirst();
   Value lower = loop.getLowerBound(), upper = loop.getUpperBound(), step = loop.getStep();
   Value isAny = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, lower, upper);

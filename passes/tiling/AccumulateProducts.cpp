@@ -30,8 +30,8 @@ static gpu::DotOp productOf(Value value, Block *block) {
   return dot && dot->getBlock() == block && dot->hasOneUse() ? dot : gpu::DotOp();
 }
 
-/// Are no bits of `sum` lost where `dot` adds to it? The matrix unit cuts off what it adds products of
-/// 8-bit floats to.
+/// Are no bits of `sum` lost where `dot` adds to it? The matrix unit cuts off what it adds products
+/// of 8-bit floats to.
 static bool keepsSum(gpu::DotOp dot, gpu::DotOp sum) {
   auto element = cast<RankedTensorType>(dot.getA().getType()).getElementType();
   bool isNarrow = isa<FloatType>(element) && element.getIntOrFloatBitWidth() == 8;
