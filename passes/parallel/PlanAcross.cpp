@@ -15,8 +15,10 @@ using namespace tk;
 static constexpr int64_t vectorBits = 128;
 /// Reductions of columns: how many a block has side by side, and its threads.
 static constexpr int64_t columnsAcross = 64, threadsAcross = 128;
-/// Terms of a tile of such columns whose threads join what they have of each.
-static constexpr int64_t joinedTerms = 64;
+/// Of such columns' terms that a thread has a maximum and sums of, and corrects those for: what it
+/// takes in at a time, in bits. logsumexp down 16384 x 4096 of bf16 on an H200: 41.2 us with half
+/// as many, 39.3 us so.
+static constexpr int64_t bitsOfTerms = 1024, leastBits = 16;
 /// How many accesses of a thread bring all terms of short ones at once.
 static constexpr int64_t accessesAcross = 4;
 /// Scans down columns: a block's threads, how many elements of a row's part each has, and how many
@@ -82,10 +84,12 @@ int64_t Planner::planAcross(Operation *op) {
   }
   bool areAlone = llvm::all_of(llvm::seq(reduction.getNumAccumulators()),
                                [&](unsigned k) { return reduction.standsAlone(k); });
-  // A thread has one access of each tile (tk-unroll-loops adds to that), unless the threads join
-  // what they have of each tile: then as much as its registers hold.
-  int64_t terms =
-      areAlone ? threadsAcross * vectorBits / shape.narrowestBits / columnsAcross : joinedTerms;
+  // A thread has one access of each tile (tk-unroll-loops adds to that), unless it corrects what it
+  // has for each tile: then as much as its registers hold.
+  int64_t bits = areAlone ? vectorBits : bitsOfTerms;
+  int64_t width =
+      areAlone ? shape.narrowestBits : std::max<int64_t>(shape.narrowestBits, leastBits);
+  int64_t terms = threadsAcross * bits / width / columnsAcross;
   std::optional<int64_t> length = shape.upperOf(last);
   if (areAlone && reduction.getNumIndices() == 1 && shape.startsAtZero(last) && length &&
       *length <= accessesAcross * terms)

@@ -3,11 +3,13 @@
 // Outside the bounds a load brings zeros, and a reduction that wants another element there, or
 // whose terms make something else of zeros, selects its identity with the load's own mask: an
 // instruction or two an element, where the load can bring what leads to the identity by itself.
-//   1. For each masked load, what its users make of 0, -inf and +inf in masked elements is followed
+//   1. What is chosen from a whole load by the mask of another one is chosen from that
+//      (UniteLoads.cpp).
+//   2. For each masked load, what its users make of 0, -inf and +inf in masked elements is followed
 //      through operations on elements, where it is known.
-//   2. A replacement is safe if in every reduction its masked elements are the identity, and
+//   3. A replacement is safe if in every reduction its masked elements are the identity, and
 //      wherever else they meet an operation that looks at them they are what they were.
-//   3. The safe one that makes most selections equal to their operand is taken, and those are left
+//   4. The safe one that makes most selections equal to their operand is taken, and those are left
 //      out.
 //
 // Before: %x = load ... masks(%in) other(0)      %m = reduce <max> (select %in, %x, -inf)
@@ -19,6 +21,7 @@
 #include "passes/tiling/BlockProgram.h"
 
 #include "passes/Passes.h"
+#include "passes/tiling/UniteLoads.h"
 
 #include "mlir/IR/Matchers.h"
 #include "mlir/Pass/Pass.h"
@@ -177,6 +180,8 @@ namespace {
 
 struct FoldMasks : tk::impl::FoldMasksBase<FoldMasks> {
   void runOnOperation() override {
+    for (gpu::FuncOp function : getOperation().getOps<gpu::FuncOp>())
+      numFolded += uniteLoads(function);
     // Folding erases what may stand right behind a load, where a walk would go on.
     SmallVector<gpu::LoadOp> loads;
     getOperation().walk([&](gpu::LoadOp load) { loads.push_back(load); });
