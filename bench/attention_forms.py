@@ -25,6 +25,8 @@ SCORES = {"window": "s[b, h, i, j]",
           "window + ALiBi": "s[b, h, i, j] + slope[h] * (j - i)",
           "window + soft cap": "cap * tanh(s[b, h, i, j] / cap)",
           "window + soft cap + ALiBi": "cap * tanh(s[b, h, i, j] / cap) + slope[h] * (j - i)"}
+SMALL = " <= 50"  # such caps need no maximum, where the program says that they are no larger
+SCORES |= {name.replace("cap", "cap" + SMALL): score for name, score in SCORES.items() if "cap" in name}
 NARROW = """kernel narrow(q: f8e4m3[B, H, S, D], k: f8e4m3[B, H, T, D], v: f8e4m3[B, H, VALUES], of_scores: f32,
                           of_values: f32) -> (o: bf16[B, H, S, E]) where T > 0, of_scores > 0 {
   let s[b, h, i, j] = sum[d; fast](q[b, h, i, d] * k[b, h, j, d]) * (of_scores * rsqrt(D))
@@ -87,7 +89,10 @@ def forms(options):
     distance = position[:, None] - position[None, :]
     for window in options.windows:
         for name, score in SCORES.items():
-            ours = peers.Kernel(source=BIASED.replace("SCORE", score))
+            source = BIASED.replace("SCORE", score)
+            if SMALL in name:
+                source = source.replace("where S > 0", "where S > 0, cap > 0, cap" + SMALL)
+            ours = peers.Kernel(source=source)
             small = [x[:, :2, :2048].contiguous() for x in (q, k, v)]
             got = torch.empty_like(small[0])
             ours(*small, slope[:2], cap, min(window, 1024), got)

@@ -62,7 +62,7 @@ TileValue BlockProgram::dotOperand(Reduction &reduction, Value factor, ArrayRef<
   Type element = getElementTypeOrSelf(tile.value.getType());
   // Products of weights that are zero outside the bounds need nothing else.
   std::optional<TileValue> mask;
-  if (!reduction.masksMaxima)
+  if (!reduction.masksTerms)
     mask = exactMask(k);
   auto fits = [&](const TileValue &value) {
     return llvm::all_of(value.axes,

@@ -92,6 +92,11 @@ void BlockProgram::reduce(tk::ReduceOp op) {
     reduction.op = op;
     bindIndices(reduction);
     planAccumulators(reduction);
+    reduction.masksTerms = planMasks(reduction);
+    // Sums of weights beside a product are reduced in each step: there are no registers for tiles.
+    if (!reduction.maskedWeights.empty())
+      for (Accumulator &acc : reduction.accumulators)
+        acc.isAlone = false;
     int64_t numAlone =
         llvm::count_if(reduction.accumulators, [](const Accumulator &acc) { return acc.isAlone; });
     int64_t limit =
@@ -124,7 +129,6 @@ void BlockProgram::reduce(tk::ReduceOp op) {
           if (!axes[axis].isScalar)
             acc.carried = unite(acc.carried, {axis});
     }
-    reduction.masksMaxima = canMaskMaxima(reduction);
     return finish(reduction, loops(reduction, 0, initialValues(reduction)));
   });
   for (auto [k, result] : llvm::enumerate(results))
@@ -161,7 +165,7 @@ SmallVector<Value> BlockProgram::loops(Reduction &reduction, unsigned position,
   if (uniform && (size == 1 || (getSizeFact(kernel, upperBound).divisor % size == 0 &&
                                 getSizeFact(kernel, lowerBound).divisor % size == 0)))
     return loop(reduction, position, from, to, carried);
-  if (reduction.masksMaxima) {
+  if (reduction.masksTerms) {
     axes[id].fullTo = boundOfRows(reduction, upperBound, scalarBound(upperBound, upper, false),
                                   /*wantMax=*/false, size);
     if (!lower.axes.empty())

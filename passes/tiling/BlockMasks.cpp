@@ -8,7 +8,8 @@
 //   2. The mask stands in a branch that full tiles skip. One loop then takes full and partial
 //   tiles:
 //      half the code of two, and copies run ahead across its whole range.
-//   3. A load whose index stands for a dimension need not stop at the bounds, but where the tensor
+//   3. Weights under a reference that is no maximum (BoundScores.cpp) are masked themselves.
+//   4. A load whose index stands for a dimension need not stop at the bounds, but where the tensor
 //      does: what it brings beyond them meets weights of 0.
 //
 //     %s1 = scf.if %is_partial {                 // start + size > least upper bound of the tile
@@ -18,6 +19,7 @@
 //     %m1 = max(%m, reduce max %s1);  %p = tk.exp_diff %s1, %m1
 //
 //===----------------------------------------------------------------------===//
+#include "passes/tiling/ApproximateExps.h"
 #include "passes/tiling/BlockProgram.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -27,29 +29,47 @@
 using namespace mlir;
 using namespace tk;
 
-/// Is `value` 0 wherever `score` is -inf?
-static bool vanishesWith(Value value, Value score) {
-  while (Operation *op = value.getDefiningOp()) {
+/// The weight that `value` is 0 with, through roundings and constant factors; null if there is
+/// none.
+static Operation *weightOf(Value value) {
+  while (Operation *op = value ? value.getDefiningOp() : nullptr) {
     if (isa<ExpDiffOp, gpu::ScaledExpDiffOp>(op))
-      return op->getOperand(0) == score;
+      return op;
     APFloat scale(0.0f);
     bool isScaled = isa<arith::MulFOp>(op) &&
                     matchPattern(op->getOperand(1), m_ConstantFloat(&scale)) && scale.isFinite();
     if (!isScaled && !isa<arith::TruncFOp, arith::ExtFOp>(op))
-      return false;
+      return nullptr;
     value = op->getOperand(0);
   }
-  return false;
+  return nullptr;
 }
 
-/// Do masks of the maxima's terms make the others vanish? Only where the terms feed products: a
-/// term that is just loaded is masked by its load.
-bool BlockProgram::canMaskMaxima(Reduction &reduction) {
+/// Is it a weight of `op` under the same reference for the whole range?
+static bool isUnderReference(Operation *weight, tk::ReduceOp op) {
+  return isa<ExpDiffOp>(weight) && weight->hasAttr(approxAttrName) &&
+         weight->getBlock() == op.getBlock() &&
+         !op.getBody().isAncestor(weight->getOperand(1).getParentRegion());
+}
+
+/// Do masks of the maxima's terms, and of weights under a reference, make all terms vanish? Only
+/// where the terms feed products: a term that is just loaded is masked by its load.
+bool BlockProgram::planMasks(Reduction &reduction) {
   tk::ReduceOp op = reduction.op;
-  if (!op.isOnline() || !reduction.isLoop || op.getKind(0) != ReduceKind::Max)
+  if (!op.isOnline() || !reduction.isLoop)
     return false;
   ValueRange terms = op.getYield().getValues();
   SmallVector<Value> scores;
+  llvm::SetVector<Value> weights;
+  auto vanishes = [&](Value value) {
+    Operation *weight = weightOf(value);
+    if (!weight)
+      return false;
+    if (isUnderReference(weight, op))
+      weights.insert(weight->getResult(0));
+    return weights.contains(weight->getResult(0)) ||
+           llvm::is_contained(scores, weight->getOperand(0));
+  };
   bool hasDot = false;
   for (auto [k, acc] : llvm::enumerate(reduction.accumulators)) {
     if (acc.kind == ReduceKind::Max) {
@@ -59,13 +79,12 @@ bool BlockProgram::canMaskMaxima(Reduction &reduction) {
       continue;
     }
     hasDot |= acc.isDot;
-    bool vanishes = acc.kind == ReduceKind::Sum && llvm::any_of(scores, [&](Value score) {
-                      return acc.isDot ? vanishesWith(acc.a, score) || vanishesWith(acc.b, score)
-                                       : vanishesWith(terms[k], score);
-                    });
-    if (!vanishes)
+    if (acc.kind != ReduceKind::Sum ||
+        !(acc.isDot ? vanishes(acc.a) || vanishes(acc.b) : vanishes(terms[k])))
       return false;
   }
+  if (hasDot)
+    reduction.maskedWeights = weights.takeVector();
   return hasDot;
 }
 
@@ -93,15 +112,15 @@ Value BlockProgram::isPartial(Reduction &reduction) {
   return result;
 }
 
-/// Evaluates term `k`, a maximum's, and masks it, for itself and for the terms that depend on it.
-void BlockProgram::maskMaximum(Reduction &reduction, unsigned k) {
-  Value term = reduction.op.getYield().getValues()[k];
+/// Evaluates `term` and masks it with what such a reduction begins with, for itself and for the
+/// terms that depend on it.
+void BlockProgram::maskTerm(Reduction &reduction, Value term, ReduceKind kind) {
   TileValue value = get(term);
   unsigned depth = scopes.size() - 1;
   auto isMasked = [&](unsigned id) { return axes[id].limit || axes[id].lower || axes[id].upper; };
   if (llvm::none_of(reduction.axes, isMasked))
     return;
-  TypedAttr identity = identityOf(ReduceKind::Max, term.getType());
+  TypedAttr identity = identityOf(kind, term.getType());
   Axes all = value.axes;
   for (unsigned id : reduction.axes) {
     if (isMasked(id))

@@ -171,8 +171,9 @@ private:
     llvm::SmallVector<unsigned> axes; ///< one an index
     llvm::SmallVector<Accumulator> accumulators;
     bool isLoop = false;
-    bool isFirst = false;     ///< no loop: there is nothing to combine with
-    bool masksMaxima = false; ///< see BlockMasks.cpp
+    bool isFirst = false;    ///< no loop: there is nothing to combine with
+    bool masksTerms = false; ///< see BlockMasks.cpp, as for the next one
+    llvm::SmallVector<mlir::Value> maskedWeights;
   };
   void reduce(ReduceOp op);
   void bindIndices(Reduction &reduction);
@@ -202,8 +203,8 @@ private:
                        unsigned k);
 
   // BlockMasks.cpp: masks of online reductions.
-  bool canMaskMaxima(Reduction &reduction);
-  void maskMaximum(Reduction &reduction, unsigned k);
+  bool planMasks(Reduction &reduction);
+  void maskTerm(Reduction &reduction, mlir::Value term, ReduceKind kind);
   mlir::Value isPartial(Reduction &reduction);
   bool isCovered(LoadOp op, unsigned axis, llvm::ArrayRef<mlir::Value> extents);
   Axes addCoveringMasks(LoadOp op, llvm::ArrayRef<unsigned> tileAxes,

@@ -101,7 +101,7 @@ TileValue BlockProgram::maskedTerm(Reduction &reduction, unsigned k) {
     isZeroed &= !needed || byLoads;
   }
   std::optional<TileValue> mask;
-  if (!isZeroed && !reduction.masksMaxima)
+  if (!isZeroed && !reduction.masksTerms)
     mask = termMask(reduction);
   if (mask)
     term = select(*mask, term, identityOf(acc.kind, getElementTypeOrSelf(term.value.getType())));
@@ -216,11 +216,13 @@ SmallVector<Value> BlockProgram::onlineStep(Reduction &reduction, ArrayRef<Value
   tk::ReduceOp op = reduction.op;
   unsigned depth = scopes.size() - 1, count = op.getNumAccumulators();
   Block &rescale = op.getRescale().front();
+  for (Value weight : reduction.maskedWeights)
+    maskTerm(reduction, weight, ReduceKind::Sum);
   SmallVector<Value> results;
   for (unsigned k = 0; k < count; ++k) {
     Accumulator &acc = reduction.accumulators[k];
-    if (reduction.masksMaxima && acc.kind == ReduceKind::Max)
-      maskMaximum(reduction, k);
+    if (reduction.masksTerms && acc.kind == ReduceKind::Max)
+      maskTerm(reduction, op.getYield().getValues()[k], acc.kind);
     Value old = carried[k];
     if (reduction.isLoop && k > 0) {
       Value yielded = cast<YieldOp>(rescale.getTerminator()).getValues()[k - 1];

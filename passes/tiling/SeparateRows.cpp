@@ -15,6 +15,8 @@
 //     →  %r = mulf(%slope, subf(%at, %i));  %x = fma(%s, %c, broadcast(mulf(%slope, %j)))
 //        %m = max(%old, reduce <max> %x + %r)        exp_diff(%x, broadcast(%m - %r))
 //
+// Weights under a reference that is no maximum (BoundScores.cpp) have the second half alone.
+//
 // A score has two operations less. Their errors are of the size of those before: one of 2^-24 of
 // the bias.
 //
@@ -27,6 +29,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 using namespace tk;
@@ -40,7 +43,9 @@ struct Terms {
 
 class RowSeparation {
 public:
-  explicit RowSeparation(gpu::ReduceOp maximum) : maximum(maximum), builder(maximum) {}
+  /// Of scores and their maximum along the rows, if that is computed.
+  RowSeparation(Value scores, gpu::ReduceOp maximum)
+      : scores(scores), maximum(maximum), builder(scores.getContext()) {}
 
   bool analyse();
   void apply();
@@ -55,6 +60,9 @@ private:
   Value combine(Operation *op, Value a, Value b);
   Value spread(Value scalar, int64_t size);
 
+  RankedTensorType getTile() { return cast<RankedTensorType>(scores.getType()); }
+
+  Value scores;
   gpu::ReduceOp maximum;
   OpBuilder builder;
   arith::SelectOp mask; ///< around the sum in masked tiles, if there is one
@@ -69,7 +77,7 @@ private:
 
 /// Finds the sum that the scores are, behind the mask of partial tiles.
 bool RowSeparation::findSum() {
-  Value score = maximum.getSource();
+  Value score = scores;
   branch = score.getDefiningOp<scf::IfOp>();
   if (branch) {
     if (branch.getNumResults() != 1 || branch.elseBlock()->getOperations().size() != 1)
@@ -83,16 +91,17 @@ bool RowSeparation::findSum() {
       return false;
   }
   sum = score.getDefiningOp();
-  return isa_and_nonnull<math::FmaOp, arith::AddFOp>(sum) && sum->getBlock() == maximum->getBlock();
+  return isa_and_nonnull<math::FmaOp, arith::AddFOp>(sum) &&
+         sum->getBlock() == scores.getParentBlock();
 }
 
 /// Are the scores of use for nothing but the maximum and approximate weights?
 bool RowSeparation::areWeights() {
-  for (Operation *user : maximum.getSource().getUsers()) {
+  for (Operation *user : scores.getUsers()) {
     auto weight = dyn_cast<ExpDiffOp>(user);
     auto bound = weight ? weight.getB().getDefiningOp<gpu::BroadcastOp>() : nullptr;
-    if (weight && weight.getA() == maximum.getSource() && weight->hasAttr(approxAttrName) &&
-        bound && bound.getDims() == ArrayRef<int64_t>{0})
+    if (weight && weight.getA() == scores && weight->hasAttr(approxAttrName) && bound &&
+        bound.getDims() == ArrayRef<int64_t>{0})
       weights.push_back(weight);
     else if (user != maximum)
       return false;
@@ -102,7 +111,7 @@ bool RowSeparation::areWeights() {
 
 Value RowSeparation::spread(Value scalar, int64_t size) {
   auto type = RankedTensorType::get({size}, scalar.getType());
-  return gpu::BroadcastOp::create(builder, maximum.getLoc(), type, scalar, ArrayRef<int64_t>{});
+  return gpu::BroadcastOp::create(builder, scores.getLoc(), type, scalar, ArrayRef<int64_t>{});
 }
 
 /// A sum or difference of terms, of which one may be 0.
@@ -122,8 +131,7 @@ Terms RowSeparation::splitColumns(Value columns) {
     for (unsigned side : {0u, 1u})
       if (gpu::splatSource(add->getOperand(side))) {
         Value start = add->getOperand(side).getDefiningOp<gpu::BroadcastOp>().getSource();
-        auto shape = cast<RankedTensorType>(maximum.getSource().getType()).getShape();
-        return {add->getOperand(1 - side), spread(start, shape[0])};
+        return {add->getOperand(1 - side), spread(start, getTile().getDimSize(0))};
       }
   return {columns, Value()};
 }
@@ -164,9 +172,10 @@ std::optional<Terms> RowSeparation::split(Value value) {
 }
 
 bool RowSeparation::analyse() {
-  auto tile = cast<RankedTensorType>(maximum.getSource().getType());
-  if (maximum.getKind() != ReduceKind::Max || tile.getRank() != 2 || maximum.getAxis() != 1 ||
-      !tile.getElementType().isF32() || !findSum() || !areWeights())
+  auto tile = dyn_cast<RankedTensorType>(scores.getType());
+  if (!tile || tile.getRank() != 2 || !tile.getElementType().isF32() ||
+      (maximum && (maximum.getKind() != ReduceKind::Max || maximum.getAxis() != 1)) || !findSum() ||
+      !areWeights())
     return false;
   // What is computed here in vain, canonicalisation leaves out.
   builder.setInsertionPoint(sum);
@@ -181,12 +190,14 @@ bool RowSeparation::analyse() {
 }
 
 void RowSeparation::apply() {
-  auto type = cast<RankedTensorType>(maximum.getSource().getType());
+  RankedTensorType type = getTile();
   sum->setOperand(bias, gpu::BroadcastOp::create(builder, sum->getLoc(), type, terms.column,
                                                  ArrayRef<int64_t>{1}));
-  builder.setInsertionPointAfter(maximum);
-  auto whole = arith::AddFOp::create(builder, maximum.getLoc(), maximum.getResult(), terms.row);
-  maximum.getResult().replaceAllUsesExcept(whole, whole);
+  if (maximum) {
+    builder.setInsertionPointAfter(maximum);
+    auto whole = arith::AddFOp::create(builder, maximum.getLoc(), maximum.getResult(), terms.row);
+    maximum.getResult().replaceAllUsesExcept(whole, whole);
+  }
   for (ExpDiffOp weight : weights) {
     auto bound = weight.getB().getDefiningOp<gpu::BroadcastOp>();
     builder.setInsertionPoint(weight);
@@ -197,9 +208,14 @@ void RowSeparation::apply() {
 }
 
 void tk::separateRows(gpu::FuncOp func) {
-  SmallVector<gpu::ReduceOp> maxima;
-  func.walk([&](gpu::ReduceOp reduce) { maxima.push_back(reduce); });
-  for (gpu::ReduceOp reduce : maxima)
-    if (RowSeparation separation(reduce); separation.analyse())
+  llvm::MapVector<Value, gpu::ReduceOp> scores;
+  func.walk([&](Operation *op) {
+    if (auto reduce = dyn_cast<gpu::ReduceOp>(op); reduce && reduce.getKind() == ReduceKind::Max)
+      scores[reduce.getSource()] = reduce;
+    if (auto weight = dyn_cast<ExpDiffOp>(op))
+      scores.insert({weight.getA(), gpu::ReduceOp()});
+  });
+  for (auto [score, maximum] : scores)
+    if (RowSeparation separation(score, maximum); separation.analyse())
       separation.apply();
 }

@@ -20,6 +20,7 @@
 #include "passes/tiling/ApproximateExps.h"
 #include "passes/tiling/ApproximateNarrow.h"
 #include "passes/tiling/BlockProgram.h"
+#include "passes/tiling/BoundScores.h"
 #include "passes/tiling/ConvertIndices.h"
 #include "passes/tiling/FoldScales.h"
 #include "passes/tiling/RowQuotients.h"
@@ -114,6 +115,7 @@ struct Tile : tk::impl::TileBase<Tile> {
     convertIndices(kernel, compute);
     markApproximateExps(compute);
     approximateScores(compute);
+    boundScores(kernel, compute);
     markNarrowFunctions(compute);
     approximateLogistics(compute);
     shareReciprocals(compute);
