@@ -93,6 +93,8 @@ llvm::ArrayRef<PassRow> passTable() {
        "one warpgroup's work runs under the other's products"},
       {"tk-pipeline-copies", Stage::Gpu, "", "",
        "copies of the next tile run under this one's work"},
+      {"tk-keep-weights", Stage::Gpu, "persistence", "",
+       "what rows share is known before the loop over them, in its layout"},
       {"tk-fetch-ahead", Stage::Gpu, "persistence", "",
        "rows come while others are reduced, each thread's part to itself"},
       {"tk-keep-rows", Stage::Gpu, "", "",

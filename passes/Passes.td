@@ -327,6 +327,12 @@ def KeepRows : Pass<"tk-keep-rows", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numRows", "rows", "Tiles that are kept in shared memory">];
 }
 
+def KeepWeights : Pass<"tk-keep-weights", "::mlir::ModuleOp"> {
+  let summary = "Keep joined tiles that rows share in shared memory, each thread its part";
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::tk::gpu::TkGpuDialect"];
+  let statistics = [Statistic<"numKept", "kept", "Tiles that are kept in shared memory">];
+}
+
 def CutStores : Pass<"tk-cut-stores", "::mlir::ModuleOp"> {
   let summary = "Compute and store tiles of many registers in parts";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::tk::gpu::TkGpuDialect"];

@@ -10,6 +10,9 @@
 //   3. The index becomes a tkgpu.rotated_iota by the misalignment of the class.
 //   4. Loads that were aligned before are loaded as two tiles of aligned vectors, the second one
 //      vector behind, and joined by a tkgpu.funnel.
+//   5. Blocks that go through rows do so in steps of whole vectors: all rows of one have one
+//      misalignment, which is known before the loop, and so is what is joined by it. As many
+//      blocks are launched.
 //
 // Before: %c = tkgpu.iota
 //         %x = tkgpu.load %a[%row, %c] strides(%C, 1)
@@ -21,10 +24,12 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/memory/BulkBox.h"
 #include "passes/memory/MemoryAccess.h"
 #include "passes/memory/TileComponents.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Dominance.h"
@@ -64,6 +69,7 @@ public:
 private:
   template <class Op> void consider(Op op);
   const RowAccess *findHeaviest();
+  Value startOf(Value index);
   Value createShift(const RowAccess &rows);
   void funnel(gpu::LoadOp load, Value shift);
   Value inPlain(Value value, Value index, IRMapping &mapping, OpBuilder &builder);
@@ -108,6 +114,49 @@ const RowAccess *RowAligner::findHeaviest() {
   return heaviest == weights.end() || heaviest->first->isAligned ? nullptr : heaviest->first;
 }
 
+/// The loop in which the blocks of `function` go through the numbers that `index` is; null if there
+/// is none.
+static scf::ForOp findLoopOverBlocks(FuncOp function, Value index) {
+  auto argument = dyn_cast<BlockArgument>(index);
+  auto loop = argument ? dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp()) : scf::ForOp();
+  bool isOverBlocks = loop && argument == loop.getInductionVar() &&
+                      loop->getBlock() == function.getBlock() &&
+                      loop.getLowerBound().getDefiningOp<ProgramIdOp>() &&
+                      loop.getStep().getDefiningOp<NumProgramsOp>();
+  return isOverBlocks ? loop : scf::ForOp();
+}
+
+/// A number that is misaligned as `index` is: of one that blocks go through, where they begin.
+/// There are so many of them from here on that they do so in steps of vectors.
+Value RowAligner::startOf(Value index) {
+  scf::ForOp loop = findLoopOverBlocks(function, index);
+  std::optional<LaunchArguments> arguments = LaunchArguments::of(function);
+  if (!loop || !arguments || function.getCluster() != 1)
+    return loopStart(index, vector, info);
+  Location loc = loop.getLoc();
+  LaunchOp launch = arguments->getLaunch();
+  auto inVectors = [&](OpBuilder &builder, Value count, int64_t more) -> Value {
+    auto constant = [&](int64_t value) {
+      return arith::ConstantIndexOp::create(builder, loc, value);
+    };
+    if (more != 0)
+      count = arith::AddIOp::create(builder, loc, count, constant(more));
+    count = FloorDivOp::create(builder, loc, count, constant(vector));
+    return arith::MulIOp::create(builder, loc, count, constant(vector));
+  };
+  // As many as are launched: fewer would leave rows out.
+  OpBuilder host(launch);
+  launch.getGridXMutable().assign(inVectors(host, launch.getGridX(), vector - 1));
+  launch.setResident(false);
+  OpBuilder builder = OpBuilder::atBlockBegin(function.getBlock());
+  GridAxis axis = loop.getStep().getDefiningOp<NumProgramsOp>().getAxis();
+  Value first = ProgramIdOp::create(builder, loc, axis);
+  Value count = NumProgramsOp::create(builder, loc, axis);
+  loop.setLowerBound(first);
+  loop.setStep(inVectors(builder, count, 0));
+  return first;
+}
+
 /// The misalignment of a class of rows, as soon as its indices are known; null where the index is
 /// used earlier.
 Value RowAligner::createShift(const RowAccess &rows) {
@@ -115,9 +164,9 @@ Value RowAligner::createShift(const RowAccess &rows) {
   Operation *last = nullptr;
   SmallVector<Value> indices, strides;
   for (auto [index, stride] : rows.fixed) {
-    indices.push_back(index);
+    indices.push_back(startOf(index));
     strides.push_back(stride);
-    for (Value value : {index, stride}) {
+    for (Value value : {indices.back(), stride}) {
       if (value.getParentBlock() != entry)
         return {};
       Operation *def = value.getDefiningOp();

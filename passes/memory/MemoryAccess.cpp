@@ -7,6 +7,7 @@
 #include "passes/memory/MemoryAccess.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace tk;
@@ -81,6 +82,14 @@ std::optional<FixedTerms> tk::fixedTermsBeside(const MemoryAccess &access, Value
   return runs ? std::optional(fixed) : std::nullopt;
 }
 
+Value tk::loopStart(Value index, int64_t unit, AxisInfo &info) {
+  auto argument = dyn_cast<BlockArgument>(index);
+  auto loop = argument ? dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp()) : scf::ForOp();
+  bool keeps =
+      loop && argument == loop.getInductionVar() && info.divisibilityOf(loop.getStep()) % unit == 0;
+  return keeps ? loop.getLowerBound() : index;
+}
+
 /// Is `mask` true up to some element of each aligned group of `run` elements along an axis whose
 /// numbers are neighbours?
 static bool isUpperBound(Value mask, int64_t position, int64_t run, AxisInfo &info) {
@@ -113,6 +122,9 @@ static std::optional<VectorAccess> analyseRotated(const MemoryAccess &access, Ax
     if (!shift)
       continue;
     std::optional<FixedTerms> fixed = fixedTermsBeside(access, index);
+    if (fixed)
+      for (auto &[row, stride] : *fixed)
+        row = loopStart(row, shift.getAlignment(), info);
     FixedTerms aligned;
     for (auto [row, stride] : llvm::zip_equal(shift.getIndices(), shift.getStrides()))
       aligned.emplace_back(row, stride);

@@ -30,6 +30,10 @@ using FixedTerms = llvm::SmallVector<std::pair<mlir::Value, mlir::Value>, 4>;
 /// does not, or others vary as well.
 std::optional<FixedTerms> fixedTermsBeside(const MemoryAccess &access, mlir::Value along);
 
+/// Where the loop whose induction variable `index` is begins, if it goes on in steps that `unit`
+/// divides: the remainder by it stays. Otherwise `index`.
+mlir::Value loopStart(mlir::Value index, int64_t unit, AxisInfo &info);
+
 /// An attribute of the module, where buffers are aligned to less than 16 bytes.
 inline constexpr llvm::StringLiteral baseAlignmentAttrName = "tkgpu.base_alignment";
 

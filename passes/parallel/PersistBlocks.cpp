@@ -37,6 +37,9 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
+/// Elements of 16 bits of the widest access.
+static constexpr int64_t mostInVector = 8;
+
 /// The function's only number of a block; null if there are several or none.
 static ProgramIdOp findProgramId(FuncOp function) {
   SmallVector<ProgramIdOp> ids;
@@ -117,14 +120,14 @@ static scf::ForOp alternatingLoop(OpBuilder &builder, Location loc, Value first,
   return loop;
 }
 
-static void persist(FuncOp function, LaunchArguments arguments, int64_t blocks) {
+/// Lets at most `blocks` go through the tiles, a multiple of `unit`.
+static void persist(FuncOp function, LaunchArguments arguments, int64_t blocks, int64_t unit) {
   ProgramIdOp id = findProgramId(function);
   LaunchOp launch = arguments.getLaunch();
   Location loc = id.getLoc();
   Value tiles = arguments.addIndex(launch.getGridX(), "tiles");
   OpBuilder host(launch);
-  Value places =
-      arith::ConstantIndexOp::create(host, loc, llvm::alignDown(blocks, function.getCluster()));
+  Value places = arith::ConstantIndexOp::create(host, loc, llvm::alignDown(blocks, unit));
   launch.getGridXMutable().assign(arith::MinSIOp::create(host, loc, launch.getGridX(), places));
   launch.setResident(true);
 
@@ -156,7 +159,11 @@ struct PersistBlocks : tk::impl::PersistBlocksBase<PersistBlocks> {
       if (!target || !schedule || !schedule.getPersistent() || !arguments ||
           !findProgramId(function))
         continue;
-      persist(function, *arguments, target.getProcessors() * schedule.getPersistent());
+      // Where there are many, steps of whole vectors cost none (tk-align-rows).
+      int64_t unit = function.getCluster();
+      if (schedule.getPersistent() > 1)
+        unit = std::max<int64_t>(unit, mostInVector);
+      persist(function, *arguments, target.getProcessors() * schedule.getPersistent(), unit);
       ++numPersistent;
     }
   }

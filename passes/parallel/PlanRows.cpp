@@ -244,6 +244,24 @@ int64_t Planner::blocksThatStay(Value along, int64_t length) {
              : 0;
 }
 
+/// How many blocks of a multiprocessor go through rows of up to `length` elements that begin
+/// anywhere, and so keep what the rows share as their rows are misaligned (tk-align-rows); 0: each
+/// block has one, and joins that from pairs of loads, which is faster where it is no more than a
+/// row.
+int64_t Planner::blocksWithJoinedWeights(Value along, int64_t length) {
+  int64_t blocks = threadsOfBlock / (warps * 32);
+  int64_t weights = bytesOfWeights(along, length), rows = 0;
+  for (Value index : shape.compute.getBlock()->getArguments())
+    if (shape.endOf(index) != shape.endOf(along))
+      rows = shape.upperOf(index).value_or(0);
+  bool isOneRow = coarse && target.getHopper() && shape.compute.getNumIndices() == 2;
+  bool fits = weights * blocks <= target.getShared() * 3 / 5;
+  return isOneRow && rows >= blocks * target.getProcessors() && fits &&
+                 weights > bytesOfRow(length) && blocks > 1
+             ? blocks
+             : 0;
+}
+
 /// Does `op` say where an extremum is?
 static bool isPlace(Operation *op) {
   auto reduce = dyn_cast<ReduceOp>(op);
@@ -431,5 +449,7 @@ void Planner::planRows() {
   // copies would bring, and reductions read, what is of no use.
   if (isHeld && isAligned && filled == longest)
     persistent = blocksThatStay(row, longest);
+  else if (isHeld && !isAligned && rows == 1 && !isSpread)
+    persistent = blocksWithJoinedWeights(row, longest);
   perThread = std::max<int64_t>(rows * longest / (warps * 32), 1);
 }

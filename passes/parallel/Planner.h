@@ -83,6 +83,7 @@ struct Planner {
   bool isReadAlone(mlir::Value row);
   bool isReadAgain(mlir::Value along);
   int64_t blocksThatStay(mlir::Value along, int64_t length);
+  int64_t blocksWithJoinedWeights(mlir::Value along, int64_t length);
   bool isKept(int64_t length);
   bool isKeptBySeveral(mlir::Value along);
   bool fillsProcessor(mlir::Value along, int64_t length);

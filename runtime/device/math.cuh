@@ -53,6 +53,25 @@ template <class T> TK_DEVICE T mod(T x, T y) { return x % y; }
 TK_DEVICE float mod(float x, float y) { return ::fmodf(x, y); }
 TK_DEVICE double mod(double x, double y) { return ::fmod(x, y); }
 
+// What many numbers are divided by. Its reciprocal is a normal number, whatever its size is.
+struct Divisor {
+  float divisor, reciprocal, scale;
+  TK_DEVICE explicit Divisor(float y) {
+    const float size = ::fabsf(y);
+    scale = size > 0x1p100f ? 0x1p-64f : size < 0x1p-100f ? 0x1p64f : 1.0f;
+    divisor = y * scale;
+    reciprocal = 1.0f / divisor;
+  }
+};
+// The quotient as it is rounded, but for an error of 1 ulp below 2^-100: a product, and two
+// corrections by what is left. Of infinities, zeros and NaN nothing is.
+TK_DEVICE float divide(float x, const Divisor &by) {
+  const float scaled = x * by.scale, first = scaled * by.reciprocal;
+  float y = ::fmaf(::fmaf(-first, by.divisor, scaled), by.reciprocal, first);
+  y = ::fmaf(::fmaf(-y, by.divisor, scaled), by.reciprocal, y);
+  return ::fabsf(y) > 0 ? y : first;
+}
+
 // Minimum and maximum that are NaN if an operand is; those of floats are in scalar.cuh.
 TK_DEVICE double maximum(double a, double b) { return a != a ? a : b != b ? b : ::fmax(a, b); }
 TK_DEVICE double minimum(double a, double b) { return a != a ? a : b != b ? b : ::fmin(a, b); }

@@ -93,17 +93,39 @@ LogicalResult KernelEmitter::emitMisalignment(gpu::MisalignmentOp misalignment) 
   return success();
 }
 
+/// Does a load's address follow from `value`, through single numbers?
+static bool leadsToLoad(Value value) {
+  return llvm::any_of(value.getUsers(), [](Operation *user) {
+    return isa<gpu::LoadOp>(user) || (isMemoryEffectFree(user) && user->getNumResults() == 1 &&
+                                      !isa<RankedTensorType>(user->getResult(0).getType()) &&
+                                      leadsToLoad(user->getResult(0)));
+  });
+}
+
+/// Is a single number that says what else to load, such as a label, loaded before the row that a
+/// block holds in its threads' registers, without the others of a cluster, is reduced?
+static bool isBesideRow(gpu::LoadOp load, gpu::FuncOp func) {
+  bool isReduced = false;
+  for (Operation *op = load->getNextNode(); op; op = op->getNextNode()) {
+    if (isa<gpu::AsyncWaitOp>(op))
+      return false;
+    isReduced |= isa<gpu::ReduceOp, gpu::WeightsOp>(op);
+  }
+  return isReduced && load->getParentOp() == func && !func.isSpread() &&
+         leadsToLoad(load.getResult());
+}
+
 /// The form of a load of one element at a time. One that stands before a wait for other data, in a
 /// loop, is begun there: what the compiler would begin behind it comes later by as much. Of single
-/// numbers that is so for those of rows, which blocks without products go through.
-static std::string getterOf(gpu::LoadOp load, bool besideProducts) {
+/// numbers that is so for those of rows, which blocks without products go through, or hold.
+static std::string getterOf(gpu::LoadOp load, gpu::FuncOp func, bool besideProducts) {
   const Type type = getElementTypeOrSelf(load.getResult().getType());
   const unsigned bits = type.isIntOrFloat() ? type.getIntOrFloatBitWidth() : 64;
-  if (!isa<scf::ForOp>(load->getParentOp()) || (bits != 16 && bits != 32))
-    return "tk::get(&";
   const bool isSingle = !isa<RankedTensorType>(load.getResult().getType());
-  if (isSingle && besideProducts)
+  if ((bits != 16 && bits != 32) || (isSingle && besideProducts))
     return "tk::get(&";
+  if (!isa<scf::ForOp>(load->getParentOp()))
+    return isSingle && isBesideRow(load, func) ? "tk::get_ahead(&" : "tk::get(&";
   for (Operation *op = load->getNextNode(); op; op = op->getNextNode())
     if (isSingle ? isa<gpu::AsyncWaitOp>(op) : isa<gpu::PhaseWaitOp>(op))
       return "tk::get_ahead(&";
@@ -133,14 +155,14 @@ LogicalResult KernelEmitter::emitLoad(gpu::LoadOp load) {
   if (isInteger)
     other = "(" + type + ")" + other;
   if (!isTile(result)) {
-    const std::string at = getterOf(load, holdsProducts) + buffer + "[" + *offset + "])";
+    const std::string at = getterOf(load, func, holdsProducts) + buffer + "[" + *offset + "])";
     declare(result, mask->empty() ? at : *mask + " ? " + at + " : " + other);
     return success();
   }
   const std::string name = declare(result);
   const std::string loop = count == vector ? "" : loopHeader(count, vector) + " ";
   if (vector == 1) {
-    const std::string at = getterOf(load, holdsProducts) + buffer + "[" + *offset + "])";
+    const std::string at = getterOf(load, func, holdsProducts) + buffer + "[" + *offset + "])";
     line(loop + name + "[" + reg.str() +
          "] = " + (mask->empty() ? at : *mask + " ? " + at + " : " + other) + ";");
     return success();

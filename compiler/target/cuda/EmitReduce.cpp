@@ -82,6 +82,17 @@ void KernelEmitter::combineInCluster(llvm::StringRef array, llvm::StringRef type
     line(loopHeader(count) + " " + array + "[r] = (" + type + ")" + values + "[r];");
 }
 
+/// Do all threads meet between one execution of `op` and the next, for another reduction in its
+/// block?
+static bool isFollowedByMeeting(Operation *op, gpu::FuncOp func) {
+  return llvm::any_of(op->getBlock()->getOps<gpu::ReduceOp>(), [&](gpu::ReduceOp other) {
+    const gpu::LayoutAttr layout = gpu::getLayout(other.getSource().getType());
+    return other != op && layout &&
+           gpu::joinKindOf(other, func, gpu::axisBits(layout, other.getAxis())) ==
+               gpu::JoinKind::UniformWarps;
+  });
+}
+
 void KernelEmitter::combineAcross(Operation *op, llvm::StringRef array, llvm::StringRef type,
                                   llvm::StringRef functor, unsigned count, unsigned bytes,
                                   gpu::AxisBits bits) {
@@ -109,7 +120,7 @@ void KernelEmitter::combineAcross(Operation *op, llvm::StringRef array, llvm::St
     return;
   }
   // With memory of its own only the same operation's last execution can still be reading.
-  if (op->getParentOp() != func)
+  if (op->getParentOp() != func && !isFollowedByMeeting(op, func))
     line("tk::barrier();");
   call("reduce_uniform_warps", ownScratch(exchanged));
 }

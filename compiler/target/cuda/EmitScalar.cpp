@@ -2,6 +2,7 @@
 #include "compiler/target/cuda/KernelEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -66,6 +67,23 @@ static std::string compareFloats(arith::CmpFPredicate predicate, Operands in) {
     return unordered;
   }
   return "false";
+}
+
+/// Does a loop divide single numbers by one of the launch's?
+static bool hasConstantDivisor(arith::DivFOp divide) {
+  auto argument = dyn_cast<BlockArgument>(divide.getRhs());
+  auto loop = divide->getParentOfType<scf::ForOp>();
+  return loop && argument && divide.getType().isF32() &&
+         isa<gpu::FuncOp>(argument.getOwner()->getParentOp());
+}
+
+std::string KernelEmitter::divisor(const std::string &argument) {
+  std::string &name = hoistedNames[argument + " as a divisor"];
+  if (name.empty()) {
+    name = freshName("divisor");
+    prologue += "  const tk::Divisor " + name + "(" + argument + ");\n";
+  }
+  return name;
 }
 
 std::optional<std::string> KernelEmitter::arithExpression(Operation *op, Operands in) {
@@ -165,6 +183,7 @@ std::optional<std::string> KernelEmitter::arithExpression(Operation *op, Operand
       .Case<arith::DivFOp>([&](auto divide) {
         return divide->hasAttr("reciprocal") ? call("divide_by_reciprocal", in)
                : divide->hasAttr("approx")   ? call("divide_approx", in)
+               : hasConstantDivisor(divide)  ? "tk::divide(" + in[0] + ", " + divisor(in[1]) + ")"
                                              : binary(in, "/");
       })
       .Case<arith::RemFOp>([&](auto) { return call("mod", in); })

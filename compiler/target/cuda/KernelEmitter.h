@@ -58,6 +58,8 @@ private:
     return typeName(mlir::getElementTypeOrSelf(type));
   }
   std::string hoisted(const std::string &expression, llvm::StringRef hint);
+  /// The name of an argument that loops divide by, with its reciprocal.
+  std::string divisor(const std::string &argument);
   unsigned elementBytes(mlir::Type type);
   std::string literal(mlir::TypedAttr value);
 

@@ -50,6 +50,7 @@ extern "C" __global__ void f_rsqrt(const float *x, float *y) { y[at()] = tk::rsq
 extern "C" __global__ void f_sin(const float *x, float *y) { y[at()] = tk::sin(x[at()]); }
 extern "C" __global__ void f_pow(const float *x, float *y) { y[at()] = tk::pow(tk::abs(x[at()]), 2.5f); }
 extern "C" __global__ void f_exp_diff(const float *x, float *y) { y[at()] = tk::exp_diff(x[at()], 3.0f); }
+extern "C" __global__ void f_divide(const float *x, float *y) { y[at()] = tk::divide(x[at()], tk::Divisor(1021.0f)); }
 extern "C" __global__ void f_divide_approx(const float *x, float *y) { y[at()] = tk::divide_approx(3.0f, x[at()]); }
 extern "C" __global__ void f_divide_by_reciprocal(const float *x, float *y) { y[at()] = tk::divide_by_reciprocal(3.0f, tk::abs(x[at()]) + 1); }
 extern "C" __global__ void f_erf_approx(const float *x, float *y) { y[at()] = tk::erf_approx(x[at()]); }
@@ -203,6 +204,7 @@ TEST_CASE("functions on the GPU are within 2 ulp", "[gpu]") {
   compare("f_exp_diff",
           [](double v) { return std::exp(static_cast<double>(static_cast<float>(v) - 3.0f)); });
   compare("f_max", [](double v) { return std::isnan(v) ? v : std::max(v, 0.5); });
+  compare("f_divide", [](double v) { return v / 1021; });
   compare("f_divide_approx", [](double v) { return 3 / v; });
   compare("f_divide_by_reciprocal",
           [](double v) { return 3 / static_cast<double>(static_cast<float>(std::abs(v)) + 1); });

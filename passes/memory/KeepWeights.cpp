@@ -1,0 +1,111 @@
+//===- KeepWeights.cpp - what rows share waits in shared memory -----------===//
+//
+// Blocks that go through rows join what those share, weights of columns, before the loop, where
+// all of them begin at one misalignment (tk-align-rows). In registers it would leave a thread no
+// others.
+//   1. Functions are looked at whose blocks go through rows that they reduce.
+//   2. What is computed from joined tiles (tkgpu.funnel) for the loop alone, element by element, is
+//      computed in it again: they are narrower.
+//   3. Joined tiles that the loop reads go to shared memory as soon as they are there, each thread
+//      its part (tkgpu.private), and are read where the loop first uses them.
+//
+// Before: %g = funnel ...; %f = extf %g; for each row: ... store %x * %f
+// After:  %g = funnel ...; private_store %g, %kept
+//         for each row: ... %g = private_load %kept; %f = extf %g; store %x * %f
+//
+//===----------------------------------------------------------------------===//
+#include "dialects/tkgpu/TkGpuPrivateOps.h"
+#include "passes/Passes.h"
+#include "passes/memory/TileComponents.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace tk {
+#define GEN_PASS_DEF_KEEPWEIGHTS
+#include "passes/Passes.h.inc"
+} // namespace tk
+
+using namespace mlir;
+using namespace tk;
+using namespace tk::gpu;
+
+static constexpr int64_t vectorBits = 128;
+
+/// The first operation of the loop's body that `op`'s results are used in or under; null if they
+/// are used elsewhere, too, or nowhere.
+static Operation *firstUseIn(scf::ForOp loop, Operation *op) {
+  Operation *first = nullptr;
+  for (Operation *user : op->getUsers()) {
+    Operation *here = loop.getBody()->findAncestorOpInBlock(*user);
+    if (!here)
+      return nullptr;
+    if (!first || here->isBeforeInBlock(first))
+      first = here;
+  }
+  return first;
+}
+
+static bool isComputed(Operation *op) {
+  return op->hasTrait<OpTrait::Elementwise>() && op->getNumResults() == 1 &&
+         isTile(op->getResult(0)) && !isCheapTile(op->getResult(0)) && isMemoryEffectFree(op);
+}
+
+/// Can threads have their parts of a joined tile in shared memory, in vectors?
+static bool isStorable(FunnelOp funnel) {
+  auto type = cast<RankedTensorType>(funnel.getType());
+  LayoutAttr layout = getLayout(type);
+  return layout && type.getElementType().isIntOrFloat() && type.getElementTypeBitWidth() >= 8 &&
+         layout.getNumRegisters() * type.getElementTypeBitWidth() >= vectorBits;
+}
+
+static void keep(FunnelOp funnel, Operation *use) {
+  auto type = cast<RankedTensorType>(funnel.getType());
+  Location loc = funnel.getLoc();
+  OpBuilder builder(funnel.getContext());
+  builder.setInsertionPointAfter(funnel);
+  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+  auto kept =
+      PrivateType::get(builder.getContext(), 1, type, vectorBits / type.getElementTypeBitWidth());
+  Value memory = AllocPrivateOp::create(builder, loc, kept, nullptr);
+  auto store = PrivateStoreOp::create(builder, loc, funnel.getResult(), memory, zero);
+  builder.setInsertionPoint(use);
+  Value read = PrivateLoadOp::create(builder, loc, type, memory, zero);
+  funnel.getResult().replaceAllUsesExcept(read, store);
+}
+
+/// Returns how many tiles that `loop` reads are kept.
+static unsigned keepWeights(FuncOp function, scf::ForOp loop) {
+  SmallVector<FunnelOp> funnels;
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*function.getBlock()))) {
+    if (!op.isBeforeInBlock(loop))
+      continue;
+    if (auto funnel = dyn_cast<FunnelOp>(op))
+      funnels.push_back(funnel);
+    else if (Operation *use = isComputed(&op) ? firstUseIn(loop, &op) : nullptr)
+      op.moveBefore(use);
+  }
+  unsigned count = 0;
+  for (FunnelOp funnel : llvm::reverse(funnels))
+    if (Operation *use = isStorable(funnel) ? firstUseIn(loop, funnel) : nullptr) {
+      keep(funnel, use);
+      ++count;
+    }
+  return count;
+}
+
+namespace {
+
+struct KeepWeights : tk::impl::KeepWeightsBase<KeepWeights> {
+  void runOnOperation() override {
+    for (FuncOp function : getOperation().getOps<FuncOp>())
+      for (auto loop : llvm::to_vector(function.getBlock()->getOps<scf::ForOp>()))
+        if (llvm::any_of(*loop.getBody(), [](Operation &op) { return isReduction(&op); }))
+          numKept += keepWeights(function, loop);
+  }
+};
+
+} // namespace
