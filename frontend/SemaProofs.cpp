@@ -124,6 +124,21 @@ KernelSema::Clauses KernelSema::clausesOf(const Node *n, bool isLower, const Pol
     if (std::optional<Poly> known = polyOf(n->args[0]))
       return clausesOf(n->args[1], !isLower, *known - bound);
     return {{}};
+  case Op::Abs:
+    if (!isLower) // x and -x
+      return clausesOfExtremum(false, ofArg(0), clausesOf(n->args[0], true, Poly(0) - bound));
+    return eitherOf(eitherOf(ofArg(0), clausesOf(n->args[0], false, Poly(0) - bound)),
+                    {{Poly(0) - bound}});
+  case Op::FloorDiv:
+  case Op::Rem: {
+    std::optional<Poly> by = polyOf(n->args[1]);
+    if (!by || !by->isConstant() || by->constant() <= 0)
+      return {{}};
+    const Poly greatest(by->constant() - 1); // that a remainder is
+    if (n->op == Op::Rem)
+      return {{isLower ? Poly(0) - bound : bound - greatest}};
+    return clausesOf(n->args[0], isLower, isLower ? bound * *by : bound * *by + greatest);
+  }
   default:
     return {{}};
   }

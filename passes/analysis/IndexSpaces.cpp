@@ -38,20 +38,24 @@ SmallVector<ReduceOp> getEnclosingReductions(Operation *op) {
   return reduces;
 }
 
-static void extendEmbedding(ComputeOp small, ComputeOp large, SmallVector<unsigned> &partial,
+/// Completes `partial` in all ways that keep the order of indices (`inOrder`), or that do not.
+static void extendEmbedding(ComputeOp small, ComputeOp large, bool inOrder,
+                            SmallVector<unsigned> &partial,
                             SmallVector<SmallVector<unsigned>> &found) {
   if (found.size() >= 16)
     return;
   if (partial.size() == small.getNumIndices()) {
-    found.push_back(partial);
+    if (inOrder || !llvm::is_sorted(partial))
+      found.push_back(partial);
     return;
   }
-  unsigned first = partial.empty() ? 0 : partial.back() + 1;
+  unsigned first = partial.empty() || !inOrder ? 0 : partial.back() + 1;
   for (unsigned n = first; n < large.getNumIndices(); ++n) {
-    if (!isSameExtent(small.getExtents()[partial.size()], large.getExtents()[n]))
+    if (llvm::is_contained(partial, n) ||
+        !isSameExtent(small.getExtents()[partial.size()], large.getExtents()[n]))
       continue;
     partial.push_back(n);
-    extendEmbedding(small, large, partial, found);
+    extendEmbedding(small, large, inOrder, partial, found);
     partial.pop_back();
   }
 }
@@ -59,7 +63,8 @@ static void extendEmbedding(ComputeOp small, ComputeOp large, SmallVector<unsign
 SmallVector<SmallVector<unsigned>> getEmbeddings(ComputeOp small, ComputeOp large) {
   SmallVector<SmallVector<unsigned>> found;
   SmallVector<unsigned> partial;
-  extendEmbedding(small, large, partial, found);
+  for (bool inOrder : {true, false})
+    extendEmbedding(small, large, inOrder, partial, found);
   return found;
 }
 

@@ -25,8 +25,8 @@ bool rangesOver(ReduceOp reduce, unsigned n, mlir::Value extent);
 /// The reductions around `op` inside its statement, innermost first.
 llvm::SmallVector<ReduceOp> getEnclosingReductions(mlir::Operation *op);
 
-/// Ways to see the indices of `small` as some of those of `large`, in order and with equal extents:
-/// entry `i` is the position in `large` of index `i`. At most 16.
+/// Ways to see the indices of `small` as some of those of `large` with equal extents: entry `i` is
+/// the position in `large` of index `i`. At most 16, those that keep the order of indices first.
 llvm::SmallVector<llvm::SmallVector<unsigned>> getEmbeddings(ComputeOp small, ComputeOp large);
 
 /// A contraction both of whose factors have an index of their own among the statement's (or an

@@ -113,6 +113,8 @@ static std::optional<StringRef> whyNotJoin(ComputeOp small, ComputeOp large,
   Sharing sharing = getSharing(small, large, embedding);
   if (sharing.equalReductions == 0 && sharing.equalLoads == 0)
     return StringRef("they share neither a reduction nor a load");
+  if (sharing.equalReductions == 0 && !llvm::is_sorted(embedding))
+    return StringRef("they have their indices in different orders");
   if (sharing.ownProducts && countProducts(large) + sharing.ownProducts > 2)
     return StringRef("too many matrix products would be live at once");
   if (small.getNumIndices() == large.getNumIndices())

@@ -12,6 +12,11 @@
 // exponential of -inf - -inf is. Where z is said to be inf if m is, 1 takes the place of 1 / s,
 // which is NaN: exp_diff(x, inf) is 0 or NaN as exp(x - inf) is.
 //
+// Under a sum over the same range (a softmax by its logarithm, attention whose logsumexp is a
+// result) the quotient is that of a softmax, whose division leaves the sum. There the divisor says
+// what the quotients of infinite rows are: NaN if m is -inf, and 1 in place of s where z is said to
+// be inf.
+//
 //   %m = tk.reduce [max] {%x}                             %p = exp_diff %x, %m
 //   %s = tk.reduce [sum] {exp_diff %x, %m}                %f = select (%m == inf), 1, 1 / %s
 //   %z = select (%m == inf), inf, (addf %m, log %s)   =>  %w = mulf %p, %f
@@ -100,8 +105,67 @@ static bool isTermOf(Value value, LogSum logSum, ComputeOp compute) {
   });
 }
 
-unsigned tk::reuseSummedWeights(ComputeOp compute) {
+/// Says so where an exponential is a term over its sum.
+static void noteReuse(LogSum logSum) {
+  note(logSum.sum, passName, Verdict::Derived,
+       "an exponential under the logarithm of the " + describe(logSum.sum) +
+           " is one of its terms over it");
+}
+
+/// Is `value`, in the body of `around`, the term of `sum` at the same place of the same range?
+static bool isTermUnder(ReduceOp around, Value value, LogSum logSum) {
+  ReduceOp sum = logSum.sum;
+  if (around.isOnline() || around.getNumIndices() != 1 || around->isAncestor(sum) ||
+      !haveSameRanges(around, sum))
+    return false;
+  ScalarEquality equality;
+  equality.identify(around.getIndex(0), sum.getIndex(0));
+  return equality.equal(value, logSum.getTerm());
+}
+
+/// What the terms of `logSum` are divided by to be the exponentials under it.
+static Value createDivisor(OpBuilder &builder, Location loc, LogSum logSum) {
+  Value sum = logSum.sum.getResult(0);
+  auto type = cast<FloatType>(sum.getType());
+  auto constant = [&](const APFloat &value) -> Value {
+    return arith::ConstantOp::create(builder, loc, builder.getFloatAttr(type, value));
+  };
+  const llvm::fltSemantics &semantics = type.getFloatSemantics();
+  if (logSum.isInfinite)
+    sum = arith::SelectOp::create(builder, loc, logSum.isInfinite,
+                                  constant(APFloat::getOne(semantics)), sum);
+  Value least = constant(APFloat::getInf(semantics, /*Negative=*/true));
+  Value isLeast =
+      arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OEQ, logSum.bound, least);
+  return arith::SelectOp::create(builder, loc, isLeast, constant(APFloat::getNaN(semantics)), sum);
+}
+
+static unsigned reuseUnderSums(ComputeOp compute) {
+  SmallVector<math::ExpOp> exps;
+  compute.walk([&](math::ExpOp exp) {
+    if (isa<ReduceOp>(exp->getParentOp()))
+      exps.push_back(exp);
+  });
   unsigned numReused = 0;
+  for (math::ExpOp exp : exps) {
+    auto around = cast<ReduceOp>(exp->getParentOp());
+    auto difference = exp.getOperand().getDefiningOp<arith::SubFOp>();
+    std::optional<LogSum> z = difference ? matchLogSum(difference.getRhs()) : std::nullopt;
+    if (!z || !isTermUnder(around, difference.getLhs(), *z))
+      continue;
+    OpBuilder builder(around), inner(exp);
+    Value divisor = createDivisor(builder, exp.getLoc(), *z);
+    Value weight = ExpDiffOp::create(inner, exp.getLoc(), difference.getLhs(), z->bound);
+    exp.replaceAllUsesWith(DivOrZeroOp::create(inner, exp.getLoc(), weight, divisor).getResult());
+    exp.erase();
+    noteReuse(*z);
+    ++numReused;
+  }
+  return numReused;
+}
+
+unsigned tk::reuseSummedWeights(ComputeOp compute) {
+  unsigned numReused = reuseUnderSums(compute);
   for (auto exp : llvm::to_vector(compute.getBlock()->getOps<math::ExpOp>())) {
     auto difference = exp.getOperand().getDefiningOp<arith::SubFOp>();
     std::optional<LogSum> z = difference ? matchLogSum(difference.getRhs()) : std::nullopt;
@@ -117,9 +181,7 @@ unsigned tk::reuseSummedWeights(ComputeOp compute) {
     Value weight = ExpDiffOp::create(builder, loc, difference.getLhs(), z->bound);
     exp.replaceAllUsesWith(arith::MulFOp::create(builder, loc, weight, factor).getResult());
     exp.erase();
-    note(z->sum, passName, Verdict::Derived,
-         "an exponential under the logarithm of the " + describe(z->sum) +
-             " is one of its terms over it");
+    noteReuse(*z);
     ++numReused;
   }
   return numReused;
