@@ -27,13 +27,40 @@ static bool isInStep(Operation *op, FuncOp function) {
 }
 
 JoinKind tk::gpu::joinKindOf(Operation *op, FuncOp function, AxisBits bits) {
-  if (!bits.warps)
+  if (!bits.warps || op->hasAttr(openAttrName))
     return JoinKind::InWarps;
   if (function.isSpread() && bits.lanes == kAllLaneBits &&
       bits.warps == function.getNumWarps() - 1 && isInStep(op, function))
     return JoinKind::Blocks;
   return bits.lanes != kAllLaneBits || function.isSpread() ? JoinKind::EachLane
                                                            : JoinKind::UniformWarps;
+}
+
+AxisBits tk::gpu::joinedBits(gpu::ReduceOp reduce) {
+  AxisBits bits = axisBits(getLayout(reduce.getSource().getType()), reduce.getAxis());
+  if (auto before = reduce.getSource().getDefiningOp<gpu::ReduceOp>();
+      before && before->hasAttr(openAttrName)) {
+    const AxisBits left = axisBits(getLayout(before.getSource().getType()), before.getAxis());
+    bits.lanes |= left.lanes;
+    bits.warps |= left.warps;
+  }
+  return bits;
+}
+
+void tk::gpu::joinAxes(FuncOp function) {
+  if (!function.isSpread())
+    return;
+  function.walk([&](gpu::ReduceOp last) {
+    auto first = last.getSource().getDefiningOp<gpu::ReduceOp>();
+    if (isa<RankedTensorType>(last.getType()) || !first || !first->hasOneUse() ||
+        first.getKind() != last.getKind() || first->getBlock() != last->getBlock() ||
+        !getLayout(first.getSource().getType()))
+      return;
+    auto open = UnitAttr::get(function.getContext());
+    first->setAttr(openAttrName, open);
+    if (joinKindOf(last, function, joinedBits(last)) != JoinKind::Blocks)
+      first->removeAttr(openAttrName);
+  });
 }
 
 int64_t tk::gpu::joinBytes(JoinKind kind, FuncOp function, unsigned count, unsigned bytes) {
@@ -100,7 +127,9 @@ int64_t tk::gpu::exchangeBytesOf(FuncOp function) {
     LayoutAttr layout = getLayout(source), left = getLayout(result);
     if (!layout)
       return;
-    const JoinKind kind = joinKindOf(op, function, axisBits(layout, axis));
+    auto plain = dyn_cast<gpu::ReduceOp>(op);
+    const JoinKind kind =
+        joinKindOf(op, function, plain ? joinedBits(plain) : axisBits(layout, axis));
     // Blocks send each other whole words.
     const unsigned element = elementBytes(result, function);
     const int64_t bytes = joinBytes(kind, function, left ? left.getNumRegisters() : 1,

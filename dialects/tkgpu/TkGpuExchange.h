@@ -25,6 +25,18 @@ enum class JoinKind : uint8_t {
 };
 JoinKind joinKindOf(mlir::Operation *op, FuncOp function, AxisBits bits);
 
+/// The unit attribute of a tkgpu.reduce that leaves each thread what it has. Its one reader reduces
+/// that to a number, for which all threads meet once (see joinAxes).
+inline constexpr llvm::StringRef openAttrName = "open";
+
+/// The lanes and warps whose values a reduction joins: those along its axis, and those that an open
+/// one before it has left.
+AxisBits joinedBits(ReduceOp reduce);
+
+/// Lets reductions of a tile along both of its axes, one behind the other, meet once where the
+/// blocks of a cluster have the tile: those exchange what all of their threads have, and no less.
+void joinAxes(FuncOp function);
+
 /// What a block needs to join `count` values of `bytes` each, for each thread.
 int64_t joinBytes(JoinKind kind, FuncOp function, unsigned count, unsigned bytes);
 /// What it needs to join a pair of floats that each warp has (moments, weights).

@@ -30,6 +30,34 @@ bool rangesOver(ReduceOp reduce, unsigned n, Value extent) {
   return matchPattern(reduce.getLower()[n], m_Zero()) && isSameExtent(reduce.getUpper()[n], extent);
 }
 
+bool runsInOrder(Operation *scope, Value outer, Value inner) {
+  Dependence onEither(ValueRange{outer, inner});
+  auto walked = scope->walk([&](LoadOp load) {
+    ValueRange indices = load.getIndices();
+    for (auto [n, index] : llvm::enumerate(indices)) {
+      const bool isLast = n + 1 == indices.size();
+      if (index == inner ? !isLast : index != outer && onEither.on(index))
+        return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  return !walked.wasInterrupted();
+}
+
+bool takesPackedPlane(ReduceOp reduce) {
+  constexpr unsigned packedBits = 16;
+  if (reduce.getNumIndices() != 2 || !runsInOrder(reduce, reduce.getIndex(0), reduce.getIndex(1)))
+    return false;
+  Value tensor;
+  bool isOne = true;
+  reduce.getBody().walk([&](LoadOp load) {
+    isOne &= (!tensor || tensor == load.getTensor()) &&
+             load.getResult().getType().getIntOrFloatBitWidth() <= packedBits;
+    tensor = load.getTensor();
+  });
+  return isOne && tensor;
+}
+
 SmallVector<ReduceOp> getEnclosingReductions(Operation *op) {
   SmallVector<ReduceOp> reduces;
   for (op = op->getParentOp(); op && !isa<ComputeOp>(op); op = op->getParentOp())

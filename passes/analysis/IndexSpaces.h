@@ -10,6 +10,9 @@ namespace tk {
 /// The longest row that a block holds in registers, in elements.
 inline constexpr int64_t longestWholeRow = 32768;
 
+/// The longest one over two axes that the blocks of a cluster of 4 hold, of elements of 16 bits.
+inline constexpr int64_t longestSpreadPlane = 65536;
+
 /// An inclusive upper bound of an extent from constants and facts, -1 where none is known.
 int64_t getUpperBound(mlir::Value extent);
 
@@ -21,6 +24,13 @@ bool isSameExtent(mlir::Value a, mlir::Value b);
 
 /// The `n`-th bounds of `reduce` are `0 .. extent`.
 bool rangesOver(ReduceOp reduce, unsigned n, mlir::Value extent);
+
+/// Do all loads in `scope` that use `outer` or `inner` use them bare, `inner` as the last index and
+/// `outer` before it?
+bool runsInOrder(mlir::Operation *scope, mlir::Value outer, mlir::Value inner);
+
+/// Does `reduce` take one tensor of 16 bits or fewer over two axes, in the order of memory?
+bool takesPackedPlane(ReduceOp reduce);
 
 /// The reductions around `op` inside its statement, innermost first.
 llvm::SmallVector<ReduceOp> getEnclosingReductions(mlir::Operation *op);

@@ -24,6 +24,7 @@
 
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "passes/fusion/SplitReductions.h"
+#include "passes/tiling/SizeFacts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -36,6 +37,10 @@ namespace tk {
 
 /// How many rows have their reductions in parts (PlanParts.cpp, SplitChains.cpp).
 static constexpr int64_t fewRows = 64;
+/// Elements of the widest access of a thread: rows of planes are multiples of it.
+static constexpr int64_t vectorElements = 16;
+/// The first architecture whose blocks form clusters.
+static constexpr int64_t leastClusterArch = 90;
 
 static Value getYielded(OpResult producer) {
   return cast<ComputeOp>(producer.getOwner()).getYield().getValues()[producer.getResultNumber()];
@@ -124,17 +129,38 @@ static bool isRowOf(ReduceOp reduce, ArrayRef<BlockArgument> extra, ComputeOp co
   return true;
 }
 
-/// True if a row over several axes is known to be more than a block holds: it goes on to step
-/// through one of them only, and would reduce anew for each value of the others.
-static bool isTooLarge(ArrayRef<BlockArgument> row, ComputeOp consumer) {
+/// True if the blocks of a cluster may share what `reduce` takes of a row over two axes: elements
+/// of 16 bits that lie in the order of the axes wherever they are read and stored.
+static bool maySpread(ReduceOp reduce, ArrayRef<BlockArgument> row, ComputeOp consumer) {
+  auto target =
+      consumer->getParentOfType<ModuleOp>()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
+  if (!target || target.getArch() < leastClusterArch || row.size() != 2 ||
+      !takesPackedPlane(reduce) || !runsInOrder(consumer, row.front(), row.back()))
+    return false;
+  SizeFact along =
+      getSizeFact(consumer->getParentOfType<KernelOp>(), getExtent(row.back(), consumer));
+  bool lies = along.upper && *along.upper <= longestWholeRow && along.divisor % vectorElements == 0;
+  for (unsigned r = 0; r < consumer.getNumResults(); ++r) {
+    SmallVector<unsigned> positions = consumer.getIndicesOf(r);
+    for (unsigned p : ArrayRef(positions).drop_back(!positions.empty()))
+      lies &= consumer.getIndex(p) != row.back();
+  }
+  return lies;
+}
+
+/// True if a row over several axes is known to be more than a block, or the blocks of a cluster,
+/// hold: it goes on to step through one of them only, and would reduce anew for each value of the
+/// others.
+static bool isTooLarge(ReduceOp reduce, ArrayRef<BlockArgument> row, ComputeOp consumer) {
+  int64_t most = maySpread(reduce, row, consumer) ? longestSpreadPlane : longestWholeRow;
   int64_t elements = 1;
   for (BlockArgument index : row) {
     int64_t upper = getUpperBound(getExtent(index, consumer));
-    if (upper < 0 || elements > longestWholeRow)
+    if (upper < 0 || elements > most)
       break;
     elements *= llvm::PowerOf2Ceil(std::max<int64_t>(upper, 1));
   }
-  return row.size() > 1 && elements > longestWholeRow;
+  return row.size() > 1 && elements > most;
 }
 
 /// True if the rows over `row` that `reduce` takes are known to be few, and longer than what the
@@ -267,7 +293,7 @@ static std::optional<std::string> whyNotRows(ReduceOp reduce, Read read, const R
   if (isRowOf(reduce, reach.extra, read.consumer)) {
     if (areFewAndLong(reduce, reach.extra, read.consumer))
       return "there are few rows, longer than what blocks hold together";
-    if (!isTooLarge(reach.extra, read.consumer))
+    if (!isTooLarge(reduce, reach.extra, read.consumer))
       return std::nullopt;
     return "a row over several axes is more than a block holds";
   }

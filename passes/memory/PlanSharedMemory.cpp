@@ -10,7 +10,8 @@
 //    before.
 // 3. Barriers go where two threads' accesses conflict (SharedHazards).
 // 4. What threads keep for themselves comes after all buffers, then barriers with phases.
-// 5. `shared_bytes` of the function is the sum; more than the target has is an error.
+// 5. Reductions along both axes of a tile that the blocks of a cluster have become one exchange.
+// 6. `shared_bytes` of the function is the sum; more than the target has is an error.
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/tkgpu/TkGpuExchange.h"
@@ -196,6 +197,7 @@ struct PlanSharedMemory : tk::impl::PlanSharedMemoryBase<PlanSharedMemory> {
   void runOnOperation() override {
     auto target = getOperation()->getAttrOfType<TargetAttr>(targetAttrName);
     for (FuncOp function : getOperation().getOps<FuncOp>()) {
+      joinAxes(function);
       insertWaits(*function.getBlock());
       int64_t bytes = placePrivate(function, placeBuffers(function));
       bytes = placePhases(function, bytes);

@@ -5,9 +5,10 @@
 //      A reduction over blocks of the row, each of which another one inside runs along, has a tile
 //      of both.
 //   2. Rows that are too long for a block are shared by the blocks of a cluster, where the machine
-//      has clusters: held, or read again from the second-level cache. Blocks go through
-//      long ones where the next have room beside these, or in their place (tk-fetch-ahead). Rows
-//      that threads could not hold beside what they compute wait in shared memory (tk-keep-rows).
+//      has clusters, as those over two axes may be (PlanSeveralAxes.cpp): held, or read again from
+//      the second-level cache. Blocks go through long ones where the next have room beside these,
+//      or in their place (tk-fetch-ahead). Rows that threads could not hold beside what they
+//      compute wait in shared memory (tk-keep-rows).
 //   3. Reductions and scans across memory: PlanAcross.cpp.
 //
 //===----------------------------------------------------------------------===//
@@ -391,7 +392,9 @@ void Planner::planRows() {
     row = along;
     bool isSlice = false;
     if (auto reduction = dyn_cast<ReduceOp>(op); reduction && !inner) {
-      depth = planOtherAxes(reduction, along, longestWholeRow);
+      depth = planOtherAxes(reduction, along,
+                            maySpreadPlanes(reduction) ? longestSpreadPlane : longestWholeRow);
+      isSpread |= tileOf(along) * depth > longestWholeRow;
       isSlice = depth == 1 && reduction.getNumIndices() > 1;
       if (isSlice)
         depth = planRowsOfSlice(reduction, along, longSlice);

@@ -2,8 +2,8 @@
 //
 // A reduction over several indices runs along memory with one of them, of which the block has all.
 // Where the statement's results are over the same indices, the block has all of the others too, if
-// it can hold so much: it reduces once, of elements that it reads once, and stores what it has.
-// Else each value of the other indices would have a block that reduces anew.
+// or those of a cluster, can hold so much: it reduces once, of elements that it reads once, and
+// stores what it has. Else each value of the other indices would have a block that reduces anew.
 // Where nothing is stored along these, short rows are reduced several at a time.
 //
 //===----------------------------------------------------------------------===//
@@ -12,6 +12,48 @@
 
 using namespace mlir;
 using namespace tk;
+
+/// The first architecture whose blocks form clusters, and elements of a thread's widest access.
+static constexpr int64_t leastClusterArch = 90, vectorElements = 16;
+
+/// Does `reduction` take whole rows over two axes, in the order of memory?
+static bool takesPlanes(ReduceOp reduction, StatementShape &shape) {
+  return reduction && reduction->getBlock() == shape.compute.getBlock() &&
+         takesPackedPlane(reduction) && shape.startsAtZero(reduction.getIndex(0)) &&
+         shape.startsAtZero(reduction.getIndex(1));
+}
+
+/// May the blocks of a cluster share the rows over both indices of `op`? They join what they reduce
+/// (gpu::joinAxes) and exchange nothing else: all reductions are over such rows, and elements lie
+/// in the order of the axes wherever they are accessed.
+bool Planner::maySpreadPlanes(ReduceOp op) {
+  if (!coarse || target.getArch() < leastClusterArch || !takesPlanes(op, shape) ||
+      getSizeFact(shape.kernel, shape.endOf(op.getIndex(1))).divisor % vectorElements != 0)
+    return false;
+  Value ends[] = {shape.endOf(op.getIndex(0)), shape.endOf(op.getIndex(1))};
+  Value outer, inner;
+  for (Value parallel : shape.compute.getBlock()->getArguments()) {
+    if (shape.dependsOn[op].contains(parallel))
+      continue;
+    if (!outer && shape.endOf(parallel) == ends[0])
+      outer = parallel;
+    else if (shape.endOf(parallel) == ends[1])
+      inner = parallel;
+  }
+  if (!outer || !inner || !runsInOrder(shape.compute, outer, inner))
+    return false;
+  for (unsigned r = 0; r < shape.compute.getNumResults(); ++r) {
+    SmallVector<unsigned> positions = shape.compute.getIndicesOf(r);
+    for (unsigned p : ArrayRef(positions).drop_back(!positions.empty()))
+      if (shape.compute.getIndex(p) == inner)
+        return false;
+  }
+  return llvm::all_of(shape.reductions, [&](Operation *other) {
+    auto reduction = dyn_cast<ReduceOp>(other);
+    return takesPlanes(reduction, shape) && shape.endOf(reduction.getIndex(0)) == ends[0] &&
+           shape.endOf(reduction.getIndex(1)) == ends[1];
+  });
+}
 
 int64_t Planner::planOtherAxes(ReduceOp op, Value along, int64_t most) {
   std::optional<int64_t> whole = shape.upperOf(along);

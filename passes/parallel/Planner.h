@@ -76,6 +76,7 @@ struct Planner {
   /// Is what a reduction takes in another part of its range for each value of `index`?
   bool countsParts(mlir::Value index);
   bool maySpread(mlir::Value index);
+  bool maySpreadPlanes(ReduceOp op);
   int64_t bytesOfRow(int64_t length);
   int64_t bytesStored(mlir::Value along, int64_t length);
   int64_t bytesOfWeights(mlir::Value along, int64_t length);

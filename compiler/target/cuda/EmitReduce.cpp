@@ -180,14 +180,15 @@ LogicalResult KernelEmitter::emitReduce(gpu::ReduceOp reduce) {
            << result.getType();
   const std::string type = elementTypeName(source.getType());
   const std::string functor = functorOf(reduce.getKind());
-  const gpu::AxisBits bits = gpu::axisBits(layout, axis);
+  const gpu::AxisBits bits = gpu::joinedBits(reduce);
   const std::string terms = copyOf(source);
   if (bits.registers)
     line("tk::reduce_registers<" + functor + ", " + llvm::Twine(bits.registers) + ">(" + terms +
          ");");
   const std::string array = takeReduced(*matched, terms, registersOf(source), type);
   const unsigned count = matched->registers;
-  combineAcross(reduce, array, type, functor, count, elementBytes(source.getType()), bits);
+  if (!reduce->hasAttr(gpu::openAttrName))
+    combineAcross(reduce, array, type, functor, count, elementBytes(source.getType()), bits);
   if (isTile(result))
     names[result] = array;
   else
