@@ -36,6 +36,8 @@ static constexpr int64_t threadsOfHalf = 512, threadsOfBlock = 1024;
 /// Three blocks of so many threads fit with 80 registers each, which do for so many elements where
 /// they are read from shared memory a part at a time.
 static constexpr int64_t blocksOfThirds = 3, threadsOfThird = 256, elementsInParts = 128;
+/// Blocks of so many warps are small.
+static constexpr int64_t mostWarpsOfSmall = 2;
 /// Clusters of more blocks are not to be had for all multiprocessors at once.
 static constexpr int64_t mostClusterBlocks = 4;
 /// The longest row that a cluster of 8 blocks of half a multiprocessor shares and holds. Longer
@@ -251,6 +253,9 @@ int64_t Planner::blocksThatStay(Value along, int64_t length) {
 /// row.
 int64_t Planner::blocksWithJoinedWeights(Value along, int64_t length) {
   int64_t blocks = threadsOfBlock / (warps * 32);
+  // With 64 registers threads of the smallest blocks spill; seven eighths of them have 72.
+  if (warps <= mostWarpsOfSmall)
+    blocks -= blocks / 8;
   int64_t weights = bytesOfWeights(along, length), rows = 0;
   for (Value index : shape.compute.getBlock()->getArguments())
     if (shape.endOf(index) != shape.endOf(along))
