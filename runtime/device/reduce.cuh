@@ -26,15 +26,23 @@ struct All {
 
 constexpr int greatest_bit(int x) { return x < 2 ? x : 2 * greatest_bit(x / 2); }
 
+// One step of reduce_registers: the groups' members that differ in `bit` alone are joined. Of the
+// loop's end only as much is left as there are members: the compiler unrolls every iteration.
+template <class Op, int mask, int bit, int n, class T> TK_DEVICE void reduce_bits(T (&x)[n]) {
+  if constexpr (bit > 0) {
+    if constexpr ((mask & bit) != 0) {
+      constexpr int joined = mask & ~(bit - 1), last = (2 * greatest_bit(n - 1) - 1) & ~joined;
+      TK_UNROLL
+      for (int r = 0; r <= last; ++r)
+        if ((r & joined) == 0 && (r | bit) < n)
+          x[r] = Op::apply(x[r], x[r | bit]);
+    }
+    reduce_bits<Op, mask, bit / 2>(x);
+  }
+}
 // Afterwards x[r] holds the result of its group for every r without a bit in `mask`.
 template <class Op, int mask, int n, class T> TK_DEVICE void reduce_registers(T (&x)[n]) {
-  TK_UNROLL
-  for (int bit = greatest_bit(n - 1); bit > 0; bit /= 2)
-    if (mask & bit)
-      TK_UNROLL
-  for (int r = 0; r < n; ++r)
-    if ((r & (mask & ~(bit - 1))) == 0 && (r | bit) < n)
-      x[r] = Op::apply(x[r], x[r | bit]);
+  reduce_bits<Op, mask, greatest_bit(n - 1)>(x);
 }
 
 // Where extrema are: for every r without a bit in `mask`, the least of its group's `places` whose

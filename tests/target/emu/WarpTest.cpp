@@ -1,7 +1,9 @@
 // Shuffles, barriers, reductions and scans.
 #include "KernelHarness.h"
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 using tk::DType;
 using tk::test::KernelHarness;
@@ -271,6 +273,51 @@ k(const float *__restrict__ x, float *__restrict__ all, int *__restrict__ places
   for (int i = 0; i < 32 * warps; ++i) {
     CHECK(all[i] == float(sum + 1000 * squares));
     CHECK(places[i] == 11);
+  }
+}
+
+TEST_CASE("registers are reduced along any bits of their numbers", "[emu]") {
+  KernelHarness k(R"(extern "C" __global__ void __launch_bounds__(32)
+k(const int *__restrict__ x, int *__restrict__ y) {
+  const int i = tk::thread_index();
+  int a[16], b[16], c[6], d[1];
+  TK_UNROLL for (int r = 0; r < 16; ++r) a[r] = b[r] = tk::get(&x[i * 16 + r]);
+  TK_UNROLL for (int r = 0; r < 6; ++r) c[r] = a[r];
+  d[0] = a[0];
+  tk::reduce_registers<tk::Sum, 5>(a);
+  tk::reduce_registers<tk::Maximum, 10>(b);
+  tk::reduce_registers<tk::Sum, 7>(c);
+  tk::reduce_registers<tk::Sum, 1>(d);
+  for (int r = 0; r < 4; ++r) {
+    tk::put(&y[i * 10 + r], a[(r & 1) * 2 + (r & 2) * 4]);
+    tk::put(&y[i * 10 + 4 + r], b[(r & 1) + (r & 2) * 2]);
+  }
+  tk::put(&y[i * 10 + 8], c[0]);
+  tk::put(&y[i * 10 + 9], d[0]);
+})");
+  std::vector<int32_t> x(512), y(320);
+  for (int n = 0; n < 512; ++n)
+    x[static_cast<size_t>(n)] = n * 7919 % 101;
+  k.in(x, DType::i32);
+  k.out(y, DType::i32);
+  REQUIRE(k.run() == "");
+  auto joined = [&](int i, int first, int mask, bool isSum) {
+    int32_t result = 0;
+    for (int r = 0; r < 16; ++r)
+      if ((r & ~mask) == first) {
+        int32_t value = x[static_cast<size_t>(i * 16 + r)];
+        result = isSum ? result + value : std::max(result, value);
+      }
+    return result;
+  };
+  for (int i = 0; i < 32; ++i) {
+    const int32_t *got = &y[static_cast<size_t>(i) * 10], *from = &x[static_cast<size_t>(i) * 16];
+    for (int r = 0; r < 4; ++r) {
+      CHECK(got[r] == joined(i, (r & 1) * 2 + (r & 2) * 4, 5, true));
+      CHECK(got[4 + r] == joined(i, (r & 1) + (r & 2) * 2, 10, false));
+    }
+    CHECK(got[8] == std::accumulate(from, from + 6, 0));
+    CHECK(got[9] == from[0]);
   }
 }
 
