@@ -214,6 +214,18 @@ template <int n, class T> TK_DEVICE void hold(T (&x)[n]) {
 
 TK_DEVICE u32 shared_address(const void *p) { return (u32)__cvta_generic_to_shared(p); }
 
+// A place in shared memory, and the float so many further on: one instruction, which the compiler
+// neither joins with others nor moves across them, but the assembler does.
+struct SharedRow {
+  u32 at;
+};
+TK_DEVICE SharedRow shared_row(const float *from) { return {shared_address(from)}; }
+template <int offset> TK_DEVICE float get_at(SharedRow row, Place = {}) {
+  float x;
+  asm volatile("ld.shared.f32 %0, [%1+%2];" : "=f"(x) : "r"(row.at), "n"(offset * 4));
+  return x;
+}
+
 // Begins to copy `bytes` (4, 8 or 16) from global to shared memory; where `mask` is false zeros
 // are written and `from` is not touched.
 template <int bytes> TK_DEVICE void copy_async(void *to, const void *from, bool mask = true) {

@@ -69,6 +69,47 @@ TK_DEVICE void warpgroup_mma(C *acc, const A *a, u64 b, int accumulate) {
                                                          word_of(a + 3 * word), b, accumulate);
 }
 
+// Four products in a row, of which the first adds to what is there if `accumulate`.
+template <class A, class B, int n, bool transpose_a, bool transpose_b, class C>
+TK_DEVICE void four_products(C *acc, u64 a0, u64 a1, u64 a2, u64 a3, const u64 (&b)[4],
+                             int accumulate) {
+  const u64 a[] = {a0, a1, a2, a3};
+  WarpgroupMma<A, B, n>::template four_shared<transpose_a, transpose_b>(acc, a, b, accumulate);
+}
+template <class A, class B, int n, bool, bool transpose_b, class C>
+TK_DEVICE void four_products(C *acc, const A *a0, const A *a1, const A *a2, const A *a3,
+                             const u64 (&b)[4], int accumulate) {
+  const A *const a[] = {a0, a1, a2, a3};
+  u32 words[16];
+  for_each<16>([&](int i) { words[i] = word_of(a[i / 4] + i % 4 * (4 / sizeof(A))); });
+  WarpgroupMma<A, B, n>::template four_registers<transpose_b>(acc, words, b, accumulate);
+}
+template <class A, class B, int n, bool transpose_a, bool transpose_b, class C>
+TK_DEVICE void one_product(C *acc, u64 a, u64 b, int accumulate) {
+  warpgroup_mma<A, B, n, transpose_a, transpose_b>(acc, a, b, accumulate);
+}
+template <class A, class B, int n, bool, bool transpose_b, class C>
+TK_DEVICE void one_product(C *acc, const A *a, u64 b, int accumulate) {
+  warpgroup_mma<A, B, n, transpose_b>(acc, a, b, accumulate);
+}
+
+// The product of `spans` times 32 bytes of k: a(k) and b(k) are the operands of the k-th. Four are
+// one statement, for the compiler goes through all accumulators once for each.
+template <class A, class B, int n, bool transpose_a, bool transpose_b, int spans, class C,
+          class OfA, class OfB>
+TK_DEVICE void warpgroup_mma(C *acc, const OfA &a, const OfB &b, int accumulate) {
+  static_assert(sizeof(A) == 2 || !(transpose_a || transpose_b), "only 16-bit types transpose");
+  TK_UNROLL
+  for (int k = 0; k + 4 <= spans; k += 4) {
+    const u64 of_b[] = {b(k), b(k + 1), b(k + 2), b(k + 3)};
+    four_products<A, B, n, transpose_a, transpose_b>(acc, a(k), a(k + 1), a(k + 2), a(k + 3), of_b,
+                                                     k != 0 || accumulate);
+  }
+  TK_UNROLL
+  for (int k = spans / 4 * 4; k < spans; ++k)
+    one_product<A, B, n, transpose_a, transpose_b>(acc, a(k), b(k), k != 0 || accumulate);
+}
+
 } // namespace tk
 
 // Declares the product of these types (bf16, f16, tf32, e4m3, e5m2, e4m3_e5m2, e5m2_e4m3, i8) with n
@@ -99,32 +140,65 @@ TK_DEVICE void warpgroup_mma(C *acc, const A *a, u64 b, int accumulate) {
 #define TK_FACTORS_floating(t) ", 1, 1"
 #define TK_FACTORS_integer(t) ""
 
-#define TK_WARPGROUP_TEXT(n, types, a, b, accumulate, factors)                                     \
-  "{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " accumulate ", 0;\n\t"                                    \
+#define TK_WARPGROUP_ONE(n, types, a, b, accumulate, factors)                                      \
   "wgmma.mma_async.sync.aligned.m64n" #n types " {" TK_TEXT_##n "}, " a ", " b                     \
-  ", p" factors ";\n\t}"
+                                                                ", " accumulate factors ";\n\t"
+#define TK_WARPGROUP_TEXT(accumulate, products)                                                    \
+  "{\n\t.reg .pred p, yes;\n\tsetp.ne.b32 p, " accumulate                                          \
+  ", 0;\n\tsetp.eq.b32 yes, 0, 0;\n\t" products "}"
+#define TK_WARPGROUP_FOUR(n, types, a0, a1, a2, a3, b0, b1, b2, b3, accumulate, factors)           \
+  TK_WARPGROUP_TEXT(accumulate, TK_WARPGROUP_ONE(n, types, a0, b0, "p", factors)                   \
+                                    TK_WARPGROUP_ONE(n, types, a1, b1, "yes", factors)             \
+                                        TK_WARPGROUP_ONE(n, types, a2, b2, "yes", factors)         \
+                                            TK_WARPGROUP_ONE(n, types, a3, b3, "yes", factors))
+#define TK_FRAGMENT(r0, r1, r2, r3) "{" r0 ", " r1 ", " r2 ", " r3 "}"
 
-// r0 ... r6: the names of the operands after the accumulators.
+// r0 ... r23: the names of the operands after the accumulators.
 #define TK_WARPGROUP_DEFINE(n, A, B, C, c, types, kind, ...)                                       \
   TK_WARPGROUP_DEFINE_NAMED(n, A, B, C, c, types, kind, __VA_ARGS__)
-#define TK_WARPGROUP_DEFINE_NAMED(n, A, B, C, c, types, kind, r0, r1, r2, r3, r4, r5, r6)          \
+#define TK_WARPGROUP_DEFINE_NAMED(n, A, B, C, c, types, kind, r0, r1, r2, r3, r4, r5, r6, r7, r8,  \
+                                  r9, r10, r11, r12, r13, r14, r15, r16, r17, r18, r19, r20, r21,  \
+                                  r22, r23)                                                        \
   namespace tk {                                                                                   \
   template <> struct WarpgroupMma<A, B, n> {                                                       \
     template <bool transpose_a, bool transpose_b>                                                  \
     TK_DEVICE static void shared(C *acc, u64 a, u64 b, int accumulate) {                           \
-      asm volatile(                                                                                \
-          TK_WARPGROUP_TEXT(n, types, r0, r1, r2, TK_FACTORS_##kind(r3 ", " r4))                   \
-          : TK_REGISTERS_##n(c)                                                                    \
-          : "l"(a), "l"(b), "r"(accumulate), "n"((int)transpose_a), "n"((int)transpose_b));        \
+      asm volatile(TK_WARPGROUP_TEXT(                                                              \
+                       r2, TK_WARPGROUP_ONE(n, types, r0, r1, "p", TK_FACTORS_##kind(r3 ", " r4))) \
+                   : TK_REGISTERS_##n(c)                                                           \
+                   : "l"(a), "l"(b), "r"(accumulate), "n"((int)transpose_a),                       \
+                     "n"((int)transpose_b));                                                       \
+    }                                                                                              \
+    template <bool transpose_a, bool transpose_b>                                                  \
+    TK_DEVICE static void four_shared(C *acc, const u64 (&a)[4], const u64 (&b)[4],                \
+                                      int accumulate) {                                            \
+      asm volatile(TK_WARPGROUP_FOUR(n, types, r0, r1, r2, r3, r4, r5, r6, r7, r8,                 \
+                                     TK_FACTORS_##kind(r9 ", " r10))                               \
+                   : TK_REGISTERS_##n(c)                                                           \
+                   : "l"(a[0]), "l"(a[1]), "l"(a[2]), "l"(a[3]), "l"(b[0]), "l"(b[1]), "l"(b[2]),  \
+                     "l"(b[3]), "r"(accumulate), "n"((int)transpose_a), "n"((int)transpose_b));    \
     }                                                                                              \
     template <bool transpose_b>                                                                    \
     TK_DEVICE static void registers(C *acc, u32 a0, u32 a1, u32 a2, u32 a3, u64 b,                 \
                                     int accumulate) {                                              \
-      asm volatile(TK_WARPGROUP_TEXT(n, types, "{" r0 ", " r1 ", " r2 ", " r3 "}", r4, r5,         \
-                                     TK_FACTORS_##kind(r6))                                        \
+      asm volatile(TK_WARPGROUP_TEXT(r5, TK_WARPGROUP_ONE(n, types, TK_FRAGMENT(r0, r1, r2, r3),   \
+                                                          r4, "p", TK_FACTORS_##kind(r6)))         \
                    : TK_REGISTERS_##n(c)                                                           \
                    : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "l"(b), "r"(accumulate),                  \
                      "n"((int)transpose_b));                                                       \
+    }                                                                                              \
+    template <bool transpose_b>                                                                    \
+    TK_DEVICE static void four_registers(C *acc, const u32 (&a)[16], const u64 (&b)[4],            \
+                                         int accumulate) {                                         \
+      asm volatile(TK_WARPGROUP_FOUR(n, types, TK_FRAGMENT(r0, r1, r2, r3),                        \
+                                     TK_FRAGMENT(r4, r5, r6, r7), TK_FRAGMENT(r8, r9, r10, r11),   \
+                                     TK_FRAGMENT(r12, r13, r14, r15), r16, r17, r18, r19, r20,     \
+                                     TK_FACTORS_##kind(r21))                                       \
+                   : TK_REGISTERS_##n(c)                                                           \
+                   : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(a[4]), "r"(a[5]), "r"(a[6]),  \
+                     "r"(a[7]), "r"(a[8]), "r"(a[9]), "r"(a[10]), "r"(a[11]), "r"(a[12]),          \
+                     "r"(a[13]), "r"(a[14]), "r"(a[15]), "l"(b[0]), "l"(b[1]), "l"(b[2]),          \
+                     "l"(b[3]), "r"(accumulate), "n"((int)transpose_b));                           \
     }                                                                                              \
   };                                                                                               \
   }

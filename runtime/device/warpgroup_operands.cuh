@@ -70,35 +70,73 @@
 #define TK_REGISTERS_248(c) TK_REGISTERS_240(c), TK_FOUR(c, 120)
 #define TK_REGISTERS_256(c) TK_REGISTERS_248(c), TK_FOUR(c, 124)
 
-#define TK_AFTER_8 "%4", "%5", "%6", "%7", "%8", "%9", "%10"
-#define TK_AFTER_16 "%8", "%9", "%10", "%11", "%12", "%13", "%14"
-#define TK_AFTER_24 "%12", "%13", "%14", "%15", "%16", "%17", "%18"
-#define TK_AFTER_32 "%16", "%17", "%18", "%19", "%20", "%21", "%22"
-#define TK_AFTER_40 "%20", "%21", "%22", "%23", "%24", "%25", "%26"
-#define TK_AFTER_48 "%24", "%25", "%26", "%27", "%28", "%29", "%30"
-#define TK_AFTER_56 "%28", "%29", "%30", "%31", "%32", "%33", "%34"
-#define TK_AFTER_64 "%32", "%33", "%34", "%35", "%36", "%37", "%38"
-#define TK_AFTER_72 "%36", "%37", "%38", "%39", "%40", "%41", "%42"
-#define TK_AFTER_80 "%40", "%41", "%42", "%43", "%44", "%45", "%46"
-#define TK_AFTER_88 "%44", "%45", "%46", "%47", "%48", "%49", "%50"
-#define TK_AFTER_96 "%48", "%49", "%50", "%51", "%52", "%53", "%54"
-#define TK_AFTER_104 "%52", "%53", "%54", "%55", "%56", "%57", "%58"
-#define TK_AFTER_112 "%56", "%57", "%58", "%59", "%60", "%61", "%62"
-#define TK_AFTER_120 "%60", "%61", "%62", "%63", "%64", "%65", "%66"
-#define TK_AFTER_128 "%64", "%65", "%66", "%67", "%68", "%69", "%70"
-#define TK_AFTER_136 "%68", "%69", "%70", "%71", "%72", "%73", "%74"
-#define TK_AFTER_144 "%72", "%73", "%74", "%75", "%76", "%77", "%78"
-#define TK_AFTER_152 "%76", "%77", "%78", "%79", "%80", "%81", "%82"
-#define TK_AFTER_160 "%80", "%81", "%82", "%83", "%84", "%85", "%86"
-#define TK_AFTER_168 "%84", "%85", "%86", "%87", "%88", "%89", "%90"
-#define TK_AFTER_176 "%88", "%89", "%90", "%91", "%92", "%93", "%94"
-#define TK_AFTER_184 "%92", "%93", "%94", "%95", "%96", "%97", "%98"
-#define TK_AFTER_192 "%96", "%97", "%98", "%99", "%100", "%101", "%102"
-#define TK_AFTER_200 "%100", "%101", "%102", "%103", "%104", "%105", "%106"
-#define TK_AFTER_208 "%104", "%105", "%106", "%107", "%108", "%109", "%110"
-#define TK_AFTER_216 "%108", "%109", "%110", "%111", "%112", "%113", "%114"
-#define TK_AFTER_224 "%112", "%113", "%114", "%115", "%116", "%117", "%118"
-#define TK_AFTER_232 "%116", "%117", "%118", "%119", "%120", "%121", "%122"
-#define TK_AFTER_240 "%120", "%121", "%122", "%123", "%124", "%125", "%126"
-#define TK_AFTER_248 "%124", "%125", "%126", "%127", "%128", "%129", "%130"
-#define TK_AFTER_256 "%128", "%129", "%130", "%131", "%132", "%133", "%134"
+#define TK_NAMES_4 "%4", "%5", "%6", "%7"
+#define TK_NAMES_8 "%8", "%9", "%10", "%11"
+#define TK_NAMES_12 "%12", "%13", "%14", "%15"
+#define TK_NAMES_16 "%16", "%17", "%18", "%19"
+#define TK_NAMES_20 "%20", "%21", "%22", "%23"
+#define TK_NAMES_24 "%24", "%25", "%26", "%27"
+#define TK_NAMES_28 "%28", "%29", "%30", "%31"
+#define TK_NAMES_32 "%32", "%33", "%34", "%35"
+#define TK_NAMES_36 "%36", "%37", "%38", "%39"
+#define TK_NAMES_40 "%40", "%41", "%42", "%43"
+#define TK_NAMES_44 "%44", "%45", "%46", "%47"
+#define TK_NAMES_48 "%48", "%49", "%50", "%51"
+#define TK_NAMES_52 "%52", "%53", "%54", "%55"
+#define TK_NAMES_56 "%56", "%57", "%58", "%59"
+#define TK_NAMES_60 "%60", "%61", "%62", "%63"
+#define TK_NAMES_64 "%64", "%65", "%66", "%67"
+#define TK_NAMES_68 "%68", "%69", "%70", "%71"
+#define TK_NAMES_72 "%72", "%73", "%74", "%75"
+#define TK_NAMES_76 "%76", "%77", "%78", "%79"
+#define TK_NAMES_80 "%80", "%81", "%82", "%83"
+#define TK_NAMES_84 "%84", "%85", "%86", "%87"
+#define TK_NAMES_88 "%88", "%89", "%90", "%91"
+#define TK_NAMES_92 "%92", "%93", "%94", "%95"
+#define TK_NAMES_96 "%96", "%97", "%98", "%99"
+#define TK_NAMES_100 "%100", "%101", "%102", "%103"
+#define TK_NAMES_104 "%104", "%105", "%106", "%107"
+#define TK_NAMES_108 "%108", "%109", "%110", "%111"
+#define TK_NAMES_112 "%112", "%113", "%114", "%115"
+#define TK_NAMES_116 "%116", "%117", "%118", "%119"
+#define TK_NAMES_120 "%120", "%121", "%122", "%123"
+#define TK_NAMES_124 "%124", "%125", "%126", "%127"
+#define TK_NAMES_128 "%128", "%129", "%130", "%131"
+#define TK_NAMES_132 "%132", "%133", "%134", "%135"
+#define TK_NAMES_136 "%136", "%137", "%138", "%139"
+#define TK_NAMES_140 "%140", "%141", "%142", "%143"
+#define TK_NAMES_144 "%144", "%145", "%146", "%147"
+#define TK_NAMES_148 "%148", "%149", "%150", "%151"
+
+#define TK_AFTER_8 TK_NAMES_4, TK_NAMES_8, TK_NAMES_12, TK_NAMES_16, TK_NAMES_20, TK_NAMES_24
+#define TK_AFTER_16 TK_NAMES_8, TK_NAMES_12, TK_NAMES_16, TK_NAMES_20, TK_NAMES_24, TK_NAMES_28
+#define TK_AFTER_24 TK_NAMES_12, TK_NAMES_16, TK_NAMES_20, TK_NAMES_24, TK_NAMES_28, TK_NAMES_32
+#define TK_AFTER_32 TK_NAMES_16, TK_NAMES_20, TK_NAMES_24, TK_NAMES_28, TK_NAMES_32, TK_NAMES_36
+#define TK_AFTER_40 TK_NAMES_20, TK_NAMES_24, TK_NAMES_28, TK_NAMES_32, TK_NAMES_36, TK_NAMES_40
+#define TK_AFTER_48 TK_NAMES_24, TK_NAMES_28, TK_NAMES_32, TK_NAMES_36, TK_NAMES_40, TK_NAMES_44
+#define TK_AFTER_56 TK_NAMES_28, TK_NAMES_32, TK_NAMES_36, TK_NAMES_40, TK_NAMES_44, TK_NAMES_48
+#define TK_AFTER_64 TK_NAMES_32, TK_NAMES_36, TK_NAMES_40, TK_NAMES_44, TK_NAMES_48, TK_NAMES_52
+#define TK_AFTER_72 TK_NAMES_36, TK_NAMES_40, TK_NAMES_44, TK_NAMES_48, TK_NAMES_52, TK_NAMES_56
+#define TK_AFTER_80 TK_NAMES_40, TK_NAMES_44, TK_NAMES_48, TK_NAMES_52, TK_NAMES_56, TK_NAMES_60
+#define TK_AFTER_88 TK_NAMES_44, TK_NAMES_48, TK_NAMES_52, TK_NAMES_56, TK_NAMES_60, TK_NAMES_64
+#define TK_AFTER_96 TK_NAMES_48, TK_NAMES_52, TK_NAMES_56, TK_NAMES_60, TK_NAMES_64, TK_NAMES_68
+#define TK_AFTER_104 TK_NAMES_52, TK_NAMES_56, TK_NAMES_60, TK_NAMES_64, TK_NAMES_68, TK_NAMES_72
+#define TK_AFTER_112 TK_NAMES_56, TK_NAMES_60, TK_NAMES_64, TK_NAMES_68, TK_NAMES_72, TK_NAMES_76
+#define TK_AFTER_120 TK_NAMES_60, TK_NAMES_64, TK_NAMES_68, TK_NAMES_72, TK_NAMES_76, TK_NAMES_80
+#define TK_AFTER_128 TK_NAMES_64, TK_NAMES_68, TK_NAMES_72, TK_NAMES_76, TK_NAMES_80, TK_NAMES_84
+#define TK_AFTER_136 TK_NAMES_68, TK_NAMES_72, TK_NAMES_76, TK_NAMES_80, TK_NAMES_84, TK_NAMES_88
+#define TK_AFTER_144 TK_NAMES_72, TK_NAMES_76, TK_NAMES_80, TK_NAMES_84, TK_NAMES_88, TK_NAMES_92
+#define TK_AFTER_152 TK_NAMES_76, TK_NAMES_80, TK_NAMES_84, TK_NAMES_88, TK_NAMES_92, TK_NAMES_96
+#define TK_AFTER_160 TK_NAMES_80, TK_NAMES_84, TK_NAMES_88, TK_NAMES_92, TK_NAMES_96, TK_NAMES_100
+#define TK_AFTER_168 TK_NAMES_84, TK_NAMES_88, TK_NAMES_92, TK_NAMES_96, TK_NAMES_100, TK_NAMES_104
+#define TK_AFTER_176 TK_NAMES_88, TK_NAMES_92, TK_NAMES_96, TK_NAMES_100, TK_NAMES_104, TK_NAMES_108
+#define TK_AFTER_184 TK_NAMES_92, TK_NAMES_96, TK_NAMES_100, TK_NAMES_104, TK_NAMES_108, TK_NAMES_112
+#define TK_AFTER_192 TK_NAMES_96, TK_NAMES_100, TK_NAMES_104, TK_NAMES_108, TK_NAMES_112, TK_NAMES_116
+#define TK_AFTER_200 TK_NAMES_100, TK_NAMES_104, TK_NAMES_108, TK_NAMES_112, TK_NAMES_116, TK_NAMES_120
+#define TK_AFTER_208 TK_NAMES_104, TK_NAMES_108, TK_NAMES_112, TK_NAMES_116, TK_NAMES_120, TK_NAMES_124
+#define TK_AFTER_216 TK_NAMES_108, TK_NAMES_112, TK_NAMES_116, TK_NAMES_120, TK_NAMES_124, TK_NAMES_128
+#define TK_AFTER_224 TK_NAMES_112, TK_NAMES_116, TK_NAMES_120, TK_NAMES_124, TK_NAMES_128, TK_NAMES_132
+#define TK_AFTER_232 TK_NAMES_116, TK_NAMES_120, TK_NAMES_124, TK_NAMES_128, TK_NAMES_132, TK_NAMES_136
+#define TK_AFTER_240 TK_NAMES_120, TK_NAMES_124, TK_NAMES_128, TK_NAMES_132, TK_NAMES_136, TK_NAMES_140
+#define TK_AFTER_248 TK_NAMES_124, TK_NAMES_128, TK_NAMES_132, TK_NAMES_136, TK_NAMES_140, TK_NAMES_144
+#define TK_AFTER_256 TK_NAMES_128, TK_NAMES_132, TK_NAMES_136, TK_NAMES_140, TK_NAMES_144, TK_NAMES_148

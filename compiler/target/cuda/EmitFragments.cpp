@@ -63,7 +63,7 @@ KernelEmitter::matrixAccess(const std::string &buffer, gpu::SharedType type, gpu
     access.loop = loopHeader(count, step) + " ";
   }
   const SharedAddress address = sharedAddress(type, layout, threads, begin);
-  access.at = address.base(buffer) + "[" + address.at(access.reg) + "]";
+  access.at = address.element(buffer, access.reg);
   return access;
 }
 

@@ -2,6 +2,7 @@
 #include "compiler/target/cuda/KernelEmitter.h"
 #include "dialects/tkgpu/TkGpuExchange.h"
 
+#include "llvm/ADT/MapVector.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -17,8 +18,7 @@ std::string KernelEmitter::hoisted(const std::string &expression, llvm::StringRe
   return name;
 }
 
-std::string KernelEmitter::SharedAddress::at(const RegisterIndex &reg) const {
-  std::string text = thread;
+std::string KernelEmitter::SharedAddress::flipped(const RegisterIndex &reg) const {
   // Register numbers print as sums, which are xors only while no two of them share a bit: a row
   // and a column may flip the same chunk.
   BitMap left = flip;
@@ -37,14 +37,31 @@ std::string KernelEmitter::SharedAddress::at(const RegisterIndex &reg) const {
   }
   if (always)
     flips += " ^ " + std::to_string(always);
-  if (!flips.empty())
-    text = "(" + thread + flips + ")";
+  return flips.empty() ? thread : "(" + thread + flips + ")";
+}
+
+std::string KernelEmitter::SharedAddress::added(const RegisterIndex &reg) const {
   const std::string sum = reg.weighted(add);
-  if (sum != "0")
-    text = text == "0" ? sum : text + " + " + sum;
-  if (fixed)
-    text += " + " + std::to_string(fixed);
-  return text;
+  return fixed ? sum + " + " + std::to_string(fixed) : sum;
+}
+
+std::string KernelEmitter::SharedAddress::at(const RegisterIndex &reg) const {
+  const std::string text = flipped(reg), sum = reg.weighted(add);
+  if (text == "0")
+    return added(reg);
+  return text + (sum == "0" ? "" : " + " + sum) + (fixed ? " + " + std::to_string(fixed) : "");
+}
+
+/// What is added to a pointer first leaves constants for the accesses themselves; an index would be
+/// summed up for each.
+std::string KernelEmitter::SharedAddress::element(const std::string &buffer,
+                                                  const RegisterIndex &reg) const {
+  if (!isPart)
+    return buffer + "[" + at(reg) + "]";
+  std::string base = further.empty() ? buffer : buffer + " + " + further;
+  if (const std::string own = flipped(reg); own != "0")
+    base += " + " + own;
+  return (base == buffer ? base : "(" + base + ")") + "[" + added(reg) + "]";
 }
 
 /// A layout moves each coordinate bit on its own, and so does a swizzle on an unpadded buffer.
@@ -101,7 +118,8 @@ KernelEmitter::sharedAddress(gpu::SharedType type, gpu::LayoutAttr layout,
     address.always ^= flipOf(axis, offset);
     address.fixed += addOf(axis, offset);
   }
-  if (begin.from.empty())
+  address.isPart = !begin.from.empty();
+  if (!address.isPart)
     return address;
   // The bits of a multiple of the span are neither the part's nor its offsets'.
   auto moved = [&](auto image) -> std::string {
@@ -122,12 +140,6 @@ KernelEmitter::sharedAddress(gpu::SharedType type, gpu::LayoutAttr layout,
     address.thread = "(" + address.thread + " ^ (" + flip + "))";
   if (const std::string add = moved(addOf); add != "0")
     address.further = add;
-  // What is added to a pointer first leaves constants for the accesses themselves; an index would
-  // be summed up for each.
-  if (!swizzled && !address.further.empty() && address.thread != "0") {
-    address.further += " + " + address.thread;
-    address.thread = "0";
-  }
   return address;
 }
 
@@ -168,6 +180,47 @@ LogicalResult KernelEmitter::emitStage(gpu::StageOp stage) {
   return success();
 }
 
+/// Is `load`, of single floats of a part, one factor of products whose other one is read in
+/// vectors?
+static bool isBesideVectors(gpu::LocalLoadOp load) {
+  return getElementTypeOrSelf(load.getType()).isF32() && load.getFrom() && load.getVector() == 1 &&
+         llvm::all_of(load->getUsers(), [&](Operation *user) {
+           auto dot = dyn_cast<gpu::DotOp>(user);
+           if (!dot || dot.getAcc() == load.getResult())
+             return false;
+           Value other = dot.getA() == load.getResult() ? dot.getB() : dot.getA();
+           auto read = other.getDefiningOp<gpu::LocalLoadOp>();
+           return read && read.getVector() > 1;
+         });
+}
+
+/// Reads the elements of a part one by one, each at a constant from one of a few places: the
+/// compiler has nothing to put together, which takes a third of its time for products of f32, and
+/// leaves the order to the assembler.
+void KernelEmitter::emitElementLoads(const SharedAddress &address, const std::string &buffer,
+                                     const std::string &name, unsigned count) {
+  llvm::MapVector<unsigned, std::string> rows; // by what is flipped
+  std::string reads;
+  for (unsigned r = 0; r < count; ++r) {
+    unsigned flip = address.always, offset = address.fixed;
+    for (auto [b, image] : llvm::enumerate(address.flip))
+      if (r >> b & 1) {
+        flip ^= image;
+        offset += address.add[b];
+      }
+    std::string &row = rows[flip];
+    if (row.empty())
+      row = freshName("row");
+    reads += name + "[" + std::to_string(r) + "] = tk::get_at<" + std::to_string(offset) + ">(" +
+             row + "); ";
+  }
+  for (const auto &[flip, row] : rows)
+    line("const auto " + row + " = tk::shared_row(" + buffer +
+         (address.further.empty() ? "" : " + " + address.further) + " + (" + address.thread +
+         " ^ " + llvm::Twine(flip) + "));");
+  line(llvm::StringRef(reads).rtrim());
+}
+
 LogicalResult KernelEmitter::emitLocalLoad(gpu::LocalLoadOp load) {
   if (load.getMatrix())
     return emitLoadMatrix(load);
@@ -178,10 +231,12 @@ LogicalResult KernelEmitter::emitLocalLoad(gpu::LocalLoadOp load) {
                                 ? RegisterIndex(0)
                                 : RegisterIndex("r", registerBits(result), llvm::Log2_32(vector));
   const SharedAddress address = sharedAddress(load.getSource().getType(), layout, beginOf(load));
-  const std::string at = address.base(names[load.getSource()]) + "[" + address.at(reg) + "]";
+  const std::string at = address.element(names[load.getSource()], reg);
   const std::string name = declare(result);
   const std::string loop = count == vector ? "" : loopHeader(count, vector) + " ";
-  if (vector == 1)
+  if (isBesideVectors(load))
+    emitElementLoads(address, names[load.getSource()], name, count);
+  else if (vector == 1)
     line(loop + name + "[" + reg.str() + "] = tk::get(&" + at + ");");
   else
     line(loop + "tk::load<" + llvm::Twine(vector) + ">(&" + name + "[" + reg.str() + "], &" + at +

@@ -19,6 +19,10 @@ namespace tk::cuda {
 
 /// Bytes of k that one instruction takes, and rows of A.
 static constexpr int64_t kSpan = 32, kRows = 64;
+/// So many instructions are one statement of the text, in functions of so many instructions: the
+/// compiler takes longest for those. It orders what is around a statement otherwise, which costs
+/// attention without a mask up to 5 %.
+static constexpr int64_t kInRow = 4, kManyProducts = 64;
 /// Columns that threads add up at a time: what else they sum leaves no registers for more.
 static constexpr int64_t kPromotedColumns = 128;
 
@@ -129,6 +133,31 @@ std::string warpgroupDeclarations(ModuleOp module) {
   return text;
 }
 
+/// Instructions of the products of `func` for one block of rows.
+static int64_t productsOf(gpu::FuncOp func) {
+  int64_t count = 0;
+  func.walk([&](gpu::WarpgroupDotOp dot) {
+    gpu::SharedType b = dot.getB().getType();
+    count += b.getShape()[0] * b.getElementType().getIntOrFloatBitWidth() / 8 / kSpan;
+  });
+  return count;
+}
+
+/// The product of `spans` spans in a row, or of span k where that is 1. `a` and `b`, expressions in
+/// k, are its operands, and `adds` says whether the first span is added to what is there.
+static std::string productCall(const std::string &types, int64_t spans, const std::string &target,
+                               const std::string &a, const std::string &b,
+                               const std::string &adds) {
+  const std::string call = "tk::warpgroup_mma<" + types;
+  if (spans > 1)
+    return call + ", " + std::to_string(spans) + ">(" + target + ", [&](int k) { return " + a +
+           "; }, [&](int k) { return " + b + "; }, " + adds + ");";
+  std::string accumulate = adds;
+  if (adds != "1")
+    accumulate = adds == "0" ? "k != 0" : "k != 0 || " + adds;
+  return call + ">(" + target + ", " + a + ", " + b + ", " + accumulate + ");";
+}
+
 LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
   auto accumulator = layoutOf(dot.getResult());
   auto shape = cast<RankedTensorType>(dot.getType()).getShape();
@@ -172,6 +201,8 @@ LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
          llvm::Twine(walk.strideBytes()) + ", " + walk.swizzle() + ")" + group + ";");
     return name;
   };
+  // Several spans in a row are one call, unless blocks of rows take turns.
+  const bool inRow = blocks == 1 && spans >= kInRow && productsOf(func) >= kManyProducts;
   std::string a, typeNames = typeName(elementOf(dot.getA())) + ", " +
                              typeName(bType.getElementType()) + ", " + std::to_string(atOnce) +
                              ", ";
@@ -197,12 +228,15 @@ LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
     }
     a = "&" + array + "[k * " + std::to_string(perSpan) +
         (blocks > 1 ? " + m * " + std::to_string(perSpan * spans) : "") + "]";
+    if (inRow)
+      typeNames += "false, ";
   }
-  std::string accumulate = fromZero ? "k != 0" : "1";
-  if (dot.getAccumulate())
-    accumulate = "k != 0 || " + scalar(dot.getAccumulate());
+  // Whether the first span adds to what is there.
+  const std::string adds = gpu::isPromoted(dot) || fromZero ? "0"
+                           : dot.getAccumulate()            ? scalar(dot.getAccumulate())
+                                                            : "1";
   const std::string bAt = descriptor(dot.getB(), b, 1, "b_at");
-  std::string loops = "TK_UNROLL for (int k = 0; k < " + std::to_string(spans) + "; ++k) ";
+  const std::string loops = "TK_UNROLL for (int k = 0; k < " + std::to_string(spans) + "; ++k) ";
   const std::string rows = "TK_UNROLL for (int m = 0; m < " + std::to_string(blocks) + "; ++m) ";
   if (gpu::isPromoted(dot)) {
     const std::string part = freshName("part"), count = std::to_string(atOnce / 2);
@@ -210,9 +244,11 @@ LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
          llvm::Twine(columns / atOnce) + "; ++n) {");
     line("  float " + part + "[" + count + "];");
     line("  tk::warpgroup_fence();");
-    line("  " + loops + "tk::warpgroup_mma<" + typeNames + "false>(" + part + ", " + a +
-         ", tk::descriptor_advance(" + bAt + ", " + b.spanBytes("k") + " + n * " +
-         llvm::Twine(b.outerBytes(atOnce)) + "), k != 0);");
+    line("  " + (inRow ? "" : loops) +
+         productCall(typeNames + "false", inRow ? spans : 1, part, a,
+                     "tk::descriptor_advance(" + bAt + ", " + b.spanBytes("k") + " + n * " +
+                         std::to_string(b.outerBytes(atOnce)) + ")",
+                     adds));
     line("  tk::warpgroup_commit();");
     line("  tk::warpgroup_wait<0>();");
     line("  tk::fence_registers(" + part + ");");
@@ -223,11 +259,11 @@ LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
     return success();
   }
   line("tk::warpgroup_fence();");
-  if (blocks > 1)
-    loops += rows;
-  line(loops + "tk::warpgroup_mma<" + typeNames + (b.isTransposed() ? "true" : "false") + ">(&" +
-       acc + "[" + (blocks > 1 ? "m * " + std::to_string(columns / 2) : "0") + "], " + a +
-       ", tk::descriptor_advance(" + bAt + ", " + b.spanBytes("k") + "), " + accumulate + ");");
+  line(
+      (inRow ? "" : loops) + (blocks > 1 ? rows : "") +
+      productCall(typeNames + (b.isTransposed() ? "true" : "false"), inRow ? spans : 1,
+                  "&" + acc + "[" + (blocks > 1 ? "m * " + std::to_string(columns / 2) : "0") + "]",
+                  a, "tk::descriptor_advance(" + bAt + ", " + b.spanBytes("k") + ")", adds));
   line("tk::warpgroup_commit();");
   return success();
 }

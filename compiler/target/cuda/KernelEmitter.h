@@ -224,11 +224,14 @@ private:
     unsigned fixed = 0;  ///< always added
     unsigned always = 0; ///< always xored in
     std::string further; ///< how far on a part begins that begins at no constant
+    bool isPart = false; ///< of those: which constants an access adds is for the compiler to see
+    /// What differs between threads, with the register's flips.
+    std::string flipped(const RegisterIndex &reg) const;
+    /// What the register adds.
+    std::string added(const RegisterIndex &reg) const;
     std::string at(const RegisterIndex &reg) const;
-    /// From where `at` counts in a buffer.
-    std::string base(const std::string &buffer) const {
-      return further.empty() ? buffer : "(" + buffer + " + " + further + ")";
-    }
+    /// The element in `buffer`.
+    std::string element(const std::string &buffer, const RegisterIndex &reg) const;
   };
   /// Where a part of a buffer begins: at constants, and at `from`, a multiple of `span`, along
   /// `axis`.
@@ -238,6 +241,8 @@ private:
     int64_t axis = 0, span = 1;
   };
   PartBegin beginOf(gpu::LocalLoadOp load);
+  void emitElementLoads(const SharedAddress &address, const std::string &buffer,
+                        const std::string &name, unsigned count);
   SharedAddress sharedAddress(gpu::SharedType type, gpu::LayoutAttr layout,
                               llvm::ArrayRef<std::string> threadCoordinates,
                               const PartBegin &begin);

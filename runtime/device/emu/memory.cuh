@@ -18,6 +18,13 @@ template <class T> TK_DEVICE T get_ahead(const T *from, Place place = {}) {
 template <class T> TK_DEVICE void put(T *to, T x, Place place = {}) {
   tk_emu_engine->write(to, &x, sizeof(T), alignof(T), place);
 }
+struct SharedRow {
+  const float *at;
+};
+TK_DEVICE SharedRow shared_row(const float *from) { return {from}; }
+template <int offset> TK_DEVICE float get_at(SharedRow row, Place place = {}) {
+  return get(row.at + offset, place);
+}
 
 template <int n, class T> TK_DEVICE void load(T *y, const T *from, Place place = {}) {
   tk_emu_engine->read(y, from, n * sizeof(T), n * sizeof(T), place);

@@ -57,6 +57,20 @@ TK_DEVICE void warpgroup_mma(C *acc, const A *a, u64 b, int accumulate, Place pl
   tk_emu_engine->warpgroup_mma(WarpgroupProducts<A, B>::type, n, false, transpose_b, acc, a, 0, b,
                                accumulate != 0, place);
 }
+template <class A, class B, int n, bool transpose_a, bool transpose_b, class C>
+TK_DEVICE void one_product(C *acc, u64 a, u64 b, int accumulate, Place place) {
+  warpgroup_mma<A, B, n, transpose_a, transpose_b>(acc, a, b, accumulate, place);
+}
+template <class A, class B, int n, bool, bool transpose_b, class C>
+TK_DEVICE void one_product(C *acc, const A *a, u64 b, int accumulate, Place place) {
+  warpgroup_mma<A, B, n, transpose_b>(acc, a, b, accumulate, place);
+}
+template <class A, class B, int n, bool transpose_a, bool transpose_b, int spans, class C,
+          class OfA, class OfB>
+TK_DEVICE void warpgroup_mma(C *acc, const OfA &a, const OfB &b, int accumulate, Place place = {}) {
+  for (int k = 0; k < spans; ++k)
+    one_product<A, B, n, transpose_a, transpose_b>(acc, a(k), b(k), k != 0 || accumulate, place);
+}
 
 } // namespace tk
 

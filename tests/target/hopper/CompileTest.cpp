@@ -56,6 +56,11 @@ static std::string productKernel(const std::string &types, const std::string &a,
          " registers[16 / sizeof(tk::" + a + ")] = {};\n" +
          "  tk::warpgroup_fence();\n  tk::warpgroup_mma<" + element + ">(acc, x, x + 1, 0);\n" +
          "  tk::warpgroup_mma<" + element + ">(acc, registers, x + 2, 1);\n" +
+         "  tk::warpgroup_mma<" + element +
+         ", false, false, 5>(acc, [&](int k) { return x + k; }, " +
+         "[&](int k) { return x - k; }, 1);\n" + "  tk::warpgroup_mma<" + element +
+         ", false, false, 4>(acc, [&](int) { return registers; }, [&](int k) { return x + k; }, "
+         "1);\n" +
          "  tk::warpgroup_commit();\n  tk::warpgroup_wait<0>();\n" + "  tk::for_each<" +
          std::to_string(n / 2) +
          ">([&](int i) { y[i * 128 + tk::thread_index()] = acc[i]; });\n}\n";

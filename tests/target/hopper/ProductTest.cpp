@@ -25,6 +25,7 @@ struct Case {
   int n = 64;
   Operand left, right;
   bool registers = false;
+  bool inRow = false; ///< one call for all instructions
 };
 
 constexpr int rows = 64;
@@ -78,13 +79,25 @@ struct Layout {
   std::string loads, descriptor;
 };
 
+/// The product of 128 bytes along k, of which `left` and `right` are the operands of instruction i.
+std::string productCall(const Case &c, const std::string &left, const std::string &right) {
+  const std::string types = "tk::warpgroup_mma<tk::" + c.a + ", tk::" + c.b + ", " +
+                            std::to_string(c.n) +
+                            (c.registers && !c.inRow ? ""
+                             : c.left.transposed     ? ", true"
+                                                     : ", false") +
+                            (c.right.transposed ? ", true" : ", false");
+  if (c.inRow)
+    return types + ", 4>(acc, [&](int i) { return " + left + "; }, [&](int i) { return " + right +
+           "; }, 0);";
+  return "tk::for_each<4>([&](int i) { " + types + ">(acc, " + left + ", " + right +
+         ", i > 0); });";
+}
+
 std::string productText(const Case &c, const Layout &a, const Layout &b, bool integer) {
   const std::string n = std::to_string(c.n), sum = integer ? "int" : "float";
   const std::string size = std::to_string(tk::size_of(c.aType));
   const std::string left = c.registers ? "registers[i]" : a.descriptor;
-  std::string flags =
-      (c.registers ? "" : std::string(", ") + (c.left.transposed ? "true" : "false")) + ", " +
-      (c.right.transposed ? "true" : "false");
   return "#include \"hopper.cuh\"\nnamespace tk { using f32 = float; }\nTK_WARPGROUP_MMA(" +
          c.types + ", " + n + ")\n" + R"(extern "C" __global__ void __launch_bounds__(128)
 k(const __grid_constant__ tk::TensorMap x, const __grid_constant__ tk::TensorMap y, const tk::)" +
@@ -119,11 +132,8 @@ k(const __grid_constant__ tk::TensorMap x, const __grid_constant__ tk::TensorMap
          "  " + sum + " acc[" + n + R"( / 2];
   tk::fence_registers(acc);
   tk::warpgroup_fence();
-  tk::for_each<4>([&](int i) {
-    tk::warpgroup_mma<tk::)" +
-         c.a + ", tk::" + c.b + ", " + n + flags + ">(acc, " + left + ", " + b.descriptor +
-         R"(, i > 0);
-  });
+)" + productCall(c, left, b.descriptor) +
+         R"(
   tk::warpgroup_commit();
   tk::warpgroup_wait<0>();
   tk::fence_registers(acc);
@@ -224,4 +234,15 @@ TEST_CASE("A from registers", "[hopper]") {
   check({"tf32", "f32", "f32", DType::f32, DType::f32, 32, k, k, true});
   check({"e4m3", "f8e4m3", "f8e4m3", DType::f8e4m3, DType::f8e4m3, 16, k, k, true});
   check({"i8", "i8", "i8", DType::i8, DType::i8, 32, k, k, true});
+}
+
+TEST_CASE("products in a row, as one statement", "[hopper]") {
+  const Operand k;
+  check({"bf16", "bf16", "bf16", DType::bf16, DType::bf16, 256, k, k, false, true});
+  check({"f16", "f16", "f16", DType::f16, DType::f16, 64, {true, 128}, {true, 128}, false, true});
+  check({"bf16", "bf16", "bf16", DType::bf16, DType::bf16, 128, k, {true, 128}, true, true});
+  check({"tf32", "f32", "f32", DType::f32, DType::f32, 32, k, k, true, true});
+  check({"e4m3_e5m2", "f8e4m3", "f8e5m2", DType::f8e4m3, DType::f8e5m2, 64, k, k, false, true});
+  check({"e4m3", "f8e4m3", "f8e4m3", DType::f8e4m3, DType::f8e4m3, 256, k, k, true, true});
+  check({"i8", "i8", "i8", DType::i8, DType::i8, 96, k, {false, 64}, false, true});
 }
