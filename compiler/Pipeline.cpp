@@ -89,6 +89,8 @@ llvm::ArrayRef<PassRow> passTable() {
        "a tile's first scores are worked on under the last product of the tile before"},
       {"tk-split-masked-steps", Stage::Gpu, "", "",
        "what is in flight where masks branch is known"},
+      {"tk-stagger-warpgroups", Stage::Gpu, "", "",
+       "one warpgroup's results are worked on under the other's last products"},
       {"tk-alternate-warpgroups", Stage::Gpu, "turns", "",
        "one warpgroup's work runs under the other's products"},
       {"tk-pipeline-copies", Stage::Gpu, "", "",

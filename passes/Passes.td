@@ -259,6 +259,13 @@ def SplitMaskedSteps : Pass<"tk-split-masked-steps", "::mlir::ModuleOp"> {
                            "::tk::gpu::TkGpuDialect"];
   let statistics = [Statistic<"numLoops", "loops", "Loops whose steps without masks are apart">];
 }
+def StaggerWarpgroups : Pass<"tk-stagger-warpgroups", "::mlir::ModuleOp"> {
+  let summary = "Have one of two warpgroups end a tile earlier, so that each works under the other's products";
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
+                           "::tk::gpu::TkGpuDialect"];
+  let statistics = [Statistic<"numLoops", "loops", "Loops that one warpgroup leaves earlier">];
+}
+
 def AlternateWarpgroups : Pass<"tk-alternate-warpgroups", "::mlir::ModuleOp"> {
   let summary = "Let warpgroups begin their products in turns, so that others' work runs under them";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",

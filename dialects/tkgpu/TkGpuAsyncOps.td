@@ -275,6 +275,8 @@ def TkGpu_TurnOp : TkGpu_Op<"turn", [MemoryEffects<[MemRead, MemWrite]>]> {
     The turn goes around: `take` waits until the warpgroup has it, `pass` hands it to the next one
     and goes on. It is the first warpgroup's after `begin`, which comes before all others. Each
     warpgroup takes and passes it equally often.
+    `lead` and `follow` take no turns: a warpgroup waits at `follow` until the one before it, if there is
+    one, has come to its `lead` as often, which in turn waits for nobody. Each comes to both equally often.
   }];
   let arguments = (ins TkGpu_TurnStepAttr:$step);
   let assemblyFormat = "$step attr-dict";

@@ -46,7 +46,8 @@ def TkGpu_AxisAttr : EnumAttr<TkGpu_Dialect, TkGpu_Axis, "axis">;
 
 def TkGpu_TurnStep : I32EnumAttr<"TurnStep", "what a warpgroup does with a turn", [
     I32EnumAttrCase<"Begin", 0, "begin">, I32EnumAttrCase<"Take", 1, "take">,
-    I32EnumAttrCase<"Pass", 2, "pass">]> {
+    I32EnumAttrCase<"Pass", 2, "pass">, I32EnumAttrCase<"Lead", 3, "lead">,
+    I32EnumAttrCase<"Follow", 4, "follow">]> {
   let cppNamespace = "::tk::gpu";
   let genSpecializedAttr = 0;
 }

@@ -13,6 +13,8 @@
 //    stages of a step that is not its own. In any other order the others could wait for stages
 //    while it waits for a turn.
 //
+// Loops that one warpgroup ends earlier (tk-stagger-warpgroups) have no turns.
+//
 // What an iteration does with its results then runs under the other warpgroups' products.
 //
 //   for %j = %a to %own {                     for %j = %a to %own {
@@ -62,6 +64,13 @@ static bool haveWorkUnderProducts(ArrayRef<WarpgroupDotOp> dots) {
   auto wait = dyn_cast<WarpgroupWaitOp>(*first->user_begin());
   return wait && wait.getPending() > 0 && wait->getBlock() == dots.back()->getBlock() &&
          dots.back()->isBeforeInBlock(wait);
+}
+
+/// Does one of the warpgroups end the loop around `block` earlier (tk-stagger-warpgroups)?
+static bool areStaggered(Block *block) {
+  return llvm::any_of(block->getOps<scf::IfOp>(), [](scf::IfOp branch) {
+    return !branch.thenBlock()->getOps<TurnOp>().empty();
+  });
 }
 
 /// A turn of the others, in a step that begins at `at`, if there is one before `end`.
@@ -115,7 +124,7 @@ struct AlternateWarpgroups : tk::impl::AlternateWarpgroupsBase<AlternateWarpgrou
         continue;
       roles.getConsumer().walk([&](Block *block) {
         SmallVector<WarpgroupDotOp> dots(block->getOps<WarpgroupDotOp>());
-        if (!haveWorkUnderProducts(dots))
+        if (!haveWorkUnderProducts(dots) || areStaggered(block))
           return;
         OpBuilder builder(dots.front());
         TurnOp::create(builder, dots.front().getLoc(), TurnStep::Take);

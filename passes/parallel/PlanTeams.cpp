@@ -8,7 +8,7 @@
 // Measured on an H200 in bf16 (8192 x 8192, and 4096 x 4096 to 16384 x 16384 with 4096 terms):
 // teams win as much as 130 terms take by storing the results in the meantime, about 100 for each
 // exp, erf or quotient, 50 for a tile that is read; they lose 1.5 % and, of launches with few terms
-// in all, as much as 1300 terms take.
+// in all, as much as 1300 terms take. Several sums, and tiles that are read besides, lose more.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/parallel/Planner.h"
@@ -23,8 +23,10 @@ namespace {
 
 /// In terms of a sum: what runs under the other team's products, and what teams lose once.
 constexpr double termsOfStore = 130, termsOfFunction = 100, termsOfTile = 50, termsLost = 1300;
-/// Of all the time.
-constexpr double shareLost = 0.015;
+/// Of all the time: always, beside a tile that is read, and where several sums share the registers.
+/// Since one of two warpgroups that share a tile ends it earlier (tk-stagger-warpgroups), teams
+/// take 3 % longer with 4096 terms in both of the latter cases, 4 % with 2048 terms of two sums.
+constexpr double shareLost = 0.015, shareLostToTile = 0.035, shareLostToSums = 0.065;
 /// Of a sum, as few as were measured.
 constexpr int64_t fewestTerms = 1024;
 /// Of the second-level cache: of rows that straddle lines teams ask it for too many, 0.75 to 0.95
@@ -52,10 +54,14 @@ static bool isLoadOfTile(Operation *op, Contraction &product) {
   return load && follows(product.m) && follows(product.n);
 }
 
+/// Is a tile read besides the product's factors?
+static bool isAnyTileRead(ComputeOp compute, Contraction &product) {
+  return llvm::any_of(*compute.getBlock(),
+                      [&](Operation &op) { return isLoadOfTile(&op, product); });
+}
+
 int64_t Planner::groupOfTeams(Contraction &product) {
-  bool isAnyRead = llvm::any_of(*shape.compute.getBlock(),
-                                [&](Operation &op) { return isLoadOfTile(&op, product); });
-  return isAnyRead ? rowsBesideTile : rowsTogether;
+  return isAnyTileRead(shape.compute, product) ? rowsBesideTile : rowsTogether;
 }
 
 bool Planner::areTeamsFaster(Contraction &product, const WarpgroupTile &shared, int64_t tiles) {
@@ -79,8 +85,10 @@ bool Planner::areTeamsFaster(Contraction &product, const WarpgroupTile &shared, 
     hidden += isFunction(&op) ? termsOfFunction : isLoadOfTile(&op, product) ? termsOfTile : 0;
   // Several sums take as much longer as they have fewer results in a tile.
   hidden /= double(shape.contractions.size());
+  double lost = shareLost + (isAnyTileRead(shape.compute, product) ? shareLostToTile : 0) +
+                (shape.contractions.size() > 1 ? shareLostToSums : 0);
   double waves = double(tiles) / double(target.getProcessors());
-  return hidden / double(terms) > shareLost + termsLost / (waves * double(terms));
+  return hidden / double(terms) > lost + termsLost / (waves * double(terms));
 }
 
 int64_t Planner::chooseTeams(Contraction &product, const WarpgroupTile &shared, int64_t tiles) {

@@ -171,6 +171,7 @@ LogicalResult KernelEmitter::emitTurn(gpu::TurnOp turn) {
   const int warpgroups = static_cast<int>(func.getBlockWarps() / 4);
   // After the warpgroups' own: the barriers at which each waits and the one before it arrives.
   const std::string first = std::to_string(kWarpgroupBarrier + warpgroups);
+  const std::string following = std::to_string(kWarpgroupBarrier + 2 * warpgroups);
   const std::string both = ", 256);";
   switch (turn.getStep()) {
   case gpu::TurnStep::Begin:
@@ -183,6 +184,15 @@ LogicalResult KernelEmitter::emitTurn(gpu::TurnOp turn) {
   case gpu::TurnStep::Pass:
     line("tk::named_barrier_arrive(" + first + " + (" + useWarp() + " / 4 + 1) % " +
          llvm::Twine(warpgroups) + both);
+    break;
+  // Behind those, the barriers of each but the first.
+  case gpu::TurnStep::Lead:
+    line("if (" + useWarp() + " / 4 != " + llvm::Twine(warpgroups - 1) +
+         ") tk::named_barrier_arrive(" + following + " + " + useWarp() + " / 4" + both);
+    break;
+  case gpu::TurnStep::Follow:
+    line("if (" + useWarp() + " / 4 != 0) tk::named_barrier_sync(" + following + " + " + useWarp() +
+         " / 4 - 1" + both);
     break;
   }
   return success();

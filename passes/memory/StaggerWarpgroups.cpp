@@ -1,0 +1,164 @@
+//===- StaggerWarpgroups.cpp - results under the others' last products ----===//
+//
+// Two warpgroups that share a block's tile end their sums together, and leave the matrix unit idle
+// while they work on the results. Where one ends earlier, its results are worked on under the other
+// one's last products, and the other one's under the first products of the next tile. In the
+// consumer's program of two warpgroups with a loop over tiles, around one whose steps are nothing
+// but products from a ring of stages that stay in flight:
+//
+// 1. The first warpgroup leads once its products of the last step have begun;
+// 2. the second one follows: it waits for that before the products of its last steps, as many as
+//    the ring has stages but one. It still holds the stage before those, so that with more steps
+//    the first warpgroup could wait for a stage while it is waited for.
+//
+// In between they run as they come: where stages are late the second one catches up, and no product
+// is late for that. Loops with fewer steps than that follow in their first one.
+//
+//   for %k ... {                              for %k ... {
+//     phase_wait                                if last steps begin at %k { turn follow }
+//     %d = dot ...                              phase_wait
+//     ...                                →      %d = dot ...
+//   }                                           if %k is the last step { turn lead }
+//                                               ...
+//                                             }
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Passes.h"
+
+#include "dialects/tkgpu/TkGpuDialect.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace tk {
+#define GEN_PASS_DEF_STAGGERWARPGROUPS
+#include "passes/Passes.h.inc"
+} // namespace tk
+
+using namespace mlir;
+using namespace tk;
+using namespace tk::gpu;
+
+static constexpr int64_t kWarpsOfTwo = 8;
+
+/// Is `op` a product from shared memory, or what brings its operands and lets go of them?
+static bool isPartOfProducts(Operation *op) {
+  if (auto dot = dyn_cast<WarpgroupDotOp>(op))
+    return llvm::none_of(dot->getOperands().take_front(2),
+                         [](Value factor) { return isa<RankedTensorType>(factor.getType()); });
+  if (auto branch = dyn_cast<scf::IfOp>(op))
+    return branch->getNumResults() == 0 && branch.elseBlock() == nullptr &&
+           llvm::all_of(*branch.thenBlock(),
+                        [](Operation &inner) { return isa<PhaseArriveOp, scf::YieldOp>(inner); });
+  // Sums that are waited for in each step are added up there.
+  if (auto wait = dyn_cast<WarpgroupWaitOp>(op))
+    return wait.getPending() > 0;
+  if (isa<PhaseWaitOp, PhaseArriveOp, StageOp, scf::YieldOp>(op))
+    return true;
+  return op->getNumRegions() == 0 && isMemoryEffectFree(op) &&
+         llvm::all_of(op->getResultTypes(), [](Type type) { return type.isIntOrIndex(); });
+}
+
+namespace {
+
+/// A loop over the steps of a tile's sums.
+struct Products {
+  scf::ForOp loop;
+  PhaseWaitOp wait;    ///< for a step's stage
+  WarpgroupDotOp last; ///< of a step's products
+};
+
+} // namespace
+
+/// Does `arrive` let go of the step's stage, which is at `slot`, or of that of the step before?
+static bool isSoon(PhaseArriveOp arrive, scf::ForOp loop, Value slot) {
+  if (arrive.getSlot() == slot)
+    return true;
+  auto carried = dyn_cast<BlockArgument>(arrive.getSlot());
+  return carried && carried.getOwner() == loop.getBody() && carried.getArgNumber() > 0 &&
+         loop.getYieldedValues()[carried.getArgNumber() - 1] == slot;
+}
+
+/// The loop whose products are all of the consumer's, if it is the only one in a loop over tiles.
+static std::optional<Products> findProducts(WarpRolesOp roles) {
+  Products found;
+  bool isOnly = true;
+  roles.getConsumer().walk([&](WarpgroupDotOp dot) {
+    auto loop = dyn_cast<scf::ForOp>(dot->getParentOp());
+    isOnly &= loop && (!found.loop || found.loop == loop);
+    found.loop = loop;
+    found.last = dot;
+  });
+  auto tiles =
+      isOnly && found.loop ? dyn_cast<scf::ForOp>(found.loop->getParentOp()) : scf::ForOp();
+  if (!tiles || tiles->getParentOp() != roles ||
+      !llvm::all_of(*found.loop.getBody(), [](Operation &op) { return isPartOfProducts(&op); }))
+    return std::nullopt;
+  SmallVector<PhaseWaitOp> waits(found.loop.getOps<PhaseWaitOp>());
+  if (waits.size() != 1)
+    return std::nullopt;
+  found.wait = waits.front();
+  WalkResult walked = found.loop.walk([&](PhaseArriveOp arrive) {
+    bool isLeft = !arrive.getCluster() && isSoon(arrive, found.loop, found.wait.getSlot());
+    return isLeft ? WalkResult::advance() : WalkResult::interrupt();
+  });
+  if (walked.wasInterrupted())
+    return std::nullopt;
+  return found;
+}
+
+/// A turn of `step` under `condition`.
+static void createTurn(OpBuilder &builder, Location loc, Value condition, TurnStep step) {
+  auto branch = scf::IfOp::create(builder, loc, condition, /*withElseRegion=*/false);
+  OpBuilder inside = branch.getThenBodyBuilder();
+  TurnOp::create(inside, loc, step);
+}
+
+static void stagger(Products products) {
+  scf::ForOp loop = products.loop;
+  Location loc = loop.getLoc();
+  OpBuilder builder(products.wait);
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  };
+  auto compare = [&](arith::CmpIPredicate predicate, Value a, Value b) -> Value {
+    return arith::CmpIOp::create(builder, loc, predicate, a, b);
+  };
+  const int64_t steps = products.wait.getPhases().getType().getStages() - 1;
+  Value at = loop.getInductionVar(), step = loop.getStep();
+  // The last steps begin at the first one with no more than theirs to go.
+  Value left = arith::SubIOp::create(builder, loc, loop.getUpperBound(), at);
+  Value span = arith::MulIOp::create(builder, loc, step, constant(steps));
+  Value before = arith::AddIOp::create(builder, loc, left, step);
+  Value isLate = compare(arith::CmpIPredicate::sle, left, span);
+  Value wasEarly = compare(arith::CmpIPredicate::sgt, before, span);
+  Value isFirst = compare(arith::CmpIPredicate::eq, at, loop.getLowerBound());
+  Value begins = arith::OrIOp::create(builder, loc, wasEarly, isFirst);
+  createTurn(builder, loc, arith::AndIOp::create(builder, loc, isLate, begins), TurnStep::Follow);
+  builder.setInsertionPointAfter(products.last);
+  Value isLast = compare(arith::CmpIPredicate::sle, left, step);
+  createTurn(builder, loc, isLast, TurnStep::Lead);
+}
+
+namespace {
+
+struct StaggerWarpgroups : tk::impl::StaggerWarpgroupsBase<StaggerWarpgroups> {
+  void runOnOperation() override {
+    for (FuncOp function : getOperation().getOps<FuncOp>()) {
+      if (function.getNumWarps() != kWarpsOfTwo || function.getTeams() != 1)
+        continue;
+      SmallVector<WarpRolesOp> roles(function.getOps<WarpRolesOp>());
+      std::optional<Products> products =
+          roles.size() == 1 ? findProducts(roles.front()) : std::nullopt;
+      if (!products || products->wait.getPhases().getType().getStages() < 2)
+        continue;
+      stagger(*products);
+      ++numLoops;
+    }
+  }
+};
+
+} // namespace
