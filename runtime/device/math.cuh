@@ -185,17 +185,18 @@ struct ScaledTanh {
     c2 = first * u * u * ::fmaf(-0.1337063f, h, 0.13196424f);
     c3 = first * u * u * u * -0.04456877f;
   }
-  template <int n, class Add> TK_DEVICE void part(float *y, const float *x, Add add) const {
+  template <int n, class Add, class Then>
+  TK_DEVICE void part(float *y, const float *x, Add add, Then then) const {
     float w[n];
     u32 are_small = ~0u;
     for_each<n>([&](int i) { w[i] = ::fmaf(x[i], x[i], -bound); });
     for_each<n>([&](int i) { are_small &= as_bits(w[i]); });
     if (any_in_warp(are_small >> 31 == 0))
-      for_each<n>([&](int i) { y[i] = ::fmaf(factor, tanh_approx(x[i] * scale), add(i)); });
+      for_each<n>([&](int i) { y[i] = then(::fmaf(factor, tanh_approx(x[i] * scale), add(i))); });
     else
       for_each<n>([&](int i) {
         const float p = ::fmaf(::fmaf(::fmaf(c3, w[i], c2), w[i], c1), w[i], c0);
-        y[i] = ::fmaf(x[i], p, add(i));
+        y[i] = then(::fmaf(x[i], p, add(i)));
       });
   }
 };
@@ -204,7 +205,20 @@ template <int n, class Add>
 TK_DEVICE void scaled_tanh(float (&y)[n], const float (&x)[n], const ScaledTanh &tanh, Add add) {
   constexpr int part = n % 16 == 0 ? n / 4 : n;
   for_each<n / part>([&](int i) {
-    tanh.template part<part>(&y[i * part], &x[i * part], [&](int r) { return add(i * part + r); });
+    tanh.template part<part>(
+        &y[i * part], &x[i * part], [&](int r) { return add(i * part + r); },
+        [](float sum) { return sum; });
+  });
+}
+// Powers of 2 of the same.
+template <int n, class Add>
+TK_DEVICE void exp2_scaled_tanh(float (&y)[n], const float (&x)[n], const ScaledTanh &tanh,
+                                Add add) {
+  constexpr int part = n % 16 == 0 ? n / 4 : n;
+  for_each<n / part>([&](int i) {
+    tanh.template part<part>(
+        &y[i * part], &x[i * part], [&](int r) { return add(i * part + r); },
+        [](float sum) { return exp2_approx(sum); });
   });
 }
 template <int n>

@@ -2,7 +2,8 @@
 //
 // factor * tanh(x * scale), to which something may be added, is one function of a tile. Its
 // polynomial has both factors in the coefficients: they are computed before the outermost loop that
-// the factors are known at.
+// the factors are known at. Weights of such a tile under a reference are the same function to the
+// base 2, with log2(e) in the coefficients.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/target/cuda/KernelEmitter.h"
@@ -14,6 +15,8 @@
 using namespace mlir;
 
 namespace tk::cuda {
+
+static constexpr llvm::StringLiteral kTimesLog2e = " * 1.4426950408889634f";
 
 /// The number that all of a tile is: a scalar, or a constant tile; null if it is none.
 static Value uniformNumber(Value tile) {
@@ -50,7 +53,28 @@ static Operation *endOfCap(math::TanhOp tanh) {
   return user && factoredTanh(user).first == tanh ? user : tanh;
 }
 
+/// The approximate exponential that is all that reads a tile, if it takes it less what rows have in
+/// common, or all of the tile.
+static ExpDiffOp weightsOf(Operation *scores) {
+  auto weights = scores->hasOneUse() ? dyn_cast<ExpDiffOp>(*scores->user_begin()) : ExpDiffOp();
+  bool isUnder =
+      weights && weights->hasAttr("approx") && weights->getBlock() == scores->getBlock() &&
+      weights.getA() == scores->getResult(0) && weights.getB().getDefiningOp<gpu::BroadcastOp>();
+  return isUnder ? weights : ExpDiffOp();
+}
+
 std::optional<KernelEmitter::CappedTile> KernelEmitter::cappedTile(Operation *op) {
+  auto weights = dyn_cast<ExpDiffOp>(op);
+  Operation *scores = weights ? weights.getA().getDefiningOp() : op;
+  if (!scores || weightsOf(scores) != weights)
+    return std::nullopt;
+  std::optional<CappedTile> capped = cappedScores(scores);
+  if (capped && weights)
+    capped->reference = weights.getB();
+  return capped;
+}
+
+std::optional<KernelEmitter::CappedTile> KernelEmitter::cappedScores(Operation *op) {
   if (op->getNumResults() != 1 || !isTile(op->getResult(0)) || registersOf(op->getResult(0)) <= 1)
     return std::nullopt;
   auto [tanh, factor] = factoredTanh(op);
@@ -63,7 +87,8 @@ std::optional<KernelEmitter::CappedTile> KernelEmitter::cappedTile(Operation *op
   const int scale = uniformFactor(inner);
   if (scale < 0)
     return std::nullopt;
-  CappedTile capped{inner->getOperand(1 - scale), uniformNumber(inner->getOperand(scale)), {}, {}};
+  CappedTile capped{
+      inner->getOperand(1 - scale), uniformNumber(inner->getOperand(scale)), {}, {}, {}};
   if (factor >= 0)
     capped.factor = uniformNumber(op->getOperand(factor));
   if (isa<math::FmaOp>(op))
@@ -76,11 +101,16 @@ bool KernelEmitter::isWithinCappedTile(Operation *op) {
   if (isa<arith::MulFOp>(op) && op->hasOneUse())
     tanh = dyn_cast<math::TanhOp>(*op->user_begin());
   Operation *end = tanh ? endOfCap(tanh) : op;
+  if (ExpDiffOp weights = weightsOf(end))
+    end = weights;
   return end != op && cappedTile(end);
 }
 
 std::string KernelEmitter::factorsOf(const CappedTile &capped) {
-  return scalar(capped.scale) + ", " + (capped.factor ? scalar(capped.factor) : "1.0f");
+  std::string factor = capped.factor ? scalar(capped.factor) : "1.0f";
+  if (capped.reference)
+    factor += kTimesLog2e;
+  return scalar(capped.scale) + ", " + factor;
 }
 
 std::string KernelEmitter::declareCap(const std::string &factors) {
@@ -105,7 +135,9 @@ llvm::SmallVector<std::string> KernelEmitter::declareCaps(scf::ForOp loop) {
   return declared;
 }
 
-std::string KernelEmitter::addedToCap(Value added, Value result) {
+std::string KernelEmitter::addedToCap(const CappedTile &capped, Value result) {
+  const Value added = capped.added;
+  const std::string base = capped.reference ? kTimesLog2e.str() : "";
   auto spread = added.getDefiningOp<gpu::BroadcastOp>();
   auto product = spread ? spread.getSource().getDefiningOp<arith::MulFOp>() : arith::MulFOp();
   auto map =
@@ -121,7 +153,8 @@ std::string KernelEmitter::addedToCap(Value added, Value result) {
     // Made anew in each step, from one number that the compiler does not know: it would keep all
     // of them over the loop, for which there are no registers.
     const gpu::LayoutAttr layout = layoutOf(places);
-    const std::string first = freshName("first"), factor = scalar(slope);
+    const std::string first = freshName("first"),
+                      factor = base.empty() ? scalar(slope) : "(" + scalar(slope) + base + ")";
     line("float " + first + "[1] = {" + factor + " * (float)(" + threadCoordinate(layout, 0) +
          ")};");
     line("tk::hold(" + first + ");");
@@ -129,7 +162,7 @@ std::string KernelEmitter::addedToCap(Value added, Value result) {
     return "tk::fma(" + factor + ", (float)(" + registerCoordinate(layout, 0, column) + "), " +
            first + "[0])";
   }
-  return element(added, reg);
+  return base.empty() ? element(added, reg) : "(" + element(added, reg) + ")" + base;
 }
 
 void KernelEmitter::emitCap(const CappedTile &capped, Value result) {
@@ -137,9 +170,16 @@ void KernelEmitter::emitCap(const CappedTile &capped, Value result) {
   auto known = caps.find(factors);
   std::string arguments =
       y + ", " + x + ", " + (known != caps.end() ? known->second : declareCap(factors));
-  if (capped.added)
-    arguments += ", [&](int r) { return " + addedToCap(capped.added, result) + "; }";
-  line("tk::scaled_tanh(" + arguments + ");");
+  std::string added = capped.added ? addedToCap(capped, result) : "";
+  if (capped.reference) {
+    const std::string offset = "tk::exp_offset(" +
+                               element(capped.reference, RegisterIndex("r", registerBits(result))) +
+                               ")";
+    added = added.empty() ? offset : offset + " + " + added;
+  }
+  if (!added.empty())
+    arguments += ", [&](int r) { return " + added + "; }";
+  line((capped.reference ? "tk::exp2_scaled_tanh(" : "tk::scaled_tanh(") + arguments + ");");
 }
 
 } // namespace tk::cuda

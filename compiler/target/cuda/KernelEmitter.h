@@ -147,7 +147,9 @@ private:
   /// both factors are numbers for all of it.
   struct CappedTile {
     mlir::Value x, scale, factor, added;
+    mlir::Value reference; ///< that weights of the tile are under, if it is they that are wanted
   };
+  std::optional<CappedTile> cappedScores(mlir::Operation *op);
   std::optional<CappedTile> cappedTile(mlir::Operation *op);
   /// Is `op` told with the operation that ends a capped tile?
   bool isWithinCappedTile(mlir::Operation *op);
@@ -157,7 +159,7 @@ private:
   /// `caps` end with the loop.
   llvm::SmallVector<std::string> declareCaps(mlir::scf::ForOp loop);
   /// What is added to a capped tile's register `r`, an expression.
-  std::string addedToCap(mlir::Value added, mlir::Value result);
+  std::string addedToCap(const CappedTile &capped, mlir::Value result);
   void emitCap(const CappedTile &capped, mlir::Value result);
 
   // EmitPositions
