@@ -202,7 +202,7 @@ Status CompiledSource::lower(ModuleOp module, Stage to, const Dump &dump) {
     OwningOpRef<ModuleOp> fused = module.clone();
     Status lowered = runStages(module, Stage::Fused, to, dump);
     shared = shared * lessShared / ofShared;
-    if (lowered || !module->hasAttr(gpu::lacksSharedAttrName) || shared < leastShared)
+    if (lowered || !module->hasAttr(gpu::needsLessAttrName) || shared < leastShared)
       return lowered;
     module.getBodyRegion().takeBody(fused->getBodyRegion());
     module->setAttrs(fused->getOperation()->getAttrDictionary());

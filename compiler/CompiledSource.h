@@ -83,7 +83,7 @@ private:
   /// The error for a pipeline that failed: the program's where a pass refused something, else ours.
   Error passError(const PassDiagnostics &diagnostics) const;
   /// Runs passes up to a stage on an isolated module. Where tiles turn out to need more shared
-  /// memory than there is, they are planned anew for less.
+  /// memory, or registers, than there are, they are planned anew for less.
   Status lower(mlir::ModuleOp module, Stage to, const Dump &dump);
   Status runStages(mlir::ModuleOp module, Stage from, Stage to, const Dump &dump);
   bool mayUseCache(const Dump &dump) const;

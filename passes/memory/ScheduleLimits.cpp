@@ -19,6 +19,10 @@ static KernelOp kernelOf(FuncOp function) {
   return found;
 }
 
+static void askForLess(FuncOp function) {
+  function->getParentOp()->setAttr(needsLessAttrName, UnitAttr::get(function.getContext()));
+}
+
 void tk::gpu::reportSharedLimit(FuncOp function, int64_t bytes, TargetAttr target,
                                 std::optional<int64_t> fittingStages) {
   KernelOp kernel = kernelOf(function);
@@ -26,7 +30,7 @@ void tk::gpu::reportSharedLimit(FuncOp function, int64_t bytes, TargetAttr targe
   if (kernel)
     place = placeOfKey(kernel, {"stages", "tile", "coarsen"});
   if (!place) {
-    function->getParentOp()->setAttr(lacksSharedAttrName, UnitAttr::get(function.getContext()));
+    askForLess(function);
     function.emitError("needs ") << bytes << " B of shared memory, sm_" << target.getArch()
                                  << " has " << target.getShared() << " B";
     return;
@@ -45,6 +49,8 @@ void tk::gpu::reportFactorLimit(FuncOp function, Value factor) {
   std::optional<Location> place;
   if (kernel)
     place = placeOfKey(kernel, {"tile", "coarsen"});
+  if (!place)
+    askForLess(function);
   ArrayRef<int64_t> shape = cast<RankedTensorType>(factor.getType()).getShape();
   InFlightDiagnostic refusal =
       place ? refuse(*place, Refusal::ScheduleDoesNotFit) : function.emitError();

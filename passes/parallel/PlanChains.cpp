@@ -168,7 +168,7 @@ void Planner::planWarpgroupChain(Contraction &outer) {
 
 /// A chain on the matrix unit has its rows' factors and those of a step in shared memory, for
 /// warpgroups also the result, beside what other products of its rows read: steps of fewer terms,
-/// or fewer rows, where there is no room.
+/// fewer rows, or fewer terms of loops before it, where there is no room.
 void Planner::fitMatrixChains() {
   for (Contraction &outer : shape.contractions) {
     if (!outer.isOuter || !usesMatrixUnits(outer) || block.tiles.contains(outer.k))
@@ -187,14 +187,20 @@ void Planner::fitMatrixChains() {
     };
     while (doNotFit() && tileOf(outer.k) > leastTerms)
       tiles[outer.k] /= 2;
-    for (Contraction &other : shape.contractions)
-      while (doNotFit() && !other.isOuter && !outer.op->isProperAncestor(other.op) &&
-             tileOf(other.n) > leastTerms && !block.tiles.contains(other.n))
-        tiles[other.n] /= 2;
     while (doNotFit() && tileOf(outer.m) > leastRows && !block.tiles.contains(outer.m)) {
       tiles[outer.m] /= 2;
       warps = std::max<int64_t>(warps / 2, 1);
       steps.clear();
     }
+    // A range that one tile holds takes no loop; two loops, of full tiles and the rest, have more
+    // buffers.
+    auto isWhole = [&](Contraction &other) {
+      std::optional<int64_t> upper = shape.upperOf(other.n);
+      return upper && *upper <= tileOf(other.n);
+    };
+    for (Contraction &other : shape.contractions)
+      while (doNotFit() && !other.isOuter && !outer.op->isProperAncestor(other.op) &&
+             tileOf(other.n) > leastTerms && !block.tiles.contains(other.n) && !isWhole(other))
+        tiles[other.n] /= 2;
   }
 }

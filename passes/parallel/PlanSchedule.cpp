@@ -268,20 +268,23 @@ void Planner::limitOperands() {
                         withoutExtension(factors->getOperand(1)).getType();
            });
   };
+  // How lanes lie may follow from other products, too: with less a thread the plan is made again.
+  const bool forLess = shape.kernel->getParentOp()->hasAttr(planningSharedAttrName);
+  const int64_t most = forLess ? mostOperands / 2 : mostOperands;
   for (Contraction &product : shape.contractions) {
     int64_t m = tileOf(product.m), n = tileOf(product.n), side = std::max(m, n);
     if (isOnMatrixUnits(product) && (warps > 1 || std::min(m, n) >= 16))
       continue;
     if (warps > 1) {
       while (!block.tiles.contains(product.k) && tileOf(product.k) > 1 &&
-             tileOf(product.k) * sideOfThread(m, n, warps) > mostOperands)
+             tileOf(product.k) * sideOfThread(m, n, warps) > most)
         tiles[product.k] /= 2;
       continue;
     }
     int64_t outputs = std::max<int64_t>(m * n / 32, 1);
     int64_t rows = std::clamp<int64_t>(outputs / 4, 1, std::max<int64_t>(side / 4, 1));
     int64_t columns = std::clamp<int64_t>(outputs, 1, std::max<int64_t>(side / 8, 4));
-    while (tileOf(product.k) > 1 && tileOf(product.k) * std::max(rows, columns) > mostOperands)
+    while (tileOf(product.k) > 1 && tileOf(product.k) * std::max(rows, columns) > most)
       tiles[product.k] /= 2;
   }
 }

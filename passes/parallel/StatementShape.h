@@ -67,7 +67,7 @@ gpu::ScheduleAttr widenVectors(StatementShape &shape, gpu::TargetAttr target,
                                gpu::ScheduleAttr schedule);
 
 /// On a module: how many bytes of shared memory schedules are planned for, if they are fewer than
-/// there are.
+/// there are. Threads then hold half of a product's factors, too.
 inline constexpr llvm::StringLiteral planningSharedAttrName = "tkgpu.planning_shared";
 
 /// The machine that a kernel is planned for.
