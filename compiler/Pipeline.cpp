@@ -91,6 +91,8 @@ llvm::ArrayRef<PassRow> passTable() {
        "what is in flight where masks branch is known"},
       {"tk-stagger-warpgroups", Stage::Gpu, "", "",
        "one warpgroup's results are worked on under the other's last products"},
+      {"tk-overlap-scores", Stage::Gpu, "", "",
+       "steps without masks are apart; what is in flight with them is known"},
       {"tk-alternate-warpgroups", Stage::Gpu, "turns", "",
        "one warpgroup's work runs under the other's products"},
       {"tk-pipeline-copies", Stage::Gpu, "", "",

@@ -265,7 +265,12 @@ def StaggerWarpgroups : Pass<"tk-stagger-warpgroups", "::mlir::ModuleOp"> {
                            "::tk::gpu::TkGpuDialect"];
   let statistics = [Statistic<"numLoops", "loops", "Loops that one warpgroup leaves earlier">];
 }
-
+def OverlapScores : Pass<"tk-overlap-scores", "::mlir::ModuleOp"> {
+  let summary = "Begin the next step's first product of a chain before this step's exponentials";
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+                           "::mlir::scf::SCFDialect", "::tk::gpu::TkGpuDialect"];
+  let statistics = [Statistic<"numLoops", "loops", "Loops whose scores are ahead">];
+}
 def AlternateWarpgroups : Pass<"tk-alternate-warpgroups", "::mlir::ModuleOp"> {
   let summary = "Let warpgroups begin their products in turns, so that others' work runs under them";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",

@@ -236,8 +236,9 @@ def TkGpu_HoldOp : TkGpu_Op<"hold", [Pure, SameOperandsAndResultType]> {
   let summary = "The same tile, from here on kept as it is";
   let description = [{
     What was derived from the source before is not derived from the result, as far as the compiler of
-    the emitted text can tell: it computes such values again rather than keep them in registers. The
-    elements are of 8 or 16 bits and fill words in each thread.
+    the emitted text can tell: it computes such values again rather than keep them in registers, and
+    the result is there before what follows begins. The elements are of 8, 16 or 32 bits and fill
+    words in each thread.
   }];
   let arguments = (ins AnyRankedTensor:$source);
   let results = (outs AnyRankedTensor:$result);
@@ -334,6 +335,15 @@ def TkGpu_ScaledExpDiffOp : TkGpu_Op<"scaled_exp_diff", [Pure, SameOperandsAndRe
   let builders = [OpBuilder<(ins "::mlir::Type":$type, "::mlir::Value":$a, "::mlir::Value":$b,
                                  "::mlir::Value":$scale),
                             [{ build($_builder, $_state, type, a, b, scale, 0); }]>];
+}
+
+def TkGpu_ScaledExponentOp : TkGpu_Op<"scaled_exponent", [Pure, SameOperandsAndResultType, Elementwise,
+                                                          Scalarizable, Vectorizable, Tensorizable]> {
+  let summary = "The binary logarithm of tkgpu.scaled_exp_diff: a c - round(b c - power)";
+  let arguments = (ins FloatLike:$a, FloatLike:$b, FloatLike:$scale,
+                       DefaultValuedAttr<I64Attr, "0">:$power);
+  let results = (outs FloatLike:$result);
+  let assemblyFormat = "$a `,` $b `by` $scale (`power` $power^)? attr-dict `:` type($result)";
 }
 
 def TkGpu_ArgReduceOp : TkGpu_Op<"arg_reduce", [Pure]> {

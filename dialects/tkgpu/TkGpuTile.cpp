@@ -200,8 +200,8 @@ LogicalResult HoldOp::verify() {
   auto tile = cast<RankedTensorType>(getSource().getType());
   Type element = tile.getElementType();
   unsigned bits = element.isIntOrFloat() ? element.getIntOrFloatBitWidth() : 0;
-  if (bits != 8 && bits != 16)
-    return emitOpError("expected elements of 8 or 16 bits, got ") << tile;
+  if (bits != 8 && bits != 16 && bits != 32)
+    return emitOpError("expected elements of 8, 16 or 32 bits, got ") << tile;
   if (auto layout = getLayout(tile); layout && layout.getNumRegisters() * bits % 32 != 0)
     return emitOpError("expected the elements of a thread to fill words, got ") << tile;
   return success();

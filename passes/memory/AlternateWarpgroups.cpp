@@ -4,8 +4,10 @@
 // unit and leave it idle together while they work on the results. In loops with several products
 // in flight (OverlapChains), in the consumer's program of several warpgroups:
 //
-// 1. A warpgroup waits for its turn before the first product of an iteration,
-// 2. and passes the turn on to the next one after the last product has begun.
+// 1. A warpgroup waits for its turn before the first product of an iteration, or, where the loop
+//    carries a product in flight (OverlapScores), as soon as that one is there,
+// 2. and passes the turn on to the next one after the last product has begun, or then, too, when
+//    it would wait for the iteration's own first product.
 //
 // 3. A warpgroup whose loop ends before the others' (tk-bound-warpgroups) hands the turn on until
 //    theirs do, so that every turn passed on is taken, but for the last: once before the products
@@ -73,6 +75,31 @@ static bool areStaggered(Block *block) {
   });
 }
 
+/// The wait for a product of the iteration before, which the loop carries, if `first` follows one.
+static WarpgroupWaitOp findCarriedWait(WarpgroupDotOp first) {
+  for (Operation *op = first->getPrevNode(); op; op = op->getPrevNode())
+    if (auto wait = dyn_cast<WarpgroupWaitOp>(op);
+        wait && llvm::all_of(wait->getOperands(), llvm::IsaPred<BlockArgument>))
+      return wait;
+  return {};
+}
+
+/// Takes a turn for the products of an iteration and passes it on. Where it works on a product of
+/// the iteration before, the turn begins with that work and ends where the first of `dots` is
+/// waited for: so warpgroups stay half an iteration apart, and one's maxima run under the other's
+/// exponentials. By themselves they may settle at a quarter.
+static void alternate(ArrayRef<WarpgroupDotOp> dots) {
+  OpBuilder builder(dots.front());
+  WarpgroupWaitOp carried = findCarriedWait(dots.front());
+  if (carried)
+    builder.setInsertionPointAfter(carried);
+  TurnOp::create(builder, dots.front()->getLoc(), TurnStep::Take);
+  builder.setInsertionPointAfter(dots.back());
+  if (carried)
+    builder.setInsertionPoint(*dots.front()->user_begin());
+  TurnOp::create(builder, dots.back()->getLoc(), TurnStep::Pass);
+}
+
 /// A turn of the others, in a step that begins at `at`, if there is one before `end`.
 static void handOn(OpBuilder &builder, Location loc, Value at, Value end) {
   Value isTurn = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, at, end);
@@ -126,10 +153,7 @@ struct AlternateWarpgroups : tk::impl::AlternateWarpgroupsBase<AlternateWarpgrou
         SmallVector<WarpgroupDotOp> dots(block->getOps<WarpgroupDotOp>());
         if (!haveWorkUnderProducts(dots) || areStaggered(block))
           return;
-        OpBuilder builder(dots.front());
-        TurnOp::create(builder, dots.front().getLoc(), TurnStep::Take);
-        builder.setInsertionPointAfter(dots.back());
-        TurnOp::create(builder, dots.back().getLoc(), TurnStep::Pass);
+        alternate(dots);
         if (auto loop = dyn_cast<scf::ForOp>(block->getParentOp()))
           completeTurns(loop);
         ++loops;

@@ -122,15 +122,21 @@ TK_DEVICE float scaled_rescale(float a, float b, float scale) {
   return exp2_approx((a - zero_if_low(b)) * (scale * 1.4426950408889634f));
 }
 TK_DEVICE float rescale_approx(float a, float b) { return scaled_rescale(a, b, 1); }
-// exp_diff_approx of a * scale and b * scale, for a positive scale.
-TK_DEVICE float scaled_exp_diff(float a, float b, float scale) {
+// exp_diff_approx of a * scale and b * scale, for a positive scale, and its binary logarithm.
+TK_DEVICE float scaled_exponent(float a, float b, float scale) {
   const float c = scale * 1.4426950408889634f, safe = zero_if_low(b);
-  return exp2_approx(::fmaf(a, c, -(safe * c)));
+  return ::fmaf(a, c, -(safe * c));
+}
+TK_DEVICE float scaled_exp_diff(float a, float b, float scale) {
+  return exp2_approx(scaled_exponent(a, b, scale));
 }
 // The same times 2^power.
-TK_DEVICE float scaled_exp_diff(float a, float b, float scale, int power) {
+TK_DEVICE float scaled_exponent(float a, float b, float scale, int power) {
   const float c = scale * 1.4426950408889634f, safe = zero_if_low(b);
-  return exp2_approx(::fmaf(a, c, ::fmaf(-safe, c, (float)power)));
+  return ::fmaf(a, c, ::fmaf(-safe, c, (float)power));
+}
+TK_DEVICE float scaled_exp_diff(float a, float b, float scale, int power) {
+  return exp2_approx(scaled_exponent(a, b, scale, power));
 }
 // exp(x) where the result is of use for 16 bits: the relative error is 2^-22 and 2^-24 of x.
 TK_DEVICE float exp_approx(float x) { return exp2_approx(x * 1.4426950408889634f); }

@@ -199,7 +199,7 @@ TK_DEVICE void funnel(T (&y)[count], const T (&before)[count], const T (&here)[c
   }
 }
 
-// Hides where the elements, of 1 or 2 bytes, came from: what was computed from them before is not
+// Hides where the elements, of 1, 2 or 4 bytes, came from: what was computed from them before is not
 // known to be what they give again.
 template <int n, class T> TK_DEVICE void hold(T (&x)[n]) {
   constexpr int step = 4 / sizeof(T);

@@ -60,8 +60,11 @@ LogicalResult KernelEmitter::emitFor(scf::ForOp loop) {
   llvm::SmallVector<std::string> carried;
   for (auto [argument, result, initial] :
        llvm::zip(loop.getRegionIterArgs(), loop.getResults(), loop.getInitArgs())) {
-    const std::string name = nameFor(argument);
-    declareAs(argument, name, initial);
+    // What a product in flight writes stays where it is.
+    const bool inFlight = initial.getDefiningOp<gpu::WarpgroupDotOp>() && initial.hasOneUse();
+    const std::string name = inFlight ? names[initial] : nameFor(argument);
+    if (!inFlight)
+      declareAs(argument, name, initial);
     names[argument] = name;
     names[result] = name;
     carried.push_back(name);

@@ -43,6 +43,7 @@ static llvm::StringRef primitiveName(Operation *op) {
       })
       .Case<gpu::ScaledExpDiffOp>(
           [](auto o) { return o->hasAttr("rescale") ? "scaled_rescale" : "scaled_exp_diff"; })
+      .Case<gpu::ScaledExponentOp>([](auto) { return "scaled_exponent"; })
       .Case<DivOrZeroOp>([](auto o) {
         return o->hasAttr("approx") && getElementTypeOrSelf(o.getType()).isF32()
                    ? "div_or_zero_approx"
@@ -66,6 +67,8 @@ std::optional<std::string> KernelEmitter::mathExpression(Operation *op,
   std::string arguments = llvm::join(in, ", ");
   if (auto weight = dyn_cast<gpu::ScaledExpDiffOp>(op); weight && weight.getPower() != 0)
     arguments += ", " + std::to_string(weight.getPower());
+  if (auto exponent = dyn_cast<gpu::ScaledExponentOp>(op); exponent && exponent.getPower() != 0)
+    arguments += ", " + std::to_string(exponent.getPower());
   return "tk::" + name.str() + "(" + arguments + ")";
 }
 

@@ -174,7 +174,9 @@ LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
   const int64_t blocks = registersOf(dot.getResult()) / (columns / 2);
 
   auto named = names.find(dot.getAcc());
-  const bool inPlace = named != names.end() && dot.getAcc().hasOneUse() &&
+  // A product that never accumulates takes the registers alone; what they held has been read.
+  const bool replaces = dot.getAccumulate() && matchPattern(dot.getAccumulate(), m_Zero());
+  const bool inPlace = named != names.end() && (dot.getAcc().hasOneUse() || replaces) &&
                        dot.getAcc().getParentBlock() == dot->getBlock();
   // What starts from zero needs no zeros: its first instruction does not accumulate.
   const bool fromZero = !gpu::isPromoted(dot) && (matchPattern(dot.getAcc(), m_AnyZeroFloat()) ||
@@ -232,9 +234,9 @@ LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
       typeNames += "false, ";
   }
   // Whether the first span adds to what is there.
-  const std::string adds = gpu::isPromoted(dot) || fromZero ? "0"
-                           : dot.getAccumulate()            ? scalar(dot.getAccumulate())
-                                                            : "1";
+  const std::string adds = gpu::isPromoted(dot) || fromZero || replaces ? "0"
+                           : dot.getAccumulate() ? scalar(dot.getAccumulate())
+                                                 : "1";
   const std::string bAt = descriptor(dot.getB(), b, 1, "b_at");
   const std::string loops = "TK_UNROLL for (int k = 0; k < " + std::to_string(spans) + "; ++k) ";
   const std::string rows = "TK_UNROLL for (int m = 0; m < " + std::to_string(blocks) + "; ++m) ";

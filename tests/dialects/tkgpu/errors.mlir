@@ -71,10 +71,10 @@ tkgpu.func @f args ["a", "b"] {
 // -----
 
 tkgpu.func @f args ["a"] {
-^bb0(%x: f32):
-  %a = tkgpu.broadcast %x dims [] : f32 -> tensor<64xf32>
-  // expected-error @below {{expected elements of 8 or 16 bits, got 'tensor<64xf32>'}}
-  %h = tkgpu.hold %a : tensor<64xf32>
+^bb0(%x: f64):
+  %a = tkgpu.broadcast %x dims [] : f64 -> tensor<64xf64>
+  // expected-error @below {{expected elements of 8, 16 or 32 bits, got 'tensor<64xf64>'}}
+  %h = tkgpu.hold %a : tensor<64xf64>
   tkgpu.return
 }
 
