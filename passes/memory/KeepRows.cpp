@@ -22,6 +22,7 @@
 #include "dialects/tkgpu/TkGpuPrivateOps.h"
 #include "passes/Passes.h"
 #include "passes/analysis/NarrowestCut.h"
+#include "passes/memory/PrivateTiles.h"
 #include "passes/memory/TileComponents.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -80,13 +81,6 @@ static bool isElementwise(Operation *op) {
   return op->hasTrait<OpTrait::Elementwise>() && isMemoryEffectFree(op) &&
          op->getNumRegions() == 0 && op->getNumResults() == 1 && isTile(op->getResult(0)) &&
          getElementTypeOrSelf(op->getResult(0)).isIntOrFloat();
-}
-
-/// Can threads have their parts of `tile` in shared memory?
-static bool isStorable(Value tile) {
-  int64_t bits = getElementTypeOrSelf(tile).getIntOrFloatBitWidth();
-  LayoutAttr layout = getLayout(tile.getType());
-  return bits >= 8 && layout && layout.getNumRegisters() * bits >= vectorBits;
 }
 
 /// Of `rows` and what is computed from them before `meeting`, the tiles of the fewest bytes that
@@ -163,21 +157,6 @@ static void copyRows(ArrayRef<Value> loads, Operation *use) {
   }
 }
 
-/// Puts `tile`, as soon as it is computed, into shared memory, from which it is used.
-static void storeTile(Value tile) {
-  auto type = cast<RankedTensorType>(tile.getType());
-  Location loc = tile.getLoc();
-  OpBuilder builder(tile.getContext());
-  builder.setInsertionPointAfterValue(tile);
-  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
-  auto kept =
-      PrivateType::get(builder.getContext(), 1, type, vectorBits / type.getElementTypeBitWidth());
-  Value memory = AllocPrivateOp::create(builder, loc, kept, nullptr);
-  auto store = PrivateStoreOp::create(builder, loc, tile, memory, zero);
-  auto read = PrivateLoadOp::create(builder, loc, type, memory, zero);
-  tile.replaceAllUsesExcept(read.getResult(), store);
-}
-
 /// Lets rows that are loaded before `meeting`, or what is computed from them there, lie in shared
 /// memory, of which a multiprocessor has `budget` bytes.
 static unsigned keepRows(FuncOp function, Operation *meeting, int64_t budget) {
@@ -193,7 +172,8 @@ static unsigned keepRows(FuncOp function, Operation *meeting, int64_t budget) {
     SmallVector<Value> tiles = narrowestTiles(function, meeting, rows);
     int64_t fewest = bytesOf(function, tiles);
     if (!tiles.empty() && fewest < bytes && fewest * blocks <= budget) {
-      llvm::for_each(tiles, storeTile);
+      for (Value tile : tiles)
+        keepInMemory(tile);
       return tiles.size();
     }
   }

@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/tkgpu/TkGpuPrivateOps.h"
 #include "passes/Passes.h"
+#include "passes/memory/PrivateTiles.h"
 #include "passes/memory/TileComponents.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -32,8 +33,6 @@ namespace tk {
 using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
-
-static constexpr int64_t vectorBits = 128;
 
 /// The first operation of the loop's body that `op`'s results are used in or under; null if they
 /// are used elsewhere, too, or nowhere.
@@ -54,29 +53,6 @@ static bool isComputed(Operation *op) {
          isTile(op->getResult(0)) && !isCheapTile(op->getResult(0)) && isMemoryEffectFree(op);
 }
 
-/// Can threads have their parts of a joined tile in shared memory, in vectors?
-static bool isStorable(FunnelOp funnel) {
-  auto type = cast<RankedTensorType>(funnel.getType());
-  LayoutAttr layout = getLayout(type);
-  return layout && type.getElementType().isIntOrFloat() && type.getElementTypeBitWidth() >= 8 &&
-         layout.getNumRegisters() * type.getElementTypeBitWidth() >= vectorBits;
-}
-
-static void keep(FunnelOp funnel, Operation *use) {
-  auto type = cast<RankedTensorType>(funnel.getType());
-  Location loc = funnel.getLoc();
-  OpBuilder builder(funnel.getContext());
-  builder.setInsertionPointAfter(funnel);
-  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
-  auto kept =
-      PrivateType::get(builder.getContext(), 1, type, vectorBits / type.getElementTypeBitWidth());
-  Value memory = AllocPrivateOp::create(builder, loc, kept, nullptr);
-  auto store = PrivateStoreOp::create(builder, loc, funnel.getResult(), memory, zero);
-  builder.setInsertionPoint(use);
-  Value read = PrivateLoadOp::create(builder, loc, type, memory, zero);
-  funnel.getResult().replaceAllUsesExcept(read, store);
-}
-
 /// Returns how many tiles that `loop` reads are kept.
 static unsigned keepWeights(FuncOp function, scf::ForOp loop) {
   SmallVector<FunnelOp> funnels;
@@ -90,8 +66,8 @@ static unsigned keepWeights(FuncOp function, scf::ForOp loop) {
   }
   unsigned count = 0;
   for (FunnelOp funnel : llvm::reverse(funnels))
-    if (Operation *use = isStorable(funnel) ? firstUseIn(loop, funnel) : nullptr) {
-      keep(funnel, use);
+    if (Operation *use = isStorable(funnel.getResult()) ? firstUseIn(loop, funnel) : nullptr) {
+      keepInMemory(funnel.getResult(), use);
       ++count;
     }
   return count;

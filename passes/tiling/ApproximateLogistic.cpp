@@ -109,30 +109,11 @@ static Value createExponent(OpBuilder &builder, Location loc, Value z, Value x, 
   return arith::MulFOp::create(builder, loc, x, result);
 }
 
-/// The tanh that `value` is 1 more than, if nothing else is done with either.
-static math::TanhOp matchOnePlusTanh(Value value) {
-  auto sum = value.getDefiningOp<arith::AddFOp>();
-  if (!sum || !value.hasOneUse())
-    return {};
-  auto tanh = sum.getLhs().getDefiningOp<math::TanhOp>();
-  Value one = sum.getRhs();
-  if (!tanh) {
-    tanh = sum.getRhs().getDefiningOp<math::TanhOp>();
-    one = sum.getLhs();
-  }
-  return tanh && tanh->hasOneUse() && matchPattern(one, m_OneFloat()) ? tanh : math::TanhOp();
-}
-
 /// Makes a product with 1 + tanh(z) a quotient by 1 + 2^y.
 static void useLogistic(arith::MulFOp product) {
   if (!product.getType().isF32() || !isRoundedThroughProducts(product, mostBits))
     return;
-  math::TanhOp tanh = matchOnePlusTanh(product.getRhs());
-  Value factor = product.getLhs();
-  if (!tanh) {
-    tanh = matchOnePlusTanh(product.getLhs());
-    factor = product.getRhs();
-  }
+  auto [tanh, factor] = matchFactorOnePlus<math::TanhOp>(product);
   if (!tanh)
     return;
   OpBuilder builder(product);

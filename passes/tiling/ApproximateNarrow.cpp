@@ -131,30 +131,11 @@ static Value createNormalShare(OpBuilder &builder, Location loc, Value x) {
   return math::AbsFOp::create(builder, loc, arith::SubFOp::create(builder, loc, whole, beyond));
 }
 
-/// The error function that `value` is 1 more than, if nothing else is done with either.
-static math::ErfOp matchOnePlusErf(Value value) {
-  auto sum = value.getDefiningOp<arith::AddFOp>();
-  if (!sum || !value.hasOneUse())
-    return {};
-  auto erf = sum.getLhs().getDefiningOp<math::ErfOp>();
-  Value one = sum.getRhs();
-  if (!erf) {
-    erf = sum.getRhs().getDefiningOp<math::ErfOp>();
-    one = sum.getLhs();
-  }
-  return erf && erf->hasOneUse() && matchPattern(one, m_OneFloat()) ? erf : math::ErfOp();
-}
-
 /// Makes a product with 1 + erf(x) one with a share of the normal distribution.
 static void useNormalShare(arith::MulFOp product) {
   if (!product.getType().isF32() || !isRoundedThroughProducts(product, fewBits))
     return;
-  math::ErfOp erf = matchOnePlusErf(product.getRhs());
-  Value factor = product.getLhs();
-  if (!erf) {
-    erf = matchOnePlusErf(product.getLhs());
-    factor = product.getRhs();
-  }
+  auto [erf, factor] = matchFactorOnePlus<math::ErfOp>(product);
   if (!erf)
     return;
   OpBuilder builder(product);

@@ -4,6 +4,9 @@
 
 #include "dialects/tk/TkDialect.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+
 namespace tk {
 
 /// Marks (`approx`) the f32 quotients in `compute` that may have an error of 2 ulp, and the error
@@ -33,6 +36,26 @@ std::pair<mlir::Value, double> splitConstant(mlir::Value value);
 /// `value` times a constant: itself where that is as near 1 as roundings of f32 leave it.
 mlir::Value multiplyBy(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value,
                        double factor);
+
+/// The function of kind `Op` that `value` is 1 more than, if nothing else is done with either.
+template <class Op> Op matchOnePlus(mlir::Value value) {
+  auto sum = value.getDefiningOp<mlir::arith::AddFOp>();
+  if (!sum || !value.hasOneUse())
+    return {};
+  for (unsigned side : {0u, 1u})
+    if (auto function = sum->getOperand(side).getDefiningOp<Op>())
+      return function->hasOneUse() && matchPattern(sum->getOperand(1 - side), mlir::m_OneFloat())
+                 ? function
+                 : Op();
+  return {};
+}
+
+/// Of a product with 1 + f(x), f being of kind `Op`, that function and the other factor.
+template <class Op> std::pair<Op, mlir::Value> matchFactorOnePlus(mlir::arith::MulFOp product) {
+  if (auto function = matchOnePlus<Op>(product.getRhs()))
+    return {function, product.getLhs()};
+  return {matchOnePlus<Op>(product.getLhs()), product.getRhs()};
+}
 
 } // namespace tk
 

@@ -2,6 +2,8 @@
 
 #include "runtime/emu/EmuLaunch.h"
 
+#include <numeric>
+
 namespace tk::test {
 
 std::string kernelText(const std::string &body) {
@@ -96,6 +98,12 @@ std::string KernelHarness::again() {
     return error.what();
   }
   return "";
+}
+
+std::vector<float> counting(size_t n) {
+  std::vector<float> values(n);
+  std::iota(values.begin(), values.end(), 1.0f);
+  return values;
 }
 
 } // namespace tk::test

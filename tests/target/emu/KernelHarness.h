@@ -69,6 +69,9 @@ private:
 /// The emitted text's line numbers begin at 1 in file "k.tk".
 std::string kernelText(const std::string &body);
 
+/// 1, 2, … n.
+std::vector<float> counting(size_t n);
+
 } // namespace tk::test
 
 #endif // TK_TESTS_TARGET_EMU_KERNELHARNESS_H
