@@ -166,6 +166,18 @@ void Planner::planWarpgroupChain(Contraction &outer) {
   group = walkedTogether(outer);
 }
 
+/// Has the machine room for the least that a chain of warpgroups has in shared memory? That is 64
+/// rows of factors and results, and as many terms of the other factors, whose other axes one tile
+/// holds.
+bool Planner::fitsOneWarpgroup(Contraction &outer) {
+  int64_t elements = 2 * rowsOfWarpgroup * fit(outer.n, 256, 16);
+  for (Contraction &other : shape.contractions)
+    if (!other.isOuter)
+      elements += 2 * rowsOfWarpgroup * fit(other.k, 256, 16);
+  return elements * outer.operand.getIntOrFloatBitWidth() / 8 <=
+         getWholeTarget(shape.kernel).getShared();
+}
+
 /// A chain on the matrix unit has its rows' factors and those of a step in shared memory, for
 /// warpgroups also the result, beside what other products of its rows read: steps of fewer terms,
 /// fewer rows, or fewer terms of loops before it, where there is no room.

@@ -286,7 +286,7 @@ bool Planner::isChainForWarpgroups(Contraction &outer) {
     hasInner = true;
   }
   bool areFew = rows && *rows <= 16;
-  return hasInner && (!areFew || isGathered);
+  return hasInner && (!areFew || isGathered) && (!isForLess() || fitsOneWarpgroup(outer));
 }
 
 void Planner::planWarpgroupProduct(Contraction &product) {

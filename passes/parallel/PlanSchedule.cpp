@@ -269,8 +269,7 @@ void Planner::limitOperands() {
            });
   };
   // How lanes lie may follow from other products, too: with less a thread the plan is made again.
-  const bool forLess = shape.kernel->getParentOp()->hasAttr(planningSharedAttrName);
-  const int64_t most = forLess ? mostOperands / 2 : mostOperands;
+  const int64_t most = isForLess() ? mostOperands / 2 : mostOperands;
   for (Contraction &product : shape.contractions) {
     int64_t m = tileOf(product.m), n = tileOf(product.n), side = std::max(m, n);
     if (isOnMatrixUnits(product) && (warps > 1 || std::min(m, n) >= 16))

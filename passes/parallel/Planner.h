@@ -45,6 +45,8 @@ struct Planner {
   void set(mlir::Value index, int64_t size) { tiles.try_emplace(index, size); }
   int64_t tileOf(mlir::Value index) { return tiles.lookup_or(index, 1); }
 
+  /// Is the plan made again, as one before it did not fit?
+  bool isForLess() { return shape.kernel->getParentOp()->hasAttr(planningSharedAttrName); }
   void planContractions();
   void planProduct(Contraction &product);
   bool isForWarpgroups(Contraction &product);
@@ -59,6 +61,7 @@ struct Planner {
   int64_t groupOfTeams(Contraction &product);
   void planChain(Contraction &outer);
   bool isChainForWarpgroups(Contraction &outer);
+  bool fitsOneWarpgroup(Contraction &outer);
   int64_t countOthers(mlir::Value m, mlir::Value n);
   int64_t walkedTogether(Contraction &outer);
   int64_t consumersOfChain(Contraction &outer);

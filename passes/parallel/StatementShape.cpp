@@ -232,12 +232,14 @@ StatementShape tk::analyzeStatement(KernelOp kernel, ComputeOp compute) {
   return shape;
 }
 
+gpu::TargetAttr tk::getWholeTarget(KernelOp kernel) {
+  auto target = kernel->getParentOp()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
+  return target ? target : gpu::TargetAttr::get(kernel.getContext(), 80, 101376, 108, false);
+}
+
 gpu::TargetAttr tk::getTarget(KernelOp kernel) {
-  Operation *module = kernel->getParentOp();
-  auto target = module->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
-  if (!target)
-    target = gpu::TargetAttr::get(kernel.getContext(), 80, 101376, 108, false);
-  if (auto shared = module->getAttrOfType<IntegerAttr>(planningSharedAttrName))
+  gpu::TargetAttr target = getWholeTarget(kernel);
+  if (auto shared = kernel->getParentOp()->getAttrOfType<IntegerAttr>(planningSharedAttrName))
     target = gpu::TargetAttr::get(kernel.getContext(), target.getArch(), shared.getInt(),
                                   target.getProcessors(), target.getHopper());
   return target;

@@ -70,8 +70,10 @@ gpu::ScheduleAttr widenVectors(StatementShape &shape, gpu::TargetAttr target,
 /// there are. Threads then hold half of a product's factors, too.
 inline constexpr llvm::StringLiteral planningSharedAttrName = "tkgpu.planning_shared";
 
-/// The machine that a kernel is planned for.
+/// The machine that a kernel is planned for, with the shared memory that it is planned for.
 gpu::TargetAttr getTarget(KernelOp kernel);
+/// The same with all of its shared memory.
+gpu::TargetAttr getWholeTarget(KernelOp kernel);
 
 } // namespace tk
 

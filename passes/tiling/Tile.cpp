@@ -66,12 +66,13 @@ Value gridExtent(OpBuilder &builder, Location loc, ArrayRef<BlockProgram::GridAx
   return total ? total : arith::ConstantIndexOp::create(builder, loc, 1);
 }
 
-/// The smallest tiles: each thread an element, each reduction one term at a time.
+/// The smallest tiles: each thread an element, each reduction one term at a time. More warps than a
+/// block has are those of a cluster.
 gpu::ScheduleAttr withoutReductionTiles(gpu::ScheduleAttr schedule) {
   SmallVector<int64_t> ones(schedule.getReduce().size(), 1);
   return gpu::ScheduleAttr::get(schedule.getContext(), schedule.getTile(), ones, schedule.getLoop(),
                                 schedule.getWarps(), schedule.getPerThread(), schedule.getVector(),
-                                1, schedule.getGroup());
+                                1, schedule.getGroup(), 0, schedule.getCluster(), {}, 1);
 }
 
 /// A schedule block may ask for more of a tile than threads can hold.
