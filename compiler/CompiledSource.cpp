@@ -18,6 +18,7 @@
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "frontend/IRGen.h"
 #include "passes/analysis/IndexSpaces.h"
+#include "passes/analysis/ScalarCases.h"
 #include "passes/memory/ScheduleLimits.h"
 #include "passes/parallel/StatementShape.h"
 #include "runtime/Environment.h"
@@ -153,6 +154,7 @@ Status CompiledSource::parse(std::string_view text, frontend::Kernels kernels) {
   if (!module || failed(verify(*module)))
     return Error(ErrorCode::internal, "the frontend made invalid IR: " + collect.text());
   for (KernelOp kernel : module->getOps<KernelOp>()) {
+    addScalarCases(kernel);
     std::optional<Signature> signature = signatureOf(kernel);
     if (!signature)
       return Error(ErrorCode::internal, "no signature for a kernel: " + collect.text());

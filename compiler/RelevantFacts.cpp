@@ -10,6 +10,7 @@
 #include "compiler/CudaBackend.h"
 #include "compiler/plan/KernelSignature.h"
 #include "dialects/tkgpu/TkGpuDialect.h"
+#include "passes/analysis/ScalarCases.h"
 #include "passes/memory/MemoryAccess.h"
 #include "passes/tiling/LeastSizes.h"
 #include "passes/tiling/SizeFacts.h"
@@ -95,6 +96,8 @@ Facts CompiledSource::relevant_facts(size_t kernel, std::string_view target,
         relevant.schedules.back() = true;
       }
   bool gpu = isGpuText(target);
+  while (!relevant.cases.empty() && (!gpu || !relevant.cases.back()))
+    relevant.cases.pop_back();
   for (size_t d = 0; d < relevant.dims.size(); ++d) { // none without sizes
     DimFact &fact = relevant.dims[d];
     const bool isReduced = reducedDims[kernel][d];
@@ -137,6 +140,7 @@ Expected<OwningOpRef<ModuleOp>> CompiledSource::isolate(size_t kernel, std::stri
   auto clone = cast<KernelOp>(builder.clone(*original));
   keepSchedule(clone,
                target == "cpu" ? std::nullopt : chooseSchedule(schedules[kernel], target, facts));
+  settleScalarCases(clone, facts.cases);
   if (!facts.dims.empty())
     clone.setFactsAttr(factsAttr(context.get(), facts));
   SmallVector<int64_t> least(facts.dims.size());

@@ -316,6 +316,7 @@ Facts facts_of(const Signature &signature, const CheckedArguments &checked) {
     facts.tensors.push_back(fact);
   }
   facts.schedules = schedule_conditions(signature, checked.variables);
+  facts.cases = scalar_cases(signature, checked.variables);
   return facts;
 }
 

@@ -15,7 +15,7 @@ namespace detail {
 namespace {
 
 constexpr std::string_view magic = "tkbundle";
-constexpr uint32_t format_version = 4;
+constexpr uint32_t format_version = 5;
 constexpr size_t header_bytes = magic.size() + sizeof format_version;
 constexpr size_t checksum_bytes = std::tuple_size_v<Digest>;
 
@@ -40,7 +40,7 @@ template <typename A> void visit(A &archive, TensorFact &value) {
 }
 template <typename A> void visit(A &archive, Facts &value) {
   // Which schedule block was taken is in the code, and no assumption of it.
-  fields(archive, value.dims, value.tensors, value.small_tensors);
+  fields(archive, value.dims, value.tensors, value.small_tensors, value.cases);
 }
 template <typename A> void visit(A &archive, StoredVariant &value) {
   fields(archive, value.arch, value.facts, value.plan, value.cubin);
@@ -59,6 +59,7 @@ std::string checksum(std::string_view bytes) {
 bool sensible(const Facts &facts, const Signature &signature) {
   auto power = [](uint32_t value) { return value != 0 && (value & (value - 1)) == 0; };
   return facts.dims.size() == signature.dims.size() &&
+         facts.cases.size() <= signature.cases.size() &&
          facts.tensors.size() == signature.num_tensors() &&
          std::all_of(
              facts.dims.begin(), facts.dims.end(),
@@ -172,6 +173,9 @@ bool runs_on(std::string_view arch, int major, int minor) {
 bool covers(const Facts &assumed, const Facts &known, const Signature &signature) {
   if (assumed.small_tensors && !known.small_tensors)
     return false;
+  for (size_t c = 0; c < assumed.cases.size(); ++c)
+    if (assumed.cases[c] && (c >= known.cases.size() || !known.cases[c]))
+      return false;
   for (size_t d = 0; d < assumed.dims.size(); ++d) {
     const DimFact &want = assumed.dims[d], &have = known.dims[d];
     if (have.divisor % want.divisor != 0 ||
@@ -204,6 +208,9 @@ std::string describe(const Facts &facts, const Signature &signature) {
     alignment = alignment ? std::min(alignment, fact.alignment) : fact.alignment;
   if (alignment > 1)
     add("addresses aligned to " + std::to_string(alignment));
+  for (size_t c = 0; c < facts.cases.size(); ++c)
+    if (facts.cases[c])
+      add(signature.cases[c].text);
   return text;
 }
 

@@ -205,6 +205,9 @@ std::string Facts::key() const {
   for (size_t i = 0; i < schedules.size(); ++i)
     if (schedules[i])
       text += "|schedule " + std::to_string(i);
+  for (size_t i = 0; i < cases.size(); ++i)
+    if (cases[i])
+      text += "|case " + std::to_string(i);
   return text;
 }
 

@@ -33,12 +33,12 @@ template <typename A> void visit(A &archive, Parameter &value) {
          value.default_text, value.span);
 }
 template <typename A> void visit(A &archive, Check &value) {
-  bounded(archive, value.kind, 3);
+  bounded(archive, value.kind, 4);
   fields(archive, value.condition, value.text, value.span);
 }
 template <typename A> void visit(A &archive, Signature &value) {
   fields(archive, value.name, value.dims, value.params, value.results, value.checks,
-         value.schedules, value.span);
+         value.schedules, value.cases, value.span);
 }
 template <typename A> void visit(A &archive, Arg &value) {
   bounded(archive, value.kind, 6);
@@ -77,7 +77,7 @@ bool well_formed(const Signature &signature) {
         if (!extent.expr.well_formed(limit))
           return false;
     }
-  for (const auto *list : {&signature.checks, &signature.schedules})
+  for (const auto *list : {&signature.checks, &signature.schedules, &signature.cases})
     for (const Check &check : *list)
       if (!check.condition.well_formed(limit))
         return false;

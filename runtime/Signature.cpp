@@ -309,14 +309,23 @@ Status run_checks(const Signature &signature, std::span<const Scalar> variables)
   return {};
 }
 
-std::vector<bool> schedule_conditions(const Signature &signature,
-                                      std::span<const Scalar> variables) {
+static std::vector<bool> which_hold(const std::vector<Check> &checks,
+                                    std::span<const Scalar> variables) {
   std::vector<bool> holds;
-  for (const Check &check : signature.schedules) {
+  for (const Check &check : checks) {
     Expected<int64_t> value = check.condition.evaluate_integer(variables);
     holds.push_back(value && *value != 0);
   }
   return holds;
+}
+
+std::vector<bool> schedule_conditions(const Signature &signature,
+                                      std::span<const Scalar> variables) {
+  return which_hold(signature.schedules, variables);
+}
+
+std::vector<bool> scalar_cases(const Signature &signature, std::span<const Scalar> variables) {
+  return which_hold(signature.cases, variables);
 }
 
 Expected<Extents> shape_of(const Parameter &tensor, std::span<const Scalar> variables) {

@@ -27,6 +27,21 @@ Facts factsOf(const Signature &signature, const VariantRequest &request) {
   return facts;
 }
 
+/// What the variants assume, in order: where there is other code for some values of scalars, each
+/// for those first. The general ones are for any.
+std::vector<Facts> assumptionsOf(const Signature &signature, const BundleRequest &request) {
+  std::vector<Facts> list;
+  for (const VariantRequest &wanted : request.variants) {
+    Facts facts = factsOf(signature, wanted);
+    if (!signature.cases.empty() && !wanted.general) {
+      list.push_back(facts);
+      list.back().cases.assign(signature.cases.size(), true);
+    }
+    list.push_back(std::move(facts));
+  }
+  return list;
+}
+
 /// A misspelt dimension would leave a variant that assumes nothing, without a word.
 Status checkNames(const CompiledSource &source, const BundleRequest &request) {
   for (const VariantRequest &variant : request.variants)
@@ -55,8 +70,8 @@ Expected<Bundle> buildBundle(CompiledSource &source, const BundleRequest &reques
   for (size_t kernel : request.kernels) {
     BundleKernel entry{source.signatures()[kernel], {}};
     for (const std::string &arch : request.archs)
-      for (const VariantRequest &wanted : request.variants) {
-        Facts facts = source.relevant_facts(kernel, arch, factsOf(entry.signature, wanted));
+      for (const Facts &assumed : assumptionsOf(entry.signature, request)) {
+        Facts facts = source.relevant_facts(kernel, arch, assumed);
         if (any_of(entry.variants, [&](const BundleVariant &variant) {
               return variant.arch == arch && variant.facts == facts;
             }))

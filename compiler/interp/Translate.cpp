@@ -131,7 +131,7 @@ public:
   Expected<std::unique_ptr<KernelProgram>> run() {
     translateArguments();
     for (Operation &op : kernel.getBody().front()) {
-      if (isa<BindOp, DefaultOp, ScheduleConditionOp>(op))
+      if (isa<BindOp, DefaultOp, ScheduleConditionOp, ScalarCaseOp>(op))
         continue;
       if (auto assume = dyn_cast<AssumeOp>(op)) {
         program->assumptions.emplace_back(slot(assume.getCondition()), assume.getText().str());

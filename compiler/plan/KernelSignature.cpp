@@ -73,6 +73,8 @@ public:
         addCheck(check);
       else if (auto condition = dyn_cast<ScheduleConditionOp>(op))
         addScheduleCondition(condition);
+      else if (auto scalars = dyn_cast<ScalarCaseOp>(op))
+        addScalarCase(scalars);
       else if (auto value = dyn_cast<DefaultOp>(op))
         addDefault(value);
     }
@@ -142,6 +144,14 @@ private:
   void addScheduleCondition(ScheduleConditionOp op) {
     signature.schedules.push_back({Check::Kind::schedule, exprOf(op.getCondition()),
                                    op.getText().str(), sourceSpanOf(op.getLoc())});
+  }
+
+  void addScalarCase(ScalarCaseOp op) {
+    Expr all(int64_t{1});
+    for (Value condition : op.getConditions())
+      all = Expr::apply(ExprOp::logical_and, all, exprOf(condition));
+    signature.cases.push_back(
+        {Check::Kind::scalar, all, op.getText().str(), sourceSpanOf(op.getLoc())});
   }
 
   void addDefault(DefaultOp op) {

@@ -1,6 +1,7 @@
 //===- BuildCommand.cpp - tkc build: every stage, without running ---------===//
 #include "compiler/tkc/BundleStage.h"
 #include "compiler/tkc/Commands.h"
+#include "compiler/tkc/Inputs.h"
 
 #include "frontend/AstPrinter.h"
 #include "frontend/Program.h"
@@ -19,7 +20,8 @@ struct BuildOptions {
   std::string emit; ///< empty: cubin, or nothing where an explanation was asked for
   std::string output;
   bool explain = false;
-  bool general = false; ///< assume nothing of sizes that are not given
+  bool general = false;             ///< assume nothing of sizes that are not given
+  std::vector<std::string> scalars; ///< --arg
   BundleOptions bundle;
 };
 
@@ -38,32 +40,56 @@ Expected<std::string> syntaxTree(const SourceOptions &options) {
   return printAst(*program);
 }
 
-/// Decides the conditions of schedule blocks from the sizes given, as far as those go. Blocks that
-/// stay open do not apply, which is said.
-std::vector<bool> decideSchedules(const CompiledSource &source, size_t kernel,
-                                  const std::string &target,
-                                  const std::map<std::string, int64_t> &values) {
+/// The dimensions and scalars that are given, by variable.
+Expected<std::vector<std::optional<Scalar>>> givenVariables(const BuildOptions &options,
+                                                            const Signature &signature) {
+  Expected<std::map<std::string, int64_t>> sizes = options.source.dimValues();
+  if (!sizes)
+    return sizes.error();
+  std::vector<std::optional<Scalar>> given;
+  for (const std::string &dim : signature.dims)
+    given.push_back(sizes->contains(dim) ? std::optional(Scalar(sizes->at(dim))) : std::nullopt);
+  Expected<std::vector<std::optional<Scalar>>> scalars = readScalars(signature, options.scalars);
+  if (!scalars)
+    return scalars.error();
+  given.insert(given.end(), scalars->begin(), scalars->end());
+  return given;
+}
+
+/// Which variables of an expression are not given.
+std::string missingOf(const Check &check, const Signature &signature,
+                      const std::vector<std::optional<Scalar>> &given) {
+  std::string missing;
+  for (unsigned v : check.condition.variables())
+    if (!given[v])
+      missing += (missing.empty() ? "" : ", ") + signature.variable_names()[v];
+  return missing;
+}
+
+/// Decides the conditions of schedule blocks and those on scalars from what is given, as far as
+/// that goes. Blocks that stay open do not apply, which is said.
+void decideConditions(const CompiledSource &source, size_t kernel, const std::string &target,
+                      const std::vector<std::optional<Scalar>> &given, Facts &facts) {
   const Signature &signature = source.signatures()[kernel];
   std::vector<Scalar> variables;
-  for (const std::string &dim : signature.dims)
-    variables.emplace_back(values.contains(dim) ? values.at(dim) : int64_t{0});
-  std::vector<bool> holds = schedule_conditions(signature, variables);
-  for (unsigned c = 0; c < holds.size(); ++c) {
-    std::string missing;
-    for (unsigned v : signature.schedules[c].condition.variables()) {
-      std::string name = signature.variable_names()[v];
-      if (!values.contains(name))
-        missing += (missing.empty() ? "" : ", ") + name;
-    }
+  for (const std::optional<Scalar> &value : given)
+    variables.push_back(value.value_or(Scalar(int64_t{0})));
+  facts.schedules = schedule_conditions(signature, variables);
+  facts.cases = scalar_cases(signature, variables);
+  for (unsigned c = 0; c < facts.cases.size(); ++c)
+    if (!missingOf(signature.cases[c], signature, given).empty())
+      facts.cases[c] = false;
+  for (unsigned c = 0; c < facts.schedules.size(); ++c) {
+    const Check &check = signature.schedules[c];
+    std::string missing = missingOf(check, signature, given);
     if (missing.empty())
       continue;
-    holds[c] = false;
+    facts.schedules[c] = false;
     if (source.conditionMatters(kernel, target, c))
-      std::cerr << signature.schedules[c].span.str() << ": note: without a size for " << missing
-                << " the schedule for '" << signature.schedules[c].text
+      std::cerr << check.span.str() << ": note: without a size for " << missing
+                << " the schedule for '" << check.text
                 << "' is not used; a launch decides by its own sizes\n";
   }
-  return holds;
 }
 
 std::string fileNameFor(const std::string &kernel, std::string_view stage) {
@@ -132,7 +158,10 @@ int build(BuildOptions &options) {
   Expected<Facts> facts = options.source.factsFor(source->signatures()[kernel], options.general);
   if (!facts)
     return report(facts.error(), json);
-  facts->schedules = decideSchedules(*source, kernel, *target, options.source.dimValues().value());
+  auto given = givenVariables(options, source->signatures()[kernel]);
+  if (!given)
+    return report(given.error(), json);
+  decideConditions(*source, kernel, *target, *given, *facts);
   if (options.explain) {
     Expected<std::string> notes = source->explain(kernel, *target, *facts);
     if (!notes)
@@ -170,6 +199,10 @@ void addBuild(CLI::App &app, int &status) {
   command->add_flag("--general", options->general,
                     "Assume nothing of sizes that are not given; else tensors are taken to have "
                     "less than 2^30 elements, and rows of whole 16-byte vectors");
+  command
+      ->add_option("--arg", options->scalars,
+                   "NAME=VALUE: what a scalar is like, where there is other code for some values")
+      ->allow_extra_args(false);
   command->add_option("-o", options->output, "Where to write it; - is standard output");
   command->callback([options, &status] { status = build(*options); });
 }

@@ -202,25 +202,10 @@ private:
   }
 
   Status readScalars() {
-    std::vector<std::optional<Scalar>> given(signature.num_scalars());
-    for (const std::string &text : texts.scalars) {
-      auto [name, value] = splitAtEquals(text);
-      std::optional<unsigned> scalar = signature.find_scalar(name);
-      if (!scalar)
-        return Error(ErrorCode::invalid_argument,
-                     "kernel '" + signature.name + "' has no scalar '" + name + "'");
-      if (std::optional<int64_t> integer = parseInteger(value)) {
-        given[*scalar] = Scalar(*integer);
-        continue;
-      }
-      char *end = nullptr;
-      double number = std::strtod(value.c_str(), &end);
-      if (value.empty() || *end)
-        return Error(ErrorCode::invalid_argument,
-                     "expected --arg " + name + "=NUMBER, got '" + value + "'");
-      given[*scalar] = Scalar(number);
-    }
-    auto variables = complete_variables(signature, arguments.dims, given);
+    Expected<std::vector<std::optional<Scalar>>> given = tkc::readScalars(signature, texts.scalars);
+    if (!given)
+      return given.error();
+    auto variables = complete_variables(signature, arguments.dims, *given);
     if (!variables)
       return variables.error();
     arguments.variables = *variables;
@@ -269,6 +254,29 @@ void fillNormal(HostTensor &tensor, uint64_t seed) {
     if (i + 1 < n)
       store_from_f64(tensor.dtype, tensor.bytes.data() + (i + 1) * size, radius * std::sin(angle));
   }
+}
+
+Expected<std::vector<std::optional<Scalar>>> readScalars(const Signature &signature,
+                                                         const std::vector<std::string> &texts) {
+  std::vector<std::optional<Scalar>> given(signature.num_scalars());
+  for (const std::string &text : texts) {
+    auto [name, value] = splitAtEquals(text);
+    std::optional<unsigned> scalar = signature.find_scalar(name);
+    if (!scalar)
+      return Error(ErrorCode::invalid_argument,
+                   "kernel '" + signature.name + "' has no scalar '" + name + "'");
+    if (std::optional<int64_t> integer = parseInteger(value)) {
+      given[*scalar] = Scalar(*integer);
+      continue;
+    }
+    char *end = nullptr;
+    double number = std::strtod(value.c_str(), &end);
+    if (value.empty() || *end)
+      return Error(ErrorCode::invalid_argument,
+                   "expected --arg " + name + "=NUMBER, got '" + value + "'");
+    given[*scalar] = Scalar(number);
+  }
+  return given;
 }
 
 Expected<RunArguments> gatherArguments(const Signature &signature, const ArgumentTexts &texts) {

@@ -33,6 +33,10 @@ struct ArgumentTexts {
 /// explicit input, or `random:SEED:LOW:HIGH`), and checks the constraints.
 Expected<RunArguments> gatherArguments(const Signature &signature, const ArgumentTexts &texts);
 
+/// The scalars that NAME=VALUE texts give.
+Expected<std::vector<std::optional<Scalar>>> readScalars(const Signature &signature,
+                                                         const std::vector<std::string> &texts);
+
 /// Fills a tensor with standard normal numbers from a seed; the same on every machine.
 void fillNormal(HostTensor &tensor, uint64_t seed);
 

@@ -1,4 +1,4 @@
-//===- TkScheduleOps.h - what chooses between schedule blocks ---*- C++ -*-===//
+//===- TkScheduleOps.h - what tells variants apart, beside sizes -*- C++ -*-===//
 #ifndef TK_DIALECTS_TK_TKSCHEDULEOPS_H
 #define TK_DIALECTS_TK_TKSCHEDULEOPS_H
 

@@ -19,13 +19,14 @@
 //     yield %s, %w, bf16(%w) v                         yield %w, bf16(%w) v
 //   } rescale { exp_diff %old, %new, .. }            } rescale { 1 }
 //
-// A literal says how large the cap is, or what the launch checks of a parameter. Weights of up to
-// 2^65 need bf16's range.
+// A literal says how large the cap is, or what the launch checks or finds of a parameter. Weights
+// of up to 2^65 need bf16's range.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/tiling/BoundScores.h"
 
 #include "passes/analysis/Notes.h"
+#include "passes/analysis/ScalarCases.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/tiling/ApproximateExps.h"
 
@@ -38,8 +39,8 @@ using namespace mlir;
 using namespace tk;
 
 /// Scores within a cap c take weights from exp(-kDepth) on, or from exp(-2 c), and up to
-/// exp(2 c - kDepth): 2^-79 and 2^65 where c is as large as it may be.
-static constexpr double kLargestCap = 50, kDepth = 55;
+/// exp(2 c - kDepth): 2^-79 and 2^65 where c is kLargestCap.
+static constexpr double kDepth = 55;
 
 namespace {
 
@@ -129,21 +130,8 @@ std::optional<double> ScoreBounding::largestSize(Value factor) {
                               : std::nullopt;
   if (!isa<BlockArgument>(factor) || factor.getParentBlock()->getParentOp() != kernel)
     return std::nullopt;
-  bool isPositive = false;
-  std::optional<double> largest;
-  for (Operation *user : factor.getUsers()) {
-    auto compare = dyn_cast<arith::CmpFOp>(user);
-    if (!compare || compare.getLhs() != factor ||
-        !matchPattern(compare.getRhs(), m_ConstantFloat(&literal)) ||
-        llvm::none_of(compare->getUsers(), [](Operation *use) { return isa<AssumeOp>(use); }))
-      continue;
-    const double limit = literal.convertToDouble();
-    const arith::CmpFPredicate predicate = compare.getPredicate();
-    isPositive |= predicate == arith::CmpFPredicate::OGT && limit >= 0;
-    if (predicate == arith::CmpFPredicate::OLT || predicate == arith::CmpFPredicate::OLE)
-      largest = std::min(limit, largest.value_or(limit));
-  }
-  return isPositive ? largest : std::nullopt;
+  const AssumedNumber known = assumedOf(factor);
+  return known.isPositive ? known.largest : std::nullopt;
 }
 
 /// Is it a hyperbolic tangent times a factor of known size? Then that joins the caps.

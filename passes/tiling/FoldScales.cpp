@@ -18,6 +18,7 @@
 #include "passes/tiling/FoldScales.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
+#include "passes/analysis/ScalarCases.h"
 #include "passes/tiling/ApproximateExps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -61,15 +62,7 @@ bool ScaleFolding::isPositive(Value value) {
   if (matchPattern(value, m_ConstantFloat(&literal)))
     return literal.isFiniteNonZero() && !literal.isNegative();
   if (isa<BlockArgument>(value))
-    return llvm::any_of(value.getUsers(), [&](Operation *user) {
-      auto compare = dyn_cast<arith::CmpFOp>(user);
-      APFloat bound(0.0f);
-      return compare && compare.getLhs() == value &&
-             compare.getPredicate() == arith::CmpFPredicate::OGT &&
-             matchPattern(compare.getRhs(), m_ConstantFloat(&bound)) &&
-             (bound.isZero() || !bound.isNegative()) &&
-             llvm::any_of(compare->getUsers(), [](Operation *use) { return isa<AssumeOp>(use); });
-    });
+    return assumedOf(value).isPositive;
   Operation *op = value.getDefiningOp();
   if (isa<math::RsqrtOp, math::SqrtOp>(op))
     return isPositive(op->getOperand(0));

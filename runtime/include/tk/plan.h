@@ -51,6 +51,7 @@ struct Check {
     constraint, ///< a `where` clause
     bounds,     ///< an access that is inside its tensor for some sizes only
     schedule,   ///< the `when` clause of a schedule block: it selects a variant, and may fail
+    scalar,     ///< what code for some values of scalars rests on: so does this
   };
   Kind kind = Kind::constraint;
   DimExpr condition; ///< holds where not 0
@@ -67,6 +68,7 @@ struct Signature {
   std::vector<Parameter> results;
   std::vector<Check> checks;
   std::vector<Check> schedules; ///< the conditions that choose between schedule blocks
+  std::vector<Check> cases;     ///< conditions on scalars under which there is other code
   SourceSpan span;
 
   /// Tensors are numbered through: tensor parameters in order, then results.
@@ -105,6 +107,8 @@ Status run_checks(const Signature &signature, std::span<const Scalar> variables)
 /// Which of the conditions of schedule blocks hold; one that cannot be evaluated does not.
 std::vector<bool> schedule_conditions(const Signature &signature,
                                       std::span<const Scalar> variables);
+/// The same of the conditions on scalars.
+std::vector<bool> scalar_cases(const Signature &signature, std::span<const Scalar> variables);
 
 /// A tensor's shape for given variables; fails where an extent is negative or overflows.
 Expected<Extents> shape_of(const Parameter &tensor, std::span<const Scalar> variables);
@@ -140,6 +144,7 @@ struct Facts {
   /// small_tensor_limit.
   bool small_tensors = false;
   std::vector<bool> schedules = {}; ///< of Signature::schedules, those that hold; empty: none
+  std::vector<bool> cases = {};     ///< of Signature::cases, likewise
   /// The canonical text that keys a variant, such as "128,<=4096;16,<=256|16/8".
   std::string key() const;
   bool operator==(const Facts &) const = default;

@@ -73,6 +73,40 @@ TEST_CASE("a bundle has each kernel for each architecture and variant", "[bundle
   CHECK(decode_bundle(encode(bundle)).value() == bundle);
 }
 
+TEST_CASE("code for some values of scalars comes before that for all", "[bundle]") {
+  if (!cuda::Nvrtc::get()) {
+    WARN("not run: there is no NVRTC");
+    return;
+  }
+  TemporaryCache cache;
+  auto source =
+      CompiledSource::create("kernel scaled(x: f32[M, N], scale: f32) -> (y: f32[M, N]) {\n"
+                             "  y[i, j] = softmax[j](x[i, j] * scale)\n}\n",
+                             {})
+          .value();
+  Bundle bundle =
+      buildBundle(*source, {{0}, {"sm_90a"}, {{{{"N", 64}}, false}, {{}, true}}}).value();
+  const Signature &signature = bundle.kernels[0].signature;
+  const std::vector<BundleVariant> &variants = bundle.kernels[0].variants;
+  REQUIRE(variants.size() == 3);
+  CHECK(contains(describe(variants[0].facts, signature), "scale > 0"));
+  CHECK_FALSE(contains(describe(variants[1].facts, signature), "scale > 0"));
+  CHECK_FALSE(contains(describe(variants[2].facts, signature), "scale > 0"));
+  Facts call = facts_for(std::vector<int64_t>{4, 64});
+  call.tensors.assign(2, {16, 1});
+  call.small_tensors = true;
+  CHECK_FALSE(covers(variants[0].facts, call, signature));
+  call.cases = {false};
+  CHECK_FALSE(covers(variants[0].facts, call, signature));
+  CHECK(covers(variants[1].facts, call, signature));
+  call.cases = {true};
+  CHECK(covers(variants[0].facts, call, signature));
+  CHECK(decode_bundle(encode(bundle)).value() == bundle);
+  // What no signature has is no assumption.
+  bundle.kernels[0].variants[0].facts.cases.assign(2, true);
+  CHECK_FALSE(decode_bundle(encode(bundle), "x.tkb"));
+}
+
 TEST_CASE("a kernel becomes a typed function", "[bundle]") {
   BundleSource source = printBundleSource(
       compiled()->signatures(), {"a b.tk", cxxIdentifier("a b"), "a.h", "/tmp/a \"b\".tkb"});

@@ -51,6 +51,29 @@ TEST_CASE("sizes that the compiler treats alike share a variant", "[api]") {
   CHECK(compiled()->relevant_facts(0, "sm_90a", once) == once);
 }
 
+TEST_CASE("launches with scalars that passes would like share a variant", "[api]") {
+  TemporaryCache cache;
+  auto source = CompiledSource::create("kernel capped(x: f32[M, N], cap: f32) -> (y: f32[M, N]) {\n"
+                                       "  y[i, j] = softmax[j](cap * tanh(x[i, j] / cap))\n}\n",
+                                       {})
+                    .value();
+  const Signature &signature = source->signatures()[0];
+  REQUIRE(signature.cases.size() == 1);
+  CHECK(signature.cases[0].text == "0 < cap <= 50");
+  CHECK(decode_signature(encode(signature)) == signature);
+  auto key = [&](std::string_view target, double cap) {
+    Facts facts = facts_for(std::vector<int64_t>{64, 64});
+    const std::vector<Scalar> variables{Scalar(int64_t{64}), Scalar(int64_t{64}), Scalar(cap)};
+    facts.cases = scalar_cases(signature, variables);
+    return source->relevant_facts(0, target, facts).key();
+  };
+  CHECK(key("sm_90a", 30) == key("sm_90a", 50));
+  CHECK(key("sm_90a", 30) != key("sm_90a", 50.5));
+  CHECK(key("sm_90a", 50.5) == key("sm_90a", -3));
+  CHECK(key("emu", 30) != key("emu", 0));
+  CHECK(key("cpu", 30) == key("cpu", 60));
+}
+
 TEST_CASE("lengths that are reduced over are told apart more finely", "[api]") {
   auto source = CompiledSource::create("kernel total(x: f32[R, C]) -> (s: f32[R]) {\n"
                                        "  s[r] = sum[c](x[r, c])\n}\n",

@@ -1,0 +1,32 @@
+//===- ScalarCases.h - what is known of a launch's scalars ------*- C++ -*-===//
+#ifndef TK_PASSES_ANALYSIS_SCALARCASES_H
+#define TK_PASSES_ANALYSIS_SCALARCASES_H
+
+#include "dialects/tk/TkDialect.h"
+
+#include <optional>
+#include <vector>
+
+namespace tk {
+
+/// Scores within soft caps that are no larger than this together need no maximum
+/// (passes/tiling/BoundScores.cpp).
+inline constexpr double kLargestCap = 50;
+
+/// What the assumptions of a kernel say of a scalar.
+struct AssumedNumber {
+  bool isPositive = false;
+  std::optional<double> largest;
+};
+AssumedNumber assumedOf(mlir::Value scalar);
+
+/// Adds the conditions on scalar parameters that passes would use and that nothing says yet, as
+/// tk.scalar_case. To be called on a kernel out of the frontend.
+void addScalarCases(KernelOp kernel);
+
+/// Makes the cases of a kernel assumptions, where they hold, and takes all others out.
+void settleScalarCases(KernelOp kernel, const std::vector<bool> &holds);
+
+} // namespace tk
+
+#endif // TK_PASSES_ANALYSIS_SCALARCASES_H
