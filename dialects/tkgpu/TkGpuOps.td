@@ -159,10 +159,20 @@ def TkGpu_RotatedIotaOp : TkGpu_Op<"rotated_iota", [Pure]> {
     row, shift 3       . . . 0 1 2 3 4 | 5 6 7 8 9 . . .     aligned groups of 8 elements in memory
     tile of n = 16     d e f 0 1 2 3 4 | 5 6 7 8 9 a b c     the numbers that its elements are
     ```
+
+    With `around` it is element `t` before that which is `(t - shift) mod around`. Those from there on are
+    `t`, and beyond all that any tile is read, reduced or stored for, as those of an iota are from its end on.
   }];
-  let arguments = (ins Index:$shift);
+  let arguments = (ins Index:$shift, OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$around);
   let results = (outs AnyRankedTensor:$result);
-  let assemblyFormat = "$shift attr-dict `:` type($result)";
+  let assemblyFormat = "$shift (`around` $around^)? attr-dict `:` type($result)";
+  let extraClassDeclaration = [{
+    /// How many elements the first ones go around.
+    int64_t getLengthAround() {
+      int64_t length = ::llvm::cast<::mlir::RankedTensorType>(getResult().getType()).getDimSize(0);
+      return getAround().value_or(length);
+    }
+  }];
   let hasVerifier = 1;
 }
 

@@ -51,6 +51,8 @@ LogicalResult RotatedIotaOp::verify() {
   auto type = cast<RankedTensorType>(getResult().getType());
   if (type.getRank() != 1 || !type.getElementType().isIndex())
     return emitOpError("expected a result of one axis and element type index, got ") << type;
+  if (getAround() && int64_t(*getAround()) >= type.getDimSize(0))
+    return emitOpError("expected an end before that of the tile, got ") << *getAround();
   return success();
 }
 

@@ -7,7 +7,10 @@
 //   2. Of an index that tiles run over, accesses along memory whose other indices are scalars are
 //      put in classes of rows that begin at the same alignment. The class that moves most bytes
 //      decides, if vectors do not fit it as it is; what all blocks read alike counts for nothing.
-//   3. The index becomes a tkgpu.rotated_iota by the misalignment of the class.
+//   3. The index becomes a tkgpu.rotated_iota by the misalignment of the class. Rows that end
+//   before
+//      their tile go around the end of the last elements that all threads have before it: so those
+//      behind it are still beyond all rows (tk-drop-registers).
 //   4. Loads that were aligned before are loaded as two tiles of aligned vectors, the second one
 //      vector behind, and joined by a tkgpu.funnel.
 //   5. Blocks that go through rows do so in steps of whole vectors: all rows of one have one
@@ -20,7 +23,7 @@
 // After:  %s = tkgpu.misalignment[%row] strides(%C) of 8
 //         %c = tkgpu.rotated_iota %s
 //         %x = tkgpu.load %a[%row, %c] strides(%C, 1)
-//         %g = tkgpu.funnel (load %gamma[(iota - 8) mod n]), (load %gamma[iota]) by %s in 8
+//         %g = tkgpu.funnel (load %gamma[rotated_iota 8]), (load %gamma[iota]) by %s in 8
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
@@ -79,6 +82,7 @@ private:
   IotaOp iota;
   AxisInfo &info;
   int64_t length, vector = 1;
+  IntegerAttr around; ///< where elements go around an end before the tile's
   SmallVector<RowAccess> accesses;
 };
 
@@ -209,13 +213,9 @@ void RowAligner::funnel(gpu::LoadOp load, Value shift) {
   OpBuilder builder(load);
   Location loc = load.getLoc();
   Type type = iota.getType();
-  auto constant = [&](int64_t value) -> Value {
-    auto splat = DenseElementsAttr::get(cast<RankedTensorType>(type), builder.getIndexAttr(value));
-    return arith::ConstantOp::create(builder, loc, splat);
-  };
-  Value here = IotaOp::create(builder, loc, type, IntegerAttr());
-  Value before = arith::AddIOp::create(builder, loc, here, constant(length - vector));
-  before = arith::AndIOp::create(builder, loc, before, constant(length - 1));
+  Value here = IotaOp::create(builder, loc, type, around);
+  Value whole = arith::ConstantIndexOp::create(builder, loc, vector);
+  Value before = RotatedIotaOp::create(builder, loc, type, whole, around);
   auto loadAt = [&](Value index) -> Value {
     IRMapping mapping;
     for (Value operand : load->getOperands())
@@ -248,13 +248,17 @@ bool RowAligner::run() {
   });
   vector = vectorBytesOf(function) / most->first;
   // A thread has whole vectors.
-  if (vector <= 1 || length < vector * 32 * int64_t(function.getNumWarps()))
+  int64_t ofThreads = vector * 32 * int64_t(function.getNumWarps());
+  if (vector <= 1 || length < ofThreads)
     return false;
   Value shift = createShift(*rows);
   if (!shift)
     return false;
   OpBuilder builder(function.getContext());
   builder.setInsertionPointAfterValue(shift);
+  int64_t end = llvm::alignTo(iota.getEnd().value_or(length), ofThreads);
+  if (end < length)
+    around = builder.getI64IntegerAttr(end);
   for (const RowAccess &access : accesses) {
     auto load = dyn_cast<gpu::LoadOp>(access.op);
     bool isPlain = load && access.isAligned &&
@@ -262,7 +266,7 @@ bool RowAligner::run() {
     if (isPlain)
       funnel(load, shift);
   }
-  Value rotated = RotatedIotaOp::create(builder, iota.getLoc(), iota.getType(), shift);
+  Value rotated = RotatedIotaOp::create(builder, iota.getLoc(), iota.getType(), shift, around);
   iota.getResult().replaceAllUsesWith(rotated);
   iota.erase();
   return true;

@@ -229,6 +229,15 @@ ValueFacts AxisInfo::compute(Value value) {
         facts.axes.push_back({cast<RankedTensorType>(type).getDimSize(0), 1, kAnyDivisor});
         return facts;
       })
+      .Case<gpu::RotatedIotaOp>([&](gpu::RotatedIotaOp rotated) {
+        // By whole groups, of which none is cut.
+        std::optional<int64_t> shift = constantIndex(rotated.getShift());
+        int64_t groups = shift ? *shift | rotated.getLengthAround() : 1;
+        int64_t group = groups & -groups;
+        ValueFacts facts;
+        facts.axes.push_back({group, 1, group});
+        return facts;
+      })
       .Case<gpu::LoadOp>([&](gpu::LoadOp load) {
         bool isKnown = gathers && isa<RankedTensorType>(type) && !load.getOther();
         isKnown |= gathers && isa<RankedTensorType>(type) && constantIndex(load.getOther());

@@ -13,6 +13,7 @@
 // After:  %j = iota to 5120 : tensor<8192xindex, #tkgpu.layout<register = ..., held = 40>>
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/tkgpu/TkGpuPrivateOps.h"
 #include "passes/Passes.h"
 #include "passes/memory/SettledMasks.h"
 #include "passes/memory/TileComponents.h"
@@ -44,8 +45,9 @@ struct Tiles {
 static bool staysInPlace(Operation *op) {
   if (op->getDialect()->getNamespace() != TkGpuDialect::getDialectNamespace())
     return true;
-  return isa<FuncOp, gpu::ReturnOp, ProgramIdOp, NumProgramsOp, IotaOp, BroadcastOp, gpu::LoadOp,
-             StoreOp, gpu::ReduceOp, ArgReduceOp, HoldOp>(op);
+  return isa<FuncOp, gpu::ReturnOp, ProgramIdOp, NumProgramsOp, MisalignmentOp, IotaOp,
+             RotatedIotaOp, BroadcastOp, FunnelOp, gpu::LoadOp, StoreOp, gpu::ReduceOp, ArgReduceOp,
+             HoldOp, AllocPrivateOp, PrivateStoreOp, PrivateLoadOp>(op);
 }
 
 /// Is an iota among what the elements of `tile` are computed from? If not, all of them are of use,
@@ -54,7 +56,7 @@ static bool isNumbered(Value tile, llvm::SmallPtrSetImpl<Operation *> &seen) {
   Operation *op = tile.getDefiningOp();
   if (!op || !seen.insert(op).second)
     return false;
-  return isa<IotaOp>(op) || llvm::any_of(op->getOperands(), [&](Value operand) {
+  return isa<IotaOp, RotatedIotaOp>(op) || llvm::any_of(op->getOperands(), [&](Value operand) {
            return isTile(operand) && isNumbered(operand, seen);
          });
 }
@@ -75,11 +77,16 @@ static Tiles commonTiles(FuncOp function) {
         return WalkResult::interrupt();
       tiles.layout = layout;
     }
-    if (auto iota = dyn_cast<IotaOp>(op)) {
-      if (!iota.getEnd())
-        return WalkResult::interrupt();
-      tiles.end = std::max<int64_t>(tiles.end, *iota.getEnd());
-    }
+    std::optional<uint64_t> end;
+    if (auto iota = dyn_cast<IotaOp>(op))
+      end = iota.getEnd();
+    else if (auto rotated = dyn_cast<RotatedIotaOp>(op))
+      end = rotated.getAround();
+    else
+      return WalkResult::advance();
+    if (!end)
+      return WalkResult::interrupt();
+    tiles.end = std::max<int64_t>(tiles.end, *end);
     return WalkResult::advance();
   });
   return walked.wasInterrupted() ? Tiles() : tiles;
@@ -98,6 +105,9 @@ static void setLayout(FuncOp function, LayoutAttr layout) {
     for (Value value : values)
       if (isTile(value))
         value.setType(withLayout(value.getType(), layout));
+      else if (auto memory = dyn_cast<PrivateType>(value.getType()))
+        value.setType(PrivateType::get(value.getContext(), memory.getStages(),
+                                       withLayout(memory.getTile(), layout), memory.getVector()));
   };
   function.walk([&](Operation *op) {
     set(op->getResults());

@@ -65,11 +65,11 @@ static std::optional<Interval> rangeOfScalar(Value scalar) {
   return Interval{from > 0 ? from : -farAway, upper < 0 ? farAway : upper};
 }
 
-/// The places of a tile's elements, minus `shift`, which is less than a vector: elements of a first
-/// vector so go around the end.
-static Intervals rangesOfPlaces(RankedTensorType tile, Interval shift) {
+/// The places of a tile's elements, minus `shift`, which is a vector at most: elements of a first
+/// vector so go around the end of `length` elements.
+static Intervals rangesOfPlaces(RankedTensorType tile, Interval shift, int64_t length) {
   LayoutAttr layout = getLayout(tile);
-  int64_t span = 0, length = tile.getDimSize(0);
+  int64_t span = 0;
   for (ArrayRef<LayoutBit> bits : {layout.getLaneBits(), layout.getWarpBits()})
     for (LayoutBit bit : bits)
       span += bit.isReplication() ? 0 : bit.step;
@@ -78,7 +78,9 @@ static Intervals rangesOfPlaces(RankedTensorType tile, Interval shift) {
     int64_t first = layout.getRegisterOffset(r)[0];
     bool goesAround = first < shift.most;
     ranges.push_back(goesAround ? Interval{0, length - 1}
-                                : Interval{first - shift.most, first + span - shift.least});
+                     : first + span < length
+                         ? Interval{first - shift.most, first + span - shift.least}
+                         : Interval{first - shift.most, first + span});
   }
   return ranges;
 }
@@ -128,12 +130,15 @@ std::optional<Intervals> RegisterIntervals::compute(Value tile) {
     return range ? std::optional(Intervals(layout.getNumRegisters(), *range)) : std::nullopt;
   };
   return llvm::TypeSwitch<Operation *, std::optional<Intervals>>(op)
-      .Case([&](IotaOp) { return rangesOfPlaces(type, {0, 0}); })
+      .Case([&](IotaOp) { return rangesOfPlaces(type, {0, 0}, type.getDimSize(0)); })
       .Case([&](RotatedIotaOp rotated) -> std::optional<Intervals> {
+        int64_t length = rotated.getLengthAround();
+        if (std::optional<int64_t> shift = getConstantIndex(rotated.getShift()))
+          return rangesOfPlaces(type, {*shift, *shift}, length);
         auto shift = rotated.getShift().getDefiningOp<MisalignmentOp>();
         if (!shift)
           return std::nullopt;
-        return rangesOfPlaces(type, {0, int64_t(shift.getAlignment()) - 1});
+        return rangesOfPlaces(type, {0, int64_t(shift.getAlignment()) - 1}, length);
       })
       .Case([&](arith::ConstantOp constant) -> std::optional<Intervals> {
         auto splat = dyn_cast<SplatElementsAttr>(constant.getValue());

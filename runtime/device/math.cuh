@@ -254,11 +254,17 @@ template <int run, int step, int n, class T> TK_DEVICE u32 places_below(T bound,
 }
 
 // The number along a row that an element of its tile of `length` elements is, where the tile is
-// rotated by `shift` < vector. Only elements of the first vector go around the end; once loops over
-// registers are unrolled, it is known which those are.
-template <int length, int vector, class I> TK_DEVICE I rotated(I thread, I reg, I shift) {
+// rotated by `shift` <= vector. Only elements of the first vector go around the end; once loops over
+// registers are unrolled, it is known which those are. Elements from `length` on, if there are any,
+// stay where they are.
+template <int length, int vector, class I, bool has_more = false>
+TK_DEVICE I rotated(I thread, I reg, I shift) {
+  if (has_more && thread + reg >= length)
+    return thread + reg;
   const I place = thread + reg - shift;
-  return reg >= vector ? place : place & (length - 1);
+  if (reg >= vector)
+    return place;
+  return (length & (length - 1)) == 0 ? place & (length - 1) : place < 0 ? place + length : place;
 }
 
 // Quotient towards minus infinity and its remainder; 0 for a divisor of 0.

@@ -4,6 +4,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -127,6 +128,17 @@ FailureOr<RegisterIndex> KernelEmitter::registerOfPart(RankedTensorType part,
   return reg.mapped(*map).combined(RegisterIndex(*first));
 }
 
+/// Behind the last element of a tile of one axis that any thread has in a register.
+static int64_t endOfRegisters(gpu::LayoutAttr layout) {
+  int64_t last = 0, span = 0;
+  for (unsigned r = 0; r < layout.getNumRegisters(); ++r)
+    last = std::max<int64_t>(last, layout.getRegisterOffset(r)[0]);
+  for (llvm::ArrayRef<gpu::LayoutBit> bits : {layout.getLaneBits(), layout.getWarpBits()})
+    for (gpu::LayoutBit bit : bits)
+      span += bit.isReplication() ? 0 : bit.step;
+  return last + span + 1;
+}
+
 /// Of floats the thread's part is converted once, and the register's is a constant.
 std::string KernelEmitter::iotaElement(Value iota, const RegisterIndex &reg) {
   const std::string type = "(" + elementTypeName(iota.getType()) + ")";
@@ -134,6 +146,22 @@ std::string KernelEmitter::iotaElement(Value iota, const RegisterIndex &reg) {
     return type + "(" + coordinate(layoutOf(iota), 0, reg) + ")";
   return "(" + type + "(" + threadCoordinate(layoutOf(iota), 0) + ") + " + type + "(" +
          registerCoordinate(layoutOf(iota), 0, reg) + "))";
+}
+
+/// Where no thread has elements behind the end that others go around, nothing looks for them.
+std::string KernelEmitter::rotatedElement(gpu::RotatedIotaOp rotated, const RegisterIndex &reg) {
+  const Value value = rotated.getResult();
+  const gpu::LayoutAttr layout = layoutOf(value);
+  const int64_t length = rotated.getLengthAround();
+  auto misalignment = rotated.getShift().getDefiningOp<gpu::MisalignmentOp>();
+  const std::optional<int64_t> constant = getConstantIntValue(rotated.getShift());
+  const int64_t most =
+      misalignment ? static_cast<int64_t>(misalignment.getAlignment()) : constant.value_or(length);
+  const bool isPart = endOfRegisters(layout) > length;
+  return "tk::rotated<" + std::to_string(length) + ", " + std::to_string(most) + ", " +
+         typeName(getElementTypeOrSelf(value.getType())) + (isPart ? ", true" : "") + ">(" +
+         threadCoordinate(layout, 0) + ", " + registerCoordinate(layout, 0, reg) + ", " +
+         scalar(rotated.getShift()) + ")";
 }
 
 std::string KernelEmitter::element(Value value, const RegisterIndex &reg) {
@@ -151,16 +179,8 @@ std::string KernelEmitter::element(Value value, const RegisterIndex &reg) {
     return literal(constant.getValue());
   if (isa_and_nonnull<gpu::IotaOp>(op))
     return iotaElement(value, reg);
-  if (auto rotated = dyn_cast_or_null<gpu::RotatedIotaOp>(op)) {
-    const int64_t length = cast<RankedTensorType>(value.getType()).getDimSize(0);
-    auto shift = rotated.getShift().getDefiningOp<gpu::MisalignmentOp>();
-    const std::string type = typeName(getElementTypeOrSelf(value.getType()));
-    const gpu::LayoutAttr layout = layoutOf(value);
-    return "tk::rotated<" + std::to_string(length) + ", " +
-           std::to_string(shift ? static_cast<int64_t>(shift.getAlignment()) : length) + ", " +
-           type + ">(" + threadCoordinate(layout, 0) + ", " + registerCoordinate(layout, 0, reg) +
-           ", " + scalar(rotated.getShift()) + ")";
-  }
+  if (auto rotated = dyn_cast_or_null<gpu::RotatedIotaOp>(op))
+    return rotatedElement(rotated, reg);
   if (op && op->getNumOperands() == 1) {
     Value source = op->getOperand(0);
     if (!isTile(source))

@@ -83,6 +83,7 @@ private:
   /// The element of a tile in a register, or a scalar.
   std::string element(mlir::Value value, const RegisterIndex &reg);
   std::string iotaElement(mlir::Value iota, const RegisterIndex &reg);
+  std::string rotatedElement(gpu::RotatedIotaOp rotated, const RegisterIndex &reg);
   std::string scalar(mlir::Value value) { return element(value, RegisterIndex(0)); }
   /// Whether a value is an expression wherever it is used.
   bool isInline(mlir::Operation *op);

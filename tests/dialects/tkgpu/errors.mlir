@@ -111,6 +111,15 @@ tkgpu.func @f args ["i"] {
 
 tkgpu.func @f args ["i"] {
 ^bb0(%i: index):
+  // expected-error @below {{expected an end before that of the tile, got 8}}
+  %r = tkgpu.rotated_iota %i around 8 : tensor<8xindex>
+  tkgpu.return
+}
+
+// -----
+
+tkgpu.func @f args ["i"] {
+^bb0(%i: index):
   %x = arith.constant dense<0.0> : tensor<4xbf16>
   // expected-error @below {{expected a tile of one axis and groups that divide it, got 'tensor<4xbf16>' and groups of 8}}
   %r = tkgpu.funnel %x, %x by %i in 8 : tensor<4xbf16>

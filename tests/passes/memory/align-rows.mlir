@@ -89,3 +89,31 @@ tkgpu.func @scanned args ["x", "y", "C"] {
   tkgpu.store %s, %y[%row, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks(%in) over [array<i64: 0>] : (tensor<4096xf32>, !tkgpu.buffer<f32>, index, tensor<4096xindex>, index, index, tensor<4096xi1>) -> ()
   tkgpu.return
 } {num_warps = 4 : i64, index_bits = 32 : i64}
+
+// Rows that end before their tile go around the end of the last elements that all threads have
+// before it, and what they share with them.
+// CHECK-LABEL: tkgpu.func @part
+// KEPT-LABEL: tkgpu.func @part
+// CHECK: %[[EIGHT:.*]] = arith.constant 8 : index
+// CHECK: %[[SHIFT:.*]] = tkgpu.misalignment
+// CHECK: %[[J:.*]] = tkgpu.rotated_iota %[[SHIFT]] around 3072 : tensor<4096xindex
+// CHECK: tkgpu.load %{{.*}}[%{{.*}}, %[[J]]] {{.*}} {run = 8 : i64, vector = 8 : i64}
+// CHECK: %[[HERE:.*]] = tkgpu.iota to 3072
+// CHECK: %[[BEFORE:.*]] = tkgpu.rotated_iota %[[EIGHT]] around 3072
+// CHECK: %[[W0:.*]] = tkgpu.load %[[G:.*]][%[[BEFORE]]] {{.*}} {run = 8 : i64, vector = 8 : i64}
+// CHECK: %[[W1:.*]] = tkgpu.load %[[G]][%[[HERE]]] {{.*}} {run = 8 : i64, vector = 8 : i64}
+// CHECK: tkgpu.funnel %[[W0]], %[[W1]] by %[[SHIFT]] in 8
+tkgpu.func @part args ["x", "g", "y", "C"] {
+^bb0(%x: !tkgpu.buffer<bf16>, %g: !tkgpu.buffer<bf16>, %y: !tkgpu.buffer<bf16>, %C: index):
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : bf16
+  %row = tkgpu.program_id x
+  %j = tkgpu.iota to 3001 : tensor<4096xindex>
+  %Cs = tkgpu.broadcast %C dims [] : index -> tensor<4096xindex>
+  %in = arith.cmpi slt, %j, %Cs : tensor<4096xindex>
+  %v = tkgpu.load %x[%row, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks(%in) over [array<i64: 0>] other(%zero) : (!tkgpu.buffer<bf16>, index, tensor<4096xindex>, index, index, tensor<4096xi1>, bf16) -> tensor<4096xbf16>
+  %w = tkgpu.load %g[%j] dims [array<i64: 0>] strides(%c1) masks(%in) over [array<i64: 0>] other(%zero) : (!tkgpu.buffer<bf16>, tensor<4096xindex>, index, tensor<4096xi1>, bf16) -> tensor<4096xbf16>
+  %p = arith.mulf %v, %w : tensor<4096xbf16>
+  tkgpu.store %p, %y[%row, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks(%in) over [array<i64: 0>] : (tensor<4096xbf16>, !tkgpu.buffer<bf16>, index, tensor<4096xindex>, index, index, tensor<4096xi1>) -> ()
+  tkgpu.return
+} {num_warps = 4 : i64, index_bits = 32 : i64}

@@ -69,3 +69,40 @@ tkgpu.func @alike args ["x", "y"] {
   tkgpu.store %s, %y[%c0] dims [array<i64>] strides(%c1) masks() over [] : (f32, !tkgpu.buffer<f32>, index, index) -> ()
   tkgpu.return
 } {num_warps = 4 : i64, index_bits = 32 : i64}
+
+// Rows that begin anywhere: what lies behind the end that they go around is dropped, of what they
+// share and of where that is kept as well. Masks hold in the same registers as before.
+// CHECK-LABEL: tkgpu.func @rotated
+// CHECK: tkgpu.rotated_iota %{{.*}} around 1536 : tensor<2048xindex, #tkgpu.layout<{{.*}} held = 12>>
+// CHECK: arith.cmpi slt, %{{.*}} {tkgpu.settled = 248 : i64} : tensor<2048xindex, #tkgpu.layout<{{.*}} held = 12>>
+// CHECK: tkgpu.funnel {{.*}} : tensor<2048xf32, #tkgpu.layout<{{.*}} held = 12>>
+// CHECK: tkgpu.alloc_private : <1 x tensor<2048xf32, #tkgpu.layout<{{.*}} held = 12>>, vector = 4>
+// CHECK: tkgpu.private_load {{.*}} -> tensor<2048xf32, #tkgpu.layout<{{.*}} held = 12>>
+// CHECK: tkgpu.reduce <sum> {{.*}} : tensor<2048xf32, #tkgpu.layout<{{.*}} held = 12>> -> f32
+tkgpu.func @rotated args ["x", "g", "y", "n"] facts [#tk.fact<>, #tk.fact<>, #tk.fact<>, #tk.fact<upper = 1400>] {
+^bb0(%x: !tkgpu.buffer<f32>, %g: !tkgpu.buffer<f32>, %y: !tkgpu.buffer<f32>, %n: index):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %zero = arith.constant 0.0 : f32
+  %row = tkgpu.program_id x
+  %s = tkgpu.misalignment[%row] strides(%n) of 4
+  %j = tkgpu.rotated_iota %s around 1536 : tensor<2048xindex, #row>
+  %i = tkgpu.iota to 1536 : tensor<2048xindex, #row>
+  %before = tkgpu.rotated_iota %c4 around 1536 : tensor<2048xindex, #row>
+  %end = tkgpu.broadcast %n dims [] : index -> tensor<2048xindex, #row>
+  %in = arith.cmpi slt, %j, %end : tensor<2048xindex, #row>
+  %in0 = arith.cmpi slt, %before, %end : tensor<2048xindex, #row>
+  %in1 = arith.cmpi slt, %i, %end : tensor<2048xindex, #row>
+  %g0 = tkgpu.load %g[%before] dims [array<i64: 0>] strides(%c1) masks(%in0) over [array<i64: 0>] other(%zero) {run = 4 : i64, vector = 4 : i64} : (!tkgpu.buffer<f32>, tensor<2048xindex, #row>, index, tensor<2048xi1, #row>, f32) -> tensor<2048xf32, #row>
+  %g1 = tkgpu.load %g[%i] dims [array<i64: 0>] strides(%c1) masks(%in1) over [array<i64: 0>] other(%zero) {run = 4 : i64, vector = 4 : i64} : (!tkgpu.buffer<f32>, tensor<2048xindex, #row>, index, tensor<2048xi1, #row>, f32) -> tensor<2048xf32, #row>
+  %w = tkgpu.funnel %g0, %g1 by %s in 4 : tensor<2048xf32, #row>
+  %kept = tkgpu.alloc_private : <1 x tensor<2048xf32, #row>, vector = 4>
+  tkgpu.private_store %w, %kept at %c0 : tensor<2048xf32, #row> -> <1 x tensor<2048xf32, #row>, vector = 4>
+  %v = tkgpu.load %x[%row, %j] dims [array<i64>, array<i64: 0>] strides(%n, %c1) masks(%in) over [array<i64: 0>] other(%zero) {run = 4 : i64, vector = 4 : i64} : (!tkgpu.buffer<f32>, index, tensor<2048xindex, #row>, index, index, tensor<2048xi1, #row>, f32) -> tensor<2048xf32, #row>
+  %k = tkgpu.private_load %kept at %c0 : <1 x tensor<2048xf32, #row>, vector = 4> -> tensor<2048xf32, #row>
+  %p = arith.mulf %v, %k : tensor<2048xf32, #row>
+  %sum = tkgpu.reduce <sum> %p axis 0 : tensor<2048xf32, #row> -> f32
+  tkgpu.store %sum, %y[%c0] dims [array<i64>] strides(%c1) masks() over [] : (f32, !tkgpu.buffer<f32>, index, index) -> ()
+  tkgpu.return
+} {num_warps = 4 : i64, index_bits = 32 : i64, tkgpu.least_sizes = array<i64: 0, 0, 0, 1281>}

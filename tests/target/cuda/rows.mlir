@@ -99,3 +99,38 @@ tkgpu.func @rotated args ["x", "y", "g", "C"] {
   tkgpu.store %r, %y[%row, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks(%in) over [array<i64: 0>] {run = 8 : i64, vector = 8 : i64} : (tensor<1024xbf16, #row>, !tkgpu.buffer<bf16>, index, tensor<1024xindex, #row>, index, index, tensor<1024xi1, #row>) -> ()
   tkgpu.return
 } {num_warps = 4 : i64, index_bits = 32 : i64}
+
+// Rows that end before their tile go around an end of their own. Elements behind that, where threads
+// have any, stay where they are.
+// CHECK: part(
+// CHECK: tk::rotated<768, 8, int>(at_i1024, {{.*}}, n)
+// CHECK: whole(
+// CHECK: tk::rotated<768, 8, int, true>(at_i1024, {{.*}}, n)
+#part = #tkgpu.layout<register = [[1], [2], [4], [256], [512]], lane = [[8], [16], [32], [64], [128]], warp = [], held = 24>
+#whole = #tkgpu.layout<register = [[1], [2], [4], [256], [512]], lane = [[8], [16], [32], [64], [128]], warp = []>
+tkgpu.func @part args ["x", "y", "C"] {
+^bb0(%x: !tkgpu.buffer<bf16>, %y: !tkgpu.buffer<bf16>, %C: index):
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : bf16
+  %row = tkgpu.program_id x
+  %s = tkgpu.misalignment[%row] strides(%C) of 8
+  %j = tkgpu.rotated_iota %s around 768 : tensor<1024xindex, #part>
+  %Cs = tkgpu.broadcast %C dims [] : index -> tensor<1024xindex, #part>
+  %in = arith.cmpi slt, %j, %Cs : tensor<1024xindex, #part>
+  %v = tkgpu.load %x[%row, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks(%in) over [array<i64: 0>] other(%zero) {run = 8 : i64, vector = 8 : i64} : (!tkgpu.buffer<bf16>, index, tensor<1024xindex, #part>, index, index, tensor<1024xi1, #part>, bf16) -> tensor<1024xbf16, #part>
+  tkgpu.store %v, %y[%row, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks(%in) over [array<i64: 0>] {run = 8 : i64, vector = 8 : i64} : (tensor<1024xbf16, #part>, !tkgpu.buffer<bf16>, index, tensor<1024xindex, #part>, index, index, tensor<1024xi1, #part>) -> ()
+  tkgpu.return
+} {num_warps = 1 : i64, index_bits = 32 : i64}
+tkgpu.func @whole args ["x", "y", "C"] {
+^bb0(%x: !tkgpu.buffer<bf16>, %y: !tkgpu.buffer<bf16>, %C: index):
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : bf16
+  %row = tkgpu.program_id x
+  %s = tkgpu.misalignment[%row] strides(%C) of 8
+  %j = tkgpu.rotated_iota %s around 768 : tensor<1024xindex, #whole>
+  %Cs = tkgpu.broadcast %C dims [] : index -> tensor<1024xindex, #whole>
+  %in = arith.cmpi slt, %j, %Cs : tensor<1024xindex, #whole>
+  %v = tkgpu.load %x[%row, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks(%in) over [array<i64: 0>] other(%zero) {run = 8 : i64, vector = 8 : i64} : (!tkgpu.buffer<bf16>, index, tensor<1024xindex, #whole>, index, index, tensor<1024xi1, #whole>, bf16) -> tensor<1024xbf16, #whole>
+  tkgpu.store %v, %y[%row, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks(%in) over [array<i64: 0>] {run = 8 : i64, vector = 8 : i64} : (tensor<1024xbf16, #whole>, !tkgpu.buffer<bf16>, index, tensor<1024xindex, #whole>, index, index, tensor<1024xi1, #whole>) -> ()
+  tkgpu.return
+} {num_warps = 1 : i64, index_bits = 32 : i64}
