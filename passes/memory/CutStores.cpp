@@ -10,6 +10,8 @@
 //      where the next row's part can take the place of what has been read (tk-refill-parts).
 //   3. A multiprocessor has one or two blocks of many threads. When these meet in a reduction,
 //      little else is loaded: what the first part needs of memory is, before they meet.
+//   4. What two loads give that goes to shared memory is loaded for two parts at once, before the
+//      first of them is joined: a thread has few of the steps in which it waits for memory.
 //
 // Before: %f = extf %x; %y = %f * %s; store %y, y[%j]
 // After:  %x0 = extract %x at 0; %f0 = extf %x0; %y0 = %f0 * %s; store %y0, y[extract %j at 0];
@@ -40,6 +42,9 @@ using namespace tk::gpu;
 /// So many of a tile's elements fit the registers of a thread that has 64, and so many leave room
 /// for weights of columns and addresses.
 static constexpr int64_t mostElements = 32, elementsOfPart = 16;
+
+/// What two loads each give for so many parts of a tile fits a thread's registers.
+static constexpr int64_t partsLoadedAtOnce = 2;
 
 /// A row whose memory is filled again part by part (tk-refill-parts) has so many.
 static constexpr int64_t partsOfRefilled = 4;
@@ -98,6 +103,31 @@ static bool holdsTiles(Operation *loop) {
   });
 }
 
+/// The operations before `end`, from the one behind `before` on; all if that is null.
+static auto operationsBetween(Operation *before, Operation *end) {
+  Block::iterator begin = before ? std::next(before->getIterator()) : end->getBlock()->begin();
+  return llvm::make_range(begin, end->getIterator());
+}
+
+static Operation *firstFunnel(llvm::iterator_range<Block::iterator> operations) {
+  auto funnel = llvm::find_if(operations, [](Operation &op) { return isa<FunnelOp>(op); });
+  return funnel == operations.end() ? nullptr : &*funnel;
+}
+
+/// Begins what `operations` load of tiles at `place`, which stands before them.
+static void loadAt(Operation *place, llvm::iterator_range<Block::iterator> operations) {
+  SmallVector<gpu::LoadOp> loads;
+  for (Operation &op : operations)
+    if (auto load = dyn_cast<gpu::LoadOp>(op); load && isTile(load.getResult()))
+      loads.push_back(load);
+  for (gpu::LoadOp load : loads) {
+    llvm::SetVector<Operation *> moved;
+    if (collectMoved(load, place, moved, [](Operation *) { return true; }))
+      for (Operation *op : moved)
+        op->moveBefore(place);
+  }
+}
+
 /// Moves the loads of tiles between the last reduction before `store` and `store` before the
 /// former.
 static void loadBeforeMeeting(StoreOp store) {
@@ -110,16 +140,7 @@ static void loadBeforeMeeting(StoreOp store) {
     meeting = meeting->getPrevNode();
   if (!meeting || holdsTiles(meeting->getParentOp()))
     return;
-  SmallVector<gpu::LoadOp> loads;
-  for (Operation &op : llvm::make_range(meeting->getIterator(), store->getIterator()))
-    if (auto load = dyn_cast<gpu::LoadOp>(op); load && isTile(load.getResult()))
-      loads.push_back(load);
-  for (gpu::LoadOp load : loads) {
-    llvm::SetVector<Operation *> moved;
-    if (collectMoved(load, meeting, moved, [](Operation *) { return true; }))
-      for (Operation *op : moved)
-        op->moveBefore(meeting);
-  }
+  loadAt(meeting, operationsBetween(meeting, store));
 }
 
 /// Cuts the first of `stores`, those that are still whole. Returns false, and leaves the store,
@@ -136,7 +157,9 @@ static bool cutStore(ArrayRef<Operation *> stores) {
     if (isTile(operand))
       tiles.emplace_back(number, TilePieces(operand, stores));
   OpBuilder builder(store);
+  Operation *joined = nullptr; // the first that is, of the parts that are loaded at once
   for (int64_t part = 0; part < numParts; ++part) {
+    Operation *before = store->getPrevNode();
     SmallVector<Value> operands(store->getOperands());
     for (auto &[number, pieces] : tiles) {
       pieces.clear();
@@ -144,10 +167,15 @@ static bool cutStore(ArrayRef<Operation *> stores) {
     }
     Operation *stored = builder.clone(*store);
     stored->setOperands(operands);
-    if (auto kept = dyn_cast<PrivateStoreOp>(stored))
+    if (auto kept = dyn_cast<PrivateStoreOp>(stored)) {
       kept.setOffsets(part * length);
-    else if (part == 0)
+      if (joined && part % partsLoadedAtOnce != 0)
+        loadAt(joined, operationsBetween(before, stored));
+      else
+        joined = firstFunnel(operationsBetween(before, stored));
+    } else if (part == 0) {
       loadBeforeMeeting(cast<StoreOp>(stored));
+    }
   }
   store->erase();
   return true;

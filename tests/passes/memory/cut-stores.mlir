@@ -137,6 +137,35 @@ tkgpu.func @funnelled args ["x", "g", "y", "s"] {
   tkgpu.return
 } {num_warps = 16 : i64, index_bits = 32 : i64}
 
+// What two loads give is loaded for two parts at once, before it is joined, where it goes to shared
+// memory.
+// CHECK-LABEL: tkgpu.func @kept_weights
+// CHECK-COUNT-4: tkgpu.load %arg0
+// CHECK-NOT: tkgpu.load
+// CHECK: tkgpu.funnel
+// CHECK: tkgpu.private_store %{{.*}} {offsets = array<i64: 0>}
+// CHECK-NOT: tkgpu.load
+// CHECK: tkgpu.funnel
+// CHECK: tkgpu.private_store %{{.*}} {offsets = array<i64: 8192>}
+// CHECK-COUNT-4: tkgpu.load %arg0
+// CHECK-NOT: tkgpu.load
+// CHECK: tkgpu.private_store %{{.*}} {offsets = array<i64: 16384>}
+// CHECK-NOT: tkgpu.load
+// CHECK: tkgpu.private_store %{{.*}} {offsets = array<i64: 24576>}
+tkgpu.func @kept_weights args ["g", "s"] {
+^bb0(%g: !tkgpu.buffer<bf16>, %s: index):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %j = tkgpu.iota : tensor<32768xindex, #long>
+  %behind = arith.addi %j, %j : tensor<32768xindex, #long>
+  %b = tkgpu.load %g[%behind] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 8 : i64} : (!tkgpu.buffer<bf16>, tensor<32768xindex, #long>, index) -> tensor<32768xbf16, #long>
+  %h = tkgpu.load %g[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 8 : i64} : (!tkgpu.buffer<bf16>, tensor<32768xindex, #long>, index) -> tensor<32768xbf16, #long>
+  %w = tkgpu.funnel %b, %h by %s in 8 : tensor<32768xbf16, #long>
+  %kept = tkgpu.alloc_private : <1 x tensor<32768xbf16, #long>, vector = 8>
+  tkgpu.private_store %w, %kept at %c0 : tensor<32768xbf16, #long> -> <1 x tensor<32768xbf16, #long>, vector = 8>
+  tkgpu.return
+} {num_warps = 16 : i64, index_bits = 32 : i64}
+
 // What is kept in a thread's shared memory is computed in parts, too; only what is read there is read
 // as a whole, by the reduction.
 // CHECK-LABEL: tkgpu.func @kept_sum
