@@ -65,7 +65,7 @@ bool floatBinary(const Instruction &in, double a, double b, double &r) {
     r = expDiff(a, b);
     return true;
   case Code::DivOrZero:
-    r = b == 0 ? 0.0 : a / b;
+    r = b == 0 ? a : a / b;
     return true;
   case Code::CopySign:
     r = std::copysign(a, b);

@@ -5,7 +5,7 @@
 // vary with the sum's indices is applied to the sum instead of to each term.
 //
 // A factor that may be infinite stays: 0 * inf is NaN in one term, while the sum times inf need not
-// be. So does a divisor that may be 0, but for that of a weight, which then makes all terms 0, and
+// be. So does a divisor that may be 0, but for that of a weight, which by 0 is undivided, and
 // a selection against zero in a product with another factor that varies: 0 * NaN is NaN.
 // Where the range may be empty and the factor NaN, the result is kept at 0.
 //

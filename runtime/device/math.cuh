@@ -233,15 +233,16 @@ TK_DEVICE void scaled_tanh(float (&y)[n], const float (&x)[n], const ScaledTanh 
 }
 // a / b within 2 ulp where 1 / b is a normal number; for larger b, a * 0.
 TK_DEVICE float divide_by_reciprocal(float a, float b) { return a * reciprocal_approx(b); }
-template <class T> TK_DEVICE T div_or_zero(T a, T b) { return b == 0 ? (T)0 : a / b; }
+// a / b, and a where b is 0: of weights, whose sum is 0 where each of them is.
+template <class T> TK_DEVICE T div_or_zero(T a, T b) { return b == 0 ? a : a / b; }
 // The same where 1 / b is a normal number and the quotient is of use for 16 bits. One b serves
 // many a.
 TK_DEVICE float div_or_zero_approx(float a, float b) {
-  return zero_by_zero(a * reciprocal_approx(b), b);
+  return a * one_by_zero(reciprocal_approx(b), b);
 }
 // Within 2 ulp for a <= b (terms over their sum). A row has one divisor, and so one reciprocal.
 TK_DEVICE float div_or_zero(float a, float b) {
-  return b > 1e-30f && b < 1e30f ? a * (1.0f / b) : b == 0 ? 0.0f : a / b;
+  return b > 1e-30f && b < 1e30f ? a * (1.0f / b) : b == 0 ? a : a / b;
 }
 
 // Bit c is whether the place of a thread's register c is below `bound`: the first `run` registers

@@ -203,10 +203,10 @@ TK_DEVICE float zero_if_low(float b) {
       : "f"(b));
   return y;
 }
-// x, or 0 where b is 0.
-TK_DEVICE float zero_by_zero(float x, float b) {
+// x, or 1 where b is 0.
+TK_DEVICE float one_by_zero(float x, float b) {
   float y;
-  asm("{\n.reg .pred p;\nsetp.eq.f32 p, %2, 0f00000000;\nselp.f32 %0, 0f00000000, %1, p;\n}"
+  asm("{\n.reg .pred p;\nsetp.eq.f32 p, %2, 0f00000000;\nselp.f32 %0, 0f3f800000, %1, p;\n}"
       : "=f"(y)
       : "f"(x), "f"(b));
   return y;

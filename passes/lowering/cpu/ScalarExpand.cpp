@@ -154,7 +154,7 @@ Value tk::cpu::expandScalar(OpBuilder &builder, Operation *op, ValueRange operan
           .Case([&](DivOrZeroOp) {
             Value zero = s.real(0, operands[1].getType());
             Value quotient = arith::DivFOp::create(builder, s.loc, operands[0], operands[1]);
-            return s.select(s.equal(operands[1], zero), zero, quotient);
+            return s.select(s.equal(operands[1], zero), operands[0], quotient);
           })
           .Case([&](RandOp rand) {
             return emitRand(builder, s.loc, operands[0], operands[1], rand.getType());

@@ -108,6 +108,6 @@ TK_DEVICE float exp2_approx(float x) {
 }
 TK_DEVICE float reciprocal_approx(float x) { return 1.0f / x; }
 TK_DEVICE float zero_if_low(float b) { return b == -infinity() ? 0.0f : b; }
-TK_DEVICE float zero_by_zero(float x, float b) { return b == 0 ? 0.0f : x; }
+TK_DEVICE float one_by_zero(float x, float b) { return b == 0 ? 1.0f : x; }
 
 } // namespace tk
