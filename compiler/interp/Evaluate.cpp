@@ -277,7 +277,8 @@ Cell Evaluation::element(int tensor, int64_t position) {
     rest /= state.shape[axis];
   }
   if (slot.overTiles) {
-    cell = reduceTile(slot, compute, position % state.shape.back());
+    cell = identity(slot.overTiles->kind, slot.isFloat, slot.storedAs);
+    reduceTile(slot, compute, slot.overTiles->axes, cell);
   } else {
     run(compute.body);
     cell = frame[compute.body.yields[slot.result]];
@@ -288,20 +289,23 @@ Cell Evaluation::element(int tensor, int64_t position) {
   return cell;
 }
 
-/// The reduction of what a result yields over the values of an index in one tile.
-Cell Evaluation::reduceTile(const TensorSlot &slot, ComputeProgram &compute, int64_t tile) {
-  const TileReduction &reduction = *slot.overTiles;
-  const int argument = compute.body.arguments[reduction.index];
-  const int64_t from = tile * reduction.size,
-                to = std::min(from + reduction.size, frame[compute.extents[reduction.index]].i);
-  Cell all = identity(reduction.kind, slot.isFloat, slot.storedAs);
-  for (int64_t i = from; i < to; ++i) {
-    frame[argument].i = i;
+/// Takes what a result yields, over the values of indices in the tiles that their counters say,
+/// into `all`; those of `axes` are still to be gone through.
+void Evaluation::reduceTile(const TensorSlot &slot, ComputeProgram &compute,
+                            llvm::ArrayRef<TileReduction::Axis> axes, Cell &all) {
+  if (axes.empty()) {
     run(compute.body);
-    all = combine(reduction.kind, slot.isFloat, slot.storedAs, sumRounding(), all,
+    all = combine(slot.overTiles->kind, slot.isFloat, slot.storedAs, sumRounding(), all,
                   frame[compute.body.yields[slot.result]]);
+    return;
   }
-  return all;
+  const TileReduction::Axis &axis = axes.front();
+  const int64_t from = frame[compute.body.arguments[axis.counter]].i * axis.size,
+                to = std::min(from + axis.size, frame[compute.extents[axis.index]].i);
+  for (int64_t i = from; i < to; ++i) {
+    frame[compute.body.arguments[axis.index]].i = i;
+    reduceTile(slot, compute, axes.drop_front(), all);
+  }
 }
 
 void Evaluation::run(const Body &body) {

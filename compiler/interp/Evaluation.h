@@ -45,7 +45,8 @@ private:
   bool isSummedInGroups(const Reduction &reduction) const {
     return reduction.isMatrixProduct && sumsAsMatrixUnit && program.mode == Mode::Typed;
   }
-  Cell reduceTile(const TensorSlot &slot, ComputeProgram &compute, int64_t tile);
+  void reduceTile(const TensorSlot &slot, ComputeProgram &compute,
+                  llvm::ArrayRef<TileReduction::Axis> axes, Cell &all);
   void run(const Body &body);
   void execute(const Instruction &instruction);
   void load(const Instruction &instruction);

@@ -123,13 +123,9 @@ int64_t tk::gpu::conversionBytes(ConvertLayoutOp convert, FuncOp function) {
 int64_t tk::gpu::exchangeBytesOf(FuncOp function) {
   int64_t own = 0, shared = 0;
   auto share = [&](int64_t bytes) { shared = std::max(shared, bytes); };
-  auto join = [&](Operation *op, Type source, unsigned axis, Type result) {
-    LayoutAttr layout = getLayout(source), left = getLayout(result);
-    if (!layout)
-      return;
-    auto plain = dyn_cast<gpu::ReduceOp>(op);
-    const JoinKind kind =
-        joinKindOf(op, function, plain ? joinedBits(plain) : axisBits(layout, axis));
+  auto join = [&](Operation *op, AxisBits bits, Type result) {
+    LayoutAttr left = getLayout(result);
+    const JoinKind kind = joinKindOf(op, function, bits);
     // Blocks send each other whole words.
     const unsigned element = elementBytes(result, function);
     const int64_t bytes = joinBytes(kind, function, left ? left.getNumRegisters() : 1,
@@ -142,11 +138,17 @@ int64_t tk::gpu::exchangeBytesOf(FuncOp function) {
   function.walk([&](Operation *op) {
     llvm::TypeSwitch<Operation *>(op)
         .Case([&](gpu::ReduceOp reduce) {
-          join(reduce, reduce.getSource().getType(), reduce.getAxis(), reduce.getType());
+          if (getLayout(reduce.getSource().getType()))
+            join(reduce, joinedBits(reduce), reduce.getType());
+        })
+        .Case([&](ReduceRunsOp reduce) {
+          if (LayoutAttr layout = getLayout(reduce.getSource().getType()))
+            join(reduce, runBits(layout, reduce.getAxis(), reduce.getRun()), reduce.getType());
         })
         .Case([&](ArgReduceOp reduce) {
-          for (Value result : reduce->getResults())
-            join(reduce, reduce.getSource().getType(), reduce.getAxis(), result.getType());
+          if (LayoutAttr layout = getLayout(reduce.getSource().getType()))
+            for (Value result : reduce->getResults())
+              join(reduce, axisBits(layout, reduce.getAxis()), result.getType());
         })
         .Case<MomentsOp, WeightsOp>(
             [&](auto) { own += llvm::alignTo(pairBytes(function), kExchangeAlignment); })

@@ -74,6 +74,10 @@ LayoutAttr fmaOperandLayout(LayoutAttr accumulator, DotOperand operand, int64_t 
 /// Drops `axis`: the layout of a tile reduced along it, or of one to be broadcast along it.
 LayoutAttr sliceLayout(LayoutAttr layout, unsigned axis);
 
+/// The layout of a tile of which runs of `run` elements along `axis` are reduced: the axis counts
+/// the runs.
+LayoutAttr runsLayout(LayoutAttr layout, unsigned axis, int64_t run);
+
 /// The layout of a tile reduced along `axis` within each thread: the axis counts the threads that
 /// share it.
 LayoutAttr threadPartsLayout(LayoutAttr layout, unsigned axis);
@@ -120,6 +124,8 @@ struct AxisBits {
   unsigned warps = 0;
 };
 AxisBits axisBits(LayoutAttr layout, unsigned axis);
+/// Likewise of a reduction of runs of `run` elements.
+AxisBits runBits(LayoutAttr layout, unsigned axis, int64_t run);
 
 /// The layout of a ranked tensor type; null if it has none.
 inline LayoutAttr getLayout(mlir::Type type) {

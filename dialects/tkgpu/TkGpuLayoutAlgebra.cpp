@@ -261,6 +261,25 @@ LayoutAttr tk::gpu::sliceLayout(LayoutAttr layout, unsigned axis) {
   return renameAxes(layout, layout.getRank() - 1, newAxis);
 }
 
+LayoutAttr tk::gpu::runsLayout(LayoutAttr layout, unsigned axis, int64_t run) {
+  auto countRuns = [&](ArrayRef<LayoutBit> bits, bool drop) {
+    Bits result;
+    for (LayoutBit bit : bits) {
+      const bool isAlong = !bit.isReplication() && bit.axis == int32_t(axis);
+      if (!isAlong)
+        result.push_back(bit);
+      else if (bit.step >= run)
+        result.push_back({bit.axis, static_cast<int32_t>(bit.step / run)});
+      else if (!drop)
+        result.push_back({});
+    }
+    return result;
+  };
+  return LayoutAttr::get(
+      layout.getContext(), layout.getRank(), countRuns(layout.getRegisterBits(), true),
+      countRuns(layout.getLaneBits(), false), countRuns(layout.getWarpBits(), false));
+}
+
 LayoutAttr tk::gpu::threadPartsLayout(LayoutAttr layout, unsigned axis) {
   Bits registers, lanes(layout.getLaneBits()), warps(layout.getWarpBits());
   for (LayoutBit bit : layout.getRegisterBits())
@@ -344,10 +363,14 @@ SmallVector<unsigned> tk::gpu::registerPermutation(LayoutAttr from, LayoutAttr t
 }
 
 AxisBits tk::gpu::axisBits(LayoutAttr layout, unsigned axis) {
+  return runBits(layout, axis, std::numeric_limits<int64_t>::max());
+}
+
+AxisBits tk::gpu::runBits(LayoutAttr layout, unsigned axis, int64_t run) {
   auto mask = [&](ArrayRef<LayoutBit> bits) {
     unsigned result = 0;
     for (auto [position, bit] : llvm::enumerate(bits))
-      if (!bit.isReplication() && bit.axis == int32_t(axis))
+      if (!bit.isReplication() && bit.axis == int32_t(axis) && bit.step < run)
         result |= 1u << position;
     return result;
   };

@@ -265,6 +265,26 @@ def TkGpu_ReduceOp : TkGpu_Op<"reduce", [Pure]> {
   let hasVerifier = 1;
 }
 
+def TkGpu_ReduceRunsOp : TkGpu_Op<"reduce_runs", [Pure]> {
+  let summary = "Reduces runs of neighbours along an axis, which are all of one length";
+  let description = [{
+    The result's axis counts the runs: a result of extent 8 of an axis of 128 has one for each 16
+    elements. Kinds as of tkgpu.reduce.
+  }];
+  let arguments = (ins AnyRankedTensor:$source, Tk_ReduceKindAttr:$kind, I64Attr:$axis);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$kind $source `axis` $axis attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Elements in a run.
+    int64_t getRun() {
+      const auto axis = static_cast<unsigned>(getAxis());
+      return ::llvm::cast<::mlir::RankedTensorType>(getSource().getType()).getDimSize(axis) /
+             ::llvm::cast<::mlir::RankedTensorType>(getResult().getType()).getDimSize(axis);
+    }
+  }];
+}
+
 def TkGpu_ReduceInThreadsOp : TkGpu_Op<"reduce_in_threads", [Pure]> {
   let summary = "Reduces along an axis what each thread has";
   let description = [{

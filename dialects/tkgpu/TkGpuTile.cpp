@@ -129,6 +129,28 @@ LogicalResult tk::gpu::ReduceOp::verify() {
   return verifyReduced(*this, source, getAxis(), getResult().getType(), source.getElementType());
 }
 
+LogicalResult ReduceRunsOp::verify() {
+  auto source = cast<RankedTensorType>(getSource().getType());
+  auto result = cast<RankedTensorType>(getResult().getType());
+  if (failed(verifyPlainKind(*this, getKind())) || failed(verifyAxis(*this, getAxis(), source)))
+    return failure();
+  const int64_t axis = getAxis();
+  SmallVector<int64_t> shape(source.getShape());
+  if (result.getRank() == source.getRank())
+    shape[axis] = result.getDimSize(axis);
+  const int64_t count = shape[axis];
+  if (result.getShape() != ArrayRef(shape) || result.getElementType() != source.getElementType() ||
+      count < 1 || source.getDimSize(axis) % count != 0 ||
+      !llvm::isPowerOf2_64(source.getDimSize(axis) / count))
+    return emitOpError("expected a result like ")
+           << source << ", with runs of a power of two on axis " << axis << ", got " << result;
+  LayoutAttr layout = getLayout(source), left = getLayout(result);
+  if (layout && left && left != runsLayout(layout, axis, getRun()))
+    return emitOpError("expected layout ")
+           << runsLayout(layout, axis, getRun()) << " of the result, got " << left;
+  return success();
+}
+
 /// The type of what the threads make of a tile along an axis.
 static RankedTensorType partsType(RankedTensorType source, int64_t axis) {
   LayoutAttr layout = threadPartsLayout(getLayout(source), axis);

@@ -112,6 +112,14 @@ bool isMatrixProduct(ReduceOp reduce) {
          llvm::any_of(b, [&](Value index) { return !a.contains(index); });
 }
 
+bool computesPlainProducts(ComputeOp compute) {
+  auto reduces = compute.getBlock()->getOps<ReduceOp>();
+  return !reduces.empty() && llvm::all_of(reduces, [](ReduceOp reduce) {
+    return isMatrixProduct(reduce) &&
+           llvm::none_of(*reduce.getBlock(), [](Operation &op) { return op.getNumRegions() != 0; });
+  });
+}
+
 bool isHeavy(Operation *op) {
   return op
       ->walk([&](ReduceOp reduce) {

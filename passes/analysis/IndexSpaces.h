@@ -44,6 +44,10 @@ llvm::SmallVector<llvm::SmallVector<unsigned>> getEmbeddings(ComputeOp small, Co
 /// dear.
 bool isMatrixProduct(ReduceOp reduce);
 
+/// True if what `compute` reduces are matrix products, one at least, and nothing that is carried or
+/// needs reductions in its terms.
+bool computesPlainProducts(ComputeOp compute);
+
 /// True if `op` is, or holds, a matrix product or a reduction in a reduction.
 bool isHeavy(mlir::Operation *op);
 

@@ -137,4 +137,22 @@ bool goThroughRegisters(ComputeOp compute, Value index) {
   return found && all;
 }
 
+std::optional<unsigned> rowsOfTile(ComputeOp compute, ArrayRef<int64_t> tile) {
+  constexpr int64_t fewestRows = 64;
+  SmallVector<unsigned> large;
+  for (unsigned p = 0; p < compute.getNumIndices(); ++p)
+    if (tile[p] > 1)
+      large.push_back(p);
+  bool hasProduct = false;
+  compute.walk([&](ReduceOp reduce) { hasProduct |= isMatrixProduct(reduce); });
+  if (!hasProduct || large.size() != 2)
+    return std::nullopt;
+  auto target =
+      compute->getParentOfType<ModuleOp>()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
+  if (target && target.getHopper() && tile[large[1]] >= fewestRows &&
+      (tile[large[0]] < fewestRows || goThroughRegisters(compute, compute.getIndex(large[1]))))
+    return large[1];
+  return large[0];
+}
+
 } // namespace tk

@@ -40,6 +40,13 @@ std::optional<llvm::SmallVector<LoadOp>> getElementsOf(mlir::Value factor);
 /// registers, and can they take the other one as it is stored?
 bool goThroughRegisters(ComputeOp compute, mlir::Value index);
 
+/// Which index of a statement that multiplies matrices is the rows of its tile, of the extents
+/// `tile`; nothing where not two indices are cut into tiles. Products take their rows from the
+/// first of the two, but the matrix unit of Hopper takes 64: where the first is shorter and the
+/// second is not, that is the rows; likewise where what has to go through registers, which only the
+/// rows' factor may, is over the second.
+std::optional<unsigned> rowsOfTile(ComputeOp compute, llvm::ArrayRef<int64_t> tile);
+
 } // namespace tk
 
 #endif // TK_PASSES_ANALYSIS_PRODUCTFACTORS_H

@@ -8,7 +8,12 @@
 //    the larger or run over the same range, so that the smaller one adds no loop.
 //    Statements without indices are always joined: their launches are all that they cost.
 // 3. No more than two different matrix products come together that way: accumulators are dear.
-// 4. The joined statement has the larger's indices and the results of both, each over its own
+// 4. Where one statement needs the other, whose results are matrix products and what follows from
+//    them, reads its elements each at its own place, and nobody else reads them but reductions,
+//    which begin in the tiles of products, it joins it as well: then they need not be stored. What
+//    is stored anyway is read again instead: two results of one tile take more registers than there
+//    are.
+// 5. The joined statement has the larger's indices and the results of both, each over its own
 //    indices. tk-simplify then merges what is equal.
 //
 //   %o   = tk.compute ["i","e"] {.. sum over j ..} : tensor<?x?xf32>
@@ -20,6 +25,9 @@
 #include "passes/Passes.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
+#include "passes/analysis/StoredReductions.h"
+
+#include "llvm/ADT/SmallSet.h"
 
 namespace tk {
 #define GEN_PASS_DEF_MERGECOMPUTES
@@ -144,7 +152,8 @@ static void appendPositions(OpBuilder &builder, ComputeOp compute, ArrayRef<unsi
   }
 }
 
-/// Replaces both by one statement at the place of the later one. Results keep program order.
+/// Replaces both by one statement at the place of the later one. Results keep program order. Where
+/// `small` reads elements of `large`, it reads those of its own place, and takes their values.
 static void join(ComputeOp small, ComputeOp large, ArrayRef<unsigned> embedding) {
   bool smallFirst = small->isBeforeInBlock(large);
   ComputeOp later = smallFirst ? large : small;
@@ -170,9 +179,15 @@ static void join(ComputeOp small, ComputeOp large, ArrayRef<unsigned> embedding)
     mapping.map(small.getIndex(n), joined.getIndex(position));
   YieldOp yield = joined.getYield();
   OpBuilder body(yield);
-  for (Operation &op : small.getBlock()->without_terminator())
-    body.clone(op, mapping);
   SmallVector<Value> smallValues, largeValues(yield.getValues());
+  for (Operation &op : small.getBlock()->without_terminator()) {
+    auto load = dyn_cast<LoadOp>(op);
+    auto stored = load ? dyn_cast<OpResult>(load.getTensor()) : OpResult();
+    if (stored && stored.getOwner() == large)
+      mapping.map(load.getResult(), largeValues[stored.getResultNumber()]);
+    else
+      body.clone(op, mapping);
+  }
   for (Value value : small.getYield().getValues())
     smallValues.push_back(mapping.lookupOrDefault(value));
   SmallVector<Value> values = smallFirst ? smallValues : largeValues;
@@ -185,6 +200,51 @@ static void join(ComputeOp small, ComputeOp large, ArrayRef<unsigned> embedding)
   first->erase();
   second->erase();
   sortByDependence(block);
+}
+
+/// How the indices of `reader` stand for those of `producer`, whose results it reads each at its
+/// own place, if all that it does is elementwise and nothing else that it reads needs `producer`.
+static std::optional<SmallVector<unsigned>> matchElementwise(ComputeOp reader, ComputeOp producer) {
+  const unsigned count = reader.getNumIndices();
+  if (count != producer.getNumIndices() ||
+      llvm::any_of(*reader.getBlock(), [](Operation &op) { return op.getNumRegions() != 0; }))
+    return std::nullopt;
+  constexpr unsigned none = ~0u;
+  SmallVector<unsigned> embedding(count, none);
+  for (LoadOp load : reader.getBlock()->getOps<LoadOp>()) {
+    auto stored = dyn_cast<OpResult>(load.getTensor());
+    if (!stored || stored.getOwner() != producer)
+      continue;
+    if (load.getPad())
+      return std::nullopt;
+    for (auto [index, position] :
+         llvm::zip_equal(load.getIndices(), producer.getIndicesOf(stored.getResultNumber()))) {
+      auto own = dyn_cast<BlockArgument>(index);
+      if (!own || own.getOwner() != reader.getBlock() ||
+          (embedding[own.getArgNumber()] != none && embedding[own.getArgNumber()] != position) ||
+          !isSameExtent(reader.getExtents()[own.getArgNumber()], producer.getExtents()[position]))
+        return std::nullopt;
+      embedding[own.getArgNumber()] = position;
+    }
+  }
+  llvm::SmallSet<unsigned, 8> positions(embedding.begin(), embedding.end());
+  if (positions.size() != count || positions.contains(none))
+    return std::nullopt;
+  Dependence depends(producer->getResults());
+  for (Value input : getInputs(reader))
+    if (input.getDefiningOp() != producer && depends.on(input))
+      return std::nullopt;
+  return embedding;
+}
+
+/// Will nobody read `stored` once `reader` has its elements by other means?
+static bool isReadForReductionsBeside(OpResult stored, ComputeOp reader) {
+  return llvm::all_of(stored.getUsers(), [&](Operation *user) {
+    while (user && !isa<ComputeOp, KernelOp>(user))
+      user = user->getParentOp();
+    auto other = dyn_cast_or_null<ComputeOp>(user);
+    return other && (other == reader || readsForReductionsOnly(other, stored));
+  });
 }
 
 namespace {
@@ -201,9 +261,24 @@ private:
     SmallVector<ComputeOp> computes(kernel.getBody().front().getOps<ComputeOp>());
     for (auto [n, b] : llvm::enumerate(computes))
       for (ComputeOp a : ArrayRef<ComputeOp>(computes).take_front(n))
-        if (!needs(b, a) && tryJoin(a, b))
+        if (needs(b, a) ? tryAbsorb(b, a) : tryJoin(a, b))
           return true;
     return false;
+  }
+
+  bool tryAbsorb(ComputeOp reader, ComputeOp producer) {
+    auto isNeededNoMore = [&](OpResult stored) {
+      return isReadForReductionsBeside(stored, reader);
+    };
+    if (!computesPlainProducts(producer) || !llvm::all_of(producer->getResults(), isNeededNoMore))
+      return false;
+    std::optional<SmallVector<unsigned>> embedding = matchElementwise(reader, producer);
+    if (!embedding)
+      return false;
+    note(reader, passName, Verdict::Derived,
+         describe(reader) + " is computed where the elements of " + describe(producer) + " are");
+    join(reader, producer, *embedding);
+    return true;
   }
 
   bool tryJoin(ComputeOp a, ComputeOp b) {

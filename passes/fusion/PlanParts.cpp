@@ -10,11 +10,15 @@
 //      blocks combine them.
 //   4. A carried reduction (a maximum and exponentials under it) of columns likewise; of rows only
 //      if no cluster holds them: such parts are what a block holds.
+//   5. What is reduced of a product's result stays whole: it begins in the tiles that store it
+//      (tk-attach-reductions), and what these leave is little.
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/analysis/StoredReductions.h"
+#include "passes/fusion/SplitContractions.h"
 #include "passes/fusion/SplitReductions.h"
 #include "passes/parallel/ScheduleBlock.h"
 
@@ -239,9 +243,22 @@ bool tk::isAskedInParts(ReduceOp reduce, ComputeOp compute) {
   return askedSplit(reduce, compute).has_value();
 }
 
+/// Can all of a statement's reductions begin in the tiles of the products whose results they take?
+static bool canBeginInProducts(ComputeOp compute, ArrayRef<ReduceOp> reduces) {
+  return !reduces.empty() && targetOf(compute) && llvm::all_of(reduces, [&](ReduceOp reduce) {
+    std::optional<StoredReduction> found = matchStoredReduction(reduce);
+    if (!found || !readsForReductionsOnly(compute, found->stored))
+      return false;
+    auto producer = found->stored.getDefiningOp<ComputeOp>();
+    return computesPlainProducts(producer) && countContractionParts(producer) == 1;
+  });
+}
+
 SmallVector<Split> tk::howToSplit(ComputeOp compute, ArrayRef<ReduceOp> reduces, int64_t chunk) {
   bool isAsked =
       llvm::any_of(reduces, [&](ReduceOp reduce) { return isAskedInParts(reduce, compute); });
+  if (!isAsked && canBeginInProducts(compute, reduces))
+    return {};
   if (!isAsked)
     if (SmallVector<Split> hows = splitColumns(compute, reduces); !hows.empty())
       return hows;

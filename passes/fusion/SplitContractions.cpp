@@ -220,8 +220,10 @@ namespace {
 
 class ContractionSplit {
 public:
-  ContractionSplit(KernelOp kernel, ComputeOp compute, ReduceOp reduce)
-      : kernel(kernel), compute(compute), reduce(reduce), group(findGroup(compute, reduce)),
+  /// Of a statement with one reduction, which can be split.
+  explicit ContractionSplit(ComputeOp compute)
+      : kernel(compute->getParentOfType<KernelOp>()), compute(compute),
+        reduce(*compute.getBlock()->getOps<ReduceOp>().begin()), group(findGroup(compute, reduce)),
         isConverted(!group && classifyFactors(kernel, reduce) == Factors::Converted),
         loc(reduce.getLoc()) {}
 
@@ -245,25 +247,28 @@ private:
 
 struct SplitContractions : tk::impl::SplitContractionsBase<SplitContractions> {
   void runOnOperation() override {
-    auto target = getOperation()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
     SmallVector<ComputeOp> computes;
     getOperation()->walk([&](ComputeOp compute) { computes.push_back(compute); });
     for (ComputeOp compute : computes) {
-      SmallVector<ReduceOp> reduces;
-      llvm::append_range(reduces, compute.getBlock()->getOps<ReduceOp>());
-      if (reduces.size() != 1 || !canSplitContraction(compute, reduces.front()))
-        continue;
-      ContractionSplit split(compute->getParentOfType<KernelOp>(), compute, reduces.front());
-      int64_t parts = split.chooseParts(target.getProcessors());
+      int64_t parts = countContractionParts(compute);
       if (parts < 2)
         continue;
-      split.apply(parts);
+      ContractionSplit(compute).apply(parts);
       ++numSplit;
     }
   }
 };
 
 } // namespace
+
+int64_t tk::countContractionParts(ComputeOp compute) {
+  auto target =
+      compute->getParentOfType<ModuleOp>()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
+  auto reduces = compute.getBlock()->getOps<ReduceOp>();
+  if (!llvm::hasSingleElement(reduces) || !canSplitContraction(compute, *reduces.begin()))
+    return 1;
+  return ContractionSplit(compute).chooseParts(target.getProcessors());
+}
 
 int64_t ContractionSplit::chooseParts(int64_t processors) {
   auto name = cast<StringAttr>(reduce.getIndexNames()[0]);

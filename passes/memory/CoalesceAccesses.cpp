@@ -58,7 +58,8 @@ private:
                      ArrayAttr maskDims, LayoutAttr layout, Operation *op);
   void rewriteLoad(gpu::LoadOp load);
   void rewriteStore(StoreOp store);
-  void rewriteReduction(Operation *op, ValueRange reduced, Value source, int64_t axis);
+  void rewriteReduction(Operation *op, ValueRange reduced, Value source,
+                        llvm::function_ref<LayoutAttr(LayoutAttr)> leftOf);
   void setOperand(OpOperand &operand, LayoutAttr layout) {
     if (isTile(operand.get()))
       operand.set(inLayout(operand.get(), layout));
@@ -155,6 +156,9 @@ Value LayoutRewriter::recompute(Value cheap, LayoutAttr layout) {
 }
 
 void LayoutRewriter::rewriteOperands(Operation *op) {
+  auto sliceAlong = [](uint64_t axis) {
+    return [axis](LayoutAttr layout) { return sliceLayout(layout, axis); };
+  };
   auto followResult = [&](Operation *op) {
     if (op->getNumResults() == 1 && isTile(op->getResult(0)))
       for (OpOperand &operand : op->getOpOperands())
@@ -177,13 +181,18 @@ void LayoutRewriter::rewriteOperands(Operation *op) {
                                                                a.getElementTypeBitWidth()));
       })
       .Case<gpu::ReduceOp>([&](gpu::ReduceOp reduce) {
-        rewriteReduction(op, op->getResults(), reduce.getSource(), reduce.getAxis());
+        rewriteReduction(op, op->getResults(), reduce.getSource(), sliceAlong(reduce.getAxis()));
+      })
+      .Case<ReduceRunsOp>([&](ReduceRunsOp reduce) {
+        rewriteReduction(op, op->getResults(), reduce.getSource(), [&](LayoutAttr layout) {
+          return runsLayout(layout, reduce.getAxis(), reduce.getRun());
+        });
       })
       .Case<ArgReduceOp>([&](ArgReduceOp reduce) {
-        rewriteReduction(op, op->getResults(), reduce.getSource(), reduce.getAxis());
+        rewriteReduction(op, op->getResults(), reduce.getSource(), sliceAlong(reduce.getAxis()));
       })
       .Case<gpu::ScanOp>([&](gpu::ScanOp scan) {
-        rewriteReduction(op, scan.getTotal(), scan.getResult(), scan.getAxis());
+        rewriteReduction(op, scan.getTotal(), scan.getResult(), sliceAlong(scan.getAxis()));
       })
       .Case<BroadcastOp>([&](BroadcastOp broadcast) {
         if (auto source = dyn_cast<RankedTensorType>(broadcast.getSource().getType()))
@@ -247,7 +256,7 @@ void LayoutRewriter::rewriteStore(StoreOp store) {
 }
 
 void LayoutRewriter::rewriteReduction(Operation *op, ValueRange reduced, Value source,
-                                      int64_t axis) {
+                                      llvm::function_ref<LayoutAttr(LayoutAttr)> leftOf) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(source.getType()).getShape();
   LayoutAttr layout = layouts.lookup(source);
   if (!layout)
@@ -257,16 +266,16 @@ void LayoutRewriter::rewriteReduction(Operation *op, ValueRange reduced, Value s
   for (Value result : reduced) {
     if (!isTile(result))
       continue;
-    // The reduction leaves a slice; where its class has another layout, convert at once.
-    LayoutAttr slice = sliceLayout(layout, axis), wanted = layouts.lookup(result);
-    if (slice == wanted)
+    // What the reduction leaves has its layout; where its class has another one, convert at once.
+    LayoutAttr left = leftOf(layout), wanted = layouts.lookup(result);
+    if (left == wanted)
       continue;
     OpBuilder builder(op->getContext());
     builder.setInsertionPointAfter(op);
     auto convert = ConvertLayoutOp::create(
         builder, op->getLoc(), withLayout(result.getType(), wanted), result, nullptr, nullptr);
     result.replaceAllUsesExcept(convert, convert);
-    layouts[result] = slice;
+    layouts[result] = left;
     layouts[convert] = wanted;
     ++numConversions;
   }

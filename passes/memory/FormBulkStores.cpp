@@ -226,6 +226,8 @@ bool BulkStoreForming::form(StoreOp store) {
     }
   }
   loadAhead(loads, firstSync);
+  for (StoreOp replaced : reductions.replacedStores())
+    llvm::erase(stores, replaced);
   reductions.finish();
   formed.push_back(store);
   return true;
@@ -233,8 +235,9 @@ bool BulkStoreForming::form(StoreOp store) {
 
 unsigned BulkStoreForming::run() {
   function.walk([&](StoreOp store) { stores.push_back(store); });
-  for (Operation *store : stores)
-    form(cast<StoreOp>(store));
+  // A store that pieces of its value replace is no longer among them.
+  for (size_t i = 0; i < stores.size(); ++i)
+    form(cast<StoreOp>(stores[i]));
   if (!formed.empty()) {
     builder.setInsertionPoint(function.getBlock()->getTerminator());
     BulkStoreWaitOp::create(builder, function.getLoc(), 0, anyByWarpgroup);

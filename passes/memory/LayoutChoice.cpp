@@ -4,7 +4,7 @@
 // products first. Each takes the first of these that applies:
 // 1. what its product wants of the accumulator, or of an operand that comes from registers;
 // 2. what follows without data movement from a class that has its layout: the slice left by a
-//    reduction of it, the slice that is broadcast to it, its transposition;
+//    reduction of it (or of runs of it), the slice that is broadcast to it, its transposition;
 // 3. the layout that coalesces the access that moves most bytes at once of all that touch it, with
 //    as many neighbours a thread as are best for all of them;
 // 4. consecutive threads along the last axis.
@@ -127,6 +127,9 @@ LayoutAttr LayoutChoice::fromRelations(unsigned component) const {
     if (auto reduce = dyn_cast_or_null<gpu::ReduceOp>(op))
       if (isTileChosen(reduce.getSource()))
         return sliceLayout(layoutOf(reduce.getSource()), reduce.getAxis());
+    if (auto reduce = dyn_cast_or_null<ReduceRunsOp>(op))
+      if (isTileChosen(reduce.getSource()))
+        return runsLayout(layoutOf(reduce.getSource()), reduce.getAxis(), reduce.getRun());
     if (auto reduce = dyn_cast_or_null<ArgReduceOp>(op))
       if (isTileChosen(reduce.getSource()))
         return sliceLayout(layoutOf(reduce.getSource()), reduce.getAxis());

@@ -21,6 +21,10 @@ bool tk::crossesWarps(Value tile, int64_t axis) {
 bool tk::isMeeting(Operation *op) {
   if (auto reduce = dyn_cast<gpu::ReduceOp>(op))
     return crossesWarps(reduce.getSource(), reduce.getAxis());
+  if (auto reduce = dyn_cast<gpu::ReduceRunsOp>(op)) {
+    gpu::LayoutAttr layout = gpu::getLayout(reduce.getSource().getType());
+    return layout && gpu::runBits(layout, reduce.getAxis(), reduce.getRun()).warps != 0;
+  }
   auto reduce = dyn_cast<gpu::ArgReduceOp>(op);
   return reduce && crossesWarps(reduce.getSource(), reduce.getAxis());
 }

@@ -167,3 +167,18 @@ Value TilePieces::pieceOf(OpBuilder &builder, Value value, ArrayRef<int64_t> off
   keepSettled(clone, getLayout(whole), offsets);
   return remember(clone->getResult(0));
 }
+
+void TilePieces::storePiece(OpBuilder &builder, StoreOp store, Value piece,
+                            ArrayRef<int64_t> offsets) {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(piece.getType()).getShape();
+  SmallVector<Value> operands(store->getOperands());
+  operands[store.getValueMutable().getOperandNumber()] = piece;
+  auto cut = [&](OperandRange values, ArrayAttr dims) {
+    for (auto [i, part] : llvm::enumerate(values))
+      operands[values.getBeginOperandIndex() + i] =
+          pieceAlong(builder, part, cast<DenseI64ArrayAttr>(dims[i]).asArrayRef(), offsets, shape);
+  };
+  cut(store.getIndices(), store.getIndexDims());
+  cut(store.getMasks(), store.getMaskDims());
+  builder.clone(*store)->setOperands(operands);
+}

@@ -22,6 +22,9 @@ public:
                     llvm::ArrayRef<int64_t> shape) {
     return pieceOf(builder, tile, offsets, shape);
   }
+  /// Stores `piece`, the part of what `store` stores that begins at `offsets`, to its place.
+  void storePiece(mlir::OpBuilder &builder, gpu::StoreOp store, mlir::Value piece,
+                  llvm::ArrayRef<int64_t> offsets);
   /// Lets go of what was built so far, so that it need not stay in registers.
   void clear() { pieces.clear(); }
 

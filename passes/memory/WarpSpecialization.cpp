@@ -56,6 +56,9 @@ static bool meetsBlock(Operation *op) {
   };
   if (auto reduce = dyn_cast<gpu::ReduceOp>(op))
     return crossesWarps(reduce.getSource(), reduce.getAxis());
+  if (auto reduce = dyn_cast<ReduceRunsOp>(op))
+    return runBits(getLayout(reduce.getSource().getType()), reduce.getAxis(), reduce.getRun())
+               .warps != 0;
   if (auto reduce = dyn_cast<ArgReduceOp>(op))
     return crossesWarps(reduce.getSource(), reduce.getAxis());
   if (auto scan = dyn_cast<gpu::ScanOp>(op))

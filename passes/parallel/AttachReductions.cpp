@@ -2,11 +2,13 @@
 //
 // The sum of the squares of each row of a product, or the extremum: where the product is stored,
 // its tiles are in registers, and reading it again costs as much as storing it.
-//   1. A reduction over one index of a stored product's result, of terms that are computed from its
-//      element alone (and from parameters), becomes one over parts: a further result of the
-//      product's statement has an element for each of the tiles that the index is cut into.
-//   2. Only along the result's rows, of which a few lanes have all of a tile's elements: down its
-//      columns the parts of a tile's rows would go through as many exchanges as reading it costs.
+//   1. A reduction over indices of a stored product's result, along its rows, down its columns or
+//      over all of it, of terms that are computed from its element alone (and from parameters),
+//      becomes one over parts (StoredReductions.h): a further result of the product's statement has
+//      an element for each of the tiles that those indices are cut into.
+//   2. Down a tile's rows there is an element for each 16 of them, which a warp has in the
+//   fragments
+//      of products: warps, which end their products at different times, do not meet.
 //   3. Only where nothing else of that result is read by the reduction's statement: where it is,
 //      the statement has the row at hand anyway.
 //
@@ -19,12 +21,13 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
 #include "passes/analysis/Notes.h"
+#include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/analysis/StoredReductions.h"
 #include "passes/parallel/StatementShape.h"
 #include "passes/parallel/TileReductions.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/IR/Matchers.h"
 
 namespace tk {
 #define GEN_PASS_DEF_ATTACHREDUCTIONS
@@ -34,16 +37,17 @@ namespace tk {
 using namespace mlir;
 using namespace tk;
 
-/// Adds to `compute` a result that reduces `value`, of its body, over `index` within each tile of
-/// `size`; `others` are the other indices that it is over. Returns the new statement, of which that
-/// is the last result; the old one is gone.
-static ComputeOp addTileReduction(ComputeOp compute, Value value, ArrayRef<unsigned> others,
-                                  unsigned index, int64_t size, ReduceKind kind, StringRef name) {
+/// Rows of a fragment of a product, which the threads of one warp have.
+static constexpr int64_t rowsOfPart = 16;
+
+/// Adds to the statement that stores result `stored` one that reduces `value`, of its body, within
+/// each tile over the indices `reduced`. Returns the new statement, of which that is the last
+/// result, and whose last indices count its tiles; the old one is gone.
+static ComputeOp addTileReduction(ComputeOp compute, unsigned stored, Value value,
+                                  ArrayRef<unsigned> reduced, ReduceKind kind, StringRef name) {
   OpBuilder builder(compute);
-  const unsigned count = compute.getNumResults(), counter = compute.getNumIndices();
-  Value step = arith::ConstantIndexOp::create(builder, compute.getLoc(), size);
-  Value tiles =
-      builder.createOrFold<arith::CeilDivSIOp>(compute.getLoc(), compute.getExtents()[index], step);
+  auto schedule = compute->getAttrOfType<gpu::ScheduleAttr>(gpu::scheduleAttrName);
+  const unsigned count = compute.getNumResults();
   SmallVector<Attribute> lists, entries, names(compute.getNames().getValue());
   auto known = compute->getAttrOfType<ArrayAttr>(tileReductionsAttrName);
   for (unsigned r = 0; r < count; ++r) {
@@ -51,19 +55,34 @@ static ComputeOp addTileReduction(ComputeOp compute, Value value, ArrayRef<unsig
         builder.getDenseI64ArrayAttr(llvm::to_vector_of<int64_t>(compute.getIndicesOf(r))));
     entries.push_back(known ? known[r] : builder.getUnitAttr());
   }
-  SmallVector<int64_t> positions(others);
-  positions.push_back(counter);
+  // The counters stand where the indices do, so that neighbours stay neighbours.
+  SmallVector<int64_t> positions, counters, sizes, tile(schedule.getTile());
+  SmallVector<Attribute> indexNames(compute.getIndexNames().getValue());
+  SmallVector<Value> extents(compute.getExtents());
+  const std::optional<unsigned> rows = rowsOfTile(compute, tile);
+  for (unsigned index : compute.getIndicesOf(stored)) {
+    if (!llvm::is_contained(reduced, index)) {
+      positions.push_back(index);
+      continue;
+    }
+    sizes.push_back(index == rows ? std::min(tile[index], rowsOfPart) : tile[index]);
+    Value size = arith::ConstantIndexOp::create(builder, compute.getLoc(), sizes.back());
+    counters.push_back(static_cast<int64_t>(extents.size()));
+    positions.push_back(counters.back());
+    extents.push_back(
+        builder.createOrFold<arith::CeilDivSIOp>(compute.getLoc(), extents[index], size));
+    indexNames.push_back(
+        builder.getStringAttr("tiles_" + cast<StringAttr>(indexNames[index]).getValue()));
+    tile.push_back(1);
+  }
   lists.push_back(builder.getDenseI64ArrayAttr(positions));
   entries.push_back(builder.getDictionaryAttr(
-      {builder.getNamedAttr("index", builder.getI64IntegerAttr(index)),
+      {builder.getNamedAttr("counters", builder.getDenseI64ArrayAttr(counters)),
+       builder.getNamedAttr("indices",
+                            builder.getDenseI64ArrayAttr(llvm::to_vector_of<int64_t>(reduced))),
        builder.getNamedAttr("kind", ReduceKindAttr::get(builder.getContext(), kind)),
-       builder.getNamedAttr("size", builder.getI64IntegerAttr(size))}));
+       builder.getNamedAttr("sizes", builder.getDenseI64ArrayAttr(sizes))}));
   names.push_back(builder.getStringAttr(name));
-  SmallVector<Attribute> indexNames(compute.getIndexNames().getValue());
-  indexNames.push_back(
-      builder.getStringAttr("tiles_" + cast<StringAttr>(indexNames[index]).getValue()));
-  SmallVector<Value> extents(compute.getExtents());
-  extents.push_back(tiles);
   SmallVector<Type> types(compute.getResultTypes());
   SmallVector<int64_t> shape(positions.size(), ShapedType::kDynamic);
   for (auto [axis, position] : llvm::enumerate(positions))
@@ -77,11 +96,9 @@ static ComputeOp addTileReduction(ComputeOp compute, Value value, ArrayRef<unsig
   result->setDiscardableAttrs(compute->getDiscardableAttrDictionary());
   result->setAttr(tileReductionsAttrName, builder.getArrayAttr(entries));
   result.getBody().takeBody(compute.getBody());
-  result.getBlock()->addArgument(builder.getIndexType(), compute.getLoc());
+  for (size_t k = 0; k < counters.size(); ++k)
+    result.getBlock()->addArgument(builder.getIndexType(), compute.getLoc());
   result.getYield().getValuesMutable().append(value);
-  auto schedule = result->getAttrOfType<gpu::ScheduleAttr>(gpu::scheduleAttrName);
-  SmallVector<int64_t> tile(schedule.getTile());
-  tile.push_back(1);
   result->setAttr(
       gpu::scheduleAttrName,
       gpu::ScheduleAttr::get(builder.getContext(), tile, schedule.getReduce(), schedule.getLoop(),
@@ -93,147 +110,104 @@ static ComputeOp addTileReduction(ComputeOp compute, Value value, ArrayRef<unsig
   return result;
 }
 
-namespace {
-
-/// A reduction over one index of a result of another statement.
-struct Attachment {
-  ReduceOp reduce;
-  OpResult stored;
-  unsigned index = 0;            ///< of the stored result's statement: the one reduced over
-  SmallVector<unsigned> others;  ///< the stored result's other indices, in order
-  SmallVector<Value> readerArgs; ///< what the reduction's statement calls those
-};
-
-} // namespace
-
-/// Do the loads of `result` in the body of `reduce` read one element, of which the reduction's
-/// index is one coordinate and indices of the reduction's statement are the others?
-static std::optional<Attachment> matchLoads(ReduceOp reduce, ComputeOp reader, OpResult stored) {
-  Attachment found{reduce, stored, 0, {}, {}};
-  auto producer = stored.getDefiningOp<ComputeOp>();
-  SmallVector<unsigned> positions = producer.getIndicesOf(stored.getResultNumber());
-  LoadOp first;
-  for (LoadOp load : reduce.getBlock()->getOps<LoadOp>()) {
-    if (load.getTensor() != stored)
-      continue;
-    if (load.getPad() || (first && load.getIndices() != first.getIndices()))
-      return std::nullopt;
-    first = load;
-  }
-  if (!first)
-    return std::nullopt;
-  bool isReduced = false;
-  for (auto [position, index] : llvm::zip_equal(positions, first.getIndices())) {
-    auto argument = dyn_cast<BlockArgument>(index);
-    if (!argument || llvm::is_contained(found.readerArgs, index))
-      return std::nullopt;
-    if (argument == reduce.getIndex(0) && !isReduced) {
-      isReduced = true;
-      found.index = position;
-    } else if (argument.getOwner() == reader.getBlock()) {
-      found.others.push_back(position);
-      found.readerArgs.push_back(index);
-    } else {
-      return std::nullopt;
-    }
-  }
-  if (!isReduced || found.index != positions.back() ||
-      !matchPattern(reduce.getLower()[0], m_Zero()) ||
-      reduce.getUpper()[0] != producer.getExtents()[found.index])
-    return std::nullopt;
-  return found;
-}
-
-/// Can the terms of the reduction be computed where the stored result is, from its element?
-static bool hasOwnTerms(const Attachment &attachment) {
-  ReduceOp reduce = attachment.reduce;
-  Block *terms = reduce.getBlock(), *kernel = reduce->getParentOp()->getBlock();
-  auto isAtHand = [&](Value value) {
-    if (value.getParentBlock() == terms || value == Value(attachment.stored) ||
-        llvm::is_contained(attachment.readerArgs, value))
-      return true;
-    Operation *def = value.getDefiningOp();
-    return def ? def->hasTrait<OpTrait::ConstantLike>() : value.getParentBlock() == kernel;
-  };
-  return llvm::all_of(*terms, [&](Operation &op) {
-    return op.getNumRegions() == 0 && llvm::all_of(op.getOperands(), isAtHand);
-  });
-}
-
-static bool isPlain(ReduceKind kind) {
-  return kind == ReduceKind::Sum || kind == ReduceKind::Max || kind == ReduceKind::Min;
-}
-
-static std::optional<Attachment> findAttachment(ReduceOp reduce) {
-  auto reader = dyn_cast<ComputeOp>(reduce->getParentOp());
-  if (!reader || reduce.getNumIndices() != 1)
-    return std::nullopt;
-  for (unsigned k = 0; k < reduce.getNumAccumulators(); ++k)
-    if (!isPlain(reduce.getKind(k)) || !isa<FloatType>(reduce.getResult(k).getType()) ||
-        !reduce.standsAlone(k))
-      return std::nullopt;
-  for (LoadOp load : reduce.getBlock()->getOps<LoadOp>()) {
-    auto stored = dyn_cast<OpResult>(load.getTensor());
-    auto producer = stored ? stored.getDefiningOp<ComputeOp>() : ComputeOp();
-    if (!producer || getTileReduction(producer, stored.getResultNumber()))
-      continue;
-    std::optional<Attachment> found = matchLoads(reduce, reader, stored);
-    if (found && hasOwnTerms(*found))
-      return found;
-  }
-  return std::nullopt;
-}
-
-/// Is the result's index cut into tiles in a statement that multiplies matrices, so that each tile
-/// is computed at once?
-static bool isTiledProduct(KernelOp kernel, const Attachment &attachment) {
-  auto producer = attachment.stored.getDefiningOp<ComputeOp>();
+/// Has the stored result's statement, which multiplies matrices, tiles that hold several values of
+/// what is reduced, each computed at once?
+static bool isTiledProduct(KernelOp kernel, const StoredReduction &found) {
+  auto producer = found.stored.getDefiningOp<ComputeOp>();
   auto schedule = producer->getAttrOfType<gpu::ScheduleAttr>(gpu::scheduleAttrName);
   constexpr int64_t leastTile = 16; // below, there is as much to store again as there is to read
-  return schedule && schedule.getTile()[attachment.index] >= leastTile &&
-         schedule.getLoop() != attachment.index && schedule.getStep().empty() &&
-         !analyzeStatement(kernel, producer).contractions.empty();
+  if (!schedule || !schedule.getStep().empty() ||
+      getTileReduction(producer, found.stored.getResultNumber()))
+    return false;
+  int64_t values = 1;
+  for (unsigned index : found.reduced) {
+    if (schedule.getLoop() == index)
+      return false;
+    values *= schedule.getTile()[index];
+  }
+  return values >= leastTile && !analyzeStatement(kernel, producer).contractions.empty();
 }
 
 /// Puts the terms into the stored result's statement, and what is left into the reduction.
-static void attach(const Attachment &attachment) {
-  ReduceOp reduce = attachment.reduce;
-  auto producer = attachment.stored.getDefiningOp<ComputeOp>();
+static void attach(const StoredReduction &found) {
+  ReduceOp reduce = found.reduce;
+  auto producer = found.stored.getDefiningOp<ComputeOp>();
   YieldOp yield = producer.getYield();
   OpBuilder body(yield);
   IRMapping mapping;
-  mapping.map(reduce.getIndex(0), producer.getIndex(attachment.index));
-  for (auto [argument, position] : llvm::zip_equal(attachment.readerArgs, attachment.others))
+  for (auto [argument, position] : llvm::zip_equal(found.ownArgs, found.reduced))
+    mapping.map(argument, producer.getIndex(position));
+  for (auto [argument, position] : llvm::zip_equal(found.readerArgs, found.others))
     mapping.map(argument, producer.getIndex(position));
   for (Operation &op : reduce.getBlock()->without_terminator()) {
     auto load = dyn_cast<LoadOp>(op);
-    if (load && load.getTensor() == attachment.stored)
-      mapping.map(load.getResult(), yield.getValues()[attachment.stored.getResultNumber()]);
+    if (load && load.getTensor() == found.stored)
+      mapping.map(load.getResult(), yield.getValues()[found.stored.getResultNumber()]);
     else
       body.clone(op, mapping);
   }
-  const StringRef stored =
-      cast<StringAttr>(producer.getNames()[attachment.stored.getResultNumber()]).getValue();
+  // The statement is made anew with each result that it gets.
+  const unsigned stored = found.stored.getResultNumber();
+  const StringRef storedName = cast<StringAttr>(producer.getNames()[stored]).getValue();
   SmallVector<Value> terms;
   for (Value term : reduce.getYield().getValues())
     terms.push_back(mapping.lookupOrDefault(term));
+  const SmallVector<unsigned> positions = producer.getIndicesOf(stored);
+  const SmallVector<StringRef> names(found.reduced.size(), "tile");
   OpBuilder builder(reduce);
+  const SmallVector<Value> zeros(found.reduced.size(),
+                                 arith::ConstantIndexOp::create(builder, reduce.getLoc(), 0));
   for (auto [k, term] : llvm::enumerate(terms)) {
-    auto schedule = producer->getAttrOfType<gpu::ScheduleAttr>(gpu::scheduleAttrName);
-    const std::string name = (stored + "_" + stringifyReduceKind(reduce.getKind(k))).str();
-    producer = addTileReduction(producer, term, attachment.others, attachment.index,
-                                schedule.getTile()[attachment.index], reduce.getKind(k), name);
+    const std::string name = (storedName + "_" + stringifyReduceKind(reduce.getKind(k))).str();
+    producer = addTileReduction(producer, stored, term, found.reduced, reduce.getKind(k), name);
     auto rest = ReduceOp::create(
-        builder, reduce.getLoc(), reduce.getKind(k), {"tile"}, reduce.getLower(),
-        ValueRange(producer.getExtents().back()), reduce.getResult(k).getType(),
+        builder, reduce.getLoc(), reduce.getKind(k), names, zeros,
+        producer.getExtents().take_back(names.size()), reduce.getResult(k).getType(),
         [&](OpBuilder &inner, Location loc, ValueRange indices) {
-          SmallVector<Value> at(attachment.readerArgs);
-          at.push_back(indices[0]);
+          SmallVector<Value> at;
+          size_t other = 0, counted = 0;
+          for (unsigned index : positions)
+            at.push_back(llvm::is_contained(found.reduced, index) ? indices[counted++]
+                                                                  : found.readerArgs[other++]);
           return LoadOp::create(inner, loc, producer.getResults().back(), at, Value()).getResult();
         });
     reduce.getResult(k).replaceAllUsesWith(rest.getResult(0));
   }
   reduce->erase();
+}
+
+/// Lets a statement no longer store the results that nobody reads now that their reductions begin
+/// in its tiles.
+static void dropUnusedResults(ComputeOp compute) {
+  auto known = compute->getAttrOfType<ArrayAttr>(tileReductionsAttrName);
+  if (!known || llvm::none_of(compute->getResults(), [](Value v) { return v.use_empty(); }))
+    return;
+  OpBuilder builder(compute);
+  SmallVector<Type> types;
+  SmallVector<Attribute> lists, entries, names;
+  SmallVector<Value> values, kept;
+  for (OpResult result : compute->getResults()) {
+    if (result.use_empty())
+      continue;
+    const unsigned r = result.getResultNumber();
+    types.push_back(result.getType());
+    lists.push_back(
+        builder.getDenseI64ArrayAttr(llvm::to_vector_of<int64_t>(compute.getIndicesOf(r))));
+    entries.push_back(known[r]);
+    names.push_back(compute.getNames()[r]);
+    values.push_back(compute.getYield().getValues()[r]);
+    kept.push_back(result);
+  }
+  auto rest = ComputeOp::create(builder, compute.getLoc(), types, compute.getIndexNames(),
+                                compute.getExtents(), builder.getArrayAttr(lists),
+                                builder.getArrayAttr(names));
+  rest->setDiscardableAttrs(compute->getDiscardableAttrDictionary());
+  rest->setAttr(tileReductionsAttrName, builder.getArrayAttr(entries));
+  rest.getBody().takeBody(compute.getBody());
+  rest.getYield().getValuesMutable().assign(values);
+  for (auto [old, result] : llvm::zip_equal(kept, rest->getResults()))
+    old.replaceAllUsesWith(result);
+  compute->erase();
 }
 
 namespace {
@@ -243,6 +217,9 @@ struct AttachReductions : tk::impl::AttachReductionsBase<AttachReductions> {
     for (KernelOp kernel : getOperation().getOps<KernelOp>())
       for (ComputeOp reader : llvm::to_vector(kernel.getBody().getOps<ComputeOp>()))
         attachReductionsOf(kernel, reader);
+    for (KernelOp kernel : getOperation().getOps<KernelOp>())
+      for (ComputeOp compute : llvm::to_vector(kernel.getBody().getOps<ComputeOp>()))
+        dropUnusedResults(compute);
   }
 
 private:
@@ -250,18 +227,18 @@ private:
     auto schedule = reader->getAttrOfType<gpu::ScheduleAttr>(gpu::scheduleAttrName);
     if (!schedule)
       return;
-    SmallVector<Attachment> attachments;
+    SmallVector<StoredReduction, 0> attachments;
     for (ReduceOp reduce : reader.getBlock()->getOps<ReduceOp>())
-      if (std::optional<Attachment> found = findAttachment(reduce);
-          found && isTiledProduct(kernel, *found) && readsNothingElse(reader, found->stored))
+      if (std::optional<StoredReduction> found = matchStoredReduction(reduce);
+          found && isTiledProduct(kernel, *found) && readsForReductionsOnly(reader, found->stored))
         attachments.push_back(*found);
     if (attachments.empty())
       return;
     StatementShape shape = analyzeStatement(kernel, reader);
     const bool coarse = schedule != planSchedule(shape, getTarget(kernel), false);
     // The statement that stores a result is made anew with each reduction that is attached to it.
-    for (const Attachment &attachment : attachments)
-      if (std::optional<Attachment> now = findAttachment(attachment.reduce)) {
+    for (const StoredReduction &attachment : attachments)
+      if (std::optional<StoredReduction> now = matchStoredReduction(attachment.reduce)) {
         note(reader, getArgument(), Verdict::Derived,
              describe(now->reduce) + " begins in the tiles of " +
                  describe(now->stored.getDefiningOp<ComputeOp>()));
@@ -271,19 +248,6 @@ private:
     shape = analyzeStatement(kernel, reader);
     schedule = planSchedule(shape, getTarget(kernel), coarse);
     reader->setAttr(gpu::scheduleAttrName, widenVectors(shape, getTarget(kernel), schedule));
-  }
-
-  /// Are all reads of `stored` in `reader` inside reductions that could be attached?
-  static bool readsNothingElse(ComputeOp reader, OpResult stored) {
-    WalkResult others = reader.walk([&](LoadOp load) {
-      if (load.getTensor() != stored)
-        return WalkResult::advance();
-      auto reduce = dyn_cast<ReduceOp>(load->getParentOp());
-      std::optional<Attachment> found =
-          reduce ? findAttachment(reduce) : std::optional<Attachment>();
-      return found && found->stored == stored ? WalkResult::advance() : WalkResult::interrupt();
-    });
-    return !others.wasInterrupted();
   }
 };
 

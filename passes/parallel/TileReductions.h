@@ -10,11 +10,16 @@ namespace tk {
 /// nothing but a result.
 inline constexpr llvm::StringLiteral tileReductionsAttrName = "tkgpu.tile_reductions";
 
-/// A result over the tiles of `index`, which its last index `counter` counts: its element is the
-/// reduction of the yielded value, which depends on `index`, over the values in one tile.
+/// A result over the tiles of some indices, each of which another of its indices counts: its
+/// element is the reduction of the yielded value, which depends on those indices, over their values
+/// in one tile.
 struct TileReduction {
-  unsigned counter, index; ///< positions of indices of the statement
-  int64_t size;            ///< values of `index` in a tile
+  /// An index that is reduced, and the one that counts its tiles: positions in the statement.
+  struct Axis {
+    unsigned counter, index;
+    int64_t size; ///< values of `index` in a tile
+  };
+  llvm::SmallVector<Axis, 2> axes;
   ReduceKind kind;
 };
 
@@ -24,10 +29,14 @@ inline std::optional<TileReduction> getTileReduction(ComputeOp compute, unsigned
       entries ? llvm::dyn_cast<mlir::DictionaryAttr>(entries[result]) : mlir::DictionaryAttr();
   if (!entry)
     return std::nullopt;
-  return TileReduction{compute.getIndicesOf(result).back(),
-                       static_cast<unsigned>(entry.getAs<mlir::IntegerAttr>("index").getInt()),
-                       entry.getAs<mlir::IntegerAttr>("size").getInt(),
-                       entry.getAs<ReduceKindAttr>("kind").getValue()};
+  auto listOf = [&](llvm::StringRef name) {
+    return entry.getAs<mlir::DenseI64ArrayAttr>(name).asArrayRef();
+  };
+  TileReduction reduction{{}, entry.getAs<ReduceKindAttr>("kind").getValue()};
+  for (auto [counter, index, size] :
+       llvm::zip_equal(listOf("counters"), listOf("indices"), listOf("sizes")))
+    reduction.axes.push_back({static_cast<unsigned>(counter), static_cast<unsigned>(index), size});
+  return reduction;
 }
 
 } // namespace tk

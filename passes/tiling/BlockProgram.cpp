@@ -4,7 +4,6 @@
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/parallel/StatementShape.h"
-#include "passes/parallel/TileReductions.h"
 #include "passes/tiling/LeastSizes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -180,33 +179,19 @@ void BlockProgram::addParallelAxes() {
     if (!axes[id].isWhole)
       tiled.push_back(id);
   }
-  putLongAxisFirst();
+  putRowsFirst();
   addGridStarts(tiled);
 }
 
-/// Products take their rows from the first of two axes, and the matrix unit of Hopper takes 64
-/// rows: where the first axis is shorter and the second is not, they change places; likewise where
-/// what has to go through registers, which only the rows' factor may, is over the second.
-void BlockProgram::putLongAxisFirst() {
-  constexpr int64_t fewestRows = 64;
-  auto target =
-      compute->getParentOfType<ModuleOp>()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
-  bool hasProduct = false;
-  compute.walk([&](tk::ReduceOp reduce) { hasProduct |= isMatrixProduct(reduce); });
-  if (!hasProduct)
+/// Tiles of products have their rows first.
+void BlockProgram::putRowsFirst() {
+  SmallVector<int64_t> tile(schedule.getTile());
+  std::optional<unsigned> rows = rowsOfTile(compute, tile);
+  if (!rows)
     return;
-  SmallVector<unsigned *> large;
-  for (unsigned &id : order)
-    if (axes[id].size > 1)
-      large.push_back(&id);
-  if (!target || !target.getHopper() || large.size() != 2 || axes[*large[1]].size < fewestRows)
-    return;
-  Value second;
-  for (Value index : compute.getBlock()->getArguments())
-    if (axisOf.lookup(index) == *large[1])
-      second = index;
-  if (axes[*large[0]].size < fewestRows || goThroughRegisters(compute, second))
-    std::swap(*large[0], *large[1]);
+  const unsigned id = axisOf.lookup(compute.getIndex(*rows));
+  unsigned *first = llvm::find_if(order, [&](unsigned axis) { return axes[axis].size > 1; });
+  std::swap(*first, *llvm::find(order, id));
 }
 
 /// Takes the block's number apart: the last index's tile runs fastest. With groups, `group` tiles
@@ -302,7 +287,9 @@ void BlockProgram::addGridStarts(ArrayRef<unsigned> tiled) {
 bool BlockProgram::countsTiles(unsigned p) {
   return llvm::any_of(llvm::seq(compute.getNumResults()), [&](unsigned r) {
     std::optional<TileReduction> reduction = getTileReduction(compute, r);
-    return reduction && reduction->counter == p;
+    return reduction && llvm::any_of(reduction->axes, [&](const TileReduction::Axis &axis) {
+             return axis.counter == p;
+           });
   });
 }
 
@@ -310,7 +297,8 @@ bool BlockProgram::countsTiles(unsigned p) {
 SmallVector<unsigned> BlockProgram::indicesInTile(unsigned r) {
   SmallVector<unsigned> positions = compute.getIndicesOf(r);
   if (std::optional<TileReduction> reduction = getTileReduction(compute, r))
-    positions.back() = reduction->index;
+    for (const TileReduction::Axis &axis : reduction->axes)
+      llvm::replace(positions, axis.counter, axis.index);
   return positions;
 }
 
@@ -321,11 +309,41 @@ Value BlockProgram::tileNumber(unsigned axis) {
   return arith::DivUIOp::create(at(0), loc, axes[axis].start, indexConstant(axes[axis].size));
 }
 
-/// `value` reduced over an axis of its tile; what is outside the index's range counts as nothing.
-TileValue BlockProgram::reduceInTile(TileValue value, unsigned axis, ReduceKind kind) {
-  if (std::optional<TileValue> mask = exactMask(axis))
+/// `value` reduced over an axis of its tile, or over parts of that; what is outside the index's
+/// range counts as nothing.
+TileValue BlockProgram::reduceInTile(TileValue value, const TileReduction::Axis &reduced,
+                                     ReduceKind kind) {
+  const unsigned id = axisOf.lookup(compute.getIndex(reduced.index));
+  if (std::optional<TileValue> mask = exactMask(id))
     value = select(*mask, value, identityOf(kind, getElementTypeOrSelf(value.value.getType())));
-  return reduceTile(value, axis, kind);
+  if (reduced.size >= axes[id].size)
+    return reduceTile(value, id, kind);
+  const unsigned parts = axisOfParts(reduced);
+  unsigned *axis = llvm::find(value.axes, id);
+  *axis = parts;
+  Type type = tileType(value.axes, getElementTypeOrSelf(value.value.getType()));
+  value.value = gpu::ReduceRunsOp::create(at(value.depth), loc, type, value.value, kind,
+                                          axis - value.axes.begin());
+  return value;
+}
+
+/// The axis along which a block has parts of one of its tile's axes.
+unsigned BlockProgram::axisOfParts(const TileReduction::Axis &reduced) {
+  const Value counter = compute.getIndex(reduced.counter);
+  if (auto known = axisOf.find(counter); known != axisOf.end())
+    return known->second;
+  const unsigned whole = axisOf.lookup(compute.getIndex(reduced.index));
+  const int64_t count = axes[whole].size / reduced.size;
+  const unsigned id =
+      newAxis(cast<StringAttr>(compute.getIndexNames()[reduced.counter]).getValue(), count, whole);
+  axisOf[counter] = id;
+  axes[id].rangeEnd = compute.getExtents()[reduced.counter];
+  axes[id].isWhole = axes[whole].isWhole;
+  if (axes[whole].start)
+    axes[id].start = arith::MulIOp::create(at(0), loc, tileNumber(whole), indexConstant(count));
+  if (axes[whole].limit)
+    axes[id].limit = kernelValue(axes[id].rangeEnd);
+  return id;
 }
 
 /// Evaluates what is stored to result `r`, and where.
@@ -353,10 +371,10 @@ LogicalResult BlockProgram::planStore(unsigned r, Store &store) {
              << r << " to depend on its own indices only, got index " << axes[axis].name;
   store.depth = scopes.size() - 1;
   store.value = broadcast(value, sorted(set), store.depth);
-  std::optional<TileReduction> reduction = getTileReduction(compute, r);
-  const unsigned reduced = reduction ? axisOf.lookup(compute.getIndex(reduction->index)) : 0;
-  if (reduction)
-    store.value = reduceInTile(store.value, reduced, reduction->kind);
+  // The last index first: a thread has several values along it.
+  if (std::optional<TileReduction> reduction = getTileReduction(compute, r))
+    for (const TileReduction::Axis &axis : llvm::reverse(reduction->axes))
+      store.value = reduceInTile(store.value, axis, reduction->kind);
   ArrayRef<unsigned> all = store.value.axes;
   addSafetyMasks(all, masks);
   for (unsigned id : all) // the rest is the next tile's
@@ -377,8 +395,12 @@ LogicalResult BlockProgram::planStore(unsigned r, Store &store) {
   }
   SmallVector<Value> extents;
   for (auto [inTile, p] : llvm::zip_equal(positions, compute.getIndicesOf(r))) {
-    unsigned id = axisOf.lookup(compute.getIndex(inTile));
-    TileValue position = p == inTile ? index(id) : TileValue{tileNumber(id), {}, 0};
+    // What counts parts of a tile has an axis; what counts tiles themselves has none.
+    auto known = axisOf.find(compute.getIndex(p));
+    TileValue position =
+        known != axisOf.end()
+            ? index(known->second)
+            : TileValue{tileNumber(axisOf.lookup(compute.getIndex(inTile))), {}, 0};
     store.indices.push_back(position.value);
     store.indexDims.push_back(dimsOf(position));
     extents.push_back(compute.getExtents()[p]);

@@ -9,6 +9,7 @@
 #define TK_PASSES_TILING_BLOCKPROGRAM_H
 
 #include "dialects/tkgpu/TkGpuDialect.h"
+#include "passes/parallel/TileReductions.h"
 #include "passes/tiling/SizeFacts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -85,7 +86,7 @@ private:
   // BlockProgram.cpp: the function, its arguments, grid and stores.
   std::optional<unsigned> clusteredIndex();
   void addParallelAxes();
-  void putLongAxisFirst();
+  void putRowsFirst();
   void addGridStarts(llvm::ArrayRef<unsigned> tiled);
   struct Store {
     TileValue value;
@@ -97,7 +98,8 @@ private:
   bool countsTiles(unsigned p);
   llvm::SmallVector<unsigned> indicesInTile(unsigned r);
   mlir::Value tileNumber(unsigned axis);
-  TileValue reduceInTile(TileValue value, unsigned axis, ReduceKind kind);
+  TileValue reduceInTile(TileValue value, const TileReduction::Axis &reduced, ReduceKind kind);
+  unsigned axisOfParts(const TileReduction::Axis &reduced);
   mlir::LogicalResult addStores();
   mlir::Value kernelValue(mlir::Value value);
   std::string argumentName(mlir::Value value);

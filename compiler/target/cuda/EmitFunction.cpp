@@ -282,6 +282,7 @@ LogicalResult KernelEmitter::emitOp(Operation *op) {
       .Case([&](gpu::FunnelOp o) { return emitFunnel(o); })
       .Case([&](gpu::MisalignmentOp o) { return emitMisalignment(o); })
       .Case([&](gpu::ReduceOp o) { return emitReduce(o); })
+      .Case([&](gpu::ReduceRunsOp o) { return emitReduceRuns(o); })
       .Case([&](gpu::ReduceInThreadsOp o) { return emitReduceInThreads(o); })
       .Case([&](gpu::ArgReduceOp o) { return emitArgReduce(o); })
       .Case([&](gpu::MomentsOp o) { return emitMoments(o); })

@@ -196,6 +196,30 @@ LogicalResult KernelEmitter::emitReduce(gpu::ReduceOp reduce) {
   return success();
 }
 
+LogicalResult KernelEmitter::emitReduceRuns(gpu::ReduceRunsOp reduce) {
+  Value source = reduce.getSource(), result = reduce.getResult();
+  auto layout = layoutOf(source), left = layoutOf(result);
+  const unsigned axis = reduce.getAxis();
+  Reduced reduced{left.getNumRegisters(), {}};
+  for (gpu::LayoutBit bit : left.getRegisterBits()) {
+    llvm::SmallVector<int64_t> offset(layout.getRank(), 0);
+    offset[bit.axis] =
+        bit.axis == static_cast<int32_t>(axis) ? bit.step * reduce.getRun() : bit.step;
+    reduced.sourceOf.push_back(*layout.getRegisterAt(offset));
+  }
+  const std::string type = elementTypeName(source.getType());
+  const std::string functor = functorOf(reduce.getKind()), terms = copyOf(source);
+  const gpu::AxisBits bits = gpu::runBits(layout, axis, reduce.getRun());
+  if (bits.registers)
+    line("tk::reduce_registers<" + functor + ", " + llvm::Twine(bits.registers) + ">(" + terms +
+         ");");
+  const std::string array = takeReduced(reduced, terms, registersOf(source), type);
+  combineAcross(reduce, array, type, functor, reduced.registers, elementBytes(source.getType()),
+                bits);
+  names[result] = array;
+  return success();
+}
+
 LogicalResult KernelEmitter::emitReduceInThreads(gpu::ReduceInThreadsOp reduce) {
   Value source = reduce.getSource(), result = reduce.getResult();
   auto layout = layoutOf(source), parts = layoutOf(result);

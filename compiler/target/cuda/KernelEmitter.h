@@ -281,6 +281,7 @@ private:
   std::string takeReduced(const Reduced &reduced, const std::string &terms, unsigned numTerms,
                           llvm::StringRef type);
   Result emitReduce(gpu::ReduceOp reduce);
+  Result emitReduceRuns(gpu::ReduceRunsOp reduce);
   Result emitReduceInThreads(gpu::ReduceInThreadsOp reduce);
   Result emitArgReduce(gpu::ArgReduceOp reduce);
   Result emitScan(gpu::ScanOp scan);

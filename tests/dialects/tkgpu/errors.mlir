@@ -196,6 +196,34 @@ tkgpu.func @f args ["a", "n"] {
 
 // -----
 
+tkgpu.func @runs_of_different_lengths args [] {
+  %x = arith.constant dense<0.0> : tensor<32x8xf32>
+  // expected-error @below {{expected a result like 'tensor<32x8xf32>', with runs of a power of two on axis 0, got 'tensor<5x8xf32>'}}
+  %y = tkgpu.reduce_runs <sum> %x axis 0 : tensor<32x8xf32> -> tensor<5x8xf32>
+  tkgpu.return
+}
+
+// -----
+
+#fragment = #tkgpu.layout<register = [[0, 1]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = []>
+tkgpu.func @runs_of_other_threads args [] {
+  %x = arith.constant dense<0.0> : tensor<8x8xf32, #fragment>
+  // expected-error @below {{expected layout #tkgpu.layout<register = [[0, 1]], lane = [[0, 2], [0, 4], [0, 0], [0, 0], [1, 0]], warp = []> of the result}}
+  %y = tkgpu.reduce_runs <sum> %x axis 0 : tensor<8x8xf32, #fragment> -> tensor<2x8xf32, #tkgpu.layout<register = [[0, 1]], lane = [[0, 2], [0, 4], [1, 0], [0, 0], [0, 0]], warp = []>>
+  tkgpu.return
+}
+
+// -----
+
+tkgpu.func @runs_of_places args [] {
+  %x = arith.constant dense<0.0> : tensor<32x8xf32>
+  // expected-error @below {{expected kind sum, prod, max, min, any or all, got argmax}}
+  %y = tkgpu.reduce_runs <argmax> %x axis 0 : tensor<32x8xf32> -> tensor<4x8xf32>
+  tkgpu.return
+}
+
+// -----
+
 tkgpu.func @parts_without_layout args [] {
   %x = arith.constant dense<0.0> : tensor<32x8xf32>
   // expected-error @below {{expected a source with a layout, got 'tensor<32x8xf32>'}}

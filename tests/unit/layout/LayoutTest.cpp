@@ -279,6 +279,20 @@ TEST_CASE_METHOD(Fixture, "a slice keeps the other axes' elements where they are
   CHECK(columns.warps == 0u);
 }
 
+TEST_CASE_METHOD(Fixture, "reduced runs are counted where their elements were") {
+  LayoutAttr full = mmaAccumulatorLayout(&context, 64, 32, {4, 1});
+  LayoutAttr runs = runsLayout(full, 0, 16);
+  requireEachElementOnce(runs, {4, 32});
+  for (unsigned warp = 0; warp < 4; ++warp)
+    CHECK(runs.getCoordinate(0, 5, warp)[0] == full.getCoordinate(0, 5, warp)[0] / 16);
+  AxisBits inRun = runBits(full, 0, 16);
+  CHECK(inRun.lanes == 0b11100u);
+  CHECK(inRun.registers == 0b10u);
+  CHECK(inRun.warps == 0u);
+  CHECK(runBits(full, 0, 32).warps == 1u);
+  CHECK(runsLayout(full, 0, 1) == full);
+}
+
 TEST_CASE_METHOD(Fixture, "a permuted layout holds the transposed element") {
   LayoutAttr layout = blockedLayout(&context, {8, 64}, {{1, 2}, {1, 0}, 2});
   LayoutAttr transposed = permuteLayout(layout, {1, 0});
