@@ -49,6 +49,11 @@ static bool haveLongFunctions(ComputeOp compute) {
       .wasInterrupted();
 }
 
+/// Is a random number drawn for each score? The generator's rounds take registers of each.
+static bool drawNumbers(ComputeOp compute) {
+  return compute.walk([](RandOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
 /// Is a tensor read for each score, a bias for example? A step's elements of it are in registers
 /// beside the scores.
 static bool haveOperandOfScores(ComputeOp compute, Contraction &outer) {
@@ -95,7 +100,7 @@ int64_t Planner::consumersOfChain(Contraction &outer) {
   bool isShort = isBound && terms && *terms <= shortMaskedRange;
   int64_t tiles = countOthers(outer.m, outer.n) *
                   (rows ? llvm::divideCeil(*rows, rowsOfWarpgroup * many) : target.getProcessors());
-  if (*columns > narrowOutputs || tiles < target.getProcessors())
+  if (*columns > narrowOutputs || tiles < target.getProcessors() || drawNumbers(shape.compute))
     return few;
   if (isShort)
     return many;
@@ -129,7 +134,7 @@ static int64_t countChains(const Contraction &outer) {
 }
 
 /// Scores, their 16-bit weights and the outputs of a row share a warpgroup's registers; those of
-/// several chains have room on half as many terms.
+/// several chains, or under random numbers, have room on half as many terms.
 void Planner::planWarpgroupChain(Contraction &outer) {
   int64_t consumers = std::max<int64_t>(block.consumers.value_or(consumersOfChain(outer)), 1);
   // Products beside the chain are on the same rows, whose tiles have 128 at most.
@@ -147,7 +152,7 @@ void Planner::planWarpgroupChain(Contraction &outer) {
   set(outer.m, rowsOfWarpgroup * groups);
   set(outer.n, fit(outer.n, 256, 16));
   bool haveRoom = consumers <= 2 || (consumers == 3 && tileOf(outer.n) <= narrowOutputs);
-  haveRoom &= countChains(outer) == 1;
+  haveRoom &= countChains(outer) == 1 && !drawNumbers(shape.compute);
   set(outer.k, tileOf(outer.n) <= 128 && haveRoom ? 128 : 64);
   if (consumers < groups)
     steps[outer.m] = rowsOfWarpgroup * consumers;
