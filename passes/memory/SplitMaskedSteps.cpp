@@ -8,6 +8,8 @@
 // 1. The steps that lie behind all lower bounds and before all upper ones become a loop without the
 //    branch.
 // 2. The steps before them, if there are lower bounds, and those behind them stay in loops with it.
+// 3. Where there are bounds on both sides (a window), those loops have few steps, and most need the
+//    mask. Where tiles overlap it takes the branch's place there, and in the step before the loop.
 //
 //   for %j = %a to %b {                    for %j = %a to min(%b, %x) { ...; if ... { mask s } }
 //     s = dot; o = dot; wait s             for %j = next to min(%b, %y - 31) { ...; wait s; ... }
@@ -23,6 +25,7 @@
 #include "passes/Passes.h"
 #include "passes/analysis/LongFunctions.h"
 #include "passes/memory/LoopSteps.h"
+#include "passes/memory/StepMasks.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
 
@@ -44,57 +47,6 @@ using namespace tk::gpu;
 /// Measured: with three warpgroups or fewer, and more steps than this, it pays.
 static constexpr int64_t kMostWarps = 12, kFewSteps = 4;
 
-namespace {
-
-/// Where a step needs no mask: from `lower` on, and if `length` places from it on end by `upper`.
-struct Bounds {
-  SmallVector<Value> lower;
-  SmallVector<std::pair<Value, int64_t>> upper;
-};
-
-} // namespace
-
-/// Collects the comparisons of a step with bounds, one of which holds where it is masked.
-static bool collectBounds(Value condition, scf::ForOp loop, Bounds &bounds) {
-  Operation *op = condition.getDefiningOp();
-  if (auto either = dyn_cast_or_null<arith::OrIOp>(op))
-    return collectBounds(either.getLhs(), loop, bounds) &&
-           collectBounds(either.getRhs(), loop, bounds);
-  auto compare = dyn_cast_or_null<arith::CmpIOp>(op);
-  if (!compare || !loop.isDefinedOutsideOfLoop(compare.getRhs()))
-    return false;
-  Value step = compare.getLhs();
-  if (compare.getPredicate() == arith::CmpIPredicate::slt && step == loop.getInductionVar()) {
-    bounds.lower.push_back(compare.getRhs());
-    return true;
-  }
-  auto end = step.getDefiningOp<arith::AddIOp>();
-  APInt length;
-  if (compare.getPredicate() != arith::CmpIPredicate::sgt || !end ||
-      end.getLhs() != loop.getInductionVar() || !matchPattern(end.getRhs(), m_ConstantInt(&length)))
-    return false;
-  bounds.upper.push_back({compare.getRhs(), length.getSExtValue()});
-  return true;
-}
-
-/// The branch between a product's beginning and its wait that masks some steps.
-static scf::IfOp findMask(scf::ForOp loop, Bounds &bounds) {
-  scf::IfOp mask;
-  bool isInFlight = false;
-  for (Operation &op : loop.getBody()->without_terminator()) {
-    if (auto wait = dyn_cast<WarpgroupWaitOp>(op))
-      isInFlight = wait.getPending() > 0;
-    auto branch = dyn_cast<scf::IfOp>(op);
-    if (!branch || branch.getElseRegion().empty() || !isMemoryEffectFree(branch))
-      continue;
-    if (mask || !isInFlight || branch.getNumResults() == 0 ||
-        !branch.elseBlock()->without_terminator().empty())
-      return {};
-    mask = branch;
-  }
-  return mask && collectBounds(mask.getCondition(), loop, bounds) ? mask : scf::IfOp();
-}
-
 /// Has `loop` end at `end`, and what `loop` was go on there; returns the latter.
 static scf::ForOp divide(OpBuilder &builder, scf::ForOp loop, Value end) {
   Location loc = loop.getLoc();
@@ -110,10 +62,36 @@ static scf::ForOp divide(OpBuilder &builder, scf::ForOp loop, Value end) {
 
 /// Takes the branch out of a loop whose steps it leaves as they are.
 static void dropMask(scf::ForOp loop) {
-  Bounds bounds;
+  StepBounds bounds;
   scf::IfOp mask = findMask(loop, bounds);
   mask->replaceAllUsesWith(mask.elseYield().getOperands());
   mask->erase();
+}
+
+/// Puts a mask in place of the branch with it: it changes nothing where none is needed.
+static void maskAlways(scf::IfOp mask) {
+  Operation *yield = mask.thenYield();
+  mask->replaceAllUsesWith(yield->getOperands());
+  mask->getBlock()->getOperations().splice(mask->getIterator(), mask.thenBlock()->getOperations(),
+                                           mask.thenBlock()->begin(), yield->getIterator());
+  mask->erase();
+}
+
+/// Masks what is left of a range with two ends without asking: steps in loops for its ends, and
+/// tiles' first steps, of which nearly all need it. That is so where those stand twice, once under
+/// the end of the tile before (tk-overlap-tiles).
+static void maskEnds(scf::ForOp loop) {
+  auto tiles = loop->getParentOfType<scf::ForOp>();
+  if (!tiles)
+    return;
+  SmallVector<scf::IfOp> masks;
+  tiles.walk([&](scf::IfOp branch) {
+    if (isMaskOfEnds(branch))
+      masks.push_back(branch);
+  });
+  auto isFirst = [](scf::IfOp mask) { return !isa<scf::ForOp>(mask->getParentOp()); };
+  if (llvm::count_if(masks, isFirst) > 1)
+    llvm::for_each(masks, maskAlways);
 }
 
 /// Is the loop known to have few steps? It begins with the second one of a range from zero on.
@@ -129,8 +107,9 @@ static bool haveLongFunctions(scf::ForOp loop) {
   return llvm::any_of(loop.getOps(), [](Operation &op) { return isLongFunction(&op); });
 }
 
-static bool split(scf::ForOp loop) {
-  Bounds bounds;
+/// Adds the loop to `windows` where it has bounds on both sides.
+static bool split(scf::ForOp loop, SmallVector<scf::ForOp> &windows) {
+  StepBounds bounds;
   if (areFew(loop) || haveLongFunctions(loop) || !findMask(loop, bounds))
     return false;
   OpBuilder builder(loop);
@@ -150,6 +129,8 @@ static bool split(scf::ForOp loop) {
   if (!bounds.upper.empty())
     divide(builder, loop, plainEnd);
   dropMask(loop);
+  if (bounds.areBoth())
+    windows.push_back(loop);
   return true;
 }
 
@@ -164,9 +145,12 @@ struct SplitMaskedSteps : tk::impl::SplitMaskedStepsBase<SplitMaskedSteps> {
           if (!loop.getOps<WarpgroupDotOp>().empty())
             loops.push_back(loop);
         });
+    SmallVector<scf::ForOp> windows;
     for (scf::ForOp loop : loops)
-      if (split(loop))
+      if (split(loop, windows))
         ++numLoops;
+    for (scf::ForOp loop : windows)
+      maskEnds(loop);
   }
 };
 

@@ -238,14 +238,19 @@ void BlockProgram::addGridStarts(ArrayRef<unsigned> tiled) {
   SmallVector<unsigned> large, others;
   for (unsigned id : tiled)
     (axes[id].size > 1 ? large : others).push_back(id);
-  // The row and the column of tile `part` if so many rows are walked together, column by column.
-  auto inGroups = [&](Value part, Value rows, Value columns) -> std::pair<Value, Value> {
+  // The row and the column of tile `part` if so many rows are walked together, column by column, in
+  // groups that may be known to be whole.
+  auto inGroups = [&](Value part, Value rows, Value columns,
+                      bool areWhole) -> std::pair<Value, Value> {
     Value group = schedule.getGroup() ? indexConstant(schedule.getGroup()) : rows;
     Value width = arith::MulIOp::create(b, loc, group, columns);
     Value number = arith::DivSIOp::create(b, loc, part, width);
     Value first = arith::MulIOp::create(b, loc, number, group);
-    Value height = arith::SubIOp::create(b, loc, rows, first);
-    height = arith::MinSIOp::create(b, loc, height, group);
+    Value height = group;
+    if (!areWhole) {
+      height = arith::SubIOp::create(b, loc, rows, first);
+      height = arith::MinSIOp::create(b, loc, height, group);
+    }
     // Beyond the last tile, of which copies ahead may compute the place, there are no rows.
     height = arith::MaxSIOp::create(b, loc, height, indexConstant(1));
     Value inside = arith::RemSIOp::create(b, loc, part, width);
@@ -258,16 +263,23 @@ void BlockProgram::addGridStarts(ArrayRef<unsigned> tiled) {
     Value rows = tiles(large.front()), columns = tiles(large.back()), part = rest;
     if (!tiled.empty())
       part = takeOff(arith::MulIOp::create(at(0), loc, rows, columns));
-    auto [row, column] = inGroups(part, rows, columns);
+    auto [row, column] = inGroups(part, rows, columns, /*areWhole=*/false);
     setStart(large.front(), row);
     setStart(large.back(), column);
   } else if (schedule.getGroup() != 1 && large.size() == 1 && !others.empty() &&
              isBound(large.front())) {
     tiled = others;
     Value rows = tiles(others.front());
-    for (unsigned id : ArrayRef(others).drop_front())
-      rows = arith::MulIOp::create(b, loc, rows, tiles(id));
-    auto [row, column] = inGroups(rest, rows, tiles(large.front()));
+    int64_t divisor = 1;
+    for (unsigned id : others) {
+      if (id != others.front())
+        rows = arith::MulIOp::create(b, loc, rows, tiles(id));
+      if (axes[id].step == 1 && id != clusterAxis)
+        divisor *= getSizeFact(kernel, axes[id].rangeEnd).divisor;
+    }
+    const int64_t group = schedule.getGroup();
+    auto [row, column] =
+        inGroups(rest, rows, tiles(large.front()), group == 0 || divisor % group == 0);
     setStart(large.front(), column);
     rest = row;
   }

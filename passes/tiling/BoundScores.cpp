@@ -12,6 +12,10 @@
 //      less than twice the cap below, since the term at that end is of the range. Scores under a
 //      choice against -inf may be any of the others, so that nothing may rise or fall there.
 //   3. The maximum is no longer computed, and sums are no longer corrected for it.
+//   4. Rows 8 apart, which one thread has of a product's sums, share what is left of their
+//   references
+//      once what rises or falls is taken from it, the greater one, where they are close: then what
+//      is added to a score depends on its column alone. Weights only become smaller by that.
 //
 //   %m, %z, %o = reduce [max, sum, sum] {            %r = c + max(b(lower), b(upper - 1))
 //     %s = c tanh(..) + b(%j)                        %z, %o = reduce [sum, sum] {
@@ -41,6 +45,10 @@ using namespace tk;
 /// Scores within a cap c take weights from exp(-kDepth) on, or from exp(-2 c), and up to
 /// exp(2 c - kDepth): 2^-79 and 2^65 where c is kLargestCap.
 static constexpr double kDepth = 55;
+
+/// References of rows are made one where they differ by no more than this: another factor of 2^-23
+/// of the weights.
+static constexpr double kClose = 16;
 
 namespace {
 
@@ -72,6 +80,8 @@ private:
   Value at(Value value, Value index);
   Value at(const Summand &summand, Value index);
   Value buildReference();
+  BlockArgument findRow(Value reference);
+  Value shareAmongRows(Value reference);
   void buildReduction(Value reference);
 
   KernelOp kernel;
@@ -83,6 +93,7 @@ private:
   SmallVector<Value> caps; ///< above 0
   SmallVector<Summand> constants;
   std::optional<Summand> rising;
+  bool isShared = false; ///< the reference, among rows
   SmallVector<ExpDiffOp> weights;
 };
 
@@ -257,6 +268,56 @@ Value ScoreBounding::buildReference() {
   return add(reference, ends);
 }
 
+/// The statement's index that references differ by; null where there are several, or where that
+/// takes a load for each.
+BlockArgument ScoreBounding::findRow(Value reference) {
+  auto statement = dyn_cast<ComputeOp>(reduction->getParentOp());
+  BlockArgument row;
+  for (BlockArgument index :
+       statement ? statement.getBlock()->getArguments() : MutableArrayRef<BlockArgument>()) {
+    Dependence onIndex{ValueRange(index)};
+    bool isLoaded = llvm::any_of(getSlice(reference, reduction->getBlock()), [&](Operation *op) {
+      return isa<LoadOp>(op) && onIndex.on(op->getResult(0));
+    });
+    if (isLoaded || !onIndex.on(reference))
+      continue;
+    if (row)
+      return {};
+    row = index;
+  }
+  return row;
+}
+
+Value ScoreBounding::shareAmongRows(Value reference) {
+  BlockArgument row = findRow(reference);
+  if (!row)
+    return reference;
+  Location loc = reduction.getLoc();
+  auto index = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  };
+  Value run = FloorDivOp::create(builder, loc, row.getType(), row, index(kSharedApart));
+  Value isLater = FloorModOp::create(builder, loc, row.getType(), run, index(2));
+  Value back = arith::MulIOp::create(builder, loc, isLater, index(kSharedApart));
+  Value first = arith::SubIOp::create(builder, loc, row, back);
+  Value second = arith::AddIOp::create(builder, loc, first, index(kSharedApart));
+  // Of each row, less what rises or falls at one place for both.
+  Value rest = arith::SubFOp::create(builder, loc, reference, at(*rising, first));
+  auto of = [&](Value other) {
+    IRMapping mapping;
+    mapping.map(row, other);
+    mapping.map(first, first);
+    return cloneSlice(builder, rest, reduction->getBlock(), mapping);
+  };
+  Value greater = arith::MaximumFOp::create(builder, loc, of(first), of(second));
+  Value more = arith::SubFOp::create(builder, loc, greater, rest);
+  Value close = arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(kClose));
+  Value isClose = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OLE, more, close);
+  Value shared = arith::AddFOp::create(builder, loc, reference, more);
+  isShared = true;
+  return arith::SelectOp::create(builder, loc, isClose, shared, reference);
+}
+
 /// The reduction without its first accumulator, under `reference`.
 void ScoreBounding::buildReduction(Value reference) {
   Location loc = reduction.getLoc();
@@ -266,8 +327,11 @@ void ScoreBounding::buildReduction(Value reference) {
       builder, loc, types, builder.getArrayAttr(reduction.getKinds().getValue().drop_front()),
       reduction.getIndexNames(), reduction.getLower(), reduction.getUpper(),
       reduction.getPrecisionAttr());
-  for (ExpDiffOp weight : weights)
+  for (ExpDiffOp weight : weights) {
     weight.getBMutable().assign(reference);
+    if (isShared)
+      weight->setAttr(sharedRowsAttrName, builder.getUnitAttr());
+  }
   plain.getBody().takeBody(reduction.getBody());
   Block *body = plain.getBlock();
   body->eraseArgument(plain.getNumIndices());
@@ -291,7 +355,8 @@ void ScoreBounding::apply() {
   note(reduction, "tk-tile", Verdict::Derived,
        describe(reduction) + " is not computed: scores are bounded by their cap, and weights taken "
                              "under one reference");
-  buildReduction(buildReference());
+  Value reference = buildReference();
+  buildReduction(rising ? shareAmongRows(reference) : reference);
 }
 
 void tk::boundScores(KernelOp kernel, ComputeOp compute) {

@@ -6,6 +6,13 @@
 
 namespace tk {
 
+/// Rows that are neighbours in a thread's part of a product's sums lie so far apart.
+inline constexpr int64_t kSharedApart = 8;
+
+/// On an approximate weight: references of such rows are the same, or all but, where they are no
+/// more than 1 apart once what their scores have in common is taken from them.
+inline constexpr llvm::StringRef sharedRowsAttrName = "shared_rows";
+
 /// Gives weights under a running maximum one reference for the whole range where their scores are
 /// known to lie close together. To be called once the weights that may be approximate are marked.
 void boundScores(KernelOp kernel, ComputeOp compute);

@@ -191,14 +191,15 @@ struct ScaledTanh {
     c2 = first * u * u * ::fmaf(-0.1337063f, h, 0.13196424f);
     c3 = first * u * u * u * -0.04456877f;
   }
-  template <int n, class Add, class Then>
-  TK_DEVICE void part(float *y, const float *x, Add add, Then then) const {
+  // `add` is of numbers that are small, `add_any` of any; `are_small` is 0 where none count as such.
+  template <int n, class Add, class AddAny, class Then>
+  TK_DEVICE void part(float *y, const float *x, u32 are_small, Add add, AddAny add_any,
+                      Then then) const {
     float w[n];
-    u32 are_small = ~0u;
     for_each<n>([&](int i) { w[i] = ::fmaf(x[i], x[i], -bound); });
     for_each<n>([&](int i) { are_small &= as_bits(w[i]); });
     if (any_in_warp(are_small >> 31 == 0))
-      for_each<n>([&](int i) { y[i] = then(::fmaf(factor, tanh_approx(x[i] * scale), add(i))); });
+      for_each<n>([&](int i) { y[i] = then(::fmaf(factor, tanh_approx(x[i] * scale), add_any(i))); });
     else
       for_each<n>([&](int i) {
         const float p = ::fmaf(::fmaf(::fmaf(c3, w[i], c2), w[i], c1), w[i], c0);
@@ -211,9 +212,9 @@ template <int n, class Add>
 TK_DEVICE void scaled_tanh(float (&y)[n], const float (&x)[n], const ScaledTanh &tanh, Add add) {
   constexpr int part = n % 16 == 0 ? n / 4 : n;
   for_each<n / part>([&](int i) {
-    tanh.template part<part>(
-        &y[i * part], &x[i * part], [&](int r) { return add(i * part + r); },
-        [](float sum) { return sum; });
+    const auto here = [&](int r) { return add(i * part + r); };
+    tanh.template part<part>(&y[i * part], &x[i * part], ~0u, here, here,
+                             [](float sum) { return sum; });
   });
 }
 // Powers of 2 of the same.
@@ -222,8 +223,33 @@ TK_DEVICE void exp2_scaled_tanh(float (&y)[n], const float (&x)[n], const Scaled
                                 Add add) {
   constexpr int part = n % 16 == 0 ? n / 4 : n;
   for_each<n / part>([&](int i) {
+    const auto here = [&](int r) { return add(i * part + r); };
+    tanh.template part<part>(&y[i * part], &x[i * part], ~0u, here, here,
+                             [](float sum) { return exp2_approx(sum); });
+  });
+}
+// The same under references of a thread's rows, of which row(r) is that of register r. Where those of
+// each two are the same but for rounding, a column has one number to add for both.
+template <int n, int rows, class Row, class Add>
+TK_DEVICE void exp2_scaled_tanh(float (&y)[n], const float (&x)[n], const ScaledTanh &tanh,
+                                const float (&reference)[rows], Row row, float first, Add add) {
+  constexpr int part = n % 16 == 0 ? n / 4 : n;
+  float shared[rows / 2];
+  bool is_shared = true;
+  for_each<rows / 2>([&](int k) {
+    is_shared &= ::fabsf(reference[2 * k + 1] - reference[2 * k]) <= 1.0f;
+    shared[k] = exp_offset(reference[2 * k]) + first;
+  });
+  for_each<n / part>([&](int i) {
+    const auto add_shared = [&](int r) {
+      return add(i * part + r, shared[row(i * part + r) / 2]);
+    };
     tanh.template part<part>(
-        &y[i * part], &x[i * part], [&](int r) { return add(i * part + r); },
+        &y[i * part], &x[i * part], is_shared ? ~0u : 0u, add_shared,
+        [&](int r) {
+          const float own = exp_offset(reference[row(i * part + r)]) + first;
+          return is_shared ? add_shared(r) : add(i * part + r, own);
+        },
         [](float sum) { return exp2_approx(sum); });
   });
 }

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/target/cuda/KernelEmitter.h"
+#include "passes/tiling/BoundScores.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -70,7 +71,8 @@ std::optional<KernelEmitter::CappedTile> KernelEmitter::cappedTile(Operation *op
     return std::nullopt;
   std::optional<CappedTile> capped = cappedScores(scores);
   if (capped && weights)
-    capped->reference = weights.getB();
+    capped->reference = weights.getB(),
+    capped->hasSharedRows = weights->hasAttr(sharedRowsAttrName);
   return capped;
 }
 
@@ -88,7 +90,7 @@ std::optional<KernelEmitter::CappedTile> KernelEmitter::cappedScores(Operation *
   if (scale < 0)
     return std::nullopt;
   CappedTile capped{
-      inner->getOperand(1 - scale), uniformNumber(inner->getOperand(scale)), {}, {}, {}};
+      inner->getOperand(1 - scale), uniformNumber(inner->getOperand(scale)), {}, {}, {}, false};
   if (factor >= 0)
     capped.factor = uniformNumber(op->getOperand(factor));
   if (isa<math::FmaOp>(op))
@@ -135,7 +137,7 @@ llvm::SmallVector<std::string> KernelEmitter::declareCaps(scf::ForOp loop) {
   return declared;
 }
 
-std::string KernelEmitter::addedToCap(const CappedTile &capped, Value result) {
+KernelEmitter::AddedToCap KernelEmitter::addedToCap(const CappedTile &capped, Value result) {
   const Value added = capped.added;
   const std::string base = capped.reference ? kTimesLog2e.str() : "";
   auto spread = added.getDefiningOp<gpu::BroadcastOp>();
@@ -159,10 +161,23 @@ std::string KernelEmitter::addedToCap(const CappedTile &capped, Value result) {
          ")};");
     line("tk::hold(" + first + ");");
     const RegisterIndex column = reg.mapped(map->first).combined(RegisterIndex(map->second));
-    return "tk::fma(" + factor + ", (float)(" + registerCoordinate(layout, 0, column) + "), " +
-           first + "[0])";
+    return {first + "[0]", "tk::fma(" + factor + ", (float)(" +
+                               registerCoordinate(layout, 0, column) + "), base)"};
   }
-  return base.empty() ? element(added, reg) : "(" + element(added, reg) + ")" + base;
+  return {"", base.empty() ? element(added, reg) : "(" + element(added, reg) + ")" + base};
+}
+
+std::string KernelEmitter::referencesOfRows(Value reference, Value result) {
+  auto spread = reference.getDefiningOp<gpu::BroadcastOp>();
+  auto map = registersInSource(spread);
+  gpu::LayoutAttr layout = layoutOf(spread.getSource());
+  // Each two registers are such rows.
+  if (mlir::failed(map) || layout.getRank() != 1 || layout.getRegisterAt({kSharedApart}) != 1u)
+    return {};
+  const RegisterIndex row = RegisterIndex("r", registerBits(result))
+                                .mapped(map->first)
+                                .combined(RegisterIndex(map->second));
+  return materialize(spread.getSource()) + ", [&](int r) { return " + row.str() + "; }";
 }
 
 void KernelEmitter::emitCap(const CappedTile &capped, Value result) {
@@ -170,15 +185,26 @@ void KernelEmitter::emitCap(const CappedTile &capped, Value result) {
   auto known = caps.find(factors);
   std::string arguments =
       y + ", " + x + ", " + (known != caps.end() ? known->second : declareCap(factors));
-  std::string added = capped.added ? addedToCap(capped, result) : "";
+  AddedToCap added = capped.added ? addedToCap(capped, result) : AddedToCap();
+  const std::string rows = capped.hasSharedRows && !added.first.empty()
+                               ? referencesOfRows(capped.reference, result)
+                               : "";
+  if (!rows.empty()) {
+    line("tk::exp2_scaled_tanh(" + arguments + ", " + rows + ", " + added.first +
+         ", [&](int r, float base) { return " + added.sum + "; });");
+    return;
+  }
+  std::string sum = added.sum;
+  if (!added.first.empty())
+    sum.replace(sum.rfind("base"), 4, added.first);
   if (capped.reference) {
     const std::string offset = "tk::exp_offset(" +
                                element(capped.reference, RegisterIndex("r", registerBits(result))) +
                                ")";
-    added = added.empty() ? offset : offset + " + " + added;
+    sum = sum.empty() ? offset : offset + " + " + sum;
   }
-  if (!added.empty())
-    arguments += ", [&](int r) { return " + added + "; }";
+  if (!sum.empty())
+    arguments += ", [&](int r) { return " + sum + "; }";
   line((capped.reference ? "tk::exp2_scaled_tanh(" : "tk::scaled_tanh(") + arguments + ");");
 }
 

@@ -149,6 +149,12 @@ private:
   struct CappedTile {
     mlir::Value x, scale, factor, added;
     mlir::Value reference; ///< that weights of the tile are under, if it is they that are wanted
+    bool hasSharedRows = false; ///< of the reference, see BoundScores.h
+  };
+  /// What is added to a register of a capped tile.
+  struct AddedToCap {
+    std::string first; ///< what all of it has in common, of what depends on the column; or empty
+    std::string sum;   ///< of register `r`, an expression: to `base` if `first` is given
   };
   std::optional<CappedTile> cappedScores(mlir::Operation *op);
   std::optional<CappedTile> cappedTile(mlir::Operation *op);
@@ -159,8 +165,9 @@ private:
   /// Declares what capped tiles of `loop` have in common, if it is known here; returns whose
   /// `caps` end with the loop.
   llvm::SmallVector<std::string> declareCaps(mlir::scf::ForOp loop);
-  /// What is added to a capped tile's register `r`, an expression.
-  std::string addedToCap(const CappedTile &capped, mlir::Value result);
+  AddedToCap addedToCap(const CappedTile &capped, mlir::Value result);
+  /// References of rows, and which of them is that of register `r`: arguments.
+  std::string referencesOfRows(mlir::Value reference, mlir::Value result);
   void emitCap(const CappedTile &capped, mlir::Value result);
 
   // EmitPositions

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 using tk::DType;
 using tk::test::counting;
@@ -314,20 +315,33 @@ k(int *__restrict__ y) {
   }
 }
 
+/// A weight under the reference 1, to which 1/2 was added to the base 2.
+static double powerOfCap(double v) {
+  return std::exp2(3 * std::tanh(v / 2) + 0.5 - std::numbers::log2e);
+}
+
 TEST_CASE("approximations are within their bounds, of pairs and by either way", "[emu]") {
   struct Approximation {
     const char *call; ///< from in[2] to out[2]
     double (*exact)(double);
     double bound;
   };
-  const Approximation approximation =
-      GENERATE(Approximation{"for (int r = 0; r < 2; ++r)\n    out[r] = tk::erf_approx(in[r]);",
-                             std::erf, 0x1p-23},
-               Approximation{"tk::tanh_approx(out, in);", std::tanh, 0x1p-22},
-               Approximation{"tk::scaled_tanh(out, in, tk::ScaledTanh(0.5f, 30.0f));",
-                             [](double v) { return 30 * std::tanh(v / 2); }, 30 * 0x1p-22},
-               Approximation{"tk::scaled_tanh(out, in, tk::ScaledTanh(1e10f, 1e-10f));",
-                             [](double v) { return 1e-10 * std::tanh(1e10 * v); }, 0x1p-50});
+  const Approximation approximation = GENERATE(
+      Approximation{"for (int r = 0; r < 2; ++r)\n    out[r] = tk::erf_approx(in[r]);", std::erf,
+                    0x1p-23},
+      Approximation{"tk::tanh_approx(out, in);", std::tanh, 0x1p-22},
+      Approximation{"tk::scaled_tanh(out, in, tk::ScaledTanh(0.5f, 30.0f));",
+                    [](double v) { return 30 * std::tanh(v / 2); }, 30 * 0x1p-22},
+      Approximation{"tk::scaled_tanh(out, in, tk::ScaledTanh(1e10f, 1e-10f));",
+                    [](double v) { return 1e-10 * std::tanh(1e10 * v); }, 0x1p-50},
+      Approximation{"const float same[2] = {1.0f, 1.0f};\n  "
+                    "tk::exp2_scaled_tanh(out, in, tk::ScaledTanh(0.5f, 3.0f), same, "
+                    "[](int r) { return r; }, 0.5f, [](int, float base) { return base; });",
+                    powerOfCap, 0x1p-16},
+      Approximation{"const float other[2] = {-3.0f, 1.0f};\n  "
+                    "tk::exp2_scaled_tanh(out, in, tk::ScaledTanh(0.5f, 3.0f), other, "
+                    "[](int) { return 1; }, 0.5f, [](int, float base) { return base; });",
+                    powerOfCap, 0x1p-16});
   KernelHarness k(R"(extern "C" __global__ void __launch_bounds__(256)
 k(const float *__restrict__ x, float *__restrict__ y) {
   const int i = tk::thread_index();
