@@ -18,6 +18,7 @@
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "frontend/IRGen.h"
 #include "passes/analysis/IndexSpaces.h"
+#include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarCases.h"
 #include "passes/memory/ScheduleLimits.h"
 #include "passes/parallel/StatementShape.h"
@@ -55,13 +56,26 @@ std::string print(ModuleOp module) {
   return text;
 }
 
-/// Does a kernel multiply matrices?
-bool hasProduct(KernelOp kernel) {
-  return kernel
-      .walk([](ReduceOp reduce) {
-        return isMatrixProduct(reduce) ? WalkResult::interrupt() : WalkResult::advance();
-      })
-      .wasInterrupted();
+/// Is a product of f32 or f64 that no warpgroup takes?
+bool isWide(ReduceOp reduce) {
+  return llvm::all_of(reduce.getYield().getValues()[0].getDefiningOp()->getOperands(),
+                      [&](Value factor) {
+                        Type type = withoutExtension(factor).getType();
+                        return (type.isF32() || type.isF64()) &&
+                               !haveWarpgroupProduct(type, getSumPrecision(reduce));
+                      });
+}
+
+/// What matrices a kernel multiplies.
+Products productsOf(KernelOp kernel) {
+  Products products = Products::none;
+  kernel.walk([&](ReduceOp reduce) {
+    if (!isMatrixProduct(reduce))
+      return;
+    bool isOther = products == Products::any || !isWide(reduce);
+    products = isOther ? Products::any : Products::wide;
+  });
+  return products;
 }
 
 constexpr StringRef stages[] = {"ast", "tk",   "fused", "linalg", "tiled",
@@ -162,7 +176,7 @@ Status CompiledSource::parse(std::string_view text, frontend::Kernels kernels) {
     kernelSignatures.push_back(std::move(*signature));
     schedules.push_back(scheduleHeaders(kernel));
     reducedDims.push_back(findReducedDims(kernel));
-    haveProducts.push_back(hasProduct(kernel));
+    products.push_back(productsOf(kernel));
   }
   return {};
 }

@@ -17,6 +17,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
 
+#include <cstdint>
 #include <memory>
 #include <mutex>
 
@@ -36,6 +37,9 @@ struct DriverOptions {
   /// Where set: what the emulator compiles together, see EmuOptions.
   std::shared_ptr<emu::TextBatch> emulatedTexts;
 };
+
+/// What matrices a kernel multiplies: none, only f32 or f64 that no warpgroup takes, or any.
+enum class Products : uint8_t { none, wide, any };
 
 class CompiledSource : public detail::CompiledModule {
 public:
@@ -77,6 +81,8 @@ private:
 
   /// Is a dimension's bound as fine as those of rows of which a thread's registers are counted?
   bool hasFineBound(size_t kernel, size_t dim, std::string_view target) const;
+  /// Are tiles of products counted, so that bounds should be as fine as they are?
+  bool countsTiles(size_t kernel, std::string_view target) const;
   /// A copy of the module that holds one kernel, with facts and target attached.
   Expected<mlir::OwningOpRef<mlir::ModuleOp>> isolate(size_t kernel, std::string_view target,
                                                       const Facts &facts);
@@ -109,7 +115,7 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::vector<Signature> kernelSignatures;
   std::vector<std::vector<bool>> reducedDims; ///< by kernel and dimension
-  std::vector<bool> haveProducts;             ///< by kernel: does it multiply matrices?
+  std::vector<Products> products;             ///< by kernel
   std::vector<std::string> kernelNames;
   std::string warnings;
   SourceManager sources;

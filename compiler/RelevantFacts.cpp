@@ -51,6 +51,8 @@ int64_t cpuBound(int64_t upper) {
 constexpr int64_t longestKeptBound = 32768;
 /// The same for what reductions run over: how a row is held on chip depends on its length.
 constexpr int64_t longestKeptRow = 1 << 20;
+/// Of more rows or columns each processor gets many tiles, and of more terms all parts are long.
+constexpr int64_t longestCounted = 1024;
 /// No tile of an index that is not reduced gains from more.
 constexpr uint32_t largestKeptDivisor = 128;
 
@@ -81,7 +83,12 @@ bool isGpuText(std::string_view target) {
 
 // Registers of threads that hold a row are counted; all else is planned in powers of two.
 bool CompiledSource::hasFineBound(size_t kernel, size_t dim, std::string_view target) const {
-  return isGpuText(target) && reducedDims[kernel][dim] && !haveProducts[kernel];
+  return isGpuText(target) && reducedDims[kernel][dim] && products[kernel] == Products::none;
+}
+
+// Products in f32 and f64 have small tiles, of which each processor gets a few, and parts.
+bool CompiledSource::countsTiles(size_t kernel, std::string_view target) const {
+  return isGpuText(target) && !servesShorter && products[kernel] == Products::wide;
 }
 
 Facts CompiledSource::relevant_facts(size_t kernel, std::string_view target,
@@ -102,7 +109,9 @@ Facts CompiledSource::relevant_facts(size_t kernel, std::string_view target,
     DimFact &fact = relevant.dims[d];
     const bool isReduced = reducedDims[kernel][d];
     fact.exact.reset();
-    if (fact.upper > 0 && !hasFineBound(kernel, d, target))
+    bool isFine = hasFineBound(kernel, d, target) ||
+                  (fact.upper <= longestCounted && countsTiles(kernel, target));
+    if (fact.upper > 0 && !isFine)
       fact.upper = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(fact.upper)));
     if (!gpu) {
       fact = {1, cpuBound(fact.upper), {}};

@@ -15,6 +15,8 @@
 //    bits, if that is read faster so: as many parts as give each processor two blocks. What is the
 //    same for a run of terms, such as a scale, is a part's as a whole. Of a sum over groups, each
 //    of which is a product that is then scaled, parts are whole groups.
+// 6. Likewise products in f32 and f64, which CUDA cores or warps multiply, if their tiles
+//    (CoreTiles.h) leave processors idle; parts of these have bounds of their own, not zeros.
 //
 //   %c = tk.compute ["i", "j"] {tk.reduce [sum] ["k"] from (0) to (%K) {a[i, k] * b[k, j]}}
 //     =>
@@ -29,6 +31,7 @@
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ProductFactors.h"
+#include "passes/parallel/CoreTiles.h"
 #include "passes/parallel/ScheduleBlock.h"
 #include "passes/parallel/WarpgroupTiles.h"
 #include "passes/tiling/SizeFacts.h"
@@ -62,6 +65,12 @@ static constexpr double costOfByte = 0.86, costOfOutput = 8, costOfLaunch = 7e6;
 /// Fewer terms do not make up for storing and reading a part.
 static constexpr int64_t shortestPart = 1024;
 static constexpr int64_t mostParts = 16;
+/// Of f32 and f64, nanoseconds: to store and add up a byte of a part, to launch once more; and of
+/// the time of fewer parts, what more of them should take at most. Measured on an H200 with 64 x 64
+/// to 1024 x 1024 outputs.
+static constexpr double costOfWideByte = 3.5e-4, costOfWideLaunch = 2500, worthOfMoreParts = 0.96;
+/// Terms that such a part has at least, and what lengths of such parts are multiples of.
+static constexpr int64_t shortestWidePart = 64, wideUnit = 32;
 /// Few rows and a factor that threads convert: how many blocks a processor should have, how many on
 /// average read about as fast as memory gives, and how much more a second launch costs where each
 /// term is scaled, which keeps threads busy. Measured on an H200 with weights of 8 bits: 64 blocks
@@ -70,7 +79,7 @@ static constexpr int64_t mostParts = 16;
 /// and 17.1 for less than 16.0 where terms are.
 static constexpr int64_t blocksThatRead = 2;
 static constexpr double blocksThatFill = 1.14, costOfScaledTerms = 2;
-/// Of what a schedule block may ask for: each part is a term of its own where they are added up.
+/// Each part is a term of its own where they are added up.
 static constexpr int64_t mostAskedParts = 64;
 
 /// By what a constant divides index `k` in `index`, where `index` is that quotient.
@@ -114,8 +123,23 @@ static bool isZeroOfZeros(Value factor) {
          llvm::all_of(op->getOperands(), isZeroOfZeros);
 }
 
-/// What becomes of the factors of a contraction.
-enum class Factors { Unfit, AsStored, Converted };
+/// What becomes of the factors of a contraction: warpgroups multiply them, as they are or
+/// converted, or warps and CUDA cores do, in f32 or f64.
+enum class Factors { Unfit, AsStored, Converted, Wide };
+
+/// Are the factors of `product` f32 or f64 that no warpgroup multiplies, as they are loaded?
+static bool areWide(ReduceOp reduce, Operation *product) {
+  Type type = product->getResult(0).getType();
+  if ((!type.isF32() && !type.isF64()) ||
+      !isKernelLevel(reduce.getUpper()[0], reduce->getParentOfType<ComputeOp>()))
+    return false;
+  return llvm::all_of(product->getOperands(), [&](Value factor) {
+    auto load = factor.getDefiningOp<LoadOp>();
+    return load && load->getBlock() == reduce.getBlock() &&
+           llvm::is_contained(load.getIndices(), reduce.getIndex(0)) &&
+           !haveWarpgroupProduct(load.getType(), getSumPrecision(reduce));
+  });
+}
 
 /// Are the factors loaded or converted from what is, and can that be read in parts? Beside 16 bits
 /// floats of 8 are converted, too.
@@ -123,6 +147,8 @@ static Factors classifyFactors(KernelOp kernel, ReduceOp reduce) {
   Operation *product = reduce.getYield().getValues()[0].getDefiningOp();
   if (!isa_and_nonnull<arith::MulFOp>(product))
     return Factors::Unfit;
+  if (areWide(reduce, product))
+    return Factors::Wide;
   unsigned asStored = 0, narrow = 0;
   for (Value factor : product->getOperands()) {
     std::optional<SmallVector<LoadOp>> loads = getElementsOf(factor);
@@ -224,8 +250,7 @@ public:
   explicit ContractionSplit(ComputeOp compute)
       : kernel(compute->getParentOfType<KernelOp>()), compute(compute),
         reduce(*compute.getBlock()->getOps<ReduceOp>().begin()), group(findGroup(compute, reduce)),
-        isConverted(!group && classifyFactors(kernel, reduce) == Factors::Converted),
-        loc(reduce.getLoc()) {}
+        factors(group ? Factors::Unfit : classifyFactors(kernel, reduce)), loc(reduce.getLoc()) {}
 
   /// How many parts; 1 if there is no use in cutting.
   int64_t chooseParts(int64_t processors);
@@ -233,15 +258,16 @@ public:
 
 private:
   int64_t choosePartsToRead(int64_t processors);
+  int64_t choosePartsOfWide(int64_t processors);
   ComputeOp createParts(Value parts, Value length);
   void takePart(ReduceOp part, Value number, Value length);
-  void takeGroups(ReduceOp part, Value number, Value length);
+  void takeRange(ReduceOp part, Value number, Value length);
 
   KernelOp kernel;
   ComputeOp compute;
   ReduceOp reduce;
-  ReduceOp group;   ///< the product that `reduce` sums group by group, if it does
-  bool isConverted; ///< threads convert one of the factors
+  ReduceOp group;  ///< the product that `reduce` sums group by group, if it does
+  Factors factors; ///< of `reduce` itself
   Location loc;
 };
 
@@ -274,8 +300,10 @@ int64_t ContractionSplit::chooseParts(int64_t processors) {
   auto name = cast<StringAttr>(reduce.getIndexNames()[0]);
   if (std::optional<int64_t> asked = splitOf(kernel, name.getValue()))
     return std::min(*asked, mostAskedParts);
-  if (group || isConverted)
+  if (group || factors == Factors::Converted)
     return choosePartsToRead(processors);
+  if (factors == Factors::Wide)
+    return choosePartsOfWide(processors);
   std::optional<int64_t> length = getSizeFact(kernel, reduce.getUpper()[0]).upper;
   std::optional<ResultSize> size = sizeOfResults(kernel, compute);
   if (!length || !size)
@@ -325,6 +353,31 @@ int64_t ContractionSplit::choosePartsToRead(int64_t processors) {
   return timeOf(parts) + added < timeOf(1) ? parts : 1;
 }
 
+/// Of f32 and f64: tk-select-schedule takes the tile that suits the parts best.
+int64_t ContractionSplit::choosePartsOfWide(int64_t processors) {
+  std::optional<int64_t> length = getSizeFact(kernel, reduce.getUpper()[0]).upper;
+  std::optional<ResultSize> size = sizeOfResults(kernel, compute);
+  if (!length || !size)
+    return 1;
+  bool isF64 = reduce.getResult(0).getType().isF64();
+  ArrayRef<CoreTile> tiles = isF64 ? ArrayRef(coreTilesOfF64) : ArrayRef(coreTiles);
+  double bytes = static_cast<double>(size->rows * size->columns * size->others) * (isF64 ? 8 : 4);
+  auto timeOf = [&](int64_t parts) {
+    double least = std::numeric_limits<double>::max();
+    for (const CoreTile &tile : tiles) {
+      int64_t count = parts * size->others * tile.count(size->rows, size->columns);
+      least = std::min(least, tile.timeOf(count, llvm::divideCeil(*length, parts), processors));
+    }
+    double added = costOfWideByte * bytes * static_cast<double>(parts) + costOfWideLaunch;
+    return parts == 1 ? least : least + added;
+  };
+  int64_t best = 1;
+  for (int64_t parts = 2; parts <= std::min(mostAskedParts, *length / shortestWidePart); ++parts)
+    if (timeOf(parts) < worthOfMoreParts * timeOf(best))
+      best = parts;
+  return best;
+}
+
 /// Makes `part` the terms from `number` * `length` on; those beyond the end are zero.
 void ContractionSplit::takePart(ReduceOp part, Value number, Value length) {
   part.getUpperMutable()[0].set(length);
@@ -356,9 +409,10 @@ void ContractionSplit::takePart(ReduceOp part, Value number, Value length) {
   });
 }
 
-/// Makes `part` the `length` groups from `number` * `length` on, or what there is of them: blocks
-/// go through groups one by one, so that ends need no masks.
-void ContractionSplit::takeGroups(ReduceOp part, Value number, Value length) {
+/// Makes `part` the `length` groups or terms from `number` * `length` on, or what there is of them:
+/// blocks go through groups one by one, so that ends need no masks, and through terms by copies of
+/// threads, which have masks.
+void ContractionSplit::takeRange(ReduceOp part, Value number, Value length) {
   OpBuilder before(part);
   Value first = arith::MulIOp::create(before, loc, number, length);
   Value end = arith::AddIOp::create(before, loc, first, length);
@@ -387,8 +441,8 @@ ComputeOp ContractionSplit::createParts(Value parts, Value length) {
           mapping.map(old, index);
         Value whole = cloneSlice(body, reduce.getResult(0), compute.getBlock(), mapping);
         auto part = whole.getDefiningOp<ReduceOp>();
-        if (group)
-          takeGroups(part, indices.front(), length);
+        if (group || factors == Factors::Wide)
+          takeRange(part, indices.front(), length);
         else
           takePart(part, indices.front(), length);
         YieldOp::create(body, loc, ValueRange{whole});
@@ -401,7 +455,10 @@ void ContractionSplit::apply(int64_t count) {
     return arith::ConstantIndexOp::create(builder, loc, value);
   };
   // The least multiple of a tile's k, or number of groups, with which the parts reach the end.
-  int64_t unit = group ? 1 : isConverted ? convertedUnit : partUnit;
+  int64_t unit = group                           ? 1
+                 : factors == Factors::Converted ? convertedUnit
+                 : factors == Factors::Wide      ? wideUnit
+                                                 : partUnit;
   Value step = constant(count * unit);
   Value padded =
       arith::AddIOp::create(builder, loc, reduce.getUpper()[0], constant(count * unit - 1));

@@ -24,6 +24,7 @@
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ProductFactors.h"
+#include "passes/analysis/ScalarExpr.h"
 #include "passes/tiling/SizeFacts.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
@@ -135,10 +136,14 @@ static bool isInRegisters(Product product, Value factor) {
          product.reduce.getPrecision() == Precision::Fast && !getElementsOf(factor);
 }
 
+/// Of a sum in parts those of one part: all parts together have the terms of the whole.
 double Product::countOutputs() {
   double outputs = 1;
-  for (Value extent : compute.getExtents())
-    outputs *= sizeOf(kernel, extent);
+  SmallVector<BlockArgument> parts = getIterationIndices(reduce.getLower()[0]);
+  for (auto [index, extent] :
+       llvm::zip_equal(compute.getBlock()->getArguments(), compute.getExtents()))
+    if (!llvm::is_contained(parts, index))
+      outputs *= sizeOf(kernel, extent);
   return outputs;
 }
 

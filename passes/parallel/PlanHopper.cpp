@@ -51,6 +51,16 @@ static bool isBulkLoadable(StatementShape &shape, Value factor) {
   return load && rowAlignment(shape, load) >= boxAlignment;
 }
 
+/// Is a tile of what `product` reads by `load` made of rows of memory, which begin at multiples of
+/// 16 bytes? Other tiles are boxes of single elements.
+static bool isBoxOfRows(StatementShape &shape, Contraction &product, LoadOp load) {
+  auto isTiled = [&](Value index) {
+    return index == product.m || index == product.n || index == product.k;
+  };
+  return rowAlignment(shape, load) >= boxAlignment &&
+         llvm::any_of(getIterationIndices(load.getIndices().back()), isTiled);
+}
+
 /// Does what `factor` is loaded from run along `k` in memory?
 static bool isContiguousAlong(Value factor, Value k) {
   auto load = withoutExtension(factor).getDefiningOp<LoadOp>();
@@ -189,7 +199,9 @@ bool Planner::isMisaligned(Contraction &product, int64_t bytes) {
 bool Planner::areFactorsStored(Contraction &product) {
   return llvm::all_of(product.op.getYield().getValues(), [&](Value term) {
     return llvm::all_of(term.getDefiningOp()->getOperands(), [&](Value factor) {
-      return isMultipliedAsStored(shape.compute, factor) && isBulkLoadable(shape, factor);
+      auto load = withoutExtension(factor).getDefiningOp<LoadOp>();
+      return load && isMultipliedAsStored(shape.compute, factor) &&
+             isBoxOfRows(shape, product, load);
     });
   });
 }
@@ -210,11 +222,12 @@ bool Planner::isForWarpgroups(Contraction &product) {
     for (Value factor : factors->getOperands()) {
       if (withoutExtension(factor).getType() != product.operand)
         return false;
-      if (isMultipliedAsStored(shape.compute, factor) && isBulkLoadable(shape, factor))
+      auto load = withoutExtension(factor).getDefiningOp<LoadOp>();
+      if (load && isMultipliedAsStored(shape.compute, factor) && isBoxOfRows(shape, product, load))
         continue;
       std::optional<SmallVector<LoadOp>> terms = getTermsOf(factor, product.k);
       bool areBoxes = terms && llvm::all_of(*terms, [&](LoadOp load) {
-                        return rowAlignment(shape, load) >= boxAlignment;
+                        return isBoxOfRows(shape, product, load);
                       });
       if ((computed && computed != factor) || !areBoxes)
         return false;

@@ -118,7 +118,9 @@ void Planner::planProduct(Contraction &product) {
   set(product.m, fit(product.m, m, least));
   set(product.n, fit(product.n, n, least));
   set(product.k, fit(product.k, k, least));
-  if (coarse)
+  if (coarse && !matrix && bits == 32)
+    chooseCoreTile(product);
+  else if (coarse)
     shrinkToFillMachine(product);
   int64_t outputs = tileOf(product.m) * tileOf(product.n);
   // Of the matrix unit's operands a warp reads least where it has 64 x 64 outputs; smaller tiles
@@ -126,6 +128,8 @@ void Planner::planProduct(Contraction &product) {
   int64_t wide = bits == 64 ? 2 : 1;
   bool isLarge = matrix && wide * outputs > 64 * 128;
   int64_t wanted = coarse ? (isLarge ? 128 / wide : matrix ? 32 : 64) : 1;
+  if (coarse && isLarge && bits == 16)
+    wanted = planElementLoads(product, wanted);
   if (matrix && !coarse)
     wanted = 4;
   // The accumulators of several products are in registers at the same time.
@@ -139,9 +143,9 @@ void Planner::planProduct(Contraction &product) {
   // On CUDA cores registers leave room for one block only, so what it has in flight is all there
   // is.
   int64_t slice = (tileOf(product.m) + tileOf(product.n)) * tileOf(product.k) * bits / 8;
-  int64_t most = bits == 32 && tileOf(product.k) < 32 ? 6 : 4;
-  if (coarse && !matrix && most * slice <= target.getShared())
-    stages = most;
+  int64_t deepest = bits == 32 && tileOf(product.k) < 32 ? 6 : 4;
+  if (coarse && !matrix && deepest * slice <= target.getShared())
+    stages = deepest;
   // Of f64 a stage has least work to hide a copy behind.
   if (coarse && matrix && bits == 64 && 2 * 4 * slice <= target.getShared())
     stages = 4;

@@ -1,7 +1,7 @@
 //===- Planner.h - a statement's schedule while it is chosen ----*- C++ -*-===//
 //
 // Shared by PlanSchedule.cpp (products, elements), PlanHopper.cpp (products of warpgroups),
-// PlanTeams.cpp (whether they take tiles in turns),
+// PlanCores.cpp (products on CUDA cores), PlanTeams.cpp (whether they take tiles in turns),
 // PlanChains.cpp (two of them), PlanRows.cpp (reductions) and PlanAcross.cpp (across memory).
 //
 //===----------------------------------------------------------------------===//
@@ -96,6 +96,8 @@ struct Planner {
   void planRows();
   void planElements();
   void shrinkToFillMachine(Contraction &product);
+  void chooseCoreTile(Contraction &product);
+  int64_t planElementLoads(Contraction &product, int64_t outputs);
   void coarsenAsAsked();
   void limitOperands();
   void fitChains();

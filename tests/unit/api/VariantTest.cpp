@@ -99,6 +99,23 @@ TEST_CASE("lengths that are reduced over are told apart more finely", "[api]") {
   CHECK(product->relevant_facts(0, "sm_90a", facts).dims[1].upper == 8192);
 }
 
+TEST_CASE("rows and columns of products in f32 are told apart as finely as their tiles", "[api]") {
+  auto boundOfRows = [](const std::string &type, int64_t rows) {
+    auto source = CompiledSource::create("kernel product(a: " + type + "[M, K], b: " + type +
+                                             "[K, N]) -> (c: " + type +
+                                             "[M, N]) {\n"
+                                             "  c[i, j] = sum[k](a[i, k] * b[k, j])\n}\n",
+                                         {})
+                      .value();
+    Facts facts = facts_for(std::vector<int64_t>{rows, 64, 64});
+    return source->relevant_facts(0, "sm_90a", facts).dims[0].upper;
+  };
+  CHECK(boundOfRows("f32", 700) == 768);
+  CHECK(boundOfRows("f64", 700) == 768);
+  CHECK(boundOfRows("bf16", 700) == 1024);
+  CHECK(boundOfRows("f32", 1100) == 2048);
+}
+
 TEST_CASE("masks hold before the least length of a variant's rows, but not in bundles", "[api]") {
   auto source = CompiledSource::create("kernel total(x: bf16[R, C]) -> (s: f32[R]) {\n"
                                        "  s[r] = sum[c](x[r, c])\n}\n",

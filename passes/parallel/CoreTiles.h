@@ -1,0 +1,52 @@
+//===- CoreTiles.h - tiles of products without warpgroups -------*- C++ -*-===//
+//
+// What tiles of products in f32, on CUDA cores, and f64 take. Blocks that share a processor hide
+// each other's latencies: each term of the sum takes one latency for those that run at once, and
+// for each block its share.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TK_PASSES_PARALLEL_CORETILES_H
+#define TK_PASSES_PARALLEL_CORETILES_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <cstdint>
+
+namespace tk {
+
+/// A tile, of how many a processor runs at once, nanoseconds that it takes for each term, and terms
+/// in whose time a block begins and ends.
+struct CoreTile {
+  int64_t m, n, atOnce;
+  double latency, share;
+  int64_t besides = 12;
+
+  /// The tiles of a result of `rows` x `columns`.
+  int64_t count(int64_t rows, int64_t columns) const {
+    return llvm::divideCeil(std::max<int64_t>(rows, 1), m) *
+           llvm::divideCeil(std::max<int64_t>(columns, 1), n);
+  }
+  /// What sums of so many terms take in `count` tiles on so many processors.
+  double timeOf(int64_t count, int64_t terms, int64_t processors) const {
+    int64_t blocks = llvm::divideCeil(count, processors);
+    double term = latency * static_cast<double>(llvm::divideCeil(blocks, atOnce)) +
+                  share * static_cast<double>(blocks);
+    return term * static_cast<double>(terms + besides);
+  }
+};
+
+/// In order of preference where they take the same time. Measured on an H200.
+inline constexpr CoreTile coreTiles[] = {
+    {256, 128, 1, 15, 150, 40}, {128, 128, 2, 18, 77}, {64, 64, 3, 8, 23},
+    {64, 32, 4, 6.5, 13.8},     {32, 64, 4, 7, 14.8},  {32, 32, 6, 6, 10.5},
+};
+/// The same of f64.
+inline constexpr CoreTile coreTilesOfF64[] = {
+    {64, 128, 2, 8, 40},  {32, 128, 3, 4, 24},  {64, 64, 3, 4, 23},
+    {64, 32, 4, 4, 12.5}, {32, 64, 4, 4, 12.5}, {32, 32, 6, 3.5, 8},
+};
+
+} // namespace tk
+
+#endif // TK_PASSES_PARALLEL_CORETILES_H
