@@ -23,7 +23,7 @@ constexpr Multiprocessor table[] = {
 constexpr unsigned threadsPerWarp = 32;
 constexpr unsigned registersPerMultiprocessor = 65536;
 constexpr unsigned registerUnit = 256;        ///< a warp's registers come in multiples of it
-constexpr unsigned warpUnit = 4;              ///< warps of a block are spread over four schedulers
+constexpr unsigned warpUnit = 4;              ///< warps are spread over four schedulers
 constexpr int64_t sharedUnit = 128;           ///< bytes
 constexpr int64_t sharedReservedBytes = 1024; ///< by the system, a block
 
@@ -46,7 +46,7 @@ Occupancy occupancyOf(unsigned arch, const BlockNeeds &needs) {
   if (needs.registers > 0) {
     int64_t perWarp = roundUp(int64_t{needs.registers} * threadsPerWarp, registerUnit);
     int64_t warpsThatFit = registersPerMultiprocessor / perWarp / warpUnit * warpUnit;
-    limit(warpsThatFit / roundUp(warps, warpUnit), "registers");
+    limit(warpsThatFit / warps, "registers");
   }
   limit(machine->sharedBytes / roundUp(needs.sharedBytes + sharedReservedBytes, sharedUnit),
         "shared memory");

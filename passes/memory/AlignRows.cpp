@@ -6,7 +6,9 @@
 //   1. Functions on tiles of one axis are looked at, without products and scans.
 //   2. Of an index that tiles run over, accesses along memory whose other indices are scalars are
 //      put in classes of rows that begin at the same alignment. The class that moves most bytes
-//      decides, if vectors do not fit it as it is; what all blocks read alike counts for nothing.
+//      decides, if it is not as fast accessed as it is, by halves of vectors, by quarters in small
+//      blocks or, where a warp has a short row, by elements; what all blocks read alike counts for
+//      nothing.
 //   3. The index becomes a tkgpu.rotated_iota by the misalignment of the class. Rows that end
 //   before
 //      their tile go around the end of the last elements that all threads have before it: so those
@@ -50,6 +52,11 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
+/// Blocks of more warps move pairs of elements no faster than vectors.
+static constexpr int64_t mostWarpsOfPairs = 2;
+/// A warp moves a row of no more bytes by elements.
+static constexpr int64_t shortRowBytes = 640 * 2;
+
 namespace {
 
 /// An access along memory by an index tile, its other indices being scalars.
@@ -57,6 +64,7 @@ struct RowAccess {
   Operation *op;
   FixedTerms fixed; ///< what the scalars add to the offset
   int64_t bytes;    ///< of an element
+  int64_t aligned;  ///< to so many bytes as it is
   bool isAligned;   ///< vectors fit it as it is
 };
 
@@ -71,6 +79,7 @@ public:
 
 private:
   template <class Op> void consider(Op op);
+  bool isFastAsItIs(const RowAccess &rows);
   const RowAccess *findHeaviest();
   Value startOf(Value index);
   Value createShift(const RowAccess &rows);
@@ -97,7 +106,18 @@ template <class Op> void RowAligner::consider(Op op) {
   int64_t divisor = kAnyDivisor;
   for (auto [index, stride] : *fixed)
     divisor = std::min(divisor, info.divisibilityOf(index) * info.divisibilityOf(stride));
-  accesses.push_back({op, *fixed, access.elementBytes(), divisor * access.elementBytes() >= most});
+  int64_t aligned = divisor * access.elementBytes();
+  accesses.push_back({op, *fixed, access.elementBytes(), aligned, aligned >= most});
+}
+
+/// Do accesses as they are take fewer instructions than vectors that follow where rows begin, whose
+/// ends are apart?
+bool RowAligner::isFastAsItIs(const RowAccess &rows) {
+  int64_t most = vectorBytesOf(function), warps = function.getNumWarps();
+  int64_t end = iota.getEnd().value_or(length);
+  bool isInPairs = rows.aligned >= 2 * rows.bytes && 4 * rows.aligned >= most;
+  return rows.isAligned || 2 * rows.aligned >= most || (isInPairs && warps <= mostWarpsOfPairs) ||
+         (warps == 1 && end * rows.bytes <= shortRowBytes);
 }
 
 /// The first access of the class whose accesses move most bytes, if it is to be aligned.
@@ -115,7 +135,7 @@ const RowAccess *RowAligner::findHeaviest() {
       weights[&access] = access.bytes;
   }
   auto heaviest = llvm::max_element(weights, [](auto &a, auto &b) { return a.second < b.second; });
-  return heaviest == weights.end() || heaviest->first->isAligned ? nullptr : heaviest->first;
+  return heaviest == weights.end() || isFastAsItIs(*heaviest->first) ? nullptr : heaviest->first;
 }
 
 /// The loop in which the blocks of `function` go through the numbers that `index` is; null if there

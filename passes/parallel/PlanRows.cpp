@@ -27,6 +27,8 @@ static constexpr int64_t longestOwnRow = 16384;
 static constexpr int64_t elementsOfThread = 32, mostElementsOfThread = 64, manyElements = 56;
 /// The widest access of a thread.
 static constexpr int64_t vectorBits = 128;
+/// Blocks that have one row of no more bits end faster than others are started.
+static constexpr int64_t shortRowBits = 512 * 16;
 /// Rows that end before their tiles have no fewer threads.
 static constexpr int64_t leastThreads = 128;
 /// Blocks that move fewer bytes end faster than others are started.
@@ -374,7 +376,7 @@ int64_t Planner::threadsOfRow(Value row, int64_t length, int64_t filled, bool is
 
 void Planner::planRows() {
   int64_t longest = 0, filled = 0;
-  bool isHeld = true, isAligned = true, isFilled = true;
+  bool isHeld = true, isAligned = true, isInHalves = true, isFilled = true;
   Value row;
   for (Operation *op : shape.reductions) {
     // Nested reductions share the block's registers: only the outermost is tiled, and the one that
@@ -409,6 +411,7 @@ void Planner::planRows() {
     isHeld &= upper && *upper <= tileOf(along) && shape.startsAtZero(along) && !isSlice;
     int64_t divisor = getSizeFact(shape.kernel, shape.endWithoutMask(along)).divisor * depth;
     isAligned &= divisor * shape.narrowestBits % vectorBits == 0;
+    isInHalves &= divisor * shape.narrowestBits * 2 % vectorBits == 0;
     isFilled &=
         divisor % (tileOf(along) * depth) == 0 && shape.endOf(along) == shape.endWithoutMask(along);
     filled = std::max(filled, depth == 1 ? upper.value_or(0) : tileOf(along) * depth);
@@ -436,8 +439,12 @@ void Planner::planRows() {
       longest * shape.narrowestBits >= threads * elementsOfThread * 16 &&
       bytesOfRow(longest) + bytesStored(row, longest) >= leastBytesOfBlock)
     wanted = 1;
-  // Rows that begin at any alignment have a block each, which follows theirs (tk-align-rows).
-  if (coarse && isHeld && !isAligned && longest * shape.narrowestBits >= 32 * vectorBits)
+  // Rows that begin at any alignment have a block each, which follows theirs (tk-align-rows), or go
+  // on to others (blocksWithJoinedWeights). Short ones share it.
+  bool isShort = filled * shape.narrowestBits <= shortRowBits &&
+                 (isInHalves || bytesOfWeights(row, longest) <= bytesOfRow(longest));
+  if (coarse && isHeld && !isAligned && !isShort &&
+      longest * shape.narrowestBits >= 32 * vectorBits)
     wanted = 1;
   for (unsigned p = shape.compute.getNumIndices(); p-- > 0 && rows == 1;) {
     Value index = shape.compute.getIndex(p);
@@ -457,7 +464,7 @@ void Planner::planRows() {
   // copies would bring, and reductions read, what is of no use.
   if (isHeld && isAligned && filled == longest)
     persistent = blocksThatStay(row, longest);
-  else if (isHeld && !isAligned && rows == 1 && !isSpread)
+  else if (isHeld && !isInHalves && rows == 1 && !isSpread)
     persistent = blocksWithJoinedWeights(row, longest);
   perThread = std::max<int64_t>(rows * longest / (warps * 32), 1);
 }

@@ -58,10 +58,10 @@ tkgpu.func @gathered args ["x", "g", "y", "C"] {
   tkgpu.return
 } {num_warps = 4 : i64, index_bits = 32 : i64}
 
-// Rows of whole vectors stay as they are, and so does a scan, which sees the order of its elements.
+// Rows of whole vectors, or halves of them, stay as they are, and so does a scan, which sees the order of its elements.
 // KEPT-LABEL: tkgpu.func @aligned
 // KEPT-NOT: tkgpu.rotated_iota
-tkgpu.func @aligned args ["x", "y", "C"] facts [#tk.fact<>, #tk.fact<>, #tk.fact<divisor = 8>] {
+tkgpu.func @aligned args ["x", "y", "C"] facts [#tk.fact<>, #tk.fact<>, #tk.fact<divisor = 4>] {
 ^bb0(%x: !tkgpu.buffer<bf16>, %y: !tkgpu.buffer<bf16>, %C: index):
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : bf16
@@ -117,3 +117,49 @@ tkgpu.func @part args ["x", "g", "y", "C"] {
   tkgpu.store %p, %y[%row, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks(%in) over [array<i64: 0>] : (tensor<4096xbf16>, !tkgpu.buffer<bf16>, index, tensor<4096xindex>, index, index, tensor<4096xi1>) -> ()
   tkgpu.return
 } {num_warps = 4 : i64, index_bits = 32 : i64}
+
+// Pairs of elements are as fast as they are in small blocks, single ones of short rows in a warp.
+// KEPT-LABEL: tkgpu.func @pairs
+// KEPT-NOT: tkgpu.rotated_iota
+tkgpu.func @pairs args ["x", "y", "C"] facts [#tk.fact<>, #tk.fact<>, #tk.fact<divisor = 2>] {
+^bb0(%x: !tkgpu.buffer<bf16>, %y: !tkgpu.buffer<bf16>, %C: index):
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : bf16
+  %row = tkgpu.program_id x
+  %j = tkgpu.iota : tensor<2048xindex>
+  %Cs = tkgpu.broadcast %C dims [] : index -> tensor<2048xindex>
+  %in = arith.cmpi slt, %j, %Cs : tensor<2048xindex>
+  %v = tkgpu.load %x[%row, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks(%in) over [array<i64: 0>] other(%zero) : (!tkgpu.buffer<bf16>, index, tensor<2048xindex>, index, index, tensor<2048xi1>, bf16) -> tensor<2048xbf16>
+  tkgpu.store %v, %y[%row, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks(%in) over [array<i64: 0>] : (tensor<2048xbf16>, !tkgpu.buffer<bf16>, index, tensor<2048xindex>, index, index, tensor<2048xi1>) -> ()
+  tkgpu.return
+} {num_warps = 2 : i64, index_bits = 32 : i64}
+
+// KEPT-LABEL: tkgpu.func @large_pairs
+// KEPT: tkgpu.rotated_iota
+tkgpu.func @large_pairs args ["x", "y", "C"] facts [#tk.fact<>, #tk.fact<>, #tk.fact<divisor = 2>] {
+^bb0(%x: !tkgpu.buffer<bf16>, %y: !tkgpu.buffer<bf16>, %C: index):
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : bf16
+  %row = tkgpu.program_id x
+  %j = tkgpu.iota : tensor<4096xindex>
+  %Cs = tkgpu.broadcast %C dims [] : index -> tensor<4096xindex>
+  %in = arith.cmpi slt, %j, %Cs : tensor<4096xindex>
+  %v = tkgpu.load %x[%row, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks(%in) over [array<i64: 0>] other(%zero) : (!tkgpu.buffer<bf16>, index, tensor<4096xindex>, index, index, tensor<4096xi1>, bf16) -> tensor<4096xbf16>
+  tkgpu.store %v, %y[%row, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks(%in) over [array<i64: 0>] : (tensor<4096xbf16>, !tkgpu.buffer<bf16>, index, tensor<4096xindex>, index, index, tensor<4096xi1>) -> ()
+  tkgpu.return
+} {num_warps = 4 : i64, index_bits = 32 : i64}
+
+// KEPT-LABEL: tkgpu.func @short
+// KEPT-NOT: tkgpu.rotated_iota
+tkgpu.func @short args ["x", "y", "C"] {
+^bb0(%x: !tkgpu.buffer<bf16>, %y: !tkgpu.buffer<bf16>, %C: index):
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : bf16
+  %row = tkgpu.program_id x
+  %j = tkgpu.iota to 640 : tensor<1024xindex>
+  %Cs = tkgpu.broadcast %C dims [] : index -> tensor<1024xindex>
+  %in = arith.cmpi slt, %j, %Cs : tensor<1024xindex>
+  %v = tkgpu.load %x[%row, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks(%in) over [array<i64: 0>] other(%zero) : (!tkgpu.buffer<bf16>, index, tensor<1024xindex>, index, index, tensor<1024xi1>, bf16) -> tensor<1024xbf16>
+  tkgpu.store %v, %y[%row, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks(%in) over [array<i64: 0>] : (tensor<1024xbf16>, !tkgpu.buffer<bf16>, index, tensor<1024xindex>, index, index, tensor<1024xi1>) -> ()
+  tkgpu.return
+} {num_warps = 1 : i64, index_bits = 32 : i64}

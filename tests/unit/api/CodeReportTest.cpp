@@ -39,7 +39,9 @@ TEST_CASE("occupancy follows from what a block needs", "[inspect]") {
   CHECK(occupancyOf(90, {256, 32, 0}).fraction == 1.0);
   check(90, {128, 255, 0}, 2, "registers"); // 8192 registers a warp
   CHECK(occupancyOf(90, {128, 255, 0}).fraction == 8.0 / 64);
-  check(90, {96, 168, 0}, 3, "registers"); // 5376 a warp: 12 warps, of which a block takes four
+  check(90, {96, 168, 0}, 4, "registers"); // 5376 a warp: 12 warps
+  check(90, {96, 128, 0}, 5, "registers"); // 16 warps, of which one is left over
+  check(90, {32, 80, 0}, 24, "registers"); // blocks of one warp share schedulers
   check(90, {128, 64, 227 << 10}, 1, "shared memory");
   check(90, {128, 64, 228 << 10}, 0, "shared memory"); // the system's part does not fit
   check(80, {256, 64, 48 << 10}, 3, "shared memory");
