@@ -95,6 +95,8 @@ llvm::ArrayRef<PassRow> passTable() {
        "steps without masks are apart; what is in flight with them is known"},
       {"tk-alternate-warpgroups", Stage::Gpu, "turns", "",
        "one warpgroup's work runs under the other's products"},
+      {"tk-compare-as-integers", Stage::Gpu, "", "",
+       "loops of warpgroups are divided, and products in flight in their places"},
       {"tk-pipeline-copies", Stage::Gpu, "", "",
        "copies of the next tile run under this one's work"},
       {"tk-keep-weights", Stage::Gpu, "persistence", "",

@@ -278,6 +278,13 @@ def AlternateWarpgroups : Pass<"tk-alternate-warpgroups", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numLoops", "loops", "Loops whose products take turns">];
 }
 
+def CompareAsIntegers : Pass<"tk-compare-as-integers", "::mlir::ModuleOp"> {
+  let summary = "Take maxima of scores as integers where what they are joined with is at least 0";
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
+                           "::tk::gpu::TkGpuDialect"];
+  let statistics = [Statistic<"numLoops", "loops", "Loops that have a copy with integers">];
+}
+
 def PlanSharedMemory : Pass<"tk-plan-shared-memory", "::mlir::ModuleOp"> {
   let summary = "Place shared tiles at offsets, and waits and barriers between their uses";
   let dependentDialects = ["::tk::gpu::TkGpuDialect"];

@@ -1,4 +1,5 @@
 //===- TkGpuAsync.cpp - bulk copies, phases, warpgroup products, roles ----===//
+#include "dialects/tkgpu/TkGpuLayout.h"
 #include "dialects/tkgpu/TkGpuProducts.h"
 
 #include "mlir/IR/Builders.h"
@@ -21,6 +22,13 @@ LogicalResult AllocPhasesOp::verify() {
 LogicalResult BarrierOp::verify() {
   if (getCluster() && getWarpgroup())
     return emitOpError("expected the threads of a cluster or of a warpgroup, not both");
+  return success();
+}
+
+LogicalResult NoneNegativeOp::verify() {
+  auto source = cast<RankedTensorType>(getSource().getType());
+  if (!source.getElementType().isF32() || !getLayout(source))
+    return emitOpError("expected a tile of f32 with a layout, got ") << source;
   return success();
 }
 

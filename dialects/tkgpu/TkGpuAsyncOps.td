@@ -282,4 +282,16 @@ def TkGpu_TurnOp : TkGpu_Op<"turn", [MemoryEffects<[MemRead, MemWrite]>]> {
   let assemblyFormat = "$step attr-dict";
 }
 
+def TkGpu_NoneNegativeOp : TkGpu_Op<"none_negative", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Is every element that a warpgroup's threads have at least 0?";
+  let description = [{
+    In a consumer's program. NaN is not; the threads of each warpgroup wait for each other, and have one
+    answer.
+  }];
+  let arguments = (ins AnyRankedTensor:$source);
+  let results = (outs I1:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source)";
+  let hasVerifier = 1;
+}
+
 #endif // TK_DIALECTS_TKGPU_TKGPUASYNCOPS_TD

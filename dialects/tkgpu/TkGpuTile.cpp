@@ -126,6 +126,9 @@ LogicalResult tk::gpu::ReduceOp::verify() {
   auto source = cast<RankedTensorType>(getSource().getType());
   if (failed(verifyPlainKind(*this, getKind())) || failed(verifyAxis(*this, getAxis(), source)))
     return failure();
+  if (getAsIntegers() && (getKind() != ReduceKind::Max || !source.getElementType().isF32()))
+    return emitOpError("expected a maximum of f32 as integers, got ")
+           << stringifyReduceKind(getKind()) << " of " << source.getElementType();
   return verifyReduced(*this, source, getAxis(), getResult().getType(), source.getElementType());
 }
 

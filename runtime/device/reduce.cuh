@@ -45,6 +45,33 @@ template <class Op, int mask, int n, class T> TK_DEVICE void reduce_registers(T 
   reduce_bits<Op, mask, greatest_bit(n - 1)>(x);
 }
 
+// Bit k of the result's bits under `mask` is bit k of `number`.
+constexpr int spread_over(int mask, int number) {
+  int place = 0;
+  for (int bit = 1; bit <= mask; bit *= 2)
+    if (mask & bit) {
+      place |= number & 1 ? bit : 0;
+      number /= 2;
+    }
+  return place;
+}
+constexpr int count_bits(int mask) { return mask ? mask % 2 + count_bits(mask / 2) : 0; }
+
+// As reduce_registers<Maximum, mask>, where a group's maximum is at least 0, and not -0, or NaN;
+// else x[r] is some member of the group. One instruction compares three integers, but two floats.
+template <int mask, int n> TK_DEVICE void maximum_as_integers(float (&x)[n]) {
+  constexpr int members = 1 << count_bits(mask);
+  TK_UNROLL
+  for (int r = 0; r < n; ++r)
+    if ((r & mask) == 0) {
+      int most = ordered(x[r]);
+      TK_UNROLL
+      for (int k = 1; k < members; ++k)
+        most = maximum(most, ordered(x[r | spread_over(mask, k)]));
+      x[r] = as_float((u32)most);
+    }
+}
+
 // Where extrema are: for every r without a bit in `mask`, the least of its group's `places` whose
 // value is `all[r]` goes to places[r], in threads whose own extremum `own[r]` that is; in others
 // the largest number. NaN, which maximum and minimum hand on, is an extremum.

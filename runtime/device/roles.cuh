@@ -28,6 +28,21 @@ TK_DEVICE void named_barrier_arrive(int id, int threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
+// Is x true in all of them? They wait for each other, and know that they agree.
+TK_DEVICE bool named_barrier_all(int id, int threads, bool x) {
+  int all;
+  asm volatile("{\n\t"
+               ".reg .pred p, q;\n\t"
+               "setp.ne.b32 p, %3, 0;\n\t"
+               "barrier.cta.red.and.pred q, %1, %2, p;\n\t"
+               "selp.b32 %0, 1, 0, q;\n\t"
+               "}"
+               : "=r"(all)
+               : "r"(id), "r"(threads), "r"((int)x)
+               : "memory");
+  return warp_uniform(all) != 0;
+}
+
 // The warpgroup's registers a thread: more, waiting until they are free, or fewer. Multiples of 8
 // from 24 to 256. All warps of the warpgroup execute it.
 template <int registers> TK_DEVICE void set_registers_more() {

@@ -172,6 +172,10 @@ TK_DEVICE float minimum(float a, float b) {
   return y;
 }
 
+// Of two floats of which one is no negative number the greater one has the greater of these. NaN
+// has the greatest: arithmetic makes none with a sign.
+TK_DEVICE int ordered(float x) { return __float_as_int(x); }
+
 // a / b within 2 ulp.
 TK_DEVICE float divide_approx(float a, float b) {
   float y;

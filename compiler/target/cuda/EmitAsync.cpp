@@ -167,6 +167,17 @@ LogicalResult KernelEmitter::emitBarrier(gpu::BarrierOp barrier) {
   return success();
 }
 
+LogicalResult KernelEmitter::emitNoneNegative(gpu::NoneNegativeOp question) {
+  Value source = question.getSource();
+  std::string all;
+  for (unsigned r = 0; r < registersOf(source); ++r)
+    all += (r ? " && " : "") + element(source, RegisterIndex(r)) + " >= 0";
+  declare(question, ("tk::named_barrier_all(" + llvm::Twine(kWarpgroupBarrier) + " + " + useWarp() +
+                     " / 4, 128, " + all + ")")
+                        .str());
+  return success();
+}
+
 LogicalResult KernelEmitter::emitTurn(gpu::TurnOp turn) {
   const int warpgroups = static_cast<int>(func.getBlockWarps() / 4);
   // After the warpgroups' own: the barriers at which each waits and the one before it arrives.

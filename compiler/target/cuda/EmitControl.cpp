@@ -53,6 +53,16 @@ LogicalResult KernelEmitter::assignAll(ValueRange from, llvm::ArrayRef<std::stri
   return success();
 }
 
+/// Is `value`, which is read once, written by a product in flight, here or in a loop before?
+static bool isInFlight(Value value) {
+  if (!value.hasOneUse())
+    return false;
+  if (auto loop = value.getDefiningOp<scf::ForOp>())
+    return value.getParentBlock() == value.user_begin()->getBlock() &&
+           isInFlight(loop.getInitArgs()[cast<OpResult>(value).getResultNumber()]);
+  return value.getDefiningOp<gpu::WarpgroupDotOp>() != nullptr;
+}
+
 LogicalResult KernelEmitter::emitFor(scf::ForOp loop) {
   if (func.isSpread() && loop->getParentOp() == func)
     awaitCluster();
@@ -61,7 +71,7 @@ LogicalResult KernelEmitter::emitFor(scf::ForOp loop) {
   for (auto [argument, result, initial] :
        llvm::zip(loop.getRegionIterArgs(), loop.getResults(), loop.getInitArgs())) {
     // What a product in flight writes stays where it is.
-    const bool inFlight = initial.getDefiningOp<gpu::WarpgroupDotOp>() && initial.hasOneUse();
+    const bool inFlight = isInFlight(initial);
     const std::string name = inFlight ? names[initial] : nameFor(argument);
     if (!inFlight)
       declareAs(argument, name, initial);

@@ -297,6 +297,7 @@ LogicalResult KernelEmitter::emitOp(Operation *op) {
       })
       .Case([&](gpu::BarrierOp o) { return emitBarrier(o); })
       .Case([&](gpu::TurnOp o) { return emitTurn(o); })
+      .Case([&](gpu::NoneNegativeOp o) { return emitNoneNegative(o); })
       .Case([&](gpu::LaunchReleaseOp) { return line("tk::release_launch();"), success(); })
       .Case([&](gpu::LaunchWaitOp) { return line("tk::await_launch();"), success(); })
       .Case([&](gpu::AllocPhasesOp o) { return emitAllocPhases(o); })

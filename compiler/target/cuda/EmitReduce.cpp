@@ -182,9 +182,11 @@ LogicalResult KernelEmitter::emitReduce(gpu::ReduceOp reduce) {
   const std::string functor = functorOf(reduce.getKind());
   const gpu::AxisBits bits = gpu::joinedBits(reduce);
   const std::string terms = copyOf(source);
-  if (bits.registers)
-    line("tk::reduce_registers<" + functor + ", " + llvm::Twine(bits.registers) + ">(" + terms +
-         ");");
+  if (bits.registers) {
+    const std::string primitive =
+        reduce.getAsIntegers() ? "maximum_as_integers<" : "reduce_registers<" + functor + ", ";
+    line("tk::" + primitive + llvm::Twine(bits.registers) + ">(" + terms + ");");
+  }
   const std::string array = takeReduced(*matched, terms, registersOf(source), type);
   const unsigned count = matched->registers;
   if (!reduce->hasAttr(gpu::openAttrName))

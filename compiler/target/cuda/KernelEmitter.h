@@ -323,6 +323,7 @@ private:
   Result emitWarpRoles(gpu::WarpRolesOp roles);
   Result emitBarrier(gpu::BarrierOp barrier);
   Result emitTurn(gpu::TurnOp turn);
+  Result emitNoneNegative(gpu::NoneNegativeOp question);
   Result emitOfWarpgroup(gpu::OfWarpgroupOp choice);
 
   // EmitWarpgroup

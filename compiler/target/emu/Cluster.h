@@ -68,6 +68,7 @@ public:
   void fence_async_proxy(Place place) override;
 
   void named_barrier(int id, int threads, bool wait, Place place) override;
+  bool named_barrier_all(int id, int threads, bool x, Place place) override;
   void set_registers(int count, bool more, Place place) override;
 
   void cluster_arrive(bool orders, Place place) override;

@@ -70,11 +70,20 @@ void Cluster::named_barrier(int id, int expected, bool waits, Place place) {
   for (unsigned i = first; i < first + shape.threads; ++i)
     if (threads[i].waitsFor == Waiting::namedBarrier && threads[i].namedBarrier == id) {
       order.acquire(static_cast<Agent>(i), barrier.clock);
+      threads[i].allAgree = barrier.all;
       makeReady(static_cast<Agent>(i));
     }
   if (waits)
     order.acquire(current, barrier.clock);
+  me().allAgree = barrier.all;
   barrier = NamedBarrier();
+}
+
+bool Cluster::named_barrier_all(int id, int expected, bool x, Place place) {
+  if (id >= 1 && id < static_cast<int>(numNamedBarriers))
+    myBlock().named[id].all &= x;
+  named_barrier(id, expected, true, place);
+  return me().allAgree;
 }
 
 //===----------------------------------------------------------------------===//

@@ -71,6 +71,7 @@ struct Thread {
   int phaseParity = 0;     ///< waits for this one
   unsigned phaseBarrier = 0;
   int namedBarrier = 0;
+  bool allAgree = false; ///< what the named barrier said that it last left
   unsigned registers = 0;
   bool registersFenced = false; ///< has executed warpgroup_fence
   unsigned openProducts = 0;    ///< the group of products to come
@@ -93,6 +94,7 @@ struct Warp {
 };
 struct NamedBarrier {
   unsigned expected = 0, arrived = 0;
+  bool all = true; ///< of what its threads ask for together
   Clock clock;
   Place place{"", 0};
   Agent first = 0;

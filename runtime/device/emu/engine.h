@@ -75,6 +75,8 @@ public:
 
   // Roles of warps.
   virtual void named_barrier(int id, int threads, bool wait, Place place) = 0;
+  // Is x true in all of its threads?
+  virtual bool named_barrier_all(int id, int threads, bool x, Place place) = 0;
   virtual void set_registers(int count, bool more, Place place) = 0;
 
   // Clusters.

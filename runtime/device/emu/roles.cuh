@@ -15,6 +15,10 @@ TK_DEVICE void named_barrier_arrive(int id, int threads, Place place = {}) {
   tk_emu_engine->named_barrier(id, threads, false, place);
 }
 
+TK_DEVICE bool named_barrier_all(int id, int threads, bool x, Place place = {}) {
+  return tk_emu_engine->named_barrier_all(id, threads, x, place);
+}
+
 template <int registers> TK_DEVICE void set_registers_more(Place place = {}) {
   static_assert(registers >= 24 && registers <= 256 && registers % 8 == 0,
                 "a multiple of 8 from 24 to 256");

@@ -99,6 +99,9 @@ TK_DEVICE float minimum(float a, float b) {
   return a < b || (a == b && as_bits(a) >> 31) ? a : b;
 }
 
+// NaN that the host's arithmetic makes has a sign.
+TK_DEVICE int ordered(float x) { return x != x ? 0x7fffffff : (int)as_bits(x); }
+
 TK_DEVICE float divide_approx(float a, float b) { return a / b; }
 // What chooses a way for the whole warp chooses it for each thread here.
 TK_DEVICE bool any_in_warp(bool x) { return x; }

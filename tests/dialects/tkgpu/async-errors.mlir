@@ -204,3 +204,12 @@ tkgpu.func @f args [] {
   %d = tkgpu.warpgroup_dot %a, %b, %z : !tkgpu.shared<[64, 128], f8E4M3FN chunk = 16 phases = 8>, <[128, 128], f8E4M3FN chunk = 16 phases = 8 interleave = 2> -> tensor<64x128xf32>
   tkgpu.return
 }
+
+// -----
+
+tkgpu.func @f args [] {
+  %x = arith.constant dense<0.0> : tensor<32xf32>
+  // expected-error @below {{expected a tile of f32 with a layout, got 'tensor<32xf32>'}}
+  %y = tkgpu.none_negative %x : tensor<32xf32>
+  tkgpu.return
+}

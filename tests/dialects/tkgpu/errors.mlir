@@ -289,3 +289,12 @@ tkgpu.func @f args ["n"] {
   %x = tkgpu.local_load %s from %n axis 1 span 8 {offsets = array<i64: 0, 8>} : !tkgpu.shared<[64, 32], f32> -> tensor<64x4xf32>
   tkgpu.return
 }
+
+// -----
+
+tkgpu.func @sums_as_integers args [] {
+  %x = arith.constant dense<0.0> : tensor<32x8xf32>
+  // expected-error @below {{expected a maximum of f32 as integers, got sum of 'f32'}}
+  %y = tkgpu.reduce <sum> %x axis 1 {as_integers} : tensor<32x8xf32> -> tensor<32xf32>
+  tkgpu.return
+}

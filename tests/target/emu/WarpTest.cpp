@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 using tk::DType;
@@ -123,6 +124,62 @@ k(float *__restrict__ all, float *__restrict__ pairs) {
     CHECK(all[i] == 28 + 1000 * 140);
     CHECK(pairs[i] == ((i / 32 & 2) ? 7 : 5)); // warps that differ in bits 0 and 2
   }
+}
+
+TEST_CASE("maxima of floats as integers", "[emu]") {
+  KernelHarness k(R"(extern "C" __global__ void __launch_bounds__(32)
+k(const float *__restrict__ x, float *__restrict__ y, float *__restrict__ z) {
+  const int t = tk::thread_index();
+  float a[16], b[16];
+  for (int r = 0; r < 16; ++r)
+    a[r] = b[r] = tk::get(&x[16 * t + r]);
+  tk::reduce_registers<tk::Maximum, 13>(a);
+  tk::maximum_as_integers<13>(b);
+  for (int r = 0; r < 2; ++r) {
+    tk::put(&y[2 * t + r], a[2 * r]);
+    tk::put(&z[2 * t + r], b[2 * r]);
+  }
+})");
+  const float infinity = std::numeric_limits<float>::infinity();
+  std::vector<float> x(512), y(64), z(64);
+  for (size_t i = 0; i < 512; ++i)
+    x[i] = float(i * 37 % 101) - (i < 256 ? 50.0f : 101.0f); // those of the last 16 threads below 0
+  x[5] = -std::numeric_limits<float>::quiet_NaN();
+  x[16 + 5] = infinity, x[32 + 5] = -infinity, x[48 + 5] = -0.0f;
+  for (size_t r = 0; r < 16; ++r)
+    x[64 + r] = r % 3 ? -0.0f : 0.0f, x[80 + r] = r == 9 ? 1e-45f : -1e-45f;
+  k.threads = 32;
+  k.in(x, DType::f32);
+  k.out(y, DType::f32);
+  k.out(z, DType::f32);
+  REQUIRE(k.run() == "");
+  CHECK(std::isnan(z[0]));
+  for (size_t i = 1; i < 32; ++i) {
+    CAPTURE(i);
+    CHECK((y[i] == z[i] || y[i] < 0));
+  }
+  for (size_t i = 32; i < 64; ++i)
+    CHECK((z[i] < 0 && z[i] <= y[i]));
+}
+
+TEST_CASE("what all threads of a named barrier say", "[emu]") {
+  KernelHarness k(R"(#include "hopper.cuh"
+extern "C" __global__ void __launch_bounds__(256)
+k(int *__restrict__ y) {
+  const int t = tk::thread_index();
+  int word = 0;
+  for (int i = 0; i < 4; ++i)
+    word |= (int)tk::named_barrier_all(1 + t / 128, 128,
+                                       i == 0 || (i == 1 && t != 200) || (i == 3 && t < 128))
+            << i;
+  tk::put(&y[t], word);
+})");
+  std::vector<int> y(256);
+  k.threads = 256;
+  k.out(y, DType::i32);
+  REQUIRE(k.run() == "");
+  for (size_t t = 0; t < 256; ++t)
+    CHECK(y[t] == (t < 128 ? 11 : 1));
 }
 
 TEST_CASE("pairs of reductions in one exchange", "[emu]") {
