@@ -361,7 +361,8 @@ def CutStores : Pass<"tk-cut-stores", "::mlir::ModuleOp"> {
 def RefillParts : Pass<"tk-refill-parts", "::mlir::ModuleOp"> {
   let summary = "Bring each part of the next row as soon as that of this one has been read";
   let statistics = [Statistic<"numParts", "parts", "Parts brought alone">,
-                    Statistic<"numEarly", "early", "Loops that bring rows before threads meet">];
+                    Statistic<"numEarly", "early", "Loops that bring rows before threads meet">,
+                    Statistic<"numAwaited", "awaited", "Parts of single rows that are awaited alone">];
 }
 
 def PersistBlocks : Pass<"tk-persist-blocks", "::mlir::ModuleOp"> {

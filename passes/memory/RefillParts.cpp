@@ -8,7 +8,8 @@
 //   2. Each part is copied by itself as soon as it has been read, before what is computed from it
 //      is stored: a thread has what it read. The group that the parts belong to ends where it did.
 //   3. Where nothing else is brought, parts are awaited one by one, and come that much earlier
-//      where there is room for more than a row has (PartRing.h).
+//      where there is room for more than a row has (PartRing.h). So are those of a large block's
+//      only row (AwaitParts.h).
 //
 // Before: %a = private_load %row part 0; store (f %a); %b = private_load %row part 1; store (f %b);
 //         copy %row, x[next]; async_commit
@@ -19,6 +20,7 @@
 #include "dialects/tkgpu/TkGpuExchange.h"
 #include "dialects/tkgpu/TkGpuPrivateOps.h"
 #include "passes/Passes.h"
+#include "passes/memory/AwaitParts.h"
 #include "passes/memory/MovedOperations.h"
 #include "passes/memory/PartRing.h"
 #include "passes/memory/RowMemory.h"
@@ -182,6 +184,7 @@ struct RefillParts : tk::impl::RefillPartsBase<RefillParts> {
         numParts += refillParts(copy, target);
       for (auto loop : function.getBlock()->getOps<scf::ForOp>())
         numEarly += bringBeforeMeeting(loop);
+      numAwaited += awaitParts(function);
     }
   }
 };

@@ -101,3 +101,54 @@ tkgpu.func @again args ["x", "y", "z", "n"] {
   }
   tkgpu.return
 } {num_warps = 4 : i64, index_bits = 32 : i64}
+
+// The only row of a large block comes in four parts, of which each is read as soon as it is there;
+// that of a small block comes at once.
+#large = #tkgpu.layout<register = [[1], [2], [4], [4096], [8192]], lane = [[8], [16], [32], [64], [128]], warp = [[256], [512], [1024], [2048]]>
+!large = !tkgpu.private<1 x tensor<16384xbf16, #large>, vector = 8>
+// CHECK-LABEL: tkgpu.func @large_block
+// CHECK: tkgpu.copy_private %[[M:.*]] at %{{.*}} {extents = array<i64: 4096>, offsets = array<i64: 0>}
+// CHECK-NEXT: tkgpu.async_commit
+// CHECK: tkgpu.copy_private %[[M]] {{.*}} {extents = array<i64: 4096>, offsets = array<i64: 12288>}
+// CHECK-NEXT: tkgpu.async_commit
+// CHECK-NEXT: tkgpu.async_wait 3
+// CHECK-NEXT: %[[P0:.*]] = tkgpu.private_load %[[M]] at %{{.*}} {offsets = array<i64: 0>}
+// CHECK-NEXT: tkgpu.async_wait 2
+// CHECK: tkgpu.async_wait 0
+// CHECK-NEXT: %[[P3:.*]] = tkgpu.private_load %[[M]] at %{{.*}} {offsets = array<i64: 12288>}
+// CHECK-NEXT: %[[A:.*]] = tkgpu.join %[[P0]], {{.*}}, %[[P3]]
+// CHECK: tkgpu.reduce <max> %[[A]]
+// CHECK: tkgpu.private_load %[[M]] at %c0 :
+tkgpu.func @large_block args ["x", "y"] {
+^bb0(%x: !tkgpu.buffer<bf16>, %y: !tkgpu.buffer<bf16>):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %j = tkgpu.iota : tensor<16384xindex, #large>
+  %memory = tkgpu.alloc_private : !large
+  tkgpu.copy_private %memory at %c0, %x[%j] dims [array<i64: 0>] strides(%c1) masks() over [] : (!large, index, !tkgpu.buffer<bf16>, tensor<16384xindex, #large>, index) -> ()
+  tkgpu.async_commit
+  tkgpu.async_wait 0
+  %a = tkgpu.private_load %memory at %c0 : !large -> tensor<16384xbf16, #large>
+  %m = tkgpu.reduce <max> %a axis 0 : tensor<16384xbf16, #large> -> bf16
+  %b = tkgpu.private_load %memory at %c0 : !large -> tensor<16384xbf16, #large>
+  %ms = tkgpu.broadcast %m dims [] : bf16 -> tensor<16384xbf16, #large>
+  %o = arith.subf %b, %ms : tensor<16384xbf16, #large>
+  tkgpu.store %o, %y[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 8 : i64} : (tensor<16384xbf16, #large>, !tkgpu.buffer<bf16>, tensor<16384xindex, #large>, index) -> ()
+  tkgpu.return
+} {num_warps = 16 : i64, index_bits = 32 : i64}
+// CHECK-LABEL: tkgpu.func @small_block
+// CHECK: tkgpu.async_wait 0
+// CHECK-NOT: offsets
+tkgpu.func @small_block args ["x", "y"] {
+^bb0(%x: !tkgpu.buffer<bf16>, %y: !tkgpu.buffer<bf16>):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %j = tkgpu.iota : tensor<4096xindex, #row>
+  %memory = tkgpu.alloc_private : !memory
+  tkgpu.copy_private %memory at %c0, %x[%j] dims [array<i64: 0>] strides(%c1) masks() over [] : (!memory, index, !tkgpu.buffer<bf16>, tensor<4096xindex, #row>, index) -> ()
+  tkgpu.async_commit
+  tkgpu.async_wait 0
+  %a = tkgpu.private_load %memory at %c0 : !memory -> tensor<4096xbf16, #row>
+  tkgpu.store %a, %y[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 8 : i64} : (tensor<4096xbf16, #row>, !tkgpu.buffer<bf16>, tensor<4096xindex, #row>, index) -> ()
+  tkgpu.return
+} {num_warps = 4 : i64, index_bits = 32 : i64}
