@@ -315,8 +315,12 @@ def Tk_ExpDiffOp : Tk_ElementwiseOp<"exp_diff"> {
 }
 
 def Tk_DivOrZeroOp : Tk_ElementwiseOp<"div_or_zero"> {
-  let summary = "a / b, and 0 where b is 0";
-  let description = "Linear in `a`: it moves out of a sum over an index that `b` does not use.";
+  let summary = "a / b, and a where b is 0";
+  let description = [{
+    A weight over the sum of all weights: where that is 0, so is each of them, and the quotient.
+    Linear in `a`: it moves out of a sum over an index that `b` does not use. There a weight times
+    NaN or an infinite number is NaN, and so is the sum of such terms, whatever `b` is.
+  }];
   let arguments = (ins FloatLike:$a, FloatLike:$b);
   let results = (outs FloatLike:$result);
   let assemblyFormat = "$a `,` $b attr-dict `:` type($result)";
