@@ -7,8 +7,8 @@
 namespace tk {
 
 /// Where a large block brings one row to its threads' own shared memory and waits for it, outside
-/// loops, has it come in parts, which the row's first reader waits for one by one: what comes first is
-/// converted and reduced while the others are on their way. Returns how many parts there are.
+/// loops, has it come in parts, which the row's first reader waits for one by one: what comes first
+/// is converted and reduced while the others are on their way. Returns how many parts there are.
 unsigned awaitParts(gpu::FuncOp function);
 
 } // namespace tk
