@@ -52,7 +52,7 @@ constexpr int64_t longestKeptBound = 32768;
 /// The same for what reductions run over: how a row is held on chip depends on its length.
 constexpr int64_t longestKeptRow = 1 << 20;
 /// Of more rows or columns each processor gets many tiles, and of more terms all parts are long.
-constexpr int64_t longestCounted = 1024;
+constexpr int64_t longestCounted = 4096;
 /// No tile of an index that is not reduced gains from more.
 constexpr uint32_t largestKeptDivisor = 128;
 

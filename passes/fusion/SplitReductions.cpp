@@ -10,7 +10,7 @@
 // 3. Compute partial results in a statement of their own with one more index, the chunk, which
 //    counts parts of one of the reduction's indices (PlanParts.cpp). Where the kernel's schedule
 //    block asks for n parts (`split k = n`), reductions of that index have so many whatever 1 and 2
-//    say of sizes, but for products that tk-split-contractions cuts.
+//    say of sizes. Products that tk-split-contractions cuts are left to it.
 // 4. The reduction then combines the partial results. The order is fixed, so that results repeat
 //    bit by bit.
 //
@@ -99,6 +99,14 @@ static std::optional<StringRef> whyNotSplit(ReduceOp reduce, ComputeOp compute, 
   return std::nullopt;
 }
 
+/// Has the result so many rows and columns that blocks have tiles of it rather than some columns?
+static bool hasSeveralTiles(ComputeOp compute) {
+  constexpr int64_t fewRows = 16;
+  return compute.getNumIndices() >= 2 &&
+         llvm::all_of(compute.getExtents().take_back(2),
+                      [](Value extent) { return getUpperBound(extent) > fewRows; });
+}
+
 namespace {
 struct SplitReductionsPass : tk::impl::SplitReductionsBase<SplitReductionsPass> {
   using SplitReductionsBase::SplitReductionsBase;
@@ -113,6 +121,8 @@ struct SplitReductionsPass : tk::impl::SplitReductionsBase<SplitReductionsPass> 
       bool asked =
           llvm::any_of(reduces, [&](ReduceOp reduce) { return isAskedInParts(reduce, compute); });
       if (asked && reduces.size() == 1 && canSplitContraction(compute, reduces.front()))
+        continue;
+      if (hasSeveralTiles(compute) && countContractionParts(compute) > 1)
         continue;
       SmallVector<Split> hows = howToSplit(compute, reduces, chunk);
       if (hows.empty() || !canSplitAll(compute, reduces, hows))
