@@ -19,6 +19,9 @@ SharedMemory::Place SharedMemory::locate(const void *address) {
 }
 
 bool SharedMemory::inside(int64_t offset, int bytes, int alignment, const char *what) {
+  // Every access comes here, and to `busy` with each of its bytes: only a complaint costs a text.
+  if (offset >= 0 && offset + bytes <= static_cast<int64_t>(data.size()) && offset % alignment == 0)
+    return true;
   const std::string range =
       std::to_string(bytes) + " bytes at byte " + std::to_string(offset) + " of shared memory";
   if (offset < 0 || offset + bytes > static_cast<int64_t>(data.size())) {
@@ -26,12 +29,9 @@ bool SharedMemory::inside(int64_t offset, int bytes, int alignment, const char *
         std::string(what) + " " + range + ", which has " + std::to_string(data.size()) + " bytes";
     return false;
   }
-  if (offset % alignment != 0) {
-    complaint = std::string(what) + " " + range + ", which is not aligned to " +
-                std::to_string(alignment) + " bytes";
-    return false;
-  }
-  return true;
+  complaint = std::string(what) + " " + range + ", which is not aligned to " +
+              std::to_string(alignment) + " bytes";
+  return false;
 }
 
 bool SharedMemory::clash(const char *what, size_t offset, const Access *other, bool otherWrites) {
@@ -43,6 +43,8 @@ bool SharedMemory::clash(const char *what, size_t offset, const Access *other, b
 
 /// Whether what goes on beside the threads, or a barrier, forbids an access.
 bool SharedMemory::busy(const char *what, size_t offset, const Byte &byte, bool writes) {
+  if (!byte.flight && !byte.barrier && !(writes && byte.readers))
+    return false;
   const std::string subject =
       std::string(what) + " byte " + std::to_string(offset) + " of shared memory";
   if (byte.flight) {
@@ -56,11 +58,8 @@ bool SharedMemory::busy(const char *what, size_t offset, const Byte &byte, bool 
                 " began at " + sites.text(byte.reader.site) + " and has not waited for";
     return true;
   }
-  if (byte.barrier) {
-    complaint = subject + ", which holds a phase barrier";
-    return true;
-  }
-  return false;
+  complaint = subject + ", which holds a phase barrier";
+  return true;
 }
 
 bool SharedMemory::unfenced(const char *what, size_t offset, const Access &write) {
