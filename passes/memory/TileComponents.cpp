@@ -10,7 +10,8 @@ using namespace mlir;
 using namespace tk;
 
 bool tk::isReduction(Operation *op) {
-  return isa<gpu::ReduceOp, gpu::ArgReduceOp, gpu::MomentsOp, gpu::WeightsOp>(op);
+  return isa<gpu::ReduceOp, gpu::ReduceRunsOp, gpu::ArgReduceOp, gpu::MomentsOp, gpu::WeightsOp>(
+      op);
 }
 
 bool tk::crossesWarps(Value tile, int64_t axis) {

@@ -83,11 +83,16 @@ private:
     llvm::DenseMap<unsigned, TileValue> limitMasks;
   };
 
-  // BlockProgram.cpp: the function, its arguments, grid and stores.
+  // BlockProgram.cpp: the function, its arguments and grid.
   std::optional<unsigned> clusteredIndex();
   void addParallelAxes();
   void putRowsFirst();
   void addGridStarts(llvm::ArrayRef<unsigned> tiled);
+  mlir::Value kernelValue(mlir::Value value);
+  std::string argumentName(mlir::Value value);
+  llvm::SmallVector<mlir::Value> strides(mlir::Value tensor, llvm::ArrayRef<mlir::Value> extents);
+
+  // BlockStores.cpp: what is stored, and what tiles reduce for it.
   struct Store {
     TileValue value;
     llvm::SmallVector<mlir::Value> indices, strides, masks;
@@ -101,9 +106,6 @@ private:
   TileValue reduceInTile(TileValue value, const TileReduction::Axis &reduced, ReduceKind kind);
   unsigned axisOfParts(const TileReduction::Axis &reduced);
   mlir::LogicalResult addStores();
-  mlir::Value kernelValue(mlir::Value value);
-  std::string argumentName(mlir::Value value);
-  llvm::SmallVector<mlir::Value> strides(mlir::Value tensor, llvm::ArrayRef<mlir::Value> extents);
 
   // BlockValues.cpp: scopes and elementwise values.
   mlir::OpBuilder &at(unsigned depth);

@@ -1,0 +1,164 @@
+//===- BlockStores.cpp - what a block stores, and where -------------------===//
+#include "passes/tiling/BlockProgram.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace tk;
+
+/// Does index `p` only count the tiles of another?
+bool BlockProgram::countsTiles(unsigned p) {
+  return llvm::any_of(llvm::seq(compute.getNumResults()), [&](unsigned r) {
+    std::optional<TileReduction> reduction = getTileReduction(compute, r);
+    return reduction && llvm::any_of(reduction->axes, [&](const TileReduction::Axis &axis) {
+             return axis.counter == p;
+           });
+  });
+}
+
+/// The indices that the value yielded for result `r` is over.
+SmallVector<unsigned> BlockProgram::indicesInTile(unsigned r) {
+  SmallVector<unsigned> positions = compute.getIndicesOf(r);
+  if (std::optional<TileReduction> reduction = getTileReduction(compute, r))
+    for (const TileReduction::Axis &axis : reduction->axes)
+      llvm::replace(positions, axis.counter, axis.index);
+  return positions;
+}
+
+/// Which of the tiles along an axis the block has.
+Value BlockProgram::tileNumber(unsigned axis) {
+  if (!axes[axis].start)
+    return indexConstant(0);
+  return arith::DivUIOp::create(at(0), loc, axes[axis].start, indexConstant(axes[axis].size));
+}
+
+/// `value` reduced over an axis of its tile, or over parts of that; what is outside the index's
+/// range counts as nothing.
+TileValue BlockProgram::reduceInTile(TileValue value, const TileReduction::Axis &reduced,
+                                     ReduceKind kind) {
+  const unsigned id = axisOf.lookup(compute.getIndex(reduced.index));
+  if (std::optional<TileValue> mask = exactMask(id))
+    value = select(*mask, value, identityOf(kind, getElementTypeOrSelf(value.value.getType())));
+  if (reduced.size >= axes[id].size)
+    return reduceTile(value, id, kind);
+  const unsigned parts = axisOfParts(reduced);
+  unsigned *axis = llvm::find(value.axes, id);
+  *axis = parts;
+  Type type = tileType(value.axes, getElementTypeOrSelf(value.value.getType()));
+  value.value = gpu::ReduceRunsOp::create(at(value.depth), loc, type, value.value, kind,
+                                          axis - value.axes.begin());
+  return value;
+}
+
+/// The axis along which a block has parts of one of its tile's axes.
+unsigned BlockProgram::axisOfParts(const TileReduction::Axis &reduced) {
+  const Value counter = compute.getIndex(reduced.counter);
+  if (auto known = axisOf.find(counter); known != axisOf.end())
+    return known->second;
+  const unsigned whole = axisOf.lookup(compute.getIndex(reduced.index));
+  const int64_t count = axes[whole].size / reduced.size;
+  const unsigned id =
+      newAxis(cast<StringAttr>(compute.getIndexNames()[reduced.counter]).getValue(), count, whole);
+  axisOf[counter] = id;
+  axes[id].rangeEnd = compute.getExtents()[reduced.counter];
+  axes[id].isWhole = axes[whole].isWhole;
+  if (axes[whole].start)
+    axes[id].start = arith::MulIOp::create(at(0), loc, tileNumber(whole), indexConstant(count));
+  if (axes[whole].limit)
+    axes[id].limit = kernelValue(axes[id].rangeEnd);
+  return id;
+}
+
+/// Evaluates what is stored to result `r`, and where.
+LogicalResult BlockProgram::planStore(unsigned r, Store &store) {
+  llvm::SetVector<unsigned> set;
+  SmallVector<TileValue> masks;
+  SmallVector<unsigned> positions = indicesInTile(r);
+  for (unsigned p = 0; p < compute.getNumIndices(); ++p) {
+    if (countsTiles(p))
+      continue;
+    unsigned id = axisOf.lookup(compute.getIndex(p));
+    if (llvm::is_contained(positions, p)) {
+      if (!axes[id].isScalar)
+        set.insert(id);
+    } else if (axes[id].start && id != loopAxis) {
+      // All blocks along an index that this result is not over have the same value.
+      masks.push_back(
+          compare(arith::CmpIPredicate::eq, {axes[id].start, {}, 0}, {indexConstant(0), {}, 0}));
+    }
+  }
+  TileValue value = get(compute.getYield().getValues()[r]);
+  for (unsigned axis : value.axes)
+    if (!set.contains(axis))
+      return compute.emitError("expected result ")
+             << r << " to depend on its own indices only, got index " << axes[axis].name;
+  store.depth = scopes.size() - 1;
+  store.value = broadcast(value, sorted(set), store.depth);
+  // The last index first: a thread has several values along it.
+  if (std::optional<TileReduction> reduction = getTileReduction(compute, r))
+    for (const TileReduction::Axis &axis : llvm::reverse(reduction->axes))
+      store.value = reduceInTile(store.value, axis, reduction->kind);
+  ArrayRef<unsigned> all = store.value.axes;
+  addSafetyMasks(all, masks);
+  for (unsigned id : all) // the rest is the next tile's
+    if (axes[id].step < axes[id].size)
+      masks.push_back(
+          compare(arith::CmpIPredicate::slt,
+                  {numbersAlong(axes[id], builder.getIndexType()), {id}, axes[id].depth},
+                  {indexConstant(axes[id].step), {}, 0}));
+  auto dimsOf = [&](const TileValue &part) -> Attribute {
+    SmallVector<int64_t> dims;
+    for (unsigned axis : part.axes)
+      dims.push_back(llvm::find(all, axis) - all.begin());
+    return builder.getDenseI64ArrayAttr(dims);
+  };
+  for (const TileValue &mask : masks) {
+    store.masks.push_back(mask.value);
+    store.maskDims.push_back(dimsOf(mask));
+  }
+  SmallVector<Value> extents;
+  for (auto [inTile, p] : llvm::zip_equal(positions, compute.getIndicesOf(r))) {
+    // What counts parts of a tile has an axis; what counts tiles themselves has none.
+    auto known = axisOf.find(compute.getIndex(p));
+    TileValue position =
+        known != axisOf.end()
+            ? index(known->second)
+            : TileValue{tileNumber(axisOf.lookup(compute.getIndex(inTile))), {}, 0};
+    store.indices.push_back(position.value);
+    store.indexDims.push_back(dimsOf(position));
+    extents.push_back(compute.getExtents()[p]);
+  }
+  store.strides = strides(compute.getResult(r), extents);
+  return success();
+}
+
+LogicalResult BlockProgram::addStores() {
+  unsigned count = compute.getNumResults();
+  std::vector<Store> stores(count);
+  auto inLoop = [&](unsigned r) {
+    return loopAxis && llvm::any_of(compute.getIndicesOf(r), [&](unsigned p) {
+             return axisOf.lookup(compute.getIndex(p)) == *loopAxis;
+           });
+  };
+  for (unsigned r = 0; r < count; ++r)
+    if (!inLoop(r) && failed(planStore(r, stores[r])))
+      return failure();
+  openLoop();
+  for (unsigned r = 0; r < count; ++r)
+    if (inLoop(r) && failed(planStore(r, stores[r])))
+      return failure();
+  for (auto [r, store] : llvm::enumerate(stores)) {
+    auto tensor = cast<RankedTensorType>(compute.getResult(r).getType());
+    auto type = gpu::BufferType::get(kernel.getContext(), tensor.getElementType());
+    std::string name = identifierOf(cast<StringAttr>(compute.getNames()[r]).getValue());
+    while (llvm::is_contained(argumentNames, name))
+      name += "_out";
+    argumentNames.push_back(name);
+    Value buffer = func.getBlock()->addArgument(type, loc);
+    gpu::StoreOp::create(at(store.depth), loc, store.value.value, buffer, store.indices,
+                         store.strides, store.masks, builder.getArrayAttr(store.indexDims),
+                         builder.getArrayAttr(store.maskDims));
+  }
+  closeLoop();
+  return success();
+}
