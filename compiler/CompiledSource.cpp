@@ -58,12 +58,10 @@ std::string print(ModuleOp module) {
 
 /// Is a product of f32 or f64 that no warpgroup takes?
 bool isWide(ReduceOp reduce) {
-  return llvm::all_of(reduce.getYield().getValues()[0].getDefiningOp()->getOperands(),
-                      [&](Value factor) {
-                        Type type = withoutExtension(factor).getType();
-                        return (type.isF32() || type.isF64()) &&
-                               !haveWarpgroupProduct(type, getSumPrecision(reduce));
-                      });
+  return llvm::all_of(
+      reduce.getYield().getValues()[0].getDefiningOp()->getOperands(), [&](Value factor) {
+        return isWideProduct(withoutExtension(factor).getType(), getSumPrecision(reduce));
+      });
 }
 
 /// What matrices a kernel multiplies.

@@ -85,11 +85,16 @@ template <typename A> void visit(A &archive, std::string &text) {
 
 template <typename A, typename T> void visit(A &archive, std::vector<T> &values) {
   values.resize(archive.count(values.size()));
-  for (size_t i = 0; i < values.size(); ++i) {
-    // What std::vector<bool> has are no references.
-    T value = std::move(values[i]);
+  for (T &value : values)
     visit(archive, value);
-    values[i] = std::move(value);
+}
+
+template <typename A> void visit(A &archive, std::vector<bool> &values) {
+  values.resize(archive.count(values.size()));
+  for (size_t i = 0; i < values.size(); ++i) {
+    bool value = values[i];
+    visit(archive, value);
+    values[i] = value;
   }
 }
 

@@ -77,6 +77,10 @@ bool haveWarpgroupProduct(Type operand, Precision precision) {
   return operand.isF16() || operand.isBF16() || operand.isInteger(8);
 }
 
+bool isWideProduct(Type operand, Precision precision) {
+  return (operand.isF32() || operand.isF64()) && !haveWarpgroupProduct(operand, precision);
+}
+
 bool isMultipliedAsStored(ComputeOp compute, Value factor) {
   auto load = withoutExtension(factor).getDefiningOp<LoadOp>();
   if (!load || load.getIndices().empty())

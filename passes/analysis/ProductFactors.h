@@ -28,6 +28,9 @@ Precision getSumPrecision(ReduceOp reduce);
 /// Do warpgroups multiply factors that are stored as `operand` in a sum with `precision`?
 bool haveWarpgroupProduct(mlir::Type operand, Precision precision);
 
+/// Do CUDA cores, or warps in f64, multiply factors that are stored as `operand`?
+bool isWideProduct(mlir::Type operand, Precision precision);
+
 /// Is `factor`, of a sum in `compute`, multiplied as it is stored: loaded, and with the sum's index
 /// contiguous or of 16 bits?
 bool isMultipliedAsStored(ComputeOp compute, mlir::Value factor);

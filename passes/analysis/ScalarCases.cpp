@@ -21,6 +21,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/Support/FormatVariadic.h"
 
 #include <limits>
 
@@ -92,8 +93,9 @@ static void addCase(OpBuilder &builder, BlockArgument parameter, StringRef name,
   };
   Value conditions[] = {compare(arith::CmpFPredicate::OGT, 0),
                         compare(arith::CmpFPredicate::OLE, largest)};
-  const std::string text =
-      role == Role::Cap ? ("0 < " + name + " <= 50").str() : (name + " > 0").str();
+  const std::string text = role == Role::Cap
+                               ? llvm::formatv("0 < {0} <= {1:F0}", name, kLargestCap).str()
+                               : (name + " > 0").str();
   ScalarCaseOp::create(builder, loc, conditions, text);
 }
 

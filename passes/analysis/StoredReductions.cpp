@@ -6,7 +6,7 @@
 using namespace mlir;
 using namespace tk;
 
-/// Do the loads of `result` in the body of `reduce` read one element, whose coordinates are each of
+/// Do the loads of `stored` in the body of `reduce` read one element, whose coordinates are each of
 /// the reduction's indices, over their whole range, and indices of the reduction's statement?
 static std::optional<StoredReduction> matchLoads(ReduceOp reduce, ComputeOp reader,
                                                  OpResult stored) {

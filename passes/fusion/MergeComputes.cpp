@@ -240,9 +240,7 @@ static std::optional<SmallVector<unsigned>> matchElementwise(ComputeOp reader, C
 /// Will nobody read `stored` once `reader` has its elements by other means?
 static bool isReadForReductionsBeside(OpResult stored, ComputeOp reader) {
   return llvm::all_of(stored.getUsers(), [&](Operation *user) {
-    while (user && !isa<ComputeOp, KernelOp>(user))
-      user = user->getParentOp();
-    auto other = dyn_cast_or_null<ComputeOp>(user);
+    auto other = user->getParentOfType<ComputeOp>();
     return other && (other == reader || readsForReductionsOnly(other, stored));
   });
 }

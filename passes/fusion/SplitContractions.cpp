@@ -129,15 +129,13 @@ enum class Factors { Unfit, AsStored, Converted, Wide };
 
 /// Are the factors of `product` f32 or f64 that no warpgroup multiplies, as they are loaded?
 static bool areWide(ReduceOp reduce, Operation *product) {
-  Type type = product->getResult(0).getType();
-  if ((!type.isF32() && !type.isF64()) ||
-      !isKernelLevel(reduce.getUpper()[0], reduce->getParentOfType<ComputeOp>()))
+  if (!isKernelLevel(reduce.getUpper()[0], reduce->getParentOfType<ComputeOp>()))
     return false;
   return llvm::all_of(product->getOperands(), [&](Value factor) {
     auto load = factor.getDefiningOp<LoadOp>();
     return load && load->getBlock() == reduce.getBlock() &&
            llvm::is_contained(load.getIndices(), reduce.getIndex(0)) &&
-           !haveWarpgroupProduct(load.getType(), getSumPrecision(reduce));
+           isWideProduct(load.getType(), getSumPrecision(reduce));
   });
 }
 

@@ -10,9 +10,8 @@
 //      blocks or, where a warp has a short row, by elements; what all blocks read alike counts for
 //      nothing.
 //   3. The index becomes a tkgpu.rotated_iota by the misalignment of the class. Rows that end
-//   before
-//      their tile go around the end of the last elements that all threads have before it: so those
-//      behind it are still beyond all rows (tk-drop-registers).
+//      before their tile go around the end of the last elements that all threads have before it:
+//      so those behind it are still beyond all rows (tk-drop-registers).
 //   4. Loads that were aligned before are loaded as two tiles of aligned vectors, the second one
 //      vector behind, and joined by a tkgpu.funnel.
 //   5. Blocks that go through rows do so in steps of whole vectors: all rows of one have one

@@ -40,6 +40,49 @@ using namespace tk;
 /// Rows of a fragment of a product, which the threads of one warp have.
 static constexpr int64_t rowsOfPart = 16;
 
+namespace {
+
+/// The results of a statement that is made anew with more of them, or fewer.
+struct Results {
+  SmallVector<Type> types;
+  SmallVector<Attribute> lists, names, entries;
+  SmallVector<Value> values; ///< of the old statement's body
+
+  void add(Type type, ArrayRef<int64_t> positions, Attribute name, Attribute entry, Value value) {
+    types.push_back(type);
+    lists.push_back(DenseI64ArrayAttr::get(type.getContext(), positions));
+    names.push_back(name);
+    entries.push_back(entry);
+    values.push_back(value);
+  }
+  /// What `compute` has as result `r`.
+  void add(ComputeOp compute, unsigned r) {
+    auto known = compute->getAttrOfType<ArrayAttr>(tileReductionsAttrName);
+    add(compute.getResult(r).getType(), llvm::to_vector_of<int64_t>(compute.getIndicesOf(r)),
+        compute.getNames()[r], known ? known[r] : UnitAttr::get(compute.getContext()),
+        compute.getYield().getValues()[r]);
+  }
+};
+
+} // namespace
+
+/// The statement `compute` with `results`, and with more indices behind its own, if so many are
+/// given. The old one has no body then.
+static ComputeOp recreate(ComputeOp compute, const Results &results, ArrayRef<Attribute> indexNames,
+                          ValueRange extents) {
+  OpBuilder builder(compute);
+  auto made = ComputeOp::create(
+      builder, compute.getLoc(), results.types, builder.getArrayAttr(indexNames), extents,
+      builder.getArrayAttr(results.lists), builder.getArrayAttr(results.names));
+  made->setDiscardableAttrs(compute->getDiscardableAttrDictionary());
+  made->setAttr(tileReductionsAttrName, builder.getArrayAttr(results.entries));
+  made.getBody().takeBody(compute.getBody());
+  while (made.getBlock()->getNumArguments() < extents.size())
+    made.getBlock()->addArgument(builder.getIndexType(), compute.getLoc());
+  made.getYield().getValuesMutable().assign(results.values);
+  return made;
+}
+
 /// Adds to the statement that stores result `stored` one that reduces `value`, of its body, within
 /// each tile over the indices `reduced`. Returns the new statement, of which that is the last
 /// result, and whose last indices count its tiles; the old one is gone.
@@ -47,14 +90,6 @@ static ComputeOp addTileReduction(ComputeOp compute, unsigned stored, Value valu
                                   ArrayRef<unsigned> reduced, ReduceKind kind, StringRef name) {
   OpBuilder builder(compute);
   auto schedule = compute->getAttrOfType<gpu::ScheduleAttr>(gpu::scheduleAttrName);
-  const unsigned count = compute.getNumResults();
-  SmallVector<Attribute> lists, entries, names(compute.getNames().getValue());
-  auto known = compute->getAttrOfType<ArrayAttr>(tileReductionsAttrName);
-  for (unsigned r = 0; r < count; ++r) {
-    lists.push_back(
-        builder.getDenseI64ArrayAttr(llvm::to_vector_of<int64_t>(compute.getIndicesOf(r))));
-    entries.push_back(known ? known[r] : builder.getUnitAttr());
-  }
   // The counters stand where the indices do, so that neighbours stay neighbours.
   SmallVector<int64_t> positions, counters, sizes, tile(schedule.getTile());
   SmallVector<Attribute> indexNames(compute.getIndexNames().getValue());
@@ -75,37 +110,28 @@ static ComputeOp addTileReduction(ComputeOp compute, unsigned stored, Value valu
         builder.getStringAttr("tiles_" + cast<StringAttr>(indexNames[index]).getValue()));
     tile.push_back(1);
   }
-  lists.push_back(builder.getDenseI64ArrayAttr(positions));
-  entries.push_back(builder.getDictionaryAttr(
-      {builder.getNamedAttr("counters", builder.getDenseI64ArrayAttr(counters)),
-       builder.getNamedAttr("indices",
-                            builder.getDenseI64ArrayAttr(llvm::to_vector_of<int64_t>(reduced))),
-       builder.getNamedAttr("kind", ReduceKindAttr::get(builder.getContext(), kind)),
-       builder.getNamedAttr("sizes", builder.getDenseI64ArrayAttr(sizes))}));
-  names.push_back(builder.getStringAttr(name));
-  SmallVector<Type> types(compute.getResultTypes());
-  SmallVector<int64_t> shape(positions.size(), ShapedType::kDynamic);
-  for (auto [axis, position] : llvm::enumerate(positions))
-    if (std::optional<int64_t> extent = getConstantIntValue(extents[position]))
-      shape[axis] = *extent;
-  types.push_back(RankedTensorType::get(shape, value.getType()));
-
-  auto result =
-      ComputeOp::create(builder, compute.getLoc(), types, builder.getArrayAttr(indexNames), extents,
-                        builder.getArrayAttr(lists), builder.getArrayAttr(names));
-  result->setDiscardableAttrs(compute->getDiscardableAttrDictionary());
-  result->setAttr(tileReductionsAttrName, builder.getArrayAttr(entries));
-  result.getBody().takeBody(compute.getBody());
-  for (size_t k = 0; k < counters.size(); ++k)
-    result.getBlock()->addArgument(builder.getIndexType(), compute.getLoc());
-  result.getYield().getValuesMutable().append(value);
+  SmallVector<int64_t> shape;
+  for (int64_t position : positions)
+    shape.push_back(getConstantIntValue(extents[position]).value_or(ShapedType::kDynamic));
+  Results results;
+  for (unsigned r = 0; r < compute.getNumResults(); ++r)
+    results.add(compute, r);
+  results.add(RankedTensorType::get(shape, value.getType()), positions, builder.getStringAttr(name),
+              builder.getDictionaryAttr(
+                  {builder.getNamedAttr("counters", builder.getDenseI64ArrayAttr(counters)),
+                   builder.getNamedAttr("indices", builder.getDenseI64ArrayAttr(
+                                                       llvm::to_vector_of<int64_t>(reduced))),
+                   builder.getNamedAttr("kind", ReduceKindAttr::get(builder.getContext(), kind)),
+                   builder.getNamedAttr("sizes", builder.getDenseI64ArrayAttr(sizes))}),
+              value);
+  ComputeOp result = recreate(compute, results, indexNames, extents);
   result->setAttr(
       gpu::scheduleAttrName,
       gpu::ScheduleAttr::get(builder.getContext(), tile, schedule.getReduce(), schedule.getLoop(),
                              schedule.getWarps(), schedule.getPerThread(), schedule.getVector(),
                              schedule.getStages(), schedule.getGroup(), schedule.getPersistent(),
                              schedule.getCluster(), schedule.getStep(), schedule.getTeams()));
-  compute->replaceAllUsesWith(result->getResults().take_front(count));
+  compute->replaceAllUsesWith(result->getResults().drop_back());
   compute->erase();
   return result;
 }
@@ -179,32 +205,18 @@ static void attach(const StoredReduction &found) {
 /// Lets a statement no longer store the results that nobody reads now that their reductions begin
 /// in its tiles.
 static void dropUnusedResults(ComputeOp compute) {
-  auto known = compute->getAttrOfType<ArrayAttr>(tileReductionsAttrName);
-  if (!known || llvm::none_of(compute->getResults(), [](Value v) { return v.use_empty(); }))
+  auto isUnused = [](Value result) { return result.use_empty(); };
+  if (!compute->hasAttr(tileReductionsAttrName) || llvm::none_of(compute->getResults(), isUnused))
     return;
-  OpBuilder builder(compute);
-  SmallVector<Type> types;
-  SmallVector<Attribute> lists, entries, names;
-  SmallVector<Value> values, kept;
-  for (OpResult result : compute->getResults()) {
-    if (result.use_empty())
-      continue;
-    const unsigned r = result.getResultNumber();
-    types.push_back(result.getType());
-    lists.push_back(
-        builder.getDenseI64ArrayAttr(llvm::to_vector_of<int64_t>(compute.getIndicesOf(r))));
-    entries.push_back(known[r]);
-    names.push_back(compute.getNames()[r]);
-    values.push_back(compute.getYield().getValues()[r]);
-    kept.push_back(result);
-  }
-  auto rest = ComputeOp::create(builder, compute.getLoc(), types, compute.getIndexNames(),
-                                compute.getExtents(), builder.getArrayAttr(lists),
-                                builder.getArrayAttr(names));
-  rest->setDiscardableAttrs(compute->getDiscardableAttrDictionary());
-  rest->setAttr(tileReductionsAttrName, builder.getArrayAttr(entries));
-  rest.getBody().takeBody(compute.getBody());
-  rest.getYield().getValuesMutable().assign(values);
+  Results results;
+  SmallVector<Value> kept;
+  for (OpResult result : compute->getResults())
+    if (!isUnused(result)) {
+      results.add(compute, result.getResultNumber());
+      kept.push_back(result);
+    }
+  ComputeOp rest =
+      recreate(compute, results, compute.getIndexNames().getValue(), compute.getExtents());
   for (auto [old, result] : llvm::zip_equal(kept, rest->getResults()))
     old.replaceAllUsesWith(result);
   compute->erase();

@@ -136,7 +136,7 @@ LogicalResult BlockProgram::addStores() {
   unsigned count = compute.getNumResults();
   std::vector<Store> stores(count);
   auto inLoop = [&](unsigned r) {
-    return loopAxis && llvm::any_of(compute.getIndicesOf(r), [&](unsigned p) {
+    return loopAxis && llvm::any_of(indicesInTile(r), [&](unsigned p) {
              return axisOf.lookup(compute.getIndex(p)) == *loopAxis;
            });
   };

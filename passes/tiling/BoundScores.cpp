@@ -13,9 +13,9 @@
 //      choice against -inf may be any of the others, so that nothing may rise or fall there.
 //   3. The maximum is no longer computed, and sums are no longer corrected for it.
 //   4. Rows 8 apart, which one thread has of a product's sums, share what is left of their
-//   references
-//      once what rises or falls is taken from it, the greater one, where they are close: then what
-//      is added to a score depends on its column alone. Weights only become smaller by that.
+//      references once what rises or falls is taken from it, the greater one, where they are close:
+//      then what is added to a score depends on its column alone. Weights only become smaller by
+//      that.
 //
 //   %m, %z, %o = reduce [max, sum, sum] {            %r = c + max(b(lower), b(upper - 1))
 //     %s = c tanh(..) + b(%j)                        %z, %o = reduce [sum, sum] {

@@ -70,9 +70,10 @@ std::optional<KernelEmitter::CappedTile> KernelEmitter::cappedTile(Operation *op
   if (!scores || weightsOf(scores) != weights)
     return std::nullopt;
   std::optional<CappedTile> capped = cappedScores(scores);
-  if (capped && weights)
-    capped->reference = weights.getB(),
+  if (capped && weights) {
+    capped->reference = weights.getB();
     capped->hasSharedRows = weights->hasAttr(sharedRowsAttrName);
+  }
   return capped;
 }
 
@@ -161,10 +162,9 @@ KernelEmitter::AddedToCap KernelEmitter::addedToCap(const CappedTile &capped, Va
          ")};");
     line("tk::hold(" + first + ");");
     const RegisterIndex column = reg.mapped(map->first).combined(RegisterIndex(map->second));
-    return {first + "[0]", "tk::fma(" + factor + ", (float)(" +
-                               registerCoordinate(layout, 0, column) + "), base)"};
+    return {first + "[0]", factor + ", (float)(" + registerCoordinate(layout, 0, column) + ")", ""};
   }
-  return {"", base.empty() ? element(added, reg) : "(" + element(added, reg) + ")" + base};
+  return {"", "", base.empty() ? element(added, reg) : "(" + element(added, reg) + ")" + base};
 }
 
 std::string KernelEmitter::referencesOfRows(Value reference, Value result) {
@@ -191,12 +191,11 @@ void KernelEmitter::emitCap(const CappedTile &capped, Value result) {
                                : "";
   if (!rows.empty()) {
     line("tk::exp2_scaled_tanh(" + arguments + ", " + rows + ", " + added.first +
-         ", [&](int r, float base) { return " + added.sum + "; });");
+         ", [&](int r, float base) { return tk::fma(" + added.factors + ", base); });");
     return;
   }
-  std::string sum = added.sum;
-  if (!added.first.empty())
-    sum.replace(sum.rfind("base"), 4, added.first);
+  std::string sum =
+      added.first.empty() ? added.sum : "tk::fma(" + added.factors + ", " + added.first + ")";
   if (capped.reference) {
     const std::string offset = "tk::exp_offset(" +
                                element(capped.reference, RegisterIndex("r", registerBits(result))) +

@@ -151,10 +151,12 @@ private:
     mlir::Value reference; ///< that weights of the tile are under, if it is they that are wanted
     bool hasSharedRows = false; ///< of the reference, see BoundScores.h
   };
-  /// What is added to a register of a capped tile.
+  /// What is added to register `r` of a capped tile: `sum`, or, where it rises or falls with the
+  /// column, what all registers have in common and a product.
   struct AddedToCap {
-    std::string first; ///< what all of it has in common, of what depends on the column; or empty
-    std::string sum;   ///< of register `r`, an expression: to `base` if `first` is given
+    std::string first;   ///< in common; empty: `sum` is all
+    std::string factors; ///< of the product, as arguments of tk::fma
+    std::string sum;
   };
   std::optional<CappedTile> cappedScores(mlir::Operation *op);
   std::optional<CappedTile> cappedTile(mlir::Operation *op);
