@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/memory/LayoutChoice.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
 
@@ -20,7 +21,7 @@ using namespace tk;
 using namespace tk::gpu;
 
 /// What memory reads and writes at once.
-static constexpr int64_t sectorBytes = 32;
+static constexpr int64_t sectorBytes = 32, lineBytes = 128;
 
 LayoutChoice::LayoutChoice(FuncOp function, AxisInfo &info, int64_t arch, bool coalesce)
     : context(function.getContext()), info(info), coalesce(coalesce),
@@ -175,24 +176,31 @@ namespace {
 struct SeenAccess {
   VectorAccess vectors;
   int64_t elementBytes;
+  bool isStore;
+  unsigned depth; ///< how many loops it is in
 };
 } // namespace
 
 /// How many neighbours along `axis` a thread should have, at most `most`. An instruction takes as
-/// many elements of each thread as the access allows, and touches all lines of memory that the
-/// threads' neighbours lie in: of an access of single elements, each line as often as a thread has
-/// neighbours.
+/// many elements of each thread as the access allows, and touches all sectors of memory that the
+/// threads' neighbours lie in: of an access of single elements, each as often as a thread has
+/// neighbours. Loads take whole lines at least; what is stored goes on to the second-level cache by
+/// sectors. What is accessed once before a loop is little beside what the loop accesses.
 static int64_t bestWidth(ArrayRef<SeenAccess> accesses, int64_t axis, int64_t most) {
-  constexpr int64_t lineBytes = 128, lanes = 32;
+  constexpr int64_t sectorsOfLine = lineBytes / sectorBytes, lanes = 32;
+  unsigned innermost = 0;
+  for (const SeenAccess &access : accesses)
+    innermost = std::max(innermost, access.depth);
   auto cost = [&](int64_t width) {
-    int64_t lines = 0; // for `most * lanes` elements
+    int64_t sectors = 0; // for `most * lanes` elements
     for (const SeenAccess &access : accesses) {
-      if (access.vectors.axis != axis)
+      if (access.vectors.axis != axis || access.depth < innermost)
         continue;
-      int64_t linesAtOnce = std::max<int64_t>(width * lanes * access.elementBytes / lineBytes, 1);
-      lines += most / std::min(access.vectors.width, width) * linesAtOnce;
+      int64_t atOnce = std::max<int64_t>(width * lanes * access.elementBytes / sectorBytes,
+                                         access.isStore ? 1 : sectorsOfLine);
+      sectors += most / std::min(access.vectors.width, width) * atOnce;
     }
-    return lines;
+    return sectors;
   };
   int64_t best = most;
   for (int64_t width = most / 2; width >= 1; width /= 2)
@@ -206,7 +214,7 @@ LayoutAttr LayoutChoice::fromAccesses(unsigned component) const {
   SmallVector<SeenAccess> accesses;
   int64_t bestBytes = 0;
   bool found = false;
-  auto consider = [&](const MemoryAccess &access) {
+  auto consider = [&](const MemoryAccess &access, Operation *op) {
     found = true;
     VectorAccess vectors = analyseVectors(access, info, vectorBytes);
     if (vectors.axis < 0)
@@ -214,7 +222,11 @@ LayoutAttr LayoutChoice::fromAccesses(unsigned component) const {
     // Products take their operands through shared memory, where only aligned accesses help.
     if (!hasDots)
       vectors.width = std::max(vectors.width, vectors.run);
-    accesses.push_back({vectors, access.elementBytes()});
+    unsigned depth = 0;
+    for (auto loop = op->getParentOfType<scf::ForOp>(); loop;
+         loop = loop->getParentOfType<scf::ForOp>())
+      ++depth;
+    accesses.push_back({vectors, access.elementBytes(), isa<StoreOp>(op), depth});
     // Of equal widths in bytes the wider type wins: a thread's neighbours of it fill one access,
     // and lanes leave no gaps. Next to a product it is the narrower one, which has more elements.
     int64_t bytes = vectors.width * access.elementBytes();
@@ -226,10 +238,10 @@ LayoutAttr LayoutChoice::fromAccesses(unsigned component) const {
   };
   for (Value value : components.members(component)) {
     if (auto load = value.getDefiningOp<gpu::LoadOp>())
-      consider(MemoryAccess::of(load));
+      consider(MemoryAccess::of(load), load);
     for (Operation *user : value.getUsers())
       if (auto store = dyn_cast<gpu::StoreOp>(user); store && store.getValue() == value)
-        consider(MemoryAccess::of(store));
+        consider(MemoryAccess::of(store), store);
   }
   if (!found)
     return {};

@@ -109,6 +109,43 @@ tkgpu.func @anywhere args ["x", "g", "y", "C"] {
   tkgpu.return
 } {num_warps = 4 : i64, index_bits = 32 : i64}
 
+// What is stored by single elements goes on by sectors, of which pairs would touch each twice: with
+// two rows read and two stored that is more than one row of pairs saves.
+// CHECK-LABEL: tkgpu.func @stored_anywhere
+// CHECK: tkgpu.load {{.*}} -> tensor<4096xbf16, #tkgpu.layout<register = {{.*}}, lane = {{\[}}[1], [2], [4], [8], [16]]
+tkgpu.func @stored_anywhere args ["x", "r", "g", "s", "y", "C"] {
+^bb0(%x: !tkgpu.buffer<bf16>, %r: !tkgpu.buffer<bf16>, %g: !tkgpu.buffer<bf16>, %s: !tkgpu.buffer<bf16>, %y: !tkgpu.buffer<bf16>, %C: index):
+  %c1 = arith.constant 1 : index
+  %row = tkgpu.program_id x
+  %j = tkgpu.iota : tensor<4096xindex>
+  %v = tkgpu.load %x[%row, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks() over [] : (!tkgpu.buffer<bf16>, index, tensor<4096xindex>, index, index) -> tensor<4096xbf16>
+  %u = tkgpu.load %r[%row, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks() over [] : (!tkgpu.buffer<bf16>, index, tensor<4096xindex>, index, index) -> tensor<4096xbf16>
+  %w = tkgpu.load %g[%j] dims [array<i64: 0>] strides(%c1) masks() over [] : (!tkgpu.buffer<bf16>, tensor<4096xindex>, index) -> tensor<4096xbf16>
+  %sum = arith.addf %v, %u : tensor<4096xbf16>
+  %o = arith.mulf %sum, %w : tensor<4096xbf16>
+  tkgpu.store %sum, %s[%row, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks() over [] : (tensor<4096xbf16>, !tkgpu.buffer<bf16>, index, tensor<4096xindex>, index, index) -> ()
+  tkgpu.store %o, %y[%row, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks() over [] : (tensor<4096xbf16>, !tkgpu.buffer<bf16>, index, tensor<4096xindex>, index, index) -> ()
+  tkgpu.return
+} {num_warps = 4 : i64, index_bits = 32 : i64}
+
+// What is loaded once before a loop over rows does not count beside the rows.
+// CHECK-LABEL: tkgpu.func @weights_before_loop
+// CHECK: tkgpu.load {{.*}} -> tensor<4096xbf16, #tkgpu.layout<register = {{.*}}, lane = {{\[}}[1], [2], [4], [8], [16]]
+tkgpu.func @weights_before_loop args ["x", "g", "y", "rows", "C"] {
+^bb0(%x: !tkgpu.buffer<bf16>, %g: !tkgpu.buffer<bf16>, %y: !tkgpu.buffer<bf16>, %rows: index, %C: index):
+  %c1 = arith.constant 1 : index
+  %j = tkgpu.iota : tensor<4096xindex>
+  %w = tkgpu.load %g[%j] dims [array<i64: 0>] strides(%c1) masks() over [] : (!tkgpu.buffer<bf16>, tensor<4096xindex>, index) -> tensor<4096xbf16>
+  %own = tkgpu.program_id x
+  %step = tkgpu.num_programs x
+  scf.for %row = %own to %rows step %step {
+    %v = tkgpu.load %x[%row, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks() over [] : (!tkgpu.buffer<bf16>, index, tensor<4096xindex>, index, index) -> tensor<4096xbf16>
+    %o = arith.mulf %v, %w : tensor<4096xbf16>
+    tkgpu.store %o, %y[%row, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks() over [] : (tensor<4096xbf16>, !tkgpu.buffer<bf16>, index, tensor<4096xindex>, index, index) -> ()
+  }
+  tkgpu.return
+} {num_warps = 4 : i64, index_bits = 32 : i64}
+
 // Scanned down the columns: lanes side by side along the rows, and what else a thread has are rows
 // that follow each other.
 // CHECK-LABEL: tkgpu.func @scanned
