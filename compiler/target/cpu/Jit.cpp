@@ -5,6 +5,7 @@
 #include "mlir/Pass/PassInstrumentation.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/ADT/bit.h"
 #include "llvm/ExecutionEngine/Orc/CompileUtils.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/IR/LLVMContext.h"
@@ -57,7 +58,9 @@ static uint16_t floatToHalf(float value) {
   return sign | uint16_t((bits + 0xFFF + ((bits >> 13) & 1) - 0x38000000) >> 13);
 }
 
-static uint16_t doubleToHalf(double value) { return floatToHalf(float(value)); }
+// The same where calls pass halves as floats are passed.
+static float extendHalf(_Float16 half) { return halfToFloat(llvm::bit_cast<uint16_t>(half)); }
+static _Float16 roundToHalf(float value) { return llvm::bit_cast<_Float16>(floatToHalf(value)); }
 
 //===----------------------------------------------------------------------===//
 // Compilation
@@ -144,11 +147,10 @@ static llvm::Error addSymbols(llvm::orc::LLJIT &jit) {
     symbols[jit.mangleAndIntern(name)] = {llvm::orc::ExecutorAddr::fromPtr(function),
                                           llvm::JITSymbolFlags::Exported};
   };
-  add("__extendhfsf2", halfToFloat);
+  add("__extendhfsf2", extendHalf);
   add("__gnu_h2f_ieee", halfToFloat);
-  add("__truncsfhf2", floatToHalf);
+  add("__truncsfhf2", roundToHalf);
   add("__gnu_f2h_ieee", floatToHalf);
-  add("__truncdfhf2", doubleToHalf);
   add("malloc", static_cast<void *(*)(size_t)>(std::malloc));
   add("free", static_cast<void (*)(void *)>(std::free));
   if (llvm::Error error = library.define(llvm::orc::absoluteSymbols(std::move(symbols))))

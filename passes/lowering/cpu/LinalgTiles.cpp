@@ -43,6 +43,14 @@ Value LinalgEmitter::extractSlice(Value tensor, ArrayRef<OpFoldResult> offsets,
       shape.push_back(getConstantIntValue(size).value_or(ShapedType::kDynamic));
   if (int64_t(shape.size()) == type.getRank() && isWhole(type, offsets, sizes))
     return tensor;
+  // Upstream's slices begin within an axis: of one that is known to be empty there is none.
+  if (llvm::is_contained(type.getShape(), 0)) {
+    SmallVector<OpFoldResult> kept;
+    for (auto [size, isKept] : llvm::zip(sizes, keptAxes))
+      if (isKept)
+        kept.push_back(size);
+    return tensor::EmptyOp::create(b, loc, kept, type.getElementType());
+  }
   SmallVector<OpFoldResult> strides(sizes.size(), b.getIndexAttr(1));
   return tensor::ExtractSliceOp::create(b, loc, RankedTensorType::get(shape, type.getElementType()),
                                         tensor, offsets, sizes, strides);

@@ -97,8 +97,11 @@ static Value emitFloor(ScalarBuilder &s, Value a, Value b, bool remainder) {
 static Value emitConversion(ScalarBuilder &s, Operation *op, Value x) {
   Type to = op->getResult(0).getType(), f32 = s.builder.getF32Type();
   bool narrow = isa<arith::TruncFOp>(op);
+  // A double is first rounded to f32: twice rounded, within the language's tolerance.
+  if (narrow && x.getType().isF64() && to.isF16())
+    return arith::TruncFOp::create(s.builder, s.loc, to,
+                                   arith::TruncFOp::create(s.builder, s.loc, f32, x));
   if (narrow && isEmulated(to)) {
-    // A double is first rounded to f32: twice rounded, within the language's tolerance.
     if (x.getType().isF64())
       x = arith::TruncFOp::create(s.builder, s.loc, f32, x);
     else if (!x.getType().isF32())

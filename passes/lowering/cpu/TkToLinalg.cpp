@@ -192,12 +192,22 @@ LogicalResult KernelToLinalg::lowerCompute(ComputeOp compute) {
     return failure();
   for (ArrayRef<unsigned> group : LinalgEmitter::groupResults(compute, *analysis)) {
     Value replaced;
+    SmallVector<unsigned> wanted;
     SmallVector<Value> targets;
-    for (unsigned result : group)
-      targets.push_back(destinationOf(compute, result, replaced));
+    for (unsigned result : group) {
+      Value target = destinationOf(compute, result, replaced);
+      values.map(compute.getResult(result), target);
+      // Nothing is stored where it is known that there are no elements.
+      if (llvm::is_contained(cast<RankedTensorType>(target.getType()).getShape(), 0))
+        continue;
+      wanted.push_back(result);
+      targets.push_back(target);
+    }
+    if (wanted.empty())
+      continue;
     SmallVector<Value> results =
-        LinalgEmitter(b, values, compute, *analysis, machine).emit(group, targets, replaced);
-    for (auto [result, value] : llvm::zip(group, results))
+        LinalgEmitter(b, values, compute, *analysis, machine).emit(wanted, targets, replaced);
+    for (auto [result, value] : llvm::zip(wanted, results))
       values.map(compute.getResult(result), value);
   }
   return success();
