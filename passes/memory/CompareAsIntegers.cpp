@@ -103,6 +103,13 @@ bool Unsigned::holdsFor(Value value) {
 /// Maxima over rows, each with the number of the argument that it is joined with and becomes.
 using Maxima = SmallVector<std::pair<gpu::ReduceOp, unsigned>>;
 
+/// Is the answer known to be no? A loop that no step stands before begins with -inf.
+static bool beginsBelowZero(Value initial) {
+  DenseElementsAttr elements;
+  return matchPattern(initial, m_Constant(&elements)) && elements.isSplat() &&
+         elements.getSplatValue<APFloat>().isNegative();
+}
+
 static Maxima findMaxima(scf::ForOp loop) {
   Maxima maxima;
   for (auto reduce : loop.getBody()->getOps<gpu::ReduceOp>()) {
@@ -120,7 +127,8 @@ static Maxima findMaxima(scf::ForOp loop) {
       continue;
     unsigned number = running.getArgNumber() - 1;
     if (loop.getBody()->getTerminator()->getOperand(number) == joined.getResult() &&
-        isa<RankedTensorType>(running.getType()) && Unsigned().holdsFor(reduce.getSource()))
+        isa<RankedTensorType>(running.getType()) &&
+        !beginsBelowZero(loop.getInitArgs()[number]) && Unsigned().holdsFor(reduce.getSource()))
       maxima.emplace_back(reduce, number);
   }
   return maxima;

@@ -98,8 +98,7 @@ void KernelEmitter::combineAcross(Operation *op, llvm::StringRef array, llvm::St
                                   gpu::AxisBits bits) {
   const gpu::JoinKind kind = gpu::joinKindOf(op, func, bits);
   // Several values of lanes that share them all are exchanged once, not by each.
-  const bool atOnce =
-      kind == gpu::JoinKind::EachLane && bits.lanes && count > 1 && llvm::isPowerOf2_32(count);
+  const bool atOnce = kind == gpu::JoinKind::EachLane && bits.lanes && count > 1;
   if (bits.lanes && !atOnce)
     line("tk::reduce_lanes<" + functor + ", " + llvm::Twine(bits.lanes) + ">(" + array + ");");
   if (kind == gpu::JoinKind::InWarps)

@@ -281,3 +281,62 @@ tk.kernel @padded dims ["N"]
   } names ["b"] : tensor<?xf32>
   tk.return %b : tensor<?xf32>
 }
+
+// An element at a constant place is computed outside a reduction only where there is one whatever the sizes
+// are: %K may be 0.
+// CHECK-LABEL: @first
+// CHECK: tk.reduce
+// CHECK: tk.load %x[%i, %c0]
+// CHECK: tk.return
+// CHECK-LABEL: @third
+// CHECK: tk.load %x[%i, %c2]
+// CHECK: tk.reduce
+// CHECK: tk.return
+tk.kernel @first dims ["N", "K"]
+    params [#tk.param<"x">]
+    results ["y"] {
+^bb0(%N: index, %K: index, %x: tensor<?x?xf32>):
+  tk.bind %x[%N, %K] : tensor<?x?xf32>
+  %zero = arith.constant 0 : index
+  %t = tk.compute ["n", "k"] in (%N, %K) {
+  ^bb0(%n: index, %k: index):
+    %a = tk.load %x[%n, %k] : tensor<?x?xf32>
+    %b = arith.mulf %a, %a : f32
+    tk.yield %b : f32
+  } names ["t"] : tensor<?x?xf32>
+  %y = tk.compute ["i"] in (%N) {
+  ^bb0(%i: index):
+    %s = tk.reduce [#tk.kind<sum>] ["k"] from (%zero) to (%K) {
+    ^bb0(%k: index):
+      %v = tk.load %t[%i, %zero] : tensor<?x?xf32>
+      tk.yield %v : f32
+    } : f32
+    tk.yield %s : f32
+  } names ["y"] : tensor<?xf32>
+  tk.return %y : tensor<?xf32>
+}
+tk.kernel @third dims ["N", "K"]
+    params [#tk.param<"x">]
+    results ["y"] {
+^bb0(%N: index, %K: index, %x: tensor<?x?xf32>):
+  %c2 = arith.constant 2 : index
+  %c4 = arith.constant 4 : index
+  tk.bind %x[%N, %c4] : tensor<?x?xf32>
+  %zero = arith.constant 0 : index
+  %t = tk.compute ["n", "k"] in (%N, %c4) {
+  ^bb0(%n: index, %k: index):
+    %a = tk.load %x[%n, %k] : tensor<?x?xf32>
+    %b = arith.mulf %a, %a : f32
+    tk.yield %b : f32
+  } names ["t"] : tensor<?x?xf32>
+  %y = tk.compute ["i"] in (%N) {
+  ^bb0(%i: index):
+    %s = tk.reduce [#tk.kind<sum>] ["k"] from (%zero) to (%K) {
+    ^bb0(%k: index):
+      %v = tk.load %t[%i, %c2] : tensor<?x?xf32>
+      tk.yield %v : f32
+    } : f32
+    tk.yield %s : f32
+  } names ["y"] : tensor<?xf32>
+  tk.return %y : tensor<?xf32>
+}

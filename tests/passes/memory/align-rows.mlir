@@ -163,3 +163,19 @@ tkgpu.func @short args ["x", "y", "C"] {
   tkgpu.store %v, %y[%row, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks(%in) over [array<i64: 0>] : (tensor<1024xbf16>, !tkgpu.buffer<bf16>, index, tensor<1024xindex>, index, index, tensor<1024xi1>) -> ()
   tkgpu.return
 } {num_warps = 1 : i64, index_bits = 32 : i64}
+
+// Two warps have more to do for each element than for vectors.
+// KEPT-LABEL: tkgpu.func @short_of_two
+// KEPT: tkgpu.rotated_iota
+tkgpu.func @short_of_two args ["x", "y", "C"] {
+^bb0(%x: !tkgpu.buffer<bf16>, %y: !tkgpu.buffer<bf16>, %C: index):
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : bf16
+  %row = tkgpu.program_id x
+  %j = tkgpu.iota to 640 : tensor<1024xindex>
+  %Cs = tkgpu.broadcast %C dims [] : index -> tensor<1024xindex>
+  %in = arith.cmpi slt, %j, %Cs : tensor<1024xindex>
+  %v = tkgpu.load %x[%row, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks(%in) over [array<i64: 0>] other(%zero) : (!tkgpu.buffer<bf16>, index, tensor<1024xindex>, index, index, tensor<1024xi1>, bf16) -> tensor<1024xbf16>
+  tkgpu.store %v, %y[%row, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks(%in) over [array<i64: 0>] : (tensor<1024xbf16>, !tkgpu.buffer<bf16>, index, tensor<1024xindex>, index, index, tensor<1024xi1>) -> ()
+  tkgpu.return
+} {num_warps = 2 : i64, index_bits = 32 : i64}

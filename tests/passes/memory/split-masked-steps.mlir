@@ -60,6 +60,83 @@ tkgpu.func @window args ["n", "x", "y"] {
   tkgpu.return
 } {num_warps = 8 : i64, producer_warps = 4 : i64}
 
+// A step without masks is one of a range that is known before it, and has one mask.
+// CHECK-LABEL: tkgpu.func @moving args
+// CHECK: scf.for
+// CHECK-NOT: scf.for
+// CHECK: tkgpu.return
+// CHECK-LABEL: tkgpu.func @two args
+// CHECK: scf.for
+// CHECK-NOT: scf.for
+// CHECK: tkgpu.return
+tkgpu.func @moving args ["n", "x", "y"] {
+^bb0(%n: index, %x: index, %y: index):
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %zero = arith.constant dense<0.0> : tensor<128x32xf32>
+  %none = arith.constant dense<0.0> : tensor<128x64xf32>
+  %weights = arith.constant dense<0.0> : tensor<128x32xbf16>
+  %q = tkgpu.alloc_shared : !q
+  %k = tkgpu.alloc_shared : !k
+  %v = tkgpu.alloc_shared : !v
+  %r:2 = scf.for %j = %c0 to %n step %c32 iter_args(%o = %none, %w = %weights) -> (tensor<128x64xf32>, tensor<128x32xbf16>) {
+    %s = tkgpu.warpgroup_dot %q, %k, %zero : !q, !k -> tensor<128x32xf32>
+    %p = tkgpu.warpgroup_dot %w, %v, %o : tensor<128x32xbf16>, !v -> tensor<128x64xf32>
+    %scores = tkgpu.warpgroup_wait %s pending 1 : tensor<128x32xf32> -> tensor<128x32xf32>
+    %bound = arith.divsi %j, %x : index
+    %is_low = arith.cmpi slt, %j, %bound : index
+    %end = arith.addi %j, %c32 : index
+    %is_high = arith.cmpi sgt, %end, %y : index
+    %is_masked = arith.ori %is_low, %is_high : i1
+    %masked = scf.if %is_masked -> (tensor<128x32xf32>) {
+      %m = arith.mulf %scores, %scores : tensor<128x32xf32>
+      scf.yield %m : tensor<128x32xf32>
+    } else {
+      scf.yield %scores : tensor<128x32xf32>
+    }
+    %next = arith.truncf %masked : tensor<128x32xf32> to tensor<128x32xbf16>
+    %sum = tkgpu.warpgroup_wait %p pending 0 : tensor<128x64xf32> -> tensor<128x64xf32>
+    scf.yield %sum, %next : tensor<128x64xf32>, tensor<128x32xbf16>
+  }
+  tkgpu.return
+} {num_warps = 8 : i64, producer_warps = 4 : i64}
+tkgpu.func @two args ["n", "x", "y"] {
+^bb0(%n: index, %x: index, %y: index):
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %zero = arith.constant dense<0.0> : tensor<128x32xf32>
+  %none = arith.constant dense<0.0> : tensor<128x64xf32>
+  %weights = arith.constant dense<0.0> : tensor<128x32xbf16>
+  %q = tkgpu.alloc_shared : !q
+  %k = tkgpu.alloc_shared : !k
+  %v = tkgpu.alloc_shared : !v
+  %r:2 = scf.for %j = %c0 to %n step %c32 iter_args(%o = %none, %w = %weights) -> (tensor<128x64xf32>, tensor<128x32xbf16>) {
+    %s = tkgpu.warpgroup_dot %q, %k, %zero : !q, !k -> tensor<128x32xf32>
+    %p = tkgpu.warpgroup_dot %w, %v, %o : tensor<128x32xbf16>, !v -> tensor<128x64xf32>
+    %scores = tkgpu.warpgroup_wait %s pending 1 : tensor<128x32xf32> -> tensor<128x32xf32>
+    %is_low = arith.cmpi slt, %j, %x : index
+    %end = arith.addi %j, %c32 : index
+    %is_high = arith.cmpi sgt, %end, %y : index
+    %is_masked = arith.ori %is_low, %is_high : i1
+    %masked = scf.if %is_masked -> (tensor<128x32xf32>) {
+      %m = arith.mulf %scores, %scores : tensor<128x32xf32>
+      scf.yield %m : tensor<128x32xf32>
+    } else {
+      scf.yield %scores : tensor<128x32xf32>
+    }
+    %other = scf.if %is_low -> (tensor<128x32xf32>) {
+      %m = arith.addf %masked, %masked : tensor<128x32xf32>
+      scf.yield %m : tensor<128x32xf32>
+    } else {
+      scf.yield %masked : tensor<128x32xf32>
+    }
+    %next = arith.truncf %other : tensor<128x32xf32> to tensor<128x32xbf16>
+    %sum = tkgpu.warpgroup_wait %p pending 0 : tensor<128x64xf32> -> tensor<128x64xf32>
+    scf.yield %sum, %next : tensor<128x64xf32>, tensor<128x32xbf16>
+  }
+  tkgpu.return
+} {num_warps = 8 : i64, producer_warps = 4 : i64}
+
 // Nor is a range divided that has four steps at most,
 // CHECK-LABEL: tkgpu.func @few args
 // CHECK: scf.for

@@ -95,3 +95,30 @@ tkgpu.func @apart args ["x", "y", "n", "c"] {
   tkgpu.store %v, %x[%i] dims [array<i64: 0>] strides(%c1) masks(%isc) over [array<i64: 0>] : (tensor<1024xf32>, !tkgpu.buffer<f32>, tensor<1024xindex>, index, tensor<1024xi1>) -> ()
   tkgpu.return
 }
+
+// What is stored in between is what the later load brings.
+// CHECK-LABEL: tkgpu.func @stored
+// CHECK: tkgpu.load %[[X:.*]][%{{.*}}] {{.*}} masks() over []
+// CHECK: tkgpu.store %{{.*}}, %[[X]]
+// CHECK: tkgpu.load %[[X]][
+// CHECK: tkgpu.return
+tkgpu.func @stored args ["x", "y", "n"] {
+^bb0(%x: !tkgpu.buffer<f32>, %y: !tkgpu.buffer<f32>, %n: index):
+  %c1 = arith.constant 1 : index
+  %c1024 = arith.constant 1024 : index
+  %none = arith.constant 0.0 : f32
+  %zero = arith.constant dense<0.0> : tensor<1024xf32>
+  %i = tkgpu.iota : tensor<1024xindex>
+  %ns = tkgpu.broadcast %n dims [] : index -> tensor<1024xindex>
+  %isn = arith.cmpi slt, %i, %ns : tensor<1024xindex>
+  %a = tkgpu.load %x[%i] dims [array<i64: 0>] strides(%c1) masks() over [] : (!tkgpu.buffer<f32>, tensor<1024xindex>, index) -> tensor<1024xf32>
+  %chosen = arith.select %isn, %a, %zero : tensor<1024xi1>, tensor<1024xf32>
+  %both = arith.minsi %n, %c1024 : index
+  %bs = tkgpu.broadcast %both dims [] : index -> tensor<1024xindex>
+  %isb = arith.cmpi slt, %i, %bs : tensor<1024xindex>
+  tkgpu.store %zero, %x[%i] dims [array<i64: 0>] strides(%c1) masks() over [] : (tensor<1024xf32>, !tkgpu.buffer<f32>, tensor<1024xindex>, index) -> ()
+  %b = tkgpu.load %x[%i] dims [array<i64: 0>] strides(%c1) masks(%isb) over [array<i64: 0>] other(%none) : (!tkgpu.buffer<f32>, tensor<1024xindex>, index, tensor<1024xi1>, f32) -> tensor<1024xf32>
+  %e = arith.addf %chosen, %b : tensor<1024xf32>
+  tkgpu.store %e, %y[%i] dims [array<i64: 0>] strides(%c1) masks() over [] : (tensor<1024xf32>, !tkgpu.buffer<f32>, tensor<1024xindex>, index) -> ()
+  tkgpu.return
+}
