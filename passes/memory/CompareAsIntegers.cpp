@@ -127,8 +127,8 @@ static Maxima findMaxima(scf::ForOp loop) {
       continue;
     unsigned number = running.getArgNumber() - 1;
     if (loop.getBody()->getTerminator()->getOperand(number) == joined.getResult() &&
-        isa<RankedTensorType>(running.getType()) &&
-        !beginsBelowZero(loop.getInitArgs()[number]) && Unsigned().holdsFor(reduce.getSource()))
+        isa<RankedTensorType>(running.getType()) && !beginsBelowZero(loop.getInitArgs()[number]) &&
+        Unsigned().holdsFor(reduce.getSource()))
       maxima.emplace_back(reduce, number);
   }
   return maxima;
