@@ -19,12 +19,15 @@
 // sum is stored with the sum's index and its other one exchanged, where that takes less time than
 // it saves.
 //
+// C. Factors whose rows begin anywhere in memory are stored in rows of whole lines: PadFactors.cpp.
+//
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/fusion/PadFactors.h"
 #include "passes/tiling/SizeFacts.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
@@ -308,6 +311,7 @@ struct TransposeFactors : tk::impl::TransposeFactorsBase<TransposeFactors> {
               numTransposed += transposition.transpose(product);
           }
         }
+      padFactors(kernel, target.getProcessors());
     });
   }
 };

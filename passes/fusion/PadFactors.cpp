@@ -1,0 +1,313 @@
+//===- PadFactors.cpp - factors whose rows copies can take ----------------===//
+//
+// Copies to shared memory take 16 bytes at a time, or boxes whose rows are multiples of 16 bytes
+// apart. A factor with rows that begin anywhere comes element by element instead: its product is
+// computed at a fraction of the rate, and warpgroups do not take it at all.
+//
+// 1. Take statements whose reductions are products of factors that are loaded as they are stored,
+//    the sum being over an axis of each or a part of it, if warpgroups would multiply them, or they
+//    are f64.
+// 2. Each factor whose rows begin anywhere is stored once more, in a statement of its own, with
+//    rows of whole lines of memory that end in zeros, if that takes less time than it saves.
+//    Products that read the same factor share what was stored.
+// 3. Sums along such rows go on to their ends. What other factors read there is zero, too.
+//
+//   %c = tk.compute ["i", "j"] in (%M, %N) {tk.reduce [sum] ["k"] to (%K) {a[i, k] * b[k, j]}}
+//     =>
+//   %x = tk.compute ["i", "k"] in (%M, %Kp) {pad(a[i, k], 0)}       // Kp: K up to whole lines
+//   %y = tk.compute ["k", "j"] in (%K, %Np) {pad(b[k, j], 0)}
+//   %c = tk.compute ["i", "j"] in (%M, %N) {
+//          tk.reduce [sum] ["k"] to (%Kp) {pad(x[i, k], 0) * pad(y[k, j], 0)}}
+//
+// The loads of what is stored are bounded by its extents alone, so that whole vectors are.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/fusion/PadFactors.h"
+
+#include "passes/analysis/IndexSpaces.h"
+#include "passes/analysis/Notes.h"
+#include "passes/analysis/ProductFactors.h"
+#include "passes/analysis/ScalarExpr.h"
+#include "passes/tiling/SizeFacts.h"
+
+#include "dialects/tkgpu/TkGpuDialect.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace tk;
+
+static constexpr llvm::StringLiteral passName = "tk-transpose-factors";
+/// Bytes that rows are padded to multiples of: lines of memory.
+static constexpr int64_t lineBytes = 128;
+/// Nanoseconds, measured on an H200: what a term of the sums of as many tiles as there are
+/// processors saves on warpgroups (at 1000 to 4001 rows, columns and terms 0.97 to 1.2 us for 32 of
+/// them fall to 0.25 of it), and the sides of such tiles; what one of a product in f64 saves whose
+/// copies are of 16 bytes, not 8; to read or write a byte, to launch once more.
+static constexpr double savedOfTiles = 25, savedByVectors = 1.2e-5;
+static constexpr int64_t sideOfTile = 128;
+static constexpr double costOfByte = 4e-4, costOfLaunch = 2500;
+/// Few rows or columns are not for warpgroups.
+static constexpr int64_t fewestRows = 17;
+
+namespace {
+
+/// A reduction of a statement that sums products of loaded factors of one type.
+struct Product {
+  ReduceOp reduce;
+  llvm::SetVector<LoadOp> factors;
+  bool isWide; ///< f64, which no warpgroup multiplies
+};
+
+class FactorPadding {
+public:
+  FactorPadding(KernelOp kernel, int64_t processors) : kernel(kernel), processors(processors) {}
+
+  unsigned pad(ComputeOp compute);
+
+private:
+  std::optional<Product> read(ComputeOp compute, ReduceOp reduce);
+  bool isAligned(LoadOp factor) { return getRowAlignment(kernel, factor) >= boxAlignment; }
+  std::optional<double> countElements(ValueRange extents);
+  std::optional<double> savedOf(ComputeOp compute, const Product &product);
+  bool pays(ComputeOp compute, ArrayRef<Product> products);
+  Value padded(ComputeOp compute, Value extent, Type element);
+  Value store(ComputeOp compute, LoadOp factor);
+  void apply(ComputeOp compute, const Product &product);
+
+  KernelOp kernel;
+  int64_t processors;
+  /// What was stored of a tensor, and what extents became.
+  llvm::MapVector<Value, Value> stored;
+  llvm::MapVector<std::pair<Value, int64_t>, Value> lengths;
+};
+
+} // namespace
+
+static int64_t bytesOf(Type element) {
+  return std::max<int64_t>(element.getIntOrFloatBitWidth() / 8, 1);
+}
+
+/// Where the range of a sum ends that goes up to an axis's end, or is the part of one that does.
+static Value endOf(ReduceOp reduce) {
+  Value upper = reduce.getUpper()[0];
+  auto least = upper.getDefiningOp<arith::MinSIOp>();
+  return least ? least.getRhs() : upper;
+}
+
+/// Is `load` the element of a tensor at bare indices, of which that of the sum is one and ranges
+/// over its axis, or a part of it?
+static bool isPlain(KernelOp kernel, ReduceOp reduce, LoadOp load) {
+  SmallVector<Value> extents = getExtents(kernel, load.getTensor());
+  Value k = reduce.getIndex(0);
+  auto type = cast<RankedTensorType>(load.getTensor().getType());
+  if (load.getPad() || load->getBlock() != reduce.getBlock() || extents.size() < 2 ||
+      extents.size() != load.getIndices().size() || type.getElementType() != load.getType() ||
+      !isa<BlockArgument>(load.getIndices().back()))
+    return false;
+  unsigned along = 0;
+  for (auto [index, extent] : llvm::zip_equal(load.getIndices(), extents)) {
+    if (!llvm::is_contained(getIterationIndices(index), k))
+      continue;
+    if (index != k || !isSameExtent(endOf(reduce), extent))
+      return false;
+    ++along;
+  }
+  return along == 1;
+}
+
+std::optional<Product> FactorPadding::read(ComputeOp compute, ReduceOp reduce) {
+  if (reduce.getNumIndices() != 1 || !isKernelLevel(endOf(reduce), compute))
+    return std::nullopt;
+  Product product{reduce, {}, false};
+  Precision precision = getSumPrecision(reduce);
+  for (auto [n, term] : llvm::enumerate(reduce.getYield().getValues())) {
+    Operation *multiply = term.getDefiningOp();
+    if (reduce.getKind(n) != ReduceKind::Sum ||
+        !isa_and_nonnull<arith::MulFOp, arith::MulIOp>(multiply))
+      return std::nullopt;
+    for (Value factor : multiply->getOperands()) {
+      auto load = withoutExtension(factor).getDefiningOp<LoadOp>();
+      if (!load || !isPlain(kernel, reduce, load))
+        return std::nullopt;
+      Type type = load.getType();
+      product.isWide = type.isF64();
+      if (!product.isWide &&
+          !(haveWarpgroupProduct(type, precision) && isMultipliedAsStored(compute, factor)))
+        return std::nullopt;
+      product.factors.insert(load);
+      if (type != product.factors.getArrayRef()[0]->getResult(0).getType())
+        return std::nullopt;
+    }
+  }
+  return product;
+}
+
+/// At most how many elements there are; nothing if that is not known.
+std::optional<double> FactorPadding::countElements(ValueRange extents) {
+  double count = 1;
+  for (Value extent : extents) {
+    std::optional<int64_t> upper = getSizeFact(kernel, extent).upper;
+    if (!upper)
+      return std::nullopt;
+    count *= static_cast<double>(std::max<int64_t>(*upper, 1));
+  }
+  return count;
+}
+
+/// What `product` takes less of time with factors in rows of whole lines; nothing if sizes are not
+/// known.
+std::optional<double> FactorPadding::savedOf(ComputeOp compute, const Product &product) {
+  ReduceOp reduce = product.reduce;
+  std::optional<double> outputs = countElements(compute.getExtents()),
+                        depth = countElements(reduce.getUpper());
+  if (!outputs || !depth || compute.getNumIndices() < 2)
+    return std::nullopt;
+  double terms = *depth * reduce.getNumAccumulators();
+  if (product.isWide)
+    return savedByVectors * *outputs * terms;
+  double tiles = *outputs;
+  for (Value extent : compute.getExtents().take_back(2)) {
+    int64_t size = static_cast<int64_t>(*countElements(extent));
+    if (size < fewestRows)
+      return 0;
+    tiles *= static_cast<double>(llvm::divideCeil(size, sideOfTile)) / static_cast<double>(size);
+  }
+  return savedOfTiles * terms * std::ceil(tiles / static_cast<double>(processors));
+}
+
+/// Does storing factors of `products` anew take less time than it saves? Where sizes are not known
+/// it is not done.
+bool FactorPadding::pays(ComputeOp compute, ArrayRef<Product> products) {
+  double saved = 0, cost = 0;
+  llvm::SmallPtrSet<Value, 4> counted;
+  for (const Product &product : products) {
+    std::optional<double> less = savedOf(compute, product);
+    if (!less)
+      return false;
+    saved += *less;
+    for (LoadOp factor : product.factors) {
+      Value tensor = factor.getTensor();
+      if (isAligned(factor) || stored.contains(tensor) || !counted.insert(tensor).second)
+        continue;
+      SmallVector<Value> extents = getExtents(kernel, tensor);
+      std::optional<double> rows = countElements(ArrayRef(extents).drop_back()),
+                            length = countElements(extents.back());
+      if (!rows || !length)
+        return false;
+      double bytes = static_cast<double>(bytesOf(factor.getType()));
+      double read = *length * bytes, written = std::ceil(read / lineBytes) * lineBytes;
+      cost += costOfByte * *rows * (read + written) + costOfLaunch;
+    }
+  }
+  return saved > cost;
+}
+
+Value tk::createLines(OpBuilder &builder, Location loc, Value extent, Type element) {
+  int64_t unit = lineBytes / bytesOf(element);
+  Value size = arith::ConstantIndexOp::create(builder, loc, unit);
+  Value last = arith::ConstantIndexOp::create(builder, loc, unit - 1);
+  Value end = arith::AddIOp::create(builder, loc, extent, last);
+  Value lines = FloorDivOp::create(builder, loc, end.getType(), end, size);
+  return arith::MulIOp::create(builder, loc, lines, size);
+}
+
+/// `extent`, up to whole lines of elements.
+Value FactorPadding::padded(ComputeOp compute, Value extent, Type element) {
+  Value &length = lengths[{extent, bytesOf(element)}];
+  if (!length) {
+    OpBuilder builder(compute);
+    length = createLines(builder, compute.getLoc(), extent, element);
+  }
+  return length;
+}
+
+/// The statement that stores `factor` in rows of whole lines.
+Value FactorPadding::store(ComputeOp compute, LoadOp factor) {
+  Value &result = stored[factor.getTensor()];
+  if (result)
+    return result;
+  SmallVector<Value> extents = getExtents(kernel, factor.getTensor());
+  extents.back() = padded(compute, extents.back(), factor.getType());
+  SmallVector<std::string> texts;
+  for (unsigned d = 0; d < extents.size(); ++d)
+    texts.push_back("at" + std::to_string(d));
+  SmallVector<StringRef> names(texts.begin(), texts.end());
+  std::string name = (cast<StringAttr>(compute.getNames()[0]).getValue() + ".padded").str();
+  OpBuilder builder(compute);
+  auto statement = ComputeOp::create(
+      builder, factor.getLoc(), names, extents, ArrayRef<Type>{factor.getType()},
+      ArrayRef<StringRef>{name}, ArrayRef<SmallVector<unsigned>>{},
+      [&](OpBuilder &body, Location loc, ValueRange indices) {
+        Value zero = arith::ConstantOp::create(body, loc, body.getZeroAttr(factor.getType()));
+        YieldOp::create(body, loc,
+                        LoadOp::create(body, loc, factor.getTensor(), indices, zero).getResult());
+      });
+  return result = statement->getResult(0);
+}
+
+/// Makes the sum's range, or that of its last part, end at `end`.
+static void extend(ReduceOp reduce, Value end) {
+  Value upper = reduce.getUpper()[0];
+  if (auto least = upper.getDefiningOp<arith::MinSIOp>()) {
+    OpBuilder before(reduce);
+    end = arith::MinSIOp::create(before, reduce.getLoc(), least.getLhs(), end);
+  }
+  reduce.getUpperMutable()[0].set(end);
+}
+
+void FactorPadding::apply(ComputeOp compute, const Product &product) {
+  ReduceOp reduce = product.reduce;
+  auto isExtended = [&](LoadOp factor) {
+    return !isAligned(factor) && factor.getIndices().back() == reduce.getIndex(0);
+  };
+  if (auto along = llvm::find_if(product.factors, isExtended); along != product.factors.end()) {
+    Value extent = getExtents(kernel, LoadOp(*along).getTensor()).back();
+    extend(reduce, padded(compute, extent, LoadOp(*along).getType()));
+  }
+  for (LoadOp factor : product.factors) {
+    OpBuilder before(factor);
+    Value tensor = isAligned(factor) ? factor.getTensor() : store(compute, factor);
+    Value zero =
+        arith::ConstantOp::create(before, factor.getLoc(), before.getZeroAttr(factor.getType()));
+    Value element = LoadOp::create(before, factor.getLoc(), tensor, factor.getIndices(), zero);
+    factor.replaceAllUsesWith(element);
+    factor.erase();
+  }
+  note(reduce, passName, Verdict::Derived,
+       "factors of the " + describe(reduce) + " are stored once more, in rows of whole lines");
+}
+
+/// Stores factors of the products of `compute` anew, if there is use in it; how many more there
+/// are.
+unsigned FactorPadding::pad(ComputeOp compute) {
+  SmallVector<Product> products;
+  WalkResult all = compute.walk([&](ReduceOp reduce) {
+    std::optional<Product> product = read(compute, reduce);
+    if (!product || reduce->getBlock() != compute.getBlock())
+      return WalkResult::interrupt();
+    products.push_back(*product);
+    return WalkResult::advance();
+  });
+  if (all.wasInterrupted())
+    return 0;
+  llvm::erase_if(products, [&](const Product &product) {
+    return llvm::all_of(product.factors, [&](LoadOp factor) { return isAligned(factor); });
+  });
+  if (products.empty() || !pays(compute, products))
+    return 0;
+  size_t before = stored.size();
+  for (const Product &product : products)
+    apply(compute, product);
+  return stored.size() - before;
+}
+
+unsigned tk::padFactors(KernelOp kernel, int64_t processors) {
+  unsigned count = 0;
+  FactorPadding padding(kernel, processors);
+  for (ComputeOp compute : llvm::to_vector(kernel.getBody().getOps<ComputeOp>()))
+    count += padding.pad(compute);
+  return count;
+}

@@ -1,0 +1,19 @@
+//===- PadFactors.h - factors in rows of whole lines ------------*- C++ -*-===//
+#ifndef TK_PASSES_FUSION_PADFACTORS_H
+#define TK_PASSES_FUSION_PADFACTORS_H
+
+#include "dialects/tk/TkDialect.h"
+
+namespace tk {
+
+/// `extent`, of a row of elements, up to whole lines of memory.
+mlir::Value createLines(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value extent,
+                        mlir::Type element);
+
+/// Stores factors of products whose rows begin anywhere once more, in rows of whole lines, where
+/// there is use in it; how many.
+unsigned padFactors(KernelOp kernel, int64_t processors);
+
+} // namespace tk
+
+#endif // TK_PASSES_FUSION_PADFACTORS_H
