@@ -247,7 +247,7 @@ LayoutAttr LayoutChoice::fromAccesses(unsigned component) const {
     return {};
   ArrayRef<int64_t> shape = components.shapeOf(component);
   int64_t axis = best.axis < 0 ? shape.size() - 1 : best.axis;
-  int64_t width = hasDots ? best.width : bestWidth(accesses, axis, best.width);
+  int64_t width = !coalesce ? 1 : hasDots ? best.width : bestWidth(accesses, axis, best.width);
   for (Value value : components.members(component)) // whose groups a thread has whole
     if (auto funnel = value.getDefiningOp<FunnelOp>())
       width = std::max<int64_t>(width, funnel.getVector());
@@ -257,7 +257,7 @@ LayoutAttr LayoutChoice::fromAccesses(unsigned component) const {
 LayoutAttr LayoutChoice::layoutForAccess(const MemoryAccess &access) const {
   VectorAccess vectors = analyseVectors(access, info, vectorBytes);
   ArrayRef<int64_t> shape = access.tile.getShape();
-  int64_t width = hasDots ? vectors.width : std::max(vectors.width, vectors.run);
+  int64_t width = !coalesce ? 1 : hasDots ? vectors.width : std::max(vectors.width, vectors.run);
   return blocked(shape, vectors.axis < 0 ? shape.size() - 1 : vectors.axis, width, false);
 }
 
@@ -296,15 +296,15 @@ LayoutAttr LayoutChoice::blocked(ArrayRef<int64_t> shape, int64_t axis, int64_t 
   int64_t numWarps = dotContext.numWarps;
   unsigned rank = shape.size();
   BlockedShape blocked{SmallVector<int64_t>(rank, 1), {}, numWarps};
-  if (!coalesce) {
-    llvm::append_range(blocked.order, llvm::seq<unsigned>(0, rank));
-    return blockedLayout(context, shape, blocked);
-  }
   int64_t elements = 1;
   for (int64_t extent : shape)
     elements *= extent;
   int64_t perThread = std::max<int64_t>(elements / (32 * numWarps), 1);
   blocked.perThread[axis] = std::min({width, perThread, shape[axis]});
+  if (!coalesce) {
+    llvm::append_range(blocked.order, llvm::seq<unsigned>(0, rank));
+    return blockedLayout(context, shape, blocked);
+  }
   if (scanned >= 0)
     blocked.perThread[scanned] = std::min(perThread / blocked.perThread[axis], shape[scanned]);
   blocked.order.push_back(axis);

@@ -1,5 +1,6 @@
 // RUN: tk-opt %s --tk-align-rows --tk-coalesce-accesses --canonicalize --cse | FileCheck %s
 // RUN: tk-opt %s --tk-align-rows | FileCheck %s --check-prefix=KEPT
+// RUN: tk-opt %s --tk-align-rows --tk-coalesce-accesses=naive | FileCheck %s --check-prefix=NAIVE
 
 // Rows of any length: their tile is rotated by what they are behind a multiple of 8 elements. What
 // all rows share is aligned as it is, and meets them through a funnel.
@@ -13,6 +14,9 @@
 // CHECK: %[[HERE:.*]] = tkgpu.load %[[G]][%{{.*}}] {{.*}} {run = 8 : i64, vector = 8 : i64}
 // CHECK: tkgpu.funnel %[[BEFORE]], %[[HERE]] by %[[SHIFT]] in 8
 // CHECK: tkgpu.store %{{.*}}[%[[ROW]], %[[J]]] {{.*}} {run = 8 : i64, vector = 8 : i64}
+// A thread has whole groups of what is joined whatever else it has.
+// NAIVE-LABEL: tkgpu.func @rows
+// NAIVE: tkgpu.funnel {{.*}} in 8 : tensor<4096xbf16, #tkgpu.layout<register = {{\[\[}}1], [2], [4]
 // KEPT-LABEL: tkgpu.func @rows
 // KEPT: tkgpu.rotated_iota
 tkgpu.func @rows args ["x", "g", "y", "C"] {
