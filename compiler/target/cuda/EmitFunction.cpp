@@ -10,19 +10,19 @@ using namespace mlir;
 
 namespace tk::cuda {
 
-// Words that C++ or the primitives' macros claim. All else of the primitives stands in tk::.
-static constexpr llvm::StringLiteral reserved[] = {
-    "alignas",  "alignof",  "and",      "asm",     "auto",     "bitand",    "bitor",    "bool",
-    "break",    "case",     "catch",    "char",    "class",    "compl",     "const",    "constexpr",
-    "continue", "decltype", "default",  "delete",  "do",       "double",    "else",     "enum",
-    "explicit", "export",   "extern",   "false",   "float",    "for",       "friend",   "goto",
-    "if",       "inline",   "int",      "long",    "mutable",  "namespace", "new",      "noexcept",
-    "not",      "nullptr",  "operator", "or",      "private",  "protected", "public",   "register",
-    "restrict", "return",   "short",    "signed",  "sizeof",   "static",    "struct",   "switch",
-    "template", "this",     "throw",    "true",    "try",      "typedef",   "typename", "union",
-    "unsigned", "using",    "virtual",  "void",    "volatile", "while",     "xor",      "tk",
-    "lane",     "warp",     "r",        "scratch", "shared",   "threadIdx", "blockIdx", "blockDim",
-    "gridDim",  "warpSize", "main",     "linux",   "unix"};
+// Words that C++ or NVRTC claim, and those of kernels' own text. All else of the primitives stands
+// in tk::, but for macros, whose names begin with TK_.
+static constexpr llvm::StringLiteral reserved =
+    "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t "
+    "char32_t char8_t class compl concept const const_cast consteval constexpr constinit "
+    "continue co_await co_return co_yield decltype default delete do double dynamic_cast else "
+    "enum explicit export extern false float for friend goto if inline int long mutable "
+    "namespace new noexcept not not_eq nullptr operator or or_eq private protected public "
+    "register reinterpret_cast requires restrict return short signed sizeof static "
+    "static_assert static_cast struct switch template this thread_local throw true try "
+    "typedef typeid typename union unsigned using virtual void volatile wchar_t while xor "
+    "xor_eq tk lane warp r scratch shared threadIdx blockIdx blockDim gridDim warpSize main "
+    "linux unix NULL assert";
 
 KernelEmitter::KernelEmitter(gpu::FuncOp func, llvm::StringRef symbol, const EmitOptions &options)
     : func(func), symbol(symbol), options(options), location(func.getLoc()) {
@@ -31,7 +31,7 @@ KernelEmitter::KernelEmitter(gpu::FuncOp func, llvm::StringRef symbol, const Emi
                                                                         : WalkResult::advance();
                       })
                       .wasInterrupted();
-  for (llvm::StringRef word : reserved)
+  for (llvm::StringRef word : llvm::split(reserved, ' '))
     usedNames[word] = 1;
 }
 
@@ -42,7 +42,8 @@ std::string KernelEmitter::freshName(llvm::StringRef hint) {
   if (name.empty() || llvm::isDigit(name[0]))
     name = "v" + name;
   // Names with two underscores are the implementation's, and macros such as __launch_bounds__.
-  if (llvm::StringRef(name).starts_with("_") || llvm::StringRef(name).contains("__"))
+  const llvm::StringRef word = name;
+  if (word.starts_with("_") || word.starts_with("TK_") || word.contains("__"))
     name = "n" + name;
   for (;;) {
     const unsigned count = usedNames[name]++;
