@@ -11,7 +11,8 @@
 //    how the tile lies there: 16-bit types go either way, others need k to be contiguous. Rows that
 //    are gathered in groups take a copy for each group.
 // 3. Operands that were extended from 8-bit floats, for the sake of the sum's bits, are multiplied
-//    as they are: threads add up what the hardware sums of one tile.
+//    as they are: threads add up what the hardware sums of one tile. A sum that is one tile, of
+//    which parts are scaled, is the hardware's.
 // 4. The product is waited for at once; tk-overlap-products moves the wait.
 // 5. Tensor maps become arguments of the launch.
 // 6. A single product of few columns whose left operand is computed from elements of 8 bits is left
@@ -40,6 +41,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Pass/Pass.h"
 
 namespace tk {
@@ -256,6 +258,13 @@ LocalLoadOp WarpgroupForming::readLate(gpu::LoadOp load) {
   return read;
 }
 
+/// How the hardware may sum: what it sums of one tile of 8-bit floats threads would add to zero.
+static Precision precisionOf(DotOp dot) {
+  bool isPart = getWarpgroupA(dot) != dot.getA() && getWarpgroupB(dot) != dot.getB();
+  return isPart && matchPattern(dot.getAcc(), m_AnyZeroFloat()) ? Precision::Fast
+                                                                : dot.getPrecision();
+}
+
 void WarpgroupForming::rewrite(DotOp dot) {
   Location loc = dot.getLoc();
   Value a = getWarpgroupA(dot);
@@ -264,7 +273,7 @@ void WarpgroupForming::rewrite(DotOp dot) {
   Value b = stage(getWarpgroupB(dot), /*isMultiplied=*/true);
   builder.setInsertionPoint(dot);
   Value product = WarpgroupDotOp::create(builder, loc, dot.getType(), a, b, dot.getAcc(),
-                                         /*accumulate=*/Value(), dot.getPrecision());
+                                         /*accumulate=*/Value(), precisionOf(dot));
   Value done = WarpgroupWaitOp::create(builder, loc, product, 0).getResult(0);
   note(arguments.getLaunch(), "tk-form-warpgroup-dots", Verdict::Derived,
        "the product over tiles of " + Twine(tileOf(dot.getAcc()).getDimSize(0)) + " x " +

@@ -3,8 +3,10 @@
 // A row's label, and the element that it names, are written down where they are used: behind the
 // reductions over the row. Threads meet at those, so that no compiler moves a load across, and the
 // block would wait for memory once more when it has nothing else left to do.
-//   1. Functions without products are looked at; in each of their blocks of code, the first
-//      operation that waits: for copies, in a reduction or scan over tiles, or one with regions.
+//   1. Where a function has no products, in each of its blocks of code, the first operation that
+//      waits: for copies, in a reduction or scan over tiles, or one with regions. Where it has, in
+//      each loop around one product of warpgroups, and no other, the first wait for its operands:
+//      what the product is multiplied by (scales of blocks) comes while it is computed.
 //   2. Loads behind it that need nothing computed by it or later are moved in front of it, with the
 //      arithmetic that leads to them, in their order; behind the loads that stand there already.
 //   3. A load of more registers than a few stays: it would hold them across the reductions. Where
@@ -18,6 +20,7 @@
 #include "passes/memory/MovedOperations.h"
 #include "passes/memory/TileComponents.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 
@@ -67,9 +70,10 @@ static int64_t mostElements(gpu::LoadOp load, int64_t maxElements) {
   return all <= littleInAll && feedsReduction(load) ? littleInAll : maxElements;
 }
 
-/// Returns how many loads are moved.
-static unsigned hoistLoads(Block &block, int64_t maxElements) {
-  auto first = llvm::find_if(block, waits);
+/// Returns how many loads are moved in front of the first operation of `block` that `waitsHere`.
+static unsigned hoistLoads(Block &block, int64_t maxElements,
+                           llvm::function_ref<bool(Operation &)> waitsHere) {
+  auto first = llvm::find_if(block, waitsHere);
   if (first == block.end())
     return 0;
   SmallVector<gpu::LoadOp> loads;
@@ -93,6 +97,20 @@ static unsigned hoistLoads(Block &block, int64_t maxElements) {
   return numMoved;
 }
 
+/// Is `block` that of a loop around one product of warpgroups that it waits for, and no other loop
+/// or product?
+static bool isLoopOfProduct(Block &block) {
+  unsigned products = 0;
+  for (Operation &op : block) {
+    if (isa<DotOp>(op) || op.getNumRegions() > 0)
+      return false;
+    products += isa<WarpgroupDotOp>(op);
+  }
+  return products == 1 && isa<scf::ForOp>(block.getParentOp());
+}
+
+static bool waitsForOperands(Operation &op) { return isa<PhaseWaitOp, WarpgroupDotOp>(op); }
+
 namespace {
 
 struct HoistLoads : tk::impl::HoistLoadsBase<HoistLoads> {
@@ -100,9 +118,13 @@ struct HoistLoads : tk::impl::HoistLoadsBase<HoistLoads> {
 
   void runOnOperation() override {
     for (FuncOp function : getOperation().getOps<FuncOp>()) {
-      if (hasProducts(function))
-        continue;
-      function.walk([&](Block *block) { numHoisted += hoistLoads(*block, maxElements); });
+      bool areProducts = hasProducts(function);
+      function.walk([&](Block *block) {
+        if (!areProducts)
+          numHoisted += hoistLoads(*block, maxElements, waits);
+        else if (isLoopOfProduct(*block))
+          numHoisted += hoistLoads(*block, maxElements, waitsForOperands);
+      });
     }
   }
 };

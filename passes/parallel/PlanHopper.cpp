@@ -306,6 +306,11 @@ void Planner::planWarpgroupProduct(Contraction &product) {
   int64_t accumulators = llvm::count_if(shape.contractions, [&](Contraction &other) {
     return other.m == product.m && other.n == product.n;
   });
+  // Parts of a sum that are scaled and added up have a tile of their own beside the sum's.
+  auto isOfStatement = [&](Value index) {
+    return cast<BlockArgument>(index).getOwner() == shape.compute.getBlock();
+  };
+  accumulators += product.isInner && isOfStatement(product.m) && isOfStatement(product.n);
   // Waves over the indices that are not tiled count as well; what is not bounded is many.
   int64_t others = 1;
   auto extentOf = [&](Value index) { return shape.upperOf(index).value_or(int64_t(1) << 14); };

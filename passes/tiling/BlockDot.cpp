@@ -75,13 +75,15 @@ TileValue BlockProgram::dotOperand(Reduction &reduction, Value factor, ArrayRef<
                              llvm::is_contained(zeroOutside.lookup(tile.value), k));
   if (needsMask)
     tile = select(*mask, tile, cast<TypedAttr>(builder.getZeroAttr(element)));
+  // Before a conversion, so that the load itself can be transposed.
+  tile = toOrder(tile, wanted, tile.depth);
   // Half precision holds every 8-bit float.
   if (isa<FloatType>(element) && element.getIntOrFloatBitWidth() == 8 &&
       reduction.op.getPrecision() != Precision::Fast) {
     Type half = tileType(tile.axes, builder.getF16Type());
     tile.value = arith::ExtFOp::create(at(tile.depth), loc, half, tile.value);
   }
-  return toOrder(tile, wanted, tile.depth);
+  return tile;
 }
 
 Value BlockProgram::dot(Reduction &reduction, Accumulator &acc, Value carried) {
