@@ -112,9 +112,14 @@ LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError, u
   if (warps.size() > 9)
     return emitError() << "expected at most 9 warp vectors (16 blocks of 32 warps), got "
                        << warps.size();
-  if (held != 0 && (rank != 1 || held >= 1u << registers.size()))
+  bool areAlongOne =
+      llvm::all_of(registers, [&](LayoutBit bit) { return bit.axis == registers.front().axis; });
+  if (held != 0 && !areAlongOne)
+    return emitError() << "expected registers along one axis where only " << held
+                       << " of them are held";
+  if (held != 0 && held >= 1u << registers.size())
     return emitError() << "expected to hold fewer than " << (1u << registers.size())
-                       << " registers of a tile of one axis, got " << held << " of one of " << rank;
+                       << " registers, got " << held;
   SmallVector<int64_t> seen(rank, 0);
   for (ArrayRef<LayoutBit> bits : {registers, lanes, warps}) {
     for (LayoutBit bit : bits) {

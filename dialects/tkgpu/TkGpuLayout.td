@@ -30,8 +30,8 @@ def TkGpu_LayoutAttr : AttrDef<TkGpu_Dialect, "Layout",
     Blocked tiles, matrix fragments and slices (rows left over by a reduction) are constructors of
     this one attribute, in TkGpuLayout.h. Registers do not replicate; lanes and warps may.
 
-    With `held = n` a thread has only the first n registers of a tile of one axis; nobody uses the
-    elements of the others (a row of 5120 in a tile of 8192).
+    With `held = n` a thread has only the first n registers, which all lie along one axis; nobody
+    uses the elements of the others (a row of 5120 in a tile of 8192).
   }];
   let parameters = (ins
     "unsigned":$rank,

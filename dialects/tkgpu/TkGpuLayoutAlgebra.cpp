@@ -236,7 +236,7 @@ LayoutAttr tk::gpu::fmaOperandLayout(LayoutAttr accumulator, DotOperand operand,
 //===----------------------------------------------------------------------===//
 
 /// Renames axes by `newAxis`; where that is -1 the vector is dropped (registers) or becomes
-/// replication (lanes, warps).
+/// replication (lanes, warps). Registers that nobody holds lie along the axis of all of them.
 static LayoutAttr renameAxes(LayoutAttr layout, unsigned rank, ArrayRef<int64_t> newAxis) {
   auto rename = [&](ArrayRef<LayoutBit> bits, bool drop) {
     Bits renamed;
@@ -249,8 +249,10 @@ static LayoutAttr renameAxes(LayoutAttr layout, unsigned rank, ArrayRef<int64_t>
     }
     return renamed;
   };
-  return LayoutAttr::get(layout.getContext(), rank, rename(layout.getRegisterBits(), true),
-                         rename(layout.getLaneBits(), false), rename(layout.getWarpBits(), false));
+  Bits registers = rename(layout.getRegisterBits(), true);
+  unsigned held = registers.empty() ? 0 : layout.getHeld();
+  return LayoutAttr::get(layout.getContext(), rank, registers, rename(layout.getLaneBits(), false),
+                         rename(layout.getWarpBits(), false), held);
 }
 
 LayoutAttr tk::gpu::sliceLayout(LayoutAttr layout, unsigned axis) {

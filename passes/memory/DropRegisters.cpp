@@ -2,11 +2,12 @@
 //
 // Tiles have power-of-two sizes. Of a row of 5120 elements in a tile of 8192, a thread would keep
 // and compute with 3 elements beyond the end for every 5 of the row.
-//   1. Functions are looked at whose tiles all have one axis and one layout, and in which no thread
-//      takes elements over from others but by reductions.
-//   2. The numbers along their tiles say where what is of use ends, if all that is reduced goes by
-//      such numbers. Where all threads' elements of the last registers are beyond that, the layout
-//      holds only the registers before.
+//   1. Functions are looked at whose tiles all have their registers along one axis, in the same
+//      places (one row, or several rows whose columns they share), or one register, and in which no
+//      thread takes elements over from others but by reductions.
+//   2. The numbers along that axis say where what is of use ends, if all that is reduced goes by
+//      such numbers. Where all threads' elements of the last registers are beyond that, the layouts
+//      hold only the registers before.
 //   3. In functions without products masks say which registers no end lies before (SettledMasks.h).
 //
 // Before: %j = iota to 5120 : tensor<8192xindex, #tkgpu.layout<register = ...>>
@@ -35,11 +36,25 @@ namespace {
 
 /// What the tiles of a function have in common.
 struct Tiles {
-  LayoutAttr layout; ///< null: not the same for all
-  int64_t end = 0;   ///< of the elements of use; 0: not known
+  SmallVector<LayoutBit> registers; ///< none: they are not the same for all
+  int64_t end = 0;                  ///< of the elements of use; 0: not known
 };
 
 } // namespace
+
+static bool hasOneRegister(LayoutAttr layout) { return layout.getRegisterBits().empty(); }
+
+/// Do all registers of a layout lie along one axis?
+static bool isAlongOneAxis(LayoutAttr layout) {
+  ArrayRef<LayoutBit> bits = layout.getRegisterBits();
+  return llvm::all_of(bits, [&](LayoutBit bit) { return bit.axis == bits.front().axis; });
+}
+
+/// Does a thread have the same places along an axis in both?
+static bool haveSamePlaces(ArrayRef<LayoutBit> a, ArrayRef<LayoutBit> b) {
+  return a.size() == b.size() &&
+         llvm::all_of_zip(a, b, [](LayoutBit x, LayoutBit y) { return x.step == y.step; });
+}
 
 /// Does `op` leave each element of its tiles in its thread and register, or join all of them?
 static bool staysInPlace(Operation *op) {
@@ -50,15 +65,16 @@ static bool staysInPlace(Operation *op) {
              HoldOp, AllocPrivateOp, PrivateStoreOp, PrivateLoadOp>(op);
 }
 
-/// Is an iota among what the elements of `tile` are computed from? If not, all of them are of use,
-/// wherever the iotas of others end.
+/// Is an iota along the registers among what the elements of `tile` are computed from? If not, all
+/// of them are of use, wherever the iotas of others end.
 static bool isNumbered(Value tile, llvm::SmallPtrSetImpl<Operation *> &seen) {
   Operation *op = tile.getDefiningOp();
   if (!op || !seen.insert(op).second)
     return false;
-  return isa<IotaOp, RotatedIotaOp>(op) || llvm::any_of(op->getOperands(), [&](Value operand) {
-           return isTile(operand) && isNumbered(operand, seen);
-         });
+  if (isa<IotaOp, RotatedIotaOp>(op))
+    return !hasOneRegister(getLayout(tile.getType()));
+  return llvm::any_of(op->getOperands(),
+                      [&](Value operand) { return isTile(operand) && isNumbered(operand, seen); });
 }
 
 static Tiles commonTiles(FuncOp function) {
@@ -73,10 +89,17 @@ static Tiles commonTiles(FuncOp function) {
       if (!isTile(result))
         continue;
       LayoutAttr layout = getLayout(result.getType());
-      if (!layout || layout.getRank() != 1 || (tiles.layout && layout != tiles.layout))
+      if (!layout || layout.getHeld() != 0 || !isAlongOneAxis(layout))
         return WalkResult::interrupt();
-      tiles.layout = layout;
+      if (hasOneRegister(layout))
+        continue;
+      if (tiles.registers.empty())
+        tiles.registers.assign(layout.getRegisterBits().begin(), layout.getRegisterBits().end());
+      else if (!haveSamePlaces(tiles.registers, layout.getRegisterBits()))
+        return WalkResult::interrupt();
     }
+    if (isa<IotaOp, RotatedIotaOp>(op) && hasOneRegister(getLayout(op->getResult(0).getType())))
+      return WalkResult::advance();
     std::optional<uint64_t> end;
     if (auto iota = dyn_cast<IotaOp>(op))
       end = iota.getEnd();
@@ -93,21 +116,41 @@ static Tiles commonTiles(FuncOp function) {
 }
 
 /// How many registers have elements before `end`, in whole vectors.
-static unsigned registersBefore(LayoutAttr layout, int64_t end) {
-  unsigned vector = layout.getVectorWidth(0), held = layout.getNumRegisters();
-  while (held > vector && layout.getRegisterOffset(held - vector)[0] >= end)
+static unsigned registersBefore(ArrayRef<LayoutBit> registers, int64_t end) {
+  int64_t vector = 1, held = int64_t(1) << registers.size();
+  for (LayoutBit bit : registers) {
+    if (bit.step != vector)
+      break;
+    vector *= 2;
+  }
+  auto placeOf = [&](int64_t number) {
+    int64_t place = 0;
+    for (auto [b, bit] : llvm::enumerate(registers))
+      place += number >> b & 1 ? bit.step : 0;
+    return place;
+  };
+  while (held > vector && placeOf(held - vector) >= end)
     held -= vector;
   return held;
 }
 
-static void setLayout(FuncOp function, LayoutAttr layout) {
+/// Has all tiles hold so many registers, but for those of one.
+static void holdRegisters(FuncOp function, unsigned held) {
+  auto shorter = [&](RankedTensorType tile) {
+    LayoutAttr layout = getLayout(tile);
+    if (hasOneRegister(layout))
+      return tile;
+    return withLayout(tile, LayoutAttr::get(function.getContext(), layout.getRank(),
+                                            layout.getRegisterBits(), layout.getLaneBits(),
+                                            layout.getWarpBits(), held));
+  };
   auto set = [&](ValueRange values) {
     for (Value value : values)
-      if (isTile(value))
-        value.setType(withLayout(value.getType(), layout));
+      if (auto tile = dyn_cast<RankedTensorType>(value.getType()))
+        value.setType(shorter(tile));
       else if (auto memory = dyn_cast<PrivateType>(value.getType()))
         value.setType(PrivateType::get(value.getContext(), memory.getStages(),
-                                       withLayout(memory.getTile(), layout), memory.getVector()));
+                                       shorter(memory.getTile()), memory.getVector()));
   };
   function.walk([&](Operation *op) {
     set(op->getResults());
@@ -124,15 +167,13 @@ static void setLayout(FuncOp function, LayoutAttr layout) {
 /// Returns how many registers of a thread are dropped.
 static unsigned dropRegisters(FuncOp function) {
   Tiles tiles = commonTiles(function);
-  if (!tiles.layout || tiles.end == 0 || tiles.layout.getHeld() != 0)
+  if (tiles.registers.empty() || tiles.end == 0)
     return 0;
-  unsigned held = registersBefore(tiles.layout, tiles.end);
-  if (held == tiles.layout.getNumRegisters())
+  unsigned all = 1u << tiles.registers.size(), held = registersBefore(tiles.registers, tiles.end);
+  if (held == all)
     return 0;
-  auto shorter = LayoutAttr::get(function.getContext(), 1, tiles.layout.getRegisterBits(),
-                                 tiles.layout.getLaneBits(), tiles.layout.getWarpBits(), held);
-  setLayout(function, shorter);
-  return tiles.layout.getNumRegisters() - held;
+  holdRegisters(function, held);
+  return all - held;
 }
 
 namespace {

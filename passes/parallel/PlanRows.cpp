@@ -28,7 +28,7 @@ static constexpr int64_t elementsOfThread = 32, mostElementsOfThread = 64, manyE
 /// The widest access of a thread.
 static constexpr int64_t vectorBits = 128;
 /// Blocks that have one row of no more bits end faster than others are started.
-static constexpr int64_t shortRowBits = 512 * 16;
+static constexpr int64_t shortRowBits = 640 * 16;
 /// Rows that end before their tiles have no fewer threads.
 static constexpr int64_t leastThreads = 128;
 /// Blocks that move fewer bytes end faster than others are started.

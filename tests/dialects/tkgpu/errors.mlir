@@ -156,13 +156,13 @@ tkgpu.func @f args ["x"] {
 
 // -----
 
-// expected-error @below {{expected to hold fewer than 4 registers of a tile of one axis, got 4 of one of 1}}
+// expected-error @below {{expected to hold fewer than 4 registers, got 4}}
 #all = #tkgpu.layout<register = [[1], [2]], lane = [[4], [8], [16], [32], [64]], warp = [], held = 4>
 
 // -----
 
-// expected-error @below {{expected to hold fewer than 2 registers of a tile of one axis, got 1 of one of 2}}
-#wide = #tkgpu.layout<register = [[0, 1]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], warp = [], held = 1>
+// expected-error @below {{expected registers along one axis where only 3 of them are held}}
+#wide = #tkgpu.layout<register = [[0, 1], [32, 0]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], warp = [], held = 3>
 
 // -----
 

@@ -26,6 +26,48 @@ tkgpu.func @squares args ["x", "y", "n"] {
   tkgpu.return
 } {num_warps = 4 : i64, index_bits = 32 : i64}
 
+// Four rows of at most 20 elements in tiles of 4 x 64 whose registers lie along the rows: the tiles
+// of rows, of their columns and of both. What there is once a row has one register.
+#rows = #tkgpu.layout<register = [[0, 8], [0, 16], [0, 32]], lane = [[0, 1], [0, 2], [0, 4], [1, 0], [2, 0]], warp = []>
+#of_rows = #tkgpu.layout<register = [], lane = [[0], [0], [0], [1], [2]], warp = []>
+#columns = #tkgpu.layout<register = [[8], [16], [32]], lane = [[1], [2], [4], [0], [0]], warp = []>
+// CHECK-LABEL: tkgpu.func @several_rows
+// CHECK: tkgpu.iota : tensor<4xindex, #tkgpu.layout<register = [], lane = {{\[}}[0], [0], [0], [1], [2]], warp = []>>
+// CHECK: tkgpu.iota to 20 : tensor<64xindex, #tkgpu.layout<register = {{\[}}[8], [16], [32]], {{.*}} held = 3>>
+// CHECK: tkgpu.load {{.*}} -> tensor<4x64xf32, #tkgpu.layout<register = {{\[}}[0, 8], [0, 16], [0, 32]], {{.*}} held = 3>>
+// CHECK: tkgpu.reduce <sum> {{.*}} held = 3>> -> tensor<4xf32, #tkgpu.layout<register = [], lane = {{\[}}[0], [0], [0], [1], [2]], warp = []>>
+tkgpu.func @several_rows args ["x", "y", "n"] {
+^bb0(%x: !tkgpu.buffer<f32>, %y: !tkgpu.buffer<f32>, %n: index):
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  %i = tkgpu.iota : tensor<4xindex, #of_rows>
+  %j = tkgpu.iota to 20 : tensor<64xindex, #columns>
+  %end = tkgpu.broadcast %n dims [] : index -> tensor<64xindex, #columns>
+  %in = arith.cmpi slt, %j, %end : tensor<64xindex, #columns>
+  %v = tkgpu.load %x[%i, %j] dims [array<i64: 0>, array<i64: 1>] strides(%n, %c1) masks(%in) over [array<i64: 1>] other(%zero) : (!tkgpu.buffer<f32>, tensor<4xindex, #of_rows>, tensor<64xindex, #columns>, index, index, tensor<64xi1, #columns>, f32) -> tensor<4x64xf32, #rows>
+  %s = tkgpu.reduce <sum> %v axis 1 : tensor<4x64xf32, #rows> -> tensor<4xf32, #of_rows>
+  tkgpu.store %s, %y[%i] dims [array<i64: 0>] strides(%c1) masks() over [] : (tensor<4xf32, #of_rows>, !tkgpu.buffer<f32>, tensor<4xindex, #of_rows>, index) -> ()
+  tkgpu.return
+} {num_warps = 1 : i64, index_bits = 32 : i64}
+
+// A thread that has elements of several rows and columns keeps all of them.
+#both = #tkgpu.layout<register = [[0, 8], [0, 16], [1, 0]], lane = [[0, 1], [0, 2], [0, 4], [2, 0], [4, 0]], warp = []>
+#of_both = #tkgpu.layout<register = [[1]], lane = [[0], [0], [0], [2], [4]], warp = []>
+#short = #tkgpu.layout<register = [[8], [16]], lane = [[1], [2], [4], [0], [0]], warp = []>
+// CHECK-LABEL: tkgpu.func @rows_in_registers
+// CHECK-NOT: held
+// CHECK: tkgpu.return
+tkgpu.func @rows_in_registers args ["x", "y", "n"] {
+^bb0(%x: !tkgpu.buffer<f32>, %y: !tkgpu.buffer<f32>, %n: index):
+  %c1 = arith.constant 1 : index
+  %i = tkgpu.iota : tensor<8xindex, #of_both>
+  %j = tkgpu.iota to 7 : tensor<32xindex, #short>
+  %v = tkgpu.load %x[%i, %j] dims [array<i64: 0>, array<i64: 1>] strides(%n, %c1) masks() over [] : (!tkgpu.buffer<f32>, tensor<8xindex, #of_both>, tensor<32xindex, #short>, index, index) -> tensor<8x32xf32, #both>
+  %s = tkgpu.reduce <sum> %v axis 1 : tensor<8x32xf32, #both> -> tensor<8xf32, #of_both>
+  tkgpu.store %s, %y[%i] dims [array<i64: 0>] strides(%c1) masks() over [] : (tensor<8xf32, #of_both>, !tkgpu.buffer<f32>, tensor<8xindex, #of_both>, index) -> ()
+  tkgpu.return
+} {num_warps = 1 : i64, index_bits = 32 : i64}
+
 // An element of which nobody knows that it is of no use, or one that goes on to another thread.
 // CHECK-LABEL: tkgpu.func @whole
 // CHECK-NOT: held
