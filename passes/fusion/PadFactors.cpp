@@ -6,7 +6,7 @@
 //
 // 1. Take statements whose reductions are products of factors that are loaded as they are stored,
 //    the sum being over an axis of each or a part of it, if warpgroups would multiply them, or they
-//    are f64.
+//    are f32 or f64.
 // 2. Each factor whose rows begin anywhere is stored once more, in a statement of its own, with
 //    rows of whole lines of memory that end in zeros, if that takes less time than it saves.
 //    Products that read the same factor share what was stored.
@@ -44,13 +44,13 @@ static constexpr llvm::StringLiteral passName = "tk-transpose-factors";
 static constexpr int64_t lineBytes = 128;
 /// Nanoseconds, measured on an H200: what a term of the sums of as many tiles as there are
 /// processors saves on warpgroups (at 1000 to 4001 rows, columns and terms 0.97 to 1.2 us for 32 of
-/// them fall to 0.25 of it), and the sides of such tiles; what one of a product in f64 saves whose
-/// copies are of 16 bytes, not 8; to read or write a byte, to launch once more.
-static constexpr double savedOfTiles = 25, savedByVectors = 1.2e-5;
+/// them fall to 0.25 of it), and the sides of such tiles; what one of a product in f32 saves whose
+/// copies are of 16 bytes, not 4, and in f64, not 8; to read or write a byte, to launch once more.
+static constexpr double savedOfTiles = 25, savedOfF32 = 6e-6, savedOfF64 = 1.2e-5;
 static constexpr int64_t sideOfTile = 128;
 static constexpr double costOfByte = 4e-4, costOfLaunch = 2500;
-/// Few rows or columns are not for warpgroups.
-static constexpr int64_t fewestRows = 17;
+/// Of fewer rows or columns on warpgroups nothing is known.
+static constexpr int64_t fewestRows = 8;
 
 namespace {
 
@@ -58,7 +58,7 @@ namespace {
 struct Product {
   ReduceOp reduce;
   llvm::SetVector<LoadOp> factors;
-  bool isWide; ///< f64, which no warpgroup multiplies
+  bool isWide; ///< f32 or f64 that no warpgroup multiplies
 };
 
 class FactorPadding {
@@ -133,7 +133,7 @@ std::optional<Product> FactorPadding::read(ComputeOp compute, ReduceOp reduce) {
       if (!load || !isPlain(kernel, reduce, load))
         return std::nullopt;
       Type type = load.getType();
-      product.isWide = type.isF64();
+      product.isWide = isWideProduct(type, precision);
       if (!product.isWide &&
           !(haveWarpgroupProduct(type, precision) && isMultipliedAsStored(compute, factor)))
         return std::nullopt;
@@ -166,8 +166,10 @@ std::optional<double> FactorPadding::savedOf(ComputeOp compute, const Product &p
   if (!outputs || !depth || compute.getNumIndices() < 2)
     return std::nullopt;
   double terms = *depth * reduce.getNumAccumulators();
-  if (product.isWide)
-    return savedByVectors * *outputs * terms;
+  if (product.isWide) {
+    LoadOp factor = product.factors.front();
+    return (factor.getType().isF64() ? savedOfF64 : savedOfF32) * *outputs * terms;
+  }
   double tiles = *outputs;
   for (Value extent : compute.getExtents().take_back(2)) {
     int64_t size = static_cast<int64_t>(*countElements(extent));

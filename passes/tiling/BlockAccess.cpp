@@ -145,6 +145,15 @@ bool BlockProgram::isNonNegative(Value value) {
   return false;
 }
 
+/// Is a range that ends at `end` known to stay within `extent`: is that its end, or of the lesser
+/// of it and another?
+static bool endsWithin(Value end, Value extent) {
+  if (auto least = end.getDefiningOp<arith::MinSIOp>())
+    return endsWithin(least.getLhs(), extent) || endsWithin(least.getRhs(), extent);
+  std::optional<int64_t> constant = getConstantIndex(end);
+  return end == extent || (constant && constant == getConstantIndex(extent));
+}
+
 /// Masks of an access that may be out of bounds. An index that is a bare axis over the extent at
 /// which it stands needs no comparison but the axis's own.
 void BlockProgram::addPadMasks(LoadOp op, ArrayRef<TileValue> indices, ArrayRef<Value> extents,
@@ -153,10 +162,7 @@ void BlockProgram::addPadMasks(LoadOp op, ArrayRef<TileValue> indices, ArrayRef<
     auto axis = axisOf.find(value);
     if (axis != axisOf.end()) {
       const Axis &info = axes[axis->second];
-      bool sameRange = info.rangeEnd == extents[d] ||
-                       (getConstantIndex(info.rangeEnd) &&
-                        getConstantIndex(info.rangeEnd) == getConstantIndex(extents[d]));
-      if (sameRange && isNonNegative(value)) {
+      if (endsWithin(info.rangeEnd, extents[d]) && isNonNegative(value)) {
         addSafetyMasks(indices[d].axes, masks);
         continue;
       }

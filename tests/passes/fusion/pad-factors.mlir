@@ -199,7 +199,7 @@ module attributes {tkgpu.target = #target} {
 // CHECK: tk.return
 #target = #tkgpu.target<arch = 90, shared = 232448, processors = 132, hopper = true>
 module attributes {tkgpu.target = #target} {
-  tk.kernel @few_rows dims ["K", "M", "N"] params [#tk.param<"a">, #tk.param<"b">] results ["c"] facts [#tk.fact<divisor = 1, upper = 4096>, #tk.fact<divisor = 1, upper = 16>, #tk.fact<divisor = 1, upper = 4096>] {
+  tk.kernel @few_rows dims ["K", "M", "N"] params [#tk.param<"a">, #tk.param<"b">] results ["c"] facts [#tk.fact<divisor = 1, upper = 4096>, #tk.fact<divisor = 1, upper = 4>, #tk.fact<divisor = 1, upper = 4096>] {
   ^bb0(%K: index, %M: index, %N: index, %a: tensor<?x?xbf16>, %b: tensor<?x?xbf16>):
     %c0 = arith.constant 0 : index
     tk.bind %a[%M, %K] : tensor<?x?xbf16>
