@@ -20,6 +20,8 @@ namespace tk {
 
 llvm::ArrayRef<PassRow> passTable() {
   static const PassRow rows[] = {
+      {"tk-collapse-axes", Stage::Fused, "fusion", "",
+       "statements are as they were written: later ones have indices of several"},
       {"tk-simplify", Stage::Fused, "", "", "equal expressions become one before costs are judged"},
       {"tk-fuse-producers", Stage::Fused, "fusion", "",
        "statements are inlined into those that read them"},

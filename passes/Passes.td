@@ -17,12 +17,18 @@ def Simplify : Pass<"tk-simplify", "::mlir::ModuleOp"> {
     Statistic<"numOrdered", "indices-ordered", "Reductions over indices in another order than memory's">];
 }
 
+def CollapseAxes : Pass<"tk-collapse-axes", "::mlir::ModuleOp"> {
+  let summary = "Make one index of neighbouring ones that are reduced together";
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let statistics = [Statistic<"numCollapsed", "indices-collapsed", "Indices that became part of another">];
+}
+
 def FuseProducers : Pass<"tk-fuse-producers", "::mlir::ModuleOp"> {
   let summary = "Compute a local tensor where it is read instead of storing it";
   let dependentDialects = ["::mlir::arith::ArithDialect"];
   let options = [
     Option<"maxExtra", "max-extra", "int64_t", "256",
-           "Largest extent of an index along which a reduction may be computed again">];
+           "How often a reduction may be computed again along indices that it does not depend on">];
   let statistics = [Statistic<"numInlined", "loads-inlined", "Loads replaced by what they read">];
 }
 

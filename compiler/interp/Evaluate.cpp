@@ -243,6 +243,15 @@ Status Evaluation::bind(const std::vector<int64_t> &dims, const std::vector<Tens
   }
   for (const Instruction &instruction : program.prologue)
     execute(instruction);
+  // Axes that passes have made one are one here, too: the elements lie as they did.
+  for (size_t id = 0; id < program.tensors.size(); ++id) {
+    const std::vector<int> &extents = program.tensors[id].extents;
+    if (extents.size() >= states[id].shape.size())
+      continue;
+    states[id].shape.clear();
+    for (int extent : extents)
+      states[id].shape.push_back(frame[extent].i);
+  }
   for (auto &[slot, text] : program.assumptions)
     if (!frame[slot].i)
       return Error(ErrorCode::constraint_failed, "the condition " + text + " does not hold");

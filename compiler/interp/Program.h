@@ -177,6 +177,7 @@ struct TensorSlot {
   int compute = -1; ///< which compute defines it, or -1 for a parameter
   unsigned result = 0;
   std::vector<unsigned> axes;             ///< positions of its indices in the compute
+  std::vector<int> extents;               ///< slots of a parameter's, which may be fewer than given
   std::optional<TileReduction> overTiles; ///< axes that count tiles that are reduced
   Width storedAs = Width::F64;
   bool isFloat = true;

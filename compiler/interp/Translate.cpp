@@ -131,8 +131,13 @@ public:
   Expected<std::unique_ptr<KernelProgram>> run() {
     translateArguments();
     for (Operation &op : kernel.getBody().front()) {
-      if (isa<BindOp, DefaultOp, ScheduleConditionOp, ScalarCaseOp>(op))
+      if (isa<DefaultOp, ScheduleConditionOp, ScalarCaseOp>(op))
         continue;
+      if (auto bind = dyn_cast<BindOp>(op)) {
+        for (Value extent : bind.getExtents())
+          program->tensors[tensorOf(bind.getTensor())].extents.push_back(slot(extent));
+        continue;
+      }
       if (auto assume = dyn_cast<AssumeOp>(op)) {
         program->assumptions.emplace_back(slot(assume.getCondition()), assume.getText().str());
       } else if (auto compute = dyn_cast<ComputeOp>(op)) {

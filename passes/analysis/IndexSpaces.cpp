@@ -1,7 +1,9 @@
 //===- IndexSpaces.cpp - extents, and how statements' indices meet --------===//
 #include "passes/analysis/IndexSpaces.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 
@@ -11,6 +13,10 @@ int64_t getUpperBound(Value extent) {
   APInt constant;
   if (matchPattern(extent, m_ConstantInt(&constant)))
     return constant.getSExtValue();
+  if (auto product = extent.getDefiningOp<arith::MulIOp>()) { // axes that have become one
+    int64_t outer = getUpperBound(product.getLhs()), inner = getUpperBound(product.getRhs()), both;
+    return outer < 0 || inner < 0 || llvm::MulOverflow(outer, inner, both) ? -1 : both;
+  }
   auto arg = dyn_cast<BlockArgument>(extent);
   auto kernel = arg ? dyn_cast<KernelOp>(arg.getOwner()->getParentOp()) : KernelOp();
   if (!kernel || arg.getArgNumber() >= kernel.getNumDims())

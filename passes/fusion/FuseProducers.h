@@ -31,7 +31,7 @@ struct Read {
 };
 
 /// Why the read should go through memory, or nothing if the producer can be computed there.
-/// `maxExtra`: the largest extent along which reductions may be computed again.
+/// `maxExtra`: how often reductions may be computed again along indices that they do not depend on.
 std::optional<std::string> whyNotInline(Read read, ProducerKind kind, int64_t maxExtra);
 
 /// Does the reader go over the row that the producer reduces anyway, so that it computes those

@@ -6,16 +6,16 @@
 //
 // 1. Pointwise producers are inlined, unless they are costly and read at overlapping indices.
 // 2. Row reductions are inlined where nothing is repeated; where the extra indices are the row
-//    itself, which the block that computes the row covers anyway; where their extents are known to
-//    be small; or where the consumer runs over the same row and can carry them online (softmax).
-//    Few rows that no cluster holds are not computed where they are read: their reductions have
-//    parts for all multiprocessors (tk-split-reductions, tk-split-chains), and a row that is not
-//    held is read again anyway.
+//    itself, which the block that computes the row covers anyway; where the product of their
+//    extents is known to be small; or where the consumer runs over the same row and can carry them
+//    online (softmax). Few rows that no cluster holds are not computed where they are read: their
+//    reductions have parts for all multiprocessors (tk-split-reductions, tk-split-chains), and a
+//    row that is not held is read again anyway.
 // 3. Matrix products are inlined as an epilogue's input where nothing is repeated. Under a
 //    reduction of the consumer (a chain of products) they are inlined if some parallel index is
-//    left, and the extra indices are known to be small, or unknown while all operands share a batch
-//    index or the consumer carries a softmax over the chained index. So attention's scores are
-//    never stored, and the hidden layer of a perceptron is.
+//    left, and the extra indices are known to be small together, or unknown while all operands
+//    share a batch index or the consumer carries a softmax over the chained index. So attention's
+//    scores are never stored, and the hidden layer of a perceptron is.
 // 4. Matrix products that are read at several kinds of indices are stored: inlining would compute
 //    them once for each.
 //
@@ -108,10 +108,26 @@ static Value getExtent(BlockArgument index, ComputeOp consumer) {
   return consumer.getExtents()[index.getArgNumber()];
 }
 
-static bool isSmall(BlockArgument index, ComputeOp consumer, int64_t maxExtra) {
-  int64_t upper = getUpperBound(getExtent(index, consumer));
-  return upper >= 0 && upper <= maxExtra;
-}
+namespace {
+/// How often something may be repeated along further indices: what is repeated along several is
+/// repeated as often as their extents' product says.
+class RepeatBudget {
+public:
+  explicit RepeatBudget(int64_t most) : left(most) {}
+
+  /// True if `index` is known to be short enough beside those that were allowed before.
+  bool allows(BlockArgument index, ComputeOp consumer) {
+    int64_t upper = getUpperBound(getExtent(index, consumer));
+    if (upper < 0 || upper > left)
+      return false;
+    left /= std::max<int64_t>(upper, 1);
+    return true;
+  }
+
+private:
+  int64_t left;
+};
+} // namespace
 
 static std::string quote(BlockArgument index, ComputeOp consumer) {
   return ("'" + cast<StringAttr>(consumer.getIndexNames()[index.getArgNumber()]).getValue() + "'")
@@ -297,8 +313,9 @@ static std::optional<std::string> whyNotRows(ReduceOp reduce, Read read, const R
       return std::nullopt;
     return "a row over several axes is more than a block holds";
   }
+  RepeatBudget budget(maxExtra);
   for (BlockArgument index : reach.extra)
-    if (!isSmall(index, read.consumer, maxExtra))
+    if (!budget.allows(index, read.consumer))
       return "its reductions would be repeated for every tile of index " +
              quote(index, read.consumer);
   return std::nullopt;
@@ -313,8 +330,9 @@ static std::optional<std::string> whyNotProducts(Read read, const Reach &reach, 
     return "it is read at an index expression, so that its products would be repeated";
   if (!reach.reduced.empty() && reach.parallel.empty())
     return "the reader would have no parallel index left to compute it over";
+  RepeatBudget budget(maxExtra);
   for (BlockArgument index : reach.extra) {
-    if (isSmall(index, read.consumer, maxExtra))
+    if (budget.allows(index, read.consumer))
       continue;
     bool known = getUpperBound(getExtent(index, read.consumer)) >= 0;
     if (known || reach.reduced.empty() || !(isUnderSoftmax(read) || sharesBatch(read, reach)))

@@ -14,6 +14,7 @@ void buildFusionPipeline(OpPassManager &manager, const FusionOptions &options) {
     if (!options.disabled.contains(pass->getArgument()))
       manager.addPass(std::move(pass));
   };
+  add(createCollapseAxes());
   add(createSimplify());
   add(createFuseProducers({options.maxExtra}));
   // Divisions by a softmax's sum leave the products' sums, which so become joinable.

@@ -317,7 +317,12 @@ void SplitReductionsPass::split(ReduceOp reduce, ComputeOp compute, Split how) {
   Value combined;
   if (matchSquaredDistance(reduce)) {
     SplitDistance distance = splitSquaredDistance(reduce, compute, parts);
-    distances.push_back(distance.partial);
+    if (ComputeOp equal = findEqual(distances, distance.partial)) {
+      distance.partial->replaceAllUsesWith(equal);
+      distance.partial.erase();
+    } else {
+      distances.push_back(distance.partial);
+    }
     combined = distance.combined;
   } else {
     combined = splitPlain(reduce, compute, parts, partials);

@@ -110,6 +110,28 @@ struct Analysis {
     shape.contractions.push_back(contraction);
   }
 
+  /// Beside loads that differ along more of a reduction's indices, others do not count: they are
+  /// the same for all terms, or for many.
+  IndexSet runsAlong(Operation *reduction) {
+    IndexSet along;
+    size_t most = 0;
+    reduction->walk([&](LoadOp load) {
+      if (load.getIndices().empty())
+        return;
+      IndexSet own;
+      for (Value index : load.getIndices())
+        for (Value needed : dependences(index))
+          if (reduction->isAncestor(cast<BlockArgument>(needed).getOwner()->getParentOp()))
+            own.insert(needed);
+      if (own.size() > most)
+        along.clear();
+      most = std::max(most, own.size());
+      if (own.size() == most)
+        along.insert_range(dependences(load.getIndices().back()));
+    });
+    return along;
+  }
+
   void addAccess(const IndexSet &indices, Type element) {
     for (Value index : indices)
       ++shape.contiguous[index];
@@ -124,23 +146,7 @@ struct Analysis {
       if (isa<ReduceOp, ScanOp>(op)) {
         shape.reductions.push_back(op);
         shape.dependsOn[op] = dependences(op->getResult(0));
-        IndexSet along;
-        // Beside loads that differ from term to term, those that are the same for all do not count.
-        auto isOwn = [&](Value index) {
-          return op->isAncestor(cast<BlockArgument>(index).getOwner()->getParentOp());
-        };
-        IndexSet fixed;
-        op->walk([&](LoadOp load) {
-          if (load.getIndices().empty())
-            return;
-          bool varies = llvm::any_of(load.getIndices(), [&](Value index) {
-            return llvm::any_of(dependences(index), isOwn);
-          });
-          (varies ? along : fixed).insert_range(dependences(load.getIndices().back()));
-        });
-        if (along.empty())
-          along = fixed;
-        shape.runsAlong[op] = along;
+        shape.runsAlong[op] = runsAlong(op);
       }
       if (auto load = dyn_cast<LoadOp>(op))
         addAccess(load.getIndices().empty() ? IndexSet() : dependences(load.getIndices().back()),

@@ -1,0 +1,48 @@
+//===- AxisPairs.h - axes and indices that may become one -------*- C++ -*-===//
+//
+// Which neighbouring axes of tensors, and indices of statements and reductions, always run together
+// (CollapseAxes.cpp says when).
+//
+//===----------------------------------------------------------------------===//
+#ifndef TK_PASSES_FUSION_AXISPAIRS_H
+#define TK_PASSES_FUSION_AXISPAIRS_H
+
+#include "dialects/tk/TkDialect.h"
+
+namespace tk {
+
+/// The pairs of neighbours of one kernel, numbered: those of a tensor's axes, and those of a
+/// statement's or a reduction's indices. A pair is named by the first of the two.
+class AxisPairs {
+public:
+  explicit AxisPairs(KernelOp kernel);
+
+  /// Is `axis` of `tensor`, or index `p` of `owner`, one with the next?
+  bool joinsNext(mlir::Value tensor, unsigned axis) const {
+    return isCollapsed(tensor.getAsOpaquePointer(), axis);
+  }
+  bool joinsNext(mlir::Operation *owner, unsigned p) const { return isCollapsed(owner, p); }
+
+private:
+  void number(const void *of, unsigned count);
+  std::optional<unsigned> find(const void *of, int64_t first) const;
+  bool isCollapsed(const void *of, unsigned first) const;
+  void tie(std::optional<unsigned> a, std::optional<unsigned> b);
+  void refuse(std::optional<unsigned> pair);
+  void addTensor(mlir::Value tensor);
+  void addIndices(mlir::Operation *owner);
+  void tieLoad(LoadOp load);
+  void tieResults(ComputeOp compute);
+  void checkIndex(mlir::BlockArgument index);
+  bool runsOverAxis(mlir::BlockArgument index, mlir::Value extent) const;
+
+  KernelOp kernel;
+  llvm::DenseMap<std::pair<const void *, unsigned>, unsigned> numbers;
+  llvm::SmallVector<bool> refused, reduced; // by number
+  llvm::SmallVector<std::pair<unsigned, unsigned>> ties;
+  llvm::SmallVector<bool> collapsed; // by number, at the end
+};
+
+} // namespace tk
+
+#endif // TK_PASSES_FUSION_AXISPAIRS_H
