@@ -4,7 +4,8 @@
 // (`D`), the consumer's parallel indices outside `D` (`extra`: along these the work is repeated,
 // once a tile), and the consumer's reduction indices in `D`:
 //
-// 1. Pointwise producers are inlined, unless they are costly and read at overlapping indices.
+// 1. Pointwise producers are inlined, unless they are costly and read at overlapping indices, or
+//    replace what they are computed from and a reduction reads them.
 // 2. Row reductions are inlined where nothing is repeated; where the extra indices are the row
 //    itself, which the block that computes the row covers anyway; where the product of their
 //    extents is known to be small; or where the consumer runs over the same row and can carry them
@@ -371,6 +372,22 @@ bool isCarriedFreely(Read read) {
   });
 }
 
+/// True if what is read replaces an inout parameter that it is computed from: whoever computes it
+/// again behind that needs a copy of what was there before.
+static bool replacesWhatItNeeds(OpResult producer) {
+  auto kernel = producer.getOwner()->getParentOfType<KernelOp>();
+  unsigned next = kernel.getResultNames().size();
+  for (auto [i, param] : llvm::enumerate(kernel.getParamArguments())) {
+    if (!kernel.getParam(i).getInout() || kernel.getReturn().getResults()[next++] != producer)
+      continue;
+    return llvm::any_of(getProducerSlice(producer), [&](Operation *op) {
+      auto load = dyn_cast<LoadOp>(op);
+      return load && load.getTensor() == param;
+    });
+  }
+  return false;
+}
+
 std::optional<std::string> whyNotInline(Read read, ProducerKind kind, int64_t maxExtra) {
   SmallVector<Operation *> slice = getProducerSlice(read.producer);
   if (kind == ProducerKind::Scan)
@@ -379,6 +396,8 @@ std::optional<std::string> whyNotInline(Read read, ProducerKind kind, int64_t ma
     bool underReduction = !getEnclosingReductions(read.load).empty();
     if (underReduction && overlaps(read.load) && llvm::any_of(slice, isCostly))
       return "it is costly and read at overlapping indices";
+    if (underReduction && replacesWhatItNeeds(read.producer))
+      return "it replaces what it is computed from, of which a copy would be kept";
     return std::nullopt;
   }
   for (Operation *op : slice) {

@@ -7,7 +7,8 @@
 //    With indices left over, every reduction of the smaller statement must be the same as one of
 //    the larger or run over the same range, so that the smaller one adds no loop.
 //    Statements without indices are always joined: their launches are all that they cost.
-// 3. No more than two different matrix products come together that way: accumulators are dear.
+// 3. No more than two different matrix products come together that way: accumulators are dear. Nor
+//    does a matrix product with another reduction that merely reads one of its factors.
 // 4. Where one statement needs the other, whose results are matrix products and what follows from
 //    them, reads its elements each at its own place, and nobody else reads them but reductions,
 //    which begin in the tiles of products, it joins it as well: then they need not be stored. What
@@ -113,6 +114,17 @@ static unsigned countProducts(ComputeOp compute) {
   return different.size();
 }
 
+/// Does one of the statements multiply matrices, while the other one reduces in another way?
+/// Threads that feed matrix units have nothing to do the other reduction with.
+static bool isProductBesideReduction(ComputeOp a, ComputeOp b) {
+  auto multiplies = [](ComputeOp compute) {
+    return llvm::any_of(collect<ReduceOp>(compute), isMatrixProduct);
+  };
+  bool first = multiplies(a), second = multiplies(b);
+  return (first && !second && !collect<ReduceOp>(b).empty()) ||
+         (second && !first && !collect<ReduceOp>(a).empty());
+}
+
 /// Why the statements should stay apart, or nothing.
 static std::optional<StringRef> whyNotJoin(ComputeOp small, ComputeOp large,
                                            ArrayRef<unsigned> embedding) {
@@ -123,6 +135,8 @@ static std::optional<StringRef> whyNotJoin(ComputeOp small, ComputeOp large,
     return StringRef("they share neither a reduction nor a load");
   if (sharing.equalReductions == 0 && !llvm::is_sorted(embedding))
     return StringRef("they have their indices in different orders");
+  if (sharing.equalReductions == 0 && isProductBesideReduction(small, large))
+    return StringRef("a matrix product would have another reduction beside it");
   if (sharing.ownProducts && countProducts(large) + sharing.ownProducts > 2)
     return StringRef("too many matrix products would be live at once");
   if (small.getNumIndices() == large.getNumIndices())

@@ -102,10 +102,24 @@ int64_t tk::longestHeldRow(ReduceOp reduce) {
   return isPacked ? longestInMemory : longestInRegisters;
 }
 
+/// How many terms the reductions in a term of `reduce` have, as far as that is known.
+static int64_t termsWithin(ReduceOp reduce) {
+  int64_t most = 1;
+  reduce.getBody().walk([&](ReduceOp inner) {
+    int64_t terms = 1;
+    for (unsigned i = 0; i < inner.getNumIndices(); ++i)
+      if (llvm::MulOverflow(terms, std::max<int64_t>(countOf(inner, i), 1), terms))
+        terms = leastTerms;
+    most = std::max(most, terms);
+  });
+  return most;
+}
+
 /// Divides the index of which there are most parts, the outermost of such, if there should be
 /// `parts` of `least` terms or more each; nothing where sizes are not known.
 static std::optional<Split> divide(ReduceOp reduce, int64_t parts, int64_t least) {
   int64_t terms = 1;
+  least = std::max<int64_t>(least / termsWithin(reduce), 1);
   for (unsigned i = 0; i < reduce.getNumIndices(); ++i) {
     if (countOf(reduce, i) < 0 || llvm::MulOverflow(terms, countOf(reduce, i), terms))
       return std::nullopt;

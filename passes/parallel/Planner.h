@@ -34,7 +34,8 @@ struct Planner {
   llvm::SmallPtrSet<mlir::Operation *, 4> inChain; ///< planned with the contraction around them
   int64_t warps = 8, perThread = 1, stages = 1, group = 1, loop = -1;
   int64_t persistent = 0, cluster = 1, teams = 1;
-  bool isSpread = false; ///< rows over the blocks of a cluster
+  bool isSpread = false;   ///< rows over the blocks of a cluster
+  bool hasWindows = false; ///< a thread has several results of few terms each
 
   /// `size`, or the power of two that holds the whole index if that is smaller.
   int64_t fit(mlir::Value index, int64_t size, int64_t least = 1) {
@@ -67,6 +68,7 @@ struct Planner {
   int64_t consumersOfChain(Contraction &outer);
   void planWarpgroupChain(Contraction &outer);
   int64_t planScanAcross(ScanOp scan, mlir::Value across);
+  int64_t planWindows(mlir::Value across);
   int64_t planAcross(mlir::Operation *op);
   mlir::Value indexInBlocks(mlir::Operation *op);
   mlir::Value planAlong(mlir::Operation *op, int64_t depth);

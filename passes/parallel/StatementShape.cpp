@@ -13,6 +13,9 @@ namespace {
 
 using IndexSet = llvm::SetVector<Value>;
 
+/// So many neighbours in memory occupy the threads of a warp.
+constexpr int64_t leastRun = 32;
+
 struct Analysis {
   explicit Analysis(StatementShape &shape) : shape(shape) {}
 
@@ -110,6 +113,19 @@ struct Analysis {
     shape.contractions.push_back(contraction);
   }
 
+  /// The indices whose neighbours are neighbours at `place` of the innermost axis, if there are
+  /// enough to occupy a warp; else all that it depends on.
+  IndexSet indicesAlong(Value place) {
+    IndexSet all = dependences(place), along;
+    bool isLong = false;
+    for (Value index : all)
+      if (runsOneByOne(place, index)) {
+        along.insert(index);
+        isLong |= shape.upperOf(index).value_or(leastRun) >= leastRun;
+      }
+    return isLong ? along : all;
+  }
+
   /// Beside loads that differ along more of a reduction's indices, others do not count: they are
   /// the same for all terms, or for many.
   IndexSet runsAlong(Operation *reduction) {
@@ -127,7 +143,7 @@ struct Analysis {
         along.clear();
       most = std::max(most, own.size());
       if (own.size() == most)
-        along.insert_range(dependences(load.getIndices().back()));
+        along.insert_range(indicesAlong(load.getIndices().back()));
     });
     return along;
   }
