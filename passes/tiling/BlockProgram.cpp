@@ -5,6 +5,7 @@
 #include "passes/analysis/ProductFactors.h"
 #include "passes/parallel/StatementShape.h"
 #include "passes/tiling/LeastSizes.h"
+#include "passes/tiling/WidenIndices.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/StringExtras.h"
@@ -365,6 +366,6 @@ FailureOr<gpu::FuncOp> BlockProgram::build(OpBuilder &moduleBuilder, StringRef n
   passLeastSizes(kernel, func, ArrayRef<Value>(arguments).take_front(facts.size()));
   SmallVector<Value> tensors(arguments);
   llvm::append_range(tensors, compute.getResults());
-  func.setIndexBits(fits32(kernel, tensors) ? 32 : 64);
+  func.setIndexBits(fits32(kernel, tensors) && fitIndices(kernel, compute) ? 32 : 64);
   return func;
 }

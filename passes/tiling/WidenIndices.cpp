@@ -6,6 +6,8 @@
 //
 //   index_cast(muli %i, 7777777777) : index to i64  →  muli(index_cast %i, 7777777777 : i64)
 //
+// Where an index that is compared, read at or counted to may not fit, all of a function's have 64.
+//
 //===----------------------------------------------------------------------===//
 #include "passes/tiling/WidenIndices.h"
 
@@ -30,16 +32,23 @@ static bool isArithmetic(Operation *op) {
                          arith::MaxSIOp, FloorDivOp, FloorModOp>(op);
 }
 
-/// At most how large an index value within `kernel` is, whatever its sign.
-static double largestSize(KernelOp kernel, Value value) {
+/// At most how large an index value within `kernel` is, whatever its sign; one that nothing is
+/// known of counts as `unknown`.
+static double largestSize(KernelOp kernel, Value value, double unknown) {
   if (std::optional<int64_t> constant = getConstantIndex(value))
     return std::abs(static_cast<double>(*constant));
   Operation *op = value.getDefiningOp();
-  auto operand = [&](unsigned number) { return largestSize(kernel, op->getOperand(number)); };
+  auto operand = [&](unsigned number) {
+    return largestSize(kernel, op->getOperand(number), unknown);
+  };
   if (isa_and_nonnull<arith::AddIOp, arith::SubIOp>(op))
     return operand(0) + operand(1);
   if (isa_and_nonnull<arith::MulIOp>(op))
     return operand(0) * operand(1);
+  if (isa_and_nonnull<FloorDivOp, FloorModOp>(op))
+    if (std::optional<int64_t> by = getConstantIndex(op->getOperand(1)); by && *by > 0)
+      return isa<FloorDivOp>(op) ? operand(0) / static_cast<double>(*by) + 1
+                                 : static_cast<double>(*by);
   if (isa_and_nonnull<arith::MinSIOp, arith::MaxSIOp, FloorDivOp, FloorModOp>(op))
     return std::max(operand(0), operand(1));
   std::optional<int64_t> upper;
@@ -55,7 +64,7 @@ static double largestSize(KernelOp kernel, Value value) {
     else if (isa<KernelOp>(owner))
       upper = getSizeFact(kernel, value).upper;
   }
-  return upper ? static_cast<double>(*upper) : unknownIndex;
+  return upper ? static_cast<double>(*upper) : unknown;
 }
 
 /// `index` computed with 64 bits.
@@ -73,12 +82,12 @@ static Value widen(OpBuilder &builder, Location loc, Value index) {
 }
 
 /// Is an index that is computed on the way to `value` possibly too large for 32 bits?
-static bool mayOverflow(KernelOp kernel, Value value) {
-  if (largestSize(kernel, value) > largestIndex)
+static bool mayOverflow(KernelOp kernel, Value value, double unknown) {
+  if (largestSize(kernel, value, unknown) > largestIndex)
     return true;
   Operation *op = value.getDefiningOp();
   return isArithmetic(op) && llvm::any_of(op->getOperands(), [&](Value operand) {
-           return mayOverflow(kernel, operand);
+           return mayOverflow(kernel, operand, unknown);
          });
 }
 
@@ -86,7 +95,7 @@ void tk::widenIndices(KernelOp kernel, ComputeOp compute) {
   SmallVector<arith::IndexCastOp> casts;
   compute.getBody().walk([&](arith::IndexCastOp cast) {
     if (cast.getIn().getType().isIndex() && cast.getType().isInteger(64) &&
-        mayOverflow(kernel, cast.getIn()))
+        mayOverflow(kernel, cast.getIn(), unknownIndex))
       casts.push_back(cast);
   });
   for (arith::IndexCastOp cast : casts) {
@@ -97,4 +106,18 @@ void tk::widenIndices(KernelOp kernel, ComputeOp compute) {
     cast.replaceAllUsesWith(wide);
     cast.erase();
   }
+}
+
+bool tk::fitIndices(KernelOp kernel, ComputeOp compute) {
+  // Sizes that are not known are those of small tensors, and so are products of a few.
+  auto fits = [&](Value value) {
+    return !value.getType().isIndex() || !mayOverflow(kernel, value, /*unknown=*/1);
+  };
+  return !compute
+              .walk([&](Operation *op) {
+                bool isUsed = isa<LoadOp, arith::CmpIOp, ReduceOp, ScanOp>(op);
+                return isUsed && !llvm::all_of(op->getOperands(), fits) ? WalkResult::interrupt()
+                                                                        : WalkResult::advance();
+              })
+              .wasInterrupted();
 }

@@ -9,6 +9,10 @@ namespace tk {
 /// See WidenIndices.cpp.
 void widenIndices(KernelOp kernel, ComputeOp compute);
 
+/// Do all indices that a statement compares, reads at or counts to fit 32 bits, as far as sizes are
+/// known?
+bool fitIndices(KernelOp kernel, ComputeOp compute);
+
 } // namespace tk
 
 #endif // TK_PASSES_TILING_WIDENINDICES_H
