@@ -33,17 +33,28 @@ Value withoutExtension(Value factor) {
   return factor;
 }
 
-/// Is a result of f32 or wider computed from `value`, without a rounding to 16 bits or fewer?
+/// Is a result of f32 or wider computed from `value`, without a rounding to 16 bits or fewer? What is
+/// stored for other statements of the kernel alone (parts of a sum) is what these make of it.
 static bool reachesWideResult(Value value) {
   SmallVector<Value> work = {value};
   llvm::SmallPtrSet<Operation *, 16> visited;
+  auto isWide = [](Type type) {
+    auto element = dyn_cast<FloatType>(type);
+    return element && element.getWidth() > 16;
+  };
   while (!work.empty())
     for (OpOperand &use : work.pop_back_val().getUses()) {
       Operation *user = use.getOwner();
-      if (isa<ComputeOp>(user->getParentOp()) && user->hasTrait<OpTrait::IsTerminator>()) {
-        auto type = dyn_cast<FloatType>(use.get().getType());
-        if (type && type.getWidth() > 16)
-          return true;
+      auto compute = dyn_cast<ComputeOp>(user->getParentOp());
+      if (compute && user->hasTrait<OpTrait::IsTerminator>()) {
+        if (!isWide(use.get().getType()))
+          continue;
+        for (Operation *reader : compute->getResult(use.getOperandNumber()).getUsers()) {
+          if (!isa<LoadOp>(reader))
+            return true;
+          if (visited.insert(reader).second)
+            work.push_back(reader->getResult(0));
+        }
         continue;
       }
       auto rounding = dyn_cast<arith::TruncFOp>(user);
