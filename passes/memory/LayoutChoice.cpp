@@ -12,6 +12,8 @@
 //===----------------------------------------------------------------------===//
 #include "passes/memory/LayoutChoice.h"
 
+#include "passes/memory/SlidingLoads.h"
+
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
@@ -172,6 +174,19 @@ int64_t LayoutChoice::scannedAxis(unsigned component, int64_t axis) const {
   return -1;
 }
 
+/// The last axis other than `axis` along which a load of the class slides in a loop, or -1.
+int64_t LayoutChoice::slidAxis(unsigned component, int64_t axis) const {
+  int64_t slid = -1;
+  for (Value value : components.members(component))
+    if (auto load = value.getDefiningOp<gpu::LoadOp>())
+      for (auto loop = load->getParentOfType<scf::ForOp>(); loop;
+           loop = loop->getParentOfType<scf::ForOp>())
+        for (int64_t other : slidAxes(load, loop))
+          if (other != axis)
+            slid = std::max(slid, other);
+  return slid;
+}
+
 namespace {
 struct SeenAccess {
   VectorAccess vectors;
@@ -251,7 +266,9 @@ LayoutAttr LayoutChoice::fromAccesses(unsigned component) const {
   for (Value value : components.members(component)) // whose groups a thread has whole
     if (auto funnel = value.getDefiningOp<FunnelOp>())
       width = std::max<int64_t>(width, funnel.getVector());
-  return blocked(shape, axis, width, reducesAlong(component, axis), scannedAxis(component, axis));
+  int64_t joined = scannedAxis(component, axis);
+  return blocked(shape, axis, width, reducesAlong(component, axis),
+                 joined < 0 && !hasDots ? slidAxis(component, axis) : joined);
 }
 
 LayoutAttr LayoutChoice::layoutForAccess(const MemoryAccess &access) const {
@@ -289,10 +306,10 @@ LayoutAttr LayoutChoice::defaultLayout(ArrayRef<int64_t> shape) const {
 
 /// Consecutive threads along `axis` in vectors of `width`, but no wider than leaves work for every
 /// thread. With `rowsInWarp` the warps go to the other axes first, so that few share a row. All
-/// else that a thread has are neighbours along `scanned`, if that is an axis: it joins them by
-/// itself.
+/// else that a thread has are neighbours along `joined`, if that is an axis: it scans them by
+/// itself, or reads once what they share.
 LayoutAttr LayoutChoice::blocked(ArrayRef<int64_t> shape, int64_t axis, int64_t width,
-                                 bool rowsInWarp, int64_t scanned) const {
+                                 bool rowsInWarp, int64_t joined) const {
   int64_t numWarps = dotContext.numWarps;
   unsigned rank = shape.size();
   BlockedShape blocked{SmallVector<int64_t>(rank, 1), {}, numWarps};
@@ -305,8 +322,8 @@ LayoutAttr LayoutChoice::blocked(ArrayRef<int64_t> shape, int64_t axis, int64_t 
     llvm::append_range(blocked.order, llvm::seq<unsigned>(0, rank));
     return blockedLayout(context, shape, blocked);
   }
-  if (scanned >= 0)
-    blocked.perThread[scanned] = std::min(perThread / blocked.perThread[axis], shape[scanned]);
+  if (joined >= 0)
+    blocked.perThread[joined] = std::min(perThread / blocked.perThread[axis], shape[joined]);
   blocked.order.push_back(axis);
   for (int64_t other = rank - 1; other >= 0; --other)
     if (other != axis)

@@ -35,9 +35,10 @@ private:
   gpu::LayoutAttr fromRelations(unsigned component) const;
   gpu::LayoutAttr fromAccesses(unsigned component) const;
   gpu::LayoutAttr blocked(llvm::ArrayRef<int64_t> shape, int64_t axis, int64_t width,
-                          bool rowsInWarp, int64_t scanned = -1) const;
+                          bool rowsInWarp, int64_t joined = -1) const;
   bool reducesAlong(unsigned component, uint64_t axis) const;
   int64_t scannedAxis(unsigned component, int64_t axis) const;
+  int64_t slidAxis(unsigned component, int64_t axis) const;
   bool isTileChosen(mlir::Value value) const;
 
   mlir::MLIRContext *context;

@@ -8,7 +8,10 @@
 //      and a power of two, which leaves nothing over where what a loop goes through is one. The
 //      count of iterations is computed without a sign: a range may end before it begins, and is
 //      then given its beginning for an end.
-//   3. The loads of an iteration, and the arithmetic that leads to them, are moved to where it
+//   3. Loops of windows, whose tiles slide along an axis of which a thread has several places, are
+//      unrolled whole where the number of iterations is known: the same loads of several iterations
+//      are then one.
+//   4. The loads of an iteration, and the arithmetic that leads to them, are moved to where it
 //      begins.
 //
 // Before: scf.for %i = %a to %b step %s {%x = load %p[%i]; %c = add %carried, %x}
@@ -17,6 +20,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/memory/SlidingLoads.h"
 #include "passes/memory/TileComponents.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -39,6 +43,8 @@ using namespace tk::gpu;
 
 /// What a thread should have on its way, in bytes, and how many iterations may provide that.
 static constexpr int64_t bytesAtOnce = 64, mostIterations = 4;
+/// Of a window, how many loads are in the text.
+static constexpr int64_t mostLoads = 128;
 
 /// Bytes that a thread reads in an iteration; nothing if the loop is not one of those looked at.
 static std::optional<int64_t> bytesOfIteration(scf::ForOp loop) {
@@ -54,6 +60,27 @@ static std::optional<int64_t> bytesOfIteration(scf::ForOp loop) {
                getElementTypeOrSelf(load.getType()).getIntOrFloatBitWidth() / 8;
   }
   return bytes > 0 ? std::optional(bytes) : std::nullopt;
+}
+
+/// Unrolls the loop of a window whole, if `loop` is one.
+static bool unrollWindow(scf::ForOp loop) {
+  std::optional<APInt> count = loop.getStaticTripCount();
+  int64_t loads = 0;
+  bool slides = false;
+  for (Operation &op : loop.getBody()->without_terminator()) {
+    if (op.getNumRegions() > 0 || !isMemoryEffectFree(&op) || isReduction(&op) ||
+        isa<gpu::ScanOp, ConvertLayoutOp>(op))
+      return false;
+    auto load = dyn_cast<gpu::LoadOp>(op);
+    loads += load ? 1 : 0;
+    slides |= load && slidesInRegisters(load, loop);
+  }
+  if (!slides || !count || count->getSExtValue() * loads > mostLoads)
+    return false;
+  for (gpu::LoadOp load : loop.getBody()->getOps<gpu::LoadOp>())
+    if (slidesInRegisters(load, loop))
+      load->setAttr(commonLoadAttrName, UnitAttr::get(loop.getContext()));
+  return succeeded(loopUnrollFull(loop));
 }
 
 /// Moves the loads of a loop that do not follow from what it carries to its beginning.
@@ -102,6 +129,10 @@ struct UnrollLoops : tk::impl::UnrollLoopsBase<UnrollLoops> {
       SmallVector<scf::ForOp> loops;
       function.walk([&](scf::ForOp loop) { loops.push_back(loop); });
       for (scf::ForOp loop : loops) {
+        if (unrollWindow(loop)) {
+          ++numUnrolled;
+          continue;
+        }
         std::optional<int64_t> bytes = bytesOfIteration(loop);
         if (!bytes || *bytes * 2 > bytesAtOnce)
           continue;

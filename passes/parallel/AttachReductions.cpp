@@ -24,6 +24,7 @@
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/analysis/StoredReductions.h"
+#include "passes/parallel/MergeIndices.h"
 #include "passes/parallel/StatementShape.h"
 #include "passes/parallel/TileReductions.h"
 
@@ -142,7 +143,7 @@ static bool isTiledProduct(KernelOp kernel, const StoredReduction &found) {
   auto producer = found.stored.getDefiningOp<ComputeOp>();
   auto schedule = producer->getAttrOfType<gpu::ScheduleAttr>(gpu::scheduleAttrName);
   constexpr int64_t leastTile = 16; // below, there is as much to store again as there is to read
-  if (!schedule || !schedule.getStep().empty() ||
+  if (!schedule || !schedule.getStep().empty() || producer->hasAttr(mergedIndicesAttrName) ||
       getTileReduction(producer, found.stored.getResultNumber()))
     return false;
   int64_t values = 1;

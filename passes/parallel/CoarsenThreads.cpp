@@ -3,12 +3,14 @@
 //   1. A statement whose schedule gives a thread one output, as tk-select-schedule chose it, gets
 //      the schedule in which a thread has several: the values that it loads then serve all of them.
 //      How many, and how many warpgroups share them, the kernel's schedule block may say.
+//      Products over windows have tiles of several indices counted through (MergeIndices.h).
 //   2. Any other schedule is left as it is.
 //
 // Before: #tkgpu.schedule<tile = [16, 16], reduce = [16], warps = 8, per_thread = 1, ...>
 // After:  #tkgpu.schedule<tile = [128, 128], reduce = [16], warps = 8, per_thread = 64, ...>
 //
 //===----------------------------------------------------------------------===//
+#include "passes/parallel/MergeIndices.h"
 #include "passes/parallel/ScheduleBlock.h"
 
 #include "passes/Passes.h"
@@ -32,6 +34,8 @@ struct CoarsenThreads : tk::impl::CoarsenThreadsBase<CoarsenThreads> {
       StatementShape shape = analyzeStatement(kernel, compute);
       if (schedule != planSchedule(shape, getTarget(kernel), false))
         return mlir::WalkResult::advance();
+      mergeIndices(shape);
+      shape = analyzeStatement(kernel, compute);
       schedule = planSchedule(shape, getTarget(kernel), true);
       if (failed(checkThreadsHold(shape, schedule)) ||
           failed(checkConsumers(shape, schedule, getArgument())))

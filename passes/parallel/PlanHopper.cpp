@@ -10,6 +10,7 @@
 #include "dialects/tkgpu/TkGpuProducts.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/parallel/MergeIndices.h"
 #include "passes/parallel/Planner.h"
 #include "passes/parallel/WarpgroupTiles.h"
 
@@ -210,7 +211,7 @@ bool Planner::isForWarpgroups(Contraction &product) {
   bool isInChain = product.isOuter || llvm::any_of(shape.contractions, [&](Contraction &other) {
                      return other.op->isProperAncestor(product.op);
                    });
-  if (!target.getHopper() || !coarse || isInChain ||
+  if (!target.getHopper() || !coarse || isInChain || product.op->hasAttr(mergedIndicesAttrName) ||
       !haveWarpgroupProduct(product.operand, getSumPrecision(product.op)))
     return false;
   // The one factor that may go through registers.

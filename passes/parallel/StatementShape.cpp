@@ -2,6 +2,7 @@
 #include "passes/parallel/StatementShape.h"
 
 #include "passes/analysis/ProductFactors.h"
+#include "passes/parallel/MergeIndices.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -231,6 +232,18 @@ std::optional<int64_t> StatementShape::lengthOfPart(Value index) {
 }
 
 std::optional<int64_t> StatementShape::upperOf(Value index) {
+  if (isMergedIntoOther(index))
+    return 1;
+  if (SmallVector<Value> merged = getMergedIndices(index); !merged.empty()) {
+    int64_t product = 1;
+    for (Value part : merged) {
+      std::optional<int64_t> upper = getSizeFact(kernel, endOf(part)).upper;
+      if (!upper || *upper > std::numeric_limits<int32_t>::max() / product)
+        return std::nullopt;
+      product *= *upper;
+    }
+    return product;
+  }
   std::optional<int64_t> upper = getSizeFact(kernel, endOf(index)).upper;
   std::optional<int64_t> length = lengthOfPart(index);
   return upper && length ? std::min(*upper, *length) : length ? length : upper;

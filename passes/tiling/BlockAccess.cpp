@@ -55,7 +55,8 @@ TileValue BlockProgram::index(unsigned id) {
 std::optional<TileValue> BlockProgram::convertedIndex(arith::SIToFPOp conversion) {
   auto cast = conversion.getIn().getDefiningOp<arith::IndexCastOp>();
   auto known = cast ? axisOf.find(cast.getIn()) : axisOf.end();
-  if (known == axisOf.end() || axes[known->second].isScalar || !conversion->hasAttr(exactAttrName))
+  if (known == axisOf.end() || isMerged(cast.getIn()) || axes[known->second].isScalar ||
+      !conversion->hasAttr(exactAttrName))
     return std::nullopt;
   unsigned id = known->second;
   Axis &axis = axes[id];
@@ -162,8 +163,9 @@ void BlockProgram::addPadMasks(LoadOp op, ArrayRef<TileValue> indices, ArrayRef<
     auto axis = axisOf.find(value);
     if (axis != axisOf.end()) {
       const Axis &info = axes[axis->second];
-      if (endsWithin(info.rangeEnd, extents[d]) && isNonNegative(value)) {
-        addSafetyMasks(indices[d].axes, masks);
+      Value end = isMerged(value) ? mergedExtents.lookup(value) : info.rangeEnd;
+      if (endsWithin(end, extents[d]) && isNonNegative(value)) {
+        addSafetyMasks(isMerged(value) ? Axes{axis->second} : indices[d].axes, masks);
         continue;
       }
     }

@@ -9,6 +9,7 @@
 //      loop of their own, without masks, or the masks a branch (BlockMasks.cpp).
 //
 //===----------------------------------------------------------------------===//
+#include "passes/parallel/MergeIndices.h"
 #include "passes/tiling/BlockProgram.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -63,6 +64,9 @@ bool BlockProgram::bindWhole(Reduction &reduction, unsigned position, int64_t si
 
 void BlockProgram::bindIndices(Reduction &reduction) {
   tk::ReduceOp op = reduction.op;
+  if (SmallVector<Value> merged = getMergedIndices(op.getIndex(op.getNumIndices() - 1));
+      !merged.empty())
+    return bindMerged(reduction, merged);
   for (unsigned position = 0; position < op.getNumIndices(); ++position) {
     int64_t size = reduceTiles.lookup(op)[position];
     if (bindWhole(reduction, position, size))
@@ -156,6 +160,11 @@ SmallVector<Value> BlockProgram::loops(Reduction &reduction, unsigned position,
     return loops(reduction, position + 1, carried);
   tk::ReduceOp op = reduction.op;
   unsigned depth = scopes.size() - 1;
+  if (op->hasAttr(mergedIndicesAttrName)) {
+    Value end = kernelValue(axes[id].rangeEnd);
+    axes[id].limit = getSizeFact(kernel, axes[id].rangeEnd).divisor % axes[id].size ? end : Value();
+    return loop(reduction, position, indexConstant(0, depth), end, carried);
+  }
   int64_t size = axes[id].size;
   Value lowerBound = op.getLower()[position], upperBound = op.getUpper()[position];
   TileValue lower = get(lowerBound), upper = get(upperBound);
@@ -212,6 +221,8 @@ SmallVector<Value> BlockProgram::loop(Reduction &reduction, unsigned position, V
   inner.block = forOp.getBody();
   axes[id].depth = depth + 1;
   axes[id].start = forOp.getInductionVar();
+  if (reduction.op->hasAttr(mergedIndicesAttrName))
+    takeApart(id, getMergedIndices(reduction.op.getIndex(reduction.op.getNumIndices() - 1)));
   SmallVector<Value> yielded =
       loops(reduction, position + 1, llvm::to_vector_of<Value>(forOp.getRegionIterArgs()));
   scf::YieldOp::create(at(depth + 1), loc, yielded);

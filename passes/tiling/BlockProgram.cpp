@@ -3,6 +3,7 @@
 
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/ProductFactors.h"
+#include "passes/parallel/MergeIndices.h"
 #include "passes/parallel/StatementShape.h"
 #include "passes/tiling/LeastSizes.h"
 #include "passes/tiling/WidenIndices.h"
@@ -145,9 +146,10 @@ void BlockProgram::addParallelAxes() {
   std::optional<unsigned> clustered = clusteredIndex();
   func.setCluster(clustered || func.isSpread() ? schedule.getCluster() : 1);
   for (unsigned p = 0; p < compute.getNumIndices(); ++p) {
-    if (countsTiles(p))
+    if (countsTiles(p) || isMergedIntoOther(compute.getIndex(p)))
       continue;
-    Value extent = compute.getExtents()[p];
+    SmallVector<Value> merged = getMergedIndices(compute.getIndex(p));
+    Value extent = merged.empty() ? compute.getExtents()[p] : mergedExtent(merged);
     SizeFact fact = getSizeFact(kernel, extent);
     int64_t size = schedule.getTile()[p], step = schedule.getStepOf(p);
     // A result that is not over this index must be written even if the index has no values.
@@ -157,6 +159,8 @@ void BlockProgram::addParallelAxes() {
     atLeastOne &= !(fact.exact && *fact.exact > 0);
     unsigned id = newAxis(cast<StringAttr>(compute.getIndexNames()[p]).getValue(), size);
     axisOf[compute.getIndex(p)] = id;
+    for (Value index : merged)
+      axisOf[index] = id;
     axes[id].rangeEnd = extent;
     axes[id].step = step;
     axes[id].isAligned = step == size;
@@ -182,6 +186,9 @@ void BlockProgram::addParallelAxes() {
   }
   putRowsFirst();
   addGridStarts(tiled);
+  for (unsigned p = 0; p < compute.getNumIndices(); ++p)
+    if (SmallVector<Value> merged = getMergedIndices(compute.getIndex(p)); !merged.empty())
+      takeApart(axisOf.lookup(compute.getIndex(p)), merged);
 }
 
 /// Tiles of products have their rows first.

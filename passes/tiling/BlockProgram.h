@@ -132,6 +132,7 @@ private:
 
   // BlockAccess.cpp: indices, masks and loads.
   unsigned newAxis(llvm::StringRef name, int64_t size, std::optional<unsigned> before = {});
+  bool isMerged(mlir::Value index) { return mergedExtents.contains(index); }
   mlir::Value numbersAlong(const Axis &axis, mlir::Type element);
   TileValue index(unsigned axis);
   std::optional<TileValue> convertedIndex(mlir::arith::SIToFPOp conversion);
@@ -201,6 +202,11 @@ private:
                                             llvm::ArrayRef<mlir::Value> term);
   TileValue argIndices(Reduction &reduction);
 
+  // BlockMerged.cpp: indices that are counted through as one.
+  mlir::Value mergedExtent(llvm::ArrayRef<mlir::Value> indices);
+  void takeApart(unsigned axis, llvm::ArrayRef<mlir::Value> indices);
+  void bindMerged(Reduction &reduction, llvm::ArrayRef<mlir::Value> indices);
+
   // BlockDot.cpp: contractions.
   mlir::Value dot(Reduction &reduction, Accumulator &acc, mlir::Value carried);
   TileValue dotOperand(Reduction &reduction, mlir::Value factor, llvm::ArrayRef<unsigned> axes,
@@ -232,6 +238,8 @@ private:
   std::vector<Axis> axes;
   llvm::SmallVector<unsigned> order; ///< all axes, in the order in which tiles have them
   llvm::DenseMap<mlir::Value, unsigned> axisOf;
+  /// Of indices that are counted through with others: where each ends.
+  llvm::DenseMap<mlir::Value, mlir::Value> mergedExtents;
   llvm::DenseMap<mlir::Value, Axes> runningAxes;
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<int64_t>> reduceTiles;
   llvm::DenseMap<mlir::Value, Axes> zeroOutside; ///< the axes whose limit masks zero a tile

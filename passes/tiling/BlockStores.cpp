@@ -122,7 +122,7 @@ LogicalResult BlockProgram::planStore(unsigned r, Store &store) {
     auto known = axisOf.find(compute.getIndex(p));
     TileValue position =
         known != axisOf.end()
-            ? index(known->second)
+            ? get(compute.getIndex(p))
             : TileValue{tileNumber(axisOf.lookup(compute.getIndex(inTile))), {}, 0};
     store.indices.push_back(position.value);
     store.indexDims.push_back(dimsOf(position));

@@ -133,7 +133,8 @@ llvm::SetVector<unsigned> BlockProgram::axesOf(Value value) {
 std::optional<unsigned> BlockProgram::axisWithOneQuotient(Operation *op) {
   auto division = dyn_cast<FloorDivOp>(op);
   auto axis = division ? axisOf.find(division.getLhs()) : axisOf.end();
-  if (axis == axisOf.end() || axes[axis->second].isScalar || !axes[axis->second].isAligned ||
+  if (axis == axisOf.end() || isMerged(division.getLhs()) || axes[axis->second].isScalar ||
+      !axes[axis->second].isAligned ||
       getSizeFact(kernel, division.getRhs()).divisor % axes[axis->second].size != 0)
     return std::nullopt;
   return axis->second;

@@ -100,6 +100,17 @@ TK_DEVICE void load(T *y, const T *from, bool mask, typename Same<T>::Type other
   read_word(packed.word, from, mask);
   for_each<n>([&](int i) { y[i] = packed.element[i]; });
 }
+// The same without a branch, so that the compiler reads once what it finds to be read twice: where
+// `mask` is false, zeros of its own.
+__device__ const uint4 zero_word = {};
+template <int n, class T>
+TK_DEVICE void load_common(T *y, const T *from, bool mask, typename Same<T>::Type other) {
+  load<n>(y, mask ? from : reinterpret_cast<const T *>(&zero_word));
+  u64 bits = 0;
+  memcpy(&bits, &other, sizeof(T));
+  if (bits != 0)
+    for_each<n>([&](int i) { y[i] = mask ? y[i] : (T)other; });
+}
 template <int n, class T> TK_DEVICE void store(T *to, const T *x, bool mask = true) {
   Packed<T, n> packed;
   for_each<n>([&](int i) { packed.element[i] = x[i]; });
@@ -199,8 +210,8 @@ TK_DEVICE void funnel(T (&y)[count], const T (&before)[count], const T (&here)[c
   }
 }
 
-// Hides where the elements, of 1, 2 or 4 bytes, came from: what was computed from them before is not
-// known to be what they give again.
+// Hides where the elements, of 1, 2 or 4 bytes, came from: what was computed from them before is
+// not known to be what they give again.
 template <int n, class T> TK_DEVICE void hold(T (&x)[n]) {
   constexpr int step = 4 / sizeof(T);
   static_assert(n % step == 0, "the elements fill words");

@@ -1,6 +1,8 @@
 //===- EmitGlobal.cpp - accesses to global memory -------------------------===//
 #include "compiler/target/cuda/KernelEmitter.h"
 
+#include "passes/memory/SlidingLoads.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
@@ -161,6 +163,11 @@ LogicalResult KernelEmitter::emitLoad(gpu::LoadOp load) {
   }
   const std::string name = declare(result);
   const std::string loop = count == vector ? "" : loopHeader(count, vector) + " ";
+  if (load->hasAttr(commonLoadAttrName) && run == 1 && !mask->empty()) {
+    line(loop + "tk::load_common<" + llvm::Twine(vector) + ">(&" + name + "[" + reg.str() + "], &" +
+         buffer + "[" + *offset + "], " + *mask + ", " + other + ");");
+    return success();
+  }
   if (vector == 1) {
     const std::string at = getterOf(load, func, holdsProducts) + buffer + "[" + *offset + "])";
     line(loop + name + "[" + reg.str() +

@@ -38,6 +38,11 @@ TK_DEVICE void load(T *y, const T *from, bool mask, typename Same<T>::Type other
     for_each<n>([&](int i) { y[i] = other; });
 }
 template <int n, class T>
+TK_DEVICE void load_common(T *y, const T *from, bool mask, typename Same<T>::Type other,
+                           Place place = {}) {
+  load<n>(y, from, mask, other, place);
+}
+template <int n, class T>
 TK_DEVICE void store(T *to, const T *x, bool mask = true, Place place = {}) {
   if (mask)
     tk_emu_engine->write(to, x, n * sizeof(T), n * sizeof(T), place);

@@ -1,0 +1,30 @@
+//===- SlidingLoads.h - loads whose tile moves by less than its size -*- C++ -*-===//
+//
+// A window reads, term by term, tiles that lie one or a few places further on: what one iteration
+// of its loops reads the next one reads, too.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TK_PASSES_MEMORY_SLIDINGLOADS_H
+#define TK_PASSES_MEMORY_SLIDINGLOADS_H
+
+#include "dialects/tkgpu/TkGpuDialect.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace tk {
+
+/// The axes of a load's tile along which it slides with `loop`, in order: the index over that axis
+/// alone grows with the loop by less than the tile is long.
+llvm::SmallVector<int64_t> slidAxes(gpu::LoadOp load, mlir::scf::ForOp loop);
+
+/// Does a load slide along an axis of which a thread has several places, with `loop` or one around
+/// it?
+bool slidesInRegisters(gpu::LoadOp load, mlir::scf::ForOp loop);
+
+/// On a tkgpu.load: what the threads read, other iterations read again. The same place is read once
+/// if the compiler sees so, which takes loads without branches.
+inline constexpr llvm::StringLiteral commonLoadAttrName = "tkgpu.common";
+
+} // namespace tk
+
+#endif // TK_PASSES_MEMORY_SLIDINGLOADS_H
