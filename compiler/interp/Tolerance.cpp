@@ -154,10 +154,23 @@ bool multipliesInexactly(KernelOp kernel) {
       .wasInterrupted();
 }
 
+/// The type that `op` rounds to, or that what it extends was computed in; null if it does neither.
+static Type roundedType(Operation *op) {
+  if (isa<arith::TruncFOp>(op))
+    return op->getResult(0).getType();
+  Operation *source = isa<arith::ExtFOp>(op) ? op->getOperand(0).getDefiningOp() : nullptr;
+  auto load = dyn_cast_or_null<LoadOp>(source);
+  bool isComputed = load ? load.getTensor().getDefiningOp() != nullptr
+                         : source && !isa<arith::ConstantOp>(source);
+  return isComputed ? op->getOperand(0).getType() : Type();
+}
+
 DType coarsestRounding(KernelOp kernel, DType output) {
   DType coarsest = output;
-  kernel.walk([&](arith::TruncFOp op) {
-    Type type = op.getResult().getType();
+  kernel.walk([&](Operation *op) {
+    Type type = roundedType(op);
+    if (!type)
+      return;
     DType candidate = type.isF32()                  ? DType::f32
                       : type.isF16()                ? DType::f16
                       : type.isBF16()               ? DType::bf16
