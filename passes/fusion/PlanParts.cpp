@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "passes/analysis/IndexSpaces.h"
+#include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/analysis/StoredReductions.h"
 #include "passes/fusion/SplitContractions.h"
@@ -31,11 +32,11 @@ static constexpr int64_t fewOutputs = 64;
 /// Sums of columns: how many a block has side by side, rows that are worth a partial result, and
 /// columns that are enough by themselves.
 static constexpr int64_t columnsOfBlock = 64, leastRows = 128, mostColumns = 1 << 20;
-/// Blocks that a multiprocessor should get: of plain sums, of products with a row, of whose factor
-/// a block reads the row's part beside, and beside squared distances, where blocks wait for a
-/// sample before they read on. Products of 1 x 14336 x 4096 and 1 x 4096 x 14336 on an H200: 35.1
-/// and 34.6 us with 4, 31.6 and 31.6 with 7 and 8, 35.1 with 27.
-static constexpr int64_t blocksOfSums = 4, blocksOfProducts = 8, blocksOfDistances = 8;
+/// Blocks that a multiprocessor should get: of plain sums, and of squared distances whose terms
+/// come early (tk-fetch-ahead); of products with a row, of whose factor a block reads the row's
+/// part beside; and where blocks wait before they read on. Products of 1 x 14336 x 4096 and 1 x
+/// 4096 x 14336 on an H200: 35.1 and 34.6 us with 4, 31.6 and 31.6 with 7 and 8, 35.1 with 27.
+static constexpr int64_t blocksOfSums = 4, blocksOfProducts = 8, blocksThatWait = 8;
 /// Likewise where a block takes in one value, or few.
 static constexpr int64_t blocksOfTotals = 8;
 /// Terms that one part has at least, and neighbours in memory.
@@ -177,7 +178,7 @@ static std::optional<int64_t> blocksOfColumns(ComputeOp compute) {
 
 /// Of one of the sums of columns that `blocks` blocks have.
 static std::optional<Split> splitColumn(ReduceOp reduce, int64_t blocks, int64_t processors,
-                                        bool areProducts, bool hasDistances) {
+                                        bool areProducts, bool wait) {
   if (areProducts) {
     // Of sizes that are known by their bounds alone, parts of one length are the more even ones.
     int64_t rows = countOf(reduce, 0);
@@ -187,10 +188,20 @@ static std::optional<Split> splitColumn(ReduceOp reduce, int64_t blocks, int64_t
     int64_t length = llvm::divideCeil(rows, parts);
     return Split{length, false, 0, false, parts};
   }
-  int64_t wanted = (hasDistances ? blocksOfDistances : blocksOfSums) * processors;
+  int64_t wanted = (wait ? blocksThatWait : blocksOfSums) * processors;
   int64_t parts = llvm::divideCeil(wanted, blocks);
   std::optional<Split> how = parts < 2 ? std::nullopt : divide(reduce, parts, leastRows);
   return how && countOf(reduce, how->position) > how->length ? how : std::nullopt;
+}
+
+/// Do asynchronous copies bring what a reduction reads, whose rows are whole vectors of 16 bytes
+/// apart?
+static bool comesEarly(ReduceOp reduce, ComputeOp compute) {
+  auto kernel = compute->getParentOfType<KernelOp>();
+  bool areVectors = true;
+  reduce.getBody().walk(
+      [&](LoadOp load) { areVectors &= kernel && getRowAlignment(kernel, load) >= boxAlignment; });
+  return areVectors;
 }
 
 /// Of sums of columns; nothing if they are not, or too short.
@@ -203,19 +214,20 @@ static SmallVector<Split> splitColumns(ComputeOp compute, ArrayRef<ReduceOp> red
   if (!blocks)
     return {};
   // Statements of one kernel may share their parts.
-  bool hasDistances =
-      compute->getParentOp()
-          ->walk([](ReduceOp reduce) {
-            return matchSquaredDistance(reduce) ? WalkResult::interrupt() : WalkResult::advance();
-          })
-          .wasInterrupted();
+  bool wait = compute->getParentOp()
+                  ->walk([&](ReduceOp reduce) {
+                    return matchSquaredDistance(reduce) && !comesEarly(reduce, compute)
+                               ? WalkResult::interrupt()
+                               : WalkResult::advance();
+                  })
+                  .wasInterrupted();
   Value column = compute.getIndex(compute.getNumIndices() - 1);
   bool areProducts =
       llvm::all_of(reduces, [&](ReduceOp reduce) { return isProductWithRow(reduce, column); });
   SmallVector<Split> hows;
   for (ReduceOp reduce : reduces) {
     std::optional<Split> how =
-        splitColumn(reduce, *blocks, target.getProcessors(), areProducts, hasDistances);
+        splitColumn(reduce, *blocks, target.getProcessors(), areProducts, wait);
     if (!how)
       return {};
     how->isAcross = !countOutputs(compute);

@@ -128,6 +128,30 @@ tkgpu.func @stored_anywhere args ["x", "r", "g", "s", "y", "C"] {
   tkgpu.return
 } {num_warps = 4 : i64, index_bits = 32 : i64}
 
+// One row is stored by single elements, two are read by pairs: single elements would take a third
+// more instructions.
+// CHECK-LABEL: tkgpu.func @read_by_pairs
+// CHECK: tkgpu.load {{.*}} -> tensor<4096xbf16, #tkgpu.layout<register = {{.*}}, lane = {{\[}}[2], [4], [8], [16], [32]]
+tkgpu.func @read_by_pairs args ["x", "m", "v", "y", "C", "n"] {
+^bb0(%x: !tkgpu.buffer<bf16>, %m: !tkgpu.buffer<f32>, %v: !tkgpu.buffer<f32>, %y: !tkgpu.buffer<bf16>, %C: index, %n: index):
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %row = tkgpu.program_id x
+  %first = arith.muli %n, %c2 : index
+  %j = tkgpu.iota : tensor<4096xindex>
+  %from = tkgpu.broadcast %first dims [] : index -> tensor<4096xindex>
+  %k = arith.addi %from, %j : tensor<4096xindex>
+  %a = tkgpu.load %x[%row, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks() over [] : (!tkgpu.buffer<bf16>, index, tensor<4096xindex>, index, index) -> tensor<4096xbf16>
+  %w = arith.extf %a : tensor<4096xbf16> to tensor<4096xf32>
+  %b = tkgpu.load %m[%k] dims [array<i64: 0>] strides(%c1) masks() over [] : (!tkgpu.buffer<f32>, tensor<4096xindex>, index) -> tensor<4096xf32>
+  %c = tkgpu.load %v[%k] dims [array<i64: 0>] strides(%c1) masks() over [] : (!tkgpu.buffer<f32>, tensor<4096xindex>, index) -> tensor<4096xf32>
+  %d = arith.subf %w, %b : tensor<4096xf32>
+  %e = arith.mulf %d, %c : tensor<4096xf32>
+  %o = arith.truncf %e : tensor<4096xf32> to tensor<4096xbf16>
+  tkgpu.store %o, %y[%row, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks() over [] : (tensor<4096xbf16>, !tkgpu.buffer<bf16>, index, tensor<4096xindex>, index, index) -> ()
+  tkgpu.return
+} {num_warps = 4 : i64, index_bits = 32 : i64}
+
 // What is loaded once before a loop over rows does not count beside the rows.
 // CHECK-LABEL: tkgpu.func @weights_before_loop
 // CHECK: tkgpu.load {{.*}} -> tensor<4096xbf16, #tkgpu.layout<register = {{.*}}, lane = {{\[}}[1], [2], [4], [8], [16]]

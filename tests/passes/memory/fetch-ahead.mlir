@@ -309,3 +309,122 @@ module attributes {tkgpu.target = #target} {
   } {num_warps = 256 : i64, cluster = 16 : i64, index_bits = 32 : i64,
      tkgpu.schedule = #tkgpu.schedule<tile = [1, 524288], reduce = [524288], warps = 256, per_thread = 64, persistent = 1, cluster = 16>}
 }
+
+// -----
+
+#target = #tkgpu.target<arch = 90, shared = 232448, processors = 132, hopper = true>
+#tile = #tkgpu.layout<register = [[1, 0], [2, 0], [4, 0]], lane = [[8, 0], [16, 0], [32, 0], [0, 1], [0, 2]], warp = [[0, 4], [0, 8]]>
+#columns = #tkgpu.layout<register = [[1], [2], [4]], lane = [[8], [16], [32], [0], [0]], warp = [[0], [0]]>
+#rows = #tkgpu.layout<register = [], lane = [[0], [0], [0], [1], [2]], warp = [[4], [8]]>
+#wide_tile = #tkgpu.layout<register = [[1, 0], [2, 0], [128, 0], [0, 4], [0, 8]], lane = [[4, 0], [8, 0], [16, 0], [32, 0], [64, 0]], warp = [[0, 1], [0, 2]]>
+#wide_columns = #tkgpu.layout<register = [[1], [2], [128]], lane = [[4], [8], [16], [32], [64]], warp = [[0], [0]]>
+#wide_rows = #tkgpu.layout<register = [[4], [8]], lane = [[0], [0], [0], [0], [0]], warp = [[1], [2]]>
+
+// Two sums of what is read, distances from a sample and their squares: the copies of two iterations
+// begin before the threads meet for the sample, and take each other's places.
+// CHECK-LABEL: tkgpu.func @squares
+// CHECK: tkgpu.alloc_private : <2 x tensor<64x16xbf16
+// CHECK: tkgpu.alloc_private : <2 x tensor<64x16xbf16
+// CHECK: tkgpu.alloc_private : <2 x tensor<64x16xbf16
+// CHECK: tkgpu.alloc_private : <2 x tensor<64x16xbf16
+// CHECK-COUNT-4: tkgpu.copy_private
+// CHECK: tkgpu.async_commit
+// CHECK-COUNT-4: tkgpu.copy_private
+// CHECK: tkgpu.async_commit
+// CHECK: tkgpu.reduce <sum>
+// CHECK: scf.for
+// CHECK-NEXT: tkgpu.async_wait 1
+// CHECK-NOT: tkgpu.load
+// CHECK-COUNT-4: tkgpu.private_load
+// CHECK-COUNT-4: tkgpu.copy_private
+// CHECK: tkgpu.async_commit
+// CHECK: scf.yield
+// CHECK: tkgpu.async_wait 0
+
+// One sum alone is as fast without; a sample of fewer iterations than there are stages ends before.
+// CHECK-LABEL: tkgpu.func @sums
+// CHECK-NOT: tkgpu.copy_private
+// CHECK: tkgpu.return
+module attributes {tkgpu.target = #target} {
+  tkgpu.func @squares args ["x", "R", "y", "z"] {
+  ^bb0(%x: !tkgpu.buffer<bf16>, %R: index, %y: !tkgpu.buffer<f32>, %z: !tkgpu.buffer<f32>):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c16 = arith.constant 16 : index
+    %c32 = arith.constant 32 : index
+    %c48 = arith.constant 48 : index
+    %c64 = arith.constant 64 : index
+    %C = arith.constant 4096 : index
+    %zero = arith.constant dense<0.0> : tensor<64x16xf32, #tile>
+    %j = tkgpu.iota : tensor<64xindex, #columns>
+    %i = tkgpu.iota : tensor<16xindex, #rows>
+    %first = tkgpu.load %x[%i, %j] dims [array<i64: 1>, array<i64: 0>] strides(%C, %c1) masks() over [] {vector = 8 : i64} : (!tkgpu.buffer<bf16>, tensor<16xindex, #rows>, tensor<64xindex, #columns>, index, index) -> tensor<64x16xbf16, #tile>
+    %wide = arith.extf %first : tensor<64x16xbf16, #tile> to tensor<64x16xf32, #tile>
+    %sample = tkgpu.reduce <sum> %wide axis 1 : tensor<64x16xf32, #tile> -> tensor<64xf32, #columns>
+    %s = tkgpu.broadcast %sample dims [0] : tensor<64xf32, #columns> -> tensor<64x16xf32, #tile>
+    %sums:2 = scf.for %r = %c0 to %R step %c64 iter_args(%a = %zero, %b = %zero) -> (tensor<64x16xf32, #tile>, tensor<64x16xf32, #tile>) {
+      %r0 = tkgpu.broadcast %r dims [] : index -> tensor<16xindex, #rows>
+      %i0 = arith.addi %r0, %i : tensor<16xindex, #rows>
+      %v0 = tkgpu.load %x[%i0, %j] dims [array<i64: 1>, array<i64: 0>] strides(%C, %c1) masks() over [] {vector = 8 : i64} : (!tkgpu.buffer<bf16>, tensor<16xindex, #rows>, tensor<64xindex, #columns>, index, index) -> tensor<64x16xbf16, #tile>
+      %n1 = arith.addi %r, %c16 : index
+      %r1 = tkgpu.broadcast %n1 dims [] : index -> tensor<16xindex, #rows>
+      %i1 = arith.addi %r1, %i : tensor<16xindex, #rows>
+      %v1 = tkgpu.load %x[%i1, %j] dims [array<i64: 1>, array<i64: 0>] strides(%C, %c1) masks() over [] {vector = 8 : i64} : (!tkgpu.buffer<bf16>, tensor<16xindex, #rows>, tensor<64xindex, #columns>, index, index) -> tensor<64x16xbf16, #tile>
+      %n2 = arith.addi %r, %c32 : index
+      %r2 = tkgpu.broadcast %n2 dims [] : index -> tensor<16xindex, #rows>
+      %i2 = arith.addi %r2, %i : tensor<16xindex, #rows>
+      %v2 = tkgpu.load %x[%i2, %j] dims [array<i64: 1>, array<i64: 0>] strides(%C, %c1) masks() over [] {vector = 8 : i64} : (!tkgpu.buffer<bf16>, tensor<16xindex, #rows>, tensor<64xindex, #columns>, index, index) -> tensor<64x16xbf16, #tile>
+      %n3 = arith.addi %r, %c48 : index
+      %r3 = tkgpu.broadcast %n3 dims [] : index -> tensor<16xindex, #rows>
+      %i3 = arith.addi %r3, %i : tensor<16xindex, #rows>
+      %v3 = tkgpu.load %x[%i3, %j] dims [array<i64: 1>, array<i64: 0>] strides(%C, %c1) masks() over [] {vector = 8 : i64} : (!tkgpu.buffer<bf16>, tensor<16xindex, #rows>, tensor<64xindex, #columns>, index, index) -> tensor<64x16xbf16, #tile>
+      %t01 = arith.addf %v0, %v1 : tensor<64x16xbf16, #tile>
+      %t23 = arith.addf %v2, %v3 : tensor<64x16xbf16, #tile>
+      %t = arith.addf %t01, %t23 : tensor<64x16xbf16, #tile>
+      %w = arith.extf %t : tensor<64x16xbf16, #tile> to tensor<64x16xf32, #tile>
+      %d = arith.subf %w, %s : tensor<64x16xf32, #tile>
+      %q = arith.mulf %d, %d : tensor<64x16xf32, #tile>
+      %na = arith.addf %a, %d : tensor<64x16xf32, #tile>
+      %nb = arith.addf %b, %q : tensor<64x16xf32, #tile>
+      scf.yield %na, %nb : tensor<64x16xf32, #tile>, tensor<64x16xf32, #tile>
+    }
+    %ra = tkgpu.reduce <sum> %sums#0 axis 1 : tensor<64x16xf32, #tile> -> tensor<64xf32, #columns>
+    %rb = tkgpu.reduce <sum> %sums#1 axis 1 : tensor<64x16xf32, #tile> -> tensor<64xf32, #columns>
+    tkgpu.store %ra, %y[%j] dims [array<i64: 0>] strides(%c1) masks() over [] : (tensor<64xf32, #columns>, !tkgpu.buffer<f32>, tensor<64xindex, #columns>, index) -> ()
+    tkgpu.store %rb, %z[%j] dims [array<i64: 0>] strides(%c1) masks() over [] : (tensor<64xf32, #columns>, !tkgpu.buffer<f32>, tensor<64xindex, #columns>, index) -> ()
+    tkgpu.return
+  } {num_warps = 4 : i64, index_bits = 32 : i64}
+
+  tkgpu.func @sums args ["x", "R", "y", "z"] {
+  ^bb0(%x: !tkgpu.buffer<f32>, %R: index, %y: !tkgpu.buffer<f32>, %z: !tkgpu.buffer<f32>):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c16 = arith.constant 16 : index
+    %c32 = arith.constant 32 : index
+    %C = arith.constant 4096 : index
+    %zero = arith.constant dense<0.0> : tensor<256x16xf32, #wide_tile>
+    %j = tkgpu.iota : tensor<256xindex, #wide_columns>
+    %i = tkgpu.iota : tensor<16xindex, #wide_rows>
+    %sum = scf.for %r = %c0 to %R step %c16 iter_args(%a = %zero) -> (tensor<256x16xf32, #wide_tile>) {
+      %r0 = tkgpu.broadcast %r dims [] : index -> tensor<16xindex, #wide_rows>
+      %i0 = arith.addi %r0, %i : tensor<16xindex, #wide_rows>
+      %v = tkgpu.load %x[%i0, %j] dims [array<i64: 1>, array<i64: 0>] strides(%C, %c1) masks() over [] {vector = 4 : i64} : (!tkgpu.buffer<f32>, tensor<16xindex, #wide_rows>, tensor<256xindex, #wide_columns>, index, index) -> tensor<256x16xf32, #wide_tile>
+      %na = arith.addf %a, %v : tensor<256x16xf32, #wide_tile>
+      scf.yield %na : tensor<256x16xf32, #wide_tile>
+    }
+    %end = arith.minsi %c32, %R : index
+    %pair:2 = scf.for %r = %c0 to %end step %c16 iter_args(%a = %sum, %b = %zero) -> (tensor<256x16xf32, #wide_tile>, tensor<256x16xf32, #wide_tile>) {
+      %r0 = tkgpu.broadcast %r dims [] : index -> tensor<16xindex, #wide_rows>
+      %i0 = arith.addi %r0, %i : tensor<16xindex, #wide_rows>
+      %v = tkgpu.load %x[%i0, %j] dims [array<i64: 1>, array<i64: 0>] strides(%C, %c1) masks() over [] {vector = 4 : i64} : (!tkgpu.buffer<f32>, tensor<16xindex, #wide_rows>, tensor<256xindex, #wide_columns>, index, index) -> tensor<256x16xf32, #wide_tile>
+      %na = arith.addf %a, %v : tensor<256x16xf32, #wide_tile>
+      %nb = arith.addf %b, %na : tensor<256x16xf32, #wide_tile>
+      scf.yield %na, %nb : tensor<256x16xf32, #wide_tile>, tensor<256x16xf32, #wide_tile>
+    }
+    %ra = tkgpu.reduce <sum> %pair#0 axis 1 : tensor<256x16xf32, #wide_tile> -> tensor<256xf32, #wide_columns>
+    %rb = tkgpu.reduce <sum> %pair#1 axis 1 : tensor<256x16xf32, #wide_tile> -> tensor<256xf32, #wide_columns>
+    tkgpu.store %ra, %y[%j] dims [array<i64: 0>] strides(%c1) masks() over [] : (tensor<256xf32, #wide_columns>, !tkgpu.buffer<f32>, tensor<256xindex, #wide_columns>, index) -> ()
+    tkgpu.store %rb, %z[%j] dims [array<i64: 0>] strides(%c1) masks() over [] : (tensor<256xf32, #wide_columns>, !tkgpu.buffer<f32>, tensor<256xindex, #wide_columns>, index) -> ()
+    tkgpu.return
+  } {num_warps = 4 : i64, index_bits = 32 : i64}
+}
