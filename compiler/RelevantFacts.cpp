@@ -29,12 +29,20 @@ int64_t roundUpCoarsely(int64_t value, int64_t base) {
   return base;
 }
 
-/// The least size with the same bound; 0 where there is none.
+/// What bounds of rows are told apart by: eighths of the next power of two.
+int64_t roundUpToEighth(int64_t upper) {
+  auto value = static_cast<uint64_t>(upper);
+  constexpr uint64_t leastUnit = 128;
+  const uint64_t power = std::bit_ceil(value), unit = std::max(power / 8, leastUnit);
+  return static_cast<int64_t>(std::min((value + unit - 1) / unit * unit, power));
+}
+
+/// The least length of a row with the same bound; 0 where there is none.
 int64_t leastWithBound(int64_t upper) {
   int64_t below = 0, found = std::max<int64_t>(upper, 0);
   while (found - below > 1) {
     int64_t middle = below + (found - below) / 2;
-    (fact_for(middle).upper == upper ? found : below) = middle;
+    (roundUpToEighth(fact_for(middle).upper) == upper ? found : below) = middle;
   }
   return found;
 }
@@ -109,10 +117,11 @@ Facts CompiledSource::relevant_facts(size_t kernel, std::string_view target,
     DimFact &fact = relevant.dims[d];
     const bool isReduced = reducedDims[kernel][d];
     fact.exact.reset();
-    bool isFine = hasFineBound(kernel, d, target) ||
-                  (fact.upper <= longestCounted && countsTiles(kernel, target));
-    if (fact.upper > 0 && !isFine)
-      fact.upper = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(fact.upper)));
+    bool isCounted = fact.upper <= longestCounted && countsTiles(kernel, target);
+    if (fact.upper > 0 && !isCounted)
+      fact.upper = hasFineBound(kernel, d, target)
+                       ? roundUpToEighth(fact.upper)
+                       : static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(fact.upper)));
     if (!gpu) {
       fact = {1, cpuBound(fact.upper), {}};
       continue;

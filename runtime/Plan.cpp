@@ -117,7 +117,7 @@ DimFact fact_for(int64_t size) {
   } else if (value > (uint64_t{1} << 62)) {
     fact.upper = -1;
   } else {
-    const uint64_t power = std::bit_ceil(value), unit = std::max(power / 8, least_bound_unit);
+    const uint64_t power = std::bit_ceil(value), unit = std::max(power / 16, least_bound_unit);
     fact.upper = static_cast<int64_t>(std::min((value + unit - 1) / unit * unit, power));
   }
   return fact;

@@ -10,7 +10,10 @@
 // 2. Each factor whose rows begin anywhere is stored once more, in a statement of its own, with
 //    rows of whole lines of memory that end in zeros, if that takes less time than it saves.
 //    Products that read the same factor share what was stored.
-// 3. Sums along such rows go on to their ends. What other factors read there is zero, too.
+// 3. Of large products in f32 on CUDA cores factors that lie along the sum are stored across it, if
+//    the rows of either begin anywhere (TransposeFactors.cpp has the others).
+// 4. Sums along rows of whole lines go on to their ends. What other factors read there is zero,
+// too.
 //
 //   %c = tk.compute ["i", "j"] in (%M, %N) {tk.reduce [sum] ["k"] to (%K) {a[i, k] * b[k, j]}}
 //     =>
@@ -48,6 +51,9 @@ static constexpr int64_t lineBytes = 128;
 /// copies are of 16 bytes, not 4, and in f64, not 8; to read or write a byte, to launch once more.
 static constexpr double savedOfTiles = 25, savedOfF32 = 6e-6, savedOfF64 = 1.2e-5;
 static constexpr int64_t sideOfTile = 128;
+/// The same of a factor of f32 that then lies across the sum, and the outputs that each processor
+/// has at least where that saves anything: TransposeFactors.cpp.
+static constexpr double savedAcross = 2.7e-6, outputsOfProcessor = 128 * 128;
 static constexpr double costOfByte = 4e-4, costOfLaunch = 2500;
 /// Of fewer rows or columns on warpgroups nothing is known.
 static constexpr int64_t fewestRows = 8;
@@ -69,18 +75,22 @@ public:
 
 private:
   std::optional<Product> read(ComputeOp compute, ReduceOp reduce);
+  bool isTurned(ComputeOp compute, const Product &product, LoadOp factor);
+  bool isStoredAnew(ComputeOp compute, const Product &product, LoadOp factor) {
+    return !isAligned(factor) || isTurned(compute, product, factor);
+  }
   bool isAligned(LoadOp factor) { return getRowAlignment(kernel, factor) >= boxAlignment; }
   std::optional<double> countElements(ValueRange extents);
   std::optional<double> savedOf(ComputeOp compute, const Product &product);
   bool pays(ComputeOp compute, ArrayRef<Product> products);
   Value padded(ComputeOp compute, Value extent, Type element);
-  Value store(ComputeOp compute, LoadOp factor);
+  Value store(ComputeOp compute, LoadOp factor, bool turns);
   void apply(ComputeOp compute, const Product &product);
 
   KernelOp kernel;
   int64_t processors;
-  /// What was stored of a tensor, and what extents became.
-  llvm::MapVector<Value, Value> stored;
+  /// What was stored of a tensor, as it lies or turned, and what extents became.
+  llvm::MapVector<Value, Value> stored[2];
   llvm::MapVector<std::pair<Value, int64_t>, Value> lengths;
 };
 
@@ -157,6 +167,17 @@ std::optional<double> FactorPadding::countElements(ValueRange extents) {
   return count;
 }
 
+/// Is `factor`, of f32 on CUDA cores and along the sum, stored across it?
+bool FactorPadding::isTurned(ComputeOp compute, const Product &product, LoadOp factor) {
+  OperandRange indices = factor.getIndices();
+  if (!product.isWide || !factor.getType().isF32() ||
+      indices.back() != ReduceOp(product.reduce).getIndex(0) ||
+      !llvm::is_contained(compute.getBlock()->getArguments(), indices[indices.size() - 2]))
+    return false;
+  std::optional<double> outputs = countElements(compute.getExtents());
+  return outputs && *outputs >= outputsOfProcessor * static_cast<double>(processors);
+}
+
 /// What `product` takes less of time with factors in rows of whole lines; nothing if sizes are not
 /// known.
 std::optional<double> FactorPadding::savedOf(ComputeOp compute, const Product &product) {
@@ -167,8 +188,14 @@ std::optional<double> FactorPadding::savedOf(ComputeOp compute, const Product &p
     return std::nullopt;
   double terms = *depth * reduce.getNumAccumulators();
   if (product.isWide) {
-    LoadOp factor = product.factors.front();
-    return (factor.getType().isF64() ? savedOfF64 : savedOfF32) * *outputs * terms;
+    double saved = 0;
+    for (LoadOp factor : product.factors) {
+      if (!isAligned(factor))
+        saved = std::max(saved, factor.getType().isF64() ? savedOfF64 : savedOfF32);
+    }
+    for (LoadOp factor : product.factors)
+      saved += isTurned(compute, product, factor) ? savedAcross : 0;
+    return saved * *outputs * terms;
   }
   double tiles = *outputs;
   for (Value extent : compute.getExtents().take_back(2)) {
@@ -192,7 +219,9 @@ bool FactorPadding::pays(ComputeOp compute, ArrayRef<Product> products) {
     saved += *less;
     for (LoadOp factor : product.factors) {
       Value tensor = factor.getTensor();
-      if (isAligned(factor) || stored.contains(tensor) || !counted.insert(tensor).second)
+      if (!isStoredAnew(compute, product, factor) ||
+          stored[isTurned(compute, product, factor)].contains(tensor) ||
+          !counted.insert(tensor).second)
         continue;
       SmallVector<Value> extents = getExtents(kernel, tensor);
       std::optional<double> rows = countElements(ArrayRef(extents).drop_back()),
@@ -226,13 +255,17 @@ Value FactorPadding::padded(ComputeOp compute, Value extent, Type element) {
   return length;
 }
 
-/// The statement that stores `factor` in rows of whole lines.
-Value FactorPadding::store(ComputeOp compute, LoadOp factor) {
-  Value &result = stored[factor.getTensor()];
+/// The statement that stores `factor` in rows of whole lines, with its last two axes exchanged if
+/// it is turned.
+Value FactorPadding::store(ComputeOp compute, LoadOp factor, bool turns) {
+  Value &result = stored[turns][factor.getTensor()];
   if (result)
     return result;
   SmallVector<Value> extents = getExtents(kernel, factor.getTensor());
-  extents.back() = padded(compute, extents.back(), factor.getType());
+  const size_t last = extents.size() - 1;
+  if (turns)
+    std::swap(extents[last], extents[last - 1]);
+  extents[last] = padded(compute, extents[last], factor.getType());
   SmallVector<std::string> texts;
   for (unsigned d = 0; d < extents.size(); ++d)
     texts.push_back("at" + std::to_string(d));
@@ -243,9 +276,12 @@ Value FactorPadding::store(ComputeOp compute, LoadOp factor) {
       builder, factor.getLoc(), names, extents, ArrayRef<Type>{factor.getType()},
       ArrayRef<StringRef>{name}, ArrayRef<SmallVector<unsigned>>{},
       [&](OpBuilder &body, Location loc, ValueRange indices) {
+        SmallVector<Value> at(indices);
+        if (turns)
+          std::swap(at[last], at[last - 1]);
         Value zero = arith::ConstantOp::create(body, loc, body.getZeroAttr(factor.getType()));
         YieldOp::create(body, loc,
-                        LoadOp::create(body, loc, factor.getTensor(), indices, zero).getResult());
+                        LoadOp::create(body, loc, factor.getTensor(), at, zero).getResult());
       });
   return result = statement->getResult(0);
 }
@@ -263,7 +299,8 @@ static void extend(ReduceOp reduce, Value end) {
 void FactorPadding::apply(ComputeOp compute, const Product &product) {
   ReduceOp reduce = product.reduce;
   auto isExtended = [&](LoadOp factor) {
-    return !isAligned(factor) && factor.getIndices().back() == reduce.getIndex(0);
+    return !isAligned(factor) && factor.getIndices().back() == reduce.getIndex(0) &&
+           !isTurned(compute, product, factor);
   };
   if (auto along = llvm::find_if(product.factors, isExtended); along != product.factors.end()) {
     Value extent = getExtents(kernel, LoadOp(*along).getTensor()).back();
@@ -271,10 +308,16 @@ void FactorPadding::apply(ComputeOp compute, const Product &product) {
   }
   for (LoadOp factor : product.factors) {
     OpBuilder before(factor);
-    Value tensor = isAligned(factor) ? factor.getTensor() : store(compute, factor);
+    Value tensor = factor.getTensor();
+    SmallVector<Value> at(factor.getIndices());
+    if (bool turns = isTurned(compute, product, factor); turns || !isAligned(factor)) {
+      tensor = store(compute, factor, turns);
+      if (turns)
+        std::swap(at[at.size() - 1], at[at.size() - 2]);
+    }
     Value zero =
         arith::ConstantOp::create(before, factor.getLoc(), before.getZeroAttr(factor.getType()));
-    Value element = LoadOp::create(before, factor.getLoc(), tensor, factor.getIndices(), zero);
+    Value element = LoadOp::create(before, factor.getLoc(), tensor, at, zero);
     factor.replaceAllUsesWith(element);
     factor.erase();
   }
@@ -296,14 +339,15 @@ unsigned FactorPadding::pad(ComputeOp compute) {
   if (all.wasInterrupted())
     return 0;
   llvm::erase_if(products, [&](const Product &product) {
-    return llvm::all_of(product.factors, [&](LoadOp factor) { return isAligned(factor); });
+    return llvm::none_of(product.factors,
+                         [&](LoadOp factor) { return isStoredAnew(compute, product, factor); });
   });
   if (products.empty() || !pays(compute, products))
     return 0;
-  size_t before = stored.size();
+  size_t before = stored[0].size() + stored[1].size();
   for (const Product &product : products)
     apply(compute, product);
-  return stored.size() - before;
+  return stored[0].size() + stored[1].size() - before;
 }
 
 unsigned tk::padFactors(KernelOp kernel, int64_t processors) {

@@ -119,8 +119,8 @@ Expected<Extents> shape_of(const Parameter &tensor, std::span<const Scalar> vari
 /// What is known of one dimension.
 struct DimFact {
   uint32_t divisor = 1; ///< the largest power of two up to 2^20 that divides it (2^20 for 0)
-  /// An upper bound (-1: not known). Of a size it is the next multiple of 128 and of an eighth of
-  /// the next power of two, but not more than that power (0 for 0).
+  /// An upper bound (-1: not known). Of a size it is the next multiple of 128 and of a sixteenth
+  /// of the next power of two, but not more than that power (0 for 0).
   int64_t upper = 0;
   std::optional<int64_t> exact;
   bool operator==(const DimFact &) const = default;

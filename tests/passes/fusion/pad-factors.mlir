@@ -309,3 +309,37 @@ module attributes {tkgpu.target = #target} {
     tk.return %0 : tensor<?x?xf32>
   }
 }
+
+// -----
+
+// Large factors of f32 that lie along the sum are stored across it, also one whose own rows copies
+// take, where those of its columns begin anywhere.
+// CHECK-LABEL: tk.kernel @turned
+// CHECK: %[[A:.*]] = tk.compute ["at0", "at1"] in(%K, %{{.*}}) {
+// CHECK-NEXT: ^bb0(%[[K0:.*]]: index, %[[I0:.*]]: index):
+// CHECK: tk.load %a[%[[I0]], %[[K0]]] pad
+// CHECK: %[[B:.*]] = tk.compute ["at0", "at1"] in(%K, %{{.*}}) {
+// CHECK: tk.reduce {{.*}} from(%c0) to(%K)
+// CHECK: tk.load %[[A]][%k, %i] pad
+// CHECK: tk.load %[[B]][%k, %j] pad
+#target = #tkgpu.target<arch = 90, shared = 232448, processors = 132, hopper = true>
+module attributes {tkgpu.target = #target} {
+  tk.kernel @turned dims ["K", "M", "N"] params [#tk.param<"a">, #tk.param<"b">] results ["c"] facts [#tk.fact<divisor = 4, upper = 4096>, #tk.fact<divisor = 1, upper = 4096>, #tk.fact<divisor = 1, upper = 4096>] {
+  ^bb0(%K: index, %M: index, %N: index, %a: tensor<?x?xf32>, %b: tensor<?x?xf32>):
+    %c0 = arith.constant 0 : index
+    tk.bind %a[%M, %K] : tensor<?x?xf32>
+    tk.bind %b[%N, %K] : tensor<?x?xf32>
+    %0 = tk.compute ["i", "j"] in(%M, %N) {
+    ^bb0(%i: index, %j: index):
+      %1 = tk.reduce [#tk.kind<sum>] ["k"] from(%c0) to(%K) {
+      ^bb0(%k: index):
+        %a0 = tk.load %a[%i, %k] : tensor<?x?xf32>
+        %b0 = tk.load %b[%j, %k] : tensor<?x?xf32>
+        %p = arith.mulf %a0, %b0 : f32
+        tk.yield %p : f32
+      } : f32
+      tk.yield %1 : f32
+    } names ["c"] : tensor<?x?xf32>
+    tk.return %0 : tensor<?x?xf32>
+  }
+}

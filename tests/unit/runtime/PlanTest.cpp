@@ -89,7 +89,8 @@ TEST_CASE("facts describe a size by its divisor and bound", "[plan]") {
   CHECK(fact_for(4096) == DimFact{4096, 4096, std::nullopt});
   CHECK(fact_for(130) == DimFact{2, 256, std::nullopt});
   CHECK(fact_for(5000) == DimFact{8, 5120, std::nullopt});
-  CHECK(fact_for(5121) == DimFact{1, 6144, std::nullopt});
+  CHECK(fact_for(5121) == DimFact{1, 5632, std::nullopt});
+  CHECK(fact_for(1100) == DimFact{4, 1152, std::nullopt});
   CHECK(fact_for(8191).upper == 8192);
   CHECK(fact_for(std::numeric_limits<int64_t>::max()).upper == -1);
   std::vector<int64_t> dims = {96, 7};
