@@ -27,8 +27,9 @@ static constexpr int64_t longestOwnRow = 16384;
 static constexpr int64_t elementsOfThread = 32, mostElementsOfThread = 64, manyElements = 56;
 /// The widest access of a thread.
 static constexpr int64_t vectorBits = 128;
-/// Blocks that have one row of no more bits end faster than others are started.
-static constexpr int64_t shortRowBits = 640 * 16;
+/// Blocks that have one row of no more bits end faster than others are started; with accesses of 8
+/// bytes, which are fewer, that holds of longer ones.
+static constexpr int64_t shortRowBits = 640 * 16, shortRowBitsInHalves = 768 * 16;
 /// Rows that end before their tiles have no fewer threads.
 static constexpr int64_t leastThreads = 128;
 /// Blocks that move fewer bytes end faster than others are started.
@@ -441,7 +442,8 @@ void Planner::planRows() {
     wanted = 1;
   // Rows that begin at any alignment have a block each, which follows theirs (tk-align-rows), or go
   // on to others (blocksWithJoinedWeights). Short ones share it.
-  bool isShort = filled * shape.narrowestBits <= shortRowBits &&
+  int64_t mostBits = isInHalves ? shortRowBitsInHalves : shortRowBits;
+  bool isShort = filled * shape.narrowestBits <= mostBits &&
                  (isInHalves || bytesOfWeights(row, longest) <= bytesOfRow(longest));
   if (coarse && isHeld && !isAligned && !isShort &&
       longest * shape.narrowestBits >= 32 * vectorBits)
