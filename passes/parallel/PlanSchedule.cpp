@@ -4,8 +4,8 @@
 //      parallel index goes to the grid. A contraction inside another's reduction shares its tile of
 //      that index, and the block keeps all of the outer one's n, so that nothing is computed twice.
 //   2. Reductions: PlanRows.cpp.
-//   3. No reductions: a block takes a run of elements along memory; where reads and writes run
-//      along different indices, a square.
+//   3. No reductions: a block takes a run of elements along memory; where reads and writes of as
+//      much run along different indices, a square.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/ProductFactors.h"

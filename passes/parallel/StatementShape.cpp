@@ -149,10 +149,13 @@ struct Analysis {
     return along;
   }
 
-  void addAccess(const IndexSet &indices, Type element) {
+  /// Of an access over `all` indices the innermost axis depends on `indices`.
+  void addAccess(const IndexSet &indices, const IndexSet &all, Type element) {
     for (Value index : indices)
       ++shape.contiguous[index];
-    shape.innermost.push_back(indices);
+    if (unsigned count = shape.compute.getNumIndices())
+      if (all.contains(shape.compute.getIndex(count - 1)))
+        shape.innermost.push_back(indices);
     if (element.isIntOrFloat())
       shape.narrowestBits =
           std::min(shape.narrowestBits, std::max(8u, element.getIntOrFloatBitWidth()));
@@ -165,16 +168,22 @@ struct Analysis {
         shape.dependsOn[op] = dependences(op->getResult(0));
         shape.runsAlong[op] = runsAlong(op);
       }
-      if (auto load = dyn_cast<LoadOp>(op))
+      if (auto load = dyn_cast<LoadOp>(op)) {
+        IndexSet all;
+        for (Value index : load.getIndices())
+          all.insert_range(dependences(index));
         addAccess(load.getIndices().empty() ? IndexSet() : dependences(load.getIndices().back()),
-                  cast<RankedTensorType>(load.getTensor().getType()).getElementType());
+                  all, cast<RankedTensorType>(load.getTensor().getType()).getElementType());
+      }
     });
     for (unsigned r = 0; r < shape.compute.getNumResults(); ++r) {
-      IndexSet last;
-      SmallVector<unsigned> positions = shape.compute.getIndicesOf(r);
-      if (!positions.empty())
-        last.insert(shape.compute.getIndex(positions.back()));
-      addAccess(last,
+      IndexSet last, all;
+      for (unsigned position : shape.compute.getIndicesOf(r)) {
+        last.clear();
+        last.insert(shape.compute.getIndex(position));
+        all.insert_range(last);
+      }
+      addAccess(last, all,
                 cast<RankedTensorType>(shape.compute.getResult(r).getType()).getElementType());
     }
     for (Operation *op : shape.reductions)

@@ -31,7 +31,7 @@ struct StatementShape {
   llvm::SmallVector<Contraction> contractions;     ///< in pre-order
   /// For each index: at how many accesses it runs along memory.
   llvm::DenseMap<mlir::Value, unsigned> contiguous;
-  /// For each access, the indices that its innermost axis depends on.
+  /// For each access over the statement's last index, those that its innermost axis depends on.
   llvm::SmallVector<llvm::SetVector<mlir::Value>> innermost;
   /// For each reduction: the indices that it depends on, and those along which its loads run.
   llvm::DenseMap<mlir::Operation *, llvm::SetVector<mlir::Value>> dependsOn, runsAlong;
