@@ -6,7 +6,8 @@
 // 2. what follows without data movement from a class that has its layout: the slice left by a
 //    reduction of it (or of runs of it), the slice that is broadcast to it, its transposition;
 // 3. the layout that coalesces the access that moves most bytes at once of all that touch it, with
-//    as many neighbours a thread as are best for all of them;
+//    as many neighbours a thread as are best for all of them; what else a thread has are neighbours
+//    along an axis that loads slide along in a loop (windows), which read what they share once;
 // 4. consecutive threads along the last axis.
 //
 //===----------------------------------------------------------------------===//

@@ -4,6 +4,8 @@
 #include "passes/memory/MemoryAccess.h"
 #include "passes/tiling/SizeFacts.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
 #include "llvm/ADT/SmallPtrSet.h"
 
 using namespace mlir;
@@ -20,6 +22,14 @@ static bool followsFrom(Value value, Value wanted, llvm::SmallPtrSetImpl<Value> 
                       [&](Value operand) { return followsFrom(operand, wanted, visited); });
 }
 
+/// Is a tile of indices a sum, so that neighbours read neighbouring places?
+static bool isSum(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op || !isa<RankedTensorType>(value.getType()))
+    return true;
+  return !isa<arith::MulIOp>(op) && llvm::all_of(op->getOperands(), isSum);
+}
+
 SmallVector<int64_t> tk::slidAxes(gpu::LoadOp load, scf::ForOp loop) {
   SmallVector<int64_t> slid;
   auto tile = dyn_cast<RankedTensorType>(load.getType());
@@ -30,7 +40,7 @@ SmallVector<int64_t> tk::slidAxes(gpu::LoadOp load, scf::ForOp loop) {
   for (auto [d, index] : llvm::enumerate(load.getIndices())) {
     ArrayRef<int64_t> along = access.indexAxes(d);
     llvm::SmallPtrSet<Value, 8> visited;
-    if (along.size() == 1 && *step < tile.getDimSize(along.front()) &&
+    if (along.size() == 1 && *step < tile.getDimSize(along.front()) && isSum(index) &&
         followsFrom(index, loop.getInductionVar(), visited))
       slid.push_back(along.front());
   }

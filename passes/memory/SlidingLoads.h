@@ -14,7 +14,7 @@
 namespace tk {
 
 /// The axes of a load's tile along which it slides with `loop`, in order: the index over that axis
-/// alone grows with the loop by less than the tile is long.
+/// alone grows one by one along the tile, and with the loop by less than the tile is long.
 llvm::SmallVector<int64_t> slidAxes(gpu::LoadOp load, mlir::scf::ForOp loop);
 
 /// Does a load slide along an axis of which a thread has several places, with `loop` or one around
