@@ -167,10 +167,10 @@ tk.kernel @rows dims ["R", "C"]
 }
 
 // A variance: each part has squares about its own mean, from distances from a sample. The parts of
-// the sum that the mean of all is computed from are those that tell each part's. They are more, since
-// blocks wait for their sample.
+// the sum that the mean of all is computed from are those that tell each part's. They are no more than
+// those of a plain sum: what blocks read behind their sample comes early.
 // CHECK-LABEL: @variance
-// CHECK: arith.constant 1024 : index
+// CHECK: arith.constant 2048 : index
 // CHECK-NOT: names ["v.partial"]
 // CHECK: %[[P:.*]]:2 = tk.compute ["r.chunk", "c"]
 // CHECK: %[[END:.*]] = arith.addi %[[FIRST:.*]], %c64
