@@ -33,8 +33,8 @@ Value withoutExtension(Value factor) {
   return factor;
 }
 
-/// Is a result of f32 or wider computed from `value`, without a rounding to 16 bits or fewer? What is
-/// stored for other statements of the kernel alone (parts of a sum) is what these make of it.
+/// Is a result of f32 or wider computed from `value`, without a rounding to 16 bits or fewer? What
+/// is stored for other statements of the kernel alone (parts of a sum) is what these make of it.
 static bool reachesWideResult(Value value) {
   SmallVector<Value> work = {value};
   llvm::SmallPtrSet<Operation *, 16> visited;
