@@ -127,6 +127,8 @@ llvm::ArrayRef<PassRow> passTable() {
        "offsets, waits and barriers, once nothing moves any more"},
       {"tk-overlap-launches", Stage::Gpu, "", "",
        "launches begin as those before them end; behind their waits nothing moves any more"},
+      {"tk-hand-out-tiles", Stage::Gpu, "persistence", "",
+       "which tiles come ahead of which is decided; nothing looks at the loop over them any more"},
   };
   return rows;
 }

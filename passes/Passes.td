@@ -378,4 +378,11 @@ def PersistBlocks : Pass<"tk-persist-blocks", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numPersistent", "functions", "Functions whose blocks persist">];
 }
 
+def HandOutTiles : Pass<"tk-hand-out-tiles", "::mlir::ModuleOp"> {
+  let summary = "Let clusters that stay take their next tile from a counter";
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
+                           "::tk::gpu::TkGpuDialect"];
+  let statistics = [Statistic<"numHandedOut", "loops", "Loops whose tiles are handed out">];
+}
+
 #endif // TK_PASSES_TD

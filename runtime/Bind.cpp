@@ -5,7 +5,7 @@
 namespace tk::detail {
 namespace {
 
-constexpr int64_t scratch_alignment = 256;
+constexpr int64_t scratch_alignment = 256, restored_alignment = 8;
 constexpr uint32_t max_alignment_fact = 16;
 
 /// "argument 2 'k'" or "result 1 'o'", counted as in the source.
@@ -163,9 +163,18 @@ uint32_t power_of_two_divisor(uint64_t value) {
 
 ScratchLayout lay_out_scratch(const LaunchPlan &plan, std::span<const Scalar> variables) {
   ScratchLayout layout;
+  int64_t restored = 0;
   for (const Scratch &scratch : plan.scratch) {
     int64_t bytes = scratch.bytes.evaluate_integer(variables).value();
     int64_t padded = 0;
+    if (scratch.restored) {
+      layout.offsets.push_back(restored - cuda::restored_bytes);
+      layout.bytes.push_back(bytes);
+      restored += (bytes + restored_alignment - 1) / restored_alignment * restored_alignment;
+      if (bytes < 0 || restored > cuda::restored_bytes)
+        throw Error(ErrorCode::overflow, "too many bytes that launches leave at 0");
+      continue;
+    }
     layout.offsets.push_back(layout.total);
     layout.bytes.push_back(std::max<int64_t>(bytes, 0));
     if (__builtin_add_overflow(layout.bytes.back(), scratch_alignment - 1, &padded) ||
@@ -173,6 +182,9 @@ ScratchLayout lay_out_scratch(const LaunchPlan &plan, std::span<const Scalar> va
                                &layout.total))
       throw Error(ErrorCode::overflow, "scratch memory size overflows 64 bits");
   }
+  layout.restores = restored > 0;
+  if (layout.restores)
+    layout.total = std::max(layout.total, scratch_alignment);
   return layout;
 }
 
@@ -347,8 +359,8 @@ void BoundImpl::launch(Stream stream, std::span<void *const> pointers) const {
   cuda::DeviceContext &device = gpu.module->device();
   cuda::CUdeviceptr base = 0;
   if (scratch_bytes > 0)
-    base =
-        scratch->acquire(stream.handle, scratch_bytes, cuda::is_capturing(device, stream.handle));
+    base = scratch->acquire(stream.handle, scratch_bytes, cuda::is_capturing(device, stream.handle),
+                            restores);
   cuda::launch_plan(gpu, pointers, base, stream.handle);
 }
 

@@ -15,11 +15,12 @@
 
 namespace tk::detail {
 
-/// Where each scratch buffer lies in one allocation.
+/// Where each scratch buffer lies in one allocation; what launches restore lies before it.
 struct ScratchLayout {
   std::vector<int64_t> offsets;
   std::vector<int64_t> bytes;
-  int64_t total = 0; ///< a multiple of 256
+  int64_t total = 0;     ///< a multiple of 256
+  bool restores = false; ///< something is 0 whenever no launch uses it
 };
 
 /// Throws `overflow` where a buffer's size does.
@@ -69,6 +70,7 @@ public:
   std::vector<uint32_t> alignments; ///< bytes, a tensor
   std::vector<bool> empty_tensor;
   int64_t scratch_bytes = 0;
+  bool restores = false; ///< its launches count on what those before them left at 0
   cpu::ResolvedPlan cpu;
   cuda::ResolvedPlan gpu;
   EmulatedPlan emulated;

@@ -15,7 +15,7 @@ namespace detail {
 namespace {
 
 constexpr std::string_view magic = "tkbundle";
-constexpr uint32_t format_version = 5;
+constexpr uint32_t format_version = 6;
 constexpr size_t header_bytes = magic.size() + sizeof format_version;
 constexpr size_t checksum_bytes = std::tuple_size_v<Digest>;
 

@@ -158,7 +158,9 @@ std::shared_ptr<BoundImpl> KernelImpl::make_bound(CheckedArguments checked, cons
     bound->gpu = cuda::resolve_plan(executable.plan, signature(),
                                     cuda::GpuModule::load(device, executable.cubin),
                                     checked.variables, checked.tensors);
-    bound->scratch_bytes = lay_out_scratch(executable.plan, checked.variables).total;
+    ScratchLayout layout = lay_out_scratch(executable.plan, checked.variables);
+    bound->scratch_bytes = layout.total;
+    bound->restores = layout.restores;
     bound->scratch = scratch_pool(device);
   }
   if (m_checks)

@@ -218,7 +218,7 @@ std::string LaunchPlan::str(const Signature &signature) const {
   std::string text;
   for (size_t i = 0; i < scratch.size(); ++i)
     text += "scratch" + std::to_string(i) + ": " + scratch[i].bytes.str(names) + " bytes" +
-            (scratch[i].zeroed ? ", zeroed" : "") +
+            (scratch[i].zeroed ? ", zeroed" : "") + (scratch[i].restored ? ", restored" : "") +
             (scratch[i].purpose.empty() ? "" : ", " + scratch[i].purpose) + "\n";
   for (const Launch &launch : launches) {
     text += "launch " + launch.symbol + " grid (" + launch.grid[0].str(names) + ", " +

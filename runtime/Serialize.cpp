@@ -59,7 +59,7 @@ template <typename A> void visit(A &archive, Launch &value) {
   fields(archive, value.shared_bytes, value.resident, value.overlapped, value.args, value.span);
 }
 template <typename A> void visit(A &archive, Scratch &value) {
-  fields(archive, value.bytes, value.zeroed, value.purpose);
+  fields(archive, value.bytes, value.zeroed, value.restored, value.purpose);
 }
 template <typename A> void visit(A &archive, LaunchPlan &value) {
   fields(archive, value.launches, value.scratch, value.tensor_maps);

@@ -113,6 +113,10 @@ private:
   }
 
   bool addArg(Launch &launch, gpu::LaunchOp op, Value value, const FunctionShape &shape) {
+    if (value.getDefiningOp<gpu::CounterOp>() && !addresses.contains(value)) {
+      addresses[value] = {true, static_cast<uint32_t>(plan.scratch.size())};
+      plan.scratch.push_back({Expr(int64_t{sizeof(int32_t)}), false, "counter", true});
+    }
     if (addresses.contains(value)) {
       launch.args.push_back(addressArg(value));
       return true;

@@ -86,7 +86,10 @@ void printText(const std::vector<LaunchReport> &reports, const detail::Executabl
   }
   for (const Scratch &scratch : executable.plan.scratch)
     std::printf("scratch  %s bytes%s: %s\n", scratch.bytes.str(signature.variable_names()).c_str(),
-                scratch.zeroed ? ", zeroed" : "", scratch.purpose.c_str());
+                scratch.zeroed     ? ", zeroed"
+                : scratch.restored ? ", restored"
+                                   : "",
+                scratch.purpose.c_str());
 }
 
 void printJson(const std::vector<LaunchReport> &reports, const detail::Executable &executable,

@@ -23,7 +23,8 @@ unsigned tk::gpu::elementBytes(Type type, FuncOp function) {
 /// that they go through together?
 static bool isInStep(Operation *op, FuncOp function) {
   Operation *parent = op->getParentOp();
-  return parent == function || (isa<scf::ForOp>(parent) && parent->getParentOp() == function);
+  return parent == function ||
+         (isa<scf::ForOp, scf::WhileOp>(parent) && parent->getParentOp() == function);
 }
 
 JoinKind tk::gpu::joinKindOf(Operation *op, FuncOp function, AxisBits bits) {
@@ -152,6 +153,7 @@ int64_t tk::gpu::exchangeBytesOf(FuncOp function) {
         })
         .Case<MomentsOp, WeightsOp>(
             [&](auto) { own += llvm::alignTo(pairBytes(function), kExchangeAlignment); })
+        .Case([&](TellOp) { own += kToldBytes; })
         .Case([&](gpu::ScanOp scan) { share(scanBytes(scan, function)); })
         .Case([&](ConvertLayoutOp convert) {
           if (!convert.getOffset())

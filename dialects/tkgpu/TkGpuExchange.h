@@ -45,6 +45,10 @@ int64_t scanBytes(ScanOp scan, FuncOp function);
 /// What a change of layout needs that moves elements between threads.
 int64_t conversionBytes(ConvertLayoutOp convert, FuncOp function);
 
+/// What a block needs for the numbers that clusters are told (tkgpu.tell): two, and a barrier with
+/// phases for each.
+inline constexpr int64_t kToldBytes = 32;
+
 /// Each operation's memory begins at a multiple of this.
 inline constexpr int64_t kExchangeAlignment = 16;
 

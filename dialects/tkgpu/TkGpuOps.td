@@ -49,6 +49,16 @@ def TkGpu_StrideOp : TkGpu_Op<"stride", [Pure]> {
   let assemblyFormat = "$tensor `axis` $axis attr-dict `:` type($tensor)";
 }
 
+def TkGpu_CounterOp : TkGpu_Op<"counter", [MemoryEffects<[MemAlloc]>]> {
+  let summary = "A number in memory that is 0 whenever no launch uses it";
+  let description = [{
+    Stands in a tk.kernel and is an argument of one of its launches, which leaves it as it was. It is
+    set to 0 once, when its memory is allocated; launches that may overlap have one each.
+  }];
+  let results = (outs 0DTensorOf<[I32]>:$counter);
+  let assemblyFormat = "attr-dict `:` type($counter)";
+}
+
 def TkGpu_FuncOp : TkGpu_Op<"func", [IsolatedFromAbove, Symbol, SingleBlock]> {
   let summary = "The program of one block";
   let description = [{
@@ -119,6 +129,38 @@ def TkGpu_NumProgramsOp : TkGpu_Op<"num_programs", [Pure]> {
   let arguments = (ins TkGpu_AxisAttr:$axis);
   let results = (outs Index:$result);
   let assemblyFormat = "$axis attr-dict";
+}
+
+//===----------------------------------------------------------------------===//
+// Numbers that clusters draw
+//===----------------------------------------------------------------------===//
+
+def TkGpu_DrawOp : TkGpu_Op<"draw", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Draws the next of the numbers 0 to `count` - 1 for the blocks of a cluster";
+  let description = [{
+    After the last number the counter begins again: a launch that draws `count` times in all leaves
+    it as it was. One thread of the cluster draws and does not wait for the number, which it alone
+    knows until it tells the others; the result is of no use elsewhere.
+  }];
+  let arguments = (ins TkGpu_BufferType:$counter, Index:$count);
+  let results = (outs Index:$result);
+  let assemblyFormat = "$counter `to` $count attr-dict `:` type($counter)";
+}
+
+def TkGpu_TellOp : TkGpu_Op<"tell", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Sends a number of the thread that draws to all blocks of the cluster";
+  let description = [{
+    It goes when that thread has its part of what the cluster joins next, which gives the number time
+    to come. A tkgpu.told follows that, before the next tkgpu.tell.
+  }];
+  let arguments = (ins Index:$number);
+  let assemblyFormat = "$number attr-dict";
+}
+
+def TkGpu_ToldOp : TkGpu_Op<"told", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Waits for the number that was sent last, which all threads then know";
+  let results = (outs Index:$result);
+  let assemblyFormat = "attr-dict";
 }
 
 //===----------------------------------------------------------------------===//

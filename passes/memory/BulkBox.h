@@ -68,6 +68,8 @@ public:
   mlir::Value addTensorMap(const BulkBox &box);
   /// A new `index` argument of the function with the launch's `value`.
   mlir::Value addIndex(mlir::Value value, llvm::StringRef name);
+  /// A new argument of the function: a counter of the launch's own (tkgpu.counter).
+  mlir::Value addCounter();
   gpu::LaunchOp getLaunch() const { return launch; }
   /// Whether all that describes the tensor of `box` can be had at the launch.
   bool isKnown(const BulkBox &box) const;

@@ -70,6 +70,9 @@ Value LaunchArguments::atLaunch(OpBuilder &builder, Value value) {
 }
 
 Value LaunchArguments::addArgument(Value value, StringRef name) {
+  Type type = value.getType();
+  if (auto tensor = dyn_cast<RankedTensorType>(type))
+    type = BufferType::get(function.getContext(), tensor.getElementType());
   Block *block = function.getBlock();
   unsigned position = launch.getArgs().size();
   SmallVector<Attribute> names(function.getArgNames().getValue());
@@ -90,10 +93,16 @@ Value LaunchArguments::addArgument(Value value, StringRef name) {
   }
   function.setArgNamesAttr(ArrayAttr::get(function.getContext(), names));
   launch.getArgsMutable().append(value);
-  return block->insertArgument(position, value.getType(), value.getLoc());
+  return block->insertArgument(position, type, value.getLoc());
 }
 
 Value LaunchArguments::addIndex(Value value, StringRef name) { return addArgument(value, name); }
+
+Value LaunchArguments::addCounter() {
+  OpBuilder builder(launch);
+  auto type = RankedTensorType::get({}, builder.getI32Type());
+  return addArgument(CounterOp::create(builder, launch.getLoc(), type), "counter");
+}
 
 bool LaunchArguments::canGroupRows(const BulkBox &box, int64_t group, AxisInfo &info) {
   std::optional<unsigned> axis = box.rowsAxis();

@@ -91,7 +91,8 @@ static bool bringBefore(Operation *op, Operation *place) {
 
 /// How many parts of a row, fewer than it has, find room in shared memory beside what the function
 /// takes of it. What the loop loads itself, such as weights that all rows share, needs that room as
-/// a cache.
+/// a cache. Of rows that are handed out (tk-hand-out-tiles) one that is begun is one more to be
+/// done when other clusters have none left: less than half of one is not worth that.
 static int64_t partsBeside(CopyPrivateOp copy, int64_t numParts, TargetAttr target) {
   if (llvm::any_of(copy->getBlock()->getOps<gpu::LoadOp>(),
                    [](gpu::LoadOp load) { return isTile(load.getResult()); }))
@@ -104,7 +105,9 @@ static int64_t partsBeside(CopyPrivateOp copy, int64_t numParts, TargetAttr targ
   function.walk([&](AllocSharedOp alloc) { room -= alloc.getType().getSizeInBytes(); });
   PrivateType memory = copy.getTarget().getType();
   int64_t bytes = memory.getBytesOfThread() * threads / (memory.getStages() * numParts);
-  return std::clamp<int64_t>(room / bytes, 0, numParts - 1);
+  int64_t parts = std::clamp<int64_t>(room / bytes, 0, numParts - 1);
+  bool isHandedOut = function.isSpread() && blocksThatReduce(function) > 1;
+  return isHandedOut && 2 * parts < numParts ? 0 : parts;
 }
 
 /// Brings the next rows, which take the places of those that are read as a whole, before the

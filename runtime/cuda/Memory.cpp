@@ -119,8 +119,9 @@ ScratchPool::~ScratchPool() {
 ScratchPool::Buffer ScratchPool::allocate(int64_t bytes) {
   ScopedContext scope(m_device);
   Buffer buffer;
-  m_device.check(m_device.driver->mem_alloc(&buffer.address, static_cast<size_t>(bytes)),
-                 "cuMemAlloc for scratch memory", ErrorCode::out_of_memory);
+  m_device.check(
+      m_device.driver->mem_alloc(&buffer.address, static_cast<size_t>(restored_bytes + bytes)),
+      "cuMemAlloc for scratch memory", ErrorCode::out_of_memory);
   buffer.bytes = bytes;
   return buffer;
 }
@@ -137,19 +138,10 @@ bool ScratchPool::take_spare(int64_t bytes, Buffer &buffer) {
   return true;
 }
 
-CUdeviceptr ScratchPool::acquire(void *stream, int64_t bytes, bool capturing) {
-  if (bytes == 0)
-    return 0;
-  std::lock_guard lock(m_mutex);
-  if (!capturing)
-    // A capture on this stream, if there was one, is over: its graph owns that buffer now.
-    if (auto it = m_captures.find(stream); it != m_captures.end()) {
-      m_retired.push_back(it->second);
-      m_captures.erase(it);
-    }
-  Buffer &slot = capturing ? m_captures[stream] : m_streams[stream];
+/// Gives `slot` a buffer of that size, if it has none.
+void ScratchPool::assign(Buffer &slot, int64_t bytes, bool capturing) {
   if (slot.bytes >= bytes)
-    return slot.address;
+    return;
   Buffer fresh;
   if (!take_spare(bytes, fresh)) {
     if (capturing)
@@ -162,7 +154,29 @@ CUdeviceptr ScratchPool::acquire(void *stream, int64_t bytes, bool capturing) {
   if (slot.address)
     m_retired.push_back(slot);
   slot = fresh;
-  return slot.address;
+}
+
+CUdeviceptr ScratchPool::acquire(void *stream, int64_t bytes, bool capturing, bool restored) {
+  if (bytes == 0)
+    return 0;
+  std::lock_guard lock(m_mutex);
+  if (!capturing)
+    // A capture on this stream, if there was one, is over: its graph owns that buffer now.
+    if (auto it = m_captures.find(stream); it != m_captures.end()) {
+      m_retired.push_back(it->second);
+      m_captures.erase(it);
+    }
+  Buffer &slot = capturing ? m_captures[stream] : m_streams[stream];
+  assign(slot, bytes, capturing);
+  if (restored && !slot.cleared) {
+    // On the stream of all launches that use the buffer; a graph that is captured does it anew.
+    ScopedContext scope(m_device);
+    m_device.check(m_device.driver->memset_d8_async(
+                       slot.address, 0, static_cast<size_t>(restored_bytes), as_stream(stream)),
+                   "cuMemsetD8Async");
+    slot.cleared = true;
+  }
+  return slot.address + static_cast<CUdeviceptr>(restored_bytes);
 }
 
 void ScratchPool::reserve(int64_t bytes) {

@@ -78,6 +78,9 @@ bool is_capturing(DeviceContext &device, void *stream);
 /// Waits for a stream (null: the legacy default stream).
 void synchronize(DeviceContext &device, void *stream);
 
+/// Bytes before each scratch buffer for what launches leave at 0.
+inline constexpr int64_t restored_bytes = 256;
+
 /// Scratch memory of one kernel on one device. Launches on one stream share a buffer, since they
 /// run one after another. A captured graph keeps the buffer that it was captured with, so that
 /// buffer is never handed out again; prepare() leaves spare ones for that.
@@ -89,18 +92,21 @@ public:
   ScratchPool &operator=(const ScratchPool &) = delete;
 
   /// A buffer for work on that stream; allocates where there is none and the stream is not
-  /// capturing, else throws `needs_prepare`.
-  CUdeviceptr acquire(void *stream, int64_t bytes, bool capturing);
+  /// capturing, else throws `needs_prepare`. Where the launch counts on it, the restored_bytes
+  /// before the buffer are 0.
+  CUdeviceptr acquire(void *stream, int64_t bytes, bool capturing, bool restored);
   /// Makes sure that a spare buffer of that size exists.
   void reserve(int64_t bytes);
 
 private:
   struct Buffer {
-    CUdeviceptr address = 0;
-    int64_t bytes = 0;
+    CUdeviceptr address = 0; ///< of the restored bytes
+    int64_t bytes = 0;       ///< behind them
+    bool cleared = false;    ///< the restored bytes were set to 0
   };
   bool take_spare(int64_t bytes, Buffer &buffer);
   Buffer allocate(int64_t bytes);
+  void assign(Buffer &slot, int64_t bytes, bool capturing);
 
   DeviceContext &m_device;
   std::mutex m_mutex;

@@ -67,6 +67,16 @@ TK_DEVICE void send_to(T *to, const T &x, PhaseBarrier *arrived, int rank, Place
 #undef TK_SEND
 }
 
+// The next of the numbers 0 to count - 1, after which the counter begins again.
+TK_DEVICE int draw_from(int *counter, int count, Place = {}) {
+  u32 number;
+  asm volatile("atom.relaxed.gpu.global.inc.u32 %0, [%1], %2;"
+               : "=r"(number)
+               : "l"(counter), "r"(count - 1)
+               : "memory");
+  return (int)number;
+}
+
 } // namespace tk
 
 #include "exchange.cuh"

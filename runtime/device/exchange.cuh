@@ -71,4 +71,48 @@ TK_DEVICE void join_cluster(Pair &x, float count, Exchange<float, 2, warps, bloc
   ++round;
 }
 
+// Numbers that one thread of a cluster draws and tells the others. There are two, used in turn, as
+// blocks may be a round apart.
+struct alignas(16) Told {
+  int number[2];
+  PhaseBarrier arrived[2];
+};
+
+// By one thread of each block, before the cluster's first barrier; then phase_init_fence().
+TK_DEVICE void prepare_told(Told *told, Place place = {}) {
+  phase_init(&told->arrived[0], 1, place);
+  phase_init(&told->arrived[1], 1, place);
+}
+
+// Draws, in the first thread of the last of `warps` warps, as it is the first warp that joins what
+// the others have. It need not wait for the number until it tells it; the others get 0.
+template <int warps> TK_DEVICE int draw_number(int *counter, int count, Place place = {}) {
+  int number = 0;
+  if (thread_index() == (warps - 1) * 32 && cluster_rank() == 0)
+    number = draw_from(counter, count, place);
+  return number;
+}
+
+// Tells all `blocks` blocks the number of the thread that drew it.
+template <int warps, int blocks>
+TK_DEVICE void tell_number(Told *told, int number, int round, Place place = {}) {
+  if (warp_index() != warps - 1)
+    return;
+  if (lane_index() == 0)
+    phase_expect(&told->arrived[round & 1], (int)sizeof(int), place);
+  if (cluster_rank() != 0)
+    return;
+  number = warp_uniform(number, place);
+  if (lane_index() < blocks) // a lane for each block
+    send_to(&told->number[round & 1], number, &told->arrived[round & 1], lane_index(), place);
+}
+
+// The number that was told in that round, of which each thread counts the uses.
+TK_DEVICE int told_number(Told *told, int &round, Place place = {}) {
+  phase_wait(&told->arrived[round & 1], round >> 1 & 1, place);
+  const int number = get(&told->number[round & 1], place);
+  ++round;
+  return number;
+}
+
 } // namespace tk

@@ -4,9 +4,6 @@
 
 namespace tk {
 
-// The same value in all lanes of the warp, and known to be: it can live in a uniform register.
-TK_DEVICE int warp_uniform(int x) { return __shfl_sync(~0u, x, 0); }
-
 // One thread of the warp; all lanes ask together.
 TK_DEVICE bool elect_one() {
   int elected;

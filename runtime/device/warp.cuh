@@ -45,4 +45,7 @@ TK_DEVICE i16 shuffle_xor(i16 x, int mask, Place = {}) {
   return (i16)__shfl_xor_sync(~0u, (int)x, mask);
 }
 
+// The same value in all lanes of the warp, and known to be: it can live in a uniform register.
+TK_DEVICE int warp_uniform(int x, Place = {}) { return __shfl_sync(~0u, x, 0); }
+
 } // namespace tk

@@ -129,15 +129,20 @@ LogicalResult KernelEmitter::emitIf(scf::IfOp branch) {
 }
 
 LogicalResult KernelEmitter::emitWhile(scf::WhileOp loop) {
+  if (func.isSpread() && loop->getParentOp() == func)
+    awaitCluster();
   llvm::SmallVector<std::string> before, after;
+  // What the condition hands on as it came needs no other name.
+  const bool same = llvm::equal(loop.getConditionOp().getArgs(), loop.getBeforeArguments());
   for (auto [argument, initial] : llvm::zip(loop.getBeforeArguments(), loop.getInits())) {
     before.push_back(nameFor(argument));
     declareAs(argument, before.back(), initial);
     names[argument] = before.back();
   }
-  for (auto [argument, result] : llvm::zip(loop.getAfterArguments(), loop.getResults())) {
-    after.push_back(nameFor(argument));
-    declareAs(argument, after.back(), Value());
+  for (auto [i, argument, result] : llvm::enumerate(loop.getAfterArguments(), loop.getResults())) {
+    after.push_back(same ? before[i] : nameFor(argument));
+    if (!same)
+      declareAs(argument, after.back(), Value());
     names[argument] = after.back();
     names[result] = after.back();
   }

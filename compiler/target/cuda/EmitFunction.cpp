@@ -125,6 +125,7 @@ static unsigned numThreads(gpu::FuncOp func) {
 std::string KernelEmitter::signature() {
   llvm::DenseSet<Value> written;
   func.walk([&](gpu::StoreOp store) { written.insert(store.getBuffer()); });
+  func.walk([&](gpu::DrawOp draw) { written.insert(draw.getCounter()); });
   // Earlier launches write these after the function has begun.
   llvm::DenseSet<Value> changing;
   func.walk([&](gpu::LaunchWaitOp wait) {
@@ -313,6 +314,9 @@ LogicalResult KernelEmitter::emitOp(Operation *op) {
         declare(o, "tk::cluster_rank()");
         return success();
       })
+      .Case([&](gpu::DrawOp o) { return emitDraw(o); })
+      .Case([&](gpu::TellOp o) { return emitTell(o); })
+      .Case([&](gpu::ToldOp o) { return emitTold(o); })
       .Case([&](gpu::OfWarpgroupOp o) { return emitOfWarpgroup(o); })
       .Case([&](gpu::RowsBoundOp o) { return declare(o, scalar(o.getWhole())), success(); })
       .Case([&](gpu::WarpRolesOp o) { return emitWarpRoles(o); })

@@ -62,6 +62,7 @@ std::string KernelEmitter::declareExchange(llvm::StringRef type, unsigned count,
               ownScratch(gpu::joinBytes(gpu::JoinKind::Blocks, func, count, bytes)) + ");\n  int " +
               round + " = 0;\n";
   preparations += "    tk::prepare_exchange(" + exchange + ");\n";
+  tellBeforeJoin();
   return exchange + ", " + round;
 }
 

@@ -8,7 +8,7 @@
 // The methods are spread over the files of this folder by family: EmitFunction (names, signature),
 // EmitScalar (expressions of single operations), EmitTile (tiles and fused loops), EmitCaps,
 // EmitPositions, EmitControl, EmitGlobal, EmitShared, EmitPrivate, EmitReduce, EmitPairs (two
-// reductions in one exchange), EmitFragments, EmitMatrix, EmitAsync, EmitWarpgroup, EmitTypes.
+// reductions in one exchange), EmitDraws, EmitFragments, EmitMatrix, EmitAsync, EmitWarpgroup, EmitTypes.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_COMPILER_TARGET_CUDA_KERNELEMITTER_H
@@ -307,6 +307,15 @@ private:
   std::string scratch(unsigned bytes);
   std::string ownScratch(unsigned bytes);
 
+  // EmitDraws
+  /// What numbers are told through; made where it is first asked for.
+  std::string toldNumbers();
+  Result emitDraw(gpu::DrawOp draw);
+  Result emitTell(gpu::TellOp tell);
+  Result emitTold(gpu::ToldOp told);
+  /// Sends what waits for the cluster to join something.
+  void tellBeforeJoin();
+
   // EmitPairs
   Result emitMoments(gpu::MomentsOp moments);
   Result emitWeights(gpu::WeightsOp weights);
@@ -355,6 +364,8 @@ private:
   bool usesLane = false, usesWarp = false;
   bool clusterRuns = false; ///< all blocks of the cluster are known to have begun
   std::string preparations; ///< statements of one thread, before others' data may come
+  std::string told, rounds; ///< what numbers are told through, and how often; empty before
+  std::string untold;       ///< a statement that waits for what the cluster joins next
 
   llvm::DenseMap<mlir::Value, PlaceWords> placeTests;
   llvm::StringMap<std::string> caps; ///< by factors: what their polynomial is called here

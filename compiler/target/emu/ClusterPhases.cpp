@@ -232,6 +232,13 @@ void Cluster::send_to(void *to, const void *from, int bytes, void *address, int 
   endPhaseIfDone(static_cast<unsigned>(target), barrier);
 }
 
+int Cluster::draw_from(void *counter, int count, Place place) {
+  int number = 0;
+  if (!global.draw(counter, count, number))
+    fail(place, global.complaint);
+  return number;
+}
+
 //===----------------------------------------------------------------------===//
 // Registers
 //===----------------------------------------------------------------------===//

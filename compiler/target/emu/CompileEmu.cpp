@@ -198,8 +198,7 @@ void EmulatedKernels::run(const detail::EmulatedPlan &plan) const {
                                      : Contents::given);
   }
   for (size_t s = 0; s < plan.plan->scratch.size(); ++s)
-    memory.addScratch(plan.plan->scratch[s].purpose, plan.scratch_bytes[s],
-                      plan.plan->scratch[s].zeroed);
+    memory.addScratch(plan.plan->scratch[s], plan.scratch_bytes[s]);
   std::vector<TensorBox> boxes;
   for (size_t m = 0; m < plan.maps.size(); ++m) {
     const TensorMap &map = plan.plan->tensor_maps[m];

@@ -66,9 +66,11 @@ void GlobalMemory::addTensor(const std::string &name, const TensorView &view, Co
       buffer.data[buffer.low + static_cast<int64_t>(b)] = static_cast<char>(0xff);
 }
 
-void GlobalMemory::addScratch(const std::string &name, int64_t bytes, bool zeroed) {
+void GlobalMemory::addScratch(const Scratch &scratch, int64_t bytes) {
   constexpr size_t alignment = 256;
-  Buffer &buffer = add(name);
+  Buffer &buffer = add(scratch.purpose);
+  const bool zeroed = scratch.zeroed || scratch.restored;
+  buffer.isRestored = scratch.restored;
   const auto size = static_cast<size_t>(bytes);
   buffer.contents = Contents::unwritten;
   buffer.memory = std::make_unique<char[]>(size + alignment);
@@ -250,8 +252,26 @@ bool GlobalMemory::add(void *to, const void *from, int bytes, DType type) {
   return true;
 }
 
+bool GlobalMemory::draw(void *counter, int count, int &number) {
+  int64_t offset;
+  Buffer *buffer = locate(counter, sizeof number, alignof(int), "draws from", offset);
+  if (!buffer)
+    return false;
+  if (!buffer->isRestored)
+    return refuse("draws from", *buffer, offset, ", which is not 0 when launches begin");
+  std::memcpy(&number, buffer->data + offset, sizeof number);
+  const int next = number + 1 < count ? number + 1 : 0;
+  std::memcpy(buffer->data + offset, &next, sizeof next);
+  return true;
+}
+
 bool GlobalMemory::complete() {
   for (const Buffer &buffer : buffers) {
+    for (int64_t b = 0; buffer.isRestored && b < buffer.high; ++b)
+      if (buffer.data[b] != 0) {
+        complaint = "does not leave " + elementText(buffer, b) + " as it was";
+        return false;
+      }
     if (!buffer.isTensor)
       continue;
     for (size_t b = 0; b < buffer.written.size(); ++b)

@@ -5,6 +5,7 @@
 #include "compiler/target/emu/Shadow.h"
 #include "compiler/target/emu/Sites.h"
 #include "runtime/device/emu/engine.h"
+#include "tk/plan.h"
 #include "tk/tensor.h"
 
 #include <cstddef>
@@ -30,7 +31,7 @@ public:
   /// Adds a tensor, on its own memory; where unwritten, fills it with NaNs.
   void addTensor(const std::string &name, const TensorView &view, Contents contents);
   /// Adds a scratch buffer.
-  void addScratch(const std::string &name, int64_t bytes, bool zeroed);
+  void addScratch(const Scratch &scratch, int64_t bytes);
 
   /// The address that kernels see of a buffer. It belongs to no memory of this process.
   void *address(size_t buffer) const { return reinterpret_cast<void *>(buffers[buffer].address); }
@@ -48,11 +49,15 @@ public:
              const Viewer &viewer);
   /// Adds atomically. Its order with other accesses is not checked.
   bool add(void *to, const void *from, int bytes, DType type);
+  /// The next of the numbers 0 to count - 1, after which the counter begins again. Its order with
+  /// other accesses is not checked.
+  bool draw(void *counter, int count, int &number);
   /// Checks a read as `read` does and returns where the bytes are, or nullptr.
   const void *locateRead(const void *from, int bytes, int alignment, Access mine,
                          const Viewer &viewer);
 
-  /// After the last launch: whether every element of the results is written.
+  /// After the last launch: whether every element of the results is written, and what has to be 0
+  /// again is.
   bool complete();
 
   std::string complaint;
@@ -63,6 +68,7 @@ private:
   struct Buffer {
     std::string name;
     bool isTensor = false;
+    bool isRestored = false;
     TensorView view;
     Contents contents = Contents::given;
     uintptr_t address = 0;          ///< of element 0, as kernels see it

@@ -25,6 +25,10 @@ TK_DEVICE void send_to(T *to, const T &x, PhaseBarrier *arrived, int rank, Place
   tk_emu_engine->send_to(to, &x, sizeof(T), arrived, rank, place);
 }
 
+TK_DEVICE int draw_from(int *counter, int count, Place place = {}) {
+  return tk_emu_engine->draw_from(counter, count, place);
+}
+
 } // namespace tk
 
 #include "exchange.cuh"

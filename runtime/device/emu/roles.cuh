@@ -3,9 +3,6 @@
 
 namespace tk {
 
-TK_DEVICE int warp_uniform(int x, Place place = {}) {
-  return (int)tk_emu_engine->broadcast((u64)x, place);
-}
 TK_DEVICE bool elect_one(Place place = {}) { return tk_emu_engine->elect_one(place); }
 
 TK_DEVICE void named_barrier_sync(int id, int threads, Place place = {}) {

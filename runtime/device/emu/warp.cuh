@@ -29,4 +29,8 @@ template <class T> TK_DEVICE T shuffle_xor(T x, int mask, Place place = {}) {
   return x;
 }
 
+TK_DEVICE int warp_uniform(int x, Place place = {}) {
+  return (int)tk_emu_engine->broadcast((u64)x, place);
+}
+
 } // namespace tk

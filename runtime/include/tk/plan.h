@@ -221,6 +221,8 @@ struct Scratch {
   DimExpr bytes;
   bool zeroed = false; ///< set to 0 before the first launch
   std::string purpose; ///< for people: "row statistics m"
+  /// 0 when a run begins, and left so by its launches: set to 0 only when it is allocated.
+  bool restored = false;
   bool operator==(const Scratch &) const = default;
 };
 

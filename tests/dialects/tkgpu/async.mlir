@@ -42,4 +42,25 @@ tkgpu.func @roles args ["a", "b"] {
   } {producer_registers = 24, consumer_registers = 240}
   tkgpu.return
 } {num_warps = 8 : i64, producer_warps = 4 : i64, tkgpu.schedule = #tkgpu.schedule<tile = [128, 256], reduce = [64], warps = 8, per_thread = 128, vector = 16, stages = 4, group = 8, persistent = 1, cluster = 2>}
+
+// CHECK-LABEL: tkgpu.func @numbers
+// CHECK: %[[DRAWN:.*]] = tkgpu.draw %{{.*}} to %{{.*}} : <i32>
+// CHECK-NEXT: tkgpu.tell %[[DRAWN]]
+// CHECK-NEXT: tkgpu.told
+// CHECK: %[[COUNTER:.*]] = tkgpu.counter : tensor<i32>
+// CHECK: tkgpu.launch @numbers grid{{.*}} args(%{{.*}}, %[[COUNTER]] : index, tensor<i32>)
+tkgpu.func @numbers args ["n", "counter", "y"] {
+^bb0(%n: index, %counter: !tkgpu.buffer<i32>, %y: !tkgpu.buffer<f32>):
+  %drawn = tkgpu.draw %counter to %n : <i32>
+  tkgpu.tell %drawn
+  %told = tkgpu.told
+  tkgpu.return
+} {num_warps = 64 : i64, cluster = 4 : i64}
+tk.kernel @counts dims ["N"] params [] results ["y"] {
+^bb0(%N: index):
+  %c1 = arith.constant 1 : index
+  %counter = tkgpu.counter : tensor<i32>
+  %y = tkgpu.launch @numbers grid(%N, %c1, %c1) args(%N, %counter : index, tensor<i32>) shapes(%N) : tensor<?xf32>
+  tk.return %y : tensor<?xf32>
+}
 }

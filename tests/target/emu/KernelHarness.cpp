@@ -61,6 +61,14 @@ void KernelHarness::integer(int value) {
   args.push_back(arg);
 }
 
+void KernelHarness::counter() {
+  Arg arg;
+  arg.kind = ArgKind::scratch;
+  arg.index = static_cast<uint32_t>(scratch.size());
+  args.push_back(arg);
+  scratch.push_back({Expr(int64_t{4}), false, "counter", true});
+}
+
 std::string KernelHarness::run() {
   signature.name = "k";
   detail::Executable emitted;
@@ -73,6 +81,7 @@ std::string KernelHarness::run() {
   launch.args = args;
   launch.cluster[0] = cluster;
   emitted.plan.tensor_maps = maps;
+  emitted.plan.scratch = scratch;
   emitted.plan.launches.push_back(launch);
   executable = compileForEmu(std::move(emitted), signature, options);
   if (!executable)

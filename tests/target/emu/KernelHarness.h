@@ -41,6 +41,8 @@ public:
   void mappedAgain(std::vector<uint32_t> box, uint8_t swizzle);
   /// Adds a parameter of 32 bits.
   void integer(int value);
+  /// Adds a buffer of 4 bytes that is 0 before the launch, and after it has to be.
+  void counter();
 
   /// Compiles and runs; returns "" or the message of the error, with its place before it.
   std::string run();
@@ -63,6 +65,7 @@ private:
   std::vector<TensorView> inputs, outputs;
   std::vector<Arg> args;
   std::vector<TensorMap> maps;
+  std::vector<Scratch> scratch;
   Expected<detail::Executable> executable = detail::Executable();
 };
 

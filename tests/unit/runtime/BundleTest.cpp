@@ -63,7 +63,7 @@ TEST_CASE("what is no bundle is refused with a reason", "[bundle]") {
   CHECK(refusal(good + "x").find("checksum") != std::string::npos);
   std::string newer = good;
   newer[8] = 9;
-  CHECK(refusal(newer) == "'x.tkb' is a bundle of format 9; this runtime reads format 5");
+  CHECK(refusal(newer) == "'x.tkb' is a bundle of format 9; this runtime reads format 6");
 }
 
 TEST_CASE("every changed byte of a bundle is noticed", "[bundle]") {

@@ -109,6 +109,34 @@ TEST_CASE_METHOD(GpuGemm, "capture wants prepare, and then allocates nothing", "
   CHECK(fake().launches[2].arguments[3] != captured); // the graph keeps its own scratch
 }
 
+TEST_CASE_METHOD(GpuGemm, "what launches leave at 0 is set so once, and by each graph",
+                 "[driver]") {
+  backend.last->adjust = [](LaunchPlan &plan) {
+    plan.scratch.push_back({Expr(4), false, "counter", true});
+    plan.scratch.push_back({Expr(4), false, "another", true});
+    plan.launches[0].args.push_back({ArgKind::scratch, 1, 0, DType::i64, {}});
+    plan.launches[0].args.push_back({ArgKind::scratch, 2, 0, DType::i64, {}});
+  };
+  fake().num_arguments = 11;
+  auto counter = [&](size_t launch) { return fake().launches[launch].arguments[9]; };
+  REQUIRE(run());
+  CHECK(fake().memsets == 2); // the buffer that is 0 before each launch, and the counters
+  CHECK(*reinterpret_cast<uint64_t *>(counter(0)) == 0);
+  CHECK(fake().launches[0].arguments[10] != counter(0));
+  // They lie before what other variants of the kernel have for scratch memory.
+  CHECK(counter(0) + 256 == fake().launches[0].arguments[3]);
+  REQUIRE(run());
+  CHECK(fake().memsets == 3);
+  CHECK(counter(1) == counter(0));
+  kernel->prepare({view(0, {2, 2}), view(64, {2, 4}), view(128, {2, 2})});
+  fake().capturing = true;
+  REQUIRE(run());
+  REQUIRE(run());
+  CHECK(fake().memsets == 6);
+  CHECK(counter(2) != counter(0));
+  CHECK(counter(3) == counter(2));
+}
+
 TEST_CASE_METHOD(GpuGemm, "a broken context names the last kernel", "[driver]") {
   REQUIRE(run());
   fake().launch_result = 700;

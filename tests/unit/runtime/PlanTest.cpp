@@ -172,4 +172,8 @@ TEST_CASE("plans print in terms of the signature", "[plan]") {
         "scratch0: M * 4 bytes, zeroed, row sums\n"
         "launch gemm_0 grid (ceildiv(M, 64), ceildiv(N, 32), 1) block (128, 1, 1) shared 50000 "
         "args (a, b, c, scratch0, M, N, stride(b, 0), scale)\n");
+  LaunchPlan plan = test::gemm_plan();
+  plan.scratch.push_back({Expr(4), false, "counter", true});
+  CHECK(plan.str(test::gemm_signature()).find("scratch1: 4 bytes, restored, counter\n") !=
+        std::string::npos);
 }
