@@ -8,7 +8,8 @@
 // The methods are spread over the files of this folder by family: EmitFunction (names, signature),
 // EmitScalar (expressions of single operations), EmitTile (tiles and fused loops), EmitCaps,
 // EmitPositions, EmitControl, EmitGlobal, EmitShared, EmitPrivate, EmitReduce, EmitPairs (two
-// reductions in one exchange), EmitDraws, EmitFragments, EmitMatrix, EmitAsync, EmitWarpgroup, EmitTypes.
+// reductions in one exchange), EmitDraws, EmitFragments, EmitMatrix, EmitAsync, EmitWarpgroup,
+// EmitTypes.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_COMPILER_TARGET_CUDA_KERNELEMITTER_H
