@@ -23,6 +23,8 @@ llvm::ArrayRef<PassRow> passTable() {
       {"tk-collapse-axes", Stage::Fused, "fusion", "",
        "statements are as they were written: later ones have indices of several"},
       {"tk-simplify", Stage::Fused, "", "", "equal expressions become one before costs are judged"},
+      {"tk-divide-indices", Stage::Fused, "fusion", "",
+       "what groups of a row are reduced to is then read over the row's own indices"},
       {"tk-fuse-producers", Stage::Fused, "fusion", "",
        "statements are inlined into those that read them"},
       {"tk-simplify", Stage::Fused, "", "", "inlining made equal reductions and movable factors"},

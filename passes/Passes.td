@@ -23,6 +23,12 @@ def CollapseAxes : Pass<"tk-collapse-axes", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numCollapsed", "indices-collapsed", "Indices that became part of another">];
 }
 
+def DivideIndices : Pass<"tk-divide-indices", "::mlir::ModuleOp"> {
+  let summary = "Make two indices of one whose groups are reduced: the group and the place in it";
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let statistics = [Statistic<"numDivided", "indices-divided", "Indices divided">];
+}
+
 def FuseProducers : Pass<"tk-fuse-producers", "::mlir::ModuleOp"> {
   let summary = "Compute a local tensor where it is read instead of storing it";
   let dependentDialects = ["::mlir::arith::ArithDialect"];

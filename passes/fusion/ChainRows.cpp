@@ -1,7 +1,6 @@
 //===- ChainRows.cpp - the rows that share a chain's streamed factors -----===//
 #include "passes/fusion/ChainRows.h"
 
-#include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/tiling/SizeFacts.h"
 
@@ -57,6 +56,16 @@ private:
 
 } // namespace
 
+/// `factor` without the conversions from the type that it is stored in.
+static Value withoutConversions(Value factor) {
+  while (Operation *op = factor.getDefiningOp()) {
+    if (!isa<arith::ExtFOp, arith::TruncFOp, arith::ExtSIOp, arith::SIToFPOp>(op))
+      break;
+    factor = op->getOperand(0);
+  }
+  return factor;
+}
+
 /// The loads that products inside `chain` multiply by and that its own index selects.
 static SmallVector<LoadOp> findStreamedFactors(ReduceOp chain) {
   SmallVector<LoadOp> loads;
@@ -67,7 +76,7 @@ static SmallVector<LoadOp> findStreamedFactors(ReduceOp chain) {
       if (!product || reduce.getKind(k) != ReduceKind::Sum)
         continue;
       for (Value factor : product->getOperands())
-        if (auto load = withoutExtension(factor).getDefiningOp<LoadOp>(); load && onStep.on(load))
+        if (auto load = withoutConversions(factor).getDefiningOp<LoadOp>(); load && onStep.on(load))
           loads.push_back(load);
     }
   };
@@ -102,9 +111,13 @@ static Value countGroups(KernelOp kernel, Value extent, Value size) {
 
 std::optional<ChainRows> matchChain(KernelOp kernel, ComputeOp compute) {
   SmallVector<ReduceOp> reduces(compute.getBlock()->getOps<ReduceOp>());
-  if (reduces.size() != 1 || reduces.front().getNumIndices() != 1)
+  return reduces.size() == 1 ? matchChain(kernel, compute, reduces.front()) : std::nullopt;
+}
+
+std::optional<ChainRows> matchChain(KernelOp kernel, ComputeOp compute, ReduceOp reduce) {
+  if (reduce.getNumIndices() != 1)
     return std::nullopt;
-  ChainRows chain{reduces.front(), {}, {}, {}, {}, {}};
+  ChainRows chain{reduce, {}, {}, {}, {}, {}};
   SmallVector<ReduceOp> inner(chain.reduce.getBlock()->getOps<ReduceOp>());
   SmallVector<LoadOp> factors = findStreamedFactors(chain.reduce);
   if (inner.empty() || factors.empty())

@@ -19,7 +19,7 @@ namespace tk {
 constexpr int64_t mostSharingRows = 128;
 
 struct ChainRows {
-  ReduceOp reduce; ///< the statement's only reduction that is not inside another
+  ReduceOp reduce; ///< not inside another reduction
   /// Positions of the statement's indices that no streamed factor is over.
   llvm::SmallVector<unsigned> rows;
   /// An index that streamed factors are over by its quotient alone, such as the query heads that
@@ -38,6 +38,9 @@ struct ChainRows {
 
 /// Reads `compute` as a chain; nullopt if it is none.
 std::optional<ChainRows> matchChain(KernelOp kernel, ComputeOp compute);
+
+/// Reads one of the reductions of `compute` as a chain of its own; nullopt if it is none.
+std::optional<ChainRows> matchChain(KernelOp kernel, ComputeOp compute, ReduceOp reduce);
 
 } // namespace tk
 

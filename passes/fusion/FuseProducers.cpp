@@ -6,7 +6,9 @@
 //    producer with reductions the answer must be yes for all of its readers, since a producer that
 //    is stored anyway is better read, but by those that carry its reduction in a loop that they
 //    have. Producers with matrix products come last: by then the row reductions and pointwise
-//    statements between two products are gone, so that the products' readers are known.
+//    statements between two products are gone, so that the products' readers are known. The last
+//    come first: of three in a row those two are chained that an attention's loop has in common,
+//    and not a projection with the scores that it would be computed anew for.
 // 3. Clone the producer's expression with the load's indices in place of its own. What does not
 //    depend on the indices of a reduction around the load is placed outside that reduction. A
 //    padded load becomes a selection between the element and the padding; the clone's own loads are
@@ -199,7 +201,10 @@ std::optional<std::string> FuseProducersPass::whyStore(OpResult producer, ArrayR
 }
 
 bool FuseProducersPass::fuseOnce(KernelOp kernel, bool products) {
-  for (ComputeOp compute : kernel.getBody().front().getOps<ComputeOp>()) {
+  SmallVector<ComputeOp> computes(kernel.getBody().front().getOps<ComputeOp>());
+  if (products)
+    std::reverse(computes.begin(), computes.end());
+  for (ComputeOp compute : computes) {
     for (OpResult result : compute->getResults()) {
       SmallVector<Read> reads = getReads(result);
       ProducerKind kind = classify(result);

@@ -40,6 +40,12 @@ namespace tk {
 static constexpr int64_t fewRows = 64;
 /// Elements of the widest access of a thread: rows of planes are multiples of it.
 static constexpr int64_t vectorElements = 16;
+/// Products that a block computes one in the terms of the other: what the inner one leaves is the
+/// outer one's factor, in registers.
+static constexpr unsigned longestChain = 2;
+/// Rows of a product's tile, and terms from which a reduction of a product is long: it then has as
+/// many tiles along the range as a machine has use for.
+static constexpr int64_t rowsOfTile = 128, longProduct = 4096;
 /// The first architecture whose blocks form clusters.
 static constexpr int64_t leastClusterArch = 90;
 
@@ -322,7 +328,81 @@ static std::optional<std::string> whyNotRows(ReduceOp reduce, Read read, const R
   return std::nullopt;
 }
 
-static std::optional<std::string> whyNotProducts(Read read, const Reach &reach, int64_t maxExtra) {
+/// How many products at most stand in each other's terms in `reduction`.
+static unsigned chainLength(Operation *reduction) {
+  unsigned longest = 0;
+  reduction->walk([&](ReduceOp inner) {
+    unsigned length = 0;
+    for (Operation *op = inner; op != reduction->getParentOp(); op = op->getParentOp())
+      length += isa<ReduceOp>(op) && isContraction(cast<ReduceOp>(op));
+    longest = std::max(longest, length);
+  });
+  return longest;
+}
+
+/// How many products of the consumer have in their terms what the read stands for.
+static unsigned productsAround(Read read, const Reach &reach) {
+  SmallVector<ReduceOp> around = getEnclosingReductions(read.load);
+  auto isRead = [&](ReduceOp reduce) {
+    return llvm::any_of(reach.reduced,
+                        [&](BlockArgument index) { return index.getOwner() == reduce.getBlock(); });
+  };
+  return llvm::count_if(llvm::make_range(llvm::find_if(around, isRead), around.end()),
+                        [](ReduceOp reduce) { return isContraction(reduce); });
+}
+
+/// True if a reduction other than a product's takes the `product` in, over a range that is known to
+/// be long, and leaves few tiles of rows: most processors would have no work.
+static bool leavesFewTiles(Read read, const Reach &reach) {
+  auto target = read.consumer->getParentOfType<ModuleOp>()->getAttrOfType<gpu::TargetAttr>(
+      gpu::targetAttrName);
+  SmallVector<ReduceOp> around = getEnclosingReductions(read.load);
+  if (!target || around.empty() || isContraction(around.front()) || reach.reduced.size() != 1 ||
+      reach.parallel.size() != 1 || read.consumer.getNumIndices() != 1)
+    return false;
+  BlockArgument index = reach.reduced.front();
+  if (index.getOwner() != around.front().getBlock())
+    return false;
+  int64_t terms = getUpperBound(around.front().getUpper()[index.getArgNumber()]);
+  int64_t rows = getUpperBound(getExtent(reach.parallel.front(), read.consumer));
+  return rows > 0 && terms >= longProduct && 2 * (rows / rowsOfTile + 1) < target.getProcessors();
+}
+
+/// The indices among `indices` at which one factor of a product stands, and the other does not.
+static llvm::SetVector<Value> getRows(ReduceOp product, ArrayRef<Value> indices) {
+  Operation *term = product.getYield().getValues()[0].getDefiningOp();
+  llvm::SetVector<Value> rows;
+  for (Value index : indices) {
+    Dependence depends(ValueRange{index});
+    if (depends.on(term->getOperand(0)) != depends.on(term->getOperand(1)))
+      rows.insert(index);
+  }
+  return rows;
+}
+
+/// True if no row of the `product` is one of the product that takes it as a factor, though both
+/// have rows: then a block would have one row of either at a time.
+static bool rowsAreCrossed(ReduceOp product, Read read) {
+  SmallVector<ReduceOp> around = getEnclosingReductions(read.load);
+  if (around.empty() || !isContraction(around.front()) || !isContraction(product))
+    return false;
+  auto compute = cast<ComputeOp>(read.producer.getOwner());
+  SmallVector<unsigned> axes = compute.getIndicesOf(read.producer.getResultNumber());
+  SmallVector<Value> inner, outer;
+  for (auto [axis, index] : llvm::zip_equal(axes, read.load.getIndices()))
+    if (auto arg = dyn_cast<BlockArgument>(index); arg && isParallel(arg, read.consumer)) {
+      inner.push_back(compute.getIndex(axis));
+      outer.push_back(arg);
+    }
+  llvm::SetVector<Value> here = getRows(product, inner), there = getRows(around.front(), outer);
+  return !here.empty() && !there.empty() &&
+         llvm::none_of(llvm::zip_equal(inner, outer), [&](auto pair) {
+           return here.contains(std::get<0>(pair)) && there.contains(std::get<1>(pair));
+         });
+}
+
+static std::optional<std::string> whyNotProducts(Operation *product, Read read, const Reach &reach,
+                                                 int64_t maxExtra) {
   llvm::SetVector<BlockArgument> all = reach.parallel;
   all.insert_range(reach.reduced);
   if (all.size() < reach.numComponents && reach.extra.empty())
@@ -331,6 +411,12 @@ static std::optional<std::string> whyNotProducts(Read read, const Reach &reach, 
     return "it is read at an index expression, so that its products would be repeated";
   if (!reach.reduced.empty() && reach.parallel.empty())
     return "the reader would have no parallel index left to compute it over";
+  if (leavesFewTiles(read, reach))
+    return "its reader has few tiles of rows, and reduces a long range in each";
+  if (auto reduce = dyn_cast<ReduceOp>(product); reduce && rowsAreCrossed(reduce, read))
+    return "its rows are others than those of the product that reads it";
+  if (chainLength(product) + productsAround(read, reach) > longestChain)
+    return "a chain of more than two products is not computed in one loop";
   RepeatBudget budget(maxExtra);
   for (BlockArgument index : reach.extra) {
     if (budget.allows(index, read.consumer))
@@ -405,11 +491,11 @@ std::optional<std::string> whyNotInline(Read read, ProducerKind kind, int64_t ma
     if (!reduce)
       continue;
     Reach reach = getReach(reduce, read);
-    std::optional<std::string> why = isHeavy(reduce) ? whyNotProducts(read, reach, maxExtra)
+    std::optional<std::string> why = isHeavy(reduce) ? whyNotProducts(op, read, reach, maxExtra)
                                                      : whyNotRows(reduce, read, reach, maxExtra);
     // A product of a matrix and a vector is row work, and may be a link of a chain all the same.
     if (why && !isHeavy(reduce) && isContraction(reduce))
-      why = whyNotProducts(read, reach, maxExtra);
+      why = whyNotProducts(op, read, reach, maxExtra);
     if (why)
       return why;
   }
@@ -465,6 +551,26 @@ static bool readTogether(Read a, Read b) {
                       [&](ArrayRef<unsigned> e) { return haveSameIndices(a, b, e); });
 }
 
+/// True if some extremum over what is read needs what was reduced of it before: loops of their own,
+/// in each of which the product would be computed. (Sums can be carried beside what they need.)
+static bool isReducedInTurn(ArrayRef<Read> reads) {
+  for (Read read : reads) {
+    SmallVector<ReduceOp> readers;
+    for (ReduceOp reduce : read.consumer.getBlock()->getOps<ReduceOp>())
+      if (llvm::any_of(reads, [&](Read other) { return reduce->isAncestor(other.load); }))
+        readers.push_back(reduce);
+    for (ReduceOp first : readers) {
+      Dependence onFirst(first.getResults());
+      if (llvm::any_of(readers, [&](ReduceOp next) {
+            return next != first && next.getKind(0) != ReduceKind::Sum &&
+                   onFirst.on(next.getResult(0));
+          }))
+        return true;
+    }
+  }
+  return false;
+}
+
 std::optional<std::string> whyStoreProducts(ArrayRef<Read> reads, bool isKernelResult) {
   SmallVector<Read> whole;
   for (Read read : reads)
@@ -475,6 +581,8 @@ std::optional<std::string> whyStoreProducts(ArrayRef<Read> reads, bool isKernelR
     if (isKernelResult && (inLoop || readsOneElement(read)))
       return "it is a result, and reading it is cheaper than computing it again";
   }
+  if (isReducedInTurn(whole))
+    return "an extremum over it needs what is reduced of it before";
   // Slices are products of their own, of which only those that are read are computed.
   if (whole.empty() && llvm::none_of(reads, [](Read read) { return readsOneElement(read, true); }))
     llvm::append_range(whole, reads);

@@ -16,6 +16,7 @@ void buildFusionPipeline(OpPassManager &manager, const FusionOptions &options) {
   };
   add(createCollapseAxes());
   add(createSimplify());
+  add(createDivideIndices());
   add(createFuseProducers({options.maxExtra}));
   // Divisions by a softmax's sum leave the products' sums, which so become joinable.
   add(createSimplify());

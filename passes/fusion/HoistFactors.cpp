@@ -117,9 +117,54 @@ static ReduceOp getReductionOverSameRanges(Value value, ReduceKind kind, ReduceO
              : ReduceOp();
 }
 
+/// Is `value` in the terms of `sum` what `largest`, over the same ranges, is the greatest of?
+static bool isTermOf(Value value, ReduceOp sum, ReduceOp largest) {
+  ScalarEquality same;
+  for (auto [index, other] :
+       llvm::zip_equal(sum.getBlock()->getArguments(), largest.getBlock()->getArguments()))
+    same.identify(index, other);
+  return same.equal(value, largest.getYield().getValues()[0]);
+}
+
+/// The number of which `exp` is the exponential, less `bound`; null if it is none.
+static Value getDistant(Value exp, Value bound) {
+  Operation *op = exp.getDefiningOp();
+  if (!isa_and_nonnull<math::ExpOp, math::Exp2Op>(op))
+    return {};
+  auto distance = op->getOperand(0).getDefiningOp<arith::SubFOp>();
+  return distance && distance.getRhs() == bound ? distance.getLhs() : Value();
+}
+
+/// True of what a sum of exp(x - b) and exp(y - b) are together, b being the greater of max(x) and
+/// y: one of them all is exp(0), or NaN, and none is negative.
+static bool isSumWithSink(Value value, ReduceOp other) {
+  auto both = value.getDefiningOp<arith::AddFOp>();
+  for (unsigned n : {0, 1}) {
+    ReduceOp sum =
+        both ? getReductionOverSameRanges(both->getOperand(n), ReduceKind::Sum, other) : ReduceOp();
+    Value exp = sum ? sum.getYield().getValues()[0] : Value();
+    Operation *op = exp ? exp.getDefiningOp() : nullptr;
+    if (!isa_and_nonnull<math::ExpOp, math::Exp2Op>(op))
+      continue;
+    auto distance = op->getOperand(0).getDefiningOp<arith::SubFOp>();
+    auto bound = distance ? distance.getRhs().getDefiningOp<arith::MaximumFOp>() : nullptr;
+    Value sink = bound ? getDistant(both->getOperand(1 - n), bound) : Value();
+    for (unsigned m : {0, 1})
+      if (sink && bound->getOperand(m) == sink) {
+        ReduceOp largest =
+            getReductionOverSameRanges(bound->getOperand(1 - m), ReduceKind::Max, sum);
+        if (largest && isTermOf(distance.getLhs(), sum, largest))
+          return true;
+      }
+  }
+  return false;
+}
+
 /// True of a sum of exp(x - max(x)) over the ranges of `other`: one of its terms is exp(0), or NaN,
 /// so that it is 0 over empty ranges alone.
 static bool isSumOfWeights(Value value, ReduceOp other) {
+  if (isSumWithSink(value, other))
+    return true;
   ReduceOp sum = getReductionOverSameRanges(value, ReduceKind::Sum, other);
   Operation *exp = sum ? sum.getYield().getValues()[0].getDefiningOp() : nullptr;
   if (!isa_and_nonnull<math::ExpOp, math::Exp2Op>(exp))
@@ -129,11 +174,7 @@ static bool isSumOfWeights(Value value, ReduceOp other) {
       distance ? getReductionOverSameRanges(distance.getRhs(), ReduceKind::Max, sum) : ReduceOp();
   if (!largest)
     return false;
-  ScalarEquality same;
-  for (auto [index, other] :
-       llvm::zip_equal(sum.getBlock()->getArguments(), largest.getBlock()->getArguments()))
-    same.identify(index, other);
-  return same.equal(distance.getLhs(), largest.getYield().getValues()[0]);
+  return isTermOf(distance.getLhs(), sum, largest);
 }
 
 /// Outside the sum a load happens even where the range is empty. Bounds proofs may rest on the
@@ -172,6 +213,11 @@ Value FactorExtractor::withoutDivision(Value value, Value &divisor) {
   if (auto weight = dyn_cast_or_null<DivOrZeroOp>(op); weight && isHoistable(weight.getB())) {
     divisor = weight.getB();
     return weight.getA();
+  }
+  if (auto weight = dyn_cast_or_null<arith::DivFOp>(op);
+      weight && isHoistable(weight.getRhs()) && isSumWithSink(weight.getRhs(), reduce)) {
+    divisor = weight.getRhs();
+    return weight.getLhs();
   }
   auto select = dyn_cast_or_null<arith::SelectOp>(op);
   bool isChoice = select && (isZero(select.getTrueValue()) || isZero(select.getFalseValue()));

@@ -5,7 +5,9 @@
 // maximum, say, and sums under it. States of two ranges combine into that of both by the very rule
 // by which a running state takes in terms (the op's rescale region): they form a monoid.
 // 1. Take statements whose one reduction is a chain (ChainRows.h) of rows that fit one tile, over a
-//    range that is long, or that the kernel's schedule block cuts (`split j = n`); and statements
+//    range that is long, or that the kernel's schedule block cuts (`split j = n`); each of several
+//    reductions that need nothing of each other (a prefix that all share, and a row's own terms);
+//    and statements
 //    of few results with one carried reduction of elements, such as a maximum and a sum of
 //    exponentials under it: what tk-split-reductions does to sums that need no other.
 // 2. Cut the range into parts: enough for all processors, and so long that storing a part's state
@@ -69,6 +71,26 @@ static std::optional<ChainRows> matchCarried(ComputeOp compute) {
   return carried;
 }
 
+/// The reductions of `compute` that may be computed in parts: of several those that are chains, if
+/// none needs another's result.
+static SmallVector<ChainRows> findChains(ComputeOp compute) {
+  auto kernel = compute->getParentOfType<KernelOp>();
+  SmallVector<ReduceOp> reduces(compute.getBlock()->getOps<ReduceOp>());
+  SmallVector<ChainRows> chains;
+  for (ReduceOp reduce : reduces) {
+    Dependence onResult(reduce.getResults());
+    for (ReduceOp other : reduces)
+      if (other != reduce && onResult.on(other.getResult(0)))
+        return {};
+    if (std::optional<ChainRows> chain = matchChain(kernel, compute, reduce))
+      chains.push_back(std::move(*chain));
+  }
+  if (reduces.size() == 1 && chains.empty())
+    if (std::optional<ChainRows> carried = matchCarried(compute))
+      chains.push_back(std::move(*carried));
+  return chains;
+}
+
 /// The bound at the kernel's level that `bound` does not go beyond, if it has such an operand.
 static Value outermostBound(Value bound, ComputeOp compute, bool isUpper) {
   if (isKernelLevel(bound, compute))
@@ -120,27 +142,26 @@ struct SplitChainsPass : tk::impl::SplitChainsBase<SplitChainsPass> {
     auto target = getOperation()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
     SmallVector<ComputeOp> computes;
     getOperation()->walk([&](ComputeOp compute) { computes.push_back(compute); });
-    for (ComputeOp compute : computes) {
-      auto kernel = compute->getParentOfType<KernelOp>();
-      std::optional<ChainRows> chain = matchChain(kernel, compute);
-      if (!chain)
-        chain = matchCarried(compute);
-      if (!chain)
-        continue;
-      ReduceOp reduce = chain->reduce;
-      ChainSplit split(kernel, compute, std::move(*chain));
-      if (std::optional<StringRef> why = split.prepare(target)) {
-        note(reduce, passName, Verdict::Declined,
-             "the " + describe(reduce) + " stays whole: " + *why);
-        continue;
-      }
-      note(reduce, passName, Verdict::Derived,
-           "the " + describe(reduce) +
-               " is computed in parts, whose states combine by the rule by which one takes in "
-               "terms");
-      split.apply();
-      ++numSplit;
+    for (ComputeOp compute : computes)
+      for (ChainRows &chain : findChains(compute))
+        split(compute, std::move(chain), target);
+  }
+
+private:
+  void split(ComputeOp compute, ChainRows chain, gpu::TargetAttr target) {
+    ReduceOp reduce = chain.reduce;
+    ChainSplit split(compute->getParentOfType<KernelOp>(), compute, std::move(chain));
+    if (std::optional<StringRef> why = split.prepare(target)) {
+      note(reduce, passName, Verdict::Declined,
+           "the " + describe(reduce) + " stays whole: " + *why);
+      return;
     }
+    note(reduce, passName, Verdict::Derived,
+         "the " + describe(reduce) +
+             " is computed in parts, whose states combine by the rule by which one takes in "
+             "terms");
+    split.apply();
+    ++numSplit;
   }
 };
 
@@ -155,7 +176,9 @@ std::optional<Split> ChainSplit::choose(gpu::TargetAttr target) {
   if (!target || !rows || !batch || !end || *rows > mostSharingRows)
     return std::nullopt;
   int64_t wanted = llvm::divideCeil(partsWanted * target.getProcessors(), *batch);
-  int64_t length = std::max({*end / wanted, leastTerms, *rows * leastTermsOfRow});
+  // Idle processors cost more than states do.
+  int64_t shared = std::min(*rows * leastTermsOfRow, *end * *batch / target.getProcessors());
+  int64_t length = std::max({*end / wanted, leastTerms, shared});
   return Split{static_cast<int64_t>(llvm::alignTo(length, partUnit))};
 }
 

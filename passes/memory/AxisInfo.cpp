@@ -239,8 +239,8 @@ ValueFacts AxisInfo::compute(Value value) {
         return facts;
       })
       .Case<gpu::LoadOp>([&](gpu::LoadOp load) {
-        bool isKnown = gathers && isa<RankedTensorType>(type) && !load.getOther();
-        isKnown |= gathers && isa<RankedTensorType>(type) && constantIndex(load.getOther());
+        bool isKnown = gathers && isa<RankedTensorType>(type) &&
+                       (!load.getOther() || constantIndex(load.getOther()));
         return isKnown ? loadedFacts(value) : unknownFacts(type);
       })
       .Case<gpu::BroadcastOp>([&](gpu::BroadcastOp op) {

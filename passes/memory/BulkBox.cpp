@@ -73,6 +73,7 @@ private:
   LogicalResult readIndices();
   bool readGathered();
   bool isOfGroups(Value mask, int64_t axis);
+  int64_t axisAt(Value place);
   bool endsRows(arith::CmpIOp compare, int64_t axis);
   std::optional<int64_t> readPart(unsigned d, int64_t axis, SmallVectorImpl<Value> &starts);
   LogicalResult checkStrides();
@@ -235,6 +236,14 @@ bool BulkAnalysis::endsRows(arith::CmpIOp compare, int64_t axis) {
   return true;
 }
 
+/// The axis of the tensor at which the tile lies at the scalar `place`, or -1.
+int64_t BulkAnalysis::axisAt(Value place) {
+  for (auto [d, index] : llvm::enumerate(access.indices))
+    if (access.indexAxes(d).empty() && index == place)
+      return d;
+  return -1;
+}
+
 LogicalResult BulkAnalysis::readMasks() {
   source.limits.assign(access.indices.size(), {});
   for (auto [m, mask] : llvm::enumerate(access.masks)) {
@@ -242,11 +251,14 @@ LogicalResult BulkAnalysis::readMasks() {
       continue;
     auto compare = mask.getDefiningOp<arith::CmpIOp>();
     ArrayRef<int64_t> axes = access.maskAxes(m);
-    if (!compare || axes.size() != 1)
+    if (!compare || axes.size() > 1)
       return decline("a mask is not a bound of one index");
-    int64_t d = tensorAxis[axes[0]];
+    int64_t d = axes.empty() ? axisAt(compare.getLhs()) : tensorAxis[axes[0]];
+    if (d < 0)
+      return decline("a mask for the whole tile is not a bound of where it lies");
     auto bounded = llvm::find(source.gathered, compare.getLhs());
-    if (bounded != source.gathered.end())
+    if (axes.empty()) {
+    } else if (bounded != source.gathered.end())
       d = bounded - source.gathered.begin();
     else if (isOfGroups(mask, axes[0])) {
       source.groupMasks.push_back(mask);

@@ -59,6 +59,19 @@ struct Analysis {
     return memo[value] = set;
   }
 
+  /// The indices along which `address` runs: those that it depends on, but of a group's number and
+  /// the place in it the place alone, where the statement has an index over the places.
+  IndexSet runsOver(Value address) {
+    auto sum = address.getDefiningOp<arith::AddIOp>();
+    auto start = sum ? sum.getLhs().getDefiningOp<arith::MulIOp>() : arith::MulIOp();
+    std::optional<int64_t> size = start ? getConstantIndex(start.getRhs()) : std::nullopt;
+    auto place = sum ? dyn_cast<BlockArgument>(sum.getRhs()) : BlockArgument();
+    bool isPlace = size && place && isIndex(place) && getConstantIndex(shape.endOf(place)) == size;
+    isPlace &= llvm::any_of(shape.compute.getExtents(),
+                            [&](Value extent) { return getConstantIndex(extent) == size; });
+    return isPlace ? dependences(place) : dependences(address);
+  }
+
   bool mayTile(Value index) {
     std::optional<int64_t> upper = shape.upperOf(index);
     return !upper || *upper > 1;
@@ -117,7 +130,7 @@ struct Analysis {
   /// The indices whose neighbours are neighbours at `place` of the innermost axis, if there are
   /// enough to occupy a warp; else all that it depends on.
   IndexSet indicesAlong(Value place) {
-    IndexSet all = dependences(place), along;
+    IndexSet all = runsOver(place), along;
     bool isLong = false;
     for (Value index : all)
       if (runsOneByOne(place, index)) {
@@ -172,8 +185,8 @@ struct Analysis {
         IndexSet all;
         for (Value index : load.getIndices())
           all.insert_range(dependences(index));
-        addAccess(load.getIndices().empty() ? IndexSet() : dependences(load.getIndices().back()),
-                  all, cast<RankedTensorType>(load.getTensor().getType()).getElementType());
+        addAccess(load.getIndices().empty() ? IndexSet() : runsOver(load.getIndices().back()), all,
+                  cast<RankedTensorType>(load.getTensor().getType()).getElementType());
       }
     });
     for (unsigned r = 0; r < shape.compute.getNumResults(); ++r) {
