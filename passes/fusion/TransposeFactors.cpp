@@ -21,12 +21,15 @@
 //
 // C. Factors whose rows begin anywhere in memory are stored in rows of whole lines: PadFactors.cpp.
 //
+// D. Factors whose rows a table gathers are stored as products read them: GatherFactors.cpp.
+//
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/fusion/GatherFactors.h"
 #include "passes/fusion/PadFactors.h"
 #include "passes/tiling/SizeFacts.h"
 
@@ -299,6 +302,7 @@ struct TransposeFactors : tk::impl::TransposeFactorsBase<TransposeFactors> {
     if (!target || !target.getHopper())
       return;
     getOperation()->walk([&](KernelOp kernel) {
+      gatherFactors(kernel);
       FactorTransposition transposition(kernel, target.getProcessors());
       SmallVector<ComputeOp> computes(kernel.getBody().getOps<ComputeOp>());
       for (ComputeOp compute : computes)

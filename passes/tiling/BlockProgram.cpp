@@ -202,9 +202,33 @@ void BlockProgram::putRowsFirst() {
   std::swap(*first, *llvm::find(order, id));
 }
 
+/// Is some factor over the index of axis `id` by what a table has at it alone?
+bool BlockProgram::looksUpFactor(unsigned id) {
+  auto index = llvm::find_if(compute.getBlock()->getArguments(),
+                             [&](BlockArgument at) { return axisOf.lookup(at) == id; });
+  if (index == compute.getBlock()->getArguments().end())
+    return false;
+  Dependence onIndex(ValueRange{*index});
+  auto finds = [&](LoadOp load) {
+    SmallVector<Value> over;
+    llvm::copy_if(load.getIndices(), std::back_inserter(over),
+                  [&](Value at) { return onIndex.on(at); });
+    return !over.empty() && llvm::all_of(over, [](Value at) {
+      auto cast = at.getDefiningOp<arith::IndexCastOp>();
+      return cast && cast.getIn().getDefiningOp<LoadOp>();
+    });
+  };
+  return compute
+      ->walk([&](LoadOp load) {
+        return finds(load) ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 /// Takes the block's number apart: the last index's tile runs fastest. With groups, `group` tiles
 /// (all if that is 0) of the last index but one are walked together, so that blocks that run at
-/// once share operands. Where the only tiled index bounds a reduction, the tiles of so many values
+/// once share operands; the values of another index at which a table finds a factor
+/// count as rows there. Where the only tiled index bounds a reduction, the tiles of so many values
 /// of the others are, the longest first: whoever takes one in each round then has as much as the
 /// next.
 void BlockProgram::addGridStarts(ArrayRef<unsigned> tiled) {
@@ -266,6 +290,22 @@ void BlockProgram::addGridStarts(ArrayRef<unsigned> tiled) {
     return {arith::AddIOp::create(b, loc, first, row),
             arith::DivSIOp::create(b, loc, inside, height)};
   };
+  const bool isLookup =
+      others.size() == 1 && others.front() != clusterAxis && looksUpFactor(others.front());
+  if (schedule.getGroup() != 1 && !large.empty() && large.size() <= 2 && isLookup) {
+    // What a table finds for one value it may find for the next: these count as rows.
+    Value all = tiles(others.front()), rows;
+    if (large.size() == 2) {
+      rows = tiles(large.front());
+      all = arith::MulIOp::create(b, loc, all, rows);
+    }
+    auto [row, column] = inGroups(rest, all, tiles(large.back()), /*areWhole=*/false);
+    setStart(large.back(), column);
+    setStart(others.front(), rows ? arith::DivSIOp::create(b, loc, row, rows).getResult() : row);
+    if (rows)
+      setStart(large.front(), arith::RemSIOp::create(b, loc, row, rows));
+    return;
+  }
   if (schedule.getGroup() != 1 && large.size() == 2) {
     tiled = others;
     Value rows = tiles(large.front()), columns = tiles(large.back()), part = rest;

@@ -87,6 +87,7 @@ private:
   std::optional<unsigned> clusteredIndex();
   void addParallelAxes();
   void putRowsFirst();
+  bool looksUpFactor(unsigned id);
   void addGridStarts(llvm::ArrayRef<unsigned> tiled);
   mlir::Value kernelValue(mlir::Value value);
   std::string argumentName(mlir::Value value);
