@@ -173,7 +173,8 @@ static unsigned gather(KernelOp kernel, ComputeOp compute, ReduceOp reduce) {
   if (factors)
     all = factors->takeVector();
   for (LoadOp &factor : all) {
-    if (factor.getIndices().back() != reduce.getIndex(0) || !isGathered(factor, all, compute))
+    if (factor.getIndices().empty() || factor.getIndices().back() != reduce.getIndex(0) ||
+        !isGathered(factor, all, compute))
       continue;
     SmallVector<unsigned> positions = getPositions(factor, compute);
     SmallVector<Value> extents;
