@@ -166,8 +166,8 @@ static void store(ComputeOp compute, ReduceOp reduce, LoadOp factor, ArrayRef<un
 
 static unsigned gather(KernelOp kernel, ComputeOp compute, ReduceOp reduce) {
   std::optional<llvm::SetVector<LoadOp>> factors;
-  if (reduce.getNumIndices() == 1 && isKernelLevel(reduce.getUpper()[0], compute) &&
-      getConstantIndex(reduce.getLower()[0]) == 0)
+  if (reduce.getNumIndices() == 1 && isMatrixProduct(reduce) &&
+      isKernelLevel(reduce.getUpper()[0], compute) && getConstantIndex(reduce.getLower()[0]) == 0)
     factors = readFactors(reduce);
   SmallVector<LoadOp> all;
   if (factors)

@@ -129,7 +129,8 @@ static bool isPlain(KernelOp kernel, ReduceOp reduce, LoadOp load) {
 }
 
 std::optional<Product> FactorPadding::read(ComputeOp compute, ReduceOp reduce) {
-  if (reduce.getNumIndices() != 1 || !isKernelLevel(endOf(reduce), compute))
+  if (reduce.getNumIndices() != 1 || !isMatrixProduct(reduce) ||
+      !isKernelLevel(endOf(reduce), compute))
     return std::nullopt;
   Product product{reduce, {}, false};
   Precision precision = getSumPrecision(reduce);
