@@ -172,8 +172,8 @@ tkgpu.func @twice args ["x", "y", "scale", "cap"] {
 #far = #tkgpu.layout<register = [[0, 1], [1, 0]], lane = [[0, 2], [0, 4], [2, 0], [4, 0], [8, 0]], warp = []>
 #far_row = #tkgpu.layout<register = [[1]], lane = [[0], [0], [2], [4], [8]], warp = []>
 #far_column = #tkgpu.layout<register = [[1]], lane = [[2], [4], [0], [0], [0]], warp = []>
-tkgpu.func @shared args ["x", "z", "y", "scale", "slope"] {
-^bb0(%x: !tkgpu.buffer<f32>, %z: !tkgpu.buffer<f32>, %y: !tkgpu.buffer<f32>, %scale: f32, %slope: f32):
+tkgpu.func @shared args ["x", "z", "w", "y", "scale", "slope"] {
+^bb0(%x: !tkgpu.buffer<f32>, %z: !tkgpu.buffer<f32>, %w: !tkgpu.buffer<f32>, %y: !tkgpu.buffer<f32>, %scale: f32, %slope: f32):
   %c1 = arith.constant 1 : index
   %c8 = arith.constant 8 : index
   %cap = arith.constant dense<30.0> : tensor<16x8xf32, #near>
@@ -190,12 +190,13 @@ tkgpu.func @shared args ["x", "z", "y", "scale", "slope"] {
   %in = arith.mulf %v, %s : tensor<16x8xf32, #near>
   %t = math.tanh %in {approx} : tensor<16x8xf32, #near>
   %scores = math.fma %cap, %t, %biases : tensor<16x8xf32, #near>
-  %w = tk.exp_diff %scores, %references {approx, shared_rows} : tensor<16x8xf32, #near>
-  tkgpu.store %w, %y[%i, %j] dims [array<i64: 0>, array<i64: 1>] strides(%c8, %c1) masks() over [] {vector = 2 : i64} : (tensor<16x8xf32, #near>, !tkgpu.buffer<f32>, tensor<16xindex, #near_row>, tensor<8xindex, #near_column>, index, index) -> ()
+  %weights = tk.exp_diff %scores, %references {approx, shared_rows} : tensor<16x8xf32, #near>
+  tkgpu.store %bias, %w[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 2 : i64} : (tensor<8xf32, #near_column>, !tkgpu.buffer<f32>, tensor<8xindex, #near_column>, index) -> ()
+  tkgpu.store %weights, %y[%i, %j] dims [array<i64: 0>, array<i64: 1>] strides(%c8, %c1) masks() over [] {vector = 2 : i64} : (tensor<16x8xf32, #near>, !tkgpu.buffer<f32>, tensor<16xindex, #near_row>, tensor<8xindex, #near_column>, index, index) -> ()
   tkgpu.return
 } {num_warps = 1 : i64, index_bits = 32 : i64}
-tkgpu.func @unshared args ["x", "z", "y", "scale", "slope"] {
-^bb0(%x: !tkgpu.buffer<f32>, %z: !tkgpu.buffer<f32>, %y: !tkgpu.buffer<f32>, %scale: f32, %slope: f32):
+tkgpu.func @unshared args ["x", "z", "w", "y", "scale", "slope"] {
+^bb0(%x: !tkgpu.buffer<f32>, %z: !tkgpu.buffer<f32>, %w: !tkgpu.buffer<f32>, %y: !tkgpu.buffer<f32>, %scale: f32, %slope: f32):
   %c1 = arith.constant 1 : index
   %c8 = arith.constant 8 : index
   %cap = arith.constant dense<30.0> : tensor<16x8xf32, #far>
@@ -212,8 +213,9 @@ tkgpu.func @unshared args ["x", "z", "y", "scale", "slope"] {
   %in = arith.mulf %v, %s : tensor<16x8xf32, #far>
   %t = math.tanh %in {approx} : tensor<16x8xf32, #far>
   %scores = math.fma %cap, %t, %biases : tensor<16x8xf32, #far>
-  %w = tk.exp_diff %scores, %references {approx, shared_rows} : tensor<16x8xf32, #far>
-  tkgpu.store %w, %y[%i, %j] dims [array<i64: 0>, array<i64: 1>] strides(%c8, %c1) masks() over [] {vector = 2 : i64} : (tensor<16x8xf32, #far>, !tkgpu.buffer<f32>, tensor<16xindex, #far_row>, tensor<8xindex, #far_column>, index, index) -> ()
+  %weights = tk.exp_diff %scores, %references {approx, shared_rows} : tensor<16x8xf32, #far>
+  tkgpu.store %bias, %w[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 2 : i64} : (tensor<8xf32, #far_column>, !tkgpu.buffer<f32>, tensor<8xindex, #far_column>, index) -> ()
+  tkgpu.store %weights, %y[%i, %j] dims [array<i64: 0>, array<i64: 1>] strides(%c8, %c1) masks() over [] {vector = 2 : i64} : (tensor<16x8xf32, #far>, !tkgpu.buffer<f32>, tensor<16xindex, #far_row>, tensor<8xindex, #far_column>, index, index) -> ()
   tkgpu.return
 } {num_warps = 1 : i64, index_bits = 32 : i64}
 

@@ -113,7 +113,7 @@ TEST_CASE("rows and columns of products in f32 are told apart as finely as their
   CHECK(boundOfRows("f32", 700) == 768);
   CHECK(boundOfRows("f64", 700) == 768);
   CHECK(boundOfRows("bf16", 700) == 1024);
-  CHECK(boundOfRows("f32", 1100) == 1280);
+  CHECK(boundOfRows("f32", 1100) == 1152);
   CHECK(boundOfRows("f32", 4100) == 8192);
 }
 
