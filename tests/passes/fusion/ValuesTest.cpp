@@ -12,6 +12,7 @@
 #include "passes/fusion/FusionPipeline.h"
 
 #include "mlir/IR/AsmState.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
@@ -83,8 +84,12 @@ Inputs drawInputs(tk::KernelOp kernel, unsigned seed) {
       tk::BindOp bind = kernel.getBind(param);
       tk::Extents shape;
       for (auto [n, extent] : llvm::enumerate(bind.getExtents())) {
-        auto arg = dyn_cast<BlockArgument>(extent);
-        shape.push_back(arg ? inputs.dims[arg.getArgNumber()] : type.getDimSize(n));
+        APInt constant;
+        if (auto arg = dyn_cast<BlockArgument>(extent))
+          shape.push_back(inputs.dims[arg.getArgNumber()]);
+        else
+          shape.push_back(matchPattern(extent, m_ConstantInt(&constant)) ? constant.getSExtValue()
+                                                                         : type.getDimSize(n));
       }
       tk::DType dtype = getDType(type.getElementType());
       std::vector<char> &bytes = inputs.storage.emplace_back();
