@@ -8,7 +8,7 @@
 // CHECK: draws(const tk::bf16 *__restrict__ x, const int rows, int *__restrict__ counter, tk::bf16 *__restrict__ s) {
 // CHECK: auto *const [[TOLD:.*]] = reinterpret_cast<tk::Told *>(shared + 0);
 // CHECK-NEXT: int [[ROUND:.*]] = 0;
-// CHECK: reinterpret_cast<tk::Exchange<int, 1, 16, 4> *>(shared + 32);
+// CHECK: reinterpret_cast<tk::Exchange<float, 1, 16, 4> *>(shared + 32);
 // CHECK: tk::prepare_told([[TOLD]]);
 // CHECK: tk::phase_init_fence();
 // CHECK: tk::cluster_wait();
@@ -38,8 +38,10 @@ tkgpu.func @draws args ["x", "rows", "counter", "s"] {
     %drawn = tkgpu.draw %counter to %rows : <i32>
     %v = tkgpu.load %x[%at, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks() over [] {vector = 8 : i64} : (!tkgpu.buffer<bf16>, index, tensor<65536xindex, #row>, index, index) -> tensor<65536xbf16, #row>
     tkgpu.tell %drawn
-    %m = tkgpu.reduce <max> %v axis 0 : tensor<65536xbf16, #row> -> bf16
-    tkgpu.store %m, %s[%at] dims [array<i64>] strides(%c1) masks() over [] : (bf16, !tkgpu.buffer<bf16>, index, index) -> ()
+    %wide = arith.extf %v : tensor<65536xbf16, #row> to tensor<65536xf32, #row>
+    %m = tkgpu.reduce <max> %wide axis 0 : tensor<65536xf32, #row> -> f32
+    %narrow = arith.truncf %m : f32 to bf16
+    tkgpu.store %narrow, %s[%at] dims [array<i64>] strides(%c1) masks() over [] : (bf16, !tkgpu.buffer<bf16>, index, index) -> ()
     %next = tkgpu.told
     scf.yield %next : index
   }
