@@ -43,6 +43,18 @@ bool isCarriedFreely(Read read);
 /// computed in place, or nothing.
 std::optional<std::string> whyStoreProducts(llvm::ArrayRef<Read> reads, bool isKernelResult);
 
+/// True if the producer's own reductions, or those that the consumer has, are a softmax over an
+/// index that the read stands under.
+bool isUnderSoftmax(Read read);
+
+/// True if the reader runs over the range of the producer's `statistic` itself and can carry it
+/// there: a softmax's maximum that the reader takes exponentials under, or a sum of such
+/// exponentials.
+bool isCarriedByReader(ReduceOp statistic, Read read);
+
+/// True if the reader sums squares of distances from what is read, over the same range.
+bool isPointOfReader(ReduceOp statistic, Read read);
+
 } // namespace tk
 
 #endif // TK_PASSES_FUSION_FUSEPRODUCERS_H

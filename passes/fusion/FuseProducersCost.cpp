@@ -17,8 +17,8 @@
 //    left, and the extra indices are known to be small together, or unknown while all operands
 //    share a batch index or the consumer carries a softmax over the chained index. So attention's
 //    scores are never stored, and the hidden layer of a perceptron is.
-// 4. Matrix products that are read at several kinds of indices are stored: inlining would compute
-//    them once for each.
+//
+// What all reads of a product together decide: StoreProducts.cpp.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/fusion/FuseProducers.h"
@@ -29,7 +29,6 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -203,59 +202,6 @@ static bool areFewAndLong(ReduceOp reduce, ArrayRef<BlockArgument> row, ComputeO
       return false;
   }
   return true;
-}
-
-/// True if some maximum or minimum over the ranges of `around` is there for exponentials under it:
-/// the pattern that tk-online-reductions carries in one loop.
-static bool carriesSoftmax(ReduceOp around, Block *body) {
-  for (ReduceOp reduce : body->getOps<ReduceOp>()) {
-    if (reduce.isOnline() ||
-        (reduce.getKind(0) != ReduceKind::Max && reduce.getKind(0) != ReduceKind::Min) ||
-        reduce.getNumIndices() != around.getNumIndices() || !haveSameRanges(reduce, around))
-      continue;
-    Dependence extremum(reduce.getResults());
-    WalkResult walk = body->walk([&](Operation *op) {
-      return isa<ExpDiffOp, math::ExpOp, math::Exp2Op>(op) && extremum.on(op->getResult(0))
-                 ? WalkResult::interrupt()
-                 : WalkResult::advance();
-    });
-    if (walk.wasInterrupted())
-      return true;
-  }
-  return false;
-}
-
-/// True if the producer's own reductions, or those that the consumer has, are a softmax over an
-/// index that the read stands under.
-static bool isUnderSoftmax(Read read) {
-  return llvm::any_of(getEnclosingReductions(read.load), [&](ReduceOp around) {
-    return carriesSoftmax(around, cast<ComputeOp>(read.producer.getOwner()).getBlock()) ||
-           carriesSoftmax(around, read.consumer.getBlock());
-  });
-}
-
-/// True if the reader runs over the range of the producer's `statistic` itself and can carry it
-/// there: a softmax's maximum that the reader takes exponentials under, or a sum of such
-/// exponentials.
-static bool isCarriedByReader(ReduceOp statistic, Read read) {
-  Block *producer = cast<ComputeOp>(read.producer.getOwner()).getBlock();
-  bool isExtremum =
-      statistic.getKind(0) == ReduceKind::Max || statistic.getKind(0) == ReduceKind::Min;
-  Dependence onRead(ValueRange{read.load.getResult()});
-  for (ReduceOp around : read.consumer.getBlock()->getOps<ReduceOp>()) {
-    if (!haveSameRanges(around, statistic))
-      continue;
-    if (carriesSoftmax(around, producer))
-      return true;
-    WalkResult walk = around->walk([&](Operation *op) {
-      return isa<ExpDiffOp, math::ExpOp, math::Exp2Op>(op) && onRead.on(op->getResult(0))
-                 ? WalkResult::interrupt()
-                 : WalkResult::advance();
-    });
-    if (isExtremum && walk.wasInterrupted())
-      return true;
-  }
-  return false;
 }
 
 /// True if a parallel index of the consumer stands in every load under the reductions around the
@@ -440,16 +386,6 @@ static std::optional<std::string> whyNotScan(Read read) {
   return std::nullopt;
 }
 
-/// True if the reader sums squares of distances from what is read, over the same range.
-static bool isPointOfReader(ReduceOp statistic, Read read) {
-  Dependence onRead(ValueRange{read.load.getResult()});
-  return llvm::any_of(read.consumer.getBlock()->getOps<ReduceOp>(), [&](ReduceOp around) {
-    std::optional<SquaredDistance> distance = matchDistanceInTerm(around);
-    return distance && haveSameRanges(around, statistic) && onRead.on(distance->point) &&
-           !onRead.on(distance->term);
-  });
-}
-
 bool isCarriedFreely(Read read) {
   return llvm::all_of(getProducerSlice(read.producer), [&](Operation *op) {
     auto reduce = dyn_cast<ReduceOp>(op);
@@ -499,99 +435,6 @@ std::optional<std::string> whyNotInline(Read read, ProducerKind kind, int64_t ma
     if (why)
       return why;
   }
-  return std::nullopt;
-}
-
-/// True if both loads stand at the same indices, reduction indices over equal ranges being the
-/// same.
-static bool haveSameIndices(Read a, Read b, ArrayRef<unsigned> embedding) {
-  ScalarEquality equality;
-  for (auto [n, position] : llvm::enumerate(embedding))
-    equality.identify(a.consumer.getIndex(n), b.consumer.getIndex(position));
-  SmallVector<ReduceOp> aroundA = getEnclosingReductions(a.load),
-                        aroundB = getEnclosingReductions(b.load);
-  for (auto [ra, rb] : llvm::zip(aroundA, aroundB))
-    if (equality.equal(ra.getLower(), rb.getLower()) &&
-        equality.equal(ra.getUpper(), rb.getUpper()))
-      for (unsigned n = 0; n < ra.getNumIndices(); ++n)
-        equality.identify(ra.getIndex(n), rb.getIndex(n));
-  return equality.equal(a.load.getIndices(), b.load.getIndices());
-}
-
-/// Does an index stand at one place, such as 0, wherever the read is executed?
-static bool isPlace(Value index) { return getIterationIndices(index).empty(); }
-
-/// True if the read takes one element of each row only. A `slice`, at one place of some axes, is
-/// all that is read along them: of the other axes it may take every element.
-static bool readsOneElement(Read read, bool ofSlice = false) {
-  llvm::SetVector<BlockArgument> all;
-  size_t axes = 0;
-  for (Value index : read.load.getIndices()) {
-    axes += !ofSlice || !isPlace(index);
-    for (BlockArgument arg : getIterationIndices(index))
-      all.insert(arg);
-  }
-  return all.size() < axes;
-}
-
-/// True if the reads are known to take different slices.
-static bool areApart(Read a, Read b) {
-  return llvm::any_of(llvm::zip_equal(a.load.getIndices(), b.load.getIndices()), [](auto pair) {
-    auto [x, y] = pair;
-    std::optional<int64_t> first = getConstantIntValue(x), second = getConstantIntValue(y);
-    return first && second && *first != *second;
-  });
-}
-
-/// True if both reads take the same elements at the same time, so that one computation is enough.
-static bool readTogether(Read a, Read b) {
-  if (a.consumer.getNumIndices() > b.consumer.getNumIndices())
-    std::swap(a, b);
-  return llvm::any_of(getEmbeddings(a.consumer, b.consumer),
-                      [&](ArrayRef<unsigned> e) { return haveSameIndices(a, b, e); });
-}
-
-/// True if some extremum over what is read needs what was reduced of it before: loops of their own,
-/// in each of which the product would be computed. (Sums can be carried beside what they need.)
-static bool isReducedInTurn(ArrayRef<Read> reads) {
-  for (Read read : reads) {
-    SmallVector<ReduceOp> readers;
-    for (ReduceOp reduce : read.consumer.getBlock()->getOps<ReduceOp>())
-      if (llvm::any_of(reads, [&](Read other) { return reduce->isAncestor(other.load); }))
-        readers.push_back(reduce);
-    for (ReduceOp first : readers) {
-      Dependence onFirst(first.getResults());
-      if (llvm::any_of(readers, [&](ReduceOp next) {
-            return next != first && next.getKind(0) != ReduceKind::Sum &&
-                   onFirst.on(next.getResult(0));
-          }))
-        return true;
-    }
-  }
-  return false;
-}
-
-std::optional<std::string> whyStoreProducts(ArrayRef<Read> reads, bool isKernelResult) {
-  SmallVector<Read> whole;
-  for (Read read : reads)
-    if (!readsOneElement(read))
-      whole.push_back(read);
-  for (Read read : reads) {
-    bool inLoop = !getEnclosingReductions(read.load).empty();
-    if (isKernelResult && (inLoop || readsOneElement(read)))
-      return "it is a result, and reading it is cheaper than computing it again";
-  }
-  if (isReducedInTurn(whole))
-    return "an extremum over it needs what is reduced of it before";
-  // Slices are products of their own, of which only those that are read are computed.
-  if (whole.empty() && llvm::none_of(reads, [](Read read) { return readsOneElement(read, true); }))
-    llvm::append_range(whole, reads);
-  if (whole.empty())
-    return "only single elements of it are read";
-  for (auto [n, read] : llvm::enumerate(whole))
-    for (Read before : ArrayRef<Read>(whole).take_front(n))
-      if (!areApart(before, read) && !readTogether(before, read))
-        return "it is read at several kinds of indices, and would be computed once for each";
   return std::nullopt;
 }
 

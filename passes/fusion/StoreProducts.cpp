@@ -1,0 +1,114 @@
+//===- StoreProducts.cpp - when products are stored for all their readers -===//
+//
+// A matrix product that each of its reads alone could compute where it stands
+// (FuseProducersCost.cpp) is stored all the same where
+//
+// 1. it is a result that is read in a loop, or of which single elements are read;
+// 2. an extremum over it needs what is reduced of it before: loops in turn would each compute it;
+// 3. it is read at several kinds of indices: inlining would compute it once for each. Slices at
+//    different places are products of their own.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/fusion/FuseProducers.h"
+
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+
+namespace tk {
+
+/// True if both loads stand at the same indices, reduction indices over equal ranges being the
+/// same.
+static bool haveSameIndices(Read a, Read b, ArrayRef<unsigned> embedding) {
+  ScalarEquality equality;
+  for (auto [n, position] : llvm::enumerate(embedding))
+    equality.identify(a.consumer.getIndex(n), b.consumer.getIndex(position));
+  SmallVector<ReduceOp> aroundA = getEnclosingReductions(a.load),
+                        aroundB = getEnclosingReductions(b.load);
+  for (auto [ra, rb] : llvm::zip(aroundA, aroundB))
+    if (equality.equal(ra.getLower(), rb.getLower()) &&
+        equality.equal(ra.getUpper(), rb.getUpper()))
+      for (unsigned n = 0; n < ra.getNumIndices(); ++n)
+        equality.identify(ra.getIndex(n), rb.getIndex(n));
+  return equality.equal(a.load.getIndices(), b.load.getIndices());
+}
+
+/// Does an index stand at one place, such as 0, wherever the read is executed?
+static bool isPlace(Value index) { return getIterationIndices(index).empty(); }
+
+/// True if the read takes one element of each row only. A `slice`, at one place of some axes, is
+/// all that is read along them: of the other axes it may take every element.
+static bool readsOneElement(Read read, bool ofSlice = false) {
+  llvm::SetVector<BlockArgument> all;
+  size_t axes = 0;
+  for (Value index : read.load.getIndices()) {
+    axes += !ofSlice || !isPlace(index);
+    for (BlockArgument arg : getIterationIndices(index))
+      all.insert(arg);
+  }
+  return all.size() < axes;
+}
+
+/// True if the reads are known to take different slices.
+static bool areApart(Read a, Read b) {
+  return llvm::any_of(llvm::zip_equal(a.load.getIndices(), b.load.getIndices()), [](auto pair) {
+    auto [x, y] = pair;
+    std::optional<int64_t> first = getConstantIntValue(x), second = getConstantIntValue(y);
+    return first && second && *first != *second;
+  });
+}
+
+/// True if both reads take the same elements at the same time, so that one computation is enough.
+static bool readTogether(Read a, Read b) {
+  if (a.consumer.getNumIndices() > b.consumer.getNumIndices())
+    std::swap(a, b);
+  return llvm::any_of(getEmbeddings(a.consumer, b.consumer),
+                      [&](ArrayRef<unsigned> e) { return haveSameIndices(a, b, e); });
+}
+
+/// True if some extremum over what is read needs what was reduced of it before: loops of their own,
+/// in each of which the product would be computed. (Sums can be carried beside what they need.)
+static bool isReducedInTurn(ArrayRef<Read> reads) {
+  for (Read read : reads) {
+    SmallVector<ReduceOp> readers;
+    for (ReduceOp reduce : read.consumer.getBlock()->getOps<ReduceOp>())
+      if (llvm::any_of(reads, [&](Read other) { return reduce->isAncestor(other.load); }))
+        readers.push_back(reduce);
+    for (ReduceOp first : readers) {
+      Dependence onFirst(first.getResults());
+      if (llvm::any_of(readers, [&](ReduceOp next) {
+            return next != first && next.getKind(0) != ReduceKind::Sum &&
+                   onFirst.on(next.getResult(0));
+          }))
+        return true;
+    }
+  }
+  return false;
+}
+
+std::optional<std::string> whyStoreProducts(ArrayRef<Read> reads, bool isKernelResult) {
+  SmallVector<Read> whole;
+  for (Read read : reads)
+    if (!readsOneElement(read))
+      whole.push_back(read);
+  for (Read read : reads) {
+    bool inLoop = !getEnclosingReductions(read.load).empty();
+    if (isKernelResult && (inLoop || readsOneElement(read)))
+      return "it is a result, and reading it is cheaper than computing it again";
+  }
+  if (isReducedInTurn(whole))
+    return "an extremum over it needs what is reduced of it before";
+  // Slices are products of their own, of which only those that are read are computed.
+  if (whole.empty() && llvm::none_of(reads, [](Read read) { return readsOneElement(read, true); }))
+    llvm::append_range(whole, reads);
+  if (whole.empty())
+    return "only single elements of it are read";
+  for (auto [n, read] : llvm::enumerate(whole))
+    for (Read before : ArrayRef<Read>(whole).take_front(n))
+      if (!areApart(before, read) && !readTogether(before, read))
+        return "it is read at several kinds of indices, and would be computed once for each";
+  return std::nullopt;
+}
+
+} // namespace tk
