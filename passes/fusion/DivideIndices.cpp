@@ -334,9 +334,12 @@ bool DivideIndices::divideOne(KernelOp kernel) {
          "index '" + cast<StringAttr>(compute.getIndexNames()[position]).getValue() + "' of " +
              describe(compute) + " becomes two, groups of " + Twine(groups.size) +
              " and the places in them, as what the groups are reduced to is read");
-    for (Index element : elements)
-      if (element.first != compute)
-        divideIndex(element.first, element.second, groups);
+    // A statement is made anew: of one that is read along two axes at once (a diagonal) one is
+    // divided.
+    llvm::SmallPtrSet<Operation *, 4> divided = {compute};
+    for (auto [statement, axis] : elements)
+      if (divided.insert(statement).second)
+        divideIndex(statement, axis, groups);
     divideIndex(compute, position, groups);
     return true;
   }
