@@ -21,6 +21,7 @@
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ProductFactors.h"
+#include "passes/fusion/PadFactors.h"
 #include "passes/tiling/SizeFacts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -98,17 +99,6 @@ static bool isGathered(LoadOp factor, ArrayRef<LoadOp> others, ComputeOp compute
         return true;
   }
   return false;
-}
-
-static std::optional<double> countElements(KernelOp kernel, ValueRange extents) {
-  double all = 1;
-  for (Value extent : extents) {
-    std::optional<int64_t> upper = getSizeFact(kernel, extent).upper;
-    if (!upper)
-      return std::nullopt;
-    all *= static_cast<double>(std::max<int64_t>(*upper, 1));
-  }
-  return all;
 }
 
 /// The positions of the statement's indices that `factor` is over.

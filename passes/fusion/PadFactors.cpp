@@ -12,8 +12,7 @@
 //    Products that read the same factor share what was stored.
 // 3. Of large products in f32 on CUDA cores factors that lie along the sum are stored across it, if
 //    the rows of either begin anywhere (TransposeFactors.cpp has the others).
-// 4. Sums along rows of whole lines go on to their ends. What other factors read there is zero,
-// too.
+// 4. Sums along rows of whole lines go on to their ends. What other factors read there is zero.
 //
 //   %c = tk.compute ["i", "j"] in (%M, %N) {tk.reduce [sum] ["k"] to (%K) {a[i, k] * b[k, j]}}
 //     =>
@@ -80,7 +79,6 @@ private:
     return !isAligned(factor) || isTurned(compute, product, factor);
   }
   bool isAligned(LoadOp factor) { return getRowAlignment(kernel, factor) >= boxAlignment; }
-  std::optional<double> countElements(ValueRange extents);
   std::optional<double> savedOf(ComputeOp compute, const Product &product);
   bool pays(ComputeOp compute, ArrayRef<Product> products);
   Value padded(ComputeOp compute, Value extent, Type element);
@@ -156,8 +154,7 @@ std::optional<Product> FactorPadding::read(ComputeOp compute, ReduceOp reduce) {
   return product;
 }
 
-/// At most how many elements there are; nothing if that is not known.
-std::optional<double> FactorPadding::countElements(ValueRange extents) {
+std::optional<double> tk::countElements(KernelOp kernel, ValueRange extents) {
   double count = 1;
   for (Value extent : extents) {
     std::optional<int64_t> upper = getSizeFact(kernel, extent).upper;
@@ -175,7 +172,7 @@ bool FactorPadding::isTurned(ComputeOp compute, const Product &product, LoadOp f
       indices.back() != ReduceOp(product.reduce).getIndex(0) ||
       !llvm::is_contained(compute.getBlock()->getArguments(), indices[indices.size() - 2]))
     return false;
-  std::optional<double> outputs = countElements(compute.getExtents());
+  std::optional<double> outputs = countElements(kernel, compute.getExtents());
   return outputs && *outputs >= outputsOfProcessor * static_cast<double>(processors);
 }
 
@@ -183,8 +180,8 @@ bool FactorPadding::isTurned(ComputeOp compute, const Product &product, LoadOp f
 /// known.
 std::optional<double> FactorPadding::savedOf(ComputeOp compute, const Product &product) {
   ReduceOp reduce = product.reduce;
-  std::optional<double> outputs = countElements(compute.getExtents()),
-                        depth = countElements(reduce.getUpper());
+  std::optional<double> outputs = countElements(kernel, compute.getExtents()),
+                        depth = countElements(kernel, reduce.getUpper());
   if (!outputs || !depth || compute.getNumIndices() < 2)
     return std::nullopt;
   double terms = *depth * reduce.getNumAccumulators();
@@ -200,7 +197,7 @@ std::optional<double> FactorPadding::savedOf(ComputeOp compute, const Product &p
   }
   double tiles = *outputs;
   for (Value extent : compute.getExtents().take_back(2)) {
-    int64_t size = static_cast<int64_t>(*countElements(extent));
+    int64_t size = static_cast<int64_t>(*countElements(kernel, extent));
     if (size < fewestRows)
       return 0;
     tiles *= static_cast<double>(llvm::divideCeil(size, sideOfTile)) / static_cast<double>(size);
@@ -225,8 +222,8 @@ bool FactorPadding::pays(ComputeOp compute, ArrayRef<Product> products) {
           !counted.insert(tensor).second)
         continue;
       SmallVector<Value> extents = getExtents(kernel, tensor);
-      std::optional<double> rows = countElements(ArrayRef(extents).drop_back()),
-                            length = countElements(extents.back());
+      std::optional<double> rows = countElements(kernel, ArrayRef(extents).drop_back()),
+                            length = countElements(kernel, extents.back());
       if (!rows || !length)
         return false;
       double bytes = static_cast<double>(bytesOf(factor.getType()));

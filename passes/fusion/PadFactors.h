@@ -4,6 +4,8 @@
 
 #include "dialects/tk/TkDialect.h"
 
+#include <optional>
+
 namespace tk {
 
 /// `extent`, of a row of elements, up to whole lines of memory.
@@ -13,6 +15,9 @@ mlir::Value createLines(mlir::OpBuilder &builder, mlir::Location loc, mlir::Valu
 /// Stores factors of products whose rows begin anywhere once more, in rows of whole lines, where
 /// there is use in it; how many.
 unsigned padFactors(KernelOp kernel, int64_t processors);
+
+/// At most how many elements there are in a tensor of `extents`; nothing if that is not known.
+std::optional<double> countElements(KernelOp kernel, mlir::ValueRange extents);
 
 } // namespace tk
 
