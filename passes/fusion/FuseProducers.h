@@ -43,6 +43,9 @@ bool isCarriedFreely(Read read);
 /// computed in place, or nothing.
 std::optional<std::string> whyStoreProducts(llvm::ArrayRef<Read> reads, bool isKernelResult);
 
+/// Why a producer that scans should be stored, or nothing if the reader can scan.
+std::optional<std::string> whyNotScan(Read read);
+
 /// True if the producer's own reductions, or those that the consumer has, are a softmax over an
 /// index that the read stands under.
 bool isUnderSoftmax(Read read);

@@ -375,17 +375,6 @@ static std::optional<std::string> whyNotProducts(Operation *product, Read read, 
   return std::nullopt;
 }
 
-static std::optional<std::string> whyNotScan(Read read) {
-  llvm::SetVector<Value> used(read.load.getIndices().begin(), read.load.getIndices().end());
-  if (used.size() != read.consumer.getNumIndices() ||
-      read.load.getIndices().size() != used.size() || read.load.getPad())
-    return "it scans, and is not read element by element";
-  for (auto [n, index] : llvm::enumerate(read.load.getIndices()))
-    if (index != read.consumer.getIndex(n))
-      return "it scans, and is not read element by element";
-  return std::nullopt;
-}
-
 bool isCarriedFreely(Read read) {
   return llvm::all_of(getProducerSlice(read.producer), [&](Operation *op) {
     auto reduce = dyn_cast<ReduceOp>(op);

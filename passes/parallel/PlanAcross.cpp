@@ -43,6 +43,8 @@ static constexpr int64_t resultsOfBlock = 1024, resultsThatShare = 8192;
 /// vectors with weights of their own, and of others. 7 x 7 windows of 32 x 56 x 56 x 256: 149 us
 /// with 4 x 4 pixels, 227 with 32 side by side; of planes 237 us with 2 x 8, 272 with 1 x 16.
 static constexpr int64_t vectorsThatShare = 4, elementsThatShare = 8;
+/// Of what is reduced for each element of a row that is scanned, how many terms a thread has.
+static constexpr int64_t termsBesideScans = 16;
 /// What memory moves at once or at least.
 static constexpr int64_t lineBits = 1024, sectorBits = 256;
 /// Where the next rows come early (tk-fetch-ahead), and where only other blocks load meanwhile.
@@ -195,4 +197,27 @@ int64_t Planner::planAcross(Operation *op) {
   set(across, fit(across, columnsAcross));
   set(last, fit(last, terms));
   return threadsAcross;
+}
+
+/// A block has all of a row that it scans, so that of what is reduced for each of the row's
+/// elements it takes fewer terms at a time.
+void Planner::fitBesideScans() {
+  const int64_t most = 32 * warps * (coarse ? termsBesideScans : 1);
+  for (ScanOp scan : shape.compute.getBlock()->getOps<ScanOp>()) {
+    Value position = scan.getPosition();
+    for (Operation *op : shape.reductions) {
+      auto reduction = dyn_cast<ReduceOp>(op);
+      if (!reduction || !shape.dependsOn[op].contains(position))
+        continue;
+      int64_t elements = 1;
+      for (Value index : shape.compute.getBlock()->getArguments())
+        elements *= shape.dependsOn[op].contains(index) ? tileOf(index) : 1;
+      for (unsigned n = reduction.getNumIndices(); n-- > 0;) {
+        Value index = reduction.getIndex(n);
+        while (!block.tiles.contains(index) && tileOf(index) > 1 && elements * tileOf(index) > most)
+          tiles[index] /= 2;
+        elements *= tileOf(index);
+      }
+    }
+  }
 }

@@ -469,4 +469,5 @@ void Planner::planRows() {
   else if (isHeld && !isInHalves && rows == 1 && !isSpread)
     persistent = blocksWithJoinedWeights(row, longest);
   perThread = std::max<int64_t>(rows * longest / (warps * 32), 1);
+  fitBesideScans();
 }

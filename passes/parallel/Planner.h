@@ -69,6 +69,7 @@ struct Planner {
   void planWarpgroupChain(Contraction &outer);
   int64_t planScanAcross(ScanOp scan, mlir::Value across);
   int64_t planWindows(mlir::Value across);
+  void fitBesideScans();
   int64_t planAcross(mlir::Operation *op);
   mlir::Value indexInBlocks(mlir::Operation *op);
   mlir::Value planAlong(mlir::Operation *op, int64_t depth);
