@@ -303,6 +303,13 @@ def PlanSharedMemory : Pass<"tk-plan-shared-memory", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numBarriers", "barriers", "Barriers inserted">];
 }
 
+def OverlapSlices : Pass<"tk-overlap-slices", "::mlir::ModuleOp"> {
+  let summary = "Read the next slice's first fragments of f64 under this slice's last product";
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
+                           "::tk::gpu::TkGpuDialect"];
+  let statistics = [Statistic<"numLoops", "loops", "Loops whose slices overlap">];
+}
+
 //===----------------------------------------------------------------------===//
 // passes/parallel, passes/tiling: tk -> tkgpu
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- PlanCores.cpp - tiles of products on CUDA cores --------------------===//
+//===- PlanCores.cpp - tiles of products in f32 and f64 -------------------===//
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/parallel/CoreTiles.h"
 #include "passes/parallel/Planner.h"
@@ -42,7 +42,8 @@ void Planner::chooseCoreTile(Contraction &product) {
   const CoreTile *best = nullptr;
   double least = 0;
   int64_t terms = countTerms(shape, product);
-  for (const CoreTile &tile : coreTiles) {
+  bool isF64 = product.operand.isF64();
+  for (const CoreTile &tile : isF64 ? ArrayRef(coreTilesOfF64) : ArrayRef(coreTiles)) {
     double time = tile.timeOf(*others * tile.count(*rows, *columns), terms, target.getProcessors());
     if (isAllowed(product.m, tile.m) && isAllowed(product.n, tile.n) && (!best || time < least))
       best = &tile, least = time;

@@ -34,11 +34,6 @@ constexpr int64_t warpsOfElements = 4, blocksToSpare = 16;
 /// layout can name.
 constexpr int64_t mostOperands = 1024;
 
-/// Outputs of tiles of f64 that hide their copies behind longer slices, where these divide the sum.
-/// Measured on an H200, 32 x 64 take 0.86 to 0.98 of the time so at 384^3 and 512^3, but 32 x 128
-/// up to 1.21 of it, and with a rest (300 x 500 x 700, 500 x 501 x 503) 32 x 64 up to 2.4.
-constexpr int64_t mostOfLongSlices = 32 * 64;
-
 /// The widest access of a thread, in bytes.
 constexpr int64_t widestAccess = 16;
 
@@ -102,12 +97,6 @@ void Planner::shrinkToFillMachine(Contraction &product) {
   }
 }
 
-/// Do slices of `depth` terms divide the sum of `product`?
-static bool isDivided(StatementShape &shape, Contraction &product, int64_t depth) {
-  return shape.startsAtZero(product.k) &&
-         getSizeFact(shape.kernel, shape.endOf(product.k)).divisor % depth == 0;
-}
-
 void Planner::planProduct(Contraction &product) {
   bool matrix = usesMatrixUnits(product);
   unsigned bits = product.operand.isIntOrFloat() ? product.operand.getIntOrFloatBitWidth() : 64;
@@ -129,14 +118,12 @@ void Planner::planProduct(Contraction &product) {
   set(product.m, fit(product.m, m, least));
   set(product.n, fit(product.n, n, least));
   set(product.k, fit(product.k, k, least));
-  if (coarse && !matrix && bits == 32)
+  bool isAlone = shape.contractions.size() == 1;
+  if (coarse && (matrix ? bits == 64 && isAlone : bits == 32))
     chooseCoreTile(product);
   else if (coarse)
     shrinkToFillMachine(product);
   int64_t outputs = tileOf(product.m) * tileOf(product.n);
-  if (coarse && bits == 64 && outputs <= mostOfLongSlices && isDivided(shape, product, 2 * k) &&
-      !block.tiles.contains(product.k))
-    tiles[product.k] = fit(product.k, 2 * k, least);
   // Of the matrix unit's operands a warp reads least where it has 64 x 64 outputs; smaller tiles
   // rather have more warps, which hide each other's latencies. Outputs of f64 count twice.
   int64_t wide = bits == 64 ? 2 : 1;
