@@ -43,7 +43,7 @@ inline constexpr CoreTile coreTiles[] = {
 };
 /// The same of f64, in slices of 16 terms (tk-overlap-slices).
 inline constexpr CoreTile coreTilesOfF64[] = {
-    {64, 128, 2, 8.3, 34.3, 30}, {64, 64, 3, 10, 16.2, 30}, {32, 128, 3, 9.3, 17.1, 30},
+    {64, 128, 2, 8.3, 34.3, 30}, {64, 64, 3, 10, 16.2, 30},  {32, 128, 3, 9.3, 17.1, 30},
     {64, 32, 4, 12.5, 7.7, 30},  {32, 64, 4, 12.7, 7.7, 30}, {32, 32, 7, 10, 4.9, 30},
 };
 
