@@ -2,7 +2,8 @@
 //
 // 1. Fold, canonicalise and merge equal scalar expressions with the upstream drivers.
 //    Indices are compared with narrower integers as indices: on a GPU those have 32 bits. Masks
-//    stand on the second side of selections.
+//    stand on the second side of selections. Limited numbers are not asked whether they are outside
+//    of wider limits, as conversions to integers ask.
 // 2. Order the indices of reductions as memory has them (OrderIndices.cpp).
 // 3. Merge a reduction or scan with an equal one that dominates it; indices may be named otherwise.
 // 4. Move factors out of sums (HoistFactors.cpp).
@@ -21,6 +22,8 @@
 #include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/CSE.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+#include <limits>
 
 namespace tk {
 #define GEN_PASS_DEF_SIMPLIFY
@@ -101,6 +104,40 @@ struct MaskSecond : OpRewritePattern<arith::SelectOp> {
   }
 };
 
+/// What a float that is no NaN lies between, by the minima and maxima with constants it is made of.
+static std::pair<double, double> limitsOf(Value value) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  FloatAttr constant;
+  if (matchPattern(value, m_Constant(&constant)) && !constant.getValue().isNaN())
+    return {constant.getValueAsDouble(), constant.getValueAsDouble()};
+  Operation *op = value.getDefiningOp();
+  if (!isa_and_nonnull<arith::MaximumFOp, arith::MinimumFOp>(op))
+    return {-infinity, infinity};
+  auto [low, high] = limitsOf(op->getOperand(0));
+  auto [otherLow, otherHigh] = limitsOf(op->getOperand(1));
+  return isa<arith::MaximumFOp>(op) ? std::pair(std::max(low, otherLow), std::max(high, otherHigh))
+                                    : std::pair(std::min(low, otherLow), std::min(high, otherHigh));
+}
+
+/// min(max(%x, -127), 127) >= 128 is false, whatever %x is: NaN is in no order.
+struct BeyondLimits : OpRewritePattern<arith::CmpFOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::CmpFOp compare, PatternRewriter &rewriter) const override {
+    using P = arith::CmpFPredicate;
+    auto [low, high] = limitsOf(compare.getLhs());
+    auto [otherLow, otherHigh] = limitsOf(compare.getRhs());
+    P predicate = compare.getPredicate();
+    bool isNever =
+        (predicate == P::OGE && high < otherLow) || (predicate == P::OGT && high <= otherLow) ||
+        (predicate == P::OLE && low > otherHigh) || (predicate == P::OLT && low >= otherHigh);
+    if (!isNever || !compare.getType().isInteger(1))
+      return failure();
+    rewriter.replaceOpWithNewOp<arith::ConstantOp>(compare, rewriter.getBoolAttr(false));
+    return success();
+  }
+};
+
 } // namespace
 
 unsigned tk::mergeEqualReductions(ComputeOp compute) {
@@ -138,7 +175,7 @@ unsigned tk::mergeEqualReductions(ComputeOp compute) {
 static void foldAndMerge(Operation *root) {
   MLIRContext *context = root->getContext();
   RewritePatternSet patterns(context);
-  patterns.add<CompareAsIndex, MaskSecond>(context);
+  patterns.add<CompareAsIndex, MaskSecond, BeyondLimits>(context);
   for (Dialect *dialect : context->getLoadedDialects())
     dialect->getCanonicalizationPatterns(patterns);
   for (RegisteredOperationName name : context->getRegisteredOperations())

@@ -225,17 +225,23 @@ TK_DEVICE void scale_integers(T (&y)[n], const i8 (&x)[n], const Scale &scale) {
 // Truncated and clamped; x is not NaN.
 TK_DEVICE i64 clamp_to_i64(float x);
 TK_DEVICE i64 clamp_to_i64(double x);
+TK_DEVICE int clamp_to_i32(float x);
+TK_DEVICE int clamp_to_i32(double x);
 // A float to an integer type: truncated; out of range clamps, NaN is 0.
 template <class T, class F> TK_DEVICE T to_integer(F x) {
   constexpr int bits = sizeof(T) * 8;
   constexpr bool is_signed = (T)-1 < (T)0;
   if constexpr (bits == 64) {
     return x != x ? (T)0 : (T)clamp_to_i64(x);
-  } else {
-    constexpr i64 low = is_signed ? -((i64)1 << (bits - 1)) : 0;
-    constexpr i64 high = is_signed ? ((i64)1 << (bits - 1)) - 1 : ((i64)1 << bits) - 1;
-    const i64 y = x != x ? 0 : clamp_to_i64(x);
+  } else if constexpr (is_signed || bits < 32) {
+    constexpr int low = is_signed ? -(int)(((i64)1 << (bits - 1)) - 1) - 1 : 0;
+    constexpr int high = (int)(((i64)1 << (bits - (is_signed ? 1 : 0))) - 1);
+    const int y = x != x ? 0 : clamp_to_i32(x);
     return (T)(y < low ? low : y > high ? high : y);
+  } else {
+    constexpr i64 high = ((i64)1 << bits) - 1;
+    const i64 y = x != x ? 0 : clamp_to_i64(x);
+    return (T)(y < 0 ? 0 : y > high ? high : y);
   }
 }
 

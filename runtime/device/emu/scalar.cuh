@@ -87,6 +87,12 @@ template <class F> TK_DEVICE i64 clamp_any(F x) {
 }
 TK_DEVICE i64 clamp_to_i64(float x) { return clamp_any(x); }
 TK_DEVICE i64 clamp_to_i64(double x) { return clamp_any(x); }
+template <class F> TK_DEVICE int clamp_to_int(F x) {
+  const i64 y = clamp_any(x);
+  return y > 0x7fffffff ? 0x7fffffff : y < -0x7fffffffll - 1 ? -0x7fffffff - 1 : (int)y;
+}
+TK_DEVICE int clamp_to_i32(float x) { return clamp_to_int(x); }
+TK_DEVICE int clamp_to_i32(double x) { return clamp_to_int(x); }
 
 TK_DEVICE float maximum(float a, float b) {
   if (a != a || b != b)
