@@ -137,10 +137,19 @@ static bool goesThroughRegisters(ComputeOp compute, Operation *product, Value in
   return over == 1;
 }
 
+/// Are all that `reduce` carries together sums of products that have nothing to do with each other?
+static bool carriesProducts(ReduceOp reduce) {
+  for (auto [n, term] : llvm::enumerate(reduce.getYield().getValues()))
+    if (reduce.getKind(n) != ReduceKind::Sum || !reduce.standsAlone(n) ||
+        !isa_and_nonnull<arith::MulFOp, arith::MulIOp>(term.getDefiningOp()))
+      return false;
+  return reduce.isOnline();
+}
+
 bool goThroughRegisters(ComputeOp compute, Value index) {
   bool found = false, all = true;
   compute.walk([&](ReduceOp reduce) {
-    if (!isMatrixProduct(reduce))
+    if (!isMatrixProduct(reduce) && !carriesProducts(reduce))
       return;
     found = true;
     for (Value term : reduce.getYield().getValues()) {
@@ -160,14 +169,16 @@ std::optional<unsigned> rowsOfTile(ComputeOp compute, ArrayRef<int64_t> tile) {
       large.push_back(p);
   bool hasProduct = false;
   compute.walk([&](ReduceOp reduce) { hasProduct |= isMatrixProduct(reduce); });
-  if (!hasProduct || large.size() != 2)
+  if (large.size() != 2)
     return std::nullopt;
   auto target =
       compute->getParentOfType<ModuleOp>()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
-  if (target && target.getHopper() && tile[large[1]] >= fewestRows &&
-      (tile[large[0]] < fewestRows || goThroughRegisters(compute, compute.getIndex(large[1]))))
-    return large[1];
-  return large[0];
+  bool mayChange = target && target.getHopper() && tile[large[1]] >= fewestRows;
+  bool isRegisters = mayChange && goThroughRegisters(compute, compute.getIndex(large[1]));
+  // Products that are carried together have rows as they are written, but for registers' sake.
+  if (!hasProduct && !isRegisters)
+    return std::nullopt;
+  return large[mayChange && (tile[large[0]] < fewestRows || isRegisters) ? 1 : 0];
 }
 
 } // namespace tk

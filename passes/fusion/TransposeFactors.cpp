@@ -23,6 +23,8 @@
 //
 // D. Factors whose rows a table gathers are stored as products read them: GatherFactors.cpp.
 //
+// E. Factors that are multiplied by several numbers a byte are stored as these: UnpackFactors.cpp.
+//
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
 #include "passes/analysis/IndexSpaces.h"
@@ -31,6 +33,7 @@
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/fusion/GatherFactors.h"
 #include "passes/fusion/PadFactors.h"
+#include "passes/fusion/UnpackFactors.h"
 #include "passes/tiling/SizeFacts.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
@@ -303,6 +306,7 @@ struct TransposeFactors : tk::impl::TransposeFactorsBase<TransposeFactors> {
       return;
     getOperation()->walk([&](KernelOp kernel) {
       gatherFactors(kernel);
+      numTransposed += unpackFactors(kernel);
       FactorTransposition transposition(kernel, target.getProcessors());
       SmallVector<ComputeOp> computes(kernel.getBody().getOps<ComputeOp>());
       for (ComputeOp compute : computes)

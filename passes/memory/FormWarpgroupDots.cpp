@@ -15,7 +15,7 @@
 //    which parts are scaled, is the hardware's.
 // 4. The product is waited for at once; tk-overlap-products moves the wait.
 // 5. Tensor maps become arguments of the launch.
-// 6. A single product of few columns whose left operand is computed from elements of 8 bits is left
+// 6. Products of few columns whose left operands are computed from elements of 8 bits are left
 //    to mma.sync, with both operands read from the copies: a thread of a warpgroup holds pairs of
 //    neighbours along k, of which it would read two bytes at a time, while the order of k is free
 //    where both operands are read into registers (DotPlan.cpp).
@@ -286,6 +286,18 @@ void WarpgroupForming::rewrite(DotOp dot) {
       op->erase();
 }
 
+/// Moves `load` before `place`, in its block, if what it needs is there: what is copied together is
+/// waited for together.
+static void moveUp(Operation *load, Operation *place) {
+  auto isAhead = [&](Value operand) {
+    Operation *op = operand.getDefiningOp();
+    return !op || op->getBlock() != place->getBlock() || op->isBeforeInBlock(place);
+  };
+  if (load->getBlock() == place->getBlock() && place->isBeforeInBlock(load) &&
+      llvm::all_of(load->getOperands(), isAhead))
+    load->moveBefore(place);
+}
+
 unsigned WarpgroupForming::run() {
   SmallVector<DotOp> dots;
   function.walk([&](DotOp dot) { dots.push_back(dot); });
@@ -297,21 +309,39 @@ unsigned WarpgroupForming::run() {
   // Accumulators and what is computed between products share layouts: all products or none.
   if (!all || !llvm::all_of(dots, [&](DotOp dot) { return isStagedForAll(dot); }))
     return 0;
-  bool byWarps = dots.size() == 1 && readsPairsOfBytes(dots.front());
+  bool byWarps =
+      !dots.empty() && llvm::all_of(dots, [&](DotOp dot) { return readsPairsOfBytes(dot); });
   // Eight lanes read of two rows, whose panels lie side by side in the banks. With rows of 128
   // bytes both would meet in the same half of them.
   if (byWarps)
     for (gpu::LoadOp load : operands.throughRegisters)
       if (bytesOfElement(tileOf(load.getResult()).getElementType()) == 1)
         operands.boxes.find(load.getResult())->second.cutRows(kLanesBytes);
-  auto right = byWarps ? dots.front().getB().getDefiningOp<gpu::LoadOp>() : gpu::LoadOp();
-  LocalLoadOp left;
+  // The right operands, each with the first product that takes it.
+  llvm::MapVector<Operation *, DotOp> right;
+  if (byWarps)
+    for (DotOp dot : dots) {
+      moveUp(dot.getB().getDefiningOp(), operands.throughRegisters.front());
+      right.insert({dot.getB().getDefiningOp(), dot});
+    }
+  SmallVector<LocalLoadOp> left;
   for (gpu::LoadOp load : operands.throughRegisters)
-    left = readLate(load);
+    left.push_back(readLate(load));
   // Right behind the left one: elements are computed between the products that take them.
   if (byWarps) {
-    decline(dots.front(), "they read 16 bytes of both operands at once, a warpgroup's threads two");
-    readLate(right)->moveAfter(left);
+    for (DotOp dot : dots)
+      decline(dot, "they read 16 bytes of both operands at once, a warpgroup's threads two");
+    for (auto [load, dot] : right) {
+      Operation *copied = load->getPrevNode();
+      LocalLoadOp read = readLate(cast<gpu::LoadOp>(load)), last;
+      for (LocalLoadOp other : left)
+        if (other->getBlock() == dot->getBlock() && other->isBeforeInBlock(dot) &&
+            (!last || last->isBeforeInBlock(other)))
+          last = other;
+      // Not before it is copied, where the load stood.
+      if (last && (!copied || copied->isBeforeInBlock(last)))
+        read->moveAfter(last);
+    }
   } else {
     for (DotOp dot : dots)
       rewrite(dot);

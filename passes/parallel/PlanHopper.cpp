@@ -31,6 +31,8 @@ constexpr int64_t stagesOfSlices = 8, stagesOfPairs = 6;
 /// Slices of k on their way to a block that shares its multiprocessor with another one. Measured on
 /// an H200 with 16 x 14336 x 4096 and weights of 8 bits: 22.9 us with 4, 23.5 with 5, 24.4 with 8.
 constexpr int64_t stagesOfConverted = 4;
+/// Terms of such a slice at least: four lanes read 16 bytes each of a row.
+constexpr int64_t leastOfConverted = 64;
 /// Of more blocks on a multiprocessor than that, rings leave the first-level cache more room for
 /// scales with one stage less: 16 x 28672 x 8192, 448 blocks, 69.9 us with 4, 66.7 with 3.
 constexpr int64_t blocksOfFullRings = 3;
@@ -176,6 +178,17 @@ static SmallVector<LoadOp> getTermsOf(Contraction &product) {
   return terms;
 }
 
+/// The fewest terms that have an element of a factor in common, such as a scale of groups.
+static int64_t shortestRun(Contraction &product) {
+  int64_t shortest = std::numeric_limits<int64_t>::max();
+  product.op.getBody().walk([&](FloorDivOp quotient) {
+    std::optional<int64_t> run = getConstantIndex(quotient.getRhs());
+    if (quotient.getLhs() == product.k && run && *run > 1)
+      shortest = std::min(shortest, *run);
+  });
+  return shortest;
+}
+
 /// Do the columns of a product in 16 bits come as rows that lie along k, of which slices of `depth`
 /// divide the range?
 static bool areColumnsAlong(StatementShape &shape, Contraction &product, int64_t depth) {
@@ -214,7 +227,7 @@ bool Planner::isForWarpgroups(Contraction &product) {
   if (!target.getHopper() || !coarse || isInChain || product.op->hasAttr(mergedIndicesAttrName) ||
       !haveWarpgroupProduct(product.operand, getSumPrecision(product.op)))
     return false;
-  // The one factor that may go through registers.
+  // The one factor that may go through registers; of few rows' many columns each product's.
   Value computed;
   for (Value term : product.op.getYield().getValues()) {
     Operation *factors = term.getDefiningOp();
@@ -230,7 +243,7 @@ bool Planner::isForWarpgroups(Contraction &product) {
       bool areBoxes = terms && llvm::all_of(*terms, [&](LoadOp load) {
                         return isBoxOfRows(shape, product, load);
                       });
-      if ((computed && computed != factor) || !areBoxes)
+      if ((computed && computed != factor && !isWideForFewRows(product)) || !areBoxes)
         return false;
       computed = factor;
     }
@@ -242,10 +255,16 @@ bool Planner::isForWarpgroups(Contraction &product) {
 }
 
 /// Few rows and many columns: the columns then are the rows of the hardware's products, of which
-/// there are 64 at least, and the time is that of reading the columns' operand.
+/// there are 64 at least, and the time is that of reading the columns' operand. Of several products
+/// threads convert all of these.
 bool Planner::isWideForFewRows(Contraction &product) {
   std::optional<int64_t> rows = shape.upperOf(product.m), columns = shape.upperOf(product.n);
-  return rows && *rows <= 64 && (!columns || *columns >= 1024) && shape.contractions.size() == 1;
+  bool isSingle = shape.contractions.size() == 1;
+  bool areAlike = llvm::all_of(shape.contractions, [&](Contraction &other) {
+    return other.m == product.m && other.n == product.n && !other.isInner && !other.isOuter;
+  });
+  return rows && *rows <= 64 && (!columns || *columns >= 1024) &&
+         (isSingle || (areAlike && goThroughRegisters(shape.compute, product.n)));
 }
 
 /// Are both factors of the inner products, and the other factor of the outer one, loaded as the
@@ -356,6 +375,10 @@ void Planner::planWarpgroupProduct(Contraction &product) {
     for (LoadOp load : getTermsOf(product))
       bits = std::min<int64_t>(bits, load.getType().getIntOrFloatBitWidth());
   int64_t depth = sliceBytes * 8 / bits;
+  // What runs of terms have in common is one number for each row of a slice.
+  if (areConverted)
+    while (depth > leastOfConverted && depth > shortestRun(product))
+      depth /= 2;
   // With a tile for each processor there is no next one to overlap with.
   int64_t tiles = others * llvm::divideCeil(extentOf(product.m), tileOf(product.m)) *
                   llvm::divideCeil(extentOf(product.n), tileOf(product.n));
