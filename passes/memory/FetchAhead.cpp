@@ -35,6 +35,7 @@
 #include "passes/memory/MovedOperations.h"
 #include "passes/memory/RowMemory.h"
 #include "passes/memory/TileComponents.h"
+#include "passes/parallel/TileLoops.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
@@ -110,9 +111,11 @@ private:
 
 } // namespace
 
-/// Does each block go through the loop from its own number on?
-static bool isOverBlocks(scf::ForOp loop) {
-  return loop.getLowerBound().getDefiningOp<ProgramIdOp>() && loop.getInitArgs().empty();
+/// Does each block go through the loop from its own number on, with nothing carried but what its
+/// tiles are reduced to?
+static bool isOverBlocks(FuncOp function, scf::ForOp loop) {
+  return loop.getLowerBound().getDefiningOp<ProgramIdOp>() &&
+         (loop.getInitArgs().empty() || function->hasAttr(carriesTilesAttrName));
 }
 
 static bool reducesOverWarps(scf::ForOp loop) {
@@ -396,7 +399,7 @@ struct FetchAhead : tk::impl::FetchAheadBase<FetchAhead> {
       if (function->hasAttr(inPlaceAttrName))
         continue;
       for (scf::ForOp loop : llvm::to_vector(function.getBlock()->getOps<scf::ForOp>())) {
-        bool reduces = isOverBlocks(loop) && reducesOverWarps(loop);
+        bool reduces = isOverBlocks(function, loop) && reducesOverWarps(loop);
         bool scans = !loop.getInitArgs().empty() && scansOverWarps(loop);
         int64_t blocks =
             reduces ? blocksThatReduce(function)

@@ -14,6 +14,7 @@
 #include "passes/memory/LayoutChoice.h"
 
 #include "passes/memory/SlidingLoads.h"
+#include "passes/parallel/TileLoops.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/STLExtras.h"
@@ -247,6 +248,9 @@ LayoutAttr LayoutChoice::fromAccesses(unsigned component) const {
          loop = loop->getParentOfType<scf::ForOp>())
       ++depth;
     accesses.push_back({vectors, access.elementBytes(), isa<StoreOp>(op), depth});
+    // What blocks carry from tile to tile they store once.
+    if (depth == 0 && op->getParentOfType<FuncOp>()->hasAttr(carriesTilesAttrName))
+      return;
     // Of equal widths in bytes the wider type wins: a thread's neighbours of it fill one access,
     // and lanes leave no gaps. Next to a product it is the narrower one, which has more elements.
     int64_t bytes = vectors.width * access.elementBytes();

@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
 #include "passes/memory/TileComponents.h"
+#include "passes/parallel/TileLoops.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
@@ -150,7 +151,9 @@ struct LimitRegisters : tk::impl::LimitRegistersBase<LimitRegisters> {
       // Of blocks that go through rows there are no more than have room for them.
       auto schedule = function->getAttrOfType<ScheduleAttr>(scheduleAttrName);
       if (schedule && schedule.getPersistent() != 0)
-        blocks = std::min<int64_t>(blocks, schedule.getPersistent());
+        blocks = function->hasAttr(carriesTilesAttrName)
+                     ? schedule.getPersistent()
+                     : std::min<int64_t>(blocks, schedule.getPersistent());
       if (blocks < 2)
         continue;
       function.setMinBlocks(blocks);

@@ -11,6 +11,8 @@
 //      of products: warps, which end their products at different times, do not meet.
 //   3. Only where nothing else of that result is read by the reduction's statement: where it is,
 //      the statement has the row at hand anyway.
+//   4. What is reduced down the columns of what other statements read row by row, or element by
+//      element, is carried by their blocks (CarryColumns.cpp).
 //
 //   %y = tk.compute ["m", "n"] in (%M, %N) { product }      // tiles of 128 x 256
 //   %s = tk.compute ["m"] in (%M) { reduce <sum> ["n"] from 0 to %N { %y[m, n] * %y[m, n] } }
@@ -24,6 +26,7 @@
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/analysis/StoredReductions.h"
+#include "passes/parallel/CarryColumns.h"
 #include "passes/parallel/MergeIndices.h"
 #include "passes/parallel/StatementShape.h"
 #include "passes/parallel/TileReductions.h"
@@ -40,102 +43,6 @@ using namespace tk;
 
 /// Rows of a fragment of a product, which the threads of one warp have.
 static constexpr int64_t rowsOfPart = 16;
-
-namespace {
-
-/// The results of a statement that is made anew with more of them, or fewer.
-struct Results {
-  SmallVector<Type> types;
-  SmallVector<Attribute> lists, names, entries;
-  SmallVector<Value> values; ///< of the old statement's body
-
-  void add(Type type, ArrayRef<int64_t> positions, Attribute name, Attribute entry, Value value) {
-    types.push_back(type);
-    lists.push_back(DenseI64ArrayAttr::get(type.getContext(), positions));
-    names.push_back(name);
-    entries.push_back(entry);
-    values.push_back(value);
-  }
-  /// What `compute` has as result `r`.
-  void add(ComputeOp compute, unsigned r) {
-    auto known = compute->getAttrOfType<ArrayAttr>(tileReductionsAttrName);
-    add(compute.getResult(r).getType(), llvm::to_vector_of<int64_t>(compute.getIndicesOf(r)),
-        compute.getNames()[r], known ? known[r] : UnitAttr::get(compute.getContext()),
-        compute.getYield().getValues()[r]);
-  }
-};
-
-} // namespace
-
-/// The statement `compute` with `results`, and with more indices behind its own, if so many are
-/// given. The old one has no body then.
-static ComputeOp recreate(ComputeOp compute, const Results &results, ArrayRef<Attribute> indexNames,
-                          ValueRange extents) {
-  OpBuilder builder(compute);
-  auto made = ComputeOp::create(
-      builder, compute.getLoc(), results.types, builder.getArrayAttr(indexNames), extents,
-      builder.getArrayAttr(results.lists), builder.getArrayAttr(results.names));
-  made->setDiscardableAttrs(compute->getDiscardableAttrDictionary());
-  made->setAttr(tileReductionsAttrName, builder.getArrayAttr(results.entries));
-  made.getBody().takeBody(compute.getBody());
-  while (made.getBlock()->getNumArguments() < extents.size())
-    made.getBlock()->addArgument(builder.getIndexType(), compute.getLoc());
-  made.getYield().getValuesMutable().assign(results.values);
-  return made;
-}
-
-/// Adds to the statement that stores result `stored` one that reduces `value`, of its body, within
-/// each tile over the indices `reduced`. Returns the new statement, of which that is the last
-/// result, and whose last indices count its tiles; the old one is gone.
-static ComputeOp addTileReduction(ComputeOp compute, unsigned stored, Value value,
-                                  ArrayRef<unsigned> reduced, ReduceKind kind, StringRef name) {
-  OpBuilder builder(compute);
-  auto schedule = compute->getAttrOfType<gpu::ScheduleAttr>(gpu::scheduleAttrName);
-  // The counters stand where the indices do, so that neighbours stay neighbours.
-  SmallVector<int64_t> positions, counters, sizes, tile(schedule.getTile());
-  SmallVector<Attribute> indexNames(compute.getIndexNames().getValue());
-  SmallVector<Value> extents(compute.getExtents());
-  const std::optional<unsigned> rows = rowsOfTile(compute, tile);
-  for (unsigned index : compute.getIndicesOf(stored)) {
-    if (!llvm::is_contained(reduced, index)) {
-      positions.push_back(index);
-      continue;
-    }
-    sizes.push_back(index == rows ? std::min(tile[index], rowsOfPart) : tile[index]);
-    Value size = arith::ConstantIndexOp::create(builder, compute.getLoc(), sizes.back());
-    counters.push_back(static_cast<int64_t>(extents.size()));
-    positions.push_back(counters.back());
-    extents.push_back(
-        builder.createOrFold<arith::CeilDivSIOp>(compute.getLoc(), extents[index], size));
-    indexNames.push_back(
-        builder.getStringAttr("tiles_" + cast<StringAttr>(indexNames[index]).getValue()));
-    tile.push_back(1);
-  }
-  SmallVector<int64_t> shape;
-  for (int64_t position : positions)
-    shape.push_back(getConstantIntValue(extents[position]).value_or(ShapedType::kDynamic));
-  Results results;
-  for (unsigned r = 0; r < compute.getNumResults(); ++r)
-    results.add(compute, r);
-  results.add(RankedTensorType::get(shape, value.getType()), positions, builder.getStringAttr(name),
-              builder.getDictionaryAttr(
-                  {builder.getNamedAttr("counters", builder.getDenseI64ArrayAttr(counters)),
-                   builder.getNamedAttr("indices", builder.getDenseI64ArrayAttr(
-                                                       llvm::to_vector_of<int64_t>(reduced))),
-                   builder.getNamedAttr("kind", ReduceKindAttr::get(builder.getContext(), kind)),
-                   builder.getNamedAttr("sizes", builder.getDenseI64ArrayAttr(sizes))}),
-              value);
-  ComputeOp result = recreate(compute, results, indexNames, extents);
-  result->setAttr(
-      gpu::scheduleAttrName,
-      gpu::ScheduleAttr::get(builder.getContext(), tile, schedule.getReduce(), schedule.getLoop(),
-                             schedule.getWarps(), schedule.getPerThread(), schedule.getVector(),
-                             schedule.getStages(), schedule.getGroup(), schedule.getPersistent(),
-                             schedule.getCluster(), schedule.getStep(), schedule.getTeams()));
-  compute->replaceAllUsesWith(result->getResults().drop_back());
-  compute->erase();
-  return result;
-}
 
 /// Has the stored result's statement, which multiplies matrices, tiles that hold several values of
 /// what is reduced, each computed at once?
@@ -186,7 +93,14 @@ static void attach(const StoredReduction &found) {
                                  arith::ConstantIndexOp::create(builder, reduce.getLoc(), 0));
   for (auto [k, term] : llvm::enumerate(terms)) {
     const std::string name = (storedName + "_" + stringifyReduceKind(reduce.getKind(k))).str();
-    producer = addTileReduction(producer, stored, term, found.reduced, reduce.getKind(k), name);
+    SmallVector<int64_t> tile(
+        producer->getAttrOfType<gpu::ScheduleAttr>(gpu::scheduleAttrName).getTile());
+    const std::optional<unsigned> rows = rowsOfTile(producer, tile);
+    SmallVector<int64_t> sizes;
+    for (unsigned index : found.reduced)
+      sizes.push_back(index == rows ? std::min(tile[index], rowsOfPart) : tile[index]);
+    producer = addTileReduction(
+        producer, {term, positions, found.reduced, sizes, reduce.getKind(k), Value()}, name);
     auto rest = ReduceOp::create(
         builder, reduce.getLoc(), reduce.getKind(k), names, zeros,
         producer.getExtents().take_back(names.size()), reduce.getResult(k).getType(),
@@ -203,26 +117,6 @@ static void attach(const StoredReduction &found) {
   reduce->erase();
 }
 
-/// Lets a statement no longer store the results that nobody reads now that their reductions begin
-/// in its tiles.
-static void dropUnusedResults(ComputeOp compute) {
-  auto isUnused = [](Value result) { return result.use_empty(); };
-  if (!compute->hasAttr(tileReductionsAttrName) || llvm::none_of(compute->getResults(), isUnused))
-    return;
-  Results results;
-  SmallVector<Value> kept;
-  for (OpResult result : compute->getResults())
-    if (!isUnused(result)) {
-      results.add(compute, result.getResultNumber());
-      kept.push_back(result);
-    }
-  ComputeOp rest =
-      recreate(compute, results, compute.getIndexNames().getValue(), compute.getExtents());
-  for (auto [old, result] : llvm::zip_equal(kept, rest->getResults()))
-    old.replaceAllUsesWith(result);
-  compute->erase();
-}
-
 namespace {
 
 struct AttachReductions : tk::impl::AttachReductionsBase<AttachReductions> {
@@ -233,6 +127,9 @@ struct AttachReductions : tk::impl::AttachReductionsBase<AttachReductions> {
     for (KernelOp kernel : getOperation().getOps<KernelOp>())
       for (ComputeOp compute : llvm::to_vector(kernel.getBody().getOps<ComputeOp>()))
         dropUnusedResults(compute);
+    for (KernelOp kernel : getOperation().getOps<KernelOp>())
+      if (getOperation()->hasAttr(gpu::targetAttrName))
+        numAttached += carryColumns(kernel, getArgument());
   }
 
 private:

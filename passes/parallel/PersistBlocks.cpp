@@ -20,6 +20,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
 #include "passes/memory/BulkBox.h"
+#include "passes/parallel/TileLoops.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -49,8 +50,7 @@ static ProgramIdOp findProgramId(FuncOp function) {
   return isPlain ? ids.front() : ProgramIdOp();
 }
 
-/// Moves all that depends on `tile`, or has an effect, into `body`.
-static void moveIntoLoop(FuncOp function, scf::ForOp loop) {
+void tk::moveIntoLoop(FuncOp function, scf::ForOp loop) {
   llvm::DenseSet<Operation *> inside;
   for (Operation &op : loop.getBody()->without_terminator())
     inside.insert(&op);
@@ -157,7 +157,7 @@ struct PersistBlocks : tk::impl::PersistBlocksBase<PersistBlocks> {
       auto schedule = function->getAttrOfType<ScheduleAttr>(scheduleAttrName);
       std::optional<LaunchArguments> arguments = LaunchArguments::of(function);
       if (!target || !schedule || !schedule.getPersistent() || !arguments ||
-          !findProgramId(function))
+          function->hasAttr(carriesTilesAttrName) || !findProgramId(function))
         continue;
       // Where there are many, steps of whole vectors cost none (tk-align-rows).
       int64_t unit = function.getCluster();

@@ -21,6 +21,9 @@ struct TileReduction {
   };
   llvm::SmallVector<Axis, 2> axes;
   ReduceKind kind;
+  /// Of the first axis not tiles are counted, but the blocks, each of which goes through tiles and
+  /// carries what they are reduced to.
+  bool isCarried = false;
 };
 
 inline std::optional<TileReduction> getTileReduction(ComputeOp compute, unsigned result) {
@@ -32,12 +35,32 @@ inline std::optional<TileReduction> getTileReduction(ComputeOp compute, unsigned
   auto listOf = [&](llvm::StringRef name) {
     return entry.getAs<mlir::DenseI64ArrayAttr>(name).asArrayRef();
   };
-  TileReduction reduction{{}, entry.getAs<ReduceKindAttr>("kind").getValue()};
+  TileReduction reduction{
+      {}, entry.getAs<ReduceKindAttr>("kind").getValue(), entry.contains("carried")};
   for (auto [counter, index, size] :
        llvm::zip_equal(listOf("counters"), listOf("indices"), listOf("sizes")))
     reduction.axes.push_back({static_cast<unsigned>(counter), static_cast<unsigned>(index), size});
   return reduction;
 }
+
+/// What a statement shall reduce of each of its tiles besides.
+struct AddedReduction {
+  mlir::Value value;                  ///< of the statement's body
+  llvm::ArrayRef<unsigned> positions; ///< indices that the value is over
+  llvm::ArrayRef<unsigned> reduced;   ///< those of them that it is reduced over
+  llvm::ArrayRef<int64_t> sizes;      ///< how many values of each of these, in that order
+  ReduceKind kind;
+  mlir::Value blocks; ///< if blocks carry it along the first of `reduced`: how many there are
+};
+
+/// Gives a statement with a schedule one more result, `added` in each of its tiles. Returns the new
+/// statement, of which that is the last result, and whose last indices count tiles, in the order in
+/// which they stand in that result; the old one is gone.
+ComputeOp addTileReduction(ComputeOp compute, const AddedReduction &added, llvm::StringRef name);
+
+/// Lets a statement no longer store the results that nobody reads now that their reductions begin
+/// in its tiles.
+void dropUnusedResults(ComputeOp compute);
 
 } // namespace tk
 

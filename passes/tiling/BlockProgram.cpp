@@ -174,7 +174,9 @@ void BlockProgram::addParallelAxes() {
     if (p == clustered)
       clusterAxis = id;
     int64_t blocks = p == clustered ? schedule.getCluster() : 1, span = step * blocks;
-    if (fact.exact != step || !axes[id].isWhole)
+    if (std::optional<unsigned> counter = counterOfBlocks(p))
+      grid.push_back({compute.getExtents()[*counter], 1, false});
+    else if (fact.exact != step || !axes[id].isWhole)
       grid.push_back({extent, span, atLeastOne, blocks});
     if (atLeastOne || fact.divisor % span != 0) {
       axes[id].limit = kernelValue(extent);
@@ -250,6 +252,10 @@ void BlockProgram::addGridStarts(ArrayRef<unsigned> tiled) {
       Value last = arith::SubIOp::create(at(0), loc, tiles(id), indexConstant(1));
       tile = arith::SubIOp::create(at(0), loc, last, tile);
     }
+    if (llvm::any_of(llvm::seq(compute.getNumIndices()), [&](unsigned p) {
+          return axisOf.lookup(compute.getIndex(p)) == id && counterOfBlocks(p);
+        }))
+      tile = beginTiles(id, tile);
     if (id == clusterAxis) {
       Value first = arith::MulIOp::create(at(0), loc, tile, indexConstant(func.getCluster()));
       Value rank = gpu::ClusterRankOp::create(at(0), loc);

@@ -99,6 +99,8 @@ private:
     llvm::SmallVector<mlir::Value> indices, strides, masks;
     llvm::SmallVector<mlir::Attribute> indexDims, maskDims;
     unsigned depth = 0;
+    /// What blocks carry from tile to tile: the value is what one tile adds.
+    std::optional<TileReduction> carried;
   };
   mlir::LogicalResult planStore(unsigned r, Store &store);
   bool countsTiles(unsigned p);
@@ -106,7 +108,13 @@ private:
   mlir::Value tileNumber(unsigned axis);
   TileValue reduceInTile(TileValue value, const TileReduction::Axis &reduced, ReduceKind kind);
   unsigned axisOfParts(const TileReduction::Axis &reduced);
+  void addStore(Store &store, mlir::Value value, mlir::Value buffer);
   mlir::LogicalResult addStores();
+
+  // BlockColumns.cpp: what blocks carry from tile to tile.
+  std::optional<unsigned> counterOfBlocks(unsigned p);
+  mlir::Value beginTiles(unsigned axis, mlir::Value block);
+  void carryThroughTiles(llvm::ArrayRef<Store *> stores, mlir::ValueRange buffers);
 
   // BlockValues.cpp: scopes and elementwise values.
   mlir::OpBuilder &at(unsigned depth);
@@ -255,6 +263,9 @@ private:
   mlir::Operation *loopOp = nullptr;
   llvm::DenseMap<mlir::Operation *, unsigned> carryOf;
   llvm::SmallVector<TileValue> carries;
+  /// Of the tiles that the block goes through, and carries what they are reduced to: its first one,
+  /// where all end, in steps of how many it goes, and the one that it has.
+  mlir::Value firstTile, endOfTiles, numBlocks, tileOfLoop;
 };
 
 /// `name` with all that an identifier may not hold made an underscore.

@@ -94,11 +94,24 @@ LogicalResult BlockProgram::planStore(unsigned r, Store &store) {
              << r << " to depend on its own indices only, got index " << axes[axis].name;
   store.depth = scopes.size() - 1;
   store.value = broadcast(value, sorted(set), store.depth);
-  // The last index first: a thread has several values along it.
-  if (std::optional<TileReduction> reduction = getTileReduction(compute, r))
+  std::optional<TileReduction> reduction = getTileReduction(compute, r);
+  Axes all = store.value.axes;
+  if (reduction && reduction->isCarried) {
+    store.carried = reduction;
+    for (const TileReduction::Axis &axis : reduction->axes) {
+      const unsigned id = axisOf.lookup(compute.getIndex(axis.index));
+      if (std::optional<TileValue> mask = exactMask(id))
+        store.value =
+            select(*mask, store.value,
+                   identityOf(reduction->kind, getElementTypeOrSelf(store.value.value.getType())));
+      llvm::erase(all, id);
+    }
+  } else if (reduction) {
+    // The last index first: a thread has several values along it.
     for (const TileReduction::Axis &axis : llvm::reverse(reduction->axes))
       store.value = reduceInTile(store.value, axis, reduction->kind);
-  ArrayRef<unsigned> all = store.value.axes;
+    all = store.value.axes;
+  }
   addSafetyMasks(all, masks);
   for (unsigned id : all) // the rest is the next tile's
     if (axes[id].step < axes[id].size)
@@ -120,16 +133,26 @@ LogicalResult BlockProgram::planStore(unsigned r, Store &store) {
   for (auto [inTile, p] : llvm::zip_equal(positions, compute.getIndicesOf(r))) {
     // What counts parts of a tile has an axis; what counts tiles themselves has none.
     auto known = axisOf.find(compute.getIndex(p));
-    TileValue position =
-        known != axisOf.end()
-            ? get(compute.getIndex(p))
-            : TileValue{tileNumber(axisOf.lookup(compute.getIndex(inTile))), {}, 0};
+    TileValue position;
+    if (known != axisOf.end())
+      position = get(compute.getIndex(p));
+    else if (store.carried && counterOfBlocks(inTile))
+      position = {firstTile, {}, 0};
+    else
+      position = {tileNumber(axisOf.lookup(compute.getIndex(inTile))), {}, 0};
     store.indices.push_back(position.value);
     store.indexDims.push_back(dimsOf(position));
     extents.push_back(compute.getExtents()[p]);
   }
   store.strides = strides(compute.getResult(r), extents);
   return success();
+}
+
+/// Stores `value`, where `store` says.
+void BlockProgram::addStore(Store &store, Value value, Value buffer) {
+  gpu::StoreOp::create(at(store.depth), loc, value, buffer, store.indices, store.strides,
+                       store.masks, builder.getArrayAttr(store.indexDims),
+                       builder.getArrayAttr(store.maskDims));
 }
 
 LogicalResult BlockProgram::addStores() {
@@ -147,6 +170,8 @@ LogicalResult BlockProgram::addStores() {
   for (unsigned r = 0; r < count; ++r)
     if (inLoop(r) && failed(planStore(r, stores[r])))
       return failure();
+  SmallVector<Store *> carried;
+  SmallVector<Value> carriedTo;
   for (auto [r, store] : llvm::enumerate(stores)) {
     auto tensor = cast<RankedTensorType>(compute.getResult(r).getType());
     auto type = gpu::BufferType::get(kernel.getContext(), tensor.getElementType());
@@ -155,10 +180,15 @@ LogicalResult BlockProgram::addStores() {
       name += "_out";
     argumentNames.push_back(name);
     Value buffer = func.getBlock()->addArgument(type, loc);
-    gpu::StoreOp::create(at(store.depth), loc, store.value.value, buffer, store.indices,
-                         store.strides, store.masks, builder.getArrayAttr(store.indexDims),
-                         builder.getArrayAttr(store.maskDims));
+    if (store.carried) {
+      carried.push_back(&store);
+      carriedTo.push_back(buffer);
+      continue;
+    }
+    addStore(store, store.value.value, buffer);
   }
   closeLoop();
+  if (!carried.empty())
+    carryThroughTiles(carried, carriedTo);
   return success();
 }

@@ -1,0 +1,20 @@
+//===- TileLoops.h - blocks that go through tiles ---------------*- C++ -*-===//
+#ifndef TK_PASSES_PARALLEL_TILELOOPS_H
+#define TK_PASSES_PARALLEL_TILELOOPS_H
+
+#include "dialects/tkgpu/TkGpuDialect.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace tk {
+
+/// On a function: its blocks go through tiles already, and carry what these are reduced to.
+inline constexpr llvm::StringLiteral carriesTilesAttrName = "tkgpu.carries_tiles";
+
+/// Moves all that depends on the loop's induction variable, or has an effect, into the loop, which
+/// stands in the function's block.
+void moveIntoLoop(gpu::FuncOp function, mlir::scf::ForOp loop);
+
+} // namespace tk
+
+#endif // TK_PASSES_PARALLEL_TILELOOPS_H
