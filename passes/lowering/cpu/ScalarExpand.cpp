@@ -121,6 +121,17 @@ static Value emitConversion(ScalarBuilder &s, Operation *op, Value x) {
   return {};
 }
 
+/// An integer as a float that is emulated, by way of f32: what fits 16 bits is rounded once.
+static Value emitFromInteger(ScalarBuilder &s, Operation *op, Value x) {
+  Type to = op->getResult(0).getType(), f32 = s.builder.getF32Type();
+  if (!isEmulated(to))
+    return {};
+  Value wide = isa<arith::SIToFPOp>(op)
+                   ? arith::SIToFPOp::create(s.builder, s.loc, f32, x).getResult()
+                   : arith::UIToFPOp::create(s.builder, s.loc, f32, x).getResult();
+  return emitNarrow(s.builder, s.loc, wide, to);
+}
+
 /// Functions of f32; those of f64 are left to the library.
 static Value emitFunction(ScalarBuilder &s, Operation *op, ValueRange x) {
   OpBuilder &b = s.builder;
@@ -167,6 +178,8 @@ Value tk::cpu::expandScalar(OpBuilder &builder, Operation *op, ValueRange operan
               [&](auto) { return emitFunction(s, op, operands); })
           .Case<arith::TruncFOp, arith::ExtFOp>(
               [&](auto) { return emitConversion(s, op, operands[0]); })
+          .Case<arith::SIToFPOp, arith::UIToFPOp>(
+              [&](auto) { return emitFromInteger(s, op, operands[0]); })
           .Default([](Operation *) { return Value(); });
   return special;
 }

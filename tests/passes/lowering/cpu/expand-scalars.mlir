@@ -48,3 +48,17 @@ func.func @divide(%x: index, %y: index) -> index {
   %a = tk.floor_div %x, %y : index
   return %a : index
 }
+
+// Machines have no conversion from integers to bf16 either.
+// CHECK-LABEL: func.func @from_integers
+// CHECK-NOT: i8 to bf16
+// CHECK: arith.sitofp %{{.*}} : i8 to f32
+// CHECK-NOT: i8 to bf16
+// CHECK: arith.uitofp %{{.*}} : i8 to f32
+// CHECK: arith.trunci %{{.*}} : i32 to i16
+// CHECK: return
+func.func @from_integers(%x: i8) -> (bf16, bf16) {
+  %a = arith.sitofp %x : i8 to bf16
+  %b = arith.uitofp %x : i8 to bf16
+  return %a, %b : bf16, bf16
+}
