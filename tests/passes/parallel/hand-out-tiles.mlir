@@ -85,6 +85,7 @@ module attributes {tkgpu.target = #target} {
 // CHECK: scf.while (%{{.*}} = %[[OWN]], %{{.*}} = %[[SECOND]]) : (index, index)
 // CHECK: ^bb0(%{{.*}}: index, %[[B:.*]]: index):
 // CHECK: tkgpu.told
+// CHECK: arith.muli %[[STEP]], %c2
 // CHECK: arith.addi
 // CHECK-NEXT: %[[C:.*]] = arith.addi
 // CHECK: %[[R:.*]] = arith.divsi %[[C]]
