@@ -69,6 +69,25 @@ private:
   NodePtr weights(NodePtr score, int row, int key);
   NodePtr epilogue(NodePtr value, const Scope &scope);
 
+  // Forms that kernels of models have (GenerateForms.cpp, GenerateRows.cpp).
+  void makeForms();
+  void makeGatheredProduct();
+  void makeWindowProduct();
+  void makeScaledProduct();
+  void makeGroups();
+  void makeRowsAndColumns();
+  void makeScans();
+  void makePagedChain();
+  void makeReducedProduct();
+  /// A size that vectors fill, or an odd one.
+  int64_t formSize(int64_t most);
+  DType formType();
+  int newSymbol(const char *name, int64_t size);
+  int formInput(DType type, std::vector<Extent> shape);
+  /// An input that names places along an axis of the extent `of`, some of them perhaps outside.
+  int tableOf(const Extent &of, std::vector<Extent> shape);
+  NodePtr access(int tensor, std::vector<NodePtr> places);
+
   // Expressions of each sort (GenerateExpr.cpp).
   NodePtr expr(Sort sort, const Scope &scope, int depth);
   NodePtr floatExpr(const Scope &scope, int depth);

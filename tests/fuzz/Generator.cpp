@@ -233,8 +233,11 @@ static bool multipliesMasked(const Program &program, const Node &node) {
 Program Generating::run() {
   program.seed = random.below(1000);
   int statements = 1 + random.below(5);
-  const bool hasProducts = random.percent(10);
-  if (hasProducts) {
+  const bool hasProducts = !options.forms && random.percent(10);
+  if (options.forms) {
+    makeForms();
+    statements = random.percent(70) ? 0 : 1;
+  } else if (hasProducts) {
     makeProducts();
     options.maxCost += program.cost();
     statements = random.below(2);

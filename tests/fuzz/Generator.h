@@ -10,6 +10,7 @@ struct GeneratorOptions {
   double maxCost = 3e5;        ///< scalar operations of a naive evaluation
   int64_t maxElements = 20000; ///< of any tensor
   bool gpuOnly = false;        ///< leave out what only the CPU has (f64)
+  bool forms = false;          ///< begin with a form that kernels of models have
 };
 
 /// The same program for the same seed, on every machine.
