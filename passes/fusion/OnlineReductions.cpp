@@ -1,5 +1,6 @@
 //===- OnlineReductions.cpp - carry dependent reductions in one loop ------===//
 //
+// 0. Weights of results that are too wide for one loop are stored (StoreWeights.cpp).
 // 1. In each body, take reductions over equal ranges in order into a group. A reduction may join if
 //    its bounds need no result of the group, and its term either needs none or separates from those
 //    that it needs (OnlineAlgebra.cpp), directly or through scalar expressions between them.
@@ -24,6 +25,7 @@
 #include "passes/analysis/Notes.h"
 #include "passes/fusion/OnlineAlgebra.h"
 #include "passes/fusion/Simplify.h"
+#include "passes/fusion/StoreWeights.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -331,6 +333,10 @@ static SmallVector<std::string> describeDerivation(ArrayRef<Member> members) {
 namespace {
 struct OnlineReductionsPass : tk::impl::OnlineReductionsBase<OnlineReductionsPass> {
   void runOnOperation() override {
+    SmallVector<ComputeOp> computes;
+    getOperation()->walk([&](ComputeOp compute) { computes.push_back(compute); });
+    for (ComputeOp compute : computes)
+      storeWeights(compute);
     getOperation()->walk([&](ComputeOp compute) {
       // The terms of a joined reduction repeat what they share, an attention's scores above all.
       while (joinOnce(compute))

@@ -8,13 +8,16 @@
 // 3. Merge a reduction or scan with an equal one that dominates it; indices may be named otherwise.
 // 4. Move factors out of sums (HoistFactors.cpp).
 // 5. Take exponentials under the logarithm of a sum from its terms (SummedWeights.cpp).
-// 6. Fold again.
+// 6. Make weights under the greater of a running maximum and something else those under the maximum
+//    (RunningReferences.cpp).
+// 7. Fold again.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/fusion/Simplify.h"
 
 #include "passes/Passes.h"
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/fusion/RunningReferences.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -204,6 +207,8 @@ struct SimplifyPass : tk::impl::SimplifyBase<SimplifyPass> {
           changed = true;
         }
       changed |= reuseSummedWeights(compute) > 0;
+      for (ReduceOp reduce : llvm::to_vector(compute.getBlock()->getOps<ReduceOp>()))
+        changed |= reduce.isOnline() && referToRunningMaxima(reduce);
     });
     if (changed)
       foldAndMerge(getOperation());

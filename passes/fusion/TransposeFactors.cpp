@@ -25,6 +25,8 @@
 //
 // E. Factors that are multiplied by several numbers a byte are stored as these: UnpackFactors.cpp.
 //
+// F. Computed factors of chains are stored: StoreFactors.cpp.
+//
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
 #include "passes/analysis/IndexSpaces.h"
@@ -33,6 +35,7 @@
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/fusion/GatherFactors.h"
 #include "passes/fusion/PadFactors.h"
+#include "passes/fusion/StoreFactors.h"
 #include "passes/fusion/UnpackFactors.h"
 #include "passes/tiling/SizeFacts.h"
 
@@ -307,6 +310,7 @@ struct TransposeFactors : tk::impl::TransposeFactorsBase<TransposeFactors> {
     getOperation()->walk([&](KernelOp kernel) {
       gatherFactors(kernel);
       numTransposed += unpackFactors(kernel);
+      numTransposed += storeFactors(kernel);
       FactorTransposition transposition(kernel, target.getProcessors());
       SmallVector<ComputeOp> computes(kernel.getBody().getOps<ComputeOp>());
       for (ComputeOp compute : computes)
