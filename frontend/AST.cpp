@@ -40,6 +40,36 @@ std::string_view spelling(ReduceModifier modifier) {
 }
 
 std::optional<DType> parseDType(std::string_view name) { return find<DType>(dtypeNames, name); }
+std::optional<DType> parseForeignDType(std::string_view name) {
+  static constexpr std::array<std::pair<std::string_view, DType>, 23> types = {
+      {{"double", DType::F64},
+       {"float64", DType::F64},
+       {"fp64", DType::F64},
+       {"float", DType::F32},
+       {"float32", DType::F32},
+       {"fp32", DType::F32},
+       {"half", DType::F16},
+       {"float16", DType::F16},
+       {"fp16", DType::F16},
+       {"bfloat16", DType::BF16},
+       {"float8_e4m3fn", DType::F8E4M3},
+       {"float8_e4m3", DType::F8E4M3},
+       {"fp8", DType::F8E4M3},
+       {"f8", DType::F8E4M3},
+       {"float8_e5m2", DType::F8E5M2},
+       {"int64", DType::I64},
+       {"long", DType::I64},
+       {"int32", DType::I32},
+       {"int", DType::I32},
+       {"int16", DType::I16},
+       {"int8", DType::I8},
+       {"uint8", DType::U8},
+       {"byte", DType::U8}}};
+  for (auto [spelling, type] : types)
+    if (spelling == name)
+      return type;
+  return std::nullopt;
+}
 std::optional<ReduceKind> parseReduceKind(std::string_view name) {
   return find<ReduceKind>(reduceNames, name);
 }

@@ -45,6 +45,8 @@ enum class DType : std::uint8_t {
 /// "bf16"; the spelling of the language.
 std::string_view spelling(DType type);
 std::optional<DType> parseDType(std::string_view name);
+/// The type that other languages and libraries call `name` (`float32`, `half`).
+std::optional<DType> parseForeignDType(std::string_view name);
 
 //===----------------------------------------------------------------------===//
 // Declarations: whatever a name can stand for

@@ -159,6 +159,13 @@ std::string Diagnostics::text(RenderOptions render) const {
 
 void Diagnostics::render(std::ostream &out, RenderOptions render) const { out << text(render); }
 
+/// Whether two words differ in the case of their letters alone.
+static bool isSameButForCase(std::string_view a, std::string_view b) {
+  auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [&](char x, char y) { return lower(x) == lower(y); });
+}
+
 std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates) {
   // One slip in a short word, two in a longer one; a one-letter name resembles every other.
   constexpr std::size_t longest = 64;
@@ -169,6 +176,8 @@ std::string_view nearest(std::string_view word, std::span<const std::string_view
   for (std::string_view candidate : candidates) {
     if (candidate.size() > longest || candidate == word)
       continue;
+    if (isSameButForCase(word, candidate))
+      return candidate;
     std::size_t distance = editDistance(word, candidate);
     if (distance <= bound) {
       if (distance < bound || best.empty())

@@ -209,7 +209,13 @@ ExprPtr Parser::parsePrimary() {
   default:
     break;
   }
-  diags.error(Diag::ExpectedExpression, token.span) << "expected an expression, found " << found();
+  std::string_view hint;
+  if (token.kind == TokenKind::Star && position > 0 && tokens[position - 1].kind == TokenKind::Star)
+    hint = "a power is written x^2";
+  else if (token.kind == TokenKind::Colon)
+    hint = "an axis is gone through by an index with a name, as in sum[j](x[i, j])";
+  diags.error(Diag::ExpectedExpression, token.span).help(std::string(hint))
+      << "expected an expression, found " << found();
   throw SyntaxError();
 }
 
@@ -218,6 +224,11 @@ ExprPtr Parser::parseIf() {
   Span begin = take().span;
   Nest nest(*this, begin);
   ExprPtr condition = parseExpr();
+  if (is(TokenKind::Assign)) {
+    diags.error(Diag::ExpectedToken, peek().span).help("two values are compared by ==")
+        << "expected 'then' after the condition of 'if', found '='";
+    throw SyntaxError();
+  }
   expect(TokenKind::Then, "after the condition of 'if'");
   ExprPtr thenExpr = parseExpr();
   expect(TokenKind::Else, "for the 'if', which needs both branches");
@@ -256,9 +267,14 @@ ExprPtr Parser::parseNamed() {
   checkDepth(*node, deepest);
   if (!call && opensHere(TokenKind::LParen)) {
     std::array<std::string_view, 15> names;
-    for (std::size_t i = 0; i < names.size(); ++i)
+    std::string all, hint;
+    for (std::size_t i = 0; i < names.size(); ++i) {
       names[i] = ast::spelling(static_cast<ReduceKind>(i));
-    diags.error(Diag::NotAReduction, name.span).help(didYouMean(spelling, names))
+      all += (i ? " " : "") + std::string(names[i]);
+    }
+    if (hint = didYouMean(spelling, names); hint.empty())
+      hint = "what takes indices and a body is one of " + all;
+    diags.error(Diag::NotAReduction, name.span).help(hint)
         << "'" << spelling << "' is not a reduction, so it cannot take both [...] and (...)";
     throw SyntaxError();
   }

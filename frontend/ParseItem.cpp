@@ -69,8 +69,11 @@ void Parser::parseItem(File &out) {
     checkNesting();
     static constexpr std::string_view words[] = {"kernel", "fn",       "const",
                                                  "import", "schedule", "grad"};
-    diags.error(Diag::ExpectedItem, peek().span)
-            .help(is(TokenKind::Identifier) ? didYouMean(text(peek()), words) : std::string())
+    std::string hint = is(TokenKind::Identifier) ? didYouMean(text(peek()), words) : "";
+    for (std::string_view word : {"def", "func", "function", "void", "proc"})
+      if (isWord(word))
+        hint = "a kernel begins with 'kernel', a scalar function with 'fn'";
+    diags.error(Diag::ExpectedItem, peek().span).help(hint)
         << "expected kernel, fn, const, import, schedule or grad, found " << found();
     throw SyntaxError();
   }

@@ -76,6 +76,13 @@ StmtPtr Parser::parseDefine() {
         << "expected '=' in the definition of '" << stmt->name << "', found ':'";
     throw SyntaxError();
   }
+  if (peek(1).kind == TokenKind::Assign && peek(1).span.begin == peek().span.end) {
+    diags.error(Diag::ExpectedToken, peek().span)
+            .help("each element is defined once; what is added up over an index is sum[k](...)")
+        << "expected '=' in the definition of '" << stmt->name << "', found '" << text(peek())
+        << "='";
+    throw SyntaxError();
+  }
   expect(TokenKind::Assign, "in the definition of '" + stmt->name + "'");
   stmt->value = parseExpr();
   return stmt;
@@ -98,6 +105,13 @@ IndexPtr Parser::parseIndex() {
     throw SyntaxError();
   }
   expectName("an index name");
+  if (is(TokenKind::LBracket)) {
+    diags.error(Diag::ExpectedToken, peek().span)
+            .help("each element is defined from what it reads: y[n] = sum[i](if id[i] == n then "
+                  "x[i] else 0) gathers what y[id[i]] += x[i] would scatter")
+        << "expected ',' or ']' in the indices, found '[': on the left stand names alone";
+    throw SyntaxError();
+  }
   auto index = std::make_unique<Index>(name(token), token.span);
   if (isWord("in")) {
     take();
@@ -122,9 +136,10 @@ DType Parser::parseDType(Span &span) {
     names[i] = spelling(static_cast<DType>(i));
     all += (i ? " " : "") + std::string(names[i]);
   }
-  diags.error(Diag::UnknownType, span)
-          .expected("one of " + all)
-          .help(didYouMean(text(token), names))
+  std::string hint = didYouMean(text(token), names);
+  if (auto type = ast::parseForeignDType(text(token)))
+    hint = "did you mean '" + std::string(spelling(*type)) + "'?";
+  diags.error(Diag::UnknownType, span).expected("one of " + all).help(hint)
       << "'" << text(token) << "' is not an element type";
   return DType::F32; // parsing goes on
 }

@@ -37,6 +37,8 @@ Node *KernelSema::call(const ast::Call &e) {
   d << "no function is named '" << e.name << "'";
   if (ast::parseReduceKind(e.name))
     d.help("a reduction names its index: " + e.name + "[k](…)");
+  else if (auto type = ast::parseForeignDType(e.name))
+    d.help("did you mean '" + std::string(ast::spelling(*type)) + "'?");
   else if (std::string hint = didYouMean(e.name, candidates); !hint.empty())
     d.help(hint);
   return nullptr;
@@ -45,9 +47,11 @@ Node *KernelSema::call(const ast::Call &e) {
 static bool checkArity(const ast::Call &e, std::size_t arity, Diagnostics &diags) {
   if (e.args.size() == arity)
     return true;
+  bool isReduction = e.args.size() == 1 && ast::parseReduceKind(e.name);
   diags.error(Diag::WrongArity, e.span)
           .expected(std::to_string(arity) + (arity == 1 ? " argument" : " arguments"))
           .found(std::to_string(e.args.size()))
+          .help(isReduction ? "the reduction names its index: " + e.name + "[k](…)" : "")
       << "wrong number of arguments to '" << e.name << "'";
   return false;
 }

@@ -68,7 +68,8 @@ Node *KernelSema::indexExpr(const ast::Expr &e) {
   if (!n)
     return nullptr;
   if (!isInteger(n->type))
-    return typeError(e.span, "an index is an integer", "an integer", n);
+    return typeError(e.span, "an index is an integer", "an integer", n,
+                     isFloat(n->type) ? "a cast says so: i32(…)" : "");
   return convert(n, Type::Index);
 }
 
@@ -268,13 +269,16 @@ Node *KernelSema::foldInts(Op o, Node *l, Node *r, Span span, Span opSpan) {
   return n;
 }
 
+static constexpr const char *chooseOrCast =
+    "write if b then x else 0, or a cast, which makes 1 of true and 0 of false: f32(…)";
+
 Node *KernelSema::arithmetic(Op o, Node *l, Node *r, Span span, Span opSpan) {
   if (l->kind == NodeKind::IntConst && r->kind == NodeKind::IntConst && l->type == Type::Index &&
       r->type == Type::Index)
     return foldInts(o, l, r, span, opSpan);
   for (Node *n : {l, r})
     if (n->type == Type::Bool)
-      return typeError(n->span, "arithmetic is on numbers", "a number", n);
+      return typeError(n->span, "arithmetic is on numbers", "a number", n, chooseOrCast);
   std::vector<Node *> args{l, r};
   if (!meet(args, span))
     return nullptr;
@@ -287,7 +291,7 @@ Node *KernelSema::arithmetic(Op o, Node *l, Node *r, Span span, Span opSpan) {
 Node *KernelSema::power(Node *base, Node *exponent, Span span) {
   for (Node *n : {base, exponent})
     if (n->type == Type::Bool)
-      return typeError(n->span, "arithmetic is on numbers", "a number", n);
+      return typeError(n->span, "arithmetic is on numbers", "a number", n, chooseOrCast);
   if (exponent->kind == NodeKind::IntConst && exponent->literal) {
     if (std::abs(exponent->intValue) > 64 || (isInteger(base->type) && exponent->intValue < 0)) {
       diags.error(Diag::IllegalExponent, exponent->span)

@@ -84,6 +84,7 @@ private:
   bool conflicting(const ast::Index &index, const Uses &uses, Node *low, Node *extent,
                    const std::string &what, Span where);
   std::string rangeOf(Node *low, Node *extent);
+  std::string rangeHelp(const ast::Index &index, const std::vector<const ast::Expr *> &in);
   void undeclare(const std::vector<ast::IndexPtr> &indices);
 
   // Expressions (SemaExpr.cpp)
@@ -171,7 +172,7 @@ private:
   Node *reduceNode(ast::ReduceKind kind, Type type, std::vector<IndexVar *> vars, Node *body,
                    Span span);
   Node *typeError(Span span, const std::string &what, const std::string &expected,
-                  const Node *found);
+                  const Node *found, const std::string &help = {});
 
   const Globals &globals;
   Kernel &out;

@@ -78,8 +78,9 @@ Node *KernelSema::reduceNode(ast::ReduceKind kind, Type type, std::vector<IndexV
 }
 
 Node *KernelSema::typeError(Span span, const std::string &what, const std::string &expected,
-                            const Node *found) {
-  diags.error(Diag::TypeMismatch, span).expected(expected).found(spelling(found->type)) << what;
+                            const Node *found, const std::string &help) {
+  diags.error(Diag::TypeMismatch, span).expected(expected).found(spelling(found->type)).help(help)
+      << what;
   return nullptr;
 }
 

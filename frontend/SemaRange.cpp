@@ -89,6 +89,68 @@ bool KernelSema::conflicting(const ast::Index &index, const Uses &uses, Node *lo
   return false;
 }
 
+/// What to write where an index stands bare nowhere: the tensor that it was to walk along is named
+/// without indices or with too few; or the range that the axis has in whose index it stands.
+std::string KernelSema::rangeHelp(const ast::Index &index,
+                                  const std::vector<const ast::Expr *> &in) {
+  std::string range, whole;
+  // `axis`: the extent of the axis in whose index the expression stands.
+  auto walk = [&](auto &self, const ast::Expr &e, Node *axis) -> void {
+    switch (e.kind) {
+    case ast::ExprKind::Unary:
+      return self(self, *static_cast<const ast::Unary &>(e).operand, axis);
+    case ast::ExprKind::Binary:
+      self(self, *static_cast<const ast::Binary &>(e).lhs, axis);
+      return self(self, *static_cast<const ast::Binary &>(e).rhs, axis);
+    case ast::ExprKind::If:
+      for (const ast::ExprPtr *part :
+           {&static_cast<const ast::If &>(e).condition, &static_cast<const ast::If &>(e).thenExpr,
+            &static_cast<const ast::If &>(e).elseExpr})
+        self(self, **part, axis);
+      return;
+    case ast::ExprKind::Call:
+      for (const ast::ExprPtr &arg : static_cast<const ast::Call &>(e).args)
+        self(self, *arg, axis);
+      return;
+    case ast::ExprKind::Reduce:
+      return self(self, *static_cast<const ast::Reduce &>(e).body, axis);
+    case ast::ExprKind::NameRef: {
+      const std::string &name = static_cast<const ast::NameRef &>(e).name;
+      if (axis && name == index.name && range.empty())
+        range = index.name + " in 0.." + textOf(axis);
+      auto it = scope.find(name);
+      const Tensor *tensor = it == scope.end() ? nullptr : it->second.tensor;
+      if (tensor && !tensor->broken && !tensor->extents.empty() && whole.empty())
+        whole = "'" + name + "' is a tensor " + shapeOf(*tensor) + ": read its elements, as in " +
+                name + "[" + (tensor->extents.size() > 1 ? "…, " : "") + index.name + "]";
+      return;
+    }
+    case ast::ExprKind::Access: {
+      const auto &access = static_cast<const ast::Access &>(e);
+      auto it = scope.find(access.name);
+      const Tensor *tensor = it == scope.end() ? nullptr : it->second.tensor;
+      bool isWhole = tensor && access.indices.size() == tensor->extents.size();
+      if (tensor && !tensor->broken && !isWhole && whole.empty())
+        whole = "'" + access.name + "' takes " + indicesFor(*tensor) + ", here it has " +
+                std::to_string(access.indices.size());
+      for (std::size_t n = 0; n < access.indices.size(); ++n)
+        self(self, *access.indices[n],
+             isWhole && tensor->lows.empty() && !tensor->broken ? tensor->extents[n] : nullptr);
+      return;
+    }
+    default:
+      return;
+    }
+  };
+  for (const ast::Expr *e : in)
+    walk(walk, *e, nullptr);
+  if (!whole.empty())
+    return whole;
+  if (!range.empty())
+    return "if it goes through the whole axis, write " + range;
+  return "write its range, of dimensions and scalars: " + index.name + " in lo..hi";
+}
+
 IndexVar *KernelSema::declareIndex(const ast::Index &index,
                                    const std::vector<const ast::Expr *> &in, Node *resultExtent,
                                    const Tensor *result) {
@@ -133,8 +195,7 @@ IndexVar *KernelSema::declareIndex(const ast::Index &index,
     if (!first && uses.broken)
       return nullptr; // that error was reported
     if (!first) {
-      diags.error(Diag::NoRange, index.nameSpan)
-              .help("write its range, of dimensions and scalars: " + index.name + " in lo..hi")
+      diags.error(Diag::NoRange, index.nameSpan).help(rangeHelp(index, in))
           << "index '" << index.name << "' stands bare at no dimension, so it has no range";
       return nullptr;
     }

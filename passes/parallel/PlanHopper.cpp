@@ -209,6 +209,11 @@ bool Planner::isMisaligned(Contraction &product, int64_t bytes) {
                       [&](LoadOp load) { return rowAlignment(shape, load) < bytes; });
 }
 
+/// Do threads have registers for so many tiles of sums?
+static bool holds(const WarpgroupTile &tile, int64_t sums) {
+  return tile.m * tile.n / (tile.warps * 32) * sums <= accumulatorRegisters;
+}
+
 /// Are all factors of the product boxes of what is stored, in the type that it is multiplied in?
 bool Planner::areFactorsStored(Contraction &product) {
   return llvm::all_of(product.op.getYield().getValues(), [&](Value term) {
@@ -248,6 +253,12 @@ bool Planner::isForWarpgroups(Contraction &product) {
       computed = factor;
     }
   }
+  // More sums than the smallest tile leaves registers for are left to warps, whose tiles may be
+  // smaller.
+  if (llvm::none_of(warpgroupTiles, [sums = countSums(product)](const WarpgroupTile &tile) {
+        return holds(tile, sums);
+      }))
+    return false;
   std::optional<int64_t> rows = shape.upperOf(product.m), columns = shape.upperOf(product.n);
   if (isWideForFewRows(product))
     return !computed || llvm::is_contained(getIterationIndices(computed), product.n);
@@ -322,15 +333,20 @@ bool Planner::isChainForWarpgroups(Contraction &outer) {
   return hasInner && (!areFew || isGathered) && (!isForLess() || fitsOneWarpgroup(outer));
 }
 
-void Planner::planWarpgroupProduct(Contraction &product) {
-  int64_t accumulators = llvm::count_if(shape.contractions, [&](Contraction &other) {
+/// How many tiles of sums a thread has a part of at once.
+int64_t Planner::countSums(Contraction &product) {
+  int64_t sums = llvm::count_if(shape.contractions, [&](Contraction &other) {
     return other.m == product.m && other.n == product.n;
   });
   // Parts of a sum that are scaled and added up have a tile of their own beside the sum's.
   auto isOfStatement = [&](Value index) {
     return cast<BlockArgument>(index).getOwner() == shape.compute.getBlock();
   };
-  accumulators += product.isInner && isOfStatement(product.m) && isOfStatement(product.n);
+  return sums + (product.isInner && isOfStatement(product.m) && isOfStatement(product.n));
+}
+
+void Planner::planWarpgroupProduct(Contraction &product) {
+  int64_t accumulators = countSums(product);
   // Waves over the indices that are not tiled count as well; what is not bounded is many.
   int64_t others = 1;
   auto extentOf = [&](Value index) { return shape.upperOf(index).value_or(int64_t(1) << 14); };
@@ -347,8 +363,7 @@ void Planner::planWarpgroupProduct(Contraction &product) {
   };
   const WarpgroupTile *best = nullptr;
   for (const WarpgroupTile &tile : warpgroupTiles)
-    if (tile.m * tile.n / (tile.warps * 32) * accumulators <= accumulatorRegisters &&
-        (!best || timeOf(tile) < timeOf(*best)))
+    if (holds(tile, accumulators) && (!best || timeOf(tile) < timeOf(*best)))
       best = &tile;
   int64_t consumers = llvm::bit_floor<uint64_t>(block.consumers.value_or(0));
   bool areMisaligned = isMisaligned(product, sectorBytes);

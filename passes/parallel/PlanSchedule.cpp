@@ -33,6 +33,8 @@ constexpr int64_t warpsOfElements = 4, blocksToSpare = 16;
 /// Of each operand of a product on CUDA cores, how much a thread may have in registers: what a
 /// layout can name.
 constexpr int64_t mostOperands = 1024;
+/// Of all sums of products that share a tile, on the matrix unit, what a thread may have.
+constexpr int64_t mostSums = 128;
 
 /// The widest access of a thread, in bytes.
 constexpr int64_t widestAccess = 16;
@@ -123,6 +125,15 @@ void Planner::planProduct(Contraction &product) {
     chooseCoreTile(product);
   else if (coarse)
     shrinkToFillMachine(product);
+  // What a thread of the most warps has of the sums stays in registers.
+  if (coarse && matrix)
+    for (int64_t sums = countSums(product) * (bits == 64 ? 2 : 1);
+         tileOf(product.m) * tileOf(product.n) * sums > mostSums * 8 * 32;) {
+      Value larger = tileOf(product.m) < tileOf(product.n) ? product.n : product.m;
+      if (block.tiles.contains(larger) || tileOf(larger) <= 32)
+        break;
+      tiles[larger] /= 2;
+    }
   int64_t outputs = tileOf(product.m) * tileOf(product.n);
   // Of the matrix unit's operands a warp reads least where it has 64 x 64 outputs; smaller tiles
   // rather have more warps, which hide each other's latencies. Outputs of f64 count twice.
@@ -273,8 +284,11 @@ void Planner::limitOperands() {
                         withoutExtension(factors->getOperand(1)).getType();
            });
   };
-  // How lanes lie may follow from other products, too: with less a thread the plan is made again.
-  const int64_t most = isForLess() ? mostOperands / 2 : mostOperands;
+  // How lanes lie may follow from other products, too: with less a thread the plan is made again,
+  // half of it the first time and of that each time, as the part of shared memory says.
+  const double part = double(target.getShared()) / double(getWholeTarget(shape.kernel).getShared());
+  const int64_t most =
+      llvm::bit_floor<uint64_t>(std::max<int64_t>(double(mostOperands) * part * part, 1));
   for (Contraction &product : shape.contractions) {
     int64_t m = tileOf(product.m), n = tileOf(product.n), side = std::max(m, n);
     if (isOnMatrixUnits(product) && (warps > 1 || std::min(m, n) >= 16))

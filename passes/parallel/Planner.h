@@ -54,6 +54,7 @@ struct Planner {
   bool isWideForFewRows(Contraction &product);
   bool isMisaligned(Contraction &product, int64_t bytes);
   bool areFactorsStored(Contraction &product);
+  int64_t countSums(Contraction &product);
   void planWarpgroupProduct(Contraction &product);
   /// Are teams, each with tiles of its own, faster than warpgroups that share tiles such as
   /// `shared`, of which there would be `tiles`?
