@@ -62,6 +62,8 @@ static constexpr int64_t convertedUnit = 128;
 /// read a byte of the operands, to store and add up an output of a part, to launch once more.
 /// Measured on an H200 with 128 x 4096 and 1024 x 1024 outputs.
 static constexpr double costOfByte = 0.86, costOfOutput = 8, costOfLaunch = 7e6;
+/// What a term of 8-bit floats takes of one of 16 bits.
+static constexpr double timeOfNarrowTerm = 0.6;
 /// Fewer terms do not make up for storing and reading a part.
 static constexpr int64_t shortestPart = 1024;
 static constexpr int64_t mostParts = 16;
@@ -123,9 +125,17 @@ static bool isZeroOfZeros(Value factor) {
          llvm::all_of(op->getOperands(), isZeroOfZeros);
 }
 
-/// What becomes of the factors of a contraction: warpgroups multiply them, as they are or
-/// converted, or warps and CUDA cores do, in f32 or f64.
-enum class Factors { Unfit, AsStored, Converted, Wide };
+/// What becomes of the factors of a contraction: warpgroups multiply them, as they are in 16 or in
+/// 8 bits, or converted, or warps and CUDA cores do, in f32 or f64.
+enum class Factors { Unfit, AsStored, Narrow, Converted, Wide };
+
+/// Do both factors of `product` run along `k` in memory?
+static bool areAlong(Operation *product, Value k) {
+  return llvm::all_of(product->getOperands(), [&](Value factor) {
+    auto load = withoutExtension(factor).getDefiningOp<LoadOp>();
+    return load && !load.getIndices().empty() && load.getIndices().back() == k;
+  });
+}
 
 /// Are the factors of `product` f32 or f64 that no warpgroup multiplies, as they are loaded?
 static bool areWide(ReduceOp reduce, Operation *product) {
@@ -164,7 +174,7 @@ static Factors classifyFactors(KernelOp kernel, ReduceOp reduce) {
       return Factors::Unfit;
   }
   if (narrow == 2)
-    return Factors::Unfit;
+    return areAlong(product, reduce.getIndex(0)) ? Factors::Narrow : Factors::Unfit;
   return asStored == 2 ? Factors::AsStored : Factors::Converted;
 }
 
@@ -312,9 +322,12 @@ int64_t ContractionSplit::chooseParts(int64_t processors) {
       int64_t tiles = parts * size->others * tile.count(size->rows, size->columns);
       least = std::min(least, tile.timeOf(tiles, processors));
     }
-    double bytes = 2.0 * static_cast<double>(*length * (size->rows + size->columns) * size->others);
-    double time =
-        std::max(least * static_cast<double>(llvm::divideCeil(*length, parts)), costOfByte * bytes);
+    bool areNarrow = factors == Factors::Narrow;
+    double bytes = (areNarrow ? 1.0 : 2.0) *
+                   static_cast<double>(*length * (size->rows + size->columns) * size->others);
+    double terms = (areNarrow ? timeOfNarrowTerm : 1.0) *
+                   static_cast<double>(llvm::divideCeil(*length, parts));
+    double time = std::max(least * terms, costOfByte * bytes);
     double outputs = static_cast<double>(size->rows * size->columns * size->others);
     return parts == 1 ? time : time + costOfOutput * outputs * parts + costOfLaunch;
   };
@@ -453,10 +466,10 @@ void ContractionSplit::apply(int64_t count) {
     return arith::ConstantIndexOp::create(builder, loc, value);
   };
   // The least multiple of a tile's k, or number of groups, with which the parts reach the end.
-  int64_t unit = group                           ? 1
-                 : factors == Factors::Converted ? convertedUnit
-                 : factors == Factors::Wide      ? wideUnit
-                                                 : partUnit;
+  int64_t unit = group                                                         ? 1
+                 : factors == Factors::Narrow || factors == Factors::Converted ? convertedUnit
+                 : factors == Factors::Wide                                    ? wideUnit
+                                                                               : partUnit;
   Value step = constant(count * unit);
   Value padded =
       arith::AddIOp::create(builder, loc, reduce.getUpper()[0], constant(count * unit - 1));
