@@ -62,8 +62,10 @@ static constexpr int64_t convertedUnit = 128;
 /// read a byte of the operands, to store and add up an output of a part, to launch once more.
 /// Measured on an H200 with 128 x 4096 and 1024 x 1024 outputs.
 static constexpr double costOfByte = 0.86, costOfOutput = 8, costOfLaunch = 7e6;
-/// What a term of 8-bit floats takes of one of 16 bits.
-static constexpr double timeOfNarrowTerm = 0.6;
+/// What a term of 8-bit floats takes of one of 16 bits, and of the time of the whole sum, what its
+/// parts should take at most. Measured on an H200 with 128 x 1024 x 16384 (26.3 us whole, 14.3 in 4
+/// parts), 256 x 512 x 8192 (15.6, 11.3) and 512 x 1024 x 8192 (16.6, 18.0 in 2).
+static constexpr double timeOfNarrowTerm = 0.47, worthOfNarrowParts = 0.9;
 /// Fewer terms do not make up for storing and reading a part.
 static constexpr int64_t shortestPart = 1024;
 static constexpr int64_t mostParts = 16;
@@ -335,7 +337,8 @@ int64_t ContractionSplit::chooseParts(int64_t processors) {
   for (int64_t parts = 2; parts <= std::min(mostParts, *length / shortestPart); ++parts)
     if (timeOf(parts) < timeOf(best))
       best = parts;
-  return best;
+  bool isWorth = factors != Factors::Narrow || timeOf(best) < worthOfNarrowParts * timeOf(1);
+  return isWorth ? best : 1;
 }
 
 /// Few rows of a product with a factor that threads convert, which is bound by memory: as many
