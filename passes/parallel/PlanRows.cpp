@@ -256,8 +256,12 @@ int64_t Planner::blocksThatStay(Value along, int64_t length) {
 /// row.
 int64_t Planner::blocksWithJoinedWeights(Value along, int64_t length) {
   int64_t blocks = threadsOfBlock / (warps * 32);
-  // With 64 registers threads of the smallest blocks spill; seven eighths of them have 72.
-  if (warps <= mostWarpsOfSmall)
+  // With 64 registers threads of the smallest blocks spill, and those that hold whole tiles, of
+  // which tk-drop-registers leaves no vector out, compute more: seven eighths of the blocks
+  // have 72.
+  int64_t vectors = warps * 32 * vectorBits / shape.narrowestBits;
+  bool isHeldWhole = shape.upperOf(along).value_or(length) > length - vectors;
+  if (warps <= mostWarpsOfSmall || isHeldWhole)
     blocks -= blocks / 8;
   int64_t weights = bytesOfWeights(along, length), rows = 0;
   for (Value index : shape.compute.getBlock()->getArguments())
