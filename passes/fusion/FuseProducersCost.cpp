@@ -8,10 +8,11 @@
 //    replace what they are computed from and a reduction reads them.
 // 2. Row reductions are inlined where nothing is repeated; where the extra indices are the row
 //    itself, which the block that computes the row covers anyway; where the product of their
-//    extents is known to be small; or where the consumer runs over the same row and can carry them
-//    online (softmax). Few rows that no cluster holds are not computed where they are read: their
-//    reductions have parts for all multiprocessors (tk-split-reductions, tk-split-chains), and a
-//    row that is not held is read again anyway.
+//    extents is known to be small, and very small of those along which there are no tiles; or where
+//    the consumer runs over the same row and can carry them online (softmax). Few rows that no
+//    cluster holds are not computed where they are read: their reductions have parts for all
+//    multiprocessors (tk-split-reductions, tk-split-chains), and a row that is not held is read
+//    again anyway.
 // 3. Matrix products are inlined as an epilogue's input where nothing is repeated. Under a
 //    reduction of the consumer (a chain of products) they are inlined if some parallel index is
 //    left, and the extra indices are known to be small together, or unknown while all operands
@@ -45,6 +46,10 @@ static constexpr unsigned longestChain = 2;
 /// Rows of a product's tile, and terms from which a reduction of a product is long: it then has as
 /// many tiles along the range as a machine has use for.
 static constexpr int64_t rowsOfTile = 128, longProduct = 4096;
+/// For how many values of indices along which a consumer has no tiles row reductions are repeated,
+/// each of which reads the row again where a launch that stores them reads it once; and how many
+/// terms are so few that they are repeated for more.
+static constexpr int64_t fewValues = 4, fewRepeatedTerms = 256;
 /// The first architecture whose blocks form clusters.
 static constexpr int64_t leastClusterArch = 90;
 
@@ -185,6 +190,18 @@ static bool isTooLarge(ReduceOp reduce, ArrayRef<BlockArgument> row, ComputeOp c
   return row.size() > 1 && elements > most;
 }
 
+/// True if tiles of the consumer extend along `index`: what does not depend on it is computed once
+/// for each tile of it, elsewhere for each of its values. Products have tiles over rows and
+/// columns.
+static bool hasTilesAlong(BlockArgument index, ComputeOp consumer) {
+  return index.getArgNumber() + 1 == consumer.getNumIndices() ||
+         consumer
+             .walk([](ReduceOp reduce) {
+               return isContraction(reduce) ? WalkResult::interrupt() : WalkResult::advance();
+             })
+             .wasInterrupted();
+}
+
 /// True if the rows over `row` that `reduce` takes are known to be few, and longer than what the
 /// blocks of a cluster hold.
 static bool areFewAndLong(ReduceOp reduce, ArrayRef<BlockArgument> row, ComputeOp consumer) {
@@ -250,6 +267,18 @@ static bool overlaps(LoadOp load) {
                       [](Value index) { return getIterationIndices(index).size() > 1; });
 }
 
+/// For how many values of indices without tiles `reduce` may be repeated.
+static int64_t repeatedValues(ReduceOp reduce) {
+  int64_t terms = 1;
+  for (Value upper : reduce.getUpper()) {
+    int64_t most = getUpperBound(upper);
+    if (most < 0 || most > fewRepeatedTerms)
+      return fewValues;
+    terms *= std::max<int64_t>(most, 1);
+  }
+  return std::max(fewValues, fewRepeatedTerms / terms);
+}
+
 static std::optional<std::string> whyNotRows(ReduceOp reduce, Read read, const Reach &reach,
                                              int64_t maxExtra) {
   if (!reach.reduced.empty())
@@ -266,11 +295,13 @@ static std::optional<std::string> whyNotRows(ReduceOp reduce, Read read, const R
       return std::nullopt;
     return "a row over several axes is more than a block holds";
   }
-  RepeatBudget budget(maxExtra);
-  for (BlockArgument index : reach.extra)
-    if (!budget.allows(index, read.consumer))
-      return "its reductions would be repeated for every tile of index " +
-             quote(index, read.consumer);
+  RepeatBudget budget(maxExtra), values(std::min(maxExtra, repeatedValues(reduce)));
+  for (BlockArgument index : reach.extra) {
+    bool inTiles = hasTilesAlong(index, read.consumer);
+    if (!(inTiles ? budget : values).allows(index, read.consumer))
+      return std::string("its reductions would be repeated for every ") +
+             (inTiles ? "tile" : "value") + " of index " + quote(index, read.consumer);
+  }
   return std::nullopt;
 }
 
@@ -419,7 +450,8 @@ std::optional<std::string> whyNotInline(Read read, ProducerKind kind, int64_t ma
     std::optional<std::string> why = isHeavy(reduce) ? whyNotProducts(op, read, reach, maxExtra)
                                                      : whyNotRows(reduce, read, reach, maxExtra);
     // A product of a matrix and a vector is row work, and may be a link of a chain all the same.
-    if (why && !isHeavy(reduce) && isContraction(reduce))
+    bool mayBeLink = !getEnclosingReductions(read.load).empty();
+    if (why && !isHeavy(reduce) && isContraction(reduce) && mayBeLink)
       why = whyNotProducts(op, read, reach, maxExtra);
     if (why)
       return why;
