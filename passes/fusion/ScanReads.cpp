@@ -34,7 +34,10 @@ static bool isShort(ReduceOp reduce) {
   int64_t terms = 1;
   for (Value upper : reduce.getUpper()) {
     int64_t most = getUpperBound(upper);
-    if (most < 0 || (terms *= most) > fewTerms)
+    if (most < 0 || most > fewTerms)
+      return false;
+    terms *= most;
+    if (terms > fewTerms)
       return false;
   }
   return true;
