@@ -110,13 +110,17 @@ ReduceOp OnlineBuilder::createEmpty(OpBuilder &builder) {
   return online;
 }
 
-/// The counterpart of `value`: what needs the members' results is cloned, the rest stays.
+/// The counterpart of `value`: what needs the members' results is cloned, and what stands in their
+/// bodies, which are erased; the rest stays.
 Value OnlineBuilder::materialize(OpBuilder &builder, Value value, IRMapping &mapping) {
   if (Value known = mapping.lookupOrNull(value))
     return known;
-  if (!onMembers.on(value))
-    return value;
   Operation *op = value.getDefiningOp();
+  bool isInMember = op && llvm::any_of(members, [&](const Member &member) {
+                      return ReduceOp(member.reduce)->isProperAncestor(op);
+                    });
+  if (!isInMember && !onMembers.on(value))
+    return value;
   for (Value input : getInputs(op))
     materialize(builder, input, mapping);
   builder.clone(*op, mapping);
