@@ -46,6 +46,10 @@ std::optional<std::string> whyStoreProducts(llvm::ArrayRef<Read> reads, bool isK
 /// Why a producer that scans should be stored, or nothing if the reader can scan.
 std::optional<std::string> whyNotScan(Read read);
 
+/// How many terms `reduce` has at most, whatever the sizes are, if that is known to be at most
+/// `most`.
+std::optional<int64_t> countKnownTerms(ReduceOp reduce, int64_t most);
+
 /// True if the producer's own reductions, or those that the consumer has, are a softmax over an
 /// index that the read stands under.
 bool isUnderSoftmax(Read read);

@@ -267,16 +267,23 @@ static bool overlaps(LoadOp load) {
                       [](Value index) { return getIterationIndices(index).size() > 1; });
 }
 
-/// For how many values of indices without tiles `reduce` may be repeated.
-static int64_t repeatedValues(ReduceOp reduce) {
+std::optional<int64_t> countKnownTerms(ReduceOp reduce, int64_t most) {
   int64_t terms = 1;
   for (Value upper : reduce.getUpper()) {
-    int64_t most = getUpperBound(upper);
-    if (most < 0 || most > fewRepeatedTerms)
-      return fewValues;
-    terms *= std::max<int64_t>(most, 1);
+    int64_t length = getUpperBound(upper);
+    if (length < 0 || length > most)
+      return std::nullopt;
+    terms *= std::max<int64_t>(length, 1);
+    if (terms > most)
+      return std::nullopt;
   }
-  return std::max(fewValues, fewRepeatedTerms / terms);
+  return terms;
+}
+
+/// For how many values of indices without tiles `reduce` may be repeated.
+static int64_t repeatedValues(ReduceOp reduce) {
+  std::optional<int64_t> terms = countKnownTerms(reduce, fewRepeatedTerms);
+  return terms ? std::max(fewValues, fewRepeatedTerms / *terms) : fewValues;
 }
 
 static std::optional<std::string> whyNotRows(ReduceOp reduce, Read read, const Reach &reach,

@@ -29,20 +29,6 @@ static Value scannedIndex(Read read, ScanOp scan) {
   return {};
 }
 
-/// Has `reduce` few terms, whatever the sizes are?
-static bool isShort(ReduceOp reduce) {
-  int64_t terms = 1;
-  for (Value upper : reduce.getUpper()) {
-    int64_t most = getUpperBound(upper);
-    if (most < 0 || most > fewTerms)
-      return false;
-    terms *= most;
-    if (terms > fewTerms)
-      return false;
-  }
-  return true;
-}
-
 std::optional<std::string> whyNotScan(Read read) {
   llvm::SetVector<Value> used(read.load.getIndices().begin(), read.load.getIndices().end());
   if (used.size() != read.consumer.getNumIndices() ||
@@ -60,7 +46,7 @@ std::optional<std::string> whyNotScan(Read read) {
       continue;
     Dependence onElement(ValueRange{along, read.load.getResult()});
     for (ReduceOp reduce : read.consumer.getBlock()->getOps<ReduceOp>())
-      if (onElement.on(reduce.getResult(0)) && !isShort(reduce))
+      if (onElement.on(reduce.getResult(0)) && !countKnownTerms(reduce, fewTerms))
         return "it scans, and its reader reduces for each element: blocks would have whole rows";
   }
   return std::nullopt;
