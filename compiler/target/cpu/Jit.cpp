@@ -62,6 +62,15 @@ static uint16_t floatToHalf(float value) {
 static float extendHalf(_Float16 half) { return halfToFloat(llvm::bit_cast<uint16_t>(half)); }
 static _Float16 roundToHalf(float value) { return llvm::bit_cast<_Float16>(floatToHalf(value)); }
 
+/// The nearest bf16, ties to even. LLVM widens and rounds what is only moved, such as an element
+/// that is read once for all results, on processors that have no instructions for it.
+static __bf16 roundToBfloat(float value) {
+  auto bits = llvm::bit_cast<uint32_t>(value);
+  if (value != value)
+    return llvm::bit_cast<__bf16>(static_cast<uint16_t>(bits >> 16 | 0x40));
+  return llvm::bit_cast<__bf16>(static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16));
+}
+
 //===----------------------------------------------------------------------===//
 // Compilation
 //===----------------------------------------------------------------------===//
@@ -151,6 +160,7 @@ static llvm::Error addSymbols(llvm::orc::LLJIT &jit) {
   add("__gnu_h2f_ieee", halfToFloat);
   add("__truncsfhf2", roundToHalf);
   add("__gnu_f2h_ieee", floatToHalf);
+  add("__truncsfbf2", roundToBfloat);
   add("malloc", static_cast<void *(*)(size_t)>(std::malloc));
   add("free", static_cast<void (*)(void *)>(std::free));
   if (llvm::Error error = library.define(llvm::orc::absoluteSymbols(std::move(symbols))))
