@@ -9,8 +9,7 @@
 // 2. The first factor is stored once more, as n tensors: those of its elements whose places leave
 //    the same rest.
 // 3. The sum becomes n sums over the bytes, in one loop that reads each of them once. In each sum
-// the
-//    rest is a number, so that choices between the parts of a byte are made here.
+//    the rest is a number, so that choices between the parts of a byte are made here.
 //
 //   %y = tk.compute ["m", "n"] {tk.reduce [sum] ["k"] to (%K) {
 //          x[m, k] * f32(k % 2 == 0 ? w[n, k / 2] & 15 : w[n, k / 2] >> 4 & 15)}}
