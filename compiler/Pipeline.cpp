@@ -25,6 +25,8 @@ llvm::ArrayRef<PassRow> passTable() {
       {"tk-simplify", Stage::Fused, "", "", "equal expressions become one before costs are judged"},
       {"tk-divide-indices", Stage::Fused, "fusion", "",
        "what groups of a row are reduced to is then read over the row's own indices"},
+      {"tk-separate-reductions", Stage::Fused, "fusion", "",
+       "what a statement reduces for only some of its indices is then decided as if it had a name"},
       {"tk-fuse-producers", Stage::Fused, "fusion", "",
        "statements are inlined into those that read them"},
       {"tk-simplify", Stage::Fused, "", "", "inlining made equal reductions and movable factors"},

@@ -29,6 +29,15 @@ def DivideIndices : Pass<"tk-divide-indices", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numDivided", "indices-divided", "Indices divided">];
 }
 
+def SeparateReductions : Pass<"tk-separate-reductions", "::mlir::ModuleOp"> {
+  let summary = "Make reductions that do not depend on all indices of their statement statements";
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let options = [
+    Option<"maxExtra", "max-extra", "int64_t", "256",
+           "How often a reduction may be computed again along indices that it does not depend on">];
+  let statistics = [Statistic<"numSeparated", "statements-made", "Statements made of reductions">];
+}
+
 def FuseProducers : Pass<"tk-fuse-producers", "::mlir::ModuleOp"> {
   let summary = "Compute a local tensor where it is read instead of storing it";
   let dependentDialects = ["::mlir::arith::ArithDialect"];

@@ -2,6 +2,7 @@
 #include "passes/fusion/AxisPairs.h"
 
 #include "passes/analysis/IndexSpaces.h"
+#include "passes/analysis/ScalarExpr.h"
 #include "passes/tiling/SizeFacts.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -28,7 +29,7 @@ void AxisPairs::number(const void *of, unsigned count) {
   for (unsigned first = 0; first + 1 < count; ++first) {
     numbers[{of, first}] = refused.size();
     refused.push_back(false);
-    reduced.push_back(false);
+    wanted.push_back(false);
   }
 }
 
@@ -69,7 +70,7 @@ void AxisPairs::addIndices(Operation *owner) {
   number(owner, countIndices(owner));
   auto reduce = dyn_cast<ReduceOp>(owner);
   for (unsigned p = 0; reduce && p + 1 < reduce.getNumIndices(); ++p) {
-    reduced[*find(owner, p)] = true;
+    wanted[*find(owner, p)] = true;
     if (!isConstantIntValue(reduce.getLower()[p], 0) ||
         !isConstantIntValue(reduce.getLower()[p + 1], 0))
       refuse(find(owner, p));
@@ -91,6 +92,16 @@ static BlockArgument bareIndex(LoadOp load, unsigned axis) {
   return index;
 }
 
+/// Does an index of a reduction around `load` stand before `axis`? What is reduced down columns has
+/// blocks with some of these side by side.
+static bool isReducedBefore(LoadOp load, unsigned axis) {
+  return llvm::any_of(load.getIndices().take_front(axis), [&](Value index) {
+    return llvm::any_of(getIterationIndices(index), [](BlockArgument argument) {
+      return isa<ReduceOp>(argument.getOwner()->getParentOp());
+    });
+  });
+}
+
 void AxisPairs::tieLoad(LoadOp load) {
   SmallVector<Value> extents = getExtents(kernel, load.getTensor());
   for (unsigned axis = 0; axis + 1 < load.getIndices().size(); ++axis) {
@@ -101,6 +112,8 @@ void AxisPairs::tieLoad(LoadOp load) {
         outer.getArgNumber() + 1 == inner.getArgNumber())
       indices = find(outer.getOwner()->getParentOp(), outer.getArgNumber());
     tie(axes, indices);
+    if (indices && axis + 2 == load.getIndices().size() && isReducedBefore(load, axis))
+      wanted[*indices] = true;
     if (indices && !(runsOverAxis(outer, extents[axis]) && runsOverAxis(inner, extents[axis + 1])))
       refuse(indices);
   }
@@ -173,11 +186,11 @@ AxisPairs::AxisPairs(KernelOp kernel) : kernel(kernel) {
   for (auto [a, b] : ties)
     classes.join(a, b);
   classes.compress();
-  SmallVector<bool> bad(classes.getNumClasses()), wanted(classes.getNumClasses());
+  SmallVector<bool> bad(classes.getNumClasses()), anyWanted(classes.getNumClasses());
   for (unsigned pair = 0; pair < refused.size(); ++pair) {
     bad[classes[pair]] = bad[classes[pair]] || refused[pair];
-    wanted[classes[pair]] = wanted[classes[pair]] || reduced[pair];
+    anyWanted[classes[pair]] = anyWanted[classes[pair]] || wanted[pair];
   }
   for (unsigned pair = 0; pair < refused.size(); ++pair)
-    collapsed.push_back(wanted[classes[pair]] && !bad[classes[pair]]);
+    collapsed.push_back(anyWanted[classes[pair]] && !bad[classes[pair]]);
 }

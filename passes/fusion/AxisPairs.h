@@ -38,7 +38,7 @@ private:
 
   KernelOp kernel;
   llvm::DenseMap<std::pair<const void *, unsigned>, unsigned> numbers;
-  llvm::SmallVector<bool> refused, reduced; // by number
+  llvm::SmallVector<bool> refused, wanted; // by number
   llvm::SmallVector<std::pair<unsigned, unsigned>> ties;
   llvm::SmallVector<bool> collapsed; // by number, at the end
 };

@@ -73,4 +73,17 @@ bool isPointOfReader(ReduceOp statistic, Read read) {
   });
 }
 
+bool delaysParts(ReduceOp statistic, Read read) {
+  if (!wantsParts(statistic, cast<ComputeOp>(read.producer.getOwner())))
+    return false;
+  Dependence onRead(ValueRange{read.load.getResult()});
+  return llvm::any_of(read.consumer.getBlock()->getOps<ReduceOp>(), [&](ReduceOp around) {
+    bool isInTerms = around->isProperAncestor(read.load) || onRead.on(around.getResult(0));
+    if (!isInTerms || !wantsParts(around, read.consumer))
+      return false;
+    std::optional<SquaredDistance> distance = matchDistanceInTerm(around);
+    return !distance || onRead.on(distance->term);
+  });
+}
+
 } // namespace tk

@@ -14,7 +14,8 @@
 //    inner one runs over the whole axis; an index that is used for anything else, such as another
 //    tensor that has it alone or a comparison; strided parameters, whose rows may lie apart.
 // 3. Of the sets that are left, those in which something is reduced over a pair become single axes
-//    and indices.
+//    and indices, and those of the last axes of what is reduced over an axis before them: these
+//    columns are as many as they are, and fill tiles of blocks that have some side by side.
 //
 //   %s = tk.reduce [sum] ["n", "h", "w"] to (%N, %H, %W) {x[n, h, w, c]}
 //     =>

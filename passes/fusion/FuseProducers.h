@@ -62,6 +62,11 @@ bool isCarriedByReader(ReduceOp statistic, Read read);
 /// True if the reader sums squares of distances from what is read, over the same range.
 bool isPointOfReader(ReduceOp statistic, Read read);
 
+/// True if the reader has in a reduction's terms what is read, and parts of both that reduction and
+/// `statistic` are worth a launch (columns, long rows): where it is computed in place, nothing of
+/// either begins before all of `statistic` is known. Squares of distances from it need not wait.
+bool delaysParts(ReduceOp statistic, Read read);
+
 } // namespace tk
 
 #endif // TK_PASSES_FUSION_FUSEPRODUCERS_H

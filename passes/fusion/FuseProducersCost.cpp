@@ -12,7 +12,8 @@
 //    the consumer runs over the same row and can carry them online (softmax). Few rows that no
 //    cluster holds are not computed where they are read: their reductions have parts for all
 //    multiprocessors (tk-split-reductions, tk-split-chains), and a row that is not held is read
-//    again anyway.
+//    again anyway. Nor are reductions whose reader's reductions would have parts but for them
+//    (third powers of distances from a mean down columns).
 // 3. Matrix products are inlined as an epilogue's input where nothing is repeated. Under a
 //    reduction of the consumer (a chain of products) they are inlined if some parallel index is
 //    left, and the extra indices are known to be small together, or unknown while all operands
@@ -293,8 +294,12 @@ static std::optional<std::string> whyNotRows(ReduceOp reduce, Read read, const R
            "parallelism over that index";
   if (!reach.allPlain)
     return "it is read at an index expression, so that its reductions would be repeated";
-  if (reach.extra.empty() || isUnderSoftmax(read) || isCarriedByReader(reduce, read))
+  if (isUnderSoftmax(read) || isCarriedByReader(reduce, read))
     return std::nullopt;
+  if (reach.extra.empty())
+    return delaysParts(reduce, read)
+               ? std::optional<std::string>("parts of what its reader reduces would wait for it")
+               : std::nullopt;
   if (isRowOf(reduce, reach.extra, read.consumer)) {
     if (areFewAndLong(reduce, reach.extra, read.consumer))
       return "there are few rows, longer than what blocks hold together";
@@ -401,9 +406,12 @@ static std::optional<std::string> whyNotProducts(Operation *product, Read read, 
     return "its rows are others than those of the product that reads it";
   if (chainLength(product) + productsAround(read, reach) > longestChain)
     return "a chain of more than two products is not computed in one loop";
-  RepeatBudget budget(maxExtra);
+  RepeatBudget budget(maxExtra), values(std::min(maxExtra, fewValues));
   for (BlockArgument index : reach.extra) {
-    if (budget.allows(index, read.consumer))
+    // What stands under no reduction has the product's own tiles, and one for each other value.
+    bool isInTiles =
+        !reach.reduced.empty() || index.getArgNumber() + 1 == read.consumer.getNumIndices();
+    if ((isInTiles ? budget : values).allows(index, read.consumer))
       continue;
     bool known = getUpperBound(getExtent(index, read.consumer)) >= 0;
     if (known || reach.reduced.empty() || !(isUnderSoftmax(read) || sharesBatch(read, reach)))

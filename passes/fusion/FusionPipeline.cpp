@@ -17,6 +17,7 @@ void buildFusionPipeline(OpPassManager &manager, const FusionOptions &options) {
   add(createCollapseAxes());
   add(createSimplify());
   add(createDivideIndices());
+  add(createSeparateReductions({options.maxExtra}));
   add(createFuseProducers({options.maxExtra}));
   // Divisions by a softmax's sum leave the products' sums, which so become joinable.
   add(createSimplify());

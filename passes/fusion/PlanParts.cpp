@@ -65,26 +65,37 @@ static std::optional<int64_t> countOutputs(ComputeOp compute) {
 }
 
 /// Do all loads of a reduction run along an index of the statement, but for those that are the same
-/// for all its values?
+/// for all its values, and depend on no index on which not all of the others do?
 static bool runsAcross(ReduceOp reduce, ComputeOp compute) {
-  bool any = false, all = true;
+  auto ownOf = [&](LoadOp load) {
+    llvm::SmallPtrSet<void *, 4> own;
+    for (Value index : load.getIndices())
+      for (BlockArgument argument : getIterationIndices(index)) {
+        if (argument.getOwner() != compute.getBlock())
+          continue;
+        int64_t upper = getUpperBound(compute.getExtents()[argument.getArgNumber()]);
+        if (upper < 0 || upper > 1)
+          own.insert(argument.getAsOpaquePointer());
+      }
+    return own;
+  };
+  SmallVector<LoadOp> along, others;
   reduce.walk([&](LoadOp load) {
     if (load.getIndices().empty())
       return;
-    auto isOwn = [&](Value index) {
-      return llvm::any_of(getIterationIndices(index), [&](BlockArgument argument) {
-        if (argument.getOwner() != compute.getBlock())
-          return false;
-        int64_t upper = getUpperBound(compute.getExtents()[argument.getArgNumber()]);
-        return upper < 0 || upper > 1;
-      });
-    };
     auto last = dyn_cast<BlockArgument>(load.getIndices().back());
     bool runsAlong = last && last.getOwner() == compute.getBlock();
-    any |= runsAlong;
-    all &= runsAlong || llvm::none_of(load.getIndices(), isOwn);
+    (runsAlong ? along : others).push_back(load);
   });
-  return any && all;
+  return !along.empty() && llvm::all_of(others, [&](LoadOp other) {
+    auto needed = ownOf(other);
+    return llvm::all_of(along, [&](LoadOp load) {
+      auto own = ownOf(load);
+      void *column = load.getIndices().back().getAsOpaquePointer();
+      return llvm::all_of(needed,
+                          [&](void *index) { return index != column && own.contains(index); });
+    });
+  });
 }
 
 /// At most how many values an index of a reduction has, or -1.
@@ -117,8 +128,10 @@ static int64_t termsWithin(ReduceOp reduce) {
 }
 
 /// Divides the index of which there are most parts, the outermost of such, if there should be
-/// `parts` of `least` terms or more each; nothing where sizes are not known.
-static std::optional<Split> divide(ReduceOp reduce, int64_t parts, int64_t least) {
+/// `parts` of `least` terms or more each; nothing where sizes are not known. `isColumn`: loads run
+/// across the index but for those of a row that all columns share.
+static std::optional<Split> divide(ReduceOp reduce, int64_t parts, int64_t least,
+                                   bool isColumn = false) {
   int64_t terms = 1;
   least = std::max<int64_t>(least / termsWithin(reduce), 1);
   for (unsigned i = 0; i < reduce.getNumIndices(); ++i) {
@@ -133,7 +146,7 @@ static std::optional<Split> divide(ReduceOp reduce, int64_t parts, int64_t least
     bool isAlong = false;
     reduce.getBody().walk([&](LoadOp load) {
       isAlong |=
-          !load.getIndices().empty() &&
+          !isColumn && !load.getIndices().empty() &&
           llvm::is_contained(getIterationIndices(load.getIndices().back()), reduce.getIndex(i));
     });
     int64_t length = std::max(llvm::divideCeil(count, parts), llvm::divideCeil(least, others));
@@ -190,7 +203,8 @@ static std::optional<Split> splitColumn(ReduceOp reduce, int64_t blocks, int64_t
   }
   int64_t wanted = (wait ? blocksThatWait : blocksOfSums) * processors;
   int64_t parts = llvm::divideCeil(wanted, blocks);
-  std::optional<Split> how = parts < 2 ? std::nullopt : divide(reduce, parts, leastRows);
+  std::optional<Split> how =
+      parts < 2 ? std::nullopt : divide(reduce, parts, leastRows, /*isColumn=*/true);
   return how && countOf(reduce, how->position) > how->length ? how : std::nullopt;
 }
 
@@ -306,4 +320,15 @@ SmallVector<Split> tk::howToSplit(ComputeOp compute, ArrayRef<ReduceOp> reduces,
     hows.push_back(how.value_or(Split{reduce.getNumIndices() == 1 ? chunk : 1}));
   }
   return hows;
+}
+
+bool tk::wantsParts(ReduceOp reduce, ComputeOp compute) {
+  constexpr int64_t chunk = 4096;
+  if (!targetOf(compute) || reduce.isOnline() || (!runsAcross(reduce, compute) && isHeld(reduce)))
+    return false;
+  SmallVector<Split> hows = howToSplit(compute, reduce, chunk);
+  if (hows.empty())
+    return false;
+  int64_t count = countOf(reduce, hows.front().position);
+  return count < 0 || count > hows.front().length;
 }

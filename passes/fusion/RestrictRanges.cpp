@@ -11,6 +11,10 @@
 //    reduction the comparison now holds everywhere: it becomes true, and tk-simplify drops the
 //    selection.
 //
+// Windows, few terms whose number is written in the program, keep masks that differ from one result
+// to the next: threads go through all of a window's terms, and share what they read
+// (PlanAcross.cpp), where bounds of its own would leave each a loop.
+//
 // A masked term is left out and not multiplied by zero: an infinite factor beside it no longer
 // makes the sum NaN.
 //
@@ -25,6 +29,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
 
 namespace tk {
@@ -348,17 +353,33 @@ Value RangeRestrictor::isNotEmpty() {
   return some;
 }
 
+/// True if the reduction runs over few terms, whatever the sizes are.
+static bool isWindow(ReduceOp reduce) {
+  constexpr int64_t mostTerms = 64;
+  int64_t terms = 1;
+  for (auto [lower, upper] : llvm::zip_equal(reduce.getLower(), reduce.getUpper())) {
+    std::optional<int64_t> first = getConstantIntValue(lower), end = getConstantIntValue(upper);
+    if (!first || !end || *end - *first > mostTerms)
+      return false;
+    terms *= std::max<int64_t>(*end - *first, 1);
+    if (terms > mostTerms)
+      return false;
+  }
+  return true;
+}
+
 unsigned RangeRestrictor::run() {
   ReduceKind kind = reduce.getKind(0);
   if (reduce.isOnline() || kind == ReduceKind::ArgMax || kind == ReduceKind::ArgMin)
     return 0;
   unsigned count = 0;
+  const bool keepsMasks = isWindow(reduce);
   Value before;
   llvm::SmallMapVector<Value, Value, 2> leftOut; // by what distances are from
   for (auto [condition, from] : TermConditions(reduce).found) {
     auto cmp = condition.getDefiningOp<arith::CmpIOp>();
     std::optional<IndexBound> bound = cmp ? solve(cmp) : std::nullopt;
-    if (!bound)
+    if (!bound || (keepsMasks && !getIterationIndices(bound->limit).empty()))
       continue;
     if (!before && from)
       before = isNotEmpty();

@@ -30,6 +30,10 @@ bool isAskedInParts(ReduceOp reduce, ComputeOp compute);
 llvm::SmallVector<Split> howToSplit(ComputeOp compute, llvm::ArrayRef<ReduceOp> reduces,
                                     int64_t chunk);
 
+/// On a GPU, does a reduction by itself want parts that are computed side by side: of columns too
+/// few for all multiprocessors, or of rows that no cluster holds?
+bool wantsParts(ReduceOp reduce, ComputeOp compute);
+
 /// The longest row whose elements, as `reduce` reads them, the blocks of a cluster hold together.
 int64_t longestHeldRow(ReduceOp reduce);
 

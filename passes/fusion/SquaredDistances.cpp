@@ -27,6 +27,7 @@
 #include "passes/fusion/SplitReductions.h"
 
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/fusion/Simplify.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -57,58 +58,104 @@ std::optional<SquaredDistance> tk::matchDistanceInTerm(ReduceOp reduce) {
 
 std::optional<SquaredDistance> tk::matchSquaredDistance(ReduceOp reduce) {
   std::optional<SquaredDistance> distance = matchDistanceInTerm(reduce);
-  if (!distance || reduce.getNumIndices() != 1 ||
-      distance->point.getParentBlock() == reduce.getBlock())
+  if (!distance || distance->point.getParentBlock() == reduce.getBlock())
     return std::nullopt;
   return distance;
 }
 
-/// How many terms a part has, as a number of type `type`.
-static Value termsOf(Value first, Value end, Type type, OpBuilder &builder, Location loc) {
-  Value count = arith::SubIOp::create(builder, loc, end, first);
-  count = arith::IndexCastOp::create(builder, loc, builder.getI64Type(), count);
-  return arith::SIToFPOp::create(builder, loc, type, count);
+namespace {
+/// The terms that a sum takes in: the bounds of its indices.
+struct Terms {
+  SmallVector<Value> lower, upper;
+
+  /// How many values the index at `i` has.
+  Value lengthOf(unsigned i, OpBuilder &builder, Location loc) const {
+    return arith::SubIOp::create(builder, loc, upper[i], lower[i]);
+  }
+  /// How many terms there are. Of several indices one may have no values, while there are parts of
+  /// another.
+  Value count(OpBuilder &builder, Location loc) const {
+    Value all = lengthOf(0, builder, loc);
+    for (unsigned i = 1; i < lower.size(); ++i)
+      all = arith::MulIOp::create(builder, loc, all, lengthOf(i, builder, loc));
+    return all;
+  }
+  /// The same as a number of type `type`, at least 1.
+  Value countAs(Type type, OpBuilder &builder, Location loc) const {
+    Value all = count(builder, loc);
+    if (lower.size() > 1)
+      all = arith::MaxSIOp::create(builder, loc, all,
+                                   arith::ConstantIndexOp::create(builder, loc, 1));
+    all = arith::IndexCastOp::create(builder, loc, builder.getI64Type(), all);
+    return arith::SIToFPOp::create(builder, loc, type, all);
+  }
+  /// The first few of them: neighbours along the last index.
+  Terms sample(OpBuilder &builder, Location loc) const {
+    Terms few = *this;
+    for (unsigned i = 0; i < lower.size(); ++i) {
+      int64_t most = i + 1 == lower.size() ? sampleLength : 1;
+      Value length = arith::ConstantIndexOp::create(builder, loc, most);
+      Value end = arith::AddIOp::create(builder, loc, lower[i], length);
+      few.upper[i] = arith::MinSIOp::create(builder, loc, end, upper[i]);
+    }
+    return few;
+  }
+};
+} // namespace
+
+/// What part `number` of the sum takes in, where `mapping` knows the bounds of the whole.
+static Terms termsOfPart(ReduceOp reduce, const Parts &parts, Value number, IRMapping &mapping,
+                         OpBuilder &builder, Location loc) {
+  Terms terms;
+  auto [first, end] = parts.boundsOf(number, builder, loc);
+  for (unsigned i = 0; i < reduce.getNumIndices(); ++i) {
+    bool isDivided = i == parts.how.position;
+    terms.lower.push_back(isDivided ? first : mapping.lookupOrDefault(reduce.getLower()[i]));
+    terms.upper.push_back(isDivided ? end : mapping.lookupOrDefault(reduce.getUpper()[i]));
+  }
+  return terms;
 }
 
 SplitDistance tk::splitSquaredDistance(ReduceOp reduce, ComputeOp compute, const Parts &parts) {
   SquaredDistance distance = *matchSquaredDistance(reduce);
   Location loc = reduce.getLoc();
   Type type = distance.term.getType();
-  auto name = cast<StringAttr>(reduce.getIndexNames()[0]).getValue();
+  SmallVector<StringRef> names;
+  for (Attribute name : reduce.getIndexNames())
+    names.push_back(cast<StringAttr>(name).getValue());
   Operation *partial = createPartial(
       reduce, compute, parts, {".sums", ".squares"},
       [&](OpBuilder &body, Value number, IRMapping &mapping) -> SmallVector<Value> {
-        auto [first, end] = parts.boundsOf(number, body, loc);
         for (Value input : getInputs(reduce))
           if (input != distance.point)
             cloneSlice(body, input, compute.getBlock(), mapping);
-        auto sumOf = [&](Value upper, Value point) -> Value {
-          auto sum = ReduceOp::create(
-              body, loc, ReduceKind::Sum, ArrayRef<StringRef>{name}, ValueRange{first},
-              ValueRange{upper}, type,
-              [&](OpBuilder &inner, Location, ValueRange indices) -> Value {
-                IRMapping own = mapping;
-                own.map(reduce.getIndex(0), indices.front());
-                Value term = cloneSlice(inner, distance.term, reduce.getBlock(), own);
-                return point ? arith::SubFOp::create(inner, loc, term, point).getResult() : term;
-              });
+        Terms terms = termsOfPart(reduce, parts, number, mapping, body, loc);
+        auto inOrder = [&](ReduceOp sum) -> Value {
+          if (parts.how.isAlong)
+            moveIndex(sum, parts.how.position, 0);
           return sum.getResult(0);
         };
-        Value length = arith::ConstantIndexOp::create(body, loc, sampleLength);
-        Value sampleEnd = arith::AddIOp::create(body, loc, first, length);
-        sampleEnd = arith::MinSIOp::create(body, loc, sampleEnd, end);
-        Value sample = sumOf(sampleEnd, {});
-        sample =
-            arith::DivFOp::create(body, loc, sample, termsOf(first, sampleEnd, type, body, loc));
-        Value shifted = sumOf(end, sample), sum = sumOf(end, {});
+        auto sumOf = [&](const Terms &some, Value point) -> Value {
+          return inOrder(ReduceOp::create(
+              body, loc, ReduceKind::Sum, names, some.lower, some.upper, type,
+              [&](OpBuilder &inner, Location, ValueRange indices) -> Value {
+                IRMapping own = mapping;
+                own.map(reduce.getBlock()->getArguments(), indices);
+                Value term = cloneSlice(inner, distance.term, reduce.getBlock(), own);
+                return point ? arith::SubFOp::create(inner, loc, term, point).getResult() : term;
+              }));
+        };
+        Terms few = terms.sample(body, loc);
+        Value sample = sumOf(few, {});
+        sample = arith::DivFOp::create(body, loc, sample, few.countAs(type, body, loc));
+        Value shifted = sumOf(terms, sample), sum = sumOf(terms, {});
         mapping.map(distance.point, sample);
         auto about = cast<ReduceOp>(body.clone(*reduce, mapping));
-        about.getLowerMutable()[0].set(first);
-        about.getUpperMutable()[0].set(end);
-        Value away =
-            arith::DivFOp::create(body, loc, shifted, termsOf(first, end, type, body, loc));
+        about.getLowerMutable().assign(terms.lower);
+        about.getUpperMutable().assign(terms.upper);
+        Value away = arith::DivFOp::create(body, loc, shifted, terms.countAs(type, body, loc));
         Value excess = arith::MulFOp::create(body, loc, shifted, away);
-        Value squares = arith::SubFOp::create(body, loc, about.getResult(0), excess);
+        Value squares = arith::SubFOp::create(body, loc, inOrder(about), excess);
         Value zero = arith::ConstantOp::create(body, loc, body.getZeroAttr(type));
         squares = arith::MaximumFOp::create(body, loc, squares, zero);
         return {sum, squares};
@@ -121,15 +168,23 @@ SplitDistance tk::splitSquaredDistance(ReduceOp reduce, ComputeOp compute, const
       ValueRange{parts.count}, type, [&](OpBuilder &inner, Location, ValueRange indices) -> Value {
         SmallVector<Value> own(compute.getBlock()->getArguments());
         SmallVector<Value> at = withChunk(own, Value(indices.front()), parts.how);
-        auto [first, end] = parts.boundsOf(indices.front(), inner, loc);
+        IRMapping same;
+        Terms terms = termsOfPart(reduce, parts, indices.front(), same, inner, loc);
         Value sum = LoadOp::create(inner, loc, partial->getResult(0), at, Value());
         Value squares = LoadOp::create(inner, loc, partial->getResult(1), at, Value());
-        Value count = termsOf(first, end, type, inner, loc);
+        Value count = terms.countAs(type, inner, loc);
         Value mean = arith::DivFOp::create(inner, loc, sum, count);
         Value away = arith::SubFOp::create(inner, loc, mean, distance.point);
         away = arith::MulFOp::create(inner, loc, away, away);
         away = arith::MulFOp::create(inner, loc, away, count);
-        return arith::AddFOp::create(inner, loc, squares, away);
+        Value all = arith::AddFOp::create(inner, loc, squares, away);
+        if (reduce.getNumIndices() == 1)
+          return all;
+        Value none = arith::ConstantIndexOp::create(inner, loc, 0);
+        Value some = arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::sgt,
+                                           terms.count(inner, loc), none);
+        Value nothing = arith::ConstantOp::create(inner, loc, inner.getZeroAttr(type));
+        return arith::SelectOp::create(inner, loc, some, all, nothing);
       });
   return {combined.getResult(0), cast<ComputeOp>(partial)};
 }

@@ -1,0 +1,322 @@
+//===- SeparateReductions.cpp - reductions that lack indices --------------===//
+//
+// What a statement reduces need not depend on all of its indices. Written with a `let`, such a
+// reduction is a statement of its own, of which tk-fuse-producers decides whether it is computed
+// where it is read; written in place it would be repeated for every value of the other indices.
+//
+// 1. Take reductions that lack an index with more than one value, among those of the statement and
+//    of the reductions around them; inner ones first.
+// 2. With them go the others that depend on the same indices, and what follows from them element by
+//    element: of these, what the rest of the statement uses is stored.
+// 3. Let the cost rule of tk-fuse-producers (FuseProducersCost.cpp) judge the statement that this
+//    makes. If all that it stores would be computed where it is read, nothing is changed.
+//
+// Chains of products and what products run over stay as they are: a matrix product is taken only
+// if no other reduction needs it.
+//
+//   %y = tk.compute ["n","c"] {%s = tk.reduce [sum] ["k"] {x[n, k]^2}
+//                              x[n, c] / sqrt(%s)}
+//     =>
+//   %r = tk.compute ["n"] {%s = tk.reduce [sum] ["k"] {x[n, k]^2}; sqrt(%s)}
+//   %y = tk.compute ["n","c"] {x[n, c] / r[n]}
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Passes.h"
+#include "passes/analysis/Notes.h"
+#include "passes/fusion/FuseProducers.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace tk {
+#define GEN_PASS_DEF_SEPARATEREDUCTIONS
+#include "passes/Passes.h.inc"
+} // namespace tk
+
+using namespace mlir;
+using namespace tk;
+
+static constexpr llvm::StringLiteral passName = "tk-separate-reductions";
+
+using Indices = llvm::SetVector<BlockArgument>;
+
+static Indices indicesOf(Operation *op) {
+  Indices indices;
+  for (Value result : op->getResults())
+    indices.insert_range(getIterationIndices(result));
+  return indices;
+}
+
+/// Is there memory for values of `type`? Smaller ones would be rounded.
+static bool isStorable(Type type) {
+  return (isa<FloatType>(type) || type.isSignlessInteger()) && type.getIntOrFloatBitWidth() >= 32;
+}
+
+/// Where the values of an index end.
+static Value boundOf(BlockArgument index) {
+  if (auto reduce = dyn_cast<ReduceOp>(index.getOwner()->getParentOp()))
+    return reduce.getUpper()[index.getArgNumber()];
+  return cast<ComputeOp>(index.getOwner()->getParentOp()).getExtents()[index.getArgNumber()];
+}
+
+/// How many values an index has: `0 .. extent`, known before the statement; else null.
+static Value extentOf(BlockArgument index, ComputeOp compute) {
+  auto reduce = dyn_cast<ReduceOp>(index.getOwner()->getParentOp());
+  if (reduce && !isConstantIntValue(reduce.getLower()[index.getArgNumber()], 0))
+    return {};
+  Value bound = boundOf(index);
+  return isKernelLevel(bound, compute) ? bound : Value();
+}
+
+static StringAttr nameOf(BlockArgument index, ComputeOp compute) {
+  if (index.getOwner() == compute.getBlock())
+    return cast<StringAttr>(compute.getIndexNames()[index.getArgNumber()]);
+  auto reduce = cast<ReduceOp>(index.getOwner()->getParentOp());
+  return cast<StringAttr>(reduce.getIndexNames()[index.getArgNumber()]);
+}
+
+namespace {
+/// One reduction, and what goes with it, in a copy of its statement.
+class Separation {
+public:
+  Separation(ReduceOp reduce, ComputeOp compute)
+      : compute(compute), block(reduce->getBlock()), indices(indicesOf(reduce)) {}
+
+  /// Makes the statement and reads it; false, and nothing is changed, if it cannot be made.
+  bool run();
+  /// Why one of the reads stays, or nothing.
+  std::optional<std::string> whyStored(int64_t maxExtra) const;
+  ComputeOp getStatement() const { return statement; }
+
+private:
+  bool isSeed(Operation &op);
+  void collect();
+  bool isUsedOutside(Operation *op) const;
+  bool dropUnstorable();
+  bool mayComputeApart() const;
+  void create();
+
+  ComputeOp compute;
+  Block *block;
+  Indices indices;
+  llvm::SetVector<Operation *> taken;
+  ComputeOp statement;
+  SmallVector<Read> reads;
+};
+} // namespace
+
+bool Separation::isSeed(Operation &op) {
+  auto reduce = dyn_cast<ReduceOp>(op);
+  if (!reduce || reduce.isOnline())
+    return false;
+  Indices own = indicesOf(reduce);
+  if (own.size() != indices.size() ||
+      !llvm::all_of(own, [&](BlockArgument index) { return indices.contains(index); }))
+    return false;
+  if (!isHeavy(reduce))
+    return true;
+  bool isPlain = block == compute.getBlock() && isMatrixProduct(reduce) &&
+                 llvm::none_of(*reduce.getBlock(), [](Operation &o) { return o.getNumRegions(); });
+  Dependence depends(reduce.getResults());
+  return isPlain && llvm::none_of(block->getOps<ReduceOp>(), [&](ReduceOp other) {
+           return other != reduce && depends.on(other.getResult(0));
+         });
+}
+
+/// The reductions of `block` over the same indices, and what follows from them.
+void Separation::collect() {
+  for (Operation &op : block->without_terminator()) {
+    if (isSeed(op)) {
+      taken.insert(&op);
+      continue;
+    }
+    bool follows = op.getNumRegions() == 0 && llvm::any_of(op.getOperands(), [&](Value operand) {
+                     return operand.getDefiningOp() && taken.contains(operand.getDefiningOp());
+                   });
+    if (follows &&
+        llvm::all_of(indicesOf(&op), [&](BlockArgument index) { return indices.contains(index); }))
+      taken.insert(&op);
+  }
+}
+
+bool Separation::isUsedOutside(Operation *op) const {
+  return llvm::any_of(op->getUsers(), [&](Operation *user) {
+    return !taken.contains(block->findAncestorOpInBlock(*user));
+  });
+}
+
+/// Leaves what has no memory to the statement; false if that is a reduction.
+bool Separation::dropUnstorable() {
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (Operation *op : llvm::to_vector(taken)) {
+      if (!isUsedOutside(op) || llvm::all_of(op->getResultTypes(), isStorable))
+        continue;
+      if (isa<ReduceOp>(op))
+        return false;
+      taken.remove(op);
+      changed = true;
+    }
+  }
+  return !taken.empty();
+}
+
+/// Are all accesses of what is taken in bounds wherever its own indices are? The proof may rest on
+/// another index having values.
+bool Separation::mayComputeApart() const {
+  SmallVector<Value> others;
+  for (Operation *around = block->getParentOp(); around != compute->getParentOp();
+       around = around->getParentOp())
+    for (BlockArgument index : around->getRegion(0).getArguments())
+      if (!indices.contains(index))
+        others.push_back(boundOf(index));
+  Dependence onOthers(others);
+  for (Operation *op : taken) {
+    WalkResult result = op->walk([&](LoadOp load) {
+      bool isSafe = load.getPad() || llvm::all_of(load.getIndices(), [&](Value index) {
+                      return !getIterationIndices(index).empty() && !onOthers.on(index);
+                    });
+      return isSafe ? WalkResult::advance() : WalkResult::interrupt();
+    });
+    if (result.wasInterrupted())
+      return false;
+  }
+  return true;
+}
+
+/// Clones what `value` needs of the statement, from all blocks in it.
+static Value cloneFrom(ComputeOp compute, OpBuilder &builder, Value value, IRMapping &mapping) {
+  if (Value known = mapping.lookupOrNull(value))
+    return known;
+  Operation *op = value.getDefiningOp();
+  if (!op || !compute->isProperAncestor(op))
+    return value;
+  for (Value input : getInputs(op))
+    cloneFrom(compute, builder, input, mapping);
+  builder.clone(*op, mapping);
+  return mapping.lookup(value);
+}
+
+void Separation::create() {
+  OpBuilder builder(compute);
+  SmallVector<Value> extents, stored;
+  SmallVector<StringRef> names;
+  for (BlockArgument index : indices) {
+    IRMapping hoisted;
+    extents.push_back(cloneFrom(compute, builder, extentOf(index, compute), hoisted));
+    names.push_back(nameOf(index, compute).getValue());
+  }
+  for (Operation *op : taken)
+    if (isUsedOutside(op))
+      llvm::append_range(stored, op->getResults());
+  std::string name = (cast<StringAttr>(compute.getNames()[0]).getValue() + ".reduced").str();
+  SmallVector<StringRef> results(stored.size(), name);
+  Location loc = taken.front()->getLoc();
+  statement = ComputeOp::create(
+      builder, loc, names, extents, llvm::to_vector(ValueRange(stored).getTypes()), results,
+      ArrayRef<SmallVector<unsigned>>{}, [&](OpBuilder &inner, Location, ValueRange own) {
+        IRMapping mapping;
+        for (auto [index, mine] : llvm::zip_equal(indices, own))
+          mapping.map(index, mine);
+        SmallVector<Value> values;
+        for (Value value : stored)
+          values.push_back(cloneFrom(compute, inner, value, mapping));
+        YieldOp::create(inner, loc, values);
+      });
+  SmallVector<Value> place(indices.begin(), indices.end());
+  builder.setInsertionPointToStart(block);
+  for (auto [value, result] : llvm::zip_equal(stored, statement->getResults())) {
+    auto load = LoadOp::create(builder, value.getLoc(), result, place, Value());
+    reads.push_back({load, compute, result});
+    value.replaceUsesWithIf(load.getResult(), [&](OpOperand &use) {
+      return !taken.contains(block->findAncestorOpInBlock(*use.getOwner()));
+    });
+  }
+  for (Operation *op : llvm::reverse(taken))
+    op->erase();
+}
+
+bool Separation::run() {
+  llvm::DenseSet<StringAttr> names;
+  for (BlockArgument index : indices)
+    if (!extentOf(index, compute) || !names.insert(nameOf(index, compute)).second)
+      return false;
+  collect();
+  if (taken.empty() || !dropUnstorable() || !mayComputeApart())
+    return false;
+  create();
+  return true;
+}
+
+std::optional<std::string> Separation::whyStored(int64_t maxExtra) const {
+  for (Read read : reads)
+    if (auto why = whyNotInline(read, classify(read.producer), maxExtra))
+      return why;
+  return std::nullopt;
+}
+
+/// Does the statement, or a reduction around it, have an index with several values that `reduce`
+/// does not depend on?
+static bool lacksIndices(ReduceOp reduce, ComputeOp compute) {
+  Indices own = indicesOf(reduce);
+  auto isLacking = [&](BlockArgument index) {
+    Value extent = extentOf(index, compute);
+    return !own.contains(index) && (!extent || getUpperBound(extent) != 1);
+  };
+  for (Operation *around = reduce->getParentOp(); around != compute->getParentOp();
+       around = around->getParentOp()) {
+    if (!isa<ReduceOp, ComputeOp>(around))
+      return false;
+    if (llvm::any_of(around->getRegion(0).getArguments(), isLacking))
+      return true;
+  }
+  return false;
+}
+
+namespace {
+struct SeparateReductionsPass : tk::impl::SeparateReductionsBase<SeparateReductionsPass> {
+  using SeparateReductionsBase::SeparateReductionsBase;
+
+  void runOnOperation() override {
+    getOperation()->walk([&](KernelOp kernel) {
+      while (separateOnce(kernel))
+        ++numSeparated;
+    });
+  }
+
+private:
+  bool separateOnce(KernelOp kernel) {
+    for (ComputeOp compute : llvm::to_vector(kernel.getBody().front().getOps<ComputeOp>())) {
+      SmallVector<ReduceOp> reduces;
+      compute->walk([&](ReduceOp reduce) { reduces.push_back(reduce); });
+      for (ReduceOp reduce : reduces)
+        if (lacksIndices(reduce, compute) && trySeparate(reduce, compute))
+          return true;
+    }
+    return false;
+  }
+
+  /// The cost rule looks at the reader as it would be: so a copy of it is changed first.
+  bool trySeparate(ReduceOp reduce, ComputeOp compute) {
+    OpBuilder builder(compute);
+    IRMapping mapping;
+    auto copy = cast<ComputeOp>(builder.clone(*compute, mapping));
+    auto same = mapping.lookup(reduce.getResult(0)).getDefiningOp<ReduceOp>();
+    Separation separation(same, copy);
+    bool isMade = separation.run();
+    std::optional<std::string> why = isMade ? separation.whyStored(maxExtra) : std::nullopt;
+    if (why) {
+      note(reduce, passName, Verdict::Derived,
+           "the " + describe(reduce) + " becomes a statement of its own: " + *why);
+      compute->replaceAllUsesWith(copy->getResults());
+      compute.erase();
+      return true;
+    }
+    copy.erase();
+    if (isMade)
+      separation.getStatement().erase();
+    return false;
+  }
+};
+} // namespace
