@@ -98,7 +98,8 @@ LogicalResult BulkStoreOp::verify() {
     return emitOpError("expected an axis of the map, got ") << *getWarpgroupAxis();
   SharedType type = getSource().getType();
   int64_t rows = type.getShape()[type.getAxisOrder()[1]];
-  int64_t groups = (*this)->getParentOfType<FuncOp>().getNumWarps() / 4;
+  auto function = (*this)->getParentOfType<FuncOp>();
+  int64_t groups = function.getRowsThatRun(function.getNumWarps()) / 4;
   if (groups == 0 || rows % (8 * groups) != 0)
     return emitOpError("expected a multiple of 8 rows for each warpgroup, got ")
            << rows << " for " << groups;
@@ -120,8 +121,11 @@ LogicalResult WarpgroupDotOp::verify() {
   if (!a || a->first.size() != 2 || b->first.size() != 2 || acc.getRank() != 2)
     return emitOpError("expected operands of two axes, got ")
            << getA().getType() << ", " << getB().getType() << " and " << acc;
-  if (a->first[1] != b->first[0] || acc.getDimSize(0) != a->first[0] ||
-      acc.getDimSize(1) != b->first[1])
+  auto function = (*this)->getParentOfType<FuncOp>();
+  bool haveRows = acc.getDimSize(0) == a->first[0] ||
+                  (isa<SharedType>(getA().getType()) && function &&
+                   function.getRowsThatRun(acc.getDimSize(0)) == a->first[0]);
+  if (a->first[1] != b->first[0] || !haveRows || acc.getDimSize(1) != b->first[1])
     return emitOpError("expected shapes that fit, got ")
            << getA().getType() << ", " << getB().getType() << " and " << acc;
   if (acc.getDimSize(0) % 64 != 0)

@@ -67,7 +67,7 @@ def TkGpu_FuncOp : TkGpu_Op<"func", [IsolatedFromAbove, Symbol, SingleBlock]> {
     32 only where every offset of every buffer is known to be below 2^31. A block has `num_warps`
     warps, and `producer_warps` after them that only a tkgpu.warp_roles employs. The last
     `spare_warps` of the former do not run: they are there for layouts, which have powers of two, and what
-    they would compute another block does. There are `teams` teams of `num_warps` warps, each of which
+    they would compute another block does. Their rows need not be in shared memory. There are `teams` teams of `num_warps` warps, each of which
     runs the consumer's program of a tkgpu.warp_roles by itself. `cluster` blocks in
     a row run together and reach each other's shared memory; more than 32 warps are those of all of
     these blocks, which then run the program as one. `shared_bytes` is known once shared
@@ -101,6 +101,8 @@ def TkGpu_FuncOp : TkGpu_Op<"func", [IsolatedFromAbove, Symbol, SingleBlock]> {
     int64_t getTeamWarps() {
       return (isSpread() ? getNumWarps() / getCluster() : getNumWarps()) - getSpareWarps();
     }
+    /// Of `rows` that are shared out to all warps those of warps that run.
+    int64_t getRowsThatRun(int64_t rows) { return rows - rows * getSpareWarps() / getNumWarps(); }
     /// Those of one block that run.
     int64_t getBlockWarps() { return getTeamWarps() * getTeams(); }
   }];

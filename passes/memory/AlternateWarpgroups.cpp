@@ -15,7 +15,8 @@
 //    stages of a step that is not its own. In any other order the others could wait for stages
 //    while it waits for a turn.
 //
-// Loops that one warpgroup ends earlier (tk-stagger-warpgroups) have no turns.
+// Functions whose warpgroups come apart by themselves (takeTurns) have none, nor have loops that
+// one warpgroup ends earlier (tk-stagger-warpgroups) have no turns.
 //
 // What an iteration does with its results then runs under the other warpgroups' products.
 //
@@ -33,6 +34,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
 #include "passes/memory/LoopSteps.h"
+#include "passes/memory/Rings.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
 
@@ -147,7 +149,7 @@ struct AlternateWarpgroups : tk::impl::AlternateWarpgroupsBase<AlternateWarpgrou
       unsigned loops = 0;
       WarpRolesOp roles;
       function.walk([&](WarpRolesOp op) { roles = op; });
-      if (!roles)
+      if (!roles || !takeTurns(function))
         continue;
       roles.getConsumer().walk([&](Block *block) {
         SmallVector<WarpgroupDotOp> dots(block->getOps<WarpgroupDotOp>());

@@ -19,12 +19,17 @@
 //                                                                 phase_arrive %empty[%slot]
 //                                                               }
 //
-// A loop that does more than reduce, or whose results warpgroups share, keeps its bound. The
+// 3. A loop that begins at the least bound of all rows (windows) begins at the step that has the
+//    first term of the warpgroup's, and the stages before that are left by a loop of their own.
+//    Only where warpgroups need no turns, which they would have to hand on.
+//
+// A loop that does more than reduce, or whose results warpgroups share, keeps its bounds. The
 // copies' program goes by all rows' bounds.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
 #include "passes/memory/LoopSteps.h"
+#include "passes/memory/Rings.h"
 
 #include "dialects/tkgpu/TkGpuLayout.h"
 
@@ -54,10 +59,12 @@ public:
   explicit RowLoop(scf::ForOp loop) : loop(loop), builder(loop) {}
 
   bool analyse();
+  void beginAt(Value own);
   void endAt(Value own);
 
 private:
   bool collectStages();
+  scf::ForOp leaveStages(Value from, Value end, ValueRange inits);
 
   scf::ForOp loop;
   OpBuilder builder;
@@ -132,6 +139,84 @@ static bool isOfWarpgroup(Operation *op) {
   return isa<PhaseWaitOp, PhaseArriveOp, AsyncFenceOp, gpu::StoreOp>(op) || isMemoryEffectFree(op);
 }
 
+/// That one of `values` which a warpgroup has, computed once where they differ by numbers.
+static Value chooseOwn(OpBuilder &builder, Location loc, ArrayRef<Value> values) {
+  Operation *first = values.front().getDefiningOp();
+  if (llvm::all_equal(values))
+    return values.front();
+  SmallVector<Value> bases, numbers;
+  for (Value value : values) {
+    auto sum = value.getDefiningOp<arith::AddIOp>();
+    std::optional<int64_t> number = sum ? getConstantIntValue(sum.getRhs()) : std::nullopt;
+    bases.push_back(number ? sum.getLhs() : value);
+    numbers.push_back(arith::ConstantIndexOp::create(builder, loc, number.value_or(0)));
+  }
+  if (llvm::all_equal(bases)) {
+    Value number = OfWarpgroupOp::create(builder, loc, builder.getIndexType(), numbers);
+    return arith::AddIOp::create(builder, loc, bases.front(), number);
+  }
+  bool areAlike =
+      isa_and_nonnull<arith::AddIOp, arith::SubIOp, arith::MaxSIOp, arith::MinSIOp>(first);
+  for (Value value : values)
+    areAlike &= value.getDefiningOp() && value.getDefiningOp()->getName() == first->getName();
+  if (!areAlike)
+    return OfWarpgroupOp::create(builder, loc, values);
+  SmallVector<Value> operands;
+  for (unsigned n = 0; n < first->getNumOperands(); ++n) {
+    SmallVector<Value> each;
+    for (Value value : values)
+      each.push_back(value.getDefiningOp()->getOperand(n));
+    operands.push_back(chooseOwn(builder, loc, each));
+  }
+  Operation *own = builder.clone(*first);
+  own->setOperands(operands);
+  return own->getResult(0);
+}
+
+/// A loop, at the builder's position, that leaves the stages of steps which the warpgroup does not
+/// have.
+scf::ForOp RowLoop::leaveStages(Value from, Value end, ValueRange inits) {
+  Location loc = loop.getLoc();
+  OpBuilder::InsertionGuard guard(builder);
+  auto rest = scf::ForOp::create(builder, loc, from, end, loop.getStep(), inits);
+  IRMapping mapping;
+  mapping.map(loop.getInductionVar(), rest.getInductionVar());
+  for (auto [number, argument] : llvm::zip_equal(positions, rest.getRegionIterArgs()))
+    mapping.map(loop.getRegionIterArg(number), argument);
+  builder.setInsertionPointToStart(rest.getBody());
+  for (Operation *op : stages)
+    builder.clone(*op, mapping);
+  SmallVector<Value> yielded;
+  for (unsigned number : positions)
+    yielded.push_back(mapping.lookupOrDefault(loop.getYieldedValues()[number]));
+  if (!positions.empty())
+    scf::YieldOp::create(builder, loc, yielded);
+  return rest;
+}
+
+/// Begins the loop at the step that has `own`, behind stages that are left.
+void RowLoop::beginAt(Value own) {
+  Location loc = loop.getLoc();
+  Value lower = loop.getLowerBound(), end = loop.getUpperBound(), step = loop.getStep();
+  if (auto bound = lower.getDefiningOp<RowsBoundOp>())
+    lower = bound.getWhole();
+  if (auto bound = end.getDefiningOp<RowsBoundOp>())
+    end = bound.getWhole();
+  builder.setInsertionPoint(loop);
+  Value terms = arith::SubIOp::create(builder, loc, own, lower);
+  Value count = arith::DivSIOp::create(builder, loc, terms, step);
+  Value before = arith::MulIOp::create(builder, loc, count, step);
+  Value first = arith::AddIOp::create(builder, loc, lower, before);
+  Value left = arith::MinSIOp::create(builder, loc, first, end);
+  SmallVector<Value> inits;
+  for (unsigned number : positions)
+    inits.push_back(loop.getInitArgs()[number]);
+  scf::ForOp rest = leaveStages(lower, left, inits);
+  loop.setLowerBound(first);
+  for (auto [number, result] : llvm::zip_equal(positions, rest.getResults()))
+    loop.getInitArgsMutable()[number].assign(result);
+}
+
 /// Ends the loop at `own`; behind the tile the stages up to the end of all rows are left.
 void RowLoop::endAt(Value own) {
   Location loc = loop.getLoc();
@@ -153,27 +238,24 @@ void RowLoop::endAt(Value own) {
   SmallVector<Value> inits;
   for (unsigned number : positions)
     inits.push_back(loop.getResult(number));
-  auto rest = scf::ForOp::create(builder, loc, from, end, step, inits);
-  IRMapping mapping;
-  mapping.map(loop.getInductionVar(), rest.getInductionVar());
-  for (auto [number, result, argument] :
-       llvm::zip_equal(positions, rest.getResults(), rest.getRegionIterArgs())) {
+  scf::ForOp rest = leaveStages(from, end, inits);
+  for (auto [number, result] : llvm::zip_equal(positions, rest.getResults()))
     loop.getResult(number).replaceAllUsesExcept(result, rest);
-    mapping.map(loop.getRegionIterArg(number), argument);
-  }
-  builder.setInsertionPointToStart(rest.getBody());
-  for (Operation *op : stages)
-    builder.clone(*op, mapping);
-  SmallVector<Value> yielded;
-  for (unsigned number : positions)
-    yielded.push_back(mapping.lookupOrDefault(loop.getYieldedValues()[number]));
-  if (!positions.empty())
-    scf::YieldOp::create(builder, loc, yielded);
 }
 
 namespace {
 
 struct BoundWarpgroups : tk::impl::BoundWarpgroupsBase<BoundWarpgroups> {
+  /// Has the loop that begins at a bound of a consumer's program begin with the warpgroup's rows.
+  void divideBegin(RowsBoundOp bound, scf::ForOp loop) {
+    RowLoop rows(loop);
+    if (!rows.analyse())
+      return;
+    OpBuilder builder(bound);
+    rows.beginAt(chooseOwn(builder, bound.getLoc(), llvm::to_vector(bound.getParts())));
+    ++numLoops;
+  }
+
   /// Takes a bound of a consumer's program apart.
   void divide(RowsBoundOp bound) {
     OpBuilder builder(bound);
@@ -199,10 +281,31 @@ struct BoundWarpgroups : tk::impl::BoundWarpgroupsBase<BoundWarpgroups> {
       int64_t warpgroups = function.getBlockWarps() / kWarpsOfWarpgroup;
       SmallVector<RowsBoundOp> bounds;
       function.walk([&](RowsBoundOp bound) { bounds.push_back(bound); });
-      for (RowsBoundOp bound : bounds) {
+      auto areOfConsumer = [&](RowsBoundOp bound) {
         auto roles = bound->getParentOfType<WarpRolesOp>();
         bool isConsumer = roles && roles.getConsumer().isAncestor(bound->getParentRegion());
-        if (isConsumer && static_cast<int64_t>(bound.getParts().size()) == warpgroups)
+        return isConsumer && static_cast<int64_t>(bound.getParts().size()) == warpgroups;
+      };
+      // A loop's end is counted from where it begins.
+      for (RowsBoundOp &bound : bounds) {
+        SmallVector<scf::ForOp> loops;
+        for (Operation *user : bound->getUsers())
+          if (auto loop = dyn_cast<scf::ForOp>(user);
+              loop && loop.getLowerBound() == bound.getResult())
+            loops.push_back(loop);
+        if (loops.empty())
+          continue;
+        if (!takeTurns(function) && areOfConsumer(bound))
+          for (scf::ForOp loop : loops)
+            divideBegin(bound, loop);
+        bound.replaceAllUsesWith(bound.getWhole());
+        bound.erase();
+        bound = {};
+      }
+      for (RowsBoundOp bound : bounds) {
+        if (!bound)
+          continue;
+        if (areOfConsumer(bound))
           divide(bound);
         bound.replaceAllUsesWith(bound.getWhole());
         bound.erase();

@@ -160,9 +160,6 @@ bool BulkStoreForming::form(StoreOp store) {
   if (!part)
     return false;
   Type element = tile.getElementType();
-  auto piece = SharedType::get(builder.getContext(), shape, element, box->shared.getOrder(),
-                               /*padding=*/0, box->shared.getChunk(), box->shared.getPerPhase(),
-                               box->shared.getPhases());
   Location loc = store.getLoc();
   std::optional<unsigned> rowsAxis = box->rowsAxis();
   // Whole groups of eight rows, which the matrices that are written have.
@@ -175,6 +172,12 @@ bool BulkStoreForming::form(StoreOp store) {
     box->box[*rowsAxis] /= groups;
   }
   anyByWarpgroup |= byWarpgroup;
+  SmallVector<int64_t> stored(shape);
+  if (byWarpgroup)
+    stored[1 - axis] = function.getRowsThatRun(rows);
+  auto piece = SharedType::get(builder.getContext(), stored, element, box->shared.getOrder(),
+                               /*padding=*/0, box->shared.getChunk(), box->shared.getPerPhase(),
+                               box->shared.getPhases());
   Value pair = buffersFor(loc, piece), map = arguments.addTensorMap(*box);
   builder.setInsertionPoint(store);
   SmallVector<Value> first = buildCoordinates(builder, loc, *box);

@@ -8,12 +8,14 @@
 // 2. no values pass from warp to warp, neither between layouts nor through shared memory, and
 // 3. what is stored has its rows by warpgroups.
 //
-// The masks, which are then true, go, so that results can leave in bulk. Else all warps run.
+// The masks, which are then true, go, so that results can leave in bulk, and so do their rows in
+// copies of what products read by rows. Else all warps run.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
 
 #include "dialects/tkgpu/TkGpuLayout.h"
+#include "passes/memory/BulkBox.h"
 #include "passes/memory/MemoryAccess.h"
 #include "passes/memory/WarpSpecialization.h"
 
@@ -106,6 +108,54 @@ struct LeaveOutWarps : tk::impl::LeaveOutWarpsBase<LeaveOutWarps> {
     mask.store.setMaskDimsAttr(ArrayAttr::get(mask.store.getContext(), dims));
   }
 
+  /// Leaves the rows of spare warps out of the left operands that are copied.
+  static void leaveOutRows(FuncOp function) {
+    std::optional<LaunchArguments> arguments = LaunchArguments::of(function);
+    if (!arguments)
+      return;
+    function.walk([&](AllocSharedOp alloc) {
+      BulkCopyOp copy;
+      for (Operation *user : alloc->getUsers()) {
+        auto brings = dyn_cast<BulkCopyOp>(user);
+        auto dot = dyn_cast<WarpgroupDotOp>(user);
+        bool isLeft = dot && dot.getA() == alloc.getResult() && dot.getB() != alloc.getResult();
+        if (brings ? copy || !canLeaveOutRows(brings) : !isLeft)
+          return;
+        copy = brings ? brings : copy;
+      }
+      if (!copy)
+        return;
+      TensorMapOp map = mapOf(*arguments, copy);
+      SharedType type = alloc.getType();
+      SmallVector<int64_t> shape(type.getShape()), box(map ? map.getBox() : ArrayRef<int64_t>());
+      auto rows = llvm::find(box, shape[0]);
+      if (!map || rows == box.end() || llvm::count(box, shape[0]) != 1)
+        return;
+      *rows = shape[0] = function.getRowsThatRun(shape[0]);
+      map.setBox(box);
+      alloc.getResult().setType(SharedType::get(type.getContext(), shape, type.getElementType(),
+                                                type.getOrder(), type.getPadding(), type.getChunk(),
+                                                type.getPerPhase(), type.getPhases(),
+                                                type.getPanel(), type.getInterleave()));
+    });
+  }
+
+  /// Does a copy bring a whole tile, row for row of the product's, by a map of its own?
+  static bool canLeaveOutRows(BulkCopyOp copy) {
+    SharedType type = copy.getTarget().getType();
+    return type.getShape().size() == 2 && type.getAxisOrder()[1] == 0 && !copy.getMulticast() &&
+           !copy.getFirstRow() && copy.getMap().hasOneUse();
+  }
+
+  static TensorMapOp mapOf(LaunchArguments &arguments, BulkCopyOp copy) {
+    auto argument = dyn_cast<BlockArgument>(copy.getMap());
+    if (!argument || argument.getArgNumber() >= arguments.getLaunch().getArgs().size())
+      return {};
+    auto map =
+        arguments.getLaunch().getArgs()[argument.getArgNumber()].getDefiningOp<TensorMapOp>();
+    return map && map->hasOneUse() && map.getBefore() == 0 ? map : TensorMapOp();
+  }
+
   void runOnOperation() override {
     for (FuncOp function : getOperation().getOps<FuncOp>()) {
       auto schedule = function->getAttrOfType<ScheduleAttr>(scheduleAttrName);
@@ -118,6 +168,7 @@ struct LeaveOutWarps : tk::impl::LeaveOutWarpsBase<LeaveOutWarps> {
       for (RowMask &mask : llvm::reverse(*masks))
         dropMask(mask);
       function.setSpareWarps(spare);
+      leaveOutRows(function);
       ++numFunctions;
     }
   }

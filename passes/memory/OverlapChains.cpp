@@ -68,6 +68,7 @@ private:
     Value weights;
   };
   PhaseArriveOp leavesFirst();
+  SmallVector<Operation *> leavesBefore();
   State firstPart(IRMapping &mapping, bool withSecond, const State &before);
   Value secondPart(const State &state, SmallVectorImpl<Value> &carried);
 
@@ -317,10 +318,22 @@ PhaseArriveOp ChainOverlap::leavesFirst() {
   return {};
 }
 
+/// How the stage of the tile before, which has had its results, is left.
+SmallVector<Operation *> ChainOverlap::leavesBefore() {
+  Operation *next = loop->getNextNode(); // behind sums that threads add up
+  while (next && isMemoryEffectFree(next) && !next->hasTrait<OpTrait::IsTerminator>())
+    next = next->getNextNode();
+  auto wait = dyn_cast_or_null<BulkStoreWaitOp>(next);
+  auto arrive = wait ? dyn_cast_or_null<PhaseArriveOp>(wait->getNextNode()) : PhaseArriveOp();
+  return arrive ? SmallVector<Operation *>{wait, arrive} : SmallVector<Operation *>();
+}
+
 void ChainOverlap::apply() {
   Location loc = loop.getLoc();
   beginTogether();
   PhaseArriveOp leave = leavesFirst();
+  // The tile before is stored by the time that this one's first scores have been worked on.
+  SmallVector<Operation *> behindOpening = leavesBefore();
   Value lower = loop.getLowerBound(), upper = loop.getUpperBound(), step = loop.getStep();
   Value isAny = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, lower, upper);
   auto branch = scf::IfOp::create(builder, loc, loop.getResultTypes(), isAny, true);
@@ -330,6 +343,8 @@ void ChainOverlap::apply() {
   IRMapping peeled;
   peeled.map(loop.getInductionVar(), lower);
   state = firstPart(peeled, /*withSecond=*/false, state);
+  for (Operation *op : behindOpening)
+    builder.clone(*op);
   Value from = arith::AddIOp::create(builder, loc, lower, step);
   SmallVector<Value> inits = state.carried;
   inits.push_back(state.weights);
@@ -357,11 +372,15 @@ void ChainOverlap::apply() {
   builder.setInsertionPointToStart(branch.elseBlock());
   if (leave)
     builder.clone(*leave);
+  for (Operation *op : behindOpening)
+    builder.clone(*op);
   scf::YieldOp::create(builder, loc, loop.getInitArgs());
   loop.replaceAllUsesWith(branch.getResults());
   loop.erase();
   if (leave)
     leave.erase();
+  for (Operation *op : behindOpening)
+    op->erase();
 }
 
 namespace {

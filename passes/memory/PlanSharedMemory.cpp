@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/tkgpu/TkGpuExchange.h"
 #include "passes/Passes.h"
+#include "passes/memory/Rings.h"
 #include "passes/memory/ScheduleLimits.h"
 #include "passes/memory/SharedHazards.h"
 
@@ -148,6 +149,17 @@ static int64_t placeBuffers(FuncOp function) {
     return std::tuple(-a.size, a.first, a.number) < std::tuple(-b.size, b.first, b.number);
   });
   int64_t total = 0;
+  AllocSharedOp holder;
+  for (Buffer &buffer : buffers)
+    if (buffer.alloc->hasAttr(holdsResultsAttrName))
+      holder = buffer.alloc;
+  SmallVector<Buffer> inStages;
+  llvm::erase_if(buffers, [&](const Buffer &buffer) {
+    bool isInStages = buffer.alloc->hasAttr(inStagesAttrName);
+    if (isInStages)
+      inStages.push_back(buffer);
+    return isInStages;
+  });
   for (auto [number, buffer] : llvm::enumerate(buffers)) {
     auto placed = ArrayRef(buffers).take_front(number);
     bool moved = true;
@@ -165,6 +177,8 @@ static int64_t placeBuffers(FuncOp function) {
     total = std::max(total, buffer.offset + buffer.size);
     buffer.alloc.setOffset(buffer.offset);
   }
+  for (Buffer &buffer : inStages)
+    buffer.alloc.setOffset(*holder.getOffset());
   return total;
 }
 

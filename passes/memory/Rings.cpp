@@ -1,6 +1,8 @@
 //===- Rings.cpp - bulk copies that share stages --------------------------===//
 #include "passes/memory/Rings.h"
 
+#include "dialects/tkgpu/TkGpuLayout.h"
+
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/IntEqClasses.h"
 #include "llvm/ADT/MapVector.h"
@@ -133,6 +135,61 @@ FailureOr<SmallVector<Ring, 0>> tk::findRings(FuncOp function, bool together) {
   return rings;
 }
 
+/// Is `alloc` where each warpgroup puts its rows of a tile before they are stored, behind `before`?
+static bool areResults(AllocSharedOp alloc, Operation *before) {
+  auto isPiece = [&](Operation *op) {
+    auto stage = dyn_cast<StageOp>(op);
+    return stage && op->getBlock() == before->getBlock() && before->isBeforeInBlock(op) &&
+           llvm::all_of(op->getUsers(), [](Operation *user) {
+             auto store = dyn_cast<BulkStoreOp>(user);
+             return isa<LocalStoreOp>(user) || (store && store.getWarpgroupAxis());
+           });
+  };
+  return !alloc->use_empty() && llvm::all_of(alloc->getUsers(), isPiece);
+}
+
+/// Does each warpgroup read its own rows of a ring's only tile, and nothing else?
+static bool areRowsOfWarpgroups(const Ring &ring) {
+  SmallVector<Value> tiles = ring.getTiles();
+  return tiles.size() == 1 && !ring.isMulticast() &&
+         llvm::all_of(tiles.front().getUsers(), [&](Operation *user) {
+           auto dot = dyn_cast<WarpgroupDotOp>(user);
+           return isa<BulkCopyOp>(user) ||
+                  (dot && dot.getA() == tiles.front() && dot.getB() != tiles.front() &&
+                   areRowsByWarpgroup(getLayout(dot.getType()), 0, dot.getType().getDimSize(0)));
+         });
+}
+
+/// Does a loop add products to a sum that it carries, and to nothing that it makes of that, in
+/// steps that are each warpgroup's own at both ends? Where sums are scaled, or all begin together,
+/// turns are faster (H200: causal with a soft cap 0.84 to 0.96).
+static bool letsComeApart(scf::ForOp loop) {
+  auto dots = llvm::to_vector(loop.getOps<WarpgroupDotOp>());
+  return loop.getLowerBound().getDefiningOp<RowsBoundOp>() &&
+         loop.getUpperBound().getDefiningOp<RowsBoundOp>() && dots.size() == 2 &&
+         isa<RankedTensorType>(dots.back().getA().getType()) &&
+         llvm::is_contained(loop.getRegionIterArgs(), dots.back().getAcc());
+}
+
+void tk::placeResults(FuncOp function, MutableArrayRef<Ring> rings) {
+  for (Ring &ring : rings) {
+    auto steps = dyn_cast<scf::ForOp>(ring.lastUse);
+    if (!steps || ring.firstUse != ring.lastUse || !letsComeApart(steps) ||
+        !isa<scf::ForOp>(ring.copies.front()->getParentOp()) || !areRowsOfWarpgroups(ring))
+      continue;
+    function.walk([&](AllocSharedOp alloc) {
+      if (areResults(alloc, ring.lastUse) &&
+          alloc.getType().getSizeInBytes() == ring.getStageBytes())
+        ring.results = alloc;
+    });
+  }
+}
+
+bool tk::takeTurns(FuncOp function) {
+  return llvm::none_of(function.getBlock()->getOps<AllocSharedOp>(),
+                       [](AllocSharedOp alloc) { return alloc->hasAttr(inStagesAttrName); });
+}
+
 int64_t tk::chooseStages(FuncOp function, MutableArrayRef<Ring> rings, int64_t wanted,
                          int64_t limit) {
   auto isInnermost = [&](Ring &ring) {
@@ -151,8 +208,11 @@ int64_t tk::chooseStages(FuncOp function, MutableArrayRef<Ring> rings, int64_t w
   function.walk([&](AllocSharedOp alloc) {
     fixed += llvm::alignTo(alloc.getType().getSizeInBytes(), kStageAlignment);
   });
+  bool areInStages = false;
   for (Ring &ring : rings) {
     int64_t bytes = llvm::alignTo(ring.getStageBytes(), kStageAlignment);
+    fixed -= ring.results ? bytes : 0;
+    areInStages |= ring.results != nullptr;
     perStage += isInnermost(ring) ? bytes : 0;
     perTile += isRepeated(ring) ? bytes : 0;
   }
@@ -166,6 +226,22 @@ int64_t tk::chooseStages(FuncOp function, MutableArrayRef<Ring> rings, int64_t w
       ring.stages = std::clamp<int64_t>(1 + more, 1, wanted);
     else
       ring.stages = areTilesAhead && isRepeated(ring) ? 2 : 1;
+  }
+  if (areInStages) {
+    // Results are stored while the next tile's rows are read from another stage. What room they
+    // leave is for one more stage of what a step reads first.
+    rest -= more * perStage;
+    for (Ring &ring : rings) {
+      if (ring.results && ring.stages != 2) {
+        ring.results = {};
+        return chooseStages(function, rings, wanted, limit);
+      }
+      int64_t bytes = llvm::alignTo(ring.getStageBytes(), kStageAlignment);
+      if (!isInnermost(ring) || ring.stages >= wanted || bytes > rest)
+        continue;
+      ++ring.stages;
+      rest -= bytes;
+    }
   }
   return fixed + (wanted - 1) * perStage;
 }

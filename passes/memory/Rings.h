@@ -19,6 +19,9 @@ struct Ring {
   /// By a copy's tile: the buffer that has all stages of it.
   llvm::DenseMap<mlir::Value, mlir::Value> buffers;
   mlir::Value full, empty; ///< phases
+  /// Where a tile's results lie before they are stored, if that is in the stage that its rows had.
+  gpu::AllocSharedOp results;
+  mlir::Value resultStages; ///< those of all stages
 
   /// What the copies bring; several may bring parts of one tile.
   llvm::SmallVector<mlir::Value> getTiles() const;
@@ -31,6 +34,20 @@ struct Ring {
 /// tile of one is used in a way that a ring does not allow for: outside the copy's block, or by a
 /// product that nothing waits for.
 mlir::FailureOr<llvm::SmallVector<Ring, 0>> findRings(gpu::FuncOp function, bool together);
+
+/// Finds the ring whose stages can hold the results of the tile that they were read for, where
+/// warpgroups come apart: in a chain that adds to its sums as they are, each from its own first
+/// step to its own last one.
+void placeResults(gpu::FuncOp function, llvm::MutableArrayRef<Ring> rings);
+
+/// Of shared memory: what holds results in its stages, and what these are there.
+inline constexpr llvm::StringLiteral holdsResultsAttrName = "tkgpu.holds_results";
+inline constexpr llvm::StringLiteral inStagesAttrName = "tkgpu.in_stages";
+
+/// Do warpgroups take turns where their loops allow for it? Not where they come apart by
+/// themselves, as those do whose results lie in stages: a turn would have them wait for one
+/// another.
+bool takeTurns(gpu::FuncOp function);
 
 /// Gives the innermost rings as many stages as `wanted` and the memory that is left of `limit`
 /// bytes allow; those around them two, if they are in a loop and the innermost ones still have two,

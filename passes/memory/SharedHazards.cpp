@@ -21,6 +21,8 @@
 //===----------------------------------------------------------------------===//
 #include "passes/memory/SharedHazards.h"
 
+#include "passes/memory/Rings.h"
+
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Matchers.h"
@@ -43,7 +45,9 @@ namespace {
 bool isOwnBuffer(Value shared) {
   auto part = shared.getDefiningOp<StageOp>();
   bool isOfTeam = part && part.getStage().getDefiningOp<OfWarpgroupOp>();
-  return (isOfTeam ? part.getSource() : shared).getDefiningOp<AllocSharedOp>() != nullptr;
+  bool isInStage = part && sharedBufferOf(shared)->hasAttr(inStagesAttrName);
+  return (isOfTeam || isInStage ? part.getSource() : shared).getDefiningOp<AllocSharedOp>() !=
+         nullptr;
 }
 
 /// Which stages of its buffer a value is, as bits: all where that is not one constant.
@@ -132,6 +136,11 @@ BarrierInsertion::BarrierInsertion(FuncOp function) : function(function) {
   llvm::SmallBitVector together(ranges.size());
   function.walk([&](BulkStoreOp store) {
     (store.getWarpgroupAxis() ? apart : together).set(numberOf(store.getSource()));
+  });
+  // Each warpgroup puts its results where it had its rows.
+  function.walk([&](AllocSharedOp alloc) {
+    if (alloc->hasAttr(holdsResultsAttrName))
+      apart.set(numbers[alloc]);
   });
   apart.reset(together);
   for (auto &[begin, end] : ranges) {

@@ -66,6 +66,8 @@ struct SpecializeWarps : tk::impl::SpecializeWarpsBase<SpecializeWarps> {
     int64_t teams = inRoles && schedule ? schedule.getTeams() : 1;
     if (!canTeamsTakeTurns(function, *rings))
       teams = 1;
+    if (inRoles && teams == 1)
+      placeResults(function, *rings);
     const int64_t ofOthers = (teams - 1) * bytesOfTeam(function, *rings);
     const int64_t limit = target.getShared() - exchangeBytesOf(function) - ofOthers;
     int64_t bytes = chooseStages(function, *rings, wanted, limit);

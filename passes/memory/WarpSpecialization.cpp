@@ -156,6 +156,12 @@ void WarpSpecialization::beginCopy(BulkCopyOp copy, IRMapping &mapping, RingStat
       BarrierOp::create(builder, loc, /*cluster=*/ring.isMulticast());
     } else {
       Value before = arith::SubIOp::create(builder, loc, constant(loc, 1), state.parity);
+      if (ring.results) {
+        // A tile leaves the stage of the one before; the first one leaves one that had none.
+        Value isFirst = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, state.slot,
+                                              constant(loc, 0));
+        before = arith::SelectOp::create(builder, loc, isFirst, before, state.parity);
+      }
       PhaseWaitOp::create(builder, loc, ring.empty, state.slot, before);
     }
     PhaseExpectOp::create(builder, loc, ring.full, state.slot, ring.getStageBytes());
@@ -214,6 +220,31 @@ void WarpSpecialization::enterRing(Ring &ring, const RingState &state) {
   }
 }
 
+/// Puts a tile's results into its stage of `ring`, whose rows `steps` reads, and leaves the one of
+/// the tile before once its results have been stored.
+void WarpSpecialization::leaveBefore(Ring &ring, const RingState &state, Operation *steps) {
+  Location loc = steps->getLoc();
+  SharedType type = ring.results.getType();
+  OpBuilder::InsertionGuard guard(builder);
+  for (Operation *piece : llvm::make_early_inc_range(ring.results->getUsers())) {
+    builder.setInsertionPoint(piece);
+    Value stage = StageOp::create(builder, loc, type, ring.resultStages, state.slot);
+    cast<StageOp>(piece).getSourceMutable().assign(stage);
+  }
+  builder.setInsertionPoint(steps);
+  Value before = arith::SubIOp::create(builder, loc, constant(loc, 1), state.slot);
+  builder.setInsertionPointAfter(steps);
+  BulkStoreWaitOp::create(builder, loc, 0, /*warpgroup=*/true);
+  auto leave = PhaseArriveOp::create(builder, loc, ring.empty, before, /*cluster=*/false);
+  // Until the next store there is nothing else to wait for.
+  for (Operation *op = leave->getNextNode(); op && !isa<BulkStoreOp>(op);) {
+    Operation *next = op->getNextNode();
+    if (isa<BulkStoreWaitOp>(op))
+      op->erase();
+    op = next;
+  }
+}
+
 /// `loop` with the positions of the rings inside carried along; they are its last results.
 static scf::ForOp carryAlong(scf::ForOp loop, ValueRange positions) {
   IRRewriter rewriter(loop);
@@ -253,7 +284,9 @@ void WarpSpecialization::consume(Block &block, RingStates &states) {
     }
     builder.setInsertionPointAfter(last);
     for (Ring *ring : ending) {
-      if (!oneRole)
+      if (ring->results)
+        leaveBefore(*ring, states[ring], last);
+      else if (!oneRole)
         PhaseArriveOp::create(builder, last->getLoc(), ring->empty, states[ring].slot,
                               ring->isMulticast());
       states[ring] = advance(last->getLoc(), *ring, states[ring]);
@@ -271,6 +304,13 @@ void WarpSpecialization::allocate() {
     for (Value tile : ring.getTiles())
       ring.buffers[tile] = AllocSharedOp::create(
           builder, loc, cast<SharedType>(tile.getType()).withStages(ring.stages), nullptr);
+    if (ring.results) {
+      for (Value tile : ring.getTiles())
+        ring.buffers[tile].getDefiningOp()->setAttr(holdsResultsAttrName, builder.getUnitAttr());
+      ring.resultStages = AllocSharedOp::create(
+          builder, loc, ring.results.getType().withStages(ring.stages), nullptr);
+      ring.resultStages.getDefiningOp()->setAttr(inStagesAttrName, builder.getUnitAttr());
+    }
     auto type = PhasesType::get(function.getContext(), ring.stages);
     ring.full = AllocPhasesOp::create(builder, loc, type, 1, nullptr);
     // What another block's copies overwrite, that block's readers must have left too.
@@ -348,6 +388,9 @@ void WarpSpecialization::apply(bool inRoles, int64_t teams) {
   }
   for (BulkCopyOp copy : originals)
     copy.erase();
+  for (Ring &ring : rings)
+    if (ring.results)
+      ring.results.erase();
   for (Value tile : tiles)
     tile.getDefiningOp()->erase();
 }

@@ -45,6 +45,7 @@ private:
   void beginCopy(gpu::BulkCopyOp copy, mlir::IRMapping &mapping, RingStates &states);
   void produce(mlir::Block &from, mlir::IRMapping &mapping, RingStates &states);
   void consume(mlir::Block &block, RingStates &states);
+  void leaveBefore(Ring &ring, const RingState &state, mlir::Operation *steps);
   void enterRing(Ring &ring, const RingState &state);
   void setRegisters(gpu::WarpRolesOp roles);
 

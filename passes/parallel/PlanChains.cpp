@@ -10,6 +10,7 @@
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/parallel/Planner.h"
 #include "passes/parallel/WarpgroupTiles.h"
+#include "passes/tiling/BoundScores.h"
 
 using namespace mlir;
 using namespace tk;
@@ -49,6 +50,13 @@ static bool haveLongFunctions(ComputeOp compute) {
       .wasInterrupted();
 }
 
+/// Does a range begin, and end, where `row` says, as a window's does?
+static bool movesWithRow(ReduceOp reduction, BlockArgument row) {
+  Dependence onRow{ValueRange(row)};
+  return row && reduction.getNumIndices() == 1 && onRow.on(reduction.getLower().front()) &&
+         onRow.on(reduction.getUpper().front());
+}
+
 /// Is a random number drawn for each score? The generator's rounds take registers of each.
 static bool drawNumbers(ComputeOp compute) {
   return compute.walk([](RandOp) { return WalkResult::interrupt(); }).wasInterrupted();
@@ -83,11 +91,22 @@ int64_t Planner::walkedTogether(Contraction &outer) {
   return isNarrow ? std::max<int64_t>(target.getProcessors() / blocksThatShare, 1) : 1;
 }
 
+/// Do the scores' instructions bound a chain whose range moves with its rows, and does nothing tie
+/// a step to the one before but what it adds to? Three warpgroups then come apart by themselves,
+/// each with a first and a last step of its own, if these have few terms.
+static bool comesApart(StatementShape &shape, Contraction &outer) {
+  auto row = dyn_cast<BlockArgument>(outer.m);
+  return row && row.getOwner() == shape.compute.getBlock() && movesWithRow(outer.op, row) &&
+         haveLongFunctions(shape.compute) && areScoresBounded(shape.kernel, outer.op);
+}
+
 /// How many warpgroups of 64 rows share the second factors of a chain. Narrow outputs leave room
 /// for the registers of four on half as many scores at a time, if there are tiles for all
 /// processors. On all scores there is room for three, which take fewer instructions a score, if
 /// rows beyond the last one are few and nothing else needs many registers; but under a mask below
-/// the diagonal of a short range short steps leave out more: a warpgroup ends where its rows do.
+/// the diagonal of a short range short steps leave out more: a warpgroup ends where its rows do. So
+/// do three where instructions, not products, are what a step takes, on outputs of any width that
+/// half as many scores leave room for.
 int64_t Planner::consumersOfChain(Contraction &outer) {
   constexpr int64_t many = 4, three = 3, few = 2;
   std::optional<int64_t> columns = shape.upperOf(outer.n), terms = shape.upperOf(outer.k),
@@ -100,13 +119,18 @@ int64_t Planner::consumersOfChain(Contraction &outer) {
   bool isShort = isBound && terms && *terms <= shortMaskedRange;
   int64_t tiles = countOthers(outer.m, outer.n) *
                   (rows ? llvm::divideCeil(*rows, rowsOfWarpgroup * many) : target.getProcessors());
+  int64_t beyond = rows ? llvm::alignTo(*rows, rowsOfWarpgroup * three) - *rows : 0;
+  bool isWide = outer.operand.getIntOrFloatBitWidth() == 16;
+  bool areFewBeyond = !rows || beyond * partOfRowsBeyond <= *rows;
+  if (*columns > narrowOutputs && *columns <= 2 * narrowOutputs && isWide && areFewBeyond &&
+      tiles >= target.getProcessors() && mayOverlap(shape.compute) &&
+      !haveOperandOfScores(shape.compute, outer) && !drawNumbers(shape.compute) &&
+      comesApart(shape, outer))
+    return three;
   if (*columns > narrowOutputs || tiles < target.getProcessors() || drawNumbers(shape.compute))
     return few;
   if (isShort)
     return many;
-  int64_t beyond = rows ? llvm::alignTo(*rows, rowsOfWarpgroup * three) - *rows : 0;
-  bool isWide = outer.operand.getIntOrFloatBitWidth() == 16;
-  bool areFewBeyond = !rows || beyond * partOfRowsBeyond <= *rows;
   bool haveRoom = !haveLongFunctions(shape.compute) && !haveOperandOfScores(shape.compute, outer);
   return isWide && areFewBeyond && mayOverlap(shape.compute) && haveRoom ? three : many;
 }

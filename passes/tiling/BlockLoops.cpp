@@ -186,7 +186,8 @@ SmallVector<Value> BlockProgram::loops(Reduction &reduction, unsigned position,
                            getSizeFact(kernel, axes[id].coveringExtent).divisor % size == 0;
     axes[id].limit = to;
     Value end = boundOfRows(reduction, upperBound, to, /*wantMax=*/true, size, from);
-    return loop(reduction, position, from, end, carried);
+    Value begin = boundOfRows(reduction, lowerBound, from, /*wantMax=*/false, size);
+    return loop(reduction, position, begin, end, carried);
   }
   // Products are masked by the loads of their operands, at no cost.
   bool masksCost =

@@ -58,7 +58,8 @@ public:
       : kernel(kernel), reduction(reduction), builder(reduction),
         onTerm(reduction.getBlock()->getArguments()) {}
 
-  bool analyse();
+  /// With `isPlan` weights are not marked yet.
+  bool analyse(bool isPlan = false);
   void apply();
 
 private:
@@ -70,7 +71,7 @@ private:
 
   /// Is it the same for the whole range?
   bool isConstant(Value value) { return !onTerm.on(value); }
-  bool areWeights();
+  bool areWeights(bool isPlan);
   bool areUnscaled();
   bool split(Value score, bool isNegative);
   bool addSummand(const Summand &summand);
@@ -90,7 +91,7 @@ private:
   Dependence onTerm; ///< on the index, or on what accumulators have become
   bool isMasked = false;
   double cap = 0;
-  SmallVector<Value> caps; ///< above 0
+  SmallVector<Value> caps; ///< above 0, or constants; null: 1
   SmallVector<Summand> constants;
   std::optional<Summand> rising;
   bool isShared = false; ///< the reference, among rows
@@ -100,11 +101,11 @@ private:
 } // namespace
 
 /// Is the maximum of use for nothing but weights that are summed, rounded to bf16 or not?
-bool ScoreBounding::areWeights() {
+bool ScoreBounding::areWeights(bool isPlan) {
   Value score = reduction.getYield().getValues().front();
   for (Operation *user : reduction.getRunning(0).getUsers()) {
     auto weight = dyn_cast<ExpDiffOp>(user);
-    if (!weight || !weight->hasAttr(approxAttrName) || weight.getA() != score ||
+    if (!weight || !(isPlan || weight->hasAttr(approxAttrName)) || weight.getA() != score ||
         weight->getBlock() != reduction.getBlock())
       return false;
     weights.push_back(weight);
@@ -158,11 +159,6 @@ bool ScoreBounding::isCap(const Summand &summand) {
   if (!size)
     return false;
   cap += *size;
-  APFloat literal(1.0f);
-  if (!factor || matchPattern(factor, m_ConstantFloat(&literal)))
-    factor = arith::ConstantOp::create(
-        builder, reduction.getLoc(),
-        builder.getF32FloatAttr(std::abs(static_cast<float>(literal.convertToDouble()))));
   caps.push_back(factor);
   return true;
 }
@@ -222,12 +218,12 @@ bool ScoreBounding::split(Value score, bool isNegative) {
   return addSummand({score, Value(), isNegative});
 }
 
-bool ScoreBounding::analyse() {
+bool ScoreBounding::analyse(bool isPlan) {
   if (!reduction.isOnline() || reduction.getNumIndices() != 1 ||
       reduction.getKind(0) != ReduceKind::Max)
     return false;
   Value score = reduction.getYield().getValues().front();
-  return score.getType().isF32() && areWeights() && areUnscaled() && split(score, false) &&
+  return score.getType().isF32() && areWeights(isPlan) && areUnscaled() && split(score, false) &&
          !caps.empty() && cap <= kLargestCap && !(isMasked && rising);
 }
 
@@ -252,8 +248,14 @@ Value ScoreBounding::buildReference() {
     return a ? arith::AddFOp::create(builder, loc, a, b).getResult() : b;
   };
   Value sum;
-  for (Value each : caps)
+  for (Value each : caps) {
+    APFloat literal(1.0f);
+    if (!each || matchPattern(each, m_ConstantFloat(&literal)))
+      each = arith::ConstantOp::create(
+          builder, loc,
+          builder.getF32FloatAttr(std::abs(static_cast<float>(literal.convertToDouble()))));
     sum = add(sum, each);
+  }
   Value depth = arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(kDepth));
   Value lower = arith::SubFOp::create(builder, loc, depth, sum);
   Value reference = arith::MinimumFOp::create(builder, loc, sum, lower);
@@ -357,6 +359,10 @@ void ScoreBounding::apply() {
                              "under one reference");
   Value reference = buildReference();
   buildReduction(rising ? shareAmongRows(reference) : reference);
+}
+
+bool tk::areScoresBounded(KernelOp kernel, tk::ReduceOp reduction) {
+  return ScoreBounding(kernel, reduction).analyse(/*isPlan=*/true);
 }
 
 void tk::boundScores(KernelOp kernel, ComputeOp compute) {

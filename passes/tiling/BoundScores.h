@@ -13,6 +13,10 @@ inline constexpr int64_t kSharedApart = 8;
 /// more than 1 apart once what their scores have in common is taken from them.
 inline constexpr llvm::StringRef sharedRowsAttrName = "shared_rows";
 
+/// Can weights under the running maximum of `reduction` get one reference for the whole range, once
+/// they are marked as ones that may be approximate?
+bool areScoresBounded(KernelOp kernel, ReduceOp reduction);
+
 /// Gives weights under a running maximum one reference for the whole range where their scores are
 /// known to lie close together. To be called once the weights that may be approximate are marked.
 void boundScores(KernelOp kernel, ComputeOp compute);

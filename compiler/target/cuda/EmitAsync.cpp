@@ -126,8 +126,8 @@ LogicalResult KernelEmitter::emitBulkStore(gpu::BulkStoreOp store) {
     return unsupported(store, "expected a tile of one panel, got ") << type;
   const unsigned rank = store.getCoordinates().size();
   const bool byWarpgroup = store.getWarpgroupAxis().has_value();
-  const int64_t rows =
-      type.getShape()[type.getAxisOrder()[1]] / std::max<int64_t>(func.getNumWarps() / 4, 1);
+  const int64_t groups = func.getRowsThatRun(func.getNumWarps()) / 4;
+  const int64_t rows = type.getShape()[type.getAxisOrder()[1]] / std::max<int64_t>(groups, 1);
   std::string at, from = names[store.getSource()];
   for (auto [d, coordinate] : llvm::enumerate(llvm::reverse(store.getCoordinates()))) {
     at += (d ? ", (int)(" : "(int)(") + scalar(coordinate) + ")";
@@ -214,6 +214,20 @@ LogicalResult KernelEmitter::emitOfWarpgroup(gpu::OfWarpgroupOp choice) {
   // short, and it is to be known that all threads of a warp go the same way.
   const std::string group = freshName("group");
   line("const int " + group + " = tk::warp_uniform(tk::thread_index() / 128);");
+  // Numbers that rise evenly are a product.
+  SmallVector<int64_t> numbers;
+  for (Value value : choice.getValues())
+    if (std::optional<int64_t> number = getConstantIntValue(value))
+      numbers.push_back(*number);
+  if (numbers.size() == choice.getValues().size() && numbers.size() > 2 && numbers[0] == 0) {
+    bool areEven = true;
+    for (auto [w, number] : llvm::enumerate(numbers))
+      areEven &= number == static_cast<int64_t>(w) * numbers[1];
+    if (areEven) {
+      declare(choice, group + " * " + std::to_string(numbers[1]));
+      return success();
+    }
+  }
   std::string text = scalar(choice.getValues().back());
   for (unsigned w = choice.getValues().size() - 1; w-- > 0;)
     text =
