@@ -3,7 +3,7 @@
 
 #include "compiler/plan/HostExpr.h"
 #include "compiler/plan/KernelSignature.h"
-#include "dialects/tkgpu/TkGpuDialect.h"
+#include "dialects/tkgpu/TkGpuCountOps.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -113,9 +113,13 @@ private:
   }
 
   bool addArg(Launch &launch, gpu::LaunchOp op, Value value, const FunctionShape &shape) {
-    if (value.getDefiningOp<gpu::CounterOp>() && !addresses.contains(value)) {
+    auto counters = value.getDefiningOp<gpu::CountersOp>();
+    if ((counters || value.getDefiningOp<gpu::CounterOp>()) && !addresses.contains(value)) {
+      std::optional<Expr> count = counters ? exprs.build(counters.getCount()) : Expr(int64_t{1});
+      if (!count)
+        return false;
       addresses[value] = {true, static_cast<uint32_t>(plan.scratch.size())};
-      plan.scratch.push_back({Expr(int64_t{sizeof(int32_t)}), false, "counter", true});
+      plan.scratch.push_back({Expr(int64_t{sizeof(int32_t)}) * *count, false, "counter", true});
     }
     if (addresses.contains(value)) {
       launch.args.push_back(addressArg(value));

@@ -1,5 +1,6 @@
 //===- TkGpuDialect.cpp - registration, attributes and types --------------===//
 #include "dialects/tkgpu/TkGpuDialect.h"
+#include "dialects/tkgpu/TkGpuCountOps.h"
 #include "dialects/tkgpu/TkGpuLayout.h"
 #include "dialects/tkgpu/TkGpuPrivateOps.h"
 
@@ -26,6 +27,8 @@ using namespace tk::gpu;
 #include "dialects/tkgpu/TkGpuOps.cpp.inc"
 #define GET_OP_CLASSES
 #include "dialects/tkgpu/TkGpuPrivateOps.cpp.inc"
+#define GET_OP_CLASSES
+#include "dialects/tkgpu/TkGpuCountOps.cpp.inc"
 
 void TkGpuDialect::initialize() {
   addAttributes<
@@ -43,6 +46,10 @@ void TkGpuDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dialects/tkgpu/TkGpuPrivateOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/tkgpu/TkGpuCountOps.cpp.inc"
       >();
 }
 

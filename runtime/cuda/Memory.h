@@ -79,7 +79,7 @@ bool is_capturing(DeviceContext &device, void *stream);
 void synchronize(DeviceContext &device, void *stream);
 
 /// Bytes before each scratch buffer for what launches leave at 0.
-inline constexpr int64_t restored_bytes = 256;
+inline constexpr int64_t restored_bytes = 4096;
 
 /// Scratch memory of one kernel on one device. Launches on one stream share a buffer, since they
 /// run one after another. A captured graph keeps the buffer that it was captured with, so that

@@ -175,6 +175,16 @@ TK_DEVICE void reduce_threads(T (&x)[n], T *scratch, Place place = {}) {
   gather_lanes<lanes, n>(x, place);
 }
 
+// Is this block the last of `count` that come here, by a counter of theirs? All threads ask, and all
+// know what the other blocks wrote before they did.
+TK_DEVICE bool is_last_block(int *counter, int count, int *scratch, Place place = {}) {
+  barrier(place); // all threads have written, and whoever used the scratch memory before is done
+  if (thread_index() == 0)
+    put(scratch, count_block(counter, count, place), place);
+  barrier(place);
+  return get(scratch, place) == count - 1;
+}
+
 // What each of `warps` warps has left at scratch[warp], for n values: all are joined. Each lane
 // takes some, as reading and joining them all would cost every thread more than exchanging among
 // lanes.

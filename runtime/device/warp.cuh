@@ -22,6 +22,17 @@ TK_DEVICE void release_launch() { asm volatile("griddepcontrol.launch_dependents
 // argument: the compiler may read those before this.
 TK_DEVICE void await_launch() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 
+// Counts up to `count`, then from 0 again; what it was before. What this block wrote before its
+// threads met is seen behind this by whoever counts later, and what others wrote by this block.
+TK_DEVICE int count_block(int *counter, int count, Place = {}) {
+  u32 number;
+  asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;"
+               : "=r"(number)
+               : "l"(__cvta_generic_to_global(counter)), "r"(count - 1)
+               : "memory");
+  return (int)number;
+}
+
 // The block's dynamic shared memory.
 TK_DEVICE u8 *shared_memory() {
   extern __shared__ __align__(1024) u8 tk_shared_memory[];

@@ -1,5 +1,6 @@
 //===- EmitFunction.cpp - signatures, names, dispatch of operations -------===//
 #include "compiler/target/cuda/KernelEmitter.h"
+#include "dialects/tkgpu/TkGpuCountOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -126,8 +127,12 @@ std::string KernelEmitter::signature() {
   llvm::DenseSet<Value> written;
   func.walk([&](gpu::StoreOp store) { written.insert(store.getBuffer()); });
   func.walk([&](gpu::DrawOp draw) { written.insert(draw.getCounter()); });
-  // Earlier launches write these after the function has begun.
+  // Earlier launches, or other blocks, write these after the function has begun.
   llvm::DenseSet<Value> changing;
+  func.walk([&](gpu::LastBlockOp last) {
+    written.insert(last.getCounters());
+    changing.insert(last.getBuffers().begin(), last.getBuffers().end());
+  });
   func.walk([&](gpu::LaunchWaitOp wait) {
     changing.insert(wait.getBuffers().begin(), wait.getBuffers().end());
   });
@@ -315,6 +320,12 @@ LogicalResult KernelEmitter::emitOp(Operation *op) {
         return success();
       })
       .Case([&](gpu::DrawOp o) { return emitDraw(o); })
+      .Case([&](gpu::LastBlockOp o) {
+        declare(o, "tk::is_last_block(&" + names[o.getCounters()] + "[" + scalar(o.getGroup()) +
+                       "], (int)" + scalar(o.getCount()) + ", reinterpret_cast<int *>(" +
+                       scratch(sizeof(int)) + "))");
+        return success();
+      })
       .Case([&](gpu::TellOp o) { return emitTell(o); })
       .Case([&](gpu::ToldOp o) { return emitTold(o); })
       .Case([&](gpu::OfWarpgroupOp o) { return emitOfWarpgroup(o); })

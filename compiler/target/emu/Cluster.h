@@ -75,6 +75,7 @@ public:
   void cluster_wait(Place place) override;
   void *map_shared_rank(void *address, int rank, Place place) override;
   int draw_from(void *counter, int count, Place place) override;
+  int count_block(void *counter, int count, Place place) override;
 
   void warpgroup_fence(Place place) override;
   void warpgroup_mma(Products type, int n, bool transposeA, bool transposeB, void *acc,

@@ -239,6 +239,12 @@ int Cluster::draw_from(void *counter, int count, Place place) {
   return number;
 }
 
+int Cluster::count_block(void *counter, int count, Place place) {
+  const int number = draw_from(counter, count, place);
+  order.count(current, counter, number == 0);
+  return number;
+}
+
 //===----------------------------------------------------------------------===//
 // Registers
 //===----------------------------------------------------------------------===//

@@ -41,6 +41,28 @@ void Order::beginCluster(unsigned threads, unsigned numBlocks) {
   agents = firstBarrier + blocks * barriersPerBlock;
   clocks.clear();
   own.clear();
+  counted.clear();
+  counting = {};
+}
+
+void Order::count(Agent thread, const void *with, bool isFirst) {
+  std::vector<Count> &others = counts[with];
+  if (isFirst)
+    others.clear();
+  counted.insert(counted.end(), others.begin(), others.end());
+  counting = access(thread, 0);
+  others.push_back({start, counter, base, thread, clocks.empty() ? Clock() : clocks[thread]});
+}
+
+bool Order::isCounted(const Access &access, const Viewer &viewer) const {
+  if (!counting || !before(counting, viewer))
+    return false;
+  return std::any_of(counted.begin(), counted.end(), [&](const Count &count) {
+    const bool isKnown =
+        access.stamp < count.base || access.agent == count.agent ||
+        (!count.clock.seen.empty() && access.stamp <= count.clock.seen[access.agent]);
+    return access.stamp >= count.start && access.stamp <= count.end && isKnown;
+  });
 }
 
 void Order::track() {

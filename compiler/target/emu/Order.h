@@ -15,6 +15,7 @@
 #define TK_COMPILER_TARGET_EMU_ORDER_H
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -48,7 +49,7 @@ struct Viewer {
 };
 
 /// The order among the accesses of one launch. Clusters run one after the other, but nothing orders
-/// them.
+/// them, unless they count themselves: what comes before that is seen by those that count later.
 class Order {
 public:
   static constexpr unsigned barriersPerBlock = 128;
@@ -68,6 +69,8 @@ public:
   void see(Agent thread, Agent agent, uint32_t stamp);
   /// Those that acquire `into` will have seen it.
   void show(Agent agent, uint32_t stamp, Clock &into);
+  /// `thread` counts with `counter`, as the first since that was 0 or not.
+  void count(Agent thread, const void *counter, bool isFirst);
   /// A stamp after all others.
   uint32_t next() { return ++counter; }
 
@@ -88,7 +91,7 @@ public:
   /// Whether an access comes before what the viewer does now.
   bool before(const Access &access, const Viewer &viewer) const {
     if (access.stamp < start)
-      return false;
+      return isCounted(access, viewer);
     return access.stamp < base || access.agent == viewer.self ||
            (viewer.clock && access.stamp <= viewer.clock->seen[access.agent]);
   }
@@ -113,9 +116,22 @@ private:
   }
   /// Begins to keep clocks.
   void track();
+  /// Whether an access of an earlier cluster came before that counted, and the viewer after its own
+  /// cluster did.
+  bool isCounted(const Access &access, const Viewer &viewer) const;
+
+  /// A cluster that counted itself: from which stamp to which it ran, and what the thread knew.
+  struct Count {
+    uint32_t start, end, base;
+    Agent agent;
+    Clock clock;
+  };
 
   uint32_t counter = 0, start = 0, base = 0;
   std::vector<uint32_t> starts;
+  std::map<const void *, std::vector<Count>> counts; ///< by counter, since it was 0
+  std::vector<Count> counted;                        ///< those before this cluster
+  Access counting;                                   ///< where this cluster counted itself
   unsigned threadsPerBlock = 0, warpgroupsPerBlock = 0, blocks = 0;
   unsigned firstWarpgroup = 0, firstBarrier = 0, agents = 0;
   std::vector<Clock> clocks; ///< by thread; empty: nobody has seen more than where all met

@@ -84,6 +84,7 @@ public:
   virtual void cluster_wait(Place place) = 0;
   virtual void *map_shared_rank(void *address, int rank, Place place) = 0;
   virtual int draw_from(void *counter, int count, Place place) = 0;
+  virtual int count_block(void *counter, int count, Place place) = 0;
 
   // Products of a warpgroup. `a_registers` are 16 bytes a thread, or null and `a` is a descriptor.
   virtual void warpgroup_fence(Place place) = 0;

@@ -19,6 +19,10 @@ TK_DEVICE void sync_warp(Place place = {}) { tk_emu_engine->sync_warp(place); }
 TK_DEVICE void release_launch() {}
 TK_DEVICE void await_launch() {}
 
+TK_DEVICE int count_block(int *counter, int count, Place place = {}) {
+  return tk_emu_engine->count_block(counter, count, place);
+}
+
 TK_DEVICE u8 *shared_memory() { return (u8 *)tk_emu_engine->shared_memory(); }
 
 template <class T> TK_DEVICE T shuffle_xor(T x, int mask, Place place = {}) {

@@ -32,6 +32,7 @@ module attributes {tkgpu.target = #tkgpu.target<arch = 90, shared = 232448, proc
     tkgpu.store %v, %y[%c0] dims [array<i64>] strides(%c1) masks() over [] : (f32, !tkgpu.buffer<f32>, index, index) -> ()
     tkgpu.return
   }
+  // Of blocks with more threads than those around it: nobody can go on with it.
   tkgpu.func @second args ["x", "p", "y"] {
   ^bb0(%x: !tkgpu.buffer<f32>, %p: !tkgpu.buffer<f32>, %y: !tkgpu.buffer<f32>):
     %c0 = arith.constant 0 : index
@@ -41,7 +42,7 @@ module attributes {tkgpu.target = #tkgpu.target<arch = 90, shared = 232448, proc
     %s = arith.addf %v, %w : f32
     tkgpu.store %s, %y[%c0] dims [array<i64>] strides(%c1) masks() over [] : (f32, !tkgpu.buffer<f32>, index, index) -> ()
     tkgpu.return
-  }
+  } {num_warps = 8 : i64}
   tkgpu.func @third args ["p", "q", "y"] {
   ^bb0(%p: !tkgpu.buffer<f32>, %q: !tkgpu.buffer<f32>, %y: !tkgpu.buffer<f32>):
     %c0 = arith.constant 0 : index

@@ -1,0 +1,10 @@
+//===- TkGpuCountOps.h - blocks that count themselves -----------*- C++ -*-===//
+#ifndef TK_DIALECTS_TKGPU_TKGPUCOUNTOPS_H
+#define TK_DIALECTS_TKGPU_TKGPUCOUNTOPS_H
+
+#include "dialects/tkgpu/TkGpuDialect.h"
+
+#define GET_OP_CLASSES
+#include "dialects/tkgpu/TkGpuCountOps.h.inc"
+
+#endif // TK_DIALECTS_TKGPU_TKGPUCOUNTOPS_H
