@@ -10,7 +10,7 @@
 //      then given its beginning for an end.
 //   3. Loops of windows, whose tiles slide along an axis of which a thread has several places, are
 //      unrolled whole where the number of iterations is known: the same loads of several iterations
-//      are then one.
+//      are then one. Loops with many exponentials and the like stay.
 //   4. The loads of an iteration, and the arithmetic that leads to them, are moved to where it
 //      begins.
 //
@@ -24,6 +24,7 @@
 #include "passes/memory/TileComponents.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/SCF/Utils/Utils.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -45,6 +46,9 @@ using namespace tk::gpu;
 static constexpr int64_t bytesAtOnce = 64, mostIterations = 4;
 /// Of a window, how many loads are in the text.
 static constexpr int64_t mostLoads = 128;
+/// ... and how many instructions for divisions, exponentials and the like: where these take the
+/// time, text that no cache of instructions holds costs more than loads.
+static constexpr int64_t mostCostly = 2048;
 
 /// Bytes that a thread reads in an iteration; nothing if the loop is not one of those looked at.
 static std::optional<int64_t> bytesOfIteration(scf::ForOp loop) {
@@ -62,6 +66,21 @@ static std::optional<int64_t> bytesOfIteration(scf::ForOp loop) {
   return bytes > 0 ? std::optional(bytes) : std::nullopt;
 }
 
+/// How many instructions an iteration spends, about, on what takes a dozen or more each.
+static int64_t countCostly(scf::ForOp loop) {
+  constexpr int64_t instructions = 12;
+  int64_t count = 0;
+  for (Operation &op : loop.getBody()->without_terminator()) {
+    if (!isa<arith::DivFOp, ExpDiffOp, math::ExpOp, math::Exp2Op, math::ExpM1Op, math::LogOp,
+             math::Log2Op, math::Log1pOp, math::TanhOp, math::ErfOp, math::SinOp, math::CosOp,
+             math::PowFOp>(op))
+      continue;
+    LayoutAttr layout = getLayout(op.getResult(0).getType());
+    count += (layout ? layout.getNumRegisters() : 1) * instructions;
+  }
+  return count;
+}
+
 /// Unrolls the loop of a window whole, if `loop` is one.
 static bool unrollWindow(scf::ForOp loop) {
   std::optional<APInt> count = loop.getStaticTripCount();
@@ -75,7 +94,8 @@ static bool unrollWindow(scf::ForOp loop) {
     loads += load ? 1 : 0;
     slides |= load && slidesInRegisters(load, loop);
   }
-  if (!slides || !count || count->getSExtValue() * loads > mostLoads)
+  if (!slides || !count || count->getSExtValue() * loads > mostLoads ||
+      count->getSExtValue() * countCostly(loop) > mostCostly)
     return false;
   for (gpu::LoadOp load : loop.getBody()->getOps<gpu::LoadOp>())
     if (slidesInRegisters(load, loop))

@@ -69,12 +69,15 @@ static std::string compareFloats(arith::CmpFPredicate predicate, Operands in) {
   return "false";
 }
 
-/// Does a loop divide single numbers by one of the launch's?
-static bool hasConstantDivisor(arith::DivFOp divide) {
-  auto argument = dyn_cast<BlockArgument>(divide.getRhs());
-  auto loop = divide->getParentOfType<scf::ForOp>();
-  return loop && argument && divide.getType().isF32() &&
-         isa<gpu::FuncOp>(argument.getOwner()->getParentOp());
+/// The number of the launch that a loop divides numbers by, if it does; else null.
+static Value getConstantDivisor(arith::DivFOp divide) {
+  Value divisor = divide.getRhs();
+  if (auto broadcast = divisor.getDefiningOp<gpu::BroadcastOp>())
+    divisor = broadcast.getSource();
+  auto argument = dyn_cast<BlockArgument>(divisor);
+  bool isOfLaunch = argument && argument.getType().isF32() &&
+                    isa<gpu::FuncOp>(argument.getOwner()->getParentOp());
+  return isOfLaunch && divide->getParentOfType<scf::ForOp>() ? divisor : Value();
 }
 
 std::string KernelEmitter::divisor(const std::string &argument) {
@@ -183,8 +186,10 @@ std::optional<std::string> KernelEmitter::arithExpression(Operation *op, Operand
       .Case<arith::DivFOp>([&](auto divide) {
         return divide->hasAttr("reciprocal") ? call("divide_by_reciprocal", in)
                : divide->hasAttr("approx")   ? call("divide_approx", in)
-               : hasConstantDivisor(divide)  ? "tk::divide(" + in[0] + ", " + divisor(in[1]) + ")"
-                                             : binary(in, "/");
+               : getConstantDivisor(divide)
+                   ? "tk::divide(" + in[0] + ", " +
+                         divisor(names.lookup(getConstantDivisor(divide))) + ")"
+                   : binary(in, "/");
       })
       .Case<arith::RemFOp>([&](auto) { return call("mod", in); })
       .Case<arith::NegFOp>([&](auto) { return "(-" + in[0] + ")"; })
