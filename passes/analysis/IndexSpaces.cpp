@@ -1,6 +1,8 @@
 //===- IndexSpaces.cpp - extents, and how statements' indices meet --------===//
 #include "passes/analysis/IndexSpaces.h"
 
+#include "passes/analysis/JointSums.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
@@ -103,9 +105,13 @@ SmallVector<SmallVector<unsigned>> getEmbeddings(ComputeOp small, ComputeOp larg
 }
 
 bool isMatrixProduct(ReduceOp reduce) {
-  if (!isContraction(reduce))
+  return isContraction(reduce) && isMatrixProductIn(reduce, reduce.getYield().getValues()[0]);
+}
+
+bool isMatrixProductIn(ReduceOp reduce, Value term) {
+  if (!isContractionTerm(reduce, term))
     return false;
-  Operation *product = reduce.getYield().getValues()[0].getDefiningOp();
+  Operation *product = term.getDefiningOp();
   auto outerIndices = [&](Value factor) {
     llvm::DenseSet<Value> indices;
     for (BlockArgument arg : getIterationIndices(factor))

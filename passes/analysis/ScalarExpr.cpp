@@ -1,6 +1,8 @@
 //===- ScalarExpr.cpp - the expression DAGs inside statements -------------===//
 #include "passes/analysis/ScalarExpr.h"
 
+#include "passes/analysis/JointSums.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -181,9 +183,12 @@ static Value stripCasts(Value value) {
 }
 
 bool isContraction(ReduceOp reduce) {
-  if (reduce.isOnline() || reduce.getKind(0) != ReduceKind::Sum)
-    return false;
-  Operation *product = reduce.getYield().getValues()[0].getDefiningOp();
+  return !reduce.isOnline() && reduce.getKind(0) == ReduceKind::Sum &&
+         isContractionTerm(reduce, reduce.getYield().getValues()[0]);
+}
+
+bool isContractionTerm(ReduceOp reduce, Value term) {
+  Operation *product = term.getDefiningOp();
   if (!product || !isa<arith::MulFOp, arith::MulIOp>(product))
     return false;
   Dependence varies(reduce.getBlock()->getArguments());

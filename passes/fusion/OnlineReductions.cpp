@@ -22,6 +22,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/analysis/IndexSpaces.h"
+#include "passes/analysis/JointSums.h"
 #include "passes/analysis/Notes.h"
 #include "passes/fusion/OnlineAlgebra.h"
 #include "passes/fusion/Simplify.h"
@@ -271,6 +273,13 @@ ReduceOp OnlineBuilder::build() {
 // Groups
 //===----------------------------------------------------------------------===//
 
+/// Are both sums of as many products, which are added up before anything else is made of them? One
+/// loop adds both to one tile.
+static bool areOneTile(ReduceOp a, ReduceOp b) {
+  return isMatrixProduct(a) && isMatrixProduct(b) && haveEqualRanges(a, b) &&
+         getJointSum(cast<OpResult>(a.getResult(0))) == getJointSum(cast<OpResult>(b.getResult(0)));
+}
+
 static bool canCarry(ReduceOp reduce) {
   return !reduce.isOnline() && reduce.getKind(0) != ReduceKind::ArgMax &&
          reduce.getKind(0) != ReduceKind::ArgMin;
@@ -363,7 +372,7 @@ private:
     for (auto [n, start] : llvm::enumerate(reduces)) {
       SmallVector<Member> group{{start, {}}};
       for (ReduceOp reduce : ArrayRef<ReduceOp>(reduces).drop_front(n + 1)) {
-        if (!haveSameRanges(start, reduce))
+        if (!haveSameRanges(start, reduce) && !areOneTile(start, reduce))
           continue;
         std::string reason;
         if (std::optional<Separation> separation = tryJoin(reduce, group, reason))

@@ -6,7 +6,8 @@
 //    of wider limits, as conversions to integers ask.
 // 2. Order the indices of reductions as memory has them (OrderIndices.cpp).
 // 3. Merge a reduction or scan with an equal one that dominates it; indices may be named otherwise.
-// 4. Move factors out of sums (HoistFactors.cpp).
+// 4. Give each product in a sum's terms a sum of its own (SeparateProducts.cpp), and move factors
+//    out of sums (HoistFactors.cpp).
 // 5. Take exponentials under the logarithm of a sum from its terms (SummedWeights.cpp).
 // 6. Make weights under the greater of a running maximum and something else those under the maximum
 //    (RunningReferences.cpp).
@@ -18,6 +19,7 @@
 #include "passes/Passes.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/fusion/RunningReferences.h"
+#include "passes/fusion/SeparateProducts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -199,9 +201,14 @@ struct SimplifyPass : tk::impl::SimplifyBase<SimplifyPass> {
       compute->walk([&](ReduceOp reduce) { numOrdered += orderIndices(reduce); });
       // Merging makes the divisors of one row equal; factors leave inner sums before outer ones.
       numMerged += mergeEqualReductions(compute);
-      SmallVector<ReduceOp> reduces;
-      compute->walk([&](ReduceOp reduce) { reduces.push_back(reduce); });
-      for (ReduceOp reduce : reduces)
+      auto collect = [&] {
+        SmallVector<ReduceOp> reduces;
+        compute->walk([&](ReduceOp reduce) { reduces.push_back(reduce); });
+        return reduces;
+      };
+      for (ReduceOp reduce : collect())
+        changed |= separateProducts(reduce);
+      for (ReduceOp reduce : collect())
         if (hoistFactors(reduce)) {
           ++numHoisted;
           changed = true;

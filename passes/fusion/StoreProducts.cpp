@@ -6,7 +6,8 @@
 // 1. it is a result that is read in a loop, or of which single elements are read;
 // 2. an extremum over it needs what is reduced of it before: loops in turn would each compute it;
 // 3. it is read at several kinds of indices: inlining would compute it once for each. Slices at
-//    different places are products of their own.
+//    different places are products of their own;
+// 4. these are more than threads have registers for the sums of (the gates of a recurrent cell).
 //
 //===----------------------------------------------------------------------===//
 #include "passes/fusion/FuseProducers.h"
@@ -17,6 +18,9 @@
 using namespace mlir;
 
 namespace tk {
+
+/// So many sums the smallest tile of warpgroups has registers for (WarpgroupTiles.h).
+static constexpr size_t mostSums = 4;
 
 /// True if both loads stand at the same indices, reduction indices over equal ranges being the
 /// same.
@@ -87,6 +91,16 @@ static bool isReducedInTurn(ArrayRef<Read> reads) {
   return false;
 }
 
+/// How many matrix products an element of `producer` is computed from.
+static size_t countProducts(OpResult producer) {
+  auto compute = cast<ComputeOp>(producer.getOwner());
+  Value element = compute.getYield().getValues()[producer.getResultNumber()];
+  return llvm::count_if(getSlice(element, compute.getBlock()), [](Operation *op) {
+    auto reduce = dyn_cast<ReduceOp>(op);
+    return reduce && isMatrixProduct(reduce);
+  });
+}
+
 std::optional<std::string> whyStoreProducts(ArrayRef<Read> reads, bool isKernelResult) {
   SmallVector<Read> whole;
   for (Read read : reads)
@@ -104,10 +118,20 @@ std::optional<std::string> whyStoreProducts(ArrayRef<Read> reads, bool isKernelR
     llvm::append_range(whole, reads);
   if (whole.empty())
     return "only single elements of it are read";
-  for (auto [n, read] : llvm::enumerate(whole))
-    for (Read before : ArrayRef<Read>(whole).take_front(n))
-      if (!areApart(before, read) && !readTogether(before, read))
+  size_t slices = 0;
+  for (auto [n, read] : llvm::enumerate(whole)) {
+    bool isNew = true;
+    for (Read before : ArrayRef<Read>(whole).take_front(n)) {
+      if (areApart(before, read))
+        continue;
+      if (!readTogether(before, read))
         return "it is read at several kinds of indices, and would be computed once for each";
+      isNew = false;
+    }
+    slices += isNew;
+  }
+  if (slices * countProducts(reads.front().producer) > mostSums)
+    return "its slices are more products than a tile has sums of";
   return std::nullopt;
 }
 

@@ -27,15 +27,19 @@
 //
 // F. Computed factors of chains are stored: StoreFactors.cpp.
 //
+// G. Factors, and results, that lie along an index of both factors: TurnBatches.cpp.
+//
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
 #include "passes/analysis/IndexSpaces.h"
+#include "passes/analysis/JointSums.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/fusion/GatherFactors.h"
 #include "passes/fusion/PadFactors.h"
 #include "passes/fusion/StoreFactors.h"
+#include "passes/fusion/TurnBatches.h"
 #include "passes/fusion/UnpackFactors.h"
 #include "passes/tiling/SizeFacts.h"
 
@@ -192,7 +196,10 @@ bool Product::isForCudaCores(int64_t processors) {
   if (countOutputs() < outputsOfProcessor * processors)
     return false;
   auto multiply = reduce.getYield().getValues()[position].getDefiningOp<arith::MulFOp>();
-  return multiply && !reduce.isOnline() && multiply.getType().isF32() &&
+  // Of sums that one loop carries those may have two tiles that are not added up.
+  Value sum = reduce.getResult(position);
+  bool isOneTile = !reduce.isOnline() || getJointSum(cast<OpResult>(sum)) != sum;
+  return multiply && isOneTile && multiply.getType().isF32() &&
          llvm::all_of(multiply->getOperands(), [&](Value factor) {
            return factor.getDefiningOp<LoadOp>() &&
                   !haveWarpgroupProduct(factor.getType(), getSumPrecision(reduce));
@@ -311,6 +318,7 @@ struct TransposeFactors : tk::impl::TransposeFactorsBase<TransposeFactors> {
       gatherFactors(kernel);
       numTransposed += unpackFactors(kernel);
       numTransposed += storeFactors(kernel);
+      numTransposed += turnBatches(kernel);
       FactorTransposition transposition(kernel, target.getProcessors());
       SmallVector<ComputeOp> computes(kernel.getBody().getOps<ComputeOp>());
       for (ComputeOp compute : computes)

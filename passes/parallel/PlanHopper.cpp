@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/tkgpu/TkGpuProducts.h"
+#include "passes/analysis/JointSums.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/parallel/MergeIndices.h"
@@ -335,9 +336,15 @@ bool Planner::isChainForWarpgroups(Contraction &outer) {
 
 /// How many tiles of sums a thread has a part of at once.
 int64_t Planner::countSums(Contraction &product) {
-  int64_t sums = llvm::count_if(shape.contractions, [&](Contraction &other) {
-    return other.m == product.m && other.n == product.n;
-  });
+  // What one loop adds up is one tile.
+  llvm::SmallMapVector<Operation *, unsigned, 4> together;
+  for (Contraction &other : shape.contractions)
+    if (other.m == product.m && other.n == product.n)
+      ++together[other.op];
+  int64_t sums = 0;
+  for (auto [op, count] : together)
+    sums +=
+        op->getNumResults() == count ? countJointSums(cast<ReduceOp>(op)).value_or(count) : count;
   // Parts of a sum that are scaled and added up have a tile of their own beside the sum's.
   auto isOfStatement = [&](Value index) {
     return cast<BlockArgument>(index).getOwner() == shape.compute.getBlock();

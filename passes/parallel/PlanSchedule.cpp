@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/ProductFactors.h"
+#include "passes/analysis/ScalarExpr.h"
 #include "passes/memory/DotPlan.h"
 #include "passes/parallel/Planner.h"
 
@@ -29,6 +30,8 @@ constexpr int64_t wideSliceBits = 1024;
 /// Of a statement without reductions: the warps of a block, and the blocks that each multiprocessor
 /// should still have where a thread takes more than one access.
 constexpr int64_t warpsOfElements = 4, blocksToSpare = 16;
+/// How many rows share what a thread loads element by element for them.
+constexpr int64_t rowsThatShare = 4;
 
 /// Of each operand of a product on CUDA cores, how much a thread may have in registers: what a
 /// layout can name.
@@ -126,7 +129,7 @@ void Planner::planProduct(Contraction &product) {
   else if (coarse)
     shrinkToFillMachine(product);
   // What a thread of the most warps has of the sums stays in registers.
-  if (coarse && matrix)
+  if (coarse && (matrix || bits == 32))
     for (int64_t sums = countSums(product) * (bits == 64 ? 2 : 1);
          tileOf(product.m) * tileOf(product.n) * sums > mostSums * 8 * 32;) {
       Value larger = tileOf(product.m) < tileOf(product.n) ? product.n : product.m;
@@ -156,8 +159,12 @@ void Planner::planProduct(Contraction &product) {
   // is.
   int64_t slice = (tileOf(product.m) + tileOf(product.n)) * tileOf(product.k) * bits / 8;
   int64_t deepest = bits == 32 && tileOf(product.k) < 32 ? 6 : 4;
-  if (coarse && !matrix && deepest * slice <= target.getShared())
+  int64_t together = llvm::count_if(shape.contractions,
+                                    [&](Contraction &other) { return other.op == product.op; });
+  if (coarse && !matrix && deepest * slice * together <= target.getShared())
     stages = deepest;
+  else if (coarse && !matrix && together > 1)
+    stages = std::max<int64_t>(target.getShared() / (slice * together), stages);
   // Of f64 a stage has least work to hide a copy behind.
   if (coarse && matrix && bits == 64 && 2 * 4 * slice <= target.getShared())
     stages = 4;
@@ -202,6 +209,36 @@ void Planner::planContractions() {
   }
 }
 
+/// The index along which several rows should share what a thread loads: the innermost of those that
+/// nothing of what lies apart along the statement's last index follows. Null if there is none, or
+/// the blocks of `elements` outputs would be few.
+static Value indexThatShares(Planner &planner, int64_t elements) {
+  StatementShape &shape = planner.shape;
+  ComputeOp compute = shape.compute;
+  Value last = compute.getIndex(compute.getNumIndices() - 1);
+  llvm::SmallDenseSet<Value> own;
+  bool areApart = false;
+  int64_t blocks = 1;
+  for (Value index : compute.getBlock()->getArguments())
+    blocks *= shape.upperOf(index).value_or(1);
+  compute.getBody().walk([&](LoadOp load) {
+    SmallVector<BlockArgument> indices;
+    for (Value index : load.getIndices())
+      llvm::append_range(indices, getIterationIndices(index));
+    if (!llvm::is_contained(indices, last) || runsOneByOne(load.getIndices().back(), last))
+      return;
+    areApart = true;
+    own.insert_range(indices);
+  });
+  if (!areApart ||
+      blocks / (elements * rowsThatShare) < blocksToSpare * planner.target.getProcessors())
+    return {};
+  for (Value index : llvm::reverse(compute.getBlock()->getArguments()))
+    if (index != last && !own.contains(index) && planner.fit(index, rowsThatShare) == rowsThatShare)
+      return index;
+  return {};
+}
+
 void Planner::planElements() {
   ComputeOp compute = shape.compute;
   unsigned count = compute.getNumIndices();
@@ -238,6 +275,11 @@ void Planner::planElements() {
       rest *= 2;
       perThread *= 2;
     }
+  }
+  // What lies apart takes a request an element, which several rows share.
+  if (Value shared = coarse ? indexThatShares(*this, rest) : Value()) {
+    set(shared, rowsThatShare);
+    perThread *= rowsThatShare;
   }
   for (unsigned p = count; p-- > 0 && rest > 1;) {
     Value index = compute.getIndex(p);

@@ -1,0 +1,98 @@
+//===- SeparateProducts.cpp - sums whose terms are several products --------===//
+//
+// Part of tk-simplify. A sum whose terms are matrix products, added up or subtracted (the real part
+// of a complex product), is none itself. The sum of each of them is:
+//
+//   %s = tk.reduce [sum] ["k"] {subf (mulf %a, %b), (mulf %c, %d)}
+//     =>
+//   %x = tk.reduce [sum] ["k"] {mulf %a, %b}
+//   %y = tk.reduce [sum] ["k"] {mulf %c, %d}
+//   %s = subf %x, %y
+//
+// It is the same sum, added up in another order. tk-online-reductions carries the sums in one loop
+// again, and tk-tile gives them one tile.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/fusion/SeparateProducts.h"
+
+#include "passes/analysis/JointSums.h"
+#include "passes/analysis/Notes.h"
+#include "passes/analysis/ScalarExpr.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace tk;
+
+static constexpr llvm::StringLiteral passName = "tk-simplify";
+
+/// More sums than this have no registers together.
+static constexpr size_t mostProducts = 4;
+
+namespace {
+/// One of the products that a term consists of.
+struct SignedProduct {
+  Value value;
+  bool isNegative;
+};
+} // namespace
+
+/// Takes `term` of `reduce` apart into matrix products; false if it has anything else in it.
+static bool collectProducts(ReduceOp reduce, Value term, bool isNegative,
+                            SmallVectorImpl<SignedProduct> &products) {
+  Operation *op = term.getDefiningOp();
+  if (!op || op->getBlock() != reduce.getBlock())
+    return false;
+  if (isa<arith::NegFOp>(op))
+    return collectProducts(reduce, op->getOperand(0), !isNegative, products);
+  bool isDifference = isa<arith::SubFOp, arith::SubIOp>(op);
+  if (isDifference || isa<arith::AddFOp, arith::AddIOp>(op))
+    return collectProducts(reduce, op->getOperand(0), isNegative, products) &&
+           collectProducts(reduce, op->getOperand(1), isNegative != isDifference, products);
+  products.push_back({term, isNegative});
+  return isMatrixProductIn(reduce, term);
+}
+
+/// The sum of `product` alone, over the ranges of `reduce`.
+static Value sumOf(OpBuilder &builder, ReduceOp reduce, Value product) {
+  IRMapping mapping;
+  auto sum = cast<ReduceOp>(builder.clone(*reduce, mapping));
+  sum.getYield()->setOperand(0, mapping.lookup(product));
+  return sum.getResult(0);
+}
+
+bool tk::separateProducts(ReduceOp reduce) {
+  if (reduce.isOnline() || reduce.getNumAccumulators() != 1 || reduce.getKind(0) != ReduceKind::Sum)
+    return false;
+  SmallVector<SignedProduct> products;
+  if (!collectProducts(reduce, reduce.getYield().getValues()[0], false, products) ||
+      products.size() < 2 || products.size() > mostProducts)
+    return false;
+  // What is subtracted comes last; of the opposite of products alone the sign leaves the sum.
+  SmallVector<SignedProduct> ordered;
+  for (bool isNegative : {false, true})
+    for (const SignedProduct &product : products)
+      if (product.isNegative == isNegative)
+        ordered.push_back(product);
+  if (ordered.front().isNegative)
+    return false;
+  OpBuilder builder(reduce);
+  Location loc = reduce.getLoc();
+  bool isFloat = isa<FloatType>(reduce.getResult(0).getType());
+  Value total;
+  for (const SignedProduct &product : ordered) {
+    Value sum = sumOf(builder, reduce, product.value);
+    if (!total)
+      total = sum;
+    else if (!product.isNegative)
+      total = createCombination(builder, loc, ReduceKind::Sum, total, sum);
+    else
+      total = isFloat ? Value(arith::SubFOp::create(builder, loc, total, sum))
+                      : Value(arith::SubIOp::create(builder, loc, total, sum));
+  }
+  note(reduce, passName, Verdict::Derived,
+       "the terms of the " + describe(reduce) + " are several products, each of which has a sum");
+  reduce.getResult(0).replaceAllUsesWith(total);
+  reduce.erase();
+  return true;
+}
