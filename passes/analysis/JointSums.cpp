@@ -40,12 +40,18 @@ struct JointSums {
     Operation *product = reduce.getYield().getValues()[sum.getResultNumber()].getDefiningOp();
     return withoutExtension(product->getOperand(0)).getType();
   }
+  /// Of factors as they are stored: threads that compute a factor have more to do than to multiply,
+  /// and sums of their own let them begin earlier.
   static bool isProduct(OpResult sum) {
     auto reduce = dyn_cast<ReduceOp>(sum.getOwner());
     unsigned n = sum.getResultNumber();
-    return reduce && reduce.getKind(n) == ReduceKind::Sum && reduce.standsAlone(n) &&
-           isa_and_nonnull<arith::MulFOp, arith::MulIOp>(
-               reduce.getYield().getValues()[n].getDefiningOp());
+    if (!reduce || reduce.getKind(n) != ReduceKind::Sum || !reduce.standsAlone(n))
+      return false;
+    Operation *product = reduce.getYield().getValues()[n].getDefiningOp();
+    return isa_and_nonnull<arith::MulFOp, arith::MulIOp>(product) &&
+           llvm::all_of(product->getOperands(), [](Value factor) {
+             return withoutExtension(factor).getDefiningOp<LoadOp>() != nullptr;
+           });
   }
   bool joins(Operation *op) {
     return op->getBlock() == like->getBlock() &&

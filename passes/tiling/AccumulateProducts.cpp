@@ -69,6 +69,11 @@ static bool joinInBlock(Operation *sum) {
   return true;
 }
 
+/// Are the factors as they are stored? Threads that compute one have more to do than to multiply.
+static bool hasStoredFactors(gpu::DotOp dot) {
+  return dot.getA().getDefiningOp<gpu::LoadOp>() && dot.getB().getDefiningOp<gpu::LoadOp>();
+}
+
 namespace {
 /// Products that add to one tile, which a loop carries from 0 on.
 struct CarriedSum {
@@ -101,7 +106,7 @@ struct CarriedSum {
         return CarriedSum{first, last, position};
       }
       auto dot = dyn_cast<gpu::DotOp>(user);
-      if (dot ? dot.getAcc() != sum : !isa<arith::NegFOp>(user))
+      if (dot ? dot.getAcc() != sum || !hasStoredFactors(dot) : !isa<arith::NegFOp>(user))
         return std::nullopt;
       if (!first)
         first = dot;
