@@ -30,6 +30,9 @@
 using namespace mlir;
 using namespace tk;
 
+/// Of fewer outputs of the matrix unit two products have a tile each.
+static constexpr int64_t leastOutputs = 128 * 64;
+
 static bool isZero(Value tile) {
   if (auto broadcast = tile.getDefiningOp<gpu::BroadcastOp>())
     tile = broadcast.getSource();
@@ -132,6 +135,12 @@ static bool joinInLoop(Operation *sum) {
   bool areInThreads =
       element.isF64() || (element.isF32() && left->first.getPrecision() != Precision::TF32);
   if (element != elementOf(right->first) || (isDifference && !areInThreads))
+    return false;
+  // Small tiles of the matrix unit have registers for both, whose products then run together: in
+  // bf16 256 x 1024 x 1024 takes 10.6 us on an H200, and 11.4 with one tile of sums; in tiles of
+  // 128 x 64 1024 x 1024 x 1024 takes 13.0, and 12.2.
+  auto tile = cast<RankedTensorType>(sum->getResult(0).getType());
+  if (!areInThreads && tile.getNumElements() < leastOutputs)
     return false;
   bool isLeftFirst = left->last->isBeforeInBlock(right->first);
   if (!isLeftFirst && !right->last->isBeforeInBlock(left->first))
