@@ -9,7 +9,8 @@
 // 2. With them go the others that depend on the same indices, and what follows from them element by
 //    element: of these, what the rest of the statement uses is stored.
 // 3. Let the cost rule of tk-fuse-producers (FuseProducersCost.cpp) judge the statement that this
-//    makes. If all that it stores would be computed where it is read, nothing is changed.
+//    makes. If all that it stores would be computed where it is read, nothing is changed, but that
+//    what stands in the terms of a reduction, and is the same for all of them, moves before it.
 //
 // Chains of products and what products run over stay as they are: a matrix product is taken only
 // if no other reduction needs it.
@@ -274,6 +275,39 @@ static bool lacksIndices(ReduceOp reduce, ComputeOp compute) {
   return false;
 }
 
+/// Moves a reduction that is the same for all terms of the one around it before that, with what
+/// follows from it; true if it did. There it is computed also where there are no terms.
+static bool moveOut(ReduceOp reduce) {
+  auto around = dyn_cast<ReduceOp>(reduce->getParentOp());
+  if (!around)
+    return false;
+  Dependence onTerms(around.getBlock()->getArguments()), onEnds(around.getUpper());
+  if (onTerms.on(reduce.getResult(0)))
+    return false;
+  SmallVector<Operation *> slice = getSlice(reduce.getResults(), around.getBlock());
+  for (Operation *op : slice) {
+    WalkResult result = op->walk([&](LoadOp load) {
+      bool isSafe = load.getPad() || llvm::all_of(load.getIndices(), [&](Value index) {
+                      return !getIterationIndices(index).empty() && !onEnds.on(index);
+                    });
+      return isSafe ? WalkResult::advance() : WalkResult::interrupt();
+    });
+    if (result.wasInterrupted())
+      return false;
+  }
+  llvm::SetVector<Operation *> moved(slice.begin(), slice.end());
+  for (Operation &op : *around.getBlock()) {
+    auto isMoved = [&](Value v) { return v.getDefiningOp() && moved.contains(v.getDefiningOp()); };
+    auto isInside = [&](Value v) { return v.getParentBlock() == around.getBlock() && !isMoved(v); };
+    if (op.getNumResults() == 1 && op.getNumRegions() == 0 && !isa<LoadOp>(op) &&
+        llvm::any_of(op.getOperands(), isMoved) && llvm::none_of(op.getOperands(), isInside))
+      moved.insert(&op);
+  }
+  for (Operation *op : moved)
+    op->moveBefore(around);
+  return true;
+}
+
 namespace {
 struct SeparateReductionsPass : tk::impl::SeparateReductionsBase<SeparateReductionsPass> {
   using SeparateReductionsBase::SeparateReductionsBase;
@@ -291,7 +325,7 @@ private:
       SmallVector<ReduceOp> reduces;
       compute->walk([&](ReduceOp reduce) { reduces.push_back(reduce); });
       for (ReduceOp reduce : reduces)
-        if (lacksIndices(reduce, compute) && trySeparate(reduce, compute))
+        if (lacksIndices(reduce, compute) && (trySeparate(reduce, compute) || moveOut(reduce)))
           return true;
     }
     return false;
