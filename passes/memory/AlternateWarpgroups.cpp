@@ -15,8 +15,8 @@
 //    stages of a step that is not its own. In any other order the others could wait for stages
 //    while it waits for a turn.
 //
-// Functions whose warpgroups come apart by themselves (takeTurns) have no turns, nor have loops that
-// one warpgroup ends earlier (tk-stagger-warpgroups).
+// Functions whose warpgroups come apart by themselves (takeTurns) have no turns, nor have loops
+// that one warpgroup ends earlier (tk-stagger-warpgroups).
 //
 // What an iteration does with its results then runs under the other warpgroups' products.
 //
