@@ -44,8 +44,8 @@ using namespace tk::gpu;
 
 /// Groups of a kernel's blocks: as many as there are counters for.
 static constexpr int64_t mostCounters = 512;
-/// Blocks of a group, which count themselves one after the other.
-static constexpr int64_t mostBlocksOfGroup = 4096;
+/// Blocks of a group, which count themselves one after the other: more were not measured.
+static constexpr int64_t mostBlocksOfGroup = 128;
 /// Below all sizes, also if several are added.
 static constexpr int64_t nothingKnown = -(int64_t(1) << 48);
 

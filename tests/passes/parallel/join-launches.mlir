@@ -58,7 +58,7 @@ module attributes {tkgpu.target = #tkgpu.target<arch = 80, shared = 166912, proc
     tkgpu.store %s, %y[%id] dims [array<i64>] strides(%c1) masks() over [] : (f32, !tkgpu.buffer<f32>, index, index) -> ()
     tkgpu.return
   }
-  tk.kernel @own dims ["N", "G"] params [#tk.param<"x">] results ["y"] facts [#tk.fact<upper = 300>, #tk.fact<upper = 100>] {
+  tk.kernel @own dims ["N", "G"] params [#tk.param<"x">] results ["y"] facts [#tk.fact<upper = 100>, #tk.fact<upper = 100>] {
   ^bb0(%N: index, %G: index, %x: tensor<?xf32>):
     %c1 = arith.constant 1 : index
     tk.bind %x[%N] : tensor<?xf32>
@@ -95,7 +95,7 @@ module attributes {tkgpu.target = #tkgpu.target<arch = 80, shared = 166912, proc
     tkgpu.store %s, %y[%id] dims [array<i64>] strides(%c1) masks() over [] : (f32, !tkgpu.buffer<f32>, index, index) -> ()
     tkgpu.return
   }
-  tk.kernel @others dims ["N", "G"] params [#tk.param<"x">] results ["y"] facts [#tk.fact<upper = 300>, #tk.fact<upper = 100>] {
+  tk.kernel @others dims ["N", "G"] params [#tk.param<"x">] results ["y"] facts [#tk.fact<upper = 100>, #tk.fact<upper = 100>] {
   ^bb0(%N: index, %G: index, %x: tensor<?xf32>):
     %c1 = arith.constant 1 : index
     tk.bind %x[%N] : tensor<?xf32>
