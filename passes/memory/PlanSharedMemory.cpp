@@ -178,7 +178,7 @@ static int64_t placeBuffers(FuncOp function) {
     buffer.alloc.setOffset(buffer.offset);
   }
   for (Buffer &buffer : inStages)
-    buffer.alloc.setOffset(*holder.getOffset());
+    buffer.alloc.setOffset(holder.getOffset());
   return total;
 }
 
