@@ -124,7 +124,7 @@ TEST_CASE_METHOD(GpuGemm, "what launches leave at 0 is set so once, and by each 
   CHECK(*reinterpret_cast<uint64_t *>(counter(0)) == 0);
   CHECK(fake().launches[0].arguments[10] != counter(0));
   // They lie before what other variants of the kernel have for scratch memory.
-  CHECK(counter(0) + 256 == fake().launches[0].arguments[3]);
+  CHECK(counter(0) + restored_bytes == fake().launches[0].arguments[3]);
   REQUIRE(run());
   CHECK(fake().memsets == 3);
   CHECK(counter(1) == counter(0));
