@@ -48,6 +48,9 @@ CASES = (
     (EXAMPLES + "cumsum.tk", "", dict(R=30, C=100000), {}, {}),
     (PROGRAMS + "column_scans.tk", "", dict(R=9000, C=500), {}, {}),
     (PROGRAMS + "column_statistics.tk", "", dict(R=9000, C=500), {}, {}),
+    (PROGRAMS + "moments.tk", "columns", dict(R=9000, C=500), {}, {}),
+    (PROGRAMS + "window_apart.tk", "capped", dict(H=8, S=3000, T=3000, D=128, E=128), {"cap": 30.0, "window": 1000}, {}),
+    (PROGRAMS + "sums_of_products.tk", "added", dict(M=1100, N=1032, K=256, L=256), {}, {}),
     (EXAMPLES + "argmax.tk", "", dict(R=100, C=30000), {}, {}),
     (PROGRAMS + "long_sum.tk", "", dict(N=10000000), {}, {}),
 )
