@@ -258,21 +258,21 @@ std::optional<std::string> Separation::whyStored(int64_t maxExtra) const {
 }
 
 /// Does the statement, or a reduction around it, have an index with several values that `reduce`
-/// does not depend on?
+/// does not depend on? Not of what stands in a scan, which has other indices.
 static bool lacksIndices(ReduceOp reduce, ComputeOp compute) {
   Indices own = indicesOf(reduce);
   auto isLacking = [&](BlockArgument index) {
     Value extent = extentOf(index, compute);
     return !own.contains(index) && (!extent || getUpperBound(extent) != 1);
   };
+  bool lacks = false;
   for (Operation *around = reduce->getParentOp(); around != compute->getParentOp();
        around = around->getParentOp()) {
     if (!isa<ReduceOp, ComputeOp>(around))
       return false;
-    if (llvm::any_of(around->getRegion(0).getArguments(), isLacking))
-      return true;
+    lacks |= llvm::any_of(around->getRegion(0).getArguments(), isLacking);
   }
-  return false;
+  return lacks;
 }
 
 /// Moves a reduction that is the same for all terms of the one around it before that, with what
