@@ -258,7 +258,7 @@ std::optional<std::string> Separation::whyStored(int64_t maxExtra) const {
 }
 
 /// Does the statement, or a reduction around it, have an index with several values that `reduce`
-/// does not depend on? Not of what stands in a scan, which has other indices.
+/// does not depend on? Not of what stands in a scan, whose arguments are not indices alone.
 static bool lacksIndices(ReduceOp reduce, ComputeOp compute) {
   Indices own = indicesOf(reduce);
   auto isLacking = [&](BlockArgument index) {
@@ -268,7 +268,8 @@ static bool lacksIndices(ReduceOp reduce, ComputeOp compute) {
   bool lacks = false;
   for (Operation *around = reduce->getParentOp(); around != compute->getParentOp();
        around = around->getParentOp()) {
-    if (!isa<ReduceOp, ComputeOp>(around))
+    auto outer = dyn_cast<ReduceOp>(around);
+    if (outer ? outer.isOnline() : !isa<ComputeOp>(around))
       return false;
     lacks |= llvm::any_of(around->getRegion(0).getArguments(), isLacking);
   }
