@@ -1,8 +1,6 @@
 //===- IndexSpaces.cpp - extents, and how statements' indices meet --------===//
 #include "passes/analysis/IndexSpaces.h"
 
-#include "passes/analysis/JointSums.h"
-
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"

@@ -44,6 +44,9 @@ llvm::SmallVector<llvm::SmallVector<unsigned>> getEmbeddings(ComputeOp small, Co
 /// dear.
 bool isMatrixProduct(ReduceOp reduce);
 
+/// Would the sum of `term` over the indices of `reduce` be one?
+bool isMatrixProductIn(ReduceOp reduce, mlir::Value term);
+
 /// True if what `compute` reduces are matrix products, one at least, and nothing that is carried or
 /// needs reductions in its terms.
 bool computesPlainProducts(ComputeOp compute);

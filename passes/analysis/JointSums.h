@@ -11,12 +11,6 @@
 
 namespace tk {
 
-/// Would the sum of `term` over the indices of `reduce` be a contraction (ScalarExpr.h)?
-bool isContractionTerm(ReduceOp reduce, mlir::Value term);
-
-/// Would it be a matrix product (IndexSpaces.h)?
-bool isMatrixProductIn(ReduceOp reduce, mlir::Value term);
-
 /// Do both run from 0 to ends that are known to be equal?
 bool haveEqualRanges(ReduceOp a, ReduceOp b);
 

@@ -1,8 +1,6 @@
 //===- ScalarExpr.cpp - the expression DAGs inside statements -------------===//
 #include "passes/analysis/ScalarExpr.h"
 
-#include "passes/analysis/JointSums.h"
-
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -117,6 +115,18 @@ Value cloneSlice(OpBuilder &builder, Value value, Block *home, IRMapping &mappin
     return value;
   for (Value input : getInputs(op))
     cloneSlice(builder, input, home, mapping);
+  builder.clone(*op, mapping);
+  return mapping.lookup(value);
+}
+
+Value cloneFrom(OpBuilder &builder, Value value, Operation *around, IRMapping &mapping) {
+  if (Value known = mapping.lookupOrNull(value))
+    return known;
+  Operation *op = value.getDefiningOp();
+  if (!op || !around->isProperAncestor(op))
+    return value;
+  for (Value input : getInputs(op))
+    cloneFrom(builder, input, around, mapping);
   builder.clone(*op, mapping);
   return mapping.lookup(value);
 }

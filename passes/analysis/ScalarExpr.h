@@ -53,6 +53,10 @@ llvm::SmallVector<mlir::Value> getInputs(mlir::Operation *op);
 mlir::Value cloneSlice(mlir::OpBuilder &builder, mlir::Value value, mlir::Block *home,
                        mlir::IRMapping &mapping);
 
+/// The same for all blocks in `around`.
+mlir::Value cloneFrom(mlir::OpBuilder &builder, mlir::Value value, mlir::Operation *around,
+                      mlir::IRMapping &mapping);
+
 /// The ops of `home` that `values` need, in block order.
 llvm::SmallVector<mlir::Operation *> getSlice(mlir::ValueRange values, mlir::Block *home);
 
@@ -62,6 +66,9 @@ llvm::SmallVector<mlir::BlockArgument> getIterationIndices(mlir::Value value);
 
 /// A sum whose terms are products of two loaded or rounded factors: what a matrix unit can run.
 bool isContraction(ReduceOp reduce);
+
+/// Would the sum of `term` over the indices of `reduce` be one?
+bool isContractionTerm(ReduceOp reduce, mlir::Value term);
 
 /// The neutral element of `kind` at `builder`.
 mlir::Value createIdentity(mlir::OpBuilder &builder, mlir::Location loc, ReduceKind kind,

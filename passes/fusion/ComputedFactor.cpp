@@ -170,23 +170,13 @@ double ComputedFactor::bytes() {
 // The statement that stores it
 //===----------------------------------------------------------------------===//
 
-Value ComputedFactor::copy(OpBuilder &builder, Value value, IRMapping &mapping) {
-  Operation *op = value.getDefiningOp();
-  if (mapping.contains(value) || !op || !compute->isProperAncestor(op))
-    return mapping.lookupOrDefault(value);
-  for (Value input : getInputs(op))
-    copy(builder, input, mapping);
-  builder.clone(*op, mapping);
-  return mapping.lookup(value);
-}
-
 /// The factor where the sum takes it in, and 0 elsewhere.
 Value ComputedFactor::copyMasked(OpBuilder &builder, IRMapping &mapping) {
   Location loc = factor.getLoc();
   Value place = mapping.lookup(reduce.getIndex(0));
-  Value value = copy(builder, factor, mapping);
-  Value lower = copy(builder, reduce.getLower()[0], mapping);
-  Value upper = copy(builder, reduce.getUpper()[0], mapping);
+  Value value = cloneFrom(builder, factor, compute, mapping);
+  Value lower = cloneFrom(builder, reduce.getLower()[0], compute, mapping);
+  Value upper = cloneFrom(builder, reduce.getUpper()[0], compute, mapping);
   Value inside = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, place, upper);
   if (!isConstantIntValue(lower, 0)) {
     Value from = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sge, place, lower);
@@ -225,19 +215,19 @@ void ComputedFactor::store(StringRef suffix, ArrayRef<Value> rows, bool isMasked
     all.pop_back();
     over.append(rows.size(), all);
   }
-  auto statement =
-      ComputeOp::create(builder, factor.getLoc(), names, extents, types,
-                        SmallVector<StringRef>(texts.begin(), texts.end()), over,
-                        [&](OpBuilder &body, Location loc, ValueRange places) {
-                          IRMapping mapping;
-                          for (auto [leaf, place] : llvm::zip_equal(leaves, places))
-                            mapping.map(leaf.index, place);
-                          SmallVector<Value> results = {isMasked ? copyMasked(body, mapping)
-                                                                 : copy(body, factor, mapping)};
-                          for (Value row : rows)
-                            results.push_back(copy(body, row, mapping));
-                          YieldOp::create(body, loc, results);
-                        });
+  auto statement = ComputeOp::create(builder, factor.getLoc(), names, extents, types,
+                                     SmallVector<StringRef>(texts.begin(), texts.end()), over,
+                                     [&](OpBuilder &body, Location loc, ValueRange places) {
+                                       IRMapping mapping;
+                                       for (auto [leaf, place] : llvm::zip_equal(leaves, places))
+                                         mapping.map(leaf.index, place);
+                                       SmallVector<Value> results = {
+                                           isMasked ? copyMasked(body, mapping)
+                                                    : cloneFrom(body, factor, compute, mapping)};
+                                       for (Value row : rows)
+                                         results.push_back(cloneFrom(body, row, compute, mapping));
+                                       YieldOp::create(body, loc, results);
+                                     });
   auto load = [&](Value value, unsigned n, ArrayRef<Value> at) {
     OpBuilder after(value.getContext());
     after.setInsertionPointAfterValue(value);

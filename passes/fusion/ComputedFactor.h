@@ -56,7 +56,6 @@ private:
   bool addBare(mlir::BlockArgument index);
   bool isGroup(mlir::Value index);
   void orderLeaves();
-  mlir::Value copy(mlir::OpBuilder &builder, mlir::Value value, mlir::IRMapping &mapping);
   mlir::Value copyMasked(mlir::OpBuilder &builder, mlir::IRMapping &mapping);
 
   KernelOp kernel;

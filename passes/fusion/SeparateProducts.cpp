@@ -15,7 +15,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/fusion/SeparateProducts.h"
 
-#include "passes/analysis/JointSums.h"
+#include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ScalarExpr.h"
 

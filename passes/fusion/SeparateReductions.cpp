@@ -24,6 +24,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
 #include "passes/analysis/Notes.h"
+#include "passes/analysis/ScalarExpr.h"
 #include "passes/fusion/FuseProducers.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -186,26 +187,13 @@ bool Separation::mayComputeApart() const {
   return true;
 }
 
-/// Clones what `value` needs of the statement, from all blocks in it.
-static Value cloneFrom(ComputeOp compute, OpBuilder &builder, Value value, IRMapping &mapping) {
-  if (Value known = mapping.lookupOrNull(value))
-    return known;
-  Operation *op = value.getDefiningOp();
-  if (!op || !compute->isProperAncestor(op))
-    return value;
-  for (Value input : getInputs(op))
-    cloneFrom(compute, builder, input, mapping);
-  builder.clone(*op, mapping);
-  return mapping.lookup(value);
-}
-
 void Separation::create() {
   OpBuilder builder(compute);
   SmallVector<Value> extents, stored;
   SmallVector<StringRef> names;
   for (BlockArgument index : indices) {
     IRMapping hoisted;
-    extents.push_back(cloneFrom(compute, builder, extentOf(index, compute), hoisted));
+    extents.push_back(cloneFrom(builder, extentOf(index, compute), compute, hoisted));
     names.push_back(nameOf(index, compute).getValue());
   }
   for (Operation *op : taken)
@@ -222,7 +210,7 @@ void Separation::create() {
           mapping.map(index, mine);
         SmallVector<Value> values;
         for (Value value : stored)
-          values.push_back(cloneFrom(compute, inner, value, mapping));
+          values.push_back(cloneFrom(inner, value, compute, mapping));
         YieldOp::create(inner, loc, values);
       });
   SmallVector<Value> place(indices.begin(), indices.end());

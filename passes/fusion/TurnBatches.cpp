@@ -20,6 +20,7 @@
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/fusion/ComputedFactor.h"
 #include "passes/tiling/SizeFacts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -31,18 +32,11 @@ static constexpr llvm::StringLiteral passName = "tk-transpose-factors";
 /// Nanoseconds, measured on an H200 with 128 products of 256 x 256 x 256 (372 us for 24): what is
 /// saved of a term, to read or write a byte, to launch once more.
 static constexpr double savedOfTerm = 1.6e-4, costOfByte = 2.7e-4, costOfLaunch = 2500;
-/// What an extent that nothing is known of is taken to be.
-static constexpr int64_t unboundedExtent = int64_t(1) << 14;
-
-static double sizeOf(KernelOp kernel, Value extent) {
-  std::optional<int64_t> upper = getSizeFact(kernel, extent).upper;
-  return static_cast<double>(std::max<int64_t>(upper.value_or(unboundedExtent), 1));
-}
 
 static double bytesOf(KernelOp kernel, ValueRange extents, Type element) {
   double bytes = element.getIntOrFloatBitWidth() / 8.0;
   for (Value extent : extents)
-    bytes *= sizeOf(kernel, extent);
+    bytes *= guessSize(kernel, extent);
   return bytes;
 }
 
@@ -107,7 +101,7 @@ bool BatchProduct::findAxis() {
 bool BatchProduct::pays() {
   Type element = cast<RankedTensorType>(compute.getResult(0).getType()).getElementType();
   double bytes = bytesOf(kernel, compute.getExtents(), element), terms = bytes;
-  terms *= sizeOf(kernel, reduce.getUpper()[0]) * 8 / element.getIntOrFloatBitWidth();
+  terms *= guessSize(kernel, reduce.getUpper()[0]) * 8 / element.getIntOrFloatBitWidth();
   for (LoadOp factor : factors)
     bytes += bytesOf(kernel, getExtents(kernel, factor.getTensor()), factor.getType());
   return savedOfTerm * terms > 2 * costOfByte * bytes + 3 * costOfLaunch;

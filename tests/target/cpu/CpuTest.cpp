@@ -109,8 +109,9 @@ static std::map<std::string, Plan> readCases() {
     for (size_t i = 1; i + 1 < words.size(); ++i)
       if (words[i] == "--dim")
         words[i + 1].split('=').second.getAsInteger(10, sizes[words[i + 1].split('=').first.str()]);
+    Plan &plan = plans[TK_SOURCE "/" + words[0].str()];
     if (isSmall(sizes))
-      plans[TK_SOURCE "/" + words[0].str()].runs.push_back(sizes);
+      plan.runs.push_back(sizes);
   }
   return plans;
 }
