@@ -131,6 +131,8 @@ llvm::ArrayRef<PassRow> passTable() {
        "offsets, waits and barriers, once nothing that touches memory moves any more"},
       {"tk-overlap-slices", Stage::Gpu, "", "",
        "where threads meet is known; the next slice's first fragments come under a product"},
+      {"tk-join-launches", Stage::Gpu, "", "",
+       "what launches read of each other, and in which blocks, is all there"},
       {"tk-overlap-launches", Stage::Gpu, "", "",
        "launches begin as those before them end; behind their waits nothing moves any more"},
       {"tk-hand-out-tiles", Stage::Gpu, "persistence", "",

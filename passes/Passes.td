@@ -193,6 +193,13 @@ def HoldNarrowTiles : Pass<"tk-hold-narrow-tiles", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numRecomputed", "recomputed", "Tiles computed again">];
 }
 
+def JoinLaunches : Pass<"tk-join-launches", "::mlir::ModuleOp"> {
+  let summary = "Let a launch's last blocks do the next one's work";
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
+                           "::tk::gpu::TkGpuDialect"];
+  let statistics = [Statistic<"numJoined", "launches", "Launches that others took over">];
+}
+
 def OverlapLaunches : Pass<"tk-overlap-launches", "::mlir::ModuleOp"> {
   let summary = "Let a kernel's launches begin before those before them have ended";
   let dependentDialects = ["::tk::gpu::TkGpuDialect"];

@@ -9,16 +9,14 @@
 // 2. the functions of all but the first wait, before they touch memory, for all earlier launches to
 //    end.
 //
-// The first launch follows what others have launched and stays as it is. A launch whose work the
-// last blocks of the one before it can do is none any more (parallel/JoinLaunches.h). This runs
-// last: the function's loads are free of effects, and none may move ahead of the wait.
+// The first launch follows what others have launched and stays as it is. This runs last: the
+// function's loads are free of effects, and none may move ahead of the wait.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
 
 #include "dialects/tk/TkDialect.h"
 #include "dialects/tkgpu/TkGpuDialect.h"
-#include "passes/parallel/JoinLaunches.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -49,7 +47,6 @@ namespace {
 
 struct OverlapLaunches : tk::impl::OverlapLaunchesBase<OverlapLaunches> {
   void runOnOperation() override {
-    joinLaunches(getOperation());
     auto target = getOperation()->getAttrOfType<TargetAttr>(targetAttrName);
     if (!target || target.getArch() < leastArch)
       return;

@@ -23,7 +23,7 @@
 //                                                   .. load %p[.., %c + iota]; store %s
 //
 //===----------------------------------------------------------------------===//
-#include "passes/parallel/JoinLaunches.h"
+#include "passes/Passes.h"
 
 #include "dialects/tkgpu/TkGpuCountOps.h"
 #include "passes/memory/BulkBox.h"
@@ -37,6 +37,12 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/Pass/Pass.h"
+
+namespace tk {
+#define GEN_PASS_DEF_JOINLAUNCHES
+#include "passes/Passes.h.inc"
+} // namespace tk
 
 using namespace mlir;
 using namespace tk;
@@ -400,21 +406,25 @@ void LaunchPair::apply() {
   join.erase();
 }
 
-int64_t tk::joinLaunches(ModuleOp module) {
-  int64_t numJoined = 0;
-  SymbolTable symbols(module);
-  for (KernelOp kernel : module.getOps<KernelOp>()) {
-    SmallVector<LaunchOp> launches(kernel.getBody().front().getOps<LaunchOp>());
-    int64_t left = mostCounters;
-    for (unsigned n = 0; n + 1 < launches.size(); ++n) {
-      LaunchPair pair(launches[n], launches[n + 1], symbols);
-      if (!pair.analyse(left))
-        continue;
-      left -= pair.getNumGroups();
-      pair.apply();
-      ++numJoined;
-      ++n; // what was joined stays as it is
+namespace {
+
+struct JoinLaunches : tk::impl::JoinLaunchesBase<JoinLaunches> {
+  void runOnOperation() override {
+    SymbolTable symbols(getOperation());
+    for (KernelOp kernel : getOperation().getOps<KernelOp>()) {
+      SmallVector<LaunchOp> launches(kernel.getBody().front().getOps<LaunchOp>());
+      int64_t left = mostCounters;
+      for (unsigned n = 0; n + 1 < launches.size(); ++n) {
+        LaunchPair pair(launches[n], launches[n + 1], symbols);
+        if (!pair.analyse(left))
+          continue;
+        left -= pair.getNumGroups();
+        pair.apply();
+        ++numJoined;
+        ++n; // what was joined stays as it is
+      }
     }
   }
-  return numJoined;
-}
+};
+
+} // namespace

@@ -1,6 +1,6 @@
-// RUN: tk-opt %s --tk-overlap-launches | FileCheck %s
-// RUN: sed s/least_sizes.=.array.i64:.1,/least_sizes=array\<i64:0,/ %s | tk-opt --tk-overlap-launches | FileCheck %s --check-prefix=EMPTY
-// RUN: sed s/upper.=.100/upper=300/g %s | tk-opt --tk-overlap-launches | FileCheck %s --check-prefix=MANY
+// RUN: tk-opt %s --tk-join-launches | FileCheck %s
+// RUN: sed s/least_sizes.=.array.i64:.1,/least_sizes=array\<i64:0,/ %s | tk-opt --tk-join-launches | FileCheck %s --check-prefix=EMPTY
+// RUN: sed s/upper.=.100/upper=300/g %s | tk-opt --tk-join-launches | FileCheck %s --check-prefix=MANY
 
 // The last block of each group reads what all of its group wrote, of whatever part.
 // CHECK-LABEL: tkgpu.func @own_parts args ["G", "x", "counters", "p", "y"]
