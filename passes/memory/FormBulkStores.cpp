@@ -63,8 +63,21 @@ public:
 
   unsigned run();
 
+  /// A store that copies take, and its pieces.
+  struct Result {
+    StoreOp store;
+    BulkBox box;
+    int64_t axis = 0, length = 0; ///< along which pieces lie, and their length
+    SmallVector<int64_t> shape;   ///< of a piece
+    LayoutAttr part;
+    SharedType piece;
+    IntegerAttr warpgroupAxis; ///< null if the warpgroups store together
+  };
+
 private:
+  FailureOr<Result> analyse(StoreOp store);
   bool form(StoreOp store);
+  void form(MutableArrayRef<Result> results);
   void loadAhead(ArrayRef<SmallVector<Operation *>> loads, ArrayRef<Operation *> firstSync);
   Value buffersFor(Location loc, SharedType piece);
 
@@ -146,75 +159,150 @@ void BulkStoreForming::loadAhead(ArrayRef<SmallVector<Operation *>> loads,
   }
 }
 
-bool BulkStoreForming::form(StoreOp store) {
+FailureOr<BulkStoreForming::Result> BulkStoreForming::analyse(StoreOp store) {
   auto tile = dyn_cast<RankedTensorType>(store.getValue().getType());
   std::string why;
   FailureOr<BulkBox> box = analyseBulkBox(store, info, why);
   if (!tile || failed(box) || !arguments.isKnown(*box))
-    return false;
-  int64_t axis = box->shared.getAxisOrder().front(), length = box->shared.getRowLength();
+    return failure();
+  Result result;
+  result.store = store;
+  result.axis = box->shared.getAxisOrder().front();
+  result.length = box->shared.getRowLength();
   LayoutAttr layout = getLayout(tile);
-  SmallVector<int64_t> shape(tile.getShape());
-  shape[axis] = length;
-  LayoutAttr part = isFragment(layout, axis) ? partLayout(layout, shape) : LayoutAttr();
-  if (!part)
-    return false;
-  Type element = tile.getElementType();
-  Location loc = store.getLoc();
+  result.shape.assign(tile.getShape().begin(), tile.getShape().end());
+  result.shape[result.axis] = result.length;
+  result.part = isFragment(layout, result.axis) ? partLayout(layout, result.shape) : LayoutAttr();
+  if (!result.part)
+    return failure();
   std::optional<unsigned> rowsAxis = box->rowsAxis();
   // Whole groups of eight rows, which the matrices that are written have.
-  const int64_t rows = shape[1 - axis], groups = function.getNumWarps() / kWarpsOfGroup;
-  bool byWarpgroup =
-      rowsAxis && areRowsByWarpgroup(part, 1 - axis, rows) && rows % (8 * groups) == 0;
-  IntegerAttr warpgroupAxis;
-  if (byWarpgroup) {
-    warpgroupAxis = builder.getI64IntegerAttr(*rowsAxis);
+  const int64_t across = 1 - result.axis, rows = result.shape[across];
+  const int64_t groups = function.getNumWarps() / kWarpsOfGroup;
+  if (rowsAxis && areRowsByWarpgroup(result.part, across, rows) && rows % (8 * groups) == 0) {
+    result.warpgroupAxis = builder.getI64IntegerAttr(*rowsAxis);
     box->box[*rowsAxis] /= groups;
   }
+  SmallVector<int64_t> stored(result.shape);
+  if (result.warpgroupAxis)
+    stored[across] = function.getRowsThatRun(rows);
+  result.piece = SharedType::get(builder.getContext(), stored, tile.getElementType(),
+                                 box->shared.getOrder(), /*padding=*/0, box->shared.getChunk(),
+                                 box->shared.getPerPhase(), box->shared.getPhases());
+  result.box = std::move(*box);
+  return result;
+}
+
+/// Do pieces of both results share buffers and steps?
+static bool areAlike(BulkStoreForming::Result &a, BulkStoreForming::Result &b) {
+  return a.store.getValue().getType() == b.store.getValue().getType() && a.piece == b.piece &&
+         a.warpgroupAxis == b.warpgroupAxis && a.axis == b.axis;
+}
+
+/// Is anything that one thread computes element by element needed for both results, besides what
+/// is loaded and what the products gave?
+static bool shareComputation(StoreOp first, StoreOp second) {
+  auto collect = [](StoreOp store) {
+    llvm::SetVector<Operation *> computed;
+    SmallVector<Value> values = {store.getValue()};
+    while (!values.empty()) {
+      Operation *op = values.pop_back_val().getDefiningOp();
+      if (op && op->getBlock() == store->getBlock() && op->hasTrait<OpTrait::Elementwise>() &&
+          !op->hasTrait<OpTrait::ConstantLike>() && computed.insert(op))
+        llvm::append_range(values, op->getOperands());
+    }
+    return computed;
+  };
+  llvm::SetVector<Operation *> ofFirst = collect(first);
+  return llvm::any_of(collect(second), [&](Operation *op) {
+    return ofFirst.contains(op) && !isa<arith::ExtFOp>(op);
+  });
+}
+
+/// The store behind `store` in its block whose pieces may be stored with its own: nothing between
+/// them but what is computed and loaded.
+static StoreOp storeBehind(StoreOp store) {
+  for (Operation *op = store->getNextNode(); op; op = op->getNextNode()) {
+    if (auto next = dyn_cast<StoreOp>(op))
+      return next;
+    if (!isa<gpu::LoadOp>(op) && !isMemoryEffectFree(op))
+      break;
+  }
+  return nullptr;
+}
+
+bool BulkStoreForming::form(StoreOp store) {
+  FailureOr<Result> analysed = analyse(store);
+  if (failed(analysed))
+    return false;
+  SmallVector<Result, 1> results;
+  results.push_back(std::move(*analysed));
+  if (StoreOp next = storeBehind(store); next && shareComputation(store, next))
+    if (FailureOr<Result> other = analyse(next); succeeded(other) && areAlike(results[0], *other)) {
+      store->moveBefore(next);
+      results.push_back(std::move(*other));
+    }
+  form(results);
+  return true;
+}
+
+void BulkStoreForming::form(MutableArrayRef<Result> results) {
+  const Result &alike = results.front();
+  StoreOp last = results.back().store;
+  Location loc = last.getLoc();
+  const int64_t axis = alike.axis, length = alike.length;
+  const SmallVector<int64_t> &shape = alike.shape;
+  const bool byWarpgroup = bool(alike.warpgroupAxis);
   anyByWarpgroup |= byWarpgroup;
-  SmallVector<int64_t> stored(shape);
-  if (byWarpgroup)
-    stored[1 - axis] = function.getRowsThatRun(rows);
-  auto piece = SharedType::get(builder.getContext(), stored, element, box->shared.getOrder(),
-                               /*padding=*/0, box->shared.getChunk(), box->shared.getPerPhase(),
-                               box->shared.getPhases());
-  Value pair = buffersFor(loc, piece), map = arguments.addTensorMap(*box);
-  builder.setInsertionPoint(store);
-  SmallVector<Value> first = buildCoordinates(builder, loc, *box);
-  bool matrix = bytesOfElement(element) == 2;
-  PieceReductions reductions(store, axis);
-  SmallVector<Value> tiles = reductions.tiles();
-  tiles.push_back(store.getValue());
+  Value pair = buffersFor(loc, alike.piece);
+  SmallVector<Value> maps, tiles;
+  for (Result &result : results)
+    maps.push_back(arguments.addTensorMap(result.box));
+  builder.setInsertionPoint(last);
+  SmallVector<SmallVector<Value>> first;
+  for (Result &result : results)
+    first.push_back(buildCoordinates(builder, loc, result.box));
+  PieceReductions reductions(last, axis);
+  tiles = reductions.tiles();
+  for (Result &result : results)
+    tiles.push_back(result.store.getValue());
   SmallVector<Operation *> users(stores);
   llvm::append_range(users, reductions.get());
   TilePieces pieces(tiles, users);
-  const int64_t numPieces = tile.getDimSize(axis) / length;
-  // Where each piece has a buffer of its own, all of them are written under one fence.
-  const int64_t together = numPieces <= kBuffers ? numPieces : 1;
+  auto tile = cast<RankedTensorType>(last.getValue().getType());
+  const bool matrix = bytesOfElement(tile.getElementType()) == 2;
+  const int64_t numResults = results.size();
+  const int64_t numPieces = tile.getDimSize(axis) / length * numResults;
+  // Where each piece has a buffer of its own, all of them are written under one fence, as are
+  // those of several results.
+  const int64_t together = numPieces <= kBuffers ? numPieces : numResults;
   SmallVector<SmallVector<Operation *>> loads;
   SmallVector<Operation *> firstSync;
   for (int64_t from = 0; from < numPieces; from += together) {
     SmallVector<Value> values, stages, steps;
-    Operation *before = store->getPrevNode();
+    Operation *before = last->getPrevNode();
     for (int64_t p = from; p < from + together; ++p) {
       SmallVector<int64_t> offsets(2, 0);
-      offsets[axis] = p * length;
+      offsets[axis] = p / numResults * length;
       Value slot = arith::ConstantIndexOp::create(builder, loc, p % kBuffers);
-      stages.push_back(StageOp::create(builder, loc, piece, pair, slot));
-      steps.push_back(arith::ConstantIndexOp::create(builder, loc, p * length));
-      pieces.clear();
-      values.push_back(pieces.build(builder, store.getValue(), offsets, shape));
-      reductions.add(builder, pieces, offsets, shape);
+      stages.push_back(StageOp::create(builder, loc, alike.piece, pair, slot));
+      steps.push_back(arith::ConstantIndexOp::create(builder, loc, offsets[axis]));
+      if (p % numResults == 0)
+        pieces.clear();
+      Value value = results[p % numResults].store.getValue();
+      values.push_back(pieces.build(builder, value, offsets, shape));
+      if (p % numResults == numResults - 1)
+        reductions.add(builder, pieces, offsets, shape);
     }
-    Operation *computed = store->getPrevNode();
+    Operation *computed = last->getPrevNode();
     // The first piece may get the buffer that an earlier store's last one had; then all are free.
     if (from == 0 || from >= kBuffers) {
-      BulkStoreWaitOp::create(builder, loc, from == 0 ? 0 : kBuffers - 1, byWarpgroup);
+      BulkStoreWaitOp::create(builder, loc, from == 0 ? 0 : kBuffers - together, byWarpgroup);
       BarrierOp::create(builder, loc, /*cluster=*/false, byWarpgroup);
     }
     for (auto [value, stage] : llvm::zip_equal(values, stages))
       LocalStoreOp::create(builder, loc, value, stage, matrix, /*transposed=*/false,
-                           matrix ? 1 : sharedVector(piece, part));
+                           matrix ? 1 : sharedVector(alike.piece, alike.part));
     firstSync.push_back(computed->getNextNode());
     SmallVector<Operation *> &ofStep = loads.emplace_back();
     for (Operation *op = before->getNextNode(); op != firstSync.back(); op = op->getNextNode())
@@ -222,25 +310,27 @@ bool BulkStoreForming::form(StoreOp store) {
         ofStep.push_back(op);
     AsyncFenceOp::create(builder, loc);
     BarrierOp::create(builder, loc, /*cluster=*/false, byWarpgroup);
-    for (auto [stage, step] : llvm::zip_equal(stages, steps)) {
-      SmallVector<Value> coordinates(first);
-      coordinates.back() = arith::AddIOp::create(builder, loc, first.back(), step);
-      BulkStoreOp::create(builder, loc, stage, map, coordinates, warpgroupAxis);
+    for (auto [i, stage] : llvm::enumerate(stages)) {
+      SmallVector<Value> coordinates(first[i % numResults]);
+      coordinates.back() = arith::AddIOp::create(builder, loc, coordinates.back(), steps[i]);
+      BulkStoreOp::create(builder, loc, stage, maps[i % numResults], coordinates,
+                          alike.warpgroupAxis);
     }
   }
   loadAhead(loads, firstSync);
   for (StoreOp replaced : reductions.replacedStores())
     llvm::erase(stores, replaced);
   reductions.finish();
-  formed.push_back(store);
-  return true;
+  for (Result &result : results)
+    formed.push_back(result.store);
 }
 
 unsigned BulkStoreForming::run() {
   function.walk([&](StoreOp store) { stores.push_back(store); });
   // A store that pieces of its value replace is no longer among them.
   for (size_t i = 0; i < stores.size(); ++i)
-    form(cast<StoreOp>(stores[i]));
+    if (!llvm::is_contained(formed, stores[i]))
+      form(cast<StoreOp>(stores[i]));
   if (!formed.empty()) {
     builder.setInsertionPoint(function.getBlock()->getTerminator());
     BulkStoreWaitOp::create(builder, function.getLoc(), 0, anyByWarpgroup);
