@@ -431,7 +431,7 @@ void Planner::planRows() {
       filled < longest && filled * shape.narrowestBits <= threads / 2 * manyElements * 16 &&
       filled % (vectors / 2) == 0)
     threads /= 2;
-  int64_t wanted = (coarse ? 128 : 256) / std::max<int64_t>(threads, 1), rows = 1;
+  int64_t wanted = (coarse ? 128 : 256) / std::max<int64_t>(threads, 1);
   // Of rows of one access a thread a warp has two: the block's bytes on their way are twice as
   // many.
   int64_t together = 1;
@@ -452,17 +452,7 @@ void Planner::planRows() {
   if (coarse && isHeld && !isAligned && !isShort &&
       longest * shape.narrowestBits >= 32 * vectorBits)
     wanted = 1;
-  for (unsigned p = shape.compute.getNumIndices(); p-- > 0 && rows == 1;) {
-    Value index = shape.compute.getIndex(p);
-    if (tiles.contains(index))
-      continue;
-    rows = countsParts(index) ? 1 : fit(index, std::clamp<int64_t>(wanted, 1, 32));
-    // A block for every multiprocessor comes before full blocks.
-    if (std::optional<int64_t> upper = shape.upperOf(index))
-      while (coarse && rows > 1 && *upper / rows < target.getProcessors())
-        rows /= 2;
-    set(index, rows);
-  }
+  int64_t rows = planRowsOfBlock(std::clamp<int64_t>(wanted, 1, 32));
   if (rows < wanted)
     together = 1;
   warps = std::clamp<int64_t>(rows * threads / (32 * together), 1, 32 * cluster);

@@ -118,3 +118,34 @@ bool Planner::countsParts(Value index) {
            });
   });
 }
+
+/// How many rows a block has: `wanted`, if there is then a block for every multiprocessor. They are
+/// neighbours along the last index that is a multiple of so many, or half, or as long as that takes
+/// alone: these lie side by side, and share what is loaded for the indices before. Else they are
+/// those of an index further out.
+int64_t Planner::planRowsOfBlock(int64_t wanted) {
+  SmallVector<Value> left;
+  int64_t blocks = 1;
+  for (unsigned p = 0; p < shape.compute.getNumIndices(); ++p)
+    if (Value index = shape.compute.getIndex(p); !tiles.contains(index)) {
+      left.push_back(index);
+      blocks = std::min<int64_t>(blocks * shape.upperOf(index).value_or(1 << 14), 1 << 30);
+    }
+  int64_t rows = 1;
+  while (!left.empty() && rows == 1) {
+    Value index = left.pop_back_val();
+    rows = countsParts(index) ? 1 : fit(index, wanted);
+    std::optional<int64_t> upper = shape.upperOf(index);
+    if (coarse && upper) {
+      int64_t divisor = getSizeFact(shape.kernel, shape.endOf(index)).divisor;
+      bool isChosen = left.empty() || *upper / rows >= target.getProcessors();
+      while (rows > 1 &&
+             (blocks / rows < target.getProcessors() || (!isChosen && divisor % rows != 0)))
+        rows /= 2;
+      if (!isChosen && 2 * rows < wanted)
+        rows = 1;
+    }
+    set(index, rows);
+  }
+  return rows;
+}

@@ -81,6 +81,7 @@ struct Planner {
   /// along another index of `op`. Returns of how many, or 1.
   int64_t planRowsOfSlice(ReduceOp op, mlir::Value along, int64_t most);
   /// Is what a reduction takes in another part of its range for each value of `index`?
+  int64_t planRowsOfBlock(int64_t wanted);
   bool countsParts(mlir::Value index);
   bool maySpread(mlir::Value index);
   bool maySpreadPlanes(ReduceOp op);
