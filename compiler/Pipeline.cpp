@@ -48,6 +48,8 @@ llvm::ArrayRef<PassRow> passTable() {
        "rows that share the factors of what is split fill one tile"},
       {"tk-transpose-factors", Stage::Fused, "transposition", "",
        "what would otherwise inline the statement that stores a factor anew has run"},
+      {"tk-store-invariants", Stage::Fused, "fusion", "",
+       "what stores a value once more would be inlined again before; factors are stored"},
       {"tk-place-results", Stage::Tiled, "", "tk-place-results",
        "copies where a result replaces what is still read"},
       {"tk-select-schedule", Stage::Tiled, "", "tk-select-schedule",

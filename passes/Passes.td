@@ -96,6 +96,12 @@ def TransposeFactors : Pass<"tk-transpose-factors", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numTransposed", "factors-transposed", "Factors transposed">];
 }
 
+def StoreInvariants : Pass<"tk-store-invariants", "::mlir::ModuleOp"> {
+  let summary = "Store long functions that many elements of a statement share in a statement of their own";
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let statistics = [Statistic<"numStored", "values", "Values that are stored once">];
+}
+
 //===----------------------------------------------------------------------===//
 // passes/memory: layouts, shared memory, pipelines
 //===----------------------------------------------------------------------===//

@@ -1,0 +1,308 @@
+//===- StoreInvariants.cpp - long functions that many elements share ------===//
+//
+// What a statement computes of some of its indices alone, as the rotations of positions that all
+// heads of a token share, it computes for each of its elements: a thread has neighbours along
+// memory, of one head. Where that is a long function, a statement of its own stores it once.
+//
+// 1. Take values of a statement, and of reductions in it over one whole range, that are computed
+//    element by element by a long function at least, that are over the index along memory, but of
+//    which many elements share each, and that something is computed from of which they do not.
+// 2. Those that a reduction and the statement around it both compute are one.
+// 3. They are stored where computing takes longer than memory, and where what is saved is longer
+//    than storing and reading them. Values over the same indices share a statement.
+//
+//   %y = tk.compute ["t", "h", "d"] {x[t, h, d] * cos(p[t] * exp(d))}
+//     =>
+//   %c = tk.compute ["t", "d"] {cos(p[t] * exp(d))}
+//   %y = tk.compute ["t", "h", "d"] {x[t, h, d] * c[t, d]}
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Passes.h"
+
+#include "passes/analysis/LongFunctions.h"
+#include "passes/analysis/Notes.h"
+#include "passes/analysis/ScalarExpr.h"
+#include "passes/fusion/ComputedFactor.h"
+
+#include "dialects/tkgpu/TkGpuDialect.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace tk {
+#define GEN_PASS_DEF_STOREINVARIANTS
+#include "passes/Passes.h.inc"
+} // namespace tk
+
+using namespace mlir;
+using namespace tk;
+
+static constexpr llvm::StringLiteral passName = "tk-store-invariants";
+/// Nanoseconds, on an H200: a long function of one element on all multiprocessors, to read or write
+/// a byte of memory, to read one that many blocks share, to launch once more.
+static constexpr double timeOfFunction = 1.4e-3, costOfByte = 2.7e-4, costOfSharedByte = 6e-5,
+                        costOfLaunch = 2500;
+/// Of how many elements at least one value is.
+static constexpr double leastShare = 4;
+/// Results of one statement, whose tiles share a thread's registers.
+static constexpr size_t mostResults = 4;
+
+/// Is `op` a function that takes a thread tens of instructions?
+static bool isLong(Operation *op) { return isLongFunction(op) || isa<math::PowFOp>(op); }
+
+namespace {
+
+/// A value that is over some indices of its statement.
+struct Invariant {
+  Value value;
+  SmallVector<BlockArgument> over; ///< of the statement in their order, or a reduction's last
+  SmallVector<Value> extents;
+  SmallVector<std::string> names;
+  unsigned functions = 0;
+};
+
+class InvariantStores {
+public:
+  InvariantStores(KernelOp kernel, ComputeOp compute) : kernel(kernel), compute(compute) {}
+  unsigned run();
+
+private:
+  std::optional<Invariant> read(Value value, ReduceOp around);
+  void collect(Block *block, ReduceOp around);
+  bool pays(ArrayRef<Invariant *> together);
+  bool isShared(const Invariant &invariant);
+  double bytesOfElement();
+  void store(ArrayRef<Invariant *> together);
+
+  KernelOp kernel;
+  ComputeOp compute;
+  SmallVector<Invariant> found;
+  SmallVector<std::pair<Invariant, size_t>> copies; ///< with the number of what they are equal to
+};
+
+} // namespace
+
+/// Are both lists of one length, and all but their last entries the same?
+static bool haveSameOuter(const Invariant &a, const Invariant &b) {
+  return a.over.size() == b.over.size() && a.extents == b.extents &&
+         ArrayRef(a.over).drop_back() == ArrayRef(b.over).drop_back();
+}
+
+/// The operations inside `compute` that `value` is computed by, if nothing is reduced or scanned
+/// among them.
+static std::optional<SmallVector<Operation *>> getElementwise(ComputeOp compute, Value value) {
+  llvm::SetVector<Operation *> slice;
+  SmallVector<Value> work = {value};
+  while (!work.empty()) {
+    Operation *op = work.pop_back_val().getDefiningOp();
+    if (!op || !compute->isProperAncestor(op) || !slice.insert(op))
+      continue;
+    if (op->getNumRegions() > 0)
+      return std::nullopt;
+    llvm::append_range(work, op->getOperands());
+  }
+  return slice.takeVector();
+}
+
+/// `value` if it is over some, but not all, of the indices that `around`, or the statement, has.
+std::optional<Invariant> InvariantStores::read(Value value, ReduceOp around) {
+  if (!isa<FloatType>(value.getType()))
+    return std::nullopt;
+  std::optional<SmallVector<Operation *>> slice = getElementwise(compute, value);
+  if (!slice)
+    return std::nullopt;
+  Invariant result;
+  result.value = value;
+  result.functions = llvm::count_if(*slice, isLong);
+  if (result.functions == 0)
+    return std::nullopt;
+  SmallVector<BlockArgument> indices = getIterationIndices(value);
+  for (unsigned p = 0; p < compute.getNumIndices(); ++p)
+    if (llvm::is_contained(indices, compute.getIndex(p))) {
+      result.over.push_back(cast<BlockArgument>(compute.getIndex(p)));
+      result.extents.push_back(compute.getExtents()[p]);
+      result.names.push_back(cast<StringAttr>(compute.getIndexNames()[p]).str());
+    }
+  Value along = around ? around.getIndex(0) : compute.getIndex(compute.getNumIndices() - 1);
+  if (around && llvm::is_contained(indices, along)) {
+    result.over.push_back(cast<BlockArgument>(along));
+    result.extents.push_back(wholeExtent(around, 0, compute));
+    result.names.push_back(cast<StringAttr>(around.getIndexNames()[0]).str());
+  }
+  // What is not over the last index threads compute once for many elements.
+  if (result.over.empty() || result.over.back() != along || !result.extents.back() ||
+      result.over.size() != indices.size())
+    return std::nullopt;
+  return result;
+}
+
+static double sizeOf(KernelOp kernel, ValueRange extents) {
+  double count = 1;
+  for (Value extent : extents)
+    count *= guessSize(kernel, extent);
+  return count;
+}
+
+/// Do many elements share each of its values?
+bool InvariantStores::isShared(const Invariant &invariant) {
+  return sizeOf(kernel, compute.getExtents()) >= leastShare * sizeOf(kernel, invariant.extents);
+}
+
+/// Finds what is stored of the values in `block`: from it something is computed at once that is
+/// not shared by many.
+void InvariantStores::collect(Block *block, ReduceOp around) {
+  for (Operation &op : *block) {
+    if (op.getNumResults() != 1 || op.getNumRegions() > 0)
+      continue;
+    std::optional<Invariant> invariant = read(op.getResult(0), around);
+    if (!invariant || !isShared(*invariant))
+      continue;
+    auto isOverMore = [&](Operation *user) {
+      if (user->getNumResults() != 1 || user->getNumRegions() > 0)
+        return true;
+      std::optional<Invariant> next = read(user->getResult(0), around);
+      return !next || !isShared(*next);
+    };
+    if (llvm::none_of(op.getUsers(), isOverMore))
+      continue;
+    size_t same = 0;
+    for (; same < found.size(); ++same) {
+      ScalarEquality equality;
+      if (!haveSameOuter(found[same], *invariant))
+        continue;
+      equality.identify(found[same].over.back(), invariant->over.back());
+      if (equality.equal(found[same].value, invariant->value))
+        break;
+    }
+    if (same < found.size())
+      copies.emplace_back(std::move(*invariant), same);
+    else
+      found.push_back(std::move(*invariant));
+  }
+}
+
+/// What memory moves for each element: results and what is loaded along the last index and one
+/// that is not of the invariants.
+double InvariantStores::bytesOfElement() {
+  double bits = 0;
+  for (Value result : compute.getResults())
+    bits += cast<RankedTensorType>(result.getType()).getElementTypeBitWidth();
+  llvm::SmallPtrSet<Value, 4> tensors;
+  Value last = compute.getIndex(compute.getNumIndices() - 1);
+  for (LoadOp load : compute.getBlock()->getOps<LoadOp>()) {
+    SmallVector<BlockArgument> over;
+    for (Value index : load.getIndices())
+      llvm::append_range(over, getIterationIndices(index));
+    llvm::SmallDenseSet<Value> different(over.begin(), over.end());
+    if (different.contains(last) && different.size() == compute.getNumIndices() &&
+        tensors.insert(load.getTensor()).second)
+      bits += cast<RankedTensorType>(load.getTensor().getType()).getElementTypeBitWidth();
+  }
+  return bits / 8;
+}
+
+bool InvariantStores::pays(ArrayRef<Invariant *> together) {
+  double functions = 0, bytes = 0, shared = sizeOf(kernel, together.front()->extents);
+  llvm::SmallPtrSet<Operation *, 8> counted;
+  for (Invariant *invariant : together) {
+    SmallVector<Operation *> slice = *getElementwise(compute, invariant->value);
+    for (Operation *op : slice)
+      functions += isLong(op) && counted.insert(op).second;
+    bytes += invariant->value.getType().getIntOrFloatBitWidth() / 8.0;
+  }
+  double all = sizeOf(kernel, compute.getExtents()), computed = timeOfFunction * functions * all;
+  double saved = computed - timeOfFunction * functions * shared;
+  double cost = 2 * costOfByte * bytes * shared + costOfSharedByte * bytes * all + costOfLaunch;
+  return computed > costOfByte * bytesOfElement() * all && saved > cost;
+}
+
+void InvariantStores::store(ArrayRef<Invariant *> together) {
+  Invariant &first = *together.front();
+  SmallVector<StringRef> names(first.names.begin(), first.names.end());
+  SmallVector<Type> types;
+  SmallVector<std::string> texts;
+  std::string name = cast<StringAttr>(compute.getNames()[0]).str();
+  for (auto [n, invariant] : llvm::enumerate(together)) {
+    types.push_back(invariant->value.getType());
+    texts.push_back(name + ".shared" + (n ? std::to_string(n) : ""));
+  }
+  OpBuilder builder(compute);
+  auto statement = ComputeOp::create(
+      builder, first.value.getLoc(), names, first.extents, types,
+      SmallVector<StringRef>(texts.begin(), texts.end()), ArrayRef<SmallVector<unsigned>>{},
+      [&](OpBuilder &body, Location loc, ValueRange places) {
+        IRMapping mapping;
+        SmallVector<Value> results;
+        for (Invariant *invariant : together) {
+          for (auto [index, place] : llvm::zip_equal(invariant->over, places))
+            mapping.map(index, place);
+          results.push_back(cloneFrom(body, invariant->value, compute, mapping));
+        }
+        YieldOp::create(body, loc, results);
+      });
+  auto load = [&](Invariant &invariant, Value tensor) {
+    OpBuilder after(compute.getContext());
+    after.setInsertionPointAfterValue(invariant.value);
+    SmallVector<Value> at(invariant.over.begin(), invariant.over.end());
+    Value stored = LoadOp::create(after, invariant.value.getLoc(), tensor, at, Value());
+    invariant.value.replaceAllUsesWith(stored);
+  };
+  for (auto [n, invariant] : llvm::enumerate(together)) {
+    for (auto &[copy, of] : copies)
+      if (&found[of] == invariant)
+        load(copy, statement.getResult(n));
+    load(*invariant, statement.getResult(n));
+  }
+}
+
+unsigned InvariantStores::run() {
+  if (compute.getNumIndices() < 2 || compute->hasAttr("tk.in_place"))
+    return 0;
+  // What products are multiplied by is stored as they read it (tk-transpose-factors).
+  WalkResult products = compute.walk([](ReduceOp reduce) {
+    return isContraction(reduce) ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  if (products.wasInterrupted())
+    return 0;
+  collect(compute.getBlock(), nullptr);
+  for (ReduceOp reduce : compute.getBlock()->getOps<ReduceOp>())
+    if (reduce.getNumIndices() == 1)
+      collect(reduce.getBlock(), reduce);
+  SmallVector<SmallVector<Invariant *>> groups;
+  for (Invariant &invariant : found) {
+    auto group = llvm::find_if(groups, [&](ArrayRef<Invariant *> other) {
+      return other.front()->over == invariant.over && other.size() < mostResults;
+    });
+    if (group != groups.end())
+      group->push_back(&invariant);
+    else
+      groups.push_back({&invariant});
+  }
+  unsigned stored = 0;
+  for (ArrayRef<Invariant *> group : groups)
+    if (pays(group)) {
+      note(compute, passName, Verdict::Derived,
+           "what " + describe(compute) +
+               " computes for many elements alike is stored by a statement of its own");
+      store(group);
+      stored += group.size();
+    }
+  if (stored)
+    eraseDead(compute);
+  return stored;
+}
+
+namespace {
+
+struct StoreInvariants : tk::impl::StoreInvariantsBase<StoreInvariants> {
+  void runOnOperation() override {
+    if (!getOperation()->hasAttr(gpu::targetAttrName))
+      return;
+    getOperation()->walk([&](KernelOp kernel) {
+      for (ComputeOp compute : llvm::to_vector(kernel.getBody().getOps<ComputeOp>()))
+        numStored += InvariantStores(kernel, compute).run();
+    });
+  }
+};
+
+} // namespace
