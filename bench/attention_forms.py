@@ -1,7 +1,10 @@
 """Attention in other forms than torch's own: what FlexAttention does, windows, soft caps, 8 bits.
 
 One line a form, for 16 heads of 128 (`--width`) and one sequence (`--length`). TFLOP/s count the scores
-that the mask leaves; a `ratio` is to the peer named, in the same run.
+that the mask leaves; a `ratio` is to the peer named, in the same run. The forms of a window, and those in 8
+bits under one mask, are timed in one alternation with their peer, forwards and backwards, once the clock has
+settled: from an idle device on it falls by a sixth within 50 ms, and a kernel that power bounds loses less by
+that than one that it does not, so that figures of pairs, timed one pair after another, cannot be compared.
 """
 import argparse
 import math
@@ -55,9 +58,18 @@ def reference(q, k, v, mask, of_score):
     return torch.stack([head(h) for h in range(q.shape[1])], 1)
 
 
-def report(name, work, mine, peer, peer_name, peer_work=None, wrong=None):
+def settled(runs, repeats):
+    """Milliseconds of each, in alternation forwards and backwards, after at least 0.2 s of work."""
+    once = sum(peers.times(runs, repeats=1))
+    forwards = peers.times(runs, repeats=repeats, warmup=5 + math.ceil(200 / once))
+    backwards = peers.times(runs[::-1], repeats=repeats)[::-1]
+    return [(a + b) / 2 for a, b in zip(forwards, backwards)]
+
+
+def report(name, work, mine, peer, peer_name, peer_work=None, wrong=None, of_first=None):
     rate, other = work / mine * 1e-9, (peer_work or work) / peer * 1e-9
-    note = "" if wrong is None else f"  error {wrong:.1e}"
+    note = "" if of_first is None else f"  of the first {of_first:.3f}"
+    note += "" if wrong is None else f"  error {wrong:.1e}"
     print(f"{name:44} tk {rate:6.1f}  {peer_name} {other:6.1f} ratio {rate / other:.3f}{note}", flush=True)
 
 
@@ -87,24 +99,27 @@ def forms(options):
     whole = flops(heads, length, width)
     position = torch.arange(2048, device="cuda")
     distance = position[:, None] - position[None, :]
+    small = [x[:, :2, :2048].contiguous() for x in (q, k, v)]
+    got = torch.empty_like(small[0])
     for window in options.windows:
+        runs, wrong = [], []
         for name, score in SCORES.items():
             source = BIASED.replace("SCORE", score)
             if SMALL in name:
                 source = source.replace("where S > 0", "where S > 0, cap > 0, cap" + SMALL)
             ours = peers.Kernel(source=source)
-            small = [x[:, :2, :2048].contiguous() for x in (q, k, v)]
-            got = torch.empty_like(small[0])
             ours(*small, slope[:2], cap, min(window, 1024), got)
 
             def of_score(h, s):
                 s = cap * torch.tanh(s / cap) if "cap" in name else s
                 return s - slope[h] * distance if "ALiBi" in name else s
             want = reference(*small, (distance >= 0) & (distance < min(window, 1024)), of_score)
-            runs = [lambda: ours(q, k, v, slope, cap, window, o), lambda: plain(q, k, v, o)]
-            mine, full = peers.times(runs, repeats=options.repeats)
-            report(f"{name}, {window} keys", flops(heads, length, width, window), mine, full, "causal",
-                   peer_work=whole, wrong=peers.error(got, want))
+            wrong.append(peers.error(got, want))
+            runs.append(lambda ours=ours: ours(q, k, v, slope, cap, window, o))
+        *mine, full = settled(runs + [lambda: plain(q, k, v, o)], options.repeats)
+        for name, ms, error in zip(SCORES, mine, wrong):
+            report(f"{name}, {window} keys", flops(heads, length, width, window), ms, full, "causal",
+                   peer_work=whole, wrong=error, of_first=mine[0] / ms)
 
 
 def narrow(options):
@@ -121,6 +136,7 @@ def narrow(options):
         def cudnn():
             with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
                 return F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+        runs, wrong = [], []
         for stored, (shape, value) in STORED.items():
             source = NARROW.replace("VALUES", shape).replace("VALUE", value).replace("MASKED", mask)
             ours = peers.Kernel(source=source)
@@ -130,10 +146,12 @@ def narrow(options):
             got = torch.empty_like(o[:, :2, :2048].contiguous())
             call(*(x[:, :2, :2048].contiguous() for x in eight), got)
             values = eight[2].mT.contiguous() if shape == "E, T" else eight[2]
-            runs = [lambda: ours(*eight[:2], values, 1.0, 1.0, o), cudnn]
-            mine, theirs = peers.times(runs, repeats=options.repeats)
-            report(f"f8e4m3 {masked}, {stored}", flops(heads, length, width, causal=causal), mine, theirs,
-                   "bf16 cuDNN", wrong=peers.error(got, want))
+            wrong.append(peers.error(got, want))
+            runs.append(lambda ours=ours, values=values: ours(*eight[:2], values, 1.0, 1.0, o))
+        *mine, theirs = settled(runs + [cudnn], options.repeats)
+        for stored, ms, error in zip(STORED, mine, wrong):
+            report(f"f8e4m3 {masked}, {stored}", flops(heads, length, width, causal=causal), ms, theirs,
+                   "bf16 cuDNN", wrong=error)
 
 
 FORMS = {"flex": flex, "forms": forms, "narrow": narrow}

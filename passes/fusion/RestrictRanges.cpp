@@ -10,6 +10,9 @@
 // 3. Tighten the index's lower bound (maximum) or upper bound (minimum) accordingly. Inside the
 //    reduction the comparison now holds everywhere: it becomes true, and tk-simplify drops the
 //    selection.
+// 4. Where one of several comparisons suffices, `j < n or i - j < w`, no bound holds for all terms.
+//    Each of them is written as a comparison of the index with what does not vary, so that tiling
+//    sees which terms lie between the ranges, and leaves them out (BlockUnions.cpp).
 //
 // Windows, few terms whose number is written in the program, keep masks that differ from one result
 // to the next: threads go through all of a window's terms, and share what they read
@@ -26,6 +29,7 @@
 #include "passes/Passes.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/fusion/TermConditions.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -41,101 +45,6 @@ using namespace mlir;
 using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-restrict-ranges";
-
-//===----------------------------------------------------------------------===//
-// Conditions without which a term does not count
-//===----------------------------------------------------------------------===//
-
-static void addConjuncts(Value condition, SmallVectorImpl<Value> &conditions) {
-  if (auto both = condition.getDefiningOp<arith::AndIOp>()) {
-    addConjuncts(both.getLhs(), conditions);
-    addConjuncts(both.getRhs(), conditions);
-    return;
-  }
-  conditions.push_back(condition);
-}
-
-namespace {
-/// A condition which, when false, makes a term the neutral element of its reduction, or NaN where
-/// `from` is there and -inf or NaN.
-struct TermCondition {
-  Value holds, from;
-  bool operator==(const TermCondition &other) const = default;
-};
-
-/// Collects the conditions of a reduction's term.
-class TermConditions {
-public:
-  explicit TermConditions(ReduceOp reduce) : varying(reduce.getBlock()->getArguments()) {
-    add(reduce.getYield().getValues()[0], reduce.getKind(0), /*isFactor=*/true);
-  }
-  SmallVector<TermCondition> found;
-
-private:
-  void addAll(Value condition, Value from = {}) {
-    SmallVector<Value> conjuncts;
-    addConjuncts(condition, conjuncts);
-    for (Value conjunct : conjuncts)
-      found.push_back({conjunct, from});
-  }
-  void add(Value term, ReduceKind kind, bool isFactor, Value from = {});
-  void addShared(Value a, Value b, bool isFactor);
-
-  Dependence varying;
-};
-} // namespace
-
-/// `isFactor`: NaN in `term` is NaN in the whole term. `from`: what `term` is a distance from.
-void TermConditions::add(Value term, ReduceKind kind, bool isFactor, Value from) {
-  Operation *op = term.getDefiningOp();
-  if (!op)
-    return;
-  if (kind == ReduceKind::Any)
-    return addAll(term);
-  if (auto select = dyn_cast<arith::SelectOp>(op)) {
-    if (isIdentity(select.getFalseValue(), kind)) {
-      addAll(select.getCondition(), from);
-      add(select.getTrueValue(), kind, /*isFactor=*/false, from);
-    }
-    return;
-  }
-  if (isa<arith::ExtFOp, arith::TruncFOp>(op))
-    return add(op->getOperand(0), kind, isFactor, from);
-  if (kind == ReduceKind::Max && isa<arith::AddFOp>(op)) {
-    add(op->getOperand(0), kind, isFactor, from);
-    add(op->getOperand(1), kind, isFactor, from);
-  }
-  if (kind != ReduceKind::Sum)
-    return;
-  if (isa<arith::MulFOp, arith::MulIOp>(op)) {
-    add(op->getOperand(0), kind, isFactor);
-    add(op->getOperand(1), kind, isFactor);
-  } else if (isa<arith::AddFOp, arith::SubFOp, arith::AddIOp, arith::SubIOp>(op)) {
-    addShared(op->getOperand(0), op->getOperand(1), isFactor);
-  } else if (isa<arith::NegFOp>(op)) {
-    add(op->getOperand(0), kind, isFactor);
-  } else if (isa<DivOrZeroOp>(op)) {
-    add(op->getOperand(0), kind, /*isFactor=*/false);
-  } else if (isa<ExpDiffOp, math::ExpOp, math::Exp2Op>(op)) {
-    // exp(-inf) = 0
-    auto distance = op->getOperand(0).getDefiningOp<arith::SubFOp>();
-    if (!distance || isa<ExpDiffOp>(op))
-      add(op->getOperand(0), ReduceKind::Max, isFactor);
-    else if (isFactor && !varying.on(distance.getRhs()))
-      add(distance.getLhs(), ReduceKind::Max, isFactor, distance.getRhs());
-  }
-}
-
-/// Of two summands, the conditions that both have: without one of these both are 0.
-void TermConditions::addShared(Value a, Value b, bool isFactor) {
-  SmallVector<TermCondition> before = std::exchange(found, {});
-  add(a, ReduceKind::Sum, isFactor);
-  SmallVector<TermCondition> ofA = std::exchange(found, {});
-  add(b, ReduceKind::Sum, isFactor);
-  for (TermCondition condition : std::exchange(found, std::move(before)))
-    if (llvm::is_contained(ofA, condition))
-      found.push_back(condition);
-}
 
 //===----------------------------------------------------------------------===//
 // Comparisons as bounds
@@ -188,6 +97,7 @@ public:
 
 private:
   std::optional<IndexBound> solve(arith::CmpIOp cmp);
+  bool spellUnion(arith::OrIOp either);
   Value asIndex(Value value);
   Value createRest(Value value, Value index);
   void tighten(const IndexBound &bound);
@@ -291,6 +201,56 @@ std::optional<IndexBound> RangeRestrictor::solve(arith::CmpIOp cmp) {
   return std::nullopt;
 }
 
+static void addDisjuncts(Value condition, SmallVectorImpl<Value> &conditions) {
+  if (auto either = condition.getDefiningOp<arith::OrIOp>()) {
+    addDisjuncts(either.getLhs(), conditions);
+    addDisjuncts(either.getRhs(), conditions);
+    return;
+  }
+  conditions.push_back(condition);
+}
+
+/// Writes a condition of which one part bounds an index above and another below as comparisons of
+/// that index, `index < end or index >= begin`.
+bool RangeRestrictor::spellUnion(arith::OrIOp either) {
+  SmallVector<Value> parts;
+  addDisjuncts(either, parts);
+  SmallVector<IndexBound> bounds;
+  for (Value part : parts) {
+    auto cmp = part.getDefiningOp<arith::CmpIOp>();
+    std::optional<IndexBound> bound = cmp ? solve(cmp) : std::nullopt;
+    if (!bound || bound->predicate == arith::CmpIPredicate::eq ||
+        (!bounds.empty() && bounds.front().index != bound->index))
+      return false;
+    bounds.push_back(*bound);
+  }
+  auto endsRange = [](const IndexBound &bound) {
+    return bound.predicate == arith::CmpIPredicate::slt ||
+           bound.predicate == arith::CmpIPredicate::sle;
+  };
+  if (llvm::all_of(bounds, endsRange) || llvm::none_of(bounds, endsRange))
+    return false;
+  Location loc = either.getLoc();
+  OpBuilder inside(either);
+  Value spelt;
+  for (const IndexBound &bound : bounds) {
+    Value limit = bound.limit;
+    if (bound.predicate == arith::CmpIPredicate::sle ||
+        bound.predicate == arith::CmpIPredicate::sgt) {
+      Value one = arith::ConstantIndexOp::create(builder, loc, 1);
+      limit = arith::AddIOp::create(builder, loc, limit, one);
+    }
+    Value holds = arith::CmpIOp::create(
+        inside, loc, endsRange(bound) ? arith::CmpIPredicate::slt : arith::CmpIPredicate::sge,
+        reduce.getIndex(bound.index), limit);
+    spelt = spelt ? arith::OrIOp::create(inside, loc, spelt, holds).getResult() : holds;
+  }
+  either.replaceAllUsesWith(spelt);
+  note(reduce, passName, Verdict::Derived,
+       "the mask of the " + describe(reduce) + " admits several ranges");
+  return true;
+}
+
 void RangeRestrictor::tighten(const IndexBound &bound) {
   Location loc = reduce.getLoc();
   auto next = [&]() -> Value {
@@ -377,6 +337,10 @@ unsigned RangeRestrictor::run() {
   Value before;
   llvm::SmallMapVector<Value, Value, 2> leftOut; // by what distances are from
   for (auto [condition, from] : TermConditions(reduce).found) {
+    if (auto either = condition.getDefiningOp<arith::OrIOp>(); either && !keepsMasks) {
+      spellUnion(either);
+      continue;
+    }
     auto cmp = condition.getDefiningOp<arith::CmpIOp>();
     std::optional<IndexBound> bound = cmp ? solve(cmp) : std::nullopt;
     if (!bound || (keepsMasks && !getIterationIndices(bound->limit).empty()))

@@ -97,6 +97,7 @@ void BlockProgram::reduce(tk::ReduceOp op) {
     bindIndices(reduction);
     planAccumulators(reduction);
     reduction.masksTerms = planMasks(reduction);
+    planUnion(reduction);
     // Sums of weights beside a product are reduced in each step: there are no registers for tiles.
     if (!reduction.maskedWeights.empty())
       for (Accumulator &acc : reduction.accumulators)
@@ -171,6 +172,10 @@ SmallVector<Value> BlockProgram::loops(Reduction &reduction, unsigned position,
   Value from = scalarBound(lowerBound, lower, false), to = scalarBound(upperBound, upper, true);
   bool uniform = lower.axes.empty() && upper.axes.empty();
   axes[id].limit = axes[id].fullFrom = axes[id].fullTo = axes[id].coveringExtent = Value();
+  if (!lower.axes.empty())
+    reduction.ranges.reset();
+  if (reduction.ranges)
+    from = skipBetween(reduction, id, from, to);
   if (uniform && (size == 1 || (getSizeFact(kernel, upperBound).divisor % size == 0 &&
                                 getSizeFact(kernel, lowerBound).divisor % size == 0)))
     return loop(reduction, position, from, to, carried);
@@ -222,6 +227,9 @@ SmallVector<Value> BlockProgram::loop(Reduction &reduction, unsigned position, V
   inner.block = forOp.getBody();
   axes[id].depth = depth + 1;
   axes[id].start = forOp.getInductionVar();
+  axes[id].counter = Value();
+  if (reduction.ranges)
+    startInRanges(reduction, id);
   if (reduction.op->hasAttr(mergedIndicesAttrName))
     takeApart(id, getMergedIndices(reduction.op.getIndex(reduction.op.getNumIndices() - 1)));
   SmallVector<Value> yielded =

@@ -99,14 +99,16 @@ Value BlockProgram::isPartial(Reduction &reduction) {
   };
   for (unsigned id : reduction.axes) {
     const Axis &axis = axes[id];
-    if (!axis.limit && !axis.lower && !axis.upper)
-      continue;
-    if (!axis.fullTo)
+    const bool hasBounds = axis.limit || axis.lower || axis.upper;
+    if (hasBounds && !axis.fullTo)
       return {};
+    Value start = axis.counter ? axis.counter : axis.start;
     if (axis.fullFrom)
-      add(arith::CmpIPredicate::slt, axis.start, axis.fullFrom);
-    Value end = arith::AddIOp::create(b, loc, axis.start,
-                                      arith::ConstantIndexOp::create(b, loc, axis.size));
+      add(arith::CmpIPredicate::slt, start, axis.fullFrom);
+    if (!hasBounds)
+      continue;
+    Value end =
+        arith::AddIOp::create(b, loc, start, arith::ConstantIndexOp::create(b, loc, axis.size));
     add(arith::CmpIPredicate::sgt, end, axis.fullTo);
   }
   return result;
@@ -115,24 +117,34 @@ Value BlockProgram::isPartial(Reduction &reduction) {
 /// Evaluates `term` and masks it with what such a reduction begins with, for itself and for the
 /// terms that depend on it.
 void BlockProgram::maskTerm(Reduction &reduction, Value term, ReduceKind kind) {
-  TileValue value = get(term);
+  const bool isUnion = reduction.ranges && reduction.ranges->isWholeMask;
+  TileValue value = get(isUnion ? term.getDefiningOp<arith::SelectOp>().getTrueValue() : term);
   unsigned depth = scopes.size() - 1;
   auto isMasked = [&](unsigned id) { return axes[id].limit || axes[id].lower || axes[id].upper; };
-  if (llvm::none_of(reduction.axes, isMasked))
+  if (!isUnion && llvm::none_of(reduction.axes, isMasked))
     return;
   TypedAttr identity = identityOf(kind, term.getType());
   Axes all = value.axes;
   for (unsigned id : reduction.axes) {
-    if (isMasked(id))
+    if (isUnion || isMasked(id))
       all = unite(all, {id});
     for (const std::optional<TileValue> &bound : {axes[id].lower, axes[id].upper})
       if (bound)
         all = unite(all, bound->axes);
   }
+  if (isUnion)
+    all = unite(all, sorted(axesOf(reduction.ranges->holds)));
   value = broadcast(value, all, depth);
+  auto mask = [&](unsigned minDepth) {
+    std::optional<TileValue> ends = termMask(reduction, minDepth);
+    if (!isUnion)
+      return *ends;
+    TileValue between = unionMask(reduction, minDepth);
+    return ends ? andMasks({*ends, between}) : between;
+  };
   Value condition = isPartial(reduction);
   if (!condition) {
-    scopes[depth].memo[term] = select(*termMask(reduction), value, identity);
+    scopes[depth].memo[term] = select(mask(0), value, identity);
     return;
   }
   auto branch = scf::IfOp::create(at(depth), loc, value.value.getType(), condition,
@@ -141,7 +153,7 @@ void BlockProgram::maskTerm(Reduction &reduction, Value term, ReduceKind kind) {
   scopes.emplace_back().block = branch.thenBlock();
   TileValue inside = value;
   inside.depth = depth + 1;
-  inside = select(*termMask(reduction, depth + 1), inside, identity);
+  inside = select(mask(depth + 1), inside, identity);
   scf::YieldOp::create(at(depth + 1), loc, inside.value);
   scopes.pop_back();
   scopes[depth].before = before;

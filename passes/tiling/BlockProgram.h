@@ -43,6 +43,7 @@ struct Axis {
   /// Tiles start at multiples of their size.
   bool isAligned = false;
   mlir::Value start;       ///< null: 0
+  mlir::Value counter;     ///< of a loop that leaves tiles out, what it counts; else null
   mlir::Value rangeEnd;    ///< the scalar end of the range as the compute has it, for comparison
   mlir::Value limit;       ///< index values from here on are outside for all; null: there are none
   bool limitIsAll = false; ///< the tile is full or, if limit is 0, empty
@@ -169,6 +170,22 @@ private:
   mlir::Value boundOfRows(Reduction &reduction, mlir::Value bound, mlir::Value whole, bool wantMax,
                           int64_t step, mlir::Value withoutRows = {});
 
+  // BlockUnions.cpp: terms between ranges.
+  /// A mask of the terms over one index, of which one part suffices: `index < end` for one of
+  /// `ends`, or `index >= begin` for one of `begins`.
+  struct RangeUnion {
+    mlir::Value holds;
+    llvm::SmallVector<mlir::Value> ends, begins;
+    /// The terms of maxima are selections by it alone, which masks at the ends of a range replace.
+    bool isWholeMask = false;
+    /// What counts to less than `from` stands `skipped` places earlier.
+    mlir::Value from, skipped;
+  };
+  void planUnion(Reduction &reduction);
+  mlir::Value skipBetween(Reduction &reduction, unsigned axis, mlir::Value from, mlir::Value to);
+  void startInRanges(Reduction &reduction, unsigned axis);
+  TileValue unionMask(Reduction &reduction, unsigned minDepth);
+
   // BlockReduction.cpp, BlockLoops.cpp: reductions.
   struct Accumulator {
     ReduceKind kind;
@@ -188,6 +205,7 @@ private:
     bool isFirst = false;    ///< no loop: there is nothing to combine with
     bool masksTerms = false; ///< see BlockMasks.cpp, as for the next one
     llvm::SmallVector<mlir::Value> maskedWeights;
+    std::optional<RangeUnion> ranges; ///< outside which all terms vanish
   };
   void reduce(ReduceOp op);
   void bindIndices(Reduction &reduction);

@@ -1,0 +1,32 @@
+//===- TermConditions.h - masks in the terms of reductions ------*- C++ -*-===//
+#ifndef TK_PASSES_FUSION_TERMCONDITIONS_H
+#define TK_PASSES_FUSION_TERMCONDITIONS_H
+
+#include "passes/analysis/ScalarExpr.h"
+
+namespace tk {
+
+/// A condition which, when false, makes a term the neutral element of its reduction, or NaN where
+/// `from` is there and -inf or NaN.
+struct TermCondition {
+  mlir::Value holds, from;
+  bool operator==(const TermCondition &other) const = default;
+};
+
+/// Collects the conditions of a reduction's term.
+class TermConditions {
+public:
+  explicit TermConditions(ReduceOp reduce);
+  llvm::SmallVector<TermCondition> found;
+
+private:
+  void addAll(mlir::Value condition, mlir::Value from = {});
+  void add(mlir::Value term, ReduceKind kind, bool isFactor, mlir::Value from = {});
+  void addShared(mlir::Value a, mlir::Value b, bool isFactor);
+
+  Dependence varying;
+};
+
+} // namespace tk
+
+#endif // TK_PASSES_FUSION_TERMCONDITIONS_H
