@@ -80,8 +80,10 @@ struct Planner {
   /// Makes the slices of rows along `along`, which a block takes whole, higher: of several rows
   /// along another index of `op`. Returns of how many, or 1.
   int64_t planRowsOfSlice(ReduceOp op, mlir::Value along, int64_t most);
-  /// Is what a reduction takes in another part of its range for each value of `index`?
+  /// Gives a block `wanted` rows or fewer, along one of the indices that have no tile yet. Returns
+  /// how many.
   int64_t planRowsOfBlock(int64_t wanted);
+  /// Is what a reduction takes in another part of its range for each value of `index`?
   bool countsParts(mlir::Value index);
   bool maySpread(mlir::Value index);
   bool maySpreadPlanes(ReduceOp op);
