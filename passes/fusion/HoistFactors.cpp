@@ -215,7 +215,7 @@ Value FactorExtractor::withoutDivision(Value value, Value &divisor) {
     return weight.getA();
   }
   if (auto weight = dyn_cast_or_null<arith::DivFOp>(op);
-      weight && isHoistable(weight.getRhs()) && isSumWithSink(weight.getRhs(), reduce)) {
+      weight && isHoistable(weight.getRhs()) && isSumOfWeights(weight.getRhs(), reduce)) {
     divisor = weight.getRhs();
     return weight.getLhs();
   }
