@@ -78,7 +78,7 @@ static bool isNarrowed(Value value) {
   });
 }
 
-/// Marks quotients by sums of marked weights.
+/// Marks quotients by sums of marked weights, or by what is such a sum or else NaN.
 static void markQuotients(tk::ReduceOp reduction) {
   for (unsigned k = 0; k < reduction.getNumAccumulators(); ++k) {
     Value term = reduction.getYield().getValues()[k];
@@ -87,11 +87,16 @@ static void markQuotients(tk::ReduceOp reduction) {
     auto diff = term.getDefiningOp<ExpDiffOp>();
     if (!diff || !diff->hasAttr(approxAttrName) || reduction.getKind(k) != ReduceKind::Sum)
       continue;
-    for (OpOperand &use : reduction.getResult(k).getUses()) {
-      auto quotient = dyn_cast<DivOrZeroOp>(use.getOwner());
-      if (quotient && use.getOperandNumber() == 1 && isNarrowed(quotient.getResult()))
-        mark(quotient);
-    }
+    SmallVector<Value> sums = {reduction.getResult(k)};
+    while (!sums.empty())
+      for (OpOperand &use : sums.pop_back_val().getUses()) {
+        auto quotient = dyn_cast<DivOrZeroOp>(use.getOwner());
+        if (quotient && use.getOperandNumber() == 1 && isNarrowed(quotient.getResult()))
+          mark(quotient);
+        auto choice = dyn_cast<arith::SelectOp>(use.getOwner());
+        if (choice && matchPattern(choice->getOperand(3 - use.getOperandNumber()), m_NaNFloat()))
+          sums.push_back(choice.getResult());
+      }
   }
 }
 
