@@ -7,8 +7,8 @@
 // 1. Over a tile, terms from the greatest end (n) up to the least beginning (i - w) vanish for all
 //    rows. The loop leaves out the steps that lie there: it counts to where the range ends, and its
 //    first steps stand as many places earlier as are left out.
-// 2. Where that is all that masks the maxima's terms, it is one of the masks at a range's ends: from
-//    the greatest beginning on every row has every term.
+// 2. Where that is all that masks the maxima's terms, it is one of the masks at a range's ends:
+//    from the greatest beginning on every row has every term.
 //
 //   for %j = 0 to %end {                      for %c = %left_out to %end {
 //     %in = %j < %n or %j >= %begin      =>     %j = %c - (%c < %from ? %left_out : 0)
