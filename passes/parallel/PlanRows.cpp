@@ -322,7 +322,7 @@ Value Planner::planAlong(Operation *op, int64_t depth) {
 }
 
 /// The index of a reduction inside `op` that its loads run along, where they step from block to
-/// block by the index of `op`; null if there is none.
+/// block, or from one short row to the next, by the index of `op`; null if there is none.
 Value Planner::indexInBlocks(Operation *op) {
   auto outer = dyn_cast<ReduceOp>(op);
   if (!outer || outer.getNumIndices() != 1)
@@ -331,13 +331,19 @@ Value Planner::indexInBlocks(Operation *op) {
   bool alone = true;
   outer.getBody().walk([&](ReduceOp inner) {
     bool steps = false, runs = false;
+    std::optional<int64_t> length = shape.upperOf(inner.getIndex(0));
+    bool isShortRow = length && *length <= slice && shape.startsAtZero(inner.getIndex(0)) &&
+                      !isContraction(inner);
     inner.getBody().walk([&](LoadOp load) {
       if (load.getIndices().empty())
         return;
       Value along = load.getIndices().back();
+      bool follows = llvm::any_of(load.getIndices(), [&](Value at) {
+        return (isShortRow || at == along) &&
+               llvm::is_contained(getIterationIndices(at), outer.getIndex(0));
+      });
       runs |= runsOneByOne(along, outer.getIndex(0));
-      steps |= runsOneByOne(along, inner.getIndex(0)) &&
-               llvm::is_contained(getIterationIndices(along), outer.getIndex(0));
+      steps |= runsOneByOne(along, inner.getIndex(0)) && follows;
     });
     alone &= !found && steps && !runs && inner.getNumIndices() == 1;
     found = inner.getIndex(0);

@@ -139,11 +139,12 @@ int64_t Planner::planRowsOfBlock(int64_t wanted) {
     if (coarse && upper) {
       int64_t divisor = getSizeFact(shape.kernel, shape.endOf(index)).divisor;
       bool isChosen = left.empty() || *upper / rows >= target.getProcessors();
-      while (rows > 1 &&
-             (blocks / rows < target.getProcessors() || (!isChosen && divisor % rows != 0)))
+      while (!isChosen && divisor % rows != 0)
         rows /= 2;
       if (!isChosen && 2 * rows < wanted)
         rows = 1;
+      while (rows > 1 && blocks / rows < target.getProcessors())
+        rows /= 2;
     }
     set(index, rows);
   }
