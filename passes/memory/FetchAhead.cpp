@@ -17,6 +17,7 @@
 // A loop that makes several sums of what it reads (the distances of terms from a sample, and their
 // squares), with no meeting of threads in it, has nothing on its way while it computes: there the
 // tiles of 2 come early, too, from before what threads wait for ahead of the loop (the sample).
+// What that reads of the first iteration's tiles it reads where they have come to.
 //
 //   %g = load gamma                         copy %kept, gamma; copies of rows 0 .. S-1, a group
 //   each for row:                                for row, slot:
@@ -85,6 +86,7 @@ public:
 
 private:
   void beginEarly();
+  void readFirst(scf::ForOp earlier);
   bool isCopyable(gpu::LoadOp load);
   bool varies(gpu::LoadOp load);
   int64_t bytesOf(ArrayRef<gpu::LoadOp> loads);
@@ -333,6 +335,28 @@ void RowFetcher::beginEarly() {
   }
 }
 
+/// Has a loop before this one no more than one iteration, this one's first? Then what it reads of
+/// the tiles has come already.
+void RowFetcher::readFirst(scf::ForOp earlier) {
+  if (!addsUp(earlier) || !hasFirstStepAlone(earlier, loop))
+    return;
+  bool isFirst = true;
+  for (auto load : llvm::make_early_inc_range(earlier.getBody()->getOps<gpu::LoadOp>())) {
+    auto same = llvm::find_if(
+        rows, [&](gpu::LoadOp row) { return isSameAt(earlier, load.getResult(), loop, row); });
+    if (same == rows.end())
+      continue;
+    if (isFirst) {
+      builder.setInsertionPointToStart(earlier.getBody());
+      AsyncWaitOp::create(builder, loop.getLoc(), stages - 1);
+    }
+    isFirst = false;
+    builder.setInsertionPoint(load);
+    load.replaceAllUsesWith(readFrom(load, memories[same - rows.begin()], constant(0)));
+    load.erase();
+  }
+}
+
 void RowFetcher::apply() {
   Location loc = loop.getLoc();
   builder.setInsertionPoint(loop);
@@ -353,6 +377,11 @@ void RowFetcher::apply() {
     fetch(iteration, constant(stage));
   }
   Value ahead = arith::MulIOp::create(builder, loc, loop.getStep(), constant(stages));
+  if (addsUp(loop))
+    for (auto earlier : loop->getBlock()->getOps<scf::ForOp>())
+      if (earlier->isBeforeInBlock(loop) &&
+          memories.back().getDefiningOp()->isBeforeInBlock(earlier))
+        readFirst(earlier);
 
   IRRewriter rewriter(loop.getContext());
   rewriter.setInsertionPoint(loop);
