@@ -39,6 +39,10 @@ static constexpr int64_t columnsOfBlock = 64, leastRows = 128, mostColumns = 1 <
 static constexpr int64_t blocksOfSums = 4, blocksOfProducts = 8, blocksThatWait = 8;
 /// Likewise where a block takes in one value, or few.
 static constexpr int64_t blocksOfTotals = 8;
+/// ... and of one total of what lies in one piece: all parts at once, the last of which joins them
+/// (parallel/JoinLaunches.h). Of 2^26 elements of bf16 on an H200: 34.5 us, where parts in four
+/// turns have 36.7 so and 35.5 in two launches.
+static constexpr int64_t blocksOfTotal = 2;
 /// Terms that one part has at least, and neighbours in memory.
 static constexpr int64_t leastTerms = 8192, leastRun = 1024;
 /// Terms of which one block soon finds the greatest: their parts' places are read one after the
@@ -158,6 +162,20 @@ static std::optional<Split> divide(ReduceOp reduce, int64_t parts, int64_t least
     }
   }
   return best;
+}
+
+/// One total of what lies in one piece: parts of one length, all of which run at once.
+static std::optional<Split> divideTotal(ReduceOp reduce, int64_t processors) {
+  int64_t count = reduce.getNumIndices() == 1 ? countOf(reduce, 0) : -1;
+  bool isAlong = true;
+  reduce.getBody().walk([&](LoadOp load) {
+    isAlong &= !load.getIndices().empty() && load.getIndices().back() == reduce.getIndex(0);
+  });
+  int64_t parts = blocksOfTotal * processors;
+  if (!isAlong || count < parts * leastTerms || termsWithin(reduce) > 1)
+    return std::nullopt;
+  int64_t length = llvm::alignTo(llvm::divideCeil(count, parts), leastTerms);
+  return Split{length, false, 0, true, parts, leastTerms};
 }
 
 static gpu::TargetAttr targetOf(ComputeOp compute) {
@@ -313,6 +331,8 @@ SmallVector<Split> tk::howToSplit(ComputeOp compute, ArrayRef<ReduceOp> reduces,
         reduce.getKind(0) == ReduceKind::ArgMax || reduce.getKind(0) == ReduceKind::ArgMin;
     if (!how && target && isPlace && countOf(reduce, 0) <= termsOfPlace)
       return {};
+    if (!how && target && !isPlace && compute.getNumIndices() == 0 && reduces.size() == 1)
+      how = divideTotal(reduce, target.getProcessors());
     if (!how && target)
       how = divide(reduce,
                    llvm::divideCeil(blocksOfTotals * target.getProcessors(), outputs.value_or(1)),

@@ -285,7 +285,7 @@ Value SplitReductionsPass::chunkLength(OpBuilder &builder, ReduceOp reduce, Comp
   };
   if (!how.parts)
     return constant(how.length);
-  int64_t unit = reduce.getNumIndices() == 1 ? partAlignment : 1;
+  int64_t unit = how.unit ? how.unit : reduce.getNumIndices() == 1 ? partAlignment : 1;
   Value padded = arith::AddIOp::create(builder, loc, trip, constant(how.parts * unit - 1));
   Value units = FloorDivOp::create(builder, loc, padded, constant(how.parts * unit));
   // At least one: where there are no terms, their number is still divided by it.

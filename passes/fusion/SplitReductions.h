@@ -20,6 +20,7 @@ struct Split {
   unsigned position = 0; ///< of the divided index among the reduction's
   bool isAlong = false;  ///< loads run along the divided index
   int64_t parts = 0;     ///< how many partial results of one length, or 0: as that makes them
+  int64_t unit = 0;      ///< of which that length is a multiple, or 0: as accesses want it
 };
 
 /// Does the kernel's schedule block want a reduction in parts?

@@ -468,6 +468,8 @@ void Planner::planRows() {
     persistent = blocksThatStay(row, longest);
   else if (isHeld && !isInHalves && rows == 1 && !isSpread)
     persistent = blocksWithJoinedWeights(row, longest);
+  if (coarse && block.tiles.empty())
+    warps = std::max(warps, warpsOfParts());
   perThread = std::max<int64_t>(rows * longest / (warps * 32), 1);
   fitBesideScans();
 }

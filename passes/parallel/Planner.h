@@ -100,6 +100,7 @@ struct Planner {
   bool fillsProcessor(mlir::Value along, int64_t length);
   bool isSharedByThirds(mlir::Value along, int64_t length);
   int64_t threadsOfRow(mlir::Value row, int64_t length, int64_t filled, bool isAligned);
+  int64_t warpsOfParts();
   void planRows();
   void planElements();
   void shrinkToFillMachine(Contraction &product);

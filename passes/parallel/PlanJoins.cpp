@@ -1,0 +1,28 @@
+//===- PlanJoins.cpp - blocks that join what others leave -----------------===//
+//
+// What is computed from the parts of one total has one block, with little to do. If it has as many
+// threads as the blocks of the parts, the last of these can do it (JoinLaunches.h).
+//
+//===----------------------------------------------------------------------===//
+#include "passes/parallel/Planner.h"
+
+using namespace mlir;
+using namespace tk;
+
+/// The warps of the statement before, if this one has single results of nothing but that one's: the
+/// last of its blocks, which join them without a launch of their own (JoinLaunches.h), have as
+/// many.
+int64_t Planner::warpsOfParts() {
+  ComputeOp before;
+  for (Operation *op = shape.compute->getPrevNode(); op && !before; op = op->getPrevNode())
+    before = dyn_cast<ComputeOp>(op);
+  auto schedule =
+      before ? before->getAttrOfType<gpu::ScheduleAttr>(gpu::scheduleAttrName) : nullptr;
+  if (!schedule || shape.compute.getNumIndices() > 0 || !shape.contractions.empty())
+    return 0;
+  bool isJoined = llvm::all_of(before->getUsers(),
+                               [&](Operation *user) { return shape.compute->isAncestor(user); });
+  shape.compute.getBody().walk(
+      [&](LoadOp load) { isJoined &= load.getTensor().getDefiningOp() == before; });
+  return isJoined ? schedule.getWarps() : 0;
+}
