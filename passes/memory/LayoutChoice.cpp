@@ -26,6 +26,10 @@ using namespace tk::gpu;
 
 /// What memory reads and writes at once.
 static constexpr int64_t sectorBytes = 32, lineBytes = 128;
+/// Tiles of which a thread has no more are not cut into parts (tk-cut-stores).
+static constexpr int64_t mostUncut = 32;
+/// Of one block; clusters have more.
+static constexpr size_t mostWarpBits = 5;
 
 LayoutChoice::LayoutChoice(FuncOp function, AxisInfo &info, int64_t arch, bool coalesce)
     : context(function.getContext()), info(info), coalesce(coalesce),
@@ -234,9 +238,10 @@ LayoutAttr LayoutChoice::fromAccesses(unsigned component) const {
   VectorAccess best;
   SmallVector<SeenAccess> accesses;
   int64_t bestBytes = 0;
-  bool found = false;
+  bool found = false, isWhole = !hasDots && coalesce;
   auto consider = [&](const MemoryAccess &access, Operation *op) {
     found = true;
+    isWhole &= access.masks.empty() && op->getBlock() == op->getParentOfType<FuncOp>().getBlock();
     VectorAccess vectors = analyseVectors(access, info, vectorBytes);
     if (vectors.axis < 0)
       return;
@@ -276,8 +281,32 @@ LayoutAttr LayoutChoice::fromAccesses(unsigned component) const {
     if (auto funnel = value.getDefiningOp<FunnelOp>())
       width = std::max<int64_t>(width, funnel.getVector());
   int64_t joined = scannedAxis(component, axis);
+  if (isWhole && joined < 0 && width > 1 && shape.size() == 1 && reducesAlong(component, axis))
+    return sideBySide(blocked(shape, axis, width, true));
   return blocked(shape, axis, width, reducesAlong(component, axis),
                  joined < 0 && !hasDots ? slidAxis(component, axis) : joined);
+}
+
+/// The same threads' layout of a row in which each warp has its elements side by side, if they are
+/// no more than are used at once: rows of memory are then read and written by longer pieces.
+/// LayerNorm on an H200, of 16384 x 4096: 65.0 and 64.7 us, of 8192 x 8192: 65.7 and 64.7.
+LayoutAttr LayoutChoice::sideBySide(LayoutAttr layout) const {
+  SmallVector<LayoutBit> registers(layout.getRegisterBits()), warps(layout.getWarpBits());
+  if (layout.getNumRegisters() > mostUncut || warps.size() > mostWarpBits)
+    return layout;
+  int32_t lanes = 0;
+  for (LayoutBit bit : layout.getLaneBits())
+    lanes = std::max(lanes, bit.step);
+  SmallVector<LayoutBit *> bits;
+  for (SmallVector<LayoutBit> *of : {&registers, &warps})
+    for (LayoutBit &bit : *of)
+      if (!bit.isReplication() && bit.step > lanes)
+        bits.push_back(&bit);
+  auto steps = llvm::map_to_vector(bits, [](LayoutBit *bit) { return bit->step; });
+  llvm::sort(steps);
+  for (auto [bit, step] : llvm::zip_equal(bits, steps))
+    bit->step = step;
+  return LayoutAttr::get(context, layout.getRank(), registers, layout.getLaneBits(), warps);
 }
 
 LayoutAttr LayoutChoice::layoutForAccess(const MemoryAccess &access) const {
