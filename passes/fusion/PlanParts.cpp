@@ -164,7 +164,9 @@ static std::optional<Split> divide(ReduceOp reduce, int64_t parts, int64_t least
   return best;
 }
 
-/// One total of what lies in one piece: parts of one length, all of which run at once.
+/// One total of what lies in one piece: parts of one length, all of which run at once. Where
+/// anything is read again, as for squares of distances, parts rather stay in the second-level
+/// cache.
 static std::optional<Split> divideTotal(ReduceOp reduce, int64_t processors) {
   int64_t count = reduce.getNumIndices() == 1 ? countOf(reduce, 0) : -1;
   bool isAlong = true;
@@ -172,7 +174,13 @@ static std::optional<Split> divideTotal(ReduceOp reduce, int64_t processors) {
     isAlong &= !load.getIndices().empty() && load.getIndices().back() == reduce.getIndex(0);
   });
   int64_t parts = blocksOfTotal * processors;
-  if (!isAlong || count < parts * leastTerms || termsWithin(reduce) > 1)
+  bool isReadOnce =
+      !reduce->getParentOfType<KernelOp>()
+           ->walk([](ReduceOp other) {
+             return matchSquaredDistance(other) ? WalkResult::interrupt() : WalkResult::advance();
+           })
+           .wasInterrupted();
+  if (!isAlong || !isReadOnce || count < parts * leastTerms || termsWithin(reduce) > 1)
     return std::nullopt;
   int64_t length = llvm::alignTo(llvm::divideCeil(count, parts), leastTerms);
   return Split{length, false, 0, true, parts, leastTerms};

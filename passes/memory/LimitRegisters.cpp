@@ -5,7 +5,7 @@
 //   1. Functions without products whose blocks reduce over several threads are looked at.
 //   2. What must be in registers across a reduction is counted: the elements of the tiles that are
 //      defined before and used after it, or before a loop around it; and what a loop carries and
-//      loads.
+//      loads, or reads of what has come early, and uses beside.
 //   3. A thread gets those and some to compute with; `min_blocks` is how many blocks of such
 //      threads fill the register file, so that it never asks for what cannot be had without spills.
 //   4. There may be some more where the tiles that are loaded behind the reduction fit, too. Where
@@ -13,6 +13,7 @@
 //      there are as many blocks as fit.
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/tkgpu/TkGpuPrivateOps.h"
 #include "passes/Passes.h"
 #include "passes/memory/TileComponents.h"
 #include "passes/parallel/TileLoops.h"
@@ -50,6 +51,21 @@ static int64_t registersFor(Value tile) {
   return layout ? llvm::divideCeil(layout.getNumRegisters() * bits, 32) : 0;
 }
 
+/// Registers for the tiles from before a loop that it uses.
+static int64_t registersOutside(scf::ForOp loop) {
+  llvm::DenseSet<Value> outside;
+  loop.walk([&](Operation *op) {
+    for (Value operand : op->getOperands())
+      if (isTile(operand) && !isCheapTile(operand) &&
+          !loop->isAncestor(operand.getParentBlock()->getParentOp()))
+        outside.insert(operand);
+  });
+  int64_t sum = 0;
+  for (Value value : outside)
+    sum += registersFor(value);
+  return sum;
+}
+
 /// Of what is defined in the block of `reduction` before it, the registers that are used later on;
 /// and those of what a loop around it uses.
 static int64_t registersAcross(Operation *reduction) {
@@ -69,16 +85,8 @@ static int64_t registersAcross(Operation *reduction) {
   for (BlockArgument argument : reduction->getBlock()->getArguments())
     if (isTile(argument))
       sum += registersFor(argument);
-  llvm::DenseSet<Value> outside;
   if (auto loop = dyn_cast<scf::ForOp>(reduction->getParentOp()))
-    loop.walk([&](Operation *op) {
-      for (Value operand : op->getOperands())
-        if (isTile(operand) && !isCheapTile(operand) &&
-            !loop->isAncestor(operand.getParentBlock()->getParentOp()))
-          outside.insert(operand);
-    });
-  for (Value value : outside)
-    sum += registersFor(value);
+    sum += registersOutside(loop);
   return sum;
 }
 
@@ -91,6 +99,8 @@ static int64_t registersWithin(Operation *reduction) {
   return std::max<int64_t>(registersFor(places.getSource()) - workingRegisters / 2, 0);
 }
 
+static bool isReductionOrScan(Operation &op) { return isReduction(&op) || isa<gpu::ScanOp>(op); }
+
 /// Registers for what a loop carries from one step to the next, and for what it loads meanwhile,
 /// when it computes little else.
 static int64_t registersCarried(scf::ForOp loop) {
@@ -101,6 +111,12 @@ static int64_t registersCarried(scf::ForOp loop) {
   for (auto load : loop.getOps<gpu::LoadOp>())
     if (isTile(load.getResult()))
       loaded += registersFor(load.getResult());
+  // What has come early is all there at once.
+  int64_t read = 0;
+  for (auto load : loop.getOps<PrivateLoadOp>())
+    read += registersFor(load.getResult());
+  if (carried > 0 && read > 0 && llvm::none_of(*loop.getBody(), isReductionOrScan))
+    return carried + loaded + read + registersOutside(loop);
   return carried > 0 ? std::max<int64_t>(carried + loaded - workingRegisters / 2, 0) : 0;
 }
 

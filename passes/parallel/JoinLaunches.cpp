@@ -53,7 +53,8 @@ using namespace tk::gpu;
 static constexpr int64_t mostCounters = 512;
 /// Blocks of a group, which count themselves one after the other: more were not measured.
 static constexpr int64_t mostBlocksOfGroup = 128;
-/// If there is one group, whose blocks all run at once, as many are as fast: 256 were measured.
+/// If there is one group, whose blocks all run at once and go through more than they hold, as many
+/// are as fast: 256 were measured.
 static constexpr int64_t mostPerProcessor = 2;
 /// Below all sizes, also if several are added.
 static constexpr int64_t nothingKnown = -(int64_t(1) << 48);
@@ -324,7 +325,8 @@ bool LaunchPair::analyse(int64_t mostGroups) {
   // Blocks whose place others wait for would keep it while they count themselves.
   std::optional<int64_t> most = getSizeFact(kernel, blocks).upper;
   int64_t perProcessor = std::min<int64_t>(parts.getMinBlocks().value_or(1), mostPerProcessor);
-  int64_t atOnce = group ? 0 : target.getProcessors() * perProcessor;
+  bool takesLong = !parts.getBlock()->getOps<scf::ForOp>().empty();
+  int64_t atOnce = group || !takesLong ? 0 : target.getProcessors() * perProcessor;
   return most && *most <= std::max(mostBlocksOfGroup, atOnce) && leastOf(blocks) > 0 &&
          llvm::all_of(results,
                       [&](auto &pair) { return !group || readsOwnGroup(pair.first, pair.second); });
