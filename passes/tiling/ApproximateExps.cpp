@@ -68,17 +68,62 @@ static void markFactor(ExpDiffOp factor) {
   factor->setAttr(rescaleAttrName, UnitAttr::get(factor.getContext()));
 }
 
-/// Is `value` of use for 16 bits or less only, perhaps as a factor?
+/// Is `value` of use for 16 bits or less only, perhaps as a factor or a choice?
 static bool isNarrowed(Value value) {
   return !value.use_empty() && llvm::all_of(value.getUsers(), [](Operation *user) {
-    if (auto product = dyn_cast<arith::MulFOp>(user))
-      return isNarrowed(product);
+    if (isa<arith::MulFOp, arith::SelectOp>(user))
+      return isNarrowed(user->getResult(0));
     auto narrow = dyn_cast<arith::TruncFOp>(user);
     return narrow && narrow.getType().getIntOrFloatBitWidth() <= 16;
   });
 }
 
-/// Marks quotients by sums of marked weights, or by what is such a sum or else NaN.
+/// The greatest of `bound` and a sink, by which `user` multiplies a sum of weights under `bound` to
+/// have them under that: sum * exp(bound - greatest). Null if it does not.
+static arith::MaximumFOp referenceWithSink(Operation *user, Value sum, Value bound) {
+  auto product = dyn_cast<arith::MulFOp>(user);
+  if (!product)
+    return {};
+  Value factor = product.getLhs() == sum ? product.getRhs() : product.getLhs();
+  auto rest = factor.getDefiningOp<ExpDiffOp>();
+  auto greatest = rest && bound && rest.getA() == bound
+                      ? rest.getB().getDefiningOp<arith::MaximumFOp>()
+                      : arith::MaximumFOp();
+  return greatest && llvm::is_contained(greatest->getOperands(), bound) ? greatest
+                                                                        : arith::MaximumFOp();
+}
+
+/// Is it the weight of the sink, exp(sink - greatest)?
+static bool isWeightOfSink(Value value, arith::MaximumFOp greatest, Value bound) {
+  auto exp = value.getDefiningOp<math::ExpOp>();
+  auto distance = exp ? exp.getOperand().getDefiningOp<arith::SubFOp>() : arith::SubFOp();
+  Value sink = greatest.getLhs() == bound ? greatest.getRhs() : greatest.getLhs();
+  return distance && distance.getLhs() == sink && distance.getRhs() == greatest.getResult();
+}
+
+/// Marks quotients by sums of marked weights under `bound`, also with the weight of a sink, or by
+/// what is such a sum or else NaN. One of the weights is 1, so that none of these is small.
+static void markQuotientsBy(Value sum, Value bound, arith::MaximumFOp greatest = {},
+                            bool hasSink = false) {
+  for (OpOperand &use : sum.getUses()) {
+    Operation *user = use.getOwner();
+    auto quotient = dyn_cast<DivOrZeroOp>(user);
+    if (quotient && use.getOperandNumber() == 1 && (!greatest || hasSink) &&
+        isNarrowed(quotient.getResult()))
+      mark(quotient);
+    if (auto choice = dyn_cast<arith::SelectOp>(user);
+        choice && matchPattern(choice->getOperand(3 - use.getOperandNumber()), m_NaNFloat()))
+      markQuotientsBy(choice, bound, greatest, hasSink);
+    if (arith::MaximumFOp reference =
+            greatest ? arith::MaximumFOp() : referenceWithSink(user, sum, bound))
+      markQuotientsBy(user->getResult(0), bound, reference);
+    if (auto both = dyn_cast<arith::AddFOp>(user); both && greatest && !hasSink)
+      if (isWeightOfSink(both->getOperand(1 - use.getOperandNumber()), greatest, bound))
+        markQuotientsBy(both, bound, greatest, /*hasSink=*/true);
+  }
+}
+
+/// Marks quotients by sums of marked weights.
 static void markQuotients(tk::ReduceOp reduction) {
   for (unsigned k = 0; k < reduction.getNumAccumulators(); ++k) {
     Value term = reduction.getYield().getValues()[k];
@@ -87,16 +132,13 @@ static void markQuotients(tk::ReduceOp reduction) {
     auto diff = term.getDefiningOp<ExpDiffOp>();
     if (!diff || !diff->hasAttr(approxAttrName) || reduction.getKind(k) != ReduceKind::Sum)
       continue;
-    SmallVector<Value> sums = {reduction.getResult(k)};
-    while (!sums.empty())
-      for (OpOperand &use : sums.pop_back_val().getUses()) {
-        auto quotient = dyn_cast<DivOrZeroOp>(use.getOwner());
-        if (quotient && use.getOperandNumber() == 1 && isNarrowed(quotient.getResult()))
-          mark(quotient);
-        auto choice = dyn_cast<arith::SelectOp>(use.getOwner());
-        if (choice && matchPattern(choice->getOperand(3 - use.getOperandNumber()), m_NaNFloat()))
-          sums.push_back(choice.getResult());
-      }
+    auto running = dyn_cast<BlockArgument>(diff.getB());
+    bool isOwn = running && running.getOwner() == reduction.getBlock() &&
+                 running.getArgNumber() >= reduction.getNumIndices();
+    Value bound =
+        isOwn ? Value(reduction.getResult(running.getArgNumber() - reduction.getNumIndices()))
+              : Value();
+    markQuotientsBy(reduction.getResult(k), bound);
   }
 }
 
