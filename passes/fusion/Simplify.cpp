@@ -1,7 +1,8 @@
 //===- Simplify.cpp - merge equal reductions, move factors out of sums ----===//
 //
 // 1. Fold, canonicalise and merge equal scalar expressions with the upstream drivers.
-//    Indices are compared with narrower integers as indices: on a GPU those have 32 bits. Masks
+//    Indices are compared with narrower integers, or these between limits, as indices: on a GPU
+//    those have 32 bits. What is left of a sum's lower bits is the sum of the terms' lower bits. Masks
 //    stand on the second side of selections. Limited numbers are not asked whether they are outside
 //    of wider limits, as conversions to integers ask.
 // 2. Order the indices of reductions as memory has them (OrderIndices.cpp).
@@ -44,26 +45,88 @@ namespace {
 struct CompareAsIndex : OpRewritePattern<arith::CmpIOp> {
   using OpRewritePattern::OpRewritePattern;
 
+  /// Is `value` made of indices, narrower integers and small constants, and nothing but these and
+  /// the limits between them?
+  static bool isNarrow(Value value, bool isLimit = false) {
+    if (auto cast = value.getDefiningOp<arith::IndexCastOp>())
+      return cast.getIn().getType().isIndex();
+    if (auto extension = value.getDefiningOp<arith::ExtSIOp>())
+      return extension.getIn().getType().getIntOrFloatBitWidth() <= 32;
+    APInt number;
+    if (isLimit && matchPattern(value, m_ConstantInt(&number)))
+      return number.isSignedIntN(32);
+    Operation *op = value.getDefiningOp();
+    return isa_and_nonnull<arith::MinSIOp, arith::MaxSIOp>(op) &&
+           isNarrow(op->getOperand(0), true) && isNarrow(op->getOperand(1), true);
+  }
+
+  static Value asIndex(OpBuilder &builder, Value value) {
+    Operation *op = value.getDefiningOp();
+    Location loc = op->getLoc();
+    if (auto cast = dyn_cast<arith::IndexCastOp>(op))
+      return cast.getIn();
+    APInt number;
+    if (matchPattern(value, m_ConstantInt(&number)))
+      return arith::ConstantIndexOp::create(builder, loc, number.getSExtValue());
+    if (auto extension = dyn_cast<arith::ExtSIOp>(op))
+      return arith::IndexCastOp::create(builder, loc, builder.getIndexType(), extension.getIn());
+    Value left = asIndex(builder, op->getOperand(0)), right = asIndex(builder, op->getOperand(1));
+    return isa<arith::MinSIOp>(op) ? arith::MinSIOp::create(builder, loc, left, right).getResult()
+                                   : arith::MaxSIOp::create(builder, loc, left, right).getResult();
+  }
+
   LogicalResult matchAndRewrite(arith::CmpIOp compare, PatternRewriter &rewriter) const override {
-    auto asIndex = [&](Value value) -> Value {
-      if (auto cast = value.getDefiningOp<arith::IndexCastOp>())
-        return cast.getIn().getType().isIndex() ? cast.getIn() : Value();
-      auto extension = value.getDefiningOp<arith::ExtSIOp>();
-      if (!extension || extension.getIn().getType().getIntOrFloatBitWidth() > 32)
-        return {};
-      return arith::IndexCastOp::create(rewriter, compare.getLoc(), rewriter.getIndexType(),
-                                        extension.getIn());
-    };
     using P = arith::CmpIPredicate;
     bool isUnsigned = llvm::is_contained({P::ult, P::ule, P::ugt, P::uge}, compare.getPredicate());
     auto isCast = [](Value value) { return value.getDefiningOp<arith::IndexCastOp>() != nullptr; };
     // Of two of a kind nothing is gained, or nothing known.
     if (isUnsigned || isCast(compare.getLhs()) == isCast(compare.getRhs()))
       return failure();
-    Value left = asIndex(compare.getLhs()), right = left ? asIndex(compare.getRhs()) : Value();
-    if (!right)
+    if (!isNarrow(compare.getLhs()) || !isNarrow(compare.getRhs()))
       return failure();
+    Value left = asIndex(rewriter, compare.getLhs()), right = asIndex(rewriter, compare.getRhs());
     rewriter.replaceOpWithNewOp<arith::CmpIOp>(compare, compare.getPredicate(), left, right);
+    return success();
+  }
+};
+
+/// The lower bits of `value` as a `type`, computed from lower bits where that is free.
+static Value truncate(OpBuilder &builder, Location loc, Value value, IntegerType type) {
+  Operation *op = value.getDefiningOp();
+  APInt number;
+  if (matchPattern(value, m_ConstantInt(&number)))
+    return arith::ConstantOp::create(
+        builder, loc, builder.getIntegerAttr(type, number.sextOrTrunc(type.getWidth())));
+  if (auto choice = dyn_cast_or_null<arith::SelectOp>(op)) {
+    Value a = truncate(builder, loc, choice.getTrueValue(), type);
+    Value b = truncate(builder, loc, choice.getFalseValue(), type);
+    return arith::SelectOp::create(builder, loc, choice.getCondition(), a, b);
+  }
+  if (auto cast = dyn_cast_or_null<arith::IndexCastOp>(op); cast && cast.getIn().getType().isIndex())
+    return truncate(builder, loc, cast.getIn(), type);
+  if (value.getType().isIndex())
+    return arith::IndexCastOp::create(builder, loc, type, value);
+  return arith::TruncIOp::create(builder, loc, type, value);
+}
+
+/// trunci (tk.reduce [sum] {%x : i64}) is tk.reduce [sum] {trunci %x}: sums wrap around.
+struct SumLowerBits : OpRewritePattern<arith::TruncIOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::TruncIOp trunc, PatternRewriter &rewriter) const override {
+    auto reduce = trunc.getIn().getDefiningOp<ReduceOp>();
+    auto type = dyn_cast<IntegerType>(trunc.getType());
+    if (!reduce || reduce.isOnline() || reduce.getKind(0) != ReduceKind::Sum || !type ||
+        type.getWidth() < 32 || !reduce->hasOneUse())
+      return failure();
+    rewriter.setInsertionPoint(reduce);
+    auto narrow = cast<ReduceOp>(rewriter.clone(*reduce));
+    narrow.getResult(0).setType(type);
+    YieldOp yield = narrow.getYield();
+    rewriter.setInsertionPoint(yield);
+    Value term = truncate(rewriter, yield.getLoc(), yield.getValues()[0], type);
+    rewriter.modifyOpInPlace(yield, [&] { yield->setOperand(0, term); });
+    rewriter.replaceOp(trunc, narrow.getResults());
     return success();
   }
 };
@@ -180,7 +243,7 @@ unsigned tk::mergeEqualReductions(ComputeOp compute) {
 static void foldAndMerge(Operation *root) {
   MLIRContext *context = root->getContext();
   RewritePatternSet patterns(context);
-  patterns.add<CompareAsIndex, MaskSecond, BeyondLimits>(context);
+  patterns.add<CompareAsIndex, SumLowerBits, MaskSecond, BeyondLimits>(context);
   for (Dialect *dialect : context->getLoadedDialects())
     dialect->getCanonicalizationPatterns(patterns);
   for (RegisteredOperationName name : context->getRegisteredOperations())

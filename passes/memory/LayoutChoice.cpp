@@ -8,7 +8,8 @@
 // 3. the layout that coalesces the access that moves most bytes at once of all that touch it, with
 //    as many neighbours a thread as are best for all of them; what else a thread has are neighbours
 //    along an axis that loads slide along in a loop (windows), which read what they share once;
-// 4. consecutive threads along the last axis.
+// 4. where a loop carries what is computed from narrower tiles, all rows of a thread's places;
+// 5. consecutive threads along the last axis.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/memory/LayoutChoice.h"
@@ -65,6 +66,8 @@ void LayoutChoice::chooseFor(unsigned component) {
     layout = fromRelations(component);
   if (!layout)
     layout = fromAccesses(component);
+  if (!layout)
+    layout = fromSharedTerms(component);
   if (!layout)
     layout = blocked(components.shapeOf(component), components.shapeOf(component).size() - 1, 1,
                      reducesAlong(component, components.shapeOf(component).size() - 1));
@@ -307,6 +310,33 @@ LayoutAttr LayoutChoice::sideBySide(LayoutAttr layout) const {
   for (auto [bit, step] : llvm::zip_equal(bits, steps))
     bit->step = step;
   return LayoutAttr::get(context, layout.getRank(), registers, layout.getLaneBits(), warps);
+}
+
+/// What loops carry of terms that are computed from narrower tiles: each thread has all rows of its
+/// places along the axis that is reduced behind the loop, as many neighbours as one access of those
+/// that the terms are computed from has.
+LayoutAttr LayoutChoice::fromSharedTerms(unsigned component) const {
+  ArrayRef<int64_t> shape = components.shapeOf(component);
+  const int64_t axis = int64_t(shape.size()) - 1;
+  if (hasDots || !coalesce || shape.size() != 2 || !reducesAlong(component, axis))
+    return {};
+  bool isCarried = false, isShared = false;
+  int64_t width = 1;
+  for (Value value : components.members(component)) {
+    isCarried |= isa<OpResult>(value) && isa<scf::ForOp>(value.getDefiningOp());
+    auto broadcast = value.getDefiningOp<BroadcastOp>();
+    if (!broadcast || broadcast.getDims() != ArrayRef<int64_t>(axis) ||
+        !isTile(broadcast.getSource()) || isCheapTile(broadcast.getSource()))
+      continue;
+    isShared = true;
+    for (Value member : components.members(components.classOf(broadcast.getSource())))
+      if (auto load = member.getDefiningOp<gpu::LoadOp>())
+        width = std::max(width, analyseVectors(MemoryAccess::of(load), info, vectorBytes).width);
+  }
+  int64_t perThread = shape[0] * shape[1] / (32 * dotContext.numWarps);
+  if (!isCarried || !isShared || perThread < shape[0])
+    return {};
+  return blocked(shape, axis, std::min(width, perThread / shape[0]), false, 0);
 }
 
 LayoutAttr LayoutChoice::layoutForAccess(const MemoryAccess &access) const {

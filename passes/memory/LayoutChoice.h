@@ -34,6 +34,7 @@ private:
   OperandRuns runsOf(gpu::DotOp dot) const;
   gpu::LayoutAttr fromRelations(unsigned component) const;
   gpu::LayoutAttr fromAccesses(unsigned component) const;
+  gpu::LayoutAttr fromSharedTerms(unsigned component) const;
   gpu::LayoutAttr blocked(llvm::ArrayRef<int64_t> shape, int64_t axis, int64_t width,
                           bool rowsInWarp, int64_t joined = -1) const;
   gpu::LayoutAttr sideBySide(gpu::LayoutAttr layout) const;

@@ -7,7 +7,8 @@
 //   2. They are unrolled such that a thread reads about 64 bytes an iteration, but at most 4 times,
 //      and a power of two, which leaves nothing over where what a loop goes through is one. The
 //      count of iterations is computed without a sign: a range may end before it begins, and is
-//      then given its beginning for an end.
+//      then given its beginning for an end. There are fewer of iterations with many divisions,
+//      exponentials and the like.
 //   3. Loops of windows, whose tiles slide along an axis of which a thread has several places, are
 //      unrolled whole where the number of iterations is known: the same loads of several iterations
 //      are then one. Loops with many exponentials and the like stay.
@@ -49,6 +50,8 @@ static constexpr int64_t mostLoads = 128;
 /// ... and how many instructions for divisions, exponentials and the like: where these take the
 /// time, text that no cache of instructions holds costs more than loads.
 static constexpr int64_t mostCostly = 2048;
+/// Likewise of several iterations that have their loads on their way together.
+static constexpr int64_t mostCostlyTogether = 1024;
 
 /// Bytes that a thread reads in an iteration; nothing if the loop is not one of those looked at.
 static std::optional<int64_t> bytesOfIteration(scf::ForOp loop) {
@@ -158,6 +161,10 @@ struct UnrollLoops : tk::impl::UnrollLoopsBase<UnrollLoops> {
           continue;
         int64_t factor =
             std::min<int64_t>(mostIterations, llvm::PowerOf2Ceil(bytesAtOnce / *bytes));
+        while (factor > 1 && factor * countCostly(loop) > mostCostlyTogether)
+          factor /= 2;
+        if (factor == 1)
+          continue;
         endAfterBeginning(loop);
         FailureOr<UnrolledLoopInfo> unrolled = loopUnrollByFactor(loop, factor);
         if (failed(unrolled))

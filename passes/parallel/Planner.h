@@ -2,7 +2,8 @@
 //
 // Shared by PlanSchedule.cpp (products, elements), PlanHopper.cpp (products of warpgroups),
 // PlanCores.cpp (products on CUDA cores), PlanTeams.cpp (whether they take tiles in turns),
-// PlanChains.cpp (two of them), PlanRows.cpp (reductions) and PlanAcross.cpp (across memory).
+// PlanChains.cpp (two of them), PlanRows.cpp (reductions), PlanShared.cpp (of terms that
+// results share) and PlanAcross.cpp (across memory).
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_PASSES_PARALLEL_PLANNER_H
@@ -68,6 +69,9 @@ struct Planner {
   int64_t walkedTogether(Contraction &outer);
   int64_t consumersOfChain(Contraction &outer);
   void planWarpgroupChain(Contraction &outer);
+  /// Gives blocks several results, and threads parts of the terms that these share, if there are
+  /// such (PlanShared.cpp).
+  bool planShared();
   int64_t planScanAcross(ScanOp scan, mlir::Value across);
   int64_t planWindows(mlir::Value across);
   void fitBesideScans();

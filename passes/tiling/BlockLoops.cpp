@@ -9,6 +9,7 @@
 //      loop of their own, without masks, or the masks a branch (BlockMasks.cpp).
 //
 //===----------------------------------------------------------------------===//
+#include "passes/analysis/Extrema.h"
 #include "passes/parallel/MergeIndices.h"
 #include "passes/tiling/BlockProgram.h"
 
@@ -90,6 +91,10 @@ void BlockProgram::bindIndices(Reduction &reduction) {
 }
 
 void BlockProgram::reduce(tk::ReduceOp op) {
+  if (tk::ReduceOp place = placeOfExtremum(op)) {
+    get(place.getResult(0));
+    return;
+  }
   unsigned depth = freeDepth(op);
   SmallVector<TileValue> results = inScope(depth, [&] {
     Reduction reduction;
@@ -136,8 +141,14 @@ void BlockProgram::reduce(tk::ReduceOp op) {
     }
     return finish(reduction, loops(reduction, 0, initialValues(reduction)));
   });
-  for (auto [k, result] : llvm::enumerate(results))
-    scopes[depth].memo[op.getResult(k)] = result;
+  auto &memo = scopes[depth].memo;
+  for (auto [result, value] : llvm::zip(op.getResults(), results))
+    memo[result] = value;
+  // With the place of an extremum comes what stands there.
+  if (results.size() > op.getNumResults())
+    for (tk::ReduceOp other : op->getBlock()->getOps<tk::ReduceOp>())
+      if (placeOfExtremum(other) == op)
+        memo[other.getResult(0)] = results.back();
 }
 
 /// A size of the kernel that `bound` never exceeds, where it is the smaller of two.

@@ -177,7 +177,7 @@ SmallVector<Value> BlockProgram::initialValues(Reduction &reduction) {
   return values;
 }
 
-/// The reduction's results from what the loop left.
+/// The reduction's results from what the loop left; of a place also what stands there.
 SmallVector<TileValue> BlockProgram::finish(Reduction &reduction, ArrayRef<Value> carried) {
   unsigned depth = scopes.size() - 1;
   SmallVector<TileValue> results;
@@ -186,11 +186,11 @@ SmallVector<TileValue> BlockProgram::finish(Reduction &reduction, ArrayRef<Value
     unsigned axis = reduction.axes.front();
     auto position = llvm::find(acc.carried, axis);
     if (position == acc.carried.end())
-      return {{carried[1], acc.carried, depth}};
+      return {{carried[1], acc.carried, depth}, {carried[0], acc.carried, depth}};
     auto op = gpu::ArgReduceOp::create(at(depth), loc, tileType(acc.axes, acc.type),
                                        tileType(acc.axes, builder.getI32Type()), carried[0],
                                        carried[1], acc.kind, position - acc.carried.begin());
-    return {{op.getIndex(), acc.axes, depth}};
+    return {{op.getIndex(), acc.axes, depth}, {op.getValue(), acc.axes, depth}};
   }
   for (auto [acc, value] : llvm::zip(reduction.accumulators, carried))
     results.push_back(reduceTile({value, acc.carried, depth}, reduction.axes, acc.kind));
