@@ -2,9 +2,10 @@
 //
 // 1. Fold, canonicalise and merge equal scalar expressions with the upstream drivers.
 //    Indices are compared with narrower integers, or these between limits, as indices: on a GPU
-//    those have 32 bits. What is left of a sum's lower bits is the sum of the terms' lower bits. Masks
-//    stand on the second side of selections. Limited numbers are not asked whether they are outside
-//    of wider limits, as conversions to integers ask.
+//    those have 32 bits. What is left of a sum's lower bits is the sum of the terms' lower bits.
+//    Masks stand on the second side of selections. Limited numbers are not asked whether they are
+//    outside of wider limits, as conversions to integers ask. Reductions of few terms are written
+//    out (UnrollReductions.cpp).
 // 2. Order the indices of reductions as memory has them (OrderIndices.cpp).
 // 3. Merge a reduction or scan with an equal one that dominates it; indices may be named otherwise.
 // 4. Give each product in a sum's terms a sum of its own (SeparateProducts.cpp), and move factors
@@ -60,9 +61,8 @@ struct CompareAsIndex : OpRewritePattern<arith::CmpIOp> {
            isNarrow(op->getOperand(0), true) && isNarrow(op->getOperand(1), true);
   }
 
-  static Value asIndex(OpBuilder &builder, Value value) {
+  static Value asIndex(OpBuilder &builder, Location loc, Value value) {
     Operation *op = value.getDefiningOp();
-    Location loc = op->getLoc();
     if (auto cast = dyn_cast<arith::IndexCastOp>(op))
       return cast.getIn();
     APInt number;
@@ -70,7 +70,8 @@ struct CompareAsIndex : OpRewritePattern<arith::CmpIOp> {
       return arith::ConstantIndexOp::create(builder, loc, number.getSExtValue());
     if (auto extension = dyn_cast<arith::ExtSIOp>(op))
       return arith::IndexCastOp::create(builder, loc, builder.getIndexType(), extension.getIn());
-    Value left = asIndex(builder, op->getOperand(0)), right = asIndex(builder, op->getOperand(1));
+    Value left = asIndex(builder, loc, op->getOperand(0)),
+          right = asIndex(builder, loc, op->getOperand(1));
     return isa<arith::MinSIOp>(op) ? arith::MinSIOp::create(builder, loc, left, right).getResult()
                                    : arith::MaxSIOp::create(builder, loc, left, right).getResult();
   }
@@ -84,7 +85,8 @@ struct CompareAsIndex : OpRewritePattern<arith::CmpIOp> {
       return failure();
     if (!isNarrow(compare.getLhs()) || !isNarrow(compare.getRhs()))
       return failure();
-    Value left = asIndex(rewriter, compare.getLhs()), right = asIndex(rewriter, compare.getRhs());
+    Value left = asIndex(rewriter, compare.getLoc(), compare.getLhs()),
+          right = asIndex(rewriter, compare.getLoc(), compare.getRhs());
     rewriter.replaceOpWithNewOp<arith::CmpIOp>(compare, compare.getPredicate(), left, right);
     return success();
   }
@@ -102,7 +104,8 @@ static Value truncate(OpBuilder &builder, Location loc, Value value, IntegerType
     Value b = truncate(builder, loc, choice.getFalseValue(), type);
     return arith::SelectOp::create(builder, loc, choice.getCondition(), a, b);
   }
-  if (auto cast = dyn_cast_or_null<arith::IndexCastOp>(op); cast && cast.getIn().getType().isIndex())
+  if (auto cast = dyn_cast_or_null<arith::IndexCastOp>(op);
+      cast && cast.getIn().getType().isIndex())
     return truncate(builder, loc, cast.getIn(), type);
   if (value.getType().isIndex())
     return arith::IndexCastOp::create(builder, loc, type, value);
@@ -260,6 +263,13 @@ struct SimplifyPass : tk::impl::SimplifyBase<SimplifyPass> {
   void runOnOperation() override {
     foldAndMerge(getOperation());
     bool changed = false;
+    SmallVector<ReduceOp> few;
+    getOperation()->walk([&](ReduceOp reduce) { few.push_back(reduce); });
+    for (ReduceOp reduce : few)
+      changed |= unrollReduction(reduce);
+    if (changed)
+      foldAndMerge(getOperation());
+    changed = false;
     getOperation()->walk([&](ComputeOp compute) {
       compute->walk([&](ReduceOp reduce) { numOrdered += orderIndices(reduce); });
       // Merging makes the divisors of one row equal; factors leave inner sums before outer ones.

@@ -18,6 +18,10 @@ bool orderIndices(ReduceOp reduce);
 /// Applies the factors of a sum's terms that do not vary to the sum; true if there are any.
 bool hoistFactors(ReduceOp reduce);
 
+/// Writes out a reduction of few terms whose number is known; true if `reduce` was one (it is
+/// erased).
+bool unrollReduction(ReduceOp reduce);
+
 /// Replaces exponentials that are terms of a sum over that sum by such quotients; returns how many.
 unsigned reuseSummedWeights(ComputeOp compute);
 

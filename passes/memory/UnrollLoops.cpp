@@ -8,7 +8,7 @@
 //      and a power of two, which leaves nothing over where what a loop goes through is one. The
 //      count of iterations is computed without a sign: a range may end before it begins, and is
 //      then given its beginning for an end. There are fewer of iterations with many divisions,
-//      exponentials and the like.
+//      exponentials and the like where a thread has several terms for each element that it loads.
 //   3. Loops of windows, whose tiles slide along an axis of which a thread has several places, are
 //      unrolled whole where the number of iterations is known: the same loads of several iterations
 //      are then one. Loops with many exponentials and the like stay.
@@ -50,7 +50,7 @@ static constexpr int64_t mostLoads = 128;
 /// ... and how many instructions for divisions, exponentials and the like: where these take the
 /// time, text that no cache of instructions holds costs more than loads.
 static constexpr int64_t mostCostly = 2048;
-/// Likewise of several iterations that have their loads on their way together.
+/// Likewise of iterations whose terms are many more than what is loaded for them.
 static constexpr int64_t mostCostlyTogether = 1024;
 
 /// Bytes that a thread reads in an iteration; nothing if the loop is not one of those looked at.
@@ -82,6 +82,18 @@ static int64_t countCostly(scf::ForOp loop) {
     count += (layout ? layout.getNumRegisters() : 1) * instructions;
   }
   return count;
+}
+
+/// Has a thread several terms for each element that it loads?
+static bool sharesLoads(scf::ForOp loop) {
+  int64_t loaded = 0, terms = 0;
+  for (Operation &op : loop.getBody()->without_terminator())
+    for (Value result : op.getResults())
+      if (LayoutAttr layout = getLayout(result.getType())) {
+        int64_t &most = isa<gpu::LoadOp>(op) ? loaded : terms;
+        most = std::max<int64_t>(most, layout.getNumRegisters());
+      }
+  return terms > loaded;
 }
 
 /// Unrolls the loop of a window whole, if `loop` is one.
@@ -161,7 +173,7 @@ struct UnrollLoops : tk::impl::UnrollLoopsBase<UnrollLoops> {
           continue;
         int64_t factor =
             std::min<int64_t>(mostIterations, llvm::PowerOf2Ceil(bytesAtOnce / *bytes));
-        while (factor > 1 && factor * countCostly(loop) > mostCostlyTogether)
+        while (factor > 1 && sharesLoads(loop) && factor * countCostly(loop) > mostCostlyTogether)
           factor /= 2;
         if (factor == 1)
           continue;

@@ -30,6 +30,8 @@ constexpr int64_t wideSliceBits = 1024;
 /// Of a statement without reductions: the warps of a block, and the blocks that each multiprocessor
 /// should still have where a thread takes more than one access.
 constexpr int64_t warpsOfElements = 4, blocksToSpare = 16;
+/// Of a chain on CUDA cores whose blocks would leave multiprocessors without work.
+constexpr int64_t fewestRowsOfChain = 2;
 /// How many rows share what a thread loads element by element for them.
 constexpr int64_t rowsThatShare = 4;
 
@@ -171,11 +173,32 @@ void Planner::planProduct(Contraction &product) {
   group = 8;
 }
 
+/// How many blocks a chain has for each tile of its rows; nothing if sizes are not known.
+static std::optional<int64_t> countOtherBlocks(StatementShape &shape, Contraction &outer) {
+  int64_t count = 1;
+  for (Value index : shape.compute.getBlock()->getArguments()) {
+    std::optional<int64_t> upper = shape.upperOf(index);
+    if (!upper)
+      return std::nullopt;
+    if (index != outer.m && index != outer.n)
+      count *= std::max<int64_t>(*upper, 1);
+  }
+  return count;
+}
+
 /// An outer contraction over `k` with another inside: scores and their weighted sum.
 void Planner::planChain(Contraction &outer) {
   int64_t rows = coarse ? 128 : 64;
-  set(outer.m, fit(outer.m, rows, 16));
+  rows = fit(outer.m, rows, 16);
   set(outer.n, fit(outer.n, shape.upperOf(outer.n) ? widestOutput : 128, 8));
+  // On CUDA cores fewer rows take less time, and blocks of few leave fewer multiprocessors without.
+  if (std::optional<int64_t> others = countOtherBlocks(shape, outer);
+      coarse && others && !usesMatrixUnits(outer))
+    while (rows > fewestRowsOfChain &&
+           int64_t(llvm::divideCeil(*shape.upperOf(outer.m), rows)) * *others * 2 <=
+               target.getProcessors())
+      rows /= 2;
+  set(outer.m, rows);
   set(outer.k, fit(outer.k, coarse ? 64 : 32, 16));
   for (Contraction &inner : shape.contractions) {
     if (!outer.op->isProperAncestor(inner.op))

@@ -58,9 +58,8 @@ bool Planner::planShared() {
   // The innermost index that shares terms with all reductions; nothing is stored along these.
   Value index;
   for (Value candidate : llvm::reverse(compute.getBlock()->getArguments()))
-    if (!index && llvm::all_of(shape.reductions, [&](Operation *op) {
-          return sharesTerms(shape, op, candidate);
-        }))
+    if (!index && llvm::all_of(shape.reductions,
+                               [&](Operation *op) { return sharesTerms(shape, op, candidate); }))
       index = candidate;
   if (!index || block.tiles.size() > block.tiles.count(index))
     return false;
@@ -69,8 +68,8 @@ bool Planner::planShared() {
     auto reduction = cast<ReduceOp>(op);
     for (unsigned k = 0; k < reduction.getNumAccumulators(); ++k) {
       Type type = reduction.getResult(k).getType();
-      bool isPlace = reduction.getKind(k) == ReduceKind::ArgMax ||
-                     reduction.getKind(k) == ReduceKind::ArgMin;
+      bool isPlace =
+          reduction.getKind(k) == ReduceKind::ArgMax || reduction.getKind(k) == ReduceKind::ArgMin;
       bool isWide = !type.isIntOrFloat() || type.getIntOrFloatBitWidth() > 32;
       words += placeOfExtremum(reduction) ? 0 : isPlace || isWide ? 2 : 1;
     }

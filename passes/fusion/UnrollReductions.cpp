@@ -1,0 +1,142 @@
+//===- UnrollReductions.cpp - reductions of a few terms -------------------===//
+//
+// Part of tk-simplify. A sum over the two amplitudes of a qubit, the coordinates of a point, or the
+// columns of a small matrix has so few terms that tiles of them would mostly be empty, and each
+// result's are soon computed by the thread that has it. Where how many there are is known, they are
+// written out:
+//
+//   tk.reduce [sum] ["j"] from (0) to (2) {%x = load %u[%i, %j]; ...}
+//     →  addf (load %u[%i, 0] ...), (load %u[%i, 1] ...)
+//
+// Terms that read neighbours along the index (windows) slide in registers instead, and long
+// functions and loops are not repeated. Products of which many results share the factors are left
+// to tiles. What runs along memory has fewer terms, as each of them takes an access of its own.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/fusion/Simplify.h"
+
+#include "passes/analysis/IndexSpaces.h"
+#include "passes/analysis/LongFunctions.h"
+#include "passes/analysis/ProductFactors.h"
+#include "passes/analysis/ScalarExpr.h"
+#include "passes/tiling/SizeFacts.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace tk;
+
+/// How many terms are written out: of any, and where accesses run along the index.
+static constexpr int64_t mostTerms = 8, mostAlong = 8;
+/// Of a product's factor that lies along memory, by how many results.
+static constexpr int64_t mostReads = 8;
+/// How many operations that makes at most.
+static constexpr int64_t mostOperations = 96;
+
+/// How many terms `reduce` has, if that is known.
+static std::optional<int64_t> countTerms(ReduceOp reduce) {
+  auto kernel = reduce->getParentOfType<KernelOp>();
+  std::optional<int64_t> lower = getConstantIndex(reduce.getLower()[0]);
+  Value end = reduce.getUpper()[0];
+  if (std::optional<int64_t> upper = getConstantIndex(end))
+    return lower == 0 ? upper : std::nullopt;
+  if (!kernel || lower != 0)
+    return std::nullopt;
+  SizeFact fact = getSizeFact(kernel, end);
+  return fact.upper && fact.divisor >= *fact.upper ? fact.upper : std::nullopt;
+}
+
+/// Is each access along `index` at that index alone, and is nothing in `block` repeated in vain?
+/// `isAlong`: some run along it.
+static bool isPlain(Block &block, Value index, bool &isAlong) {
+  for (Operation &op : block.without_terminator()) {
+    if (op.getNumRegions() > 0 || isLongFunction(&op) || isa<math::ExpOp, math::LogOp>(op))
+      return false;
+    auto load = dyn_cast<LoadOp>(op);
+    if (!load)
+      continue;
+    for (auto [n, at] : llvm::enumerate(load.getIndices())) {
+      bool isOver = llvm::is_contained(getIterationIndices(at), index);
+      if (isOver && at != index)
+        return false;
+      isAlong |= isOver && n + 1 == load.getIndices().size();
+    }
+  }
+  return true;
+}
+
+/// Do results of a product share so little of what lies along memory that reading it for each of
+/// them costs little? Products inside other reductions are those of chains.
+static bool sharesLittle(ReduceOp reduce) {
+  auto compute = dyn_cast<ComputeOp>(reduce->getParentOp());
+  if (!compute)
+    return false;
+  Value last = compute.getIndex(compute.getNumIndices() - 1);
+  bool isLittle = true;
+  reduce.getBody().walk([&](LoadOp load) {
+    SmallVector<BlockArgument> over = getIterationIndices(load.getResult());
+    if (!llvm::is_contained(over, last))
+      return;
+    int64_t times = 1;
+    for (auto [index, extent] : llvm::zip(compute.getBlock()->getArguments(), compute.getExtents()))
+      if (!llvm::is_contained(over, index)) {
+        int64_t upper = getUpperBound(extent);
+        times =
+            upper < 0 || upper > mostReads ? mostReads + 1 : times * std::max<int64_t>(upper, 1);
+      }
+    isLittle &= times <= mostReads;
+  });
+  return isLittle;
+}
+
+static Value combine(OpBuilder &builder, Location loc, ReduceKind kind, Value a, Value b) {
+  bool isFloat = isa<FloatType>(a.getType());
+  switch (kind) {
+  case ReduceKind::Sum:
+    return isFloat ? arith::AddFOp::create(builder, loc, a, b).getResult()
+                   : arith::AddIOp::create(builder, loc, a, b).getResult();
+  case ReduceKind::Prod:
+    return isFloat ? arith::MulFOp::create(builder, loc, a, b).getResult()
+                   : arith::MulIOp::create(builder, loc, a, b).getResult();
+  case ReduceKind::Max:
+    return isFloat ? arith::MaximumFOp::create(builder, loc, a, b).getResult()
+                   : arith::MaxSIOp::create(builder, loc, a, b).getResult();
+  case ReduceKind::Min:
+    return isFloat ? arith::MinimumFOp::create(builder, loc, a, b).getResult()
+                   : arith::MinSIOp::create(builder, loc, a, b).getResult();
+  default:
+    return {};
+  }
+}
+
+bool tk::unrollReduction(ReduceOp reduce) {
+  ReduceKind kind = reduce.getKind(0);
+  bool isKnown = kind == ReduceKind::Sum || kind == ReduceKind::Prod || kind == ReduceKind::Max ||
+                 kind == ReduceKind::Min;
+  if (reduce.isOnline() || !isKnown || reduce.getNumIndices() != 1 ||
+      (isContraction(reduce) && !sharesLittle(reduce)))
+    return false;
+  std::optional<int64_t> terms = countTerms(reduce);
+  Block *body = reduce.getBlock();
+  bool isAlong = false;
+  if (!terms || *terms < 2 || *terms > mostTerms || !isPlain(*body, reduce.getIndex(0), isAlong) ||
+      (isAlong && *terms > mostAlong) ||
+      *terms * static_cast<int64_t>(body->getOperations().size()) > mostOperations)
+    return false;
+  OpBuilder builder(reduce);
+  Location loc = reduce.getLoc();
+  Value result;
+  for (int64_t n = 0; n < *terms; ++n) {
+    IRMapping mapping;
+    mapping.map(reduce.getIndex(0), arith::ConstantIndexOp::create(builder, loc, n).getResult());
+    for (Operation &op : body->without_terminator())
+      builder.clone(op, mapping);
+    Value term = mapping.lookupOrDefault(reduce.getYield().getValues()[0]);
+    result = result ? combine(builder, loc, kind, result, term) : term;
+  }
+  reduce.getResult(0).replaceAllUsesWith(result);
+  reduce.erase();
+  return true;
+}
