@@ -71,8 +71,8 @@ static bool isPlain(Block &block, Value index, bool &isAlong) {
 /// them costs little? Products inside other reductions are those of chains.
 static bool sharesLittle(ReduceOp reduce) {
   auto compute = dyn_cast<ComputeOp>(reduce->getParentOp());
-  if (!compute)
-    return false;
+  if (!compute || compute.getNumIndices() == 0)
+    return compute != nullptr;
   Value last = compute.getIndex(compute.getNumIndices() - 1);
   bool isLittle = true;
   reduce.getBody().walk([&](LoadOp load) {
