@@ -9,8 +9,9 @@
 //     →  addf (load %u[%i, 0] ...), (load %u[%i, 1] ...)
 //
 // Terms that read neighbours along the index (windows) slide in registers instead, and long
-// functions and loops are not repeated. Products of which many results share the factors are left
-// to tiles. What runs along memory has fewer terms, as each of them takes an access of its own.
+// functions, loops and what is gathered are not repeated. Products of which many results share the
+// factors are left to tiles. What runs along memory has fewer terms, as each of them takes an
+// access of its own.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/fusion/Simplify.h"
@@ -48,6 +49,28 @@ static std::optional<int64_t> countTerms(ReduceOp reduce) {
   return fact.upper && fact.divisor >= *fact.upper ? fact.upper : std::nullopt;
 }
 
+/// Is something loaded on the way to `value`, within its statement?
+static bool readsTensors(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op || isa<KernelOp>(op->getParentOp()))
+    return false;
+  return isa<LoadOp>(op) || llvm::any_of(op->getOperands(), readsTensors);
+}
+
+/// Does `load`, or what computes its tensor, read at indices from tensors? Each result would gather
+/// the terms of all.
+static bool isGathered(LoadOp load) {
+  if (llvm::any_of(load.getIndices(), readsTensors))
+    return true;
+  auto producer = load.getTensor().getDefiningOp<ComputeOp>();
+  return producer && producer
+                         ->walk([](LoadOp inner) {
+                           return isGathered(inner) ? WalkResult::interrupt()
+                                                    : WalkResult::advance();
+                         })
+                         .wasInterrupted();
+}
+
 /// Is each access along `index` at that index alone, and is nothing in `block` repeated in vain?
 /// `isAlong`: some run along it.
 static bool isPlain(Block &block, Value index, bool &isAlong) {
@@ -57,6 +80,8 @@ static bool isPlain(Block &block, Value index, bool &isAlong) {
     auto load = dyn_cast<LoadOp>(op);
     if (!load)
       continue;
+    if (isGathered(load))
+      return false;
     for (auto [n, at] : llvm::enumerate(load.getIndices())) {
       bool isOver = llvm::is_contained(getIterationIndices(at), index);
       if (isOver && at != index)
