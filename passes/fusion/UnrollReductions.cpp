@@ -20,6 +20,7 @@
 #include "passes/analysis/LongFunctions.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/parallel/ScheduleBlock.h"
 #include "passes/tiling/SizeFacts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -35,6 +36,17 @@ static constexpr int64_t mostTerms = 8, mostAlong = 8;
 static constexpr int64_t mostReads = 8;
 /// How many operations that makes at most.
 static constexpr int64_t mostOperations = 96;
+
+/// Does the kernel's schedule block say something of the index of `reduce`?
+static bool isScheduled(ReduceOp reduce) {
+  auto kernel = reduce->getParentOfType<KernelOp>();
+  DictionaryAttr entries = kernel ? findScheduleBlock(kernel) : DictionaryAttr();
+  auto name = cast<StringAttr>(reduce.getIndexNames()[0]);
+  return entries && llvm::any_of(entries, [&](NamedAttribute entry) {
+           auto axes = dyn_cast<DictionaryAttr>(entry.getValue());
+           return axes && axes.contains(name);
+         });
+}
 
 /// How many terms `reduce` has, if that is known.
 static std::optional<int64_t> countTerms(ReduceOp reduce) {
@@ -140,7 +152,7 @@ bool tk::unrollReduction(ReduceOp reduce) {
   ReduceKind kind = reduce.getKind(0);
   bool isKnown = kind == ReduceKind::Sum || kind == ReduceKind::Prod || kind == ReduceKind::Max ||
                  kind == ReduceKind::Min;
-  if (reduce.isOnline() || !isKnown || reduce.getNumIndices() != 1 ||
+  if (reduce.isOnline() || !isKnown || reduce.getNumIndices() != 1 || isScheduled(reduce) ||
       (isContraction(reduce) && !sharesLittle(reduce)))
     return false;
   std::optional<int64_t> terms = countTerms(reduce);

@@ -192,12 +192,15 @@ void Planner::planChain(Contraction &outer) {
   rows = fit(outer.m, rows, 16);
   set(outer.n, fit(outer.n, shape.upperOf(outer.n) ? widestOutput : 128, 8));
   // On CUDA cores fewer rows take less time, and blocks of few leave fewer multiprocessors without.
-  if (std::optional<int64_t> others = countOtherBlocks(shape, outer);
-      coarse && others && !usesMatrixUnits(outer))
-    while (rows > fewestRowsOfChain &&
-           int64_t(llvm::divideCeil(*shape.upperOf(outer.m), rows)) * *others * 2 <=
-               target.getProcessors())
+  bool haveOwn = llvm::all_of(shape.contractions, [&](Contraction &inner) {
+    return !outer.op->isProperAncestor(inner.op) || inner.m == outer.m || inner.n == outer.m;
+  });
+  std::optional<int64_t> others = countOtherBlocks(shape, outer);
+  if (coarse && haveOwn && others && !usesMatrixUnits(outer)) {
+    const int64_t count = *shape.upperOf(outer.m) * *others;
+    while (rows > fewestRowsOfChain && 2 * count <= rows * target.getProcessors())
       rows /= 2;
+  }
   set(outer.m, rows);
   set(outer.k, fit(outer.k, coarse ? 64 : 32, 16));
   for (Contraction &inner : shape.contractions) {
