@@ -51,6 +51,10 @@ CASES = (
     (PROGRAMS + "moments.tk", "columns", dict(R=9000, C=500), {}, {}),
     (PROGRAMS + "window_apart.tk", "capped", dict(H=8, S=3000, T=3000, D=128, E=128), {"cap": 30.0, "window": 1000}, {}),
     (PROGRAMS + "sums_of_products.tk", "added", dict(M=1100, N=1032, K=256, L=256), {}, {}),
+    (PROGRAMS + "first_keys.tk", "first", dict(H=8, S=3000, D=128, E=128), {"window": 500, "n": 4}, {}),
+    (PROGRAMS + "two_results.tk", "gated", dict(M=1100, K=512, N=1032), {}, {}),
+    (PROGRAMS + "shared_terms.tk", "nearest", dict(B=3, M=100, N=5000), {}, {}),
+    (PROGRAMS + "totals.tk", "both", dict(R=9000, C=2048), {}, {}),
     (EXAMPLES + "argmax.tk", "", dict(R=100, C=30000), {}, {}),
     (PROGRAMS + "long_sum.tk", "", dict(N=10000000), {}, {}),
 )
