@@ -181,6 +181,9 @@ bool covers(const Facts &assumed, const Facts &known, const Signature &signature
     if (have.divisor % want.divisor != 0 ||
         (want.upper >= 0 && (have.upper < 0 || have.upper > want.upper)))
       return false;
+    // Code for one size takes it for granted: 0, which everything divides, is another.
+    if (want.upper > 0 && static_cast<int64_t>(want.divisor) >= want.upper && have.upper == 0)
+      return false;
   }
   for (unsigned t = 0; t < assumed.tensors.size() && t < known.tensors.size(); ++t)
     if (known.tensors[t].alignment < assumed.tensors[t].alignment ||

@@ -126,6 +126,11 @@ TEST_CASE("code covers calls of which at least as much is known", "[bundle]") {
   CHECK_FALSE(covers(assumed, call(1040, 16), signature));
   CHECK_FALSE(covers(assumed, call(24, 16), signature));
   CHECK_FALSE(covers(assumed, call(1024, 4), signature));
+  Facts one_size = assumed;
+  one_size.dims[2] = {1024, 1024, {}};
+  CHECK(covers(one_size, call(1024, 16), signature));
+  CHECK_FALSE(covers(one_size, call(0, 16), signature));
+  CHECK_FALSE(covers(one_size, call(512, 16), signature));
   Facts unknown = call(1024, 16);
   unknown.dims[1] = {128, -1, {}};
   CHECK_FALSE(covers(assumed, unknown, signature));
