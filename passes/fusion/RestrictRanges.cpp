@@ -27,6 +27,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/analysis/Conditions.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/fusion/TermConditions.h"
@@ -201,20 +202,11 @@ std::optional<IndexBound> RangeRestrictor::solve(arith::CmpIOp cmp) {
   return std::nullopt;
 }
 
-static void addDisjuncts(Value condition, SmallVectorImpl<Value> &conditions) {
-  if (auto either = condition.getDefiningOp<arith::OrIOp>()) {
-    addDisjuncts(either.getLhs(), conditions);
-    addDisjuncts(either.getRhs(), conditions);
-    return;
-  }
-  conditions.push_back(condition);
-}
-
 /// Writes a condition of which one part bounds an index above and another below as comparisons of
 /// that index, `index < end or index >= begin`.
 bool RangeRestrictor::spellUnion(arith::OrIOp either) {
   SmallVector<Value> parts;
-  addDisjuncts(either, parts);
+  addParts<arith::OrIOp>(either, parts);
   SmallVector<IndexBound> bounds;
   for (Value part : parts) {
     auto cmp = part.getDefiningOp<arith::CmpIOp>();

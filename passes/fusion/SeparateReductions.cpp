@@ -23,6 +23,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/analysis/BoundsApart.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/fusion/FuseProducers.h"
@@ -174,17 +175,7 @@ bool Separation::mayComputeApart() const {
       if (!indices.contains(index))
         others.push_back(boundOf(index));
   Dependence onOthers(others);
-  for (Operation *op : taken) {
-    WalkResult result = op->walk([&](LoadOp load) {
-      bool isSafe = load.getPad() || llvm::all_of(load.getIndices(), [&](Value index) {
-                      return !getIterationIndices(index).empty() && !onOthers.on(index);
-                    });
-      return isSafe ? WalkResult::advance() : WalkResult::interrupt();
-    });
-    if (result.wasInterrupted())
-      return false;
-  }
-  return true;
+  return llvm::all_of(taken, [&](Operation *op) { return isInBoundsApart(op, onOthers); });
 }
 
 void Separation::create() {
@@ -274,16 +265,8 @@ static bool moveOut(ReduceOp reduce) {
   if (onTerms.on(reduce.getResult(0)))
     return false;
   SmallVector<Operation *> slice = getSlice(reduce.getResults(), around.getBlock());
-  for (Operation *op : slice) {
-    WalkResult result = op->walk([&](LoadOp load) {
-      bool isSafe = load.getPad() || llvm::all_of(load.getIndices(), [&](Value index) {
-                      return !getIterationIndices(index).empty() && !onEnds.on(index);
-                    });
-      return isSafe ? WalkResult::advance() : WalkResult::interrupt();
-    });
-    if (result.wasInterrupted())
-      return false;
-  }
+  if (!llvm::all_of(slice, [&](Operation *op) { return isInBoundsApart(op, onEnds); }))
+    return false;
   llvm::SetVector<Operation *> moved(slice.begin(), slice.end());
   for (Operation &op : *around.getBlock()) {
     auto isMoved = [&](Value v) { return v.getDefiningOp() && moved.contains(v.getDefiningOp()); };

@@ -19,6 +19,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
 
+#include "passes/analysis/BoundsApart.h"
 #include "passes/analysis/LongFunctions.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ScalarExpr.h"
@@ -132,6 +133,13 @@ std::optional<Invariant> InvariantStores::read(Value value, ReduceOp around) {
   // What is not over the last index threads compute once for many elements.
   if (result.over.empty() || result.over.back() != along || !result.extents.back() ||
       result.over.size() != indices.size())
+    return std::nullopt;
+  SmallVector<Value> others;
+  for (unsigned p = 0; p < compute.getNumIndices(); ++p)
+    if (!llvm::is_contained(result.over, compute.getIndex(p)))
+      others.push_back(compute.getExtents()[p]);
+  Dependence onOthers(others);
+  if (!llvm::all_of(*slice, [&](Operation *op) { return isInBoundsApart(op, onOthers); }))
     return std::nullopt;
   return result;
 }
@@ -256,7 +264,7 @@ void InvariantStores::store(ArrayRef<Invariant *> together) {
 }
 
 unsigned InvariantStores::run() {
-  if (compute.getNumIndices() < 2 || compute->hasAttr("tk.in_place"))
+  if (compute.getNumIndices() < 2)
     return 0;
   // What products are multiplied by is stored as they read it (tk-transpose-factors).
   WalkResult products = compute.walk([](ReduceOp reduce) {

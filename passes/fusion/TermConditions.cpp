@@ -1,20 +1,13 @@
 //===- TermConditions.cpp - masks in the terms of reductions --------------===//
 #include "passes/fusion/TermConditions.h"
 
+#include "passes/analysis/Conditions.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
 using namespace tk;
-
-static void addConjuncts(Value condition, SmallVectorImpl<Value> &conditions) {
-  if (auto both = condition.getDefiningOp<arith::AndIOp>()) {
-    addConjuncts(both.getLhs(), conditions);
-    addConjuncts(both.getRhs(), conditions);
-    return;
-  }
-  conditions.push_back(condition);
-}
 
 TermConditions::TermConditions(ReduceOp reduce) : varying(reduce.getBlock()->getArguments()) {
   add(reduce.getYield().getValues()[0], reduce.getKind(0), /*isFactor=*/true);
@@ -22,7 +15,7 @@ TermConditions::TermConditions(ReduceOp reduce) : varying(reduce.getBlock()->get
 
 void TermConditions::addAll(Value condition, Value from) {
   SmallVector<Value> conjuncts;
-  addConjuncts(condition, conjuncts);
+  addParts<arith::AndIOp>(condition, conjuncts);
   for (Value conjunct : conjuncts)
     found.push_back({conjunct, from});
 }

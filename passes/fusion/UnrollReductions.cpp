@@ -10,8 +10,7 @@
 //
 // Terms that read neighbours along the index (windows) slide in registers instead, and long
 // functions, loops and what is gathered are not repeated. Products of which many results share the
-// factors are left to tiles. What runs along memory has fewer terms, as each of them takes an
-// access of its own.
+// factors are left to tiles.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/fusion/Simplify.h"
@@ -30,8 +29,8 @@
 using namespace mlir;
 using namespace tk;
 
-/// How many terms are written out: of any, and where accesses run along the index.
-static constexpr int64_t mostTerms = 8, mostAlong = 8;
+/// How many terms are written out.
+static constexpr int64_t mostTerms = 8;
 /// Of a product's factor that lies along memory, by how many results.
 static constexpr int64_t mostReads = 8;
 /// How many operations that makes at most.
@@ -51,14 +50,9 @@ static bool isScheduled(ReduceOp reduce) {
 /// How many terms `reduce` has, if that is known.
 static std::optional<int64_t> countTerms(ReduceOp reduce) {
   auto kernel = reduce->getParentOfType<KernelOp>();
-  std::optional<int64_t> lower = getConstantIndex(reduce.getLower()[0]);
-  Value end = reduce.getUpper()[0];
-  if (std::optional<int64_t> upper = getConstantIndex(end))
-    return lower == 0 ? upper : std::nullopt;
-  if (!kernel || lower != 0)
+  if (!kernel || getConstantIndex(reduce.getLower()[0]) != 0)
     return std::nullopt;
-  SizeFact fact = getSizeFact(kernel, end);
-  return fact.upper && fact.divisor >= *fact.upper ? fact.upper : std::nullopt;
+  return getSizeFact(kernel, reduce.getUpper()[0]).exact;
 }
 
 /// Is something loaded on the way to `value`, within its statement?
@@ -84,8 +78,7 @@ static bool isGathered(LoadOp load) {
 }
 
 /// Is each access along `index` at that index alone, and is nothing in `block` repeated in vain?
-/// `isAlong`: some run along it.
-static bool isPlain(Block &block, Value index, bool &isAlong) {
+static bool isPlain(Block &block, Value index) {
   for (Operation &op : block.without_terminator()) {
     if (op.getNumRegions() > 0 || isLongFunction(&op) || isa<math::ExpOp, math::LogOp>(op))
       return false;
@@ -94,12 +87,9 @@ static bool isPlain(Block &block, Value index, bool &isAlong) {
       continue;
     if (isGathered(load))
       return false;
-    for (auto [n, at] : llvm::enumerate(load.getIndices())) {
-      bool isOver = llvm::is_contained(getIterationIndices(at), index);
-      if (isOver && at != index)
+    for (Value at : load.getIndices())
+      if (at != index && llvm::is_contained(getIterationIndices(at), index))
         return false;
-      isAlong |= isOver && n + 1 == load.getIndices().size();
-    }
   }
   return true;
 }
@@ -128,26 +118,6 @@ static bool sharesLittle(ReduceOp reduce) {
   return isLittle;
 }
 
-static Value combine(OpBuilder &builder, Location loc, ReduceKind kind, Value a, Value b) {
-  bool isFloat = isa<FloatType>(a.getType());
-  switch (kind) {
-  case ReduceKind::Sum:
-    return isFloat ? arith::AddFOp::create(builder, loc, a, b).getResult()
-                   : arith::AddIOp::create(builder, loc, a, b).getResult();
-  case ReduceKind::Prod:
-    return isFloat ? arith::MulFOp::create(builder, loc, a, b).getResult()
-                   : arith::MulIOp::create(builder, loc, a, b).getResult();
-  case ReduceKind::Max:
-    return isFloat ? arith::MaximumFOp::create(builder, loc, a, b).getResult()
-                   : arith::MaxSIOp::create(builder, loc, a, b).getResult();
-  case ReduceKind::Min:
-    return isFloat ? arith::MinimumFOp::create(builder, loc, a, b).getResult()
-                   : arith::MinSIOp::create(builder, loc, a, b).getResult();
-  default:
-    return {};
-  }
-}
-
 bool tk::unrollReduction(ReduceOp reduce) {
   ReduceKind kind = reduce.getKind(0);
   bool isKnown = kind == ReduceKind::Sum || kind == ReduceKind::Prod || kind == ReduceKind::Max ||
@@ -157,9 +127,7 @@ bool tk::unrollReduction(ReduceOp reduce) {
     return false;
   std::optional<int64_t> terms = countTerms(reduce);
   Block *body = reduce.getBlock();
-  bool isAlong = false;
-  if (!terms || *terms < 2 || *terms > mostTerms || !isPlain(*body, reduce.getIndex(0), isAlong) ||
-      (isAlong && *terms > mostAlong) ||
+  if (!terms || *terms < 2 || *terms > mostTerms || !isPlain(*body, reduce.getIndex(0)) ||
       *terms * static_cast<int64_t>(body->getOperations().size()) > mostOperations)
     return false;
   OpBuilder builder(reduce);
@@ -171,7 +139,7 @@ bool tk::unrollReduction(ReduceOp reduce) {
     for (Operation &op : body->without_terminator())
       builder.clone(op, mapping);
     Value term = mapping.lookupOrDefault(reduce.getYield().getValues()[0]);
-    result = result ? combine(builder, loc, kind, result, term) : term;
+    result = result ? createCombination(builder, loc, kind, result, term) : term;
   }
   reduce.getResult(0).replaceAllUsesWith(result);
   reduce.erase();

@@ -15,6 +15,7 @@
 //     %s1 = select %in, %s, -inf                %s1 = if %c < %full or ... { select %in, %s, -inf }
 //
 //===----------------------------------------------------------------------===//
+#include "passes/analysis/Conditions.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/parallel/MergeIndices.h"
 #include "passes/tiling/BlockProgram.h"
@@ -23,16 +24,6 @@
 
 using namespace mlir;
 using namespace tk;
-
-/// The parts of `condition`, joined by `Op`.
-template <typename Op> static void addParts(Value condition, SmallVectorImpl<Value> &parts) {
-  if (auto joined = condition.getDefiningOp<Op>()) {
-    addParts<Op>(joined.getLhs(), parts);
-    addParts<Op>(joined.getRhs(), parts);
-  } else {
-    parts.push_back(condition);
-  }
-}
 
 /// Finds what the mask of all maxima's terms, and of weights under a reference, has in common: a
 /// union of ranges of the reduction's index.
