@@ -457,6 +457,7 @@ struct Grad : Item, Decl {
   std::string primal;
   Span primalSpan;
   std::vector<GradArgument> wrt;
+  std::string derived; ///< the text of the kernel that was derived, which follows the item
   Grad() : Item(ItemKind::Grad), Decl(DeclKind::Grad) {}
   static bool classof(const Item *i) { return i->kind == ItemKind::Grad; }
   static bool classof(const Decl *d) { return d->declKind == DeclKind::Grad; }

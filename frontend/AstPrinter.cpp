@@ -53,7 +53,8 @@ private:
 
 void AstPrinter::print(const File &file) {
   for (const ItemPtr &item : file.items)
-    print(*item);
+    if (item->span.file == file.id || item->span.file == kNoFile)
+      print(*item); // else a kernel that a grad item has shown
 }
 
 void AstPrinter::print(const Item &item) {
@@ -75,7 +76,14 @@ void AstPrinter::print(const Item &item) {
     std::string head = "grad " + grad->name + " = " + grad->primal + " wrt (";
     for (std::size_t i = 0; i < grad->wrt.size(); ++i)
       head += (i ? ", " : "") + grad->wrt[i].name;
-    line(head + ")", item.span);
+    // What was derived reads best as it would be written.
+    nested(head + ")", item.span, [&] {
+      for (std::size_t at = 0; at < grad->derived.size();) {
+        std::size_t end = grad->derived.find('\n', at);
+        line(grad->derived.substr(at, end - at), {});
+        at = end + 1;
+      }
+    });
   }
 }
 

@@ -1,6 +1,7 @@
 #include "frontend/IRGen.h"
 #include "dialects/tk/TkScheduleOps.h"
 
+#include "frontend/Gradient.h"
 #include "frontend/IRGenKernel.h"
 #include "frontend/Program.h"
 #include "frontend/Sema.h"
@@ -297,6 +298,7 @@ OwningOpRef<ModuleOp> compileToTk(MLIRContext &context, SourceManager &sources, 
   std::unique_ptr<ast::Program> program = parseProgram(sources, file, diags, options);
   if (diags.hasErrors())
     return nullptr;
+  deriveGradients(sources, *program, diags);
   std::unique_ptr<sema::Module> module = analyze(*program, diags);
   if (!module)
     return nullptr;

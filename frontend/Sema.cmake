@@ -2,6 +2,15 @@ add_library(tk_frontend STATIC
   Bounds.cpp
   BoundsExtremes.cpp
   BoundsProver.cpp
+  GradCombine.cpp
+  Gradient.cpp
+  GradPrint.cpp
+  GradPrintKernel.cpp
+  GradReduce.cpp
+  GradResolve.cpp
+  GradRules.cpp
+  GradSolve.cpp
+  GradTerm.cpp
   IRGen.cpp
   IRGenExpr.cpp
   IRGenMath.cpp

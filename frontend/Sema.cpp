@@ -24,7 +24,6 @@ public:
 
   Globals globals;
   std::vector<const ast::Schedule *> schedules;
-  std::vector<const ast::Grad *> grads;
 
 private:
   void add(const ast::Item &item) {
@@ -40,10 +39,8 @@ private:
         schedules.push_back(static_cast<const ast::Schedule *>(&item));
       return;
     case ast::ItemKind::Grad:
-      grads.push_back(static_cast<const ast::Grad *>(&item));
-      return;
     case ast::ItemKind::Import:
-      return;
+      return; // the kernel that is derived has the grad's name
     }
   }
 
@@ -79,33 +76,15 @@ const ast::Kernel *findKernel(const Globals &globals, const std::string &name, S
   return nullptr;
 }
 
-void checkGrad(const ast::Grad &grad, const Globals &globals, Diagnostics &diags) {
-  const ast::Kernel *primal = findKernel(globals, grad.primal, grad.primalSpan, diags);
-  if (!primal)
-    return;
-  for (const ast::GradArgument &arg : grad.wrt) {
-    std::vector<std::string_view> candidates;
-    bool known = false;
-    for (const ast::ParamPtr &param : primal->params) {
-      candidates.push_back(param->name);
-      known |= param->name == arg.name;
-    }
-    if (known)
-      continue;
-    auto d = diags.error(Diag::UnknownName, arg.span);
-    d << "kernel '" << primal->name << "' has no parameter '" << arg.name << "'";
-    if (std::string hint = didYouMean(arg.name, candidates); !hint.empty())
-      d.help(hint);
-  }
-  diags.error(Diag::NotSupported, grad.nameSpan) << "gradients are not supported yet";
-}
-
 } // namespace
 
-std::unique_ptr<Module> analyze(const ast::Program &program, Diagnostics &diags) {
+std::unique_ptr<Module> analyze(const ast::Program &program, Diagnostics &diags,
+                                bool withSchedules) {
   if (diags.hasErrors())
     return nullptr;
   Items items(program, diags);
+  if (!withSchedules)
+    items.schedules.clear();
   auto module = std::make_unique<Module>();
   for (const std::unique_ptr<ast::File> &file : program.files)
     for (const ast::ItemPtr &item : file->items) {
@@ -122,8 +101,6 @@ std::unique_ptr<Module> analyze(const ast::Program &program, Diagnostics &diags)
     }
   for (const ast::Schedule *schedule : items.schedules)
     findKernel(items.globals, schedule->name, schedule->nameSpan, diags);
-  for (const ast::Grad *grad : items.grads)
-    checkGrad(*grad, items.globals, diags);
   if (diags.hasErrors())
     return nullptr;
   return module;

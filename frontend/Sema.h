@@ -12,8 +12,10 @@
 namespace tk::frontend {
 
 /// Checks a program that parsed without errors, and resolves it. Errors go to `diags`; the result
-/// is null if there were any. The tree of `program` must outlive the result.
-std::unique_ptr<sema::Module> analyze(const ast::Program &program, Diagnostics &diags);
+/// is null if there were any. The tree of `program` must outlive the result. Without schedules,
+/// blocks for kernels that are still to be derived are no errors.
+std::unique_ptr<sema::Module> analyze(const ast::Program &program, Diagnostics &diags,
+                                      bool withSchedules = true);
 
 } // namespace tk::frontend
 

@@ -4,6 +4,7 @@
 #include "compiler/tkc/Inputs.h"
 
 #include "frontend/AstPrinter.h"
+#include "frontend/Gradient.h"
 #include "frontend/Program.h"
 #include "tk/module.h"
 
@@ -34,6 +35,7 @@ Expected<std::string> syntaxTree(const SourceOptions &options) {
     return Error(ErrorCode::io, "cannot read '" + options.file + "': " + why);
   Diagnostics diags(sources);
   std::unique_ptr<ast::Program> program = parseProgram(sources, file, diags);
+  frontend::deriveGradients(sources, *program, diags);
   if (diags.hasErrors())
     return Error(ErrorCode::compile_failed,
                  diags.text({!options.json && wantsColour(), options.json}));

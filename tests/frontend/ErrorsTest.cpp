@@ -10,6 +10,7 @@
 #include "frontend/Program.h"
 #include "tests/unit/catch.h"
 #ifdef TK_HAVE_SEMA
+#include "frontend/Gradient.h"
 #include "frontend/Sema.h"
 #endif
 
@@ -101,8 +102,10 @@ TEST_CASE("every file reports exactly what it says") {
       options.schedules = sources.load((file.path.parent_path() / file.schedules).string());
     auto program = parseProgram(sources, main, diags, options);
 #ifdef TK_HAVE_SEMA
-    if (!diags.hasErrors())
+    if (!diags.hasErrors()) {
+      frontend::deriveGradients(sources, *program, diags);
       frontend::analyze(*program, diags);
+    }
 #endif
     INFO(file.path.filename().string() << "\n" << diags.text());
     auto found = diags.sorted();

@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "frontend/AstPrinter.h"
 #include "frontend/Formatter.h"
+#include "frontend/Gradient.h"
 #include "frontend/Program.h"
 #include "frontend/Sema.h"
 
@@ -40,6 +41,7 @@ struct Analysed {
     parses = !diags.hasErrors();
     if (parses) {
       tree = printAst(*program);
+      frontend::deriveGradients(sources, *program, diags);
       const bool isAnalysed = frontend::analyze(*program, diags) != nullptr;
       require(isAnalysed == !diags.hasErrors(), "a program is analysed or has errors");
     }

@@ -1,0 +1,280 @@
+// From what statements contribute to a tensor's adjoint to the adjoint.
+
+#include "frontend/GradKernel.h"
+
+#include <algorithm>
+
+namespace tk::grad {
+
+using ast::BinaryOp;
+
+std::vector<IndexRef> GradKernel::copies(const std::vector<IndexRef> &list) {
+  std::vector<IndexRef> made;
+  for (IndexRef index : list)
+    made.push_back(makeIndex(index->name, index->lo, index->hi));
+  return made;
+}
+
+/// A local for a part of an adjoint; an element that is there already stands for itself.
+TermPtr GradKernel::define(const std::string &base, const std::vector<IndexRef> &list,
+                           TermPtr value) {
+  Statement s;
+  s.name = fresh(base);
+  s.indices = list;
+  s.value = std::move(value);
+  for (IndexRef index : list)
+    axes[s.name].push_back({index->lo, index->hi});
+  adjoints.push_back(std::move(s));
+  return elementAt(adjoints.back().name, list);
+}
+
+namespace {
+/// A product taken apart; a sign goes along.
+struct Product {
+  std::vector<TermPtr> above, below;
+  bool isNegative = false;
+
+  void take(const TermPtr &term) {
+    if (term->kind == TermKind::Neg) {
+      isNegative = !isNegative;
+      return take(term->args[0]);
+    }
+    if (term->is(BinaryOp::Mul)) {
+      take(term->args[0]);
+      return take(term->args[1]);
+    }
+    if (term->is(BinaryOp::Div)) {
+      take(term->args[0]);
+      below.push_back(term->args[1]);
+      return;
+    }
+    above.push_back(term);
+  }
+};
+} // namespace
+
+static bool rests(const TermPtr &term, const std::vector<IndexRef> &on) {
+  std::set<IndexRef> used = freeIndices(term);
+  return std::any_of(on.begin(), on.end(), [&](IndexRef index) { return used.count(index) != 0; });
+}
+
+static TermPtr productOf(const std::vector<TermPtr> &above, const std::vector<TermPtr> &below) {
+  TermPtr product = real(1);
+  for (const TermPtr &factor : above)
+    product = mul(product, factor);
+  for (const TermPtr &factor : below)
+    product = div(product, factor);
+  return product;
+}
+
+/// Whether all that a term reads stands at bare indices, so that it may be read under any
+/// condition.
+static bool readsBare(const TermPtr &term) {
+  bool result = true;
+  walk(term, [&](const Term &t) {
+    if (t.kind == TermKind::Access)
+      for (const TermPtr &arg : t.args)
+        result &= arg->kind == TermKind::Index;
+    return result;
+  });
+  return result;
+}
+
+/// The adjoint reads 0 outside its tensor, so that it needs no condition for loops that end there.
+/// Replaces the element by a padded one; false if nothing shows that it is 0.
+static bool padded(TermPtr &element, IndexRef loop,
+                   const std::map<std::string, std::vector<Axis>> &axes) {
+  if (element->kind != TermKind::Access)
+    return false;
+  auto shape = axes.find(element->name);
+  for (std::size_t i = 0; i < element->args.size(); ++i)
+    if (element->args[i]->kind == TermKind::Index && element->args[i]->index == loop)
+      return shape != axes.end() && equal(shape->second[i].lo, loop->lo) &&
+             equal(shape->second[i].hi, loop->hi);
+  return false;
+}
+
+/// The sum over the loops that remain, with what does not depend on them outside, and a product of
+/// two factors kept one.
+TermPtr GradKernel::build(const Contribution &c, const Solution &solution, bool withFactor) {
+  TermPtr whole = withFactor && c.factor ? mul(c.factor, c.value) : c.value;
+  Product product;
+  product.take(whole);
+
+  // 1. Bounds of loops that were solved for become paddings of one factor where that says the same:
+  //    where nothing else depends on the loop.
+  std::vector<TermPtr> conditions = c.conditions;
+  bool pads = false;
+  std::size_t paddedFactor = 0;
+  std::vector<TermPtr> bounds;
+  for (const Solved &solved : solution.solved) {
+    if (solved.bounds.empty())
+      continue;
+    std::size_t uses = 0, at = 0;
+    for (std::size_t i = 0; i < product.above.size(); ++i)
+      if (mentions(product.above[i], solved.loop)) {
+        ++uses;
+        at = i;
+      }
+    for (const TermPtr &other : product.below)
+      uses += 2 * mentions(other, solved.loop);
+    for (const TermPtr &other : c.conditions)
+      uses += 2 * mentions(other, solved.loop);
+    if (uses == 1 && (!pads || at == paddedFactor) &&
+        padded(product.above[at], solved.loop, axes)) {
+      pads = true;
+      paddedFactor = at;
+      continue;
+    }
+    bounds.insert(bounds.end(), solved.bounds.begin(), solved.bounds.end());
+  }
+
+  // 2. In terms of the element that is asked for.
+  auto solvedFor = [&](std::vector<TermPtr> &terms) {
+    for (TermPtr &term : terms)
+      term = substitute(term, solution.by);
+  };
+  solvedFor(product.above);
+  solvedFor(product.below);
+  solvedFor(conditions);
+  if (pads)
+    product.above[paddedFactor] = call("pad", {product.above[paddedFactor], real(0)});
+  conditions.insert(conditions.end(), bounds.begin(), bounds.end());
+  conditions.insert(conditions.end(), solution.conditions.begin(), solution.conditions.end());
+
+  // 3. What does not depend on the loops that remain leaves the sum.
+  std::vector<TermPtr> above, below, outerAbove, outerBelow, inner, outer;
+  for (const TermPtr &factor : product.above)
+    (rests(factor, solution.rest) ? above : outerAbove).push_back(factor);
+  for (const TermPtr &factor : product.below)
+    (rests(factor, solution.rest) ? below : outerBelow).push_back(factor);
+  for (const TermPtr &condition : conditions)
+    (rests(condition, solution.rest) ? inner : outer).push_back(condition);
+  TermPtr value = productOf(outerAbove, outerBelow);
+  if (!solution.rest.empty()) {
+    TermPtr body;
+    bool isFactor = !inner.empty() && above.size() > 1 && below.empty() &&
+                    std::all_of(above.begin() + 1, above.end(), readsBare);
+    if (isFactor) {
+      above[0] = where(inner, above[0]);
+      body = productOf(above, below);
+    } else {
+      body = where(inner, productOf(above, below));
+    }
+    TermPtr sum = reduction(ast::ReduceKind::Sum, solution.rest, body, c.modifier);
+    outerAbove.insert(outerAbove.begin(), sum);
+    value = productOf(outerAbove, outerBelow);
+  }
+  value = product.isNegative ? neg(value) : value;
+  return where(outer, value);
+}
+
+/// The sum of all contributions. Those with one factor are added up before it is multiplied by, and
+/// of these, those that do not depend on all indices first among themselves.
+TermPtr GradKernel::combine(const std::string &name, const std::vector<IndexRef> &at,
+                            const std::vector<Contribution> &list) {
+  struct Group {
+    TermPtr factor;
+    std::vector<TermPtr> conditions;
+    std::vector<TermPtr> terms;
+  };
+  std::vector<Group> groups;
+  for (const Contribution &c : list) {
+    Solution solution = solve(c, at);
+    TermPtr factor = c.factor ? substitute(c.factor, solution.by) : nullptr;
+    bool isInside = factor && rests(factor, solution.rest);
+    Contribution rest = c;
+    Group group;
+    if (factor && !isInside) {
+      // Conditions, too, stand around the whole group.
+      group.factor = factor;
+      group.conditions = c.conditions;
+      for (TermPtr &condition : group.conditions)
+        condition = substitute(condition, solution.by);
+      if (std::any_of(group.conditions.begin(), group.conditions.end(),
+                      [&](const TermPtr &t) { return rests(t, solution.rest); }))
+        isInside = true;
+      else
+        rest.conditions.clear();
+    }
+    if (isInside)
+      group = {};
+    TermPtr term = build(rest, solution, isInside);
+    auto same = std::find_if(groups.begin(), groups.end(), [&](const Group &known) {
+      if (!group.factor || !known.factor || !equal(known.factor, group.factor) ||
+          known.conditions.size() != group.conditions.size())
+        return false;
+      for (std::size_t i = 0; i < known.conditions.size(); ++i)
+        if (!equal(known.conditions[i], group.conditions[i]))
+          return false;
+      return true;
+    });
+    if (same == groups.end())
+      same = groups.insert(groups.end(), group);
+    same->terms.push_back(term);
+  }
+  TermPtr total = real(0);
+  for (Group &group : groups) {
+    TermPtr sum = real(0), row = real(0);
+    std::vector<TermPtr> rows;
+    for (const TermPtr &term : group.terms) {
+      bool isRow = group.factor && freeIndices(term).size() < at.size();
+      if (isRow)
+        rows.push_back(term);
+      else
+        sum = add(sum, term);
+    }
+    for (const TermPtr &term : rows)
+      row = add(row, term);
+    if (rows.size() > 1) {
+      std::set<IndexRef> used = freeIndices(row);
+      std::vector<IndexRef> over;
+      for (IndexRef index : at)
+        if (used.count(index))
+          over.push_back(index);
+      row = define(name + "_row", over, row);
+    }
+    sum = add(sum, row);
+    total = add(total, where(group.conditions, group.factor ? mul(group.factor, sum) : sum));
+  }
+  return total;
+}
+
+void GradKernel::reverse() {
+  for (auto s = statements.rbegin(); s != statements.rend(); ++s) {
+    if (!s->isActive)
+      continue;
+    received = contributions[s->name];
+    std::string cotangent = "d_" + s->name;
+    if (s->isResult && received.empty()) {
+      adjointNames[s->name] = cotangent;
+      differentiate(*s, elementAt(cotangent, s->indices));
+      continue;
+    }
+    std::vector<IndexRef> at = copies(s->indices);
+    if (s->isResult) {
+      Contribution own;
+      own.loops = at;
+      own.value = elementAt(cotangent, at);
+      for (IndexRef index : at)
+        own.at.push_back(indexTerm(index));
+      received.push_back(own);
+    }
+    if (received.empty())
+      continue; // no result depends on it
+    // The name is taken before those of its parts, which say that they are its.
+    std::string name = fresh(s->isResult ? cotangent + "_total" : cotangent);
+    TermPtr value = combine(name, at, received);
+    Statement d;
+    d.name = name;
+    d.indices = at;
+    d.value = value;
+    for (IndexRef index : at)
+      axes[name].push_back({index->lo, index->hi});
+    adjoints.push_back(d);
+    adjointNames[s->name] = name;
+    differentiate(*s, elementAt(name, s->indices));
+  }
+}
+
+} // namespace tk::grad

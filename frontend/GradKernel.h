@@ -1,0 +1,181 @@
+// The gradient of one kernel, derived as text of the language. Internal to Grad*.cpp.
+//
+// 1. Resolve: statements become terms over objects for indices, functions inlined. What depends on
+//    the parameters that are differentiated by is active. In active statements a reduction stands
+//    at the root or is taken out as a local of its own, so that all else is element by element.
+// 2. Reverse: from the last statement to the first, the adjoint of its tensor is what later
+//    statements contributed, and for results the cotangent. The rules of the statement's value turn
+//    it into contributions to what is read there: at an access x[e…], within loops, a value.
+// 3. Combine: x's adjoint at [X…] is the sum over all loops where e… == X…. Equations are solved
+//    for loops, which then go away; what cannot be solved stays as a condition.
+// 4. Print: what of the kernel's own statements is needed, then the adjoints, then the results.
+
+#ifndef TK_FRONTEND_GRADKERNEL_H
+#define TK_FRONTEND_GRADKERNEL_H
+
+#include "frontend/Diagnostics.h"
+#include "frontend/GradTerm.h"
+#include "frontend/SemaTree.h"
+
+#include <deque>
+#include <optional>
+
+namespace tk::grad {
+
+using Fns = std::map<std::string, const ast::Fn *, std::less<>>;
+
+class GradKernel {
+public:
+  /// `names` are those of the program's items, which nothing may repeat.
+  GradKernel(const ast::Grad &grad, const sema::Kernel &primal, const Fns &fns,
+             std::set<std::string> names, Diagnostics &diags)
+      : grad(grad), primal(primal), fns(fns), diags(diags), taken(std::move(names)) {}
+
+  /// The derived kernel's text; nothing after an error, which was reported.
+  std::optional<std::string> run();
+
+private:
+  /// Thrown after an error was reported; leaves the class nowhere.
+  struct Refused {};
+
+  struct Tensor {
+    bool isResult = false;
+    bool isActive = false;
+    std::optional<ast::DType> dtype; ///< if it was declared, so that values are rounded to it
+  };
+
+  struct Statement {
+    std::string name;
+    std::vector<IndexRef> indices;
+    TermPtr value;
+    std::vector<TermPtr> conditions; ///< where they do not hold the value is 0
+    std::optional<ast::DType> dtype;
+    Span span;
+    bool isResult = false;
+    bool isActive = false;
+  };
+
+  /// For all values of the loops: `factor * value` is added to the adjoint at `at`, where the
+  /// conditions hold.
+  struct Contribution {
+    std::vector<IndexRef> loops;
+    std::vector<TermPtr> conditions;
+    std::vector<TermPtr> at;
+    TermPtr value;
+    TermPtr factor; ///< null: 1. Contributions with equal factors are added up first.
+    ast::ReduceModifier modifier = ast::ReduceModifier::None;
+    const Statement *from = nullptr;
+  };
+
+  /// Where the rules are in a statement.
+  struct Place {
+    const Statement *statement = nullptr;
+    std::vector<IndexRef> loops;
+    std::vector<TermPtr> conditions;
+    ast::ReduceModifier modifier = ast::ReduceModifier::None;
+    TermPtr factor;
+  };
+
+  /// An equation solved for a loop, which is in its range only where the bounds hold.
+  struct Solved {
+    IndexRef loop;
+    TermPtr value;
+    std::vector<TermPtr> bounds;
+  };
+  struct Solution {
+    Substitution by;
+    std::vector<Solved> solved;
+    std::vector<TermPtr> conditions;
+    std::vector<IndexRef> rest; ///< loops that remain
+  };
+
+  // Resolving (GradResolve.cpp)
+  using Scope = std::map<std::string, TermPtr, std::less<>>;
+  void declare();
+  void resolveStatement(const ast::Stmt &stmt);
+  TermPtr resolve(const ast::Expr &e, const Scope &scope, bool inFunction);
+  TermPtr resolveName(const std::string &name, const Scope &scope);
+  TermPtr resolveReduce(const ast::Reduce &e, const Scope &scope, bool inFunction);
+  TermPtr resolveCall(const ast::Call &e, const Scope &scope, bool inFunction);
+  IndexRef indexAt(const ast::Index &index, bool inFunction);
+  TermPtr sizeTerm(const sema::Node *n);
+  bool isActive(const TermPtr &term) const;
+  TermPtr extract(const TermPtr &term, std::vector<TermPtr> &conditions, const Statement &owner,
+                  bool isRoot);
+  TermPtr local(const std::string &base, const TermPtr &value,
+                const std::vector<TermPtr> &conditions, const Statement &owner);
+  void enter(Statement statement);
+
+  // Rules (GradRules.cpp)
+  void differentiate(const Statement &s, const TermPtr &adjoint);
+  void visit(const TermPtr &e, const TermPtr &adjoint, const Place &place);
+  void visitBinary(const Term &e, const TermPtr &self, const TermPtr &adjoint, const Place &place);
+  void visitCall(const Term &e, const TermPtr &self, const TermPtr &adjoint, const Place &place);
+  void visitPower(const TermPtr &x, const TermPtr &y, const TermPtr &self, const TermPtr &adjoint,
+                  const Place &place);
+  void contribute(const TermPtr &access, const TermPtr &value, const Place &place);
+  /// `e`, or the element of the statement's local if `e` is all of what that holds.
+  TermPtr valueOf(const TermPtr &e, const Place &place) const;
+
+  // Rules of reductions (GradReduce.cpp)
+  void visitReduce(const Term &e, const TermPtr &adjoint, Place place);
+  void visitSoftmax(const Term &e, const TermPtr &adjoint, Place place);
+  void visitExtreme(const Term &e, const TermPtr &adjoint, Place place);
+  void visitProduct(const Term &e, const TermPtr &adjoint, Place place);
+  void visitScan(const Term &e, const TermPtr &adjoint, Place place);
+  void visitRunningProduct(const Term &e, const TermPtr &adjoint, const Place &place);
+  TermPtr runningSumBack(const std::string &base, IndexRef along, const TermPtr &body,
+                         const Place &place);
+  /// exp(x - logsumexp(x)), over the reduction's indices.
+  TermPtr weights(const Term &reduce, bool maySoftmax = true);
+  TermPtr stored(const Term &reduce, ast::ReduceKind kind, bool anyType);
+  TermPtr dotOfRows(const Contribution &c, const Statement &p) const;
+  TermPtr lengthOf(const std::vector<IndexRef> &indices) const;
+
+  // Adding up (GradCombine.cpp)
+  void reverse();
+  TermPtr combine(const std::string &name, const std::vector<IndexRef> &at,
+                  const std::vector<Contribution> &list);
+  Solution solve(const Contribution &c, const std::vector<IndexRef> &at);
+  TermPtr build(const Contribution &c, const Solution &solution, bool withFactor);
+  TermPtr define(const std::string &base, const std::vector<IndexRef> &indices, TermPtr value);
+  std::vector<IndexRef> copies(const std::vector<IndexRef> &indices);
+
+  // Solving (GradSolve.cpp)
+  bool solveBare(const Contribution &c, const std::vector<IndexRef> &at, std::vector<bool> &isDone,
+                 Solution &out);
+  bool solveAxis(const Contribution &c, const TermPtr &index, IndexRef at, Solution &out);
+  bool solveLinear(const TermPtr &index, IndexRef at, IndexRef loop, Solution &out);
+  void settle(IndexRef loop, TermPtr value, std::vector<TermPtr> bounds, Solution &out);
+
+  // Printing (GradPrintKernel.cpp)
+  std::string print();
+  std::string header() const;
+
+  IndexRef makeIndex(std::string name, TermPtr lo, TermPtr hi);
+  std::string fresh(const std::string &base);
+  [[noreturn]] void refuse(Span span, const std::string &why);
+
+  const ast::Grad &grad;
+  const sema::Kernel &primal;
+  const Fns &fns;
+  Diagnostics &diags;
+  std::set<std::string> taken;
+
+  std::deque<IndexSym> indices;
+  std::map<std::string, std::vector<Axis>> axes; ///< of every tensor
+  std::map<std::string, Tensor> tensors;         ///< and scalars that may be active
+  std::map<std::string, std::string> renamed;    ///< locals whose names the gradient needs
+  std::deque<Statement> statements;              ///< the kernel's own, taken apart
+  std::deque<Statement> adjoints;                ///< then these
+  std::map<std::string, std::vector<Contribution>> contributions; ///< by tensor
+  std::map<std::string, std::string> adjointNames;
+  std::map<const Statement *, std::vector<Statement>> after; ///< of what is printed behind others
+  std::vector<Statement> first;                              ///< and before all
+  std::map<std::string, std::string> norms;                  ///< by what they normalise
+  std::vector<Contribution> received;                        ///< of the statement that is looked at
+};
+
+} // namespace tk::grad
+
+#endif // TK_FRONTEND_GRADKERNEL_H

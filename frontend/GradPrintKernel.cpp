@@ -1,0 +1,137 @@
+// The derived kernel as text.
+
+#include "frontend/AstPrinter.h"
+#include "frontend/GradKernel.h"
+
+#include <cctype>
+
+namespace tk::grad {
+
+static std::string typeOf(const ast::Param &param) {
+  std::string text(ast::spelling(param.dtype));
+  if (!param.isTensor)
+    return text;
+  text += "[";
+  for (std::size_t i = 0; i < param.dims.size(); ++i)
+    text += (i ? ", " : "") + printExpr(*param.dims[i]);
+  return text + "]";
+}
+
+/// kernel NAME(inputs, results, cotangents) -> (gradients) where constraints
+std::string GradKernel::header() const {
+  const ast::Kernel &kernel = *primal.source;
+  std::string text = kernel.deterministic ? "@deterministic " : "";
+  text += "kernel " + grad.name + "(";
+  for (std::size_t i = 0; i < kernel.params.size(); ++i) {
+    const ast::Param &p = *kernel.params[i];
+    text += (i ? ", " : "") + std::string(p.strided ? "strided " : "") + p.name + ": " + typeOf(p);
+    if (p.defaultValue)
+      text += " = " + printExpr(*p.defaultValue);
+  }
+  text += ",\n    ";
+  for (std::size_t i = 0; i < kernel.results.size(); ++i)
+    text += (i ? ", " : "") + kernel.results[i]->name + ": " + typeOf(*kernel.results[i]);
+  for (const ast::ParamPtr &result : kernel.results)
+    if (sema::isFloat(result->dtype))
+      text += ", d_" + result->name + ": " + typeOf(*result);
+  text += ")\n    -> (";
+  for (std::size_t i = 0; i < grad.wrt.size(); ++i)
+    for (const ast::ParamPtr &p : kernel.params)
+      if (p->name == grad.wrt[i].name)
+        text += (i ? ", d_" : "d_") + p->name + ": " + typeOf(*p) + (p->isTensor ? "" : "[]");
+  text += ")\n";
+  for (std::size_t i = 0; i < kernel.constraints.size(); ++i)
+    text += (i ? ", " : "where ") + printExpr(*kernel.constraints[i]);
+  return text + (kernel.constraints.empty() ? "" : "\n") + "{\n";
+}
+
+std::string GradKernel::print() {
+  // 1. What the kernel itself computes. Weights of a softmax are computed anew from a row's norm.
+  std::vector<Statement> lines = first;
+  std::vector<Statement> own;
+  for (Statement &s : statements) {
+    const Term *reduce = s.value->kind == TermKind::Reduce ? s.value.get() : nullptr;
+    if (reduce && reduce->reduce == ast::ReduceKind::Softmax && s.isActive && !s.isResult)
+      s.value = weights(*reduce, false);
+  }
+  lines = first;
+  for (const Statement &s : statements) {
+    if (!s.isResult) {
+      lines.push_back(s);
+      Statement &line = lines.back();
+      if (!line.conditions.empty()) {
+        TermPtr value = where(line.conditions, line.value);
+        line.value = choose(value->args[0], line.value, integer(0)); // of whatever type
+      }
+    }
+    if (auto it = after.find(&s); it != after.end())
+      lines.insert(lines.end(), it->second.begin(), it->second.end());
+  }
+
+  // 2. Adjoints, then the gradients that are asked for.
+  lines.insert(lines.end(), adjoints.begin(), adjoints.end());
+  for (const ast::GradArgument &arg : grad.wrt) {
+    Statement s;
+    s.name = arg.name;
+    unsigned axis = 0;
+    for (const Axis &a : axes.at(arg.name)) {
+      std::string name = a.hi->kind == TermKind::Name
+                             ? std::string(1, static_cast<char>(std::tolower(a.hi->name[0])))
+                             : "i";
+      // The name that the kernel's own statements have for it.
+      for (const Contribution &c : contributions[arg.name])
+        if (IndexRef index = c.at[axis]->index) {
+          name = index->name;
+          break;
+        }
+      s.indices.push_back(makeIndex(name, a.lo, a.hi));
+      ++axis;
+    }
+    s.isResult = true;
+    std::size_t before = adjoints.size();
+    s.name = "d_" + arg.name;
+    s.value = combine(s.name, s.indices, contributions[arg.name]);
+    lines.insert(lines.end(), adjoints.begin() + static_cast<std::ptrdiff_t>(before),
+                 adjoints.end());
+    lines.push_back(s);
+  }
+
+  // 3. Only what something needs.
+  std::set<std::string> needed;
+  std::vector<bool> isNeeded(lines.size(), false);
+  for (std::size_t i = lines.size(); i-- > 0;) {
+    if (!lines[i].isResult && !needed.count(lines[i].name))
+      continue;
+    isNeeded[i] = true;
+    walk(lines[i].value, [&](const Term &t) {
+      if (t.kind == TermKind::Access || t.kind == TermKind::Name)
+        needed.insert(t.name);
+      return true;
+    });
+  }
+
+  std::string text = header();
+  PrintContext context{axes, taken};
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (!isNeeded[i])
+      continue;
+    const Statement &s = lines[i];
+    std::string type = s.dtype ? std::string(ast::spelling(*s.dtype)) : "";
+    text += "  " + printStatement(context, s.name, s.isResult, s.indices, type, s.value) + "\n";
+  }
+  return text + "}\n";
+}
+
+std::optional<std::string> GradKernel::run() {
+  try {
+    declare();
+    for (const ast::StmtPtr &stmt : primal.source->statements)
+      resolveStatement(*stmt);
+    reverse();
+    return print();
+  } catch (const Refused &) {
+    return std::nullopt;
+  }
+}
+
+} // namespace tk::grad

@@ -1,0 +1,372 @@
+// The rules of reductions, normalisers and scans.
+
+#include "frontend/GradKernel.h"
+
+#include <algorithm>
+
+namespace tk::grad {
+
+using ast::BinaryOp;
+using ast::ReduceKind;
+
+TermPtr GradKernel::lengthOf(const std::vector<IndexRef> &list) const {
+  TermPtr count = integer(1);
+  bool isQuotient = false;
+  for (IndexRef index : list) {
+    TermPtr length = sub(index->hi, index->lo);
+    walk(length, [&](const Term &t) {
+      isQuotient |= t.is(BinaryOp::Div);
+      return true;
+    });
+    count = mul(count, length);
+  }
+  // What divides sizes and flows into a float is warned of, unless a cast says that it is meant.
+  return isQuotient ? call("f32", {count}) : count;
+}
+
+void GradKernel::visitReduce(const Term &e, const TermPtr &adjoint, Place place) {
+  if (!isActive(e.args[0]))
+    return;
+  switch (e.reduce) {
+  case ReduceKind::Sum:
+  case ReduceKind::Mean:
+    place.loops.insert(place.loops.end(), e.binders.begin(), e.binders.end());
+    if (e.modifier == ast::ReduceModifier::Exact || e.modifier == ast::ReduceModifier::Tf32)
+      place.modifier = e.modifier; // f8's reduced sums are of f8 factors, which adjoints are not
+    return visit(e.args[0],
+                 e.reduce == ReduceKind::Mean ? div(adjoint, lengthOf(e.binders)) : adjoint, place);
+  case ReduceKind::LogSumExp:
+    place.loops.insert(place.loops.end(), e.binders.begin(), e.binders.end());
+    place.factor = weights(e);
+    return visit(e.args[0], adjoint, place);
+  case ReduceKind::Softmax:
+  case ReduceKind::LogSoftmax:
+    return visitSoftmax(e, adjoint, place);
+  case ReduceKind::Max:
+  case ReduceKind::Min:
+    return visitExtreme(e, adjoint, place);
+  case ReduceKind::Prod:
+    return visitProduct(e, adjoint, place);
+  case ReduceKind::CumSum:
+  case ReduceKind::CumProd:
+  case ReduceKind::CumMax:
+    return visitScan(e, adjoint, place);
+  default:
+    refuse(place.statement->span, std::string(ast::spelling(e.reduce)) + " has no derivative");
+  }
+}
+
+/// For each axis of the element that a reduction reads, which of its own indices stands there; -1
+/// for other axes.
+static std::vector<int> positions(const Term &reduce) {
+  std::vector<int> list;
+  for (const TermPtr &arg : reduce.args[0]->args) {
+    auto it = std::find(reduce.binders.begin(), reduce.binders.end(), arg->index);
+    list.push_back(it == reduce.binders.end() ? -1 : 0);
+  }
+  return list;
+}
+
+/// Whether two reductions are over the same axes of the same tensor, in full.
+static bool isSameRow(const Term &a, const Term &b) {
+  if (a.args[0]->kind != TermKind::Access || b.args[0]->kind != TermKind::Access ||
+      a.args[0]->name != b.args[0]->name || positions(a) != positions(b))
+    return false;
+  for (std::size_t i = 0; i < a.args[0]->args.size(); ++i) {
+    IndexRef p = a.args[0]->args[i]->index, q = b.args[0]->args[i]->index;
+    if (!p || !q || !equal(p->lo, q->lo) || !equal(p->hi, q->hi))
+      return false;
+  }
+  return true;
+}
+
+/// The element of a statement that computes the same reduction and whose values are there.
+TermPtr GradKernel::stored(const Term &reduce, ReduceKind kind, bool anyType) {
+  for (const Statement &s : statements) {
+    if (s.value->kind != TermKind::Reduce || s.value->reduce != kind || !s.conditions.empty() ||
+        !isSameRow(*s.value, reduce))
+      continue;
+    bool isExact = !s.dtype || *s.dtype == ast::DType::F32 || *s.dtype == ast::DType::F64;
+    if (!isExact && !(anyType && s.isResult))
+      continue;
+    Substitution by;
+    for (std::size_t i = 0; i < reduce.args[0]->args.size(); ++i)
+      by[s.value->args[0]->args[i]->index] = reduce.args[0]->args[i];
+    TermPtr element = elementAt(s.name, s.indices);
+    bool isWhole = std::all_of(s.indices.begin(), s.indices.end(),
+                               [&](IndexRef index) { return by.count(index) != 0; });
+    if (isWhole)
+      return substitute(element, by);
+  }
+  return nullptr;
+}
+
+TermPtr GradKernel::weights(const Term &reduce, bool maySoftmax) {
+  const TermPtr &x = reduce.args[0];
+  for (IndexRef binder : reduce.binders)
+    if (!mentions(x, binder))
+      refuse(primal.source->nameSpan,
+             "'" + binder->name + "' is normalised over, and nothing depends on it");
+  if (TermPtr softmax = maySoftmax ? stored(reduce, ReduceKind::Softmax, true) : nullptr)
+    return softmax;
+  // A row that is -inf throughout has weights of zero, as softmax has: its norm counts as +inf.
+  std::string key = x->name;
+  std::vector<IndexRef> rows, over;
+  Substitution by;
+  for (const TermPtr &arg : x->args) {
+    IndexRef index = arg->index;
+    bool isRow =
+        std::find(reduce.binders.begin(), reduce.binders.end(), index) == reduce.binders.end();
+    IndexRef copy = makeIndex(index->name, index->lo, index->hi);
+    by[index] = indexTerm(copy);
+    (isRow ? rows : over).push_back(copy);
+    key += isRow ? " row" : " over";
+    key += " " + printTerm(index->lo) + ".." + printTerm(index->hi);
+  }
+  std::string &name = norms[key];
+  if (name.empty()) {
+    const Statement *definition = nullptr;
+    for (const Statement &s : statements)
+      if (s.name == x->name)
+        definition = &s;
+    Term mine = reduce;
+    mine.args = {substitute(x, by)};
+    mine.binders = over;
+    TermPtr norm = stored(mine, ReduceKind::LogSumExp, false);
+    std::vector<Statement> &list = definition ? after[definition] : first;
+    if (norm) {
+      // Behind the statement that computes it, if that is a local of the kernel's.
+      for (const Statement &s : statements)
+        if (s.name == norm->name && !s.isResult)
+          definition = &s;
+    } else {
+      Statement sum;
+      sum.name = fresh(x->name + "_logsumexp");
+      sum.indices = rows;
+      sum.value = reduction(ReduceKind::LogSumExp, over, mine.args[0]);
+      axes[sum.name] = {};
+      for (IndexRef row : rows)
+        axes[sum.name].push_back({row->lo, row->hi});
+      norm = elementAt(sum.name, rows);
+      list.push_back(sum);
+    }
+    Statement s;
+    s.name = name = fresh(x->name + "_norm");
+    s.indices = rows;
+    TermPtr inf = named("inf");
+    s.value = choose(binary(BinaryOp::Eq, norm, neg(inf)), inf, norm);
+    for (IndexRef row : rows)
+      axes[s.name].push_back({row->lo, row->hi});
+    (definition ? after[definition] : first).push_back(s);
+  }
+  std::vector<TermPtr> at;
+  for (const TermPtr &arg : x->args)
+    if (std::find(reduce.binders.begin(), reduce.binders.end(), arg->index) == reduce.binders.end())
+      at.push_back(arg);
+  return call("exp", {sub(x, access(name, at))});
+}
+
+static void flatten(const TermPtr &term, std::vector<TermPtr> &factors) {
+  if (!term->is(BinaryOp::Mul)) {
+    factors.push_back(term);
+    return;
+  }
+  flatten(term->args[0], factors);
+  flatten(term->args[1], factors);
+}
+
+/// The sum over a row of softmax's weights p times what a statement t = sum(p * …) over the row
+/// contributed to their adjoint. By linearity it is the sum of t's adjoint times t, whose values
+/// are there if t is a result. Null where that does not hold.
+TermPtr GradKernel::dotOfRows(const Contribution &c, const Statement &p) const {
+  if (!c.from || !c.from->isResult || c.factor || !c.conditions.empty())
+    return nullptr;
+  const Statement &t = *c.from;
+  if (t.value->kind != TermKind::Reduce || t.value->reduce != ReduceKind::Sum)
+    return nullptr;
+  std::vector<TermPtr> factors;
+  flatten(t.value->args[0], factors);
+  unsigned uses = 0;
+  for (const TermPtr &factor : factors) {
+    walk(factor, [&](const Term &term) {
+      uses += term.kind == TermKind::Access && term.name == p.name;
+      return true;
+    });
+  }
+  bool isFactor = std::any_of(factors.begin(), factors.end(), [&](const TermPtr &factor) {
+    return factor->kind == TermKind::Access && factor->name == p.name;
+  });
+  if (uses != 1 || !isFactor)
+    return nullptr;
+  Substitution by;
+  std::vector<IndexRef> rest = t.indices;
+  std::set<IndexRef> seen;
+  for (std::size_t i = 0; i < c.at.size(); ++i) {
+    IndexRef theirs = c.at[i]->index, mine = p.indices[i];
+    if (!theirs || !seen.insert(theirs).second || !equal(theirs->lo, mine->lo) ||
+        !equal(theirs->hi, mine->hi))
+      return nullptr;
+    bool isOver =
+        std::find(p.value->binders.begin(), p.value->binders.end(), mine) != p.value->binders.end();
+    const std::vector<IndexRef> &from = isOver ? t.value->binders : t.indices;
+    if (std::find(from.begin(), from.end(), theirs) == from.end())
+      return nullptr;
+    if (isOver)
+      continue;
+    std::erase(rest, theirs);
+    by[theirs] = indexTerm(mine);
+  }
+  TermPtr product =
+      mul(elementAt(adjointNames.at(t.name), t.indices), elementAt(t.name, t.indices));
+  product = substitute(product, by);
+  return rest.empty() ? product : reduction(ReduceKind::Sum, rest, product);
+}
+
+void GradKernel::visitSoftmax(const Term &e, const TermPtr &adjoint, Place place) {
+  const Statement &s = *place.statement;
+  std::vector<IndexRef> rows;
+  for (IndexRef index : s.indices)
+    if (std::find(e.binders.begin(), e.binders.end(), index) == e.binders.end())
+      rows.push_back(index);
+  place.factor = weights(e);
+  if (e.reduce == ReduceKind::LogSoftmax) {
+    TermPtr total =
+        define("d_" + s.name + "_total", rows, reduction(ReduceKind::Sum, e.binders, adjoint));
+    Place plain = place;
+    plain.factor = nullptr;
+    visit(e.args[0], adjoint, plain);
+    return visit(e.args[0], neg(total), place);
+  }
+  // d x = p (d p - sum(p d p))
+  TermPtr dot;
+  std::vector<Contribution> others;
+  for (const Contribution &c : received) {
+    if (TermPtr known = dotOfRows(c, s))
+      dot = dot ? add(dot, known) : known;
+    else
+      others.push_back(c);
+  }
+  if (!others.empty()) {
+    TermPtr rest = adjoint;
+    if (dot) {
+      std::vector<IndexRef> at = copies(s.indices);
+      std::string name = fresh("d_" + s.name + "_rest");
+      rest = combine(name, at, others);
+      Statement made;
+      made.name = name;
+      made.indices = at;
+      made.value = rest;
+      for (IndexRef index : at)
+        axes[name].push_back({index->lo, index->hi});
+      adjoints.push_back(made);
+      rest = elementAt(name, s.indices);
+    }
+    TermPtr sum = reduction(ReduceKind::Sum, e.binders, mul(place.factor, rest));
+    dot = dot ? add(dot, sum) : sum;
+  }
+  TermPtr row = define("d_" + s.name + "_dot", rows, dot);
+  visit(e.args[0], adjoint, place);
+  visit(e.args[0], neg(row), place);
+}
+
+void GradKernel::visitExtreme(const Term &e, const TermPtr &adjoint, Place place) {
+  const Statement &s = *place.statement;
+  const TermPtr &x = e.args[0];
+  TermPtr extreme = elementAt(s.name, s.indices);
+  if (s.dtype || !s.conditions.empty()) { // it may have been rounded
+    std::vector<IndexRef> over = copies(e.binders);
+    Substitution by;
+    for (std::size_t i = 0; i < over.size(); ++i)
+      by[e.binders[i]] = indexTerm(over[i]);
+    extreme = define(s.name + "_exact", s.indices,
+                     where(s.conditions, reduction(e.reduce, over, substitute(x, by))));
+  }
+  TermPtr isOne = binary(BinaryOp::Eq, x, extreme);
+  TermPtr count = reduction(ReduceKind::Sum, e.binders, choose(isOne, real(1), real(0)));
+  TermPtr share =
+      define("d_" + s.name + "_share", s.indices, where(s.conditions, div(adjoint, count)));
+  place.loops.insert(place.loops.end(), e.binders.begin(), e.binders.end());
+  place.conditions.push_back(isOne);
+  visit(x, share, place);
+}
+
+/// The product of the others: with zeros set apart, that of all that are none.
+void GradKernel::visitProduct(const Term &e, const TermPtr &adjoint, Place place) {
+  const Statement &s = *place.statement;
+  const TermPtr &x = e.args[0];
+  TermPtr isZero = binary(BinaryOp::Eq, x, real(0));
+  TermPtr zeros = define(
+      s.name + "_zeros", s.indices,
+      where(s.conditions, reduction(ReduceKind::Sum, e.binders, choose(isZero, real(1), real(0)))));
+  TermPtr others = define(
+      s.name + "_others", s.indices,
+      where(s.conditions, reduction(ReduceKind::Prod, e.binders, choose(isZero, real(1), x))));
+  place.loops.insert(place.loops.end(), e.binders.begin(), e.binders.end());
+  Place zero = place, none = place;
+  zero.conditions.push_back(isZero);
+  zero.conditions.push_back(binary(BinaryOp::Eq, zeros, real(1)));
+  visit(x, mul(adjoint, others), zero);
+  none.conditions.push_back(negation(isZero));
+  none.conditions.push_back(binary(BinaryOp::Eq, zeros, real(0)));
+  visit(x, div(mul(adjoint, others), x), none);
+}
+
+/// The sum of `body` over all places from one's own on: a scan of what is turned around.
+TermPtr GradKernel::runningSumBack(const std::string &base, IndexRef along, const TermPtr &body,
+                                   const Place &place) {
+  const std::vector<IndexRef> &list = place.statement->indices;
+  TermPtr turned = sub(add(along->lo, sub(along->hi, integer(1))), indexTerm(along));
+  TermPtr sum = define(base, list,
+                       reduction(ReduceKind::CumSum, {along}, substitute(body, {{along, turned}})));
+  return substitute(sum, {{along, turned}});
+}
+
+void GradKernel::visitScan(const Term &e, const TermPtr &adjoint, Place place) {
+  const Statement &s = *place.statement;
+  IndexRef along = e.binders[0];
+  if (e.reduce == ReduceKind::CumSum)
+    return visit(e.args[0], runningSumBack("d_" + s.name + "_scan", along, adjoint, place), place);
+  if (!s.conditions.empty())
+    refuse(s.span, "a scan under a condition on indices");
+  if (e.reduce == ReduceKind::CumProd)
+    return visitRunningProduct(e, adjoint, place);
+  // cummax: at each place those share that are as large as the largest so far.
+  const TermPtr &x = e.args[0];
+  TermPtr largest = define(s.name + "_exact", s.indices, s.value);
+  IndexRef other = makeIndex(along->name, along->lo, along->hi);
+  Substitution toOther{{along, indexTerm(other)}};
+  TermPtr isEarlier = binary(BinaryOp::Le, indexTerm(other), indexTerm(along));
+  TermPtr isLargest = binary(BinaryOp::Eq, substitute(x, toOther), largest);
+  TermPtr ties = reduction(ReduceKind::Sum, {other}, where({isEarlier, isLargest}, real(1)));
+  TermPtr share = define("d_" + s.name + "_share", s.indices, div(adjoint, ties));
+  TermPtr isLater = binary(BinaryOp::Ge, indexTerm(other), indexTerm(along));
+  TermPtr isOne = binary(BinaryOp::Eq, substitute(largest, toOther), x);
+  TermPtr sum = define(
+      "d_" + s.name + "_scan", s.indices,
+      reduction(ReduceKind::Sum, {other}, where({isLater, isOne}, substitute(share, toOther))));
+  visit(x, sum, place);
+}
+
+/// cumprod y: before the first zero sum(d y) / x over what follows; at it, the same of products
+/// without it; after it nothing.
+void GradKernel::visitRunningProduct(const Term &e, const TermPtr &adjoint, const Place &place) {
+  const Statement &s = *place.statement;
+  IndexRef along = e.binders[0];
+  const TermPtr &x = e.args[0];
+  TermPtr isZero = binary(BinaryOp::Eq, x, real(0));
+  TermPtr zeros = define(s.name + "_zeros", s.indices,
+                         reduction(ReduceKind::CumSum, {along}, choose(isZero, real(1), real(0))));
+  TermPtr product = define(s.name + "_exact", s.indices, s.value);
+  TermPtr isFirst = binary(BinaryOp::And, isZero, binary(BinaryOp::Eq, zeros, real(1)));
+  TermPtr without = define(s.name + "_without", s.indices,
+                           reduction(ReduceKind::CumProd, {along}, choose(isFirst, real(1), x)));
+  TermPtr all = runningSumBack("d_" + s.name + "_scan", along, mul(adjoint, product), place);
+  TermPtr others = runningSumBack("d_" + s.name + "_others", along, mul(adjoint, without), place);
+  Place atZero = place, elsewhere = place;
+  atZero.conditions.push_back(isFirst);
+  visit(x, others, atZero);
+  elsewhere.conditions.push_back(negation(isZero));
+  visit(x, div(all, x), elsewhere);
+}
+
+} // namespace tk::grad

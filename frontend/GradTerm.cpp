@@ -1,0 +1,293 @@
+#include "frontend/GradTerm.h"
+
+#include <algorithm>
+
+namespace tk::grad {
+
+using ast::BinaryOp;
+
+static TermPtr make(Term term) {
+  constexpr std::size_t most = std::size_t{1} << 40;
+  term.size = 1;
+  for (const TermPtr &arg : term.args)
+    term.size = std::min(most, term.size + arg->size);
+  return std::make_shared<const Term>(std::move(term));
+}
+
+TermPtr integer(std::int64_t value) {
+  Term t;
+  t.kind = TermKind::Int;
+  t.intValue = value;
+  return make(std::move(t));
+}
+
+TermPtr real(double value) {
+  Term t;
+  t.kind = TermKind::Float;
+  t.floatValue = value;
+  return make(std::move(t));
+}
+
+TermPtr named(std::string name) {
+  Term t;
+  t.kind = TermKind::Name;
+  t.name = std::move(name);
+  return make(std::move(t));
+}
+
+TermPtr indexTerm(IndexRef index) {
+  Term t;
+  t.kind = TermKind::Index;
+  t.index = index;
+  return make(std::move(t));
+}
+
+TermPtr access(std::string name, std::vector<TermPtr> args) {
+  Term t;
+  t.kind = TermKind::Access;
+  t.name = std::move(name);
+  t.args = std::move(args);
+  return make(std::move(t));
+}
+
+TermPtr elementAt(std::string name, const std::vector<IndexRef> &indices) {
+  std::vector<TermPtr> args;
+  for (IndexRef index : indices)
+    args.push_back(indexTerm(index));
+  return access(std::move(name), std::move(args));
+}
+
+TermPtr call(std::string name, std::vector<TermPtr> args) {
+  Term t;
+  t.kind = TermKind::Call;
+  t.name = std::move(name);
+  t.args = std::move(args);
+  return make(std::move(t));
+}
+
+static TermPtr plain(BinaryOp op, TermPtr a, TermPtr b) {
+  Term t;
+  t.kind = TermKind::Binary;
+  t.op = op;
+  t.args = {std::move(a), std::move(b)};
+  return make(std::move(t));
+}
+
+/// Of `a * c + r` with r in 0..c the a; null if the term is no such sum.
+static const Term *quotientPart(const TermPtr &term, const TermPtr &c, TermPtr &quotient,
+                                TermPtr &remainder) {
+  if (!term->is(BinaryOp::Add))
+    return nullptr;
+  for (unsigned i : {0U, 1U}) {
+    const TermPtr &product = term->args[i], &rest = term->args[1 - i];
+    if (rest->kind != TermKind::Index || !rest->index->lo->isInt(0) || !equal(rest->index->hi, c) ||
+        !product->is(BinaryOp::Mul))
+      continue;
+    for (unsigned j : {0U, 1U})
+      if (equal(product->args[j], c)) {
+        quotient = product->args[1 - j];
+        remainder = rest;
+        return product.get();
+      }
+  }
+  return nullptr;
+}
+
+TermPtr binary(BinaryOp op, TermPtr a, TermPtr b) {
+  switch (op) {
+  case BinaryOp::Add:
+    return add(std::move(a), std::move(b));
+  case BinaryOp::Sub:
+    return sub(std::move(a), std::move(b));
+  case BinaryOp::Mul:
+    return mul(std::move(a), std::move(b));
+  case BinaryOp::Div:
+  case BinaryOp::Rem: {
+    TermPtr quotient, remainder;
+    if (quotientPart(a, b, quotient, remainder))
+      return op == BinaryOp::Div ? quotient : remainder;
+    return plain(op, std::move(a), std::move(b));
+  }
+  default:
+    return plain(op, std::move(a), std::move(b));
+  }
+}
+
+TermPtr add(TermPtr a, TermPtr b) {
+  if (a->isNumber(0))
+    return b;
+  if (b->isNumber(0))
+    return a;
+  std::int64_t value = 0;
+  if (a->kind == TermKind::Int && b->kind == TermKind::Int &&
+      !__builtin_add_overflow(a->intValue, b->intValue, &value))
+    return integer(value);
+  if (b->kind == TermKind::Neg)
+    return sub(std::move(a), b->args[0]);
+  if (a->kind == TermKind::Neg)
+    return sub(std::move(b), a->args[0]);
+  return plain(BinaryOp::Add, std::move(a), std::move(b));
+}
+
+TermPtr sub(TermPtr a, TermPtr b) {
+  if (b->isNumber(0))
+    return a;
+  std::int64_t value = 0;
+  if (a->kind == TermKind::Int && b->kind == TermKind::Int &&
+      !__builtin_sub_overflow(a->intValue, b->intValue, &value))
+    return integer(value);
+  if (a->isNumber(0))
+    return neg(std::move(b));
+  if (b->kind == TermKind::Neg)
+    return add(std::move(a), b->args[0]);
+  return plain(BinaryOp::Sub, std::move(a), std::move(b));
+}
+
+TermPtr mul(TermPtr a, TermPtr b) {
+  if (a->isNumber(1))
+    return b;
+  if (b->isNumber(1))
+    return a;
+  if (a->kind == TermKind::Neg)
+    return neg(mul(a->args[0], std::move(b)));
+  if (b->kind == TermKind::Neg)
+    return neg(mul(std::move(a), b->args[0]));
+  return plain(BinaryOp::Mul, std::move(a), std::move(b));
+}
+
+TermPtr div(TermPtr a, TermPtr b) {
+  if (b->isNumber(1))
+    return a;
+  if (a->kind == TermKind::Neg)
+    return neg(div(a->args[0], std::move(b)));
+  return plain(BinaryOp::Div, std::move(a), std::move(b));
+}
+
+TermPtr neg(TermPtr a) {
+  if (a->kind == TermKind::Neg)
+    return a->args[0];
+  Term t;
+  t.kind = TermKind::Neg;
+  t.args = {std::move(a)};
+  return make(std::move(t));
+}
+
+TermPtr power(TermPtr base, std::int64_t exponent) {
+  if (exponent == 1)
+    return base;
+  return plain(BinaryOp::Pow, std::move(base), integer(exponent));
+}
+
+TermPtr negation(TermPtr condition) {
+  if (condition->kind == TermKind::Not)
+    return condition->args[0];
+  Term t;
+  t.kind = TermKind::Not;
+  t.args = {std::move(condition)};
+  return make(std::move(t));
+}
+
+TermPtr choose(TermPtr condition, TermPtr a, TermPtr b) {
+  Term t;
+  t.kind = TermKind::If;
+  t.args = {std::move(condition), std::move(a), std::move(b)};
+  return make(std::move(t));
+}
+
+TermPtr reduction(ast::ReduceKind kind, std::vector<IndexRef> binders, TermPtr body,
+                  ast::ReduceModifier modifier) {
+  Term t;
+  t.kind = TermKind::Reduce;
+  t.reduce = kind;
+  t.modifier = modifier;
+  t.binders = std::move(binders);
+  t.args = {std::move(body)};
+  return make(std::move(t));
+}
+
+TermPtr where(const std::vector<TermPtr> &conditions, TermPtr value) {
+  TermPtr all;
+  for (const TermPtr &condition : conditions)
+    all = all ? plain(BinaryOp::And, all, condition) : condition;
+  return all ? choose(all, std::move(value), real(0)) : value;
+}
+
+TermPtr withArgs(const TermPtr &term, std::vector<TermPtr> args) {
+  switch (term->kind) {
+  case TermKind::Binary:
+    return binary(term->op, args[0], args[1]);
+  case TermKind::Neg:
+    return neg(args[0]);
+  default: {
+    Term t = *term;
+    t.args = std::move(args);
+    return make(std::move(t));
+  }
+  }
+}
+
+bool equal(const TermPtr &a, const TermPtr &b) {
+  if (a == b)
+    return true;
+  if (a->kind != b->kind || a->intValue != b->intValue || a->floatValue != b->floatValue ||
+      a->name != b->name || a->index != b->index || a->op != b->op || a->reduce != b->reduce ||
+      a->modifier != b->modifier || a->binders != b->binders || a->args.size() != b->args.size())
+    return false;
+  for (std::size_t i = 0; i < a->args.size(); ++i)
+    if (!equal(a->args[i], b->args[i]))
+      return false;
+  return true;
+}
+
+TermPtr substitute(const TermPtr &term, const Substitution &by) {
+  if (term->kind == TermKind::Index) {
+    auto it = by.find(term->index);
+    return it == by.end() ? term : it->second;
+  }
+  std::vector<TermPtr> args;
+  bool isSame = true;
+  for (const TermPtr &arg : term->args) {
+    args.push_back(substitute(arg, by));
+    isSame &= args.back() == arg;
+  }
+  Term kept;
+  if (term->kind == TermKind::Reduce)
+    for (IndexRef binder : term->binders)
+      if (auto it = by.find(binder); it != by.end() && it->second->kind == TermKind::Index) {
+        // Only normalisers and scans mention an index that something else introduces.
+        kept = *term;
+        for (IndexRef &mine : kept.binders)
+          if (mine == binder)
+            mine = it->second->index;
+        kept.args = args;
+        return substitute(make(std::move(kept)), {});
+      }
+  return isSame ? term : withArgs(term, std::move(args));
+}
+
+void walk(const TermPtr &term, const std::function<bool(const Term &)> &see) {
+  if (!see(*term))
+    return;
+  for (const TermPtr &arg : term->args)
+    walk(arg, see);
+}
+
+std::set<IndexRef> freeIndices(const TermPtr &term) {
+  std::set<IndexRef> used;
+  if (term->kind == TermKind::Index)
+    used.insert(term->index);
+  for (const TermPtr &arg : term->args)
+    used.merge(freeIndices(arg));
+  if (term->kind == TermKind::Reduce)
+    for (IndexRef binder : term->binders) {
+      if (ast::keepsIndex(term->reduce))
+        used.insert(binder);
+      else
+        used.erase(binder);
+    }
+  return used;
+}
+
+bool mentions(const TermPtr &term, IndexRef index) { return freeIndices(term).count(index) != 0; }
+
+} // namespace tk::grad

@@ -1,0 +1,370 @@
+//===- GradientTest.cpp - derived gradients beside finite differences -----===//
+//
+// Each program is evaluated in f64. The gradient of sum(d_y * y) by each input is compared with
+// central differences of that sum, element by element.
+//
+//===----------------------------------------------------------------------===//
+#include "compiler/CompiledSource.h"
+#include "compiler/interp/Interpreter.h"
+#include "tests/unit/catch.h"
+
+#include <cmath>
+#include <map>
+
+using namespace tk;
+
+namespace {
+
+struct Array {
+  DType dtype = DType::f64;
+  Extents shape;
+  std::vector<double> floats;
+  std::vector<int32_t> ints;
+  TensorView view() {
+    return dtype == DType::f64 ? TensorView(floats.data(), dtype, shape)
+                               : TensorView(ints.data(), dtype, shape);
+  }
+};
+
+class Gradient {
+public:
+  Gradient(const std::string &text, std::map<std::string, int64_t> sizes, unsigned seed = 1)
+      : sizes(std::move(sizes)), state(seed * 2654435761U + 1) {
+    CompileOptions options;
+    options.file_name = "test.tk";
+    options.target = "cpu";
+    source = CompiledSource::create(text, options).value();
+    REQUIRE(source->signatures().size() == 2);
+  }
+
+  /// Sets an input by hand; others are random.
+  Gradient &with(const std::string &name, std::vector<double> values) {
+    given[name] = std::move(values);
+    return *this;
+  }
+
+  /// Compares all gradients that the second kernel has.
+  void check(double tolerance = 1e-6) {
+    const Signature &primal = source->signatures()[0], &derived = source->signatures()[1];
+    INFO(derived.str());
+    for (const Parameter &p : primal.params)
+      inputs[p.name] = make(p, primal);
+    std::vector<std::vector<double>> results = run(0, inputs);
+    std::map<std::string, Array> all = inputs;
+    std::vector<std::vector<double>> cotangents(results.size());
+    for (size_t r = 0; r < results.size(); ++r) {
+      const Parameter &p = primal.results[r];
+      Array y = make(p, primal), d = make(p, primal);
+      y.floats = results[r];
+      if (y.dtype != DType::f64)
+        y.ints.assign(results[r].begin(), results[r].end());
+      all[p.name] = y;
+      if (p.dtype != DType::f64)
+        continue;
+      all["d_" + p.name] = d;
+      cotangents[r] = d.floats;
+    }
+    auto objective = [&](const std::map<std::string, Array> &at) {
+      double sum = 0;
+      std::vector<std::vector<double>> y = run(0, at);
+      for (size_t r = 0; r < y.size(); ++r)
+        for (size_t i = 0; i < cotangents[r].size(); ++i)
+          sum += cotangents[r][i] * y[r][i];
+      return sum;
+    };
+    std::vector<std::vector<double>> gradients = run(1, all);
+    for (size_t g = 0; g < gradients.size(); ++g) {
+      const std::string by = derived.results[g].name.substr(2);
+      double largest = 0;
+      for (size_t i = 0; i < gradients[g].size(); ++i) {
+        std::map<std::string, Array> up = inputs, down = inputs;
+        const double step = 1e-5;
+        up[by].floats[i] += step;
+        down[by].floats[i] -= step;
+        const double expected = (objective(up) - objective(down)) / (2 * step);
+        INFO("by " << by << " at " << i << ": " << gradients[g][i] << " for " << expected);
+        CHECK(std::abs(gradients[g][i] - expected) <= tolerance * (1 + std::abs(expected)));
+        largest = std::max(largest, std::abs(expected));
+      }
+      INFO("by " << by);
+      CHECK((largest > 1e-3 || gradients[g].empty())); // else this shows nothing
+    }
+  }
+
+  /// The gradient by the first parameter that is differentiated by, for given cotangents of 1.
+  std::vector<double> ofOnes() {
+    const Signature &primal = source->signatures()[0];
+    for (const Parameter &p : primal.params)
+      inputs[p.name] = make(p, primal);
+    std::vector<std::vector<double>> results = run(0, inputs);
+    std::map<std::string, Array> all = inputs;
+    for (size_t r = 0; r < results.size(); ++r) {
+      Array y = make(primal.results[r], primal), d = y;
+      y.floats = results[r];
+      d.floats.assign(d.floats.size(), 1.0);
+      all[primal.results[r].name] = y;
+      all["d_" + primal.results[r].name] = d;
+    }
+    return run(1, all)[0];
+  }
+
+private:
+  double random() { // in -1 .. 1
+    state = state * 1664525U + 1013904223U;
+    return static_cast<double>(state >> 8) / (1U << 23) - 1;
+  }
+
+  std::vector<int64_t> dims(const Signature &s) const {
+    std::vector<int64_t> list;
+    for (const std::string &dim : s.dims)
+      list.push_back(sizes.at(dim));
+    return list;
+  }
+
+  Array make(const Parameter &p, const Signature &s) {
+    Array a;
+    a.dtype = p.dtype;
+    int64_t count = 1;
+    for (const tk::Extent &extent : p.shape) {
+      const int64_t size = extent.expr.evaluate_integer(std::span<const int64_t>(dims(s))).value();
+      a.shape.push_back(size);
+      count *= size;
+    }
+    const std::vector<double> *values = given.count(p.name) ? &given.at(p.name) : nullptr;
+    for (int64_t i = 0; i < count; ++i) {
+      const double value = values ? values->at(static_cast<size_t>(i)) : random();
+      a.floats.push_back(value);
+      a.ints.push_back(static_cast<int32_t>(value));
+    }
+    return a;
+  }
+
+  std::vector<std::vector<double>> run(size_t kernel, const std::map<std::string, Array> &values) {
+    const Signature &s = source->signatures()[kernel];
+    interp::Reference made =
+        interp::Reference::create(source->kernelOp(kernel), interp::Mode::F64).value();
+    std::vector<Array> arrays;
+    std::vector<Scalar> scalars;
+    for (const Parameter &p : s.params)
+      arrays.push_back(values.at(p.name));
+    std::vector<TensorView> views;
+    for (size_t i = 0; i < arrays.size(); ++i) {
+      if (s.params[i].is_tensor)
+        views.push_back(arrays[i].view());
+      else
+        scalars.emplace_back(arrays[i].floats[0]);
+    }
+    REQUIRE(made.bind(dims(s), views, scalars));
+    std::vector<std::vector<double>> out(s.results.size());
+    for (unsigned r = 0; r < out.size(); ++r) {
+      int64_t count = 1;
+      for (int64_t extent : made.resultShape(r))
+        count *= extent;
+      for (int64_t i = 0; i < count; ++i) {
+        const interp::Cell cell = made.element(r, i);
+        out[r].push_back(made.resultIsFloat(r) ? cell.f : static_cast<double>(cell.i));
+      }
+    }
+    return out;
+  }
+
+  std::map<std::string, int64_t> sizes;
+  std::map<std::string, std::vector<double>> given;
+  std::map<std::string, Array> inputs;
+  std::shared_ptr<CompiledSource> source;
+  uint32_t state;
+};
+
+/// A function of one argument, differentiated: y = e, where e is of x[i] and w[i].
+void checkPointwise(const std::string &e) {
+  INFO(e);
+  Gradient("kernel k(x: f64[N], w: f64[N], a: f64) -> (y: f64[N]) { y[i] = " + e +
+               " }\ngrad g = k wrt (x, w)",
+           {{"N", 7}})
+      .check();
+}
+
+} // namespace
+
+TEST_CASE("gradients of what is computed element by element") {
+  for (const char *e : {"x[i] * w[i] - 2 * w[i] / (x[i] + 3.0)",
+                        "-x[i] * 0.5 + w[i]",
+                        "x[i]^3 + w[i]^2",
+                        "(x[i] + 2.0)^-2 + (w[i] + 3)^-64 * 1e30",
+                        "pow(x[i] + 2, w[i])",
+                        "(x[i] + 2.0)^1.5 * w[i]",
+                        "pow(2.5, x[i]) + w[i]",
+                        "exp(x[i]) * w[i]",
+                        "exp2(x[i]) * w[i]",
+                        "expm1(x[i]) * w[i]",
+                        "log(x[i] + 2) * w[i]",
+                        "log2(x[i] + 2) * w[i]",
+                        "log1p(x[i] + 1.5) * w[i]",
+                        "sqrt(x[i] + 2) * w[i]",
+                        "rsqrt(x[i] + 2) * w[i]",
+                        "tanh(x[i]) * w[i]",
+                        "sigmoid(x[i]) * w[i]",
+                        "erf(x[i]) * w[i]",
+                        "sin(x[i]) * cos(w[i])",
+                        "abs(x[i]) * w[i]",
+                        "relu(x[i]) * w[i]",
+                        "gelu(x[i]) * w[i]",
+                        "gelu_tanh(x[i]) * w[i]",
+                        "silu(x[i]) * w[i]",
+                        "softplus(x[i]) * w[i]",
+                        "fma(x[i], w[i], x[i])",
+                        "min(x[i], w[i])",
+                        "max(x[i], w[i])",
+                        "clamp(x[i], -0.5, 0.5) * w[i]",
+                        "clamp(0.1, x[i], w[i]) + 0.5 * x[i] * w[i]",
+                        "if x[i] < w[i] then x[i] * w[i] else exp(w[i]) + 0.1 * x[i]",
+                        "f64(x[i]) * w[i]",
+                        "x[i] * w[i] * f64(floor(x[i])) + x[i] * sign(w[i])",
+                        "x[i] * (w[i] + rand(3, i))",
+                        "(if isnan(x[i]) then 0 else x[i]) * w[i] + round(x[i]) * x[i]"})
+    checkPointwise(e);
+  checkPointwise("tanh(x[i]) + exp(w[i])");
+}
+
+TEST_CASE("gradients of functions, constants, scalars and locals") {
+  Gradient("const C = 1.5\nfn f(x, y) = x * x * y + C\nfn g2(x) = f(x, x + 1)\n"
+           "kernel k(x: f64[N], a: f64, n: i32 = 3) -> (y: f64[N], z: f64[]) {\n"
+           "let b = a * 2 + 1\nlet u[i] = g2(x[i]) * b\ny[i] = u[i] * u[i] + x[i] * a\n"
+           "z = sum[i](y[i] * u[i]) }\ngrad g = k wrt (x, a)",
+           {{"N", 5}})
+      .check();
+}
+
+TEST_CASE("gradients of reductions") {
+  for (const char *e :
+       {"sum[c](x[r, c] * w[c])", "mean[c](x[r, c]^2 * w[c])", "max[c](x[r, c] * w[c])",
+        "min[c](x[r, c] + w[c])", "prod[c](x[r, c] + w[c])", "logsumexp[c](x[r, c] * w[c])",
+        "exp(sum[c](x[r, c] * w[c])) * max[c](x[r, c] * w[c])",
+        "sum[c in 1..C](x[r, c] * x[r, c - 1] * w[c])", "sum[c](x[r, c] * sum[d](x[r, d] * w[d]))",
+        "sum[c](softmax[c](x[r, c]) * w[c])", "sum[c](log_softmax[c](x[r, c] * w[c]) * w[c])",
+        "if r > 0 then sum[c](x[r - 1, c] * x[r, c] * w[c]) else w[0]",
+        "sum[c](if any[d](x[r, d] > 0.2) then x[r, c] * w[c] else w[c])",
+        "x[r, argmax[c](x[r, c])] * w[0] + x[R - 1, C - 1] * w[C - 1]",
+        "sum[c](cumsum[c](x[r, c]) * w[c])", "sum[c](cumprod[c](x[r, c] + 0.5) * w[c])",
+        "sum[c](cummax[c](x[r, c]) * w[c])", "sum[c](max(x[r, c], 0.1) * w[c])"}) {
+    INFO(e);
+    Gradient(std::string("kernel k(x: f64[R, C], w: f64[C]) -> (y: f64[R]) { y[r] = ") + e +
+                 " }\ngrad g = k wrt (x, w)",
+             {{"R", 3}, {"C", 5}})
+        .check();
+  }
+}
+
+TEST_CASE("gradients of normalisers and scans that are results") {
+  for (const char *e :
+       {"softmax[c](x[r, c])", "softmax[r, c](x[r, c] * w[c])", "log_softmax[c](x[r, c])",
+        "cumsum[c](x[r, c] * w[c])", "cumsum[r, c](x[r, c])", "cumprod[c](x[r, c])",
+        "cummax[c](x[r, c])", "cummax[r, c](x[r, c] * w[c])", "cumprod[r, c](x[r, c] + w[c])"}) {
+    INFO(e);
+    Gradient(std::string("kernel k(x: f64[R, C], w: f64[C]) -> (y: f64[R, C]) { y[r, c] = ") + e +
+                 " * w[c] }\ngrad g = k wrt (x, w)",
+             {{"R", 3}, {"C", 4}})
+        .check();
+    Gradient(std::string("kernel k(x: f64[R, C], w: f64[C]) -> (y: f64[R, C], z: f64[C]) { y[r, c] "
+                         "= ") +
+                 e + "\nz[c] = sum[r](y[r, c] * x[r, c]) }\ngrad g = k wrt (x)",
+             {{"R", 3}, {"C", 4}})
+        .check();
+  }
+}
+
+TEST_CASE("products with zeros have the gradient of the others' product") {
+  for (const char *e : {"prod[c](x[c])", "sum[c](cumprod[c](x[c]) * w[c])"})
+    for (std::vector<double> x : {std::vector<double>{2, 0, -3, 0.5}, {0, 2, 0, 3}, {0, 0, 0, 1}}) {
+      INFO(e);
+      Gradient g(std::string("kernel k(x: f64[C], w: f64[C]) -> (y: f64[], z: f64[]) { y = ") + e +
+                     "\n z = sum[c](x[c]) }\ngrad g = k wrt (x)",
+                 {{"C", 4}});
+      g.with("x", x).check();
+    }
+}
+
+TEST_CASE("what ties for the largest shares the gradient equally") {
+  const std::string head = "kernel k(x: f64[C]) -> (y: f64[]) { y = ",
+                    tail = " }\ngrad g = k wrt (x)";
+  Gradient most(head + "max[c](x[c])" + tail, {{"C", 4}});
+  CHECK(most.with("x", {1, 3, 3, 2}).ofOnes() == std::vector<double>{0, 0.5, 0.5, 0});
+  Gradient two(head + "sum[c](max(x[c], 1.0))" + tail, {{"C", 3}});
+  CHECK(two.with("x", {0, 1, 2}).ofOnes() == std::vector<double>{0, 0.5, 1});
+  Gradient scan(head + "sum[c](cummax[c](x[c]))" + tail, {{"C", 4}});
+  CHECK(scan.with("x", {2, 1, 2, 0}).ofOnes() == std::vector<double>{3, 0, 1, 0});
+  Gradient rest(head + "sum[c](relu(x[c]) + clamp(x[c], 0.0, 1.0) + abs(x[c]))" + tail, {{"C", 3}});
+  CHECK(rest.with("x", {0, 1, 2}).ofOnes() == std::vector<double>{1, 3, 2});
+}
+
+TEST_CASE("gradients through every kind of index") {
+  struct Case {
+    const char *shapes, *result, *body;
+    std::map<std::string, int64_t> sizes;
+  };
+  for (const Case &c : std::initializer_list<Case>{
+           {"x: f64[N, M], w: f64[M]",
+            "y: f64[M, N]",
+            "y[i, j] = x[j, i] * w[i]",
+            {{"N", 3}, {"M", 4}}},
+           {"x: f64[N, N], w: f64[N]", "y: f64[N]", "y[i] = x[i, i] * w[i] * w[0]", {{"N", 4}}},
+           {"x: f64[N], w: f64[R]",
+            "y: f64[N - R + 1]",
+            "y[p] = sum[r](x[p + r] * w[r])",
+            {{"N", 7}, {"R", 3}}},
+           {"x: f64[N], w: f64[R]",
+            "y: f64[N]",
+            "y[p] = sum[r](pad(x[p + r - 1], 0.0) * w[r])",
+            {{"N", 7}, {"R", 3}}},
+           {"x: f64[N], w: f64[R]",
+            "y: f64[(N - R) / 2 + 1]",
+            "y[p] = sum[r](x[2 * p + r] * w[r])",
+            {{"N", 8}, {"R", 3}}},
+           {"x: f64[N], w: f64[R]",
+            "y: f64[N]",
+            "y[p] = sum[r](pad(x[p - 2 * r], 0.0) * w[r])",
+            {{"N", 8}, {"R", 3}}},
+           {"x: f64[G, D], w: f64[H, D]",
+            "y: f64[H, D]",
+            "y[h, d] = x[h / (H / G), d] * w[h, d]",
+            {{"G", 2}, {"H", 6}, {"D", 2}}},
+           {"x: f64[G], w: f64[H]", "y: f64[H]", "y[h] = x[h / 3] * w[h]", {{"G", 2}, {"H", 5}}},
+           {"x: f64[G], w: f64[H]",
+            "y: f64[H]",
+            "y[h] = x[h % G] * w[h] + x[h % 2] * w[h]",
+            {{"G", 3}, {"H", 7}}},
+           {"x: f64[N], w: f64[N / 4]",
+            "y: f64[N / 4, 4]",
+            "y[a, b] = x[a * 4 + b] * w[a]",
+            {{"N", 12}}},
+           {"x: f64[P, B], w: f64[N]",
+            "y: f64[N]",
+            "y[j] = x[j / B, j % B] * w[j]",
+            {{"P", 3}, {"B", 4}, {"N", 10}}},
+           {"x: f64[N], w: f64[N]", "y: f64[N]", "y[i] = x[N - 1 - i] * w[i]", {{"N", 5}}},
+           {"x: f64[N], w: f64[N]",
+            "y: f64[N]",
+            "let d[i in 1..N] = x[i] - x[i - 1] * w[i]\ny[i in 0..N] = if i >= 1 then d[i] * d[i] "
+            "else w[0]",
+            {{"N", 5}}},
+           {"x: f64[N], w: f64[N]",
+            "y: f64[N]",
+            "y[i] = sum[j](if i <= j then x[j - i] * w[i] else w[j])",
+            {{"N", 4}}},
+           {"x: f64[N], w: f64[N]",
+            "y: f64[N]",
+            "y[i] = x[min(i + 1, N - 1)] * w[i * i % N]",
+            {{"N", 5}}},
+           {"x: f64[N, M], w: f64[N]",
+            "y: f64[]",
+            "y = sum[i, j](x[i, j] * w[i])",
+            {{"N", 2}, {"M", 3}}},
+           {"x: f64[N], w: f64[N]", "y: f64[N, 3]", "y[i, j] = x[i] * w[i] + x[j + 1]", {{"N", 5}}},
+       }) {
+    INFO(c.body);
+    Gradient(std::string("kernel k(") + c.shapes + ") -> (" + c.result + ") {\n" + c.body +
+                 " }\ngrad g = k wrt (x, w)",
+             c.sizes)
+        .check();
+  }
+}
