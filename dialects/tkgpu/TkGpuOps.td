@@ -455,12 +455,39 @@ def TkGpu_ScanOp : TkGpu_Op<"scan", [Pure, AllTypesMatch<["source", "result"]>]>
 
 def TkGpu_DotOp : TkGpu_Op<"dot", [Pure, AllTypesMatch<["acc", "result"]>]> {
   let summary = "acc + a * b, for a of MxK, b of KxN and acc of MxN";
+  let description = [{
+    With a region it is what this yields instead, of an element of `a`, one of `b` and what has been
+    summed so far, for one k after the other: distances, or the least of sums. The region reads
+    scalars from outside, and no tiles.
+
+    ```mlir
+    %d = tkgpu.dot %x, %y, %sum by {
+    ^bb0(%a: f32, %b: f32, %old: f32):
+      %0 = arith.subf %a, %b : f32
+      %1 = math.absf %0 : f32
+      %2 = arith.addf %old, %1 : f32
+      tk.yield %2 : f32
+    } : tensor<64x32xf32>, tensor<32x64xf32> -> tensor<64x64xf32>
+    ```
+  }];
   let arguments = (ins AnyRankedTensor:$a, AnyRankedTensor:$b, AnyRankedTensor:$acc,
                        DefaultValuedAttr<Tk_PrecisionAttr, "::tk::Precision::Default">:$precision);
+  let regions = (region VariadicRegion<SizedRegion<1>>:$term);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = [{
-    $a `,` $b `,` $acc (`precision` $precision^)? attr-dict `:` type($a) `,` type($b) `->`
-    type($result)
+    $a `,` $b `,` $acc (`precision` $precision^)? (`by` $term^)? attr-dict `:` type($a) `,`
+    type($b) `->` type($result)
+  }];
+  let builders = [
+    /// A sum of products.
+    OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$a, "::mlir::Value":$b,
+                   "::mlir::Value":$acc, "::tk::Precision":$precision)>
+  ];
+  let extraClassDeclaration = [{
+    /// Is it anything but a sum of products?
+    bool hasTerm() { return !getTerm().empty(); }
+    /// The same of parts of its operands.
+    DotOp ofParts(::mlir::OpBuilder &builder, ::mlir::Value a, ::mlir::Value b, ::mlir::Value acc);
   }];
   let hasVerifier = 1;
 }

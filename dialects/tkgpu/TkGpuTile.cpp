@@ -4,6 +4,7 @@
 
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -251,7 +252,30 @@ LogicalResult DotOp::verify() {
   if (acc.getDimSize(0) != a.getDimSize(0) || acc.getDimSize(1) != b.getDimSize(1))
     return emitOpError("expected an accumulator of ")
            << a.getDimSize(0) << "x" << b.getDimSize(1) << ", got " << acc;
+  if (!hasTerm())
+    return success();
+  Block &term = getTerm().front().front();
+  auto yield = dyn_cast<tk::YieldOp>(term.getTerminator());
+  SmallVector<Type> expected = {a.getElementType(), b.getElementType(), acc.getElementType()};
+  if (getTerm().size() != 1 || !llvm::equal(term.getArgumentTypes(), expected) || !yield ||
+      yield.getNumOperands() != 1 || yield.getOperand(0).getType() != acc.getElementType())
+    return emitOpError("expected one term of an element of each operand");
   return success();
+}
+
+void DotOp::build(OpBuilder &builder, OperationState &state, Type result, Value a, Value b,
+                  Value acc, Precision precision) {
+  build(builder, state, result, a, b, acc, precision, /*termCount=*/0);
+}
+
+DotOp DotOp::ofParts(OpBuilder &builder, Value a, Value b, Value acc) {
+  auto part = DotOp::create(builder, getLoc(), acc.getType(), a, b, acc, getPrecision(),
+                            static_cast<unsigned>(getTerm().size()));
+  for (auto [from, to] : llvm::zip(getTerm(), part.getTerm())) {
+    IRMapping map;
+    from.cloneInto(&to, map);
+  }
+  return part;
 }
 
 LogicalResult ConvertLayoutOp::verify() {

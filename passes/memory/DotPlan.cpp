@@ -27,7 +27,7 @@ static RankedTensorType tileType(Value value) { return cast<RankedTensorType>(va
 static unsigned matrixBits(DotOp dot, int64_t arch) {
   Type a = tileType(dot.getA()).getElementType(), b = tileType(dot.getB()).getElementType();
   Type acc = tileType(dot.getAcc()).getElementType();
-  if (a != b)
+  if (a != b || dot.hasTerm())
     return 0;
   if ((a.isBF16() || a.isF16()) && acc.isF32())
     return 16;

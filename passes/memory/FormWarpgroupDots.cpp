@@ -108,7 +108,7 @@ bool WarpgroupForming::decide(DotOp dot) {
   for (Operation *parent = dot->getParentOp(); parent != function; parent = parent->getParentOp())
     if (!isa<scf::ForOp>(parent))
       return decline(dot, "it is not computed in all cases");
-  if (!haveWarpgroupProduct(dot))
+  if (dot.hasTerm() || !haveWarpgroupProduct(dot))
     return decline(dot, "there is no product of such types");
   if (!warpgroupAccumulatorLayout(dot.getContext(), acc.getDimSize(0), acc.getDimSize(1),
                                   function.getNumWarps()) ||

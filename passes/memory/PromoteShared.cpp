@@ -368,7 +368,7 @@ Value SharedPromotion::sliceSpan(DotOp dot, Value acc, int64_t size, Span span) 
     auto [a, b] = next;
     if (k + size < span.size)
       next = slicesAt(k + size);
-    acc = DotOp::create(builder, dot.getLoc(), acc.getType(), a, b, acc, dot.getPrecision());
+    acc = dot.ofParts(builder, a, b, acc);
   }
   return acc;
 }

@@ -3,7 +3,7 @@
 // Shared by PlanSchedule.cpp (products, elements), PlanHopper.cpp (products of warpgroups),
 // PlanCores.cpp (products on CUDA cores), PlanTeams.cpp (whether they take tiles in turns),
 // PlanChains.cpp (two of them), PlanRows.cpp (reductions), PlanShared.cpp (of terms that
-// results share) and PlanAcross.cpp (across memory).
+// results share), PlanPairs.cpp (of pairs of rows) and PlanAcross.cpp (across memory).
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_PASSES_PARALLEL_PLANNER_H
@@ -72,6 +72,9 @@ struct Planner {
   /// Gives blocks several results, and threads parts of the terms that these share, if there are
   /// such (PlanShared.cpp).
   bool planShared();
+  /// Gives blocks rows and columns of results whose terms are functions of a value of each, if they
+  /// are such (PlanPairs.cpp).
+  bool planPairs();
   int64_t planScanAcross(ScanOp scan, mlir::Value across);
   int64_t planWindows(mlir::Value across);
   void fitBesideScans();

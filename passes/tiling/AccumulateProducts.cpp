@@ -42,7 +42,8 @@ static bool isZero(Value tile) {
 /// Is `value` a product in `block` that is of no other use?
 static gpu::DotOp productOf(Value value, Block *block) {
   auto dot = value.getDefiningOp<gpu::DotOp>();
-  return dot && dot->getBlock() == block && dot->hasOneUse() ? dot : gpu::DotOp();
+  bool isProduct = dot && !dot.hasTerm() && dot->getBlock() == block;
+  return isProduct && dot->hasOneUse() ? dot : gpu::DotOp();
 }
 
 static Type elementOf(gpu::DotOp dot) {
@@ -74,7 +75,8 @@ static bool joinInBlock(Operation *sum) {
 
 /// Are the factors as they are stored? Threads that compute one have more to do than to multiply.
 static bool hasStoredFactors(gpu::DotOp dot) {
-  return dot.getA().getDefiningOp<gpu::LoadOp>() && dot.getB().getDefiningOp<gpu::LoadOp>();
+  return !dot.hasTerm() && dot.getA().getDefiningOp<gpu::LoadOp>() &&
+         dot.getB().getDefiningOp<gpu::LoadOp>();
 }
 
 namespace {

@@ -5,18 +5,49 @@
 //   1. the factors' axes are found from what they depend on; k is the reduction's only tiled axis;
 //   2. conversions from a narrower type are dropped: the product is formed from operands as stored;
 //   3. elements beyond the end of k are made zero, unless their loads' masks have done so.
+// So does a reduction whose terms are functions of two values, where its tiles are planned so.
 //
 //===----------------------------------------------------------------------===//
+#include "passes/analysis/PairTerms.h"
 #include "passes/analysis/ProductFactors.h"
+#include "passes/analysis/ScalarExpr.h"
 #include "passes/tiling/BlockProgram.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
 using namespace tk;
 
+/// Terms of pairs of values, in slices that nothing has to be masked of (PlanPairs.cpp).
+bool BlockProgram::planPairs(Reduction &reduction, Accumulator &acc) {
+  if (reduction.axes.size() != 1 || acc.axes.size() != 2)
+    return false;
+  const unsigned k = reduction.axes.front();
+  auto [m, n] = std::pair(acc.axes.front(), acc.axes.back());
+  auto indexOf = [&](unsigned axis) {
+    auto found = llvm::find_if(axisOf, [&](const auto &entry) { return entry.second == axis; });
+    return found == axisOf.end() ? Value() : found->first;
+  };
+  Value term = reduction.op.getYield().getValues().front();
+  std::optional<PairTerm> pair =
+      getPairTerm(term, indexOf(m), indexOf(n), reduction.op.getIndex(0));
+  if (!pair || axes[k].isScalar)
+    return false;
+  acc.isDot = true;
+  acc.m = m;
+  acc.n = n;
+  acc.k = k;
+  acc.a = pair->a;
+  acc.b = pair->b;
+  acc.body = pair->body.takeVector();
+  return true;
+}
+
 bool BlockProgram::planDot(Reduction &reduction, unsigned position) {
   Accumulator &acc = reduction.accumulators[position];
+  if (reduction.op->hasAttr(byPairsAttrName))
+    return planPairs(reduction, acc);
   if (acc.kind != ReduceKind::Sum)
     return false;
   Operation *product = reduction.op.getYield().getValues()[position].getDefiningOp();
@@ -86,10 +117,37 @@ TileValue BlockProgram::dotOperand(Reduction &reduction, Value factor, ArrayRef<
   return tile;
 }
 
+/// The new sum of terms of pairs: of the tiles of both values, and the sum so far.
+Value BlockProgram::pairs(Reduction &reduction, Accumulator &acc, ArrayRef<Value> tiles) {
+  Location where = reduction.op.getLoc();
+  OpBuilder &b = at(scopes.size() - 1);
+  IRMapping map;
+  // What is the same for all terms is computed before.
+  for (Operation *op : acc.body)
+    for (Value operand : op->getOperands())
+      if (operand != acc.a && operand != acc.b &&
+          !llvm::is_contained(acc.body, operand.getDefiningOp()))
+        map.map(operand, get(operand).value);
+  auto dot = gpu::DotOp::create(b, where, tiles[2].getType(), tiles[0], tiles[1], tiles[2],
+                                getSumPrecision(reduction.op), 1u);
+  OpBuilder::InsertionGuard guard(b);
+  auto elements = llvm::map_to_vector(tiles, [](Value tile) { return getElementTypeOrSelf(tile); });
+  Block *body = b.createBlock(&dot.getTerm().front(), {}, elements, {where, where, where});
+  map.map(acc.a, body->getArgument(0));
+  map.map(acc.b, body->getArgument(1));
+  for (Operation *op : acc.body)
+    b.clone(*op, map);
+  Value term = map.lookup(reduction.op.getYield().getValues().front());
+  tk::YieldOp::create(b, where, createCombination(b, where, acc.kind, body->getArgument(2), term));
+  return dot;
+}
+
 Value BlockProgram::dot(Reduction &reduction, Accumulator &acc, Value carried) {
   TileValue a = dotOperand(reduction, acc.a, {acc.m, acc.k}, acc.k);
   TileValue b = dotOperand(reduction, acc.b, {acc.k, acc.n}, acc.k);
   unsigned depth = scopes.size() - 1;
+  if (!acc.body.empty())
+    return pairs(reduction, acc, {a.value, b.value, carried});
   return gpu::DotOp::create(at(depth), reduction.op.getLoc(), carried.getType(), a.value, b.value,
                             carried, getSumPrecision(reduction.op));
 }

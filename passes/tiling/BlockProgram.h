@@ -195,7 +195,8 @@ private:
     bool isDot = false;
     bool isAlone = false; ///< neither corrected for what others have become, nor read by them
     unsigned m = 0, n = 0, k = 0;
-    mlir::Value a, b; ///< the factors over (m, k) and (k, n)
+    mlir::Value a, b;                          ///< the factors over (m, k) and (k, n)
+    llvm::SmallVector<mlir::Operation *> body; ///< of a term that is no product of these
   };
   struct Reduction {
     ReduceOp op;
@@ -212,6 +213,8 @@ private:
   bool bindWhole(Reduction &reduction, unsigned position, int64_t size);
   void planAccumulators(Reduction &reduction);
   bool planDot(Reduction &reduction, unsigned k);
+  bool planPairs(Reduction &reduction, Accumulator &acc);
+  mlir::Value pairs(Reduction &reduction, Accumulator &acc, llvm::ArrayRef<mlir::Value> tiles);
   llvm::SmallVector<mlir::Value> initialValues(Reduction &reduction);
   llvm::SmallVector<mlir::Value> loops(Reduction &reduction, unsigned position,
                                        llvm::SmallVector<mlir::Value> carried);

@@ -120,6 +120,31 @@ static unsigned firstRun(gpu::LayoutAttr accumulator) {
   return run;
 }
 
+FailureOr<std::string> KernelEmitter::termOf(gpu::DotOp dot, llvm::ArrayRef<std::string> elements) {
+  Block &body = dot.getTerm().front().front();
+  llvm::DenseMap<Value, std::string> texts;
+  for (auto [argument, text] : llvm::zip(body.getArguments(), elements))
+    texts[argument] = text;
+  auto textOf = [&](Value value) {
+    auto known = texts.find(value);
+    return known == texts.end() ? scalar(value) : known->second;
+  };
+  for (Operation &op : body.without_terminator()) {
+    if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+      texts[constant] = literal(constant.getValue());
+      continue;
+    }
+    auto value = expression(&op, llvm::map_to_vector(op.getOperands(), textOf));
+    if (!value)
+      return unsupported(&op, "expected an elementwise operation in the term of a tkgpu.dot");
+    const std::string name = freshName("term");
+    line("  const " + elementTypeName(op.getResult(0).getType()) + " " + name + " = " + *value +
+         ";");
+    texts[op.getResult(0)] = name;
+  }
+  return textOf(body.getTerminator()->getOperand(0));
+}
+
 LogicalResult KernelEmitter::emitDot(gpu::DotOp dot) {
   auto acc = layoutOf(dot.getResult()), a = layoutOf(dot.getA()), b = layoutOf(dot.getB());
   auto aType = cast<RankedTensorType>(dot.getA().getType());
@@ -175,6 +200,15 @@ LogicalResult KernelEmitter::emitDot(gpu::DotOp dot) {
       return "tk::to_float(" + x + ")";
     return type == accumulated ? x : "(" + typeName(accumulated) + ")" + x;
   };
+  if (dot.hasTerm()) {
+    line(head + loopHeader(1u << accBits) + " {");
+    auto sum = termOf(dot, {aAt.substr(1), bAt.substr(1), result + "[r]"});
+    if (mlir::failed(sum))
+      return failure();
+    line("  " + result + "[r] = " + *sum + ";");
+    line("}");
+    return success();
+  }
   const std::string term = result + "[r] = tk::multiply_add(" + widened(dot.getA(), aAt.substr(1)) +
                            ", " + widened(dot.getB(), bAt.substr(1)) + ", " + result + "[r]);";
   auto slice = dot.getA().getDefiningOp<gpu::LocalLoadOp>();

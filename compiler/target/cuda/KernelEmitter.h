@@ -344,6 +344,8 @@ private:
 
   // EmitMatrix
   Result emitDot(gpu::DotOp dot);
+  /// Tells what the term of `dot` computes of the given elements and sum; returns the new sum.
+  mlir::FailureOr<std::string> termOf(gpu::DotOp dot, llvm::ArrayRef<std::string> elements);
   Result emitWholeTile(mlir::Operation *op);
 
   gpu::FuncOp func;

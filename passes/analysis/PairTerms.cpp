@@ -1,0 +1,53 @@
+//===- PairTerms.cpp - terms of two values --------------------------------===//
+#include "passes/analysis/PairTerms.h"
+
+#include "passes/analysis/ScalarExpr.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace tk;
+
+namespace {
+struct Splitter {
+  Value m, n, k;
+  PairTerm result;
+
+  /// Adds what `value` is computed by; is it a function of the two loaded values?
+  bool add(Value value) {
+    SmallVector<BlockArgument> indices = getIterationIndices(value);
+    const bool isOverM = llvm::is_contained(indices, m), isOverN = llvm::is_contained(indices, n);
+    Operation *op = value.getDefiningOp();
+    if (!isOverM && !isOverN && !llvm::is_contained(indices, k)) {
+      if (isa_and_nonnull<arith::ConstantOp>(op))
+        result.body.insert(op);
+      return true;
+    }
+    if (auto load = dyn_cast_or_null<LoadOp>(op)) {
+      if (isOverM == isOverN || !llvm::is_contained(indices, k))
+        return false;
+      LoadOp &known = isOverM ? result.a : result.b;
+      if (known && known != load)
+        return false;
+      known = load;
+      return true;
+    }
+    if (!op || op->getNumRegions() > 0 || op->getNumResults() != 1 ||
+        !op->hasTrait<OpTrait::Elementwise>())
+      return false;
+    for (Value operand : op->getOperands())
+      if (!add(operand))
+        return false;
+    result.body.insert(op);
+    return true;
+  }
+};
+} // namespace
+
+std::optional<PairTerm> tk::getPairTerm(Value term, Value m, Value n, Value k) {
+  Splitter splitter{m, n, k, {}};
+  if (!splitter.add(term) || !splitter.result.a || !splitter.result.b)
+    return std::nullopt;
+  return std::move(splitter.result);
+}

@@ -1,0 +1,67 @@
+//===- PlanPairs.cpp - results of pairs of rows ---------------------------===//
+//
+// A reduction whose terms are functions of one value a row and one a column of its results reads
+// each value for all results of a column or row, as products do: distances of points, equal letters
+// of sequences, shortest ways. It is tiled like a product on CUDA cores, whose operands go through
+// shared memory, and of which a thread has rows and columns in registers.
+//
+// Before: d[i, j] = sum[k](abs(x[i, k] - y[j, k])): a warp has the terms of one result
+// After:  tiles of 128 x 128 of d; a thread has 8 x 8, and reads 8 of x and 8 of y for each k
+//
+//===----------------------------------------------------------------------===//
+#include "passes/analysis/PairTerms.h"
+#include "passes/analysis/ScalarExpr.h"
+#include "passes/parallel/Planner.h"
+
+using namespace mlir;
+using namespace tk;
+
+/// Fewer rows or columns share too little. Slices along the reduction, of which there are only
+/// whole ones: no value outside counts for nothing in every term.
+static constexpr int64_t leastSide = 32, longestSlice = 16, shortestSlice = 8;
+
+/// Does memory have neighbours of `load` along one of `indices`?
+static bool runsAlongAny(LoadOp load, ArrayRef<Value> indices) {
+  return !load.getIndices().empty() && llvm::any_of(indices, [&](Value index) {
+    return runsOneByOne(load.getIndices().back(), index);
+  });
+}
+
+bool Planner::planPairs() {
+  ComputeOp compute = shape.compute;
+  if (!coarse || shape.reductions.size() != 1 || compute.getNumIndices() < 2)
+    return false;
+  auto reduction = dyn_cast<ReduceOp>(shape.reductions.front());
+  if (!reduction)
+    return false;
+  reduction->removeAttr(byPairsAttrName);
+  if (reduction->getBlock() != compute.getBlock() || reduction.getNumIndices() != 1 ||
+      reduction.getNumAccumulators() != 1)
+    return false;
+  Type type = reduction.getResult(0).getType();
+  ReduceKind kind = reduction.getKind(0);
+  if (!type.isIntOrFloat() || type.getIntOrFloatBitWidth() != 32 ||
+      (kind != ReduceKind::Sum && kind != ReduceKind::Max && kind != ReduceKind::Min))
+    return false;
+  Value k = reduction.getIndex(0), n = compute.getIndex(compute.getNumIndices() - 1);
+  const int64_t divisor = getSizeFact(shape.kernel, shape.endOf(k)).divisor;
+  if (!shape.startsAtZero(k) || divisor < shortestSlice || divisor % shortestSlice != 0 ||
+      fit(n, leastSide) < leastSide)
+    return false;
+  Value term = reduction.getYield().getValues()[0];
+  for (Value m : llvm::reverse(compute.getBlock()->getArguments())) {
+    if (m == n || fit(m, leastSide) < leastSide)
+      continue;
+    std::optional<PairTerm> pair = getPairTerm(term, m, n, k);
+    if (!pair || !runsAlongAny(pair->a, {m, k}) || !runsAlongAny(pair->b, {n, k}))
+      continue;
+    set(k, std::min(longestSlice, divisor & -divisor));
+    if (divisor % tileOf(k) != 0)
+      return false;
+    reduction->setAttr(byPairsAttrName, UnitAttr::get(compute.getContext()));
+    shape.contractions.push_back({reduction, m, n, k, Float32Type::get(compute.getContext())});
+    planProduct(shape.contractions.back());
+    return true;
+  }
+  return false;
+}
