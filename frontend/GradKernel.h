@@ -39,6 +39,7 @@ private:
   struct Refused {};
 
   struct Tensor {
+    bool isInput = false;
     bool isResult = false;
     bool isActive = false;
     std::optional<ast::DType> dtype; ///< if it was declared, so that values are rounded to it
@@ -148,6 +149,14 @@ private:
   bool solveLinear(const TermPtr &index, IndexRef at, IndexRef loop, Solution &out);
   void settle(IndexRef loop, TermPtr value, std::vector<TermPtr> bounds, Solution &out);
 
+  // What is computed again (GradCopies.cpp)
+  bool contracts(const Statement &t, const Statement &weights, const Term &softmax) const;
+  std::vector<std::vector<Axis>> shapesOfWeights() const;
+  void copyWeights(std::vector<Statement> &lines);
+  void copyFor(const Term &read, const std::vector<Statement> &lines,
+               const std::set<std::string> &marked, std::map<std::string, std::string> &names,
+               std::vector<Statement> &made);
+
   // Printing (GradPrintKernel.cpp)
   std::string print();
   std::string header() const;
@@ -173,6 +182,7 @@ private:
   std::map<const Statement *, std::vector<Statement>> after; ///< of what is printed behind others
   std::vector<Statement> first;                              ///< and before all
   std::map<std::string, std::string> norms;                  ///< by what they normalise
+  std::map<const Statement *, TermPtr> softmaxes;            ///< as they were written
   std::vector<Contribution> received;                        ///< of the statement that is looked at
 };
 

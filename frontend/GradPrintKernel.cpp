@@ -47,14 +47,14 @@ std::string GradKernel::header() const {
 
 std::string GradKernel::print() {
   // 1. What the kernel itself computes. Weights of a softmax are computed anew from a row's norm.
-  std::vector<Statement> lines = first;
-  std::vector<Statement> own;
   for (Statement &s : statements) {
     const Term *reduce = s.value->kind == TermKind::Reduce ? s.value.get() : nullptr;
-    if (reduce && reduce->reduce == ast::ReduceKind::Softmax && s.isActive && !s.isResult)
+    if (reduce && reduce->reduce == ast::ReduceKind::Softmax && s.isActive && !s.isResult) {
+      softmaxes[&s] = s.value;
       s.value = weights(*reduce, false);
+    }
   }
-  lines = first;
+  std::vector<Statement> lines = first;
   for (const Statement &s : statements) {
     if (!s.isResult) {
       lines.push_back(s);
@@ -95,6 +95,8 @@ std::string GradKernel::print() {
                  adjoints.end());
     lines.push_back(s);
   }
+
+  copyWeights(lines);
 
   // 3. Only what something needs.
   std::set<std::string> needed;

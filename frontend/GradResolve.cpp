@@ -89,12 +89,12 @@ void GradKernel::declare() {
       refuse(p.source->span, "'" + name + "' is overwritten (inout)");
     taken.insert(name);
     axes[name] = p.tensor ? axesOf(*p.tensor) : std::vector<Axis>();
-    tensors[name] = {false, isWrt(name), p.source->dtype};
+    tensors[name] = {true, false, isWrt(name), p.source->dtype};
   }
   for (const sema::Tensor *t : primal.results) {
     taken.insert(t->name);
     axes[t->name] = axesOf(*t);
-    tensors[t->name] = {true, false, t->dtype};
+    tensors[t->name] = {false, true, false, t->dtype};
     if (sema::isFloat(t->dtype)) {
       taken.insert("d_" + t->name);
       axes["d_" + t->name] = axes[t->name];

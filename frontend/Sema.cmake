@@ -3,6 +3,7 @@ add_library(tk_frontend STATIC
   BoundsExtremes.cpp
   BoundsProver.cpp
   GradCombine.cpp
+  GradCopies.cpp
   Gradient.cpp
   GradPrint.cpp
   GradPrintKernel.cpp

@@ -368,3 +368,61 @@ TEST_CASE("gradients through every kind of index") {
         .check();
   }
 }
+
+TEST_CASE("gradients of attention in its forms") {
+  const std::string full = "s[b, h, i, j]",
+                    causal = "if j <= i + (T - S) then s[b, h, i, j] else -inf";
+  for (const std::string &mask : {full, causal, std::string("s[b, h, i, j] - 0.3 * (j - i)"),
+                                  std::string("if i == 1 then -inf else tanh(s[b, h, i, j]) * 2")})
+    for (const char *rest :
+         {// a row's norm is there, or not; weights are used twice, rounded, or a result
+          "-> (o: f64[B, H, S, E], lse: f64[B, H, S]) { LET\n"
+          "let p[b, h, i, j] = softmax[j](m[b, h, i, j])\n"
+          "o[b, h, i, e] = sum[j](p[b, h, i, j] * v[b, h / (H / G), j, e])\n"
+          "lse[b, h, i] = max(logsumexp[j](m[b, h, i, j]), -100.0) }",
+          "-> (o: f64[B, H, S, E]) { LET\n"
+          "o[b, h, i, e] = sum[j](softmax[j](m[b, h, i, j]) * v[b, h / (H / G), j, e]) }",
+          "-> (o: f64[B, H, S, E], l: f64[B, H, S]) { LET\n"
+          "let p[b, h, i, j] = softmax[j](m[b, h, i, j])\n"
+          "o[b, h, i, e] = sum[j](p[b, h, i, j] * v[b, h / (H / G), j, e]) * 2.0\n"
+          "l[b, h, i] = sum[j](p[b, h, i, j]^2) }",
+          "-> (p: f64[B, H, S, T], o: f64[B, H, S, E], r: f64[B, S, E]) { LET\n"
+          "p[b, h, i, j] = softmax[j](m[b, h, i, j])\n"
+          "o[b, h, i, e] = sum[j](p[b, h, i, j] * v[b, h / (H / G), j, e])\n"
+          "r[b, i, e] = mean[h](o[b, h, i, e]) }"}) {
+      std::string body = rest;
+      body.replace(body.find("LET"), 3,
+                   "let s[b, h, i, j] = sum[d](q[b, h, i, d] * k[b, h / (H / G), j, d]) * scale\n"
+                   "let m[b, h, i, j] = " +
+                       mask);
+      const std::string text =
+          "kernel a(q: f64[B, H, S, D], k: f64[B, G, T, D], v: f64[B, G, T, E], scale: f64) " +
+          body.substr(0, body.find('{')) + "where H % G == 0, S <= T " +
+          body.substr(body.find('{')) + "\ngrad g = a wrt (q, k, v, scale)";
+      INFO(text);
+      Gradient(text, {{"B", 1}, {"H", 4}, {"G", 2}, {"S", 2}, {"T", 3}, {"D", 2}, {"E", 2}})
+          .check();
+    }
+}
+
+TEST_CASE("gradients of losses and norms") {
+  for (const char *text :
+       {"kernel k(x: f64[R, C], g: f64[C], eps: f64) -> (y: f64[R, C]) {\n"
+        "let mu[r] = mean[c](x[r, c])\nlet var[r] = mean[c]((x[r, c] - mu[r])^2)\n"
+        "y[r, c] = (x[r, c] - mu[r]) * rsqrt(var[r] + eps * eps + 1.0) * g[c] }\ngrad d = k wrt "
+        "(x, g, eps)",
+        "kernel k(x: f64[R, C], at: i32[R]) -> (loss: f64[]) {\n"
+        "loss = mean[r](logsumexp[c](x[r, c]) - x[r, at[r]]) }\ngrad d = k wrt (x)",
+        "kernel k(x: f64[R, D], w: f64[D, C], at: i32[R]) -> (loss: f64[R]) {\n"
+        "let l[r, c] = sum[d](x[r, d] * w[d, c])\nlet p[r, c] = log_softmax[c](l[r, c])\n"
+        "loss[r] = if at[r] >= 0 then -p[r, at[r]] else 0 }\ngrad d = k wrt (x, w)",
+        "kernel k(t: f64[C, D], at: i32[R]) -> (y: f64[R, D]) { y[r, d] = t[at[r], d]^2 }\n"
+        "grad d = k wrt (t)",
+        "kernel k(x: f64[C, D], pages: i32[R, 2], w: f64[C, D]) -> (y: f64[R, D]) {\n"
+        "y[r, d] = sum[j in 0..2](x[pages[r, j], d] * w[pages[r, j], d]) }\ngrad d = k wrt (x, "
+        "w)"}) {
+    INFO(text);
+    Gradient g(text, {{"R", 3}, {"C", 4}, {"D", 2}});
+    g.with("at", {2, 0, 3}).with("pages", {1, 3, 0, 1, 2, 2}).check();
+  }
+}
