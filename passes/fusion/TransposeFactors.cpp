@@ -29,13 +29,15 @@
 //
 // G. Factors, and results, that lie along an index of both factors: TurnBatches.cpp.
 //
+// H. Factors of sums over several indices that lie along different ones: AlignSums.cpp.
+//
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
 #include "passes/analysis/IndexSpaces.h"
-#include "passes/analysis/JointSums.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/fusion/AlignSums.h"
 #include "passes/fusion/GatherFactors.h"
 #include "passes/fusion/PadFactors.h"
 #include "passes/fusion/StoreFactors.h"
@@ -196,10 +198,7 @@ bool Product::isForCudaCores(int64_t processors) {
   if (countOutputs() < outputsOfProcessor * processors)
     return false;
   auto multiply = reduce.getYield().getValues()[position].getDefiningOp<arith::MulFOp>();
-  // Of sums that one loop carries those may have two tiles that are not added up.
-  Value sum = reduce.getResult(position);
-  bool isOneTile = !reduce.isOnline() || getJointSum(cast<OpResult>(sum)) != sum;
-  return multiply && isOneTile && multiply.getType().isF32() &&
+  return multiply && multiply.getType().isF32() &&
          llvm::all_of(multiply->getOperands(), [&](Value factor) {
            return factor.getDefiningOp<LoadOp>() &&
                   !haveWarpgroupProduct(factor.getType(), getSumPrecision(reduce));
@@ -319,6 +318,7 @@ struct TransposeFactors : tk::impl::TransposeFactorsBase<TransposeFactors> {
       numTransposed += unpackFactors(kernel);
       numTransposed += storeFactors(kernel);
       numTransposed += turnBatches(kernel);
+      numTransposed += alignSums(kernel);
       FactorTransposition transposition(kernel, target.getProcessors());
       SmallVector<ComputeOp> computes(kernel.getBody().getOps<ComputeOp>());
       for (ComputeOp compute : computes)

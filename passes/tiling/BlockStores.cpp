@@ -1,6 +1,9 @@
 //===- BlockStores.cpp - what a block stores, and where -------------------===//
 #include "passes/tiling/BlockProgram.h"
 
+#include "passes/analysis/IndexSpaces.h"
+#include "passes/analysis/ProductFactors.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
@@ -69,6 +72,18 @@ unsigned BlockProgram::axisOfParts(const TileReduction::Axis &reduced) {
   return id;
 }
 
+/// The one product of a statement, if CUDA cores form it. It comes first, in whichever order the
+/// statement says what happens to its sums: a tile of what they are added to, loaded before the
+/// loop over the terms, would be held all through it beside as many sums as a thread has room for.
+static ReduceOp onlyWideProduct(ComputeOp compute) {
+  auto reduces = llvm::to_vector(compute.getBlock()->getOps<ReduceOp>());
+  if (reduces.size() != 1 || reduces[0].isOnline() || !isMatrixProduct(reduces[0]))
+    return {};
+  Operation *multiply = reduces[0].getYield().getValues()[0].getDefiningOp();
+  Type operand = withoutExtension(multiply->getOperand(0)).getType();
+  return isWideProduct(operand, getSumPrecision(reduces[0])) ? reduces[0] : ReduceOp();
+}
+
 /// Evaluates what is stored to result `r`, and where.
 LogicalResult BlockProgram::planStore(unsigned r, Store &store) {
   llvm::SetVector<unsigned> set;
@@ -87,6 +102,8 @@ LogicalResult BlockProgram::planStore(unsigned r, Store &store) {
           compare(arith::CmpIPredicate::eq, {axes[id].start, {}, 0}, {indexConstant(0), {}, 0}));
     }
   }
+  if (ReduceOp product = onlyWideProduct(compute))
+    get(product.getResult(0));
   TileValue value = get(compute.getYield().getValues()[r]);
   for (unsigned axis : value.axes)
     if (!set.contains(axis))
