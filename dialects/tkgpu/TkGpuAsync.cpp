@@ -150,6 +150,13 @@ bool tk::gpu::isPromoted(WarpgroupDotOp dot) {
          dot.getPrecision() != Precision::Fast;
 }
 
+bool tk::gpu::isRescaledSum(arith::MulFOp product) {
+  auto factor = product.getRhs().getDefiningOp<BroadcastOp>();
+  Operation *scale = factor ? factor.getSource().getDefiningOp() : nullptr;
+  return isa_and_nonnull<ExpDiffOp, ScaledExpDiffOp>(scale) && scale->hasAttr(rescaleAttrName) &&
+         product.getLhs().getDefiningOp<WarpgroupWaitOp>();
+}
+
 LogicalResult WarpgroupWaitOp::verify() {
   if (getSources().getTypes() != getResults().getTypes())
     return emitOpError("expected results of the sources' types");

@@ -4,6 +4,16 @@
 
 #include "dialects/tkgpu/TkGpuDialect.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+namespace tk {
+
+/// The unit attribute of an approximate exponential of the difference between two references of an
+/// online reduction: it is 1 where they are equal, as they are in most steps.
+inline constexpr llvm::StringRef rescaleAttrName = "rescale";
+
+} // namespace tk
+
 namespace tk::gpu {
 
 /// Is it one of the floats of 8 bits that are multiplied?
@@ -12,6 +22,10 @@ bool isByteFloat(mlir::Type type);
 /// Do threads add up what the hardware sums over the k of the product's operands? Its sums of
 /// products of 8-bit floats keep fewer bits than f32 has.
 bool isPromoted(WarpgroupDotOp dot);
+
+/// Are these accumulators of warpgroups' products that are taken from one such reference to the
+/// next?
+bool isRescaledSum(mlir::arith::MulFOp product);
 
 } // namespace tk::gpu
 

@@ -11,9 +11,14 @@
 //   4. There may be some more where the tiles that are loaded behind the reduction fit, too. Where
 //      two loads and much arithmetic give a tile (tkgpu.funnel), a thread computes with more, and
 //      there are as many blocks as fit.
+//   5. Where warpgroups have a role of their own, in loops whose steps take accumulators from one
+//      reference to the next and have no masks, a consumer's thread gets what a step holds and some
+//      to compute with. With more, ptxas converts all weights behind the wait for the product
+//      that takes the last ones, where nothing else is left to do; with fewer, under it.
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/tkgpu/TkGpuPrivateOps.h"
+#include "dialects/tkgpu/TkGpuProducts.h"
 #include "passes/Passes.h"
 #include "passes/memory/TileComponents.h"
 #include "passes/parallel/TileLoops.h"
@@ -36,7 +41,9 @@ using namespace tk::gpu;
 /// 32-bit registers of a multiprocessor, and how many of a thread it hands out at a time.
 static constexpr int64_t registerFile = 65536, registerUnit = 8;
 /// What a thread computes addresses and expressions with.
-static constexpr int64_t workingRegisters = 32, workingWithFunnels = 48;
+static constexpr int64_t workingRegisters = 32, workingWithFunnels = 48, workingInSteps = 36;
+/// Loops with fewer registers left over convert early of themselves.
+static constexpr int64_t spareInSteps = 24;
 /// With so many blocks on a multiprocessor some always load; with more they hide latencies of
 /// arithmetic. Of blocks of fewer threads there are as many more. Registers below the least gain
 /// nothing.
@@ -135,11 +142,52 @@ static int64_t blocksWith(int64_t held, int64_t working, int64_t threads) {
   return registerFile / (threads * llvm::alignTo(registers, registerUnit));
 }
 
+/// Registers of what a step of a loop holds that takes accumulators from one reference to the next:
+/// what is carried, and the scores. None where weights are not carried as 16 bits, where a step has
+/// masks, or where it loads.
+static std::optional<int64_t> registersOfStep(scf::ForOp loop) {
+  int64_t carried = 0, scores = 0;
+  bool hasWeights = false, hasOthers = false;
+  for (Value value : loop.getRegionIterArgs())
+    if (isTile(value)) {
+      Type element = getElementTypeOrSelf(value.getType());
+      hasWeights |= element.isBF16() || element.isF16();
+      carried += registersFor(value);
+    }
+  loop.walk([&](Operation *op) {
+    hasOthers |= isa<gpu::LoadOp, arith::SelectOp>(op) && isTile(op->getResult(0));
+    if (auto dot = dyn_cast<WarpgroupDotOp>(op); dot && !isa<BlockArgument>(dot.getAcc()))
+      scores += registersFor(dot.getResult());
+  });
+  return hasWeights && !hasOthers ? std::optional(carried + scores) : std::nullopt;
+}
+
+/// Step 5.
+static void limitConsumers(WarpRolesOp roles) {
+  int64_t most = 0;
+  WalkResult walked = roles.getConsumer().walk([&](arith::MulFOp product) {
+    auto loop = dyn_cast<scf::ForOp>(product->getParentOp());
+    if (!loop || !isRescaledSum(product))
+      return WalkResult::advance();
+    std::optional<int64_t> held = registersOfStep(loop);
+    most = std::max(most, held.value_or(0));
+    return held ? WalkResult::advance() : WalkResult::interrupt();
+  });
+  const int64_t registers = llvm::alignTo(most + workingInSteps, registerUnit);
+  const int64_t had = roles.getConsumerRegisters().value_or(0);
+  if (most > 0 && !walked.wasInterrupted() && registers + spareInSteps <= had)
+    roles.setConsumerRegisters(registers);
+}
+
 namespace {
 
 struct LimitRegisters : tk::impl::LimitRegistersBase<LimitRegisters> {
   void runOnOperation() override {
     for (FuncOp function : getOperation().getOps<FuncOp>()) {
+      function.walk([](WarpRolesOp roles) {
+        if (roles.getConsumerRegisters())
+          limitConsumers(roles);
+      });
       int64_t across = -1, withLoads = 0, carried = 0;
       bool hasProduct = false, hasFunnels = false;
       function.walk([&](Operation *op) {

@@ -28,6 +28,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/tiling/ApproximateExps.h"
 
+#include "dialects/tkgpu/TkGpuProducts.h"
 #include "passes/analysis/ScalarExpr.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -11,10 +11,6 @@ namespace tk {
 /// ApproximateNarrow.h marks.
 inline constexpr llvm::StringRef approxAttrName = "approx";
 
-/// The unit attribute of such a tk.exp_diff between two running maxima: it is 1 where they are
-/// equal.
-inline constexpr llvm::StringRef rescaleAttrName = "rescale";
-
 /// The unit attribute of such a tk.exp_diff that holds under maxima of any size; others do while
 /// these are below 2^27.
 inline constexpr llvm::StringRef wideAttrName = "wide";

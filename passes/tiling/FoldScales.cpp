@@ -18,6 +18,7 @@
 #include "passes/tiling/FoldScales.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
+#include "dialects/tkgpu/TkGpuProducts.h"
 #include "passes/analysis/ScalarCases.h"
 #include "passes/tiling/ApproximateExps.h"
 

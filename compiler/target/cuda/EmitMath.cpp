@@ -1,6 +1,8 @@
 //===- EmitMath.cpp - mathematical functions ------------------------------===//
 #include "compiler/target/cuda/KernelEmitter.h"
 
+#include "dialects/tkgpu/TkGpuProducts.h"
+
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -36,13 +38,13 @@ static llvm::StringRef primitiveName(Operation *op) {
       .Case<math::CopySignOp>([](auto) { return "copysign"; })
       .Case<math::FmaOp>([](auto) { return "fma"; })
       .Case<ExpDiffOp>([](auto o) {
-        return !o->hasAttr("approx")   ? "exp_diff"
-               : o->hasAttr("rescale") ? "rescale_approx"
-               : o->hasAttr("wide")    ? "wide_exp_diff"
-                                       : "exp_diff_approx";
+        return !o->hasAttr("approx")         ? "exp_diff"
+               : o->hasAttr(rescaleAttrName) ? "rescale_approx"
+               : o->hasAttr("wide")          ? "wide_exp_diff"
+                                             : "exp_diff_approx";
       })
       .Case<gpu::ScaledExpDiffOp>(
-          [](auto o) { return o->hasAttr("rescale") ? "scaled_rescale" : "scaled_exp_diff"; })
+          [](auto o) { return o->hasAttr(rescaleAttrName) ? "scaled_rescale" : "scaled_exp_diff"; })
       .Case<gpu::ScaledExponentOp>([](auto) { return "scaled_exponent"; })
       .Case<DivOrZeroOp>([](auto o) {
         return o->hasAttr("approx") && getElementTypeOrSelf(o.getType()).isF32()

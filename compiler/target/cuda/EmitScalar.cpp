@@ -1,6 +1,8 @@
 //===- EmitScalar.cpp - expressions of elementwise operations -------------===//
 #include "compiler/target/cuda/KernelEmitter.h"
 
+#include "dialects/tkgpu/TkGpuProducts.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -182,7 +184,9 @@ std::optional<std::string> KernelEmitter::arithExpression(Operation *op, Operand
       .Case([&](arith::CmpFOp compare) { return compareFloats(compare.getPredicate(), in); })
       .Case<arith::AddFOp>([&](auto) { return binary(in, "+"); })
       .Case<arith::SubFOp>([&](auto) { return binary(in, "-"); })
-      .Case<arith::MulFOp>([&](auto) { return binary(in, "*"); })
+      .Case<arith::MulFOp>([&](auto product) {
+        return gpu::isRescaledSum(product) ? call("rescaled", in) : binary(in, "*");
+      })
       .Case<arith::DivFOp>([&](auto divide) {
         return divide->hasAttr("reciprocal") ? call("divide_by_reciprocal", in)
                : divide->hasAttr("approx")   ? call("divide_approx", in)
