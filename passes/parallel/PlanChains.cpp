@@ -6,6 +6,7 @@
 // rows that tiles have beyond the last one.
 //
 //===----------------------------------------------------------------------===//
+#include "passes/analysis/JointSums.h"
 #include "passes/analysis/LongFunctions.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/parallel/Planner.h"
@@ -25,6 +26,10 @@ constexpr int64_t shortMaskedRange = 4096;
 constexpr int64_t blocksThatShare = 4;
 /// Columns of a chain's outputs up to which these, and the traffic, are narrow.
 constexpr int64_t narrowOutputs = 64;
+/// Registers of a processor's threads, those that threads of copies keep of theirs, and those that
+/// a thread needs beside tiles.
+constexpr int64_t registersOfProcessor = 65536, registersOfCopies = 40, registersBeside = 24;
+constexpr int64_t threadsOfWarpgroup = 128;
 
 } // namespace
 
@@ -157,6 +162,26 @@ static int64_t countChains(const Contraction &outer) {
   return std::max<int64_t>(maxima, 1);
 }
 
+/// Do the tiles of all scores that a step computes weights from, over `terms` of them, fit a thread's
+/// registers beside all sums of weights that the loop carries, as the gradients of attention have
+/// two of either? Weights take the registers of scores.
+bool Planner::haveRegisters(Contraction &outer, int64_t consumers, int64_t terms) {
+  llvm::SmallPtrSet<Value, 4> scores;
+  int64_t sums = 0;
+  for (Contraction &other : shape.contractions) {
+    sums += other.op == outer.op;
+    if (outer.op->isProperAncestor(other.op))
+      for (Value sum : other.op->getResults())
+        scores.insert(getJointSum(cast<OpResult>(sum)));
+  }
+  int64_t threads = threadsOfWarpgroup * (consumers + 1);
+  int64_t ofThread =
+      (registersOfProcessor - threadsOfWarpgroup * registersOfCopies) / (threads - threadsOfWarpgroup);
+  int64_t columns = sums * tileOf(outer.n) + int64_t(scores.size()) * terms;
+  return sums + scores.size() <= 2 ||
+         columns * rowsOfWarpgroup / threadsOfWarpgroup <= ofThread - registersBeside;
+}
+
 /// Scores, their 16-bit weights and the outputs of a row share a warpgroup's registers; those of
 /// several chains, or under random numbers, have room on half as many terms.
 void Planner::planWarpgroupChain(Contraction &outer) {
@@ -177,6 +202,7 @@ void Planner::planWarpgroupChain(Contraction &outer) {
   set(outer.n, fit(outer.n, 256, 16));
   bool haveRoom = consumers <= 2 || (consumers == 3 && tileOf(outer.n) <= narrowOutputs);
   haveRoom &= countChains(outer) == 1 && !drawNumbers(shape.compute);
+  haveRoom &= haveRegisters(outer, consumers, 128);
   set(outer.k, tileOf(outer.n) <= 128 && haveRoom ? 128 : 64);
   if (consumers < groups)
     steps[outer.m] = rowsOfWarpgroup * consumers;

@@ -302,13 +302,15 @@ gpu::TargetAttr tk::getTarget(KernelOp kernel) {
   return target;
 }
 
-bool tk::boundsReduction(ComputeOp compute, unsigned p) {
+/// Does one of the bounds that `of` gives follow from parallel index `p` of all results?
+static bool doBoundsFollow(ComputeOp compute, unsigned p,
+                           function_ref<ValueRange(tk::ReduceOp)> of) {
   bool found = false;
   for (unsigned r = 0; r < compute.getNumResults(); ++r)
     if (!llvm::is_contained(compute.getIndicesOf(r), p))
       return false;
   compute.getBody().walk([&](tk::ReduceOp reduction) {
-    SmallVector<Value> work(reduction.getUpper());
+    SmallVector<Value> work(of(reduction));
     while (!work.empty()) {
       Value value = work.pop_back_val();
       found |= value == compute.getIndex(p);
@@ -318,6 +320,14 @@ bool tk::boundsReduction(ComputeOp compute, unsigned p) {
     }
   });
   return found;
+}
+
+bool tk::boundsReduction(ComputeOp compute, unsigned p) {
+  return doBoundsFollow(compute, p, [](tk::ReduceOp op) -> ValueRange { return op.getUpper(); });
+}
+
+bool tk::beginsReduction(ComputeOp compute, unsigned p) {
+  return doBoundsFollow(compute, p, [](tk::ReduceOp op) -> ValueRange { return op.getLower(); });
 }
 
 bool tk::runsOneByOne(Value value, Value index) {

@@ -58,6 +58,8 @@ bool runsOneByOne(mlir::Value value, mlir::Value index);
 /// Does the end of a reduction's range follow from parallel index `p`, as under a causal mask? Only
 /// where all results are over `p`: else there is a block even if there are no tiles.
 bool boundsReduction(ComputeOp compute, unsigned p);
+/// The same of the beginning of its range, as where keys sum over the queries that see them.
+bool beginsReduction(ComputeOp compute, unsigned p);
 
 /// The tiles for a statement: such that each thread has one output, or (`coarse`) several.
 gpu::ScheduleAttr planSchedule(StatementShape &shape, gpu::TargetAttr target, bool coarse);

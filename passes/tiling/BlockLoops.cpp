@@ -6,7 +6,8 @@
 //      k comes just before n in the order of axes, so that operands need no transposition).
 //   3. The other indices become nested loops over tiles. Tiles that are not full are masked; where
 //      the masks cost (bounds that differ within the tile, online reductions), full tiles get a
-//      loop of their own, without masks, or the masks a branch (BlockMasks.cpp).
+//      loop of their own, without masks, or the masks a branch (BlockMasks.cpp). Where ranges begin
+//      at different places, as those of the queries that see a key, full tiles follow the others.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/Extrema.h"
@@ -163,6 +164,17 @@ static Value coveringExtentOf(KernelOp kernel, Value bound) {
   return isSize ? bound : Value();
 }
 
+/// Is `value` known to be a multiple of `size`?
+static bool isMultiple(Value value, int64_t size) {
+  if (std::optional<int64_t> known = getConstantIndex(value))
+    return *known % size == 0;
+  Operation *op = value.getDefiningOp();
+  if (isa_and_nonnull<arith::MulIOp>(op))
+    return isMultiple(op->getOperand(0), size) || isMultiple(op->getOperand(1), size);
+  return isa_and_nonnull<arith::AddIOp, arith::SubIOp, arith::MinSIOp, arith::MaxSIOp>(op) &&
+         isMultiple(op->getOperand(0), size) && isMultiple(op->getOperand(1), size);
+}
+
 SmallVector<Value> BlockProgram::loops(Reduction &reduction, unsigned position,
                                        SmallVector<Value> carried) {
   if (position == reduction.axes.size())
@@ -224,7 +236,24 @@ SmallVector<Value> BlockProgram::loops(Reduction &reduction, unsigned position,
     axes[id].upper = bound;
     from = middle;
   }
-  axes[id].limit = to;
+  bool isWhole = isMultiple(from, size) && getSizeFact(kernel, upperBound).divisor % size == 0;
+  axes[id].limit = isWhole && upper.axes.empty() ? Value() : to;
+  if (!lower.axes.empty() && upper.axes.empty()) {
+    // The tiles up to the greatest lower bound.
+    OpBuilder &b = at(depth);
+    Value step = indexConstant(size, depth);
+    Value count = arith::SubIOp::create(b, loc, scalarBound(lowerBound, lower, true), from);
+    count = arith::AddIOp::create(b, loc, count, indexConstant(size - 1, depth));
+    count = arith::DivSIOp::create(b, loc, count, step);
+    count = arith::MulIOp::create(b, loc, count, step);
+    Value middle = arith::AddIOp::create(b, loc, from, count);
+    Value end = arith::MinSIOp::create(b, loc, middle, to);
+    carried = loop(reduction, position, from, end, carried);
+    axes[id].lower.reset();
+    carried = loop(reduction, position, middle, to, carried);
+    axes[id].lower = lower;
+    return carried;
+  }
   return loop(reduction, position, from, to, carried);
 }
 

@@ -246,6 +246,7 @@ void BlockProgram::addGridStarts(ArrayRef<unsigned> tiled) {
     return arith::DivSIOp::create(at(0), loc, sum, indexConstant(span));
   };
   auto isBound = [&](unsigned id) { return boundsReduction(compute, id); };
+  auto isBegun = [&](unsigned id) { return beginsReduction(compute, id); };
   auto setStart = [&](unsigned id, Value tile) {
     // Blocks start in order: the longest first, so that the last to end are short.
     if (axes[id].size > 1 && isBound(id)) {
@@ -321,7 +322,7 @@ void BlockProgram::addGridStarts(ArrayRef<unsigned> tiled) {
     setStart(large.front(), row);
     setStart(large.back(), column);
   } else if (schedule.getGroup() != 1 && large.size() == 1 && !others.empty() &&
-             isBound(large.front())) {
+             (isBound(large.front()) || isBegun(large.front()))) {
     tiled = others;
     Value rows = tiles(others.front());
     int64_t divisor = 1;
