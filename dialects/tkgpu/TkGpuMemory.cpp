@@ -153,9 +153,16 @@ LogicalResult LocalLoadOp::verify() {
   return success();
 }
 
+/// A stage may be read as its transpose: the same bytes, with the axes in the other order.
+static bool isShapeOfStage(ArrayRef<int64_t> stage, ArrayRef<int64_t> shape) {
+  return stage == shape || (stage.size() == 2 && shape.size() == 2 && stage[0] == shape[1] &&
+                            stage[1] == shape[0]);
+}
+
 LogicalResult StageOp::verify() {
   SharedType source = getSource().getType(), result = getResult().getType();
-  if (source.getShape().empty() || source.getShape().drop_front() != result.getShape() ||
+  if (source.getShape().empty() ||
+      !isShapeOfStage(source.getShape().drop_front(), result.getShape()) ||
       source.getElementType() != result.getElementType())
     return emitOpError("expected a stage of ") << source << ", got " << result;
   return success();

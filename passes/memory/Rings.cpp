@@ -2,6 +2,8 @@
 #include "passes/memory/Rings.h"
 
 #include "dialects/tkgpu/TkGpuLayout.h"
+#include "passes/memory/BulkBox.h"
+#include "passes/memory/ProductWaits.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/IntEqClasses.h"
@@ -103,9 +105,74 @@ static bool areReadTogether(BulkCopyOp one, BulkCopyOp other) {
          one.getMulticast() == other.getMulticast();
 }
 
+/// Are the block's products scores, of one product or several that are added up, and a sum of
+/// weights that are computed from them? The last one then moves into the next iteration
+/// (tk-overlap-chains), and what it reads stays for as long.
+static bool isOneChain(Block *block) {
+  SmallVector<WarpgroupDotOp> dots(block->getOps<WarpgroupDotOp>());
+  if (dots.size() < 2)
+    return false;
+  for (size_t i = 0; i + 2 < dots.size(); ++i) {
+    WarpgroupWaitOp wait = findPlainWait(dots[i]);
+    if (!wait || dots[i + 1].getAcc() != wait.getResult(0))
+      return false;
+  }
+  return true;
+}
+
+/// What the launch passes for the map of `copy`.
+static Value mapOf(BulkCopyOp copy, LaunchOp launch) {
+  auto argument = dyn_cast<BlockArgument>(copy.getMap());
+  return argument && argument.getArgNumber() < launch.getArgs().size()
+             ? launch.getArgs()[argument.getArgNumber()]
+             : Value();
+}
+
+/// The type of the same bytes with the axes of a tile in the other order.
+static SharedType transposed(SharedType type) {
+  SmallVector<int64_t> shape(llvm::reverse(type.getShape())), order;
+  for (int64_t axis : type.getAxisOrder())
+    order.push_back(1 - axis);
+  return SharedType::get(type.getContext(), shape, type.getElementType(), order, type.getPadding(),
+                         type.getChunk(), type.getPerPhase(), type.getPhases(), type.getPanel(),
+                         type.getInterleave());
+}
+
+/// Does `other` bring what `one` does, to be read by products as the transpose of its tile?
+static bool bringTransposed(BulkCopyOp one, BulkCopyOp other, LaunchOp launch) {
+  auto type = cast<SharedType>(one.getTarget().getType());
+  auto isMultiplied = [](BulkCopyOp copy) {
+    return llvm::all_of(copy.getTarget().getUsers(), llvm::IsaPred<BulkCopyOp, WarpgroupDotOp>);
+  };
+  Value map = mapOf(one, launch);
+  return one->getBlock() == other->getBlock() && map && map == mapOf(other, launch) &&
+         one.getCoordinates() == other.getCoordinates() && !one.getMulticast() &&
+         !other.getMulticast() && !one.getFirstRow() && !other.getFirstRow() &&
+         type.getInterleave() == 1 && type.getShape().size() == 2 &&
+         cast<SharedType>(other.getTarget().getType()) == transposed(type) &&
+         isMultiplied(one) && isMultiplied(other) && !isOneChain(one->getBlock());
+}
+
+/// By copy: the one before it whose tile its readers can have.
+static llvm::MapVector<BulkCopyOp, BulkCopyOp> findSpared(FuncOp function,
+                                                          ArrayRef<BulkCopyOp> copies) {
+  llvm::MapVector<BulkCopyOp, BulkCopyOp> spared;
+  std::optional<LaunchArguments> arguments = LaunchArguments::of(function);
+  for (unsigned i = 0; arguments && i < copies.size(); ++i)
+    for (unsigned j = 0; j < i; ++j)
+      if (!spared.contains(copies[j]) &&
+          bringTransposed(copies[j], copies[i], arguments->getLaunch())) {
+        spared.insert({copies[i], copies[j]});
+        break;
+      }
+  return spared;
+}
+
 FailureOr<SmallVector<Ring, 0>> tk::findRings(FuncOp function, bool together) {
   SmallVector<BulkCopyOp> copies;
   function.walk([&](BulkCopyOp copy) { copies.push_back(copy); });
+  llvm::MapVector<BulkCopyOp, BulkCopyOp> spared = findSpared(function, copies);
+  llvm::erase_if(copies, [&](BulkCopyOp copy) { return spared.contains(copy); });
   llvm::IntEqClasses classes(copies.size());
   for (unsigned i = 0; i < copies.size(); ++i) {
     if (!copies[i].getTarget().getDefiningOp<AllocSharedOp>() || !isInLoopsOnly(copies[i]))
@@ -132,6 +199,13 @@ FailureOr<SmallVector<Ring, 0>> tk::findRings(FuncOp function, bool together) {
     if (failed(extendUses(rings[classes[i]], copy)))
       return failure();
   }
+  for (auto [copy, like] : spared)
+    for (Ring &ring : rings)
+      if (llvm::is_contained(ring.copies, like)) {
+        ring.spared.push_back({copy, like});
+        if (failed(extendUses(ring, copy)))
+          return failure();
+      }
   return rings;
 }
 
@@ -212,6 +286,9 @@ int64_t tk::chooseStages(FuncOp function, MutableArrayRef<Ring> rings, int64_t w
   for (Ring &ring : rings) {
     int64_t bytes = llvm::alignTo(ring.getStageBytes(), kStageAlignment);
     fixed -= ring.results ? bytes : 0;
+    for (auto [copy, like] : ring.spared)
+      fixed -= llvm::alignTo(cast<SharedType>(copy.getTarget().getType()).getSizeInBytes(),
+                             kStageAlignment);
     areInStages |= ring.results != nullptr;
     perStage += isInnermost(ring) ? bytes : 0;
     perTile += isRepeated(ring) ? bytes : 0;

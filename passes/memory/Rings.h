@@ -12,6 +12,9 @@ namespace tk {
 /// fill a stage together.
 struct Ring {
   llvm::SmallVector<gpu::BulkCopyOp> copies;
+  /// Copies of the same bytes, to be read as the transpose of one of these copies' tiles: they are
+  /// left out, and what read theirs reads that tile. Each with that copy.
+  llvm::SmallVector<std::pair<gpu::BulkCopyOp, gpu::BulkCopyOp>> spared;
   /// Of the operations in the copies' block, or in what they contain: where the tiles are first
   /// needed, and after which they are no longer read.
   mlir::Operation *firstUse = nullptr, *lastUse = nullptr;

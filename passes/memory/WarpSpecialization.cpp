@@ -22,10 +22,12 @@ static constexpr int64_t kRegisters = 65536, kRegistersOfThread = 240;
 static constexpr int64_t kProducerWarps = 4;
 /// Warps of a block at most.
 static constexpr int64_t kMostWarps = 32;
-/// Of a producer's thread; beside many consumers it has to do with the fewest there are.
+/// Of a producer's thread; beside many consumers, or large sums, it has to do with the fewest there
+/// are.
 static constexpr int64_t kProducerRegisters = 40, kFewestRegisters = 24, kManyConsumers = 384;
-/// Bytes of accumulators from which on a consumer's thread is short of registers.
-static constexpr int64_t kLargeAccumulators = 256;
+/// Bytes of accumulators from which on a consumer's thread is short of registers, and needs all that
+/// it can have.
+static constexpr int64_t kLargeAccumulators = 256, kLargestAccumulators = 768;
 
 //===----------------------------------------------------------------------===//
 // What can be cut out
@@ -147,8 +149,11 @@ void WarpSpecialization::pack(ArrayRef<Ring *> inside, ValueRange values, RingSt
 //===----------------------------------------------------------------------===//
 
 void WarpSpecialization::beginCopy(BulkCopyOp copy, IRMapping &mapping, RingStates &states) {
-  Ring &ring =
-      *llvm::find_if(rings, [&](Ring &other) { return llvm::is_contained(other.copies, copy); });
+  Ring *found =
+      llvm::find_if(rings, [&](Ring &other) { return llvm::is_contained(other.copies, copy); });
+  if (found == rings.end())
+    return; // spared
+  Ring &ring = *found;
   RingState &state = states[&ring];
   Location loc = copy.getLoc();
   if (copy == ring.copies.front()) {
@@ -216,7 +221,14 @@ void WarpSpecialization::enterRing(Ring &ring, const RingState &state) {
   for (Value tile : ring.getTiles()) {
     Value stage =
         StageOp::create(builder, loc, tile.getType(), ring.buffers.lookup(tile), state.slot);
-    tile.replaceUsesWithIf(stage, [](OpOperand &use) { return !isa<BulkCopyOp>(use.getOwner()); });
+    auto isRead = [](OpOperand &use) { return !isa<BulkCopyOp>(use.getOwner()); };
+    tile.replaceUsesWithIf(stage, isRead);
+    for (auto [copy, like] : ring.spared)
+      if (like.getTarget() == tile) {
+        Value transposed = StageOp::create(builder, loc, copy.getTarget().getType(),
+                                           ring.buffers.lookup(tile), state.slot);
+        copy.getTarget().replaceUsesWithIf(transposed, isRead);
+      }
   }
 }
 
@@ -334,7 +346,8 @@ void WarpSpecialization::setRegisters(WarpRolesOp roles) {
   int64_t consumers = function.getBlockWarps() * 32, producers = function.getProducerWarps() * 32;
   if (kRegisters / (consumers + producers) >= kRegistersOfThread)
     return;
-  int64_t ofProducer = consumers >= kManyConsumers ? kFewestRegisters : kProducerRegisters;
+  bool wantsAll = consumers >= kManyConsumers || accumulators >= kLargestAccumulators;
+  int64_t ofProducer = wantsAll ? kFewestRegisters : kProducerRegisters;
   // What can move is what the block began with: a multiple of eight for each thread.
   int64_t pool = kRegisters / (consumers + producers) / 8 * 8 * (consumers + producers);
   int64_t rest = (pool - producers * ofProducer) / consumers / 8 * 8;
@@ -354,8 +367,13 @@ void WarpSpecialization::apply(bool inRoles, int64_t teams) {
   for (Ring &ring : rings)
     llvm::append_range(tiles, ring.getTiles());
   SmallVector<BulkCopyOp> originals;
-  for (Ring &ring : rings)
+  for (Ring &ring : rings) {
     originals.append(ring.copies);
+    for (auto [copy, like] : ring.spared) {
+      originals.push_back(copy);
+      tiles.push_back(copy.getTarget());
+    }
+  }
   if (oneRole) {
     RingStates states = initialStates();
     consume(*body, states);
