@@ -55,19 +55,22 @@ using namespace tk::gpu;
 
 static constexpr int64_t kWarpsOfWarpgroup = 4;
 
-/// Are the loop's products two or more that are in flight together, while the first is waited for,
-/// or the one that adds to it?
-static bool haveWorkUnderProducts(ArrayRef<WarpgroupDotOp> dots) {
+/// The block's products that begin together, two or more, while the first is waited for, or the one
+/// that adds to it; those that follow are of what is computed from them.
+static SmallVector<WarpgroupDotOp> findTogether(Block *block) {
+  SmallVector<WarpgroupDotOp> dots(block->getOps<WarpgroupDotOp>());
   if (dots.size() < 2)
-    return false;
+    return {};
   WarpgroupDotOp first = dots.front();
   while (first->hasOneUse() && isa<WarpgroupDotOp>(*first->user_begin()))
     first = cast<WarpgroupDotOp>(*first->user_begin());
   if (!first->hasOneUse())
-    return false;
+    return {};
   auto wait = dyn_cast<WarpgroupWaitOp>(*first->user_begin());
-  return wait && wait.getPending() > 0 && wait->getBlock() == dots.back()->getBlock() &&
-         dots.back()->isBeforeInBlock(wait);
+  if (!wait || wait.getPending() == 0 || wait->getBlock() != block)
+    return {};
+  llvm::erase_if(dots, [&](WarpgroupDotOp dot) { return wait->isBeforeInBlock(dot); });
+  return dots.size() < 2 ? SmallVector<WarpgroupDotOp>() : dots;
 }
 
 /// Does one of the warpgroups end the loop around `block` earlier (tk-stagger-warpgroups)?
@@ -152,8 +155,8 @@ struct AlternateWarpgroups : tk::impl::AlternateWarpgroupsBase<AlternateWarpgrou
       if (!roles || !takeTurns(function))
         continue;
       roles.getConsumer().walk([&](Block *block) {
-        SmallVector<WarpgroupDotOp> dots(block->getOps<WarpgroupDotOp>());
-        if (!haveWorkUnderProducts(dots) || areStaggered(block))
+        SmallVector<WarpgroupDotOp> dots = findTogether(block);
+        if (dots.empty() || areStaggered(block))
           return;
         alternate(dots);
         if (auto loop = dyn_cast<scf::ForOp>(block->getParentOp()))

@@ -12,6 +12,9 @@
 // 4. Where the loop is known to run, sums that start from zero need no zeros: the first iteration's
 //    products do not accumulate.
 //
+// Loops of several scores, or sums of weights, have their steps in another order
+// (OrderProducts.cpp).
+//
 //   for %k, %acc {                             for %k, %acc, %before {
 //     phase_wait %full[%slot]                    phase_wait %full[%slot]
 //     %p = warpgroup_dot ..., %acc               %p = warpgroup_dot ..., %acc
@@ -23,6 +26,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/memory/OrderProducts.h"
 
 #include "dialects/tkgpu/TkGpuProducts.h"
 
@@ -189,8 +193,10 @@ struct OverlapProducts : tk::impl::OverlapProductsBase<OverlapProducts> {
     getOperation().walk([&](scf::ForOp loop) { loops.push_back(loop); });
     for (scf::ForOp loop : loops) {
       ProductOverlap overlap(loop);
-      if (!overlap.analyse())
+      if (!overlap.analyse()) {
+        numLoops += orderProducts(loop);
         continue;
+      }
       overlap.apply();
       ++numLoops;
     }
