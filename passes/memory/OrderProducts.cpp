@@ -127,7 +127,7 @@ void StepOrder::placeArrivals() {
       place(op);
 }
 
-/// Places what `op` needs, in the order that it had.
+/// Places what `op` needs, in the order that it had, but waits where they are needed.
 void StepOrder::placeNeeds(Operation *op) {
   llvm::SetVector<Operation *> needs;
   collectNeeds(op, needs);
@@ -135,6 +135,14 @@ void StepOrder::placeNeeds(Operation *op) {
   for (Operation &other : *body)
     if (needs.contains(&other) && !placed.contains(&other))
       ordered.push_back(&other);
+  for (Operation *need : ordered) {
+    if (isa<WarpgroupWaitOp>(need))
+      continue;
+    for (Value operand : need->getOperands())
+      if (auto wait = operand.getDefiningOp<WarpgroupWaitOp>(); wait && wait->getBlock() == body)
+        place(wait);
+    place(need);
+  }
   for (Operation *need : ordered)
     place(need);
 }

@@ -134,7 +134,7 @@ int64_t Planner::consumersOfChain(Contraction &outer) {
     return three;
   if (*columns > narrowOutputs || tiles < target.getProcessors() || drawNumbers(shape.compute))
     return few;
-  if (isShort)
+  if (isShort && haveRegisters(outer, *columns, many, 64))
     return many;
   bool haveRoom = !haveLongFunctions(shape.compute) && !haveOperandOfScores(shape.compute, outer);
   return isWide && areFewBeyond && mayOverlap(shape.compute) && haveRoom ? three : many;
@@ -165,7 +165,8 @@ static int64_t countChains(const Contraction &outer) {
 /// Do the tiles of all scores that a step computes weights from, over `terms` of them, fit a thread's
 /// registers beside all sums of weights that the loop carries, as the gradients of attention have
 /// two of either? Weights take the registers of scores.
-bool Planner::haveRegisters(Contraction &outer, int64_t consumers, int64_t terms) {
+bool Planner::haveRegisters(Contraction &outer, int64_t columns, int64_t consumers,
+                            int64_t terms) {
   llvm::SmallPtrSet<Value, 4> scores;
   int64_t sums = 0;
   for (Contraction &other : shape.contractions) {
@@ -177,9 +178,9 @@ bool Planner::haveRegisters(Contraction &outer, int64_t consumers, int64_t terms
   int64_t threads = threadsOfWarpgroup * (consumers + 1);
   int64_t ofThread =
       (registersOfProcessor - threadsOfWarpgroup * registersOfCopies) / (threads - threadsOfWarpgroup);
-  int64_t columns = sums * tileOf(outer.n) + int64_t(scores.size()) * terms;
+  int64_t ofRow = sums * columns + int64_t(scores.size()) * terms;
   return sums + scores.size() <= 2 ||
-         columns * rowsOfWarpgroup / threadsOfWarpgroup <= ofThread - registersBeside;
+         ofRow * rowsOfWarpgroup / threadsOfWarpgroup <= ofThread - registersBeside;
 }
 
 /// Scores, their 16-bit weights and the outputs of a row share a warpgroup's registers; those of
@@ -202,7 +203,7 @@ void Planner::planWarpgroupChain(Contraction &outer) {
   set(outer.n, fit(outer.n, 256, 16));
   bool haveRoom = consumers <= 2 || (consumers == 3 && tileOf(outer.n) <= narrowOutputs);
   haveRoom &= countChains(outer) == 1 && !drawNumbers(shape.compute);
-  haveRoom &= haveRegisters(outer, consumers, 128);
+  haveRoom &= haveRegisters(outer, tileOf(outer.n), consumers, 128);
   set(outer.k, tileOf(outer.n) <= 128 && haveRoom ? 128 : 64);
   if (consumers < groups)
     steps[outer.m] = rowsOfWarpgroup * consumers;

@@ -68,7 +68,7 @@ struct Planner {
   int64_t countOthers(mlir::Value m, mlir::Value n);
   int64_t walkedTogether(Contraction &outer);
   int64_t consumersOfChain(Contraction &outer);
-  bool haveRegisters(Contraction &outer, int64_t consumers, int64_t terms);
+  bool haveRegisters(Contraction &outer, int64_t columns, int64_t consumers, int64_t terms);
   void planWarpgroupChain(Contraction &outer);
   /// Gives blocks several results, and threads parts of the terms that these share, if there are
   /// such (PlanShared.cpp).
