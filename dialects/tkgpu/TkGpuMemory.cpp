@@ -155,8 +155,8 @@ LogicalResult LocalLoadOp::verify() {
 
 /// A stage may be read as its transpose: the same bytes, with the axes in the other order.
 static bool isShapeOfStage(ArrayRef<int64_t> stage, ArrayRef<int64_t> shape) {
-  return stage == shape || (stage.size() == 2 && shape.size() == 2 && stage[0] == shape[1] &&
-                            stage[1] == shape[0]);
+  return stage == shape ||
+         (stage.size() == 2 && shape.size() == 2 && stage[0] == shape[1] && stage[1] == shape[0]);
 }
 
 LogicalResult StageOp::verify() {

@@ -149,8 +149,8 @@ static bool bringTransposed(BulkCopyOp one, BulkCopyOp other, LaunchOp launch) {
          one.getCoordinates() == other.getCoordinates() && !one.getMulticast() &&
          !other.getMulticast() && !one.getFirstRow() && !other.getFirstRow() &&
          type.getInterleave() == 1 && type.getShape().size() == 2 &&
-         cast<SharedType>(other.getTarget().getType()) == transposed(type) &&
-         isMultiplied(one) && isMultiplied(other) && !isOneChain(one->getBlock());
+         cast<SharedType>(other.getTarget().getType()) == transposed(type) && isMultiplied(one) &&
+         isMultiplied(other) && !isOneChain(one->getBlock());
 }
 
 /// By copy: the one before it whose tile its readers can have.

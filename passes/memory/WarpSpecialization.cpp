@@ -25,8 +25,8 @@ static constexpr int64_t kMostWarps = 32;
 /// Of a producer's thread; beside many consumers, or large sums, it has to do with the fewest there
 /// are.
 static constexpr int64_t kProducerRegisters = 40, kFewestRegisters = 24, kManyConsumers = 384;
-/// Bytes of accumulators from which on a consumer's thread is short of registers, and needs all that
-/// it can have.
+/// Bytes of accumulators from which on a consumer's thread is short of registers, and needs all
+/// that it can have.
 static constexpr int64_t kLargeAccumulators = 256, kLargestAccumulators = 768;
 
 //===----------------------------------------------------------------------===//

@@ -162,11 +162,10 @@ static int64_t countChains(const Contraction &outer) {
   return std::max<int64_t>(maxima, 1);
 }
 
-/// Do the tiles of all scores that a step computes weights from, over `terms` of them, fit a thread's
-/// registers beside all sums of weights that the loop carries, as the gradients of attention have
-/// two of either? Weights take the registers of scores.
-bool Planner::haveRegisters(Contraction &outer, int64_t columns, int64_t consumers,
-                            int64_t terms) {
+/// Do the tiles of all scores that a step computes weights from, over `terms` of them, fit a
+/// thread's registers beside all sums of weights that the loop carries, as the gradients of
+/// attention have two of either? Weights take the registers of scores.
+bool Planner::haveRegisters(Contraction &outer, int64_t columns, int64_t consumers, int64_t terms) {
   llvm::SmallPtrSet<Value, 4> scores;
   int64_t sums = 0;
   for (Contraction &other : shape.contractions) {
@@ -176,8 +175,8 @@ bool Planner::haveRegisters(Contraction &outer, int64_t columns, int64_t consume
         scores.insert(getJointSum(cast<OpResult>(sum)));
   }
   int64_t threads = threadsOfWarpgroup * (consumers + 1);
-  int64_t ofThread =
-      (registersOfProcessor - threadsOfWarpgroup * registersOfCopies) / (threads - threadsOfWarpgroup);
+  int64_t ofThread = (registersOfProcessor - threadsOfWarpgroup * registersOfCopies) /
+                     (threads - threadsOfWarpgroup);
   int64_t ofRow = sums * columns + int64_t(scores.size()) * terms;
   return sums + scores.size() <= 2 ||
          ofRow * rowsOfWarpgroup / threadsOfWarpgroup <= ofThread - registersBeside;
