@@ -45,6 +45,30 @@ struct Splitter {
 };
 } // namespace
 
+bool tk::isZeroOfZeros(PairTerm &pair) {
+  llvm::DenseMap<Value, Attribute> known;
+  Builder builder(pair.a.getContext());
+  for (Value element : {pair.a.getResult(), pair.b.getResult()})
+    known[element] = builder.getZeroAttr(element.getType());
+  Attribute last;
+  for (Operation *op : pair.body) {
+    auto operands =
+        llvm::map_to_vector(op->getOperands(), [&](Value v) { return known.lookup(v); });
+    // Folding may change the operation that it is asked of.
+    Operation *copy = op->clone();
+    SmallVector<OpFoldResult> results;
+    last = {};
+    if (succeeded(copy->fold(operands, results)) && results.size() == 1) {
+      auto operand = dyn_cast<Value>(results.front());
+      last = operand ? known.lookup(operand) : cast<Attribute>(results.front());
+    }
+    copy->destroy();
+    known[op->getResult(0)] = last;
+  }
+  auto value = dyn_cast_or_null<FloatAttr>(last);
+  return value && value.getValue().isPosZero();
+}
+
 std::optional<PairTerm> tk::getPairTerm(Value term, Value m, Value n, Value k) {
   Splitter splitter{m, n, k, {}};
   if (!splitter.add(term) || !splitter.result.a || !splitter.result.b)

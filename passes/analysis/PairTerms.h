@@ -23,6 +23,9 @@ struct PairTerm {
   llvm::SetVector<mlir::Operation *> body; ///< what is computed of them, in order
 };
 
+/// Is the term of two zeros known to be 0? Then zeros may stand where there are no terms of a sum.
+bool isZeroOfZeros(PairTerm &pair);
+
 /// `term`, which is over `m`, `n` and `k`, as a function of two loaded values, both over `k`, of
 /// which one is not over `n` and the other not over `m`; whatever else it needs is over none of
 /// the three. Nothing if it is no such function.

@@ -18,7 +18,9 @@ using namespace tk;
 
 /// Fewer rows or columns share too little. Slices along the reduction, of which there are only
 /// whole ones: no value outside counts for nothing in every term.
-static constexpr int64_t leastSide = 32, longestSlice = 16, shortestSlice = 8;
+/// Tiles of 256 rows spill where sizes are not known.
+static constexpr int64_t mostRows = 128, leastRows = 8, leastSide = 32, longestSlice = 16,
+                         shortestSlice = 8;
 
 /// Does memory have neighbours of `load` along one of `indices`?
 static bool runsAlongAny(LoadOp load, ArrayRef<Value> indices) {
@@ -44,9 +46,7 @@ bool Planner::planPairs() {
       (kind != ReduceKind::Sum && kind != ReduceKind::Max && kind != ReduceKind::Min))
     return false;
   Value k = reduction.getIndex(0), n = compute.getIndex(compute.getNumIndices() - 1);
-  const int64_t divisor = getSizeFact(shape.kernel, shape.endOf(k)).divisor;
-  if (!shape.startsAtZero(k) || divisor < shortestSlice || divisor % shortestSlice != 0 ||
-      fit(n, leastSide) < leastSide)
+  if (!shape.startsAtZero(k) || fit(n, leastSide) < leastSide)
     return false;
   Value term = reduction.getYield().getValues()[0];
   for (Value m : llvm::reverse(compute.getBlock()->getArguments())) {
@@ -55,9 +55,16 @@ bool Planner::planPairs() {
     std::optional<PairTerm> pair = getPairTerm(term, m, n, k);
     if (!pair || !runsAlongAny(pair->a, {m, k}) || !runsAlongAny(pair->b, {n, k}))
       continue;
-    set(k, std::min(longestSlice, divisor & -divisor));
-    if (divisor % tileOf(k) != 0)
+    // Sums may have zeros behind their last terms, whatever is computed of these.
+    const int64_t divisor = getSizeFact(shape.kernel, shape.endOf(k)).divisor;
+    const bool isPadded = kind == ReduceKind::Sum && isZeroOfZeros(*pair);
+    if (isPadded ? fit(k, shortestSlice) < shortestSlice
+                 : divisor < shortestSlice || divisor % shortestSlice != 0)
       return false;
+    set(k, isPadded ? fit(k, longestSlice) : std::min(longestSlice, divisor & -divisor));
+    if (!isPadded && divisor % tileOf(k) != 0)
+      return false;
+    set(m, fit(m, mostRows, leastRows));
     reduction->setAttr(byPairsAttrName, UnitAttr::get(compute.getContext()));
     shape.contractions.push_back({reduction, m, n, k, Float32Type::get(compute.getContext())});
     planProduct(shape.contractions.back());

@@ -19,7 +19,8 @@
 using namespace mlir;
 using namespace tk;
 
-/// Terms of pairs of values, in slices that nothing has to be masked of (PlanPairs.cpp).
+/// Terms of pairs of values, in slices of which zeros count for nothing, or nothing has to be
+/// masked (PlanPairs.cpp).
 bool BlockProgram::planPairs(Reduction &reduction, Accumulator &acc) {
   if (reduction.axes.size() != 1 || acc.axes.size() != 2)
     return false;
