@@ -83,8 +83,9 @@ static bool isSameRow(const Term &a, const Term &b) {
 /// The element of a statement that computes the same reduction and whose values are there.
 TermPtr GradKernel::stored(const Term &reduce, ReduceKind kind, bool anyType) {
   for (const Statement &s : statements) {
-    if (s.value->kind != TermKind::Reduce || s.value->reduce != kind || !s.conditions.empty() ||
-        !isSameRow(*s.value, reduce))
+    // `all[i]` is read as the reduction, also where a result has that name.
+    if (ast::parseReduceKind(s.name) || s.value->kind != TermKind::Reduce ||
+        s.value->reduce != kind || !s.conditions.empty() || !isSameRow(*s.value, reduce))
       continue;
     bool isExact = !s.dtype || *s.dtype == ast::DType::F32 || *s.dtype == ast::DType::F64;
     if (!isExact && !(anyType && s.isResult))
@@ -179,7 +180,8 @@ static void flatten(const TermPtr &term, std::vector<TermPtr> &factors) {
 /// contributed to their adjoint. By linearity it is the sum of t's adjoint times t, whose values
 /// are there if t is a result. Null where that does not hold.
 TermPtr GradKernel::dotOfRows(const Contribution &c, const Statement &p) const {
-  if (!c.from || !c.from->isResult || c.factor || !c.conditions.empty())
+  if (!c.from || !c.from->isResult || ast::parseReduceKind(c.from->name) || c.factor ||
+      !c.conditions.empty())
     return nullptr;
   const Statement &t = *c.from;
   if (t.value->kind != TermKind::Reduce || t.value->reduce != ReduceKind::Sum)
@@ -246,7 +248,7 @@ void GradKernel::visitSoftmax(const Term &e, const TermPtr &adjoint, Place place
     else
       others.push_back(c);
   }
-  if (!others.empty()) {
+  if (!dot || !others.empty()) { // a result that nothing else reads has its cotangent alone
     TermPtr rest = adjoint;
     if (dot) {
       std::vector<IndexRef> at = copies(s.indices);

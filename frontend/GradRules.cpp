@@ -20,7 +20,7 @@ TermPtr GradKernel::valueOf(const TermPtr &e, const Place &place) const {
     return e;
   // A declared type would have rounded it.
   bool isExact = !s.dtype || *s.dtype == ast::DType::F32 || *s.dtype == ast::DType::F64;
-  return isExact ? elementAt(s.name, s.indices) : e;
+  return isExact && !ast::parseReduceKind(s.name) ? elementAt(s.name, s.indices) : e;
 }
 
 void GradKernel::differentiate(const Statement &s, const TermPtr &adjoint) {

@@ -205,11 +205,28 @@ TermPtr reduction(ast::ReduceKind kind, std::vector<IndexRef> binders, TermPtr b
   return make(std::move(t));
 }
 
+/// Whether a term reads elements at other than bare indices, which other conditions may guard.
+static bool readsElsewhere(const TermPtr &term) {
+  bool found = false;
+  walk(term, [&](const Term &t) {
+    if (t.kind == TermKind::Access)
+      for (const TermPtr &arg : t.args)
+        found |= arg->kind != TermKind::Index;
+    return true;
+  });
+  return found;
+}
+
 TermPtr where(const std::vector<TermPtr> &conditions, TermPtr value) {
-  TermPtr all;
-  for (const TermPtr &condition : conditions)
+  // Conditions that read elements stand inside the others, which say that they may.
+  TermPtr outer, inner;
+  for (const TermPtr &condition : conditions) {
+    TermPtr &all = readsElsewhere(condition) ? inner : outer;
     all = all ? plain(BinaryOp::And, all, condition) : condition;
-  return all ? choose(all, std::move(value), real(0)) : value;
+  }
+  if (inner)
+    value = choose(inner, std::move(value), real(0));
+  return outer ? choose(outer, std::move(value), real(0)) : value;
 }
 
 TermPtr withArgs(const TermPtr &term, std::vector<TermPtr> args) {

@@ -405,6 +405,22 @@ TEST_CASE("gradients of attention in its forms") {
     }
 }
 
+TEST_CASE("gradients of normalisers that nothing else reads") {
+  for (const char *e :
+       {"softmax[c](x[r, c])", "log_softmax[c](x[r, c])", "softmax[r](x[r, c] * 2)"})
+    Gradient(std::string("kernel k(x: f64[R, C]) -> (all: f64[R, C]) { all[r, c] = ") + e +
+                 " }\ngrad g = k wrt (x)",
+             {{"R", 3}, {"C", 4}})
+        .check();
+}
+
+TEST_CASE("what a condition reads is read where the solved index is inside") {
+  Gradient g("kernel k(x: f64[T + 1], off: i32[T]) -> (y: f64[T]) {\n"
+             "y[t in 0..T] = x[t]^2 + (if off[t] > 0 then 0.0 else x[t + 1]) }\ngrad g = k wrt (x)",
+             {{"T", 4}});
+  g.with("off", {0, 1, 0, 0}).check();
+}
+
 TEST_CASE("gradients of losses and norms") {
   for (const char *text :
        {"kernel k(x: f64[R, C], g: f64[C], eps: f64) -> (y: f64[R, C]) {\n"
