@@ -4,7 +4,7 @@ import numbers
 import os
 import pathlib
 
-from . import _tensors
+from . import _autograd, _tensors
 from ._library import ABSENT, INTEGER, LIB, REAL, Argument, Error, Value, check
 
 
@@ -77,7 +77,7 @@ class Module:
         if name not in self._kernels:
             handle = ctypes.c_void_p()
             check(LIB.tk_module_kernel(self._handle, name.encode(), ctypes.byref(handle)))
-            self._kernels[name] = Kernel(handle)
+            self._kernels[name] = Kernel(handle, self)
         return self._kernels[name]
 
     def __iter__(self):
@@ -87,8 +87,10 @@ class Module:
 class Kernel:
     """A kernel. Calling it launches it and returns its result, or a tuple of them."""
 
-    def __init__(self, handle):
+    def __init__(self, handle, module=None):
         self._handle = handle
+        self._module = module  # whose kernels may be gradients of this one
+        self._known_gradients = None
         self._arguments = []
         for i in range(LIB.tk_kernel_num_arguments(handle)):
             argument = Argument()
@@ -113,10 +115,30 @@ class Kernel:
         """Launches on the current stream (or `stream`, a CUstream as a number) and returns at once on
         a GPU. Arguments come in the signature's order or by name; scalars with a default may be left
         out. Results are made like the first tensor, or are those given as `out`: a tensor, a
-        sequence in the signature's order, or a dictionary by name."""
+        sequence in the signature's order, or a dictionary by name. Where torch records gradients by an
+        argument and the module has a `grad` item of this kernel, the results have them."""
+        if out is None and _autograd.wants_gradient([*args, *named.values()]):
+            given = _sort(self, args, named, None)
+            gradient = _autograd.gradient_for(self, given)
+            if gradient is not None:
+                return _autograd.call(self, gradient, given, stream)
         call = _Call(self, args, named, out, stream)
         check(LIB.tk_kernel_launch(self._handle, call.stream, call.values, len(call.values)))
         return call.returned()
+
+    def _launch(self, given, stream):
+        """Launches on inputs in the signature's order; a tuple of the results."""
+        call = _Call(self, given, {}, None, stream)
+        check(LIB.tk_kernel_launch(self._handle, call.stream, call.values, len(call.values)))
+        return tuple(call.given[self._num_params:])
+
+    def _gradients(self):
+        """The module's kernels that are gradients of this one."""
+        module = self._module
+        if self._known_gradients is None and module is not None:
+            self._known_gradients = [module[name] for name in module.kernels
+                                     if _autograd.is_gradient(self, module[name])]
+        return self._known_gradients or []
 
     def prepare(self, *args, out=None, stream=None, **named):
         """Compiles and loads for such arguments, so that a call like it can be captured in a graph."""
@@ -134,12 +156,35 @@ class Kernel:
             LIB.tk_text_free(text)
 
 
+def _sort(kernel, args, named, out):
+    """The arguments in the signature's order; None for what was not given."""
+    names, count = kernel._names, kernel._num_params
+    if len(args) > count:
+        raise TypeError(f"{kernel.signature} takes {count} arguments, got {len(args)}")
+    given = list(args) + [None] * (len(names) - len(args))
+    if out is not None and not isinstance(out, dict):
+        results = list(out) if isinstance(out, (tuple, list)) else [out]
+        if len(results) != len(names) - count:
+            raise TypeError(f"{kernel.signature} has {len(names) - count} results, got "
+                            f"{len(results)}")
+        out = dict(zip(names[count:], results))
+    for where, values in (("argument", named), ("result", out or {})):
+        for name, value in values.items():
+            at = names.index(name) if name in names else -1
+            if at < 0 or (where == "result") != (at >= count):
+                raise TypeError(f"{kernel.signature} has no {where} '{name}'")
+            if given[at] is not None:
+                raise TypeError(f"argument '{name}' is given twice")
+            given[at] = value
+    return given
+
+
 class _Call:
     """The values of one call, and what must live until it is launched."""
 
     def __init__(self, kernel, args, named, out, stream):
         self.kernel = kernel
-        self.given = self._sort(args, named, out)
+        self.given = _sort(kernel, args, named, out)
         tensors = [value for value in self.given if _tensors.is_tensor(value)]
         device = _tensors.device_of(tensors[0]) if tensors else -1
         self.stream = _tensors.current_stream(device) if stream is None else stream
@@ -150,29 +195,6 @@ class _Call:
     def returned(self):
         results = self.given[self.kernel._num_params:]
         return results[0] if len(results) == 1 else tuple(results)
-
-    def _sort(self, args, named, out):
-        """The arguments in the signature's order; None for what was not given."""
-        kernel = self.kernel
-        names, count = kernel._names, kernel._num_params
-        if len(args) > count:
-            raise TypeError(f"{kernel.signature} takes {count} arguments, got {len(args)}")
-        given = list(args) + [None] * (len(names) - len(args))
-        if out is not None and not isinstance(out, dict):
-            results = list(out) if isinstance(out, (tuple, list)) else [out]
-            if len(results) != len(names) - count:
-                raise TypeError(f"{kernel.signature} has {len(names) - count} results, got "
-                                f"{len(results)}")
-            out = dict(zip(names[count:], results))
-        for where, values in (("argument", named), ("result", out or {})):
-            for name, value in values.items():
-                at = names.index(name) if name in names else -1
-                if at < 0 or (where == "result") != (at >= count):
-                    raise TypeError(f"{kernel.signature} has no {where} '{name}'")
-                if given[at] is not None:
-                    raise TypeError(f"argument '{name}' is given twice")
-                given[at] = value
-        return given
 
     def _fill(self, i, given):
         value, argument = self.values[i], self.kernel._arguments[i]

@@ -28,6 +28,17 @@ kernel rows(strided x: f32[M, N]) -> (s: f32[M]) {
 """
 
 
+GRADIENTS = """
+kernel project(x: f32[M, K], w: f32[K, N], scale: f32 = 0.5) -> (y: f32[M, N], best: i32[M]) {
+  y[i, j] = tanh(sum[k](x[i, k] * w[k, j]) * scale)
+  best[i] = argmax[j](y[i, j])
+}
+grad project_by_x = project wrt (x)
+grad project_by_both = project wrt (x, w)
+kernel other(x: f32[M, K], w: f32[K, N]) -> (y: f32[M, N]) { y[i, j] = x[i, 0] * w[0, j] }
+"""
+
+
 class Wrapped:
     """A tensor of a library that the package knows nothing about."""
 
@@ -130,6 +141,22 @@ class PackageTest(unittest.TestCase):
                 self.assertEqual(error.place, path + ":2:12")
                 np.testing.assert_array_equal(module["take"](x, at[:1]), [4])
 
+    def test_gradients_are_found_by_their_signatures(self):
+        module = tk.compile(GRADIENTS, target="cpu")
+        project = module["project"]
+        self.assertEqual([g.signature.split("(")[0] for g in project._gradients()],
+                         ["project_by_x", "project_by_both"])
+        self.assertEqual(module["other"]._gradients(), [])
+        self.assertEqual(module["project_by_x"]._gradients(), [])
+        rng = np.random.default_rng(0)
+        x, w = rng.standard_normal((5, 4), "f4"), rng.standard_normal((4, 3), "f4")
+        y, best = project(x, w)
+        d_y = rng.standard_normal(y.shape, "f4")
+        d_x, d_w = module["project_by_both"](x, w, 0.5, y, best, d_y)
+        inner = d_y * (1 - y**2) * np.float32(0.5)
+        np.testing.assert_allclose(d_x, inner @ w.T, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(d_w, x.T @ inner, rtol=1e-4, atol=1e-5)
+
     def test_files(self):
         with tempfile.TemporaryDirectory() as directory:
             path = os.path.join(directory, "axpy.tk")
@@ -182,6 +209,27 @@ class TorchTest(unittest.TestCase):
         graph.replay()
         torch.cuda.synchronize()
         self.assertEqual(z.unique().tolist(), [9.0])
+
+    def test_calls_are_differentiable(self):
+        torch = torch_with_gpu()
+        module = tk.compile(GRADIENTS, target="gpu")
+        x = torch.randn(33, 17, device="cuda", requires_grad=True)
+        w = torch.randn(17, 20, device="cuda", requires_grad=True)
+        weight = torch.randn(33, 20, device="cuda")
+        y, best = module["project"](x, w, scale=0.25)
+        self.assertFalse(best.requires_grad)
+        ((y * weight).sum() + y.square().sum()).backward()
+        ours = x.grad, w.grad
+        x.grad = w.grad = None
+        expected = torch.tanh((x @ w) * 0.25)
+        ((expected * weight).sum() + expected.square().sum()).backward()
+        torch.testing.assert_close(y, expected, rtol=1e-3, atol=1e-3)
+        torch.testing.assert_close(ours, (x.grad, w.grad), rtol=1e-3, atol=1e-3)
+        with torch.no_grad():
+            self.assertFalse(module["project"](x, w)[0].requires_grad)
+        with self.assertRaisesRegex(TypeError, "no `grad` item gives d_w"):
+            tk.compile(GRADIENTS.replace("(x, w)\nkernel other", "(x)\nkernel other"),
+                       target="gpu")["project"](x, w)
 
 
 if __name__ == "__main__":
