@@ -112,7 +112,7 @@ bool Deriver::check(const ast::Grad &grad, const ast::Kernel &primal) {
                               [](const ast::ParamPtr &r) { return sema::isFloat(r->dtype); });
   if (ok && !hasFloat) {
     diags.error(Diag::NotDifferentiable, grad.primalSpan)
-            .label(primal.results.front()->span, "an integer has no gradient")
+            .label(primal.nameSpan, "integers have no gradient, nor has what is overwritten")
         << "'" << primal.name << "' has no floating-point result to differentiate";
     ok = false;
   }
