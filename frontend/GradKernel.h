@@ -123,7 +123,7 @@ private:
   void visitSoftmax(const Term &e, const TermPtr &adjoint, Place place);
   void visitExtreme(const Term &e, const TermPtr &adjoint, Place place);
   void visitProduct(const Term &e, const TermPtr &adjoint, Place place);
-  void visitScan(const Term &e, const TermPtr &adjoint, Place place);
+  void visitScan(const Term &e, const TermPtr &adjoint, const Place &place);
   void visitRunningProduct(const Term &e, const TermPtr &adjoint, const Place &place);
   TermPtr runningSumBack(const std::string &base, IndexRef along, const TermPtr &body,
                          const Place &place);

@@ -323,7 +323,7 @@ TermPtr GradKernel::runningSumBack(const std::string &base, IndexRef along, cons
   return substitute(sum, {{along, turned}});
 }
 
-void GradKernel::visitScan(const Term &e, const TermPtr &adjoint, Place place) {
+void GradKernel::visitScan(const Term &e, const TermPtr &adjoint, const Place &place) {
   const Statement &s = *place.statement;
   IndexRef along = e.binders[0];
   if (e.reduce == ReduceKind::CumSum)
