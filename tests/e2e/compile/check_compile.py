@@ -20,6 +20,10 @@ TARGETS = ("sm_80", "sm_90a")
 
 def build(tkc, path, target, dims, dump):
     command = [tkc, "build", path, "--target", target, "-o", os.devnull]
+    # Beside the kernel that is differentiated there is the gradient.
+    with open(path) as file:
+        for gradient in re.findall(r"^grad (\w+)", file.read(), re.MULTILINE):
+            command += ["--kernel", gradient]
     for dim in dims:
         command += ["--dim", dim]
     environment = dict(os.environ, TK_CACHE="off", TK_DUMP=dump)
