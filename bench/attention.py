@@ -3,9 +3,6 @@
 Batches of 16384 tokens. Without arguments all lengths and widths; `--schedule` adds a row for each
 schedule block given ("tile j = 64; consumers = 4").
 """
-import argparse
-import math
-
 import torch
 import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -58,18 +55,5 @@ def case(length, width, causal, schedules, repeats):
     return cudnn_ms / mine[0]
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--lengths", type=int, nargs="*", default=LENGTHS)
-    parser.add_argument("--widths", type=int, nargs="*", default=sorted(HEADS))
-    parser.add_argument("--schedule", action="append", default=[])
-    parser.add_argument("--repeats", type=int, default=15)
-    options = parser.parse_args()
-    ratios = [case(length, width, causal, options.schedule, options.repeats)
-              for width in options.widths for length in options.lengths for causal in (False, True)]
-    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-    print(f"geometric mean of the ratios to cuDNN {mean:.3f}, least {min(ratios):.3f}")
-
-
 if __name__ == "__main__":
-    main()
+    peers.attention_cases(__doc__, case, LENGTHS, sorted(HEADS), repeats=15)

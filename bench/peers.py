@@ -3,7 +3,9 @@
 Peers are timed in alternation with tk, on standard-normal data, by CUDA events; figures are medians.
 Before each timed call a buffer larger than the L2 cache is read, where asked for.
 """
+import argparse
 import ctypes
+import math
 import os
 import statistics
 import sys
@@ -129,3 +131,18 @@ def normal(*shape, dtype=torch.bfloat16, seed=0):
 def error(got, want):
     got, want = got.double(), want.double()
     return ((got - want).norm() / want.norm()).item()
+
+
+def attention_cases(description, case, lengths, widths, repeats):
+    """Runs `case(length, width, causal, schedules, repeats)`, which gives a ratio to cuDNN, over what
+    the command line asks for, and prints the ratios' geometric mean and the least."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--lengths", type=int, nargs="*", default=lengths)
+    parser.add_argument("--widths", type=int, nargs="*", default=widths)
+    parser.add_argument("--schedule", action="append", default=[])
+    parser.add_argument("--repeats", type=int, default=repeats)
+    options = parser.parse_args()
+    ratios = [case(length, width, causal, options.schedule, options.repeats)
+              for width in options.widths for length in options.lengths for causal in (False, True)]
+    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+    print(f"geometric mean of the ratios to cuDNN {mean:.3f}, least {min(ratios):.3f}")

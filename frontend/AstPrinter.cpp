@@ -7,15 +7,6 @@ namespace {
 
 using namespace ast;
 
-std::string number(double value) {
-  char buffer[32];
-  auto [end, status] = std::to_chars(buffer, buffer + sizeof buffer, value);
-  std::string text(buffer, end);
-  if (text.find_first_of(".en") == std::string::npos)
-    text += ".0";
-  return text;
-}
-
 class AstPrinter {
 public:
   explicit AstPrinter(AstPrintOptions options) : options(options) {}
@@ -216,21 +207,7 @@ public:
   void print(const Expr &expr, int context);
 
 private:
-  enum Level {
-    Loosest,
-    OrLevel,
-    AndLevel,
-    NotLevel,
-    CompareLevel,
-    SumLevel,
-    ProductLevel,
-    UnaryLevel,
-    PowerLevel,
-    PrimaryLevel
-  };
-
   static int level(const Expr &expr);
-  static int level(BinaryOp op);
   void list(const std::vector<ExprPtr> &exprs) {
     for (std::size_t i = 0; i < exprs.size(); ++i) {
       out += i ? ", " : "";
@@ -241,32 +218,12 @@ private:
   void printReduce(const Reduce &reduce);
 };
 
-int ExprPrinter::level(BinaryOp op) {
-  switch (op) {
-  case BinaryOp::Or:
-    return OrLevel;
-  case BinaryOp::And:
-    return AndLevel;
-  case BinaryOp::Add:
-  case BinaryOp::Sub:
-    return SumLevel;
-  case BinaryOp::Mul:
-  case BinaryOp::Div:
-  case BinaryOp::Rem:
-    return ProductLevel;
-  case BinaryOp::Pow:
-    return PowerLevel;
-  default:
-    return CompareLevel;
-  }
-}
-
 int ExprPrinter::level(const Expr &expr) {
   if (auto *binary = as<Binary>(&expr))
-    return level(binary->op);
+    return tightness(binary->op);
   if (auto *unary = as<Unary>(&expr))
-    return unary->op == UnaryOp::Neg ? UnaryLevel : NotLevel;
-  return as<If>(&expr) ? Loosest : PrimaryLevel;
+    return unary->op == UnaryOp::Neg ? UnaryTight : NotTight;
+  return as<If>(&expr) ? Loosest : PrimaryTight;
 }
 
 void ExprPrinter::print(const Expr &expr, int context) {
@@ -299,7 +256,7 @@ void ExprPrinter::printBare(const Expr &expr) {
   if (auto *literal = as<IntLit>(&expr))
     out += std::to_string(literal->value);
   else if (auto *literal = as<FloatLit>(&expr))
-    out += number(literal->value);
+    out += printFloat(literal->value);
   else if (auto *literal = as<BoolLit>(&expr))
     out += literal->value ? "true" : "false";
   else if (auto *name = as<NameRef>(&expr))
@@ -308,13 +265,13 @@ void ExprPrinter::printBare(const Expr &expr) {
     out += unary->op == UnaryOp::Neg ? "-" : "not ";
     print(*unary->operand, level(expr));
   } else if (auto *binary = as<Binary>(&expr)) {
-    int own = level(binary->op);
-    bool power = binary->op == BinaryOp::Pow, compare = own == CompareLevel;
+    int own = tightness(binary->op);
+    bool power = binary->op == BinaryOp::Pow, compare = own == CompareTight;
     print(*binary->lhs, power || compare ? own + 1 : own);
     out += power ? "" : " ";
     out += spelling(binary->op);
     out += power ? "" : " ";
-    print(*binary->rhs, power ? UnaryLevel : own + 1);
+    print(*binary->rhs, power ? UnaryTight : own + 1);
   } else if (auto *select = as<If>(&expr)) {
     out += "if ";
     print(*select->condition, Loosest);
@@ -352,9 +309,38 @@ std::string printAst(const Program &program, AstPrintOptions options) {
   return out;
 }
 
+int tightness(BinaryOp op) {
+  switch (op) {
+  case BinaryOp::Or:
+    return OrTight;
+  case BinaryOp::And:
+    return AndTight;
+  case BinaryOp::Add:
+  case BinaryOp::Sub:
+    return SumTight;
+  case BinaryOp::Mul:
+  case BinaryOp::Div:
+  case BinaryOp::Rem:
+    return ProductTight;
+  case BinaryOp::Pow:
+    return PowerTight;
+  default:
+    return CompareTight;
+  }
+}
+
+std::string printFloat(double value) {
+  char buffer[32];
+  auto [end, status] = std::to_chars(buffer, buffer + sizeof buffer, value);
+  std::string text(buffer, end);
+  if (text.find_first_of(".en") == std::string::npos)
+    text += ".0";
+  return text;
+}
+
 std::string printExpr(const Expr &expr) {
   ExprPrinter printer;
-  printer.print(expr, 0);
+  printer.print(expr, Loosest);
   return std::move(printer.out);
 }
 

@@ -17,6 +17,25 @@ struct AstPrintOptions {
 std::string printAst(const ast::Program &program, AstPrintOptions options = {});
 std::string printAst(const ast::File &file, AstPrintOptions options = {});
 
+/// How tightly operators bind, from the loosest; parentheses stand around what is looser than its
+/// place asks for.
+enum Tightness : std::uint8_t {
+  Loosest,
+  OrTight,
+  AndTight,
+  NotTight,
+  CompareTight,
+  SumTight,
+  ProductTight,
+  UnaryTight,
+  PowerTight,
+  PrimaryTight
+};
+int tightness(ast::BinaryOp op);
+
+/// The shortest literal that reads as this float.
+std::string printFloat(double value);
+
 /// An expression in the language's own syntax, on one line, with the parentheses it needs.
 std::string printExpr(const ast::Expr &expr);
 

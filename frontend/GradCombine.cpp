@@ -15,17 +15,21 @@ std::vector<IndexRef> GradKernel::copies(const std::vector<IndexRef> &list) {
   return made;
 }
 
-/// A local for a part of an adjoint; an element that is there already stands for itself.
-TermPtr GradKernel::define(const std::string &base, const std::vector<IndexRef> &list,
-                           TermPtr value) {
+void GradKernel::emit(const std::string &name, const std::vector<IndexRef> &list, TermPtr value) {
   Statement s;
-  s.name = fresh(base);
+  s.name = name;
   s.indices = list;
   s.value = std::move(value);
   for (IndexRef index : list)
-    axes[s.name].push_back({index->lo, index->hi});
+    axes[name].push_back({index->lo, index->hi});
   adjoints.push_back(std::move(s));
-  return elementAt(adjoints.back().name, list);
+}
+
+TermPtr GradKernel::define(const std::string &base, const std::vector<IndexRef> &list,
+                           TermPtr value) {
+  std::string name = fresh(base);
+  emit(name, list, std::move(value));
+  return elementAt(name, list);
 }
 
 namespace {
@@ -65,19 +69,6 @@ static TermPtr productOf(const std::vector<TermPtr> &above, const std::vector<Te
   for (const TermPtr &factor : below)
     product = div(product, factor);
   return product;
-}
-
-/// Whether all that a term reads stands at bare indices, so that it may be read under any
-/// condition.
-static bool readsBare(const TermPtr &term) {
-  bool result = true;
-  walk(term, [&](const Term &t) {
-    if (t.kind == TermKind::Access)
-      for (const TermPtr &arg : t.args)
-        result &= arg->kind == TermKind::Index;
-    return result;
-  });
-  return result;
 }
 
 /// The adjoint reads 0 outside its tensor, so that it needs no condition for loops that end there.
@@ -264,14 +255,7 @@ void GradKernel::reverse() {
       continue; // no result depends on it
     // The name is taken before those of its parts, which say that they are its.
     std::string name = fresh(s->isResult ? cotangent + "_total" : cotangent);
-    TermPtr value = combine(name, at, received);
-    Statement d;
-    d.name = name;
-    d.indices = at;
-    d.value = value;
-    for (IndexRef index : at)
-      axes[name].push_back({index->lo, index->hi});
-    adjoints.push_back(d);
+    emit(name, at, combine(name, at, received));
     adjointNames[s->name] = name;
     differentiate(*s, elementAt(name, s->indices));
   }

@@ -8,8 +8,7 @@
 //
 // 1. Find the shapes of such weights.
 // 2. The statements that read tensors of these shapes are of one kind if their results have the
-// same
-//    axes and they run over the same axes of what they read.
+//    same axes and they run over the same axes of what they read.
 // 3. The first kind keeps the tensors. For each other one those that it needs are copied, at the
 //    indices at which it reads them: `p[b, g * R + r, i, j]` becomes `p2[b, g, r, i, j]`.
 

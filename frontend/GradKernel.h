@@ -139,11 +139,14 @@ private:
                   const std::vector<Contribution> &list);
   Solution solve(const Contribution &c, const std::vector<IndexRef> &at);
   TermPtr build(const Contribution &c, const Solution &solution, bool withFactor);
+  /// A statement among the adjoints.
+  void emit(const std::string &name, const std::vector<IndexRef> &indices, TermPtr value);
+  /// The same under a name of its own; its element.
   TermPtr define(const std::string &base, const std::vector<IndexRef> &indices, TermPtr value);
   std::vector<IndexRef> copies(const std::vector<IndexRef> &indices);
 
   // Solving (GradSolve.cpp)
-  bool solveBare(const Contribution &c, const std::vector<IndexRef> &at, std::vector<bool> &isDone,
+  void solveBare(const Contribution &c, const std::vector<IndexRef> &at, std::vector<bool> &isDone,
                  Solution &out);
   bool solveAxis(const Contribution &c, const TermPtr &index, IndexRef at, Solution &out);
   bool solveLinear(const TermPtr &index, IndexRef at, IndexRef loop, Solution &out);

@@ -1,71 +1,32 @@
 // Terms as text of the language.
 
+#include "frontend/AstPrinter.h"
 #include "frontend/GradTerm.h"
 
-#include <charconv>
+#include <cmath>
 
 namespace tk::grad {
 namespace {
 
 using ast::BinaryOp;
 
-enum Level {
-  Loosest,
-  OrLevel,
-  AndLevel,
-  NotLevel,
-  CompareLevel,
-  SumLevel,
-  ProductLevel,
-  UnaryLevel,
-  PowerLevel,
-  PrimaryLevel
-};
-
-int levelOf(BinaryOp op) {
-  if (ast::isComparison(op))
-    return CompareLevel;
-  switch (op) {
-  case BinaryOp::Or:
-    return OrLevel;
-  case BinaryOp::And:
-    return AndLevel;
-  case BinaryOp::Add:
-  case BinaryOp::Sub:
-    return SumLevel;
-  case BinaryOp::Pow:
-    return PowerLevel;
-  default:
-    return ProductLevel;
-  }
-}
-
-int levelOf(const Term &term) {
+int tightnessOf(const Term &term) {
   switch (term.kind) {
   case TermKind::Binary:
-    return levelOf(term.op);
+    return tightness(term.op);
   case TermKind::Neg:
-    return UnaryLevel;
+    return UnaryTight;
   case TermKind::Int:
-    return term.intValue < 0 ? UnaryLevel : PrimaryLevel;
+    return term.intValue < 0 ? UnaryTight : PrimaryTight;
   case TermKind::Float:
-    return term.floatValue < 0 ? UnaryLevel : PrimaryLevel;
+    return std::signbit(term.floatValue) ? UnaryTight : PrimaryTight;
   case TermKind::Not:
-    return NotLevel;
+    return NotTight;
   case TermKind::If:
     return Loosest;
   default:
-    return PrimaryLevel;
+    return PrimaryTight;
   }
-}
-
-std::string number(double value) {
-  char buffer[32];
-  auto [end, status] = std::to_chars(buffer, buffer + sizeof buffer, value);
-  std::string text(buffer, end);
-  if (text.find_first_of(".en") == std::string::npos)
-    text += ".0";
-  return text;
 }
 
 class Printer {
@@ -132,7 +93,7 @@ void Printer::introduce(IndexRef index, const TermPtr &body, bool ofResult) {
 }
 
 void Printer::print(const Term &term, int around) {
-  bool parentheses = levelOf(term) < around;
+  bool parentheses = tightnessOf(term) < around;
   out += parentheses ? "(" : "";
   bare(term);
   out += parentheses ? ")" : "";
@@ -144,7 +105,7 @@ void Printer::bare(const Term &term) {
     out += std::to_string(term.intValue);
     return;
   case TermKind::Float:
-    out += number(term.floatValue);
+    out += printFloat(term.floatValue);
     return;
   case TermKind::Bool:
     out += term.intValue ? "true" : "false";
@@ -157,18 +118,18 @@ void Printer::bare(const Term &term) {
     return;
   case TermKind::Neg:
     out += "-";
-    return print(*term.args[0], UnaryLevel);
+    return print(*term.args[0], UnaryTight);
   case TermKind::Not:
     out += "not ";
-    return print(*term.args[0], NotLevel);
+    return print(*term.args[0], NotTight);
   case TermKind::Binary: {
-    int own = levelOf(term.op);
-    bool isPower = term.op == BinaryOp::Pow, isCompare = own == CompareLevel;
+    int own = tightness(term.op);
+    bool isPower = term.op == BinaryOp::Pow, isCompare = own == CompareTight;
     print(*term.args[0], isPower || isCompare ? own + 1 : own);
     out += isPower ? "" : " ";
     out += ast::spelling(term.op);
     out += isPower ? "" : " ";
-    return print(*term.args[1], isPower ? UnaryLevel : own + 1);
+    return print(*term.args[1], isPower ? UnaryTight : own + 1);
   }
   case TermKind::If:
     out += "if ";

@@ -56,21 +56,19 @@ void GradKernel::visitReduce(const Term &e, const TermPtr &adjoint, Place place)
   }
 }
 
-/// For each axis of the element that a reduction reads, which of its own indices stands there; -1
-/// for other axes.
-static std::vector<int> positions(const Term &reduce) {
-  std::vector<int> list;
-  for (const TermPtr &arg : reduce.args[0]->args) {
-    auto it = std::find(reduce.binders.begin(), reduce.binders.end(), arg->index);
-    list.push_back(it == reduce.binders.end() ? -1 : 0);
-  }
+/// For each axis of the element that a reduction reads, whether it runs along it.
+static std::vector<bool> reducedAxes(const Term &reduce) {
+  std::vector<bool> list;
+  for (const TermPtr &arg : reduce.args[0]->args)
+    list.push_back(std::find(reduce.binders.begin(), reduce.binders.end(), arg->index) !=
+                   reduce.binders.end());
   return list;
 }
 
 /// Whether two reductions are over the same axes of the same tensor, in full.
 static bool isSameRow(const Term &a, const Term &b) {
   if (a.args[0]->kind != TermKind::Access || b.args[0]->kind != TermKind::Access ||
-      a.args[0]->name != b.args[0]->name || positions(a) != positions(b))
+      a.args[0]->name != b.args[0]->name || reducedAxes(a) != reducedAxes(b))
     return false;
   for (std::size_t i = 0; i < a.args[0]->args.size(); ++i) {
     IndexRef p = a.args[0]->args[i]->index, q = b.args[0]->args[i]->index;
@@ -253,14 +251,7 @@ void GradKernel::visitSoftmax(const Term &e, const TermPtr &adjoint, Place place
     if (dot) {
       std::vector<IndexRef> at = copies(s.indices);
       std::string name = fresh("d_" + s.name + "_rest");
-      rest = combine(name, at, others);
-      Statement made;
-      made.name = name;
-      made.indices = at;
-      made.value = rest;
-      for (IndexRef index : at)
-        axes[name].push_back({index->lo, index->hi});
-      adjoints.push_back(made);
+      emit(name, at, combine(name, at, others));
       rest = elementAt(name, s.indices);
     }
     TermPtr sum = reduction(ReduceKind::Sum, e.binders, mul(place.factor, rest));

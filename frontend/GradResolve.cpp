@@ -181,12 +181,8 @@ TermPtr GradKernel::resolve(const ast::Expr &e, const Scope &scope, bool inFunct
     return integer(static_cast<const ast::IntLit &>(e).value);
   case ast::ExprKind::FloatLit:
     return real(static_cast<const ast::FloatLit &>(e).value);
-  case ast::ExprKind::BoolLit: {
-    Term t;
-    t.kind = TermKind::Bool;
-    t.intValue = static_cast<const ast::BoolLit &>(e).value;
-    return std::make_shared<const Term>(std::move(t));
-  }
+  case ast::ExprKind::BoolLit:
+    return truth(static_cast<const ast::BoolLit &>(e).value);
   case ast::ExprKind::NameRef: {
     const std::string &name = static_cast<const ast::NameRef &>(e).name;
     if (!inFunction)

@@ -29,7 +29,7 @@ static std::vector<TermPtr> boundsOf(IndexRef loop, const TermPtr &value) {
 }
 
 /// Bare indices: they are the ones that the element is asked for at.
-bool GradKernel::solveBare(const Contribution &c, const std::vector<IndexRef> &at,
+void GradKernel::solveBare(const Contribution &c, const std::vector<IndexRef> &at,
                            std::vector<bool> &isDone, Solution &out) {
   for (std::size_t axis = 0; axis < at.size(); ++axis) {
     IndexRef loop = c.at[axis]->index;
@@ -44,7 +44,6 @@ bool GradKernel::solveBare(const Contribution &c, const std::vector<IndexRef> &a
     settle(loop, value, bounds, out);
     isDone[axis] = true;
   }
-  return true;
 }
 
 /// `coefficient * loop + rest`, neither of which depends on the loop; false if the term is none.

@@ -14,40 +14,42 @@ static TermPtr make(Term term) {
   return std::make_shared<const Term>(std::move(term));
 }
 
+static Term blank(TermKind kind, std::string name = {}, std::vector<TermPtr> args = {}) {
+  Term term;
+  term.kind = kind;
+  term.name = std::move(name);
+  term.args = std::move(args);
+  return term;
+}
+
 TermPtr integer(std::int64_t value) {
-  Term t;
-  t.kind = TermKind::Int;
+  Term t = blank(TermKind::Int);
   t.intValue = value;
   return make(std::move(t));
 }
 
 TermPtr real(double value) {
-  Term t;
-  t.kind = TermKind::Float;
+  Term t = blank(TermKind::Float);
   t.floatValue = value;
   return make(std::move(t));
 }
 
-TermPtr named(std::string name) {
-  Term t;
-  t.kind = TermKind::Name;
-  t.name = std::move(name);
+TermPtr truth(bool value) {
+  Term t = blank(TermKind::Bool);
+  t.intValue = value;
   return make(std::move(t));
 }
 
+TermPtr named(std::string name) { return make(blank(TermKind::Name, std::move(name))); }
+
 TermPtr indexTerm(IndexRef index) {
-  Term t;
-  t.kind = TermKind::Index;
+  Term t = blank(TermKind::Index);
   t.index = index;
   return make(std::move(t));
 }
 
 TermPtr access(std::string name, std::vector<TermPtr> args) {
-  Term t;
-  t.kind = TermKind::Access;
-  t.name = std::move(name);
-  t.args = std::move(args);
-  return make(std::move(t));
+  return make(blank(TermKind::Access, std::move(name), std::move(args)));
 }
 
 TermPtr elementAt(std::string name, const std::vector<IndexRef> &indices) {
@@ -58,18 +60,12 @@ TermPtr elementAt(std::string name, const std::vector<IndexRef> &indices) {
 }
 
 TermPtr call(std::string name, std::vector<TermPtr> args) {
-  Term t;
-  t.kind = TermKind::Call;
-  t.name = std::move(name);
-  t.args = std::move(args);
-  return make(std::move(t));
+  return make(blank(TermKind::Call, std::move(name), std::move(args)));
 }
 
 static TermPtr plain(BinaryOp op, TermPtr a, TermPtr b) {
-  Term t;
-  t.kind = TermKind::Binary;
+  Term t = blank(TermKind::Binary, {}, {std::move(a), std::move(b)});
   t.op = op;
-  t.args = {std::move(a), std::move(b)};
   return make(std::move(t));
 }
 
@@ -166,10 +162,7 @@ TermPtr div(TermPtr a, TermPtr b) {
 TermPtr neg(TermPtr a) {
   if (a->kind == TermKind::Neg)
     return a->args[0];
-  Term t;
-  t.kind = TermKind::Neg;
-  t.args = {std::move(a)};
-  return make(std::move(t));
+  return make(blank(TermKind::Neg, {}, {std::move(a)}));
 }
 
 TermPtr power(TermPtr base, std::int64_t exponent) {
@@ -181,47 +174,38 @@ TermPtr power(TermPtr base, std::int64_t exponent) {
 TermPtr negation(TermPtr condition) {
   if (condition->kind == TermKind::Not)
     return condition->args[0];
-  Term t;
-  t.kind = TermKind::Not;
-  t.args = {std::move(condition)};
-  return make(std::move(t));
+  return make(blank(TermKind::Not, {}, {std::move(condition)}));
 }
 
 TermPtr choose(TermPtr condition, TermPtr a, TermPtr b) {
-  Term t;
-  t.kind = TermKind::If;
-  t.args = {std::move(condition), std::move(a), std::move(b)};
-  return make(std::move(t));
+  return make(blank(TermKind::If, {}, {std::move(condition), std::move(a), std::move(b)}));
 }
 
 TermPtr reduction(ast::ReduceKind kind, std::vector<IndexRef> binders, TermPtr body,
                   ast::ReduceModifier modifier) {
-  Term t;
-  t.kind = TermKind::Reduce;
+  Term t = blank(TermKind::Reduce, {}, {std::move(body)});
   t.reduce = kind;
   t.modifier = modifier;
   t.binders = std::move(binders);
-  t.args = {std::move(body)};
   return make(std::move(t));
 }
 
-/// Whether a term reads elements at other than bare indices, which other conditions may guard.
-static bool readsElsewhere(const TermPtr &term) {
-  bool found = false;
+bool readsBare(const TermPtr &term) {
+  bool result = true;
   walk(term, [&](const Term &t) {
     if (t.kind == TermKind::Access)
       for (const TermPtr &arg : t.args)
-        found |= arg->kind != TermKind::Index;
-    return true;
+        result &= arg->kind == TermKind::Index;
+    return result;
   });
-  return found;
+  return result;
 }
 
 TermPtr where(const std::vector<TermPtr> &conditions, TermPtr value) {
   // Conditions that read elements stand inside the others, which say that they may.
   TermPtr outer, inner;
   for (const TermPtr &condition : conditions) {
-    TermPtr &all = readsElsewhere(condition) ? inner : outer;
+    TermPtr &all = readsBare(condition) ? outer : inner;
     all = all ? plain(BinaryOp::And, all, condition) : condition;
   }
   if (inner)

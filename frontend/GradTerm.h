@@ -71,6 +71,7 @@ struct Term {
 // Making terms. Sums and products leave neutral elements out; integers are folded.
 TermPtr integer(std::int64_t value);
 TermPtr real(double value);
+TermPtr truth(bool value);
 TermPtr named(std::string name);
 TermPtr indexTerm(IndexRef index);
 TermPtr access(std::string name, std::vector<TermPtr> args);
@@ -93,7 +94,7 @@ TermPtr where(const std::vector<TermPtr> &conditions, TermPtr value);
 TermPtr withArgs(const TermPtr &term, std::vector<TermPtr> args);
 
 bool equal(const TermPtr &a, const TermPtr &b);
-/// Equal up to the indices of `from`, which stand for those of `to` at the same positions.
+/// What stands in the place of indices.
 using Substitution = std::map<IndexRef, TermPtr>;
 TermPtr substitute(const TermPtr &term, const Substitution &by);
 /// The indices that a term needs from outside.
@@ -101,6 +102,9 @@ std::set<IndexRef> freeIndices(const TermPtr &term);
 /// Calls `see` on the term and all below it; stops going down where `see` gives false.
 void walk(const TermPtr &term, const std::function<bool(const Term &)> &see);
 bool mentions(const TermPtr &term, IndexRef index);
+/// Whether all elements that a term reads stand at bare indices, so that it may be read under any
+/// condition.
+bool readsBare(const TermPtr &term);
 
 /// What printing has to know: where the axes of tensors begin and end, and which names are taken.
 struct Axis {

@@ -58,7 +58,6 @@ struct ProductOverSeveral {
   bool isOwn(Value index) { return cast<BlockArgument>(index).getOwner() == reduce.getBlock(); }
   /// The axes of the stored factor, as axes of the one that there is.
   SmallVector<unsigned> orderOfAxes();
-  std::string nameOf(Value index);
 };
 
 } // namespace
@@ -146,42 +145,19 @@ SmallVector<unsigned> ProductOverSeveral::orderOfAxes() {
   return axes;
 }
 
-std::string ProductOverSeveral::nameOf(Value index) {
-  auto argument = cast<BlockArgument>(index);
-  ArrayAttr names = isOwn(index) ? reduce.getIndexNames() : compute.getIndexNames();
-  return cast<StringAttr>(names[argument.getArgNumber()]).str();
-}
-
 /// Stores the factor, has it loaded, and makes the index that both lie along the innermost.
 static void align(ProductOverSeveral &sum) {
   LoadOp factor = sum.turned;
-  OpBuilder builder(sum.compute);
   SmallVector<unsigned> axes = sum.orderOfAxes();
-  SmallVector<Value> all = getExtents(sum.kernel, factor.getTensor()), extents, at;
-  SmallVector<std::string> texts;
-  for (unsigned axis : axes) {
-    extents.push_back(all[axis]);
+  Value stored = storePermuted(factor, sum.compute, sum.reduce, axes);
+  SmallVector<Value> at;
+  for (unsigned axis : axes)
     at.push_back(factor.getIndices()[axis]);
-    texts.push_back(sum.nameOf(at.back()));
-  }
-  SmallVector<StringRef> names(texts.begin(), texts.end());
-  std::string name = (cast<StringAttr>(sum.compute.getNames()[0]).getValue() + ".turned").str();
-  auto stored =
-      ComputeOp::create(builder, factor.getLoc(), names, extents, ArrayRef<Type>{factor.getType()},
-                        ArrayRef<StringRef>{name}, ArrayRef<SmallVector<unsigned>>{},
-                        [&](OpBuilder &body, Location loc, ValueRange places) {
-                          SmallVector<Value> from(places.size());
-                          for (auto [place, axis] : llvm::zip_equal(places, axes))
-                            from[axis] = place;
-                          Value element =
-                              LoadOp::create(body, loc, factor.getTensor(), from, Value());
-                          YieldOp::create(body, loc, element);
-                        });
   note(sum.reduce, passName, Verdict::Derived,
        "a factor of the " + describe(sum.reduce) +
            " is stored once more, along the same of its indices as the other one");
   OpBuilder inner(factor);
-  Value element = LoadOp::create(inner, factor.getLoc(), stored->getResult(0), at, Value());
+  Value element = LoadOp::create(inner, factor.getLoc(), stored, at, Value());
   factor.replaceAllUsesWith(element);
   factor.erase();
   auto innermost = cast<BlockArgument>(sum.kept.getIndices().back());

@@ -36,6 +36,42 @@ Value tk::wholeExtent(ReduceOp reduce, unsigned position, ComputeOp compute) {
   return isOutside && isConstantIntValue(lower, 0) ? upper : Value();
 }
 
+/// What an axis that is read at `index` is called.
+static std::string axisName(ComputeOp compute, ReduceOp reduce, Value index, unsigned axis) {
+  auto argument = dyn_cast<BlockArgument>(index);
+  if (!argument)
+    return "at" + std::to_string(axis);
+  bool isOfStatement = argument.getOwner() == compute.getBlock();
+  return nameOf(isOfStatement ? compute.getIndexNames() : reduce.getIndexNames(),
+                argument.getArgNumber());
+}
+
+Value tk::storePermuted(LoadOp factor, ComputeOp compute, ReduceOp reduce,
+                        ArrayRef<unsigned> axes) {
+  OpBuilder builder(compute);
+  SmallVector<Value> all = getExtents(compute->getParentOfType<KernelOp>(), factor.getTensor());
+  SmallVector<Value> extents;
+  SmallVector<std::string> texts;
+  for (unsigned axis : axes) {
+    extents.push_back(all[axis]);
+    texts.push_back(axisName(compute, reduce, factor.getIndices()[axis], axis));
+  }
+  SmallVector<StringRef> names(texts.begin(), texts.end());
+  std::string name = nameOf(compute.getNames(), 0) + ".turned";
+  auto stored =
+      ComputeOp::create(builder, factor.getLoc(), names, extents, ArrayRef<Type>{factor.getType()},
+                        ArrayRef<StringRef>{name}, ArrayRef<SmallVector<unsigned>>{},
+                        [&](OpBuilder &body, Location loc, ValueRange places) {
+                          SmallVector<Value> from(places.size());
+                          for (auto [place, axis] : llvm::zip_equal(places, axes))
+                            from[axis] = place;
+                          Value element =
+                              LoadOp::create(body, loc, factor.getTensor(), from, Value());
+                          YieldOp::create(body, loc, element);
+                        });
+  return stored->getResult(0);
+}
+
 //===----------------------------------------------------------------------===//
 // What a factor is over
 //===----------------------------------------------------------------------===//

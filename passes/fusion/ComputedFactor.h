@@ -21,6 +21,11 @@ mlir::Value wholeExtent(ReduceOp reduce, unsigned position, ComputeOp compute);
 /// Erases what no result of `compute` needs.
 void eraseDead(ComputeOp compute);
 
+/// A statement before `compute` that stores the tensor which `factor`, in `reduce` of it, loads
+/// from, axis d of the result being axis `axes[d]` of the tensor.
+mlir::Value storePermuted(LoadOp factor, ComputeOp compute, ReduceOp reduce,
+                          llvm::ArrayRef<unsigned> axes);
+
 /// A factor of the sum `reduce`, which may stand in the reduction `outer` of a statement, that is
 /// computed from what is loaded and from reductions of it.
 ///

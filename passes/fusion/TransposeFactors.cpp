@@ -38,6 +38,7 @@
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/fusion/AlignSums.h"
+#include "passes/fusion/ComputedFactor.h"
 #include "passes/fusion/GatherFactors.h"
 #include "passes/fusion/PadFactors.h"
 #include "passes/fusion/StoreFactors.h"
@@ -262,35 +263,9 @@ Value FactorTransposition::store(Product product, LoadOp factor, unsigned axis) 
   Value &result = stored[{factor.getTensor(), axis}];
   if (result)
     return result;
-  OpBuilder builder(product.compute);
-  SmallVector<Value> extents = getExtents(kernel, factor.getTensor());
-  SmallVector<std::string> texts;
-  for (auto [d, index] : llvm::enumerate(factor.getIndices())) {
-    auto argument = dyn_cast<BlockArgument>(index);
-    if (!argument) {
-      texts.push_back("at" + std::to_string(d));
-      continue;
-    }
-    ArrayAttr names = argument.getOwner() == product.compute.getBlock()
-                          ? product.compute.getIndexNames()
-                          : product.reduce.getIndexNames();
-    texts.push_back(cast<StringAttr>(names[argument.getArgNumber()]).str());
-  }
-  std::swap(extents[axis], extents.back());
-  std::swap(texts[axis], texts.back());
-  SmallVector<StringRef> names(texts.begin(), texts.end());
-  std::string name = (cast<StringAttr>(product.compute.getNames()[0]).getValue() + ".turned").str();
-  auto compute =
-      ComputeOp::create(builder, factor.getLoc(), names, extents, ArrayRef<Type>{factor.getType()},
-                        ArrayRef<StringRef>{name}, ArrayRef<SmallVector<unsigned>>{},
-                        [&](OpBuilder &body, Location loc, ValueRange indices) {
-                          SmallVector<Value> at(indices);
-                          std::swap(at[axis], at.back());
-                          Value element =
-                              LoadOp::create(body, loc, factor.getTensor(), at, Value());
-                          YieldOp::create(body, loc, element);
-                        });
-  return result = compute->getResult(0);
+  auto axes = llvm::to_vector(llvm::seq<unsigned>(0, factor.getIndices().size()));
+  std::swap(axes[axis], axes.back());
+  return result = storePermuted(factor, product.compute, product.reduce, axes);
 }
 
 void FactorTransposition::apply(Product product, LoadOp factor, unsigned axis, StringRef how) {
