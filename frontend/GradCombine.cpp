@@ -177,11 +177,14 @@ TermPtr GradKernel::combine(const std::string &name, const std::vector<IndexRef>
     Contribution rest = c;
     Group group;
     if (factor && !isInside) {
-      // Conditions, too, stand around the whole group.
+      // Conditions, too, stand around the whole group, as do the bounds within which the factor may
+      // be read.
       group.factor = factor;
       group.conditions = c.conditions;
       for (TermPtr &condition : group.conditions)
         condition = substitute(condition, solution.by);
+      for (const Solved &solved : solution.solved)
+        group.conditions.insert(group.conditions.end(), solved.bounds.begin(), solved.bounds.end());
       if (std::any_of(group.conditions.begin(), group.conditions.end(),
                       [&](const TermPtr &t) { return rests(t, solution.rest); }))
         isInside = true;

@@ -104,7 +104,8 @@ private:
   TermPtr extract(const TermPtr &term, std::vector<TermPtr> &conditions, const Statement &owner,
                   bool isRoot);
   TermPtr local(const std::string &base, const TermPtr &value,
-                const std::vector<TermPtr> &conditions, const Statement &owner);
+                const std::vector<TermPtr> &conditions, const Statement &owner,
+                const std::vector<IndexRef> &over = {});
   void enter(Statement statement);
 
   // Rules (GradRules.cpp)

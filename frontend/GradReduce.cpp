@@ -102,10 +102,6 @@ TermPtr GradKernel::stored(const Term &reduce, ReduceKind kind, bool anyType) {
 
 TermPtr GradKernel::weights(const Term &reduce, bool maySoftmax) {
   const TermPtr &x = reduce.args[0];
-  for (IndexRef binder : reduce.binders)
-    if (!mentions(x, binder))
-      refuse(primal.source->nameSpan,
-             "'" + binder->name + "' is normalised over, and nothing depends on it");
   if (TermPtr softmax = maySoftmax ? stored(reduce, ReduceKind::Softmax, true) : nullptr)
     return softmax;
   // A row that is -inf throughout has weights of zero, as softmax has: its norm counts as +inf.
@@ -319,24 +315,23 @@ void GradKernel::visitScan(const Term &e, const TermPtr &adjoint, const Place &p
   IndexRef along = e.binders[0];
   if (e.reduce == ReduceKind::CumSum)
     return visit(e.args[0], runningSumBack("d_" + s.name + "_scan", along, adjoint, place), place);
-  if (!s.conditions.empty())
-    refuse(s.span, "a scan under a condition on indices");
   if (e.reduce == ReduceKind::CumProd)
     return visitRunningProduct(e, adjoint, place);
   // cummax: at each place those share that are as large as the largest so far.
   const TermPtr &x = e.args[0];
-  TermPtr largest = define(s.name + "_exact", s.indices, s.value);
+  TermPtr largest = define(s.name + "_exact", s.indices, where(s.conditions, s.value));
   IndexRef other = makeIndex(along->name, along->lo, along->hi);
   Substitution toOther{{along, indexTerm(other)}};
   TermPtr isEarlier = binary(BinaryOp::Le, indexTerm(other), indexTerm(along));
   TermPtr isLargest = binary(BinaryOp::Eq, substitute(x, toOther), largest);
   TermPtr ties = reduction(ReduceKind::Sum, {other}, where({isEarlier, isLargest}, real(1)));
-  TermPtr share = define("d_" + s.name + "_share", s.indices, div(adjoint, ties));
+  TermPtr share =
+      define("d_" + s.name + "_share", s.indices, where(s.conditions, div(adjoint, ties)));
   TermPtr isLater = binary(BinaryOp::Ge, indexTerm(other), indexTerm(along));
   TermPtr isOne = binary(BinaryOp::Eq, substitute(largest, toOther), x);
-  TermPtr sum = define(
-      "d_" + s.name + "_scan", s.indices,
-      reduction(ReduceKind::Sum, {other}, where({isLater, isOne}, substitute(share, toOther))));
+  TermPtr shares =
+      reduction(ReduceKind::Sum, {other}, where({isLater, isOne}, substitute(share, toOther)));
+  TermPtr sum = define("d_" + s.name + "_scan", s.indices, where(s.conditions, shares));
   visit(x, sum, place);
 }
 
@@ -347,12 +342,14 @@ void GradKernel::visitRunningProduct(const Term &e, const TermPtr &adjoint, cons
   IndexRef along = e.binders[0];
   const TermPtr &x = e.args[0];
   TermPtr isZero = binary(BinaryOp::Eq, x, real(0));
-  TermPtr zeros = define(s.name + "_zeros", s.indices,
-                         reduction(ReduceKind::CumSum, {along}, choose(isZero, real(1), real(0))));
-  TermPtr product = define(s.name + "_exact", s.indices, s.value);
+  auto scan = [&](const char *name, ReduceKind kind, TermPtr body) {
+    return define(s.name + name, s.indices,
+                  where(s.conditions, reduction(kind, {along}, std::move(body))));
+  };
+  TermPtr zeros = scan("_zeros", ReduceKind::CumSum, choose(isZero, real(1), real(0)));
+  TermPtr product = define(s.name + "_exact", s.indices, where(s.conditions, s.value));
   TermPtr isFirst = binary(BinaryOp::And, isZero, binary(BinaryOp::Eq, zeros, real(1)));
-  TermPtr without = define(s.name + "_without", s.indices,
-                           reduction(ReduceKind::CumProd, {along}, choose(isFirst, real(1), x)));
+  TermPtr without = scan("_without", ReduceKind::CumProd, choose(isFirst, real(1), x));
   TermPtr all = runningSumBack("d_" + s.name + "_scan", along, mul(adjoint, product), place);
   TermPtr others = runningSumBack("d_" + s.name + "_others", along, mul(adjoint, without), place);
   Place atZero = place, elsewhere = place;

@@ -277,15 +277,17 @@ static bool isOfIndices(const TermPtr &condition) {
   return result;
 }
 
-/// A local of the kernel's for a part of a statement.
+/// A local of the kernel's for a part of a statement, which has the indices of `over` in any case.
 TermPtr GradKernel::local(const std::string &base, const TermPtr &value,
-                          const std::vector<TermPtr> &conditions, const Statement &owner) {
+                          const std::vector<TermPtr> &conditions, const Statement &owner,
+                          const std::vector<IndexRef> &over) {
   Statement s;
   s.name = fresh(base);
   s.value = value;
   s.span = owner.span;
   s.isActive = isActive(value);
   std::set<IndexRef> used = freeIndices(value);
+  used.insert(over.begin(), over.end());
   for (const TermPtr &condition : conditions)
     if (isOfIndices(condition)) {
       s.conditions.push_back(condition);
@@ -322,23 +324,30 @@ TermPtr GradKernel::extract(const TermPtr &term, std::vector<TermPtr> &condition
     }
     return withArgs(term, std::move(args));
   }
-  for (const TermPtr &arg : term->args)
-    args.push_back(extract(arg, conditions, owner, false));
-  if (term->kind != TermKind::Reduce)
-    return withArgs(term, std::move(args));
-  bool isLinear = term->reduce == ReduceKind::Sum || term->reduce == ReduceKind::Mean;
-  if (!isLinear && !isPlain(args[0]) && isActive(args[0]))
-    args[0] = local(owner.name + "_term", args[0], conditions, owner);
-  TermPtr result = withArgs(term, std::move(args));
-  if (isRoot)
-    return result;
   // A row that is normalised or scanned is one, whatever is read of it.
   std::vector<TermPtr> around;
   for (const TermPtr &condition : conditions)
-    if (!ast::keepsIndex(term->reduce) ||
+    if (term->kind != TermKind::Reduce || !ast::keepsIndex(term->reduce) ||
         std::none_of(term->binders.begin(), term->binders.end(),
                      [&](IndexRef binder) { return mentions(condition, binder); }))
       around.push_back(condition);
+  for (const TermPtr &arg : term->args)
+    args.push_back(extract(arg, around, owner, false));
+  if (term->kind != TermKind::Reduce)
+    return withArgs(term, std::move(args));
+  bool isLinear = term->reduce == ReduceKind::Sum || term->reduce == ReduceKind::Mean;
+  // A normaliser's weights are of elements of a row, also where these are all the same.
+  std::vector<IndexRef> over;
+  if (term->reduce == ReduceKind::Softmax || term->reduce == ReduceKind::LogSoftmax ||
+      term->reduce == ReduceKind::LogSumExp)
+    over = term->binders;
+  bool isRow = std::all_of(over.begin(), over.end(),
+                           [&](IndexRef binder) { return mentions(args[0], binder); });
+  if (!isLinear && (!isPlain(args[0]) || !isRow) && isActive(args[0]))
+    args[0] = local(owner.name + "_term", args[0], around, owner, over);
+  TermPtr result = withArgs(term, std::move(args));
+  if (isRoot)
+    return result;
   std::string kind(ast::spelling(term->reduce));
   return local(owner.name + "_" + kind, result, around, owner);
 }

@@ -57,6 +57,8 @@ private:
   void limitCost();
   void makeSchedule();
   void makeConstraints();
+  /// Chooses what the program's gradient is by.
+  void makeVariables();
 
   // Products for tensor cores (GenerateProducts.cpp).
   void makeProducts();

@@ -230,6 +230,18 @@ static bool multipliesMasked(const Program &program, const Node &node) {
                      [&](const NodePtr &kid) { return multipliesMasked(program, *kid); });
 }
 
+void Generating::makeVariables() {
+  const bool isAll = random.percent(60);
+  for (Tensor &tensor : program.tensors) {
+    tensor.hasNaN = false;
+    tensor.isVariable =
+        tensor.role == Role::Input && is_float(tensor.dtype) && (isAll || random.percent(50));
+  }
+  for (size_t s = 0; s < program.scalars.size(); ++s)
+    if (random.percent(50))
+      program.variableScalars.push_back(static_cast<int>(s));
+}
+
 Program Generating::run() {
   program.seed = random.below(1000);
   int statements = 1 + random.below(5);
@@ -247,7 +259,7 @@ Program Generating::run() {
   if (random.percent(30))
     program.scalars.push_back(random.below(9) * 0.25 - 1);
   for (int s = 0; s < statements; ++s) {
-    if (random.percent(6))
+    if (random.percent(6) && !options.gradients) // which has none
       makeUpdate();
     makeStatement(/*isResult=*/s + 1 == statements || random.percent(20));
   }
@@ -263,7 +275,7 @@ Program Generating::run() {
       padOutside(*s.value);
   if (random.percent(15))
     makeConstraints();
-  if (random.percent(hasProducts ? 40 : 20))
+  if (random.percent(hasProducts ? 40 : 20) && !options.gradients)
     makeSchedule();
   static constexpr const char *passes[] = {
       "fusion",      "coarsening", "tiling", "coalescing", "vectorization",
@@ -274,13 +286,15 @@ Program Generating::run() {
                   [&](const Statement &s) { return multipliesMasked(program, *s.value); }))
     for (Tensor &tensor : program.tensors)
       tensor.hasNaN = false;
+  if (options.gradients)
+    makeVariables();
   return std::move(program);
 }
 
 Program generate(uint64_t seed, const GeneratorOptions &options) {
   for (uint64_t attempt = 0;; ++attempt) {
     Program program = Generating(seed * 1000003 + attempt, options).run();
-    if (program.statements.empty())
+    if (program.statements.empty() || (options.gradients && !program.hasGradient()))
       continue;
     program.name += std::to_string(seed); // distinct: programs are compiled together
     return program;

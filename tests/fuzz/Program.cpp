@@ -36,6 +36,7 @@ Program Program::clone() const {
   copy.disabledPasses = disabledPasses;
   copy.schedule = schedule;
   copy.constraints = constraints;
+  copy.variableScalars = variableScalars;
   for (const Statement &s : statements)
     copy.statements.push_back({s.tensor, s.indices, s.value->clone()});
   return copy;
@@ -285,7 +286,30 @@ private:
 
 } // namespace
 
-std::string Program::text() const { return Printer(*this).run(); }
+std::string Program::kernelText() const { return Printer(*this).run(); }
+
+std::string Program::text() const {
+  std::string names;
+  for (const std::string &variable : variables())
+    names += (names.empty() ? "" : ", ") + variable;
+  return kernelText() +
+         (names.empty() ? "" : "grad " + name + "_gradient = " + name + " wrt (" + names + ")\n");
+}
+
+std::vector<std::string> Program::variables() const {
+  Uses uses = usesOf(*this);
+  std::vector<std::string> names;
+  bool hasResult = false;
+  for (size_t t = 0; t < tensors.size(); ++t) {
+    hasResult |= tensors[t].role == Role::Result && uses.tensors[t] && is_float(tensors[t].dtype);
+    if (tensors[t].isVariable && uses.tensors[t])
+      names.push_back(tensors[t].name);
+  }
+  for (int scalar : variableScalars)
+    if (uses.scalars[scalar])
+      names.push_back("a" + std::to_string(scalar));
+  return hasResult ? names : std::vector<std::string>();
+}
 
 Uses usesOf(const Program &program) {
   Uses uses;
@@ -346,6 +370,11 @@ std::vector<std::string> Program::inputOptions() const {
       text += ":" + std::to_string(tensors[t].low) + ":" + std::to_string(tensors[t].high);
     options.push_back(text);
   }
+  // A gradient takes results, too. What a run of it by hand gets is not what the kernel computes.
+  if (hasGradient())
+    for (size_t t = 0; t < tensors.size(); ++t)
+      if (tensors[t].role == Role::Result && uses.tensors[t] && !is_float(tensors[t].dtype))
+        options.push_back(tensors[t].name + "=zeros");
   return options;
 }
 
@@ -372,6 +401,8 @@ std::vector<std::string> Program::gapOptions() const {
 
 std::string Program::command(const std::string &file, const std::string &target) const {
   std::string text = "tkc run " + file + " --target " + target + " --check";
+  if (hasGradient())
+    text += " --kernel " + name + "_gradient";
   for (const std::string &option : dimOptions())
     text += " --dim " + option;
   for (const std::string &option : inputOptions())

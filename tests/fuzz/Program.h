@@ -86,6 +86,7 @@ struct Tensor {
   int gap = 0;               ///< elements between the rows of such an input
   int updates = -1;          ///< of what is Updated: the input, which has the same name
   bool hasNaN = false;       ///< an input of floats some of which are NaN
+  bool isVariable = false;   ///< an input that the program's gradient is by
   Sort sort() const;
 };
 
@@ -111,6 +112,7 @@ struct Program {
   std::string disabledPasses;                   ///< what the run leaves out
   std::vector<std::string> schedule;            ///< entries of a schedule block
   std::vector<std::pair<int, int>> constraints; ///< symbols of which the first is not less
+  std::vector<int> variableScalars;             ///< that its gradient is by, as Tensor::isVariable
 
   Program clone() const;
   int64_t extentOf(const Extent &extent) const;
@@ -120,7 +122,13 @@ struct Program {
   /// Scalar operations that a naive evaluation takes.
   double cost() const;
 
+  /// What the gradient is by, as far as it is used; empty where there is no gradient to derive.
+  std::vector<std::string> variables() const;
+  bool hasGradient() const { return !variables().empty(); }
+
   std::string text() const;
+  /// Without the `grad` item.
+  std::string kernelText() const;
   std::string extentText(const Extent &extent) const;
   /// The options of `tkc run` that fix sizes and inputs.
   std::vector<std::string> dimOptions() const, inputOptions() const, scalarOptions() const,

@@ -125,6 +125,12 @@ void addSizeCuts(const Program &program, std::vector<Cut> &cuts) {
           if (p.tensors[other].name == p.tensors[t].name)
             p.tensors[other].dtype = DType::f32;
       });
+  if (program.variables().size() > 1)
+    for (size_t t = 0; t < program.tensors.size(); ++t)
+      if (program.tensors[t].isVariable)
+        cuts.push_back([t](Program &p) { p.tensors[t].isVariable = false; });
+  if (program.variables().size() > 1 && !program.variableScalars.empty())
+    cuts.push_back([](Program &p) { p.variableScalars.clear(); });
   for (size_t t = 0; t < program.tensors.size(); ++t)
     if (program.tensors[t].strided)
       cuts.push_back([t](Program &p) {

@@ -7,6 +7,7 @@
 #include "compiler/tkc/Session.h"
 #include "compiler/validate/LoweringValidator.h"
 #include "compiler/validate/PassValidator.h"
+#include "tests/fuzz/Differences.h"
 #include "tests/fuzz/Evaluate.h"
 #include "tests/fuzz/Fault.h"
 #ifdef TK_HAS_EMU
@@ -56,11 +57,12 @@ public:
   Trial(const Program &program, const TrialOptions &options,
         std::shared_ptr<emu::TextBatch> emulatedTexts, LoweringValidator *lowering = nullptr)
       : program(program), options(options), emulatedTexts(std::move(emulatedTexts)),
-        lowering(lowering) {}
+        lowering(lowering), kernel(program.hasGradient() ? 1 : 0) {}
 
   /// All that comes before the first launch.
   void prepare() {
-    take({&Trial::compile, &Trial::gather, &Trial::checkReference, &Trial::createSession});
+    take({&Trial::compile, &Trial::gather, &Trial::checkGradient, &Trial::checkReference,
+          &Trial::createSession});
   }
   Verdict finish() {
     take({&Trial::launch, &Trial::compare});
@@ -99,6 +101,12 @@ private:
         return options.validatePasses ? validator.after(pass.name, module) : mlir::success();
       };
     auto compiled = CompiledSource::create(program.text(), compileOptions, driver);
+    // What a kernel may do its gradient may do as well, but for accesses whose bounds follow from
+    // conditions and sizes together (TK0402).
+    if (!compiled && program.hasGradient() &&
+        compiled.error().message().find("TK0402") == std::string::npos &&
+        CompiledSource::create(program.kernelText(), compileOptions, driver))
+      return failure("gradient: refused", compiled.error().message());
     if (!compiled)
       return failureOf("frontend", compiled.error());
     source = *compiled;
@@ -122,11 +130,15 @@ private:
     for (size_t s = 0; s < program.symbols.size(); ++s)
       if (uses.symbols[s])
         texts.dims[program.symbols[s].name] = program.symbols[s].size;
-    auto gathered = tkc::gatherArguments(source->signatures()[0], texts);
+    // Sizes and places that a kernel refuses its gradient need not.
+    if (program.hasGradient())
+      if (auto ofKernel = tkc::gatherArguments(source->signatures()[0], texts); !ofKernel)
+        return failureOf("arguments", ofKernel.error());
+    auto gathered = tkc::gatherArguments(source->signatures()[kernel], texts);
     if (!gathered)
       return failureOf("arguments", gathered.error());
     arguments = std::move(*gathered);
-    const Signature &signature = source->signatures()[0];
+    const Signature &signature = source->signatures()[kernel];
     parameters = signature.num_tensors() - signature.results.size();
     for (unsigned t = 0; t < parameters; ++t)
       views.push_back(arguments.tensors[t].view());
@@ -139,6 +151,38 @@ private:
     return {};
   }
 
+  /// The gradient of the frontend's IR against differences of it, in f64; then the kernel's
+  /// results, in their types, are what the gradient takes.
+  Verdict checkGradient() {
+    if (!program.hasGradient())
+      return {};
+    const Differences differences = compareWithDifferences(*source, arguments);
+    if (!differences.wrong.empty())
+      return failure("gradient: wrong", differences.wrong);
+    const Signature &signature = source->signatures()[0];
+    const unsigned inputs =
+        signature.num_tensors() - static_cast<unsigned>(signature.results.size());
+    auto made = interp::Reference::create(source->kernelOp(0), interp::Mode::Typed);
+    if (!made ||
+        !made->bind(arguments.dims, {views.begin(), views.begin() + inputs}, arguments.scalars))
+      return failure("reference", "it does not know an operation, or binding failed");
+    for (unsigned r = 0; r < signature.results.size(); ++r) {
+      HostTensor &result = arguments.tensors[inputs + r];
+      const size_t size = size_of(result.dtype);
+      for (size_t at = 0; at * size < result.bytes.size(); ++at) {
+        const interp::Cell cell = made->element(r, static_cast<int64_t>(at));
+        // What follows from infinities is not said where they may be left out.
+        if (made->resultIsFloat(r) && !std::isfinite(cell.f))
+          return {Outcome::Rejected, "gradient", "a result is no number"};
+        const double value = made->resultIsFloat(r)           ? cell.f
+                             : result.dtype == DType::boolean ? static_cast<double>(cell.i != 0)
+                                                              : static_cast<double>(cell.i);
+        store_from_f64(result.dtype, result.bytes.data() + at * size, value);
+      }
+    }
+    return {};
+  }
+
   /// The reference on the frontend's IR against the program's own evaluation.
   Verdict checkReference() {
     exact = makeReference(interp::Mode::F64);
@@ -147,21 +191,21 @@ private:
       return failure("reference", "it does not know an operation, or binding failed");
     if (options.validatePasses)
       if (Status armed =
-              validator.arm(source->kernelOp(0), arguments.dims, views, arguments.scalars);
+              validator.arm(source->kernelOp(kernel), arguments.dims, views, arguments.scalars);
           !armed)
         return failureOf("validator", armed.error());
-    return checkMeaning();
+    return program.hasGradient() ? Verdict() : checkMeaning(); // which knows the kernel itself
   }
 
   std::unique_ptr<interp::Reference> makeReference(interp::Mode mode) {
-    auto created = interp::Reference::create(source->kernelOp(0), mode);
+    auto created = interp::Reference::create(source->kernelOp(kernel), mode);
     if (!created || !created->bind(arguments.dims, views, arguments.scalars))
       return nullptr;
     return std::make_unique<interp::Reference>(std::move(*created));
   }
 
   Verdict checkMeaning() {
-    const Signature &signature = source->signatures()[0];
+    const Signature &signature = source->signatures()[kernel];
     Evaluator evaluator(program);
     for (unsigned t = 0; t < parameters; ++t)
       evaluator.setInput(signature.tensor(t).name, views[t]);
@@ -196,7 +240,7 @@ private:
   }
 
   Verdict createSession() {
-    auto created = tkc::Session::create(source, 0, options.target, arguments);
+    auto created = tkc::Session::create(source, kernel, options.target, arguments);
     if (!created)
       return failureOf(options.target + " compile", created.error());
     session = std::move(*created);
@@ -213,7 +257,7 @@ private:
         for (size_t t = 0; t < ran->size(); ++t)
           if (outputs[t].bytes != (*ran)[t].bytes)
             return failure(options.target + ": unwritten",
-                           source->signatures()[0].tensor(t).name +
+                           source->signatures()[kernel].tensor(t).name +
                                ": two runs differ: an element is not written, or the result is "
                                "not repeatable");
       outputs = std::move(*ran);
@@ -256,7 +300,7 @@ private:
     std::vector<TensorView> movedViews;
     for (HostTensor &tensor : moved)
       movedViews.push_back(tensor.view());
-    auto other = interp::Reference::create(source->kernelOp(0), interp::Mode::F64);
+    auto other = interp::Reference::create(source->kernelOp(kernel), interp::Mode::F64);
     if (!other || !other->bind(arguments.dims, movedViews, arguments.scalars))
       return 0;
     int64_t count = 1;
@@ -281,17 +325,17 @@ private:
   }
 
   Verdict compare() {
-    const Signature &signature = source->signatures()[0];
+    const Signature &signature = source->signatures()[kernel];
     interp::ComparisonOptions comparisonOptions;
     comparisonOptions.maxElements = options.checkElements;
-    comparisonOptions.inexactProducts = interp::multipliesInexactly(source->kernelOp(0));
+    comparisonOptions.inexactProducts = interp::multipliesInexactly(source->kernelOp(kernel));
     int64_t longest = 1;
     for (int64_t dim : arguments.dims)
       longest = std::max(longest, dim);
     Verdict verdict;
     for (unsigned r = 0; r < returned.size(); ++r) {
       const Parameter &param = signature.tensor(returned[r]);
-      DType coarsest = interp::coarsestRounding(source->kernelOp(0), param.dtype);
+      DType coarsest = interp::coarsestRounding(source->kernelOp(kernel), param.dtype);
       interp::Comparison comparison = interp::compare(outputs[returned[r]].view(), r, *exact,
                                                       *naive, coarsest, longest, comparisonOptions);
       if (comparison.ok)
@@ -308,6 +352,7 @@ private:
   const TrialOptions &options;
   std::shared_ptr<emu::TextBatch> emulatedTexts;
   LoweringValidator *lowering; ///< records the passes, where set
+  size_t kernel;               ///< the one that runs: the gradient where there is one
   Verdict verdict;
   std::string operations; ///< after the last pass
   PassValidator validator;

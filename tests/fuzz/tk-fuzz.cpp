@@ -2,7 +2,7 @@
 //
 // tk-fuzz [--seed N] [--count N] [--targets cpu,emu] [--time-limit SECONDS] [--noise N] [--out DIR]
 //         [--print] [--no-shrink] [--verbose] [--max-rejected PERCENT] [--max-marginal PERCENT]
-//         [--stats] [--fault PASS] [--regroup] [--forms]
+//         [--stats] [--fault PASS] [--regroup] [--forms] [--gradients]
 //
 // Program n of a run has the seed N + n, so `--seed S --count 1` repeats one. Exit status 1 if
 // anything failed; what failed is shrunk and written to DIR with the command that runs it. A pass
@@ -42,8 +42,8 @@ struct RunOptions {
   std::vector<std::string> targets = {"cpu"};
   double timeLimit = 1e9;
   std::string directory = "fuzz-failures";
-  bool print = false, shrink = true, regroup = false, forms = false, verbose = false,
-       validate = true, stats = false;
+  bool print = false, shrink = true, regroup = false, forms = false, gradients = false,
+       verbose = false, validate = true, stats = false;
   std::string faulty;
   int shrinkAttempts = 300;
   int maxRejected = 100, maxMarginal = 100;
@@ -75,7 +75,8 @@ private:
   GeneratorOptions sizesFor(const std::string &target) const {
     GeneratorOptions sizes;
     sizes.forms = options.forms;
-    if (target.starts_with("emu")) {
+    sizes.gradients = options.gradients;
+    if (target.starts_with("emu") || options.gradients) {
       sizes.maxCost = 3e4;
       sizes.maxElements = 3000;
     }
@@ -273,6 +274,8 @@ int main(int argc, char **argv) {
                "Write the programs over other dimensions: reduced ones split and merged");
   app.add_flag("--forms", options.forms,
                "Begin the programs with forms that kernels of models have");
+  app.add_flag("--gradients", options.gradients,
+               "Compare gradients with differences, and run these instead of the programs");
   app.add_flag("--print", options.print, "Only print the programs");
   app.add_flag("--no-shrink", noShrink, "Write failures as they are");
   app.add_flag("--no-validate", noValidate, "Do not evaluate the IR after every pass");

@@ -442,3 +442,39 @@ TEST_CASE("gradients of losses and norms") {
     g.with("at", {2, 0, 3}).with("pages", {1, 3, 0, 1, 2, 2}).check();
   }
 }
+
+TEST_CASE("gradients of rows whose elements are all the same") {
+  for (const char *e :
+       {"logsumexp[c in 0..C](x[r, 0])", "logsumexp[c in 0..C, d in 0..2](x[r, c] * w[c])",
+        "sum[c](softmax[c](x[r, 1] * w[0]) * x[r, c])",
+        "sum[c](log_softmax[c](x[r, 0]) * w[c] + x[r, c])",
+        // a row is whole, whatever of it is read
+        "sum[c](if c != 1 then softmax[c](x[r, c] * w[c]) else 0.0)",
+        "sum[c](if c > r then cumsum[c](sum[d](x[d, c]) * w[c])^2 else x[r, c])"}) {
+    INFO(e);
+    Gradient(std::string("kernel k(x: f64[R, C], w: f64[C]) -> (y: f64[R]) { y[r] = w[0] * ") + e +
+                 " }\ngrad g = k wrt (x, w)",
+             {{"R", 3}, {"C", 4}})
+        .check();
+  }
+}
+
+TEST_CASE("gradients of scans under a condition") {
+  for (const char *e :
+       {"cumsum[c](x[r, c] * w[c])", "cumprod[c](x[r, c] + w[c])", "cummax[c](x[r, c] * w[c])"}) {
+    INFO(e);
+    Gradient(std::string("kernel k(x: f64[R, C], w: f64[C]) -> (y: f64[R, C]) {\n"
+                         "y[r, c] = if r > 0 then ") +
+                 e + " * x[r - 1, c] else w[c] }\ngrad g = k wrt (x, w)",
+             {{"R", 3}, {"C", 4}})
+        .check();
+  }
+}
+
+TEST_CASE("a row's weights are read where the solved index is inside its range") {
+  Gradient("kernel k(x: f64[N, C], w: f64[C]) -> (y: f64[C]) {\n"
+           "y[c] = max[r in 1..N](softmax[c](x[r, c]) * w[c]) + logsumexp[r in 1..N](x[r, c]) }\n"
+           "grad g = k wrt (x, w)",
+           {{"N", 4}, {"C", 3}})
+      .check();
+}
