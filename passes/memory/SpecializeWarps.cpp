@@ -12,7 +12,8 @@
 //    tiles and leaves it after the last one; a product's use ends where it is waited for.
 // 5. With `teams` in the schedule, warpgroups run the consumer's program for tiles of their own
 //    (TeamTiles).
-// 6. Registers move from the producer's warps to the consumer's where they are scarce.
+// 6. Copies of what is read once say so (ReadOnce.h).
+// 7. Registers move from the producer's warps to the consumer's where they are scarce.
 //
 // A loop over k with copies into %sa and %sb becomes
 //
@@ -30,6 +31,7 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/tkgpu/TkGpuExchange.h"
 #include "passes/Passes.h"
+#include "passes/memory/ReadOnce.h"
 #include "passes/memory/ScheduleLimits.h"
 #include "passes/memory/TeamTiles.h"
 #include "passes/memory/WarpSpecialization.h"
@@ -87,6 +89,7 @@ struct SpecializeWarps : tk::impl::SpecializeWarpsBase<SpecializeWarps> {
     auto target = getOperation()->getAttrOfType<TargetAttr>(targetAttrName);
     if (!target)
       target = TargetAttr::get(&getContext(), 90, 232448, 132, true);
+    getOperation().walk([](BulkCopyOp copy) { copy.setOnce(isStreamedOnce(copy)); });
     for (FuncOp function : getOperation().getOps<FuncOp>())
       if (failed(specialize(function, target, !oneRole)))
         return signalPassFailure();

@@ -176,8 +176,9 @@ void WarpSpecialization::beginCopy(BulkCopyOp copy, IRMapping &mapping, RingStat
     coordinates.push_back(mapping.lookupOrDefault(coordinate));
   Value stage = StageOp::create(builder, loc, copy.getTarget().getType(),
                                 ring.buffers.lookup(copy.getTarget()), state.slot);
-  BulkCopyOp::create(builder, loc, stage, copy.getMap(), coordinates, ring.full, state.slot,
-                     copy.getMulticastAttr(), copy.getFirstRowAttr());
+  auto begun = BulkCopyOp::create(builder, loc, stage, copy.getMap(), coordinates, ring.full,
+                                  state.slot, copy.getMulticastAttr(), copy.getFirstRowAttr());
+  begun.setOnce(copy.getOnce());
   if (copy == ring.copies.back() && !oneRole)
     state = advance(loc, ring, state);
 }

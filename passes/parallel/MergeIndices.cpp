@@ -10,6 +10,10 @@
 //      434 with a loop for each index.)
 //   3. The terms are counted through, and so are those indices of the window's factor that stand
 //      side by side in the results and end with the one that is tiled.
+//   4. So are the terms of a sum of products of two plain loads that CUDA cores multiply, where the
+//      innermost index is whole slices long: of a loop for each index, the innermost one would
+//      begin its copies and wait for the first of them each time. (1024 x 1024 over 32 x 64 terms
+//      in f32 on an H200: two slices in each of 32 loops.)
 //
 //===----------------------------------------------------------------------===//
 #include "passes/parallel/MergeIndices.h"
@@ -24,6 +28,8 @@ using namespace tk;
 
 /// Elements of a vector of 16 bytes.
 static constexpr int64_t vectorElements = 8;
+/// A multiple of the terms of each slice that CUDA cores multiply.
+static constexpr int64_t wholeSlices = 32;
 
 /// Do vectors of neighbours in memory lie along one of `tiled`, wherever the other indices are?
 static bool hasVectors(StatementShape &shape, LoadOp load, ArrayRef<Value> tiled) {
@@ -60,6 +66,14 @@ static bool areExtentsOfKernel(tk::ReduceOp op, KernelOp kernel) {
   });
 }
 
+/// Does `load` read whole slices of `op` at its bare indices, each of them?
+static bool readsEveryTerm(LoadOp load, tk::ReduceOp op) {
+  return load && llvm::all_of(load.getIndices(), llvm::IsaPred<BlockArgument>) &&
+         llvm::all_of(llvm::seq(op.getNumIndices()), [&](unsigned n) {
+           return llvm::is_contained(load.getIndices(), op.getIndex(n));
+         });
+}
+
 /// The first of the indices side by side that end with `last` and all are in `own`.
 static unsigned firstOfRun(ComputeOp compute, Value last, ArrayRef<BlockArgument> own) {
   unsigned first = cast<BlockArgument>(last).getArgNumber();
@@ -76,16 +90,24 @@ void tk::mergeIndices(StatementShape &shape) {
   Contraction &product = shape.contractions.front();
   tk::ReduceOp op = product.op;
   bool isPlain = op->getBlock() == compute.getBlock() && op.getNumAccumulators() == 1 &&
-                 op.standsAlone(0) && isa<BlockArgument>(product.m) && usesMatrixUnits(product) &&
-                 product.operand.getIntOrFloatBitWidth() == 16;
+                 op.standsAlone(0) && isa<BlockArgument>(product.m);
   for (unsigned r = 0; r < compute.getNumResults(); ++r)
     isPlain &= compute.getIndicesOf(r).size() == compute.getNumIndices();
   if (!isPlain || op.getNumIndices() < 2 || !areExtentsOfKernel(op, shape.kernel))
     return;
-  Value tiled[] = {product.m, product.n, op.getIndex(op.getNumIndices() - 1)};
+  const unsigned innermost = op.getNumIndices() - 1;
+  Value tiled[] = {product.m, product.n, op.getIndex(innermost)};
   Operation *factors = op.getYield().getValues()[0].getDefiningOp();
   auto a = withoutExtension(factors->getOperand(0)).getDefiningOp<LoadOp>();
   auto b = withoutExtension(factors->getOperand(1)).getDefiningOp<LoadOp>();
+  Builder builder(compute.getContext());
+  if (!usesMatrixUnits(product) && readsEveryTerm(a, op) && readsEveryTerm(b, op) &&
+      getSizeFact(shape.kernel, op.getUpper()[innermost]).divisor % wholeSlices == 0) {
+    op->setAttr(mergedIndicesAttrName, builder.getUnitAttr());
+    return;
+  }
+  if (!usesMatrixUnits(product) || product.operand.getIntOrFloatBitWidth() != 16)
+    return;
   if (!a || !b || isWindow(a) == isWindow(b) || !hasVectors(shape, a, tiled) ||
       !hasVectors(shape, b, tiled))
     return;
@@ -99,7 +121,6 @@ void tk::mergeIndices(StatementShape &shape) {
   });
   Value last = llvm::is_contained(own, product.m) ? product.m : product.n;
   unsigned first = firstOfRun(compute, last, own), end = cast<BlockArgument>(last).getArgNumber();
-  Builder builder(compute.getContext());
   if (!llvm::is_contained(own, last) || first == end)
     return;
   op->setAttr(mergedIndicesAttrName, builder.getUnitAttr());

@@ -114,8 +114,9 @@ LogicalResult KernelEmitter::emitBulkCopy(gpu::BulkCopyOp copy) {
     mask = ", (tk::u16)" + std::to_string((1u << cluster) - 1);
   }
   emitByOneThread(copy, loop + "tk::bulk_load" + (mask.empty() ? "" : "_multicast") + "<" +
-                            llvm::Twine(rank) + ">(" + to + ", &" + names[copy.getMap()] + ", {" +
-                            at + "}, " + phaseAt(copy.getPhases(), copy.getSlot()) + mask + ");");
+                            llvm::Twine(rank) + (copy.getOnce() ? ", tk::Keep::first" : "") + ">(" +
+                            to + ", &" + names[copy.getMap()] + ", {" + at + "}, " +
+                            phaseAt(copy.getPhases(), copy.getSlot()) + mask + ");");
   return success();
 }
 
