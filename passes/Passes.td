@@ -212,6 +212,12 @@ def OverlapLaunches : Pass<"tk-overlap-launches", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numOverlapped", "functions", "Functions that wait themselves">];
 }
 
+def SumInProducts : Pass<"tk-sum-in-products", "::mlir::ModuleOp"> {
+  let summary = "Have products sum the rows of weights of 8 bits that they take";
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::tk::gpu::TkGpuDialect"];
+  let statistics = [Statistic<"numSums", "sums", "Sums that products took over">];
+}
+
 def LimitRegisters : Pass<"tk-limit-registers", "::mlir::ModuleOp"> {
   let summary = "Ask for as many blocks a multiprocessor as hide the latency of memory";
   let statistics = [Statistic<"numLimited", "functions", "Functions limited">];

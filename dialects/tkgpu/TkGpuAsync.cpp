@@ -143,6 +143,20 @@ LogicalResult WarpgroupDotOp::verify() {
   return success();
 }
 
+LogicalResult WarpgroupSumsOp::verify() {
+  auto product = dyn_cast_or_null<WarpgroupDotOp>((*this)->getPrevNode());
+  if (!product || product.getA() != getA() || product.getB() != getB() || isPromoted(product) ||
+      product.getAccumulate())
+    return emitOpError("expected the product of its operands in front of it");
+  auto acc = cast<RankedTensorType>(getAcc().getType());
+  auto a = cast<RankedTensorType>(getA().getType());
+  SharedType b = getB().getType();
+  if (acc.getRank() != 2 || acc.getDimSize(0) != a.getDimSize(0) ||
+      acc.getDimSize(1) != b.getOnes() || b.getAxisOrder() != SmallVector<int64_t>({0, 1}))
+    return emitOpError("expected a column for each row of ones, got ") << acc << " and " << b;
+  return success();
+}
+
 bool tk::gpu::isByteFloat(Type type) { return isa<Float8E4M3FNType, Float8E5M2Type>(type); }
 
 bool tk::gpu::isPromoted(WarpgroupDotOp dot) {

@@ -213,6 +213,32 @@ def TkGpu_WarpgroupDotOp : TkGpu_Op<"warpgroup_dot", [
   let hasVerifier = 1;
 }
 
+def TkGpu_WarpgroupSumsOp : TkGpu_Op<"warpgroup_sums", [
+    AllTypesMatch<["acc", "result"]>, MemoryEffects<[MemRead]>]> {
+  let summary = "Begins acc + the sums of the rows of a, in the product of a and b in front of it";
+  let description = [{
+    Columns of ones behind those of `b` (`ones` of its type) make the same instructions sum the rows
+    of `a`: each column of `acc` is another copy. The product in front has the same operands; the
+    result may be used as that of a tkgpu.warpgroup_dot.
+  }];
+  let arguments = (ins AnyRankedTensor:$a, TkGpu_SharedType:$b, AnyRankedTensor:$acc);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat =
+    "$a `,` $b `,` $acc attr-dict `:` type($a) `,` type($b) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def TkGpu_ClearOp : TkGpu_Op<"clear", [Pure, SameOperandsAndResultType]> {
+  let summary = "A tile of zeros, in the registers of the source";
+  let description = [{
+    As tkgpu.hold the compiler of the emitted text does not know what is in them: registers that it
+    would set behind a loop's end are not those that products in flight need.
+  }];
+  let arguments = (ins AnyRankedTensor:$source);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source)";
+}
+
 def TkGpu_UndefinedOp : TkGpu_Op<"undefined", [Pure]> {
   let summary = "A tile that is not read before it has been written";
   let results = (outs AnyRankedTensor:$result);

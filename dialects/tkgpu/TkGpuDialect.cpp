@@ -203,7 +203,7 @@ Type BufferType::getValueType() {
 LogicalResult SharedType::verify(function_ref<InFlightDiagnostic()> emitError,
                                  ArrayRef<int64_t> shape, Type element, ArrayRef<int64_t> order,
                                  int64_t padding, int64_t chunk, int64_t perPhase, int64_t phases,
-                                 int64_t panel, int64_t interleave) {
+                                 int64_t panel, int64_t interleave, int64_t ones) {
   if (!order.empty() && order.size() != shape.size())
     return emitError() << "expected an order of " << shape.size() << " axes, got " << order.size();
   for (int64_t axis : order)
@@ -220,6 +220,9 @@ LogicalResult SharedType::verify(function_ref<InFlightDiagnostic()> emitError,
       return emitError() << "expected rows that divide into pairs for each part, got interleave = "
                          << interleave << " for " << rows;
   }
+  if (ones < 0 || (ones > 0 && (shape.size() < 2 || panel != 0 || padding != 0)))
+    return emitError()
+           << "expected rows of ones behind rows without panels and padding, got ones = " << ones;
   if (panel == 0)
     return success();
   int64_t contiguous = order.empty() ? shape.size() - 1 : order.front();
@@ -267,7 +270,9 @@ SmallVector<int64_t> SharedType::getStrides() {
     strides[axis] = stride * (position > 1 ? panels : 1);
     if (position == 0)
       panels = getShape()[axis] / getRowLength();
-    stride *= position == 0 ? getRowLength() + getPadding() : getShape()[axis];
+    stride *= position == 0   ? getRowLength() + getPadding()
+              : position == 1 ? getShape()[axis] + getOnes()
+                              : getShape()[axis];
   }
   return strides;
 }
@@ -297,18 +302,23 @@ SharedType SharedType::withStages(int64_t stages) {
     order.push_back(axis + 1);
   order.push_back(0);
   return get(getContext(), shape, getElementType(), order, getPadding(), getChunk(), getPerPhase(),
-             getPhases(), getPanel(), getInterleave());
+             getPhases(), getPanel(), getInterleave(), getOnes());
 }
 
 SharedType SharedType::withInterleave(int64_t parts) {
   return get(getContext(), getShape(), getElementType(), getOrder(), getPadding(), getChunk(),
-             getPerPhase(), getPhases(), getPanel(), parts);
+             getPerPhase(), getPhases(), getPanel(), parts, getOnes());
+}
+
+SharedType SharedType::withOnes(int64_t rows) {
+  return get(getContext(), getShape(), getElementType(), getOrder(), getPadding(), getChunk(),
+             getPerPhase(), getPhases(), getPanel(), getInterleave(), rows);
 }
 
 int64_t SharedType::getNumElements() {
   int64_t count = 1;
   for (auto [position, axis] : llvm::enumerate(getAxisOrder()))
-    count *= getShape()[axis] + (position == 0 ? getPadding() : 0);
+    count *= getShape()[axis] + (position == 0 ? getPadding() : position == 1 ? getOnes() : 0);
   return count;
 }
 

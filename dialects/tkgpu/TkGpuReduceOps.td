@@ -66,6 +66,14 @@ def TkGpu_SpreadInThreadsOp : TkGpu_Op<"spread_in_threads", [Pure]> {
   let hasVerifier = 1;
 }
 
+def TkGpu_FirstInThreadsOp : TkGpu_Op<"first_in_threads", [Pure]> {
+  let summary = "Of elements along an axis that are all equal, the first one each thread has";
+  let description = "Tiles have layouts; the result's is that of tkgpu.reduce.";
+  let arguments = (ins AnyRankedTensor:$source, I64Attr:$axis);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$source `axis` $axis attr-dict `:` type($source) `->` type($result)";
+}
+
 def TkGpu_MomentsOp : TkGpu_Op<"moments", [Pure]> {
   let summary = "The mean of a tile of one axis and the sum of squared differences from it"
                 ", in one exchange";

@@ -135,7 +135,7 @@ static SharedType transposed(SharedType type) {
     order.push_back(1 - axis);
   return SharedType::get(type.getContext(), shape, type.getElementType(), order, type.getPadding(),
                          type.getChunk(), type.getPerPhase(), type.getPhases(), type.getPanel(),
-                         type.getInterleave());
+                         type.getInterleave(), type.getOnes());
 }
 
 /// Does `other` bring what `one` does, to be read by products as the transpose of its tile?

@@ -168,6 +168,15 @@ LogicalResult KernelEmitter::emitAllocShared(gpu::AllocSharedOp alloc) {
   line(type + " *const " + name + " = reinterpret_cast<" + type + " *>(shared + " +
        llvm::Twine(sharedOffsets[alloc]) + ");");
   names[alloc.getResult()] = name;
+  gpu::SharedType tile = alloc.getType();
+  if (const int64_t ones = tile.getOnes()) {
+    const int64_t row = tile.getRowLength();
+    const bool isRing = tile.getShape().size() > 2;
+    line("tk::put_ones<" + llvm::Twine(ones * row) + ", " + llvm::Twine(32 * func.getBlockWarps()) +
+         ">(" + name + " + " + llvm::Twine(tile.getNumRows() * row) + ", " +
+         llvm::Twine(isRing ? tile.getShape()[0] : 1) + ", " +
+         llvm::Twine((tile.getNumRows() + ones) * row) + ");");
+  }
   return success();
 }
 

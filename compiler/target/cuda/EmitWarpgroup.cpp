@@ -123,9 +123,11 @@ static Type elementOf(Value operand) {
 std::string warpgroupDeclarations(ModuleOp module) {
   std::set<std::string> lines;
   module.walk([&](gpu::WarpgroupDotOp dot) {
+    auto sums = dyn_cast<gpu::WarpgroupSumsOp>(dot->getNextNode());
+    const int64_t more = sums ? cast<RankedTensorType>(sums.getType()).getDimSize(1) : 0;
     if (auto layout = gpu::getLayout(dot.getType()))
       lines.insert("TK_WARPGROUP_MMA(" + productName(elementOf(dot.getA()), elementOf(dot.getB())) +
-                   ", " + std::to_string(columnsAtOnce(dot, layout)) + ")\n");
+                   ", " + std::to_string(columnsAtOnce(dot, layout) + more) + ")\n");
   });
   std::string text;
   for (const std::string &line : lines)
@@ -204,7 +206,9 @@ LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
     return name;
   };
   // Several spans in a row are one call, unless blocks of rows take turns.
-  const bool inRow = blocks == 1 && spans >= kInRow && productsOf(func) >= kManyProducts;
+  const bool inRow = blocks == 1 && spans >= kInRow &&
+                     !isa<gpu::WarpgroupSumsOp>(dot->getNextNode()) &&
+                     productsOf(func) >= kManyProducts;
   std::string a, typeNames = typeName(elementOf(dot.getA())) + ", " +
                              typeName(bType.getElementType()) + ", " + std::to_string(atOnce) +
                              ", ";
@@ -260,6 +264,20 @@ LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
     line("}");
     return success();
   }
+  if (auto sums = dyn_cast<gpu::WarpgroupSumsOp>(dot->getNextNode())) {
+    auto known = names.find(sums.getAcc());
+    const bool own = known != names.end() && sums.getAcc().hasOneUse() &&
+                     sums.getAcc().getParentBlock() == sums->getBlock();
+    const std::string more = own ? known->second : copyOf(sums.getAcc());
+    names[sums.getResult()] = more;
+    line("tk::warpgroup_fence();");
+    line(loops + "tk::warpgroup_mma_and_sums<" + typeName(elementOf(dot.getA())) + ", " +
+         typeName(bType.getElementType()) + ", " + llvm::Twine(atOnce) + ">(&" + acc + "[0], &" +
+         more + "[0], " + a + ", tk::descriptor_advance(" + bAt + ", " + b.spanBytes("k") + "), " +
+         adds + ");");
+    line("tk::warpgroup_commit();");
+    return success();
+  }
   line("tk::warpgroup_fence();");
   line(
       (inRow ? "" : loops) + (blocks > 1 ? rows : "") +
@@ -267,6 +285,27 @@ LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
                   "&" + acc + "[" + (blocks > 1 ? "m * " + std::to_string(columns / 2) : "0") + "]",
                   a, "tk::descriptor_advance(" + bAt + ", " + b.spanBytes("k") + ")", adds));
   line("tk::warpgroup_commit();");
+  return success();
+}
+
+LogicalResult KernelEmitter::emitWarpgroupSums(gpu::WarpgroupSumsOp sums) {
+  // The product in front has begun them.
+  return names.contains(sums.getResult()) ? success() : unsupported(sums, "expected a product");
+}
+
+LogicalResult KernelEmitter::emitClear(gpu::ClearOp clear) {
+  const std::string name = copyOf(clear.getSource());
+  line("tk::clear_registers(" + name + ");");
+  names[clear.getResult()] = name;
+  return success();
+}
+
+LogicalResult KernelEmitter::emitFirstInThreads(gpu::FirstInThreadsOp first) {
+  const std::string source = materialize(first.getSource());
+  const unsigned count = registersOf(first.getResult());
+  const unsigned apart = registersOf(first.getSource()) / count;
+  const std::string name = declare(first);
+  line(loopHeader(count, 1) + " " + name + "[r] = " + source + "[r * " + llvm::Twine(apart) + "];");
   return success();
 }
 

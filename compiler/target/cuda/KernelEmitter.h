@@ -340,6 +340,9 @@ private:
 
   // EmitWarpgroup
   Result emitWarpgroupDot(gpu::WarpgroupDotOp dot);
+  Result emitWarpgroupSums(gpu::WarpgroupSumsOp sums);
+  Result emitClear(gpu::ClearOp clear);
+  Result emitFirstInThreads(gpu::FirstInThreadsOp first);
   Result emitWarpgroupWait(gpu::WarpgroupWaitOp wait);
 
   // EmitMatrix

@@ -57,6 +57,33 @@ TK_DEVICE void warpgroup_mma(C *acc, const A *a, u64 b, int accumulate, Place pl
   tk_emu_engine->warpgroup_mma(WarpgroupProducts<A, B>::type, n, false, transpose_b, acc, a, 0, b,
                                accumulate != 0, place);
 }
+// The columns of ones are a product of their own here: they lie n / 8 groups of rows behind b.
+template <class A, class B, int n, class C>
+TK_DEVICE void warpgroup_mma_and_sums(C *acc, C *sums, const A *a, u64 b, int accumulate,
+                                      Place place = {}) {
+  static_assert(WarpgroupMma<A, B, n + 8>::declared, "TK_WARPGROUP_MMA declares the shape");
+  const int group = (int)(b >> 32 & 0x3fff) << 4;
+  tk_emu_engine->warpgroup_mma(WarpgroupProducts<A, B>::type, n, false, false, acc, a, 0, b,
+                               accumulate != 0, place);
+  tk_emu_engine->warpgroup_mma(WarpgroupProducts<A, B>::type, 8, false, false, sums, a, 0,
+                               descriptor_advance(b, n / 8 * group), accumulate != 0, place);
+}
+template <int n> TK_DEVICE void clear_registers(float (&x)[n]) {
+  for_each<n>([&](int i) { x[i] = 0; });
+}
+// Ones in n elements of shared memory and at `count` - 1 more places, each `apart` elements further
+// on, by all threads; products may read them behind the block's next barrier.
+template <int n, int threads, class T>
+TK_DEVICE void put_ones(T *to, int count, int apart, Place place = {}) {
+  constexpr int vector = 16 / sizeof(T);
+  static_assert(n % vector == 0, "whole vectors");
+  T ones[vector];
+  for_each<vector>([&](int i) { ones[i] = from_float<T>(1.0f); });
+  for (int i = thread_index() * vector; i < n * count; i += threads * vector)
+    store<vector>(to + i / n * apart + i % n, ones, true, place);
+  fence_async_proxy(place);
+}
+
 template <class A, class B, int n, bool transpose_a, bool transpose_b, class C>
 TK_DEVICE void one_product(C *acc, u64 a, u64 b, int accumulate, Place place) {
   warpgroup_mma<A, B, n, transpose_a, transpose_b>(acc, a, b, accumulate, place);
