@@ -23,7 +23,8 @@
 //   wait (dot %p, %v, %o)                     %x, %y = wait (dot ...), (sums ...); %l + first %y
 //
 // The weights that are summed are then the rounded ones, which is what the product's are: rows of
-// results are normalised by what their weights sum to (docs/numerics.md).
+// results are normalised by what their weights sum to (docs/numerics.md). So it is for sums that
+// results are divided by; a logarithm of them would show the rounding.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
@@ -134,6 +135,17 @@ static std::optional<Product> productOf(Value weights) {
   return Product{dot, wait};
 }
 
+/// Does all that reads `sum` divide by it, or by it times something?
+static bool isDivisor(Value sum) {
+  return llvm::all_of(sum.getUses(), [](OpOperand &use) {
+    Operation *user = use.getOwner();
+    if (isa<arith::DivFOp, DivOrZeroOp>(user))
+      return use.getOperandNumber() == 1;
+    return isa<arith::MulFOp, BroadcastOp, ExtractOp, ConvertLayoutOp>(user) &&
+           isDivisor(user->getResult(0));
+  });
+}
+
 bool WeightChain::collectLoop(scf::ForOp loop, unsigned sumAt, unsigned weightsAt) {
   Step step;
   step.loop = loop, step.sumAt = sumAt, step.weightsAt = weightsAt;
@@ -215,7 +227,7 @@ std::optional<WeightChain> WeightChain::endingIn(WarpgroupDotOp dot, int64_t sha
       Operation *at = product->wait->getBlock()->findAncestorOpInBlock(*user);
       return at && product->wait->isBeforeInBlock(at);
     };
-    if (llvm::all_of(loop.getResult(i).getUsers(), isBehind) &&
+    if (llvm::all_of(loop.getResult(i).getUsers(), isBehind) && isDivisor(loop.getResult(i)) &&
         chain.collectLoop(loop, i, weights.getResultNumber()) && chain.readRing(sharedBytes))
       return chain;
   }
