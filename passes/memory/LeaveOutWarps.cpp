@@ -133,10 +133,10 @@ struct LeaveOutWarps : tk::impl::LeaveOutWarpsBase<LeaveOutWarps> {
         return;
       *rows = shape[0] = function.getRowsThatRun(shape[0]);
       map.setBox(box);
-      alloc.getResult().setType(SharedType::get(type.getContext(), shape, type.getElementType(),
-                                                type.getOrder(), type.getPadding(), type.getChunk(),
-                                                type.getPerPhase(), type.getPhases(),
-                                                type.getPanel(), type.getInterleave(), type.getOnes()));
+      alloc.getResult().setType(
+          SharedType::get(type.getContext(), shape, type.getElementType(), type.getOrder(),
+                          type.getPadding(), type.getChunk(), type.getPerPhase(), type.getPhases(),
+                          type.getPanel(), type.getInterleave(), type.getOnes()));
     });
   }
 
