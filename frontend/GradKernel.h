@@ -128,11 +128,22 @@ private:
   void visitRunningProduct(const Term &e, const TermPtr &adjoint, const Place &place);
   TermPtr runningSumBack(const std::string &base, IndexRef along, const TermPtr &body,
                          const Place &place);
+  TermPtr dotOfRows(const Contribution &c, const Statement &p) const;
+  TermPtr lengthOf(const std::vector<IndexRef> &indices) const;
+
+  // Weights of rows (GradWeights.cpp)
+  /// A value where conditions hold; elsewhere it is -inf.
+  struct Masked {
+    std::vector<TermPtr> conditions;
+    TermPtr value;
+  };
   /// exp(x - logsumexp(x)), over the reduction's indices.
   TermPtr weights(const Term &reduce, bool maySoftmax = true);
   TermPtr stored(const Term &reduce, ast::ReduceKind kind, bool anyType);
-  TermPtr dotOfRows(const Contribution &c, const Statement &p) const;
-  TermPtr lengthOf(const std::vector<IndexRef> &indices) const;
+  const Statement *definitionOf(const std::string &name) const;
+  TermPtr valueAt(const Term &read) const;
+  Masked maskedBy(TermPtr x) const;
+  bool isNeverInfinite(const TermPtr &term) const;
 
   // Adding up (GradCombine.cpp)
   void reverse();
@@ -162,6 +173,7 @@ private:
                std::vector<Statement> &made);
 
   // Printing (GradPrintKernel.cpp)
+  static void joinRows(std::vector<Statement> &lines);
   std::string print();
   std::string header() const;
 

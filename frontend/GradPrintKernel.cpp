@@ -3,6 +3,7 @@
 #include "frontend/AstPrinter.h"
 #include "frontend/GradKernel.h"
 
+#include <algorithm>
 #include <cctype>
 
 namespace tk::grad {
@@ -43,6 +44,52 @@ std::string GradKernel::header() const {
   for (std::size_t i = 0; i < kernel.constraints.size(); ++i)
     text += (i ? ", " : "where ") + printExpr(*kernel.constraints[i]);
   return text + (kernel.constraints.empty() ? "" : "\n") + "{\n";
+}
+
+/// A sum that one other statement reads, element by element, becomes part of that: what is stored
+/// of a row is then what loops over it read.
+void GradKernel::joinRows(std::vector<Statement> &lines) {
+  for (std::size_t at = 0; at < lines.size(); ++at) {
+    const Statement &sum = lines[at];
+    if (sum.isResult || sum.dtype || !sum.conditions.empty() ||
+        sum.value->kind != TermKind::Reduce || sum.value->reduce != ast::ReduceKind::Sum)
+      continue;
+    Statement *reader = nullptr;
+    TermPtr element;
+    unsigned reads = 0;
+    for (Statement &line : lines) {
+      bool inReduction = line.value->kind == TermKind::Reduce;
+      auto find = [&](auto &self, const TermPtr &term) -> void {
+        if (term->kind == TermKind::Access && term->name == sum.name) {
+          ++reads;
+          reader = inReduction ? nullptr : &line;
+          element = term;
+        }
+        for (const TermPtr &arg : term->args)
+          self(self, arg);
+      };
+      find(find, line.value);
+    }
+    // Only what is linear in it: a condition on a sum, or a function of it, reads better by name.
+    if (reads != 1 || !reader || reader->isResult || reader->dtype ||
+        reader->indices.size() != sum.indices.size() ||
+        !(reader->value->is(ast::BinaryOp::Add) || reader->value->is(ast::BinaryOp::Sub)))
+      continue;
+    auto side = std::find_if(reader->value->args.begin(), reader->value->args.end(),
+                             [&](const TermPtr &arg) { return arg == element; });
+    Substitution by;
+    std::set<IndexRef> seen;
+    for (std::size_t i = 0; i < sum.indices.size(); ++i)
+      if (element->args[i]->kind == TermKind::Index && seen.insert(element->args[i]->index).second)
+        by[sum.indices[i]] = element->args[i];
+    if (side == reader->value->args.end() || by.size() != sum.indices.size())
+      continue;
+    std::vector<TermPtr> args = reader->value->args;
+    args[static_cast<std::size_t>(side - reader->value->args.begin())] = substitute(sum.value, by);
+    reader->value = withArgs(reader->value, std::move(args));
+    lines.erase(lines.begin() + static_cast<std::ptrdiff_t>(at));
+    --at;
+  }
 }
 
 std::string GradKernel::print() {
@@ -97,6 +144,7 @@ std::string GradKernel::print() {
   }
 
   copyWeights(lines);
+  joinRows(lines);
 
   // 3. Only what something needs.
   std::set<std::string> needed;

@@ -12,6 +12,7 @@ add_library(tk_frontend STATIC
   GradRules.cpp
   GradSolve.cpp
   GradTerm.cpp
+  GradWeights.cpp
   IRGen.cpp
   IRGenExpr.cpp
   IRGenMath.cpp

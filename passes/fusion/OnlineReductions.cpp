@@ -11,7 +11,8 @@
 // 3. A plain exponential becomes tk.exp_diff (or is guarded alike), since the running maximum may
 //    be -inf where the final one is not. If the final one is -inf too, every term was NaN: the
 //    result is set to NaN then.
-// 4. Record the derivation on the new reduction (`tk.derivation`) and as a note; where a reduction
+// 4. Of products that are added up, those of sums get these on the same side.
+// 5. Record the derivation on the new reduction (`tk.derivation`) and as a note; where a reduction
 //    could not join, note why.
 //
 //   %m = tk.reduce [max] ["j"] {x}                      %m, %z = tk.reduce [max, sum] ["j"] {
@@ -343,6 +344,33 @@ static SmallVector<std::string> describeDerivation(ArrayRef<Member> members) {
   return lines;
 }
 
+static bool isComputedFromSums(Value factor, Block *body) {
+  return llvm::any_of(getSlice(factor, body), [](Operation *op) { return isa<ReduceOp>(op); });
+}
+
+/// Products of what is summed up inside have that factor on the same side: one tile holds the rows
+/// of all sums. A product's factors may change places.
+static void alignFactors(ReduceOp online) {
+  SmallVector<arith::MulFOp> turned;
+  bool isAnyInPlace = false;
+  for (Value term : online.getYield().getValues()) {
+    auto product = term.getDefiningOp<arith::MulFOp>();
+    if (!product)
+      continue;
+    bool isLeft = isComputedFromSums(product.getLhs(), online.getBlock());
+    bool isRight = isComputedFromSums(product.getRhs(), online.getBlock());
+    if (isRight && !isLeft)
+      turned.push_back(product);
+    isAnyInPlace |= isLeft && !isRight;
+  }
+  if (isAnyInPlace)
+    for (arith::MulFOp product : turned) {
+      Value left = product.getLhs();
+      product->setOperand(0, product.getRhs());
+      product->setOperand(1, left);
+    }
+}
+
 namespace {
 struct OnlineReductionsPass : tk::impl::OnlineReductionsBase<OnlineReductionsPass> {
   void runOnOperation() override {
@@ -394,6 +422,7 @@ private:
     for (auto [member, line] : llvm::zip_equal(group, lines))
       note(member.reduce, passName, Verdict::Derived, "in one loop: " + line);
     ReduceOp online = OnlineBuilder(group).build();
+    alignFactors(online);
     SmallVector<StringRef> refs(lines.begin(), lines.end());
     online->setAttr("tk.derivation", Builder(&getContext()).getStrArrayAttr(refs));
     numJoined += group.size();

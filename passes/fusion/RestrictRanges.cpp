@@ -243,6 +243,14 @@ bool RangeRestrictor::spellUnion(arith::OrIOp either) {
   return true;
 }
 
+/// Is `limit` one of those whose extreme `bound` is already?
+template <typename ExtremeOp> static bool isBoundedBy(Value bound, Value limit) {
+  if (auto extreme = bound.getDefiningOp<ExtremeOp>())
+    return isBoundedBy<ExtremeOp>(extreme.getLhs(), limit) ||
+           isBoundedBy<ExtremeOp>(extreme.getRhs(), limit);
+  return ScalarEquality().equal(bound, limit);
+}
+
 void RangeRestrictor::tighten(const IndexBound &bound) {
   Location loc = reduce.getLoc();
   auto next = [&]() -> Value {
@@ -251,11 +259,13 @@ void RangeRestrictor::tighten(const IndexBound &bound) {
   };
   auto raise = [&](Value limit) {
     OpOperand &lower = reduce.getLowerMutable()[bound.index];
-    lower.set(arith::MaxSIOp::create(builder, loc, lower.get(), limit));
+    if (!isBoundedBy<arith::MaxSIOp>(lower.get(), limit))
+      lower.set(arith::MaxSIOp::create(builder, loc, lower.get(), limit));
   };
   auto reduceTo = [&](Value limit) {
     OpOperand &upper = reduce.getUpperMutable()[bound.index];
-    upper.set(arith::MinSIOp::create(builder, loc, upper.get(), limit));
+    if (!isBoundedBy<arith::MinSIOp>(upper.get(), limit))
+      upper.set(arith::MinSIOp::create(builder, loc, upper.get(), limit));
   };
   switch (bound.predicate) {
   case arith::CmpIPredicate::slt:
