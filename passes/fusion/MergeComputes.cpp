@@ -14,7 +14,9 @@
 //    which begin in the tiles of products, it joins it as well: then they need not be stored. What
 //    is stored anyway is read again instead: two results of one tile take more registers than there
 //    are.
-// 5. The joined statement has the larger's indices and the results of both, each over its own
+// 5. Sizes that the facts make equal, as widths of keys and of values, are one size in statements
+//    over as many indices that have a matrix product in common: they may then be joined.
+// 6. The joined statement has the larger's indices and the results of both, each over its own
 //    indices. tk-simplify then merges what is equal.
 //
 //   %o   = tk.compute ["i","e"] {.. sum over j ..} : tensor<?x?xf32>
@@ -27,6 +29,7 @@
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/StoredReductions.h"
+#include "passes/tiling/SizeFacts.h"
 
 #include "llvm/ADT/SmallSet.h"
 
@@ -259,10 +262,53 @@ static bool isReadForReductionsBeside(OpResult stored, ComputeOp reader) {
   });
 }
 
+/// Does each statement have a matrix product in a sum that the other one has, too, if indices at
+/// equal positions are the same?
+static bool shareInnerProduct(ComputeOp a, ComputeOp b) {
+  ScalarEquality equality;
+  for (unsigned n = 0; n < a.getNumIndices(); ++n)
+    equality.identify(a.getIndex(n), b.getIndex(n));
+  SmallVector<ReduceOp> ofA = collect<ReduceOp>(a), ofB = collect<ReduceOp>(b);
+  for (ReduceOp reduce : ofA)
+    identifyLoops(equality, reduce, ofB);
+  return llvm::any_of(ofA, [&](ReduceOp reduce) {
+    return reduce->getBlock() != a.getBlock() && isMatrixProduct(reduce) &&
+           llvm::any_of(ofB, [&](ReduceOp other) {
+             return equality.equal(reduce.getOperation(), other.getOperation());
+           });
+  });
+}
+
+/// Makes of two sizes that are equal one, in statements that differ in them alone and share work.
+static void uniteEqualSizes(KernelOp kernel, ComputeOp a, ComputeOp b) {
+  if (a.getNumIndices() != b.getNumIndices())
+    return;
+  Value kept, other;
+  for (auto [x, y] : llvm::zip_equal(a.getExtents(), b.getExtents())) {
+    if (isSameExtent(x, y) || (x == kept && y == other))
+      continue;
+    std::optional<int64_t> size = getSizeFact(kernel, x).exact;
+    if (kept || !size || size != getSizeFact(kernel, y).exact || !isa<BlockArgument>(x) ||
+        !isa<BlockArgument>(y))
+      return;
+    kept = x;
+    other = y;
+  }
+  if (!kept || !shareInnerProduct(a, b))
+    return;
+  for (ComputeOp compute : {a, b})
+    other.replaceUsesWithIf(kept,
+                            [&](OpOperand &use) { return compute->isAncestor(use.getOwner()); });
+}
+
 namespace {
 struct MergeComputesPass : tk::impl::MergeComputesBase<MergeComputesPass> {
   void runOnOperation() override {
     getOperation()->walk([&](KernelOp kernel) {
+      SmallVector<ComputeOp> computes(kernel.getBody().front().getOps<ComputeOp>());
+      for (auto [n, b] : llvm::enumerate(computes))
+        for (ComputeOp a : ArrayRef<ComputeOp>(computes).take_front(n))
+          uniteEqualSizes(kernel, a, b);
       while (mergeOnce(kernel))
         ++numMerged;
     });
