@@ -141,6 +141,8 @@ static bool isDivisor(Value sum) {
     Operation *user = use.getOwner();
     if (isa<arith::DivFOp, DivOrZeroOp>(user))
       return use.getOperandNumber() == 1;
+    if (isa<scf::YieldOp>(user) && isa<scf::IfOp>(user->getParentOp()))
+      return isDivisor(user->getParentOp()->getResult(use.getOperandNumber()));
     return isa<arith::MulFOp, BroadcastOp, ExtractOp, ConvertLayoutOp>(user) &&
            isDivisor(user->getResult(0));
   });
@@ -154,8 +156,7 @@ bool WeightChain::collectLoop(scf::ForOp loop, unsigned sumAt, unsigned weightsA
   std::optional<Product> product = productOf(loop.getRegionIterArg(weightsAt));
   BlockArgument carried = loop.getRegionIterArg(sumAt);
   if (!sum || !product || product->dot->getBlock() != loop.getBody() || !carried.hasOneUse() ||
-      !sum->sum->hasOneUse() || product->wait->getBlock() != sum->sum->getBlock() ||
-      !product->wait->isBeforeInBlock(sum->sum))
+      !sum->sum->hasOneUse() || product->wait->getBlock() != sum->sum->getBlock())
     return false;
   step.rescaled = sum->before.getDefiningOp<arith::MulFOp>();
   if (!step.rescaled || !step.rescaled->hasOneUse() ||
@@ -289,8 +290,12 @@ void WeightChain::rewrite() {
     auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
     const unsigned added = loop.getNumResults() - 1;
     Value waited;
-    Value sum = addSums(step.product, loop.getRegionIterArg(added), carried, step.sum.sum, waited);
-    OpBuilder builder(step.sum.sum);
+    Operation *at = step.sum.sum;
+    if (at->isBeforeInBlock(step.product.wait))
+      at = step.product.wait;
+    Value sum = addSums(step.product, loop.getRegionIterArg(added), carried, at, waited);
+    OpBuilder builder(step.sum.sum->getContext());
+    builder.setInsertionPointAfterValue(sum);
     Value factor =
         step.rescaled.getLhs() == carried ? step.rescaled.getRhs() : step.rescaled.getLhs();
     Value next = arith::MulFOp::create(builder, step.rescaled.getLoc(), sum, factor);
