@@ -72,6 +72,7 @@ def TkGpu_FirstInThreadsOp : TkGpu_Op<"first_in_threads", [Pure]> {
   let arguments = (ins AnyRankedTensor:$source, I64Attr:$axis);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = "$source `axis` $axis attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
 }
 
 def TkGpu_MomentsOp : TkGpu_Op<"moments", [Pure]> {

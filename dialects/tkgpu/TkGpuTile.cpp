@@ -179,6 +179,22 @@ LogicalResult ReduceInThreadsOp::verify() {
   return success();
 }
 
+LogicalResult FirstInThreadsOp::verify() {
+  auto source = cast<RankedTensorType>(getSource().getType());
+  if (failed(verifyAxis(*this, getAxis(), source)))
+    return failure();
+  LayoutAttr layout = getLayout(source);
+  if (!layout)
+    return emitOpError("expected a source with a layout, got ") << source;
+  SmallVector<int64_t> shape(source.getShape());
+  shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(getAxis()));
+  auto expected =
+      RankedTensorType::get(shape, source.getElementType(), sliceLayout(layout, getAxis()));
+  if (getResult().getType() != expected)
+    return emitOpError("expected ") << expected << ", got " << getResult().getType();
+  return success();
+}
+
 LogicalResult SpreadInThreadsOp::verify() {
   auto result = cast<RankedTensorType>(getResult().getType());
   if (failed(verifyAxis(*this, getAxis(), result)))

@@ -5,8 +5,7 @@
 // 2. The other ones are constants or count the loops around the copy, all of them, whose bounds are
 //    the same for every block: a block reads different boxes each time.
 // 3. The tensor's extents are bounded at the launch, and their product is more than the cache
-// holds.
-//    Bounds are powers of two where a size is none: the tensor may have half of that.
+//    holds. Bounds are powers of two where a size is none: the tensor may have half of that.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/memory/ReadOnce.h"

@@ -67,10 +67,10 @@ struct Product {
   WarpgroupWaitOp wait;
 };
 
-/// One loop of a chain: which arguments carry the sum and the weights.
+/// One loop of a chain, whose argument `sumAt` carries the sum.
 struct Step {
   scf::ForOp loop;
-  unsigned sumAt = 0, weightsAt = 0;
+  unsigned sumAt = 0;
   StepSum sum;
   arith::MulFOp rescaled; ///< of the sum that is carried
   Product product;
@@ -87,12 +87,11 @@ private:
   bool collectLoop(scf::ForOp loop, unsigned sumAt, unsigned weightsAt);
   bool readRing(int64_t sharedBytes);
   RankedTensorType sumsType();
-  Value addSums(Product product, Value sums, Value before, Operation *at, Value &waited);
+  Value rewriteStep(Step &step, Value sums);
 
   SmallVector<Step> steps; ///< the first loop first
   StepSum initial;
   Product last;
-  unsigned lastSumAt = 0;
   AllocSharedOp ring;
   LayoutAttr layout;
 };
@@ -150,7 +149,7 @@ static bool isDivisor(Value sum) {
 
 bool WeightChain::collectLoop(scf::ForOp loop, unsigned sumAt, unsigned weightsAt) {
   Step step;
-  step.loop = loop, step.sumAt = sumAt, step.weightsAt = weightsAt;
+  step.loop = loop, step.sumAt = sumAt;
   auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
   std::optional<StepSum> sum = stepSumOf(yield.getOperand(sumAt), yield.getOperand(weightsAt));
   std::optional<Product> product = productOf(loop.getRegionIterArg(weightsAt));
@@ -195,10 +194,9 @@ bool WeightChain::readRing(int64_t sharedBytes) {
     ring = alloc;
   }
   SharedType tile = last.dot.getB().getType();
-  const int64_t columns = tile.getShape().size() == 2 ? tile.getShape()[1] : kMostColumns;
   if (tile.getAxisOrder() != SmallVector<int64_t>({0, 1}) || tile.getPanel() != 0 ||
       tile.getInterleave() != 1 || tile.getHardwareSwizzle() != 128 ||
-      columns + kOnes > kMostColumns ||
+      tile.getShape()[1] + kOnes > kMostColumns ||
       !llvm::all_of(ring->getUsers(), [](Operation *user) { return isa<StageOp>(user); }))
     return false;
   auto function = last.dot->getParentOfType<FuncOp>();
@@ -223,7 +221,7 @@ std::optional<WeightChain> WeightChain::endingIn(WarpgroupDotOp dot, int64_t sha
     if (!stepSumOf(yield.getOperand(i), yield.getOperand(weights.getResultNumber())))
       continue;
     WeightChain chain;
-    chain.last = *product, chain.lastSumAt = i;
+    chain.last = *product;
     auto isBehind = [&](Operation *user) {
       Operation *at = product->wait->getBlock()->findAncestorOpInBlock(*user);
       return at && product->wait->isBeforeInBlock(at);
@@ -240,25 +238,58 @@ RankedTensorType WeightChain::sumsType() {
   return RankedTensorType::get({type.getDimSize(0), kOnes}, type.getElementType(), layout);
 }
 
-/// Has the product sum its weights, too; gives `before` and these sums, at `at`.
-Value WeightChain::addSums(Product product, Value sums, Value before, Operation *at,
-                           Value &waited) {
-  OpBuilder builder(product.dot);
-  builder.setInsertionPointAfter(product.dot);
-  Location loc = product.dot.getLoc();
-  Value begun = WarpgroupSumsOp::create(builder, loc, product.dot.getA(), product.dot.getB(), sums);
+namespace {
+/// What a product has summed, and a sum with these rows.
+struct Added {
+  Value waited, sum;
+};
+} // namespace
+
+/// Has the product sum its weights, too, from `sums` on, and adds the rows to `before`: behind the
+/// wait, or behind `behind`, if that is later.
+static Added addSums(Product product, Value sums, Value before, Operation *behind) {
+  WarpgroupDotOp dot = product.dot;
   WarpgroupWaitOp wait = product.wait;
-  const bool isNext = at == wait;
+  const bool isLater = behind && wait->isBeforeInBlock(behind);
+  OpBuilder builder(dot);
+  builder.setInsertionPointAfter(dot);
+  Location loc = dot.getLoc();
   SmallVector<Value> sources(wait.getSources());
-  sources.push_back(begun);
+  sources.push_back(WarpgroupSumsOp::create(builder, loc, dot.getA(), dot.getB(), sums));
   builder.setInsertionPoint(wait);
   auto both = WarpgroupWaitOp::create(builder, wait.getLoc(), sources, wait.getPending());
   wait.replaceAllUsesWith(both.getResults().drop_back());
   wait.erase();
-  waited = both.getResults().back();
-  builder.setInsertionPoint(isNext ? both->getNextNode() : at);
+  builder.setInsertionPointAfter(isLater ? behind : both);
+  Value waited = both.getResults().back();
   Value rows = FirstInThreadsOp::create(builder, loc, before.getType(), waited, 1);
-  return arith::AddFOp::create(builder, loc, before, rows);
+  return {waited, arith::AddFOp::create(builder, loc, before, rows)};
+}
+
+/// Has a loop carry what its product has summed, from `sums` on; gives what it ends with.
+Value WeightChain::rewriteStep(Step &step, Value sums) {
+  IRRewriter rewriter(step.loop);
+  // What is carried is cleared where the product is waited for: below.
+  auto keep = [](OpBuilder &, Location, ArrayRef<BlockArgument> added) -> SmallVector<Value> {
+    return {added.front()};
+  };
+  step.loop = cast<scf::ForOp>(
+      *step.loop.replaceWithAdditionalYields(rewriter, ValueRange(sums), false, keep));
+  const unsigned sumsAt = step.loop.getNumResults() - 1;
+  BlockArgument carried = step.loop.getRegionIterArg(step.sumAt);
+  Added added = addSums(step.product, step.loop.getRegionIterArg(sumsAt), carried, step.sum.sum);
+  rewriter.setInsertionPointAfterValue(added.sum);
+  Location loc = step.rescaled.getLoc();
+  const unsigned side = step.rescaled.getLhs() == carried ? 1 : 0;
+  Value next = arith::MulFOp::create(rewriter, loc, added.sum, step.rescaled->getOperand(side));
+  Value cleared = ClearOp::create(rewriter, loc, sums.getType(), added.waited);
+  auto yield = cast<scf::YieldOp>(step.loop.getBody()->getTerminator());
+  yield.setOperand(step.sumAt, next);
+  yield.setOperand(sumsAt, cleared);
+  step.sum.sum.erase();
+  step.sum.rows.erase();
+  step.rescaled.erase();
+  return step.loop.getResult(sumsAt);
 }
 
 void WeightChain::rewrite() {
@@ -267,54 +298,18 @@ void WeightChain::rewrite() {
     cast<StageOp>(user).getResult().setType(
         cast<StageOp>(user).getResult().getType().withOnes(kOnes));
   RankedTensorType type = sumsType();
-  IRRewriter rewriter(last.dot.getContext());
-  rewriter.setInsertionPoint(steps.front().loop);
+  OpBuilder builder(steps.front().loop);
   Location loc = last.dot.getLoc();
-  Value zeros =
-      arith::ConstantOp::create(rewriter, loc, cast<TypedAttr>(rewriter.getZeroAttr(type)));
-  Value sums = ClearOp::create(rewriter, loc, type, zeros);
+  Value zeros = arith::ConstantOp::create(builder, loc, cast<TypedAttr>(builder.getZeroAttr(type)));
+  Value sums = ClearOp::create(builder, loc, type, zeros);
   initial.sum.replaceAllUsesWith(initial.before);
   initial.sum.erase();
   initial.rows.erase();
-  scf::ForOp loop;
-  for (Step &step : steps) {
-    BlockArgument carried = step.loop.getRegionIterArg(step.sumAt);
-    rewriter.setInsertionPoint(step.loop);
-    loop = cast<scf::ForOp>(*step.loop.replaceWithAdditionalYields(
-        rewriter, ValueRange(sums), false,
-        [&](OpBuilder &, Location, ArrayRef<BlockArgument> arguments) -> SmallVector<Value> {
-          // The yielded value is made below, where the product's wait stands.
-          return {arguments[0]};
-        }));
-    carried = loop.getRegionIterArg(step.sumAt);
-    auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
-    const unsigned added = loop.getNumResults() - 1;
-    Value waited;
-    Operation *at = step.sum.sum;
-    if (at->isBeforeInBlock(step.product.wait))
-      at = step.product.wait;
-    Value sum = addSums(step.product, loop.getRegionIterArg(added), carried, at, waited);
-    OpBuilder builder(step.sum.sum->getContext());
-    builder.setInsertionPointAfterValue(sum);
-    Value factor =
-        step.rescaled.getLhs() == carried ? step.rescaled.getRhs() : step.rescaled.getLhs();
-    Value next = arith::MulFOp::create(builder, step.rescaled.getLoc(), sum, factor);
-    Value cleared = ClearOp::create(builder, step.rescaled.getLoc(), type, waited);
-    yield.setOperand(step.sumAt, next);
-    yield.setOperand(added, cleared);
-    step.sum.sum.erase();
-    step.sum.rows.erase();
-    step.rescaled.erase();
-    sums = loop.getResult(added);
-  }
-  Value total = loop.getResult(lastSumAt), waited;
-  SmallVector<OpOperand *> uses;
-  for (OpOperand &use : total.getUses())
-    uses.push_back(&use);
-  Operation *behind = last.wait;
-  Value all = addSums(last, sums, total, behind, waited);
-  for (OpOperand *use : uses)
-    use->set(all);
+  for (Step &step : steps)
+    sums = rewriteStep(step, sums);
+  Value total = steps.back().loop.getResult(steps.back().sumAt);
+  Added added = addSums(last, sums, total, /*behind=*/nullptr);
+  total.replaceAllUsesExcept(added.sum, added.sum.getDefiningOp());
 }
 
 namespace {

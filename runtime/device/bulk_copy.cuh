@@ -138,7 +138,7 @@ template <int pending> TK_DEVICE void bulk_wait() {
 
 // What this thread wrote to shared memory is visible to bulk copies and warpgroup products begun
 // after it, by this thread or by those that it meets at a barrier.
-TK_DEVICE void fence_async_proxy() {
+TK_DEVICE void fence_async_proxy(Place = {}) {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 

@@ -3,6 +3,7 @@
 // a thread is row 16 warp + lane / 4 + 8 (i / 2 % 2), column 8 (i / 4) + 2 (lane % 4) + i % 2.
 #pragma once
 
+#include "ones.cuh"
 #include "warpgroup_operands.cuh"
 
 namespace tk {
@@ -33,7 +34,9 @@ TK_DEVICE u64 descriptor_advance(u64 descriptor, int bytes) {
 // one takes.
 TK_DEVICE void warpgroup_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 // Closes the warpgroup's group of products.
-TK_DEVICE void warpgroup_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+TK_DEVICE void warpgroup_commit() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
 // Until at most `pending` of the latest groups are incomplete.
 template <int pending> TK_DEVICE void warpgroup_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory");
@@ -82,17 +85,6 @@ TK_DEVICE void warpgroup_mma_and_sums(C *acc, C *sums, const A *a, u64 b, int ac
 template <int n> TK_DEVICE void clear_registers(float (&x)[n]) {
   for_each<n>([&](int i) { asm volatile("mov.f32 %0, 0f00000000;" : "+f"(x[i])); });
 }
-// Ones in n elements of shared memory and at `count` - 1 more places, each `apart` elements further
-// on, by all threads; products may read them behind the block's next barrier.
-template <int n, int threads, class T> TK_DEVICE void put_ones(T *to, int count, int apart) {
-  constexpr int vector = 16 / sizeof(T);
-  static_assert(n % vector == 0, "whole vectors");
-  T ones[vector];
-  for_each<vector>([&](int i) { ones[i] = from_float<T>(1.0f); });
-  for (int i = thread_index() * vector; i < n * count; i += threads * vector)
-    store<vector>(to + i / n * apart + i % n, ones);
-  fence_async_proxy();
-}
 
 // Four products in a row, of which the first adds to what is there if `accumulate`.
 template <class A, class B, int n, bool transpose_a, bool transpose_b, class C>
@@ -137,9 +129,8 @@ TK_DEVICE void warpgroup_mma(C *acc, const OfA &a, const OfB &b, int accumulate)
 
 } // namespace tk
 
-// Declares the product of these types (bf16, f16, tf32, e4m3, e5m2, e4m3_e5m2, e5m2_e4m3, i8) with
-// n columns: a multiple of 8 up to 256; for i8 8, 24, or a multiple of 16. Stands outside
-// functions.
+// Declares the product of these types (bf16, f16, tf32, e4m3, e5m2, e4m3_e5m2, e5m2_e4m3, i8) with n
+// columns: a multiple of 8 up to 256; for i8 8, 24, or a multiple of 16. Stands outside functions.
 #define TK_WARPGROUP_MMA(types, n) TK_WARPGROUP_DECLARE(types, n)
 #define TK_WARPGROUP_DECLARE(types, n) TK_WARPGROUP_##types(n, TK_AFTER_##n)
 
@@ -160,8 +151,8 @@ TK_DEVICE void warpgroup_mma(C *acc, const OfA &a, const OfB &b, int accumulate)
 #define TK_WARPGROUP_i8(n, ...)                                                                    \
   TK_WARPGROUP_DEFINE(n, i8, i8, int, "r", "k32.s32.s8.s8", integer, __VA_ARGS__)
 
-// What follows the predicate: the factors 1 of A and B, then, from operands named in t, whether
-// those in shared memory are transposed.
+// What follows the predicate: the factors 1 of A and B, then, from operands named in t, whether those
+// in shared memory are transposed.
 #define TK_FACTORS_two_bytes(t) ", 1, 1, " t
 #define TK_FACTORS_floating(t) ", 1, 1"
 #define TK_FACTORS_integer(t) ""

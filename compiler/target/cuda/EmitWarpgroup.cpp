@@ -120,10 +120,15 @@ static Type elementOf(Value operand) {
   return getElementTypeOrSelf(operand.getType());
 }
 
+/// The sums that the instructions of `dot` compute as well; null if there are none.
+static gpu::WarpgroupSumsOp sumsOf(gpu::WarpgroupDotOp dot) {
+  return dyn_cast<gpu::WarpgroupSumsOp>(dot->getNextNode());
+}
+
 std::string warpgroupDeclarations(ModuleOp module) {
   std::set<std::string> lines;
   module.walk([&](gpu::WarpgroupDotOp dot) {
-    auto sums = dyn_cast<gpu::WarpgroupSumsOp>(dot->getNextNode());
+    gpu::WarpgroupSumsOp sums = sumsOf(dot);
     const int64_t more = sums ? cast<RankedTensorType>(sums.getType()).getDimSize(1) : 0;
     if (auto layout = gpu::getLayout(dot.getType()))
       lines.insert("TK_WARPGROUP_MMA(" + productName(elementOf(dot.getA()), elementOf(dot.getB())) +
@@ -160,6 +165,13 @@ static std::string productCall(const std::string &types, int64_t spans, const st
   return call + ">(" + target + ", " + a + ", " + b + ", " + accumulate + ");";
 }
 
+std::string KernelEmitter::accumulatorOf(Operation *product, Value acc, bool replaces) {
+  auto named = names.find(acc);
+  const bool inPlace = named != names.end() && (acc.hasOneUse() || replaces) &&
+                       acc.getParentBlock() == product->getBlock();
+  return inPlace ? named->second : copyOf(acc);
+}
+
 LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
   auto accumulator = layoutOf(dot.getResult());
   auto shape = cast<RankedTensorType>(dot.getType()).getShape();
@@ -175,11 +187,8 @@ LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
   const int64_t spans = bType.getShape()[0] * bytes / kSpan;
   const int64_t blocks = registersOf(dot.getResult()) / (columns / 2);
 
-  auto named = names.find(dot.getAcc());
   // A product that never accumulates takes the registers alone; what they held has been read.
   const bool replaces = dot.getAccumulate() && matchPattern(dot.getAccumulate(), m_Zero());
-  const bool inPlace = named != names.end() && (dot.getAcc().hasOneUse() || replaces) &&
-                       dot.getAcc().getParentBlock() == dot->getBlock();
   // What starts from zero needs no zeros: its first instruction does not accumulate.
   const bool fromZero = !gpu::isPromoted(dot) && (matchPattern(dot.getAcc(), m_AnyZeroFloat()) ||
                                                   matchPattern(dot.getAcc(), m_Zero()));
@@ -188,7 +197,7 @@ LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
     acc = nameFor(dot.getResult());
     declareAs(dot.getResult(), acc, Value());
   } else {
-    acc = inPlace ? named->second : copyOf(dot.getAcc());
+    acc = accumulatorOf(dot, dot.getAcc(), replaces);
   }
   names[dot.getResult()] = acc;
 
@@ -206,9 +215,8 @@ LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
     return name;
   };
   // Several spans in a row are one call, unless blocks of rows take turns.
-  const bool inRow = blocks == 1 && spans >= kInRow &&
-                     !isa<gpu::WarpgroupSumsOp>(dot->getNextNode()) &&
-                     productsOf(func) >= kManyProducts;
+  const bool inRow =
+      blocks == 1 && spans >= kInRow && productsOf(func) >= kManyProducts && !sumsOf(dot);
   std::string a, typeNames = typeName(elementOf(dot.getA())) + ", " +
                              typeName(bType.getElementType()) + ", " + std::to_string(atOnce) +
                              ", ";
@@ -264,11 +272,8 @@ LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
     line("}");
     return success();
   }
-  if (auto sums = dyn_cast<gpu::WarpgroupSumsOp>(dot->getNextNode())) {
-    auto known = names.find(sums.getAcc());
-    const bool own = known != names.end() && sums.getAcc().hasOneUse() &&
-                     sums.getAcc().getParentBlock() == sums->getBlock();
-    const std::string more = own ? known->second : copyOf(sums.getAcc());
+  if (gpu::WarpgroupSumsOp sums = sumsOf(dot)) {
+    const std::string more = accumulatorOf(sums, sums.getAcc(), /*replaces=*/false);
     names[sums.getResult()] = more;
     line("tk::warpgroup_fence();");
     line(loops + "tk::warpgroup_mma_and_sums<" + typeName(elementOf(dot.getA())) + ", " +

@@ -339,6 +339,9 @@ private:
   Result emitOfWarpgroup(gpu::OfWarpgroupOp choice);
 
   // EmitWarpgroup
+  /// The registers that a product adds to: those of `acc` where nothing else reads them, or where
+  /// the product `replaces` what has been read.
+  std::string accumulatorOf(mlir::Operation *product, mlir::Value acc, bool replaces);
   Result emitWarpgroupDot(gpu::WarpgroupDotOp dot);
   Result emitWarpgroupSums(gpu::WarpgroupSumsOp sums);
   Result emitClear(gpu::ClearOp clear);

@@ -2,6 +2,8 @@
 // hardware's, and the engine decodes them.
 #pragma once
 
+#include "ones.cuh"
+
 namespace tk {
 
 enum class Swizzle : int { none = 0, bytes128 = 1, bytes64 = 2, bytes32 = 3 };
@@ -70,18 +72,6 @@ TK_DEVICE void warpgroup_mma_and_sums(C *acc, C *sums, const A *a, u64 b, int ac
 }
 template <int n> TK_DEVICE void clear_registers(float (&x)[n]) {
   for_each<n>([&](int i) { x[i] = 0; });
-}
-// Ones in n elements of shared memory and at `count` - 1 more places, each `apart` elements further
-// on, by all threads; products may read them behind the block's next barrier.
-template <int n, int threads, class T>
-TK_DEVICE void put_ones(T *to, int count, int apart, Place place = {}) {
-  constexpr int vector = 16 / sizeof(T);
-  static_assert(n % vector == 0, "whole vectors");
-  T ones[vector];
-  for_each<vector>([&](int i) { ones[i] = from_float<T>(1.0f); });
-  for (int i = thread_index() * vector; i < n * count; i += threads * vector)
-    store<vector>(to + i / n * apart + i % n, ones, true, place);
-  fence_async_proxy(place);
 }
 
 template <class A, class B, int n, bool transpose_a, bool transpose_b, class C>

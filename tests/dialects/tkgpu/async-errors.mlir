@@ -213,3 +213,41 @@ tkgpu.func @f args [] {
   %y = tkgpu.none_negative %x : tensor<32xf32>
   tkgpu.return
 }
+
+// -----
+
+// expected-error @below {{expected rows of ones behind rows without panels and padding, got ones = 8}}
+func.func private @ones(!tkgpu.shared<[64, 64], bf16 padding = 8 ones = 8>)
+
+// -----
+
+tkgpu.func @f args [] {
+  %a = arith.constant dense<0.0> : tensor<64x128xf8E4M3FN>
+  %b = tkgpu.alloc_shared : <[128, 64], f8E4M3FN order = [0, 1] chunk = 16 phases = 8 ones = 8>
+  %sums = arith.constant dense<0.0> : tensor<64x8xf32>
+  // expected-error @below {{expected the product of its operands in front of it}}
+  %s = tkgpu.warpgroup_sums %a, %b, %sums : tensor<64x128xf8E4M3FN>, <[128, 64], f8E4M3FN order = [0, 1] chunk = 16 phases = 8 ones = 8> -> tensor<64x8xf32>
+  tkgpu.return
+}
+
+// -----
+
+tkgpu.func @f args [] {
+  %a = arith.constant dense<0.0> : tensor<64x128xf8E4M3FN>
+  %b = tkgpu.alloc_shared : <[128, 64], f8E4M3FN order = [0, 1] chunk = 16 phases = 8>
+  %acc = arith.constant dense<0.0> : tensor<64x64xf32>
+  %sums = arith.constant dense<0.0> : tensor<64x8xf32>
+  %o = tkgpu.warpgroup_dot %a, %b, %acc precision <fast> : tensor<64x128xf8E4M3FN>, <[128, 64], f8E4M3FN order = [0, 1] chunk = 16 phases = 8> -> tensor<64x64xf32>
+  // expected-error @below {{expected a column for each row of ones}}
+  %s = tkgpu.warpgroup_sums %a, %b, %sums : tensor<64x128xf8E4M3FN>, <[128, 64], f8E4M3FN order = [0, 1] chunk = 16 phases = 8> -> tensor<64x8xf32>
+  tkgpu.return
+}
+
+// -----
+
+tkgpu.func @f args [] {
+  %x = arith.constant dense<0.0> : tensor<64x8xf32>
+  // expected-error @below {{expected a source with a layout}}
+  %r = tkgpu.first_in_threads %x axis 1 : tensor<64x8xf32> -> tensor<64xf32>
+  tkgpu.return
+}
