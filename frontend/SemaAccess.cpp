@@ -179,7 +179,7 @@ Node *KernelSema::access(const ast::Access &e, Node *pad) {
   Node *n = loadOf(tensor, indices, e.span);
   if (gather && !pad && !tensor->broken)
     addGathers(e, *tensor, indices);
-  if (!pad && (gather || (!tensor->broken && needsGuards(*tensor, indices)))) {
+  if (!pad && gather) {
     pad = zero(n->type, e.span);
   } else if (pad) {
     if (pad->type == Type::Bool ? n->type != Type::Bool
@@ -194,9 +194,9 @@ Node *KernelSema::access(const ast::Access &e, Node *pad) {
   for (Node *index : indices)
     if (!gather && !checkDivisors(index, e.span))
       return nullptr;
+  if (!pad && !tensor->broken && prove(e, *tensor, indices))
+    pad = zero(n->type, e.span);
   n->pad = pad;
-  if (!pad && !tensor->broken)
-    prove(e, *tensor, indices);
   return n;
 }
 

@@ -135,15 +135,18 @@ private:
   Node *loadOf(Tensor *tensor, std::vector<Node *> indices, Span span);
   void addGathers(const ast::Access &e, const Tensor &tensor, const std::vector<Node *> &indices);
   void checkGathers();
-  void prove(const ast::Access &e, const Tensor &tensor, const std::vector<Node *> &indices);
-  bool proveComponent(const ast::Access &e, unsigned axis, Node *index, const Tensor &tensor);
+  /// Whether the access, bound by bound, is in bounds for all sizes or by a check at launch, or
+  /// only where the conditions of the `if`s around it hold (the result is true then: it is read as
+  /// a padded one, since the branch that is not taken may be computed, too).
+  bool prove(const ast::Access &e, const Tensor &tensor, const std::vector<Node *> &indices);
+  bool proveComponent(const ast::Access &e, unsigned axis, Node *index, const Tensor &tensor,
+                      const bounds::Prover &guarded, bool &needsGuards);
   /// What it takes that an index is at least (`isLower`), or at most, a bound: of each clause one
   /// value that is not negative.
   using Clauses = std::vector<std::vector<bounds::Poly>>;
   Clauses clausesOf(const Node *n, bool isLower, const bounds::Poly &bound);
+  std::optional<bounds::Poly> greatestRemainder(const Node *n);
   void addGuardFacts(const Node *condition, bool holds, bounds::Prover &into);
-  bool isInside(const Tensor &tensor, const std::vector<Node *> &indices, const bounds::Prover &by);
-  bool needsGuards(const Tensor &tensor, const std::vector<Node *> &indices);
   enum class Proof : std::uint8_t { Holds, Never, Unknown };
   Proof proveClause(const std::vector<bounds::Poly> &clause, Span span, const std::string &text);
   void checkAtLaunch(Span span, const std::vector<bounds::Poly> &minimum, const std::string &text);

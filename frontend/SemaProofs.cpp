@@ -41,41 +41,22 @@ void KernelSema::addGuardFacts(const Node *condition, bool holds, bounds::Prover
       into.assume(difference);
 }
 
-bool KernelSema::isInside(const Tensor &tensor, const std::vector<Node *> &indices,
-                          const bounds::Prover &by) {
-  std::vector<bounds::Atom> active = activeAtoms();
-  for (unsigned axis = 0; axis < indices.size(); ++axis) {
-    std::optional<Poly> extent = polyOf(tensor.extents[axis]);
-    std::optional<Poly> low =
-        tensor.lows.empty() || !tensor.lows[axis] ? Poly(0) : polyOf(tensor.lows[axis]);
-    if (!extent || !low)
-      return false;
-    for (bool isLower : {true, false})
-      for (const std::vector<Poly> &clause :
-           clausesOf(indices[axis], isLower, isLower ? *low : *extent - 1))
-        if (std::none_of(clause.begin(), clause.end(),
-                         [&](const Poly &goal) { return by.nonNegative(goal, active); }))
-          return false;
-  }
-  return true;
+static bool holds(const std::vector<Poly> &clause, const bounds::Prover &by,
+                  const std::vector<bounds::Atom> &active) {
+  return std::any_of(clause.begin(), clause.end(),
+                     [&](const Poly &goal) { return by.nonNegative(goal, active); });
 }
 
-/// Whether an access is in bounds only where the conditions of the `if`s around it hold. It is read
-/// as a padded one: the branch that is not taken may be computed, too.
-bool KernelSema::needsGuards(const Tensor &tensor, const std::vector<Node *> &indices) {
-  if (guards.empty() || isInside(tensor, indices, prover))
-    return false;
-  bounds::Prover guarded = prover;
-  for (auto &[condition, holds] : guards)
-    addGuardFacts(condition, holds, guarded);
-  return isInside(tensor, indices, guarded);
-}
-
-void KernelSema::prove(const ast::Access &e, const Tensor &tensor,
+bool KernelSema::prove(const ast::Access &e, const Tensor &tensor,
                        const std::vector<Node *> &indices) {
+  bounds::Prover guarded = prover;
+  for (auto &[condition, isTrue] : guards)
+    addGuardFacts(condition, isTrue, guarded);
+  bool needsGuards = false;
   for (unsigned axis = 0; axis < indices.size(); ++axis)
-    if (!proveComponent(e, axis, indices[axis], tensor))
-      return;
+    if (!proveComponent(e, axis, indices[axis], tensor, guarded, needsGuards))
+      break;
+  return needsGuards;
 }
 
 /// Of each pair of clauses one clause: either of the two.
@@ -93,9 +74,25 @@ static std::vector<std::vector<Poly>> eitherOf(const std::vector<std::vector<Pol
   return both;
 }
 
+/// What a remainder by a constant is at most.
+std::optional<Poly> KernelSema::greatestRemainder(const Node *n) {
+  std::optional<Poly> by = n->kind == NodeKind::Op && n->op == Op::Rem && n->args.size() == 2
+                               ? polyOf(n->args[1])
+                               : std::nullopt;
+  return by && by->isConstant() && by->constant() > 0 ? std::optional(Poly(by->constant() - 1))
+                                                      : std::nullopt;
+}
+
 KernelSema::Clauses KernelSema::clausesOf(const Node *n, bool isLower, const Poly &bound) {
-  if (std::optional<Poly> p = polyOf(n))
-    return {{isLower ? *p - bound : bound - *p}};
+  if (std::optional<Poly> p = polyOf(n)) {
+    Poly goal = isLower ? *p - bound : bound - *p;
+    // What a launch checks of an access under a condition may be more than it takes, as it is for
+    // all values of the indices.
+    if (std::optional<Poly> greatest = greatestRemainder(n);
+        greatest && !guards.empty() && !prover.minimum(goal, activeAtoms()))
+      return {{goal, isLower ? Poly(0) - bound : bound - *greatest}};
+    return {{goal}};
+  }
   if (n->kind == NodeKind::Convert && n->type == Type::Index && isInteger(n->args[0]->type))
     return clausesOf(n->args[0], isLower, bound);
   if (n->kind != NodeKind::Op)
@@ -129,23 +126,25 @@ KernelSema::Clauses KernelSema::clausesOf(const Node *n, bool isLower, const Pol
       return clausesOfExtremum(false, ofArg(0), clausesOf(n->args[0], true, Poly(0) - bound));
     return eitherOf(eitherOf(ofArg(0), clausesOf(n->args[0], false, Poly(0) - bound)),
                     {{Poly(0) - bound}});
-  case Op::FloorDiv:
-  case Op::Rem: {
+  case Op::Rem:
+    if (std::optional<Poly> greatest = greatestRemainder(n))
+      return {{isLower ? Poly(0) - bound : bound - *greatest}};
+    return {{}};
+  case Op::FloorDiv: {
     std::optional<Poly> by = polyOf(n->args[1]);
     if (!by || !by->isConstant() || by->constant() <= 0)
       return {{}};
-    const Poly greatest(by->constant() - 1); // that a remainder is
-    if (n->op == Op::Rem)
-      return {{isLower ? Poly(0) - bound : bound - greatest}};
-    return clausesOf(n->args[0], isLower, isLower ? bound * *by : bound * *by + greatest);
+    return clausesOf(n->args[0], isLower, isLower ? bound * *by : bound * *by + *by - 1);
   }
   default:
     return {{}};
   }
 }
 
+/// `needsGuards` becomes true where a bound follows from `guarded` alone.
 bool KernelSema::proveComponent(const ast::Access &e, unsigned axis, Node *index,
-                                const Tensor &tensor) {
+                                const Tensor &tensor, const bounds::Prover &guarded,
+                                bool &needsGuards) {
   std::optional<Poly> at = polyOf(index), extent = polyOf(tensor.extents[axis]);
   Node *lowNode = tensor.lows.empty() ? nullptr : tensor.lows[axis];
   std::optional<Poly> low = lowNode ? polyOf(lowNode) : Poly(0);
@@ -178,7 +177,13 @@ bool KernelSema::proveComponent(const ast::Access &e, unsigned axis, Node *index
   for (bool isLower : {true, false}) {
     std::string what =
         isLower ? written + " >= " + least : written + " < " + textOf(tensor.extents[axis]);
-    for (const std::vector<Poly> &clause : clausesOf(index, isLower, isLower ? *low : *extent - 1))
+    for (const std::vector<Poly> &clause :
+         clausesOf(index, isLower, isLower ? *low : *extent - 1)) {
+      std::vector<bounds::Atom> active = activeAtoms();
+      if (!guards.empty() && !holds(clause, prover, active) && holds(clause, guarded, active)) {
+        needsGuards = true;
+        continue;
+      }
       switch (proveClause(clause, e.span, what + " for " + whole)) {
       case Proof::Holds:
         break;
@@ -187,6 +192,7 @@ bool KernelSema::proveComponent(const ast::Access &e, unsigned axis, Node *index
       case Proof::Unknown:
         return fail(Diag::UnprovableAccess, what, "cannot prove");
       }
+    }
   }
   return true;
 }

@@ -101,10 +101,8 @@ private:
         return options.validatePasses ? validator.after(pass.name, module) : mlir::success();
       };
     auto compiled = CompiledSource::create(program.text(), compileOptions, driver);
-    // What a kernel may do its gradient may do as well, but for accesses whose bounds follow from
-    // conditions and sizes together (TK0402).
+    // What a kernel may do its gradient may do as well.
     if (!compiled && program.hasGradient() &&
-        compiled.error().message().find("TK0402") == std::string::npos &&
         CompiledSource::create(program.kernelText(), compileOptions, driver))
       return failure("gradient: refused", compiled.error().message());
     if (!compiled)
