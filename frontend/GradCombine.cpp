@@ -20,8 +20,7 @@ void GradKernel::emit(const std::string &name, const std::vector<IndexRef> &list
   s.name = name;
   s.indices = list;
   s.value = std::move(value);
-  for (IndexRef index : list)
-    axes[name].push_back({index->lo, index->hi});
+  declareAxes(name, list);
   adjoints.push_back(std::move(s));
 }
 

@@ -200,8 +200,7 @@ void GradKernel::copyFor(const Term &read, const std::vector<Statement> &lines,
     }
     by[line->indices[i]] = substitute(read.args[i], toCopies);
   }
-  for (IndexRef index : copy.indices)
-    axes[copy.name].push_back({index->lo, index->hi});
+  declareAxes(copy.name, copy.indices);
   TermPtr value = replace(line->value, [&](const TermPtr &t) {
     return isOwn(*t) ? elementAt(names.at(t->name), copy.indices) : nullptr;
   });

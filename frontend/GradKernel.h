@@ -107,6 +107,7 @@ private:
                 const std::vector<TermPtr> &conditions, const Statement &owner,
                 const std::vector<IndexRef> &over = {});
   void enter(Statement statement);
+  void declareAxes(const std::string &name, const std::vector<IndexRef> &list);
 
   // Rules (GradRules.cpp)
   void differentiate(const Statement &s, const TermPtr &adjoint);

@@ -254,16 +254,20 @@ bool GradKernel::isActive(const TermPtr &term) const {
   return found;
 }
 
+void GradKernel::declareAxes(const std::string &name, const std::vector<IndexRef> &list) {
+  std::vector<Axis> &own = axes[name]; // also where there are none
+  own.clear();
+  for (IndexRef index : list)
+    own.push_back({index->lo, index->hi});
+}
+
 void GradKernel::enter(Statement statement) {
   Tensor &t = tensors[statement.name];
   t.isResult = statement.isResult;
   t.isActive = statement.isActive;
   if (statement.dtype)
     t.dtype = statement.dtype;
-  std::vector<Axis> &list = axes[statement.name];
-  list.clear();
-  for (IndexRef index : statement.indices)
-    list.push_back({index->lo, index->hi});
+  declareAxes(statement.name, statement.indices);
   statements.push_back(std::move(statement));
 }
 

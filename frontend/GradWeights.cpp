@@ -176,9 +176,7 @@ TermPtr GradKernel::weights(const Term &reduce, bool maySoftmax) {
       sum.name = fresh(x->name + "_logsumexp");
       sum.indices = rows;
       sum.value = reduction(ReduceKind::LogSumExp, over, mine.args[0]);
-      axes[sum.name] = {};
-      for (IndexRef row : rows)
-        axes[sum.name].push_back({row->lo, row->hi});
+      declareAxes(sum.name, rows);
       norm = elementAt(sum.name, rows);
       list.push_back(sum);
     }
@@ -190,8 +188,7 @@ TermPtr GradKernel::weights(const Term &reduce, bool maySoftmax) {
       s.indices = rows;
       TermPtr inf = named("inf");
       s.value = guards ? choose(binary(BinaryOp::Eq, norm, neg(inf)), inf, norm) : norm;
-      for (IndexRef row : rows)
-        axes[s.name].push_back({row->lo, row->hi});
+      declareAxes(s.name, rows);
       (definition ? after[definition] : first).push_back(s);
     }
   }

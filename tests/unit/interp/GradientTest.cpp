@@ -414,6 +414,22 @@ TEST_CASE("gradients of normalisers that nothing else reads") {
         .check();
 }
 
+TEST_CASE("gradients of normalisers along two axes of one tensor") {
+  for (const char *body :
+       {// of locals, of one that is a result, and of one that is a result under a condition
+        "-> (y: f64[N], z: f64[N]) {\ny[r] = sum[c](softmax[c](x[r, c]) * w[c])\n"
+        "z[c] = sum[r](softmax[r](x[r, c]) * w[r]^2) }",
+        "-> (p: f64[N, N], z: f64[N]) {\np[r, c] = softmax[c](x[r, c])\n"
+        "z[c] = sum[r](softmax[r](x[r, c]) * w[r]) + p[c, 0] }",
+        "-> (p: f64[N, N], z: f64[N]) {\np[r, c] = if r > 0 then softmax[c](x[r, c]) else 0.0\n"
+        "z[r] = sum[c](softmax[c](x[r, c]) * w[c]) }"}) {
+    INFO(body);
+    Gradient("kernel k(x: f64[N, N], w: f64[N]) " + std::string(body) + "\ngrad g = k wrt (x, w)",
+             {{"N", 3}})
+        .check();
+  }
+}
+
 TEST_CASE("what a condition reads is read where the solved index is inside") {
   Gradient g("kernel k(x: f64[T + 1], off: i32[T]) -> (y: f64[T]) {\n"
              "y[t in 0..T] = x[t]^2 + (if off[t] > 0 then 0.0 else x[t + 1]) }\ngrad g = k wrt (x)",
@@ -450,6 +466,8 @@ TEST_CASE("gradients of rows whose elements are all the same") {
         "sum[c](log_softmax[c](x[r, 0]) * w[c] + x[r, c])",
         // a row is whole, whatever of it is read
         "sum[c](if c != 1 then softmax[c](x[r, c] * w[c]) else 0.0)",
+        // one row of one value, whose norm has no index
+        "sum[c](softmax[c](x[0, 0]) * w[c] * x[r, c])",
         "sum[c](if c > r then cumsum[c](sum[d](x[d, c]) * w[c])^2 else x[r, c])"}) {
     INFO(e);
     Gradient(std::string("kernel k(x: f64[R, C], w: f64[C]) -> (y: f64[R]) { y[r] = w[0] * ") + e +
