@@ -55,8 +55,7 @@ static bool isNumberOfTile(Value value) {
 static Value lengthOfPart(Value value, Value tiles) {
   auto product = value.getDefiningOp<arith::MulIOp>();
   auto part = product ? product.getLhs().getDefiningOp<arith::DivSIOp>() : arith::DivSIOp();
-  bool isPart =
-      part && part.getRhs() == tiles && part.getLhs().getDefiningOp<gpu::ProgramIdOp>();
+  bool isPart = part && part.getRhs() == tiles && part.getLhs().getDefiningOp<gpu::ProgramIdOp>();
   return isPart ? product.getRhs() : Value();
 }
 
@@ -134,8 +133,8 @@ bool tk::isStreamedOnce(gpu::BulkCopyOp copy) {
   for (Operation *op = copy->getParentOp(); !isa<gpu::FuncOp>(op); op = op->getParentOp()) {
     auto loop = dyn_cast<scf::ForOp>(op);
     bool isOfPart = loop && tiles && goesThroughPart(loop, tiles);
-    bool isSame = loop && constantIndex(loop.getStep()) &&
-                  (constantIndex(loop.getLowerBound()) || isOfPart);
+    bool isSame =
+        loop && constantIndex(loop.getStep()) && (constantIndex(loop.getLowerBound()) || isOfPart);
     if (!loop || !counted.erase(loop.getInductionVar()) ||
         !(isSame || countsTiles(loop.getInductionVar())))
       return false;
