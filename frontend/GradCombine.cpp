@@ -84,6 +84,20 @@ static bool padded(TermPtr &element, IndexRef loop,
   return false;
 }
 
+/// Whether a condition reads an element at a place that follows from `value`'s indices.
+static bool readsAt(const TermPtr &condition, const TermPtr &value) {
+  std::set<IndexRef> indices = freeIndices(value);
+  bool found = false;
+  walk(condition, [&](const Term &t) {
+    if (t.kind == TermKind::Access)
+      for (const TermPtr &arg : t.args)
+        for (IndexRef index : freeIndices(arg))
+          found |= indices.count(index) != 0;
+    return !found;
+  });
+  return found;
+}
+
 /// The sum over the loops that remain, with what does not depend on them outside, and a product of
 /// two factors kept one.
 TermPtr GradKernel::build(const Contribution &c, const Solution &solution, bool withFactor) {
@@ -110,6 +124,8 @@ TermPtr GradKernel::build(const Contribution &c, const Solution &solution, bool 
       uses += 2 * mentions(other, solved.loop);
     for (const TermPtr &other : c.conditions)
       uses += 2 * mentions(other, solved.loop);
+    for (const TermPtr &other : solution.conditions)
+      uses += 2 * readsAt(other, solved.value);
     if (uses == 1 && (!pads || at == paddedFactor) &&
         padded(product.above[at], solved.loop, axes)) {
       pads = true;

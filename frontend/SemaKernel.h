@@ -139,14 +139,20 @@ private:
   /// only where the conditions of the `if`s around it hold (the result is true then: it is read as
   /// a padded one, since the branch that is not taken may be computed, too).
   bool prove(const ast::Access &e, const Tensor &tensor, const std::vector<Node *> &indices);
+  /// What is known under the conditions around an access, and whether a bound follows from that.
+  struct Guarded {
+    bounds::Prover prover;
+    std::vector<bounds::Poly> facts;
+    bool isNeeded;
+  };
   bool proveComponent(const ast::Access &e, unsigned axis, Node *index, const Tensor &tensor,
-                      const bounds::Prover &guarded, bool &needsGuards);
+                      Guarded &around);
   /// What it takes that an index is at least (`isLower`), or at most, a bound: of each clause one
   /// value that is not negative.
   using Clauses = std::vector<std::vector<bounds::Poly>>;
   Clauses clausesOf(const Node *n, bool isLower, const bounds::Poly &bound);
   std::optional<bounds::Poly> greatestRemainder(const Node *n);
-  void addGuardFacts(const Node *condition, bool holds, bounds::Prover &into);
+  void addGuardFacts(const Node *condition, bool holds, std::vector<bounds::Poly> &into);
   enum class Proof : std::uint8_t { Holds, Never, Unknown };
   Proof proveClause(const std::vector<bounds::Poly> &clause, Span span, const std::string &text);
   void checkAtLaunch(Span span, const std::vector<bounds::Poly> &minimum, const std::string &text);

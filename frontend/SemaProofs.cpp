@@ -9,8 +9,8 @@ namespace tk::sema {
 
 using bounds::Poly;
 
-/// Adds what a condition around an access says of its indices, if it holds or if it does not.
-void KernelSema::addGuardFacts(const Node *condition, bool holds, bounds::Prover &into) {
+/// Adds what is not negative where a condition around an access holds, or where it does not.
+void KernelSema::addGuardFacts(const Node *condition, bool holds, std::vector<Poly> &into) {
   if (condition->kind != NodeKind::Op)
     return;
   const std::vector<Node *> &args = condition->args;
@@ -33,12 +33,12 @@ void KernelSema::addGuardFacts(const Node *condition, bool holds, bounds::Prover
   if (!a || !b)
     return;
   if (op == (holds ? Op::Lt : Op::Ge) || op == (holds ? Op::Le : Op::Gt))
-    into.assume(*b - *a - (op == Op::Lt || op == Op::Ge ? 1 : 0));
+    into.push_back(*b - *a - (op == Op::Lt || op == Op::Ge ? 1 : 0));
   else if (op == (holds ? Op::Gt : Op::Le) || op == (holds ? Op::Ge : Op::Lt))
-    into.assume(*a - *b - (op == Op::Gt || op == Op::Le ? 1 : 0));
+    into.push_back(*a - *b - (op == Op::Gt || op == Op::Le ? 1 : 0));
   else if (op == (holds ? Op::Eq : Op::Ne))
     for (const Poly &difference : {*a - *b, *b - *a})
-      into.assume(difference);
+      into.push_back(difference);
 }
 
 static bool holds(const std::vector<Poly> &clause, const bounds::Prover &by,
@@ -49,14 +49,15 @@ static bool holds(const std::vector<Poly> &clause, const bounds::Prover &by,
 
 bool KernelSema::prove(const ast::Access &e, const Tensor &tensor,
                        const std::vector<Node *> &indices) {
-  bounds::Prover guarded = prover;
+  Guarded around{prover, {}, false};
   for (auto &[condition, isTrue] : guards)
-    addGuardFacts(condition, isTrue, guarded);
-  bool needsGuards = false;
+    addGuardFacts(condition, isTrue, around.facts);
+  for (const Poly &fact : around.facts)
+    around.prover.assume(fact);
   for (unsigned axis = 0; axis < indices.size(); ++axis)
-    if (!proveComponent(e, axis, indices[axis], tensor, guarded, needsGuards))
+    if (!proveComponent(e, axis, indices[axis], tensor, around))
       break;
-  return needsGuards;
+  return around.isNeeded;
 }
 
 /// Of each pair of clauses one clause: either of the two.
@@ -141,10 +142,19 @@ KernelSema::Clauses KernelSema::clausesOf(const Node *n, bool isLower, const Pol
   }
 }
 
-/// `needsGuards` becomes true where a bound follows from `guarded` alone.
+/// What is not negative where the conditions around hold and one of the values, each less what a
+/// condition says is not negative, is not.
+static std::vector<Poly> lessFacts(const std::vector<Poly> &clause,
+                                   const std::vector<Poly> &facts) {
+  std::vector<Poly> rest;
+  for (const Poly &goal : clause)
+    for (const Poly &fact : facts)
+      rest.push_back(goal - fact);
+  return rest;
+}
+
 bool KernelSema::proveComponent(const ast::Access &e, unsigned axis, Node *index,
-                                const Tensor &tensor, const bounds::Prover &guarded,
-                                bool &needsGuards) {
+                                const Tensor &tensor, Guarded &around) {
   std::optional<Poly> at = polyOf(index), extent = polyOf(tensor.extents[axis]);
   Node *lowNode = tensor.lows.empty() ? nullptr : tensor.lows[axis];
   std::optional<Poly> low = lowNode ? polyOf(lowNode) : Poly(0);
@@ -180,11 +190,19 @@ bool KernelSema::proveComponent(const ast::Access &e, unsigned axis, Node *index
     for (const std::vector<Poly> &clause :
          clausesOf(index, isLower, isLower ? *low : *extent - 1)) {
       std::vector<bounds::Atom> active = activeAtoms();
-      if (!guards.empty() && !holds(clause, prover, active) && holds(clause, guarded, active)) {
-        needsGuards = true;
+      if (!guards.empty() && !holds(clause, prover, active) &&
+          holds(clause, around.prover, active)) {
+        around.isNeeded = true;
         continue;
       }
-      switch (proveClause(clause, e.span, what + " for " + whole)) {
+      const Proof proof = proveClause(clause, e.span, what + " for " + whole);
+      // Of conditions and sizes together.
+      if (proof != Proof::Holds && proveClause(lessFacts(clause, around.facts), e.span,
+                                               what + " for " + whole) == Proof::Holds) {
+        around.isNeeded = true;
+        continue;
+      }
+      switch (proof) {
       case Proof::Holds:
         break;
       case Proof::Never:

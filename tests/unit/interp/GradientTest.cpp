@@ -435,6 +435,11 @@ TEST_CASE("what a condition reads is read where the solved index is inside") {
              "y[t in 0..T] = x[t]^2 + (if off[t] > 0 then 0.0 else x[t + 1]) }\ngrad g = k wrt (x)",
              {{"T", 4}});
   g.with("off", {0, 1, 0, 0}).check();
+  // what says which column an element is of
+  Gradient h("kernel k(x: f64[M, C], at: i32[N]) -> (y: f64[N]) {\n"
+             "y[i in 0..N] = pad(x[i + 1, at[i]], 0.5)^2 }\ngrad g = k wrt (x)",
+             {{"M", 5}, {"N", 3}, {"C", 2}});
+  h.with("at", {0, 1, 1}).check();
 }
 
 TEST_CASE("gradients of losses and norms") {
