@@ -12,9 +12,10 @@
 //      two loads and much arithmetic give a tile (tkgpu.funnel), a thread computes with more, and
 //      there are as many blocks as fit.
 //   5. Where warpgroups have a role of their own, in loops whose steps take accumulators from one
-//      reference to the next and have no masks, a consumer's thread gets what a step holds and some
-//      to compute with. With more, ptxas converts all weights behind the wait for the product
-//      that takes the last ones, where nothing else is left to do; with fewer, under it.
+//      reference to the next, a consumer's thread gets what a step holds and some to compute with,
+//      and more where scores are masked. With more than that, ptxas computes all weights ahead of
+//      the wait for the product that takes the last ones, so that nothing is left to do beside the
+//      accumulators' factors and the conversion of weights; with less, some of them behind it.
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/tkgpu/TkGpuPrivateOps.h"
@@ -23,9 +24,11 @@
 #include "passes/memory/TileComponents.h"
 #include "passes/parallel/TileLoops.h"
 
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Pass/Pass.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -41,7 +44,8 @@ using namespace tk::gpu;
 /// 32-bit registers of a multiprocessor, and how many of a thread it hands out at a time.
 static constexpr int64_t registerFile = 65536, registerUnit = 8;
 /// What a thread computes addresses and expressions with.
-static constexpr int64_t workingRegisters = 32, workingWithFunnels = 48, workingInSteps = 36;
+static constexpr int64_t workingRegisters = 32, workingWithFunnels = 48, workingInSteps = 36,
+                         workingWithMasks = 24;
 /// Loops with fewer registers left over convert early of themselves.
 static constexpr int64_t spareInSteps = 24;
 /// With so many blocks on a multiprocessor some always load; with more they hide latencies of
@@ -142,41 +146,66 @@ static int64_t blocksWith(int64_t held, int64_t working, int64_t threads) {
   return registerFile / (threads * llvm::alignTo(registers, registerUnit));
 }
 
-/// Registers of what a step of a loop holds that takes accumulators from one reference to the next:
-/// what is carried, and the scores. None where weights are not carried as 16 bits, where a step has
-/// masks, or where it loads.
-static std::optional<int64_t> registersOfStep(scf::ForOp loop) {
-  int64_t carried = 0, scores = 0;
-  bool hasWeights = false, hasOthers = false;
+namespace {
+/// What a step of a loop holds that takes accumulators from one reference to the next.
+struct HeldInStep {
+  int64_t registers = 0;
+  bool hasMasks = false;
+};
+} // namespace
+
+/// Whether `op` leaves scores as they are, or puts a constant in their place.
+static bool isMask(arith::SelectOp op) {
+  return op.getTrueValue().getDefiningOp<WarpgroupWaitOp>() &&
+         matchPattern(op.getFalseValue(), m_Constant());
+}
+
+/// What is carried, and the scores. None where weights are not carried as 16 bits, or where a step
+/// loads or chooses otherwise; nor where scores that are masked are computed with.
+static std::optional<HeldInStep> heldInStep(scf::ForOp loop) {
+  HeldInStep held;
+  bool hasWeights = false, hasOthers = false, hasArithmetic = false;
   for (Value value : loop.getRegionIterArgs())
     if (isTile(value)) {
       Type element = getElementTypeOrSelf(value.getType());
       hasWeights |= element.isBF16() || element.isF16();
-      carried += registersFor(value);
+      held.registers += registersFor(value);
     }
   loop.walk([&](Operation *op) {
-    hasOthers |= isa<gpu::LoadOp, arith::SelectOp>(op) && isTile(op->getResult(0));
+    if (op->getNumResults() == 0 || !isTile(op->getResult(0)))
+      return;
+    auto select = dyn_cast<arith::SelectOp>(op);
+    held.hasMasks |= select && isMask(select);
+    hasOthers |= isa<gpu::LoadOp>(op) || (select && !isMask(select));
+    auto product = dyn_cast<arith::MulFOp>(op);
+    hasArithmetic |= cast<RankedTensorType>(op->getResult(0).getType()).getRank() > 1 &&
+                     isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, math::FmaOp>(op) &&
+                     !(product && isRescaledSum(product));
     if (auto dot = dyn_cast<WarpgroupDotOp>(op); dot && !isa<BlockArgument>(dot.getAcc()))
-      scores += registersFor(dot.getResult());
+      held.registers += registersFor(dot.getResult());
   });
-  return hasWeights && !hasOthers ? std::optional(carried + scores) : std::nullopt;
+  const bool isKnown = hasWeights && !hasOthers && !(held.hasMasks && hasArithmetic);
+  return isKnown ? std::optional(held) : std::nullopt;
 }
 
 /// Step 5.
 static void limitConsumers(WarpRolesOp roles) {
-  int64_t most = 0;
+  HeldInStep most;
   WalkResult walked = roles.getConsumer().walk([&](arith::MulFOp product) {
     auto loop = dyn_cast<scf::ForOp>(product->getParentOp());
     if (!loop || !isRescaledSum(product))
       return WalkResult::advance();
-    std::optional<int64_t> held = registersOfStep(loop);
-    most = std::max(most, held.value_or(0));
-    return held ? WalkResult::advance() : WalkResult::interrupt();
+    std::optional<HeldInStep> held = heldInStep(loop);
+    if (!held)
+      return WalkResult::interrupt();
+    most.registers = std::max(most.registers, held->registers);
+    most.hasMasks |= held->hasMasks;
+    return WalkResult::advance();
   });
-  const int64_t registers = llvm::alignTo(most + workingInSteps, registerUnit);
+  const int64_t registers = llvm::alignTo(most.registers + workingInSteps, registerUnit);
   const int64_t had = roles.getConsumerRegisters().value_or(0);
-  if (most > 0 && !walked.wasInterrupted() && registers + spareInSteps <= had)
-    roles.setConsumerRegisters(registers);
+  if (most.registers > 0 && !walked.wasInterrupted() && registers + spareInSteps <= had)
+    roles.setConsumerRegisters(std::min(had, registers + (most.hasMasks ? workingWithMasks : 0)));
 }
 
 namespace {
