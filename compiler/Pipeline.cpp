@@ -141,6 +141,8 @@ llvm::ArrayRef<PassRow> passTable() {
        "launches begin as those before them end; behind their waits nothing moves any more"},
       {"tk-hand-out-tiles", Stage::Gpu, "persistence", "",
        "which tiles come ahead of which is decided; nothing looks at the loop over them any more"},
+      {"tk-keep-reads", Stage::Gpu, "", "",
+       "what a block moves, and whether it waits for others, is known"},
   };
   return rows;
 }

@@ -426,4 +426,10 @@ def HandOutTiles : Pass<"tk-hand-out-tiles", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numHandedOut", "loops", "Loops whose tiles are handed out">];
 }
 
+def KeepReads : Pass<"tk-keep-reads", "::mlir::ModuleOp"> {
+  let summary = "Keep what rows are read from in the second-level cache where launches move much";
+  let dependentDialects = ["::tk::gpu::TkGpuDialect"];
+  let statistics = [Statistic<"numKept", "loads", "Loads whose lines stay">];
+}
+
 #endif // TK_PASSES_TD

@@ -1,6 +1,7 @@
 //===- EmitGlobal.cpp - accesses to global memory -------------------------===//
 #include "compiler/target/cuda/KernelEmitter.h"
 
+#include "passes/memory/KeepReads.h"
 #include "passes/memory/SlidingLoads.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -180,6 +181,12 @@ LogicalResult KernelEmitter::emitLoad(gpu::LoadOp load) {
       return failure();
     line("tk::load_runs<" + llvm::Twine(run) + ">(" + name + ", " + buffer + ", " + parts->offsets +
          ", " + parts->conditions + ", " + other + ");");
+    return success();
+  }
+  if (auto blocks = load->getAttrOfType<IntegerAttr>(gpu::keptFromAttrName);
+      blocks && mask->empty()) {
+    line(loop + "tk::load_kept<" + llvm::Twine(vector) + ">(&" + name + "[" + reg.str() + "], &" +
+         buffer + "[" + *offset + "], tk::grid_x() >= " + llvm::Twine(blocks.getInt()) + ");");
     return success();
   }
   line(loop + "tk::load<" + llvm::Twine(vector) + ">(&" + name + "[" + reg.str() + "], &" + buffer +

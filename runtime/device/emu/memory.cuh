@@ -38,6 +38,10 @@ TK_DEVICE void load(T *y, const T *from, bool mask, typename Same<T>::Type other
     for_each<n>([&](int i) { y[i] = other; });
 }
 template <int n, class T>
+TK_DEVICE void load_kept(T *y, const T *from, bool, Place place = {}) {
+  load<n>(y, from, place);
+}
+template <int n, class T>
 TK_DEVICE void load_common(T *y, const T *from, bool mask, typename Same<T>::Type other,
                            Place place = {}) {
   load<n>(y, from, mask, other, place);
