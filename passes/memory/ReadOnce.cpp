@@ -10,10 +10,19 @@
 // 4. The tensor's extents are bounded at the launch, and their product is more than the cache
 //    holds. Bounds are powers of two where a size is none: the tensor may have half of that.
 //
+// What threads load, as they do the matrix that one row is multiplied by, is read once if
+//
+// 1. each has whole vectors of 16 bytes that no other one has, in a loop that stores nothing, where
+//    they are multiplied: what is reduced so leaves little to write;
+// 2. of the numbers that the block's number is taken apart into each says what is loaded, directly
+//    or as the loop's first step, and one index goes on by a whole tile at least in each step;
+// 3. the tensor is a parameter that is larger than the cache, as above.
+//
 //===----------------------------------------------------------------------===//
 #include "passes/memory/ReadOnce.h"
 
 #include "dialects/tk/TkDialect.h"
+#include "dialects/tkgpu/TkGpuLayout.h"
 #include "passes/memory/AxisInfo.h"
 #include "passes/tiling/SizeFacts.h"
 
@@ -81,30 +90,44 @@ static Value placeInPart(Value coordinate, Value tiles) {
   return isWhole ? sum.getRhs() : Value();
 }
 
+/// The launch of a function that no other one launches; null if there is none.
+static gpu::LaunchOp launchOf(gpu::FuncOp function) {
+  std::optional<SymbolTable::UseRange> uses =
+      SymbolTable::getSymbolUses(function, function->getParentOp());
+  return uses && llvm::hasSingleElement(*uses) ? dyn_cast<gpu::LaunchOp>(uses->begin()->getUser())
+                                               : gpu::LaunchOp();
+}
+
+/// What elements of so many bytes take over all of `extents`, at most.
+static std::optional<int64_t> bytesOf(KernelOp kernel, ValueRange extents, int64_t bytes) {
+  for (Value extent : extents) {
+    std::optional<int64_t> upper = getSizeFact(kernel, extent).upper;
+    if (!upper || *upper > std::numeric_limits<int32_t>::max())
+      return std::nullopt;
+    bytes = static_cast<int64_t>(llvm::SaturatingMultiply<uint64_t>(bytes, *upper));
+  }
+  return bytes;
+}
+
+/// Does the cache hold less than so many bytes, and a part of them until the next launch?
+static bool exceedsCache(std::optional<int64_t> bytes) {
+  return bytes && *bytes > cacheBytes && *bytes <= mostCaches * cacheBytes;
+}
+
 /// The bytes of the tensor that `copy` reads, at most; nothing if that is not known.
 static std::optional<int64_t> bytesOfTensor(gpu::BulkCopyOp copy) {
   auto function = copy->getParentOfType<gpu::FuncOp>();
   auto map = dyn_cast<BlockArgument>(copy.getMap());
   if (!map || map.getOwner() != function.getBlock())
     return std::nullopt;
-  std::optional<SymbolTable::UseRange> uses =
-      SymbolTable::getSymbolUses(function, function->getParentOp());
-  if (!uses || !llvm::hasSingleElement(*uses))
-    return std::nullopt;
-  auto launch = dyn_cast<gpu::LaunchOp>(uses->begin()->getUser());
+  gpu::LaunchOp launch = launchOf(function);
   if (!launch || map.getArgNumber() >= launch.getArgs().size())
     return std::nullopt;
   auto described = launch.getArgs()[map.getArgNumber()].getDefiningOp<gpu::TensorMapOp>();
   if (!described)
     return std::nullopt;
-  int64_t bytes = copy.getTarget().getType().getElementType().getIntOrFloatBitWidth() / 8;
-  for (Value extent : described.getExtents()) {
-    std::optional<int64_t> upper = getSizeFact(launch->getParentOfType<KernelOp>(), extent).upper;
-    if (!upper || *upper > std::numeric_limits<int32_t>::max())
-      return std::nullopt;
-    bytes = static_cast<int64_t>(llvm::SaturatingMultiply<uint64_t>(bytes, *upper));
-  }
-  return bytes;
+  return bytesOf(launch->getParentOfType<KernelOp>(), described.getExtents(),
+                 copy.getTarget().getType().getElementType().getIntOrFloatBitWidth() / 8);
 }
 
 bool tk::isStreamedOnce(gpu::BulkCopyOp copy) {
@@ -145,6 +168,103 @@ bool tk::isStreamedOnce(gpu::BulkCopyOp copy) {
   // What is left is the block's own number, or something that is not known to differ.
   if (llvm::any_of(counted, [](Value rest) { return !rest.getDefiningOp<gpu::ProgramIdOp>(); }))
     return false;
-  std::optional<int64_t> bytes = bytesOfTensor(copy);
-  return bytes && *bytes > cacheBytes && *bytes <= mostCaches * cacheBytes;
+  return exceedsCache(bytesOfTensor(copy));
+}
+
+/// Is the element of each thread another one?
+static bool haveThreadsTheirOwn(gpu::LayoutAttr layout) {
+  auto isOwn = [](const gpu::LayoutBit &bit) { return !bit.isReplication(); };
+  return llvm::all_of(layout.getLaneBits(), isOwn) && llvm::all_of(layout.getWarpBits(), isOwn);
+}
+
+/// Is `value` multiplied, as it is or as f32, and nothing else done with it?
+static bool isMultiplied(Value value) {
+  return !value.use_empty() && llvm::all_of(value.getUsers(), [](Operation *user) {
+    return isa<arith::MulFOp>(user) ||
+           (isa<arith::ExtFOp>(user) && isMultiplied(user->getResult(0)));
+  });
+}
+
+/// Everything that `value` is computed from, through the first steps of loops that count it.
+static void collectSources(Value value, llvm::SmallDenseSet<Value> &sources) {
+  if (!sources.insert(value).second)
+    return;
+  if (Operation *op = value.getDefiningOp()) {
+    for (Value operand : op->getOperands())
+      collectSources(operand, sources);
+    return;
+  }
+  auto loop = dyn_cast<scf::ForOp>(cast<BlockArgument>(value).getOwner()->getParentOp());
+  if (loop && value == loop.getInductionVar())
+    collectSources(loop.getLowerBound(), sources);
+}
+
+/// Does an index that follows from what `loop` counts have other values in each iteration: a tile
+/// from there, or a constant further, that is no longer than a step?
+static bool goesThroughTiles(Value index, scf::ForOp loop) {
+  auto sum = index.getDefiningOp<arith::AddIOp>();
+  auto start = sum ? sum.getLhs().getDefiningOp<gpu::BroadcastOp>() : gpu::BroadcastOp();
+  auto places = sum ? sum.getRhs().getDefiningOp<gpu::IotaOp>() : gpu::IotaOp();
+  std::optional<int64_t> step = constantIndex(loop.getStep());
+  if (!start || !places || !step || places.getType().getNumElements() > *step)
+    return false;
+  auto further = start.getSource().getDefiningOp<arith::AddIOp>();
+  return (further && constantIndex(further.getRhs()) ? further.getLhs() : start.getSource()) ==
+         loop.getInductionVar();
+}
+
+/// Does each of the numbers that the block's is taken apart into lead to `sources`?
+static bool dependsOnBlock(gpu::FuncOp function, const llvm::SmallDenseSet<Value> &sources) {
+  llvm::SetVector<Value> numbers;
+  function.walk([&](gpu::ProgramIdOp id) { numbers.insert(id.getResult()); });
+  bool dependsOnAll = !numbers.empty();
+  for (unsigned n = 0; n < numbers.size(); ++n) {
+    bool isUsed = false;
+    for (Operation *user : numbers[n].getUsers()) {
+      bool isPart = isa<arith::RemSIOp, arith::DivSIOp>(user) && user->getOperand(0) == numbers[n];
+      if (isPart)
+        numbers.insert(user->getResult(0));
+      isUsed |= !isPart;
+    }
+    dependsOnAll &= !isUsed || sources.contains(numbers[n]);
+  }
+  return dependsOnAll;
+}
+
+bool tk::isStreamedOnce(gpu::LoadOp load) {
+  constexpr int64_t vectorBytes = 16;
+  auto function = load->getParentOfType<gpu::FuncOp>();
+  auto type = dyn_cast<RankedTensorType>(load.getType());
+  gpu::LayoutAttr layout = gpu::getLayout(load.getType());
+  auto loop = load->getParentOfType<scf::ForOp>();
+  auto buffer = dyn_cast<BlockArgument>(load.getBuffer());
+  if (!type || !layout || !loop || !buffer || load.getRun() > 1 ||
+      !type.getElementType().isIntOrFloat() || function->hasAttr(gpu::inPlaceAttrName) ||
+      load.getVector() * type.getElementTypeBitWidth() != vectorBytes * 8 ||
+      !haveThreadsTheirOwn(layout) || !isMultiplied(load.getResult()))
+    return false;
+  if (loop->walk([](gpu::StoreOp) { return WalkResult::interrupt(); }).wasInterrupted())
+    return false;
+  if (loop->getParentOp() != function)
+    return false;
+  llvm::SmallDenseSet<Value> sources;
+  bool isCounted = false;
+  for (Value index : load.getIndices()) {
+    llvm::SmallDenseSet<Value> ofIndex;
+    collectSources(index, ofIndex);
+    bool isAlong = ofIndex.contains(loop.getInductionVar());
+    if (isAlong && (isCounted || !goesThroughTiles(index, loop)))
+      return false;
+    isCounted |= isAlong;
+    sources.insert(ofIndex.begin(), ofIndex.end());
+  }
+  gpu::LaunchOp launch = launchOf(function);
+  if (!launch || buffer.getArgNumber() >= launch.getArgs().size() || !isCounted ||
+      !dependsOnBlock(function, sources))
+    return false;
+  auto tensor = dyn_cast<BlockArgument>(launch.getArgs()[buffer.getArgNumber()]);
+  auto kernel = launch->getParentOfType<KernelOp>();
+  return tensor && tensor.getOwner()->getParentOp() == kernel &&
+         exceedsCache(
+             bytesOf(kernel, getExtents(kernel, tensor), type.getElementTypeBitWidth() / 8));
 }

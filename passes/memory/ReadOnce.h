@@ -17,6 +17,13 @@ namespace tk {
 /// a few times as large as the second-level cache?
 bool isStreamedOnce(gpu::BulkCopyOp copy);
 
+/// Is what `load` brings a factor of a sum's terms, of such a tensor, and do other threads, blocks
+/// and times bring other elements?
+bool isStreamedOnce(gpu::LoadOp load);
+
+/// The unit attribute of a tkgpu.load of which that is so.
+inline constexpr llvm::StringLiteral onceLoadAttrName = "tkgpu.once";
+
 } // namespace tk
 
 #endif // TK_PASSES_MEMORY_READONCE_H

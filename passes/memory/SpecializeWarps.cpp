@@ -90,6 +90,10 @@ struct SpecializeWarps : tk::impl::SpecializeWarpsBase<SpecializeWarps> {
     if (!target)
       target = TargetAttr::get(&getContext(), 90, 232448, 132, true);
     getOperation().walk([](BulkCopyOp copy) { copy.setOnce(isStreamedOnce(copy)); });
+    getOperation().walk([](gpu::LoadOp load) {
+      if (isStreamedOnce(load))
+        load->setAttr(onceLoadAttrName, UnitAttr::get(load.getContext()));
+    });
     for (FuncOp function : getOperation().getOps<FuncOp>())
       if (failed(specialize(function, target, !oneRole)))
         return signalPassFailure();

@@ -111,6 +111,21 @@ TK_DEVICE void load(T *y, const T *from, bool mask, typename Same<T>::Type other
   read_word(packed.word, from, mask);
   for_each<n>([&](int i) { y[i] = packed.element[i]; });
 }
+// 16 bytes of a parameter that nobody reads again: the first-level cache does not keep them.
+template <int n, class T> TK_DEVICE void load_once(T *y, const T *from) {
+  static_assert(sizeof(T) * n == 16, "whole vectors");
+  Packed<T, n> packed;
+  asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(packed.word.x), "=r"(packed.word.y), "=r"(packed.word.z), "=r"(packed.word.w)
+               : "l"(__cvta_generic_to_global(from)));
+  memcpy(y, &packed, sizeof(packed));
+}
+template <int n, class T>
+TK_DEVICE void load_once(T *y, const T *from, bool mask, typename Same<T>::Type other) {
+  for_each<n>([&](int i) { y[i] = other; });
+  if (mask)
+    load_once<n>(y, from);
+}
 // The same without a branch, so that the compiler reads once what it finds to be read twice: where
 // `mask` is false, zeros of its own.
 __device__ const uint4 zero_word = {};

@@ -2,6 +2,7 @@
 #include "compiler/target/cuda/KernelEmitter.h"
 
 #include "passes/memory/KeepReads.h"
+#include "passes/memory/ReadOnce.h"
 #include "passes/memory/SlidingLoads.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -189,8 +190,9 @@ LogicalResult KernelEmitter::emitLoad(gpu::LoadOp load) {
          buffer + "[" + *offset + "], tk::grid_x() >= " + llvm::Twine(blocks.getInt()) + ");");
     return success();
   }
-  line(loop + "tk::load<" + llvm::Twine(vector) + ">(&" + name + "[" + reg.str() + "], &" + buffer +
-       "[" + *offset + "]" + (mask->empty() ? "" : ", " + *mask + ", " + other) + ");");
+  line(loop + (load->hasAttr(onceLoadAttrName) ? "tk::load_once<" : "tk::load<") +
+       llvm::Twine(vector) + ">(&" + name + "[" + reg.str() + "], &" + buffer + "[" + *offset +
+       "]" + (mask->empty() ? "" : ", " + *mask + ", " + other) + ");");
   return success();
 }
 

@@ -37,6 +37,14 @@ TK_DEVICE void load(T *y, const T *from, bool mask, typename Same<T>::Type other
   else
     for_each<n>([&](int i) { y[i] = other; });
 }
+template <int n, class T> TK_DEVICE void load_once(T *y, const T *from, Place place = {}) {
+  load<n>(y, from, place);
+}
+template <int n, class T>
+TK_DEVICE void load_once(T *y, const T *from, bool mask, typename Same<T>::Type other,
+                         Place place = {}) {
+  load<n>(y, from, mask, other, place);
+}
 template <int n, class T>
 TK_DEVICE void load_kept(T *y, const T *from, bool, Place place = {}) {
   load<n>(y, from, place);
