@@ -55,6 +55,9 @@ using namespace tk::gpu;
 
 /// More rows in flight bring nothing.
 static constexpr int64_t enoughStages = 4;
+/// What a cluster's block that has a multiprocessor to itself wants of rows; what lies beyond is as
+/// much more to be done when there is nothing left to bring (tk-hand-out-tiles).
+static constexpr int64_t enoughBytes = 65536;
 /// Threads that scan, of up to 128 registers, fill a multiprocessor.
 static constexpr int64_t threadsThatScan = 512;
 /// A multiprocessor's 32-bit registers, and those that a thread computes with.
@@ -240,6 +243,8 @@ bool RowFetcher::analyse(int64_t blocks, int64_t budget) {
       held.push_back(load);
   }
   stages = std::min((budget - bytesOf(kept)) / bytes, enoughStages);
+  if (function.isSpread() && blocks == 1)
+    stages = std::min(stages, int64_t(llvm::divideCeil(enoughBytes, bytes)));
   return true;
 }
 

@@ -2,7 +2,8 @@
 //
 // Of several blocks that share a multiprocessor the warps of the one that came first go first.
 // Clusters that stay, and go through every n-th row, then end far apart: part of the machine waits
-// for the slowest. In a loop from the block's own number on, in steps of the grid, whose threads
+// for the slowest. Clusters that are alone on theirs are not equally fast, and their number seldom
+// divides that of rows. In a loop from the block's own number on, in steps of the grid, whose threads
 // meet across the cluster:
 //   1. Tiles whose numbers the body knows ahead of its own become values that the loop carries; it
 //      goes on while its own tile is one. What a cluster begins with are the tiles that it would
@@ -276,11 +277,11 @@ static scf::ForOp loopOverTiles(FuncOp function) {
   return found == loops.end() ? scf::ForOp() : *found;
 }
 
-/// Do several blocks share a multiprocessor, with room for what they are told?
-static bool sharesProcessor(FuncOp function, TargetAttr target) {
+/// Have as many blocks as share a multiprocessor room for what they are told?
+static bool hasRoomForNumbers(FuncOp function, TargetAttr target) {
   int64_t blocks = function.getMinBlocks().value_or(1);
   int64_t bytes = function.getSharedBytes().value_or(0) + exchangeBytesOf(function) + kToldBytes;
-  return blocks > 1 && bytes <= sharedBytesOfBlock(target, blocks);
+  return bytes <= sharedBytesOfBlock(target, blocks);
 }
 
 namespace {
@@ -292,7 +293,7 @@ struct HandOutTiles : tk::impl::HandOutTilesBase<HandOutTiles> {
       std::optional<LaunchArguments> arguments = LaunchArguments::of(function);
       scf::ForOp loop = loopOverTiles(function);
       if (!target || !function.isSpread() || !arguments || !loop ||
-          !sharesProcessor(function, target))
+          !hasRoomForNumbers(function, target))
         continue;
       TileLoop tiles(function, loop);
       if (!tiles.analyse())

@@ -206,13 +206,10 @@ bool Planner::isKeptBySeveral(Value along) {
 /// Do the blocks of a cluster that keeps rows fill a multiprocessor each? Two of them have no room
 /// for several rows, and would load to registers, reduce and load again in turn; one brings them
 /// and what all rows share early, and computes what it reduces a second time from fewer elements a
-/// thread. That is worth it where one result is not all that is reduced.
+/// thread.
 bool Planner::fillsProcessor(Value along, int64_t length) {
-  int64_t values = 0;
-  for (Operation *op : shape.reductions)
-    values += op->getNumResults();
   int64_t blocks = length / (threadsOfBlock * elementsOfThread), rows = bytesOfRow(length);
-  return values > 1 && isKeptBySeveral(along) && 2 * rows >= target.getShared() * blocks &&
+  return isKeptBySeveral(along) && 2 * rows >= target.getShared() * blocks &&
          rows + bytesOfWeights(along, length) < target.getShared() * blocks;
 }
 
