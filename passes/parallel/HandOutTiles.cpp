@@ -3,8 +3,8 @@
 // Of several blocks that share a multiprocessor the warps of the one that came first go first.
 // Clusters that stay, and go through every n-th row, then end far apart: part of the machine waits
 // for the slowest. Clusters that are alone on theirs are not equally fast, and their number seldom
-// divides that of rows. In a loop from the block's own number on, in steps of the grid, whose threads
-// meet across the cluster:
+// divides that of rows. In a loop from the block's own number on, in steps of the grid, whose
+// threads meet across the cluster:
 //   1. Tiles whose numbers the body knows ahead of its own become values that the loop carries; it
 //      goes on while its own tile is one. What a cluster begins with are the tiles that it would
 //      have in turn, all others are drawn from a counter.

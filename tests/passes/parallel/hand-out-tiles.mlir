@@ -102,9 +102,12 @@ module attributes {tkgpu.target = #target} {
 // CHECK-NEXT: %[[D:.*]] = arith.addi
 // CHECK: scf.yield %[[B]], %[[C]], %[[D]]
 
-// Not where a cluster is alone on its multiprocessors, nor where something else knows how far apart
-// rows are.
+// Also where a cluster is alone on its multiprocessors; not where what is told finds no room in
+// shared memory, nor where something else knows how far apart rows are.
 // CHECK-LABEL: tkgpu.func @alone
+// CHECK: scf.while
+// CHECK: tkgpu.draw
+// CHECK-LABEL: tkgpu.func @full
 // CHECK-NOT: scf.while
 // CHECK-LABEL: tkgpu.func @rounds
 // CHECK-NOT: scf.while
@@ -178,6 +181,22 @@ module attributes {tkgpu.target = #target} {
     }
     tkgpu.return
   } {num_warps = 128 : i64, cluster = 16 : i64, index_bits = 32 : i64, shared_bytes = 65536 : i64}
+  tkgpu.func @full args ["x", "rows", "s"] {
+  ^bb0(%x: !tkgpu.buffer<bf16>, %rows: index, %s: !tkgpu.buffer<bf16>):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c16 = arith.constant 16 : index
+    %memory = tkgpu.alloc_private : !rows
+    %n = tkgpu.num_programs x
+    %own = tkgpu.program_id x
+    scf.for %a = %own to %rows step %n {
+      %r = arith.divsi %a, %c16 : index
+      %v = tkgpu.private_load %memory at %c0 : !rows -> tensor<131072xbf16, #row>
+      %m = tkgpu.reduce <max> %v axis 0 : tensor<131072xbf16, #row> -> bf16
+      tkgpu.store %m, %s[%r] dims [array<i64>] strides(%c1) masks() over [] : (bf16, !tkgpu.buffer<bf16>, index, index) -> ()
+    }
+    tkgpu.return
+  } {num_warps = 128 : i64, cluster = 16 : i64, index_bits = 32 : i64, shared_bytes = 232448 : i64}
   tkgpu.func @rounds args ["x", "rows", "s"] {
   ^bb0(%x: !tkgpu.buffer<bf16>, %rows: index, %s: !tkgpu.buffer<bf16>):
     %c0 = arith.constant 0 : index
@@ -193,14 +212,15 @@ module attributes {tkgpu.target = #target} {
     }
     tkgpu.return
   } {num_warps = 128 : i64, cluster = 16 : i64, index_bits = 32 : i64, min_blocks = 2 : i64, shared_bytes = 65536 : i64}
-  tk.kernel @f dims ["R", "C"] params [#tk.param<"x">] results ["s", "t", "u", "v"] {
+  tk.kernel @f dims ["R", "C"] params [#tk.param<"x">] results ["s", "t", "u", "w", "v"] {
   ^bb0(%R: index, %C: index, %x: tensor<?x?xbf16>):
     %c1 = arith.constant 1 : index
     tk.bind %x[%R, %C] : tensor<?x?xbf16>
     %s = tkgpu.launch @ahead grid(%R, %c1, %c1) args(%x, %R : tensor<?x?xbf16>, index) shapes(%R) {names = ["s"], resident} : tensor<?xbf16>
     %t = tkgpu.launch @early grid(%R, %c1, %c1) args(%x, %R : tensor<?x?xbf16>, index) shapes(%R) {names = ["t"], resident} : tensor<?xbf16>
     %u = tkgpu.launch @alone grid(%R, %c1, %c1) args(%x, %R : tensor<?x?xbf16>, index) shapes(%R) {names = ["u"], resident} : tensor<?xbf16>
+    %w = tkgpu.launch @full grid(%R, %c1, %c1) args(%x, %R : tensor<?x?xbf16>, index) shapes(%R) {names = ["w"], resident} : tensor<?xbf16>
     %v = tkgpu.launch @rounds grid(%R, %c1, %c1) args(%x, %R : tensor<?x?xbf16>, index) shapes(%R) {names = ["v"], resident} : tensor<?xbf16>
-    tk.return %s, %t, %u, %v : tensor<?xbf16>, tensor<?xbf16>, tensor<?xbf16>, tensor<?xbf16>
+    tk.return %s, %t, %u, %w, %v : tensor<?xbf16>, tensor<?xbf16>, tensor<?xbf16>, tensor<?xbf16>, tensor<?xbf16>
   }
 }
