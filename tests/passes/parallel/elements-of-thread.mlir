@@ -223,9 +223,9 @@ tk.kernel @three_quarters_alone dims ["R", "C"] params [#tk.param<"x">, #tk.para
   tk.return %y : tensor<?x?xf32>
 }
 // The sum of two rows alone is needed behind the reduction: a cluster of 16 blocks keeps it, where
-// the rows do not fit.
+// the rows do not fit; it has its multiprocessors to itself.
 // CHECK-LABEL: tk.kernel @sum_of_rows
-// CHECK: reduce = [524288], warps = 256,
+// CHECK: reduce = [524288], warps = 512,
 tk.kernel @sum_of_rows dims ["R", "C"] params [#tk.param<"x">, #tk.param<"w">] results ["y"] facts [#tk.fact<>, #tk.fact<divisor = 524288, upper = 524288>] {
 ^bb0(%R: index, %C: index, %x: tensor<?x?xbf16>, %w: tensor<?x?xbf16>):
   tk.bind %x[%R, %C] : tensor<?x?xbf16>
