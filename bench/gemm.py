@@ -1,7 +1,7 @@
 """Products against cuBLAS (torch.mm, torch.bmm), cublasLt (torch._scaled_mm) and eager PyTorch: TFLOP/s
 and the ratio. `gemm.py quick` takes a few sizes of bf16 only; `gemm.py few` takes few rows, of bf16 and of
 weights in 8 bits with scales (the peer multiplies by them in bf16), and gives times over those of the bytes;
-`gemm.py fused` compares products with what follows them with all peers: eager, cublasLt's epilogue,
+`gemm.py f32` takes f32 in many sizes, with the errors of both; `gemm.py fused` compares products with what follows them with all peers: eager, cublasLt's epilogue,
 torch.compile and its max-autotune."""
 import logging
 import math
@@ -14,6 +14,9 @@ import peers
 
 torch.backends.cuda.matmul.allow_tf32 = False
 SOURCE = "kernel gemm(a: {t}[{left}], b: {t}[{right}]) -> (c: {t}[M, N]) {{ c[i, j] = sum[k](a[{x}] * b[{y}]) }}"
+WIDE = ((2048, 4096, 4096), (8192, 14336, 4096), (8192, 4096, 14336), (1024, 1024, 16384), (512, 4096, 4096),
+        (256, 4096, 4096), (8192, 8192, 256), (4000, 4040, 4104), (3001, 3001, 3001), (1400, 1400, 1400),
+        (1000, 1001, 999), (768, 768, 768), (512, 512, 512))
 # The names are those of the source: N and T say whether an operand is stored as it is multiplied.
 LAYOUTS = {"NN": ("M, K", "K, N", "i, k", "k, j"), "NT": ("M, K", "N, K", "i, k", "j, k"),
            "TN": ("K, M", "K, N", "k, i", "k, j"), "TT": ("K, M", "N, K", "k, i", "j, k")}
@@ -65,6 +68,30 @@ def product(m, n, k, dtype, layout):
 def case(m, n, k, dtype, layout):
     run, peer, wrong = product(m, n, k, dtype, layout)
     return compare(f"{dtype:5}{layout:4}{m:7}{n:7}{k:7}", run, peer, 2 * m * n * k, wrong)
+
+
+def wide(m, n, k, layout):
+    """A product in f32, also as it is emitted for CUDA cores, and each one's error against f64 in 256 rows."""
+    left, right, x, y = LAYOUTS[layout]
+    sizes = {"M": m, "N": n, "K": k}
+    a, b = (peers.normal(*(sizes[d] for d in shape.split(", ")), dtype=torch.float32, seed=seed)
+            for seed, shape in enumerate((left, right)))
+    source = SOURCE.format(t="f32", left=left, right=right, x=x, y=y)
+    kernels = [peers.Kernel(source=source, disabled=name) for name in ("", "tk-split-significands")]
+    factors = (a.t() if layout[0] == "T" else a), (b.t() if layout[1] == "T" else b)
+    results = [torch.empty(m, n, device="cuda") for _ in range(3)]
+    runs = [lambda kernel=kernel, c=c: kernel(a, b, c) for kernel, c in zip(kernels, results)]
+    runs.append(lambda: torch.mm(*factors, out=results[2]))
+    for run in runs:
+        run()
+    exact = factors[0][:256].double() @ factors[1].double()
+    errors = [peers.error(c[:256], exact) for c in results]
+    ms = peers.times(runs, repeats=11)
+    rates = [2e-9 * m * n * k / time for time in ms]
+    print(f"f32  {layout} {m:6} {n:6} {k:6}  tk {rates[0]:6.1f}, on CUDA cores {rates[1]:5.1f}  peer {rates[2]:5.1f}  "
+          f"ratio {ms[2] / ms[0]:.3f} ({ms[2] / ms[1]:.3f})  errors {errors[0]:.2g} ({errors[1]:.2g}) {errors[2]:.2g}",
+          flush=True)
+    return ms[2] / ms[0]
 
 
 def batched(count, size):
@@ -236,6 +263,11 @@ if __name__ == "__main__":
         sys.exit()
     if sys.argv[1:] == ["few"]:
         few(14336, 4096)
+        sys.exit()
+    if sys.argv[1:] == ["f32"]:
+        ratios = [wide(size, size, size, layout) for size in (8192, 4096, 2048, 1024) for layout in LAYOUTS]
+        ratios += [wide(*size, layout) for size in WIDE for layout in ("NN", "NT")]
+        print(f"f32: geometric mean of the ratios {mean(ratios):.3f}, least {min(ratios):.3f}")
         sys.exit()
     quick = sys.argv[1:] == ["quick"]
     ratios = [case(*size, "bf16", layout) for layout in ("NN", "NT", "TN")

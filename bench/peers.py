@@ -46,9 +46,12 @@ def _check(status):
 
 
 class Kernel:
-    """A kernel of a .tk file; call it with tensors and scalars in the order of its signature."""
+    """A kernel of a .tk file; call it with tensors and scalars in the order of its signature.
 
-    def __init__(self, path=None, source=None, kernel=None, disabled="", target="gpu"):
+    TK_TARGET=sm_90 has what is emitted for GPUs without Hopper's own instructions run on one with them."""
+
+    def __init__(self, path=None, source=None, kernel=None, disabled="",
+                 target=os.environ.get("TK_TARGET", "gpu")):
         text = (source if source is not None else open(os.path.join(ROOT, path)).read()).encode()
         module, handle = ctypes.c_void_p(), ctypes.c_void_p()
         _check(LIB.tk_compile_with(text, ctypes.c_size_t(len(text)), (path or "bench.tk").encode(),

@@ -40,6 +40,8 @@ llvm::ArrayRef<PassRow> passTable() {
       {"tk-online-reductions", Stage::Fused, "fusion", "",
        "reductions that depend on one another become one loop"},
       {"tk-simplify", Stage::Fused, "", "", "what the derivation left over"},
+      {"tk-split-significands", Stage::Fused, "", "",
+       "products are whole, and what stores a factor anew would be inlined again before"},
       {"tk-split-contractions", Stage::Fused, "splitting", "",
        "once all else has been merged: products with too few tiles for the machine"},
       {"tk-split-chains", Stage::Fused, "splitting", "",

@@ -90,6 +90,14 @@ def PackRows : Pass<"tk-pack-rows", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numPacked", "statements-packed", "Statements whose rows were packed">];
 }
 
+def SplitSignificands : Pass<"tk-split-significands", "::mlir::ModuleOp"> {
+  let summary = "Multiply f32 numbers on the matrix unit, as sums of three parts in bf16";
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+  let options = [
+    Option<"always", "always", "bool", "false", "Products of any size, also where it costs time">];
+  let statistics = [Statistic<"numSums", "sums", "Sums of products of parts">];
+}
+
 def TransposeFactors : Pass<"tk-transpose-factors", "::mlir::ModuleOp"> {
   let summary = "Store a factor of a product as the hardware multiplies it, where neither factor is";
   let dependentDialects = ["::mlir::arith::ArithDialect"];

@@ -38,7 +38,9 @@ def Tk_ReduceKindArrayAttr : TypedArrayAttrBase<Tk_ReduceKindAttr, "array of red
 
 def Tk_Precision : I32EnumAttr<"Precision", "how a contraction may use the hardware", [
     I32EnumAttrCase<"Default", 0, "default">, I32EnumAttrCase<"Exact", 1, "exact">,
-    I32EnumAttrCase<"TF32", 2, "tf32">, I32EnumAttrCase<"Fast", 3, "fast">]> {
+    I32EnumAttrCase<"TF32", 2, "tf32">, I32EnumAttrCase<"Fast", 3, "fast">,
+    // Sums of slices, added up in f32 by threads: no modifier of the language.
+    I32EnumAttrCase<"Blocked", 4, "blocked">]> {
   let cppNamespace = "::tk";
   let genSpecializedAttr = 0;
 }

@@ -160,8 +160,9 @@ LogicalResult WarpgroupSumsOp::verify() {
 bool tk::gpu::isByteFloat(Type type) { return isa<Float8E4M3FNType, Float8E5M2Type>(type); }
 
 bool tk::gpu::isPromoted(WarpgroupDotOp dot) {
-  return isByteFloat(dot.getB().getType().getElementType()) &&
-         dot.getPrecision() != Precision::Fast;
+  return dot.getPrecision() == Precision::Blocked ||
+         (isByteFloat(dot.getB().getType().getElementType()) &&
+          dot.getPrecision() != Precision::Fast);
 }
 
 bool tk::gpu::isRescaledSum(arith::MulFOp product) {

@@ -20,7 +20,8 @@ namespace tk::gpu {
 bool isByteFloat(mlir::Type type);
 
 /// Do threads add up what the hardware sums over the k of the product's operands? Its sums of
-/// products of 8-bit floats keep fewer bits than f32 has.
+/// products of 8-bit floats keep fewer bits than f32 has, and all of its sums are cut off where
+/// threads round.
 bool isPromoted(WarpgroupDotOp dot);
 
 /// Are these accumulators of warpgroups' products that are taken from one such reference to the

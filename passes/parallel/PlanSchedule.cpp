@@ -32,6 +32,8 @@ constexpr int64_t wideSliceBits = 1024;
 constexpr int64_t warpsOfElements = 4, blocksToSpare = 16;
 /// Of a chain on CUDA cores whose blocks would leave multiprocessors without work.
 constexpr int64_t fewestRowsOfChain = 2;
+/// Values of an index that a thread may have all of, with what it loads for them.
+constexpr int64_t mostResultsOfLoad = 4;
 /// How many rows share what a thread loads element by element for them.
 constexpr int64_t rowsThatShare = 4;
 
@@ -265,6 +267,25 @@ static Value indexThatShares(Planner &planner, int64_t elements) {
   return {};
 }
 
+/// An index of few values, whose number is known, that nothing of what is loaded follows: the parts
+/// of a number, for example. Null if there is none.
+static Value indexOfResults(Planner &planner) {
+  StatementShape &shape = planner.shape;
+  llvm::SmallDenseSet<Value> read;
+  shape.compute.getBody().walk([&](LoadOp load) {
+    for (Value at : load.getIndices())
+      read.insert_range(getIterationIndices(at));
+  });
+  for (auto [index, extent] : llvm::zip_equal(shape.compute.getBlock()->getArguments().drop_back(),
+                                              shape.compute.getExtents().drop_back())) {
+    std::optional<int64_t> count = getSizeFact(shape.kernel, extent).exact;
+    if (count && *count > 1 && *count <= mostResultsOfLoad && llvm::isPowerOf2_64(*count) &&
+        !read.contains(index))
+      return index;
+  }
+  return {};
+}
+
 void Planner::planElements() {
   ComputeOp compute = shape.compute;
   unsigned count = compute.getNumIndices();
@@ -301,6 +322,11 @@ void Planner::planElements() {
       rest *= 2;
       perThread *= 2;
     }
+  }
+  // What is loaded is loaded once for all that is made of it.
+  if (Value results = coarse ? indexOfResults(*this) : Value()) {
+    set(results, fit(results, mostResultsOfLoad));
+    perThread *= tileOf(results);
   }
   // What lies apart takes a request an element, which several rows share.
   if (Value shared = coarse ? indexThatShares(*this, rest) : Value()) {

@@ -65,7 +65,8 @@ int64_t Planner::groupOfTeams(Contraction &product) {
 }
 
 bool Planner::areTeamsFaster(Contraction &product, const WarpgroupTile &shared, int64_t tiles) {
-  bool isMeasured = product.operand.isBF16() || product.operand.isF16();
+  bool isMeasured = (product.operand.isBF16() || product.operand.isF16()) &&
+                    product.op.getPrecision() != Precision::Blocked;
   bool isAsked = block.consumers || block.cluster || block.persistent ||
                  block.tiles.contains(product.m) || block.tiles.contains(product.n);
   int64_t terms = shape.upperOf(product.k).value_or(1 << 14);

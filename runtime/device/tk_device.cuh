@@ -5,6 +5,7 @@
 
 #define TK_DEVICE __device__ __forceinline__
 #define TK_UNROLL _Pragma("unroll")
+#define TK_KEEP_LOOP _Pragma("unroll 1")
 
 namespace tk {
 

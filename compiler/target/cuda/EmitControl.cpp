@@ -1,6 +1,9 @@
 //===- EmitControl.cpp - loops and branches -------------------------------===//
 #include "compiler/target/cuda/KernelEmitter.h"
 
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "llvm/Support/MathExtras.h"
+
 using namespace mlir;
 
 namespace tk::cuda {
@@ -63,6 +66,35 @@ static bool isInFlight(Value value) {
   return value.getDefiningOp<gpu::WarpgroupDotOp>() != nullptr;
 }
 
+/// Do threads add up products of warpgroups in `op` that are not of 8-bit floats?
+static bool addsUpProducts(Operation *op) {
+  return op
+      ->walk([](gpu::WarpgroupDotOp dot) {
+        return dot.getPrecision() == Precision::Blocked ? WalkResult::interrupt()
+                                                        : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// Does NVRTC write out `loop`, which has few steps? Beside threads that add up products, copies
+/// that are written out leave the sums in memory.
+static bool isShort(scf::ForOp loop) {
+  constexpr int64_t fewSteps = 16;
+  std::optional<int64_t> lower = getConstantIntValue(loop.getLowerBound()),
+                         upper = getConstantIntValue(loop.getUpperBound()),
+                         step = getConstantIntValue(loop.getStep());
+  return lower && upper && step && llvm::divideCeil(*upper - *lower, *step) <= fewSteps;
+}
+
+/// Are these the sums that the loop around `loop` carries, of no use to it but here? A copy of all
+/// of them would be taken for one in memory.
+static bool isCarriedThrough(Value initial, scf::ForOp loop) {
+  auto carried = dyn_cast<BlockArgument>(initial);
+  return carried && carried.hasOneUse() && carried.getOwner() == loop->getBlock() &&
+         isa<scf::ForOp>(loop->getParentOp()) && isa<RankedTensorType>(initial.getType()) &&
+         addsUpProducts(loop);
+}
+
 LogicalResult KernelEmitter::emitFor(scf::ForOp loop) {
   if (func.isSpread() && loop->getParentOp() == func)
     awaitCluster();
@@ -71,9 +103,9 @@ LogicalResult KernelEmitter::emitFor(scf::ForOp loop) {
   for (auto [argument, result, initial] :
        llvm::zip(loop.getRegionIterArgs(), loop.getResults(), loop.getInitArgs())) {
     // What a product in flight writes stays where it is.
-    const bool inFlight = isInFlight(initial);
-    const std::string name = inFlight ? names[initial] : nameFor(argument);
-    if (!inFlight)
+    const bool staysInPlace = isInFlight(initial) || isCarriedThrough(initial, loop);
+    const std::string name = staysInPlace ? names[initial] : nameFor(argument);
+    if (!staysInPlace)
       declareAs(argument, name, initial);
     names[argument] = name;
     names[result] = name;
@@ -82,8 +114,9 @@ LogicalResult KernelEmitter::emitFor(scf::ForOp loop) {
   Value induction = loop.getInductionVar();
   const std::string i = nameFor(induction);
   names[induction] = i;
-  line("for (" + typeName(induction.getType()) + " " + i + " = " + scalar(loop.getLowerBound()) +
-       "; " + i + " < " + scalar(loop.getUpperBound()) + "; " + i +
+  const bool isKept = isShort(loop) && addsUpProducts(func) && !addsUpProducts(loop);
+  line((isKept ? "TK_KEEP_LOOP for (" : "for (") + typeName(induction.getType()) + " " + i + " = " +
+       scalar(loop.getLowerBound()) + "; " + i + " < " + scalar(loop.getUpperBound()) + "; " + i +
        " += " + scalar(loop.getStep()) + ") {");
   ++indent;
   if (mlir::failed(emitBlock(*loop.getBody())))

@@ -190,8 +190,15 @@ LogicalResult KernelEmitter::emitDot(gpu::DotOp dot) {
   if (depth > kStep)
     head = "TK_UNROLL for (int k = 0; k < " + std::to_string(depth / kStep) + "; ++k) ";
   if (tensorCores) {
-    line(head + loopHeader(1u << accBits, 4) + " tk::mma_m16n8(&" + result + "[r], " + aAt + ", " +
+    // What the matrix unit would cut off where it adds to a long sum, threads round.
+    const bool isBlocked = dot.getPrecision() == Precision::Blocked;
+    const std::string sums = isBlocked ? freshName("part") : result;
+    if (isBlocked)
+      line("float " + sums + "[" + std::to_string(1u << accBits) + "] = {};");
+    line(head + loopHeader(1u << accBits, 4) + " tk::mma_m16n8(&" + sums + "[r], " + aAt + ", " +
          bAt + ");");
+    if (isBlocked)
+      line(loopHeader(1u << accBits) + " " + result + "[r] += " + sums + "[r];");
     return success();
   }
   auto widened = [&](Value operand, const std::string &x) {

@@ -259,7 +259,7 @@ LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
     line("  float " + part + "[" + count + "];");
     line("  tk::warpgroup_fence();");
     line("  " + (inRow ? "" : loops) +
-         productCall(typeNames + "false", inRow ? spans : 1, part, a,
+         productCall(typeNames + (b.isTransposed() ? "true" : "false"), inRow ? spans : 1, part, a,
                      "tk::descriptor_advance(" + bAt + ", " + b.spanBytes("k") + " + n * " +
                          std::to_string(b.outerBytes(atOnce)) + ")",
                      adds));

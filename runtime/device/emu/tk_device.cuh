@@ -12,6 +12,7 @@
 
 #define TK_DEVICE inline
 #define TK_UNROLL
+#define TK_KEEP_LOOP
 
 namespace tk {
 

@@ -118,7 +118,7 @@ TEST_CASE("a schedule that does not fit is the program's error, at its place", "
   CHECK(threads.find("best.tk:1:20: error[TK0507]: a tile of 1048576 outputs") !=
         std::string::npos);
   const std::string exact = "kernel product(a: f32[M, K], b: f32[K, N]) -> (c: f32[M, N]) {\n"
-                            "  c[i, j] = sum[k](a[i, k] * b[k, j])\n}\n";
+                            "  c[i, j] = sum[k; exact](a[i, k] * b[k, j])\n}\n";
   auto factor = compiled(exact, "schedule product { tile i = 256, j = 64, k = 256 }")
                     ->stage_text(0, "gpu", "sm_90a", facts_for(large));
   REQUIRE_FALSE(bool(factor));

@@ -1,0 +1,209 @@
+// Products in f32 by parts in bf16 (tk-split-significands), of any size and on the emulator:
+// numbers of every magnitude, what is not finite, sums that are exact, several products and
+// epilogues.
+#include "compiler/tkc/Check.h"
+#include "compiler/tkc/Inputs.h"
+#include "compiler/tkc/Session.h"
+#include "passes/Passes.h"
+#include "tests/unit/api/TemporaryCache.h"
+#include "tests/unit/catch.h"
+#include "tk/tk.h"
+
+#include "mlir/Pass/PassManager.h"
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <random>
+
+using namespace tk;
+
+namespace {
+
+/// The value of element `n` of a tensor, from a standard normal number.
+using Fill = std::function<double(size_t n, double normal)>;
+
+struct Example {
+  const char *source;
+  std::map<std::string, int64_t> dims;
+  std::vector<Fill> fills; ///< of the parameters, one each
+};
+
+bool sums_parts(mlir::ModuleOp module) {
+  return module
+      .walk([](ReduceOp reduce) {
+        return reduce.getPrecision() == Precision::Blocked ? mlir::WalkResult::interrupt()
+                                                           : mlir::WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// Runs the example on the emulator with its products by parts, whatever their size, and compares
+/// all results with the reference; the outputs.
+std::vector<HostTensor> run_by_parts(const Example &example, const char *disabled = nullptr) {
+  TemporaryCache cache;
+  DriverOptions driver;
+  if (disabled)
+    driver.pipeline.disabled.insert(disabled);
+  bool are_parts = false;
+  driver.pipeline.afterPass = [&](const PassRun &pass, mlir::ModuleOp module) {
+    if (pass.name != "tk-split-significands") // which takes large ones
+      return mlir::success();
+    mlir::PassManager manager(module->getContext(), mlir::ModuleOp::getOperationName());
+    manager.addPass(createSplitSignificands({true}));
+    mlir::LogicalResult result = manager.run(module);
+    are_parts |= sums_parts(module);
+    return result;
+  };
+  auto source = CompiledSource::create(example.source, {}, driver).value();
+  tkc::ArgumentTexts texts;
+  texts.dims = example.dims;
+  tkc::RunArguments inputs = tkc::gatherArguments(source->signatures()[0], texts).value();
+  std::mt19937_64 random(7);
+  std::normal_distribution<double> normal;
+  for (size_t t = 0; t < example.fills.size(); ++t) {
+    HostTensor wide{DType::f64, inputs.tensors[t].shape, {}};
+    std::vector<double> values(inputs.tensors[t].bytes.size() / 4);
+    for (size_t n = 0; n < values.size(); ++n)
+      values[n] = example.fills[t](n, normal(random));
+    const auto *bytes = reinterpret_cast<const std::byte *>(values.data());
+    wide.bytes.assign(bytes, bytes + values.size() * sizeof(double));
+    inputs.tensors[t] = wide.converted(DType::f32);
+  }
+  auto session = tkc::Session::create(source, 0, "emu", inputs).value();
+  CHECK(are_parts);
+  tkc::CheckedRun run = tkc::runChecked(*session, *source, 0, inputs, 1 << 20).value();
+  for (const tkc::CheckedResult &result : run.results) {
+    INFO(result.name << ": " << result.comparison.reason);
+    CHECK(result.comparison.ok);
+  }
+  return std::move(run.outputs);
+}
+
+constexpr const char *product = R"(
+kernel product(a: f32[M, K], b: f32[K, N]) -> (c: f32[M, N]) {
+  c[i, j] = sum[k](a[i, k] * b[k, j])
+})";
+constexpr const char *along = R"(
+kernel along(a: f32[M, K], b: f32[N, K]) -> (c: f32[M, N]) {
+  c[i, j] = sum[k](a[i, k] * b[j, k])
+})";
+
+const Fill as_drawn = [](size_t, double normal) { return normal; };
+
+Fill scaled(double scale) {
+  return [scale](size_t, double normal) { return normal * scale; };
+}
+
+/// Magnitudes from 2^-spread to 2^spread, any neighbours of which differ.
+Fill spread(int exponents) {
+  return [exponents](size_t n, double normal) {
+    return std::ldexp(normal, static_cast<int>(n * 37 % (2 * exponents + 1)) - exponents);
+  };
+}
+
+} // namespace
+
+TEST_CASE("parts of normal numbers, in either order of the factors") {
+  run_by_parts({product, {{"M", 128}, {"N", 256}, {"K", 192}}, {as_drawn, as_drawn}});
+  run_by_parts({along, {{"M", 128}, {"N", 128}, {"K", 192}}, {as_drawn, as_drawn}});
+}
+
+TEST_CASE("parts of tensors that end within tiles and slices") {
+  run_by_parts({product, {{"M", 77}, {"N", 136}, {"K", 72}}, {as_drawn, as_drawn}});
+  run_by_parts({along, {{"M", 65}, {"N", 130}, {"K", 40}}, {as_drawn, as_drawn}});
+}
+
+TEST_CASE("parts that warps multiply") {
+  run_by_parts({product, {{"M", 80}, {"N", 96}, {"K", 264}}, {as_drawn, as_drawn}},
+               "tk-form-warpgroup-dots");
+}
+
+TEST_CASE("parts of rows that begin anywhere") {
+  run_by_parts({product, {{"M", 77}, {"N", 135}, {"K", 71}}, {as_drawn, as_drawn}});
+  run_by_parts({along, {{"M", 65}, {"N", 131}, {"K", 37}}, {as_drawn, as_drawn}});
+  run_by_parts({R"(
+kernel across(a: f32[K, M], b: f32[K, N]) -> (c: f32[M, N]) {
+  c[i, j] = sum[k](a[k, i] * b[k, j])
+})",
+                {{"M", 70}, {"N", 131}, {"K", 201}},
+                {as_drawn, as_drawn}});
+}
+
+TEST_CASE("parts of great, small and denormal numbers") {
+  constexpr size_t size = 64;
+  auto check = [&](const Fill &left, const Fill &right, double bound) {
+    std::vector<HostTensor> tensors =
+        run_by_parts({along, {{"M", size}, {"N", size}, {"K", size}}, {left, right}});
+    auto at = [&](size_t t, size_t row, size_t column) -> double {
+      return reinterpret_cast<const float *>(tensors[t].bytes.data())[row * size + column];
+    };
+    // The tolerance of the comparison with the reference is of the scale 1e-3 at least.
+    double error = 0, norm = 0;
+    for (size_t i = 0; i < size; ++i)
+      for (size_t j = 0; j < size; ++j) {
+        double sum = 0;
+        for (size_t k = 0; k < size; ++k)
+          sum += at(0, i, k) * at(1, j, k);
+        error += std::pow(at(2, i, j) - sum, 2);
+        norm += sum * sum;
+      }
+    CHECK(error <= bound * bound * norm);
+  };
+  check(scaled(1e37), as_drawn, 3e-7);
+  check(scaled(1e37), scaled(1e-37), 3e-7);
+  check(scaled(1e-30), as_drawn, 3e-7);
+  check(scaled(1e-41), scaled(1e20), 3e-7);
+  check(scaled(1e20), scaled(1e-41), 3e-7);
+  check(scaled(0), as_drawn, 0);
+  check(spread(40), spread(40), 3e-7);
+  check(spread(100), scaled(1e-3), 3e-7);
+}
+
+TEST_CASE("what is not finite meets what it would in IEEE's arithmetic") {
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
+  Fill special = [&](size_t n, double normal) {
+    return n % 1031 == 5 ? inf : n % 2063 == 9 ? -inf : n % 4099 == 11 ? nan : normal;
+  };
+  Fill zeros = [](size_t n, double normal) { return n % 701 == 3 ? 0.0 : normal; };
+  run_by_parts({along, {{"M", 64}, {"N", 128}, {"K", 128}}, {special, zeros}});
+  run_by_parts({product, {{"M", 64}, {"N", 128}, {"K", 128}}, {zeros, special}});
+}
+
+TEST_CASE("sums that f32 holds are exact") {
+  Fill integers = [](size_t n, double) { return double(n * 7919 % 8191) - 4095; };
+  Fill few = [](size_t n, double) { return double(n * 31 % 15) - 7; };
+  Example example{along, {{"M", 64}, {"N", 64}, {"K", 128}}, {integers, few}};
+  std::vector<HostTensor> tensors = run_by_parts(example);
+  const auto *c = reinterpret_cast<const float *>(tensors[2].bytes.data());
+  size_t wrong = 0;
+  for (size_t i = 0; i < 64; ++i)
+    for (size_t j = 0; j < 64; ++j) {
+      double sum = 0;
+      for (size_t k = 0; k < 128; ++k)
+        sum += integers(i * 128 + k, 0) * few(j * 128 + k, 0);
+      wrong += c[i * 64 + j] != static_cast<float>(sum);
+    }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("parts of a tensor that is multiplied by itself, and of several products") {
+  run_by_parts({R"(
+kernel gram(a: f32[M, K]) -> (c: f32[M, M]) {
+  c[i, j] = sum[k](a[i, k] * a[j, k])
+})",
+                {{"M", 128}, {"K", 64}},
+                {as_drawn}});
+  run_by_parts({R"(
+kernel gate(x: f32[M, K], g: f32[N, K], u: f32[N, K], r: f32[M, N]) -> (y: f32[M, N]) {
+  y[i, j] = silu(sum[k](x[i, k] * g[j, k])) * sum[k](x[i, k] * u[j, k]) + r[i, j]
+})",
+                {{"M", 64}, {"N", 128}, {"K", 64}},
+                {as_drawn, as_drawn, as_drawn, as_drawn}});
+  run_by_parts({R"(
+kernel batches(a: f32[B, M, K], b: f32[B, K, N]) -> (c: f32[B, M, N]) {
+  c[g, i, j] = sum[k](a[g, i, k] * b[g, k, j])
+})",
+                {{"B", 3}, {"M", 64}, {"N", 64}, {"K", 64}},
+                {as_drawn, as_drawn}});
+}
