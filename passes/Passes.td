@@ -94,7 +94,8 @@ def SplitSignificands : Pass<"tk-split-significands", "::mlir::ModuleOp"> {
   let summary = "Multiply f32 numbers on the matrix unit, as sums of three parts in bf16";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
   let options = [
-    Option<"always", "always", "bool", "false", "Products of any size, also where it costs time">];
+    Option<"always", "always", "bool", "false", "Products of any size, also where it costs time">,
+    Option<"shares", "shares", "int64_t", "1", "With always: blocks that share out a tile's pairs of parts">];
   let statistics = [Statistic<"numSums", "sums", "Sums of products of parts">];
 }
 

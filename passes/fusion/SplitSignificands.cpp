@@ -19,6 +19,9 @@
 //    up in f32 by threads: the matrix unit cuts off what it adds to. Not finite numbers meet each
 //    other's first parts alone, so that their products are what IEEE has. The scales' powers of two
 //    are taken off the result.
+// 5. Where a product has too few tiles for the machine, its pairs are shared out among blocks,
+// whose
+//    sums a statement of their own stores.
 //
 //   %c = tk.compute ["i", "j"] {tk.reduce [sum] ["k"] {a[i, k] * b[k, j]}}
 //     =>
@@ -81,12 +84,17 @@ constexpr double wantedExponent = 50, leastExponent = -77, mostExponent = 126;
 /// Nanoseconds, measured on an H100 and an H200: what a processor takes for a term of one output of
 /// a tile, for each pair of parts; to read or write a byte, to launch once more.
 constexpr double timeOfPair = 3.4e-4, costOfByte = 2.7e-4, costOfLaunch = 2500;
+/// What more shares should take at most of the time of fewer.
+constexpr double worthOfShares = 0.9;
+/// How many pieces a sum on CUDA cores is cut into at most where both are compared.
+constexpr int64_t mostCuts = 16;
 /// Bytes that are read and written for each element of a factor: twice itself, and its parts.
 constexpr double bytesOfParts = 2 * countParts, bytesOfElement = 2 * 4 + bytesOfParts;
 /// Bytes of scratch memory that the parts of a statement's factors may take.
 constexpr double mostScratch = double(int64_t(1) << 32);
-/// Launches that a product has beside its own: each factor's rows, all scales, each factor's parts.
-constexpr double launchesBeside = 5;
+/// What launches beside a product's own take of its time: five, for each factor's rows, all scales
+/// and each factor's parts, which begin as those before them end.
+constexpr double launchesBeside = 2;
 /// Rows of parts, and the range of the sum, have a multiple of so many elements: whole lines, and
 /// whole slices.
 constexpr int64_t elementsOfSlice = 128;
@@ -96,6 +104,16 @@ struct StoredParts {
   Value parts;
   Value exponent; ///< of two, which all elements were multiplied by, in f32
   Value length;   ///< of the sum's axis, if that was made longer; or null
+};
+
+/// What a product is over: rows and columns, of which tiles are cut, other results, and terms.
+struct Extents {
+  int64_t rows = 1, columns = 1, terms = 1;
+  double others = 1;
+
+  template <typename Tile> int64_t count(const Tile &tile) const {
+    return static_cast<int64_t>(others * static_cast<double>(tile.count(rows, columns)));
+  }
 };
 
 /// A tensor, and the axis of it that a sum is over.
@@ -113,13 +131,16 @@ private:
   bool isSplit(ReduceOp reduce);
   bool isFactor(ReduceOp reduce, LoadOp load);
   double savedOf(ReduceOp reduce, Value term);
+  double timeByParts(const Extents &extents, int64_t shares);
+  int64_t countShares(ReduceOp reduce);
   bool areSizesKnown(ArrayRef<ReduceOp> sums);
   bool pays(ArrayRef<ReduceOp> sums);
   Value storeGreatest(Value tensor);
   ComputeOp storeScales(ArrayRef<Value> tensors, ArrayRef<Value> greatest);
   StoredParts storeParts(Factor factor, Value scale, Value exponent);
   Value lengthOf(Value extent);
-  void rewrite(ReduceOp reduce);
+  void rewrite(ReduceOp reduce, int64_t shares);
+  Value addUpShares(ReduceOp sums, int64_t shares);
   std::string nameOf(StringRef suffix) {
     return (cast<StringAttr>(compute.getNames()[0]).getValue() + suffix).str();
   }
@@ -188,39 +209,68 @@ bool SignificandSplitting::isSplit(ReduceOp reduce) {
   return true;
 }
 
-/// What the sum of `term` takes on CUDA cores and by parts, the one less the other.
-double SignificandSplitting::savedOf(ReduceOp reduce, Value term) {
+static Extents extentsOf(KernelOp kernel, ComputeOp compute, ReduceOp reduce, Value term) {
   auto [left, right] = *factorsOf(term);
   auto reads = [](LoadOp load, Value index) {
     return llvm::is_contained(load.getIndices(), index);
   };
   // The innermost index of either factor alone is cut into tiles, all others count tiles.
-  int64_t sides[2] = {1, 1};
-  double others = 1;
+  Extents extents;
   for (auto [index, extent] :
        llvm::zip_equal(compute.getBlock()->getArguments(), compute.getExtents())) {
     const auto size = static_cast<int64_t>(guessSize(kernel, extent));
     if (reads(left, index) == reads(right, index)) {
-      others *= static_cast<double>(size);
+      extents.others *= static_cast<double>(size);
       continue;
     }
-    int64_t &side = sides[reads(left, index) ? 0 : 1];
-    others *= static_cast<double>(std::exchange(side, size));
+    int64_t &side = reads(left, index) ? extents.rows : extents.columns;
+    extents.others *= static_cast<double>(std::exchange(side, size));
   }
-  const auto terms = static_cast<int64_t>(guessSize(kernel, reduce.getUpper()[0]));
-  // Sums of fewer than one slice would be of zeros mostly.
-  if (terms < elementsOfSlice)
-    return 0;
-  auto countAll = [&](auto &tile) {
-    return static_cast<int64_t>(others * static_cast<double>(tile.count(sides[0], sides[1])));
-  };
-  double onCores = std::numeric_limits<double>::max(), byParts = onCores;
-  for (const CoreTile &tile : coreTiles)
-    onCores = std::min(onCores, tile.timeOf(countAll(tile), terms, processors));
+  extents.terms = static_cast<int64_t>(guessSize(kernel, reduce.getUpper()[0]));
+  return extents;
+}
+
+/// What it takes to store, and to add up in a launch of their own, `count` sums for each result.
+static double timeToAddUp(const Extents &extents, int64_t count) {
+  const double outputs = extents.others * static_cast<double>(extents.rows * extents.columns);
+  return count == 1 ? 0 : costOfLaunch + costOfByte * 2 * 4 * static_cast<double>(count) * outputs;
+}
+
+/// What a product takes whose pairs of parts are shared out among blocks.
+double SignificandSplitting::timeByParts(const Extents &extents, int64_t shares) {
+  double least = std::numeric_limits<double>::max();
   for (const WarpgroupTile &tile : warpgroupTiles)
-    byParts = std::min(byParts, tile.timeOf(countAll(tile), processors) * timeOfPair *
-                                    static_cast<double>(countPairs * terms));
-  return onCores - byParts;
+    least = std::min(least, tile.timeOf(extents.count(tile) * shares, processors) * timeOfPair *
+                                static_cast<double>(countPairs / shares * extents.terms));
+  return least + timeToAddUp(extents, shares);
+}
+
+/// Among how many blocks the pairs of parts of the only product of the statement are shared out.
+int64_t SignificandSplitting::countShares(ReduceOp reduce) {
+  int64_t best = 1;
+  if (reduce.isOnline() || llvm::range_size(compute.getBlock()->getOps<ReduceOp>()) > 1)
+    return best;
+  Extents extents = extentsOf(kernel, compute, reduce, reduce.getYield().getValues()[0]);
+  for (int64_t shares : {2, 3, 6})
+    if (timeByParts(extents, shares) < worthOfShares * timeByParts(extents, best))
+      best = shares;
+  return best;
+}
+
+/// What the sum of `term` takes on CUDA cores and by parts, the one less the other.
+double SignificandSplitting::savedOf(ReduceOp reduce, Value term) {
+  Extents extents = extentsOf(kernel, compute, reduce, term);
+  // Sums of fewer than one slice would be of zeros mostly.
+  if (extents.terms < elementsOfSlice)
+    return 0;
+  // Long sums of few tiles are cut there, too (tk-split-contractions).
+  double onCores = std::numeric_limits<double>::max();
+  for (int64_t cuts = 1; cuts <= mostCuts; cuts *= 2)
+    for (const CoreTile &tile : coreTiles)
+      onCores = std::min(onCores, tile.timeOf(extents.count(tile) * cuts,
+                                              llvm::divideCeil(extents.terms, cuts), processors) +
+                                      timeToAddUp(extents, cuts));
+  return onCores - timeByParts(extents, countShares(reduce));
 }
 
 /// Are all sizes known that decide what `sums` take? Of others nothing is known to be saved.
@@ -440,8 +490,47 @@ static Value createPartOfPair(OpBuilder &builder, Location loc, Value pair, bool
   return FloorModOp::create(builder, loc, bits.getType(), bits, four);
 }
 
-/// Has the sum go over pairs of parts, and takes the scales off it.
-void SignificandSplitting::rewrite(ReduceOp reduce) {
+/// The sums of `shares` shares of the pairs, each stored by a statement of its own, added up.
+Value SignificandSplitting::addUpShares(ReduceOp sums, int64_t shares) {
+  Location loc = sums.getLoc();
+  OpBuilder builder(compute);
+  SmallVector<StringRef> names = {"share"};
+  for (Attribute name : compute.getIndexNames())
+    names.push_back(cast<StringAttr>(name).getValue());
+  SmallVector<Value> extents = {arith::ConstantIndexOp::create(builder, loc, shares)};
+  llvm::append_range(extents, compute.getExtents());
+  std::string name = nameOf(".shares");
+  auto stored = ComputeOp::create(
+      builder, loc, names, extents, ArrayRef<Type>{sums.getResult(0).getType()},
+      ArrayRef<StringRef>{name}, ArrayRef<SmallVector<unsigned>>{},
+      [&](OpBuilder &body, Location at, ValueRange indices) {
+        IRMapping mapping;
+        mapping.map(compute.getBlock()->getArguments(), indices.drop_front());
+        Value whole = cloneSlice(body, sums.getResult(0), compute.getBlock(), mapping);
+        auto share = whole.getDefiningOp<ReduceOp>();
+        OpBuilder before(share);
+        Value count = arith::ConstantIndexOp::create(before, at, countPairs / shares);
+        Value first = arith::MulIOp::create(before, at, indices.front(), count);
+        share.getUpperMutable()[0].set(count);
+        Value pair = share.getIndex(0);
+        OpBuilder inner = OpBuilder::atBlockBegin(share.getBlock());
+        auto ofAll = arith::AddIOp::create(inner, at, first, pair);
+        pair.replaceAllUsesExcept(ofAll, ofAll);
+        YieldOp::create(body, at, whole);
+      });
+  builder.setInsertionPoint(sums);
+  Value sum;
+  for (int64_t share = 0; share < shares; ++share) {
+    SmallVector<Value> at = {arith::ConstantIndexOp::create(builder, loc, share)};
+    llvm::append_range(at, compute.getBlock()->getArguments());
+    Value part = LoadOp::create(builder, loc, stored->getResult(0), at, Value());
+    sum = sum ? createCombination(builder, loc, ReduceKind::Sum, sum, part) : part;
+  }
+  return sum;
+}
+
+/// Has the sum go over pairs of parts, shared out among blocks, and takes the scales off it.
+void SignificandSplitting::rewrite(ReduceOp reduce, int64_t shares) {
   Location loc = reduce.getLoc();
   OpBuilder builder(reduce);
   note(reduce, passName, Verdict::Derived,
@@ -491,10 +580,10 @@ void SignificandSplitting::rewrite(ReduceOp reduce) {
     Value half = math::FloorOp::create(
         after, loc, arith::MulFOp::create(after, loc, both, createNumber(after, loc, 0.5)));
     Value rest = arith::SubFOp::create(after, loc, both, half);
-    Value sum = arith::MulFOp::create(after, loc, sums.getResult(n),
-                                      math::Exp2Op::create(after, loc, half));
+    Value scaled = arith::MulFOp::create(after, loc, sums.getResult(n),
+                                         math::Exp2Op::create(after, loc, half));
     powers.push_back(
-        arith::MulFOp::create(after, loc, sum, math::Exp2Op::create(after, loc, rest)));
+        arith::MulFOp::create(after, loc, scaled, math::Exp2Op::create(after, loc, rest)));
   }
   SmallVector<Value> old(sums.getYield().getValues());
   sums.getYield()->setOperands(terms);
@@ -506,6 +595,11 @@ void SignificandSplitting::rewrite(ReduceOp reduce) {
       load->erase();
   reduce.replaceAllUsesWith(powers);
   reduce.erase();
+  if (shares > 1) {
+    Value sum = addUpShares(sums, shares);
+    sums.getResult(0).replaceAllUsesWith(sum);
+    sums.erase();
+  }
 }
 
 unsigned SignificandSplitting::run(ComputeOp statement) {
@@ -516,6 +610,7 @@ unsigned SignificandSplitting::run(ComputeOp statement) {
       sums.push_back(reduce);
   if (sums.empty() || !pays(sums))
     return 0;
+  const int64_t shares = options.always ? options.shares : countShares(sums.front());
   SmallVector<Factor> factors;
   SmallVector<Value> tensors, greatest;
   for (ReduceOp reduce : sums)
@@ -537,7 +632,7 @@ unsigned SignificandSplitting::run(ComputeOp statement) {
     }
   }
   for (ReduceOp reduce : sums)
-    rewrite(reduce);
+    rewrite(reduce, shares);
   return sums.size();
 }
 
@@ -550,7 +645,7 @@ struct SplitSignificands : tk::impl::SplitSignificandsBase<SplitSignificands> {
     auto target = getOperation()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
     if (!target || !target.getHopper())
       return;
-    SplitSignificandsOptions options{always};
+    SplitSignificandsOptions options{always, shares};
     getOperation()->walk([&](KernelOp kernel) {
       SignificandSplitting splitting(kernel, options, target.getProcessors());
       for (ComputeOp compute : llvm::to_vector(kernel.getBody().getOps<ComputeOp>()))

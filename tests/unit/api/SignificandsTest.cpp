@@ -40,7 +40,8 @@ bool sums_parts(mlir::ModuleOp module) {
 
 /// Runs the example on the emulator with its products by parts, whatever their size, and compares
 /// all results with the reference; the outputs.
-std::vector<HostTensor> run_by_parts(const Example &example, const char *disabled = nullptr) {
+std::vector<HostTensor> run_by_parts(const Example &example, int64_t shares = 1,
+                                     const char *disabled = nullptr) {
   TemporaryCache cache;
   DriverOptions driver;
   if (disabled)
@@ -50,7 +51,7 @@ std::vector<HostTensor> run_by_parts(const Example &example, const char *disable
     if (pass.name != "tk-split-significands") // which takes large ones
       return mlir::success();
     mlir::PassManager manager(module->getContext(), mlir::ModuleOp::getOperationName());
-    manager.addPass(createSplitSignificands({true}));
+    manager.addPass(createSplitSignificands({true, shares}));
     mlir::LogicalResult result = manager.run(module);
     are_parts |= sums_parts(module);
     return result;
@@ -115,8 +116,19 @@ TEST_CASE("parts of tensors that end within tiles and slices") {
 }
 
 TEST_CASE("parts that warps multiply") {
-  run_by_parts({product, {{"M", 80}, {"N", 96}, {"K", 264}}, {as_drawn, as_drawn}},
+  run_by_parts({product, {{"M", 80}, {"N", 96}, {"K", 264}}, {as_drawn, as_drawn}}, 1,
                "tk-form-warpgroup-dots");
+}
+
+TEST_CASE("pairs of parts that blocks share out") {
+  for (int64_t shares : {2, 3, 6})
+    run_by_parts({R"(
+kernel linear(a: f32[M, K], b: f32[N, K], bias: f32[N]) -> (c: f32[M, N]) {
+  c[i, j] = relu(sum[k](a[i, k] * b[j, k]) + bias[j])
+})",
+                  {{"M", 72}, {"N", 128}, {"K", 160}},
+                  {as_drawn, as_drawn, as_drawn}},
+                 shares);
 }
 
 TEST_CASE("parts of rows that begin anywhere") {
