@@ -192,6 +192,8 @@ static bool isReturned(OpResult result) {
 
 std::optional<std::string> FuseProducersPass::whyStore(OpResult producer, ArrayRef<Read> reads,
                                                        ProducerKind kind) {
+  if (isComparedWithItself(producer))
+    return "what follows from its sums is compared for equality";
   for (Read read : reads)
     if (auto why = whyNotInline(read, kind, maxExtra))
       return why;
@@ -208,7 +210,8 @@ bool FuseProducersPass::fuseOnce(KernelOp kernel, bool products) {
     for (OpResult result : compute->getResults()) {
       SmallVector<Read> reads = getReads(result);
       ProducerKind kind = classify(result);
-      if (reads.empty() || (kind == ProducerKind::Products) != products)
+      if (reads.empty() || (kind == ProducerKind::Products) != products ||
+          isComparedWithItself(result))
         continue;
       if (kind == ProducerKind::Pointwise)
         llvm::erase_if(reads,
