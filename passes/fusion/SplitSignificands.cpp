@@ -238,10 +238,11 @@ static double timeToAddUp(const Extents &extents, int64_t count) {
 
 /// What a product takes whose pairs of parts are shared out among blocks.
 double SignificandSplitting::timeByParts(const Extents &extents, int64_t shares) {
+  const int64_t pairsOfShare = countPairs / shares;
   double least = std::numeric_limits<double>::max();
   for (const WarpgroupTile &tile : warpgroupTiles)
     least = std::min(least, tile.timeOf(extents.count(tile) * shares, processors) * timeOfPair *
-                                static_cast<double>(countPairs / shares * extents.terms));
+                                static_cast<double>(pairsOfShare * extents.terms));
   return least + timeToAddUp(extents, shares);
 }
 
