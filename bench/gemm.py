@@ -1,8 +1,8 @@
 """Products against cuBLAS (torch.mm, torch.bmm), cublasLt (torch._scaled_mm) and eager PyTorch: TFLOP/s
 and the ratio. `gemm.py quick` takes a few sizes of bf16 only; `gemm.py few` takes few rows, of bf16 and of
 weights in 8 bits with scales (the peer multiplies by them in bf16), and gives times over those of the bytes;
-`gemm.py f32` takes f32 in many sizes, with the errors of both; `gemm.py fused` compares products with what follows them with all peers: eager, cublasLt's epilogue,
-torch.compile and its max-autotune."""
+`gemm.py f32` takes f32 in many sizes, with the errors of both; `gemm.py fused` compares products with what
+follows them with all peers: eager, cublasLt's epilogue, torch.compile and its max-autotune."""
 import logging
 import math
 import sys

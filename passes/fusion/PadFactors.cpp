@@ -234,13 +234,16 @@ bool FactorPadding::pays(ComputeOp compute, ArrayRef<Product> products) {
   return saved > cost;
 }
 
-Value tk::createLines(OpBuilder &builder, Location loc, Value extent, Type element) {
-  int64_t unit = lineBytes / bytesOf(element);
+Value tk::createMultiple(OpBuilder &builder, Location loc, Value extent, int64_t unit) {
   Value size = arith::ConstantIndexOp::create(builder, loc, unit);
   Value last = arith::ConstantIndexOp::create(builder, loc, unit - 1);
   Value end = arith::AddIOp::create(builder, loc, extent, last);
-  Value lines = FloorDivOp::create(builder, loc, end.getType(), end, size);
-  return arith::MulIOp::create(builder, loc, lines, size);
+  Value units = FloorDivOp::create(builder, loc, end.getType(), end, size);
+  return arith::MulIOp::create(builder, loc, units, size);
+}
+
+Value tk::createLines(OpBuilder &builder, Location loc, Value extent, Type element) {
+  return createMultiple(builder, loc, extent, lineBytes / bytesOf(element));
 }
 
 /// `extent`, up to whole lines of elements.

@@ -8,6 +8,10 @@
 
 namespace tk {
 
+/// `extent` up to a multiple of `unit`.
+mlir::Value createMultiple(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value extent,
+                           int64_t unit);
+
 /// `extent`, of a row of elements, up to whole lines of memory.
 mlir::Value createLines(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value extent,
                         mlir::Type element);
