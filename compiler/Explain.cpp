@@ -27,7 +27,7 @@ Expected<std::string> CompiledSource::explain(size_t kernel, std::string_view ta
   else if (!schedules[kernel].empty() && !chooseSchedule(schedules[kernel], target, facts))
     note(op, "schedules", Verdict::Declined,
          "no schedule block is for this target and these sizes");
-  if (Status lowered = lower(**copy, target == "cpu" ? Stage::Fused : Stage::Tiled, dump); !lowered)
+  if (Status lowered = lower(**copy, target == "cpu" ? Stage::Fused : Stage::Gpu, dump); !lowered)
     return lowered.error();
   std::string text;
   llvm::raw_string_ostream out(text);

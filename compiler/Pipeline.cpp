@@ -97,6 +97,8 @@ llvm::ArrayRef<PassRow> passTable() {
        "what happens to scores runs under the product of the weights before"},
       {"tk-overlap-tiles", Stage::Gpu, "", "",
        "a tile's first scores are worked on under the last product of the tile before"},
+      {"tk-join-ends", Stage::Gpu, "", "",
+       "a window's first and last steps are one tile of scores"},
       {"tk-split-masked-steps", Stage::Gpu, "", "",
        "what is in flight where masks branch is known"},
       {"tk-stagger-warpgroups", Stage::Gpu, "", "",

@@ -302,6 +302,12 @@ def OverlapTiles : Pass<"tk-overlap-tiles", "::mlir::ModuleOp"> {
                            "::tk::gpu::TkGpuDialect"];
   let statistics = [Statistic<"numLoops", "loops", "Loops over tiles whose tiles overlap">];
 }
+def JoinEnds : Pass<"tk-join-ends", "::mlir::ModuleOp"> {
+  let summary = "Work on the first and the last step of a window's rows as one";
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
+                           "::tk::gpu::TkGpuDialect"];
+  let statistics = [Statistic<"numLoops", "loops", "Loops over tiles whose steps' ends are joined">];
+}
 def SplitMaskedSteps : Pass<"tk-split-masked-steps", "::mlir::ModuleOp"> {
   let summary = "Give the steps of warpgroup products that need no mask a loop of their own";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",

@@ -203,7 +203,7 @@ Type BufferType::getValueType() {
 LogicalResult SharedType::verify(function_ref<InFlightDiagnostic()> emitError,
                                  ArrayRef<int64_t> shape, Type element, ArrayRef<int64_t> order,
                                  int64_t padding, int64_t chunk, int64_t perPhase, int64_t phases,
-                                 int64_t panel, int64_t interleave, int64_t ones) {
+                                 int64_t panel, int64_t interleave, int64_t ones, int64_t pitch) {
   if (!order.empty() && order.size() != shape.size())
     return emitError() << "expected an order of " << shape.size() << " axes, got " << order.size();
   for (int64_t axis : order)
@@ -223,6 +223,10 @@ LogicalResult SharedType::verify(function_ref<InFlightDiagnostic()> emitError,
   if (ones < 0 || (ones > 0 && (shape.size() < 2 || panel != 0 || padding != 0)))
     return emitError()
            << "expected rows of ones behind rows without panels and padding, got ones = " << ones;
+  if (pitch != 0 && (shape.size() != 2 || panel <= 0 || interleave != 1 ||
+                     pitch < shape[order.empty() ? 0 : order[1]]))
+    return emitError() << "expected rows of two axes' panels as far apart as they have rows, got "
+                       << "pitch = " << pitch;
   if (panel == 0)
     return success();
   int64_t contiguous = order.empty() ? shape.size() - 1 : order.front();
@@ -281,7 +285,9 @@ int64_t SharedType::getRowLength() {
   return getPanel() ? getPanel() : getShape()[getAxisOrder().front()];
 }
 
-int64_t SharedType::getPanelStride() { return getRowLength() * getNumRows(); }
+int64_t SharedType::getPanelStride() {
+  return getRowLength() * (getPitch() ? getPitch() : getNumRows());
+}
 
 std::optional<int64_t> SharedType::getHardwareSwizzle() {
   if (getPadding() != 0)
@@ -302,17 +308,25 @@ SharedType SharedType::withStages(int64_t stages) {
     order.push_back(axis + 1);
   order.push_back(0);
   return get(getContext(), shape, getElementType(), order, getPadding(), getChunk(), getPerPhase(),
-             getPhases(), getPanel(), getInterleave(), getOnes());
+             getPhases(), getPanel(), getInterleave(), getOnes(), getPitch());
 }
 
 SharedType SharedType::withInterleave(int64_t parts) {
   return get(getContext(), getShape(), getElementType(), getOrder(), getPadding(), getChunk(),
-             getPerPhase(), getPhases(), getPanel(), parts, getOnes());
+             getPerPhase(), getPhases(), getPanel(), parts, getOnes(), getPitch());
 }
 
 SharedType SharedType::withOnes(int64_t rows) {
   return get(getContext(), getShape(), getElementType(), getOrder(), getPadding(), getChunk(),
-             getPerPhase(), getPhases(), getPanel(), getInterleave(), rows);
+             getPerPhase(), getPhases(), getPanel(), getInterleave(), rows, getPitch());
+}
+
+SharedType SharedType::withRows(int64_t rows) {
+  SmallVector<int64_t> shape(getShape());
+  shape[getAxisOrder()[1]] = rows;
+  return get(getContext(), shape, getElementType(), getOrder(), getPadding(), getChunk(),
+             getPerPhase(), getPhases(), getPanel(), getInterleave(), getOnes(),
+             getPitch() ? getPitch() : getNumRows());
 }
 
 int64_t SharedType::getNumElements() {

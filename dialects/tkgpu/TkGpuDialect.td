@@ -145,6 +145,7 @@ def TkGpu_SharedType : TkGpu_Type<"Shared", "shared"> {
     With `interleave` n > 1 the rows stand in another order: their pairs are dealt out to n parts of
     the tile in turn, so that pair p is the (p / n)-th of part p % n.
     With `ones` > 0 so many more rows stand behind each tile's: of ones, which copies leave alone.
+    With `pitch` > 0 the tile is some rows of a tile with so many, whose panels are that far apart.
   }];
   let parameters = (ins
     ArrayRefParameter<"int64_t">:$shape,
@@ -156,17 +157,18 @@ def TkGpu_SharedType : TkGpu_Type<"Shared", "shared"> {
     DefaultValuedParameter<"int64_t", "1">:$phases,
     DefaultValuedParameter<"int64_t", "0">:$panel,
     DefaultValuedParameter<"int64_t", "1">:$interleave,
-    DefaultValuedParameter<"int64_t", "0">:$ones);
+    DefaultValuedParameter<"int64_t", "0">:$ones,
+    DefaultValuedParameter<"int64_t", "0">:$pitch);
   let builders = [TypeBuilder<(ins "::llvm::ArrayRef<int64_t>":$shape,
     "::mlir::Type":$elementType, "::llvm::ArrayRef<int64_t>":$order, "int64_t":$padding,
     "int64_t":$chunk, "int64_t":$perPhase, "int64_t":$phases), [{
-      return $_get($_ctxt, shape, elementType, order, padding, chunk, perPhase, phases, 0, 1, 0);
+      return $_get($_ctxt, shape, elementType, order, padding, chunk, perPhase, phases, 0, 1, 0, 0);
     }]>];
   let assemblyFormat = [{
     `<` `[` $shape `]` `,` $elementType (`order` `=` `[` $order^ `]`)?
     (`padding` `=` $padding^)? (`chunk` `=` $chunk^)? (`per_phase` `=` $perPhase^)?
     (`phases` `=` $phases^)? (`panel` `=` $panel^)? (`interleave` `=` $interleave^)?
-    (`ones` `=` $ones^)? `>`
+    (`ones` `=` $ones^)? (`pitch` `=` $pitch^)? `>`
   }];
   let extraClassDeclaration = [{
     /// The axes from the contiguous one outwards.
@@ -190,6 +192,8 @@ def TkGpu_SharedType : TkGpu_Type<"Shared", "shared"> {
     SharedType withInterleave(int64_t parts);
     /// The same tiles, each with so many rows of ones behind it.
     SharedType withOnes(int64_t rows);
+    /// So many neighbouring rows of the tile, where they are.
+    SharedType withRows(int64_t rows);
     /// The same tile with `stages` of them along a new first axis.
     SharedType withStages(int64_t stages);
   }];

@@ -161,8 +161,12 @@ static bool isShapeOfStage(ArrayRef<int64_t> stage, ArrayRef<int64_t> shape) {
 
 LogicalResult StageOp::verify() {
   SharedType source = getSource().getType(), result = getResult().getType();
-  if (source.getShape().empty() ||
-      !isShapeOfStage(source.getShape().drop_front(), result.getShape()) ||
+  SmallVector<int64_t> shape(result.getShape());
+  if (static_cast<bool>(getFrom()) != (result.getPitch() > 0))
+    return emitOpError("expected rows of a stage with their first one, got ") << result;
+  if (getFrom())
+    shape[result.getAxisOrder()[1]] = result.getPitch();
+  if (source.getShape().empty() || !isShapeOfStage(source.getShape().drop_front(), shape) ||
       source.getElementType() != result.getElementType())
     return emitOpError("expected a stage of ") << source << ", got " << result;
   return success();

@@ -74,10 +74,19 @@ def TkGpu_AllocSharedOp : TkGpu_Op<"alloc_shared", [MemoryEffects<[MemAlloc]>]> 
 }
 
 def TkGpu_StageOp : TkGpu_Op<"stage", [Pure]> {
-  let summary = "One stage of a shared buffer whose first axis counts stages";
-  let arguments = (ins TkGpu_SharedType:$source, Index:$stage);
+  let summary = "One stage of a shared buffer whose first axis counts stages, or some rows of it";
+  let description = [{
+    With `from` the result has fewer rows than the stage (its `pitch`), from that row on: a multiple of
+    those after which the permutation of chunks repeats.
+  }];
+  let arguments = (ins TkGpu_SharedType:$source, Index:$stage, Optional<Index>:$from);
   let results = (outs TkGpu_SharedType:$result);
-  let assemblyFormat = "$source `[` $stage `]` attr-dict `:` type($source) `->` type($result)";
+  let assemblyFormat =
+    "$source `[` $stage `]` (`from` $from^)? attr-dict `:` type($source) `->` type($result)";
+  let builders = [OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$source,
+    "::mlir::Value":$stage), [{
+      build($_builder, $_state, result, source, stage, ::mlir::Value());
+    }]>];
   let hasVerifier = 1;
 }
 

@@ -279,10 +279,13 @@ def TkGpu_ExtractOp : TkGpu_Op<"extract", [Pure]> {
 }
 
 def TkGpu_JoinOp : TkGpu_Op<"join", [Pure]> {
-  let summary = "Equal parts of a tile of one axis, one behind the other: what tkgpu.extract has parts of";
-  let arguments = (ins Variadic<AnyRankedTensor>:$parts);
+  let summary = "Equal parts of a tile, one behind the other along `axis`: what tkgpu.extract has parts of";
+  let arguments = (ins Variadic<AnyRankedTensor>:$parts, DefaultValuedAttr<I64Attr, "0">:$axis);
   let results = (outs AnyRankedTensor:$result);
-  let assemblyFormat = "$parts attr-dict `:` type($parts) `->` type($result)";
+  let assemblyFormat = "$parts (`axis` $axis^)? attr-dict `:` type($parts) `->` type($result)";
+  let builders = [OpBuilder<(ins "::mlir::Type":$result, "::mlir::ValueRange":$parts), [{
+    build($_builder, $_state, result, parts, /*axis=*/0);
+  }]>];
   let hasVerifier = 1;
 }
 

@@ -312,11 +312,15 @@ Value tk::gpu::splatSource(Value tile) {
 
 LogicalResult JoinOp::verify() {
   auto result = cast<RankedTensorType>(getResult().getType());
+  const int64_t axis = getAxis();
+  if (axis < 0 || axis >= result.getRank())
+    return emitOpError("expected an axis of ") << result << ", got " << axis;
   for (Value value : getParts()) {
     auto part = cast<RankedTensorType>(value.getType());
-    if (result.getRank() != 1 || part.getRank() != 1 ||
-        part.getElementType() != result.getElementType() ||
-        part.getDimSize(0) * int64_t(getParts().size()) != result.getDimSize(0))
+    SmallVector<int64_t> whole(part.getShape());
+    if (axis < part.getRank())
+      whole[axis] *= static_cast<int64_t>(getParts().size());
+    if (part.getElementType() != result.getElementType() || ArrayRef(whole) != result.getShape())
       return emitOpError("expected ")
              << getParts().size() << " equal parts of " << result << ", got " << part;
   }

@@ -8,6 +8,9 @@
 // 2. Those that a hyperbolic tangent is multiplied by there are soft caps. They should be positive
 //    and no larger than kLargestCap (passes/tiling/BoundScores.cpp).
 //
+// 3. Integers that bound the distance of two indices there are lengths of windows. They should be
+//    multiples of a tile's rows (passes/memory/JoinEnds.cpp).
+//
 //   p[i, j] = softmax[j](cap * tanh(s[i, j] / cap))    →    tk.scalar_case %0, %1, "0 < cap <= 50"
 //
 // A case is one of all its conditions. NaN and infinity are in none.
@@ -47,6 +50,60 @@ AssumedNumber assumedOf(Value scalar) {
   return known;
 }
 
+/// What `value` is a conversion of, between integers.
+static Value withoutConversion(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isa<arith::IndexCastOp, arith::ExtSIOp>(op))
+      break;
+    value = op->getOperand(0);
+  }
+  return value;
+}
+
+/// `scalar` and its conversions.
+static SmallVector<Value> withConversions(Value scalar) {
+  SmallVector<Value> values = {scalar};
+  for (size_t n = 0; n < values.size(); ++n)
+    for (Operation *user : values[n].getUsers())
+      if (isa<arith::IndexCastOp, arith::ExtSIOp>(user))
+        values.push_back(user->getResult(0));
+  return values;
+}
+
+static bool isAssumed(Value condition) {
+  return llvm::any_of(condition.getUsers(), [](Operation *use) { return isa<AssumeOp>(use); });
+}
+
+AssumedInteger assumedIntegerOf(Value scalar) {
+  AssumedInteger known;
+  APInt literal;
+  for (Value value : withConversions(withoutConversion(scalar)))
+    for (Operation *user : value.getUsers()) {
+      auto compare = dyn_cast<arith::CmpIOp>(user);
+      if (compare && compare.getLhs() == value && isAssumed(compare) &&
+          matchPattern(compare.getRhs(), m_ConstantInt(&literal))) {
+        const int64_t limit = literal.getSExtValue();
+        const arith::CmpIPredicate predicate = compare.getPredicate();
+        const int64_t open =
+            predicate == arith::CmpIPredicate::sgt || predicate == arith::CmpIPredicate::slt;
+        if (predicate == arith::CmpIPredicate::sgt || predicate == arith::CmpIPredicate::sge)
+          known.least = std::max(limit + open, known.least.value_or(limit));
+        if (predicate == arith::CmpIPredicate::slt || predicate == arith::CmpIPredicate::sle)
+          known.most = std::min(limit - open, known.most.value_or(limit));
+      }
+      auto rest = dyn_cast<FloorModOp>(user);
+      if (!rest || rest.getLhs() != value || !matchPattern(rest.getRhs(), m_ConstantInt(&literal)))
+        continue;
+      const int64_t divisor = literal.getSExtValue() & -literal.getSExtValue();
+      for (Operation *other : rest->getUsers())
+        if (auto equal = dyn_cast<arith::CmpIOp>(other);
+            equal && equal.getPredicate() == arith::CmpIPredicate::eq && isAssumed(equal) &&
+            matchPattern(equal.getRhs(), m_Zero()))
+          known.divisor = std::max(known.divisor, divisor);
+    }
+  return known;
+}
+
 namespace {
 
 /// How a parameter takes part in scores.
@@ -62,6 +119,62 @@ static SmallVector<Value> findScores(KernelOp kernel) {
       scores.push_back(op->getOperand(0));
   });
   return scores;
+}
+
+/// Are indices and `parameter` what `value` adds and subtracts, but for constants?
+static bool isDistance(Value value, Value parameter, unsigned &indices, bool &hasParameter) {
+  value = withoutConversion(value);
+  if (value == parameter)
+    return hasParameter = true;
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    return argument.getType().isIndex() && ++indices != 0;
+  Operation *op = value.getDefiningOp();
+  return matchPattern(value, m_Constant()) ||
+         (isa<arith::AddIOp, arith::SubIOp>(op) &&
+          isDistance(op->getOperand(0), parameter, indices, hasParameter) &&
+          isDistance(op->getOperand(1), parameter, indices, hasParameter));
+}
+
+/// Does `parameter` bound the distance of two indices?
+static bool isWindow(KernelOp kernel, Value parameter) {
+  return kernel
+      ->walk([&](arith::CmpIOp compare) {
+        unsigned indices = 0;
+        bool hasParameter = false;
+        bool isBound = isDistance(compare.getLhs(), parameter, indices, hasParameter) &&
+                       isDistance(compare.getRhs(), parameter, indices, hasParameter);
+        return isBound && hasParameter && indices == 2 ? WalkResult::interrupt()
+                                                       : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+static void addWindowCase(OpBuilder &builder, BlockArgument parameter, StringRef name) {
+  const AssumedInteger known = assumedIntegerOf(parameter);
+  const bool isWide = parameter.getType().isIndex() || parameter.getType().isInteger(64);
+  if (known.divisor >= kWindowTile && known.least.value_or(0) >= kLeastWindow &&
+      (!isWide || known.most.value_or(kLongestWindow + 1) <= kLongestWindow))
+    return;
+  Location loc = parameter.getLoc();
+  auto constant = [&](int64_t number) -> Value {
+    return arith::ConstantIndexOp::create(builder, loc, number);
+  };
+  auto compare = [&](arith::CmpIPredicate predicate, Value a, int64_t number) -> Value {
+    return arith::CmpIOp::create(builder, loc, predicate, a, constant(number));
+  };
+  Value length = parameter.getType().isIndex()
+                     ? Value(parameter)
+                     : arith::IndexCastOp::create(builder, loc, builder.getIndexType(), parameter);
+  Value rest = FloorModOp::create(builder, loc, length, constant(kWindowTile));
+  SmallVector<Value> conditions = {compare(arith::CmpIPredicate::eq, rest, 0),
+                                   compare(arith::CmpIPredicate::sge, length, kLeastWindow)};
+  std::string text =
+      llvm::formatv("{0} % {1} == 0 and {0} >= {2}", name, kWindowTile, kLeastWindow);
+  if (isWide) {
+    conditions.push_back(compare(arith::CmpIPredicate::sle, length, kLongestWindow));
+    text += llvm::formatv(" and {0} <= {1}", name, kLongestWindow);
+  }
+  ScalarCaseOp::create(builder, loc, conditions, text);
 }
 
 static Role roleOf(BlockArgument parameter, ArrayRef<Value> scores) {
@@ -104,10 +217,27 @@ void addScalarCases(KernelOp kernel) {
   if (scores.empty())
     return;
   OpBuilder builder(*kernel.getBody().getOps<ComputeOp>().begin());
-  for (auto [number, parameter] : llvm::enumerate(kernel.getParamArguments()))
+  for (auto [number, parameter] : llvm::enumerate(kernel.getParamArguments())) {
+    Dependence onIt{ValueRange(parameter)};
+    if (parameter.getType().isIntOrIndex() && !parameter.getType().isInteger(1) &&
+        isWindow(kernel, parameter) &&
+        llvm::any_of(scores, [&](Value score) { return onIt.on(score); }))
+      addWindowCase(builder, parameter, kernel.getParam(number).getName());
     if (parameter.getType().isF32())
       if (Role role = roleOf(parameter, scores); role != Role::None)
         addCase(builder, parameter, kernel.getParam(number).getName(), role);
+  }
+}
+
+/// Erases what only `value` needed, if nothing needs `value`.
+static void eraseUnused(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op || !op->use_empty())
+    return;
+  SmallVector<Value> operands(op->getOperands());
+  op->erase();
+  for (Value operand : operands)
+    eraseUnused(operand);
 }
 
 void settleScalarCases(KernelOp kernel, const std::vector<bool> &holds) {
@@ -121,12 +251,7 @@ void settleScalarCases(KernelOp kernel, const std::vector<bool> &holds) {
         AssumeOp::create(builder, op.getLoc(), condition, op.getTextAttr(), /*bounds=*/false);
     op.erase();
     for (Value condition : conditions)
-      if (Operation *compare = condition.getDefiningOp(); condition.use_empty()) {
-        Operation *literal = compare->getOperand(1).getDefiningOp();
-        compare->erase();
-        if (literal->use_empty())
-          literal->erase();
-      }
+      eraseUnused(condition);
   }
 }
 

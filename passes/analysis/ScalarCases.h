@@ -20,6 +20,17 @@ struct AssumedNumber {
 };
 AssumedNumber assumedOf(mlir::Value scalar);
 
+/// The same of an integer; of a parameter that it is a conversion of.
+struct AssumedInteger {
+  int64_t divisor = 1; ///< a power of two
+  std::optional<int64_t> least, most;
+};
+AssumedInteger assumedIntegerOf(mlir::Value scalar);
+
+/// What a window's length should be: a multiple of a tile's rows, of at least some of them
+/// (passes/memory/JoinEnds.cpp), and an index of 32 bits (passes/fusion/RestrictRanges.cpp).
+inline constexpr int64_t kWindowTile = 128, kLeastWindow = 384, kLongestWindow = int64_t(1) << 30;
+
 /// Adds the conditions on scalar parameters that passes would use and that nothing says yet, as
 /// tk.scalar_case. To be called on a kernel out of the frontend.
 void addScalarCases(KernelOp kernel);

@@ -46,7 +46,8 @@ static SharedType panelledTile(ArrayRef<int64_t> shape, Type stored, int64_t axi
   int64_t panel = panelBytes < rowBytes ? panelBytes / bytes : 0;
   return SharedType::get(stored.getContext(), shape, stored, {axis, 1 - axis},
                          /*padding=*/0, kChunkBytes / bytes, kSwizzleBytes / panelBytes,
-                         panelBytes / kChunkBytes, panel, /*interleave=*/1, /*ones=*/0);
+                         panelBytes / kChunkBytes, panel, /*interleave=*/1, /*ones=*/0,
+                         /*pitch=*/0);
 }
 
 void BulkBox::cutRows(int64_t bytes) {

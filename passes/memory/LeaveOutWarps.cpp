@@ -136,7 +136,7 @@ struct LeaveOutWarps : tk::impl::LeaveOutWarpsBase<LeaveOutWarps> {
       alloc.getResult().setType(
           SharedType::get(type.getContext(), shape, type.getElementType(), type.getOrder(),
                           type.getPadding(), type.getChunk(), type.getPerPhase(), type.getPhases(),
-                          type.getPanel(), type.getInterleave(), type.getOnes()));
+                          type.getPanel(), type.getInterleave(), type.getOnes(), type.getPitch()));
     });
   }
 

@@ -135,7 +135,7 @@ static SharedType transposed(SharedType type) {
     order.push_back(1 - axis);
   return SharedType::get(type.getContext(), shape, type.getElementType(), order, type.getPadding(),
                          type.getChunk(), type.getPerPhase(), type.getPhases(), type.getPanel(),
-                         type.getInterleave(), type.getOnes());
+                         type.getInterleave(), type.getOnes(), type.getPitch());
 }
 
 /// Does `other` bring what `one` does, to be read by products as the transpose of its tile?
@@ -260,8 +260,9 @@ void tk::placeResults(FuncOp function, MutableArrayRef<Ring> rings) {
 }
 
 bool tk::takeTurns(FuncOp function) {
-  return llvm::none_of(function.getBlock()->getOps<AllocSharedOp>(),
-                       [](AllocSharedOp alloc) { return alloc->hasAttr(inStagesAttrName); });
+  return llvm::none_of(function.getBlock()->getOps<AllocSharedOp>(), [](AllocSharedOp alloc) {
+    return alloc->hasAttr(inStagesAttrName) && !alloc->hasAttr(withTurnsAttrName);
+  });
 }
 
 int64_t tk::chooseStages(FuncOp function, MutableArrayRef<Ring> rings, int64_t wanted,

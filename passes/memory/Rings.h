@@ -46,6 +46,8 @@ void placeResults(gpu::FuncOp function, llvm::MutableArrayRef<Ring> rings);
 /// Of shared memory: what holds results in its stages, and what these are there.
 inline constexpr llvm::StringLiteral holdsResultsAttrName = "tkgpu.holds_results";
 inline constexpr llvm::StringLiteral inStagesAttrName = "tkgpu.in_stages";
+/// Beside the latter: warpgroups take turns nevertheless.
+inline constexpr llvm::StringLiteral withTurnsAttrName = "tkgpu.with_turns";
 
 /// Do warpgroups take turns where their loops allow for it? Not where they come apart by
 /// themselves, as those do whose results lie in stages: a turn would have them wait for one

@@ -3,6 +3,7 @@
 
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/ProductFactors.h"
+#include "passes/analysis/ScalarCases.h"
 #include "passes/parallel/MergeIndices.h"
 #include "passes/parallel/StatementShape.h"
 #include "passes/tiling/LeastSizes.h"
@@ -373,18 +374,22 @@ static bool fits32(KernelOp kernel, ArrayRef<Value> tensors) {
   return true;
 }
 
-/// What is known of the least sizes of the kernel is known of the function's arguments.
+/// What is known of the least sizes of the kernel, and of its integers, is known of the function's
+/// arguments.
 static void passLeastSizes(KernelOp kernel, gpu::FuncOp func, ArrayRef<Value> arguments) {
   auto known = kernel->getAttrOfType<DenseI64ArrayAttr>(leastSizesAttrName);
-  if (!known)
-    return;
   SmallVector<int64_t> least;
   for (Value value : arguments) {
     auto size = dyn_cast<BlockArgument>(value);
     bool isDim = size && size.getArgNumber() < kernel.getNumDims();
-    least.push_back(isDim ? known[size.getArgNumber()] : 0);
+    if (isDim)
+      least.push_back(known ? known[size.getArgNumber()] : 0);
+    else
+      least.push_back(value.getType().isIntOrIndex() ? assumedIntegerOf(value).least.value_or(0)
+                                                     : 0);
   }
-  func->setAttr(leastSizesAttrName, Builder(kernel.getContext()).getDenseI64ArrayAttr(least));
+  if (llvm::any_of(least, [](int64_t size) { return size != 0; }))
+    func->setAttr(leastSizesAttrName, Builder(kernel.getContext()).getDenseI64ArrayAttr(least));
 }
 
 FailureOr<gpu::FuncOp> BlockProgram::build(OpBuilder &moduleBuilder, StringRef name) {
@@ -412,7 +417,7 @@ FailureOr<gpu::FuncOp> BlockProgram::build(OpBuilder &moduleBuilder, StringRef n
   SmallVector<Attribute> facts;
   for (BlockArgument arg : func.getBlock()->getArguments()) {
     SizeFact fact;
-    if (arg.getType().isIndex())
+    if (arg.getType().isIntOrIndex())
       fact = getSizeFact(kernel, arguments[arg.getArgNumber()]);
     facts.push_back(FactAttr::get(kernel.getContext(), fact.divisor, fact.upper.value_or(-1)));
   }

@@ -2,6 +2,7 @@
 #include "passes/tiling/SizeFacts.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
+#include "passes/analysis/ScalarCases.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
@@ -69,8 +70,10 @@ SizeFact tk::getSizeFact(KernelOp kernel, Value value) {
   if (std::optional<int64_t> constant = getConstantIndex(value))
     return ofConstant(*constant);
   if (auto arg = dyn_cast<BlockArgument>(value)) {
-    if (arg.getOwner()->getParentOp() != kernel || arg.getArgNumber() >= kernel.getNumDims())
+    if (arg.getOwner()->getParentOp() != kernel)
       return {};
+    if (arg.getArgNumber() >= kernel.getNumDims())
+      return {assumedIntegerOf(arg).divisor, {}, {}};
     FactAttr fact = kernel.getFact(arg.getArgNumber());
     SizeFact result{fact.getDivisor(), {}, {}};
     if (fact.getUpper() >= 0)
@@ -83,6 +86,8 @@ SizeFact tk::getSizeFact(KernelOp kernel, Value value) {
   if (isa<gpu::StrideOp>(op))
     return {getStrideDivisor(kernel), {}, {}};
   auto operand = [&](unsigned i) { return getSizeFact(kernel, op->getOperand(i)); };
+  if (isa<arith::IndexCastOp, arith::ExtSIOp>(op))
+    return operand(0);
   if (isa<arith::AddIOp>(op))
     return ofSum(operand(0), operand(1));
   if (isa<arith::MulIOp>(op))

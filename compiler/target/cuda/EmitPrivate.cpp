@@ -73,16 +73,17 @@ LogicalResult KernelEmitter::emitPrivateLoad(gpu::PrivateLoadOp load) {
 LogicalResult KernelEmitter::emitJoin(gpu::JoinOp join) {
   auto whole = cast<RankedTensorType>(join.getResult().getType());
   const std::string name = declare(join.getResult());
-  int64_t offset = 0;
+  const int64_t axis = join.getAxis();
+  llvm::SmallVector<int64_t> offsets(whole.getRank());
   for (Value value : join.getParts()) {
     auto part = cast<RankedTensorType>(value.getType());
     const RegisterIndex reg("r", gpu::getLayout(part).getRegisterBits().size());
-    auto at = registerOfPart(part, whole, {offset}, reg);
+    auto at = registerOfPart(part, whole, offsets, reg);
     if (mlir::failed(at))
       return unsupported(join, "expected parts that lie in registers of the whole, got ") << part;
     line(loopHeader(registersOf(value)) + " " + name + "[" + at->str() +
          "] = " + element(value, reg) + ";");
-    offset += part.getDimSize(0);
+    offsets[axis] += part.getDimSize(axis);
   }
   return success();
 }

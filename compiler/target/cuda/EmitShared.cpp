@@ -182,9 +182,12 @@ LogicalResult KernelEmitter::emitAllocShared(gpu::AllocSharedOp alloc) {
 
 LogicalResult KernelEmitter::emitStage(gpu::StageOp stage) {
   const std::string name = nameFor(stage.getResult());
+  std::string rows;
+  if (stage.getFrom())
+    rows = " + " + scalar(stage.getFrom()) + " * " + std::to_string(stage.getType().getRowLength());
   line(typeName(stage.getType().getElementType()) + " *const " + name + " = " +
        names[stage.getSource()] + " + " + scalar(stage.getStage()) + " * " +
-       llvm::Twine(stage.getSource().getType().getStrides()[0]) + ";");
+       llvm::Twine(stage.getSource().getType().getStrides()[0]) + rows + ";");
   names[stage.getResult()] = name;
   return success();
 }

@@ -251,3 +251,61 @@ tkgpu.func @f args [] {
   %r = tkgpu.first_in_threads %x axis 1 : tensor<64x8xf32> -> tensor<64xf32>
   tkgpu.return
 }
+
+// -----
+
+// expected-error @below {{expected rows of two axes' panels as far apart as they have rows, got pitch = 32}}
+func.func private @pitch(!tkgpu.shared<[64, 128], bf16 order = [1, 0] chunk = 8 phases = 8 panel = 64 pitch = 32>)
+
+// -----
+
+// expected-error @below {{expected rows of two axes' panels as far apart as they have rows, got pitch = 128}}
+func.func private @pitch_without_panels(!tkgpu.shared<[64, 64], bf16 order = [1, 0] chunk = 8 phases = 8 pitch = 128>)
+
+// -----
+
+tkgpu.func @f args [] {
+  %c0 = arith.constant 0 : index
+  %s = tkgpu.alloc_shared : <[2, 128, 128], bf16 order = [2, 1, 0] chunk = 8 phases = 8 panel = 64>
+  // expected-error @below {{expected rows of a stage with their first one}}
+  %h = tkgpu.stage %s[%c0] from %c0 : !tkgpu.shared<[2, 128, 128], bf16 order = [2, 1, 0] chunk = 8 phases = 8 panel = 64> -> !tkgpu.shared<[128, 128], bf16 order = [1, 0] chunk = 8 phases = 8 panel = 64>
+  tkgpu.return
+}
+
+// -----
+
+tkgpu.func @f args [] {
+  %c0 = arith.constant 0 : index
+  %s = tkgpu.alloc_shared : <[2, 128, 128], bf16 order = [2, 1, 0] chunk = 8 phases = 8 panel = 64>
+  // expected-error @below {{expected rows of a stage with their first one}}
+  %h = tkgpu.stage %s[%c0] : !tkgpu.shared<[2, 128, 128], bf16 order = [2, 1, 0] chunk = 8 phases = 8 panel = 64> -> !tkgpu.shared<[64, 128], bf16 order = [1, 0] chunk = 8 phases = 8 panel = 64 pitch = 128>
+  tkgpu.return
+}
+
+// -----
+
+tkgpu.func @f args [] {
+  %c0 = arith.constant 0 : index
+  %s = tkgpu.alloc_shared : <[2, 128, 128], bf16 order = [2, 1, 0] chunk = 8 phases = 8 panel = 64>
+  // expected-error @below {{expected a stage of}}
+  %h = tkgpu.stage %s[%c0] from %c0 : !tkgpu.shared<[2, 128, 128], bf16 order = [2, 1, 0] chunk = 8 phases = 8 panel = 64> -> !tkgpu.shared<[64, 128], bf16 order = [1, 0] chunk = 8 phases = 8 panel = 64 pitch = 64>
+  tkgpu.return
+}
+
+// -----
+
+tkgpu.func @f args [] {
+  %x = arith.constant dense<0.0> : tensor<64x8xf32>
+  // expected-error @below {{expected an axis of 'tensor<64x16xf32>', got 2}}
+  %r = tkgpu.join %x, %x axis 2 : tensor<64x8xf32>, tensor<64x8xf32> -> tensor<64x16xf32>
+  tkgpu.return
+}
+
+// -----
+
+tkgpu.func @f args [] {
+  %x = arith.constant dense<0.0> : tensor<64x8xf32>
+  // expected-error @below {{expected 2 equal parts of 'tensor<64x16xf32>', got 'tensor<64x8xf32>'}}
+  %r = tkgpu.join %x, %x : tensor<64x8xf32>, tensor<64x8xf32> -> tensor<64x16xf32>
+  tkgpu.return
+}

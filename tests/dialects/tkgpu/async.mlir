@@ -29,6 +29,7 @@ tkgpu.func @roles args ["a", "b"] {
   %empty = tkgpu.alloc_phases arrivals 8 : <4>
   %va = tkgpu.stage %sa[%c0] : !tkgpu.shared<[4, 128, 64], bf16 order = [2, 1, 0] chunk = 8 phases = 8> -> !tkgpu.shared<[128, 64], bf16 order = [1, 0] chunk = 8 phases = 8>
   %vb = tkgpu.stage %sb[%c0] : !tkgpu.shared<[4, 64, 256], bf16 order = [2, 1, 0] chunk = 8 phases = 8 panel = 64> -> !tkgpu.shared<[64, 256], bf16 order = [1, 0] chunk = 8 phases = 8 panel = 64>
+  %half = tkgpu.stage %sb[%c0] from %c0 : !tkgpu.shared<[4, 64, 256], bf16 order = [2, 1, 0] chunk = 8 phases = 8 panel = 64> -> !tkgpu.shared<[32, 256], bf16 order = [1, 0] chunk = 8 phases = 8 panel = 64 pitch = 64>
   tkgpu.warp_roles producer {
     tkgpu.phase_wait %empty[%c0] parity %c1 : <4>
     tkgpu.phase_expect %full[%c0] bytes 49152 : <4>

@@ -103,3 +103,61 @@ tk.kernel @distances dims ["R", "C"]
   } names ["z"] : tensor<?xf32>
   tk.return %y, %z : tensor<?xf32>, tensor<?xf32>
 }
+
+// Sums of 64 bits of indices and narrower numbers are sums of indices. A number of 64 bits is no farther
+// from 0 than one more than the sizes that the indices are below.
+// CHECK-LABEL: @sums
+// CHECK-DAG: %[[BY:.*]] = arith.index_cast %by : i32 to index
+// CHECK: %[[HI:.*]] = arith.addi %r, %[[BY]] : index
+// CHECK: %[[END:.*]] = arith.minsi %C, %[[HI]]
+// CHECK: tk.reduce [#tk.kind<sum>] ["c"] from(%c0) to(%[[END]])
+// CHECK-NOT: select
+// CHECK: tk.yield
+// CHECK: %[[MOST:.*]] = arith.index_cast %{{.*}} : index to i64
+// CHECK: %[[LEAST:.*]] = arith.subi %{{.*}}, %[[MOST]] : i64
+// CHECK: %[[SOME:.*]] = arith.minsi %[[MOST]], %far : i64
+// CHECK: %[[CLAMPED:.*]] = arith.maxsi %[[LEAST]], %[[SOME]] : i64
+// CHECK: %[[FAR:.*]] = arith.index_cast %[[CLAMPED]] : i64 to index
+// CHECK: arith.subi %r{{.*}}, %[[FAR]] : index
+// CHECK: %[[BEGIN:.*]] = arith.maxsi
+// CHECK: tk.reduce [#tk.kind<sum>] ["c"] from(%[[BEGIN]]) to(%C)
+// CHECK-NOT: select
+// CHECK: tk.yield
+tk.kernel @sums dims ["R", "C"]
+    params [#tk.param<"x">, #tk.param<"by">, #tk.param<"far">]
+    results ["y", "z"] {
+^bb0(%R: index, %C: index, %x: tensor<?x?xf32>, %by: i32, %far: i64):
+  tk.bind %x[%R, %C] : tensor<?x?xf32>
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %wide = arith.extsi %by : i32 to i64
+  %y = tk.compute ["r"] in (%R) {
+  ^bb0(%r: index):
+    %s = tk.reduce [#tk.kind<sum>] ["c"] from (%c0) to (%C) {
+    ^bb0(%c: index):
+    %a = tk.load %x[%r, %c] : tensor<?x?xf32>
+    %p = arith.index_cast %r : index to i64
+    %q = arith.index_cast %c : index to i64
+    %e = arith.addi %p, %wide : i64
+    %h = arith.cmpi slt, %q, %e : i64
+    %b = arith.select %h, %a, %zero : f32
+    tk.yield %b : f32
+    } : f32
+    tk.yield %s : f32
+  } names ["y"] : tensor<?xf32>
+  %z = tk.compute ["r"] in (%R) {
+  ^bb0(%r: index):
+    %s = tk.reduce [#tk.kind<sum>] ["c"] from (%c0) to (%C) {
+    ^bb0(%c: index):
+    %a = tk.load %x[%r, %c] : tensor<?x?xf32>
+    %p = arith.index_cast %r : index to i64
+    %q = arith.index_cast %c : index to i64
+    %e = arith.addi %q, %far : i64
+    %h = arith.cmpi sge, %e, %p : i64
+    %b = arith.select %h, %a, %zero : f32
+    tk.yield %b : f32
+    } : f32
+    tk.yield %s : f32
+  } names ["z"] : tensor<?xf32>
+  tk.return %y, %z : tensor<?xf32>, tensor<?xf32>
+}

@@ -1,0 +1,370 @@
+//===- JoinEnds.cpp - the two ends of a window are one step ---------------===//
+//
+// Each row of a window is reduced over as many terms as the others, from one further on than those
+// of the row before. In a tile of as many rows as a step has terms, the first step and the last one
+// have half of their terms each, and what a row has of the one step it does not have of the other:
+//
+//        terms of the first step    of the last one
+//   row 0   . x x x                    x . . .
+//   row 1   . . x x                    x x . .         what is worked on is a step less if the
+//   row 2   . . . x                    x x x .         scores of both are one tile
+//   row 3   . . . .                    x x x x
+//
+// In the consumer's program of two warpgroups, each with half of the rows, whose tiles overlap
+// (tk-overlap-tiles):
+//
+// 1. The last step comes first, then the first one, and the others after these: so copies begin
+// them,
+//    and their rings go on. Steps are counted from the last one backwards.
+// 2. A warpgroup has terms in three of the four halves of those two steps. Its first scores are of
+//    all terms of one half, and of another tile as wide that takes its elements from the two others
+//    by where the row ends; no element is masked.
+// 3. The second step, the first one of the loop, adds three products of weights: those of the tile
+//    of two halves as they are below the row's end, and as they are beyond it, each with zeros for
+//    the other's, and those of the half.
+// 4. Tiles of which that is not so begin with the last step, masked: those that an end of the
+// sequence
+//    cuts. The loop's steps before the greatest of the rows' beginnings are masked. Such a tile
+//    does not begin under the one before.
+// 5. Keys and values share one ring (JoinedRings.cpp).
+//
+// That is done where the length of rows is known to be a multiple of a step's terms, which launches
+// find out (passes/analysis/ScalarCases.cpp), and at least kLeastWindow.
+//
+//   for %j = %first to %end {                 %s = select below, dot %q, %k[last], dot %q,
+//   %k[%first]
+//     %s = dot %q, %k[%j]                     %p = f(%s)
+//     %p = f(mask %s)                    →    dot below(%p), %v[last]; dot beyond(%p), %v[%first]
+//     dot %p, %v[%j]                          for %j = %first + 1 to last { ... }
+//   }
+//
+// Of the rate without, 16384 keys of 128: 1.04 to 1.06 for windows of 384 to 1024, 1.01 for 4096,
+// 0.9 for 256 (bench/results/2026-11-26-h200-windows-joined-ends.md).
+//
+//===----------------------------------------------------------------------===//
+#include "passes/memory/JoinEnds.h"
+
+#include "passes/Passes.h"
+#include "passes/analysis/Notes.h"
+#include "passes/analysis/ScalarCases.h"
+#include "passes/memory/BulkBox.h"
+
+#include "dialects/tkgpu/TkGpuLayout.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Pass/Pass.h"
+
+namespace tk {
+#define GEN_PASS_DEF_JOINENDS
+#include "passes/Passes.h.inc"
+} // namespace tk
+
+using namespace mlir;
+using namespace tk;
+using namespace tk::gpu;
+
+/// Steps that end with the one whose terms begin with the last of those that all rows have.
+StepRange EndJoiner::createRange(Location loc, const RowRange &ofRows) {
+  auto isEqual = [&](Value a, Value b) -> Value {
+    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, a, b);
+  };
+  auto difference = [&](Value a, Value b) -> Value {
+    return arith::SubIOp::create(builder, loc, a, b);
+  };
+  StepRange range;
+  Value step = constant(loc, rows);
+  range.last = difference(ofRows.upper, constant(loc, 1));
+  Value terms =
+      arith::MaxSIOp::create(builder, loc, difference(range.last, ofRows.lower), constant(loc, 0));
+  Value count = arith::CeilDivSIOp::create(builder, loc, terms, step);
+  range.first =
+      difference(range.last, arith::MulIOp::create(builder, loc, count, step).getResult());
+  // Rows that an end of the sequence cuts do not begin, or end, one behind the other.
+  Value rise = constant(loc, rows - 1);
+  range.isJoined =
+      arith::AndIOp::create(builder, loc, isEqual(difference(ofRows.lowerMost, ofRows.lower), rise),
+                            isEqual(difference(ofRows.upperMost, ofRows.upper), rise));
+  return range;
+}
+
+/// Half of the rows of a stage, from `from` on.
+Value EndJoiner::createHalf(RingPlace place, Value slot, Value from) {
+  auto type = SharedType(place.stage.getType()).withRows(rows / 2);
+  return StageOp::create(builder, place.stage.getLoc(), type, place.stage.getSource(), slot, from);
+}
+
+/// Whether terms of half a step, from `terms` on, lie before (else: not before) the rows' bounds.
+Value EndJoiner::createBelow(Value terms, Value bound, bool isBelow, Type tile) {
+  auto shaped = cast<RankedTensorType>(tile);
+  Location loc = terms.getLoc();
+  LayoutAttr layout = getLayout(shaped);
+  auto line = cast<RankedTensorType>(mask.terms.getType());
+  auto half = RankedTensorType::get({rows / 2}, line.getElementType(), sliceLayout(layout, 0));
+  Value places = arith::AddIOp::create(
+      builder, loc, BroadcastOp::create(builder, loc, half, terms, ArrayRef<int64_t>()),
+      IotaOp::create(builder, loc, half, IntegerAttr()));
+  auto indices = RankedTensorType::get(shaped.getShape(), line.getElementType(), layout);
+  Value across = BroadcastOp::create(builder, loc, indices, places, ArrayRef<int64_t>{1});
+  Value down = BroadcastOp::create(builder, loc, indices, bound, ArrayRef<int64_t>{0});
+  return arith::CmpIOp::create(
+      builder, loc, isBelow ? arith::CmpIPredicate::slt : arith::CmpIPredicate::sge, across, down);
+}
+
+Value EndJoiner::constant(Location loc, int64_t number) {
+  return arith::ConstantIndexOp::create(builder, loc, number);
+}
+
+/// `a` or, if there is a condition and it fails, `b`.
+Value EndJoiner::choose(Value condition, Value a, Value b) {
+  return condition ? arith::SelectOp::create(builder, a.getLoc(), condition, a, b).getResult() : a;
+}
+
+/// Two steps' scores in place of those of one. `isKnown`: the tile's ends are joined in any case.
+void EndJoiner::joinOpening(OpeningStep &opening, const StepRange &range, bool isKnown) {
+  Location loc = opening.dot.getLoc();
+  Value isJoined = isKnown ? Value() : range.isJoined;
+  builder.setInsertionPoint(opening.dot);
+  RingPlace &place = opening.keys;
+  RingPosition at = {place.stage.getStage(), place.enter.getParity()};
+  RingPosition second = advance(loc, at), third = advance(loc, at, 2);
+  RingPosition other = {choose(isJoined, second.slot, at.slot),
+                        choose(isJoined, second.parity, at.parity)};
+  createEnter(place, other);
+  Value begin = constant(loc, 0);
+  Value middle = constant(loc, rows / 2);
+  auto ofWarpgroup = [&](Value a, Value b) -> Value {
+    return OfWarpgroupOp::create(builder, loc, builder.getIndexType(), ValueRange{a, b});
+  };
+  Value fromEnds = ofWarpgroup(begin, choose(isJoined, middle, begin));
+  Value fromWhole = ofWarpgroup(middle, choose(isJoined, begin, middle));
+  auto whole = cast<RankedTensorType>(opening.dot.getType());
+  auto function = tiles->getParentOfType<FuncOp>();
+  auto half = RankedTensorType::get(
+      {rows, rows / 2}, whole.getElementType(),
+      warpgroupAccumulatorLayout(whole.getContext(), rows, rows / 2, function.getNumWarps()));
+  Value zeros = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(half));
+  SmallVector<Value> stages = {createHalf(place, at.slot, fromEnds),
+                               createHalf(place, other.slot, fromEnds),
+                               createHalf(place, ofWarpgroup(other.slot, at.slot), fromWhole)};
+  SmallVector<Value> dots;
+  for (Value stage : stages)
+    dots.push_back(WarpgroupDotOp::create(builder, loc, half, opening.dot.getA(), stage, zeros,
+                                          /*accumulate=*/Value(), opening.dot.getPrecision()));
+  builder.setInsertionPoint(opening.wait);
+  auto wait = WarpgroupWaitOp::create(builder, opening.wait.getLoc(), dots,
+                                      static_cast<int64_t>(opening.wait.getPending()));
+  // Both stages are left, and the ring goes on behind them.
+  builder.setInsertionPointAfter(place.leave);
+  if (isKnown) {
+    createLeave(place, second);
+  } else {
+    auto leaves = scf::IfOp::create(builder, loc, isJoined, /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(leaves.thenBlock());
+    createLeave(place, second);
+  }
+  builder.setInsertionPoint(place.nextSlot);
+  opening.keys.nextSlot.replaceAllUsesWith(choose(isJoined, third.slot, second.slot));
+  opening.keys.nextParity.replaceAllUsesWith(choose(isJoined, third.parity, second.parity));
+  // What is below the end of a row is of the last step, and what is beyond it of the first one.
+  RowMask &rowMask = opening.mask;
+  builder.setInsertionPoint(rowMask.branch);
+  Value none = arith::ConstantOp::create(
+      builder, loc,
+      DenseElementsAttr::get(half, APFloat::getInf(APFloat::IEEEsingle(), /*Negative=*/true)));
+  Value terms = arith::AddIOp::create(builder, loc, range.last, fromEnds);
+  Value below = createBelow(terms, rowMask.upper, /*isBelow=*/true, half);
+  Value beyond = wait.getResult(1), all = wait.getResult(2);
+  if (!isKnown) {
+    auto isTerm = [&](Value from, Value isBelow) -> Value {
+      return arith::AndIOp::create(builder, loc, isBelow,
+                                   createBelow(from, rowMask.lower, /*isBelow=*/false, half));
+    };
+    below = isTerm(terms, below);
+    beyond = choose(isJoined, beyond, none);
+    Value from = arith::AddIOp::create(
+        builder, loc, ofWarpgroup(choose(isJoined, range.first, range.last), range.last),
+        fromWhole);
+    all = choose(isTerm(from, createBelow(from, rowMask.upper, /*isBelow=*/true, half)), all, none);
+  }
+  Value ends = choose(below, wait.getResult(0), beyond);
+  auto joined = JoinOp::create(builder, loc, whole, ValueRange{ends, all});
+  joined.setAxis(1);
+  rowMask.branch.getResult(0).replaceAllUsesWith(joined);
+  rowMask.branch.erase();
+  opening.wait.erase();
+  opening.dot.erase();
+}
+
+/// Has `value` computed before the branch at the end of a tile.
+Value EndJoiner::hoistScalar(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op || op->getBlock() != closing.thenBlock())
+    return value;
+  for (Value operand : op->getOperands())
+    hoistScalar(operand);
+  op->moveBefore(closing);
+  return value;
+}
+
+/// The next tile begins under this one's end if its own ends are joined.
+void EndJoiner::joinNext() {
+  RowRange ofRows;
+  ofRows.lower = next.mask.beforeLower.getLhs();
+  SmallVector<Value> work = {closing.getCondition()};
+  while (!work.empty() && !ofRows.upperMost) {
+    Operation *op = work.pop_back_val().getDefiningOp();
+    if (auto both = dyn_cast_or_null<arith::AndIOp>(op))
+      llvm::append_range(work, both->getOperands());
+    if (auto compare = dyn_cast_or_null<arith::CmpIOp>(op);
+        compare && compare.getLhs() == ofRows.lower &&
+        compare.getPredicate() == arith::CmpIPredicate::slt)
+      ofRows.upperMost = compare.getRhs();
+  }
+  ofRows.lowerMost = hoistScalar(next.mask.beforeLower.getRhs());
+  ofRows.upper = hoistScalar(next.mask.behindUpper.getRhs());
+  builder.setInsertionPoint(closing);
+  StepRange range = createRange(closing.getLoc(), ofRows);
+  closing.getConditionMutable().assign(
+      arith::AndIOp::create(builder, closing.getLoc(), closing.getCondition(), range.isJoined));
+  joinOpening(next, range, /*isKnown=*/true);
+}
+
+/// The step behind joined ends, whose weights are of three products.
+void EndJoiner::createSecondStep(Block *block, const StepRange &range) {
+  Location loc = steps.getLoc();
+  builder.setInsertionPointToStart(block);
+  IRMapping mapping;
+  mapping.map(steps.getInductionVar(), range.last);
+  mapping.map(steps.getRegionIterArgs(), steps.getInitArgs());
+  Value begin = constant(loc, 0);
+  Value middle = constant(loc, rows / 2);
+  auto ofWarpgroup = [&](Value a, Value b) -> Value {
+    return OfWarpgroupOp::create(builder, loc, builder.getIndexType(), ValueRange{a, b});
+  };
+  Value fromEnds = ofWarpgroup(begin, middle), fromWhole = ofWarpgroup(middle, begin);
+  Value weights = mapping.lookup(sums.getA());
+  auto whole = cast<RankedTensorType>(weights.getType());
+  auto function = tiles->getParentOfType<FuncOp>();
+  LayoutAttr scoresOfHalf =
+      warpgroupAccumulatorLayout(whole.getContext(), rows, rows / 2, function.getNumWarps());
+  LayoutAttr layout = warpgroupOperandLayout(scoresOfHalf, rows / 2,
+                                             whole.getElementType().getIntOrFloatBitWidth());
+  auto half = RankedTensorType::get({rows, rows / 2}, whole.getElementType(), layout);
+  Value ends = ExtractOp::create(builder, loc, half, weights, ArrayRef<int64_t>{0, 0});
+  Value all = ExtractOp::create(builder, loc, half, weights, ArrayRef<int64_t>{0, rows / 2});
+  Value terms = arith::AddIOp::create(builder, loc, range.last, fromEnds);
+  Value below = createBelow(terms, mask.upper, /*isBelow=*/true, half);
+  Value zeros = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(half));
+  Value before = choose(below, ends, zeros), beyond = choose(below, zeros, ends);
+  RingPosition ofKeys = {mapping.lookup(keys.stage.getStage()),
+                         mapping.lookup(keys.enter.getParity())};
+  RingPosition at = advance(loc, ofKeys), second = advance(loc, ofKeys, 2);
+  RingPosition behind = advance(loc, ofKeys, 3);
+  mapping.map(values.stage.getStage(), at.slot);
+  mapping.map(values.enter.getParity(), at.parity);
+  Value sum;
+  for (Operation &op : steps.getBody()->without_terminator()) {
+    if (&op == values.stage || &op == mask.branch)
+      continue;
+    if (&op == scoresWait) {
+      constexpr int64_t kProducts = 3;
+      auto wait = WarpgroupWaitOp::create(builder, op.getLoc(), mapping.lookup(scores.getResult()),
+                                          kProducts);
+      mapping.map(scoresWait.getResult(0), wait.getResult(0));
+      mapping.map(mask.branch.getResult(0), wait.getResult(0));
+      continue;
+    }
+    if (&op == sums) {
+      createEnter(values, second);
+      sum = mapping.lookup(sums.getAcc());
+      Value ofWhole = ofWarpgroup(second.slot, at.slot);
+      for (auto [part, slot, from] :
+           {std::tuple(before, at.slot, fromEnds), std::tuple(beyond, second.slot, fromEnds),
+            std::tuple(all, ofWhole, fromWhole)})
+        sum = WarpgroupDotOp::create(builder, op.getLoc(), sums.getType(), part,
+                                     createHalf(values, slot, from), sum,
+                                     /*accumulate=*/Value(), sums.getPrecision());
+      mapping.map(sums.getResult(), sum);
+      continue;
+    }
+    builder.clone(op, mapping);
+    if (&op == values.leave)
+      createLeave(values, second);
+  }
+  mapping.map(keys.nextSlot.getResult(), behind.slot);
+  mapping.map(keys.nextParity.getResult(), behind.parity);
+  SmallVector<Value> yielded;
+  for (Value value : steps.getYieldedValues())
+    yielded.push_back(mapping.lookupOrDefault(value));
+  scf::YieldOp::create(builder, loc, yielded);
+}
+
+void EndJoiner::joinSecondStep(const StepRange &range) {
+  Location loc = steps.getLoc();
+  builder.setInsertionPoint(steps);
+  auto choice = scf::IfOp::create(builder, loc, steps.getInitArgs().getTypes(), range.isJoined,
+                                  /*withElseRegion=*/true);
+  createSecondStep(choice.thenBlock(), range);
+  builder.setInsertionPointToStart(choice.elseBlock());
+  scf::YieldOp::create(builder, loc, steps.getInitArgs());
+  builder.setInsertionPoint(steps);
+  Value behind = arith::AddIOp::create(builder, loc, range.first, constant(loc, 2 * rows));
+  steps.setLowerBound(choose(range.isJoined, behind, range.first));
+  steps.setUpperBound(range.last);
+  steps.getInitArgsMutable().assign(choice.getResults());
+  // All of the rows' ends lie behind these steps.
+  mask.branch.getConditionMutable().assign(mask.beforeLower.getResult());
+}
+
+void EndJoiner::apply() {
+  slots = keys.stage.getSource().getType().getShape()[0] +
+          values.stage.getSource().getType().getShape()[0] + (results ? 1 : 0);
+  valuesSlot = values.stage.getStage(), valuesParity = values.enter.getParity();
+  orderCopies();
+  builder.setInsertionPoint(branch);
+  StepRange range =
+      createRange(branch.getLoc(), {own.mask.beforeLower.getLhs(), own.mask.beforeLower.getRhs(),
+                                    own.mask.behindUpper.getRhs(), steps.getUpperBound()});
+  shareClosing();
+  joinNext();
+  joinOpening(own, range, /*isKnown=*/false);
+  joinSecondStep(range);
+  if (results)
+    placeResults();
+  shareSteps();
+  shareStages();
+}
+
+namespace {
+
+struct JoinEnds : tk::impl::JoinEndsBase<JoinEnds> {
+  void runOnOperation() override {
+    SmallVector<std::pair<scf::ForOp, WarpRolesOp>> loops;
+    getOperation().walk([&](WarpRolesOp roles) {
+      for (scf::ForOp loop : roles.getConsumer().getOps<scf::ForOp>())
+        loops.emplace_back(loop, roles);
+    });
+    for (auto [loop, roles] : loops) {
+      std::optional<WindowSteps> window = matchWindowSteps(loop, roles);
+      if (!window)
+        continue;
+      auto arguments = LaunchArguments::of(roles->getParentOfType<FuncOp>());
+      if (!areWholeSteps(*window, kLeastWindow / window->rows)) {
+        if (arguments)
+          note(arguments->getLaunch(), "tk-join-ends", Verdict::Declined,
+               "a window's first and last steps stay two: its length is not known to be a multiple "
+               "of " +
+                   Twine(window->rows) + ", and at least " + Twine(kLeastWindow));
+        continue;
+      }
+      EndJoiner(*window).apply();
+      ++numLoops;
+      if (arguments)
+        note(arguments->getLaunch(), "tk-join-ends", Verdict::Derived,
+             "a window's first and last steps of " + Twine(window->rows) + " are one");
+    }
+  }
+};
+
+} // namespace
