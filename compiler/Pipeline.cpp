@@ -134,6 +134,8 @@ llvm::ArrayRef<PassRow> passTable() {
       {"tk-refill-parts", Stage::Gpu, "", "", "rows are read for the last time a part at a time"},
       {"tk-sum-in-products", Stage::Gpu, "", "",
        "weights are carried to the product that takes them"},
+      {"tk-order-arrivals", Stage::Gpu, "", "",
+       "loops are divided, and nothing moves across arrivals any more"},
       {"tk-limit-registers", Stage::Gpu, "", "", "registers of what is left are known"},
       {"tk-plan-shared-memory", Stage::Gpu, "", "tk-plan-shared-memory",
        "offsets, waits and barriers, once nothing that touches memory moves any more"},

@@ -346,6 +346,11 @@ def PlanSharedMemory : Pass<"tk-plan-shared-memory", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numBarriers", "barriers", "Barriers inserted">];
 }
 
+def OrderArrivals : Pass<"tk-order-arrivals", "::mlir::ModuleOp"> {
+  let summary = "Leave the stages of shared rings before the sums of their products are scaled";
+  let dependentDialects = ["::tk::gpu::TkGpuDialect"];
+  let statistics = [Statistic<"numArrivals", "arrivals", "Arrivals that something follows from">];
+}
 def OverlapSlices : Pass<"tk-overlap-slices", "::mlir::ModuleOp"> {
   let summary = "Read the next slice's first fragments of f64 under this slice's last product";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",

@@ -168,6 +168,8 @@ bool tk::gpu::isPromoted(WarpgroupDotOp dot) {
 bool tk::gpu::isRescaledSum(arith::MulFOp product) {
   auto factor = product.getRhs().getDefiningOp<BroadcastOp>();
   Operation *scale = factor ? factor.getSource().getDefiningOp() : nullptr;
+  while (auto later = dyn_cast_or_null<ArriveBeforeOp>(scale))
+    scale = later.getValue().getDefiningOp();
   return isa_and_nonnull<ExpDiffOp, ScaledExpDiffOp>(scale) && scale->hasAttr(rescaleAttrName) &&
          product.getLhs().getDefiningOp<WarpgroupWaitOp>();
 }

@@ -57,6 +57,19 @@ def TkGpu_PhaseArriveOp : TkGpu_Op<"phase_arrive", [MemoryEffects<[MemRead, MemW
   let assemblyFormat = "$phases `[` $slot `]` attr-dict `:` type($phases)";
 }
 
+def TkGpu_ArriveBeforeOp : TkGpu_Op<"arrive_before", [MemoryEffects<[MemRead, MemWrite]>,
+    AllTypesMatch<["value", "result"]>]> {
+  let summary = "Arrives as tkgpu.phase_arrive does; the result is `value`, and computed after that";
+  let description = [{
+    Nothing follows from an arrival, so that ptxas moves it behind what may come before. Who computes
+    with the result has arrived.
+  }];
+  let arguments = (ins TkGpu_PhasesType:$phases, Index:$slot, RankedTensorOf<[F32]>:$value);
+  let results = (outs RankedTensorOf<[F32]>:$result);
+  let assemblyFormat =
+    "$phases `[` $slot `]` `,` $value attr-dict `:` type($phases) `,` type($value)";
+}
+
 def TkGpu_PhaseWaitOp : TkGpu_Op<"phase_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Waits until the phase of that parity has ended";
   let description = "The phase before the first one, whose parity is 1, has ended.";

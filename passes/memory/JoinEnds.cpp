@@ -14,31 +14,28 @@
 // (tk-overlap-tiles):
 //
 // 1. The last step comes first, then the first one, and the others after these: so copies begin
-// them,
-//    and their rings go on. Steps are counted from the last one backwards.
+//    them, and their rings go on. Steps are counted from the last one backwards.
 // 2. A warpgroup has terms in three of the four halves of those two steps. Its first scores are of
 //    all terms of one half, and of another tile as wide that takes its elements from the two others
 //    by where the row ends; no element is masked.
-// 3. The second step, the first one of the loop, adds three products of weights: those of the tile
-//    of two halves as they are below the row's end, and as they are beyond it, each with zeros for
-//    the other's, and those of the half.
+// 3. Weights of the tile of two halves are taken apart where they are computed: those below the
+//    row's end, and those beyond it, each with zeros for the other's. The second step, the first
+//    one of the loop, adds three products: of these two, and of the half's.
 // 4. Tiles of which that is not so begin with the last step, masked: those that an end of the
-// sequence
-//    cuts. The loop's steps before the greatest of the rows' beginnings are masked. Such a tile
-//    does not begin under the one before.
+//    sequence cuts. The loop's steps before the greatest of the rows' beginnings are masked. Such a
+//    tile does not begin under the one before.
 // 5. Keys and values share one ring (JoinedRings.cpp).
 //
 // That is done where the length of rows is known to be a multiple of a step's terms, which launches
 // find out (passes/analysis/ScalarCases.cpp), and at least kLeastWindow.
 //
-//   for %j = %first to %end {                 %s = select below, dot %q, %k[last], dot %q,
-//   %k[%first]
-//     %s = dot %q, %k[%j]                     %p = f(%s)
-//     %p = f(mask %s)                    →    dot below(%p), %v[last]; dot beyond(%p), %v[%first]
-//     dot %p, %v[%j]                          for %j = %first + 1 to last { ... }
+//   for %j = %first to %end {          %s = select below, dot %q, %k[last], dot %q, %k[first]
+//     %s = dot %q, %k[%j]              %p = f(%s)
+//     %p = f(mask %s)             →    dot below(%p), %v[last]; dot beyond(%p), %v[first]
+//     dot %p, %v[%j]                   for %j = %first + 1 to last { ... }
 //   }
 //
-// Of the rate without, 16384 keys of 128: 1.04 to 1.06 for windows of 384 to 1024, 1.01 for 4096,
+// Of the rate without, 16384 keys of 128: 1.05 to 1.07 for windows of 384 to 1024, 1.01 for 4096,
 // 0.9 for 256 (bench/results/2026-11-26-h200-windows-joined-ends.md).
 //
 //===----------------------------------------------------------------------===//
@@ -208,7 +205,7 @@ Value EndJoiner::hoistScalar(Value value) {
 }
 
 /// The next tile begins under this one's end if its own ends are joined.
-void EndJoiner::joinNext() {
+StepRange EndJoiner::joinNext() {
   RowRange ofRows;
   ofRows.lower = next.mask.beforeLower.getLhs();
   SmallVector<Value> work = {closing.getCondition()};
@@ -228,6 +225,76 @@ void EndJoiner::joinNext() {
   closing.getConditionMutable().assign(
       arith::AndIOp::create(builder, closing.getLoc(), closing.getCondition(), range.isJoined));
   joinOpening(next, range, /*isKnown=*/true);
+  return range;
+}
+
+/// Half of the weights of a step, as the left operand of a product.
+RankedTensorType EndJoiner::typeOfHalf(RankedTensorType whole) {
+  auto function = tiles->getParentOfType<FuncOp>();
+  LayoutAttr scores =
+      warpgroupAccumulatorLayout(whole.getContext(), rows, rows / 2, function.getNumWarps());
+  return RankedTensorType::get(
+      {rows, rows / 2}, whole.getElementType(),
+      warpgroupOperandLayout(scores, rows / 2, whole.getElementType().getIntOrFloatBitWidth()));
+}
+
+/// Has the weights that `weights` yields be those below rows' ends, in the half that is of two
+/// steps, and returns the others, of the first step. Both have zeros for the other's.
+Value EndJoiner::splitWeights(OpOperand &weights, const RowMask &rowMask, const StepRange &range,
+                              bool isKnown) {
+  auto whole = cast<RankedTensorType>(weights.get().getType());
+  RankedTensorType half = typeOfHalf(whole);
+  Location loc = weights.get().getLoc();
+  builder.setInsertionPointAfterValue(weights.get());
+  Value fromEnds = OfWarpgroupOp::create(builder, loc, builder.getIndexType(),
+                                         ValueRange{constant(loc, 0), constant(loc, rows / 2)});
+  Value ends = ExtractOp::create(builder, loc, half, weights.get(), ArrayRef<int64_t>{0, 0});
+  Value all = ExtractOp::create(builder, loc, half, weights.get(), ArrayRef<int64_t>{0, rows / 2});
+  Value terms = arith::AddIOp::create(builder, loc, range.last, fromEnds);
+  Value below = createBelow(terms, rowMask.upper, /*isBelow=*/true, half);
+  Value zeros = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(half));
+  Value before = choose(below, ends, zeros), beyond = choose(below, zeros, ends);
+  if (!isKnown)
+    before = choose(range.isJoined, before, ends);
+  auto split = JoinOp::create(builder, loc, whole, ValueRange{before, all});
+  split.setAxis(1);
+  weights.set(split);
+  return beyond;
+}
+
+/// Adds a result to a branch.
+static void addResult(OpBuilder &builder, scf::IfOp &branch, Value ofThen, Value ofElse) {
+  SmallVector<Type> types(branch.getResultTypes());
+  types.push_back(ofThen.getType());
+  builder.setInsertionPoint(branch);
+  auto larger = scf::IfOp::create(builder, branch.getLoc(), types, branch.getCondition(),
+                                  /*withElseRegion=*/true);
+  larger.getThenRegion().takeBody(branch.getThenRegion());
+  larger.getElseRegion().takeBody(branch.getElseRegion());
+  larger.thenYield()->insertOperands(larger.thenYield().getNumOperands(), ofThen);
+  larger.elseYield()->insertOperands(larger.elseYield().getNumOperands(), ofElse);
+  branch.replaceAllUsesWith(larger.getResults().drop_back());
+  branch.erase();
+  branch = larger;
+}
+
+/// Hands the weights of first steps on as far as those of last steps are.
+void EndJoiner::carryBeyond(Value ofOwn, Value ofNext) {
+  IRRewriter rewriter(tiles);
+  Value zeros =
+      arith::ConstantOp::create(rewriter, tiles.getLoc(), rewriter.getZeroAttr(ofOwn.getType()));
+  auto larger = tiles.replaceWithAdditionalYields(
+      rewriter, zeros, /*replaceInitOperandUsesInLoop=*/false,
+      [](OpBuilder &, Location, ArrayRef<BlockArgument> carried) -> SmallVector<Value> {
+        return {carried.front()};
+      });
+  tiles = cast<scf::ForOp>(*larger);
+  addResult(builder, begun, tiles.getRegionIterArgs().back(), ofOwn);
+  addResult(builder, closing, ofNext, zeros);
+  addResult(builder, branch, closing.getResults().back(), zeros);
+  Operation *yield = tiles.getBody()->getTerminator();
+  yield->setOperand(yield->getNumOperands() - 1, branch.getResults().back());
+  beyond = begun.getResults().back();
 }
 
 /// The step behind joined ends, whose weights are of three products.
@@ -245,18 +312,10 @@ void EndJoiner::createSecondStep(Block *block, const StepRange &range) {
   Value fromEnds = ofWarpgroup(begin, middle), fromWhole = ofWarpgroup(middle, begin);
   Value weights = mapping.lookup(sums.getA());
   auto whole = cast<RankedTensorType>(weights.getType());
-  auto function = tiles->getParentOfType<FuncOp>();
-  LayoutAttr scoresOfHalf =
-      warpgroupAccumulatorLayout(whole.getContext(), rows, rows / 2, function.getNumWarps());
-  LayoutAttr layout = warpgroupOperandLayout(scoresOfHalf, rows / 2,
-                                             whole.getElementType().getIntOrFloatBitWidth());
-  auto half = RankedTensorType::get({rows, rows / 2}, whole.getElementType(), layout);
-  Value ends = ExtractOp::create(builder, loc, half, weights, ArrayRef<int64_t>{0, 0});
-  Value all = ExtractOp::create(builder, loc, half, weights, ArrayRef<int64_t>{0, rows / 2});
-  Value terms = arith::AddIOp::create(builder, loc, range.last, fromEnds);
-  Value below = createBelow(terms, mask.upper, /*isBelow=*/true, half);
-  Value zeros = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(half));
-  Value before = choose(below, ends, zeros), beyond = choose(below, zeros, ends);
+  Value before =
+      ExtractOp::create(builder, loc, typeOfHalf(whole), weights, ArrayRef<int64_t>{0, 0});
+  Value all =
+      ExtractOp::create(builder, loc, typeOfHalf(whole), weights, ArrayRef<int64_t>{0, rows / 2});
   RingPosition ofKeys = {mapping.lookup(keys.stage.getStage()),
                          mapping.lookup(keys.enter.getParity())};
   RingPosition at = advance(loc, ofKeys), second = advance(loc, ofKeys, 2);
@@ -277,7 +336,7 @@ void EndJoiner::createSecondStep(Block *block, const StepRange &range) {
     }
     if (&op == sums) {
       createEnter(values, second);
-      sum = mapping.lookup(sums.getAcc());
+      sum = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(sums.getType()));
       Value ofWhole = ofWarpgroup(second.slot, at.slot);
       for (auto [part, slot, from] :
            {std::tuple(before, at.slot, fromEnds), std::tuple(beyond, second.slot, fromEnds),
@@ -327,8 +386,14 @@ void EndJoiner::apply() {
       createRange(branch.getLoc(), {own.mask.beforeLower.getLhs(), own.mask.beforeLower.getRhs(),
                                     own.mask.behindUpper.getRhs(), steps.getUpperBound()});
   shareClosing();
-  joinNext();
+  const RowMask ofOwn = own.mask, ofNext = next.mask;
+  StepRange nextRange = joinNext();
   joinOpening(own, range, /*isKnown=*/false);
+  Value beyondOwn = splitWeights(begun.elseYield()->getOpOperand(weightsOfBegun), ofOwn, range,
+                                 /*isKnown=*/false);
+  Value beyondNext = splitWeights(closing.thenYield()->getOpOperand(weightsOfClosing), ofNext,
+                                  nextRange, /*isKnown=*/true);
+  carryBeyond(beyondOwn, beyondNext);
   joinSecondStep(range);
   if (results)
     placeResults();

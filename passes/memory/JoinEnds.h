@@ -35,8 +35,12 @@ private:
   mlir::Value createHalf(RingPlace place, mlir::Value slot, mlir::Value from);
   mlir::Value createBelow(mlir::Value terms, mlir::Value bound, bool isBelow, mlir::Type tile);
   void joinOpening(OpeningStep &opening, const StepRange &range, bool isKnown);
+  mlir::RankedTensorType typeOfHalf(mlir::RankedTensorType whole);
+  mlir::Value splitWeights(mlir::OpOperand &weights, const RowMask &rowMask, const StepRange &range,
+                           bool isKnown);
+  void carryBeyond(mlir::Value ofOwn, mlir::Value ofNext);
   mlir::Value hoistScalar(mlir::Value value);
-  void joinNext();
+  StepRange joinNext();
   void createSecondStep(mlir::Block *block, const StepRange &range);
   void joinSecondStep(const StepRange &range);
 
@@ -58,6 +62,7 @@ private:
 
   mlir::OpBuilder builder;
   int64_t slots = 0;                    ///< of the ring that keys and values share
+  mlir::Value beyond;                   ///< weights of a tile's first step
   mlir::Value valuesSlot, valuesParity; ///< where the steps' ring of values was
 };
 

@@ -25,6 +25,7 @@ private:
   bool findParts();
   bool findCopies();
   bool matchStep();
+  bool findWeights();
   void findResults();
 };
 
@@ -203,21 +204,20 @@ bool WindowMatch::findParts() {
   }
   if (!steps)
     return false;
-  scf::IfOp first;
   for (scf::IfOp inner : branch.thenBlock()->getOps<scf::IfOp>()) {
     if (inner.getElseRegion().empty())
       continue;
     bool isBefore = inner->isBeforeInBlock(steps);
-    if (isBefore ? static_cast<bool>(first) : static_cast<bool>(closing))
+    if (isBefore ? static_cast<bool>(begun) : static_cast<bool>(closing))
       return false;
-    (isBefore ? first : closing) = inner;
+    (isBefore ? begun : closing) = inner;
   }
-  if (!first || !closing)
+  if (!begun || !closing)
     return false;
-  SmallVector<WarpgroupDotOp> opens(first.elseBlock()->getOps<WarpgroupDotOp>()),
+  SmallVector<WarpgroupDotOp> opens(begun.elseBlock()->getOps<WarpgroupDotOp>()),
       closes(closing.thenBlock()->getOps<WarpgroupDotOp>());
   if (opens.size() != 1 || closes.size() != 2 ||
-      !first.thenBlock()->getOps<WarpgroupDotOp>().empty())
+      !begun.thenBlock()->getOps<WarpgroupDotOp>().empty())
     return false;
   std::optional<OpeningStep> alone = matchOpening(opens.front()),
                              under = matchOpening(closes.front());
@@ -225,6 +225,43 @@ bool WindowMatch::findParts() {
     return false;
   own = *alone, next = *under;
   return true;
+}
+
+/// Which result of `branch` is `value`, if it is one.
+static std::optional<unsigned> resultOf(scf::IfOp branch, Value value) {
+  auto result = dyn_cast<OpResult>(value);
+  return result && result.getOwner() == branch ? std::optional(result.getResultNumber())
+                                               : std::nullopt;
+}
+
+/// The way that weights of a first step take from one tile to the next.
+bool WindowMatch::findWeights() {
+  std::optional<unsigned> ofBegun =
+      resultOf(begun, steps.getTiedLoopInit(cast<BlockArgument>(sums.getA()))->get());
+  if (!ofBegun)
+    return false;
+  auto argument = dyn_cast<BlockArgument>(begun.thenYield().getOperand(*ofBegun));
+  if (!argument || argument.getOwner() != tiles.getBody() || argument == tiles.getInductionVar())
+    return false;
+  weightsOfBegun = *ofBegun;
+  weightsOfTiles = argument.getArgNumber() - tiles.getNumInductionVars();
+  std::optional<unsigned> ofBranch = resultOf(branch, tiles.getYieldedValues()[weightsOfTiles]);
+  if (!ofBranch)
+    return false;
+  std::optional<unsigned> ofClosing = resultOf(closing, branch.thenYield().getOperand(*ofBranch));
+  if (!ofClosing)
+    return false;
+  weightsOfBranch = *ofBranch, weightsOfClosing = *ofClosing;
+  return begun.elseYield().getOperand(weightsOfBegun).getDefiningOp<arith::TruncFOp>() &&
+         closing.thenYield().getOperand(weightsOfClosing).getDefiningOp<arith::TruncFOp>();
+}
+
+/// Are sums zero before the first step? It may have been scaled.
+static bool areZero(Value sums) {
+  if (auto product = sums.getDefiningOp<arith::MulFOp>())
+    return matchPattern(product.getLhs(), m_AnyZeroFloat()) ||
+           matchPattern(product.getRhs(), m_AnyZeroFloat());
+  return matchPattern(sums, m_AnyZeroFloat());
 }
 
 /// What a step of the loop consists of.
@@ -247,6 +284,10 @@ bool WindowMatch::matchStep() {
   auto tile = dyn_cast<RankedTensorType>(sums.getA().getType());
   if (!weights || weights.getOwner() != steps.getBody() || !tile ||
       tile.getElementType().getIntOrFloatBitWidth() != 16)
+    return false;
+  auto carried = dyn_cast<BlockArgument>(sums.getAcc());
+  if (!carried || carried.getOwner() != steps.getBody() ||
+      !areZero(steps.getTiedLoopInit(carried)->get()))
     return false;
   StepBounds bounds;
   scf::IfOp found = findMask(steps, bounds);
@@ -362,7 +403,8 @@ void WindowMatch::findResults() {
 
 bool WindowMatch::analyse() {
   auto function = tiles->getParentOfType<FuncOp>();
-  if (function.getNumWarps() != kWarpsOfTwo || !findParts() || !matchStep() || !findCopies())
+  if (function.getNumWarps() != kWarpsOfTwo || !findParts() || !matchStep() || !findWeights() ||
+      !findCopies())
     return false;
   for (Value value : {own.mask.beforeLower.getRhs(), own.mask.behindUpper.getRhs(),
                       steps.getUpperBound(), own.mask.beforeLower.getLhs()})

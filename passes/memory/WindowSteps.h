@@ -48,12 +48,16 @@ struct WindowSteps {
   mlir::scf::ForOp tiles;
   mlir::scf::ForOp steps;  ///< but the first
   mlir::scf::IfOp branch;  ///< whether the tile has steps
+  mlir::scf::IfOp begun;   ///< whether the tile before has begun this one
   mlir::scf::IfOp closing; ///< whether the next tile begins under the end of this one
   OpeningStep own, next;
   RowMask mask; ///< of the steps
   RingPlace keys, values;
   gpu::WarpgroupDotOp scores, sums;
   gpu::WarpgroupWaitOp scoresWait, sumsWait;
+  /// Which result of `begun`, argument of `tiles`, and results of `branch` and `closing` the
+  /// weights of first steps are.
+  unsigned weightsOfBegun = 0, weightsOfTiles = 0, weightsOfBranch = 0, weightsOfClosing = 0;
   mlir::scf::ForOp copies; ///< the steps of the copies' program
   int64_t rows = 0;        ///< as many as a step has terms
   gpu::AllocSharedOp

@@ -280,6 +280,15 @@ template <int run, int step, int n, class T> TK_DEVICE u32 places_below(T bound,
   return count >= 32 ? ~0u : (1u << count) - 1;
 }
 
+// Two neighbours of 16 bits, of which `mask` leaves what it has bits for.
+template <class T> TK_DEVICE void keep_pair(T *to, const T *from, u32 mask) {
+  static_assert(sizeof(T) == 2);
+  u32 pair;
+  memcpy(&pair, from, sizeof pair);
+  pair &= mask;
+  memcpy(to, &pair, sizeof pair);
+}
+
 // The number along a row that an element of its tile of `length` elements is, where the tile is
 // rotated by `shift` <= vector. Only elements of the first vector go around the end; once loops over
 // registers are unrolled, it is known which those are. Elements from `length` on, if there are any,

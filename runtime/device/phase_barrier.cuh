@@ -31,6 +31,19 @@ TK_DEVICE void phase_arrive(PhaseBarrier *barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier))
                : "memory");
 }
+// Lane 0 arrives, and no lane computes with `value` before: the machine's result of the arrival takes
+// part in it, with no bit of its own. `lane` is the thread's. The only rank along z of a cluster is 0.
+TK_DEVICE void phase_arrive_before(PhaseBarrier *barrier, int lane, float &value) {
+  u64 state = 0;
+  u32 zero;
+  if (lane == 0)
+    asm volatile("mbarrier.arrive.shared::cta.b64 %0, [%1];"
+                 : "=l"(state)
+                 : "r"(shared_address(barrier))
+                 : "memory");
+  asm("mov.u32 %0, %%cluster_ctaid.z;" : "=r"(zero));
+  value = __int_as_float(__float_as_int(value) ^ ((int)(u32)state & (int)zero));
+}
 // Arrives at the same barrier of block `rank` of the cluster. What this thread wrote to memory is not
 // ordered by that for threads of the other block; that this block is done with a buffer is.
 TK_DEVICE void phase_arrive_at(PhaseBarrier *barrier, int rank) {

@@ -203,6 +203,15 @@ TK_DEVICE float rescaled(float x, float factor) {
       : "f"(factor));
   return x;
 }
+// Of bits `bit` (even) and the next one of a word, 16 times each. The sign of a byte is what prmt spreads.
+TK_DEVICE u32 pair_mask(u32 word, int bit) {
+  u32 mask;
+  const u32 of_byte = 0xcc88u + 0x1111u * (bit >> 3);
+  asm("prmt.b32 %0, %1, %2, %3;"
+      : "=r"(mask)
+      : "r"(word << (7 - (bit & 7))), "r"(word << (6 - (bit & 7))), "r"(of_byte));
+  return mask;
+}
 // 1 / x within an ulp, denormals flushed. Without a branch, so that equal ones are found.
 TK_DEVICE float reciprocal_approx(float x) {
   float y;

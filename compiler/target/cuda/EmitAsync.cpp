@@ -71,6 +71,18 @@ LogicalResult KernelEmitter::emitPhaseArrive(gpu::PhaseArriveOp arrive) {
   return success();
 }
 
+LogicalResult KernelEmitter::emitArriveBefore(gpu::ArriveBeforeOp arrive) {
+  const std::string name = declare(arrive.getResult());
+  const RegisterIndex reg("r", layoutOf(arrive.getResult()).getRegisterBits().size());
+  line(loopHeader(registersOf(arrive.getResult())) + " " + name + "[" + reg.str() +
+       "] = " + element(arrive.getValue(), reg) + ";");
+  if (isAmongReads(arrive))
+    line("tk::sync_warp();");
+  line("tk::phase_arrive_before(" + phaseAt(arrive.getPhases(), arrive.getSlot()) + ", " +
+       useLane() + ", " + name + "[0]);");
+  return success();
+}
+
 LogicalResult KernelEmitter::emitPhaseWait(gpu::PhaseWaitOp wait) {
   line("tk::phase_wait(" + phaseAt(wait.getPhases(), wait.getSlot()) + ", " +
        scalar(wait.getParity()) + ");");

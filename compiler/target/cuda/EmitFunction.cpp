@@ -310,6 +310,7 @@ LogicalResult KernelEmitter::emitOp(Operation *op) {
       .Case([&](gpu::AllocPhasesOp o) { return emitAllocPhases(o); })
       .Case([&](gpu::PhaseExpectOp o) { return emitPhaseExpect(o); })
       .Case([&](gpu::PhaseArriveOp o) { return emitPhaseArrive(o); })
+      .Case([&](gpu::ArriveBeforeOp o) { return emitArriveBefore(o); })
       .Case([&](gpu::PhaseWaitOp o) { return emitPhaseWait(o); })
       .Case([&](gpu::BulkCopyOp o) { return emitBulkCopy(o); })
       .Case([&](gpu::BulkStoreOp o) { return emitBulkStore(o); })

@@ -9,10 +9,15 @@
 //     →  u32 below[rows] = tk::places_below<run, step, n, type>(bound[row], start + thread's place)
 //        element (row, c): below[row] >> c & 1
 //
+// Choices between neighbours of 16 bits and zeros take both bits at once, as a mask.
+//
 //===----------------------------------------------------------------------===//
 #include "compiler/target/cuda/KernelEmitter.h"
 
+#include "passes/memory/SettledMasks.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -117,6 +122,39 @@ bool KernelEmitter::emitPlaceTest(Operation *compare) {
   line(loopHeader(1u << rowBits) + " " + words->name + "[r] = " + (isBelow ? "" : "~") + call +
        ";");
   placeTests[compare->getResult(0)] = *words;
+  return true;
+}
+
+bool KernelEmitter::emitKeptPairs(Operation *op) {
+  auto select = dyn_cast<arith::SelectOp>(op);
+  const auto test = select ? placeTests.find(select.getCondition()) : placeTests.end();
+  if (test == placeTests.end() || op->hasAttr(settledAttrName) ||
+      getElementTypeOrSelf(select.getType()).getIntOrFloatBitWidth() != 16)
+    return false;
+  const bool keepsThose = matchPattern(select.getFalseValue(), m_PosZeroFloat());
+  Value source = keepsThose ? select.getTrueValue() : select.getFalseValue();
+  Value zeros = keepsThose ? select.getFalseValue() : select.getTrueValue();
+  const PlaceWords &words = test->second;
+  if (!matchPattern(zeros, m_PosZeroFloat()) || words.place.empty() || words.place[0] != 1)
+    return false;
+  flushGroup();
+  // Where the source's registers are in an array: neighbours must stay neighbours.
+  RegisterIndex at("r", words.place.size());
+  while (auto extract = source.getDefiningOp<gpu::ExtractOp>()) {
+    auto map = registersInSource(extract);
+    if (mlir::failed(map) || map->first.empty() || map->first[0] != 1 || map->second % 2 != 0)
+      return false;
+    at = at.mapped(map->first).combined(RegisterIndex(map->second));
+    source = extract.getSource();
+  }
+  if (auto name = names.find(source); name == names.end() || layoutOf(source).getHeld() != 0)
+    return false;
+  locate(op->getLoc());
+  const RegisterIndex reg("r", words.place.size());
+  const std::string name = declare(op->getResult(0)), from = element(source, at);
+  line(loopHeader(registersOf(op->getResult(0)), 2) + " tk::keep_pair(&" + name + "[" + reg.str() +
+       "], &" + from + ", " + (keepsThose ? "" : "~") + "tk::pair_mask(" + words.name + "[" +
+       reg.mapped(words.row).str() + "], " + reg.mapped(words.place).str() + "));");
   return true;
 }
 

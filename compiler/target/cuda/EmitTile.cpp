@@ -342,7 +342,7 @@ bool KernelEmitter::joinGroup(Operation *op) {
   Value result = op->getResult(0);
   if ((isForWholeTile(op, holdsProducts) && registersOf(result) > 1) || cappedTile(op))
     return false;
-  if (servesPlaceTests(op) || emitPlaceTest(op))
+  if (servesPlaceTests(op) || emitPlaceTest(op) || emitKeptPairs(op))
     return true;
   llvm::SmallVector<std::string> probe(op->getNumOperands(), "x");
   if (!expression(op, probe))

@@ -189,13 +189,15 @@ LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
 
   // A product that never accumulates takes the registers alone; what they held has been read.
   const bool replaces = dot.getAccumulate() && matchPattern(dot.getAccumulate(), m_Zero());
-  // What starts from zero needs no zeros: its first instruction does not accumulate.
+  // What starts from zero needs no zeros: its first instruction does not accumulate. Beside a
+  // left operand in registers they are named all the same: accumulators that nothing is known of
+  // would be held from the kernel's start on.
   const bool fromZero = !gpu::isPromoted(dot) && (matchPattern(dot.getAcc(), m_AnyZeroFloat()) ||
                                                   matchPattern(dot.getAcc(), m_Zero()));
   std::string acc;
   if (fromZero) {
     acc = nameFor(dot.getResult());
-    declareAs(dot.getResult(), acc, Value());
+    declareAs(dot.getResult(), acc, aType ? Value() : dot.getAcc());
   } else {
     acc = accumulatorOf(dot, dot.getAcc(), replaces);
   }

@@ -188,6 +188,8 @@ private:
   /// Are the places of use for such comparisons alone, and so needed by none?
   bool servesPlaceTests(mlir::Operation *op);
   bool emitPlaceTest(mlir::Operation *compare);
+  /// A choice by such a comparison between neighbours of 16 bits and zeros.
+  bool emitKeptPairs(mlir::Operation *select);
 
   // EmitControl
   Result emitFor(mlir::scf::ForOp loop);
@@ -328,6 +330,7 @@ private:
   Result emitAllocPhases(gpu::AllocPhasesOp alloc);
   Result emitPhaseExpect(gpu::PhaseExpectOp expect);
   Result emitPhaseArrive(gpu::PhaseArriveOp arrive);
+  Result emitArriveBefore(gpu::ArriveBeforeOp arrive);
   Result emitPhaseWait(gpu::PhaseWaitOp wait);
   Result emitBulkCopy(gpu::BulkCopyOp copy);
   Result emitBulkStore(gpu::BulkStoreOp store);

@@ -17,6 +17,10 @@ TK_DEVICE void phase_expect(PhaseBarrier *barrier, int bytes, Place place = {}) 
 TK_DEVICE void phase_arrive(PhaseBarrier *barrier, Place place = {}) {
   tk_emu_engine->phase_arrive(barrier, 0, place);
 }
+TK_DEVICE void phase_arrive_before(PhaseBarrier *barrier, int lane, float &, Place place = {}) {
+  if (lane == 0)
+    phase_arrive(barrier, place);
+}
 TK_DEVICE void phase_arrive_at(PhaseBarrier *barrier, int rank, Place place = {}) {
   tk_emu_engine->phase_arrive_at(barrier, rank, place);
 }

@@ -111,6 +111,9 @@ TK_DEVICE int ordered(float x) { return x != x ? 0x7fffffff : (int)as_bits(x); }
 TK_DEVICE float divide_approx(float a, float b) { return a / b; }
 // What chooses a way for the whole warp chooses it for each thread here.
 TK_DEVICE bool any_in_warp(bool x) { return x; }
+TK_DEVICE u32 pair_mask(u32 word, int bit) {
+  return (word >> bit & 1 ? 0xffffu : 0u) | (word >> (bit + 1) & 1 ? 0xffff0000u : 0u);
+}
 TK_DEVICE float rescaled(float x, float factor) { return factor == 1.0f ? x : x * factor; }
 TK_DEVICE float exp2_approx(float x) {
   const float y = ::exp2f(x);

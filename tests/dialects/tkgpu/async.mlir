@@ -15,6 +15,7 @@ module attributes {tkgpu.target = #tkgpu.target<arch = 90, shared = 232448, proc
 // CHECK: tkgpu.warpgroup_dot %{{.*}}, %{{.*}}, %{{.*}} : !tkgpu.shared<[128, 64], bf16 {{.*}}, <[64, 256], bf16 {{.*}} -> tensor<128x256xf32>
 // CHECK: tkgpu.warpgroup_wait %{{.*}} pending 0 : tensor<128x256xf32> -> tensor<128x256xf32>
 // CHECK: tkgpu.phase_arrive
+// CHECK: tkgpu.arrive_before %{{.*}}[%{{.*}}], %{{.*}} : <4>, tensor<128xf32>
 // CHECK: } {consumer_registers = 240 : i64, producer_registers = 24 : i64}
 // CHECK: #tkgpu.schedule<tile = [128, 256], reduce = [64], warps = 8, per_thread = 128, vector = 16, stages = 4, group = 8, persistent = 1, cluster = 2>
 tkgpu.func @roles args ["a", "b"] {
@@ -40,6 +41,8 @@ tkgpu.func @roles args ["a", "b"] {
     %d = tkgpu.warpgroup_dot %va, %vb, %zero : !tkgpu.shared<[128, 64], bf16 order = [1, 0] chunk = 8 phases = 8>, <[64, 256], bf16 order = [1, 0] chunk = 8 phases = 8 panel = 64> -> tensor<128x256xf32>
     %w = tkgpu.warpgroup_wait %d pending 0 : tensor<128x256xf32> -> tensor<128x256xf32>
     tkgpu.phase_arrive %empty[%c0] : <4>
+    %f = arith.constant dense<1.0> : tensor<128xf32>
+    %g = tkgpu.arrive_before %empty[%c0], %f : <4>, tensor<128xf32>
   } {producer_registers = 24, consumer_registers = 240}
   tkgpu.return
 } {num_warps = 8 : i64, producer_warps = 4 : i64, tkgpu.schedule = #tkgpu.schedule<tile = [128, 256], reduce = [64], warps = 8, per_thread = 128, vector = 16, stages = 4, group = 8, persistent = 1, cluster = 2>}

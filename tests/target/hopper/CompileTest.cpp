@@ -95,6 +95,7 @@ k(const __grid_constant__ tk::TensorMap map, float *y) {
   tk::phase_init(barrier, 1);
   tk::phase_init_fence();
   tk::phase_arrive(barrier);
+  tk::phase_arrive_before(barrier, tk::lane_index(), y[1]);
   tk::phase_arrive_at(barrier, tk::cluster_rank() ^ 1);
   tk::send_to(reinterpret_cast<float *>(shared), 1.0f, barrier, 1);
   tk::send_to(reinterpret_cast<double *>(shared), 1.0, barrier, 1);
