@@ -29,6 +29,7 @@ Expected<std::string> CompiledSource::explain(size_t kernel, std::string_view ta
          "no schedule block is for this target and these sizes");
   if (Status lowered = lower(**copy, target == "cpu" ? Stage::Fused : Stage::Gpu, dump); !lowered)
     return lowered.error();
+  op = (*copy)->lookupSymbol<KernelOp>(kernelNames[kernel]); // planned again, it is another one
   std::string text;
   llvm::raw_string_ostream out(text);
   std::pair<FileId, uint32_t> shown(kNoFile, 0);

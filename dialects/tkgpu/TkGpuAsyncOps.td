@@ -61,8 +61,8 @@ def TkGpu_ArriveBeforeOp : TkGpu_Op<"arrive_before", [MemoryEffects<[MemRead, Me
     AllTypesMatch<["value", "result"]>]> {
   let summary = "Arrives as tkgpu.phase_arrive does; the result is `value`, and computed after that";
   let description = [{
-    Nothing follows from an arrival, so that ptxas moves it behind what may come before. Who computes
-    with the result has arrived.
+    Nothing follows from an arrival, so that ptxas moves it behind what may come before. What computes
+    with a thread's first element of the result comes after its warp's arrival.
   }];
   let arguments = (ins TkGpu_PhasesType:$phases, Index:$slot, RankedTensorOf<[F32]>:$value);
   let results = (outs RankedTensorOf<[F32]>:$result);

@@ -20,8 +20,8 @@
 // the exchange runs under them (H200, 16 bits: +1 % with 128 a score, -2 to -3 % with 256). So it
 // is where warpgroups take no turns (takeTurns), as their steps are long for instructions: +0.4 to
 // +1.1 % with 256. Where rows begin and end within steps (windows), the instructions of masks are
-// beside them in a large part of steps: with 256 multiply-adds a score +0.4 to +1 %, scores that
-// are not plain +1 to +2 %, with 512 -2 %.
+// beside them in a large part of steps: with 256 multiply-adds a score 0 to +1 %, with a bias +1 to
+// +2 %, where ends are joined (tk-join-ends) +4 to +6 % by hand; with 512 -2 %.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"

@@ -35,8 +35,8 @@
 //     dot %p, %v[%j]                   for %j = %first + 1 to last { ... }
 //   }
 //
-// Of the rate without, 16384 keys of 128: 1.05 to 1.07 for windows of 384 to 1024, 1.01 for 4096,
-// 0.9 for 256 (bench/results/2026-11-26-h200-windows-joined-ends.md).
+// Of the rate without, 16384 keys of 128, H100: 1.07 to 1.12 for windows of 384 to 1024, 1.03 for
+// 4096; 0.9 for 256 (bench/results/2026-11-26-h200-windows-joined-ends.md).
 //
 //===----------------------------------------------------------------------===//
 #include "passes/memory/JoinEnds.h"
@@ -111,6 +111,11 @@ Value EndJoiner::constant(Location loc, int64_t number) {
   return arith::ConstantIndexOp::create(builder, loc, number);
 }
 
+/// `a` for the first warpgroup and `b` for the second one.
+Value EndJoiner::ofWarpgroup(Value a, Value b) {
+  return OfWarpgroupOp::create(builder, a.getLoc(), builder.getIndexType(), ValueRange{a, b});
+}
+
 /// `a` or, if there is a condition and it fails, `b`.
 Value EndJoiner::choose(Value condition, Value a, Value b) {
   return condition ? arith::SelectOp::create(builder, a.getLoc(), condition, a, b).getResult() : a;
@@ -129,9 +134,6 @@ void EndJoiner::joinOpening(OpeningStep &opening, const StepRange &range, bool i
   createEnter(place, other);
   Value begin = constant(loc, 0);
   Value middle = constant(loc, rows / 2);
-  auto ofWarpgroup = [&](Value a, Value b) -> Value {
-    return OfWarpgroupOp::create(builder, loc, builder.getIndexType(), ValueRange{a, b});
-  };
   Value fromEnds = ofWarpgroup(begin, choose(isJoined, middle, begin));
   Value fromWhole = ofWarpgroup(middle, choose(isJoined, begin, middle));
   auto whole = cast<RankedTensorType>(opening.dot.getType());
@@ -246,8 +248,7 @@ Value EndJoiner::splitWeights(OpOperand &weights, const RowMask &rowMask, const 
   RankedTensorType half = typeOfHalf(whole);
   Location loc = weights.get().getLoc();
   builder.setInsertionPointAfterValue(weights.get());
-  Value fromEnds = OfWarpgroupOp::create(builder, loc, builder.getIndexType(),
-                                         ValueRange{constant(loc, 0), constant(loc, rows / 2)});
+  Value fromEnds = ofWarpgroup(constant(loc, 0), constant(loc, rows / 2));
   Value ends = ExtractOp::create(builder, loc, half, weights.get(), ArrayRef<int64_t>{0, 0});
   Value all = ExtractOp::create(builder, loc, half, weights.get(), ArrayRef<int64_t>{0, rows / 2});
   Value terms = arith::AddIOp::create(builder, loc, range.last, fromEnds);
@@ -306,9 +307,6 @@ void EndJoiner::createSecondStep(Block *block, const StepRange &range) {
   mapping.map(steps.getRegionIterArgs(), steps.getInitArgs());
   Value begin = constant(loc, 0);
   Value middle = constant(loc, rows / 2);
-  auto ofWarpgroup = [&](Value a, Value b) -> Value {
-    return OfWarpgroupOp::create(builder, loc, builder.getIndexType(), ValueRange{a, b});
-  };
   Value fromEnds = ofWarpgroup(begin, middle), fromWhole = ofWarpgroup(middle, begin);
   Value weights = mapping.lookup(sums.getA());
   auto whole = cast<RankedTensorType>(weights.getType());

@@ -58,6 +58,7 @@ private:
   void shareClosing();
 
   mlir::Value constant(mlir::Location loc, int64_t number);
+  mlir::Value ofWarpgroup(mlir::Value a, mlir::Value b);
   mlir::Value choose(mlir::Value condition, mlir::Value a, mlir::Value b);
 
   mlir::OpBuilder builder;

@@ -4,6 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/memory/JoinEnds.h"
+
+#include "passes/analysis/ScalarExpr.h"
 #include "passes/memory/Rings.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -34,15 +36,6 @@ void EndJoiner::createLeave(RingPlace place, RingPosition at) {
   cast<PhaseArriveOp>(builder.clone(*place.leave)).getSlotMutable().assign(at.slot);
 }
 
-/// Copies `op` with what it follows from in its block.
-static void cloneWithSources(OpBuilder &builder, Operation *op, IRMapping &mapping) {
-  for (Value operand : op->getOperands())
-    if (Operation *source = operand.getDefiningOp();
-        source && source->getBlock() == op->getBlock() && !mapping.contains(operand))
-      cloneWithSources(builder, source, mapping);
-  builder.clone(*op, mapping);
-}
-
 /// The copy of the terms from `key` on, at `at`; `program` is how it is done in a step.
 RingPosition EndJoiner::createCopy(ArrayRef<Operation *> program, Value key, RingPosition at) {
   IRMapping mapping;
@@ -51,8 +44,11 @@ RingPosition EndJoiner::createCopy(ArrayRef<Operation *> program, Value key, Rin
   auto turned = enter.getParity().getDefiningOp<arith::SubIOp>();
   mapping.map(enter.getSlot(), at.slot);
   mapping.map(turned.getRhs(), at.parity);
-  for (Operation *op : program)
-    cloneWithSources(builder, op, mapping);
+  for (Operation *op : program) {
+    for (Value operand : op->getOperands())
+      cloneSlice(builder, operand, op->getBlock(), mapping);
+    builder.clone(*op, mapping);
+  }
   return advance(enter.getLoc(), at);
 }
 
@@ -105,15 +101,7 @@ void EndJoiner::orderCopies() {
   builder.setInsertionPoint(copies);
   IRMapping mapping;
   mapping.map(tiles.getInductionVar(), outer.getInductionVar());
-  std::function<Value(Value)> copyScalar = [&](Value value) -> Value {
-    Operation *op = value.getDefiningOp();
-    if (!op || !roles.getConsumer().isAncestor(op->getParentRegion()) || mapping.contains(value))
-      return mapping.lookupOrDefault(value);
-    for (Value operand : op->getOperands())
-      copyScalar(operand);
-    builder.clone(*op, mapping);
-    return mapping.lookup(value);
-  };
+  auto copyScalar = [&](Value value) { return cloneFrom(builder, value, roles, mapping); };
   Value lower = copyScalar(own.mask.beforeLower.getLhs());
   Value upperMost = copyScalar(steps.getUpperBound());
   StepRange range = createRange(loc, {lower, copyScalar(own.mask.beforeLower.getRhs()),

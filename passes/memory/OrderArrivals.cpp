@@ -34,6 +34,13 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
+/// Is the factor of `scaling`, one for each row, there when `arrive` comes?
+static bool isFactorKnown(arith::MulFOp scaling, PhaseArriveOp arrive) {
+  Value factor = scaling.getRhs().getDefiningOp<BroadcastOp>().getSource();
+  Operation *op = factor.getDefiningOp();
+  return op->getBlock() != arrive->getBlock() || op->isBeforeInBlock(arrive);
+}
+
 /// The scaling of sums that were waited for before `arrive`, if it comes after it in the same
 /// block.
 static arith::MulFOp findScaling(PhaseArriveOp arrive) {
@@ -47,7 +54,7 @@ static arith::MulFOp findScaling(PhaseArriveOp arrive) {
       for (Operation *user : sums.getUsers())
         if (auto product = dyn_cast<arith::MulFOp>(user);
             product && product->getBlock() == arrive->getBlock() && isRescaledSum(product) &&
-            arrive->isBeforeInBlock(product))
+            arrive->isBeforeInBlock(product) && isFactorKnown(product, arrive))
           return product;
     return {};
   }

@@ -142,12 +142,11 @@ static std::optional<RowMask> matchMask(scf::IfOp branch, Value scores) {
   auto either = branch.getCondition().getDefiningOp<arith::OrIOp>();
   mask.beforeLower = either.getLhs().getDefiningOp<arith::CmpIOp>();
   mask.behindUpper = either.getRhs().getDefiningOp<arith::CmpIOp>();
-  mask.select = branch.thenYield().getOperand(0).getDefiningOp<arith::SelectOp>();
-  if (!mask.select || mask.select.getTrueValue() != scores ||
-      branch.elseYield().getOperand(0) != scores ||
-      !matchPattern(mask.select.getFalseValue(), m_Constant()))
+  auto select = branch.thenYield().getOperand(0).getDefiningOp<arith::SelectOp>();
+  if (!select || select.getTrueValue() != scores || branch.elseYield().getOperand(0) != scores ||
+      !matchPattern(select.getFalseValue(), m_NegInfFloat()))
     return std::nullopt;
-  auto both = mask.select.getCondition().getDefiningOp<arith::AndIOp>();
+  auto both = select.getCondition().getDefiningOp<arith::AndIOp>();
   if (!both)
     return std::nullopt;
   for (Value side : both->getOperands()) {
@@ -243,15 +242,14 @@ bool WindowMatch::findWeights() {
   auto argument = dyn_cast<BlockArgument>(begun.thenYield().getOperand(*ofBegun));
   if (!argument || argument.getOwner() != tiles.getBody() || argument == tiles.getInductionVar())
     return false;
-  weightsOfBegun = *ofBegun;
-  weightsOfTiles = argument.getArgNumber() - tiles.getNumInductionVars();
-  std::optional<unsigned> ofBranch = resultOf(branch, tiles.getYieldedValues()[weightsOfTiles]);
+  std::optional<unsigned> ofBranch =
+      resultOf(branch, tiles.getTiedLoopYieldedValue(argument)->get());
   if (!ofBranch)
     return false;
   std::optional<unsigned> ofClosing = resultOf(closing, branch.thenYield().getOperand(*ofBranch));
   if (!ofClosing)
     return false;
-  weightsOfBranch = *ofBranch, weightsOfClosing = *ofClosing;
+  weightsOfBegun = *ofBegun, weightsOfClosing = *ofClosing;
   return begun.elseYield().getOperand(weightsOfBegun).getDefiningOp<arith::TruncFOp>() &&
          closing.thenYield().getOperand(weightsOfClosing).getDefiningOp<arith::TruncFOp>();
 }

@@ -28,7 +28,6 @@ struct RingPlace {
 struct RowMask {
   mlir::scf::IfOp branch;
   mlir::arith::CmpIOp beforeLower, behindUpper; ///< where the step needs it
-  mlir::arith::SelectOp select;
   mlir::Value lower, upper, terms;
 };
 
@@ -55,14 +54,12 @@ struct WindowSteps {
   RingPlace keys, values;
   gpu::WarpgroupDotOp scores, sums;
   gpu::WarpgroupWaitOp scoresWait, sumsWait;
-  /// Which result of `begun`, argument of `tiles`, and results of `branch` and `closing` the
-  /// weights of first steps are.
-  unsigned weightsOfBegun = 0, weightsOfTiles = 0, weightsOfBranch = 0, weightsOfClosing = 0;
-  mlir::scf::ForOp copies; ///< the steps of the copies' program
-  int64_t rows = 0;        ///< as many as a step has terms
-  gpu::AllocSharedOp
-      results;      ///< where results lie before they are stored, if they have the size of
-  RingPlace ofRows; ///< a tile's rows, which are in one of two stages; else null
+  unsigned weightsOfBegun = 0, weightsOfClosing = 0; ///< which results weights of first steps are
+  mlir::scf::ForOp copies;                           ///< the steps of the copies' program
+  int64_t rows = 0;                                  ///< as many as a step has terms
+  RingPlace ofRows;                                  ///< a tile's rows, in one of two stages
+  /// Where results lie before they are stored, if they are as large as the rows; else null.
+  gpu::AllocSharedOp results;
 };
 
 /// The steps of a loop over tiles, if all its copies are of whole steps and its masks follow from

@@ -31,8 +31,9 @@ TK_DEVICE void phase_arrive(PhaseBarrier *barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier))
                : "memory");
 }
-// Lane 0 arrives, and no lane computes with `value` before: the machine's result of the arrival takes
-// part in it, with no bit of its own. `lane` is the thread's. The only rank along z of a cluster is 0.
+// Lane 0 arrives, and computes with `value` after that alone: the machine's result of the arrival takes
+// part in it, with no bit of its own. `lane` is the thread's. The only rank along z of a cluster is 0,
+// which ptxas does not know.
 TK_DEVICE void phase_arrive_before(PhaseBarrier *barrier, int lane, float &value) {
   u64 state = 0;
   u32 zero;

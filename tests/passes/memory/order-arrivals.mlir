@@ -41,7 +41,8 @@ tkgpu.func @shared args ["f", "y"] {
 #acc = #tkgpu.layout<register = [[0, 1], [8, 0], [0, 8], [0, 16], [0, 32]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
 #row = #tkgpu.layout<register = [[8]], lane = [[0], [0], [1], [2], [4]], warp = [[16], [32]]>
 
-// Not of a ring that is left once, nor while products are under way, nor for another product.
+// Not of a ring that is left once, nor while products are under way, nor for another product, nor where
+// the factor is computed later.
 // CHECK-LABEL: tkgpu.func @others
 // CHECK-NOT: arrive_before
 // CHECK: tkgpu.return
@@ -71,7 +72,14 @@ tkgpu.func @others args ["f"] {
   %w2 = tkgpu.warpgroup_wait %d2 pending 0 : tensor<64x64xf32, #acc> -> tensor<64x64xf32, #acc>
   tkgpu.phase_arrive %empty[%c0] : <2>
   %s2 = arith.mulf %w2, %plains : tensor<64x64xf32, #acc>
+  %d3 = tkgpu.warpgroup_dot %a, %a, %zero : !tkgpu.shared<[64, 64], bf16 order = [1, 0] chunk = 8 phases = 8>, <[64, 64], bf16 order = [1, 0] chunk = 8 phases = 8> -> tensor<64x64xf32, #acc>
+  %w3 = tkgpu.warpgroup_wait %d3 pending 0 : tensor<64x64xf32, #acc> -> tensor<64x64xf32, #acc>
+  tkgpu.phase_arrive %empty[%c1] : <2>
+  %late = tkgpu.scaled_exp_diff %m, %m by %m {rescale} : tensor<64xf32, #row>
+  %lates = tkgpu.broadcast %late dims [0] : tensor<64xf32, #row> -> tensor<64x64xf32, #acc>
+  %s3 = arith.mulf %w3, %lates : tensor<64x64xf32, #acc>
   %t = arith.addf %s, %s1 : tensor<64x64xf32, #acc>
   %u = arith.addf %t, %s2 : tensor<64x64xf32, #acc>
+  %x = arith.addf %u, %s3 : tensor<64x64xf32, #acc>
   tkgpu.return
 } {num_warps = 4 : i64, index_bits = 32 : i64}
