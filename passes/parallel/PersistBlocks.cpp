@@ -100,8 +100,8 @@ static scf::ForOp alternatingLoop(OpBuilder &builder, Location loc, Value first,
     Value bit = arith::RemSIOp::create(builder, loc, round, constant(2));
     return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, bit, constant(0));
   };
-  Value last = arith::SubIOp::create(builder, loc, step, constant(1));
-  Value backwards = arith::SubIOp::create(builder, loc, last, first);
+  Value furthest = arith::SubIOp::create(builder, loc, step, constant(1));
+  Value backwards = arith::SubIOp::create(builder, loc, furthest, first);
   auto placeIn = [&](Value round) -> Value {
     return arith::SelectOp::create(builder, loc, isOdd(round), backwards, first);
   };
@@ -115,8 +115,10 @@ static scf::ForOp alternatingLoop(OpBuilder &builder, Location loc, Value first,
   auto loop = scf::ForOp::create(builder, loc, constant(0), rounds, constant(1));
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(loop.getBody());
-  Value before = arith::MulIOp::create(builder, loc, loop.getInductionVar(), step);
-  tile = arith::AddIOp::create(builder, loc, before, placeIn(loop.getInductionVar()));
+  Value last = arith::SubIOp::create(builder, loc, rounds, constant(1));
+  Value round = arith::SubIOp::create(builder, loc, last, loop.getInductionVar());
+  Value before = arith::MulIOp::create(builder, loc, round, step);
+  tile = arith::AddIOp::create(builder, loc, before, placeIn(round));
   return loop;
 }
 
