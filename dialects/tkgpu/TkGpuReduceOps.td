@@ -10,10 +10,12 @@ def TkGpu_ReduceOp : TkGpu_Op<"reduce", [Pure]> {
   let summary = "Reduces a tile along an axis; a scalar where that was its only one";
   let description = [{
     Kinds sum, prod, max, min, any and all; max and min propagate NaN. With `as_integers` a maximum of f32
-    that is below 0 may be any of the elements; no NaN in the source has a sign.
+    that is below 0 may be any of the elements; no NaN in the source has a sign. With `free_reference` a maximum is of
+    use as the reference of weights alone, which cancels from results: all weights of a row may be 2^-32 of
+    what they are.
   }];
   let arguments = (ins AnyRankedTensor:$source, Tk_ReduceKindAttr:$kind, I64Attr:$axis,
-                       UnitAttr:$as_integers);
+                       UnitAttr:$as_integers, UnitAttr:$free_reference);
   let results = (outs AnyType:$result);
   let assemblyFormat = "$kind $source `axis` $axis attr-dict `:` type($source) `->` type($result)";
   let hasVerifier = 1;

@@ -130,6 +130,9 @@ LogicalResult tk::gpu::ReduceOp::verify() {
   if (getAsIntegers() && (getKind() != ReduceKind::Max || !source.getElementType().isF32()))
     return emitOpError("expected a maximum of f32 as integers, got ")
            << stringifyReduceKind(getKind()) << " of " << source.getElementType();
+  if (getFreeReference() && getKind() != ReduceKind::Max)
+    return emitOpError("expected a maximum as reference of weights, got ")
+           << stringifyReduceKind(getKind());
   return verifyReduced(*this, source, getAxis(), getResult().getType(), source.getElementType());
 }
 

@@ -44,6 +44,7 @@
 #include "passes/Passes.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ScalarCases.h"
+#include "passes/memory/Branches.h"
 #include "passes/memory/BulkBox.h"
 
 #include "dialects/tkgpu/TkGpuLayout.h"
@@ -263,22 +264,6 @@ Value EndJoiner::splitWeights(OpOperand &weights, const RowMask &rowMask, const 
   return beyond;
 }
 
-/// Adds a result to a branch.
-static void addResult(OpBuilder &builder, scf::IfOp &branch, Value ofThen, Value ofElse) {
-  SmallVector<Type> types(branch.getResultTypes());
-  types.push_back(ofThen.getType());
-  builder.setInsertionPoint(branch);
-  auto larger = scf::IfOp::create(builder, branch.getLoc(), types, branch.getCondition(),
-                                  /*withElseRegion=*/true);
-  larger.getThenRegion().takeBody(branch.getThenRegion());
-  larger.getElseRegion().takeBody(branch.getElseRegion());
-  larger.thenYield()->insertOperands(larger.thenYield().getNumOperands(), ofThen);
-  larger.elseYield()->insertOperands(larger.elseYield().getNumOperands(), ofElse);
-  branch.replaceAllUsesWith(larger.getResults().drop_back());
-  branch.erase();
-  branch = larger;
-}
-
 /// Hands the weights of first steps on as far as those of last steps are.
 void EndJoiner::carryBeyond(Value ofOwn, Value ofNext) {
   IRRewriter rewriter(tiles);
@@ -290,9 +275,9 @@ void EndJoiner::carryBeyond(Value ofOwn, Value ofNext) {
         return {carried.front()};
       });
   tiles = cast<scf::ForOp>(*larger);
-  addResult(builder, begun, tiles.getRegionIterArgs().back(), ofOwn);
-  addResult(builder, closing, ofNext, zeros);
-  addResult(builder, branch, closing.getResults().back(), zeros);
+  addResult(begun, tiles.getRegionIterArgs().back(), ofOwn);
+  addResult(closing, ofNext, zeros);
+  addResult(branch, closing.getResults().back(), zeros);
   Operation *yield = tiles.getBody()->getTerminator();
   yield->setOperand(yield->getNumOperands() - 1, branch.getResults().back());
   beyond = begun.getResults().back();

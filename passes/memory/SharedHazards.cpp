@@ -222,6 +222,7 @@ void BarrierInsertion::visit(Operation *op, State &state) {
           return meet(state);
         state.meet(apart);
       })
+      .Case<NoneNegativeOp>([&](NoneNegativeOp) { state.meet(apart); })
       .Case<scf::ForOp>([&](scf::ForOp loop) { visitLoop(loop, state); })
       .Default([&](Operation *other) {
         // Each region of a branch follows the same past; without an else that past remains.

@@ -4,7 +4,10 @@
 // 1. The number of the block becomes the induction variable of a loop over all tiles, from the
 //    block's own number on in steps of the grid. What does not depend on it stays before the loop.
 // 2. Where tiles differ in work, because a loop's bounds follow from the tile's number, every other
-//    round is walked backwards: who had much in one has little in the next.
+//    round is walked backwards: who had much in one has little in the next. The last round, whose
+//    tiles have least and are not as many, comes first: nothing goes on under a launch's first
+//    tiles, and a window's tiles have keys that the round before has read (16384 keys, windows of
+//    512 to 2048: 1.03 to 1.035, causal 0.993 to 1.017, H100).
 // 3. The launch has as many blocks as the schedule asks for on each of the machine's processors, or
 //    tiles if those are fewer; at run time no more than run at once.
 //
@@ -89,8 +92,8 @@ static bool variesInWork(FuncOp function, ProgramIdOp id) {
   return varies;
 }
 
-/// A loop over the block's rounds, in which `tile` is the number of its tile: of `step` tiles each,
-/// taken in order in even rounds and backwards in odd ones.
+/// A loop over the block's rounds from the last one on, in which `tile` is the number of its tile:
+/// of `step` tiles each, taken in order in even rounds and backwards in odd ones.
 static scf::ForOp alternatingLoop(OpBuilder &builder, Location loc, Value first, Value step,
                                   Value tiles, Value &tile) {
   auto constant = [&](int64_t value) {

@@ -1,6 +1,7 @@
 //===- BlockReduction.cpp - what reductions carry and combine -------------===//
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/tiling/BlockProgram.h"
+#include "passes/tiling/FreeReferences.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -240,6 +241,9 @@ SmallVector<Value> BlockProgram::onlineStep(Reduction &reduction, ArrayRef<Value
       continue;
     } else {
       TileValue term = reduceTile(maskedTerm(reduction, k), reduction.axes, acc.kind);
+      if (auto reduce = term.value.getDefiningOp<gpu::ReduceOp>();
+          reduce && k == 0 && op->hasAttr(freeReferenceAttrName))
+        reduce.setFreeReference(true);
       value = reduction.isLoop ? combine(acc.kind, old, term.value) : term.value;
     }
     results.push_back(value);

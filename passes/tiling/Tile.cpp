@@ -23,6 +23,7 @@
 #include "passes/tiling/BoundScores.h"
 #include "passes/tiling/ConvertIndices.h"
 #include "passes/tiling/FoldScales.h"
+#include "passes/tiling/FreeReferences.h"
 #include "passes/tiling/RowQuotients.h"
 #include "passes/tiling/SeparateRows.h"
 #include "passes/tiling/WidenIndices.h"
@@ -122,6 +123,7 @@ struct Tile : tk::impl::TileBase<Tile> {
     shareReciprocals(compute);
     foldScales(kernel, compute);
     foldPowers(compute);
+    markFreeReferences(compute);
     OpBuilder moduleBuilder(kernel);
     BlockProgram program(kernel, compute, schedule);
     FailureOr<gpu::FuncOp> func = program.build(moduleBuilder, unique);

@@ -298,3 +298,12 @@ tkgpu.func @sums_as_integers args [] {
   %y = tkgpu.reduce <sum> %x axis 1 {as_integers} : tensor<32x8xf32> -> tensor<32xf32>
   tkgpu.return
 }
+
+// -----
+
+tkgpu.func @sum_as_reference args [] {
+  %x = arith.constant dense<0.0> : tensor<32x8xf32>
+  // expected-error @below {{expected a maximum as reference of weights, got sum}}
+  %y = tkgpu.reduce <sum> %x axis 1 {free_reference} : tensor<32x8xf32> -> tensor<32xf32>
+  tkgpu.return
+}

@@ -16,7 +16,7 @@
 // CHECK:   scf.yield %[[S]]
 // CHECK: }
 // CHECK-NOT: arith.select
-// CHECK: tkgpu.reduce <max> %[[MASKED]] axis 1 : tensor<64x32xf32> -> tensor<64xf32>
+// CHECK: tkgpu.reduce <max> %[[MASKED]] axis 1 {free_reference} : tensor<64x32xf32> -> tensor<64xf32>
 // CHECK: tk.exp_diff {{.*}} : tensor<64xf32>
 // CHECK: tk.exp_diff %[[MASKED]], {{.*}} : tensor<64x32xf32>
 // CHECK-NOT: arith.select

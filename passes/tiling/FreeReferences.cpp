@@ -1,0 +1,78 @@
+//===- FreeReferences.cpp - maxima that cancel from results ----------------===//
+//
+// The maximum of a softmax keeps its weights in range. Where its results are quotients of sums of
+// weights, any other reference gives the same ones; one under which weights are 2^-32 of what they
+// are rounds them alike (tk-compare-as-integers). An online reduction has such a free reference if
+//
+// 1. its first accumulator is a maximum that only weights of its terms are under, and nobody reads;
+// 2. weights are approximate, and added up as they are or as bf16, which has f32's range;
+// 3. the other accumulators are sums, each under a factor that takes weights under the old maximum
+//    to weights under the new one;
+// 4. of two of these each is only divided by the other, or divides it.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/tiling/FreeReferences.h"
+
+#include "dialects/tkgpu/TkGpuDialect.h"
+#include "dialects/tkgpu/TkGpuProducts.h"
+#include "passes/tiling/ApproximateExps.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace tk;
+
+/// The weight of `a` under `b`, if `op` is an approximate one.
+static bool isWeight(Operation *op, Value a, Value b) {
+  if (auto scaled = dyn_cast<gpu::ScaledExpDiffOp>(op))
+    return scaled.getA() == a && scaled.getB() == b && scaled.getPower() == 0;
+  auto diff = dyn_cast<ExpDiffOp>(op);
+  return diff && diff.getA() == a && diff.getB() == b && diff->hasAttr(approxAttrName) &&
+         !diff->hasAttr(wideAttrName);
+}
+
+/// Are all users of `reference` weights of `term`, of use for sums?
+static bool isOfWeights(Value reference, Value term, tk::ReduceOp reduction) {
+  return llvm::all_of(reference.getUsers(), [&](Operation *user) {
+    return user->getBlock() == reduction.getBlock() && isWeight(user, term, reference) &&
+           llvm::all_of(user->getUsers(), [&](Operation *use) {
+             auto narrow = dyn_cast<arith::TruncFOp>(use);
+             return use == reduction.getYield() || (narrow && narrow.getType().isBF16());
+           });
+  });
+}
+
+/// Is each use of the sum a quotient of it and another one of `reduction`?
+static bool isInQuotients(Value sum, tk::ReduceOp reduction) {
+  return !sum.use_empty() && llvm::all_of(sum.getUses(), [&](OpOperand &use) {
+    auto quotient = dyn_cast<DivOrZeroOp>(use.getOwner());
+    Value other = quotient ? quotient->getOperand(1 - use.getOperandNumber()) : Value();
+    return other && other != sum && other.getDefiningOp() == reduction;
+  });
+}
+
+static bool hasFreeReference(tk::ReduceOp reduction) {
+  const unsigned count = reduction.getNumAccumulators();
+  if (!reduction.isOnline() || count < 3 || reduction.getKind(0) != ReduceKind::Max ||
+      !reduction.getResult(0).use_empty() ||
+      !isOfWeights(reduction.getRunning(0), reduction.getYield().getValues().front(), reduction))
+    return false;
+  Block &rescale = reduction.getRescale().front();
+  Value before = rescale.getArgument(0), after = rescale.getArgument(count - 1);
+  auto factors = cast<YieldOp>(rescale.getTerminator()).getValues();
+  for (unsigned k = 1; k < count; ++k) {
+    Operation *factor = factors[k - 1].getDefiningOp();
+    if (reduction.getKind(k) != ReduceKind::Sum || !factor || !isWeight(factor, before, after) ||
+        !factor->hasAttr(rescaleAttrName) || !isInQuotients(reduction.getResult(k), reduction) ||
+        (k + 1 < count && !reduction.getRunning(k).use_empty()))
+      return false;
+  }
+  return true;
+}
+
+void tk::markFreeReferences(ComputeOp compute) {
+  compute.getBody().walk([](tk::ReduceOp reduction) {
+    if (hasFreeReference(reduction))
+      reduction->setAttr(freeReferenceAttrName, UnitAttr::get(reduction.getContext()));
+  });
+}

@@ -1,0 +1,18 @@
+//===- FreeReferences.h - maxima that cancel from results -------*- C++ -*-===//
+#ifndef TK_PASSES_TILING_FREEREFERENCES_H
+#define TK_PASSES_TILING_FREEREFERENCES_H
+
+#include "dialects/tk/TkDialect.h"
+
+namespace tk {
+
+/// The unit attribute of an online tk.reduce whose maximum, its first accumulator, is of use as the
+/// reference of weights alone, which may all be 2^-32 of what they are.
+inline constexpr llvm::StringRef freeReferenceAttrName = "tk.free_reference";
+
+/// Marks such reductions. To be called once scales are folded.
+void markFreeReferences(ComputeOp compute);
+
+} // namespace tk
+
+#endif // TK_PASSES_TILING_FREEREFERENCES_H
