@@ -69,8 +69,7 @@ static void markFactor(ExpDiffOp factor) {
   factor->setAttr(rescaleAttrName, UnitAttr::get(factor.getContext()));
 }
 
-/// Is `value` of use for 16 bits or less only, perhaps as a factor or a choice?
-static bool isNarrowed(Value value) {
+bool tk::isNarrowed(Value value) {
   return !value.use_empty() && llvm::all_of(value.getUsers(), [](Operation *user) {
     if (isa<arith::MulFOp, arith::SelectOp>(user))
       return isNarrowed(user->getResult(0));

@@ -19,6 +19,9 @@ inline constexpr llvm::StringRef wideAttrName = "wide";
 /// more than 16 bits.
 void markApproximateExps(ComputeOp compute);
 
+/// Is `value` of use for 16 bits or less only, perhaps as a factor or a choice?
+bool isNarrowed(mlir::Value value);
+
 /// See ApproximateScores.cpp. To be called once the weights that may be approximate are marked.
 void approximateScores(ComputeOp compute);
 

@@ -24,7 +24,7 @@
 //   } rescale { exp_diff %old, %new, .. }            } rescale { 1 }
 //
 // A literal says how large the cap is, or what the launch checks or finds of a parameter. Weights
-// of up to 2^65 need bf16's range.
+// of up to 2^65 need bf16's range. Results have 16 bits (areQuotientsNarrow).
 //
 //===----------------------------------------------------------------------===//
 #include "passes/tiling/BoundScores.h"
@@ -72,6 +72,7 @@ private:
   /// Is it the same for the whole range?
   bool isConstant(Value value) { return !onTerm.on(value); }
   bool areWeights(bool isPlan);
+  bool areQuotientsNarrow();
   bool areUnscaled();
   bool split(Value score, bool isNegative);
   bool addSummand(const Summand &summand);
@@ -116,6 +117,19 @@ bool ScoreBounding::areWeights(bool isPlan) {
     }
   }
   return !weights.empty() && reduction.getResult(0).use_empty();
+}
+
+/// Are sums of weights only divided by one another, to what is rounded to 16 bits? The greatest
+/// weight of a row under its maximum is 1, which is rounded to itself; under another reference it
+/// has the error of 16 bits, as all others do.
+bool ScoreBounding::areQuotientsNarrow() {
+  return llvm::all_of(llvm::drop_begin(reduction.getResults()), [&](Value sum) {
+    return llvm::all_of(sum.getUses(), [&](OpOperand &use) {
+      auto quotient = dyn_cast<DivOrZeroOp>(use.getOwner());
+      return quotient && (use.getOperandNumber() == 1 || isNarrowed(quotient.getResult())) &&
+             quotient->getOperand(1 - use.getOperandNumber()).getDefiningOp() == reduction;
+    });
+  });
 }
 
 /// Do other accumulators see nothing of each other, nor anything but the maximum in their factors?
@@ -223,8 +237,8 @@ bool ScoreBounding::analyse(bool isPlan) {
       reduction.getKind(0) != ReduceKind::Max)
     return false;
   Value score = reduction.getYield().getValues().front();
-  return score.getType().isF32() && areWeights(isPlan) && areUnscaled() && split(score, false) &&
-         !caps.empty() && cap <= kLargestCap && !(isMasked && rising);
+  return score.getType().isF32() && areWeights(isPlan) && areQuotientsNarrow() && areUnscaled() &&
+         split(score, false) && !caps.empty() && cap <= kLargestCap && !(isMasked && rising);
 }
 
 /// What `value` is at another place than the reduction's index.
