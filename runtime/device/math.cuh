@@ -214,7 +214,8 @@ struct ScaledTanh {
       });
   }
 };
-// 16 at a time: a branch for fewer costs more than it saves, and beside x there are no registers for more w.
+// 16 at a time: a branch for fewer costs more than it saves, and beside a fragment's x there are no
+// registers for more w.
 template <int n, class Add>
 TK_DEVICE void scaled_tanh(float (&y)[n], const float (&x)[n], const ScaledTanh &tanh, Add add) {
   constexpr int part = n % 16 == 0 ? 16 : n;
