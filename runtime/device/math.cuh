@@ -214,11 +214,10 @@ struct ScaledTanh {
       });
   }
 };
-// 16 at a time: a branch for fewer costs more than it saves, and beside a fragment's x there are no
-// registers for more w.
+// A quarter at a time: beside a fragment's x there are no registers for as many w.
 template <int n, class Add>
 TK_DEVICE void scaled_tanh(float (&y)[n], const float (&x)[n], const ScaledTanh &tanh, Add add) {
-  constexpr int part = n % 16 == 0 ? 16 : n;
+  constexpr int part = n % 16 == 0 ? n / 4 : n;
   for_each<n / part>([&](int i) {
     const auto here = [&](int r) { return add(i * part + r); };
     tanh.template part<part>(&y[i * part], &x[i * part], ~0u, here, here,
@@ -229,7 +228,7 @@ TK_DEVICE void scaled_tanh(float (&y)[n], const float (&x)[n], const ScaledTanh 
 template <int n, class Add>
 TK_DEVICE void exp2_scaled_tanh(float (&y)[n], const float (&x)[n], const ScaledTanh &tanh,
                                 Add add) {
-  constexpr int part = n % 16 == 0 ? 16 : n;
+  constexpr int part = n % 16 == 0 ? n / 4 : n;
   for_each<n / part>([&](int i) {
     const auto here = [&](int r) { return add(i * part + r); };
     tanh.template part<part>(&y[i * part], &x[i * part], ~0u, here, here,
@@ -241,7 +240,7 @@ TK_DEVICE void exp2_scaled_tanh(float (&y)[n], const float (&x)[n], const Scaled
 template <int n, int rows, class Row, class Add>
 TK_DEVICE void exp2_scaled_tanh(float (&y)[n], const float (&x)[n], const ScaledTanh &tanh,
                                 const float (&reference)[rows], Row row, float first, Add add) {
-  constexpr int part = n % 16 == 0 ? 16 : n;
+  constexpr int part = n % 16 == 0 ? n / 4 : n;
   float shared[rows / 2];
   bool is_shared = true;
   for_each<rows / 2>([&](int k) {
