@@ -210,31 +210,29 @@ namespace {
 struct CompareAsIntegers : tk::impl::CompareAsIntegersBase<CompareAsIntegers> {
   void runOnOperation() override {
     SmallVector<std::pair<scf::ForOp, RunningMaxima>> loops;
-    SmallVector<std::pair<scf::ForOp, RunningMaxima>> raised;
-    llvm::SmallPtrSet<Block *, 4> withPlainLoop;
     getOperation().walk([&](WarpRolesOp roles) {
       roles.getConsumer().walk([&](scf::ForOp loop) {
-        RunningMaxima maxima = findMaxima(loop);
-        if (maxima.empty())
-          return;
-        const bool isWide = hasWideSums(loop);
-        if (isPlain(maxima) && !isWide && ReferenceRaising(loop, maxima).analyse())
-          raised.emplace_back(loop, maxima);
-        if (!isLong(loop) || (isWide && getConstantIntValue(loop.getUpperBound())))
-          return;
-        if (isPlain(maxima))
-          withPlainLoop.insert(loop->getBlock());
-        loops.emplace_back(loop, std::move(maxima));
+        if (RunningMaxima maxima = findMaxima(loop); !maxima.empty())
+          loops.emplace_back(loop, std::move(maxima));
       });
     });
-    for (auto &[loop, maxima] : raised)
-      if (ReferenceRaising raising(loop, maxima); raising.analyse()) {
+    llvm::SmallPtrSet<Block *, 4> withPlainLoop;
+    llvm::erase_if(loops, [&](auto &entry) {
+      auto &[loop, maxima] = entry;
+      const bool isWide = hasWideSums(loop);
+      const bool isPlainLoop = isPlain(maxima);
+      if (ReferenceRaising raising(loop, maxima); isPlainLoop && !isWide && raising.analyse()) {
         raising.apply();
+        withPlainLoop.insert(loop->getBlock());
         ++numLoops;
+        return true;
       }
+      bool pays = isLong(loop) && !(isWide && getConstantIntValue(loop.getUpperBound()));
+      if (pays && isPlainLoop)
+        withPlainLoop.insert(loop->getBlock());
+      return !pays;
+    });
     for (auto &[loop, maxima] : loops) {
-      if (maxima.front().first.getAsIntegers())
-        continue;
       // Steps with masks that have a loop of their own are few (tk-split-masked-steps).
       if (!isPlain(maxima) && withPlainLoop.contains(loop->getBlock()))
         continue;

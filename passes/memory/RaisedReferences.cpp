@@ -48,6 +48,15 @@ static Value maximumBefore(Value reference) {
   return matchPattern(before, m_Constant()) ? Value() : before;
 }
 
+/// What result `number` of a branch has grown from, whichever way is taken; null if there is no
+/// such.
+static Value commonBefore(scf::IfOp branch, unsigned number) {
+  Value before = maximumBefore(branch.thenYield().getOperand(number));
+  bool isCommon = before && before == branch.elseYield().getOperand(number) &&
+                  !branch->isAncestor(before.getParentRegion()->getParentOp());
+  return isCommon ? before : Value();
+}
+
 /// Finds the references that the tiles' steps begin with.
 bool ReferenceRaising::findFirst() {
   WalkResult result = tiles.walk([&](gpu::ReduceOp reduce) {
@@ -70,16 +79,31 @@ bool ReferenceRaising::findFirst() {
   return !result.wasInterrupted() && !first.empty();
 }
 
-/// Can it be said of the rows' references, without another meeting in tiles that have been begun?
+/// Is what the tile before hands on as `argument` there where its threads meet?
+bool ReferenceRaising::isKnownAtMeeting(BlockArgument argument) {
+  if (!meeting || argument.getOwner() != tiles.getBody() || argument == tiles.getInductionVar())
+    return false;
+  Operation *op = tiles.getYieldedValues()[argument.getArgNumber() - 1].getDefiningOp();
+  return op && op->getBlock() == meeting->getBlock() && op->isBeforeInBlock(meeting);
+}
+
+/// Can it be said of the rows' references? Finds which of them the tile before hands on.
 bool ReferenceRaising::canAnswer(Value reference) {
-  if (auto argument = dyn_cast<BlockArgument>(reference))
-    return argument.getOwner() == tiles.getBody() && argument != tiles.getInductionVar() && meeting;
+  if (auto argument = dyn_cast<BlockArgument>(reference)) {
+    if (carried || !isKnownAtMeeting(argument))
+      return false;
+    carried = argument;
+    return true;
+  }
   if (Value before = maximumBefore(reference))
     return canAnswer(before);
   unsigned number = cast<OpResult>(reference).getResultNumber();
-  if (auto branch = reference.getDefiningOp<scf::IfOp>())
-    return branch.getNumResults() > 0 && canAnswer(branch.thenYield().getOperand(number)) &&
+  if (auto branch = reference.getDefiningOp<scf::IfOp>()) {
+    if (Value before = commonBefore(branch, number))
+      return canAnswer(before);
+    return canAnswer(branch.thenYield().getOperand(number)) &&
            canAnswer(branch.elseYield().getOperand(number));
+  }
   return llvm::is_contained(first, reference);
 }
 
@@ -90,7 +114,8 @@ bool ReferenceRaising::analyse() {
   for (auto barrier : tiles.getBody()->getOps<BarrierOp>())
     if (barrier.getWarpgroup())
       meeting = barrier;
-  return findFirst() && canAnswer(masked.getInitArgs()[maxima.front().second]);
+  // Another meeting in each tile would cost more than integers bring.
+  return findFirst() && canAnswer(masked.getInitArgs()[maxima.front().second]) && carried;
 }
 
 /// Raises a first step's reference, in all its uses.
@@ -111,7 +136,7 @@ void ReferenceRaising::raise(Value reference) {
 }
 
 /// The answer of the tile before, where its threads met, of what it hands on.
-Value ReferenceRaising::answerOfNext(BlockArgument carried) {
+Value ReferenceRaising::answerOfNext() {
   unsigned number = carried.getArgNumber() - 1;
   Location loc = meeting.getLoc();
   OpBuilder builder(meeting);
@@ -119,18 +144,17 @@ Value ReferenceRaising::answerOfNext(BlockArgument carried) {
   meeting.erase();
   IRRewriter rewriter(tiles);
   Value none = arith::ConstantOp::create(rewriter, loc, rewriter.getBoolAttr(false));
-  auto larger = cast<scf::ForOp>(*tiles.replaceWithAdditionalYields(
+  tiles = cast<scf::ForOp>(*tiles.replaceWithAdditionalYields(
       rewriter, none, /*replaceInitOperandUsesInLoop=*/false,
       [&](OpBuilder &, Location, ArrayRef<BlockArgument>) -> SmallVector<Value> {
         return {ofNext};
       }));
-  tiles = larger;
   return tiles.getRegionIterArgs().back();
 }
 
 Value ReferenceRaising::answer(Value reference) {
-  if (auto argument = dyn_cast<BlockArgument>(reference))
-    return answerOfNext(argument);
+  if (reference == carried)
+    return answerOfNext();
   if (Value before = maximumBefore(reference))
     return answer(before);
   unsigned number = cast<OpResult>(reference).getResultNumber();
@@ -140,13 +164,10 @@ Value ReferenceRaising::answer(Value reference) {
     builder.setInsertionPointAfterValue(reference);
     return NoneNegativeOp::create(builder, reference.getLoc(), reference);
   }
-  // What only grows in the branch has one answer.
-  Value ofThen = branch.thenYield().getOperand(number),
-        ofElse = branch.elseYield().getOperand(number);
-  Value before = maximumBefore(ofThen);
-  if (before && before == ofElse && !branch->isAncestor(before.getParentRegion()->getParentOp()))
+  if (Value before = commonBefore(branch, number))
     return answer(before);
-  ofThen = answer(ofThen), ofElse = answer(ofElse);
+  Value ofThen = answer(branch.thenYield().getOperand(number)),
+        ofElse = answer(branch.elseYield().getOperand(number));
   return addResult(branch, ofThen, ofElse);
 }
 

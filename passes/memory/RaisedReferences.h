@@ -29,16 +29,18 @@ public:
 private:
   bool findMasked();
   bool findFirst();
+  bool isKnownAtMeeting(mlir::BlockArgument argument);
   bool canAnswer(mlir::Value reference);
   mlir::Value answer(mlir::Value reference);
-  mlir::Value answerOfNext(mlir::BlockArgument carried);
+  mlir::Value answerOfNext();
   void raise(mlir::Value reference);
 
   mlir::scf::ForOp loop;
   RunningMaxima maxima;
   mlir::scf::ForOp tiles, masked; ///< the loop over tiles; the loop before
   gpu::BarrierOp meeting;         ///< where a warpgroup's threads meet before they store a tile
-  llvm::SmallVector<mlir::Value> first; ///< steps' references
+  mlir::BlockArgument carried;    ///< what the tile before hands on of a tile it has begun
+  llvm::SmallVector<mlir::Value> first; ///< references of first steps
 };
 
 } // namespace tk

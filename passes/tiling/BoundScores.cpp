@@ -33,6 +33,7 @@
 #include "passes/analysis/ScalarCases.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/tiling/ApproximateExps.h"
+#include "passes/tiling/FreeReferences.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -124,11 +125,9 @@ bool ScoreBounding::areWeights(bool isPlan) {
 /// has the error of 16 bits, as all others do.
 bool ScoreBounding::areQuotientsNarrow() {
   return llvm::all_of(llvm::drop_begin(reduction.getResults()), [&](Value sum) {
-    return llvm::all_of(sum.getUses(), [&](OpOperand &use) {
-      auto quotient = dyn_cast<DivOrZeroOp>(use.getOwner());
-      return quotient && (use.getOperandNumber() == 1 || isNarrowed(quotient.getResult())) &&
-             quotient->getOperand(1 - use.getOperandNumber()).getDefiningOp() == reduction;
-    });
+    return isInQuotients(sum, reduction) && llvm::all_of(sum.getUses(), [&](OpOperand &use) {
+             return use.getOperandNumber() == 1 || isNarrowed(use.getOwner()->getResult(0));
+           });
   });
 }
 

@@ -42,8 +42,7 @@ static bool isOfWeights(Value reference, Value term, tk::ReduceOp reduction) {
   });
 }
 
-/// Is each use of the sum a quotient of it and another one of `reduction`?
-static bool isInQuotients(Value sum, tk::ReduceOp reduction) {
+bool tk::isInQuotients(Value sum, tk::ReduceOp reduction) {
   return !sum.use_empty() && llvm::all_of(sum.getUses(), [&](OpOperand &use) {
     auto quotient = dyn_cast<DivOrZeroOp>(use.getOwner());
     Value other = quotient ? quotient->getOperand(1 - use.getOperandNumber()) : Value();

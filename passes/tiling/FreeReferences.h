@@ -10,6 +10,9 @@ namespace tk {
 /// reference of weights alone, which may all be 2^-32 of what they are.
 inline constexpr llvm::StringRef freeReferenceAttrName = "tk.free_reference";
 
+/// Is each use of a sum of `reduction`'s a quotient of it and another one, and is there one?
+bool isInQuotients(mlir::Value sum, ReduceOp reduction);
+
 /// Marks such reductions. To be called once scales are folded.
 void markFreeReferences(ComputeOp compute);
 
