@@ -330,7 +330,8 @@ def AlternateWarpgroups : Pass<"tk-alternate-warpgroups", "::mlir::ModuleOp"> {
   let summary = "Let warpgroups begin their products in turns, so that others' work runs under them";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
                            "::tk::gpu::TkGpuDialect"];
-  let statistics = [Statistic<"numLoops", "loops", "Loops whose products take turns">];
+  let statistics = [Statistic<"numLoops", "loops", "Loops whose products take turns">,
+                    Statistic<"numAhead", "ahead", "Loops that wait for all stages first">];
 }
 
 def CompareAsIntegers : Pass<"tk-compare-as-integers", "::mlir::ModuleOp"> {

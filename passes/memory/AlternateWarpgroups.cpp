@@ -16,7 +16,10 @@
 //    while it waits for a turn.
 //
 // Functions whose warpgroups come apart by themselves (takeTurns) have no turns, nor have loops
-// that one warpgroup ends earlier (tk-stagger-warpgroups).
+// that one warpgroup ends earlier (tk-stagger-warpgroups). Where they come apart, an iteration
+// waits for all its stages before its first product: one wait between products keeps the matrix
+// unit idle as long as it takes to ask, and the stage that it is for is brought before that of the
+// first.
 //
 // What an iteration does with its results then runs under the other warpgroups' products.
 //
@@ -105,6 +108,33 @@ static void alternate(ArrayRef<WarpgroupDotOp> dots) {
   TurnOp::create(builder, dots.back()->getLoc(), TurnStep::Pass);
 }
 
+/// Waits for the stages of all products before the first of them begins, if the others multiply
+/// what was computed in the iteration before: their stages are brought before that of the first.
+static bool waitAhead(ArrayRef<WarpgroupDotOp> dots) {
+  Operation *first = dots.front();
+  while (first && !isa<PhaseWaitOp>(first))
+    first = first->getPrevNode();
+  bool areCarried = llvm::all_of(dots.drop_front(),
+                                 [](WarpgroupDotOp dot) { return isa<BlockArgument>(dot.getA()); });
+  if (!first || !areCarried)
+    return false;
+  auto isThere = [&](Value value) {
+    Operation *source = value.getDefiningOp();
+    return !source || source->getBlock() != first->getBlock() || source->isBeforeInBlock(first);
+  };
+  SmallVector<PhaseWaitOp> late;
+  for (Operation *op = dots.front(); op != dots.back(); op = op->getNextNode()) {
+    auto wait = dyn_cast<PhaseWaitOp>(op);
+    if (wait && llvm::all_of(wait->getOperands(), isThere))
+      late.push_back(wait);
+    else if (wait || isa<PhaseArriveOp>(op) || op->getNumRegions() > 0)
+      return false;
+  }
+  for (PhaseWaitOp wait : late)
+    wait->moveBefore(first);
+  return !late.empty();
+}
+
 /// A turn of the others, in a step that begins at `at`, if there is one before `end`.
 static void handOn(OpBuilder &builder, Location loc, Value at, Value end) {
   Value isTurn = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, at, end);
@@ -152,8 +182,15 @@ struct AlternateWarpgroups : tk::impl::AlternateWarpgroupsBase<AlternateWarpgrou
       unsigned loops = 0;
       WarpRolesOp roles;
       function.walk([&](WarpRolesOp op) { roles = op; });
-      if (!roles || !takeTurns(function))
+      if (!roles)
         continue;
+      if (!takeTurns(function)) {
+        roles.getConsumer().walk([&](Block *block) {
+          SmallVector<WarpgroupDotOp> dots = findTogether(block);
+          numAhead += !dots.empty() && waitAhead(dots);
+        });
+        continue;
+      }
       roles.getConsumer().walk([&](Block *block) {
         SmallVector<WarpgroupDotOp> dots = findTogether(block);
         if (dots.empty() || areStaggered(block))

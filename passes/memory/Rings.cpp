@@ -259,12 +259,6 @@ void tk::placeResults(FuncOp function, MutableArrayRef<Ring> rings) {
   }
 }
 
-bool tk::takeTurns(FuncOp function) {
-  return llvm::none_of(function.getBlock()->getOps<AllocSharedOp>(), [](AllocSharedOp alloc) {
-    return alloc->hasAttr(inStagesAttrName) && !alloc->hasAttr(withTurnsAttrName);
-  });
-}
-
 int64_t tk::chooseStages(FuncOp function, MutableArrayRef<Ring> rings, int64_t wanted,
                          int64_t limit) {
   auto isInnermost = [&](Ring &ring) {

@@ -52,7 +52,11 @@ inline constexpr llvm::StringLiteral withTurnsAttrName = "tkgpu.with_turns";
 /// Do warpgroups take turns where their loops allow for it? Not where they come apart by
 /// themselves, as those do whose results lie in stages: a turn would have them wait for one
 /// another.
-bool takeTurns(gpu::FuncOp function);
+inline bool takeTurns(gpu::FuncOp function) {
+  return llvm::none_of(function.getBlock()->getOps<gpu::AllocSharedOp>(), [](auto alloc) {
+    return alloc->hasAttr(inStagesAttrName) && !alloc->hasAttr(withTurnsAttrName);
+  });
+}
 
 /// Gives the innermost rings as many stages as `wanted` and the memory that is left of `limit`
 /// bytes allow; those around them two, if they are in a loop and the innermost ones still have two,

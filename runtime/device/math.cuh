@@ -174,50 +174,76 @@ TK_DEVICE float tanh_small(float x) {
 TK_DEVICE float tanh_approx(float x) {
   return ::fmaf(-2.0f, reciprocal_approx(exp2_approx(x * 2.8853900817779268f) + 1.0f), 1.0f);
 }
-template <int n> TK_DEVICE void tanh_approx(float (&y)[n], const float (&x)[n]) {
+// Are all |x| of a warp at most `bound`?
+template <int n> TK_DEVICE bool are_within(const float (&x)[n], float bound) {
   float largest = 0.0f;
   for_each<n>([&](int i) { largest = ::fmaxf(largest, ::fabsf(x[i])); });
-  if (any_in_warp(largest > 0.5f))
-    for_each<n>([&](int i) { y[i] = tanh_approx(x[i]); });
-  else
+  return !any_in_warp(largest > bound);
+}
+template <int n> TK_DEVICE void tanh_approx(float (&y)[n], const float (&x)[n]) {
+  if (are_within(x, 0.5f))
     for_each<n>([&](int i) { y[i] = tanh_small(x[i]); });
+  else
+    for_each<n>([&](int i) { y[i] = tanh_approx(x[i]); });
 }
 // tanh(x * scale) * factor with an absolute error of 2^-22 of the factor. The polynomial is one of
-// w = x * x - bound, whose sign says whether x * scale is small: an instruction looks at two signs,
-// where the greatest |x| takes one for each x. Its coefficients have scale and factor in them. The
-// bound is finite, so that a scale next to nothing leaves x * scale * factor, and nothing is small
-// under scales whose powers could overflow.
+// w = x * x - bound, whose sign says whether |x * scale| is at most 0.3, where three coefficients do:
+// an instruction looks at two signs, where the greatest |x| takes one for each x. The coefficients
+// have scale and factor in them. The bound is finite, so that a scale next to nothing leaves
+// x * scale * factor, and nothing is small under scales whose powers could overflow. Beyond it
+// tanh_small is looked for, which costs what is small half a percent.
 struct ScaledTanh {
-  float scale, factor, bound, c0, c1, c2, c3;
+  float scale, factor, bound, c0, c1, c2;
   TK_DEVICE ScaledTanh(float scale, float factor) : scale(scale), factor(factor) {
     const float u = scale * scale, first = scale * factor;
-    bound = u < 1e8f ? ::fminf(0.24f * reciprocal_approx(u), 1e30f) : 0.0f;
+    bound = u < 1e8f ? ::fminf(0.09f * reciprocal_approx(u), 1e30f) : 0.0f;
     const float h = u * bound;
-    c0 = first * ::fmaf(::fmaf(::fmaf(-0.04456877f, h, 0.13196424f), h, -0.333272f), h, 1.0f);
-    c1 = first * u * ::fmaf(::fmaf(-0.1337063f, h, 0.26392848f), h, -0.333272f);
-    c2 = first * u * u * ::fmaf(-0.1337063f, h, 0.13196424f);
-    c3 = first * u * u * u * -0.04456877f;
+    c0 = first * ::fmaf(::fmaf(0.1252259f, h, -0.3329748f), h, 0.99999601f);
+    c1 = first * u * ::fmaf(0.2504518f, h, -0.3329748f);
+    c2 = first * u * u * 0.1252259f;
+  }
+  template <int n, class Add, class Then>
+  TK_DEVICE void any(float *y, const float *x, Add add, Then then) const {
+    float v[n];
+    for_each<n>([&](int i) { v[i] = x[i] * scale; });
+    if (are_within(v, 0.5f))
+      for_each<n>([&](int i) { y[i] = then(i, ::fmaf(factor, tanh_small(v[i]), add(i))); });
+    else
+      for_each<n>([&](int i) { y[i] = then(i, ::fmaf(factor, tanh_approx(v[i]), add(i))); });
   }
   // `add` is of numbers that are small, `add_any` of any; `are_small` is 0 where none count as such.
+  // What follows the last of the results is behind the branch: an exponential keeps a unit of its own
+  // busy for as long as several other instructions take, and finds these in what is computed next.
   template <int n, class Add, class AddAny, class Then>
   TK_DEVICE void part(float *y, const float *x, u32 are_small, Add add, AddAny add_any,
                       Then then) const {
+    constexpr int most = n % 16 == 0 ? 16 : n, first = n == 16 ? 10 : n / 2;
+    const auto within = [&](int i, float sum) { return i < first ? then(sum) : sum; };
     float w[n];
     for_each<n>([&](int i) { w[i] = ::fmaf(x[i], x[i], -bound); });
     for_each<n>([&](int i) { are_small &= as_bits(w[i]); });
-    if (any_in_warp(are_small >> 31 == 0))
-      for_each<n>([&](int i) { y[i] = then(::fmaf(factor, tanh_approx(x[i] * scale), add_any(i))); });
-    else
-      for_each<n>([&](int i) {
-        const float p = ::fmaf(::fmaf(::fmaf(c3, w[i], c2), w[i], c1), w[i], c0);
-        y[i] = then(::fmaf(x[i], p, add(i)));
+    if (any_in_warp(are_small >> 31 == 0)) {
+      for_each<n / most>([&](int k) {
+        any<most>(
+            &y[k * most], &x[k * most], [&](int i) { return add_any(k * most + i); },
+            [&](int i, float sum) { return within(k * most + i, sum); });
       });
+    } else {
+      for_each<n>([&](int i) {
+        y[i] = within(i, ::fmaf(x[i], ::fmaf(::fmaf(c2, w[i], c1), w[i], c0), add(i)));
+      });
+    }
+    for_each<n - first>([&](int i) { y[first + i] = then(y[first + i]); });
   }
 };
-// A quarter at a time: beside a fragment's x there are no registers for as many w.
-template <int n, class Add>
+// A part at a time: beside a fragment's x there may be no registers for as many w. The more there
+// are, the less often threads vote.
+template <int wanted, int n> TK_DEVICE constexpr int scores_of_part() {
+  return wanted != 0 && n % wanted == 0 ? wanted : n % 16 == 0 ? n / 4 : n;
+}
+template <int wanted = 0, int n, class Add>
 TK_DEVICE void scaled_tanh(float (&y)[n], const float (&x)[n], const ScaledTanh &tanh, Add add) {
-  constexpr int part = n % 16 == 0 ? n / 4 : n;
+  constexpr int part = scores_of_part<wanted, n>();
   for_each<n / part>([&](int i) {
     const auto here = [&](int r) { return add(i * part + r); };
     tanh.template part<part>(&y[i * part], &x[i * part], ~0u, here, here,
@@ -225,10 +251,10 @@ TK_DEVICE void scaled_tanh(float (&y)[n], const float (&x)[n], const ScaledTanh 
   });
 }
 // Powers of 2 of the same.
-template <int n, class Add>
+template <int wanted = 0, int n, class Add>
 TK_DEVICE void exp2_scaled_tanh(float (&y)[n], const float (&x)[n], const ScaledTanh &tanh,
                                 Add add) {
-  constexpr int part = n % 16 == 0 ? n / 4 : n;
+  constexpr int part = scores_of_part<wanted, n>();
   for_each<n / part>([&](int i) {
     const auto here = [&](int r) { return add(i * part + r); };
     tanh.template part<part>(&y[i * part], &x[i * part], ~0u, here, here,
@@ -237,10 +263,10 @@ TK_DEVICE void exp2_scaled_tanh(float (&y)[n], const float (&x)[n], const Scaled
 }
 // The same under references of a thread's rows, of which row(r) is that of register r. Where those of
 // each two are the same but for rounding, a column has one number to add for both.
-template <int n, int rows, class Row, class Add>
+template <int wanted = 0, int n, int rows, class Row, class Add>
 TK_DEVICE void exp2_scaled_tanh(float (&y)[n], const float (&x)[n], const ScaledTanh &tanh,
                                 const float (&reference)[rows], Row row, float first, Add add) {
-  constexpr int part = n % 16 == 0 ? n / 4 : n;
+  constexpr int part = scores_of_part<wanted, n>();
   float shared[rows / 2];
   bool is_shared = true;
   for_each<rows / 2>([&](int k) {
@@ -260,9 +286,9 @@ TK_DEVICE void exp2_scaled_tanh(float (&y)[n], const float (&x)[n], const Scaled
         [](float sum) { return exp2_approx(sum); });
   });
 }
-template <int n>
+template <int wanted = 0, int n>
 TK_DEVICE void scaled_tanh(float (&y)[n], const float (&x)[n], const ScaledTanh &tanh) {
-  scaled_tanh(y, x, tanh, [](int) { return -0.0f; });
+  scaled_tanh<wanted>(y, x, tanh, [](int) { return -0.0f; });
 }
 // a / b within 2 ulp where 1 / b is a normal number; for larger b, a * 0.
 TK_DEVICE float divide_by_reciprocal(float a, float b) { return a * reciprocal_approx(b); }

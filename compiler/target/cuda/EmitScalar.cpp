@@ -5,6 +5,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -91,6 +92,18 @@ std::string KernelEmitter::divisor(const std::string &argument) {
   return name;
 }
 
+/// Which power of 2 a division divides by, if it is a known one: a shift and a mask then say more
+/// of the result than a division that rounds down, such as which of its bits are 0.
+static std::optional<unsigned> powerOfDivisor(Operation *op) {
+  APInt divisor;
+  if (!isa<arith::FloorDivSIOp, FloorDivOp, FloorModOp>(op) ||
+      !matchPattern(op->getOperand(1), m_ConstantInt(&divisor)) || !divisor.isPowerOf2() ||
+      divisor.isNegative())
+    return std::nullopt;
+  constexpr unsigned bitsOfMask = 30;
+  return divisor.logBase2() <= bitsOfMask ? std::optional(divisor.logBase2()) : std::nullopt;
+}
+
 std::optional<std::string> KernelEmitter::arithExpression(Operation *op, Operands in) {
   Type result = getElementTypeOrSelf(op->getResult(0).getType());
   auto narrow = [&](const std::string &text) { // C++ promotes small integers
@@ -108,6 +121,7 @@ std::optional<std::string> KernelEmitter::arithExpression(Operation *op, Operand
       return "(" + typeName(result) + ")" + onUnsigned(sign);
     return narrow(binary(in, sign));
   };
+  const std::optional<unsigned> power = powerOfDivisor(op);
   return llvm::TypeSwitch<Operation *, std::optional<std::string>>(op)
       .Case<arith::AddIOp>(
           [&](auto) { return result.isInteger(1) ? binary(in, "!=") : wrapping("+"); })
@@ -120,13 +134,15 @@ std::optional<std::string> KernelEmitter::arithExpression(Operation *op, Operand
       .Case<arith::DivUIOp>([&](auto) { return "(" + typeName(result) + ")" + onUnsigned("/"); })
       .Case<arith::RemUIOp>([&](auto) { return "(" + typeName(result) + ")" + onUnsigned("%"); })
       .Case<arith::FloorDivSIOp, FloorDivOp>([&](auto) {
-        return "tk::floor_div<" + typeName(result) + ">(" + in[0] + ", " + in[1] + ")";
+        return power ? narrow("(" + in[0] + " >> " + std::to_string(*power) + ")")
+                     : "tk::floor_div<" + typeName(result) + ">(" + in[0] + ", " + in[1] + ")";
       })
       .Case<arith::CeilDivSIOp>([&](auto) {
         return "(-tk::floor_div<" + typeName(result) + ">(-" + in[0] + ", " + in[1] + "))";
       })
       .Case<FloorModOp>([&](auto) {
-        return "tk::floor_mod<" + typeName(result) + ">(" + in[0] + ", " + in[1] + ")";
+        return power ? narrow("(" + in[0] + " & " + std::to_string((1 << *power) - 1) + ")")
+                     : "tk::floor_mod<" + typeName(result) + ">(" + in[0] + ", " + in[1] + ")";
       })
       .Case<arith::AndIOp>(
           [&](auto) { return narrow(binary(in, result.isInteger(1) ? "&&" : "&")); })

@@ -428,6 +428,59 @@ k(const float *__restrict__ x, float *__restrict__ y) {
   }
 }
 
+TEST_CASE("soft caps of fragments are within their bound, whichever way a warp takes", "[emu]") {
+  struct Call {
+    const char *text; ///< from in[32] to out[32]
+    double (*exact)(double);
+    double bound;
+  };
+  const Call call = GENERATE(
+      Call{"tk::scaled_tanh(out, in, cap);", [](double v) { return 30 * std::tanh(v / 2); },
+           30 * 0x1p-22},
+      Call{"tk::scaled_tanh<16>(out, in, cap);", [](double v) { return 30 * std::tanh(v / 2); },
+           30 * 0x1p-22},
+      Call{"tk::scaled_tanh<32>(out, in, cap);", [](double v) { return 30 * std::tanh(v / 2); },
+           30 * 0x1p-22},
+      Call{"const float same[2] = {1.0f, 1.0f};\n  tk::exp2_scaled_tanh<16>(out, in, "
+           "tk::ScaledTanh(0.5f, 3.0f), same, [](int r) { return r & 1; }, 0.5f, [](int, float "
+           "base) { return base; });",
+           powerOfCap, 0x1p-16},
+      Call{"tk::exp2_scaled_tanh<32>(out, in, tk::ScaledTanh(0.5f, 3.0f), [](int) { return 0.5f - "
+           "1.4426950408889634f; });",
+           powerOfCap, 0x1p-16});
+  KernelHarness k(R"(extern "C" __global__ void __launch_bounds__(256)
+k(const float *__restrict__ x, float *__restrict__ y) {
+  const int i = tk::thread_index();
+  const tk::ScaledTanh cap(0.5f, 30.0f);
+  float in[32], out[32];
+  for (int r = 0; r < 32; ++r)
+    in[r] = tk::get(&x[32 * i + r]);
+  )" + std::string(call.text) +
+                  R"(
+  for (int r = 0; r < 32; ++r)
+    tk::put(&y[32 * i + r], out[r]);
+})");
+  std::vector<float> x(size_t{32} * 256), y(x.size());
+  for (size_t i = 0; i < x.size(); ++i)
+    x[i] = 0.59f * std::sin(1.7f * static_cast<float>(i));
+  // One number of a warp is beyond the first bound, or beyond the second one, in either half.
+  auto at = [](size_t warp, size_t lane, size_t r) { return (warp * 32 + lane) * 32 + r; };
+  x[at(1, 3, 20)] = 0.9f, x[at(2, 31, 0)] = -0.97f, x[at(3, 7, 15)] = 1.01f;
+  x[at(4, 9, 31)] = -9.0f, x[at(5, 0, 2)] = 0.7f, x[at(5, 0, 29)] = 25.0f;
+  x[at(6, 12, 16)] = -INFINITY, x[at(7, 1, 5)] = NAN, x[at(7, 1, 25)] = 0.99f;
+  k.threads = 256;
+  k.in(x, DType::f32);
+  k.out(y, DType::f32);
+  REQUIRE(k.run() == "");
+  for (size_t i = 0; i < x.size(); ++i) {
+    INFO(call.text << " of " << x[i] << " at " << i);
+    if (std::isnan(x[i]))
+      CHECK(std::isnan(y[i]));
+    else if (std::abs(y[i] - call.exact(x[i])) > call.bound)
+      FAIL_CHECK(y[i] << " for " << call.exact(x[i]));
+  }
+}
+
 TEST_CASE("references of weights raised by 32 digits", "[emu]") {
   KernelHarness k(R"(extern "C" __global__ void __launch_bounds__(32)
 k(const float *__restrict__ x, float *__restrict__ y, float *__restrict__ w) {
