@@ -134,14 +134,14 @@ std::optional<std::string> KernelEmitter::arithExpression(Operation *op, Operand
       .Case<arith::DivUIOp>([&](auto) { return "(" + typeName(result) + ")" + onUnsigned("/"); })
       .Case<arith::RemUIOp>([&](auto) { return "(" + typeName(result) + ")" + onUnsigned("%"); })
       .Case<arith::FloorDivSIOp, FloorDivOp>([&](auto) {
-        return power ? narrow("(" + in[0] + " >> " + std::to_string(*power) + ")")
+        return power ? narrow(binary({in[0], std::to_string(*power)}, ">>"))
                      : "tk::floor_div<" + typeName(result) + ">(" + in[0] + ", " + in[1] + ")";
       })
       .Case<arith::CeilDivSIOp>([&](auto) {
         return "(-tk::floor_div<" + typeName(result) + ">(-" + in[0] + ", " + in[1] + "))";
       })
       .Case<FloorModOp>([&](auto) {
-        return power ? narrow("(" + in[0] + " & " + std::to_string((1 << *power) - 1) + ")")
+        return power ? narrow(binary({in[0], std::to_string((1 << *power) - 1)}, "&"))
                      : "tk::floor_mod<" + typeName(result) + ">(" + in[0] + ", " + in[1] + ")";
       })
       .Case<arith::AndIOp>(

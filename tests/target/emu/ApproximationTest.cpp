@@ -1,0 +1,133 @@
+// Functions of the device headers that are approximate: their errors, emulated.
+#include "KernelHarness.h"
+
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+using tk::DType;
+using tk::test::KernelHarness;
+
+/// A weight under the reference 1, to which 1/2 was added to the base 2.
+static double powerOfCap(double v) {
+  return std::exp2(3 * std::tanh(v / 2) + 0.5 - std::numbers::log2e);
+}
+
+/// A call of the device's functions from in[n] to out[n], and what it approximates.
+struct Approximation {
+  const char *call;
+  double (*exact)(double);
+  double bound; ///< of the absolute error
+};
+
+/// Runs the call on 256 threads, each with `perThread` neighbours of `x`, and checks each result.
+static void check(const Approximation &approximation, size_t perThread, std::vector<float> x) {
+  const std::string n = std::to_string(perThread);
+  KernelHarness k(R"(extern "C" __global__ void __launch_bounds__(256)
+k(const float *__restrict__ x, float *__restrict__ y) {
+  constexpr int n = )" +
+                  n + R"(;
+  const int i = tk::thread_index();
+  float in[n], out[n];
+  for (int r = 0; r < n; ++r)
+    in[r] = tk::get(&x[n * i + r]);
+  )" + std::string(approximation.call) +
+                  R"(
+  for (int r = 0; r < n; ++r)
+    tk::put(&y[n * i + r], out[r]);
+})");
+  std::vector<float> y(x.size());
+  k.threads = 256;
+  k.in(x, DType::f32);
+  k.out(y, DType::f32);
+  REQUIRE(k.run() == "");
+  for (size_t i = 0; i < x.size(); ++i) {
+    INFO(approximation.call << " of " << x[i] << " at " << i);
+    if (std::isnan(x[i]))
+      CHECK(std::isnan(y[i]));
+    else
+      CHECK(std::abs(y[i] - approximation.exact(x[i])) <= approximation.bound);
+  }
+}
+
+TEST_CASE("approximations are within their bounds, of pairs and by either way", "[emu]") {
+  const Approximation approximation = GENERATE(
+      Approximation{"for (int r = 0; r < 2; ++r)\n    out[r] = tk::erf_approx(in[r]);", std::erf,
+                    0x1p-23},
+      Approximation{"tk::tanh_approx(out, in);", std::tanh, 0x1p-22},
+      Approximation{"tk::scaled_tanh(out, in, tk::ScaledTanh(0.5f, 30.0f));",
+                    [](double v) { return 30 * std::tanh(v / 2); }, 30 * 0x1p-22},
+      Approximation{"tk::scaled_tanh(out, in, tk::ScaledTanh(1e10f, 1e-10f));",
+                    [](double v) { return 1e-10 * std::tanh(1e10 * v); }, 0x1p-50},
+      Approximation{"const float same[2] = {1.0f, 1.0f};\n  "
+                    "tk::exp2_scaled_tanh(out, in, tk::ScaledTanh(0.5f, 3.0f), same, "
+                    "[](int r) { return r; }, 0.5f, [](int, float base) { return base; });",
+                    powerOfCap, 0x1p-16},
+      Approximation{"const float other[2] = {-3.0f, 1.0f};\n  "
+                    "tk::exp2_scaled_tanh(out, in, tk::ScaledTanh(0.5f, 3.0f), other, "
+                    "[](int) { return 1; }, 0.5f, [](int, float base) { return base; });",
+                    powerOfCap, 0x1p-16});
+  std::vector<float> x(512);
+  for (size_t i = 0; i < x.size(); ++i)
+    x[i] = (static_cast<float>(i) - 256) / (i % 4 < 2 ? 42.0f : 512.0f);
+  x[0] = INFINITY, x[1] = -INFINITY, x[4] = 1e30f, x[5] = -0.0f, x[8] = 1e-20f, x[9] = NAN,
+  x[10] = NAN;
+  x[12] = 11.5f, x[13] = -11.5f;
+  check(approximation, 2, x);
+}
+
+TEST_CASE("soft caps of fragments are within their bound, whichever way a warp takes", "[emu]") {
+  const Approximation approximation = GENERATE(
+      Approximation{"tk::scaled_tanh(out, in, tk::ScaledTanh(0.5f, 30.0f));",
+                    [](double v) { return 30 * std::tanh(v / 2); }, 30 * 0x1p-22},
+      Approximation{"tk::scaled_tanh<16>(out, in, tk::ScaledTanh(0.5f, 30.0f));",
+                    [](double v) { return 30 * std::tanh(v / 2); }, 30 * 0x1p-22},
+      Approximation{"tk::scaled_tanh<32>(out, in, tk::ScaledTanh(0.5f, 30.0f));",
+                    [](double v) { return 30 * std::tanh(v / 2); }, 30 * 0x1p-22},
+      Approximation{
+          "const float same[2] = {1.0f, 1.0f};\n  tk::exp2_scaled_tanh<16>(out, in, "
+          "tk::ScaledTanh(0.5f, 3.0f), same, [](int r) { return r & 1; }, 0.5f, [](int, float "
+          "base) { return base; });",
+          powerOfCap, 0x1p-16},
+      Approximation{
+          "tk::exp2_scaled_tanh<32>(out, in, tk::ScaledTanh(0.5f, 3.0f), [](int) { return 0.5f - "
+          "1.4426950408889634f; });",
+          powerOfCap, 0x1p-16});
+  std::vector<float> x(size_t{32} * 256);
+  for (size_t i = 0; i < x.size(); ++i)
+    x[i] = 0.59f * std::sin(1.7f * static_cast<float>(i));
+  // One number of a warp is beyond the first bound, or beyond the second one, in either half.
+  auto at = [](size_t warp, size_t lane, size_t r) { return (warp * 32 + lane) * 32 + r; };
+  x[at(1, 3, 20)] = 0.9f, x[at(2, 31, 0)] = -0.97f, x[at(3, 7, 15)] = 1.01f;
+  x[at(4, 9, 31)] = -9.0f, x[at(5, 0, 2)] = 0.7f, x[at(5, 0, 29)] = 25.0f;
+  x[at(6, 12, 16)] = -INFINITY, x[at(7, 1, 5)] = NAN, x[at(7, 1, 25)] = 0.99f;
+  check(approximation, 32, x);
+}
+
+TEST_CASE("references of weights raised by 32 digits", "[emu]") {
+  KernelHarness k(R"(extern "C" __global__ void __launch_bounds__(32)
+k(const float *__restrict__ x, float *__restrict__ y, float *__restrict__ w) {
+  const int t = tk::thread_index();
+  const float a = tk::get(&x[t]), b = tk::raised_reference(a, 0.25f);
+  tk::put(&y[t], b);
+  tk::put(&w[t], tk::scaled_exp_diff(a, b, 0.25f));
+})");
+  const float infinity = std::numeric_limits<float>::infinity(), more = 128 * std::log(2.0f);
+  std::vector<float> x(32), y(32), w(32);
+  for (size_t i = 0; i < 32; ++i)
+    x[i] = 8.0f - 4.0f * float(i); // down to -116
+  x[29] = -infinity, x[30] = infinity, x[31] = std::numeric_limits<float>::quiet_NaN();
+  k.threads = 32;
+  k.in(x, DType::f32);
+  k.out(y, DType::f32);
+  k.out(w, DType::f32);
+  REQUIRE(k.run() == "");
+  for (size_t i = 0; i < 31; ++i) {
+    bool isRaised = x[i] < 0 && x[i] >= -more;
+    INFO(x[i]);
+    CHECK((isRaised ? std::abs(y[i] - (x[i] + more)) < 1e-4f : y[i] == x[i]));
+    if (std::abs(x[i]) < infinity)
+      CHECK(std::abs(w[i] * (isRaised ? 0x1p32f : 1.0f) - 1) < 1e-4f);
+  }
+  CHECK(std::isnan(y[31]));
+}
