@@ -222,7 +222,7 @@ def OverlapLaunches : Pass<"tk-overlap-launches", "::mlir::ModuleOp"> {
 }
 
 def SumInProducts : Pass<"tk-sum-in-products", "::mlir::ModuleOp"> {
-  let summary = "Have products sum the rows of weights of 8 bits that they take";
+  let summary = "Have products sum the rows of weights that they take";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::tk::gpu::TkGpuDialect"];
   let statistics = [Statistic<"numSums", "sums", "Sums that products took over">];
 }

@@ -144,18 +144,19 @@ def TkGpu_BulkCopyOp : TkGpu_Op<"bulk_copy", [AttrSizedOperandSegments,
     With `first_row` it is one of several copies that fill the tile: the box's rows lie from that
     row on, along the axis that is second in the target's order.
 
-    With `once` nothing that it brings is worth keeping in the second-level cache.
+    With `once` nothing that it brings is worth keeping in the second-level cache, with `again` all
+    of it is, before anything else.
   }];
   let arguments = (ins TkGpu_SharedType:$target, TkGpu_TensorMapType:$map,
                        Variadic<Index>:$coordinates, Optional<TkGpu_PhasesType>:$phases,
                        Optional<Index>:$slot, OptionalAttr<I64Attr>:$multicast,
-                       OptionalAttr<I64Attr>:$first_row, UnitAttr:$once);
+                       OptionalAttr<I64Attr>:$first_row, UnitAttr:$once, UnitAttr:$again);
   let builders = [OpBuilder<(ins "::mlir::Value":$target, "::mlir::Value":$map,
                                  "::mlir::ValueRange":$coordinates, "::mlir::Value":$phases,
                                  "::mlir::Value":$slot, "::mlir::IntegerAttr":$multicast,
                                  "::mlir::IntegerAttr":$first_row), [{
     build($_builder, $_state, target, map, coordinates, phases, slot, multicast, first_row,
-          /*once=*/::mlir::UnitAttr());
+          /*once=*/::mlir::UnitAttr(), /*again=*/::mlir::UnitAttr());
   }]>];
   let assemblyFormat = [{
     $target `,` $map `[` $coordinates `]` (`signals` $phases^ `[` $slot `]`)? attr-dict `:`

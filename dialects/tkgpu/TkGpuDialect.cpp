@@ -220,9 +220,13 @@ LogicalResult SharedType::verify(function_ref<InFlightDiagnostic()> emitError,
       return emitError() << "expected rows that divide into pairs for each part, got interleave = "
                          << interleave << " for " << rows;
   }
-  if (ones < 0 || (ones > 0 && (shape.size() < 2 || panel != 0 || padding != 0)))
+  const auto last = static_cast<int64_t>(shape.size()) - 1;
+  bool areRows = panel == 0 && !order.empty() && last > 0 && order[1] == last;
+  bool isPanel = last > 0 && (order.empty() || order.front() == last);
+  if (ones < 0 || (ones > 0 && ((!areRows && !isPanel) || padding != 0 || pitch != 0)))
     return emitError()
-           << "expected rows of ones behind rows without panels and padding, got ones = " << ones;
+           << "expected ones behind whole rows, or rows of ones, along the last axis of "
+           << "a tile without padding, got ones = " << ones;
   if (pitch != 0 && (shape.size() != 2 || panel <= 0 || interleave != 1 ||
                      pitch < shape[order.empty() ? 0 : order[1]]))
     return emitError() << "expected rows of two axes' panels as far apart as they have rows, got "
@@ -273,12 +277,16 @@ SmallVector<int64_t> SharedType::getStrides() {
   for (auto [position, axis] : llvm::enumerate(getAxisOrder())) {
     strides[axis] = stride * (position > 1 ? panels : 1);
     if (position == 0)
-      panels = getShape()[axis] / getRowLength();
+      panels = getShape()[axis] / getRowLength() + (hasPanelOfOnes() ? 1 : 0);
     stride *= position == 0   ? getRowLength() + getPadding()
-              : position == 1 ? getShape()[axis] + getOnes()
+              : position == 1 ? getShape()[axis] + (hasPanelOfOnes() ? 0 : getOnes())
                               : getShape()[axis];
   }
   return strides;
+}
+
+bool SharedType::hasPanelOfOnes() {
+  return getOnes() > 0 && getAxisOrder().front() == static_cast<int64_t>(getShape().size()) - 1;
 }
 
 int64_t SharedType::getRowLength() {
@@ -316,9 +324,9 @@ SharedType SharedType::withInterleave(int64_t parts) {
              getPerPhase(), getPhases(), getPanel(), parts, getOnes(), getPitch());
 }
 
-SharedType SharedType::withOnes(int64_t rows) {
+SharedType SharedType::withOnes(int64_t count) {
   return get(getContext(), getShape(), getElementType(), getOrder(), getPadding(), getChunk(),
-             getPerPhase(), getPhases(), getPanel(), getInterleave(), rows, getPitch());
+             getPerPhase(), getPhases(), getPanel(), getInterleave(), count, getPitch());
 }
 
 SharedType SharedType::withRows(int64_t rows) {
@@ -330,9 +338,12 @@ SharedType SharedType::withRows(int64_t rows) {
 }
 
 int64_t SharedType::getNumElements() {
+  const int64_t panel = hasPanelOfOnes() ? getRowLength() : 0;
   int64_t count = 1;
   for (auto [position, axis] : llvm::enumerate(getAxisOrder()))
-    count *= getShape()[axis] + (position == 0 ? getPadding() : position == 1 ? getOnes() : 0);
+    count *= getShape()[axis] + (position == 0   ? getPadding() + panel
+                                 : position == 1 ? (panel ? 0 : getOnes())
+                                                 : 0);
   return count;
 }
 

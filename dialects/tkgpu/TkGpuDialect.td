@@ -144,7 +144,9 @@ def TkGpu_SharedType : TkGpu_Type<"Shared", "shared"> {
     first axis.
     With `interleave` n > 1 the rows stand in another order: their pairs are dealt out to n parts of
     the tile in turn, so that pair p is the (p / n)-th of part p % n.
-    With `ones` > 0 so many more rows stand behind each tile's: of ones, which copies leave alone.
+    With `ones` > 0 the last axis is so much longer: what is behind the tile's are ones, which copies
+    leave alone. Along rows they are a panel of their own, which is as long as the others; across
+    them they are rows.
     With `pitch` > 0 the tile is some rows of a tile with so many, whose panels are that far apart.
   }];
   let parameters = (ins
@@ -190,8 +192,10 @@ def TkGpu_SharedType : TkGpu_Type<"Shared", "shared"> {
     int64_t getNumRows() { return getShape()[getAxisOrder()[1]]; }
     /// The same tile with its pairs of rows dealt out to `parts` parts.
     SharedType withInterleave(int64_t parts);
-    /// The same tiles, each with so many rows of ones behind it.
-    SharedType withOnes(int64_t rows);
+    /// Are ones a panel behind the others?
+    bool hasPanelOfOnes();
+    /// The same tiles, each with so many ones behind its last axis.
+    SharedType withOnes(int64_t count);
     /// So many neighbouring rows of the tile, where they are.
     SharedType withRows(int64_t rows);
     /// The same tile with `stages` of them along a new first axis.

@@ -312,7 +312,7 @@ void BulkStoreForming::form(MutableArrayRef<Result> results) {
     BarrierOp::create(builder, loc, /*cluster=*/false, byWarpgroup);
     for (auto [i, stage] : llvm::enumerate(stages)) {
       SmallVector<Value> coordinates(first[i % numResults]);
-      coordinates.back() = arith::AddIOp::create(builder, loc, coordinates.back(), steps[i]);
+      coordinates.back() = builder.createOrFold<arith::AddIOp>(loc, coordinates.back(), steps[i]);
       BulkStoreOp::create(builder, loc, stage, maps[i % numResults], coordinates,
                           alike.warpgroupAxis);
     }

@@ -17,6 +17,10 @@ namespace tk {
 /// a few times as large as the second-level cache?
 bool isStreamedOnce(gpu::BulkCopyOp copy);
 
+/// Do the tiles beside this one bring the same, and others not, while what is read once
+/// (isStreamedOnce, as the operations say) goes through the cache?
+bool isReadAgainSoon(gpu::BulkCopyOp copy);
+
 /// Is what `load` brings a factor of a sum's terms, of such a tensor, and do other threads, blocks
 /// and times bring other elements?
 bool isStreamedOnce(gpu::LoadOp load);

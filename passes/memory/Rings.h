@@ -28,7 +28,9 @@ struct Ring {
 
   /// What the copies bring; several may bring parts of one tile.
   llvm::SmallVector<mlir::Value> getTiles() const;
+  /// Of shared memory, with what copies leave alone.
   int64_t getStageBytes() const;
+  int64_t getCopiedBytes() const;
   /// Does a copy bring parts of its tile to other blocks of the cluster?
   bool isMulticast() const;
 };
@@ -63,6 +65,13 @@ inline bool takeTurns(gpu::FuncOp function) {
 /// else one. Returns the bytes that `wanted` stages would take.
 int64_t chooseStages(gpu::FuncOp function, llvm::MutableArrayRef<Ring> rings, int64_t wanted,
                      int64_t limit);
+
+/// Where warpgroups come apart and a loop sums the weights that it multiplies by a ring's tile, has
+/// columns of ones stand behind that tile, for products that sum them (tk-sum-in-products), if that
+/// leaves as many stages as are of use, or `wanted` ones where these are `asked` for. Chooses
+/// stages again.
+void placeOnes(gpu::FuncOp function, llvm::MutableArrayRef<Ring> rings, int64_t wanted,
+               int64_t limit, bool asked);
 
 } // namespace tk
 

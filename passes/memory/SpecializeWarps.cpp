@@ -12,7 +12,7 @@
 //    tiles and leaves it after the last one; a product's use ends where it is waited for.
 // 5. With `teams` in the schedule, warpgroups run the consumer's program for tiles of their own
 //    (TeamTiles).
-// 6. Copies of what is read once say so (ReadOnce.h).
+// 6. Copies of what is read once, or again soon, say so (ReadOnce.h).
 // 7. Registers move from the producer's warps to the consumer's where they are scarce.
 //
 // A loop over k with copies into %sa and %sb becomes
@@ -80,6 +80,8 @@ struct SpecializeWarps : tk::impl::SpecializeWarpsBase<SpecializeWarps> {
       reportSharedLimit(function, bytes + ofOthers, target, fitting);
       return failure();
     }
+    if (inRoles)
+      placeOnes(function, *rings, wanted, limit, asksForStages(function));
     specialization.apply(inRoles, teams);
     ++(inRoles ? numSpecialized : numOneRole);
     return success();
@@ -90,6 +92,7 @@ struct SpecializeWarps : tk::impl::SpecializeWarpsBase<SpecializeWarps> {
     if (!target)
       target = TargetAttr::get(&getContext(), 90, 232448, 132, true);
     getOperation().walk([](BulkCopyOp copy) { copy.setOnce(isStreamedOnce(copy)); });
+    getOperation().walk([](BulkCopyOp copy) { copy.setAgain(isReadAgainSoon(copy)); });
     getOperation().walk([](gpu::LoadOp load) {
       if (isStreamedOnce(load))
         load->setAttr(onceLoadAttrName, UnitAttr::get(load.getContext()));

@@ -1,14 +1,18 @@
 //===- SumInProducts.cpp - sums of weights by the product that takes them -===//
 //
-// A loop whose weights go on to a product as its left operand, rounded to 8 bits, sums their rows,
-// too: an addition for each weight, which costs the products beside it a cycle (accumulators and
-// arithmetic share the register file's ports). Eight more columns of the right operand that hold
-// ones have the matrix unit sum them, for a sixteenth of the product's time at 128 columns.
+// A loop whose rounded weights go on to a product as its left operand sums their rows, too: an
+// addition for each weight, which costs the products beside it a cycle (accumulators and arithmetic
+// share the register file's ports). Eight more columns of the right operand that hold ones have the
+// matrix unit sum them, for a sixteenth of the product's time at 128 columns. That pays for weights
+// of 8 bits, and for those of 16 where threads' instructions are what a step takes: where
+// warpgroups come apart (takeTurns; H200: soft caps in windows +2 to +3 %, where they take turns
+// the product is what they wait for).
 //
 // 1. A loop carries weights to the next step's product, and a sum of which each step adds the rows
 //    of its own weights:  l' = l * factor + reduce sum w,  p' = round w.
 //    So do the loops that it takes both from, up to weights before the first.
-// 2. The right operand's tiles get rows of ones behind them.
+// 2. The right operand's tiles get columns of ones behind them, those of 16 bits where rings were
+//    planned (placeOnes).
 // 3. Sums lag behind by a step, as the product does: l' = (l + sums of p) * factor. A step's sums
 //    begin at zero and are added in f32, as the matrix unit keeps 14 bits of 8-bit products: over
 //    one step it loses at most 2^-8 of the sum, and that only of weights that the product loses.
@@ -22,12 +26,25 @@
 //   }                                         }
 //   wait (dot %p, %v, %o)                     %x, %y = wait (dot ...), (sums ...); %l + first %y
 //
+// 5. Products of 16 bits are added in f32: where no factor is between, their sums are carried on as
+//    the product itself is, in place of the threads' own, and the rows behind the loop are
+//    whichever column a thread has:
+//
+//   for (%l, %o, %p) {                        for (%s, %o, %p) {
+//     %x = wait (dot %p, %v, %o)                %x, %y = wait (dot %p, %v, %o), (sums %p, %v, %s)
+//     yield %l + sum in threads %w,      →      yield %y, %x, round %w
+//           %x, round %w                      }
+//   }                                         %x, %y = wait (dot ...), (sums ...)
+//   reduce sum %l                             first %y
+//
 // The weights that are summed are then the rounded ones, which is what the product's are: rows of
 // results are normalised by what their weights sum to (docs/numerics.md). So it is for sums that
 // results are divided by; a logarithm of them would show the rounding.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/memory/Rings.h"
+#include "passes/memory/WeightSums.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "dialects/tkgpu/TkGpuLayout.h"
@@ -36,6 +53,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Pass/Pass.h"
 
 namespace tk {
@@ -47,19 +65,10 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-/// Columns of ones, the fewest that a product takes; and the most columns that it has.
-static constexpr int64_t kOnes = 8, kMostColumns = 256;
 /// Bytes of shared memory for what is no tile: barriers.
 static constexpr int64_t kOtherBytes = 2048;
 
 namespace {
-
-/// Where a step adds up the rows of its weights.
-struct StepSum {
-  Value before; ///< what they are added to
-  arith::AddFOp sum;
-  gpu::ReduceOp rows;
-};
 
 /// A product of carried weights, and what waits for it.
 struct Product {
@@ -72,7 +81,7 @@ struct Step {
   scf::ForOp loop;
   unsigned sumAt = 0;
   StepSum sum;
-  arith::MulFOp rescaled; ///< of the sum that is carried
+  arith::MulFOp rescaled; ///< of the sum that is carried; null if it is carried as it is
   Product product;
 };
 
@@ -88,6 +97,11 @@ private:
   bool readRing(int64_t sharedBytes);
   RankedTensorType sumsType();
   Value rewriteStep(Step &step, Value sums);
+  void rewriteSteps();
+  void carrySums();
+
+  /// Are sums carried as the product is, and not a step's at a time?
+  bool areCarried() const { return !steps.front().rescaled; }
 
   SmallVector<Step> steps; ///< the first loop first
   StepSum initial;
@@ -98,35 +112,13 @@ private:
 
 } // namespace
 
-/// The tile that is rounded to become `weights`; null if that is none.
-static Value roundedFrom(Value weights) {
-  if (auto convert = weights.getDefiningOp<ConvertLayoutOp>())
-    weights = convert.getSource();
-  auto round = weights.getDefiningOp<arith::TruncFOp>();
-  return round ? round.getIn() : Value();
-}
-
-/// Is `sum` what rows of the tile that `weights` is rounded from have been added to?
-static std::optional<StepSum> stepSumOf(Value sum, Value weights) {
-  Value tile = roundedFrom(weights);
-  auto add = sum.getDefiningOp<arith::AddFOp>();
-  if (!tile || !add)
-    return std::nullopt;
-  for (unsigned side : {0, 1})
-    if (auto rows = add->getOperand(side).getDefiningOp<gpu::ReduceOp>();
-        rows && rows.getKind() == ReduceKind::Sum && rows.getSource() == tile &&
-        rows.getAxis() == 1 && rows->hasOneUse())
-      return StepSum{add->getOperand(1 - side), add, rows};
-  return std::nullopt;
-}
-
 /// The product whose left operand is `weights`, the only one that reads them.
 static std::optional<Product> productOf(Value weights) {
   if (!weights.hasOneUse())
     return std::nullopt;
   auto dot = dyn_cast<WarpgroupDotOp>(*weights.user_begin());
   if (!dot || dot.getA() != weights || dot.getAccumulate() || isPromoted(dot) ||
-      !isByteFloat(dot.getB().getType().getElementType()) || !dot.getResult().hasOneUse())
+      !dot.getResult().hasOneUse())
     return std::nullopt;
   auto wait = dyn_cast<WarpgroupWaitOp>(*dot.getResult().user_begin());
   if (!wait || wait->getBlock() != dot->getBlock())
@@ -134,16 +126,18 @@ static std::optional<Product> productOf(Value weights) {
   return Product{dot, wait};
 }
 
-/// Does all that reads `sum` divide by it, or by it times something?
-static bool isDivisor(Value sum) {
+/// Does `sum`, what threads have of rows, become rows and nothing else, or zero in another branch?
+static bool becomesRows(Value sum) {
   return llvm::all_of(sum.getUses(), [](OpOperand &use) {
     Operation *user = use.getOwner();
-    if (isa<arith::DivFOp, DivOrZeroOp>(user))
-      return use.getOperandNumber() == 1;
-    if (isa<scf::YieldOp>(user) && isa<scf::IfOp>(user->getParentOp()))
-      return isDivisor(user->getParentOp()->getResult(use.getOperandNumber()));
-    return isa<arith::MulFOp, BroadcastOp, ExtractOp, ConvertLayoutOp>(user) &&
-           isDivisor(user->getResult(0));
+    if (isa<gpu::ReduceOp>(user))
+      return true;
+    auto branch = isa<scf::YieldOp>(user) ? dyn_cast<scf::IfOp>(user->getParentOp()) : scf::IfOp();
+    if (!branch)
+      return false;
+    scf::YieldOp other = user == branch.thenYield() ? branch.elseYield() : branch.thenYield();
+    return matchPattern(other.getOperand(use.getOperandNumber()), m_AnyZeroFloat()) &&
+           becomesRows(branch.getResult(use.getOperandNumber()));
   });
 }
 
@@ -157,10 +151,14 @@ bool WeightChain::collectLoop(scf::ForOp loop, unsigned sumAt, unsigned weightsA
   if (!sum || !product || product->dot->getBlock() != loop.getBody() || !carried.hasOneUse() ||
       !sum->sum->hasOneUse() || product->wait->getBlock() != sum->sum->getBlock())
     return false;
-  step.rescaled = sum->before.getDefiningOp<arith::MulFOp>();
-  if (!step.rescaled || !step.rescaled->hasOneUse() ||
-      !llvm::is_contained(step.rescaled->getOperands(), carried))
+  if (isByteFloat(product->dot.getB().getType().getElementType())) {
+    step.rescaled = sum->before.getDefiningOp<arith::MulFOp>();
+    if (!step.rescaled || !step.rescaled->hasOneUse() ||
+        !llvm::is_contained(step.rescaled->getOperands(), carried))
+      return false;
+  } else if (sum->before != carried || takeTurns(loop->getParentOfType<FuncOp>())) {
     return false;
+  }
   step.sum = *sum, step.product = *product;
   steps.insert(steps.begin(), step);
   return collect(loop.getInitArgs()[sumAt], loop.getInitArgs()[weightsAt]);
@@ -178,10 +176,11 @@ bool WeightChain::collect(Value sum, Value weights) {
   if (!first || !sum.hasOneUse())
     return false;
   initial = *first;
-  return true;
+  return !areCarried() || matchPattern(first->before, m_AnyZeroFloat());
 }
 
-/// All products read tiles of one ring, whose rows of ones have room.
+/// All products read tiles of one ring, whose ones have room: those of sums that are carried are
+/// there already.
 bool WeightChain::readRing(int64_t sharedBytes) {
   SmallVector<WarpgroupDotOp> dots = {last.dot};
   for (const Step &step : steps)
@@ -193,21 +192,26 @@ bool WeightChain::readRing(int64_t sharedBytes) {
       return false;
     ring = alloc;
   }
-  SharedType tile = last.dot.getB().getType();
-  if (tile.getAxisOrder() != SmallVector<int64_t>({0, 1}) || tile.getPanel() != 0 ||
-      tile.getInterleave() != 1 || tile.getHardwareSwizzle() != 128 ||
-      tile.getShape()[1] + kOnes > kMostColumns ||
-      !llvm::all_of(ring->getUsers(), [](Operation *user) { return isa<StageOp>(user); }))
+  const bool hasOnes = ring.getType().getOnes() == kColumnsOfOnes;
+  if (!canHaveOnes(last.dot.getB().getType()) || (areCarried() && !hasOnes) ||
+      !llvm::all_of(ring->getUsers(), llvm::IsaPred<StageOp>))
     return false;
   auto function = last.dot->getParentOfType<FuncOp>();
-  int64_t bytes = kOtherBytes + ring.getType().withOnes(kOnes).getSizeInBytes() -
+  int64_t bytes = kOtherBytes + ring.getType().withOnes(kColumnsOfOnes).getSizeInBytes() -
                   ring.getType().getSizeInBytes();
   function.walk([&](AllocSharedOp alloc) { bytes += alloc.getType().getSizeInBytes(); });
   auto rows = cast<RankedTensorType>(last.dot.getType()).getDimSize(0);
-  layout = warpgroupAccumulatorLayout(function.getContext(), rows, kOnes, function.getNumWarps());
+  layout = warpgroupAccumulatorLayout(function.getContext(), rows, kColumnsOfOnes,
+                                      function.getNumWarps());
   // One block of 64 rows for each warpgroup: four sums a thread.
-  return bytes <= sharedBytes && layout && layout.getNumRegisters() == 4 &&
-         getLayout(initial.before.getType()) == sliceLayout(layout, 1);
+  if ((bytes > sharedBytes && !hasOnes) || !layout || layout.getNumRegisters() != 4)
+    return false;
+  auto before = cast<RankedTensorType>(initial.before.getType());
+  LayoutAttr ofRows = getLayout(before);
+  // What threads have of rows can be replaced, but not added to.
+  if (before.getRank() > 1)
+    return areCarried() && sliceLayout(ofRows, 1) == sliceLayout(layout, 1);
+  return ofRows == sliceLayout(layout, 1);
 }
 
 std::optional<WeightChain> WeightChain::endingIn(WarpgroupDotOp dot, int64_t sharedBytes) {
@@ -226,7 +230,9 @@ std::optional<WeightChain> WeightChain::endingIn(WarpgroupDotOp dot, int64_t sha
       Operation *at = product->wait->getBlock()->findAncestorOpInBlock(*user);
       return at && product->wait->isBeforeInBlock(at);
     };
+    const bool areParts = cast<ShapedType>(loop.getResult(i).getType()).getRank() > 1;
     if (llvm::all_of(loop.getResult(i).getUsers(), isBehind) && isDivisor(loop.getResult(i)) &&
+        (!areParts || becomesRows(loop.getResult(i))) &&
         chain.collectLoop(loop, i, weights.getResultNumber()) && chain.readRing(sharedBytes))
       return chain;
   }
@@ -235,35 +241,29 @@ std::optional<WeightChain> WeightChain::endingIn(WarpgroupDotOp dot, int64_t sha
 
 RankedTensorType WeightChain::sumsType() {
   auto type = cast<RankedTensorType>(last.dot.getAcc().getType());
-  return RankedTensorType::get({type.getDimSize(0), kOnes}, type.getElementType(), layout);
+  return RankedTensorType::get({type.getDimSize(0), kColumnsOfOnes}, type.getElementType(), layout);
 }
 
-namespace {
-/// What a product has summed, and a sum with these rows.
-struct Added {
-  Value waited, sum;
-};
-} // namespace
-
-/// Has the product sum its weights, too, from `sums` on, and adds the rows to `before`: behind the
-/// wait, or behind `behind`, if that is later.
-static Added addSums(Product product, Value sums, Value before, Operation *behind) {
+/// Has the product sum its weights, too, from `sums` on; gives what it has summed once it is
+/// waited for.
+static Value addSums(Product &product, Value sums) {
   WarpgroupDotOp dot = product.dot;
   WarpgroupWaitOp wait = product.wait;
-  const bool isLater = behind && wait->isBeforeInBlock(behind);
   OpBuilder builder(dot);
   builder.setInsertionPointAfter(dot);
-  Location loc = dot.getLoc();
   SmallVector<Value> sources(wait.getSources());
-  sources.push_back(WarpgroupSumsOp::create(builder, loc, dot.getA(), dot.getB(), sums));
+  sources.push_back(WarpgroupSumsOp::create(builder, dot.getLoc(), dot.getA(), dot.getB(), sums));
   builder.setInsertionPoint(wait);
-  auto both = WarpgroupWaitOp::create(builder, wait.getLoc(), sources, wait.getPending());
-  wait.replaceAllUsesWith(both.getResults().drop_back());
+  product.wait = WarpgroupWaitOp::create(builder, wait.getLoc(), sources, wait.getPending());
+  wait.replaceAllUsesWith(product.wait.getResults().drop_back());
   wait.erase();
-  builder.setInsertionPointAfter(isLater ? behind : both);
-  Value waited = both.getResults().back();
-  Value rows = FirstInThreadsOp::create(builder, loc, before.getType(), waited, 1);
-  return {waited, arith::AddFOp::create(builder, loc, before, rows)};
+  return product.wait.getResults().back();
+}
+
+/// `before` and the rows of what is `waited` for, behind that.
+static Value addRows(OpBuilder &builder, Value before, Value waited) {
+  Value rows = FirstInThreadsOp::create(builder, waited.getLoc(), before.getType(), waited, 1);
+  return arith::AddFOp::create(builder, waited.getLoc(), before, rows);
 }
 
 /// Has a loop carry what its product has summed, from `sums` on; gives what it ends with.
@@ -277,26 +277,26 @@ Value WeightChain::rewriteStep(Step &step, Value sums) {
       *step.loop.replaceWithAdditionalYields(rewriter, ValueRange(sums), false, keep));
   const unsigned sumsAt = step.loop.getNumResults() - 1;
   BlockArgument carried = step.loop.getRegionIterArg(step.sumAt);
-  Added added = addSums(step.product, step.loop.getRegionIterArg(sumsAt), carried, step.sum.sum);
-  rewriter.setInsertionPointAfterValue(added.sum);
+  Value waited = addSums(step.product, step.loop.getRegionIterArg(sumsAt));
+  // Behind the wait, or behind the step's own sum, if that is later.
+  const bool isLater = step.product.wait->isBeforeInBlock(step.sum.sum);
+  rewriter.setInsertionPointAfter(isLater ? step.sum.sum.getOperation() : step.product.wait);
+  Value sum = addRows(rewriter, carried, waited);
   Location loc = step.rescaled.getLoc();
   const unsigned side = step.rescaled.getLhs() == carried ? 1 : 0;
-  Value next = arith::MulFOp::create(rewriter, loc, added.sum, step.rescaled->getOperand(side));
-  Value cleared = ClearOp::create(rewriter, loc, sums.getType(), added.waited);
+  Value next = arith::MulFOp::create(rewriter, loc, sum, step.rescaled->getOperand(side));
+  Value cleared = ClearOp::create(rewriter, loc, sums.getType(), waited);
   auto yield = cast<scf::YieldOp>(step.loop.getBody()->getTerminator());
   yield.setOperand(step.sumAt, next);
   yield.setOperand(sumsAt, cleared);
   step.sum.sum.erase();
-  step.sum.rows.erase();
+  step.sum.rows->erase();
   step.rescaled.erase();
   return step.loop.getResult(sumsAt);
 }
 
-void WeightChain::rewrite() {
-  ring.getResult().setType(ring.getType().withOnes(kOnes));
-  for (Operation *user : ring->getUsers())
-    cast<StageOp>(user).getResult().setType(
-        cast<StageOp>(user).getResult().getType().withOnes(kOnes));
+/// Each step's sums begin at zero, and threads add them to those before.
+void WeightChain::rewriteSteps() {
   RankedTensorType type = sumsType();
   OpBuilder builder(steps.front().loop);
   Location loc = last.dot.getLoc();
@@ -304,12 +304,97 @@ void WeightChain::rewrite() {
   Value sums = ClearOp::create(builder, loc, type, zeros);
   initial.sum.replaceAllUsesWith(initial.before);
   initial.sum.erase();
-  initial.rows.erase();
+  initial.rows->erase();
   for (Step &step : steps)
     sums = rewriteStep(step, sums);
   Value total = steps.back().loop.getResult(steps.back().sumAt);
-  Added added = addSums(last, sums, total, /*behind=*/nullptr);
-  total.replaceAllUsesExcept(added.sum, added.sum.getDefiningOp());
+  Value waited = addSums(last, sums);
+  builder.setInsertionPointAfter(last.wait);
+  Value all = addRows(builder, total, waited);
+  total.replaceAllUsesExcept(all, all.getDefiningOp());
+}
+
+/// What reads `parts`, what threads had of rows, reads `sums` instead, whose columns are the rows.
+static void replaceParts(Value parts, Value sums) {
+  for (OpOperand &use : llvm::make_early_inc_range(parts.getUses())) {
+    Operation *user = use.getOwner();
+    if (isa<WarpgroupSumsOp>(user))
+      continue;
+    OpBuilder builder(user);
+    if (auto reduce = dyn_cast<gpu::ReduceOp>(user)) {
+      reduce.replaceAllUsesWith(
+          FirstInThreadsOp::create(builder, reduce.getLoc(), reduce.getType(), sums, 1)
+              .getResult());
+      reduce.erase();
+      continue;
+    }
+    auto branch = cast<scf::IfOp>(user->getParentOp());
+    const unsigned number = use.getOperandNumber();
+    Value result = branch.getResult(number);
+    scf::YieldOp other = user == branch.thenYield() ? branch.elseYield() : branch.thenYield();
+    builder.setInsertionPoint(other);
+    other.setOperand(number, arith::ConstantOp::create(builder, branch.getLoc(),
+                                                       builder.getZeroAttr(sums.getType())));
+    use.set(sums);
+    result.setType(sums.getType());
+    replaceParts(result, result);
+  }
+}
+
+/// Sums go on from step to step in the matrix unit's registers.
+void WeightChain::carrySums() {
+  RankedTensorType type = sumsType();
+  OpBuilder builder(steps.front().loop);
+  Value sums = arith::ConstantOp::create(builder, last.dot.getLoc(), builder.getZeroAttr(type));
+  Type ofRows = initial.before.getType();
+  for (Step &step : steps) {
+    BlockArgument carried = step.loop.getRegionIterArg(step.sumAt);
+    step.loop.getInitArgsMutable()[step.sumAt].set(sums);
+    carried.setType(type);
+    Value waited = addSums(step.product, carried);
+    step.loop.getBody()->getTerminator()->setOperand(step.sumAt, waited);
+    step.sum.sum.erase();
+    step.sum.rows->erase();
+    sums = step.loop.getResult(step.sumAt);
+    sums.setType(type);
+  }
+  initial.sum.erase();
+  initial.rows->erase();
+  Value waited = addSums(last, sums);
+  if (cast<ShapedType>(ofRows).getRank() > 1)
+    return replaceParts(sums, waited);
+  builder.setInsertionPointAfter(last.wait);
+  Value rows = FirstInThreadsOp::create(builder, last.dot.getLoc(), ofRows, waited, 1);
+  sums.replaceUsesWithIf(rows,
+                         [](OpOperand &use) { return !isa<WarpgroupSumsOp>(use.getOwner()); });
+}
+
+void WeightChain::rewrite() {
+  ring.getResult().setType(ring.getType().withOnes(kColumnsOfOnes));
+  for (Operation *user : ring->getUsers()) {
+    Value stage = cast<StageOp>(user).getResult();
+    stage.setType(cast<SharedType>(stage.getType()).withOnes(kColumnsOfOnes));
+  }
+  if (areCarried())
+    carrySums();
+  else
+    rewriteSteps();
+}
+
+/// Ones that no product reads are left out.
+static void dropOnes(FuncOp function) {
+  function.walk([](AllocSharedOp alloc) {
+    auto isSummed = [](Operation *user) {
+      return llvm::any_of(user->getUsers(), llvm::IsaPred<WarpgroupSumsOp>);
+    };
+    if (alloc.getType().getOnes() == 0 || llvm::any_of(alloc->getUsers(), isSummed))
+      return;
+    alloc.getResult().setType(alloc.getType().withOnes(0));
+    for (Operation *user : alloc->getUsers()) {
+      Value stage = cast<StageOp>(user).getResult();
+      stage.setType(cast<SharedType>(stage.getType()).withOnes(0));
+    }
+  });
 }
 
 namespace {
@@ -325,6 +410,8 @@ struct SumInProducts : tk::impl::SumInProductsBase<SumInProducts> {
         chain->rewrite();
         ++numSums;
       }
+    for (FuncOp function : getOperation().getOps<FuncOp>())
+      dropOnes(function);
   }
 };
 } // namespace

@@ -169,7 +169,7 @@ void WarpSpecialization::beginCopy(BulkCopyOp copy, IRMapping &mapping, RingStat
       }
       PhaseWaitOp::create(builder, loc, ring.empty, state.slot, before);
     }
-    PhaseExpectOp::create(builder, loc, ring.full, state.slot, ring.getStageBytes());
+    PhaseExpectOp::create(builder, loc, ring.full, state.slot, ring.getCopiedBytes());
   }
   SmallVector<Value> coordinates;
   for (Value coordinate : copy.getCoordinates())
@@ -179,6 +179,7 @@ void WarpSpecialization::beginCopy(BulkCopyOp copy, IRMapping &mapping, RingStat
   auto begun = BulkCopyOp::create(builder, loc, stage, copy.getMap(), coordinates, ring.full,
                                   state.slot, copy.getMulticastAttr(), copy.getFirstRowAttr());
   begun.setOnce(copy.getOnce());
+  begun.setAgain(copy.getAgain());
   if (copy == ring.copies.back() && !oneRole)
     state = advance(loc, ring, state);
 }

@@ -125,10 +125,13 @@ LogicalResult KernelEmitter::emitBulkCopy(gpu::BulkCopyOp copy) {
     to += " + tk::cluster_rank() * " + std::to_string(part * type.getRowLength());
     mask = ", (tk::u16)" + std::to_string((1u << cluster) - 1);
   }
+  const char *keep = copy.getOnce()    ? ", tk::Keep::first"
+                     : copy.getAgain() ? ", tk::Keep::last"
+                                       : "";
   emitByOneThread(copy, loop + "tk::bulk_load" + (mask.empty() ? "" : "_multicast") + "<" +
-                            llvm::Twine(rank) + (copy.getOnce() ? ", tk::Keep::first" : "") + ">(" +
-                            to + ", &" + names[copy.getMap()] + ", {" + at + "}, " +
-                            phaseAt(copy.getPhases(), copy.getSlot()) + mask + ");");
+                            llvm::Twine(rank) + keep + ">(" + to + ", &" + names[copy.getMap()] +
+                            ", {" + at + "}, " + phaseAt(copy.getPhases(), copy.getSlot()) + mask +
+                            ");");
   return success();
 }
 

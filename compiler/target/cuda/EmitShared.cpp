@@ -170,12 +170,14 @@ LogicalResult KernelEmitter::emitAllocShared(gpu::AllocSharedOp alloc) {
   names[alloc.getResult()] = name;
   gpu::SharedType tile = alloc.getType();
   if (const int64_t ones = tile.getOnes()) {
-    const int64_t row = tile.getRowLength();
     const bool isRing = tile.getShape().size() > 2;
-    line("tk::put_ones<" + llvm::Twine(ones * row) + ", " + llvm::Twine(32 * func.getBlockWarps()) +
-         ">(" + name + " + " + llvm::Twine(tile.getNumRows() * row) + ", " +
-         llvm::Twine(isRing ? tile.getShape()[0] : 1) + ", " +
-         llvm::Twine((tile.getNumRows() + ones) * row) + ");");
+    const int64_t stages = isRing ? tile.getShape()[0] : 1,
+                  ofStage = tile.getNumElements() / stages;
+    const int64_t count =
+        tile.hasPanelOfOnes() ? tile.getPanelStride() : ones * tile.getRowLength();
+    line("tk::put_ones<" + llvm::Twine(count) + ", " + llvm::Twine(32 * func.getBlockWarps()) +
+         ">(" + name + " + " + llvm::Twine(ofStage - count) + ", " + llvm::Twine(stages) + ", " +
+         llvm::Twine(ofStage) + ");");
   }
   return success();
 }

@@ -279,9 +279,9 @@ LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
     names[sums.getResult()] = more;
     line("tk::warpgroup_fence();");
     line(loops + "tk::warpgroup_mma_and_sums<" + typeName(elementOf(dot.getA())) + ", " +
-         typeName(bType.getElementType()) + ", " + llvm::Twine(atOnce) + ">(&" + acc + "[0], &" +
-         more + "[0], " + a + ", tk::descriptor_advance(" + bAt + ", " + b.spanBytes("k") + "), " +
-         adds + ");");
+         typeName(bType.getElementType()) + ", " + llvm::Twine(atOnce) +
+         (b.isTransposed() ? ", true" : "") + ">(&" + acc + "[0], &" + more + "[0], " + a +
+         ", tk::descriptor_advance(" + bAt + ", " + b.spanBytes("k") + "), " + adds + ");");
     line("tk::warpgroup_commit();");
     return success();
   }

@@ -59,16 +59,19 @@ TK_DEVICE void warpgroup_mma(C *acc, const A *a, u64 b, int accumulate, Place pl
   tk_emu_engine->warpgroup_mma(WarpgroupProducts<A, B>::type, n, false, transpose_b, acc, a, 0, b,
                                accumulate != 0, place);
 }
-// The columns of ones are a product of their own here: they lie n / 8 groups of rows behind b.
-template <class A, class B, int n, class C>
+// The columns of ones are a product of their own here: they lie n / 8 groups of rows behind b, or
+// as many panels as there are of n columns.
+template <class A, class B, int n, bool transpose_b = false, class C>
 TK_DEVICE void warpgroup_mma_and_sums(C *acc, C *sums, const A *a, u64 b, int accumulate,
                                       Place place = {}) {
   static_assert(WarpgroupMma<A, B, n + 8>::declared, "TK_WARPGROUP_MMA declares the shape");
-  const int group = (int)(b >> 32 & 0x3fff) << 4;
-  tk_emu_engine->warpgroup_mma(WarpgroupProducts<A, B>::type, n, false, false, acc, a, 0, b,
+  const int group = (int)(b >> 32 & 0x3fff) << 4, panel = (int)(b >> 16 & 0x3fff) << 4;
+  const int columns = (256 >> (int)(b >> 62)) / (int)sizeof(B); // of a panel
+  const int behind = transpose_b ? n / columns * panel : n / 8 * group;
+  tk_emu_engine->warpgroup_mma(WarpgroupProducts<A, B>::type, n, false, transpose_b, acc, a, 0, b,
                                accumulate != 0, place);
-  tk_emu_engine->warpgroup_mma(WarpgroupProducts<A, B>::type, 8, false, false, sums, a, 0,
-                               descriptor_advance(b, n / 8 * group), accumulate != 0, place);
+  tk_emu_engine->warpgroup_mma(WarpgroupProducts<A, B>::type, 8, false, transpose_b, sums, a, 0,
+                               descriptor_advance(b, behind), accumulate != 0, place);
 }
 template <int n> TK_DEVICE void clear_registers(float (&x)[n]) {
   for_each<n>([&](int i) { x[i] = 0; });

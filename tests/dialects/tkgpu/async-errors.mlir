@@ -216,8 +216,18 @@ tkgpu.func @f args [] {
 
 // -----
 
-// expected-error @below {{expected rows of ones behind rows without panels and padding, got ones = 8}}
+// expected-error @below {{expected ones behind whole rows, or rows of ones, along the last axis of a tile without padding, got ones = 8}}
 func.func private @ones(!tkgpu.shared<[64, 64], bf16 padding = 8 ones = 8>)
+
+// -----
+
+// expected-error @below {{expected ones behind whole rows, or rows of ones, along the last axis of a tile without padding, got ones = 8}}
+func.func private @ones(!tkgpu.shared<[64, 64], bf16 order = [0, 1] chunk = 8 phases = 4 panel = 32 ones = 8>)
+
+// -----
+
+// expected-error @below {{expected ones behind whole rows, or rows of ones, along the last axis of a tile without padding, got ones = 8}}
+func.func private @ones(!tkgpu.shared<[2, 32, 64], bf16 order = [1, 0, 2] ones = 8>)
 
 // -----
 
@@ -238,7 +248,7 @@ tkgpu.func @f args [] {
   %acc = arith.constant dense<0.0> : tensor<64x64xf32>
   %sums = arith.constant dense<0.0> : tensor<64x8xf32>
   %o = tkgpu.warpgroup_dot %a, %b, %acc precision <fast> : tensor<64x128xf8E4M3FN>, <[128, 64], f8E4M3FN order = [0, 1] chunk = 16 phases = 8> -> tensor<64x64xf32>
-  // expected-error @below {{expected a column for each row of ones}}
+  // expected-error @below {{expected a column for each one behind a row of b}}
   %s = tkgpu.warpgroup_sums %a, %b, %sums : tensor<64x128xf8E4M3FN>, <[128, 64], f8E4M3FN order = [0, 1] chunk = 16 phases = 8> -> tensor<64x8xf32>
   tkgpu.return
 }
