@@ -28,7 +28,7 @@ struct Ring {
 
   /// What the copies bring; several may bring parts of one tile.
   llvm::SmallVector<mlir::Value> getTiles() const;
-  /// Of shared memory, with what copies leave alone.
+  /// Of shared memory; and of that, what copies bring: they leave ones alone.
   int64_t getStageBytes() const;
   int64_t getCopiedBytes() const;
   /// Does a copy bring parts of its tile to other blocks of the cluster?

@@ -34,7 +34,9 @@ TK_DEVICE u64 descriptor_advance(u64 descriptor, int bytes) {
 // one takes.
 TK_DEVICE void warpgroup_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 // Closes the warpgroup's group of products.
-TK_DEVICE void warpgroup_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+TK_DEVICE void warpgroup_commit() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
 // Until at most `pending` of the latest groups are incomplete.
 template <int pending> TK_DEVICE void warpgroup_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory");
@@ -127,9 +129,8 @@ TK_DEVICE void warpgroup_mma(C *acc, const OfA &a, const OfB &b, int accumulate)
 
 } // namespace tk
 
-// Declares the product of these types (bf16, f16, tf32, e4m3, e5m2, e4m3_e5m2, e5m2_e4m3, i8) with
-// n columns: a multiple of 8 up to 256; for i8 8, 24, or a multiple of 16. Stands outside
-// functions.
+// Declares the product of these types (bf16, f16, tf32, e4m3, e5m2, e4m3_e5m2, e5m2_e4m3, i8) with n
+// columns: a multiple of 8 up to 256; for i8 8, 24, or a multiple of 16. Stands outside functions.
 #define TK_WARPGROUP_MMA(types, n) TK_WARPGROUP_DECLARE(types, n)
 #define TK_WARPGROUP_DECLARE(types, n) TK_WARPGROUP_##types(n, TK_AFTER_##n)
 
@@ -150,8 +151,8 @@ TK_DEVICE void warpgroup_mma(C *acc, const OfA &a, const OfB &b, int accumulate)
 #define TK_WARPGROUP_i8(n, ...)                                                                    \
   TK_WARPGROUP_DEFINE(n, i8, i8, int, "r", "k32.s32.s8.s8", integer, __VA_ARGS__)
 
-// What follows the predicate: the factors 1 of A and B, then, from operands named in t, whether
-// those in shared memory are transposed.
+// What follows the predicate: the factors 1 of A and B, then, from operands named in t, whether those
+// in shared memory are transposed.
 #define TK_FACTORS_two_bytes(t) ", 1, 1, " t
 #define TK_FACTORS_floating(t) ", 1, 1"
 #define TK_FACTORS_integer(t) ""
