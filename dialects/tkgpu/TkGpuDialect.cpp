@@ -270,6 +270,14 @@ SmallVector<int64_t> SharedType::getAxisOrder() {
   return llvm::to_vector(llvm::reverse(llvm::seq<int64_t>(0, getShape().size())));
 }
 
+/// By how much ones lengthen the axis at `position` of the order: the first by a panel, or the
+/// second by rows.
+static int64_t onesAt(SharedType type, size_t position) {
+  if (type.hasPanelOfOnes())
+    return position == 0 ? type.getRowLength() : 0;
+  return position == 1 ? type.getOnes() : 0;
+}
+
 /// Panels come after the rows of one another: the axes beyond the second see them as longer rows.
 SmallVector<int64_t> SharedType::getStrides() {
   SmallVector<int64_t> strides(getShape().size(), 1);
@@ -277,10 +285,9 @@ SmallVector<int64_t> SharedType::getStrides() {
   for (auto [position, axis] : llvm::enumerate(getAxisOrder())) {
     strides[axis] = stride * (position > 1 ? panels : 1);
     if (position == 0)
-      panels = getShape()[axis] / getRowLength() + (hasPanelOfOnes() ? 1 : 0);
-    stride *= position == 0   ? getRowLength() + getPadding()
-              : position == 1 ? getShape()[axis] + (hasPanelOfOnes() ? 0 : getOnes())
-                              : getShape()[axis];
+      panels = (getShape()[axis] + onesAt(*this, position)) / getRowLength();
+    stride *=
+        position == 0 ? getRowLength() + getPadding() : getShape()[axis] + onesAt(*this, position);
   }
   return strides;
 }
@@ -338,12 +345,9 @@ SharedType SharedType::withRows(int64_t rows) {
 }
 
 int64_t SharedType::getNumElements() {
-  const int64_t panel = hasPanelOfOnes() ? getRowLength() : 0;
   int64_t count = 1;
   for (auto [position, axis] : llvm::enumerate(getAxisOrder()))
-    count *= getShape()[axis] + (position == 0   ? getPadding() + panel
-                                 : position == 1 ? (panel ? 0 : getOnes())
-                                                 : 0);
+    count *= getShape()[axis] + (position == 0 ? getPadding() : 0) + onesAt(*this, position);
   return count;
 }
 

@@ -5,7 +5,7 @@
 // share the register file's ports). Eight more columns of the right operand that hold ones have the
 // matrix unit sum them, for a sixteenth of the product's time at 128 columns. That pays for weights
 // of 8 bits, and for those of 16 where threads' instructions are what a step takes: where
-// warpgroups come apart (takeTurns; H200: soft caps in windows +2 to +3 %, where they take turns
+// warpgroups come apart (takeTurns; H100: soft caps in windows +2 to +3 %, where they take turns
 // the product is what they wait for).
 //
 // 1. A loop carries weights to the next step's product, and a sum of which each step adds the rows
@@ -369,12 +369,17 @@ void WeightChain::carrySums() {
                          [](OpOperand &use) { return !isa<WarpgroupSumsOp>(use.getOwner()); });
 }
 
-void WeightChain::rewrite() {
-  ring.getResult().setType(ring.getType().withOnes(kColumnsOfOnes));
+/// Gives the tiles of a ring so many columns of ones.
+static void setOnes(AllocSharedOp ring, int64_t count) {
+  ring.getResult().setType(ring.getType().withOnes(count));
   for (Operation *user : ring->getUsers()) {
     Value stage = cast<StageOp>(user).getResult();
-    stage.setType(cast<SharedType>(stage.getType()).withOnes(kColumnsOfOnes));
+    stage.setType(cast<SharedType>(stage.getType()).withOnes(count));
   }
+}
+
+void WeightChain::rewrite() {
+  setOnes(ring, kColumnsOfOnes);
   if (areCarried())
     carrySums();
   else
@@ -387,13 +392,8 @@ static void dropOnes(FuncOp function) {
     auto isSummed = [](Operation *user) {
       return llvm::any_of(user->getUsers(), llvm::IsaPred<WarpgroupSumsOp>);
     };
-    if (alloc.getType().getOnes() == 0 || llvm::any_of(alloc->getUsers(), isSummed))
-      return;
-    alloc.getResult().setType(alloc.getType().withOnes(0));
-    for (Operation *user : alloc->getUsers()) {
-      Value stage = cast<StageOp>(user).getResult();
-      stage.setType(cast<SharedType>(stage.getType()).withOnes(0));
-    }
+    if (alloc.getType().getOnes() > 0 && llvm::none_of(alloc->getUsers(), isSummed))
+      setOnes(alloc, 0);
   });
 }
 

@@ -20,12 +20,12 @@ static Value roundedFrom(Value weights) {
 
 /// Does `op` add up rows of `tile`, for this use alone?
 static bool sumsRows(Operation *op, Value tile) {
-  if (auto all = dyn_cast_or_null<gpu::ReduceOp>(op))
-    return all.getKind() == ReduceKind::Sum && all.getSource() == tile && all.getAxis() == 1 &&
-           all->hasOneUse();
-  auto parts = dyn_cast_or_null<ReduceInThreadsOp>(op);
-  return parts && parts.getKind() == ReduceKind::Sum && parts.getSource() == tile &&
-         parts.getAxis() == 1 && parts->hasOneUse();
+  auto isOfRows = [&](auto reduce) {
+    return reduce && reduce.getKind() == ReduceKind::Sum && reduce.getSource() == tile &&
+           reduce.getAxis() == 1 && reduce->hasOneUse();
+  };
+  return isOfRows(dyn_cast_or_null<gpu::ReduceOp>(op)) ||
+         isOfRows(dyn_cast_or_null<ReduceInThreadsOp>(op));
 }
 
 std::optional<StepSum> tk::stepSumOf(Value sum, Value weights) {
