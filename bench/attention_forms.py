@@ -5,9 +5,13 @@ that the mask leaves; a `ratio` is to the peer named, in the same run. The forms
 bits under one mask, are timed in one alternation with their peer, forwards and backwards, once the clock has
 settled: from an idle device on it falls by a sixth within 50 ms, and a kernel that power bounds loses less by
 that than one that it does not, so that figures of pairs, timed one pair after another, cannot be compared.
+
+`pairs` times each form of a window as `bench/attention.py` times a case: in alternation with its peer alone,
+from an idle device on.
 """
 import argparse
 import math
+import time
 
 import torch
 import torch.nn.functional as F
@@ -90,13 +94,13 @@ def flex(options):
                peer_name="FlexAttention", wrong=peers.error(o, want))
 
 
-def forms(options):
+def window_forms(options):
+    """For each window: names, calls and errors of its forms, and a call of causal attention."""
     heads, length, width = attention.HEADS[options.width], options.length, options.width
     q, k, v = (peers.normal(1, heads, length, width, seed=n) for n in range(3))
     o = torch.empty_like(q)
     slope, cap = 2.0 ** (-8 * (torch.arange(heads, device="cuda") + 1) / heads), 30.0
     plain = peers.Kernel(source=attention.CAUSAL)
-    whole = flops(heads, length, width)
     position = torch.arange(2048, device="cuda")
     distance = position[:, None] - position[None, :]
     small = [x[:, :2, :2048].contiguous() for x in (q, k, v)]
@@ -115,11 +119,34 @@ def forms(options):
                 return s - slope[h] * distance if "ALiBi" in name else s
             want = reference(*small, (distance >= 0) & (distance < min(window, 1024)), of_score)
             wrong.append(peers.error(got, want))
-            runs.append(lambda ours=ours: ours(q, k, v, slope, cap, window, o))
-        *mine, full = settled(runs + [lambda: plain(q, k, v, o)], options.repeats)
-        for name, ms, error in zip(SCORES, mine, wrong):
+            runs.append(lambda ours=ours, window=window: ours(q, k, v, slope, cap, window, o))
+        yield window, list(SCORES), runs, wrong, lambda: plain(q, k, v, o)
+
+
+def forms(options):
+    heads, length, width = attention.HEADS[options.width], options.length, options.width
+    for window, names, runs, wrong, causal in window_forms(options):
+        *mine, full = settled(runs + [causal], options.repeats)
+        for name, ms, error in zip(names, mine, wrong):
             report(f"{name}, {window} keys", flops(heads, length, width, window), ms, full, "causal",
-                   peer_work=whole, wrong=error, of_first=mine[0] / ms)
+                   peer_work=flops(heads, length, width), wrong=error, of_first=mine[0] / ms)
+
+
+def pairs(options):
+    heads, length, width = attention.HEADS[options.width], options.length, options.width
+
+    def alternated(*functions):
+        for function in functions:
+            function()  # what is compiled at the first call is not what keeps the device idle
+        torch.cuda.synchronize()
+        time.sleep(2)
+        return peers.times(functions, repeats=options.repeats)
+    for window, names, runs, wrong, causal in window_forms(options):
+        for name, run, error in zip(names, runs, wrong):
+            ms, whole = alternated(run, causal)
+            again, first = alternated(run, runs[0])
+            report(f"{name}, {window} keys", flops(heads, length, width, window), ms, whole, "causal",
+                   peer_work=flops(heads, length, width), wrong=error, of_first=first / again)
 
 
 def narrow(options):
@@ -154,7 +181,7 @@ def narrow(options):
                    "bf16 cuDNN", wrong=error)
 
 
-FORMS = {"flex": flex, "forms": forms, "narrow": narrow}
+FORMS = {"flex": flex, "forms": forms, "pairs": pairs, "narrow": narrow}
 
 
 def main():
