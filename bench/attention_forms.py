@@ -6,8 +6,8 @@ bits under one mask, are timed in one alternation with their peer, forwards and 
 settled: from an idle device on it falls by a sixth within 50 ms, and a kernel that power bounds loses less by
 that than one that it does not, so that figures of pairs, timed one pair after another, cannot be compared.
 
-`pairs` times each form of a window as `bench/attention.py` times a case: in alternation with its peer alone,
-from an idle device on.
+`pairs` times each form of a window in alternation with its peer alone, from an idle device on: beside `forms`,
+it shows how much of a ratio is the clock's.
 """
 import argparse
 import math
@@ -95,7 +95,7 @@ def flex(options):
 
 
 def window_forms(options):
-    """For each window: names, calls and errors of its forms, and a call of causal attention."""
+    """For each window: it, calls and errors of its forms in the order of SCORES, a call of causal attention."""
     heads, length, width = attention.HEADS[options.width], options.length, options.width
     q, k, v = (peers.normal(1, heads, length, width, seed=n) for n in range(3))
     o = torch.empty_like(q)
@@ -119,34 +119,37 @@ def window_forms(options):
                 return s - slope[h] * distance if "ALiBi" in name else s
             want = reference(*small, (distance >= 0) & (distance < min(window, 1024)), of_score)
             wrong.append(peers.error(got, want))
-            runs.append(lambda ours=ours, window=window: ours(q, k, v, slope, cap, window, o))
-        yield window, list(SCORES), runs, wrong, lambda: plain(q, k, v, o)
+            runs.append(lambda ours=ours: ours(q, k, v, slope, cap, window, o))
+        yield window, runs, wrong, lambda: plain(q, k, v, o)
+
+
+def report_form(options, name, window, ms, causal, **notes):
+    size = attention.HEADS[options.width], options.length, options.width
+    report(f"{name}, {window} keys", flops(*size, window), ms, causal, "causal", peer_work=flops(*size), **notes)
 
 
 def forms(options):
-    heads, length, width = attention.HEADS[options.width], options.length, options.width
-    for window, names, runs, wrong, causal in window_forms(options):
-        *mine, full = settled(runs + [causal], options.repeats)
-        for name, ms, error in zip(names, mine, wrong):
-            report(f"{name}, {window} keys", flops(heads, length, width, window), ms, full, "causal",
-                   peer_work=flops(heads, length, width), wrong=error, of_first=mine[0] / ms)
+    for window, runs, wrong, causal in window_forms(options):
+        *mine, whole = settled(runs + [causal], options.repeats)
+        for name, ms, error in zip(SCORES, mine, wrong):
+            report_form(options, name, window, ms, whole, wrong=error, of_first=mine[0] / ms)
 
 
 def pairs(options):
-    heads, length, width = attention.HEADS[options.width], options.length, options.width
-
-    def alternated(*functions):
+    def from_idle(*functions):
         for function in functions:
-            function()  # what is compiled at the first call is not what keeps the device idle
+            function()  # compiled before the device is left idle
         torch.cuda.synchronize()
         time.sleep(2)
         return peers.times(functions, repeats=options.repeats)
-    for window, names, runs, wrong, causal in window_forms(options):
-        for name, run, error in zip(names, runs, wrong):
-            ms, whole = alternated(run, causal)
-            again, first = alternated(run, runs[0])
-            report(f"{name}, {window} keys", flops(heads, length, width, window), ms, whole, "causal",
-                   peer_work=flops(heads, length, width), wrong=error, of_first=first / again)
+    for window, runs, wrong, causal in window_forms(options):
+        for name, run, error in zip(SCORES, runs, wrong):
+            ms, whole = from_idle(run, causal)
+            of_first = None
+            if run is not runs[0]:
+                again, first = from_idle(run, runs[0])
+                of_first = first / again
+            report_form(options, name, window, ms, whole, wrong=error, of_first=of_first)
 
 
 def narrow(options):
@@ -186,7 +189,7 @@ FORMS = {"flex": flex, "forms": forms, "pairs": pairs, "narrow": narrow}
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", default=list(FORMS), help="of: " + ", ".join(FORMS))
+    parser.add_argument("parts", nargs="*", default=["flex", "forms", "narrow"], help="of: " + ", ".join(FORMS))
     parser.add_argument("--length", type=int, default=16384)
     parser.add_argument("--width", type=int, default=128)
     parser.add_argument("--windows", type=int, nargs="*", default=[1024, 4096])
