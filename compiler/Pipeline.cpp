@@ -107,6 +107,8 @@ llvm::ArrayRef<PassRow> passTable() {
        "steps without masks are apart; what is in flight with them is known"},
       {"tk-alternate-warpgroups", Stage::Gpu, "turns", "",
        "one warpgroup's work runs under the other's products"},
+      {"tk-keep-references", Stage::Gpu, "", "",
+       "steps without masks are loops of their own behind those with masks"},
       {"tk-compare-as-integers", Stage::Gpu, "", "",
        "loops of warpgroups are divided, and products in flight in their places"},
       {"tk-pipeline-copies", Stage::Gpu, "", "",

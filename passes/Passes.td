@@ -334,6 +334,12 @@ def AlternateWarpgroups : Pass<"tk-alternate-warpgroups", "::mlir::ModuleOp"> {
                     Statistic<"numAhead", "ahead", "Loops that wait for all stages first">];
 }
 
+def KeepReferences : Pass<"tk-keep-references", "::mlir::ModuleOp"> {
+  let summary = "Leave maxima out of steps, and go through a block's tiles again where sums leave their range";
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
+                           "::tk::gpu::TkGpuDialect"];
+  let statistics = [Statistic<"numLoops", "loops", "Loops without maxima">];
+}
 def CompareAsIntegers : Pass<"tk-compare-as-integers", "::mlir::ModuleOp"> {
   let summary = "Take maxima of scores as integers where what they are joined with is at least 0";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",

@@ -16,8 +16,29 @@ static constexpr size_t kLargestMapRank = 5;
 LogicalResult AllocPhasesOp::verify() {
   if (getArrivals() < 1)
     return emitOpError("expected at least one arrival, got ") << getArrivals();
+  if (getNotes() && getType().getStages() < 2)
+    return emitOpError("expected a barrier before the place for notes");
   return success();
 }
+
+/// Is there a place for notes?
+static LogicalResult verifyNotes(Operation *op, Value phases) {
+  auto alloc = phases.getDefiningOp<AllocPhasesOp>();
+  if (alloc && !alloc.getNotes())
+    return op->emitOpError("expected phases with a place for notes");
+  return success();
+}
+
+LogicalResult DoubtOp::verify() {
+  auto source = cast<RankedTensorType>(getSource().getType());
+  if (!source.getElementType().isF32() || !getLayout(source))
+    return emitOpError("expected a tile of f32 with a layout, got ") << source;
+  if (getLeast() > getMost())
+    return emitOpError("expected a range that is not empty");
+  return verifyNotes(*this, getPhases());
+}
+
+LogicalResult DoubtedOp::verify() { return verifyNotes(*this, getPhases()); }
 
 LogicalResult BarrierOp::verify() {
   if (getCluster() && getWarpgroup())

@@ -35,9 +35,10 @@ def TkGpu_AllocPhasesOp : TkGpu_Op<"alloc_phases", [MemoryEffects<[MemAlloc]>]> 
   let summary = "Barriers with phases, one a stage, each of which expects `arrivals`";
   let description = [{
     Initialised before the function's first other use of shared memory. `offset` is their first
-    byte once that is planned.
+    byte once that is planned. With `notes` the last one is no barrier, but where threads note what
+    tkgpu.doubted asks for.
   }];
-  let arguments = (ins I64Attr:$arrivals, OptionalAttr<I64Attr>:$offset);
+  let arguments = (ins I64Attr:$arrivals, OptionalAttr<I64Attr>:$offset, UnitAttr:$notes);
   let results = (outs TkGpu_PhasesType:$result);
   let assemblyFormat = "`arrivals` $arrivals attr-dict `:` type($result)";
   let hasVerifier = 1;
@@ -340,6 +341,30 @@ def TkGpu_NoneNegativeOp : TkGpu_Op<"none_negative", [MemoryEffects<[MemRead, Me
   let arguments = (ins AnyRankedTensor:$source);
   let results = (outs I1:$result);
   let assemblyFormat = "$source attr-dict `:` type($source)";
+  let hasVerifier = 1;
+}
+
+def TkGpu_DoubtOp : TkGpu_Op<"doubt", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Notes, if it is `asked`, that a thread has an element that is not from `least` to `most`";
+  let description = "In a consumer's program. NaN is not.";
+  let arguments = (ins TkGpu_PhasesType:$phases, I1:$asked, AnyRankedTensor:$source, F32Attr:$least,
+                       F32Attr:$most);
+  let assemblyFormat = [{
+    $phases `if` $asked `:` type($phases) `,` $source `from` $least `to` $most attr-dict `:` type($source)
+  }];
+  let hasVerifier = 1;
+}
+
+def TkGpu_DoubtedOp : TkGpu_Op<"doubted", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Has a thread of the block noted a tkgpu.doubt?";
+  let description = [{
+    Once a launch, in each program of a tkgpu.warp_roles. The consumer's warps, each of which arrives
+    at the first barrier, wait for each other, and for the stores that they have begun; the
+    producer's thread waits for them.
+  }];
+  let arguments = (ins TkGpu_PhasesType:$phases);
+  let results = (outs I1:$result);
+  let assemblyFormat = "$phases attr-dict `:` type($phases)";
   let hasVerifier = 1;
 }
 

@@ -340,18 +340,6 @@ def TkGpu_ScaledExponentOp : TkGpu_Op<"scaled_exponent", [Pure, SameOperandsAndR
   let assemblyFormat = "$a `,` $b `by` $scale (`power` $power^)? attr-dict `:` type($result)";
 }
 
-def TkGpu_RaisedReferenceOp : TkGpu_Op<"raised_reference", [Pure, SameOperandsAndResultType, Elementwise,
-                                                            Scalarizable, Vectorizable, Tensorizable]> {
-  let summary = "A reference of weights that is at least 0, if that takes no more than 32 binary digits";
-  let description = [{
-    `a`, or, where that is below 0, `a + 32 / c` with c = scale * log2(e), for a positive scale: under it the
-    weights of tkgpu.scaled_exp_diff are 2^-32 of those under `a`. But `a` where the sum is below 0, too.
-  }];
-  let arguments = (ins FloatLike:$a, FloatLike:$scale);
-  let results = (outs FloatLike:$result);
-  let assemblyFormat = "$a `by` $scale attr-dict `:` type($result)";
-}
-
 def TkGpu_ConvertLayoutOp : TkGpu_Op<"convert_layout", [Pure]> {
   let summary = "The same tile, otherwise distributed";
   let description = [{

@@ -13,8 +13,6 @@
 //    else a copy in which maxima are taken as integers: the first one's steps are all or none. A
 //    choice within a step would divide what ptxas orders as one, and its branch would take
 //    registers that a product in flight reads.
-// 3. Tiles that begin under others' ends bring the answer along, and their steps without masks are
-//    one loop, in which maxima are integers (RaisedReferences.h).
 //
 //   %m = for %j = %a to %b (%m = %m0) {       %any = none_negative %m0
 //     %s = wait ...                           %mid = select %any, %a, %b
@@ -24,7 +22,6 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
-#include "passes/memory/RaisedReferences.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "dialects/tkgpu/TkGpuLayout.h"
@@ -56,6 +53,9 @@ static constexpr int64_t kFewestSteps = 64, kFewestStepsUnderProduct = 16;
 /// Columns of sums that ptxas orders worse in the copy where all tiles have the same steps: d 256
 /// loses up to 5 %, and gains 4 to 10 % under a causal mask. A window loses 3 to 10 %.
 static constexpr int64_t kWideSums = 256;
+
+/// Maxima over rows in a loop, each with the number of what it is joined with and becomes.
+using RunningMaxima = llvm::SmallVector<std::pair<gpu::ReduceOp, unsigned>>;
 
 namespace {
 
@@ -221,12 +221,6 @@ struct CompareAsIntegers : tk::impl::CompareAsIntegersBase<CompareAsIntegers> {
       auto &[loop, maxima] = entry;
       const bool isWide = hasWideSums(loop);
       const bool isPlainLoop = isPlain(maxima);
-      if (ReferenceRaising raising(loop, maxima); isPlainLoop && !isWide && raising.analyse()) {
-        raising.apply();
-        withPlainLoop.insert(loop->getBlock());
-        ++numLoops;
-        return true;
-      }
       bool pays = isLong(loop) && !(isWide && getConstantIntValue(loop.getUpperBound()));
       if (pays && isPlainLoop)
         withPlainLoop.insert(loop->getBlock());

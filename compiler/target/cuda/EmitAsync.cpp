@@ -40,13 +40,19 @@ void KernelEmitter::emitByOneThread(Operation *op, const llvm::Twine &statement)
 
 LogicalResult KernelEmitter::emitAllocPhases(gpu::AllocPhasesOp alloc) {
   const std::string name = nameFor(alloc.getResult());
-  line("tk::PhaseBarrier *const " + name + " = reinterpret_cast<tk::PhaseBarrier *>(shared + " +
-       llvm::Twine(phaseOffsets[alloc]) + ");");
+  const int64_t stages = alloc.getType().getStages();
+  line("tk::PhaseBarrier *const " + name + " = " +
+       (alloc.getNotes() ? "tk::phases_apart<" + std::to_string(stages) + ">"
+                         : std::string("reinterpret_cast<tk::PhaseBarrier *>")) +
+       "(shared + " + llvm::Twine(phaseOffsets[alloc]) + ");");
   names[alloc.getResult()] = name;
   line("if (tk::thread_index() == 0) {");
   ++indent;
-  line("for (int i = 0; i < " + llvm::Twine(alloc.getType().getStages()) +
-       "; ++i) tk::phase_init(&" + name + "[i], " + llvm::Twine(alloc.getArrivals()) + ");");
+  const int64_t barriers = stages - (alloc.getNotes() ? 1 : 0);
+  line("for (int i = 0; i < " + llvm::Twine(barriers) + "; ++i) tk::phase_init(&" + name + "[i], " +
+       llvm::Twine(alloc.getArrivals()) + ");");
+  if (alloc.getNotes())
+    line("tk::clear_notes(&" + name + "[" + llvm::Twine(barriers) + "]);");
   line("tk::phase_init_fence();");
   --indent;
   line("}");
@@ -191,6 +197,44 @@ LogicalResult KernelEmitter::emitNoneNegative(gpu::NoneNegativeOp question) {
   declare(question, ("tk::named_barrier_all(" + llvm::Twine(kWarpgroupBarrier) + " + " + useWarp() +
                      " / 4, 128, " + all + ")")
                         .str());
+  return success();
+}
+
+/// Where `phases` have their place for notes.
+std::string KernelEmitter::notesOf(TypedValue<gpu::PhasesType> phases) {
+  return "&" + names[phases] + "[" + std::to_string(phases.getType().getStages() - 1) + "]";
+}
+
+LogicalResult KernelEmitter::emitDoubt(gpu::DoubtOp doubt) {
+  Value source = doubt.getSource();
+  const std::string least = literal(doubt.getLeastAttr()), most = literal(doubt.getMostAttr());
+  std::string all;
+  const unsigned count = registersOf(source);
+  for (unsigned r = 0; r < count; ++r) {
+    const std::string x = element(source, RegisterIndex(r));
+    all += (r ? " && " : "") + x + " >= " + least + " && " + x + " <= " + most;
+  }
+  line("if (" + scalar(doubt.getAsked()) + " && !(" + all + ")) tk::note(" +
+       notesOf(doubt.getPhases()) + ");");
+  return success();
+}
+
+LogicalResult KernelEmitter::emitDoubted(gpu::DoubtedOp doubted) {
+  const std::string met = "&" + names[doubted.getPhases()] + "[0]";
+  const std::string answer = "tk::has_notes(" + notesOf(doubted.getPhases()) + ")";
+  if (isInProducer(doubted)) {
+    line("tk::phase_wait(" + met + ", 0);");
+    declare(doubted, answer);
+    return success();
+  }
+  line("tk::sync_warp();");
+  line("if (" + useLane() + " == 0) tk::phase_arrive(" + met + ");");
+  line("tk::phase_wait(" + met + ", 0);");
+  // By all threads: those that have begun none do not wait, and a branch on which thread this is
+  // would have ptxas spill what the tiles' loop carries.
+  line("tk::bulk_wait<0>();");
+  // A vote is the same in all lanes, as bounds of loops are to be known to be.
+  declare(doubted, "tk::any_in_warp(" + answer + ")");
   return success();
 }
 

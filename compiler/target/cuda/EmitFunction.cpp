@@ -80,7 +80,9 @@ std::string KernelEmitter::nameFor(Value value) {
                  [](Operation *) { return std::string("stage"); })
              .Case([&](gpu::PrivateLoadOp load) { return names[load.getSource()] + "_value"; })
              .Case([](gpu::AllocPhasesOp phases) {
-               return std::string(phases.getArrivals() == 1 ? "full" : "empty");
+               return std::string(phases.getNotes()           ? "doubts"
+                                  : phases.getArrivals() == 1 ? "full"
+                                                              : "empty");
              })
              .Case<arith::CmpIOp, arith::CmpFOp>([](Operation *) { return std::string("is"); })
              .Case<arith::TruncFOp>([](Operation *) { return std::string("rounded"); })
@@ -223,10 +225,12 @@ FailureOr<EmittedKernel> KernelEmitter::emit(std::string &text) {
   kernel.cluster = func.getCluster();
   func.walk([&](gpu::LaunchWaitOp) { kernel.waits = true; });
   // Passes plan buffers and leave room for what reductions exchange; what scans, reductions to
-  // indices and changes of layout exchange is known only here.
+  // indices and changes of layout exchange is known only here. What is apart moves all of that.
+  size_t apart = 0;
+  func.walk([&](gpu::AllocPhasesOp alloc) { apart = alloc.getNotes() ? 1024 : apart; });
   if (auto target = func->getParentOp()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
-      target && kernel.sharedBytes > target.getShared())
-    return func.emitError("needs ") << kernel.sharedBytes << " B of shared memory, sm_"
+      target && kernel.sharedBytes + apart > size_t(target.getShared()))
+    return func.emitError("needs ") << kernel.sharedBytes + apart << " B of shared memory, sm_"
                                     << target.getArch() << " has " << target.getShared() << " B";
   return kernel;
 }
@@ -305,6 +309,8 @@ LogicalResult KernelEmitter::emitOp(Operation *op) {
       .Case([&](gpu::BarrierOp o) { return emitBarrier(o); })
       .Case([&](gpu::TurnOp o) { return emitTurn(o); })
       .Case([&](gpu::NoneNegativeOp o) { return emitNoneNegative(o); })
+      .Case([&](gpu::DoubtOp o) { return emitDoubt(o); })
+      .Case([&](gpu::DoubtedOp o) { return emitDoubted(o); })
       .Case([&](gpu::LaunchReleaseOp) { return line("tk::release_launch();"), success(); })
       .Case([&](gpu::LaunchWaitOp) { return line("tk::await_launch();"), success(); })
       .Case([&](gpu::AllocPhasesOp o) { return emitAllocPhases(o); })

@@ -46,7 +46,6 @@ static llvm::StringRef primitiveName(Operation *op) {
       .Case<gpu::ScaledExpDiffOp>(
           [](auto o) { return o->hasAttr(rescaleAttrName) ? "scaled_rescale" : "scaled_exp_diff"; })
       .Case<gpu::ScaledExponentOp>([](auto) { return "scaled_exponent"; })
-      .Case<gpu::RaisedReferenceOp>([](auto) { return "raised_reference"; })
       .Case<DivOrZeroOp>([](auto o) {
         return o->hasAttr("approx") && getElementTypeOrSelf(o.getType()).isF32()
                    ? "div_or_zero_approx"

@@ -326,6 +326,7 @@ private:
 
   // EmitAsync
   std::string phaseAt(mlir::Value phases, mlir::Value slot);
+  std::string notesOf(mlir::TypedValue<gpu::PhasesType> phases);
   void emitByOneThread(mlir::Operation *op, const llvm::Twine &statement);
   Result emitAllocPhases(gpu::AllocPhasesOp alloc);
   Result emitPhaseExpect(gpu::PhaseExpectOp expect);
@@ -339,6 +340,8 @@ private:
   Result emitBarrier(gpu::BarrierOp barrier);
   Result emitTurn(gpu::TurnOp turn);
   Result emitNoneNegative(gpu::NoneNegativeOp question);
+  Result emitDoubt(gpu::DoubtOp doubt);
+  Result emitDoubted(gpu::DoubtedOp doubted);
   Result emitOfWarpgroup(gpu::OfWarpgroupOp choice);
 
   // EmitWarpgroup

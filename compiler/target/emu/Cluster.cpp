@@ -64,6 +64,7 @@ void Cluster::beginBlocks() {
     block->live = shape.threads;
     std::fill(std::begin(block->named), std::end(block->named), NamedBarrier());
     block->phases.clear();
+    block->notes.clear();
     block->warpgroups.assign((shape.threads + warpgroupSize - 1) / warpgroupSize, Warpgroup());
     block->freeRegisters = 0;
   }

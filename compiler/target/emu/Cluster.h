@@ -54,6 +54,9 @@ public:
   void phase_arrive(void *barrier, int bytes, Place place) override;
   void phase_arrive_at(void *barrier, int rank, Place place) override;
   void phase_wait(void *barrier, int parity, Place place) override;
+  void clear_notes(void *notes, Place place) override;
+  void note(void *notes, Place place) override;
+  bool has_notes(const void *notes, Place place) override;
   void send_to(void *to, const void *from, int bytes, void *barrier, int rank,
                Place place) override;
 
@@ -128,6 +131,7 @@ private:
   int64_t ownOffset(const void *address, const char *what, Place place);
 
   unsigned phaseAt(Block &block, int64_t offset, Place place);
+  Notes &notesAt(const void *address, Place place);
   void arrive(unsigned block, unsigned barrier, int bytes, Place place);
   void endPhaseIfDone(unsigned block, unsigned barrier);
 

@@ -217,6 +217,29 @@ void Cluster::phase_wait(void *address, int parity, Place place) {
   order.acquire(current, myBlock().phases[barrier].ended);
 }
 
+Notes &Cluster::notesAt(const void *address, Place place) {
+  const int64_t offset = ownOffset(address, "notes at", place);
+  for (Notes &notes : myBlock().notes)
+    if (notes.offset == offset)
+      return notes;
+  fail(place, "uses byte " + std::to_string(offset) +
+                  " of shared memory for notes, which were not cleared");
+}
+
+void Cluster::clear_notes(void *address, Place place) {
+  const int64_t offset = ownOffset(address, "clears notes at", place);
+  Block &mine = myBlock();
+  if (!mine.shared.reserve(offset, 8, access(place), viewer()))
+    fail(place, mine.shared.complaint);
+  mine.notes.push_back({offset, false});
+}
+
+void Cluster::note(void *address, Place place) { notesAt(address, place).isNoted = true; }
+
+bool Cluster::has_notes(const void *address, Place place) {
+  return notesAt(address, place).isNoted;
+}
+
 void Cluster::send_to(void *to, const void *from, int bytes, void *address, int target,
                       Place place) {
   write(map_shared_rank(to, target, place), from, bytes, bytes, place);

@@ -132,12 +132,20 @@ struct Warpgroup {
   std::vector<size_t> freeAccumulators;
   uint32_t completeStamp = 0;
 };
+/// Where any thread of a block may note that something is so; in what order with others' questions
+/// is not followed.
+struct Notes {
+  int64_t offset;
+  bool isNoted;
+};
+
 struct Block {
   explicit Block(const Order &order, const Sites &sites) : shared(order, sites) {}
   SharedMemory shared;
   unsigned atBarrier = 0, live = 0;
   NamedBarrier named[numNamedBarriers];
   std::vector<PhaseState> phases;
+  std::vector<Notes> notes;
   std::vector<Warpgroup> warpgroups;
   unsigned freeRegisters = 0;
 };

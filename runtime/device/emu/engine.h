@@ -58,6 +58,10 @@ public:
   virtual void phase_arrive(void *barrier, int bytes, Place place) = 0;
   virtual void phase_arrive_at(void *barrier, int rank, Place place) = 0;
   virtual void phase_wait(void *barrier, int parity, Place place) = 0;
+  // What any thread of the block may note beside them.
+  virtual void clear_notes(void *notes, Place place) = 0;
+  virtual void note(void *notes, Place place) = 0;
+  virtual bool has_notes(const void *notes, Place place) = 0;
   // Writes to the same place of another block, and counts the bytes at its barrier.
   virtual void send_to(void *to, const void *from, int bytes, void *barrier, int rank,
                        Place place) = 0;

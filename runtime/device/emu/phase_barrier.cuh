@@ -24,6 +24,16 @@ TK_DEVICE void phase_arrive_before(PhaseBarrier *barrier, int lane, float &, Pla
 TK_DEVICE void phase_arrive_at(PhaseBarrier *barrier, int rank, Place place = {}) {
   tk_emu_engine->phase_arrive_at(barrier, rank, place);
 }
+template <int n> TK_DEVICE PhaseBarrier *phases_apart(u8 *place) {
+  return reinterpret_cast<PhaseBarrier *>(place);
+}
+TK_DEVICE void clear_notes(PhaseBarrier *notes, Place place = {}) {
+  tk_emu_engine->clear_notes(notes, place);
+}
+TK_DEVICE void note(PhaseBarrier *notes, Place place = {}) { tk_emu_engine->note(notes, place); }
+TK_DEVICE bool has_notes(const PhaseBarrier *notes, Place place = {}) {
+  return tk_emu_engine->has_notes(notes, place);
+}
 TK_DEVICE void phase_wait(PhaseBarrier *barrier, int parity, Place place = {}) {
   tk_emu_engine->phase_wait(barrier, parity, place);
 }

@@ -216,6 +216,45 @@ tkgpu.func @f args [] {
 
 // -----
 
+tkgpu.func @f args [] {
+  // expected-error @below {{expected a barrier before the place for notes}}
+  %p = tkgpu.alloc_phases arrivals 8 {notes} : <1>
+  tkgpu.return
+}
+
+// -----
+
+tkgpu.func @f args [] {
+  %p = tkgpu.alloc_phases arrivals 8 : <2>
+  // expected-error @below {{expected phases with a place for notes}}
+  %d = tkgpu.doubted %p : <2>
+  tkgpu.return
+}
+
+// -----
+
+tkgpu.func @f args [] {
+  %p = tkgpu.alloc_phases arrivals 8 {notes} : <2>
+  %true = arith.constant true
+  %x = arith.constant dense<0.0> : tensor<32xf32>
+  // expected-error @below {{expected a tile of f32 with a layout, got 'tensor<32xf32>'}}
+  tkgpu.doubt %p if %true : <2>, %x from 0.5 to 2.0 : tensor<32xf32>
+  tkgpu.return
+}
+
+// -----
+
+tkgpu.func @f args [] {
+  %p = tkgpu.alloc_phases arrivals 8 {notes} : <2>
+  %true = arith.constant true
+  %x = arith.constant dense<0.0> : tensor<32xf32, #tkgpu.layout<register = [], lane = [[1], [2], [4], [8], [16]], warp = []>>
+  // expected-error @below {{expected a range that is not empty}}
+  tkgpu.doubt %p if %true : <2>, %x from 2.0 to 0.5 : tensor<32xf32, #tkgpu.layout<register = [], lane = [[1], [2], [4], [8], [16]], warp = []>>
+  tkgpu.return
+}
+
+// -----
+
 // expected-error @below {{expected ones behind whole rows, or rows of ones, along the last axis of a tile without padding, got ones = 8}}
 func.func private @ones(!tkgpu.shared<[64, 64], bf16 padding = 8 ones = 8>)
 

@@ -103,31 +103,3 @@ TEST_CASE("soft caps of fragments are within their bound, whichever way a warp t
   x[at(6, 12, 16)] = -INFINITY, x[at(7, 1, 5)] = NAN, x[at(7, 1, 25)] = 0.99f;
   check(approximation, 32, x);
 }
-
-TEST_CASE("references of weights raised by 32 digits", "[emu]") {
-  KernelHarness k(R"(extern "C" __global__ void __launch_bounds__(32)
-k(const float *__restrict__ x, float *__restrict__ y, float *__restrict__ w) {
-  const int t = tk::thread_index();
-  const float a = tk::get(&x[t]), b = tk::raised_reference(a, 0.25f);
-  tk::put(&y[t], b);
-  tk::put(&w[t], tk::scaled_exp_diff(a, b, 0.25f));
-})");
-  const float infinity = std::numeric_limits<float>::infinity(), more = 128 * std::log(2.0f);
-  std::vector<float> x(32), y(32), w(32);
-  for (size_t i = 0; i < 32; ++i)
-    x[i] = 8.0f - 4.0f * float(i); // down to -116
-  x[29] = -infinity, x[30] = infinity, x[31] = std::numeric_limits<float>::quiet_NaN();
-  k.threads = 32;
-  k.in(x, DType::f32);
-  k.out(y, DType::f32);
-  k.out(w, DType::f32);
-  REQUIRE(k.run() == "");
-  for (size_t i = 0; i < 31; ++i) {
-    bool isRaised = x[i] < 0 && x[i] >= -more;
-    INFO(x[i]);
-    CHECK((isRaised ? std::abs(y[i] - (x[i] + more)) < 1e-4f : y[i] == x[i]));
-    if (std::abs(x[i]) < infinity)
-      CHECK(std::abs(w[i] * (isRaised ? 0x1p32f : 1.0f) - 1) < 1e-4f);
-  }
-  CHECK(std::isnan(y[31]));
-}

@@ -168,6 +168,20 @@ TEST_CASE("named barriers order those that take part", "[emu]") {
   expect("  tk::named_barrier_sync(1, 100);", {"expected whole warps"});
 }
 
+TEST_CASE("what a block's threads note", "[emu]") {
+  const std::string notes =
+      "  tk::PhaseBarrier *const notes = tk::phases_apart<1>((tk::u8 *)(shared + 64));\n";
+  const std::string cleared = notes + "  if (i == 0) tk::clear_notes(notes);\n  tk::barrier();\n";
+  // Any number of threads may, at once; without it there is none.
+  for (const char *timing : {"late", "early", "random:1"})
+    CHECK(report(cleared + "  if (i % 3 == 1) tk::note(notes);\n  tk::barrier();\n"
+                           "  if (!tk::has_notes(notes)) tk::put(&shared[0], 1);",
+                 timing) == "");
+  CHECK(report(cleared + "  if (tk::has_notes(notes)) tk::put(&shared[0], 1);", "late") == "");
+  expect(notes + "  tk::note(notes);", {"of shared memory for notes, which were not cleared"});
+  expect(cleared + "  tk::get(&shared[64]);", {"shared memory"});
+}
+
 TEST_CASE("registers that nobody gives up", "[emu]") {
   expect("  if (i < 64) tk::set_registers_less<24>(); else tk::set_registers_less<32>();\n"
          "  tk::set_registers_more<256>();",

@@ -1,0 +1,423 @@
+//===- KeepReferences.cpp - steps without maxima --------------------------===//
+//
+// The exponentials of an online reduction are relative to a reference, the greatest score so far,
+// so that none is too large. Results do not depend on it, and f32 has 2^127 where weights need to
+// be no larger than their sum: any reference will do that is not far from the greatest score, and
+// the greatest one of a row's first steps hardly ever is. In a loop over steps without masks that
+// goes on behind one over steps with masks:
+//
+// 1. References stay what they are when the loop begins. Its steps have no maximum, no exchange of
+//    it, no factor from one reference to the next, and no product with that.
+// 2. Where a tile of which such steps were part is complete, a thread notes it if the sum of a
+//    row's weights has left the range from kLeastSum to kMostSum: sums of products would have
+//    overflowed long after, and weights were lost long before. NaN is noted, too.
+// 3. Both programs, the copies' and the consumers', go through a block's tiles up to twice. All
+//    meet behind the first time; if anything was noted, all tiles are computed again, in which the
+//    loop with masks takes all steps, as it would have. That is why a tile must be stored as a
+//    whole, and read nothing that is stored.
+//
+// Scores whose growth is more than kMostSum take twice the time, then: by 44 from the first steps
+// of a row to the others, in units of the exponent.
+//
+//   for %t = 0 to %n {                        for %pass = 0 to 2 {
+//     for %j = %a to %x { mask; ... }           %end = %pass ? doubted ? %n : 0 : %n
+//     %m, %l = for %j = %x to %b {              for %t = 0 to %end {
+//       %m' = max %m, reduce max %s               for %j = %a to (%pass ? %b : %x) { mask; ... }
+//       %p = exp (%s - %m')                       %l = for %j = (%pass ? %b : %x) to %b {
+//       %f = exp (%m - %m')              →          %p = exp (%s - %m)
+//       %l' = %l * %f + sum %p                      %l' = %l + sum %p
+//       %o' = (%o + ...) * %f                       %o' = %o + ...
+//     }                                           }
+//     store %o / %l                               doubt %l; store %o / %l
+//   }                                         }}
+//
+// A window of 1024 keys, H200: 1.04 (bench/results/2026-11-27-h200-kept-references.md).
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Passes.h"
+#include "passes/analysis/Notes.h"
+#include "passes/analysis/ScalarExpr.h"
+#include "passes/memory/Branches.h"
+#include "passes/memory/BulkBox.h"
+#include "passes/memory/Rings.h"
+
+#include "dialects/tkgpu/TkGpuDialect.h"
+#include "dialects/tkgpu/TkGpuProducts.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Pass/Pass.h"
+
+namespace tk {
+#define GEN_PASS_DEF_KEEPREFERENCES
+#include "passes/Passes.h.inc"
+} // namespace tk
+
+using namespace mlir;
+using namespace tk;
+using namespace tk::gpu;
+
+/// Sums of weights that are as exact as under the greatest score, and leave sums of products 2^64
+/// for the other factor.
+static constexpr float kLeastSum = 0x1p-64f, kMostSum = 0x1p64f;
+
+namespace {
+
+/// A loop over a tile's steps without masks, and what its reference is there for.
+class KeptReference {
+public:
+  KeptReference(scf::ForOp loop, WarpRolesOp roles) : loop(loop), roles(roles) {}
+
+  bool analyse();
+  void apply(Value isAgain, Value phases);
+
+  scf::ForOp tiles; ///< of the consumers
+
+private:
+  bool findMaximum();
+  bool findFactor();
+  bool findMasked();
+  bool findTotal();
+  bool haveRange();
+  Value askBehind(Value asked);
+  void dropMaximum();
+
+  scf::ForOp loop, masked; ///< the latter goes before
+  WarpRolesOp roles;
+  arith::MaximumFOp joined;
+  BlockArgument reference;
+  Operation *factor = nullptr;
+  llvm::SmallVector<arith::MulFOp> scalings; ///< by the factor
+  unsigned sum = 0;                          ///< which result the sum of weights is
+  scf::IfOp branch; ///< around the loop, if there is one: whether the tile has steps
+  Value total;      ///< a row's sum, where a tile is complete
+};
+
+} // namespace
+
+/// Is a product waited for and nothing else done to it?
+static bool isPlainScore(Value score) { return score.getDefiningOp<WarpgroupWaitOp>() != nullptr; }
+
+/// The running maximum that the loop's scores are joined with.
+bool KeptReference::findMaximum() {
+  for (auto reduce : loop.getBody()->getOps<gpu::ReduceOp>()) {
+    if (reduce.getKind() != ReduceKind::Max)
+      continue;
+    if (joined || !reduce.getFreeReference() || !reduce->hasOneUse() ||
+        !isPlainScore(reduce.getSource()))
+      return false;
+    joined = dyn_cast<arith::MaximumFOp>(*reduce->user_begin());
+    if (!joined || joined->getBlock() != loop.getBody())
+      return false;
+    reference = dyn_cast<BlockArgument>(joined.getLhs() == reduce.getResult() ? joined.getRhs()
+                                                                              : joined.getLhs());
+    if (!reference || reference.getOwner() != loop.getBody() ||
+        loop.getTiedLoopYieldedValue(reference)->get() != joined.getResult())
+      return false;
+  }
+  return joined != nullptr;
+}
+
+/// What takes sums from one reference to the next, which does nothing else.
+bool KeptReference::findFactor() {
+  for (Operation *user : reference.getUsers()) {
+    if (user == joined)
+      continue;
+    if (factor || !user->hasAttr(rescaleAttrName) || user->getOperand(0) != reference ||
+        user->getOperand(1) != joined.getResult())
+      return false;
+    factor = user;
+  }
+  if (!factor)
+    return false;
+  bool isSum = false;
+  for (Operation *user : factor->getUsers()) {
+    auto spread = dyn_cast<BroadcastOp>(user);
+    if (!spread)
+      return false;
+    for (Operation *product : spread->getUsers()) {
+      auto scaling = dyn_cast<arith::MulFOp>(product);
+      if (!scaling || scaling->getBlock() != loop.getBody() || scaling.getLhs() == spread)
+        return false;
+      scalings.push_back(scaling);
+      auto before = dyn_cast<BlockArgument>(scaling.getLhs());
+      if (!before)
+        continue;
+      // Of what the loop carries, only the sum of weights is scaled before something is added.
+      auto after =
+          scaling->hasOneUse() ? dyn_cast<arith::AddFOp>(*scaling->user_begin()) : arith::AddFOp();
+      if (isSum || !after || before.getOwner() != loop.getBody() ||
+          loop.getTiedLoopYieldedValue(before)->get() != after.getResult())
+        return false;
+      isSum = true;
+      sum = before.getArgNumber() - 1;
+    }
+  }
+  return isSum;
+}
+
+/// The loop with masks whose results `loop` goes on with, in the same order, in steps of the same
+/// length.
+bool KeptReference::findMasked() {
+  masked = loop.getInitArgs().front().getDefiningOp<scf::ForOp>();
+  Operation *end = loop.getUpperBound().getDefiningOp();
+  return masked && masked->getBlock() == loop->getBlock() &&
+         isEqualConstantIntOrValue(masked.getStep(), loop.getStep()) &&
+         llvm::equal(masked.getResults(), loop.getInitArgs()) &&
+         llvm::any_of(masked.getBody()->getOps<gpu::ReduceOp>(),
+                      [](gpu::ReduceOp reduce) {
+                        return reduce.getKind() == ReduceKind::Max &&
+                               !isPlainScore(reduce.getSource());
+                      }) &&
+         (!end || end->getBlock() != masked->getBlock() || end->isBeforeInBlock(masked));
+}
+
+/// Do weights and sums have the range of f32?
+bool KeptReference::haveRange() {
+  bool areWeighted = false;
+  for (auto dot : loop.getBody()->getOps<WarpgroupDotOp>())
+    if (auto weights = dyn_cast<RankedTensorType>(dot.getA().getType())) {
+      if (!weights.getElementType().isBF16())
+        return false;
+      areWeighted = true;
+    }
+  return areWeighted;
+}
+
+/// Follows the sum of weights to where the tile is complete.
+bool KeptReference::findTotal() {
+  Value value = loop.getResult(sum);
+  while (value.getParentBlock() != tiles.getBody()) {
+    Value next;
+    for (OpOperand &use : value.getUses()) {
+      Operation *user = use.getOwner();
+      if (user->getBlock() != value.getParentBlock())
+        continue;
+      if (auto further = dyn_cast<scf::ForOp>(user))
+        next = further.getTiedLoopResult(&use);
+      else if (isa<scf::YieldOp>(user) && user->getParentOp() == branch)
+        next = branch.getResult(use.getOperandNumber());
+      else
+        return false;
+      break;
+    }
+    if (!next)
+      return false;
+    value = next;
+  }
+  total = value;
+  for (Operation *user : value.getUsers())
+    if (auto exchange = dyn_cast<gpu::ReduceOp>(user);
+        exchange && exchange.getKind() == ReduceKind::Sum)
+      total = exchange.getResult();
+  auto type = dyn_cast<RankedTensorType>(total.getType());
+  return type && type.getRank() == 1 && type.getElementType().isF32();
+}
+
+bool KeptReference::analyse() {
+  if (loop.getInitArgs().empty() || !findMaximum() || !findFactor() || !findMasked() ||
+      !haveRange())
+    return false;
+  Operation *parent = loop->getParentOp();
+  branch = dyn_cast<scf::IfOp>(parent);
+  tiles = dyn_cast<scf::ForOp>(branch ? branch->getParentOp() : parent);
+  return tiles && tiles->getParentOp() == roles && findTotal();
+}
+
+/// Whether the loop has had steps, where the tile is complete. It follows from where the tile is,
+/// and is asked for again there: carried along it would take a register through the tile's end.
+Value KeptReference::askBehind(Value asked) {
+  if (!branch)
+    return asked;
+  Location loc = loop.getLoc();
+  SmallVector<Operation *> slice = getSlice(asked, branch.thenBlock());
+  bool isScalar = llvm::all_of(slice, [](Operation *op) {
+    return op->getNumRegions() == 0 && isMemoryEffectFree(op) &&
+           llvm::none_of(op->getResultTypes(), llvm::IsaPred<RankedTensorType>);
+  });
+  if (isScalar) {
+    OpBuilder builder(branch);
+    builder.setInsertionPointAfterValue(total);
+    IRMapping mapping;
+    Value here = cloneSlice(builder, asked, branch.thenBlock(), mapping);
+    return arith::AndIOp::create(builder, loc, branch.getCondition(), here);
+  }
+  auto none = OpBuilder::atBlockBegin(branch.elseBlock());
+  const bool isBranch = total.getDefiningOp() == branch;
+  const unsigned number = isBranch ? cast<OpResult>(total).getResultNumber() : 0;
+  asked = addResult(branch, asked, arith::ConstantIntOp::create(none, loc, 0, 1));
+  total = isBranch ? branch.getResult(number) : total;
+  return asked;
+}
+
+/// The step as it is under a reference that stays.
+void KeptReference::dropMaximum() {
+  for (arith::MulFOp scaling : scalings) {
+    scaling.replaceAllUsesWith(scaling.getLhs());
+    scaling.erase();
+  }
+  for (Operation *spread : llvm::make_early_inc_range(factor->getUsers()))
+    spread->erase();
+  factor->erase();
+  Operation *reduce =
+      (joined.getLhs() == reference ? joined.getRhs() : joined.getLhs()).getDefiningOp();
+  joined.replaceAllUsesWith(reference);
+  joined.erase();
+  reduce->erase();
+}
+
+void KeptReference::apply(Value isAgain, Value phases) {
+  Location loc = loop.getLoc();
+  OpBuilder builder(masked);
+  Value end = loop.getUpperBound();
+  masked.setUpperBound(arith::SelectOp::create(builder, loc, isAgain, end, masked.getUpperBound()));
+  builder.setInsertionPoint(loop);
+  Value from = arith::SelectOp::create(builder, loc, isAgain, end, loop.getLowerBound());
+  loop.setLowerBound(from);
+  // A tile of no such step has the references that it would have had.
+  Value asked = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, from, end);
+  // Weights of rows that have had no score are relative to 0, and those of later steps go on from
+  // there.
+  OpOperand *init = loop.getTiedLoopInit(reference);
+  auto type = cast<RankedTensorType>(reference.getType());
+  auto splat = [&](const APFloat &number) -> Value {
+    return arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, number));
+  };
+  const llvm::fltSemantics &f32 = APFloat::IEEEsingle();
+  Value isNone = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OEQ, init->get(),
+                                       splat(APFloat::getInf(f32, /*Negative=*/true)));
+  Value some =
+      arith::SelectOp::create(builder, loc, isNone, splat(APFloat::getZero(f32)), init->get());
+  init->set(arith::SelectOp::create(builder, loc, asked, some, init->get()));
+  dropMaximum();
+  Value askedBehind = askBehind(asked);
+  builder.setInsertionPointAfterValue(total);
+  if (Operation *op = askedBehind.getDefiningOp();
+      op->getBlock() == builder.getInsertionBlock() &&
+      !op->isBeforeInBlock(&*builder.getInsertionPoint()))
+    builder.setInsertionPointAfter(op);
+  DoubtOp::create(builder, loc, phases, askedBehind, total, builder.getF32FloatAttr(kLeastSum),
+                  builder.getF32FloatAttr(kMostSum));
+}
+
+/// Can a tile be computed twice? What is stored must be all that it is, and read by nobody.
+static bool canRepeat(scf::ForOp tiles) {
+  WalkResult result = tiles.walk([](Operation *op) {
+    if (isa<PhaseWaitOp, PhaseArriveOp, PhaseExpectOp, BulkCopyOp, BulkStoreOp, BulkStoreWaitOp,
+            LocalLoadOp, LocalStoreOp, AsyncFenceOp, BarrierOp, TurnOp, WarpgroupDotOp,
+            WarpgroupWaitOp, gpu::LoadOp, gpu::StoreOp, gpu::ReduceOp>(op))
+      return WalkResult::advance();
+    return op->getNumRegions() > 0 || isMemoryEffectFree(op) ? WalkResult::advance()
+                                                             : WalkResult::interrupt();
+  });
+  return !result.wasInterrupted() && tiles->use_empty();
+}
+
+/// Has the tiles of a program computed a second time if there is a doubt. Rings go on where they
+/// are; all else begins anew. Returns whether it is the second time.
+static Value repeat(scf::ForOp tiles, Value phases) {
+  Location loc = tiles.getLoc();
+  OpBuilder builder(tiles);
+  auto constant = [&](int64_t number) -> Value {
+    return arith::ConstantIndexOp::create(builder, loc, number);
+  };
+  SmallVector<unsigned> positions;
+  SmallVector<Value> begin;
+  for (auto [number, init] : llvm::enumerate(tiles.getInitArgs()))
+    if (init.getType().isIndex()) {
+      positions.push_back(number);
+      begin.push_back(init);
+    }
+  Value zero = constant(0), one = constant(1);
+  auto passes = scf::ForOp::create(builder, loc, zero, constant(2), one, begin);
+  builder.setInsertionPointToStart(passes.getBody());
+  Value isAgain =
+      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, passes.getInductionVar(), zero);
+  auto end = scf::IfOp::create(builder, loc, TypeRange(builder.getIndexType()), isAgain,
+                               /*withElseRegion=*/true);
+  Value all = tiles.getUpperBound();
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(end.thenBlock());
+    Value isDoubted = DoubtedOp::create(builder, loc, phases);
+    Value again = arith::SelectOp::create(builder, loc, isDoubted, all, tiles.getLowerBound());
+    scf::YieldOp::create(builder, loc, again);
+    builder.setInsertionPointToStart(end.elseBlock());
+    scf::YieldOp::create(builder, loc, all);
+  }
+  tiles->moveAfter(end);
+  tiles.setUpperBound(end.getResult(0));
+  SmallVector<Value> positionsBehind;
+  for (auto [place, number] : llvm::enumerate(positions)) {
+    tiles.getInitArgsMutable()[number].assign(passes.getRegionIterArg(place));
+    positionsBehind.push_back(tiles.getResult(number));
+  }
+  builder.setInsertionPointAfter(tiles);
+  scf::YieldOp::create(builder, loc, positionsBehind);
+  return isAgain;
+}
+
+/// Is there room for notes apart from other shared memory, which begins at a multiple of the widest
+/// swizzle's bytes behind them, and for barriers?
+static bool haveRoom(FuncOp function) {
+  auto target = function->getParentOfType<ModuleOp>()->getAttrOfType<TargetAttr>(targetAttrName);
+  if (!target)
+    return true;
+  constexpr int64_t kAlignment = 1024;
+  int64_t bytes = 2 * kAlignment;
+  function.walk([&](AllocSharedOp alloc) {
+    if (!alloc->hasAttr(inStagesAttrName))
+      bytes += llvm::alignTo(alloc.getType().getSizeInBytes(), kAlignment);
+  });
+  return bytes <= target.getShared();
+}
+
+/// The only loop of the copies' program.
+static scf::ForOp copiesOf(WarpRolesOp roles) {
+  auto loops = llvm::to_vector(roles.getProducer().getOps<scf::ForOp>());
+  return loops.size() == 1 && loops.front()->use_empty() ? loops.front() : scf::ForOp();
+}
+
+/// Leaves maxima out of the one such loop of a consumer's program, if there is one.
+static bool keepReferences(FuncOp function, WarpRolesOp roles) {
+  SmallVector<KeptReference> found;
+  roles.getConsumer().walk([&](scf::ForOp loop) {
+    if (KeptReference kept(loop, roles); kept.analyse())
+      found.push_back(kept);
+  });
+  scf::ForOp copies = copiesOf(roles);
+  if (found.size() != 1 || !copies || function.getTeams() > 1 || function->hasAttr(inPlaceAttrName))
+    return false;
+  KeptReference &kept = found.front();
+  if (!canRepeat(kept.tiles) || !canRepeat(copies) || !haveRoom(function))
+    return false;
+  OpBuilder builder(roles);
+  auto phases =
+      AllocPhasesOp::create(builder, roles.getLoc(), PhasesType::get(builder.getContext(), 2),
+                            function.getTeamWarps(), nullptr, /*notes=*/true);
+  repeat(copies, phases);
+  kept.apply(repeat(kept.tiles, phases), phases);
+  return true;
+}
+
+namespace {
+
+struct KeepReferences : tk::impl::KeepReferencesBase<KeepReferences> {
+  void runOnOperation() override {
+    for (FuncOp function : getOperation().getOps<FuncOp>())
+      for (auto roles : llvm::to_vector(function.getBlock()->getOps<WarpRolesOp>())) {
+        if (!keepReferences(function, roles))
+          continue;
+        ++numLoops;
+        if (auto arguments = LaunchArguments::of(function))
+          note(arguments->getLaunch(), "tk-keep-references", Verdict::Derived,
+               "steps without masks have the references of those before them; a block goes through "
+               "its tiles again if a sum of weights is not from 2^-64 to 2^64 then");
+      }
+  }
+};
+
+} // namespace
