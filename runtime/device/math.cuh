@@ -180,11 +180,11 @@ template <int n> TK_DEVICE void tanh_approx(float (&y)[n], const float (&x)[n]) 
     for_each<n>([&](int i) { y[i] = tanh_approx(x[i]); });
 }
 // tanh(x * scale) * factor with an absolute error of 2^-22 of the factor. The polynomial is one of
-// w = x * x - bound, whose sign says whether |x * scale| is at most 0.3, where three coefficients
-// do: an instruction looks at two signs, where the greatest |x| takes one for each x. The
-// coefficients have scale and factor in them. The bound is finite, so that a scale next to nothing
-// leaves x * scale * factor, and nothing is small under scales whose powers could overflow. Beyond
-// it tanh_small is looked for, which costs what is small half a percent.
+// w = x * x - bound, whose sign says whether |x * scale| is at most 0.3, where three coefficients do:
+// an instruction looks at two signs, where the greatest |x| takes one for each x. The coefficients
+// have scale and factor in them. The bound is finite, so that a scale next to nothing leaves
+// x * scale * factor, and nothing is small under scales whose powers could overflow. Beyond it
+// tanh_small is looked for, which costs what is small half a percent.
 struct ScaledTanh {
   float scale, factor, bound, c0, c1, c2;
   TK_DEVICE ScaledTanh(float scale, float factor) : scale(scale), factor(factor) {
@@ -204,10 +204,9 @@ struct ScaledTanh {
     else
       for_each<n>([&](int i) { y[i] = then(i, ::fmaf(factor, tanh_approx(v[i]), add(i))); });
   }
-  // `add` is of numbers that are small, `add_any` of any; `are_small` is 0 where none count as
-  // such. What follows the last of the results is behind the branch: an exponential keeps a unit of
-  // its own busy for as long as several other instructions take, and finds these in what is
-  // computed next.
+  // `add` is of numbers that are small, `add_any` of any; `are_small` is 0 where none count as such.
+  // What follows the last of the results is behind the branch: an exponential keeps a unit of its own
+  // busy for as long as several other instructions take, and finds these in what is computed next.
   template <int n, class Add, class AddAny, class Then>
   TK_DEVICE void part(float *y, const float *x, u32 are_small, Add add, AddAny add_any,
                       Then then) const {
@@ -255,8 +254,8 @@ TK_DEVICE void exp2_scaled_tanh(float (&y)[n], const float (&x)[n], const Scaled
                              [](float sum) { return exp2_approx(sum); });
   });
 }
-// The same under references of a thread's rows, of which row(r) is that of register r. Where those
-// of each two are the same but for rounding, a column has one number to add for both.
+// The same under references of a thread's rows, of which row(r) is that of register r. Where those of
+// each two are the same but for rounding, a column has one number to add for both.
 template <int wanted = 0, int n, int rows, class Row, class Add>
 TK_DEVICE void exp2_scaled_tanh(float (&y)[n], const float (&x)[n], const ScaledTanh &tanh,
                                 const float (&reference)[rows], Row row, float first, Add add) {
@@ -268,7 +267,9 @@ TK_DEVICE void exp2_scaled_tanh(float (&y)[n], const float (&x)[n], const Scaled
     shared[k] = exp_offset(reference[2 * k]) + first;
   });
   for_each<n / part>([&](int i) {
-    const auto add_shared = [&](int r) { return add(i * part + r, shared[row(i * part + r) / 2]); };
+    const auto add_shared = [&](int r) {
+      return add(i * part + r, shared[row(i * part + r) / 2]);
+    };
     tanh.template part<part>(
         &y[i * part], &x[i * part], is_shared ? ~0u : 0u, add_shared,
         [&](int r) {
@@ -315,9 +316,9 @@ template <class T> TK_DEVICE void keep_pair(T *to, const T *from, u32 mask) {
 }
 
 // The number along a row that an element of its tile of `length` elements is, where the tile is
-// rotated by `shift` <= vector. Only elements of the first vector go around the end; once loops
-// over registers are unrolled, it is known which those are. Elements from `length` on, if there are
-// any, stay where they are.
+// rotated by `shift` <= vector. Only elements of the first vector go around the end; once loops over
+// registers are unrolled, it is known which those are. Elements from `length` on, if there are any,
+// stay where they are.
 template <int length, int vector, class I, bool has_more = false>
 TK_DEVICE I rotated(I thread, I reg, I shift) {
   if (has_more && thread + reg >= length)

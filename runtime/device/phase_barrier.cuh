@@ -22,18 +22,18 @@ TK_DEVICE void phase_init_fence() {
 
 // Arrives, and announces bytes that bulk copies will deliver in this phase.
 TK_DEVICE void phase_expect(PhaseBarrier *barrier, int bytes, Place = {}) {
-  asm volatile(
-      "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),
-      "r"(bytes)
-      : "memory");
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
+                   shared_address(barrier)),
+               "r"(bytes)
+               : "memory");
 }
 TK_DEVICE void phase_arrive(PhaseBarrier *barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier))
                : "memory");
 }
-// Lane 0 arrives, and computes with `value` after that alone: the machine's result of the arrival
-// takes part in it, with no bit of its own. `lane` is the thread's. The only rank along z of a
-// cluster is 0, which ptxas does not know.
+// Lane 0 arrives, and computes with `value` after that alone: the machine's result of the arrival takes
+// part in it, with no bit of its own. `lane` is the thread's. The only rank along z of a cluster is 0,
+// which ptxas does not know.
 TK_DEVICE void phase_arrive_before(PhaseBarrier *barrier, int lane, float &value) {
   u64 state = 0;
   u32 zero;
@@ -45,8 +45,8 @@ TK_DEVICE void phase_arrive_before(PhaseBarrier *barrier, int lane, float &value
   asm("mov.u32 %0, %%cluster_ctaid.z;" : "=r"(zero));
   value = __int_as_float(__float_as_int(value) ^ ((int)(u32)state & (int)zero));
 }
-// Arrives at the same barrier of block `rank` of the cluster. What this thread wrote to memory is
-// not ordered by that for threads of the other block; that this block is done with a buffer is.
+// Arrives at the same barrier of block `rank` of the cluster. What this thread wrote to memory is not
+// ordered by that for threads of the other block; that this block is done with a buffer is.
 TK_DEVICE void phase_arrive_at(PhaseBarrier *barrier, int rank) {
   asm volatile("{\n\t"
                ".reg .b32 remote;\n\t"

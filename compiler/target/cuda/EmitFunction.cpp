@@ -226,8 +226,9 @@ FailureOr<EmittedKernel> KernelEmitter::emit(std::string &text) {
   func.walk([&](gpu::LaunchWaitOp) { kernel.waits = true; });
   // Passes plan buffers and leave room for what reductions exchange; what scans, reductions to
   // indices and changes of layout exchange is known only here. What is apart moves all of that.
+  constexpr size_t kSharedAlignment = 1024; // of tk::shared_memory()
   size_t apart = 0;
-  func.walk([&](gpu::AllocPhasesOp alloc) { apart = alloc.getNotes() ? 1024 : apart; });
+  func.walk([&](gpu::AllocPhasesOp alloc) { apart = alloc.getNotes() ? kSharedAlignment : apart; });
   if (auto target = func->getParentOp()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
       target && kernel.sharedBytes + apart > size_t(target.getShared()))
     return func.emitError("needs ") << kernel.sharedBytes + apart << " B of shared memory, sm_"
