@@ -113,10 +113,11 @@ LogicalResult BulkStoreOp::verify() {
   if (!getSource().getType().getHardwareSwizzle())
     return emitOpError("expected a source permuted as the hardware does, got ")
            << getSource().getType();
+  for (std::optional<uint64_t> axis : {getWarpgroupAxis(), getBeforeAxis()})
+    if (axis && *axis >= getCoordinates().size())
+      return emitOpError("expected an axis of the map, got ") << *axis;
   if (!getWarpgroupAxis())
     return success();
-  if (*getWarpgroupAxis() >= getCoordinates().size())
-    return emitOpError("expected an axis of the map, got ") << *getWarpgroupAxis();
   SharedType type = getSource().getType();
   int64_t rows = type.getShape()[type.getAxisOrder()[1]];
   auto function = (*this)->getParentOfType<FuncOp>();

@@ -177,9 +177,15 @@ def TkGpu_BulkStoreOp : TkGpu_Op<"bulk_store", [MemoryEffects<[MemRead, MemWrite
     order equal parts along the map's axis of that number and the axis that is second in the
     source's order; the barrier then is one of the warpgroup. `coordinates` are those of the whole
     tile.
+
+    A store's box may end beyond the tensor, but not begin before it: an H200 raises an illegal
+    instruction for coordinates below 0, which it takes for copies. With `before_axis`, what is
+    written at once may lie before the tensor along the map's axis of that number as a whole, and
+    then is not.
   }];
   let arguments = (ins TkGpu_SharedType:$source, TkGpu_TensorMapType:$map,
-                       Variadic<Index>:$coordinates, OptionalAttr<I64Attr>:$warpgroup_axis);
+                       Variadic<Index>:$coordinates, OptionalAttr<I64Attr>:$warpgroup_axis,
+                       OptionalAttr<I64Attr>:$before_axis);
   let assemblyFormat = "$source `,` $map `[` $coordinates `]` attr-dict `:` type($source)";
   let hasVerifier = 1;
 }

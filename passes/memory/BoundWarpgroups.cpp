@@ -139,21 +139,28 @@ static bool isOfWarpgroup(Operation *op) {
   return isa<PhaseWaitOp, PhaseArriveOp, AsyncFenceOp, gpu::StoreOp>(op) || isMemoryEffectFree(op);
 }
 
+/// What `value` is as a sum with a number.
+static std::pair<Value, int64_t> splitNumber(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (isa_and_nonnull<arith::AddIOp, arith::SubIOp>(op))
+    if (std::optional<int64_t> number = getConstantIntValue(op->getOperand(1)))
+      return {op->getOperand(0), isa<arith::AddIOp>(op) ? *number : -*number};
+  return {value, 0};
+}
+
 /// That one of `values` which a warpgroup has, computed once where they differ by numbers.
 static Value chooseOwn(OpBuilder &builder, Location loc, ArrayRef<Value> values) {
   Operation *first = values.front().getDefiningOp();
   if (llvm::all_equal(values))
     return values.front();
-  SmallVector<Value> bases, numbers;
-  for (Value value : values) {
-    auto sum = value.getDefiningOp<arith::AddIOp>();
-    std::optional<int64_t> number = sum ? getConstantIntValue(sum.getRhs()) : std::nullopt;
-    bases.push_back(number ? sum.getLhs() : value);
-    numbers.push_back(arith::ConstantIndexOp::create(builder, loc, number.value_or(0)));
-  }
-  if (llvm::all_equal(bases)) {
-    Value number = OfWarpgroupOp::create(builder, loc, builder.getIndexType(), numbers);
-    return arith::AddIOp::create(builder, loc, bases.front(), number);
+  const auto [base, firstNumber] = splitNumber(values.front());
+  SmallVector<Value> behind;
+  for (Value value : values)
+    if (auto [other, number] = splitNumber(value); other == base)
+      behind.push_back(arith::ConstantIndexOp::create(builder, loc, number - firstNumber));
+  if (behind.size() == values.size()) {
+    Value number = OfWarpgroupOp::create(builder, loc, builder.getIndexType(), behind);
+    return arith::AddIOp::create(builder, loc, values.front(), number);
   }
   bool areAlike =
       isa_and_nonnull<arith::AddIOp, arith::SubIOp, arith::MaxSIOp, arith::MinSIOp>(first);

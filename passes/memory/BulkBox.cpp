@@ -269,9 +269,16 @@ LogicalResult BulkAnalysis::readMasks() {
         continue;
       return decline("a mask is not a bound of one of the indices");
     }
-    // The hardware takes no coordinate below 0 for an element of the tensor.
-    if (compare.getPredicate() == arith::CmpIPredicate::sge && constantIndex(compare.getRhs()) == 0)
+    // The hardware takes no coordinate below 0 for an element of the tensor. A store must not begin
+    // at one.
+    if (compare.getPredicate() == arith::CmpIPredicate::sge &&
+        constantIndex(compare.getRhs()) == 0) {
+      if (!isLoad && source.beforeAxis && source.beforeAxis != d)
+        return decline("two indices may begin below 0");
+      if (!isLoad)
+        source.beforeAxis = d;
       continue;
+    }
     Value limit = splatSource(compare.getRhs());
     if (!limit && constantIndex(compare.getRhs()))
       limit = compare.getRhs();

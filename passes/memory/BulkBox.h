@@ -31,6 +31,8 @@ struct BulkBox {
   /// which the tile's first row is the sum of `endBase` in.
   mlir::Value end;
   llvm::SmallVector<mlir::Value> endBase;
+  /// The axis along which a store's elements may lie before the tensor; they are masked off.
+  std::optional<unsigned> beforeAxis;
   bool roundsToTf32 = false; ///< elements of f32, on their way there
 
   /// The tensor's axis along which the rows of the tile in shared memory lie.

@@ -183,6 +183,12 @@ FailureOr<BulkStoreForming::Result> BulkStoreForming::analyse(StoreOp store) {
     result.warpgroupAxis = builder.getI64IntegerAttr(*rowsAxis);
     box->box[*rowsAxis] /= groups;
   }
+  // What is stored at once is before the tensor as a whole, or not at all.
+  if (box->beforeAxis && (box->beforeAxis == box->box.size() - 1 ||
+                          llvm::any_of(box->coordinates[*box->beforeAxis], [&](Value summand) {
+                            return info.divisibilityOf(summand) % box->box[*box->beforeAxis] != 0;
+                          })))
+    return failure();
   SmallVector<int64_t> stored(result.shape);
   if (result.warpgroupAxis)
     stored[across] = function.getRowsThatRun(rows);
@@ -313,8 +319,10 @@ void BulkStoreForming::form(MutableArrayRef<Result> results) {
     for (auto [i, stage] : llvm::enumerate(stages)) {
       SmallVector<Value> coordinates(first[i % numResults]);
       coordinates.back() = builder.createOrFold<arith::AddIOp>(loc, coordinates.back(), steps[i]);
+      const std::optional<unsigned> before = results[i % numResults].box.beforeAxis;
       BulkStoreOp::create(builder, loc, stage, maps[i % numResults], coordinates,
-                          alike.warpgroupAxis);
+                          alike.warpgroupAxis,
+                          before ? builder.getI64IntegerAttr(*before) : IntegerAttr());
     }
   }
   loadAhead(loads, firstSync);

@@ -7,7 +7,9 @@
 // goes on behind one over steps with masks:
 //
 // 1. References stay what they are when the loop begins. Its steps have no maximum, no exchange of
-//    it, no factor from one reference to the next, and no product with that.
+//    it, no factor from one reference to the next, and no product with that. Nor have steps with
+//    masks that come last: a factor there would scale sums down that had left their range, and
+//    products would have overflowed that nothing tells of.
 // 2. Where a tile of which such steps were part is complete, a thread notes it if the sum of a
 //    row's weights has left the range from kLeastSum to kMostSum: sums of products would have
 //    overflowed long after, and weights were lost long before. NaN is noted, too.
@@ -31,8 +33,9 @@
 //     store %o / %l                               doubt %l; store %o / %l
 //   }                                         }}
 //
-// Windows of 1000 to 4096 keys, H200: 1.02 to 1.08, of 384 keys 0.98
-// (bench/results/2026-11-27-h200-kept-references.md).
+// Windows of 1000 to 4096 keys, two warpgroups, H200: 1.02 to 1.08, of 384 keys 0.98
+// (bench/results/2026-11-27-h200-kept-references.md). Three come apart since then, as nothing ties
+// their steps to one another any more (tk-bound-warpgroups, placeResults in Rings.cpp).
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
@@ -67,10 +70,34 @@ static constexpr float kLeastSum = 0x1p-64f, kMostSum = 0x1p64f;
 
 namespace {
 
-/// A loop over a tile's steps without masks, and what its reference is there for.
+/// A loop over steps of a tile, and what its reference is there for.
+class ReferenceLoop {
+public:
+  explicit ReferenceLoop(scf::ForOp loop) : loop(loop) {}
+
+  /// Finds the running maximum that the loop's scores are joined with, and what follows from it.
+  /// Scores of a loop without masks are products as they are.
+  bool analyse(bool isMasked) { return findMaximum(isMasked) && findFactor(); }
+  void dropMaximum();
+  OpOperand *initOfReference() { return loop.getTiedLoopInit(reference); }
+
+  scf::ForOp loop;
+  unsigned sum = 0; ///< which result the sum of weights is
+
+private:
+  bool findMaximum(bool isMasked);
+  bool findFactor();
+
+  arith::MaximumFOp joined;
+  BlockArgument reference;
+  Operation *factor = nullptr;
+  llvm::SmallVector<arith::MulFOp> scalings; ///< by the factor
+};
+
+/// The loop over a tile's steps without masks, and those around it.
 class KeptReference {
 public:
-  KeptReference(scf::ForOp loop, WarpRolesOp roles) : loop(loop), roles(roles) {}
+  KeptReference(scf::ForOp loop, WarpRolesOp roles) : plain(loop), roles(roles) {}
 
   bool analyse();
   void apply(Value isAgain, Value phases);
@@ -78,22 +105,17 @@ public:
   scf::ForOp tiles; ///< of the consumers
 
 private:
-  bool findMaximum();
-  bool findFactor();
   bool findMasked();
+  bool addBehind(scf::ForOp loop);
   bool findTotal();
   bool haveRange();
   Value askBehind(OpBuilder &builder, Value asked);
-  void dropMaximum();
 
-  scf::ForOp loop, masked; ///< the latter goes before
+  ReferenceLoop plain;
+  llvm::SmallVector<ReferenceLoop, 0> behind; ///< steps with masks that come last
+  scf::ForOp masked;                          ///< those that go before
   WarpRolesOp roles;
-  arith::MaximumFOp joined;
-  BlockArgument reference;
-  Operation *factor = nullptr;
-  llvm::SmallVector<arith::MulFOp> scalings; ///< by the factor
-  unsigned sum = 0;                          ///< which result the sum of weights is
-  scf::IfOp branch; ///< around the loop, if there is one: whether the tile has steps
+  scf::IfOp branch; ///< around the loops, if there is one: whether the tile has steps
   Value total;      ///< a row's sum, where a tile is complete
 };
 
@@ -102,13 +124,12 @@ private:
 /// Is a product waited for and nothing else done to it?
 static bool isPlainScore(Value score) { return score.getDefiningOp<WarpgroupWaitOp>() != nullptr; }
 
-/// The running maximum that the loop's scores are joined with.
-bool KeptReference::findMaximum() {
+bool ReferenceLoop::findMaximum(bool isMasked) {
   for (auto reduce : loop.getBody()->getOps<gpu::ReduceOp>()) {
     if (reduce.getKind() != ReduceKind::Max)
       continue;
     if (joined || !reduce.getFreeReference() || !reduce->hasOneUse() ||
-        !isPlainScore(reduce.getSource()))
+        !(isMasked || isPlainScore(reduce.getSource())))
       return false;
     joined = dyn_cast<arith::MaximumFOp>(*reduce->user_begin());
     if (!joined || joined->getBlock() != loop.getBody())
@@ -123,7 +144,7 @@ bool KeptReference::findMaximum() {
 }
 
 /// What takes sums from one reference to the next, which does nothing else.
-bool KeptReference::findFactor() {
+bool ReferenceLoop::findFactor() {
   for (Operation *user : reference.getUsers()) {
     if (user == joined)
       continue;
@@ -160,9 +181,10 @@ bool KeptReference::findFactor() {
   return isSum;
 }
 
-/// The loop with masks whose results `loop` goes on with, in the same order, in steps of the same
-/// length.
+/// The loop with masks whose results that without them goes on with, in the same order, in steps of
+/// the same length.
 bool KeptReference::findMasked() {
+  scf::ForOp loop = plain.loop;
   masked = loop.getInitArgs().front().getDefiningOp<scf::ForOp>();
   Operation *end = loop.getUpperBound().getDefiningOp();
   return masked && masked->getBlock() == loop->getBlock() &&
@@ -179,7 +201,7 @@ bool KeptReference::findMasked() {
 /// Do weights and sums have the range of f32?
 bool KeptReference::haveRange() {
   bool areWeighted = false;
-  for (auto dot : loop.getBody()->getOps<WarpgroupDotOp>())
+  for (auto dot : plain.loop.getBody()->getOps<WarpgroupDotOp>())
     if (auto weights = dyn_cast<RankedTensorType>(dot.getA().getType())) {
       if (!weights.getElementType().isBF16())
         return false;
@@ -188,21 +210,40 @@ bool KeptReference::haveRange() {
   return areWeighted;
 }
 
+/// Adds a loop that goes on with all that the last one has carried. Its steps are those of the loop
+/// with masks, which has all of them if a tile is computed again. A maximum that it kept would
+/// scale sums down that had left their range.
+bool KeptReference::addBehind(scf::ForOp loop) {
+  scf::ForOp last = behind.empty() ? plain.loop : behind.back().loop;
+  ReferenceLoop next(loop);
+  if (!next.analyse(/*isMasked=*/true) || next.sum != plain.sum ||
+      !llvm::equal(last.getResults(), loop.getInitArgs()) ||
+      !isEqualConstantIntOrValue(loop.getStep(), last.getStep()) ||
+      !OperationEquivalence::isRegionEquivalentTo(&masked.getRegion(), &loop.getRegion(),
+                                                  OperationEquivalence::IgnoreLocations))
+    return false;
+  behind.push_back(next);
+  return true;
+}
+
 /// Follows the sum of weights to where the tile is complete.
 bool KeptReference::findTotal() {
-  Value value = loop.getResult(sum);
+  Value value = plain.loop.getResult(plain.sum);
   while (value.getParentBlock() != tiles.getBody()) {
     Value next;
     for (OpOperand &use : value.getUses()) {
       Operation *user = use.getOwner();
       if (user->getBlock() != value.getParentBlock())
         continue;
-      if (auto further = dyn_cast<scf::ForOp>(user))
+      if (auto further = dyn_cast<scf::ForOp>(user)) {
+        if (!addBehind(further))
+          return false;
         next = further.getTiedLoopResult(&use);
-      else if (isa<scf::YieldOp>(user) && user->getParentOp() == branch)
+      } else if (isa<scf::YieldOp>(user) && user->getParentOp() == branch) {
         next = branch.getResult(use.getOperandNumber());
-      else
+      } else {
         return false;
+      }
       break;
     }
     if (!next)
@@ -219,23 +260,23 @@ bool KeptReference::findTotal() {
 }
 
 bool KeptReference::analyse() {
-  if (loop.getInitArgs().empty() || !findMaximum() || !findFactor() || !findMasked() ||
+  if (plain.loop.getInitArgs().empty() || !plain.analyse(/*isMasked=*/false) || !findMasked() ||
       !haveRange())
     return false;
-  Operation *parent = loop->getParentOp();
+  Operation *parent = plain.loop->getParentOp();
   branch = dyn_cast<scf::IfOp>(parent);
   tiles = dyn_cast<scf::ForOp>(branch ? branch->getParentOp() : parent);
   return tiles && tiles->getParentOp() == roles && findTotal();
 }
 
-/// Whether the loop has had steps, where the tile is complete: there `builder` goes on. It follows
-/// from where the tile is, and is asked for again: carried along it would take a register through
-/// the tile's end.
+/// Whether the loops have had steps, where the tile is complete: there `builder` goes on. It
+/// follows from where the tile is, and is asked for again: carried along it would take a register
+/// through the tile's end.
 Value KeptReference::askBehind(OpBuilder &builder, Value asked) {
   builder.setInsertionPointAfterValue(total);
   if (!branch)
     return asked;
-  Location loc = loop.getLoc();
+  Location loc = plain.loop.getLoc();
   SmallVector<Operation *> slice = getSlice(asked, branch.thenBlock());
   bool isScalar = llvm::all_of(slice, [](Operation *op) {
     return op->getNumRegions() == 0 && isMemoryEffectFree(op) &&
@@ -256,7 +297,7 @@ Value KeptReference::askBehind(OpBuilder &builder, Value asked) {
 }
 
 /// The step as it is under a reference that stays.
-void KeptReference::dropMaximum() {
+void ReferenceLoop::dropMaximum() {
   for (arith::MulFOp scaling : scalings) {
     scaling.replaceAllUsesWith(scaling.getLhs());
     scaling.erase();
@@ -272,19 +313,25 @@ void KeptReference::dropMaximum() {
 }
 
 void KeptReference::apply(Value isAgain, Value phases) {
-  Location loc = loop.getLoc();
+  Location loc = plain.loop.getLoc();
   OpBuilder builder(masked);
-  Value end = loop.getUpperBound();
+  Value end = behind.empty() ? plain.loop.getUpperBound() : behind.back().loop.getUpperBound();
   masked.setUpperBound(arith::SelectOp::create(builder, loc, isAgain, end, masked.getUpperBound()));
-  builder.setInsertionPoint(loop);
-  Value from = arith::SelectOp::create(builder, loc, isAgain, end, loop.getLowerBound());
-  loop.setLowerBound(from);
+  auto keepFrom = [&](scf::ForOp loop) -> Value {
+    builder.setInsertionPoint(loop);
+    Value from = arith::SelectOp::create(builder, loc, isAgain, end, loop.getLowerBound());
+    loop.setLowerBound(from);
+    return from;
+  };
+  for (ReferenceLoop &last : behind)
+    keepFrom(last.loop);
+  Value from = keepFrom(plain.loop);
   // A tile of no such step has the references that it would have had.
   Value asked = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, from, end);
   // Weights of rows that have had no score are relative to 0, and those of later steps go on from
   // there.
-  OpOperand *init = loop.getTiedLoopInit(reference);
-  auto type = cast<RankedTensorType>(reference.getType());
+  OpOperand *init = plain.initOfReference();
+  auto type = cast<RankedTensorType>(init->get().getType());
   auto splat = [&](const APFloat &number) -> Value {
     return arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, number));
   };
@@ -294,7 +341,9 @@ void KeptReference::apply(Value isAgain, Value phases) {
   Value some =
       arith::SelectOp::create(builder, loc, isNone, splat(APFloat::getZero(f32)), init->get());
   init->set(arith::SelectOp::create(builder, loc, asked, some, init->get()));
-  dropMaximum();
+  plain.dropMaximum();
+  for (ReferenceLoop &last : behind)
+    last.dropMaximum();
   Value askedBehind = askBehind(builder, asked);
   DoubtOp::create(builder, loc, phases, askedBehind, total, builder.getF32FloatAttr(kLeastSum),
                   builder.getF32FloatAttr(kMostSum));
@@ -380,7 +429,7 @@ static scf::ForOp copiesOf(WarpRolesOp roles) {
 
 /// Leaves maxima out of the one such loop of a consumer's program, if there is one.
 static bool keepReferences(FuncOp function, WarpRolesOp roles) {
-  SmallVector<KeptReference> found;
+  SmallVector<KeptReference, 1> found;
   roles.getConsumer().walk([&](scf::ForOp loop) {
     if (KeptReference kept(loop, roles); kept.analyse())
       found.push_back(kept);

@@ -18,6 +18,8 @@ using namespace tk::gpu;
 
 /// Bytes that barriers with phases take at most: eight a stage and a kind.
 static constexpr int64_t kPhaseBytes = 1024;
+/// Bytes of notes apart from other shared memory, which is aligned behind them.
+static constexpr int64_t kNoteBytes = 1024;
 static constexpr int64_t kStageAlignment = 1024;
 /// Stages beyond which more bring nothing where warpgroups come apart (H100, soft caps in windows:
 /// three have 0.995 to 1.00 of four).
@@ -245,15 +247,35 @@ static bool areRowsOfWarpgroups(const Ring &ring) {
          });
 }
 
+/// Do threads make something of what they carry before a product adds to it?
+static bool isScaled(Value sum) { return sum.getDefiningOp<arith::MulFOp>() != nullptr; }
+
+/// Is `sum` one that the loop carries, or that times a factor of references that may stay
+/// (tk-keep-references)?
+static bool isCarried(Value sum, scf::ForOp loop) {
+  auto scaling = sum.getDefiningOp<arith::MulFOp>();
+  if (!scaling)
+    return llvm::is_contained(loop.getRegionIterArgs(), sum);
+  SmallVector<gpu::ReduceOp> maxima;
+  for (auto reduce : loop.getOps<gpu::ReduceOp>())
+    if (reduce.getKind() == ReduceKind::Max)
+      maxima.push_back(reduce);
+  return maxima.size() == 1 && maxima.front().getFreeReference() &&
+         llvm::is_contained(loop.getRegionIterArgs(), scaling.getLhs());
+}
+
 /// Does a loop add products to a sum that it carries, and to nothing that it makes of that, in
 /// steps that are each warpgroup's own at both ends? Where sums are scaled, or all begin together,
-/// turns are faster (H200: causal with a soft cap 0.84 to 0.96).
+/// turns are faster (H200: causal with a soft cap 0.84 to 0.96), but for three warpgroups whose
+/// references may stay.
 static bool letsComeApart(scf::ForOp loop) {
   auto dots = llvm::to_vector(loop.getOps<WarpgroupDotOp>());
-  return loop.getLowerBound().getDefiningOp<RowsBoundOp>() &&
-         loop.getUpperBound().getDefiningOp<RowsBoundOp>() && dots.size() == 2 &&
-         isa<RankedTensorType>(dots.back().getA().getType()) &&
-         llvm::is_contained(loop.getRegionIterArgs(), dots.back().getAcc());
+  auto end = loop.getUpperBound().getDefiningOp<RowsBoundOp>();
+  if (!end || !loop.getLowerBound().getDefiningOp<RowsBoundOp>() || dots.size() != 2 ||
+      !isa<RankedTensorType>(dots.back().getA().getType()))
+    return false;
+  Value sum = dots.back().getAcc();
+  return isCarried(sum, loop) && (!isScaled(sum) || end.getParts().size() >= 3);
 }
 
 void tk::placeResults(FuncOp function, MutableArrayRef<Ring> rings) {
@@ -268,6 +290,13 @@ void tk::placeResults(FuncOp function, MutableArrayRef<Ring> rings) {
         ring.results = alloc;
     });
   }
+}
+
+/// Do references of what a ring's tile is multiplied by stay, for notes of which there has to be
+/// room?
+static bool mayKeepReferences(const Ring &ring) {
+  auto dots = llvm::to_vector(cast<scf::ForOp>(ring.lastUse).getOps<WarpgroupDotOp>());
+  return isScaled(dots.back().getAcc());
 }
 
 int64_t tk::chooseStages(FuncOp function, MutableArrayRef<Ring> rings, int64_t wanted,
@@ -292,6 +321,7 @@ int64_t tk::chooseStages(FuncOp function, MutableArrayRef<Ring> rings, int64_t w
   for (Ring &ring : rings) {
     int64_t bytes = llvm::alignTo(ring.getStageBytes(), kStageAlignment);
     fixed -= ring.results ? bytes : 0;
+    fixed += ring.results && mayKeepReferences(ring) ? kNoteBytes : 0;
     for (auto [copy, like] : ring.spared)
       fixed -= llvm::alignTo(cast<SharedType>(copy.getTarget().getType()).getSizeInBytes(),
                              kStageAlignment);

@@ -94,6 +94,13 @@ std::optional<TileValue> BlockProgram::limitMask(unsigned id) {
   return scopes[depth].limitMasks[id] = mask;
 }
 
+/// Where index values along an axis are not before the range; none if no tile begins there.
+std::optional<TileValue> BlockProgram::beginMask(unsigned id) {
+  if (!axes[id].endsWithRange)
+    return std::nullopt;
+  return compare(arith::CmpIPredicate::sge, index(id), {indexConstant(0, axes[id].depth), {}, 0});
+}
+
 /// Where index values along an axis are inside the bounds, which may depend on other axes. It is
 /// computed in scope `minDepth` or further in.
 std::optional<TileValue> BlockProgram::exactMask(unsigned id, unsigned minDepth) {
@@ -122,13 +129,14 @@ void BlockProgram::addSafetyMasks(ArrayRef<unsigned> tileAxes, SmallVectorImpl<T
     };
     std::optional<TileValue> mask =
         meets(axes[id].lower) || meets(axes[id].upper) ? exactMask(id) : limitMask(id);
-    if (mask)
-      masks.push_back(*mask);
+    for (const std::optional<TileValue> &bound : {mask, beginMask(id)})
+      if (bound)
+        masks.push_back(*bound);
   }
 }
 
-/// Is an index value known to be at least 0?
-bool BlockProgram::isNonNegative(Value value) {
+/// Is an index value known to be at least 0? With `inRange`, where indices are within their ranges.
+bool BlockProgram::isNonNegative(Value value, bool inRange) {
   if (std::optional<int64_t> number = getConstantIndex(value))
     return *number >= 0;
   if (auto arg = dyn_cast<BlockArgument>(value)) {
@@ -136,13 +144,15 @@ bool BlockProgram::isNonNegative(Value value) {
     if (axis == axisOf.end())
       return arg.getOwner()->getParentOp() == kernel && arg.getArgNumber() < kernel.getNumDims();
     auto reduction = dyn_cast<tk::ReduceOp>(arg.getOwner()->getParentOp());
-    return !reduction || isNonNegative(reduction.getLower()[arg.getArgNumber()]);
+    if (!reduction)
+      return inRange || !axes[axis->second].endsWithRange;
+    return isNonNegative(reduction.getLower()[arg.getArgNumber()], inRange);
   }
   Operation *op = value.getDefiningOp();
   if (isa<arith::AddIOp, arith::MulIOp, tk::FloorDivOp, arith::MaxSIOp, arith::MinSIOp>(op))
-    return isNonNegative(op->getOperand(0)) && isNonNegative(op->getOperand(1));
+    return isNonNegative(op->getOperand(0), inRange) && isNonNegative(op->getOperand(1), inRange);
   if (isa<tk::FloorModOp>(op))
-    return isNonNegative(op->getOperand(1));
+    return isNonNegative(op->getOperand(1), inRange);
   return false;
 }
 

@@ -28,11 +28,13 @@ Value BlockProgram::endOf(Value value, bool wantMax, const RowPart *part) {
     Value start = info.start ? info.start : indexConstant(0, depth);
     if (isPart && part->first > 0)
       start = arith::AddIOp::create(at(depth), loc, start, indexConstant(part->first, depth));
+    if (!wantMax && info.endsWithRange)
+      return arith::MaxSIOp::create(at(depth), loc, start, indexConstant(0, depth));
     if (!wantMax || info.isScalar)
       return start;
     Value size = indexConstant(isPart ? part->rows : info.step, depth);
     Value end = arith::AddIOp::create(at(depth), loc, start, size);
-    if (info.limit)
+    if (info.limit && !info.endsWithRange)
       end = arith::MinSIOp::create(at(depth), loc, end, info.limit);
     return arith::SubIOp::create(at(depth), loc, end, indexConstant(1, depth));
   }
@@ -62,8 +64,8 @@ Value BlockProgram::endOf(Value value, bool wantMax, const RowPart *part) {
   // The divisor of a floor division is a positive expression of dimensions.
   if (isa<FloorDivOp>(op) && get(op->getOperand(1)).axes.empty())
     return build(same, wantMax);
-  if (isa<arith::MulIOp>(op) && isNonNegative(op->getOperand(0)) &&
-      isNonNegative(op->getOperand(1)))
+  if (isa<arith::MulIOp>(op) && isNonNegative(op->getOperand(0), /*inRange=*/true) &&
+      isNonNegative(op->getOperand(1), /*inRange=*/true))
     return build(same, wantMax);
   return {};
 }
@@ -77,9 +79,10 @@ Value BlockProgram::scalarBound(Value bound, const TileValue &tile, bool wantMax
   // Rows outside the tensor have no say.
   TileValue result = tile;
   for (unsigned axis : tile.axes)
-    if (std::optional<TileValue> mask = limitMask(axis))
-      result = select(*mask, result,
-                      builder.getIndexAttr(wantMax ? 0 : std::numeric_limits<int32_t>::max()));
+    for (const std::optional<TileValue> &mask : {limitMask(axis), beginMask(axis)})
+      if (mask)
+        result = select(*mask, result,
+                        builder.getIndexAttr(wantMax ? 0 : std::numeric_limits<int32_t>::max()));
   result = reduceTile(result, result.axes, wantMax ? ReduceKind::Max : ReduceKind::Min);
   return result.value;
 }
@@ -122,12 +125,18 @@ Value BlockProgram::boundOfRows(Reduction &reduction, Value bound, Value whole, 
     Value end = endOf(bound, wantMax, &part);
     if (!end)
       return whole;
-    if (withoutRows && rows.limit && !rows.limitIsAll && part.first > 0) {
-      Value first = indexConstant(part.first, depth);
+    // The part that has the tile's only row within the range is the first, or the last.
+    const int64_t behind = part.first + part.rows;
+    if (withoutRows && rows.limit && !rows.limitIsAll &&
+        (rows.endsWithRange ? behind < rows.step : part.first > 0)) {
+      Value edge = indexConstant(rows.endsWithRange ? behind : part.first, depth);
       if (rows.start)
-        first = arith::AddIOp::create(at(depth), loc, rows.start, first);
+        edge = arith::AddIOp::create(at(depth), loc, rows.start, edge);
       Value isOutside =
-          arith::CmpIOp::create(at(depth), loc, arith::CmpIPredicate::sge, first, rows.limit);
+          rows.endsWithRange
+              ? arith::CmpIOp::create(at(depth), loc, arith::CmpIPredicate::sle, edge,
+                                      indexConstant(0, depth))
+              : arith::CmpIOp::create(at(depth), loc, arith::CmpIPredicate::sge, edge, rows.limit);
       end = arith::SelectOp::create(at(depth), loc, isOutside, withoutRows, end);
     }
     ends.push_back(end);

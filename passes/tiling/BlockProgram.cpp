@@ -15,6 +15,8 @@
 using namespace mlir;
 using namespace tk;
 
+static constexpr int64_t kRowsOfWarpgroup = 64;
+
 BlockProgram::BlockProgram(KernelOp kernel, ComputeOp compute, gpu::ScheduleAttr schedule)
     : kernel(kernel), compute(compute), schedule(schedule), builder(kernel.getContext()),
       loc(compute.getLoc()) {}
@@ -184,14 +186,31 @@ void BlockProgram::addParallelAxes() {
       axes[id].limitIsAll = axes[id].isWhole && fact.divisor % span == 0;
       axes[id].isScalar = false;
     }
-    if (!axes[id].isWhole)
-      tiled.push_back(id);
+    if (axes[id].isWhole)
+      continue;
+    axes[id].endsWithRange =
+        axes[id].limit && p != clustered && merged.empty() && mayEndWithRange(p);
+    tiled.push_back(id);
   }
   putRowsFirst();
   addGridStarts(tiled);
   for (unsigned p = 0; p < compute.getNumIndices(); ++p)
     if (SmallVector<Value> merged = getMergedIndices(compute.getIndex(p)); !merged.empty())
       takeApart(axisOf.lookup(compute.getIndex(p)), merged);
+}
+
+/// May tiles end with the range of index `p`, so that the one that has the rest of it is the first?
+/// Where the index bounds a reduction, that one is the shortest then, and the last one, which is
+/// the longest, has all warpgroups at work. These keep whole multiples of their rows from where the
+/// range begins on, so that masks cut as many of their steps as before. Tiles of a power of two of
+/// rows stay at multiples of it, and what counts tiles counts from the first one.
+bool BlockProgram::mayEndWithRange(unsigned p) {
+  const int64_t size = schedule.getTile()[p], step = schedule.getStepOf(p);
+  bool isOfAll = true;
+  for (unsigned r = 0; r < compute.getNumResults(); ++r)
+    isOfAll &= llvm::is_contained(indicesInTile(r), p) && !getTileReduction(compute, r);
+  return isOfAll && step < size && boundsReduction(compute, p) && !counterOfBlocks(p) &&
+         getSizeFact(kernel, compute.getExtents()[p]).divisor % kRowsOfWarpgroup == 0;
 }
 
 /// Tiles of products have their rows first.
@@ -265,6 +284,11 @@ void BlockProgram::addGridStarts(ArrayRef<unsigned> tiled) {
     }
     if (axes[id].step != 1)
       tile = arith::MulIOp::create(at(0), loc, tile, indexConstant(axes[id].step));
+    if (axes[id].endsWithRange) {
+      Value all = arith::MulIOp::create(at(0), loc, tiles(id), indexConstant(axes[id].step));
+      Value beyond = arith::SubIOp::create(at(0), loc, all, kernelValue(axes[id].rangeEnd));
+      tile = arith::SubIOp::create(at(0), loc, tile, beyond);
+    }
     axes[id].start = tile;
   };
   Value rest = gpu::ProgramIdOp::create(b, loc, gpu::GridAxis::X);

@@ -47,6 +47,9 @@ struct Axis {
   mlir::Value rangeEnd;    ///< the scalar end of the range as the compute has it, for comparison
   mlir::Value limit;       ///< index values from here on are outside for all; null: there are none
   bool limitIsAll = false; ///< the tile is full or, if limit is 0, empty
+  /// The last tile ends with the range. The first one then may begin before it: index values below
+  /// 0 are outside for all, too, and those from `limit` on are none of a tile's own.
+  bool endsWithRange = false;
   /// Tiles from fullFrom (null: any) to fullTo are inside all bounds; null: not known.
   mlir::Value fullFrom, fullTo;
   /// The range ends at this extent at the latest, which is what an index that stands for it has to
@@ -87,6 +90,7 @@ private:
   // BlockProgram.cpp: the function, its arguments and grid.
   std::optional<unsigned> clusteredIndex();
   void addParallelAxes();
+  bool mayEndWithRange(unsigned p);
   void putRowsFirst();
   bool looksUpFactor(unsigned id);
   void addGridStarts(llvm::ArrayRef<unsigned> tiled);
@@ -147,6 +151,7 @@ private:
   TileValue index(unsigned axis);
   std::optional<TileValue> convertedIndex(mlir::arith::SIToFPOp conversion);
   std::optional<TileValue> limitMask(unsigned axis);
+  std::optional<TileValue> beginMask(unsigned axis);
   std::optional<TileValue> exactMask(unsigned axis, unsigned minDepth = 0);
   void addSafetyMasks(llvm::ArrayRef<unsigned> axes, llvm::SmallVectorImpl<TileValue> &masks);
   TileValue compare(mlir::arith::CmpIPredicate predicate, TileValue a, TileValue b);
@@ -155,7 +160,7 @@ private:
   bool needsTerms(LoadOp op, llvm::ArrayRef<mlir::Value> extents);
   void addPadMasks(LoadOp op, llvm::ArrayRef<TileValue> indices,
                    llvm::ArrayRef<mlir::Value> extents, llvm::SmallVectorImpl<TileValue> &masks);
-  bool isNonNegative(mlir::Value value);
+  bool isNonNegative(mlir::Value value, bool inRange = false);
 
   // BlockBounds.cpp: bounds of reductions over a tile.
   struct Reduction;

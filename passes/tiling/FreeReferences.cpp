@@ -18,23 +18,24 @@
 #include "passes/tiling/ApproximateExps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace tk;
 
-/// The weight of `a` under `b`, if `op` is an approximate one.
-static bool isWeight(Operation *op, Value a, Value b) {
+/// Is `op` the weight of `a` under `b`, an approximate one but for plans, which precede marks?
+static bool isWeight(Operation *op, Value a, Value b, bool isPlan) {
   if (auto scaled = dyn_cast<gpu::ScaledExpDiffOp>(op))
     return scaled.getA() == a && scaled.getB() == b && scaled.getPower() == 0;
   auto diff = dyn_cast<ExpDiffOp>(op);
-  return diff && diff.getA() == a && diff.getB() == b && diff->hasAttr(approxAttrName) &&
-         !diff->hasAttr(wideAttrName);
+  return diff && diff.getA() == a && diff.getB() == b &&
+         (isPlan || (diff->hasAttr(approxAttrName) && !diff->hasAttr(wideAttrName)));
 }
 
 /// Are all users of `reference` weights of `term`, of use for sums?
-static bool isOfWeights(Value reference, Value term, tk::ReduceOp reduction) {
+static bool isOfWeights(Value reference, Value term, tk::ReduceOp reduction, bool isPlan) {
   return llvm::all_of(reference.getUsers(), [&](Operation *user) {
-    return user->getBlock() == reduction.getBlock() && isWeight(user, term, reference) &&
+    return user->getBlock() == reduction.getBlock() && isWeight(user, term, reference, isPlan) &&
            llvm::all_of(user->getUsers(), [&](Operation *use) {
              auto narrow = dyn_cast<arith::TruncFOp>(use);
              return use == reduction.getYield() || (narrow && narrow.getType().isBF16());
@@ -50,23 +51,56 @@ bool tk::isInQuotients(Value sum, tk::ReduceOp reduction) {
   });
 }
 
-static bool hasFreeReference(tk::ReduceOp reduction) {
+static bool hasFreeReference(tk::ReduceOp reduction, bool isPlan = false) {
   const unsigned count = reduction.getNumAccumulators();
   if (!reduction.isOnline() || count < 3 || reduction.getKind(0) != ReduceKind::Max ||
       !reduction.getResult(0).use_empty() ||
-      !isOfWeights(reduction.getRunning(0), reduction.getYield().getValues().front(), reduction))
+      !isOfWeights(reduction.getRunning(0), reduction.getYield().getValues().front(), reduction,
+                   isPlan))
     return false;
   Block &rescale = reduction.getRescale().front();
   Value before = rescale.getArgument(0), after = rescale.getArgument(count - 1);
   auto factors = cast<YieldOp>(rescale.getTerminator()).getValues();
   for (unsigned k = 1; k < count; ++k) {
     Operation *factor = factors[k - 1].getDefiningOp();
-    if (reduction.getKind(k) != ReduceKind::Sum || !factor || !isWeight(factor, before, after) ||
-        !factor->hasAttr(rescaleAttrName) || !isInQuotients(reduction.getResult(k), reduction) ||
+    if (reduction.getKind(k) != ReduceKind::Sum || !factor ||
+        !isWeight(factor, before, after, isPlan) || !(isPlan || factor->hasAttr(rescaleAttrName)) ||
+        !isInQuotients(reduction.getResult(k), reduction) ||
         (k + 1 < count && !reduction.getRunning(k).use_empty()))
       return false;
   }
   return true;
+}
+
+/// Is a sum divided by another one to what is rounded to 16 bits?
+static bool isNarrowQuotient(OpOperand &use) {
+  return use.getOperandNumber() == 1 || isNarrowed(use.getOwner()->getResult(0));
+}
+
+/// Is `score` a sum of products, perhaps scaled, or else left out?
+static bool isPlainScore(Value score, tk::ReduceOp reduction) {
+  Operation *op = score.getDefiningOp();
+  if (!op || op->getBlock() != reduction.getBlock())
+    return false;
+  if (auto select = dyn_cast<arith::SelectOp>(op)) {
+    APFloat other(0.0f);
+    return matchPattern(select.getFalseValue(), m_ConstantFloat(&other)) && other.isInfinity() &&
+           other.isNegative() && isPlainScore(select.getTrueValue(), reduction);
+  }
+  auto isOutside = [&](Value factor) {
+    return !reduction.getBody().isAncestor(factor.getParentRegion());
+  };
+  if (isa<arith::MulFOp>(op) && isOutside(op->getOperand(1)))
+    return isPlainScore(op->getOperand(0), reduction);
+  auto product = dyn_cast<tk::ReduceOp>(op);
+  return product && product.getNumAccumulators() == 1 && product.getKind(0) == ReduceKind::Sum;
+}
+
+bool tk::mayReferenceStay(tk::ReduceOp reduction) {
+  return hasFreeReference(reduction, /*isPlan=*/true) &&
+         isPlainScore(reduction.getYield().getValues().front(), reduction) &&
+         llvm::all_of(llvm::drop_begin(reduction.getResults()),
+                      [](Value sum) { return llvm::all_of(sum.getUses(), isNarrowQuotient); });
 }
 
 void tk::markFreeReferences(ComputeOp compute) {

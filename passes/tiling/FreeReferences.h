@@ -13,6 +13,10 @@ inline constexpr llvm::StringRef freeReferenceAttrName = "tk.free_reference";
 /// Is each use of a sum of `reduction`'s a quotient of it and another one, and is there one?
 bool isInQuotients(mlir::Value sum, ReduceOp reduction);
 
+/// Will `reduction` be one, of scores that are plain products, so that its first terms tell how
+/// large the others are about? Before weights are marked as ones that may be approximate.
+bool mayReferenceStay(ReduceOp reduction);
+
 /// Marks such reductions. To be called once scales are folded.
 void markFreeReferences(ComputeOp compute);
 

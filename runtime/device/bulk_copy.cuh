@@ -81,7 +81,8 @@ TK_DEVICE void bulk_load_multicast(void *to, const TensorMap *map, const int (&a
 #define TK_STORE(...) TK_STORE_FORM("cp.async.bulk.tensor.", __VA_ARGS__)
 #define TK_REDUCE(...) TK_STORE_FORM("cp.reduce.async.bulk.tensor.", __VA_ARGS__)
 
-// Begins to write a box; what lies outside the tensor is left out.
+// Begins to write a box; what lies beyond the end of the tensor is left out. An H200 takes no
+// coordinate below 0, but for loads.
 #define ADD ""
 template <int rank>
 TK_DEVICE void bulk_store(const TensorMap *map, const int (&at)[rank], const void *from) {

@@ -64,12 +64,20 @@ template <int n> TK_DEVICE PhaseBarrier *phases_apart(u8 *place) {
   __shared__ PhaseBarrier phases[n];
   return phases;
 }
-// A word beside barriers, for what any thread of the block may note. Cleared as barriers are
-// initialised; what was noted before an arrival is seen by those who waited for it.
+// A word beside barriers, for what any thread of the block may note, several at once. Cleared as
+// barriers are initialised; what was noted before an arrival is seen by those who waited for it.
 TK_DEVICE void clear_notes(PhaseBarrier *notes) { notes->state = 0; }
-TK_DEVICE void note(PhaseBarrier *notes) { *(volatile u64 *)&notes->state = 1; }
+TK_DEVICE void note(PhaseBarrier *notes) {
+  asm volatile("red.relaxed.cta.shared::cta.or.b32 [%0], 1;" ::"r"(shared_address(notes))
+               : "memory");
+}
 TK_DEVICE bool has_notes(const PhaseBarrier *notes) {
-  return *(const volatile u64 *)&notes->state != 0;
+  u32 noted;
+  asm volatile("atom.relaxed.cta.shared::cta.or.b32 %0, [%1], 0;"
+               : "=r"(noted)
+               : "r"(shared_address(notes))
+               : "memory");
+  return noted != 0;
 }
 
 // Until the phase of that parity has ended. The phase before the first one, of parity 1, has.

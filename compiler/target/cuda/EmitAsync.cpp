@@ -150,18 +150,21 @@ LogicalResult KernelEmitter::emitBulkStore(gpu::BulkStoreOp store) {
   const bool byWarpgroup = store.getWarpgroupAxis().has_value();
   const int64_t groups = func.getRowsThatRun(func.getNumWarps()) / 4;
   const int64_t rows = type.getShape()[type.getAxisOrder()[1]] / std::max<int64_t>(groups, 1);
-  std::string at, from = names[store.getSource()];
+  std::string at, isInside, from = names[store.getSource()];
   for (auto [d, coordinate] : llvm::enumerate(llvm::reverse(store.getCoordinates()))) {
-    at += (d ? ", (int)(" : "(int)(") + scalar(coordinate) + ")";
+    std::string text = "(int)(" + scalar(coordinate) + ")";
     if (byWarpgroup && *store.getWarpgroupAxis() == rank - 1 - d)
-      at += " + " + useWarp() + " / 4 * " + std::to_string(rows);
+      text += " + " + useWarp() + " / 4 * " + std::to_string(rows);
+    if (store.getBeforeAxis() == rank - 1 - d)
+      isInside = "if (" + text + " >= 0) ";
+    at += (d ? ", " : "") + text;
   }
   if (byWarpgroup)
     from += " + " + useWarp() + " / 4 * " + std::to_string(rows * type.getRowLength());
   line("if (" + leader(func, byWarpgroup) + ") {");
   ++indent;
-  line("tk::bulk_store<" + llvm::Twine(rank) + ">(&" + names[store.getMap()] + ", {" + at + "}, " +
-       from + ");");
+  line(isInside + "tk::bulk_store<" + llvm::Twine(rank) + ">(&" + names[store.getMap()] + ", {" +
+       at + "}, " + from + ");");
   line("tk::bulk_commit();");
   --indent;
   line("}");

@@ -161,6 +161,11 @@ void Cluster::writeStore(BulkStore &store, Access mine, const Viewer &view) {
 void Cluster::bulk_store(const void *map, int axes, const int *at, const void *from, bool add,
                          Place place) {
   const TensorBox &box = boxOf(map, axes, at, place);
+  // What an H200 answers, wherever the box ends; a load's may begin there.
+  for (int axis = 0; axis < axes; ++axis)
+    if (at[axis] < 0)
+      fail(place, "stores to a box that begins at coordinate " + std::to_string(at[axis]) +
+                      " of its tensor, which is an illegal instruction");
   BulkStore store;
   store.from = ownOffset(from, "stores from", place);
   store.box = &box;

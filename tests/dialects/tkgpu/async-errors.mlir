@@ -131,6 +131,17 @@ tkgpu.func @f args ["m"] {
 tkgpu.func @f args ["m"] {
 ^bb0(%m: !tkgpu.tensor_map):
   %c0 = arith.constant 0 : index
+  %s = tkgpu.alloc_shared : <[64, 64], bf16 chunk = 8 phases = 8>
+  // expected-error @below {{expected an axis of the map, got 3}}
+  tkgpu.bulk_store %s, %m[%c0, %c0] {before_axis = 3 : i64} : <[64, 64], bf16 chunk = 8 phases = 8>
+  tkgpu.return
+} {num_warps = 8 : i64}
+
+// -----
+
+tkgpu.func @f args ["m"] {
+^bb0(%m: !tkgpu.tensor_map):
+  %c0 = arith.constant 0 : index
   %s = tkgpu.alloc_shared : <[8, 64], bf16 chunk = 8 phases = 8>
   // expected-error @below {{expected a multiple of 8 rows for each warpgroup, got 8 for 2}}
   tkgpu.bulk_store %s, %m[%c0, %c0] {warpgroup_axis = 0 : i64} : <[8, 64], bf16 chunk = 8 phases = 8>

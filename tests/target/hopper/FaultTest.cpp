@@ -131,6 +131,10 @@ TEST_CASE("bulk copies that the machine refuses", "[emu]") {
          "  if (i == 0) { tk::bulk_store<1>(&map, {0}, shared); tk::bulk_commit(); "
          "tk::bulk_wait<0>(); }",
          {"k.tk:10: ", "writes x[0], a parameter that is only read"});
+  expect("  if (i < 16) tk::put(&shared[i], 1);\n  tk::fence_async_proxy();\n  tk::barrier();\n"
+         "  if (i == 0) { tk::bulk_store<1>(&map, {-4}, shared); tk::bulk_commit(); }",
+         {"k.tk:10: ", "stores to a box that begins at coordinate -4 of its tensor, which is an "
+                       "illegal instruction"});
 }
 
 TEST_CASE("a bulk load over what threads wrote needs a proxy fence", "[emu]") {
