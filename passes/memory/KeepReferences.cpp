@@ -406,17 +406,15 @@ static Value repeat(scf::ForOp tiles, Value phases) {
   return isAgain;
 }
 
-/// Is there room for notes apart from other shared memory, which begins at a multiple of the widest
-/// swizzle's bytes behind them, and for barriers?
+/// Is there room for notes apart from other shared memory, and for barriers?
 static bool haveRoom(FuncOp function) {
   auto target = function->getParentOfType<ModuleOp>()->getAttrOfType<TargetAttr>(targetAttrName);
   if (!target)
     return true;
-  constexpr int64_t kAlignment = 1024;
-  int64_t bytes = 2 * kAlignment;
+  int64_t bytes = kPhaseRoom + kNoteRoom;
   function.walk([&](AllocSharedOp alloc) {
     if (!alloc->hasAttr(inStagesAttrName))
-      bytes += llvm::alignTo(alloc.getType().getSizeInBytes(), kAlignment);
+      bytes += llvm::alignTo(alloc.getType().getSizeInBytes(), kStageAlignment);
   });
   return bytes <= target.getShared();
 }
@@ -460,8 +458,8 @@ struct KeepReferences : tk::impl::KeepReferencesBase<KeepReferences> {
         ++numLoops;
         if (auto arguments = LaunchArguments::of(function))
           note(arguments->getLaunch(), "tk-keep-references", Verdict::Derived,
-               "steps without masks have the references of those before them; a block goes through "
-               "its tiles again if a sum of weights is not from 2^-64 to 2^64 then");
+               "steps behind those with masks that come first have their references; a block goes "
+               "through its tiles again if a sum of weights is not from 2^-64 to 2^64 then");
       }
   }
 };

@@ -16,11 +16,6 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-/// Bytes that barriers with phases take at most: eight a stage and a kind.
-static constexpr int64_t kPhaseBytes = 1024;
-/// Bytes of notes apart from other shared memory, which is aligned behind them.
-static constexpr int64_t kNoteBytes = 1024;
-static constexpr int64_t kStageAlignment = 1024;
 /// Stages beyond which more bring nothing where warpgroups come apart (H100, soft caps in windows:
 /// three have 0.995 to 1.00 of four).
 static constexpr int64_t kStagesOfUse = 3;
@@ -313,7 +308,7 @@ int64_t tk::chooseStages(FuncOp function, MutableArrayRef<Ring> rings, int64_t w
   auto isRepeated = [&](Ring &ring) {
     return !isInnermost(ring) && isa<scf::ForOp>(ring.copies.front()->getParentOp());
   };
-  int64_t fixed = kPhaseBytes, perStage = 0, perTile = 0;
+  int64_t fixed = kPhaseRoom, perStage = 0, perTile = 0;
   function.walk([&](AllocSharedOp alloc) {
     fixed += llvm::alignTo(alloc.getType().getSizeInBytes(), kStageAlignment);
   });
@@ -321,7 +316,7 @@ int64_t tk::chooseStages(FuncOp function, MutableArrayRef<Ring> rings, int64_t w
   for (Ring &ring : rings) {
     int64_t bytes = llvm::alignTo(ring.getStageBytes(), kStageAlignment);
     fixed -= ring.results ? bytes : 0;
-    fixed += ring.results && mayKeepReferences(ring) ? kNoteBytes : 0;
+    fixed += ring.results && mayKeepReferences(ring) ? kNoteRoom : 0;
     for (auto [copy, like] : ring.spared)
       fixed -= llvm::alignTo(cast<SharedType>(copy.getTarget().getType()).getSizeInBytes(),
                              kStageAlignment);

@@ -8,6 +8,7 @@
 // (tkgpu.rows_bound), for those who come to have these rows alone.
 //
 //===----------------------------------------------------------------------===//
+#include "passes/parallel/WarpgroupTiles.h"
 #include "passes/tiling/BlockProgram.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -15,8 +16,7 @@
 using namespace mlir;
 using namespace tk;
 
-/// Rows of a warpgroup's product, and its warps.
-static constexpr int64_t kRowsOfWarpgroup = 64, kWarpsOfWarpgroup = 4;
+static constexpr int64_t kWarpsOfWarpgroup = 4;
 
 /// The extreme of `value` over the tile, or a part of its rows, as a scalar; null where it is not
 /// known to be monotone.
@@ -98,13 +98,30 @@ SmallVector<BlockProgram::RowPart> BlockProgram::rowParts(Reduction &reduction) 
       rows.insert(acc.m);
   int64_t groups = schedule.getWarps() / kWarpsOfWarpgroup;
   if (!target || !target.getHopper() || groups < 2 || rows.size() != 1 ||
-      axes[rows.front()].size < groups * kRowsOfWarpgroup)
+      axes[rows.front()].size < groups * rowsOfWarpgroup)
     return {};
   SmallVector<RowPart> parts;
   int64_t ofGroup = axes[rows.front()].size / groups;
   for (int64_t group = 0; group < groups - schedule.getSpareWarps() / kWarpsOfWarpgroup; ++group)
     parts.push_back({rows.front(), group * ofGroup, ofGroup});
   return parts.size() > 1 ? parts : SmallVector<RowPart>();
+}
+
+/// Whether all rows of a part are outside the range; null where some row is known to be inside: a
+/// tile has one, its first, or its last where tiles end with the range.
+Value BlockProgram::isOutsideRange(const Axis &rows, const RowPart &part) {
+  const int64_t behind = part.first + part.rows;
+  if (!rows.limit || rows.limitIsAll ||
+      (rows.endsWithRange ? behind >= rows.step : part.first == 0))
+    return {};
+  const unsigned depth = scopes.size() - 1;
+  Value edge = indexConstant(rows.endsWithRange ? behind : part.first, depth);
+  if (rows.start)
+    edge = arith::AddIOp::create(at(depth), loc, rows.start, edge);
+  if (rows.endsWithRange)
+    return arith::CmpIOp::create(at(depth), loc, arith::CmpIPredicate::sle, edge,
+                                 indexConstant(0, depth));
+  return arith::CmpIOp::create(at(depth), loc, arith::CmpIPredicate::sge, edge, rows.limit);
 }
 
 /// `whole`, the extreme of `bound` over a tile, along with that for each warpgroup's rows;
@@ -125,20 +142,8 @@ Value BlockProgram::boundOfRows(Reduction &reduction, Value bound, Value whole, 
     Value end = endOf(bound, wantMax, &part);
     if (!end)
       return whole;
-    // The part that has the tile's only row within the range is the first, or the last.
-    const int64_t behind = part.first + part.rows;
-    if (withoutRows && rows.limit && !rows.limitIsAll &&
-        (rows.endsWithRange ? behind < rows.step : part.first > 0)) {
-      Value edge = indexConstant(rows.endsWithRange ? behind : part.first, depth);
-      if (rows.start)
-        edge = arith::AddIOp::create(at(depth), loc, rows.start, edge);
-      Value isOutside =
-          rows.endsWithRange
-              ? arith::CmpIOp::create(at(depth), loc, arith::CmpIPredicate::sle, edge,
-                                      indexConstant(0, depth))
-              : arith::CmpIOp::create(at(depth), loc, arith::CmpIPredicate::sge, edge, rows.limit);
+    if (Value isOutside = withoutRows ? isOutsideRange(rows, part) : Value())
       end = arith::SelectOp::create(at(depth), loc, isOutside, withoutRows, end);
-    }
     ends.push_back(end);
   }
   return gpu::RowsBoundOp::create(at(depth), loc, whole, ends);

@@ -6,6 +6,7 @@
 #include "passes/analysis/ScalarCases.h"
 #include "passes/parallel/MergeIndices.h"
 #include "passes/parallel/StatementShape.h"
+#include "passes/parallel/WarpgroupTiles.h"
 #include "passes/tiling/LeastSizes.h"
 #include "passes/tiling/WidenIndices.h"
 
@@ -14,8 +15,6 @@
 
 using namespace mlir;
 using namespace tk;
-
-static constexpr int64_t kRowsOfWarpgroup = 64;
 
 BlockProgram::BlockProgram(KernelOp kernel, ComputeOp compute, gpu::ScheduleAttr schedule)
     : kernel(kernel), compute(compute), schedule(schedule), builder(kernel.getContext()),
@@ -210,7 +209,7 @@ bool BlockProgram::mayEndWithRange(unsigned p) {
   for (unsigned r = 0; r < compute.getNumResults(); ++r)
     isOfAll &= llvm::is_contained(indicesInTile(r), p) && !getTileReduction(compute, r);
   return isOfAll && step < size && boundsReduction(compute, p) && !counterOfBlocks(p) &&
-         getSizeFact(kernel, compute.getExtents()[p]).divisor % kRowsOfWarpgroup == 0;
+         getSizeFact(kernel, compute.getExtents()[p]).divisor % rowsOfWarpgroup == 0;
 }
 
 /// Tiles of products have their rows first.

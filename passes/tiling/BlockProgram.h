@@ -172,6 +172,7 @@ private:
   };
   mlir::Value endOf(mlir::Value value, bool wantMax, const RowPart *part = nullptr);
   llvm::SmallVector<RowPart> rowParts(Reduction &reduction);
+  mlir::Value isOutsideRange(const Axis &rows, const RowPart &part);
   mlir::Value boundOfRows(Reduction &reduction, mlir::Value bound, mlir::Value whole, bool wantMax,
                           int64_t step, mlir::Value withoutRows = {});
 

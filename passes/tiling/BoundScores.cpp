@@ -73,7 +73,6 @@ private:
   /// Is it the same for the whole range?
   bool isConstant(Value value) { return !onTerm.on(value); }
   bool areWeights(bool isPlan);
-  bool areQuotientsNarrow();
   bool areUnscaled();
   bool split(Value score, bool isNegative);
   bool addSummand(const Summand &summand);
@@ -118,17 +117,6 @@ bool ScoreBounding::areWeights(bool isPlan) {
     }
   }
   return !weights.empty() && reduction.getResult(0).use_empty();
-}
-
-/// Are sums of weights only divided by one another, to what is rounded to 16 bits? The greatest
-/// weight of a row under its maximum is 1, which is rounded to itself; under another reference it
-/// has the error of 16 bits, as all others do.
-bool ScoreBounding::areQuotientsNarrow() {
-  return llvm::all_of(llvm::drop_begin(reduction.getResults()), [&](Value sum) {
-    return isInQuotients(sum, reduction) && llvm::all_of(sum.getUses(), [&](OpOperand &use) {
-             return use.getOperandNumber() == 1 || isNarrowed(use.getOwner()->getResult(0));
-           });
-  });
 }
 
 /// Do other accumulators see nothing of each other, nor anything but the maximum in their factors?
@@ -217,10 +205,9 @@ bool ScoreBounding::split(Value score, bool isNegative) {
   if (isConstant(score) || !op || op->getBlock() != reduction.getBlock())
     return addSummand({score, Value(), isNegative});
   if (auto select = dyn_cast<arith::SelectOp>(op)) {
-    APFloat other(0.0f);
     isMasked = true;
-    return !isNegative && matchPattern(select.getFalseValue(), m_ConstantFloat(&other)) &&
-           other.isInfinity() && other.isNegative() && split(select.getTrueValue(), false);
+    return !isNegative && isNegativeInfinity(select.getFalseValue()) &&
+           split(select.getTrueValue(), false);
   }
   if (isa<arith::AddFOp, arith::SubFOp>(op))
     return split(op->getOperand(0), isNegative) &&
@@ -236,8 +223,11 @@ bool ScoreBounding::analyse(bool isPlan) {
       reduction.getKind(0) != ReduceKind::Max)
     return false;
   Value score = reduction.getYield().getValues().front();
-  return score.getType().isF32() && areWeights(isPlan) && areQuotientsNarrow() && areUnscaled() &&
-         split(score, false) && !caps.empty() && cap <= kLargestCap && !(isMasked && rising);
+  // The greatest weight of a row under its maximum is 1, which is rounded to itself; under another
+  // reference it has the error of 16 bits, as all others do.
+  return score.getType().isF32() && areWeights(isPlan) && areQuotientsNarrow(reduction) &&
+         areUnscaled() && split(score, false) && !caps.empty() && cap <= kLargestCap &&
+         !(isMasked && rising);
 }
 
 /// What `value` is at another place than the reduction's index.

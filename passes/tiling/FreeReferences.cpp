@@ -15,10 +15,10 @@
 
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "dialects/tkgpu/TkGpuProducts.h"
+#include "passes/analysis/ScalarExpr.h"
 #include "passes/tiling/ApproximateExps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace tk;
@@ -51,6 +51,14 @@ bool tk::isInQuotients(Value sum, tk::ReduceOp reduction) {
   });
 }
 
+bool tk::areQuotientsNarrow(tk::ReduceOp reduction) {
+  return llvm::all_of(llvm::drop_begin(reduction.getResults()), [&](Value sum) {
+    return isInQuotients(sum, reduction) && llvm::all_of(sum.getUses(), [&](OpOperand &use) {
+             return use.getOperandNumber() == 1 || isNarrowed(use.getOwner()->getResult(0));
+           });
+  });
+}
+
 static bool hasFreeReference(tk::ReduceOp reduction, bool isPlan = false) {
   const unsigned count = reduction.getNumAccumulators();
   if (!reduction.isOnline() || count < 3 || reduction.getKind(0) != ReduceKind::Max ||
@@ -72,21 +80,14 @@ static bool hasFreeReference(tk::ReduceOp reduction, bool isPlan = false) {
   return true;
 }
 
-/// Is a sum divided by another one to what is rounded to 16 bits?
-static bool isNarrowQuotient(OpOperand &use) {
-  return use.getOperandNumber() == 1 || isNarrowed(use.getOwner()->getResult(0));
-}
-
 /// Is `score` a sum of products, perhaps scaled, or else left out?
 static bool isPlainScore(Value score, tk::ReduceOp reduction) {
   Operation *op = score.getDefiningOp();
   if (!op || op->getBlock() != reduction.getBlock())
     return false;
-  if (auto select = dyn_cast<arith::SelectOp>(op)) {
-    APFloat other(0.0f);
-    return matchPattern(select.getFalseValue(), m_ConstantFloat(&other)) && other.isInfinity() &&
-           other.isNegative() && isPlainScore(select.getTrueValue(), reduction);
-  }
+  if (auto select = dyn_cast<arith::SelectOp>(op))
+    return isNegativeInfinity(select.getFalseValue()) &&
+           isPlainScore(select.getTrueValue(), reduction);
   auto isOutside = [&](Value factor) {
     return !reduction.getBody().isAncestor(factor.getParentRegion());
   };
@@ -99,8 +100,7 @@ static bool isPlainScore(Value score, tk::ReduceOp reduction) {
 bool tk::mayReferenceStay(tk::ReduceOp reduction) {
   return hasFreeReference(reduction, /*isPlan=*/true) &&
          isPlainScore(reduction.getYield().getValues().front(), reduction) &&
-         llvm::all_of(llvm::drop_begin(reduction.getResults()),
-                      [](Value sum) { return llvm::all_of(sum.getUses(), isNarrowQuotient); });
+         areQuotientsNarrow(reduction);
 }
 
 void tk::markFreeReferences(ComputeOp compute) {
