@@ -138,6 +138,8 @@ llvm::ArrayRef<PassRow> passTable() {
        "weights are carried to the product that takes them"},
       {"tk-order-arrivals", Stage::Gpu, "", "",
        "loops are divided, and nothing moves across arrivals any more"},
+      {"tk-begin-products", Stage::Gpu, "", "",
+       "products are where they stay; what does not feed them goes behind them"},
       {"tk-limit-registers", Stage::Gpu, "", "", "registers of what is left are known"},
       {"tk-plan-shared-memory", Stage::Gpu, "", "tk-plan-shared-memory",
        "offsets, waits and barriers, once nothing that touches memory moves any more"},

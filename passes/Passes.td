@@ -358,6 +358,14 @@ def OrderArrivals : Pass<"tk-order-arrivals", "::mlir::ModuleOp"> {
   let dependentDialects = ["::tk::gpu::TkGpuDialect"];
   let statistics = [Statistic<"numArrivals", "arrivals", "Arrivals that something follows from">];
 }
+
+def BeginProducts : Pass<"tk-begin-products", "::mlir::ModuleOp"> {
+  let summary = "Begin products of warpgroups that come apart before what does not feed them";
+  let dependentDialects = ["::tk::gpu::TkGpuDialect"];
+  let statistics = [Statistic<"numWaits", "waits", "Waits that went behind a product">,
+                    Statistic<"numRows", "rows", "Tiles of rows that went behind a product">];
+}
+
 def OverlapSlices : Pass<"tk-overlap-slices", "::mlir::ModuleOp"> {
   let summary = "Read the next slice's first fragments of f64 under this slice's last product";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",

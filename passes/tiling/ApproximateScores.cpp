@@ -9,7 +9,8 @@
 //   2. of two products with such values one is left;
 //   3. a hyperbolic tangent may have an absolute error of 2^-22, and so may its argument's terms
 //      relatively;
-//   4. a sum with a product is one multiply-add.
+//   4. a sum with a product is one multiply-add;
+//   5. what a product with such a value is taken from is a sum with one of the other sign.
 //
 // A capped score c tanh(x / c) rounded at each step has an error of c 2^-24 itself.
 //
@@ -42,6 +43,7 @@ private:
   void foldQuotient(arith::DivFOp quotient);
   void foldProducts(arith::MulFOp product);
   void joinProduct(arith::AddFOp sum);
+  void addNegated(arith::SubFOp difference);
   bool isOutside(Value value) { return !reduction.getBody().isAncestor(value.getParentRegion()); }
   /// The factor of `product` that is the same for the whole range; null if none is.
   OpOperand *outsideFactor(arith::MulFOp product) {
@@ -120,6 +122,19 @@ void ScoreApproximation::joinProduct(arith::AddFOp sum) {
   }
 }
 
+void ScoreApproximation::addNegated(arith::SubFOp difference) {
+  auto product = difference.getRhs().getDefiningOp<arith::MulFOp>();
+  OpOperand *factor = product && product->hasOneUse() ? outsideFactor(product) : nullptr;
+  if (!factor || product->getBlock() != difference->getBlock())
+    return;
+  factor->set(before.createOrFold<arith::NegFOp>(product.getLoc(), factor->get()));
+  inside.setInsertionPoint(difference);
+  auto sum = arith::AddFOp::create(inside, difference.getLoc(), difference.getLhs(), product);
+  difference.replaceAllUsesWith(sum.getResult());
+  difference.erase();
+  joinProduct(sum);
+}
+
 /// Approximates what `value` is computed from, if it is of no other use.
 void ScoreApproximation::visit(Value value) {
   Operation *op = value.getDefiningOp();
@@ -143,6 +158,8 @@ void ScoreApproximation::visit(Value value) {
     visitOperand(1);
     if (auto sum = dyn_cast<arith::AddFOp>(op))
       joinProduct(sum);
+    else
+      addNegated(cast<arith::SubFOp>(op));
   } else if (isa<arith::NegFOp>(op)) {
     visitOperand(0);
   } else if (isa<math::TanhOp>(op)) {

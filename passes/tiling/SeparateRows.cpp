@@ -15,7 +15,14 @@
 //     →  %r = mulf(%slope, subf(%at, %i));  %x = fma(%s, %c, broadcast(mulf(%slope, %j)))
 //        %m = max(%old, reduce <max> %x + %r)        exp_diff(%x, broadcast(%m - %r))
 //
-// Weights under a reference that is no maximum (BoundScores.cpp) have the second half alone.
+// Weights under a reference that is no maximum (BoundScores.cpp) have the second half alone. Such a
+// reference is the same in all steps of a loop: what the terms have of the step is a scalar, which
+// is all that a step has to take from it. Of two places only their distance is one, since products
+// with places may be far larger than what is left of them.
+//
+//   exp_diff(%x, broadcast(%b - mulf(%slope, subf(%at, %i))))        where %i = %tile + %n
+//     →  %f = %b + mulf(%slope, %n)                                  before the loop
+//        exp_diff(%x, broadcast(%f - broadcast(%slope * (%at - %tile))))
 //
 // A score has two operations less. Their errors are of the size of those before: one of 2^-24 of
 // the bias.
@@ -41,6 +48,11 @@ struct Terms {
   Value column, row;
 };
 
+/// A sum of a tile that is the same in all steps of a loop and a scalar that is not; null: 0.
+struct StepTerms {
+  Value fixed, moving;
+};
+
 class RowSeparation {
 public:
   /// Of scores and their maximum along the rows, if that is computed.
@@ -58,7 +70,15 @@ private:
   std::optional<Terms> split(Value value);
   Terms splitColumns(Value columns);
   Value combine(Operation *op, Value a, Value b);
+  /// `factor` with the sign of `part`, which loses it: a difference the other way round.
+  Value takeSign(Value factor, Value &part);
   Value spread(Value scalar, int64_t size);
+  /// Is `value` the same in all steps of the loop around the scores?
+  bool isFixed(Value value);
+  /// The terms of a tile of rows; nothing if it does not separate.
+  std::optional<StepTerms> splitSteps(Value rows);
+  Value distance(Location loc, Value place, Value from);
+  Value restOf(Value bound);
 
   RankedTensorType getTile() { return cast<RankedTensorType>(scores.getType()); }
 
@@ -125,6 +145,14 @@ Value RowSeparation::combine(Operation *op, Value a, Value b) {
   return arith::SubFOp::create(builder, op->getLoc(), a, b);
 }
 
+Value RowSeparation::takeSign(Value factor, Value &part) {
+  auto negated = part.getDefiningOp<arith::NegFOp>();
+  if (!negated)
+    return factor;
+  part = negated.getOperand();
+  return builder.createOrFold<arith::NegFOp>(negated.getLoc(), factor);
+}
+
 /// Where the tile begins goes to the rows.
 Terms RowSeparation::splitColumns(Value columns) {
   if (auto add = columns.getDefiningOp<arith::AddFOp>())
@@ -163,12 +191,83 @@ std::optional<Terms> RowSeparation::split(Value value) {
       return std::nullopt;
     for (Value *part : {&terms->column, &terms->row})
       if (*part) {
-        Value factors = spread(factor, cast<RankedTensorType>(part->getType()).getDimSize(0));
+        Value factorOf = takeSign(factor, *part);
+        Value factors = spread(factorOf, cast<RankedTensorType>(part->getType()).getDimSize(0));
         *part = arith::MulFOp::create(builder, product.getLoc(), factors, *part);
       }
     return terms;
   }
   return std::nullopt;
+}
+
+bool RowSeparation::isFixed(Value value) {
+  auto loop = scores.getDefiningOp()->getParentOfType<scf::ForOp>();
+  if (!loop || loop.isDefinedOutsideOfLoop(value))
+    return true;
+  Operation *op = value.getDefiningOp();
+  return op && isPure(op) && op->getNumRegions() == 0 &&
+         llvm::all_of(op->getOperands(), [&](Value operand) { return isFixed(operand); });
+}
+
+/// place - from, without rounding where both are integers.
+Value RowSeparation::distance(Location loc, Value place, Value from) {
+  auto to = place.getDefiningOp<arith::SIToFPOp>(), at = from.getDefiningOp<arith::SIToFPOp>();
+  if (!to || !at || to.getIn().getType() != at.getIn().getType())
+    return arith::SubFOp::create(builder, loc, place, from);
+  Value apart = arith::SubIOp::create(builder, loc, to.getIn(), at.getIn());
+  return arith::SIToFPOp::create(builder, loc, place.getType(), apart);
+}
+
+std::optional<StepTerms> RowSeparation::splitSteps(Value rows) {
+  Operation *op = rows.getDefiningOp();
+  if (isFixed(rows))
+    return StepTerms{rows, Value()};
+  if (Value scalar = gpu::splatSource(rows))
+    return StepTerms{Value(), scalar};
+  if (isa_and_nonnull<arith::SubFOp>(op)) {
+    // A step's place less that of a row, or the other way round: their distance is that to where
+    // the tile begins, less the row in it.
+    const unsigned of = gpu::splatSource(op->getOperand(0)) ? 0 : 1;
+    Value place = gpu::splatSource(op->getOperand(of));
+    auto row = op->getOperand(1 - of).getDefiningOp<arith::AddFOp>();
+    if (!place || !row)
+      return std::nullopt;
+    for (unsigned side : {0u, 1u})
+      if (Value tile = gpu::splatSource(row->getOperand(side));
+          tile && isFixed(row->getOperand(1 - side))) {
+        Value inTile = row->getOperand(1 - side), apart = distance(op->getLoc(), place, tile);
+        Value &negated = of == 0 ? inTile : apart;
+        negated = arith::NegFOp::create(builder, op->getLoc(), negated);
+        return StepTerms{inTile, apart};
+      }
+    return std::nullopt;
+  }
+  if (auto product = dyn_cast_or_null<arith::MulFOp>(op))
+    for (unsigned side : {0u, 1u})
+      if (Value factor = gpu::splatSource(product->getOperand(side)); factor && isFixed(factor)) {
+        std::optional<StepTerms> terms = splitSteps(product->getOperand(1 - side));
+        if (!terms || !terms->fixed || !terms->moving)
+          return std::nullopt;
+        Value ofRows = takeSign(factor, terms->fixed), ofStep = takeSign(factor, terms->moving);
+        return StepTerms{arith::MulFOp::create(builder, op->getLoc(),
+                                               spread(ofRows, getTile().getDimSize(0)),
+                                               terms->fixed),
+                         arith::MulFOp::create(builder, op->getLoc(), ofStep, terms->moving)};
+      }
+  return std::nullopt;
+}
+
+/// `bound` without the rows' terms.
+Value RowSeparation::restOf(Value bound) {
+  Location loc = scores.getLoc();
+  if (!maximum && isFixed(bound))
+    if (std::optional<StepTerms> steps = splitSteps(terms.row);
+        steps && steps->fixed && steps->moving) {
+      Value fixed = arith::SubFOp::create(builder, loc, bound, steps->fixed);
+      return arith::SubFOp::create(builder, loc, fixed,
+                                   spread(steps->moving, getTile().getDimSize(0)));
+    }
+  return arith::SubFOp::create(builder, loc, bound, terms.row);
 }
 
 bool RowSeparation::analyse() {
@@ -201,9 +300,8 @@ void RowSeparation::apply() {
   for (ExpDiffOp weight : weights) {
     auto bound = weight.getB().getDefiningOp<gpu::BroadcastOp>();
     builder.setInsertionPoint(weight);
-    Value rest = arith::SubFOp::create(builder, weight.getLoc(), bound.getSource(), terms.row);
-    weight.getBMutable().assign(
-        gpu::BroadcastOp::create(builder, weight.getLoc(), type, rest, ArrayRef<int64_t>{0}));
+    weight.getBMutable().assign(gpu::BroadcastOp::create(
+        builder, weight.getLoc(), type, restOf(bound.getSource()), ArrayRef<int64_t>{0}));
   }
 }
 

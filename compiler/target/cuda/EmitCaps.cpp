@@ -3,7 +3,8 @@
 // factor * tanh(x * scale), to which something may be added, is one function of a tile. Its
 // polynomial has both factors in the coefficients: they are computed before the outermost loop that
 // the factors are known at. Weights of such a tile under a reference are the same function to the
-// base 2, with log2(e) in the coefficients.
+// base 2, with log2(e) in the coefficients. Of references that rows share, what is the same in all
+// steps of a loop is computed before it.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/target/cuda/KernelEmitter.h"
@@ -70,6 +71,29 @@ static ExpDiffOp weightsOf(Operation *scores) {
   return isUnder ? weights : ExpDiffOp();
 }
 
+std::pair<Value, gpu::IotaOp> KernelEmitter::risingBy(Value added) {
+  auto spread = added.getDefiningOp<gpu::BroadcastOp>();
+  auto product = spread ? spread.getSource().getDefiningOp<arith::MulFOp>() : arith::MulFOp();
+  if (!product || !isTile(product) || mlir::failed(registersInSource(spread)))
+    return {};
+  for (unsigned side : {0u, 1u}) {
+    Value slope = gpu::splatSource(product->getOperand(side));
+    auto places = product->getOperand(1 - side).getDefiningOp<gpu::IotaOp>();
+    if (slope && places)
+      return {slope, places};
+  }
+  return {};
+}
+
+/// Rows' references, and a number that is taken from all of them, or null.
+static std::pair<Value, Value> splitReference(Value reference) {
+  Value rows = reference.getDefiningOp<gpu::BroadcastOp>().getSource();
+  if (auto rest = rows.getDefiningOp<arith::SubFOp>())
+    if (Value step = gpu::splatSource(rest.getRhs()))
+      return {rest.getLhs(), step};
+  return {rows, Value()};
+}
+
 std::optional<KernelEmitter::CappedTile> KernelEmitter::cappedTile(Operation *op) {
   auto weights = dyn_cast<ExpDiffOp>(op);
   Operation *scores = weights ? weights.getA().getDefiningOp() : op;
@@ -112,7 +136,38 @@ bool KernelEmitter::isWithinCappedTile(Operation *op) {
   Operation *end = tanh ? endOfCap(tanh) : op;
   if (ExpDiffOp weights = weightsOf(end))
     end = weights;
-  return end != op && cappedTile(end);
+  return (end != op && cappedTile(end)) || isWithinReferences(op);
+}
+
+KernelEmitter::StepOfReferences KernelEmitter::stepOf(const CappedTile &capped) {
+  Value step = splitReference(capped.reference).second;
+  Value slope = risingBy(capped.added).first;
+  if (auto product = step ? step.getDefiningOp<arith::MulFOp>() : arith::MulFOp())
+    for (unsigned side : {0u, 1u})
+      if (product->getOperand(side) == slope)
+        return {slope, product->getOperand(1 - side)};
+  return {Value(), step};
+}
+
+bool KernelEmitter::isWithinReferences(Operation *op) {
+  Operation *product = nullptr, *user = op;
+  auto next = [&] { return user->hasOneUse() ? *user->user_begin() : nullptr; };
+  if (isa<arith::MulFOp>(op) && !isTile(op->getResult(0))) {
+    product = op;
+    user = dyn_cast_or_null<gpu::BroadcastOp>(next());
+    user = user ? next() : nullptr;
+  }
+  if (!isa_and_nonnull<arith::SubFOp>(user))
+    return false;
+  auto spread = dyn_cast_or_null<gpu::BroadcastOp>(next());
+  auto weights =
+      spread && spread->hasOneUse() ? dyn_cast<ExpDiffOp>(*spread->user_begin()) : ExpDiffOp();
+  std::optional<CappedTile> capped = weights ? cappedTile(weights) : std::nullopt;
+  if (!capped || capped->reference != spread.getResult() || rowOfShared(*capped, weights).empty() ||
+      !stepOf(*capped).number)
+    return false;
+  return !product || (stepOf(*capped).factor &&
+                      splitReference(capped->reference).second == product->getResult(0));
 }
 
 std::string KernelEmitter::factorsOf(const CappedTile &capped) {
@@ -141,6 +196,16 @@ llvm::SmallVector<std::string> KernelEmitter::declareCaps(scf::ForOp loop) {
     caps[factors] = declareCap(factors);
     declared.push_back(factors);
   });
+  loop.walk([&](Operation *op) {
+    std::optional<CappedTile> capped = cappedTile(op);
+    if (!capped || rowReferences.contains(op->getResult(0)) ||
+        rowOfShared(*capped, op->getResult(0)).empty())
+      return;
+    Value slope = risingBy(capped->added).first;
+    if (loop.isDefinedOutsideOfLoop(slope) &&
+        loop.isDefinedOutsideOfLoop(splitReference(capped->reference).first))
+      rowReferences[op->getResult(0)] = declareReferences(*capped, op->getResult(0));
+  });
   return declared;
 }
 
@@ -153,18 +218,9 @@ static bool isOfOwnChain(Value tile) {
 KernelEmitter::AddedToCap KernelEmitter::addedToCap(const CappedTile &capped, Value result) {
   const Value added = capped.added;
   const std::string base = capped.reference ? kTimesLog2e.str() : "";
-  auto spread = added.getDefiningOp<gpu::BroadcastOp>();
-  auto product = spread ? spread.getSource().getDefiningOp<arith::MulFOp>() : arith::MulFOp();
-  auto map =
-      product ? registersInSource(spread) : FailureOr<std::pair<BitMap, unsigned>>(failure());
   const RegisterIndex reg("r", registerBits(result));
-  for (unsigned side : {0u, 1u}) {
-    if (mlir::failed(map) || !isTile(product))
-      break;
-    Value slope = gpu::splatSource(product->getOperand(side));
-    auto places = product->getOperand(1 - side).getDefiningOp<gpu::IotaOp>();
-    if (!slope || !places)
-      continue;
+  if (auto [slope, places] = risingBy(added); slope) {
+    auto map = registersInSource(added.getDefiningOp<gpu::BroadcastOp>());
     // Made anew in each step, from numbers that the compiler does not know: it would keep all of
     // them over the loop, for which there are no registers. Nor, where that pays for a register,
     // does it know that all threads have the same slope: from a uniform register it is copied for
@@ -177,25 +233,34 @@ KernelEmitter::AddedToCap KernelEmitter::addedToCap(const CappedTile &capped, Va
          threadCoordinate(layout, 0) + ")" + (isHeld ? ", " + factor : "") + "};");
     line("tk::hold(" + first + ");");
     const RegisterIndex column = reg.mapped(map->first).combined(RegisterIndex(map->second));
-    return {first + "[0]",
-            (isHeld ? first + "[1]" : factor) + ", (float)(" +
-                registerCoordinate(layout, 0, column) + ")",
-            ""};
+    return {first + "[0]", isHeld ? first + "[1]" : factor,
+            "(float)(" + registerCoordinate(layout, 0, column) + ")", ""};
   }
-  return {"", "", base.empty() ? element(added, reg) : "(" + element(added, reg) + ")" + base};
+  return {"", "", "", base.empty() ? element(added, reg) : "(" + element(added, reg) + ")" + base};
 }
 
-std::string KernelEmitter::referencesOfRows(Value reference, Value result) {
-  auto spread = reference.getDefiningOp<gpu::BroadcastOp>();
+std::string KernelEmitter::rowOfShared(const CappedTile &capped, Value result) {
+  if (!capped.hasSharedRows || !capped.added || !risingBy(capped.added).first)
+    return {};
+  auto spread = capped.reference.getDefiningOp<gpu::BroadcastOp>();
   auto map = registersInSource(spread);
   gpu::LayoutAttr layout = layoutOf(spread.getSource());
   // Each two registers are such rows.
   if (mlir::failed(map) || layout.getRank() != 1 || layout.getRegisterAt({kSharedApart}) != 1u)
     return {};
-  const RegisterIndex row = RegisterIndex("r", registerBits(result))
-                                .mapped(map->first)
-                                .combined(RegisterIndex(map->second));
-  return materialize(spread.getSource()) + ", [&](int r) { return " + row.str() + "; }";
+  return RegisterIndex("r", registerBits(result))
+      .mapped(map->first)
+      .combined(RegisterIndex(map->second))
+      .str();
+}
+
+KernelEmitter::RowReferences KernelEmitter::declareReferences(const CappedTile &capped,
+                                                              Value result) {
+  RowReferences declared{freshName("under"), addedToCap(capped, result)};
+  Value fixed = splitReference(capped.reference).first;
+  line("const tk::RowReferences<" + llvm::Twine(registersOf(fixed)) + "> " + declared.name + "(" +
+       materialize(fixed) + ", " + declared.added.first + ");");
+  return declared;
 }
 
 void KernelEmitter::emitCap(const CappedTile &capped, Value result) {
@@ -203,19 +268,25 @@ void KernelEmitter::emitCap(const CappedTile &capped, Value result) {
   auto known = caps.find(factors);
   std::string arguments =
       y + ", " + x + ", " + (known != caps.end() ? known->second : declareCap(factors));
-  AddedToCap added = capped.added ? addedToCap(capped, result) : AddedToCap();
-  const std::string rows = capped.hasSharedRows && !added.first.empty()
-                               ? referencesOfRows(capped.reference, result)
-                               : "";
-  const int64_t scores = added.first.empty() ? kScoresOfPart : kScoresBesideColumns;
-  const std::string of = isOfOwnChain(result) ? "<" + std::to_string(scores) + ">(" : "(";
-  if (!rows.empty()) {
-    line("tk::exp2_scaled_tanh" + of + arguments + ", " + rows + ", " + added.first +
-         ", [&](int r, float base) { return tk::fma(" + added.factors + ", base); });");
+  auto of = [&](int64_t scores) {
+    return isOfOwnChain(result) ? "<" + std::to_string(scores) + ">(" : std::string("(");
+  };
+  if (const std::string row = rowOfShared(capped, result); !row.empty()) {
+    auto declared = rowReferences.find(result);
+    const RowReferences under =
+        declared != rowReferences.end() ? declared->second : declareReferences(capped, result);
+    const StepOfReferences step = stepOf(capped);
+    line("tk::exp2_scaled_tanh" + of(kScoresBesideColumns) + arguments + ", " + under.name + ", " +
+         (step.factor ? under.added.factor : "1.4426950408889634f") + ", " +
+         (step.number ? scalar(step.number) : "0.0f") + ", [&](int r) { return " + row +
+         "; }, [&](int r, float base) { return tk::at_column(" + under.added.factor + ", " +
+         under.added.column + ", base); });");
     return;
   }
-  std::string sum =
-      added.first.empty() ? added.sum : "tk::fma(" + added.factors + ", " + added.first + ")";
+  AddedToCap added = capped.added ? addedToCap(capped, result) : AddedToCap();
+  std::string sum = added.first.empty() ? added.sum
+                                        : "tk::fma(" + added.factor + ", " + added.column + ", " +
+                                              added.first + ")";
   if (capped.reference) {
     const std::string offset = "tk::exp_offset(" +
                                element(capped.reference, RegisterIndex("r", registerBits(result))) +
@@ -224,7 +295,8 @@ void KernelEmitter::emitCap(const CappedTile &capped, Value result) {
   }
   if (!sum.empty())
     arguments += ", [&](int r) { return " + sum + "; }";
-  line((capped.reference ? "tk::exp2_scaled_tanh" : "tk::scaled_tanh") + of + arguments + ");");
+  line((capped.reference ? "tk::exp2_scaled_tanh" : "tk::scaled_tanh") +
+       of(added.first.empty() ? kScoresOfPart : kScoresBesideColumns) + arguments + ");");
 }
 
 } // namespace tk::cuda

@@ -99,6 +99,7 @@ LogicalResult KernelEmitter::emitFor(scf::ForOp loop) {
   if (func.isSpread() && loop->getParentOp() == func)
     awaitCluster();
   const llvm::SmallVector<std::string> declared = declareCaps(loop);
+  declareFactors(loop);
   llvm::SmallVector<std::string> carried;
   for (auto [argument, result, initial] :
        llvm::zip(loop.getRegionIterArgs(), loop.getResults(), loop.getInitArgs())) {

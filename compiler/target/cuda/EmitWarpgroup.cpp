@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/target/cuda/KernelEmitter.h"
 #include "dialects/tkgpu/TkGpuProducts.h"
+#include "passes/memory/Rings.h"
 
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
@@ -172,6 +173,46 @@ std::string KernelEmitter::accumulatorOf(Operation *product, Value acc, bool rep
   return inPlace ? named->second : copyOf(acc);
 }
 
+std::string KernelEmitter::firstDescriptor(gpu::WarpgroupDotOp dot, Value operand, int32_t axis) {
+  const SharedOperand walk(cast<gpu::SharedType>(operand.getType()), 1 - axis);
+  std::string group = groupBytes(walk, layoutOf(dot.getResult()), axis);
+  if (group != "0")
+    useWarp();
+  std::string text = "tk::descriptor_advance(tk::matrix_descriptor(" + names[operand] + ", ";
+  llvm::raw_string_ostream(text) << walk.leadingBytes() << ", " << walk.strideBytes() << ", "
+                                 << walk.swizzle() << "), " << group << ")";
+  return text;
+}
+
+/// Do warpgroups come apart, so that each one's own instructions count?
+static bool comesApart(gpu::WarpgroupDotOp dot) {
+  return dot->getParentOfType<gpu::WarpRolesOp>() &&
+         !takeTurns(dot->getParentOfType<gpu::FuncOp>());
+}
+
+/// Is this product's left factor held over `loop`?
+static bool holdsFactor(gpu::WarpgroupDotOp dot, scf::ForOp loop, int64_t blocks) {
+  return isa<gpu::SharedType>(dot.getA().getType()) && blocks == 1 && comesApart(dot) &&
+         dot->getParentOfType<scf::ForOp>() == loop && loop.isDefinedOutsideOfLoop(dot.getA());
+}
+
+void KernelEmitter::declareFactors(scf::ForOp loop) {
+  loop.walk([&](gpu::WarpgroupDotOp dot) {
+    const int64_t blocks =
+        registersOf(dot.getResult()) / (columnsOf(layoutOf(dot.getResult())) / 2);
+    if (!holdsFactor(dot, loop, blocks))
+      return;
+    const auto type = cast<gpu::SharedType>(dot.getA().getType());
+    const SharedOperand walk(type, 1);
+    const int64_t spans =
+        type.getShape()[1] * (type.getElementType().getIntOrFloatBitWidth() / 8) / kSpan;
+    const std::string name = freshName("a_at"), first = firstDescriptor(dot, dot.getA(), 0);
+    line("const tk::HeldDescriptors<" + llvm::Twine(spans) + "> " + name + "(" + first +
+         ", [&](int k) { return " + walk.spanBytes("k") + "; });");
+    heldFactors[dot] = name;
+  });
+}
+
 LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
   auto accumulator = layoutOf(dot.getResult());
   auto shape = cast<RankedTensorType>(dot.getType()).getShape();
@@ -203,17 +244,10 @@ LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
   }
   names[dot.getResult()] = acc;
 
-  auto descriptor = [&](Value operand, const SharedOperand &walk, int32_t axis,
-                        llvm::StringRef hint) {
+  const std::string advance = comesApart(dot) ? "tk::descriptor_plus(" : "tk::descriptor_advance(";
+  auto descriptor = [&](Value operand, int32_t axis, llvm::StringRef hint) {
     const std::string name = freshName(hint);
-    std::string group = groupBytes(walk, accumulator, axis);
-    if (group != "0")
-      useWarp(), group = ", " + group + ")";
-    else
-      group = ", 0)";
-    line("const tk::u64 " + name + " = tk::descriptor_advance(tk::matrix_descriptor(" +
-         names[operand] + ", " + llvm::Twine(walk.leadingBytes()) + ", " +
-         llvm::Twine(walk.strideBytes()) + ", " + walk.swizzle() + ")" + group + ";");
+    line("const tk::u64 " + name + " = " + firstDescriptor(dot, operand, axis) + ";");
     return name;
   };
   // Several spans in a row are one call, unless blocks of rows take turns.
@@ -224,11 +258,14 @@ LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
                              ", ";
   if (aType) {
     const SharedOperand walk(aType, 1);
-    a = "tk::descriptor_advance(" + descriptor(dot.getA(), walk, 0, "a_at") + ", " +
-        walk.spanBytes("k");
-    if (blocks > 1)
-      a += " + m * " + std::to_string(walk.outerBytes(kRows));
-    a += ")";
+    if (auto held = heldFactors.find(dot); held != heldFactors.end()) {
+      a = held->second + "[k]";
+    } else {
+      a = advance + descriptor(dot.getA(), 0, "a_at") + ", " + walk.spanBytes("k");
+      if (blocks > 1)
+        a += " + m * " + std::to_string(walk.outerBytes(kRows));
+      a += ")";
+    }
     typeNames += walk.isTransposed() ? "true, " : "false, ";
   } else {
     // Four words a span and block of rows, in the order of warpgroupOperandLayout.
@@ -251,7 +288,7 @@ LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
   const std::string adds = gpu::isPromoted(dot) || fromZero || replaces ? "0"
                            : dot.getAccumulate() ? scalar(dot.getAccumulate())
                                                  : "1";
-  const std::string bAt = descriptor(dot.getB(), b, 1, "b_at");
+  const std::string bAt = descriptor(dot.getB(), 1, "b_at");
   const std::string loops = "TK_UNROLL for (int k = 0; k < " + std::to_string(spans) + "; ++k) ";
   const std::string rows = "TK_UNROLL for (int m = 0; m < " + std::to_string(blocks) + "; ++m) ";
   if (gpu::isPromoted(dot)) {
@@ -262,7 +299,7 @@ LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
     line("  tk::warpgroup_fence();");
     line("  " + (inRow ? "" : loops) +
          productCall(typeNames + (b.isTransposed() ? "true" : "false"), inRow ? spans : 1, part, a,
-                     "tk::descriptor_advance(" + bAt + ", " + b.spanBytes("k") + " + n * " +
+                     advance + bAt + ", " + b.spanBytes("k") + " + n * " +
                          std::to_string(b.outerBytes(atOnce)) + ")",
                      adds));
     line("  tk::warpgroup_commit();");
@@ -280,8 +317,8 @@ LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
     line("tk::warpgroup_fence();");
     line(loops + "tk::warpgroup_mma_and_sums<" + typeName(elementOf(dot.getA())) + ", " +
          typeName(bType.getElementType()) + ", " + llvm::Twine(atOnce) +
-         (b.isTransposed() ? ", true" : "") + ">(&" + acc + "[0], &" + more + "[0], " + a +
-         ", tk::descriptor_advance(" + bAt + ", " + b.spanBytes("k") + "), " + adds + ");");
+         (b.isTransposed() ? ", true" : "") + ">(&" + acc + "[0], &" + more + "[0], " + a + ", " +
+         advance + bAt + ", " + b.spanBytes("k") + "), " + adds + ");");
     line("tk::warpgroup_commit();");
     return success();
   }
@@ -290,7 +327,7 @@ LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
       (inRow ? "" : loops) + (blocks > 1 ? rows : "") +
       productCall(typeNames + (b.isTransposed() ? "true" : "false"), inRow ? spans : 1,
                   "&" + acc + "[" + (blocks > 1 ? "m * " + std::to_string(columns / 2) : "0") + "]",
-                  a, "tk::descriptor_advance(" + bAt + ", " + b.spanBytes("k") + ")", adds));
+                  a, advance + bAt + ", " + b.spanBytes("k") + ")", adds));
   line("tk::warpgroup_commit();");
   return success();
 }

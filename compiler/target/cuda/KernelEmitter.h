@@ -155,8 +155,8 @@ private:
   /// What is added to register `r` of a capped tile: `sum`, or, where it rises or falls with the
   /// column, what all registers have in common and a product.
   struct AddedToCap {
-    std::string first;   ///< in common; empty: `sum` is all
-    std::string factors; ///< of the product, as arguments of tk::fma
+    std::string first;          ///< in common; empty: `sum` is all
+    std::string factor, column; ///< of the product
     std::string sum;
   };
   std::optional<CappedTile> cappedScores(mlir::Operation *op);
@@ -168,9 +168,26 @@ private:
   /// Declares what capped tiles of `loop` have in common, if it is known here; returns whose
   /// `caps` end with the loop.
   llvm::SmallVector<std::string> declareCaps(mlir::scf::ForOp loop);
+  /// The scalar and the places of columns whose product `added` is; nulls if it is none.
+  std::pair<mlir::Value, gpu::IotaOp> risingBy(mlir::Value added);
   AddedToCap addedToCap(const CappedTile &capped, mlir::Value result);
-  /// References of rows, and which of them is that of register `r`: arguments.
-  std::string referencesOfRows(mlir::Value reference, mlir::Value result);
+  /// References of rows that two of a thread's rows share, and what is added under them.
+  struct RowReferences {
+    std::string name;
+    AddedToCap added;
+  };
+  /// What a step takes from references of rows: the product of both. The factor is null where it is
+  /// none, the number where nothing is taken.
+  struct StepOfReferences {
+    mlir::Value factor, number;
+  };
+  StepOfReferences stepOf(const CappedTile &capped);
+  /// Is `op` computed for nothing but references of rows that are told with weights under them?
+  bool isWithinReferences(mlir::Operation *op);
+  /// Which row's reference is that of register `r`, if two of a thread's rows share theirs; else
+  /// "".
+  std::string rowOfShared(const CappedTile &capped, mlir::Value result);
+  RowReferences declareReferences(const CappedTile &capped, mlir::Value result);
   void emitCap(const CappedTile &capped, mlir::Value result);
 
   // EmitPositions
@@ -349,6 +366,10 @@ private:
   /// the product `replaces` what has been read.
   std::string accumulatorOf(mlir::Operation *product, mlir::Value acc, bool replaces);
   Result emitWarpgroupDot(gpu::WarpgroupDotOp dot);
+  /// The descriptor of what a warpgroup takes first of a factor, with rows or columns along `axis`.
+  std::string firstDescriptor(gpu::WarpgroupDotOp dot, mlir::Value operand, int32_t axis);
+  /// Declares descriptors of factors that products in `loop` take in each of its steps.
+  void declareFactors(mlir::scf::ForOp loop);
   Result emitWarpgroupSums(gpu::WarpgroupSumsOp sums);
   Result emitClear(gpu::ClearOp clear);
   Result emitFirstInThreads(gpu::FirstInThreadsOp first);
@@ -384,6 +405,11 @@ private:
 
   llvm::DenseMap<mlir::Value, PlaceWords> placeTests;
   llvm::StringMap<std::string> caps; ///< by factors: what their polynomial is called here
+  /// Of weights in a loop: what is declared before it.
+  llvm::DenseMap<mlir::Value, RowReferences> rowReferences;
+  /// Of products in a loop: what descriptors of their left factor are called, which are declared
+  /// before it.
+  llvm::DenseMap<mlir::Operation *, std::string> heldFactors;
 
   llvm::SmallVector<mlir::Operation *> group;
   llvm::SmallPtrSet<mlir::Operation *, 16> inGroup;

@@ -18,6 +18,16 @@ TK_DEVICE u64 descriptor_advance(u64 descriptor, int bytes) {
   const u32 low = (u32)descriptor + (u32)(bytes >> 4);
   return descriptor >> 32 << 32 | low;
 }
+TK_DEVICE u64 descriptor_plus(u64 descriptor, int bytes) {
+  return descriptor_advance(descriptor, bytes);
+}
+template <int n> struct HeldDescriptors {
+  u64 at[n];
+  template <class Bytes> TK_DEVICE HeldDescriptors(u64 first, const Bytes &bytes) {
+    for_each<n>([&](int k) { at[k] = descriptor_advance(first, bytes(k)); });
+  }
+  TK_DEVICE u64 operator[](int k) const { return at[k]; }
+};
 
 TK_DEVICE void warpgroup_fence(Place place = {}) { tk_emu_engine->warpgroup_fence(place); }
 TK_DEVICE void warpgroup_commit(Place place = {}) { tk_emu_engine->warpgroup_commit(place); }

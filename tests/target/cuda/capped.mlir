@@ -163,7 +163,8 @@ tkgpu.func @twice args ["x", "y", "scale", "cap"] {
 // Rows share what is left of their references where a thread has each with the one 8 behind it; else every
 // element has its row's.
 // CHECK-LABEL: shared(
-// CHECK: tk::exp2_scaled_tanh({{[a-z_0-9]+}}, {{[a-z_0-9]+}}, {{[a-z_0-9]+}}, {{[a-z_0-9]+}}, [&](int r) { return
+// CHECK: const tk::RowReferences<2> [[UNDER:[a-z_0-9]+]]({{[a-z_0-9]+}}, {{[a-z_0-9]+}}[0]);
+// CHECK: tk::exp2_scaled_tanh({{[a-z_0-9]+}}, {{[a-z_0-9]+}}, {{[a-z_0-9]+}}, [[UNDER]], 1.4426950408889634f, 0.0f, [&](int r) { return
 // CHECK-LABEL: unshared(
 // CHECK: tk::exp2_scaled_tanh({{[a-z_0-9]+}}, {{[a-z_0-9]+}}, {{[a-z_0-9]+}}, [&](int r) { return tk::exp_offset(
 #near = #tkgpu.layout<register = [[0, 1], [8, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = []>

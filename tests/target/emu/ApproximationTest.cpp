@@ -59,13 +59,16 @@ TEST_CASE("approximations are within their bounds, of pairs and by either way", 
                     [](double v) { return 30 * std::tanh(v / 2); }, 30 * 0x1p-22},
       Approximation{"tk::scaled_tanh(out, in, tk::ScaledTanh(1e10f, 1e-10f));",
                     [](double v) { return 1e-10 * std::tanh(1e10 * v); }, 0x1p-50},
-      Approximation{"const float same[2] = {1.0f, 1.0f};\n  "
-                    "tk::exp2_scaled_tanh(out, in, tk::ScaledTanh(0.5f, 3.0f), same, "
-                    "[](int r) { return r; }, 0.5f, [](int, float base) { return base; });",
+      Approximation{"const float same[2] = {3.0f, 3.0f};\n  "
+                    "tk::exp2_scaled_tanh(out, in, tk::ScaledTanh(0.5f, 3.0f), "
+                    "tk::RowReferences<2>(same, 0.5f), 1.4426950408889634f, 2.0f, "
+                    "[](int r) { return r; }, [](int, float base) { return base; });",
                     powerOfCap, 0x1p-16},
       Approximation{"const float other[2] = {-3.0f, 1.0f};\n  "
-                    "tk::exp2_scaled_tanh(out, in, tk::ScaledTanh(0.5f, 3.0f), other, "
-                    "[](int) { return 1; }, 0.5f, [](int, float base) { return base; });",
+                    "tk::exp2_scaled_tanh(out, in, tk::ScaledTanh(0.5f, 3.0f), "
+                    "tk::RowReferences<2>(other, 0.25f), 0.5f, 0.0f, "
+                    "[](int) { return 1; }, [](int, float base) { return tk::at_column(0.125f, "
+                    "2.0f, base); });",
                     powerOfCap, 0x1p-16});
   std::vector<float> x(512);
   for (size_t i = 0; i < x.size(); ++i)
@@ -84,11 +87,11 @@ TEST_CASE("soft caps of fragments are within their bound, whichever way a warp t
                     [](double v) { return 30 * std::tanh(v / 2); }, 30 * 0x1p-22},
       Approximation{"tk::scaled_tanh<32>(out, in, tk::ScaledTanh(0.5f, 30.0f));",
                     [](double v) { return 30 * std::tanh(v / 2); }, 30 * 0x1p-22},
-      Approximation{
-          "const float same[2] = {1.0f, 1.0f};\n  tk::exp2_scaled_tanh<16>(out, in, "
-          "tk::ScaledTanh(0.5f, 3.0f), same, [](int r) { return r & 1; }, 0.5f, [](int, float "
-          "base) { return base; });",
-          powerOfCap, 0x1p-16},
+      Approximation{"const float same[2] = {1.0f, 1.0f};\n  tk::exp2_scaled_tanh<16>(out, in, "
+                    "tk::ScaledTanh(0.5f, 3.0f), tk::RowReferences<2>(same, 0.5f), 0.0f, 7.0f, "
+                    "[](int r) { return r "
+                    "& 1; }, [](int, float base) { return tk::at_column(9.0f, 0.0f, base); });",
+                    powerOfCap, 0x1p-16},
       Approximation{
           "tk::exp2_scaled_tanh<32>(out, in, tk::ScaledTanh(0.5f, 3.0f), [](int) { return 0.5f - "
           "1.4426950408889634f; });",
