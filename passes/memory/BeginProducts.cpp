@@ -59,12 +59,10 @@ static StageOp findLaterStage(PhaseWaitOp wait) {
   return {};
 }
 
-/// Is `op` computed by each thread for itself, of tiles?
-static bool isElementwise(Operation *op) {
-  const bool isOfElements =
-      isa<BroadcastOp, IotaOp>(op) ||
-      llvm::is_contained({"arith", "math", "tk"}, op->getName().getDialectNamespace());
-  return isOfElements && isPure(op) && op->getNumRegions() == 0 && op->getNumResults() == 1 &&
+/// Does each thread compute the tile that `op` gives by itself?
+static bool isOfThreads(Operation *op) {
+  return (isa<BroadcastOp, IotaOp>(op) || op->hasTrait<OpTrait::Elementwise>()) && isPure(op) &&
+         op->getNumRegions() == 0 && op->getNumResults() == 1 &&
          isa<RankedTensorType>(op->getResult(0).getType());
 }
 
@@ -77,7 +75,7 @@ static SmallVector<Operation *> findRows(scf::IfOp branch, WarpgroupDotOp first)
     return found.contains(user) || (inside && first->isBeforeInBlock(inside));
   };
   for (Operation *op = branch->getPrevNode(); op; op = op->getPrevNode())
-    if (isElementwise(op) && !op->use_empty() && llvm::all_of(op->getUsers(), isNeededLater))
+    if (isOfThreads(op) && !op->use_empty() && llvm::all_of(op->getUsers(), isNeededLater))
       found.insert(op);
   return llvm::to_vector(llvm::reverse(found));
 }

@@ -68,6 +68,12 @@ inline bool takeTurns(gpu::FuncOp function) {
   });
 }
 
+/// Is `op` of a role, where warpgroups come apart? Then their own instructions are what a step
+/// takes.
+inline bool comesApart(mlir::Operation *op) {
+  return op->getParentOfType<gpu::WarpRolesOp>() && !takeTurns(op->getParentOfType<gpu::FuncOp>());
+}
+
 /// Gives the innermost rings as many stages as `wanted` and the memory that is left of `limit`
 /// bytes allow; those around them two, if they are in a loop and the innermost ones still have two,
 /// else one. Returns the bytes that `wanted` stages would take.

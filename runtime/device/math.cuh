@@ -267,12 +267,12 @@ TK_DEVICE void exp2_scaled_tanh(float (&y)[n], const float (&x)[n], const Scaled
                              [](float sum) { return exp2_approx(sum); });
   });
 }
-// base and what a column further on adds; nothing where that is the first one.
+// base + slope * column, a constant; base where that is the first one.
 TK_DEVICE float at_column(float slope, float column, float base) {
   return column == 0.0f ? base : ::fmaf(slope, column, base);
 }
-// References of a thread's rows, less `first`, which column 0 of its columns adds. Where those of each
-// two are the same but for rounding, a column has one number to add for both.
+// What powers of 2 add for references of a thread's rows, and `first`, which all of its columns add.
+// Where references of each two rows are the same but for rounding, a column adds one number for both.
 template <int rows> struct RowReferences {
   float offset[rows];
   u32 are_shared = ~0u;

@@ -28,7 +28,8 @@ TK_DEVICE u64 matrix_descriptor(const void *shared, int leading, int stride, Swi
 TK_DEVICE u64 descriptor_advance(u64 descriptor, int bytes) {
   const u32 low = (u32)descriptor + (u32)(bytes >> 4);
   return descriptor >> 32 << 32 | low;
-}// In one addition of 64 bits, which nothing is carried in: the compiler leaves the result where a
+}
+// In one addition of 64 bits, which nothing is carried in: the compiler leaves the result where a
 // product takes it, but 32 bits it would join with the others again. Where warpgroups take turns
 // that is 1 % slower.
 TK_DEVICE u64 descriptor_plus(u64 descriptor, int bytes) { return descriptor + (u64)(bytes >> 4); }

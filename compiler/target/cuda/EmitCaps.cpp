@@ -150,24 +150,16 @@ KernelEmitter::StepOfReferences KernelEmitter::stepOf(const CappedTile &capped) 
 }
 
 bool KernelEmitter::isWithinReferences(Operation *op) {
-  Operation *product = nullptr, *user = op;
-  auto next = [&] { return user->hasOneUse() ? *user->user_begin() : nullptr; };
-  if (isa<arith::MulFOp>(op) && !isTile(op->getResult(0))) {
-    product = op;
-    user = dyn_cast_or_null<gpu::BroadcastOp>(next());
-    user = user ? next() : nullptr;
-  }
-  if (!isa_and_nonnull<arith::SubFOp>(user))
+  Operation *end = op;
+  while (end->hasOneUse() && isa<arith::MulFOp, arith::SubFOp, gpu::BroadcastOp>(end))
+    end = *end->user_begin();
+  std::optional<CappedTile> capped = isa<ExpDiffOp>(end) ? cappedTile(end) : std::nullopt;
+  if (!capped || rowOfShared(*capped, end->getResult(0)).empty())
     return false;
-  auto spread = dyn_cast_or_null<gpu::BroadcastOp>(next());
-  auto weights =
-      spread && spread->hasOneUse() ? dyn_cast<ExpDiffOp>(*spread->user_begin()) : ExpDiffOp();
-  std::optional<CappedTile> capped = weights ? cappedTile(weights) : std::nullopt;
-  if (!capped || capped->reference != spread.getResult() || rowOfShared(*capped, weights).empty() ||
-      !stepOf(*capped).number)
-    return false;
-  return !product || (stepOf(*capped).factor &&
-                      splitReference(capped->reference).second == product->getResult(0));
+  auto [rows, taken] = splitReference(capped->reference);
+  auto spread = capped->reference.getDefiningOp<gpu::BroadcastOp>();
+  return taken && (op == spread.getSource().getDefiningOp() ||
+                   (op == taken.getDefiningOp() && stepOf(*capped).factor));
 }
 
 std::string KernelEmitter::factorsOf(const CappedTile &capped) {
@@ -209,12 +201,6 @@ llvm::SmallVector<std::string> KernelEmitter::declareCaps(scf::ForOp loop) {
   return declared;
 }
 
-/// Is `tile` computed where warpgroups come apart, each bound by its own instructions?
-static bool isOfOwnChain(Value tile) {
-  Operation *op = tile.getDefiningOp();
-  return op->getParentOfType<gpu::WarpRolesOp>() && !takeTurns(op->getParentOfType<gpu::FuncOp>());
-}
-
 KernelEmitter::AddedToCap KernelEmitter::addedToCap(const CappedTile &capped, Value result) {
   const Value added = capped.added;
   const std::string base = capped.reference ? kTimesLog2e.str() : "";
@@ -226,7 +212,7 @@ KernelEmitter::AddedToCap KernelEmitter::addedToCap(const CappedTile &capped, Va
     // does it know that all threads have the same slope: from a uniform register it is copied for
     // each product with a constant.
     const gpu::LayoutAttr layout = layoutOf(places);
-    const bool isHeld = isOfOwnChain(result);
+    const bool isHeld = comesApart(result.getDefiningOp());
     const std::string first = freshName("first"),
                       factor = base.empty() ? scalar(slope) : "(" + scalar(slope) + base + ")";
     line("float " + first + (isHeld ? "[2] = {" : "[1] = {") + factor + " * (float)(" +
@@ -269,7 +255,8 @@ void KernelEmitter::emitCap(const CappedTile &capped, Value result) {
   std::string arguments =
       y + ", " + x + ", " + (known != caps.end() ? known->second : declareCap(factors));
   auto of = [&](int64_t scores) {
-    return isOfOwnChain(result) ? "<" + std::to_string(scores) + ">(" : std::string("(");
+    return comesApart(result.getDefiningOp()) ? "<" + std::to_string(scores) + ">("
+                                              : std::string("(");
   };
   if (const std::string row = rowOfShared(capped, result); !row.empty()) {
     auto declared = rowReferences.find(result);

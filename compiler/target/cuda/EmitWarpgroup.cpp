@@ -184,30 +184,29 @@ std::string KernelEmitter::firstDescriptor(gpu::WarpgroupDotOp dot, Value operan
   return text;
 }
 
-/// Do warpgroups come apart, so that each one's own instructions count?
-static bool comesApart(gpu::WarpgroupDotOp dot) {
-  return dot->getParentOfType<gpu::WarpRolesOp>() &&
-         !takeTurns(dot->getParentOfType<gpu::FuncOp>());
+/// Is this product's left factor in shared memory, and the same in all steps of `loop`?
+static bool hasFixedFactor(gpu::WarpgroupDotOp dot, scf::ForOp loop) {
+  return isa<gpu::SharedType>(dot.getA().getType()) && dot->getParentOfType<scf::ForOp>() == loop &&
+         loop.isDefinedOutsideOfLoop(dot.getA());
 }
 
-/// Is this product's left factor held over `loop`?
-static bool holdsFactor(gpu::WarpgroupDotOp dot, scf::ForOp loop, int64_t blocks) {
-  return isa<gpu::SharedType>(dot.getA().getType()) && blocks == 1 && comesApart(dot) &&
-         dot->getParentOfType<scf::ForOp>() == loop && loop.isDefinedOutsideOfLoop(dot.getA());
+/// Instructions along the sum of a product.
+static int64_t spansOf(gpu::WarpgroupDotOp dot) {
+  auto type = dot.getB().getType();
+  return type.getShape()[0] * type.getElementType().getIntOrFloatBitWidth() / 8 / kSpan;
+}
+
+int64_t KernelEmitter::rowBlocksOf(gpu::WarpgroupDotOp dot) {
+  return registersOf(dot.getResult()) / (columnsOf(layoutOf(dot.getResult())) / 2);
 }
 
 void KernelEmitter::declareFactors(scf::ForOp loop) {
   loop.walk([&](gpu::WarpgroupDotOp dot) {
-    const int64_t blocks =
-        registersOf(dot.getResult()) / (columnsOf(layoutOf(dot.getResult())) / 2);
-    if (!holdsFactor(dot, loop, blocks))
+    if (!hasFixedFactor(dot, loop) || !comesApart(dot) || rowBlocksOf(dot) > 1)
       return;
-    const auto type = cast<gpu::SharedType>(dot.getA().getType());
-    const SharedOperand walk(type, 1);
-    const int64_t spans =
-        type.getShape()[1] * (type.getElementType().getIntOrFloatBitWidth() / 8) / kSpan;
+    const SharedOperand walk(cast<gpu::SharedType>(dot.getA().getType()), 1);
     const std::string name = freshName("a_at"), first = firstDescriptor(dot, dot.getA(), 0);
-    line("const tk::HeldDescriptors<" + llvm::Twine(spans) + "> " + name + "(" + first +
+    line("const tk::HeldDescriptors<" + llvm::Twine(spansOf(dot)) + "> " + name + "(" + first +
          ", [&](int k) { return " + walk.spanBytes("k") + "; });");
     heldFactors[dot] = name;
   });
@@ -225,8 +224,7 @@ LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
   const SharedOperand b(bType, 0);
   const int64_t bytes = bType.getElementType().getIntOrFloatBitWidth() / 8,
                 columns = columnsOf(accumulator), atOnce = columnsAtOnce(dot, accumulator);
-  const int64_t spans = bType.getShape()[0] * bytes / kSpan;
-  const int64_t blocks = registersOf(dot.getResult()) / (columns / 2);
+  const int64_t spans = spansOf(dot), blocks = rowBlocksOf(dot);
 
   // A product that never accumulates takes the registers alone; what they held has been read.
   const bool replaces = dot.getAccumulate() && matchPattern(dot.getAccumulate(), m_Zero());

@@ -368,6 +368,8 @@ private:
   Result emitWarpgroupDot(gpu::WarpgroupDotOp dot);
   /// The descriptor of what a warpgroup takes first of a factor, with rows or columns along `axis`.
   std::string firstDescriptor(gpu::WarpgroupDotOp dot, mlir::Value operand, int32_t axis);
+  /// Blocks of rows of a product that a warpgroup has, each an instruction's.
+  int64_t rowBlocksOf(gpu::WarpgroupDotOp dot);
   /// Declares descriptors of factors that products in `loop` take in each of its steps.
   void declareFactors(mlir::scf::ForOp loop);
   Result emitWarpgroupSums(gpu::WarpgroupSumsOp sums);
