@@ -381,6 +381,8 @@ void ChainSplit::apply() {
     Value rest = arith::SubIOp::create(builder, loc, length, constant(1));
     Value padded = arith::AddIOp::create(builder, loc, range, rest);
     count = FloorDivOp::create(builder, loc, padded, length);
+    // It is at most as many as were asked for, which nobody sees in the quotient.
+    count = arith::MinSIOp::create(builder, loc, count, constant(*asked));
   } else {
     length = constant(how.length);
     count = ceilDiv(range, how.length);

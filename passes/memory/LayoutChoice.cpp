@@ -175,6 +175,14 @@ bool LayoutChoice::reducesAlong(unsigned component, uint64_t axis) const {
   return false;
 }
 
+/// The last axis other than `axis` along which the class is reduced, or -1.
+int64_t LayoutChoice::reducedAxis(unsigned component, int64_t axis) const {
+  for (int64_t other = components.shapeOf(component).size(); other-- > 0;)
+    if (other != axis && reducesAlong(component, other))
+      return other;
+  return -1;
+}
+
 /// The axis other than `axis` along which the class is scanned, or -1.
 int64_t LayoutChoice::scannedAxis(unsigned component, int64_t axis) const {
   for (Value value : components.members(component))
@@ -288,7 +296,8 @@ LayoutAttr LayoutChoice::fromAccesses(unsigned component) const {
   if (isWhole && joined < 0 && width > 1 && shape.size() == 1 && reducesAlong(component, axis))
     return sideBySide(blocked(shape, axis, width, true));
   return blocked(shape, axis, width, reducesAlong(component, axis),
-                 joined < 0 && !hasDots ? slidAxis(component, axis) : joined);
+                 joined < 0 && !hasDots ? slidAxis(component, axis) : joined,
+                 reducedAxis(component, axis));
 }
 
 /// The same threads' layout of a row in which each warp has its elements side by side, if they are
@@ -376,9 +385,10 @@ LayoutAttr LayoutChoice::defaultLayout(ArrayRef<int64_t> shape) const {
 /// Consecutive threads along `axis` in vectors of `width`, but no wider than leaves work for every
 /// thread. With `rowsInWarp` the warps go to the other axes first, so that few share a row. All
 /// else that a thread has are neighbours along `joined`, if that is an axis: it scans them by
-/// itself, or reads once what they share.
+/// itself, or reads once what they share. Threads go along `reduced`, if that is another, last:
+/// those that have results of their own need not meet.
 LayoutAttr LayoutChoice::blocked(ArrayRef<int64_t> shape, int64_t axis, int64_t width,
-                                 bool rowsInWarp, int64_t joined) const {
+                                 bool rowsInWarp, int64_t joined, int64_t reduced) const {
   int64_t numWarps = dotContext.numWarps;
   unsigned rank = shape.size();
   BlockedShape blocked{SmallVector<int64_t>(rank, 1), {}, numWarps};
@@ -395,8 +405,10 @@ LayoutAttr LayoutChoice::blocked(ArrayRef<int64_t> shape, int64_t axis, int64_t 
     blocked.perThread[joined] = std::min(perThread / blocked.perThread[axis], shape[joined]);
   blocked.order.push_back(axis);
   for (int64_t other = rank - 1; other >= 0; --other)
-    if (other != axis)
+    if (other != axis && other != reduced)
       blocked.order.push_back(other);
+  if (reduced >= 0)
+    blocked.order.push_back(reduced);
   if (rowsInWarp) {
     // Warps in order along the other axes, which the lanes may have begun.
     int64_t lanesOnAxis = std::min<int64_t>(shape[axis] / blocked.perThread[axis], 32);

@@ -36,9 +36,10 @@ private:
   gpu::LayoutAttr fromAccesses(unsigned component) const;
   gpu::LayoutAttr fromSharedTerms(unsigned component) const;
   gpu::LayoutAttr blocked(llvm::ArrayRef<int64_t> shape, int64_t axis, int64_t width,
-                          bool rowsInWarp, int64_t joined = -1) const;
+                          bool rowsInWarp, int64_t joined = -1, int64_t reduced = -1) const;
   gpu::LayoutAttr sideBySide(gpu::LayoutAttr layout) const;
   bool reducesAlong(unsigned component, uint64_t axis) const;
+  int64_t reducedAxis(unsigned component, int64_t axis) const;
   int64_t scannedAxis(unsigned component, int64_t axis) const;
   int64_t slidAxis(unsigned component, int64_t axis) const;
   bool isTileChosen(mlir::Value value) const;

@@ -78,6 +78,7 @@ struct Planner {
   bool planPairs();
   int64_t planScanAcross(ScanOp scan, mlir::Value across);
   int64_t planWindows(mlir::Value across);
+  int64_t planShortChain(ReduceOp reduction, mlir::Value across);
   void fitBesideScans();
   int64_t planAcross(mlir::Operation *op);
   mlir::Value indexInBlocks(mlir::Operation *op);

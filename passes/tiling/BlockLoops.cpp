@@ -223,8 +223,12 @@ SmallVector<Value> BlockProgram::loops(Reduction &reduction, unsigned position,
       (op.isOnline() &&
        !llvm::all_of(reduction.accumulators, [](const Accumulator &acc) { return acc.isDot; }));
   if (lower.axes.empty() && masksCost) {
-    Value full = scalarBound(upperBound, upper, false);
     OpBuilder &b = at(depth);
+    Value full = scalarBound(upperBound, upper, false);
+    // The least of no rows at all is the largest number there is; only a tile that holds a whole
+    // range may have none.
+    if (llvm::any_of(upper.axes, [&](unsigned axis) { return axes[axis].isWhole; }))
+      full = arith::MinSIOp::create(b, loc, full, to);
     Value zero = indexConstant(0, depth), step = indexConstant(size, depth);
     Value count = arith::SubIOp::create(b, loc, full, from);
     count = arith::MaxSIOp::create(b, loc, count, zero);
