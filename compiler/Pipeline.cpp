@@ -35,6 +35,8 @@ llvm::ArrayRef<PassRow> passTable() {
       {"tk-merge-computes", Stage::Fused, "fusion", "",
        "statements over the same indices share one launch"},
       {"tk-simplify", Stage::Fused, "", "", "merged statements share reductions"},
+      {"tk-group-rows", Stage::Fused, "fusion", "",
+       "products stand in each other's terms; what follows sees rows that gather the same"},
       {"tk-restrict-ranges", Stage::Fused, "fusion", "",
        "masks become bounds while reductions are still separate"},
       {"tk-online-reductions", Stage::Fused, "fusion", "",

@@ -29,6 +29,12 @@ def DivideIndices : Pass<"tk-divide-indices", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numDivided", "indices-divided", "Indices divided">];
 }
 
+def GroupRows : Pass<"tk-group-rows", "::mlir::ModuleOp"> {
+  let summary = "Make two indices of a product's rows that have an entry of a table in common by groups";
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let statistics = [Statistic<"numGrouped", "rows-grouped", "Indices divided">];
+}
+
 def SeparateReductions : Pass<"tk-separate-reductions", "::mlir::ModuleOp"> {
   let summary = "Make reductions that do not depend on all indices of their statement statements";
   let dependentDialects = ["::mlir::arith::ArithDialect"];

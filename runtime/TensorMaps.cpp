@@ -42,8 +42,9 @@ ResolvedMap resolve_map(const TensorMap &map, const Signature &signature,
   }
   for (size_t i = 0; i + 1 < result.extents.size(); ++i) {
     int64_t bytes = stride_bytes(map, i, variables, tensors);
-    // Not used along an axis of one element, but the driver checks it all the same.
-    if (result.extents[i + 1] <= 1)
+    // Not used along an axis of one element, but the driver checks it all the same. Where there is
+    // no element, it may be a product with an extent of none.
+    if (result.extents[i + 1] <= 1 || result.empty)
       bytes = stride_unit;
     if (bytes <= 0 || bytes % stride_unit != 0 || bytes > max_stride_bytes)
       throw Error(ErrorCode::invalid_argument,

@@ -19,6 +19,8 @@
 //     divf (load %x[%t, %group * 128 + %d]), (load %s[%t, %group])}
 //
 //===----------------------------------------------------------------------===//
+#include "passes/fusion/DivideIndices.h"
+
 #include "passes/Passes.h"
 #include "passes/analysis/Notes.h"
 #include "passes/fusion/FuseProducers.h"
@@ -41,12 +43,6 @@ using namespace tk;
 static constexpr llvm::StringLiteral passName = "tk-divide-indices";
 
 namespace {
-
-/// An index of `whole` values in groups of `size`, of which there are `count`.
-struct Groups {
-  Value whole, count;
-  int64_t size;
-};
 
 /// A statement's index, by its position.
 using Index = std::pair<ComputeOp, unsigned>;
@@ -139,8 +135,7 @@ static bool reducesGroups(Index index, int64_t size, llvm::SetVector<ComputeOp> 
   return reduces;
 }
 
-/// Is `extent` a multiple of `size` in every launch that this code is for?
-static bool isMultiple(KernelOp kernel, Value extent, int64_t size) {
+bool tk::isMultipleOf(KernelOp kernel, Value extent, int64_t size) {
   SizeFact fact = getSizeFact(kernel, extent);
   if (fact.divisor % size == 0)
     return true;
@@ -185,7 +180,7 @@ findGroups(KernelOp kernel, ComputeOp compute, llvm::SetVector<ComputeOp> &state
       Value whole = compute.getExtents()[index.getArgNumber()];
       Value count = producer.getExtents()[position];
       statements.clear();
-      if (isMultiple(kernel, whole, *size) && countsGroups(count, whole, *size) &&
+      if (isMultipleOf(kernel, whole, *size) && countsGroups(count, whole, *size) &&
           reducesGroups({producer, position}, *size, statements))
         return std::pair(index.getArgNumber(), Groups{whole, count, *size});
     }
@@ -202,8 +197,7 @@ static bool endsProduct(ComputeOp compute) {
   });
 }
 
-/// Does a result take the place of a parameter, which has axes of its own?
-static bool replacesParameter(KernelOp kernel, ComputeOp compute) {
+bool tk::replacesParameter(KernelOp kernel, ComputeOp compute) {
   OperandRange returned = kernel.getReturn().getResults();
   return llvm::any_of(returned.drop_front(kernel.getResultNames().size()),
                       [&](Value value) { return value.getDefiningOp() == compute; });
@@ -248,19 +242,19 @@ static void cloneBody(OpBuilder &body, ComputeOp compute, unsigned position, con
     if (p != position)
       mapping.map(compute.getIndex(p), indices[p + (p > position)]);
   Value start = arith::MulIOp::create(body, loc, group, size);
-  mapping.map(old, arith::AddIOp::create(body, loc, start, place).getResult());
-  for (Operation &op : *compute.getBlock()) {
-    bool isOfIndex = isa<FloorDivOp, FloorModOp>(op) && op.getOperand(0) == old &&
-                     isConstant(op.getOperand(1), groups.size);
-    if (isOfIndex)
-      mapping.map(op.getResult(0), isa<FloorDivOp>(op) ? group : place);
-    else
-      body.clone(op, mapping);
-  }
+  Value index = arith::AddIOp::create(body, loc, start, place);
+  mapping.map(old, index);
+  for (Operation &op : *compute.getBlock())
+    body.clone(op, mapping);
+  for (Operation *user : llvm::make_early_inc_range(index.getUsers()))
+    if (isa<FloorDivOp, FloorModOp>(user) && user->getOperand(0) == index &&
+        isConstant(user->getOperand(1), groups.size)) {
+      user->getResult(0).replaceAllUsesWith(isa<FloorDivOp>(user) ? group : place);
+      user->erase();
+    }
 }
 
-/// Divides the index at `position` of `compute`. Loads of the results follow.
-static void divideIndex(ComputeOp compute, unsigned position, const Groups &groups) {
+void tk::divideIndex(ComputeOp compute, unsigned position, const Groups &groups) {
   OpBuilder builder(compute);
   Location loc = compute.getLoc();
   Value size = arith::ConstantIndexOp::create(builder, loc, groups.size);

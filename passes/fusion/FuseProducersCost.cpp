@@ -18,7 +18,8 @@
 //    reduction of the consumer (a chain of products) they are inlined if some parallel index is
 //    left, and the extra indices are known to be small together, or unknown while all operands
 //    share a batch index or the consumer carries a softmax over the chained index. So attention's
-//    scores are never stored, and the hidden layer of a perceptron is.
+//    scores are never stored, and the hidden layer of a perceptron is. Chains of two that the
+//    consumer reduces over, one after the other, are stored where it has few tiles.
 //
 // What all reads of a product together decide: StoreProducts.cpp.
 //
@@ -369,6 +370,38 @@ static llvm::SetVector<Value> getRows(ReduceOp product, ArrayRef<Value> indices)
   return rows;
 }
 
+/// True if the reader reduces over an index at which both factors of a chain's outer `product`
+/// stand, heads for example, and leaves few tiles: the chains of all heads, one after the other in
+/// each, are tiles of their own where they are stored.
+static bool leavesFewChains(ReduceOp product, Read read, const Reach &reach) {
+  auto target = read.consumer->getParentOfType<ModuleOp>()->getAttrOfType<gpu::TargetAttr>(
+      gpu::targetAttrName);
+  if (!target || reach.reduced.empty() || !isContraction(product) ||
+      chainLength(product) < longestChain)
+    return false;
+  auto compute = cast<ComputeOp>(read.producer.getOwner());
+  Operation *term = product.getYield().getValues()[0].getDefiningOp();
+  bool isOverBatch = false;
+  for (auto [axis, component] : llvm::zip_equal(
+           compute.getIndicesOf(read.producer.getResultNumber()), read.load.getIndices())) {
+    auto index = dyn_cast<BlockArgument>(component);
+    if (!index || !reach.reduced.contains(index))
+      continue;
+    Dependence depends(ValueRange{compute.getIndex(axis)});
+    auto around = cast<ReduceOp>(index.getOwner()->getParentOp());
+    isOverBatch |= depends.on(term->getOperand(0)) && depends.on(term->getOperand(1)) &&
+                   getUpperBound(around.getUpper()[index.getArgNumber()]) > 1;
+  }
+  int64_t rows = 1;
+  for (BlockArgument index : read.consumer.getBlock()->getArguments().drop_back()) {
+    int64_t upper = getUpperBound(getExtent(index, read.consumer));
+    if (upper < 0 || upper > INT32_MAX / rows)
+      return false;
+    rows *= std::max<int64_t>(upper, 1);
+  }
+  return isOverBatch && 2 * (rows / rowsOfTile + 1) < target.getProcessors();
+}
+
 /// True if no row of the `product` is one of the product that takes it as a factor, though both
 /// have rows: then a block would have one row of either at a time.
 static bool rowsAreCrossed(ReduceOp product, Read read) {
@@ -404,6 +437,8 @@ static std::optional<std::string> whyNotProducts(Operation *product, Read read, 
     return "its reader has few tiles of rows, and reduces a long range in each";
   if (auto reduce = dyn_cast<ReduceOp>(product); reduce && rowsAreCrossed(reduce, read))
     return "its rows are others than those of the product that reads it";
+  if (auto reduce = dyn_cast<ReduceOp>(product); reduce && leavesFewChains(reduce, read, reach))
+    return "its reader has few tiles, and reduces over chains of products in each";
   if (chainLength(product) + productsAround(read, reach) > longestChain)
     return "a chain of more than two products is not computed in one loop";
   RepeatBudget budget(maxExtra), values(std::min(maxExtra, fewValues));

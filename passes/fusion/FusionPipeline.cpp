@@ -25,6 +25,7 @@ void buildFusionPipeline(OpPassManager &manager, const FusionOptions &options) {
   add(createSplitReductions({options.chunk}));
   add(createMergeComputes());
   add(createSimplify());
+  add(createGroupRows());
   // Before reductions are joined: their ranges must be equal, and are once all are restricted.
   add(createRestrictRanges());
   add(createSimplify());

@@ -7,10 +7,15 @@
 // 2. an extremum over it needs what is reduced of it before: loops in turn would each compute it;
 // 3. it is read at several kinds of indices: inlining would compute it once for each. Slices at
 //    different places are products of their own;
-// 4. these are more than threads have registers for the sums of (the gates of a recurrent cell).
+// 4. these are more than threads have registers for the sums of (the gates of a recurrent cell),
+// or,
+//    as chains of two products, more than shared memory holds factors of.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/fusion/FuseProducers.h"
+
+#include "dialects/tkgpu/TkGpuDialect.h"
+#include "passes/tiling/SizeFacts.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/ADT/SetVector.h"
@@ -21,6 +26,8 @@ namespace tk {
 
 /// So many sums the smallest tile of warpgroups has registers for (WarpgroupTiles.h).
 static constexpr size_t mostSums = 4;
+/// Rows of the least tile of a chain, and the bytes of an element of its factors.
+static constexpr int64_t leastRowsOfTile = 64, bytesOfFactor = 2;
 
 /// True if both loads stand at the same indices, reduction indices over equal ranges being the
 /// same.
@@ -69,6 +76,33 @@ static bool readTogether(Read a, Read b) {
     std::swap(a, b);
   return llvm::any_of(getEmbeddings(a.consumer, b.consumer),
                       [&](ArrayRef<unsigned> e) { return haveSameIndices(a, b, e); });
+}
+
+/// Does shared memory hold the least that so many slices of `producer`, if that is a chain of two
+/// products, have in it at a time: their rows of factors, and as many terms of the others?
+static bool haveRoom(OpResult producer, size_t slices) {
+  auto compute = cast<ComputeOp>(producer.getOwner());
+  auto target =
+      compute->getParentOfType<ModuleOp>()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
+  int64_t terms = 0;
+  auto visit = [&](ReduceOp product, bool isInner) {
+    if (isInner && isContraction(product))
+      terms = std::max(terms, getUpperBound(product.getUpper().back()));
+  };
+  compute->walk([&](Operation *op) {
+    if (auto product = dyn_cast<ReduceOp>(op))
+      visit(product, product->getParentOfType<ReduceOp>() != nullptr);
+    // A chain's first product is computed where it is read once this one is.
+    auto load = dyn_cast<LoadOp>(op);
+    if (auto first = load ? load.getTensor().getDefiningOp<ComputeOp>() : ComputeOp())
+      first->walk([&](ReduceOp product) { visit(product, true); });
+  });
+  int64_t columns = compute.getExtents().empty() ? 0 : getUpperBound(compute.getExtents().back());
+  constexpr int64_t most = 1 << 16; // of which rows alone would not fit
+  if (!target || terms <= 0 || columns <= 0 || std::max(terms, columns) > most)
+    return true;
+  const int64_t elements = 2 * llvm::PowerOf2Ceil(terms) + llvm::PowerOf2Ceil(columns);
+  return int64_t(slices) * leastRowsOfTile * bytesOfFactor * elements <= target.getShared();
 }
 
 /// True if some extremum over what is read needs what was reduced of it before: loops of their own,
@@ -132,6 +166,8 @@ std::optional<std::string> whyStoreProducts(ArrayRef<Read> reads, bool isKernelR
   }
   if (slices * countProducts(reads.front().producer) > mostSums)
     return "its slices are more products than a tile has sums of";
+  if (!haveRoom(reads.front().producer, slices))
+    return "the factors of its slices' chains are more than shared memory holds";
   return std::nullopt;
 }
 

@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/Extrema.h"
+#include "passes/analysis/ScalarExpr.h"
 #include "passes/parallel/MergeIndices.h"
 #include "passes/tiling/BlockProgram.h"
 
@@ -32,6 +33,12 @@ bool BlockProgram::bindWhole(Reduction &reduction, unsigned position, int64_t si
   SizeFact fact = getSizeFact(kernel, end);
   if (getConstantIndex(op.getLower()[position]) != 0 || !upper.axes.empty() || !fact.upper ||
       *fact.upper > size)
+    return false;
+  // Of no values at all there is a loop, so that products in it have tiles of rows and columns.
+  auto isProduct = [&](tk::ReduceOp inner) {
+    return inner != op && isContraction(inner) ? WalkResult::interrupt() : WalkResult::advance();
+  };
+  if (*fact.upper == 0 && size == 1 && op.walk(isProduct).wasInterrupted())
     return false;
   llvm::SetVector<Value> free;
   collectFree(op, free);

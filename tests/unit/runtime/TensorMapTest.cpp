@@ -97,6 +97,8 @@ TEST_CASE_METHOD(MappedGemm, "what a tensor map cannot hold is refused by name",
                                     "multiples of 16 bytes and below 2^40, got 24 bytes");
   // The stride along an axis of one element is not used.
   CHECK(run(1, 6, 2, 24));
+  // Nor is any where there is no element.
+  CHECK(run(6, 0, 10, 24));
   Status shifted = run(6, 8, 10, 24, 4);
   REQUIRE(!shifted);
   CHECK(shifted.error().code() == ErrorCode::invalid_argument);

@@ -1,0 +1,31 @@
+//===- DivideIndices.h - an index of groups becomes two ---------*- C++ -*-===//
+//
+// Shared by DivideIndices.cpp (groups that are reduced) and GroupRows.cpp (groups that read the
+// same place of a table).
+//
+//===----------------------------------------------------------------------===//
+#ifndef TK_PASSES_FUSION_DIVIDEINDICES_H
+#define TK_PASSES_FUSION_DIVIDEINDICES_H
+
+#include "dialects/tk/TkDialect.h"
+
+namespace tk {
+
+/// An index of `whole` values in groups of `size`, of which there are `count`.
+struct Groups {
+  mlir::Value whole, count;
+  int64_t size;
+};
+
+/// Is `extent` a multiple of `size` in every launch that this code is for?
+bool isMultipleOf(KernelOp kernel, mlir::Value extent, int64_t size);
+
+/// Does a result take the place of a parameter, which has axes of its own?
+bool replacesParameter(KernelOp kernel, ComputeOp compute);
+
+/// Divides the index at `position` of `compute`, which is replaced. Loads of the results follow.
+void divideIndex(ComputeOp compute, unsigned position, const Groups &groups);
+
+} // namespace tk
+
+#endif // TK_PASSES_FUSION_DIVIDEINDICES_H
