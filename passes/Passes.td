@@ -30,9 +30,11 @@ def DivideIndices : Pass<"tk-divide-indices", "::mlir::ModuleOp"> {
 }
 
 def GroupRows : Pass<"tk-group-rows", "::mlir::ModuleOp"> {
-  let summary = "Make two indices of a product's rows that have an entry of a table in common by groups";
+  let summary = "Make two indices of a product's rows that read one entry of a table by groups, and one of "
+                "blocks of a chain's terms";
   let dependentDialects = ["::mlir::arith::ArithDialect"];
-  let statistics = [Statistic<"numGrouped", "rows-grouped", "Indices divided">];
+  let statistics = [Statistic<"numGrouped", "rows-grouped", "Indices divided">,
+                    Statistic<"numJoined", "terms-joined", "Reductions with one index for two">];
 }
 
 def SeparateReductions : Pass<"tk-separate-reductions", "::mlir::ModuleOp"> {

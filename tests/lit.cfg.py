@@ -18,6 +18,6 @@ config.environment["TK_CACHE"] = "off"
 if "TK_NVRTC" in os.environ:
     config.environment["TK_NVRTC"] = os.environ["TK_NVRTC"]
 inspect = ["tkc", "inspect", os.path.join(config.tk_source_root, "examples/elu.tk"), "--target", "sm_90a"]
-if subprocess.run(inspect, env=config.environment, capture_output=True).returncode == 0:
+if b"no_nvrtc" not in subprocess.run(inspect, env=config.environment, capture_output=True).stderr:
     config.available_features.add("nvrtc")
 config.substitutions.append(("%examples", os.path.join(config.tk_source_root, "examples")))

@@ -198,7 +198,7 @@ std::optional<std::string> FuseProducersPass::whyStore(OpResult producer, ArrayR
     if (auto why = whyNotInline(read, kind, maxExtra))
       return why;
   if (kind == ProducerKind::Products)
-    return whyStoreProducts(reads, isReturned(producer));
+    return whyStoreProducts(reads, isReturned(producer), maxExtra);
   return std::nullopt;
 }
 

@@ -41,7 +41,8 @@ bool isCarriedFreely(Read read);
 
 /// Why a producer with matrix products should be stored although each of its reads could be
 /// computed in place, or nothing.
-std::optional<std::string> whyStoreProducts(llvm::ArrayRef<Read> reads, bool isKernelResult);
+std::optional<std::string> whyStoreProducts(llvm::ArrayRef<Read> reads, bool isKernelResult,
+                                            int64_t maxExtra);
 
 /// Are sums or products of floats in the producer such that what is computed from it is compared
 /// for equality with what else is, a term with the least of the terms, for example? Computed twice,

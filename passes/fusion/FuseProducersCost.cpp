@@ -21,10 +21,10 @@
 //    scores are never stored, and the hidden layer of a perceptron is. Chains of two that the
 //    consumer reduces over, one after the other, are stored where it has few tiles.
 //
-// What all reads of a product together decide: StoreProducts.cpp.
+// Rule 3: FuseProductsCost.cpp. What all reads of a product together decide: StoreProducts.cpp.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/fusion/FuseProducers.h"
+#include "passes/fusion/FuseProducersCost.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "passes/fusion/SplitReductions.h"
@@ -42,16 +42,9 @@ namespace tk {
 static constexpr int64_t fewRows = 64;
 /// Elements of the widest access of a thread: rows of planes are multiples of it.
 static constexpr int64_t vectorElements = 16;
-/// Products that a block computes one in the terms of the other: what the inner one leaves is the
-/// outer one's factor, in registers.
-static constexpr unsigned longestChain = 2;
-/// Rows of a product's tile, and terms from which a reduction of a product is long: it then has as
-/// many tiles along the range as a machine has use for.
-static constexpr int64_t rowsOfTile = 128, longProduct = 4096;
-/// For how many values of indices along which a consumer has no tiles row reductions are repeated,
-/// each of which reads the row again where a launch that stores them reads it once; and how many
-/// terms are so few that they are repeated for more.
-static constexpr int64_t fewValues = 4, fewRepeatedTerms = 256;
+/// How many terms are so few that what is reduced of them is repeated for more values than
+/// `fewValues`.
+static constexpr int64_t fewRepeatedTerms = 256;
 /// The first architecture whose blocks form clusters.
 static constexpr int64_t leastClusterArch = 90;
 
@@ -59,7 +52,7 @@ static Value getYielded(OpResult producer) {
   return cast<ComputeOp>(producer.getOwner()).getYield().getValues()[producer.getResultNumber()];
 }
 
-static SmallVector<Operation *> getProducerSlice(OpResult producer) {
+SmallVector<Operation *> getProducerSlice(OpResult producer) {
   return getSlice(getYielded(producer), cast<ComputeOp>(producer.getOwner()).getBlock());
 }
 
@@ -83,21 +76,11 @@ ProducerKind classify(OpResult producer) {
 // The producer's indices seen from the consumer
 //===----------------------------------------------------------------------===//
 
-namespace {
-/// What one reduction of the producer depends on, in terms of the consumer's iteration.
-struct Reach {
-  llvm::SetVector<BlockArgument> parallel, reduced;
-  unsigned numComponents = 0;
-  bool allPlain = true; // each component is one iteration index itself
-  SmallVector<BlockArgument> extra;
-};
-} // namespace
-
-static bool isParallel(BlockArgument index, ComputeOp consumer) {
+bool isParallel(BlockArgument index, ComputeOp consumer) {
   return index.getOwner() == consumer.getBlock();
 }
 
-static Reach getReach(Operation *reduction, Read read) {
+Reach getReach(Operation *reduction, Read read) {
   auto compute = cast<ComputeOp>(read.producer.getOwner());
   SmallVector<unsigned> axes = compute.getIndicesOf(read.producer.getResultNumber());
   Reach reach;
@@ -117,32 +100,19 @@ static Reach getReach(Operation *reduction, Read read) {
   return reach;
 }
 
-static Value getExtent(BlockArgument index, ComputeOp consumer) {
+Value getExtent(BlockArgument index, ComputeOp consumer) {
   return consumer.getExtents()[index.getArgNumber()];
 }
 
-namespace {
-/// How often something may be repeated along further indices: what is repeated along several is
-/// repeated as often as their extents' product says.
-class RepeatBudget {
-public:
-  explicit RepeatBudget(int64_t most) : left(most) {}
+bool RepeatBudget::allows(BlockArgument index, ComputeOp consumer) {
+  int64_t upper = getUpperBound(getExtent(index, consumer));
+  if (upper < 0 || upper > left)
+    return false;
+  left /= std::max<int64_t>(upper, 1);
+  return true;
+}
 
-  /// True if `index` is known to be short enough beside those that were allowed before.
-  bool allows(BlockArgument index, ComputeOp consumer) {
-    int64_t upper = getUpperBound(getExtent(index, consumer));
-    if (upper < 0 || upper > left)
-      return false;
-    left /= std::max<int64_t>(upper, 1);
-    return true;
-  }
-
-private:
-  int64_t left;
-};
-} // namespace
-
-static std::string quote(BlockArgument index, ComputeOp consumer) {
+std::string quote(BlockArgument index, ComputeOp consumer) {
   return ("'" + cast<StringAttr>(consumer.getIndexNames()[index.getArgNumber()]).getValue() + "'")
       .str();
 }
@@ -223,36 +193,6 @@ static bool areFewAndLong(ReduceOp reduce, ArrayRef<BlockArgument> row, ComputeO
   return true;
 }
 
-/// True if a parallel index of the consumer stands in every load under the reductions around the
-/// read and in every component-carrying load of the producer: products of one batch each.
-static bool sharesBatch(Read read, const Reach &reach) {
-  SmallVector<ReduceOp> around = getEnclosingReductions(read.load);
-  if (around.empty())
-    return false;
-  auto compute = cast<ComputeOp>(read.producer.getOwner());
-  SmallVector<unsigned> axes = compute.getIndicesOf(read.producer.getResultNumber());
-  for (auto [axis, component] : llvm::zip_equal(axes, read.load.getIndices())) {
-    auto index = dyn_cast<BlockArgument>(component);
-    if (!index || !reach.parallel.contains(index))
-      continue;
-    auto inEveryLoad = [](Operation *root, Value needed) {
-      return !root->walk([&](LoadOp load) {
-                    Dependence depends(ValueRange{needed});
-                    return llvm::any_of(load.getIndices(), [&](Value i) { return depends.on(i); })
-                               ? WalkResult::advance()
-                               : WalkResult::interrupt();
-                  })
-                  .wasInterrupted();
-    };
-    bool inProducer = llvm::all_of(getProducerSlice(read.producer), [&](Operation *op) {
-      return !isa<ReduceOp>(op) || inEveryLoad(op, compute.getIndex(axis));
-    });
-    if (inProducer && inEveryLoad(around.back(), index))
-      return true;
-  }
-  return false;
-}
-
 //===----------------------------------------------------------------------===//
 // Decisions
 //===----------------------------------------------------------------------===//
@@ -314,144 +254,6 @@ static std::optional<std::string> whyNotRows(ReduceOp reduce, Read read, const R
     if (!(inTiles ? budget : values).allows(index, read.consumer))
       return std::string("its reductions would be repeated for every ") +
              (inTiles ? "tile" : "value") + " of index " + quote(index, read.consumer);
-  }
-  return std::nullopt;
-}
-
-/// How many products at most stand in each other's terms in `reduction`.
-static unsigned chainLength(Operation *reduction) {
-  unsigned longest = 0;
-  reduction->walk([&](ReduceOp inner) {
-    unsigned length = 0;
-    for (Operation *op = inner; op != reduction->getParentOp(); op = op->getParentOp())
-      length += isa<ReduceOp>(op) && isContraction(cast<ReduceOp>(op));
-    longest = std::max(longest, length);
-  });
-  return longest;
-}
-
-/// How many products of the consumer have in their terms what the read stands for.
-static unsigned productsAround(Read read, const Reach &reach) {
-  SmallVector<ReduceOp> around = getEnclosingReductions(read.load);
-  auto isRead = [&](ReduceOp reduce) {
-    return llvm::any_of(reach.reduced,
-                        [&](BlockArgument index) { return index.getOwner() == reduce.getBlock(); });
-  };
-  return llvm::count_if(llvm::make_range(llvm::find_if(around, isRead), around.end()),
-                        [](ReduceOp reduce) { return isContraction(reduce); });
-}
-
-/// True if a reduction other than a product's takes the `product` in, over a range that is known to
-/// be long, and leaves few tiles of rows: most processors would have no work.
-static bool leavesFewTiles(Read read, const Reach &reach) {
-  auto target = read.consumer->getParentOfType<ModuleOp>()->getAttrOfType<gpu::TargetAttr>(
-      gpu::targetAttrName);
-  SmallVector<ReduceOp> around = getEnclosingReductions(read.load);
-  if (!target || around.empty() || isContraction(around.front()) || reach.reduced.size() != 1 ||
-      reach.parallel.size() != 1 || read.consumer.getNumIndices() != 1)
-    return false;
-  BlockArgument index = reach.reduced.front();
-  if (index.getOwner() != around.front().getBlock())
-    return false;
-  int64_t terms = getUpperBound(around.front().getUpper()[index.getArgNumber()]);
-  int64_t rows = getUpperBound(getExtent(reach.parallel.front(), read.consumer));
-  return rows > 0 && terms >= longProduct && 2 * (rows / rowsOfTile + 1) < target.getProcessors();
-}
-
-/// The indices among `indices` at which one factor of a product stands, and the other does not.
-static llvm::SetVector<Value> getRows(ReduceOp product, ArrayRef<Value> indices) {
-  Operation *term = product.getYield().getValues()[0].getDefiningOp();
-  llvm::SetVector<Value> rows;
-  for (Value index : indices) {
-    Dependence depends(ValueRange{index});
-    if (depends.on(term->getOperand(0)) != depends.on(term->getOperand(1)))
-      rows.insert(index);
-  }
-  return rows;
-}
-
-/// True if the reader reduces over an index at which both factors of a chain's outer `product`
-/// stand, heads for example, and leaves few tiles: the chains of all heads, one after the other in
-/// each, are tiles of their own where they are stored.
-static bool leavesFewChains(ReduceOp product, Read read, const Reach &reach) {
-  auto target = read.consumer->getParentOfType<ModuleOp>()->getAttrOfType<gpu::TargetAttr>(
-      gpu::targetAttrName);
-  if (!target || reach.reduced.empty() || !isContraction(product) ||
-      chainLength(product) < longestChain)
-    return false;
-  auto compute = cast<ComputeOp>(read.producer.getOwner());
-  Operation *term = product.getYield().getValues()[0].getDefiningOp();
-  bool isOverBatch = false;
-  for (auto [axis, component] : llvm::zip_equal(
-           compute.getIndicesOf(read.producer.getResultNumber()), read.load.getIndices())) {
-    auto index = dyn_cast<BlockArgument>(component);
-    if (!index || !reach.reduced.contains(index))
-      continue;
-    Dependence depends(ValueRange{compute.getIndex(axis)});
-    auto around = cast<ReduceOp>(index.getOwner()->getParentOp());
-    isOverBatch |= depends.on(term->getOperand(0)) && depends.on(term->getOperand(1)) &&
-                   getUpperBound(around.getUpper()[index.getArgNumber()]) > 1;
-  }
-  int64_t rows = 1;
-  for (BlockArgument index : read.consumer.getBlock()->getArguments().drop_back()) {
-    int64_t upper = getUpperBound(getExtent(index, read.consumer));
-    if (upper < 0 || upper > INT32_MAX / rows)
-      return false;
-    rows *= std::max<int64_t>(upper, 1);
-  }
-  return isOverBatch && 2 * (rows / rowsOfTile + 1) < target.getProcessors();
-}
-
-/// True if no row of the `product` is one of the product that takes it as a factor, though both
-/// have rows: then a block would have one row of either at a time.
-static bool rowsAreCrossed(ReduceOp product, Read read) {
-  SmallVector<ReduceOp> around = getEnclosingReductions(read.load);
-  if (around.empty() || !isContraction(around.front()) || !isContraction(product))
-    return false;
-  auto compute = cast<ComputeOp>(read.producer.getOwner());
-  SmallVector<unsigned> axes = compute.getIndicesOf(read.producer.getResultNumber());
-  SmallVector<Value> inner, outer;
-  for (auto [axis, index] : llvm::zip_equal(axes, read.load.getIndices()))
-    if (auto arg = dyn_cast<BlockArgument>(index); arg && isParallel(arg, read.consumer)) {
-      inner.push_back(compute.getIndex(axis));
-      outer.push_back(arg);
-    }
-  llvm::SetVector<Value> here = getRows(product, inner), there = getRows(around.front(), outer);
-  return !here.empty() && !there.empty() &&
-         llvm::none_of(llvm::zip_equal(inner, outer), [&](auto pair) {
-           return here.contains(std::get<0>(pair)) && there.contains(std::get<1>(pair));
-         });
-}
-
-static std::optional<std::string> whyNotProducts(Operation *product, Read read, const Reach &reach,
-                                                 int64_t maxExtra) {
-  llvm::SetVector<BlockArgument> all = reach.parallel;
-  all.insert_range(reach.reduced);
-  if (all.size() < reach.numComponents && reach.extra.empty())
-    return std::nullopt; // a single element of a row, such as a label's score
-  if (!reach.allPlain)
-    return "it is read at an index expression, so that its products would be repeated";
-  if (!reach.reduced.empty() && reach.parallel.empty())
-    return "the reader would have no parallel index left to compute it over";
-  if (leavesFewTiles(read, reach))
-    return "its reader has few tiles of rows, and reduces a long range in each";
-  if (auto reduce = dyn_cast<ReduceOp>(product); reduce && rowsAreCrossed(reduce, read))
-    return "its rows are others than those of the product that reads it";
-  if (auto reduce = dyn_cast<ReduceOp>(product); reduce && leavesFewChains(reduce, read, reach))
-    return "its reader has few tiles, and reduces over chains of products in each";
-  if (chainLength(product) + productsAround(read, reach) > longestChain)
-    return "a chain of more than two products is not computed in one loop";
-  RepeatBudget budget(maxExtra), values(std::min(maxExtra, fewValues));
-  for (BlockArgument index : reach.extra) {
-    // What stands under no reduction has the product's own tiles, and one for each other value.
-    bool isInTiles =
-        !reach.reduced.empty() || index.getArgNumber() + 1 == read.consumer.getNumIndices();
-    if ((isInTiles ? budget : values).allows(index, read.consumer))
-      continue;
-    bool known = getUpperBound(getExtent(index, read.consumer)) >= 0;
-    if (known || reach.reduced.empty() || !(isUnderSoftmax(read) || sharesBatch(read, reach)))
-      return "its products would be repeated for every tile of index " +
-             quote(index, read.consumer);
   }
   return std::nullopt;
 }

@@ -75,24 +75,25 @@ static bool hasChains(ComputeOp compute) {
       .wasInterrupted();
 }
 
-/// How many places each block has, if `reduce` runs over blocks and the places in them.
-static std::optional<int64_t> placesOfBlock(ReduceOp reduce, ComputeOp compute) {
+/// Does `reduce` run over blocks and the places in them, as many in each?
+static bool runsOverBlocks(ReduceOp reduce, ComputeOp compute) {
   if (reduce.isOnline() || reduce->getParentOp() != compute || reduce.getNumIndices() != 2 ||
       reduce.getKind(0) == ReduceKind::ArgMax || reduce.getKind(0) == ReduceKind::ArgMin)
-    return std::nullopt;
+    return false;
   std::optional<int64_t> places = getConstantIntValue(reduce.getUpper()[1]);
-  bool isWhole =
-      llvm::all_of(reduce.getLower(), [](Value lower) { return getConstantIntValue(lower) == 0; });
-  bool isKnown = isKernelLevel(reduce.getUpper()[0], compute);
-  return isWhole && isKnown && places && *places >= leastRows ? places : std::nullopt;
+  return places && *places >= leastRows && isKernelLevel(reduce.getUpper()[0], compute) &&
+         llvm::all_of(reduce.getLower(),
+                      [](Value lower) { return getConstantIntValue(lower) == 0; });
 }
 
-/// Makes one index of the blocks and the places in them that chains reduce over.
-static void joinTerms(ComputeOp compute) {
+/// Makes one index of the blocks and the places in them that chains reduce over. Returns for how
+/// many reductions.
+static unsigned joinTerms(ComputeOp compute) {
   if (!hasChains(compute))
-    return;
+    return 0;
+  unsigned joinedCount = 0;
   for (auto reduce : llvm::make_early_inc_range(compute.getBlock()->getOps<ReduceOp>())) {
-    if (!placesOfBlock(reduce, compute))
+    if (!runsOverBlocks(reduce, compute))
       continue;
     Location loc = reduce.getLoc();
     OpBuilder builder(reduce);
@@ -110,9 +111,13 @@ static void joinTerms(ComputeOp compute) {
     body->getArgument(1).replaceAllUsesWith(block);
     body->getArgument(2).replaceAllUsesWith(place);
     body->eraseArguments(1, 2);
+    note(joined, passName, Verdict::Derived,
+         "the " + describe(joined) + " has blocks and the places in them as one index");
     reduce->replaceAllUsesWith(joined);
     reduce.erase();
+    ++joinedCount;
   }
+  return joinedCount;
 }
 
 /// The group of rows whose entry of a table `at`, an index of a factor, is computed from.
@@ -179,7 +184,7 @@ void GroupRows::runOnOperation() {
     return;
   getOperation()->walk([&](KernelOp kernel) {
     for (ComputeOp compute : kernel.getBody().front().getOps<ComputeOp>())
-      joinTerms(compute);
+      numJoined += joinTerms(compute);
     while (groupOne(kernel))
       ++numGrouped;
   });

@@ -7,15 +7,13 @@
 // 2. an extremum over it needs what is reduced of it before: loops in turn would each compute it;
 // 3. it is read at several kinds of indices: inlining would compute it once for each. Slices at
 //    different places are products of their own;
-// 4. these are more than threads have registers for the sums of (the gates of a recurrent cell),
-// or,
-//    as chains of two products, more than shared memory holds factors of.
+// 4. these are more than threads have registers for the sums of (the gates of a recurrent cell);
+// 5. these are chains of two products, and more than shared memory holds the factors of.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/fusion/FuseProducers.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
-#include "passes/tiling/SizeFacts.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/ADT/SetVector.h"
@@ -26,8 +24,9 @@ namespace tk {
 
 /// So many sums the smallest tile of warpgroups has registers for (WarpgroupTiles.h).
 static constexpr size_t mostSums = 4;
-/// Rows of the least tile of a chain, and the bytes of an element of its factors.
-static constexpr int64_t leastRowsOfTile = 64, bytesOfFactor = 2;
+/// Rows of the least tile of a chain, the widest that its factors have (PlanChains.cpp), and the
+/// bytes of an element of these.
+static constexpr int64_t leastRowsOfTile = 64, widestTile = 256, bytesOfFactor = 2;
 
 /// True if both loads stand at the same indices, reduction indices over equal ranges being the
 /// same.
@@ -78,30 +77,42 @@ static bool readTogether(Read a, Read b) {
                       [&](ArrayRef<unsigned> e) { return haveSameIndices(a, b, e); });
 }
 
+/// The most terms of a product that `producer`, a product itself, has in its own terms, or will
+/// have once what it reads is computed there: 0 if it is no chain, -1 if they are not known.
+static int64_t termsOfChain(OpResult producer, int64_t maxExtra) {
+  auto compute = cast<ComputeOp>(producer.getOwner());
+  int64_t terms = 0;
+  auto take = [&](ReduceOp product) {
+    int64_t upper = isContraction(product) ? getUpperBound(product.getUpper().back()) : 0;
+    terms = terms < 0 || upper < 0 ? -1 : std::max(terms, upper);
+  };
+  compute->walk([&](ReduceOp product) {
+    if (product->getParentOfType<ReduceOp>())
+      take(product);
+  });
+  compute->walk([&](LoadOp load) {
+    auto first = dyn_cast<OpResult>(load.getTensor());
+    if (first && isa<ComputeOp>(first.getOwner()) && classify(first) == ProducerKind::Products &&
+        !getEnclosingReductions(load).empty() &&
+        !whyNotInline({load, compute, first}, ProducerKind::Products, maxExtra))
+      first.getOwner()->walk(take);
+  });
+  return terms;
+}
+
 /// Does shared memory hold the least that so many slices of `producer`, if that is a chain of two
 /// products, have in it at a time: their rows of factors, and as many terms of the others?
-static bool haveRoom(OpResult producer, size_t slices) {
+static bool haveRoom(OpResult producer, size_t slices, int64_t maxExtra) {
   auto compute = cast<ComputeOp>(producer.getOwner());
   auto target =
       compute->getParentOfType<ModuleOp>()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
-  int64_t terms = 0;
-  auto visit = [&](ReduceOp product, bool isInner) {
-    if (isInner && isContraction(product))
-      terms = std::max(terms, getUpperBound(product.getUpper().back()));
-  };
-  compute->walk([&](Operation *op) {
-    if (auto product = dyn_cast<ReduceOp>(op))
-      visit(product, product->getParentOfType<ReduceOp>() != nullptr);
-    // A chain's first product is computed where it is read once this one is.
-    auto load = dyn_cast<LoadOp>(op);
-    if (auto first = load ? load.getTensor().getDefiningOp<ComputeOp>() : ComputeOp())
-      first->walk([&](ReduceOp product) { visit(product, true); });
-  });
-  int64_t columns = compute.getExtents().empty() ? 0 : getUpperBound(compute.getExtents().back());
-  constexpr int64_t most = 1 << 16; // of which rows alone would not fit
-  if (!target || terms <= 0 || columns <= 0 || std::max(terms, columns) > most)
+  const int64_t terms = termsOfChain(producer, maxExtra),
+                columns =
+                    compute.getExtents().empty() ? 0 : getUpperBound(compute.getExtents().back());
+  if (!target || terms <= 0 || columns <= 0)
     return true;
-  const int64_t elements = 2 * llvm::PowerOf2Ceil(terms) + llvm::PowerOf2Ceil(columns);
+  const int64_t elements = 2 * llvm::PowerOf2Ceil(std::min(terms, widestTile)) +
+                           llvm::PowerOf2Ceil(std::min(columns, widestTile));
   return int64_t(slices) * leastRowsOfTile * bytesOfFactor * elements <= target.getShared();
 }
 
@@ -135,7 +146,8 @@ static size_t countProducts(OpResult producer) {
   });
 }
 
-std::optional<std::string> whyStoreProducts(ArrayRef<Read> reads, bool isKernelResult) {
+std::optional<std::string> whyStoreProducts(ArrayRef<Read> reads, bool isKernelResult,
+                                            int64_t maxExtra) {
   SmallVector<Read> whole;
   for (Read read : reads)
     if (!readsOneElement(read))
@@ -166,7 +178,7 @@ std::optional<std::string> whyStoreProducts(ArrayRef<Read> reads, bool isKernelR
   }
   if (slices * countProducts(reads.front().producer) > mostSums)
     return "its slices are more products than a tile has sums of";
-  if (!haveRoom(reads.front().producer, slices))
+  if (!haveRoom(reads.front().producer, slices, maxExtra))
     return "the factors of its slices' chains are more than shared memory holds";
   return std::nullopt;
 }

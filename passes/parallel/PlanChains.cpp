@@ -212,8 +212,9 @@ void Planner::planWarpgroupChain(Contraction &outer) {
   // as many terms, and begin with one. 16 queries of heads of 128 in groups of 4, H100, 8, 16, 64
   // sequences: 256.3 -> 251.5, 271.0 -> 264.1, 519.5 -> 513.5 us; with room for two blocks a
   // processor 264, 276, 526, with two stages 252.4, 263.9, 514.8, but through pages 4 % more.
-  const bool haveLengths = consumers == 1 && haveLoadedLengths(outer.op) &&
-                           tileOf(outer.n) > narrowOutputs && tileOf(outer.n) <= 128;
+  const bool areLoaded = haveLoadedLengths(outer.op);
+  const bool haveLengths =
+      consumers == 1 && areLoaded && tileOf(outer.n) > narrowOutputs && tileOf(outer.n) <= 128;
   haveRoom &= !haveLengths;
   set(outer.k, tileOf(outer.n) <= 128 && haveRoom ? 128 : 64);
   if (consumers < groups)
@@ -229,7 +230,7 @@ void Planner::planWarpgroupChain(Contraction &outer) {
   warps = 4 * std::clamp<int64_t>(tileOf(outer.m) / rowsOfWarpgroup, 1, groups);
   perThread = std::max<int64_t>(tileOf(outer.m) * tileOf(outer.n) / (warps * 32), 1);
   stages = haveLengths ? 3 : 4; // as far as shared memory reaches
-  persistent = block.persistent.value_or(!haveLoadedLengths(outer.op));
+  persistent = block.persistent.value_or(!areLoaded);
   group = walkedTogether(outer);
 }
 

@@ -1,0 +1,61 @@
+//===- FuseProducersCost.h - what a producer depends on ---------*- C++ -*-===//
+//
+// Shared by FuseProducersCost.cpp, which says when a tensor is computed where it is read, and
+// FuseProductsCost.cpp, which says so of matrix products.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TK_PASSES_FUSION_FUSEPRODUCERSCOST_H
+#define TK_PASSES_FUSION_FUSEPRODUCERSCOST_H
+
+#include "passes/fusion/FuseProducers.h"
+
+#include "llvm/ADT/SetVector.h"
+
+namespace tk {
+
+/// For how many values of indices along which a consumer has no tiles reductions are repeated, each
+/// of which reads the row again where a launch that stores them reads it once.
+inline constexpr int64_t fewValues = 4;
+
+/// What one reduction of the producer depends on, in terms of the consumer's iteration.
+struct Reach {
+  llvm::SetVector<mlir::BlockArgument> parallel, reduced;
+  unsigned numComponents = 0;
+  bool allPlain = true; // each component is one iteration index itself
+  llvm::SmallVector<mlir::BlockArgument> extra;
+};
+
+Reach getReach(mlir::Operation *reduction, Read read);
+
+/// What the producer's element is computed by, in its statement.
+llvm::SmallVector<mlir::Operation *> getProducerSlice(mlir::OpResult producer);
+
+/// Is `index` one of the consumer's own, not of a reduction in it?
+bool isParallel(mlir::BlockArgument index, ComputeOp consumer);
+
+/// The extent of such an index.
+mlir::Value getExtent(mlir::BlockArgument index, ComputeOp consumer);
+
+/// Its name for a note, in quotes.
+std::string quote(mlir::BlockArgument index, ComputeOp consumer);
+
+/// How often something may be repeated along further indices: what is repeated along several is
+/// repeated as often as their extents' product says.
+class RepeatBudget {
+public:
+  explicit RepeatBudget(int64_t most) : left(most) {}
+
+  /// True if `index` is known to be short enough beside those that were allowed before.
+  bool allows(mlir::BlockArgument index, ComputeOp consumer);
+
+private:
+  int64_t left;
+};
+
+/// Why the `product`, or what holds it, is not computed where it is read, or nothing.
+std::optional<std::string> whyNotProducts(mlir::Operation *product, Read read, const Reach &reach,
+                                          int64_t maxExtra);
+
+} // namespace tk
+
+#endif // TK_PASSES_FUSION_FUSEPRODUCERSCOST_H
