@@ -54,6 +54,8 @@ llvm::ArrayRef<PassRow> passTable() {
        "what would otherwise inline the statement that stores a factor anew has run"},
       {"tk-store-invariants", Stage::Fused, "fusion", "",
        "what stores a value once more would be inlined again before; factors are stored"},
+      {"tk-bound-masks", Stage::Fused, "fusion", "",
+       "what is left of masks stays in the terms, and statements stay as they are"},
       {"tk-place-results", Stage::Tiled, "", "tk-place-results",
        "copies where a result replaces what is still read"},
       {"tk-select-schedule", Stage::Tiled, "", "tk-select-schedule",

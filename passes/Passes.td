@@ -113,6 +113,13 @@ def TransposeFactors : Pass<"tk-transpose-factors", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numTransposed", "factors-transposed", "Factors transposed">];
 }
 
+def BoundMasks : Pass<"tk-bound-masks", "::mlir::ModuleOp"> {
+  let summary = "Find which terms a mask that reads tensors admits, for groups of rows";
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let statistics = [Statistic<"numBounded", "masks-bounded", "Masks of which ranges are known">,
+                    Statistic<"numListed", "masks-listed", "Masks whose blocks are listed">];
+}
+
 def StoreInvariants : Pass<"tk-store-invariants", "::mlir::ModuleOp"> {
   let summary = "Store long functions that many elements of a statement share in a statement of their own";
   let dependentDialects = ["::mlir::arith::ArithDialect"];

@@ -202,6 +202,10 @@ std::optional<StringRef> ChainSplit::prepare(gpu::TargetAttr target) {
                          : "its rows are too many for one tile, or sizes are not known");
   how = *chosen;
   setRange();
+  // One part of a chain whose rows are one index as they are.
+  if (!isOfElements() && chain.rows.size() == 1 && !chain.grouped &&
+      how.length >= *getSizeFact(kernel, upper).upper)
+    return StringRef("there are chains enough for all processors");
   if (!isOfElements() && *getSizeFact(kernel, upper).upper <= leastTerms)
     return StringRef("it is short");
   return std::nullopt;

@@ -159,6 +159,12 @@ static bool haveLoadedLengths(ReduceOp reduction) {
   return false;
 }
 
+/// Are a statement's results read by others alone? So are states of parts, whose rows are few:
+/// what they take is time of memory, however long steps are.
+static bool holdsParts(ComputeOp compute) {
+  return llvm::all_of(compute->getUsers(), [](Operation *user) { return isa<LoadOp>(user); });
+}
+
 /// How many chains, each with scores of its own, one loop carries: as many as there are maxima.
 static int64_t countChains(const Contraction &outer) {
   tk::ReduceOp loop = outer.op;
@@ -213,8 +219,8 @@ void Planner::planWarpgroupChain(Contraction &outer) {
   // sequences: 256.3 -> 251.5, 271.0 -> 264.1, 519.5 -> 513.5 us; with room for two blocks a
   // processor 264, 276, 526, with two stages 252.4, 263.9, 514.8, but through pages 4 % more.
   const bool areLoaded = haveLoadedLengths(outer.op);
-  const bool haveLengths =
-      consumers == 1 && areLoaded && tileOf(outer.n) > narrowOutputs && tileOf(outer.n) <= 128;
+  const bool haveLengths = consumers == 1 && areLoaded && holdsParts(shape.compute) &&
+                           tileOf(outer.n) > narrowOutputs && tileOf(outer.n) <= 128;
   haveRoom &= !haveLengths;
   set(outer.k, tileOf(outer.n) <= 128 && haveRoom ? 128 : 64);
   if (consumers < groups)

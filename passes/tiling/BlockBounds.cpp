@@ -57,6 +57,13 @@ Value BlockProgram::endOf(Value value, bool wantMax, const RowPart *part) {
     state.addTypes(x.getType());
     return b.create(state)->getResult(0);
   };
+  if (auto load = dyn_cast<LoadOp>(op))
+    return endOfLoaded(load, wantMax, part);
+  if (auto cast = dyn_cast<arith::IndexCastOp>(op)) {
+    Value end = endOf(cast.getIn(), wantMax, part);
+    return end ? arith::IndexCastOp::create(at(scopes.size() - 1), loc, cast.getType(), end)
+               : Value();
+  }
   if (isa<arith::AddIOp, arith::MinSIOp, arith::MaxSIOp>(op))
     return build(same, wantMax);
   if (isa<arith::SubIOp>(op))

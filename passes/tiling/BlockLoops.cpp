@@ -111,6 +111,7 @@ void BlockProgram::reduce(tk::ReduceOp op) {
     planAccumulators(reduction);
     reduction.masksTerms = planMasks(reduction);
     planUnion(reduction);
+    planRanges(reduction);
     // Sums of weights beside a product are reduced in each step: there are no registers for tiles.
     if (!reduction.maskedWeights.empty())
       for (Accumulator &acc : reduction.accumulators)
@@ -206,9 +207,18 @@ SmallVector<Value> BlockProgram::loops(Reduction &reduction, unsigned position,
     reduction.ranges.reset();
   if (reduction.ranges)
     from = skipBetween(reduction, id, from, to);
-  if (uniform && (size == 1 || (getSizeFact(kernel, upperBound).divisor % size == 0 &&
-                                getSizeFact(kernel, lowerBound).divisor % size == 0)))
+  if (reduction.known)
+    narrowToRanges(reduction, id, from, to);
+  if (uniform && !reduction.known &&
+      (size == 1 || (getSizeFact(kernel, upperBound).divisor % size == 0 &&
+                     getSizeFact(kernel, lowerBound).divisor % size == 0)))
     return loop(reduction, position, from, to, carried);
+  if (reduction.known) {
+    // Steps begin anywhere, so that the last one may reach beyond what is loaded.
+    axes[id].coveringExtent = coveringExtentOf(kernel, upperBound);
+    axes[id].limit = to;
+    return loop(reduction, position, from, to, carried);
+  }
   if (reduction.masksTerms) {
     axes[id].fullTo = boundOfRows(reduction, upperBound, scalarBound(upperBound, upper, false),
                                   /*wantMax=*/false, size);

@@ -105,7 +105,7 @@ Value BlockProgram::isPartial(Reduction &reduction) {
     Value start = axis.counter ? axis.counter : axis.start;
     if (axis.fullFrom)
       add(arith::CmpIPredicate::slt, start, axis.fullFrom);
-    if (!hasBounds)
+    if (!axis.fullTo)
       continue;
     Value end =
         arith::AddIOp::create(b, loc, start, arith::ConstantIndexOp::create(b, loc, axis.size));
@@ -121,25 +121,26 @@ void BlockProgram::maskTerm(Reduction &reduction, Value term, ReduceKind kind) {
   TileValue value = get(isUnion ? term.getDefiningOp<arith::SelectOp>().getTrueValue() : term);
   unsigned depth = scopes.size() - 1;
   auto isMasked = [&](unsigned id) { return axes[id].limit || axes[id].lower || axes[id].upper; };
-  if (!isUnion && llvm::none_of(reduction.axes, isMasked))
+  const bool isKnown = reduction.known.has_value();
+  if (!isUnion && !isKnown && llvm::none_of(reduction.axes, isMasked))
     return;
   TypedAttr identity = identityOf(kind, term.getType());
   Axes all = value.axes;
   for (unsigned id : reduction.axes) {
-    if (isUnion || isMasked(id))
+    if (isUnion || isKnown || isMasked(id))
       all = unite(all, {id});
     for (const std::optional<TileValue> &bound : {axes[id].lower, axes[id].upper})
       if (bound)
         all = unite(all, bound->axes);
   }
-  if (isUnion)
-    all = unite(all, sorted(axesOf(reduction.ranges->holds)));
+  if (isUnion || isKnown)
+    all = unite(all, sorted(axesOf(isUnion ? reduction.ranges->holds : reduction.known->holds)));
   value = broadcast(value, all, depth);
   auto mask = [&](unsigned minDepth) {
     std::optional<TileValue> ends = termMask(reduction, minDepth);
-    if (!isUnion)
+    if (!isUnion && !isKnown)
       return *ends;
-    TileValue between = unionMask(reduction, minDepth);
+    TileValue between = isUnion ? unionMask(reduction, minDepth) : knownMask(reduction, minDepth);
     return ends ? andMasks({*ends, between}) : between;
   };
   Value condition = isPartial(reduction);

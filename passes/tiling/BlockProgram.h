@@ -9,6 +9,7 @@
 #define TK_PASSES_TILING_BLOCKPROGRAM_H
 
 #include "dialects/tkgpu/TkGpuDialect.h"
+#include "passes/analysis/MaskRanges.h"
 #include "passes/parallel/TileReductions.h"
 #include "passes/tiling/SizeFacts.h"
 
@@ -192,6 +193,12 @@ private:
   void startInRanges(Reduction &reduction, unsigned axis);
   TileValue unionMask(Reduction &reduction, unsigned minDepth);
 
+  // BlockRanges.cpp: masks of which ranges are known.
+  mlir::Value endOfLoaded(LoadOp load, bool wantMax, const RowPart *part);
+  void planRanges(Reduction &reduction);
+  void narrowToRanges(Reduction &reduction, unsigned axis, mlir::Value &from, mlir::Value &to);
+  TileValue knownMask(Reduction &reduction, unsigned minDepth);
+
   // BlockReduction.cpp, BlockLoops.cpp: reductions.
   struct Accumulator {
     ReduceKind kind;
@@ -213,6 +220,8 @@ private:
     bool masksTerms = false; ///< see BlockMasks.cpp, as for the next one
     llvm::SmallVector<mlir::Value> maskedWeights;
     std::optional<RangeUnion> ranges; ///< outside which all terms vanish
+    std::optional<MaskRanges> known;  ///< of the mask that selects `masked`, all scores
+    llvm::SmallVector<mlir::Value> masked;
   };
   void reduce(ReduceOp op);
   void bindIndices(Reduction &reduction);
@@ -289,6 +298,7 @@ private:
   std::optional<unsigned> loopAxis;
   mlir::Operation *loopOp = nullptr;
   llvm::DenseMap<mlir::Operation *, unsigned> carryOf;
+  unsigned leastDepth = 0; ///< of the scope of elementwise values
   llvm::SmallVector<TileValue> carries;
   /// Of the tiles that the block goes through, and carries what they are reduced to: its first one,
   /// where all end, in steps of how many it goes, and the one that it has.

@@ -217,6 +217,9 @@ SmallVector<Value> BlockProgram::onlineStep(Reduction &reduction, ArrayRef<Value
   tk::ReduceOp op = reduction.op;
   unsigned depth = scopes.size() - 1, count = op.getNumAccumulators();
   Block &rescale = op.getRescale().front();
+  // What selects scores is one of the masks at the ends of their range.
+  for (Value score : reduction.masked)
+    scopes[depth].memo[score] = get(score.getDefiningOp<arith::SelectOp>().getTrueValue());
   for (Value weight : reduction.maskedWeights)
     maskTerm(reduction, weight, ReduceKind::Sum);
   SmallVector<Value> results;

@@ -215,7 +215,7 @@ TileValue BlockProgram::elementwise(Operation *op) {
   Type type = op->getResult(0).getType();
   op = withoutDetour(op);
   SmallVector<TileValue> operands;
-  unsigned depth = 0;
+  unsigned depth = leastDepth;
   Axes all;
   for (Value operand : op->getOperands()) {
     operands.push_back(get(operand));

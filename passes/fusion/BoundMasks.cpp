@@ -1,0 +1,181 @@
+//===- BoundMasks.cpp - ranges of masks that read tensors -----------------===//
+//
+// Packed sequences have a mask `document[i] == document[j]`, which bounds no index. For groups of
+// rows it holds nowhere outside a range of terms nevertheless, and everywhere in another one.
+//
+// 1. Take chains of products carried under a maximum whose scores are selected by one condition
+//    that reads tensors at the index of the terms.
+// 2. What the condition is of a term for a group of rows, true for some and true for all, follows
+//    from the least and the greatest value of what its comparisons take of the rows; what it reads
+//    at a quotient of the row that all of the group have is one value.
+// 3. A statement of its own goes through the terms for each group, and stores the first and the
+//    last one for which the condition is true for some row, and the range of those for which it is
+//    true for all, if there is one such range.
+// 4. The condition goes along with the ranges (MaskRanges.h): tiles then begin and end there, and
+//    have steps without masks (BlockRanges.cpp).
+//
+//   %o = tk.compute ["i", "e"] {
+//     .. select(%document[i] == %document[j], %s, -inf) ..}
+//     =>
+//   %begin, %end, %all, %behind = tk.compute ["i.group"] {
+//     %least = min of %document[i], %greatest = max of %document[i] for i in the group
+//     %some(j) = %least <= %document[j] <= %greatest
+//     %every(j) = %least == %document[j] == %greatest
+//     min of j where %some(j), max of j + 1 where %some(j), .. }
+//   %o = tk.compute ["i", "e"] {
+//     .. select(%all[i / 64] <= j < %behind[i / 64] or
+//               %begin[i / 64] <= j < %end[i / 64] and %document[i] == %document[j], %s, -inf) ..}
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Passes.h"
+
+#include "passes/analysis/MaskRanges.h"
+#include "passes/analysis/Notes.h"
+#include "passes/fusion/ChainMasks.h"
+#include "passes/fusion/ComputedFactor.h"
+
+#include "dialects/tkgpu/TkGpuDialect.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+namespace tk {
+#define GEN_PASS_DEF_BOUNDMASKS
+#include "passes/Passes.h.inc"
+} // namespace tk
+
+using namespace mlir;
+using namespace tk;
+
+/// Rows of which one range is known: no tile of a warpgroup has fewer.
+static constexpr int64_t rowsOfGroup = 64;
+
+/// The least, the greatest, or the number, of the terms for which the mask is true for some, or
+/// for all, of a group's rows; `none` if there are none.
+static Value findTerms(OpBuilder &body, ChainMask &mask, GroupTruth &truth, ReduceKind kind,
+                       bool forAll, Value none) {
+  Location loc = mask.holds.getLoc();
+  Type i32 = body.getI32Type();
+  auto createTerm = [&](OpBuilder &term, Location, ValueRange indices) -> Value {
+    Truth known = truth.at(term, indices[0], mask.holds);
+    Value taken = arith::ConstantOp::create(term, loc, term.getI32IntegerAttr(1));
+    if (kind != ReduceKind::Sum) {
+      Value at = arith::IndexCastOp::create(term, loc, i32, indices[0]);
+      taken =
+          kind == ReduceKind::Min ? at : arith::AddIOp::create(term, loc, at, taken).getResult();
+    }
+    return arith::SelectOp::create(term, loc, forAll ? known.every : known.some, taken, none);
+  };
+  Value first = arith::ConstantIndexOp::create(body, loc, 0);
+  auto name = cast<StringAttr>(mask.reduce.getIndexNames()[0]).getValue();
+  return ReduceOp::create(body, loc, kind, ArrayRef<StringRef>{name}, first, mask.extent, i32,
+                          createTerm)
+      .getResult(0);
+}
+
+/// The statement that finds the ranges: results are where the mask begins to hold, where it ends,
+/// and the same for all rows of a group.
+static ComputeOp createStatement(ChainMask &mask) {
+  OpBuilder builder(mask.compute);
+  Location loc = mask.holds.getLoc();
+  SmallVector<std::string> texts;
+  SmallVector<Value> extents;
+  for (unsigned p : mask.batch) {
+    texts.push_back(mask.nameOf(p).str());
+    extents.push_back(mask.compute.getExtents()[p]);
+  }
+  if (mask.row) {
+    texts.push_back(mask.nameOf(*mask.row).str() + ".group");
+    extents.push_back(createGroupCount(builder, mask, rowsOfGroup));
+  }
+  Type i32 = builder.getI32Type();
+  const std::string name = cast<StringAttr>(mask.compute.getNames()[0]).str();
+  const std::string results[] = {name + ".begin", name + ".end", name + ".all", name + ".behind"};
+  GroupTruth truth(mask, rowsOfGroup);
+  auto createBody = [&](OpBuilder &body, Location, ValueRange places) {
+    truth.begin(body, loc, places);
+    Value extent = arith::IndexCastOp::create(body, loc, i32, mask.extent);
+    Value zero = arith::ConstantOp::create(body, loc, body.getI32IntegerAttr(0));
+    Value begin = findTerms(body, mask, truth, ReduceKind::Min, false, extent);
+    Value end = findTerms(body, mask, truth, ReduceKind::Max, false, zero);
+    Value all = findTerms(body, mask, truth, ReduceKind::Min, true, extent);
+    Value behind = findTerms(body, mask, truth, ReduceKind::Max, true, zero);
+    Value count = findTerms(body, mask, truth, ReduceKind::Sum, true, zero);
+    // As many as there are places between the first and the last: all of them.
+    Value length = arith::SubIOp::create(body, loc, behind, all);
+    Value isRange = arith::CmpIOp::create(body, loc, arith::CmpIPredicate::eq, length, count);
+    behind = arith::SelectOp::create(body, loc, isRange, behind, all);
+    YieldOp::create(body, loc, ValueRange{begin, end, all, behind});
+  };
+  return ComputeOp::create(builder, loc, llvm::to_vector_of<StringRef>(texts), extents,
+                           SmallVector<Type>(std::size(results), i32),
+                           llvm::to_vector_of<StringRef>(results),
+                           ArrayRef<SmallVector<unsigned>>{}, createBody);
+}
+
+/// Has a statement of its own find where the mask holds.
+static void boundMask(ChainMask &mask) {
+  ComputeOp statement = createStatement(mask);
+  eraseDead(statement);
+  OpBuilder builder(mask.reduce);
+  Location loc = mask.holds.getLoc();
+  SmallVector<Value> at;
+  for (unsigned p : mask.batch)
+    at.push_back(mask.compute.getIndex(p));
+  if (mask.row) {
+    Value size = arith::ConstantIndexOp::create(builder, loc, rowsOfGroup);
+    at.push_back(FloorDivOp::create(builder, loc, size.getType(), mask.getRow(), size));
+  }
+  SmallVector<Value> bounds;
+  for (Value result : statement.getResults()) {
+    Value bound = LoadOp::create(builder, loc, result, at, Value());
+    bounds.push_back(arith::IndexCastOp::create(builder, loc, builder.getIndexType(), bound));
+  }
+  OpBuilder after(mask.holds.getContext());
+  after.setInsertionPointAfterValue(mask.holds);
+  Value known = createMask(
+      after, loc, {mask.getTerm(), mask.holds, bounds[0], bounds[1], bounds[2], bounds[3]});
+  for (Operation *user : llvm::make_early_inc_range(mask.holds.getUsers()))
+    if (isa<arith::SelectOp>(user))
+      user->replaceUsesOfWith(mask.holds, known);
+  note(mask.reduce, boundMasksName, Verdict::Derived,
+       "a statement of its own finds where the mask of the " + describe(mask.reduce) + " holds" +
+           (mask.row ? ", for each " + Twine(rowsOfGroup) + " rows" : Twine()) +
+           "; terms outside are left out");
+}
+
+namespace {
+
+struct BoundMasks : tk::impl::BoundMasksBase<BoundMasks> {
+  void runOnOperation() override {
+    if (!getOperation()->hasAttr(gpu::targetAttrName))
+      return;
+    getOperation()->walk([&](KernelOp kernel) {
+      for (ComputeOp compute : llvm::to_vector(kernel.getBody().getOps<ComputeOp>()))
+        run(kernel, compute);
+    });
+  }
+
+  /// One mask of a statement is listed: there then is another statement in its place.
+  void run(KernelOp kernel, ComputeOp compute) {
+    for (ReduceOp reduce : llvm::to_vector(compute.getBlock()->getOps<ReduceOp>())) {
+      std::optional<ChainMask> mask = matchChainMask(kernel, compute, reduce);
+      if (!mask)
+        continue;
+      if (listBlocks(*mask)) {
+        ++numListed;
+        return;
+      }
+      if (GroupTruth(*mask, rowsOfGroup).isKnown(mask->holds) && canMove(*mask, mask->holds)) {
+        boundMask(*mask);
+        ++numBounded;
+        continue;
+      }
+      note(reduce, boundMasksName, Verdict::Declined,
+           "where the mask of the " + describe(reduce) +
+               " holds for groups of rows is not known: it compares no integers of rows with "
+               "others of terms");
+    }
+  }
+};
+
+} // namespace

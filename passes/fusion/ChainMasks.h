@@ -1,0 +1,93 @@
+//===- ChainMasks.h - masks of chains, for groups of rows -------*- C++ -*-===//
+//
+// What tk-bound-masks knows of a mask that reads tensors. BoundMasks.cpp finds ranges of terms with
+// it, ListBlocks.cpp blocks.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TK_PASSES_FUSION_CHAINMASKS_H
+#define TK_PASSES_FUSION_CHAINMASKS_H
+
+#include "passes/analysis/ScalarExpr.h"
+
+#include <optional>
+
+namespace tk {
+
+inline constexpr llvm::StringLiteral boundMasksName = "tk-bound-masks";
+
+/// The condition that selects all scores of a chain carried under a maximum, over one index of
+/// terms, and the indices of its statement that it is over.
+struct ChainMask {
+  KernelOp kernel;
+  ComputeOp compute;
+  ReduceOp reduce;
+  mlir::Value holds;
+  mlir::Value extent;                ///< of the terms, which begin at 0
+  llvm::SmallVector<unsigned> batch; ///< positions of indices that what the terms multiply is over
+  std::optional<unsigned> row;       ///< the position of the other one
+
+  mlir::Value getTerm() { return reduce.getIndex(0); }
+  mlir::Value getRow() { return row ? mlir::Value(compute.getIndex(*row)) : mlir::Value(); }
+  llvm::StringRef nameOf(unsigned position);
+};
+
+/// Reads `reduce`; nothing if it is no chain, or its mask reads no tensor at the terms.
+std::optional<ChainMask> matchChainMask(KernelOp kernel, ComputeOp compute, ReduceOp reduce);
+
+/// May all that `values` are computed from be computed in statements of their own, whatever the
+/// sizes of the other indices?
+bool canMove(ChainMask &mask, mlir::ValueRange values);
+
+/// What a condition is for a group of rows: true for at least one, true for all.
+struct Truth {
+  mlir::Value some, every;
+};
+
+/// Conditions of a chain's rows and terms, in statements over groups of `size` rows. What they are
+/// for a group follows from the least and the greatest value of what comparisons take of its rows;
+/// what is read at quotients of the row that all of the group have is one value.
+class GroupTruth {
+public:
+  GroupTruth(ChainMask &mask, int64_t size) : mask(mask), size(size) {}
+
+  /// May `value` differ between rows of one group?
+  bool varies(mlir::Value value);
+  /// Is anything known of `condition` but for what it is for one row and one term?
+  bool isKnown(mlir::Value condition);
+
+  /// Begins the body of a statement over the mask's batch, and the groups of rows where there are
+  /// rows. What all terms share is computed at the returned operation.
+  void begin(mlir::OpBuilder &body, mlir::Location loc, mlir::ValueRange places);
+  /// What `condition` is at `term`, computed at `builder`.
+  Truth at(mlir::OpBuilder &builder, mlir::Value term, mlir::Value condition);
+
+private:
+  struct Interval {
+    mlir::Value least, greatest;
+  };
+  bool isBounded(mlir::Value value);
+  bool hasParts(mlir::Value value);
+  void padLoads(mlir::Value value);
+  mlir::Value copy(mlir::OpBuilder &builder, mlir::Value value);
+  Truth judge(mlir::OpBuilder &builder, mlir::Value condition);
+  Interval bound(mlir::OpBuilder &builder, mlir::Value value);
+  mlir::Value reduceRows(mlir::Value value, ReduceKind kind);
+
+  ChainMask &mask;
+  int64_t size;
+  mlir::Operation *shared = nullptr;
+  mlir::Value firstRow, endOfRows;
+  mlir::IRMapping ofGroup, ofTerm;
+  llvm::DenseMap<mlir::Value, Interval> rows;
+};
+
+/// How many groups of `size` the rows of a mask are, the last one perhaps not full.
+mlir::Value createGroupCount(mlir::OpBuilder &builder, ChainMask &mask, int64_t size);
+
+/// Lists the blocks of terms that groups of rows see, and has the chain go through these; false if
+/// the mask reads no table of blocks.
+bool listBlocks(ChainMask &mask);
+
+} // namespace tk
+
+#endif // TK_PASSES_FUSION_CHAINMASKS_H
