@@ -4,7 +4,7 @@
 // so that none is too large. Results do not depend on it, and f32 has 2^127 where weights need to
 // be no larger than their sum: any reference will do that is not far from the greatest score, and
 // the greatest one of a row's first steps hardly ever is. In a loop over steps without masks that
-// goes on behind one over steps with masks:
+// goes on behind one over steps with masks, or behind a first step that has been taken before:
 //
 // 1. References stay what they are when the loop begins. Its steps have no maximum, no exchange of
 //    it, no factor from one reference to the next, and no product with that. Nor have steps with
@@ -15,8 +15,8 @@
 //    overflowed long after, and weights were lost long before. NaN is noted, too.
 // 3. Both programs, the copies' and the consumers', go through a block's tiles up to twice. All
 //    meet behind the first time; if anything was noted, all tiles are computed again, in which the
-//    loop with masks takes all steps, as it would have. That is why a tile must be stored as a
-//    whole, and read nothing that is stored.
+//    loop with masks takes all steps, as it would have, or, where there is none, a copy of the loop
+//    with maxima. That is why a tile must be stored as a whole, and read nothing that is stored.
 //
 // Scores whose growth is more than kMostSum take twice the time, then: by 44 from the first steps
 // of a row to the others, in units of the exponent.
@@ -34,7 +34,8 @@
 //   }                                         }}
 //
 // Windows of 1000 to 4096 keys, two warpgroups, H200: 1.02 to 1.08, of 384 keys 0.98
-// (bench/results/2026-11-27-h200-kept-references.md). Three come apart since then, as nothing ties
+// (bench/results/2026-11-27-h200-kept-references.md); all keys, or those up to the query's, 1.0 to
+// 1.14 (bench/results/2026-11-28-h200-masks-and-references.md). Three come apart since then, as nothing ties
 // their steps to one another any more (tk-bound-warpgroups, placeResults in Rings.cpp).
 //
 //===----------------------------------------------------------------------===//
@@ -106,6 +107,8 @@ public:
 
 private:
   bool findMasked();
+  bool isBegun();
+  void createRepeated();
   bool addBehind(scf::ForOp loop);
   bool findTotal();
   bool haveRange();
@@ -113,7 +116,7 @@ private:
 
   ReferenceLoop plain;
   llvm::SmallVector<ReferenceLoop, 0> behind; ///< steps with masks that come last
-  scf::ForOp masked;                          ///< those that go before
+  scf::ForOp masked;                          ///< those that go before; null: none
   WarpRolesOp roles;
   scf::IfOp branch; ///< around the loops, if there is one: whether the tile has steps
   Value total;      ///< a row's sum, where a tile is complete
@@ -156,27 +159,33 @@ bool ReferenceLoop::findFactor() {
   if (!factor)
     return false;
   bool isSum = false;
-  for (Operation *user : factor->getUsers()) {
-    auto spread = dyn_cast<BroadcastOp>(user);
-    if (!spread)
+  auto addScaling = [&](Operation *product, Value by) {
+    auto scaling = dyn_cast<arith::MulFOp>(product);
+    if (!scaling || scaling->getBlock() != loop.getBody() || scaling.getLhs() == by)
       return false;
-    for (Operation *product : spread->getUsers()) {
-      auto scaling = dyn_cast<arith::MulFOp>(product);
-      if (!scaling || scaling->getBlock() != loop.getBody() || scaling.getLhs() == spread)
+    scalings.push_back(scaling);
+    auto before = dyn_cast<BlockArgument>(scaling.getLhs());
+    if (!before)
+      return true;
+    // Of what the loop carries, only the sum of weights is scaled before something is added.
+    auto after =
+        scaling->hasOneUse() ? dyn_cast<arith::AddFOp>(*scaling->user_begin()) : arith::AddFOp();
+    if (isSum || !after || before.getOwner() != loop.getBody() ||
+        loop.getTiedLoopYieldedValue(before)->get() != after.getResult())
+      return false;
+    isSum = true;
+    sum = before.getArgNumber() - 1;
+    return true;
+  };
+  for (Operation *user : factor->getUsers()) {
+    if (!isa<BroadcastOp>(user)) {
+      if (!addScaling(user, factor->getResult(0)))
         return false;
-      scalings.push_back(scaling);
-      auto before = dyn_cast<BlockArgument>(scaling.getLhs());
-      if (!before)
-        continue;
-      // Of what the loop carries, only the sum of weights is scaled before something is added.
-      auto after =
-          scaling->hasOneUse() ? dyn_cast<arith::AddFOp>(*scaling->user_begin()) : arith::AddFOp();
-      if (isSum || !after || before.getOwner() != loop.getBody() ||
-          loop.getTiedLoopYieldedValue(before)->get() != after.getResult())
-        return false;
-      isSum = true;
-      sum = before.getArgNumber() - 1;
+      continue;
     }
+    for (Operation *product : user->getUsers())
+      if (!addScaling(product, user->getResult(0)))
+        return false;
   }
   return isSum;
 }
@@ -196,6 +205,24 @@ bool KeptReference::findMasked() {
                                !isPlainScore(reduce.getSource());
                       }) &&
          (!end || end->getBlock() != masked->getBlock() || end->isBeforeInBlock(masked));
+}
+
+/// Has a tile's first step been taken before the loop? Its maximum is the reference then.
+bool KeptReference::isBegun() {
+  Value init = plain.initOfReference()->get();
+  return init.getDefiningOp() && !matchPattern(init, m_Constant());
+}
+
+/// Makes a loop that goes before, without steps but where a tile is computed again: it has maxima,
+/// and masks if there are any.
+void KeptReference::createRepeated() {
+  scf::ForOp loop = behind.empty() ? plain.loop : behind.front().loop;
+  OpBuilder builder(plain.loop);
+  masked = cast<scf::ForOp>(builder.clone(*loop));
+  masked.setLowerBound(plain.loop.getLowerBound());
+  masked.setUpperBound(plain.loop.getLowerBound());
+  masked.getInitArgsMutable().assign(plain.loop.getInitArgs());
+  plain.loop.getInitArgsMutable().assign(masked.getResults());
 }
 
 /// Do weights and sums have the range of f32?
@@ -218,9 +245,11 @@ bool KeptReference::addBehind(scf::ForOp loop) {
   ReferenceLoop next(loop);
   if (!next.analyse(/*isMasked=*/true) || next.sum != plain.sum ||
       !llvm::equal(last.getResults(), loop.getInitArgs()) ||
-      !isEqualConstantIntOrValue(loop.getStep(), last.getStep()) ||
-      !OperationEquivalence::isRegionEquivalentTo(&masked.getRegion(), &loop.getRegion(),
-                                                  OperationEquivalence::IgnoreLocations))
+      !isEqualConstantIntOrValue(loop.getStep(), last.getStep()))
+    return false;
+  scf::ForOp other = masked || behind.empty() ? masked : behind.front().loop;
+  if (other && !OperationEquivalence::isRegionEquivalentTo(&other.getRegion(), &loop.getRegion(),
+                                                           OperationEquivalence::IgnoreLocations))
     return false;
   behind.push_back(next);
   return true;
@@ -260,9 +289,13 @@ bool KeptReference::findTotal() {
 }
 
 bool KeptReference::analyse() {
-  if (plain.loop.getInitArgs().empty() || !plain.analyse(/*isMasked=*/false) || !findMasked() ||
-      !haveRange())
+  if (plain.loop.getInitArgs().empty() || !plain.analyse(/*isMasked=*/false) || !haveRange())
     return false;
+  if (!findMasked()) {
+    masked = {};
+    if (!isBegun())
+      return false;
+  }
   Operation *parent = plain.loop->getParentOp();
   branch = dyn_cast<scf::IfOp>(parent);
   tiles = dyn_cast<scf::ForOp>(branch ? branch->getParentOp() : parent);
@@ -314,6 +347,8 @@ void ReferenceLoop::dropMaximum() {
 
 void KeptReference::apply(Value isAgain, Value phases) {
   Location loc = plain.loop.getLoc();
+  if (!masked)
+    createRepeated();
   OpBuilder builder(masked);
   Value end = behind.empty() ? plain.loop.getUpperBound() : behind.back().loop.getUpperBound();
   masked.setUpperBound(arith::SelectOp::create(builder, loc, isAgain, end, masked.getUpperBound()));
@@ -458,7 +493,7 @@ struct KeepReferences : tk::impl::KeepReferencesBase<KeepReferences> {
         ++numLoops;
         if (auto arguments = LaunchArguments::of(function))
           note(arguments->getLaunch(), "tk-keep-references", Verdict::Derived,
-               "steps behind those with masks that come first have their references; a block goes "
+               "steps behind a tile's first ones have their references; a block goes "
                "through its tiles again if a sum of weights is not from 2^-64 to 2^64 then");
       }
   }
