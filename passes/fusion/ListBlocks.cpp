@@ -289,18 +289,16 @@ void BlockLists::goThroughBlocks() {
 
   OpBuilder after(condition.getContext());
   after.setInsertionPointAfterValue(condition);
+  // Lists are as long as there are blocks of that kind, but loops are planned for all terms.
   const bool isWhole = !truth.varies(condition) && !cutsBlocks;
-  Value known = isWhole ? arith::ConstantOp::create(after, loc, after.getBoolAttr(true)).getResult()
-                        : createMask(after, loc, {term, condition, zero, terms, cutTerms, terms});
-  for (Operation *user : llvm::make_early_inc_range(mask.holds.getUsers())) {
-    auto masked = dyn_cast<arith::SelectOp>(user);
-    if (masked && isWhole)
-      masked.replaceAllUsesWith(masked.getTrueValue());
-    else if (masked)
+  Value cuts = isWhole ? arith::ConstantOp::create(after, loc, after.getBoolAttr(true)).getResult()
+                       : condition;
+  Value known = createMask(after, loc, {term, cuts, zero, terms, cutTerms, terms});
+  for (Operation *user : llvm::make_early_inc_range(mask.holds.getUsers()))
+    if (auto masked = dyn_cast<arith::SelectOp>(user))
       masked.getConditionMutable().assign(known);
-  }
   reduce.getLowerMutable()[0].set(zero);
-  reduce.getUpperMutable()[0].set(terms);
+  reduce.getUpperMutable()[0].set(mask.extent);
 }
 
 void BlockLists::apply() {
