@@ -12,7 +12,8 @@
 //    products would have overflowed that nothing tells of.
 // 2. Where a tile of which such steps were part is complete, a thread notes it if the sum of a
 //    row's weights has left the range from kLeastSum to kMostSum: sums of products would have
-//    overflowed long after, and weights were lost long before. NaN is noted, too.
+//    overflowed long after, and weights were lost long before. NaN is noted, too. The range is
+//    narrower where the reference is added to the sum's logarithm.
 // 3. Both programs, the copies' and the consumers', go through a block's tiles up to twice. All
 //    meet behind the first time; if anything was noted, all tiles are computed again, in which the
 //    loop with masks takes all steps, as it would have, or, where there is none, a copy of the loop
@@ -67,8 +68,10 @@ using namespace tk;
 using namespace tk::gpu;
 
 /// Sums of weights that are as exact as under the greatest score, and leave sums of products 2^64
-/// for the other factor.
-static constexpr float kLeastSum = 0x1p-64f, kMostSum = 0x1p64f;
+/// for the other factor; and those whose logarithms are as exact beside the reference as they are
+/// where there are some thousand weights.
+static constexpr float kLeastSum = 0x1p-64f, kMostSum = 0x1p64f, kLeastOfLog = 0x1p-11f,
+                       kMostOfLog = 0x1p23f;
 
 namespace {
 
@@ -82,6 +85,7 @@ public:
   bool analyse(bool isMasked) { return findMaximum(isMasked) && findFactor(); }
   void dropMaximum();
   OpOperand *initOfReference() { return loop.getTiedLoopInit(reference); }
+  Value referenceBehind() { return loop.getTiedLoopResult(initOfReference()); }
 
   scf::ForOp loop;
   unsigned sum = 0; ///< which result the sum of weights is
@@ -113,6 +117,7 @@ private:
   bool addBehind(scf::ForOp loop);
   bool findTotal();
   bool haveRange();
+  bool isRead();
   Value askBehind(OpBuilder &builder, Value asked);
 
   ReferenceLoop plain;
@@ -303,6 +308,15 @@ bool KeptReference::analyse() {
   return tiles && tiles->getParentOp() == roles && findTotal();
 }
 
+/// Is the reference of use where the tile is complete?
+bool KeptReference::isRead() {
+  Value reference = (behind.empty() ? plain : behind.back()).referenceBehind();
+  return llvm::any_of(reference.getUses(), [&](OpOperand &use) {
+    return use.getOwner()->getParentOp() != branch || !isa<scf::YieldOp>(use.getOwner()) ||
+           !branch.getResult(use.getOperandNumber()).use_empty();
+  });
+}
+
 /// Whether the loops have had steps, where the tile is complete: there `builder` goes on. It
 /// follows from where the tile is, and is asked for again: carried along it would take a register
 /// through the tile's end.
@@ -380,9 +394,11 @@ void KeptReference::apply(Value isAgain, Value phases) {
   plain.dropMaximum();
   for (ReferenceLoop &last : behind)
     last.dropMaximum();
+  const bool isNarrow = isRead();
   Value askedBehind = askBehind(builder, asked);
-  DoubtOp::create(builder, loc, phases, askedBehind, total, builder.getF32FloatAttr(kLeastSum),
-                  builder.getF32FloatAttr(kMostSum));
+  DoubtOp::create(builder, loc, phases, askedBehind, total,
+                  builder.getF32FloatAttr(isNarrow ? kLeastOfLog : kLeastSum),
+                  builder.getF32FloatAttr(isNarrow ? kMostOfLog : kMostSum));
 }
 
 /// Can a tile be computed twice? What is stored must be all that it is, and read by nobody.
@@ -495,7 +511,7 @@ struct KeepReferences : tk::impl::KeepReferencesBase<KeepReferences> {
         if (auto arguments = LaunchArguments::of(function))
           note(arguments->getLaunch(), "tk-keep-references", Verdict::Derived,
                "steps behind a tile's first ones have their references; a block goes "
-               "through its tiles again if a sum of weights is not from 2^-64 to 2^64 then");
+               "through its tiles again if a sum of weights is not in its range then");
       }
   }
 };

@@ -4,11 +4,12 @@
 // weights, any other reference gives the same ones; one under which weights are 2^-32 of what they
 // are rounds them alike (tk-compare-as-integers). An online reduction has such a free reference if
 //
-// 1. its first accumulator is a maximum that only weights of its terms are under, and nobody reads;
+// 1. its first accumulator is a maximum that only weights of its terms are under, and nobody reads
+//    but with the logarithm of a sum of weights, to which it is added (log-sum-exp);
 // 2. weights are approximate, and added up as they are or as bf16, which has f32's range;
 // 3. the other accumulators are sums, each under a factor that takes weights under the old maximum
 //    to weights under the new one;
-// 4. of two of these each is only divided by the other, or divides it.
+// 4. of two of these each is only divided by the other, or divides it, but for such logarithms.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/tiling/FreeReferences.h"
@@ -19,6 +20,8 @@
 #include "passes/tiling/ApproximateExps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace tk;
@@ -43,11 +46,16 @@ static bool isOfWeights(Value reference, Value term, tk::ReduceOp reduction, boo
   });
 }
 
+/// Is `use` of a sum that of a quotient with another one?
+static bool isInQuotient(OpOperand &use, tk::ReduceOp reduction) {
+  auto quotient = dyn_cast<DivOrZeroOp>(use.getOwner());
+  Value other = quotient ? quotient->getOperand(1 - use.getOperandNumber()) : Value();
+  return other && other != use.get() && other.getDefiningOp() == reduction;
+}
+
 bool tk::isInQuotients(Value sum, tk::ReduceOp reduction) {
   return !sum.use_empty() && llvm::all_of(sum.getUses(), [&](OpOperand &use) {
-    auto quotient = dyn_cast<DivOrZeroOp>(use.getOwner());
-    Value other = quotient ? quotient->getOperand(1 - use.getOperandNumber()) : Value();
-    return other && other != sum && other.getDefiningOp() == reduction;
+    return isInQuotient(use, reduction);
   });
 }
 
@@ -59,10 +67,75 @@ bool tk::areQuotientsNarrow(tk::ReduceOp reduction) {
   });
 }
 
+/// Is `value` the maximum of `reduction`, in the units of its weights' exponents?
+static bool isReference(Value value, tk::ReduceOp reduction) {
+  Value scale;
+  for (Operation *user : reduction.getRunning(0).getUsers()) {
+    auto scaled = dyn_cast<gpu::ScaledExpDiffOp>(user);
+    Value own = scaled ? scaled.getScale() : Value();
+    if (user != *reduction.getRunning(0).user_begin() && own != scale)
+      return false;
+    scale = own;
+  }
+  if (!scale)
+    return value == reduction.getResult(0);
+  auto product = value.getDefiningOp<arith::MulFOp>();
+  return product && product.getLhs() == reduction.getResult(0) && product.getRhs() == scale;
+}
+
+/// Is `use` of a sum that of a logarithm which only the maximum is added to?
+static bool isInLogSumExp(OpOperand &use, tk::ReduceOp reduction) {
+  auto logarithm = dyn_cast<math::LogOp>(use.getOwner());
+  return logarithm && llvm::all_of(logarithm->getUses(), [&](OpOperand &of) {
+           auto sum = dyn_cast<arith::AddFOp>(of.getOwner());
+           return sum && isReference(sum->getOperand(1 - of.getOperandNumber()), reduction);
+         });
+}
+
+/// Do results need a sum for quotients with others alone, or for its logarithm?
+static bool isInResults(Value sum, tk::ReduceOp reduction) {
+  return !sum.use_empty() && llvm::all_of(sum.getUses(), [&](OpOperand &use) {
+    return isInQuotient(use, reduction) || isInLogSumExp(use, reduction);
+  });
+}
+
+/// Is `user` a question whether the maximum is infinite, to which that is the answer? If -inf is, the
+/// sum is 0, and so its logarithm -inf, whatever the reference. If +inf is, the sum is not finite,
+/// and the reference does not stay (tk-keep-references).
+static bool asksIfInfinite(Operation *user) {
+  auto compare = dyn_cast<arith::CmpFOp>(user);
+  APFloat limit(0.0f);
+  return compare && compare.getPredicate() == arith::CmpFPredicate::OEQ &&
+         matchPattern(compare.getRhs(), m_ConstantFloat(&limit)) && limit.isInfinity() &&
+         llvm::all_of(compare->getUsers(), [&](Operation *choice) {
+           auto select = dyn_cast<arith::SelectOp>(choice);
+           return select && select.getCondition() == compare.getResult() &&
+                  select.getTrueValue() == compare.getRhs();
+         });
+}
+
+/// Is the maximum added to logarithms of sums, and nothing else done to it?
+static bool isReadInLogSumExp(Value maximum, tk::ReduceOp reduction) {
+  return llvm::all_of(maximum.getUsers(), [&](Operation *user) {
+    if (isa<arith::MulFOp>(user))
+      return user->getOperand(0) == maximum && maximum == reduction.getResult(0) &&
+             isReadInLogSumExp(user->getResult(0), reduction);
+    if (asksIfInfinite(user))
+      return true;
+    if (!isa<arith::AddFOp>(user) || !isReference(maximum, reduction))
+      return false;
+    return llvm::any_of(user->getOperands(), [&](Value operand) {
+      auto logarithm = operand.getDefiningOp<math::LogOp>();
+      return logarithm && logarithm.getOperand().getDefiningOp() == reduction &&
+             logarithm.getOperand() != reduction.getResult(0);
+    });
+  });
+}
+
 static bool hasFreeReference(tk::ReduceOp reduction, bool isPlan = false) {
   const unsigned count = reduction.getNumAccumulators();
   if (!reduction.isOnline() || count < 3 || reduction.getKind(0) != ReduceKind::Max ||
-      !reduction.getResult(0).use_empty() ||
+      !isReadInLogSumExp(reduction.getResult(0), reduction) ||
       !isOfWeights(reduction.getRunning(0), reduction.getYield().getValues().front(), reduction,
                    isPlan))
     return false;
@@ -73,7 +146,7 @@ static bool hasFreeReference(tk::ReduceOp reduction, bool isPlan = false) {
     Operation *factor = factors[k - 1].getDefiningOp();
     if (reduction.getKind(k) != ReduceKind::Sum || !factor ||
         !isWeight(factor, before, after, isPlan) || !(isPlan || factor->hasAttr(rescaleAttrName)) ||
-        !isInQuotients(reduction.getResult(k), reduction) ||
+        !isInResults(reduction.getResult(k), reduction) ||
         (k + 1 < count && !reduction.getRunning(k).use_empty()))
       return false;
   }
