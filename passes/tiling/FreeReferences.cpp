@@ -54,9 +54,8 @@ static bool isInQuotient(OpOperand &use, tk::ReduceOp reduction) {
 }
 
 bool tk::isInQuotients(Value sum, tk::ReduceOp reduction) {
-  return !sum.use_empty() && llvm::all_of(sum.getUses(), [&](OpOperand &use) {
-    return isInQuotient(use, reduction);
-  });
+  return !sum.use_empty() &&
+         llvm::all_of(sum.getUses(), [&](OpOperand &use) { return isInQuotient(use, reduction); });
 }
 
 bool tk::areQuotientsNarrow(tk::ReduceOp reduction) {
@@ -99,9 +98,9 @@ static bool isInResults(Value sum, tk::ReduceOp reduction) {
   });
 }
 
-/// Is `user` a question whether the maximum is infinite, to which that is the answer? If -inf is, the
-/// sum is 0, and so its logarithm -inf, whatever the reference. If +inf is, the sum is not finite,
-/// and the reference does not stay (tk-keep-references).
+/// Is `user` a question whether the maximum is infinite, to which that is the answer? If -inf is,
+/// the sum is 0, and so its logarithm -inf, whatever the reference. If +inf is, the sum is not
+/// finite, and the reference does not stay (tk-keep-references).
 static bool asksIfInfinite(Operation *user) {
   auto compare = dyn_cast<arith::CmpFOp>(user);
   APFloat limit(0.0f);
