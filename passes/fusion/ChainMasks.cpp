@@ -157,19 +157,18 @@ Value tk::createGroupCount(OpBuilder &builder, ChainMask &mask, int64_t size) {
 // Conditions for groups of rows
 //===----------------------------------------------------------------------===//
 
-bool GroupTruth::varies(Value value) {
-  if (!mask.row)
-    return false;
-  if (value == mask.getRow())
+bool tk::variesWithin(Value value, Value index, int64_t size, ComputeOp compute) {
+  if (value == index)
     return true;
   Operation *op = value.getDefiningOp();
-  if (!op || !mask.compute->isProperAncestor(op))
+  if (!op || !compute->isProperAncestor(op))
     return false;
-  if (auto quotient = dyn_cast<FloorDivOp>(op); quotient && quotient.getLhs() == mask.getRow()) {
+  if (auto quotient = dyn_cast<FloorDivOp>(op); quotient && quotient.getLhs() == index) {
     std::optional<int64_t> by = getConstantIntValue(quotient.getRhs());
     return !by || *by <= 0 || *by % size != 0;
   }
-  return llvm::any_of(op->getOperands(), [&](Value operand) { return varies(operand); });
+  return llvm::any_of(op->getOperands(),
+                      [&](Value operand) { return variesWithin(operand, index, size, compute); });
 }
 
 /// Do the extremes of `value` follow from those of what it is computed from? Indices and numbers of

@@ -38,6 +38,10 @@ std::optional<ChainMask> matchChainMask(KernelOp kernel, ComputeOp compute, Redu
 /// sizes of the other indices?
 bool canMove(ChainMask &mask, mlir::ValueRange values);
 
+/// May `value` differ between values of `index` that have one quotient by `size`? What is computed
+/// from quotients by its multiples does not.
+bool variesWithin(mlir::Value value, mlir::Value index, int64_t size, ComputeOp compute);
+
 /// What a condition is for a group of rows: true for at least one, true for all.
 struct Truth {
   mlir::Value some, every;
@@ -51,7 +55,9 @@ public:
   GroupTruth(ChainMask &mask, int64_t size) : mask(mask), size(size) {}
 
   /// May `value` differ between rows of one group?
-  bool varies(mlir::Value value);
+  bool varies(mlir::Value value) {
+    return mask.row && variesWithin(value, mask.getRow(), size, mask.compute);
+  }
   /// Is anything known of `condition` but for what it is for one row and one term?
   bool isKnown(mlir::Value condition);
 

@@ -11,8 +11,9 @@
 // 3. The chain goes through the listed blocks: what was the index of a term is the place in the
 //    block and its number. Its rows become two indices, the group and the place in it, so that the
 //    rows of a tile have one list (DivideIndices.h).
-// 4. The mask is left where blocks are cut, of which it is known that they come first
-//    (MaskRanges.h). A mask that groups and blocks are all of is gone.
+// 4. What is known of the mask is that it ends with the list, and where blocks are cut, which come
+//    first (MaskRanges.h). Of a mask that is the same all over a group and a block only that is
+//    left. The range stays that of all terms, by which tiles are planned.
 //
 // The lists have a number for each group and block: 1/4096 or less of as many as there are scores.
 //
@@ -20,8 +21,9 @@
 //     tk.reduce ["j"] from (0) to (%T) {.. select(%seen[i / 64, j / 64] != 0, %s(j), -inf) ..}}
 //     =>
 //   %o = tk.compute ["i.group", "i", "e"] {
-//     tk.reduce ["n"] from (0) to (%count[i.group] * 64) {
-//       j = %listed[i.group, n / 64] * 64 + n mod 64;  .. %s(j) ..}}
+//     tk.reduce ["n"] from (0) to (%T) {
+//       j = %listed[i.group, n / 64] * 64 + n mod 64
+//       .. select(n < %count[i.group] * 64, %s(j), -inf) ..}}
 //
 //===----------------------------------------------------------------------===//
 #include "passes/fusion/ChainMasks.h"
@@ -54,7 +56,6 @@ public:
 
 private:
   bool readsTable();
-  bool variesInBlock(Value value);
   void addBounds();
   Value createState();
   void createCounts(Value state);
@@ -104,20 +105,6 @@ bool BlockLists::canList() {
          canMove(mask, {mask.holds, mask.reduce.getLower()[0], mask.reduce.getUpper()[0]});
 }
 
-/// May `value` differ between terms of one block?
-bool BlockLists::variesInBlock(Value value) {
-  if (value == mask.getTerm())
-    return true;
-  Operation *op = value.getDefiningOp();
-  if (!op || !mask.compute->isProperAncestor(op))
-    return false;
-  if (auto quotient = dyn_cast<FloorDivOp>(op); quotient && quotient.getLhs() == mask.getTerm()) {
-    std::optional<int64_t> by = getConstantIntValue(quotient.getRhs());
-    return !by || *by <= 0 || *by % termsOfBlock != 0;
-  }
-  return llvm::any_of(op->getOperands(), [&](Value operand) { return variesInBlock(operand); });
-}
-
 /// Makes the bounds of the terms part of the mask.
 void BlockLists::addBounds() {
   condition = mask.holds;
@@ -164,7 +151,7 @@ Value BlockLists::createState() {
     Value first = arith::MulIOp::create(body, loc, places.back(), size);
     truth.begin(body, loc, places.drop_back());
     Value some, every;
-    if (!variesInBlock(condition)) {
+    if (!cutsBlocks) {
       Truth known = truth.at(body, first, condition);
       some = known.some;
       every = known.every;
@@ -306,7 +293,7 @@ void BlockLists::apply() {
   OpBuilder builder(mask.compute);
   numBlocks = FloorDivOp::create(builder, loc, builder.getIndexType(), mask.extent,
                                  number(builder, termsOfBlock));
-  cutsBlocks = variesInBlock(condition);
+  cutsBlocks = variesWithin(condition, mask.getTerm(), termsOfBlock, mask.compute);
   Value state = createState();
   createCounts(state);
   listed = createList();

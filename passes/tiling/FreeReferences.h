@@ -7,7 +7,7 @@
 namespace tk {
 
 /// The unit attribute of an online tk.reduce whose maximum, its first accumulator, is of use as the
-/// reference of weights alone, which may all be 2^-32 of what they are.
+/// reference of weights, which any other one would be, too, and beside logarithms of their sums.
 inline constexpr llvm::StringRef freeReferenceAttrName = "tk.free_reference";
 
 /// Is each use of a sum of `reduction`'s a quotient of it and another one, and is there one?
