@@ -75,25 +75,11 @@ static Value findTerms(OpBuilder &body, ChainMask &mask, GroupTruth &truth, Redu
 /// The statement that finds the ranges: results are where the mask begins to hold, where it ends,
 /// and the same for all rows of a group.
 static ComputeOp createStatement(ChainMask &mask) {
-  OpBuilder builder(mask.compute);
-  Location loc = mask.holds.getLoc();
-  SmallVector<std::string> texts;
-  SmallVector<Value> extents;
-  for (unsigned p : mask.batch) {
-    texts.push_back(mask.nameOf(p).str());
-    extents.push_back(mask.compute.getExtents()[p]);
-  }
-  if (mask.row) {
-    texts.push_back(mask.nameOf(*mask.row).str() + ".group");
-    extents.push_back(createGroupCount(builder, mask, rowsOfGroup));
-  }
-  Type i32 = builder.getI32Type();
-  const std::string name = cast<StringAttr>(mask.compute.getNames()[0]).str();
-  const std::string results[] = {name + ".begin", name + ".end", name + ".all", name + ".behind"};
   GroupTruth truth(mask, rowsOfGroup);
-  auto createBody = [&](OpBuilder &body, Location, ValueRange places) {
+  auto createValues = [&](OpBuilder &body, ValueRange places) -> SmallVector<Value> {
+    Location loc = mask.holds.getLoc();
     truth.begin(body, loc, places);
-    Value extent = arith::IndexCastOp::create(body, loc, i32, mask.extent);
+    Value extent = arith::IndexCastOp::create(body, loc, body.getI32Type(), mask.extent);
     Value zero = arith::ConstantOp::create(body, loc, body.getI32IntegerAttr(0));
     Value begin = findTerms(body, mask, truth, ReduceKind::Min, false, extent);
     Value end = findTerms(body, mask, truth, ReduceKind::Max, false, zero);
@@ -104,12 +90,10 @@ static ComputeOp createStatement(ChainMask &mask) {
     Value length = arith::SubIOp::create(body, loc, behind, all);
     Value isRange = arith::CmpIOp::create(body, loc, arith::CmpIPredicate::eq, length, count);
     behind = arith::SelectOp::create(body, loc, isRange, behind, all);
-    YieldOp::create(body, loc, ValueRange{begin, end, all, behind});
+    return {begin, end, all, behind};
   };
-  return ComputeOp::create(builder, loc, llvm::to_vector_of<StringRef>(texts), extents,
-                           SmallVector<Type>(std::size(results), i32),
-                           llvm::to_vector_of<StringRef>(results),
-                           ArrayRef<SmallVector<unsigned>>{}, createBody);
+  return createOverGroups(mask, rowsOfGroup, std::nullopt, {"begin", "end", "all", "behind"},
+                          createValues);
 }
 
 /// Has a statement of its own find where the mask holds.
@@ -118,13 +102,7 @@ static void boundMask(ChainMask &mask) {
   eraseDead(statement);
   OpBuilder builder(mask.reduce);
   Location loc = mask.holds.getLoc();
-  SmallVector<Value> at;
-  for (unsigned p : mask.batch)
-    at.push_back(mask.compute.getIndex(p));
-  if (mask.row) {
-    Value size = arith::ConstantIndexOp::create(builder, loc, rowsOfGroup);
-    at.push_back(FloorDivOp::create(builder, loc, size.getType(), mask.getRow(), size));
-  }
+  SmallVector<Value> at = createGroupIndices(builder, mask, rowsOfGroup);
   SmallVector<Value> bounds;
   for (Value result : statement.getResults()) {
     Value bound = LoadOp::create(builder, loc, result, at, Value());

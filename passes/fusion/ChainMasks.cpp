@@ -10,6 +10,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace tk;
@@ -43,13 +44,28 @@ static bool admitsRanges(Value condition, ReduceOp reduce) {
   });
 }
 
-/// The one condition by which all scores under a maximum are selected.
+/// Is a term 0 where the scores are -inf: a weight of one of them, also rounded and in products?
+static bool vanishes(Value term, ArrayRef<Value> scores) {
+  Operation *op = term.getDefiningOp();
+  if (auto weight = dyn_cast_or_null<ExpDiffOp>(op))
+    return llvm::is_contained(scores, weight.getA());
+  return isa_and_nonnull<arith::MulFOp, arith::TruncFOp, arith::ExtFOp>(op) &&
+         llvm::any_of(op->getOperands(), [&](Value operand) { return vanishes(operand, scores); });
+}
+
+/// The one condition by which all scores under a maximum are selected, and without which all other
+/// terms vanish.
 static Value findCondition(ReduceOp reduce) {
   Value condition;
+  SmallVector<Value> scores;
   for (unsigned k = 0; k < reduce.getNumAccumulators(); ++k) {
-    if (reduce.getKind(k) != ReduceKind::Max)
+    Value term = reduce.getYield().getValues()[k];
+    if (reduce.getKind(k) == ReduceKind::Sum && vanishes(term, scores))
       continue;
-    auto masked = reduce.getYield().getValues()[k].getDefiningOp<arith::SelectOp>();
+    if (reduce.getKind(k) != ReduceKind::Max)
+      return {};
+    scores.push_back(term);
+    auto masked = term.getDefiningOp<arith::SelectOp>();
     if (!masked || !isIdentity(masked.getFalseValue(), ReduceKind::Max) ||
         (condition && condition != masked.getCondition()))
       return {};
@@ -153,6 +169,49 @@ Value tk::createGroupCount(OpBuilder &builder, ChainMask &mask, int64_t size) {
   return FloorDivOp::create(builder, loc, rows.getType(), rows, groups);
 }
 
+ComputeOp
+tk::createOverGroups(ChainMask &mask, int64_t size, std::optional<FurtherIndex> further,
+                     ArrayRef<StringRef> names,
+                     llvm::function_ref<SmallVector<Value>(OpBuilder &, ValueRange)> createValues) {
+  OpBuilder builder(mask.compute);
+  SmallVector<std::string> indices, results;
+  SmallVector<Value> extents;
+  for (unsigned p : mask.batch) {
+    indices.push_back(mask.nameOf(p).str());
+    extents.push_back(mask.compute.getExtents()[p]);
+  }
+  if (mask.row) {
+    indices.push_back((mask.nameOf(*mask.row) + ".group").str());
+    extents.push_back(createGroupCount(builder, mask, size));
+  }
+  if (further) {
+    indices.push_back(further->name.str());
+    extents.push_back(further->extent);
+  }
+  auto own = cast<StringAttr>(mask.compute.getNames()[0]).getValue();
+  for (StringRef name : names)
+    results.push_back((own + "." + name).str());
+  auto createBody = [&](OpBuilder &body, Location loc, ValueRange places) {
+    YieldOp::create(body, loc, createValues(body, places));
+  };
+  return ComputeOp::create(builder, mask.holds.getLoc(), llvm::to_vector_of<StringRef>(indices),
+                           extents, SmallVector<Type>(names.size(), builder.getI32Type()),
+                           llvm::to_vector_of<StringRef>(results),
+                           ArrayRef<SmallVector<unsigned>>{}, createBody);
+}
+
+SmallVector<Value> tk::createGroupIndices(OpBuilder &builder, ChainMask &mask, int64_t size) {
+  SmallVector<Value> indices;
+  for (unsigned p : mask.batch)
+    indices.push_back(mask.compute.getIndex(p));
+  if (mask.row) {
+    Location loc = mask.holds.getLoc();
+    Value rows = arith::ConstantIndexOp::create(builder, loc, size);
+    indices.push_back(FloorDivOp::create(builder, loc, rows.getType(), mask.getRow(), rows));
+  }
+  return indices;
+}
+
 //===----------------------------------------------------------------------===//
 // Conditions for groups of rows
 //===----------------------------------------------------------------------===//
@@ -171,14 +230,27 @@ bool tk::variesWithin(Value value, Value index, int64_t size, ComputeOp compute)
                       [&](Value operand) { return variesWithin(operand, index, size, compute); });
 }
 
-/// Do the extremes of `value` follow from those of what it is computed from? Indices and numbers of
-/// 64 bits do not wrap.
+/// Is `value`, a number of 64 bits, one of 32 bits or an index, or computed from such by sums?
+/// These do not wrap, as those of what a tensor or a parameter has may.
+static bool isFarFromWrapping(Value value) {
+  Operation *op = value.getDefiningOp();
+  APInt constant;
+  if (matchPattern(value, m_ConstantInt(&constant)))
+    return constant.isSignedIntN(32);
+  if (auto cast = dyn_cast_or_null<arith::IndexCastOp>(op))
+    return cast.getIn().getType().isIndex();
+  return isa_and_nonnull<arith::ExtSIOp>(op) ||
+         (isa_and_nonnull<arith::AddIOp, arith::SubIOp, arith::MinSIOp, arith::MaxSIOp>(op) &&
+          llvm::all_of(op->getOperands(), isFarFromWrapping));
+}
+
+/// Do the extremes of `value` follow from those of what it is computed from? Indices do not wrap.
 bool GroupTruth::hasParts(Value value) {
   Operation *op = value.getDefiningOp();
-  const bool isWide = value.getType().isIndex() || value.getType().isInteger(64);
   return isa_and_nonnull<arith::AddIOp, arith::SubIOp, arith::MinSIOp, arith::MaxSIOp,
                          arith::IndexCastOp, arith::ExtSIOp>(op) &&
-         isWide &&
+         (value.getType().isIndex() ||
+          (value.getType().isInteger(64) && isFarFromWrapping(value))) &&
          llvm::all_of(op->getOperands(), [&](Value operand) { return isBounded(operand); });
 }
 

@@ -62,7 +62,7 @@ public:
   bool isKnown(mlir::Value condition);
 
   /// Begins the body of a statement over the mask's batch, and the groups of rows where there are
-  /// rows. What all terms share is computed at the returned operation.
+  /// rows. What all terms share is computed there.
   void begin(mlir::OpBuilder &body, mlir::Location loc, mlir::ValueRange places);
   /// What `condition` is at `term`, computed at `builder`.
   Truth at(mlir::OpBuilder &builder, mlir::Value term, mlir::Value condition);
@@ -89,6 +89,24 @@ private:
 
 /// How many groups of `size` the rows of a mask are, the last one perhaps not full.
 mlir::Value createGroupCount(mlir::OpBuilder &builder, ChainMask &mask, int64_t size);
+
+/// An index beside those of a mask's batch and groups.
+struct FurtherIndex {
+  llvm::StringRef name;
+  mlir::Value extent;
+};
+
+/// A statement before the mask's own over its batch, its groups of `size` rows, if it has rows, and
+/// perhaps a further index. `createValues` gives an i32 for each of `names`.
+ComputeOp createOverGroups(
+    ChainMask &mask, int64_t size, std::optional<FurtherIndex> further,
+    llvm::ArrayRef<llvm::StringRef> names,
+    llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::OpBuilder &, mlir::ValueRange)>
+        createValues);
+
+/// Where in results of such a statement a row of the mask's own looks, but for the further index.
+llvm::SmallVector<mlir::Value> createGroupIndices(mlir::OpBuilder &builder, ChainMask &mask,
+                                                  int64_t size);
 
 /// Lists the blocks of terms that groups of rows see, and has the chain go through these; false if
 /// the mask reads no table of blocks.

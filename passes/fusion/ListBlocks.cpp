@@ -61,8 +61,7 @@ private:
   void createCounts(Value state);
   Value createList();
   void goThroughBlocks();
-  using CreateValues = llvm::function_ref<SmallVector<Value>(OpBuilder &, ValueRange)>;
-  ComputeOp create(ArrayRef<StringRef> names, StringRef last, CreateValues createValues);
+  FurtherIndex over(StringRef name) { return {name, numBlocks}; }
   Value number(OpBuilder &builder, int64_t value) {
     return arith::ConstantIndexOp::create(builder, loc, value);
   }
@@ -100,7 +99,7 @@ bool BlockLists::readsTable() {
 bool BlockLists::canList() {
   return mask.row && readsTable() && truth.isKnown(mask.holds) &&
          !replacesParameter(mask.kernel, mask.compute) &&
-         tk::isMultipleOf(mask.kernel, mask.compute.getExtents()[*mask.row], rows) &&
+         isMultipleOf(mask.kernel, mask.compute.getExtents()[*mask.row], rows) &&
          isMultipleOf(mask.kernel, mask.extent, termsOfBlock) &&
          canMove(mask, {mask.holds, mask.reduce.getLower()[0], mask.reduce.getUpper()[0]});
 }
@@ -118,29 +117,6 @@ void BlockLists::addBounds() {
     add(arith::CmpIPredicate::sge, lower);
   if (Value upper = mask.reduce.getUpper()[0]; upper != mask.extent)
     add(arith::CmpIPredicate::slt, upper);
-}
-
-/// A statement over the mask's batch, groups of rows, and blocks or their places in a list.
-ComputeOp BlockLists::create(ArrayRef<StringRef> names, StringRef last, CreateValues createValues) {
-  OpBuilder builder(mask.compute);
-  SmallVector<std::string> texts, results;
-  SmallVector<Value> extents;
-  for (unsigned p : mask.batch) {
-    texts.push_back(mask.nameOf(p).str());
-    extents.push_back(mask.compute.getExtents()[p]);
-  }
-  texts.push_back((mask.nameOf(*mask.row) + ".group").str());
-  extents.push_back(createGroupCount(builder, mask, rows));
-  texts.push_back(last.str());
-  extents.push_back(numBlocks);
-  for (StringRef name : names)
-    results.push_back((cast<StringAttr>(mask.compute.getNames()[0]).getValue() + "." + name).str());
-  return ComputeOp::create(
-      builder, loc, llvm::to_vector_of<StringRef>(texts), extents,
-      SmallVector<Type>(names.size(), builder.getI32Type()), llvm::to_vector_of<StringRef>(results),
-      ArrayRef<SmallVector<unsigned>>{}, [&](OpBuilder &body, Location, ValueRange places) {
-        YieldOp::create(body, loc, createValues(body, places));
-      });
 }
 
 /// What the mask is for each group and block: 0 false, 1 true for some, 2 for all of their pairs.
@@ -172,7 +148,7 @@ Value BlockLists::createState() {
     Value isSome = arith::SelectOp::create(body, loc, some, integer(body, 1), integer(body, 0));
     return {arith::SelectOp::create(body, loc, every, integer(body, 2), isSome)};
   };
-  return create({"state"}, "block", createValues).getResult(0);
+  return createOverGroups(mask, rows, over("block"), {"state"}, createValues).getResult(0);
 }
 
 /// How many blocks up to each one, itself included, are cut by the mask, and how many are not.
@@ -192,7 +168,7 @@ void BlockLists::createCounts(Value state) {
     }
     return counts;
   };
-  ComputeOp counts = create({"cut", "whole"}, "block", createValues);
+  ComputeOp counts = createOverGroups(mask, rows, over("block"), {"cut", "whole"}, createValues);
   cut = counts.getResult(0);
   whole = counts.getResult(1);
 }
@@ -238,19 +214,15 @@ Value BlockLists::createList() {
     Value isListed = holds(body, arith::CmpIPredicate::slt, place, listedCount);
     return {arith::SelectOp::create(body, loc, isListed, before, integer(body, 0))};
   };
-  return create({"listed"}, "place", createValues).getResult(0);
+  return createOverGroups(mask, rows, over("place"), {"listed"}, createValues).getResult(0);
 }
 
 /// Has the chain go through the listed blocks.
 void BlockLists::goThroughBlocks() {
   ReduceOp reduce = mask.reduce;
   OpBuilder builder(reduce);
-  Value size = number(builder, termsOfBlock), groupSize = number(builder, rows);
-  SmallVector<Value> group;
-  for (unsigned p : mask.batch)
-    group.push_back(mask.compute.getIndex(p));
-  group.push_back(
-      FloorDivOp::create(builder, loc, size.getType(), mask.getRow(), groupSize).getResult());
+  Value size = number(builder, termsOfBlock);
+  SmallVector<Value> group = createGroupIndices(builder, mask, rows);
   auto countTerms = [&](Value blocks) -> Value {
     Value count = arith::IndexCastOp::create(builder, loc, builder.getIndexType(), blocks);
     return arith::MulIOp::create(builder, loc, count, size);

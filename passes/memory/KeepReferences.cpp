@@ -46,6 +46,7 @@
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/memory/Branches.h"
 #include "passes/memory/BulkBox.h"
+#include "passes/memory/ReferenceLoop.h"
 #include "passes/memory/Rings.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
@@ -74,31 +75,6 @@ static constexpr float kLeastSum = 0x1p-64f, kMostSum = 0x1p64f, kLeastOfLog = 0
                        kMostOfLog = 0x1p23f;
 
 namespace {
-
-/// A loop over steps of a tile, and what its reference is there for.
-class ReferenceLoop {
-public:
-  explicit ReferenceLoop(scf::ForOp loop) : loop(loop) {}
-
-  /// Finds the running maximum that the loop's scores are joined with, and what follows from it.
-  /// Scores of a loop without masks are products as they are.
-  bool analyse(bool isMasked) { return findMaximum(isMasked) && findFactor(); }
-  void dropMaximum();
-  OpOperand *initOfReference() { return loop.getTiedLoopInit(reference); }
-  Value referenceBehind() { return loop.getTiedLoopResult(initOfReference()); }
-
-  scf::ForOp loop;
-  unsigned sum = 0; ///< which result the sum of weights is
-
-private:
-  bool findMaximum(bool isMasked);
-  bool findFactor();
-
-  arith::MaximumFOp joined;
-  BlockArgument reference;
-  Operation *factor = nullptr;
-  llvm::SmallVector<arith::MulFOp> scalings; ///< by the factor
-};
 
 /// The loop over a tile's steps without masks, and those around it.
 class KeptReference {
@@ -129,72 +105,6 @@ private:
 };
 
 } // namespace
-
-/// Is a product waited for and nothing else done to it?
-static bool isPlainScore(Value score) { return score.getDefiningOp<WarpgroupWaitOp>() != nullptr; }
-
-bool ReferenceLoop::findMaximum(bool isMasked) {
-  for (auto reduce : loop.getBody()->getOps<gpu::ReduceOp>()) {
-    if (reduce.getKind() != ReduceKind::Max)
-      continue;
-    if (joined || !reduce.getFreeReference() || !reduce->hasOneUse() ||
-        !(isMasked || isPlainScore(reduce.getSource())))
-      return false;
-    joined = dyn_cast<arith::MaximumFOp>(*reduce->user_begin());
-    if (!joined || joined->getBlock() != loop.getBody())
-      return false;
-    reference = dyn_cast<BlockArgument>(joined.getLhs() == reduce.getResult() ? joined.getRhs()
-                                                                              : joined.getLhs());
-    if (!reference || reference.getOwner() != loop.getBody() ||
-        loop.getTiedLoopYieldedValue(reference)->get() != joined.getResult())
-      return false;
-  }
-  return joined != nullptr;
-}
-
-/// What takes sums from one reference to the next, which does nothing else.
-bool ReferenceLoop::findFactor() {
-  for (Operation *user : reference.getUsers()) {
-    if (user == joined)
-      continue;
-    if (factor || !user->hasAttr(rescaleAttrName) || user->getOperand(0) != reference ||
-        user->getOperand(1) != joined.getResult())
-      return false;
-    factor = user;
-  }
-  if (!factor)
-    return false;
-  bool isSum = false;
-  auto addScaling = [&](Operation *product, Value by) {
-    auto scaling = dyn_cast<arith::MulFOp>(product);
-    if (!scaling || scaling->getBlock() != loop.getBody() || scaling.getLhs() == by)
-      return false;
-    scalings.push_back(scaling);
-    auto before = dyn_cast<BlockArgument>(scaling.getLhs());
-    if (!before)
-      return true;
-    // Of what the loop carries, only the sum of weights is scaled before something is added.
-    auto after =
-        scaling->hasOneUse() ? dyn_cast<arith::AddFOp>(*scaling->user_begin()) : arith::AddFOp();
-    if (isSum || !after || before.getOwner() != loop.getBody() ||
-        loop.getTiedLoopYieldedValue(before)->get() != after.getResult())
-      return false;
-    isSum = true;
-    sum = before.getArgNumber() - 1;
-    return true;
-  };
-  for (Operation *user : factor->getUsers()) {
-    if (!isa<BroadcastOp>(user)) {
-      if (!addScaling(user, factor->getResult(0)))
-        return false;
-      continue;
-    }
-    for (Operation *product : user->getUsers())
-      if (!addScaling(product, user->getResult(0)))
-        return false;
-  }
-  return isSum;
-}
 
 /// The loop with masks whose results that without them goes on with, in the same order, in steps of
 /// the same length.
@@ -342,22 +252,6 @@ Value KeptReference::askBehind(OpBuilder &builder, Value asked) {
   total = isBranch ? branch.getResult(number) : total;
   builder.setInsertionPointAfterValue(total);
   return asked;
-}
-
-/// The step as it is under a reference that stays.
-void ReferenceLoop::dropMaximum() {
-  for (arith::MulFOp scaling : scalings) {
-    scaling.replaceAllUsesWith(scaling.getLhs());
-    scaling.erase();
-  }
-  for (Operation *spread : llvm::make_early_inc_range(factor->getUsers()))
-    spread->erase();
-  factor->erase();
-  Operation *reduce =
-      (joined.getLhs() == reference ? joined.getRhs() : joined.getLhs()).getDefiningOp();
-  joined.replaceAllUsesWith(reference);
-  joined.erase();
-  reduce->erase();
 }
 
 void KeptReference::apply(Value isAgain, Value phases) {

@@ -88,6 +88,17 @@ bool BlockProgram::planMasks(Reduction &reduction) {
   return hasDot;
 }
 
+/// The scores of all maxima, and of weights under a reference.
+SmallVector<Value> BlockProgram::maskedScores(Reduction &reduction) {
+  SmallVector<Value> scores;
+  for (auto [k, acc] : llvm::enumerate(reduction.accumulators))
+    if (acc.kind == ReduceKind::Max)
+      scores.push_back(reduction.op.getYield().getValues()[k]);
+  for (Value weight : reduction.maskedWeights)
+    scores.push_back(weight.getDefiningOp()->getOperand(0));
+  return scores;
+}
+
 /// Can the current tile reach beyond the bounds? Null where that is not known before its masks are.
 Value BlockProgram::isPartial(Reduction &reduction) {
   unsigned depth = scopes.size() - 1;

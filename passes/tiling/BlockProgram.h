@@ -259,6 +259,7 @@ private:
 
   // BlockMasks.cpp: masks of online reductions.
   bool planMasks(Reduction &reduction);
+  llvm::SmallVector<mlir::Value> maskedScores(Reduction &reduction);
   void maskTerm(Reduction &reduction, mlir::Value term, ReduceKind kind);
   mlir::Value isPartial(Reduction &reduction);
   bool isCovered(LoadOp op, unsigned axis, llvm::ArrayRef<mlir::Value> extents);

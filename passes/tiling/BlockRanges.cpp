@@ -98,18 +98,12 @@ Value BlockProgram::endOfLoaded(LoadOp load, bool wantMax, const RowPart *part) 
   return result;
 }
 
-/// Finds the mask that the scores of all maxima, and of weights under a reference, have, and what
-/// is known of it.
+/// Finds the mask that all scores have, and what is known of it.
 void BlockProgram::planRanges(Reduction &reduction) {
   tk::ReduceOp op = reduction.op;
   if (!reduction.masksTerms || op.getNumIndices() != 1)
     return;
-  SmallVector<Value> scores;
-  for (auto [k, acc] : llvm::enumerate(reduction.accumulators))
-    if (acc.kind == ReduceKind::Max)
-      scores.push_back(op.getYield().getValues()[k]);
-  for (Value weight : reduction.maskedWeights)
-    scores.push_back(weight.getDefiningOp()->getOperand(0));
+  SmallVector<Value> scores = maskedScores(reduction);
   Value condition;
   for (Value score : scores) {
     auto masked = score.getDefiningOp<arith::SelectOp>();

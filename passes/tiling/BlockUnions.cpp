@@ -32,13 +32,8 @@ void BlockProgram::planUnion(Reduction &reduction) {
   if (!reduction.masksTerms || op.getNumIndices() != 1 || op->hasAttr(mergedIndicesAttrName))
     return;
   Value index = op.getIndex(0);
-  SmallVector<Value> scores;
-  for (auto [k, acc] : llvm::enumerate(reduction.accumulators))
-    if (acc.kind == ReduceKind::Max)
-      scores.push_back(op.getYield().getValues()[k]);
-  const bool haveMaxima = !scores.empty();
-  for (Value weight : reduction.maskedWeights)
-    scores.push_back(weight.getDefiningOp()->getOperand(0));
+  SmallVector<Value> scores = maskedScores(reduction);
+  const bool haveMaxima = scores.size() > reduction.maskedWeights.size();
   llvm::SetVector<Value> common;
   bool areAlike = haveMaxima && reduction.maskedWeights.empty();
   for (Value score : scores) {

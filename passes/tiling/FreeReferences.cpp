@@ -2,7 +2,7 @@
 //
 // The maximum of a softmax keeps its weights in range. Where its results are quotients of sums of
 // weights, any other reference gives the same ones; one under which weights are 2^-32 of what they
-// are rounds them alike (tk-compare-as-integers). An online reduction has such a free reference if
+// are rounds them alike (tk-keep-references). An online reduction has such a free reference if
 //
 // 1. its first accumulator is a maximum that only weights of its terms are under, and nobody reads
 //    but with the logarithm of a sum of weights, to which it is added (log-sum-exp);

@@ -1,4 +1,5 @@
 // RUN: tk-opt %s --tk-split-masked-steps --canonicalize | FileCheck %s
+// RUN: sed s/num_warps.=.8/num_warps=16/ %s | tk-opt --tk-split-masked-steps --canonicalize | FileCheck %s
 
 !q = !tkgpu.shared<[128, 64], bf16 order = [1, 0] chunk = 8 phases = 8>
 !k = !tkgpu.shared<[64, 32], bf16 order = [0, 1] chunk = 8 phases = 8>
