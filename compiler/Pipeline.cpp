@@ -50,6 +50,8 @@ llvm::ArrayRef<PassRow> passTable() {
        "once reductions are carried together: few rows over a long range"},
       {"tk-pack-rows", Stage::Fused, "fusion", "",
        "rows that share the factors of what is split fill one tile"},
+      {"tk-share-parts", Stage::Fused, "fusion", "",
+       "rows are packed; ranges of any length are cut across sequences"},
       {"tk-transpose-factors", Stage::Fused, "transposition", "",
        "what would otherwise inline the statement that stores a factor anew has run"},
       {"tk-store-invariants", Stage::Fused, "fusion", "",

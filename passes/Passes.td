@@ -98,6 +98,12 @@ def PackRows : Pass<"tk-pack-rows", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numPacked", "statements-packed", "Statements whose rows were packed">];
 }
 
+def ShareParts : Pass<"tk-share-parts", "::mlir::ModuleOp"> {
+  let summary = "Cut ranges whose lengths tensors hold into equal shares, one for each processor";
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let statistics = [Statistic<"numShared", "statements-shared", "Statements of parts in shares">];
+}
+
 def SplitSignificands : Pass<"tk-split-significands", "::mlir::ModuleOp"> {
   let summary = "Multiply f32 numbers on the matrix unit, as sums of three parts in bf16";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];

@@ -231,6 +231,10 @@ private:
   }
 
   void translateInto(std::vector<Instruction> &into, Operation *op) {
+    if (auto shared = dyn_cast<InSharesOp>(op)) {
+      slots[shared.getResult()] = slot(shared.getIndex());
+      return;
+    }
     Instruction instruction;
     bool known = true;
     if (op->getNumResults() > 0) {

@@ -275,6 +275,17 @@ def Tk_LoadOp : Tk_Op<"load", [Pure, AttrSizedOperandSegments,
   let hasVerifier = 1;
 }
 
+def Tk_InSharesOp : Tk_Op<"in_shares", [Pure]> {
+  let summary = "An index whose values are dealt out in shares";
+  let description = [{
+    The index itself. It says that it pays to compute the values `first[p] .. first[p + 1]` one
+    after the other, for each of `shares` many `p`; together these are all values that matter.
+  }];
+  let arguments = (ins AnyRankedTensor:$first, Index:$index, I64Attr:$shares);
+  let results = (outs Index:$result);
+  let assemblyFormat = "$first `[` $index `]` `of` $shares attr-dict `:` type($first)";
+}
+
 //===----------------------------------------------------------------------===//
 // Scalar operations that arith and math lack
 //===----------------------------------------------------------------------===//

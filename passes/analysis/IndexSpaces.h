@@ -13,6 +13,9 @@ inline constexpr int64_t longestWholeRow = 32768;
 /// The longest one over two axes that the blocks of a cluster of 4 hold, of elements of 16 bits.
 inline constexpr int64_t longestSpreadPlane = 65536;
 
+/// On a reduction whose number of terms is known at run time alone: how many there are on average.
+inline constexpr llvm::StringLiteral typicalTermsAttrName = "tk.typical_terms";
+
 /// An inclusive upper bound of an extent from constants and facts, -1 where none is known.
 int64_t getUpperBound(mlir::Value extent);
 

@@ -11,6 +11,9 @@
 // 3. The launch has as many blocks as the schedule asks for on each of the machine's processors, or
 //    tiles if those are fewer; at run time no more than run at once.
 //
+// Where the index over tiles is dealt out in shares (tkgpu.shares), a block goes through those of its
+// share instead, from the table's entry to the next one.
+//
 // What goes on beside the threads, copies above all, can then begin with the next tile while this
 // one's results are stored.
 //
@@ -153,6 +156,34 @@ static void persist(FuncOp function, LaunchArguments arguments, int64_t blocks, 
   moveIntoLoop(function, loop);
 }
 
+/// Lets each block go through the tiles of its share.
+static void goThroughShare(FuncOp function, LaunchArguments arguments, DenseI64ArrayAttr shares) {
+  ProgramIdOp id = findProgramId(function);
+  LaunchOp launch = arguments.getLaunch();
+  Location loc = id.getLoc();
+  OpBuilder host(launch);
+  Value places = arith::ConstantIndexOp::create(host, loc, shares[1]);
+  launch.getGridXMutable().assign(arith::MinSIOp::create(host, loc, launch.getGridX(), places));
+
+  OpBuilder builder(function.getBlock()->getTerminator());
+  Value one = arith::ConstantIndexOp::create(builder, loc, 1);
+  auto firstOf = [&](Value share) -> Value {
+    ArrayAttr noMasks = builder.getArrayAttr({});
+    ArrayAttr isScalar = builder.getArrayAttr({builder.getDenseI64ArrayAttr({})});
+    Value first = gpu::LoadOp::create(builder, loc, builder.getI32Type(),
+                                      function.getBlock()->getArgument(shares[0]), share, one,
+                                      ValueRange(), Value(), isScalar, noMasks);
+    return arith::IndexCastOp::create(builder, loc, builder.getIndexType(), first);
+  };
+  Value share = ProgramIdOp::create(builder, loc, GridAxis::X);
+  Value begin = firstOf(share);
+  Value end = firstOf(arith::AddIOp::create(builder, loc, share, one));
+  auto loop = scf::ForOp::create(builder, loc, begin, end, one);
+  id.getResult().replaceAllUsesWith(loop.getInductionVar());
+  id.erase();
+  moveIntoLoop(function, loop);
+}
+
 namespace {
 
 struct PersistBlocks : tk::impl::PersistBlocksBase<PersistBlocks> {
@@ -161,8 +192,15 @@ struct PersistBlocks : tk::impl::PersistBlocksBase<PersistBlocks> {
     for (FuncOp function : getOperation().getOps<FuncOp>()) {
       auto schedule = function->getAttrOfType<ScheduleAttr>(scheduleAttrName);
       std::optional<LaunchArguments> arguments = LaunchArguments::of(function);
-      if (!target || !schedule || !schedule.getPersistent() || !arguments ||
-          function->hasAttr(carriesTilesAttrName) || !findProgramId(function))
+      if (!target || !schedule || !arguments || function->hasAttr(carriesTilesAttrName) ||
+          !findProgramId(function))
+        continue;
+      if (auto shares = function->getAttrOfType<DenseI64ArrayAttr>(sharesAttrName)) {
+        goThroughShare(function, *arguments, shares);
+        ++numPersistent;
+        continue;
+      }
+      if (!schedule.getPersistent())
         continue;
       // Where there are many, steps of whole vectors cost none (tk-align-rows).
       int64_t unit = function.getCluster();

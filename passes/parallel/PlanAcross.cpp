@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/parallel/IndexGrowth.h"
+#include "passes/analysis/IndexSpaces.h"
 #include "passes/parallel/Planner.h"
 
 using namespace mlir;
@@ -106,12 +107,35 @@ static std::optional<int64_t> countFewTerms(StatementShape &shape, Operation *op
   return terms;
 }
 
+/// Of how many neighbouring values of `index` the bounds of `reduction` are the same: a power of two.
+static int64_t rowsWithOneRange(StatementShape &shape, ReduceOp reduction, Value index) {
+  int64_t rows = int64_t(1) << 30;
+  SmallVector<Value> work(reduction->getOperands());
+  while (!work.empty()) {
+    Value value = work.pop_back_val();
+    if (value == index)
+      return 1;
+    Operation *op = value.getDefiningOp();
+    if (!op || !shape.compute->isProperAncestor(op))
+      continue;
+    if (isa<FloorDivOp>(op) && op->getOperand(0) == index) {
+      int64_t divisor = getSizeFact(shape.kernel, op->getOperand(1)).divisor;
+      rows = std::min(rows, divisor & -divisor);
+      continue;
+    }
+    llvm::append_range(work, getInputs(op));
+  }
+  return rows;
+}
+
 /// A chain of few terms, such as the states of parts, for many results: a thread has all terms of
-/// neighbouring results, or some at a time, and need not meet others. Returns how many threads a
-/// block has, or 0.
+/// neighbouring results, or some at a time, and need not meet others. Where it is known how many
+/// there are on average alone, so many are loaded at once. Returns how many threads a block has, or
+/// 0.
 int64_t Planner::planShortChain(ReduceOp reduction, Value across) {
   std::optional<int64_t> terms = countFewTerms(shape, reduction);
-  if (!terms || reduction.getNumIndices() != 1)
+  auto typical = reduction->getAttrOfType<IntegerAttr>(typicalTermsAttrName);
+  if ((!terms && !typical) || reduction.getNumIndices() != 1)
     return 0;
   int64_t results = 1;
   Value below; // the innermost of the other indices
@@ -123,14 +147,18 @@ int64_t Planner::planShortChain(ReduceOp reduction, Value across) {
     if (index != across && *upper > 1)
       below = index;
   }
-  if (results < *terms * target.getProcessors() * resultsOfProcessor)
+  if (!typical && results < *terms * target.getProcessors() * resultsOfProcessor)
     return 0;
   const int64_t columns = fit(across, (below ? 32 : threadsAcross) * resultsOfChain);
-  const int64_t rows = below ? fit(below, threadsAcross * resultsOfChain / columns) : 1;
+  int64_t rows = below ? rowsWithOneRange(shape, reduction, below) : 1, atOnce = termsOfChain;
+  if (typical)
+    atOnce = std::min<int64_t>(llvm::PowerOf2Ceil(typical.getInt()), termsOfChain);
   set(across, columns);
-  if (below)
+  if (below) {
+    rows = std::min(rows, fit(below, threadsAcross * resultsOfChain / columns));
     set(below, rows);
-  set(reduction.getIndex(0), fit(reduction.getIndex(0), termsOfChain));
+  }
+  set(reduction.getIndex(0), fit(reduction.getIndex(0), atOnce));
   return std::max<int64_t>(rows * columns / resultsOfChain, 32);
 }
 

@@ -141,11 +141,14 @@ static Neighbours neighboursOf(StatementShape &shape, Value index, ArrayRef<Valu
   return result;
 }
 
-/// Does `index` follow from what is loaded?
-static bool followsTable(Value index) {
+/// Does `index` follow from what a table has for the tiled indices?
+static bool followsTable(Value index, ArrayRef<Value> tiled) {
   Operation *op = index.getDefiningOp();
-  return op && (isa<LoadOp>(op) || (op->hasTrait<OpTrait::Elementwise>() &&
-                                    llvm::any_of(op->getOperands(), followsTable)));
+  if (isa_and_nonnull<LoadOp>(op))
+    return llvm::any_of(getIterationIndices(index),
+                        [&](Value own) { return llvm::is_contained(tiled, own); });
+  return op && op->hasTrait<OpTrait::Elementwise>() &&
+         llvm::any_of(op->getOperands(), [&](Value of) { return followsTable(of, tiled); });
 }
 
 /// Are the rows of a tile gathered in groups, each of which is a box: of all indices one counts
@@ -282,9 +285,14 @@ bool Planner::isWideForFewRows(Contraction &product) {
          (isSingle || (areAlike && goThroughRegisters(shape.compute, product.n)));
 }
 
+/// Is the statement's index dealt out in shares?
+static bool isInShares(ComputeOp compute) {
+  return !compute.getBlock()->getOps<InSharesOp>().empty();
+}
+
 /// Are both factors of the inner products, and the other factor of the outer one, loaded as the
 /// hardware multiplies them, and the inner k and the outputs such that one tile holds them?
-bool Planner::isChainForWarpgroups(Contraction &outer) {
+bool Planner::isChainForWarpgroups(Contraction &outer, bool inShares) {
   bool isWide = outer.operand.isF16() || outer.operand.isBF16();
   bool isNarrow = gpu::isByteFloat(outer.operand);
   auto isSummedByHardware = [&](Contraction &product) {
@@ -298,7 +306,8 @@ bool Planner::isChainForWarpgroups(Contraction &outer) {
   SmallVector<Value> tiled;
   for (Contraction &product : shape.contractions)
     tiled.append({product.m, product.n, product.k});
-  bool isGathered = false;
+  // Blocks that have a multiprocessor for themselves copy by a warp that does nothing else.
+  bool isGathered = inShares || isInShares(shape.compute);
   auto isLoaded = [&](Value factor, Value k) {
     if (!isBulkLoadable(shape, factor) || !(isWide || isContiguousAlong(factor, k)))
       return false;
@@ -308,7 +317,8 @@ bool Planner::isChainForWarpgroups(Contraction &outer) {
       return true;
     // Rows that a table names cannot be copied ahead by warps that multiply: those of few queries,
     // too, are better gathered for warpgroups, though they are not enough to fill one.
-    bool isOfTable = llvm::any_of(load.getIndices(), followsTable);
+    bool isOfTable = llvm::any_of(load.getIndices(),
+                                  [&](Value index) { return followsTable(index, tiled); });
     isGathered |= isOfTable;
     return isGathered &&
            areRowsGathered(shape, load, tiled, isOfTable ? rowsOfGatheredBox : rowsOfFixedBox);

@@ -63,7 +63,9 @@ struct Planner {
   int64_t chooseTeams(Contraction &product, const WarpgroupTile &shared, int64_t tiles);
   int64_t groupOfTeams(Contraction &product);
   void planChain(Contraction &outer);
-  bool isChainForWarpgroups(Contraction &outer);
+  /// Are the two products of a chain for warpgroups? Of few rows only where shares of a
+  /// multiprocessor are, or will be, made of them, or where factors are gathered.
+  bool isChainForWarpgroups(Contraction &outer, bool inShares = false);
   bool fitsOneWarpgroup(Contraction &outer);
   int64_t countOthers(mlir::Value m, mlir::Value n);
   int64_t walkedTogether(Contraction &outer);

@@ -6,6 +6,7 @@
 #include "passes/analysis/ScalarCases.h"
 #include "passes/parallel/MergeIndices.h"
 #include "passes/parallel/StatementShape.h"
+#include "passes/parallel/TileLoops.h"
 #include "passes/parallel/WarpgroupTiles.h"
 #include "passes/tiling/LeastSizes.h"
 #include "passes/tiling/WidenIndices.h"
@@ -193,6 +194,7 @@ void BlockProgram::addParallelAxes() {
   }
   putRowsFirst();
   addGridStarts(tiled);
+  hasOneIndex = tiled.size() == 1;
   for (unsigned p = 0; p < compute.getNumIndices(); ++p)
     if (SmallVector<Value> merged = getMergedIndices(compute.getIndex(p)); !merged.empty())
       takeApart(axisOf.lookup(compute.getIndex(p)), merged);

@@ -1,5 +1,6 @@
 //===- BlockValues.cpp - scopes and elementwise values --------------------===//
 #include "dialects/tkgpu/TkGpuProducts.h"
+#include "passes/parallel/TileLoops.h"
 #include "passes/tiling/BlockProgram.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -181,6 +182,8 @@ TileValue BlockProgram::get(Value value) {
       result = load(loadOp);
     else if (auto scanOp = dyn_cast<tk::ScanOp>(op))
       result = scan(scanOp);
+    else if (auto shared = dyn_cast<InSharesOp>(op))
+      result = inShares(shared);
     else
       result = elementwise(op);
     scopes[result.depth].memo[value] = result;
@@ -196,6 +199,15 @@ static Operation *withoutDetour(Operation *op) {
     return op;
   auto extension = op->getOperand(0).getDefiningOp<arith::ExtFOp>();
   return extension && gpu::isByteFloat(extension.getIn().getType()) ? extension : op;
+}
+
+/// The index itself; what the function says of its shares is for tk-persist-blocks.
+TileValue BlockProgram::inShares(InSharesOp op) {
+  unsigned argument = cast<BlockArgument>(kernelValue(op.getFirst())).getArgNumber();
+  int64_t shares = static_cast<int64_t>(op.getShares());
+  if (hasOneIndex)
+    func->setAttr(sharesAttrName, builder.getDenseI64ArrayAttr({argument, shares}));
+  return get(op.getIndex());
 }
 
 TileValue BlockProgram::elementwise(Operation *op) {

@@ -35,6 +35,7 @@ CASES = (
     (EXAMPLES + "attention_plain.tk", "", dict(B=2, H=70, S=1000, T=2000, D=64, E=64), {}, {}),
     (EXAMPLES + "attention_window.tk", "", dict(B=1, H=8, S=2000, D=128), {"window": 300}, {}),
     (PROGRAMS + "attention_ragged.tk", "", dict(B=8, H=8, G=2, S=4, T=3000, D=128), {}, {"length": (0, 3001)}),
+    (PROGRAMS + "attention_shares.tk", "causal", dict(B=8, H=8, G=2, S=4, T=3000, D=128), {}, {"length": (0, 3001)}),
     (PROGRAMS + "attention_ragged.tk", "", dict(B=8, H=8, G=2, S=16, T=3000, D=128), {}, {"length": (0, 3001)}),
     (EXAMPLES + "attention_paged.tk", "", dict(B=8, H=8, G=2, D=128, PAGES=900, P=16, MAX=100), {},
      {"pages": (0, 900), "length": (1, 1600)}),

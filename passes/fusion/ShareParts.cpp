@@ -1,0 +1,397 @@
+//===- ShareParts.cpp - ranges of any length in equal shares --------------===//
+//
+// Sequences with lengths of their own, which a tensor holds, have parts of one length by
+// tk-split-chains: the last of each is shorter, most of a short sequence's are empty, and what each
+// processor gets differs by a part. All sequences' keys one behind the other, cut into as many
+// pieces of one length as there are processors, leave nobody waiting. For a statement of the states
+// of such parts:
+//
+// 1. The ranges of all batch indices' values lie one behind the other, counted in units of terms. A
+//    statement scans their lengths.
+// 2. Share p is the units p * L to (p + 1) * L, with L so that all are dealt out. Where a share
+// goes
+//    on behind a range's end, a segment ends. Going along the units either the share or the range
+//    changes, so that segment s = share + range has a number of its own, and there are at most as
+//    many as shares and ranges together. Where both change at once a number is left out; its
+//    segment is empty.
+// 3. A second statement finds for each segment its range, where it begins there and how long it
+//    is; for each share its first segment; for each range its first segment and the one behind.
+// 4. The states are computed for each segment: the segment takes the place of the part and of the
+//    batch indices. A block computes those of a share one after the other (tk-persist-blocks).
+// 5. What combines the states of a range goes from its first segment to its last.
+//
+// The cut follows from the lengths alone, so that results repeat bit by bit.
+//
+//   %s = tk.compute ["j.part", "b", "i"] in (%P, %B, %I) {
+//     tk.reduce ["j"] from (0) to (min(L, %length[b] - j.part * L)) {.. %k[b, j.part * L + j] ..}}
+//   tk.reduce ["j.part"] from (0) to (%P) {.. %s[j.part, b, i] ..}
+//     =>
+//   %ends = tk.compute ["range"] {scan of %length / unit}
+//   %range, %begin, %size, %first, %from, %to = tk.compute ["segment"] {.. %ends ..}
+//   %s = tk.compute ["segment", "i"] in (%shares + %B, %I) {
+//     %b = %range[tk.in_shares %first[%segment]]
+//     tk.reduce ["j"] from (0) to (min(%size, %length[b] - %begin)) {.. %k[b, %begin + j] ..}}
+//   tk.reduce ["j.part"] from (%from[b]) to (%to[b]) {.. %s[j.part, i] ..}
+//
+// Source: M. Osama et al., "Stream-K: Work-centric Parallel Decomposition for Dense Matrix-Matrix
+// Multiplication on the GPU" (PPoPP 2023), whose shares are of one product's sums.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Passes.h"
+#include "passes/analysis/IndexSpaces.h"
+#include "passes/analysis/Notes.h"
+#include "passes/fusion/PartStates.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+
+namespace tk {
+#define GEN_PASS_DEF_SHAREPARTS
+#include "passes/Passes.h.inc"
+} // namespace tk
+
+using namespace mlir;
+using namespace tk;
+
+static constexpr llvm::StringLiteral passName = "tk-share-parts";
+/// Terms of a unit: no tile's step is shorter.
+static constexpr int64_t termsOfUnit = 64;
+
+namespace {
+
+/// Puts shares in the place of a statement's parts.
+class Sharing {
+public:
+  Sharing(PartStates &parts, int64_t shares)
+      : parts(parts), compute(parts.compute), shares(shares), loc(compute.getLoc()) {}
+
+  void apply();
+
+private:
+  SmallVector<Value> takeApart(OpBuilder &builder, Value range);
+  Value putTogether(OpBuilder &builder, LoadOp load, ReduceOp reader);
+  Value extremeOf(OpBuilder &builder, Value bound, Value range, ReduceKind kind);
+  Value firstUnitOf(OpBuilder &builder, Value range);
+  Value unitsOf(OpBuilder &builder, Value range);
+  Value createEnds();
+  ComputeOp createSegments(Value ends);
+  ComputeOp createStates(ComputeOp segments);
+  void combine(ComputeOp states, ComputeOp segments);
+
+  Value number(OpBuilder &builder, int64_t value) {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  }
+  template <typename Op> Value create(OpBuilder &builder, Value a, Value b) {
+    return builder.createOrFold<Op>(loc, a, b);
+  }
+  Value quotient(OpBuilder &builder, Value a, Value b) {
+    return FloorDivOp::create(builder, loc, a.getType(), a, b);
+  }
+  Value ceilDiv(OpBuilder &builder, Value a, Value b) {
+    Value rest = create<arith::SubIOp>(builder, b, number(builder, 1));
+    return quotient(builder, create<arith::AddIOp>(builder, a, rest), b);
+  }
+  Value toIndex(OpBuilder &builder, Value value) {
+    return arith::IndexCastOp::create(builder, loc, builder.getIndexType(), value);
+  }
+  Value toInteger(OpBuilder &builder, Value value) {
+    return arith::IndexCastOp::create(builder, loc, builder.getI32Type(), value);
+  }
+  /// An entry of a table, 0 outside of it where that may be asked for.
+  Value entry(OpBuilder &builder, Value table, Value place, bool mayBeOutside = false) {
+    Value pad;
+    if (mayBeOutside)
+      pad = arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(0));
+    return toIndex(builder, LoadOp::create(builder, loc, table, place, pad));
+  }
+
+  PartStates &parts;
+  ComputeOp compute;
+  int64_t shares;
+  Location loc;
+  Value numRanges;
+};
+
+struct ShareParts : tk::impl::SharePartsBase<ShareParts> {
+  void runOnOperation() override {
+    auto target = getOperation()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
+    if (!target)
+      return;
+    SmallVector<ComputeOp> computes;
+    getOperation()->walk([&](ComputeOp compute) { computes.push_back(compute); });
+    for (ComputeOp compute : computes) {
+      PartStates parts(compute->getParentOfType<KernelOp>(), compute);
+      if (!parts.match(target))
+        continue;
+      Sharing(parts, target.getProcessors()).apply();
+      ++numShared;
+    }
+  }
+};
+
+} // namespace
+
+/// The values of the batch indices that are number `range`, the last one running fastest.
+SmallVector<Value> Sharing::takeApart(OpBuilder &builder, Value range) {
+  SmallVector<Value> values(parts.batch.size());
+  for (unsigned n = parts.batch.size(); n-- > 0;) {
+    Value extent = compute.getExtents()[parts.batch[n]];
+    if (n == 0) {
+      values[n] = range;
+      continue;
+    }
+    values[n] = FloorModOp::create(builder, loc, range.getType(), range, extent);
+    range = quotient(builder, range, extent);
+  }
+  return values;
+}
+
+/// The range whose states `load` reads.
+Value Sharing::putTogether(OpBuilder &builder, LoadOp load, ReduceOp reader) {
+  IRMapping mapping;
+  Value range = number(builder, 0);
+  for (unsigned p : parts.batch) {
+    Value own = cloneSlice(builder, parts.batchIndexOf(load, p), reader.getBlock(), mapping);
+    Value before = create<arith::MulIOp>(builder, range, compute.getExtents()[p]);
+    range = create<arith::AddIOp>(builder, before, own);
+  }
+  return range;
+}
+
+/// The greatest, or the least, value of `bound` of all rows of a range.
+Value Sharing::extremeOf(OpBuilder &builder, Value bound, Value range, ReduceKind kind) {
+  SmallVector<Value> values = takeApart(builder, range);
+  IRMapping mapping;
+  for (auto [p, value] : llvm::zip_equal(parts.batch, values))
+    mapping.map(compute.getIndex(p), value);
+  SmallVector<Value> ofRows;
+  SmallVector<StringRef> names;
+  SmallVector<Value> lower, extents;
+  for (unsigned p : parts.rows) {
+    ofRows.push_back(compute.getIndex(p));
+    names.push_back(cast<StringAttr>(compute.getIndexNames()[p]).getValue());
+    lower.push_back(number(builder, 0));
+    extents.push_back(compute.getExtents()[p]);
+  }
+  if (!Dependence(ofRows).on(bound))
+    return cloneSlice(builder, bound, compute.getBlock(), mapping);
+  auto createTerm = [&](OpBuilder &body, Location, ValueRange indices) -> Value {
+    for (auto [row, index] : llvm::zip_equal(ofRows, indices))
+      mapping.map(row, index);
+    return toInteger(body, cloneSlice(body, bound, compute.getBlock(), mapping));
+  };
+  auto extreme =
+      ReduceOp::create(builder, loc, kind, names, lower, extents, builder.getI32Type(), createTerm);
+  return toIndex(builder, extreme.getResult(0));
+}
+
+/// The unit that the first term of a range is in.
+Value Sharing::firstUnitOf(OpBuilder &builder, Value range) {
+  Value zero = number(builder, 0);
+  if (!parts.begin)
+    return zero;
+  Value least = extremeOf(builder, parts.begin, range, ReduceKind::Min);
+  least = create<arith::MaxSIOp>(builder, least, zero);
+  return quotient(builder, least, number(builder, termsOfUnit));
+}
+
+/// How many units a range has.
+Value Sharing::unitsOf(OpBuilder &builder, Value range) {
+  Value zero = number(builder, 0);
+  Value last = extremeOf(builder, parts.end, range, ReduceKind::Max);
+  last = create<arith::MaxSIOp>(builder, last, zero);
+  Value units = ceilDiv(builder, last, number(builder, termsOfUnit));
+  units = create<arith::SubIOp>(builder, units, firstUnitOf(builder, range));
+  return create<arith::MaxSIOp>(builder, units, zero);
+}
+
+/// Where each range ends, in units.
+Value Sharing::createEnds() {
+  OpBuilder builder(compute);
+  numRanges = number(builder, 1);
+  for (unsigned p : parts.batch)
+    numRanges = create<arith::MulIOp>(builder, numRanges, compute.getExtents()[p]);
+  std::string name = (cast<StringAttr>(compute.getNames()[0]).getValue() + ".ends").str();
+  auto createBody = [&](OpBuilder &body, Location, ValueRange places) {
+    auto createTerm = [&](OpBuilder &term, Location, ValueRange indices) -> Value {
+      return toInteger(term, unitsOf(term, indices[0]));
+    };
+    Value ends = ScanOp::create(body, loc, ReduceKind::Sum, "range", number(body, 0), numRanges,
+                                places[0], body.getI32Type(), createTerm);
+    YieldOp::create(body, loc, ends);
+  };
+  return ComputeOp::create(builder, loc, StringRef("range"), numRanges, builder.getI32Type(),
+                           StringRef(name), ArrayRef<SmallVector<unsigned>>{}, createBody)
+      .getResult(0);
+}
+
+/// What the results of the statement of segments are, in order.
+struct Table {
+  enum : unsigned { Range, Begin, Size, First, From, To, Count };
+};
+
+ComputeOp Sharing::createSegments(Value ends) {
+  OpBuilder builder(compute);
+  // None without ranges, else as many as shares and ranges.
+  Value count = create<arith::AddIOp>(builder, numRanges, number(builder, shares));
+  Value most = create<arith::MulIOp>(builder, numRanges, number(builder, shares + 1));
+  count = create<arith::MinSIOp>(builder, count, most);
+  auto own = cast<StringAttr>(compute.getNames()[0]).getValue();
+  SmallVector<std::string> names;
+  for (StringRef name : {"range", "begin", "size", "first", "from", "to"})
+    names.push_back((own + "." + name).str());
+  auto createBody = [&](OpBuilder &body, Location, ValueRange places) {
+    Value segment = places[0], one = number(body, 1);
+    auto endOf = [&](OpBuilder &at, Value range) { return entry(at, ends, range, true); };
+    auto beginOf = [&](OpBuilder &at, Value range) {
+      return endOf(at, create<arith::SubIOp>(at, range, number(at, 1)));
+    };
+    Value all = endOf(body, create<arith::SubIOp>(body, numRanges, one));
+    Value length = ceilDiv(body, all, number(body, shares));
+    length = create<arith::MaxSIOp>(body, length, one);
+    // The last range that is reached, as all before it are.
+    auto lastRange = [&](llvm::function_ref<Value(OpBuilder &, Value)> isReached) {
+      auto createTerm = [&](OpBuilder &at, Location, ValueRange indices) -> Value {
+        Value yes = arith::ConstantOp::create(at, loc, at.getI32IntegerAttr(1));
+        Value no = arith::ConstantOp::create(at, loc, at.getI32IntegerAttr(0));
+        return arith::SelectOp::create(at, loc, isReached(at, indices[0]), yes, no);
+      };
+      auto found =
+          ReduceOp::create(body, loc, ReduceKind::Sum, ArrayRef<StringRef>{"range"},
+                           ValueRange{one}, ValueRange{numRanges}, body.getI32Type(), createTerm);
+      return toIndex(body, found.getResult(0));
+    };
+    auto isAtMost = [&](OpBuilder &at, Value a, Value b) -> Value {
+      return arith::CmpIOp::create(at, loc, arith::CmpIPredicate::sle, a, b);
+    };
+    Value range = lastRange([&](OpBuilder &at, Value other) {
+      Value share = quotient(at, beginOf(at, other), length);
+      return isAtMost(at, create<arith::AddIOp>(at, other, share), segment);
+    });
+    Value rangeOfShare = lastRange([&](OpBuilder &at, Value other) {
+      return isAtMost(at, beginOf(at, other), create<arith::MulIOp>(at, segment, length));
+    });
+    // What of the range lies in the share.
+    Value share = create<arith::SubIOp>(body, segment, range);
+    Value before = beginOf(body, range), zero = number(body, 0);
+    Value units = create<arith::SubIOp>(body, endOf(body, range), before);
+    auto within = [&](Value number) {
+      Value at = create<arith::SubIOp>(body, create<arith::MulIOp>(body, number, length), before);
+      return create<arith::MinSIOp>(body, create<arith::MaxSIOp>(body, at, zero), units);
+    };
+    Value from = within(share), to = within(create<arith::AddIOp>(body, share, one));
+    // The same number is that of a range.
+    Value firstOf = quotient(body, beginOf(body, segment), length);
+    Value behind = ceilDiv(body, endOf(body, segment), length);
+    SmallVector<Value> values(Table::Count);
+    values[Table::Range] = range;
+    values[Table::Begin] = create<arith::AddIOp>(body, firstUnitOf(body, range), from);
+    values[Table::Size] = create<arith::SubIOp>(body, to, from);
+    values[Table::First] = create<arith::AddIOp>(body, segment, rangeOfShare);
+    values[Table::From] = create<arith::AddIOp>(body, segment, firstOf);
+    values[Table::To] = create<arith::AddIOp>(body, segment, behind);
+    for (Value &value : values)
+      value = toInteger(body, value);
+    YieldOp::create(body, loc, values);
+  };
+  return ComputeOp::create(builder, loc, StringRef("segment"), count,
+                           SmallVector<Type>(Table::Count, builder.getI32Type()),
+                           llvm::to_vector_of<StringRef>(names), ArrayRef<SmallVector<unsigned>>{},
+                           createBody);
+}
+
+/// The states of all segments.
+ComputeOp Sharing::createStates(ComputeOp segments) {
+  OpBuilder builder(compute);
+  SmallVector<StringRef> indices = {"segment"}, names;
+  SmallVector<Value> extents = {segments.getExtents()[0]};
+  SmallVector<unsigned> placeOf(compute.getNumIndices(), 0);
+  for (unsigned p = 1; p < compute.getNumIndices(); ++p) {
+    if (parts.isBatch(p))
+      continue;
+    placeOf[p] = indices.size();
+    indices.push_back(cast<StringAttr>(compute.getIndexNames()[p]).getValue());
+    extents.push_back(compute.getExtents()[p]);
+  }
+  SmallVector<Type> types;
+  SmallVector<SmallVector<unsigned>> over;
+  for (unsigned r = 0; r < compute.getNumResults(); ++r) {
+    names.push_back(cast<StringAttr>(compute.getNames()[r]).getValue());
+    types.push_back(cast<RankedTensorType>(compute.getResult(r).getType()).getElementType());
+    over.emplace_back();
+    for (unsigned p : compute.getIndicesOf(r))
+      if (!parts.isBatch(p))
+        over.back().push_back(placeOf[p]);
+  }
+  return ComputeOp::create(
+      builder, loc, indices, extents, types, names, over,
+      [&](OpBuilder &body, Location, ValueRange places) {
+        Value segment =
+            InSharesOp::create(body, loc, segments.getResult(Table::First), places[0], shares);
+        Value unit = number(body, termsOfUnit);
+        SmallVector<Value> values =
+            takeApart(body, entry(body, segments.getResult(Table::Range), segment));
+        auto terms = [&](unsigned table) {
+          return create<arith::MulIOp>(body, entry(body, segments.getResult(table), segment), unit);
+        };
+        Value first = terms(Table::Begin), size = terms(Table::Size);
+        IRMapping mapping;
+        mapping.map(compute.getIndex(0), segment);
+        for (auto [p, value] : llvm::zip_equal(parts.batch, values))
+          mapping.map(compute.getIndex(p), value);
+        for (unsigned p = 1; p < compute.getNumIndices(); ++p)
+          if (!parts.isBatch(p))
+            mapping.map(compute.getIndex(p), places[placeOf[p]]);
+        for (Operation &op : *compute.getBlock()) {
+          if (&op == parts.offset) {
+            mapping.map(parts.offset.getResult(), first);
+            continue;
+          }
+          Operation *copy = body.clone(op, mapping);
+          if (&op == parts.upper)
+            copy->setOperand(parts.lengthOperand, size);
+        }
+      });
+}
+
+/// Has the readers go from a range's first segment to its last.
+void Sharing::combine(ComputeOp states, ComputeOp segments) {
+  // Shares begin in the middle of a range, and ranges in the middle of a share.
+  const int64_t typical = llvm::divideCeil(shares, parts.mostBatch) + 1;
+  for (ReduceOp reader : parts.readers) {
+    OpBuilder builder(reader);
+    reader->setAttr(typicalTermsAttrName, builder.getI64IntegerAttr(typical));
+    SmallVector<LoadOp> loads;
+    reader.walk([&](LoadOp load) {
+      if (load.getTensor().getDefiningOp() == compute.getOperation())
+        loads.push_back(load);
+    });
+    Value range = putTogether(builder, loads.front(), reader);
+    reader.getLowerMutable()[0].set(entry(builder, segments.getResult(Table::From), range));
+    reader.getUpperMutable()[0].set(entry(builder, segments.getResult(Table::To), range));
+    for (LoadOp load : loads) {
+      unsigned result = cast<OpResult>(load.getTensor()).getResultNumber();
+      SmallVector<Value> at;
+      for (auto [p, index] : llvm::zip_equal(compute.getIndicesOf(result), load.getIndices()))
+        if (!parts.isBatch(p))
+          at.push_back(index);
+      OpBuilder before(load);
+      Value moved = LoadOp::create(before, load.getLoc(), states.getResult(result), at, Value());
+      load.replaceAllUsesWith(moved);
+      load.erase();
+    }
+  }
+}
+
+void Sharing::apply() {
+  Value ends = createEnds();
+  ComputeOp segments = createSegments(ends);
+  ComputeOp states = createStates(segments);
+  combine(states, segments);
+  note(states, passName, Verdict::Derived,
+       "the ranges of the " + describe(parts.reduce) +
+           ", whose lengths a tensor holds, lie one behind "
+           "the other in " +
+           Twine(shares) + " shares of one length");
+  compute.erase();
+}
