@@ -4,7 +4,7 @@
 // rows it holds nowhere outside a range of terms nevertheless, and everywhere in another one.
 //
 // 1. Take chains of products carried under a maximum whose scores are selected by one condition
-//    that reads tensors at the index of the terms.
+//    that reads tensors, or whose range a tensor holds for each row (LiftBounds.cpp).
 // 2. What the condition is of a term for a group of rows, true for some and true for all, follows
 //    from the least and the greatest value of what its comparisons take of the rows; what it reads
 //    at a quotient of the row that all of the group have is one value.
@@ -96,9 +96,34 @@ static ComputeOp createStatement(ChainMask &mask) {
                           createValues);
 }
 
+/// The same for bounds that are loaded at rows: ranges follow from the rows' extremes.
+static ComputeOp createStatement(LoadedBounds &bounds) {
+  GroupTruth truth(bounds.mask, rowsOfGroup);
+  auto createValues = [&](OpBuilder &body, ValueRange places) -> SmallVector<Value> {
+    Location loc = bounds.mask.holds.getLoc();
+    truth.begin(body, loc, places);
+    Value zero = arith::ConstantIndexOp::create(body, loc, 0), extent = bounds.mask.extent;
+    // What lies outside the extent may not have as many bits.
+    auto within = [&](Value bound) -> Value {
+      bound = arith::MaxSIOp::create(body, loc, bound, zero);
+      bound = arith::MinSIOp::create(body, loc, bound, extent);
+      return arith::IndexCastOp::create(body, loc, body.getI32Type(), bound);
+    };
+    auto extremesOf = [&](Value bound, Value none) {
+      GroupTruth::Interval same = {none, none};
+      GroupTruth::Interval known = bound ? truth.bound(body, bound) : same;
+      return std::pair(within(known.least), within(known.greatest));
+    };
+    auto [begin, all] = extremesOf(bounds.lower, zero);
+    auto [behind, end] = extremesOf(bounds.upper, extent);
+    return {begin, end, all, behind};
+  };
+  return createOverGroups(bounds.mask, rowsOfGroup, std::nullopt, {"begin", "end", "all", "behind"},
+                          createValues);
+}
+
 /// Has a statement of its own find where the mask holds.
-static void boundMask(ChainMask &mask) {
-  ComputeOp statement = createStatement(mask);
+static void boundMask(ChainMask &mask, ComputeOp statement) {
   eraseDead(statement);
   OpBuilder builder(mask.reduce);
   Location loc = mask.holds.getLoc();
@@ -136,6 +161,11 @@ struct BoundMasks : tk::impl::BoundMasksBase<BoundMasks> {
   /// One mask of a statement is listed: there then is another statement in its place.
   void run(KernelOp kernel, ComputeOp compute) {
     for (ReduceOp reduce : llvm::to_vector(compute.getBlock()->getOps<ReduceOp>())) {
+      if (std::optional<LoadedBounds> bounds = liftBounds(kernel, compute, reduce, rowsOfGroup)) {
+        boundMask(bounds->mask, createStatement(*bounds));
+        ++numBounded;
+        continue;
+      }
       std::optional<ChainMask> mask = matchChainMask(kernel, compute, reduce);
       if (!mask)
         continue;
@@ -144,7 +174,7 @@ struct BoundMasks : tk::impl::BoundMasksBase<BoundMasks> {
         return;
       }
       if (GroupTruth(*mask, rowsOfGroup).isKnown(mask->holds) && canMove(*mask, mask->holds)) {
-        boundMask(*mask);
+        boundMask(*mask, createStatement(*mask));
         ++numBounded;
         continue;
       }

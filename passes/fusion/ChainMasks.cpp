@@ -44,13 +44,21 @@ static bool admitsRanges(Value condition, ReduceOp reduce) {
   });
 }
 
-/// Is a term 0 where the scores are -inf: a weight of one of them, also rounded and in products?
-static bool vanishes(Value term, ArrayRef<Value> scores) {
+bool tk::vanishes(Value term, ArrayRef<Value> scores) {
   Operation *op = term.getDefiningOp();
   if (auto weight = dyn_cast_or_null<ExpDiffOp>(op))
     return llvm::is_contained(scores, weight.getA());
   return isa_and_nonnull<arith::MulFOp, arith::TruncFOp, arith::ExtFOp>(op) &&
          llvm::any_of(op->getOperands(), [&](Value operand) { return vanishes(operand, scores); });
+}
+
+/// Is `value` computed in `compute` from what a tensor has?
+static bool readsTensors(Value value, ComputeOp compute) {
+  Operation *op = value.getDefiningOp();
+  return op && compute->isProperAncestor(op) &&
+         (isa<LoadOp>(op) || llvm::any_of(op->getOperands(), [&](Value operand) {
+            return readsTensors(operand, compute);
+          }));
 }
 
 /// The one condition by which all scores under a maximum are selected, and without which all other
@@ -74,16 +82,13 @@ static Value findCondition(ReduceOp reduce) {
   if (!condition || condition.getParentBlock() != reduce.getBlock() ||
       admitsRanges(condition, reduce))
     return {};
-  Dependence onTerm(ValueRange{reduce.getIndex(0)});
   SmallVector<Operation *> slice = getSlice(condition, reduce.getBlock());
-  auto readsTerms = [&](Operation *op) { return isa<LoadOp>(op) && onTerm.on(op->getResult(0)); };
   const bool isPlain = llvm::none_of(slice, [](Operation *op) { return op->getNumRegions() > 0; });
-  return isPlain && llvm::any_of(slice, readsTerms) ? condition : Value();
+  return isPlain && readsTensors(condition, reduce->getParentOfType<ComputeOp>()) ? condition
+                                                                                  : Value();
 }
 
-/// Finds the index of rows, which what the terms multiply is not over, and the others that the
-/// condition is over. False if there are several of rows, or too few scores.
-static bool findIndices(ChainMask &mask) {
+bool tk::findIndices(ChainMask &mask, ValueRange conditions) {
   ComputeOp compute = mask.compute;
   Dependence onTerm(ValueRange{mask.getTerm()});
   SmallVector<ReduceOp> products;
@@ -106,7 +111,7 @@ static bool findIndices(ChainMask &mask) {
         llvm::any_of(products, [&](ReduceOp product) { return onIndex.on(product.getResult(0)); });
     if (isOfScores)
       scores *= guessSize(mask.kernel, compute.getExtents()[p]);
-    if (!onIndex.on(mask.holds))
+    if (llvm::none_of(conditions, [&](Value condition) { return onIndex.on(condition); }))
       continue;
     if (llvm::any_of(factors, [&](LoadOp load) { return onIndex.on(load); })) {
       mask.batch.push_back(p);
@@ -124,7 +129,8 @@ std::optional<ChainMask> tk::matchChainMask(KernelOp kernel, ComputeOp compute, 
     return std::nullopt;
   ChainMask mask = {kernel, compute, reduce, findCondition(reduce), {}, {}, {}};
   mask.extent = wholeExtent(reduce, 0, compute);
-  if (!mask.holds || !mask.extent || !isKernelLevel(mask.extent, compute) || !findIndices(mask))
+  if (!mask.holds || !mask.extent || !isKernelLevel(mask.extent, compute) ||
+      !findIndices(mask, mask.holds))
     return std::nullopt;
   return mask;
 }
@@ -254,7 +260,6 @@ bool GroupTruth::hasParts(Value value) {
          llvm::all_of(op->getOperands(), [&](Value operand) { return isBounded(operand); });
 }
 
-/// Can the least and the greatest value over a group be told?
 bool GroupTruth::isBounded(Value value) {
   if (!varies(value) || value == mask.getRow() || hasParts(value))
     return true;

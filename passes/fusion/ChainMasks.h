@@ -31,8 +31,28 @@ struct ChainMask {
   llvm::StringRef nameOf(unsigned position);
 };
 
-/// Reads `reduce`; nothing if it is no chain, or its mask reads no tensor at the terms.
+/// Reads `reduce`; nothing if it is no chain, or its mask reads no tensor.
 std::optional<ChainMask> matchChainMask(KernelOp kernel, ComputeOp compute, ReduceOp reduce);
+
+/// Where the range of a chain begins and ends for each row by what tensors hold, as a mask: offsets
+/// of packed sequences.
+struct LoadedBounds {
+  ChainMask mask;           ///< holds between the bounds
+  mlir::Value lower, upper; ///< what bounds that are loaded make of it; null if none is
+};
+
+/// Makes bounds of `reduce` that are loaded at rows, and whose extremes are known of groups of
+/// `size`, a mask of its scores; nothing if there are none, or if its terms do not vanish with the
+/// scores.
+std::optional<LoadedBounds> liftBounds(KernelOp kernel, ComputeOp compute, ReduceOp reduce,
+                                       int64_t size);
+
+/// Is a term 0 where the scores are -inf: a weight of one of them, also rounded and in products?
+bool vanishes(mlir::Value term, llvm::ArrayRef<mlir::Value> scores);
+
+/// Finds the index of rows, which what the terms multiply is not over, and the others that
+/// `conditions` are over. False if there are several of rows, or too few scores.
+bool findIndices(ChainMask &mask, mlir::ValueRange conditions);
 
 /// May all that `values` are computed from be computed in statements of their own, whatever the
 /// sizes of the other indices?
@@ -67,16 +87,19 @@ public:
   /// What `condition` is at `term`, computed at `builder`.
   Truth at(mlir::OpBuilder &builder, mlir::Value term, mlir::Value condition);
 
-private:
   struct Interval {
     mlir::Value least, greatest;
   };
+  /// Can the least and the greatest value over a group be told?
   bool isBounded(mlir::Value value);
+  /// These two values.
+  Interval bound(mlir::OpBuilder &builder, mlir::Value value);
+
+private:
   bool hasParts(mlir::Value value);
   void padLoads(mlir::Value value);
   mlir::Value copy(mlir::OpBuilder &builder, mlir::Value value);
   Truth judge(mlir::OpBuilder &builder, mlir::Value condition);
-  Interval bound(mlir::OpBuilder &builder, mlir::Value value);
   mlir::Value reduceRows(mlir::Value value, ReduceKind kind);
 
   ChainMask &mask;

@@ -295,7 +295,7 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> argumentOf;
   llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value>> stridesOf;
   llvm::SmallVector<GridAxis> grid;
-  bool hasOneIndex = false; ///< is the block's number that of a tile of one index?
+  bool hasOneIndex = false;            ///< is the block's number that of a tile of one index?
   std::optional<unsigned> clusterAxis; ///< along which the blocks of a cluster lie
   /// The parallel index that the block steps through, if any, and what scans carry along it.
   std::optional<unsigned> loopAxis;

@@ -1,0 +1,149 @@
+//===- LiftBounds.cpp - bounds that are loaded for each row ---------------===//
+//
+// Packed sequences have offsets, `first[i] <= j and j < last[i]`, which tk-restrict-ranges makes
+// bounds. Those of a tile are then known only when its rows' offsets are loaded, and every step has
+// masks. As part of tk-bound-masks:
+//
+// 1. Take chains carried under a maximum whose bounds are, among others, what is loaded at the row.
+// 2. What is loaded becomes a mask of the scores again; the other bounds stay.
+// 3. Ranges of that mask follow from the least and the greatest bounds of a group of rows, without
+//    going through the terms (BoundMasks.cpp).
+//
+//   tk.reduce ["j"] from (max(0, %first[i])) to (min(%T, i + 1)) {.. %s(j) ..}
+//     =>
+//   tk.reduce ["j"] from (0) to (min(%T, i + 1)) {.. select(j >= %first[i], %s(j), -inf) ..}
+//
+//===----------------------------------------------------------------------===//
+#include "passes/fusion/ChainMasks.h"
+
+#include "passes/analysis/IndexSpaces.h"
+#include "passes/fusion/ComputedFactor.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+
+using namespace mlir;
+using namespace tk;
+
+namespace {
+
+/// A bound: the greatest, or the least, of what is loaded for each row and of what is not.
+struct Bound {
+  SmallVector<Value> loaded, others;
+};
+
+} // namespace
+
+/// Is `value` computed from what is loaded at an index of the statement on which no factor of the
+/// products depends?
+static bool isLoadedAtRow(Value value, ComputeOp compute, ArrayRef<Value> rows) {
+  Dependence onRows(rows);
+  return llvm::any_of(getSlice(value, compute.getBlock()), [&](Operation *op) {
+    return isa<LoadOp>(op) && onRows.on(op->getResult(0));
+  });
+}
+
+/// Takes the nested extremes that `value` is apart.
+template <typename Extreme>
+static void takeApart(Value value, ComputeOp compute, ArrayRef<Value> rows, Bound &bound) {
+  auto extreme = value.getDefiningOp<Extreme>();
+  if (extreme && extreme->getBlock() == compute.getBlock()) {
+    takeApart<Extreme>(extreme.getLhs(), compute, rows, bound);
+    takeApart<Extreme>(extreme.getRhs(), compute, rows, bound);
+    return;
+  }
+  (isLoadedAtRow(value, compute, rows) ? bound.loaded : bound.others).push_back(value);
+}
+
+template <typename Extreme>
+static Value putTogether(OpBuilder &builder, Location loc, ArrayRef<Value> values) {
+  Value result;
+  for (Value value : values)
+    result = result ? Extreme::create(builder, loc, result, value).getResult() : value;
+  return result;
+}
+
+/// The scores of all maxima, with which all other terms vanish; none if others do not.
+static SmallVector<Value> findScores(ReduceOp reduce) {
+  SmallVector<Value> scores;
+  for (unsigned k = 0; k < reduce.getNumAccumulators(); ++k) {
+    Value term = reduce.getYield().getValues()[k];
+    if (reduce.getKind(k) == ReduceKind::Max)
+      scores.push_back(term);
+    else if (reduce.getKind(k) != ReduceKind::Sum || !vanishes(term, scores))
+      return {};
+  }
+  return scores;
+}
+
+/// The condition that selects all scores already; nothing if some have another.
+static std::optional<Value> commonCondition(ArrayRef<Value> scores) {
+  Value condition;
+  for (auto [n, score] : llvm::enumerate(scores)) {
+    auto masked = score.getDefiningOp<arith::SelectOp>();
+    bool isMask = masked && isIdentity(masked.getFalseValue(), ReduceKind::Max);
+    Value own = isMask ? masked.getCondition() : Value();
+    if (n > 0 && own != condition)
+      return std::nullopt;
+    condition = own;
+  }
+  return condition;
+}
+
+/// Has the scores be -inf where `holds` is false.
+static void maskScores(ReduceOp reduce, ArrayRef<Value> scores, Value holds) {
+  for (Value score : llvm::SmallSetVector<Value, 2>(scores.begin(), scores.end())) {
+    OpBuilder builder(reduce.getContext());
+    builder.setInsertionPointAfterValue(score);
+    Location loc = score.getLoc();
+    Value none = createIdentity(builder, loc, ReduceKind::Max, score.getType());
+    auto masked = arith::SelectOp::create(builder, loc, holds, score, none);
+    score.replaceAllUsesExcept(masked, masked);
+  }
+}
+
+std::optional<LoadedBounds> tk::liftBounds(KernelOp kernel, ComputeOp compute, ReduceOp reduce,
+                                           int64_t size) {
+  if (!reduce.isOnline() || reduce.getNumIndices() != 1 || reduce->getParentOp() != compute)
+    return std::nullopt;
+  SmallVector<Value> scores = findScores(reduce);
+  // Beside another mask ranges in which all terms are taken are not known.
+  if (scores.empty() || commonCondition(scores) != Value())
+    return std::nullopt;
+  LoadedBounds bounds = {{kernel, compute, reduce, {}, {}, {}, {}}, {}, {}};
+  ChainMask &mask = bounds.mask;
+  mask.extent = wholeExtent(reduce, 0, compute);
+  Value from = reduce.getLower()[0], to = reduce.getUpper()[0];
+  if (!mask.extent || !isKernelLevel(mask.extent, compute) || !findIndices(mask, {from, to}) ||
+      !mask.row)
+    return std::nullopt;
+  Bound lower, upper;
+  takeApart<arith::MaxSIOp>(from, compute, mask.getRow(), lower);
+  takeApart<arith::MinSIOp>(to, compute, mask.getRow(), upper);
+  SmallVector<Value> loaded(lower.loaded);
+  llvm::append_range(loaded, upper.loaded);
+  GroupTruth truth(mask, size);
+  if (llvm::any_of(loaded, [&](Value bound) { return !truth.isBounded(bound); }))
+    return std::nullopt;
+  if (loaded.empty() || lower.others.empty() || upper.others.empty() || !canMove(mask, loaded))
+    return std::nullopt;
+
+  OpBuilder builder(reduce);
+  Location loc = reduce.getLoc();
+  bounds.lower = putTogether<arith::MaxSIOp>(builder, loc, lower.loaded);
+  bounds.upper = putTogether<arith::MinSIOp>(builder, loc, upper.loaded);
+  reduce.getLowerMutable()[0].set(putTogether<arith::MaxSIOp>(builder, loc, lower.others));
+  reduce.getUpperMutable()[0].set(putTogether<arith::MinSIOp>(builder, loc, upper.others));
+  OpBuilder body = OpBuilder::atBlockBegin(reduce.getBlock());
+  auto compare = [&](arith::CmpIPredicate predicate, Value bound) {
+    Value test = arith::CmpIOp::create(body, loc, predicate, mask.getTerm(), bound);
+    mask.holds = mask.holds ? arith::AndIOp::create(body, loc, mask.holds, test).getResult() : test;
+  };
+  if (bounds.lower)
+    compare(arith::CmpIPredicate::sge, bounds.lower);
+  if (bounds.upper)
+    compare(arith::CmpIPredicate::slt, bounds.upper);
+  maskScores(reduce, scores, mask.holds);
+  eraseDead(compute);
+  return bounds;
+}
