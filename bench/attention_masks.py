@@ -18,6 +18,8 @@ DOCUMENTS = """kernel documents(q: bf16[B, H, S, D], k: bf16[B, H, S, D], v: bf1
   let p[b, h, i, j] = softmax[j](if MASK then s[b, h, i, j] else -inf)
   o[b, h, i, e]     = sum[j](p[b, h, i, j] * v[b, h, j, e])
 }"""
+# The same causal documents by the first key of each query.
+FIRST = DOCUMENTS.replace("of: i32[S]", "first: i32[S]").replace("MASK", "j >= first[i] and j <= i")
 # The blocks of keys that each block of queries sees, as a list of their numbers.
 LISTED = """kernel listed(q: bf16[B, H, S, D], k: bf16[B, H, S, D], v: bf16[B, H, S, D], blocks: i32[S / ROWS, N])
     -> (o: bf16[B, H, S, D]) where S % 128 == 0, S > 0 {
@@ -80,6 +82,10 @@ def documents(options):
         mine = peers.Kernel(source=DOCUMENTS.replace("MASK", "of[i] == of[j] and j <= i"))
         compare(options, f"{count} documents, causal", mine, [of], lambda b, h, i, j: (of[i] == of[j]) & (j <= i),
                 {"causal": causal})
+        first = torch.cat([torch.zeros(1, dtype=torch.long), ends.sort().values])[of.cpu()].to(torch.int32).cuda()
+        mine = peers.Kernel(source=FIRST)
+        compare(options, f"{count} documents, first keys, causal", mine, [first],
+                lambda b, h, i, j, first=first: (j >= first[i]) & (j <= i), {"causal": causal})
 
 
 def tables(options):

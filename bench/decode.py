@@ -1,8 +1,9 @@
 """Attention of few queries over long caches: how fast keys and values are read, as a fraction of a copy.
 
 Sequences of 8k to 32k keys, 32 query heads on 8 heads of keys of width 128, bf16: each with as many keys
-(dense), with a length of its own (ragged), and through a table of pages of 16 keys (paged). The bytes are
-those of the keys and values that count. PyTorch's backends run beside the dense cases, in alternation.
+(dense), with a length of its own (ragged), one with all of them and the others with a 32nd (skewed), and with
+lengths of their own through a table of pages of 16 keys (paged). The bytes are those of the keys and values
+that count. PyTorch's backends run beside the dense cases, in alternation.
 """
 import argparse
 import math
@@ -80,8 +81,10 @@ def case(kind, batch, keys, queries, bandwidth, schedules, repeats):
     lengths = [keys] * batch
     if kind != "dense":  # between a quarter and all of the keys
         lengths = [keys - (row * 7919) % (3 * keys // 4) for row in range(batch)]
+    if kind == "skewed":
+        lengths = [keys] + [keys // 32] * (batch - 1)
     length = torch.tensor(lengths, dtype=torch.int32, device="cuda")
-    arguments = {"dense": (q, k, v, o), "ragged": (q, k, v, length, o)}.get(kind)
+    arguments = {"dense": (q, k, v, o), "ragged": (q, k, v, length, o), "skewed": (q, k, v, length, o)}.get(kind)
     if kind == "paged":
         table = torch.randperm(batch * keys // PAGE, device="cuda").reshape(batch, keys // PAGE)
         def paged(x):
@@ -90,7 +93,7 @@ def case(kind, batch, keys, queries, bandwidth, schedules, repeats):
             cache[table.flatten()] = pages
             return cache
         arguments = (q, paged(k), paged(v), table.int(), length, o)
-    text = {"dense": DENSE, "ragged": RAGGED, "paged": PAGED}[kind]
+    text = {"dense": DENSE, "ragged": RAGGED, "skewed": RAGGED, "paged": PAGED}[kind]
     texts = [text] + [text + "\nschedule decode { " + block + " }" for block in schedules]
     want, runs, notes = reference(q, k, v, lengths), [], []
     for source in texts:
@@ -114,7 +117,7 @@ def case(kind, batch, keys, queries, bandwidth, schedules, repeats):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kinds", nargs="*", default=("dense", "ragged", "paged"))
+    parser.add_argument("--kinds", nargs="*", default=("dense", "ragged", "skewed", "paged"))
     parser.add_argument("--queries", type=int, nargs="*", default=QUERIES)
     parser.add_argument("--cases", type=lambda text: tuple(map(int, text.split("x"))), nargs="*", default=CASES)
     parser.add_argument("--schedule", action="append", default=[])

@@ -317,8 +317,8 @@ bool Planner::isChainForWarpgroups(Contraction &outer, bool inShares) {
       return true;
     // Rows that a table names cannot be copied ahead by warps that multiply: those of few queries,
     // too, are better gathered for warpgroups, though they are not enough to fill one.
-    bool isOfTable = llvm::any_of(load.getIndices(),
-                                  [&](Value index) { return followsTable(index, tiled); });
+    bool isOfTable =
+        llvm::any_of(load.getIndices(), [&](Value index) { return followsTable(index, tiled); });
     isGathered |= isOfTable;
     return isGathered &&
            areRowsGathered(shape, load, tiled, isOfTable ? rowsOfGatheredBox : rowsOfFixedBox);
