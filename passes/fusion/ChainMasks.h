@@ -47,6 +47,12 @@ struct LoadedBounds {
 std::optional<LoadedBounds> liftBounds(KernelOp kernel, ComputeOp compute, ReduceOp reduce,
                                        int64_t size);
 
+/// The scores of all maxima of `reduce`, with which all other terms vanish; none if others do not.
+llvm::SmallVector<mlir::Value> findScores(ReduceOp reduce);
+
+/// Has `scores` of `reduce` be -inf where `holds`, which is computed where its terms are, is false.
+void maskScores(ReduceOp reduce, llvm::ArrayRef<mlir::Value> scores, mlir::Value holds);
+
 /// Is a term 0 where the scores are -inf: a weight of one of them, also rounded and in products?
 bool vanishes(mlir::Value term, llvm::ArrayRef<mlir::Value> scores);
 

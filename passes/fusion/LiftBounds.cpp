@@ -63,8 +63,7 @@ static Value putTogether(OpBuilder &builder, Location loc, ArrayRef<Value> value
   return result;
 }
 
-/// The scores of all maxima, with which all other terms vanish; none if others do not.
-static SmallVector<Value> findScores(ReduceOp reduce) {
+SmallVector<Value> tk::findScores(ReduceOp reduce) {
   SmallVector<Value> scores;
   for (unsigned k = 0; k < reduce.getNumAccumulators(); ++k) {
     Value term = reduce.getYield().getValues()[k];
@@ -90,8 +89,7 @@ static std::optional<Value> commonCondition(ArrayRef<Value> scores) {
   return condition;
 }
 
-/// Has the scores be -inf where `holds` is false.
-static void maskScores(ReduceOp reduce, ArrayRef<Value> scores, Value holds) {
+void tk::maskScores(ReduceOp reduce, ArrayRef<Value> scores, Value holds) {
   for (Value score : llvm::SmallSetVector<Value, 2>(scores.begin(), scores.end())) {
     OpBuilder builder(reduce.getContext());
     builder.setInsertionPointAfterValue(score);

@@ -2,6 +2,7 @@
 #include "passes/fusion/PartStates.h"
 
 #include "passes/analysis/IndexSpaces.h"
+#include "passes/fusion/ChainMasks.h"
 #include "passes/fusion/ChainRows.h"
 #include "passes/parallel/Planner.h"
 #include "passes/tiling/SizeFacts.h"
@@ -49,6 +50,12 @@ bool PartStates::matchBounds() {
     begin = rest.getLhs();
   }
   SmallVector<Operation *> slice = getSlice(end, compute.getBlock());
+  SmallVector<Value> ofRows =
+      llvm::map_to_vector(rows, [&](unsigned p) -> Value { return compute.getIndex(p); });
+  Dependence onRows(ofRows);
+  variesByRow = onRows.on(end) || (begin && onRows.on(begin));
+  if (variesByRow && findScores(reduce).empty())
+    return false;
   return isOfRange(end) && (!begin || isOfRange(begin)) &&
          llvm::any_of(slice, [](Operation *op) { return isa<LoadOp>(op); });
 }

@@ -38,6 +38,7 @@ public:
   mlir::Value begin, end;                  ///< of the range; 0 if there is no such beginning
   llvm::SetVector<ReduceOp> readers;       ///< what combines states
   int64_t mostBatch = 1;                   ///< at most how many ranges there are
+  bool variesByRow = false;                ///< have rows bounds of their own?
 
 private:
   bool matchBounds();

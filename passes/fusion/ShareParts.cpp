@@ -39,7 +39,10 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
 #include "passes/analysis/IndexSpaces.h"
+#include "passes/analysis/MaskRanges.h"
 #include "passes/analysis/Notes.h"
+#include "passes/fusion/ChainMasks.h"
+#include "passes/fusion/ComputedFactor.h"
 #include "passes/fusion/PartStates.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -71,10 +74,12 @@ private:
   SmallVector<Value> takeApart(OpBuilder &builder, Value range);
   Value putTogether(OpBuilder &builder, LoadOp load, ReduceOp reader);
   Value extremeOf(OpBuilder &builder, Value bound, Value range, ReduceKind kind);
+  void createExtremes();
   Value firstUnitOf(OpBuilder &builder, Value range);
   Value unitsOf(OpBuilder &builder, Value range);
   Value createEnds();
   ComputeOp createSegments(Value ends);
+  void maskRows(ReduceOp copy, Value first, IRMapping &mapping, MaskRanges ranges);
   ComputeOp createStates(ComputeOp segments);
   void combine(ComputeOp states, ComputeOp segments);
 
@@ -110,6 +115,7 @@ private:
   int64_t shares;
   Location loc;
   Value numRanges;
+  llvm::SmallMapVector<std::pair<Value, ReduceKind>, Value, 4> extremes; ///< tables
 };
 
 struct ShareParts : tk::impl::SharePartsBase<ShareParts> {
@@ -158,31 +164,62 @@ Value Sharing::putTogether(OpBuilder &builder, LoadOp load, ReduceOp reader) {
   return range;
 }
 
-/// The greatest, or the least, value of `bound` of all rows of a range.
+/// A bound of a range: of those of all its rows the greatest, or the least.
 Value Sharing::extremeOf(OpBuilder &builder, Value bound, Value range, ReduceKind kind) {
-  SmallVector<Value> values = takeApart(builder, range);
+  if (parts.variesByRow)
+    return entry(builder, extremes.lookup({bound, kind}), range);
   IRMapping mapping;
-  for (auto [p, value] : llvm::zip_equal(parts.batch, values))
+  for (auto [p, value] : llvm::zip_equal(parts.batch, takeApart(builder, range)))
     mapping.map(compute.getIndex(p), value);
-  SmallVector<Value> ofRows;
-  SmallVector<StringRef> names;
-  SmallVector<Value> lower, extents;
-  for (unsigned p : parts.rows) {
-    ofRows.push_back(compute.getIndex(p));
-    names.push_back(cast<StringAttr>(compute.getIndexNames()[p]).getValue());
-    lower.push_back(number(builder, 0));
-    extents.push_back(compute.getExtents()[p]);
-  }
-  if (!Dependence(ofRows).on(bound))
-    return cloneSlice(builder, bound, compute.getBlock(), mapping);
-  auto createTerm = [&](OpBuilder &body, Location, ValueRange indices) -> Value {
-    for (auto [row, index] : llvm::zip_equal(ofRows, indices))
-      mapping.map(row, index);
-    return toInteger(body, cloneSlice(body, bound, compute.getBlock(), mapping));
+  return cloneSlice(builder, bound, compute.getBlock(), mapping);
+}
+
+/// The greatest and the least of rows' own bounds, in a statement before those that need them
+/// several times.
+void Sharing::createExtremes() {
+  OpBuilder builder(compute);
+  SmallVector<std::pair<Value, ReduceKind>> wanted;
+  SmallVector<std::string> names;
+  auto own = cast<StringAttr>(compute.getNames()[0]).getValue();
+  for (Value bound : {parts.begin, parts.end})
+    for (ReduceKind kind : {ReduceKind::Min, ReduceKind::Max})
+      if (bound) {
+        wanted.push_back({bound, kind});
+        names.push_back((own + (kind == ReduceKind::Min ? ".least_" : ".greatest_") +
+                         (bound == parts.end ? "end" : "begin"))
+                            .str());
+      }
+  SmallVector<StringRef> indices;
+  for (unsigned p : parts.rows)
+    indices.push_back(cast<StringAttr>(compute.getIndexNames()[p]).getValue());
+  auto createBody = [&](OpBuilder &body, Location, ValueRange places) {
+    SmallVector<Value> values, lower, extents;
+    for (unsigned p : parts.rows) {
+      lower.push_back(number(body, 0));
+      extents.push_back(compute.getExtents()[p]);
+    }
+    SmallVector<Value> batch = takeApart(body, places[0]);
+    for (auto [bound, kind] : wanted) {
+      auto createTerm = [&](OpBuilder &term, Location, ValueRange rows) -> Value {
+        IRMapping mapping;
+        for (auto [p, value] : llvm::zip_equal(parts.batch, batch))
+          mapping.map(compute.getIndex(p), value);
+        for (auto [p, row] : llvm::zip_equal(parts.rows, rows))
+          mapping.map(compute.getIndex(p), row);
+        return toInteger(term, cloneSlice(term, bound, compute.getBlock(), mapping));
+      };
+      values.push_back(
+          ReduceOp::create(body, loc, kind, indices, lower, extents, body.getI32Type(), createTerm)
+              .getResult(0));
+    }
+    YieldOp::create(body, loc, values);
   };
-  auto extreme =
-      ReduceOp::create(builder, loc, kind, names, lower, extents, builder.getI32Type(), createTerm);
-  return toIndex(builder, extreme.getResult(0));
+  auto statement = ComputeOp::create(builder, loc, StringRef("range"), numRanges,
+                                     SmallVector<Type>(wanted.size(), builder.getI32Type()),
+                                     llvm::to_vector_of<StringRef>(names),
+                                     ArrayRef<SmallVector<unsigned>>{}, createBody);
+  for (auto [which, table] : llvm::zip_equal(wanted, statement.getResults()))
+    extremes[which] = table;
 }
 
 /// The unit that the first term of a range is in.
@@ -208,9 +245,6 @@ Value Sharing::unitsOf(OpBuilder &builder, Value range) {
 /// Where each range ends, in units.
 Value Sharing::createEnds() {
   OpBuilder builder(compute);
-  numRanges = number(builder, 1);
-  for (unsigned p : parts.batch)
-    numRanges = create<arith::MulIOp>(builder, numRanges, compute.getExtents()[p]);
   std::string name = (cast<StringAttr>(compute.getNames()[0]).getValue() + ".ends").str();
   auto createBody = [&](OpBuilder &body, Location, ValueRange places) {
     auto createTerm = [&](OpBuilder &term, Location, ValueRange indices) -> Value {
@@ -227,7 +261,7 @@ Value Sharing::createEnds() {
 
 /// What the results of the statement of segments are, in order.
 struct Table {
-  enum : unsigned { Range, Begin, Size, First, From, To, Count };
+  enum : unsigned { Range, Begin, Size, First, From, To, Row, AllBegin, AllEnd, Count };
 };
 
 ComputeOp Sharing::createSegments(Value ends) {
@@ -238,8 +272,10 @@ ComputeOp Sharing::createSegments(Value ends) {
   count = create<arith::MinSIOp>(builder, count, most);
   auto own = cast<StringAttr>(compute.getNames()[0]).getValue();
   SmallVector<std::string> names;
-  for (StringRef name : {"range", "begin", "size", "first", "from", "to"})
+  for (StringRef name :
+       {"range", "begin", "size", "first", "from", "to", "row_begin", "all_begin", "all_end"})
     names.push_back((own + "." + name).str());
+  names.resize(parts.variesByRow ? Table::Count : Table::Row);
   auto createBody = [&](OpBuilder &body, Location, ValueRange places) {
     Value segment = places[0], one = number(body, 1);
     auto endOf = [&](OpBuilder &at, Value range) { return entry(at, ends, range, true); };
@@ -283,10 +319,24 @@ ComputeOp Sharing::createSegments(Value ends) {
     // The same number is that of a range.
     Value firstOf = quotient(body, beginOf(body, segment), length);
     Value behind = ceilDiv(body, endOf(body, segment), length);
-    SmallVector<Value> values(Table::Count);
+    SmallVector<Value> values(names.size());
     values[Table::Range] = range;
     values[Table::Begin] = create<arith::AddIOp>(body, firstUnitOf(body, range), from);
-    values[Table::Size] = create<arith::SubIOp>(body, to, from);
+    // Bounds of terms, counted from where the segment begins.
+    Value unit = number(body, termsOfUnit);
+    Value first = create<arith::MulIOp>(body, values[Table::Begin], unit);
+    Value size = create<arith::MulIOp>(body, create<arith::SubIOp>(body, to, from), unit);
+    auto inSegment = [&](Value bound, ReduceKind kind) {
+      Value at = bound ? extremeOf(body, bound, range, kind) : zero;
+      at = create<arith::MaxSIOp>(body, create<arith::SubIOp>(body, at, first), zero);
+      return create<arith::MinSIOp>(body, at, size);
+    };
+    values[Table::Size] = inSegment(parts.end, ReduceKind::Max);
+    if (parts.variesByRow) {
+      values[Table::Row] = inSegment(parts.begin, ReduceKind::Min);
+      values[Table::AllBegin] = inSegment(parts.begin, ReduceKind::Max);
+      values[Table::AllEnd] = inSegment(parts.end, ReduceKind::Min);
+    }
     values[Table::First] = create<arith::AddIOp>(body, segment, rangeOfShare);
     values[Table::From] = create<arith::AddIOp>(body, segment, firstOf);
     values[Table::To] = create<arith::AddIOp>(body, segment, behind);
@@ -295,9 +345,29 @@ ComputeOp Sharing::createSegments(Value ends) {
     YieldOp::create(body, loc, values);
   };
   return ComputeOp::create(builder, loc, StringRef("segment"), count,
-                           SmallVector<Type>(Table::Count, builder.getI32Type()),
+                           SmallVector<Type>(names.size(), builder.getI32Type()),
                            llvm::to_vector_of<StringRef>(names), ArrayRef<SmallVector<unsigned>>{},
                            createBody);
+}
+
+/// Makes a mask of the bounds that rows have of their own, of which it is known for which terms it
+/// holds for some and for all of them.
+void Sharing::maskRows(ReduceOp copy, Value first, IRMapping &mapping, MaskRanges ranges) {
+  SmallVector<Value> scores = findScores(copy);
+  OpBuilder body = OpBuilder::atBlockBegin(copy.getBlock());
+  copy.getLowerMutable()[0].set(number(body, 0));
+  copy.getLower()[0].getDefiningOp()->moveBefore(copy);
+  ranges.index = copy.getIndex(0);
+  Value at = arith::AddIOp::create(body, loc, first, ranges.index);
+  auto compare = [&](arith::CmpIPredicate predicate, Value bound) -> Value {
+    return arith::CmpIOp::create(body, loc, predicate, at, mapping.lookupOrDefault(bound));
+  };
+  ranges.holds = compare(arith::CmpIPredicate::slt, parts.end);
+  if (parts.begin) {
+    Value isBehind = compare(arith::CmpIPredicate::sge, parts.begin);
+    ranges.holds = arith::AndIOp::create(body, loc, isBehind, ranges.holds);
+  }
+  maskScores(copy, scores, createMask(body, loc, ranges));
 }
 
 /// The states of all segments.
@@ -331,10 +401,12 @@ ComputeOp Sharing::createStates(ComputeOp segments) {
         Value unit = number(body, termsOfUnit);
         SmallVector<Value> values =
             takeApart(body, entry(body, segments.getResult(Table::Range), segment));
-        auto terms = [&](unsigned table) {
-          return create<arith::MulIOp>(body, entry(body, segments.getResult(table), segment), unit);
-        };
-        Value first = terms(Table::Begin), size = terms(Table::Size);
+        auto load = [&](unsigned table) { return entry(body, segments.getResult(table), segment); };
+        Value first = create<arith::MulIOp>(body, load(Table::Begin), unit);
+        Value size = load(Table::Size);
+        MaskRanges ranges;
+        if (parts.variesByRow)
+          ranges = {{}, {}, load(Table::Row), size, load(Table::AllBegin), load(Table::AllEnd)};
         IRMapping mapping;
         mapping.map(compute.getIndex(0), segment);
         for (auto [p, value] : llvm::zip_equal(parts.batch, values))
@@ -347,10 +419,12 @@ ComputeOp Sharing::createStates(ComputeOp segments) {
             mapping.map(parts.offset.getResult(), first);
             continue;
           }
-          Operation *copy = body.clone(op, mapping);
-          if (&op == parts.upper)
-            copy->setOperand(parts.lengthOperand, size);
+          body.clone(op, mapping);
         }
+        auto copy = mapping.lookup(parts.reduce.getResult(0)).getDefiningOp<ReduceOp>();
+        copy.getUpperMutable()[0].set(size);
+        if (parts.variesByRow)
+          maskRows(copy, first, mapping, ranges);
       });
 }
 
@@ -384,9 +458,16 @@ void Sharing::combine(ComputeOp states, ComputeOp segments) {
 }
 
 void Sharing::apply() {
+  OpBuilder builder(compute);
+  numRanges = number(builder, 1);
+  for (unsigned p : parts.batch)
+    numRanges = create<arith::MulIOp>(builder, numRanges, compute.getExtents()[p]);
+  if (parts.variesByRow)
+    createExtremes();
   Value ends = createEnds();
   ComputeOp segments = createSegments(ends);
   ComputeOp states = createStates(segments);
+  eraseDead(states);
   combine(states, segments);
   note(states, passName, Verdict::Derived,
        "the ranges of the " + describe(parts.reduce) +
