@@ -11,8 +11,8 @@
 // 3. The launch has as many blocks as the schedule asks for on each of the machine's processors, or
 //    tiles if those are fewer; at run time no more than run at once.
 //
-// Where the index over tiles is dealt out in shares (tkgpu.shares), a block goes through those of its
-// share instead, from the table's entry to the next one.
+// Where the index over tiles is dealt out in shares (tkgpu.shares), a block goes through those of
+// its share instead, from the table's entry to the next one.
 //
 // What goes on beside the threads, copies above all, can then begin with the next tile while this
 // one's results are stored.

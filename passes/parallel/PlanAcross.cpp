@@ -9,9 +9,9 @@
 //      of 16 bytes, the next rows come while these are scanned (tk-fetch-ahead).
 //
 //===----------------------------------------------------------------------===//
+#include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/parallel/IndexGrowth.h"
-#include "passes/analysis/IndexSpaces.h"
 #include "passes/parallel/Planner.h"
 
 using namespace mlir;
@@ -107,7 +107,8 @@ static std::optional<int64_t> countFewTerms(StatementShape &shape, Operation *op
   return terms;
 }
 
-/// Of how many neighbouring values of `index` the bounds of `reduction` are the same: a power of two.
+/// Of how many neighbouring values of `index` the bounds of `reduction` are the same: a power of
+/// two.
 static int64_t rowsWithOneRange(StatementShape &shape, ReduceOp reduction, Value index) {
   int64_t rows = int64_t(1) << 30;
   SmallVector<Value> work(reduction->getOperands());
