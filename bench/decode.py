@@ -84,7 +84,7 @@ def case(kind, batch, keys, queries, bandwidth, schedules, repeats):
     if kind == "skewed":
         lengths = [keys] + [keys // 32] * (batch - 1)
     length = torch.tensor(lengths, dtype=torch.int32, device="cuda")
-    arguments = {"dense": (q, k, v, o), "ragged": (q, k, v, length, o), "skewed": (q, k, v, length, o)}.get(kind)
+    arguments = (q, k, v, o) if kind == "dense" else (q, k, v, length, o)
     if kind == "paged":
         table = torch.randperm(batch * keys // PAGE, device="cuda").reshape(batch, keys // PAGE)
         def paged(x):
@@ -93,7 +93,7 @@ def case(kind, batch, keys, queries, bandwidth, schedules, repeats):
             cache[table.flatten()] = pages
             return cache
         arguments = (q, paged(k), paged(v), table.int(), length, o)
-    text = {"dense": DENSE, "ragged": RAGGED, "skewed": RAGGED, "paged": PAGED}[kind]
+    text = {"dense": DENSE, "paged": PAGED}.get(kind, RAGGED)
     texts = [text] + [text + "\nschedule decode { " + block + " }" for block in schedules]
     want, runs, notes = reference(q, k, v, lengths), [], []
     for source in texts:

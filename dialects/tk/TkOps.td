@@ -281,7 +281,7 @@ def Tk_InSharesOp : Tk_Op<"in_shares", [Pure]> {
     The index itself. It says that it pays to compute the values `first[p] .. first[p + 1]` one
     after the other, for each of `shares` many `p`; together these are all values that matter.
   }];
-  let arguments = (ins AnyRankedTensor:$first, Index:$index, I64Attr:$shares);
+  let arguments = (ins 1DTensorOf<[I32]>:$first, Index:$index, I64Attr:$shares);
   let results = (outs Index:$result);
   let assemblyFormat = "$first `[` $index `]` `of` $shares attr-dict `:` type($first)";
 }

@@ -61,10 +61,7 @@ static bool readsTensors(Value value, ComputeOp compute) {
           }));
 }
 
-/// The one condition by which all scores under a maximum are selected, and without which all other
-/// terms vanish.
-static Value findCondition(ReduceOp reduce) {
-  Value condition;
+SmallVector<Value> tk::findScores(ReduceOp reduce) {
   SmallVector<Value> scores;
   for (unsigned k = 0; k < reduce.getNumAccumulators(); ++k) {
     Value term = reduce.getYield().getValues()[k];
@@ -73,12 +70,37 @@ static Value findCondition(ReduceOp reduce) {
     if (reduce.getKind(k) != ReduceKind::Max)
       return {};
     scores.push_back(term);
-    auto masked = term.getDefiningOp<arith::SelectOp>();
-    if (!masked || !isIdentity(masked.getFalseValue(), ReduceKind::Max) ||
-        (condition && condition != masked.getCondition()))
-      return {};
-    condition = masked.getCondition();
   }
+  return scores;
+}
+
+/// What selects a score that is -inf elsewhere; null if nothing does.
+static Value conditionOf(Value score) {
+  auto masked = score.getDefiningOp<arith::SelectOp>();
+  return masked && isIdentity(masked.getFalseValue(), ReduceKind::Max) ? masked.getCondition()
+                                                                       : Value();
+}
+
+bool tk::areMasked(ArrayRef<Value> scores) { return llvm::any_of(scores, conditionOf); }
+
+void tk::maskScores(ReduceOp reduce, ArrayRef<Value> scores, Value holds) {
+  for (Value score : llvm::SmallSetVector<Value, 2>(scores.begin(), scores.end())) {
+    OpBuilder builder(reduce.getContext());
+    builder.setInsertionPointAfterValue(score);
+    Location loc = score.getLoc();
+    Value none = createIdentity(builder, loc, ReduceKind::Max, score.getType());
+    auto masked = arith::SelectOp::create(builder, loc, holds, score, none);
+    score.replaceAllUsesExcept(masked, masked);
+  }
+}
+
+/// The one condition by which all scores under a maximum are selected, and without which all other
+/// terms vanish.
+static Value findCondition(ReduceOp reduce) {
+  SmallVector<Value> scores = findScores(reduce);
+  Value condition = scores.empty() ? Value() : conditionOf(scores.front());
+  if (llvm::any_of(scores, [&](Value score) { return conditionOf(score) != condition; }))
+    return {};
   if (!condition || condition.getParentBlock() != reduce.getBlock() ||
       admitsRanges(condition, reduce))
     return {};

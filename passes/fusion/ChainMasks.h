@@ -50,6 +50,9 @@ std::optional<LoadedBounds> liftBounds(KernelOp kernel, ComputeOp compute, Reduc
 /// The scores of all maxima of `reduce`, with which all other terms vanish; none if others do not.
 llvm::SmallVector<mlir::Value> findScores(ReduceOp reduce);
 
+/// Is some score selected by a condition already, and -inf elsewhere?
+bool areMasked(llvm::ArrayRef<mlir::Value> scores);
+
 /// Has `scores` of `reduce` be -inf where `holds`, which is computed where its terms are, is false.
 void maskScores(ReduceOp reduce, llvm::ArrayRef<mlir::Value> scores, mlir::Value holds);
 

@@ -34,25 +34,22 @@ struct Bound {
 
 } // namespace
 
-/// Is `value` computed from what is loaded at an index of the statement on which no factor of the
-/// products depends?
-static bool isLoadedAtRow(Value value, ComputeOp compute, ArrayRef<Value> rows) {
-  Dependence onRows(rows);
-  return llvm::any_of(getSlice(value, compute.getBlock()), [&](Operation *op) {
-    return isa<LoadOp>(op) && onRows.on(op->getResult(0));
-  });
+/// Is `value` computed from what is loaded at the row?
+static bool isLoadedAtRow(Value value, ChainMask &mask) {
+  Dependence onRow(ValueRange{mask.getRow()});
+  return llvm::any_of(getSlice(value, mask.compute.getBlock()),
+                      [&](Operation *op) { return isa<LoadOp>(op) && onRow.on(op->getResult(0)); });
 }
 
 /// Takes the nested extremes that `value` is apart.
-template <typename Extreme>
-static void takeApart(Value value, ComputeOp compute, ArrayRef<Value> rows, Bound &bound) {
+template <typename Extreme> static void takeApart(Value value, ChainMask &mask, Bound &bound) {
   auto extreme = value.getDefiningOp<Extreme>();
-  if (extreme && extreme->getBlock() == compute.getBlock()) {
-    takeApart<Extreme>(extreme.getLhs(), compute, rows, bound);
-    takeApart<Extreme>(extreme.getRhs(), compute, rows, bound);
+  if (extreme && extreme->getBlock() == mask.compute.getBlock()) {
+    takeApart<Extreme>(extreme.getLhs(), mask, bound);
+    takeApart<Extreme>(extreme.getRhs(), mask, bound);
     return;
   }
-  (isLoadedAtRow(value, compute, rows) ? bound.loaded : bound.others).push_back(value);
+  (isLoadedAtRow(value, mask) ? bound.loaded : bound.others).push_back(value);
 }
 
 template <typename Extreme>
@@ -63,50 +60,13 @@ static Value putTogether(OpBuilder &builder, Location loc, ArrayRef<Value> value
   return result;
 }
 
-SmallVector<Value> tk::findScores(ReduceOp reduce) {
-  SmallVector<Value> scores;
-  for (unsigned k = 0; k < reduce.getNumAccumulators(); ++k) {
-    Value term = reduce.getYield().getValues()[k];
-    if (reduce.getKind(k) == ReduceKind::Max)
-      scores.push_back(term);
-    else if (reduce.getKind(k) != ReduceKind::Sum || !vanishes(term, scores))
-      return {};
-  }
-  return scores;
-}
-
-/// The condition that selects all scores already; nothing if some have another.
-static std::optional<Value> commonCondition(ArrayRef<Value> scores) {
-  Value condition;
-  for (auto [n, score] : llvm::enumerate(scores)) {
-    auto masked = score.getDefiningOp<arith::SelectOp>();
-    bool isMask = masked && isIdentity(masked.getFalseValue(), ReduceKind::Max);
-    Value own = isMask ? masked.getCondition() : Value();
-    if (n > 0 && own != condition)
-      return std::nullopt;
-    condition = own;
-  }
-  return condition;
-}
-
-void tk::maskScores(ReduceOp reduce, ArrayRef<Value> scores, Value holds) {
-  for (Value score : llvm::SmallSetVector<Value, 2>(scores.begin(), scores.end())) {
-    OpBuilder builder(reduce.getContext());
-    builder.setInsertionPointAfterValue(score);
-    Location loc = score.getLoc();
-    Value none = createIdentity(builder, loc, ReduceKind::Max, score.getType());
-    auto masked = arith::SelectOp::create(builder, loc, holds, score, none);
-    score.replaceAllUsesExcept(masked, masked);
-  }
-}
-
 std::optional<LoadedBounds> tk::liftBounds(KernelOp kernel, ComputeOp compute, ReduceOp reduce,
                                            int64_t size) {
   if (!reduce.isOnline() || reduce.getNumIndices() != 1 || reduce->getParentOp() != compute)
     return std::nullopt;
   SmallVector<Value> scores = findScores(reduce);
   // Beside another mask ranges in which all terms are taken are not known.
-  if (scores.empty() || commonCondition(scores) != Value())
+  if (scores.empty() || areMasked(scores))
     return std::nullopt;
   LoadedBounds bounds = {{kernel, compute, reduce, {}, {}, {}, {}}, {}, {}};
   ChainMask &mask = bounds.mask;
@@ -116,8 +76,8 @@ std::optional<LoadedBounds> tk::liftBounds(KernelOp kernel, ComputeOp compute, R
       !mask.row)
     return std::nullopt;
   Bound lower, upper;
-  takeApart<arith::MaxSIOp>(from, compute, mask.getRow(), lower);
-  takeApart<arith::MinSIOp>(to, compute, mask.getRow(), upper);
+  takeApart<arith::MaxSIOp>(from, mask, lower);
+  takeApart<arith::MinSIOp>(to, mask, upper);
   SmallVector<Value> loaded(lower.loaded);
   llvm::append_range(loaded, upper.loaded);
   GroupTruth truth(mask, size);

@@ -15,17 +15,18 @@ using namespace tk;
 /// More ranges than that, each of which every segment is compared with, take longer than is won.
 static constexpr int64_t mostRanges = 1024;
 /// Terms of a range, and those of all ranges for each processor where a result has so many columns,
-/// from which on more is won than two launches take. Up to a quarter less than asked for, H200, 32
-/// heads on 8 of 128, one and 16 queries: 8 sequences of 32768 keys 167 -> 161, 185 -> 168 us, 64
-/// of 8192 336 -> 321, 358 -> 354, 32 of 4096 94 -> 91, 108 -> 106; 16 of 4096 52 -> 54, 59 -> 62,
-/// one of 32768 46 -> 42, 42 -> 45, one of 8192 12 -> 16, 16 -> 18, 64 of 1024 53 -> 55, 63 -> 74.
+/// from which on more is won than two launches take. Lengths between a quarter and all of what is
+/// said, H200, 32 heads on 8 of 128, one and 16 queries, parts -> shares: 8 sequences of 32768 keys
+/// 167 -> 161, 185 -> 168 us, 64 of 8192 336 -> 321, 358 -> 354, 32 of 4096 94 -> 91, 108 -> 106;
+/// 16 of 4096 52 -> 54, 59 -> 62, one of 32768 46 -> 42, 42 -> 45, one of 8192 12 -> 16, 16 -> 18,
+/// 64 of 1024 53 -> 55, 63 -> 74.
 static constexpr int64_t leastRange = 4096, termsOfProcessor = 7680, columnsOfResult = 128;
 
 /// The reduction goes from 0, or from max(0, begin - part * length), to min(length, end - part *
 /// length), and nothing else needs the part's number but where its terms are; the end follows from
 /// what is loaded.
 bool PartStates::matchBounds() {
-  upper = reduce.getUpper()[0].getDefiningOp<arith::MinSIOp>();
+  auto upper = reduce.getUpper()[0].getDefiningOp<arith::MinSIOp>();
   if (!upper || upper->getBlock() != compute.getBlock() || !upper->hasOneUse())
     return false;
   for (unsigned n : {0, 1}) {
@@ -36,7 +37,7 @@ bool PartStates::matchBounds() {
         getConstantIntValue(first.getRhs()) != length || !compute.getIndex(0).hasOneUse())
       continue;
     offset = first;
-    lengthOperand = n;
+    partLength = *length;
     end = rest.getLhs();
   }
   if (!offset)
@@ -87,7 +88,7 @@ bool PartStates::paysInShares(gpu::TargetAttr target) {
   StatementShape shape = analyzeStatement(kernel, compute);
   Planner planner(shape, target, /*coarse=*/true);
   std::optional<int64_t> parts = getSizeFact(kernel, compute.getExtents()[0]).upper;
-  const int64_t length = parts.value_or(0) * *getConstantIntValue(upper->getOperand(lengthOperand));
+  const int64_t length = parts.value_or(0) * partLength;
   return llvm::any_of(shape.contractions, [&](Contraction &product) {
     if (!product.isOuter || !planner.isChainForWarpgroups(product, /*inShares=*/true))
       return false;

@@ -33,8 +33,7 @@ public:
   ReduceOp reduce;
   llvm::SmallVector<unsigned> batch, rows; ///< positions of the statement's indices
   mlir::arith::MulIOp offset;              ///< the place of a part's first term
-  mlir::arith::MinSIOp upper;              ///< where a part ends, counted from there
-  unsigned lengthOperand = 0;              ///< of `upper`: a part's length
+  int64_t partLength = 0;                  ///< how many terms a part has
   mlir::Value begin, end;                  ///< of the range; 0 if there is no such beginning
   llvm::SetVector<ReduceOp> readers;       ///< what combines states
   int64_t mostBatch = 1;                   ///< at most how many ranges there are

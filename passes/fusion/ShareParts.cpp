@@ -9,13 +9,14 @@
 // 1. The ranges of all batch indices' values lie one behind the other, counted in units of terms. A
 //    statement scans their lengths.
 // 2. Share p is the units p * L to (p + 1) * L, with L so that all are dealt out. Where a share
-// goes
-//    on behind a range's end, a segment ends. Going along the units either the share or the range
-//    changes, so that segment s = share + range has a number of its own, and there are at most as
-//    many as shares and ranges together. Where both change at once a number is left out; its
-//    segment is empty.
+//    goes on behind a range's end, a segment ends. Going along the units either the share or the
+//    range changes, so that segment s = share + range has a number of its own, and there are at
+//    most as many as shares and ranges together. Where both change at once a number is left out;
+//    its segment is empty.
 // 3. A second statement finds for each segment its range, where it begins there and how long it
 //    is; for each share its first segment; for each range its first segment and the one behind.
+//    Where rows of a range have bounds of their own, these are masks, and a statement before finds
+//    the extremes of the rows': between which terms some of them, and all of them, hold.
 // 4. The states are computed for each segment: the segment takes the place of the part and of the
 //    batch indices. A block computes those of a share one after the other (tk-persist-blocks).
 // 5. What combines the states of a range goes from its first segment to its last.
@@ -30,7 +31,7 @@
 //   %range, %begin, %size, %first, %from, %to = tk.compute ["segment"] {.. %ends ..}
 //   %s = tk.compute ["segment", "i"] in (%shares + %B, %I) {
 //     %b = %range[tk.in_shares %first[%segment]]
-//     tk.reduce ["j"] from (0) to (min(%size, %length[b] - %begin)) {.. %k[b, %begin + j] ..}}
+//     tk.reduce ["j"] from (0) to (%size) {.. %k[b, %begin + j] ..}}
 //   tk.reduce ["j.part"] from (%from[b]) to (%to[b]) {.. %s[j.part, i] ..}
 //
 // Source: M. Osama et al., "Stream-K: Work-centric Parallel Decomposition for Dense Matrix-Matrix
@@ -72,6 +73,7 @@ public:
 
 private:
   SmallVector<Value> takeApart(OpBuilder &builder, Value range);
+  IRMapping mapBatch(ValueRange values);
   Value putTogether(OpBuilder &builder, LoadOp load, ReduceOp reader);
   Value extremeOf(OpBuilder &builder, Value bound, Value range, ReduceKind kind);
   void createExtremes();
@@ -152,6 +154,14 @@ SmallVector<Value> Sharing::takeApart(OpBuilder &builder, Value range) {
   return values;
 }
 
+/// The batch indices, which have `values`.
+IRMapping Sharing::mapBatch(ValueRange values) {
+  IRMapping mapping;
+  for (auto [p, value] : llvm::zip_equal(parts.batch, values))
+    mapping.map(compute.getIndex(p), value);
+  return mapping;
+}
+
 /// The range whose states `load` reads.
 Value Sharing::putTogether(OpBuilder &builder, LoadOp load, ReduceOp reader) {
   IRMapping mapping;
@@ -168,9 +178,7 @@ Value Sharing::putTogether(OpBuilder &builder, LoadOp load, ReduceOp reader) {
 Value Sharing::extremeOf(OpBuilder &builder, Value bound, Value range, ReduceKind kind) {
   if (parts.variesByRow)
     return entry(builder, extremes.lookup({bound, kind}), range);
-  IRMapping mapping;
-  for (auto [p, value] : llvm::zip_equal(parts.batch, takeApart(builder, range)))
-    mapping.map(compute.getIndex(p), value);
+  IRMapping mapping = mapBatch(takeApart(builder, range));
   return cloneSlice(builder, bound, compute.getBlock(), mapping);
 }
 
@@ -201,9 +209,7 @@ void Sharing::createExtremes() {
     SmallVector<Value> batch = takeApart(body, places[0]);
     for (auto [bound, kind] : wanted) {
       auto createTerm = [&](OpBuilder &term, Location, ValueRange rows) -> Value {
-        IRMapping mapping;
-        for (auto [p, value] : llvm::zip_equal(parts.batch, batch))
-          mapping.map(compute.getIndex(p), value);
+        IRMapping mapping = mapBatch(batch);
         for (auto [p, row] : llvm::zip_equal(parts.rows, rows))
           mapping.map(compute.getIndex(p), row);
         return toInteger(term, cloneSlice(term, bound, compute.getBlock(), mapping));
@@ -261,7 +267,7 @@ Value Sharing::createEnds() {
 
 /// What the results of the statement of segments are, in order.
 struct Table {
-  enum : unsigned { Range, Begin, Size, First, From, To, Row, AllBegin, AllEnd, Count };
+  enum : unsigned { Range, Begin, Size, First, From, To, RowBegin, AllBegin, AllEnd, Count };
 };
 
 ComputeOp Sharing::createSegments(Value ends) {
@@ -275,7 +281,7 @@ ComputeOp Sharing::createSegments(Value ends) {
   for (StringRef name :
        {"range", "begin", "size", "first", "from", "to", "row_begin", "all_begin", "all_end"})
     names.push_back((own + "." + name).str());
-  names.resize(parts.variesByRow ? Table::Count : Table::Row);
+  names.resize(parts.variesByRow ? Table::Count : Table::RowBegin);
   auto createBody = [&](OpBuilder &body, Location, ValueRange places) {
     Value segment = places[0], one = number(body, 1);
     auto endOf = [&](OpBuilder &at, Value range) { return entry(at, ends, range, true); };
@@ -333,7 +339,7 @@ ComputeOp Sharing::createSegments(Value ends) {
     };
     values[Table::Size] = inSegment(parts.end, ReduceKind::Max);
     if (parts.variesByRow) {
-      values[Table::Row] = inSegment(parts.begin, ReduceKind::Min);
+      values[Table::RowBegin] = inSegment(parts.begin, ReduceKind::Min);
       values[Table::AllBegin] = inSegment(parts.begin, ReduceKind::Max);
       values[Table::AllEnd] = inSegment(parts.end, ReduceKind::Min);
     }
@@ -354,9 +360,8 @@ ComputeOp Sharing::createSegments(Value ends) {
 /// holds for some and for all of them.
 void Sharing::maskRows(ReduceOp copy, Value first, IRMapping &mapping, MaskRanges ranges) {
   SmallVector<Value> scores = findScores(copy);
-  OpBuilder body = OpBuilder::atBlockBegin(copy.getBlock());
-  copy.getLowerMutable()[0].set(number(body, 0));
-  copy.getLower()[0].getDefiningOp()->moveBefore(copy);
+  OpBuilder outside(copy), body = OpBuilder::atBlockBegin(copy.getBlock());
+  copy.getLowerMutable()[0].set(number(outside, 0));
   ranges.index = copy.getIndex(0);
   Value at = arith::AddIOp::create(body, loc, first, ranges.index);
   auto compare = [&](arith::CmpIPredicate predicate, Value bound) -> Value {
@@ -406,11 +411,10 @@ ComputeOp Sharing::createStates(ComputeOp segments) {
         Value size = load(Table::Size);
         MaskRanges ranges;
         if (parts.variesByRow)
-          ranges = {{}, {}, load(Table::Row), size, load(Table::AllBegin), load(Table::AllEnd)};
-        IRMapping mapping;
+          ranges = {
+              {}, {}, load(Table::RowBegin), size, load(Table::AllBegin), load(Table::AllEnd)};
+        IRMapping mapping = mapBatch(values);
         mapping.map(compute.getIndex(0), segment);
-        for (auto [p, value] : llvm::zip_equal(parts.batch, values))
-          mapping.map(compute.getIndex(p), value);
         for (unsigned p = 1; p < compute.getNumIndices(); ++p)
           if (!parts.isBatch(p))
             mapping.map(compute.getIndex(p), places[placeOf[p]]);
@@ -471,8 +475,7 @@ void Sharing::apply() {
   combine(states, segments);
   note(states, passName, Verdict::Derived,
        "the ranges of the " + describe(parts.reduce) +
-           ", whose lengths a tensor holds, lie one behind "
-           "the other in " +
-           Twine(shares) + " shares of one length");
+           ", whose lengths a tensor holds, lie one behind the other in " + Twine(shares) +
+           " shares of one length");
   compute.erase();
 }
