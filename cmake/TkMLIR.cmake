@@ -76,7 +76,17 @@ target_link_libraries(tk_mlir INTERFACE
 file(WRITE ${PROJECT_BINARY_DIR}/tk_pch.cpp "// Owns the precompiled header that the MLIR-using targets share.\n")
 add_library(tk_pch OBJECT ${PROJECT_BINARY_DIR}/tk_pch.cpp)
 target_link_libraries(tk_pch PRIVATE tk_mlir_options)
-target_precompile_headers(tk_pch PRIVATE ${PROJECT_SOURCE_DIR}/cmake/tk_pch.h)
+# No path of this clone is part of the header or of a command, so that clones at other places share compiler
+# caches: the header is named in angle brackets, and Ninja runs commands in the build folder.
+if(CMAKE_GENERATOR STREQUAL "Ninja" AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  set(tk_pch_header CMakeFiles/tk_pch.dir/cmake_pch.hxx)
+  set(CMAKE_CXX_COMPILE_OPTIONS_CREATE_PCH
+    -Xclang -emit-pch -Xclang -include -Xclang ${tk_pch_header} -x c++-header)
+  set(CMAKE_CXX_COMPILE_OPTIONS_USE_PCH
+    -Xclang -include-pch -Xclang ${tk_pch_header}.pch -Xclang -include -Xclang ${tk_pch_header})
+endif()
+target_include_directories(tk_pch PRIVATE ${PROJECT_SOURCE_DIR})
+target_precompile_headers(tk_pch PRIVATE <cmake/tk_pch.h>)
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   add_compile_options(-fpch-instantiate-templates "SHELL:-Xclang -fno-pch-timestamp")
   target_compile_options(tk_pch PRIVATE -fpch-instantiate-templates "SHELL:-Xclang -fno-pch-timestamp")

@@ -2,6 +2,7 @@
 #include "tk/bundle.h"
 
 #include "runtime/Archive.h"
+#include "runtime/Semantics.h"
 #include "runtime/Sha256.h"
 
 #include <algorithm>
@@ -15,8 +16,8 @@ namespace detail {
 namespace {
 
 constexpr std::string_view magic = "tkbundle";
-constexpr uint32_t format_version = 6;
-constexpr size_t header_bytes = magic.size() + sizeof format_version;
+constexpr uint32_t format_version = 7;
+constexpr size_t header_bytes = magic.size() + sizeof format_version + sizeof semantics_version;
 constexpr size_t checksum_bytes = std::tuple_size_v<Digest>;
 
 /// Signatures and plans in the form that their own readers check.
@@ -103,6 +104,16 @@ Expected<std::string> read_bytes(const std::string &path) {
   return bytes;
 }
 
+void append(std::string &bytes, uint32_t number) {
+  bytes.append(reinterpret_cast<const char *>(&number), sizeof number);
+}
+
+uint32_t number(std::string_view bytes, size_t at) {
+  uint32_t value = 0;
+  std::memcpy(&value, bytes.data() + at, sizeof value);
+  return value;
+}
+
 } // namespace
 } // namespace detail
 
@@ -115,8 +126,8 @@ std::string encode(const Bundle &bundle) {
           {variant.arch, variant.facts, encode(variant.plan), variant.cubin});
   }
   std::string bytes(detail::magic);
-  bytes.append(reinterpret_cast<const char *>(&detail::format_version),
-               sizeof detail::format_version);
+  detail::append(bytes, detail::format_version);
+  detail::append(bytes, detail::semantics_version);
   bytes += detail::write(stored);
   return bytes + detail::checksum(bytes);
 }
@@ -129,11 +140,15 @@ Expected<Bundle> decode_bundle(std::string_view bytes, const std::string &name) 
     return bad("is not a bundle");
   if (bytes.size() < detail::header_bytes + detail::checksum_bytes)
     return bad("is a truncated bundle");
-  uint32_t version = 0;
-  std::memcpy(&version, bytes.data() + detail::magic.size(), sizeof version);
+  const uint32_t version = detail::number(bytes, detail::magic.size());
   if (version != detail::format_version)
     return bad("is a bundle of format " + std::to_string(version) + "; this runtime reads format " +
                std::to_string(detail::format_version));
+  const uint32_t semantics = detail::number(bytes, detail::magic.size() + sizeof version);
+  if (semantics != detail::semantics_version)
+    return bad("was compiled for version " + std::to_string(semantics) +
+               " of the language's semantics; this runtime has version " +
+               std::to_string(detail::semantics_version) + ": build the bundle again");
   std::string_view body = bytes.substr(0, bytes.size() - detail::checksum_bytes);
   if (detail::checksum(body) != bytes.substr(body.size()))
     return bad("is a damaged bundle: its checksum differs");

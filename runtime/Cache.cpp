@@ -1,6 +1,7 @@
 #include "runtime/Cache.h"
 
 #include "runtime/Environment.h"
+#include "runtime/Semantics.h"
 
 #include <algorithm>
 #include <atomic>
@@ -151,7 +152,10 @@ std::vector<Listed> list_entries(const std::string &directory) {
 
 } // namespace
 
-CacheKey::CacheKey() { m_hash.update_field(magic); }
+CacheKey::CacheKey() {
+  m_hash.update_field(magic);
+  m_hash.update_field(std::to_string(semantics_version));
+}
 
 CacheKey &CacheKey::add(std::string_view name, std::string_view value) {
   m_hash.update_field(name);

@@ -63,7 +63,12 @@ TEST_CASE("what is no bundle is refused with a reason", "[bundle]") {
   CHECK(refusal(good + "x").find("checksum") != std::string::npos);
   std::string newer = good;
   newer[8] = 9;
-  CHECK(refusal(newer) == "'x.tkb' is a bundle of format 9; this runtime reads format 6");
+  CHECK(refusal(newer) == "'x.tkb' is a bundle of format 9; this runtime reads format 7");
+  std::string other = good;
+  other[12] = 1;
+  CHECK(refusal(other) ==
+        "'x.tkb' was compiled for version 1 of the language's semantics; this runtime has "
+        "version 2: build the bundle again");
 }
 
 TEST_CASE("every changed byte of a bundle is noticed", "[bundle]") {
@@ -78,7 +83,7 @@ TEST_CASE("every changed byte of a bundle is noticed", "[bundle]") {
 TEST_CASE("forged contents behind a right checksum are refused or harmless", "[bundle]") {
   std::string good = file();
   size_t refused = 0;
-  for (size_t i = 12; i + 32 < good.size(); ++i) {
+  for (size_t i = 16; i + 32 < good.size(); ++i) {
     std::string forged = good;
     forged[i] = static_cast<char>(forged[i] ^ 0xff);
     Expected<Bundle> bundle = decode_bundle(with_checksum(forged));
