@@ -76,14 +76,20 @@ target_link_libraries(tk_mlir INTERFACE
 file(WRITE ${PROJECT_BINARY_DIR}/tk_pch.cpp "// Owns the precompiled header that the MLIR-using targets share.\n")
 add_library(tk_pch OBJECT ${PROJECT_BINARY_DIR}/tk_pch.cpp)
 target_link_libraries(tk_pch PRIVATE tk_mlir_options)
-# No path of this clone is part of the header or of a command, so that clones at other places share compiler
-# caches: the header is named in angle brackets, and Ninja runs commands in the build folder.
+# Clones at other places share compiler caches. No path of this clone is part of the header or of a command:
+# the header is named in angle brackets, and Ninja runs commands in the build folder. The precompiled header
+# itself names files of this clone, so it is never taken from a cache; ccache identifies it by the checksum of
+# what it is made of (CCACHE_PCH_EXTSUM, see scripts/setup).
 if(CMAKE_GENERATOR STREQUAL "Ninja" AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   set(tk_pch_header CMakeFiles/tk_pch.dir/cmake_pch.hxx)
   set(CMAKE_CXX_COMPILE_OPTIONS_CREATE_PCH
     -Xclang -emit-pch -Xclang -include -Xclang ${tk_pch_header} -x c++-header)
   set(CMAKE_CXX_COMPILE_OPTIONS_USE_PCH
     -Xclang -include-pch -Xclang ${tk_pch_header}.pch -Xclang -include -Xclang ${tk_pch_header})
+  file(SHA256 ${PROJECT_SOURCE_DIR}/cmake/tk_pch.h tk_pch_sum)
+  file(WRITE ${PROJECT_BINARY_DIR}/${tk_pch_header}.pch.sum
+    "${tk_pch_sum} ${LLVM_PACKAGE_VERSION} ${CMAKE_CXX_COMPILER_VERSION} ${CMAKE_CXX_FLAGS} ${TK_SANITIZE}\n")
+  set_target_properties(tk_pch PROPERTIES CXX_COMPILER_LAUNCHER "")
 endif()
 target_include_directories(tk_pch PRIVATE ${PROJECT_SOURCE_DIR})
 target_precompile_headers(tk_pch PRIVATE <cmake/tk_pch.h>)
