@@ -172,6 +172,7 @@ struct FuseProducersPass : tk::impl::FuseProducersBase<FuseProducersPass> {
 private:
   bool fuseOnce(KernelOp kernel, bool products);
   std::optional<std::string> whyStore(OpResult producer, ArrayRef<Read> reads, ProducerKind kind);
+  void dropStoredReads(SmallVector<Read> &reads);
   void sayDeclined(KernelOp kernel);
   void eraseUnread(KernelOp kernel);
 };
@@ -202,6 +203,29 @@ std::optional<std::string> FuseProducersPass::whyStore(OpResult producer, ArrayR
   return std::nullopt;
 }
 
+/// True if the element is computed from that of a product, which could be computed there, too.
+static bool readsProduct(OpResult producer) {
+  auto compute = cast<ComputeOp>(producer.getOwner());
+  Value element = compute.getYield().getValues()[producer.getResultNumber()];
+  return llvm::any_of(getSlice(element, compute.getBlock()), [](Operation *op) {
+    auto load = dyn_cast<LoadOp>(op);
+    auto read = load ? dyn_cast<OpResult>(load.getTensor()) : OpResult();
+    return read && isa<ComputeOp>(read.getOwner()) && classify(read) == ProducerKind::Products;
+  });
+}
+
+/// Leaves those of a pointwise producer's reads where it is computed. What is stored for one reader
+/// of a product's elements is stored for all: computed again it would take the product again.
+void FuseProducersPass::dropStoredReads(SmallVector<Read> &reads) {
+  const size_t all = reads.size();
+  OpResult producer = reads.front().producer;
+  llvm::erase_if(reads, [&](Read read) {
+    return whyNotInline(read, ProducerKind::Pointwise, maxExtra).has_value();
+  });
+  if (reads.size() < all && readsProduct(producer))
+    reads.clear();
+}
+
 bool FuseProducersPass::fuseOnce(KernelOp kernel, bool products) {
   SmallVector<ComputeOp> computes(kernel.getBody().front().getOps<ComputeOp>());
   if (products)
@@ -214,8 +238,7 @@ bool FuseProducersPass::fuseOnce(KernelOp kernel, bool products) {
           isComparedWithItself(result))
         continue;
       if (kind == ProducerKind::Pointwise)
-        llvm::erase_if(reads,
-                       [&](Read read) { return whyNotInline(read, kind, maxExtra).has_value(); });
+        dropStoredReads(reads);
       else if (whyStore(result, reads, kind))
         llvm::erase_if(reads, [&](Read read) {
           return kind != ProducerKind::Rows || !isCarriedFreely(read) ||

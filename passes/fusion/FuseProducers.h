@@ -44,6 +44,13 @@ bool isCarriedFreely(Read read);
 std::optional<std::string> whyStoreProducts(llvm::ArrayRef<Read> reads, bool isKernelResult,
                                             int64_t maxExtra);
 
+/// True if `reduce` is a matrix product in the terms of a reduction that is no running one.
+bool isReducedProduct(ReduceOp reduce);
+
+/// The products equal to `reduce` in the terms of other reductions of its statement: the maximum
+/// that a log-sum-exp needs, and the sum under it, have one each.
+llvm::SmallVector<ReduceOp> findTwins(ReduceOp reduce, ComputeOp compute);
+
 /// Are sums or products of floats in the producer such that what is computed from it is compared
 /// for equality with what else is, a term with the least of the terms, for example? Computed twice,
 /// in two orders, both need not be equal.

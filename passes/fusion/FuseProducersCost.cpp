@@ -19,9 +19,12 @@
 //    left, and the extra indices are known to be small together, or unknown while all operands
 //    share a batch index or the consumer carries a softmax over the chained index. So attention's
 //    scores are never stored, and the hidden layer of a perceptron is. Chains of two that the
-//    consumer reduces over, one after the other, are stored where it has few tiles.
+//    consumer reduces over, one after the other, are stored where it has few tiles. So is what
+//    would be computed again along an index of a reduction around it, and what a reduction of its
+//    own columns alone takes in, where the stored product is better.
 //
-// Rule 3: FuseProductsCost.cpp. What all reads of a product together decide: StoreProducts.cpp.
+// Rule 3: FuseProductsCost.cpp, ReducedProducts.cpp. What all reads of a product together decide:
+// StoreProducts.cpp.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/fusion/FuseProducersCost.h"
@@ -105,7 +108,11 @@ Value getExtent(BlockArgument index, ComputeOp consumer) {
 }
 
 bool RepeatBudget::allows(BlockArgument index, ComputeOp consumer) {
-  int64_t upper = getUpperBound(getExtent(index, consumer));
+  return allows(getExtent(index, consumer));
+}
+
+bool RepeatBudget::allows(Value end) {
+  int64_t upper = getUpperBound(end);
   if (upper < 0 || upper > left)
     return false;
   left /= std::max<int64_t>(upper, 1);

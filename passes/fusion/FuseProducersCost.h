@@ -47,10 +47,20 @@ public:
 
   /// True if `index` is known to be short enough beside those that were allowed before.
   bool allows(mlir::BlockArgument index, ComputeOp consumer);
+  /// The same of an index whose values end at `end`.
+  bool allows(mlir::Value end);
 
 private:
   int64_t left;
 };
+
+/// The reductions around the read, from the innermost one that varies what is read outwards. Out of
+/// those further inside what is computed there moves.
+llvm::SmallVector<ReduceOp> getReductionsOver(Read read, const Reach &reach);
+
+/// Why the `product` does not stand in the terms of a reduction of its own rows or columns alone
+/// (ReducedProducts.cpp), or nothing.
+std::optional<std::string> whyNotReduced(ReduceOp product, Read read, const Reach &reach);
 
 /// Why the `product`, or what holds it, is not computed where it is read, or nothing.
 std::optional<std::string> whyNotProducts(mlir::Operation *product, Read read, const Reach &reach,

@@ -3,7 +3,7 @@
 // The third rule of FuseProducersCost.cpp, for each read of a matrix product, or of what holds one.
 // Where nothing is repeated it is an epilogue's input. Under a reduction of the consumer it is a
 // link of a chain, of two products at most, if the consumer's tiles are those of its rows and there
-// are enough of them.
+// are enough of them, and if it is not computed again along another index of the reductions around.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/fusion/FuseProducersCost.h"
@@ -19,9 +19,8 @@ namespace tk {
 /// Products that a block computes one in the terms of the other: what the inner one leaves is the
 /// outer one's factor, in registers.
 static constexpr unsigned longestChain = 2;
-/// Rows of a product's tile, and terms from which a reduction of a product is long: it then has as
-/// many tiles along the range as a machine has use for.
-static constexpr int64_t rowsOfTile = 128, longProduct = 4096;
+/// Rows of a product's tile.
+static constexpr int64_t rowsOfTile = 128;
 
 /// True if a parallel index of the consumer stands in every load under the reductions around the
 /// read and in every component-carrying load of the producer: products of one batch each.
@@ -83,19 +82,15 @@ static bool areFewTiles(int64_t rows, ComputeOp consumer) {
   return target && 2 * (rows / rowsOfTile + 1) < target.getProcessors();
 }
 
-/// True if a reduction other than a product's takes the `product` in, over a range that is known to
-/// be long, and leaves few tiles of rows: most processors would have no work.
-static bool leavesFewTiles(Read read, const Reach &reach) {
-  SmallVector<ReduceOp> around = getEnclosingReductions(read.load);
-  if (around.empty() || isContraction(around.front()) || reach.reduced.size() != 1 ||
-      reach.parallel.size() != 1 || read.consumer.getNumIndices() != 1)
-    return false;
-  BlockArgument index = reach.reduced.front();
-  if (index.getOwner() != around.front().getBlock())
-    return false;
-  int64_t terms = getUpperBound(around.front().getUpper()[index.getArgNumber()]);
-  int64_t rows = getUpperBound(getExtent(reach.parallel.front(), read.consumer));
-  return rows > 0 && terms >= longProduct && areFewTiles(rows, read.consumer);
+/// An index of the reductions around the read along which what is read is computed again, more
+/// often than `budget` allows; null if there is none.
+static BlockArgument findRepeatedIndex(Read read, const Reach &reach, RepeatBudget budget) {
+  for (ReduceOp around : getReductionsOver(read, reach))
+    for (auto [n, end] : llvm::enumerate(around.getUpper()))
+      if (BlockArgument index = around.getBlock()->getArgument(n);
+          !reach.reduced.contains(index) && !budget.allows(end))
+        return index;
+  return {};
 }
 
 /// The indices among `indices` at which one factor of a product stands, and the other does not.
@@ -170,9 +165,9 @@ std::optional<std::string> whyNotProducts(Operation *product, Read read, const R
     return "it is read at an index expression, so that its products would be repeated";
   if (!reach.reduced.empty() && reach.parallel.empty())
     return "the reader would have no parallel index left to compute it over";
-  if (leavesFewTiles(read, reach))
-    return "its reader has few tiles of rows, and reduces a long range in each";
   if (auto reduce = dyn_cast<ReduceOp>(product)) {
+    if (auto why = whyNotReduced(reduce, read, reach))
+      return why;
     if (rowsAreCrossed(reduce, read))
       return "its rows are others than those of the product that reads it";
     if (leavesFewChains(reduce, read, reach))
@@ -180,6 +175,11 @@ std::optional<std::string> whyNotProducts(Operation *product, Read read, const R
   }
   if (chainLength(product) + productsAround(read, reach) > longestChain)
     return "a chain of more than two products is not computed in one loop";
+  if (BlockArgument index = findRepeatedIndex(read, reach, RepeatBudget(maxExtra))) {
+    auto around = cast<ReduceOp>(index.getOwner()->getParentOp());
+    auto name = cast<StringAttr>(around.getIndexNames()[index.getArgNumber()]);
+    return "its products would be repeated for every tile of index '" + name.str() + "'";
+  }
   RepeatBudget budget(maxExtra), values(std::min(maxExtra, fewValues));
   for (BlockArgument index : reach.extra) {
     // What stands under no reduction has the product's own tiles, and one for each other value.

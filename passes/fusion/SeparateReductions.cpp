@@ -5,15 +5,16 @@
 // where it is read; written in place it would be repeated for every value of the other indices.
 //
 // 1. Take reductions that lack an index with more than one value, among those of the statement and
-//    of the reductions around them; inner ones first.
+//    of the reductions around them, and matrix products in the terms of another reduction; inner
+//    ones first.
 // 2. With them go the others that depend on the same indices, and what follows from them element by
 //    element: of these, what the rest of the statement uses is stored.
 // 3. Let the cost rule of tk-fuse-producers (FuseProducersCost.cpp) judge the statement that this
 //    makes. If all that it stores would be computed where it is read, nothing is changed, but that
 //    what stands in the terms of a reduction, and is the same for all of them, moves before it.
 //
-// Chains of products and what products run over stay as they are: a matrix product is taken only
-// if no other reduction needs it.
+// What products run over stays as it is: a matrix product is taken only if no other reduction
+// beside it needs it.
 //
 //   %y = tk.compute ["n","c"] {%s = tk.reduce [sum] ["k"] {x[n, k]^2}
 //                              x[n, c] / sqrt(%s)}
@@ -88,9 +89,14 @@ public:
 
   /// Makes the statement and reads it; false, and nothing is changed, if it cannot be made.
   bool run();
+  /// Has `twin`, an equal reduction elsewhere in the copy, read the statement, too.
+  void take(ReduceOp twin);
   /// Why one of the reads stays, or nothing.
   std::optional<std::string> whyStored(int64_t maxExtra) const;
-  ComputeOp getStatement() const { return statement; }
+  void eraseStatements() {
+    for (ComputeOp statement : statements)
+      statement.erase();
+  }
 
 private:
   bool isSeed(Operation &op);
@@ -104,7 +110,7 @@ private:
   Block *block;
   Indices indices;
   llvm::SetVector<Operation *> taken;
-  ComputeOp statement;
+  SmallVector<ComputeOp> statements; ///< more than one if twins are followed by others
   SmallVector<Read> reads;
 };
 } // namespace
@@ -119,7 +125,8 @@ bool Separation::isSeed(Operation &op) {
     return false;
   if (!isHeavy(reduce))
     return true;
-  bool isPlain = block == compute.getBlock() && isMatrixProduct(reduce) &&
+  bool isPlain = isMatrixProduct(reduce) &&
+                 (block == compute.getBlock() || isReducedProduct(reduce)) &&
                  llvm::none_of(*reduce.getBlock(), [](Operation &o) { return o.getNumRegions(); });
   Dependence depends(reduce.getResults());
   return isPlain && llvm::none_of(block->getOps<ReduceOp>(), [&](ReduceOp other) {
@@ -127,8 +134,24 @@ bool Separation::isSeed(Operation &op) {
          });
 }
 
-/// The reductions of `block` over the same indices, and what follows from them.
+/// Does `value` need a reduction of its statement?
+static bool needsReduction(Value value, ComputeOp compute) {
+  SmallVector<Value> work = {value};
+  while (!work.empty()) {
+    Operation *op = work.pop_back_val().getDefiningOp();
+    if (!op || !compute->isProperAncestor(op))
+      continue;
+    if (op->getNumRegions())
+      return true;
+    llvm::append_range(work, op->getOperands());
+  }
+  return false;
+}
+
+/// The reductions of `block` over the same indices, and what follows from them; of what is reduced
+/// again, such as a log-sum-exp's terms, not what needs that result.
 void Separation::collect() {
+  const bool isReducedAgain = isa<ReduceOp>(block->getParentOp());
   for (Operation &op : block->without_terminator()) {
     if (isSeed(op)) {
       taken.insert(&op);
@@ -137,6 +160,9 @@ void Separation::collect() {
     bool follows = op.getNumRegions() == 0 && llvm::any_of(op.getOperands(), [&](Value operand) {
                      return operand.getDefiningOp() && taken.contains(operand.getDefiningOp());
                    });
+    follows &= !isReducedAgain || llvm::none_of(op.getOperands(), [&](Value operand) {
+      return !taken.contains(operand.getDefiningOp()) && needsReduction(operand, compute);
+    });
     if (follows &&
         llvm::all_of(indicesOf(&op), [&](BlockArgument index) { return indices.contains(index); }))
       taken.insert(&op);
@@ -193,7 +219,7 @@ void Separation::create() {
   std::string name = (cast<StringAttr>(compute.getNames()[0]).getValue() + ".reduced").str();
   SmallVector<StringRef> results(stored.size(), name);
   Location loc = taken.front()->getLoc();
-  statement = ComputeOp::create(
+  auto statement = ComputeOp::create(
       builder, loc, names, extents, llvm::to_vector(ValueRange(stored).getTypes()), results,
       ArrayRef<SmallVector<unsigned>>{}, [&](OpBuilder &inner, Location, ValueRange own) {
         IRMapping mapping;
@@ -204,6 +230,7 @@ void Separation::create() {
           values.push_back(cloneFrom(inner, value, compute, mapping));
         YieldOp::create(inner, loc, values);
       });
+  statements.push_back(statement);
   SmallVector<Value> place(indices.begin(), indices.end());
   builder.setInsertionPointToStart(block);
   for (auto [value, result] : llvm::zip_equal(stored, statement->getResults())) {
@@ -227,6 +254,32 @@ bool Separation::run() {
     return false;
   create();
   return true;
+}
+
+void Separation::take(ReduceOp twin) {
+  Separation other(twin, compute);
+  if (!other.run())
+    return;
+  ComputeOp made = other.statements.front();
+  ScalarEquality equality;
+  for (auto [a, b] :
+       llvm::zip(statements.front().getBlock()->getArguments(), made.getBlock()->getArguments()))
+    equality.identify(a, b);
+  // What follows from either element by element may differ.
+  const bool areEqual =
+      equality.equal(statements.front().getYield().getValues(), made.getYield().getValues());
+  for (Read &read : other.reads) {
+    if (areEqual) {
+      const unsigned result = read.producer.getResultNumber();
+      read.producer = cast<OpResult>(statements.front()->getResult(result));
+      read.load.getTensorMutable().assign(read.producer);
+    }
+    reads.push_back(read);
+  }
+  if (areEqual)
+    made.erase();
+  else
+    statements.push_back(made);
 }
 
 std::optional<std::string> Separation::whyStored(int64_t maxExtra) const {
@@ -297,7 +350,8 @@ private:
       SmallVector<ReduceOp> reduces;
       compute->walk([&](ReduceOp reduce) { reduces.push_back(reduce); });
       for (ReduceOp reduce : reduces)
-        if (lacksIndices(reduce, compute) && (trySeparate(reduce, compute) || moveOut(reduce)))
+        if ((isReducedProduct(reduce) && trySeparate(reduce, compute)) ||
+            (lacksIndices(reduce, compute) && (trySeparate(reduce, compute) || moveOut(reduce))))
           return true;
     }
     return false;
@@ -309,8 +363,14 @@ private:
     IRMapping mapping;
     auto copy = cast<ComputeOp>(builder.clone(*compute, mapping));
     auto same = mapping.lookup(reduce.getResult(0)).getDefiningOp<ReduceOp>();
+    SmallVector<ReduceOp> twins;
+    if (isReducedProduct(same))
+      twins = findTwins(same, copy);
     Separation separation(same, copy);
     bool isMade = separation.run();
+    for (ReduceOp twin : twins)
+      if (isMade)
+        separation.take(twin);
     std::optional<std::string> why = isMade ? separation.whyStored(maxExtra) : std::nullopt;
     if (why) {
       note(reduce, passName, Verdict::Derived,
@@ -321,7 +381,7 @@ private:
     }
     copy.erase();
     if (isMade)
-      separation.getStatement().erase();
+      separation.eraseStatements();
     return false;
   }
 };

@@ -7,8 +7,10 @@
 // 2. an extremum over it needs what is reduced of it before: loops in turn would each compute it;
 // 3. it is read at several kinds of indices: inlining would compute it once for each. Slices at
 //    different places are products of their own;
-// 4. these are more than threads have registers for the sums of (the gates of a recurrent cell);
-// 5. these are chains of two products, and more than shared memory holds the factors of.
+// 4. one of its readers needs what another one computes: they are no one statement, and each would
+//    compute it;
+// 5. these are more than threads have registers for the sums of (the gates of a recurrent cell);
+// 6. these are chains of two products, and more than shared memory holds the factors of.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/fusion/FuseProducers.h"
@@ -136,6 +138,38 @@ static bool isReducedInTurn(ArrayRef<Read> reads) {
   return false;
 }
 
+/// Does `reader` need, by any number of statements, what `statement` computes?
+static bool needs(ComputeOp reader, ComputeOp statement) {
+  SmallVector<ComputeOp> work = {reader};
+  llvm::SmallPtrSet<Operation *, 8> seen;
+  while (!work.empty()) {
+    WalkResult found = work.pop_back_val().walk([&](LoadOp load) {
+      auto other = load.getTensor().getDefiningOp<ComputeOp>();
+      if (other == statement)
+        return WalkResult::interrupt();
+      if (other && seen.insert(other).second)
+        work.push_back(other);
+      return WalkResult::advance();
+    });
+    if (found.wasInterrupted())
+      return true;
+  }
+  return false;
+}
+
+/// True if, of two readers that have each element once, one needs what the other computes. In the
+/// terms of reductions, such as the scores of attention and of its gradient, a product is computed
+/// again rather than stored.
+static bool areReadInTurn(ArrayRef<Read> reads) {
+  SmallVector<ComputeOp> readers;
+  for (Read read : reads)
+    if (getEnclosingReductions(read.load).empty() && !llvm::is_contained(readers, read.consumer))
+      readers.push_back(read.consumer);
+  return llvm::any_of(readers, [&](ComputeOp reader) {
+    return llvm::any_of(readers, [&](ComputeOp other) { return needs(reader, other); });
+  });
+}
+
 /// How many matrix products an element of `producer` is computed from.
 static size_t countProducts(OpResult producer) {
   auto compute = cast<ComputeOp>(producer.getOwner());
@@ -159,6 +193,8 @@ std::optional<std::string> whyStoreProducts(ArrayRef<Read> reads, bool isKernelR
   }
   if (isReducedInTurn(whole))
     return "an extremum over it needs what is reduced of it before";
+  if (areReadInTurn(whole))
+    return "one of its readers needs what another one computes of it";
   // Slices are products of their own, of which only those that are read are computed.
   if (whole.empty() && llvm::none_of(reads, [](Read read) { return readsOneElement(read, true); }))
     llvm::append_range(whole, reads);
