@@ -11,6 +11,9 @@ using namespace mlir;
 
 namespace tk {
 
+/// Columns for which inner products are computed again: up to a few they cost less than a launch.
+static constexpr int64_t fewColumns = 4, manyColumns = int64_t(1) << 20;
+
 namespace {
 
 /// How the streamed factors of a chain are over one index of the statement.
@@ -151,6 +154,35 @@ std::optional<ChainRows> matchChain(KernelOp kernel, ComputeOp compute, ReduceOp
   return chain;
 }
 
+/// Reads `compute` as a carried reduction of elements that are each result's own.
+static std::optional<ChainRows> matchCarried(ComputeOp compute) {
+  SmallVector<ReduceOp> reduces(compute.getBlock()->getOps<ReduceOp>());
+  if (reduces.size() != 1 || !reduces.front().isOnline() ||
+      !reduces.front().getBlock()->getOps<ReduceOp>().empty())
+    return std::nullopt;
+  ChainRows carried{reduces.front(), {}, {}, {}, {}, {}};
+  llvm::append_range(carried.batch, llvm::seq<unsigned>(compute.getNumIndices()));
+  return carried;
+}
+
+SmallVector<ChainRows> findChains(ComputeOp compute) {
+  auto kernel = compute->getParentOfType<KernelOp>();
+  SmallVector<ReduceOp> reduces(compute.getBlock()->getOps<ReduceOp>());
+  SmallVector<ChainRows> chains;
+  for (ReduceOp reduce : reduces) {
+    Dependence onResult(reduce.getResults());
+    for (ReduceOp other : reduces)
+      if (other != reduce && onResult.on(other.getResult(0)))
+        return {};
+    if (std::optional<ChainRows> chain = matchChain(kernel, compute, reduce))
+      chains.push_back(std::move(*chain));
+  }
+  if (reduces.size() == 1 && chains.empty())
+    if (std::optional<ChainRows> carried = matchCarried(compute))
+      chains.push_back(std::move(*carried));
+  return chains;
+}
+
 /// At most so many combinations of values the indices of `compute` at `positions` have, times those
 /// of an index with `extra` values, if any; nullopt where that is not known or beyond all reason.
 static std::optional<int64_t> countCombinations(KernelOp kernel, ComputeOp compute,
@@ -179,6 +211,26 @@ std::optional<int64_t> ChainRows::countRows(KernelOp kernel, ComputeOp compute) 
 
 std::optional<int64_t> ChainRows::countBatch(KernelOp kernel, ComputeOp compute) const {
   return countCombinations(kernel, compute, batch, numGroups);
+}
+
+bool ChainRows::lacksRows(KernelOp kernel, ComputeOp compute) const {
+  if (!rows.empty() || grouped)
+    return false;
+  int64_t columns = 1;
+  for (unsigned p = 0; p < compute.getNumIndices(); ++p) {
+    if (llvm::is_contained(batch, p))
+      continue;
+    std::optional<int64_t> upper = getSizeFact(kernel, compute.getExtents()[p]).upper;
+    columns = std::min(columns, manyColumns) * std::min(upper.value_or(manyColumns), manyColumns);
+  }
+  return columns > fewColumns;
+}
+
+void ChainRows::dissolveGroups() {
+  if (grouped)
+    batch.insert(llvm::upper_bound(batch, *grouped), *grouped);
+  grouped.reset();
+  groupSize = numGroups = Value();
 }
 
 } // namespace tk

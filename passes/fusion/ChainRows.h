@@ -34,6 +34,13 @@ struct ChainRows {
   /// are not known.
   std::optional<int64_t> countRows(KernelOp kernel, ComputeOp compute) const;
   std::optional<int64_t> countBatch(KernelOp kernel, ComputeOp compute) const;
+
+  /// True if the inner products have no row among the statement's indices, but the statement has
+  /// columns that they are not over: a query head with keys of its own, for each of which every
+  /// column would compute the scores again. tk-pack-rows gives them a row of one value.
+  bool lacksRows(KernelOp kernel, ComputeOp compute) const;
+  /// Counts the grouped index as one of the batch: each of its values reads the factors.
+  void dissolveGroups();
 };
 
 /// Reads `compute` as a chain; nullopt if it is none.
@@ -41,6 +48,11 @@ std::optional<ChainRows> matchChain(KernelOp kernel, ComputeOp compute);
 
 /// Reads one of the reductions of `compute` as a chain of its own; nullopt if it is none.
 std::optional<ChainRows> matchChain(KernelOp kernel, ComputeOp compute, ReduceOp reduce);
+
+/// The reductions of `compute` that may be computed in parts: of several those that are chains, if
+/// none needs another's result; else its one carried reduction of elements that are each result's
+/// own, all indices being the batch.
+llvm::SmallVector<ChainRows> findChains(ComputeOp compute);
 
 } // namespace tk
 

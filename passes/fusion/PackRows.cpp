@@ -7,7 +7,8 @@
 //    which the factors are, and the place in the group, which is one more row.
 // 3. All rows become one index, the later ones running faster, if there are at most as many as the
 //    largest tile has: it then reads the factors once for all of them. A row with one value stays.
-// 4. Loads of the results follow.
+// 4. A chain without rows gets one, of one value (UnitRows.cpp).
+// 5. Loads of the results follow.
 //
 //   %s = tk.compute ["b", "h", "i"] in (%B, %H, %S) {.. q[b, h, i, d] .. k[b, h / R, j, d] ..}
 //   .. load %s[b, h, i]
@@ -21,6 +22,7 @@
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/fusion/ChainRows.h"
+#include "passes/fusion/UnitRows.h"
 #include "passes/tiling/SizeFacts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -92,6 +94,18 @@ struct PackRowsPass : tk::impl::PackRowsBase<PackRowsPass> {
       std::optional<ChainRows> chain = matchChain(kernel, compute);
       if (!chain)
         continue;
+      if (chain->rows.empty() && !chain->countRows(kernel, compute))
+        chain->dissolveGroups();
+      if (chain->lacksRows(kernel, compute)) {
+        if (ComputeOp made = addUnitRow(compute, *chain)) {
+          note(made, passName, Verdict::Derived,
+               describe(made) +
+                   " has a row of one value, so that its factors are read once for all "
+                   "columns");
+          ++numPacked;
+        }
+        continue;
+      }
       RowPacking packing(kernel, compute, std::move(*chain));
       if (!packing.prepare())
         continue;

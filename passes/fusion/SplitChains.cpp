@@ -11,8 +11,10 @@
 //    of few results with one carried reduction of elements, such as a maximum and a sum of
 //    exponentials under it: what tk-split-reductions does to sums that need no other.
 // 2. Cut the range into parts: enough for all processors, and so long that storing a part's state
-//    is little beside reading its factors. The outermost range is what counts, known at the launch;
-//    where a row's own is shorter (a mask, a sequence's length), its last parts are empty.
+//    is little beside reading its factors. A chain without rows has one part at least, and of sizes
+//    that are not known the launch finds how many (ChainParts.cpp). The outermost range is what
+//    counts, known at the launch; where a row's own is shorter (a mask, a sequence's length), its
+//    last parts are empty.
 // 3. Compute the states in a statement of their own whose first index is the part, an index of
 //    the reduction being its place in the part.
 // 4. In the statement itself a reduction over the parts combines their states. Their order is
@@ -31,6 +33,7 @@
 #include "passes/Passes.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
+#include "passes/fusion/ChainParts.h"
 #include "passes/fusion/ChainRows.h"
 #include "passes/fusion/Simplify.h"
 #include "passes/fusion/SplitReductions.h"
@@ -60,37 +63,6 @@ static constexpr int64_t partUnit = 128;
 /// The least terms of a part, and for each row: its state is then a few percent of its factors.
 static constexpr int64_t leastTerms = 256, leastTermsOfRow = 64;
 
-/// Reads `compute` as a carried reduction of elements that are each result's own.
-static std::optional<ChainRows> matchCarried(ComputeOp compute) {
-  SmallVector<ReduceOp> reduces(compute.getBlock()->getOps<ReduceOp>());
-  if (reduces.size() != 1 || !reduces.front().isOnline() ||
-      !reduces.front().getBlock()->getOps<ReduceOp>().empty())
-    return std::nullopt;
-  ChainRows carried{reduces.front(), {}, {}, {}, {}, {}};
-  llvm::append_range(carried.batch, llvm::seq<unsigned>(compute.getNumIndices()));
-  return carried;
-}
-
-/// The reductions of `compute` that may be computed in parts: of several those that are chains, if
-/// none needs another's result.
-static SmallVector<ChainRows> findChains(ComputeOp compute) {
-  auto kernel = compute->getParentOfType<KernelOp>();
-  SmallVector<ReduceOp> reduces(compute.getBlock()->getOps<ReduceOp>());
-  SmallVector<ChainRows> chains;
-  for (ReduceOp reduce : reduces) {
-    Dependence onResult(reduce.getResults());
-    for (ReduceOp other : reduces)
-      if (other != reduce && onResult.on(other.getResult(0)))
-        return {};
-    if (std::optional<ChainRows> chain = matchChain(kernel, compute, reduce))
-      chains.push_back(std::move(*chain));
-  }
-  if (reduces.size() == 1 && chains.empty())
-    if (std::optional<ChainRows> carried = matchCarried(compute))
-      chains.push_back(std::move(*carried));
-  return chains;
-}
-
 /// The bound at the kernel's level that `bound` does not go beyond, if it has such an operand.
 static Value outermostBound(Value bound, ComputeOp compute, bool isUpper) {
   if (isKernelLevel(bound, compute))
@@ -119,6 +91,7 @@ public:
 private:
   std::optional<Split> choose(gpu::TargetAttr target);
   void setRange();
+  SmallVector<Value> extentsOfBatch();
   bool isOfElements() { return reduce.getBlock()->getOps<ReduceOp>().empty(); }
   SmallVector<unsigned> accumulatorsOf(unsigned k);
   SmallVector<unsigned> indicesOfState(unsigned k);
@@ -135,6 +108,8 @@ private:
   std::string partName;         ///< of the index over parts
   Value lower, upper;           ///< of the outermost range, still in the statement's terms
   std::optional<int64_t> asked; ///< how many parts the schedule block wants
+  /// Parts that all processors should have together, if sizes are known at the launch alone.
+  std::optional<int64_t> wantedAtLaunch;
 };
 
 struct SplitChainsPass : tk::impl::SplitChainsBase<SplitChainsPass> {
@@ -150,7 +125,11 @@ struct SplitChainsPass : tk::impl::SplitChainsBase<SplitChainsPass> {
 private:
   void split(ComputeOp compute, ChainRows chain, gpu::TargetAttr target) {
     ReduceOp reduce = chain.reduce;
-    ChainSplit split(compute->getParentOfType<KernelOp>(), compute, std::move(chain));
+    auto kernel = compute->getParentOfType<KernelOp>();
+    // Whether groups of no known size fit one tile is not known either.
+    if (chain.rows.empty() && !chain.countRows(kernel, compute))
+      chain.dissolveGroups();
+    ChainSplit split(kernel, compute, std::move(chain));
     if (std::optional<StringRef> why = split.prepare(target)) {
       note(reduce, passName, Verdict::Declined,
            "the " + describe(reduce) + " stays whole: " + *why);
@@ -196,12 +175,20 @@ std::optional<StringRef> ChainSplit::prepare(gpu::TargetAttr target) {
   if (asked)
     return std::nullopt;
   std::optional<Split> chosen = choose(target);
+  const bool lacksRows = target && !isOfElements() && chain.lacksRows(kernel, compute);
+  if (!chosen && lacksRows) {
+    wantedAtLaunch = partsWanted * target.getProcessors();
+    return std::nullopt;
+  }
   if (!chosen)
     return StringRef(isOfElements()
                          ? "its results are many, or their rows are held, or sizes are not known"
                          : "its rows are too many for one tile, or sizes are not known");
   how = *chosen;
   setRange();
+  // Of its states, which other statements read, it gets a row.
+  if (lacksRows)
+    return std::nullopt;
   // One part of a chain whose rows are one index as they are.
   if (!isOfElements() && chain.rows.size() == 1 && !chain.grouped &&
       how.length >= *getSizeFact(kernel, upper).upper)
@@ -209,6 +196,10 @@ std::optional<StringRef> ChainSplit::prepare(gpu::TargetAttr target) {
   if (!isOfElements() && *getSizeFact(kernel, upper).upper <= leastTerms)
     return StringRef("it is short");
   return std::nullopt;
+}
+
+SmallVector<Value> ChainSplit::extentsOfBatch() {
+  return llvm::map_to_vector(chain.batch, [&](unsigned p) { return compute.getExtents()[p]; });
 }
 
 void ChainSplit::setRange() {
@@ -387,6 +378,9 @@ void ChainSplit::apply() {
     count = FloorDivOp::create(builder, loc, padded, length);
     // It is at most as many as were asked for, which nobody sees in the quotient.
     count = arith::MinSIOp::create(builder, loc, count, constant(*asked));
+  } else if (wantedAtLaunch) {
+    std::tie(length, count) = createParts(
+        builder, loc, range, {extentsOfBatch(), *wantedAtLaunch, partUnit, leastTerms / partUnit});
   } else {
     length = constant(how.length);
     count = ceilDiv(range, how.length);

@@ -2,6 +2,7 @@
 #include "passes/parallel/StatementShape.h"
 
 #include "passes/analysis/ProductFactors.h"
+#include "passes/analysis/ScalarExpr.h"
 #include "passes/parallel/MergeIndices.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -77,8 +78,15 @@ struct Analysis {
     return !upper || *upper > 1;
   }
 
-  /// The index to tile among those in `in` and not in `notIn`: the innermost.
-  Value pick(const IndexSet &in, const IndexSet &notIn) {
+  /// The index to tile among those in `in` and not in `notIn`: the innermost. Indices of one value
+  /// have no tiles, but for a side of a chain's product that has no other (`mayBeUnit`): the row of
+  /// a single query.
+  Value pick(const IndexSet &in, const IndexSet &notIn, bool mayBeUnit) {
+    Value found = pickAmong(in, notIn, false);
+    return found || !mayBeUnit ? found : pickAmong(in, notIn, true);
+  }
+
+  Value pickAmong(const IndexSet &in, const IndexSet &notIn, bool areUnits) {
     Value best;
     auto rank = [&](Value index) {
       auto arg = cast<BlockArgument>(index);
@@ -86,9 +94,31 @@ struct Analysis {
       return std::tuple(shape.contiguous.lookup(index) > 0, !parallel, arg.getArgNumber());
     };
     for (Value index : in)
-      if (!notIn.contains(index) && mayTile(index) && (!best || rank(index) >= rank(best)))
+      if (!notIn.contains(index) && (areUnits || mayTile(index)) &&
+          (!best || rank(index) >= rank(best)))
         best = index;
     return best;
+  }
+
+  /// Does `op` sum products, one factor of each of which is over an index of `over`?
+  static bool multipliesOver(ReduceOp op, ReduceOp over) {
+    Dependence onStep(over.getBlock()->getArguments().take_front(over.getNumIndices()));
+    return llvm::any_of(llvm::seq<unsigned>(op.getNumAccumulators()), [&](unsigned k) {
+      auto product = op.getYield().getValues()[k].getDefiningOp<arith::MulFOp>();
+      return product && op.getKind(k) == ReduceKind::Sum &&
+             (op == over || onStep.on(product.getLhs()) != onStep.on(product.getRhs()));
+    });
+  }
+
+  /// Is `op` one of two products of a chain: in the terms of a sum of products, or such a sum with
+  /// others in its terms? The inner products of groups of terms, both of whose factors are over the
+  /// group, are none.
+  static bool isInChain(ReduceOp op) {
+    auto outer = op->getParentOfType<ReduceOp>();
+    ReduceOp chain = outer ? outer : op;
+    return multipliesOver(chain, chain) &&
+           llvm::any_of(chain.getBlock()->getOps<ReduceOp>(),
+                        [&](ReduceOp inner) { return multipliesOver(inner, chain); });
   }
 
   void addContraction(ReduceOp op, unsigned position) {
@@ -115,7 +145,8 @@ struct Analysis {
       ofA.remove(index);
       ofB.remove(index);
     }
-    Value m = pick(ofA, ofB), n = pick(ofB, ofA);
+    const bool isLink = isInChain(op);
+    Value m = pick(ofA, ofB, isLink), n = pick(ofB, ofA, isLink);
     if (!m || !n)
       return;
     // What is multiplied in f64 is f64 in shared memory and registers, too.
