@@ -2,8 +2,9 @@
 
 Sequences of 8k to 32k keys, 32 query heads on 8 heads of keys of width 128, bf16: each with as many keys
 (dense), with a length of its own (ragged), one with all of them and the others with a 32nd (skewed), and with
-lengths of their own through a table of pages of 16 keys (paged). The bytes are those of the keys and values
-that count. PyTorch's backends run beside the dense cases, in alternation.
+lengths of their own through a table of pages of 16 keys (paged). Heads with keys of their own and one query
+(own) have several numbers of heads and widths. The bytes are those of the keys and values that count. PyTorch's
+backends run beside the dense cases and those of heads with keys of their own, in alternation.
 """
 import argparse
 import math
@@ -17,6 +18,8 @@ import peers
 HEADS, GROUPS, WIDTH, PAGE = 32, 8, 128, 16
 CASES = ((8, 32768), (16, 16384), (64, 8192))  # sequences, keys of each
 QUERIES = (1, 4, 16)
+OWN_CASES = ((32, 32, 8192, 128), (64, 12, 1024, 64), (4, 16, 8192, 128), (128, 8, 8192, 64), (1, 32, 32768, 128),
+             (64, 32, 300, 96))  # sequences, heads, keys of each, width
 
 DENSE = """kernel decode(q: bf16[B, H, S, D], k: bf16[B, G, T, D], v: bf16[B, G, T, D]) -> (o: bf16[B, H, S, D])
 where H % G == 0
@@ -41,6 +44,11 @@ where H % G == 0, P > 0
   let m[b, h, i, j in 0..MAX * P] = if j < length[b] then s[b, h, i, j] else -inf
   let p[b, h, i, j in 0..MAX * P] = softmax[j](m[b, h, i, j])
   o[b, h, i, e] = sum[j in 0..MAX * P](p[b, h, i, j] * v[pages[b, j / P], j % P, h / (H / G), e])
+}"""
+
+OWN = """kernel decode(q: bf16[B, H, D], k: bf16[B, H, T, D], v: bf16[B, H, T, D]) -> (o: bf16[B, H, D]) {
+  let s[b, h, j] = sum[d](q[b, h, d] * k[b, h, j, d]) * rsqrt(D)
+  o[b, h, e]     = sum[j](softmax[j](s[b, h, j]) * v[b, h, j, e])
 }"""
 
 
@@ -115,9 +123,28 @@ def case(kind, batch, keys, queries, bandwidth, schedules, repeats):
     return fraction[0]
 
 
+def own_case(batch, heads, keys, width, bandwidth, repeats):
+    """Prints a row of heads with keys of their own; returns the fraction of the copy's bandwidth."""
+    q = peers.normal(batch, heads, width)
+    k, v = (peers.normal(batch, heads, keys, width, seed=n) for n in (1, 2))
+    o = torch.empty_like(q)
+    ours = peers.Kernel(source=OWN)
+    ours(q, k, v, o)
+
+    def torch_decode():
+        return F.scaled_dot_product_attention(q.unsqueeze(2), k, v).squeeze(2)
+    wrong = peers.error(o, torch_decode())
+    mine, theirs = peers.times([lambda: ours(q, k, v, o), torch_decode], repeats=repeats)
+    fraction = 2 * 2 * batch * heads * keys * width / (mine * 1e-3) / bandwidth
+    note = "" if wrong < 1e-2 else f"  WRONG {wrong:.2g}"
+    print(f"{f'own b{batch} h{heads} t{keys} d{width}':22} tk {mine * 1e3:8.1f} us  {fraction:.3f} of the copy"
+          f"  eager {theirs * 1e3:8.1f} us ({theirs / mine:.2f}){note}", flush=True)
+    return fraction
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kinds", nargs="*", default=("dense", "ragged", "skewed", "paged"))
+    parser.add_argument("--kinds", nargs="*", default=("own", "dense", "ragged", "skewed", "paged"))
     parser.add_argument("--queries", type=int, nargs="*", default=QUERIES)
     parser.add_argument("--cases", type=lambda text: tuple(map(int, text.split("x"))), nargs="*", default=CASES)
     parser.add_argument("--schedule", action="append", default=[])
@@ -126,8 +153,11 @@ def main():
     bandwidth = peers.copy_bandwidth()
     print(f"copy {bandwidth * 1e-9:.0f} GB/s")
     for kind in options.kinds:
-        parts = [case(kind, batch, keys, queries, bandwidth, options.schedule, options.repeats)
-                 for batch, keys in options.cases for queries in options.queries]
+        if kind == "own":
+            parts = [own_case(*sizes, bandwidth, options.repeats) for sizes in OWN_CASES]
+        else:
+            parts = [case(kind, batch, keys, queries, bandwidth, options.schedule, options.repeats)
+                     for batch, keys in options.cases for queries in options.queries]
         mean = math.exp(sum(map(math.log, parts)) / len(parts))
         print(f"{kind}: geometric mean {mean:.3f}, least {min(parts):.3f}")
 
