@@ -1,6 +1,8 @@
 //===- ScalarExpr.cpp - the expression DAGs inside statements -------------===//
 #include "passes/analysis/ScalarExpr.h"
 
+#include "passes/analysis/ValueCopies.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -36,9 +38,11 @@ bool ScalarEquality::compute(Value a, Value b) {
   return x && y && x.getResultNumber() == y.getResultNumber() && equal(x.getOwner(), y.getOwner());
 }
 
-/// The attributes of `op` less the names of its indices, which mean nothing.
+/// The attributes of `op` less the names of its indices and the numbers of its computations, which
+/// mean nothing.
 static DictionaryAttr getMeaning(Operation *op) {
   NamedAttrList attrs(op->getAttrDictionary());
+  attrs.erase(computationsAttrName);
   if (isa<ReduceOp>(op))
     attrs.erase("index_names");
   if (isa<ScanOp>(op))

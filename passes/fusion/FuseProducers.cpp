@@ -15,6 +15,10 @@
 //    padded, since outside the bounds they may be outside theirs.
 // 4. Erase statements whose results nobody reads.
 //
+// All this is tried on a copy of the module first, with the passes behind it that make one
+// computation of equal ones. If an operation then receives values derived from two computations of
+// a sum (passes/analysis/ValueCopies.h), the statement of that sum is stored for all its readers.
+//
 //   %s = tk.compute ["i","j"] {.. %d = tk.reduce [sum] ["k"] ..}
 //   %y = tk.compute ["i","j"] {.. %v = tk.load %s[%i, %j]; %r = maximumf %v, %zero ..}
 //     =>
@@ -25,9 +29,13 @@
 
 #include "passes/Passes.h"
 #include "passes/analysis/Notes.h"
+#include "passes/analysis/ValueCopies.h"
+#include "passes/fusion/FusionPipeline.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/Pass/PassManager.h"
 
 namespace tk {
 #define GEN_PASS_DEF_FUSEPRODUCERS
@@ -161,20 +169,35 @@ namespace {
 struct FuseProducersPass : tk::impl::FuseProducersBase<FuseProducersPass> {
   using FuseProducersBase::FuseProducersBase;
 
+  /// Those of the passes that are tried out, too.
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registry.insert<arith::ArithDialect, math::MathDialect>();
+  }
+
   void runOnOperation() override {
+    once.clear();
+    int64_t next = 0;
+    getOperation()->walk([&](KernelOp kernel) { numberComputations(kernel, next); });
+    while (findMixtures())
+      ;
     getOperation()->walk([&](KernelOp kernel) {
-      while (fuseOnce(kernel, /*products=*/false) || fuseOnce(kernel, /*products=*/true))
-        eraseUnread(kernel);
+      numInlined += fuse(kernel);
       sayDeclined(kernel);
+      forgetComputations(kernel);
     });
   }
 
 private:
-  bool fuseOnce(KernelOp kernel, bool products);
+  bool findMixtures();
+  unsigned fuse(KernelOp kernel);
+  bool isComputedOnce(OpResult producer) { return holdsComputation(producer.getOwner(), once); }
+  bool fuseOnce(KernelOp kernel, bool products, unsigned &inlined);
   std::optional<std::string> whyStore(OpResult producer, ArrayRef<Read> reads, ProducerKind kind);
   void dropStoredReads(SmallVector<Read> &reads);
   void sayDeclined(KernelOp kernel);
   void eraseUnread(KernelOp kernel);
+
+  llvm::DenseSet<int64_t> once; ///< computations whose statements are stored
 };
 } // namespace
 
@@ -193,8 +216,8 @@ static bool isReturned(OpResult result) {
 
 std::optional<std::string> FuseProducersPass::whyStore(OpResult producer, ArrayRef<Read> reads,
                                                        ProducerKind kind) {
-  if (isComparedWithItself(producer))
-    return "what follows from its sums is compared for equality";
+  if (isComputedOnce(producer))
+    return "an operation would receive values of two computations of its sums";
   for (Read read : reads)
     if (auto why = whyNotInline(read, kind, maxExtra))
       return why;
@@ -226,7 +249,7 @@ void FuseProducersPass::dropStoredReads(SmallVector<Read> &reads) {
     reads.clear();
 }
 
-bool FuseProducersPass::fuseOnce(KernelOp kernel, bool products) {
+bool FuseProducersPass::fuseOnce(KernelOp kernel, bool products, unsigned &inlined) {
   SmallVector<ComputeOp> computes(kernel.getBody().front().getOps<ComputeOp>());
   if (products)
     std::reverse(computes.begin(), computes.end());
@@ -234,8 +257,7 @@ bool FuseProducersPass::fuseOnce(KernelOp kernel, bool products) {
     for (OpResult result : compute->getResults()) {
       SmallVector<Read> reads = getReads(result);
       ProducerKind kind = classify(result);
-      if (reads.empty() || (kind == ProducerKind::Products) != products ||
-          isComparedWithItself(result))
+      if (reads.empty() || (kind == ProducerKind::Products) != products || isComputedOnce(result))
         continue;
       if (kind == ProducerKind::Pointwise)
         dropStoredReads(reads);
@@ -250,12 +272,44 @@ bool FuseProducersPass::fuseOnce(KernelOp kernel, bool products) {
         note(read.load, passName, Verdict::Derived,
              describe(compute) + " is computed where " + describe(read.consumer) + " reads it");
         Inliner(read).run();
-        ++numInlined;
+        ++inlined;
       }
       return true;
     }
   }
   return false;
+}
+
+unsigned FuseProducersPass::fuse(KernelOp kernel) {
+  unsigned inlined = 0;
+  while (fuseOnce(kernel, /*products=*/false, inlined) ||
+         fuseOnce(kernel, /*products=*/true, inlined))
+    eraseUnread(kernel);
+  return inlined;
+}
+
+/// Fuses a copy of the module. Returns true if computations have to be stored that were not known
+/// of before.
+bool FuseProducersPass::findMixtures() {
+  OwningOpRef<ModuleOp> trial = getOperation().clone();
+  bool mayMix = false;
+  trial->walk([&](KernelOp kernel) {
+    fuse(kernel);
+    mayMix |= !findMixedCopies(kernel).empty();
+  });
+  if (!mayMix)
+    return false;
+  // What is equal now is not known before reductions are carried in one loop.
+  PassManager manager(&getContext());
+  addMergingPasses(manager);
+  if (failed(manager.run(*trial)))
+    return false;
+  bool isNews = false;
+  trial->walk([&](KernelOp kernel) {
+    for (int64_t number : findMixedCopies(kernel))
+      isNews |= once.insert(number).second;
+  });
+  return isNews;
 }
 
 void FuseProducersPass::sayDeclined(KernelOp kernel) {

@@ -51,11 +51,6 @@ bool isReducedProduct(ReduceOp reduce);
 /// that a log-sum-exp needs, and the sum under it, have one each.
 llvm::SmallVector<ReduceOp> findTwins(ReduceOp reduce, ComputeOp compute);
 
-/// Are sums or products of floats in the producer such that what is computed from it is compared
-/// for equality with what else is, a term with the least of the terms, for example? Computed twice,
-/// in two orders, both need not be equal.
-bool isComparedWithItself(mlir::OpResult producer);
-
 /// Why a producer that scans should be stored, or nothing if the reader can scan.
 std::optional<std::string> whyNotScan(Read read);
 

@@ -33,6 +33,16 @@ void buildFusionPipeline(OpPassManager &manager, const FusionOptions &options) {
   add(createSimplify());
 }
 
+void addMergingPasses(OpPassManager &manager) {
+  manager.addPass(createSimplify());
+  manager.addPass(createMergeComputes());
+  manager.addPass(createSimplify());
+  manager.addPass(createRestrictRanges());
+  manager.addPass(createSimplify());
+  manager.addPass(createOnlineReductions());
+  manager.addPass(createSimplify());
+}
+
 void registerFusionPipeline() {
   PassPipelineRegistration<>("tk-fusion", "Fuse statements: every tensor-level pass in order",
                              [](OpPassManager &manager) { buildFusionPipeline(manager); });

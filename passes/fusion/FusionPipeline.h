@@ -20,6 +20,9 @@ struct FusionOptions {
 /// out each statement of the source is a launch, and the result is the same.
 void buildFusionPipeline(mlir::OpPassManager &manager, const FusionOptions &options = {});
 
+/// The passes of that pipeline behind tk-fuse-producers that make one computation of equal ones.
+void addMergingPasses(mlir::OpPassManager &manager);
+
 /// Makes the pipeline known to textual pipelines as `tk-fusion`.
 void registerFusionPipeline();
 

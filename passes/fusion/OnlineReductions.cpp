@@ -26,6 +26,7 @@
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/JointSums.h"
 #include "passes/analysis/Notes.h"
+#include "passes/analysis/ValueCopies.h"
 #include "passes/fusion/OnlineAlgebra.h"
 #include "passes/fusion/Simplify.h"
 #include "passes/fusion/StoreWeights.h"
@@ -91,8 +92,10 @@ ReduceOp OnlineBuilder::createEmpty(OpBuilder &builder) {
   SmallVector<Type> types;
   SmallVector<Attribute> kinds;
   SmallVector<Location> locs;
+  SmallVector<ReduceOp> reductions;
   for (const Member &member : members) {
     ReduceOp reduce = member.reduce;
+    reductions.push_back(reduce);
     types.push_back(reduce.getResult(0).getType());
     kinds.push_back(reduce.getKinds()[0]);
     locs.push_back(reduce.getLoc());
@@ -101,6 +104,8 @@ ReduceOp OnlineBuilder::createEmpty(OpBuilder &builder) {
   auto online = ReduceOp::create(builder, loc, types, builder.getArrayAttr(kinds),
                                  first.getIndexNames(), first.getLower(), first.getUpper(),
                                  PrecisionAttr::get(builder.getContext(), joinPrecision(members)));
+  if (Attribute numbers = joinComputations(reductions))
+    online->setAttr(computationsAttrName, numbers);
   Block *body = builder.createBlock(&online.getBody());
   for (BlockArgument index : first.getBlock()->getArguments())
     body->addArgument(index.getType(), index.getLoc());

@@ -18,6 +18,7 @@
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/analysis/ValueCopies.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -57,6 +58,7 @@ static bool collectProducts(ReduceOp reduce, Value term, bool isNegative,
 static Value sumOf(OpBuilder &builder, ReduceOp reduce, Value product) {
   IRMapping mapping;
   auto sum = cast<ReduceOp>(builder.clone(*reduce, mapping));
+  sum->removeDiscardableAttr(computationsAttrName); // which is of all products' sum
   sum.getYield()->setOperand(0, mapping.lookup(product));
   return sum.getResult(0);
 }
@@ -90,6 +92,8 @@ bool tk::separateProducts(ReduceOp reduce) {
       total = isFloat ? Value(arith::SubFOp::create(builder, loc, total, sum))
                       : Value(arith::SubIOp::create(builder, loc, total, sum));
   }
+  if (Attribute number = joinComputations(reduce))
+    total.getDefiningOp()->setAttr(computationsAttrName, number);
   note(reduce, passName, Verdict::Derived,
        "the terms of the " + describe(reduce) + " are several products, each of which has a sum");
   reduce.getResult(0).replaceAllUsesWith(total);

@@ -19,6 +19,7 @@
 #include "passes/analysis/LongFunctions.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/analysis/ValueCopies.h"
 #include "passes/parallel/ScheduleBlock.h"
 #include "passes/tiling/SizeFacts.h"
 
@@ -141,6 +142,8 @@ bool tk::unrollReduction(ReduceOp reduce) {
     Value term = mapping.lookupOrDefault(reduce.getYield().getValues()[0]);
     result = result ? createCombination(builder, loc, kind, result, term) : term;
   }
+  if (Attribute number = joinComputations(reduce))
+    result.getDefiningOp()->setAttr(computationsAttrName, number);
   reduce.getResult(0).replaceAllUsesWith(result);
   reduce.erase();
   return true;

@@ -4,6 +4,7 @@
 
 #include "tests/fuzz/Generator.h"
 
+#include <functional>
 #include <optional>
 #include <span>
 
@@ -81,6 +82,13 @@ private:
   void makeScans();
   void makePagedChain();
   void makeReducedProduct();
+  // Names that are compared with themselves (GenerateNamed.cpp).
+  void makeNamed();
+  int makeNamedElements(const Extent &rows, const Extent &columns);
+  int makeNamedExtremum(const char *name, int of, bool ofRows);
+  void makePromise(int of);
+  void promise(Promised kind, int count, DType type, int of,
+               const std::function<NodePtr(NodePtr element, int row, int column)> &value);
   /// A size that vectors fill, or an odd one.
   int64_t formSize(int64_t most);
   DType formType();

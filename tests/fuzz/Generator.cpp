@@ -245,8 +245,11 @@ void Generating::makeVariables() {
 Program Generating::run() {
   program.seed = random.below(1000);
   int statements = 1 + random.below(5);
-  const bool hasProducts = !options.forms && random.percent(10);
-  if (options.forms) {
+  const bool hasProducts = !options.forms && !options.named && random.percent(10);
+  if (options.named) {
+    makeNamed();
+    statements = 0;
+  } else if (options.forms) {
     makeForms();
     statements = random.percent(70) ? 0 : 1;
   } else if (hasProducts) {

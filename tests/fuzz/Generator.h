@@ -11,6 +11,7 @@ struct GeneratorOptions {
   int64_t maxElements = 20000; ///< of any tensor
   bool gpuOnly = false;        ///< leave out what only the CPU has (f64)
   bool forms = false;          ///< begin with a form that kernels of models have
+  bool named = false;          ///< names that are compared with themselves
   bool gradients = false;      ///< with the gradient by some of the inputs
 };
 

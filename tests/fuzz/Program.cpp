@@ -36,6 +36,7 @@ Program Program::clone() const {
   copy.disabledPasses = disabledPasses;
   copy.schedule = schedule;
   copy.constraints = constraints;
+  copy.promises = promises;
   copy.variableScalars = variableScalars;
   for (const Statement &s : statements)
     copy.statements.push_back({s.tensor, s.indices, s.value->clone()});

@@ -96,6 +96,20 @@ struct Statement {
   NodePtr value;
 };
 
+/// What a result holds exactly, on finite inputs.
+enum class Promised : uint8_t {
+  Zero,      ///< 0 everywhere
+  One,       ///< 1 everywhere
+  AtMostOne, ///< from 0 to 1
+  SomeInRow, ///< 0 or 1, and `count` times 1 at least along the last axis
+};
+
+struct Promise {
+  int tensor; ///< a result
+  Promised kind = Promised::Zero;
+  int count = 0;
+};
+
 struct Symbol {
   std::string name;
   int64_t size = 1;
@@ -112,6 +126,7 @@ struct Program {
   std::string disabledPasses;                   ///< what the run leaves out
   std::vector<std::string> schedule;            ///< entries of a schedule block
   std::vector<std::pair<int, int>> constraints; ///< symbols of which the first is not less
+  std::vector<Promise> promises;                ///< of results, which nothing else is asked of
   std::vector<int> variableScalars;             ///< that its gradient is by, as Tensor::isVariable
 
   Program clone() const;

@@ -2,7 +2,7 @@
 //
 // tk-fuzz [--seed N] [--count N] [--targets cpu,emu] [--time-limit SECONDS] [--noise N] [--out DIR]
 //         [--print] [--no-shrink] [--verbose] [--max-rejected PERCENT] [--max-marginal PERCENT]
-//         [--stats] [--fault PASS] [--regroup] [--forms] [--gradients]
+//         [--stats] [--fault PASS] [--regroup] [--forms] [--named] [--gradients]
 //
 // Program n of a run has the seed N + n, so `--seed S --count 1` repeats one. Exit status 1 if
 // anything failed; what failed is shrunk and written to DIR with the command that runs it. A pass
@@ -42,8 +42,8 @@ struct RunOptions {
   std::vector<std::string> targets = {"cpu"};
   double timeLimit = 1e9;
   std::string directory = "fuzz-failures";
-  bool print = false, shrink = true, regroup = false, forms = false, gradients = false,
-       verbose = false, validate = true, stats = false;
+  bool print = false, shrink = true, regroup = false, forms = false, named = false,
+       gradients = false, verbose = false, validate = true, stats = false;
   std::string faulty;
   int shrinkAttempts = 300;
   int maxRejected = 100, maxMarginal = 100;
@@ -75,6 +75,7 @@ private:
   GeneratorOptions sizesFor(const std::string &target) const {
     GeneratorOptions sizes;
     sizes.forms = options.forms;
+    sizes.named = options.named;
     sizes.gradients = options.gradients;
     if (target.starts_with("emu") || options.gradients) {
       sizes.maxCost = 3e4;
@@ -132,7 +133,8 @@ private:
   void write(uint64_t seed, const std::string &target, const TrialOptions &trial, Program program,
              const Verdict &verdict) {
     Verdict last = verdict;
-    if (options.shrink)
+    if (options.shrink &&
+        !last.kind.ends_with("promise")) // a smaller program would break what it does not promise
       program = shrink(
           program,
           [&](const Program &candidate) {
@@ -274,6 +276,8 @@ int main(int argc, char **argv) {
                "Write the programs over other dimensions: reduced ones split and merged");
   app.add_flag("--forms", options.forms,
                "Begin the programs with forms that kernels of models have");
+  app.add_flag("--named", options.named,
+               "Compare, subtract and branch on named values, with results that hold exactly");
   app.add_flag("--gradients", options.gradients,
                "Compare gradients with differences, and run these instead of the programs");
   app.add_flag("--print", options.print, "Only print the programs");

@@ -1,0 +1,322 @@
+//===- ValueCopies.cpp - computations of one named value ------------------===//
+#include "passes/analysis/ValueCopies.h"
+
+#include "passes/analysis/ScalarExpr.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/SmallBitVector.h"
+
+using namespace mlir;
+
+namespace tk {
+
+//===----------------------------------------------------------------------===//
+// Numbers
+//===----------------------------------------------------------------------===//
+
+static bool dependsOnOrder(ReduceKind kind, Type type) {
+  return isa<FloatType>(type) && (kind == ReduceKind::Sum || kind == ReduceKind::Prod);
+}
+
+void numberComputations(KernelOp kernel, int64_t &next) {
+  kernel->walk([&](Operation *op) {
+    SmallVector<int64_t> numbers;
+    if (auto reduce = dyn_cast<ReduceOp>(op))
+      for (unsigned n = 0; n < reduce.getNumAccumulators(); ++n)
+        numbers.push_back(dependsOnOrder(reduce.getKind(n), reduce.getResult(n).getType()) ? next++
+                                                                                           : -1);
+    else if (auto scan = dyn_cast<ScanOp>(op))
+      numbers.push_back(dependsOnOrder(scan.getKind(), scan.getResult().getType()) ? next++ : -1);
+    if (llvm::any_of(numbers, [](int64_t number) { return number >= 0; }))
+      op->setAttr(computationsAttrName, DenseI64ArrayAttr::get(op->getContext(), numbers));
+  });
+}
+
+void forgetComputations(KernelOp kernel) {
+  kernel->walk([](Operation *op) { op->removeDiscardableAttr(computationsAttrName); });
+}
+
+static ArrayRef<int64_t> getNumbers(Operation *op) {
+  auto numbers = op->getAttrOfType<DenseI64ArrayAttr>(computationsAttrName);
+  return numbers ? numbers.asArrayRef() : ArrayRef<int64_t>();
+}
+
+Attribute joinComputations(ArrayRef<ReduceOp> reductions) {
+  SmallVector<int64_t> numbers;
+  for (ReduceOp reduce : reductions) {
+    ArrayRef<int64_t> own = getNumbers(reduce);
+    if (own.empty())
+      numbers.append(reduce.getNumAccumulators(), -1);
+    else
+      llvm::append_range(numbers, own);
+  }
+  if (llvm::all_of(numbers, [](int64_t number) { return number < 0; }))
+    return {};
+  return DenseI64ArrayAttr::get(reductions.front()->getContext(), numbers);
+}
+
+bool holdsComputation(Operation *root, const llvm::DenseSet<int64_t> &numbers) {
+  auto isOne = [&](int64_t number) { return number >= 0 && numbers.contains(number); };
+  return root
+      ->walk([&](Operation *op) {
+        return llvm::any_of(getNumbers(op), isOne) ? WalkResult::interrupt()
+                                                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+//===----------------------------------------------------------------------===//
+// Different elements
+//===----------------------------------------------------------------------===//
+
+/// Do the copies, which begin as one expression, read a tensor at different constant places? Then
+/// they are different elements of the named tensor. `seen` bounds the search.
+static bool readDifferentPlaces(Value a, Value b, llvm::DenseSet<std::pair<Value, Value>> &seen) {
+  if (a == b || !seen.insert({a, b}).second)
+    return false;
+  Operation *x = a.getDefiningOp(), *y = b.getDefiningOp();
+  if (!x || !y || x->getName() != y->getName() || x->getNumOperands() != y->getNumOperands() ||
+      x->getNumRegions() != y->getNumRegions())
+    return false;
+  if (auto load = dyn_cast<LoadOp>(x)) {
+    auto other = cast<LoadOp>(y);
+    if (load.getTensor() != other.getTensor())
+      return false;
+    for (auto [p, q] : llvm::zip_equal(load.getIndices(), other.getIndices())) {
+      std::optional<int64_t> first = getConstantIntValue(p), second = getConstantIntValue(q);
+      if (first && second && *first != *second)
+        return true;
+    }
+  }
+  for (auto [p, q] : llvm::zip_equal(x->getOperands(), y->getOperands()))
+    if (readDifferentPlaces(p, q, seen))
+      return true;
+  for (auto [p, q] : llvm::zip_equal(x->getRegions(), y->getRegions())) {
+    if (!p.hasOneBlock() || !q.hasOneBlock())
+      continue;
+    ValueRange terms = p.front().getTerminator()->getOperands(),
+               others = q.front().getTerminator()->getOperands();
+    for (auto [term, other] : llvm::zip(terms, others))
+      if (readDifferentPlaces(term, other, seen))
+        return true;
+  }
+  return false;
+}
+
+static bool areApart(OpResult a, OpResult b) {
+  llvm::DenseSet<std::pair<Value, Value>> seen;
+  return readDifferentPlaces(a, b, seen);
+}
+
+/// Are the copies the same computation in loops of one statement over the same ranges? Tiles are
+/// those of the statement, so that each loop computes its copy with the same instructions.
+static bool areAlike(OpResult a, OpResult b) {
+  ScalarEquality equality;
+  Operation *x = a.getOwner()->getParentOp(), *y = b.getOwner()->getParentOp();
+  if (x == y)
+    return false; // equal ones in one place would be one
+  for (; x != y; x = x->getParentOp(), y = y->getParentOp()) {
+    auto first = dyn_cast<ReduceOp>(x), second = dyn_cast<ReduceOp>(y);
+    if (!first || !second || first.getNumIndices() != second.getNumIndices() ||
+        !haveSameRanges(first, second))
+      return false;
+    for (unsigned n = 0; n < first.getNumIndices(); ++n)
+      equality.identify(first.getIndex(n), second.getIndex(n));
+  }
+  return equality.equal(Value(a), Value(b));
+}
+
+//===----------------------------------------------------------------------===//
+// What is derived from the copies of one computation
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Follows the copies of one computation through a kernel.
+class Derivation {
+public:
+  Derivation(KernelOp kernel, ArrayRef<OpResult> copies);
+  /// Does an operation receive values of two copies?
+  bool findsMixture();
+
+private:
+  using Copies = llvm::SmallBitVector;
+
+  Copies getCopies(Value value) const;
+  bool add(Value value, const Copies &copies);
+  bool visitBlock(Block &block);
+  bool visit(Operation *op);
+  bool visitRegions(Operation *op, const Copies &own);
+  Copies collect(Operation *op) const;
+  bool isMixed(const Copies &copies) const;
+  bool isCopiesMean(Value value) const;
+
+  KernelOp kernel;
+  SmallVector<OpResult> copies;
+  SmallVector<Copies> near; ///< for each copy: those of the same element that may differ in bits
+  DenseMap<Value, Copies> derived;
+  bool mixed = false;
+};
+} // namespace
+
+Derivation::Derivation(KernelOp kernel, ArrayRef<OpResult> copies)
+    : kernel(kernel), copies(copies) {
+  const unsigned count = copies.size();
+  near.assign(count, Copies(count));
+  for (unsigned a = 0; a < count; ++a) {
+    for (unsigned b = 0; b < a; ++b)
+      if (!areApart(copies[a], copies[b]) && !areAlike(copies[a], copies[b])) {
+        near[a].set(b);
+        near[b].set(a);
+      }
+    Copies own(count);
+    own.set(a);
+    derived[copies[a]] = own;
+  }
+}
+
+Derivation::Copies Derivation::getCopies(Value value) const {
+  auto found = derived.find(value);
+  return found == derived.end() ? Copies(copies.size()) : found->second;
+}
+
+/// Returns true if that is news.
+bool Derivation::add(Value value, const Copies &more) {
+  if (more.none())
+    return false;
+  Copies &known = derived.try_emplace(value, copies.size()).first->second;
+  Copies all = known;
+  all |= more;
+  if (all == known)
+    return false;
+  known = all;
+  return true;
+}
+
+bool Derivation::isMixed(const Copies &from) const {
+  return llvm::any_of(from.set_bits(), [&](unsigned n) { return from.anyCommon(near[n]); });
+}
+
+/// Is `value` one of the copies, or one times what is no copy: the mean of a sum?
+bool Derivation::isCopiesMean(Value value) const {
+  for (;;) {
+    if (llvm::is_contained(copies, value))
+      return true;
+    Operation *op = value.getDefiningOp();
+    if (auto load = dyn_cast_or_null<LoadOp>(op)) {
+      auto stored = dyn_cast<OpResult>(load.getTensor());
+      auto compute = stored ? dyn_cast<ComputeOp>(stored.getOwner()) : ComputeOp();
+      if (!compute)
+        return false;
+      value = compute.getYield().getValues()[stored.getResultNumber()];
+    } else if (isa_and_nonnull<arith::MulFOp, arith::DivFOp>(op)) {
+      const bool isFirst = getCopies(op->getOperand(0)).any();
+      if (getCopies(op->getOperand(isFirst ? 1 : 0)).any())
+        return false;
+      value = op->getOperand(isFirst ? 0 : 1);
+    } else {
+      return false;
+    }
+  }
+}
+
+/// Is `value` a distance whose squares a sum adds up, and nothing else? A variance may be taken
+/// about the mean that its own loop, or a part of it, computes (docs/numerics.md).
+static bool isSummedSquared(Value value) {
+  return llvm::all_of(value.getUsers(), [&](Operation *user) {
+    auto square = dyn_cast<arith::MulFOp>(user);
+    return square && square.getLhs() == value && square.getRhs() == value &&
+           llvm::all_of(square->getUsers(), [](Operation *end) {
+             auto reduce = dyn_cast<ReduceOp>(end->getParentOp());
+             return reduce && isa<YieldOp>(end) && reduce.getKind(0) == ReduceKind::Sum;
+           });
+  });
+}
+
+/// The copies that the operands of `op` are derived from.
+Derivation::Copies Derivation::collect(Operation *op) const {
+  Copies all(copies.size());
+  auto difference = dyn_cast<arith::SubFOp>(op);
+  const bool isVariance =
+      difference && isSummedSquared(difference) && isCopiesMean(difference.getRhs());
+  for (Value operand : op->getOperands())
+    if (!isVariance || operand != difference.getRhs())
+      all |= getCopies(operand);
+  return all;
+}
+
+/// The bodies of a statement or reduction, until running values bring nothing new. `own` is what
+/// the operands of `op` are derived from.
+bool Derivation::visitRegions(Operation *op, const Copies &own) {
+  bool changed = false;
+  for (bool again = true; again;) {
+    again = false;
+    for (Region &region : op->getRegions())
+      for (Block &block : region)
+        again |= visitBlock(block);
+    auto reduce = dyn_cast<ReduceOp>(op);
+    for (unsigned n = 0; n < op->getNumResults(); ++n) {
+      Operation *end = op->getRegion(0).front().getTerminator();
+      Copies from = own;
+      from |= getCopies(end->getOperand(n));
+      if (reduce && reduce.isOnline() && n > 0)
+        from |= getCopies(reduce.getRescale().front().getTerminator()->getOperand(n - 1));
+      mixed |= isMixed(from);
+      again |= add(op->getResult(n), from);
+      if (reduce && n + 1 < reduce.getNumAccumulators()) {
+        Block &rescale = reduce.getRescale().front();
+        const Copies running = getCopies(op->getResult(n));
+        again |= add(reduce.getRunning(n), running);
+        again |= add(rescale.getArgument(n), running);
+        again |= add(rescale.getArgument(reduce.getNumAccumulators() - 1 + n), running);
+      }
+    }
+    changed |= again;
+  }
+  return changed;
+}
+
+bool Derivation::visit(Operation *op) {
+  if (op->hasTrait<OpTrait::IsTerminator>())
+    return false;
+  if (isa<ComputeOp>(op)) // how many elements there are is no operation on them
+    return visitRegions(op, Copies(copies.size()));
+  Copies from = collect(op);
+  mixed |= isMixed(from);
+  if (op->getNumRegions() > 0)
+    return visitRegions(op, from);
+  bool changed = false;
+  for (Value result : op->getResults())
+    changed |= add(result, from);
+  return changed;
+}
+
+bool Derivation::visitBlock(Block &block) {
+  bool changed = false;
+  for (Operation &op : block)
+    changed |= visit(&op);
+  return changed;
+}
+
+bool Derivation::findsMixture() {
+  visitBlock(kernel.getBody().front());
+  return mixed;
+}
+
+SmallVector<int64_t> findMixedCopies(KernelOp kernel) {
+  llvm::MapVector<int64_t, SmallVector<OpResult>> copies;
+  kernel->walk<WalkOrder::PreOrder>([&](Operation *op) {
+    for (auto [n, number] : llvm::enumerate(getNumbers(op)))
+      if (number >= 0)
+        copies[number].push_back(op->getResult(n));
+  });
+  SmallVector<int64_t> found;
+  for (auto &[number, list] : copies)
+    if (list.size() > 1 && Derivation(kernel, list).findsMixture())
+      found.push_back(number);
+  return found;
+}
+
+} // namespace tk

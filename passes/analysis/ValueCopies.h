@@ -1,0 +1,48 @@
+//===- ValueCopies.h - computations of one named value ----------*- C++ -*-===//
+//
+// A name has one value (docs/language.md). A rewrite may compute a name several times, but two
+// computations that add up in different orders differ in the last bits. No operation may receive
+// values that are derived from two of them: a comparison, a difference or a branch could tell.
+//
+//   %l   = tk.compute ["m", "j"] {tk.reduce [sum] ["k"] ..}
+//   %top = tk.compute ["m"]      {tk.reduce [max] ["j"] {l[m, j]}}
+//   %y   = tk.compute ["m", "j"] {l[m, j] >= top[m]}
+//
+// If %l is computed once under the maximum and once more beside the comparison, the comparison
+// receives both. This file numbers the computations whose bits depend on their order and finds such
+// operations after any rewrites.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TK_PASSES_ANALYSIS_VALUECOPIES_H
+#define TK_PASSES_ANALYSIS_VALUECOPIES_H
+
+#include "dialects/tk/TkDialect.h"
+
+#include "llvm/ADT/DenseSet.h"
+
+namespace tk {
+
+/// On a reduction or scan, or the last operation of one that is written out: the number of each
+/// accumulator's computation, -1 where any order gives the same bits. Copies keep the numbers.
+inline constexpr llvm::StringLiteral computationsAttrName = "tk.computations";
+
+/// Numbers the sums and products of floats in `kernel`, from `next` on.
+void numberComputations(KernelOp kernel, int64_t &next);
+
+/// Removes the numbers.
+void forgetComputations(KernelOp kernel);
+
+/// The numbers of one accumulator each, for a loop that carries all of `reductions`; null if none
+/// has a number.
+mlir::Attribute joinComputations(llvm::ArrayRef<ReduceOp> reductions);
+
+/// Does `root` hold a computation with one of these numbers?
+bool holdsComputation(mlir::Operation *root, const llvm::DenseSet<int64_t> &numbers);
+
+/// The numbers of the computations that stand at several places in `kernel` such that one operation
+/// receives values derived from two of them.
+llvm::SmallVector<int64_t> findMixedCopies(KernelOp kernel);
+
+} // namespace tk
+
+#endif // TK_PASSES_ANALYSIS_VALUECOPIES_H
