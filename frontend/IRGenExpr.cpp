@@ -61,15 +61,16 @@ mlir::Value KernelGen::lengthOf(const IndexVar *var) {
 /// Whether the launch of a kernel can evaluate the operation on scalars: it has no bits, no random
 /// numbers, no roundings, and no tests for NaN (a conversion to integers has one).
 static bool isForLaunches(const Node *n) {
-  if (n->kind == NodeKind::Round)
+  if (n->kind == NodeKind::Round || n->roundsToOdd)
     return false;
   if (n->kind == NodeKind::Convert && sema::isFloat(n->args[0]->type) && !sema::isFloat(n->type))
     return false;
   if (n->kind != NodeKind::Op)
     return true;
   switch (n->op) {
-  case sema::Op::Rand:
   case sema::Op::Fma:
+    return !sema::isFloat(n->type);
+  case sema::Op::Rand:
   case sema::Op::BitAnd:
   case sema::Op::BitOr:
   case sema::Op::BitXor:
@@ -289,6 +290,23 @@ mlir::Value KernelGen::scan(const Node *n) {
                         });
 }
 
+/// An i64 that an f64 holds, and that every type of fewer than 52 significant bits rounds as `v`:
+/// of one that needs more than 53 bits the last eleven become one that says whether they were 0.
+mlir::Value KernelGen::roundToOdd(Value v, mlir::Location at) {
+  mlir::Type type = v.getType();
+  auto c = [&](std::int64_t value) { return integer(value, type, at); };
+  constexpr std::int64_t exact = std::int64_t{1} << 53, lost = (std::int64_t{1} << 11) - 1;
+  Value shifted = arith::AddIOp::create(builder, at, v, c(exact));
+  Value isLarge =
+      arith::CmpIOp::create(builder, at, arith::CmpIPredicate::ugt, shifted, c(2 * exact));
+  Value rest = arith::AndIOp::create(builder, at, v, c(lost));
+  Value isInexact = arith::CmpIOp::create(builder, at, arith::CmpIPredicate::ne, rest, c(0));
+  Value odd = arith::SelectOp::create(builder, at, isInexact, c((lost + 1) / 2), c(0));
+  Value kept = arith::AndIOp::create(builder, at, v, c(~lost));
+  Value rounded = arith::OrIOp::create(builder, at, kept, odd);
+  return arith::SelectOp::create(builder, at, isLarge, rounded, v);
+}
+
 mlir::Value KernelGen::convert(const Node *n) {
   mlir::Location at = loc(n->span);
   Value v = value(n->args[0]);
@@ -303,6 +321,8 @@ mlir::Value KernelGen::convert(const Node *n) {
   if (isFloat(to)) {
     if (from == sema::Type::Index)
       v = arith::IndexCastOp::create(builder, at, builder.getI64Type(), v);
+    if (n->roundsToOdd)
+      v = roundToOdd(v, at);
     if (isUnsigned)
       return arith::UIToFPOp::create(builder, at, type, v);
     return arith::SIToFPOp::create(builder, at, type, v);

@@ -50,6 +50,7 @@ private:
   Value reduce(const sema::Node *n);
   Value scan(const sema::Node *n);
   Value convert(const sema::Node *n);
+  Value roundToOdd(Value v, mlir::Location at);
   /// Rounds a float to a stored narrow type (f8 saturates), staying in the stored type.
   Value narrow(Value v, ast::DType dtype, mlir::Location at);
   Value widen(Value v, ast::DType dtype, mlir::Location at);

@@ -239,18 +239,12 @@ mlir::Value KernelGen::integerOp(const Node *n, ArrayRef<Value> a, mlir::Locatio
   case SOp::Neg:
     return arith::SubIOp::create(builder, at, c(0), a[0]);
   case SOp::FloorDiv:
-  case SOp::Rem: {
-    bool quotient = n->op == SOp::FloorDiv;
-    if (!isUnsigned)
-      return quotient ? Value(FloorDivOp::create(builder, at, a[0], a[1]))
-                      : Value(FloorModOp::create(builder, at, a[0], a[1]));
-    // u8 lives in i8 bits, where a signed quotient would be wrong from 128 on.
-    mlir::Type wide = builder.getIntegerType(16);
-    Value x = arith::ExtUIOp::create(builder, at, wide, a[0]);
-    Value y = arith::ExtUIOp::create(builder, at, wide, a[1]);
-    Value r = quotient ? Value(FloorDivOp::create(builder, at, x, y))
-                       : Value(FloorModOp::create(builder, at, x, y));
-    return arith::TruncIOp::create(builder, at, type, r);
+    return FloorDivOp::create(builder, at, a[0], a[1]);
+  case SOp::Rem:
+    return FloorModOp::create(builder, at, a[0], a[1]);
+  case SOp::Fma: {
+    Value product = arith::MulIOp::create(builder, at, a[0], a[1]);
+    return arith::AddIOp::create(builder, at, product, a[2]);
   }
   case SOp::Min:
     return lower(a[0], a[1]);
@@ -261,7 +255,7 @@ mlir::Value KernelGen::integerOp(const Node *n, ArrayRef<Value> a, mlir::Locatio
   case SOp::Relu:
     return isUnsigned ? a[0] : higher(a[0], c(0));
   case SOp::Abs:
-    return isUnsigned ? a[0] : higher(a[0], arith::SubIOp::create(builder, at, c(0), a[0]));
+    return higher(a[0], arith::SubIOp::create(builder, at, c(0), a[0]));
   case SOp::Sign:
     return isUnsigned ? lower(a[0], c(1)) : lower(higher(a[0], c(-1)), c(1));
   case SOp::BitAnd:

@@ -182,8 +182,7 @@ Node *KernelSema::access(const ast::Access &e, Node *pad) {
   if (!pad && gather) {
     pad = zero(n->type, e.span);
   } else if (pad) {
-    if (pad->type == Type::Bool ? n->type != Type::Bool
-                                : !storesImplicitly(pad->type, tensor->dtype))
+    if (pad->type == Type::Bool ? n->type != Type::Bool : !holdsValues(tensor->dtype, pad->type))
       if (!pad->literal || isFloat(pad->type))
         return typeError(pad->span, "the padding of '" + e.name + "' has another type",
                          spelling(n->type), pad);

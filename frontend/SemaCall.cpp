@@ -5,7 +5,7 @@
 namespace tk::sema {
 
 namespace {
-enum Family { Float, Number, Predicate, Bits, Shift, Random };
+enum Family { Float, Number, Arithmetic, Predicate, Bits, Shift, Random };
 struct Builtin {
   const char *name;
   Op op;
@@ -108,7 +108,8 @@ Node *KernelSema::builtin(const ast::Call &e, Op o, unsigned arity, unsigned fam
     return args[1] ? op(o, type, std::move(args), e.span) : nullptr;
   }
   bool wantsFloat = family == Float || family == Predicate;
-  if (!meet(args, e.span, wantsFloat ? std::optional(Type::F32) : std::nullopt))
+  if (!meet(args, e.span, wantsFloat ? std::optional(Type::F32) : std::nullopt,
+            family == Arithmetic ? NarrowIntegers::Widen : NarrowIntegers::Keep))
     return nullptr;
   if (family == Bits || family == Shift) {
     // Literals take the type that they meet; among themselves they are i64.
@@ -141,8 +142,7 @@ Node *KernelSema::cast(const ast::Call &e, ast::DType to) {
   }
   Type type = computeType(to);
   if (isNarrowFloat(to)) {
-    if (!isFloat(n->type) || n->literal)
-      n = convert(n, Type::F32, true);
+    n = forRounding(n, to, true);
     Node *r = make(NodeKind::Round, type, e.span);
     r->stored = to;
     r->args = {n};

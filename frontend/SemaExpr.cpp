@@ -164,7 +164,8 @@ Node *KernelSema::unary(const ast::Unary &e) {
     return intConst(-n->intValue, e.span, Type::Index, true);
   if (n->literal && n->kind == NodeKind::FloatConst)
     return floatConst(-n->floatValue, e.span, n->type, true);
-  return op(Op::Neg, n->type, {n}, e.span);
+  const Type type = arithmeticType(n->type);
+  return op(Op::Neg, type, {convert(n, type)}, e.span);
 }
 
 static Op opOf(ast::BinaryOp o) {
@@ -221,7 +222,7 @@ Node *KernelSema::binary(const ast::Binary &e) {
 
 Node *KernelSema::compare(Op o, Node *l, Node *r, Span span) {
   std::vector<Node *> args{l, r};
-  if (!meet(args, span))
+  if (!meet(args, span, {}, NarrowIntegers::HoldLiterals))
     return nullptr;
   if (args[0]->type == Type::Bool && o != Op::Eq && o != Op::Ne)
     return typeError(span, "bools have no order", "numbers", l);
@@ -280,7 +281,7 @@ Node *KernelSema::arithmetic(Op o, Node *l, Node *r, Span span, Span opSpan) {
     if (n->type == Type::Bool)
       return typeError(n->span, "arithmetic is on numbers", "a number", n, chooseOrCast);
   std::vector<Node *> args{l, r};
-  if (!meet(args, span))
+  if (!meet(args, span, {}, NarrowIntegers::Widen))
     return nullptr;
   Type type = args[0]->type;
   if (o == Op::Div && isInteger(type))
@@ -307,8 +308,8 @@ Node *KernelSema::power(Node *base, Node *exponent, Span span) {
         result = foldInts(Op::Mul, result, base, span, span);
       return result;
     }
-    Node *n = op(Op::Pow, base->type, {base, exponent}, span);
-    return n;
+    const Type type = arithmeticType(base->type);
+    return op(Op::Pow, type, {convert(base, type), exponent}, span);
   }
   if (isInteger(exponent->type) && isInteger(base->type)) {
     diags.error(Diag::IllegalExponent, exponent->span)

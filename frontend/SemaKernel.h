@@ -58,6 +58,8 @@ private:
   void letScalar(const ast::LetScalar &stmt);
   void letTensor(const ast::LetTensor &stmt);
   void define(const ast::Define &stmt);
+  /// The value of a statement's right side, which is stored into `dtype` if that is declared.
+  Node *rightSide(const ast::Expr &value, std::optional<ast::DType> dtype);
   bool declareLeft(const std::vector<ast::IndexPtr> &indices, const ast::Expr &value,
                    const Tensor *result, std::vector<IndexVar *> &vars);
   /// Where the axes of a local begin, if not all at 0.
@@ -111,7 +113,9 @@ private:
 
   // Reductions, normalisers, scans (SemaReduce.cpp)
   Node *reduce(const ast::Reduce &e);
-  Node *place(ast::ReduceKind kind, const std::vector<IndexVar *> &vars, Node *body, Span span);
+  Node *place(ast::ReduceKind kind, const std::vector<IndexVar *> &vars, Node *body, Span span,
+              Type type);
+  void requireNarrowPlaces(const ast::Reduce &e, const std::vector<IndexVar *> &vars);
   Node *reduceOver(const ast::Reduce &e, std::vector<IndexVar *> vars, Node *body);
   Node *withFactorsOfOneType(Node *product);
   Node *contraction(const ast::Reduce &e, const std::vector<IndexVar *> &vars, Node *body);
@@ -177,7 +181,17 @@ private:
   Node *op(Op op, Type type, std::vector<Node *> args, Span span);
   Node *indexNode(IndexVar *var, Span span);
   Node *convert(Node *n, Type type, bool explicitly = false);
-  bool meet(std::vector<Node *> &args, Span span, std::optional<Type> at_least = {});
+  /// A number as the float that is rounded to `stored`, a float of 16 or 8 bits, so that what is
+  /// stored is rounded once.
+  Node *forRounding(Node *n, ast::DType stored, bool explicitly = false);
+  /// What becomes of integers of fewer than 32 bits that meet.
+  enum class NarrowIntegers : std::uint8_t {
+    Keep,        ///< their type, which literals take, too
+    Widen,       ///< i32
+    HoldLiterals ///< their type if it holds the literals, else i32
+  };
+  bool meet(std::vector<Node *> &args, Span span, std::optional<Type> at_least = {},
+            NarrowIntegers narrow = NarrowIntegers::Keep);
   Node *reduceNode(ast::ReduceKind kind, Type type, std::vector<IndexVar *> vars, Node *body,
                    Span span);
   Node *typeError(Span span, const std::string &what, const std::string &expected,
@@ -204,6 +218,8 @@ private:
   std::map<const Tensor *, Span> defined;
   std::string statementName; ///< what hidden tensors are named after
   std::map<std::string, unsigned> hiddenNames;
+  /// The `argmax` or `argmin` that is the whole right side of an i64 result or local: it is i64.
+  const ast::Expr *widePlace = nullptr;
   bool indexMode = false; ///< inside an index or a range: integer scalars are of type Index
   bool signature = false; ///< inside the dimensions of a parameter or result
   unsigned kernelDepth = 0;

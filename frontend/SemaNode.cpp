@@ -2,6 +2,8 @@
 
 #include "frontend/SemaKernel.h"
 
+#include <algorithm>
+
 namespace tk::sema {
 
 Node *KernelSema::make(NodeKind kind, Type type, Span span) {
@@ -123,7 +125,29 @@ Node *KernelSema::convert(Node *n, Type type, bool explicitly) {
   return c;
 }
 
-bool KernelSema::meet(std::vector<Node *> &args, Span span, std::optional<Type> atLeast) {
+Node *KernelSema::forRounding(Node *n, ast::DType stored, bool explicitly) {
+  if (n->type == Type::F64)
+    return n;
+  // An f32 holds every integer that a float of 16 bits or fewer holds, except for bf16, whose range
+  // is that of f32.
+  const bool isWide = isInteger(n->type) && widthOf(n->type) >= 32;
+  if (!isWide || n->kind == NodeKind::IntConst || stored != ast::DType::BF16)
+    return convert(n, Type::F32, explicitly);
+  Node *c = convert(n, Type::F64, explicitly);
+  c->roundsToOdd = widthOf(n->type) == 64;
+  return c;
+}
+
+/// Whether an integer type holds the integer literals among the values.
+static bool holdsLiterals(Type type, const std::vector<Node *> &args) {
+  return std::all_of(args.begin(), args.end(), [&](const Node *arg) {
+    return !arg->literal || arg->kind != NodeKind::IntConst ||
+           (arg->intValue >= minOf(type) && arg->intValue <= maxOf(type));
+  });
+}
+
+bool KernelSema::meet(std::vector<Node *> &args, Span span, std::optional<Type> atLeast,
+                      NarrowIntegers narrow) {
   std::optional<Type> type = atLeast;
   bool literalFloat = false;
   for (Node *arg : args) {
@@ -141,6 +165,9 @@ bool KernelSema::meet(std::vector<Node *> &args, Span span, std::optional<Type> 
     type = type ? join(*type, Type::F32) : Type::F32;
   if (!type)
     type = Type::Index; // integer literals only
+  if (narrow == NarrowIntegers::Widen ||
+      (narrow == NarrowIntegers::HoldLiterals && !holdsLiterals(*type, args)))
+    type = arithmeticType(*type);
   if (type == Type::Bool)
     for (Node *arg : args)
       if (arg->literal) {

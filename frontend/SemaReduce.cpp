@@ -35,6 +35,13 @@ static bool isOrdering(ast::ReduceKind kind) {
          kind == K::CumMax;
 }
 
+/// Whether a reduction's result lies outside the range of its terms: integers of fewer than 32 bits
+/// are then accumulated in i32.
+static bool accumulates(ast::ReduceKind kind) {
+  using K = ast::ReduceKind;
+  return kind == K::Sum || kind == K::Prod || kind == K::CumSum || kind == K::CumProd;
+}
+
 Node *KernelSema::reduceOver(const ast::Reduce &e, std::vector<IndexVar *> vars, Node *body) {
   using K = ast::ReduceKind;
   if (e.modifier != ast::ReduceModifier::None && e.reduceKind != K::Sum) {
@@ -54,9 +61,11 @@ Node *KernelSema::reduceOver(const ast::Reduce &e, std::vector<IndexVar *> vars,
     body = convert(body, isFloat(body->type) ? Type::F32 : Type::I64, true);
   if (body->type == Type::Index)
     body = convert(body, Type::I64);
-  bool isBytes = body->type == Type::U8;
-  if (isBytes && isOrdering(e.reduceKind))
+  bool isOrderOfBytes = body->type == Type::U8 && isOrdering(e.reduceKind);
+  if (isOrderOfBytes)
     body = convert(body, Type::I32);
+  if (accumulates(e.reduceKind))
+    body = convert(body, arithmeticType(body->type));
   switch (e.reduceKind) {
   case K::Sum:
     return contraction(e, vars, body);
@@ -68,19 +77,22 @@ Node *KernelSema::reduceOver(const ast::Reduce &e, std::vector<IndexVar *> vars,
   case K::ArgMin:
     for (const IndexVar *var : vars)
       requireNonEmpty(e, var);
-    return place(e.reduceKind, vars, body, e.span);
+    if (&e == widePlace)
+      return place(e.reduceKind, vars, body, e.span, Type::I64);
+    requireNarrowPlaces(e, vars);
+    return place(e.reduceKind, vars, body, e.span, Type::I32);
   default:
     Node *n = reduceNode(e.reduceKind, body->type, std::move(vars), body, e.span);
-    return isBytes ? convert(n, Type::U8, true) : n;
+    return isOrderOfBytes ? convert(n, Type::U8, true) : n;
   }
 }
 
 /// Where the largest (smallest) value is: the index, or of several the position in row-major order.
 Node *KernelSema::place(ast::ReduceKind kind, const std::vector<IndexVar *> &vars, Node *body,
-                        Span span) {
+                        Span span, Type type) {
   using K = ast::ReduceKind;
   if (vars.size() == 1)
-    return reduceNode(kind, Type::I32, vars, body, span);
+    return reduceNode(kind, type, vars, body, span);
   // The best of each row, then the row with the best of all: the first such, and in it the first.
   IndexVar *row = vars.front();
   std::vector<IndexVar *> inner(vars.begin() + 1, vars.end()), rows;
@@ -91,8 +103,8 @@ Node *KernelSema::place(ast::ReduceKind kind, const std::vector<IndexVar *> &var
     rows.push_back(row);
   K best = kind == K::ArgMax ? K::Max : K::Min;
   Node *value = hidden("best", rows, reduceNode(best, body->type, inner, body, span), span);
-  Node *column = hidden("place", rows, place(kind, inner, body, span), span);
-  Node *found = convert(reduceNode(kind, Type::I32, {row}, value, span), Type::Index);
+  Node *column = hidden("place", rows, place(kind, inner, body, span, type), span);
+  Node *found = convert(reduceNode(kind, type, {row}, value, span), Type::Index);
   std::vector<Node *> indices;
   for (IndexVar *var : rows)
     indices.push_back(var == row ? found : indexNode(var, span));
@@ -109,7 +121,28 @@ Node *KernelSema::place(ast::ReduceKind kind, const std::vector<IndexVar *> &var
     inRow = convert(inRow, Type::Index);
   Node *position =
       op(Op::Add, Type::Index, {op(Op::Mul, Type::Index, {above, width}, span), inRow}, span);
-  return convert(position, Type::I32, true);
+  return convert(position, type, true);
+}
+
+/// An i32 must hold every position: those of one index, or of all of them in row-major order.
+void KernelSema::requireNarrowPlaces(const ast::Reduce &e, const std::vector<IndexVar *> &vars) {
+  const bounds::Poly limit(maxOf(Type::I32) + 1);
+  std::optional<bounds::Poly> count = vars.size() == 1 ? polyOf(vars[0]->hi) : bounds::Poly(1);
+  if (vars.size() > 1)
+    for (const IndexVar *var : vars) {
+      std::optional<bounds::Poly> lo = polyOf(var->lo), hi = polyOf(var->hi);
+      count = count && lo && hi ? std::optional(*count * (*hi - *lo)) : std::nullopt;
+    }
+  if (!count || count->overflowed()) // loaded bounds: the positions are those of a tensor's axis
+    return;
+  std::string names;
+  for (const IndexVar *var : vars)
+    names += (names.empty() ? "" : ", ") + var->name;
+  const std::string text =
+      "the positions of " + std::string(ast::spelling(e.reduceKind)) + "[" + names +
+      "](…) fit i32; it is i64 as the whole right side of an i64 result or local";
+  if (proveClause({limit - *count}, e.span, text) == Proof::Never)
+    checkAtLaunch(e.span, {limit - *count}, text);
 }
 
 /// Nothing is the largest of none: a range must not be empty, unless the result is.
@@ -160,11 +193,6 @@ Node *KernelSema::withFactorsOfOneType(Node *product) {
 Node *KernelSema::contraction(const ast::Reduce &e, const std::vector<IndexVar *> &vars,
                               Node *body) {
   if (body->kind == NodeKind::Op && body->op == Op::Mul) {
-    if (isInteger(body->type) && widthOf(body->type) == 8) {
-      std::vector<Node *> wide{convert(body->args[0], Type::I32),
-                               convert(body->args[1], Type::I32)};
-      body = op(Op::Mul, Type::I32, std::move(wide), body->span);
-    }
     auto narrow = [](const Node *n) {
       return n->kind == NodeKind::Load && isNarrowFloat(n->tensor->dtype);
     };
@@ -258,13 +286,15 @@ Node *KernelSema::keeping(const ast::Reduce &e) {
     return normalise(e, vars, convert(body, body->type == Type::F64 ? Type::F64 : Type::F32));
   if (body->type == Type::Index)
     body = convert(body, Type::I64);
-  bool isBytes = body->type == Type::U8;
-  if (isBytes && isOrdering(e.reduceKind))
+  bool isOrderOfBytes = body->type == Type::U8 && isOrdering(e.reduceKind);
+  if (isOrderOfBytes)
     body = convert(body, Type::I32);
+  if (accumulates(e.reduceKind))
+    body = convert(body, arithmeticType(body->type));
   // Over several indices: of all terms at which none of them is larger.
   for (auto var = vars.rbegin(); var != vars.rend(); ++var)
     body = scan(e, *var, body);
-  return isBytes ? convert(body, Type::U8, true) : body;
+  return isOrderOfBytes ? convert(body, Type::U8, true) : body;
 }
 
 Node *KernelSema::scan(const ast::Reduce &e, IndexVar *var, Node *body) {

@@ -61,10 +61,7 @@ Node *KernelSema::forStore(Node *value, ast::DType dtype, Span span, const std::
         << "'" << name << "' cannot hold this value";
     return nullptr;
   }
-  // An f64 is rounded to a narrow type once, not by way of f32.
-  if (value->type == Type::F64 && isNarrowFloat(dtype))
-    return value;
-  return convert(value, computeType(dtype));
+  return isNarrowFloat(dtype) ? forRounding(value, dtype) : convert(value, computeType(dtype));
 }
 
 static ast::DType storedFor(Type t) {
@@ -90,6 +87,13 @@ static ast::DType storedFor(Type t) {
   return ast::DType::F32;
 }
 
+Node *KernelSema::rightSide(const ast::Expr &value, std::optional<ast::DType> dtype) {
+  widePlace = dtype == ast::DType::I64 ? &value : nullptr;
+  Node *n = expr(value);
+  widePlace = nullptr;
+  return n;
+}
+
 void KernelSema::letScalar(const ast::LetScalar &stmt) {
   statementName = stmt.name;
   std::set<std::string> tensors;
@@ -97,7 +101,7 @@ void KernelSema::letScalar(const ast::LetScalar &stmt) {
     if (symbol.tensor)
       tensors.insert(name);
   bool isTensor = readsTensors(*stmt.value, tensors);
-  Node *value = expr(*stmt.value);
+  Node *value = rightSide(*stmt.value, stmt.dtype);
   if (value && isTensor) {
     ast::DType dtype = stmt.dtype.value_or(storedFor(value->type));
     value = forStore(value, dtype, stmt.value->span, stmt.name);
@@ -153,7 +157,7 @@ void KernelSema::letTensor(const ast::LetTensor &stmt) {
         << "'" << stmt.name << "' has " << stmt.indices.size() << " axes, at most 8 are supported";
   std::vector<IndexVar *> vars;
   bool ok = declareLeft(stmt.indices, *stmt.value, nullptr, vars);
-  Node *value = ok ? expr(*stmt.value) : nullptr;
+  Node *value = ok ? rightSide(*stmt.value, stmt.dtype) : nullptr;
   undeclare(stmt.indices);
   std::vector<Node *> extents;
   for (IndexVar *var : vars)
@@ -224,7 +228,7 @@ void KernelSema::define(const ast::Define &stmt) {
   }
   std::vector<IndexVar *> vars;
   bool ok = declareLeft(stmt.indices, *stmt.value, tensor, vars);
-  Node *value = ok ? expr(*stmt.value) : nullptr;
+  Node *value = ok ? rightSide(*stmt.value, tensor->dtype) : nullptr;
   undeclare(stmt.indices);
   if (value)
     value = forStore(value, tensor->dtype, stmt.value->span, stmt.name);

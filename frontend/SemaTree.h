@@ -94,7 +94,8 @@ struct Node {
   unsigned number = 0;
   Op op = Op::Add;
   ast::DType stored = ast::DType::F32;
-  bool ofFactor = false; ///< a Round that no declared type asks for: of a contraction's factor
+  bool roundsToOdd = false; ///< a Convert of 64 bits to f64, which is then rounded to fewer bits
+  bool ofFactor = false;    ///< a Round that no declared type asks for: of a contraction's factor
   Tensor *tensor = nullptr;
   Node *pad = nullptr;
   ast::ReduceKind reduce = ast::ReduceKind::Sum;

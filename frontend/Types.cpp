@@ -104,7 +104,11 @@ std::optional<Type> join(Type a, Type b) {
   return widthOf(a) > widthOf(b) ? a : b;
 }
 
-bool storesImplicitly(Type from, DType to) {
+bool isNarrowInteger(Type t) { return isInteger(t) && widthOf(t) < 32; }
+
+Type arithmeticType(Type t) { return isNarrowInteger(t) ? Type::I32 : t; }
+
+bool holdsValues(DType to, Type from) {
   if (isFloat(to))
     return from != Type::Bool;
   if (to == DType::Bool || from == Type::Bool)
@@ -115,6 +119,11 @@ bool storesImplicitly(Type from, DType to) {
   if (from == Type::Index || from == target)
     return true;
   return widthOf(target) > widthOf(from);
+}
+
+bool storesImplicitly(Type from, DType to) {
+  bool wraps = isInteger(from) && widthOf(from) <= 32 && isNarrowInteger(computeType(to));
+  return holdsValues(to, from) || wraps;
 }
 
 } // namespace tk::sema

@@ -36,8 +36,16 @@ std::int64_t maxOf(Type t);
 /// meet in i16, Index and another integer in i64. None if one alone is a bool.
 std::optional<Type> join(Type a, Type b);
 
-/// Whether a value may be stored without a cast being written: to any float, to a wider integer,
-/// and an index to any integer.
+/// The type in which arithmetic on values of a type is done: i32 for narrower integers.
+Type arithmeticType(Type t);
+/// An integer type of fewer than 32 bits.
+bool isNarrowInteger(Type t);
+
+/// Whether a stored type holds every value of a type, up to the rounding of floats: any float type,
+/// a wider integer type, and any integer type for an index.
+bool holdsValues(ast::DType stored, Type of);
+/// Whether a value may be stored without a cast being written: where the stored type holds it, and
+/// integers of up to 32 bits into narrower ones, which wraps.
 bool storesImplicitly(Type from, ast::DType to);
 
 } // namespace tk::sema

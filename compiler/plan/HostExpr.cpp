@@ -82,6 +82,33 @@ static std::optional<Expr> compare(StringRef predicate, const Expr &a, const Exp
   return std::nullopt;
 }
 
+/// `value` modulo 2^width: as an unsigned number, or in -2^(width - 1) .. 2^(width - 1) - 1.
+static Expr wrap(const Expr &value, unsigned width, bool isSigned) {
+  const Expr count(int64_t{1} << width), half(int64_t{1} << (width - 1));
+  if (!isSigned)
+    return Expr::apply(ExprOp::mod, value, count);
+  Expr shifted = Expr::apply(ExprOp::mod, Expr::apply(ExprOp::add, value, half), count);
+  return Expr::apply(ExprOp::sub, shifted, half);
+}
+
+/// A conversion to or from an integer of 8 or 16 bits that a launch can see: one that wraps, or
+/// that takes the bits of a signed number for those of an unsigned one.
+static std::optional<Expr> convertNarrow(Operation *op, ArrayRef<Expr> operands) {
+  auto narrowWidth = [](Type type) {
+    const unsigned width = type.isInteger() ? type.getIntOrFloatBitWidth() : 64;
+    return width > 1 && width < 32 ? width : 0;
+  };
+  if (isa<arith::TruncIOp>(op))
+    if (unsigned width = narrowWidth(op->getResult(0).getType()))
+      return wrap(operands[0], width, /*isSigned=*/true);
+  if (isa<arith::ExtUIOp, arith::UIToFPOp, arith::IndexCastUIOp>(op))
+    if (unsigned width = narrowWidth(op->getOperand(0).getType())) {
+      Expr whole = wrap(operands[0], width, /*isSigned=*/false);
+      return isa<arith::UIToFPOp>(op) ? Expr::apply(ExprOp::to_real, whole) : whole;
+    }
+  return std::nullopt;
+}
+
 std::optional<Expr> HostExprBuilder::buildOp(Operation *op) {
   if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
     if (auto number = dyn_cast<FloatAttr>(constant.getValue()))
@@ -99,8 +126,10 @@ std::optional<Expr> HostExprBuilder::buildOp(Operation *op) {
       return std::nullopt;
     operands.push_back(std::move(*expr));
   }
-  // Conversions between widths change nothing that a launch could see: its integers are 64 bits
-  // wide and checked, its floats f64.
+  if (std::optional<Expr> narrow = convertNarrow(op, operands))
+    return narrow;
+  // Conversions between other widths change nothing that a launch could see: its integers are 64
+  // bits wide and checked, its floats f64.
   if (isa<arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtSIOp, arith::ExtUIOp, arith::TruncIOp,
           arith::ExtFOp, arith::TruncFOp>(op))
     return operands[0];

@@ -199,8 +199,8 @@ LogicalResult ReduceOp::verify() {
   for (unsigned k = 0; k < n; ++k) {
     Type term = yield.getValues()[k].getType(), result = getResult(k).getType();
     if (isArgKind(getKind(k))) {
-      if (!result.isInteger(32) || indices != 1)
-        return emitOpError("expected argmax and argmin over one index with an i32 result");
+      if ((!result.isInteger(32) && !result.isInteger(64)) || indices != 1)
+        return emitOpError("expected argmax and argmin over one index with an i32 or i64 result");
     } else if (term != result) {
       return emitOpError("expected term ") << k << " of type " << result << ", got " << term;
     }

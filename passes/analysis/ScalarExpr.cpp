@@ -55,7 +55,8 @@ bool ScalarEquality::equal(Operation *a, Operation *b) {
     return true;
   if (a->getName() != b->getName() || a->getNumOperands() != b->getNumOperands() ||
       a->getNumRegions() != b->getNumRegions() || a->getNumResults() != b->getNumResults() ||
-      isa<ComputeOp>(a) || getMeaning(a) != getMeaning(b))
+      isa<ComputeOp>(a) || a->getResultTypes() != b->getResultTypes() ||
+      getMeaning(a) != getMeaning(b))
     return false;
   bool sameOperands = equal(a->getOperands(), b->getOperands());
   if (!sameOperands && a->hasTrait<OpTrait::IsCommutative>() && a->getNumOperands() == 2)

@@ -71,7 +71,7 @@ bool Planner::planShared() {
       bool isPlace =
           reduction.getKind(k) == ReduceKind::ArgMax || reduction.getKind(k) == ReduceKind::ArgMin;
       bool isWide = !type.isIntOrFloat() || type.getIntOrFloatBitWidth() > 32;
-      words += placeOfExtremum(reduction) ? 0 : isPlace || isWide ? 2 : 1;
+      words += placeOfExtremum(reduction) ? 0 : 1 + isPlace + isWide;
     }
   }
   for (Value other : compute.getBlock()->getArguments())

@@ -113,10 +113,10 @@ TileValue BlockProgram::maskedTerm(Reduction &reduction, unsigned k) {
   return broadcast(term, wanted, scopes.size() - 1);
 }
 
-/// The index along the reduction's axis, as i32 tile like the carried values.
+/// The index along the reduction's axis, as a tile of the places' type like the carried values.
 TileValue BlockProgram::argIndices(Reduction &reduction) {
   TileValue number = index(reduction.axes.front());
-  Type type = tileType(number.axes, builder.getI32Type());
+  Type type = tileType(number.axes, reduction.op.getResult(0).getType());
   number.value = arith::IndexCastOp::create(at(number.depth), loc, type, number.value);
   return broadcast(number, reduction.accumulators.front().carried, scopes.size() - 1);
 }
@@ -170,7 +170,7 @@ SmallVector<Value> BlockProgram::initialValues(Reduction &reduction) {
     if (isArg(acc.kind)) {
       // Where all values are the identity the first index of the range is the answer.
       TileValue first = get(reduction.op.getLower().front());
-      Type type = tileType(first.axes, builder.getI32Type());
+      Type type = tileType(first.axes, reduction.op.getResult(0).getType());
       first.value = arith::IndexCastOp::create(at(first.depth), loc, type, first.value);
       values.push_back(broadcast(first, acc.carried, depth).value);
     }
@@ -188,9 +188,10 @@ SmallVector<TileValue> BlockProgram::finish(Reduction &reduction, ArrayRef<Value
     auto position = llvm::find(acc.carried, axis);
     if (position == acc.carried.end())
       return {{carried[1], acc.carried, depth}, {carried[0], acc.carried, depth}};
-    auto op = gpu::ArgReduceOp::create(at(depth), loc, tileType(acc.axes, acc.type),
-                                       tileType(acc.axes, builder.getI32Type()), carried[0],
-                                       carried[1], acc.kind, position - acc.carried.begin());
+    Type places = tileType(acc.axes, reduction.op.getResult(0).getType());
+    auto op =
+        gpu::ArgReduceOp::create(at(depth), loc, tileType(acc.axes, acc.type), places, carried[0],
+                                 carried[1], acc.kind, position - acc.carried.begin());
     return {{op.getIndex(), acc.axes, depth}, {op.getValue(), acc.axes, depth}};
   }
   for (auto [acc, value] : llvm::zip(reduction.accumulators, carried))

@@ -48,6 +48,20 @@ static double wrappedProduct(double a, double b) {
   return wrapped(static_cast<int64_t>(a) * static_cast<int64_t>(b));
 }
 
+/// What a stored integer of 8 or 16 bits keeps of an i32.
+static double wrappedTo(DType dtype, double value) {
+  switch (dtype) {
+  case DType::i8:
+    return static_cast<int8_t>(static_cast<int64_t>(value));
+  case DType::u8:
+    return static_cast<uint8_t>(static_cast<int64_t>(value));
+  case DType::i16:
+    return static_cast<int16_t>(static_cast<int64_t>(value));
+  default:
+    return value;
+  }
+}
+
 const Statement *Evaluator::definitionOf(int tensor) const {
   for (const Statement &statement : program.statements)
     if (statement.tensor == tensor)
@@ -124,6 +138,7 @@ double Evaluator::elementOf(int tensor, int64_t position) {
   double most = dtype == DType::f8e4m3 ? 448 : dtype == DType::f8e5m2 ? 57344 : infinity;
   if (!std::isnan(value))
     value = std::min(std::max(value, -most), most);
+  value = wrappedTo(dtype, value);
   frame = std::move(outer);
   memo[tensor][position] = value;
   return value;

@@ -124,6 +124,8 @@ private:
   void padOutside(Node &node);
   Extent anyExtent();
   int newIndex(const Extent &hi, int64_t lo = 0);
+  /// Reads narrow integers without a cast, and stores some results narrow (GenerateIntegers.cpp).
+  void narrowIntegers();
   // Other ways to write it (Rewrite.cpp).
   void rewrite(NodePtr &node);
   NodePtr splitRange(const Node &node);

@@ -267,6 +267,7 @@ Program Generating::run() {
     makeStatement(/*isResult=*/s + 1 == statements || random.percent(20));
   }
   exposeUnread(program);
+  narrowIntegers();
   if (random.percent(30))
     for (Statement &s : program.statements)
       rewrite(s.value);

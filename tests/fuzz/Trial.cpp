@@ -214,6 +214,8 @@ private:
       const double scale = scaleOf(r);
       for (int64_t at : sampled(count)) {
         interp::Cell cell = exact->element(r, at);
+        if (signature.tensor(returned[r]).dtype == DType::u8) // held as the bits of an i8
+          cell.i = static_cast<uint8_t>(cell.i);
         double theirs = exact->resultIsFloat(r) ? cell.f : static_cast<double>(cell.i);
         double mine = evaluator.element(name, at);
         bool same = std::isnan(mine) || std::isnan(theirs)

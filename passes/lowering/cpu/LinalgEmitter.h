@@ -188,10 +188,11 @@ private:
   bool clampLoads = false;
 };
 
-/// The values that a reduction of this kind begins with: the result's last, before it what an
-/// argmax or argmin compares with.
+/// The values that a reduction of this kind begins with, for terms of `type` and a result of
+/// `resultType`: the result's last, before it what an argmax or argmin compares with.
 llvm::SmallVector<mlir::Value> reductionIdentity(mlir::OpBuilder &b, mlir::Location loc,
-                                                 ReduceKind kind, mlir::Type type, bool isUnsigned);
+                                                 ReduceKind kind, mlir::Type type,
+                                                 mlir::Type resultType, bool isUnsigned);
 /// One step of a reduction; `at` is the index of the term, for argmax and argmin.
 llvm::SmallVector<mlir::Value> reductionStep(mlir::OpBuilder &b, mlir::Location loc,
                                              ReduceKind kind, mlir::ValueRange old,

@@ -130,7 +130,8 @@ void LinalgEmitter::emitReduce(ReduceOp reduce, IndexMask open) {
     if (isArgReduction(reduce.getKind(k)))
       types.insert(types.begin(), term.getType());
     SmallVector<Tile> start = emitTiles(analysis.tiledIds(analysis.maskOf(result)), {}, types, [&] {
-      return reductionIdentity(b, loc, reduce.getKind(k), term.getType(), isUnsignedTerm(term));
+      return reductionIdentity(b, loc, reduce.getKind(k), term.getType(), result.getType(),
+                               isUnsignedTerm(term));
     });
     tiles[result] = start.back();
     if (start.size() > 1)

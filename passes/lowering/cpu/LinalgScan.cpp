@@ -27,7 +27,8 @@ SmallVector<Value> LinalgEmitter::startScans() {
     Value term = scan.getYield().getValues()[0];
     Ids ids = analysis.tiledIds(analysis.maskOf(scan.getResult()));
     Tile start = emitTiles(ids, {}, {scan.getType()}, [&] {
-      return reductionIdentity(b, loc, scan.getKind(), term.getType(), isUnsignedTerm(term));
+      return reductionIdentity(b, loc, scan.getKind(), term.getType(), scan.getType(),
+                               isUnsignedTerm(term));
     })[0];
     tiles[scan.getResult()] = start;
     carried.push_back(start.value);

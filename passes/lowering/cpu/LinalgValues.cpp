@@ -199,8 +199,9 @@ Value LinalgEmitter::evalReduce(ReduceOp reduce, unsigned wanted) {
   for (unsigned k = 0; k < n; ++k) {
     starts.push_back(inits.size());
     Value term = reduce.getYield().getValues()[k];
-    llvm::append_range(
-        inits, reductionIdentity(b, loc, reduce.getKind(k), term.getType(), isUnsignedTerm(term)));
+    llvm::append_range(inits,
+                       reductionIdentity(b, loc, reduce.getKind(k), term.getType(),
+                                         reduce.getResult(k).getType(), isUnsignedTerm(term)));
   }
   starts.push_back(inits.size());
   auto resultOf = [&](ValueRange carried, unsigned k) { return carried[starts[k + 1] - 1]; };
@@ -251,7 +252,8 @@ Value LinalgEmitter::evalScan(ScanOp scan) {
   bool isUnsigned = isUnsignedTerm(term);
   BlockArgument argument = scan.getBlock()->getArgument(0);
   Value end = minOf(add(eval(scan.getPosition()), index(1)), eval(scan.getUpper()));
-  Values inits = reductionIdentity(b, loc, scan.getKind(), term.getType(), isUnsigned);
+  Values inits =
+      reductionIdentity(b, loc, scan.getKind(), term.getType(), scan.getType(), isUnsigned);
   return forLoop(eval(scan.getLower()), end, 1, inits, [&](Value iv, ValueRange carried) {
     state[analysis.idOf(argument)].global = iv;
     return reductionStep(b, loc, scan.getKind(), carried, eval(term), iv, isUnsigned);

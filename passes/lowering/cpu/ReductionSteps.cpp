@@ -19,7 +19,7 @@ bool tk::cpu::isArgReduction(ReduceKind kind) {
 }
 
 SmallVector<Value> tk::cpu::reductionIdentity(OpBuilder &b, Location loc, ReduceKind kind,
-                                              Type type, bool isUnsigned) {
+                                              Type type, Type resultType, bool isUnsigned) {
   ScalarBuilder s(b, loc);
   auto extremum = [&](bool lowest) -> Value {
     if (isa<FloatType>(type)) {
@@ -50,7 +50,7 @@ SmallVector<Value> tk::cpu::reductionIdentity(OpBuilder &b, Location loc, Reduce
   case ReduceKind::ArgMax:
   case ReduceKind::ArgMin:
     // An index of -1 marks that nothing was seen; it is replaced by the first term.
-    return {extremum(kind == ReduceKind::ArgMax), s.integer(-1, b.getI32Type())};
+    return {extremum(kind == ReduceKind::ArgMax), s.integer(-1, resultType)};
   }
   llvm_unreachable("kind of reduction");
 }
@@ -100,10 +100,10 @@ SmallVector<Value> tk::cpu::reductionStep(OpBuilder &b, Location loc, ReduceKind
       auto predicate = isUnsigned ? arith::CmpIPredicate::ult : arith::CmpIPredicate::slt;
       better = arith::CmpIOp::create(b, loc, predicate, x, y);
     }
-    Value none = s.equal(old[1], s.integer(-1, b.getI32Type()));
+    Value none = s.equal(old[1], s.integer(-1, old[1].getType()));
     better = s.bitOr(better, none);
-    Value at32 = arith::IndexCastOp::create(b, loc, b.getI32Type(), at);
-    return {s.select(better, term, old[0]), s.select(better, at32, old[1])};
+    Value place = arith::IndexCastOp::create(b, loc, old[1].getType(), at);
+    return {s.select(better, term, old[0]), s.select(better, place, old[1])};
   }
   }
   llvm_unreachable("kind of reduction");
