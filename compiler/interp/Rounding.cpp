@@ -8,18 +8,25 @@
 
 namespace tk::interp::detail {
 
+/// The value that a stored type makes of `value`, rounded once.
+static double throughStorage(DType stored, double value) {
+  uint16_t element = 0;
+  store_from_f64(stored, &element, value);
+  return load_as_f64(stored, &element);
+}
+
 double roundTo(Width width, double value) {
   switch (width) {
   case Width::F32:
     return static_cast<float>(value);
   case Width::F16:
-    return f16_to_f32(f32_to_f16(static_cast<float>(value)));
+    return throughStorage(DType::f16, value);
   case Width::BF16:
-    return bf16_to_f32(f32_to_bf16(static_cast<float>(value)));
+    return throughStorage(DType::bf16, value);
   case Width::F8E4M3:
-    return f8e4m3_to_f32(f32_to_f8e4m3(static_cast<float>(value)));
+    return throughStorage(DType::f8e4m3, value);
   case Width::F8E5M2:
-    return f8e5m2_to_f32(f32_to_f8e5m2(static_cast<float>(value)));
+    return throughStorage(DType::f8e5m2, value);
   default:
     return value;
   }

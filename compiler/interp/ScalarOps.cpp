@@ -42,6 +42,10 @@ void mixed(const Instruction &in, Cell *frame, Rounding &rounding) {
     to.i = wrapTo(in.width, static_cast<int64_t>(zeroExtend(in.from, frame[in.a].i)));
     return;
   case Code::SignedToF:
+    if (in.width == Width::F32 && in.rounds != Rounds::No && in.from != Width::I1) {
+      to.f = static_cast<float>(frame[in.a].i); // an f64 would round an i64 first
+      return;
+    }
     // A true i1 is minus one in two's complement.
     real(in.from == Width::I1 ? -static_cast<double>(frame[in.a].i)
                               : static_cast<double>(frame[in.a].i));

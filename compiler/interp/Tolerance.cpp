@@ -228,6 +228,9 @@ Comparison compare(const TensorView &got, unsigned result, Reference &exact, Ref
     }
     if (!std::isfinite(ours[n]) || !std::isfinite(truth[n]))
       continue;
+    if (options.isExact && ours[n] != plain[n])
+      fail(
+          describe("not the exact value rounded once", place(shape, chosen[n]), plain[n], ours[n]));
     double error = std::fabs(ours[n] - truth[n]);
     comparison.maxError = std::max(comparison.maxError, error);
     if (std::isfinite(plain[n]))

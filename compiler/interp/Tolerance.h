@@ -29,7 +29,10 @@ struct Comparison {
 struct ComparisonOptions {
   /// At most this many elements are compared, spread evenly and pseudo-randomly; 0 means all.
   int64_t maxElements = 1 << 16;
-  double factor = 2;            ///< of yardstick 1; 3 for gradients
+  double factor = 2; ///< of yardstick 1; 3 for gradients
+  /// The result is exact but for roundings that the program names: it is what the naive program
+  /// says, bit for bit. See isStoredExactly.
+  bool isExact = false;
   bool inexactProducts = false; ///< what is compared may depend on them: see multipliesInexactly
 };
 
@@ -39,6 +42,10 @@ Comparison compare(const TensorView &got, unsigned result, Reference &exact, Ref
 
 /// Does the kernel ask for products in tf32, or for 8-bit floats' that are summed in fewer bits?
 bool multipliesInexactly(KernelOp kernel);
+
+/// Is the result exact, but for roundings to types that the program names? One that is rounded
+/// twice then differs from the naive program's.
+bool isStoredExactly(KernelOp kernel, unsigned result);
 
 /// The coarsest floating-point type that the kernel stores or rounds to, no finer than `output`.
 DType coarsestRounding(KernelOp kernel, DType output);

@@ -54,6 +54,7 @@ static Status compareResults(CompiledSource &source, size_t kernel, const RunArg
     if (signature.tensor(t).in_out)
       tensors.push_back(t);
   for (unsigned r = 0; r < tensors.size(); ++r) {
+    comparison.isExact = interp::isStoredExactly(op, r);
     const Parameter &param = signature.tensor(tensors[r]);
     DType coarsest = interp::coarsestRounding(op, param.dtype);
     run.results.push_back({param.name,

@@ -74,6 +74,25 @@ bool isGenerator(const std::string &text) {
          text.starts_with("special:");
 }
 
+/// Moves one number in eight to a tie of a type of 16 or 8 bits, or next to one by less than f32
+/// tells apart: what is rounded twice then differs from what is rounded once.
+void moveToTies(HostTensor &tensor, uint64_t seed) {
+  static constexpr int significands[] = {8, 11, 4, 3}; // of bf16, f16, f8e4m3 and f8e5m2
+  for (int64_t i = 0, n = countOf(tensor); i < n; ++i) {
+    const uint64_t word = mix(mix(seed) ^ static_cast<uint64_t>(i));
+    std::byte *element = tensor.bytes.data() + i * size_of(tensor.dtype);
+    const double value = load_as_f64(tensor.dtype, element);
+    if (word % 8 != 0 || !std::isfinite(value) || value == 0)
+      continue;
+    const int bits = significands[word / 8 % 4];
+    const double side = static_cast<double>(static_cast<int>(word / 32 % 3) - 1);
+    int exponent = 0;
+    const double fraction = std::frexp(value, &exponent);
+    const double tie = std::trunc(std::ldexp(fraction, bits)) + std::copysign(0.5, fraction);
+    store_from_f64(tensor.dtype, element, std::ldexp(tie * (1 + side * 0x1p-40), exponent - bits));
+  }
+}
+
 /// Normal numbers, one in sixteen of which is NaN.
 void fillSpecial(HostTensor &tensor, uint64_t seed) {
   fillNormal(tensor, seed);
@@ -111,6 +130,8 @@ Status generate(HostTensor &tensor, const std::string &name, const std::string &
     fillSpecial(tensor, state);
   } else if (is_float(tensor.dtype) && !hasRange) {
     fillNormal(tensor, state);
+    if (tensor.dtype == DType::f64)
+      moveToTies(tensor, state);
   } else if (hasRange || tensor.dtype == DType::boolean) {
     fillIntegers(tensor, state, *low, tensor.dtype == DType::boolean && !hasRange ? 2 : *high);
   } else {

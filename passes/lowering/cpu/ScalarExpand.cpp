@@ -94,16 +94,32 @@ static Value emitFloor(ScalarBuilder &s, Value a, Value b, bool remainder) {
 // Dispatch
 //===----------------------------------------------------------------------===//
 
+/// An f64 as the f32 that narrower types round as they would round the f64 (Boldo and Melquiond,
+/// Emulation of FMA and correctly rounded sums, 2008): of the two neighbours the one whose last bit
+/// is 1.
+static Value emitRoundToOdd(ScalarBuilder &s, Value x) {
+  Type f32 = s.builder.getF32Type(), i32 = s.builder.getI32Type();
+  Value nearest = arith::TruncFOp::create(s.builder, s.loc, f32, x);
+  Value back = arith::ExtFOp::create(s.builder, s.loc, x.getType(), nearest);
+  // Not where one is NaN.
+  Value isInexact = arith::CmpFOp::create(s.builder, s.loc, arith::CmpFPredicate::ONE, back, x);
+  Value bits = s.bitcast(nearest, i32);
+  Value isEven = s.equal(s.bitAnd(bits, s.integer(1, i32)), s.integer(0, i32));
+  Value isBelow = s.less(math::AbsFOp::create(s.builder, s.loc, back),
+                         math::AbsFOp::create(s.builder, s.loc, x));
+  Value neighbour = s.add(bits, s.select(isBelow, s.integer(1, i32), s.integer(-1, i32)));
+  Value odd = s.select(s.bitAnd(isInexact, isEven), neighbour, bits);
+  return s.bitcast(odd, f32);
+}
+
 static Value emitConversion(ScalarBuilder &s, Operation *op, Value x) {
   Type to = op->getResult(0).getType(), f32 = s.builder.getF32Type();
   bool narrow = isa<arith::TruncFOp>(op);
-  // A double is first rounded to f32: twice rounded, within the language's tolerance.
   if (narrow && x.getType().isF64() && to.isF16())
-    return arith::TruncFOp::create(s.builder, s.loc, to,
-                                   arith::TruncFOp::create(s.builder, s.loc, f32, x));
+    return arith::TruncFOp::create(s.builder, s.loc, to, emitRoundToOdd(s, x));
   if (narrow && isEmulated(to)) {
     if (x.getType().isF64())
-      x = arith::TruncFOp::create(s.builder, s.loc, f32, x);
+      x = emitRoundToOdd(s, x);
     else if (!x.getType().isF32())
       x = isEmulated(x.getType()) ? emitWiden(s.builder, s.loc, x, f32)
                                   : arith::ExtFOp::create(s.builder, s.loc, f32, x).getResult();
@@ -121,15 +137,17 @@ static Value emitConversion(ScalarBuilder &s, Operation *op, Value x) {
   return {};
 }
 
-/// An integer as a float that is emulated, by way of f32: what fits 16 bits is rounded once.
+/// An integer as a float that is emulated, by way of f32, or of f64 where that may not hold it.
 static Value emitFromInteger(ScalarBuilder &s, Operation *op, Value x) {
-  Type to = op->getResult(0).getType(), f32 = s.builder.getF32Type();
+  Type to = op->getResult(0).getType();
   if (!isEmulated(to))
     return {};
-  Value wide = isa<arith::SIToFPOp>(op)
-                   ? arith::SIToFPOp::create(s.builder, s.loc, f32, x).getResult()
-                   : arith::UIToFPOp::create(s.builder, s.loc, f32, x).getResult();
-  return emitNarrow(s.builder, s.loc, wide, to);
+  const bool fits = !x.getType().isIndex() && x.getType().getIntOrFloatBitWidth() <= 24;
+  Type wide = fits ? Type(s.builder.getF32Type()) : Type(s.builder.getF64Type());
+  Value exact = isa<arith::SIToFPOp>(op)
+                    ? arith::SIToFPOp::create(s.builder, s.loc, wide, x).getResult()
+                    : arith::UIToFPOp::create(s.builder, s.loc, wide, x).getResult();
+  return emitNarrow(s.builder, s.loc, fits ? exact : emitRoundToOdd(s, exact), to);
 }
 
 /// Functions of f32; those of f64 are left to the library.

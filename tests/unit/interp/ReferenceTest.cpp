@@ -176,3 +176,42 @@ TEST_CASE("what is outside the tolerance says so, and where a naive program is o
   Kernel sum("kernel k(x: f32[N]) -> (y: f32[1]) { y[i] = x[0] + x[1] }", {{1.0F, 1.0F}});
   CHECK(sum.compareWith(2.000001F).reason.starts_with("the largest error is 9.5367"));
 }
+
+TEST_CASE("a result that is exact before it is rounded is compared bit for bit") {
+  CompileOptions options;
+  options.file_name = "test.tk";
+  options.target = "cpu";
+  std::shared_ptr<CompiledSource> source =
+      CompiledSource::create(
+          "kernel k(x: f64[N]) -> (y: bf16[N], z: bf16[N], m: f16[], d: bf16[N]) {\n"
+          "y[i] = x[i]\n"
+          "z[i] = if x[i] < 0.0 then abs(x[i]) else -x[i]\n"
+          "m = max[i](x[i])\n"
+          "d[i] = x[i] * 2.0 }",
+          options)
+          .value();
+  KernelOp kernel = source->kernelOp(0);
+  CHECK(interp::isStoredExactly(kernel, 0));
+  CHECK(interp::isStoredExactly(kernel, 1));
+  CHECK(interp::isStoredExactly(kernel, 2));
+  CHECK(!interp::isStoredExactly(kernel, 3));
+
+  double x = 1 + 0x1p-8 + 0x1p-40; // a tie of bf16, and a little more
+  const std::vector<TensorView> views{TensorView(&x, DType::f64, Extents{int64_t{1}})};
+  interp::Reference exact = interp::Reference::create(kernel, interp::Mode::F64).value();
+  interp::Reference naive = interp::Reference::create(kernel, interp::Mode::Typed).value();
+  for (interp::Reference *reference : {&exact, &naive})
+    REQUIRE(reference->bind({1}, views, {Scalar{}}));
+  CHECK(naive.element(0, 0).f == 1.0078125);
+  uint16_t once = 0x3f81, twice = 0x3f80;
+  auto compare = [&](uint16_t &element, bool isExact) {
+    interp::ComparisonOptions how;
+    how.isExact = isExact;
+    const TensorView view(&element, DType::bf16, Extents{int64_t{1}});
+    return interp::compare(view, 0, exact, naive, DType::bf16, 1, how);
+  };
+  CHECK(compare(once, true).ok);
+  CHECK(compare(twice, false).ok); // the tolerance does not tell
+  CHECK(compare(twice, true).reason ==
+        "not the exact value rounded once at [0]: expected 1.0078125, got 1");
+}

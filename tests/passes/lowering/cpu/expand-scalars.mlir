@@ -62,3 +62,18 @@ func.func @from_integers(%x: i8) -> (bf16, bf16) {
   %b = arith.uitofp %x : i8 to bf16
   return %a, %b : bf16, bf16
 }
+
+// An f64 is rounded once: to the f32 beside it whose last bit is 1, and then to the narrow type.
+// CHECK-LABEL: func.func @once
+// CHECK-SAME: (%[[X:.*]]: f64
+// CHECK: %[[NEAREST:.*]] = arith.truncf %[[X]] : f64 to f32
+// CHECK: %[[BACK:.*]] = arith.extf %[[NEAREST]] : f32 to f64
+// CHECK: arith.cmpf one, %[[BACK]], %[[X]]
+// CHECK: %[[BITS:.*]] = arith.addi
+// CHECK: %[[ODD:.*]] = arith.select %{{.*}}, %[[BITS]], %{{.*}} : i32
+// CHECK: %[[F:.*]] = arith.bitcast %[[ODD]] : i32 to f32
+// CHECK: arith.truncf %[[F]] : f32 to f16
+func.func @once(%x: f64) -> f16 {
+  %a = arith.truncf %x : f64 to f16
+  return %a : f16
+}
