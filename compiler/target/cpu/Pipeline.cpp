@@ -116,6 +116,7 @@ llvm::ArrayRef<tk::cpu::CpuPass> tk::cpu::cpuPassTable() {
   using enum CpuStage;
   static constexpr bool needed = true, optional = false;
   static const CpuPass rows[] = {
+      {"tk-widen-sums", Linalg, optional, add<[] { return createWidenSums(); }>},
       {"tk-to-linalg", Linalg, needed, addTkToLinalg},
       {"canonicalize", Linalg, optional, canonicalize},
       {"cse", Linalg, optional, cse},

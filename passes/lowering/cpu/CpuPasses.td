@@ -4,6 +4,16 @@
 
 include "mlir/Pass/PassBase.td"
 
+def WidenSums : Pass<"tk-widen-sums", "::mlir::ModuleOp"> {
+  let summary = "Accumulate sums of f32 in f64, except for matrix products";
+  let description = [{
+    The loops of the CPU target add one term after the other. The error of an f32 sum would grow
+    with the number of its terms; a sum in f64 is rounded once. Running sums of scans likewise.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let statistics = [Statistic<"numWidened", "sums", "Sums widened">];
+}
+
 def TkToLinalg : Pass<"tk-to-linalg", "::mlir::ModuleOp"> {
   let summary = "Turn kernels into functions of linalg on tensors, tile by tile";
   let description = [{

@@ -3,18 +3,23 @@
 // For every contraction whose operands are static but for the reduced dimensions:
 //
 //  1. it is tiled by one along those (upstream's tiling), so that a step is a product of a column
-//     with a row;
+//     with a row; a single reduced dimension is tiled by blocks of terms before;
 //  2. the step becomes vector operations (upstream's vectoriser): vector.contract;
-//  3. reads and writes of the sum move out of the loops, which then carry it in registers.
+//  3. reads and writes of the sum move out of the loops, which then carry it in registers;
+//  4. in f32 the two outermost loops begin with 0, and what they come to is added to the sum: each
+//     term is added to those of its block only, so that the error does not grow with all of them.
 //
-//   linalg.matmul ins(8x?, ?x32) outs(8x32)    c = transfer_read; for k: c = contract(a, b, c);
-//                                              transfer_write c
+//   linalg.matmul ins(8x?, ?x32) outs(8x32)    c = transfer_read; d = 0
+//                                              for blocks: e = 0; for k: e = contract(a, b, e)
+//                                                          d = d + e
+//                                              transfer_write c + d
 //
 // Larger contractions are left to loops: unrolled, they would not fit into registers.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/lowering/cpu/CpuPasses.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -50,18 +55,35 @@ static std::optional<int64_t> sumElements(linalg::LinalgOp op) {
   return elements;
 }
 
-static LogicalResult vectorizeOne(IRRewriter &rewriter, linalg::LinalgOp op) {
+/// Tiles `op` by `size` along the reduced dimensions; null where that fails.
+static Operation *tileTerms(IRRewriter &rewriter, linalg::LinalgOp op, int64_t size) {
   SmallVector<OpFoldResult> sizes;
   for (utils::IteratorType kind : op.getIteratorTypesArray())
-    sizes.push_back(rewriter.getIndexAttr(kind == utils::IteratorType::reduction ? 1 : 0));
+    sizes.push_back(rewriter.getIndexAttr(kind == utils::IteratorType::reduction ? size : 0));
   rewriter.setInsertionPoint(op);
   FailureOr<scf::SCFTilingResult> tiled =
       scf::tileUsingSCF(rewriter, cast<TilingInterface>(op.getOperation()),
                         scf::SCFTilingOptions().setTileSizes(sizes));
   if (failed(tiled))
-    return failure();
+    return nullptr;
   rewriter.replaceOp(op, tiled->replacements);
-  Operation *step = tiled->tiledOps.front();
+  return tiled->tiledOps.front();
+}
+
+/// Terms that are added one after the other, and then to the sum.
+static constexpr int64_t blockOfTerms = 32;
+
+static bool isSumOfF32(linalg::LinalgOp op) {
+  return getElementTypeOrSelf(op.getDpsInits().front().getType()).isF32();
+}
+
+static LogicalResult vectorizeOne(IRRewriter &rewriter, linalg::LinalgOp op) {
+  Operation *step = op;
+  if (isSumOfF32(op) && op.getNumReductionLoops() == 1)
+    step = tileTerms(rewriter, op, blockOfTerms);
+  step = step ? tileTerms(rewriter, cast<linalg::LinalgOp>(step), 1) : nullptr;
+  if (!step)
+    return failure();
   rewriter.setInsertionPoint(step);
   FailureOr<linalg::VectorizationResult> vectors =
       linalg::vectorize(rewriter, step, /*inputVectorSizes=*/{}, /*inputScalableVecDims=*/{},
@@ -71,6 +93,34 @@ static LogicalResult vectorizeOne(IRRewriter &rewriter, linalg::LinalgOp op) {
     return failure();
   rewriter.replaceOp(step, vectors->replacements);
   return success();
+}
+
+/// Is value number `number` that `loop` carries a sum of f32 to which its body, or a loop in it,
+/// adds products, and does nothing else?
+static bool carriesProducts(scf::ForOp loop, unsigned number) {
+  Value carried = loop.getRegionIterArg(number), next = loop.getYieldedValues()[number];
+  auto type = dyn_cast<VectorType>(carried.getType());
+  if (!type || !type.getElementType().isF32() || !carried.hasOneUse())
+    return false;
+  if (auto product = next.getDefiningOp<vector::ContractionOp>())
+    return product.getAcc() == carried;
+  auto inner = next.getDefiningOp<scf::ForOp>();
+  if (!inner)
+    return false;
+  const unsigned result = cast<OpResult>(next).getResultNumber();
+  return inner.getInitArgs()[result] == carried && carriesProducts(inner, result);
+}
+
+/// Adds what the loop sums up to what it began with, rather than each product.
+static void sumApart(IRRewriter &rewriter, scf::ForOp loop, unsigned number) {
+  Value start = loop.getInitArgs()[number], result = loop.getResult(number);
+  rewriter.setInsertionPoint(loop);
+  Value zero =
+      arith::ConstantOp::create(rewriter, loop.getLoc(), rewriter.getZeroAttr(start.getType()));
+  loop.getInitArgsMutable()[number].set(zero);
+  rewriter.setInsertionPointAfter(loop);
+  auto sum = arith::AddFOp::create(rewriter, loop.getLoc(), start, result);
+  rewriter.replaceAllUsesExcept(result, sum, sum);
 }
 
 namespace {
@@ -104,6 +154,21 @@ struct VectorizeContractions : ::tk::impl::VectorizeContractionsBase<VectorizeCo
       moveLoopInvariantCode(loop);
       (void)hoistLoopInvariantSubsets(rewriter, loop);
     }
+    // Hoisting has made new loops. Those outside come first.
+    SmallVector<std::pair<scf::ForOp, unsigned>> sums;
+    DenseMap<Value, unsigned> depths; // of carried sums: loops around that carry them, too
+    getOperation().walk<WalkOrder::PreOrder>([&](scf::ForOp loop) {
+      for (unsigned i = 0; i < loop.getNumRegionIterArgs(); ++i) {
+        if (!carriesProducts(loop, i))
+          continue;
+        const unsigned depth = depths.lookup(loop.getInitArgs()[i]);
+        if (depth < 2)
+          sums.emplace_back(loop, i);
+        depths[loop.getRegionIterArg(i)] = depth + 1;
+      }
+    });
+    for (auto [loop, number] : sums)
+      sumApart(rewriter, loop, number);
   }
 };
 } // namespace

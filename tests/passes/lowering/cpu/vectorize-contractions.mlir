@@ -1,18 +1,36 @@
 // RUN: tk-opt --tk-vectorize-contractions %s | FileCheck %s
 
-// The sum is read before the loop over the terms and written behind it.
+// The sum is read before the loops over the terms and written behind them. The loops over blocks of
+// terms, and over the terms of a block, begin with 0, and what they come to is added behind them.
 // CHECK-LABEL: func.func @product
-// CHECK: %[[SUM:.*]] = vector.transfer_read {{.*}} vector<8x32xf32>
-// CHECK: %[[LOOP:.*]]:2 = scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}, %[[C:.*]] = %[[SUM]])
+// CHECK-DAG: %[[SUM:.*]] = vector.transfer_read {{.*}} vector<8x32xf32>
+// CHECK-DAG: %[[ZERO:.*]] = arith.constant dense<0.000000e+00> : vector<8x32xf32>
+// CHECK: %[[LOOP:.*]]:2 = scf.for {{.*}} step %c32 iter_args(%{{.*}} = %{{.*}}, %[[D:.*]] = %[[ZERO]])
+// CHECK: %[[NONE:.*]] = arith.constant dense<0.000000e+00> : vector<8x32xf32>
+// CHECK: %[[BLOCK:.*]]:2 = scf.for {{.*}} step %c1 iter_args(%{{.*}} = %{{.*}}, %[[C:.*]] = %[[NONE]])
 // CHECK: %[[A:.*]] = vector.transfer_read {{.*}} vector<8x1xf32>
 // CHECK: %[[B:.*]] = vector.transfer_read {{.*}} vector<1x32xf32>
 // CHECK: vector.contract {{.*}} %[[A]], %[[B]], %[[C]]
-// CHECK: vector.transfer_write %[[LOOP]]#1
+// CHECK: arith.addf %[[D]], %[[BLOCK]]#1
+// CHECK: %[[ALL:.*]] = arith.addf %[[SUM]], %[[LOOP]]#1
+// CHECK: vector.transfer_write %[[ALL]]
 func.func @product(%a: tensor<8x?xf32>, %b: tensor<?x32xf32>, %c: tensor<8x32xf32>)
     -> tensor<8x32xf32> {
   %d = linalg.matmul ins(%a, %b : tensor<8x?xf32>, tensor<?x32xf32>)
                      outs(%c : tensor<8x32xf32>) -> tensor<8x32xf32>
   return %d : tensor<8x32xf32>
+}
+
+// Integers have no roundings.
+// CHECK-LABEL: func.func @integers
+// CHECK: %[[SUM:.*]] = vector.transfer_read {{.*}} vector<8x32xi32>
+// CHECK: %[[LOOP:.*]]:2 = scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}, %{{.*}} = %[[SUM]])
+// CHECK: vector.transfer_write %[[LOOP]]#1
+func.func @integers(%a: tensor<8x?xi32>, %b: tensor<?x32xi32>, %c: tensor<8x32xi32>)
+    -> tensor<8x32xi32> {
+  %d = linalg.matmul ins(%a, %b : tensor<8x?xi32>, tensor<?x32xi32>)
+                     outs(%c : tensor<8x32xi32>) -> tensor<8x32xi32>
+  return %d : tensor<8x32xi32>
 }
 
 // Too large for registers.
