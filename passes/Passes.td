@@ -38,7 +38,7 @@ def GroupRows : Pass<"tk-group-rows", "::mlir::ModuleOp"> {
 }
 
 def SeparateReductions : Pass<"tk-separate-reductions", "::mlir::ModuleOp"> {
-  let summary = "Make reductions that do not depend on all indices of their statement statements";
+  let summary = "Make statements of reductions that lack indices, and of products that are reduced again";
   let dependentDialects = ["::mlir::arith::ArithDialect"];
   let options = [
     Option<"maxExtra", "max-extra", "int64_t", "256",
@@ -93,7 +93,7 @@ def SplitChains : Pass<"tk-split-chains", "::mlir::ModuleOp"> {
 }
 
 def PackRows : Pass<"tk-pack-rows", "::mlir::ModuleOp"> {
-  let summary = "Make one index of those that a chain's streamed factors are not over";
+  let summary = "Make one index of a chain's rows, or add one of a single value if it has none";
   let dependentDialects = ["::mlir::arith::ArithDialect"];
   let statistics = [Statistic<"numPacked", "statements-packed", "Statements whose rows were packed">];
 }
