@@ -32,6 +32,8 @@ constexpr int64_t wideSliceBits = 1024;
 constexpr int64_t warpsOfElements = 4, blocksToSpare = 16;
 /// Of a chain on CUDA cores whose blocks would leave multiprocessors without work.
 constexpr int64_t fewestRowsOfChain = 2;
+/// Rows of a product that the matrix unit multiplies at least.
+constexpr int64_t leastMatrixRows = 16;
 /// Values of an index that a thread may have all of, with what it loads for them.
 constexpr int64_t mostResultsOfLoad = 4;
 /// How many rows share what a thread loads element by element for them.
@@ -190,8 +192,11 @@ static std::optional<int64_t> countOtherBlocks(StatementShape &shape, Contractio
 
 /// An outer contraction over `k` with another inside: scores and their weighted sum.
 void Planner::planChain(Contraction &outer) {
-  int64_t rows = coarse ? 128 : 64;
-  rows = fit(outer.m, rows, 16);
+  // The matrix unit has 16 rows at least; CUDA cores would multiply those that do not count. One
+  // row's products are no tiles at all: a warp has the factors of some terms in registers.
+  const bool areFew = coarse && !usesMatrixUnits(outer) &&
+                      shape.upperOf(outer.m).value_or(leastMatrixRows) < leastMatrixRows;
+  int64_t rows = fit(outer.m, coarse ? 128 : 64, areFew ? 1 : leastMatrixRows);
   set(outer.n, fit(outer.n, shape.upperOf(outer.n) ? widestOutput : 128, 8));
   // On CUDA cores fewer rows take less time, and blocks of few leave fewer multiprocessors without.
   bool haveOwn = llvm::all_of(shape.contractions, [&](Contraction &inner) {
@@ -204,7 +209,8 @@ void Planner::planChain(Contraction &outer) {
       rows /= 2;
   }
   set(outer.m, rows);
-  set(outer.k, fit(outer.k, coarse ? 64 : 32, 16));
+  // Several blocks on a multiprocessor hide each other's latencies.
+  set(outer.k, fit(outer.k, coarse && !areFew ? 64 : 32, 16));
   for (Contraction &inner : shape.contractions) {
     if (!outer.op->isProperAncestor(inner.op))
       continue;
