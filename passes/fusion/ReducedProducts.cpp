@@ -32,6 +32,9 @@ static constexpr int64_t rowsOfTile = 128, columnsOfTile = 256;
 /// Multiplications for a row from which idle processors cost more than a launch does: a tile of 128
 /// rows takes about 10 us for them.
 static constexpr int64_t leastWork = int64_t(1) << 19;
+/// So many terms of an element take as long as it takes to write and to read it in f32: 8 bytes at
+/// 4.5 TB/s and 600 TFLOP/s.
+static constexpr int64_t termsOfStore = 512;
 /// More than any machine has use for.
 static constexpr int64_t many = int64_t(1) << 30;
 
@@ -86,14 +89,16 @@ static bool paysInParts(ReduceOp product, gpu::TargetAttr target) {
   return cost.pays({product});
 }
 
-/// True if rows' tiles are fewer than processors, by a quarter at least, and each has much to do.
+/// True if rows' tiles are fewer than processors, each has much to do, and the processors without
+/// work could multiply more than it takes to store and to read the product.
 static bool leavesFewTiles(ReduceOp product, Read read, std::optional<int64_t> terms,
                            gpu::TargetAttr target) {
   std::optional<int64_t> tiles = countTilesOfRows(read.consumer);
-  if (!tiles || !terms || 4 * *tiles >= 3 * target.getProcessors())
+  if (!tiles || !terms || *tiles >= target.getProcessors())
     return false;
-  std::optional<int64_t> depth = countTerms(product);
-  return !depth || *terms >= leastWork / std::max<int64_t>(*depth, 1);
+  const int64_t depth = std::clamp<int64_t>(countTerms(product).value_or(many), 1, many);
+  return *terms >= leastWork / depth &&
+         (target.getProcessors() - *tiles) * depth >= *tiles * termsOfStore;
 }
 
 /// True if `reduce` is a matrix product, or has one in its terms.
