@@ -186,7 +186,7 @@ Node *KernelSema::access(const ast::Access &e, Node *pad) {
       if (!pad->literal || isFloat(pad->type))
         return typeError(pad->span, "the padding of '" + e.name + "' has another type",
                          spelling(n->type), pad);
-    pad = convert(pad, n->type);
+    pad = isNarrowFloat(tensor->dtype) ? forRounding(pad, tensor->dtype) : convert(pad, n->type);
     if (!pad)
       return nullptr;
   }

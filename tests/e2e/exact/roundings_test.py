@@ -104,5 +104,20 @@ def check(run):
     same(found["size"], [[nearest(abs(float(v)), "b") for v in row] for row in x], "abs")
     same(found["turned"], [[nearest(abs(float(v)), "p") for v in row] for row in x], "a choice")
 
+    names = ["b", "h", "p", "l", "k", "s", "t", "u"]
+    far = 2**40 + 2**32 + 1
+    for a in (1 + 2.0**-8 + 2.0**-40, -(1 + 2.0**-11 + 2.0**-40), 1 + 2.0**-4 - 2.0**-40):
+        found = run(PROGRAM, {"x": numpy.zeros(5, numpy.float16)}, results=names, kernel="of_launches",
+                    args={"a": repr(a), "n": far, "m": 2**24 + 2**16 + 1})
+        wanted = [nearest(a, "b"), nearest(a, "h"), nearest(a, "p"), nearest(far, "b"), nearest(2**24 + 2**16 + 1, "b"),
+                  nearest(far, "s"), nearest(a, "b"), nearest(far, "b")]
+        for name, value in zip(names, wanted):
+            same(found[name], [value] * 5, f"{name} of a scalar {a!r}")
+        found = run(PROGRAM, {"x": numpy.ones(3, numpy.float32), "h": numpy.ones(3, numpy.float16), "z": numpy.array([a]),
+                              "n": numpy.array([far])}, results=["y", "w", "v"], kernel="outside")
+        same(found["y"], [nearest(a, "b"), 1, 1], "an f64 outside bf16")
+        same(found["w"], [nearest(a, "h"), 1, 1], "an f64 outside f16")
+        same(found["v"], [nearest(far, "b"), 1, 1], "an i64 outside bf16")
+
 
 main(check)
