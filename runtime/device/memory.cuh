@@ -42,7 +42,7 @@ template <class T> struct Same {
 
 // One element.
 template <class T> TK_DEVICE T get(const T *from, Place = {}) { return *from; }
-template <class T> TK_DEVICE void put(T *to, T x, Place = {}) { *to = x; }
+template <class T> TK_DEVICE void put(T *to, typename Same<T>::Type x, Place = {}) { *to = x; }
 // One element of 2 or 4 bytes of global memory, begun here: waits that follow do not come first.
 template <class T> TK_DEVICE T get_ahead(const T *from, Place = {}) {
   typename Word<sizeof(T)>::Type word;

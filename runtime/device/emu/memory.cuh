@@ -15,7 +15,7 @@ template <class T> TK_DEVICE T get(const T *from, Place place = {}) {
 template <class T> TK_DEVICE T get_ahead(const T *from, Place place = {}) {
   return get(from, place);
 }
-template <class T> TK_DEVICE void put(T *to, T x, Place place = {}) {
+template <class T> TK_DEVICE void put(T *to, typename Same<T>::Type x, Place place = {}) {
   tk_emu_engine->write(to, &x, sizeof(T), alignof(T), place);
 }
 struct SharedRow {

@@ -87,7 +87,14 @@ def check_integers(run):
         same(found[letter + "_r"], numpy.right_shift(inputs[letter], count.astype(type_)), f"shr of {type_.__name__}")
 
 
+def check_literals(run):
+    found = run(PROGRAM, {"x": numpy.zeros(5, numpy.float32)}, results=list("abcd"), kernel="literals", check=True)
+    for name, value in zip("abcd", (-1, 200, -30000, [-7] * 5)):
+        same(found[name], value, f"the literal of {name}")
+
+
 def check(run):
+    check_literals(run)
     check_places(run)
     check_conversions(run)
     check_integers(run)
