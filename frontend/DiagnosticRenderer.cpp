@@ -214,28 +214,11 @@ void TextRenderer::underlines(std::vector<Mark> row, std::size_t shift) {
   }
 }
 
-void quote(std::string_view text, std::string &out) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  out += '"';
-  for (char c : text) {
-    auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\')
-      out.append(1, '\\').append(1, c);
-    else if (c == '\n')
-      out += "\\n";
-    else if (byte < 0x20 || byte == 0x7F)
-      out.append("\\u00").append(1, digits[byte >> 4]).append(1, digits[byte & 15]);
-    else
-      out += c;
-  }
-  out += '"';
-}
-
 void jsonSpan(Span span, const SourceManager &sources, std::string &out) {
   const SourceFile &file = sources.file(span.file);
   LineColumn begin = file.lineColumn(span.begin), end = file.lineColumn(span.end);
   out += "\"file\":";
-  quote(file.name(), out);
+  quoteJson(file.name(), out);
   out += ",\"line\":" + std::to_string(begin.line) + ",\"column\":" + std::to_string(begin.column) +
          ",\"endLine\":" + std::to_string(end.line) +
          ",\"endColumn\":" + std::to_string(end.column);
@@ -245,7 +228,7 @@ void jsonField(std::string_view name, std::string_view value, std::string &out) 
   if (value.empty())
     return;
   out.append(",\"").append(name).append("\":");
-  quote(value, out);
+  quoteJson(value, out);
 }
 
 void jsonList(std::string_view name, const std::vector<std::string> &values, std::string &out) {
@@ -254,7 +237,7 @@ void jsonList(std::string_view name, const std::vector<std::string> &values, std
   out.append(",\"").append(name).append("\":[");
   for (std::size_t i = 0; i < values.size(); ++i) {
     out += i ? "," : "";
-    quote(values[i], out);
+    quoteJson(values[i], out);
   }
   out += "]";
 }
@@ -269,7 +252,7 @@ void jsonSpans(std::string_view name, std::string_view field, const std::vector<
     out += i ? ",{" : "{";
     jsonSpan(parts[i].span, sources, out);
     out.append(",\"").append(field).append("\":");
-    quote(parts[i].*text, out);
+    quoteJson(parts[i].*text, out);
     out += "}";
   }
   out += "]";
@@ -282,10 +265,31 @@ void renderText(const Diagnostic &diagnostic, const SourceManager &sources, bool
   TextRenderer(diagnostic, sources, colour, out).run();
 }
 
+void quoteJson(std::string_view text, std::string &out) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  out += '"';
+  for (std::uint32_t i = 0, length = 0; i < text.size(); i += std::max(length, 1u)) {
+    char c = text[i];
+    auto byte = static_cast<unsigned char>(c);
+    length = utf8Length(text, i);
+    if (length == 0)
+      out += "\\ufffd";
+    else if (c == '"' || c == '\\')
+      out.append(1, '\\').append(1, c);
+    else if (c == '\n')
+      out += "\\n";
+    else if (byte < 0x20 || byte == 0x7F)
+      out.append("\\u00").append(1, digits[byte >> 4]).append(1, digits[byte & 15]);
+    else
+      out += text.substr(i, length);
+  }
+  out += '"';
+}
+
 void renderJson(const Diagnostic &d, const SourceManager &sources, std::string &out) {
   out.append("{\"severity\":\"").append(severityName(d.severity)).append("\",\"code\":\"");
   out.append(info(d.id).code()).append("\",\"message\":");
-  quote(d.message, out);
+  quoteJson(d.message, out);
   if (d.span.valid()) {
     out += ",";
     jsonSpan(d.span, sources, out);

@@ -152,6 +152,9 @@ private:
 /// Writes one diagnostic in the form that the language reference shows.
 void renderText(const Diagnostic &diagnostic, const SourceManager &sources, bool colour,
                 std::string &out);
+/// Writes a text as a string of JSON. Bytes that are not UTF-8, which the names of files may have,
+/// become U+FFFD.
+void quoteJson(std::string_view text, std::string &out);
 /// Writes one diagnostic as a line of JSON.
 void renderJson(const Diagnostic &diagnostic, const SourceManager &sources, std::string &out);
 

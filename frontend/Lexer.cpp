@@ -14,32 +14,6 @@ bool isDigit(char c) { return c >= '0' && c <= '9'; }
 bool isNameStart(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool isNameChar(char c) { return isNameStart(c) || isDigit(c); }
 
-/// Length of the UTF-8 sequence at `pos` (RFC 3629: no overlong form, no surrogate), 0 if invalid.
-std::uint32_t sequenceLength(std::string_view text, std::uint32_t pos) {
-  auto byte = [&](std::uint32_t i) -> unsigned {
-    return pos + i < text.size() ? static_cast<unsigned char>(text[pos + i]) : 0;
-  };
-  auto continues = [&](std::uint32_t i) { return (byte(i) & 0xC0) == 0x80; };
-  unsigned lead = byte(0);
-  if (lead < 0x80)
-    return 1;
-  if (lead >= 0xC2 && lead <= 0xDF)
-    return continues(1) ? 2 : 0;
-  if (lead >= 0xE0 && lead <= 0xEF) {
-    if (!continues(1) || !continues(2) || (lead == 0xE0 && byte(1) < 0xA0) ||
-        (lead == 0xED && byte(1) > 0x9F))
-      return 0;
-    return 3;
-  }
-  if (lead >= 0xF0 && lead <= 0xF4) {
-    if (!continues(1) || !continues(2) || !continues(3) || (lead == 0xF0 && byte(1) < 0x90) ||
-        (lead == 0xF4 && byte(1) > 0x8F))
-      return 0;
-    return 4;
-  }
-  return 0;
-}
-
 std::string hexByte(char c) {
   constexpr std::string_view digits = "0123456789ABCDEF";
   auto value = static_cast<unsigned char>(c);
@@ -90,7 +64,7 @@ private:
 bool LexerState::validate() {
   bool ok = true, reportedOnLine = false;
   for (std::uint32_t i = 0; i < text.size();) {
-    std::uint32_t length = text[i] == '\0' ? 0 : sequenceLength(text, i);
+    std::uint32_t length = text[i] == '\0' ? 0 : utf8Length(text, i);
     if (length == 0 && !reportedOnLine) {
       LineColumn where = file.lineColumn(i);
       error(Diag::InvalidByte, {file.id(), i, i + 1})
@@ -254,7 +228,7 @@ void LexerState::unexpected() {
        {"?", "if c then a else b"}}};
   std::uint32_t begin = pos;
   std::string_view hint;
-  pos += std::max(1u, sequenceLength(text, pos));
+  pos += std::max(1u, utf8Length(text, pos));
   for (auto [wrong, right] : meant) {
     if (!text.substr(begin).starts_with(wrong))
       continue;

@@ -78,9 +78,24 @@ void ProgramLoader::visit(FileId id, const std::string &name) {
   program->files.push_back(std::move(parsed));
 }
 
+/// Whether a path names a source file: a diagnostic in any other file would quote its text, and a
+/// device or a pipe may have no end.
+static bool isSourceFile(const std::filesystem::path &path) {
+  std::error_code ignored;
+  const std::filesystem::file_type type = std::filesystem::status(path, ignored).type();
+  return path.extension() == ".tk" && type != std::filesystem::file_type::character &&
+         type != std::filesystem::file_type::block && type != std::filesystem::file_type::fifo &&
+         type != std::filesystem::file_type::socket;
+}
+
 void ProgramLoader::resolve(ast::Import &import, const std::string &importer) {
   std::string path =
       (std::filesystem::path(importer).parent_path() / import.path).lexically_normal().string();
+  if (!isSourceFile(path)) {
+    diags.error(Diag::ImportNotSource, import.pathSpan).expected("a file whose name ends in .tk")
+        << "'" << import.path << "' is no .tk file";
+    return;
+  }
   std::string name = key(path);
   for (std::size_t i = 0; i < active.size(); ++i) {
     if (active[i] != name)

@@ -17,6 +17,31 @@ Span join(Span a, Span b) {
   return {a.file, std::min(a.begin, b.begin), std::max(a.end, b.end)};
 }
 
+std::uint32_t utf8Length(std::string_view text, std::uint32_t pos) {
+  auto byte = [&](std::uint32_t i) -> unsigned {
+    return pos + i < text.size() ? static_cast<unsigned char>(text[pos + i]) : 0;
+  };
+  auto continues = [&](std::uint32_t i) { return (byte(i) & 0xC0) == 0x80; };
+  unsigned lead = byte(0);
+  if (lead < 0x80)
+    return 1;
+  if (lead >= 0xC2 && lead <= 0xDF)
+    return continues(1) ? 2 : 0;
+  if (lead >= 0xE0 && lead <= 0xEF) {
+    if (!continues(1) || !continues(2) || (lead == 0xE0 && byte(1) < 0xA0) ||
+        (lead == 0xED && byte(1) > 0x9F))
+      return 0;
+    return 3;
+  }
+  if (lead >= 0xF0 && lead <= 0xF4) {
+    if (!continues(1) || !continues(2) || !continues(3) || (lead == 0xF0 && byte(1) < 0x90) ||
+        (lead == 0xF4 && byte(1) > 0x8F))
+      return 0;
+    return 4;
+  }
+  return 0;
+}
+
 SourceFile::SourceFile(FileId id, std::string name, std::string text)
     : fileId(id), fileName(std::move(name)), content(std::move(text)) {
   lineStarts.push_back(0);

@@ -29,6 +29,9 @@ struct Span {
 /// The smallest span that holds both; the first one if they lie in different files.
 Span join(Span a, Span b);
 
+/// Length of the UTF-8 sequence at `pos` (RFC 3629: no overlong form, no surrogate), 0 if invalid.
+std::uint32_t utf8Length(std::string_view text, std::uint32_t pos);
+
 /// Line and column, both from 1. A column is a character (UTF-8 code point), not a byte.
 struct LineColumn {
   std::uint32_t line = 1;
