@@ -30,15 +30,19 @@ def is_gradient(kernel, other):
 
 
 def gradient_for(kernel, given):
-    """The kernel that gives the fewest gradients, but all that these arguments want; None if the
-    module has none at all."""
-    wanted = {"d_" + name for name, value in zip(kernel._names, given)
-              if getattr(value, "requires_grad", False)}
+    """The kernel that gives the fewest gradients, but all that these arguments want."""
+    wanted = ["d_" + name for name, value in zip(kernel._names, given)
+              if getattr(value, "requires_grad", False)]
     gradients = kernel._gradients()
-    enough = [g for g in gradients if wanted <= set(g._names[g._num_params:])]
-    if gradients and not enough:
-        raise TypeError(f"{kernel.signature}: no `grad` item gives {', '.join(sorted(wanted))}")
-    return min(enough, key=lambda g: len(g._names), default=None)
+    enough = [g for g in gradients if set(wanted) <= set(g._names[g._num_params:])]
+    if not enough:
+        name = kernel.signature.split("(")[0]
+        inputs = ", ".join(d_name[2:] for d_name in wanted)
+        raise TypeError(
+            f"{kernel.signature}: no `grad` item gives {', '.join(wanted)}. Add "
+            f"`grad {name}_backward = {name} wrt ({inputs})` to the program, or launch under "
+            "torch.no_grad() if no gradient is needed")
+    return min(enough, key=lambda g: len(g._names))
 
 
 def call(kernel, gradient, given, stream):

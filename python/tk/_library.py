@@ -12,10 +12,11 @@ CODES = ("ok", "compile_failed", "invalid_argument", "shape_mismatch", "constrai
          "overflow", "unsupported", "no_driver", "driver_too_old", "no_device", "no_nvrtc",
          "nvrtc_too_old", "nvrtc_failed", "out_of_memory", "module_load", "launch_failed",
          "needs_prepare", "context_poisoned", "io", "bad_file", "internal",
-         "index_out_of_bounds")
+         "index_out_of_bounds", "write_failed", "interrupted")
 
 # tk_dtype, by number: the names of the language.
 DTYPES = ("f64", "f32", "f16", "bf16", "f8e4m3", "f8e5m2", "i64", "i32", "i16", "i8", "u8", "bool")
+LAST_FLOAT = DTYPES.index("f8e5m2")
 
 
 class Value(ctypes.Structure):
@@ -103,10 +104,12 @@ LIB = _load()
 
 
 def check(status):
-    """Raises for a status that is not TK_OK."""
+    """Raises for a status that is not TK_OK. After a SIGINT Python itself raises KeyboardInterrupt
+    in the main thread, before the error "interrupted" is seen."""
     if status:
         code = CODES[status] if 0 <= status < len(CODES) else "internal"
-        raise Error(code, LIB.tk_last_error().decode(), LIB.tk_last_error_place().decode())
+        # Names of files may be any bytes.
+        raise Error(code, os.fsdecode(LIB.tk_last_error()), os.fsdecode(LIB.tk_last_error_place()))
 
 
 def version():

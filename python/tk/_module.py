@@ -2,10 +2,10 @@
 import ctypes
 import numbers
 import os
-import pathlib
 
 from . import _autograd, _tensors
-from ._library import ABSENT, INTEGER, LIB, REAL, Argument, Error, Value, check
+from ._library import (ABSENT, DTYPES, INTEGER, LAST_FLOAT, LIB, REAL, Argument, Error, Value,
+                       check)
 
 
 def compile(source, target=None, file_name="<string>", disable_passes=(), checked=False):
@@ -27,7 +27,8 @@ def compile_file(path, target=None, checked=False):
     """Compiles a .tk file."""
     if checked:
         try:
-            text = pathlib.Path(path).read_bytes()
+            with open(path, "rb") as file:
+                text = file.read()
         except OSError as error:
             raise Error("io", str(error)) from None
         return _compile(text, target, path, (), checked)
@@ -71,7 +72,7 @@ class Module:
     @property
     def diagnostics(self):
         """The compilation's warnings, "" where none."""
-        return LIB.tk_module_diagnostics(self._handle).decode()
+        return os.fsdecode(LIB.tk_module_diagnostics(self._handle))
 
     def __getitem__(self, name):
         if name not in self._kernels:
@@ -116,12 +117,10 @@ class Kernel:
         a GPU. Arguments come in the signature's order or by name; scalars with a default may be left
         out. Results are made like the first tensor, or are those given as `out`: a tensor, a
         sequence in the signature's order, or a dictionary by name. Where torch records gradients by an
-        argument and the module has a `grad` item of this kernel, the results have them."""
+        argument, the results have them, by a `grad` item of the module; without one that is an error."""
         if out is None and _autograd.wants_gradient([*args, *named.values()]):
             given = _sort(self, args, named, None)
-            gradient = _autograd.gradient_for(self, given)
-            if gradient is not None:
-                return _autograd.call(self, gradient, given, stream)
+            return _autograd.call(self, _autograd.gradient_for(self, given), given, stream)
         call = _Call(self, args, named, out, stream)
         check(LIB.tk_kernel_launch(self._handle, call.stream, call.values, len(call.values)))
         return call.returned()
@@ -179,6 +178,14 @@ def _sort(kernel, args, named, out):
     return given
 
 
+def _is_real(value):
+    """Whether float() takes the value as a number. It would also parse a text, and drop the imaginary
+    part of some complex numbers."""
+    if isinstance(value, numbers.Real):
+        return True
+    return hasattr(type(value), "__float__") and not isinstance(value, numbers.Complex)
+
+
 class _Call:
     """The values of one call, and what must live until it is launched."""
 
@@ -199,20 +206,40 @@ class _Call:
     def _fill(self, i, given):
         value, argument = self.values[i], self.kernel._arguments[i]
         if _tensors.is_tensor(given):
-            return _tensors.fill(value, given, self.stream)
+            try:
+                return _tensors.fill(value, given, self.stream,
+                                     argument.is_result or argument.is_in_out)
+            except _tensors.ReadOnlyError:
+                kind = "result" if argument.is_result else "inout argument"
+                raise TypeError(f"{kind} '{self.kernel._names[i]}': the array is read-only") from None
         if given is None:
             if not argument.is_result and not argument.has_default:
                 raise TypeError(f"{self.kernel.signature}: argument '{self.kernel._names[i]}' is "
                                 "missing")
             value.kind = ABSENT
-        elif isinstance(given, numbers.Integral):
-            value.kind, value.integer = INTEGER, int(given)
         elif argument.is_tensor:
             raise TypeError(f"argument '{self.kernel._names[i]}': expected a tensor with "
                             f"__dlpack__, got {type(given).__name__}")
         else:
-            value.kind, value.real = REAL, float(given)
+            self._fill_scalar(i, given)
         return None
+
+    def _fill_scalar(self, i, given):
+        value, argument = self.values[i], self.kernel._arguments[i]
+        name, wanted = self.kernel._names[i], DTYPES[argument.dtype]
+        is_boolean = isinstance(given, bool) or type(given).__name__ in ("bool", "bool_")
+        if isinstance(given, numbers.Integral) and not (is_boolean and argument.dtype <= LAST_FLOAT):
+            number = int(given)
+            if not -2**63 <= number < 2**63:
+                raise Error("overflow", f"argument '{name}': {number} does not fit in 64 bits")
+            value.kind, value.integer = INTEGER, number
+        elif is_boolean and argument.dtype > LAST_FLOAT:
+            value.kind, value.integer = INTEGER, int(given)
+        elif is_boolean or not _is_real(given):
+            raise TypeError(f"argument '{name}': expected a number for {wanted}, got "
+                            f"{type(given).__name__}")
+        else:
+            value.kind, value.real = REAL, float(given)
 
     def _make_results(self, tensors):
         kernel = self.kernel

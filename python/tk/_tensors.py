@@ -2,7 +2,7 @@
 import ctypes
 import sys
 
-from ._library import DTYPES, LIB, TENSOR, check
+from ._library import DTYPES, LIB, TENSOR, Error, check
 
 _capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _capsule_pointer.restype = ctypes.c_void_p
@@ -33,10 +33,22 @@ def device_of(value):
     return index if int(kind) in _CUDA_DEVICES else -1
 
 
-def fill(value, tensor, stream):
-    """Describes a tensor in a tk_value; returns what must live as long as the value."""
+class ReadOnlyError(Exception):
+    """An array that may not be written, where the kernel writes."""
+
+
+def fill(value, tensor, stream, is_written):
+    """Describes a tensor in a tk_value; returns what must live as long as the value. `is_written`
+    says whether the kernel writes to it."""
     if _is_torch(tensor):
         return _fill_torch(value, tensor)
+    # DLPack's capsules of most libraries have no word for arrays that are read-only: these are not
+    # exported.
+    interface = getattr(tensor, "__array_interface__", None)
+    if interface is not None and interface["data"] is not None and interface["data"][1]:
+        if is_written:
+            raise ReadOnlyError
+        return _fill_host(value, tensor, interface)
     if stream is None or device_of(tensor) < 0:
         capsule = tensor.__dlpack__()
     else:
@@ -45,6 +57,26 @@ def fill(value, tensor, stream):
     # A DLManagedTensor begins with its DLTensor; the capsule frees it.
     check(LIB.tk_value_from_dlpack(_capsule_pointer(capsule, b"dltensor"), value))
     return capsule
+
+
+def _fill_host(value, array, interface):
+    """Describes a NumPy array by its array interface."""
+    try:
+        dtype = _NUMPY_NAMES.index(array.dtype.name)
+    except ValueError:
+        raise Error("unsupported", f"tk has no type for {array.dtype}") from None
+    if not array.dtype.isnative:
+        raise Error("unsupported", "expected the machine's byte order")
+    size = array.dtype.itemsize
+    if any(step % size for step in array.strides):
+        raise Error("unsupported", "expected strides that are whole elements")
+    rank = array.ndim
+    shape = (ctypes.c_int64 * max(rank, 1))(*array.shape)
+    strides = (ctypes.c_int64 * max(rank, 1))(*[step // size for step in array.strides])
+    value.kind, value.dtype, value.rank, value.device = TENSOR, dtype, rank, -1
+    value.data, value.shape, value.strides = interface["data"][0], shape, strides
+    value.storage_bytes = -1
+    return shape, strides, array
 
 
 def _fill_torch(value, tensor):

@@ -121,7 +121,19 @@ class AutogradTest(unittest.TestCase):
         text = GRADIENTS.replace("(x, w)\nkernel other", "(x)\nkernel other")
         with self.assertRaisesRegex(TypeError, "no `grad` item gives d_w"):
             tk.compile(text, target=TARGET)["project"](Tensor(self.x), Tensor(self.w, True))
-        other = tk.compile(GRADIENTS, target=TARGET)["other"] # which has none at all
+
+    def test_a_kernel_without_a_gradient(self):
+        other = tk.compile(GRADIENTS, target=TARGET)["other"]
+        with self.assertRaises(TypeError) as caught:
+            other(Tensor(self.x, True), Tensor(self.w, True))
+        self.assertIn("no `grad` item gives d_x, d_w", str(caught.exception))
+        self.assertIn("Add `grad other_backward = other wrt (x, w)`", str(caught.exception))
+        self.assertIn("torch.no_grad()", str(caught.exception))
+        # The item that the message names is one.
+        text = GRADIENTS + "grad other_backward = other wrt (x, w)\n"
+        self.assertEqual(tk.compile(text, target=TARGET)["other"](Tensor(self.x, True), Tensor(self.w)).shape, (5, 3))
+        self.assertEqual(other(Tensor(self.x), Tensor(self.w)).shape, (5, 3))
+        self.torch.recording = False
         self.assertEqual(other(Tensor(self.x, True), Tensor(self.w)).shape, (5, 3))
 
 

@@ -5,6 +5,8 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from decimal import Decimal
+from fractions import Fraction
 
 try:
     import numpy as np
@@ -24,6 +26,13 @@ kernel extremes(x: i32[M, N]) -> (low: i32[M], high: i32[M]) {
 }
 kernel rows(strided x: f32[M, N]) -> (s: f32[M]) {
   s[i] = sum[j](x[i, j])
+}
+kernel shift(x: i64[N], by: i64, on: bool = true) -> (y: i64[N]) {
+  y[i] = if on then x[i] + by else x[i]
+}
+kernel grow(inout x: f32[N], by: f32) -> (y: f32[N]) {
+  x[i] = x[i] + by
+  y[i] = x[i]
 }
 """
 
@@ -63,7 +72,7 @@ class PackageTest(unittest.TestCase):
         return caught.exception
 
     def test_module(self):
-        self.assertEqual(self.module.kernels, ["axpy", "extremes", "rows"])
+        self.assertEqual(self.module.kernels, ["axpy", "extremes", "rows", "shift", "grow"])
         self.assertEqual(list(self.module), self.module.kernels)
         self.assertEqual(self.module.target, "cpu")
         self.assertEqual(self.module.diagnostics, "")
@@ -126,6 +135,44 @@ class PackageTest(unittest.TestCase):
             with self.assertRaises((TypeError, ValueError)):
                 call()
 
+    def test_scalars(self):
+        x = np.ones(3, "i8")
+        shift, axpy, f = self.module["shift"], self.module["axpy"], np.ones(3, "f4")
+        for by in (2**63 - 2, -2**63, np.int8(-3), np.uint64(7)):
+            np.testing.assert_array_equal(shift(x, by), x + int(by))
+        for by in (2**63, -2**63 - 1, 2**64 + 1, 10**30, np.uint64(2**63)):
+            error = self.refused("overflow", lambda by=by: shift(x, by))
+            self.assertIn("argument 'by'", error.message)
+            self.refused("overflow", lambda by=by: axpy(f, f, by))
+        for on in (True, np.True_):
+            np.testing.assert_array_equal(shift(x, 2, on), [3, 3, 3])
+        np.testing.assert_array_equal(shift(x, 2, np.False_), [1, 1, 1])
+        for a in (0.5, 2, np.float16(0.5), np.int32(2), Fraction(1, 2), Decimal("0.5")):
+            np.testing.assert_array_equal(axpy(f, f, a), float(a) * f + f)
+        for a in ("0.5", b"1", True, np.True_, 1j, np.complex64(1), [1.0], object()):
+            with self.assertRaisesRegex(TypeError, "argument 'a': expected a number for f32"):
+                axpy(f, f, a)
+        for by in ("1", b"1", None, 1j):
+            with self.assertRaises(TypeError):
+                shift(x, by)
+
+    def test_read_only_arrays(self):
+        x, out = np.arange(6, dtype="f4").reshape(2, 3), np.empty(2, "f4")
+        x.flags.writeable = out.flags.writeable = False
+        np.testing.assert_array_equal(self.module["rows"](x), x.sum(1))
+        np.testing.assert_array_equal(self.module["rows"](x[:, :2]), x[:, :2].sum(1))
+        y = np.frombuffer(np.ones(4, "f4").tobytes(), "f4")
+        np.testing.assert_array_equal(self.module["axpy"](y, y), [3, 3, 3, 3])
+        with self.assertRaisesRegex(TypeError, "result 's': the array is read-only"):
+            self.module["rows"](x, out=out)
+        with self.assertRaisesRegex(TypeError, "inout argument 'x': the array is read-only"):
+            self.module["grow"](y, 1.0)
+        for odd in (x.astype(">f4"), x.astype("c8"), np.zeros(3, "f4,f4")):
+            odd.flags.writeable = False
+            self.refused("unsupported", lambda odd=odd: self.module["rows"](odd))
+        error = self.refused("shape_mismatch", lambda: self.module["axpy"](y, y[:3]))
+        self.assertIn("'N'", error.message)
+
     def test_checked(self):
         source = "kernel take(x: f32[N], at: i32[B]) -> (y: f32[B]) {\n  y[b] = x[at[b]]\n}\n"
         x, at = np.arange(5, dtype="f4"), np.array([4, 5], "i4")
@@ -166,6 +213,22 @@ class PackageTest(unittest.TestCase):
             with open(path, "w") as file:
                 file.write("not a bundle")
             self.refused("bad_file", lambda: tk.load_bundle(path))
+
+    def test_names_of_any_bytes(self):
+        with tempfile.TemporaryDirectory() as directory:
+            for name in (b"\xff.tk", b'a"b.tk', b"new\nline.tk"):
+                path = os.path.join(os.fsencode(directory), name)
+                with open(path, "w") as file:
+                    file.write(SOURCE)
+                self.assertIn("axpy", tk.compile_file(path, target="cpu").kernels)
+                x = np.ones(4, "f4")
+                axpy = tk.compile_file(path, target="cpu", checked=True)["axpy"]
+                error = self.refused("shape_mismatch", lambda: axpy(x, np.ones(3, "f4"), out=x.copy()))
+                self.assertTrue(error.place.startswith(os.fsdecode(path)), error.place)
+                with open(path, "w") as file:
+                    file.write("kernel")
+                error = self.refused("compile_failed", lambda: tk.compile_file(path, target="cpu"))
+                self.assertIn("TK0101", error.message)
 
     def test_a_missing_library_is_named(self):
         code = ("import tk._library as library\n"
