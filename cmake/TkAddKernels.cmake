@@ -7,7 +7,11 @@
 # them assumes what they share with others (`tkc build --variant`). The target links tk::runtime;
 # one that compiles at run time too says RUNTIME tk::tk. OPTIONS go to `tkc build`.
 #
+# A change of the file, of what it imports, or of tkc compiles it again.
+#
 # Building needs NVRTC, but no GPU.
+cmake_policy(PUSH)
+cmake_policy(SET CMP0116 NEW) # depfiles name files by absolute paths
 function(tk_add_kernels target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "NAMESPACE;RUNTIME" "ARCHS;VARIANTS;OPTIONS")
   if(NOT arg_ARCHS)
@@ -36,8 +40,9 @@ function(tk_add_kernels target)
     add_custom_command(
       OUTPUT ${base}b ${base}.h ${base}.cpp
       COMMAND tk::tkc build ${path} --emit bundle --target ${archs} ${options}
-        -o ${base}b --cpp ${base}
+        -o ${base}b --cpp ${base} --depfile ${base}.d
       DEPENDS ${path} tk::tkc
+      DEPFILE ${base}.d
       COMMENT "Compiling the kernels of ${name} for ${archs}"
       VERBATIM)
     set_source_files_properties(${base}.cpp PROPERTIES OBJECT_DEPENDS ${base}b)
@@ -46,3 +51,4 @@ function(tk_add_kernels target)
   target_include_directories(${target} PRIVATE ${directory})
   target_link_libraries(${target} PRIVATE ${arg_RUNTIME})
 endfunction()
+cmake_policy(POP)

@@ -28,6 +28,7 @@
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <filesystem>
 #include <mutex>
 #include <new>
 
@@ -84,6 +85,16 @@ constexpr StringRef stages[] = {"ast", "tk",   "fused", "linalg", "tiled",
 CompiledSource::CompiledSource() = default;
 
 ArrayRef<StringRef> CompiledSource::stageNames() { return stages; }
+
+std::vector<std::string> CompiledSource::fileNames() const {
+  std::vector<std::string> names;
+  std::error_code ignored;
+  for (FileId file = 0; file < sources.size(); ++file)
+    if (const std::string &name = sources.file(file).name();
+        std::filesystem::is_regular_file(name, ignored) && !llvm::is_contained(names, name))
+      names.push_back(name);
+  return names;
+}
 
 /// All diagnostics as one error, with the places of those that are errors.
 static Error compileError(const Diagnostics &diags, RenderOptions render) {

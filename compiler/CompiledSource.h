@@ -71,6 +71,8 @@ public:
 
   /// The kernel before any pass: what the reference runs.
   KernelOp kernelOp(size_t kernel);
+  /// The names of the files that were read: the program, what it imports, and schedule files.
+  std::vector<std::string> fileNames() const;
   /// The names of the stages that stage_text knows.
   static llvm::ArrayRef<llvm::StringRef> stageNames();
 

@@ -7,13 +7,12 @@
 #include "compiler/target/cuda/EmitCuda.h"
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "runtime/Environment.h"
+#include "runtime/Files.h"
+#include "runtime/TemporaryFolder.h"
 #include "runtime/cuda/NvrtcIdentity.h"
 
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Program.h"
-#include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 
@@ -29,6 +28,47 @@ Status attachCudaTarget(ModuleOp module, std::string_view target) {
   return {};
 }
 
+/// Bytes that the parameters of one launch may take (CUDA C++ Programming Guide, "Function
+/// Parameters": from compute capability 7.0 on).
+static constexpr uint64_t mostParameterBytes = 32764;
+
+/// The size of an argument in the launch's parameters; all are aligned to it, but tensor maps,
+/// which are aligned to 64 bytes.
+static uint64_t sizeOf(const Arg &arg) {
+  switch (arg.kind) {
+  case ArgKind::tensor:
+  case ArgKind::scratch:
+  case ArgKind::scalar: // at most
+    return 8;
+  case ArgKind::tensor_map:
+    return 128;
+  case ArgKind::integer:
+  case ArgKind::stride:
+    return size_of(arg.dtype);
+  }
+  return 8;
+}
+
+/// A statement that reads more tensors than a launch can be given.
+static Status checkParameterSpace(const LaunchPlan &plan, StringRef kernel) {
+  for (const Launch &launch : plan.launches) {
+    uint64_t bytes = 0;
+    for (const Arg &arg : launch.args) {
+      const uint64_t size = sizeOf(arg);
+      bytes = llvm::alignTo(bytes, std::min<uint64_t>(size, 64)) + size;
+    }
+    if (bytes > mostParameterBytes)
+      return Error(ErrorCode::unsupported,
+                   "a launch of kernel '" + kernel.str() + "' has " +
+                       std::to_string(launch.args.size()) + " parameters of " +
+                       std::to_string(bytes) + " bytes, and a GPU takes at most " +
+                       std::to_string(mostParameterBytes) +
+                       ": pass tensors of the same shape as one, with an axis more",
+                   {launch.span});
+  }
+  return {};
+}
+
 Expected<detail::Executable> emitCudaExecutable(ModuleOp module, KernelOp kernel) {
   FailureOr<cuda::EmittedModule> emitted = cuda::emitCuda(module);
   if (failed(emitted))
@@ -41,6 +81,8 @@ Expected<detail::Executable> emitCudaExecutable(ModuleOp module, KernelOp kernel
   });
   if (!plan)
     return Error(ErrorCode::internal, "a launch uses a scalar that is not known at launch");
+  if (Status fits = checkParameterSpace(*plan, kernel.getSymName()); !fits)
+    return fits.error();
   detail::Executable executable;
   executable.kind = detail::Executable::Kind::cuda;
   executable.plan = std::move(*plan);
@@ -116,13 +158,12 @@ Expected<std::string> disassemble(const std::string &cubin) {
     tool = llvm::sys::findProgramByName("nvdisasm", directories);
   if (!tool)
     return Error(ErrorCode::unsupported, "the stage 'sass' needs nvdisasm, of the CUDA toolkit");
-  SmallString<128> input, output;
-  int fd = -1;
-  if (llvm::sys::fs::createTemporaryFile("tk", "cubin", fd, input) ||
-      llvm::sys::fs::createTemporaryFile("tk", "sass", output))
-    return Error(ErrorCode::io, "cannot make a temporary file");
-  llvm::FileRemover removeInput(input), removeOutput(output);
-  llvm::raw_fd_ostream(fd, /*shouldClose=*/true) << cubin;
+  detail::TemporaryFolder folder("tk-sass");
+  if (!folder.ok())
+    return Error(ErrorCode::write_failed, "nvdisasm needs a temporary folder: " + folder.error());
+  const std::string input = folder.file("kernel.cubin"), output = folder.file("kernel.sass");
+  if (Status written = detail::write_file(input, cubin); !written)
+    return written.error();
   std::optional<StringRef> redirects[] = {std::nullopt, StringRef(output), std::nullopt};
   std::string message;
   if (llvm::sys::ExecuteAndWait(*tool, {*tool, "--print-code", input}, std::nullopt, redirects, 60,

@@ -2,11 +2,11 @@
 #include "compiler/Dump.h"
 
 #include "runtime/Environment.h"
+#include "runtime/Files.h"
 #include "runtime/Sha256.h"
 #include "tk/backend.h"
 
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 
 namespace fs = std::filesystem;
@@ -18,11 +18,12 @@ std::string shortDigest(std::string_view text) {
   return detail::hex(detail::sha256(text)).substr(0, 12);
 }
 
-bool writeTo(const fs::path &path, std::string_view text) {
-  std::error_code ignored;
-  fs::create_directories(path.parent_path(), ignored);
-  std::ofstream out(path, std::ios::binary);
-  return bool(out.write(text.data(), static_cast<std::streamsize>(text.size())).flush());
+Status writeTo(const fs::path &path, std::string_view text) {
+  std::error_code failed;
+  fs::create_directories(path.parent_path(), failed);
+  if (failed)
+    return detail::write_error(path.parent_path().string(), failed.value());
+  return detail::write_file(path.string(), text);
 }
 
 /// Where a reproducer's schedule blocks go.
@@ -84,8 +85,10 @@ Dump::Dump(std::string_view kernel, std::string_view target, const Facts &facts)
 }
 
 void Dump::write(std::string_view stage, std::string_view text) const {
-  if (enabled() && !writeTo(prefix + std::string(stage), text))
-    detail::log_message("cannot write '" + prefix + std::string(stage) + "'");
+  if (!enabled())
+    return;
+  if (Status written = writeTo(prefix + std::string(stage), text); !written)
+    detail::warn_once(detail::EnvVar::dump, "TK_DUMP: " + written.error().message());
 }
 
 std::string writeReproducer(const Reproducer &reproducer) {
@@ -109,7 +112,7 @@ std::string writeReproducer(const Reproducer &reproducer) {
   text << reproducer.source;
   if (reproducer.schedule && !writeTo(schedulePath(path.string()), *reproducer.schedule))
     return {};
-  return writeTo(path, text.str()) ? path.string() : std::string();
+  return writeTo(path, text.str()).has_value() ? path.string() : std::string();
 }
 
 } // namespace tk

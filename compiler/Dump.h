@@ -16,7 +16,7 @@ class Dump {
 public:
   Dump(std::string_view kernel, std::string_view target, const Facts &facts);
   bool enabled() const { return !prefix.empty(); }
-  /// Writes a stage; a failure is logged, and no more.
+  /// Writes a stage; the first failure is a warning.
   void write(std::string_view stage, std::string_view text) const;
 
 private:

@@ -2,6 +2,7 @@
 #include "tk/bundle.h"
 
 #include "runtime/Archive.h"
+#include "runtime/Environment.h"
 #include "runtime/Semantics.h"
 #include "runtime/Sha256.h"
 
@@ -97,8 +98,14 @@ Expected<std::string> read_bytes(const std::string &path) {
     return failure();
   std::string bytes;
   char chunk[1 << 16];
-  while (size_t got = std::fread(chunk, 1, sizeof chunk, file.get()))
+  // A device has no end: what does not begin as a bundle is not read on.
+  while (size_t got = std::fread(chunk, 1, sizeof chunk, file.get())) {
     bytes.append(chunk, got);
+    if (!bytes.starts_with(magic))
+      break;
+    if (bytes.size() > memory_bytes() / 2)
+      return Error(ErrorCode::out_of_memory, "'" + path + "' is more than the memory holds");
+  }
   if (std::ferror(file.get()))
     return failure();
   return bytes;

@@ -37,6 +37,7 @@ static_assert(static_cast<int>(tk::ErrorCode::compile_failed) + 1 == TK_COMPILE_
 static_assert(static_cast<int>(tk::ErrorCode::context_poisoned) + 1 == TK_CONTEXT_POISONED);
 static_assert(static_cast<int>(tk::ErrorCode::internal) + 1 == TK_INTERNAL);
 static_assert(static_cast<int>(tk::ErrorCode::index_out_of_bounds) + 1 == TK_INDEX_OUT_OF_BOUNDS);
+static_assert(static_cast<int>(tk::ErrorCode::interrupted) + 1 == TK_INTERRUPTED);
 
 template <typename F> tk_status guarded(F &&function) {
   tk::Status status = tk::detail::capture(std::forward<F>(function));

@@ -1,6 +1,7 @@
 #include "runtime/Cache.h"
 
 #include "runtime/Environment.h"
+#include "runtime/Files.h"
 #include "runtime/Semantics.h"
 
 #include <algorithm>
@@ -67,6 +68,11 @@ public:
   File &operator=(const File &) = delete;
   bool ok() const { return m_fd >= 0; }
   int fd() const { return m_fd; }
+  /// Whether the system kept what was written.
+  bool close() {
+    int fd = std::exchange(m_fd, -1);
+    return ::close(fd) == 0;
+  }
 
 private:
   int m_fd;
@@ -94,32 +100,27 @@ std::optional<std::string> read_file(const std::string &path) {
   return bytes;
 }
 
-bool write_file(const std::string &path, std::string_view bytes) {
+bool write_entry(const std::string &path, std::string_view bytes) {
   File file(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (!file.ok())
-    return false;
-  while (!bytes.empty()) {
-    ssize_t put = ::write(file.fd(), bytes.data(), bytes.size());
-    if (put < 0 && errno == EINTR)
-      continue;
-    if (put <= 0)
-      return false;
-    bytes.remove_prefix(static_cast<size_t>(put));
-  }
-  return true;
+  return file.ok() && write_all(file.fd(), bytes) && file.close();
 }
 
-bool make_directory(const std::string &directory) {
+/// Makes the cache's directory; the reason where it cannot be used, "" where it can.
+std::string make_directory(const std::string &directory) {
   std::error_code error;
   fs::path path(directory);
   if (path.has_parent_path())
     fs::create_directories(path.parent_path(), error);
   if (::mkdir(directory.c_str(), 0700) == 0)
-    return true;
+    return "";
+  const int number = errno;
   struct stat status;
+  if (::stat(directory.c_str(), &status) != 0)
+    return std::strerror(number);
+  if (!S_ISDIR(status.st_mode))
+    return std::strerror(ENOTDIR);
   // Someone else's directory could feed us code to run.
-  return ::stat(directory.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
-         status.st_uid == ::geteuid();
+  return status.st_uid == ::geteuid() ? "" : "it belongs to another user";
 }
 
 struct Listed {
@@ -227,8 +228,12 @@ std::optional<CacheEntry> Cache::load(const Digest &key) const try {
 }
 
 bool Cache::store(const Digest &key, const CacheEntry &entry) const try {
-  if (!enabled() || !make_directory(m_directory))
+  if (!enabled())
     return false;
+  if (std::string why = make_directory(m_directory); !why.empty()) {
+    warn_unusable(why);
+    return false;
+  }
   std::string bytes = encode_entry(key, entry);
   if (bytes.size() > std::min(max_file_bytes, m_limit))
     return false;
@@ -238,14 +243,34 @@ bool Cache::store(const Digest &key, const CacheEntry &entry) const try {
                           std::to_string(counter++) + "." + hex(key).substr(0, 8);
   // No fsync: an entry torn by a power cut fails its checksum and is a miss. Nothing between the
   // two throws, so that no temporary is left behind.
-  if (!write_file(temporary, bytes) || ::rename(temporary.c_str(), path.c_str()) != 0) {
+  if (!write_entry(temporary, bytes) || ::rename(temporary.c_str(), path.c_str()) != 0) {
+    const int number = errno;
     ::unlink(temporary.c_str());
+    warn_unusable(std::strerror(number));
     return false;
   }
   evict();
   return true;
 } catch (const std::bad_alloc &) {
   return false;
+}
+
+void Cache::warn_unusable(const std::string &why) const {
+  warn_once(EnvVar::cache_dir, "the compilation cache '" + m_directory +
+                                   "' cannot be written: " + why +
+                                   "; set TK_CACHE_DIR to another directory, or TK_CACHE=off");
+}
+
+std::optional<std::string> Cache::problem() const {
+  if (!enabled())
+    return std::nullopt;
+  if (std::string why = make_directory(m_directory); !why.empty())
+    return why;
+  std::string probe = m_directory + "/tmp." + std::to_string(::getpid()) + ".probe";
+  bool written = write_entry(probe, "probe");
+  const int number = errno;
+  ::unlink(probe.c_str());
+  return written ? std::nullopt : std::optional<std::string>(std::strerror(number));
 }
 
 void Cache::evict() const try {

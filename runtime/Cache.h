@@ -1,5 +1,5 @@
 // The on-disk cache: one self-contained checksummed file an entry, written to a temporary and
-// renamed. It can only cost time: whatever goes wrong is a miss, never an error.
+// renamed. It can only cost time: whatever goes wrong is a miss and one warning, never an error.
 #pragma once
 
 #include <cstdint>
@@ -52,6 +52,8 @@ public:
   /// Stores an entry, then removes the least recently used ones above the limit. False where it
   /// could not.
   bool store(const Digest &key, const CacheEntry &entry) const;
+  /// Why entries cannot be stored; nullopt where they can, or the cache is off.
+  std::optional<std::string> problem() const;
   CacheStatistics statistics() const;
   /// Removes every entry; returns how many.
   uint64_t clear() const;
@@ -60,6 +62,7 @@ public:
 private:
   std::string path_of(const Digest &key) const;
   void evict() const;
+  void warn_unusable(const std::string &why) const;
 
   std::string m_directory;
   uint64_t m_limit;

@@ -44,6 +44,10 @@ std::string_view name(ErrorCode code) noexcept {
     return "bad_file";
   case ErrorCode::index_out_of_bounds:
     return "index_out_of_bounds";
+  case ErrorCode::write_failed:
+    return "write_failed";
+  case ErrorCode::interrupted:
+    return "interrupted";
   case ErrorCode::internal:
     return "internal";
   }

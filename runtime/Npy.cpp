@@ -1,5 +1,8 @@
 #include "tk/npy.h"
 
+#include "runtime/Environment.h"
+#include "runtime/Files.h"
+
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
@@ -189,6 +192,73 @@ Expected<std::string_view> header_text(std::string_view &bytes) {
   return text;
 }
 
+/// Bytes behind the header that a file has, by its header; with a bound on what a machine can hold.
+Expected<uint64_t> bytes_of_elements(std::string_view header) {
+  Header parsed(header);
+  if (Status status = parsed.parse(); !status)
+    return std::move(status.error());
+  std::optional<Stored> stored = stored_type(parsed.descr);
+  Expected<int64_t> count = element_count(parsed.shape);
+  if (!count)
+    return std::move(count.error());
+  const uint64_t size = stored ? stored->size : 1;
+  if (static_cast<uint64_t>(*count) > detail::memory_bytes() / size)
+    return Error(ErrorCode::out_of_memory,
+                 "its " + std::to_string(*count) + " elements are more than the memory holds");
+  return static_cast<uint64_t>(*count) * size;
+}
+
+/// Appends up to `count` bytes of a file, in steps, so that memory follows what there is.
+bool append_bytes(std::FILE *file, uint64_t count, std::string &bytes) {
+  constexpr uint64_t step = uint64_t{1} << 20;
+  while (count > 0) {
+    const size_t before = bytes.size(), wanted = static_cast<size_t>(std::min(count, step));
+    bytes.resize(before + wanted);
+    const size_t got = std::fread(bytes.data() + before, 1, wanted, file);
+    bytes.resize(before + got);
+    count -= got;
+    if (got < wanted)
+      return !std::ferror(file);
+  }
+  return true;
+}
+
+/// A file's bytes, but no more than its header announces and one: a device or a pipe may have no
+/// end.
+Expected<std::string> read_bounded(std::FILE *file) {
+  std::string bytes;
+  auto failed = [] { return Error(ErrorCode::io, std::strerror(errno)); };
+  auto byte = [&](size_t i) { return uint64_t{static_cast<uint8_t>(bytes[i])}; };
+  if (!append_bytes(file, 10, bytes))
+    return failed();
+  if (!bytes.starts_with(npy_magic) || bytes.size() < 10)
+    return bytes;
+  uint64_t header = byte(8) | byte(9) << 8;
+  if (byte(6) != 1) {
+    if (!append_bytes(file, 2, bytes))
+      return failed();
+    if (bytes.size() < 12)
+      return bytes;
+    header |= byte(10) << 16 | byte(11) << 24;
+  }
+  // Later versions allow 4 GiB; no header comes near.
+  constexpr uint64_t longest_header = uint64_t{1} << 20;
+  if (header > longest_header)
+    return bad("a header of " + std::to_string(header) + " bytes");
+  if (!append_bytes(file, header, bytes))
+    return failed();
+  std::string_view rest = bytes;
+  Expected<std::string_view> text = header_text(rest);
+  if (!text)
+    return std::move(text.error());
+  Expected<uint64_t> elements = bytes_of_elements(*text);
+  if (!elements)
+    return std::move(elements.error());
+  if (!append_bytes(file, *elements + 1, bytes))
+    return failed();
+  return bytes;
+}
+
 struct CloseFile {
   void operator()(std::FILE *file) const { std::fclose(file); }
 };
@@ -201,6 +271,9 @@ HostTensor HostTensor::zeros(DType dtype, const Extents &shape) {
   tensor.dtype = dtype;
   tensor.shape = shape;
   int64_t size = byte_count(dtype, shape).value();
+  if (static_cast<uint64_t>(size) > detail::memory_bytes())
+    throw Error(ErrorCode::out_of_memory,
+                "a tensor of " + std::to_string(size) + " bytes is more than the memory holds");
   try {
     tensor.bytes.resize(static_cast<size_t>(size));
   } catch (const std::exception &) {
@@ -278,25 +351,19 @@ Expected<HostTensor> read_npy(const std::string &path) {
   FileHandle file(std::fopen(path.c_str(), "rb"));
   if (!file)
     return Error(ErrorCode::io, "cannot read '" + path + "': " + std::strerror(errno));
-  std::string bytes;
-  std::vector<char> buffer(1 << 20);
-  while (size_t got = std::fread(buffer.data(), 1, buffer.size(), file.get()))
-    bytes.append(buffer.data(), got);
-  if (std::ferror(file.get()))
-    return Error(ErrorCode::io, "cannot read '" + path + "': " + std::strerror(errno));
-  Expected<HostTensor> tensor = parse_npy(bytes);
+  Expected<std::string> bytes = read_bounded(file.get());
+  if (!bytes && bytes.error().code() == ErrorCode::io)
+    return Error(ErrorCode::io, "cannot read '" + path + "': " + bytes.error().message());
+  if (!bytes)
+    return Error(bytes.error().code(), "'" + path + "': " + bytes.error().message());
+  Expected<HostTensor> tensor = parse_npy(*bytes);
   if (!tensor)
     return Error(tensor.error().code(), "'" + path + "': " + tensor.error().message());
   return tensor;
 }
 
 Status write_npy(const std::string &path, const HostTensor &tensor) {
-  std::string bytes = format_npy(tensor);
-  FileHandle file(std::fopen(path.c_str(), "wb"));
-  if (!file || std::fwrite(bytes.data(), 1, bytes.size(), file.get()) != bytes.size() ||
-      std::fflush(file.get()) != 0)
-    return Error(ErrorCode::io, "cannot write '" + path + "': " + std::strerror(errno));
-  return {};
+  return detail::write_file(path, format_npy(tensor));
 }
 
 } // namespace tk

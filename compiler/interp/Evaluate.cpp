@@ -180,7 +180,9 @@ Status Evaluation::bind(const std::vector<int64_t> &dims, const std::vector<Tens
                         const std::vector<Scalar> &scalars) {
   forgetAll();
   frame.assign(program.numSlots, Cell{});
-  states.assign(program.tensors.size(), TensorState{});
+  states.clear();
+  memoBytes = 0;
+  states.resize(program.tensors.size());
   if (dims.size() != program.dimSlots.size())
     return Error(ErrorCode::invalid_argument,
                  "expected " + std::to_string(program.dimSlots.size()) + " dimensions, got " +
@@ -190,7 +192,7 @@ Status Evaluation::bind(const std::vector<int64_t> &dims, const std::vector<Tens
   size_t tensor = 0, scalar = 0;
   for (size_t p = 0; p < program.paramTensors.size(); ++p) {
     if (int id = program.paramTensors[p]; id >= 0) {
-      states[id].input = readTensor(tensors.at(tensor++));
+      states[id].input = CellTensor(tensors.at(tensor++));
       states[id].shape = states[id].input.shape;
       continue;
     }
@@ -224,7 +226,7 @@ Status Evaluation::bind(const std::vector<int64_t> &dims, const std::vector<Tens
         if (__builtin_mul_overflow(count, states[id].shape.back(), &count))
           return Error(ErrorCode::overflow, "tensor size overflows 64 bits");
       }
-      states[id].memo.reset(count);
+      states[id].memo.reset(count, memoBytes);
     }
   return {};
 }
@@ -233,7 +235,7 @@ Cell Evaluation::element(int tensor, int64_t position) {
   TensorState &state = states[tensor];
   const TensorSlot &slot = program.tensors[tensor];
   if (slot.compute < 0)
-    return state.input.cells[position];
+    return state.input[position];
   Cell cell;
   if (state.memo.find(position, cell))
     return cell;
@@ -256,7 +258,16 @@ Cell Evaluation::element(int tensor, int64_t position) {
   if (slot.isFloat && program.mode == Mode::Typed)
     cell.f = roundTo(slot.storedAs, cell.f);
   state.memo.set(position, cell);
+  boundMemos();
   return cell;
+}
+
+/// What is remembered saves time alone: where it takes too much memory it is computed anew.
+void Evaluation::boundMemos() {
+  if (memoBytes <= mostMemoBytes)
+    return;
+  for (TensorState &state : states)
+    state.memo.clear();
 }
 
 /// Takes what a result yields, over the values of indices in the tiles that their counters say,

@@ -3,24 +3,36 @@
 #define TK_COMPILER_INTERP_EVALUATION_H
 
 #include "compiler/interp/Program.h"
+#include "runtime/Environment.h"
+
+#include <algorithm>
+#include <bitset>
+#include <memory>
 
 namespace tk::interp::detail {
 
-/// The elements of a computed tensor that have been asked for.
+/// The elements of a computed tensor that have been asked for, in pages that are made when an
+/// element of theirs is.
 class Memo {
 public:
-  void reset(int64_t count);
+  /// Forgets all, for a tensor of that many elements. `total` counts the bytes of all memos.
+  void reset(int64_t count, int64_t &total);
   void clear();
   bool find(int64_t position, Cell &cell) const;
   void set(int64_t position, Cell cell);
 
 private:
-  // Up to this many elements a memo is an array and a bit each; above it, a hash map.
-  static constexpr int64_t denseLimit = int64_t{1} << 26;
-  bool dense = true;
-  std::vector<Cell> cells;
-  std::vector<bool> known;
+  static constexpr int64_t pageCells = 1024;
+  struct Page {
+    Cell cells[pageCells];
+    std::bitset<pageCells> known;
+  };
+  // Up to this many elements there is a table of pages; above it, a hash map.
+  static constexpr int64_t mostElements = int64_t{1} << 32;
+  std::vector<std::unique_ptr<Page>> pages;
   std::unordered_map<int64_t, Cell> sparse;
+  int64_t bytes = 0;
+  int64_t *total = nullptr;
 };
 
 class Evaluation {
@@ -41,6 +53,7 @@ private:
   };
 
   void forgetAll();
+  void boundMemos();
   Rounding *sumRounding() { return program.mode != Mode::F64 ? &rounding : nullptr; }
   bool isSummedInGroups(const Reduction &reduction) const {
     return reduction.isMatrixProduct && sumsAsMatrixUnit && program.mode == Mode::Typed;
@@ -58,6 +71,10 @@ private:
   void scan(const Instruction &instruction);
 
   KernelProgram &program;
+  int64_t memoBytes = 0;
+  /// A share of the memory, since other references may be evaluated beside this one.
+  const int64_t mostMemoBytes =
+      static_cast<int64_t>(std::min(tk::detail::memory_bytes() / 8, uint64_t{4} << 30));
   std::vector<Cell> frame;
   std::vector<TensorState> states;
   Rounding rounding;

@@ -7,13 +7,29 @@
 
 namespace tk::interp {
 
-CellTensor readTensor(const TensorView &view) {
-  CellTensor tensor;
-  tensor.shape.assign(view.shape.begin(), view.shape.end());
-  tensor.isFloat = is_float(view.dtype);
-  int64_t count = element_count(view.shape).value();
-  tensor.cells.resize(count);
-  size_t size = size_of(view.dtype);
+/// Up to this many elements a tensor is held as cells.
+static constexpr int64_t mostCells = int64_t{1} << 22;
+
+/// The number that an element of a type holds.
+static Cell cellOf(DType dtype, const void *element) {
+  Cell cell{};
+  if (is_float(dtype))
+    cell.f = load_as_f64(dtype, element);
+  else if (dtype == DType::i64)
+    std::memcpy(&cell.i, element, sizeof(int64_t));
+  else if (dtype == DType::u8) // held as the bits of an i8
+    cell.i = *static_cast<const int8_t *>(element);
+  else
+    cell.i = static_cast<int64_t>(load_as_f64(dtype, element));
+  return cell;
+}
+
+CellTensor::CellTensor(const TensorView &view)
+    : shape(view.shape.begin(), view.shape.end()), dtype(view.dtype) {
+  const int64_t count = element_count(view.shape).value();
+  const size_t size = size_of(view.dtype);
+  const bool asCells = count <= mostCells;
+  asCells ? cells.resize(count) : bytes.resize(count * size);
   std::vector<int64_t> index(view.rank(), 0);
   for (int64_t n = 0; n < count; ++n) {
     int64_t offset = 0;
@@ -21,21 +37,20 @@ CellTensor readTensor(const TensorView &view) {
       offset += index[axis] * view.strides[axis];
     const char *element =
         static_cast<const char *>(view.data) + offset * static_cast<int64_t>(size);
-    if (tensor.isFloat)
-      tensor.cells[n].f = load_as_f64(view.dtype, element);
-    else if (view.dtype == DType::i64)
-      std::memcpy(&tensor.cells[n].i, element, sizeof(int64_t));
-    else if (view.dtype == DType::u8) // held as the bits of an i8
-      tensor.cells[n].i = *reinterpret_cast<const int8_t *>(element);
+    if (asCells)
+      cells[n] = cellOf(dtype, element);
     else
-      tensor.cells[n].i = static_cast<int64_t>(load_as_f64(view.dtype, element));
+      std::memcpy(bytes.data() + n * size, element, size);
     for (unsigned axis = view.rank(); axis-- > 0;) {
       if (++index[axis] < view.shape[axis])
         break;
       index[axis] = 0;
     }
   }
-  return tensor;
+}
+
+Cell CellTensor::convert(int64_t position) const {
+  return cellOf(dtype, bytes.data() + position * size_of(dtype));
 }
 
 Reference::Reference() = default;

@@ -40,15 +40,26 @@ union Cell {
   int64_t i;
 };
 
-/// A dense row-major tensor of cells.
-struct CellTensor {
-  std::vector<int64_t> shape;
-  std::vector<Cell> cells;
-  bool isFloat = true;
-};
+/// A dense row-major copy of a tensor. Small ones are held as cells; large ones, whose cells would
+/// take up to eight times the memory, in their own type.
+class CellTensor {
+public:
+  CellTensor() = default;
+  /// Reads a view on the CPU, whatever its strides.
+  explicit CellTensor(const TensorView &view);
 
-/// Reads a view on the CPU, whatever its strides.
-CellTensor readTensor(const TensorView &view);
+  Cell operator[](int64_t position) const {
+    return cells.empty() ? convert(position) : cells[position];
+  }
+  std::vector<int64_t> shape;
+
+private:
+  Cell convert(int64_t position) const;
+
+  DType dtype = DType::f32;
+  std::vector<std::byte> bytes;
+  std::vector<Cell> cells;
+};
 
 namespace detail {
 struct KernelProgram;

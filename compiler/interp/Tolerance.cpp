@@ -197,8 +197,14 @@ Comparison compare(const TensorView &got, unsigned result, Reference &exact, Ref
   };
   std::vector<int64_t> chosen = positions(count, options.maxElements);
   comparison.compared = chosen.size();
+  auto progress = [&](size_t done) {
+    if (options.onProgress)
+      options.onProgress(static_cast<int64_t>(done), comparison.compared);
+  };
   if (!exact.resultIsFloat(result)) {
-    for (int64_t position : chosen) {
+    for (size_t n = 0; n < chosen.size(); ++n) {
+      progress(n);
+      const int64_t position = chosen[n];
       int64_t value = integerAt(got, position), expected = exact.element(result, position).i;
       // Where a float comparison decides, a tie in f32 may not be one in f64.
       if (value != expected && value != naive.element(result, position).i)
@@ -210,6 +216,7 @@ Comparison compare(const TensorView &got, unsigned result, Reference &exact, Ref
   std::vector<double> ours, truth, plain;
   double scale = 0;
   for (int64_t position : chosen) {
+    progress(ours.size());
     ours.push_back(load_as_f64(got.dtype, static_cast<const char *>(got.data) + position * size));
     truth.push_back(exact.element(result, position).f);
     plain.push_back(naive.element(result, position).f);
@@ -260,6 +267,7 @@ Comparison compare(const TensorView &got, unsigned result, Reference &exact, Ref
   for (unsigned draw = 1; draw <= otherDraws && comparison.maxError > bound(); ++draw) {
     naive.redraw(draw);
     for (size_t n = 0; n < chosen.size(); ++n) {
+      progress(n);
       const double value = naive.element(result, chosen[n]).f;
       if (std::isfinite(value) && std::isfinite(truth[n]))
         comparison.naiveError = std::max(comparison.naiveError, std::fabs(value - truth[n]));

@@ -12,6 +12,7 @@
 
 #include "compiler/interp/Interpreter.h"
 
+#include <functional>
 #include <string>
 
 namespace tk::interp {
@@ -34,6 +35,8 @@ struct ComparisonOptions {
   /// says, bit for bit. See isStoredExactly.
   bool isExact = false;
   bool inexactProducts = false; ///< what is compared may depend on them: see multipliesInexactly
+  /// Called for each element with how many came before it, and of how many.
+  std::function<void(int64_t done, int64_t total)> onProgress;
 };
 
 /// Compares a dense result on the CPU with what the two references say about `result`.

@@ -133,6 +133,12 @@ int build(BuildOptions &options) {
   const bool onlyExplain = options.explain && options.emit.empty();
   if (options.emit.empty())
     options.emit = "cubin";
+  const bool hasOneOutput =
+      options.emit != "ast" && options.emit != "all" && options.output != "-" && !onlyExplain;
+  if (!options.bundle.depfile.empty() && !hasOneOutput)
+    return report(Error(ErrorCode::invalid_argument, "--depfile needs a stage behind ast that is "
+                                                     "written to a file: -o PATH"),
+                  json);
   if (options.emit == "ast") {
     Expected<std::string> text = syntaxTree(options.source);
     if (!text)
@@ -181,6 +187,8 @@ int build(BuildOptions &options) {
   if (path.empty())
     path = fileNameFor(source->signatures()[kernel].name, options.emit);
   Status written = writeFile(path, *text);
+  if (written && !options.bundle.depfile.empty())
+    written = writeDepfile(options.bundle.depfile, path, *source);
   return written ? Done : report(written.error(), json);
 }
 

@@ -83,6 +83,8 @@ void BundleOptions::addTo(CLI::App &command) {
   command.add_option("--cpp", sourceBase,
                      "With --emit bundle: write BASE.h, a function a kernel, and BASE.cpp, which "
                      "embeds the bundle");
+  command.add_option("--depfile", depfile,
+                     "Write a rule for make that says which files the output was made from");
   command.add_option("--namespace", nameSpace,
                      "With --cpp: their namespace; default: the file's name");
 }
@@ -109,6 +111,8 @@ int emitBundle(SourceOptions &options, const BundleOptions &bundle, const std::s
   Status written = writeFile(path, encode(*contents));
   if (written && !bundle.sourceBase.empty())
     written = writeSources(options, bundle, path, *contents);
+  if (written && !bundle.depfile.empty())
+    written = writeDepfile(bundle.depfile, path, **source);
   return written ? Done : report(written.error(), options.json);
 }
 

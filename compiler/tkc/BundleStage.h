@@ -11,6 +11,7 @@ struct BundleOptions {
   std::vector<std::string> variants; ///< NAME=INT,…
   std::string sourceBase;
   std::string nameSpace;
+  std::string depfile; ///< of any stage
 
   void addTo(CLI::App &command);
 };

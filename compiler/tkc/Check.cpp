@@ -2,6 +2,7 @@
 #include "compiler/tkc/Check.h"
 
 #include "compiler/plan/KernelSignature.h"
+#include "compiler/tkc/Progress.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -25,7 +26,8 @@ static int64_t longestReduction(KernelOp kernel, const RunArguments &arguments) 
 }
 
 static Status compareResults(CompiledSource &source, size_t kernel, const RunArguments &inputs,
-                             int64_t elements, CheckedRun &run) {
+                             int64_t elements, bool quiet, CheckedRun &run) {
+  Progress progress("checking against the reference", quiet);
   const Signature &signature = source.signatures()[kernel];
   KernelOp op = source.kernelOp(kernel);
   std::vector<TensorView> views;
@@ -44,6 +46,7 @@ static Status compareResults(CompiledSource &source, size_t kernel, const RunArg
       return bound;
   interp::ComparisonOptions comparison;
   comparison.maxElements = elements;
+  comparison.onProgress = [&](int64_t done, int64_t total) { progress.report(done, total); };
   comparison.inexactProducts = interp::multipliesInexactly(op);
   int64_t length = longestReduction(op, inputs);
   // Returned values: the declared results, then the inout parameters in order.
@@ -65,7 +68,8 @@ static Status compareResults(CompiledSource &source, size_t kernel, const RunArg
   return {};
 }
 
-Expected<CheckedRun> runOnce(Session &session, const RunArguments &inputs) {
+Expected<CheckedRun> runOnce(Session &session, const RunArguments &inputs, bool quiet) {
+  Progress progress("running on " + session.target(), quiet);
   Expected<std::vector<HostTensor>> outputs = session.run(inputs, 0xFF);
   if (!outputs)
     return outputs.error();
@@ -73,11 +77,15 @@ Expected<CheckedRun> runOnce(Session &session, const RunArguments &inputs) {
 }
 
 Expected<CheckedRun> runChecked(Session &session, CompiledSource &source, size_t kernel,
-                                const RunArguments &inputs, int64_t elements) {
-  Expected<CheckedRun> run = runOnce(session, inputs);
+                                const RunArguments &inputs, int64_t elements, bool quiet) {
+  Expected<CheckedRun> run = runOnce(session, inputs, quiet);
   if (!run)
     return run;
-  Expected<std::vector<HostTensor>> second = session.run(inputs, 0x7B);
+  auto again = [&] {
+    Progress progress("running on " + session.target() + " again", quiet);
+    return session.run(inputs, 0x7B);
+  };
+  Expected<std::vector<HostTensor>> second = again();
   if (!second)
     return second.error();
   for (unsigned t = 0; t < run->outputs.size(); ++t)
@@ -89,7 +97,7 @@ Expected<CheckedRun> runChecked(Session &session, CompiledSource &source, size_t
       const Parameter &param = session.signature().tensor(t);
       run->results.push_back({param.name, unwritten, param.span});
     }
-  if (Status compared = compareResults(source, kernel, inputs, elements, *run); !compared)
+  if (Status compared = compareResults(source, kernel, inputs, elements, quiet, *run); !compared)
     return compared.error();
   return run;
 }

@@ -25,13 +25,13 @@ struct CheckedRun {
   const CheckedResult *firstWrong() const;
 };
 
-/// Runs, and compares nothing.
-Expected<CheckedRun> runOnce(Session &session, const RunArguments &inputs);
+/// Runs, and compares nothing. `quiet`: a long run shows no progress.
+Expected<CheckedRun> runOnce(Session &session, const RunArguments &inputs, bool quiet = true);
 
 /// Runs twice over results filled with different bytes (an element that no thread wrote differs),
 /// and compares up to `elements` of each result with the reference interpreter.
 Expected<CheckedRun> runChecked(Session &session, CompiledSource &source, size_t kernel,
-                                const RunArguments &inputs, int64_t elements);
+                                const RunArguments &inputs, int64_t elements, bool quiet = true);
 
 } // namespace tk::tkc
 

@@ -21,7 +21,7 @@ enum ExitCode {
   Done = 0,
   WrongInput = 1,     ///< the program, the shapes or the data are wrong
   WrongUsage = 2,     ///< the command line is
-  MachineCannot = 3,  ///< no GPU, no NVRTC, no memory
+  MachineCannot = 3,  ///< no GPU, no NVRTC, no memory, a full disk
   InternalError = 70, ///< a bug of tk's; a reproducer was written
 };
 
@@ -64,6 +64,9 @@ struct SourceOptions {
   Expected<Facts> factsFor(const Signature &signature, bool general) const;
 };
 
+/// Writes what `made` depends on as a rule for make: the files that the source consists of.
+Status writeDepfile(const std::string &path, const std::string &made, const CompiledSource &source);
+
 /// NAME=INT texts as a map; `usage` is what the message says is expected.
 Expected<std::map<std::string, int64_t>> parseDims(const std::vector<std::string> &texts,
                                                    const std::string &usage);
@@ -81,7 +84,8 @@ bool wantsColour();
 
 /// Reads a whole file; fails with `io`.
 Expected<std::string> readFile(const std::string &path);
-/// Writes a file, or standard output for "-".
+/// Writes a file, or standard output for "-"; main() says whether that took everything. A file is
+/// written whole, or what was there stays.
 Status writeFile(const std::string &path, std::string_view contents);
 
 } // namespace tk::tkc

@@ -3,6 +3,7 @@
 
 #include "runtime/Cache.h"
 #include "runtime/Environment.h"
+#include "runtime/Files.h"
 #include "runtime/cuda/Driver.h"
 #include "runtime/cuda/Nvrtc.h"
 
@@ -48,6 +49,16 @@ std::string cpuFeatures() {
   return features.lookup("avx2") ? "AVX2" : "no AVX2";
 }
 
+std::string cacheText() {
+  detail::Cache cache = detail::Cache::from_environment();
+  if (!cache.enabled())
+    return detail::cache_disabled_by_environment()
+               ? "off"
+               : "off: none of TK_CACHE_DIR, XDG_CACHE_HOME and HOME is set";
+  std::optional<std::string> problem = cache.problem();
+  return problem ? cache.directory() + ", not used: " + *problem : cache.directory();
+}
+
 int doctor() {
   line("tk", "0.1.0, LLVM " LLVM_VERSION_STRING);
   line("cpu", llvm::sys::getHostCPUName().str() + ", " + cpuFeatures() + ", " +
@@ -57,8 +68,13 @@ int doctor() {
     line("nvrtc", (*nvrtc)->version() + " at " + (*nvrtc)->path);
   else
     line("nvrtc", "none: " + nvrtc.error().message());
-  detail::Cache cache = detail::Cache::from_environment();
-  line("cache", cache.enabled() ? cache.directory() : "off");
+  line("cache", cacheText());
+  if (std::optional<std::string> problem = detail::problem_of_cache_switch())
+    line("cache", *problem);
+  if (std::optional<std::string> directory = detail::environment(detail::EnvVar::dump)) {
+    Status made = detail::make_writable_folder(*directory);
+    line("dump", made ? *directory : *directory + ", not used: " + made.error().message());
+  }
   for (const detail::EnvRow &row : detail::environment_table())
     if (std::optional<std::string> value = detail::environment(row.variable))
       line("env", std::string(row.name) + "=" + *value);

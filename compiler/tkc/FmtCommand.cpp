@@ -2,6 +2,7 @@
 #include "compiler/tkc/Commands.h"
 
 #include "frontend/Formatter.h"
+#include "runtime/Files.h"
 
 #include <CLI/CLI.hpp>
 
@@ -39,7 +40,9 @@ int fmt(const FmtOptions &options) {
         status = WrongInput;
       }
     } else if (options.write) {
-      if (Status written = same ? Status() : writeFile(path, text); !written)
+      if (Status written =
+              same ? Status() : detail::write_file(path, text, detail::FileKind::source);
+          !written)
         return report(written.error(), options.json);
     } else {
       std::cout << text;

@@ -1,6 +1,8 @@
 //===- Inputs.cpp - where a run's arguments come from ---------------------===//
 #include "compiler/tkc/Inputs.h"
 
+#include "runtime/Environment.h"
+
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -148,8 +150,9 @@ public:
       : signature(signature), texts(texts) {}
 
   Expected<RunArguments> run() {
-    for (Status (Gatherer::*step)() : {&Gatherer::readInputs, &Gatherer::readGaps, &Gatherer::solve,
-                                       &Gatherer::readScalars, &Gatherer::makeTensors})
+    for (Status (Gatherer::*step)() :
+         {&Gatherer::readInputs, &Gatherer::readGaps, &Gatherer::solve, &Gatherer::readScalars,
+          &Gatherer::checkMemory, &Gatherer::makeTensors})
       if (Status done = (this->*step)(); !done)
         return done.error();
     return std::move(arguments);
@@ -233,6 +236,28 @@ private:
     arguments.scalars.assign(variables->begin() + static_cast<long>(signature.dims.size()),
                              variables->end());
     return run_checks(signature, arguments.variables);
+  }
+
+  /// A run holds each tensor several times: as it was given, in its session, and as results.
+  Status checkMemory() {
+    constexpr uint64_t copies = 3;
+    uint64_t total = 0;
+    for (unsigned t = 0; t < signature.num_tensors(); ++t) {
+      const Parameter &param = signature.tensor(t);
+      Expected<Extents> shape = shape_of(param, arguments.variables);
+      if (!shape)
+        return shape.error();
+      Expected<int64_t> bytes = byte_count(param.dtype, *shape);
+      if (!bytes)
+        return bytes.error();
+      if (__builtin_add_overflow(total, static_cast<uint64_t>(*bytes), &total) ||
+          total > detail::memory_bytes() / copies)
+        return Error(ErrorCode::out_of_memory,
+                     "the tensors up to '" + param.name + "' have " + std::to_string(total) +
+                         " bytes; a run holds them three times, and the memory has " +
+                         std::to_string(detail::memory_bytes()) + " bytes");
+    }
+    return {};
   }
 
   Status makeTensors() {

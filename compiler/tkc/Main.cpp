@@ -1,5 +1,6 @@
 //===- Main.cpp - tkc, the command line of tk -----------------------------===//
 #include "compiler/tkc/Commands.h"
+#include "compiler/tkc/Process.h"
 
 #include <CLI/CLI.hpp>
 
@@ -20,7 +21,7 @@ static bool isUnknownCommand(CLI::App &app, const char *word) {
   return true;
 }
 
-int main(int argc, char **argv) {
+static int runCommand(int argc, char **argv) {
   CLI::App app{"tkc compiles and runs tensor kernels written in index notation (.tk files)."};
   app.require_subcommand(1);
   app.set_version_flag("--version", "tkc 0.1.0");
@@ -46,6 +47,17 @@ int main(int argc, char **argv) {
   } catch (const std::exception &error) {
     std::fprintf(stderr, "tkc: internal error: %s\n", error.what());
     return tk::tkc::InternalError;
+  }
+  return status;
+}
+
+int main(int argc, char **argv) {
+  tk::tkc::holdStandardStreams();
+  tk::tkc::endOnSignals();
+  int status = runCommand(argc, argv);
+  if (tk::Status written = tk::tkc::flushOutput(); !written) {
+    int failed = tk::tkc::report(written.error(), false);
+    status = status == tk::tkc::Done ? failed : status;
   }
   return status;
 }

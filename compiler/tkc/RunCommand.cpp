@@ -4,6 +4,7 @@
 #include "compiler/plan/WorkCount.h"
 #include "compiler/tkc/Check.h"
 #include "compiler/tkc/Inputs.h"
+#include "compiler/tkc/Progress.h"
 #include "compiler/tkc/Session.h"
 #include "compiler/tkc/Validation.h"
 
@@ -114,7 +115,10 @@ int run(RunOptions &options) {
   Validation validation;
   if (options.validatePasses)
     options.source.afterPass = validation.hook();
-  Expected<ChosenKernel> chosen = options.source.compileKernel();
+  Expected<ChosenKernel> chosen = [&] {
+    Progress progress("reading " + options.source.file, json);
+    return options.source.compileKernel();
+  }();
   if (!chosen)
     return report(chosen.error(), json);
   auto &[source, kernel] = *chosen;
@@ -126,8 +130,10 @@ int run(RunOptions &options) {
   if (options.validatePasses)
     if (Status armed = validation.arm(*source, kernel, *inputs); !armed)
       return report(armed.error(), json);
-  Expected<std::unique_ptr<Session>> session =
-      Session::create(source, kernel, options.source.target, *inputs);
+  Expected<std::unique_ptr<Session>> session = [&, &source = source, &kernel = kernel] {
+    Progress progress("compiling " + signature.name, json);
+    return Session::create(source, kernel, options.source.target, *inputs);
+  }();
   if (!session)
     return report(session.error(), json);
   if (options.explain) {
@@ -149,8 +155,8 @@ int run(RunOptions &options) {
   result.target = (*session)->target();
   result.device = (*session)->deviceName();
   Expected<CheckedRun> ran =
-      options.check ? runChecked(**session, *source, kernel, *inputs, options.checkElements)
-                    : runOnce(**session, *inputs);
+      options.check ? runChecked(**session, *source, kernel, *inputs, options.checkElements, json)
+                    : runOnce(**session, *inputs, json);
   if (!ran)
     return report(ran.error(), json);
   result.checked = options.check;

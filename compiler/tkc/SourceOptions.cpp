@@ -1,6 +1,8 @@
 //===- SourceOptions.cpp - what build and run share -----------------------===//
 #include "compiler/tkc/Commands.h"
+#include "frontend/Diagnostics.h"
 #include "frontend/Source.h"
+#include "runtime/Files.h"
 
 #include <CLI/CLI.hpp>
 
@@ -8,8 +10,6 @@
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
-#include <iostream>
 #include <unistd.h>
 
 namespace tk::tkc {
@@ -25,6 +25,7 @@ ExitCode exitCodeFor(ErrorCode code) {
   case ErrorCode::module_load:
   case ErrorCode::launch_failed:
   case ErrorCode::context_poisoned:
+  case ErrorCode::write_failed:
     return MachineCannot;
   case ErrorCode::internal:
   case ErrorCode::nvrtc_failed:
@@ -35,20 +36,9 @@ ExitCode exitCodeFor(ErrorCode code) {
 }
 
 static std::string jsonString(std::string_view text) {
-  std::string out = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      char buffer[8];
-      std::snprintf(buffer, sizeof buffer, "\\u%04x", c);
-      out += buffer;
-    } else {
-      out += c;
-    }
-  }
-  return out + "\"";
+  std::string out;
+  quoteJson(text, out);
+  return out;
 }
 
 int report(const Error &error, bool json) {
@@ -84,14 +74,9 @@ Expected<std::string> readFile(const std::string &path) {
 }
 
 Status writeFile(const std::string &path, std::string_view contents) {
-  if (path == "-") {
-    std::cout.write(contents.data(), static_cast<std::streamsize>(contents.size()));
-    std::cout.flush();
-    return {};
-  }
-  std::ofstream out(path, std::ios::binary);
-  if (!out.write(contents.data(), static_cast<std::streamsize>(contents.size())))
-    return Error(ErrorCode::io, "cannot write '" + path + "'");
+  if (path != "-")
+    return detail::write_file(path, contents);
+  std::fwrite(contents.data(), 1, contents.size(), stdout);
   return {};
 }
 

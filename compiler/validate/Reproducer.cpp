@@ -1,7 +1,8 @@
 //===- Reproducer.cpp - the IR that a wrong pass got ----------------------===//
 #include "compiler/validate/Reproducer.h"
 
-#include "llvm/Support/FileSystem.h"
+#include "runtime/Files.h"
+
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -13,10 +14,8 @@ std::string tk::writePassReproducer(StringRef directory, StringRef kernel, Strin
   if (path.empty())
     sys::path::system_temp_directory(/*erasedOnReboot=*/true, path);
   sys::path::append(path, kernel + "-before-" + pass + ".mlir");
-  std::error_code error;
-  raw_fd_ostream out(path, error);
-  if (error)
-    return "";
+  std::string text;
+  raw_string_ostream out(text);
   const std::string command = ("tk-opt --" + pass + " " + path).str();
   out << "// RUN: " << command << "\n";
   SmallVector<StringRef> lines;
@@ -24,5 +23,5 @@ std::string tk::writePassReproducer(StringRef directory, StringRef kernel, Strin
   for (StringRef line : lines)
     out << "// " << line << "\n";
   out << ir << "\n";
-  return command;
+  return tk::detail::write_file(path.str().str(), text) ? command : "";
 }

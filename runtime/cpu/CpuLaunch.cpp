@@ -1,6 +1,7 @@
 #include "runtime/cpu/CpuLaunch.h"
 
 #include "runtime/Bind.h"
+#include "runtime/Interrupt.h"
 #include "runtime/cpu/ThreadPool.h"
 
 #include <cstdlib>
@@ -88,6 +89,7 @@ ResolvedPlan resolve_plan(const detail::Executable &executable, const Signature 
 }
 
 void launch_plan(const ResolvedPlan &resolved, std::span<void *const> pointers) {
+  detail::InterruptScope scope;
   Memory scratch = allocate(resolved.scratch_total);
   auto *base = static_cast<char *>(scratch.get());
   const LaunchPlan &plan = resolved.executable->plan;
@@ -114,6 +116,7 @@ void launch_plan(const ResolvedPlan &resolved, std::span<void *const> pointers) 
       throw Error(ErrorCode::launch_failed,
                   "'" + plan.launches[i].symbol + "' failed with code " + std::to_string(code),
                   {plan.launches[i].span});
+    detail::stop_if_interrupted();
   }
 }
 

@@ -1,5 +1,7 @@
 #include "runtime/cpu/ThreadPool.h"
 
+#include "runtime/Interrupt.h"
+
 #include <algorithm>
 #include <exception>
 
@@ -10,6 +12,8 @@ namespace {
 
 /// Chunks a thread, so that an uneven loop balances.
 constexpr int64_t chunks_per_thread = 4;
+/// More iterations than that are cut further, so that a long loop can be interrupted.
+constexpr int64_t max_chunk = int64_t{1} << 16;
 
 thread_local bool inside_loop = false;
 
@@ -56,6 +60,9 @@ void ThreadPool::run_chunks(Job &job) {
     if (begin >= job.count)
       return;
     job.body(job.context, begin, std::min(begin + job.chunk, job.count));
+    // Only the thread that started the loop hears of an interrupt; it ends the loop for all.
+    if (detail::interrupt_requested())
+      job.next.store(job.count, std::memory_order_relaxed);
   }
 }
 
@@ -89,7 +96,8 @@ void ThreadPool::parallel_for(int64_t count, int64_t grain, tk_cpu_body body, vo
   if (!busy)
     return body(context, 0, count);
   int64_t chunks = chunks_per_thread * num_threads();
-  Job job{body, context, count, std::max(grain, count / chunks + (count % chunks != 0))};
+  const int64_t share = count / chunks + (count % chunks != 0);
+  Job job{body, context, count, std::max(grain, std::min(share, max_chunk))};
   {
     std::lock_guard lock(m_mutex);
     m_job = &job;

@@ -1,6 +1,8 @@
 #include "runtime/cuda/Nvrtc.h"
 
 #include "runtime/Environment.h"
+#include "runtime/Interrupt.h"
+#include "runtime/cuda/NvrtcSignals.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -32,6 +34,8 @@ struct Nvrtc::Functions {
   const char *(*error_string)(Result result);
   Result (*num_archs)(int *count);
   Result (*archs)(int *list);
+  /// Null before NVRTC 12.8: a compilation cannot be stopped.
+  Result (*set_flow_callback)(Program program, int (*callback)(void *, void *), void *payload);
 };
 
 namespace {
@@ -112,6 +116,9 @@ struct ProgramHandle {
   Program program = nullptr;
   Result (*destroy)(Program *);
 };
+
+/// NVRTC's flow callback: other than 0 cancels the compilation.
+int cancel_if_interrupted(void *, void *) { return detail::interrupt_requested() ? 1 : 0; }
 
 /// Fetches a text or binary of a program; "" where there is none.
 std::string fetch(Program program, Result (*size_of)(Program, size_t *),
@@ -202,6 +209,10 @@ Expected<std::unique_ptr<Nvrtc>> Nvrtc::load(const std::string &path) {
   find(functions->archs, "nvrtcGetSupportedArchs");
   if (missing)
     return Error(ErrorCode::nvrtc_too_old, "'" + path + "' lacks " + missing);
+  functions->set_flow_callback = reinterpret_cast<decltype(functions->set_flow_callback)>(
+      dlsym(library, "nvrtcSetFlowCallback"));
+  if (!keep_signal_handlers(library))
+    detail::log_message("NVRTC at " + path + " may handle SIGINT while it compiles");
   auto nvrtc = std::make_unique<Nvrtc>();
   // The file that the loader chose, where a bare name was asked for.
   Dl_info info;
@@ -258,7 +269,12 @@ Expected<NvrtcResult> Nvrtc::compile(const std::string &source, const NvrtcOptio
   std::vector<const char *> pointers;
   for (const std::string &flag : flags)
     pointers.push_back(flag.c_str());
+  detail::InterruptScope scope;
+  if (m_functions->set_flow_callback)
+    m_functions->set_flow_callback(handle.program, cancel_if_interrupted, nullptr);
   result = m_functions->compile(handle.program, static_cast<int>(pointers.size()), pointers.data());
+  if (detail::interrupt_requested())
+    return Error(ErrorCode::interrupted, "NVRTC's compilation was interrupted");
   NvrtcResult output;
   output.log = fetch(handle.program, m_functions->log_size, m_functions->log, true);
   if (result != 0)

@@ -12,7 +12,10 @@ function(run)
 endfunction()
 
 set(prefix ${SCRATCH}/prefix)
-file(REMOVE_RECURSE ${prefix} ${SCRATCH}/consumer)
+# A copy, whose files may change. The blank makes paths that depfiles have to escape.
+set(source "${SCRATCH}/consumer source")
+file(REMOVE_RECURSE ${prefix} ${SCRATCH}/consumer ${source})
+file(COPY ${CMAKE_CURRENT_LIST_DIR}/consumer/ DESTINATION ${source})
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${prefix})
 
 # Kernels are compiled ahead of time where NVRTC is to be had.
@@ -21,7 +24,7 @@ set(kernels OFF)
 if(output MATCHES "nvrtc +[0-9]")
   set(kernels ON)
 endif()
-run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR}/consumer -B ${SCRATCH}/consumer -G ${GENERATOR}
+run(${CMAKE_COMMAND} -S ${source} -B ${SCRATCH}/consumer -G ${GENERATOR}
   -D CMAKE_PREFIX_PATH=${prefix} -D CMAKE_CXX_COMPILER=${COMPILER} -D "CMAKE_CXX_FLAGS=${FLAGS}"
   -D WITH_KERNELS=${kernels})
 run(${CMAKE_COMMAND} --build ${SCRATCH}/consumer)
@@ -29,6 +32,24 @@ run(${SCRATCH}/consumer/compile_at_run_time)
 if(kernels)
   run(${SCRATCH}/consumer/launch_bundle)
   message("${output}")
+  # A change of an imported file compiles the kernels again, and nothing else does.
+  set(bundle ${SCRATCH}/consumer/launch_bundle_kernels/scale.tkb)
+  file(SHA256 ${bundle} before)
+  file(TIMESTAMP ${bundle} made "%s")
+  run(${CMAKE_COMMAND} --build ${SCRATCH}/consumer)
+  file(TIMESTAMP ${bundle} again "%s")
+  if(NOT made STREQUAL again)
+    message(FATAL_ERROR "the kernels were compiled again without a change")
+  endif()
+  file(READ ${source}/factors.tk text)
+  string(REPLACE "TWO = 2" "TWO = 3" text "${text}")
+  file(WRITE ${source}/factors.tk "${text}")
+  run(${CMAKE_COMMAND} --build ${SCRATCH}/consumer)
+  file(SHA256 ${bundle} after)
+  if(before STREQUAL after)
+    message(FATAL_ERROR "a change of an imported file did not compile the kernels again")
+  endif()
+  run(${SCRATCH}/consumer/launch_bundle)
   # What launches bundles carries no compiler.
   run(${NM} --undefined-only --dynamic ${SCRATCH}/consumer/launch_bundle)
   if(output MATCHES "nvrtc|llvm|mlir")

@@ -5,6 +5,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -96,15 +97,27 @@ std::string KernelEmitter::nameFor(Value value) {
   return freshName(hint);
 }
 
+/// A file's name as `#line` takes it. Compilers and ptxas do not agree on quotes, line breaks and
+/// bytes that are not UTF-8, escaped or not: those become question marks.
+static std::string nameInDirective(StringRef name) {
+  const bool isText = llvm::json::isUTF8(name);
+  std::string text;
+  for (char c : name) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '\\')
+      text += "\\\\";
+    else
+      text += c == '"' || byte < 0x20 || byte == 0x7F || (byte >= 0x80 && !isText) ? '?' : c;
+  }
+  return text;
+}
+
 void KernelEmitter::line(const llvm::Twine &text) {
   auto place = location->findInstanceOf<FileLineColLoc>();
   if (options.lineDirectives && place) {
     const std::string file = place.getFilename().str();
     if (file != lineFile || place.getLine() != nextLine) {
-      body += "#line " + std::to_string(place.getLine()) + " \"";
-      for (char c : file)
-        body += c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
-      body += "\"\n";
+      body += "#line " + std::to_string(place.getLine()) + " \"" + nameInDirective(file) + "\"\n";
       lineFile = file;
     }
     nextLine = place.getLine() + 1;

@@ -4,6 +4,7 @@
 #include "compiler/target/emu/Cluster.h"
 #include "compiler/target/emu/TextBatch.h"
 #include "runtime/Environment.h"
+#include "runtime/Interrupt.h"
 
 #include <algorithm>
 #include <atomic>
@@ -168,7 +169,8 @@ void EmulatedKernels::launch(const detail::EmulatedPlan &plan, size_t index, Tim
   const auto [dx, dy, dz] = std::tuple(shape.cluster[0], shape.cluster[1], shape.cluster[2]);
   for (int64_t z = 0; z < shape.grid[2]; z += dz)
     for (int64_t y = 0; y < shape.grid[1]; y += dy)
-      for (int64_t x = 0; x < shape.grid[0]; x += dx)
+      for (int64_t x = 0; x < shape.grid[0]; x += dx) {
+        detail::stop_if_interrupted();
         if (auto fault = cluster.run(static_cast<int>(x), static_cast<int>(y), static_cast<int>(z),
                                      entry.call, arguments.data()))
           report(launch,
@@ -176,12 +178,14 @@ void EmulatedKernels::launch(const detail::EmulatedPlan &plan, size_t index, Tim
                            z + fault->block / (dx * dy)) +
                      fault->text,
                  fault->place);
+      }
 }
 
 void EmulatedKernels::run(const detail::EmulatedPlan &plan) const {
   if (Status loaded = load(); !loaded)
     throw loaded.error();
   std::lock_guard lock(code->attached);
+  detail::InterruptScope scope;
   const Timing when = timing();
   Order order;
   Sites sites;

@@ -2,6 +2,9 @@
 #include "compiler/target/emu/HostCompiler.h"
 
 #include "runtime/Environment.h"
+#include "runtime/Files.h"
+#include "runtime/Interrupt.h"
+#include "runtime/TemporaryFolder.h"
 
 #include <cerrno>
 #include <cstdlib>
@@ -26,22 +29,6 @@ void *HostCode::symbol(const std::string &name) const { return dlsym(handle, nam
 
 namespace {
 
-class TemporaryDirectory {
-public:
-  TemporaryDirectory() {
-    std::error_code error;
-    std::string name = (fs::temp_directory_path(error) / "tk-emu-XXXXXX").string();
-    if (!error && mkdtemp(name.data()))
-      path = name;
-  }
-  ~TemporaryDirectory() {
-    std::error_code ignored;
-    if (!path.empty())
-      fs::remove_all(path, ignored);
-  }
-  fs::path path; ///< empty where it could not be made
-};
-
 bool isExecutable(const std::string &path) { return access(path.c_str(), X_OK) == 0; }
 
 /// The words of $CXX, else the first compiler on PATH; empty if there is none.
@@ -60,19 +47,36 @@ std::vector<std::string> findCompiler() {
   return {};
 }
 
-/// Runs a program with its output in a file; the exit status, or -1 if it did not start.
+/// Pointers to texts, as exec takes them.
+std::vector<char *> pointersTo(const std::vector<std::string> &texts) {
+  std::vector<char *> pointers;
+  for (const std::string &text : texts)
+    pointers.push_back(const_cast<char *>(text.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+/// This process's environment, with another directory for temporary files.
+std::vector<std::string> environmentWith(const std::string &temporary) {
+  std::vector<std::string> variables = {"TMPDIR=" + temporary};
+  for (char **variable = environ; *variable; ++variable)
+    if (!std::string_view(*variable).starts_with("TMPDIR="))
+      variables.emplace_back(*variable);
+  return variables;
+}
+
+/// Runs a program with its output in `output`, which is in a folder that also gets its temporary
+/// files; the exit status, or -1 if it did not start.
 int runProgram(const std::vector<std::string> &words, const fs::path &output) {
-  std::vector<char *> arguments;
-  for (const std::string &word : words)
-    arguments.push_back(const_cast<char *>(word.c_str()));
-  arguments.push_back(nullptr);
+  std::vector<char *> arguments = pointersTo(words);
+  const std::vector<std::string> variables = environmentWith(output.parent_path().string());
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, 1, output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   posix_spawn_file_actions_adddup2(&actions, 1, 2);
   pid_t child = 0;
-  const int error =
-      posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
+  const int error = posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(),
+                                 pointersTo(variables).data());
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0)
     return -1;
@@ -80,12 +84,6 @@ int runProgram(const std::vector<std::string> &words, const fs::path &output) {
   while (waitpid(child, &status, 0) < 0 && errno == EINTR)
     ;
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
-}
-
-bool writeFile(const fs::path &path, std::string_view text) {
-  std::ofstream out(path, std::ios::binary);
-  out.write(text.data(), static_cast<std::streamsize>(text.size()));
-  return out.good();
 }
 
 std::string readFile(const fs::path &path) {
@@ -101,14 +99,18 @@ Expected<std::shared_ptr<HostCode>> compileOnHost(std::string_view text) {
     return Error(ErrorCode::unsupported,
                  "the emulator needs a C++ compiler: clang++-22, clang++, g++ or c++ on PATH, or "
                  "one named by CXX");
-  TemporaryDirectory folder;
-  const fs::path source = folder.path / "kernel.cpp", object = folder.path / "kernel.so",
-                 log = folder.path / "log";
-  bool written = !folder.path.empty() && writeFile(source, text);
+  detail::TemporaryFolder folder("tk-emu");
+  if (!folder.ok())
+    return Error(ErrorCode::write_failed,
+                 "the emulator needs a temporary folder: " + folder.error());
+  const fs::path source = folder.file("kernel.cpp"), object = folder.file("kernel.so"),
+                 log = folder.file("log");
+  Status written = detail::write_file(source.string(), text);
   for (const DeviceFile &file : deviceFiles())
-    written = written && writeFile(folder.path / file.name, file.text);
+    if (written)
+      written = detail::write_file(folder.file(std::string(file.name)), file.text);
   if (!written)
-    return Error(ErrorCode::io, "the emulator cannot write to the temporary directory");
+    return written.error();
   // No contraction and no assumptions beyond what NVRTC makes; variables start as NaNs. Nearly all
   // of a run's time goes to the engine: optimising the kernel takes longer than it saves. Nor does
   // an object without constructors need the C++ library and start files.
@@ -117,7 +119,11 @@ Expected<std::shared_ptr<HostCode>> compileOnHost(std::string_view text) {
         "-fno-strict-aliasing", "-fno-exceptions", "-ftrivial-auto-var-init=pattern"})
     command.push_back(option);
   command.insert(command.end(), {"-o", object.string(), source.string(), "-lm", "-lc", "-lgcc"});
+  detail::InterruptScope scope;
   const int status = runProgram(command, log);
+  // The terminal's SIGINT reaches the compiler, too: that it failed says nothing about the text.
+  if (detail::interrupt_requested())
+    return Error(ErrorCode::interrupted, "the host's compiler was interrupted");
   if (status < 0 || status == 127)
     return Error(ErrorCode::unsupported,
                  "the emulator cannot run the compiler '" + command[0] + "'");

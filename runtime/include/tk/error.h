@@ -31,10 +31,12 @@ enum class ErrorCode : uint8_t {
   launch_failed,     ///< the driver refused the launch
   needs_prepare,     ///< a cold kernel was launched during a graph capture
   context_poisoned,  ///< an earlier kernel broke the device's context
-  io,                ///< a file cannot be read or written
+  io,                ///< a file cannot be read
   bad_file,          ///< a file's contents are not what they claim to be
   internal,          ///< a bug of tk's
   index_out_of_bounds, ///< an element of an integer tensor indexes outside (checked kernels only)
+  write_failed,        ///< a file cannot be written: the disk is full, or permission is missing
+  interrupted,         ///< a SIGINT, which the process handles, came during long work
 };
 
 /// The code's stable name, such as "shape_mismatch".

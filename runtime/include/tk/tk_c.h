@@ -42,7 +42,9 @@ typedef enum tk_status {
   TK_IO = 18,
   TK_BAD_FILE = 19,
   TK_INTERNAL = 20,
-  TK_INDEX_OUT_OF_BOUNDS = 21
+  TK_INDEX_OUT_OF_BOUNDS = 21,
+  TK_WRITE_FAILED = 22,
+  TK_INTERRUPTED = 23
 } tk_status;
 
 typedef enum tk_dtype {

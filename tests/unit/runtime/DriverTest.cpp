@@ -8,8 +8,10 @@
 #include "tk/tk.h"
 
 #include <cmath>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 using namespace tk;
 using namespace tk::cuda;
@@ -61,6 +63,29 @@ TEST_CASE("NVRTC missing, too old, failing", "[driver]") {
   CHECK(bad.error().message().find("planted") != std::string::npos);
   options.arch = "sm_120";
   CHECK(nvrtc->compile("good", options).error().message() == "NVRTC 13.4 does not support sm_120");
+}
+
+namespace {
+volatile std::sig_atomic_t signals = 0;
+} // namespace
+
+TEST_CASE("SIGINT stays with the program while NVRTC compiles, and stops that", "[driver]") {
+  signals = 0;
+  auto *before = std::signal(SIGINT, [](int) { signals = signals + 1; });
+  auto nvrtc = std::move(Nvrtc::load(FAKE_NVRTC_PATH).value());
+  NvrtcOptions options;
+  options.arch = "sm_90";
+  auto stopped = nvrtc->compile("raise SIGINT", options);
+  CHECK(signals == 1);
+  REQUIRE(!stopped);
+  CHECK(stopped.error().code() == ErrorCode::interrupted);
+  CHECK(nvrtc->compile("good", options));
+  std::raise(SIGINT);
+  CHECK(signals == 2);
+  // Another thread is not the user's to interrupt.
+  std::thread([&] { CHECK(nvrtc->compile("raise SIGINT", options)); }).join();
+  CHECK(signals == 3);
+  std::signal(SIGINT, before);
 }
 
 TEST_CASE_METHOD(GpuGemm, "a launch carries the grid, the block and the arguments", "[driver]") {
