@@ -287,6 +287,8 @@ Expected<detail::Executable> CompiledSource::emitted(ModuleOp module, size_t ker
   Expected<detail::Executable> executable = emitCudaExecutable(module, op);
   if (!executable)
     return Error(ErrorCode::internal, executable.error().message() + "\n" + collect.text());
+  if (Status fits = checkParameterSpace(executable->plan, kernelSignatures[kernel]); !fits)
+    return fits.error();
   executable->target = target;
   detail::log_message("emission: " + watch.str());
   if (dump.enabled()) {

@@ -12,6 +12,9 @@ namespace tk {
 /// Sets `tkgpu.target` from the table of architectures; the emulator stands for one of them.
 Status attachCudaTarget(mlir::ModuleOp module, std::string_view target);
 
+/// Refuses, with `unsupported`, a statement that reads more tensors than a launch can be given.
+Status checkParameterSpace(const LaunchPlan &plan, const Signature &signature);
+
 /// The launch plan of a kernel whose computes have become tkgpu.launch operations, and the CUDA
 /// text of their functions. Diagnostics go to the context's handler.
 Expected<detail::Executable> emitCudaExecutable(mlir::ModuleOp module, KernelOp kernel);

@@ -5,6 +5,7 @@ usage: check_files.py TKC
 A write that fails ends with status 3 and the system's reason, and what was there before stays.
 """
 
+import json
 import os
 import pathlib
 import resource
@@ -174,28 +175,28 @@ def unwritable_folder(folder):
 
 def names(folder):
     """A name of any bytes works everywhere, or is refused with status 1."""
+    hardest = (b'quo"te.tk', b"new\nline.tk", b"\xff\xfe.tk")
     for name in (b'quo"te.tk', b"apo'strophe.tk", b"new\nline.tk", b"back\\slash.tk", b"\xff\xfe.tk", b"per%cent $x.tk",
                  "größe.tk".encode(), b"* comment.tk", b"tab\t.tk", b"-dash.tk"):
         path = os.path.join(os.fsencode(folder), name)
         with open(path, "w") as file:
             file.write(COPY.replace("x[i]", "exp(x[i])"))
         commands = [["run", path, "--target", "cpu", "--dim", "N=3", "--check"],
-                    ["run", path, "--target", "emu", "--dim", "N=3", "--check", "--json"],
                     ["build", path, "--target", "sm_90a", "--emit", "cuda", "-o", path + b".cu", "--depfile", path + b".d"],
                     ["fmt", path], ["fmt", "-i", path]]
-        if nvrtc():
-            commands += [["build", path, "--target", "sm_90a", "-o", path + b".cubin"],
-                         ["build", path, "--emit", "bundle", "--target", "sm_90a", "-o", path + b"b", "--cpp", path]]
+        if name in hardest:
+            commands.append(["run", path, "--target", "emu", "--dim", "N=3", "--check", "--json"])
+            if nvrtc():
+                commands.append(["build", path, "--emit", "bundle", "--target", "sm_90a", "-o", path + b"b", "--cpp", path])
         for command in commands:
             done = run(*command)
-            expect(done.returncode in (0, 1), f"{command[0]} {name}", done)
-            expect(done.returncode == 0 or (b"\n" in name and b"line break" in done.stderr), f"{command[0]} {name}", done)
+            expect(done.returncode == 0 or (done.returncode == 1 and b"\n" in name and b"line break" in done.stderr),
+                   f"{command[0]} {name}", done)
         with open(path, "w") as file:
             file.write("kernel")
         done = run("run", path, "--json", "--target", "cpu")
         expect(done.returncode == 1, f"an error in {name}", done)
         try:
-            import json
             json.loads(done.stderr.decode())
         except ValueError as error:
             wrong.append(f"an error in {name}: {error}: {done.stderr}")
