@@ -278,8 +278,12 @@ TEST_CASE("an import that names no text file") {
   folder.write("folder.tk", "import \".\"\n");
   folder.write("empty.tk", "import \"nothing.tk\"\nkernel k() -> (y: f32[]) { y = 1.0 }\n");
   folder.write("nothing.tk", "");
-  CHECK(info(Loaded(folder.path / "endless.tk").diags.sorted().at(0)->id).code() == "TK0602");
-  CHECK(info(Loaded(folder.path / "folder.tk").diags.sorted().at(0)->id).code() == "TK0114");
+  folder.write("device.tk", "import \"zero.tk\"\n");
+  std::filesystem::create_symlink("/dev/zero", folder.path / "zero.tk");
+  for (const char *name : {"endless.tk", "folder.tk", "device.tk"})
+    CHECK(info(Loaded(folder.path / name).diags.sorted().at(0)->id).code() == "TK0118");
+  // The program itself is read as far as the limit.
+  CHECK(info(Loaded(folder.path / "zero.tk").diags.sorted().at(0)->id).code() == "TK0602");
   CHECK(Loaded(folder.path / "empty.tk").diags.text() == "");
 }
 
