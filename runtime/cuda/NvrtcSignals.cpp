@@ -83,7 +83,7 @@ bool redirect(void **slot, void *to, bool read_only) {
 
 bool keep_signal_handlers(void *library) noexcept {
   link_map *object = nullptr;
-  if (::dlinfo(library, RTLD_DI_LINKMAP, &object) != 0 || !object)
+  if (::dlinfo(library, RTLD_DI_LINKMAP, static_cast<void *>(&object)) != 0 || !object)
     return false;
   const Imports imports(*object);
   bool found = false;
