@@ -176,6 +176,13 @@ void Evaluation::redraw(unsigned draw) {
     state.memo.clear();
 }
 
+void Evaluation::takeAbsentTerms(bool takes) {
+  takesAbsentTerms = takes;
+  forgetAll();
+  for (TensorState &state : states)
+    state.memo.clear();
+}
+
 Status Evaluation::bind(const std::vector<int64_t> &dims, const std::vector<TensorView> &tensors,
                         const std::vector<Scalar> &scalars) {
   forgetAll();
@@ -387,12 +394,19 @@ void Evaluation::reduceOver(Reduction &reduction, unsigned depth, std::vector<Ce
   }
 }
 
+/// The term that the body has computed; 0 where a mask leaves it out, whatever its factors are.
+Cell Evaluation::termOf(const Reduction &reduction, size_t k) const {
+  const int present = reduction.present[k];
+  return present >= 0 && !takesAbsentTerms && !frame[present].i ? Cell{}
+                                                                : frame[reduction.body.yields[k]];
+}
+
 void Evaluation::reduceStep(Reduction &reduction, std::vector<Cell> &accumulators, bool &first,
                             int64_t index) {
   size_t n = reduction.kinds.size();
   if (n == 1) {
     run(reduction.body);
-    Cell term = frame[reduction.body.yields[0]];
+    Cell term = termOf(reduction, 0);
     ReduceKind kind = reduction.kinds[0];
     if (kind == ReduceKind::ArgMax || kind == ReduceKind::ArgMin) {
       // The last accumulator holds the extremum, the first its index.
@@ -431,7 +445,7 @@ void Evaluation::reduceStep(Reduction &reduction, std::vector<Cell> &accumulator
     for (size_t r = 0; r + 1 < n; ++r)
       frame[reduction.body.arguments[indices + r]] = accumulators[r];
     run(reduction.body);
-    Cell term = frame[reduction.body.yields[k]];
+    Cell term = termOf(reduction, k);
     if (k > 0) {
       for (size_t r = 0; r + 1 < n; ++r) {
         frame[reduction.rescale.arguments[r]] = old[r];

@@ -43,6 +43,7 @@ public:
               const std::vector<Scalar> &scalars);
   const std::vector<int64_t> &shape(int tensor) const { return states[tensor].shape; }
   Cell element(int tensor, int64_t position);
+  void takeAbsentTerms(bool takes);
   void redraw(unsigned draw);
 
 private:
@@ -69,7 +70,9 @@ private:
   void reduceOver(Reduction &reduction, unsigned depth, std::vector<Cell> &accumulators,
                   bool &first);
   void scan(const Instruction &instruction);
+  Cell termOf(const Reduction &reduction, size_t k) const;
 
+  bool takesAbsentTerms = false;
   KernelProgram &program;
   int64_t memoBytes = 0;
   /// A share of the memory, since other references may be evaluated beside this one.

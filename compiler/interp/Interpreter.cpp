@@ -84,6 +84,8 @@ bool Reference::resultIsFloat(unsigned result) const {
 
 void Reference::redraw(unsigned draw) { m_evaluation->redraw(draw); }
 
+void Reference::takeAbsentTerms(bool takes) { m_evaluation->takeAbsentTerms(takes); }
+
 Cell Reference::element(unsigned result, int64_t position) {
   return m_evaluation->element(m_program->results[result], position);
 }

@@ -94,6 +94,10 @@ public:
   /// they compute in f32 up or down at random, by a chance such that the mean is exact.
   void redraw(unsigned draw);
 
+  /// Evaluates anew, with terms that masks leave out as products of 0 with what stands there, or
+  /// without. A matrix unit takes such terms where other rows of its tile have them.
+  void takeAbsentTerms(bool takes);
+
 private:
   Reference();
   std::unique_ptr<detail::KernelProgram> m_program;

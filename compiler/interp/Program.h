@@ -150,6 +150,7 @@ struct Reduction {
   std::vector<int> lower, upper, results;
   std::vector<Width> widths; ///< of the accumulators
   std::vector<bool> isFloat; ///< of the terms
+  std::vector<int> present;  ///< slots of the conditions under which terms exist; -1: they all do
   /// Products of 16-bit or 8-bit floats, as a matrix unit sums them: see Evaluation::reduceStep.
   bool isMatrixProduct = false;
   bool hasByteFactors = false;  ///< both factors of 8 bits

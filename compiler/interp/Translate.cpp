@@ -1,6 +1,7 @@
 //===- Translate.cpp - from the tk dialect to the reference's program -----===//
 #include "compiler/interp/Program.h"
 #include "dialects/tk/TkScheduleOps.h"
+#include "passes/analysis/PresentTerms.h"
 
 #include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -126,7 +127,10 @@ const llvm::StringMap<Code> &simpleCodes() {
 
 class Translator {
 public:
-  Translator(KernelOp kernel, Mode mode) : kernel(kernel) { program->mode = mode; }
+  Translator(KernelOp kernel, Mode mode)
+      : kernel(kernel), present(addPresentTerms(kernel, Conditions::All)) {
+    program->mode = mode;
+  }
 
   Expected<std::unique_ptr<KernelProgram>> run() {
     translateArguments();
@@ -338,12 +342,16 @@ private:
       Type term = op.getYield().getValues()[k].getType();
       reduction->widths.push_back(widthOf(term));
       reduction->isFloat.push_back(isa<FloatType>(term));
+      reduction->present.push_back(-1);
     }
     for (auto [lower, upper] : llvm::zip(op.getLower(), op.getUpper())) {
       reduction->lower.push_back(slot(lower));
       reduction->upper.push_back(slot(upper));
     }
     reduction->body = translateBody(op.getBody());
+    if (auto conditions = present.find(op); conditions != present.end())
+      for (auto [place, condition] : llvm::zip_equal(reduction->present, conditions->second))
+        place = condition ? slot(condition) : -1;
     if (!op.getRescale().empty())
       reduction->rescale = translateBody(op.getRescale());
     reduction->outer = slotsFromAbove(op.getOperation());
@@ -444,6 +452,7 @@ private:
   }
 
   KernelOp kernel;
+  PresentTerms present;
   std::unique_ptr<KernelProgram> program = std::make_unique<KernelProgram>();
   llvm::DenseMap<Value, int> slots, tensors;
   llvm::DenseSet<Value> constants; ///< scalars, and tensors of which every element is the same one
@@ -454,7 +463,9 @@ private:
 } // namespace
 
 Expected<std::unique_ptr<KernelProgram>> translate(KernelOp kernel, Mode mode) {
-  return Translator(kernel, mode).run();
+  // A copy, to which conditions are added.
+  OwningOpRef<KernelOp> copy = kernel.clone();
+  return Translator(*copy, mode).run();
 }
 
 } // namespace tk::interp::detail

@@ -74,6 +74,7 @@ private:
   std::vector<Scalar> scalars;
   std::vector<Sample> samples;
   std::vector<double> scales; ///< the largest finite magnitude of each result's samples
+  std::optional<interp::Reference> withAbsentTerms;  ///< see Reference::takeAbsentTerms
   std::optional<interp::Reference> rounded;          ///< the kernel as made, its arithmetic rounded
   std::vector<std::optional<double>> roundingErrors; ///< of each result, once asked for
   std::string before;                                ///< IR in front of the next pass

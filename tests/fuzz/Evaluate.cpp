@@ -314,12 +314,92 @@ double Evaluator::callValue(const Node &node) {
   return functions.at(f)(x);
 }
 
+static bool isZero(const Node &node) { return node.kind == Kind::Number && node.number == 0; }
+
+static bool isCast(const Node &node) {
+  return node.kind == Kind::Call && node.sort == Sort::Float &&
+         (node.name == "f32" || node.name == "bf16" || node.name == "f16");
+}
+
+/// Is it computed from an exponential, through products?
+bool Evaluator::isExponential(const Node &node) {
+  if (node.kind == Kind::Load) {
+    const Statement *statement = definitionOf(node.ref);
+    return statement && isExponential(*statement->value);
+  }
+  if (node.kind == Kind::Call)
+    return node.name == "exp" || node.name == "exp2" ||
+           (isCast(node) && isExponential(*node.kids[0]));
+  if (node.kind == Kind::If)
+    return isZero(*node.kids[2]) && isExponential(*node.kids[1]);
+  if (node.kind == Kind::Unary)
+    return isExponential(*node.kids[0]);
+  return node.kind == Kind::Binary &&
+         ((node.name == "/" && isExponential(*node.kids[0])) ||
+          (node.name == "*" && (isExponential(*node.kids[0]) || isExponential(*node.kids[1]))));
+}
+
+/// The same of the element of a tensor that a statement defines.
+bool Evaluator::isPresentElement(const Node &load, As as) {
+  const Statement *statement = definitionOf(load.ref);
+  if (!statement || load.padded || program.tensors[load.ref].role == Role::Updated ||
+      std::any_of(load.kids.begin(), load.kids.end(),
+                  [](const NodePtr &kid) { return readsTensors(*kid); }))
+    return true;
+  std::vector<int64_t> outer = frame, places;
+  for (const NodePtr &kid : load.kids)
+    places.push_back(static_cast<int64_t>(valueOf(*kid)));
+  for (size_t axis = 0; axis < places.size(); ++axis)
+    frame[statement->indices[axis]] = places[axis];
+  const bool present = isPresent(*statement->value, as);
+  frame = std::move(outer);
+  return present;
+}
+
+bool Evaluator::isPresent(const Node &node, As as) {
+  auto kid = [&](size_t n) { return isPresent(*node.kids[n], as); };
+  auto taken = [&] { return kid(valueOf(*node.kids[0]) != 0 ? 1 : 2); };
+  if (node.kind == Kind::Load)
+    return isPresentElement(node, as);
+  if (isCast(node))
+    return kid(0);
+  if (as == As::Score) {
+    if (node.kind == Kind::Number)
+      return node.number != -infinity;
+    if (node.kind == Kind::If)
+      return taken();
+    return node.kind != Kind::Binary ||
+           (node.name == "+" ? kid(0) && kid(1) : node.name != "-" || kid(0));
+  }
+  switch (node.kind) {
+  case Kind::Keep:
+    return node.name != "softmax" || isPresent(*node.kids[0], As::Score);
+  case Kind::Unary:
+    return kid(0);
+  case Kind::Call: // x times a function of x
+    return (node.name != "silu" && !node.name.starts_with("gelu")) || kid(0);
+  case Kind::If:
+    if (isZero(*node.kids[2]))
+      return kid(1) && (!isExponential(*node.kids[1]) || valueOf(*node.kids[0]) != 0);
+    return isZero(*node.kids[1]) ? kid(2) : taken();
+  case Kind::Binary:
+    if (node.name == "*")
+      return kid(0) && kid(1);
+    if (node.name == "+" || node.name == "-")
+      return kid(0) || kid(1);
+    return (node.name != "/" && node.name != "^") || kid(0);
+  default:
+    return true;
+  }
+}
+
 double Evaluator::reduceValue(const Node &node) {
+  const bool isSum = node.sort == Sort::Float && (node.name == "sum" || node.name == "mean");
   std::vector<double> values;
   std::vector<int64_t> places; // of the first binder
   auto over = [&](auto &self, size_t depth) -> void {
     if (depth == node.binders.size()) {
-      values.push_back(valueOf(*node.kids[0]));
+      values.push_back(isSum && !isPresent(*node.kids[0], As::Weight) ? 0 : valueOf(*node.kids[0]));
       places.push_back(frame[node.binders[0]]);
       return;
     }

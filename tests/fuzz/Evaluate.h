@@ -36,6 +36,12 @@ private:
   double callValue(const Node &node);
   double binaryValue(const Node &node);
   double reduceValue(const Node &node);
+  /// What a value is asked for: whether a score is the -inf branch of an `if`, or a weight one of
+  /// such a score.
+  enum class As { Score, Weight };
+  bool isPresent(const Node &node, As as);
+  bool isPresentElement(const Node &load, As as);
+  bool isExponential(const Node &node);
   double keepValue(const Node &node);
   /// The input of that name, or what a statement defines under it.
   int find(const std::string &name, bool isInput) const;

@@ -11,11 +11,17 @@
 //     of the sum.
 // The panel is the inner loop's constant and stays in the first-level cache.
 //
+// A term that is absent, by a mask or the reduction's bounds, is no product of 0 with the column
+// factor, which may be NaN or infinite. Where terms are absent for some rows alone, the chunk is
+// multiplied so only if its column factors are finite; else its terms are added one by one.
+//
 //===----------------------------------------------------------------------===//
 #include "passes/lowering/cpu/LinalgEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
@@ -52,10 +58,15 @@ Value LinalgEmitter::insideBounds(ReduceOp reduce, IndexMask mask) {
   return inside;
 }
 
-/// A factor at the current point; 0 outside the reduction's bounds where those vary in the tile.
-Value LinalgEmitter::maskedFactor(ReduceOp reduce, Value factor) {
+/// A factor at the current point; 0 outside the reduction's bounds where those vary in the tile,
+/// and where `present`, if given, is false.
+Value LinalgEmitter::maskedFactor(ReduceOp reduce, Value factor, Value present) {
   Value value = eval(factor);
   Value inside = insideBounds(reduce, analysis.maskOf(factor));
+  if (present) {
+    Value holds = eval(present);
+    inside = inside ? arith::AndIOp::create(b, loc, inside, holds).getResult() : holds;
+  }
   if (!inside)
     return value;
   Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(value.getType()));
@@ -63,8 +74,10 @@ Value LinalgEmitter::maskedFactor(ReduceOp reduce, Value factor) {
 }
 
 /// What `maskedFactor` evaluates.
-SmallVector<Value> LinalgEmitter::withBounds(ReduceOp reduce, Value factor) const {
+SmallVector<Value> LinalgEmitter::withBounds(ReduceOp reduce, Value factor, Value present) const {
   SmallVector<Value> roots = {factor};
+  if (present)
+    roots.push_back(present);
   for (unsigned i : boundedAlong(reduce, analysis.maskOf(factor)))
     roots.append({reduce.getLower()[i], reduce.getUpper()[i]});
   return roots;
@@ -82,9 +95,63 @@ Value LinalgEmitter::rowFactor(ReduceOp reduce, const Contraction &c, ArrayRef<u
                      [&](ValueRange) { return Values{maskedFactor(reduce, c.row)}; })[0];
 }
 
+/// Are terms of sum `k` absent for some rows of a tile, and there for others?
+bool LinalgEmitter::mayDropRows(ReduceOp reduce, unsigned k, const Contraction &c) const {
+  if (!isa<FloatType>(c.column.getType()))
+    return false;
+  IndexMask mask = 0;
+  for (Value bound :
+       llvm::concat<Value>(llvm::to_vector(reduce.getLower()), llvm::to_vector(reduce.getUpper())))
+    mask |= analysis.maskOf(bound);
+  if (Value condition = presentOf(reduce, k))
+    mask |= analysis.maskOf(condition);
+  return (mask & bit(c.rowId)) != 0;
+}
+
+/// Is the column factor finite in all of the chunk?
+Value LinalgEmitter::areFinite(ReduceOp reduce, unsigned k, const Contraction &c,
+                               ArrayRef<unsigned> depth) {
+  Ids ids(depth);
+  ids.push_back(c.columnId);
+  Type flag = b.getI32Type();
+  Value none = arith::ConstantIntOp::create(b, loc, 0, 32);
+  Value start = tensor::FromElementsOp::create(b, loc, RankedTensorType::get({}, flag), none);
+  Value found = emitGeneric(ids, ids, withBounds(reduce, c.column), start, {}, [&](ValueRange old) {
+    Value value = maskedFactor(reduce, c.column);
+    auto type = cast<FloatType>(value.getType());
+    Value infinity = arith::ConstantOp::create(
+        b, loc, b.getFloatAttr(type, APFloat::getInf(type.getFloatSemantics())));
+    Value isLarge = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UGE,
+                                          math::AbsFOp::create(b, loc, value), infinity);
+    Value bits = arith::ExtUIOp::create(b, loc, flag, isLarge);
+    return Values{arith::OrIOp::create(b, loc, old[0], bits)};
+  })[0];
+  Value any = tensor::ExtractOp::create(b, loc, found, ValueRange());
+  return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, any, none);
+}
+
+/// What `body` computes in a branch. Nothing that it makes is known outside.
+template <typename Fn> Value LinalgEmitter::inBranch(Block *block, Fn body) {
+  auto savedMemo = std::exchange(memo, decltype(memo)());
+  auto savedTiles = tiles, savedCompanions = companions;
+  auto savedState = state;
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(block);
+  Value result = body();
+  scf::YieldOp::create(b, loc, result);
+  memo = std::move(savedMemo);
+  tiles = std::move(savedTiles);
+  companions = std::move(savedCompanions);
+  state = std::move(savedState);
+  return result;
+}
+
 /// The column factor as a tensor over panels, `depth` and the columns of a panel.
-Value LinalgEmitter::packColumns(ReduceOp reduce, const Contraction &c, ArrayRef<unsigned> depth,
-                                 int64_t width) {
+Value LinalgEmitter::packColumns(ReduceOp reduce, unsigned k, const Contraction &c,
+                                 ArrayRef<unsigned> depth, int64_t width) {
+  Value condition = presentOf(reduce, k);
+  if (condition && mayDropRows(reduce, k, c))
+    condition = {};
   Ids ids(depth);
   ids.push_back(c.columnId);
   SmallVector<int64_t> shape = {analysis.tileOf(c.columnId) / width};
@@ -106,8 +173,10 @@ Value LinalgEmitter::packColumns(ReduceOp reduce, const Contraction &c, ArrayRef
     SmallVector<bool> kept(shape.size(), true);
     kept[0] = false;
     Value panel = extractSlice(carried[0], offsets, sizes, kept);
-    panel = emitGeneric(ids, {}, withBounds(reduce, c.column), panel, ids,
-                        [&](ValueRange) { return Values{maskedFactor(reduce, c.column)}; })[0];
+    panel =
+        emitGeneric(ids, {}, withBounds(reduce, c.column, condition), panel, ids, [&](ValueRange) {
+          return Values{maskedFactor(reduce, c.column, condition)};
+        })[0];
     return Values{insertSlice(panel, carried[0], offsets, sizes)};
   })[0];
 }
@@ -197,8 +266,23 @@ bool LinalgEmitter::emitContraction(ReduceOp reduce, unsigned k) {
   for (unsigned i = 0; i < reduce.getNumIndices(); ++i)
     if (unsigned id = analysis.idOf(reduce.getIndex(i)); analysis.tileOf(id) > 1)
       depth.push_back(id);
-  Value rows = rowFactor(reduce, *c, depth);
-  Value panels = packColumns(reduce, *c, depth, width);
-  tiles[reduce.getResult(k)].value = multiplyTiles(*c, depth, rows, panels, sum.value, width);
+  auto multiply = [&] {
+    Value rows = rowFactor(reduce, *c, depth);
+    Value panels = packColumns(reduce, k, *c, depth, width);
+    return multiplyTiles(*c, depth, rows, panels, sum.value, width);
+  };
+  if (!mayDropRows(reduce, k, *c)) {
+    tiles[reduce.getResult(k)].value = multiply();
+    return true;
+  }
+  auto branch = scf::IfOp::create(b, loc, sum.value.getType(), areFinite(reduce, k, *c, depth),
+                                  /*withElseRegion=*/true);
+  inBranch(branch.thenBlock(), multiply);
+  inBranch(branch.elseBlock(), [&] {
+    accumulate(reduce, k);
+    return tiles[reduce.getResult(k)].value;
+  });
+  tiles[reduce.getResult(k)].value = branch.getResult(0);
+  memo.clear();
   return true;
 }

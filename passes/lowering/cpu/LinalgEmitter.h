@@ -7,6 +7,7 @@
 #ifndef TK_PASSES_LOWERING_CPU_LINALGEMITTER_H
 #define TK_PASSES_LOWERING_CPU_LINALGEMITTER_H
 
+#include "passes/analysis/PresentTerms.h"
 #include "passes/lowering/cpu/BodyAnalysis.h"
 
 #include "mlir/IR/Builders.h"
@@ -22,7 +23,8 @@ class LinalgEmitter {
 public:
   /// `kernelValues` maps what the kernel defines outside of statements to what stands for it here.
   LinalgEmitter(mlir::OpBuilder &builder, const mlir::IRMapping &kernelValues, ComputeOp compute,
-                const BodyAnalysis &analysis, const CpuMachine &machine);
+                const BodyAnalysis &analysis, const PresentTerms &present,
+                const CpuMachine &machine);
 
   /// Computes the results numbered `results` in one loop nest; `destinations` are the tensors that
   /// they are inserted into. Reads of the parameter `replaced` (null: none) are reads of the first
@@ -142,6 +144,8 @@ private:
   void emitChunkBody(ReduceOp reduce, IndexMask open);
   void openRange(ReduceOp reduce);
   void accumulate(ReduceOp reduce, unsigned k);
+  mlir::Value presentOf(ReduceOp reduce, unsigned k) const;
+  mlir::Value evalTerm(ReduceOp reduce, unsigned k);
   void accumulateByPoints(ReduceOp reduce, unsigned k);
   void accumulateTile(ReduceOp reduce, unsigned k);
   void rescale(ReduceOp reduce, unsigned k);
@@ -158,21 +162,27 @@ private:
 
   // Matrix products (LinalgContraction.cpp)
   bool emitContraction(ReduceOp reduce, unsigned k);
+  bool mayDropRows(ReduceOp reduce, unsigned k, const Contraction &c) const;
+  mlir::Value areFinite(ReduceOp reduce, unsigned k, const Contraction &c,
+                        llvm::ArrayRef<unsigned> depth);
+  template <typename Fn> mlir::Value inBranch(mlir::Block *block, Fn body);
   mlir::Value rowFactor(ReduceOp reduce, const Contraction &c, llvm::ArrayRef<unsigned> depth);
-  mlir::Value packColumns(ReduceOp reduce, const Contraction &c, llvm::ArrayRef<unsigned> depth,
-                          int64_t width);
+  mlir::Value packColumns(ReduceOp reduce, unsigned k, const Contraction &c,
+                          llvm::ArrayRef<unsigned> depth, int64_t width);
   mlir::Value multiplyTiles(const Contraction &c, llvm::ArrayRef<unsigned> depth, mlir::Value rows,
                             mlir::Value panels, mlir::Value sum, int64_t width);
   mlir::Value insideBounds(ReduceOp reduce, IndexMask mask);
   llvm::SmallVector<unsigned> boundedAlong(ReduceOp reduce, IndexMask mask) const;
-  mlir::Value maskedFactor(ReduceOp reduce, mlir::Value factor);
-  llvm::SmallVector<mlir::Value> withBounds(ReduceOp reduce, mlir::Value factor) const;
+  mlir::Value maskedFactor(ReduceOp reduce, mlir::Value factor, mlir::Value present = {});
+  llvm::SmallVector<mlir::Value> withBounds(ReduceOp reduce, mlir::Value factor,
+                                            mlir::Value present = {}) const;
 
   mlir::OpBuilder &b;
   mlir::Location loc;
   const mlir::IRMapping &kernelValues;
   ComputeOp compute;
   const BodyAnalysis &analysis;
+  const PresentTerms &present; ///< the conditions under which terms exist
   const CpuMachine &machine;
 
   Ids results, order; ///< of this nest; order: its indices, outermost first

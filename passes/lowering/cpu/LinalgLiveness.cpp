@@ -34,6 +34,8 @@ void LinalgEmitter::findLive(Value value) {
 
 void LinalgEmitter::findLiveReduce(ReduceOp reduce, unsigned k) {
   findLive(reduce.getYield().getValues()[k]);
+  if (Value condition = presentOf(reduce, k))
+    findLive(condition);
   if (k == 0)
     return;
   Block &block = reduce.getRescale().front();

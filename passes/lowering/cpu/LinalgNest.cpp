@@ -52,9 +52,10 @@ SmallVector<SmallVector<unsigned>> LinalgEmitter::groupResults(ComputeOp compute
 }
 
 LinalgEmitter::LinalgEmitter(OpBuilder &builder, const IRMapping &kernelValues, ComputeOp compute,
-                             const BodyAnalysis &analysis, const CpuMachine &machine)
+                             const BodyAnalysis &analysis, const PresentTerms &present,
+                             const CpuMachine &machine)
     : b(builder), loc(compute.getLoc()), kernelValues(kernelValues), compute(compute),
-      analysis(analysis), machine(machine), state(BodyAnalysis::maxIndices) {}
+      analysis(analysis), present(present), machine(machine), state(BodyAnalysis::maxIndices) {}
 
 SmallVector<Value> LinalgEmitter::emit(ArrayRef<unsigned> wanted, ArrayRef<Value> destinations,
                                        Value replacedParam) {

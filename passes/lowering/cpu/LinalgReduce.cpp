@@ -222,6 +222,8 @@ void LinalgEmitter::emitChunkBody(ReduceOp reduce, IndexMask open) {
       continue;
     // Terms may use running values up to k - 1 only; those are updated by now.
     prepare(reduce.getYield().getValues()[k], k > 0 ? open | runningBit : open);
+    if (Value condition = presentOf(reduce, k))
+      prepare(condition, open);
     Tile old = tiles[result];
     if (k + 1 < n && !old.ids.empty()) // what factors need of it, so that it is updated in place
       old.value = bufferization::AllocTensorOp::create(
@@ -290,6 +292,21 @@ void LinalgEmitter::accumulate(ReduceOp reduce, unsigned k) {
     accumulateTile(reduce, k);
 }
 
+/// The condition under which a term of sum `k` exists; null where all do.
+Value LinalgEmitter::presentOf(ReduceOp reduce, unsigned k) const {
+  auto conditions = present.find(reduce);
+  return conditions == present.end() ? Value() : conditions->second[k];
+}
+
+/// The term at the current point; 0 where a mask leaves it out, whatever its factors are.
+Value LinalgEmitter::evalTerm(ReduceOp reduce, unsigned k) {
+  Value term = eval(reduce.getYield().getValues()[k]), condition = presentOf(reduce, k);
+  if (!condition)
+    return term;
+  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(term.getType()));
+  return arith::SelectOp::create(b, loc, eval(condition), term, zero);
+}
+
 /// Where the ranges of the points differ, point by point: together they may be far longer.
 void LinalgEmitter::accumulateByPoints(ReduceOp reduce, unsigned k) {
   Value result = reduce.getResult(k);
@@ -329,6 +346,8 @@ void LinalgEmitter::accumulateTile(ReduceOp reduce, unsigned k) {
   Tile sum = tiles[result];
   SmallVector<Type> types = {result.getType()};
   Values wholes = {sum.value}, roots = {term};
+  if (Value condition = presentOf(reduce, k))
+    roots.push_back(condition);
   if (isArg) {
     types.insert(types.begin(), term.getType());
     wholes.insert(wholes.begin(), companions[result].value);
@@ -356,8 +375,8 @@ void LinalgEmitter::accumulateTile(ReduceOp reduce, unsigned k) {
     Values old, next;
     for (auto [value, type] : llvm::zip(stored, types))
       old.push_back(fromStorage(value, type));
-    next = reductionStep(b, loc, kind, old, eval(term), state[analysis.idOf(index0)].global,
-                         isUnsigned);
+    next = reductionStep(b, loc, kind, old, evalTerm(reduce, k),
+                         state[analysis.idOf(index0)].global, isUnsigned);
     for (Value &value : next)
       value = toStorage(value);
     return next;

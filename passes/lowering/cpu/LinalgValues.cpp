@@ -222,7 +222,7 @@ Value LinalgEmitter::evalReduce(ReduceOp reduce, unsigned wanted) {
         Value factor = eval(block.getTerminator()->getOperand(k - 1));
         mine[0] = ScalarBuilder(b, loc).mul(mine[0], factor);
       }
-      mine = reductionStep(b, loc, kind, mine, eval(term), at, isUnsignedTerm(term));
+      mine = reductionStep(b, loc, kind, mine, evalTerm(reduce, k), at, isUnsignedTerm(term));
       llvm::copy(mine, next.begin() + starts[k]);
       if (k + 1 < n)
         bindings[reduce.getRunning(k)] = resultOf(next, k);

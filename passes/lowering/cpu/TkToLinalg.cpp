@@ -47,6 +47,7 @@ private:
 
   KernelOp kernel;
   CpuMachine machine;
+  PresentTerms present;
   OpBuilder b;
   func::FuncOp function;
   IRMapping values;
@@ -114,6 +115,7 @@ void KernelToLinalg::createFunction() {
 }
 
 LogicalResult KernelToLinalg::run() {
+  present = addPresentTerms(kernel, Conditions::OfElements);
   createFunction();
   for (Operation &op : kernel.getBody().front()) {
     if (isa<AssumeOp, DefaultOp>(op)) // checked and filled in by who launches the kernel
@@ -205,8 +207,8 @@ LogicalResult KernelToLinalg::lowerCompute(ComputeOp compute) {
     }
     if (wanted.empty())
       continue;
-    SmallVector<Value> results =
-        LinalgEmitter(b, values, compute, *analysis, machine).emit(wanted, targets, replaced);
+    SmallVector<Value> results = LinalgEmitter(b, values, compute, *analysis, present, machine)
+                                     .emit(wanted, targets, replaced);
     for (auto [result, value] : llvm::zip(wanted, results))
       values.map(compute.getResult(result), value);
   }
