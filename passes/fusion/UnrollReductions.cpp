@@ -17,6 +17,7 @@
 
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/LongFunctions.h"
+#include "passes/analysis/PresentTerms.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/analysis/ValueCopies.h"
@@ -134,12 +135,19 @@ bool tk::unrollReduction(ReduceOp reduce) {
   OpBuilder builder(reduce);
   Location loc = reduce.getLoc();
   Value result;
+  // Without the reduction nothing says any more which terms exist.
+  PresentTerms present = addPresentTerms(reduce, Conditions::OfElements);
+  auto conditions = present.find(reduce);
+  Value exists = conditions == present.end() ? Value() : conditions->second[0];
   for (int64_t n = 0; n < *terms; ++n) {
     IRMapping mapping;
     mapping.map(reduce.getIndex(0), arith::ConstantIndexOp::create(builder, loc, n).getResult());
     for (Operation &op : body->without_terminator())
       builder.clone(op, mapping);
     Value term = mapping.lookupOrDefault(reduce.getYield().getValues()[0]);
+    if (exists)
+      term = arith::SelectOp::create(builder, loc, mapping.lookupOrDefault(exists), term,
+                                     createIdentity(builder, loc, kind, term.getType()));
     result = result ? createCombination(builder, loc, kind, result, term) : term;
   }
   if (Attribute number = joinComputations(reduce))

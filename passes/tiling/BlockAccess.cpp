@@ -302,10 +302,17 @@ TileValue BlockProgram::load(LoadOp op) {
     indices.push_back(get(value));
     include(indices.back());
   }
-  if (op.getPad() || needsTerms(op, extents))
+  if (op.getPad() || needsTerms(op, extents)) {
     addPadMasks(op, indices, extents, masks);
-  else
+    for (unsigned axis : all)
+      if (std::optional<TileValue> end = limitMask(axis);
+          end && axes[axis].endsByValue && unseen.contains(op.getResult()) &&
+          llvm::none_of(masks, [&](const TileValue &mask) { return mask.value == end->value; }))
+        masks.push_back(*end);
+  } else {
     addSafetyMasks(addCoveringMasks(op, all, extents, masks), masks);
+  }
+  addUnseenMasks(op.getResult(), masks);
   for (const TileValue &mask : masks)
     include(mask);
   Type element = op.getResult().getType();

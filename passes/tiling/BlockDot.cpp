@@ -90,6 +90,9 @@ bool BlockProgram::planDot(Reduction &reduction, unsigned position) {
 /// A factor as a tile over exactly `wanted`, zero where k is outside its bounds.
 TileValue BlockProgram::dotOperand(Reduction &reduction, Value factor, ArrayRef<unsigned> wanted,
                                    unsigned k) {
+  SmallVector<TileValue> unseenMasks;
+  if (!factor.getDefiningOp<LoadOp>())
+    addUnseenMasks(factor, unseenMasks);
   TileValue tile = get(factor);
   Type element = getElementTypeOrSelf(tile.value.getType());
   // Products of weights that are zero outside the bounds need nothing else.
@@ -105,6 +108,8 @@ TileValue BlockProgram::dotOperand(Reduction &reduction, Value factor, ArrayRef<
   std::optional<TileValue> limit = limitMask(k);
   bool needsMask = mask && !(limit && mask->value == limit->value &&
                              llvm::is_contained(zeroOutside.lookup(tile.value), k));
+  for (const TileValue &holds : unseenMasks)
+    tile = select(holds, tile, cast<TypedAttr>(builder.getZeroAttr(element)));
   if (needsMask)
     tile = select(*mask, tile, cast<TypedAttr>(builder.getZeroAttr(element)));
   // Before a conversion, so that the load itself can be transposed.

@@ -112,6 +112,7 @@ void BlockProgram::reduce(tk::ReduceOp op) {
     reduction.masksTerms = planMasks(reduction);
     planUnion(reduction);
     planRanges(reduction);
+    planUnseen(reduction);
     // Sums of weights beside a product are reduced in each step: there are no registers for tiles.
     if (!reduction.maskedWeights.empty())
       for (Accumulator &acc : reduction.accumulators)
@@ -172,6 +173,24 @@ static Value coveringExtentOf(KernelOp kernel, Value bound) {
   return isSize ? bound : Value();
 }
 
+bool tk::isOfSizes(KernelOp kernel, Value value) {
+  llvm::SetVector<Value> needed;
+  needed.insert(value);
+  for (size_t n = 0; n < needed.size(); ++n) {
+    if (auto argument = dyn_cast<BlockArgument>(needed[n])) {
+      if (argument.getOwner()->getParentOp() == kernel &&
+          argument.getArgNumber() >= kernel.getNumDims())
+        return false;
+      continue;
+    }
+    Operation *op = needed[n].getDefiningOp();
+    if (op->getNumRegions() > 0 || isa<LoadOp>(op))
+      return false;
+    needed.insert(op->operand_begin(), op->operand_end());
+  }
+  return true;
+}
+
 /// Is `value` known to be a multiple of `size`?
 static bool isMultiple(Value value, int64_t size) {
   if (std::optional<int64_t> known = getConstantIndex(value))
@@ -203,6 +222,7 @@ SmallVector<Value> BlockProgram::loops(Reduction &reduction, unsigned position,
   Value from = scalarBound(lowerBound, lower, false), to = scalarBound(upperBound, upper, true);
   bool uniform = lower.axes.empty() && upper.axes.empty();
   axes[id].limit = axes[id].fullFrom = axes[id].fullTo = axes[id].coveringExtent = Value();
+  axes[id].endsByValue = reduction.known || !isOfSizes(kernel, upperBound);
   if (!lower.axes.empty())
     reduction.ranges.reset();
   if (reduction.ranges)

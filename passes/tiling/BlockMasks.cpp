@@ -10,7 +10,9 @@
 //      half the code of two, and copies run ahead across its whole range.
 //   3. Weights under a reference that is no maximum (BoundScores.cpp) are masked themselves.
 //   4. A load whose index stands for a dimension need not stop at the bounds, but where the tensor
-//      does: what it brings beyond them meets weights of 0.
+//      does: what it brings beyond them meets weights of 0. Factors that weights multiply stop
+//      where a range ends by a scalar or a tensor, such as a sequence's length: what lies behind
+//      the end may be NaN or infinite.
 //
 //     %s1 = scf.if %is_partial {                 // start + size > least upper bound of the tile
 //       %in = arith.cmpi slt, %j, %upper
@@ -19,6 +21,9 @@
 //     %m1 = max(%m, reduce max %s1);  %p = tk.exp_diff %s1, %m1
 //
 //===----------------------------------------------------------------------===//
+#include "passes/analysis/Conditions.h"
+#include "passes/analysis/ProductFactors.h"
+#include "passes/analysis/ScalarExpr.h"
 #include "passes/tiling/ApproximateExps.h"
 #include "passes/tiling/BlockProgram.h"
 
@@ -174,10 +179,64 @@ void BlockProgram::maskTerm(Reduction &reduction, Value term, ReduceKind kind) {
   scopes[depth].memo[term] = {branch.getResult(0), all, depth};
 }
 
+/// Notes what weights multiply, and under which conditions terms exist, but for those by which
+/// ranges are known.
+void BlockProgram::planUnseen(Reduction &reduction) {
+  auto conditions = present.find(reduction.op);
+  for (auto [n, acc] : llvm::enumerate(reduction.accumulators)) {
+    if (!acc.isDot || acc.kind != ReduceKind::Sum || !isa<FloatType>(acc.type))
+      continue;
+    Value condition = conditions == present.end() ? Value() : conditions->second[n];
+    if (!condition && !reduction.masksTerms)
+      continue;
+    SmallVector<Value> parts;
+    if (condition && !reduction.known && !reduction.ranges)
+      addParts<arith::AndIOp>(condition, parts);
+    for (auto [factor, weight, columns, rows] :
+         {std::tuple(acc.a, acc.b, acc.m, acc.n), std::tuple(acc.b, acc.a, acc.n, acc.m)}) {
+      Value loaded = withoutExtension(factor);
+      const bool isLoaded = loaded.getDefiningOp<LoadOp>() != nullptr;
+      if (weightOf(factor) || (!isLoaded && !weightOf(weight)))
+        continue;
+      Unseen own;
+      own.rows = rows;
+      // What other sums take, too, they take all of.
+      const bool isShared = isLoaded && !(loaded.hasOneUse() && factor.hasOneUse());
+      if (isShared && !reduction.masksTerms)
+        continue;
+      for (Value part : parts) {
+        llvm::SetVector<unsigned> over = axesOf(part);
+        const bool isOfKeys = !isShared && over.contains(acc.k) && !over.contains(columns);
+        if (isOfKeys && (!over.contains(rows) || !isOfSizes(kernel, part)))
+          own.conditions.push_back(part);
+      }
+      unseen.try_emplace(isLoaded ? loaded : factor, own);
+    }
+  }
+}
+
+/// Adds masks that are false where no row has a term.
+void BlockProgram::addUnseenMasks(Value value, SmallVectorImpl<TileValue> &masks) {
+  auto own = unseen.find(value);
+  if (own == unseen.end())
+    return;
+  // What is evaluated may note more.
+  const Unseen noted = own->second;
+  for (Value condition : noted.conditions) {
+    TileValue holds = get(condition);
+    if (hasAxis(holds, noted.rows)) {
+      if (std::optional<TileValue> rows = limitMask(noted.rows))
+        holds = andMasks({holds, *rows});
+      holds = reduceTile(holds, {noted.rows}, ReduceKind::Any);
+    }
+    masks.push_back(holds);
+  }
+}
+
 /// Does every index of a load that uses `axis` stand for the extent at which its range ends?
 bool BlockProgram::isCovered(LoadOp op, unsigned axis, ArrayRef<Value> extents) {
   Value covering = axes[axis].coveringExtent;
-  if (!covering)
+  if (!covering || (axes[axis].endsByValue && unseen.contains(op.getResult())))
     return false;
   for (auto [value, extent] : llvm::zip_equal(op.getIndices(), extents)) {
     if (!axesOf(value).contains(axis))

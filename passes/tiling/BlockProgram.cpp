@@ -17,9 +17,10 @@
 using namespace mlir;
 using namespace tk;
 
-BlockProgram::BlockProgram(KernelOp kernel, ComputeOp compute, gpu::ScheduleAttr schedule)
-    : kernel(kernel), compute(compute), schedule(schedule), builder(kernel.getContext()),
-      loc(compute.getLoc()) {}
+BlockProgram::BlockProgram(KernelOp kernel, ComputeOp compute, gpu::ScheduleAttr schedule,
+                           const PresentTerms &present)
+    : kernel(kernel), compute(compute), schedule(schedule), present(present),
+      builder(kernel.getContext()), loc(compute.getLoc()) {}
 
 //===----------------------------------------------------------------------===//
 // Arguments

@@ -10,6 +10,7 @@
 
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "passes/analysis/MaskRanges.h"
+#include "passes/analysis/PresentTerms.h"
 #include "passes/parallel/TileReductions.h"
 #include "passes/tiling/SizeFacts.h"
 
@@ -57,13 +58,16 @@ struct Axis {
   /// stay below; a multiple of the tiles' size needs no mask.
   mlir::Value coveringExtent;
   bool coversTiles = false;
+  /// The range ends where a scalar or a tensor says: elements behind it may be no tile's at all.
+  bool endsByValue = false;
   /// Bounds that depend on other axes; index values outside them are outside for some.
   std::optional<TileValue> lower, upper;
 };
 
 class BlockProgram {
 public:
-  BlockProgram(KernelOp kernel, ComputeOp compute, gpu::ScheduleAttr schedule);
+  BlockProgram(KernelOp kernel, ComputeOp compute, gpu::ScheduleAttr schedule,
+               const PresentTerms &present);
 
   /// Builds a tkgpu.func at the builder's position. The launch's operands are then in `arguments`,
   /// the grid's extent in x is the product of `gridTiles` (extent, tile, is it needed once at
@@ -262,6 +266,8 @@ private:
   llvm::SmallVector<mlir::Value> maskedScores(Reduction &reduction);
   void maskTerm(Reduction &reduction, mlir::Value term, ReduceKind kind);
   mlir::Value isPartial(Reduction &reduction);
+  void planUnseen(Reduction &reduction);
+  void addUnseenMasks(mlir::Value value, llvm::SmallVectorImpl<TileValue> &masks);
   bool isCovered(LoadOp op, unsigned axis, llvm::ArrayRef<mlir::Value> extents);
   Axes addCoveringMasks(LoadOp op, llvm::ArrayRef<unsigned> tileAxes,
                         llvm::ArrayRef<mlir::Value> extents,
@@ -278,6 +284,7 @@ private:
   KernelOp kernel;
   ComputeOp compute;
   gpu::ScheduleAttr schedule;
+  const PresentTerms &present; ///< the conditions under which terms of sums exist
   mlir::OpBuilder builder;
   mlir::Location loc;
   gpu::FuncOp func;
@@ -289,6 +296,13 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> mergedExtents;
   llvm::DenseMap<mlir::Value, Axes> runningAxes;
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<int64_t>> reduceTiles;
+  /// Of factors that weights multiply, what is 0 where a mask leaves terms out for all rows: their
+  /// loads, or themselves; with the conditions, and the rows.
+  struct Unseen {
+    llvm::SmallVector<mlir::Value> conditions;
+    unsigned rows;
+  };
+  llvm::DenseMap<mlir::Value, Unseen> unseen;
   llvm::DenseMap<mlir::Value, Axes> zeroOutside; ///< the axes whose limit masks zero a tile
   llvm::SmallVector<mlir::Value> arguments;
   llvm::SmallVector<std::string> argumentNames;
@@ -307,6 +321,9 @@ private:
   /// where all end, in steps of how many it goes, and the one that it has.
   mlir::Value firstTile, endOfTiles, numBlocks, tileOfLoop;
 };
+
+/// Is `value` computed from indices and dimensions alone?
+bool isOfSizes(KernelOp kernel, mlir::Value value);
 
 /// `name` with all that an identifier may not hold made an underscore.
 std::string identifierOf(llvm::StringRef name);

@@ -106,6 +106,9 @@ TileValue BlockProgram::maskedTerm(Reduction &reduction, unsigned k) {
     mask = termMask(reduction);
   if (mask)
     term = select(*mask, term, identityOf(acc.kind, getElementTypeOrSelf(term.value.getType())));
+  auto conditions = present.find(reduction.op);
+  if (Value exists = conditions == present.end() ? Value() : conditions->second[k])
+    term = select(get(exists), term, identityOf(acc.kind, acc.type));
   Axes wanted = acc.axes;
   for (unsigned axis : reduction.axes)
     if (!axes[axis].isScalar)

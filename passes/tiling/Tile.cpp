@@ -125,7 +125,8 @@ struct Tile : tk::impl::TileBase<Tile> {
     foldPowers(compute);
     markFreeReferences(compute);
     OpBuilder moduleBuilder(kernel);
-    BlockProgram program(kernel, compute, schedule);
+    PresentTerms present = addPresentTerms(compute, Conditions::OfElements);
+    BlockProgram program(kernel, compute, schedule, present);
     FailureOr<gpu::FuncOp> func = program.build(moduleBuilder, unique);
     if (failed(func) || failed(checkTilesFit(kernel, *func)))
       return failure();
