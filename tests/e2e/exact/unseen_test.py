@@ -1,0 +1,243 @@
+"""What a mask leaves out has no influence, whatever lies there.
+
+Each form is run once with zeros in all left-out places. Every other filling must give the same bits.
+"""
+import numpy
+
+from exact import main, same
+
+PROGRAM = "tests/e2e/programs/unseen.tk"
+PAGES = "tests/e2e/programs/attention_pages.tk"
+SHARES = "tests/e2e/programs/attention_shares.tk"
+FILLINGS = {"nan": numpy.nan, "inf": numpy.inf, "-inf": -numpy.inf, "65504": 65504.0}
+
+
+class Form:
+    """A kernel with its arguments; `absent` holds a mask of left-out elements for some inputs."""
+
+    def __init__(self, name, program, kernel, inputs, absent, results=("o",), dims=None, args=None, options=()):
+        self.name, self.program, self.kernel = name, program, kernel
+        self.inputs, self.absent, self.results = inputs, absent, results
+        self.dims, self.args, self.options = dims, args, options
+
+    def run(self, run, filling):
+        inputs = {}
+        for name, values in self.inputs.items():
+            values = values.copy()
+            if name in self.absent:
+                values[self.absent[name]] = filling
+            inputs[name] = values
+        return run(self.program, inputs, self.results, kernel=self.kernel, dims=self.dims, args=self.args,
+                   options=self.options)
+
+
+def check_form(run, form, fillings=FILLINGS):
+    wanted = form.run(run, 0)
+    for name, filling in fillings.items():
+        found = form.run(run, filling)
+        for result in form.results:
+            same(found[result], wanted[result], f"{form.name}, {result} with {name} in left-out places")
+    return wanted
+
+
+def numbers(seed, *shape):
+    return numpy.random.default_rng(seed).standard_normal(shape).astype(numpy.float32)
+
+
+def integers(*values):
+    return numpy.asarray(values, numpy.int32)
+
+
+def behind(shape, axis, lengths, over=0):
+    """True where the place along `axis` is not before the length of the place along `over`."""
+    places = numpy.arange(shape[axis]).reshape([-1 if n == axis else 1 for n in range(len(shape))])
+    ends = numpy.asarray(lengths).reshape([-1 if n == over else 1 for n in range(len(shape))])
+    return numpy.broadcast_to(places >= ends, shape)
+
+
+def packed():
+    seen = numpy.zeros((40, 64), bool)
+    seen[0:5] = seen[5:12] = seen[20:33] = True
+    yield Form("packed sequences", PROGRAM, "packed",
+               {"q": numbers(1, 3, 1, 64), "k": numbers(2, 40, 64), "v": numbers(3, 40, 64),
+                "start": integers(0, 5, 20), "len": integers(5, 7, 13)}, {"k": ~seen, "v": ~seen})
+    # Of two neighbours one is not there at all.
+    second = numpy.zeros((12, 64), bool)
+    second[5:12] = True
+    yield Form("the first of packed sequences", PROGRAM, "packed",
+               {"q": numbers(1, 1, 1, 64), "k": numbers(2, 12, 64), "v": numbers(3, 12, 64),
+                "start": integers(0), "len": integers(5)}, {"k": second, "v": second})
+
+
+def two_bounds():
+    for s, t, d, n in ((2, 2, 1, 1), (70, 90, 64, 33), (130, 300, 64, 100)):
+        absent = behind((t, d), 0, [n])
+        yield Form(f"two bounds, S={s} T={t} D={d}", PROGRAM, "two_bounds",
+                   {"q": numbers(1, s, d), "k": numbers(2, t, d), "v": numbers(3, t, d)},
+                   {"k": absent, "v": absent}, ("o", "l"), args={"n": n})
+
+
+def paged(program, kernel, table, size, count, rows, length, heads=(8, 2), d=64):
+    h, g = heads
+    rng = numpy.random.default_rng(4)
+    length = numpy.asarray(length)
+    need = -(-length // size)
+    most = max(int(need.max()), 1) + 1
+    # Pages that no sequence has, and places behind the last one, have numbers of no page.
+    pages = rng.choice([-1, count, 2**31 - 1, -2**31], (len(length), most)).astype(numpy.int32)
+    free = iter(rng.permutation(count))
+    seen = numpy.zeros((count, size, g, d), bool)
+    for b, keys in enumerate(length):
+        for n in range(need[b]):
+            pages[b, n] = page = next(free)
+            seen[page, :min(size, keys - n * size)] = True
+    shape = (len(length), h, rows, d)
+    return Form(f"{kernel} of {size} keys, {rows} queries, lengths {list(length)}", program, kernel,
+                {"q": numbers(1, *shape), "k": numbers(2, *seen.shape), "v": numbers(3, *seen.shape),
+                 table: pages, "length": length.astype(numpy.int32)}, {"k": ~seen, "v": ~seen})
+
+
+def pages():
+    yield paged(PAGES, "pages", "table", 16, 40, 16, [33, 160, 0, 1])
+    yield paged(PAGES, "pages", "table", 12, 40, 1, [33, 100, 5])
+    yield paged(PAGES, "pages", "table", 256, 7, 8, [300, 511])
+    yield paged(SHARES, "pages", "pages", 16, 60, 1, [33, 300, 0, 130])
+    yield paged(SHARES, "pages", "pages", 64, 12, 16, [70, 200, 129])
+
+
+def decode_pages():
+    form = paged("examples/attention_paged.tk", "attention_paged", "pages", 16, 90, 1, [33, 500, 0, 129])
+    for name in ("k", "v"):
+        form.inputs[name + "_cache"] = form.inputs.pop(name)
+        form.absent[name + "_cache"] = form.absent.pop(name)
+    form.inputs["q"] = form.inputs["q"][:, :, 0]
+    yield form
+
+
+def ragged():
+    for name, rows, heads in (("examples/decode", 1, (8, 2)), ("queries", 16, (4, 2))):
+        h, g = heads
+        length = [300, 0, 77, 1]
+        shape = (4, g, 400, 64)
+        absent = behind(shape, 2, length)
+        for program, kernel in (("tests/e2e/programs/attention_ragged.tk", "decode"), (SHARES, "ragged")):
+            yield Form(f"lengths, {rows} queries, {kernel}", program, kernel,
+                       {"q": numbers(1, 4, h, rows, 64), "k": numbers(2, *shape), "v": numbers(3, *shape),
+                        "length": integers(*length)}, {"k": absent, "v": absent})
+    yield Form("lengths, the last queries", SHARES, "causal",
+               {"q": numbers(1, 4, 4, 4, 64), "k": numbers(2, *shape), "v": numbers(3, *shape),
+                "length": integers(*length)}, {"k": absent, "v": absent}, ("o", "l"))
+    shape = (4, 400, 64)
+    places, ends = numpy.arange(400)[None, :, None], numpy.asarray(length)[:, None, None]
+    absent = numpy.broadcast_to((places >= ends) | (places < ends - 50), shape)
+    yield Form("lengths, a window", SHARES, "heads",
+               {"q": numbers(1, 4, 8, 64), "k": numbers(2, *shape), "v": numbers(3, *shape),
+                "length": integers(*length)}, {"k": absent, "v": absent}, args={"window": 50})
+
+
+def kept():
+    for s, t, d in ((3, 100, 32), (130, 200, 64)):
+        keep = numpy.random.default_rng(5).integers(0, 2, (2, t)).astype(numpy.int32)
+        keep[1, :70] = 0
+        absent = numpy.broadcast_to(keep[:, None, :, None] == 0, (2, 2, t, d))
+        yield Form(f"keys left out one by one, S={s}", PROGRAM, "kept",
+                   {"q": numbers(1, 2, 2, s, d), "k": numbers(2, 2, 2, t, d), "v": numbers(3, 2, 2, t, d),
+                    "keep": keep}, {"k": absent, "v": absent}, ("o", "l"))
+
+
+def window():
+    for s, t in ((130, 300), (5, 200)):
+        length = numpy.asarray([t - 30, 130])
+        places, ends = numpy.arange(t)[None, None, :, None], length[:, None, None, None]
+        absent = numpy.broadcast_to((places >= ends) | (places <= ends - s - 20), (2, 2, t, 64))
+        yield Form(f"windows, S={s} T={t}", PROGRAM, "window",
+                   {"q": numbers(1, 2, 2, s, 64), "k": numbers(2, 2, 2, t, 64), "v": numbers(3, 2, 2, t, 64),
+                    "len": length.astype(numpy.int32)}, {"k": absent, "v": absent}, args={"width": 20})
+
+
+def causal():
+    # Queries without keys are left out themselves.
+    for s, t in ((200, 70), (70, 1), (9, 9)):
+        absent = numpy.broadcast_to(numpy.arange(s)[None, :, None] < s - t, (2, s, 64))
+        yield Form(f"fewer keys than queries, S={s} T={t}", PROGRAM, "causal",
+                   {"q": numbers(1, 2, s, 64), "k": numbers(2, 2, t, 64), "v": numbers(3, 2, t, 64)},
+                   {"q": absent}, ("o", "l"))
+
+
+def documents():
+    for s, t in ((130, 200), (3, 50)):
+        rng = numpy.random.default_rng(6)
+        rows, keys = numpy.sort(rng.integers(0, 4, s)), numpy.sort(rng.integers(-1, 6, t))
+        absent = numpy.broadcast_to(~numpy.isin(keys, rows)[None, :, None], (2, t, 64))
+        queries = numpy.broadcast_to(~numpy.isin(rows, keys)[None, :, None], (2, s, 64))
+        yield Form(f"documents, S={s} T={t}", PROGRAM, "documents",
+                   {"q": numbers(1, 2, s, 64), "k": numbers(2, 2, t, 64), "v": numbers(3, 2, t, 64),
+                    "rows": rows.astype(numpy.int32), "keys": keys.astype(numpy.int32)},
+                   {"q": queries, "k": absent, "v": absent}, ("o", "l"))
+
+
+def offsets():
+    n, m = 130, 200
+    offset = integers(0, 40, 40, 90, 170)
+    of = numpy.sort(numpy.random.default_rng(7).integers(0, 3, n)).astype(numpy.int32)
+    absent = numpy.broadcast_to((numpy.arange(m) >= 90)[:, None, None], (m, 2, 64))
+    yield Form("offsets", PROGRAM, "offsets",
+               {"q": numbers(1, n, 2, 64), "k": numbers(2, m, 2, 64), "v": numbers(3, m, 2, 64),
+                "offset": offset, "of": of}, {"k": absent, "v": absent})
+
+
+def cores():
+    length = [20, 0, 64]
+    rows, planes = behind((3, 64), 1, length), behind((3, 64, 33), 1, length)
+    yield Form("on CUDA cores", PROGRAM, "stored",
+               {"q": numbers(1, 3, 33), "k": numbers(2, 3, 64, 33), "v": numbers(3, 3, 64, 33),
+                "len": integers(*length)}, {"k": planes, "v": planes}, ("o", "p"))
+    yield Form("weights of values", PROGRAM, "pooled",
+               {"x": numbers(2, 3, 64), "v": numbers(3, 3, 64, 33), "len": integers(*length)},
+               {"x": rows, "v": planes}, ("o", "m"))
+
+
+def gradients():
+    for s, t in ((9, 40), (130, 200)):
+        rows, keys = [s - 2, 0, s], [t - 7, t, 0]
+        queries, ofrows = behind((3, 2, s, 64), 2, rows), behind((3, 2, s), 2, rows)
+        values = behind((3, 2, t, 64), 2, keys)
+        forward = Form(f"lengths of both, S={s} T={t}", PROGRAM, "lengths",
+                       {"q": numbers(1, 3, 2, s, 64), "k": numbers(2, 3, 2, t, 64), "v": numbers(3, 3, 2, t, 64),
+                        "rows": integers(*rows), "keys": integers(*keys)},
+                       {"q": queries, "k": values, "v": values}, ("o", "l"))
+        yield forward
+        # As the forward kernel gives them.
+        o, l = numbers(4, 3, 2, s, 64), numbers(5, 3, 2, s) + 4
+        none = ofrows | (numpy.asarray(keys)[:, None, None] == 0)
+        o[none], l[none] = 0, -numpy.inf
+        yield Form(f"gradients, S={s} T={t}", PROGRAM, "lengths_backward",
+                   forward.inputs | {"o": o, "l": l, "d_o": numbers(6, 3, 2, s, 64), "d_l": numbers(7, 3, 2, s)},
+                   {"q": queries, "k": values, "v": values, "d_o": queries, "d_l": ofrows}, ("d_q", "d_k", "d_v"))
+
+
+def by_rows(run):
+    """NaN that later queries see does not reach earlier ones, and the reference knows."""
+    v = numbers(3, 2, 70, 64)
+    inputs = {"q": numbers(1, 2, 70, 64), "k": numbers(2, 2, 70, 64), "v": v}
+    wanted = run(PROGRAM, inputs, ("o",), kernel="causal", check=True)["o"]
+    inputs["v"] = v.copy()
+    inputs["v"][:, 40] = numpy.nan
+    found = run(PROGRAM, inputs, ("o",), kernel="causal", check=True)["o"]
+    same(numpy.isnan(found[:, 40:]).all(), True, "queries that see NaN")
+    if run.target == "cpu":
+        same(found[:, :40], wanted[:, :40], "queries that do not see NaN")
+
+
+FORMS = (packed, two_bounds, pages, decode_pages, ragged, kept, window, causal, documents, offsets, cores, gradients)
+
+
+def check(run):
+    for forms in FORMS:
+        for form in forms():
+            check_form(run, form)
+    by_rows(run)
+
+
+if __name__ == "__main__":
+    main(check)

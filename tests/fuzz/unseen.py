@@ -1,0 +1,190 @@
+"""Random attention whose left-out places hold anything: the bits must be those of a run with zeros there.
+
+    unseen.py TKC --targets cpu,emu --count N [--seed S]
+
+A program is one of several forms (lengths, pages, packed sequences, keys left out one by one, documents, windows, two bounds)
+with random sizes, types, bounds and results. Prints the seed of what differs; `--seed S --count 1` runs it again.
+"""
+import argparse
+import pathlib
+import sys
+
+import numpy
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e" / "exact"))
+from exact import FAILURES, Runner, same  # noqa: E402
+
+FILLINGS = (numpy.nan, numpy.inf, -numpy.inf, 65504.0)
+SIZES = (1, 2, 3, 7, 16, 17, 33, 64, 65, 100, 130)
+WIDTHS = (8, 16, 24, 32, 40, 64, 72, 128)
+
+
+class Random:
+    def __init__(self, seed):
+        self.rng = numpy.random.default_rng(seed)
+
+    def of(self, values):
+        return values[int(self.rng.integers(len(values)))]
+
+    def percent(self, chance):
+        return self.rng.integers(100) < chance
+
+    def normal(self, *shape):
+        return self.rng.standard_normal(shape).astype(numpy.float32)
+
+    def integers(self, low, high, *shape):
+        return self.rng.integers(low, high, shape).astype(numpy.int32)
+
+
+class Case:
+    """A program, its inputs, and which of their elements no term reads."""
+
+    def __init__(self, seed):
+        r = self.random = Random(seed)
+        self.type = r.of(("bf16", "bf16", "f16", "f32"))
+        self.batch, self.heads, self.groups = r.of((1, 2, 3)), r.of((1, 2, 4)), r.of((1, 2))
+        self.heads *= self.groups
+        self.rows, self.keys, self.width, self.columns = r.of(SIZES), r.of(SIZES), r.of(WIDTHS), r.of(WIDTHS)
+        self.inputs, self.absent, self.args, self.results = {}, {}, {}, ["o"]
+        self.program = r.of((self.lengths, self.lengths, self.pages, self.packed, self.kept, self.documents,
+                             self.window, self.bounds))()
+
+    def text(self, parameters, score, condition, key, value, over="j", where=""):
+        """The text of a kernel. `key` and `value` are accesses."""
+        lse = self.random.percent(30)
+        self.results += ["l"] if lse else []
+        scale = self.random.of((" * rsqrt(D)", "", " * 0.3"))
+        rounded = ": bf16" if self.type == "bf16" and self.random.percent(20) else ""
+        lines = [f"let s[b, h, i, {over}] = sum[d](q[b, h, i, d] * {key}){scale}{score}",
+                 f"let m[b, h, i, {over}] = if {condition} then s[b, h, i, j] else -inf"]
+        if self.random.percent(50):
+            lines += [f"let p[b, h, i, {over}]{rounded} = softmax[j](m[b, h, i, j])",
+                      f"o[b, h, i, e] = sum[{over}](p[b, h, i, j] * {value})"]
+        else:
+            lines.append(f"o[b, h, i, e] = sum[{over}](softmax[j](m[b, h, i, j]) * {value})")
+        if lse:
+            lines.append(f"l[b, h, i] = logsumexp[{over}](m[b, h, i, j])")
+        results = f"o: {self.type}[B, H, S, E]" + (", l: f32[B, H, S]" if lse else "")
+        return (f"kernel unseen(q: {self.type}[B, H, S, D], {parameters}) -> ({results}){where}\n{{\n  "
+                + "\n  ".join(lines) + "\n}\n")
+
+    def dense(self, parameters, condition, seen):
+        """Keys and values of each sequence; `seen` has an entry for each of its keys."""
+        b, g, t = self.batch, self.groups, self.keys
+        self.inputs |= {"q": self.random.normal(b, self.heads, self.rows, self.width),
+                        "k": self.random.normal(b, g, t, self.width), "v": self.random.normal(b, g, t, self.columns)}
+        for name in ("k", "v"):
+            self.absent[name] = ~numpy.broadcast_to(seen[:, None, :, None], self.inputs[name].shape)
+        return self.text(f"k: {self.type}[B, G, T, D], v: {self.type}[B, G, T, E], {parameters}", "", condition,
+                         "k[b, h / (H / G), j, d]", "v[b, h / (H / G), j, e]", where=" where G > 0, H % G == 0")
+
+    def lengths(self):
+        length = self.random.integers(-1, self.keys + 2, self.batch)
+        self.inputs["len"] = length
+        return self.dense("len: i32[B]", "j < len[b]", numpy.arange(self.keys)[None] < length[:, None])
+
+    def kept(self):
+        keep = self.random.integers(0, 2, self.batch, self.keys)
+        self.inputs["keep"] = keep
+        return self.dense("keep: i32[B, T]", "keep[b, j] != 0", keep != 0)
+
+    def documents(self):
+        rows = numpy.sort(self.random.integers(0, 4, self.batch, self.rows))
+        keys = numpy.sort(self.random.integers(-1, 6, self.batch, self.keys))
+        self.inputs |= {"of": rows, "keys": keys}
+        seen = numpy.stack([numpy.isin(k, r) for k, r in zip(keys, rows)])
+        return self.dense("of: i32[B, S], keys: i32[B, T]", "of[b, i] == keys[b, j]", seen)
+
+    def window(self):
+        length = self.random.integers(0, self.keys + 1, self.batch)
+        width = int(self.random.of((1, 3, 20, 1000)))
+        self.inputs["len"], self.args["width"] = length, width
+        places, ends = numpy.arange(self.keys)[None], length[:, None]
+        seen = (places < ends) & (places > ends - self.rows - width)
+        return self.dense("len: i32[B], width: i32",
+                          "j < len[b] and j <= i + (len[b] - S) and j > i + (len[b] - S) - width", seen)
+
+    def bounds(self):
+        n = int(self.random.integers(-1, self.keys + 2))
+        self.args["n"] = n
+        seen = numpy.broadcast_to(numpy.arange(self.keys) < min(n, self.rows), (self.batch, self.keys))
+        return self.dense("n: i32", "j <= i and j < n", seen)
+
+    def packed(self):
+        most = self.random.of((8, 40, 64, 130))
+        length = self.random.integers(0, most + 1, self.batch)
+        start = numpy.cumsum(numpy.concatenate([[self.random.of((0, 5))], length]))[:-1].astype(numpy.int32)
+        total = int(length.sum()) + 9
+        seen = numpy.zeros(total, bool)
+        chosen = self.random.integers(0, self.batch, 1)[0]  # one sequence may be there alone
+        for b in range(self.batch):
+            if b == chosen or self.random.percent(70):
+                seen[start[b]:start[b] + length[b]] = True
+            else:
+                length[b] = 0
+        self.inputs = {"q": self.random.normal(self.batch, self.heads, self.rows, self.width), "start": start,
+                       "len": length, "k": self.random.normal(total, self.groups, self.width),
+                       "v": self.random.normal(total, self.groups, self.columns)}
+        for name in ("k", "v"):
+            self.absent[name] = ~numpy.broadcast_to(seen[:, None, None], self.inputs[name].shape)
+        return self.text(f"k: {self.type}[N, G, D], v: {self.type}[N, G, E], start: i32[B], len: i32[B]", "",
+                         "j < len[b]", "k[start[b] + j, h / (H / G), d]", "v[start[b] + j, h / (H / G), e]",
+                         f"j in 0..{most}", " where G > 0, H % G == 0")
+
+    def pages(self):
+        size = self.random.of((4, 8, 12, 16, 64))
+        most = self.random.of((1, 3, 6))
+        length = self.random.integers(0, most * size + 1, self.batch)
+        need = -(-length // size)
+        count = int(need.sum()) + 3
+        table = self.random.rng.choice([-1, count, 2**31 - 1, -2**31], (self.batch, most)).astype(numpy.int32)
+        free = iter(self.random.rng.permutation(count))
+        seen = numpy.zeros((count, size), bool)
+        for b, keys in enumerate(length):
+            for n in range(need[b]):
+                table[b, n] = page = next(free)
+                seen[page, :min(size, keys - n * size)] = True
+        self.inputs = {"q": self.random.normal(self.batch, self.heads, self.rows, self.width), "table": table,
+                       "len": length, "k": self.random.normal(count, size, self.groups, self.width),
+                       "v": self.random.normal(count, size, self.groups, self.columns)}
+        for name in ("k", "v"):
+            self.absent[name] = ~numpy.broadcast_to(seen[:, :, None, None], self.inputs[name].shape)
+        return self.text(f"k: {self.type}[N, P, G, D], v: {self.type}[N, P, G, E], table: i32[B, M], len: i32[B]", "",
+                         "j < len[b]", "k[table[b, j / P], j % P, h / (H / G), d]",
+                         "v[table[b, j / P], j % P, h / (H / G), e]", "j in 0..M * P",
+                         " where G > 0, H % G == 0, P > 0")
+
+    def run(self, run, filling):
+        inputs = {name: values.copy() for name, values in self.inputs.items()}
+        for name, places in self.absent.items():
+            inputs[name][places] = filling
+        return run(self.program, inputs, self.results, args=self.args)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tkc")
+    parser.add_argument("--targets", default="cpu,emu")
+    parser.add_argument("--count", type=int, default=10)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    wrong = 0
+    for seed in range(options.seed, options.seed + options.count):
+        for target in options.targets.split(","):
+            case, run = Case(seed), Runner(options.tkc, target)
+            FAILURES.clear()
+            try:
+                wanted, found = case.run(run, 0), case.run(run, case.random.of(FILLINGS))
+                for result in case.results:
+                    same(found[result], wanted[result], result)
+            except RuntimeError as error:
+                FAILURES.append(str(error))
+            if FAILURES:
+                wrong += 1
+                print(f"--seed {seed} on {target}: " + "; ".join(FAILURES) + "\n" + case.program, flush=True)
+    print(f"{options.count} programs, {wrong} wrong")
+    sys.exit(wrong > 0)
+
+
+if __name__ == "__main__":
+    main()
