@@ -1,6 +1,6 @@
 """What a mask leaves out has no influence, whatever lies there.
 
-Each form is run once with zeros in all left-out places. Every other filling must give the same bits.
+Each form is run with zeros in all left-out places, and with NaN, infinities and 65504 there. Both runs must give the same bits.
 """
 import numpy
 
@@ -9,7 +9,7 @@ from exact import main, same
 PROGRAM = "tests/e2e/programs/unseen.tk"
 PAGES = "tests/e2e/programs/attention_pages.tk"
 SHARES = "tests/e2e/programs/attention_shares.tk"
-FILLINGS = {"nan": numpy.nan, "inf": numpy.inf, "-inf": -numpy.inf, "65504": 65504.0}
+FILLINGS = (numpy.nan, numpy.inf, -numpy.inf, 65504.0, numpy.nan)  # in turns: five divides no row
 
 
 class Form:
@@ -25,19 +25,16 @@ class Form:
         for name, values in self.inputs.items():
             values = values.copy()
             if name in self.absent:
-                values[self.absent[name]] = filling
+                values[self.absent[name]] = numpy.resize(filling, numpy.count_nonzero(self.absent[name]))
             inputs[name] = values
         return run(self.program, inputs, self.results, kernel=self.kernel, dims=self.dims, args=self.args,
                    options=self.options)
 
 
-def check_form(run, form, fillings=FILLINGS):
-    wanted = form.run(run, 0)
-    for name, filling in fillings.items():
-        found = form.run(run, filling)
-        for result in form.results:
-            same(found[result], wanted[result], f"{form.name}, {result} with {name} in left-out places")
-    return wanted
+def check_form(run, form):
+    wanted, found = form.run(run, (0,)), form.run(run, FILLINGS)
+    for result in form.results:
+        same(found[result], wanted[result], f"{form.name}, {result}")
 
 
 def numbers(seed, *shape):
