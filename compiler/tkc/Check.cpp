@@ -68,28 +68,42 @@ static Status compareResults(CompiledSource &source, size_t kernel, const RunArg
   return {};
 }
 
-Expected<CheckedRun> runOnce(Session &session, const RunArguments &inputs, bool quiet) {
-  Progress progress("running on " + session.target(), quiet);
-  Expected<std::vector<HostTensor>> outputs = session.run(inputs, 0xFF);
-  if (!outputs)
-    return outputs.error();
-  return CheckedRun{std::move(*outputs), {}};
+/// What results are filled with before a launch of that number.
+static uint8_t fillOf(unsigned launch) { return launch % 2 == 0 ? 0xFF : 0x7B; }
+
+static Expected<std::vector<HostTensor>> launchOnce(Session &session, const RunArguments &inputs,
+                                                    unsigned launch, bool quiet) {
+  Progress progress("running on " + session.target() + (launch > 0 ? " again" : ""), quiet);
+  return session.run(inputs, fillOf(launch));
+}
+
+Expected<CheckedRun> runUnchecked(Session &session, const RunArguments &inputs, unsigned launches,
+                                  bool quiet) {
+  CheckedRun run;
+  for (unsigned launch = 0; launch < launches; ++launch) {
+    Expected<std::vector<HostTensor>> outputs = launchOnce(session, inputs, launch, quiet);
+    if (!outputs)
+      return outputs.error();
+    run.outputs = std::move(*outputs);
+  }
+  return run;
 }
 
 Expected<CheckedRun> runChecked(Session &session, CompiledSource &source, size_t kernel,
-                                const RunArguments &inputs, int64_t elements, bool quiet) {
-  Expected<CheckedRun> run = runOnce(session, inputs, quiet);
+                                const RunArguments &inputs, int64_t elements, unsigned launches,
+                                bool quiet) {
+  Expected<CheckedRun> run = runUnchecked(session, inputs, 1, quiet);
   if (!run)
     return run;
-  auto again = [&] {
-    Progress progress("running on " + session.target() + " again", quiet);
-    return session.run(inputs, 0x7B);
-  };
-  Expected<std::vector<HostTensor>> second = again();
-  if (!second)
-    return second.error();
-  for (unsigned t = 0; t < run->outputs.size(); ++t)
-    if (run->outputs[t].bytes != (*second)[t].bytes) {
+  std::vector<bool> differs(run->outputs.size());
+  for (unsigned launch = 1; launch < launches; ++launch) {
+    Expected<std::vector<HostTensor>> next = launchOnce(session, inputs, launch, quiet);
+    if (!next)
+      return next.error();
+    for (unsigned t = 0; t < run->outputs.size(); ++t) {
+      if (differs[t] || run->outputs[t].bytes == (*next)[t].bytes)
+        continue;
+      differs[t] = true;
       interp::Comparison unwritten;
       unwritten.ok = false;
       unwritten.reason = "two runs differ: an element is not written, or the result is not "
@@ -97,6 +111,7 @@ Expected<CheckedRun> runChecked(Session &session, CompiledSource &source, size_t
       const Parameter &param = session.signature().tensor(t);
       run->results.push_back({param.name, unwritten, param.span});
     }
+  }
   if (Status compared = compareResults(source, kernel, inputs, elements, quiet, *run); !compared)
     return compared.error();
   return run;

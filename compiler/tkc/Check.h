@@ -25,13 +25,16 @@ struct CheckedRun {
   const CheckedResult *firstWrong() const;
 };
 
-/// Runs, and compares nothing. `quiet`: a long run shows no progress.
-Expected<CheckedRun> runOnce(Session &session, const RunArguments &inputs, bool quiet = true);
+/// Runs `launches` times, and compares nothing. `quiet`: a long run shows no progress.
+Expected<CheckedRun> runUnchecked(Session &session, const RunArguments &inputs, unsigned launches,
+                                  bool quiet = true);
 
-/// Runs twice over results filled with different bytes (an element that no thread wrote differs),
-/// and compares up to `elements` of each result with the reference interpreter.
+/// Runs `launches` times, two or more, over results filled with different bytes (an element that no
+/// thread wrote differs), and compares up to `elements` of each result with the reference
+/// interpreter.
 Expected<CheckedRun> runChecked(Session &session, CompiledSource &source, size_t kernel,
-                                const RunArguments &inputs, int64_t elements, bool quiet = true);
+                                const RunArguments &inputs, int64_t elements,
+                                unsigned launches = 2, bool quiet = true);
 
 } // namespace tk::tkc
 

@@ -28,6 +28,7 @@ struct RunOptions {
   bool explain = false;
   bool validatePasses = false;
   int64_t checkElements = 1 << 14;
+  std::optional<unsigned> launches;
 };
 
 /// What the run found, for both forms of the report.
@@ -155,8 +156,9 @@ int run(RunOptions &options) {
   result.target = (*session)->target();
   result.device = (*session)->deviceName();
   Expected<CheckedRun> ran =
-      options.check ? runChecked(**session, *source, kernel, *inputs, options.checkElements, json)
-                    : runOnce(**session, *inputs, json);
+      options.check ? runChecked(**session, *source, kernel, *inputs, options.checkElements,
+                                 std::max(2u, options.launches.value_or(2)), json)
+                    : runUnchecked(**session, *inputs, options.launches.value_or(1), json);
   if (!ran)
     return report(ran.error(), json);
   result.checked = options.check;
@@ -200,6 +202,10 @@ void addRun(CLI::App &app, int &status) {
   command->add_flag("--check", options->check, "Compare with the reference interpreter in f64");
   command->add_option("--check-elements", options->checkElements,
                       "How many elements of each result to check; 0: all");
+  command
+      ->add_option("--launches", options->launches,
+                   "How many times to launch; with --check two or more, all of which have to agree")
+      ->check(CLI::Range(1u, 1000000u));
   command->add_flag("--validate-passes", options->validatePasses,
                     "Compute the kernel after every pass, by the reference interpreter or by "
                     "executing what the pass left, and name the first that changes a value");

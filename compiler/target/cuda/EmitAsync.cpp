@@ -1,5 +1,6 @@
 //===- EmitAsync.cpp - phases, bulk copies, roles -------------------------===//
 #include "compiler/target/cuda/KernelEmitter.h"
+#include "compiler/target/cuda/WarpArrivals.h"
 
 using namespace mlir;
 
@@ -67,7 +68,8 @@ LogicalResult KernelEmitter::emitPhaseExpect(gpu::PhaseExpectOp expect) {
 
 LogicalResult KernelEmitter::emitPhaseArrive(gpu::PhaseArriveOp arrive) {
   const std::string at = phaseAt(arrive.getPhases(), arrive.getSlot());
-  if (isAmongReads(arrive)) // what lanes did before is not ordered by another lane's arrival
+  // What lanes did before is not ordered by another lane's arrival.
+  if (isAmongReads(arrive) || canLanesWaitBefore(arrive, arrive.getPhases()))
     line("tk::sync_warp();");
   if (arrive.getCluster()) // a lane for each block
     line("if (" + useLane() + " < " + llvm::Twine(func.getCluster()) + ") tk::phase_arrive_at(" +
@@ -82,7 +84,7 @@ LogicalResult KernelEmitter::emitArriveBefore(gpu::ArriveBeforeOp arrive) {
   const RegisterIndex reg("r", layoutOf(arrive.getResult()).getRegisterBits().size());
   line(loopHeader(registersOf(arrive.getResult())) + " " + name + "[" + reg.str() +
        "] = " + element(arrive.getValue(), reg) + ";");
-  if (isAmongReads(arrive))
+  if (isAmongReads(arrive) || canLanesWaitBefore(arrive, arrive.getPhases()))
     line("tk::sync_warp();");
   line("tk::phase_arrive_before(" + phaseAt(arrive.getPhases(), arrive.getSlot()) + ", " +
        useLane() + ", " + name + "[0]);");

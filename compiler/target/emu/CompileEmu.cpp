@@ -49,20 +49,21 @@ private:
   mutable std::mutex loading;
   mutable std::shared_ptr<HostCode> code; ///< null until loaded
   mutable std::vector<Entry> entries;     ///< one a launch
-  mutable std::atomic<unsigned> runs = 0; ///< for which nobody chose a timing
+  mutable std::atomic<unsigned> runs = 0; ///< for which no option chose a timing
 };
 
 Timing EmulatedKernels::timing() const {
   if (options.timing)
     return *options.timing;
   auto text = detail::environment(detail::EnvVar::emu_mode);
+  const unsigned run = runs++;
   if (!text)
-    return Timing::ofRun(runs++);
+    return Timing::ofRun(run);
   auto timing = Timing::parse(*text);
   if (!timing)
     throw Error(ErrorCode::invalid_argument,
                 "expected TK_EMU_MODE to be late, early or random:SEED, got '" + *text + "'");
-  return *timing;
+  return timing->inRun(run);
 }
 
 [[noreturn]] void report(const Launch &launch, const std::string &what, const Place &place) {

@@ -19,6 +19,8 @@ struct Timing {
   /// That of a kernel's run of this number, from 0, where nobody chooses one: late, then early,
   /// then by chance.
   static Timing ofRun(unsigned run);
+  /// This timing in a kernel's run of that number, from 0: by chance, another chance in each.
+  Timing inRun(unsigned run) const { return {kind, kind == Kind::random ? seed + run : seed}; }
   /// "late", "early" or "random:SEED".
   static std::optional<Timing> parse(std::string_view text);
 };
