@@ -18,6 +18,12 @@ HostExprBuilder::HostExprBuilder(KernelOp kernel, bool quiet) : quiet(quiet) {
       known.try_emplace(param, Expr::variable(next++));
 }
 
+HostExprBuilder HostExprBuilder::forConditions(KernelOp kernel) {
+  HostExprBuilder builder(kernel);
+  builder.isOfCondition = true;
+  return builder;
+}
+
 /// Operations that are one step of an expression, by name.
 static const llvm::StringMap<ExprOp> &steps() {
   static const llvm::StringMap<ExprOp> map = {{"arith.addi", ExprOp::add},
@@ -141,6 +147,9 @@ std::optional<Expr> HostExprBuilder::buildOp(Operation *op) {
     return Expr::apply(ExprOp::ne, operands[0], operands[1]);
   if (isa<arith::AndIOp, arith::OrIOp>(op) && !isBool(op->getResult(0)))
     return std::nullopt;
+  if (isa<FloorModOp>(op) && isOfCondition && !operands[1].is_constant())
+    return Expr::apply(ExprOp::select, Expr::apply(ExprOp::eq, operands[1], Expr(0)), operands[0],
+                       Expr::mod(operands[0], operands[1]));
   auto it = steps().find(op->getName().getStringRef());
   if (it == steps().end() || arity(it->second) != operands.size())
     return std::nullopt;

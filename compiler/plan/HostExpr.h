@@ -20,6 +20,8 @@ public:
   /// Variables: the kernel's dimensions, then its scalar parameters, as runtime expressions number
   /// them. A quiet builder reports no diagnostics.
   explicit HostExprBuilder(KernelOp kernel, bool quiet = false);
+  /// The same for conditions of `where` and `when`, in which `a % 0` is `a`: so 0 divides 0 alone.
+  static HostExprBuilder forConditions(KernelOp kernel);
 
   /// The expression of a scalar, or nullopt (and a diagnostic at the operation) if it uses
   /// something that a launch cannot evaluate.
@@ -30,6 +32,7 @@ private:
 
   llvm::DenseMap<mlir::Value, Expr> known;
   bool quiet;
+  bool isOfCondition = false;
 };
 
 } // namespace tk

@@ -59,7 +59,8 @@ namespace {
 
 class SignatureBuilder {
 public:
-  explicit SignatureBuilder(KernelOp kernel) : kernel(kernel), exprs(kernel) {}
+  explicit SignatureBuilder(KernelOp kernel)
+      : kernel(kernel), exprs(kernel), conditions(HostExprBuilder::forConditions(kernel)) {}
 
   std::optional<Signature> run() {
     signature.name = kernel.getSymName().str();
@@ -85,8 +86,11 @@ public:
   }
 
 private:
-  Expr exprOf(Value value) {
-    std::optional<Expr> expr = exprs.build(value);
+  Expr exprOf(Value value) { return build(exprs, value); }
+  Expr conditionOf(Value value) { return build(conditions, value); }
+
+  Expr build(HostExprBuilder &builder, Value value) {
+    std::optional<Expr> expr = builder.build(value);
     failed |= !expr;
     return expr.value_or(Expr());
   }
@@ -135,14 +139,14 @@ private:
   void addCheck(AssumeOp op) {
     Check check;
     check.kind = op.getBounds() ? Check::Kind::bounds : Check::Kind::constraint;
-    check.condition = exprOf(op.getCondition());
+    check.condition = op.getBounds() ? exprOf(op.getCondition()) : conditionOf(op.getCondition());
     check.text = op.getText().str();
     check.span = sourceSpanOf(op.getLoc());
     signature.checks.push_back(std::move(check));
   }
 
   void addScheduleCondition(ScheduleConditionOp op) {
-    signature.schedules.push_back({Check::Kind::schedule, exprOf(op.getCondition()),
+    signature.schedules.push_back({Check::Kind::schedule, conditionOf(op.getCondition()),
                                    op.getText().str(), sourceSpanOf(op.getLoc())});
   }
 
@@ -185,7 +189,7 @@ private:
   }
 
   KernelOp kernel;
-  HostExprBuilder exprs;
+  HostExprBuilder exprs, conditions;
   Signature signature;
   bool failed = false;
 };

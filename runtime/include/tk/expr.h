@@ -111,8 +111,8 @@ public:
   friend Expr operator-(const Expr &a, const Expr &b) { return apply(ExprOp::sub, a, b); }
   friend Expr operator*(const Expr &a, const Expr &b) { return apply(ExprOp::mul, a, b); }
 
-  /// Evaluates; fails with `overflow` on overflow, division by zero or a variable that is not
-  /// given.
+  /// Evaluates; fails with `overflow` on overflow or a variable that is not given. An integer
+  /// quotient or remainder by 0 is 0.
   Expected<Scalar> evaluate(std::span<const Scalar> variables) const;
   /// Evaluates to an integer; a float result is an error.
   Expected<int64_t> evaluate_integer(std::span<const Scalar> variables) const;

@@ -18,6 +18,7 @@ GEMM = """kernel gemm(a: f32[M, K], b: f32[K, N]) -> (c: f32[M, N]) {
 }
 """
 GREATER = "kernel k(x: f32[N]) -> (y: f32[N])\nwhere N > 2, N >= 3\n{\n  y[i] = x[i]\n}\n"
+DIVIDED = "kernel k(x: f32[H], w: f32[G]) -> (y: f32[H])\nwhere H % G == 0\n{\n  y[i] = x[i] * w[i / (H / G)]\n}\n"
 HALVES = "kernel k(n: f32[N], x: f32[N / 2]) -> (y: f32[N]) {\n  y[i] = n[i] + x[i / 2]\n}\n"
 TURNS = "kernel k(x: f32[N], t: f32[M]) -> (y: f32[N]) {\n  y[i] = x[i] + t[i % 4]\n}\n"
 BF16 = GEMM.replace("f32[M, K]", "bf16[M, K]").replace("f32[K, N]", "bf16[K, N]")
@@ -142,6 +143,8 @@ CASES = {
         "N % 2 == 0", {}),
     "constraint-greater": (GREATER, RUN + ["--dim", "N=3"], 0, "", {}),
     "constraint-not-greater": (GREATER, RUN + ["--dim", "N=2"], 1, "N > 2", {}),
+    "nothing-divided-by-nothing": (DIVIDED, RUN + ["--dim", "H=0", "--dim", "G=0", "--check"], 0, "", {}),
+    "something-divided-by-nothing": (DIVIDED, RUN + ["--dim", "H=3", "--dim", "G=0"], 1, "G = 0, H = 3", {}),
     "odd-half": (HALVES, RUN + ["--dim", "N=3"], 1, "bounds check", {}),
     "even-halves": (HALVES, RUN + ["--dim", "N=4", "--check"], 0, "", {}),
     "remainder-too-large": (TURNS, RUN + ["--dim", "N=9", "--dim", "M=3"], 1, "bounds check 'i % 4 < M", {}),
