@@ -1,8 +1,7 @@
 //===- SignificandParts.cpp - parts of f32 numbers are stored ------------===//
 //
-// 1. The greatest finite magnitude of each row of a tensor.
-// 2. From those of all rows the scale, a power of two, of each tensor of a statement.
-// 3. The parts of the scaled tensor.
+// 1. The scale of each row of a factor, a power of two, from the row's greatest finite magnitude.
+// 2. The parts of the scaled rows.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/fusion/SignificandParts.h"
@@ -29,9 +28,12 @@ constexpr std::pair<Part, Part> pairs[] = {{Third, First},  {Second, Second}, {F
                                            {Second, First}, {First, Second},  {Raw, Raw}};
 static_assert(std::size(pairs) == countPairs && Third + 1 == countParts);
 
-/// The exponent that the greatest magnitude is taken to, and those of the scales that exist: 2^126
-/// takes every number that is not 0 to 2^-23 at least.
-constexpr double wantedExponent = 50, leastExponent = -77, mostExponent = 126;
+/// The scales of rows whose greatest magnitude is below a bound, the greatest bound first. All bits
+/// of three parts exist from 2^-110 on; 2^24 takes every number of f32 there that is not 0. A
+/// scaled row stays below 2^-20: its products with numbers of any size are not infinite before they
+/// are summed, nor are 2^20 of them.
+constexpr std::pair<double, double> scalesOfSmall[] = {
+    {0x1p-28, 0x1p8}, {0x1p-36, 0x1p16}, {0x1p-44, 0x1p24}};
 
 } // namespace
 
@@ -76,72 +78,59 @@ static Value isFinite(OpBuilder &builder, Location loc, Value value) {
                                math::AbsFOp::create(builder, loc, value), infinity);
 }
 
-/// The statement of the greatest finite magnitude of each row of `tensor`.
-Value SignificandParts::storeGreatest(Value tensor) {
-  SmallVector<Value> extents = getExtents(kernel, tensor);
-  SmallVector<std::string> texts = namesOfAxes(extents.size());
-  SmallVector<StringRef> names(texts.begin(), texts.end());
-  OpBuilder builder(compute);
-  Location loc = compute.getLoc();
-  std::string name = nameOf(".greatest");
-  auto statement = ComputeOp::create(
-      builder, loc, ArrayRef(names).drop_back(), ValueRange(extents).drop_back(),
-      ArrayRef<Type>{builder.getF32Type()}, ArrayRef<StringRef>{name},
-      ArrayRef<SmallVector<unsigned>>{}, [&](OpBuilder &body, Location at, ValueRange row) {
-        Value zero = arith::ConstantIndexOp::create(body, at, 0);
-        auto greatest = ReduceOp::create(
-            body, at, ReduceKind::Max, ArrayRef<StringRef>{names.back()}, ValueRange{zero},
-            ValueRange{extents.back()}, body.getF32Type(),
-            [&](OpBuilder &inner, Location where, ValueRange last) -> Value {
-              SmallVector<Value> place(row);
-              place.push_back(last.front());
-              Value element = LoadOp::create(inner, where, tensor, place, Value());
-              Value magnitude = math::AbsFOp::create(inner, where, element);
-              return arith::SelectOp::create(inner, where, isFinite(inner, where, element),
-                                             magnitude, createF32(inner, where, 0));
-            });
-        YieldOp::create(body, at, greatest.getResults());
-      });
-  return statement->getResult(0);
+/// `values` without that of the axis that the sum is over.
+template <typename Range> static auto withoutSum(const Range &values, unsigned sumAxis) {
+  auto rest = llvm::to_vector(values);
+  rest.erase(rest.begin() + sumAxis);
+  return rest;
 }
 
-/// The statement of the scales of `tensors`, two results each: the power of two, and its exponent.
-ComputeOp SignificandParts::storeScales(ArrayRef<Value> tensors, ArrayRef<Value> greatest) {
+/// The greatest finite magnitude along `sumAxis` of `tensor`, at `row` of its other axes.
+static Value createGreatest(OpBuilder &builder, Location loc, Value tensor, Value extent,
+                            unsigned sumAxis, ValueRange row) {
+  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+  auto greatest =
+      ReduceOp::create(builder, loc, ReduceKind::Max, ArrayRef<StringRef>{"along"},
+                       ValueRange{zero}, ValueRange{extent}, builder.getF32Type(),
+                       [&](OpBuilder &inner, Location at, ValueRange along) -> Value {
+                         SmallVector<Value> place(row);
+                         place.insert(place.begin() + sumAxis, along.front());
+                         Value element = LoadOp::create(inner, at, tensor, place, Value());
+                         Value magnitude = math::AbsFOp::create(inner, at, element);
+                         return arith::SelectOp::create(inner, at, isFinite(inner, at, element),
+                                                        magnitude, createF32(inner, at, 0));
+                       });
+  return greatest.getResult(0);
+}
+
+/// The statement of the scales of the rows of `factor`, and of their reciprocals.
+SignificandParts::RowScales SignificandParts::storeScales(Factor factor) {
   OpBuilder builder(compute);
   Location loc = compute.getLoc();
-  SmallVector<std::string> texts;
-  for (size_t n = 0; n < tensors.size(); ++n)
-    for (StringRef suffix : {".scale", ".exponent"})
-      texts.push_back(nameOf(suffix) + (n ? std::to_string(n) : ""));
-  return ComputeOp::create(
-      builder, loc, ArrayRef<StringRef>{}, ValueRange{},
-      SmallVector<Type>(texts.size(), builder.getF32Type()), llvm::to_vector_of<StringRef>(texts),
-      ArrayRef<SmallVector<unsigned>>{}, [&](OpBuilder &body, Location at, ValueRange) {
-        SmallVector<Value> results;
-        for (auto [tensor, rows] : llvm::zip_equal(tensors, greatest)) {
-          SmallVector<Value> extents = getExtents(kernel, tensor);
-          extents.pop_back();
-          SmallVector<std::string> axes = namesOfAxes(extents.size());
-          Value zero = arith::ConstantIndexOp::create(body, at, 0);
-          auto all = ReduceOp::create(
-              body, at, ReduceKind::Max, llvm::to_vector_of<StringRef>(axes),
-              SmallVector<Value>(extents.size(), zero), extents, body.getF32Type(),
-              [&, rows = rows](OpBuilder &inner, Location where, ValueRange row) -> Value {
-                return LoadOp::create(inner, where, rows, row, Value());
-              });
-          // Of 0, and of no numbers, the logarithm is -inf and the scale the greatest one.
-          Value most =
-              arith::MaximumFOp::create(body, at, all.getResult(0), createF32(body, at, 0));
-          Value exponent = math::FloorOp::create(body, at, math::Log2Op::create(body, at, most));
-          exponent = arith::SubFOp::create(body, at, createF32(body, at, wantedExponent), exponent);
-          exponent =
-              arith::MaximumFOp::create(body, at, exponent, createF32(body, at, leastExponent));
-          exponent =
-              arith::MinimumFOp::create(body, at, exponent, createF32(body, at, mostExponent));
-          results.append({math::Exp2Op::create(body, at, exponent), exponent});
-        }
-        YieldOp::create(body, at, results);
+  auto [tensor, sumAxis] = factor;
+  SmallVector<Value> extents = getExtents(kernel, tensor);
+  SmallVector<std::string> texts = withoutSum(namesOfAxes(extents.size()), sumAxis);
+  std::string up = nameOf(".scale"), off = nameOf(".unscale");
+  auto statement = ComputeOp::create(
+      builder, loc, llvm::to_vector_of<StringRef>(texts), withoutSum(extents, sumAxis),
+      SmallVector<Type>(2, builder.getF32Type()), ArrayRef<StringRef>{up, off},
+      ArrayRef<SmallVector<unsigned>>{}, [&](OpBuilder &body, Location at, ValueRange row) {
+        Value most = createGreatest(body, at, tensor, extents[sumAxis], sumAxis, row);
+        Value scale = createF32(body, at, 1), reciprocal = scale;
+        auto choose = [&](Value condition, double power) {
+          scale = arith::SelectOp::create(body, at, condition, createF32(body, at, power), scale);
+          reciprocal = arith::SelectOp::create(body, at, condition, createF32(body, at, 1 / power),
+                                               reciprocal);
+        };
+        auto compare = [&](arith::CmpFPredicate how, double bound) -> Value {
+          return arith::CmpFOp::create(body, at, how, most, createF32(body, at, bound));
+        };
+        for (auto [bound, power] : scalesOfSmall)
+          choose(compare(arith::CmpFPredicate::OLT, bound), power);
+        choose(compare(arith::CmpFPredicate::OGE, 0x1p127), 0.5);
+        YieldOp::create(body, at, {scale, reciprocal});
       });
+  return {statement->getResult(0), statement->getResult(1)};
 }
 
 /// Part `which`, an index, of the f32 `scaled`.
@@ -182,7 +171,7 @@ Value SignificandParts::lengthOf(Value extent) {
 
 /// The statement of the parts of `tensor`, a tensor each. Those of a row are computed one behind
 /// the other, which reads it from memory once.
-StoredParts SignificandParts::storeParts(Factor factor, Value scale, Value exponent) {
+StoredParts SignificandParts::storeParts(Factor factor, RowScales scales) {
   OpBuilder builder(compute);
   Location loc = compute.getLoc();
   auto [tensor, sumAxis] = factor;
@@ -190,6 +179,7 @@ StoredParts SignificandParts::storeParts(Factor factor, Value scale, Value expon
   SmallVector<std::string> texts = namesOfAxes(extents.size());
   const unsigned last = extents.size() - 1;
   bool isLonger = false;
+  const bool isRowLonger = sumAxis != last && isMadeLonger(kernel, extents[last]);
   Value length;
   for (unsigned axis : {sumAxis, last})
     if (isMadeLonger(kernel, extents[axis])) {
@@ -215,11 +205,12 @@ StoredParts SignificandParts::storeParts(Factor factor, Value scale, Value expon
         from.erase(from.begin() + last);
         Value outside = isLonger ? createF32(body, at, 0) : Value();
         Value element = LoadOp::create(body, at, tensor, from, outside);
-        Value power = LoadOp::create(body, at, scale, ValueRange(), Value());
+        Value one = isRowLonger ? createF32(body, at, 1) : Value();
+        Value power = LoadOp::create(body, at, scales.scale, withoutSum(from, sumAxis), one);
         Value scaled = arith::MulFOp::create(body, at, element, power);
         YieldOp::create(body, at, createPart(body, at, scaled, places[last]));
       });
-  return {statement->getResult(0), exponent, length};
+  return {statement->getResult(0), scales.reciprocal, length};
 }
 
 Value tk::createPartOfPair(OpBuilder &builder, Location loc, Value pair, bool isLeft) {
@@ -237,24 +228,10 @@ Value tk::createPartOfPair(OpBuilder &builder, Location loc, Value pair, bool is
 
 void SignificandParts::store(ComputeOp statement, ArrayRef<ReduceOp> sums) {
   compute = statement;
-  SmallVector<Factor> factors;
-  SmallVector<Value> tensors, greatest;
   for (ReduceOp reduce : sums)
     for (LoadOp load : reduce.getBlock()->getOps<LoadOp>()) {
       Factor factor(load.getTensor(), axisOfSum(load, reduce));
-      if (!stored.contains(factor) && !llvm::is_contained(factors, factor))
-        factors.push_back(factor);
+      if (!stored.contains(factor))
+        stored[factor] = storeParts(factor, storeScales(factor));
     }
-  for (const Factor &factor : factors)
-    if (!llvm::is_contained(tensors, factor.first)) {
-      tensors.push_back(factor.first);
-      greatest.push_back(storeGreatest(factor.first));
-    }
-  if (!factors.empty()) {
-    ComputeOp scales = storeScales(tensors, greatest);
-    for (const Factor &factor : factors) {
-      unsigned n = llvm::find(tensors, factor.first) - tensors.begin();
-      stored[factor] = storeParts(factor, scales.getResult(2 * n), scales.getResult(2 * n + 1));
-    }
-  }
 }

@@ -54,11 +54,11 @@ private:
   bool areSizesKnown(llvm::ArrayRef<ReduceOp> sums);
 };
 
-/// A tensor's parts, and the scale that they have.
+/// A tensor's parts, and the scales that its rows have. A row is what one result is summed over.
 struct StoredParts {
-  mlir::Value parts;    ///< [part, axes of the tensor ...] in bf16
-  mlir::Value exponent; ///< of two, which all elements were multiplied by, in f32
-  mlir::Value length;   ///< of the sum's axis, if that was made longer; or null
+  mlir::Value parts;      ///< [part, axes of the tensor ...] in bf16
+  mlir::Value reciprocal; ///< [axes of the tensor but the sum's ...], of rows' scales, in f32
+  mlir::Value length;     ///< of the sum's axis, if that was made longer; or null
 };
 
 /// The parts of one kernel's tensors, for each axis that a sum is over.
@@ -75,9 +75,12 @@ public:
 private:
   using Factor = std::pair<mlir::Value, unsigned>;
 
-  mlir::Value storeGreatest(mlir::Value tensor);
-  ComputeOp storeScales(llvm::ArrayRef<mlir::Value> tensors, llvm::ArrayRef<mlir::Value> greatest);
-  StoredParts storeParts(Factor factor, mlir::Value scale, mlir::Value exponent);
+  struct RowScales {
+    mlir::Value scale, reciprocal;
+  };
+
+  RowScales storeScales(Factor factor);
+  StoredParts storeParts(Factor factor, RowScales scales);
   mlir::Value lengthOf(mlir::Value extent);
   std::string nameOf(llvm::StringRef suffix);
 

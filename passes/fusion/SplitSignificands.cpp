@@ -8,17 +8,19 @@
 // 1. Take sums of products of two tensors' elements in f32, of known sizes, where that saves more
 //    than storing the parts costs, and these do not take too much memory. `exact` sums are left to
 //    CUDA cores.
-// 2. Of each tensor the greatest finite magnitude is found, a row at a time and of all rows, and
-//    from it the power of two that takes it to 2^50. Numbers of f32 that are no less than 2^-160 of
-//    the greatest one then are sums of three parts; what is less has an error of 2^-184 of the
-//    greatest.
-// 3. The parts of the scaled tensor are stored: what bf16 makes of it, that again but 0 where it is
+// 2. A row is what one result is summed over, of either factor. Of each row the greatest finite
+//    magnitude is found. From 2^-28 up to 2^127 the row keeps its scale: bf16 has the exponents of
+//    f32. Greater rows are halved, whose first parts could be infinite. Smaller ones are multiplied
+//    by a power of two up to 2^24, so that their third parts exist. Then numbers from 2^-110 on, of
+//    smaller rows all numbers, are sums of three parts; what is less has an error of 2^-134. No
+//    row's bits depend on another one.
+// 3. The parts of the scaled rows are stored: what bf16 makes of it, that again but 0 where it is
 //    not finite, what bf16 makes of the rest, and of the rest of that. Rows and the sum's range go
 //    on to whole lines and slices, in zeros.
 // 4. The sum becomes one over six pairs of parts, and over what it was over, whose slices are added
 //    up in f32 by threads: the matrix unit cuts off what it adds to. Not finite numbers meet each
-//    other's first parts alone, so that their products are what IEEE has. The scales' powers of two
-//    are taken off the result.
+//    other's first parts alone, so that their products are what IEEE has. The two rows' powers of
+//    two are taken off the result.
 // 5. Where a product has too few tiles for the machine, its pairs are shared out among blocks, and
 //    a statement of its own stores their sums.
 //
@@ -26,11 +28,10 @@
 //
 //   %c = tk.compute ["i", "j"] {tk.reduce [sum] ["k"] {a[i, k] * b[k, j]}}
 //     =>
-//   %m = tk.compute ["i"] {tk.reduce [max] ["k"] {|a[i, k]|}}          (and of b)
-//   %up, %e, ... = tk.compute [] {tk.reduce [max] ["i"] {m[i]}, ...}
-//   %p = tk.compute ["i", "part", "k"] {part of a[i, k] * up} over part, i, k   (and of b)
+//   %up, %off = tk.compute ["i"] {scale for tk.reduce [max] ["k"] {|a[i, k]|}}      (and of b)
+//   %p = tk.compute ["i", "part", "k"] {part of a[i, k] * up[i]} over part, i, k      (and of b)
 //   %c = tk.compute ["i", "j"] {tk.reduce [sum] ["pair", "k"]
-//          {p[left(pair), i, k] * q[right(pair), k, j]} precision <blocked> * 2^-(e + f)}
+//          {p[left(pair), i, k] * q[right(pair), k, j]} precision <blocked> * off[i] * offb[j]}
 //
 // Source: Henry, Tang and Heinecke, "Leveraging the bfloat16 artificial intelligence datatype for
 // higher-precision computations" (2019); that sums of slices are added up outside of the matrix
@@ -168,9 +169,11 @@ void SignificandSplitting::rewrite(ReduceOp reduce, int64_t shares) {
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
   Value count = arith::ConstantIndexOp::create(builder, loc, countPairs);
   llvm::SmallDenseMap<Operation *, StoredParts> partsOf;
+  llvm::SmallDenseMap<Operation *, unsigned> axisOf;
   Value end = reduce.getUpper()[0];
   for (LoadOp load : reduce.getBlock()->getOps<LoadOp>()) {
     partsOf[load] = parts.of(load, reduce);
+    axisOf[load] = axisOfSum(load, reduce);
     if (Value length = partsOf[load].length)
       end = length;
   }
@@ -197,19 +200,14 @@ void SignificandSplitting::rewrite(ReduceOp reduce, int64_t shares) {
       wide[side] = arith::ExtFOp::create(builder, loc, builder.getF32Type(), part);
     }
     terms.push_back(arith::MulFOp::create(builder, loc, wide[0], wide[1]));
-    // The product of both powers may be no number of f32, but its root is.
-    auto exponentOf = [&](LoadOp load) -> Value {
-      return LoadOp::create(after, loc, partsOf[load].exponent, ValueRange(), Value());
-    };
-    Value both = arith::NegFOp::create(
-        after, loc, arith::AddFOp::create(after, loc, exponentOf(left), exponentOf(right)));
-    Value half = math::FloorOp::create(
-        after, loc, arith::MulFOp::create(after, loc, both, createF32(after, loc, 0.5)));
-    Value rest = arith::SubFOp::create(after, loc, both, half);
-    Value scaled = arith::MulFOp::create(after, loc, sums.getResult(n),
-                                         math::Exp2Op::create(after, loc, half));
-    powers.push_back(
-        arith::MulFOp::create(after, loc, scaled, math::Exp2Op::create(after, loc, rest)));
+    Value scaled = sums.getResult(n);
+    for (LoadOp load : {left, right}) {
+      SmallVector<Value> row(load.getIndices());
+      row.erase(row.begin() + axisOf[load]);
+      Value off = LoadOp::create(after, loc, partsOf[load].reciprocal, row, Value());
+      scaled = arith::MulFOp::create(after, loc, scaled, off);
+    }
+    powers.push_back(scaled);
   }
   SmallVector<Value> old(sums.getYield().getValues());
   sums.getYield()->setOperands(terms);

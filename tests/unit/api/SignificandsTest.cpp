@@ -11,6 +11,7 @@
 
 #include "mlir/Pass/PassManager.h"
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -171,6 +172,65 @@ TEST_CASE("parts of great, small and denormal numbers") {
   check(scaled(0), as_drawn, 0);
   check(spread(40), spread(40), 3e-7);
   check(spread(100), scaled(1e-3), 3e-7);
+}
+
+TEST_CASE("no row's parts depend on another row") {
+  constexpr size_t size = 64;
+  // One element of 1e38 beside rows of 1e-20, and the same without it.
+  auto rows = [](bool isGreat) {
+    return Fill([isGreat](size_t n, double normal) {
+      return isGreat && n == 5 ? 1e38 : normal * (n / size % 2 ? 1e-20 : 1e-3);
+    });
+  };
+  for (const char *source : {along, product}) {
+    const Example example{source, {{"M", size}, {"N", size}, {"K", size}}, {rows(true), as_drawn}};
+    Example other = example;
+    other.fills[0] = rows(false);
+    const std::vector<HostTensor> tensors = run_by_parts(example), without = run_by_parts(other);
+    auto at = [&](const std::vector<HostTensor> &from, size_t t, size_t row, size_t column) {
+      return reinterpret_cast<const float *>(from[t].bytes.data())[row * size + column];
+    };
+    size_t changed = 0, inexact = 0;
+    for (size_t i = 0; i < size; ++i)
+      for (size_t j = 0; j < size; ++j) {
+        double sum = 0, magnitudes = 0;
+        for (size_t k = 0; k < size; ++k) {
+          const bool isAlong = source == along;
+          const double term = double(at(tensors, 0, i, k)) *
+                              double(isAlong ? at(tensors, 1, j, k) : at(tensors, 1, k, j));
+          sum += term;
+          magnitudes += std::fabs(term);
+        }
+        inexact += std::fabs(at(tensors, 2, i, j) - sum) > 0x1p-22 * magnitudes;
+        changed += i > 0 && at(tensors, 2, i, j) != at(without, 2, i, j);
+      }
+    CHECK(inexact == 0);
+    CHECK(changed == 0);
+  }
+}
+
+TEST_CASE("columns of a factor have scales of their own") {
+  constexpr size_t size = 64;
+  // Columns of 1e38, of 1e-40, which are denormal, and of 1.
+  Fill columns = [](size_t n, double normal) {
+    return std::clamp(normal, -2.0, 2.0) * (n % 3 == 0 ? 1e38 : n % 3 == 1 ? 1e-40 : 1);
+  };
+  std::vector<HostTensor> tensors =
+      run_by_parts({product, {{"M", size}, {"N", size}, {"K", size}}, {scaled(1e-3), columns}});
+  auto at = [&](size_t t, size_t row, size_t column) -> double {
+    return reinterpret_cast<const float *>(tensors[t].bytes.data())[row * size + column];
+  };
+  size_t inexact = 0;
+  for (size_t i = 0; i < size; ++i)
+    for (size_t j = 0; j < size; ++j) {
+      double sum = 0, magnitudes = 0;
+      for (size_t k = 0; k < size; ++k) {
+        sum += at(0, i, k) * at(1, k, j);
+        magnitudes += std::fabs(at(0, i, k) * at(1, k, j));
+      }
+      inexact += std::fabs(at(2, i, j) - sum) > 0x1p-22 * magnitudes + 0x1p-149;
+    }
+  CHECK(inexact == 0);
 }
 
 TEST_CASE("what is not finite meets what it would in IEEE's arithmetic") {
