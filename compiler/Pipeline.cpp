@@ -56,6 +56,8 @@ llvm::ArrayRef<PassRow> passTable() {
        "what would otherwise inline the statement that stores a factor anew has run"},
       {"tk-store-invariants", Stage::Fused, "fusion", "",
        "what stores a value once more would be inlined again before; factors are stored"},
+      {"tk-store-scans", Stage::Fused, "", "",
+       "what would put scans along two indices into one statement has run"},
       {"tk-bound-masks", Stage::Fused, "fusion", "",
        "what is left of masks stays in the terms, and statements stay as they are"},
       {"tk-place-results", Stage::Tiled, "", "tk-place-results",

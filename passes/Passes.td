@@ -132,6 +132,16 @@ def StoreInvariants : Pass<"tk-store-invariants", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numStored", "values", "Values that are stored once">];
 }
 
+def StoreScans : Pass<"tk-store-scans", "::mlir::ModuleOp"> {
+  let summary = "Store scans of a statement that scans along another index, too, in a statement of their own";
+  let description = [{
+    A block has all of a row that it scans along, or goes through it in steps. Scans along two
+    indices would need a whole plane in one tile.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let statistics = [Statistic<"numStored", "scans", "Scans that are stored">];
+}
+
 //===----------------------------------------------------------------------===//
 // passes/memory: layouts, shared memory, pipelines
 //===----------------------------------------------------------------------===//
