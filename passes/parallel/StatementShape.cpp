@@ -121,6 +121,18 @@ struct Analysis {
                         [&](ReduceOp inner) { return multipliesOver(inner, chain); });
   }
 
+  /// Of the indices of a sum of products around `op` one is tiled. Where a factor is over that one,
+  /// it has one value of each other at a time.
+  void dropLooped(ReduceOp op, IndexSet &ofFactor) {
+    for (Contraction &outer : shape.contractions) {
+      if (!outer.op->isProperAncestor(op) || !ofFactor.contains(outer.k))
+        continue;
+      for (unsigned i = 0; i < outer.op.getNumIndices(); ++i)
+        if (outer.op.getIndex(i) != outer.k)
+          ofFactor.remove(outer.op.getIndex(i));
+    }
+  }
+
   void addContraction(ReduceOp op, unsigned position) {
     if (op.getKind(position) != ReduceKind::Sum)
       return;
@@ -146,7 +158,10 @@ struct Analysis {
       ofB.remove(index);
     }
     const bool isLink = isInChain(op);
-    Value m = pick(ofA, ofB, isLink), n = pick(ofB, ofA, isLink);
+    IndexSet tiledOfA = ofA, tiledOfB = ofB;
+    dropLooped(op, tiledOfA);
+    dropLooped(op, tiledOfB);
+    Value m = pick(tiledOfA, ofB, isLink), n = pick(tiledOfB, ofA, isLink);
     if (!m || !n)
       return;
     // What is multiplied in f64 is f64 in shared memory and registers, too.

@@ -34,11 +34,14 @@ bool BlockProgram::bindWhole(Reduction &reduction, unsigned position, int64_t si
   if (getConstantIndex(op.getLower()[position]) != 0 || !upper.axes.empty() || !fact.upper ||
       *fact.upper > size)
     return false;
-  // Of no values at all there is a loop, so that products in it have tiles of rows and columns.
+  // Of one value or none there is a loop, so that products in it have tiles of rows and columns.
   auto isProduct = [&](tk::ReduceOp inner) {
-    return inner != op && isContraction(inner) ? WalkResult::interrupt() : WalkResult::advance();
+    auto isTerm = [&](Value term) { return isContractionTerm(inner, term); };
+    return inner != op && llvm::any_of(inner.getYield().getValues(), isTerm)
+               ? WalkResult::interrupt()
+               : WalkResult::advance();
   };
-  if (*fact.upper == 0 && size == 1 && op.walk(isProduct).wasInterrupted())
+  if (size == 1 && fact.exact != size && op.walk(isProduct).wasInterrupted())
     return false;
   llvm::SetVector<Value> free;
   collectFree(op, free);
