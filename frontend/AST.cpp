@@ -1,5 +1,6 @@
 #include "frontend/AST.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -72,6 +73,12 @@ std::optional<DType> parseForeignDType(std::string_view name) {
 }
 std::optional<ReduceKind> parseReduceKind(std::string_view name) {
   return find<ReduceKind>(reduceNames, name);
+}
+
+bool binds(const Reduce &reduce, std::string_view name) {
+  return !keepsIndex(reduce.reduceKind) &&
+         std::any_of(reduce.binders.begin(), reduce.binders.end(),
+                     [&](const IndexPtr &binder) { return binder->name == name; });
 }
 
 } // namespace tk::ast

@@ -271,6 +271,9 @@ struct Reduce : Expr {
   static bool classof(const Expr *e) { return e->kind == ExprKind::Reduce; }
 };
 
+/// Whether the reduction declares an index of this name, which is another than one outside of it.
+bool binds(const Reduce &reduce, std::string_view name);
+
 struct ErrorExpr : Expr {
   explicit ErrorExpr(Span span) : Expr(ExprKind::Error, span) {}
   static bool classof(const Expr *e) { return e->kind == ExprKind::Error; }
@@ -380,6 +383,7 @@ using ParamPtr = std::unique_ptr<Param>;
 
 struct Kernel : Item, Decl {
   bool deterministic = false;
+  bool derived = false; ///< from a `grad` item
   std::vector<ParamPtr> params;
   std::vector<ParamPtr> results;
   std::vector<ExprPtr> constraints; ///< of `where`
@@ -399,6 +403,7 @@ struct FnParam : Decl {
 struct Fn : Item, Decl {
   std::vector<std::unique_ptr<FnParam>> params;
   ExprPtr body;
+  bool ofLibrary = false; ///< it yields to what a file declares, and sees nothing of that
   Fn() : Item(ItemKind::Fn), Decl(DeclKind::Fn) {}
   static bool classof(const Item *i) { return i->kind == ItemKind::Fn; }
   static bool classof(const Decl *d) { return d->declKind == DeclKind::Fn; }
@@ -412,9 +417,10 @@ struct Const : Item, Decl {
   static bool classof(const Decl *d) { return d->declKind == DeclKind::Const; }
 };
 
-/// `import "other.tk"`
+/// `import "other.tk"`, or `import std`
 struct Import : Item {
-  std::string path; ///< as written
+  std::string path;       ///< as written
+  bool ofLibrary = false; ///< without quotes: what ships with the compiler
   Span pathSpan;
   FileId file = kNoFile; ///< the file it names; kNoFile if it could not be read
   Import() : Item(ItemKind::Import) {}

@@ -62,7 +62,8 @@ void AstPrinter::print(const Item &item) {
   if (auto *constant = as<Const>(&item))
     return nested("const " + constant->name, item.span, [&] { print(*constant->value); });
   if (auto *import = as<Import>(&item))
-    return line("import \"" + import->path + "\"", item.span);
+    return line(import->ofLibrary ? "import " + import->path : "import \"" + import->path + "\"",
+                item.span);
   if (auto *grad = as<Grad>(&item)) {
     std::string head = "grad " + grad->name + " = " + grad->primal + " wrt (";
     for (std::size_t i = 0; i < grad->wrt.size(); ++i)

@@ -22,7 +22,11 @@
 
 namespace tk::grad {
 
-using Fns = std::map<std::string, const ast::Fn *, std::less<>>;
+/// The functions of a program; those of the library yield to the others, and do not see them.
+struct Fns {
+  using Map = std::map<std::string, const ast::Fn *, std::less<>>;
+  Map program, library;
+};
 
 class GradKernel {
 public:
@@ -98,7 +102,12 @@ private:
   TermPtr resolveName(const std::string &name, const Scope &scope);
   TermPtr resolveReduce(const ast::Reduce &e, const Scope &scope, bool inFunction);
   TermPtr resolveCall(const ast::Call &e, const Scope &scope, bool inFunction);
-  IndexRef indexAt(const ast::Index &index, bool inFunction);
+  const sema::IndexVar *varOf(const ast::Index &index) const;
+  IndexRef indexAt(const ast::Index &index);
+  TermPtr withinBounds(const ast::Index &index, IndexRef symbol, const Scope &scope,
+                       bool inFunction);
+  TermPtr resolveBounded(const ast::Reduce &e, std::vector<IndexRef> binders, const TermPtr &body,
+                         const TermPtr &condition);
   TermPtr sizeTerm(const sema::Node *n);
   bool isActive(const TermPtr &term) const;
   TermPtr extract(const TermPtr &term, std::vector<TermPtr> &conditions, const Statement &owner,
@@ -187,6 +196,8 @@ private:
   const Fns &fns;
   Diagnostics &diags;
   std::set<std::string> taken;
+  std::vector<const ast::Call *> callPath; ///< of the functions that are being resolved
+  bool inLibrary = false;                  ///< inside a function of the library
 
   std::deque<IndexSym> indices;
   std::map<std::string, std::vector<Axis>> axes; ///< of every tensor

@@ -8,13 +8,37 @@
 
 namespace tk::grad {
 
-static std::string typeOf(const ast::Param &param) {
+/// The expression by which `where` defines a symbol that no parameter binds, or null.
+static const ast::Expr *definitionOf(const ast::Expr &condition, const std::string &name) {
+  const auto *e = ast::as<ast::Binary>(&condition);
+  if (e && e->op == ast::BinaryOp::And) {
+    const ast::Expr *found = definitionOf(*e->lhs, name);
+    return found ? found : definitionOf(*e->rhs, name);
+  }
+  const auto *symbol =
+      e && e->op == ast::BinaryOp::Eq ? ast::as<ast::NameRef>(e->lhs.get()) : nullptr;
+  return symbol && symbol->name == name ? e->rhs.get() : nullptr;
+}
+
+/// The type of a tensor or scalar; a named extent that the shape is to define, not to bind, is
+/// written out.
+static std::string typeOf(const ast::Param &param, const sema::Kernel &primal) {
   std::string text(ast::spelling(param.dtype));
   if (!param.isTensor)
     return text;
   text += "[";
-  for (std::size_t i = 0; i < param.dims.size(); ++i)
-    text += (i ? ", " : "") + printExpr(*param.dims[i]);
+  for (std::size_t i = 0; i < param.dims.size(); ++i) {
+    const ast::Expr *dim = param.dims[i].get();
+    const auto *symbol = ast::as<ast::NameRef>(dim);
+    if (symbol &&
+        std::find(primal.dims.begin(), primal.dims.end(), symbol->name) == primal.dims.end())
+      for (const ast::ExprPtr &constraint : primal.source->constraints)
+        if (const ast::Expr *value = definitionOf(*constraint, symbol->name)) {
+          dim = value;
+          break;
+        }
+    text += (i ? ", " : "") + printExpr(*dim);
+  }
   return text + "]";
 }
 
@@ -25,21 +49,23 @@ std::string GradKernel::header() const {
   text += "kernel " + grad.name + "(";
   for (std::size_t i = 0; i < kernel.params.size(); ++i) {
     const ast::Param &p = *kernel.params[i];
-    text += (i ? ", " : "") + std::string(p.strided ? "strided " : "") + p.name + ": " + typeOf(p);
+    text += (i ? ", " : "") + std::string(p.strided ? "strided " : "") + p.name + ": " +
+            typeOf(p, primal);
     if (p.defaultValue)
       text += " = " + printExpr(*p.defaultValue);
   }
   text += ",\n    ";
   for (std::size_t i = 0; i < kernel.results.size(); ++i)
-    text += (i ? ", " : "") + kernel.results[i]->name + ": " + typeOf(*kernel.results[i]);
+    text += (i ? ", " : "") + kernel.results[i]->name + ": " + typeOf(*kernel.results[i], primal);
   for (const ast::ParamPtr &result : kernel.results)
     if (sema::isFloat(result->dtype))
-      text += ", d_" + result->name + ": " + typeOf(*result);
+      text += ", d_" + result->name + ": " + typeOf(*result, primal);
   text += ")\n    -> (";
   for (std::size_t i = 0; i < grad.wrt.size(); ++i)
     for (const ast::ParamPtr &p : kernel.params)
       if (p->name == grad.wrt[i].name)
-        text += (i ? ", d_" : "d_") + p->name + ": " + typeOf(*p) + (p->isTensor ? "" : "[]");
+        text +=
+            (i ? ", d_" : "d_") + p->name + ": " + typeOf(*p, primal) + (p->isTensor ? "" : "[]");
   text += ")\n";
   for (std::size_t i = 0; i < kernel.constraints.size(); ++i)
     text += (i ? ", " : "where ") + printExpr(*kernel.constraints[i]);

@@ -3,6 +3,7 @@
 #include "frontend/GradKernel.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace tk::grad {
 
@@ -112,22 +113,19 @@ void GradKernel::declare() {
   }
 }
 
-IndexRef GradKernel::indexAt(const ast::Index &index, bool inFunction) {
-  const sema::IndexVar *found = nullptr;
-  TermPtr lo, hi;
-  for (const sema::IndexVar &var : primal.indices) {
-    if (!(var.span == index.span))
-      continue;
-    TermPtr from = sizeTerm(var.lo), to = sizeTerm(var.hi);
-    if (found && inFunction && (!equal(from, lo) || !equal(to, hi)))
-      refuse(index.span, "a reduction in a function, with several ranges");
-    found = &var;
-    lo = from;
-    hi = to;
-  }
+/// What analysis made of an index: the one that the functions around it declared.
+const sema::IndexVar *GradKernel::varOf(const ast::Index &index) const {
+  for (const sema::IndexVar &var : primal.indices)
+    if (var.span == index.span && var.path == callPath)
+      return &var;
+  return nullptr;
+}
+
+IndexRef GradKernel::indexAt(const ast::Index &index) {
+  const sema::IndexVar *found = varOf(index);
   if (!found)
     refuse(index.span, "an index without a range");
-  return makeIndex(index.name, lo, hi);
+  return makeIndex(index.name, sizeTerm(found->lo), sizeTerm(found->hi));
 }
 
 TermPtr GradKernel::resolveName(const std::string &name, const Scope &scope) {
@@ -138,18 +136,76 @@ TermPtr GradKernel::resolveName(const std::string &name, const Scope &scope) {
   return tensors.count(name) ? access(name, {}) : named(name);
 }
 
+/// The condition under which an index is within bounds that are loaded or indices; null if they are
+/// not.
+TermPtr GradKernel::withinBounds(const ast::Index &index, IndexRef symbol, const Scope &scope,
+                                 bool inFunction) {
+  const sema::IndexVar *var = varOf(index);
+  if (!var || !var->boundLo)
+    return nullptr;
+  TermPtr lo = resolve(*index.lo, scope, inFunction), hi = resolve(*index.hi, scope, inFunction);
+  TermPtr at = indexTerm(symbol);
+  TermPtr above = binary(ast::BinaryOp::Le, lo, at), below = binary(ast::BinaryOp::Lt, at, hi);
+  bool hasLower = !equal(lo, symbol->lo), hasUpper = !equal(hi, symbol->hi);
+  if (hasLower && hasUpper)
+    return binary(ast::BinaryOp::And, above, below);
+  return hasLower ? above : hasUpper ? below : nullptr;
+}
+
+/// A reduction of the terms under a condition; a mean is a sum over their number.
+TermPtr GradKernel::resolveBounded(const ast::Reduce &e, std::vector<IndexRef> binders,
+                                   const TermPtr &body, const TermPtr &condition) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  TermPtr none = integer(0);
+  ReduceKind kind = e.reduceKind;
+  switch (kind) {
+  case ReduceKind::Prod:
+    none = integer(1);
+    break;
+  case ReduceKind::Max:
+  case ReduceKind::LogSumExp:
+    none = real(-infinity);
+    break;
+  case ReduceKind::Min:
+    none = real(infinity);
+    break;
+  case ReduceKind::Any:
+  case ReduceKind::All:
+    none = truth(kind == ReduceKind::All);
+    break;
+  default:
+    break;
+  }
+  if (kind != ReduceKind::Mean)
+    return reduction(kind, std::move(binders), choose(condition, body, none), e.modifier);
+  TermPtr sum = reduction(ReduceKind::Sum, binders, choose(condition, body, none), e.modifier);
+  std::vector<IndexRef> counted = copies(binders);
+  Substitution by;
+  for (std::size_t i = 0; i < binders.size(); ++i)
+    by[binders[i]] = indexTerm(counted[i]);
+  TermPtr number = reduction(ReduceKind::Sum, counted,
+                             choose(substitute(condition, by), integer(1), integer(0)));
+  return div(sum, call("f32", {number}));
+}
+
 TermPtr GradKernel::resolveReduce(const ast::Reduce &e, const Scope &scope, bool inFunction) {
   Scope inner = scope;
   std::vector<IndexRef> binders;
+  TermPtr condition; ///< under which the indices are within bounds
   for (const ast::IndexPtr &binder : e.binders) {
     if (ast::keepsIndex(e.reduceKind)) {
       binders.push_back(scope.at(binder->name)->index);
       continue;
     }
-    binders.push_back(indexAt(*binder, inFunction));
+    binders.push_back(indexAt(*binder));
+    TermPtr within = withinBounds(*binder, binders.back(), inner, inFunction);
     inner[binder->name] = indexTerm(binders.back());
+    if (within)
+      condition = condition ? binary(ast::BinaryOp::And, condition, within) : within;
   }
   TermPtr body = resolve(*e.body, inner, inFunction);
+  if (condition)
+    return resolveBounded(e, std::move(binders), body, condition);
   if (e.reduceKind < ReduceKind::CumSum || binders.size() == 1)
     return reduction(e.reduceKind, std::move(binders), body, e.modifier);
   // A scan over several indices is one of scans.
@@ -158,17 +214,29 @@ TermPtr GradKernel::resolveReduce(const ast::Reduce &e, const Scope &scope, bool
   return body;
 }
 
+static const ast::Fn *find(const Fns::Map &map, const std::string &name) {
+  auto it = map.find(name);
+  return it == map.end() ? nullptr : it->second;
+}
+
 TermPtr GradKernel::resolveCall(const ast::Call &e, const Scope &scope, bool inFunction) {
   std::vector<TermPtr> args;
   for (const ast::ExprPtr &arg : e.args)
     args.push_back(resolve(*arg, scope, inFunction));
-  auto fn = fns.find(e.name);
-  if (fn == fns.end())
+  const ast::Fn *fn = inLibrary ? nullptr : find(fns.program, e.name);
+  if (!fn)
+    fn = find(fns.library, e.name);
+  if (!fn)
     return call(e.name, std::move(args));
   Scope inner;
   for (std::size_t i = 0; i < args.size(); ++i)
-    inner[fn->second->params[i]->name] = args[i];
-  TermPtr result = resolve(*fn->second->body, inner, true);
+    inner[fn->params[i]->name] = args[i];
+  const bool outerLibrary = inLibrary;
+  inLibrary = fn->ofLibrary;
+  callPath.push_back(&e);
+  TermPtr result = resolve(*fn->body, inner, true);
+  callPath.pop_back();
+  inLibrary = outerLibrary;
   if (result->size > kMaxTermSize)
     refuse(e.span, "a function of too many operations");
   return result;
@@ -207,8 +275,14 @@ TermPtr GradKernel::resolve(const ast::Expr &e, const Scope &scope, bool inFunct
   case ast::ExprKind::Access: {
     const auto &a = static_cast<const ast::Access &>(e);
     std::vector<TermPtr> args;
+    // A function's tensor is what its call names, with the leading indices that it gives.
+    auto argument = scope.find(a.name);
+    if (argument != scope.end())
+      args = argument->second->args;
     for (const ast::ExprPtr &index : a.indices)
       args.push_back(at(index));
+    if (argument != scope.end())
+      return access(argument->second->name, std::move(args));
     auto it = renamed.find(a.name);
     return access(it == renamed.end() ? a.name : it->second, std::move(args));
   }
@@ -376,7 +450,7 @@ void GradKernel::resolveStatement(const ast::Stmt &stmt) {
   Scope scope;
   if (left)
     for (const ast::IndexPtr &index : *left) {
-      s.indices.push_back(indexAt(*index, false));
+      s.indices.push_back(indexAt(*index));
       scope[index->name] = indexTerm(s.indices.back());
     }
   s.value = resolve(*stmt.value, scope, false);

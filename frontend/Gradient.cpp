@@ -41,7 +41,9 @@ void Deriver::collect() {
         items.try_emplace(kernel->name, kernel->nameSpan);
         names.insert(kernel->name);
       } else if (const auto *fn = ast::as<ast::Fn>(item.get())) {
-        fns[fn->name] = fn;
+        (fn->ofLibrary ? fns.library : fns.program)[fn->name] = fn;
+        if (fn->ofLibrary)
+          continue;
         items.try_emplace(fn->name, fn->nameSpan);
         names.insert(fn->name);
       } else if (const auto *constant = ast::as<ast::Const>(item.get())) {
@@ -144,7 +146,7 @@ ast::ItemPtr Deriver::derive(ast::Grad &grad, const sema::Module &module) {
   const ast::Kernel *primal = primalOf(grad);
   if (auto [it, isNew] = items.try_emplace(grad.name, grad.nameSpan); !isNew) {
     diags.error(Diag::Redeclared, grad.nameSpan).label(it->second, "declared here")
-        << "'" << grad.name << "' is declared twice; nothing is shadowed";
+        << "'" << grad.name << "' is declared twice";
     return nullptr;
   }
   if (!primal || !check(grad, *primal))
@@ -163,7 +165,11 @@ ast::ItemPtr Deriver::derive(ast::Grad &grad, const sema::Module &module) {
   LexedFile lexed = lex(sources.file(id), diags);
   std::unique_ptr<ast::File> parsed =
       Parser(sources.file(id), lexed, diags, {}, program.exprCount).parseFile();
-  return parsed->items.empty() ? nullptr : std::move(parsed->items.front());
+  if (parsed->items.empty())
+    return nullptr;
+  if (auto *kernel = ast::as<ast::Kernel>(parsed->items.front().get()))
+    kernel->derived = true;
+  return std::move(parsed->items.front());
 }
 
 void Deriver::run() {

@@ -226,11 +226,19 @@ ItemPtr Parser::parseConst() {
   return constant;
 }
 
-// import := 'import' STRING
+// import := 'import' (STRING | NAME)
 ItemPtr Parser::parseImport() {
   take();
   auto import = std::make_unique<Import>();
-  const Token &path = expect(TokenKind::String, "after 'import': the file, in quotes");
+  if (is(TokenKind::Identifier)) {
+    const Token &library = take();
+    import->ofLibrary = true;
+    import->pathSpan = library.span;
+    import->path = name(library);
+    endStatement();
+    return import;
+  }
+  const Token &path = expect(TokenKind::String, "after 'import': the file, in quotes, or std");
   if (path.span.size() < 2 || !text(path).ends_with('"'))
     throw SyntaxError(); // the lexer has reported it
   import->pathSpan = path.span;

@@ -81,7 +81,7 @@ bool Parser::atItemStart() const {
   for (std::string_view word : {"kernel", "fn", "const", "schedule", "grad"})
     if (isWord(word))
       return next == TokenKind::Identifier;
-  return isWord("import") && next == TokenKind::String;
+  return isWord("import") && (next == TokenKind::String || next == TokenKind::Identifier);
 }
 
 /// Skips to what can start a statement, at least one token past `from` (where the failed one

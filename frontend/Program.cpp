@@ -4,6 +4,7 @@
 
 #include "frontend/Lexer.h"
 #include "frontend/Parser.h"
+#include "frontend/StdLibrary.h"
 
 #include <filesystem>
 #include <map>
@@ -37,6 +38,7 @@ private:
 
   void visit(FileId id, const std::string &name);
   void resolve(ast::Import &import, const std::string &importer);
+  void resolveLibrary(ast::Import &import);
   void requireKernel(FileId main);
   void loadSchedules(FileId id);
   std::unique_ptr<ast::File> parse(FileId id);
@@ -88,7 +90,28 @@ static bool isSourceFile(const std::filesystem::path &path) {
          type != std::filesystem::file_type::socket;
 }
 
+void ProgramLoader::resolveLibrary(ast::Import &import) {
+  if (import.path != "std") {
+    diags.error(Diag::ImportNotFound, import.pathSpan)
+            .help("a file stands in quotes: import \"" + import.path + ".tk\"")
+        << "no library is named '" << import.path << "'; the only one is std";
+    return;
+  }
+  const std::string name = "<std>"; // no path that weakly_canonical gives
+  if (auto found = known.find(name); found != known.end()) {
+    import.file = found->second;
+    return;
+  }
+  import.file = sources.add("std.tk", std::string(stdLibrary()));
+  visit(import.file, name);
+  for (ast::ItemPtr &item : program->files.back()->items)
+    if (auto *fn = ast::as<ast::Fn>(item.get()))
+      fn->ofLibrary = true;
+}
+
 void ProgramLoader::resolve(ast::Import &import, const std::string &importer) {
+  if (import.ofLibrary)
+    return resolveLibrary(import);
   std::string path =
       (std::filesystem::path(importer).parent_path() / import.path).lexically_normal().string();
   if (!isSourceFile(path)) {

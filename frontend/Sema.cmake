@@ -18,11 +18,15 @@ add_library(tk_frontend STATIC
   IRGenMath.cpp
   Sema.cpp
   SemaAccess.cpp
+  SemaBounded.cpp
   SemaCall.cpp
   SemaExpr.cpp
+  SemaExtents.cpp
+  SemaFn.cpp
   SemaGather.cpp
   SemaHidden.cpp
   SemaKernel.cpp
+  SemaNames.cpp
   SemaNode.cpp
   SemaProofs.cpp
   SemaRange.cpp

@@ -31,6 +31,10 @@ private:
     case ast::ItemKind::Kernel:
       return enter(globals.kernels, static_cast<const ast::Kernel &>(item));
     case ast::ItemKind::Fn:
+      if (const auto &fn = static_cast<const ast::Fn &>(item); fn.ofLibrary) {
+        globals.libraryFns[fn.name] = &fn;
+        return;
+      }
       return enter(globals.fns, static_cast<const ast::Fn &>(item));
     case ast::ItemKind::Const:
       return enter(globals.consts, static_cast<const ast::Const &>(item));
@@ -52,7 +56,7 @@ private:
       return;
     }
     auto d = diags.error(Diag::Redeclared, decl.nameSpan);
-    d << "'" << decl.name << "' is declared twice; nothing is shadowed";
+    d << "'" << decl.name << "' is declared twice";
     if (!isNew)
       d.label(it->second, "declared here");
   }
@@ -97,6 +101,8 @@ std::unique_ptr<Module> analyze(const ast::Program &program, Diagnostics &diags,
       for (const ast::Schedule *schedule : items.schedules)
         if (schedule->name == kernel->name)
           sema.schedule(*schedule);
+      if (withSchedules)
+        sema.warnOfUnused();
       module->kernels.push_back(std::move(out));
     }
   for (const ast::Schedule *schedule : items.schedules)

@@ -130,6 +130,7 @@ Node *KernelSema::loadOf(Tensor *tensor, std::vector<Node *> indices, Span span)
   Node *n = make(NodeKind::Load, computeType(tensor->dtype), span);
   n->tensor = tensor;
   n->args = std::move(indices);
+  n->fromLiterals = tensor->fromLiterals;
   return n;
 }
 
@@ -155,17 +156,21 @@ Node *KernelSema::access(const ast::Access &e, Node *pad) {
         << "'" << e.name << "' is no tensor, it has no elements";
     return nullptr;
   }
-  if (e.indices.size() != tensor->extents.size()) {
+  if (e.indices.size() != it->second.rank()) {
+    const std::size_t leading = it->second.leading.size();
     diags.error(Diag::RankMismatch, e.span)
             .label(tensor->span, "declared here")
-            .expected(indicesFor(*tensor))
-            .found(std::to_string(e.indices.size()))
+            .expected(indicesFor(*tensor) +
+                      (leading ? ", " + std::to_string(leading) + " of them by the call" : ""))
+            .found(std::to_string(leading + e.indices.size()))
         << "wrong number of indices for '" << e.name << "'";
     return nullptr;
   }
-  std::vector<Node *> indices;
+  std::vector<Node *> indices = it->second.leading;
   bool gather = false, ok = true;
   std::set<const Node *> seen;
+  for (const Node *index : indices)
+    gather |= isGathered(index, seen);
   for (const ast::ExprPtr &index : e.indices) {
     Node *n = indexExpr(*index);
     ok &= n != nullptr;

@@ -1,6 +1,7 @@
-// Calls: functions of the program (inlined), built-in functions, casts, pad.
+// Calls: built-in functions, casts, pad.
 
 #include "frontend/SemaKernel.h"
+#include "frontend/StdLibrary.h"
 
 namespace tk::sema {
 
@@ -18,9 +19,17 @@ constexpr Builtin builtins[] = {
 };
 } // namespace
 
+/// The library's functions yield to the program's, which they themselves do not see.
+const ast::Fn *KernelSema::findFn(const std::string &name, bool fromLibrary) const {
+  if (auto it = globals.fns.find(name); it != globals.fns.end() && !fromLibrary)
+    return it->second;
+  auto it = globals.libraryFns.find(name);
+  return it == globals.libraryFns.end() ? nullptr : it->second;
+}
+
 Node *KernelSema::call(const ast::Call &e) {
-  if (auto it = globals.fns.find(e.name); it != globals.fns.end())
-    return inlineFn(*it->second, e);
+  if (const ast::Fn *fn = findFn(e.name, inLibrary))
+    return inlineFn(*fn, e);
   if (e.name == "pad")
     return padded(e);
   if (std::optional<ast::DType> to = ast::parseDType(e.name))
@@ -31,12 +40,15 @@ Node *KernelSema::call(const ast::Call &e) {
       return builtin(e, b.op, b.arity, b.family);
     candidates.push_back(b.name);
   }
-  for (auto &[name, fn] : globals.fns)
-    candidates.push_back(name);
+  for (const auto *fns : {&globals.fns, &globals.libraryFns})
+    for (auto &[name, fn] : *fns)
+      candidates.push_back(name);
   auto d = diags.error(Diag::UnknownFunction, e.nameSpan);
   d << "no function is named '" << e.name << "'";
   if (ast::parseReduceKind(e.name))
     d.help("a reduction names its index: " + e.name + "[k](…)");
+  else if (stdLibrary().find("\nfn " + e.name + "(") != std::string_view::npos)
+    d.help("the library has it: write `import std` at the beginning");
   else if (auto type = ast::parseForeignDType(e.name))
     d.help("did you mean '" + std::string(ast::spelling(*type)) + "'?");
   else if (std::string hint = didYouMean(e.name, candidates); !hint.empty())
@@ -44,7 +56,7 @@ Node *KernelSema::call(const ast::Call &e) {
   return nullptr;
 }
 
-static bool checkArity(const ast::Call &e, std::size_t arity, Diagnostics &diags) {
+bool checkArity(const ast::Call &e, std::size_t arity, Diagnostics &diags) {
   if (e.args.size() == arity)
     return true;
   bool isReduction = e.args.size() == 1 && ast::parseReduceKind(e.name);
@@ -54,33 +66,6 @@ static bool checkArity(const ast::Call &e, std::size_t arity, Diagnostics &diags
           .help(isReduction ? "the reduction names its index: " + e.name + "[k](…)" : "")
       << "wrong number of arguments to '" << e.name << "'";
   return false;
-}
-
-Node *KernelSema::inlineFn(const ast::Fn &fn, const ast::Call &e) {
-  if (!checkArity(e, fn.params.size(), diags))
-    return nullptr;
-  if (!inlining.insert(&fn).second) {
-    diags.error(Diag::Recursion, e.nameSpan).label(fn.nameSpan, "defined here")
-        << "function '" << fn.name << "' calls itself";
-    return nullptr;
-  }
-  Scope inner;
-  bool ok = true;
-  inlining.erase(&fn); // an argument may well call the same function
-  for (std::size_t i = 0; i < e.args.size(); ++i) {
-    Node *arg = expr(*e.args[i]);
-    ok &= arg != nullptr;
-    inner[fn.params[i]->name] = Symbol{arg, nullptr, nullptr, fn.params[i]->nameSpan};
-  }
-  Node *result = nullptr;
-  if (ok) {
-    inlining.insert(&fn);
-    std::swap(scope, inner);
-    result = expr(*fn.body);
-    std::swap(scope, inner);
-  }
-  inlining.erase(&fn);
-  return result;
 }
 
 Node *KernelSema::builtin(const ast::Call &e, Op o, unsigned arity, unsigned family) {

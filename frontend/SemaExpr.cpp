@@ -77,8 +77,8 @@ Node *KernelSema::symbolValue(const Symbol &symbol, Span span, const std::string
   if (symbol.index)
     return indexNode(symbol.index, span);
   if (symbol.tensor) {
-    if (symbol.tensor->extents.empty())
-      return loadOf(symbol.tensor, {}, span);
+    if (symbol.rank() == 0)
+      return loadOf(symbol.tensor, symbol.leading, span);
     diags.error(Diag::NotAScalar, span)
             .help("read one element, as in " + name + "[" +
                   std::string(symbol.tensor->extents.size() == 1 ? "i" : "i, ...") + "]")
@@ -92,15 +92,19 @@ Node *KernelSema::symbolValue(const Symbol &symbol, Span span, const std::string
 }
 
 Node *KernelSema::nameRef(const ast::NameRef &e) {
-  if (auto it = scope.find(e.name); it != scope.end())
+  if (auto it = scope.find(e.name); it != scope.end()) {
+    if (auto named = namedExtents.find(e.name);
+        named != namedExtents.end() && named->second.node == it->second.node)
+      named->second.isUsed = true;
     return symbolValue(it->second, e.span, e.name);
+  }
   if (e.name == "inf")
     return floatConst(std::numeric_limits<double>::infinity(), e.span, Type::F32, true);
   if (e.name == "nan")
     return floatConst(std::numeric_limits<double>::quiet_NaN(), e.span, Type::F32, true);
   if (e.name == "pi")
     return floatConst(3.14159265358979323846, e.span, Type::F32, true);
-  if (auto it = globals.consts.find(e.name); it != globals.consts.end()) {
+  if (auto it = globals.consts.find(e.name); it != globals.consts.end() && !inLibrary) {
     if (kernelDepth > 64) {
       diags.error(Diag::Recursion, it->second->nameSpan)
           << "constant '" << e.name << "' is defined by itself";
@@ -132,8 +136,11 @@ Node *KernelSema::unknownName(const std::string &name, Span span) {
   if (signature) {
     auto d = diags.error(Diag::BadDimension, span);
     d << "no parameter binds the dimension '" << name << "'";
-    d.help(hint.empty() ? "a dimension is bound where it stands alone as an axis of a parameter"
-                        : hint);
+    d.help(hint.empty()
+               ? "a dimension is bound where it stands alone as an axis of a parameter, or "
+                 "defined by `where " +
+                     name + " == …`"
+               : hint);
     return nullptr;
   }
   if (indexMode && !activeIndices.empty()) {

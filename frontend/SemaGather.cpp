@@ -16,11 +16,12 @@ void KernelSema::addGathers(const ast::Access &e, const Tensor &tensor,
     if (at && from && to && !at->overflowed() && prover.nonNegative(*at - *from, activeAtoms()) &&
         prover.nonNegative(*to - 1 - *at, activeAtoms()))
       continue;
-    std::string index(diags.sources().text(e.indices[axis]->span));
+    const std::size_t leading = indices.size() - e.indices.size();
+    const Span span = axis < leading ? indices[axis]->span : e.indices[axis - leading]->span;
+    std::string index(diags.sources().text(span));
     out.gathers.push_back(
         {indices[axis], low, high, guards,
-         "index '" + index + "' of " + whole + " (axis " + std::to_string(axis) + ")",
-         e.indices[axis]->span});
+         "index '" + index + "' of " + whole + " (axis " + std::to_string(axis) + ")", span});
   }
 }
 

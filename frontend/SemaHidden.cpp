@@ -96,6 +96,7 @@ Node *KernelSema::hidden(const std::string &suffix, std::vector<IndexVar *> vars
     name += std::to_string(count + 1);
   Tensor *tensor = makeTensor(name, span, dtype, std::move(extents));
   setLows(*tensor, vars);
+  tensor->fromLiterals = value->fromLiterals;
   out.statements.push_back({tensor, std::move(vars), value, span});
   return loadOf(tensor, std::move(indices), span);
 }

@@ -2,33 +2,16 @@
 
 #include "frontend/SemaKernel.h"
 
+#include <utility>
+
 namespace tk::sema {
 
 using bounds::Poly;
 
-bool KernelSema::checkFresh(const std::string &name, Span span, bool index) {
-  Span earlier;
-  if (auto it = scope.find(name); it != scope.end())
-    earlier = it->second.span;
-  else if (auto known = kernelNames.find(name); index && known != kernelNames.end())
-    earlier = known->second;
-  else if (auto fn = globals.fns.find(name); fn != globals.fns.end())
-    earlier = fn->second->nameSpan;
-  else if (auto constant = globals.consts.find(name); constant != globals.consts.end())
-    earlier = constant->second->nameSpan;
-  else if (name != "inf" && name != "nan" && name != "pi")
-    return true;
-  auto d = diags.error(Diag::Redeclared, span);
-  d << "'" << name << "' is declared twice; nothing is shadowed";
-  if (earlier.valid())
-    d.label(earlier, "declared here");
-  return false;
-}
-
 bool KernelSema::declare(const std::string &name, Span span, Symbol symbol) {
   if (!checkFresh(name, span, false))
     return false;
-  scope[name] = symbol;
+  scope[name] = std::move(symbol);
   return true;
 }
 
@@ -50,33 +33,6 @@ void KernelSema::checkSize(const Tensor &tensor) {
       diags.error(Diag::TensorTooLarge, tensor.span)
           << "tensor size overflows 64 bits: '" << tensor.name << "' is " << shapeOf(tensor);
       return;
-    }
-}
-
-void KernelSema::dimensions(const ast::Kernel &kernel) {
-  for (const ast::ParamPtr &param : kernel.params)
-    for (const ast::ExprPtr &dim : param->dims) {
-      const auto *ref = ast::as<ast::NameRef>(dim.get());
-      if (!ref || globals.consts.count(ref->name))
-        continue;
-      if (auto it = scope.find(ref->name); it != scope.end())
-        continue;
-      bool clashes = false;
-      for (const ast::ParamPtr &other : kernel.params)
-        clashes |= other->name == ref->name;
-      if (clashes)
-        continue; // reported as a redeclaration below
-      Node *n = make(NodeKind::Dim, Type::Index, ref->span);
-      n->number = static_cast<unsigned>(out.dims.size());
-      n->kernelLevel = true;
-      if (!declare(ref->name, ref->span, {n, nullptr, nullptr, ref->span}))
-        continue;
-      out.dims.push_back(ref->name);
-      out.dimSpans.push_back(ref->span);
-      bounds::Atom atom = symbols.dim(ref->name);
-      atomNodes[atom] = n;
-      polys[n] = Poly::atom(atom);
-      canonicalNodes[Poly::atom(atom)] = n;
     }
 }
 
@@ -120,6 +76,7 @@ Tensor *KernelSema::tensorOf(const ast::Param &param, int position) {
 }
 
 void KernelSema::parameters(const ast::Kernel &kernel) {
+  defineExtents(false);
   for (const ast::ParamPtr &param : kernel.params) {
     Kernel::Param &p = out.params.emplace_back();
     p.source = param.get();
@@ -152,7 +109,9 @@ void KernelSema::parameters(const ast::Kernel &kernel) {
       atomNodes[atom] = convert(n, Type::Index);
     }
     declare(param->name, param->nameSpan, {n, nullptr, nullptr, param->nameSpan});
+    defineExtents(false); // some may rest on this scalar
   }
+  defineExtents(true);
 }
 
 void KernelSema::results(const ast::Kernel &kernel) {
@@ -169,7 +128,7 @@ void KernelSema::results(const ast::Kernel &kernel) {
     for (const Tensor *other : out.results)
       if (other->name == result->name)
         diags.error(Diag::Redeclared, result->nameSpan).label(other->span, "declared here")
-            << "'" << result->name << "' is declared twice; nothing is shadowed";
+            << "'" << result->name << "' is declared twice";
     if (Tensor *t = tensorOf(*result, -1))
       out.results.push_back(t);
   }
@@ -200,6 +159,11 @@ void KernelSema::assumeFact(const Node *n) {
     prover.assume(*a - *b);
     prover.assume(*b - *a);
     break;
+  case Op::Ne:
+    for (const Poly &difference : {*a - *b, *b - *a})
+      if (prover.nonNegative(difference))
+        prover.assume(difference - 1);
+    break;
   case Op::Lt:
     prover.assume(*b - *a - 1);
     break;
@@ -217,8 +181,29 @@ void KernelSema::assumeFact(const Node *n) {
   }
 }
 
+/// The conjuncts of a constraint that are not definitions; all of it if it has none.
+std::vector<const ast::Expr *> KernelSema::conditionsOf(const ast::Expr &constraint) const {
+  if (definitions.count(&constraint))
+    return {};
+  const auto *both = ast::as<ast::Binary>(&constraint);
+  if (!both || both->op != ast::BinaryOp::And)
+    return {&constraint};
+  std::vector<const ast::Expr *> left = conditionsOf(*both->lhs), right = conditionsOf(*both->rhs);
+  auto isWhole = [](const std::vector<const ast::Expr *> &list, const ast::ExprPtr &e) {
+    return list.size() == 1 && list[0] == e.get();
+  };
+  if (isWhole(left, both->lhs) && isWhole(right, both->rhs))
+    return {&constraint};
+  left.insert(left.end(), right.begin(), right.end());
+  return left;
+}
+
 void KernelSema::constraints(const ast::Kernel &kernel) {
-  for (const ast::ExprPtr &constraint : kernel.constraints) {
+  std::vector<const ast::Expr *> conditions;
+  for (const ast::ExprPtr &constraint : kernel.constraints)
+    for (const ast::Expr *condition : conditionsOf(*constraint))
+      conditions.push_back(condition);
+  for (const ast::Expr *constraint : conditions) {
     indexMode = true;
     Node *n = expr(*constraint);
     indexMode = false;

@@ -19,6 +19,7 @@ namespace tk::sema {
 struct Globals {
   std::map<std::string, const ast::Kernel *, std::less<>> kernels;
   std::map<std::string, const ast::Fn *, std::less<>> fns;
+  std::map<std::string, const ast::Fn *, std::less<>> libraryFns; ///< they yield to all others
   std::map<std::string, const ast::Const *, std::less<>> consts;
 };
 
@@ -30,6 +31,8 @@ public:
   /// Analyses everything but schedules; errors go to the engine.
   void run(const ast::Kernel &kernel);
   void schedule(const ast::Schedule &schedule);
+  /// To be called last, as schedules use names, too.
+  void warnOfUnused();
 
 private:
   /// What a name stands for: exactly one of the pointers is set.
@@ -38,18 +41,44 @@ private:
     Tensor *tensor = nullptr;
     IndexVar *index = nullptr;
     Span span;
+    std::vector<Node *> leading = {}; ///< indices that an argument gives a function's tensor
+
+    std::size_t rank() const { return tensor->extents.size() - leading.size(); }
   };
   using Scope = std::map<std::string, Symbol, std::less<>>;
 
-  // Declarations (SemaKernel.cpp)
+  // Dimensions and named extents (SemaExtents.cpp)
+  /// `where P == e` of a P that no parameter binds.
+  struct NamedExtent {
+    const ast::Expr *value = nullptr;
+    Span span;
+    Node *node = nullptr; ///< once its symbols are known
+    bool isDone = false;
+    bool isUsed = false;
+  };
   void dimensions(const ast::Kernel &kernel);
+  void declareDimension(const ast::NameRef &ref);
+  void collectDefinitions(const ast::Kernel &kernel, const ast::Expr &condition);
+  bool isResolvable(const ast::Expr &e) const;
+  void defineExtents(bool all);
+  void defineExtent(const std::string &name, NamedExtent &extent);
+  std::vector<const ast::Expr *> conditionsOf(const ast::Expr &constraint) const;
+
+  // Declarations (SemaKernel.cpp)
   Tensor *tensorOf(const ast::Param &param, int position);
   void parameters(const ast::Kernel &kernel);
   void results(const ast::Kernel &kernel);
   void constraints(const ast::Kernel &kernel);
   void assumeFact(const Node *condition);
   bool declare(const std::string &name, Span span, Symbol symbol);
+
+  // Names (SemaNames.cpp)
   bool checkFresh(const std::string &name, Span span, bool index);
+  std::string renamed(const std::string &name, Span whole) const;
+  std::string unusedName(const std::string &name, bool isIndex, std::string_view text) const;
+  bool mayReuse(const ast::Index &index) const;
+  void warnOfReusedOnly(const std::vector<ast::IndexPtr> &left, const ast::Expr &value);
+
   Tensor *makeTensor(std::string name, Span span, ast::DType dtype, std::vector<Node *> extents);
   void checkSize(const Tensor &tensor);
 
@@ -74,20 +103,33 @@ private:
     unsigned axis;
     Node *low, *extent; ///< where the axis begins (null: at 0) and ends
     bool padded;
+    bool ofIntegers; ///< an element of an integer tensor
     Span span;
   };
   struct Uses {
     std::vector<Use> known;
     bool broken = false; ///< also at an axis that an error has left without an extent
+    std::set<std::pair<const ast::FnParam *, std::vector<const Tensor *>>> calls; ///< looked into
   };
   void bareUses(const ast::Expr &e, const std::string &name, bool padded, Uses &uses);
   IndexVar *declareIndex(const ast::Index &index, const std::vector<const ast::Expr *> &in,
                          Node *resultExtent, const Tensor *result);
+  IndexVar *enterIndex(const ast::Index &index, Node *lo, Node *hi);
+  bool isOfOffsets(const Use &use, Node *low, Node *extent);
+  const Use *rangeGiving(const Uses &uses);
   bool conflicting(const ast::Index &index, const Uses &uses, Node *low, Node *extent,
                    const std::string &what, Span where);
   std::string rangeOf(Node *low, Node *extent);
   std::string rangeHelp(const ast::Index &index, const std::vector<const ast::Expr *> &in);
   void undeclare(const std::vector<ast::IndexPtr> &indices);
+
+  // Reductions whose bounds are loaded, or are indices (SemaBounded.cpp)
+  IndexVar *declareBounded(const ast::Index &index, const Uses &uses, Node *lo, Node *hi);
+  bool staticRange(const ast::Index &index, const Uses &uses, Node *&lo, Node *&hi);
+  std::optional<bounds::Poly> extremeOf(const Node *n, bool isLower);
+  void checkBound(const ast::Expr &bound, const IndexVar &var, Node *position, Node *isNotEmpty);
+  Node *whereBounded(Node *condition, ast::ReduceKind kind, Node *body);
+  Node *countOf(const std::vector<IndexVar *> &vars, Node *condition, Span span);
 
   // Expressions (SemaExpr.cpp)
   Node *expr(const ast::Expr &e);
@@ -106,7 +148,19 @@ private:
 
   // Calls (SemaCall.cpp)
   Node *call(const ast::Call &e);
+  const ast::Fn *findFn(const std::string &name, bool fromLibrary) const;
+
+  // Functions of the program (SemaFn.cpp)
   Node *inlineFn(const ast::Fn &fn, const ast::Call &e);
+  bool indexes(const ast::Fn &fn, const std::string &param,
+               std::set<std::pair<const ast::Fn *, std::string>> &seen) const;
+  bool isOfTensors(const ast::Fn &fn, const ast::FnParam &param);
+  std::optional<Symbol> tensorArgument(const ast::Fn &fn, const ast::FnParam &param,
+                                       const ast::Expr &arg);
+  const Symbol *tensorNamed(const ast::Expr &arg, std::size_t &leading) const;
+  void bareUsesOfCall(const ast::Call &e, const std::string &name, bool padded, Uses &uses);
+
+  // Calls (SemaCall.cpp)
   Node *builtin(const ast::Call &e, Op op, unsigned arity, unsigned family);
   Node *cast(const ast::Call &e, ast::DType to);
   Node *padded(const ast::Call &e);
@@ -116,11 +170,14 @@ private:
   Node *place(ast::ReduceKind kind, const std::vector<IndexVar *> &vars, Node *body, Span span,
               Type type);
   void requireNarrowPlaces(const ast::Reduce &e, const std::vector<IndexVar *> &vars);
-  Node *reduceOver(const ast::Reduce &e, std::vector<IndexVar *> vars, Node *body);
+  /// Under `condition`, if there is one, the indices are within bounds that are loaded or indices.
+  Node *reduceOver(const ast::Reduce &e, std::vector<IndexVar *> vars, Node *body, Node *condition);
+  Node *literalTerm(Node *body);
   Node *withFactorsOfOneType(Node *product);
-  Node *contraction(const ast::Reduce &e, const std::vector<IndexVar *> &vars, Node *body);
+  Node *contraction(const ast::Reduce &e, const std::vector<IndexVar *> &vars, Node *body,
+                    Node *condition);
   Node *lengthOf(const IndexVar *var, Span span);
-  Node *mean(const std::vector<IndexVar *> &vars, Node *body, Span span);
+  Node *mean(const std::vector<IndexVar *> &vars, Node *body, Span span, Node *condition);
   Node *logSumExp(const std::vector<IndexVar *> &vars, Node *body, Span span);
   Node *keeping(const ast::Reduce &e);
   Node *scan(const ast::Reduce &e, IndexVar *var, Node *body);
@@ -146,9 +203,13 @@ private:
   /// What is known under the conditions around an access, and whether a bound follows from that.
   struct Guarded {
     bounds::Prover prover;
-    std::vector<bounds::Poly> facts;
+    std::vector<bounds::Poly> facts;   ///< none is negative
+    std::vector<bounds::Poly> nonZero; ///< none is zero, either sign is possible
     bool isNeeded;
   };
+  void sharpen(Guarded &around);
+  bool holdsUnder(const std::vector<bounds::Poly> &clause, const Guarded &around,
+                  std::size_t firstCase = 0) const;
   bool proveComponent(const ast::Access &e, unsigned axis, Node *index, const Tensor &tensor,
                       Guarded &around);
   /// What it takes that an index is at least (`isLower`), or at most, a bound: of each clause one
@@ -156,7 +217,7 @@ private:
   using Clauses = std::vector<std::vector<bounds::Poly>>;
   Clauses clausesOf(const Node *n, bool isLower, const bounds::Poly &bound);
   std::optional<bounds::Poly> greatestRemainder(const Node *n);
-  void addGuardFacts(const Node *condition, bool holds, std::vector<bounds::Poly> &into);
+  void addGuardFacts(const Node *condition, bool holds, Guarded &into);
   enum class Proof : std::uint8_t { Holds, Never, Unknown };
   Proof proveClause(const std::vector<bounds::Poly> &clause, Span span, const std::string &text);
   void checkAtLaunch(Span span, const std::vector<bounds::Poly> &minimum, const std::string &text);
@@ -205,7 +266,12 @@ private:
 
   Scope scope;
   std::map<std::string, Span, std::less<>> kernelNames; ///< all that the kernel will declare
+  std::map<std::string, NamedExtent, std::less<>> namedExtents;
+  std::set<const ast::Expr *> definitions; ///< the conjuncts that define them
   std::set<const ast::Fn *> inlining;
+  std::map<const ast::FnParam *, bool> tensorParams; ///< what isOfTensors found
+  std::vector<const ast::Call *> callPath; ///< of the functions being inlined, outermost first
+  bool inLibrary = false;                  ///< inside a function of the library
   std::map<bounds::Poly, Node *> canonicalNodes;
   std::map<bounds::Atom, Node *> atomNodes;
   std::map<const Node *, std::optional<bounds::Poly>> polys;
@@ -214,6 +280,10 @@ private:
   std::vector<std::vector<bounds::Poly>> checkedBounds;
   std::set<std::pair<bounds::Poly, bounds::Poly>> checkedDivisors;
   std::vector<IndexVar *> activeIndices;
+  std::map<const IndexVar *, Symbol> reused; ///< what the name of an index stands for around it
+  std::map<const IndexVar *, Node *> boundConditions; ///< under which an index is in its range
+  const ast::Reduce *binding = nullptr;        ///< the reduction whose indices are being declared
+  Span declaring;                              ///< the reduction or statement that declares indices
   std::vector<std::pair<Node *, bool>> guards; ///< the conditions around, and what they must be
   std::map<const Tensor *, Span> defined;
   std::string statementName; ///< what hidden tensors are named after
@@ -225,6 +295,9 @@ private:
   unsigned kernelDepth = 0;
   unsigned exprDepth = 0;
 };
+
+/// Reports a call with another number of arguments.
+bool checkArity(const ast::Call &e, std::size_t arity, Diagnostics &diags);
 
 /// Operations that one kernel may come to after inlining.
 inline constexpr std::size_t kMaxNodes = 40000;

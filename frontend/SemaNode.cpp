@@ -184,10 +184,11 @@ bool KernelSema::meet(std::vector<Node *> &args, Span span, std::optional<Type> 
         arg = floatConst(static_cast<double>(arg->intValue), arg->span, *type, true);
       continue;
     }
+    const bool isIntegerLiteral = arg->literal && isInteger(*type);
     arg = convert(arg, *type);
     if (!arg)
       return false;
-    arg->fromLiterals |= allLiteral;
+    arg->fromLiterals |= isIntegerLiteral;
   }
   return true;
 }

@@ -9,8 +9,9 @@ namespace tk::sema {
 
 using bounds::Poly;
 
-/// Adds what is not negative where a condition around an access holds, or where it does not.
-void KernelSema::addGuardFacts(const Node *condition, bool holds, std::vector<Poly> &into) {
+/// Adds what is not negative, or not zero, where a condition around an access holds, or where it
+/// does not.
+void KernelSema::addGuardFacts(const Node *condition, bool holds, Guarded &into) {
   if (condition->kind != NodeKind::Op)
     return;
   const std::vector<Node *> &args = condition->args;
@@ -33,12 +34,30 @@ void KernelSema::addGuardFacts(const Node *condition, bool holds, std::vector<Po
   if (!a || !b)
     return;
   if (op == (holds ? Op::Lt : Op::Ge) || op == (holds ? Op::Le : Op::Gt))
-    into.push_back(*b - *a - (op == Op::Lt || op == Op::Ge ? 1 : 0));
+    into.facts.push_back(*b - *a - (op == Op::Lt || op == Op::Ge ? 1 : 0));
   else if (op == (holds ? Op::Gt : Op::Le) || op == (holds ? Op::Ge : Op::Lt))
-    into.push_back(*a - *b - (op == Op::Gt || op == Op::Le ? 1 : 0));
+    into.facts.push_back(*a - *b - (op == Op::Gt || op == Op::Le ? 1 : 0));
   else if (op == (holds ? Op::Eq : Op::Ne))
     for (const Poly &difference : {*a - *b, *b - *a})
-      into.push_back(difference);
+      into.facts.push_back(difference);
+  else if (op == (holds ? Op::Ne : Op::Eq))
+    into.nonZero.push_back(*a - *b);
+}
+
+/// What is not zero and not negative is at least 1: `j != 0` of an index that begins at 0.
+void KernelSema::sharpen(Guarded &around) {
+  const std::vector<bounds::Atom> active = activeAtoms();
+  auto becomesFact = [&](const Poly &nonZero) {
+    for (const Poly &value : {nonZero, Poly(0) - nonZero})
+      if (around.prover.nonNegative(value, active)) {
+        around.facts.push_back(value - 1);
+        around.prover.assume(value - 1);
+        return true;
+      }
+    return false;
+  };
+  while (std::erase_if(around.nonZero, becomesFact) != 0) {
+  }
 }
 
 static bool holds(const std::vector<Poly> &clause, const bounds::Prover &by,
@@ -47,13 +66,32 @@ static bool holds(const std::vector<Poly> &clause, const bounds::Prover &by,
                      [&](const Poly &goal) { return by.nonNegative(goal, active); });
 }
 
+/// Whether one of the values is never negative under the conditions around: by cases where it
+/// depends on the sign of what is not zero.
+bool KernelSema::holdsUnder(const std::vector<Poly> &clause, const Guarded &around,
+                            std::size_t firstCase) const {
+  constexpr std::size_t mostCases = 3; // each doubles the work
+  if (holds(clause, around.prover, activeAtoms()))
+    return true;
+  if (firstCase >= std::min(around.nonZero.size(), mostCases))
+    return false;
+  for (const Poly &value : {around.nonZero[firstCase], Poly(0) - around.nonZero[firstCase]}) {
+    Guarded inCase = around;
+    inCase.prover.assume(value - 1);
+    if (!holdsUnder(clause, inCase, firstCase + 1))
+      return false;
+  }
+  return true;
+}
+
 bool KernelSema::prove(const ast::Access &e, const Tensor &tensor,
                        const std::vector<Node *> &indices) {
-  Guarded around{prover, {}, false};
+  Guarded around{prover, {}, {}, false};
   for (auto &[condition, isTrue] : guards)
-    addGuardFacts(condition, isTrue, around.facts);
+    addGuardFacts(condition, isTrue, around);
   for (const Poly &fact : around.facts)
     around.prover.assume(fact);
+  sharpen(around);
   for (unsigned axis = 0; axis < indices.size(); ++axis)
     if (!proveComponent(e, axis, indices[axis], tensor, around))
       break;
@@ -158,10 +196,13 @@ bool KernelSema::proveComponent(const ast::Access &e, unsigned axis, Node *index
   std::optional<Poly> at = polyOf(index), extent = polyOf(tensor.extents[axis]);
   Node *lowNode = tensor.lows.empty() ? nullptr : tensor.lows[axis];
   std::optional<Poly> low = lowNode ? polyOf(lowNode) : Poly(0);
-  std::string written(diags.sources().text(e.indices[axis]->span));
+  // The leading indices of a function's tensor are written where it is called.
+  const std::size_t leading = tensor.extents.size() - e.indices.size();
+  const Span place = axis < leading ? index->span : e.indices[axis - leading]->span;
+  std::string written(diags.sources().text(place));
   std::string whole(diags.sources().text(e.span));
   auto fail = [&](Diag code, const std::string &what, const std::string &verb) {
-    auto d = diags.error(code, e.indices[axis]->span);
+    auto d = diags.error(code, place);
     d << verb << " " << what << " for " << whole;
     d.label(tensor.span, "axis " + std::to_string(axis) +
                              (lowNode ? " ranges over " : " has the extent ") +
@@ -190,8 +231,7 @@ bool KernelSema::proveComponent(const ast::Access &e, unsigned axis, Node *index
     for (const std::vector<Poly> &clause :
          clausesOf(index, isLower, isLower ? *low : *extent - 1)) {
       std::vector<bounds::Atom> active = activeAtoms();
-      if (!guards.empty() && !holds(clause, prover, active) &&
-          holds(clause, around.prover, active)) {
+      if (!guards.empty() && !holds(clause, prover, active) && holdsUnder(clause, around)) {
         around.isNeeded = true;
         continue;
       }
@@ -206,6 +246,9 @@ bool KernelSema::proveComponent(const ast::Access &e, unsigned axis, Node *index
       case Proof::Holds:
         break;
       case Proof::Never:
+        // Under a condition, the values that break the bound may not occur.
+        if (!guards.empty())
+          return fail(Diag::UnprovableAccess, what, "cannot prove");
         return fail(Diag::AccessOutOfBounds, what, "for every size it is false that");
       case Proof::Unknown:
         return fail(Diag::UnprovableAccess, what, "cannot prove");

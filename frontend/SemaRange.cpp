@@ -23,29 +23,63 @@ void KernelSema::bareUses(const ast::Expr &e, const std::string &name, bool padd
     const auto &call = static_cast<const ast::Call &>(e);
     for (const ast::ExprPtr &arg : call.args)
       walk(arg, call.name == "pad" && arg == call.args.front());
+    return bareUsesOfCall(call, name, padded, uses);
+  }
+  case ast::ExprKind::Reduce: {
+    const auto &reduce = static_cast<const ast::Reduce &>(e);
+    for (const ast::IndexPtr &binder : reduce.binders) {
+      walk(binder->lo);
+      walk(binder->hi);
+    }
+    if (!ast::binds(reduce, name))
+      walk(reduce.body);
     return;
   }
-  case ast::ExprKind::Reduce:
-    return walk(static_cast<const ast::Reduce &>(e).body);
   case ast::ExprKind::Access: {
     const auto &access = static_cast<const ast::Access &>(e);
     auto it = scope.find(access.name);
     const Tensor *tensor = it == scope.end() ? nullptr : it->second.tensor;
-    for (unsigned axis = 0; axis < access.indices.size(); ++axis) {
-      const auto *ref = ast::as<ast::NameRef>(access.indices[axis].get());
+    const std::size_t leading = tensor ? it->second.leading.size() : 0;
+    for (std::size_t n = 0; n < access.indices.size(); ++n) {
+      const auto axis = static_cast<unsigned>(n + leading);
+      const auto *ref = ast::as<ast::NameRef>(access.indices[n].get());
       if (!ref || ref->name != name)
-        bareUses(*access.indices[axis], name, false, uses);
+        bareUses(*access.indices[n], name, false, uses);
       else if (tensor && tensor->broken)
         uses.broken = true;
       else if (tensor && axis < tensor->extents.size())
         uses.known.push_back({&access, axis, tensor->lows.empty() ? nullptr : tensor->lows[axis],
-                              tensor->extents[axis], padded, ref->span});
+                              tensor->extents[axis], padded, isInteger(computeType(tensor->dtype)),
+                              ref->span});
     }
     return;
   }
   default:
     return;
   }
+}
+
+/// Whether a bare use is of an integer tensor that is longer than the range by a literal: of
+/// offsets, where `off[g]` stands beside `off[g + 1]`. It does not set the range.
+bool KernelSema::isOfOffsets(const Use &use, Node *low, Node *extent) {
+  if (!use.ofIntegers || use.padded)
+    return false;
+  auto polyOrZero = [&](Node *n) { return n ? polyOf(n) : bounds::Poly(0); };
+  std::optional<bounds::Poly> whole = polyOf(use.extent), range = polyOf(extent),
+                              from = polyOrZero(use.low), start = polyOrZero(low);
+  if (!whole || !range || !from || !start || !(*from == *start))
+    return false;
+  bounds::Poly more = *whole - *range;
+  return more.isConstant() && more.constant() > 0;
+}
+
+/// The use that gives an index its range, or null.
+const KernelSema::Use *KernelSema::rangeGiving(const Uses &uses) {
+  const Use *first = nullptr;
+  for (const Use &use : uses.known)
+    if (!first || (first->padded && !use.padded) || isOfOffsets(*first, use.low, use.extent))
+      first = &use;
+  return first;
 }
 
 /// "N", or "1..N" where the axis does not begin at 0.
@@ -64,7 +98,8 @@ bool KernelSema::conflicting(const ast::Index &index, const Uses &uses, Node *lo
     return p && q && prover.equal(*p, *q);
   };
   for (const Use &use : uses.known) {
-    if (use.padded || (equal(use.extent, extent) && equal(use.low, low)))
+    if (use.padded || (equal(use.extent, extent) && equal(use.low, low)) ||
+        isOfOffsets(use, low, extent))
       continue;
     std::string other = rangeOf(use.low, use.extent);
     auto d = diags.error(Diag::IndexRangeConflict, index.nameSpan);
@@ -113,7 +148,9 @@ std::string KernelSema::rangeHelp(const ast::Index &index,
         self(self, *arg, axis);
       return;
     case ast::ExprKind::Reduce:
-      return self(self, *static_cast<const ast::Reduce &>(e).body, axis);
+      if (!ast::binds(static_cast<const ast::Reduce &>(e), index.name))
+        self(self, *static_cast<const ast::Reduce &>(e).body, axis);
+      return;
     case ast::ExprKind::NameRef: {
       const std::string &name = static_cast<const ast::NameRef &>(e).name;
       if (axis && name == index.name && range.empty())
@@ -154,7 +191,7 @@ std::string KernelSema::rangeHelp(const ast::Index &index,
 IndexVar *KernelSema::declareIndex(const ast::Index &index,
                                    const std::vector<const ast::Expr *> &in, Node *resultExtent,
                                    const Tensor *result) {
-  if (!checkFresh(index.name, index.nameSpan, true))
+  if (!mayReuse(index) && !checkFresh(index.name, index.nameSpan, true))
     return nullptr;
   Node *lo = nullptr, *hi = nullptr;
   Uses uses;
@@ -165,9 +202,12 @@ IndexVar *KernelSema::declareIndex(const ast::Index &index,
     hi = indexExpr(*index.hi);
     if (!lo || !hi)
       return nullptr;
+    if (binding && !(lo->kernelLevel && hi->kernelLevel))
+      return declareBounded(index, uses, lo, hi);
     for (auto [node, e] : {std::pair(lo, index.lo.get()), std::pair(hi, index.hi.get())})
       if (!node->kernelLevel) {
         diags.error(Diag::BadRange, e->span)
+                .help("only a reduction may range up to what is loaded or to another index")
             << "the bounds of a range are made of dimensions and scalar parameters";
         return nullptr;
       }
@@ -188,10 +228,7 @@ IndexVar *KernelSema::declareIndex(const ast::Index &index,
                     index.nameSpan))
       return nullptr;
   } else {
-    const Use *first = nullptr;
-    for (const Use &use : uses.known)
-      if (!first || (first->padded && !use.padded))
-        first = &use;
+    const Use *first = rangeGiving(uses);
     if (!first && uses.broken)
       return nullptr; // that error was reported
     if (!first) {
@@ -207,9 +244,14 @@ IndexVar *KernelSema::declareIndex(const ast::Index &index,
                     first->span))
       return nullptr;
   }
+  return enterIndex(index, lo, hi);
+}
+
+IndexVar *KernelSema::enterIndex(const ast::Index &index, Node *lo, Node *hi) {
   IndexVar &var = out.indices.emplace_back();
   var.name = index.name;
   var.span = index.span;
+  var.path = callPath;
   var.lo = canonical(lo);
   var.hi = canonical(hi);
   std::optional<bounds::Poly> from = polyOf(var.lo), to = polyOf(var.hi);
@@ -219,6 +261,8 @@ IndexVar *KernelSema::declareIndex(const ast::Index &index,
     return nullptr;
   }
   var.atom = symbols.index(index.name, *from, *to);
+  if (auto it = scope.find(index.name); it != scope.end())
+    reused[&var] = it->second;
   scope[index.name] = Symbol{nullptr, nullptr, &var, index.nameSpan};
   activeIndices.push_back(&var);
   return &var;
@@ -229,8 +273,12 @@ void KernelSema::undeclare(const std::vector<ast::IndexPtr> &indices) {
     auto it = scope.find(index->name);
     if (it == scope.end() || !it->second.index || !(it->second.span == index->nameSpan))
       continue;
-    std::erase(activeIndices, it->second.index);
-    scope.erase(it);
+    const IndexVar *var = it->second.index;
+    std::erase(activeIndices, var);
+    if (auto around = reused.find(var); around != reused.end())
+      it->second = around->second;
+    else
+      scope.erase(it);
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace tk::sema {
 
@@ -14,15 +15,27 @@ Node *KernelSema::reduce(const ast::Reduce &e) {
   indexMode = false;
   std::vector<IndexVar *> vars;
   bool ok = true;
+  const ast::Reduce *outerBinding = std::exchange(binding, &e);
+  const Span outerDeclaring = std::exchange(declaring, e.span);
   for (const ast::IndexPtr &binder : e.binders) {
     IndexVar *var = declareIndex(*binder, {e.body.get()}, nullptr, nullptr);
     ok &= var != nullptr;
     if (var)
       vars.push_back(var);
   }
+  binding = outerBinding;
+  declaring = outerDeclaring;
+  Node *condition = nullptr;
+  for (IndexVar *var : vars)
+    if (auto it = boundConditions.find(var); it != boundConditions.end())
+      condition = condition ? op(Op::And, Type::Bool, {condition, it->second}, e.span) : it->second;
+  if (condition)
+    guards.emplace_back(condition, true);
   Node *body = ok ? expr(*e.body) : nullptr;
+  if (condition)
+    guards.pop_back();
   undeclare(e.binders);
-  Node *result = body ? reduceOver(e, std::move(vars), body) : nullptr;
+  Node *result = body ? reduceOver(e, std::move(vars), body, condition) : nullptr;
   indexMode = outer;
   return result;
 }
@@ -42,7 +55,18 @@ static bool accumulates(ast::ReduceKind kind) {
   return kind == K::Sum || kind == K::Prod || kind == K::CumSum || kind == K::CumProd;
 }
 
-Node *KernelSema::reduceOver(const ast::Reduce &e, std::vector<IndexVar *> vars, Node *body) {
+/// Literals alone as what a reduction takes: integers may still be stored into any integer type.
+Node *KernelSema::literalTerm(Node *body) {
+  if (isFloat(body->type))
+    return convert(body, Type::F32, true);
+  Node *term = convert(body, Type::I64, true);
+  if (term)
+    term->fromLiterals = true;
+  return term;
+}
+
+Node *KernelSema::reduceOver(const ast::Reduce &e, std::vector<IndexVar *> vars, Node *body,
+                             Node *condition) {
   using K = ast::ReduceKind;
   if (e.modifier != ast::ReduceModifier::None && e.reduceKind != K::Sum) {
     diags.error(Diag::MisplacedModifier, e.modifierSpan)
@@ -53,12 +77,13 @@ Node *KernelSema::reduceOver(const ast::Reduce &e, std::vector<IndexVar *> vars,
   if (e.reduceKind == K::Any || e.reduceKind == K::All) {
     if (body->type != Type::Bool)
       return typeError(e.body->span, "any and all reduce bools", "bool", body);
+    body = whereBounded(condition, e.reduceKind, body);
     return reduceNode(e.reduceKind, Type::Bool, std::move(vars), body, e.span);
   }
   if (body->type == Type::Bool)
     return typeError(e.body->span, "this reduces numbers", "a number", body);
   if (body->literal)
-    body = convert(body, isFloat(body->type) ? Type::F32 : Type::I64, true);
+    body = literalTerm(body);
   if (body->type == Type::Index)
     body = convert(body, Type::I64);
   bool isOrderOfBytes = body->type == Type::U8 && isOrdering(e.reduceKind);
@@ -68,13 +93,21 @@ Node *KernelSema::reduceOver(const ast::Reduce &e, std::vector<IndexVar *> vars,
     body = convert(body, arithmeticType(body->type));
   switch (e.reduceKind) {
   case K::Sum:
-    return contraction(e, vars, body);
+    return contraction(e, vars, body, condition);
   case K::Mean:
-    return mean(vars, convert(body, body->type == Type::F64 ? Type::F64 : Type::F32), e.span);
+    return mean(vars, convert(body, body->type == Type::F64 ? Type::F64 : Type::F32), e.span,
+                condition);
   case K::LogSumExp:
-    return logSumExp(vars, convert(body, body->type == Type::F64 ? Type::F64 : Type::F32), e.span);
+    body = convert(body, body->type == Type::F64 ? Type::F64 : Type::F32);
+    return logSumExp(vars, whereBounded(condition, K::Max, body), e.span);
   case K::ArgMax:
   case K::ArgMin:
+    if (condition) {
+      diags.error(Diag::NotSupported, e.span)
+              .help("choose the values by a condition: if lo <= k and k < hi then … else -inf")
+          << ast::spelling(e.reduceKind) << " over a range whose bounds are loaded or indices";
+      return nullptr;
+    }
     for (const IndexVar *var : vars)
       requireNonEmpty(e, var);
     if (&e == widePlace)
@@ -82,6 +115,7 @@ Node *KernelSema::reduceOver(const ast::Reduce &e, std::vector<IndexVar *> vars,
     requireNarrowPlaces(e, vars);
     return place(e.reduceKind, vars, body, e.span, Type::I32);
   default:
+    body = whereBounded(condition, e.reduceKind, body);
     Node *n = reduceNode(e.reduceKind, body->type, std::move(vars), body, e.span);
     return isOrderOfBytes ? convert(n, Type::U8, true) : n;
   }
@@ -190,8 +224,8 @@ Node *KernelSema::withFactorsOfOneType(Node *product) {
 
 /// A sum; where its body is a product of two factors, with the rounding that lets tensor cores
 /// run it.
-Node *KernelSema::contraction(const ast::Reduce &e, const std::vector<IndexVar *> &vars,
-                              Node *body) {
+Node *KernelSema::contraction(const ast::Reduce &e, const std::vector<IndexVar *> &vars, Node *body,
+                              Node *condition) {
   if (body->kind == NodeKind::Op && body->op == Op::Mul) {
     auto narrow = [](const Node *n) {
       return n->kind == NodeKind::Load && isNarrowFloat(n->tensor->dtype);
@@ -228,12 +262,20 @@ Node *KernelSema::contraction(const ast::Reduce &e, const std::vector<IndexVar *
     }
     body = withFactorsOfOneType(body);
   }
+  body = whereBounded(condition, ast::ReduceKind::Sum, body);
   Node *n = reduceNode(ast::ReduceKind::Sum, body->type, vars, body, e.span);
   n->modifier = e.modifier;
   return n;
 }
 
-Node *KernelSema::mean(const std::vector<IndexVar *> &vars, Node *body, Span span) {
+Node *KernelSema::mean(const std::vector<IndexVar *> &vars, Node *body, Span span,
+                       Node *condition) {
+  if (condition) {
+    body = whereBounded(condition, ast::ReduceKind::Sum, body);
+    Node *sum = reduceNode(ast::ReduceKind::Sum, body->type, vars, body, span);
+    Node *number = countOf(vars, condition, span);
+    return op(Op::Div, body->type, {sum, convert(number, body->type, true)}, span);
+  }
   Node *count = nullptr;
   for (IndexVar *var : vars) {
     Node *length = lengthOf(var, span);
@@ -281,7 +323,7 @@ Node *KernelSema::keeping(const ast::Reduce &e) {
   }
   bool isScan = e.reduceKind >= ast::ReduceKind::CumSum;
   if (body->literal)
-    body = convert(body, isScan && isInteger(body->type) ? Type::I64 : Type::F32, true);
+    body = isScan ? literalTerm(body) : convert(body, Type::F32, true);
   if (!isScan)
     return normalise(e, vars, convert(body, body->type == Type::F64 ? Type::F64 : Type::F32));
   if (body->type == Type::Index)
@@ -302,6 +344,7 @@ Node *KernelSema::scan(const ast::Reduce &e, IndexVar *var, Node *body) {
   scan->reduce = e.reduceKind;
   scan->indices = {var};
   scan->args = {body};
+  scan->fromLiterals = isInteger(body->type) && body->fromLiterals;
   return hidden("scan", freeIndices({scan}), scan, e.span);
 }
 

@@ -37,6 +37,7 @@ static bool readsTensors(const ast::Expr &e, const std::set<std::string> &tensor
 }
 
 void KernelSema::statement(const ast::Stmt &stmt) {
+  declaring = stmt.span;
   switch (stmt.kind) {
   case ast::StmtKind::LetScalar:
     return letScalar(static_cast<const ast::LetScalar &>(stmt));
@@ -108,6 +109,7 @@ void KernelSema::letScalar(const ast::LetScalar &stmt) {
     if (value) {
       Tensor *tensor = makeTensor(stmt.name, stmt.nameSpan, dtype, {});
       tensor->declared = stmt.dtype.has_value();
+      tensor->fromLiterals = !stmt.dtype && value->fromLiterals;
       finish(tensor, {}, value, stmt.span);
       declare(stmt.name, stmt.nameSpan, {nullptr, tensor, nullptr, stmt.nameSpan});
     }
@@ -144,8 +146,10 @@ bool KernelSema::declareLeft(const std::vector<ast::IndexPtr> &indices, const as
     IndexVar *var =
         declareIndex(*indices[i], {&value}, result ? result->extents[i] : nullptr, result);
     ok &= var != nullptr;
-    if (var)
+    if (var) {
+      var->isLeft = true;
       vars.push_back(var);
+    }
   }
   return ok;
 }
@@ -159,6 +163,8 @@ void KernelSema::letTensor(const ast::LetTensor &stmt) {
   bool ok = declareLeft(stmt.indices, *stmt.value, nullptr, vars);
   Node *value = ok ? rightSide(*stmt.value, stmt.dtype) : nullptr;
   undeclare(stmt.indices);
+  if (value)
+    warnOfReusedOnly(stmt.indices, *stmt.value);
   std::vector<Node *> extents;
   for (IndexVar *var : vars)
     extents.push_back(var->hi);
@@ -170,13 +176,18 @@ void KernelSema::letTensor(const ast::LetTensor &stmt) {
       value = convert(value, dtype == ast::DType::F64 ? Type::F64 : Type::F32);
     if (!stmt.dtype)
       dtype = storedFor(value->type);
+    const bool isOfLiterals =
+        !stmt.dtype && isInteger(value->type) && (value->literal || value->fromLiterals);
     value = forStore(value, dtype, stmt.value->span, stmt.name);
+    if (value && isOfLiterals)
+      value->fromLiterals = true;
   }
   Tensor *tensor = makeTensor(stmt.name, stmt.lhsSpan, dtype, std::move(extents));
   setLows(*tensor, vars);
   tensor->declared = stmt.dtype.has_value();
   tensor->broken = !ok;
   checkSize(*tensor);
+  tensor->fromLiterals = value && !stmt.dtype && value->fromLiterals;
   if (value)
     finish(tensor, std::move(vars), value, stmt.span);
   declare(stmt.name, stmt.nameSpan, {nullptr, tensor, nullptr, stmt.nameSpan});
@@ -230,6 +241,8 @@ void KernelSema::define(const ast::Define &stmt) {
   bool ok = declareLeft(stmt.indices, *stmt.value, tensor, vars);
   Node *value = ok ? rightSide(*stmt.value, tensor->dtype) : nullptr;
   undeclare(stmt.indices);
+  if (value)
+    warnOfReusedOnly(stmt.indices, *stmt.value);
   if (value)
     value = forStore(value, tensor->dtype, stmt.value->span, stmt.name);
   if (value)

@@ -63,7 +63,11 @@ struct IndexVar {
   std::string name;
   Span span;
   Node *lo = nullptr, *hi = nullptr;
-  unsigned atom = ~0u; ///< its number in the symbolic arithmetic of bounds
+  unsigned atom = ~0u;                 ///< its number in the symbolic arithmetic of bounds
+  std::vector<const ast::Call *> path; ///< of the functions that it was declared in
+  /// The bounds of a reduction that are loaded or indices; lo and hi are those of all its terms.
+  Node *boundLo = nullptr, *boundHi = nullptr;
+  bool isLeft = false; ///< of a left side: a reduction may reuse its name
   bool startsAtZero() const;
 };
 
@@ -77,6 +81,7 @@ struct Tensor {
   int param = -1;              ///< position among the parameters, -1 for a computed one
   bool broken = false;         ///< its definition was in error: say nothing more of it
   bool declared = false;       ///< the type was written: reads see rounded values
+  bool fromLiterals = false;   ///< its elements are, as of Node::fromLiterals
 };
 
 struct Node {

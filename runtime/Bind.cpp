@@ -124,11 +124,15 @@ Device expected_device(const Arguments &arguments, Device::Kind kind) {
   return Device::cuda(0);
 }
 
-std::vector<int64_t> solve_all(const Signature &signature, std::span<const TensorView> tensors) {
+std::vector<std::optional<Extents>> shapes_of(std::span<const TensorView> tensors) {
   std::vector<std::optional<Extents>> shapes;
   for (const TensorView &view : tensors)
     shapes.emplace_back(view.shape);
-  std::vector<std::optional<int64_t>> solved = solve_dims(signature, shapes).value();
+  return shapes;
+}
+
+std::vector<int64_t> solve_all(const Signature &signature, std::span<const TensorView> tensors) {
+  std::vector<std::optional<int64_t>> solved = solve_dims(signature, shapes_of(tensors)).value();
   std::vector<int64_t> dims;
   for (size_t d = 0; d < solved.size(); ++d) {
     if (!solved[d])
@@ -250,6 +254,7 @@ CheckedArguments check_arguments(const Signature &signature, const Arguments &ar
       checked.tensors[t].strides = row_major_strides(checked.tensors[t].shape);
   }
   checked.variables = complete_variables(signature, checked.dims, arguments.scalars).value();
+  check_scalar_extents(signature, shapes_of(checked.tensors), checked.variables).value();
   run_checks(signature, checked.variables).value();
   return checked;
 }

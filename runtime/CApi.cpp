@@ -281,6 +281,41 @@ tk_status tk_kernel_shape(const tk_kernel *kernel, size_t index, const int64_t *
   });
 }
 
+tk_status tk_kernel_shape_for(const tk_kernel *kernel, size_t index, const tk_value *values,
+                              size_t count, int64_t *shape, int32_t *rank) {
+  return guarded([&] {
+    require(kernel && shape && rank && (values || count == 0),
+            "expected kernel, values, shape and rank, got NULL");
+    const tk::Parameter *parameter = argument_of(kernel, index);
+    require(parameter, "argument index out of range");
+    const tk::Signature &signature = kernel->kernel.signature();
+    std::vector<std::optional<tk::Extents>> shapes(signature.num_tensors());
+    std::vector<std::optional<tk::Scalar>> scalars(signature.num_scalars());
+    for (const tk::NamedValue &value : named_values(kernel, values, count)) {
+      if (const auto *view = std::get_if<tk::TensorView>(&value.value)) {
+        if (auto tensor = signature.find_tensor(value.name))
+          shapes[*tensor] = view->shape;
+      } else if (auto scalar = signature.find_scalar(value.name)) {
+        scalars[*scalar] = std::get<tk::Scalar>(value.value);
+      }
+    }
+    std::vector<std::optional<int64_t>> solved = tk::solve_dims(signature, shapes).value();
+    std::vector<int64_t> dims;
+    for (size_t d = 0; d < solved.size(); ++d) {
+      if (!solved[d])
+        throw tk::Error(tk::ErrorCode::invalid_argument,
+                        "no argument determines dimension '" + signature.dims[d] + "'",
+                        {signature.span});
+      dims.push_back(*solved[d]);
+    }
+    std::vector<tk::Scalar> variables = tk::complete_variables(signature, dims, scalars).value();
+    tk::check_scalar_extents(signature, shapes, variables).value();
+    tk::Extents extents = tk::shape_of(*parameter, variables).value();
+    std::copy(extents.begin(), extents.end(), shape);
+    *rank = static_cast<int32_t>(extents.size());
+  });
+}
+
 tk_status tk_kernel_launch(const tk_kernel *kernel, void *stream, const tk_value *values,
                            size_t count) {
   return guarded([&] {

@@ -314,6 +314,15 @@ int Expr::bare_variable() const {
              : -1;
 }
 
+std::optional<std::pair<unsigned, int64_t>> Expr::literal_multiple() const {
+  if (m_steps.size() != 3 || m_steps[2].op != ExprOp::mul)
+    return std::nullopt;
+  for (unsigned i : {0U, 1U})
+    if (m_steps[i].op == ExprOp::variable && m_steps[1 - i].op == ExprOp::integer)
+      return std::pair(static_cast<unsigned>(m_steps[i].value), m_steps[1 - i].value);
+  return std::nullopt;
+}
+
 bool Expr::is_constant() const {
   return std::none_of(m_steps.begin(), m_steps.end(),
                       [](const ExprStep &step) { return step.op == ExprOp::variable; });

@@ -147,14 +147,20 @@ Facts facts_for(std::span<const int64_t> dims, std::span<const TensorView> tenso
 
 namespace {
 
+/// The dimension that an extent is; nullopt for a scalar parameter or another expression.
+std::optional<size_t> bare_dim(const Extent &extent, size_t num_dims) {
+  int variable = extent.expr.bare_variable();
+  if (variable < 0 || static_cast<size_t>(variable) >= num_dims)
+    return std::nullopt;
+  return static_cast<size_t>(variable);
+}
+
 /// Can this tensor be small? Sizes that are not known count as 1.
 bool may_be_small(const Parameter &tensor, std::span<const std::optional<int64_t>> known) {
   int64_t count = 1;
   for (const Extent &extent : tensor.shape) {
-    int dim = extent.expr.bare_variable();
-    int64_t size = 1;
-    if (dim >= 0 && known[static_cast<size_t>(dim)])
-      size = std::max<int64_t>(*known[static_cast<size_t>(dim)], 1);
+    std::optional<size_t> dim = bare_dim(extent, known.size());
+    int64_t size = dim && known[*dim] ? std::max<int64_t>(*known[*dim], 1) : 1;
     if (__builtin_mul_overflow(count, size, &count) || count >= small_tensor_limit)
       return false;
   }
@@ -176,10 +182,10 @@ Facts usual_facts(const Signature &signature, std::span<const std::optional<int6
     facts.small_tensors &= may_be_small(tensor, known);
     if (tensor.shape.empty())
       continue;
-    int last = tensor.shape.back().expr.bare_variable();
-    if (last < 0 || known[static_cast<size_t>(last)])
+    std::optional<size_t> last = bare_dim(tensor.shape.back(), known.size());
+    if (!last || known[*last])
       continue;
-    uint32_t &divisor = facts.dims[static_cast<size_t>(last)].divisor;
+    uint32_t &divisor = facts.dims[*last].divisor;
     divisor = std::max(divisor, vector_bytes / static_cast<uint32_t>(size_of(tensor.dtype)));
   }
   return facts;

@@ -1,6 +1,7 @@
 // Signatures: lookup, text, and finding dimensions from the shapes of arguments.
 #include "tk/plan.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace tk {
@@ -79,7 +80,40 @@ std::string values_of(const Expr &expr, const std::vector<std::string> &names,
   return text;
 }
 
-/// Solves dimensions in two sweeps: bare occurrences bind, then every extent is checked.
+/// The dimension and the literal of an extent `n * P`, n positive; nullopt for any other.
+struct Multiple {
+  unsigned dim;
+  int64_t factor;
+};
+std::optional<Multiple> multiple_of(const Expr &expr, size_t num_dims) {
+  std::optional<std::pair<unsigned, int64_t>> product = expr.literal_multiple();
+  if (!product || product->first >= num_dims || product->second <= 0)
+    return std::nullopt;
+  return Multiple{product->first, product->second};
+}
+
+/// Does an extent rest on a scalar parameter?
+bool rests_on_scalars(const Expr &expr, size_t num_dims) {
+  std::vector<unsigned> variables = expr.variables();
+  return std::any_of(variables.begin(), variables.end(), [&](unsigned v) { return v >= num_dims; });
+}
+
+/// "argument 'x' (axis 0): expected N + 1 = 8 (N = 7), got 5".
+Error mismatch(const Signature &signature, const Parameter &tensor, unsigned axis, int64_t expected,
+               int64_t got, std::span<const Scalar> variables) {
+  const Extent &extent = tensor.shape[axis];
+  std::string values = values_of(extent.expr, signature.variable_names(), variables);
+  std::string message =
+      "argument '" + tensor.name + "' (axis " + std::to_string(axis) + "): expected " + extent.text;
+  if (extent.text != std::to_string(expected))
+    message += " = " + std::to_string(expected);
+  if (!values.empty() && extent.expr.bare_variable() < 0)
+    message += " (" + values + ")";
+  return Error(ErrorCode::shape_mismatch, message + ", got " + std::to_string(got), {tensor.span});
+}
+
+/// Solves dimensions in three sweeps: bare occurrences bind, then literal multiples, then every
+/// extent of dimensions is checked. Those of scalars are left to check_scalar_extents.
 class Solver {
 public:
   Solver(const Signature &signature, std::span<const std::optional<Extents>> shapes)
@@ -92,6 +126,10 @@ public:
     for (unsigned t = 0; t < m_shapes.size(); ++t)
       if (m_shapes[t])
         if (Status status = bind_bare(t); !status)
+          return status;
+    for (unsigned t = 0; t < m_shapes.size(); ++t)
+      if (m_shapes[t])
+        if (Status status = bind_multiples(t); !status)
           return status;
     for (unsigned t = 0; t < m_shapes.size(); ++t)
       if (m_shapes[t])
@@ -131,6 +169,24 @@ private:
     return {};
   }
 
+  Status bind_multiples(unsigned t) {
+    const Parameter &tensor = m_signature.tensor(t);
+    const Extents &shape = *m_shapes[t];
+    for (unsigned axis = 0; axis < shape.size(); ++axis) {
+      std::optional<Multiple> product = multiple_of(tensor.shape[axis].expr, m_origins.size());
+      if (!product || m_origins[product->dim])
+        continue;
+      if (shape[axis] % product->factor != 0)
+        return Error(ErrorCode::shape_mismatch,
+                     "argument '" + tensor.name + "' (axis " + std::to_string(axis) +
+                         "): expected a multiple of " + std::to_string(product->factor) + " (" +
+                         tensor.shape[axis].text + "), got " + std::to_string(shape[axis]),
+                     {tensor.span});
+      m_origins[product->dim] = Origin{shape[axis] / product->factor, &tensor, axis};
+    }
+    return {};
+  }
+
   Status check_derived(unsigned t) {
     const Parameter &tensor = m_signature.tensor(t);
     const Extents &shape = *m_shapes[t];
@@ -153,23 +209,9 @@ private:
                          "': " + expected.error().message(),
                      {tensor.span});
       if (*expected != shape[axis])
-        return mismatch(tensor, axis, *expected, shape[axis], variables);
+        return mismatch(m_signature, tensor, axis, *expected, shape[axis], variables);
     }
     return {};
-  }
-
-  Error mismatch(const Parameter &tensor, unsigned axis, int64_t expected, int64_t got,
-                 std::span<const Scalar> variables) {
-    const Extent &extent = tensor.shape[axis];
-    std::string values = values_of(extent.expr, m_signature.dims, variables);
-    std::string message = "argument '" + tensor.name + "' (axis " + std::to_string(axis) +
-                          "): expected " + extent.text;
-    if (extent.text != std::to_string(expected))
-      message += " = " + std::to_string(expected);
-    if (!values.empty())
-      message += " (" + values + ")";
-    return Error(ErrorCode::shape_mismatch, message + ", got " + std::to_string(got),
-                 {tensor.span});
   }
 
   const Signature &m_signature;
@@ -289,6 +331,39 @@ Expected<std::vector<Scalar>> complete_variables(const Signature &signature,
     variables.emplace_back(stored);
   }
   return variables;
+}
+
+Status check_scalar_extents(const Signature &signature,
+                            std::span<const std::optional<Extents>> shapes,
+                            std::span<const Scalar> variables) {
+  const size_t num_dims = signature.dims.size();
+  for (unsigned t = 0; t < shapes.size(); ++t) {
+    const Parameter &tensor = signature.tensor(t);
+    for (unsigned axis = 0; shapes[t] && axis < tensor.shape.size(); ++axis) {
+      const Extent &extent = tensor.shape[axis];
+      if (!rests_on_scalars(extent.expr, num_dims))
+        continue;
+      Expected<int64_t> expected = extent.expr.evaluate_integer(variables);
+      if (!expected)
+        return Error(ErrorCode::overflow,
+                     "extent '" + extent.text + "' of argument '" + tensor.name +
+                         "': " + expected.error().message(),
+                     {tensor.span});
+      const int64_t got = (*shapes[t])[axis];
+      if (int bare = extent.expr.bare_variable(); bare >= 0 && *expected != got) {
+        const Parameter &scalar =
+            signature.scalar(static_cast<unsigned>(bare) - static_cast<unsigned>(num_dims));
+        return Error(ErrorCode::shape_mismatch,
+                     "argument '" + scalar.name + "' is " + std::to_string(*expected) +
+                         ", but argument '" + tensor.name + "' has the extent " +
+                         std::to_string(got) + " (axis " + std::to_string(axis) + ")",
+                     {scalar.span, tensor.span});
+      }
+      if (*expected != got)
+        return mismatch(signature, tensor, axis, *expected, got, variables);
+    }
+  }
+  return {};
 }
 
 Status run_checks(const Signature &signature, std::span<const Scalar> variables) {

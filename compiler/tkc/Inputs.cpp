@@ -209,7 +209,10 @@ private:
       std::optional<unsigned> dim = signature.find_dim(name);
       if (!dim)
         return Error(ErrorCode::invalid_argument,
-                     "kernel '" + signature.name + "' has no dimension '" + name + "'");
+                     signature.find_scalar(name)
+                         ? "'" + name + "' is a scalar of kernel '" + signature.name +
+                               "': give --arg " + name + "=" + std::to_string(value)
+                         : "kernel '" + signature.name + "' has no dimension '" + name + "'");
       preset[*dim] = value;
     }
     auto solved = solve_dims(signature, shapes, preset);
@@ -232,6 +235,12 @@ private:
     auto variables = complete_variables(signature, arguments.dims, *given);
     if (!variables)
       return variables.error();
+    std::vector<std::optional<Extents>> shapes(signature.num_tensors());
+    for (size_t t = 0; t < shapes.size(); ++t)
+      if (inputs[t])
+        shapes[t] = inputs[t]->shape;
+    if (Status status = check_scalar_extents(signature, shapes, *variables); !status)
+      return status;
     arguments.variables = *variables;
     arguments.scalars.assign(variables->begin() + static_cast<long>(signature.dims.size()),
                              variables->end());

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/parallel/ScheduleBlock.h"
 
+#include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/Refusal.h"
 #include "passes/parallel/Planner.h"
@@ -61,6 +62,18 @@ static void forEachIndex(StatementShape &shape, llvm::function_ref<void(Value)> 
   }
 }
 
+/// Whether an index of a reduction has the name of an index of the statement, but ranges over other
+/// values: an entry of that name means the statement's.
+static bool isOtherOfName(StatementShape &shape, Value index) {
+  if (index.getParentBlock() == shape.compute.getBlock())
+    return false;
+  for (auto [own, extent] :
+       llvm::zip(shape.compute.getBlock()->getArguments(), shape.compute.getExtents()))
+    if (shape.nameOf(own) == shape.nameOf(index))
+      return !isSameExtent(shape.endWithoutMask(index), extent);
+  return false;
+}
+
 ScheduleBlock tk::readScheduleBlock(StatementShape &shape) {
   ScheduleBlock block;
   DictionaryAttr entries = findScheduleBlock(shape.kernel);
@@ -79,7 +92,8 @@ ScheduleBlock tk::readScheduleBlock(StatementShape &shape) {
     auto axes = entries.getAs<DictionaryAttr>(key);
     if (axes)
       forEachIndex(shape, [&](Value index) {
-        if (auto size = axes.getAs<IntegerAttr>(shape.nameOf(index)))
+        if (auto size = axes.getAs<IntegerAttr>(shape.nameOf(index));
+            size && !isOtherOfName(shape, index))
           map[index] = llvm::bit_floor<uint64_t>(size.getInt());
       });
   };

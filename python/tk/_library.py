@@ -69,6 +69,8 @@ SIGNATURES = {
     "tk_kernel_solve": (c_int32, [c_void_p, POINTER(Value), c_size_t, POINTER(c_int64)]),
     "tk_kernel_shape": (c_int32, [c_void_p, c_size_t, POINTER(c_int64), POINTER(c_int64),
                                   POINTER(c_int32)]),
+    "tk_kernel_shape_for": (c_int32, [c_void_p, c_size_t, POINTER(Value), c_size_t,
+                                      POINTER(c_int64), POINTER(c_int32)]),
     "tk_kernel_launch": (c_int32, [c_void_p, c_void_p, POINTER(Value), c_size_t]),
     "tk_kernel_prepare": (c_int32, [c_void_p, POINTER(Value), c_size_t]),
     "tk_kernel_text": (c_int32, [c_void_p, c_char_p, c_char_p, POINTER(c_void_p),

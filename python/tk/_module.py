@@ -259,7 +259,8 @@ class _Call:
                             "the results as out=")
         for i in missing:
             shape, rank = (ctypes.c_int64 * 8)(), ctypes.c_int32()
-            check(LIB.tk_kernel_shape(kernel._handle, i, dims, shape, ctypes.byref(rank)))
+            check(LIB.tk_kernel_shape_for(kernel._handle, i, self.values, len(self.values), shape,
+                                          ctypes.byref(rank)))
             self.given[i] = _tensors.empty_like(tensors[0], kernel._arguments[i].dtype,
                                                 tuple(shape[:rank.value]))
             self._keep.append(self._fill(i, self.given[i]))

@@ -272,6 +272,25 @@ TEST_CASE("imports are relative to the importing file, and each is read once") {
   CHECK(import->file == loaded.program->files[0]->id);
 }
 
+TEST_CASE("the library is part of the binary, and a quoted path is always a file") {
+  Folder folder;
+  folder.write("main.tk", "import std\nimport \"std.tk\"\nimport \"other.tk\"\n"
+                          "kernel k(x: f32[N]) -> (y: f32[N]) { y[i] = mish(x[i]) }\n");
+  folder.write("std.tk", "fn mish(x) = x\n");
+  folder.write("other.tk", "import std\n");
+  Loaded loaded(folder.path / "main.tk");
+  INFO(loaded.diags.text());
+  REQUIRE(!loaded.diags.hasErrors());
+  REQUIRE(loaded.program->files.size() == 4); // the library once
+  unsigned ofLibrary = 0;
+  for (const auto &file : loaded.program->files)
+    for (const ItemPtr &item : file->items)
+      if (const auto *fn = as<Fn>(item.get()))
+        ofLibrary += fn->ofLibrary;
+  CHECK(ofLibrary >= 9);
+  CHECK(!as<Fn>(loaded.program->files[1]->items[0].get())->ofLibrary);
+}
+
 TEST_CASE("an import that names no text file") {
   Folder folder;
   folder.write("endless.tk", "import \"/dev/zero\"\n");

@@ -19,6 +19,7 @@ foreach(library tk_syntax tk_frontend)
   list(TRANSFORM files PREPEND ${PROJECT_SOURCE_DIR}/frontend/)
   list(APPEND sources ${files})
 endforeach()
+list(APPEND sources ${PROJECT_BINARY_DIR}/frontend/StdLibrary.cpp)
 add_executable(tk-fuzz-frontend tk-fuzz-frontend.cpp ${sources})
 target_compile_options(tk-fuzz-frontend PRIVATE
   -g1 -fsanitize=fuzzer,address,undefined -fno-sanitize=function,vptr -fno-sanitize-recover=all)

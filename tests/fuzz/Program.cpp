@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <functional>
+#include <map>
 
 namespace tk::fuzz {
 
@@ -180,7 +181,31 @@ private:
     return text + "]";
   }
 
-  std::string indexName(int index) { return "i" + std::to_string(index); }
+  std::string indexName(int index) {
+    auto reused = reusedNames.find(index);
+    return "i" + std::to_string(reused == reusedNames.end() ? index : reused->second);
+  }
+
+  static bool mentions(const Node &node, int index) {
+    return (node.kind == Kind::Index && node.ref == index) ||
+           std::find(node.binders.begin(), node.binders.end(), index) != node.binders.end() ||
+           std::any_of(node.kids.begin(), node.kids.end(),
+                       [&](const NodePtr &kid) { return mentions(*kid, index); });
+  }
+
+  /// Now and then an outermost reduction takes the name of an index of the left side that it does
+  /// not use. Schedules name indices, so that programs with one keep all names.
+  void reuseName(const Node &reduce) {
+    const int own = reduce.binders[0];
+    if (reductions != 0 || !left || !program.schedule.empty() ||
+        (program.seed + static_cast<uint64_t>(own)) % 3 != 0)
+      return;
+    for (int index : *left)
+      if (!mentions(reduce, index)) {
+        reusedNames[own] = index;
+        return;
+      }
+  }
 
   /// Whether some access has the index bare, and all such have its extent.
   void findBare(const Node &node, int index, bool &found, bool &agree) {
@@ -217,6 +242,7 @@ private:
     }
     if (local && tensor.declared)
       text += ": " + std::string(name(tensor.dtype));
+    left = &s.indices;
     return text + " = " + expr(*s.value);
   }
 
@@ -269,11 +295,15 @@ private:
              expr(*node.kids[2]) + ")";
     case Kind::Reduce: {
       std::string text = node.name + "[";
+      reuseName(node);
+      ++reductions;
       for (size_t n = 0; n < node.binders.size(); ++n)
         text += (n ? ", " : "") + binder(node.binders[n], *node.kids[0], false);
       if (!node.modifier.empty())
         text += "; " + node.modifier;
-      return text + "](" + expr(*node.kids[0]) + ")";
+      text += "](" + expr(*node.kids[0]) + ")";
+      --reductions;
+      return text;
     }
     case Kind::Keep:
       return node.name + "[" + indexName(node.binders[0]) + "](" + expr(*node.kids[0]) + ")";
@@ -283,6 +313,9 @@ private:
 
   const Program &program;
   Uses uses;
+  std::map<int, int> reusedNames;         ///< indices of reductions that are printed as others
+  const std::vector<int> *left = nullptr; ///< of the statement that is printed
+  int reductions = 0;                     ///< around the node that is printed
 };
 
 } // namespace

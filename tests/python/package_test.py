@@ -91,6 +91,30 @@ class PackageTest(unittest.TestCase):
         np.testing.assert_array_equal(low, [-1, 7])
         np.testing.assert_array_equal(high, [3, 9])
 
+    def test_scalars_are_extents(self):
+        source = """kernel k(N: i32, x: f32[N], w: f32[128 * M]) -> (y: f32[2 * N], z: f32[P], s: f32[M])
+where P == N / 2 + M {
+  y[i] = x[i / 2]
+  z[i] = 1.0
+  s[m] = sum[k in 0..128](w[128 * m + k])
+}
+"""
+        kernel = tk.compile(source, target="cpu")["k"]
+        x, w = np.arange(5, dtype="f4"), np.ones(256, "f4")
+        y, z, s = kernel(5, x, w)
+        np.testing.assert_array_equal(y, np.repeat(x, 2))
+        np.testing.assert_array_equal(z, np.ones(4))
+        np.testing.assert_array_equal(s, [128, 128])
+        for call in (lambda: kernel(4, x, w), lambda: kernel(4, x, w, out=(y, z, s))):
+            error = self.refused("shape_mismatch", call)
+            self.assertIn("argument 'N' is 4, but argument 'x' has the extent 5", error.message)
+        self.refused("shape_mismatch", lambda: kernel(5, x, w[:100]))
+
+    def test_the_library(self):
+        source = "import std\nkernel k(x: f32[R, C]) -> (y: f32[R, C]) { y[r, c] = rms_norm(x[r], c, 0.0) }\n"
+        x = np.array([[3, 3], [-2, 2]], "f4")
+        np.testing.assert_allclose(tk.compile(source, target="cpu")["k"](x), [[1, 1], [-1, 1]], rtol=1e-6)
+
     def test_results_may_be_given(self):
         x, z = np.arange(4, dtype="f4"), np.empty(4, "f4")
         self.assertIs(self.module["axpy"](x, x, out=z), z)

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tk/error.h"
@@ -120,6 +122,8 @@ public:
 
   /// The variable's number where the expression is a single variable, else -1.
   int bare_variable() const;
+  /// The variable and the factor where this is a literal times a variable, in either order.
+  std::optional<std::pair<unsigned, int64_t>> literal_multiple() const;
   bool is_constant() const;
   /// The distinct variables used, in order of first use.
   std::vector<unsigned> variables() const;

@@ -87,8 +87,8 @@ struct Signature {
   bool operator==(const Signature &) const = default;
 };
 
-/// Finds dimensions from shapes: each is bound at its first bare occurrence, every other use is
-/// checked. `shapes[t]` is tensor t's shape, or nullopt where not known yet; `preset[d]` a value
+/// Finds dimensions from shapes: each is bound at its first bare occurrence, else at the first extent
+/// that is a literal multiple of it; every other use is checked, but for those that rest on scalars. `shapes[t]` is tensor t's shape, or nullopt where not known yet; `preset[d]` a value
 /// given by name. Leaves nullopt for dimensions that nothing determines. Fails with
 /// `shape_mismatch` ("dimension 'K' is 64 in argument 'a' (axis 1) and 32 in 'b' (axis 0)").
 Expected<std::vector<std::optional<int64_t>>>
@@ -100,6 +100,12 @@ solve_dims(const Signature &signature, std::span<const std::optional<Extents>> s
 Expected<std::vector<Scalar>> complete_variables(const Signature &signature,
                                                  std::span<const int64_t> dims,
                                                  std::span<const std::optional<Scalar>> scalars);
+
+/// Checks the extents that rest on scalars, of the tensors whose shape is known; solve_dims leaves
+/// these out, as it has no scalars. Fails with `shape_mismatch`.
+Status check_scalar_extents(const Signature &signature,
+                            std::span<const std::optional<Extents>> shapes,
+                            std::span<const Scalar> variables);
 
 /// Runs every check of the signature; fails with `constraint_failed`.
 Status run_checks(const Signature &signature, std::span<const Scalar> variables);

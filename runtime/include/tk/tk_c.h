@@ -149,7 +149,10 @@ TK_API tk_status tk_value_from_dlpack(const struct DLTensor *tensor, tk_value *v
 /* Finds the dimensions from the tensors given; dims[i] is -1 where nothing determines it. */
 TK_API tk_status tk_kernel_solve(const tk_kernel *kernel, const tk_value *values, size_t count,
                                  int64_t *dims);
-/* The shape of an argument for given dimensions; `shape` has room for 8. */
+/* The shape of an argument for the tensors and scalars given; `shape` has room for 8. */
+TK_API tk_status tk_kernel_shape_for(const tk_kernel *kernel, size_t index, const tk_value *values,
+                                     size_t count, int64_t *shape, int32_t *rank);
+/* The same for given dimensions; fails where an extent rests on a scalar. */
 TK_API tk_status tk_kernel_shape(const tk_kernel *kernel, size_t index, const int64_t *dims,
                                  int64_t *shape, int32_t *rank);
 

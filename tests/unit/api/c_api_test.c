@@ -74,6 +74,7 @@ static void launch(const tk_kernel *kernel) {
   values[3] = tensor(z, shape);
   CHECK(tk_kernel_solve(kernel, values, 4, dims) == TK_OK && dims[0] == 5);
   CHECK(tk_kernel_shape(kernel, 3, dims, found, &rank) == TK_OK && rank == 1 && found[0] == 5);
+  CHECK(tk_kernel_shape_for(kernel, 3, values, 4, found, &rank) == TK_OK && found[0] == 5);
   CHECK(tk_kernel_launch(kernel, NULL, values, 4) == TK_OK);
   CHECK(z[0] == 3 && z[4] == 11);
   values[2].kind = TK_REAL;

@@ -26,9 +26,47 @@ TEST_CASE("dimensions come from bare occurrences", "[plan]") {
 
 TEST_CASE("what nothing determines stays open", "[plan]") {
   auto dims =
+      solve_dims(test::gemm_signature(), Shapes{std::nullopt, std::nullopt, Extents{5, 7}});
+  REQUIRE(dims);
+  CHECK(*dims == std::vector<std::optional<int64_t>>{5, std::nullopt, 7});
+}
+
+TEST_CASE("a literal multiple binds a dimension that stands alone nowhere", "[plan]") {
+  auto dims =
       solve_dims(test::gemm_signature(), Shapes{std::nullopt, Extents{6, 14}, std::nullopt});
   REQUIRE(dims);
-  CHECK(*dims == std::vector<std::optional<int64_t>>{std::nullopt, 6, std::nullopt});
+  CHECK(*dims == std::vector<std::optional<int64_t>>{std::nullopt, 6, 7});
+  CHECK(solve_error({std::nullopt, Extents{6, 15}, std::nullopt}) ==
+        "argument 'b' (axis 1): expected a multiple of 2 (2 * N), got 15");
+}
+
+TEST_CASE("extents that scalars give", "[plan]") {
+  // kernel k(S: i32, x: f32[S, N], y: f32[S + N])
+  Signature signature;
+  signature.name = "k";
+  signature.dims = {"N"};
+  Expr n = Expr::variable(0), s = Expr::variable(1);
+  signature.params.push_back(test::scalar("S", DType::i32));
+  signature.params.push_back(test::tensor("x", DType::f32, {{s, "S"}, {n, "N"}}, 2));
+  signature.params.push_back(test::tensor("y", DType::f32, {{s + n, "S + N"}}, 3));
+  std::vector<std::optional<Extents>> shapes = {Extents{4, 3}, Extents{7}};
+  CHECK(solve_dims(signature, shapes).value() == std::vector<std::optional<int64_t>>{3});
+  auto message = [&](int64_t scalar) {
+    std::vector<Scalar> variables = {Scalar(3), Scalar(scalar)};
+    Status status = check_scalar_extents(signature, shapes, variables);
+    return status ? std::string() : status.error().message();
+  };
+  CHECK(message(4).empty());
+  CHECK(message(5) == "argument 'S' is 5, but argument 'x' has the extent 4 (axis 0)");
+  shapes[0].reset();
+  CHECK(message(5) == "argument 'y' (axis 0): expected S + N = 8 (S = 5, N = 3), got 7");
+  // The number of a scalar is no dimension's.
+  std::vector<std::optional<int64_t>> known = {std::nullopt};
+  signature.params[2].shape[0] = {s, "S"};
+  Facts facts = usual_facts(signature, known);
+  REQUIRE(facts.dims.size() == 1);
+  CHECK(facts.dims[0].divisor == 4); // of x's rows
+  CHECK(facts.small_tensors);
 }
 
 TEST_CASE("two sizes of one dimension name both places", "[plan]") {
