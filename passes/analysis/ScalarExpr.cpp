@@ -93,6 +93,15 @@ bool haveSameRanges(ReduceOp a, ReduceOp b) {
 //===----------------------------------------------------------------------===//
 
 SmallVector<Value> getInputs(Operation *op) {
+  // Most operations have few operands: a search through them is faster than a set.
+  constexpr unsigned fewOperands = 8;
+  if (op->getNumRegions() == 0 && op->getNumOperands() <= fewOperands) {
+    SmallVector<Value> inputs;
+    for (Value operand : op->getOperands())
+      if (!llvm::is_contained(inputs, operand))
+        inputs.push_back(operand);
+    return inputs;
+  }
   llvm::SetVector<Value> inputs(op->operand_begin(), op->operand_end());
   if (op->getNumRegions())
     getUsedValuesDefinedAbove(op->getRegions(), inputs);

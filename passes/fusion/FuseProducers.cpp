@@ -12,8 +12,10 @@
 // 3. Clone the producer's expression with the load's indices in place of its own. What does not
 //    depend on the indices of a reduction around the load is placed outside that reduction. A
 //    padded load becomes a selection between the element and the padding; the clone's own loads are
-//    padded, since outside the bounds they may be outside theirs.
-// 4. Erase statements whose results nobody reads.
+//    padded, since outside the bounds they may be outside theirs. Equal expressions of the reader
+//    are merged, so that what two producers have in common is cloned once.
+// 4. Store a producer whose copies would exceed the budget (FusionBudget.cpp).
+// 5. Erase statements whose results nobody reads.
 //
 // All this is tried on a copy of the module first, with the passes behind it that make one
 // computation of equal ones. If an operation then receives values derived from two computations of
@@ -30,6 +32,7 @@
 #include "passes/Passes.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ValueCopies.h"
+#include "passes/fusion/FusionBudget.h"
 #include "passes/fusion/FusionPipeline.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -222,8 +225,9 @@ std::optional<std::string> FuseProducersPass::whyStore(OpResult producer, ArrayR
     if (auto why = whyNotInline(read, kind, maxExtra))
       return why;
   if (kind == ProducerKind::Products)
-    return whyStoreProducts(reads, isReturned(producer), maxExtra);
-  return std::nullopt;
+    if (auto why = whyStoreProducts(reads, isReturned(producer), maxExtra))
+      return why;
+  return whyOverBudget(reads);
 }
 
 /// True if the element is computed from that of a product, which could be computed there, too.
@@ -266,14 +270,17 @@ bool FuseProducersPass::fuseOnce(KernelOp kernel, bool products, unsigned &inlin
           return kind != ProducerKind::Rows || !isCarriedFreely(read) ||
                  whyNotInline(read, kind, maxExtra).has_value();
         });
-      if (reads.empty())
+      if (reads.empty() || whyOverBudget(reads))
         continue;
+      SmallVector<ComputeOp> merged = getReadersWithEqualLoads(reads);
       for (Read read : reads) {
         note(read.load, passName, Verdict::Derived,
              describe(compute) + " is computed where " + describe(read.consumer) + " reads it");
         Inliner(read).run();
         ++inlined;
       }
+      for (ComputeOp reader : merged)
+        mergeEqualExpressions(reader);
       return true;
     }
   }
@@ -282,6 +289,8 @@ bool FuseProducersPass::fuseOnce(KernelOp kernel, bool products, unsigned &inlin
 
 unsigned FuseProducersPass::fuse(KernelOp kernel) {
   unsigned inlined = 0;
+  for (ComputeOp compute : kernel.getBody().front().getOps<ComputeOp>())
+    mergeEqualExpressions(compute);
   while (fuseOnce(kernel, /*products=*/false, inlined) ||
          fuseOnce(kernel, /*products=*/true, inlined))
     eraseUnread(kernel);

@@ -75,6 +75,14 @@ static TypedAttr convertedSize(KernelOp kernel, Value value) {
 
 /// What a value of the kernel is inside the function: an argument, or the constant itself.
 Value BlockProgram::kernelValue(Value value) {
+/// Computes a scalar of the kernel at the function's beginning.
+Value BlockProgram::computeInBlock(Operation *op) {
+  IRMapping mapping;
+  for (Value operand : op->getOperands())
+    mapping.map(operand, kernelValue(operand));
+  return at(0).clone(*op, mapping)->getResult(0);
+}
+
   if (auto known = argumentOf.find(value); known != argumentOf.end())
     return known->second;
   Attribute literal;
@@ -88,6 +96,8 @@ Value BlockProgram::kernelValue(Value value) {
     return argumentOf[value] = constant(size);
   if (auto tensor = dyn_cast<RankedTensorType>(type))
     type = gpu::BufferType::get(type.getContext(), tensor.getElementType());
+  if (isa<FloatType>(type) && value.getDefiningOp() && hostSteps.areMany(value))
+    return argumentOf[value] = computeInBlock(value.getDefiningOp());
   argumentNames.push_back(argumentName(value));
   arguments.push_back(value);
   return argumentOf[value] = func.getBlock()->addArgument(type, value.getLoc());

@@ -12,6 +12,7 @@
 #include "passes/analysis/MaskRanges.h"
 #include "passes/analysis/PresentTerms.h"
 #include "passes/parallel/TileReductions.h"
+#include "passes/tiling/HostSteps.h"
 #include "passes/tiling/SizeFacts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -84,6 +85,7 @@ public:
   llvm::ArrayRef<GridAxis> getGrid() { return grid; }
 
 private:
+  HostSteps hostSteps;
   struct Scope {
     mlir::Block *block = nullptr;
     mlir::Operation *before = nullptr;
@@ -100,6 +102,7 @@ private:
   bool looksUpFactor(unsigned id);
   void addGridStarts(llvm::ArrayRef<unsigned> tiled);
   mlir::Value kernelValue(mlir::Value value);
+  mlir::Value computeInBlock(mlir::Operation *op);
   std::string argumentName(mlir::Value value);
   llvm::SmallVector<mlir::Value> strides(mlir::Value tensor, llvm::ArrayRef<mlir::Value> extents);
 

@@ -1,0 +1,23 @@
+//===- FusionBudget.h - how often a producer may be computed ----*- C++ -*-===//
+#ifndef TK_PASSES_FUSION_FUSIONBUDGET_H
+#define TK_PASSES_FUSION_FUSIONBUDGET_H
+
+#include "passes/fusion/FuseProducers.h"
+
+namespace tk {
+
+/// Why the producer is stored rather than computed at each of `reads`, which are all reads of one
+/// producer that could be: the copies of its expression would exceed the budget of repeated work or
+/// of code. Nothing if they stay within both.
+std::optional<std::string> whyOverBudget(llvm::ArrayRef<Read> reads);
+
+/// The readers that load a tensor which the producer loads, too, or that read it at several places:
+/// what is cloned there may be equal to what they have.
+llvm::SmallVector<ComputeOp> getReadersWithEqualLoads(llvm::ArrayRef<Read> reads);
+
+/// Merges equal expressions in the body of `compute`, so that each is counted and cloned once.
+void mergeEqualExpressions(ComputeOp compute);
+
+} // namespace tk
+
+#endif // TK_PASSES_FUSION_FUSIONBUDGET_H
