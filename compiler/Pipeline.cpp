@@ -148,6 +148,8 @@ llvm::ArrayRef<PassRow> passTable() {
        "loops are divided, and nothing moves across arrivals any more"},
       {"tk-begin-products", Stage::Gpu, "", "",
        "products are where they stay; what does not feed them goes behind them"},
+      {"tk-share-random-blocks", Stage::Gpu, "", "",
+       "tiles are all there, in their layouts, and none is cut any more"},
       {"tk-limit-registers", Stage::Gpu, "", "", "registers of what is left are known"},
       {"tk-plan-shared-memory", Stage::Gpu, "", "tk-plan-shared-memory",
        "offsets, waits and barriers, once nothing that touches memory moves any more"},

@@ -218,6 +218,11 @@ def DropRegisters : Pass<"tk-drop-registers", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numDropped", "registers", "Registers of a thread dropped">];
 }
 
+def ShareRandomBlocks : Pass<"tk-share-random-blocks", "::mlir::ModuleOp"> {
+  let summary = "Compute one Philox block for neighbouring random numbers of a thread";
+  let statistics = [Statistic<"numShared", "draws", "Tiles of numbers that share blocks">];
+}
+
 def SelectElements : Pass<"tk-select-elements", "::mlir::ModuleOp"> {
   let summary = "Let the thread that has it change the one element of a row that differs";
   let dependentDialects = ["::tk::gpu::TkGpuDialect"];

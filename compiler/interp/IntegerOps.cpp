@@ -82,7 +82,8 @@ bool compareIntegers(uint8_t predicate, Width width, int64_t a, int64_t b) {
   return false;
 }
 
-uint32_t philox(uint64_t seed, uint64_t counter) {
+uint32_t philox(uint64_t seed, int64_t n) {
+  const auto counter = static_cast<uint64_t>(n >> 2);
   uint32_t k0 = static_cast<uint32_t>(seed), k1 = static_cast<uint32_t>(seed >> 32);
   uint32_t c[4] = {static_cast<uint32_t>(counter), static_cast<uint32_t>(counter >> 32), 0, 0};
   for (int round = 0; round < 10; ++round) {
@@ -96,7 +97,7 @@ uint32_t philox(uint64_t seed, uint64_t counter) {
     k0 += 0x9E3779B9;
     k1 += 0xBB67AE85;
   }
-  return c[0];
+  return c[n & 3];
 }
 
 static int64_t powI(int64_t base, int64_t exponent) {

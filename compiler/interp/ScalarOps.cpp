@@ -78,9 +78,7 @@ void mixed(const Instruction &in, Cell *frame, Rounding &rounding) {
     real(std::pow(frame[in.a].f, static_cast<double>(frame[in.b].i)));
     return;
   case Code::Rand:
-    to.f =
-        (philox(static_cast<uint64_t>(frame[in.a].i), static_cast<uint64_t>(frame[in.b].i)) >> 8) *
-        0x1p-24;
+    to.f = (philox(static_cast<uint64_t>(frame[in.a].i), frame[in.b].i) >> 8) * 0x1p-24;
     return;
   default:
     return;

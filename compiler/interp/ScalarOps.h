@@ -26,8 +26,8 @@ int64_t absInteger(int64_t a);
 uint64_t zeroExtend(Width width, int64_t value);
 /// Towards zero, to the nearest number of `width`; NaN becomes 0.
 int64_t toInteger(double value, Width width, bool isSigned);
-/// Philox 4x32 with ten rounds: the first word of the block.
-uint32_t philox(uint64_t seed, uint64_t counter);
+/// Philox 4x32 with ten rounds: word `n % 4` of the block with counter `n / 4`, both rounded down.
+uint32_t philox(uint64_t seed, int64_t n);
 
 } // namespace tk::interp::detail
 

@@ -338,11 +338,12 @@ def Tk_DivOrZeroOp : Tk_ElementwiseOp<"div_or_zero"> {
 }
 
 def Tk_RandOp : Tk_Op<"rand", [Pure, Elementwise, Scalarizable, Vectorizable, Tensorizable]> {
-  let summary = "Uniform f32 in [0, 1) from Philox 4x32-10 with key `seed` and counter `n`";
+  let summary = "Uniform f32 in [0, 1): word `n % 4` of the Philox 4x32-10 block `n / 4`";
   let description = [{
     Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC 2011). The key is the two
-    words of `seed`; the counter is the two words of `n`, then zeros; the value is the first output
-    word's upper 24 bits times 2^-24.
+    words of `seed`. The counter is the two words of `n / 4`, then zeros; `n` is signed, and `n / 4`
+    and `n % 4` round down. The value is the upper 24 bits of word `n % 4` times 2^-24. So four
+    neighbouring numbers share a block.
   }];
   let arguments = (ins SignlessIntegerLike:$seed, SignlessIntegerLike:$n);
   let results = (outs FloatLike:$result);

@@ -163,6 +163,9 @@ TK_DEVICE i64 clamp_to_i64(double x) { return (i64)x; }
 TK_DEVICE int clamp_to_i32(float x) { return (int)x; }
 TK_DEVICE int clamp_to_i32(double x) { return (int)x; }
 
+// The least integer that is not below x; out of range clamps, NaN is 0.
+TK_DEVICE int round_up_to_i32(float x) { return __float2int_ru(x); }
+
 TK_DEVICE float maximum(float a, float b) {
   float y;
   asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));

@@ -219,8 +219,11 @@ double Evaluator::binaryValue(const Node &node) {
   return node.sort == Sort::Int ? wrapped(value) : value;
 }
 
-/// Philox 4x32-10 with a 64-bit key and counter (Salmon et al., 2011): a uniform number of 24 bits.
-static double uniform(uint64_t seed, uint64_t counter) {
+/// Philox 4x32-10 (Salmon et al., 2011): word `n % 4` of block `n / 4` as a uniform number of 24
+/// bits.
+static double uniform(uint64_t seed, int64_t n) {
+  const int64_t word = ((n % 4) + 4) % 4;
+  const auto counter = static_cast<uint64_t>((n - word) / 4);
   uint32_t c[4] = {static_cast<uint32_t>(counter), static_cast<uint32_t>(counter >> 32), 0, 0};
   uint32_t k[2] = {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)};
   for (int round = 0; round < 10; ++round) {
@@ -232,7 +235,7 @@ static double uniform(uint64_t seed, uint64_t counter) {
     k[0] += 0x9E3779B9;
     k[1] += 0xBB67AE85;
   }
-  return (c[0] >> 8) * 0x1p-24;
+  return (c[word] >> 8) * 0x1p-24;
 }
 
 double Evaluator::callValue(const Node &node) {
@@ -278,8 +281,7 @@ double Evaluator::callValue(const Node &node) {
   if (f == "isinf")
     return std::isinf(x);
   if (f == "rand")
-    return uniform(static_cast<uint64_t>(static_cast<int64_t>(x)),
-                   static_cast<uint64_t>(static_cast<int64_t>(v[1])));
+    return uniform(static_cast<uint64_t>(static_cast<int64_t>(x)), static_cast<int64_t>(v[1]));
   if (f == "fma")
     return x * v[1] + v[2];
   if (f == "pow")

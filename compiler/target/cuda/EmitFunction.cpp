@@ -361,7 +361,7 @@ LogicalResult KernelEmitter::emitOp(Operation *op) {
       .Case([&](scf::IfOp o) { return emitIf(o); })
       .Case([&](scf::WhileOp o) { return emitWhile(o); })
       .Case<arith::TruncFOp, arith::SIToFPOp, arith::ExtFOp, math::TanhOp, arith::MulFOp,
-            math::FmaOp, ExpDiffOp>([&](Operation *o) { return emitWholeTile(o); })
+            math::FmaOp, ExpDiffOp, RandOp>([&](Operation *o) { return emitWholeTile(o); })
       .Default([&](Operation *o) -> LogicalResult {
         return unsupported(o, "no form for this operation");
       });

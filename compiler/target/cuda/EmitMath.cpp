@@ -2,9 +2,11 @@
 #include "compiler/target/cuda/KernelEmitter.h"
 
 #include "dialects/tkgpu/TkGpuProducts.h"
+#include "passes/memory/ShareRandomBlocks.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 
@@ -72,6 +74,26 @@ std::optional<std::string> KernelEmitter::mathExpression(Operation *op,
   if (auto exponent = dyn_cast<gpu::ScaledExponentOp>(op); exponent && exponent.getPower() != 0)
     arguments += ", " + std::to_string(exponent.getPower());
   return "tk::" + name.str() + "(" + arguments + ")";
+}
+
+LogicalResult KernelEmitter::emitNeighbours(RandOp rand) {
+  const Value value = rand.getResult();
+  const auto count =
+      static_cast<unsigned>(rand->getAttrOfType<IntegerAttr>(neighboursAttrName).getInt());
+  const bool areWords = rand->hasAttr(wordsAttrName);
+  std::string name;
+  if (areWords) {
+    name = names[value] = nameFor(value);
+    line("tk::u32 " + name + "[" + llvm::Twine(registersOf(value)) + "];");
+  } else {
+    name = declare(value);
+  }
+  const RegisterIndex reg("r", registerBits(value), llvm::Log2_32(count));
+  line(loopHeader(registersOf(value), count) + " tk::" +
+       (areWords ? "philox_words<" : "philox_neighbours<") + llvm::Twine(count) + ">(&" + name + "[r], " +
+       (isTile(rand.getSeed()) ? element(rand.getSeed(), reg) : scalar(rand.getSeed())) + ", " +
+       element(rand.getN(), reg) + ");");
+  return success();
 }
 
 } // namespace tk::cuda

@@ -287,6 +287,8 @@ LogicalResult KernelEmitter::emitWholeTile(Operation *op) {
          element(scaled->scale, RegisterIndex("r", registerBits(op->getResult(0)))) + "; });");
     return success();
   }
+  if (auto rand = dyn_cast<RandOp>(op))
+    return emitNeighbours(rand);
   const std::string source = materialize(op->getOperand(0));
   const std::string name = declare(op->getResult(0));
   const std::string function = isa<math::TanhOp>(op) ? "tanh_approx"

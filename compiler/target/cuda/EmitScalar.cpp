@@ -2,6 +2,7 @@
 #include "compiler/target/cuda/KernelEmitter.h"
 
 #include "dialects/tkgpu/TkGpuProducts.h"
+#include "passes/memory/ShareRandomBlocks.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -197,7 +198,12 @@ std::optional<std::string> KernelEmitter::arithExpression(Operation *op, Operand
         }
         return std::nullopt;
       })
-      .Case([&](arith::CmpFOp compare) { return compareFloats(compare.getPredicate(), in); })
+      .Case([&](arith::CmpFOp compare) {
+        if (!compare->hasAttr(wordsAttrName))
+          return compareFloats(compare.getPredicate(), in);
+        const bool isFirst = compare.getPredicate() == arith::CmpFPredicate::OLT;
+        return call("drawn_below", {in[isFirst ? 0 : 1], in[isFirst ? 1 : 0]});
+      })
       .Case<arith::AddFOp>([&](auto) { return binary(in, "+"); })
       .Case<arith::SubFOp>([&](auto) { return binary(in, "-"); })
       .Case<arith::MulFOp>([&](auto product) {

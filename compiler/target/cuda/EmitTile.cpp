@@ -1,6 +1,7 @@
 //===- EmitTile.cpp - tiles as register arrays ----------------------------===//
 #include "compiler/target/cuda/KernelEmitter.h"
 #include "passes/memory/SettledMasks.h"
+#include "passes/memory/ShareRandomBlocks.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -326,6 +327,8 @@ LogicalResult KernelEmitter::emitSelectAt(gpu::SelectAtOp select) {
 static bool isForWholeTile(Operation *op, bool besideProducts) {
   if (isa<math::TanhOp>(op) && op->hasAttr("approx"))
     return true;
+  if (isa<RandOp>(op))
+    return op->hasAttr(neighboursAttrName);
   if (!isa<arith::TruncFOp, arith::SIToFPOp, arith::ExtFOp>(op))
     return false;
   Type from = getElementTypeOrSelf(op->getOperand(0)), to = getElementTypeOrSelf(op->getResult(0));

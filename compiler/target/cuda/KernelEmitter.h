@@ -70,6 +70,8 @@ private:
   std::optional<std::string> arithExpression(mlir::Operation *op, llvm::ArrayRef<std::string> in);
   std::optional<std::string> castExpression(mlir::Operation *op, llvm::ArrayRef<std::string> in);
   std::optional<std::string> mathExpression(mlir::Operation *op, llvm::ArrayRef<std::string> in);
+  /// Draws a block of Philox for so many consecutive registers as share one.
+  Result emitNeighbours(RandOp rand);
   std::string unsignedCast(mlir::Type type, llvm::StringRef x);
 
   // EmitTile

@@ -135,6 +135,11 @@ Value tk::cpu::emitRand(OpBuilder &builder, Location loc, Value seed, Value n, T
     return arith::XOrIOp::create(builder, loc, a, b);
   };
   auto constant = [&](uint32_t value) { return s.integer(int32_t(value), i32); };
+  if (n.getType().isIndex())
+    n = arith::IndexCastOp::create(builder, loc, i64, n);
+  // Word n % 4 of block n / 4, both rounded down.
+  Value place = word(n, false);
+  n = arith::ShRSIOp::create(builder, loc, n, s.integer(2, n.getType()));
   Value key0 = word(seed, false), key1 = word(seed, true);
   Value c0 = word(n, false), c1 = word(n, true), c2 = constant(0), c3 = c2;
   for (int round = 0; round < 10; ++round) {
@@ -147,7 +152,14 @@ Value tk::cpu::emitRand(OpBuilder &builder, Location loc, Value seed, Value n, T
     key0 = s.add(key0, constant(0x9E3779B9u));
     key1 = s.add(key1, constant(0xBB67AE85u));
   }
-  Value bits = s.shr(c0, 8);
+  auto isSet = [&](uint32_t bit) {
+    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne,
+                                 arith::AndIOp::create(builder, loc, place, constant(bit)),
+                                 constant(0));
+  };
+  Value second = isSet(2);
+  Value drawn = s.select(isSet(1), s.select(second, c3, c1), s.select(second, c2, c0));
+  Value bits = s.shr(drawn, 8);
   Value real = arith::SIToFPOp::create(builder, loc, type, bits);
   return s.mul(real, s.real(std::ldexp(1.0, -24), type));
 }

@@ -93,6 +93,7 @@ template <class F> TK_DEVICE int clamp_to_int(F x) {
 }
 TK_DEVICE int clamp_to_i32(float x) { return clamp_to_int(x); }
 TK_DEVICE int clamp_to_i32(double x) { return clamp_to_int(x); }
+TK_DEVICE int round_up_to_i32(float x) { return x != x ? 0 : clamp_to_int(ceilf(x)); }
 
 TK_DEVICE float maximum(float a, float b) {
   if (a != a || b != b)

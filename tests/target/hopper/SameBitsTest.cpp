@@ -121,6 +121,8 @@ TEST_CASE("selections and exact functions give the hardware's bits", "[hopper]")
   cases.addValue("bits(tk::div_or_zero(f, g))");
   cases.addValue("bits(f / g)");
   cases.addValue("bits(tk::philox_uniform((tk::i64)a * 77777777777, b))");
+  cases.addValue("tk::round_up_to_i32(f)");
+  cases.addValue("tk::drawn_below((tk::u32)b * 2654435761u, tk::abs(f))");
   cases.haveSameBits();
 }
 
