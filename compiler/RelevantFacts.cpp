@@ -10,7 +10,9 @@
 #include "compiler/CudaBackend.h"
 #include "compiler/plan/KernelSignature.h"
 #include "dialects/tkgpu/TkGpuDialect.h"
+#include "passes/analysis/Notes.h"
 #include "passes/analysis/ScalarCases.h"
+#include "passes/analysis/StrideAxes.h"
 #include "passes/memory/MemoryAccess.h"
 #include "passes/tiling/LeastSizes.h"
 #include "passes/tiling/SizeFacts.h"
@@ -99,6 +101,18 @@ bool CompiledSource::countsTiles(size_t kernel, std::string_view target) const {
   return isGpuText(target) && !servesShorter && products[kernel] == Products::wide;
 }
 
+/// The CPU's code rests on which axes have stride 1, and on nothing else of addresses and strides.
+static void keepUnitAxes(std::vector<TensorFact> &tensors, const Signature &signature) {
+  bool hasOther = false;
+  for (auto [t, fact] : llvm::enumerate(tensors)) {
+    const bool isStrided = t < signature.num_tensors() && signature.tensor(t).strided;
+    fact = TensorFact{1, 1, isStrided ? fact.unit_axis : last_axis, false};
+    hasOther |= fact.unit_axis != last_axis;
+  }
+  if (!hasOther)
+    tensors.clear();
+}
+
 Facts CompiledSource::relevant_facts(size_t kernel, std::string_view target,
                                      const Facts &facts) const {
   Facts relevant = facts;
@@ -132,21 +146,43 @@ Facts CompiledSource::relevant_facts(size_t kernel, std::string_view target,
     if (!isReduced)
       fact.divisor = std::min(fact.divisor, largestKeptDivisor);
   }
+  const Signature &signature = kernelSignatures[kernel];
   if (!gpu) {
-    relevant.tensors.clear();
+    keepUnitAxes(relevant.tensors, signature);
     relevant.small_tensors = false;
     return relevant;
   }
   // Code has one width for all its buffers.
   TensorFact common{fullAlignment, largestStrideDivisor};
-  const Signature &signature = kernelSignatures[kernel];
   for (auto [t, fact] : llvm::enumerate(relevant.tensors)) {
     common.alignment = std::min(common.alignment, fact.alignment);
-    if (t < signature.num_tensors() && signature.tensor(t).strided)
+    const bool isStrided = t < signature.num_tensors() && signature.tensor(t).strided;
+    if (isStrided)
       common.stride_divisor = std::min(common.stride_divisor, fact.stride_divisor);
+    else
+      fact = TensorFact();
   }
-  std::fill(relevant.tensors.begin(), relevant.tensors.end(), common);
+  for (TensorFact &fact : relevant.tensors) {
+    fact.alignment = common.alignment;
+    fact.stride_divisor = common.stride_divisor;
+  }
   return relevant;
+}
+
+/// Brings the axes of strided tensors into the order that `facts` tell.
+static void orderAxes(KernelOp kernel, const Signature &signature,
+                      const std::vector<TensorFact> &facts, bool keepsStrides) {
+  llvm::SmallVector<AxisOrder> orders;
+  for (auto [t, fact] : llvm::enumerate(facts)) {
+    const bool hasNone = fact.unit_axis == no_axis;
+    orders.push_back({hasNone ? noUnitAxis : fact.unit_axis, fact.dense});
+    if (hasNone && signature.tensor(t).strided)
+      note(kernel.getReturn(), "strides", Verdict::Declined,
+           "'" + signature.tensor(t).name +
+               "' is slow to access: none of its axes has stride 1, so that each thread's "
+               "elements are accessed one by one");
+  }
+  orderStridedAxes(kernel, orders, keepsStrides);
 }
 
 Expected<OwningOpRef<ModuleOp>> CompiledSource::isolate(size_t kernel, std::string_view target,
@@ -159,6 +195,8 @@ Expected<OwningOpRef<ModuleOp>> CompiledSource::isolate(size_t kernel, std::stri
   keepSchedule(clone,
                target == "cpu" ? std::nullopt : chooseSchedule(schedules[kernel], target, facts));
   settleScalarCases(clone, facts.cases);
+  if (!facts.tensors.empty())
+    orderAxes(clone, kernelSignatures[kernel], facts.tensors, /*keepsStrides=*/target == "cpu");
   if (!facts.dims.empty())
     clone.setFactsAttr(factsAttr(context.get(), facts));
   SmallVector<int64_t> least(facts.dims.size());

@@ -42,6 +42,8 @@ static std::string typeOf(const ast::Param &param, const sema::Kernel &primal) {
   return text + "]";
 }
 
+static std::string qualifier(const ast::Param &param) { return param.strided ? "strided " : ""; }
+
 /// kernel NAME(inputs, results, cotangents) -> (gradients) where constraints
 std::string GradKernel::header() const {
   const ast::Kernel &kernel = *primal.source;
@@ -49,17 +51,17 @@ std::string GradKernel::header() const {
   text += "kernel " + grad.name + "(";
   for (std::size_t i = 0; i < kernel.params.size(); ++i) {
     const ast::Param &p = *kernel.params[i];
-    text += (i ? ", " : "") + std::string(p.strided ? "strided " : "") + p.name + ": " +
-            typeOf(p, primal);
+    text += (i ? ", " : "") + qualifier(p) + p.name + ": " + typeOf(p, primal);
     if (p.defaultValue)
       text += " = " + printExpr(*p.defaultValue);
   }
   text += ",\n    ";
   for (std::size_t i = 0; i < kernel.results.size(); ++i)
-    text += (i ? ", " : "") + kernel.results[i]->name + ": " + typeOf(*kernel.results[i], primal);
+    text += (i ? ", " : "") + qualifier(*kernel.results[i]) + kernel.results[i]->name + ": " +
+            typeOf(*kernel.results[i], primal);
   for (const ast::ParamPtr &result : kernel.results)
     if (sema::isFloat(result->dtype))
-      text += ", d_" + result->name + ": " + typeOf(*result, primal);
+      text += ", " + qualifier(*result) + "d_" + result->name + ": " + typeOf(*result, primal);
   text += ")\n    -> (";
   for (std::size_t i = 0; i < grad.wrt.size(); ++i)
     for (const ast::ParamPtr &p : kernel.params)

@@ -216,6 +216,12 @@ void KernelGen::run() {
   for (const ast::ParamPtr &result : kernel.source->results)
     resultNames.push_back(result->name);
   KernelOp op = createKernel(params, resultNames);
+  SmallVector<std::int64_t> stridedResults;
+  for (auto [i, result] : llvm::enumerate(kernel.source->results))
+    if (result->strided)
+      stridedResults.push_back(static_cast<std::int64_t>(i));
+  if (!stridedResults.empty())
+    op->setAttr("tk.strided_results", builder.getDenseI64ArrayAttr(stridedResults));
   if (!kernel.schedules.empty())
     op->setAttr("tk.schedules", schedules());
   assumptions();

@@ -146,10 +146,13 @@ ParamPtr Parser::parseParam(DeclKind kind) {
     parseDefault(*param);
   param->span = spanFrom(begin);
 
-  if ((param->strided || param->inout) && (kind == DeclKind::Result || !param->isTensor))
+  if (param->inout && kind == DeclKind::Result)
     diags.error(Diag::MisplacedQualifier, qualifiers)
-        << "'" << (param->strided ? "strided" : "inout") << "' applies to tensor parameters, and '"
-        << param->name << "' is a " << (kind == DeclKind::Result ? "result" : "scalar");
+        << "'inout' applies to tensor parameters, and '" << param->name << "' is a result";
+  else if ((param->strided || param->inout) && !param->isTensor)
+    diags.error(Diag::MisplacedQualifier, qualifiers)
+        << "'" << (param->strided ? "strided" : "inout") << "' applies to tensors, and '"
+        << param->name << "' is a scalar";
   if (kind == DeclKind::Result && !param->isTensor)
     diags.error(Diag::ExpectedToken, {file.id(), param->dtypeSpan.end, param->dtypeSpan.end})
             .help("results are tensors; a single number is '" + param->name + ": " +

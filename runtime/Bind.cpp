@@ -1,5 +1,7 @@
 #include "runtime/Bind.h"
 
+#include "runtime/Views.h"
+
 #include <algorithm>
 
 namespace tk::detail {
@@ -84,22 +86,24 @@ void check_type(const Signature &signature, const Parameter &expected, const Ten
                     " on " + view.device.str());
 }
 
-void check_strides(const Signature &signature, const Parameter &expected, const TensorView &view) {
+void check_strides(const Signature &signature, const Parameter &expected, const TensorView &view,
+                   bool written) {
   if (!expected.strided) {
     if (!view.is_contiguous())
       throw wrong(signature, expected,
                   "expected a dense row-major tensor (or declare it 'strided'), got " + view.str());
     return;
   }
-  unsigned rank = view.rank();
-  if (rank > 0 && view.shape[rank - 1] > 1 && view.strides[rank - 1] != 1)
-    throw wrong(signature, expected, "expected a unit innermost stride, got " + view.str());
-  if (expected.in_out)
-    for (unsigned axis = 0; axis < rank; ++axis)
-      if (view.strides[axis] == 0 && view.shape[axis] > 1)
-        throw wrong(signature, expected,
-                    "expected distinct addresses of all elements, got stride 0 on axis " +
-                        std::to_string(axis));
+  if (!written)
+    return;
+  for (unsigned axis = 0; axis < view.rank(); ++axis)
+    if (view.strides[axis] <= 0 && view.shape[axis] > 1)
+      throw wrong(signature, expected,
+                  "expected positive strides of a tensor that is written, got stride " +
+                      std::to_string(view.strides[axis]) + " on axis " + std::to_string(axis));
+  if (may_overlap_itself(view))
+    throw wrong(signature, expected,
+                "expected distinct addresses of all elements, got " + view.str());
 }
 
 void check_storage(const Signature &signature, const Parameter &expected, const TensorView &view) {
@@ -247,11 +251,13 @@ CheckedArguments check_arguments(const Signature &signature, const Arguments &ar
   }
   checked.dims = solve_all(signature, checked.tensors);
   for (unsigned t = 0; t < signature.num_tensors(); ++t) {
-    check_strides(signature, signature.tensor(t), checked.tensors[t]);
+    check_strides(signature, signature.tensor(t), checked.tensors[t], is_written(signature, t));
     check_storage(signature, signature.tensor(t), checked.tensors[t]);
     // Axes of extent 1 may come with any stride; code for dense tensors sees the one it expects.
     if (!signature.tensor(t).strided)
       checked.tensors[t].strides = row_major_strides(checked.tensors[t].shape);
+    else
+      settle_strides(checked.tensors[t], axis_order(checked.tensors[t]));
   }
   checked.variables = complete_variables(signature, checked.dims, arguments.scalars).value();
   check_scalar_extents(signature, shapes_of(checked.tensors), checked.variables).value();
@@ -322,13 +328,19 @@ Facts facts_of(const Signature &signature, const CheckedArguments &checked) {
     TensorFact fact;
     fact.alignment = power_of_two_divisor(reinterpret_cast<uintptr_t>(view.data));
     if (signature.tensor(t).strided) {
+      const AxisOrder order = axis_order(view);
+      fact.unit_axis = order.unit_axis;
+      fact.dense = order.dense;
       fact.stride_divisor = max_alignment_fact;
-      // Rows that repeat or run backwards are none that the hardware copies in bulk.
-      for (unsigned axis = 0; axis + 1 < view.rank(); ++axis)
-        fact.stride_divisor = std::min(
-            fact.stride_divisor,
-            view.strides[axis] > 0 ? power_of_two_divisor(static_cast<uint64_t>(view.strides[axis]))
-                                   : 1);
+      const int32_t unit =
+          order.unit_axis == last_axis ? static_cast<int32_t>(view.rank()) - 1 : order.unit_axis;
+      // Rows that repeat or run backwards are none that the hardware copies in bulk. Code for a
+      // dense tensor computes its strides.
+      for (int32_t axis = 0; axis < static_cast<int32_t>(view.rank()) && !order.dense; ++axis)
+        if (const int64_t stride = view.strides[static_cast<unsigned>(axis)]; axis != unit)
+          fact.stride_divisor =
+              std::min(fact.stride_divisor,
+                       stride > 0 ? power_of_two_divisor(static_cast<uint64_t>(stride)) : 1);
     }
     facts.tensors.push_back(fact);
   }

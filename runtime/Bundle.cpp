@@ -17,7 +17,7 @@ namespace detail {
 namespace {
 
 constexpr std::string_view magic = "tkbundle";
-constexpr uint32_t format_version = 7;
+constexpr uint32_t format_version = 8;
 constexpr size_t header_bytes = magic.size() + sizeof format_version + sizeof semantics_version;
 constexpr size_t checksum_bytes = std::tuple_size_v<Digest>;
 
@@ -38,7 +38,7 @@ template <typename A> void visit(A &archive, DimFact &value) {
   fields(archive, value.divisor, value.upper);
 }
 template <typename A> void visit(A &archive, TensorFact &value) {
-  fields(archive, value.alignment, value.stride_divisor);
+  fields(archive, value.alignment, value.stride_divisor, value.unit_axis, value.dense);
 }
 template <typename A> void visit(A &archive, Facts &value) {
   // Which schedule block was taken is in the code, and no assumption of it.
@@ -67,7 +67,7 @@ bool sensible(const Facts &facts, const Signature &signature) {
              facts.dims.begin(), facts.dims.end(),
              [&](const DimFact &fact) { return power(fact.divisor) && fact.upper >= -1; }) &&
          std::all_of(facts.tensors.begin(), facts.tensors.end(), [&](const TensorFact &fact) {
-           return power(fact.alignment) && power(fact.stride_divisor);
+           return power(fact.alignment) && power(fact.stride_divisor) && fact.unit_axis >= no_axis;
          });
 }
 
@@ -207,11 +207,17 @@ bool covers(const Facts &assumed, const Facts &known, const Signature &signature
     if (want.upper > 0 && static_cast<int64_t>(want.divisor) >= want.upper && have.upper == 0)
       return false;
   }
-  for (unsigned t = 0; t < assumed.tensors.size() && t < known.tensors.size(); ++t)
-    if (known.tensors[t].alignment < assumed.tensors[t].alignment ||
-        (signature.tensor(t).strided &&
-         known.tensors[t].stride_divisor < assumed.tensors[t].stride_divisor))
+  for (unsigned t = 0; t < assumed.tensors.size() && t < known.tensors.size(); ++t) {
+    const TensorFact &want = assumed.tensors[t], &have = known.tensors[t];
+    if (have.alignment < want.alignment)
       return false;
+    // Code for no unit axis reads all strides, and so serves any view.
+    if (signature.tensor(t).strided &&
+        (have.stride_divisor < want.stride_divisor ||
+         (want.unit_axis != no_axis && have.unit_axis != want.unit_axis) ||
+         (want.dense && !have.dense)))
+      return false;
+  }
   return true;
 }
 
@@ -233,6 +239,9 @@ std::string describe(const Facts &facts, const Signature &signature) {
     alignment = alignment ? std::min(alignment, fact.alignment) : fact.alignment;
   if (alignment > 1)
     add("addresses aligned to " + std::to_string(alignment));
+  for (unsigned t = 0; t < facts.tensors.size() && t < signature.num_tensors(); ++t)
+    if (signature.tensor(t).strided && facts.tensors[t].unit_axis == no_axis)
+      add("any strides of " + signature.tensor(t).name);
   for (size_t c = 0; c < facts.cases.size(); ++c)
     if (facts.cases[c])
       add(signature.cases[c].text);

@@ -191,6 +191,13 @@ Facts usual_facts(const Signature &signature, std::span<const std::optional<int6
   return facts;
 }
 
+std::string TensorFact::key() const {
+  std::string text = std::to_string(alignment) + "/" + std::to_string(stride_divisor);
+  if (unit_axis != last_axis)
+    text += "/unit " + (unit_axis == no_axis ? "none" : std::to_string(unit_axis));
+  return text + (dense ? "/dense" : "");
+}
+
 std::string Facts::key() const {
   std::string text;
   for (const DimFact &fact : dims) {
@@ -206,8 +213,7 @@ std::string Facts::key() const {
   if (small_tensors)
     text += "|small";
   for (size_t i = 0; i < tensors.size(); ++i)
-    text += (i ? ";" : "|") + std::to_string(tensors[i].alignment) + "/" +
-            std::to_string(tensors[i].stride_divisor);
+    text += (i ? ";" : "|") + tensors[i].key();
   for (size_t i = 0; i < schedules.size(); ++i)
     if (schedules[i])
       text += "|schedule " + std::to_string(i);

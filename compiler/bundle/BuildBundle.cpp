@@ -27,6 +27,24 @@ Facts factsOf(const Signature &signature, const VariantRequest &request) {
   return facts;
 }
 
+bool anyStrided(const Signature &signature) {
+  for (unsigned t = 0; t < signature.num_tensors(); ++t)
+    if (signature.tensor(t).strided)
+      return true;
+  return false;
+}
+
+/// What code assumes that takes any view of strided tensors, of any sizes.
+Facts factsOfAnyView(const Signature &signature) {
+  VariantRequest request;
+  request.general = true;
+  Facts facts = factsOf(signature, request);
+  for (unsigned t = 0; t < signature.num_tensors(); ++t)
+    if (signature.tensor(t).strided)
+      facts.tensors[t].unit_axis = no_axis;
+  return facts;
+}
+
 /// What the variants assume, in order: where there is other code for some values of scalars, each
 /// for those first. The general ones are for any.
 std::vector<Facts> assumptionsOf(const Signature &signature, const BundleRequest &request) {
@@ -39,6 +57,8 @@ std::vector<Facts> assumptionsOf(const Signature &signature, const BundleRequest
     }
     list.push_back(std::move(facts));
   }
+  if (anyStrided(signature))
+    list.push_back(factsOfAnyView(signature));
   return list;
 }
 

@@ -1,6 +1,7 @@
 //===- KernelSignature.cpp - a kernel as its caller sees it ---------------===//
 #include "compiler/plan/KernelSignature.h"
 #include "dialects/tk/TkScheduleOps.h"
+#include "passes/analysis/StrideAxes.h"
 
 #include "compiler/plan/HostExpr.h"
 
@@ -181,6 +182,7 @@ private:
         return;
       }
       result.dtype = *dtype;
+      result.strided = isStridedResult(kernel, i);
       unsigned number = cast<OpResult>(value).getResultNumber();
       for (unsigned index : compute.getIndicesOf(number))
         result.shape.push_back(extentOf(compute.getExtents()[index]));

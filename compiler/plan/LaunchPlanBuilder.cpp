@@ -133,7 +133,7 @@ private:
                       : dtypeOf(value.getType()).value_or(DType::i64);
     if (auto stride = value.getDefiningOp<gpu::StrideOp>()) {
       arg.kind = ArgKind::stride;
-      arg.index = addresses.lookup(stride.getTensor()).index;
+      arg.index = static_cast<uint32_t>(stride.getTensor());
       arg.axis = static_cast<uint32_t>(stride.getAxis());
     } else if (auto it = scalars.find(value); it != scalars.end()) {
       arg.kind = ArgKind::scalar;
@@ -166,7 +166,7 @@ private:
       if (axis + 1 == op.getBox().size())
         continue;
       auto own = op.getStrides()[axis].getDefiningOp<gpu::StrideOp>();
-      bool isOwn = own && own.getTensor() == tensor;
+      bool isOwn = own && !address.scratch && own.getTensor() == address.index;
       std::optional<Expr> stride = isOwn ? Expr(int64_t{0}) : exprs.build(op.getStrides()[axis]);
       if (!stride)
         return false;

@@ -3,6 +3,10 @@
 
 #include "runtime/Environment.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -151,8 +155,8 @@ public:
 
   Expected<RunArguments> run() {
     for (Status (Gatherer::*step)() :
-         {&Gatherer::readInputs, &Gatherer::readGaps, &Gatherer::solve, &Gatherer::readScalars,
-          &Gatherer::checkMemory, &Gatherer::makeTensors})
+         {&Gatherer::readInputs, &Gatherer::readGaps, &Gatherer::readAxes, &Gatherer::solve,
+          &Gatherer::readScalars, &Gatherer::checkMemory, &Gatherer::makeTensors})
       if (Status done = (this->*step)(); !done)
         return done.error();
     return std::move(arguments);
@@ -185,7 +189,7 @@ private:
   }
 
   Status readGaps() {
-    arguments.gaps.resize(signature.num_tensors());
+    arguments.layouts.resize(signature.num_tensors());
     for (const std::string &text : texts.gaps) {
       auto [name, value] = splitAtEquals(text);
       std::optional<unsigned> tensor = signature.find_tensor(name);
@@ -194,7 +198,34 @@ private:
         return Error(ErrorCode::invalid_argument,
                      "expected --gap TENSOR=COUNT with a tensor of '" + signature.name +
                          "' and 0 to " + std::to_string(maxGap) + " elements, got '" + text + "'");
-      arguments.gaps[*tensor] = *gap;
+      arguments.layouts[*tensor].gap = *gap;
+    }
+    return {};
+  }
+
+  /// NAME=1,0 or NAME=1,0:3: the axes as memory has them, and the stride of the innermost one.
+  Status readAxes() {
+    for (const std::string &text : texts.axes) {
+      auto [name, value] = splitAtEquals(text);
+      auto [axes, step] = llvm::StringRef(value).split(':');
+      std::optional<unsigned> tensor = signature.find_tensor(name);
+      RowLayout layout;
+      bool isRight = tensor && (step.empty() || (!step.getAsInteger(10, layout.step) &&
+                                                 layout.step > 0 && layout.step <= maxGap));
+      llvm::SmallVector<llvm::StringRef> parts;
+      axes.split(parts, ',');
+      for (llvm::StringRef part : parts) {
+        unsigned axis = 0;
+        isRight &= !part.getAsInteger(10, axis) && !llvm::is_contained(layout.order, axis) &&
+                   axis < parts.size();
+        layout.order.push_back(axis);
+      }
+      if (!isRight || parts.size() != signature.tensor(*tensor).shape.size())
+        return Error(ErrorCode::invalid_argument,
+                     "expected --axes TENSOR=AXIS,AXIS,…[:STRIDE] with a tensor of '" +
+                         signature.name + "' and each of its axes once, got '" + text + "'");
+      arguments.layouts[*tensor].order = layout.order;
+      arguments.layouts[*tensor].step = layout.step;
     }
     return {};
   }

@@ -2,6 +2,7 @@
 #ifndef TK_COMPILER_TKC_INPUTS_H
 #define TK_COMPILER_TKC_INPUTS_H
 
+#include "compiler/tkc/RowGaps.h"
 #include "tk/module.h"
 #include "tk/npy.h"
 
@@ -18,7 +19,7 @@ struct RunArguments {
   std::vector<Scalar> variables;   ///< dimensions, then scalars
   std::vector<HostTensor> tensors; ///< parameters, then results, as Signature::tensor numbers them
   std::vector<Scalar> scalars;
-  std::vector<int64_t> gaps; ///< of each tensor: elements between its rows that are not its own
+  std::vector<RowLayout> layouts; ///< of each tensor
 };
 
 /// What the command line says of them, each as NAME=VALUE.
@@ -27,6 +28,7 @@ struct ArgumentTexts {
   std::vector<std::string> inputs;  ///< --in
   std::vector<std::string> scalars; ///< --arg
   std::vector<std::string> gaps;    ///< --gap
+  std::vector<std::string> axes;    ///< --axes
 };
 
 /// Reads files, solves dimensions, fills the rest with random data (integers need a range: an

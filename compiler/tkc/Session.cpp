@@ -70,10 +70,10 @@ Expected<std::unique_ptr<Session>> Session::create(std::shared_ptr<CompiledSourc
       state.stream = std::make_unique<cuda::OwnedStream>(*state.device);
     }
     detail::Arguments checked;
-    for (auto [tensor, gap] : llvm::zip_equal(arguments.tensors, arguments.gaps)) {
-      state.memory.push_back(spreadRows(tensor, gap));
+    for (auto [tensor, layout] : llvm::zip_equal(arguments.tensors, arguments.layouts)) {
+      state.memory.push_back(spreadRows(tensor, layout));
       TensorView view(state.memory.back().data(), tensor.dtype, tensor.shape,
-                      stridesWithGap(tensor.shape, gap), Device::cpu());
+                      stridesOf(tensor.shape, layout), Device::cpu());
       if (gpu) {
         state.buffers.emplace_back(*state.device, state.memory.back().size());
         view.data = state.buffers.back().data();
@@ -98,7 +98,7 @@ Expected<std::vector<HostTensor>> Session::run(const RunArguments &arguments, ui
         std::memset(tensors[t].bytes.data(), fill, tensors[t].bytes.size());
     for (unsigned t = 0; t < tensors.size(); ++t) {
       std::vector<std::byte> &memory = state->memory[t];
-      memory = spreadRows(tensors[t], arguments.gaps[t]);
+      memory = spreadRows(tensors[t], arguments.layouts[t]);
       if (state->device)
         state->buffers[t].upload(memory.data(), memory.size(), 0, state->streamHandle());
       else
@@ -111,9 +111,9 @@ Expected<std::vector<HostTensor>> Session::run(const RunArguments &arguments, ui
         state->buffers[t].download(state->memory[t].data(), state->memory[t].size());
     }
     for (unsigned t = 0; t < tensors.size(); ++t)
-      if (!gatherRows(state->memory[t], arguments.gaps[t], tensors[t]))
+      if (!gatherRows(state->memory[t], arguments.layouts[t], tensors[t]))
         throw Error(ErrorCode::internal, "kernel '" + signature.name +
-                                             "' wrote between the rows of '" +
+                                             "' wrote between the elements of '" +
                                              signature.tensor(t).name + "'");
     return tensors;
   });

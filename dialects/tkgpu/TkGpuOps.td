@@ -43,10 +43,13 @@ def TkGpu_LaunchOp : TkGpu_Op<"launch", [AttrSizedOperandSegments, Pure]> {
 }
 
 def TkGpu_StrideOp : TkGpu_Op<"stride", [Pure]> {
-  let summary = "The stride in elements of a `strided` tensor parameter along an axis";
-  let arguments = (ins AnyRankedTensor:$tensor, I64Attr:$axis);
+  let summary = "The stride in elements of a `strided` tensor along one of the caller's axes";
+  let description = [{
+    Tensors are numbered through: the kernel's tensor parameters in order, then its results.
+  }];
+  let arguments = (ins I64Attr:$tensor, I64Attr:$axis);
   let results = (outs Index:$result);
-  let assemblyFormat = "$tensor `axis` $axis attr-dict `:` type($tensor)";
+  let assemblyFormat = "$tensor `axis` $axis attr-dict";
 }
 
 def TkGpu_CounterOp : TkGpu_Op<"counter", [MemoryEffects<[MemAlloc]>]> {

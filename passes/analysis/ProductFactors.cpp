@@ -3,6 +3,7 @@
 
 #include "dialects/tkgpu/TkGpuProducts.h"
 #include "passes/analysis/IndexSpaces.h"
+#include "passes/analysis/StrideAxes.h"
 #include "passes/tiling/SizeFacts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -15,11 +16,10 @@ int64_t getRowAlignment(KernelOp kernel, LoadOp load) {
   SmallVector<Value> extents = getExtents(kernel, load.getTensor());
   if (extents.empty())
     return 0;
-  auto argument = dyn_cast<BlockArgument>(load.getTensor());
-  bool isStrided =
-      argument && kernel.getParam(argument.getArgNumber() - kernel.getNumDims()).getStrided();
-  int64_t divisor =
-      isStrided ? getStrideDivisor(kernel) : getSizeFact(kernel, extents.back()).divisor;
+  std::optional<SmallVector<int64_t>> axes = getStrideAxes(kernel, load.getTensor());
+  int64_t divisor = !axes                        ? getSizeFact(kernel, extents.back()).divisor
+                    : axes->back() == unitStride ? getStrideDivisor(kernel)
+                                                 : 1;
   int64_t bytes =
       divisor * cast<RankedTensorType>(load.getTensor().getType()).getElementTypeBitWidth() / 8;
   return bytes & -bytes;

@@ -3,6 +3,7 @@
 
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/analysis/StrideAxes.h"
 #include "passes/tiling/SizeFacts.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -158,16 +159,18 @@ void AxisPairs::tieResults(ComputeOp compute) {
 }
 
 AxisPairs::AxisPairs(KernelOp kernel) : kernel(kernel) {
-  for (auto [i, param] : llvm::enumerate(kernel.getParamArguments())) {
-    if (!isa<RankedTensorType>(param.getType()))
-      continue;
-    addTensor(param);
-    for (unsigned axis = 0; kernel.getParam(i).getStrided() && axis < rankOf(param); ++axis)
-      refuse(find(param.getAsOpaquePointer(), axis));
-  }
+  auto add = [&](Value tensor) {
+    addTensor(tensor);
+    const bool isStrided = getStrideAxes(kernel, tensor).has_value();
+    for (unsigned axis = 0; isStrided && axis < rankOf(tensor); ++axis)
+      refuse(find(tensor.getAsOpaquePointer(), axis));
+  };
+  for (BlockArgument param : kernel.getParamArguments())
+    if (isa<RankedTensorType>(param.getType()))
+      add(param);
   for (ComputeOp compute : kernel.getBody().front().getOps<ComputeOp>())
     for (Value result : compute.getResults())
-      addTensor(result);
+      add(result);
   kernel.walk([&](Operation *op) { addIndices(op); });
   kernel.walk([&](LoadOp load) { tieLoad(load); });
   kernel.walk([&](ComputeOp compute) { tieResults(compute); });

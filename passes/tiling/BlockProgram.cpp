@@ -4,6 +4,7 @@
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarCases.h"
+#include "passes/analysis/StrideAxes.h"
 #include "passes/parallel/MergeIndices.h"
 #include "passes/parallel/StatementShape.h"
 #include "passes/parallel/TileLoops.h"
@@ -46,7 +47,8 @@ std::string BlockProgram::argumentName(Value value) {
     if (names)
       name = cast<StringAttr>(names[cast<OpResult>(value).getResultNumber()]).getValue().str();
   } else if (auto stride = value.getDefiningOp<gpu::StrideOp>()) {
-    name = "stride_" + argumentName(stride.getTensor()) + std::to_string(stride.getAxis());
+    BlockArgument param = getTensorParam(kernel, stride.getTensor());
+    name = "stride_" + (param ? argumentName(param) : "result") + std::to_string(stride.getAxis());
   }
   if (name.empty())
     name = "v";
@@ -73,8 +75,6 @@ static TypedAttr convertedSize(KernelOp kernel, Value value) {
   return FloatAttr::get(type, number);
 }
 
-/// What a value of the kernel is inside the function: an argument, or the constant itself.
-Value BlockProgram::kernelValue(Value value) {
 /// Computes a scalar of the kernel at the function's beginning.
 Value BlockProgram::computeInBlock(Operation *op) {
   IRMapping mapping;
@@ -83,6 +83,8 @@ Value BlockProgram::computeInBlock(Operation *op) {
   return at(0).clone(*op, mapping)->getResult(0);
 }
 
+/// What a value of the kernel is inside the function: an argument, or the constant itself.
+Value BlockProgram::kernelValue(Value value) {
   if (auto known = argumentOf.find(value); known != argumentOf.end())
     return known->second;
   Attribute literal;
@@ -94,10 +96,10 @@ Value BlockProgram::computeInBlock(Operation *op) {
       return argumentOf[value] = constant(builder.getIndexAttr(*exact));
   if (TypedAttr size = convertedSize(kernel, value))
     return argumentOf[value] = constant(size);
-  if (auto tensor = dyn_cast<RankedTensorType>(type))
-    type = gpu::BufferType::get(type.getContext(), tensor.getElementType());
   if (isa<FloatType>(type) && value.getDefiningOp() && hostSteps.areMany(value))
     return argumentOf[value] = computeInBlock(value.getDefiningOp());
+  if (auto tensor = dyn_cast<RankedTensorType>(type))
+    type = gpu::BufferType::get(type.getContext(), tensor.getElementType());
   argumentNames.push_back(argumentName(value));
   arguments.push_back(value);
   return argumentOf[value] = func.getBlock()->addArgument(type, value.getLoc());
@@ -117,18 +119,17 @@ SmallVector<Value> BlockProgram::strides(Value tensor, ArrayRef<Value> extents) 
   if (auto known = stridesOf.find(tensor); known != stridesOf.end())
     return known->second;
   SmallVector<Value> result(extents.size());
-  bool isStrided = false;
+  std::optional<unsigned> number = getTensorNumber(kernel, tensor);
+  std::optional<SmallVector<int64_t>> axes = getStrideAxes(kernel, tensor);
   tensor = placeOf(kernel, tensor);
-  if (auto arg = dyn_cast<BlockArgument>(tensor))
-    isStrided = kernel.getParam(arg.getArgNumber() - kernel.getNumDims()).getStrided();
   Value stride;
   for (unsigned d = extents.size(); d-- > 0;) {
-    if (!stride) {
-      stride = indexConstant(1);
-    } else if (isStrided) {
+    if (axes && (*axes)[d] != unitStride) {
       OpBuilder host(compute);
       stride = kernelValue(
-          gpu::StrideOp::create(host, compute.getLoc(), host.getIndexType(), tensor, d));
+          gpu::StrideOp::create(host, compute.getLoc(), host.getIndexType(), *number, (*axes)[d]));
+    } else if (!stride) {
+      stride = indexConstant(1);
     } else {
       Value extent = kernelValue(extents[d + 1]);
       stride = arith::MulIOp::create(at(0), loc, extent, stride);
@@ -403,8 +404,7 @@ static bool fits32(KernelOp kernel, ArrayRef<Value> tensors) {
       if (count >= (int64_t(1) << 31))
         return false;
     }
-    auto arg = dyn_cast<BlockArgument>(tensor);
-    if (arg && kernel.getParam(arg.getArgNumber() - kernel.getNumDims()).getStrided())
+    if (getStrideAxes(kernel, tensor))
       return false;
   }
   return true;

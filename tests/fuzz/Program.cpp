@@ -433,6 +433,25 @@ std::vector<std::string> Program::gapOptions() const {
   return options;
 }
 
+/// Two of three strided inputs have their axes reversed or rotated in memory, some of them with
+/// elements apart. It follows from the tensor, so that a smaller program keeps it.
+std::vector<std::string> Program::axesOptions() const {
+  std::vector<std::string> options;
+  Uses uses = usesOf(*this);
+  for (size_t t = 0; t < tensors.size(); ++t) {
+    const int rank = static_cast<int>(tensors[t].shape.size());
+    const int form = (tensors[t].name.back() + rank + tensors[t].gap) % 3;
+    if (!uses.tensors[t] || !tensors[t].strided || tensors[t].role != Role::Input || rank < 2 ||
+        form == 0)
+      continue;
+    std::string axes;
+    for (int n = 0; n < rank; ++n)
+      axes += (n ? "," : "") + std::to_string(form == 1 ? rank - 1 - n : (n + 1) % rank);
+    options.push_back(tensors[t].name + "=" + axes + (tensors[t].gap % 3 == 1 ? ":2" : ""));
+  }
+  return options;
+}
+
 std::string Program::command(const std::string &file, const std::string &target) const {
   std::string text = "tkc run " + file + " --target " + target + " --check";
   if (hasGradient())
@@ -445,6 +464,8 @@ std::string Program::command(const std::string &file, const std::string &target)
     text += " --arg " + option;
   for (const std::string &option : gapOptions())
     text += " --gap " + option;
+  for (const std::string &option : axesOptions())
+    text += " --axes " + option;
   if (!disabledPasses.empty())
     text += " --disable-pass " + disabledPasses;
   return text;

@@ -147,7 +147,7 @@ struct Program {
   std::string extentText(const Extent &extent) const;
   /// The options of `tkc run` that fix sizes and inputs.
   std::vector<std::string> dimOptions() const, inputOptions() const, scalarOptions() const,
-      gapOptions() const;
+      gapOptions() const, axesOptions() const;
   /// A shell command that runs it again.
   std::string command(const std::string &file, const std::string &target) const;
 };

@@ -125,6 +125,7 @@ private:
     texts.inputs = program.inputOptions();
     texts.scalars = program.scalarOptions();
     texts.gaps = program.gapOptions();
+    texts.axes = program.axesOptions();
     Uses uses = usesOf(program);
     for (size_t s = 0; s < program.symbols.size(); ++s)
       if (uses.symbols[s])

@@ -113,9 +113,16 @@ Value EntryBuilder::stridesOf(BindOp bind, SmallVector<Value> &strides,
   known.assign(rank, ShapedType::kDynamic);
   auto strided = strideBases.find(bind.getTensor());
   Value count = arith::ConstantIndexOp::create(b, loc, 1);
+  // For each axis the number of the caller's whose stride it has.
+  ArrayRef<int64_t> axes;
+  if (strided != strideBases.end())
+    axes = function
+               .getArgAttrOfType<DenseI64ArrayAttr>(
+                   cast<BlockArgument>(bind.getTensor()).getArgNumber(), "tk.strided")
+               .asArrayRef();
   for (int64_t axis = rank - 1; axis >= 0; --axis) {
-    if (strided != strideBases.end() && axis + 1 < rank) {
-      Value stride = loadWord(b, loc, arrays[Ints], strided->second + axis, b.getI64Type());
+    if (!axes.empty() && axes[axis] >= 0) {
+      Value stride = loadWord(b, loc, arrays[Ints], strided->second + axes[axis], b.getI64Type());
       strides[axis] = arith::IndexCastOp::create(b, loc, b.getIndexType(), stride);
     } else {
       strides[axis] = count;

@@ -9,6 +9,7 @@
 //    where each element is read only to be replaced, in the `inout` parameter.
 //
 //===----------------------------------------------------------------------===//
+#include "passes/analysis/StrideAxes.h"
 #include "passes/lowering/cpu/CpuPasses.h"
 #include "passes/lowering/cpu/LinalgEmitter.h"
 
@@ -96,21 +97,28 @@ void KernelToLinalg::createFunction() {
   auto setName = [&](unsigned i, StringRef attribute, Attribute name) {
     function.setArgAttr(i, attribute, name);
   };
+  auto setStrides = [&](unsigned i, Value tensor) {
+    if (!isa<RankedTensorType>(tensor.getType()))
+      return;
+    if (std::optional<SmallVector<int64_t>> axes = getStrideAxes(kernel, tensor))
+      setName(i, "tk.strided", b.getDenseI64ArrayAttr(*axes));
+  };
   unsigned numDims = kernel.getNumDims();
   for (auto [i, name] : llvm::enumerate(kernel.getDimNames()))
     setName(i, "tk.dim", name);
   for (unsigned i = numDims; i < numParams; ++i) {
     ParamAttr param = kernel.getParam(i - numDims);
     setName(i, "tk.param", b.getStringAttr(param.getName()));
-    if (param.getStrided())
-      setName(i, "tk.strided", b.getUnitAttr());
+    setStrides(i, kernel.getBody().getArgument(i));
     if (param.getInout()) {
       setName(i, "tk.inout", b.getUnitAttr());
       inouts.push_back(kernel.getBody().getArgument(i));
     }
   }
-  for (auto [i, name] : llvm::enumerate(kernel.getResultNames()))
+  for (auto [i, name] : llvm::enumerate(kernel.getResultNames())) {
     setName(numParams + i, "tk.result", name);
+    setStrides(numParams + i, kernel.getReturn().getResults()[i]);
+  }
   b.setInsertionPointToStart(body);
 }
 

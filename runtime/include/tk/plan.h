@@ -33,7 +33,7 @@ struct Parameter {
   bool is_tensor = true; ///< else a scalar
   DType dtype = DType::f32;
   std::vector<Extent> shape;
-  bool strided = false; ///< any strides with a unit innermost one; else dense row-major
+  bool strided = false; ///< any strides; else dense row-major
   bool in_out = false;  ///< read, then overwritten
   bool has_default = false;
   ScalarExpr default_value; ///< over dimensions and earlier scalars
@@ -132,10 +132,19 @@ struct DimFact {
   bool operator==(const DimFact &) const = default;
 };
 
+/// Which axis of a tensor has stride 1: a number, the last one, or none.
+inline constexpr int32_t last_axis = -1, no_axis = -2;
+
 /// What is known of one tensor's address and strides.
 struct TensorFact {
-  uint32_t alignment = 1;      ///< largest power of two up to 128 dividing its address, in bytes
-  uint32_t stride_divisor = 1; ///< largest power of two up to 128 dividing all but the last stride
+  uint32_t alignment = 1; ///< largest power of two up to 128 dividing its address, in bytes
+  /// The largest power of two up to 128 dividing all strides but that of the unit axis.
+  uint32_t stride_divisor = 1;
+  int32_t unit_axis = last_axis; ///< of a strided tensor; axes of extent 1 do not count
+  /// A strided tensor's elements lie one behind the other, in row-major order once the unit axis is
+  /// the last one.
+  bool dense = false;
+  std::string key() const;
   bool operator==(const TensorFact &) const = default;
 };
 

@@ -112,7 +112,7 @@ typedef struct tk_argument {
   int32_t dtype;     /* tk_dtype */
   int32_t is_tensor; /* else a scalar */
   int32_t is_result;
-  int32_t is_strided;  /* any strides with a unit innermost one */
+  int32_t is_strided;  /* any strides */
   int32_t is_in_out;   /* read, then overwritten */
   int32_t has_default; /* scalars: may be left out */
   int32_t rank;

@@ -143,6 +143,20 @@ TEST_CASE("code covers calls of which at least as much is known", "[bundle]") {
   assumed.tensors[1].stride_divisor = 8;
   CHECK_FALSE(covers(assumed, call(1024, 16), signature));
   assumed.tensors[1].stride_divisor = 1;
+  // Code for one unit axis serves that axis alone; code for none, and code that assumes no density,
+  // serve all.
+  Facts transposed = call(1024, 16), dense = call(1024, 16);
+  transposed.tensors[1].unit_axis = 0;
+  dense.tensors[1].dense = true;
+  CHECK_FALSE(covers(assumed, transposed, signature));
+  CHECK(covers(assumed, dense, signature));
+  Facts any = assumed, packed = assumed;
+  any.tensors[1].unit_axis = no_axis;
+  packed.tensors[1].dense = true;
+  CHECK(covers(any, transposed, signature));
+  CHECK(covers(any, call(1024, 16), signature));
+  CHECK(covers(packed, dense, signature));
+  CHECK_FALSE(covers(packed, call(1024, 16), signature));
   assumed.small_tensors = true;
   Facts small = call(1024, 16), large = small;
   small.small_tensors = true;

@@ -77,9 +77,6 @@ TEST_CASE_METHOD(Gemm, "strides of strided tensors arrive", "[launch]") {
   vb = TensorView(wide.data(), DType::f32, {2, 4}, {10, 1}, Device::cpu());
   kernel({}, {{"a", va}, {"b", vb}, {"scale", 1}}, {{"c", vc}});
   CHECK(c == a);
-  vb.strides = {10, 2};
-  CHECK(error() ==
-        "argument 2 'b': expected a unit innermost stride, got f32[2, 4] with strides [10, 2]");
 }
 
 TEST_CASE_METHOD(Gemm, "wrong arguments are refused before anything runs", "[launch]") {

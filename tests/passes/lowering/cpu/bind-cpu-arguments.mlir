@@ -10,7 +10,7 @@
 // CHECK: bufferization.materialize_in_destination %{{.*}} in restrict writable %[[OUT]]
 // CHECK: return %{{.*}} : i32
 func.func @scale(%m: index {tk.dim = "M"}, %n: index {tk.dim = "N"},
-                 %x: tensor<?x?xf32> {tk.param = "x", tk.strided}, %alpha: f32 {tk.param = "alpha"},
+                 %x: tensor<?x?xf32> {tk.param = "x", tk.strided = array<i64: 0, -1>}, %alpha: f32 {tk.param = "alpha"},
                  %y: tensor<?x?xf32> {tk.result = "y"}) -> tensor<?x?xf32> {
   tk.bind %x[%m, %n] : tensor<?x?xf32>
   tk.bind %y[%m, %n] : tensor<?x?xf32>
