@@ -2,6 +2,7 @@
 #include "passes/analysis/ValueCopies.h"
 
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/parallel/ScheduleBlock.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -111,17 +112,22 @@ static bool areApart(OpResult a, OpResult b) {
   return readDifferentPlaces(a, b, seen);
 }
 
+static bool haveSameNames(ReduceOp a, ReduceOp b) { return a.getIndexNames() == b.getIndexNames(); }
+
 /// Are the copies the same computation in loops of one statement over the same ranges? Tiles are
-/// those of the statement, so that each loop computes its copy with the same instructions.
+/// those of the statement, so that each loop computes its copy with the same instructions, unless a
+/// schedule block, which goes by names, says otherwise.
 static bool areAlike(OpResult a, OpResult b) {
   ScalarEquality equality;
   Operation *x = a.getOwner()->getParentOp(), *y = b.getOwner()->getParentOp();
   if (x == y)
     return false; // equal ones in one place would be one
+  const bool isScheduled =
+      static_cast<bool>(findScheduleBlock(a.getOwner()->getParentOfType<KernelOp>()));
   for (; x != y; x = x->getParentOp(), y = y->getParentOp()) {
     auto first = dyn_cast<ReduceOp>(x), second = dyn_cast<ReduceOp>(y);
     if (!first || !second || first.getNumIndices() != second.getNumIndices() ||
-        !haveSameRanges(first, second))
+        !haveSameRanges(first, second) || (isScheduled && !haveSameNames(first, second)))
       return false;
     for (unsigned n = 0; n < first.getNumIndices(); ++n)
       equality.identify(first.getIndex(n), second.getIndex(n));
@@ -137,12 +143,17 @@ namespace {
 /// Follows the copies of one computation through a kernel.
 class Derivation {
 public:
+  /// Of a sum that is computed at several places.
   Derivation(KernelOp kernel, ArrayRef<OpResult> copies);
+  /// Of a product: there are two computations of it, a rounded one and the exact one of
+  /// multiply-adds.
+  Derivation(KernelOp kernel, const llvm::DenseSet<Value> &products);
   /// Does an operation receive values of two copies?
   bool findsMixture();
 
 private:
   using Copies = llvm::SmallBitVector;
+  enum : unsigned { rounded, exact }; ///< computations of a product
 
   Copies getCopies(Value value) const;
   bool add(Value value, const Copies &copies);
@@ -150,11 +161,14 @@ private:
   bool visit(Operation *op);
   bool visitRegions(Operation *op, const Copies &own);
   Copies collect(Operation *op) const;
+  Copies collectOfProducts(Operation *op) const;
   bool isMixed(const Copies &copies) const;
   bool isCopiesMean(Value value) const;
 
   KernelOp kernel;
   SmallVector<OpResult> copies;
+  unsigned count; ///< of computations
+  llvm::DenseSet<Value> products;
   SmallVector<Copies> near; ///< for each copy: those of the same element that may differ in bits
   DenseMap<Value, Copies> derived;
   bool mixed = false;
@@ -162,8 +176,7 @@ private:
 } // namespace
 
 Derivation::Derivation(KernelOp kernel, ArrayRef<OpResult> copies)
-    : kernel(kernel), copies(copies) {
-  const unsigned count = copies.size();
+    : kernel(kernel), copies(copies), count(copies.size()) {
   near.assign(count, Copies(count));
   for (unsigned a = 0; a < count; ++a) {
     for (unsigned b = 0; b < a; ++b)
@@ -177,16 +190,26 @@ Derivation::Derivation(KernelOp kernel, ArrayRef<OpResult> copies)
   }
 }
 
+Derivation::Derivation(KernelOp kernel, const llvm::DenseSet<Value> &products)
+    : kernel(kernel), count(2), products(products), near(2, Copies(2)) {
+  near[rounded].set(exact);
+  near[exact].set(rounded);
+  Copies own(count);
+  own.set(rounded);
+  for (Value product : products)
+    derived[product] = own;
+}
+
 Derivation::Copies Derivation::getCopies(Value value) const {
   auto found = derived.find(value);
-  return found == derived.end() ? Copies(copies.size()) : found->second;
+  return found == derived.end() ? Copies(count) : found->second;
 }
 
 /// Returns true if that is news.
 bool Derivation::add(Value value, const Copies &more) {
   if (more.none())
     return false;
-  Copies &known = derived.try_emplace(value, copies.size()).first->second;
+  Copies &known = derived.try_emplace(value, count).first->second;
   Copies all = known;
   all |= more;
   if (all == known)
@@ -235,9 +258,27 @@ static bool isSummedSquared(Value value) {
   });
 }
 
+/// A sum or difference takes a product exactly; of two of one name one is rounded.
+Derivation::Copies Derivation::collectOfProducts(Operation *op) const {
+  Copies all(count);
+  const bool contracts = isa<arith::AddFOp, arith::SubFOp>(op);
+  bool isFirst = true;
+  for (Value operand : op->getOperands()) {
+    if (contracts && products.contains(operand)) {
+      all.set(isFirst ? exact : rounded);
+      isFirst = false;
+    } else {
+      all |= getCopies(operand);
+    }
+  }
+  return all;
+}
+
 /// The copies that the operands of `op` are derived from.
 Derivation::Copies Derivation::collect(Operation *op) const {
-  Copies all(copies.size());
+  if (!products.empty())
+    return collectOfProducts(op);
+  Copies all(count);
   auto difference = dyn_cast<arith::SubFOp>(op);
   const bool isVariance =
       difference && isSummedSquared(difference) && isCopiesMean(difference.getRhs());
@@ -260,7 +301,9 @@ bool Derivation::visitRegions(Operation *op, const Copies &own) {
     for (unsigned n = 0; n < op->getNumResults(); ++n) {
       Operation *end = op->getRegion(0).front().getTerminator();
       Copies from = own;
-      from |= getCopies(end->getOperand(n));
+      const bool isSum = reduce && dependsOnOrder(reduce.getKind(n), reduce.getResult(n).getType());
+      if (!isSum || products.empty())
+        from |= getCopies(end->getOperand(n));
       if (reduce && reduce.isOnline() && n > 0)
         from |= getCopies(reduce.getRescale().front().getTerminator()->getOperand(n - 1));
       mixed |= isMixed(from);
@@ -282,7 +325,7 @@ bool Derivation::visit(Operation *op) {
   if (op->hasTrait<OpTrait::IsTerminator>())
     return false;
   if (isa<ComputeOp>(op)) // how many elements there are is no operation on them
-    return visitRegions(op, Copies(copies.size()));
+    return visitRegions(op, Copies(count));
   Copies from = collect(op);
   mixed |= isMixed(from);
   if (op->getNumRegions() > 0)
@@ -317,6 +360,30 @@ SmallVector<int64_t> findMixedCopies(KernelOp kernel) {
     if (list.size() > 1 && Derivation(kernel, list).findsMixture())
       found.push_back(number);
   return found;
+}
+
+static constexpr StringLiteral productAttrName = "tk.product";
+
+void numberProducts(KernelOp kernel) {
+  int64_t next = 0;
+  Builder builder(kernel.getContext());
+  for (ComputeOp compute : kernel.getBody().front().getOps<ComputeOp>())
+    for (Value value : compute.getYield().getValues())
+      if (auto product = value.getDefiningOp<arith::MulFOp>())
+        product->setAttr(productAttrName, builder.getI64IntegerAttr(next++));
+}
+
+void roundMixedProducts(KernelOp kernel) {
+  llvm::MapVector<int64_t, llvm::DenseSet<Value>> products;
+  kernel->walk([&](arith::MulFOp product) {
+    if (auto number = product->getAttrOfType<IntegerAttr>(productAttrName))
+      products[number.getInt()].insert(product.getResult());
+    product->removeDiscardableAttr(productAttrName);
+  });
+  for (auto &[number, list] : products)
+    if (Derivation(kernel, list).findsMixture())
+      for (Value product : list)
+        product.getDefiningOp()->setAttr(roundedAttrName, UnitAttr::get(kernel.getContext()));
 }
 
 } // namespace tk

@@ -43,6 +43,21 @@ bool holdsComputation(mlir::Operation *root, const llvm::DenseSet<int64_t> &numb
 /// receives values derived from two of them.
 llvm::SmallVector<int64_t> findMixedCopies(KernelOp kernel);
 
+/// On a product of floats: it is rounded, and no compiler makes one multiply-add of it and a sum.
+inline constexpr llvm::StringLiteral roundedAttrName = "rounded";
+
+/// Numbers the products of floats in `kernel` that have a name. Copies keep the numbers.
+void numberProducts(KernelOp kernel);
+
+/// Marks the named products that have to be rounded, and removes the numbers. A device's compiler
+/// contracts a product that is added or subtracted into a multiply-add, whose product is exact. It
+/// may not where an operation also receives what is derived from the rounded product:
+///
+///   %p = mulf %x, %w;  %top = tk.reduce [max] {%p};  %y = subf %p, %top
+///
+/// Sums count as values of their own: which of their terms are rounded is not said.
+void roundMixedProducts(KernelOp kernel);
+
 } // namespace tk
 
 #endif // TK_PASSES_ANALYSIS_VALUECOPIES_H

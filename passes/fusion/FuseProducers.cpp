@@ -184,7 +184,9 @@ struct FuseProducersPass : tk::impl::FuseProducersBase<FuseProducersPass> {
     while (findMixtures())
       ;
     getOperation()->walk([&](KernelOp kernel) {
+      numberProducts(kernel);
       numInlined += fuse(kernel);
+      roundMixedProducts(kernel);
       sayDeclined(kernel);
       forgetComputations(kernel);
     });

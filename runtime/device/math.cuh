@@ -46,6 +46,9 @@ TK_DEVICE float copysign(float x, float y) { return ::copysignf(x, y); }
 TK_DEVICE double copysign(double x, double y) { return ::copysign(x, y); }
 TK_DEVICE float fma(float a, float b, float c) { return ::fmaf(a, b, c); }
 TK_DEVICE double fma(double a, double b, double c) { return ::fma(a, b, c); }
+// Rounded: never part of a multiply-add.
+TK_DEVICE float multiply(float a, float b) { return ::__fmul_rn(a, b); }
+TK_DEVICE double multiply(double a, double b) { return ::__dmul_rn(a, b); }
 template <class T> TK_DEVICE T multiply_add(T a, T b, T c) { return a * b + c; }
 TK_DEVICE float multiply_add(float a, float b, float c) { return ::fmaf(a, b, c); }
 TK_DEVICE double multiply_add(double a, double b, double c) { return ::fma(a, b, c); }

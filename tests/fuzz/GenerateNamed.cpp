@@ -50,7 +50,7 @@ int Generating::makeNamedElements(const Extent &rows, const Extent &columns) {
   static constexpr DType types[] = {DType::f32, DType::f32, DType::bf16, DType::f16};
   const DType type = random.of(types);
   NodePtr value;
-  switch (random.below(5)) {
+  switch (random.below(6)) {
   case 0:
   case 1: {
     NodePtr left = factor(type, {m, k});
@@ -114,9 +114,47 @@ void Generating::promise(
   program.promises.push_back({made, kind, count});
 }
 
+/// Promises of rows, whose elements are compared in a reduction.
+void Generating::makeRowPromise(int of) {
+  const bool isLeast = random.percent(25);
+  const int top = makeNamedExtremum(isLeast ? "min" : "max", of, true);
+  const int m = newIndex(program.tensors[of].shape[0]), j = newIndex(program.tensors[of].shape[1]);
+  NodePtr element = read(of, {m, j}), extremum = read(top, {m});
+  Promised kind = Promised::Zero;
+  int count = 0;
+  const char *reduction = isLeast ? "min" : "max";
+  NodePtr value;
+  switch (random.below(4)) {
+  case 0: // how many are the extremum
+    kind = Promised::AtLeast;
+    count = 1;
+    reduction = "sum";
+    value = indicator(isLeast ? "<=" : ">=", std::move(element), std::move(extremum));
+    break;
+  case 1: // how many are beyond it
+    reduction = "sum";
+    value = indicator(isLeast ? "<" : ">", std::move(element), std::move(extremum));
+    break;
+  case 2: // the nearest
+    value = difference(std::move(element), std::move(extremum));
+    break;
+  default: { // what limits change
+    reduction = "sum";
+    NodePtr limited =
+        call(Sort::Float, isLeast ? "max" : "min", element->clone(), std::move(extremum));
+    value = call(Sort::Float, "abs", difference(std::move(limited), std::move(element)));
+  }
+  }
+  const int made = define(true, DType::f32, {m}, reduced(reduction, j, std::move(value)));
+  program.tensors[made].declared = true;
+  program.promises.push_back({made, kind, count});
+}
+
 void Generating::makePromise(int of) {
   const auto columns = static_cast<int>(program.extentOf(program.tensors[of].shape[1]));
-  const int form = random.below(10);
+  const int form = random.below(13);
+  if (form > 9)
+    return makeRowPromise(of);
   if (form == 9) { // two sides of one value, in statements of their own
     const int row = makeNamedExtremum(random.percent(50) ? "sum" : "mean", of, true);
     auto side = [&](const char *comparison) {

@@ -87,6 +87,7 @@ private:
   int makeNamedElements(const Extent &rows, const Extent &columns);
   int makeNamedExtremum(const char *name, int of, bool ofRows);
   void makePromise(int of);
+  void makeRowPromise(int of);
   void promise(Promised kind, int count, DType type, int of,
                const std::function<NodePtr(NodePtr element, int row, int column)> &value);
   /// A size that vectors fill, or an odd one.

@@ -101,6 +101,7 @@ enum class Promised : uint8_t {
   Zero,      ///< 0 everywhere
   One,       ///< 1 everywhere
   AtMostOne, ///< from 0 to 1
+  AtLeast,   ///< `count` or more
   SomeInRow, ///< 0 or 1, and `count` times 1 at least along the last axis
 };
 

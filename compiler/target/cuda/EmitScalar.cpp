@@ -2,6 +2,7 @@
 #include "compiler/target/cuda/KernelEmitter.h"
 
 #include "dialects/tkgpu/TkGpuProducts.h"
+#include "passes/analysis/ValueCopies.h"
 #include "passes/memory/ShareRandomBlocks.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -207,7 +208,9 @@ std::optional<std::string> KernelEmitter::arithExpression(Operation *op, Operand
       .Case<arith::AddFOp>([&](auto) { return binary(in, "+"); })
       .Case<arith::SubFOp>([&](auto) { return binary(in, "-"); })
       .Case<arith::MulFOp>([&](auto product) {
-        return gpu::isRescaledSum(product) ? call("rescaled", in) : binary(in, "*");
+        return gpu::isRescaledSum(product)         ? call("rescaled", in)
+               : product->hasAttr(roundedAttrName) ? call("multiply", in)
+                                                   : binary(in, "*");
       })
       .Case<arith::DivFOp>([&](auto divide) {
         return divide->hasAttr("reciprocal") ? call("divide_by_reciprocal", in)

@@ -40,6 +40,9 @@ extern "C" double fma(double, double, double) noexcept;
 inline float rsqrtf(float x) { return (float)(1.0 / sqrt((double)x)); }
 inline double rsqrt(double x) { return 1.0 / sqrt(x); }
 
+inline float __fmul_rn(float a, float b) { return a * b; }
+inline double __dmul_rn(double a, double b) { return a * b; }
+
 inline float __uint_as_float(unsigned bits) { return __builtin_bit_cast(float, bits); }
 inline unsigned __float_as_uint(float x) { return __builtin_bit_cast(unsigned, x); }
 inline double __longlong_as_double(long long bits) { return __builtin_bit_cast(double, bits); }
