@@ -18,7 +18,10 @@ import subprocess
 import sys
 import tempfile
 
-import numpy
+try:
+    import numpy
+except ImportError:
+    sys.exit(77)  # skipped
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
