@@ -87,8 +87,9 @@ struct Signature {
   bool operator==(const Signature &) const = default;
 };
 
-/// Finds dimensions from shapes: each is bound at its first bare occurrence, else at the first extent
-/// that is a literal multiple of it; every other use is checked, but for those that rest on scalars. `shapes[t]` is tensor t's shape, or nullopt where not known yet; `preset[d]` a value
+/// Finds dimensions from shapes: each is bound at its first bare occurrence, else at the first
+/// extent that is a literal multiple of it; every other use is checked, but for those that rest on
+/// scalars. `shapes[t]` is tensor t's shape, or nullopt where not known yet; `preset[d]` a value
 /// given by name. Leaves nullopt for dimensions that nothing determines. Fails with
 /// `shape_mismatch` ("dimension 'K' is 64 in argument 'a' (axis 1) and 32 in 'b' (axis 0)").
 Expected<std::vector<std::optional<int64_t>>>
