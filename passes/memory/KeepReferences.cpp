@@ -384,7 +384,13 @@ static bool keepReferences(FuncOp function, WarpRolesOp roles) {
   KeptReference &kept = found.front();
   if (!canRepeat(kept.tiles) || !canRepeat(copies) || !haveRoom(function))
     return false;
+  // A program without tiles asks at once: the barrier is initialised before the block meets.
   OpBuilder builder(roles);
+  for (Operation *op = roles->getPrevNode(); op; op = op->getPrevNode())
+    if (isa<BarrierOp>(op)) {
+      builder.setInsertionPoint(op);
+      break;
+    }
   auto phases =
       AllocPhasesOp::create(builder, roles.getLoc(), PhasesType::get(builder.getContext(), 2),
                             function.getTeamWarps(), nullptr, /*notes=*/true);
