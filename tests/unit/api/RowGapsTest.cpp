@@ -9,7 +9,7 @@ TEST_CASE("rows are spread, gathered, and what is between them is watched", "[ap
   for (size_t n = 0; n < tensor.bytes.size(); ++n)
     tensor.bytes[n] = static_cast<std::byte>(n);
   CHECK(tkc::stridesOf(tensor.shape, {}) == row_major_strides(tensor.shape));
-  const tkc::RowLayout apart{5};
+  const tkc::RowLayout apart{5, {}, 1};
   CHECK(tkc::stridesOf(tensor.shape, apart) == Extents{32, 9, 1});
   std::vector<std::byte> memory = tkc::spreadRows(tensor, apart);
   CHECK(memory.size() == 32 + 2 * 9 + 4);
@@ -22,7 +22,7 @@ TEST_CASE("rows are spread, gathered, and what is between them is watched", "[ap
 
   for (const Extents &shape : {Extents{}, Extents{7}, Extents{0, 4}, Extents{3, 0}}) {
     HostTensor other = HostTensor::zeros(DType::f32, shape);
-    CHECK(tkc::spreadRows(other, {3}) == other.bytes);
+    CHECK(tkc::spreadRows(other, {3, {}, 1}) == other.bytes);
   }
 }
 
