@@ -63,7 +63,7 @@ TEST_CASE("what is no bundle is refused with a reason", "[bundle]") {
   CHECK(refusal(good + "x").find("checksum") != std::string::npos);
   std::string newer = good;
   newer[8] = 9;
-  CHECK(refusal(newer) == "'x.tkb' is a bundle of format 9; this runtime reads format 7");
+  CHECK(refusal(newer) == "'x.tkb' is a bundle of format 9; this runtime reads format 8");
   std::string other = good;
   other[12] = 1;
   CHECK(refusal(other) ==
