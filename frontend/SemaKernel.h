@@ -220,6 +220,8 @@ private:
   void addGuardFacts(const Node *condition, bool holds, Guarded &into);
   enum class Proof : std::uint8_t { Holds, Never, Unknown };
   Proof proveClause(const std::vector<bounds::Poly> &clause, Span span, const std::string &text);
+  std::vector<bounds::Poly> minimumOf(const std::vector<bounds::Poly> &clause, bool &isExact) const;
+  bool isCheckedAtLaunch(const std::vector<bounds::Poly> &clause) const;
   void checkAtLaunch(Span span, const std::vector<bounds::Poly> &minimum, const std::string &text);
   bool checkDivisors(const Node *n, Span span);
   void assumeDivisor(const bounds::Poly &num, const bounds::Poly &den, Span span, bool guarded,

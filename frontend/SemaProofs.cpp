@@ -231,7 +231,8 @@ bool KernelSema::proveComponent(const ast::Access &e, unsigned axis, Node *index
     for (const std::vector<Poly> &clause :
          clausesOf(index, isLower, isLower ? *low : *extent - 1)) {
       std::vector<bounds::Atom> active = activeAtoms();
-      if (!guards.empty() && !holds(clause, prover, active) && holdsUnder(clause, around)) {
+      if (!guards.empty() && !holds(clause, prover, active) && !isCheckedAtLaunch(clause) &&
+          holdsUnder(clause, around)) {
         around.isNeeded = true;
         continue;
       }
@@ -258,20 +259,37 @@ bool KernelSema::proveComponent(const ast::Access &e, unsigned axis, Node *index
   return true;
 }
 
-/// Whether one of the values is never negative, or is not at launch, which then checks it.
-KernelSema::Proof KernelSema::proveClause(const std::vector<Poly> &clause, Span span,
-                                          const std::string &text) {
-  std::vector<bounds::Atom> active = activeAtoms();
-  std::vector<Poly> minimum; // the greatest of these
-  bool isExact = true;
+/// The greatest of these is the least that one of the values of `clause` can be; `isExact` if that
+/// least value occurs.
+std::vector<Poly> KernelSema::minimumOf(const std::vector<Poly> &clause, bool &isExact) const {
+  std::vector<Poly> minimum;
+  isExact = true;
   for (const Poly &goal : clause) {
-    if (prover.nonNegative(goal, active))
-      return Proof::Holds;
-    std::optional<std::vector<Poly>> values = prover.minimum(goal, active);
+    std::optional<std::vector<Poly>> values = prover.minimum(goal, activeAtoms());
     isExact &= values.has_value();
     if (values)
       minimum.insert(minimum.end(), values->begin(), values->end());
   }
+  return minimum;
+}
+
+/// Whether the launch checks the clause already, for an access that no condition guards: an access
+/// under a condition then needs no guard either.
+bool KernelSema::isCheckedAtLaunch(const std::vector<Poly> &clause) const {
+  bool isExact = true;
+  const std::vector<Poly> minimum = minimumOf(clause, isExact);
+  return !minimum.empty() &&
+         std::find(checkedBounds.begin(), checkedBounds.end(), minimum) != checkedBounds.end();
+}
+
+/// Whether one of the values is never negative, or is not at launch, which then checks it.
+KernelSema::Proof KernelSema::proveClause(const std::vector<Poly> &clause, Span span,
+                                          const std::string &text) {
+  std::vector<bounds::Atom> active = activeAtoms();
+  if (holds(clause, prover, active))
+    return Proof::Holds;
+  bool isExact = true;
+  const std::vector<Poly> minimum = minimumOf(clause, isExact);
   if (minimum.empty())
     return Proof::Unknown;
   if (std::any_of(minimum.begin(), minimum.end(),
@@ -289,9 +307,8 @@ KernelSema::Proof KernelSema::proveClause(const std::vector<Poly> &clause, Span 
 /// negative.
 void KernelSema::checkAtLaunch(Span span, const std::vector<Poly> &minimum,
                                const std::string &text) {
-  for (const std::vector<Poly> &known : checkedBounds)
-    if (known == minimum)
-      return;
+  if (std::find(checkedBounds.begin(), checkedBounds.end(), minimum) != checkedBounds.end())
+    return;
   checkedBounds.push_back(minimum);
   Node *condition = nullptr;
   std::string inequality;
