@@ -2,6 +2,7 @@
 #include "compiler/validate/PassValidator.h"
 
 #include "compiler/validate/Reproducer.h"
+#include "passes/analysis/StrideAxes.h"
 
 #include "llvm/Support/raw_ostream.h"
 
@@ -48,8 +49,17 @@ std::string print(ModuleOp module) {
 Expected<interp::Reference> PassValidator::evaluateKernel(KernelOp kernel,
                                                           interp::Mode mode) const {
   Expected<interp::Reference> reference = interp::Reference::create(kernel, mode);
+  // The axes of strided tensors are in the order that the kernel has them.
+  std::vector<TensorView> views = tensors;
+  for (auto [number, view] : llvm::enumerate(views)) {
+    const TensorView declared = view;
+    for (auto [axis, caller] : llvm::enumerate(getCallerAxes(kernel, number))) {
+      view.shape[axis] = declared.shape[static_cast<unsigned>(caller)];
+      view.strides[axis] = declared.strides[static_cast<unsigned>(caller)];
+    }
+  }
   if (reference)
-    if (Status bound = reference->bind(dims, tensors, scalars); !bound)
+    if (Status bound = reference->bind(dims, views, scalars); !bound)
       return bound.error();
   return reference;
 }

@@ -79,6 +79,19 @@ std::optional<SmallVector<int64_t>> getStrideAxes(KernelOp kernel, Value tensor)
   return axes;
 }
 
+SmallVector<int64_t> getCallerAxes(KernelOp kernel, unsigned number) {
+  auto lists = kernel->getAttrOfType<ArrayAttr>(strideAxesAttrName);
+  if (!lists)
+    return {};
+  SmallVector<int64_t> axes(cast<DenseI64ArrayAttr>(lists[number]).asArrayRef());
+  // The last one has stride 1: it is the one that the list does not name.
+  if (!axes.empty() && axes.back() == unitStride)
+    for (int64_t axis = 0; axis < int64_t(axes.size()); ++axis)
+      if (!llvm::is_contained(axes, axis))
+        axes.back() = axis;
+  return axes;
+}
+
 namespace {
 /// Permutes the axes of one tensor: `order[n]` is the axis that becomes the n-th.
 class Permutation {

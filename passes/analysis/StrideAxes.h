@@ -48,6 +48,10 @@ bool isStridedResult(KernelOp kernel, unsigned number);
 /// the tensor is dense.
 std::optional<mlir::SmallVector<int64_t>> getStrideAxes(KernelOp kernel, mlir::Value tensor);
 
+/// The caller's axes of tensor `number` in the order that the kernel has them; empty if it is the
+/// caller's.
+mlir::SmallVector<int64_t> getCallerAxes(KernelOp kernel, unsigned number);
+
 /// Brings the axes of strided tensors into memory's order. `orders` are numbered as tensors are. A
 /// dense one is strided no more, unless `keepsStrides`.
 void orderStridedAxes(KernelOp kernel, mlir::ArrayRef<AxisOrder> orders, bool keepsStrides);
