@@ -14,7 +14,8 @@ def main() -> int:
     for path in files:
         with open(path, encoding="utf-8") as file:
             text = file.read()
-        uses_hopper = "cluster = " in text or "launch_wait" in text  # from sm_90 on
+        # From sm_90 on.
+        uses_hopper = any(word in text for word in ("cluster = ", "launch_wait", "alloc_phases"))
         for arch in ("sm_90a",) if uses_hopper else ("sm_80", "sm_90a"):
             done = subprocess.run([tool, path, "--no-text", "--lines", f"--arch={arch}"],
                                   capture_output=True, text=True)
