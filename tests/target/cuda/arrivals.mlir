@@ -3,12 +3,14 @@
 // of the warpgroup stands between, on some path.
 
 #acc = #tkgpu.layout<register = [[0, 1], [8, 0], [0, 8], [0, 16], [0, 32]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [32, 0]]>
+#rowc = #tkgpu.layout<register = [[8]], lane = [[0], [0], [1], [2], [4]], warp = [[16], [32]]>
+#colc = #tkgpu.layout<register = [[1], [8], [16], [32]], lane = [[2], [4], [0], [0], [0]], warp = [[0], [0]]>
 
 // CHECK-LABEL: rings(
 // CHECK: tk::PhaseBarrier *const full = {{.*}}
 // CHECK: tk::PhaseBarrier *const empty = {{.*}}
-tkgpu.func @rings args ["n"] {
-^bb0(%n: index):
+tkgpu.func @rings args ["n", "y"] {
+^bb0(%n: index, %y: !tkgpu.buffer<f32>):
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c4 = arith.constant 4 : index
@@ -80,6 +82,10 @@ tkgpu.func @rings args ["n"] {
       tkgpu.phase_wait %full[%c0] parity %c0 : <2>
       tkgpu.phase_arrive %empty[%c0] : <2>
     }
+    %row = tkgpu.iota : tensor<64xindex, #rowc>
+    %column = tkgpu.iota : tensor<64xindex, #colc>
+    %c64 = arith.constant 64 : index
+    tkgpu.store %u, %y[%row, %column] dims [array<i64: 0>, array<i64: 1>] strides(%c64, %c1) masks() over [] : (tensor<64x64xf32, #acc>, !tkgpu.buffer<f32>, tensor<64xindex, #rowc>, tensor<64xindex, #colc>, index, index) -> ()
     tkgpu.role_end
   }
   tkgpu.return
