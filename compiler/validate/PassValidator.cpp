@@ -64,6 +64,36 @@ Expected<interp::Reference> PassValidator::evaluateKernel(KernelOp kernel,
   return reference;
 }
 
+/// The caller's axes of a result in the order that the kernel has them; empty if it is the
+/// caller's.
+static SmallVector<int64_t> axesOfResult(KernelOp kernel, unsigned result) {
+  std::optional<unsigned> number = getTensorNumber(kernel, kernel.getReturn().getResults()[result]);
+  return number ? getCallerAxes(kernel, *number) : SmallVector<int64_t>();
+}
+
+/// Where `kernel` has the element of a sample: a pass may bring a strided result's axes into
+/// memory's order.
+int64_t PassValidator::positionIn(KernelOp kernel, const interp::Reference &reference,
+                                  const Sample &sample) const {
+  const SmallVector<int64_t> made = axesOfResults[sample.result],
+                             now = axesOfResult(kernel, sample.result);
+  if (made == now)
+    return sample.position;
+  const std::vector<int64_t> &shape = rounded->resultShape(sample.result),
+                             &shapeNow = reference.resultShape(sample.result);
+  auto callerAxis = [](ArrayRef<int64_t> axes, size_t axis) {
+    return axes.empty() ? axis : static_cast<size_t>(axes[axis]);
+  };
+  std::vector<int64_t> place(shape.size()); // by the caller's axes
+  int64_t rest = sample.position;
+  for (size_t axis = shape.size(); axis-- > 0; rest /= shape[axis])
+    place[callerAxis(made, axis)] = rest % shape[axis];
+  int64_t position = 0;
+  for (size_t axis = 0; axis < shapeNow.size(); ++axis)
+    position = position * shapeNow[axis] + place[callerAxis(now, axis)];
+  return position;
+}
+
 Status PassValidator::arm(KernelOp kernel, const std::vector<int64_t> &kernelDims,
                           const std::vector<TensorView> &kernelTensors,
                           const std::vector<Scalar> &kernelScalars) {
@@ -86,6 +116,9 @@ Status PassValidator::arm(KernelOp kernel, const std::vector<int64_t> &kernelDim
     return arithmetic.error();
   rounded.emplace(std::move(*arithmetic));
   roundingErrors.assign(reference->numResults(), std::nullopt);
+  axesOfResults.clear();
+  for (unsigned result = 0; result < reference->numResults(); ++result)
+    axesOfResults.push_back(axesOfResult(kernel, result));
   for (unsigned result = 0; result < reference->numResults(); ++result) {
     int64_t count = 1;
     for (int64_t extent : reference->resultShape(result))
@@ -122,9 +155,9 @@ double PassValidator::allowedFor(unsigned result) {
   return std::max(options.tolerance * scales[result], 2 * *error);
 }
 
-std::string PassValidator::firstDifference(interp::Reference &reference) {
+std::string PassValidator::firstDifference(KernelOp kernel, interp::Reference &reference) {
   for (const Sample &sample : samples) {
-    interp::Cell now = reference.element(sample.result, sample.position);
+    interp::Cell now = reference.element(sample.result, positionIn(kernel, reference, sample));
     bool isFloat = reference.resultIsFloat(sample.result);
     bool same = isFloat
                     ? isSame(sample.value.f, now.f, options.tolerance * scales[sample.result]) ||
@@ -167,7 +200,7 @@ LogicalResult PassValidator::after(StringRef pass, ModuleOp module) {
   if (!reference)
     difference = "it cannot be evaluated any more: " + reference.error().message();
   else
-    difference = firstDifference(*reference);
+    difference = firstDifference(kernel, *reference);
   ++checked;
   if (difference.empty()) {
     before = print(module);

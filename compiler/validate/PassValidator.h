@@ -63,7 +63,9 @@ private:
   };
 
   Expected<interp::Reference> evaluateKernel(KernelOp kernel, interp::Mode mode) const;
-  std::string firstDifference(interp::Reference &reference);
+  std::string firstDifference(KernelOp kernel, interp::Reference &reference);
+  int64_t positionIn(KernelOp kernel, const interp::Reference &reference,
+                     const Sample &sample) const;
   double allowedFor(unsigned result);
 
   Options options;
@@ -73,6 +75,8 @@ private:
   std::vector<TensorView> tensors;
   std::vector<Scalar> scalars;
   std::vector<Sample> samples;
+  std::vector<llvm::SmallVector<int64_t>>
+      axesOfResults;          ///< the caller's axes of the kernel as made
   std::vector<double> scales; ///< the largest finite magnitude of each result's samples
   std::optional<interp::Reference> withAbsentTerms;  ///< see Reference::takeAbsentTerms
   std::optional<interp::Reference> rounded;          ///< the kernel as made, its arithmetic rounded

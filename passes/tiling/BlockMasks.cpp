@@ -179,6 +179,16 @@ void BlockProgram::maskTerm(Reduction &reduction, Value term, ReduceKind kind) {
   scopes[depth].memo[term] = {branch.getResult(0), all, depth};
 }
 
+/// Is the loaded value, or what extends it, an operand of one operation alone?
+static bool isReadOnce(Value loaded) {
+  for (Value value = loaded; value.hasOneUse(); value = (*value.user_begin())->getResult(0)) {
+    Operation *user = *value.user_begin();
+    if (user->getNumResults() != 1 || withoutExtension(user->getResult(0)) != loaded)
+      return true;
+  }
+  return false;
+}
+
 /// Notes what weights multiply, and under which conditions terms exist, but for those by which
 /// ranges are known.
 void BlockProgram::planUnseen(Reduction &reduction) {
@@ -201,7 +211,7 @@ void BlockProgram::planUnseen(Reduction &reduction) {
       Unseen own;
       own.rows = rows;
       // What other sums take, too, they take all of.
-      const bool isShared = isLoaded && !(loaded.hasOneUse() && factor.hasOneUse());
+      const bool isShared = isLoaded && !isReadOnce(loaded);
       if (isShared && !reduction.masksTerms)
         continue;
       for (Value part : parts) {
