@@ -387,6 +387,10 @@ std::optional<unsigned> BulkBox::copiedRowsAxis() const {
   return std::nullopt;
 }
 
+unsigned BulkBox::windowPlace() const {
+  return gatheredRows ? *copiedRowsAxis() + 1 : static_cast<unsigned>(box.size()) - 1;
+}
+
 int64_t BulkBox::rows() const {
   SharedType type = shared;
   return type.getShape()[type.getAxisOrder()[1]];
@@ -429,7 +433,7 @@ void tk::endRows(OpBuilder &builder, Location loc, const BulkBox &box, ValueRang
   row = arith::AddIOp::create(builder, loc, row, count);
   Value rows = arith::ConstantIndexOp::create(builder, loc, box.copiedRows());
   Value first = arith::SubIOp::create(builder, loc, rows, count);
-  coordinates.insert(std::prev(coordinates.end()), first);
+  coordinates.insert(coordinates.begin() + box.windowPlace(), first);
 }
 
 SmallVector<Value> tk::buildCoordinates(OpBuilder &builder, Location loc, const BulkBox &box) {

@@ -41,6 +41,8 @@ struct BulkBox {
   /// The axis along which the rows of one copy lie, and how many these are: the tile's, or those of
   /// a group that are gathered together.
   std::optional<unsigned> copiedRowsAxis() const;
+  /// Where the axis of the window is inserted by which rows end: strides must not grow inwards.
+  unsigned windowPlace() const;
   int64_t copiedRows() const { return gatheredRows ? gatheredRows : rows(); }
   /// Cuts rows into panels of so many bytes, a span of a swizzle.
   void cutRows(int64_t bytes);

@@ -154,9 +154,11 @@ Value LaunchArguments::addTensorMap(const BulkBox &box) {
     Value isAny = arith::MinSIOp::create(builder, loc, extents[axis], one);
     Value more = arith::MulIOp::create(builder, loc, isAny, rows);
     extents[axis] = arith::AddIOp::create(builder, loc, extents[axis], more);
-    extents.insert(std::prev(extents.end()), rows);
-    strides.insert(std::prev(strides.end()), strides[axis]);
-    sides.insert(std::prev(sides.end()), box.copiedRows());
+    const unsigned place = box.windowPlace();
+    const Value stride = strides[axis];
+    extents.insert(extents.begin() + place, rows);
+    strides.insert(strides.begin() + place, stride);
+    sides.insert(sides.begin() + place, box.copiedRows());
     sides[axis] = 1;
   }
   unsigned number = cast<BlockArgument>(box.buffer).getArgNumber(), count = launch.getArgs().size();
