@@ -92,7 +92,7 @@ bool map_well_formed(const TensorMap &map, const LaunchPlan &plan, const Signatu
   for (uint32_t side : map.box)
     if (side == 0 || side > 256)
       return false;
-  if (map.before > 0 && map.window_axis() >= rank)
+  if (map.before > 0 && (rank < 2 || map.before != map.box[1]))
     return false;
   for (int32_t axis : map.stride_axes)
     if (axis >= 0 &&

@@ -69,8 +69,7 @@ LogicalResult TensorMapOp::verify() {
     if (side < 1 || side > kLargestBoxSide)
       return emitOpError("expected sides of the box from 1 to ")
              << kLargestBoxSide << ", got " << side;
-  if (int64_t before = getBefore();
-      before != 0 && (rank < 3 || !llvm::is_contained(getBox().drop_back(), before)))
+  if (int64_t before = getBefore(); before != 0 && (rank < 3 || before != getBox()[rank - 2]))
     return emitOpError("expected a window of as many rows as the box has, got ") << before;
   if (!llvm::is_contained({0, 32, 64, 128}, getSwizzle()))
     return emitOpError("expected a swizzle of 0, 32, 64 or 128 bytes, got ") << getSwizzle();

@@ -93,9 +93,9 @@ def TkGpu_TensorMapOp : TkGpu_Op<"tensor_map", [Pure, AttrSizedOperandSegments]>
     bytes of a box's row within which chunks of 16 are permuted. With `tf32` elements of f32 are
     rounded to tf32 on their way to shared memory.
 
-    With `before` the innermost axis but the last on which a box has `before` elements is a window on
-    rows. An axis further out has the same stride: coordinates of the two add up to `before` for row
-    0. A box may so end at any row: what lies beyond the window is zero.
+    With `before` the axis before the last one is a window on rows, of which an axis further out has
+    the same stride: coordinates of the two add up to `before` for row 0. A box may so end at any row:
+    what lies beyond the window is zero.
 
     ```mlir
     %map = tkgpu.tensor_map %a : tensor<?x?xbf16> extents(%M, %K) strides(%K, %one)

@@ -28,9 +28,8 @@ struct BulkBox {
   llvm::SmallVector<mlir::Value> gathered;
   llvm::SmallVector<mlir::Value> groupMasks; ///< where one is false the group is zero
   /// Where rows end if the launch does not know that: at the number `end` in the loop's terms,
-  /// which the tile's first row is the sum of `endBase` in. Of rows that are gathered `endIndex`
-  /// holds the numbers of all in these terms.
-  mlir::Value end, endIndex;
+  /// which the tile's first row is the sum of `endBase` in.
+  mlir::Value end;
   llvm::SmallVector<mlir::Value> endBase;
   /// The axis along which a store's elements may lie before the tensor; they are masked off.
   std::optional<unsigned> beforeAxis;
@@ -38,12 +37,6 @@ struct BulkBox {
 
   /// The tensor's axis along which the rows of the tile in shared memory lie.
   std::optional<unsigned> rowsAxis() const;
-  /// The axis along which the rows of one copy lie, and how many these are: the tile's, or those of
-  /// a group that are gathered together.
-  std::optional<unsigned> copiedRowsAxis() const;
-  /// Where the axis of the window is inserted by which rows end: strides must not grow inwards.
-  unsigned windowPlace() const;
-  int64_t copiedRows() const { return gatheredRows ? gatheredRows : rows(); }
   /// Cuts rows into panels of so many bytes, a span of a swizzle.
   void cutRows(int64_t bytes);
   /// Rows that one group has where their pairs are interleaved, two for each part; else 1.
@@ -56,11 +49,6 @@ struct BulkBox {
 /// gathered.
 llvm::SmallVector<mlir::Value> buildCoordinates(mlir::OpBuilder &builder, mlir::Location loc,
                                                 const BulkBox &box);
-
-/// Has a copy from `coordinates` take only the rows before the end of `box`. Its first row has the
-/// number that `base` adds up to in the end's terms.
-void endRows(mlir::OpBuilder &builder, mlir::Location loc, const BulkBox &box,
-             mlir::ValueRange base, llvm::SmallVectorImpl<mlir::Value> &coordinates);
 
 /// Reads an access as one to a box; on failure `why` is the reason, for people. What a load's masks
 /// leave out must be zero.

@@ -211,25 +211,19 @@ void WarpgroupForming::copyGroups(const BulkBox &box, Value shared, Value map,
                                   SmallVector<Value> coordinates) {
   SharedType type = box.shared;
   int64_t rows = type.getShape()[type.getAxisOrder()[1]];
-  Location loc = shared.getLoc();
   for (int64_t row = 0; row < rows; row += box.gatheredRows) {
-    SmallVector<Value> place = coordinates;
-    for (auto [axis, index] : llvm::enumerate(box.gathered))
-      if (index)
-        place[axis] = elements.at(index, row);
-    if (box.end)
-      endRows(builder, loc, box, elements.at(box.endIndex, row), place);
     for (auto [axis, index] : llvm::enumerate(box.gathered)) {
       if (!index)
         continue;
+      coordinates[axis] = elements.at(index, row);
       // What lies before the tensor is zero.
       for (Value mask : box.groupMasks)
-        place[axis] = arith::SelectOp::create(
-            builder, loc, elements.at(mask, row), place[axis],
-            arith::ConstantIndexOp::create(builder, loc, -box.gatheredRows));
+        coordinates[axis] = arith::SelectOp::create(
+            builder, shared.getLoc(), elements.at(mask, row), coordinates[axis],
+            arith::ConstantIndexOp::create(builder, shared.getLoc(), -box.gatheredRows));
     }
-    BulkCopyOp::create(builder, loc, shared, map, place, Value(), Value(), /*multicast=*/nullptr,
-                       builder.getI64IntegerAttr(row));
+    BulkCopyOp::create(builder, shared.getLoc(), shared, map, coordinates, Value(), Value(),
+                       /*multicast=*/nullptr, builder.getI64IntegerAttr(row));
   }
 }
 

@@ -148,17 +148,15 @@ Value LaunchArguments::addTensorMap(const BulkBox &box) {
   }
   if (box.end) {
     // The window lies before the tensor, too: no row number becomes negative there.
-    unsigned axis = *box.copiedRowsAxis();
-    Value rows = arith::ConstantIndexOp::create(builder, loc, box.copiedRows());
+    unsigned axis = *box.rowsAxis();
+    Value rows = arith::ConstantIndexOp::create(builder, loc, box.rows());
     Value one = arith::ConstantIndexOp::create(builder, loc, 1);
     Value isAny = arith::MinSIOp::create(builder, loc, extents[axis], one);
     Value more = arith::MulIOp::create(builder, loc, isAny, rows);
     extents[axis] = arith::AddIOp::create(builder, loc, extents[axis], more);
-    const unsigned place = box.windowPlace();
-    const Value stride = strides[axis];
-    extents.insert(extents.begin() + place, rows);
-    strides.insert(strides.begin() + place, stride);
-    sides.insert(sides.begin() + place, box.copiedRows());
+    extents.insert(std::prev(extents.end()), rows);
+    strides.insert(std::prev(strides.end()), strides[axis]);
+    sides.insert(std::prev(sides.end()), box.rows());
     sides[axis] = 1;
   }
   unsigned number = cast<BlockArgument>(box.buffer).getArgNumber(), count = launch.getArgs().size();
@@ -168,6 +166,6 @@ Value LaunchArguments::addTensorMap(const BulkBox &box) {
     result = builder.getI64IntegerAttr(number - count);
   auto map = TensorMapOp::create(builder, loc, result ? Value() : tensor, extents, strides, sides,
                                  *SharedType(box.shared).getHardwareSwizzle(), result,
-                                 box.roundsToTf32, box.end ? box.copiedRows() : 0);
+                                 box.roundsToTf32, box.end ? box.rows() : 0);
   return addArgument(map, (function.getArgName(number) + "_map").str());
 }

@@ -44,7 +44,7 @@ void encode_map(DeviceContext &device, const TensorMap &map, const detail::Resol
                     std::to_string(map.index));
   if (map.before > 0)
     address = reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(address) -
-                                       map.before * resolved.strides[map.window_axis() - 1]);
+                                       map.before * resolved.strides[0]);
   constexpr uint32_t ones[5] = {1, 1, 1, 1, 1};
   // What the second-level cache asks memory for at least. With 256 bytes few rows of a product take
   // 1 to 4 % longer, decoding with 16 queries 4 %, rows that straddle lines 4 %; nothing is faster.

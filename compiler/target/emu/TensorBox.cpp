@@ -20,7 +20,7 @@ TensorBox::TensorBox(const TensorMap &map, const detail::ResolvedMap &resolved, 
       strides[axis] = static_cast<int64_t>(resolved.strides[axis - 1]);
   }
   if (map.before > 0)
-    this->address -= map.before * strides[map.window_axis()];
+    this->address -= map.before * strides[1];
 }
 
 int TensorBox::bytes() const {

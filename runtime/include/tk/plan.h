@@ -210,16 +210,8 @@ struct TensorMap {
   uint8_t swizzle = 0; ///< 0 none, 1 32 B, 2 64 B, 3 128 B
   bool fill_nan = false;
   bool rounds_to_tf32 = false; ///< what is loaded, of f32
-  /// The map begins so many steps of the window's axis before the tensor. What lies there is not
-  /// read.
+  /// The map begins so many steps of axis 1 before the tensor. What lies there is not read.
   uint32_t before = 0;
-  /// The window's axis, if `before` is not 0: the first one behind axis 0 with a side of `before`.
-  size_t window_axis() const {
-    size_t axis = 1;
-    while (axis < box.size() && box[axis] != before)
-      ++axis;
-    return axis;
-  }
   bool operator==(const TensorMap &) const = default;
 };
 
