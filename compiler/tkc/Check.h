@@ -33,8 +33,8 @@ Expected<CheckedRun> runUnchecked(Session &session, const RunArguments &inputs, 
 /// thread wrote differs), and compares up to `elements` of each result with the reference
 /// interpreter.
 Expected<CheckedRun> runChecked(Session &session, CompiledSource &source, size_t kernel,
-                                const RunArguments &inputs, int64_t elements,
-                                unsigned launches = 2, bool quiet = true);
+                                const RunArguments &inputs, int64_t elements, unsigned launches = 2,
+                                bool quiet = true);
 
 } // namespace tk::tkc
 

@@ -8,7 +8,8 @@
 // 2. The lowest register bits of its layout must step by 1 (and 2) along that axis, so that each
 //    group is 4 (or 2) consecutive registers of one thread.
 // 3. The operation says how many neighbours share a block; the emission computes one for them.
-// 4. Where the numbers are only compared with one limit, `rand < rate`, the comparisons are those of
+// 4. Where the numbers are only compared with one limit, `rand < rate`, the comparisons are those
+// of
 //    the drawn words with an integer that follows from the limit.
 //
 //   %x = tk.rand %seed, %n : tensor<512xi64>, tensor<512xi64> -> tensor<512xf32, #row>

@@ -9,8 +9,8 @@ namespace tk {
 /// On a tile of random numbers: so many consecutive registers, 2 or 4, hold numbers of one block.
 inline constexpr llvm::StringLiteral neighboursAttrName = "tkgpu.neighbours";
 
-/// On such a tile that is only compared with limits, and on the comparisons: it holds the words that
-/// are drawn, and they are compared as integers.
+/// On such a tile that is only compared with limits, and on the comparisons: it holds the words
+/// that are drawn, and they are compared as integers.
 inline constexpr llvm::StringLiteral wordsAttrName = "tkgpu.words";
 
 } // namespace tk

@@ -90,9 +90,9 @@ LogicalResult KernelEmitter::emitNeighbours(RandOp rand) {
   }
   const RegisterIndex reg("r", registerBits(value), llvm::Log2_32(count));
   line(loopHeader(registersOf(value), count) + " tk::" +
-       (areWords ? "philox_words<" : "philox_neighbours<") + llvm::Twine(count) + ">(&" + name + "[r], " +
-       (isTile(rand.getSeed()) ? element(rand.getSeed(), reg) : scalar(rand.getSeed())) + ", " +
-       element(rand.getN(), reg) + ");");
+       (areWords ? "philox_words<" : "philox_neighbours<") + llvm::Twine(count) + ">(&" + name +
+       "[r], " + (isTile(rand.getSeed()) ? element(rand.getSeed(), reg) : scalar(rand.getSeed())) +
+       ", " + element(rand.getN(), reg) + ");");
   return success();
 }
 

@@ -25,8 +25,7 @@ TEST_CASE("dimensions come from bare occurrences", "[plan]") {
 }
 
 TEST_CASE("what nothing determines stays open", "[plan]") {
-  auto dims =
-      solve_dims(test::gemm_signature(), Shapes{std::nullopt, std::nullopt, Extents{5, 7}});
+  auto dims = solve_dims(test::gemm_signature(), Shapes{std::nullopt, std::nullopt, Extents{5, 7}});
   REQUIRE(dims);
   CHECK(*dims == std::vector<std::optional<int64_t>>{5, std::nullopt, 7});
 }
