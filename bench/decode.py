@@ -2,7 +2,8 @@
 
 Sequences of 8k to 32k keys, 32 query heads on 8 heads of keys of width 128, bf16: each with as many keys
 (dense), with a length of its own (ragged), one with all of them and the others with a 32nd (skewed), and with
-lengths of their own through a table of pages of 16 keys (paged). Heads with keys of their own and one query
+lengths of their own through a table of pages of 16 keys (paged); the same with NaN behind each sequence's end,
+beside zeros there (unseen). Heads with keys of their own and one query
 (own) have several numbers of heads and widths. The bytes are those of the keys and values that count. PyTorch's
 backends run beside the dense cases and those of heads with keys of their own, in alternation.
 """
@@ -99,15 +100,25 @@ def case(kind, batch, keys, queries, bandwidth, schedules, repeats):
         lengths = [keys] + [keys // 32] * (batch - 1)
     length = torch.tensor(lengths, dtype=torch.int32, device="cuda")
     arguments = (q, k, v, o) if kind == "dense" else (q, k, v, length, o)
-    if kind == "paged":
+    clean = None
+    if kind in ("paged", "unseen"):
         table = torch.randperm(batch * keys // PAGE, device="cuda").reshape(batch, keys // PAGE)
         def paged(x):
             pages = x.reshape(batch, GROUPS, keys // PAGE, PAGE, WIDTH).permute(0, 2, 3, 1, 4).flatten(0, 1)
             cache = torch.empty_like(pages)
             cache[table.flatten()] = pages
             return cache
-        arguments = (q, paged(k), paged(v), table.int(), length, o)
-    text = {"dense": DENSE, "paged": PAGED}.get(kind, RAGGED)
+        caches = [paged(k), paged(v)]
+        if kind == "unseen":
+            clean = [cache.clone() for cache in caches]
+            for sequence, end in enumerate(lengths):
+                for number in range(end // PAGE, keys // PAGE):
+                    page, begin = table[sequence, number], max(end - number * PAGE, 0)
+                    for values, filling in ((caches, math.nan), (clean, 0.0)):
+                        for cache in values:
+                            cache[page, begin:] = filling
+        arguments = (q, *caches, table.int(), length, o)
+    text = {"dense": DENSE, "paged": PAGED, "unseen": PAGED}.get(kind, RAGGED)
     texts = [text] + [text + "\nschedule decode { " + block + " }" for block in schedules]
     want, runs, notes = reference(q, k, v, lengths), [], []
     for source in texts:
@@ -116,6 +127,10 @@ def case(kind, batch, keys, queries, bandwidth, schedules, repeats):
         wrong = peers.error(o, want)
         notes.append("" if wrong < 1e-2 else f"  WRONG {wrong:.2g}")
         runs.append(lambda ours=ours: ours(*arguments))
+    if clean:
+        runs.append(lambda: ours(q, *clean, *arguments[3:]))
+        schedules = (*schedules, "zeros behind the ends")
+        notes.append("")
     others = available([(n, sdpa(q, k, v, b)) for n, b in (("flash", SDPBackend.FLASH_ATTENTION), ("cuDNN", SDPBackend.CUDNN_ATTENTION))]
                        if kind == "dense" else [])
     spent = peers.times(runs + [function for _, function in others], repeats=repeats)
@@ -155,7 +170,7 @@ def own_case(batch, heads, keys, width, bandwidth, repeats):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kinds", nargs="*", default=("own", "dense", "ragged", "skewed", "paged"))
+    parser.add_argument("--kinds", nargs="*", default=("own", "dense", "ragged", "skewed", "paged", "unseen"))
     parser.add_argument("--queries", type=int, nargs="*", default=QUERIES)
     parser.add_argument("--cases", type=lambda text: tuple(map(int, text.split("x"))), nargs="*", default=CASES)
     parser.add_argument("--schedule", action="append", default=[])

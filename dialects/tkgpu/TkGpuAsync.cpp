@@ -2,6 +2,7 @@
 #include "dialects/tkgpu/TkGpuLayout.h"
 #include "dialects/tkgpu/TkGpuProducts.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -80,6 +81,13 @@ LogicalResult TensorMapOp::verify() {
 
 Value TensorMapOp::getTensorFor(LaunchOp launch) {
   return getTensor() ? getTensor() : launch.getResult(*getResultNumber());
+}
+
+BlockArgument BulkCopyOp::getMapArgument() {
+  Value map = getMap();
+  if (auto select = map.getDefiningOp<arith::SelectOp>())
+    map = select.getFalseValue();
+  return dyn_cast<BlockArgument>(map);
 }
 
 LogicalResult BulkCopyOp::verify() {

@@ -95,7 +95,8 @@ def TkGpu_TensorMapOp : TkGpu_Op<"tensor_map", [Pure, AttrSizedOperandSegments]>
 
     With `before` the axis before the last one is a window on rows, of which an axis further out has
     the same stride: coordinates of the two add up to `before` for row 0. A box may so end at any row:
-    what lies beyond the window is zero.
+    what lies beyond the window is zero. The map begins so many rows before the tensor. Of a box that
+    is outside as a whole an H200 reads the map's base address: no such box may be copied by it.
 
     ```mlir
     %map = tkgpu.tensor_map %a : tensor<?x?xbf16> extents(%M, %K) strides(%K, %one)
@@ -147,6 +148,13 @@ def TkGpu_BulkCopyOp : TkGpu_Op<"bulk_copy", [AttrSizedOperandSegments,
 
     With `once` nothing that it brings is worth keeping in the second-level cache, with `again` all
     of it is, before anything else.
+
+    `map` is an argument of the function, or a choice of two maps of one tensor.
+  }];
+  let extraClassDeclaration = [{
+    /// The argument of the function that is the map; of two, that which begins with the tensor. Null
+    /// if `map` is something else.
+    ::mlir::BlockArgument getMapArgument();
   }];
   let arguments = (ins TkGpu_SharedType:$target, TkGpu_TensorMapType:$map,
                        Variadic<Index>:$coordinates, Optional<TkGpu_PhasesType>:$phases,

@@ -11,7 +11,8 @@
 // 4. the box's sides are at most 256, its rows of at least 32 bytes.
 //
 // Rows may also be gathered: where indices are the same for aligned groups of rows, as what a table
-// says of pages is, and one counts the rows of a group, each group is a box of its own.
+// says of pages is, and one counts the rows of a group, each group is a box of its own. Where a
+// mask ends the rows within a group, each group has an end of its own.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/memory/BulkBox.h"
@@ -76,6 +77,7 @@ private:
   bool isOfGroups(Value mask, int64_t axis);
   int64_t axisAt(Value place);
   bool endsRows(arith::CmpIOp compare, int64_t axis);
+  bool endsGroups(arith::CmpIOp compare, int64_t axis, Value end);
   std::optional<int64_t> readPart(unsigned d, int64_t axis, SmallVectorImpl<Value> &starts);
   LogicalResult checkStrides();
   LogicalResult readMasks();
@@ -181,10 +183,16 @@ bool BulkAnalysis::readGathered() {
     group = std::min(group, isCounting ? facts.contiguity : facts.constancy);
     source.gathered[d] = index;
   }
+  // A number that counts all rows may end them anywhere.
+  auto isEnd = [&](arith::CmpIOp compare) {
+    return compare.getPredicate() == arith::CmpIPredicate::slt && splatSource(compare.getRhs()) &&
+           TileElements::areScalars(compare.getLhs()) &&
+           info.of(compare.getLhs()).axes[0].contiguity >= group;
+  };
   for (auto [m, mask] : llvm::enumerate(access.masks)) {
     auto compare = mask.getDefiningOp<arith::CmpIOp>();
     if (compare && access.maskAxes(m) == ArrayRef(axis) && TileElements::areScalars(mask) &&
-        !llvm::is_contained(source.gathered, compare.getLhs()))
+        !llvm::is_contained(source.gathered, compare.getLhs()) && !isEnd(compare))
       group = std::min(group, info.of(mask).axes[0].constancy);
   }
   if (counting < 0 || group < kLeastGroup || access.tile.getDimSize(axis) % group != 0)
@@ -227,13 +235,27 @@ bool BulkAnalysis::isOfGroups(Value mask, int64_t axis) {
 bool BulkAnalysis::endsRows(arith::CmpIOp compare, int64_t axis) {
   SmallVector<Value> starts, base;
   Value end = splatSource(compare.getRhs());
-  if (!isLoad || source.gatheredRows || source.end || !end ||
-      compare.getPredicate() != arith::CmpIPredicate::slt ||
+  if (source.gatheredRows)
+    return endsGroups(compare, axis, end);
+  if (!isLoad || source.end || !end || compare.getPredicate() != arith::CmpIPredicate::slt ||
       !isRun(access.indices[tensorAxis[axis]], starts) || !isRun(compare.getLhs(), base) ||
       llvm::is_contained(access.indexAxes(access.indices.size() - 1), axis))
     return false;
   source.end = end;
   source.endBase = base;
+  return true;
+}
+
+/// The same of rows that are gathered, whose numbers in the end's terms are consecutive in a group.
+bool BulkAnalysis::endsGroups(arith::CmpIOp compare, int64_t axis, Value end) {
+  Value index = compare.getLhs();
+  if (!isLoad || source.end || !end || compare.getPredicate() != arith::CmpIPredicate::slt ||
+      access.indices.size() >= kMapRank ||
+      llvm::is_contained(access.indexAxes(access.indices.size() - 1), axis) ||
+      !TileElements::areScalars(index) || info.of(index).axes[0].contiguity < source.gatheredRows)
+    return false;
+  source.end = end;
+  source.endIndex = index;
   return true;
 }
 
@@ -356,6 +378,15 @@ std::optional<unsigned> BulkBox::rowsAxis() const {
   return std::nullopt;
 }
 
+std::optional<unsigned> BulkBox::copiedRowsAxis() const {
+  if (!gatheredRows)
+    return rowsAxis();
+  for (unsigned axis = 0; axis + 1 < box.size(); ++axis)
+    if (gathered[axis] && box[axis] == gatheredRows)
+      return axis;
+  return std::nullopt;
+}
+
 int64_t BulkBox::rows() const {
   SharedType type = shared;
   return type.getShape()[type.getAxisOrder()[1]];
@@ -367,6 +398,8 @@ int64_t BulkBox::rowsOfGroup() const {
 }
 
 bool tk::endAtWindow(BulkBox &box) {
+  if (box.gatheredRows)
+    return box.end != nullptr;
   std::optional<unsigned> axis = box.rowsAxis();
   if (!axis || *axis + 1 >= box.box.size() || box.box.size() >= kMapRank || box.rowsOfGroup() > 1)
     return false;
@@ -377,15 +410,34 @@ bool tk::endAtWindow(BulkBox &box) {
   return box.end != nullptr;
 }
 
-/// How many of the tile's rows lie before their end.
-static Value countRows(OpBuilder &builder, Location loc, const BulkBox &box) {
+/// How many of a copy's rows lie before their end, of which the first has the number that `base`
+/// adds up to.
+static Value countRows(OpBuilder &builder, Location loc, const BulkBox &box, ValueRange base) {
   Value count = box.end;
-  for (Value summand : box.endBase)
+  for (Value summand : base)
     count = arith::SubIOp::create(builder, loc, count, summand);
   Value none = arith::ConstantIndexOp::create(builder, loc, 0);
-  Value all = arith::ConstantIndexOp::create(builder, loc, box.rows());
+  Value all = arith::ConstantIndexOp::create(builder, loc, box.copiedRows());
   count = arith::MaxSIOp::create(builder, loc, count, none);
   return arith::MinSIOp::create(builder, loc, count, all);
+}
+
+/// The window is entered so far before its end as there are rows.
+Value tk::endRows(OpBuilder &builder, Location loc, const BulkBox &box, ValueRange base,
+                  Value isInside, SmallVectorImpl<Value> &coordinates) {
+  Value count = countRows(builder, loc, box, base), &row = coordinates[*box.copiedRowsAxis()];
+  Value none = arith::ConstantIndexOp::create(builder, loc, 0);
+  Value rows = arith::ConstantIndexOp::create(builder, loc, box.copiedRows());
+  Value hasSome = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt, count, none);
+  Value lacksSome = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, count, rows);
+  Value isPart = arith::AndIOp::create(builder, loc, hasSome, lacksSome);
+  if (isInside)
+    isPart = arith::AndIOp::create(builder, loc, isPart, isInside);
+  Value before = arith::SelectOp::create(builder, loc, isPart, count, none);
+  row = arith::AddIOp::create(builder, loc, row, before);
+  Value first = arith::SubIOp::create(builder, loc, rows, count);
+  coordinates.insert(std::prev(coordinates.end()), first);
+  return isPart;
 }
 
 SmallVector<Value> tk::buildCoordinates(OpBuilder &builder, Location loc, const BulkBox &box) {
@@ -404,12 +456,5 @@ SmallVector<Value> tk::buildCoordinates(OpBuilder &builder, Location loc, const 
   }
   if (group > 1)
     coordinates.insert(std::prev(coordinates.end()), constant(0));
-  if (box.end) {
-    // The window is entered so far before its end as there are rows.
-    Value count = countRows(builder, loc, box), &row = coordinates[*box.rowsAxis()];
-    row = arith::AddIOp::create(builder, loc, row, count);
-    Value first = arith::SubIOp::create(builder, loc, constant(box.rows()), count);
-    coordinates.insert(std::prev(coordinates.end()), first);
-  }
   return coordinates;
 }

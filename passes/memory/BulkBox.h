@@ -28,8 +28,9 @@ struct BulkBox {
   llvm::SmallVector<mlir::Value> gathered;
   llvm::SmallVector<mlir::Value> groupMasks; ///< where one is false the group is zero
   /// Where rows end if the launch does not know that: at the number `end` in the loop's terms,
-  /// which the tile's first row is the sum of `endBase` in.
-  mlir::Value end;
+  /// which the tile's first row is the sum of `endBase` in. Of rows that are gathered `endIndex`
+  /// holds the numbers of all in these terms.
+  mlir::Value end, endIndex;
   llvm::SmallVector<mlir::Value> endBase;
   /// The axis along which a store's elements may lie before the tensor; they are masked off.
   std::optional<unsigned> beforeAxis;
@@ -37,6 +38,10 @@ struct BulkBox {
 
   /// The tensor's axis along which the rows of the tile in shared memory lie.
   std::optional<unsigned> rowsAxis() const;
+  /// The axis along which the rows of one copy lie, and how many these are: the tile's, or those of
+  /// a group that are gathered together.
+  std::optional<unsigned> copiedRowsAxis() const;
+  int64_t copiedRows() const { return gatheredRows ? gatheredRows : rows(); }
   /// Cuts rows into panels of so many bytes, a span of a swizzle.
   void cutRows(int64_t bytes);
   /// Rows that one group has where their pairs are interleaved, two for each part; else 1.
@@ -49,6 +54,14 @@ struct BulkBox {
 /// gathered.
 llvm::SmallVector<mlir::Value> buildCoordinates(mlir::OpBuilder &builder, mlir::Location loc,
                                                 const BulkBox &box);
+
+/// Has a copy from `coordinates` take only the rows before the end of `box`. Its first row has the
+/// number that `base` adds up to in the end's terms. Returns an `i1`: the copy takes some rows but
+/// not all, and the box is not outside the tensor for other reasons (`isInside`; null: it never is).
+/// Then the coordinates are those of the map that begins before the tensor, else those of the other.
+mlir::Value endRows(mlir::OpBuilder &builder, mlir::Location loc, const BulkBox &box,
+                    mlir::ValueRange base, mlir::Value isInside,
+                    llvm::SmallVectorImpl<mlir::Value> &coordinates);
 
 /// Reads an access as one to a box; on failure `why` is the reason, for people. What a load's masks
 /// leave out must be zero.
@@ -66,8 +79,11 @@ public:
   /// Null if the function does not have exactly one launch.
   static std::optional<LaunchArguments> of(gpu::FuncOp function);
 
-  /// A new argument of the function: the tensor map that `box` is copied by.
-  mlir::Value addTensorMap(const BulkBox &box);
+  /// A new argument of the function: the tensor map that `box` is copied by. Where the box's rows
+  /// end in a window, the map begins with the tensor, or so many rows before it (`isBefore`).
+  mlir::Value addTensorMap(const BulkBox &box, bool isBefore = false);
+  /// Do all panels of `box` begin inside the tensor's rows? An `i1`; null: at any launch.
+  mlir::Value arePanelsInside(mlir::OpBuilder &builder, const BulkBox &box);
   /// A new `index` argument of the function with the launch's `value`.
   mlir::Value addIndex(mlir::Value value, llvm::StringRef name);
   /// A new argument of the function: a counter of the launch's own (tkgpu.counter).

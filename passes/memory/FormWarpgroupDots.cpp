@@ -79,8 +79,15 @@ private:
   bool isStagedForAll(DotOp dot);
   bool readsPairsOfBytes(DotOp dot);
   std::optional<unsigned> sharedRows(const BulkBox &box);
+  /// The maps of one tensor: from its begin on, and from some rows before it if boxes end in it.
+  struct Maps {
+    Value plain, before;
+  };
   Value stage(Value operand, bool isMultiplied);
-  void copyGroups(const BulkBox &box, Value shared, Value map, SmallVector<Value> coordinates);
+  Value endCopy(const BulkBox &box, Maps maps, ValueRange base, Value isInside,
+                SmallVectorImpl<Value> &coordinates);
+  void copyGroups(const BulkBox &box, Value shared, Maps maps, Value isInside,
+                  ArrayRef<Value> coordinates);
   LocalLoadOp readLate(gpu::LoadOp load);
   void rewrite(DotOp dot);
 
@@ -194,36 +201,63 @@ Value WarpgroupForming::stage(Value operand, bool isMultiplied) {
     multicast = builder.getI64IntegerAttr(*axis);
     box.box[*axis] /= function.getCluster();
   }
-  Value map = arguments.addTensorMap(box);
+  Maps maps = {arguments.addTensorMap(box), Value()};
+  if (box.end)
+    maps.before = arguments.addTensorMap(box, /*isBefore=*/true);
   builder.setInsertionPoint(load);
   SmallVector<Value> coordinates = buildCoordinates(builder, loc, box);
+  Value isInside = box.end ? arguments.arePanelsInside(builder, box) : Value();
   if (box.gatheredRows) {
-    copyGroups(box, shared, map, coordinates);
+    copyGroups(box, shared, maps, isInside, coordinates);
     return shared;
   }
+  Value map = box.end ? endCopy(box, maps, box.endBase, isInside, coordinates) : maps.plain;
   BulkCopyOp::create(builder, loc, shared, map, coordinates, Value(), Value(), multicast,
                      /*first_row=*/nullptr);
   return shared;
 }
 
+/// Has a copy end where the rows do; returns the map that it takes. A box that is outside the
+/// tensor as a whole has the hardware touch a map's base address (H200: an illegal address where no
+/// memory is mapped). The map that begins before the tensor copies only boxes that are in part
+/// inside.
+Value WarpgroupForming::endCopy(const BulkBox &box, Maps maps, ValueRange base, Value isInside,
+                                SmallVectorImpl<Value> &coordinates) {
+  Location loc = maps.plain.getLoc();
+  Value isPart = endRows(builder, loc, box, base, isInside, coordinates);
+  return arith::SelectOp::create(builder, loc, isPart, maps.before, maps.plain);
+}
+
 /// Copies each group of rows that are gathered together.
-void WarpgroupForming::copyGroups(const BulkBox &box, Value shared, Value map,
-                                  SmallVector<Value> coordinates) {
+void WarpgroupForming::copyGroups(const BulkBox &box, Value shared, Maps maps, Value isInside,
+                                  ArrayRef<Value> coordinates) {
   SharedType type = box.shared;
   int64_t rows = type.getShape()[type.getAxisOrder()[1]];
+  Location loc = shared.getLoc();
   for (int64_t row = 0; row < rows; row += box.gatheredRows) {
+    SmallVector<Value> place(coordinates);
+    for (auto [axis, index] : llvm::enumerate(box.gathered))
+      if (index)
+        place[axis] = elements.at(index, row);
+    Value map = maps.plain, isGroupInside = isInside;
+    for (Value mask : box.groupMasks) {
+      Value holds = elements.at(mask, row);
+      isGroupInside =
+          isGroupInside ? arith::AndIOp::create(builder, loc, isGroupInside, holds) : holds;
+    }
+    if (box.end)
+      map = endCopy(box, maps, elements.at(box.endIndex, row), isGroupInside, place);
     for (auto [axis, index] : llvm::enumerate(box.gathered)) {
       if (!index)
         continue;
-      coordinates[axis] = elements.at(index, row);
       // What lies before the tensor is zero.
       for (Value mask : box.groupMasks)
-        coordinates[axis] = arith::SelectOp::create(
-            builder, shared.getLoc(), elements.at(mask, row), coordinates[axis],
-            arith::ConstantIndexOp::create(builder, shared.getLoc(), -box.gatheredRows));
+        place[axis] = arith::SelectOp::create(
+            builder, loc, elements.at(mask, row), place[axis],
+            arith::ConstantIndexOp::create(builder, loc, -box.gatheredRows));
     }
-    BulkCopyOp::create(builder, shared.getLoc(), shared, map, coordinates, Value(), Value(),
-                       /*multicast=*/nullptr, builder.getI64IntegerAttr(row));
+    BulkCopyOp::create(builder, loc, shared, map, place, Value(), Value(), /*multicast=*/nullptr,
+                       builder.getI64IntegerAttr(row));
   }
 }
 

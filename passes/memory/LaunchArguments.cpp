@@ -125,7 +125,24 @@ bool LaunchArguments::canGroupRows(const BulkBox &box, int64_t group, AxisInfo &
                       [&](Value value) { return info.divisibilityOf(value) % group == 0; });
 }
 
-Value LaunchArguments::addTensorMap(const BulkBox &box) {
+Value LaunchArguments::arePanelsInside(OpBuilder &builder, const BulkBox &box) {
+  SharedType shared = box.shared;
+  const int64_t columns = shared.getShape()[shared.getAxisOrder()[0]];
+  const int64_t last = columns - box.box.back();
+  auto kernel = launch->getParentOfType<KernelOp>();
+  Value extent = getExtents(kernel, tensorOf(box.buffer)).back();
+  SizeFact fact = getSizeFact(kernel, extent);
+  if (last == 0 || fact.divisor % columns == 0)
+    return {};
+  Location loc = launch.getLoc();
+  Value end = addIndex(extent, "columns");
+  Value start = arith::ConstantIndexOp::create(builder, loc, last);
+  for (Value summand : box.coordinates.back())
+    start = arith::AddIOp::create(builder, loc, start, summand);
+  return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, start, end);
+}
+
+Value LaunchArguments::addTensorMap(const BulkBox &box, bool isBefore) {
   OpBuilder builder(launch);
   Location loc = launch.getLoc();
   Value tensor = tensorOf(box.buffer);
@@ -147,16 +164,17 @@ Value LaunchArguments::addTensorMap(const BulkBox &box) {
     sides[axis] /= group;
   }
   if (box.end) {
-    // The window lies before the tensor, too: no row number becomes negative there.
-    unsigned axis = *box.rowsAxis();
-    Value rows = arith::ConstantIndexOp::create(builder, loc, box.rows());
-    Value one = arith::ConstantIndexOp::create(builder, loc, 1);
-    Value isAny = arith::MinSIOp::create(builder, loc, extents[axis], one);
-    Value more = arith::MulIOp::create(builder, loc, isAny, rows);
-    extents[axis] = arith::AddIOp::create(builder, loc, extents[axis], more);
+    unsigned axis = *box.copiedRowsAxis();
+    Value rows = arith::ConstantIndexOp::create(builder, loc, box.copiedRows());
+    if (isBefore) { // no row number becomes negative there
+      Value one = arith::ConstantIndexOp::create(builder, loc, 1);
+      Value isAny = arith::MinSIOp::create(builder, loc, extents[axis], one);
+      Value more = arith::MulIOp::create(builder, loc, isAny, rows);
+      extents[axis] = arith::AddIOp::create(builder, loc, extents[axis], more);
+    }
     extents.insert(std::prev(extents.end()), rows);
     strides.insert(std::prev(strides.end()), strides[axis]);
-    sides.insert(std::prev(sides.end()), box.rows());
+    sides.insert(std::prev(sides.end()), box.copiedRows());
     sides[axis] = 1;
   }
   unsigned number = cast<BlockArgument>(box.buffer).getArgNumber(), count = launch.getArgs().size();
@@ -166,6 +184,6 @@ Value LaunchArguments::addTensorMap(const BulkBox &box) {
     result = builder.getI64IntegerAttr(number - count);
   auto map = TensorMapOp::create(builder, loc, result ? Value() : tensor, extents, strides, sides,
                                  *SharedType(box.shared).getHardwareSwizzle(), result,
-                                 box.roundsToTf32, box.end ? box.rows() : 0);
+                                 box.roundsToTf32, isBefore ? box.copiedRows() : 0);
   return addArgument(map, (function.getArgName(number) + "_map").str());
 }

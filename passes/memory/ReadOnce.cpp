@@ -125,7 +125,7 @@ static bool exceedsCache(std::optional<int64_t> bytes) {
 /// The bytes of the tensor that `copy` reads, at most; nothing if that is not known.
 static std::optional<int64_t> bytesOfTensor(gpu::BulkCopyOp copy) {
   auto function = copy->getParentOfType<gpu::FuncOp>();
-  auto map = dyn_cast<BlockArgument>(copy.getMap());
+  BlockArgument map = copy.getMapArgument();
   if (!map || map.getOwner() != function.getBlock())
     return std::nullopt;
   gpu::LaunchOp launch = launchOf(function);

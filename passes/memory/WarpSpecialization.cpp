@@ -86,7 +86,7 @@ bool WarpSpecialization::canCutOut() {
   auto isKnown = [&](Value value) { return addToSlice(value); };
   for (Ring &ring : rings) {
     for (BulkCopyOp copy : ring.copies)
-      if (!llvm::all_of(copy.getCoordinates(), isKnown))
+      if (!isKnown(copy.getMap()) || !llvm::all_of(copy.getCoordinates(), isKnown))
         return false;
     Operation *parent = ring.copies.front()->getParentOp();
     for (; parent != function; parent = parent->getParentOp()) {
@@ -176,8 +176,9 @@ void WarpSpecialization::beginCopy(BulkCopyOp copy, IRMapping &mapping, RingStat
     coordinates.push_back(mapping.lookupOrDefault(coordinate));
   Value stage = StageOp::create(builder, loc, copy.getTarget().getType(),
                                 ring.buffers.lookup(copy.getTarget()), state.slot);
-  auto begun = BulkCopyOp::create(builder, loc, stage, copy.getMap(), coordinates, ring.full,
-                                  state.slot, copy.getMulticastAttr(), copy.getFirstRowAttr());
+  Value map = mapping.lookupOrDefault(copy.getMap());
+  auto begun = BulkCopyOp::create(builder, loc, stage, map, coordinates, ring.full, state.slot,
+                                  copy.getMulticastAttr(), copy.getFirstRowAttr());
   begun.setOnce(copy.getOnce());
   begun.setAgain(copy.getAgain());
   if (copy == ring.copies.back() && !oneRole)

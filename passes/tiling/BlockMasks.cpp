@@ -189,30 +189,9 @@ static bool isReadOnce(Value loaded) {
   return false;
 }
 
-/// Does a table say where the rows of a load lie, such as the pages of a cache? `k` is the axis of
-/// the rows.
-bool BlockProgram::isGathered(LoadOp load, unsigned k) {
-  return llvm::any_of(load.getIndices(), [&](Value index) {
-    SetVector<Value> work;
-    work.insert(index);
-    for (size_t n = 0; n < work.size(); ++n) {
-      Operation *op = work[n].getDefiningOp();
-      if (!op || op->getNumRegions() > 0)
-        continue;
-      if (isa<LoadOp>(op) && axesOf(work[n]).contains(k))
-        return true;
-      work.insert(op->operand_begin(), op->operand_end());
-    }
-    return false;
-  });
-}
-
 /// Notes what weights multiply, and under which conditions terms exist, but for those by which
 /// ranges are known.
 void BlockProgram::planUnseen(Reduction &reduction) {
-  auto target =
-      kernel->getParentOfType<ModuleOp>()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
-  const bool copiesInBulk = target && target.getHopper();
   auto conditions = present.find(reduction.op);
   for (auto [n, acc] : llvm::enumerate(reduction.accumulators)) {
     if (!acc.isDot || acc.kind != ReduceKind::Sum || !isa<FloatType>(acc.type))
@@ -228,10 +207,6 @@ void BlockProgram::planUnseen(Reduction &reduction) {
       Value loaded = withoutExtension(factor);
       const bool isLoaded = loaded.getDefiningOp<LoadOp>() != nullptr;
       if (weightOf(factor) || (!isLoaded && !weightOf(weight)))
-        continue;
-      // Bulk copies of gathered rows end with their groups: rows that a mask leaves out of the last
-      // group are copied, too.
-      if (copiesInBulk && isLoaded && isGathered(loaded.getDefiningOp<LoadOp>(), acc.k))
         continue;
       Unseen own;
       own.rows = rows;

@@ -269,7 +269,6 @@ private:
   llvm::SmallVector<mlir::Value> maskedScores(Reduction &reduction);
   void maskTerm(Reduction &reduction, mlir::Value term, ReduceKind kind);
   mlir::Value isPartial(Reduction &reduction);
-  bool isGathered(LoadOp load, unsigned k);
   void planUnseen(Reduction &reduction);
   void addUnseenMasks(mlir::Value value, llvm::SmallVectorImpl<TileValue> &masks);
   bool isCovered(LoadOp op, unsigned axis, llvm::ArrayRef<mlir::Value> extents);

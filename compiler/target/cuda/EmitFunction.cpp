@@ -268,6 +268,13 @@ LogicalResult KernelEmitter::emitOp(Operation *op) {
     return success();
   if (joinGroup(op))
     return failure(failed);
+  if (auto select = dyn_cast<arith::SelectOp>(op);
+      select && isa<gpu::TensorMapType>(select.getType())) {
+    names[select] = freshName("map");
+    line("const tk::TensorMap *const " + names[select] + " = " + scalar(select.getCondition()) +
+         " ? &" + names[select.getTrueValue()] + " : &" + names[select.getFalseValue()] + ";");
+    return failure(failed);
+  }
   if (op->getNumResults() == 1 && !isTile(op->getResult(0)) && op->getNumRegions() == 0) {
     llvm::SmallVector<std::string> operands;
     for (Value operand : op->getOperands())

@@ -59,6 +59,13 @@ template <class Visit> bool TensorBox::forEachRun(const int *at, Visit visit) co
   }
 }
 
+bool TensorBox::isOutside(const int *at) const {
+  for (unsigned axis = 0; axis < axes; ++axis)
+    if (at[axis] + box[axis] <= 0 || at[axis] >= extents[axis])
+      return true;
+  return false;
+}
+
 /// So many elements of f32, rounded to tf32.
 static std::vector<unsigned char> roundRun(const unsigned char *from, int64_t count) {
   std::vector<unsigned char> rounded(static_cast<size_t>(count) * sizeof(float));
@@ -75,6 +82,9 @@ bool TensorBox::load(GlobalMemory &global, const int *at, int64_t to, Access min
                      const Viewer &viewer, std::vector<unsigned char> &data) const {
   const auto size = static_cast<int64_t>(size_of(dtype));
   data.resize(static_cast<size_t>(bytes()));
+  if (isOutside(at) && !global.locateRead(address, static_cast<int>(size), static_cast<int>(size),
+                                          mine, viewer))
+    return false;
   return forEachRun(at, [&](int64_t element, const char *from, int64_t count) {
     const unsigned char *source = nullptr;
     if (from) {

@@ -47,6 +47,9 @@ struct TensorBox {
              Access mine, const Viewer &viewer) const;
 
 private:
+  /// Is no element of the box at `at` in the tensor? An H200 then reads the map's base address, and
+  /// raises an illegal address where no memory is mapped there.
+  bool isOutside(const int *at) const;
   /// Calls visit(element of the box, address or nullptr where outside, elements) for runs along the
   /// innermost axis; stops where it returns false.
   template <class Visit> bool forEachRun(const int *at, Visit visit) const;

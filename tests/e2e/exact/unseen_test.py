@@ -229,14 +229,8 @@ def by_rows(run):
 FORMS = (packed, two_bounds, pages, decode_pages, ragged, kept, window, causal, documents, offsets, cores, gradients)
 
 
-# Bulk copies of sm_90a take whole pages (docs/numerics.md).
-WHOLE_PAGES = (pages, decode_pages)
-
-
 def check(run):
     for forms in FORMS:
-        if run.target == "emu" and forms in WHOLE_PAGES:
-            continue
         for form in forms():
             check_form(run, form)
     by_rows(run)

@@ -137,6 +137,43 @@ TEST_CASE("bulk copies that the machine refuses", "[emu]") {
                        "illegal instruction"});
 }
 
+TEST_CASE("a box outside a tensor touches the base address of its map", "[emu]") {
+  // x has 8 rows of 16, of which axis 1 is a window and axis 2 counts; both have the same stride.
+  auto load = [](const char *box, bool isBefore) {
+    KernelHarness k(R"(#include "hopper.cuh"
+extern "C" __global__ void __launch_bounds__(128)
+k(const __grid_constant__ tk::TensorMap map, int *y) {
+  auto *const ready = reinterpret_cast<tk::PhaseBarrier *>(tk::shared_memory());
+  int *const shared = reinterpret_cast<int *>(tk::shared_memory() + 128); const int i = tk::thread_index();
+  if (i == 0) { tk::phase_init(ready, 1); tk::phase_init_fence(); } tk::barrier();
+  if (i == 0) { tk::phase_expect(ready, 512); tk::bulk_load<3>(shared, &map, {)" +
+                    std::string(box) + R"(}, ready); }
+  tk::phase_wait(ready, 0);
+  tk::put(&y[i], tk::get(&shared[i]));
+})");
+    std::vector<int> x(8 * 16, 5), y(128);
+    k.threads = 128;
+    k.sharedBytes = 1024;
+    tk::TensorView view(x.data(), DType::i32, tk::Extents{8, 8, 16});
+    view.strides = {16, 16, 1};
+    k.inView(view);
+    k.mapped({16, 8, 1}, 0);
+    if (isBefore)
+      k.beginBefore(8);
+    k.out(y, DType::i32);
+    std::string text = k.run();
+    int rows = 0;
+    for (int row = 0; row < 8; ++row)
+      rows += y[row * 16] == 5;
+    return text.empty() ? std::to_string(rows) : text;
+  };
+  CHECK(load("0, 4, 4", true) == "4"); // rows 0 to 3 and beyond the window
+  CHECK(load("0, 8, 0", false) == "0");
+  CHECK(load("0, 0, -1", false) == "0");
+  for (const char *outside : {"0, 8, 0", "0, 4, 8", "0, -8, 4", "16, 4, 4"})
+    CHECK(load(outside, true).find("which is outside") != std::string::npos);
+}
+
 TEST_CASE("a bulk load over what threads wrote needs a proxy fence", "[emu]") {
   const std::string write = "  if (i < 16) tk::put(&shared[i], 1);\n";
   const std::string wait = "  tk::phase_wait(ready, 0);";
