@@ -1,6 +1,6 @@
 //===- Tolerance.h - is a result right? --------------------------*- C++ -*-===//
 //
-// Two yardsticks, both must hold (docs/numerics.md):
+// Two yardsticks, both must hold (docs/reference/numerics.md):
 //   1. the largest error against f64 is at most twice that of a naive program in the same types,
 //      plus two units in the last place of the output type at the tensor's scale;
 //   2. every element is within rtol and atol of f64, and the normalised mean square error is small,

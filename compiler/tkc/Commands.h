@@ -16,7 +16,7 @@ class App;
 
 namespace tk::tkc {
 
-/// What the process exits with; docs/tkc.md lists them for scripts.
+/// What the process exits with; docs/reference/tkc.md lists them for scripts.
 enum ExitCode {
   Done = 0,
   WrongInput = 1,     ///< the program, the shapes or the data are wrong

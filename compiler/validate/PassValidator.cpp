@@ -123,7 +123,7 @@ Status PassValidator::arm(KernelOp kernel, const std::vector<int64_t> &kernelDim
     int64_t count = 1;
     for (int64_t extent : reference->resultShape(result))
       count *= extent;
-    // As in docs/numerics.md: what cancels entirely is 0 but for roundings.
+    // As in docs/reference/numerics.md: what cancels entirely is 0 but for roundings.
     double scale = 1e-3;
     for (int64_t position : chosenPositions(count, options.maxElements)) {
       interp::Cell value = reference->element(result, position);

@@ -246,7 +246,7 @@ bool Derivation::isCopiesMean(Value value) const {
 }
 
 /// Is `value` a distance whose squares a sum adds up, and nothing else? A variance may be taken
-/// about the mean that its own loop, or a part of it, computes (docs/numerics.md).
+/// about the mean that its own loop, or a part of it, computes (docs/reference/numerics.md).
 static bool isSummedSquared(Value value) {
   return llvm::all_of(value.getUsers(), [&](Operation *user) {
     auto square = dyn_cast<arith::MulFOp>(user);

@@ -19,7 +19,7 @@
 //     %w = warpgroup_wait %s                    %w = warpgroup_wait %s
 //
 // A window of 1024 keys with a soft cap, H100: 1.02, plain or with ALiBi, too, 1.005
-// (bench/results/2026-11-28-h100-chains.md).
+// (lab/results/2026-11-28-h100-chains.md).
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"

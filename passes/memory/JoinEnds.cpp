@@ -36,7 +36,7 @@
 //   }
 //
 // Of the rate without, 16384 keys of 128, H100: 1.07 to 1.12 for windows of 384 to 1024, 1.03 for
-// 4096; 0.9 for 256 (bench/results/2026-11-26-h200-windows-joined-ends.md).
+// 4096; 0.9 for 256 (lab/results/2026-11-26-h200-windows-joined-ends.md).
 //
 //===----------------------------------------------------------------------===//
 #include "passes/memory/JoinEnds.h"

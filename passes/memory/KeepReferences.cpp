@@ -35,8 +35,8 @@
 //   }                                         }}
 //
 // Windows of 1000 to 4096 keys, two warpgroups, H200: 1.02 to 1.08, of 384 keys 0.98
-// (bench/results/2026-11-27-h200-kept-references.md); all keys, or those up to the query's, 1.0 to
-// 1.14 (bench/results/2026-11-28-h200-masks-and-references.md). Three come apart since then, as
+// (lab/results/2026-11-27-h200-kept-references.md); all keys, or those up to the query's, 1.0 to
+// 1.14 (lab/results/2026-11-28-h200-masks-and-references.md). Three come apart since then, as
 // nothing ties their steps to one another any more (tk-bound-warpgroups, placeResults in
 // Rings.cpp).
 //

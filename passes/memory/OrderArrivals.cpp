@@ -14,7 +14,7 @@
 //   %t = mulf %s, broadcast %f          →     %t = mulf %s, broadcast %g
 //
 // A window of 1024 keys whose ends are joined (tk-join-ends), H100: 1.01 to 1.02
-// (bench/results/2026-11-26-h200-windows-joined-ends.md).
+// (lab/results/2026-11-26-h200-windows-joined-ends.md).
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"

@@ -141,7 +141,7 @@ static std::optional<int64_t> bytesOfTensor(gpu::BulkCopyOp copy) {
 /// Does a box that the copy's block stores begin at the same coordinates, with as many rows or
 /// more? A tile's results are its own, and so is what the copy brings. Of operands of products
 /// alone: rows that are normalised lose 5 % where none of them last until the next launch
-/// (docs/tried.md).
+/// (lab/tried.md).
 static bool isAtPlaceOfResult(gpu::BulkCopyOp copy) {
   if (!llvm::all_of(copy.getTarget().getUsers(),
                     llvm::IsaPred<gpu::BulkCopyOp, gpu::WarpgroupDotOp>))

@@ -21,7 +21,7 @@
 // Where four warpgroups take turns, whose work runs under others' products, it brings what steps
 // without masks save since they have no maxima (tk-keep-references): keys up to the query's, heads
 // of 64, 512 to 4096 of them, H200: 1.07 to 1.13
-// (bench/results/2026-11-28-h200-masks-and-references.md). It brings nothing for a few steps, nor
+// (lab/results/2026-11-28-h200-masks-and-references.md). It brings nothing for a few steps, nor
 // where a step computes long functions: its code does not stay in the cache.
 //
 //===----------------------------------------------------------------------===//

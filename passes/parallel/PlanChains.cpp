@@ -102,7 +102,7 @@ int64_t Planner::walkedTogether(Contraction &outer) {
 /// reference (tk-keep-references)? Three warpgroups then come apart by themselves, each with a
 /// first and a last step of its own, if these have few terms. Windows of plain scores have the rate
 /// of two warpgroups 1.03 to 1.09 times (H200, d 128, 128 to 4096 keys; H100 0.985 to 1.065:
-/// bench/results/2026-11-27-h200-windows-apart.md).
+/// lab/results/2026-11-27-h200-windows-apart.md).
 static bool comesApart(StatementShape &shape, Contraction &outer) {
   auto row = dyn_cast<BlockArgument>(outer.m);
   return row && row.getOwner() == shape.compute.getBlock() && movesWithRow(outer.op, row) &&

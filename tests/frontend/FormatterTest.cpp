@@ -171,7 +171,7 @@ TEST_CASE("a text with errors stays as it is") {
 
 TEST_CASE("the programs of the language reference parse") {
   SourceManager sources;
-  FileId page = sources.load(TK_DOCS_DIR "/language.md");
+  FileId page = sources.load(TK_DOCS_DIR "/reference/language.md");
   REQUIRE(page != kNoFile);
   std::string_view text = sources.file(page).text();
   constexpr std::string_view open = "```tk\n", close = "```\n";

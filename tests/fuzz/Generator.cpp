@@ -222,7 +222,7 @@ static bool holdsMask(const Program &program, const Node &node) {
 }
 
 /// Is there a product with a factor that a mask may make 0? Such a term may be left out, and with
-/// it a NaN in another factor: which of the two it is is not said (docs/numerics.md).
+/// it a NaN in another factor: which of the two it is is not said (docs/reference/numerics.md).
 static bool multipliesMasked(const Program &program, const Node &node) {
   return (node.kind == Kind::Binary && node.sort == Sort::Float && node.name == "*" &&
           holdsMask(program, node)) ||

@@ -268,7 +268,7 @@ private:
   }
 
   /// The largest magnitude of a result's samples; what cancels entirely is 0 but for roundings, see
-  /// docs/numerics.md.
+  /// docs/reference/numerics.md.
   double scaleOf(unsigned result) {
     double scale = 1e-3;
     if (!exact->resultIsFloat(result))
