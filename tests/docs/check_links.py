@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Checks every Markdown page: relative links name a file of the repository, anchors name a heading of
-their page, and every result in lab/results has a reference from a page or from a comment.
+their page, paths in code on pages of docs/ exist, and every result in lab/results has a reference from a page
+or from a comment.
 
 check_links.py [ROOT]
 """
@@ -15,6 +16,9 @@ if ROOT.is_file():
 FENCE = re.compile(r"^(```|~~~).*?^\1\s*$", re.M | re.S)
 CODE = re.compile(r"`[^`\n]*`")
 LINK = re.compile(r"!?\[(?:[^\]\[]|\[[^\]]*\])*\]\(([^)\s]+)\)")
+# A path of the repository in code, without placeholders.
+PATH = re.compile(r"`((?:runtime|dialects|frontend|passes|compiler|python|tests|scripts|bench|examples|docs|lab|cmake)/"
+                  r"[\w./-]+)`")
 RESULT = re.compile(r"\d{4}-\d\d-\d\d-[a-z]+\d+(?:-[\w-]+)?\.md")
 
 
@@ -53,6 +57,10 @@ def check():
                 problems.append(f"{where}: no such file")
             elif anchor and other in pages and anchor not in anchors(pages[other]):
                 problems.append(f"{where}: the page has no such heading")
+        if page.is_relative_to(ROOT / "docs") or page == ROOT / "README.md":
+            for name in PATH.findall(FENCE.sub("", text)):
+                if not (ROOT / name).exists():
+                    problems.append(f"{page.relative_to(ROOT)}: no file {name}")
     named = set()
     for path in everything:
         if path.suffix in (".md", ".cpp", ".h", ".py", ".td", ".inc") and path.stat().st_size < 1 << 20:
