@@ -1,6 +1,6 @@
 // The diagnostics engine: typed codes, several labelled spans, what was expected and found, a fix.
 //
-//   diags.error(Diag::UnknownName, span) << "nothing is named '" << name << "'"
+//   diags.error(Diag::UnknownName, span) << "unknown name '" << name << "'"
 //       .help("did you mean 'alpha'?");                         // operator<< returns the builder
 //
 // A builder hands its diagnostic over when it is destroyed, at the end of the full expression.

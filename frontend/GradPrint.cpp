@@ -36,7 +36,7 @@ public:
   std::string out;
 
   void print(const Term &term, int around);
-  /// Enters an index under a name that nothing has; `body` shows how it is used.
+  /// Enters an index under a name that is not taken; `body` shows how it is used.
   void introduce(IndexRef index, const TermPtr &body, bool ofResult = false);
   void leave(IndexRef index) {
     inUse.erase(names[index]);

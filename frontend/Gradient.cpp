@@ -68,7 +68,7 @@ const ast::Kernel *Deriver::primalOf(const ast::Grad &grad) {
   for (auto &[known, kernel] : kernels)
     candidates.push_back(known);
   auto d = diags.error(Diag::UnknownKernel, grad.primalSpan);
-  d << "no kernel is named '" << grad.primal << "'";
+  d << "unknown kernel '" << grad.primal << "'";
   if (std::string hint = didYouMean(grad.primal, candidates); !hint.empty())
     d.help(hint);
   return nullptr;
@@ -80,7 +80,7 @@ bool Deriver::check(const ast::Grad &grad, const ast::Kernel &primal) {
   std::map<std::string, Span> seen;
   if (grad.wrt.empty()) {
     diags.error(Diag::NotDifferentiable, grad.span).help("name parameters: wrt (x, y)")
-        << "'" << grad.name << "' names nothing to differentiate by";
+        << "'" << grad.name << "' has no parameter after wrt";
     ok = false;
   }
   for (const ast::GradArgument &arg : grad.wrt) {
@@ -129,7 +129,7 @@ bool Deriver::check(const ast::Grad &grad, const ast::Kernel &primal) {
       return;
     auto d = diags.error(Diag::Redeclared, grad.nameSpan);
     d << "'" << grad.name << "' needs the name '" << name << "' for " << what
-      << ", and something else has it";
+      << ", which is already declared";
     if (!isNew)
       d.label(it->second, "declared here");
     ok = false;

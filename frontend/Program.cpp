@@ -116,7 +116,7 @@ void ProgramLoader::resolve(ast::Import &import, const std::string &importer) {
       (std::filesystem::path(importer).parent_path() / import.path).lexically_normal().string();
   if (!isSourceFile(path)) {
     diags.error(Diag::ImportNotSource, import.pathSpan).expected("a file whose name ends in .tk")
-        << "'" << import.path << "' is no .tk file";
+        << "'" << import.path << "' is not a .tk file";
     return;
   }
   std::string name = key(path);

@@ -74,7 +74,7 @@ const ast::Kernel *findKernel(const Globals &globals, const std::string &name, S
   for (auto &[known, kernel] : globals.kernels)
     candidates.push_back(known);
   auto d = diags.error(Diag::UnknownKernel, span);
-  d << "no kernel is named '" << name << "'";
+  d << "unknown kernel '" << name << "'";
   if (std::string hint = didYouMean(name, candidates); !hint.empty())
     d.help(hint);
   return nullptr;

@@ -153,7 +153,7 @@ Node *KernelSema::access(const ast::Access &e, Node *pad) {
   Tensor *tensor = it->second.tensor;
   if (!tensor) {
     diags.error(Diag::NotATensor, e.nameSpan).label(it->second.span, "declared here")
-        << "'" << e.name << "' is no tensor, it has no elements";
+        << "'" << e.name << "' is a scalar, not a tensor";
     return nullptr;
   }
   if (e.indices.size() != it->second.rank()) {

@@ -44,7 +44,7 @@ Node *KernelSema::call(const ast::Call &e) {
     for (auto &[name, fn] : *fns)
       candidates.push_back(name);
   auto d = diags.error(Diag::UnknownFunction, e.nameSpan);
-  d << "no function is named '" << e.name << "'";
+  d << "unknown function '" << e.name << "'";
   if (ast::parseReduceKind(e.name))
     d.help("a reduction names its index: " + e.name + "[k](…)");
   else if (stdLibrary().find("\nfn " + e.name + "(") != std::string_view::npos)

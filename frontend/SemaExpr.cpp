@@ -150,7 +150,7 @@ Node *KernelSema::unknownName(const std::string &name, Span span) {
     return nullptr;
   }
   auto d = diags.error(Diag::UnknownName, span);
-  d << "nothing is named '" << name << "'";
+  d << "unknown name '" << name << "'";
   if (!hint.empty())
     d.help(hint);
   return nullptr;

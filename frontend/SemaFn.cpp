@@ -89,7 +89,7 @@ KernelSema::tensorArgument(const ast::Fn &fn, const ast::FnParam &param, const a
     diags.error(Diag::NotATensor, arg.span)
             .label(param.nameSpan, "indexed in '" + fn.name + "'")
             .expected("a tensor's name, or one with leading indices, as in x[r]")
-        << "argument '" << param.name << "' of '" << fn.name << "' is no tensor";
+        << "argument '" << param.name << "' of '" << fn.name << "' is not a tensor";
     return std::nullopt;
   }
   if (leading != 0 && leading >= named->rank()) {

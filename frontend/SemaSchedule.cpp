@@ -45,7 +45,7 @@ void KernelSema::schedule(const ast::Schedule &schedule) {
     diags.error(Diag::UnknownArchitecture, schedule.archSpan)
             .expected("cpu, emu, sm_80, sm_86, sm_87, sm_89, sm_90, sm_90a, sm_100, sm_100a, "
                       "sm_103a, sm_120 or sm_120a")
-        << "no architecture is named '" << schedule.arch << "'";
+        << "unknown architecture '" << schedule.arch << "'";
   if (schedule.when) {
     indexMode = true;
     Node *n = expr(*schedule.when);

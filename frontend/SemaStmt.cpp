@@ -205,7 +205,7 @@ void KernelSema::define(const ast::Define &stmt) {
   if (!target) {
     auto it = scope.find(stmt.name);
     auto d = diags.error(Diag::NotAResult, stmt.nameSpan);
-    d << "'" << stmt.name << "' is no result of this kernel";
+    d << "'" << stmt.name << "' is not a result of this kernel";
     std::vector<std::string_view> candidates;
     for (const ast::ParamPtr &result : out.source->results)
       candidates.push_back(result->name);

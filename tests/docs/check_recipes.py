@@ -6,6 +6,8 @@ A page says what its list is checked against, in comments:
   <!-- files that contain REGEX in FOLDERS -->   the table below `## Files` lists exactly these (and others that
                                                  the regular expression does not find, which must exist)
   <!-- every pass -->                            each pass of Passes.td has all of the files that the page lists
+
+A row with a third column in code says which text the file contains.
 """
 import pathlib
 import re
@@ -74,6 +76,9 @@ def check(page):
             if name.split("/")[0] in folders and name not in found and (ROOT / name).is_file() \
                     and pathlib.Path(name).suffix in TEXT and "generated" not in text_of_row(text, name):
                 problems.append(f"{page.name}: {name} is listed and does not contain {regex}")
+    for name, line in re.findall(r"^\| `([^`]+)` \|[^|\n]*\| `(.+)` \|$", text, re.M):
+        if (ROOT / name).exists() and line not in (ROOT / name).read_text():
+            problems.append(f"{page.name}: {name} does not contain the line {line}")
     if "<!-- every pass -->" in text:
         problems += [f"{page.name}: {problem}" for problem in check_passes()]
     return problems

@@ -42,7 +42,7 @@ TEST_CASE_METHOD(Fixture, "each span is underlined, with its label") {
 
 TEST_CASE_METHOD(Fixture, "overlapping spans get rows of their own") {
   diags.error(Diag::ExpectedToken, at("k] *")).label(at("sum[k](a[i, k] * b[k, j])"), "in this");
-  CHECK(diags.text() == "gemm.tk:2:25: error[TK0101]: something else was expected here\n"
+  CHECK(diags.text() == "gemm.tk:2:25: error[TK0101]: unexpected token\n"
                         "  2 |   c[i, j] = sum[k](a[i, k] * b[k, j])\n"
                         "    |             ------------------------- in this\n"
                         "    |                         ^^^^\n");
@@ -51,8 +51,8 @@ TEST_CASE_METHOD(Fixture, "overlapping spans get rows of their own") {
 TEST_CASE_METHOD(Fixture, "JSON lines") {
   diags.error(Diag::ExpectedToken, at("gemm")).label(at("j"), "x").help("say \"hi\"\n\x01");
   CHECK(diags.text({.json = true}) ==
-        "{\"severity\":\"error\",\"code\":\"TK0101\",\"message\":\"something else was expected "
-        "here\",\"file\":\"gemm.tk\",\"line\":1,\"column\":8,\"endLine\":1,\"endColumn\":12,"
+        "{\"severity\":\"error\",\"code\":\"TK0101\",\"message\":\"unexpected token\","
+        "\"file\":\"gemm.tk\",\"line\":1,\"column\":8,\"endLine\":1,\"endColumn\":12,"
         "\"labels\":[{\"file\":\"gemm.tk\",\"line\":2,\"column\":8,\"endLine\":2,\"endColumn\":9,"
         "\"text\":\"x\"}],\"help\":[\"say \\\"hi\\\"\\n\\u0001\"]}\n");
 }

@@ -241,7 +241,7 @@ def endless_inputs(folder):
     for what in ("/etc/passwd", "/dev/zero", "endless.txt"):
         importer.write_text(f'import "{what}"\n{COPY}')
         done = run("run", importer, "--target", "cpu", "--dim", "N=3")
-        expect(done.returncode == 1 and b"is no .tk file" in done.stderr and b"root" not in done.stderr,
+        expect(done.returncode == 1 and b"is not a .tk file" in done.stderr and b"root" not in done.stderr,
                f"import {what}", done)
 
 
