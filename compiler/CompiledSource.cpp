@@ -77,8 +77,8 @@ Products productsOf(KernelOp kernel) {
   return products;
 }
 
-constexpr StringRef stages[] = {"ast", "tk",   "fused", "linalg", "tiled",
-                                "gpu", "cuda", "ptx",   "cubin",  "sass"};
+constexpr StringRef stages[] = {"ast",  "tk",   "fused", "linalg", "tiled", "gpu",
+                                "cuda", "plan", "ptx",   "cubin",  "sass"};
 
 } // namespace
 
@@ -419,7 +419,7 @@ Expected<std::string> CompiledSource::makeStage(size_t kernel, std::string_view 
       return lowered.error();
     return print(**copy);
   }
-  bool textOnly = stage == "cuda";
+  bool textOnly = stage == "cuda" || stage == "plan";
   if (!textOnly && detail::is_emulated(target))
     return Error(ErrorCode::invalid_argument, "the emulator has no stage '" + std::string(stage) +
                                                   "'; name a GPU target such as sm_90a");
@@ -428,6 +428,8 @@ Expected<std::string> CompiledSource::makeStage(size_t kernel, std::string_view 
     return executable.error();
   if (stage == "cuda")
     return executable->cuda;
+  if (stage == "plan")
+    return executable->plan.str(kernelSignatures[kernel]);
   if (stage == "ptx")
     return executable->ptx;
   if (stage == "cubin")

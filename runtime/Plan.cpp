@@ -53,6 +53,28 @@ std::string triple(const uint32_t (&values)[3]) {
          std::to_string(values[2]);
 }
 
+/// "map0: of q, bf16, extents (D, S), strides (D), box 64x128, swizzle 128B".
+std::string map_text(const TensorMap &map, size_t number, const Signature &signature,
+                     std::span<const std::string> names) {
+  std::string extents, strides, box;
+  for (const DimExpr &extent : map.extents)
+    extents += (extents.empty() ? "" : ", ") + extent.str(names);
+  for (size_t i = 0; i < map.strides.size(); ++i) {
+    const bool given = i < map.stride_axes.size() && map.stride_axes[i] >= 0;
+    strides += (i ? ", " : "") + (given ? "stride(" + std::to_string(map.stride_axes[i]) + ")"
+                                        : map.strides[i].str(names));
+  }
+  for (uint32_t side : map.box)
+    box += (box.empty() ? "" : "x") + std::to_string(side);
+  return "map" + std::to_string(number) + ": of " +
+         (map.of_scratch ? "scratch" + std::to_string(map.index)
+                         : signature.tensor(map.index).name) +
+         ", " + std::string(name(map.dtype)) + ", extents (" + extents + "), strides (" + strides +
+         "), box " + box + ", swizzle " + swizzle_text(map.swizzle) +
+         (map.fill_nan ? ", fills NaN" : "") + (map.rounds_to_tf32 ? ", rounds to tf32" : "") +
+         (map.before ? ", begins " + std::to_string(map.before) + " before" : "") + "\n";
+}
+
 struct Limits {
   unsigned variables, tensors, scalars;
 };
@@ -232,6 +254,8 @@ std::string LaunchPlan::str(const Signature &signature) const {
     text += "scratch" + std::to_string(i) + ": " + scratch[i].bytes.str(names) + " bytes" +
             (scratch[i].zeroed ? ", zeroed" : "") + (scratch[i].restored ? ", restored" : "") +
             (scratch[i].purpose.empty() ? "" : ", " + scratch[i].purpose) + "\n";
+  for (size_t i = 0; i < tensor_maps.size(); ++i)
+    text += map_text(tensor_maps[i], i, signature, names);
   for (const Launch &launch : launches) {
     text += "launch " + launch.symbol + " grid (" + launch.grid[0].str(names) + ", " +
             launch.grid[1].str(names) + ", " + launch.grid[2].str(names) + ") block (" +

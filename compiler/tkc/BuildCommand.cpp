@@ -99,8 +99,8 @@ std::string fileNameFor(const std::string &kernel, std::string_view stage) {
     return kernel + "." + std::string(stage);
   if (stage == "cuda")
     return kernel + ".cu";
-  if (stage == "ast")
-    return kernel + ".ast.txt";
+  if (stage == "ast" || stage == "plan")
+    return kernel + "." + std::string(stage) + ".txt";
   return kernel + "." + std::string(stage) + ".mlir";
 }
 
@@ -200,8 +200,8 @@ void addBuild(CLI::App &app, int &status) {
   options->source.addTo(*command);
   command->add_option(
       "--emit", options->emit,
-      "ast, tk, fused, linalg (cpu), tiled, gpu, cuda, ptx, cubin, sass, bundle, or all "
-      "(default: cubin)");
+      "ast, tk, fused, linalg (cpu), tiled, gpu, cuda, plan, ptx, cubin, sass, bundle, or "
+      "all (default: cubin)");
   options->bundle.addTo(*command);
   command->add_flag("--explain", options->explain,
                     "Print what the passes derived and declined, by lines of the source; without "

@@ -213,4 +213,13 @@ TEST_CASE("plans print in terms of the signature", "[plan]") {
   plan.scratch.push_back({Expr(4), false, "counter", true});
   CHECK(plan.str(test::gemm_signature()).find("scratch1: 4 bytes, restored, counter\n") !=
         std::string::npos);
+  TensorMap map;
+  map.extents = {Expr::variable(2), Expr::variable(0)};
+  map.strides = {Expr::variable(2)};
+  map.box = {64, 16};
+  map.swizzle = 3;
+  plan.tensor_maps = {map};
+  CHECK(plan.str(test::gemm_signature())
+            .find("map0: of a, bf16, extents (N, M), strides (N), box "
+                  "64x16, swizzle 128B\n") != std::string::npos);
 }
