@@ -5,7 +5,6 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/Registration.h"
 #include "passes/Passes.h"
-#include "passes/fusion/FusionPipeline.h"
 #ifdef TK_HAS_CPU
 #include "compiler/target/cpu/CpuPipeline.h"
 #include "passes/lowering/cpu/CpuPasses.h"
@@ -37,7 +36,6 @@ int main(int argc, char **argv) {
   mlir::registerCanonicalizerPass();
   mlir::registerCSEPass();
   tk::registerTkPasses();
-  tk::registerFusionPipeline();
 #ifdef TK_HAS_CPU
   tk::registerTkCpuPasses();
   tk::cpu::registerCpuDialects(registry);

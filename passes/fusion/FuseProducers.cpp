@@ -33,7 +33,6 @@
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ValueCopies.h"
 #include "passes/fusion/FusionBudget.h"
-#include "passes/fusion/FusionPipeline.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -297,6 +296,17 @@ unsigned FuseProducersPass::fuse(KernelOp kernel) {
          fuseOnce(kernel, /*products=*/true, inlined))
     eraseUnread(kernel);
   return inlined;
+}
+
+/// The passes behind this one that make one computation of equal ones.
+static void addMergingPasses(OpPassManager &manager) {
+  manager.addPass(createSimplify());
+  manager.addPass(createMergeComputes());
+  manager.addPass(createSimplify());
+  manager.addPass(createRestrictRanges());
+  manager.addPass(createSimplify());
+  manager.addPass(createOnlineReductions());
+  manager.addPass(createSimplify());
 }
 
 /// Fuses a copy of the module. Returns true if computations have to be stored that were not known

@@ -1,21 +1,22 @@
 //===- ValuesTest.cpp - fusion changes no value ---------------------------===//
 //
-// Runs the reference on each kernel of the given files before and after every pass of the fusion
-// pipeline, over several sizes and random inputs, and compares the results.
+// Runs the reference on each kernel of the given files before and after every pass of the tensor
+// level, over several sizes and random inputs, and compares the results.
 //
 // usage: tk-fusion-values-test FILE.mlir ...
 //
 //===----------------------------------------------------------------------===//
+#include "compiler/Pipeline.h"
 #include "compiler/Registration.h"
 #include "compiler/interp/Interpreter.h"
 #include "passes/Passes.h"
-#include "passes/fusion/FusionPipeline.h"
 
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -199,9 +200,15 @@ bool check(ModuleOp module, StringRef file) {
   bool good = true;
   PassManager manager(module->getContext());
   manager.addInstrumentation(std::make_unique<Comparison>(file, good, cases));
-  tk::FusionOptions options;
-  options.chunk = 2; // so that reductions of a few elements are split
-  tk::buildFusionPipeline(manager, options);
+  for (const tk::PassRow &row : tk::passTable()) {
+    if (row.stage != tk::Stage::Fused)
+      continue;
+    StringRef pass = row.name;
+    if (pass == "tk-split-reductions")
+      pass = "tk-split-reductions{chunk=2}"; // so that reductions of a few elements are split
+    if (failed(parsePassPipeline(pass, manager)))
+      return false;
+  }
   return succeeded(manager.run(module)) && good;
 }
 
@@ -223,6 +230,7 @@ bool checkFile(MLIRContext &context, StringRef path) {
 } // namespace
 
 int main(int argc, char **argv) {
+  tk::registerTkPasses();
   DialectRegistry registry;
   tk::registerDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);

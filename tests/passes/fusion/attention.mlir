@@ -1,5 +1,5 @@
-// RUN: tk-opt --tk-fusion %s | FileCheck %s
-// RUN: tk-opt --tk-fusion %s | FileCheck %s --check-prefix=NOTES
+// RUN: tk-opt --tk-fuse-producers --tk-merge-computes --tk-restrict-ranges --tk-simplify --tk-online-reductions %s | FileCheck %s
+// RUN: tk-opt --tk-fuse-producers --tk-merge-computes --tk-restrict-ranges --tk-simplify --tk-online-reductions %s | FileCheck %s --check-prefix=NOTES
 
 // Scores, mask, softmax, product and log-sum-exp become one loop over keys with a running maximum and
 // two running sums. The causal mask is the loop's bound.

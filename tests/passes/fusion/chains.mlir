@@ -1,4 +1,4 @@
-// RUN: tk-opt --tk-fusion %s | FileCheck %s
+// RUN: tk-opt --tk-fuse-producers --tk-split-reductions --tk-merge-computes --tk-simplify --tk-online-reductions %s | FileCheck %s
 
 // Forms of attention, and what is none: each softmax over a chained index is carried in one loop.
 // CHECK-LABEL: @naive_softmax_attention

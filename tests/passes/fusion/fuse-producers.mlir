@@ -1,4 +1,4 @@
-// RUN: tk-opt --tk-fusion %s | FileCheck %s
+// RUN: tk-opt --tk-fuse-producers --tk-online-reductions %s | FileCheck %s
 
 // Products of one batch are chained: the scores are never stored, and nothing needs rescaling.
 // CHECK-LABEL: @attention_sigmoid

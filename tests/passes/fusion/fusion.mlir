@@ -1,4 +1,4 @@
-// RUN: tk-opt --tk-fusion %s | FileCheck %s
+// RUN: tk-opt --tk-fuse-producers --tk-online-reductions %s | FileCheck %s
 
 // CHECK-LABEL: @log_softmax
 // CHECK: tk.compute ["r", "c"]

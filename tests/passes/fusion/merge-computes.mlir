@@ -1,5 +1,5 @@
 // RUN: tk-opt --tk-merge-computes --tk-simplify %s | FileCheck %s
-// RUN: tk-opt --tk-fusion %s | FileCheck %s --check-prefix=ALL
+// RUN: tk-opt --tk-fuse-producers --tk-merge-computes --tk-online-reductions %s | FileCheck %s --check-prefix=ALL
 
 // Two products of one operand; index names do not matter.
 // CHECK-LABEL: @swiglu

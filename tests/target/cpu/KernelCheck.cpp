@@ -4,13 +4,12 @@
 #include "compiler/interp/Interpreter.h"
 #include "compiler/interp/Tolerance.h"
 
+#include "compiler/Pipeline.h"
 #include "frontend/IRGen.h"
-#include "passes/fusion/FusionPipeline.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Parser/Parser.h"
-#include "mlir/Pass/PassManager.h"
 
 #include <cstring>
 #include <iostream>
@@ -100,9 +99,8 @@ OwningOpRef<ModuleOp> tk::test::loadKernels(MLIRContext &context, const std::str
   }
   if (!module || !fuse)
     return module;
-  PassManager manager(&context);
-  buildFusionPipeline(manager);
-  return succeeded(manager.run(*module)) ? std::move(module) : OwningOpRef<ModuleOp>();
+  return succeeded(runPipeline(*module, Stage::Tk, Stage::Fused, {})) ? std::move(module)
+                                                                      : OwningOpRef<ModuleOp>();
 }
 
 //===----------------------------------------------------------------------===//
