@@ -114,7 +114,7 @@ static Error compileError(const Diagnostics &diags, RenderOptions render) {
 Status CompiledSource::checkOptions() const {
   for (const std::string &pass : options.disabled_passes)
     if (!isKnownPass(pass))
-      return Error(ErrorCode::invalid_argument, "there is no pass '" + pass + "'");
+      return Error(ErrorCode::invalid_argument, unknownPass(pass));
   for (const auto &[dim, size] : options.dims) {
     auto hasDim = [&, &dim = dim](const Signature &s) { return llvm::is_contained(s.dims, dim); };
     if (!llvm::any_of(kernelSignatures, hasDim))

@@ -1,7 +1,9 @@
 //===- Pipeline.h - the passes of tk, in order -------------------*- C++ -*-===//
 //
-// One table says which pass runs when and why there; the driver, the library and the tests all run
-// pipelines made from it.
+// One table says which pass runs when and why there (PipelineTable.cpp); the driver, the library
+// and the tests all run pipelines made from it. Ten phases have rows, and a row is one pass or
+// several patterns of one purpose. A pattern is a pass of its own, or a named rewrite inside the
+// row's pass (passes/Patterns.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_COMPILER_PIPELINE_H
@@ -24,55 +26,101 @@ namespace tk {
 /// Where a pipeline may stop; each is a stage that `tkc build --emit` shows.
 enum class Stage { Tk, Fused, Tiled, Gpu };
 
-/// One row of the table.
-struct PassRow {
-  llvm::StringRef name;    ///< as registered, such as "tk-tile"
-  Stage stage;             ///< the stage that it leads to
-  llvm::StringRef group;   ///< what `--disable-pass=fusion` and the like also name, or empty
-  llvm::StringRef whenOff; ///< what runs instead when it is disabled (options included), or empty
+/// A pattern of a row that is a pass of its own.
+struct PatternRow {
+  llvm::StringRef name;    ///< named ROW:NAME
+  llvm::StringRef pass;    ///< the pass as registered; a former name of the pattern, too
+  llvm::StringRef group;   ///< the group, where it is not the row's
+  llvm::StringRef whenOff; ///< what runs instead when it is left out (options included), or empty
   llvm::StringRef why;     ///< why it stands here
 };
 
-llvm::ArrayRef<PassRow> passTable();
+/// One row of the table.
+struct PassRow {
+  llvm::StringRef name;  ///< as registered, such as "tk-tile", or that of a family of patterns
+  llvm::StringRef group; ///< what `--disable-pass=fusion` and the like name
+  llvm::StringRef whenOff;
+  llvm::StringRef why;
+  llvm::ArrayRef<PatternRow> patterns; ///< of a family
+};
 
-/// The number of the last pass of the tensor level; passes are numbered from 1 in their order, and
-/// those of the CPU's pipeline go on from here.
+/// Some rows that together have one purpose.
+struct PhaseRow {
+  llvm::StringRef name;
+  Stage stage; ///< the stage that it is part of
+  llvm::StringRef purpose;
+  llvm::ArrayRef<PassRow> rows;
+};
+
+llvm::ArrayRef<PhaseRow> phaseTable();
+
+/// What runs by itself: a row's pass, a pattern of a row, or a named rewrite of a row's pass.
+struct PipelineStep {
+  const PassRow *row;
+  Stage stage;
+  unsigned number;         ///< from 1 in their order
+  std::string name;        ///< "tk-tile", or "tk-simplify:hoist-factors"
+  llvm::StringRef pattern; ///< empty for a row that is one rewrite
+  llvm::StringRef pass;    ///< what is run; empty for a rewrite inside the row's pass
+  llvm::StringRef former;  ///< another name of a pattern: the pass that it is or was part of
+  llvm::StringRef group;
+  llvm::StringRef whenOff;
+  bool needed; ///< a rewrite inside a pass without which there is no right code
+  llvm::StringRef why;
+};
+
+llvm::ArrayRef<PipelineStep> pipelineSteps();
+
+/// The number of the last step of the tensor level; the passes of the CPU's pipeline go on from
+/// here.
 unsigned lastTensorPass();
 
-/// A pass that has run.
+/// A pass, or a pattern of a pass, that has run.
 struct PassRun {
-  llvm::StringRef name;
+  llvm::StringRef name; ///< that of the step
   unsigned number;
 };
 
 struct PipelineOptions {
-  /// Names of passes or groups (fusion, tiling, coalescing, coarsening,
-  /// vectorization).
+  /// What is left out: names of passes, of patterns (PASS:PATTERN) or of groups (fusion, tiling,
+  /// coalescing, coarsening, vectorization, …).
   llvm::StringSet<> disabled;
-  /// Passes after which the IR is printed to standard error; "all" means each.
+  /// The same of what the IR is printed after, to standard error; "all" means each.
   llvm::StringSet<> printAfter;
   /// Run the verifier after every pass.
   bool verify = true;
-  /// Of the passes with higher numbers only those run, in their plainest form, without which there
-  /// is no code: so what a pass left is executed.
+  /// Of the steps with higher numbers only those run, in their plainest form, without which there
+  /// is no code: so what a step left is executed.
   unsigned last = allPasses;
   static constexpr unsigned allPasses = ~0U;
-  /// Called after each pass up to `last`; returning failure stops the pipeline (and says that this
-  /// pass broke something).
+  /// Called after each step up to `last`; returning failure stops the pipeline (and says that this
+  /// step broke something).
   std::function<mlir::LogicalResult(const PassRun &, mlir::ModuleOp)> afterPass;
 };
 
-/// Whether a name is a pass or a group of the table.
+/// Whether `selector` (a pass, PASS:PATTERN, a group, or a former name) names the step.
+bool selects(llvm::StringRef selector, const PipelineStep &step);
+/// Whether a name selects a step of the table.
 bool isKnownPass(llvm::StringRef name);
 /// Whether the IR can be printed after it: those, the passes of the CPU's pipeline, and "all".
 bool isPrintablePass(llvm::StringRef name);
-/// Prints to standard error if `options` ask for the IR after `pass`.
+/// "unknown pass 'tk-til'; did you mean 'tk-tile'?"
+std::string unknownPass(llvm::StringRef name);
+/// How tk-opt runs a step alone: "--tk-tile", or "--tk-simplify=only=hoist-factors".
+std::string tkOptFlag(llvm::StringRef step);
+/// Prints to standard error if `options` ask for the IR after `pass` of the CPU's pipeline.
 void printAfter(llvm::StringRef pass, mlir::Operation *op, const PipelineOptions &options);
 
 /// Runs the passes that lead from `from` (exclusive) to `to` (inclusive). Diagnostics go to the
 /// context's handler.
 mlir::LogicalResult runPipeline(mlir::ModuleOp module, Stage from, Stage to,
                                 const PipelineOptions &options);
+
+/// Makes the families of the table, and the former names of rewrites, known to textual pipelines.
+void registerFamilies();
+
+/// docs/reference/pipeline.md.
+std::string pipelinePage();
 
 } // namespace tk
 

@@ -1,155 +1,372 @@
 //===- PipelineTable.cpp - the passes of tk, in order ---------------------===//
+//
+// The only list of passes: docs/reference/pipeline.md is written from it
+// (scripts/generate-reference). A row has its group and the reason why it stands where it does.
+// Rows that `--disable-pass` leaves out run as `whenOff` says, where code needs them.
+//
+//===----------------------------------------------------------------------===//
 #include "compiler/Pipeline.h"
 
 namespace tk {
 
-llvm::ArrayRef<PassRow> passTable() {
-  static const PassRow rows[] = {
-      {"tk-collapse-axes", Stage::Fused, "fusion", "",
-       "statements are as they were written: later ones have indices of several"},
-      {"tk-simplify", Stage::Fused, "", "", "equal expressions become one before costs are judged"},
-      {"tk-divide-indices", Stage::Fused, "fusion", "",
-       "what groups of a row are reduced to is then read over the row's own indices"},
-      {"tk-separate-reductions", Stage::Fused, "fusion", "",
-       "what a statement reduces for only some of its indices is then decided as if it had a name"},
-      {"tk-fuse-producers", Stage::Fused, "fusion", "",
-       "statements are inlined into those that read them"},
-      {"tk-simplify", Stage::Fused, "", "", "inlining made equal reductions and movable factors"},
-      {"tk-split-reductions", Stage::Fused, "fusion", "",
-       "long reductions with few results get parallel parts, which may merge"},
-      {"tk-merge-computes", Stage::Fused, "fusion", "",
-       "statements over the same indices share one launch"},
-      {"tk-simplify", Stage::Fused, "", "", "merged statements share reductions"},
-      {"tk-group-rows", Stage::Fused, "fusion", "",
-       "products stand in each other's terms; what follows sees rows that gather the same"},
-      {"tk-restrict-ranges", Stage::Fused, "fusion", "",
-       "masks become bounds while reductions are still separate"},
-      {"tk-online-reductions", Stage::Fused, "fusion", "",
-       "reductions that depend on one another become one loop"},
-      {"tk-simplify", Stage::Fused, "", "", "what the derivation left over"},
-      {"tk-split-significands", Stage::Fused, "", "",
-       "products are whole, and what stores a factor anew would be inlined again before"},
-      {"tk-split-contractions", Stage::Fused, "splitting", "",
-       "once all else has been merged: products with too few tiles for the machine"},
-      {"tk-split-chains", Stage::Fused, "splitting", "",
-       "once reductions are carried together: few rows over a long range"},
-      {"tk-pack-rows", Stage::Fused, "fusion", "",
-       "rows that share the factors of what is split fill one tile"},
-      {"tk-share-parts", Stage::Fused, "fusion", "",
-       "rows are packed; ranges of any length are cut across sequences"},
-      {"tk-transpose-factors", Stage::Fused, "transposition", "",
-       "what would otherwise inline the statement that stores a factor anew has run"},
-      {"tk-store-invariants", Stage::Fused, "fusion", "",
-       "what stores a value once more would be inlined again before; factors are stored"},
-      {"tk-store-scans", Stage::Fused, "", "",
-       "what would put scans along two indices into one statement has run"},
-      {"tk-bound-masks", Stage::Fused, "fusion", "",
-       "what is left of masks stays in the terms, and statements stay as they are"},
-      {"tk-place-results", Stage::Tiled, "", "tk-place-results",
-       "copies where a result replaces what is still read"},
-      {"tk-select-schedule", Stage::Tiled, "", "tk-select-schedule",
-       "one output a thread, from sizes and structure"},
-      {"tk-coarsen-threads", Stage::Tiled, "coarsening", "", "several outputs a thread"},
-      {"tk-widen-vectors", Stage::Tiled, "vectorization", "", "accesses of several elements"},
-      {"tk-attach-reductions", Stage::Tiled, "fusion", "",
-       "tiles are chosen; what is reduced of a product need not be read again"},
-      {"tk-tile", Stage::Tiled, "tiling", "tk-tile{naive=true}",
-       "statements become block-level tile programs"},
-      {"canonicalize", Stage::Tiled, "", "", "folds index arithmetic"},
-      {"cse", Stage::Tiled, "", "", "equal tiles are loaded once"},
-      {"tk-fold-masks", Stage::Tiled, "", "", "equal masks are one; loads bring identities"},
-      {"tk-persist-blocks", Stage::Tiled, "persistence", "",
-       "blocks go through tiles, so that one tile's end and the next one's beginning overlap"},
-      {"tk-form-warpgroup-dots", Stage::Gpu, "warpgroups", "",
-       "products of loaded tiles go to warpgroups and bulk copies while indices are still plain"},
-      {"tk-align-rows", Stage::Gpu, "coalescing", "",
-       "rows that begin anywhere get tiles of aligned vectors, while indices are still plain"},
-      {"tk-coalesce-accesses", Stage::Gpu, "coalescing", "tk-coalesce-accesses{naive=true}",
-       "every tile gets a layout"},
-      {"tk-promote-shared", Stage::Gpu, "", "",
-       "operands of products and layout changes go through shared memory"},
-      {"canonicalize", Stage::Gpu, "", "", "indices that layouts made again"},
-      {"cse", Stage::Gpu, "", "", "equal indices in equal layouts are one"},
-      {"tk-leave-out-warps", Stage::Gpu, "", "",
-       "layouts say which rows a warp has, and plain stores still have masks"},
-      {"tk-form-bulk-stores", Stage::Gpu, "warpgroups", "",
-       "fragments are stored by whole lines, while the threads go on"},
-      {"tk-specialize-warps", Stage::Gpu, "roles", "tk-specialize-warps{one-role=true}",
-       "bulk copies become a role of their own, or are waited for at once"},
-      {"tk-bound-warpgroups", Stage::Gpu, "", "",
-       "warpgroups have rows of their own, and copies a program; loops are still whole"},
-      {"tk-defer-exchanges", Stage::Gpu, "", "",
-       "layouts say which threads share a row; loops are still whole"},
-      {"tk-defer-states", Stage::Gpu, "", "",
-       "what threads carry through a loop that reads columns or parts of rows is theirs"},
-      {"tk-overlap-products", Stage::Gpu, "", "",
-       "an iteration's products run under the next one's"},
-      {"tk-overlap-operands", Stage::Gpu, "", "",
-       "the next iteration's operands are loaded under this one's products"},
-      {"tk-overlap-chains", Stage::Gpu, "", "",
-       "what happens to scores runs under the product of the weights before"},
-      {"tk-overlap-tiles", Stage::Gpu, "", "",
-       "a tile's first scores are worked on under the last product of the tile before"},
-      {"tk-join-ends", Stage::Gpu, "", "",
-       "a window's first and last steps are one tile of scores"},
-      {"tk-split-masked-steps", Stage::Gpu, "", "",
-       "what is in flight where masks branch is known"},
-      {"tk-stagger-warpgroups", Stage::Gpu, "", "",
-       "one warpgroup's results are worked on under the other's last products"},
-      {"tk-overlap-scores", Stage::Gpu, "", "",
-       "steps without masks are apart; what is in flight with them is known"},
-      {"tk-alternate-warpgroups", Stage::Gpu, "turns", "",
-       "one warpgroup's work runs under the other's products"},
-      {"tk-keep-references", Stage::Gpu, "", "",
-       "steps without masks are loops of their own behind those with masks"},
-      {"tk-compare-as-integers", Stage::Gpu, "", "",
-       "loops of warpgroups are divided, and products in flight in their places"},
-      {"tk-pipeline-copies", Stage::Gpu, "", "",
-       "copies of the next tile run under this one's work"},
-      {"tk-unroll-loops", Stage::Gpu, "", "", "several small reads of a loop are on their way"},
-      {"tk-keep-weights", Stage::Gpu, "persistence", "",
-       "what rows share is known before the loop over them, in its layout"},
-      {"tk-fetch-ahead", Stage::Gpu, "persistence", "",
-       "rows come while others are reduced, each thread's part to itself"},
-      {"tk-keep-rows", Stage::Gpu, "", "",
-       "long rows leave registers to what is computed from them"},
-      {"canonicalize", Stage::Gpu, "", "", "folds the pipeline's index arithmetic"},
-      {"cse", Stage::Gpu, "", "", "addresses of several stages have much in common"},
-      {"tk-hoist-loads", Stage::Gpu, "", "",
-       "labels and what they name are loaded while the row is"},
-      {"tk-advance-stores", Stage::Gpu, "", "", "sums of rows are stored while the threads meet"},
-      {"tk-drop-registers", Stage::Gpu, "", "", "tiles are all there, in their layouts"},
-      {"tk-select-elements", Stage::Gpu, "", "", "choices between elements of tiles are all there"},
-      {"tk-join-reductions", Stage::Gpu, "", "",
-       "layouts say which threads meet; what is recomputed between reductions follows"},
-      {"tk-hold-narrow-tiles", Stage::Gpu, "", "",
-       "rows stay packed in registers between the reductions over them"},
-      {"tk-cut-stores", Stage::Gpu, "", "",
-       "what is computed for a store alone is known once phases are apart"},
-      {"tk-refill-parts", Stage::Gpu, "", "", "rows are read for the last time a part at a time"},
-      {"tk-sum-in-products", Stage::Gpu, "", "",
-       "weights are carried to the product that takes them"},
-      {"tk-order-arrivals", Stage::Gpu, "", "",
-       "loops are divided, and nothing moves across arrivals any more"},
-      {"tk-begin-products", Stage::Gpu, "", "",
-       "products are where they stay; what does not feed them goes behind them"},
-      {"tk-share-random-blocks", Stage::Gpu, "", "",
-       "tiles are all there, in their layouts, and none is cut any more"},
-      {"tk-limit-registers", Stage::Gpu, "", "", "registers of what is left are known"},
-      {"tk-plan-shared-memory", Stage::Gpu, "", "tk-plan-shared-memory",
-       "offsets, waits and barriers, once nothing that touches memory moves any more"},
-      {"tk-overlap-slices", Stage::Gpu, "", "",
-       "where threads meet is known; the next slice's first fragments come under a product"},
-      {"tk-join-launches", Stage::Gpu, "", "",
-       "what launches read of each other, and in which blocks, is all there"},
-      {"tk-overlap-launches", Stage::Gpu, "", "",
-       "launches begin as those before them end; behind their waits nothing moves any more"},
-      {"tk-hand-out-tiles", Stage::Gpu, "persistence", "",
-       "which tiles come ahead of which is decided; nothing looks at the loop over them any more"},
-      {"tk-keep-reads", Stage::Gpu, "", "",
-       "what a block moves, and whether it waits for others, is known"},
+static const PassRow normalizeRows[] = {
+    {"tk-collapse-axes",
+     "fusion",
+     "",
+     "Later passes see one index where neighbouring axes are reduced together.",
+     {}},
+    {"tk-simplify",
+     "simplification",
+     "",
+     "Equal expressions are one before passes estimate the cost of an expression.",
+     {}},
+    {"tk-divide-indices",
+     "fusion",
+     "",
+     "A reduction over groups of a row then reads the row by the row's own indices.",
+     {}},
+    {"tk-separate-reductions",
+     "fusion",
+     "",
+     "A reduction over fewer indices than its compute op then is a compute op of its own, and "
+     "fusion "
+     "decides about it as about a named one.",
+     {}},
+};
+
+static const PassRow fuseRows[] = {
+    {"tk-fuse-producers",
+     "fusion",
+     "",
+     "Compute ops are in normal form: each is inlined into its readers where that saves time.",
+     {}},
+    {"tk-simplify",
+     "simplification",
+     "",
+     "Inlining leaves equal reductions and factors that do not vary with a sum's index.",
+     {}},
+    {"tk-split-reductions",
+     "fusion",
+     "",
+     "Long reductions with few results get parallel chunks before compute ops are merged, so that "
+     "the "
+     "chunks merge, too.",
+     {}},
+    {"tk-merge-computes", "fusion", "", "Compute ops over the same indices share one kernel.", {}},
+    {"tk-simplify", "simplification", "", "Merged compute ops share equal reductions.", {}},
+};
+
+static const PatternRow parallelizePatterns[] = {
+    {"f32-emulation", "tk-split-significands", "emulation", "",
+     "Contractions are final, and fusion would inline the stored bf16 parts again."},
+    {"split-k", "tk-split-contractions", "splitting", "",
+     "Everything is merged: the number of tiles of a contraction is known."},
+    {"split-softmax", "tk-split-chains", "splitting", "",
+     "Online reductions exist: those of few rows get parallel chunks."},
+    {"pack-rows", "tk-pack-rows", "fusion", "",
+     "Rows that share the operands of a chunk fill one tile."},
+    {"work-units", "tk-share-parts", "fusion", "",
+     "Rows are packed: ranges of any length are cut into equal work units."},
+};
+
+static const PatternRow operandPatterns[] = {
+    {"operands", "tk-transpose-factors", "transposition", "",
+     "Fusion would inline the compute op that stores an operand."},
+    {"invariants", "tk-store-invariants", "fusion", "",
+     "Operands are stored; fusion would inline these compute ops, too."},
+    {"scans", "tk-store-scans", "", "", "No later pass merges scans along two indices."},
+};
+
+static const PassRow restructureRows[] = {
+    {"tk-group-rows",
+     "fusion",
+     "",
+     "Contractions are inside the elements of reductions; later passes see rows that read the same "
+     "table entry.",
+     {}},
+    {"tk-restrict-ranges",
+     "fusion",
+     "",
+     "Masks become bounds while reductions are separate: an online reduction needs equal bounds.",
+     {}},
+    {"tk-online-reductions",
+     "fusion",
+     "",
+     "Bounds are equal: dependent reductions become one loop.",
+     {}},
+    {"tk-simplify", "simplification", "", "Online reductions leave expressions that fold.", {}},
+    {"tk-parallelize-reductions", "splitting", "",
+     "The set of compute ops is final: reductions that leave multiprocessors idle are cut in "
+     "chunks.",
+     parallelizePatterns},
+    {"tk-materialize-operands", "operands", "",
+     "Chunks are known: operands that the hardware cannot read as they lie are stored in another "
+     "form.",
+     operandPatterns},
+    {"tk-bound-masks",
+     "fusion",
+     "",
+     "Compute ops do not change any more: masks that read tensors get ranges of elements.",
+     {}},
+};
+
+static const PatternRow schedulePatterns[] = {
+    {"smallest", "tk-select-schedule", "", "tk-select-schedule",
+     "Each thread computes one element: the schedule from which the others start."},
+    {"coarsen", "tk-coarsen-threads", "coarsening", "", "A thread computes several elements."},
+    {"widen", "tk-widen-vectors", "vectorization", "",
+     "Tiles are final: an access moves several elements."},
+};
+
+static const PassRow planRows[] = {
+    {"tk-place-results",
+     "placement",
+     "tk-place-results",
+     "Compute ops are final: a result that replaces values which are still read is copied.",
+     {}},
+    {"tk-choose-schedule", "schedule", "",
+     "Sizes and structure decide the tiles of each compute op.", schedulePatterns},
+    {"tk-attach-reductions",
+     "fusion",
+     "",
+     "Tiles are chosen: a reduction of a contraction's result begins in the tile that stores it.",
+     {}},
+};
+
+static const PatternRow cleanPatterns[] = {
+    {"canonicalize", "canonicalize", "", "", "Index arithmetic folds."},
+    {"cse", "cse", "", "", "Equal tiles are loaded once, equal indices computed once."},
+};
+
+static const PassRow tileRows[] = {
+    {"tk-tile",
+     "tiling",
+     "tk-tile{naive=true}",
+     "Each compute op becomes a kernel over tiles.",
+     {}},
+    {"tk-clean", "cleanup", "", "Tiling writes every index and every tile where it is used.",
+     cleanPatterns},
+    {"tk-fold-masks",
+     "masks",
+     "",
+     "Equal masks are one value; loads then bring the identity value of the reduction.",
+     {}},
+    {"tk-persist-blocks",
+     "persistence",
+     "",
+     "Thread blocks loop over tiles, so that the end of one tile and the start of the next "
+     "overlap.",
+     {}},
+};
+
+static const PassRow layoutRows[] = {
+    {"tk-form-warpgroup-dots",
+     "warpgroups",
+     "",
+     "Indices are still plain: contractions of loaded tiles go to warpgroups and TMA loads.",
+     {}},
+    {"tk-align-rows",
+     "coalescing",
+     "",
+     "Indices are still plain: rows of any alignment get tiles of aligned vectors.",
+     {}},
+    {"tk-coalesce-accesses",
+     "coalescing",
+     "tk-coalesce-accesses{naive=true}",
+     "All tiles exist: each gets a layout.",
+     {}},
+    {"tk-promote-shared",
+     "shared-memory",
+     "",
+     "Layouts are known: operands and layout changes go through shared memory.",
+     {}},
+    {"tk-clean", "cleanup", "",
+     "Layouts compute indices anew; equal ones in equal layouts are one.", cleanPatterns},
+};
+
+static const PatternRow deferPatterns[] = {
+    {"sums", "tk-defer-exchanges", "", "",
+     "Layouts say which threads share a row, and loops are still whole."},
+    {"states", "tk-defer-states", "", "",
+     "A thread has a maximum and a sum of its own in a loop over columns or chunks of rows."},
+};
+
+static const PassRow roleRows[] = {
+    {"tk-leave-out-warps",
+     "warps",
+     "",
+     "Layouts say which rows a warp has, and plain stores still have masks.",
+     {}},
+    {"tk-form-bulk-stores",
+     "warpgroups",
+     "",
+     "Fragments are stored as whole lines by TMA, while the threads go on.",
+     {}},
+    {"tk-specialize-warps",
+     "roles",
+     "tk-specialize-warps{one-role=true}",
+     "TMA loads are known: producer warps issue them, or all warps wait for them at once.",
+     {}},
+    {"tk-bound-warpgroups",
+     "loops",
+     "",
+     "Warpgroups have rows of their own, producers have a loop of their own, and loops are whole.",
+     {}},
+    {"tk-defer-combining", "loops", "",
+     "Loops are whole: threads combine their parts of a row after the loop.", deferPatterns},
+};
+
+static const PatternRow overlapPatterns[] = {
+    {"products", "tk-overlap-products", "", "",
+     "One iteration's contractions run under the next iteration's work."},
+    {"operands", "tk-overlap-operands", "", "",
+     "The next iteration's operands are loaded under this iteration's contractions."},
+    {"chains", "tk-overlap-chains", "", "",
+     "Work on logits runs under the second contraction of the iteration before."},
+    {"tiles", "tk-overlap-tiles", "", "",
+     "Work on a tile's first logits runs under the last contraction of the tile before."},
+};
+
+static const PatternRow dividePatterns[] = {
+    {"boundary-tiles", "tk-join-ends", "", "",
+     "A window's first and last iteration become one tile of logits."},
+    {"masked-steps", "tk-split-masked-steps", "", "",
+     "It is known which contractions are in flight where masks branch."},
+    {"stagger", "tk-stagger-warpgroups", "", "",
+     "One warpgroup works on its results under the other's last contractions."},
+};
+
+static const PatternRow warpgroupPatterns[] = {
+    {"next-logits", "tk-overlap-scores", "", "",
+     "Iterations without masks are a loop of their own; contractions in flight with them are "
+     "known."},
+    {"ping-pong", "tk-alternate-warpgroups", "turns", "",
+     "One warpgroup's work runs under the other's contractions."},
+};
+
+static const PatternRow maximumPatterns[] = {
+    {"deferred-rescaling", "tk-keep-references", "", "",
+     "Iterations without masks are a loop behind those with masks."},
+    {"integers", "tk-compare-as-integers", "", "",
+     "Loops are divided, and contractions in flight are where they stay."},
+};
+
+static const PassRow loopRows[] = {
+    {"tk-overlap-iterations", "overlap", "",
+     "Roles are final: work of neighbouring iterations and tiles overlaps.", overlapPatterns},
+    {"tk-divide-loops", "loops", "", "Contractions in flight are known where a loop is divided.",
+     dividePatterns},
+    {"tk-order-warpgroups", "overlap", "",
+     "Loops are divided: warpgroups take the matrix unit one after the other.", warpgroupPatterns},
+    {"tk-simplify-maxima", "numerics", "",
+     "The loops are final: those without masks need no running maximum at each iteration.",
+     maximumPatterns},
+};
+
+static const PatternRow loadPatterns[] = {
+    {"copies", "tk-pipeline-copies", "", "",
+     "Asynchronous copies of the next tile run under this tile's work."},
+    {"loops", "tk-unroll-loops", "", "", "Several small loads of a loop are in flight."},
+};
+
+static const PatternRow placePatterns[] = {
+    {"weights", "tk-keep-weights", "persistence", "",
+     "The loop over rows is known, and the layout of the tiles that rows share."},
+    {"next-rows", "tk-fetch-ahead", "persistence", "",
+     "Rows are loaded while others are reduced, each thread its own elements."},
+    {"long-rows", "tk-keep-rows", "", "",
+     "Long rows leave registers to the values computed from them."},
+};
+
+static const PatternRow accessPatterns[] = {
+    {"loads", "tk-hoist-loads", "", "", "Small loads begin with the row's load."},
+    {"stores", "tk-advance-stores", "", "",
+     "Values that are known before the threads synchronise are stored before it."},
+};
+
+static const PatternRow registerPatterns[] = {
+    {"row-ends", "tk-drop-registers", "", "", "All tiles exist, in their layouts."},
+    {"elements", "tk-select-elements", "", "", "All choices between elements of tiles exist."},
+    {"reductions", "tk-join-reductions", "", "",
+     "Layouts say which threads synchronise; recomputation between reductions follows."},
+    {"packed-tiles", "tk-hold-narrow-tiles", "", "",
+     "Rows stay packed in registers between the reductions over them."},
+    {"stores", "tk-cut-stores", "", "", "It is known which values are computed for a store alone."},
+    {"refills", "tk-refill-parts", "", "",
+     "It is known where a chunk of a row is read for the last time."},
+    {"random-numbers", "tk-share-random-blocks", "", "",
+     "No tile is cut any more: neighbouring random numbers share a Philox block."},
+};
+
+static const PassRow rowRows[] = {
+    {"tk-load-ahead", "pipelining", "",
+     "Loops have their final form: loads move ahead of their use.", loadPatterns},
+    {"tk-place-rows", "registers", "",
+     "Pipelines have their shared memory: rows and tiles that rows share get the rest.",
+     placePatterns},
+    {"tk-clean", "cleanup", "", "Addresses of several pipeline stages have much in common.",
+     cleanPatterns},
+    {"tk-move-accesses", "registers", "",
+     "Addresses are folded: loads and stores move across synchronisation.", accessPatterns},
+    {"tk-reduce-registers", "registers", "", "Tiles are final: fewer registers hold them.",
+     registerPatterns},
+};
+
+static const PatternRow orderPatterns[] = {
+    {"row-sums", "tk-sum-in-products", "", "",
+     "Softmax numerators are carried to the contraction that takes them."},
+    {"releases", "tk-order-arrivals", "", "",
+     "Loops are divided, and no operation moves across a release of a pipeline stage any more."},
+    {"starts", "tk-begin-products", "", "",
+     "Contractions are where they stay; operations that do not feed them go behind them."},
+};
+
+static const PatternRow launchPatterns[] = {
+    {"last-blocks", "tk-join-launches", "", "",
+     "Kernels are final: a kernel's last thread blocks do the next kernel's work."},
+    {"early-starts", "tk-overlap-launches", "", "",
+     "Kernels are joined: a kernel starts as the one before it ends, and waits for it itself."},
+    {"work-queue", "tk-hand-out-tiles", "persistence", "",
+     "No pass looks at the loop over tiles any more: a counter hands the tiles out."},
+    {"cache-hints", "tk-keep-reads", "", "",
+     "It is known how much a thread block moves, and whether it waits for others."},
+};
+
+static const PassRow finishRows[] = {
+    {"tk-order-products", "overlap", "", "Operations are final: the order of contractions is set.",
+     orderPatterns},
+    {"tk-limit-registers", "registers", "", "The registers that a thread needs are known.", {}},
+    {"tk-plan-shared-memory",
+     "shared-memory",
+     "tk-plan-shared-memory",
+     "No operation that touches memory moves any more: offsets, waits and barriers are placed.",
+     {}},
+    {"tk-overlap-slices",
+     "overlap",
+     "",
+     "Barriers are placed: the next slice's first fragments are loaded under a contraction.",
+     {}},
+    {"tk-finish-launches", "launches", "",
+     "Kernels are final: what is left is how they are launched.", launchPatterns},
+};
+
+llvm::ArrayRef<PhaseRow> phaseTable() {
+  static const PhaseRow phases[] = {
+      {"normalize", Stage::Fused, "Bring compute ops into a normal form.", normalizeRows},
+      {"fuse", Stage::Fused, "Decide which compute ops are one kernel.", fuseRows},
+      {"restructure", Stage::Fused,
+       "Make dependent reductions online, cut long ones in chunks, store operands in another form.",
+       restructureRows},
+      {"plan", Stage::Tiled, "Choose the tiles of each compute op.", planRows},
+      {"tile", Stage::Tiled, "Write each compute op as a kernel over tiles.", tileRows},
+      {"layout", Stage::Gpu, "Give every tile a layout and a memory.", layoutRows},
+      {"roles", Stage::Gpu, "Divide the work between producer and consumer warps.", roleRows},
+      {"loop", Stage::Gpu, "Order the main loop of contractions.", loopRows},
+      {"rows", Stage::Gpu, "Load ahead, and keep rows where they fit.", rowRows},
+      {"finish", Stage::Gpu, "Place tiles in shared memory, set barriers, connect launches.",
+       finishRows},
   };
-  return rows;
+  return phases;
 }
 
 } // namespace tk

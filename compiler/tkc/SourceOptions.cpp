@@ -175,7 +175,7 @@ Expected<std::shared_ptr<CompiledSource>> SourceOptions::compile() {
     driver.pipeline.disabled.insert(pass);
   for (const std::string &pass : printAfter) {
     if (!isPrintablePass(pass))
-      return Error(ErrorCode::invalid_argument, "there is no pass '" + pass + "'");
+      return Error(ErrorCode::invalid_argument, unknownPass(pass));
     driver.pipeline.printAfter.insert(pass);
   }
   Expected<std::shared_ptr<CompiledSource>> source = CompiledSource::create(*text, options, driver);

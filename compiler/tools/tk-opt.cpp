@@ -2,7 +2,10 @@
 //
 // The testing tool: every pass of tk, and upstream's canonicalisers, on a `.mlir` file.
 //
+// `tk-opt --pipeline-page` writes docs/reference/pipeline.md to standard output.
+//
 //===----------------------------------------------------------------------===//
+#include "compiler/Pipeline.h"
 #include "compiler/Registration.h"
 #include "passes/Passes.h"
 #ifdef TK_HAS_CPU
@@ -31,11 +34,16 @@ static void addPipeline(llvm::StringRef name, llvm::StringRef description,
 #endif
 
 int main(int argc, char **argv) {
+  if (argc == 2 && llvm::StringRef(argv[1]) == "--pipeline-page") {
+    llvm::outs() << tk::pipelinePage();
+    return 0;
+  }
   mlir::DialectRegistry registry;
   tk::registerDialects(registry);
   mlir::registerCanonicalizerPass();
   mlir::registerCSEPass();
   tk::registerTkPasses();
+  tk::registerFamilies();
 #ifdef TK_HAS_CPU
   tk::registerTkCpuPasses();
   tk::cpu::registerCpuDialects(registry);

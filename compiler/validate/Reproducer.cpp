@@ -1,6 +1,7 @@
 //===- Reproducer.cpp - the IR that a wrong pass got ----------------------===//
 #include "compiler/validate/Reproducer.h"
 
+#include "compiler/Pipeline.h"
 #include "runtime/Files.h"
 
 #include "llvm/Support/Path.h"
@@ -13,10 +14,12 @@ std::string tk::writePassReproducer(StringRef directory, StringRef kernel, Strin
   SmallString<128> path(directory);
   if (path.empty())
     sys::path::system_temp_directory(/*erasedOnReboot=*/true, path);
-  sys::path::append(path, kernel + "-before-" + pass + ".mlir");
+  std::string name = (kernel + "-before-" + pass + ".mlir").str();
+  std::replace(name.begin(), name.end(), ':', '.');
+  sys::path::append(path, name);
   std::string text;
   raw_string_ostream out(text);
-  const std::string command = ("tk-opt --" + pass + " " + path).str();
+  const std::string command = ("tk-opt " + tkOptFlag(pass) + " " + path).str();
   out << "// RUN: " << command << "\n";
   SmallVector<StringRef> lines;
   wrong.split(lines, '\n', /*MaxSplit=*/-1, /*KeepEmpty=*/false);

@@ -176,10 +176,10 @@ private:
   std::string passesToBlame(const Program &program, TrialOptions trial) const {
     llvm::StringSet<> tried;
     std::string list;
-    for (const PassRow &row : passTable()) {
-      if (!inTime() || !tried.insert(row.name).second)
+    for (const PipelineStep &step : pipelineSteps()) {
+      if (!inTime() || !tried.insert(step.name).second)
         continue;
-      trial.leftOut = {row.name.str()};
+      trial.leftOut = {step.name};
       if (runGuarded(program, trial).outcome == Outcome::Right)
         list += " " + trial.leftOut.front();
     }
@@ -270,7 +270,7 @@ int main(int argc, char **argv) {
   app.add_option("--max-marginal", options.maxMarginal, "Fail if more per cent are marginal");
   app.add_option("--fault", options.faulty, "Plant a fault behind this pass, to see it found")
       ->check([](const std::string &pass) {
-        return tk::isKnownPass(pass) ? std::string() : "there is no pass '" + pass + "'";
+        return tk::isKnownPass(pass) ? std::string() : tk::unknownPass(pass);
       });
   app.add_flag("--regroup", options.regroup,
                "Write the programs over other dimensions: reduced ones split and merged");

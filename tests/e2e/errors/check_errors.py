@@ -153,7 +153,7 @@ CASES = {
     "unknown-target": (COPY, ["run", "x.tk", "--target", "vax", "--dim", "N=3"], 1, "vax", {}),
     "unknown-architecture": (COPY, ["build", "x.tk", "--target", "sm_12", "--emit", "cuda", "-o", "-"], 1, "sm_12", {}),
     "unknown-stage": (COPY, ["build", "x.tk", "--target", "sm_90a", "--emit", "soup", "-o", "-"], 2, "soup", {}),
-    "unknown-pass": (COPY, RUN + ["--dim", "N=3", "--disable-pass", "magic"], 1, "no pass 'magic'", {}),
+    "unknown-pass": (COPY, RUN + ["--dim", "N=3", "--disable-pass", "magic"], 1, "unknown pass 'magic'", {}),
     "unknown-kernel": (COPY, RUN + ["--kernel", "z", "--dim", "N=3"], 1, "no kernel 'z'", {}),
     "several-kernels": (COPY + COPY.replace("copy", "other"), RUN + ["--dim", "N=3"], 1, "--kernel", {}),
     "unknown-option": (COPY, RUN + ["--frobnicate"], 2, "", {}),
@@ -260,7 +260,7 @@ CASES = {
         GEMM, ["bench", "x.tk", "--target", "cpu", "--dim", "M=8,9", "--dim", "N=1,2,3"], 1, "lists of 2", {}),
     "bench-without-sizes": (COPY, ["bench", "x.tk", "--target", "cpu"], 1, "'N'", {}),
     "bench-unknown-pass": (
-        COPY, ["bench", "x.tk", "--target", "cpu", "--dim", "N=8", "--without", "magic"], 1, "no pass 'magic'", {}),
+        COPY, ["bench", "x.tk", "--target", "cpu", "--dim", "N=8", "--without", "magic"], 1, "unknown pass 'magic'", {}),
     "zero-extent": (COPY, RUN + ["--dim", "N=0", "--check"], 0, "", {}),
 }
 

@@ -200,15 +200,14 @@ bool check(ModuleOp module, StringRef file) {
   bool good = true;
   PassManager manager(module->getContext());
   manager.addInstrumentation(std::make_unique<Comparison>(file, good, cases));
-  for (const tk::PassRow &row : tk::passTable()) {
-    if (row.stage != tk::Stage::Fused)
-      continue;
-    StringRef pass = row.name;
-    if (pass == "tk-split-reductions")
-      pass = "tk-split-reductions{chunk=2}"; // so that reductions of a few elements are split
-    if (failed(parsePassPipeline(pass, manager)))
-      return false;
-  }
+  for (const tk::PhaseRow &phase : tk::phaseTable())
+    for (const tk::PassRow &row : phase.rows) {
+      StringRef pass = row.name;
+      if (pass == "tk-split-reductions")
+        pass = "tk-split-reductions{chunk=2}"; // so that reductions of a few elements are split
+      if (phase.stage == tk::Stage::Fused && failed(parsePassPipeline(pass, manager)))
+        return false;
+    }
   return succeeded(manager.run(module)) && good;
 }
 
@@ -231,6 +230,7 @@ bool checkFile(MLIRContext &context, StringRef path) {
 
 int main(int argc, char **argv) {
   tk::registerTkPasses();
+  tk::registerFamilies();
   DialectRegistry registry;
   tk::registerDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
