@@ -14,7 +14,6 @@ TK_FLOAT_AND_DOUBLE(log, logf, log)
 TK_FLOAT_AND_DOUBLE(log2, log2f, log2)
 TK_FLOAT_AND_DOUBLE(log10, log10f, log10)
 TK_FLOAT_AND_DOUBLE(log1p, log1pf, log1p)
-TK_FLOAT_AND_DOUBLE(sqrt, sqrtf, sqrt)
 TK_FLOAT_AND_DOUBLE(rsqrt, rsqrtf, rsqrt)
 TK_FLOAT_AND_DOUBLE(tanh, tanhf, tanh)
 TK_FLOAT_AND_DOUBLE(tan, tanf, tan)
@@ -28,6 +27,17 @@ TK_FLOAT_AND_DOUBLE(round, roundf, round)
 TK_FLOAT_AND_DOUBLE(round_even, rintf, rint)
 TK_FLOAT_AND_DOUBLE(abs, fabsf, fabs)
 #undef TK_FLOAT_AND_DOUBLE
+TK_DEVICE double sqrt(double x) { return ::sqrt(x); }
+// As IEEE 754 has it, without the library's branch: the hardware's reciprocal root times x, which a
+// multiply-add corrects by what is left of x. Of zeros and infinities nothing is.
+TK_DEVICE float sqrt(float x) {
+  const bool is_small = ::fabsf(x) < 0x1p-96f;
+  const float scaled = is_small ? x * 0x1p64f : x, inverse = rsqrt_approx(scaled);
+  const float first = scaled * inverse;
+  const float root = ::fmaf(::fmaf(-first, first, scaled), inverse * 0.5f, first);
+  const float back = root * (is_small ? 0x1p-32f : 1.0f);
+  return x == 0.0f || x == infinity() ? x : back;
+}
 
 template <class T> TK_DEVICE T abs_integer(T x) { return x < 0 ? (T)-x : x; }
 
@@ -73,6 +83,58 @@ TK_DEVICE float divide(float x, const Divisor &by) {
   float y = ::fmaf(::fmaf(-first, by.divisor, scaled), by.reciprocal, first);
   y = ::fmaf(::fmaf(-y, by.divisor, scaled), by.reciprocal, y);
   return ::fabsf(y) > 0 ? y : first;
+}
+
+// What quotients by y have in common.
+//   1. A power of two takes |y| to between 2^-23 and 4, where neither it nor its reciprocal is
+//      subnormal. The scale has the sign of y.
+//   2. The hardware's reciprocal, corrected once, is rounded as IEEE 754 has it.
+struct ExactDivisor {
+  float scale, divisor, hardware, reciprocal;
+  TK_DEVICE explicit ExactDivisor(float y) {
+    const u32 exponent = as_bits(y) & 0x7f800000;
+    const int exact = 0x7e800000 - (int)exponent, least = 0x00800000;
+    scale = ::copysignf(as_float((u32)(exact > least ? exact : least)), y);
+    divisor = y * scale;
+    hardware = reciprocal_approx(divisor);
+    reciprocal = ::fmaf(::fmaf(-divisor, hardware, 1.0f), hardware, hardware);
+  }
+};
+// x / y as IEEE 754 has it, without a branch: a thread has several under way at once, and what is
+// stored of them stays one access.
+//   1. x is scaled as y is, and by 2^64 or 2^-4: the quotient is then a normal number, and so is
+//      what a correction leaves of x.
+//   2. A product with the reciprocal, corrected once, is the quotient rounded (Markstein).
+//   3. The scale is taken back. A result that is subnormal by that is rounded for the second time.
+//      What it leaves of x is compared with half of a step of such numbers, which is exact, also
+//      where both are equal.
+//   4. Zeros, infinities and NaN leave a quotient that is not above 0: their product with the
+//      hardware's reciprocal is the result.
+TK_DEVICE float divide(float x, const ExactDivisor &by) {
+  const float plain = x * by.scale;
+  const bool is_small = ::fabsf(plain) < 0x1p-96f;
+  const float up = is_small ? 0x1p64f : 0x1p-4f, back = is_small ? 0x1p-64f : 0x1p4f;
+  const float scaled = x * (by.scale * up);
+  const float first = scaled * by.reciprocal;
+  const float quotient = ::fmaf(::fmaf(-by.divisor, first, scaled), by.reciprocal, first);
+  const float near = quotient * back;
+  const float rest = ::fmaf(-by.divisor, near * up, scaled);
+  const float beyond_half = ::fmaf(by.divisor, -0x1p-86f, ::fabsf(rest));
+  const float steps = ::fmaf(beyond_half, by.reciprocal * 0x1p85f, 0.5f);
+  const float subnormal = ::fmaf(::copysignf(steps, rest), 0x1p-149f, near);
+  const float y = ::fabsf(near) <= 0x1p-126f ? subnormal : near;
+  return ::fabsf(quotient) > 0.0f ? y : plain * by.hardware;
+}
+TK_DEVICE float divide(float x, float y) { return divide(x, ExactDivisor(y)); }
+// 1 / y, likewise. No subnormal result lies halfway between two others.
+TK_DEVICE float inverse(float y) {
+  const ExactDivisor by(::fabsf(y));
+  const float back = as_float(0x7f000000 - as_bits(by.scale));
+  const float near = by.reciprocal * by.scale;
+  const float rest = ::fmaf(-by.divisor, near * back, 1.0f);
+  const float subnormal = ::fmaf(rest * by.reciprocal, by.scale, near);
+  const float result = near <= 0x1p-126f ? subnormal : near;
+  return ::copysignf(result == result ? result : by.hardware * by.scale, y);
 }
 
 // Minimum and maximum that are NaN if an operand is; those of floats are in scalar.cuh.

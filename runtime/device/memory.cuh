@@ -143,6 +143,28 @@ template <int n, class T> TK_DEVICE void store(T *to, const T *x, bool mask = tr
   if (mask)
     *reinterpret_cast<decltype(packed.word) *>(to) = packed.word;
 }
+// Writes a word where `mask` is true: one instruction under a predicate, as in read_word.
+TK_DEVICE void write_word(uint2 word, void *to, bool mask) {
+  asm volatile("{\n.reg .pred p;\nsetp.ne.s32 p, %3, 0;\n@p st.global.v2.u32 [%2], {%0, %1};\n}"
+               :
+               : "r"(word.x), "r"(word.y), "l"(__cvta_generic_to_global(to)), "r"((int)mask)
+               : "memory");
+}
+TK_DEVICE void write_word(uint4 word, void *to, bool mask) {
+  asm volatile("{\n.reg .pred p;\nsetp.ne.s32 p, %5, 0;\n"
+               "@p st.global.v4.u32 [%4], {%0, %1, %2, %3};\n}"
+               :
+               : "r"(word.x), "r"(word.y), "r"(word.z), "r"(word.w),
+                 "l"(__cvta_generic_to_global(to)), "r"((int)mask)
+               : "memory");
+}
+// As `store`, of 8 or 16 bytes at an address that is computed in 64 bits: NVVM takes such a vector
+// apart, into accesses of 4 bytes.
+template <int n, class T> TK_DEVICE void store_far(T *to, const T *x, bool mask = true) {
+  Packed<T, n> packed;
+  for_each<n>([&](int i) { packed.element[i] = x[i]; });
+  write_word(packed.word, to, mask);
+}
 
 // Is a run of n elements at `at` one access? If not, is anything `left` of it to single ones?
 template <int n, class I> TK_DEVICE bool is_whole_run(const I *at, const bool *mask, bool &left) {

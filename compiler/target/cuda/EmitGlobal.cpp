@@ -228,8 +228,9 @@ LogicalResult KernelEmitter::emitStore(gpu::StoreOp store) {
          ", " + parts->offsets + ", " + parts->conditions + ");");
     return success();
   }
-  line(loop + "tk::store<" + llvm::Twine(vector) + ">(&" + at + ", &" + array + "[" + reg.str() +
-       "]" + (condition.empty() ? "" : ", " + condition) + ");");
+  const bool isFar = func.getIndexBits() == 64 && vector * elementBytes(value.getType()) >= 8;
+  line(loop + (isFar ? "tk::store_far<" : "tk::store<") + llvm::Twine(vector) + ">(&" + at + ", &" +
+       array + "[" + reg.str() + "]" + (condition.empty() ? "" : ", " + condition) + ");");
   return success();
 }
 

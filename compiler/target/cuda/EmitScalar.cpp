@@ -85,6 +85,24 @@ static Value getConstantDivisor(arith::DivFOp divide) {
   return isOfLaunch && divide->getParentOfType<scf::ForOp>() ? divisor : Value();
 }
 
+/// A quotient of f32 that is rounded as IEEE 754 has it. Of several registers of a thread the
+/// compiler's own would each be a branch, and what is stored of them would be taken apart.
+std::string KernelEmitter::quotient(arith::DivFOp divide, Operands in) {
+  Value result = divide.getResult();
+  if (registersOf(result) == 1 || !getElementTypeOrSelf(result.getType()).isF32())
+    return binary(in, "/");
+  auto scalarOf = [](Value value) {
+    Value source = gpu::splatSource(value);
+    return source ? source : value;
+  };
+  APFloat by(0.0f);
+  if (matchPattern(scalarOf(divide.getRhs()), m_ConstantFloat(&by)) && by.getExactInverse(nullptr))
+    return binary(in, "/"); // the compiler multiplies by the exact reciprocal
+  if (matchPattern(scalarOf(divide.getLhs()), m_OneFloat()))
+    return call("inverse", in.drop_front());
+  return call("divide", in);
+}
+
 std::string KernelEmitter::divisor(const std::string &argument) {
   std::string &name = hoistedNames[argument + " as a divisor"];
   if (name.empty()) {
@@ -218,7 +236,7 @@ std::optional<std::string> KernelEmitter::arithExpression(Operation *op, Operand
                : getConstantDivisor(divide)
                    ? "tk::divide(" + in[0] + ", " +
                          divisor(names.lookup(getConstantDivisor(divide))) + ")"
-                   : binary(in, "/");
+                   : quotient(divide, in);
       })
       .Case<arith::RemFOp>([&](auto) { return call("mod", in); })
       .Case<arith::NegFOp>([&](auto) { return "(-" + in[0] + ")"; })

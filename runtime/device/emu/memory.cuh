@@ -59,6 +59,10 @@ TK_DEVICE void store(T *to, const T *x, bool mask = true, Place place = {}) {
   if (mask)
     tk_emu_engine->write(to, x, n * sizeof(T), n * sizeof(T), place);
 }
+template <int n, class T>
+TK_DEVICE void store_far(T *to, const T *x, bool mask = true, Place place = {}) {
+  store<n>(to, x, mask, place);
+}
 
 template <int n, int count, class T, class I>
 TK_DEVICE void load_runs(T (&y)[count], const T *from, const I (&at)[count],

@@ -121,6 +121,7 @@ TK_DEVICE float exp2_approx(float x) {
   return y < 1.17549435e-38f ? 0.0f : y;
 }
 TK_DEVICE float reciprocal_approx(float x) { return 1.0f / x; }
+TK_DEVICE float rsqrt_approx(float x) { return ::rsqrtf(x); }
 TK_DEVICE float zero_if_low(float b) { return b == -infinity() ? 0.0f : b; }
 TK_DEVICE float one_by_zero(float x, float b) { return b == 0 ? 1.0f : x; }
 

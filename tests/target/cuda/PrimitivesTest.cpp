@@ -51,6 +51,9 @@ extern "C" __global__ void f_sin(const float *x, float *y) { y[at()] = tk::sin(x
 extern "C" __global__ void f_pow(const float *x, float *y) { y[at()] = tk::pow(tk::abs(x[at()]), 2.5f); }
 extern "C" __global__ void f_exp_diff(const float *x, float *y) { y[at()] = tk::exp_diff(x[at()], 3.0f); }
 extern "C" __global__ void f_divide(const float *x, float *y) { y[at()] = tk::divide(x[at()], tk::Divisor(1021.0f)); }
+extern "C" __global__ void f_quotient(const float *x, float *y) { y[at()] = tk::divide(x[at()], x[at() ^ 1]); }
+extern "C" __global__ void f_inverse(const float *x, float *y) { y[at()] = tk::inverse(x[at()]); }
+extern "C" __global__ void f_sqrt(const float *x, float *y) { y[at()] = tk::sqrt(x[at()]); }
 extern "C" __global__ void f_divide_approx(const float *x, float *y) { y[at()] = tk::divide_approx(3.0f, x[at()]); }
 extern "C" __global__ void f_divide_by_reciprocal(const float *x, float *y) { y[at()] = tk::divide_by_reciprocal(3.0f, tk::abs(x[at()]) + 1); }
 extern "C" __global__ void f_erf_approx(const float *x, float *y) { y[at()] = tk::erf_approx(x[at()]); }
@@ -219,4 +222,39 @@ TEST_CASE("functions on the GPU are within 2 ulp", "[gpu]") {
   };
   within("f_erf_approx", [](double v) { return std::erf(v); });
   within("f_tanh_approx", [](double v) { return std::tanh(v); });
+}
+
+TEST_CASE("quotients and roots on the GPU are those of IEEE 754", "[gpu]") {
+  PrimitiveRunner runner;
+  if (!runner.device)
+    return;
+  auto compare = [&](const char *symbol, const std::vector<float> &x, auto host) {
+    const std::vector<float> y = runner.run<float>(symbol, x);
+    size_t wrong = 0;
+    for (size_t i = 0; i < x.size(); ++i) {
+      const float want = host(i);
+      wrong += std::memcmp(&y[i], &want, 4) != 0 && !(std::isnan(y[i]) && std::isnan(want));
+    }
+    INFO(symbol);
+    CHECK(wrong == 0);
+  };
+  // Every mantissa, of two neighbouring exponents, and where reciprocals are subnormal.
+  std::vector<float> x;
+  for (uint32_t first : {0x3f800000u, 0x7e800000u})
+    for (uint32_t word = first; word < first + (1u << 24); ++word) {
+      float value;
+      std::memcpy(&value, &word, 4);
+      x.push_back(value);
+    }
+  compare("f_inverse", x, [&](size_t i) { return 1.0f / x[i]; });
+  compare("f_sqrt", x, [&](size_t i) { return std::sqrt(x[i]); });
+  x = everyMagnitude();
+  compare("f_inverse", x, [&](size_t i) { return 1.0f / x[i]; });
+  compare("f_sqrt", x, [&](size_t i) { return std::sqrt(x[i]); });
+  std::mt19937 random(2);
+  for (float &value : x) {
+    const uint32_t word = static_cast<uint32_t>(random());
+    std::memcpy(&value, &word, 4);
+  }
+  compare("f_quotient", x, [&](size_t i) { return x[i] / x[i ^ 1]; });
 }
