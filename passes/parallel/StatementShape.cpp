@@ -3,6 +3,7 @@
 
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/analysis/StrideAxes.h"
 #include "passes/parallel/MergeIndices.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -186,6 +187,18 @@ struct Analysis {
     return isLong ? along : all;
   }
 
+  /// What the innermost axis of memory is read at: that of the last axis that is not known to have
+  /// one value alone. A matrix of one column lies along its rows' index.
+  Value innermostPlace(LoadOp load) {
+    SmallVector<Value> extents = getExtents(shape.kernel, load.getTensor());
+    const bool areDense = !getStrideAxes(shape.kernel, load.getTensor());
+    size_t axis = load.getIndices().size() - 1;
+    while (axis > 0 && areDense && axis < extents.size() &&
+           getSizeFact(shape.kernel, extents[axis]).upper == 1)
+      --axis;
+    return load.getIndices()[axis];
+  }
+
   /// Beside loads that differ along more of a reduction's indices, others do not count: they are
   /// the same for all terms, or for many.
   IndexSet runsAlong(Operation *reduction) {
@@ -203,7 +216,7 @@ struct Analysis {
         along.clear();
       most = std::max(most, own.size());
       if (own.size() == most)
-        along.insert_range(indicesAlong(load.getIndices().back()));
+        along.insert_range(indicesAlong(innermostPlace(load)));
     });
     return along;
   }
@@ -231,16 +244,19 @@ struct Analysis {
         IndexSet all;
         for (Value index : load.getIndices())
           all.insert_range(dependences(index));
-        addAccess(load.getIndices().empty() ? IndexSet() : runsOver(load.getIndices().back()), all,
+        addAccess(load.getIndices().empty() ? IndexSet() : runsOver(innermostPlace(load)), all,
                   cast<RankedTensorType>(load.getTensor().getType()).getElementType());
       }
     });
     for (unsigned r = 0; r < shape.compute.getNumResults(); ++r) {
       IndexSet last, all;
       for (unsigned position : shape.compute.getIndicesOf(r)) {
-        last.clear();
-        last.insert(shape.compute.getIndex(position));
-        all.insert_range(last);
+        Value index = shape.compute.getIndex(position);
+        if (last.empty() || mayTile(index)) {
+          last.clear();
+          last.insert(index);
+        }
+        all.insert(index);
       }
       addAccess(last, all,
                 cast<RankedTensorType>(shape.compute.getResult(r).getType()).getElementType());
