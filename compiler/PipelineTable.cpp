@@ -32,6 +32,11 @@ static const PassRow normalizeRows[] = {
      "fusion "
      "decides about it as about a named one.",
      {}},
+    {"tk-flatten-windows",
+     "simplification",
+     "",
+     "Sums over windows stand where the program has them, and their readers may still move.",
+     {}},
 };
 
 static const PassRow fuseRows[] = {

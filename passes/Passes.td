@@ -113,6 +113,17 @@ def SplitSignificands : Pass<"tk-split-significands", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numSums", "sums", "Sums of products of parts">];
 }
 
+def FlattenWindows : Pass<"tk-flatten-windows", "::mlir::ModuleOp"> {
+  let summary = "Make a sum over windows in f32 a product of stored parts in bf16, pixels counted through";
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+  let options = [
+    Option<"always", "always", "bool", "false", "Sums of any size, also where it costs time">,
+    Option<"unrolled", "unrolled", "int64_t", "0", "With always: a bit for each axis whose taps are channels">,
+    Option<"slice", "slice", "int64_t", "64", "With always: channels of a slice">,
+    Option<"shares", "shares", "int64_t", "1", "With always: blocks that share out a tile's pairs of parts">];
+  let statistics = [Statistic<"numSums", "sums", "Sums over windows that became products">];
+}
+
 def TransposeFactors : Pass<"tk-transpose-factors", "::mlir::ModuleOp"> {
   let summary = "Store a factor of a product as the hardware multiplies it, where neither factor is";
   let dependentDialects = ["::mlir::arith::ArithDialect"];

@@ -289,10 +289,18 @@ static bool replacesWhatItNeeds(OpResult producer) {
   return false;
 }
 
+/// True if what is read is a factor that was stored in parts, which threads add up the products of.
+static bool isStoredInParts(Read read) {
+  return llvm::any_of(getEnclosingReductions(read.load),
+                      [](ReduceOp reduce) { return reduce.getPrecision() == Precision::Blocked; });
+}
+
 std::optional<std::string> whyNotInline(Read read, ProducerKind kind, int64_t maxExtra) {
   SmallVector<Operation *> slice = getProducerSlice(read.producer);
   if (kind == ProducerKind::Scan)
     return whyNotScan(read);
+  if (isStoredInParts(read))
+    return "it is a factor's parts, which copies bring";
   if (kind == ProducerKind::Pointwise) {
     bool underReduction = !getEnclosingReductions(read.load).empty();
     if (underReduction && overlaps(read.load) && llvm::any_of(slice, isCostly))

@@ -35,6 +35,9 @@ static_assert(std::size(pairs) == countPairs && Third + 1 == countParts);
 constexpr std::pair<double, double> scalesOfSmall[] = {
     {0x1p-28, 0x1p8}, {0x1p-36, 0x1p16}, {0x1p-44, 0x1p24}};
 
+/// The greatest finite number of bf16.
+constexpr double greatestPart = 0x1.FEp127;
+
 } // namespace
 
 std::optional<std::pair<LoadOp, LoadOp>> tk::factorsOf(Value term) {
@@ -133,8 +136,7 @@ SignificandParts::RowScales SignificandParts::storeScales(Factor factor) {
   return {statement->getResult(0), statement->getResult(1)};
 }
 
-/// Part `which`, an index, of the f32 `scaled`.
-static Value createPart(OpBuilder &builder, Location loc, Value scaled, Value which) {
+Value tk::createPart(OpBuilder &builder, Location loc, Value scaled, Value which, bool isBounded) {
   auto rounded = [&](Value value) -> Value {
     return arith::TruncFOp::create(builder, loc, builder.getBF16Type(), value);
   };
@@ -142,11 +144,16 @@ static Value createPart(OpBuilder &builder, Location loc, Value scaled, Value wh
     Value wide = arith::ExtFOp::create(builder, loc, builder.getF32Type(), part);
     return arith::SubFOp::create(builder, loc, value, wide);
   };
-  Value raw = rounded(scaled);
+  Value raw = isBounded ? rounded(scaled) : Value();
   Value zero = createF32(builder, loc, 0);
-  Value finite =
-      arith::SelectOp::create(builder, loc, isFinite(builder, loc, scaled), scaled, zero);
-  Value first = rounded(finite);
+  Value isNumber = isFinite(builder, loc, scaled);
+  Value finite = arith::SelectOp::create(builder, loc, isNumber, scaled, zero), near = finite;
+  if (!isBounded) {
+    near = arith::MinimumFOp::create(builder, loc, near, createF32(builder, loc, greatestPart));
+    near = arith::MaximumFOp::create(builder, loc, near, createF32(builder, loc, -greatestPart));
+    raw = rounded(arith::SelectOp::create(builder, loc, isNumber, near, scaled));
+  }
+  Value first = rounded(near);
   Value rest = restOf(finite, first), second = rounded(rest), third = rounded(restOf(rest, second));
   auto isPart = [&](Part part) -> Value {
     Value number = arith::ConstantIndexOp::create(builder, loc, part);
@@ -208,7 +215,7 @@ StoredParts SignificandParts::storeParts(Factor factor, RowScales scales) {
         Value one = isRowLonger ? createF32(body, at, 1) : Value();
         Value power = LoadOp::create(body, at, scales.scale, withoutSum(from, sumAxis), one);
         Value scaled = arith::MulFOp::create(body, at, element, power);
-        YieldOp::create(body, at, createPart(body, at, scaled, places[last]));
+        YieldOp::create(body, at, createPart(body, at, scaled, places[last], /*isBounded=*/true));
       });
   return {statement->getResult(0), scales.reciprocal, length};
 }

@@ -37,6 +37,11 @@ mlir::Value createF32(mlir::OpBuilder &builder, mlir::Location loc, double value
 mlir::Value createPartOfPair(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value pair,
                              bool isLeft);
 
+/// Part `which`, an index, of the f32 `scaled`. Numbers that are not `isBounded` by 2^127 may be
+/// greater than bf16 holds: their first part is its greatest number.
+mlir::Value createPart(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value scaled,
+                       mlir::Value which, bool isBounded);
+
 /// What sums of products in `compute` take on `processors`, on CUDA cores and by parts.
 struct SignificandCost {
   KernelOp kernel;

@@ -313,6 +313,10 @@ void Planner::planElements() {
     set(other, fit(other, side));
     set(last, fit(last, std::max(side, rest / side > 64 ? side : rest / side)));
     perThread = std::max<int64_t>(tileOf(other) * tileOf(last) / (warps * 32), 1);
+    if (Value results = coarse ? indexOfResults(*this) : Value(); results && results != other) {
+      set(results, fit(results, mostResultsOfLoad));
+      perThread *= tileOf(results);
+    }
     return;
   }
   // Small blocks, whose places others take as soon as they are done, and a thread reads 32 bytes:

@@ -142,14 +142,17 @@ struct Analysis {
       return;
     Value a = product->getOperand(0), b = product->getOperand(1);
     IndexSet ofA = dependences(a), ofB = dependences(b);
-    // Of several indices the longest is tiled; known short ones (a window) are looped over.
+    // Of several indices the longest is tiled; known short ones (a window) are looped over. Parts
+    // that are added up by threads lie along the last one.
     Value k;
+    const bool isBlocked = op.getPrecision() == Precision::Blocked;
     for (unsigned i = 0; i < op.getNumIndices(); ++i) {
       Value index = op.getIndex(i);
       auto length = [&](Value v) {
         return shape.upperOf(v).value_or(std::numeric_limits<int64_t>::max());
       };
-      if (ofA.contains(index) && ofB.contains(index) && (!k || length(index) > length(k)))
+      if (ofA.contains(index) && ofB.contains(index) &&
+          (!k || isBlocked || length(index) > length(k)))
         k = index;
     }
     if (!k)

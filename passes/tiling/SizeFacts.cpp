@@ -66,6 +66,17 @@ int64_t tk::getStrideDivisor(KernelOp kernel) {
   return divisor ? divisor.getInt() : 1;
 }
 
+/// Is it made of dimensions and constants that are not negative, by operations that keep them so?
+static bool isNotNegative(KernelOp kernel, Value value) {
+  if (std::optional<int64_t> constant = getConstantIndex(value))
+    return *constant >= 0;
+  if (auto arg = dyn_cast<BlockArgument>(value))
+    return arg.getOwner()->getParentOp() == kernel && arg.getArgNumber() < kernel.getNumDims();
+  Operation *op = value.getDefiningOp();
+  return isa<arith::AddIOp, arith::MulIOp, FloorDivOp, FloorModOp>(op) &&
+         isNotNegative(kernel, op->getOperand(0)) && isNotNegative(kernel, op->getOperand(1));
+}
+
 SizeFact tk::getSizeFact(KernelOp kernel, Value value) {
   if (std::optional<int64_t> constant = getConstantIndex(value))
     return ofConstant(*constant);
@@ -98,7 +109,10 @@ SizeFact tk::getSizeFact(KernelOp kernel, Value value) {
     return ofQuotient(operand(0), operand(1), /*roundsUp=*/true);
   if (isa<arith::SubIOp>(op)) {
     SizeFact a = operand(0), b = operand(1);
-    return {std::gcd(a.divisor, b.divisor), {}, {}};
+    SizeFact fact{std::gcd(a.divisor, b.divisor), {}, {}};
+    if (a.upper && isNotNegative(kernel, op->getOperand(1)))
+      fact.upper = a.upper;
+    return fact;
   }
   if (isa<arith::MinSIOp, arith::MaxSIOp>(op)) {
     SizeFact a = operand(0), b = operand(1), fact;

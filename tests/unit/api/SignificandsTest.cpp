@@ -1,85 +1,22 @@
 // Products in f32 by parts in bf16 (tk-split-significands), of any size and on the emulator:
 // numbers of every magnitude, what is not finite, sums that are exact, several products and
 // epilogues.
-#include "compiler/tkc/Check.h"
-#include "compiler/tkc/Inputs.h"
-#include "compiler/tkc/Session.h"
-#include "passes/Passes.h"
-#include "tests/unit/api/TemporaryCache.h"
-#include "tests/unit/catch.h"
-#include "tk/tk.h"
-
-#include "mlir/Pass/PassManager.h"
+#include "tests/unit/api/ForcedPass.h"
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
-#include <random>
 
 using namespace tk;
 
 namespace {
 
-/// The value of element `n` of a tensor, from a standard normal number.
-using Fill = std::function<double(size_t n, double normal)>;
-
-struct Example {
-  const char *source;
-  std::map<std::string, int64_t> dims;
-  std::vector<Fill> fills; ///< of the parameters, one each
-};
-
-bool sums_parts(mlir::ModuleOp module) {
-  return module
-      .walk([](ReduceOp reduce) {
-        return reduce.getPrecision() == Precision::Blocked ? mlir::WalkResult::interrupt()
-                                                           : mlir::WalkResult::advance();
-      })
-      .wasInterrupted();
-}
-
-/// Runs the example on the emulator with its products by parts, whatever their size, and compares
-/// all results with the reference; the outputs.
+/// Runs the example with its products by parts, whatever their size.
 std::vector<HostTensor> run_by_parts(const Example &example, int64_t shares = 1,
                                      const char *disabled = nullptr) {
-  TemporaryCache cache;
-  DriverOptions driver;
-  if (disabled)
-    driver.pipeline.disabled.insert(disabled);
-  bool are_parts = false;
-  driver.pipeline.afterPass = [&](const PassRun &pass, mlir::ModuleOp module) {
-    if (pass.name != "tk-split-significands") // which takes large ones
-      return mlir::success();
-    mlir::PassManager manager(module->getContext(), mlir::ModuleOp::getOperationName());
-    manager.addPass(createSplitSignificands({true, shares}));
-    mlir::LogicalResult result = manager.run(module);
-    are_parts |= sums_parts(module);
-    return result;
-  };
-  auto source = CompiledSource::create(example.source, {}, driver).value();
-  tkc::ArgumentTexts texts;
-  texts.dims = example.dims;
-  tkc::RunArguments inputs = tkc::gatherArguments(source->signatures()[0], texts).value();
-  std::mt19937_64 random;
-  std::normal_distribution<double> normal;
-  for (size_t t = 0; t < example.fills.size(); ++t) {
-    HostTensor wide{DType::f64, inputs.tensors[t].shape, {}};
-    std::vector<double> values(inputs.tensors[t].bytes.size() / 4);
-    for (size_t n = 0; n < values.size(); ++n)
-      values[n] = example.fills[t](n, normal(random));
-    const auto *bytes = reinterpret_cast<const std::byte *>(values.data());
-    wide.bytes.assign(bytes, bytes + values.size() * sizeof(double));
-    inputs.tensors[t] = wide.converted(DType::f32);
-  }
-  auto session = tkc::Session::create(source, 0, "emu", inputs).value();
-  CHECK(are_parts);
-  tkc::CheckedRun run = tkc::runChecked(*session, *source, 0, inputs, 1 << 20).value();
-  for (const tkc::CheckedResult &result : run.results) {
-    INFO(result.name << ": " << result.comparison.reason);
-    CHECK(result.comparison.ok);
-  }
-  return std::move(run.outputs);
+  return run_forced(
+      example, "tk-split-significands", [&] { return createSplitSignificands({true, shares}); },
+      disabled);
 }
 
 constexpr const char *product = R"(

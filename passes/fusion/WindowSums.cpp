@@ -1,0 +1,150 @@
+//===- WindowSums.cpp - sums over windows and channels --------------------===//
+//
+// A sum over windows multiplies an element of one tensor, the weights, by one of another, the
+// windows', of which at least one axis is read at `s * p + d * r + c`: p is an index of the
+// statement, r one of the sum, s and d are constants, and c is a number of the launch. Each such
+// index stands in one axis of the windows' tensor. All other axes of both tensors are read at any
+// expressions of the other indices.
+//
+// Where windows do not overlap (s is at least the number of taps), an axis counts as one whose taps
+// are channels: each element is in one window alone.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/fusion/WindowSums.h"
+
+#include "passes/analysis/IndexSpaces.h"
+#include "passes/analysis/ProductFactors.h"
+#include "passes/analysis/ScalarExpr.h"
+#include "passes/fusion/SignificandParts.h"
+#include "passes/parallel/IndexGrowth.h"
+#include "passes/tiling/SizeFacts.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace tk;
+
+const WindowAxis *WindowSum::axisOf(BlockArgument index) const {
+  const auto *found = llvm::find_if(
+      axes, [&](const WindowAxis &axis) { return axis.place == index || axis.tap == index; });
+  return found == axes.end() ? nullptr : found;
+}
+
+Value WindowSum::extentOf(BlockArgument index) const {
+  ComputeOp statement = compute;
+  ReduceOp sum = reduce;
+  return index.getOwner() == sum.getBlock() ? sum.getUpper()[index.getArgNumber()]
+                                            : statement.getExtents()[index.getArgNumber()];
+}
+
+void WindowSum::unroll(unsigned n) {
+  channels.push_back(axes[n].tap);
+  llvm::sort(channels,
+             [](BlockArgument a, BlockArgument b) { return a.getArgNumber() < b.getArgNumber(); });
+  axes.erase(axes.begin() + n);
+}
+
+namespace {
+
+/// Reads the axes of one load, and puts the indices in order.
+class WindowReader {
+public:
+  WindowReader(WindowSum &sum) : sum(sum) {}
+  bool read();
+
+private:
+  bool readAxis(unsigned axis);
+  bool areIndicesOfSum();
+  void sortIndices();
+
+  WindowSum &sum;
+};
+
+} // namespace
+
+/// Is the axis plain, or one of windows?
+bool WindowReader::readAxis(unsigned axis) {
+  Value index = sum.window.getIndices()[axis];
+  BlockArgument place, tap;
+  SmallVector<BlockArgument> own = getIterationIndices(index);
+  for (BlockArgument of : own)
+    (of.getOwner() == sum.compute.getBlock() ? place : tap) = of;
+  if (own.size() != 2 || !place || !tap || tap.getOwner() != sum.reduce.getBlock())
+    return true;
+  std::optional<int64_t> stride = growth(index, place), dilation = growth(index, tap);
+  if (!stride || !dilation || *stride < 1 || *dilation == 0)
+    return true;
+  sum.axes.push_back({axis, place, tap, *stride, std::abs(*dilation), *dilation < 0});
+  return true;
+}
+
+/// Do all indices of the sum run from 0 to numbers of the launch, and stand in both factors?
+bool WindowReader::areIndicesOfSum() {
+  for (unsigned n = 0; n < sum.reduce.getNumIndices(); ++n) {
+    Dependence on{ValueRange{sum.reduce.getIndex(n)}};
+    if (getConstantIndex(sum.reduce.getLower()[n]) != 0 ||
+        !isKernelLevel(sum.reduce.getUpper()[n], sum.compute) || !on.on(sum.window.getResult()) ||
+        !on.on(sum.weights.getResult()))
+      return false;
+  }
+  return true;
+}
+
+void WindowReader::sortIndices() {
+  for (BlockArgument index : sum.compute.getBlock()->getArguments()) {
+    Dependence on{ValueRange{index}};
+    const bool ofWindow = on.on(sum.window.getResult()), ofWeights = on.on(sum.weights.getResult());
+    if (ofWindow || ofWeights)
+      (ofWindow && ofWeights ? sum.batches : ofWindow ? sum.pixels : sum.rows).push_back(index);
+  }
+  for (BlockArgument index : sum.reduce.getBlock()->getArguments())
+    if (!sum.axisOf(index))
+      sum.channels.push_back(index);
+}
+
+bool WindowReader::read() {
+  for (unsigned axis = 0; axis < sum.window.getIndices().size(); ++axis)
+    if (!readAxis(axis))
+      return false;
+  // An index of a window stands nowhere else in the tensor's indices; nor does a place in weights.
+  llvm::erase_if(sum.axes, [&](const WindowAxis &window) {
+    Dependence on(ValueRange{window.place, window.tap}), onPlace(ValueRange{window.place});
+    for (auto [axis, index] : llvm::enumerate(sum.window.getIndices()))
+      if (axis != window.axis && on.on(index))
+        return true;
+    return onPlace.on(sum.weights.getResult());
+  });
+  if (sum.axes.empty() || !areIndicesOfSum())
+    return false;
+  llvm::sort(sum.axes, [](const WindowAxis &a, const WindowAxis &b) {
+    return a.place.getArgNumber() < b.place.getArgNumber();
+  });
+  sortIndices();
+  for (unsigned n = sum.axes.size(); n-- > 0;) {
+    std::optional<int64_t> taps = getSizeFact(sum.kernel, sum.extentOf(sum.axes[n].tap)).upper;
+    if (taps && *taps > 1 && sum.axes[n].dilation == 1 && sum.axes[n].stride >= *taps)
+      sum.unroll(n);
+  }
+  return sum.batches.size() <= 1 && !sum.rows.empty() && !sum.pixels.empty();
+}
+
+std::optional<WindowSum> tk::readWindowSum(KernelOp kernel, ComputeOp compute, ReduceOp reduce) {
+  if (reduce->getBlock() != compute.getBlock() || reduce.isOnline() ||
+      reduce.getKind(0) != ReduceKind::Sum || reduce.getPrecision() != Precision::Default ||
+      !isMatrixProduct(reduce))
+    return std::nullopt;
+  auto factors = factorsOf(reduce.getYield().getValues()[0]);
+  if (!factors)
+    return std::nullopt;
+  auto [left, right] = *factors;
+  for (LoadOp load : {left, right})
+    if (load->getBlock() != reduce.getBlock() ||
+        !cast<RankedTensorType>(load.getTensor().getType()).getElementType().isF32())
+      return std::nullopt;
+  for (auto [window, weights] : {std::pair(left, right), std::pair(right, left)}) {
+    WindowSum sum{kernel, compute, reduce, window, weights, {}, {}, {}, {}, {}};
+    if (WindowReader(sum).read())
+      return sum;
+  }
+  return std::nullopt;
+}

@@ -1,0 +1,135 @@
+// Sums over windows in f32 as products of parts in bf16 (tk-flatten-windows), of any size and on the
+// emulator: one to three axes, strides, padding, dilation, groups, either order of the factors.
+#include "tests/unit/api/ForcedPass.h"
+
+#include <cmath>
+#include <limits>
+
+using namespace tk;
+
+namespace {
+
+std::vector<HostTensor> run_flat(const Example &example, FlattenWindowsOptions options = {}) {
+  options.always = true;
+  return run_forced(example, "tk-flatten-windows", [&] { return createFlattenWindows(options); });
+}
+
+const Fill as_drawn = [](size_t, double normal) { return normal; };
+
+constexpr const char *planes = R"(
+kernel conv(x: f32[N, C, H, W], w: f32[O, C, R, S]) -> (y: f32[N, O, H - R + 1, W - S + 1]) {
+  y[n, o, a, b] = sum[i, r, s](x[n, i, a + r, b + s] * w[o, i, r, s])
+})";
+constexpr const char *padded = R"(
+kernel padded(x: f32[N, C, H, W], w: f32[O, C, 3, 3], bias: f32[O]) -> (y: f32[N, O, H, W]) {
+  y[n, o, a, b] = relu(sum[i, r, s](w[o, i, r, s] * pad(x[n, i, a + r - 1, b + s - 1], 0.0)) + bias[o])
+})";
+
+} // namespace
+
+TEST_CASE("windows of planes, of sizes that divide nothing") {
+  run_flat({planes,
+            {{"N", 2}, {"C", 5}, {"H", 9}, {"W", 13}, {"O", 20}, {"R", 3}, {"S", 2}},
+            {as_drawn, as_drawn}});
+  run_flat({planes,
+            {{"N", 3}, {"C", 72}, {"H", 7}, {"W", 8}, {"O", 33}, {"R", 2}, {"S", 3}},
+            {as_drawn, as_drawn}});
+  run_flat({planes,
+            {{"N", 1}, {"C", 1}, {"H", 4}, {"W", 4}, {"O", 17}, {"R", 4}, {"S", 4}},
+            {as_drawn, as_drawn}});
+}
+
+TEST_CASE("padded windows, with slices of any length and taps as channels") {
+  for (int64_t slice : {16, 32, 64, 128})
+    run_flat({padded,
+              {{"N", 2}, {"C", 24}, {"H", 6}, {"W", 9}, {"O", 24}},
+              {as_drawn, as_drawn, as_drawn}},
+             {true, 0, slice, 1});
+  for (int64_t unrolled : {1, 2, 3})
+    run_flat({padded,
+              {{"N", 2}, {"C", 3}, {"H", 6}, {"W", 9}, {"O", 24}},
+              {as_drawn, as_drawn, as_drawn}},
+             {true, unrolled, 32, 1});
+}
+
+TEST_CASE("pairs of parts of windows that blocks share out") {
+  for (int64_t shares : {2, 3, 6})
+    run_flat({padded,
+              {{"N", 2}, {"C", 8}, {"H", 5}, {"W", 6}, {"O", 24}},
+              {as_drawn, as_drawn, as_drawn}},
+             {true, 0, 16, shares});
+}
+
+TEST_CASE("windows that move by several places, with dilation and groups") {
+  run_flat({R"(
+kernel strided(x: f32[N, C, H, W], w: f32[O, C, 3, 3]) -> (y: f32[N, O, (H + 1) / 2, (W + 2) / 3]) {
+  y[n, o, a, b] = sum[i, r, s](pad(x[n, i, 2 * a + r - 1, 3 * b + s - 1], 0.0) * w[o, i, r, s])
+})",
+            {{"N", 2}, {"C", 20}, {"H", 9}, {"W", 14}, {"O", 20}},
+            {as_drawn, as_drawn}});
+  run_flat({R"(
+kernel dilated(x: f32[N, C, H, W], w: f32[O, C, 3, 3]) -> (y: f32[N, O, H, W]) {
+  y[n, o, a, b] = sum[i, r, s](pad(x[n, i, a + 2 * r - 2, b + 3 * s - 3], 0.0) * w[o, i, r, s])
+})",
+            {{"N", 1}, {"C", 17}, {"H", 8}, {"W", 7}, {"O", 20}},
+            {as_drawn, as_drawn}});
+  run_flat({R"(
+kernel both(x: f32[N, C, H, W], w: f32[O, C, 3, 3]) -> (y: f32[N, O, (H + 1) / 2, W]) {
+  y[n, o, a, b] = sum[i, r, s](pad(x[n, i, 2 * a + 3 * r - 3, b + s - 1], 0.0) * w[o, i, r, s])
+})",
+            {{"N", 1}, {"C", 16}, {"H", 9}, {"W", 7}, {"O", 20}},
+            {as_drawn, as_drawn}});
+  run_flat({R"(
+kernel groups(x: f32[N, 3 * C, H, W], w: f32[3, O, C, 3, 3]) -> (y: f32[N, 3, O, H, W]) {
+  y[n, g, o, a, b] = sum[i in 0..C, r, s](pad(x[n, g * C + i, a + r - 1, b + s - 1], 0.0) * w[g, o, i, r, s])
+})",
+            {{"N", 2}, {"C", 10}, {"H", 5}, {"W", 6}, {"O", 20}},
+            {as_drawn, as_drawn}});
+}
+
+TEST_CASE("windows along one and three axes, and of channels last") {
+  run_flat({R"(
+kernel line(x: f32[N, C, T], w: f32[O, C, K]) -> (y: f32[N, O, T]) where K >= 1 {
+  y[n, o, t] = sum[i, k](pad(x[n, i, t + k - (K - 1)], 0.0) * w[o, i, k])
+})",
+            {{"N", 2}, {"C", 24}, {"T", 31}, {"O", 24}, {"K", 4}},
+            {as_drawn, as_drawn}});
+  run_flat({R"(
+kernel volume(x: f32[N, C, D, H, W], w: f32[O, C, 2, 3, 2]) -> (y: f32[N, O, D - 1, H - 2, W - 1]) {
+  y[n, o, a, b, c] = sum[i, r, s, t](x[n, i, a + r, b + s, c + t] * w[o, i, r, s, t])
+})",
+            {{"N", 2}, {"C", 5}, {"D", 4}, {"H", 6}, {"W", 5}, {"O", 20}},
+            {as_drawn, as_drawn}});
+  run_flat({R"(
+kernel last(x: f32[N, H, W, C], w: f32[O, 3, 3, C]) -> (y: f32[N, H, W, O]) {
+  y[n, a, b, o] = sum[r, s, i](pad(x[n, a + r - 1, b + s - 1, i], 0.0) * w[o, r, s, i])
+})",
+            {{"N", 2}, {"C", 24}, {"H", 5}, {"W", 6}, {"O", 24}},
+            {as_drawn, as_drawn}});
+}
+
+TEST_CASE("taps in reverse order, as the gradient by the input has them") {
+  run_flat({R"(
+kernel inputs(dy: f32[N, O, H, W], w: f32[O, C, 3, 3]) -> (dx: f32[N, C, H, W]) {
+  dx[n, c, p, q] = sum[o, r, s](pad(dy[n, o, p - r + 1, q - s + 1], 0.0) * w[o, c, r, s])
+})",
+            {{"N", 2}, {"C", 20}, {"H", 6}, {"W", 7}, {"O", 18}},
+            {as_drawn, as_drawn}});
+}
+
+TEST_CASE("windows of what is not finite, and of great and small numbers") {
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
+  Fill special = [&](size_t n, double normal) {
+    return n % 1031 == 5 ? inf : n % 2063 == 9 ? -inf : n % 4099 == 11 ? nan : normal;
+  };
+  Fill zeros = [](size_t n, double normal) { return n % 71 == 3 ? 0.0 : normal; };
+  const std::map<std::string, int64_t> dims = {{"N", 2}, {"C", 20}, {"H", 8}, {"W", 9},
+                                               {"O", 20}, {"R", 3}, {"S", 3}};
+  run_flat({planes, dims, {special, zeros}});
+  run_flat({planes, dims, {zeros, special}});
+  // The greatest numbers of f32 are greater than bf16's.
+  Fill greatest = [](size_t n, double) { return n % 2 ? 0x1.fffffep127 : -0x1.fffffep127; };
+  Fill small = [](size_t, double normal) { return normal * 0x1p-100; };
+  run_flat({planes, dims, {greatest, small}});
+  run_flat({planes, dims, {small, greatest}});
+}
