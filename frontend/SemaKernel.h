@@ -279,7 +279,13 @@ private:
   std::map<const Node *, std::optional<bounds::Poly>> polys;
   std::set<const Node *> checkedNodes;                     ///< whose divisors were looked at
   std::map<std::pair<const Node *, Type>, Node *> adopted; ///< literals, by the type they met
-  std::vector<std::vector<bounds::Poly>> checkedBounds;
+  /// A clause that the launch checks unless one of `ranges` is empty.
+  struct CheckedClause {
+    std::vector<bounds::Poly> minimum;
+    std::vector<std::pair<bounds::Poly, bounds::Poly>> ranges;
+  };
+  bool isCheckedAlready(const std::vector<bounds::Poly> &minimum) const;
+  std::vector<CheckedClause> checkedBounds;
   std::set<std::pair<bounds::Poly, bounds::Poly>> checkedDivisors;
   std::vector<IndexVar *> activeIndices;
   std::map<const IndexVar *, Symbol> reused; ///< what the name of an index stands for around it

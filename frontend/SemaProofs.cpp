@@ -278,8 +278,22 @@ std::vector<Poly> KernelSema::minimumOf(const std::vector<Poly> &clause, bool &i
 bool KernelSema::isCheckedAtLaunch(const std::vector<Poly> &clause) const {
   bool isExact = true;
   const std::vector<Poly> minimum = minimumOf(clause, isExact);
-  return !minimum.empty() &&
-         std::find(checkedBounds.begin(), checkedBounds.end(), minimum) != checkedBounds.end();
+  return !minimum.empty() && isCheckedAlready(minimum);
+}
+
+/// Does the launch check the clause wherever no active range is empty? A check that other ranges
+/// excuse does not count.
+bool KernelSema::isCheckedAlready(const std::vector<Poly> &minimum) const {
+  const std::vector<bounds::Atom> active = activeAtoms();
+  auto isActive = [&](const std::pair<Poly, Poly> &range) {
+    return std::any_of(active.begin(), active.end(), [&](bounds::Atom a) {
+      return symbols[a].lo == range.first && symbols[a].hi == range.second;
+    });
+  };
+  return std::any_of(checkedBounds.begin(), checkedBounds.end(), [&](const CheckedClause &clause) {
+    return clause.minimum == minimum &&
+           std::all_of(clause.ranges.begin(), clause.ranges.end(), isActive);
+  });
 }
 
 /// Whether one of the values is never negative, or is not at launch, which then checks it.
@@ -307,9 +321,10 @@ KernelSema::Proof KernelSema::proveClause(const std::vector<Poly> &clause, Span 
 /// negative.
 void KernelSema::checkAtLaunch(Span span, const std::vector<Poly> &minimum,
                                const std::string &text) {
-  if (std::find(checkedBounds.begin(), checkedBounds.end(), minimum) != checkedBounds.end())
+  if (isCheckedAlready(minimum))
     return;
-  checkedBounds.push_back(minimum);
+  CheckedClause &checked = checkedBounds.emplace_back();
+  checked.minimum = minimum;
   Node *condition = nullptr;
   std::string inequality;
   for (const Poly &value : minimum) {
@@ -320,6 +335,7 @@ void KernelSema::checkAtLaunch(Span span, const std::vector<Poly> &minimum,
   // Nothing is read where a range is empty.
   for (bounds::Atom a : activeAtoms()) {
     const Poly lo = symbols[a].lo, hi = symbols[a].hi;
+    checked.ranges.emplace_back(lo, hi);
     condition =
         op(Op::Or, Type::Bool,
            {condition, op(Op::Le, Type::Bool, {nodeOf(hi, span), nodeOf(lo, span)}, span)}, span);

@@ -28,6 +28,11 @@ TAKE = """kernel take(x: f32[N, D], ids: i32[B]) -> (y: f32[B, D]) {
 }
 """
 ARGMAX = "kernel most(x: f32[R, C]) -> (y: i32[R]) {\n  y[r] = argmax[c](x[r, c])\n}\n"
+EXCUSED = """kernel shifted(x: f32[N], w: f32[K], d: f32[M]) -> (y: f32[M], z: f32[M]) {
+  y[i] = sum[k](x[i + 1] * w[k])
+  z[i] = x[i + 1]
+}
+"""
 COPY = "kernel copy(x: f32[N]) -> (y: f32[N]) {\n  y[i] = x[i]\n}\n"
 
 
@@ -116,6 +121,9 @@ CASES = {
     "overflow-63": (COPY, RUN + ["--dim", "N=9223372036854775807"], 1, "overflow", {}),
     "unknown-input": (COPY, RUN + ["--dim", "N=3", "--in", "z=zeros"], 1, "no tensor 'z'", {}),
     "unknown-arg": (COPY, RUN + ["--dim", "N=3", "--arg", "z=1"], 1, "no scalar 'z'", {}),
+    # The empty range of one access does not excuse another access.
+    "read-behind-the-end": (EXCUSED, RUN + ["--dim", "N=4", "--dim", "K=0", "--dim", "M=8"], 1,
+        "does not hold with N = 4, M = 8", {}),
     "gap-of-nothing": (COPY, RUN + ["--dim", "N=3", "--gap", "z=1"], 1, "expected --gap TENSOR=COUNT", {}),
     "negative-gap": (COPY, RUN + ["--dim", "N=3", "--gap", "x=-1"], 1, "expected --gap TENSOR=COUNT", {}),
     "gap-of-a-dense-tensor": (GEMM, RUN + ["--dim", "M=2", "--dim", "N=2", "--dim", "K=2", "--gap", "a=1"], 1,
