@@ -119,6 +119,8 @@ static const PatternRow schedulePatterns[] = {
     {"smallest", "tk-select-schedule", "", "tk-select-schedule",
      "Each thread computes one element: the schedule from which the others start."},
     {"coarsen", "tk-coarsen-threads", "coarsening", "", "A thread computes several elements."},
+    {"overwrite-rows", "tk-overwrite-rows", "", "",
+     "Tiles say which rows of a parameter in place a block reads whole."},
     {"widen", "tk-widen-vectors", "vectorization", "",
      "Tiles are final: an access moves several elements."},
 };

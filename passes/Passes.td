@@ -440,6 +440,11 @@ def CoarsenThreads : Pass<"tk-coarsen-threads", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numCoarsened", "statements", "Statements coarsened">];
 }
 
+def OverwriteRows : Pass<"tk-overwrite-rows", "::mlir::ModuleOp"> {
+  let summary = "Write a result over the parameter that it replaces if a block has read the rows whole";
+  let statistics = [Statistic<"numOverwritten", "copies-left-out", "Statements that copied a result">];
+}
+
 def WidenVectors : Pass<"tk-widen-vectors", "::mlir::ModuleOp"> {
   let summary = "Let schedules have accesses of up to 16 bytes";
   let dependentDialects = ["::tk::gpu::TkGpuDialect"];

@@ -5,7 +5,9 @@
 // once a tile), and the consumer's reduction indices in `D`:
 //
 // 1. Pointwise producers are inlined, unless they are costly and read at overlapping indices, or
-//    replace what they are computed from and a reduction reads them.
+//    replace what they are computed from and a reduction of the reader reads them. These are
+//    inlined where the reduction takes rows that one block holds: it has read them before it
+//    overwrites any (tk-overwrite-rows).
 // 2. Row reductions are inlined where nothing is repeated; where the extra indices are the row
 //    itself, which the block that computes the row covers anyway; where the product of their
 //    extents is known to be small, and very small of those along which there are no tiles; or where
@@ -41,6 +43,8 @@ using namespace mlir;
 
 namespace tk {
 
+/// The longest row that a block holds without a cluster (PlanRows.cpp).
+static constexpr int64_t longestRowOfBlock = 32768;
 /// How many rows have their reductions in parts (PlanParts.cpp, SplitChains.cpp).
 static constexpr int64_t fewRows = 64;
 /// Elements of the widest access of a thread: rows of planes are multiples of it.
@@ -295,6 +299,38 @@ static bool isStoredInParts(Read read) {
                       [](ReduceOp reduce) { return reduce.getPrecision() == Precision::Blocked; });
 }
 
+/// Does `load`, in a reduction of `consumer`, read rows that one block is known to hold?
+static bool readsHeldRows(LoadOp load, ComputeOp consumer) {
+  int64_t elements = 1;
+  for (Value place : load.getIndices()) {
+    auto index = dyn_cast<BlockArgument>(place);
+    if (!index)
+      return false;
+    if (index.getOwner() == consumer.getBlock())
+      continue;
+    auto reduce = dyn_cast<ReduceOp>(index.getOwner()->getParentOp());
+    int64_t upper = reduce && index.getArgNumber() < reduce.getNumIndices()
+                        ? getUpperBound(reduce.getUpper()[index.getArgNumber()])
+                        : -1;
+    if (upper < 0 || llvm::MulOverflow(elements, std::max<int64_t>(upper, 1), elements))
+      return false;
+  }
+  return elements <= longestRowOfBlock;
+}
+
+/// Would the reader need a copy of what `read.producer` replaces, as other threads overwrite it?
+/// All reads of one statement are treated alike: one that is inlined has it read what was there
+/// before.
+static bool needsOldRows(Read read) {
+  if (!replacesWhatItNeeds(read.producer))
+    return false;
+  return llvm::any_of(read.producer.getUsers(), [&](Operation *user) {
+    auto load = dyn_cast<LoadOp>(user);
+    return load && read.consumer->isProperAncestor(load) && !getEnclosingReductions(load).empty() &&
+           !readsHeldRows(load, read.consumer);
+  });
+}
+
 std::optional<std::string> whyNotInline(Read read, ProducerKind kind, int64_t maxExtra) {
   SmallVector<Operation *> slice = getProducerSlice(read.producer);
   if (kind == ProducerKind::Scan)
@@ -305,7 +341,7 @@ std::optional<std::string> whyNotInline(Read read, ProducerKind kind, int64_t ma
     bool underReduction = !getEnclosingReductions(read.load).empty();
     if (underReduction && overlaps(read.load) && llvm::any_of(slice, isCostly))
       return "it is costly and read at overlapping indices";
-    if (underReduction && replacesWhatItNeeds(read.producer))
+    if (needsOldRows(read))
       return "it replaces what it is computed from, of which a copy would be kept";
     return std::nullopt;
   }

@@ -13,7 +13,8 @@
 //    read the stages all the same, so that other buffers may take their place only after a barrier.
 //    A producer's program touches nothing else.
 // 4. Where a parameter is overwritten in place, replicas of a tile read the elements that one
-//    thread is about to write: a barrier stands between.
+//    thread is about to write: a barrier stands between. So it does where a buffer is loaded twice:
+//    of a row's two tiles the layouts may differ, and another thread may read what one writes.
 // 5. A barrier of each warpgroup orders what happens to buffers of which each has its own part.
 // 6. A loop's body follows what came before the loop and what the body itself left behind: walked
 //    until that is stable.
@@ -121,6 +122,7 @@ private:
   /// Buffers of which each warpgroup has a part that the others do not touch.
   llvm::SmallBitVector apart;
   unsigned numBarriers = 0;
+  bool loadsTwice = false; ///< in place: two tiles of one buffer
 };
 
 } // namespace
@@ -150,7 +152,19 @@ BarrierInsertion::BarrierInsertion(FuncOp function) : function(function) {
   }
 }
 
+static bool loadsAnyTwice(FuncOp function) {
+  llvm::SmallDenseSet<Value> loaded;
+  return function
+      .walk([&](gpu::LoadOp load) {
+        const bool isFirst =
+            !isa<RankedTensorType>(load.getType()) || loaded.insert(load.getBuffer()).second;
+        return isFirst ? WalkResult::advance() : WalkResult::interrupt();
+      })
+      .wasInterrupted();
+}
+
 unsigned BarrierInsertion::run() {
+  loadsTwice = function->hasAttr(inPlaceAttrName) && loadsAnyTwice(function);
   State state(numbers.size());
   visit(*function.getBlock(), state);
   return numBarriers;
@@ -214,7 +228,7 @@ void BarrierInsertion::visit(Operation *op, State &state) {
       .Case<gpu::LoadOp>(
           [&](gpu::LoadOp) { state.readsReplaced |= function->hasAttr(inPlaceAttrName); })
       .Case<gpu::StoreOp>([&](gpu::StoreOp store) {
-        if (state.readsReplaced && isReplicated(store.getValue().getType()))
+        if (state.readsReplaced && (loadsTwice || isReplicated(store.getValue().getType())))
           barrier(op, state);
       })
       .Case<BarrierOp>([&](BarrierOp barrier) {
