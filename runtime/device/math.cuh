@@ -137,6 +137,20 @@ TK_DEVICE float inverse(float y) {
   return ::copysignf(result == result ? result : by.hardware * by.scale, y);
 }
 
+// What many numbers are divided by within 2 ulp. A power of two takes it to where its reciprocal is a
+// normal number; where that loses a quotient's operand, the quotient is 0 or infinite.
+struct ApproxDivisor {
+  float scale, reciprocal;
+  TK_DEVICE explicit ApproxDivisor(float y) {
+    const float size = ::fabsf(y);
+    scale = size > 0x1p100f ? 0x1p-64f : size < 0x1p-100f ? 0x1p64f : 1.0f;
+    reciprocal = reciprocal_approx(y * scale);
+  }
+};
+TK_DEVICE float divide_approx(float x, const ApproxDivisor &by) {
+  return x * by.scale * by.reciprocal;
+}
+
 // Minimum and maximum that are NaN if an operand is; those of floats are in scalar.cuh.
 TK_DEVICE double maximum(double a, double b) { return a != a ? a : b != b ? b : ::fmax(a, b); }
 TK_DEVICE double minimum(double a, double b) { return a != a ? a : b != b ? b : ::fmin(a, b); }

@@ -52,10 +52,13 @@ template <int count> TK_DEVICE void philox_neighbours(float *y, i64 seed, i64 n)
   for_each<count>([&](int i) { y[i] = uniform_of(word[i]); });
 }
 
-// uniform_of(word) < limit, by integers: the least number of 24 bits that is not below the limit is
-// computed once where the limit is the same for many words. NaN becomes 0, which none is below.
+// uniform_of(word) < limit, by integers: of the least number of 24 bits that is not below the limit
+// follows the last word that is. That is computed once where the limit is the same for many words,
+// which then take one comparison each. NaN becomes 0, which none is below.
 TK_DEVICE bool drawn_below(u32 word, float limit) {
-  return (i32)(word >> 8) < round_up_to_i32(limit * 16777216.0f);
+  const int least = round_up_to_i32(limit * 16777216.0f);
+  const u32 last = ((u32)(least < 0x1000000 ? least : 0x1000000) << 8) - 1;
+  return least > 0 && word <= last;
 }
 
 } // namespace tk

@@ -103,6 +103,13 @@ std::string KernelEmitter::quotient(arith::DivFOp divide, Operands in) {
   return call("divide", in);
 }
 
+/// A quotient of f32 within 2 ulp. Several registers over one number are products with its reciprocal.
+std::string KernelEmitter::approximateQuotient(arith::DivFOp divide, Operands in) {
+  if (registersOf(divide.getResult()) > 1 && gpu::splatSource(divide.getRhs()))
+    return call("divide_approx", {in[0], call("ApproxDivisor", in[1])});
+  return call("divide_approx", in);
+}
+
 std::string KernelEmitter::divisor(const std::string &argument) {
   std::string &name = hoistedNames[argument + " as a divisor"];
   if (name.empty()) {
@@ -232,7 +239,7 @@ std::optional<std::string> KernelEmitter::arithExpression(Operation *op, Operand
       })
       .Case<arith::DivFOp>([&](auto divide) {
         return divide->hasAttr("reciprocal") ? call("divide_by_reciprocal", in)
-               : divide->hasAttr("approx")   ? call("divide_approx", in)
+               : divide->hasAttr("approx")   ? approximateQuotient(divide, in)
                : getConstantDivisor(divide)
                    ? "tk::divide(" + in[0] + ", " +
                          divisor(names.lookup(getConstantDivisor(divide))) + ")"

@@ -69,6 +69,7 @@ private:
   std::optional<std::string> expression(mlir::Operation *op, llvm::ArrayRef<std::string> operands);
   std::optional<std::string> arithExpression(mlir::Operation *op, llvm::ArrayRef<std::string> in);
   std::string quotient(mlir::arith::DivFOp divide, llvm::ArrayRef<std::string> in);
+  std::string approximateQuotient(mlir::arith::DivFOp divide, llvm::ArrayRef<std::string> in);
   std::optional<std::string> castExpression(mlir::Operation *op, llvm::ArrayRef<std::string> in);
   std::optional<std::string> mathExpression(mlir::Operation *op, llvm::ArrayRef<std::string> in);
   /// Draws a block of Philox for so many consecutive registers as share one.

@@ -117,6 +117,19 @@ TEST_CASE("quotients without a branch are those of IEEE 754", "[emu]") {
   CHECK(wrong == 0);
 }
 
+TEST_CASE("products with the reciprocal of a scaled divisor are quotients within 2 ulp", "[emu]") {
+  const Operands operands = hardQuotients();
+  const std::vector<float> z = compute("tk::divide_approx(v, tk::ApproxDivisor(w))", operands);
+  size_t wrong = 0;
+  for (size_t i = 0; i < operands.x.size(); ++i) {
+    const float want = operands.x[i] / operands.y[i];
+    const int64_t apart = std::abs(int64_t(bitsOf(z[i])) - int64_t(bitsOf(want)));
+    if (!isSame(z[i], want) && apart > 2 && wrong++ < 10)
+      FAIL_CHECK(operands.x[i] << " / " << operands.y[i] << " is " << z[i]);
+  }
+  CHECK(wrong == 0);
+}
+
 TEST_CASE("reciprocals and roots without a branch are those of IEEE 754", "[emu]") {
   Operands operands;
   for (float value : ladder())
