@@ -1,8 +1,9 @@
 //===- ValueCopies.h - computations of one named value ----------*- C++ -*-===//
 //
-// A name has one value (docs/reference/language.md). A rewrite may compute a name several times, but two
-// computations that add up in different orders differ in the last bits. No operation may receive
-// values that are derived from two of them: a comparison, a difference or a branch could tell.
+// A name has one value (docs/reference/language.md). A rewrite may compute a name several times,
+// but two computations that add up in different orders differ in the last bits. No operation may
+// receive values that are derived from two of them: a comparison, a difference or a branch could
+// tell.
 //
 //   %l   = tk.compute ["m", "j"] {tk.reduce [sum] ["k"] ..}
 //   %top = tk.compute ["m"]      {tk.reduce [max] ["j"] {l[m, j]}}

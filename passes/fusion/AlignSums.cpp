@@ -154,8 +154,8 @@ static void align(ProductOverSeveral &sum) {
   for (unsigned axis : axes)
     at.push_back(factor.getIndices()[axis]);
   note(sum.reduce, passName, Verdict::Derived,
-       "a factor of the " + describe(sum.reduce) +
-           " is stored once more, along the same of its indices as the other one");
+       "an operand of the " + describe(sum.reduce) +
+           " is stored again, contiguous along the same index as the other operand");
   OpBuilder inner(factor);
   Value element = LoadOp::create(inner, factor.getLoc(), stored, at, Value());
   factor.replaceAllUsesWith(element);

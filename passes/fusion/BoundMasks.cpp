@@ -141,9 +141,9 @@ static void boundMask(ChainMask &mask, ComputeOp statement) {
     if (isa<arith::SelectOp>(user))
       user->replaceUsesOfWith(mask.holds, known);
   note(mask.reduce, boundMasksName, Verdict::Derived,
-       "a statement of its own finds where the mask of the " + describe(mask.reduce) + " holds" +
+       "a statement of its own finds the range of the mask of the " + describe(mask.reduce) +
            (mask.row ? ", for each " + Twine(rowsOfGroup) + " rows" : Twine()) +
-           "; terms outside are left out");
+           "; elements outside are skipped");
 }
 
 namespace {
@@ -179,9 +179,9 @@ struct BoundMasks : tk::impl::BoundMasksBase<BoundMasks> {
         continue;
       }
       note(reduce, boundMasksName, Verdict::Declined,
-           "where the mask of the " + describe(reduce) +
-               " holds for groups of rows is not known: it compares no integers of rows with "
-               "others of terms");
+           "the range of the mask of the " + describe(reduce) +
+               " is not found: the mask does not compare integers of a row with integers of an "
+               "element");
     }
   }
 };

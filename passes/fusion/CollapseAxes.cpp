@@ -177,7 +177,7 @@ void AxisCollapse::collapse(ReduceOp reduce) {
     return;
   ArrayAttr names = namesOf(reduce, reduce.getIndexNames());
   note(reduce, passName, Verdict::Derived,
-       "what " + describe(reduce) + " runs over lies in one piece and becomes one index");
+       "the indices of " + describe(reduce) + " are contiguous in memory and become one");
   reduce->setOperands(operands);
   reduce.setIndexNamesAttr(names);
   dropIndices(reduce, reduce.getBlock(), count);

@@ -326,8 +326,8 @@ bool DivideIndices::divideOne(KernelOp kernel) {
     llvm::SetVector<Index> elements = findElements(kernel, readers.getArrayRef(), main, groups);
     note(compute, passName, Verdict::Derived,
          "index '" + cast<StringAttr>(compute.getIndexNames()[position]).getValue() + "' of " +
-             describe(compute) + " becomes two, groups of " + Twine(groups.size) +
-             " and the places in them, as what the groups are reduced to is read");
+             describe(compute) + " is split into groups of " + Twine(groups.size) +
+             " and positions in them: a reduction over the groups is read");
     // A statement is made anew: of one that is read along two axes at once (a diagonal) one is
     // divided.
     llvm::SmallPtrSet<Operation *, 4> divided = {compute};

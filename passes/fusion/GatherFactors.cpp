@@ -174,7 +174,7 @@ static unsigned gather(KernelOp kernel, ComputeOp compute, ReduceOp reduce) {
     if (!pays(kernel, compute, reduce, factor, extents))
       continue;
     note(reduce, passName, Verdict::Derived,
-         "a factor of the " + describe(reduce) + " is gathered by a statement of its own");
+         "an operand of the " + describe(reduce) + " is gathered by a statement of its own");
     store(compute, reduce, factor, positions, extents);
     return 1 + gather(kernel, compute, reduce);
   }

@@ -112,7 +112,7 @@ static unsigned joinTerms(ComputeOp compute) {
     body->getArgument(2).replaceAllUsesWith(place);
     body->eraseArguments(1, 2);
     note(joined, passName, Verdict::Derived,
-         "the " + describe(joined) + " has blocks and the places in them as one index");
+         "the " + describe(joined) + " runs over blocks and the positions in them as one index");
     reduce->replaceAllUsesWith(joined);
     reduce.erase();
     ++joinedCount;
@@ -167,8 +167,8 @@ bool GroupRows::groupOne(KernelOp kernel) {
       continue;
     note(compute, passName, Verdict::Derived,
          "index '" + cast<StringAttr>(compute.getIndexNames()[rows->position]).getValue() +
-             "' of " + describe(compute) + " becomes two, groups of " + Twine(rows->size) +
-             " and the places in them, as a table has an entry for each group");
+             "' of " + describe(compute) + " is split into groups of " + Twine(rows->size) +
+             " and positions in them: a table has an entry for each group");
     OpBuilder builder(compute);
     Value whole = compute.getExtents()[rows->position];
     Value size = arith::ConstantIndexOp::create(builder, compute.getLoc(), rows->size);

@@ -201,8 +201,8 @@ bool FactorExtractor::isHoistable(Value value) {
 bool FactorExtractor::mayLeave(bool isSafe, StringRef value) {
   if (!isSafe)
     note(reduce, passName, Verdict::Declined,
-         "a factor that does not vary stays in the terms of the " + describe(reduce) +
-             ": it may be " + value);
+         "an operand that does not vary stays inside the " + describe(reduce) + ": it may be " +
+             value);
   return isSafe;
 }
 
@@ -262,8 +262,8 @@ Value FactorExtractor::extractFromRounding(arith::ExtFOp ext) {
     return ext;
   if (!trunc->hasOneUse() || !llvm::all_equal(ext->getUsers())) {
     note(reduce, passName, Verdict::Declined,
-         "a weight is rounded after its division in the " + describe(reduce) +
-             ": its terms have the rounded weight in more than one place");
+         "the division stays inside the " + describe(reduce) +
+             ": the rounded quotient is used in more than one place");
     return ext;
   }
   Location loc = trunc.getLoc();
@@ -386,7 +386,6 @@ bool tk::hoistFactors(ReduceOp reduce) {
   Value scaled = applyFactors(builder, reduce, sum, extractor.factors);
   sum.replaceUsesWithIf(scaled, [&](OpOperand &use) { return before.contains(use.getOwner()); });
   note(reduce, passName, Verdict::Derived,
-       "a factor that does not vary is applied to the " + describe(reduce) +
-           " and not to its terms");
+       "an operand that does not vary is applied to the result of the " + describe(reduce));
   return true;
 }

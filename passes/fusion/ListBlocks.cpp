@@ -271,9 +271,9 @@ void BlockLists::apply() {
   listed = createList();
   goThroughBlocks();
   note(mask.reduce, boundMasksName, Verdict::Derived,
-       "statements of their own list the blocks of " + Twine(termsOfBlock) + " terms of the " +
+       "statements of their own list the blocks of " + Twine(termsOfBlock) + " elements of the " +
            describe(mask.reduce) + " that each " + Twine(rows) +
-           " rows see, which its loop goes through");
+           " rows need; its loop runs over the list");
   eraseDead(mask.compute);
   Value extent = mask.compute.getExtents()[*mask.row];
   divideIndex(mask.compute, *mask.row, {extent, createGroupCount(builder, mask, rows), rows});

@@ -100,7 +100,7 @@ struct PackRowsPass : tk::impl::PackRowsBase<PackRowsPass> {
         if (ComputeOp made = addUnitRow(compute, *chain)) {
           note(made, passName, Verdict::Derived,
                describe(made) +
-                   " has a row of one value, so that its factors are read once for all "
+                   " gets a row of one element, so that its operands are read once for all "
                    "columns");
           ++numPacked;
         }
@@ -278,6 +278,6 @@ void RowPacking::apply() {
     }
   note(packed, passName, Verdict::Derived,
        "'" + names[placeOfRow] + "' is one index of " + describe(packed) +
-           ", whose factors are read once for all of its rows");
+           ", whose operands are read once for all of its rows");
   compute.erase();
 }

@@ -323,7 +323,7 @@ void FactorPadding::apply(ComputeOp compute, const Product &product) {
     factor.erase();
   }
   note(reduce, passName, Verdict::Derived,
-       "factors of the " + describe(reduce) + " are stored once more, in rows of whole lines");
+       "operands of the " + describe(reduce) + " are stored again, in rows of whole lines");
 }
 
 /// Stores factors of the products of `compute` anew, if there is use in it; how many more there

@@ -166,9 +166,9 @@ std::optional<std::string> whyNotReduced(ReduceOp product, Read read, const Reac
   if (terms && *terms <= columnsOfTile)
     return std::nullopt;
   if (paysInParts(product, target))
-    return "the matrix unit multiplies it by parts of f32 only where it is stored";
+    return "the bf16x3 decomposition on the matrix unit needs it stored";
   if (beginsInTiles(read))
-    return "what its reader reduces of it begins in its tiles";
+    return "the reader's reduction begins in its epilogue";
   if (leavesFewTiles(product, read, terms, target))
     return "its reader has few tiles of rows, and reduces a long range in each";
   return std::nullopt;

@@ -90,8 +90,8 @@ static bool referTo(ReduceOp online, unsigned k) {
         if (!llvm::is_contained(steps, dyn_cast<ExpDiffOp>(user)))
           return false;
   note(online, passName, Verdict::Derived,
-       "the weights of the " + describe(online) +
-           " are under its maximum alone, and its sums take the rest of their reference");
+       "the exponentials of the " + describe(online) +
+           " are relative to its maximum alone; its sums are scaled by the rest");
   for (arith::MaximumFOp reference : *references)
     reference.replaceAllUsesWith(maximum);
   for (ExpDiffOp step : steps) {

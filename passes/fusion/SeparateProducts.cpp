@@ -95,7 +95,7 @@ bool tk::separateProducts(ReduceOp reduce) {
   if (Attribute number = joinComputations(reduce))
     total.getDefiningOp()->setAttr(computationsAttrName, number);
   note(reduce, passName, Verdict::Derived,
-       "the terms of the " + describe(reduce) + " are several products, each of which has a sum");
+       "the " + describe(reduce) + " becomes several contractions, one for each product");
   reduce.getResult(0).replaceAllUsesWith(total);
   reduce.erase();
   return true;

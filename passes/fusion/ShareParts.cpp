@@ -475,7 +475,6 @@ void Sharing::apply() {
   combine(states, segments);
   note(states, passName, Verdict::Derived,
        "the ranges of the " + describe(parts.reduce) +
-           ", whose lengths a tensor holds, lie one behind the other in " + Twine(shares) +
-           " shares of one length");
+           ", whose lengths a tensor holds, are cut into " + Twine(shares) + " equal work units");
   compute.erase();
 }

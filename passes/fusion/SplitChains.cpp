@@ -136,9 +136,7 @@ private:
       return;
     }
     note(reduce, passName, Verdict::Derived,
-         "the " + describe(reduce) +
-             " is computed in parts, whose states combine by the rule by which one takes in "
-             "terms");
+         "the " + describe(reduce) + " is computed in chunks, whose partial states are combined");
     split.apply();
     ++numSplit;
   }

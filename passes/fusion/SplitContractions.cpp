@@ -480,7 +480,7 @@ void ContractionSplit::apply(int64_t count) {
   Value length = arith::MulIOp::create(builder, loc, steps, constant(unit));
   ComputeOp partial = createParts(constant(count), length);
   note(reduce, passName, Verdict::Derived,
-       "the " + describe(reduce) + " is computed in " + Twine(count) + " parts");
+       "the " + describe(reduce) + " is computed in " + Twine(count) + " parts (split-K)");
   OpBuilder body(reduce);
   Value sum;
   for (int64_t part = 0; part < count; ++part) {

@@ -163,8 +163,8 @@ void SignificandSplitting::rewrite(ReduceOp reduce, int64_t shares) {
   OpBuilder builder(reduce);
   note(reduce, passName, Verdict::Derived,
        "the " + describe(reduce) +
-           " multiplies three parts in bf16 of each f32 number, six pairs of them, on the "
-           "matrix unit");
+           " multiplies f32 numbers as three bf16 parts each, six pairs of them, on the matrix "
+           "unit");
   SmallVector<StringRef> names = {"pair", cast<StringAttr>(reduce.getIndexNames()[0]).getValue()};
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
   Value count = arith::ConstantIndexOp::create(builder, loc, countPairs);

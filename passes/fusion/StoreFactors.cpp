@@ -115,7 +115,7 @@ unsigned tk::storeFactors(KernelOp kernel) {
       if (factors.empty() || savedOfTerm * terms < cost)
         continue;
       note(outer, passName, Verdict::Derived,
-           "computed factors of the products in the " + describe(outer) +
+           "computed operands of the contractions in the " + describe(outer) +
                " are stored by statements of their own");
       for (ComputedFactor &factor : factors)
         factor.store(".factor");

@@ -290,7 +290,7 @@ unsigned InvariantStores::run() {
   for (ArrayRef<Invariant *> group : groups)
     if (pays(group)) {
       note(compute, passName, Verdict::Derived,
-           "what " + describe(compute) +
+           "a value that " + describe(compute) +
                " computes for many elements alike is stored by a statement of its own");
       store(group);
       stored += group.size();

@@ -118,7 +118,7 @@ static bool storeWeights(ComputeOp compute, ReduceOp reduce, ArrayRef<ReduceOp> 
         }))
       kept.push_back(result);
   note(reduce, passName, Verdict::Derived,
-       "the weights of the " + describe(reduce) + " are stored, once for all columns");
+       "the softmax numerators of the " + describe(reduce) + " are stored, once for all columns");
   factor.store(".weights", kept, /*isMasked=*/true);
   return true;
 }

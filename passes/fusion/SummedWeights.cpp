@@ -108,8 +108,8 @@ static bool isTermOf(Value value, LogSum logSum, ComputeOp compute) {
 /// Says so where an exponential is a term over its sum.
 static void noteReuse(LogSum logSum) {
   note(logSum.sum, passName, Verdict::Derived,
-       "an exponential under the logarithm of the " + describe(logSum.sum) +
-           " is one of its terms over it");
+       "an exponential relative to the logarithm of the " + describe(logSum.sum) +
+           " is one of its elements, divided by it");
 }
 
 /// Is `value`, in the body of `around`, the term of `sum` at the same place of the same range?

@@ -271,7 +271,7 @@ Value FactorTransposition::store(Product product, LoadOp factor, unsigned axis) 
 void FactorTransposition::apply(Product product, LoadOp factor, unsigned axis, StringRef how) {
   Value turned = store(product, factor, axis);
   note(product.reduce, passName, Verdict::Derived,
-       "a factor of the " + describe(product.reduce) + " is stored once more, contiguous " +
+       "an operand of the " + describe(product.reduce) + " is stored again, contiguous " +
            how.str() + " the sum");
   OpBuilder builder(factor);
   SmallVector<Value> at(factor.getIndices());

@@ -159,8 +159,8 @@ static void turn(BatchProduct &product) {
   OpBuilder builder(compute);
   std::string name = cast<StringAttr>(compute.getNames()[0]).str();
   note(compute, passName, Verdict::Derived,
-       "the factors of " + describe(compute) +
-           " are stored along its sum, and its result is turned behind it");
+       "the operands of " + describe(compute) +
+           " are stored contiguous along its sum, and its result is transposed behind it");
   llvm::SmallDenseMap<std::pair<Value, unsigned>, Value> stored;
   for (LoadOp factor : product.factors) {
     unsigned axis = product.axisOfSum(factor);

@@ -247,7 +247,7 @@ static ReduceOp createSums(OpBuilder &builder, PackedSum &sum, ComputeOp stored)
 static void unpack(PackedSum &sum) {
   note(sum.reduce, passName, Verdict::Derived,
        "the " + describe(sum.reduce) + " reads " + Twine(sum.number) +
-           " terms of each byte of a factor: it becomes as many over the bytes");
+           " elements of each byte of an operand: it becomes as many sums over the bytes");
   ComputeOp stored = storePlain(sum);
   OpBuilder builder(sum.reduce);
   ReduceOp sums = createSums(builder, sum, stored);

@@ -104,8 +104,8 @@ private:
 
 bool WarpgroupForming::decline(DotOp dot, const Twine &why) {
   note(arguments.getLaunch(), "tk-form-warpgroup-dots", Verdict::Declined,
-       "the product over tiles of " + Twine(tileOf(dot.getAcc()).getDimSize(0)) + " x " +
-           Twine(tileOf(dot.getAcc()).getDimSize(1)) + " is left to warps: " + why);
+       "the contraction over tiles of " + Twine(tileOf(dot.getAcc()).getDimSize(0)) + " x " +
+           Twine(tileOf(dot.getAcc()).getDimSize(1)) + " does not use wgmma: " + why);
   return false;
 }
 
@@ -116,7 +116,7 @@ bool WarpgroupForming::decide(DotOp dot) {
     if (!isa<scf::ForOp>(parent))
       return decline(dot, "it is not computed in all cases");
   if (dot.hasTerm() || !haveWarpgroupProduct(dot))
-    return decline(dot, "there is no product of such types");
+    return decline(dot, "wgmma has no form for these types");
   if (!warpgroupAccumulatorLayout(dot.getContext(), acc.getDimSize(0), acc.getDimSize(1),
                                   function.getNumWarps()) ||
       acc.getDimSize(1) > kWidestProduct)
@@ -310,8 +310,8 @@ void WarpgroupForming::rewrite(DotOp dot) {
                                          /*accumulate=*/Value(), precisionOf(dot));
   Value done = WarpgroupWaitOp::create(builder, loc, product, 0).getResult(0);
   note(arguments.getLaunch(), "tk-form-warpgroup-dots", Verdict::Derived,
-       "the product over tiles of " + Twine(tileOf(dot.getAcc()).getDimSize(0)) + " x " +
-           Twine(tileOf(dot.getAcc()).getDimSize(1)) + " is computed by warpgroups");
+       "the contraction over tiles of " + Twine(tileOf(dot.getAcc()).getDimSize(0)) + " x " +
+           Twine(tileOf(dot.getAcc()).getDimSize(1)) + " uses wgmma");
   SmallVector<Operation *> extensions = {dot.getA().getDefiningOp(), dot.getB().getDefiningOp()};
   dot.replaceAllUsesWith(done);
   dot.erase();
@@ -364,7 +364,7 @@ unsigned WarpgroupForming::run() {
   // Right behind the left one: elements are computed between the products that take them.
   if (byWarps) {
     for (DotOp dot : dots)
-      decline(dot, "they read 16 bytes of both operands at once, a warpgroup's threads two");
+      decline(dot, "mma.sync reads 16 bytes of both operands at once, wgmma 2");
     for (auto [load, dot] : right) {
       Operation *copied = load->getPrevNode();
       LocalLoadOp read = readLate(cast<gpu::LoadOp>(load)), last;

@@ -400,17 +400,18 @@ struct JoinEnds : tk::impl::JoinEndsBase<JoinEnds> {
       auto arguments = LaunchArguments::of(roles->getParentOfType<FuncOp>());
       if (!areWholeSteps(*window, kLeastWindow / window->rows)) {
         if (arguments)
-          note(arguments->getLaunch(), "tk-join-ends", Verdict::Declined,
-               "a window's first and last steps stay two: its length is not known to be a multiple "
-               "of " +
-                   Twine(window->rows) + ", and at least " + Twine(kLeastWindow));
+          note(
+              arguments->getLaunch(), "tk-join-ends", Verdict::Declined,
+              "a window's boundary tiles stay apart: its length is not known to be a multiple of " +
+                  Twine(window->rows) + ", and at least " + Twine(kLeastWindow));
         continue;
       }
       EndJoiner(*window).apply();
       ++numLoops;
       if (arguments)
         note(arguments->getLaunch(), "tk-join-ends", Verdict::Derived,
-             "a window's first and last steps of " + Twine(window->rows) + " are one");
+             "a window's boundary tiles of " + Twine(window->rows) +
+                 " elements are computed as one");
     }
   }
 };

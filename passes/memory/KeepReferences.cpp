@@ -410,8 +410,8 @@ struct KeepReferences : tk::impl::KeepReferencesBase<KeepReferences> {
         ++numLoops;
         if (auto arguments = LaunchArguments::of(function))
           note(arguments->getLaunch(), "tk-keep-references", Verdict::Derived,
-               "steps behind a tile's first ones have their references; a block goes "
-               "through its tiles again if a sum of weights is not in its range then");
+               "iterations behind a tile's first ones keep the row maximum (deferred rescaling); a "
+               "block computes its tiles again if a row sum leaves its range");
       }
   }
 };

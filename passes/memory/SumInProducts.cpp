@@ -38,8 +38,8 @@
 //   reduce sum %l                             first %y
 //
 // The weights that are summed are then the rounded ones, which is what the product's are: rows of
-// results are normalised by what their weights sum to (docs/reference/numerics.md). So it is for sums that
-// results are divided by; a logarithm of them would show the rounding.
+// results are normalised by what their weights sum to (docs/reference/numerics.md). So it is for
+// sums that results are divided by; a logarithm of them would show the rounding.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"

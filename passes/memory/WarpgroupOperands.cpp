@@ -51,7 +51,7 @@ bool WarpgroupOperands::readBox(Value operand, std::string &why) {
     return true;
   FailureOr<BulkBox> box = analyseBulkBox(operand.getDefiningOp<gpu::LoadOp>(), info, why);
   if (failed(box)) {
-    why = "is no box of a tensor: " + why;
+    why = "is not a TMA box of a tensor: " + why;
     return false;
   }
   bool isOpen = box->end || !arguments.isKnown(*box);

@@ -150,7 +150,7 @@ private:
     for (const StoredReduction &attachment : attachments)
       if (std::optional<StoredReduction> now = matchStoredReduction(attachment.reduce)) {
         note(reader, getArgument(), Verdict::Derived,
-             describe(now->reduce) + " begins in the tiles of " +
+             describe(now->reduce) + " begins in the epilogue of " +
                  describe(now->stored.getDefiningOp<ComputeOp>()));
         attach(*now);
         ++numAttached;

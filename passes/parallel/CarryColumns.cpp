@@ -283,7 +283,7 @@ static unsigned carryBeside(KernelOp kernel, ComputeOp owner,
   }
   for (ColumnParts &found : taken) {
     note(found.parts, pass, Verdict::Derived,
-         describe(found.parts) + " is carried by the blocks of " + describe(owner));
+         describe(found.parts) + " is accumulated by the blocks of " + describe(owner));
     llvm::SetVector<ComputeOp> readers;
     for (Operation *user : found.parts->getUsers())
       readers.insert(user->getParentOfType<ComputeOp>());

@@ -164,7 +164,7 @@ LogicalResult tk::checkConsumers(StatementShape &shape, gpu::ScheduleAttr schedu
     int64_t rows = planner.block.tiles.lookup(product.m);
     if (!llvm::isPowerOf2_64(consumers)) {
       noteAt(place, shape.kernel, pass, Verdict::Declined,
-             "'consumers' has no effect: only two products in a chain have tiles of " +
+             "'consumers' has no effect: only two contractions in one loop have tiles of " +
                  Twine(64 * consumers) + " rows");
       continue;
     }

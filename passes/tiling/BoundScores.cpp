@@ -358,8 +358,9 @@ void ScoreBounding::buildReduction(Value reference) {
 
 void ScoreBounding::apply() {
   note(reduction, "tk-tile", Verdict::Derived,
-       describe(reduction) + " is not computed: scores are bounded by their cap, and weights taken "
-                             "under one reference");
+       describe(reduction) +
+           " is not computed: the soft cap bounds the scores, and exponentials are "
+           "relative to one value");
   Value reference = buildReference();
   buildReduction(rising ? shareAmongRows(reference) : reference);
 }

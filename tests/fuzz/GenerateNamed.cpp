@@ -1,10 +1,10 @@
 //===- GenerateNamed.cpp - names that are compared with themselves --------===//
 //
-// A name has one value (docs/reference/language.md). With GeneratorOptions::named a program names sums, and
-// compares, subtracts and branches on them and on what follows from them. Its results hold exactly,
-// on any finite input and in any order of the sums (Promise): each row has an element that is at
-// least the row's maximum, a value less itself is 0, weights are at most 1, the element that argmax
-// finds is the maximum. No tolerance is needed.
+// A name has one value (docs/reference/language.md). With GeneratorOptions::named a program names
+// sums, and compares, subtracts and branches on them and on what follows from them. Its results
+// hold exactly, on any finite input and in any order of the sums (Promise): each row has an element
+// that is at least the row's maximum, a value less itself is 0, weights are at most 1, the element
+// that argmax finds is the maximum. No tolerance is needed.
 //
 //===----------------------------------------------------------------------===//
 #include "tests/fuzz/Generating.h"

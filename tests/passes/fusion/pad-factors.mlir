@@ -14,7 +14,7 @@
 // CHECK: tk.reduce {{.*}} from(%c0) to(%[[KP]])
 // CHECK: tk.load %[[A]][%i, %k] pad
 // CHECK: tk.load %[[B]][%k, %j] pad
-// CHECK: derived = "factors of the sum over k in 'c' are stored once more, in rows of whole lines"
+// CHECK: derived = "operands of the sum over k in 'c' are stored again, in rows of whole lines"
 #target = #tkgpu.target<arch = 90, shared = 232448, processors = 132, hopper = true>
 module attributes {tkgpu.target = #target} {
   tk.kernel @odd dims ["K", "M", "N"] params [#tk.param<"a">, #tk.param<"b">] results ["c"] facts [#tk.fact<divisor = 1, upper = 2048>, #tk.fact<divisor = 1, upper = 2048>, #tk.fact<divisor = 1, upper = 2048>] {

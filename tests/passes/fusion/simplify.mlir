@@ -76,8 +76,8 @@ tk.kernel @labels dims ["C"]
 // CHECK: divf
 // CHECK: } : f32
 // CHECK: addf %[[S]], %[[T]]
-// CHECK: declined = "a factor that does not vary stays in the terms of the sum over c in 'y': it may be infinite"
-// CHECK-SAME: declined = "a factor that does not vary stays in the terms of the sum over c in 'y': it may be 0"
+// CHECK: declined = "an operand that does not vary stays inside the sum over c in 'y': it may be infinite"
+// CHECK-SAME: declined = "an operand that does not vary stays inside the sum over c in 'y': it may be 0"
 tk.kernel @infinite dims ["R", "C", "D"]
     params [#tk.param<"x">, #tk.param<"g">]
     results ["y"] {
@@ -318,7 +318,7 @@ tk.kernel @other_distances dims ["R", "C"] params [#tk.param<"x">, #tk.param<"v"
 // CHECK: %[[FACTOR:.*]] = arith.select %[[INF]], %{{.*}}, %[[OVER]]
 // CHECK: %[[E:.*]] = tk.exp_diff %{{.*}}, %[[M]]
 // CHECK: arith.mulf %[[E]], %[[FACTOR]]
-// CHECK: tk.notes{{.*}}derived = "an exponential under the logarithm of the sum over k in 'y' is one of its terms over it"
+// CHECK: tk.notes{{.*}}derived = "an exponential relative to the logarithm of the sum over k in 'y' is one of its elements, divided by it"
 tk.kernel @log_weights dims ["R", "C"] params [#tk.param<"x">, #tk.param<"b">] results ["y"] {
 ^bb0(%R: index, %C: index, %x: tensor<?x?xf32>, %b: tensor<?x?xf32>):
   tk.bind %x[%R, %C] : tensor<?x?xf32>

@@ -11,7 +11,7 @@
 // CHECK: precision <tf32>
 // CHECK: tk.load %a[%k, %i]
 // CHECK: tk.load %[[T]][%j, %k]
-// CHECK: derived = "a factor of the sum over k in 'c' is stored once more, contiguous along the sum"
+// CHECK: derived = "an operand of the sum over k in 'c' is stored again, contiguous along the sum"
 #target = #tkgpu.target<arch = 90, shared = 232448, processors = 132, hopper = true>
 module attributes {tkgpu.target = #target} {
   tk.kernel @columns dims ["K", "M", "N"] params [#tk.param<"a">, #tk.param<"b">] results ["c"] facts [#tk.fact<divisor = 4096, upper = 4096>, #tk.fact<divisor = 128, upper = 4096>, #tk.fact<divisor = 128, upper = 4096>] {
@@ -256,7 +256,7 @@ module attributes {tkgpu.target = #target} {
 // CHECK: tk.load %b[
 // CHECK: tk.load %[[A]][%k, %i]
 // CHECK: tk.load %[[B]][%k, %j]
-// CHECK: stored once more, contiguous across the sum
+// CHECK: stored again, contiguous across the sum
 #target = #tkgpu.target<arch = 90, shared = 232448, processors = 132, hopper = true>
 module attributes {tkgpu.target = #target} {
   tk.kernel @cuda_cores dims ["K", "M", "N"] params [#tk.param<"a">, #tk.param<"b">] results ["c"] facts [#tk.fact<divisor = 4096, upper = 4096>, #tk.fact<divisor = 4, upper = 4096>, #tk.fact<divisor = 128, upper = 4096>] {

@@ -23,7 +23,7 @@
 // CHECK: %[[BM:.*]] = tkgpu.tensor_map %{{.*}} : tensor<?x?xbf16> extents(%{{.*}}, %{{.*}}) strides(%{{.*}}, %{{.*}}) box [64, 64] swizzle 128
 // CHECK: tkgpu.launch @aligned {{.*}} args({{.*}}, %[[AM]], %[[BM]] :
 // CHECK-LABEL: tk.kernel @g
-// CHECK: declined = "the product over tiles of 128 x 128 is left to warps: the left operand is no box of a tensor: a stride is not known to be a multiple of 16 bytes"
+// CHECK: declined = "the contraction over tiles of 128 x 128 does not use wgmma: the left operand is not a TMA box of a tensor: a stride is not known to be a multiple of 16 bytes"
 #target = #tkgpu.target<arch = 90, shared = 232448, processors = 132, hopper = true>
 module attributes {tkgpu.target = #target} {
   tkgpu.func @aligned args ["M", "N", "K", "a", "b", "c"] facts [#tk.fact<divisor = 8>, #tk.fact<divisor = 8>, #tk.fact<divisor = 8>, #tk.fact<>, #tk.fact<>, #tk.fact<>] {
