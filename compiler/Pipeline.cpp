@@ -79,6 +79,12 @@ bool selects(StringRef selector, const PipelineStep &step) {
                                selector == step.group || selector == step.former);
 }
 
+bool selects(StringRef selector, const PassRun &run) {
+  return selector == run.name || llvm::any_of(pipelineSteps(), [&](const PipelineStep &step) {
+           return step.name == run.name && selects(selector, step);
+         });
+}
+
 static bool anySelects(const llvm::StringSet<> &selectors, const PipelineStep &step) {
   return llvm::any_of(selectors.keys(), [&](StringRef name) { return selects(name, step); });
 }
@@ -144,13 +150,22 @@ public:
     return steps.front().pass.empty() ? runRewrites(steps) : runPass(steps.front());
   }
 
+  /// Prints the IR behind a row of several patterns.
+  void endRow(const PipelineStep &last) {
+    if (!last.pattern.empty() && options.printAfter.contains(last.row->name))
+      print(last.row->name, module);
+  }
+
 private:
   bool isOff(const PipelineStep &step) const {
     return step.number > options.last || anySelects(options.disabled, step);
   }
 
   LogicalResult after(const PipelineStep &step) {
-    if (options.printAfter.contains("all") || anySelects(options.printAfter, step))
+    const auto names = [&](StringRef name) {
+      return name == step.name || name == step.former || name == step.group;
+    };
+    if (options.printAfter.contains("all") || llvm::any_of(options.printAfter.keys(), names))
       print(step.name, module);
     if (!options.afterPass || step.number > options.last)
       return success();
@@ -176,17 +191,19 @@ private:
 
   /// Runs a pass of several rewrites without those that are off.
   LogicalResult runRewrites(ArrayRef<PipelineStep> steps) {
+    const PassRow &row = *steps.front().row;
+    if (!row.whenOff.empty() &&
+        llvm::all_of(steps, [&](const PipelineStep &step) { return isOff(step); }))
+      return runPipelineText(row.whenOff);
     std::string disabled;
     bool anyOn = false;
-    for (const PipelineStep &step : steps) {
+    for (const PipelineStep &step : steps)
       if (isOff(step) && !step.needed)
         disabled += (disabled.empty() ? "" : ",") + step.pattern.str();
       else
         anyOn = true;
-    }
-    const PassRow &row = *steps.front().row;
     if (!anyOn)
-      return row.whenOff.empty() ? success() : runPipelineText(row.whenOff);
+      return success();
     const std::string pipeline =
         row.name.str() + (disabled.empty() ? "" : "{disable=" + disabled + "}");
     if (!options.afterPass && options.printAfter.empty())
@@ -230,8 +247,12 @@ LogicalResult runPipeline(ModuleOp module, Stage from, Stage to, const PipelineO
       ++count;
     const ArrayRef<PipelineStep> now = steps.take_front(count);
     steps = steps.drop_front(count);
-    if (now[0].stage > from && now[0].stage <= to && failed(run.run(now)))
+    if (now[0].stage <= from || now[0].stage > to)
+      continue;
+    if (failed(run.run(now)))
       return failure();
+    if (steps.empty() || steps[0].row != now[0].row)
+      run.endRow(now[0]);
   }
   return success();
 }

@@ -41,7 +41,7 @@ struct PassRow {
   llvm::StringRef group; ///< what `--disable-pass=fusion` and the like name
   llvm::StringRef whenOff;
   llvm::StringRef why;
-  llvm::ArrayRef<PatternRow> patterns; ///< of a family
+  llvm::ArrayRef<PatternRow> patterns = {}; ///< of a family
 };
 
 /// Some rows that together have one purpose.
@@ -100,6 +100,8 @@ struct PipelineOptions {
 
 /// Whether `selector` (a pass, PASS:PATTERN, a group, or a former name) names the step.
 bool selects(llvm::StringRef selector, const PipelineStep &step);
+/// The same of a step, or a pass of the CPU's pipeline, that has run.
+bool selects(llvm::StringRef selector, const PassRun &run);
 /// Whether a name selects a step of the table.
 bool isKnownPass(llvm::StringRef name);
 /// Whether the IR can be printed after it: those, the passes of the CPU's pipeline, and "all".

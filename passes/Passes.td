@@ -4,6 +4,11 @@
 
 include "mlir/Pass/PassBase.td"
 
+// Of a pass whose rewrites have names (passes/Patterns.h).
+defvar patternOptions = [
+  ListOption<"disable", "disable", "std::string", "Named patterns to leave out">,
+  ListOption<"only", "only", "std::string", "The only named patterns to run">];
+
 //===----------------------------------------------------------------------===//
 // passes/fusion: tk -> tk
 //===----------------------------------------------------------------------===//
@@ -11,6 +16,7 @@ include "mlir/Pass/PassBase.td"
 def Simplify : Pass<"tk-simplify", "::mlir::ModuleOp"> {
   let summary = "Merge equal subexpressions and reductions, move linear factors out of sums";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+  let options = patternOptions;
   let statistics = [
     Statistic<"numMerged", "reductions-merged", "Reductions equal to an earlier one">,
     Statistic<"numHoisted", "factors-hoisted", "Linear factors moved out of a sum">,
@@ -57,6 +63,7 @@ def FuseProducers : Pass<"tk-fuse-producers", "::mlir::ModuleOp"> {
 
 def MergeComputes : Pass<"tk-merge-computes", "::mlir::ModuleOp"> {
   let summary = "Join statements over the same indices that share loads or reductions";
+  let options = patternOptions;
   let statistics = [Statistic<"numMerged", "computes-merged", "Statements joined to another">];
 }
 
@@ -69,14 +76,15 @@ def RestrictRanges : Pass<"tk-restrict-ranges", "::mlir::ModuleOp"> {
 def OnlineReductions : Pass<"tk-online-reductions", "::mlir::ModuleOp"> {
   let summary = "Carry reductions that depend on each other through one loop";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+  let options = patternOptions;
   let statistics = [Statistic<"numJoined", "reductions-joined", "Reductions that joined a loop">];
 }
 
 def SplitReductions : Pass<"tk-split-reductions", "::mlir::ModuleOp"> {
   let summary = "Give a long reduction with few outputs a second, parallel level";
   let dependentDialects = ["::mlir::arith::ArithDialect"];
-  let options = [
-    Option<"chunk", "chunk", "int64_t", "4096", "Terms that one partial result takes in">];
+  let options = !listconcat(patternOptions, [
+    Option<"chunk", "chunk", "int64_t", "4096", "Terms that one partial result takes in">]);
   let statistics = [Statistic<"numSplit", "reductions-split", "Reductions split">];
 }
 
@@ -124,33 +132,25 @@ def FlattenWindows : Pass<"tk-flatten-windows", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numSums", "sums", "Sums over windows that became products">];
 }
 
-def TransposeFactors : Pass<"tk-transpose-factors", "::mlir::ModuleOp"> {
-  let summary = "Store a factor of a product as the hardware multiplies it, where neither factor is";
+def MaterializeOperands : Pass<"tk-materialize-operands", "::mlir::ModuleOp"> {
+  let summary = "Store an operand in another form if the hardware cannot read it as it lies";
+  let description = [{
+    Each pattern stores one kind of operand by a compute op of its own: an operand that lies across
+    the sum, one whose rows a table gathers, one that is packed several numbers to a byte, one whose
+    rows have no alignment, one that is computed for many elements alike, and scans along a second
+    index. A pattern applies if storing takes less time than it saves.
+  }];
   let dependentDialects = ["::mlir::arith::ArithDialect"];
-  let statistics = [Statistic<"numTransposed", "factors-transposed", "Factors transposed">];
+  let options = patternOptions;
+  let statistics = [Statistic<"numStored", "stored", "Operands, values and scans that are stored">];
 }
 
 def BoundMasks : Pass<"tk-bound-masks", "::mlir::ModuleOp"> {
   let summary = "Find which terms a mask that reads tensors admits, for groups of rows";
   let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let options = patternOptions;
   let statistics = [Statistic<"numBounded", "masks-bounded", "Masks of which ranges are known">,
                     Statistic<"numListed", "masks-listed", "Masks whose blocks are listed">];
-}
-
-def StoreInvariants : Pass<"tk-store-invariants", "::mlir::ModuleOp"> {
-  let summary = "Store long functions that many elements of a statement share in a statement of their own";
-  let dependentDialects = ["::mlir::arith::ArithDialect"];
-  let statistics = [Statistic<"numStored", "values", "Values that are stored once">];
-}
-
-def StoreScans : Pass<"tk-store-scans", "::mlir::ModuleOp"> {
-  let summary = "Store scans of a statement that scans along another index, too, in a statement of their own";
-  let description = [{
-    A block has all of a row that it scans along, or goes through it in steps. Scans along two
-    indices would need a whole plane in one tile.
-  }];
-  let dependentDialects = ["::mlir::arith::ArithDialect"];
-  let statistics = [Statistic<"numStored", "scans", "Scans that are stored">];
 }
 
 //===----------------------------------------------------------------------===//
@@ -160,6 +160,7 @@ def StoreScans : Pass<"tk-store-scans", "::mlir::ModuleOp"> {
 def FoldMasks : Pass<"tk-fold-masks", "::mlir::ModuleOp"> {
   let summary = "Let masked loads bring what reductions over them need outside their bounds";
   let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let options = patternOptions;
   let statistics = [Statistic<"numFolded", "selections", "Selections that were left out">];
 }
 
@@ -295,9 +296,9 @@ def SpecializeWarps : Pass<"tk-specialize-warps", "::mlir::ModuleOp"> {
   let summary = "Give the bulk copies of a function to warps of their own, some stages ahead";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
                            "::tk::gpu::TkGpuDialect"];
-  let options = [
+  let options = !listconcat(patternOptions, [
     Option<"oneRole", "one-role", "bool", "false",
-           "All warps wait for each copy as soon as it has begun">];
+           "All warps wait for each copy as soon as it has begun">]);
   let statistics = [
     Statistic<"numSpecialized", "functions", "Functions with two roles">,
     Statistic<"numOneRole", "one-role", "Functions with bulk copies that keep one role">];
@@ -455,6 +456,30 @@ def AttachReductions : Pass<"tk-attach-reductions", "::mlir::ModuleOp"> {
   let summary = "Begin reductions over products' results in the tiles that store them";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::tk::gpu::TkGpuDialect"];
   let statistics = [Statistic<"numAttached", "reductions", "Reductions begun in tiles">];
+}
+
+def ConvertIndices : Pass<"tk-convert-indices", "::mlir::ModuleOp"> {
+  let summary = "Give arithmetic on indices a type that holds its values";
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let options = patternOptions;
+}
+
+def ApproximateFunctions : Pass<"tk-approximate-functions", "::mlir::ModuleOp"> {
+  let summary = "Compute functions to the precision that the rounding of their results leaves";
+  let description = [{
+    The patterns change the body of compute ops before these become kernels. Each keeps the error
+    bound of docs/numerics.md. Later patterns use the marks of earlier ones.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+                           "::tk::gpu::TkGpuDialect"];
+  let options = patternOptions;
+}
+
+def RefineTiles : Pass<"tk-refine-tiles", "::mlir::ModuleOp"> {
+  let summary = "Move work on a tile's elements to its rows and to its accumulators";
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
+                           "::tk::gpu::TkGpuDialect"];
+  let options = patternOptions;
 }
 
 def Tile : Pass<"tk-tile", "::mlir::ModuleOp"> {

@@ -1,13 +1,140 @@
 //===- Patterns.cpp - rewrites of a pass that have names ------------------===//
 #include "passes/Patterns.h"
 
+#include "llvm/ADT/StringSwitch.h"
+
 using namespace mlir;
 
 namespace tk {
 
+static constexpr PatternInfo simplifyPatterns[] = {
+    {.name = "fold", .summary = "Fold expressions, and merge equal ones."},
+    {.name = "unroll", .summary = "Write out reductions of few elements."},
+    {.name = "order-indices",
+     .summary = "Make the index that loads are contiguous along innermost."},
+    {.name = "merge-equal", .summary = "Merge reductions and scans that are equal."},
+    {.name = "separate-products", .summary = "Give each contraction in a sum a sum of its own."},
+    {.name = "hoist-factors", .summary = "Move factors that do not vary out of a sum."},
+    {.name = "reuse-weights", .summary = "Reuse exponentials that are the elements of a sum."},
+    {.name = "running-maxima",
+     .summary = "Refer exponentials to the running maximum of their loop."},
+};
+
+static constexpr PatternInfo splitPatterns[] = {
+    {.name = "chunks", .summary = "Cut long reductions of few results in parallel chunks."},
+    {.name = "distances", .summary = "Take sums of squared distances from sums that exist."},
+};
+
+static constexpr PatternInfo mergePatterns[] = {
+    {.name = "equal-sizes", .summary = "Make extents that are known to be equal one value."},
+    {.name = "merge", .summary = "Merge compute ops over the same indices."},
+};
+
+static constexpr PatternInfo onlinePatterns[] = {
+    {.name = "weights", .summary = "Store softmax numerators that several contractions take."},
+    {.name = "join", .summary = "Join dependent reductions in one loop."},
+};
+
+static constexpr StringRef transposeFactors = "tk-transpose-factors",
+                           transposition = "transposition";
+
+static constexpr PatternInfo operandPatterns[] = {
+    {.name = "gather",
+     .summary = "Store operands whose rows a table gathers.",
+     .former = transposeFactors,
+     .group = transposition},
+    {.name = "unpack",
+     .summary = "Store operands that are packed several numbers to a byte.",
+     .former = transposeFactors,
+     .group = transposition},
+    {.name = "computed",
+     .summary = "Store operands that each tile would compute again.",
+     .former = transposeFactors,
+     .group = transposition},
+    {.name = "batches",
+     .summary = "Store operands that lie along a batch index.",
+     .former = transposeFactors,
+     .group = transposition},
+    {.name = "align-sums",
+     .summary = "Store operands of sums over several indices in one order.",
+     .former = transposeFactors,
+     .group = transposition},
+    {.name = "transpose",
+     .summary = "Store operands that lie across the sum.",
+     .former = transposeFactors,
+     .group = transposition},
+    {.name = "pad",
+     .summary = "Store operands with padding behind rows of no alignment.",
+     .former = transposeFactors,
+     .group = transposition},
+    {.name = "invariants",
+     .summary = "Store long functions that many elements share.",
+     .former = "tk-store-invariants",
+     .group = "fusion"},
+    {.name = "scans",
+     .summary = "Store scans of a compute op that scans along another index, too.",
+     .former = "tk-store-scans"},
+};
+
+static constexpr PatternInfo maskPatterns[] = {
+    {.name = "loaded-bounds", .summary = "Take ranges from bounds that are loaded at each row."},
+    {.name = "block-lists", .summary = "List the blocks that a mask by tables admits."},
+    {.name = "row-groups", .summary = "Find the range that a mask admits for a group of rows."},
+};
+
+static constexpr PatternInfo indexPatterns[] = {
+    {.name = "widen",
+     .summary = "Compute with 64 bits where 32 do not hold a value.",
+     .needed = true},
+    {.name = "floats", .summary = "Convert indices to floats before they are added."},
+};
+
+static constexpr PatternInfo functionPatterns[] = {
+    {.name = "exponentials", .summary = "Mark exponentials whose results are rounded to 16 bits."},
+    {.name = "logits", .summary = "Mark functions in logits under such exponentials."},
+    {.name = "bounded-logits",
+     .summary = "Give softmaxes of bounded logits one reference for a row."},
+    {.name = "narrow-results", .summary = "Mark functions whose results are rounded to 16 bits."},
+    {.name = "logistic", .summary = "Compute logistic functions by the hardware's tanh."},
+    {.name = "reciprocals", .summary = "Divide by a row's value with one reciprocal."},
+    {.name = "scales", .summary = "Move positive scales from logits into their exponentials."},
+    {.name = "powers", .summary = "Move powers of two into the exponentials' argument."},
+    {.name = "references", .summary = "Mark running maxima that cancel from the results."},
+};
+
+static constexpr PatternInfo tilePatterns[] = {
+    {.name = "row-parts", .summary = "Add the row's part of a bias to the maximum of the row."},
+    {.name = "accumulators", .summary = "Begin a contraction with the sums that it is added to."},
+};
+
+static constexpr PatternInfo foldPatterns[] = {
+    {.name = "unite-loads", .summary = "Make loads of one tile under several masks one load."},
+    {.name = "identities", .summary = "Let masked loads bring the identity value of a reduction."},
+};
+
+static constexpr PatternInfo warpPatterns[] = {
+    {.name = "stream-hints", .summary = "Mark loads whose data no other thread block reads."},
+    {.name = "reuse-hints", .summary = "Mark TMA loads whose data is read again soon."},
+    {.name = "results-in-stages", .summary = "Put a tile's results into a free pipeline stage."},
+    {.name = "ones", .summary = "Place columns of ones behind values for row sums by MMA."},
+    {.name = "roles", .summary = "Give TMA loads to producer warps. Left out, all warps load."},
+};
+
 ArrayRef<PatternInfo> patternsOf(StringRef pass) {
-  (void)pass;
-  return {};
+  using Patterns = ArrayRef<PatternInfo>;
+  return llvm::StringSwitch<Patterns>(pass)
+      .Case("tk-simplify", simplifyPatterns)
+      .Case("tk-split-reductions", splitPatterns)
+      .Case("tk-merge-computes", mergePatterns)
+      .Case("tk-online-reductions", onlinePatterns)
+      .Case("tk-materialize-operands", operandPatterns)
+      .Case("tk-bound-masks", maskPatterns)
+      .Case("tk-convert-indices", indexPatterns)
+      .Case("tk-approximate-functions", functionPatterns)
+      .Case("tk-refine-tiles", tilePatterns)
+      .Case("tk-fold-masks", foldPatterns)
+      .Case("tk-specialize-warps", warpPatterns)
+      .Default({});
 }
 
 std::string nearestOf(StringRef word, ArrayRef<std::string> words) {

@@ -25,9 +25,9 @@ namespace tk {
 struct PatternInfo {
   llvm::StringRef name;
   llvm::StringRef summary;
-  bool needed = false;    ///< without it there is no right code
-  llvm::StringRef former; ///< a pass that it was part of: `--disable-pass` still takes that name
-  llvm::StringRef group;  ///< a group of its own, or empty: its pass's
+  bool needed = false;         ///< without it there is no right code
+  llvm::StringRef former = {}; ///< a pass that it was part of; options still take that name
+  llvm::StringRef group = {};  ///< a group of its own, or empty: its pass's
 };
 
 /// The patterns of a pass in the order in which they run first; empty for a pass that is one

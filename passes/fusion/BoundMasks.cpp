@@ -28,6 +28,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/Patterns.h"
 
 #include "passes/analysis/MaskRanges.h"
 #include "passes/analysis/Notes.h"
@@ -149,30 +150,67 @@ static void boundMask(ChainMask &mask, ComputeOp statement) {
 namespace {
 
 struct BoundMasks : tk::impl::BoundMasksBase<BoundMasks> {
+  using BoundMasksBase::BoundMasksBase;
+
   void runOnOperation() override {
+    NamedPatterns patterns(getOperation(), getArgument(), disable, only);
+    if (failed(patterns.verify()))
+      return signalPassFailure();
     if (!getOperation()->hasAttr(gpu::targetAttrName))
       return;
+    computes.clear();
+    bounded.clear();
     getOperation()->walk([&](KernelOp kernel) {
-      for (ComputeOp compute : llvm::to_vector(kernel.getBody().getOps<ComputeOp>()))
-        run(kernel, compute);
+      llvm::append_range(computes, kernel.getBody().getOps<ComputeOp>());
+    });
+    patterns.run("loaded-bounds", [&] {
+      for (ComputeOp compute : computes)
+        liftLoadedBounds(compute);
+    });
+    patterns.run("block-lists", [&] {
+      llvm::erase_if(computes, [&](ComputeOp compute) { return listBlocksOf(compute); });
+    });
+    patterns.run("row-groups", [&] {
+      for (ComputeOp compute : computes)
+        boundRowGroups(compute);
     });
   }
 
-  /// One mask of a statement is listed: there then is another statement in its place.
-  void run(KernelOp kernel, ComputeOp compute) {
-    for (ReduceOp reduce : llvm::to_vector(compute.getBlock()->getOps<ReduceOp>())) {
+private:
+  SmallVector<ReduceOp> reductionsOf(ComputeOp compute) {
+    auto isLeft = [&](ReduceOp reduce) { return !bounded.contains(reduce); };
+    return llvm::to_vector(llvm::make_filter_range(compute.getBlock()->getOps<ReduceOp>(), isLeft));
+  }
+
+  void liftLoadedBounds(ComputeOp compute) {
+    auto kernel = compute->getParentOfType<KernelOp>();
+    for (ReduceOp reduce : reductionsOf(compute))
       if (std::optional<LoadedBounds> bounds = liftBounds(kernel, compute, reduce, rowsOfGroup)) {
         boundMask(bounds->mask, createStatement(*bounds));
+        bounded.insert(bounds->mask.reduce);
         ++numBounded;
-        continue;
       }
+  }
+
+  /// Returns true if another compute op is in the place of this one.
+  bool listBlocksOf(ComputeOp compute) {
+    auto kernel = compute->getParentOfType<KernelOp>();
+    for (ReduceOp reduce : reductionsOf(compute)) {
+      std::optional<ChainMask> mask = matchChainMask(kernel, compute, reduce);
+      if (mask && listBlocks(*mask)) {
+        ++numListed;
+        return true;
+      }
+    }
+    return false;
+  }
+
+  void boundRowGroups(ComputeOp compute) {
+    auto kernel = compute->getParentOfType<KernelOp>();
+    for (ReduceOp reduce : reductionsOf(compute)) {
       std::optional<ChainMask> mask = matchChainMask(kernel, compute, reduce);
       if (!mask)
         continue;
-      if (listBlocks(*mask)) {
-        ++numListed;
-        return;
-      }
       if (GroupTruth(*mask, rowsOfGroup).isKnown(mask->holds) && canMove(*mask, mask->holds)) {
         boundMask(*mask, createStatement(*mask));
         ++numBounded;
@@ -184,6 +222,9 @@ struct BoundMasks : tk::impl::BoundMasksBase<BoundMasks> {
                "element");
     }
   }
+
+  SmallVector<ComputeOp> computes; ///< those that no other compute op replaced
+  llvm::SmallPtrSet<Operation *, 4> bounded;
 };
 
 } // namespace

@@ -30,7 +30,7 @@
 using namespace mlir;
 using namespace tk;
 
-static constexpr llvm::StringLiteral passName = "tk-transpose-factors";
+static constexpr llvm::StringLiteral passName = "tk-materialize-operands:gather";
 /// Nanoseconds, measured on an H200: what a multiply-add takes less on warpgroups (8192 rows, 14336
 /// columns and 4096 terms 5.8 ms for 3 by warps), to read or write a byte, to launch once more.
 static constexpr double savedOfProduct = 2.5e-6, costOfByte = 4e-4, costOfLaunch = 2500;

@@ -26,6 +26,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/Patterns.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/StoredReductions.h"
@@ -303,14 +304,25 @@ static void uniteEqualSizes(KernelOp kernel, ComputeOp a, ComputeOp b) {
 
 namespace {
 struct MergeComputesPass : tk::impl::MergeComputesBase<MergeComputesPass> {
+  using MergeComputesBase::MergeComputesBase;
+
   void runOnOperation() override {
-    getOperation()->walk([&](KernelOp kernel) {
-      SmallVector<ComputeOp> computes(kernel.getBody().front().getOps<ComputeOp>());
-      for (auto [n, b] : llvm::enumerate(computes))
-        for (ComputeOp a : ArrayRef<ComputeOp>(computes).take_front(n))
-          uniteEqualSizes(kernel, a, b);
-      while (mergeOnce(kernel))
-        ++numMerged;
+    NamedPatterns patterns(getOperation(), getArgument(), disable, only);
+    if (failed(patterns.verify()))
+      return signalPassFailure();
+    patterns.run("equal-sizes", [&] {
+      getOperation()->walk([&](KernelOp kernel) {
+        SmallVector<ComputeOp> computes(kernel.getBody().front().getOps<ComputeOp>());
+        for (auto [n, b] : llvm::enumerate(computes))
+          for (ComputeOp a : ArrayRef<ComputeOp>(computes).take_front(n))
+            uniteEqualSizes(kernel, a, b);
+      });
+    });
+    patterns.run("merge", [&] {
+      getOperation()->walk([&](KernelOp kernel) {
+        while (mergeOnce(kernel))
+          ++numMerged;
+      });
     });
   }
 

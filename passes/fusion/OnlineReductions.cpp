@@ -23,6 +23,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/Patterns.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/JointSums.h"
 #include "passes/analysis/Notes.h"
@@ -378,15 +379,24 @@ static void alignFactors(ReduceOp online) {
 
 namespace {
 struct OnlineReductionsPass : tk::impl::OnlineReductionsBase<OnlineReductionsPass> {
+  using OnlineReductionsBase::OnlineReductionsBase;
+
   void runOnOperation() override {
-    SmallVector<ComputeOp> computes;
-    getOperation()->walk([&](ComputeOp compute) { computes.push_back(compute); });
-    for (ComputeOp compute : computes)
-      storeWeights(compute);
-    getOperation()->walk([&](ComputeOp compute) {
-      // The terms of a joined reduction repeat what they share, an attention's scores above all.
-      while (joinOnce(compute))
-        mergeEqualReductions(compute);
+    NamedPatterns patterns(getOperation(), getArgument(), disable, only);
+    if (failed(patterns.verify()))
+      return signalPassFailure();
+    patterns.run("weights", [&] {
+      SmallVector<ComputeOp> computes;
+      getOperation()->walk([&](ComputeOp compute) { computes.push_back(compute); });
+      for (ComputeOp compute : computes)
+        storeWeights(compute);
+    });
+    patterns.run("join", [&] {
+      getOperation()->walk([&](ComputeOp compute) {
+        // The terms of a joined reduction repeat what they share, an attention's scores above all.
+        while (joinOnce(compute))
+          mergeEqualReductions(compute);
+      });
     });
   }
 

@@ -41,7 +41,7 @@
 using namespace mlir;
 using namespace tk;
 
-static constexpr llvm::StringLiteral passName = "tk-transpose-factors";
+static constexpr llvm::StringLiteral passName = "tk-materialize-operands:pad";
 /// Bytes that rows are padded to multiples of: lines of memory.
 static constexpr int64_t lineBytes = 128;
 /// Nanoseconds, measured on an H200: what a term of the sums of as many tiles as there are

@@ -19,6 +19,7 @@
 #include "passes/fusion/Simplify.h"
 
 #include "passes/Passes.h"
+#include "passes/Patterns.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/fusion/RunningReferences.h"
 #include "passes/fusion/SeparateProducts.h"
@@ -258,41 +259,62 @@ static void foldAndMerge(Operation *root) {
   eliminateCommonSubExpressions(rewriter, dominance, root);
 }
 
+/// The reductions in `root`, inner ones before those that they are part of.
+static SmallVector<ReduceOp> collectReductions(Operation *root) {
+  SmallVector<ReduceOp> reduces;
+  root->walk([&](ReduceOp reduce) { reduces.push_back(reduce); });
+  return reduces;
+}
+
 namespace {
 struct SimplifyPass : tk::impl::SimplifyBase<SimplifyPass> {
+  using SimplifyBase::SimplifyBase;
+
   void runOnOperation() override {
-    foldAndMerge(getOperation());
-    bool changed = false;
-    SmallVector<ReduceOp> few;
-    getOperation()->walk([&](ReduceOp reduce) { few.push_back(reduce); });
-    for (ReduceOp reduce : few)
-      changed |= unrollReduction(reduce);
-    if (changed)
-      foldAndMerge(getOperation());
-    changed = false;
-    getOperation()->walk([&](ComputeOp compute) {
+    NamedPatterns patterns(getOperation(), getArgument(), disable, only);
+    if (failed(patterns.verify()))
+      return signalPassFailure();
+    bool changed = true;
+    auto fold = [&] {
+      if (changed)
+        patterns.run("fold", [&] { foldAndMerge(getOperation()); });
+      changed = false;
+    };
+    auto forComputes = [&](StringRef name, llvm::function_ref<void(ComputeOp)> rewrite) {
+      patterns.run(name,
+                   [&] { getOperation()->walk([&](ComputeOp compute) { rewrite(compute); }); });
+    };
+    auto merge = [&](ComputeOp compute) { numMerged += mergeEqualReductions(compute); };
+    fold();
+    patterns.run("unroll", [&] {
+      for (ReduceOp reduce : collectReductions(getOperation()))
+        changed |= unrollReduction(reduce);
+    });
+    fold();
+    forComputes("order-indices", [&](ComputeOp compute) {
       compute->walk([&](ReduceOp reduce) { numOrdered += orderIndices(reduce); });
-      // Merging makes the divisors of one row equal; factors leave inner sums before outer ones.
-      numMerged += mergeEqualReductions(compute);
-      auto collect = [&] {
-        SmallVector<ReduceOp> reduces;
-        compute->walk([&](ReduceOp reduce) { reduces.push_back(reduce); });
-        return reduces;
-      };
-      for (ReduceOp reduce : collect())
+    });
+    // Merging makes the divisors of one row equal; factors leave inner sums before outer ones.
+    forComputes("merge-equal", merge);
+    forComputes("separate-products", [&](ComputeOp compute) {
+      for (ReduceOp reduce : collectReductions(compute))
         changed |= separateProducts(reduce);
-      for (ReduceOp reduce : collect())
+    });
+    forComputes("hoist-factors", [&](ComputeOp compute) {
+      for (ReduceOp reduce : collectReductions(compute))
         if (hoistFactors(reduce)) {
           ++numHoisted;
           changed = true;
         }
-      changed |= reuseSummedWeights(compute) > 0;
+    });
+    forComputes("reuse-weights",
+                [&](ComputeOp compute) { changed |= reuseSummedWeights(compute) > 0; });
+    forComputes("running-maxima", [&](ComputeOp compute) {
       for (ReduceOp reduce : llvm::to_vector(compute.getBlock()->getOps<ReduceOp>()))
         changed |= reduce.isOnline() && referToRunningMaxima(reduce);
     });
-    if (changed)
-      foldAndMerge(getOperation());
-    getOperation()->walk([&](ComputeOp compute) { numMerged += mergeEqualReductions(compute); });
+    fold();
+    forComputes("merge-equal", merge);
   }
 };
 } // namespace

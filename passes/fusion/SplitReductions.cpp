@@ -24,6 +24,7 @@
 
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "passes/Passes.h"
+#include "passes/Patterns.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
 #include "passes/fusion/Simplify.h"
@@ -112,28 +113,39 @@ struct SplitReductionsPass : tk::impl::SplitReductionsBase<SplitReductionsPass> 
   using SplitReductionsBase::SplitReductionsBase;
 
   void runOnOperation() override {
-    SmallVector<ComputeOp> computes;
+    NamedPatterns patterns(getOperation(), getArgument(), disable, only);
+    if (failed(patterns.verify()))
+      return signalPassFailure();
     partials.clear();
     distances.clear();
-    getOperation()->walk([&](ComputeOp compute) { computes.push_back(compute); });
-    for (ComputeOp compute : computes) {
-      SmallVector<ReduceOp> reduces(compute.getBlock()->getOps<ReduceOp>());
-      bool asked =
-          llvm::any_of(reduces, [&](ReduceOp reduce) { return isAskedInParts(reduce, compute); });
-      if (asked && reduces.size() == 1 && canSplitContraction(compute, reduces.front()))
-        continue;
-      if (hasSeveralTiles(compute) && countContractionParts(compute) > 1)
-        continue;
-      SmallVector<Split> hows = howToSplit(compute, reduces, chunk);
-      if (hows.empty() || !canSplitAll(compute, reduces, hows))
-        continue;
-      for (auto [reduce, how] : llvm::zip_equal(reduces, hows)) {
-        split(reduce, compute, how);
-        ++numSplit;
-      }
+    patterns.run("chunks", [&] {
+      SmallVector<ComputeOp> computes;
+      getOperation()->walk([&](ComputeOp compute) { computes.push_back(compute); });
+      for (ComputeOp compute : computes)
+        splitAll(compute);
+    });
+    patterns.run("distances", [&] {
+      for (ComputeOp partial : partials)
+        llvm::any_of(distances, [&](ComputeOp other) { return replaceBySums(partial, other); });
+    });
+  }
+
+  /// Splits the reductions of a compute op, all or none.
+  void splitAll(ComputeOp compute) {
+    SmallVector<ReduceOp> reduces(compute.getBlock()->getOps<ReduceOp>());
+    bool asked =
+        llvm::any_of(reduces, [&](ReduceOp reduce) { return isAskedInParts(reduce, compute); });
+    if (asked && reduces.size() == 1 && canSplitContraction(compute, reduces.front()))
+      return;
+    if (hasSeveralTiles(compute) && countContractionParts(compute) > 1)
+      return;
+    SmallVector<Split> hows = howToSplit(compute, reduces, chunk);
+    if (hows.empty() || !canSplitAll(compute, reduces, hows))
+      return;
+    for (auto [reduce, how] : llvm::zip_equal(reduces, hows)) {
+      split(reduce, compute, how);
+      ++numSplit;
     }
-    for (ComputeOp partial : partials)
-      llvm::any_of(distances, [&](ComputeOp other) { return replaceBySums(partial, other); });
   }
 
 private:

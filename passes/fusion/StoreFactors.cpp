@@ -33,7 +33,7 @@
 using namespace mlir;
 using namespace tk;
 
-static constexpr llvm::StringLiteral passName = "tk-transpose-factors";
+static constexpr llvm::StringLiteral passName = "tk-materialize-operands:computed";
 /// Nanoseconds, measured on an H200: what a multiply-add of a causal chain takes less on warpgroups
 /// (4 x 32 heads of 4096 rows and keys of 128: 2.6 ms for 0.7), counted without the mask; to read
 /// or write a byte, to launch once more.

@@ -17,7 +17,7 @@
 //   %y = tk.compute ["t", "h", "d"] {x[t, h, d] * c[t, d]}
 //
 //===----------------------------------------------------------------------===//
-#include "passes/Passes.h"
+#include "passes/fusion/MaterializeOperands.h"
 
 #include "passes/analysis/BoundsApart.h"
 #include "passes/analysis/LongFunctions.h"
@@ -30,15 +30,10 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/SetVector.h"
 
-namespace tk {
-#define GEN_PASS_DEF_STOREINVARIANTS
-#include "passes/Passes.h.inc"
-} // namespace tk
-
 using namespace mlir;
 using namespace tk;
 
-static constexpr llvm::StringLiteral passName = "tk-store-invariants";
+static constexpr llvm::StringLiteral passName = "tk-materialize-operands:invariants";
 /// Nanoseconds, on an H200: a long function of one element on all multiprocessors, to read or write
 /// a byte of memory, to read one that many blocks share, to launch once more.
 static constexpr double timeOfFunction = 1.4e-3, costOfByte = 2.7e-4, costOfSharedByte = 6e-5,
@@ -266,7 +261,7 @@ void InvariantStores::store(ArrayRef<Invariant *> together) {
 unsigned InvariantStores::run() {
   if (compute.getNumIndices() < 2)
     return 0;
-  // What products are multiplied by is stored as they read it (tk-transpose-factors).
+  // What products are multiplied by is stored as they read it (tk-materialize-operands).
   WalkResult products = compute.walk([](ReduceOp reduce) {
     return isContraction(reduce) ? WalkResult::interrupt() : WalkResult::advance();
   });
@@ -300,17 +295,9 @@ unsigned InvariantStores::run() {
   return stored;
 }
 
-namespace {
-
-struct StoreInvariants : tk::impl::StoreInvariantsBase<StoreInvariants> {
-  void runOnOperation() override {
-    if (!getOperation()->hasAttr(gpu::targetAttrName))
-      return;
-    getOperation()->walk([&](KernelOp kernel) {
-      for (ComputeOp compute : llvm::to_vector(kernel.getBody().getOps<ComputeOp>()))
-        numStored += InvariantStores(kernel, compute).run();
-    });
-  }
-};
-
-} // namespace
+unsigned tk::storeInvariants(KernelOp kernel) {
+  unsigned stored = 0;
+  for (ComputeOp compute : llvm::to_vector(kernel.getBody().getOps<ComputeOp>()))
+    stored += InvariantStores(kernel, compute).run();
+  return stored;
+}

@@ -19,7 +19,7 @@
 //                              s[r, c] + %b}
 //
 //===----------------------------------------------------------------------===//
-#include "passes/Passes.h"
+#include "passes/fusion/MaterializeOperands.h"
 
 #include "passes/analysis/BoundsApart.h"
 #include "passes/analysis/Notes.h"
@@ -28,15 +28,10 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/SetVector.h"
 
-namespace tk {
-#define GEN_PASS_DEF_STORESCANS
-#include "passes/Passes.h.inc"
-} // namespace tk
-
 using namespace mlir;
 using namespace tk;
 
-static constexpr llvm::StringLiteral passName = "tk-store-scans";
+static constexpr llvm::StringLiteral passName = "tk-materialize-operands:scans";
 
 /// The index of `compute` that `scan` runs along; null if its position is none of them.
 static BlockArgument indexOf(ScanOp scan, ComputeOp compute) {
@@ -113,18 +108,12 @@ static void store(ScanOp scan, ComputeOp compute) {
   scan.erase();
 }
 
-namespace {
-
-struct StoreScans : tk::impl::StoreScansBase<StoreScans> {
-  void runOnOperation() override {
-    getOperation()->walk([&](KernelOp kernel) {
-      for (ComputeOp compute : llvm::to_vector(kernel.getBody().front().getOps<ComputeOp>()))
-        for (ScanOp scan : findStored(compute)) {
-          store(scan, compute);
-          ++numStored;
-        }
-    });
-  }
-};
-
-} // namespace
+unsigned tk::storeScans(KernelOp kernel) {
+  unsigned stored = 0;
+  for (ComputeOp compute : llvm::to_vector(kernel.getBody().front().getOps<ComputeOp>()))
+    for (ScanOp scan : findStored(compute)) {
+      store(scan, compute);
+      ++stored;
+    }
+  return stored;
+}

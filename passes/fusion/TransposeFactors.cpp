@@ -19,31 +19,13 @@
 // sum is stored with the sum's index and its other one exchanged, where that takes less time than
 // it saves.
 //
-// C. Factors whose rows begin anywhere in memory are stored in rows of whole lines: PadFactors.cpp.
-//
-// D. Factors whose rows a table gathers are stored as products read them: GatherFactors.cpp.
-//
-// E. Factors that are multiplied by several numbers a byte are stored as these: UnpackFactors.cpp.
-//
-// F. Computed factors of chains are stored: StoreFactors.cpp.
-//
-// G. Factors, and results, that lie along an index of both factors: TurnBatches.cpp.
-//
-// H. Factors of sums over several indices that lie along different ones: AlignSums.cpp.
-//
 //===----------------------------------------------------------------------===//
-#include "passes/Passes.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
-#include "passes/fusion/AlignSums.h"
 #include "passes/fusion/ComputedFactor.h"
-#include "passes/fusion/GatherFactors.h"
-#include "passes/fusion/PadFactors.h"
-#include "passes/fusion/StoreFactors.h"
-#include "passes/fusion/TurnBatches.h"
-#include "passes/fusion/UnpackFactors.h"
+#include "passes/fusion/MaterializeOperands.h"
 #include "passes/tiling/SizeFacts.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
@@ -51,15 +33,10 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
-namespace tk {
-#define GEN_PASS_DEF_TRANSPOSEFACTORS
-#include "passes/Passes.h.inc"
-} // namespace tk
-
 using namespace mlir;
 using namespace tk;
 
-static constexpr llvm::StringLiteral passName = "tk-transpose-factors";
+static constexpr llvm::StringLiteral passName = "tk-materialize-operands:transpose";
 /// Nanoseconds, measured on an H200 with tf32 at 4096 x 4096 x 4096: what warpgroups save of a term
 /// of a product, to read or write a byte, to launch once more.
 static constexpr double savedOfTerm = 6.8e-6, costOfByte = 2.7e-4, costOfLaunch = 2500;
@@ -281,34 +258,16 @@ void FactorTransposition::apply(Product product, LoadOp factor, unsigned axis, S
   factor.erase();
 }
 
-namespace {
-
-struct TransposeFactors : tk::impl::TransposeFactorsBase<TransposeFactors> {
-  void runOnOperation() override {
-    auto target = getOperation()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
-    if (!target || !target.getHopper())
-      return;
-    getOperation()->walk([&](KernelOp kernel) {
-      gatherFactors(kernel);
-      numTransposed += unpackFactors(kernel);
-      numTransposed += storeFactors(kernel);
-      numTransposed += turnBatches(kernel);
-      numTransposed += alignSums(kernel);
-      FactorTransposition transposition(kernel, target.getProcessors());
-      SmallVector<ComputeOp> computes(kernel.getBody().getOps<ComputeOp>());
-      for (ComputeOp compute : computes)
-        for (ReduceOp reduce : llvm::to_vector(compute.getBlock()->getOps<ReduceOp>())) {
-          if (reduce.getNumIndices() != 1 || (!reduce.isOnline() && !isMatrixProduct(reduce)))
-            continue;
-          for (unsigned k = 0; k < reduce.getNumAccumulators(); ++k) {
-            Product product{kernel, compute, reduce, k};
-            if (reduce.getKind(k) == ReduceKind::Sum)
-              numTransposed += transposition.transpose(product);
-          }
-        }
-      padFactors(kernel, target.getProcessors());
-    });
-  }
-};
-
-} // namespace
+unsigned tk::transposeFactors(KernelOp kernel, int64_t processors) {
+  unsigned transposed = 0;
+  FactorTransposition transposition(kernel, processors);
+  for (ComputeOp compute : llvm::to_vector(kernel.getBody().getOps<ComputeOp>()))
+    for (ReduceOp reduce : llvm::to_vector(compute.getBlock()->getOps<ReduceOp>())) {
+      if (reduce.getNumIndices() != 1 || (!reduce.isOnline() && !isMatrixProduct(reduce)))
+        continue;
+      for (unsigned k = 0; k < reduce.getNumAccumulators(); ++k)
+        if (reduce.getKind(k) == ReduceKind::Sum)
+          transposed += transposition.transpose({kernel, compute, reduce, k});
+    }
+  return transposed;
+}

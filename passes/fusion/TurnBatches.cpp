@@ -1,8 +1,8 @@
 //===- TurnBatches.cpp - products that lie along a batch's index -----------===//
 //
-// Part of tk-transpose-factors. Factors in 16 bits that both lie along a further index of the
-// statement (the channels of pairs) lie along none of a tile, and neither does the result: threads
-// would read and store single elements. Where that takes longer,
+// A pattern of tk-materialize-operands. Factors in 16 bits that both lie along a further index of
+// the statement (the channels of pairs) lie along none of a tile, and neither does the result:
+// threads would read and store single elements. Where that takes longer,
 // 1. the factors are stored with the sum's index in that one's place,
 // 2. the result is stored with the index of a factor's rows or columns in that place, and turned
 //    back by a statement of its own.
@@ -28,7 +28,7 @@
 using namespace mlir;
 using namespace tk;
 
-static constexpr llvm::StringLiteral passName = "tk-transpose-factors";
+static constexpr llvm::StringLiteral passName = "tk-materialize-operands:batches";
 /// Nanoseconds, measured on an H200 with 128 products of 256 x 256 x 256 (372 us for 24): what is
 /// saved of a term, to read or write a byte, to launch once more.
 static constexpr double savedOfTerm = 1.6e-4, costOfByte = 2.7e-4, costOfLaunch = 2500;

@@ -32,7 +32,7 @@
 using namespace mlir;
 using namespace tk;
 
-static constexpr llvm::StringLiteral passName = "tk-transpose-factors";
+static constexpr llvm::StringLiteral passName = "tk-materialize-operands:unpack";
 /// Each number of a byte has sums, and registers, of its own.
 static constexpr int64_t mostNumbers = 4;
 

@@ -31,6 +31,7 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/tkgpu/TkGpuExchange.h"
 #include "passes/Passes.h"
+#include "passes/Patterns.h"
 #include "passes/memory/ReadOnce.h"
 #include "passes/memory/ScheduleLimits.h"
 #include "passes/memory/TeamTiles.h"
@@ -54,7 +55,8 @@ namespace {
 struct SpecializeWarps : tk::impl::SpecializeWarpsBase<SpecializeWarps> {
   using Base::Base;
 
-  LogicalResult specialize(FuncOp function, TargetAttr target, bool inRoles) {
+  LogicalResult specialize(FuncOp function, TargetAttr target, bool inRoles,
+                           NamedPatterns &patterns) {
     FailureOr<SmallVector<Ring, 0>> rings = findRings(function, /*together=*/inRoles);
     if (failed(rings))
       return function.emitError("expected bulk copies whose tiles are used where they are copied");
@@ -63,13 +65,13 @@ struct SpecializeWarps : tk::impl::SpecializeWarpsBase<SpecializeWarps> {
     auto schedule = function->getAttrOfType<ScheduleAttr>(scheduleAttrName);
     WarpSpecialization specialization(function, *rings);
     if (inRoles && !specialization.canCutOut())
-      return specialize(function, target, /*inRoles=*/false);
+      return specialize(function, target, /*inRoles=*/false, patterns);
     int64_t wanted = inRoles ? (schedule ? schedule.getStages() : 4) : 1;
     int64_t teams = inRoles && schedule ? schedule.getTeams() : 1;
     if (!canTeamsTakeTurns(function, *rings))
       teams = 1;
     if (inRoles && teams == 1)
-      placeResults(function, *rings);
+      patterns.run("results-in-stages", [&] { placeResults(function, *rings); });
     const int64_t ofOthers = (teams - 1) * bytesOfTeam(function, *rings);
     const int64_t limit = target.getShared() - exchangeBytesOf(function) - ofOthers;
     int64_t bytes = chooseStages(function, *rings, wanted, limit);
@@ -81,24 +83,33 @@ struct SpecializeWarps : tk::impl::SpecializeWarpsBase<SpecializeWarps> {
       return failure();
     }
     if (inRoles)
-      placeOnes(function, *rings, wanted, limit, asksForStages(function));
+      patterns.run("ones",
+                   [&] { placeOnes(function, *rings, wanted, limit, asksForStages(function)); });
     specialization.apply(inRoles, teams);
     ++(inRoles ? numSpecialized : numOneRole);
     return success();
   }
 
   void runOnOperation() override {
+    NamedPatterns patterns(getOperation(), getArgument(), disable, only);
+    if (failed(patterns.verify()))
+      return signalPassFailure();
     auto target = getOperation()->getAttrOfType<TargetAttr>(targetAttrName);
     if (!target)
       target = TargetAttr::get(&getContext(), 90, 232448, 132, true);
-    getOperation().walk([](BulkCopyOp copy) { copy.setOnce(isStreamedOnce(copy)); });
-    getOperation().walk([](BulkCopyOp copy) { copy.setAgain(isReadAgainSoon(copy)); });
-    getOperation().walk([](gpu::LoadOp load) {
-      if (isStreamedOnce(load))
-        load->setAttr(onceLoadAttrName, UnitAttr::get(load.getContext()));
+    patterns.run("stream-hints", [&] {
+      getOperation().walk([](BulkCopyOp copy) { copy.setOnce(isStreamedOnce(copy)); });
+      getOperation().walk([](gpu::LoadOp load) {
+        if (isStreamedOnce(load))
+          load->setAttr(onceLoadAttrName, UnitAttr::get(load.getContext()));
+      });
     });
+    patterns.run("reuse-hints", [&] {
+      getOperation().walk([](BulkCopyOp copy) { copy.setAgain(isReadAgainSoon(copy)); });
+    });
+    const bool inRoles = !oneRole && patterns.isOn("roles");
     for (FuncOp function : getOperation().getOps<FuncOp>())
-      if (failed(specialize(function, target, !oneRole)))
+      if (failed(specialize(function, target, inRoles, patterns)))
         return signalPassFailure();
   }
 };

@@ -21,6 +21,7 @@
 #include "passes/tiling/BlockProgram.h"
 
 #include "passes/Passes.h"
+#include "passes/Patterns.h"
 #include "passes/tiling/UniteLoads.h"
 
 #include "mlir/IR/Matchers.h"
@@ -179,14 +180,23 @@ static unsigned foldMasks(gpu::LoadOp load) {
 namespace {
 
 struct FoldMasks : tk::impl::FoldMasksBase<FoldMasks> {
+  using FoldMasksBase::FoldMasksBase;
+
   void runOnOperation() override {
-    for (gpu::FuncOp function : getOperation().getOps<gpu::FuncOp>())
-      numFolded += uniteLoads(function);
-    // Folding erases what may stand right behind a load, where a walk would go on.
-    SmallVector<gpu::LoadOp> loads;
-    getOperation().walk([&](gpu::LoadOp load) { loads.push_back(load); });
-    for (gpu::LoadOp load : loads)
-      numFolded += foldMasks(load);
+    NamedPatterns patterns(getOperation(), getArgument(), disable, only);
+    if (failed(patterns.verify()))
+      return signalPassFailure();
+    patterns.run("unite-loads", [&] {
+      for (gpu::FuncOp function : getOperation().getOps<gpu::FuncOp>())
+        numFolded += uniteLoads(function);
+    });
+    patterns.run("identities", [&] {
+      // Folding erases what may stand right behind a load, where a walk would go on.
+      SmallVector<gpu::LoadOp> loads;
+      getOperation().walk([&](gpu::LoadOp load) { loads.push_back(load); });
+      for (gpu::LoadOp load : loads)
+        numFolded += foldMasks(load);
+    });
   }
 };
 

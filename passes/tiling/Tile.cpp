@@ -16,17 +16,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/Refusal.h"
 #include "passes/parallel/ScheduleBlock.h"
-#include "passes/tiling/AccumulateProducts.h"
-#include "passes/tiling/ApproximateExps.h"
-#include "passes/tiling/ApproximateNarrow.h"
 #include "passes/tiling/BlockProgram.h"
-#include "passes/tiling/BoundScores.h"
-#include "passes/tiling/ConvertIndices.h"
-#include "passes/tiling/FoldScales.h"
-#include "passes/tiling/FreeReferences.h"
-#include "passes/tiling/RowQuotients.h"
-#include "passes/tiling/SeparateRows.h"
-#include "passes/tiling/WidenIndices.h"
 
 #include "passes/Passes.h"
 
@@ -113,25 +103,12 @@ struct Tile : tk::impl::TileBase<Tile> {
     std::string unique = name;
     for (unsigned n = 1; SymbolTable::lookupSymbolIn(kernel->getParentOp(), unique); ++n)
       unique = name + "_" + std::to_string(n);
-    widenIndices(kernel, compute);
-    convertIndices(kernel, compute);
-    markApproximateExps(compute);
-    approximateScores(compute);
-    boundScores(kernel, compute);
-    markNarrowFunctions(compute);
-    approximateLogistics(compute);
-    shareReciprocals(compute);
-    foldScales(kernel, compute);
-    foldPowers(compute);
-    markFreeReferences(compute);
     OpBuilder moduleBuilder(kernel);
     PresentTerms present = addPresentTerms(compute, Conditions::OfElements);
     BlockProgram program(kernel, compute, schedule, present);
     FailureOr<gpu::FuncOp> func = program.build(moduleBuilder, unique);
     if (failed(func) || failed(checkTilesFit(kernel, *func)))
       return failure();
-    separateRows(*func);
-    accumulateProducts(*func);
     (*func)->setAttr(gpu::scheduleAttrName, schedule);
     OpBuilder builder(compute);
     Location loc = compute.getLoc();

@@ -93,7 +93,7 @@ private:
     driver.pipeline.last = options.lastPass;
     if (options.validatePasses || options.listOperations || !options.faulty.empty() || lowering)
       driver.pipeline.afterPass = [this](const PassRun &pass, mlir::ModuleOp module) {
-        if (pass.name == options.faulty)
+        if (selects(options.faulty, pass))
           plantFault(module);
         if (options.listOperations)
           listOperations(module);

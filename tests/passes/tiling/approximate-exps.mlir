@@ -1,4 +1,4 @@
-// RUN: tk-opt %s --tk-tile --canonicalize --cse | FileCheck %s
+// RUN: tk-opt %s --tk-convert-indices --tk-approximate-functions --tk-tile --tk-refine-tiles --canonicalize --cse | FileCheck %s
 
 // Weights that are rounded to 16 bits and summed, and the quotient by their sum, take fewer bits.
 // The blocks with most terms start first.

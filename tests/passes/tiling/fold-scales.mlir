@@ -1,4 +1,4 @@
-// RUN: tk-opt %s --tk-tile --canonicalize --cse | FileCheck %s
+// RUN: tk-opt %s --tk-convert-indices --tk-approximate-functions --tk-tile --tk-refine-tiles --canonicalize --cse | FileCheck %s
 
 // Scores with a positive factor are not multiplied: the loop carries the maximum of the products'
 // sums, the factor joins the weights' exponents, and the maximum gets it afterwards.

@@ -1,4 +1,4 @@
-// RUN: tk-opt %s --tk-tile --canonicalize --cse | FileCheck %s
+// RUN: tk-opt %s --tk-convert-indices --tk-approximate-functions --tk-tile --tk-refine-tiles --canonicalize --cse | FileCheck %s
 
 // The corners of a tile at which bounds are taken, and what is known of sizes.
 

@@ -1,4 +1,4 @@
-// RUN: tk-opt %s --tk-tile --canonicalize --cse | FileCheck %s
+// RUN: tk-opt %s --tk-convert-indices --tk-approximate-functions --tk-tile --tk-refine-tiles --canonicalize --cse | FileCheck %s
 
 // Bounds that depend on a tiled index: one loop, in which only tiles that reach beyond the least
 // bound mask the scores; the weights of what is masked are 0 by themselves. The running values are

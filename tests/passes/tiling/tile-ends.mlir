@@ -1,4 +1,4 @@
-// RUN: tk-opt %s --tk-select-schedule --tk-coarsen-threads --tk-tile --canonicalize --cse | FileCheck %s
+// RUN: tk-opt %s --tk-select-schedule --tk-coarsen-threads --tk-convert-indices --tk-approximate-functions --tk-tile --tk-refine-tiles --canonicalize --cse | FileCheck %s
 
 // The numbers along a tile say where rows end, if that is before it; of an empty one there is nothing
 // to say.

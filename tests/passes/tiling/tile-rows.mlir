@@ -1,4 +1,4 @@
-// RUN: tk-opt %s --tk-select-schedule --tk-coarsen-threads --tk-tile --canonicalize --cse | FileCheck %s
+// RUN: tk-opt %s --tk-select-schedule --tk-coarsen-threads --tk-convert-indices --tk-approximate-functions --tk-tile --tk-refine-tiles --canonicalize --cse | FileCheck %s
 
 // A row that is known to fit is loaded once, for the maximum, the sum and the output.
 // CHECK-LABEL: tkgpu.func @short_y

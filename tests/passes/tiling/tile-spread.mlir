@@ -1,4 +1,4 @@
-// RUN: tk-opt %s --tk-tile --canonicalize --cse | FileCheck %s
+// RUN: tk-opt %s --tk-convert-indices --tk-approximate-functions --tk-tile --tk-refine-tiles --canonicalize --cse | FileCheck %s
 
 // The blocks of a cluster have one row together: as many blocks as rows times 4, and a block's row is
 // its number divided by 4.

@@ -48,7 +48,7 @@ run_forced(const Example &example, const std::string &name,
     driver.pipeline.disabled.insert(disabled);
   bool are_parts = false;
   driver.pipeline.afterPass = [&](const PassRun &pass, mlir::ModuleOp module) {
-    if (pass.name != name)
+    if (!selects(name, pass))
       return mlir::success();
     mlir::PassManager manager(module->getContext(), mlir::ModuleOp::getOperationName());
     manager.addPass(makePass());

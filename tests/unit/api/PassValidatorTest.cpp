@@ -86,7 +86,7 @@ static std::string compileSteep(float factor) {
   PassValidator validator;
   DriverOptions driver;
   driver.pipeline.afterPass = [&](const PassRun &pass, mlir::ModuleOp module) {
-    if (pass.name == "tk-merge-computes")
+    if (pass.name == "tk-merge-computes:merge")
       module.walk([&](ComputeOp compute) {
         mlir::OpBuilder builder(compute.getYield());
         for (mlir::OpOperand &value : compute.getYield()->getOpOperands()) {
@@ -116,15 +116,18 @@ TEST_CASE("what rounded arithmetic magnifies is no change, what is beyond that i
 
 TEST_CASE("the first pass that changes a value is named, with what it got", "[validate]") {
   TemporaryCache cache;
-  for (const char *pass : {"tk-fuse-producers", "tk-online-reductions", "tk-coarsen-threads"}) {
+  for (const char *pass :
+       {"tk-fuse-producers", "tk-online-reductions:join", "tk-choose-schedule:coarsen"}) {
     INFO(pass);
     const std::string error = compileWithFault(pass, cache.directory).error;
     INFO(error);
     CHECK(error.find(std::string("pass '") + pass +
                      "' changes what kernel 'less' computes: result 0, element 0: -3 became 3") !=
           std::string::npos);
-    const std::string path = cache.directory + "/less-before-" + pass + ".mlir";
-    CHECK(error.find(std::string("tk-opt --") + pass + " " + path) != std::string::npos);
+    std::string file = std::string("/less-before-") + pass + ".mlir";
+    std::replace(file.begin(), file.end(), ':', '.');
+    const std::string path = cache.directory + file;
+    CHECK(error.find("tk-opt " + tkOptFlag(pass) + " " + path) != std::string::npos);
     // The IR is that of this kernel before the fault, and of nothing else.
     const std::string text = contents(path);
     CHECK(text.find("arith.subf") != std::string::npos);

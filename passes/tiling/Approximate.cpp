@@ -1,0 +1,97 @@
+//===- Approximate.cpp - passes on the bodies of compute ops and tiles ----===//
+//
+// tk-convert-indices and tk-approximate-functions run before compute ops become kernels over tiles,
+// tk-refine-tiles behind that. Their patterns have files of their own.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Passes.h"
+#include "passes/Patterns.h"
+#include "passes/tiling/AccumulateProducts.h"
+#include "passes/tiling/ApproximateExps.h"
+#include "passes/tiling/ApproximateNarrow.h"
+#include "passes/tiling/BoundScores.h"
+#include "passes/tiling/ConvertIndices.h"
+#include "passes/tiling/FoldScales.h"
+#include "passes/tiling/FreeReferences.h"
+#include "passes/tiling/RowQuotients.h"
+#include "passes/tiling/SeparateRows.h"
+#include "passes/tiling/WidenIndices.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace tk {
+#define GEN_PASS_DEF_CONVERTINDICES
+#define GEN_PASS_DEF_APPROXIMATEFUNCTIONS
+#define GEN_PASS_DEF_REFINETILES
+#include "passes/Passes.h.inc"
+} // namespace tk
+
+using namespace mlir;
+using namespace tk;
+
+static void forComputes(ModuleOp module,
+                        llvm::function_ref<void(KernelOp kernel, ComputeOp compute)> rewrite) {
+  for (KernelOp kernel : module.getOps<KernelOp>())
+    for (ComputeOp compute : llvm::to_vector(kernel.getBody().getOps<ComputeOp>()))
+      rewrite(kernel, compute);
+}
+
+namespace {
+
+struct ConvertIndices : tk::impl::ConvertIndicesBase<ConvertIndices> {
+  using ConvertIndicesBase::ConvertIndicesBase;
+
+  void runOnOperation() override {
+    NamedPatterns patterns(getOperation(), getArgument(), disable, only);
+    if (failed(patterns.verify()))
+      return signalPassFailure();
+    patterns.run("widen", [&] { forComputes(getOperation(), widenIndices); });
+    patterns.run("floats", [&] { forComputes(getOperation(), convertIndices); });
+  }
+};
+
+struct ApproximateFunctions : tk::impl::ApproximateFunctionsBase<ApproximateFunctions> {
+  using ApproximateFunctionsBase::ApproximateFunctionsBase;
+
+  void runOnOperation() override {
+    NamedPatterns patterns(getOperation(), getArgument(), disable, only);
+    if (failed(patterns.verify()))
+      return signalPassFailure();
+    auto run = [&](StringRef name, void (*rewrite)(ComputeOp)) {
+      patterns.run(name, [&] {
+        forComputes(getOperation(), [&](KernelOp, ComputeOp compute) { rewrite(compute); });
+      });
+    };
+    run("exponentials", markApproximateExps);
+    run("logits", approximateScores);
+    patterns.run("bounded-logits", [&] { forComputes(getOperation(), boundScores); });
+    run("narrow-results", markNarrowFunctions);
+    run("logistic", approximateLogistics);
+    run("reciprocals", shareReciprocals);
+    patterns.run("scales", [&] { forComputes(getOperation(), foldScales); });
+    run("powers", foldPowers);
+    run("references", markFreeReferences);
+  }
+};
+
+struct RefineTiles : tk::impl::RefineTilesBase<RefineTiles> {
+  using RefineTilesBase::RefineTilesBase;
+
+  void runOnOperation() override {
+    NamedPatterns patterns(getOperation(), getArgument(), disable, only);
+    if (failed(patterns.verify()))
+      return signalPassFailure();
+    auto run = [&](StringRef name, void (*rewrite)(gpu::FuncOp)) {
+      patterns.run(name, [&] {
+        for (gpu::FuncOp function : getOperation().getOps<gpu::FuncOp>())
+          rewrite(function);
+      });
+    };
+    run("row-parts", separateRows);
+    run("accumulators", accumulateProducts);
+  }
+};
+
+} // namespace
