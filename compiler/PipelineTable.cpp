@@ -19,6 +19,8 @@ static const PassRow normalizeRows[] = {
     {"tk-separate-reductions", "fusion", "",
      "A reduction over fewer indices than its compute op then is a compute op of its own, and "
      "fusion decides about it as about a named one."},
+    {"tk-split-residues", "fusion", "",
+     "Sums stand where the program has them; a sum for each residue is over windows."},
     {"tk-flatten-windows", "simplification", "",
      "Sums over windows stand where the program has them, and their readers may still move."},
 };

@@ -121,6 +121,12 @@ def SplitSignificands : Pass<"tk-split-significands", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numSums", "sums", "Sums of products of parts">];
 }
 
+def SplitResidues : Pass<"tk-split-residues", "::mlir::ModuleOp"> {
+  let summary = "Sum by residues what a mask takes every s-th term of, without the terms that it excludes";
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let statistics = [Statistic<"numSums", "sums", "Sums that became sums by residues">];
+}
+
 def FlattenWindows : Pass<"tk-flatten-windows", "::mlir::ModuleOp"> {
   let summary = "Make a sum over windows in f32 a product of stored parts in bf16, pixels counted through";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];

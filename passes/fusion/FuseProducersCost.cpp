@@ -331,6 +331,23 @@ static bool needsOldRows(Read read) {
   });
 }
 
+/// True if each term of a sum would divide anew what the producer's elements are counted by: it is
+/// read where an index is computed, of which the producer makes several.
+static bool isDividedInTerms(Read read, ArrayRef<Operation *> slice) {
+  if (getEnclosingReductions(read.load).empty())
+    return false;
+  auto compute = cast<ComputeOp>(read.producer.getOwner());
+  SmallVector<unsigned> axes = compute.getIndicesOf(read.producer.getResultNumber());
+  SmallVector<Value> computed;
+  for (auto [axis, index] : llvm::zip_equal(axes, read.load.getIndices()))
+    if (!isa<BlockArgument>(index) && !getIterationIndices(index).empty())
+      computed.push_back(compute.getIndex(axis));
+  Dependence onComputed(computed);
+  return llvm::any_of(slice, [&](Operation *op) {
+    return isa<FloorDivOp, FloorModOp>(op) && onComputed.on(op->getResult(0));
+  });
+}
+
 std::optional<std::string> whyNotInline(Read read, ProducerKind kind, int64_t maxExtra) {
   SmallVector<Operation *> slice = getProducerSlice(read.producer);
   if (kind == ProducerKind::Scan)
@@ -338,6 +355,8 @@ std::optional<std::string> whyNotInline(Read read, ProducerKind kind, int64_t ma
   if (isStoredInParts(read))
     return "it is a factor's parts, which copies bring";
   if (kind == ProducerKind::Pointwise) {
+    if (isDividedInTerms(read, slice))
+      return "each term of its reader would take the numbers of its elements apart";
     bool underReduction = !getEnclosingReductions(read.load).empty();
     if (underReduction && overlaps(read.load) && llvm::any_of(slice, isCostly))
       return "it is costly and read at overlapping indices";

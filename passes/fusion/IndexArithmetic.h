@@ -44,6 +44,9 @@ struct Arithmetic {
   mlir::Value min(mlir::Value a, mlir::Value b) {
     return mlir::arith::MinSIOp::create(builder, loc, a, b);
   }
+  mlir::Value max(mlir::Value a, mlir::Value b) {
+    return mlir::arith::MaxSIOp::create(builder, loc, a, b);
+  }
   mlir::Value product(mlir::ValueRange values) {
     mlir::Value result = number(1);
     for (mlir::Value value : values)

@@ -23,26 +23,37 @@ namespace {
 /// Nanoseconds, measured on an H200: what a processor takes for a term of one output of a tile, for
 /// each pair of parts; to read or write a byte, to launch once more.
 constexpr double timeOfPair = 3.4e-4, costOfByte = 2.7e-4, costOfLaunch = 2500;
-/// The same for a term of a sum over windows on CUDA cores: 32 x 128 x 54 x 54 results of 576 terms
-/// take about 0.9 ms.
-constexpr double timeOfTerm = 1.3e-4;
+/// The same for a term of a sum over windows as it is written: in f32 on CUDA cores (32 x 128 x 54
+/// x 54 results of 576 terms take about 0.9 ms), in 16 bits where channels lie side by side (32 x
+/// 28 x 28 x 256 results of 2304 terms take 109 us), and where they do not.
+constexpr double timeOfTerm = 1.3e-4, timeOfHalf = 7.4e-6, timeOfApart = 4e-5;
+/// So much less a sum in 16 bits takes as a product before it becomes one: windows whose channels
+/// lie side by side are multiplied on the matrix unit as they are.
+constexpr double worthOfProduct = 0.9;
+/// Rows of the tiles of these.
+constexpr double rowsOfTile = 128;
+/// Elements of a vector of 16 bytes.
+constexpr int64_t vectorElements = 8;
 /// What a slice of so many channels takes for each, relative to one of 128: sums of slices are
 /// added up by threads.
 struct Slice {
   int64_t length;
   double rate;
 };
-constexpr Slice slices[] = {{128, 1}, {64, 1.25}, {32, 1.6}, {16, 2.5}};
-/// Bytes of an element of f32, and of its parts.
-constexpr double bytesOfWide = 4, bytesOfParts = 2 * countParts;
+constexpr Slice slicesOfParts[] = {{128, 1}, {64, 1.25}, {32, 1.6}, {16, 2.5}},
+                slicesOfHalves[] = {{64, 1}, {32, 1.5}, {16, 2.5}};
+/// Bytes of an element of f32, and of a part.
+constexpr double bytesOfWide = 4, bytesOfPart = 2;
 /// Bytes of scratch memory that a sum may take, and launches beside the product.
 constexpr double mostScratch = double(int64_t(1) << 32), launchesBeside = 3;
 /// What more shares should take at most of the time of fewer.
 constexpr double worthOfShares = 0.9;
 
-/// What a plan's product is over.
+/// What a plan's product is over, and how many copies of the windows' tensor are its factors.
 struct Extents {
-  double batches = 1, rows = 1, pixels = 1, channels = 1, taps = 1, residues = 1;
+  double batches = 1, rows = 1, pixels = 1, channels = 1, taps = 1, residues = 1, copies = 1;
+  double bytesOfElement = 0, bytesOfParts = 0, bytesOfResult = 0;
+  int64_t pairs = 1;
 };
 
 } // namespace
@@ -53,6 +64,9 @@ static double estimate(KernelOp kernel, Value value) {
   if (std::optional<int64_t> number = getConstantIndex(value))
     return static_cast<double>(*number);
   Operation *op = value.getDefiningOp();
+  if (auto arg = dyn_cast<BlockArgument>(value))
+    if (auto compute = dyn_cast<ComputeOp>(arg.getOwner()->getParentOp()))
+      return (estimate(kernel, compute.getExtents()[arg.getArgNumber()]) - 1) / 2;
   if (!op) {
     SizeFact fact = getSizeFact(kernel, value);
     if (!fact.upper)
@@ -80,8 +94,14 @@ static double sizeOf(const WindowSum &sum, BlockArgument index) {
 
 static Extents extentsOf(const WindowSum &sum) {
   Extents extents;
-  for (BlockArgument index : sum.batches)
+  extents.bytesOfElement = sum.element.getIntOrFloatBitWidth() / 8.0;
+  extents.bytesOfParts = bytesOfPart * static_cast<double>(sum.countParts());
+  extents.bytesOfResult = sum.endsWithProduct() ? bytesOfPart : bytesOfWide;
+  extents.pairs = sum.countPairs();
+  for (BlockArgument index : llvm::concat<const BlockArgument>(sum.batches, sum.phases))
     extents.batches *= sizeOf(sum, index);
+  for (BlockArgument index : sum.batches)
+    extents.copies *= sizeOf(sum, index);
   for (BlockArgument index : sum.rows)
     extents.rows *= sizeOf(sum, index);
   for (BlockArgument index : sum.pixels) {
@@ -107,9 +127,9 @@ static double wholeSlices(const Extents &extents, Slice slice) {
 
 /// Bytes of scratch memory that a plan takes.
 static double scratchOf(const Extents &extents, Slice slice, int64_t shares) {
-  return extents.batches * extents.pixels *
-         (extents.residues * bytesOfParts * wholeSlices(extents, slice) +
-          extents.rows * bytesOfWide * static_cast<double>(shares));
+  return extents.pixels *
+         (extents.copies * extents.residues * extents.bytesOfParts * wholeSlices(extents, slice) +
+          extents.batches * extents.rows * bytesOfWide * static_cast<double>(shares));
 }
 
 /// What the product of a plan takes, and what is stored for it.
@@ -124,26 +144,28 @@ static double timeOfPlan(const Extents &extents, Slice slice, int64_t shares, in
     product = std::min(
         product, tile.timeOf(static_cast<int64_t>(tiles * extents.batches) * shares, processors));
   }
-  product *= timeOfPair * slice.rate * extents.taps * channels * static_cast<double>(countPairs) /
-             static_cast<double>(shares);
-  const double stored = extents.batches * extents.pixels * extents.residues * channels;
+  product *= timeOfPair * slice.rate * extents.taps * channels *
+             static_cast<double>(extents.pairs) / static_cast<double>(shares);
+  const double stored = extents.copies * extents.pixels * extents.residues * channels;
   const double results = extents.batches * extents.rows * extents.pixels;
   return product + launchesBeside * costOfLaunch +
-         costOfByte * ((bytesOfWide + 2 * bytesOfParts) * stored +
-                       2 * bytesOfWide * static_cast<double>(shares) * results);
+         costOfByte * ((extents.bytesOfElement + 2 * extents.bytesOfParts) * stored +
+                       2 * extents.bytesOfResult * static_cast<double>(shares) * results);
 }
 
 std::optional<WindowPlan> tk::planWindowSum(const WindowSum &sum, int64_t processors) {
   std::optional<WindowPlan> best;
-  const unsigned count = sum.axes.size();
+  const unsigned count = sum.phases.empty() ? sum.axes.size() : 0;
   for (unsigned unrolled = 0; unrolled < (1U << count); ++unrolled) {
     WindowSum own = sum;
     for (unsigned n = count; n-- > 0;)
       if (unrolled >> n & 1)
         own.unroll(n);
     Extents extents = extentsOf(own);
-    for (Slice slice : slices)
+    for (Slice slice : sum.isInParts() ? ArrayRef(slicesOfParts) : ArrayRef(slicesOfHalves))
       for (int64_t shares : {1, 2, 3, 6}) {
+        if (shares > extents.pairs)
+          break;
         const double time = timeOfPlan(extents, slice, shares, processors);
         if (std::isnan(time) || scratchOf(extents, slice, shares) > mostScratch)
           continue;
@@ -155,22 +177,27 @@ std::optional<WindowPlan> tk::planWindowSum(const WindowSum &sum, int64_t proces
   return best;
 }
 
-double tk::timeOnCores(const WindowSum &sum) {
-  double terms = timeOfTerm;
-  for (BlockArgument index : llvm::concat<const BlockArgument>(sum.batches, sum.rows, sum.pixels))
+/// Do vectors of channels lie side by side in both tensors, wherever the window is?
+static bool areChannelsInnermost(const WindowSum &sum) {
+  LoadOp window = sum.window, weights = sum.weights;
+  auto last = dyn_cast<BlockArgument>(window.getIndices().back());
+  return last && weights.getIndices().back() == last && llvm::is_contained(sum.channels, last) &&
+         getSizeFact(sum.kernel, sum.extentOf(last)).divisor % vectorElements == 0;
+}
+
+double tk::timeAsWritten(const WindowSum &sum) {
+  double terms = sum.isInParts()             ? timeOfTerm
+                 : areChannelsInnermost(sum) ? worthOfProduct * timeOfHalf
+                                             : worthOfProduct * timeOfApart;
+  double rows = 1;
+  for (BlockArgument index : sum.rows)
+    rows *= sizeOf(sum, index);
+  terms *= sum.isInParts() ? rows : std::ceil(rows / rowsOfTile) * rowsOfTile;
+  for (BlockArgument index : llvm::concat<const BlockArgument>(sum.batches, sum.phases, sum.pixels))
     terms *= sizeOf(sum, index);
   for (BlockArgument index : sum.channels)
     terms *= sizeOf(sum, index);
   for (const WindowAxis &axis : sum.axes)
     terms *= sizeOf(sum, axis.tap);
   return terms;
-}
-
-bool tk::paysFlattened(ReduceOp reduce, int64_t processors) {
-  std::optional<WindowSum> sum = readWindowSum(reduce->getParentOfType<KernelOp>(),
-                                               reduce->getParentOfType<ComputeOp>(), reduce);
-  if (!sum)
-    return false;
-  std::optional<WindowPlan> plan = planWindowSum(*sum, processors);
-  return plan && plan->time < timeOnCores(*sum);
 }

@@ -6,6 +6,9 @@
 // index stands in one axis of the windows' tensor. All other axes of both tensors are read at any
 // expressions of the other indices.
 //
+// The number of taps may be a number of the launch, or get less with indices of the statement that
+// the windows' tensor is not read at, the phases of a transposed convolution (SplitResidues.cpp).
+//
 // Where windows do not overlap (s is at least the number of taps), an axis counts as one whose taps
 // are channels: each element is in one window alone.
 //
@@ -23,6 +26,30 @@
 
 using namespace mlir;
 using namespace tk;
+
+int64_t WindowSum::countParts() const { return isInParts() ? tk::countParts : 1; }
+int64_t WindowSum::countPairs() const { return isInParts() ? tk::countPairs : 1; }
+
+bool WindowSum::endsWithProduct() const {
+  ComputeOp statement = compute;
+  ReduceOp sum = reduce;
+  if (isInParts() || statement.getNumResults() != 1 || !phases.empty() ||
+      statement.getIndicesOf(0).size() != statement.getNumIndices())
+    return false;
+  llvm::SmallDenseSet<Value> own(rows.begin(), rows.end());
+  own.insert_range(batches);
+  SmallVector<Value> work = {statement.getYield().getValues()[0]};
+  while (!work.empty()) {
+    Value value = work.pop_back_val();
+    Operation *op = value.getDefiningOp();
+    if (value == sum.getResult(0) || own.contains(value) || isKernelLevel(value, statement))
+      continue;
+    if (!op || op->getNumRegions() != 0)
+      return false;
+    llvm::append_range(work, op->getOperands());
+  }
+  return true;
+}
 
 const WindowAxis *WindowSum::axisOf(BlockArgument index) const {
   const auto *found = llvm::find_if(
@@ -53,8 +80,9 @@ public:
   bool read();
 
 private:
-  bool readAxis(unsigned axis);
+  void readAxis(unsigned axis);
   bool areIndicesOfSum();
+  bool readPhases(unsigned index);
   void sortIndices();
 
   WindowSum &sum;
@@ -62,29 +90,45 @@ private:
 
 } // namespace
 
-/// Is the axis plain, or one of windows?
-bool WindowReader::readAxis(unsigned axis) {
+/// Reads the axis if it is one of windows.
+void WindowReader::readAxis(unsigned axis) {
   Value index = sum.window.getIndices()[axis];
   BlockArgument place, tap;
   SmallVector<BlockArgument> own = getIterationIndices(index);
   for (BlockArgument of : own)
     (of.getOwner() == sum.compute.getBlock() ? place : tap) = of;
   if (own.size() != 2 || !place || !tap || tap.getOwner() != sum.reduce.getBlock())
-    return true;
+    return;
   std::optional<int64_t> stride = growth(index, place), dilation = growth(index, tap);
-  if (!stride || !dilation || *stride < 1 || *dilation == 0)
-    return true;
-  sum.axes.push_back({axis, place, tap, *stride, std::abs(*dilation), *dilation < 0});
-  return true;
+  if (stride && dilation && *stride >= 1 && *dilation != 0)
+    sum.axes.push_back({axis, place, tap, *stride, std::abs(*dilation), *dilation < 0});
 }
 
-/// Do all indices of the sum run from 0 to numbers of the launch, and stand in both factors?
+/// Does the end of an index' range, that of a tap, get less with indices of the statement alone?
+bool WindowReader::readPhases(unsigned index) {
+  Value end = sum.reduce.getUpper()[index];
+  auto quotient = end.getDefiningOp<FloorDivOp>();
+  if (quotient && getConstantIndex(quotient.getRhs()).value_or(0) <= 0)
+    return false;
+  for (BlockArgument phase : getIterationIndices(end)) {
+    std::optional<int64_t> step = growth(quotient ? quotient.getLhs() : end, phase);
+    if (phase.getOwner() != sum.compute.getBlock() || !step || *step > 0 ||
+        Dependence(ValueRange{phase}).on(sum.window.getResult()))
+      return false;
+    if (!llvm::is_contained(sum.phases, phase))
+      sum.phases.push_back(phase);
+  }
+  return sum.axisOf(sum.reduce.getIndex(index)) != nullptr;
+}
+
+/// Do all indices of the sum run from 0 to numbers of the launch, or to what phases make of these,
+/// and stand in both factors?
 bool WindowReader::areIndicesOfSum() {
   for (unsigned n = 0; n < sum.reduce.getNumIndices(); ++n) {
     Dependence on{ValueRange{sum.reduce.getIndex(n)}};
     if (getConstantIndex(sum.reduce.getLower()[n]) != 0 ||
-        !isKernelLevel(sum.reduce.getUpper()[n], sum.compute) || !on.on(sum.window.getResult()) ||
-        !on.on(sum.weights.getResult()))
+        !(isKernelLevel(sum.reduce.getUpper()[n], sum.compute) || readPhases(n)) ||
+        !on.on(sum.window.getResult()) || !on.on(sum.weights.getResult()))
       return false;
   }
   return true;
@@ -93,6 +137,8 @@ bool WindowReader::areIndicesOfSum() {
 void WindowReader::sortIndices() {
   for (BlockArgument index : sum.compute.getBlock()->getArguments()) {
     Dependence on{ValueRange{index}};
+    if (llvm::is_contained(sum.phases, index))
+      continue;
     const bool ofWindow = on.on(sum.window.getResult()), ofWeights = on.on(sum.weights.getResult());
     if (ofWindow || ofWeights)
       (ofWindow && ofWeights ? sum.batches : ofWindow ? sum.pixels : sum.rows).push_back(index);
@@ -104,8 +150,7 @@ void WindowReader::sortIndices() {
 
 bool WindowReader::read() {
   for (unsigned axis = 0; axis < sum.window.getIndices().size(); ++axis)
-    if (!readAxis(axis))
-      return false;
+    readAxis(axis);
   // An index of a window stands nowhere else in the tensor's indices; nor does a place in weights.
   llvm::erase_if(sum.axes, [&](const WindowAxis &window) {
     Dependence on(ValueRange{window.place, window.tap}), onPlace(ValueRange{window.place});
@@ -125,7 +170,10 @@ bool WindowReader::read() {
     if (taps && *taps > 1 && sum.axes[n].dilation == 1 && sum.axes[n].stride >= *taps)
       sum.unroll(n);
   }
-  return sum.batches.size() <= 1 && !sum.rows.empty() && !sum.pixels.empty();
+  llvm::sort(sum.phases,
+             [](BlockArgument a, BlockArgument b) { return a.getArgNumber() < b.getArgNumber(); });
+  return sum.batches.size() + (sum.phases.empty() ? 0 : 1) <= 1 && !sum.rows.empty() &&
+         !sum.pixels.empty();
 }
 
 std::optional<WindowSum> tk::readWindowSum(KernelOp kernel, ComputeOp compute, ReduceOp reduce) {
@@ -133,16 +181,21 @@ std::optional<WindowSum> tk::readWindowSum(KernelOp kernel, ComputeOp compute, R
       reduce.getKind(0) != ReduceKind::Sum || reduce.getPrecision() != Precision::Default ||
       !isMatrixProduct(reduce))
     return std::nullopt;
-  auto factors = factorsOf(reduce.getYield().getValues()[0]);
-  if (!factors)
+  auto product = reduce.getYield().getValues()[0].getDefiningOp<arith::MulFOp>();
+  if (!product || !product.getType().isF32())
     return std::nullopt;
-  auto [left, right] = *factors;
-  for (LoadOp load : {left, right})
-    if (load->getBlock() != reduce.getBlock() ||
-        !cast<RankedTensorType>(load.getTensor().getType()).getElementType().isF32())
+  LoadOp factors[2];
+  for (auto [factor, operand] : llvm::zip_equal(factors, product->getOperands())) {
+    factor = withoutExtension(operand).getDefiningOp<LoadOp>();
+    if (!factor || factor->getBlock() != reduce.getBlock())
       return std::nullopt;
-  for (auto [window, weights] : {std::pair(left, right), std::pair(right, left)}) {
-    WindowSum sum{kernel, compute, reduce, window, weights, {}, {}, {}, {}, {}};
+  }
+  Type element = factors[0].getType();
+  if (element != factors[1].getType() || !(element.isF32() || element.isF16() || element.isBF16()))
+    return std::nullopt;
+  for (unsigned side : {0, 1}) {
+    WindowSum sum{kernel, compute, reduce, factors[side], factors[1 - side], element, {}, {}, {},
+                  {},     {},      {}};
     if (WindowReader(sum).read())
       return sum;
   }

@@ -28,12 +28,22 @@ struct WindowSum {
   ComputeOp compute;
   ReduceOp reduce;
   LoadOp window, weights;
+  mlir::Type element;                 ///< what both tensors hold: f32, or a float of 16 bits
   llvm::SmallVector<WindowAxis> axes; ///< in the order of the statement's indices
   /// Indices of the statement: of both factors, of the weights alone, of the windows alone.
   llvm::SmallVector<mlir::BlockArgument> batches, rows, pixels;
+  /// Those of the weights that say how many taps there are: the fewer, the greater they are.
+  llvm::SmallVector<mlir::BlockArgument> phases;
   /// Indices of the sum that are no taps.
   llvm::SmallVector<mlir::BlockArgument> channels;
 
+  /// Is each number multiplied in three parts?
+  bool isInParts() const { return element.isF32(); }
+  /// Parts that are stored of a number, and pairs of parts that are multiplied.
+  int64_t countParts() const;
+  int64_t countPairs() const;
+  /// Can what follows the sum be computed with the product: is it over no pixel but by the sum?
+  bool endsWithProduct() const;
   /// The axis that `index` is the place or the tap of; null if there is none.
   const WindowAxis *axisOf(mlir::BlockArgument index) const;
   mlir::Value extentOf(mlir::BlockArgument index) const;
@@ -50,17 +60,14 @@ struct WindowPlan {
   double time = 0;
 };
 
-/// Reads `reduce`, in the block of `compute`, as a sum over windows of f32 numbers.
+/// Reads `reduce`, in the block of `compute`, as a sum over windows.
 std::optional<WindowSum> readWindowSum(KernelOp kernel, ComputeOp compute, ReduceOp reduce);
 
 /// The plan that takes the least time on so many processors; nothing if sizes are not known.
 std::optional<WindowPlan> planWindowSum(const WindowSum &sum, int64_t processors);
 
-/// What the sum takes on CUDA cores, in nanoseconds.
-double timeOnCores(const WindowSum &sum);
-
-/// Is a sum over windows faster as a product of stored parts?
-bool paysFlattened(ReduceOp reduce, int64_t processors);
+/// What the sum takes as it is written, in nanoseconds.
+double timeAsWritten(const WindowSum &sum);
 
 } // namespace tk
 

@@ -24,6 +24,8 @@ namespace {
 
 /// Bytes of k in a tile: a span of the widest swizzle.
 constexpr int64_t sliceBytes = 128;
+/// Terms of the shortest slice.
+constexpr int64_t leastSlice = 16;
 /// Of f32 accumulators, what a thread of two warpgroups may hold.
 constexpr int64_t accumulatorRegisters = 128;
 /// Slices of k on their way to a block, and where a slice has two boxes that are neighbours along
@@ -416,6 +418,9 @@ void Planner::planWarpgroupProduct(Contraction &product) {
   // What threads add up of a slice costs them as much, however long that is.
   if (isBlocked && extentOf(product.k) > depth)
     depth *= slicesOfBlock;
+  // Of several indices the tiled one may be a slice by itself.
+  if (product.op.getNumIndices() > 1)
+    depth = fit(product.k, depth, leastSlice);
   // What runs of terms have in common is one number for each row of a slice.
   if (areConverted)
     while (depth > leastOfConverted && depth > shortestRun(product))

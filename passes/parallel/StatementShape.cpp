@@ -134,6 +134,18 @@ struct Analysis {
     }
   }
 
+  /// Does an axis of what `op` multiplies run along `index` one by one?
+  static bool isRunAlong(ReduceOp op, Value index) {
+    return op
+        .walk([&](LoadOp load) {
+          return llvm::any_of(load.getIndices(),
+                              [&](Value axis) { return runsOneByOne(axis, index); })
+                     ? WalkResult::interrupt()
+                     : WalkResult::advance();
+        })
+        .wasInterrupted();
+  }
+
   void addContraction(ReduceOp op, unsigned position) {
     if (op.getKind(position) != ReduceKind::Sum)
       return;
@@ -142,18 +154,22 @@ struct Analysis {
       return;
     Value a = product->getOperand(0), b = product->getOperand(1);
     IndexSet ofA = dependences(a), ofB = dependences(b);
-    // Of several indices the longest is tiled; known short ones (a window) are looped over. Parts
-    // that are added up by threads lie along the last one.
+    // Of several indices the longest is tiled; known short ones (a window) are looped over, and so
+    // are those that no axis runs along, but what is made of them.
     Value k;
-    const bool isBlocked = op.getPrecision() == Precision::Blocked;
+    bool runs = false;
     for (unsigned i = 0; i < op.getNumIndices(); ++i) {
       Value index = op.getIndex(i);
       auto length = [&](Value v) {
         return shape.upperOf(v).value_or(std::numeric_limits<int64_t>::max());
       };
-      if (ofA.contains(index) && ofB.contains(index) &&
-          (!k || isBlocked || length(index) > length(k)))
+      if (!ofA.contains(index) || !ofB.contains(index))
+        continue;
+      const bool runsHere = isRunAlong(op, index);
+      if (!k || (runsHere && !runs) || (runsHere == runs && length(index) > length(k))) {
         k = index;
+        runs = runsHere;
+      }
     }
     if (!k)
       return;

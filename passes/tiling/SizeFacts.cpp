@@ -73,8 +73,11 @@ static bool isNotNegative(KernelOp kernel, Value value) {
   if (auto arg = dyn_cast<BlockArgument>(value))
     return arg.getOwner()->getParentOp() == kernel && arg.getArgNumber() < kernel.getNumDims();
   Operation *op = value.getDefiningOp();
-  return isa<arith::AddIOp, arith::MulIOp, FloorDivOp, FloorModOp>(op) &&
-         isNotNegative(kernel, op->getOperand(0)) && isNotNegative(kernel, op->getOperand(1));
+  auto isOperand = [&](unsigned n) { return isNotNegative(kernel, op->getOperand(n)); };
+  if (isa<arith::MaxSIOp>(op))
+    return isOperand(0) || isOperand(1);
+  return isa<arith::AddIOp, arith::MulIOp, FloorDivOp, FloorModOp>(op) && isOperand(0) &&
+         isOperand(1);
 }
 
 SizeFact tk::getSizeFact(KernelOp kernel, Value value) {

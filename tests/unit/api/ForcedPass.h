@@ -37,23 +37,24 @@ inline bool sums_parts(mlir::ModuleOp module) {
 }
 
 /// Runs the example on the emulator with what `makePass` makes behind the pass `name`, after which
-/// parts of f32 numbers are multiplied, and compares all results with the reference; the outputs.
+/// the module `is_rewritten`, and compares all results with the reference; the outputs.
 inline std::vector<HostTensor>
 run_forced(const Example &example, const std::string &name,
            const std::function<std::unique_ptr<mlir::Pass>()> &makePass,
-           const char *disabled = nullptr) {
+           const char *disabled = nullptr,
+           const std::function<bool(mlir::ModuleOp)> &is_rewritten = sums_parts) {
   TemporaryCache cache;
   DriverOptions driver;
   if (disabled)
     driver.pipeline.disabled.insert(disabled);
-  bool are_parts = false;
+  bool is_done = false;
   driver.pipeline.afterPass = [&](const PassRun &pass, mlir::ModuleOp module) {
     if (!selects(name, pass))
       return mlir::success();
     mlir::PassManager manager(module->getContext(), mlir::ModuleOp::getOperationName());
     manager.addPass(makePass());
     mlir::LogicalResult result = manager.run(module);
-    are_parts |= sums_parts(module);
+    is_done |= is_rewritten(module);
     return result;
   };
   auto source = CompiledSource::create(example.source, {}, driver).value();
@@ -64,15 +65,18 @@ run_forced(const Example &example, const std::string &name,
   std::normal_distribution<double> normal;
   for (size_t t = 0; t < example.fills.size(); ++t) {
     HostTensor wide{DType::f64, inputs.tensors[t].shape, {}};
-    std::vector<double> values(inputs.tensors[t].bytes.size() / 4);
+    size_t count = 1;
+    for (int64_t extent : wide.shape)
+      count *= static_cast<size_t>(extent);
+    std::vector<double> values(count);
     for (size_t n = 0; n < values.size(); ++n)
       values[n] = example.fills[t](n, normal(random));
     const auto *bytes = reinterpret_cast<const std::byte *>(values.data());
     wide.bytes.assign(bytes, bytes + values.size() * sizeof(double));
-    inputs.tensors[t] = wide.converted(DType::f32);
+    inputs.tensors[t] = wide.converted(inputs.tensors[t].dtype);
   }
   auto session = tkc::Session::create(source, 0, "emu", inputs).value();
-  CHECK(are_parts);
+  CHECK(is_done);
   tkc::CheckedRun run = tkc::runChecked(*session, *source, 0, inputs, 1 << 20).value();
   for (const tkc::CheckedResult &result : run.results) {
     INFO(result.name << ": " << result.comparison.reason);

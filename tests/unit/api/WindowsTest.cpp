@@ -1,5 +1,5 @@
-// Sums over windows in f32 as products of parts in bf16 (tk-flatten-windows), of any size and on the
-// emulator: one to three axes, strides, padding, dilation, groups, either order of the factors.
+// Sums over windows in f32 as products of parts in bf16 (tk-flatten-windows), of any size and on
+// the emulator: one to three axes, strides, padding, dilation, groups, either order of the factors.
 #include "tests/unit/api/ForcedPass.h"
 
 #include <cmath>
@@ -9,9 +9,22 @@ using namespace tk;
 
 namespace {
 
+/// Is there a statement over pixels that are counted through?
+bool has_flat(mlir::ModuleOp module) {
+  return module
+      .walk([](ComputeOp compute) {
+        auto name = mlir::cast<mlir::StringAttr>(compute.getNames()[0]).getValue();
+        return name.ends_with(".flat") ? mlir::WalkResult::interrupt()
+                                       : mlir::WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 std::vector<HostTensor> run_flat(const Example &example, FlattenWindowsOptions options = {}) {
   options.always = true;
-  return run_forced(example, "tk-flatten-windows", [&] { return createFlattenWindows(options); });
+  return run_forced(
+      example, "tk-flatten-windows", [&] { return createFlattenWindows(options); }, nullptr,
+      has_flat);
 }
 
 const Fill as_drawn = [](size_t, double normal) { return normal; };
@@ -108,6 +121,28 @@ kernel last(x: f32[N, H, W, C], w: f32[O, 3, 3, C]) -> (y: f32[N, H, W, O]) {
             {as_drawn, as_drawn}});
 }
 
+TEST_CASE("windows of 16 bits, with what follows the sum") {
+  run_flat({R"(
+kernel last(x: bf16[N, H, W, C], w: bf16[O, 3, 3, C], bias: f32[O]) -> (y: bf16[N, H, W, O]) {
+  y[n, a, b, o] = relu(sum[r, s, i](pad(x[n, a + r - 1, b + s - 1, i], 0.0) * w[o, r, s, i]) + bias[o])
+})",
+            {{"N", 2}, {"C", 24}, {"H", 5}, {"W", 6}, {"O", 24}},
+            {as_drawn, as_drawn, as_drawn}});
+  run_flat({R"(
+kernel first(x: f16[N, C, H, W], w: f16[O, C, R, S], r: f16[N, O, H - R + 1, W - S + 1]) -> (y: f16[N, O, H - R + 1, W - S + 1]) {
+  y[n, o, a, b] = sum[i, r0 in 0..R, s](x[n, i, a + r0, b + s] * w[o, i, r0, s]) + r[n, o, a, b]
+})",
+            {{"N", 2}, {"C", 70}, {"H", 6}, {"W", 7}, {"O", 20}, {"R", 3}, {"S", 2}},
+            {as_drawn, as_drawn, as_drawn}});
+  run_flat({R"(
+kernel strided(x: bf16[N, H, W, C], w: bf16[O, 3, 3, C]) -> (y: f32[N, (H + 1) / 2, (W + 1) / 2, O]) {
+  y[n, a, b, o] = sum[r, s, i](w[o, r, s, i] * pad(x[n, 2 * a + r - 1, 2 * b + s - 1, i], 0.0))
+})",
+            {{"N", 1}, {"C", 16}, {"H", 9}, {"W", 7}, {"O", 20}},
+            {as_drawn, as_drawn}},
+           {true, 0, 16, 1});
+}
+
 TEST_CASE("taps in reverse order, as the gradient by the input has them") {
   run_flat({R"(
 kernel inputs(dy: f32[N, O, H, W], w: f32[O, C, 3, 3]) -> (dx: f32[N, C, H, W]) {
@@ -117,14 +152,34 @@ kernel inputs(dy: f32[N, O, H, W], w: f32[O, C, 3, 3]) -> (dx: f32[N, C, H, W]) 
             {as_drawn, as_drawn}});
 }
 
+TEST_CASE("phases of transposed convolutions, of which some have no taps") {
+  const char *upsample = R"(
+kernel upsample(x: f32[N, C, H, W], w: f32[C, O, R, S]) -> (y: f32[N, O, 2 * H + R - 3, 3 * W + S - 4]) {
+  y[n, o, p, q] = sum[i, r, s](if (p + 1 - r) % 2 == 0 and (q + 1 - s) % 3 == 0
+    then pad(x[n, i, (p + 1 - r) / 2, (q + 1 - s) / 3], 0.0) * w[i, o, r, s] else 0.0)
+})";
+  for (auto [rows, columns] : {std::pair(3, 3), std::pair(4, 2), std::pair(2, 5), std::pair(1, 1)})
+    run_flat({upsample,
+              {{"N", 2}, {"C", 20}, {"H", 4}, {"W", 5}, {"O", 18}, {"R", rows}, {"S", columns}},
+              {as_drawn, as_drawn}},
+             {true, 0, 32, 1});
+  run_flat({R"(
+kernel last(x: f32[N, T, C], w: f32[C, K, O]) -> (y: f32[N, 5 * T + K - 5, O]) {
+  y[n, t, o] = sum[i, k](if (t - k) % 5 == 0 then pad(x[n, (t - k) / 5, i], 0.0) * w[i, k, o] else 0.0)
+})",
+            {{"N", 2}, {"C", 20}, {"T", 6}, {"O", 20}, {"K", 7}},
+            {as_drawn, as_drawn}},
+           {true, 0, 32, 2});
+}
+
 TEST_CASE("windows of what is not finite, and of great and small numbers") {
   const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
   Fill special = [&](size_t n, double normal) {
     return n % 1031 == 5 ? inf : n % 2063 == 9 ? -inf : n % 4099 == 11 ? nan : normal;
   };
   Fill zeros = [](size_t n, double normal) { return n % 71 == 3 ? 0.0 : normal; };
-  const std::map<std::string, int64_t> dims = {{"N", 2}, {"C", 20}, {"H", 8}, {"W", 9},
-                                               {"O", 20}, {"R", 3}, {"S", 3}};
+  const std::map<std::string, int64_t> dims = {{"N", 2},  {"C", 20}, {"H", 8}, {"W", 9},
+                                               {"O", 20}, {"R", 3},  {"S", 3}};
   run_flat({planes, dims, {special, zeros}});
   run_flat({planes, dims, {zeros, special}});
   // The greatest numbers of f32 are greater than bf16's.
