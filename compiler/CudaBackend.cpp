@@ -19,12 +19,15 @@ using namespace mlir;
 namespace tk {
 
 Status attachCudaTarget(ModuleOp module, std::string_view target) {
-  Expected<Architecture> row = findArchitecture(detail::architecture_of(target));
+  Expected<const Architecture *> row = findArchitecture(detail::architecture_of(target));
   if (!row)
     return row.error();
+  const Architecture &architecture = **row;
   module->setAttr(gpu::targetAttrName,
-                  gpu::TargetAttr::get(module.getContext(), row->arch, row->shared, row->processors,
-                                       row->hopper));
+                  gpu::TargetAttr::get(module.getContext(), architecture.arch,
+                                       architecture.sharedOfBlock,
+                                       findDevice(architecture.device)->processors,
+                                       architecture.has(Feature::WarpgroupProducts)));
   return {};
 }
 

@@ -1,7 +1,8 @@
-//===- Architecture.h - facts of GPU architectures ---------------*- C++ -*-===//
+//===- Architecture.h - names of GPU architectures ---------------*- C++ -*-===//
 #ifndef TK_COMPILER_ARCH_ARCHITECTURE_H
 #define TK_COMPILER_ARCH_ARCHITECTURE_H
 
+#include "passes/machine/Machine.h"
 #include "tk/error.h"
 
 #include <string>
@@ -9,28 +10,13 @@
 
 namespace tk {
 
-/// One row of Architectures.def.
-struct Architecture {
-  std::string_view name;
-  unsigned arch;
-  unsigned shared;
-  unsigned processors;
-  bool hopper;
-};
-
 /// The architecture of that name; fails with `invalid_argument`, listing those there are.
-inline Expected<Architecture> findArchitecture(std::string_view name) {
-  static constexpr Architecture table[] = {
-#define TK_ARCHITECTURE(NAME, ARCH, SHARED, PROCESSORS, HOPPER)                                    \
-  {NAME, ARCH, SHARED, PROCESSORS, HOPPER},
-#include "compiler/arch/Architectures.def"
-  };
+inline Expected<const Architecture *> findArchitecture(std::string_view name) {
+  if (const Architecture *row = findArchitectureRow(name))
+    return row;
   std::string known;
-  for (const Architecture &row : table) {
-    if (row.name == name)
-      return row;
-    known += (known.empty() ? "" : ", ") + std::string(row.name);
-  }
+  for (const Architecture &row : allArchitectures())
+    known += (known.empty() ? "" : ", ") + row.name.str();
   return Error(ErrorCode::invalid_argument,
                "no architecture '" + std::string(name) + "'; tk knows " + known);
 }

@@ -4,7 +4,7 @@
 #include "compiler/CodeReport.h"
 #include "compiler/CudaBackend.h"
 #include "compiler/arch/Architecture.h"
-#include "compiler/arch/Occupancy.h"
+#include "passes/machine/Occupancy.h"
 #include "tk/bundle.h"
 
 #include <CLI/CLI.hpp>
@@ -162,7 +162,7 @@ int inspect(InspectOptions &options) {
   Expected<std::string> target = resolve_target(options.source.target);
   if (!target)
     return report(target.error(), json);
-  Expected<Architecture> arch = findArchitecture(*target);
+  Expected<const Architecture *> arch = findArchitecture(*target);
   if (!arch)
     return report(arch.error(), json);
   Expected<detail::Executable> executable = source->specialise(kernel, *target, *facts);
@@ -175,8 +175,9 @@ int inspect(InspectOptions &options) {
     Status written = writeFile("-", *text);
     return written ? Done : report(written.error(), json);
   }
-  std::vector<LaunchReport> reports = reportsOf(
-      *executable, arch->arch, variablesOf(signature, options.source.dimValues().value()));
+  std::vector<LaunchReport> reports =
+      reportsOf(*executable, static_cast<unsigned>((*arch)->arch),
+                variablesOf(signature, options.source.dimValues().value()));
   json ? printJson(reports, *executable, signature) : printText(reports, *executable, signature);
   return Done;
 }

@@ -1,6 +1,6 @@
 // What the GPU compiler reports, and the occupancy that follows from it.
 #include "compiler/CodeReport.h"
-#include "compiler/arch/Occupancy.h"
+#include "passes/machine/Occupancy.h"
 #include "tests/unit/catch.h"
 
 using namespace tk;

@@ -4,8 +4,8 @@
 // (technical specifications per compute capability), for machines without that GPU.
 //
 //===----------------------------------------------------------------------===//
-#ifndef TK_COMPILER_ARCH_OCCUPANCY_H
-#define TK_COMPILER_ARCH_OCCUPANCY_H
+#ifndef TK_PASSES_MACHINE_OCCUPANCY_H
+#define TK_PASSES_MACHINE_OCCUPANCY_H
 
 #include <cstdint>
 #include <string_view>
@@ -30,4 +30,4 @@ Occupancy occupancyOf(unsigned arch, const BlockNeeds &needs);
 
 } // namespace tk
 
-#endif // TK_COMPILER_ARCH_OCCUPANCY_H
+#endif // TK_PASSES_MACHINE_OCCUPANCY_H

@@ -1,0 +1,96 @@
+// The formulas of the cost model, with plain numbers.
+#include "passes/machine/CostModel.h"
+#include "tests/unit/catch.h"
+
+using namespace tk;
+
+static Machine h200() { return machineOf(*findArchitectureRow("sm_90a"), *findDevice("H200")); }
+
+/// Many blocks of four warps, so that no term is about waves.
+static LaunchWork manyBlocks() {
+  LaunchWork work;
+  work.blocks = 132 * 64;
+  work.blocksAtOnce = 8;
+  return work;
+}
+
+static bool isNear(double value, double expected) {
+  return value > 0.98 * expected && value < 1.02 * expected;
+}
+
+TEST_CASE("bytes take their time at the rate of a copy", "[cost]") {
+  LaunchWork work = manyBlocks();
+  work.readBytes = 3e9;
+  work.writtenBytes = 1.25e9;
+  Prediction time = predict(work, h200());
+  CHECK(isNear(time.of(Bound::Memory), 1e6)); // 4250 bytes a nanosecond
+  CHECK(time.bound == Bound::Memory);
+  CHECK(isNear(time.total, 1e6 + cost::launch));
+}
+
+TEST_CASE("few blocks reach a part of the memory's rate", "[cost]") {
+  LaunchWork all = manyBlocks(), few = manyBlocks();
+  all.readBytes = few.readBytes = 1e9;
+  few.blocks = 8;
+  CHECK(predict(few, h200()).of(Bound::Memory) > 5 * predict(all, h200()).of(Bound::Memory));
+}
+
+TEST_CASE("the matrix unit has a rate for each type", "[cost]") {
+  LaunchWork work = manyBlocks();
+  const double products = 8192.0 * 8192 * 8192;
+  work.warpgroupProducts[static_cast<size_t>(MatrixType::Half)] = products;
+  const double half = predict(work, h200()).of(Bound::Matrix);
+  CHECK(isNear(2 * products / half, 2 * 2048 * 132 * 1.98 * 0.72)); // operations a nanosecond
+  work.warpgroupProducts = {};
+  work.warpgroupProducts[static_cast<size_t>(MatrixType::ByteFloat)] = products;
+  CHECK(isNear(predict(work, h200()).of(Bound::Matrix), half / 2));
+  work.warpgroupProducts = {};
+  work.warpProducts[static_cast<size_t>(MatrixType::Half)] = products;
+  CHECK(isNear(predict(work, h200()).of(Bound::Matrix), half / cost::shareOfWarpProducts));
+}
+
+TEST_CASE("a last wave that is not full costs as much as a full one", "[cost]") {
+  LaunchWork work;
+  work.instructions = 1e9;
+  work.warps = 8;
+  work.blocks = 132;
+  const double full = predict(work, h200()).of(Bound::Cores);
+  work.blocks = 133; // one multiprocessor has two blocks of 1/133
+  CHECK(isNear(predict(work, h200()).of(Bound::Cores), full * 2 * 132 / 133));
+  work.blocks = 66;
+  CHECK(isNear(predict(work, h200()).of(Bound::Cores), 2 * full));
+}
+
+TEST_CASE("a heavy block is waited for", "[cost]") {
+  LaunchWork work;
+  work.blocks = 132;
+  work.special = 1e8;
+  const double even = predict(work, h200()).of(Bound::Special);
+  work.heaviest = 3;
+  CHECK(isNear(predict(work, h200()).of(Bound::Special), 3 * even));
+}
+
+TEST_CASE("waits add up over waves", "[cost]") {
+  LaunchWork work;
+  work.blocks = 132 * 4;
+  work.blocksAtOnce = 2;
+  work.waits = 10;
+  work.barriers = 5;
+  Prediction time = predict(work, h200());
+  CHECK(time.waves == 2);
+  CHECK(isNear(time.of(Bound::Latency), 2 * (10 * cost::memoryLatency + 5 * cost::barrier)));
+  CHECK(time.bound == Bound::Latency);
+}
+
+TEST_CASE("nothing to do takes no time", "[cost]") { CHECK(predict({}, h200()).total == 0); }
+
+TEST_CASE("scratch costs a launch and the way there and back", "[cost]") {
+  const double small = cost::ofScratch(h200(), 1e6), large = cost::ofScratch(h200(), 1e9);
+  CHECK(small < cost::launch * 1.2);
+  CHECK(isNear(large, cost::launch + 2e9 / 4250));
+}
+
+TEST_CASE("to compute once is free of recomputation", "[cost]") {
+  CHECK(cost::ofRecomputation(h200(), 1e9, 1) == 0);
+  CHECK(cost::ofRecomputation(h200(), 1e9, 3) > cost::ofRecomputation(h200(), 1e9, 2));
+}
