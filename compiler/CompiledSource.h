@@ -24,6 +24,7 @@
 namespace tk {
 
 class Dump;
+struct PredictedCost;
 class PassDiagnostics;
 namespace emu {
 class TextBatch;
@@ -58,6 +59,13 @@ public:
 
   /// What the passes derived and what they declined, by lines of the source.
   Expected<std::string> explain(size_t kernel, std::string_view target, const Facts &facts);
+
+  /// What the launches cost where all dimensions are known; null if a launch depends on what is
+  /// not. `blocksAtOnce` says how many blocks of a function one multiprocessor holds, or 0.
+  Expected<std::unique_ptr<PredictedCost>>
+  predictCost(size_t kernel, std::string_view target, const Facts &facts,
+              llvm::ArrayRef<int64_t> dims,
+              llvm::function_ref<unsigned(llvm::StringRef symbol)> blocksAtOnce);
 
   /// Whether a schedule block with this condition (of Signature::schedules) may apply on a target.
   bool conditionMatters(size_t kernel, std::string_view target, unsigned condition) const;

@@ -4,6 +4,7 @@
 #include "compiler/CodeReport.h"
 #include "compiler/CudaBackend.h"
 #include "compiler/arch/Architecture.h"
+#include "compiler/tkc/CostReport.h"
 #include "passes/machine/Occupancy.h"
 #include "tk/bundle.h"
 
@@ -17,6 +18,7 @@ namespace {
 struct InspectOptions {
   SourceOptions source;
   bool sass = false;
+  bool cost = false;    ///< compile no code: print what the launches cost
   bool general = false; ///< assume nothing of sizes that are not given
 };
 
@@ -56,8 +58,17 @@ std::vector<LaunchReport> reportsOf(const detail::Executable &executable, unsign
   return reports;
 }
 
+/// The cost of a launch by the name of its function; null where it is not known.
+const LaunchCost *costOf(const std::unique_ptr<PredictedCost> &cost, const std::string &symbol) {
+  if (cost)
+    for (const LaunchCost &launch : cost->kernel.launches)
+      if (launch.symbol == symbol)
+        return &launch;
+  return nullptr;
+}
+
 void printText(const std::vector<LaunchReport> &reports, const detail::Executable &executable,
-               const Signature &signature) {
+               const std::unique_ptr<PredictedCost> &cost, const Signature &signature) {
   std::printf("%s for %s, %zu launch%s, %zu bytes of code\n", signature.name.c_str(),
               executable.target.c_str(), reports.size(), reports.size() == 1 ? "" : "es",
               executable.cubin.size());
@@ -83,6 +94,8 @@ void printText(const std::vector<LaunchReport> &reports, const detail::Executabl
       std::printf("  occupancy  %u block%s a multiprocessor, %.0f %% of its warps; limited by %s\n",
                   report.occupancy.blocks, report.occupancy.blocks == 1 ? "" : "s",
                   100 * report.occupancy.fraction, std::string(report.occupancy.limiter).c_str());
+    if (const LaunchCost *launchCost = costOf(cost, launch.symbol))
+      printCost(*launchCost);
   }
   for (const Scratch &scratch : executable.plan.scratch)
     std::printf("scratch  %s bytes%s: %s\n", scratch.bytes.str(signature.variable_names()).c_str(),
@@ -90,10 +103,12 @@ void printText(const std::vector<LaunchReport> &reports, const detail::Executabl
                 : scratch.restored ? ", restored"
                                    : "",
                 scratch.purpose.c_str());
+  if (cost)
+    printTotal(*cost);
 }
 
 void printJson(const std::vector<LaunchReport> &reports, const detail::Executable &executable,
-               const Signature &signature) {
+               const std::unique_ptr<PredictedCost> &cost, const Signature &signature) {
   std::printf("{\"kernel\":\"%s\",\"target\":\"%s\",\"code_bytes\":%zu,\"launches\":[",
               signature.name.c_str(), executable.target.c_str(), executable.cubin.size());
   const char *separator = "";
@@ -101,7 +116,7 @@ void printJson(const std::vector<LaunchReport> &reports, const detail::Executabl
     const Launch &launch = *report.launch;
     std::printf("%s{\"symbol\":\"%s\",\"threads\":%u,\"registers\":%u,\"static_shared\":%lld,"
                 "\"dynamic_shared\":%lld,\"spill_stores\":%lld,\"spill_loads\":%lld,"
-                "\"blocks_per_sm\":%u,\"occupancy\":%.4g}",
+                "\"blocks_per_sm\":%u,\"occupancy\":%.4g",
                 separator, launch.symbol.c_str(),
                 launch.block[0] * launch.block[1] * launch.block[2], report.code.registers,
                 static_cast<long long>(report.code.staticShared),
@@ -109,9 +124,41 @@ void printJson(const std::vector<LaunchReport> &reports, const detail::Executabl
                 static_cast<long long>(report.code.spillStores),
                 static_cast<long long>(report.code.spillLoads), report.occupancy.blocks,
                 report.occupancy.fraction);
+    if (const LaunchCost *launchCost = costOf(cost, launch.symbol))
+      std::printf(",%s", costJson(*launchCost).c_str());
+    std::printf("}");
     separator = ",";
   }
-  std::puts("]}");
+  std::printf("]%s}\n", cost ? ("," + totalJson(*cost)).c_str() : "");
+}
+
+/// What is known before any code is compiled: the launches' costs alone.
+int printCostAlone(const std::unique_ptr<PredictedCost> &cost, const Signature &signature,
+                   const std::string &target, bool json) {
+  if (!cost)
+    return report(Error(ErrorCode::invalid_argument,
+                        "the cost of kernel '" + signature.name +
+                            "' is known once all of its dimensions are: give each with --dim"),
+                  json);
+  if (json) {
+    std::printf("{\"kernel\":\"%s\",\"target\":\"%s\",\"launches\":[", signature.name.c_str(),
+                target.c_str());
+    const char *separator = "";
+    for (const LaunchCost &launch : cost->kernel.launches) {
+      std::printf("%s{\"symbol\":\"%s\",%s}", separator, launch.symbol.c_str(),
+                  costJson(launch).c_str());
+      separator = ",";
+    }
+    std::printf("],%s}\n", totalJson(*cost).c_str());
+    return Done;
+  }
+  std::printf("%s for %s\n", signature.name.c_str(), target.c_str());
+  for (const LaunchCost &launch : cost->kernel.launches) {
+    std::printf("%s\n", launch.symbol.c_str());
+    printCost(launch);
+  }
+  printTotal(*cost);
+  return Done;
 }
 
 /// The sizes given with --dim as variables of the plan's expressions; those that are not given are
@@ -126,6 +173,24 @@ std::vector<Scalar> variablesOf(const Signature &signature,
     variables.emplace_back(size->second);
   }
   return variables;
+}
+
+/// What the launches cost at sizes that are all given; nothing where one is not.
+Expected<std::unique_ptr<PredictedCost>> predictCost(CompiledSource &source, size_t kernel,
+                                                     const std::string &target, const Facts &facts,
+                                                     const std::map<std::string, int64_t> &sizes,
+                                                     const std::vector<LaunchReport> &reports) {
+  std::vector<int64_t> dims;
+  for (const std::string &dim : source.signatures()[kernel].dims)
+    if (auto size = sizes.find(dim); size != sizes.end())
+      dims.push_back(size->second);
+  auto blocksOf = [&](llvm::StringRef symbol) -> unsigned {
+    for (const LaunchReport &launch : reports)
+      if (launch.launch->symbol == symbol)
+        return launch.occupancy.blocks;
+    return 0;
+  };
+  return source.predictCost(kernel, target, facts, dims, blocksOf);
 }
 
 int inspectBundle(const InspectOptions &options) {
@@ -162,9 +227,15 @@ int inspect(InspectOptions &options) {
   Expected<std::string> target = resolve_target(options.source.target);
   if (!target)
     return report(target.error(), json);
-  Expected<const Architecture *> arch = findArchitecture(*target);
-  if (!arch)
-    return report(arch.error(), json);
+  Expected<const Architecture *> row = findArchitecture(detail::architecture_of(*target));
+  if (!row)
+    return report(row.error(), json);
+  const unsigned arch = static_cast<unsigned>((*row)->arch);
+  const std::map<std::string, int64_t> sizes = options.source.dimValues().value();
+  if (options.cost) {
+    auto cost = predictCost(*source, kernel, *target, *facts, sizes, {});
+    return cost ? printCostAlone(*cost, signature, *target, json) : report(cost.error(), json);
+  }
   Expected<detail::Executable> executable = source->specialise(kernel, *target, *facts);
   if (!executable)
     return report(executable.error(), json);
@@ -175,10 +246,12 @@ int inspect(InspectOptions &options) {
     Status written = writeFile("-", *text);
     return written ? Done : report(written.error(), json);
   }
-  std::vector<LaunchReport> reports =
-      reportsOf(*executable, static_cast<unsigned>((*arch)->arch),
-                variablesOf(signature, options.source.dimValues().value()));
-  json ? printJson(reports, *executable, signature) : printText(reports, *executable, signature);
+  std::vector<LaunchReport> reports = reportsOf(*executable, arch, variablesOf(signature, sizes));
+  auto cost = predictCost(*source, kernel, *target, *facts, sizes, reports);
+  if (!cost)
+    return report(cost.error(), json);
+  json ? printJson(reports, *executable, *cost, signature)
+       : printText(reports, *executable, *cost, signature);
   return Done;
 }
 
@@ -187,11 +260,14 @@ int inspect(InspectOptions &options) {
 void addInspect(CLI::App &app, int &status) {
   CLI::App *command = app.add_subcommand(
       "inspect", "Says what a kernel's GPU code uses (registers, shared memory, spills, "
-                 "occupancy), or what a bundle holds. Needs no GPU.");
+                 "occupancy), what its launches cost where all dimensions are given (time, bytes, "
+                 "operations), or what a bundle holds. Needs no GPU.");
   auto options = std::make_shared<InspectOptions>();
   options->source.addTo(*command);
   command->add_flag("--sass", options->sass,
                     "Print the machine code instead; needs nvdisasm, of the CUDA toolkit");
+  command->add_flag("--cost", options->cost,
+                    "Print the predicted times alone; compiles no code, and needs all dimensions");
   command->add_flag("--general", options->general, "Assume nothing of sizes that are not given");
   command->callback([options, &status] { status = inspect(*options); });
 }

@@ -1,0 +1,48 @@
+//===- PredictedCost.cpp - what a kernel costs at given sizes -------------===//
+#include "compiler/PredictedCost.h"
+
+#include "compiler/CompiledSource.h"
+#include "compiler/Dump.h"
+#include "compiler/arch/Architecture.h"
+#include "compiler/plan/WorkCount.h"
+
+using namespace mlir;
+
+namespace tk {
+
+Expected<std::unique_ptr<PredictedCost>>
+CompiledSource::predictCost(size_t kernel, std::string_view target, const Facts &given,
+                            llvm::ArrayRef<int64_t> dims, BlocksAtOnce blocksAtOnce) {
+  std::lock_guard lock(mutex);
+  if (dims.size() != kernelSignatures[kernel].dims.size())
+    return std::unique_ptr<PredictedCost>();
+  Expected<const Architecture *> row = findArchitecture(detail::architecture_of(target));
+  if (!row)
+    return row.error();
+  Facts facts = relevant_facts(kernel, target, given);
+  Expected<OwningOpRef<ModuleOp>> copy = isolate(kernel, target, facts);
+  if (!copy)
+    return copy.error();
+  Dump dump(kernelNames[kernel], target, facts);
+  if (Status lowered = lower(**copy, Stage::Gpu, dump); !lowered)
+    return lowered.error();
+  auto op = (*copy)->lookupSymbol<KernelOp>(kernelNames[kernel]);
+  const Machine machine = machineOf(**row, *findDevice((*row)->device));
+  // Scalars have their defaults, where they have any.
+  const Signature &signature = kernelSignatures[kernel];
+  std::vector<Scalar> variables(dims.begin(), dims.end());
+  std::vector<std::optional<int64_t>> scalars;
+  if (Expected<std::vector<Scalar>> all = complete_variables(signature, dims, {})) {
+    variables = *all;
+    for (const Scalar &scalar : llvm::drop_begin(*all, dims.size()))
+      scalars.push_back(scalar.is_float ? std::nullopt : std::optional(scalar.i));
+  }
+  std::optional<KernelCost> cost = costOfKernel(op, {dims, scalars}, machine, blocksAtOnce);
+  if (!cost)
+    return std::unique_ptr<PredictedCost>();
+  WorkCount needed = countWork(kernelOp(kernel), signature, variables);
+  return std::make_unique<PredictedCost>(PredictedCost{std::move(*cost), needed.flops, needed.bytes,
+                                                       machine.device.name.str(), signature.str()});
+}
+
+} // namespace tk

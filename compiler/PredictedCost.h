@@ -1,0 +1,21 @@
+//===- PredictedCost.h - what a kernel costs at given sizes ------*- C++ -*-===//
+#ifndef TK_COMPILER_PREDICTEDCOST_H
+#define TK_COMPILER_PREDICTEDCOST_H
+
+#include "passes/machine/LaunchCost.h"
+
+#include <string>
+
+namespace tk {
+
+/// What a kernel costs at given sizes, and what it must do at the least.
+struct PredictedCost {
+  KernelCost kernel;
+  double neededOperations = 0, neededBytes = 0; ///< see WorkCount
+  std::string device;                           ///< that the times are of
+  std::string signature;                        ///< of the kernel
+};
+
+} // namespace tk
+
+#endif // TK_COMPILER_PREDICTEDCOST_H

@@ -1,0 +1,123 @@
+//===- CostReport.cpp - predicted times of launches as text ---------------===//
+#include "compiler/tkc/CostReport.h"
+
+#include "frontend/Diagnostics.h"
+
+#include <cstdarg>
+#include <cstdio>
+
+namespace tk::tkc {
+namespace {
+
+/// A program that does more operations than this times what it needs gets a note.
+constexpr double mostRecomputation = 2;
+
+__attribute__((format(printf, 1, 2))) std::string format(const char *pattern, ...) {
+  char text[256];
+  va_list arguments;
+  va_start(arguments, pattern);
+  std::vsnprintf(text, sizeof text, pattern, arguments);
+  va_end(arguments);
+  return text;
+}
+
+double productsOf(const LaunchWork &work, size_t type) {
+  return work.warpgroupProducts[type] + work.warpProducts[type];
+}
+
+/// Multiply-adds of the matrix unit by type: "5.5e+11 f16".
+std::string productsText(const LaunchWork &work) {
+  std::string text;
+  for (size_t t = 0; t < numMatrixTypes; ++t)
+    if (double count = productsOf(work, t); count > 0)
+      text += format("%s%.3g %s", text.empty() ? "" : " + ", count,
+                     nameOf(static_cast<MatrixType>(t)).str().c_str());
+  return text.empty() ? "0" : text;
+}
+
+/// How much more than the program needs is done; 0 if the program needs no float operation.
+double recomputationOf(const PredictedCost &cost) {
+  return cost.neededOperations > 0 ? cost.kernel.operations / cost.neededOperations : 0;
+}
+
+} // namespace
+
+void printCost(const LaunchCost &cost) {
+  const LaunchWork &work = cost.work;
+  const Prediction &time = cost.prediction;
+  std::printf("  predicted  %.1f us, bound by %s; %.3g waves of blocks\n", time.total * 1e-3,
+              nameOf(time.bound).str().c_str(), time.waves);
+  std::printf("  bytes      %.4g MB read, %.4g MB written, %.4g MB through L2\n",
+              work.readBytes * 1e-6, work.writtenBytes * 1e-6, work.cacheBytes * 1e-6);
+  std::printf("  operations matrix unit %s, CUDA cores %.3g, special functions %.3g\n",
+              productsText(work).c_str(), work.instructions + work.doubles, work.special);
+  for (const std::string &note : cost.notes)
+    std::printf("  note       %s\n", note.c_str());
+}
+
+void printTotal(const PredictedCost &cost) {
+  const double factor = recomputationOf(cost);
+  std::printf("predicted  %.1f us on %s; %.3g operations", cost.kernel.nanoseconds * 1e-3,
+              cost.device.c_str(), cost.kernel.operations);
+  if (factor > 0)
+    std::printf(
+        ", %.2f times those that the program needs%s", factor,
+        factor > mostRecomputation ? "; note: values are computed again, or tiles are padded" : "");
+  std::printf("; %.4g MB of scratch\n", cost.kernel.scratchBytes * 1e-6);
+}
+
+std::string costJson(const LaunchCost &cost) {
+  const LaunchWork &work = cost.work;
+  const Prediction &time = cost.prediction;
+  std::string text =
+      format("\"predicted_us\":%.6g,\"bound\":\"%s\",\"waves\":%.4g,\"blocks\":%.0f",
+             time.total * 1e-3, nameOf(time.bound).str().c_str(), time.waves, work.blocks);
+  text += ",\"parts_us\":{";
+  for (size_t part = 0; part < numBounds; ++part)
+    text += format("%s\"%s\":%.4g", part ? "," : "", nameOf(static_cast<Bound>(part)).str().c_str(),
+                   time.parts[part] * 1e-3);
+  text += format("},\"read_bytes\":%.6g,\"written_bytes\":%.6g,\"l2_bytes\":%.6g", work.readBytes,
+                 work.writtenBytes, work.cacheBytes);
+  text += ",\"matrix_multiply_adds\":{";
+  const char *separator = "";
+  for (size_t t = 0; t < numMatrixTypes; ++t)
+    if (double count = productsOf(work, t); count > 0) {
+      text += format("%s\"%s\":%.6g", separator, nameOf(static_cast<MatrixType>(t)).str().c_str(),
+                     count);
+      separator = ",";
+    }
+  text += format("},\"core_instructions\":%.6g,\"special_functions\":%.6g,\"operations\":%.6g",
+                 work.instructions + work.doubles, work.special, cost.operations);
+  text += format(",\"waits\":%.4g,\"barriers\":%.4g,\"heaviest\":%.4g,\"blocks_at_once\":%.4g",
+                 work.waits, work.barriers, work.heaviest, work.blocksAtOnce);
+  text += ",\"tensors\":[";
+  separator = "";
+  for (const TensorCost &tensor : cost.tensors) {
+    text += format("%s{\"name\":\"%s\",\"bytes\":%.6g,\"l2_read\":%.6g,\"read\":%.6g,"
+                   "\"written\":%.6g}",
+                   separator, tensor.name.c_str(), tensor.size, tensor.cacheRead, tensor.memoryRead,
+                   tensor.memoryWritten);
+    separator = ",";
+  }
+  text += "],\"notes\":[";
+  separator = "";
+  for (const std::string &note : cost.notes) {
+    text += separator;
+    quoteJson(note, text);
+    separator = ",";
+  }
+  return text + "]";
+}
+
+std::string totalJson(const PredictedCost &cost) {
+  std::string text = "\"signature\":";
+  quoteJson(cost.signature, text);
+  return text + format(",\"device\":\"%s\",\"predicted_us\":%.6g,\"operations\":%.6g,"
+                       "\"needed_operations\":%.6g,\"needed_bytes\":%.6g,\"recomputation\":%.4g,"
+                       "\"scratch_bytes\":%.6g",
+                       cost.device.c_str(), cost.kernel.nanoseconds * 1e-3, cost.kernel.operations,
+                       cost.neededOperations, cost.neededBytes, recomputationOf(cost),
+                       cost.kernel.scratchBytes);
+}
+
+} // namespace tk::tkc

@@ -1,0 +1,22 @@
+//===- CostReport.h - predicted times of launches as text --------*- C++ -*-===//
+#ifndef TK_COMPILER_TKC_COSTREPORT_H
+#define TK_COMPILER_TKC_COSTREPORT_H
+
+#include "compiler/PredictedCost.h"
+
+#include <string>
+
+namespace tk::tkc {
+
+/// Prints what a launch costs, as lines of tkc inspect.
+void printCost(const LaunchCost &cost);
+/// Prints what all launches cost together.
+void printTotal(const PredictedCost &cost);
+
+/// The same as members of a JSON object, without braces.
+std::string costJson(const LaunchCost &cost);
+std::string totalJson(const PredictedCost &cost);
+
+} // namespace tk::tkc
+
+#endif // TK_COMPILER_TKC_COSTREPORT_H

@@ -1,0 +1,210 @@
+//===- BlockAccess.cpp - what one block does: global memory ---------------===//
+#include "passes/machine/BlockWalk.h"
+#include "passes/machine/OperationCost.h"
+
+#include "llvm/ADT/Hashing.h"
+#include "llvm/ADT/STLExtras.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace tk {
+/// The places of an access. Indices are lines along axes of the tile; an axis that no index runs
+/// over is one element, which all share.
+static Footprint footprintOf(const KnownValues &values, ValueRange indices, ValueRange strides,
+                             ArrayAttr dims, ArrayRef<int64_t> shape, double share, int64_t vector,
+                             double bytesOfElement) {
+  SmallVector<int64_t> counts(shape.size(), 0);
+  SmallVector<std::pair<int64_t, int64_t>> axes; // distance, count
+  Footprint places;
+  for (auto [index, stride, attr] : llvm::zip(indices, strides, dims)) {
+    ArrayRef<int64_t> along = cast<DenseI64ArrayAttr>(attr).asArrayRef();
+    Known known = values.get(index);
+    for (int64_t axis : along) {
+      int64_t count = known.isLine() && along.size() == 1 ? known.count : shape[axis];
+      counts[axis] = counts[axis] == 0 ? count : std::min(counts[axis], count);
+    }
+    const int64_t distance = values.scalar(stride).value_or(1);
+    // Data says where: each place is one of its own, which other accesses do not share.
+    const int64_t base =
+        known.isScalar() || known.isLine() ? known.base : int64_t(values.key(index) >> 8);
+    places.base += base * distance;
+    if (along.size() == 1 && known.isLine() && (known.step >= 0 || known.step == Known::irregular))
+      axes.emplace_back(distance * (known.step == Known::irregular ? 1 : known.step),
+                        counts[along[0]]);
+    else if (!along.empty() && distance == 1)
+      axes.emplace_back(1, vector);
+  }
+  double elements = share;
+  for (int64_t count : counts)
+    elements *= double(std::max<int64_t>(count, 1));
+  const double sector = double(sectorBytes) / bytesOfElement; // elements
+  double touched = 1;                                         // of a run
+  llvm::sort(axes);
+  for (auto [distance, count] : axes) {
+    if (distance == 0 || count <= 1)
+      continue;
+    if (places.axes.empty() && double(distance) <= std::max(places.run, sector)) {
+      places.run += double(distance) * double(count - 1);
+      touched *= double(count);
+    } else {
+      places.axes.emplace_back(distance, count);
+    }
+  }
+  const double waste =
+      std::max(places.run, elements > 1 ? sector : 1.0) / std::min(touched, places.run);
+  places.bytes = elements * bytesOfElement * std::min(waste, sector);
+  return places;
+}
+
+/// Accesses that a block's first-level cache still has.
+static constexpr size_t mostRecent = 64;
+
+/// The part of an access that none of the accesses to the tensor before it has brought: neighbours
+/// of a stencil, and the odd elements beside the even ones, lie in the same sectors.
+double BlockWalk::newShare(unsigned tensor, const Footprint &access) {
+  double most = 0;
+  std::vector<Footprint> &before = recent[tensor];
+  for (const Footprint &other : before) {
+    if (other.axes.size() != access.axes.size())
+      continue;
+    double common = 1, rest = std::abs(double(access.base - other.base));
+    for (auto [distance, count] : llvm::reverse(access.axes)) {
+      const double steps = std::round(rest / double(distance));
+      common *= std::max(1 - steps / double(count), 0.0);
+      rest = std::abs(rest - steps * double(distance));
+    }
+    common *= std::max(1 - rest / access.run, 0.0) * std::min(other.bytes / access.bytes, 1.0);
+    most = std::max(most, common);
+  }
+  if (before.size() >= mostRecent)
+    before.erase(before.begin());
+  before.push_back(access);
+  return 1 - most;
+}
+
+void BlockWalk::remember(Operation *op, unsigned tensor, ValueRange coordinates) {
+  llvm::hash_code hash = llvm::hash_value(0);
+  for (Value coordinate : coordinates)
+    hash = llvm::hash_combine(hash, values.key(coordinate));
+  AccessedPlaces &seen = (*recorded)[op];
+  seen.tensor = tensor;
+  seen.places.insert(uint64_t(hash));
+}
+
+void BlockWalk::access(Operation *op, Value memory, ValueRange indices, ValueRange strides,
+                       ArrayAttr dims, ValueRange masks, RankedTensorType tile, Type element,
+                       bool writes, double times) {
+  auto argument = arguments.tensors.find(memory);
+  if (argument == arguments.tensors.end())
+    return;
+  if (recorded) {
+    if (!writes)
+      remember(op, argument->second.tensor, indices);
+    return;
+  }
+  int64_t vector = 1;
+  if (auto attr = op->getAttrOfType<IntegerAttr>("vector"))
+    vector = attr.getInt();
+  double share = 1;
+  for (Value mask : masks) {
+    Known known = values.get(mask);
+    share *= known.isScalar() ? double(known.base != 0) : known.share;
+  }
+  Footprint places =
+      footprintOf(values, indices, strides, dims, tile ? tile.getShape() : ArrayRef<int64_t>(),
+                  share, vector, elementBytes(element));
+  Traffic &traffic = counts.traffic[argument->second.tensor];
+  if (places.bytes == 0)
+    return;
+  if (writes)
+    traffic.writtenBytes += places.bytes * times;
+  else
+    traffic.readBytes += places.bytes * times * newShare(argument->second.tensor, places);
+}
+
+/// The share of a box of `length` from `begin` on that lies inside an axis.
+static double insideOf(std::optional<int64_t> begin, int64_t length, int64_t extent) {
+  if (!begin || length <= 0)
+    return 1;
+  int64_t end = std::min(*begin + length, extent), from = std::max<int64_t>(*begin, 0);
+  return double(std::max<int64_t>(end - from, 0)) / double(length);
+}
+
+void BlockWalk::accessBox(Operation *op, Value map, ValueRange coordinates, gpu::SharedType tile,
+                          double share, bool writes, double times) {
+  auto found = arguments.tensors.find(map);
+  if (found == arguments.tensors.end())
+    return;
+  if (recorded) {
+    if (!writes)
+      remember(op, found->second.tensor, coordinates);
+    return;
+  }
+  const TensorArgument &argument = found->second;
+  const size_t rank = argument.box.size();
+  double elements = 1;
+  for (int64_t extent : tile.getShape())
+    elements *= double(extent);
+  const int64_t row = tile.getShape()[tile.getAxisOrder()[0]];
+  double others = elements / double(row); // rows of the tile
+  double rowsOfBox = 1;
+  for (size_t d = 0; d + 1 < rank; ++d)
+    rowsOfBox *= double(argument.box[d]);
+  if (op->hasAttr("first_row")) {
+    elements *= rowsOfBox / others;
+    others = rowsOfBox;
+  }
+  // Several boxes make a tile: its rows run along the axis before the last one.
+  if (tile.getInterleave() == 1)
+    for (size_t d = 0; d < rank; ++d) {
+      int64_t length = argument.box[d];
+      if (d + 2 == rank)
+        length = int64_t(others / (rowsOfBox / double(length)));
+      if (d + 1 == rank)
+        length = row;
+      elements *= insideOf(values.scalar(coordinates[d]), length, argument.extents[d]);
+    }
+  const double bytes = elements * elementBytes(tile.getElementType()) * share * times;
+  Traffic &traffic = counts.traffic[argument.tensor];
+  (writes ? traffic.writtenBytes : traffic.readBytes) += bytes;
+  counts.work.sharedBytes += bytes;
+}
+
+bool BlockWalk::visitMemory(Operation *op, double times) {
+  auto elementOf = [](Value buffer) {
+    return cast<gpu::BufferType>(buffer.getType()).getValueType();
+  };
+  if (auto load = dyn_cast<gpu::LoadOp>(op)) {
+    access(op, load.getBuffer(), load.getIndices(), load.getStrides(), load.getIndexDims(),
+           load.getMasks(), dyn_cast<RankedTensorType>(load.getType()), elementOf(load.getBuffer()),
+           false, times);
+  } else if (auto store = dyn_cast<gpu::StoreOp>(op)) {
+    access(op, store.getBuffer(), store.getIndices(), store.getStrides(), store.getIndexDims(),
+           store.getMasks(), dyn_cast<RankedTensorType>(store.getValue().getType()),
+           elementOf(store.getBuffer()), true, times);
+  } else if (auto copy = dyn_cast<gpu::CopyAsyncOp>(op)) {
+    auto tile = RankedTensorType::get(copy.getTarget().getType().getShape(),
+                                      copy.getTarget().getType().getElementType());
+    access(op, copy.getBuffer(), copy.getIndices(), copy.getStrides(), copy.getIndexDims(),
+           copy.getMasks(), tile, elementOf(copy.getBuffer()), false, times);
+    if (!recorded)
+      counts.work.sharedBytes += countElements(tile) * elementBytes(tile.getElementType()) * times;
+  } else if (auto copy = dyn_cast<gpu::CopyPrivateOp>(op)) {
+    access(op, copy.getBuffer(), copy.getIndices(), copy.getStrides(), copy.getIndexDims(),
+           copy.getMasks(), copy.getCopiedType(), elementOf(copy.getBuffer()), false, times);
+  } else if (auto copy = dyn_cast<gpu::BulkCopyOp>(op)) {
+    const double share = copy.getMulticast() ? 1.0 / double(function.getCluster()) : 1;
+    accessBox(op, copy.getMap(), copy.getCoordinates(), copy.getTarget().getType(), share, false,
+              times);
+  } else if (auto store = dyn_cast<gpu::BulkStoreOp>(op)) {
+    accessBox(op, store.getMap(), store.getCoordinates(), store.getSource().getType(), 1, true,
+              times);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+} // namespace tk

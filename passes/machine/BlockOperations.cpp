@@ -1,0 +1,165 @@
+//===- BlockOperations.cpp - what one block does: arithmetic --------------===//
+#include "passes/machine/BlockWalk.h"
+#include "passes/machine/OperationCost.h"
+
+#include "dialects/tkgpu/TkGpuCountOps.h"
+#include "dialects/tkgpu/TkGpuLayout.h"
+#include "dialects/tkgpu/TkGpuPrivateOps.h"
+
+using namespace mlir;
+
+namespace tk {
+
+/// Instructions of one step of an exchange between lanes: a shuffle, and what it is combined by.
+static constexpr double instructionsOfExchange = 2;
+/// Exchanges between all lanes of a warp.
+static constexpr double stepsOfWarp = 5;
+
+static double threadBytes(Type type) {
+  return countThreadElements(type) * elementBytes(getElementTypeOrSelf(type));
+}
+
+bool BlockWalk::visitShared(Operation *op, double times) {
+  LaunchWork &work = counts.work;
+  if (isa<gpu::LocalLoadOp, gpu::PrivateLoadOp>(op)) {
+    work.sharedBytes += threadBytes(op->getResult(0).getType()) * times;
+    work.instructions += countThreadElements(op->getResult(0).getType()) * times / 4;
+  } else if (isa<gpu::LocalStoreOp, gpu::PrivateStoreOp>(op)) {
+    work.sharedBytes += threadBytes(op->getOperand(0).getType()) * times;
+    work.instructions += countThreadElements(op->getOperand(0).getType()) * times / 4;
+  } else if (auto convert = dyn_cast<gpu::ConvertLayoutOp>(op)) {
+    gpu::LayoutAttr from = gpu::getLayout(convert.getSource().getType());
+    gpu::LayoutAttr to = gpu::getLayout(convert.getType());
+    if (!from || !to)
+      return true;
+    gpu::Conversion conversion = gpu::classifyConversion(from, to);
+    if (conversion == gpu::Conversion::Shuffle)
+      work.instructions += countThreadElements(convert.getType()) * times * instructionsOfExchange;
+    if (conversion != gpu::Conversion::Shared)
+      return true;
+    work.sharedBytes +=
+        (threadBytes(convert.getSource().getType()) + threadBytes(convert.getType())) * times;
+    work.barriers += 2 * times;
+  } else if (isa<gpu::BarrierOp, gpu::PhaseWaitOp, gpu::NoneNegativeOp, gpu::LastBlockOp>(op)) {
+    work.barriers += times;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+/// Whether a product's accumulator lies as mma.sync leaves it, see mmaAccumulatorLayout.
+static bool isFragment(gpu::LayoutAttr layout) {
+  if (!layout || layout.getRank() != 2 || layout.getLaneBits().size() != 5 ||
+      layout.getRegisterBits().size() < 2)
+    return false;
+  auto is = [](gpu::LayoutBit bit, int32_t axis, int64_t step) {
+    return bit.axis == axis && bit.step == step;
+  };
+  ArrayRef<gpu::LayoutBit> lanes = layout.getLaneBits(), registers = layout.getRegisterBits();
+  return is(lanes[0], 1, 2) && is(lanes[1], 1, 4) && is(lanes[2], 0, 1) && is(lanes[3], 0, 2) &&
+         is(lanes[4], 0, 4) && is(registers[0], 1, 1) && is(registers[1], 0, 8);
+}
+
+bool BlockWalk::visitProduct(Operation *op, double times) {
+  LaunchWork &work = counts.work;
+  auto lengthOf = [](Type type) {
+    auto tile = dyn_cast<RankedTensorType>(type);
+    return double(tile ? tile.getShape().back() : cast<gpu::SharedType>(type).getShape().back());
+  };
+  auto elementOf = [](Type type) {
+    auto tile = dyn_cast<RankedTensorType>(type);
+    return tile ? tile.getElementType() : cast<gpu::SharedType>(type).getElementType();
+  };
+  if (auto dot = dyn_cast<gpu::WarpgroupDotOp>(op)) {
+    const double products = countElements(dot.getType()) * lengthOf(dot.getA().getType());
+    // Products of f32 by warpgroups are rounded to tf32.
+    auto type = matrixTypeOf(elementOf(dot.getA().getType()), /*isRounded=*/true);
+    work.warpgroupProducts[static_cast<size_t>(type.value_or(MatrixType::Half))] +=
+        products * times;
+    counts.operations += 2 * products * times;
+    return true;
+  }
+  if (auto sums = dyn_cast<gpu::WarpgroupSumsOp>(op)) {
+    work.warpgroupProducts[static_cast<size_t>(MatrixType::Half)] +=
+        countElements(sums.getType()) * lengthOf(sums.getA().getType()) * times;
+    return true;
+  }
+  auto dot = dyn_cast<gpu::DotOp>(op);
+  if (!dot)
+    return false;
+  const double terms = lengthOf(dot.getA().getType());
+  const double products = countElements(dot.getType()) * terms * times;
+  counts.operations += 2 * products;
+  auto type = matrixTypeOf(elementOf(dot.getA().getType()), dot.getPrecision() == Precision::TF32);
+  if (!dot.hasTerm() && type && isFragment(gpu::getLayout(dot.getType()))) {
+    work.warpProducts[static_cast<size_t>(*type)] += products;
+    return true;
+  }
+  const double onCores = countThreadElements(dot.getType()) * terms * times;
+  ElementCost each{1, 0, 0, 0};
+  if (dot.hasTerm())
+    for (Operation &inner : dot.getTerm().front().front()) {
+      ElementCost cost = elementCost(&inner);
+      each.instructions += cost.instructions;
+      each.special += cost.special;
+    }
+  const bool isDouble = getElementTypeOrSelf(dot.getType()).isF64();
+  (isDouble ? work.doubles : work.instructions) += onCores * each.instructions;
+  work.special += onCores * each.special;
+  return true;
+}
+
+bool BlockWalk::visitReduction(Operation *op, double times) {
+  // Instructions and special functions of an element.
+  ElementCost each;
+  if (isa<gpu::ReduceOp, gpu::ReduceRunsOp, gpu::ReduceInThreadsOp>(op))
+    each = {1, 0, 0, 1};
+  else if (isa<gpu::ArgReduceOp, gpu::ScanOp>(op))
+    each = {3, 0, 0, 1};
+  else if (isa<gpu::MomentsOp>(op))
+    each = {2, 0, 0, 2};
+  else if (isa<gpu::WeightsOp>(op))
+    each = {4, 0, 1, 4};
+  else
+    return false;
+  LaunchWork &work = counts.work;
+  Type source = op->getOperand(0).getType();
+  const double elements = countThreadElements(source) * times;
+  const bool isDouble = getElementTypeOrSelf(source).isF64();
+  (isDouble ? work.doubles : work.instructions) += elements * each.instructions;
+  work.special += elements * each.special;
+  counts.operations += std::min(countElements(source), elements / times) * each.operations * times;
+  if (isa<gpu::ReduceInThreadsOp>(op))
+    return true;
+  double steps = stepsOfWarp;
+  bool crossesWarps = true;
+  if (auto reduce = dyn_cast<gpu::ReduceOp>(op))
+    if (gpu::LayoutAttr layout = gpu::getLayout(source)) {
+      gpu::AxisBits bits = gpu::axisBits(layout, static_cast<unsigned>(reduce.getAxis()));
+      steps = llvm::popcount(bits.lanes);
+      crossesWarps = bits.warps != 0;
+    }
+  Type result = op->getResult(0).getType();
+  const double results = isa<RankedTensorType>(result)
+                             ? countThreadElements(result)
+                             : double(function.getNumWarps() * lanesOfWarp);
+  work.instructions += results * steps * instructionsOfExchange * times;
+  work.barriers += (crossesWarps ? 2 : 1) * times;
+  return true;
+}
+
+void BlockWalk::visitElements(Operation *op, double times) {
+  if (op->getNumResults() != 1 || !isa<RankedTensorType>(op->getResult(0).getType()))
+    return; // a scalar is the same in all threads, and computed beside tiles
+  ElementCost each = elementCost(op);
+  Type type = op->getResult(0).getType();
+  const double elements = countThreadElements(type) * times;
+  counts.work.instructions += elements * each.instructions;
+  counts.work.doubles += elements * each.doubles;
+  counts.work.special += elements * each.special;
+  counts.operations +=
+      std::min(countElements(type), countThreadElements(type)) * each.operations * times;
+}
+
+} // namespace tk
