@@ -1,0 +1,187 @@
+"""Predicted times of the cost model (tkc inspect) beside measured ones, over the programs of bench/model.txt.
+
+    bench/model.py [WORD]…     only the lines that contain one of the words
+    --predict                  predict alone: needs no GPU
+    --target ARCH              what is predicted for without a GPU (sm_90a)
+    --measured FILE            take measured times from a file that an earlier call wrote
+    --out FILE                 write all figures as JSON (default: $OUT/model.json where OUT is set)
+    --parts                    show what each program's longest launch is bound by, in detail
+
+Measured: the median of 7 calls, each after 512 MB were read, so that nothing is in the second-level cache. A
+line has both times and predicted / measured; the last lines are the shares within factors of 1.5 and 3.
+"""
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+SHORT = 5.0  # us: below it a program counts for the factor of 1.5 alone
+
+
+def find_tkc():
+    for path in (os.environ.get("TKC"), os.path.join(ROOT, ".carry", "tkc"), os.path.join(ROOT, "build", "bin", "tkc")):
+        if path and os.path.exists(path):
+            return path
+    sys.exit("tkc is not built: scripts/carry")
+
+
+def parse_line(text):
+    """A case of model.txt: file, kernel, sizes, limits of integer inputs (lowest, highest)."""
+    words = text.split()
+    case = {"name": text, "file": words[0], "kernel": None, "dims": {}, "limits": {}}
+    for word in words[1:]:
+        if match := re.fullmatch(r"(\w+)<(=?)(\d+)", word):
+            limit = int(match[3])
+            case["limits"][match[1]] = (1, limit) if match[2] else (0, limit - 1)
+        else:
+            key, value = word.split("=")
+            if key == "kernel":
+                case["kernel"] = value
+            else:
+                case["dims"][key] = int(value)
+    return case
+
+
+def load_cases(words):
+    lines = [line.strip() for line in open(os.path.join(ROOT, "bench", "model.txt"))]
+    lines = [line for line in lines if line and not line.startswith("#")]
+    folder = "bench/programs/fields"
+    for name in sorted(os.listdir(os.path.join(ROOT, folder))):
+        text = open(os.path.join(ROOT, folder, name)).read()
+        if match := re.search(r"^// real (.*)$", text, re.M):
+            lines.append(f"{folder}/{name} " + " ".join(re.findall(r"\w+=\d+", match[1])))
+    return [parse_line(line) for line in lines if not words or any(word in line for word in words)]
+
+
+def inspect(case, options):
+    """What tkc inspect says of a case; its error where it refuses."""
+    command = [options.tkc, "inspect", os.path.join(ROOT, case["file"]), "--json"]
+    command += ["--target", options.target] + (["--cost"] if options.predict else [])
+    if case["kernel"]:
+        command += ["--kernel", case["kernel"]]
+    for dim, size in case["dims"].items():
+        command += ["--dim", f"{dim}={size}"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    if run.returncode:
+        return {"error": run.stderr.strip().splitlines()[-1] if run.stderr else f"status {run.returncode}"}
+    return json.loads(run.stdout)
+
+
+def parse_signature(text, dims):
+    """Parameters and results of a signature: (name, type, shape or None for a scalar, has a default)."""
+    def extent(expression):
+        return int(eval(expression.replace("/", "//"), {}, dims))  # sizes of our own programs
+    items = []
+    for match in re.finditer(r"(\w+): (\w+)(\[[^\]]*\])?( = )?", text.split("(", 1)[1]):
+        name, kind, shape, default = match.groups()
+        if shape is not None:
+            shape = [extent(part) for part in shape[1:-1].split(",") if part.strip()]
+        items.append((name, kind, shape, default is not None))
+    return items
+
+
+def make_arguments(case, signature):
+    import torch
+    kinds = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16,
+             "f8e4m3": torch.float8_e4m3fn, "f8e5m2": torch.float8_e5m2, "i64": torch.int64, "i32": torch.int32,
+             "i16": torch.int16, "i8": torch.int8, "u8": torch.uint8, "bool": torch.bool}
+    arguments = []
+    for name, kind, shape, default in parse_signature(signature, case["dims"]):
+        if shape is None:
+            arguments.append(None if default else 7 if kind[0] == "i" else 0.5)
+        elif kind == "bool":
+            arguments.append(torch.rand(shape, device="cuda") < 0.9)
+        elif kind[0] in "iu":
+            low, high = case["limits"].get(name, (0, 7))
+            arguments.append(torch.randint(low, high + 1, shape, device="cuda").to(kinds[kind]))
+        else:
+            whole = torch.randn(shape, device="cuda", dtype=torch.float32 if kind != "f64" else torch.float64)
+            arguments.append(whole.mul_(0.3).to(kinds[kind]))
+    return arguments
+
+
+def measure(case, found):
+    """Median microseconds of calls with a cold cache."""
+    import peers
+    import torch
+    kernel = peers.Kernel(case["file"], kernel=case["kernel"] or found["kernel"])
+    arguments = make_arguments(case, found["signature"])
+    median, = peers.times([lambda: kernel(*arguments)], repeats=7, cold=True, warmup=2)
+    torch.cuda.empty_cache()
+    return median * 1e3
+
+
+def show(case, found, measured, options):
+    predicted = found["predicted_us"]
+    launches = sorted(found["launches"], key=lambda launch: -launch["predicted_us"])
+    ratio = f"{predicted / measured:8.2f}" if measured else " " * 8
+    print(f"{case['name'][-72:]:72} {predicted:10.1f} {measured or 0:10.1f} {ratio}  {launches[0]['bound']:10} "
+          f"x{found['recomputation']:.2f} {len(launches)}", flush=True)
+    if options.parts:
+        for launch in launches:
+            parts = "  ".join(f"{name} {value:.1f}" for name, value in launch["parts_us"].items() if value >= 0.05)
+            print(f"    {launch['symbol'][-40:]:40} {launch['predicted_us']:9.1f}  blocks {launch['blocks']} x"
+                  f"{launch['blocks_at_once']:.0f} heaviest {launch['heaviest']:.2f}: {parts}")
+            for note in launch["notes"]:
+                print("      note:", note)
+
+
+def summarise(rows):
+    ratios = [(max(p / m, m / p), m) for p, m in rows if m]
+    if not ratios:
+        return
+    for factor, least in ((1.5, 0.0), (3.0, SHORT)):
+        counted = [ratio for ratio, m in ratios if m > least]
+        within = sum(ratio <= factor for ratio in counted)
+        over = f" that take more than {least:.0f} us" if least else ""
+        print(f"within a factor of {factor}: {within} of {len(counted)} programs{over} ({within / max(len(counted), 1):.0%})")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("words", nargs="*")
+    parser.add_argument("--predict", action="store_true")
+    parser.add_argument("--parts", action="store_true")
+    parser.add_argument("--target")
+    parser.add_argument("--measured")
+    parser.add_argument("--out", default=os.path.join(os.environ["OUT"], "model.json") if "OUT" in os.environ else None)
+    options = parser.parse_args()
+    options.tkc = find_tkc()
+    options.predict |= options.measured is not None
+    options.target = options.target or ("sm_90a" if options.predict else "gpu")
+    begin = time.time()
+    cases = load_cases(options.words)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        reports = list(pool.map(lambda case: inspect(case, options), cases))
+    known = {row["name"]: row.get("measured_us") for row in json.load(open(options.measured))} if options.measured else {}
+    rows, record = [], []
+    print(f"{'program':72} {'predicted':>10} {'measured':>10} {'ratio':>8}  bound")
+    for case, found in zip(cases, reports):
+        entry = {"name": case["name"], **found}
+        record.append(entry)
+        if "error" in found or "predicted_us" not in found:
+            print(f"{case['name'][-72:]:72} {found.get('error', 'no prediction')[:100]}")
+            continue
+        measured = known.get(case["name"])
+        if not options.predict:
+            try:
+                measured = measure(case, found)
+            except Exception as error:  # one program more or less
+                print(f"{case['name'][-72:]:72} {str(error).splitlines()[0][:100]}")
+        entry["measured_us"] = measured
+        show(case, found, measured, options)
+        rows.append((found["predicted_us"], measured))
+    summarise(rows)
+    print(f"{time.time() - begin:.0f} s")
+    if options.out:
+        with open(options.out, "w") as file:
+            json.dump(record, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()
