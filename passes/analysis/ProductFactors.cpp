@@ -4,6 +4,7 @@
 #include "dialects/tkgpu/TkGpuProducts.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/StrideAxes.h"
+#include "passes/machine/Machine.h"
 #include "passes/tiling/SizeFacts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -173,7 +174,7 @@ std::optional<unsigned> rowsOfTile(ComputeOp compute, ArrayRef<int64_t> tile) {
     return std::nullopt;
   auto target =
       compute->getParentOfType<ModuleOp>()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
-  bool mayChange = target && target.getHopper() && tile[large[1]] >= fewestRows;
+  bool mayChange = hasFeature(target, Feature::WarpgroupProducts) && tile[large[1]] >= fewestRows;
   bool isRegisters = mayChange && goThroughRegisters(compute, compute.getIndex(large[1]));
   // Products that are carried together have rows as they are written, but for registers' sake.
   if (!hasProduct && !isRegisters)

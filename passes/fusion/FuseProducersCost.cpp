@@ -33,6 +33,7 @@
 
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "passes/fusion/SplitReductions.h"
+#include "passes/machine/Machine.h"
 #include "passes/tiling/SizeFacts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -52,8 +53,6 @@ static constexpr int64_t vectorElements = 16;
 /// How many terms are so few that what is reduced of them is repeated for more values than
 /// `fewValues`.
 static constexpr int64_t fewRepeatedTerms = 256;
-/// The first architecture whose blocks form clusters.
-static constexpr int64_t leastClusterArch = 90;
 
 static Value getYielded(OpResult producer) {
   return cast<ComputeOp>(producer.getOwner()).getYield().getValues()[producer.getResultNumber()];
@@ -144,8 +143,8 @@ static bool isRowOf(ReduceOp reduce, ArrayRef<BlockArgument> extra, ComputeOp co
 static bool maySpread(ReduceOp reduce, ArrayRef<BlockArgument> row, ComputeOp consumer) {
   auto target =
       consumer->getParentOfType<ModuleOp>()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
-  if (!target || target.getArch() < leastClusterArch || row.size() != 2 ||
-      !takesPackedPlane(reduce) || !runsInOrder(consumer, row.front(), row.back()))
+  if (!hasFeature(target, Feature::Clusters) || row.size() != 2 || !takesPackedPlane(reduce) ||
+      !runsInOrder(consumer, row.front(), row.back()))
     return false;
   SizeFact along =
       getSizeFact(consumer->getParentOfType<KernelOp>(), getExtent(row.back(), consumer));

@@ -17,6 +17,7 @@
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/analysis/StoredReductions.h"
 #include "passes/fusion/SignificandParts.h"
+#include "passes/machine/Machine.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
 
@@ -78,7 +79,7 @@ static std::optional<int64_t> countTilesOfRows(ComputeOp consumer) {
 /// another reduction a product has none.
 static bool paysInParts(ReduceOp product, gpu::TargetAttr target) {
   auto factors = factorsOf(product.getYield().getValues()[0]);
-  if (!target.getHopper() || !isMatrixProduct(product) || !factors ||
+  if (!hasFeature(target, Feature::WarpgroupProducts) || !isMatrixProduct(product) || !factors ||
       product.getPrecision() != Precision::Default || product.getNumIndices() != 1)
     return false;
   for (LoadOp load : {factors->first, factors->second})

@@ -31,6 +31,7 @@
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ProductFactors.h"
+#include "passes/machine/Machine.h"
 #include "passes/parallel/CoreTiles.h"
 #include "passes/parallel/ScheduleBlock.h"
 #include "passes/parallel/WarpgroupTiles.h"
@@ -216,7 +217,7 @@ static ReduceOp findGroup(ComputeOp compute, ReduceOp reduce) {
 bool tk::canSplitContraction(ComputeOp compute, ReduceOp reduce) {
   auto target =
       compute->getParentOfType<ModuleOp>()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
-  if (!target || !target.getHopper())
+  if (!hasFeature(target, Feature::WarpgroupProducts))
     return false;
   WalkResult others = compute.walk([&](ReduceOp other) {
     return reduce->isAncestor(other) ? WalkResult::advance() : WalkResult::interrupt();

@@ -44,6 +44,7 @@
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/fusion/SignificandParts.h"
+#include "passes/machine/Machine.h"
 #include "passes/tiling/SizeFacts.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
@@ -248,7 +249,7 @@ struct SplitSignificands : tk::impl::SplitSignificandsBase<SplitSignificands> {
 
   void runOnOperation() override {
     auto target = getOperation()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
-    if (!target || !target.getHopper())
+    if (!hasFeature(target, Feature::WarpgroupProducts))
       return;
     SplitSignificandsOptions options{always, shares};
     getOperation()->walk([&](KernelOp kernel) {

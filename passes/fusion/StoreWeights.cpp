@@ -31,6 +31,7 @@
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/fusion/ComputedFactor.h"
+#include "passes/machine/Machine.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -126,7 +127,7 @@ static bool storeWeights(ComputeOp compute, ReduceOp reduce, ArrayRef<ReduceOp> 
 unsigned tk::storeWeights(ComputeOp compute) {
   auto target =
       compute->getParentOfType<ModuleOp>()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
-  if (!target || !target.getHopper())
+  if (!hasFeature(target, Feature::WarpgroupProducts))
     return 0;
   SmallVector<ReduceOp> reduces(compute.getBlock()->getOps<ReduceOp>());
   // Of several products each would have weights of its own.

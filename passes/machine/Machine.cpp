@@ -101,4 +101,9 @@ bool hasFeature(gpu::TargetAttr target, Feature feature) {
   return target && rowOf(target.getArch(), target.getHopper())->has(feature);
 }
 
+int64_t firstArchWith(Feature feature) {
+  const auto *row = llvm::find_if(architectures, [&](auto &row) { return row.has(feature); });
+  return row->arch;
+}
+
 } // namespace tk

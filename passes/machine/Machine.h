@@ -110,6 +110,8 @@ Machine machineOf(const Architecture &architecture, const DeviceSpec &device);
 
 /// Whether code for `target` may use the feature; false without a target.
 bool hasFeature(gpu::TargetAttr target, Feature feature);
+/// The lowest compute capability, times ten, with the feature.
+int64_t firstArchWith(Feature feature);
 
 } // namespace tk
 

@@ -19,6 +19,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/machine/Machine.h"
 #include "passes/memory/LayoutChoice.h"
 #include "passes/memory/ScheduleLimits.h"
 #include "passes/memory/TransposedLoads.h"
@@ -370,11 +371,11 @@ struct CoalesceAccesses : tk::impl::CoalesceAccessesBase<CoalesceAccesses> {
 
   void runOnOperation() override {
     auto target = getOperation()->getAttrOfType<TargetAttr>(targetAttrName);
-    int64_t arch = target ? target.getArch() : 80;
+    const bool hasByteFloats = hasFeature(target, Feature::ByteFloats);
     for (FuncOp function : getOperation().getOps<FuncOp>()) {
       foldTransposedLoads(function);
       AxisInfo info;
-      LayoutChoice choice(function, info, arch, /*coalesce=*/!naive);
+      LayoutChoice choice(function, info, hasByteFloats, /*coalesce=*/!naive);
       if (!holdsFactors(function, choice))
         return signalPassFailure();
       LayoutRewriter rewriter(function, choice);

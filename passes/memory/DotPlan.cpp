@@ -24,7 +24,7 @@ using namespace tk::gpu;
 static RankedTensorType tileType(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 /// Bits of an operand's element for mma.sync, 0 if the matrix unit cannot take the product.
-static unsigned matrixBits(DotOp dot, int64_t arch) {
+static unsigned matrixBits(DotOp dot, bool hasByteFloats) {
   Type a = tileType(dot.getA()).getElementType(), b = tileType(dot.getB()).getElementType();
   Type acc = tileType(dot.getAcc()).getElementType();
   if (a != b || dot.hasTerm())
@@ -33,7 +33,7 @@ static unsigned matrixBits(DotOp dot, int64_t arch) {
     return 16;
   if (a.isInteger(8) && acc.isInteger(32))
     return 8;
-  if (isa<Float8E4M3FNType, Float8E5M2Type>(a) && acc.isF32() && arch >= 89)
+  if (isa<Float8E4M3FNType, Float8E5M2Type>(a) && acc.isF32() && hasByteFloats)
     return 8;
   if (a.isF32() && acc.isF32() && dot.getPrecision() == Precision::TF32)
     return 32;
@@ -129,7 +129,7 @@ DotPlan tk::planDot(DotOp dot, const DotContext &context, OperandRuns runs) {
   int64_t m = tileType(dot.getA()).getDimSize(0), k = tileType(dot.getA()).getDimSize(1);
   int64_t n = tileType(dot.getB()).getDimSize(1);
   MLIRContext *mlir = dot.getContext();
-  unsigned bits = matrixBits(dot, context.arch);
+  unsigned bits = matrixBits(dot, context.hasByteFloats);
   DotPlan plan;
   if (bits && m >= 16 && n >= 8 && k >= 256 / bits) {
     WarpGrid grid =
@@ -193,7 +193,7 @@ DotPlan tk::planOperands(DotOp dot, const DotContext &context, LayoutAttr accumu
   DotPlan plan;
   plan.accumulator = accumulator;
   WarpGrid grid = warpGridOf(accumulator);
-  unsigned bits = matrixBits(dot, context.arch);
+  unsigned bits = matrixBits(dot, context.hasByteFloats);
   if (bits && k >= 256 / bits)
     if (LayoutAttr fragment = mmaAccumulatorLayout(dot.getContext(), m, n, grid))
       plan.matrixUnit = padWarps(fragment, context.numWarps) == accumulator;

@@ -8,7 +8,7 @@ namespace tk {
 
 /// The machine and what is known of the function around a product.
 struct DotContext {
-  int64_t arch = 80;
+  bool hasByteFloats = false; ///< products of 8-bit floats
   int64_t numWarps = 4;
   /// The product takes part in a computation along its rows (a softmax between two products):
   /// all warps along m, so that a row stays within a warp.

@@ -32,6 +32,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
 #include "passes/analysis/Notes.h"
+#include "passes/machine/Machine.h"
 #include "passes/memory/MemoryAccess.h"
 #include "passes/memory/TileElements.h"
 #include "passes/memory/TransposedLoads.h"
@@ -427,7 +428,7 @@ namespace {
 struct FormWarpgroupDots : tk::impl::FormWarpgroupDotsBase<FormWarpgroupDots> {
   void runOnOperation() override {
     auto target = getOperation()->getAttrOfType<TargetAttr>(targetAttrName);
-    if (!target || !target.getHopper())
+    if (!hasFeature(target, Feature::WarpgroupProducts))
       return;
     for (FuncOp function : getOperation().getOps<FuncOp>()) {
       std::optional<LaunchArguments> arguments = LaunchArguments::of(function);

@@ -19,6 +19,7 @@
 #include "dialects/tkgpu/TkGpuCountOps.h"
 #include "dialects/tkgpu/TkGpuPrivateOps.h"
 #include "passes/Passes.h"
+#include "passes/machine/Machine.h"
 #include "passes/memory/TileComponents.h"
 #include "passes/tiling/SizeFacts.h"
 
@@ -106,7 +107,7 @@ namespace {
 struct KeepReads : tk::impl::KeepReadsBase<KeepReads> {
   void runOnOperation() override {
     auto target = getOperation()->getAttrOfType<TargetAttr>(targetAttrName);
-    if (target && target.getHopper())
+    if (hasFeature(target, Feature::BulkCopies))
       getOperation().walk([&](LaunchOp launch) { keep(launch); });
   }
 

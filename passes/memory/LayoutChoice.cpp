@@ -33,10 +33,10 @@ static constexpr int64_t mostUncut = 32;
 /// f8 of 2048 x 32768 on an H200 0.932 of the copy, side by side 0.913.
 static constexpr size_t mostWarpBits = 4;
 
-LayoutChoice::LayoutChoice(FuncOp function, AxisInfo &info, int64_t arch, bool coalesce)
+LayoutChoice::LayoutChoice(FuncOp function, AxisInfo &info, bool hasByteFloats, bool coalesce)
     : context(function.getContext()), info(info), coalesce(coalesce),
       vectorBytes(vectorBytesOf(function)), components(function), chosen(components.size()) {
-  dotContext.arch = arch;
+  dotContext.hasByteFloats = hasByteFloats;
   dotContext.numWarps = function.getNumWarps();
   function.walk([&](Operation *op) { hasDots |= isa<DotOp, WarpgroupDotOp>(op); });
   function.walk([&](DotOp dot) {

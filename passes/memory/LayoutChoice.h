@@ -12,7 +12,7 @@ namespace tk {
 class LayoutChoice {
 public:
   /// `coalesce` false: consecutive threads along the first axis, accesses of one element.
-  LayoutChoice(gpu::FuncOp function, AxisInfo &info, int64_t arch, bool coalesce);
+  LayoutChoice(gpu::FuncOp function, AxisInfo &info, bool hasByteFloats, bool coalesce);
 
   /// The layout of a tile that is not cheap.
   gpu::LayoutAttr layoutOf(mlir::Value value) const { return chosen[components.classOf(value)]; }

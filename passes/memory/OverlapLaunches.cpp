@@ -14,6 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/machine/Machine.h"
 
 #include "dialects/tk/TkDialect.h"
 #include "dialects/tkgpu/TkGpuDialect.h"
@@ -31,9 +32,6 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-/// The first architecture whose launches can wait for others themselves.
-static constexpr int64_t leastArch = 90;
-
 /// The arguments of a launch's function that other launches write.
 static SmallVector<Value> getWrittenBefore(LaunchOp launch, FuncOp function) {
   SmallVector<Value> buffers;
@@ -48,7 +46,7 @@ namespace {
 struct OverlapLaunches : tk::impl::OverlapLaunchesBase<OverlapLaunches> {
   void runOnOperation() override {
     auto target = getOperation()->getAttrOfType<TargetAttr>(targetAttrName);
-    if (!target || target.getArch() < leastArch)
+    if (!hasFeature(target, Feature::LaunchOverlap))
       return;
     SymbolTable symbols(getOperation());
     getOperation()->walk([&](KernelOp kernel) {

@@ -11,6 +11,7 @@
 #include "passes/analysis/JointSums.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/machine/Machine.h"
 #include "passes/parallel/MergeIndices.h"
 #include "passes/parallel/Planner.h"
 #include "passes/parallel/WarpgroupTiles.h"
@@ -238,7 +239,8 @@ bool Planner::isForWarpgroups(Contraction &product) {
   bool isInChain = product.isOuter || llvm::any_of(shape.contractions, [&](Contraction &other) {
                      return other.op->isProperAncestor(product.op);
                    });
-  if (!target.getHopper() || !coarse || isInChain || product.op->hasAttr(mergedIndicesAttrName) ||
+  if (!hasFeature(target, Feature::WarpgroupProducts) || !coarse || isInChain ||
+      product.op->hasAttr(mergedIndicesAttrName) ||
       !haveWarpgroupProduct(product.operand, getSumPrecision(product.op)))
     return false;
   // The one factor that may go through registers; of few rows' many columns each product's.
@@ -300,7 +302,8 @@ bool Planner::isChainForWarpgroups(Contraction &outer, bool inShares) {
   auto isSummedByHardware = [&](Contraction &product) {
     return isWide || product.op.getPrecision() == Precision::Fast;
   };
-  if (!target.getHopper() || !coarse || !(isWide || isNarrow) || !isSummedByHardware(outer))
+  if (!hasFeature(target, Feature::WarpgroupProducts) || !coarse || !(isWide || isNarrow) ||
+      !isSummedByHardware(outer))
     return false;
   std::optional<int64_t> rows = shape.upperOf(outer.m), columns = shape.upperOf(outer.n);
   if (!columns || *columns > 256)

@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/IndexSpaces.h"
+#include "passes/machine/Machine.h"
 #include "passes/parallel/Planner.h"
 #include "passes/parallel/RowExpressions.h"
 
@@ -72,7 +73,7 @@ static bool follows(Value value, Value along, StatementShape &shape) {
 /// exchange nothing else, so each reduction is over the row, and rows lie along memory wherever
 /// they are accessed.
 bool Planner::maySpread(Value index) {
-  if (!coarse || target.getArch() < 90 || shape.narrowestBits > 16 ||
+  if (!coarse || !hasFeature(target, Feature::Clusters) || shape.narrowestBits > 16 ||
       shape.endOf(index) != shape.endWithoutMask(index))
     return false;
   for (Operation *op : shape.reductions) {
@@ -264,7 +265,8 @@ int64_t Planner::blocksWithJoinedWeights(Value along, int64_t length) {
   for (Value index : shape.compute.getBlock()->getArguments())
     if (shape.endOf(index) != shape.endOf(along))
       rows = shape.upperOf(index).value_or(0);
-  bool isOneRow = coarse && target.getHopper() && shape.compute.getNumIndices() == 2;
+  bool isOneRow =
+      coarse && hasFeature(target, Feature::BulkCopies) && shape.compute.getNumIndices() == 2;
   bool fits = weights * blocks <= target.getShared() * 3 / 5;
   return isOneRow && rows >= blocks * target.getProcessors() && fits &&
                  weights > bytesOfRow(length) && blocks > 1
@@ -445,7 +447,7 @@ void Planner::planRows() {
     together = 2;
   wanted *= together;
   // A block that has one row makes room for the next as soon as that is stored.
-  if (coarse && isHeld && isFilled && target.getHopper() &&
+  if (coarse && isHeld && isFilled && hasFeature(target, Feature::BulkCopies) &&
       longest * shape.narrowestBits >= threads * elementsOfThread * 16 &&
       bytesOfRow(longest) + bytesStored(row, longest) >= leastBytesOfBlock)
     wanted = 1;

@@ -8,13 +8,14 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/IndexSpaces.h"
+#include "passes/machine/Machine.h"
 #include "passes/parallel/Planner.h"
 
 using namespace mlir;
 using namespace tk;
 
-/// The first architecture whose blocks form clusters, and elements of a thread's widest access.
-static constexpr int64_t leastClusterArch = 90, vectorElements = 16;
+/// Elements of a thread's widest access.
+static constexpr int64_t vectorElements = 16;
 
 /// Does `reduction` take whole rows over two axes, in the order of memory?
 static bool takesPlanes(ReduceOp reduction, StatementShape &shape) {
@@ -27,7 +28,7 @@ static bool takesPlanes(ReduceOp reduction, StatementShape &shape) {
 /// (gpu::joinAxes) and exchange nothing else: all reductions are over such rows, and elements lie
 /// in the order of the axes wherever they are accessed.
 bool Planner::maySpreadPlanes(ReduceOp op) {
-  if (!coarse || target.getArch() < leastClusterArch || !takesPlanes(op, shape) ||
+  if (!coarse || !hasFeature(target, Feature::Clusters) || !takesPlanes(op, shape) ||
       getSizeFact(shape.kernel, shape.endOf(op.getIndex(1))).divisor % vectorElements != 0)
     return false;
   Value ends[] = {shape.endOf(op.getIndex(0)), shape.endOf(op.getIndex(1))};

@@ -11,6 +11,7 @@
 // After:  the same with tkgpu.schedule = #tkgpu.schedule<tile = [256], reduce = [], warps = 8, ...>
 //
 //===----------------------------------------------------------------------===//
+#include "passes/machine/Machine.h"
 #include "passes/parallel/ScheduleBlock.h"
 
 #include "passes/Passes.h"
@@ -25,11 +26,8 @@ namespace tk {
 
 using namespace tk;
 
-/// The first architecture that multiplies 8-bit floats.
-static constexpr int64_t firstWithByteFloats = 89;
-
 static llvm::LogicalResult checkProducts(StatementShape &shape, gpu::TargetAttr target) {
-  if (target.getArch() >= firstWithByteFloats)
+  if (hasFeature(target, Feature::ByteFloats))
     return llvm::success();
   for (Contraction &product : shape.contractions)
     for (mlir::Value term : product.op.getYield().getValues()) {
@@ -45,8 +43,8 @@ static llvm::LogicalResult checkProducts(StatementShape &shape, gpu::TargetAttr 
         continue;
       llvm::StringRef name = llvm::isa<mlir::Float8E5M2Type>(a) ? "f8e5m2" : "f8e4m3";
       return refuse(factors.getLoc(), Refusal::NeedsNewerMachine)
-             << name << " products need sm_" << firstWithByteFloats << ", target is sm_"
-             << target.getArch();
+             << name << " products need sm_" << firstArchWith(Feature::ByteFloats)
+             << ", target is sm_" << target.getArch();
     }
   return llvm::success();
 }

@@ -8,6 +8,7 @@
 // (tkgpu.rows_bound), for those who come to have these rows alone.
 //
 //===----------------------------------------------------------------------===//
+#include "passes/machine/Machine.h"
 #include "passes/parallel/WarpgroupTiles.h"
 #include "passes/tiling/BlockProgram.h"
 
@@ -104,7 +105,7 @@ SmallVector<BlockProgram::RowPart> BlockProgram::rowParts(Reduction &reduction) 
     if (acc.isDot)
       rows.insert(acc.m);
   int64_t groups = schedule.getWarps() / kWarpsOfWarpgroup;
-  if (!target || !target.getHopper() || groups < 2 || rows.size() != 1 ||
+  if (!hasFeature(target, Feature::WarpgroupProducts) || groups < 2 || rows.size() != 1 ||
       axes[rows.front()].size < groups * rowsOfWarpgroup)
     return {};
   SmallVector<RowPart> parts;
