@@ -16,6 +16,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -116,6 +117,23 @@ def measure(case, found):
     return median * 1e3
 
 
+def measure_or_restart(case, found, known):
+    """Microseconds, or nothing where a program fails. After a fault no program runs in this process any more: it
+    begins anew behind the faulty one, with what is known."""
+    try:
+        return measure(case, found)
+    except Exception as error:  # one program more or less
+        print(f"{case['name'][-72:]:72} {str(error).splitlines()[0][:100]}", flush=True)
+    import torch
+    try:
+        torch.cuda.synchronize()
+    except Exception:
+        with tempfile.NamedTemporaryFile("w", suffix=".json", delete=False) as file:
+            json.dump({**known, case["name"]: None}, file)
+        os.execv(sys.executable, [sys.executable, *sys.argv, "--resume", file.name])
+    return None
+
+
 def show(case, found, measured, options):
     predicted = found["predicted_us"]
     launches = sorted(found["launches"], key=lambda launch: -launch["predicted_us"])
@@ -149,6 +167,7 @@ def main():
     parser.add_argument("--parts", action="store_true")
     parser.add_argument("--target")
     parser.add_argument("--measured")
+    parser.add_argument("--resume", help=argparse.SUPPRESS)
     parser.add_argument("--out", default=os.path.join(os.environ["OUT"], "model.json") if "OUT" in os.environ else None)
     options = parser.parse_args()
     options.tkc = find_tkc()
@@ -159,6 +178,8 @@ def main():
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         reports = list(pool.map(lambda case: inspect(case, options), cases))
     known = {row["name"]: row.get("measured_us") for row in json.load(open(options.measured))} if options.measured else {}
+    if options.resume:
+        known = json.load(open(options.resume))
     rows, record = [], []
     print(f"{'program':72} {'predicted':>10} {'measured':>10} {'ratio':>8}  bound")
     for case, found in zip(cases, reports):
@@ -167,12 +188,9 @@ def main():
         if "error" in found or "predicted_us" not in found:
             print(f"{case['name'][-72:]:72} {found.get('error', 'no prediction')[:100]}")
             continue
+        if not options.predict and case["name"] not in known:
+            known[case["name"]] = measure_or_restart(case, found, known)
         measured = known.get(case["name"])
-        if not options.predict:
-            try:
-                measured = measure(case, found)
-            except Exception as error:  # one program more or less
-                print(f"{case['name'][-72:]:72} {str(error).splitlines()[0][:100]}")
         entry["measured_us"] = measured
         show(case, found, measured, options)
         rows.append((found["predicted_us"], measured))

@@ -30,6 +30,7 @@
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/machine/Machine.h"
 #include "passes/tiling/SizeFacts.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
@@ -42,8 +43,6 @@ using namespace mlir;
 using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-materialize-operands:pad";
-/// Bytes that rows are padded to multiples of: lines of memory.
-static constexpr int64_t lineBytes = 128;
 /// Nanoseconds, measured on an H200: what a term of the sums of as many tiles as there are
 /// processors saves on warpgroups (at 1000 to 4001 rows, columns and terms 0.97 to 1.2 us for 32 of
 /// them fall to 0.25 of it), and the sides of such tiles; what one of a product in f32 saves whose

@@ -35,9 +35,10 @@ enum class Feature : uint8_t {
 /// Specifications per Compute Capability").
 inline constexpr int64_t lanesOfWarp = 32;
 inline constexpr int64_t warpsOfWarpgroup = 4;
+inline constexpr int64_t threadsOfWarpgroup = warpsOfWarpgroup * lanesOfWarp;
 inline constexpr int64_t schedulersOfProcessor = 4;
 inline constexpr int64_t mostWarpsOfBlock = 32;
-inline constexpr int64_t mostRegistersOfThread = 255;
+inline constexpr int64_t mostRegistersOfThread = 240;  ///< that setmaxnreg may ask for, of 255
 inline constexpr int64_t registersOfProcessor = 65536; ///< of 32 bits
 inline constexpr int64_t registerUnitOfWarp = 256;     ///< a warp's registers are a multiple of it
 inline constexpr int64_t registerUnitOfThread = 8;     ///< the same for one of its 32 threads
@@ -47,6 +48,7 @@ inline constexpr int64_t sharedWithoutOptIn = 48 << 10;
 inline constexpr int64_t sectorBytes = 32; ///< what a cache line is filled by
 inline constexpr int64_t lineBytes = 128;  ///< of both caches
 inline constexpr int64_t vectorBytes = 16; ///< the widest access of a thread
+inline constexpr int64_t vectorBits = 8 * vectorBytes;
 inline constexpr int64_t sharedRate = 128; ///< bytes a clock from shared memory
 
 /// Operations a clock of one multiprocessor.

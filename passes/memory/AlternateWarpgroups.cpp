@@ -36,6 +36,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/machine/Machine.h"
 #include "passes/memory/LoopSteps.h"
 #include "passes/memory/Rings.h"
 
@@ -55,8 +56,6 @@ namespace tk {
 using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
-
-static constexpr int64_t kWarpsOfWarpgroup = 4;
 
 /// The block's products that begin together, two or more, while the first is waited for, or the one
 /// that adds to it; those that follow are of what is computed from them.
@@ -177,7 +176,7 @@ namespace {
 struct AlternateWarpgroups : tk::impl::AlternateWarpgroupsBase<AlternateWarpgroups> {
   void runOnOperation() override {
     for (FuncOp function : getOperation().getOps<FuncOp>()) {
-      if (function.getNumWarps() < 2 * kWarpsOfWarpgroup)
+      if (function.getNumWarps() < 2 * warpsOfWarpgroup)
         continue;
       unsigned loops = 0;
       WarpRolesOp roles;

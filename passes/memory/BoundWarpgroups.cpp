@@ -28,6 +28,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/machine/Machine.h"
 #include "passes/memory/LoopSteps.h"
 #include "passes/memory/Rings.h"
 
@@ -48,8 +49,6 @@ namespace tk {
 using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
-
-static constexpr int64_t kWarpsOfWarpgroup = 4;
 
 namespace {
 
@@ -285,7 +284,7 @@ struct BoundWarpgroups : tk::impl::BoundWarpgroupsBase<BoundWarpgroups> {
 
   void runOnOperation() override {
     for (FuncOp function : getOperation().getOps<FuncOp>()) {
-      int64_t warpgroups = function.getBlockWarps() / kWarpsOfWarpgroup;
+      int64_t warpgroups = function.getBlockWarps() / warpsOfWarpgroup;
       SmallVector<RowsBoundOp> bounds;
       function.walk([&](RowsBoundOp bound) { bounds.push_back(bound); });
       auto areOfConsumer = [&](RowsBoundOp bound) {

@@ -30,6 +30,7 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/tkgpu/TkGpuExchange.h"
 #include "passes/Passes.h"
+#include "passes/machine/Machine.h"
 #include "passes/memory/CarryLoads.h"
 #include "passes/memory/LoopSlice.h"
 #include "passes/memory/LoopSteps.h"
@@ -60,11 +61,10 @@ static constexpr int64_t enoughStages = 4;
 static constexpr int64_t enoughBytes = 65536;
 /// Threads that scan, of up to 128 registers, fill a multiprocessor.
 static constexpr int64_t threadsThatScan = 512;
-/// A multiprocessor's 32-bit registers, and those that a thread computes with.
-static constexpr int64_t registerFile = 65536, workingRegisters = 48;
+/// Registers that a thread computes with.
+static constexpr int64_t workingRegisters = 48;
 /// What is left at least for what threads exchange.
 static constexpr int64_t leastExchangeBytes = 4096;
-static constexpr int64_t vectorBits = 128;
 /// What a thread of a loop that adds up reads in each iteration, in bytes: of fewer, as of what an
 /// unrolled loop leaves over, there are few iterations.
 static constexpr int64_t leastBytesOfSums = 64;
@@ -187,7 +187,7 @@ static int64_t registersFor(ArrayRef<gpu::LoadOp> loads) {
   for (gpu::LoadOp load : loads) {
     int64_t bits = getElementTypeOrSelf(load.getType()).getIntOrFloatBitWidth();
     registers +=
-        bits <= 16 ? getLayout(load.getType()).getNumRegisters() * bits / 32 : registerFile;
+        bits <= 16 ? getLayout(load.getType()).getNumRegisters() * bits / 32 : registersOfProcessor;
   }
   return registers;
 }
@@ -228,7 +228,7 @@ bool RowFetcher::analyse(int64_t blocks, int64_t budget) {
   int64_t least = function.isSpread() ? 1 : 2;
   if (bytes == 0 || least * bytes > budget)
     return false;
-  int64_t free = registerFile / (function.getBlockWarps() * 32 * blocks) - workingRegisters;
+  int64_t free = registersOfProcessor / (function.getBlockWarps() * 32 * blocks) - workingRegisters;
   int64_t wanted = std::min<int64_t>(budget / bytes, 2);
   if (function.isSpread() && bytesOf(kept) + wanted * bytes > budget && registersFor(kept) <= free)
     std::swap(kept, held);

@@ -25,6 +25,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/machine/Machine.h"
 #include "passes/memory/BulkBox.h"
 #include "passes/memory/MemoryAccess.h"
 #include "passes/memory/PieceReductions.h"
@@ -50,7 +51,6 @@ using namespace tk::gpu;
 
 /// Buffers that pieces of results take turns in.
 static constexpr int64_t kBuffers = 2;
-static constexpr int64_t kWarpsOfGroup = 4;
 /// What accumulators and the loads of a piece may take of a thread's 1020 bytes of registers.
 static constexpr int64_t kRegisterBytes = 640;
 
@@ -178,7 +178,7 @@ FailureOr<BulkStoreForming::Result> BulkStoreForming::analyse(StoreOp store) {
   std::optional<unsigned> rowsAxis = box->rowsAxis();
   // Whole groups of eight rows, which the matrices that are written have.
   const int64_t across = 1 - result.axis, rows = result.shape[across];
-  const int64_t groups = function.getNumWarps() / kWarpsOfGroup;
+  const int64_t groups = function.getNumWarps() / warpsOfWarpgroup;
   if (rowsAxis && areRowsByWarpgroup(result.part, across, rows) && rows % (8 * groups) == 0) {
     result.warpgroupAxis = builder.getI64IntegerAttr(*rowsAxis);
     box->box[*rowsAxis] /= groups;

@@ -41,10 +41,8 @@ using namespace tk::gpu;
 /// Bytes from which on a launch gains: eight times the second-level cache of an H200. Measured
 /// there: 448 MB and more gain, 256 MB do not.
 static constexpr int64_t muchMoved = int64_t(400) << 20;
-/// The access that has a form with a hint.
-static constexpr int64_t accessBytes = 16;
-/// 32-bit registers of a multiprocessor, and what a thread computes with (tk-limit-registers).
-static constexpr int64_t registerFile = 65536, workingRegisters = 32;
+/// Registers that a thread computes with (tk-limit-registers).
+static constexpr int64_t workingRegisters = 32;
 
 /// Does `value` follow from the block's number?
 static bool dependsOnBlock(Value value) {
@@ -85,7 +83,7 @@ static bool hasRegistersLeft(FuncOp function, ArrayRef<gpu::LoadOp> rows) {
       behind += registersFor(load);
   }
   const int64_t threads = function.getBlockWarps() * 32;
-  const int64_t limit = registerFile / (threads * function.getMinBlocks().value_or(1));
+  const int64_t limit = registersOfProcessor / (threads * function.getMinBlocks().value_or(1));
   return behind <= held || held + behind + workingRegisters <= limit;
 }
 
@@ -140,7 +138,8 @@ struct KeepReads : tk::impl::KeepReadsBase<KeepReads> {
     for (gpu::LoadOp load : loads) {
       auto type = cast<RankedTensorType>(load.getResult().getType());
       if (!load.getMasks().empty() || load.getRun() != 1 || !type.getElementType().isIntOrFloat() ||
-          load.getVector() * type.getElementTypeBitWidth() != accessBytes * 8)
+          load.getVector() * type.getElementTypeBitWidth() !=
+              vectorBits) // the access that has a form with a hint
         continue;
       load->setAttr(keptFromAttrName, OpBuilder(load).getI64IntegerAttr(least));
       ++numKept;

@@ -22,6 +22,7 @@
 #include "dialects/tkgpu/TkGpuPrivateOps.h"
 #include "passes/Passes.h"
 #include "passes/analysis/NarrowestCut.h"
+#include "passes/machine/Machine.h"
 #include "passes/memory/PrivateTiles.h"
 #include "passes/memory/TileComponents.h"
 
@@ -39,7 +40,6 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-static constexpr int64_t vectorBits = 128;
 /// Of a thread's 64 registers, those that a row may not take.
 static constexpr int64_t mostRegisters = 32;
 /// A multiprocessor has room for so many threads of 64 registers.

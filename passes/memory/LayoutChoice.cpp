@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/memory/LayoutChoice.h"
 
+#include "passes/machine/Machine.h"
 #include "passes/memory/SlidingLoads.h"
 #include "passes/parallel/TileLoops.h"
 
@@ -25,8 +26,6 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-/// What memory reads and writes at once.
-static constexpr int64_t sectorBytes = 32, lineBytes = 128;
 /// Tiles of which a thread has no more are not cut into parts (tk-cut-stores).
 static constexpr int64_t mostUncut = 32;
 /// Blocks of 32 warps are alone on their multiprocessors, and have no gain: residual + RMSNorm to

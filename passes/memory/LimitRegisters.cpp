@@ -21,6 +21,7 @@
 #include "dialects/tkgpu/TkGpuPrivateOps.h"
 #include "dialects/tkgpu/TkGpuProducts.h"
 #include "passes/Passes.h"
+#include "passes/machine/Machine.h"
 #include "passes/memory/TileComponents.h"
 #include "passes/parallel/TileLoops.h"
 
@@ -41,8 +42,6 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-/// 32-bit registers of a multiprocessor, and how many of a thread it hands out at a time.
-static constexpr int64_t registerFile = 65536, registerUnit = 8;
 /// What a thread computes addresses and expressions with.
 static constexpr int64_t workingRegisters = 32, workingWithFunnels = 48, workingInSteps = 36,
                          workingWithMasks = 24;
@@ -143,7 +142,7 @@ static int64_t registersBehind(Operation *reduction) {
 /// How many blocks of so many threads fit, of which each has `held` values and computes.
 static int64_t blocksWith(int64_t held, int64_t working, int64_t threads) {
   int64_t registers = std::max(leastRegisters, held + working);
-  return registerFile / (threads * llvm::alignTo(registers, registerUnit));
+  return registersOfProcessor / (threads * llvm::alignTo(registers, registerUnitOfThread));
 }
 
 namespace {
@@ -202,7 +201,7 @@ static void limitConsumers(WarpRolesOp roles) {
     most.hasMasks |= held->hasMasks;
     return WalkResult::advance();
   });
-  const int64_t registers = llvm::alignTo(most.registers + workingInSteps, registerUnit);
+  const int64_t registers = llvm::alignTo(most.registers + workingInSteps, registerUnitOfThread);
   const int64_t had = roles.getConsumerRegisters().value_or(0);
   if (most.registers > 0 && !walked.wasInterrupted() && registers + spareInSteps <= had)
     roles.setConsumerRegisters(std::min(had, registers + (most.hasMasks ? workingWithMasks : 0)));

@@ -19,6 +19,7 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/tkgpu/TkGpuExchange.h"
 #include "passes/Passes.h"
+#include "passes/machine/Machine.h"
 #include "passes/memory/LoopSlice.h"
 #include "passes/memory/ScheduleLimits.h"
 #include "passes/memory/SharedHazards.h"
@@ -202,7 +203,7 @@ struct PipelineCopies : tk::impl::PipelineCopiesBase<PipelineCopies> {
 
   void runOnOperation() override {
     auto target = getOperation()->getAttrOfType<TargetAttr>(targetAttrName);
-    int64_t limit = target ? target.getShared() : 48 << 10;
+    int64_t limit = target ? target.getShared() : sharedWithoutOptIn;
     for (FuncOp function : getOperation().getOps<FuncOp>()) {
       SmallVector<scf::ForOp> loops;
       function.walk([&](scf::ForOp loop) { loops.push_back(loop); });

@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/tkgpu/TkGpuExchange.h"
 #include "passes/Passes.h"
+#include "passes/machine/Machine.h"
 #include "passes/memory/Rings.h"
 #include "passes/memory/ScheduleLimits.h"
 #include "passes/memory/SharedHazards.h"
@@ -37,8 +38,6 @@ using namespace tk::gpu;
 
 /// TMA and ldmatrix want aligned tiles; the widest swizzle repeats after this many bytes.
 static constexpr int64_t kAlignment = 1024;
-/// The longest access to shared memory, and its alignment.
-static constexpr int64_t kVectorBytes = 16;
 /// A barrier with phases, and its alignment.
 static constexpr int64_t kPhaseBytes = 8;
 
@@ -186,7 +185,7 @@ static int64_t placeBuffers(FuncOp function) {
 /// where it ends.
 static int64_t placePrivate(FuncOp function, int64_t total) {
   function.walk([&](AllocPrivateOp alloc) {
-    total = llvm::alignTo(total, kVectorBytes);
+    total = llvm::alignTo(total, vectorBytes);
     alloc.setOffset(total);
     total += alloc.getType().getBytesOfThread() * function.getBlockWarps() * 32;
   });

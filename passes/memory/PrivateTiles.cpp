@@ -1,5 +1,6 @@
 //===- PrivateTiles.cpp - tiles in threads' own shared memory -------------===//
 #include "passes/memory/PrivateTiles.h"
+#include "passes/machine/Machine.h"
 
 #include "dialects/tkgpu/TkGpuLayout.h"
 #include "dialects/tkgpu/TkGpuPrivateOps.h"
@@ -10,8 +11,6 @@
 using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
-
-static constexpr int64_t vectorBits = 128;
 
 bool tk::isStorable(Value tile) {
   Type element = getElementTypeOrSelf(tile);

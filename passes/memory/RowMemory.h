@@ -3,6 +3,7 @@
 #define TK_PASSES_MEMORY_ROWMEMORY_H
 
 #include "dialects/tkgpu/TkGpuDialect.h"
+#include "passes/machine/Machine.h"
 
 #include <algorithm>
 
@@ -21,8 +22,7 @@ inline int64_t blocksThatReduce(gpu::FuncOp function) {
 /// The shared memory of one of so many blocks of a multiprocessor, of whose shares the hardware
 /// takes some.
 inline int64_t sharedBytesOfBlock(gpu::TargetAttr target, int64_t blocks) {
-  constexpr int64_t reservedBytes = 1024;
-  return (target.getShared() + reservedBytes) / blocks - reservedBytes;
+  return (target.getShared() + sharedOfSystem) / blocks - sharedOfSystem;
 }
 
 } // namespace tk

@@ -25,6 +25,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/memory/TeamTiles.h"
+#include "passes/machine/Machine.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -33,8 +34,6 @@
 using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
-
-static constexpr int64_t kWarpsOfWarpgroup = 4;
 
 static bool isDefinedIn(Value value, Operation *op) {
   return op->isAncestor(value.getParentRegion()->getParentOp());
@@ -47,7 +46,7 @@ static bool takesEquallyMany(scf::ForOp tiles, scf::ForOp loop) {
 }
 
 bool tk::canTeamsTakeTurns(FuncOp function, ArrayRef<Ring> rings) {
-  if (function.getNumWarps() != kWarpsOfWarpgroup)
+  if (function.getNumWarps() != warpsOfWarpgroup)
     return false;
   scf::ForOp tiles;
   for (const Ring &ring : rings) {

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/memory/WarpSpecialization.h"
 
+#include "passes/machine/Machine.h"
 #include "passes/memory/TeamTiles.h"
 
 #include "dialects/tkgpu/TkGpuLayout.h"
@@ -16,12 +17,8 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-/// Registers of a processor, and of a thread at most (CUDA programming guide; PTX ISA, setmaxnreg).
-static constexpr int64_t kRegisters = 65536, kRegistersOfThread = 240;
 /// Moving registers takes whole warpgroups; the producer is one so that it can give some away.
 static constexpr int64_t kProducerWarps = 4;
-/// Warps of a block at most.
-static constexpr int64_t kMostWarps = 32;
 /// Of a producer's thread; beside many consumers, or large sums, it has to do with the fewest there
 /// are.
 static constexpr int64_t kProducerRegisters = 40, kFewestRegisters = 24, kManyConsumers = 384;
@@ -79,7 +76,7 @@ bool tk::doWarpsMeet(FuncOp function) {
 }
 
 bool WarpSpecialization::canCutOut() {
-  if (function.getBlockWarps() + kProducerWarps > kMostWarps)
+  if (function.getBlockWarps() + kProducerWarps > mostWarpsOfBlock)
     return false;
   if (doWarpsMeet(function))
     return false;
@@ -347,16 +344,16 @@ void WarpSpecialization::setRegisters(WarpRolesOp roles) {
   if (accumulators < kLargeAccumulators)
     return;
   int64_t consumers = function.getBlockWarps() * 32, producers = function.getProducerWarps() * 32;
-  if (kRegisters / (consumers + producers) >= kRegistersOfThread)
+  if (registersOfProcessor / (consumers + producers) >= mostRegistersOfThread)
     return;
   bool wantsAll = consumers >= kManyConsumers || accumulators >= kLargestAccumulators;
   int64_t ofProducer = wantsAll ? kFewestRegisters : kProducerRegisters;
   // What can move is what the block began with: a multiple of eight for each thread.
-  int64_t pool = kRegisters / (consumers + producers) / 8 * 8 * (consumers + producers);
+  int64_t pool = registersOfProcessor / (consumers + producers) / 8 * 8 * (consumers + producers);
   int64_t rest = (pool - producers * ofProducer) / consumers / 8 * 8;
   function.setMinBlocks(1);
   roles.setProducerRegisters(ofProducer);
-  roles.setConsumerRegisters(std::min(rest, kRegistersOfThread));
+  roles.setConsumerRegisters(std::min(rest, mostRegistersOfThread));
 }
 
 void WarpSpecialization::apply(bool inRoles, int64_t teams) {

@@ -27,6 +27,7 @@
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/analysis/StoredReductions.h"
+#include "passes/machine/Machine.h"
 #include "passes/parallel/ColumnParts.h"
 #include "passes/parallel/MergeIndices.h"
 #include "passes/parallel/ScheduleBlock.h"
@@ -42,8 +43,6 @@
 using namespace mlir;
 using namespace tk;
 
-/// The widest access of a thread, in bits.
-static constexpr int64_t vectorBits = 128;
 /// What a thread carries, in registers, and its elements of 16 bits of a tile, half as many of
 /// wider ones: beside what it carries it has them, and what it computes from them.
 static constexpr int64_t mostCarried = 32, elementsOfThread = 16;

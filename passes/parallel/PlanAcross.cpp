@@ -11,14 +11,13 @@
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/machine/Machine.h"
 #include "passes/parallel/IndexGrowth.h"
 #include "passes/parallel/Planner.h"
 
 using namespace mlir;
 using namespace tk;
 
-/// The widest access of a thread.
-static constexpr int64_t vectorBits = 128;
 /// Reductions of columns: how many a block has side by side, and its threads.
 static constexpr int64_t columnsAcross = 64, threadsAcross = 128;
 /// Of such columns' terms that a thread has a maximum and sums of, and corrects those for: what it
@@ -53,7 +52,7 @@ static constexpr int64_t vectorsThatShare = 4, elementsThatShare = 8;
 /// Of what is reduced for each element of a row that is scanned, how many terms a thread has.
 static constexpr int64_t termsBesideScans = 16;
 /// What memory moves at once or at least.
-static constexpr int64_t lineBits = 1024, sectorBits = 256;
+static constexpr int64_t lineBits = 8 * lineBytes, sectorBits = 8 * sectorBytes;
 /// Where the next rows come early (tk-fetch-ahead), and where only other blocks load meanwhile.
 static constexpr ScanShape fetchedScan = {128, 32, 4 * lineBits}, ownScan = {512, 64, lineBits};
 

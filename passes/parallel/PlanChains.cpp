@@ -9,6 +9,7 @@
 #include "passes/analysis/JointSums.h"
 #include "passes/analysis/LongFunctions.h"
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/machine/Machine.h"
 #include "passes/parallel/Planner.h"
 #include "passes/parallel/WarpgroupTiles.h"
 #include "passes/tiling/BoundScores.h"
@@ -27,10 +28,8 @@ constexpr int64_t shortMaskedRange = 4096;
 constexpr int64_t blocksThatShare = 4;
 /// Columns of a chain's outputs up to which these, and the traffic, are narrow.
 constexpr int64_t narrowOutputs = 64;
-/// Registers of a processor's threads, those that threads of copies keep of theirs, and those that
-/// a thread needs beside tiles.
-constexpr int64_t registersOfProcessor = 65536, registersOfCopies = 40, registersBeside = 24;
-constexpr int64_t threadsOfWarpgroup = 128;
+/// Registers that threads of copies keep of theirs, and those that a thread needs beside tiles.
+constexpr int64_t registersOfCopies = 40, registersBeside = 24;
 
 } // namespace
 

@@ -45,8 +45,6 @@ constexpr int64_t leastOfConverted = 64;
 constexpr int64_t blocksOfFullRings = 3;
 /// Rows of a tile that are gathered together at least, by a table and of a tile that is read once.
 constexpr int64_t rowsOfGatheredBox = 8, rowsOfFixedBox = 4;
-/// What memory moves at least.
-constexpr int64_t sectorBytes = 32;
 
 } // namespace
 

@@ -26,8 +26,6 @@ static constexpr int64_t longestOwnRow = 16384;
 /// How many of a row's elements of 16 bits a thread has; half as many of wider ones. Twice as many
 /// fit its registers where nothing but they is needed, some fewer where other rows are read beside.
 static constexpr int64_t elementsOfThread = 32, mostElementsOfThread = 64, manyElements = 56;
-/// The widest access of a thread.
-static constexpr int64_t vectorBits = 128;
 /// Blocks that have one row of no more bits end faster than others are started; with accesses of 8
 /// bytes, which are fewer, that holds of longer ones.
 static constexpr int64_t shortRowBits = 640 * 16, shortRowBitsInHalves = 768 * 16;

@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/machine/Machine.h"
 #include "passes/memory/DotPlan.h"
 #include "passes/parallel/Planner.h"
 
@@ -44,9 +45,6 @@ constexpr int64_t rowsThatShare = 4;
 constexpr int64_t mostOperands = 1024;
 /// Of all sums of products that share a tile, on the matrix unit, what a thread may have.
 constexpr int64_t mostSums = 128;
-
-/// The widest access of a thread, in bytes.
-constexpr int64_t widestAccess = 16;
 
 } // namespace
 
@@ -475,7 +473,7 @@ gpu::ScheduleAttr tk::widenVectors(StatementShape &shape, gpu::TargetAttr target
   ScheduleBlock block = readScheduleBlock(shape);
   return gpu::ScheduleAttr::get(schedule.getContext(), schedule.getTile(), schedule.getReduce(),
                                 schedule.getLoop(), schedule.getWarps(), schedule.getPerThread(),
-                                block.vector.value_or(widestAccess), schedule.getStages(),
+                                block.vector.value_or(vectorBytes), schedule.getStages(),
                                 schedule.getGroup(), schedule.getPersistent(),
                                 schedule.getCluster(), schedule.getStep(), schedule.getTeams());
 }

@@ -11,6 +11,7 @@
 // in all, as much as 1300 terms take. Several sums, and tiles that are read besides, lose more.
 //
 //===----------------------------------------------------------------------===//
+#include "passes/machine/Machine.h"
 #include "passes/parallel/Planner.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -29,9 +30,6 @@ constexpr double termsOfStore = 130, termsOfFunction = 100, termsOfTile = 50, te
 constexpr double shareLost = 0.015, shareLostToTile = 0.035, shareLostToSums = 0.065;
 /// Of a sum, as few as were measured.
 constexpr int64_t fewestTerms = 1024;
-/// Of the second-level cache: of rows that straddle lines teams ask it for too many, 0.75 to 0.95
-/// of the rate at 8000 x 8016 x 1040.
-constexpr int64_t lineBytes = 128;
 /// Tiles' rows that are walked together; a tile that is read besides takes some of the cache.
 constexpr int64_t rowsTogether = 32, rowsBesideTile = 16;
 
@@ -95,6 +93,8 @@ bool Planner::areTeamsFaster(Contraction &product, const WarpgroupTile &shared, 
 int64_t Planner::chooseTeams(Contraction &product, const WarpgroupTile &shared, int64_t tiles) {
   if (isWideForFewRows(product))
     return 1;
+  // Of rows that straddle lines of the second-level cache, teams ask it for too many: 0.75 to 0.95
+  // of the rate at 8000 x 8016 x 1040.
   bool isPlain = areFactorsStored(product) && !isMisaligned(product, lineBytes);
   return block.teams.value_or(isPlain && areTeamsFaster(product, shared, tiles) ? 2 : 1);
 }

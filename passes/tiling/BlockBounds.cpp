@@ -17,8 +17,6 @@
 using namespace mlir;
 using namespace tk;
 
-static constexpr int64_t kWarpsOfWarpgroup = 4;
-
 /// The extreme of `value` over the tile, or a part of its rows, as a scalar; null where it is not
 /// known to be monotone.
 Value BlockProgram::endOf(Value value, bool wantMax, const RowPart *part) {
@@ -104,13 +102,13 @@ SmallVector<BlockProgram::RowPart> BlockProgram::rowParts(Reduction &reduction) 
   for (const Accumulator &acc : reduction.accumulators)
     if (acc.isDot)
       rows.insert(acc.m);
-  int64_t groups = schedule.getWarps() / kWarpsOfWarpgroup;
+  int64_t groups = schedule.getWarps() / warpsOfWarpgroup;
   if (!hasFeature(target, Feature::WarpgroupProducts) || groups < 2 || rows.size() != 1 ||
       axes[rows.front()].size < groups * rowsOfWarpgroup)
     return {};
   SmallVector<RowPart> parts;
   int64_t ofGroup = axes[rows.front()].size / groups;
-  for (int64_t group = 0; group < groups - schedule.getSpareWarps() / kWarpsOfWarpgroup; ++group)
+  for (int64_t group = 0; group < groups - schedule.getSpareWarps() / warpsOfWarpgroup; ++group)
     parts.push_back({rows.front(), group * ofGroup, ofGroup});
   return parts.size() > 1 ? parts : SmallVector<RowPart>();
 }
