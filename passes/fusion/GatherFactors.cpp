@@ -22,6 +22,7 @@
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/fusion/PadFactors.h"
+#include "passes/machine/CostModel.h"
 #include "passes/tiling/SizeFacts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -32,8 +33,8 @@ using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-materialize-operands:gather";
 /// Nanoseconds, measured on an H200: what a multiply-add takes less on warpgroups (8192 rows, 14336
-/// columns and 4096 terms 5.8 ms for 3 by warps), to read or write a byte, to launch once more.
-static constexpr double savedOfProduct = 2.5e-6, costOfByte = 4e-4, costOfLaunch = 2500;
+/// columns and 4096 terms 5.8 ms for 3 by warps), to read or write a byte.
+static constexpr double savedOfProduct = 2.5e-6, costOfByte = 4e-4;
 
 namespace {
 
@@ -122,7 +123,7 @@ static bool pays(KernelOp kernel, ComputeOp compute, ReduceOp reduce, LoadOp fac
     return false;
   double bytes = *elements * factor.getType().getIntOrFloatBitWidth() / 8;
   return savedOfProduct * *outputs * *depth * reduce.getNumAccumulators() >
-         2 * costOfByte * bytes + costOfLaunch;
+         2 * costOfByte * bytes + cost::launch;
 }
 
 /// Stores what `factor` loads in a statement of its own, and has it loaded from there.

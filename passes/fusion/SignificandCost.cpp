@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/fusion/ComputedFactor.h"
 #include "passes/fusion/SignificandParts.h"
+#include "passes/machine/CostModel.h"
 #include "passes/parallel/CoreTiles.h"
 #include "passes/parallel/WarpgroupTiles.h"
 #include "passes/tiling/SizeFacts.h"
@@ -19,8 +20,8 @@ using namespace tk;
 namespace {
 
 /// Nanoseconds, measured on an H100 and an H200: what a processor takes for a term of one output of
-/// a tile, for each pair of parts; to read or write a byte, to launch once more.
-constexpr double timeOfPair = 3.4e-4, costOfByte = 2.7e-4, costOfLaunch = 2500;
+/// a tile, for each pair of parts.
+constexpr double timeOfPair = 3.4e-4;
 /// What more shares should take at most of the time of fewer.
 constexpr double worthOfShares = 0.9;
 /// How many pieces a sum on CUDA cores is cut into at most where both are compared.
@@ -70,7 +71,7 @@ static Extents extentsOf(KernelOp kernel, ComputeOp compute, ReduceOp reduce, Va
 /// What it takes to store, and to add up in a launch of their own, `count` sums for each result.
 static double timeToAddUp(const Extents &extents, int64_t count) {
   const double outputs = extents.others * static_cast<double>(extents.rows * extents.columns);
-  return count == 1 ? 0 : costOfLaunch + costOfByte * 2 * 4 * static_cast<double>(count) * outputs;
+  return count == 1 ? 0 : cost::launch + cost::byte * 2 * 4 * static_cast<double>(count) * outputs;
 }
 
 /// What a product takes whose pairs of parts are shared out among blocks.
@@ -123,7 +124,7 @@ bool SignificandCost::areSizesKnown(ArrayRef<ReduceOp> sums) {
 bool SignificandCost::pays(ArrayRef<ReduceOp> sums) {
   if (!areSizesKnown(sums))
     return false;
-  double saved = 0, cost = costOfLaunch * launchesBeside, scratch = 0;
+  double saved = 0, cost = cost::launch * launchesBeside, scratch = 0;
   llvm::SmallPtrSet<Value, 4> counted;
   for (ReduceOp reduce : sums)
     for (Value term : reduce.getYield().getValues()) {
@@ -135,7 +136,7 @@ bool SignificandCost::pays(ArrayRef<ReduceOp> sums) {
         double elements = 1;
         for (Value extent : getExtents(kernel, load.getTensor()))
           elements *= guessSize(kernel, extent);
-        cost += costOfByte * bytesOfElement * elements;
+        cost += cost::byte * bytesOfElement * elements;
         scratch += bytesOfParts * elements;
       }
     }

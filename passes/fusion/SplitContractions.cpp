@@ -31,6 +31,7 @@
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ProductFactors.h"
+#include "passes/machine/CostModel.h"
 #include "passes/machine/Machine.h"
 #include "passes/parallel/CoreTiles.h"
 #include "passes/parallel/ScheduleBlock.h"
@@ -70,10 +71,10 @@ static constexpr double timeOfNarrowTerm = 0.47, worthOfNarrowParts = 0.9;
 /// Fewer terms do not make up for storing and reading a part.
 static constexpr int64_t shortestPart = 1024;
 static constexpr int64_t mostParts = 16;
-/// Of f32 and f64, nanoseconds: to store and add up a byte of a part, to launch once more; and of
+/// Of f32 and f64, nanoseconds: to store and add up a byte of a part; and of
 /// the time of fewer parts, what more of them should take at most. Measured on an H200 with 64 x 64
 /// to 1024 x 1024 outputs.
-static constexpr double costOfWideByte = 3.5e-4, costOfWideLaunch = 2500, worthOfMoreParts = 0.96;
+static constexpr double costOfWideByte = 3.5e-4, worthOfMoreParts = 0.96;
 /// Terms that such a part has at least, and what lengths of such parts are multiples of.
 static constexpr int64_t shortestWidePart = 64, wideUnit = 32;
 /// Few rows and a factor that threads convert: how many blocks a processor should have, how many on
@@ -383,7 +384,7 @@ int64_t ContractionSplit::choosePartsOfWide(int64_t processors) {
       int64_t count = parts * size->others * tile.count(size->rows, size->columns);
       least = std::min(least, tile.timeOf(count, llvm::divideCeil(*length, parts), processors));
     }
-    double added = costOfWideByte * bytes * static_cast<double>(parts) + costOfWideLaunch;
+    double added = costOfWideByte * bytes * static_cast<double>(parts) + cost::launch;
     return parts == 1 ? least : least + added;
   };
   int64_t best = 1;

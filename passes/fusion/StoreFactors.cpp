@@ -26,6 +26,7 @@
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/fusion/ComputedFactor.h"
+#include "passes/machine/CostModel.h"
 #include "passes/tiling/SizeFacts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -35,9 +36,8 @@ using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-materialize-operands:computed";
 /// Nanoseconds, measured on an H200: what a multiply-add of a causal chain takes less on warpgroups
-/// (4 x 32 heads of 4096 rows and keys of 128: 2.6 ms for 0.7), counted without the mask; to read
-/// or write a byte, to launch once more.
-static constexpr double savedOfTerm = 3.4e-6, costOfByte = 2.7e-4, costOfLaunch = 2500;
+/// (4 x 32 heads of 4096 rows and keys of 128: 2.6 ms for 0.7), counted without the mask.
+static constexpr double savedOfTerm = 3.4e-6;
 /// Terms of an inner sum that one tile of a chain holds.
 static constexpr int64_t longestInnerSum = 256;
 
@@ -111,7 +111,7 @@ unsigned tk::storeFactors(KernelOp kernel) {
       double terms = 0, cost = 0;
       SmallVector<ComputedFactor> factors = getComputedFactors(kernel, compute, outer, terms);
       for (ComputedFactor &factor : factors)
-        cost += 2 * costOfByte * factor.bytes() + costOfLaunch;
+        cost += 2 * cost::byte * factor.bytes() + cost::launch;
       if (factors.empty() || savedOfTerm * terms < cost)
         continue;
       note(outer, passName, Verdict::Derived,

@@ -24,6 +24,7 @@
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/fusion/ComputedFactor.h"
+#include "passes/machine/CostModel.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
 
@@ -34,10 +35,9 @@ using namespace mlir;
 using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-materialize-operands:invariants";
-/// Nanoseconds, on an H200: a long function of one element on all multiprocessors, to read or write
-/// a byte of memory, to read one that many blocks share, to launch once more.
-static constexpr double timeOfFunction = 1.4e-3, costOfByte = 2.7e-4, costOfSharedByte = 6e-5,
-                        costOfLaunch = 2500;
+/// Nanoseconds, on an H200: a long function of one element on all multiprocessors, to read a byte
+/// that many blocks share.
+static constexpr double timeOfFunction = 1.4e-3, costOfSharedByte = 6e-5;
 /// Of how many elements at least one value is.
 static constexpr double leastShare = 4;
 /// Results of one statement, whose tiles share a thread's registers.
@@ -215,8 +215,8 @@ bool InvariantStores::pays(ArrayRef<Invariant *> together) {
   }
   double all = sizeOf(kernel, compute.getExtents()), computed = timeOfFunction * functions * all;
   double saved = computed - timeOfFunction * functions * shared;
-  double cost = 2 * costOfByte * bytes * shared + costOfSharedByte * bytes * all + costOfLaunch;
-  return computed > costOfByte * bytesOfElement() * all && saved > cost;
+  double cost = 2 * cost::byte * bytes * shared + costOfSharedByte * bytes * all + cost::launch;
+  return computed > cost::byte * bytesOfElement() * all && saved > cost;
 }
 
 void InvariantStores::store(ArrayRef<Invariant *> together) {

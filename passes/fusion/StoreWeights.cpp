@@ -31,6 +31,7 @@
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/fusion/ComputedFactor.h"
+#include "passes/machine/CostModel.h"
 #include "passes/machine/Machine.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -41,8 +42,8 @@ using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-online-reductions";
 /// Nanoseconds, measured on an H200: what a multiply-add of such a product takes less (16 x 128
-/// rows, 512 columns, 4096 terms: 170 us for 25), to read or write a byte, to launch once more.
-static constexpr double savedOfTerm = 3e-5, costOfByte = 2.7e-4, costOfLaunch = 2500;
+/// rows, 512 columns, 4096 terms: 170 us for 25).
+static constexpr double savedOfTerm = 3e-5;
 /// The most columns of a chain, and the outputs of a small tile of a product.
 static constexpr int64_t columnsOfChain = 256;
 static constexpr double outputsOfTile = 64 * 128;
@@ -106,7 +107,7 @@ static bool storeWeights(ComputeOp compute, ReduceOp reduce, ArrayRef<ReduceOp> 
   double saved = savedOfTerm * rows * columns * guessSize(kernel, range);
   if (!areKnown || columns <= columnsOfChain ||
       3 * rows * columns < static_cast<double>(processors) * outputsOfTile ||
-      saved < 2 * costOfByte * factor.bytes() + costOfLaunch)
+      saved < 2 * cost::byte * factor.bytes() + cost::launch)
     return false;
   // What is reduced of a row is wanted once, too, unless the weights' statement alone needs it.
   SmallVector<Value> kept;

@@ -26,6 +26,8 @@
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/fusion/ComputedFactor.h"
 #include "passes/fusion/MaterializeOperands.h"
+#include "passes/machine/CostModel.h"
+#include "passes/machine/Machine.h"
 #include "passes/tiling/SizeFacts.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
@@ -38,8 +40,8 @@ using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-materialize-operands:transpose";
 /// Nanoseconds, measured on an H200 with tf32 at 4096 x 4096 x 4096: what warpgroups save of a term
-/// of a product, to read or write a byte, to launch once more.
-static constexpr double savedOfTerm = 6.8e-6, costOfByte = 2.7e-4, costOfLaunch = 2500;
+/// of a product.
+static constexpr double savedOfTerm = 6.8e-6;
 /// The same of a factor of f32 on CUDA cores that lies along the sum: a product with one takes 2.89
 /// ms, with two 3.08, with none 2.70.
 static constexpr double savedAcross = 2.7e-6;
@@ -167,7 +169,7 @@ LoadOp Product::chooseFactor() {
       bytes = size, chosen = load;
   }
   // Each byte is read and written.
-  bool pays = savedOfTerm * countTerms() > 2 * costOfByte * bytes + costOfLaunch;
+  bool pays = savedOfTerm * countTerms() > 2 * cost::byte * bytes + cost::launch;
   return pays ? chosen : LoadOp();
 }
 
@@ -212,7 +214,7 @@ std::optional<unsigned> Product::axisAcross(unsigned side) {
   double bytes = 4;
   for (Value extent : extents)
     bytes *= sizeOf(kernel, extent);
-  bool pays = savedAcross * countTerms() > 2 * costOfByte * bytes + costOfLaunch;
+  bool pays = savedAcross * countTerms() > 2 * cost::byte * bytes + cost::launch;
   bool isAligned = across && getSizeFact(kernel, extents[*across]).divisor * 4 % boxAlignment == 0;
   return pays && isAligned ? across : std::nullopt;
 }
