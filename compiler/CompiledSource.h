@@ -35,6 +35,8 @@ struct DriverOptions {
   PipelineOptions pipeline;
   bool colour = false; ///< of diagnostics
   bool json = false;   ///< diagnostics as JSON lines
+  /// The GPU that plans are for, see findMachine.
+  std::string device;
   /// Where set: what the emulator compiles together, see EmuOptions.
   std::shared_ptr<emu::TextBatch> emulatedTexts;
 };

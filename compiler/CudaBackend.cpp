@@ -18,15 +18,14 @@ using namespace mlir;
 
 namespace tk {
 
-Status attachCudaTarget(ModuleOp module, std::string_view target) {
-  Expected<const Architecture *> row = findArchitecture(detail::architecture_of(target));
-  if (!row)
-    return row.error();
-  const Architecture &architecture = **row;
+Status attachCudaTarget(ModuleOp module, std::string_view target, std::string_view device) {
+  Expected<Machine> machine = findMachine(detail::architecture_of(target), device);
+  if (!machine)
+    return machine.error();
+  const Architecture &architecture = *machine->architecture;
   module->setAttr(gpu::targetAttrName,
                   gpu::TargetAttr::get(module.getContext(), architecture.arch,
-                                       architecture.sharedOfBlock,
-                                       findDevice(architecture.device)->processors,
+                                       architecture.sharedOfBlock, machine->device.processors,
                                        architecture.has(Feature::WarpgroupProducts)));
   return {};
 }

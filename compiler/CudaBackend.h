@@ -10,7 +10,8 @@
 namespace tk {
 
 /// Sets `tkgpu.target` from the table of architectures; the emulator stands for one of them.
-Status attachCudaTarget(mlir::ModuleOp module, std::string_view target);
+/// `device` names a product; empty: the one that the architecture's row assumes.
+Status attachCudaTarget(mlir::ModuleOp module, std::string_view target, std::string_view device);
 
 /// Refuses, with `unsupported`, a statement that reads more tensors than a launch can be given.
 Status checkParameterSpace(const LaunchPlan &plan, const Signature &signature);

@@ -16,9 +16,9 @@ CompiledSource::predictCost(size_t kernel, std::string_view target, const Facts 
   std::lock_guard lock(mutex);
   if (dims.size() != kernelSignatures[kernel].dims.size())
     return std::unique_ptr<PredictedCost>();
-  Expected<const Architecture *> row = findArchitecture(detail::architecture_of(target));
-  if (!row)
-    return row.error();
+  Expected<Machine> machine = findMachine(detail::architecture_of(target), driver.device);
+  if (!machine)
+    return machine.error();
   Facts facts = relevant_facts(kernel, target, given);
   Expected<OwningOpRef<ModuleOp>> copy = isolate(kernel, target, facts);
   if (!copy)
@@ -27,7 +27,6 @@ CompiledSource::predictCost(size_t kernel, std::string_view target, const Facts 
   if (Status lowered = lower(**copy, Stage::Gpu, dump); !lowered)
     return lowered.error();
   auto op = (*copy)->lookupSymbol<KernelOp>(kernelNames[kernel]);
-  const Machine machine = machineOf(**row, *findDevice((*row)->device));
   // Scalars have their defaults, where they have any.
   const Signature &signature = kernelSignatures[kernel];
   std::vector<Scalar> variables(dims.begin(), dims.end());
@@ -37,12 +36,12 @@ CompiledSource::predictCost(size_t kernel, std::string_view target, const Facts 
     for (const Scalar &scalar : llvm::drop_begin(*all, dims.size()))
       scalars.push_back(scalar.is_float ? std::nullopt : std::optional(scalar.i));
   }
-  std::optional<KernelCost> cost = costOfKernel(op, {dims, scalars}, machine, blocksAtOnce);
+  std::optional<KernelCost> cost = costOfKernel(op, {dims, scalars}, *machine, blocksAtOnce);
   if (!cost)
     return std::unique_ptr<PredictedCost>();
   WorkCount needed = countWork(kernelOp(kernel), signature, variables);
-  return std::make_unique<PredictedCost>(PredictedCost{std::move(*cost), needed.flops, needed.bytes,
-                                                       machine.device.name.str(), signature.str()});
+  return std::make_unique<PredictedCost>(PredictedCost{
+      std::move(*cost), needed.flops, needed.bytes, machine->device.name.str(), signature.str()});
 }
 
 } // namespace tk

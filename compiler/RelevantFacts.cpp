@@ -206,7 +206,7 @@ Expected<OwningOpRef<ModuleOp>> CompiledSource::isolate(size_t kernel, std::stri
   if (llvm::any_of(least, [](int64_t size) { return size > 0; }))
     clone->setAttr(leastSizesAttrName, builder.getDenseI64ArrayAttr(least));
   if (isGpuText(target)) {
-    if (Status attached = attachCudaTarget(*copy, target); !attached)
+    if (Status attached = attachCudaTarget(*copy, target, driver.device); !attached)
       return attached.error();
     if (facts.small_tensors)
       copy->getOperation()->setAttr(smallTensorsAttrName, builder.getUnitAttr());

@@ -21,6 +21,25 @@ inline Expected<const Architecture *> findArchitecture(std::string_view name) {
                "no architecture '" + std::string(name) + "'; tk knows " + known);
 }
 
+/// An architecture with a device of that name, or with the one that its row assumes; fails with
+/// `invalid_argument` if there is none, or if it is of another compute capability.
+inline Expected<Machine> findMachine(std::string_view architecture, std::string_view device) {
+  Expected<const Architecture *> row = findArchitecture(architecture);
+  if (!row)
+    return row.error();
+  if (device.empty())
+    return machineOf(**row, *findDevice((*row)->device));
+  std::string known;
+  for (const DeviceSpec &spec : allDevices()) {
+    if (spec.arch == (*row)->arch && spec.name == llvm::StringRef(device))
+      return machineOf(**row, spec);
+    if (spec.arch == (*row)->arch)
+      known += (known.empty() ? "" : ", ") + spec.name.str();
+  }
+  return Error(ErrorCode::invalid_argument, "no device '" + std::string(device) + "' of " +
+                                                std::string(architecture) + "; tk knows " + known);
+}
+
 } // namespace tk
 
 #endif // TK_COMPILER_ARCH_ARCHITECTURE_H

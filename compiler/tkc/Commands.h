@@ -41,6 +41,7 @@ struct SourceOptions {
   std::string file;
   std::string kernel;
   std::string target;
+  std::string device;            ///< see DriverOptions
   std::vector<std::string> dims; ///< NAME=INT
   std::string scheduleFile;
   std::vector<std::string> disabledPasses;

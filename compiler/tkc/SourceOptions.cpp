@@ -87,6 +87,10 @@ void SourceOptions::addTo(CLI::App &command) {
       "--target", target,
       "cpu, gpu (this machine's), sm_80, sm_90a, …, emu or emu-sm_80; default: gpu if there "
       "is one, else cpu");
+  command.add_option(
+      "--device", device,
+      "The GPU that plans and predictions are for, such as H100 or L4; default: what "
+      "is assumed for the target");
   command.add_option("--dim", dims, "NAME=INT: the size of a dimension")->allow_extra_args(false);
   command.add_option("--schedule", scheduleFile,
                      "A file with schedule blocks that replace the program's");
@@ -169,6 +173,7 @@ Expected<std::shared_ptr<CompiledSource>> SourceOptions::compile() {
   }
   DriverOptions driver;
   driver.json = json;
+  driver.device = device;
   driver.colour = !json && wantsColour();
   driver.pipeline.afterPass = afterPass;
   for (const std::string &pass : disabledPasses)
