@@ -141,10 +141,10 @@ def FlattenWindows : Pass<"tk-flatten-windows", "::mlir::ModuleOp"> {
 def MaterializeOperands : Pass<"tk-materialize-operands", "::mlir::ModuleOp"> {
   let summary = "Store an operand in another form if the hardware cannot read it as it lies";
   let description = [{
-    Each pattern stores one kind of operand by a compute op of its own: an operand that lies across
-    the sum, one whose rows a table gathers, one that is packed several numbers to a byte, one whose
-    rows have no alignment, one that is computed for many elements alike, and scans along a second
-    index. A pattern applies if storing takes less time than it saves.
+    Each pattern stores one kind of operand by a compute op of its own. The kinds are an operand that
+    lies across the sum, one whose rows a table gathers, and one that is packed several numbers to a
+    byte. Further kinds are one whose rows have no alignment, one that is computed for many elements
+    alike, and scans along a second index. A pattern applies if storing takes less time than it saves.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect"];
   let options = patternOptions;

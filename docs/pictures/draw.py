@@ -214,8 +214,8 @@ def layers():
         p.box(150 + number * 96, 34, 90, 36, name, BLUE, 11, mono=True)
     p.box(30, 120, 380, 64, [], GREY)
     p.text(40, 140, "passes/", 14, bold=True, mono=True)
-    for number, name in enumerate(["analysis", "fusion", "parallel", "tiling", "memory", "lowering"]):
-        p.box(112 + number % 3 * 98, 126 + number // 3 * 28, 92, 24, name, GREEN, 11, mono=True)
+    for number, name in enumerate(["analysis", "machine", "fusion", "parallel", "tiling", "memory", "lowering"]):
+        p.box(112 + number % 4 * 74, 126 + number // 4 * 28, 70, 24, name, GREEN, 11, mono=True)
     p.box(450, 120, 380, 64, [], GREY)
     p.text(460, 140, "frontend/", 14, bold=True, mono=True)
     for number, name in enumerate(["lexer, parser", "Sema", "bounds proofs", "gradients"]):
