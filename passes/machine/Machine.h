@@ -51,6 +51,20 @@ inline constexpr int64_t vectorBytes = 16; ///< the widest access of a thread
 inline constexpr int64_t vectorBits = 8 * vectorBytes;
 inline constexpr int64_t sharedRate = 128; ///< bytes a clock from shared memory
 
+/// What threads hold of tiles.
+inline constexpr int64_t mostOutputsOfThread = 512; ///< beyond, nearly all of them spill
+inline constexpr int64_t usualRegistersOfThread = 64;
+inline constexpr int64_t usualThreadsOfProcessor = registersOfProcessor / usualRegistersOfThread;
+
+/// Facts of TMA, mbarriers and wgmma (PTX ISA).
+inline constexpr int64_t mostExtentOfBox = 256;
+inline constexpr size_t mostAxesOfTensorMap = 5;
+inline constexpr int64_t swizzleBytes = 128;      ///< the widest swizzle of a tile's row
+inline constexpr int64_t swizzleAlignment = 1024; ///< of tiles, bytes after which it repeats
+inline constexpr int64_t barrierBytes = 8;        ///< of an mbarrier, and its alignment
+inline constexpr int64_t rowsOfWarpgroup = 64;    ///< of one wgmma
+inline constexpr int64_t mostColumnsOfWarpgroup = 256;
+
 /// Operations a clock of one multiprocessor.
 struct Rates {
   double f32, f64, special;

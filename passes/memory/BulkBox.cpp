@@ -17,6 +17,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/memory/BulkBox.h"
 
+#include "passes/machine/Machine.h"
 #include "passes/memory/MemoryAccess.h"
 #include "passes/memory/RunIndices.h"
 #include "passes/memory/TileElements.h"
@@ -31,23 +32,19 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-static constexpr int64_t kBoxSide = 256;
-static constexpr int64_t kSwizzleBytes = 128; ///< of a panel's row at most
-static constexpr int64_t kChunkBytes = 16;
 /// Rows of a group that are gathered together at least: of fewer the one thread that begins copies
 /// would begin too many.
 static constexpr int64_t kLeastGroup = 4;
-static constexpr size_t kMapRank = 5;
 
 /// A tile with rows of at most `most` bytes along `axis`, permuted as the hardware does.
 static SharedType panelledTile(ArrayRef<int64_t> shape, Type stored, int64_t axis,
-                               int64_t most = kSwizzleBytes) {
+                               int64_t most = swizzleBytes) {
   int64_t bytes = bytesOfElement(stored), rowBytes = shape[axis] * bytes;
   int64_t panelBytes = std::min(rowBytes, most);
   int64_t panel = panelBytes < rowBytes ? panelBytes / bytes : 0;
   return SharedType::get(stored.getContext(), shape, stored, {axis, 1 - axis},
-                         /*padding=*/0, kChunkBytes / bytes, kSwizzleBytes / panelBytes,
-                         panelBytes / kChunkBytes, panel, /*interleave=*/1, /*ones=*/0,
+                         /*padding=*/0, vectorBytes / bytes, swizzleBytes / panelBytes,
+                         panelBytes / vectorBytes, panel, /*interleave=*/1, /*ones=*/0,
                          /*pitch=*/0);
 }
 
@@ -163,7 +160,7 @@ bool BulkAnalysis::readGathered() {
   int64_t columnAxis = access.indexAxes(rank - 1)[0], axis = 1 - columnAxis;
   if (!isRun(access.indices.back(), columns))
     return false;
-  int64_t group = std::min(access.tile.getDimSize(axis), kBoxSide), counting = -1;
+  int64_t group = std::min(access.tile.getDimSize(axis), mostExtentOfBox), counting = -1;
   source.coordinates.assign(rank, {});
   source.box.assign(rank, 1);
   source.gathered.assign(rank, {});
@@ -209,16 +206,16 @@ bool BulkAnalysis::readGathered() {
 
 LogicalResult BulkAnalysis::checkStrides() {
   int64_t bytes = access.elementBytes();
-  if (access.baseAlignment < kChunkBytes)
+  if (access.baseAlignment < vectorBytes)
     return decline("buffers are not aligned to 16 bytes");
   if (constantIndex(access.strides.back()) != 1 ||
       access.indexAxes(access.strides.size() - 1).empty())
     return decline("the tile does not run along memory");
   for (Value stride : ValueRange(access.strides).drop_back())
-    if (info.divisibilityOf(stride) * bytes % kChunkBytes != 0)
+    if (info.divisibilityOf(stride) * bytes % vectorBytes != 0)
       return decline("a stride is not known to be a multiple of 16 bytes");
   for (Value start : source.coordinates.back())
-    if (info.divisibilityOf(start) * bytes % kChunkBytes != 0)
+    if (info.divisibilityOf(start) * bytes % vectorBytes != 0)
       return decline("a row is not known to be entered at a multiple of 16 bytes");
   return success();
 }
@@ -315,18 +312,18 @@ LogicalResult BulkAnalysis::readMasks() {
 
 LogicalResult BulkAnalysis::chooseTile() {
   RankedTensorType tile = access.tile;
-  if (tile.getRank() != 2 || access.indices.size() > kMapRank)
+  if (tile.getRank() != 2 || access.indices.size() > mostAxesOfTensorMap)
     return decline("the hardware takes boxes of two sides of tensors of up to five axes");
   if (stored != tile.getElementType() || !stored.isIntOrFloat() ||
       stored.getIntOrFloatBitWidth() < 8)
     return decline("elements are not copied as they are stored");
   int64_t axis = access.indexAxes(access.indices.size() - 1)[0];
   int64_t rowBytes = tile.getDimSize(axis) * bytesOfElement(stored);
-  if (rowBytes < 2 * kChunkBytes)
+  if (rowBytes < 2 * vectorBytes)
     return decline("the tile's rows are shorter than 32 bytes");
   source.shared = panelledTile(tile.getShape(), stored, axis);
   source.box.back() = source.shared.getRowLength();
-  if (llvm::any_of(source.box, [](int64_t side) { return side > kBoxSide; }))
+  if (llvm::any_of(source.box, [](int64_t side) { return side > mostExtentOfBox; }))
     return decline("a side of the tile is longer than 256");
   return success();
 }
@@ -401,7 +398,8 @@ bool tk::endAtWindow(BulkBox &box) {
   if (box.gatheredRows)
     return box.end != nullptr;
   std::optional<unsigned> axis = box.rowsAxis();
-  if (!axis || *axis + 1 >= box.box.size() || box.box.size() >= kMapRank || box.rowsOfGroup() > 1)
+  if (!axis || *axis + 1 >= box.box.size() || box.box.size() >= mostAxesOfTensorMap ||
+      box.rowsOfGroup() > 1)
     return false;
   if (box.end)
     return true;

@@ -54,8 +54,6 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-/// The largest n of one wgmma.
-static constexpr int64_t kWidestProduct = 256;
 /// Up to so many columns reading the right operand into the registers of each warp costs less than
 /// reading the left one in pairs.
 static constexpr int64_t kFewColumns = 16;
@@ -120,7 +118,7 @@ bool WarpgroupForming::decide(DotOp dot) {
     return decline(dot, "wgmma has no form for these types");
   if (!warpgroupAccumulatorLayout(dot.getContext(), acc.getDimSize(0), acc.getDimSize(1),
                                   function.getNumWarps()) ||
-      acc.getDimSize(1) > kWidestProduct)
+      acc.getDimSize(1) > mostColumnsOfWarpgroup)
     return decline(dot, "it does not divide into rows of 64 and up to 256 columns a warpgroup");
   if (depth * bytesOfElement(tileOf(getWarpgroupA(dot)).getElementType()) % 32 != 0)
     return decline(dot, "k is not a multiple of 32 bytes");

@@ -360,7 +360,7 @@ static bool haveRoom(FuncOp function) {
   int64_t bytes = kPhaseRoom + kNoteRoom;
   function.walk([&](AllocSharedOp alloc) {
     if (!alloc->hasAttr(inStagesAttrName))
-      bytes += llvm::alignTo(alloc.getType().getSizeInBytes(), kStageAlignment);
+      bytes += llvm::alignTo(alloc.getType().getSizeInBytes(), swizzleAlignment);
   });
   return bytes <= target.getShared();
 }

@@ -40,10 +40,8 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-/// Of a thread's 64 registers, those that a row may not take.
+/// Of a thread's usual registers, those that a row may not take.
 static constexpr int64_t mostRegisters = 32;
-/// A multiprocessor has room for so many threads of 64 registers.
-static constexpr int64_t threadsOfProcessor = 1024;
 
 /// The first reduction in which warps of the function's block meet; null if there is none.
 static Operation *firstMeeting(FuncOp function) {
@@ -166,7 +164,7 @@ static unsigned keepRows(FuncOp function, Operation *meeting, int64_t budget) {
       rows.push_back(load);
   if (rows.empty())
     return 0;
-  int64_t blocks = std::max<int64_t>(threadsOfProcessor / (function.getBlockWarps() * 32), 1);
+  int64_t blocks = std::max<int64_t>(usualThreadsOfProcessor / (function.getBlockWarps() * 32), 1);
   int64_t bytes = bytesOf(function, rows);
   if (bytes * blocks > budget) {
     SmallVector<Value> tiles = narrowestTiles(function, meeting, rows);

@@ -4,6 +4,7 @@
 // there tensor maps are made, before the blocks run.
 //
 //===----------------------------------------------------------------------===//
+#include "passes/machine/Machine.h"
 #include "passes/memory/BulkBox.h"
 #include "passes/tiling/LeastSizes.h"
 #include "passes/tiling/SizeFacts.h"
@@ -14,9 +15,6 @@
 using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
-
-/// Axes of a tensor map at most.
-static constexpr size_t kMapRank = 5;
 
 std::optional<LaunchArguments> LaunchArguments::of(FuncOp function) {
   std::optional<SymbolTable::UseRange> uses =
@@ -106,7 +104,8 @@ Value LaunchArguments::addCounter() {
 
 bool LaunchArguments::canGroupRows(const BulkBox &box, int64_t group, AxisInfo &info) {
   std::optional<unsigned> axis = box.rowsAxis();
-  if (!axis || box.end || box.coordinates.size() >= kMapRank || box.box[*axis] % group != 0)
+  if (!axis || box.end || box.coordinates.size() >= mostAxesOfTensorMap ||
+      box.box[*axis] % group != 0)
     return false;
   // A group is as far from the next one as the tensor's rows say, which only the launch's own
   // arithmetic can multiply: not where the tensor brings its strides along.

@@ -36,11 +36,6 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-/// TMA and ldmatrix want aligned tiles; the widest swizzle repeats after this many bytes.
-static constexpr int64_t kAlignment = 1024;
-/// A barrier with phases, and its alignment.
-static constexpr int64_t kPhaseBytes = 8;
-
 //===----------------------------------------------------------------------===//
 // Waits
 //===----------------------------------------------------------------------===//
@@ -169,7 +164,7 @@ static int64_t placeBuffers(FuncOp function) {
             buffer.offset < other.offset + other.size && other.offset < buffer.offset + buffer.size;
         if (!overlaps || !buffer.meets(other))
           continue;
-        buffer.offset = llvm::alignTo(other.offset + other.size, kAlignment);
+        buffer.offset = llvm::alignTo(other.offset + other.size, swizzleAlignment);
         moved = true;
       }
     }
@@ -195,9 +190,9 @@ static int64_t placePrivate(FuncOp function, int64_t total) {
 /// Places barriers with phases from `total` on; returns where they end.
 static int64_t placePhases(FuncOp function, int64_t total) {
   function.walk([&](AllocPhasesOp alloc) {
-    total = llvm::alignTo(total, kPhaseBytes);
+    total = llvm::alignTo(total, barrierBytes);
     alloc.setOffset(total);
-    total += alloc.getType().getStages() * kPhaseBytes;
+    total += alloc.getType().getStages() * barrierBytes;
   });
   return total;
 }

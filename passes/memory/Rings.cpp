@@ -310,16 +310,16 @@ int64_t tk::chooseStages(FuncOp function, MutableArrayRef<Ring> rings, int64_t w
   };
   int64_t fixed = kPhaseRoom, perStage = 0, perTile = 0;
   function.walk([&](AllocSharedOp alloc) {
-    fixed += llvm::alignTo(alloc.getType().getSizeInBytes(), kStageAlignment);
+    fixed += llvm::alignTo(alloc.getType().getSizeInBytes(), swizzleAlignment);
   });
   bool areInStages = false;
   for (Ring &ring : rings) {
-    int64_t bytes = llvm::alignTo(ring.getStageBytes(), kStageAlignment);
+    int64_t bytes = llvm::alignTo(ring.getStageBytes(), swizzleAlignment);
     fixed -= ring.results ? bytes : 0;
     fixed += ring.results && mayKeepReferences(ring) ? kNoteRoom : 0;
     for (auto [copy, like] : ring.spared)
       fixed -= llvm::alignTo(cast<SharedType>(copy.getTarget().getType()).getSizeInBytes(),
-                             kStageAlignment);
+                             swizzleAlignment);
     areInStages |= ring.results != nullptr;
     perStage += isInnermost(ring) ? bytes : 0;
     perTile += isRepeated(ring) ? bytes : 0;
@@ -344,7 +344,7 @@ int64_t tk::chooseStages(FuncOp function, MutableArrayRef<Ring> rings, int64_t w
         ring.results = {};
         return chooseStages(function, rings, wanted, limit);
       }
-      int64_t bytes = llvm::alignTo(ring.getStageBytes(), kStageAlignment);
+      int64_t bytes = llvm::alignTo(ring.getStageBytes(), swizzleAlignment);
       if (!isInnermost(ring) || ring.stages >= wanted || bytes > rest)
         continue;
       ++ring.stages;

@@ -3,6 +3,7 @@
 #define TK_PASSES_MEMORY_RINGS_H
 
 #include "dialects/tkgpu/TkGpuDialect.h"
+#include "passes/machine/Machine.h"
 
 #include "llvm/ADT/DenseMap.h"
 
@@ -35,13 +36,11 @@ struct Ring {
   bool isMulticast() const;
 };
 
-/// Stages begin at multiples of it, for the widest swizzle.
-inline constexpr int64_t kStageAlignment = 1024;
 /// Bytes that barriers with phases take at most: eight a stage and a kind.
 inline constexpr int64_t kPhaseRoom = 1024;
-/// Bytes of notes apart from other shared memory, which begins at a multiple of kStageAlignment
+/// Bytes of notes apart from other shared memory, which begins at a multiple of swizzleAlignment
 /// behind them.
-inline constexpr int64_t kNoteRoom = kStageAlignment;
+inline constexpr int64_t kNoteRoom = swizzleAlignment;
 
 /// Groups the bulk copies of a function; not `together`, each is a ring of its own. Fails where the
 /// tile of one is used in a way that a ring does not allow for: outside the copy's block, or by a

@@ -12,11 +12,10 @@ namespace tk {
 /// How many blocks of a multiprocessor go through rows that they reduce: threads of 64 registers
 /// fill it, if the schedule says nothing else.
 inline int64_t blocksThatReduce(gpu::FuncOp function) {
-  constexpr int64_t threadsOfProcessor = 1024;
   auto schedule = function->getAttrOfType<gpu::ScheduleAttr>(gpu::scheduleAttrName);
   if (schedule && schedule.getPersistent() != 0)
     return schedule.getPersistent();
-  return std::max<int64_t>(threadsOfProcessor / (function.getBlockWarps() * 32), 1);
+  return std::max<int64_t>(usualThreadsOfProcessor / (function.getBlockWarps() * 32), 1);
 }
 
 /// The shared memory of one of so many blocks of a multiprocessor, of whose shares the hardware

@@ -53,8 +53,6 @@ static constexpr int64_t threadsOfRows = 256, mostThreadsOfRow = 512, threadsOfE
 /// so, 67.4 with two rows; of 65536 x 256 41.8 with 16 rows, 44.9 with 8.
 static constexpr int64_t threadsOfLoneRow = 128;
 static constexpr int64_t rowThreadsAtOnce = 512, elementThreadsAtOnce = 1024;
-/// Threads of a warp.
-static constexpr int64_t lanes = 32;
 /// How many times the bytes that partial results are written and read with should be saved.
 static constexpr int64_t leastGain = 2;
 
@@ -74,7 +72,8 @@ static gpu::ScheduleAttr scheduleFor(StatementShape &shape, gpu::ScheduleAttr ol
                                      ArrayRef<int64_t> tile, int64_t threads, int64_t elements,
                                      int64_t blocks) {
   return gpu::ScheduleAttr::get(shape.compute.getContext(), tile, old.getReduce(), -1,
-                                threads / lanes, elements, old.getVector(), 1, 1, blocks, 1, {}, 1);
+                                threads / lanesOfWarp, elements, old.getVector(), 1, 1, blocks, 1,
+                                {}, 1);
 }
 
 /// The schedule of an owner that carries `count` numbers of each element, or of each column, of a
@@ -106,7 +105,7 @@ static std::optional<CarriedTiles> planTiles(StatementShape &shape, int64_t coun
     if (owner.getNumIndices() == 1)
       return CarriedTiles{scheduleFor(shape, old, {all}, threadsOfElements, elements, blocks),
                           target.getProcessors() * blocks};
-    columns = std::min(columns, lanes * vector);
+    columns = std::min(columns, lanesOfWarp * vector);
     const int64_t across = llvm::divideCeil(std::max<int64_t>(*width, 1), columns);
     return CarriedTiles{
         scheduleFor(shape, old, {all / columns, columns}, threadsOfElements, elements, blocks),
@@ -124,13 +123,13 @@ static std::optional<CarriedTiles> planTiles(StatementShape &shape, int64_t coun
     return std::nullopt;
   if (columns / elements > mostThreadsOfRow && 2 * elements * count <= mostCarried)
     elements *= 2;
-  int64_t threads = std::max(columns / elements, std::min(columns / vector, lanes));
+  int64_t threads = std::max(columns / elements, std::min(columns / vector, lanesOfWarp));
   if (threads > mostThreadsOfRow || threads == 0)
     return std::nullopt;
   // A row that has the threads of four warps is alone in its block.
   const int64_t together = threads >= threadsOfLoneRow ? 1 : threadsOfRows / threads;
   threads *= together;
-  if (threads < lanes)
+  if (threads < lanesOfWarp)
     return std::nullopt;
   const int64_t blocks = rowThreadsAtOnce / threads;
   return CarriedTiles{

@@ -10,6 +10,7 @@
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/Refusal.h"
+#include "passes/machine/Machine.h"
 #include "passes/parallel/Planner.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -18,9 +19,6 @@
 
 using namespace mlir;
 using namespace tk;
-
-/// Outputs of one thread beyond which a kernel would spill nearly all of them.
-static constexpr int64_t mostPerThread = 512;
 
 //===----------------------------------------------------------------------===//
 // Reading
@@ -141,12 +139,12 @@ LogicalResult tk::checkThreadsHold(StatementShape &shape, gpu::ScheduleAttr sche
   for (int64_t size : schedule.getTile())
     outputs *= size;
   int64_t threads = 32 * schedule.getWarps();
-  if (outputs <= mostPerThread * threads)
+  if (outputs <= mostOutputsOfThread * threads)
     return success();
   InFlightDiagnostic refusal = refuse(*place, Refusal::ScheduleDoesNotFit);
   refusal << "a tile of " << outputs << " outputs leaves " << outputs / threads << " to each of "
-          << threads << " threads, which hold at most " << mostPerThread;
-  refusal.attachNote() << "try a tile of at most " << mostPerThread * threads << " outputs";
+          << threads << " threads, which hold at most " << mostOutputsOfThread;
+  refusal.attachNote() << "try a tile of at most " << mostOutputsOfThread * threads << " outputs";
   return refusal;
 }
 

@@ -2,15 +2,14 @@
 #ifndef TK_PASSES_PARALLEL_WARPGROUPTILES_H
 #define TK_PASSES_PARALLEL_WARPGROUPTILES_H
 
+#include "passes/machine/Machine.h"
 #include "llvm/ADT/ArrayRef.h"
+
 #include "llvm/Support/MathExtras.h"
 
 #include <cstdint>
 
 namespace tk {
-
-/// Of the hardware's products; a warpgroup has as many, or a multiple.
-inline constexpr int64_t rowsOfWarpgroup = 64;
 
 /// A tile, its warps, and the rate of its outputs relative to the largest tiles'.
 struct WarpgroupTile {

@@ -15,6 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/Refusal.h"
+#include "passes/machine/Machine.h"
 #include "passes/parallel/ScheduleBlock.h"
 #include "passes/tiling/BlockProgram.h"
 
@@ -68,18 +69,17 @@ gpu::ScheduleAttr withoutReductionTiles(gpu::ScheduleAttr schedule) {
 
 /// A schedule block may ask for more of a tile than threads can hold.
 LogicalResult checkTilesFit(KernelOp kernel, gpu::FuncOp func) {
-  constexpr int64_t mostPerThread = 512;
   const int64_t threads = 32 * int64_t(func.getNumWarps());
   const WalkResult walked = func.walk([&](Operation *op) {
     for (Type type : op->getResultTypes()) {
       auto tile = dyn_cast<RankedTensorType>(type);
-      if (!tile || tile.getNumElements() <= mostPerThread * threads)
+      if (!tile || tile.getNumElements() <= mostOutputsOfThread * threads)
         continue;
       std::optional<Location> place = placeOfKey(kernel, {"tile", "coarsen"});
       refuse(place ? *place : kernel.getLoc(), Refusal::ScheduleDoesNotFit)
           << "a tile of " << tile.getNumElements() << " terms leaves "
           << tile.getNumElements() / threads << " to each of " << threads
-          << " threads, which hold at most " << mostPerThread;
+          << " threads, which hold at most " << mostOutputsOfThread;
       return WalkResult::interrupt();
     }
     return WalkResult::advance();
