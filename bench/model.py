@@ -5,7 +5,8 @@
     --target ARCH              what is predicted for without a GPU (sm_90a)
     --measured FILE            take measured times from a file that an earlier call wrote
     --out FILE                 write all figures as JSON (default: $OUT/model.json where OUT is set)
-    --parts                    show what each program's longest launch is bound by, in detail
+    --parts                    show the parts of each launch's predicted time
+    --launches                 measure each launch, too, by PyTorch's profiler, and add up shares over launches
 
 Measured: the median of 7 calls, each after 512 MB were read, so that nothing is in the second-level cache. A
 line has both times and predicted / measured; the last lines are the shares within factors of 1.5 and 3.
@@ -106,22 +107,38 @@ def make_arguments(case, signature):
     return arguments
 
 
-def measure(case, found):
+def time_launches(kernel, arguments, found):
+    """Microseconds that each launch runs, by the profiler: without what it costs to launch."""
+    import peers
+    import torch
+    torch.sum(peers.COLD[0], dim=0, out=peers.COLD[1])
+    torch.cuda.synchronize()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profiler:
+        kernel(*arguments)
+        torch.cuda.synchronize()
+    times = {event.key: event.device_time_total / max(event.count, 1) for event in profiler.key_averages()}
+    for launch in found["launches"]:
+        launch["measured_us"] = times.get(launch["symbol"])
+
+
+def measure(case, found, launches=False):
     """Median microseconds of calls with a cold cache."""
     import peers
     import torch
     kernel = peers.Kernel(case["file"], kernel=case["kernel"] or found["kernel"])
     arguments = make_arguments(case, found["signature"])
     median, = peers.times([lambda: kernel(*arguments)], repeats=7, cold=True, warmup=2)
+    if launches:
+        time_launches(kernel, arguments, found)
     torch.cuda.empty_cache()
     return median * 1e3
 
 
-def measure_or_restart(case, found, known):
+def measure_or_restart(case, found, known, options):
     """Microseconds, or nothing where a program fails. After a fault no program runs in this process any more: it
     begins anew behind the faulty one, with what is known."""
     try:
-        return measure(case, found)
+        return measure(case, found, options.launches)
     except Exception as error:  # one program more or less
         print(f"{case['name'][-72:]:72} {str(error).splitlines()[0][:100]}", flush=True)
     import torch
@@ -143,13 +160,13 @@ def show(case, found, measured, options):
     if options.parts:
         for launch in launches:
             parts = "  ".join(f"{name} {value:.1f}" for name, value in launch["parts_us"].items() if value >= 0.05)
-            print(f"    {launch['symbol'][-40:]:40} {launch['predicted_us']:9.1f}  blocks {launch['blocks']} x"
+            print(f"    {launch['symbol'][-40:]:40} {launch['predicted_us']:9.1f} {launch.get('measured_us') or 0:9.1f}  blocks {launch['blocks']} x"
                   f"{launch['blocks_at_once']:.0f} heaviest {launch['heaviest']:.2f}: {parts}")
             for note in launch["notes"]:
                 print("      note:", note)
 
 
-def summarise(rows):
+def summarise(rows, what):
     ratios = [(max(p / m, m / p), m) for p, m in rows if m]
     if not ratios:
         return
@@ -157,7 +174,7 @@ def summarise(rows):
         counted = [ratio for ratio, m in ratios if m > least]
         within = sum(ratio <= factor for ratio in counted)
         over = f" that take more than {least:.0f} us" if least else ""
-        print(f"within a factor of {factor}: {within} of {len(counted)} programs{over} ({within / max(len(counted), 1):.0%})")
+        print(f"within a factor of {factor}: {within} of {len(counted)} {what}{over} ({within / max(len(counted), 1):.0%})")
 
 
 def main():
@@ -165,6 +182,7 @@ def main():
     parser.add_argument("words", nargs="*")
     parser.add_argument("--predict", action="store_true")
     parser.add_argument("--parts", action="store_true")
+    parser.add_argument("--launches", action="store_true")
     parser.add_argument("--target")
     parser.add_argument("--measured")
     parser.add_argument("--resume", help=argparse.SUPPRESS)
@@ -189,12 +207,15 @@ def main():
             print(f"{case['name'][-72:]:72} {found.get('error', 'no prediction')[:100]}")
             continue
         if not options.predict and case["name"] not in known:
-            known[case["name"]] = measure_or_restart(case, found, known)
+            known[case["name"]] = measure_or_restart(case, found, known, options)
         measured = known.get(case["name"])
         entry["measured_us"] = measured
         show(case, found, measured, options)
         rows.append((found["predicted_us"], measured))
-    summarise(rows)
+    summarise(rows, "programs")
+    launches = [launch for found in reports for launch in found.get("launches", []) if launch.get("measured_us")]
+    # What a launch costs is no part of the time that it runs.
+    summarise([(launch["predicted_us"] - launch["launch_us"], launch["measured_us"]) for launch in launches], "launches")
     print(f"{time.time() - begin:.0f} s")
     if options.out:
         with open(options.out, "w") as file:

@@ -69,9 +69,10 @@ void printTotal(const PredictedCost &cost) {
 std::string costJson(const LaunchCost &cost) {
   const LaunchWork &work = cost.work;
   const Prediction &time = cost.prediction;
-  std::string text =
-      format("\"predicted_us\":%.6g,\"bound\":\"%s\",\"waves\":%.4g,\"blocks\":%.0f",
-             time.total * 1e-3, nameOf(time.bound).str().c_str(), time.waves, work.blocks);
+  std::string text = format(
+      "\"predicted_us\":%.6g,\"launch_us\":%.4g,\"bound\":\"%s\",\"waves\":%.4g,\"blocks\":%.0f",
+      time.total * 1e-3, time.launch * 1e-3, nameOf(time.bound).str().c_str(), time.waves,
+      work.blocks);
   text += ",\"parts_us\":{";
   for (size_t part = 0; part < numBounds; ++part)
     text += format("%s\"%s\":%.4g", part ? "," : "", nameOf(static_cast<Bound>(part)).str().c_str(),
