@@ -5,7 +5,6 @@
 #include "passes/machine/Occupancy.h"
 #include "passes/machine/OperationCost.h"
 
-#include "llvm/ADT/StringExtras.h"
 
 #include <algorithm>
 #include <cmath>
@@ -215,7 +214,7 @@ void KernelWalk::addTensors(LaunchCost &cost, const BlockCounts &counts,
 
 void KernelWalk::addNotes(LaunchCost &cost) {
   const LaunchWork &work = cost.work;
-  auto count = [](double number) { return llvm::utostr(uint64_t(number + 0.5)); };
+  auto count = [](double number) { return std::to_string(std::llround(number)); };
   if (work.blocks < double(machine.device.processors) && cost.prediction.total > 2 * cost::launch)
     cost.notes.push_back("fewer blocks (" + count(work.blocks) + ") than multiprocessors (" +
                          count(double(machine.device.processors)) + ")");
