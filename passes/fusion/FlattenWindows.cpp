@@ -56,6 +56,9 @@ using namespace mlir;
 using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-flatten-windows";
+static constexpr int64_t mostAddedOneByOne = 8;
+/// Nanoseconds. Sums that take less are not worth four programs.
+static constexpr double leastTime = 20000;
 
 /// Is the statement's last index one of the weights' rows?
 bool FlattenedSum::isRowInnermost() {
@@ -127,7 +130,7 @@ Value FlattenedSum::storeProduct(ArrayRef<Value> factors) {
   Value lanes = outside.number(plan.slice), zero = outside.number(0);
   std::string name = nameOf(".flat");
   Type type =
-      sum.endsWithProduct() ? sum.compute.getYield().getValues()[0].getType() : before.getF32Type();
+      endsWithProduct() ? sum.compute.getYield().getValues()[0].getType() : before.getF32Type();
   auto statement = ComputeOp::create(
       before, loc, names, extents, ArrayRef<Type>{type}, ArrayRef<StringRef>{name},
       ArrayRef<SmallVector<unsigned>>{}, [&](OpBuilder &body, Location, ValueRange places) {
@@ -142,9 +145,14 @@ Value FlattenedSum::storeProduct(ArrayRef<Value> factors) {
         if (!sum.phases.empty())
           for (auto [axis, count] : llvm::zip_equal(sum.axes, counts))
             count = cloneFrom(body, sum.extentOf(axis.tap), sum.compute, mapping);
-        Value count =
-            at.mul(at.mul(at.product(counts), slices), at.number(sum.countPairs() / plan.shares));
-        Value first = plan.shares > 1 ? at.mul(places[0], count) : at.number(0);
+        Value count = at.mul(at.mul(at.product(counts), slices), at.number(sum.countPairs()));
+        Value first = at.number(0);
+        if (plan.shares > 1) {
+          // The last shares may have fewer steps, or none.
+          Value most = at.div(at.add(count, at.number(plan.shares - 1)), at.number(plan.shares));
+          first = at.mul(places[0], most);
+          count = at.min(most, at.sub(count, first));
+        }
         auto product = ReduceOp::create(
             body, loc, ReduceKind::Sum, ArrayRef<StringRef>{"step", "lane"}, ValueRange{zero, zero},
             ValueRange{count, lanes}, before.getF32Type(),
@@ -154,7 +162,7 @@ Value FlattenedSum::storeProduct(ArrayRef<Value> factors) {
             },
             sum.isInParts() ? Precision::Blocked : Precision::Default);
         Value result = product.getResult(0);
-        if (sum.endsWithProduct()) {
+        if (endsWithProduct()) {
           mapping.map(sum.reduce.getResult(0), result);
           for (auto [index, row] :
                llvm::zip_equal(sum.rows, at.digits(own[own.size() - 2], rowExtents)))
@@ -166,6 +174,31 @@ Value FlattenedSum::storeProduct(ArrayRef<Value> factors) {
   return statement->getResult(0);
 }
 
+/// The product at `indices`, of all shares together: few are added up term by term.
+Value FlattenedSum::readProduct(Arithmetic at, Value product, ArrayRef<Value> indices) {
+  auto load = [&](OpBuilder &builder, Value share) -> Value {
+    SmallVector<Value> place(indices);
+    if (share)
+      place.insert(place.begin(), share);
+    return LoadOp::create(builder, loc, product, place, Value());
+  };
+  if (plan.shares == 1)
+    return load(at.builder, Value());
+  if (plan.shares > mostAddedOneByOne) {
+    auto all = ReduceOp::create(
+        at.builder, loc, ReduceKind::Sum, ArrayRef<StringRef>{"share"}, ValueRange{at.number(0)},
+        ValueRange{at.number(plan.shares)}, at.builder.getF32Type(),
+        [&](OpBuilder &inner, Location, ValueRange share) { return load(inner, share[0]); });
+    return all.getResult(0);
+  }
+  Value result;
+  for (int64_t share = 0; share < plan.shares; ++share) {
+    Value part = load(at.builder, at.number(share));
+    result = result ? createCombination(at.builder, loc, ReduceKind::Sum, result, part) : part;
+  }
+  return result;
+}
+
 void FlattenedSum::rewrite() {
   note(sum.reduce, passName, Verdict::Derived,
        "the " + describe(sum.reduce) + " is a product of rows of pixels that are counted through" +
@@ -174,7 +207,7 @@ void FlattenedSum::rewrite() {
   Value windows = storeWindows(), weights = storeWeights();
   Value product = storeProduct({windows, weights});
   OpBuilder builder(sum.compute.getYield());
-  if (!sum.endsWithProduct())
+  if (!endsWithProduct())
     builder.setInsertionPoint(sum.reduce);
   Arithmetic at{builder, loc};
   SmallVector<Value> indices(llvm::to_vector_of<Value>(sum.batches));
@@ -184,15 +217,8 @@ void FlattenedSum::rewrite() {
   indices.push_back(at.countOf(llvm::to_vector_of<Value>(sum.pixels), pixelExtents));
   if (isRowInnermost())
     std::swap(indices[indices.size() - 1], indices[indices.size() - 2]);
-  Value result;
-  for (int64_t share = 0; share < plan.shares; ++share) {
-    SmallVector<Value> place(indices);
-    if (plan.shares > 1)
-      place.insert(place.begin(), at.number(share));
-    Value part = LoadOp::create(builder, loc, product, place, Value());
-    result = result ? createCombination(builder, loc, ReduceKind::Sum, result, part) : part;
-  }
-  if (sum.endsWithProduct())
+  Value result = readProduct(at, product, indices);
+  if (endsWithProduct())
     sum.compute.getYield()->setOperand(0, result);
   else
     sum.reduce.replaceAllUsesWith(ValueRange{result});
@@ -224,7 +250,8 @@ struct FlattenWindows : tk::impl::FlattenWindowsBase<FlattenWindows> {
       plan = WindowPlan{static_cast<unsigned>(unrolled), slice, shares, 0};
     else if (!plan)
       return;
-    else if (const double written = timeAsWritten(*sum); plan->time >= written) {
+    else if (const double written = timeAsWritten(*sum, processors);
+             written < leastTime || plan->time >= written) {
       note(reduce, passName, Verdict::Declined,
            "the " + describe(reduce) + " would take about " +
                Twine(std::llround(plan->time / 1000)) + " us as a product, and " +

@@ -30,8 +30,11 @@ constexpr double timeOfTerm = 1.3e-4, timeOfHalf = 7.4e-6, timeOfApart = 4e-5;
 /// So much less a sum in 16 bits takes as a product before it becomes one: windows whose channels
 /// lie side by side are multiplied on the matrix unit as they are.
 constexpr double worthOfProduct = 0.9;
-/// Rows of the tiles of these.
-constexpr double rowsOfTile = 128;
+/// Results of a small tile, of which each processor has one at least.
+constexpr double resultsOfTile = 64 * 64;
+/// Rows of the tiles of these; terms of a slice on CUDA cores, which has those of the longest index
+/// of the sum alone.
+constexpr double rowsOfTile = 128, termsOfSlice = 16;
 /// Elements of a vector of 16 bytes.
 constexpr int64_t vectorElements = 8;
 /// What a slice of so many channels takes for each, relative to one of 128: sums of slices are
@@ -46,6 +49,8 @@ constexpr Slice slicesOfParts[] = {{128, 1}, {64, 1.25}, {32, 1.6}, {16, 2.5}},
 constexpr double bytesOfWide = 4, bytesOfPart = 2;
 /// Bytes of scratch memory that a sum may take, and launches beside the product.
 constexpr double mostScratch = double(int64_t(1) << 32), launchesBeside = 3;
+/// Steps of a share at least.
+constexpr int64_t leastSteps = 4;
 /// What more shares should take at most of the time of fewer.
 constexpr double worthOfShares = 0.9;
 
@@ -125,6 +130,12 @@ static double wholeSlices(const Extents &extents, Slice slice) {
   return std::ceil(extents.channels / length) * length;
 }
 
+/// Pairs of parts, taps and slices.
+static double stepsOf(const Extents &extents, Slice slice) {
+  return static_cast<double>(extents.pairs) * extents.taps * wholeSlices(extents, slice) /
+         static_cast<double>(slice.length);
+}
+
 /// Bytes of scratch memory that a plan takes.
 static double scratchOf(const Extents &extents, Slice slice, int64_t shares) {
   return extents.pixels *
@@ -144,13 +155,15 @@ static double timeOfPlan(const Extents &extents, Slice slice, int64_t shares, in
     product = std::min(
         product, tile.timeOf(static_cast<int64_t>(tiles * extents.batches) * shares, processors));
   }
-  product *= timeOfPair * slice.rate * extents.taps * channels *
-             static_cast<double>(extents.pairs) / static_cast<double>(shares);
+  product *= timeOfPair * slice.rate * static_cast<double>(slice.length) *
+             std::ceil(stepsOf(extents, slice) / static_cast<double>(shares));
   const double stored = extents.copies * extents.pixels * extents.residues * channels;
   const double results = extents.batches * extents.rows * extents.pixels;
+  const double bytesOfResult =
+      shares == 1 ? extents.bytesOfResult : bytesOfWide * static_cast<double>(shares);
   return product + launchesBeside * costOfLaunch +
          costOfByte * ((extents.bytesOfElement + 2 * extents.bytesOfParts) * stored +
-                       2 * extents.bytesOfResult * static_cast<double>(shares) * results);
+                       2 * bytesOfResult * results);
 }
 
 std::optional<WindowPlan> tk::planWindowSum(const WindowSum &sum, int64_t processors) {
@@ -163,8 +176,8 @@ std::optional<WindowPlan> tk::planWindowSum(const WindowSum &sum, int64_t proces
         own.unroll(n);
     Extents extents = extentsOf(own);
     for (Slice slice : sum.isInParts() ? ArrayRef(slicesOfParts) : ArrayRef(slicesOfHalves))
-      for (int64_t shares : {1, 2, 3, 6}) {
-        if (shares > extents.pairs)
+      for (int64_t shares : {1, 2, 3, 4, 6, 8, 12, 16, 24, 32}) {
+        if (shares > 1 && static_cast<double>(shares * leastSteps) > stepsOf(extents, slice))
           break;
         const double time = timeOfPlan(extents, slice, shares, processors);
         if (std::isnan(time) || scratchOf(extents, slice, shares) > mostScratch)
@@ -185,16 +198,26 @@ static bool areChannelsInnermost(const WindowSum &sum) {
          getSizeFact(sum.kernel, sum.extentOf(last)).divisor % vectorElements == 0;
 }
 
-double tk::timeAsWritten(const WindowSum &sum) {
+double tk::timeAsWritten(const WindowSum &sum, int64_t processors) {
   double terms = sum.isInParts()             ? timeOfTerm
                  : areChannelsInnermost(sum) ? worthOfProduct * timeOfHalf
                                              : worthOfProduct * timeOfApart;
-  double rows = 1;
+  double rows = 1, longest = 1;
   for (BlockArgument index : sum.rows)
     rows *= sizeOf(sum, index);
+  for (BlockArgument index : sum.channels)
+    longest = std::max(longest, sizeOf(sum, index));
+  for (const WindowAxis &axis : sum.axes)
+    longest = std::max(longest, sizeOf(sum, axis.tap));
+  if (sum.isInParts() && longest < termsOfSlice)
+    terms *= termsOfSlice / longest;
   terms *= sum.isInParts() ? rows : std::ceil(rows / rowsOfTile) * rowsOfTile;
+  double others = 1;
   for (BlockArgument index : llvm::concat<const BlockArgument>(sum.batches, sum.phases, sum.pixels))
-    terms *= sizeOf(sum, index);
+    others *= sizeOf(sum, index);
+  terms *= others;
+  if (rows * others < static_cast<double>(processors) * resultsOfTile)
+    terms *= static_cast<double>(processors) * resultsOfTile / (rows * others);
   for (BlockArgument index : sum.channels)
     terms *= sizeOf(sum, index);
   for (const WindowAxis &axis : sum.axes)

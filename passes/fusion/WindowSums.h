@@ -52,7 +52,7 @@ struct WindowSum {
 };
 
 /// How a sum over windows becomes a product: which axes' taps are channels (a bit each), how many
-/// channels a slice has, among how many blocks the pairs of parts are shared out, and what all of
+/// channels a slice has, among how many blocks the steps are shared out, and what all of
 /// it takes, in nanoseconds.
 struct WindowPlan {
   unsigned unrolled = 0;
@@ -66,8 +66,8 @@ std::optional<WindowSum> readWindowSum(KernelOp kernel, ComputeOp compute, Reduc
 /// The plan that takes the least time on so many processors; nothing if sizes are not known.
 std::optional<WindowPlan> planWindowSum(const WindowSum &sum, int64_t processors);
 
-/// What the sum takes as it is written, in nanoseconds.
-double timeAsWritten(const WindowSum &sum);
+/// What the sum takes as it is written, in nanoseconds, on so many processors.
+double timeAsWritten(const WindowSum &sum, int64_t processors);
 
 } // namespace tk
 

@@ -37,7 +37,8 @@ bool BlockProgram::bindWhole(Reduction &reduction, unsigned position, int64_t si
   // Of one value or none there is a loop, so that products in it have tiles of rows and columns.
   auto isProduct = [&](tk::ReduceOp inner) {
     auto isTerm = [&](Value term) { return isContractionTerm(inner, term); };
-    return inner != op && llvm::any_of(inner.getYield().getValues(), isTerm)
+    return (inner != op || op.getNumIndices() > 1) &&
+                   llvm::any_of(inner.getYield().getValues(), isTerm)
                ? WalkResult::interrupt()
                : WalkResult::advance();
   };

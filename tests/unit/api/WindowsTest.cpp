@@ -23,7 +23,7 @@ bool has_flat(mlir::ModuleOp module) {
 std::vector<HostTensor> run_flat(const Example &example, FlattenWindowsOptions options = {}) {
   options.always = true;
   return run_forced(
-      example, "tk-flatten-windows", [&] { return createFlattenWindows(options); }, nullptr,
+      example, "tk-split-residues", [&] { return createFlattenWindows(options); }, nullptr,
       has_flat);
 }
 
@@ -65,8 +65,8 @@ TEST_CASE("padded windows, with slices of any length and taps as channels") {
              {true, unrolled, 32, 1});
 }
 
-TEST_CASE("pairs of parts of windows that blocks share out") {
-  for (int64_t shares : {2, 3, 6})
+TEST_CASE("steps of windows that blocks share out, of which some have none") {
+  for (int64_t shares : {2, 3, 6, 16, 53, 64})
     run_flat({padded,
               {{"N", 2}, {"C", 8}, {"H", 5}, {"W", 6}, {"O", 24}},
               {as_drawn, as_drawn, as_drawn}},
@@ -141,6 +141,32 @@ kernel strided(x: bf16[N, H, W, C], w: bf16[O, 3, 3, C]) -> (y: f32[N, (H + 1) /
             {{"N", 1}, {"C", 16}, {"H", 9}, {"W", 7}, {"O", 20}},
             {as_drawn, as_drawn}},
            {true, 0, 16, 1});
+  // One step, of which the launch alone knows.
+  run_flat({R"(
+kernel places(x: f16[N, C, H, W], w: f16[O, C, R, S]) -> (y: f16[N, O, H - R + 1, W - S + 1]) {
+  y[n, o, a, b] = sum[i, r, s](x[n, i, a + r, b + s] * w[o, i, r, s])
+})",
+            {{"N", 2}, {"C", 24}, {"H", 6}, {"W", 7}, {"O", 20}, {"R", 1}, {"S", 1}},
+            {as_drawn, as_drawn}},
+           {true, 0, 32, 1});
+  for (int64_t shares : {2, 12})
+    run_flat({R"(
+kernel strided(x: bf16[N, H, W, C], w: bf16[O, 3, 3, C]) -> (y: bf16[N, (H + 1) / 2, (W + 1) / 2, O]) {
+  y[n, a, b, o] = sum[r, s, i](w[o, r, s, i] * pad(x[n, 2 * a + r - 1, 2 * b + s - 1, i], 0.0))
+})",
+              {{"N", 1}, {"C", 16}, {"H", 9}, {"W", 7}, {"O", 20}},
+              {as_drawn, as_drawn}},
+             {true, 0, 16, shares});
+}
+
+TEST_CASE("gradients by weights, whose windows are stored tap by tap") {
+  run_flat({R"(
+kernel weights(x: f32[N, C, H, W], dy: f32[N, O, H, W]) -> (dw: f32[O, C, 3, 3]) {
+  dw[o, i, r, s] = sum[n, a, b](dy[n, o, a, b] * pad(x[n, i, a + r - 1, b + s - 1], 0.0))
+})",
+            {{"N", 2}, {"C", 5}, {"H", 6}, {"W", 7}, {"O", 20}},
+            {as_drawn, as_drawn}},
+           {true, 3, 32, 16});
 }
 
 TEST_CASE("taps in reverse order, as the gradient by the input has them") {
