@@ -247,7 +247,7 @@ bool BulkAnalysis::endsRows(arith::CmpIOp compare, int64_t axis) {
 bool BulkAnalysis::endsGroups(arith::CmpIOp compare, int64_t axis, Value end) {
   Value index = compare.getLhs();
   if (!isLoad || source.end || !end || compare.getPredicate() != arith::CmpIPredicate::slt ||
-      access.indices.size() >= kMapRank ||
+      access.indices.size() >= mostAxesOfTensorMap ||
       llvm::is_contained(access.indexAxes(access.indices.size() - 1), axis) ||
       !TileElements::areScalars(index) || info.of(index).axes[0].contiguity < source.gatheredRows)
     return false;
