@@ -11,7 +11,7 @@ import peers
 
 torch.backends.cuda.matmul.allow_tf32 = False
 N = 4096
-CORES = "transposition,tk-split-significands"  # f32 by bf16x3 on the matrix unit would hide the rungs below
+CORES = "transposition,emulation"  # f32 by bf16x3 on the matrix unit would hide the rungs below
 RUNGS = {
     "f32": ("examples/gemm_f32.tk", torch.float32, 1e-5,
             (("naive (all four off)", f"fusion,tiling,coalescing,coarsening,{CORES}"),
@@ -19,7 +19,7 @@ RUNGS = {
              ("+ tiling", f"fusion,coarsening,{CORES}"),
              ("+ coarsening, scalar accesses", f"fusion,vectorization,{CORES}"),
              ("+ vector width", f"fusion,{CORES}"),
-             ("+ left operand transposed first", "fusion,tk-split-significands"),
+             ("+ left operand transposed first", "fusion,emulation"),
              ("+ bf16x3 on the matrix unit", ""))),
     "bf16": ("examples/gemm.tk", torch.bfloat16, 1e-2,
              (("naive (all four off)", "fusion,tiling,coalescing,coarsening,warpgroups,persistence,roles"),

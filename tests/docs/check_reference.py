@@ -145,6 +145,23 @@ def check_language():
         expect(re.search(rf"\b{name}\b", read("std.md")), f"std.md: {name} is not described")
 
 
+TOOLS = {"tk-opt", "tk-translate", "tk-emit-cuda", "tk-fuzz", "tk-fuzz-frontend", "tk-fuzz-runtime"}
+
+
+def check_names():
+    """Passes and patterns that pages name exist."""
+    sources = "\n".join((ROOT / name).read_text() for name in (
+        "passes/Passes.td", "passes/Patterns.cpp", "compiler/PipelineTable.cpp", "passes/lowering/cpu/CpuPasses.td"))
+    known = set(re.findall(r'"(tk-[a-z0-9-]+)"', sources)) | TOOLS
+    patterns = set(re.findall(r"&nbsp;`:([a-z0-9-]+)`", read("pipeline.md")))
+    for page in sorted((ROOT / "docs").rglob("*.md")):
+        if page.name == "status.md":
+            continue
+        for name, pattern in re.findall(r"`(tk-[a-z0-9-]+[a-z0-9])(?::([a-z0-9-]+))?`", page.read_text()):
+            expect(name in known, f"{page.name}: there is no pass {name}")
+            expect(not pattern or pattern in patterns, f"{page.name}: there is no pattern {name}:{pattern}")
+
+
 tkc = sys.argv[1]
 check_tkc(tkc)
 check_groups()
@@ -153,5 +170,6 @@ check_cpp()
 check_c()
 check_python()
 check_language()
+check_names()
 print("\n".join(problems) or "the reference describes what there is")
 sys.exit(bool(problems))
