@@ -3,16 +3,13 @@
 their page, paths in code on pages of docs/ exist, and every result in lab/results has a reference from a page
 or from a comment.
 
-check_links.py [ROOT]
 """
 import pathlib
 import re
 import subprocess
 import sys
 
-ROOT = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else __file__).resolve()
-if ROOT.is_file():
-    ROOT = ROOT.parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 FENCE = re.compile(r"^(```|~~~).*?^\1\s*$", re.M | re.S)
 CODE = re.compile(r"`[^`\n]*`")
 LINK = re.compile(r"!?\[(?:[^\]\[]|\[[^\]]*\])*\]\(([^)\s]+)\)")

@@ -110,6 +110,9 @@ def check_cpp():
             for name in re.findall(r"^  (?:[\w:<>&*]+ )+&?\*?(\w+)\(", public, re.M):
                 if name not in ("Module", "Kernel", "BoundKernel", "operator", "explicit"):
                     expect(re.search(rf"\b{name}\b", known), f"cpp.md: {path.name}: the member {name} is not described")
+    options = re.search(r"struct CompileOptions \{(.*?)\n\};", (ROOT / "runtime/include/tk/backend.h").read_text(), re.S)[1]
+    for name in re.findall(r"^  [\w:<>, ]+ (\w+)(?: = [^;]*)?;", re.sub(r"//.*", "", options), re.M):
+        expect(re.search(rf"`{name}`", section(page, "Compile")), f"cpp.md: CompileOptions::{name} is not described")
     enum = re.search(r"enum class ErrorCode.*?\{(.*?)\};", (ROOT / "runtime/include/tk/error.h").read_text(), re.S)[1]
     for name in re.findall(r"^\s*(\w+),", re.sub(r"//.*", "", enum), re.M):
         expect(f"`{name}`" in page, f"cpp.md: no error code {name}")
