@@ -474,7 +474,7 @@ def ApproximateFunctions : Pass<"tk-approximate-functions", "::mlir::ModuleOp"> 
   let summary = "Compute functions to the precision that the rounding of their results leaves";
   let description = [{
     The patterns change the body of compute ops before these become kernels. Each keeps the error
-    bound of docs/numerics.md. Later patterns use the marks of earlier ones.
+    bound of docs/reference/numerics.md. Later patterns use the marks of earlier ones.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
                            "::tk::gpu::TkGpuDialect"];

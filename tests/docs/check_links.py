@@ -1,9 +1,7 @@
 #!/usr/bin/env python3
 """Checks every Markdown page: relative links name a file of the repository, anchors name a heading of
-their page, paths in code on pages of docs/ exist, and every result in lab/results has a reference from a page
-or from a comment.
-
-"""
+their page, paths in code on pages of docs/ and pages that comments name exist, and every result in lab/results has a
+reference from a page or from a comment."""
 import pathlib
 import re
 import subprocess
@@ -16,6 +14,8 @@ LINK = re.compile(r"!?\[(?:[^\]\[]|\[[^\]]*\])*\]\(([^)\s]+)\)")
 # A path of the repository in code, without placeholders.
 PATH = re.compile(r"`((?:runtime|dialects|frontend|passes|compiler|python|tests|scripts|bench|examples|docs|lab|cmake)/"
                   r"[\w./-]+)`")
+# A page that a comment in the code names.
+COMMENT = re.compile(r"(?<![\w/.])((?:docs|lab)/[\w./-]+\.md)\b")
 RESULT = re.compile(r"\d{4}-\d\d-\d\d-[a-z]+\d+(?:-[\w-]+)?\.md")
 
 
@@ -63,6 +63,9 @@ def check():
         if path.suffix in (".md", ".cpp", ".h", ".py", ".td", ".inc") and path.stat().st_size < 1 << 20:
             text = path.read_text(errors="replace")
             named |= {n for n in RESULT.findall(text) if n != path.name}
+            if path.suffix != ".md":
+                problems += [f"{path.relative_to(ROOT)}: no file {name}" for name in COMMENT.findall(text)
+                             if not (ROOT / name).exists()]
     for path in everything:
         if path.parent == ROOT / "lab/results" and path.name not in named:
             problems.append(f"{path.relative_to(ROOT)}: no page and no comment refers to this result")
