@@ -59,8 +59,8 @@ static constexpr llvm::StringLiteral passName = "tk-split-chains";
 /// Parts that each processor should have, of different lengths where rows are masked.
 static constexpr int64_t partsWanted = 8;
 /// The same where a part is a warp's: it has fewer loads in flight. On an H200 heads of 128 columns
-/// with keys of their own read 0.90 to 0.98 of the copy's rate with 11, 0.79 to 0.86 with 8 parts, 0.87
-/// to 0.95 with 16, whose lengths are powers of two more often.
+/// with keys of their own read 0.90 to 0.98 of the copy's rate with 11, 0.79 to 0.86 with 8 parts,
+/// 0.87 to 0.95 with 16, whose lengths are powers of two more often.
 static constexpr int64_t partsOfWarpWanted = 11;
 /// What parts are a multiple of: tiles.
 static constexpr int64_t partUnit = 128;

@@ -5,7 +5,6 @@
 #include "passes/machine/Occupancy.h"
 #include "passes/machine/OperationCost.h"
 
-
 #include <algorithm>
 #include <cmath>
 

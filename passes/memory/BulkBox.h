@@ -57,8 +57,9 @@ llvm::SmallVector<mlir::Value> buildCoordinates(mlir::OpBuilder &builder, mlir::
 
 /// Has a copy from `coordinates` take only the rows before the end of `box`. Its first row has the
 /// number that `base` adds up to in the end's terms. Returns an `i1`: the copy takes some rows but
-/// not all, and the box is not outside the tensor for other reasons (`isInside`; null: it never is).
-/// Then the coordinates are those of the map that begins before the tensor, else those of the other.
+/// not all, and the box is not outside the tensor for other reasons (`isInside`; null: it never
+/// is). Then the coordinates are those of the map that begins before the tensor, else those of the
+/// other.
 mlir::Value endRows(mlir::OpBuilder &builder, mlir::Location loc, const BulkBox &box,
                     mlir::ValueRange base, mlir::Value isInside,
                     llvm::SmallVectorImpl<mlir::Value> &coordinates);

@@ -137,8 +137,9 @@ LogicalResult KernelEmitter::emitBulkCopy(gpu::BulkCopyOp copy) {
                      : copy.getAgain() ? ", tk::Keep::last"
                                        : "";
   emitByOneThread(copy, loop + "tk::bulk_load" + (mask.empty() ? "" : "_multicast") + "<" +
-                            llvm::Twine(rank) + keep + ">(" + to + ", " + (isa<BlockArgument>(copy.getMap()) ? "&" : "") +
-                            names[copy.getMap()] + ", {" + at + "}, " + phaseAt(copy.getPhases(), copy.getSlot()) + mask +
+                            llvm::Twine(rank) + keep + ">(" + to + ", " +
+                            (isa<BlockArgument>(copy.getMap()) ? "&" : "") + names[copy.getMap()] +
+                            ", {" + at + "}, " + phaseAt(copy.getPhases(), copy.getSlot()) + mask +
                             ");");
   return success();
 }

@@ -103,7 +103,8 @@ std::string KernelEmitter::quotient(arith::DivFOp divide, Operands in) {
   return call("divide", in);
 }
 
-/// A quotient of f32 within 2 ulp. Several registers over one number are products with its reciprocal.
+/// A quotient of f32 within 2 ulp. Several registers over one number are products with its
+/// reciprocal.
 std::string KernelEmitter::approximateQuotient(arith::DivFOp divide, Operands in) {
   if (registersOf(divide.getResult()) > 1 && gpu::splatSource(divide.getRhs()))
     return call("divide_approx", {in[0], call("ApproxDivisor", in[1])});

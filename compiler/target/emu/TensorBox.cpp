@@ -82,8 +82,8 @@ bool TensorBox::load(GlobalMemory &global, const int *at, int64_t to, Access min
                      const Viewer &viewer, std::vector<unsigned char> &data) const {
   const auto size = static_cast<int64_t>(size_of(dtype));
   data.resize(static_cast<size_t>(bytes()));
-  if (isOutside(at) && !global.locateRead(address, static_cast<int>(size), static_cast<int>(size),
-                                          mine, viewer))
+  if (isOutside(at) &&
+      !global.locateRead(address, static_cast<int>(size), static_cast<int>(size), mine, viewer))
     return false;
   return forEachRun(at, [&](int64_t element, const char *from, int64_t count) {
     const unsigned char *source = nullptr;
