@@ -51,6 +51,10 @@ inline constexpr int64_t vectorBytes = 16; ///< the widest access of a thread
 inline constexpr int64_t vectorBits = 8 * vectorBytes;
 inline constexpr int64_t sharedRate = 128; ///< bytes a clock from shared memory
 
+/// The second-level cache by which plans are made, whatever the device: an H100's. The driver of an
+/// H200 reports 60 MiB.
+inline constexpr int64_t cacheBytesOfPlans = 50 << 20;
+
 /// What threads hold of tiles.
 inline constexpr int64_t mostOutputsOfThread = 512; ///< beyond, nearly all of them spill
 inline constexpr int64_t usualRegistersOfThread = 64;

@@ -31,6 +31,7 @@
 
 #include "dialects/tk/TkDialect.h"
 #include "dialects/tkgpu/TkGpuLayout.h"
+#include "passes/machine/Machine.h"
 #include "passes/memory/AxisInfo.h"
 #include "passes/tiling/SizeFacts.h"
 
@@ -40,9 +41,9 @@
 using namespace mlir;
 using namespace tk;
 
-/// Of an H200, and how many times that a tensor may be for a part of it to last until the next
+/// How many times the second-level cache a tensor may be for a part of it to last until the next
 /// launch (16 rows by 28672 x 8192 of bf16, 470 MB, gain 3 % warm and lose as much cold).
-static constexpr int64_t cacheBytes = 50 << 20, mostCaches = 6;
+static constexpr int64_t mostCaches = 6;
 
 /// The loop that goes through a block's tiles, if `value` counts it; it begins at the block's
 /// number.
@@ -119,7 +120,7 @@ static std::optional<int64_t> bytesOf(KernelOp kernel, ValueRange extents, int64
 
 /// Does the cache hold less than so many bytes, and a part of them until the next launch?
 static bool exceedsCache(std::optional<int64_t> bytes) {
-  return bytes && *bytes > cacheBytes && *bytes <= mostCaches * cacheBytes;
+  return bytes && *bytes > cacheBytesOfPlans && *bytes <= mostCaches * cacheBytesOfPlans;
 }
 
 /// The bytes of the tensor that `copy` reads, at most; nothing if that is not known.

@@ -52,7 +52,7 @@ static constexpr int64_t leastKeptRow = 16384;
 static constexpr int64_t longestKeptRow = 16 * threadsOfHalf * mostElementsOfThread;
 /// Of each element of a row that shared memory keeps.
 static constexpr int64_t rowBits = 16;
-static constexpr int64_t cacheBytes = 50 << 20, spreadRowsAtOnce = 32;
+static constexpr int64_t spreadRowsAtOnce = 32;
 /// What a block takes at a time of a row that it does not hold: where a thread has one element, of
 /// rows of unknown length, and of long ones.
 static constexpr int64_t smallSlice = 256, slice = 1024, longSlice = 8192;
@@ -188,7 +188,7 @@ bool Planner::isReadAgain(Value along) {
     return reduction && !reduction.getRescale().empty();
   });
   return (!isOnline || divisor % longestSpreadRow == 0) &&
-         bytesOfRow(*shape.upperOf(along)) * spreadRowsAtOnce <= cacheBytes;
+         bytesOfRow(*shape.upperOf(along)) * spreadRowsAtOnce <= cacheBytesOfPlans;
 }
 
 /// Do the blocks of a cluster keep rows that are too long for the registers of their threads in
