@@ -33,8 +33,8 @@ using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-materialize-operands:gather";
 /// Nanoseconds, measured on an H200: what a multiply-add takes less on warpgroups (8192 rows, 14336
-/// columns and 4096 terms 5.8 ms for 3 by warps), to read or write a byte.
-static constexpr double savedOfProduct = 2.5e-6, costOfByte = 4e-4;
+/// columns and 4096 terms 5.8 ms for 3 by warps).
+static constexpr double savedOfProduct = 2.5e-6;
 
 namespace {
 
@@ -123,7 +123,7 @@ static bool pays(KernelOp kernel, ComputeOp compute, ReduceOp reduce, LoadOp fac
     return false;
   double bytes = *elements * factor.getType().getIntOrFloatBitWidth() / 8;
   return savedOfProduct * *outputs * *depth * reduce.getNumAccumulators() >
-         2 * costOfByte * bytes + cost::launch;
+         2 * cost::byte * bytes + cost::launch;
 }
 
 /// Stores what `factor` loads in a statement of its own, and has it loaded from there.

@@ -53,7 +53,6 @@ static constexpr int64_t sideOfTile = 128;
 /// The same of a factor of f32 that then lies across the sum, and the outputs that each processor
 /// has at least where that saves anything: TransposeFactors.cpp.
 static constexpr double savedAcross = 2.7e-6, outputsOfProcessor = 128 * 128;
-static constexpr double costOfByte = 4e-4;
 /// Of fewer rows or columns on warpgroups nothing is known.
 static constexpr int64_t fewestRows = 8;
 
@@ -228,7 +227,7 @@ bool FactorPadding::pays(ComputeOp compute, ArrayRef<Product> products) {
         return false;
       double bytes = static_cast<double>(bytesOf(factor.getType()));
       double read = *length * bytes, written = std::ceil(read / lineBytes) * lineBytes;
-      cost += costOfByte * *rows * (read + written) + cost::launch;
+      cost += cost::byte * *rows * (read + written) + cost::launch;
     }
   }
   return saved > cost;

@@ -71,10 +71,9 @@ static constexpr double timeOfNarrowTerm = 0.47, worthOfNarrowParts = 0.9;
 /// Fewer terms do not make up for storing and reading a part.
 static constexpr int64_t shortestPart = 1024;
 static constexpr int64_t mostParts = 16;
-/// Of f32 and f64, nanoseconds: to store and add up a byte of a part; and of
-/// the time of fewer parts, what more of them should take at most. Measured on an H200 with 64 x 64
-/// to 1024 x 1024 outputs.
-static constexpr double costOfWideByte = 3.5e-4, worthOfMoreParts = 0.96;
+/// Of f32 and f64: more parts are chosen if they take less than this share of the time of fewer.
+/// Measured on an H200 with 64 x 64 to 1024 x 1024 outputs.
+static constexpr double worthOfMoreParts = 0.96;
 /// Terms that such a part has at least, and what lengths of such parts are multiples of.
 static constexpr int64_t shortestWidePart = 64, wideUnit = 32;
 /// Few rows and a factor that threads convert: how many blocks a processor should have, how many on
@@ -384,7 +383,7 @@ int64_t ContractionSplit::choosePartsOfWide(int64_t processors) {
       int64_t count = parts * size->others * tile.count(size->rows, size->columns);
       least = std::min(least, tile.timeOf(count, llvm::divideCeil(*length, parts), processors));
     }
-    double added = costOfWideByte * bytes * static_cast<double>(parts) + cost::launch;
+    double added = cost::byte * bytes * static_cast<double>(parts) + cost::launch;
     return parts == 1 ? least : least + added;
   };
   int64_t best = 1;
