@@ -78,7 +78,7 @@ namespace cost {
 /// What one more launch costs: it is queued, its blocks start, and the machine empties at its end.
 /// The value by which passes decide.
 inline constexpr double launch = 2500;
-/// To read or write a byte of device memory in a launch of some megabytes on an H200: 3700 GB/s.
+/// To read or write a byte of device memory, as measured on an H200: 3700 GB/s.
 /// The value by which passes decide whether to store an operand in another form.
 inline constexpr double byte = 2.7e-4;
 /// Until data of device memory is in a register, under load. Assumed.
