@@ -128,7 +128,7 @@ def SplitResidues : Pass<"tk-split-residues", "::mlir::ModuleOp"> {
 }
 
 def FlattenWindows : Pass<"tk-flatten-windows", "::mlir::ModuleOp"> {
-  let summary = "Make a sum over windows in f32 a product of stored parts in bf16, pixels counted through";
+  let summary = "Make a sum over windows a product of stored rows of pixels that are counted through";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
   let options = [
     Option<"always", "always", "bool", "false", "Sums of any size, also where it costs time">,

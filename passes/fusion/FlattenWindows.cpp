@@ -5,7 +5,7 @@
 // are counted through as one number q, in rows that are as long as places and taps reach, then a
 // tap is a distance in q: the sum is a product of rows q + distance, which copies bring as boxes.
 //
-// 1. Take sums over windows in f32, or in 16 bits (WindowSums.cpp), where that saves time
+// 1. Take sums over windows in f32, tf32 or 16 bits (WindowSums.cpp), where that saves time
 // (WindowCost.cpp).
 // 2. The windows' tensor is stored once more, in three parts in bf16 (SplitSignificands.cpp) and in
 //    the order [part, slab, q, lane]. A slab holds one slice of the channels, and, where windows
@@ -15,8 +15,8 @@
 // 3. The weights are stored in the order [part, tap and slice, row, lane].
 // 4. The product of both, over pairs of parts, taps and slices, and over the lanes of a slice, is
 //    stored for all q. Those between two rows of places are computed for nothing.
-//    Of 16 bits there is one part, and what follows the sum, if no pixel enters it otherwise, is
-//    computed with the product, so that its narrow results are stored.
+//    Of tf32 and 16 bits there is one part, and what follows the sum, if no pixel enters it
+//    otherwise, is computed with the product, so that its narrow results are stored.
 // 5. The statement reads the product at its places. What follows the sum stays there.
 // 6. Of few channels the taps of some axes are channels: their windows are stored tap by tap.
 //    Where tiles are few, pairs of parts are shared out among blocks, whose sums the statement
@@ -104,8 +104,9 @@ Value FlattenedSum::createTerm(Arithmetic at, ArrayRef<Value> factors, ArrayRef<
       {at.add(at.mul(at.countOf(tap, tapExtents), slices), slice), own[own.size() - 2], lane});
   Value wide[2];
   for (const auto &[side, indices] : {std::pair(0, ofWindows), std::pair(1, ofWeights)}) {
-    Value part = LoadOp::create(at.builder, loc, factors[side], indices, Value());
-    wide[side] = arith::ExtFOp::create(at.builder, loc, at.builder.getF32Type(), part);
+    wide[side] = LoadOp::create(at.builder, loc, factors[side], indices, Value());
+    if (!wide[side].getType().isF32())
+      wide[side] = arith::ExtFOp::create(at.builder, loc, at.builder.getF32Type(), wide[side]);
   }
   const bool isLeft = isRowInnermost();
   return arith::MulFOp::create(at.builder, loc, wide[isLeft ? 0 : 1], wide[isLeft ? 1 : 0]);
@@ -160,7 +161,7 @@ Value FlattenedSum::storeProduct(ArrayRef<Value> factors) {
               Arithmetic in{inner, loc};
               return createTerm(in, factors, own, counts, in.add(first, indices[0]), indices[1]);
             },
-            sum.isInParts() ? Precision::Blocked : Precision::Default);
+            sum.isInParts() ? Precision::Blocked : sum.reduce.getPrecision());
         Value result = product.getResult(0);
         if (endsWithProduct()) {
           mapping.map(sum.reduce.getResult(0), result);
@@ -235,6 +236,8 @@ struct FlattenWindows : tk::impl::FlattenWindowsBase<FlattenWindows> {
     if (!target || !target.getHopper())
       return;
     getOperation()->walk([&](KernelOp kernel) {
+      if (kernel->hasAttr("tk.schedules"))
+        return; // its blocks name indices, and say what becomes of each
       for (ComputeOp compute : llvm::to_vector(kernel.getBody().getOps<ComputeOp>()))
         for (ReduceOp reduce : llvm::to_vector(compute.getBlock()->getOps<ReduceOp>()))
           flatten(kernel, compute, reduce, target.getProcessors());

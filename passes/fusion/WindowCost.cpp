@@ -44,7 +44,8 @@ struct Slice {
   double rate;
 };
 constexpr Slice slicesOfParts[] = {{128, 1}, {64, 1.25}, {32, 1.6}, {16, 2.5}},
-                slicesOfHalves[] = {{64, 1}, {32, 1.5}, {16, 2.5}};
+                slicesOfHalves[] = {{64, 1}, {32, 1.5}, {16, 2.5}},
+                slicesOfTf32[] = {{32, 2}, {16, 3}};
 /// Bytes of an element of f32, and of a part.
 constexpr double bytesOfWide = 4, bytesOfPart = 2;
 /// Bytes of scratch memory that a sum may take, and launches beside the product.
@@ -100,8 +101,9 @@ static double sizeOf(const WindowSum &sum, BlockArgument index) {
 static Extents extentsOf(const WindowSum &sum) {
   Extents extents;
   extents.bytesOfElement = sum.element.getIntOrFloatBitWidth() / 8.0;
-  extents.bytesOfParts = bytesOfPart * static_cast<double>(sum.countParts());
-  extents.bytesOfResult = sum.endsWithProduct() ? bytesOfPart : bytesOfWide;
+  extents.bytesOfParts = sum.isInParts() ? bytesOfPart * static_cast<double>(sum.countParts())
+                                         : extents.bytesOfElement;
+  extents.bytesOfResult = sum.endsWithProduct() ? extents.bytesOfElement : bytesOfWide;
   extents.pairs = sum.countPairs();
   for (BlockArgument index : llvm::concat<const BlockArgument>(sum.batches, sum.phases))
     extents.batches *= sizeOf(sum, index);
@@ -166,6 +168,12 @@ static double timeOfPlan(const Extents &extents, Slice slice, int64_t shares, in
                        2 * bytesOfResult * results);
 }
 
+static ArrayRef<Slice> slicesOf(const WindowSum &sum) {
+  if (sum.isInParts())
+    return slicesOfParts;
+  return sum.element.isF32() ? ArrayRef(slicesOfTf32) : ArrayRef(slicesOfHalves);
+}
+
 std::optional<WindowPlan> tk::planWindowSum(const WindowSum &sum, int64_t processors) {
   std::optional<WindowPlan> best;
   const unsigned count = sum.phases.empty() ? sum.axes.size() : 0;
@@ -175,7 +183,7 @@ std::optional<WindowPlan> tk::planWindowSum(const WindowSum &sum, int64_t proces
       if (unrolled >> n & 1)
         own.unroll(n);
     Extents extents = extentsOf(own);
-    for (Slice slice : sum.isInParts() ? ArrayRef(slicesOfParts) : ArrayRef(slicesOfHalves))
+    for (Slice slice : slicesOf(sum))
       for (int64_t shares : {1, 2, 3, 4, 6, 8, 12, 16, 24, 32}) {
         if (shares > 1 && static_cast<double>(shares * leastSteps) > stepsOf(extents, slice))
           break;
@@ -199,9 +207,9 @@ static bool areChannelsInnermost(const WindowSum &sum) {
 }
 
 double tk::timeAsWritten(const WindowSum &sum, int64_t processors) {
-  double terms = sum.isInParts()             ? timeOfTerm
-                 : areChannelsInnermost(sum) ? worthOfProduct * timeOfHalf
-                                             : worthOfProduct * timeOfApart;
+  double terms = sum.isInParts()                                     ? timeOfTerm
+                 : areChannelsInnermost(sum) && !sum.element.isF32() ? worthOfProduct * timeOfHalf
+                                                                     : worthOfProduct * timeOfApart;
   double rows = 1, longest = 1;
   for (BlockArgument index : sum.rows)
     rows *= sizeOf(sum, index);

@@ -178,8 +178,8 @@ bool WindowReader::read() {
 
 std::optional<WindowSum> tk::readWindowSum(KernelOp kernel, ComputeOp compute, ReduceOp reduce) {
   if (reduce->getBlock() != compute.getBlock() || reduce.isOnline() ||
-      reduce.getKind(0) != ReduceKind::Sum || reduce.getPrecision() != Precision::Default ||
-      !isMatrixProduct(reduce))
+      reduce.getKind(0) != ReduceKind::Sum || reduce.getPrecision() == Precision::Exact ||
+      reduce.getPrecision() == Precision::Blocked || !isMatrixProduct(reduce))
     return std::nullopt;
   auto product = reduce.getYield().getValues()[0].getDefiningOp<arith::MulFOp>();
   if (!product || !product.getType().isF32())
@@ -192,6 +192,8 @@ std::optional<WindowSum> tk::readWindowSum(KernelOp kernel, ComputeOp compute, R
   }
   Type element = factors[0].getType();
   if (element != factors[1].getType() || !(element.isF32() || element.isF16() || element.isBF16()))
+    return std::nullopt;
+  if (element.isF32() && reduce.getPrecision() == Precision::Fast)
     return std::nullopt;
   for (unsigned side : {0, 1}) {
     WindowSum sum{kernel, compute, reduce, factors[side], factors[1 - side], element, {}, {}, {},

@@ -37,8 +37,10 @@ struct WindowSum {
   /// Indices of the sum that are no taps.
   llvm::SmallVector<mlir::BlockArgument> channels;
 
-  /// Is each number multiplied in three parts?
-  bool isInParts() const { return element.isF32(); }
+  /// Is each number multiplied in three parts? With `tf32` it is multiplied as it is.
+  bool isInParts() const {
+    return element.isF32() && ReduceOp(reduce).getPrecision() == Precision::Default;
+  }
   /// Parts that are stored of a number, and pairs of parts that are multiplied.
   int64_t countParts() const;
   int64_t countPairs() const;

@@ -159,6 +159,16 @@ kernel strided(x: bf16[N, H, W, C], w: bf16[O, 3, 3, C]) -> (y: bf16[N, (H + 1) 
              {true, 0, 16, shares});
 }
 
+TEST_CASE("windows of tf32") {
+  run_flat({R"(
+kernel planes(x: f32[N, C, H, W], w: f32[O, C, 3, 3], bias: f32[O]) -> (y: f32[N, O, H, W]) {
+  y[n, o, a, b] = relu(sum[i, r, s; tf32](pad(x[n, i, a + r - 1, b + s - 1], 0.0) * w[o, i, r, s]) + bias[o])
+})",
+            {{"N", 2}, {"C", 40}, {"H", 5}, {"W", 6}, {"O", 24}},
+            {as_drawn, as_drawn, as_drawn}},
+           {true, 0, 32, 1});
+}
+
 TEST_CASE("gradients by weights, whose windows are stored tap by tap") {
   run_flat({R"(
 kernel weights(x: f32[N, C, H, W], dy: f32[N, O, H, W]) -> (dw: f32[O, C, 3, 3]) {
