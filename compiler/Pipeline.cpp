@@ -20,50 +20,74 @@ using namespace mlir;
 
 namespace tk {
 
-/// The steps of one row.
-static void addSteps(const PhaseRow &phase, const PassRow &row, std::vector<PipelineStep> &steps) {
-  auto add = [&](StringRef pattern) -> PipelineStep & {
-    PipelineStep &step = steps.emplace_back();
+namespace {
+
+/// Lists the steps of the table.
+class StepList {
+public:
+  explicit StepList(const PhaseRow &phase, std::vector<PipelineStep> &steps)
+      : phase(phase), steps(steps) {}
+
+  void addRow(const PassRow &row) {
+    PipelineStep step;
     step.row = &row;
     step.stage = phase.stage;
-    step.number = static_cast<unsigned>(steps.size());
-    step.name = row.name.str() + (pattern.empty() ? "" : ":" + pattern.str());
-    step.pattern = pattern;
+    step.name = row.name.str();
+    step.pass = row.name;
     step.group = row.group;
+    step.whenOff = row.whenOff;
     step.why = row.why;
-    step.needed = false;
-    return step;
-  };
-  for (const PatternRow &pattern : row.patterns) {
-    PipelineStep &step = add(pattern.name);
-    step.pass = step.former = pattern.pass;
-    step.whenOff = pattern.whenOff;
-    step.why = pattern.why;
-    if (!pattern.group.empty())
-      step.group = pattern.group;
+    if (row.patterns.empty())
+      return addPass(step);
+    for (const PatternRow &pattern : row.patterns) {
+      step.name = step.pattern = (row.name + ":" + pattern.name).str();
+      step.pass = pattern.pass;
+      step.group = pattern.group.empty() ? row.group : pattern.group;
+      step.whenOff = pattern.whenOff;
+      step.why = pattern.why;
+      addPass(step);
+    }
   }
-  const ArrayRef<PatternInfo> inside = patternsOf(row.name);
-  for (const PatternInfo &pattern : inside) {
-    PipelineStep &step = add(pattern.name);
-    step.former = pattern.former;
-    step.needed = pattern.needed;
-    step.why = pattern.summary;
-    if (!pattern.group.empty())
-      step.group = pattern.group;
+
+private:
+  /// A pass, or the rewrites inside it.
+  void addPass(const PipelineStep &whole) {
+    const ArrayRef<PatternInfo> inside = patternsOf(whole.pass);
+    first = static_cast<unsigned>(steps.size()) + 1;
+    if (inside.empty())
+      return add(whole);
+    for (const PatternInfo &pattern : inside) {
+      PipelineStep step = whole;
+      step.name = (whole.row->name + ":" + pattern.name).str();
+      step.inner = pattern.name;
+      step.former = pattern.former;
+      step.needed = pattern.needed;
+      step.why = pattern.summary;
+      if (!pattern.group.empty())
+        step.group = pattern.group;
+      add(step);
+    }
   }
-  if (!row.patterns.empty() || !inside.empty())
-    return;
-  PipelineStep &step = add("");
-  step.pass = row.name;
-  step.whenOff = row.whenOff;
-}
+
+  void add(PipelineStep step) {
+    step.number = static_cast<unsigned>(steps.size()) + 1;
+    step.first = first;
+    steps.push_back(std::move(step));
+  }
+
+  const PhaseRow &phase;
+  std::vector<PipelineStep> &steps;
+  unsigned first = 0;
+};
+
+} // namespace
 
 ArrayRef<PipelineStep> pipelineSteps() {
   static const std::vector<PipelineStep> steps = [] {
     std::vector<PipelineStep> list;
     for (const PhaseRow &phase : phaseTable())
       for (const PassRow &row : phase.rows)
-        addSteps(phase, row, list);
+        StepList(phase, list).addRow(row);
     return list;
   }();
   return steps;
@@ -74,9 +98,16 @@ unsigned lastTensorPass() {
       pipelineSteps(), [](const PipelineStep &step) { return step.stage <= Stage::Fused; }));
 }
 
+/// The names that select a step.
+static SmallVector<StringRef> namesOf(const PipelineStep &step) {
+  SmallVector<StringRef> names = {step.name,  step.row->name, step.pattern,
+                                  step.group, step.pass,      step.former};
+  llvm::erase_if(names, [](StringRef name) { return name.empty(); });
+  return names;
+}
+
 bool selects(StringRef selector, const PipelineStep &step) {
-  return !selector.empty() && (selector == step.name || selector == step.row->name ||
-                               selector == step.group || selector == step.former);
+  return llvm::is_contained(namesOf(step), selector);
 }
 
 bool selects(StringRef selector, const PassRun &run) {
@@ -105,16 +136,18 @@ bool isPrintablePass(StringRef name) {
 std::string unknownPass(StringRef name) {
   std::vector<std::string> names;
   for (const PipelineStep &step : pipelineSteps())
-    for (StringRef known : {StringRef(step.name), step.row->name, step.group, step.former})
-      if (!known.empty())
-        names.push_back(known.str());
+    for (StringRef known : namesOf(step))
+      names.push_back(known.str());
   const std::string nearest = nearestOf(name, names);
   return "unknown pass '" + name.str() + "'" +
          (nearest.empty() ? "" : "; did you mean '" + nearest + "'?");
 }
 
-std::string tkOptFlag(StringRef step) {
-  auto [row, pattern] = step.split(':');
+std::string tkOptFlag(StringRef name) {
+  for (const PipelineStep &step : pipelineSteps())
+    if (step.name == name && !step.inner.empty())
+      return ("--" + step.pass + "=only=" + step.inner).str();
+  auto [row, pattern] = name.split(':');
   return ("--" + row + (pattern.empty() ? "" : "=only=") + pattern).str();
 }
 
@@ -147,13 +180,19 @@ public:
 
   /// Runs the steps from `begin` on that are one pass: one step, or all rewrites inside a pass.
   LogicalResult run(ArrayRef<PipelineStep> steps) {
-    return steps.front().pass.empty() ? runRewrites(steps) : runPass(steps.front());
+    return steps.front().inner.empty() ? runPass(steps.front()) : runRewrites(steps);
   }
 
-  /// Prints the IR behind a row of several patterns.
-  void endRow(const PipelineStep &last) {
-    if (!last.pattern.empty() && options.printAfter.contains(last.row->name))
+  /// Prints the IR behind what has several steps: a row, and a row's pattern.
+  void end(const PipelineStep &last, const PipelineStep *next) {
+    const bool endsRow = !next || next->row != last.row;
+    if (endsRow && last.name != last.row->name && options.printAfter.contains(last.row->name))
       print(last.row->name, module);
+    if (last.inner.empty() || last.pattern.empty())
+      return;
+    for (StringRef name : {StringRef(last.pattern), last.pass})
+      if (options.printAfter.contains(name))
+        return print(name, module);
   }
 
 private:
@@ -163,13 +202,15 @@ private:
 
   LogicalResult after(const PipelineStep &step) {
     const auto names = [&](StringRef name) {
-      return name == step.name || name == step.former || name == step.group;
+      const bool isWhole = name == step.row->name || name == step.pattern || name == step.pass;
+      return selects(name, step) && (!isWhole || (step.inner.empty() && name != step.row->name));
     };
-    if (options.printAfter.contains("all") || llvm::any_of(options.printAfter.keys(), names))
+    if (options.printAfter.contains("all") || options.printAfter.contains(step.name) ||
+        llvm::any_of(options.printAfter.keys(), names))
       print(step.name, module);
     if (!options.afterPass || step.number > options.last)
       return success();
-    return options.afterPass({step.name, step.number}, module);
+    return options.afterPass({step.name, step.number, step.first}, module);
   }
 
   LogicalResult runPipelineText(StringRef pipeline) {
@@ -191,21 +232,21 @@ private:
 
   /// Runs a pass of several rewrites without those that are off.
   LogicalResult runRewrites(ArrayRef<PipelineStep> steps) {
-    const PassRow &row = *steps.front().row;
-    if (!row.whenOff.empty() &&
+    const PipelineStep &first = steps.front();
+    if (!first.whenOff.empty() &&
         llvm::all_of(steps, [&](const PipelineStep &step) { return isOff(step); }))
-      return runPipelineText(row.whenOff);
+      return runPipelineText(first.whenOff);
     std::string disabled;
     bool anyOn = false;
     for (const PipelineStep &step : steps)
       if (isOff(step) && !step.needed)
-        disabled += (disabled.empty() ? "" : ",") + step.pattern.str();
+        disabled += (disabled.empty() ? "" : ",") + step.inner.str();
       else
         anyOn = true;
     if (!anyOn)
       return success();
     const std::string pipeline =
-        row.name.str() + (disabled.empty() ? "" : "{disable=" + disabled + "}");
+        first.pass.str() + (disabled.empty() ? "" : "{disable=" + disabled + "}");
     if (!options.afterPass && options.printAfter.empty())
       return runPipelineText(pipeline);
     return runObserved(pipeline, steps);
@@ -224,7 +265,7 @@ private:
             return;
           transform();
           for (const PipelineStep &step : steps)
-            if (step.row->name == pattern->pass && step.pattern == pattern->pattern)
+            if (step.pass == pattern->pass && step.inner == pattern->pattern)
               stopped |= failed(after(step));
         });
     llvm::scope_exit done([&] { module.getContext()->registerActionHandler(nullptr); });
@@ -243,7 +284,8 @@ LogicalResult runPipeline(ModuleOp module, Stage from, Stage to, const PipelineO
   ArrayRef<PipelineStep> steps = pipelineSteps();
   while (!steps.empty()) {
     size_t count = 1;
-    while (steps[0].pass.empty() && count < steps.size() && steps[count].row == steps[0].row)
+    while (!steps[0].inner.empty() && count < steps.size() && steps[count].row == steps[0].row &&
+           steps[count].pass == steps[0].pass)
       ++count;
     const ArrayRef<PipelineStep> now = steps.take_front(count);
     steps = steps.drop_front(count);
@@ -251,8 +293,7 @@ LogicalResult runPipeline(ModuleOp module, Stage from, Stage to, const PipelineO
       continue;
     if (failed(run.run(now)))
       return failure();
-    if (steps.empty() || steps[0].row != now[0].row)
-      run.endRow(now[0]);
+    run.end(now.back(), steps.empty() ? nullptr : &steps.front());
   }
   return success();
 }

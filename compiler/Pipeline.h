@@ -54,18 +54,20 @@ struct PhaseRow {
 
 llvm::ArrayRef<PhaseRow> phaseTable();
 
-/// What runs by itself: a row's pass, a pattern of a row, or a named rewrite of a row's pass.
+/// What runs by itself: a row's pass, a pattern of a row, or a named rewrite inside a pass.
 struct PipelineStep {
   const PassRow *row;
   Stage stage;
-  unsigned number;         ///< from 1 in their order
-  std::string name;        ///< "tk-tile", or "tk-simplify:hoist-factors"
-  llvm::StringRef pattern; ///< empty for a row that is one rewrite
-  llvm::StringRef pass;    ///< what is run; empty for a rewrite inside the row's pass
-  llvm::StringRef former;  ///< another name of a pattern: the pass that it is or was part of
+  unsigned number;        ///< from 1 in their order
+  std::string name;       ///< "tk-tile", "tk-clean:cse" or "tk-simplify:hoist-factors"
+  std::string pattern;    ///< the row's pattern that it is part of, "tk-clean:cse"; or empty
+  llvm::StringRef pass;   ///< the pass that runs it
+  llvm::StringRef inner;  ///< the rewrite's name in that pass, or empty
+  llvm::StringRef former; ///< a pass that it was part of, or empty
   llvm::StringRef group;
   llvm::StringRef whenOff;
-  bool needed; ///< a rewrite inside a pass without which there is no right code
+  unsigned first = 0;  ///< the number of the first step of the same pass
+  bool needed = false; ///< a rewrite without which there is no right code
   llvm::StringRef why;
 };
 
@@ -79,6 +81,7 @@ unsigned lastTensorPass();
 struct PassRun {
   llvm::StringRef name; ///< that of the step
   unsigned number;
+  unsigned first = 0; ///< the number of the first step that the same pass runs, which may alternate
 };
 
 struct PipelineOptions {
@@ -109,7 +112,7 @@ bool isPrintablePass(llvm::StringRef name);
 /// "unknown pass 'tk-til'; did you mean 'tk-tile'?"
 std::string unknownPass(llvm::StringRef name);
 /// How tk-opt runs a step alone: "--tk-tile", or "--tk-simplify=only=hoist-factors".
-std::string tkOptFlag(llvm::StringRef step);
+std::string tkOptFlag(llvm::StringRef name);
 /// Prints to standard error if `options` ask for the IR after `pass` of the CPU's pipeline.
 void printAfter(llvm::StringRef pass, mlir::Operation *op, const PipelineOptions &options);
 

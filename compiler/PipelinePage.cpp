@@ -29,17 +29,20 @@ static std::string code(StringRef text) { return ("`" + text + "`").str(); }
 
 static void writeSteps(raw_ostream &out, ArrayRef<PipelineStep> steps) {
   const PassRow &row = *steps.front().row;
-  const bool isFamily = !steps.front().pattern.empty();
+  const bool hasPatterns = steps.front().name != row.name;
   out << "| " << code(row.name) << " | " << row.group << " | " << row.why
       << (row.whenOff.empty() ? "" : " Left out: " + code(row.whenOff) + " runs.") << " |\n";
-  if (!isFamily)
+  if (!hasPatterns)
     return;
   for (const PipelineStep &step : steps) {
-    out << "| &nbsp;&nbsp;" << code(":" + step.pattern.str()) << " | "
+    out << "| &nbsp;&nbsp;" << code(":" + StringRef(step.name).split(':').second.str()) << " | "
         << (step.group == row.group ? StringRef() : step.group) << " | " << step.why;
-    if (!step.former.empty())
-      out << " (" << code(step.former) << ")";
-    if (!step.whenOff.empty() || step.needed)
+    const StringRef pass = step.pass == row.name ? step.former : step.pass;
+    if (!pass.empty())
+      out << " (" << code(pass) << ")";
+    if (!step.whenOff.empty() && step.inner.empty())
+      out << " It runs always.";
+    if (step.needed)
       out << " It runs always.";
     out << " |\n";
   }

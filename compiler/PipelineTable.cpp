@@ -167,7 +167,7 @@ static const PatternRow warpgroupPatterns[] = {
     {"next-logits", "tk-overlap-scores", "", "",
      "Iterations without masks are a loop of their own; contractions in flight with them are "
      "known."},
-    {"ping-pong", "tk-alternate-warpgroups", "turns", "",
+    {"matrix-unit", "tk-alternate-warpgroups", "turns", "",
      "One warpgroup's work runs under the other's contractions."},
 };
 
@@ -193,7 +193,7 @@ static const PassRow loopRows[] = {
 static const PatternRow loadPatterns[] = {
     {"copies", "tk-pipeline-copies", "", "",
      "Asynchronous copies of the next tile run under this tile's work."},
-    {"loops", "tk-unroll-loops", "", "", "Several small loads of a loop are in flight."},
+    {"short-loops", "tk-unroll-loops", "", "", "Several small loads of a loop are in flight."},
 };
 
 static const PatternRow placePatterns[] = {
@@ -212,7 +212,7 @@ static const PatternRow accessPatterns[] = {
 };
 
 static const PatternRow registerPatterns[] = {
-    {"row-ends", "tk-drop-registers", "", "", "All tiles exist, in their layouts."},
+    {"unused", "tk-drop-registers", "", "", "All tiles exist, in their layouts."},
     {"elements", "tk-select-elements", "", "", "All choices between elements of tiles exist."},
     {"reductions", "tk-join-reductions", "", "",
      "Layouts say which threads synchronise; recomputation between reductions follows."},

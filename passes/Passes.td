@@ -103,6 +103,7 @@ def SplitChains : Pass<"tk-split-chains", "::mlir::ModuleOp"> {
 def PackRows : Pass<"tk-pack-rows", "::mlir::ModuleOp"> {
   let summary = "Make one index of a chain's rows, or add one of a single value if it has none";
   let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let options = patternOptions;
   let statistics = [Statistic<"numPacked", "statements-packed", "Statements whose rows were packed">];
 }
 
@@ -179,9 +180,9 @@ def AlignRows : Pass<"tk-align-rows", "::mlir::ModuleOp"> {
 def CoalesceAccesses : Pass<"tk-coalesce-accesses", "::mlir::ModuleOp"> {
   let summary = "Give every tile a layout in which accesses to global memory are coalesced";
   let dependentDialects = ["::mlir::arith::ArithDialect"];
-  let options = [
+  let options = !listconcat(patternOptions, [
     Option<"naive", "naive", "bool", "false",
-           "Consecutive threads along the first axis, accesses of one element">];
+           "Consecutive threads along the first axis, accesses of one element">]);
   let statistics = [
     Statistic<"numConversions", "conversions", "Tiles converted from one layout to another">,
     Statistic<"numVectors", "vector-accesses", "Accesses of more than one element a thread">];
@@ -215,6 +216,7 @@ def PipelineCopies : Pass<"tk-pipeline-copies", "::mlir::ModuleOp"> {
 def UnrollLoops : Pass<"tk-unroll-loops", "::mlir::ModuleOp"> {
   let summary = "Have what several iterations of a loop read on its way at once";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+  let options = patternOptions;
   let statistics = [Statistic<"numUnrolled", "loops", "Loops unrolled">];
 }
 
@@ -233,6 +235,7 @@ def AdvanceStores : Pass<"tk-advance-stores", "::mlir::ModuleOp"> {
 
 def DropRegisters : Pass<"tk-drop-registers", "::mlir::ModuleOp"> {
   let summary = "Have no registers for what lies behind the end of every row";
+  let options = patternOptions;
   let statistics = [Statistic<"numDropped", "registers", "Registers of a thread dropped">];
 }
 
@@ -250,6 +253,7 @@ def SelectElements : Pass<"tk-select-elements", "::mlir::ModuleOp"> {
 def JoinReductions : Pass<"tk-join-reductions", "::mlir::ModuleOp"> {
   let summary = "Reduce for a mean and a variance, or a maximum and exponentials, in one exchange";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::tk::gpu::TkGpuDialect"];
+  let options = patternOptions;
   let statistics = [Statistic<"numJoined", "pairs", "Pairs of reductions joined">];
 }
 
@@ -283,12 +287,14 @@ def SumInProducts : Pass<"tk-sum-in-products", "::mlir::ModuleOp"> {
 
 def LimitRegisters : Pass<"tk-limit-registers", "::mlir::ModuleOp"> {
   let summary = "Ask for as many blocks a multiprocessor as hide the latency of memory";
+  let options = patternOptions;
   let statistics = [Statistic<"numLimited", "functions", "Functions limited">];
 }
 
 def FormWarpgroupDots : Pass<"tk-form-warpgroup-dots", "::mlir::ModuleOp"> {
   let summary = "Compute products of loaded tiles by warpgroups, on tiles that bulk copies bring";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::tk::gpu::TkGpuDialect"];
+  let options = patternOptions;
   let statistics = [Statistic<"numFormed", "products", "Products given to warpgroups">];
 }
 
@@ -333,6 +339,7 @@ def OverlapProducts : Pass<"tk-overlap-products", "::mlir::ModuleOp"> {
   let summary = "Keep an iteration's warpgroup products in flight during the next one's";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
                            "::tk::gpu::TkGpuDialect"];
+  let options = patternOptions;
   let statistics = [Statistic<"numLoops", "loops", "Loops with products in flight">];
 }
 
@@ -366,6 +373,7 @@ def SplitMaskedSteps : Pass<"tk-split-masked-steps", "::mlir::ModuleOp"> {
   let summary = "Give the steps of warpgroup products that need no mask a loop of their own";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
                            "::tk::gpu::TkGpuDialect"];
+  let options = patternOptions;
   let statistics = [Statistic<"numLoops", "loops", "Loops whose steps without masks are apart">];
 }
 def StaggerWarpgroups : Pass<"tk-stagger-warpgroups", "::mlir::ModuleOp"> {
@@ -384,6 +392,7 @@ def AlternateWarpgroups : Pass<"tk-alternate-warpgroups", "::mlir::ModuleOp"> {
   let summary = "Let warpgroups begin their products in turns, so that others' work runs under them";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
                            "::tk::gpu::TkGpuDialect"];
+  let options = patternOptions;
   let statistics = [Statistic<"numLoops", "loops", "Loops whose products take turns">,
                     Statistic<"numAhead", "ahead", "Loops that wait for all stages first">];
 }
@@ -416,6 +425,7 @@ def OrderArrivals : Pass<"tk-order-arrivals", "::mlir::ModuleOp"> {
 def BeginProducts : Pass<"tk-begin-products", "::mlir::ModuleOp"> {
   let summary = "Begin products of warpgroups that come apart before what does not feed them";
   let dependentDialects = ["::tk::gpu::TkGpuDialect"];
+  let options = patternOptions;
   let statistics = [Statistic<"numWaits", "waits", "Waits that went behind a product">,
                     Statistic<"numRows", "rows", "Tiles of rows that went behind a product">];
 }
@@ -461,6 +471,7 @@ def WidenVectors : Pass<"tk-widen-vectors", "::mlir::ModuleOp"> {
 def AttachReductions : Pass<"tk-attach-reductions", "::mlir::ModuleOp"> {
   let summary = "Begin reductions over products' results in the tiles that store them";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::tk::gpu::TkGpuDialect"];
+  let options = patternOptions;
   let statistics = [Statistic<"numAttached", "reductions", "Reductions begun in tiles">];
 }
 
@@ -525,6 +536,7 @@ def CutStores : Pass<"tk-cut-stores", "::mlir::ModuleOp"> {
 
 def RefillParts : Pass<"tk-refill-parts", "::mlir::ModuleOp"> {
   let summary = "Bring each part of the next row as soon as that of this one has been read";
+  let options = patternOptions;
   let statistics = [Statistic<"numParts", "parts", "Parts brought alone">,
                     Statistic<"numEarly", "early", "Loops that bring rows before threads meet">,
                     Statistic<"numAwaited", "awaited", "Parts of single rows that are awaited alone">];

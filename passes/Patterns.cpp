@@ -120,6 +120,79 @@ static constexpr PatternInfo warpPatterns[] = {
     {.name = "roles", .summary = "Give TMA loads to producer warps. Left out, all warps load."},
 };
 
+static constexpr PatternInfo packPatterns[] = {
+    {.name = "unit-rows",
+     .summary = "Add a row index of one value to columns that share operands."},
+    {.name = "merged-rows", .summary = "Make one index of the rows that share operands."},
+};
+
+static constexpr PatternInfo attachPatterns[] = {
+    {.name = "partial-results",
+     .summary = "Begin a reduction in the tile that stores its operand."},
+    {.name = "carried-columns",
+     .summary = "Carry sums over columns through a block's loop over rows."},
+};
+
+static constexpr PatternInfo contractionPatterns[] = {
+    {.name = "transposed-loads", .summary = "Load a tile that is transposed as it is read."},
+    {.name = "contractions", .summary = "Give contractions of loaded tiles to warpgroups."},
+};
+
+static constexpr PatternInfo layoutPatterns[] = {
+    {.name = "transposed-loads", .summary = "Load a tile that is transposed as it is read."},
+    {.name = "layouts", .summary = "Give each tile a layout.", .needed = true},
+    {.name = "vectors", .summary = "Access several elements at a time."},
+    {.name = "vector-masks", .summary = "Compare once for the elements of a vector."},
+};
+
+static constexpr PatternInfo flightPatterns[] = {
+    {.name = "across-iterations",
+     .summary = "Keep contractions in flight during the next iteration."},
+    {.name = "within-iterations",
+     .summary = "Start contractions early, and wait where a result is used."},
+};
+
+static constexpr PatternInfo stepPatterns[] = {
+    {.name = "plain-loops", .summary = "Give iterations without masks a loop of their own."},
+    {.name = "window-ends", .summary = "Mask the first and the last iteration of a window alone."},
+};
+
+static constexpr PatternInfo turnPatterns[] = {
+    {.name = "ping-pong", .summary = "Let warpgroups start contractions one after the other."},
+    {.name = "wait-ahead", .summary = "Wait for all pipeline stages before a contraction starts."},
+};
+
+static constexpr PatternInfo unrollPatterns[] = {
+    {.name = "windows", .summary = "Unroll loops over a window of few elements."},
+    {.name = "small-loads", .summary = "Unroll loops whose iterations load few bytes."},
+};
+
+static constexpr PatternInfo dropPatterns[] = {
+    {.name = "row-ends", .summary = "Drop registers of elements behind the end of every row."},
+    {.name = "true-masks", .summary = "Drop masks that are statically true."},
+};
+
+static constexpr PatternInfo joinPatterns[] = {
+    {.name = "moments", .summary = "Reduce a mean and a variance in one exchange."},
+    {.name = "maxima", .summary = "Reduce a maximum and a sum of exponentials in one exchange."},
+};
+
+static constexpr PatternInfo refillPatterns[] = {
+    {.name = "chunks", .summary = "Load a chunk of the next row when this row's chunk was read."},
+    {.name = "early-loads", .summary = "Load the next row before the threads synchronise."},
+    {.name = "late-waits", .summary = "Wait for each chunk of a row where it is read."},
+};
+
+static constexpr PatternInfo startPatterns[] = {
+    {.name = "waits", .summary = "Start a contraction before waits for other pipeline stages."},
+    {.name = "row-work", .summary = "Start a contraction before work on a tile's rows."},
+};
+
+static constexpr PatternInfo limitPatterns[] = {
+    {.name = "consumers", .summary = "Limit the registers of consumer warps to those in use."},
+    {.name = "blocks", .summary = "Ask for thread blocks that hide the latency of memory."},
+};
+
 ArrayRef<PatternInfo> patternsOf(StringRef pass) {
   using Patterns = ArrayRef<PatternInfo>;
   return llvm::StringSwitch<Patterns>(pass)
@@ -134,6 +207,19 @@ ArrayRef<PatternInfo> patternsOf(StringRef pass) {
       .Case("tk-refine-tiles", tilePatterns)
       .Case("tk-fold-masks", foldPatterns)
       .Case("tk-specialize-warps", warpPatterns)
+      .Case("tk-pack-rows", packPatterns)
+      .Case("tk-attach-reductions", attachPatterns)
+      .Case("tk-form-warpgroup-dots", contractionPatterns)
+      .Case("tk-coalesce-accesses", layoutPatterns)
+      .Case("tk-overlap-products", flightPatterns)
+      .Case("tk-split-masked-steps", stepPatterns)
+      .Case("tk-alternate-warpgroups", turnPatterns)
+      .Case("tk-unroll-loops", unrollPatterns)
+      .Case("tk-drop-registers", dropPatterns)
+      .Case("tk-join-reductions", joinPatterns)
+      .Case("tk-refill-parts", refillPatterns)
+      .Case("tk-begin-products", startPatterns)
+      .Case("tk-limit-registers", limitPatterns)
       .Default({});
 }
 

@@ -95,12 +95,13 @@ void SourceOptions::addTo(CLI::App &command) {
   command.add_option("--schedule", scheduleFile,
                      "A file with schedule blocks that replace the program's");
   command
-      .add_option(
-          "--disable-pass", disabledPasses,
-          "Leave a pass or a group (fusion, tiling, coalescing, coarsening, vectorization) out")
+      .add_option("--disable-pass", disabledPasses,
+                  "Leave out a pass, a pattern of a pass (PASS:PATTERN) or a group, such as fusion")
       ->delimiter(',')
       ->allow_extra_args(false);
-  command.add_option("--print-after", printAfter, "Print the IR after a pass to standard error")
+  command
+      .add_option("--print-after", printAfter,
+                  "Print the IR after a pass, or PASS:PATTERN, to standard error")
       ->delimiter(',')
       ->allow_extra_args(false);
   command.add_flag("--checked", checked, "Report gathers outside their bounds");

@@ -13,9 +13,11 @@ namespace tk {
 void LoweringValidator::record(const PassRun &pass, ModuleOp module) {
   if (executing)
     return;
-  if (pass.number <= lastNumber) // another compilation
+  const bool isSamePass = pass.first != 0 && pass.first == lastFirst;
+  if (pass.number <= lastNumber && !isSamePass) // another compilation
     steps.clear();
   lastNumber = pass.number;
+  lastFirst = pass.first;
   std::string text;
   llvm::raw_string_ostream out(text);
   module.print(out);

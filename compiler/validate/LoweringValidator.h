@@ -65,6 +65,7 @@ private:
   std::vector<Step> steps;
   std::string latest;      ///< the IR after the last recorded pass
   unsigned lastNumber = 0; ///< that pass's number
+  unsigned lastFirst = 0;  ///< and that of its first rewrite
   bool executing = false;
   unsigned executed = 0;
   std::vector<std::string> notCompiled;

@@ -19,6 +19,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/Patterns.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/fusion/ChainRows.h"
@@ -80,7 +81,12 @@ private:
 };
 
 struct PackRowsPass : tk::impl::PackRowsBase<PackRowsPass> {
+  using PackRowsBase::PackRowsBase;
+
   void runOnOperation() override {
+    NamedPatterns patterns(getOperation(), getArgument(), disable, only);
+    if (failed(patterns.verify()))
+      return signalPassFailure();
     SmallVector<ComputeOp> computes;
     getOperation()->walk([&](ComputeOp compute) { computes.push_back(compute); });
     for (ComputeOp compute : computes) {
@@ -97,7 +103,9 @@ struct PackRowsPass : tk::impl::PackRowsBase<PackRowsPass> {
       if (chain->rows.empty() && !chain->countRows(kernel, compute))
         chain->dissolveGroups();
       if (chain->lacksRows(kernel, compute)) {
-        if (ComputeOp made = addUnitRow(compute, *chain)) {
+        ComputeOp made;
+        patterns.run("unit-rows", [&] { made = addUnitRow(compute, *chain); });
+        if (made) {
           note(made, passName, Verdict::Derived,
                describe(made) +
                    " gets a row of one element, so that its operands are read once for all "
@@ -109,8 +117,10 @@ struct PackRowsPass : tk::impl::PackRowsBase<PackRowsPass> {
       RowPacking packing(kernel, compute, std::move(*chain));
       if (!packing.prepare())
         continue;
-      packing.apply();
-      ++numPacked;
+      patterns.run("merged-rows", [&] {
+        packing.apply();
+        ++numPacked;
+      });
     }
   }
 };

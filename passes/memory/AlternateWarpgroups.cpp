@@ -36,6 +36,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/Patterns.h"
 #include "passes/machine/Machine.h"
 #include "passes/memory/LoopSteps.h"
 #include "passes/memory/Rings.h"
@@ -174,37 +175,55 @@ static void completeTurns(scf::ForOp loop) {
 namespace {
 
 struct AlternateWarpgroups : tk::impl::AlternateWarpgroupsBase<AlternateWarpgroups> {
+  using AlternateWarpgroupsBase::AlternateWarpgroupsBase;
+
   void runOnOperation() override {
+    NamedPatterns patterns(getOperation(), getArgument(), disable, only);
+    if (failed(patterns.verify()))
+      return signalPassFailure();
+    SmallVector<WarpRolesOp> inTurns, apart;
     for (FuncOp function : getOperation().getOps<FuncOp>()) {
       if (function.getNumWarps() < 2 * warpsOfWarpgroup)
         continue;
-      unsigned loops = 0;
       WarpRolesOp roles;
       function.walk([&](WarpRolesOp op) { roles = op; });
-      if (!roles)
-        continue;
-      if (!takeTurns(function)) {
-        roles.getConsumer().walk([&](Block *block) {
-          SmallVector<WarpgroupDotOp> dots = findTogether(block);
-          numAhead += !dots.empty() && waitAhead(dots);
-        });
-        continue;
-      }
-      roles.getConsumer().walk([&](Block *block) {
-        SmallVector<WarpgroupDotOp> dots = findTogether(block);
-        if (dots.empty() || areStaggered(block))
-          return;
-        alternate(dots);
-        if (auto loop = dyn_cast<scf::ForOp>(block->getParentOp()))
-          completeTurns(loop);
-        ++loops;
-      });
-      if (loops == 0)
-        continue;
-      numLoops += loops;
-      auto builder = OpBuilder::atBlockBegin(&roles.getConsumer().front());
-      TurnOp::create(builder, roles.getLoc(), TurnStep::Begin);
+      if (roles)
+        (takeTurns(function) ? inTurns : apart).push_back(roles);
     }
+    patterns.run("ping-pong", [&] {
+      for (WarpRolesOp roles : inTurns)
+        takeTurnsIn(roles);
+    });
+    patterns.run("wait-ahead", [&] {
+      for (WarpRolesOp roles : apart)
+        waitAheadIn(roles);
+    });
+  }
+
+private:
+  void waitAheadIn(WarpRolesOp roles) {
+    roles.getConsumer().walk([&](Block *block) {
+      SmallVector<WarpgroupDotOp> dots = findTogether(block);
+      numAhead += !dots.empty() && waitAhead(dots);
+    });
+  }
+
+  void takeTurnsIn(WarpRolesOp roles) {
+    unsigned loops = 0;
+    roles.getConsumer().walk([&](Block *block) {
+      SmallVector<WarpgroupDotOp> dots = findTogether(block);
+      if (dots.empty() || areStaggered(block))
+        return;
+      alternate(dots);
+      if (auto loop = dyn_cast<scf::ForOp>(block->getParentOp()))
+        completeTurns(loop);
+      ++loops;
+    });
+    if (loops == 0)
+      return;
+    numLoops += loops;
+    auto builder = OpBuilder::atBlockBegin(&roles.getConsumer().front());
+    TurnOp::create(builder, roles.getLoc(), TurnStep::Begin);
   }
 };
 

@@ -23,6 +23,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/Patterns.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "passes/memory/Rings.h"
@@ -83,17 +84,30 @@ static SmallVector<Operation *> findRows(scf::IfOp branch, WarpgroupDotOp first)
 namespace {
 
 struct BeginProducts : tk::impl::BeginProductsBase<BeginProducts> {
+  using BeginProductsBase::BeginProductsBase;
+
   void runOnOperation() override {
-    getOperation().walk([&](FuncOp func) {
-      if (takeTurns(func))
-        return;
-      func.walk([&](WarpRolesOp roles) {
+    NamedPatterns patterns(getOperation(), getArgument(), disable, only);
+    if (failed(patterns.verify()))
+      return signalPassFailure();
+    auto forRoles = [&](llvm::function_ref<void(WarpRolesOp)> move) {
+      getOperation().walk([&](FuncOp func) {
+        if (!takeTurns(func))
+          func.walk([&](WarpRolesOp roles) { move(roles); });
+      });
+    };
+    patterns.run("waits", [&] {
+      forRoles([&](WarpRolesOp roles) {
         roles.walk([&](PhaseWaitOp wait) {
           if (StageOp stage = findLaterStage(wait)) {
             wait->moveBefore(stage);
             ++numWaits;
           }
         });
+      });
+    });
+    patterns.run("row-work", [&] {
+      forRoles([&](WarpRolesOp roles) {
         roles.walk([&](scf::IfOp branch) {
           auto products = branch.thenBlock()->getOps<WarpgroupDotOp>();
           if (products.empty())

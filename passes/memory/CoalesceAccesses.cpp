@@ -19,6 +19,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/Patterns.h"
 #include "passes/machine/Machine.h"
 #include "passes/memory/LayoutChoice.h"
 #include "passes/memory/ScheduleLimits.h"
@@ -370,22 +371,45 @@ struct CoalesceAccesses : tk::impl::CoalesceAccessesBase<CoalesceAccesses> {
   using Base::Base;
 
   void runOnOperation() override {
+    NamedPatterns patterns(getOperation(), getArgument(), disable, only);
+    if (failed(patterns.verify()))
+      return signalPassFailure();
     auto target = getOperation()->getAttrOfType<TargetAttr>(targetAttrName);
     const bool hasByteFloats = hasFeature(target, Feature::ByteFloats);
-    for (FuncOp function : getOperation().getOps<FuncOp>()) {
-      foldTransposedLoads(function);
-      AxisInfo info;
-      LayoutChoice choice(function, info, hasByteFloats, /*coalesce=*/!naive);
-      if (!holdsFactors(function, choice))
-        return signalPassFailure();
-      LayoutRewriter rewriter(function, choice);
-      rewriter.run();
-      numConversions += rewriter.getNumConversions();
-      if (naive)
-        continue;
-      numVectors += widenAccesses(function);
-      compareGroups(function);
-    }
+    patterns.run("transposed-loads", [&] {
+      for (FuncOp function : getOperation().getOps<FuncOp>())
+        foldTransposedLoads(function);
+    });
+    bool isPossible = true;
+    patterns.run("layouts", [&] {
+      for (FuncOp function : getOperation().getOps<FuncOp>())
+        isPossible = isPossible && giveLayouts(function, hasByteFloats);
+    });
+    if (!isPossible)
+      return signalPassFailure();
+    if (naive)
+      return;
+    patterns.run("vectors", [&] {
+      for (FuncOp function : getOperation().getOps<FuncOp>())
+        numVectors += widenAccesses(function);
+    });
+    patterns.run("vector-masks", [&] {
+      for (FuncOp function : getOperation().getOps<FuncOp>())
+        compareGroups(function);
+    });
+  }
+
+private:
+  /// Returns false if a layout cannot hold what the schedule asks for.
+  bool giveLayouts(FuncOp function, bool hasByteFloats) {
+    AxisInfo info;
+    LayoutChoice choice(function, info, hasByteFloats, /*coalesce=*/!naive);
+    if (!holdsFactors(function, choice))
+      return false;
+    LayoutRewriter rewriter(function, choice);
+    rewriter.run();
+    numConversions += rewriter.getNumConversions();
+    return true;
   }
 };
 

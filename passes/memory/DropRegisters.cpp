@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/tkgpu/TkGpuPrivateOps.h"
 #include "passes/Passes.h"
+#include "passes/Patterns.h"
 #include "passes/memory/SettledMasks.h"
 #include "passes/memory/TileComponents.h"
 
@@ -179,12 +180,21 @@ static unsigned dropRegisters(FuncOp function) {
 namespace {
 
 struct DropRegisters : tk::impl::DropRegistersBase<DropRegisters> {
+  using DropRegistersBase::DropRegistersBase;
+
   void runOnOperation() override {
-    for (FuncOp function : getOperation().getOps<FuncOp>()) {
-      numDropped += dropRegisters(function);
-      if (!hasProducts(function))
-        settleMasks(function);
-    }
+    NamedPatterns patterns(getOperation(), getArgument(), disable, only);
+    if (failed(patterns.verify()))
+      return signalPassFailure();
+    patterns.run("row-ends", [&] {
+      for (FuncOp function : getOperation().getOps<FuncOp>())
+        numDropped += dropRegisters(function);
+    });
+    patterns.run("true-masks", [&] {
+      for (FuncOp function : getOperation().getOps<FuncOp>())
+        if (!hasProducts(function))
+          settleMasks(function);
+    });
   }
 };
 

@@ -31,6 +31,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/Patterns.h"
 #include "passes/analysis/Notes.h"
 #include "passes/machine/Machine.h"
 #include "passes/memory/MemoryAccess.h"
@@ -424,21 +425,34 @@ static void joinTransposedLoads(ArrayRef<TransposedCopy> copies) {
 namespace {
 
 struct FormWarpgroupDots : tk::impl::FormWarpgroupDotsBase<FormWarpgroupDots> {
+  using FormWarpgroupDotsBase::FormWarpgroupDotsBase;
+
   void runOnOperation() override {
+    NamedPatterns patterns(getOperation(), getArgument(), disable, only);
+    if (failed(patterns.verify()))
+      return signalPassFailure();
     auto target = getOperation()->getAttrOfType<TargetAttr>(targetAttrName);
     if (!hasFeature(target, Feature::WarpgroupProducts))
       return;
-    for (FuncOp function : getOperation().getOps<FuncOp>()) {
-      std::optional<LaunchArguments> arguments = LaunchArguments::of(function);
-      if (!arguments)
-        continue;
-      SmallVector<TransposedCopy> copies = separateTransposedLoads(function);
-      foldTransposedLoads(function);
-      unsigned formed = WarpgroupForming(function, *arguments).run();
-      if (formed == 0)
-        joinTransposedLoads(copies);
-      numFormed += formed;
-    }
+    SmallVector<std::pair<FuncOp, LaunchArguments>> functions;
+    for (FuncOp function : getOperation().getOps<FuncOp>())
+      if (std::optional<LaunchArguments> arguments = LaunchArguments::of(function))
+        functions.emplace_back(function, *arguments);
+    SmallVector<SmallVector<TransposedCopy>> copies(functions.size());
+    patterns.run("transposed-loads", [&] {
+      for (auto [entry, ofFunction] : llvm::zip_equal(functions, copies)) {
+        ofFunction = separateTransposedLoads(entry.first);
+        foldTransposedLoads(entry.first);
+      }
+    });
+    patterns.run("contractions", [&] {
+      for (auto [entry, ofFunction] : llvm::zip_equal(functions, copies)) {
+        const unsigned formed = WarpgroupForming(entry.first, entry.second).run();
+        if (formed == 0)
+          joinTransposedLoads(ofFunction);
+        numFormed += formed;
+      }
+    });
   }
 };
 

@@ -24,6 +24,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/Patterns.h"
 #include "passes/memory/TileComponents.h"
 #include "passes/tiling/ApproximateExps.h"
 
@@ -184,25 +185,36 @@ static bool joinWeights(gpu::ReduceOp sum) {
 namespace {
 
 struct JoinReductions : tk::impl::JoinReductionsBase<JoinReductions> {
+  using JoinReductionsBase::JoinReductionsBase;
+
   void runOnOperation() override {
-    for (FuncOp function : getOperation().getOps<FuncOp>()) {
-      if (hasProducts(function))
-        continue;
-      SmallVector<gpu::ReduceOp> sums;
+    NamedPatterns patterns(getOperation(), getArgument(), disable, only);
+    if (failed(patterns.verify()))
+      return signalPassFailure();
+    // Squares follow the sum that they are about.
+    SmallVector<gpu::ReduceOp> sums;
+    for (FuncOp function : getOperation().getOps<FuncOp>())
       function.walk([&](gpu::ReduceOp reduce) {
-        if (reduce.getKind() == ReduceKind::Sum && isShared(reduce, function))
+        if (!hasProducts(function) && reduce.getKind() == ReduceKind::Sum &&
+            isShared(reduce, function))
           sums.push_back(reduce);
       });
-      // Squares follow the sum that they are about.
+    std::reverse(sums.begin(), sums.end());
+    patterns.run("moments", [&] {
       llvm::SmallPtrSet<Operation *, 4> joined;
-      for (gpu::ReduceOp sum : llvm::reverse(sums)) {
+      llvm::erase_if(sums, [&](gpu::ReduceOp sum) {
         if (joined.contains(sum))
-          continue;
+          return true;
         Operation *other = joinMoments(sum);
         joined.insert(other);
-        numJoined += other || joinWeights(sum);
-      }
-    }
+        numJoined += other != nullptr;
+        return other != nullptr;
+      });
+    });
+    patterns.run("maxima", [&] {
+      for (gpu::ReduceOp sum : sums)
+        numJoined += joinWeights(sum);
+    });
   }
 };
 

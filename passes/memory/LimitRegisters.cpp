@@ -21,6 +21,7 @@
 #include "dialects/tkgpu/TkGpuPrivateOps.h"
 #include "dialects/tkgpu/TkGpuProducts.h"
 #include "passes/Passes.h"
+#include "passes/Patterns.h"
 #include "passes/machine/Machine.h"
 #include "passes/memory/TileComponents.h"
 #include "passes/parallel/TileLoops.h"
@@ -210,47 +211,61 @@ static void limitConsumers(WarpRolesOp roles) {
 namespace {
 
 struct LimitRegisters : tk::impl::LimitRegistersBase<LimitRegisters> {
+  using LimitRegistersBase::LimitRegistersBase;
+
   void runOnOperation() override {
-    for (FuncOp function : getOperation().getOps<FuncOp>()) {
-      function.walk([](WarpRolesOp roles) {
+    NamedPatterns patterns(getOperation(), getArgument(), disable, only);
+    if (failed(patterns.verify()))
+      return signalPassFailure();
+    patterns.run("consumers", [&] {
+      getOperation().walk([](WarpRolesOp roles) {
         if (roles.getConsumerRegisters())
           limitConsumers(roles);
       });
-      int64_t across = -1, withLoads = 0, carried = 0;
-      bool hasProduct = false, hasFunnels = false;
-      function.walk([&](Operation *op) {
-        hasProduct |= isa<DotOp, WarpgroupDotOp>(op);
-        hasFunnels |= isa<FunnelOp>(op);
-        if (auto loop = dyn_cast<scf::ForOp>(op))
-          carried = std::max(carried, registersCarried(loop));
-        if (!isReduction(op))
-          return;
-        int64_t held = registersAcross(op) + registersWithin(op);
-        across = std::max(across, held);
-        withLoads = std::max(withLoads, held + registersBehind(op));
-      });
-      if (across < 0 || hasProduct)
-        continue;
-      across = std::max(across, carried);
-      withLoads = std::max(withLoads, carried);
-      int64_t threads = function.getBlockWarps() * 32;
-      const int64_t share = std::max<int64_t>(usualThreads / threads, 1);
-      const int64_t enough = enoughBlocks * share, most = mostBlocks * share;
-      int64_t blocks =
-          hasFunnels ? std::min(blocksWith(across, workingWithFunnels, threads), most)
-                     : std::max(std::min(blocksWith(across, workingRegisters, threads), enough),
-                                std::min(blocksWith(withLoads, workingRegisters, threads), most));
-      // Of blocks that go through rows there are no more than have room for them.
-      auto schedule = function->getAttrOfType<ScheduleAttr>(scheduleAttrName);
-      if (schedule && schedule.getPersistent() != 0)
-        blocks = function->hasAttr(carriesTilesAttrName)
-                     ? schedule.getPersistent()
-                     : std::min<int64_t>(blocks, schedule.getPersistent());
-      if (blocks < 2)
-        continue;
-      function.setMinBlocks(blocks);
-      ++numLimited;
-    }
+    });
+    patterns.run("blocks", [&] {
+      for (FuncOp function : getOperation().getOps<FuncOp>())
+        numLimited += limitBlocks(function);
+    });
+  }
+
+private:
+  /// Asks for several blocks a multiprocessor; true if it did.
+  static bool limitBlocks(FuncOp function) {
+    int64_t across = -1, withLoads = 0, carried = 0;
+    bool hasProduct = false, hasFunnels = false;
+    function.walk([&](Operation *op) {
+      hasProduct |= isa<DotOp, WarpgroupDotOp>(op);
+      hasFunnels |= isa<FunnelOp>(op);
+      if (auto loop = dyn_cast<scf::ForOp>(op))
+        carried = std::max(carried, registersCarried(loop));
+      if (!isReduction(op))
+        return;
+      int64_t held = registersAcross(op) + registersWithin(op);
+      across = std::max(across, held);
+      withLoads = std::max(withLoads, held + registersBehind(op));
+    });
+    if (across < 0 || hasProduct)
+      return false;
+    across = std::max(across, carried);
+    withLoads = std::max(withLoads, carried);
+    int64_t threads = function.getBlockWarps() * 32;
+    const int64_t share = std::max<int64_t>(usualThreads / threads, 1);
+    const int64_t enough = enoughBlocks * share, most = mostBlocks * share;
+    int64_t blocks =
+        hasFunnels ? std::min(blocksWith(across, workingWithFunnels, threads), most)
+                   : std::max(std::min(blocksWith(across, workingRegisters, threads), enough),
+                              std::min(blocksWith(withLoads, workingRegisters, threads), most));
+    // Of blocks that go through rows there are no more than have room for them.
+    auto schedule = function->getAttrOfType<ScheduleAttr>(scheduleAttrName);
+    if (schedule && schedule.getPersistent() != 0)
+      blocks = function->hasAttr(carriesTilesAttrName)
+                   ? schedule.getPersistent()
+                   : std::min<int64_t>(blocks, schedule.getPersistent());
+    if (blocks < 2)
+      return false;
+    function.setMinBlocks(blocks);
+    return true;
   }
 };
 

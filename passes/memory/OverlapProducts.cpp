@@ -26,6 +26,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/Patterns.h"
 #include "passes/memory/OrderProducts.h"
 
 #include "dialects/tkgpu/TkGpuProducts.h"
@@ -188,18 +189,28 @@ void ProductOverlap::apply() {
 namespace {
 
 struct OverlapProducts : tk::impl::OverlapProductsBase<OverlapProducts> {
+  using OverlapProductsBase::OverlapProductsBase;
+
   void runOnOperation() override {
+    NamedPatterns patterns(getOperation(), getArgument(), disable, only);
+    if (failed(patterns.verify()))
+      return signalPassFailure();
     SmallVector<scf::ForOp> loops;
     getOperation().walk([&](scf::ForOp loop) { loops.push_back(loop); });
-    for (scf::ForOp loop : loops) {
-      ProductOverlap overlap(loop);
-      if (!overlap.analyse()) {
+    patterns.run("across-iterations", [&] {
+      llvm::erase_if(loops, [&](scf::ForOp loop) {
+        ProductOverlap overlap(loop);
+        if (!overlap.analyse())
+          return false;
+        overlap.apply();
+        ++numLoops;
+        return true;
+      });
+    });
+    patterns.run("within-iterations", [&] {
+      for (scf::ForOp loop : loops)
         numLoops += orderProducts(loop);
-        continue;
-      }
-      overlap.apply();
-      ++numLoops;
-    }
+    });
   }
 };
 

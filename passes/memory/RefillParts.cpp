@@ -20,6 +20,7 @@
 #include "dialects/tkgpu/TkGpuExchange.h"
 #include "dialects/tkgpu/TkGpuPrivateOps.h"
 #include "passes/Passes.h"
+#include "passes/Patterns.h"
 #include "passes/memory/AwaitParts.h"
 #include "passes/memory/MovedOperations.h"
 #include "passes/memory/PartRing.h"
@@ -175,20 +176,31 @@ static unsigned refillParts(CopyPrivateOp copy, TargetAttr target) {
 namespace {
 
 struct RefillParts : tk::impl::RefillPartsBase<RefillParts> {
+  using RefillPartsBase::RefillPartsBase;
+
   void runOnOperation() override {
+    NamedPatterns patterns(getOperation(), getArgument(), disable, only);
+    if (failed(patterns.verify()))
+      return signalPassFailure();
     auto target = getOperation()->getAttrOfType<TargetAttr>(targetAttrName);
-    for (FuncOp function : getOperation().getOps<FuncOp>()) {
+    patterns.run("chunks", [&] {
       SmallVector<CopyPrivateOp> copies;
-      function.walk([&](CopyPrivateOp copy) {
+      getOperation().walk([&](CopyPrivateOp copy) {
         if (isa<scf::ForOp>(copy->getParentOp()))
           copies.push_back(copy);
       });
       for (CopyPrivateOp copy : copies)
         numParts += refillParts(copy, target);
-      for (auto loop : function.getBlock()->getOps<scf::ForOp>())
-        numEarly += bringBeforeMeeting(loop);
-      numAwaited += awaitParts(function);
-    }
+    });
+    patterns.run("early-loads", [&] {
+      for (FuncOp function : getOperation().getOps<FuncOp>())
+        for (auto loop : function.getBlock()->getOps<scf::ForOp>())
+          numEarly += bringBeforeMeeting(loop);
+    });
+    patterns.run("late-waits", [&] {
+      for (FuncOp function : getOperation().getOps<FuncOp>())
+        numAwaited += awaitParts(function);
+    });
   }
 };
 

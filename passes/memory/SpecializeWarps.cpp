@@ -107,10 +107,17 @@ struct SpecializeWarps : tk::impl::SpecializeWarpsBase<SpecializeWarps> {
     patterns.run("reuse-hints", [&] {
       getOperation().walk([](BulkCopyOp copy) { copy.setAgain(isReadAgainSoon(copy)); });
     });
-    const bool inRoles = !oneRole && patterns.isOn("roles");
-    for (FuncOp function : getOperation().getOps<FuncOp>())
-      if (failed(specialize(function, target, inRoles, patterns)))
-        return signalPassFailure();
+    bool isPossible = true;
+    auto specializeAll = [&](bool inRoles) {
+      for (FuncOp function : getOperation().getOps<FuncOp>())
+        isPossible = isPossible && succeeded(specialize(function, target, inRoles, patterns));
+    };
+    if (patterns.isOn("roles"))
+      patterns.run("roles", [&] { specializeAll(!oneRole); });
+    else
+      specializeAll(/*inRoles=*/false);
+    if (!isPossible)
+      signalPassFailure();
   }
 };
 

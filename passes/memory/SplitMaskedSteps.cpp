@@ -26,6 +26,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/Patterns.h"
 #include "passes/analysis/LongFunctions.h"
 #include "passes/memory/LoopSteps.h"
 #include "passes/memory/StepMasks.h"
@@ -140,7 +141,12 @@ static bool split(scf::ForOp loop, SmallVector<scf::ForOp> &windows) {
 namespace {
 
 struct SplitMaskedSteps : tk::impl::SplitMaskedStepsBase<SplitMaskedSteps> {
+  using SplitMaskedStepsBase::SplitMaskedStepsBase;
+
   void runOnOperation() override {
+    NamedPatterns patterns(getOperation(), getArgument(), disable, only);
+    if (failed(patterns.verify()))
+      return signalPassFailure();
     SmallVector<scf::ForOp> loops;
     for (FuncOp function : getOperation().getOps<FuncOp>())
       function.walk([&](scf::ForOp loop) {
@@ -148,11 +154,15 @@ struct SplitMaskedSteps : tk::impl::SplitMaskedStepsBase<SplitMaskedSteps> {
           loops.push_back(loop);
       });
     SmallVector<scf::ForOp> windows;
-    for (scf::ForOp loop : loops)
-      if (split(loop, windows))
-        ++numLoops;
-    for (scf::ForOp loop : windows)
-      maskEnds(loop);
+    patterns.run("plain-loops", [&] {
+      for (scf::ForOp loop : loops)
+        if (split(loop, windows))
+          ++numLoops;
+    });
+    patterns.run("window-ends", [&] {
+      for (scf::ForOp loop : windows)
+        maskEnds(loop);
+    });
   }
 };
 

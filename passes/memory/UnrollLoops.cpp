@@ -21,6 +21,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/Patterns.h"
 #include "passes/memory/SlidingLoads.h"
 #include "passes/memory/TileComponents.h"
 
@@ -157,35 +158,47 @@ static void endAfterBeginning(scf::ForOp loop) {
 namespace {
 
 struct UnrollLoops : tk::impl::UnrollLoopsBase<UnrollLoops> {
+  using UnrollLoopsBase::UnrollLoopsBase;
+
   void runOnOperation() override {
-    for (FuncOp function : getOperation().getOps<FuncOp>()) {
-      if (hasProducts(function))
-        continue;
-      SmallVector<scf::ForOp> loops;
-      function.walk([&](scf::ForOp loop) { loops.push_back(loop); });
-      for (scf::ForOp loop : loops) {
-        if (unrollWindow(loop)) {
-          ++numUnrolled;
-          continue;
-        }
-        std::optional<int64_t> bytes = bytesOfIteration(loop);
-        if (!bytes || *bytes * 2 > bytesAtOnce)
-          continue;
-        int64_t factor =
-            std::min<int64_t>(mostIterations, llvm::PowerOf2Ceil(bytesAtOnce / *bytes));
-        while (factor > 1 && sharesLoads(loop) && factor * countCostly(loop) > mostCostlyTogether)
-          factor /= 2;
-        if (factor == 1)
-          continue;
-        endAfterBeginning(loop);
-        FailureOr<UnrolledLoopInfo> unrolled = loopUnrollByFactor(loop, factor);
-        if (failed(unrolled))
-          continue;
-        if (unrolled->mainLoopOp)
-          beginLoads(*unrolled->mainLoopOp);
-        ++numUnrolled;
-      }
-    }
+    NamedPatterns patterns(getOperation(), getArgument(), disable, only);
+    if (failed(patterns.verify()))
+      return signalPassFailure();
+    SmallVector<scf::ForOp> loops;
+    for (FuncOp function : getOperation().getOps<FuncOp>())
+      if (!hasProducts(function))
+        function.walk([&](scf::ForOp loop) { loops.push_back(loop); });
+    patterns.run("windows", [&] {
+      llvm::erase_if(loops, [&](scf::ForOp loop) {
+        const bool isWindow = unrollWindow(loop);
+        numUnrolled += isWindow;
+        return isWindow;
+      });
+    });
+    patterns.run("small-loads", [&] {
+      for (scf::ForOp loop : loops)
+        numUnrolled += unrollSmallLoads(loop);
+    });
+  }
+
+private:
+  /// Unrolls a loop that loads little in an iteration; true if it did.
+  static bool unrollSmallLoads(scf::ForOp loop) {
+    std::optional<int64_t> bytes = bytesOfIteration(loop);
+    if (!bytes || *bytes * 2 > bytesAtOnce)
+      return false;
+    int64_t factor = std::min<int64_t>(mostIterations, llvm::PowerOf2Ceil(bytesAtOnce / *bytes));
+    while (factor > 1 && sharesLoads(loop) && factor * countCostly(loop) > mostCostlyTogether)
+      factor /= 2;
+    if (factor == 1)
+      return false;
+    endAfterBeginning(loop);
+    FailureOr<UnrolledLoopInfo> unrolled = loopUnrollByFactor(loop, factor);
+    if (failed(unrolled))
+      return false;
+    if (unrolled->mainLoopOp)
+      beginLoads(*unrolled->mainLoopOp);
+    return true;
   }
 };
 

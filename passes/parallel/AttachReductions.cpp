@@ -22,6 +22,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/Patterns.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
@@ -120,16 +121,26 @@ static void attach(const StoredReduction &found) {
 namespace {
 
 struct AttachReductions : tk::impl::AttachReductionsBase<AttachReductions> {
+  using AttachReductionsBase::AttachReductionsBase;
+
   void runOnOperation() override {
-    for (KernelOp kernel : getOperation().getOps<KernelOp>())
-      for (ComputeOp reader : llvm::to_vector(kernel.getBody().getOps<ComputeOp>()))
-        attachReductionsOf(kernel, reader);
-    for (KernelOp kernel : getOperation().getOps<KernelOp>())
-      for (ComputeOp compute : llvm::to_vector(kernel.getBody().getOps<ComputeOp>()))
-        dropUnusedResults(compute);
-    for (KernelOp kernel : getOperation().getOps<KernelOp>())
-      if (getOperation()->hasAttr(gpu::targetAttrName))
-        numAttached += carryColumns(kernel, getArgument());
+    NamedPatterns patterns(getOperation(), getArgument(), disable, only);
+    if (failed(patterns.verify()))
+      return signalPassFailure();
+    auto kernels = [&] { return getOperation().getOps<KernelOp>(); };
+    patterns.run("partial-results", [&] {
+      for (KernelOp kernel : kernels())
+        for (ComputeOp reader : llvm::to_vector(kernel.getBody().getOps<ComputeOp>()))
+          attachReductionsOf(kernel, reader);
+      for (KernelOp kernel : kernels())
+        for (ComputeOp compute : llvm::to_vector(kernel.getBody().getOps<ComputeOp>()))
+          dropUnusedResults(compute);
+    });
+    patterns.run("carried-columns", [&] {
+      for (KernelOp kernel : kernels())
+        if (getOperation()->hasAttr(gpu::targetAttrName))
+          numAttached += carryColumns(kernel, getArgument());
+    });
   }
 
 private:

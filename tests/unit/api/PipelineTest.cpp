@@ -75,6 +75,8 @@ TEST_CASE("a name that selects no pass is an error with a suggestion", "[pipelin
   CHECK(unknownPass("no such pass") == "unknown pass 'no such pass'");
   CHECK(tkOptFlag("tk-tile") == "--tk-tile");
   CHECK(tkOptFlag("tk-simplify:fold") == "--tk-simplify=only=fold");
+  CHECK(tkOptFlag("tk-clean:cse") == "--tk-clean=only=cse");
+  CHECK(tkOptFlag("tk-order-products:waits") == "--tk-begin-products=only=waits");
 }
 
 TEST_CASE("each pattern that is on is seen, and no other", "[pipeline]") {
@@ -93,6 +95,12 @@ TEST_CASE("each pattern that is on is seen, and no other", "[pipeline]") {
   CHECK(stepsWithout("tk-reduce-registers:packed-tiles") ==
         without({"tk-reduce-registers:packed-tiles"}));
   CHECK(stepsWithout("tk-hold-narrow-tiles") == without({"tk-reduce-registers:packed-tiles"}));
+  // A rewrite inside a pass that is a pattern, that pattern, and a group.
+  CHECK(stepsWithout("tk-reduce-registers:maxima") == without({"tk-reduce-registers:maxima"}));
+  CHECK(stepsWithout("tk-reduce-registers:reductions") ==
+        without({"tk-reduce-registers:moments", "tk-reduce-registers:maxima"}));
+  CHECK(stepsWithout("pipelining") ==
+        without({"tk-load-ahead:copies", "tk-load-ahead:windows", "tk-load-ahead:small-loads"}));
   // Indices are widened all the same: there would be no right code.
   CHECK(stepsWithout("tk-convert-indices") == without({"tk-convert-indices:floats"}));
 }
