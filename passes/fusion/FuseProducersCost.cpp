@@ -326,10 +326,13 @@ static bool readsHeldRows(LoadOp load, ComputeOp consumer) {
 static bool needsOldRows(Read read) {
   if (!replacesWhatItNeeds(read.producer))
     return false;
+  auto producer = cast<ComputeOp>(read.producer.getOwner());
+  const bool mayBeOne = llvm::equal(producer.getExtents(), read.consumer.getExtents(),
+                                    [](Value a, Value b) { return isSameExtent(a, b); });
   return llvm::any_of(read.producer.getUsers(), [&](Operation *user) {
     auto load = dyn_cast<LoadOp>(user);
     return load && read.consumer->isProperAncestor(load) && !getEnclosingReductions(load).empty() &&
-           !readsHeldRows(load, read.consumer);
+           !(mayBeOne && readsHeldRows(load, read.consumer));
   });
 }
 
