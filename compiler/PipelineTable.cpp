@@ -10,6 +10,8 @@
 namespace tk {
 
 static const PassRow normalizeRows[] = {
+    {"tk-drop-unit-axes", "fusion", "",
+     "A matrix of one column is a vector before other passes look at how it lies in memory."},
     {"tk-collapse-axes", "fusion", "",
      "Later passes see one index where neighbouring axes are reduced together."},
     {"tk-simplify", "simplification", "",

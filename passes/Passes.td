@@ -23,6 +23,11 @@ def Simplify : Pass<"tk-simplify", "::mlir::ModuleOp"> {
     Statistic<"numOrdered", "indices-ordered", "Reductions over indices in another order than memory's">];
 }
 
+def DropUnitAxes : Pass<"tk-drop-unit-axes", "::mlir::ModuleOp"> {
+  let summary = "Drop axes of a parameter that are known to have one element";
+  let statistics = [Statistic<"numDropped", "axes-dropped", "Axes that parameters have no longer">];
+}
+
 def CollapseAxes : Pass<"tk-collapse-axes", "::mlir::ModuleOp"> {
   let summary = "Make one index of neighbouring ones that are reduced together";
   let dependentDialects = ["::mlir::arith::ArithDialect"];

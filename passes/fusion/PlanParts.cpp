@@ -200,6 +200,14 @@ static bool isProductWithRow(ReduceOp reduce, Value column) {
          }) == 1;
 }
 
+/// The place of the index of a statement's columns: the last one that may have several values.
+static unsigned columnOf(ComputeOp compute) {
+  unsigned column = compute.getNumIndices() - 1;
+  while (column > 0 && getUpperBound(compute.getExtents()[column]) == 1)
+    --column;
+  return column;
+}
+
 /// How many blocks have the columns of a statement side by side, if that is known and not enough.
 static std::optional<int64_t> blocksOfColumns(ComputeOp compute) {
   int64_t blocks = 1;
@@ -207,8 +215,7 @@ static std::optional<int64_t> blocksOfColumns(ComputeOp compute) {
     int64_t upper = getUpperBound(extent);
     if (upper < 0 || upper > mostColumns)
       return std::nullopt;
-    bool isLast = i + 1 == compute.getNumIndices();
-    blocks *= isLast ? llvm::divideCeil(upper, columnsOfBlock) : upper;
+    blocks *= i == columnOf(compute) ? llvm::divideCeil(upper, columnsOfBlock) : upper;
     if (blocks > mostColumns)
       return std::nullopt;
   }
@@ -261,7 +268,7 @@ static SmallVector<Split> splitColumns(ComputeOp compute, ArrayRef<ReduceOp> red
                                : WalkResult::advance();
                   })
                   .wasInterrupted();
-  Value column = compute.getIndex(compute.getNumIndices() - 1);
+  Value column = compute.getIndex(columnOf(compute));
   bool areProducts =
       llvm::all_of(reduces, [&](ReduceOp reduce) { return isProductWithRow(reduce, column); });
   SmallVector<Split> hows;

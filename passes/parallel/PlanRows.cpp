@@ -383,7 +383,7 @@ int64_t Planner::threadsOfRow(Value row, int64_t length, int64_t filled, bool is
 }
 
 void Planner::planRows() {
-  if (planPairs() || planShared())
+  if (planPairs() || planShared() || planFactorRows())
     return;
   int64_t longest = 0, filled = 0;
   bool isHeld = true, isAligned = true, isInHalves = true, isFilled = true;

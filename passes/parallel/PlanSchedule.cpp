@@ -318,15 +318,22 @@ void Planner::planElements() {
     return;
   }
   // Small blocks, whose places others take as soon as they are done, and a thread reads 32 bytes:
-  // with more, those that fit have no more on its way.
+  // with more, those that fit have no more on its way. But what a thread computes once for all of
+  // its random numbers (keys, places) is then shared by more of them.
   if (coarse) {
     warps = warpsOfElements;
     rest = warps * 32 * perThread;
     int64_t elements = 1, streams = 0;
     for (unsigned p = 0; p < count; ++p)
       elements *= shape.upperOf(compute.getIndex(p)).value_or(1);
-    compute.getBody().walk([&](LoadOp load) { streams += load.getIndices().size() >= count; });
-    if (streams == 1 && elements / (2 * rest) >= blocksToSpare * target.getProcessors()) {
+    bool draws = false;
+    compute.getBody().walk([&](Operation *op) {
+      auto load = dyn_cast<LoadOp>(op);
+      streams += load && load.getIndices().size() >= count;
+      draws |= isa<RandOp>(op);
+    });
+    if ((streams == 1 || draws) &&
+        elements / (2 * rest) >= blocksToSpare * target.getProcessors()) {
       rest *= 2;
       perThread *= 2;
     }

@@ -2,8 +2,9 @@
 //
 // Shared by PlanSchedule.cpp (products, elements), PlanHopper.cpp (products of warpgroups),
 // PlanCores.cpp (products on CUDA cores), PlanTeams.cpp (whether they take tiles in turns),
-// PlanChains.cpp (two of them), PlanRows.cpp (reductions), PlanShared.cpp (of terms that
-// results share), PlanPairs.cpp (of pairs of rows) and PlanAcross.cpp (across memory).
+// PlanChains.cpp (two of them), PlanRows.cpp (reductions), PlanFactorRows.cpp (of rows beside one),
+// PlanShared.cpp (of terms that results share), PlanPairs.cpp (of pairs of rows) and PlanAcross.cpp
+// (across memory).
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_PASSES_PARALLEL_PLANNER_H
@@ -75,6 +76,8 @@ struct Planner {
   /// Gives blocks several results, and threads parts of the terms that these share, if there are
   /// such (PlanShared.cpp).
   bool planShared();
+  /// Gives blocks several rows that are summed beside one that all share (PlanFactorRows.cpp).
+  bool planFactorRows();
   /// Gives blocks rows and columns of results whose terms are functions of a value of each, if they
   /// are such (PlanPairs.cpp).
   bool planPairs();
