@@ -298,11 +298,8 @@ static bool isStoredInParts(Read read) {
                       [](ReduceOp reduce) { return reduce.getPrecision() == Precision::Blocked; });
 }
 
-/// Does `load`, in a reduction of `consumer`, read rows that one block is known to hold? Not where
-/// the consumer has rows alone: other blocks then overwrite the elements.
+/// Does `load`, in a reduction of `consumer`, read rows that one block is known to hold?
 static bool readsHeldRows(LoadOp load, ComputeOp consumer) {
-  if (consumer.getNumIndices() < load.getIndices().size())
-    return false;
   int64_t elements = 1;
   for (Value place : load.getIndices()) {
     auto index = dyn_cast<BlockArgument>(place);
