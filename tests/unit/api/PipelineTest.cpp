@@ -35,21 +35,21 @@ std::set<std::string> stepsWithout(const std::string &disabled) {
 
 TEST_CASE("the pipeline has ten phases of named rows", "[pipeline]") {
   CHECK(phaseTable().size() == 10);
-  size_t rows = 0;
+  std::set<std::string> passes; // tk-simplify and tk-clean stand in several rows
   for (const PhaseRow &phase : phaseTable()) {
     INFO(phase.name.str());
     CHECK(phase.rows.size() >= 4);
     CHECK(phase.rows.size() <= 8);
     CHECK(!phase.purpose.empty());
-    rows += phase.rows.size();
     for (const PassRow &row : phase.rows) {
       INFO(row.name.str());
+      passes.insert(row.name.str());
       CHECK(row.name.starts_with("tk-"));
       CHECK(!row.group.empty());
       CHECK(row.why.ends_with("."));
     }
   }
-  CHECK(rows <= 50);
+  CHECK(passes.size() <= 50);
 }
 
 TEST_CASE("steps are numbered, have reasons, and names of their own", "[pipeline]") {
