@@ -15,8 +15,8 @@
 using namespace mlir;
 using namespace tk;
 
-/// How many rows a block has at most, its threads, and the bits of each thread's accesses.
-static constexpr int64_t mostRows = 4, threadsOfRows = 512, vectorBits = 128;
+/// How many rows a block has at most, and its threads.
+static constexpr int64_t mostRows = 4, threadsOfRows = 512;
 /// What rows share is worth it from this part of what they have of their own.
 static constexpr int64_t leastPart = 4;
 /// What is shared stays in the first-level cache up to so many bytes.
