@@ -71,9 +71,10 @@ static constexpr double timeOfNarrowTerm = 0.47, worthOfNarrowParts = 0.9;
 /// Fewer terms do not make up for storing and reading a part.
 static constexpr int64_t shortestPart = 1024;
 static constexpr int64_t mostParts = 16;
-/// Of f32 and f64: more parts are chosen if they take less than this share of the time of fewer.
-/// Measured on an H200 with 64 x 64 to 1024 x 1024 outputs.
-static constexpr double worthOfMoreParts = 0.96;
+/// Of f32 and f64: more parts are chosen if they take less than this share of the time of fewer. To
+/// store and add up a byte of a part takes so many times what a byte of memory does. Measured on an
+/// H200 with 64 x 64 to 1024 x 1024 outputs.
+static constexpr double worthOfMoreParts = 0.96, partOfByte = 1.3;
 /// Terms that such a part has at least, and what lengths of such parts are multiples of.
 static constexpr int64_t shortestWidePart = 64, wideUnit = 32;
 /// Few rows and a factor that threads convert: how many blocks a processor should have, how many on
@@ -383,7 +384,7 @@ int64_t ContractionSplit::choosePartsOfWide(int64_t processors) {
       int64_t count = parts * size->others * tile.count(size->rows, size->columns);
       least = std::min(least, tile.timeOf(count, llvm::divideCeil(*length, parts), processors));
     }
-    double added = cost::byte * bytes * static_cast<double>(parts) + cost::launch;
+    double added = partOfByte * cost::byte * bytes * static_cast<double>(parts) + cost::launch;
     return parts == 1 ? least : least + added;
   };
   int64_t best = 1;
