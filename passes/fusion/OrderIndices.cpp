@@ -39,7 +39,7 @@ void tk::moveIndex(ReduceOp reduce, unsigned from, unsigned to) {
 bool tk::orderIndices(ReduceOp reduce) {
   unsigned last = reduce.getNumIndices() - 1;
   std::optional<unsigned> along;
-  bool agree = !isContraction(reduce);
+  bool agree = true;
   reduce.getBody().walk([&](LoadOp load) {
     auto isOwn = [&](Value index) {
       return llvm::any_of(getIterationIndices(index), [&](BlockArgument argument) {
