@@ -51,8 +51,8 @@ struct DropUnitAxes : tk::impl::DropUnitAxesBase<DropUnitAxes> {
     auto type = cast<RankedTensorType>(tensor.getType());
     const unsigned rank = static_cast<unsigned>(type.getRank());
     llvm::SmallBitVector dropped(rank);
-    for (unsigned axis = rank; axis-- > 1 && mayDrop(kernel, bind, axis);)
-      dropped.set(axis);
+    for (unsigned end = rank; end > 1 && mayDrop(kernel, bind, end - 1); --end)
+      dropped.set(end - 1);
     if (dropped.none())
       return;
     auto keep = [&](auto values) {
