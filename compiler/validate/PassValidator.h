@@ -83,6 +83,7 @@ private:
   std::vector<std::optional<double>> roundingErrors; ///< of each result, once asked for
   std::string before;                                ///< IR in front of the next pass
   unsigned checked = 0;
+  bool approximated = false; ///< values are those of approximate functions by now
 };
 
 } // namespace tk
