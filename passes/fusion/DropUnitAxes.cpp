@@ -5,9 +5,9 @@
 // the same for all rows of another factor is seen to be.
 //
 //   1. The last axis of a dense parameter goes if its extent is at most 1, it is not the only one
-//      left, and each load reads it at an index of the statement or at 0. Then the axis before it
-//      is looked at. Windows keep theirs, and so do gathers and padded loads, whose places on the
-//      axis may lie outside it.
+//      left, and each load reads it at an index of a statement that gives a result. Then the axis
+//      before it is looked at. Windows keep theirs, and so do gathers and padded loads, whose
+//      places on the axis may lie outside it.
 //   2. The parameter's type, its extents and the loads lose it. Indices stay as they are.
 //
 //   tk.bind %b[%K, %N]; tk.load %b[%k, %j]
@@ -32,10 +32,15 @@ using namespace tk;
 namespace {
 
 struct DropUnitAxes : tk::impl::DropUnitAxesBase<DropUnitAxes> {
+  /// An index of a statement that nothing else reads. Of one that is read, it may become an index
+  /// of a sum, out of which what does not depend on it moves: that would be read of no elements,
+  /// too.
   static bool isPlain(Value place) {
     auto index = dyn_cast<BlockArgument>(place);
-    return (index && isa<ComputeOp>(index.getOwner()->getParentOp())) ||
-           getConstantIndex(place) == 0;
+    Operation *parent = index ? index.getOwner()->getParentOp() : nullptr;
+    return isa_and_nonnull<ComputeOp>(parent) &&
+           llvm::all_of(parent->getUsers(),
+                        [](Operation *user) { return user->hasTrait<OpTrait::IsTerminator>(); });
   }
 
   static bool mayDrop(KernelOp kernel, BindOp bind, unsigned axis) {
