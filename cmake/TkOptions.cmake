@@ -46,6 +46,11 @@ endfunction()
 # A small binary that runs on another machine: only libc and libm stay dynamic.
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   add_link_options(-fuse-ld=lld -Wl,--gc-sections -Wl,--icf=all -Wl,--as-needed)
+  # Functions of LLVM that are never called have no instruction, and the linker makes one of them.
+  # Its entry in the table of frames has no length and hides that of the function behind it, through
+  # which no exception passes then. The order puts a function there that throws nothing.
+  set(tk_order ${CMAKE_CURRENT_LIST_DIR}/functions.order)
+  add_link_options(-Wl,--symbol-ordering-file=${tk_order} -Wl,--no-warn-symbol-ordering)
 endif()
 # Libraries share the C++ runtime of the program that loads them: exceptions pass through both.
 if(NOT TK_SANITIZE)

@@ -120,7 +120,7 @@ TEST_CASE("memory runs out while a program is read and checked", "[fault]") {
 
 TEST_CASE("memory runs out while a kernel is made for a GPU", "[fault]") {
   ::setenv("TK_CACHE", "off", 1);
-  // A failing allocation while MLIR loads its math dialect ends the process, and is not caught
-  // here: that gap is known. 100 places have one there, 97 have none.
-  fail_allocations([] { return compiled("sm_90a").ir("attention", "cuda"); }, 97);
+  // Place 4 is behind functions of no instruction, whose entries hide it from exceptions where the
+  // linker is not told an order (cmake/functions.order).
+  fail_allocations([] { return compiled("sm_90a").ir("attention", "cuda"); }, 100);
 }
