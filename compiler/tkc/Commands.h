@@ -65,6 +65,11 @@ struct SourceOptions {
   Expected<Facts> factsFor(const Signature &signature, bool general) const;
 };
 
+/// Decides the conditions of schedule blocks and those on scalars from the variables that are given,
+/// as far as that goes. Blocks that stay open do not apply; a note on standard error says so.
+void decideConditions(const CompiledSource &source, size_t kernel, const std::string &target,
+                      const std::vector<std::optional<Scalar>> &given, Facts &facts);
+
 /// Writes what `made` depends on as a rule for make: the files that the source consists of.
 Status writeDepfile(const std::string &path, const std::string &made, const CompiledSource &source);
 
