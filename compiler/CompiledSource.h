@@ -59,7 +59,19 @@ public:
   Expected<std::string> stage_text(size_t kernel, std::string_view stage, std::string_view target,
                                    const Facts &facts) override;
 
-  /// What the passes derived and what they declined, by lines of the source.
+  /// What a pass derived or declined.
+  struct Remark {
+    std::string file;     ///< as the program names it; empty without a place
+    unsigned line = 0;    ///< from 1
+    std::string lineText; ///< of the source, without its indentation
+    std::string pass, text;
+    bool declined = false;
+  };
+  /// What the passes derived and what they declined, in the order in which they ran.
+  Expected<std::vector<Remark>> remarks(size_t kernel, std::string_view target, const Facts &facts);
+  /// Lines of the source, and below each the remarks on it that follow one another.
+  static std::string textOf(llvm::ArrayRef<Remark> remarks);
+  /// Both of these.
   Expected<std::string> explain(size_t kernel, std::string_view target, const Facts &facts);
 
   /// What the launches cost where all dimensions are known; null if a launch depends on what is

@@ -12,8 +12,8 @@ using namespace mlir;
 
 namespace tk {
 
-Expected<std::string> CompiledSource::explain(size_t kernel, std::string_view target,
-                                              const Facts &given) {
+Expected<std::vector<CompiledSource::Remark>>
+CompiledSource::remarks(size_t kernel, std::string_view target, const Facts &given) {
   std::lock_guard lock(mutex);
   Facts facts = relevant_facts(kernel, target, given);
   Expected<OwningOpRef<ModuleOp>> copy = isolate(kernel, target, facts);
@@ -30,24 +30,42 @@ Expected<std::string> CompiledSource::explain(size_t kernel, std::string_view ta
   if (Status lowered = lower(**copy, target == "cpu" ? Stage::Fused : Stage::Gpu, dump); !lowered)
     return lowered.error();
   op = (*copy)->lookupSymbol<KernelOp>(kernelNames[kernel]); // planned again, it is another one
-  std::string text;
-  llvm::raw_string_ostream out(text);
-  std::pair<FileId, uint32_t> shown(kNoFile, 0);
+  std::vector<Remark> remarks;
   for (const Note &note : getNotes(op)) {
+    Remark remark{{}, 0, {}, note.pass.str(), note.text.str(), note.verdict != Verdict::Derived};
     Span place = spanOf(sources, note.where);
-    std::pair<FileId, uint32_t> line(place.file, 0);
     if (place.valid()) {
       const SourceFile &file = sources.file(place.file);
-      line.second = file.lineColumn(place.begin).line;
-      if (line != shown)
-        out << file.name() << ':' << line.second << ": " << StringRef(file.line(line.second)).trim()
-            << "\n";
+      remark.file = file.name();
+      remark.line = file.lineColumn(place.begin).line;
+      remark.lineText = StringRef(file.line(remark.line)).trim().str();
     }
+    remarks.push_back(std::move(remark));
+  }
+  return remarks;
+}
+
+std::string CompiledSource::textOf(llvm::ArrayRef<Remark> remarks) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  std::pair<StringRef, unsigned> shown;
+  for (const Remark &remark : remarks) {
+    std::pair<StringRef, unsigned> line(remark.file, remark.line);
+    if (remark.line > 0 && line != shown)
+      out << remark.file << ':' << remark.line << ": " << remark.lineText << "\n";
     shown = line;
-    out << "  " << (note.verdict == Verdict::Derived ? "" : "declined: ") << note.text << " ["
-        << note.pass << "]\n";
+    out << "  " << (remark.declined ? "declined: " : "") << remark.text << " [" << remark.pass
+        << "]\n";
   }
   return text;
+}
+
+Expected<std::string> CompiledSource::explain(size_t kernel, std::string_view target,
+                                              const Facts &facts) {
+  auto all = remarks(kernel, target, facts);
+  if (!all)
+    return all.error();
+  return textOf(*all);
 }
 
 } // namespace tk

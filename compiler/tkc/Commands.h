@@ -63,7 +63,13 @@ struct SourceOptions {
   Expected<std::map<std::string, int64_t>> dimValues() const;
   /// Facts for the sizes given with --dim; of the others what is usual is assumed, or nothing.
   Expected<Facts> factsFor(const Signature &signature, bool general) const;
+  /// The sizes given with --dim, by variable of the signature. --dim must be well formed.
+  std::vector<std::optional<Scalar>> givenDims(const Signature &signature) const;
 };
+
+/// The target to make code for where none runs: the one that `named` says, else this machine's GPU,
+/// else sm_90a.
+Expected<std::string> targetOfCode(const std::string &named);
 
 /// Decides the conditions of schedule blocks and those on scalars from the variables that are given,
 /// as far as that goes. Blocks that stay open do not apply; a note on standard error says so.
@@ -80,6 +86,7 @@ Expected<std::map<std::string, int64_t>> parseDims(const std::vector<std::string
 void addBuild(CLI::App &app, int &status);
 void addRun(CLI::App &app, int &status);
 void addBench(CLI::App &app, int &status);
+void addExplain(CLI::App &app, int &status);
 void addInspect(CLI::App &app, int &status);
 void addFmt(CLI::App &app, int &status);
 void addCache(CLI::App &app, int &status);

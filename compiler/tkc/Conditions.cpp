@@ -9,7 +9,7 @@ namespace tk::tkc {
 
 /// Which variables of an expression are not given.
 static std::string missingOf(const Check &check, const Signature &signature,
-                      const std::vector<std::optional<Scalar>> &given) {
+                             const std::vector<std::optional<Scalar>> &given) {
   std::string missing;
   for (unsigned v : check.condition.variables())
     if (!given[v])

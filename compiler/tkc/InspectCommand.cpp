@@ -212,17 +212,6 @@ int inspectBundle(const InspectOptions &options) {
   return Done;
 }
 
-/// The GPU that code is made for: what the user names, else this machine's, else sm_90a.
-Expected<std::string> targetToInspect(const std::string &named) {
-  Expected<std::string> target = resolve_target(named);
-  if (!target || *target != "cpu")
-    return target;
-  if (!named.empty())
-    return Error(ErrorCode::invalid_argument, "target 'cpu' has no GPU code to inspect; name an architecture, such as "
-                                              "sm_90a");
-  return std::string("sm_90a");
-}
-
 int inspect(InspectOptions &options) {
   bool json = options.source.json;
   if (llvm::StringRef(options.source.file).ends_with(".tkb"))
@@ -235,7 +224,10 @@ int inspect(InspectOptions &options) {
   Expected<Facts> facts = options.source.factsFor(signature, options.general);
   if (!facts)
     return report(facts.error(), json);
-  Expected<std::string> target = targetToInspect(options.source.target);
+  Expected<std::string> target = targetOfCode(options.source.target);
+  if (target && *target == "cpu")
+    target = Error(ErrorCode::invalid_argument,
+                   "target 'cpu' has no GPU code to inspect; name an architecture, such as sm_90a");
   if (!target)
     return report(target.error(), json);
   Expected<const Architecture *> row = findArchitecture(detail::architecture_of(*target));
@@ -243,11 +235,7 @@ int inspect(InspectOptions &options) {
     return report(row.error(), json);
   const unsigned arch = static_cast<unsigned>((*row)->arch);
   const std::map<std::string, int64_t> sizes = options.source.dimValues().value();
-  std::vector<std::optional<Scalar>> given(signature.variable_names().size());
-  for (size_t d = 0; d < signature.dims.size(); ++d)
-    if (auto size = sizes.find(signature.dims[d]); size != sizes.end())
-      given[d] = Scalar(size->second);
-  decideConditions(*source, kernel, *target, given, *facts);
+  decideConditions(*source, kernel, *target, options.source.givenDims(signature), *facts);
   if (options.cost) {
     auto cost = predictCost(*source, kernel, *target, *facts, sizes, {});
     return cost ? printCostAlone(*cost, signature, *target, json) : report(cost.error(), json);

@@ -2,23 +2,46 @@
 #include "compiler/tkc/Commands.h"
 #include "compiler/tkc/Process.h"
 
+#include "llvm/ADT/StringRef.h"
+
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <tuple>
+#include <vector>
 
 /// The first word, if it is no command: CLI11 would say that there is none.
 static bool isUnknownCommand(CLI::App &app, const char *word) {
   if (!word || *word == '-')
     return false;
-  std::string known;
+  std::string known, nearest;
+  unsigned least = 3; // more edits than that are another word
   for (const CLI::App *command : app.get_subcommands({})) {
-    if (command->get_name() == word)
+    const std::string name = command->get_name();
+    if (name == word)
       return false;
-    known += (known.empty() ? "" : ", ") + command->get_name();
+    known += (known.empty() ? "" : ", ") + name;
+    unsigned distance = llvm::StringRef(word).edit_distance_insensitive(name, true, least);
+    if (distance < least)
+      std::tie(least, nearest) = std::pair(distance, name);
   }
-  std::fprintf(stderr, "tkc: no command '%s'; there are %s\n", word, known.c_str());
+  const std::string help =
+      nearest.empty() ? "there are " + known : "did you mean '" + nearest + "'?";
+  std::fprintf(stderr, "tkc: no command '%s'; %s\n", word, help.c_str());
   return true;
+}
+
+/// `tkc help` and `tkc help COMMAND` are `tkc --help` and `tkc COMMAND --help`.
+static std::vector<char *> withHelpAsFlag(int argc, char **argv) {
+  static char flag[] = "--help";
+  std::vector<char *> words(argv, argv + argc);
+  if (argc > 1 && llvm::StringRef(argv[1]) == "help") {
+    words.erase(words.begin() + 1);
+    words.insert(words.begin() + std::min<size_t>(words.size(), 2), flag);
+  }
+  return words;
 }
 
 static int runCommand(int argc, char **argv) {
@@ -30,6 +53,7 @@ static int runCommand(int argc, char **argv) {
   tk::tkc::addRun(app, status);
   tk::tkc::addBench(app, status);
   tk::tkc::addInspect(app, status);
+  tk::tkc::addExplain(app, status);
   tk::tkc::addFmt(app, status);
   tk::tkc::addCache(app, status);
   tk::tkc::addDoctor(app, status);
@@ -54,7 +78,8 @@ static int runCommand(int argc, char **argv) {
 int main(int argc, char **argv) {
   tk::tkc::holdStandardStreams();
   tk::tkc::endOnSignals();
-  int status = runCommand(argc, argv);
+  std::vector<char *> words = withHelpAsFlag(argc, argv);
+  int status = runCommand(static_cast<int>(words.size()), words.data());
   if (tk::Status written = tk::tkc::flushOutput(); !written) {
     int failed = tk::tkc::report(written.error(), false);
     status = status == tk::tkc::Done ? failed : status;

@@ -3,6 +3,7 @@
 #include "frontend/Diagnostics.h"
 #include "frontend/Source.h"
 #include "runtime/Files.h"
+#include "tk/module.h"
 
 #include <CLI/CLI.hpp>
 
@@ -150,6 +151,20 @@ Expected<Facts> SourceOptions::factsFor(const Signature &signature, bool general
     return Error(ErrorCode::invalid_argument, "kernel '" + signature.name + "' has no dimension '" +
                                                   values->begin()->first + "'");
   return general ? nothingElse : usual_facts(signature, known);
+}
+
+std::vector<std::optional<Scalar>> SourceOptions::givenDims(const Signature &signature) const {
+  const std::map<std::string, int64_t> sizes = dimValues().value();
+  std::vector<std::optional<Scalar>> given(signature.variable_names().size());
+  for (size_t d = 0; d < signature.dims.size(); ++d)
+    if (auto size = sizes.find(signature.dims[d]); size != sizes.end())
+      given[d] = Scalar(size->second);
+  return given;
+}
+
+Expected<std::string> targetOfCode(const std::string &named) {
+  Expected<std::string> target = resolve_target(named);
+  return target && named.empty() && *target == "cpu" ? std::string("sm_90a") : target;
 }
 
 Expected<std::shared_ptr<CompiledSource>> SourceOptions::compile() {

@@ -1,0 +1,15 @@
+# Writes OUTPUT, a C++ file that holds the text of FILE.
+file(READ ${FILE} content)
+string(LENGTH "${content}" length)
+# A literal may have 65,536 characters at most where compilers keep to the standard: pieces of it.
+set(text "// Generated from docs/reference/diagnostics.md.\n#include <string_view>\n\n")
+string(APPEND text "namespace tk::tkc {\n\nextern const std::string_view diagnosticsPage;\n")
+string(APPEND text "const std::string_view diagnosticsPage =")
+set(at 0)
+while(at LESS length)
+  string(SUBSTRING "${content}" ${at} 8000 piece)
+  string(APPEND text "\n    R\"page(${piece})page\"")
+  math(EXPR at "${at} + 8000")
+endwhile()
+string(APPEND text ";\n\n} // namespace tk::tkc\n")
+file(WRITE ${OUTPUT} "${text}")
