@@ -71,8 +71,9 @@ struct SourceOptions {
 /// else sm_90a.
 Expected<std::string> targetOfCode(const std::string &named);
 
-/// Decides the conditions of schedule blocks and those on scalars from the variables that are given,
-/// as far as that goes. Blocks that stay open do not apply; a note on standard error says so.
+/// Decides the conditions of schedule blocks and those on scalars from the variables that are
+/// given, as far as that goes. Blocks that stay open do not apply; a note on standard error says
+/// so.
 void decideConditions(const CompiledSource &source, size_t kernel, const std::string &target,
                       const std::vector<std::optional<Scalar>> &given, Facts &facts);
 
