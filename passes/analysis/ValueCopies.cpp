@@ -2,7 +2,7 @@
 #include "passes/analysis/ValueCopies.h"
 
 #include "passes/analysis/ScalarExpr.h"
-#include "passes/parallel/ScheduleBlock.h"
+#include "passes/analysis/ScheduleEntries.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"

@@ -22,8 +22,9 @@
 #include "passes/fusion/DivideIndices.h"
 
 #include "passes/Passes.h"
+#include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
-#include "passes/fusion/FuseProducers.h"
+#include "passes/analysis/ProducerKind.h"
 #include "passes/tiling/SizeFacts.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"

@@ -7,21 +7,12 @@
 #define TK_PASSES_FUSION_FUSEPRODUCERS_H
 
 #include "passes/analysis/IndexSpaces.h"
+#include "passes/analysis/ProducerKind.h"
 
 #include <optional>
 #include <string>
 
 namespace tk {
-
-/// What a result of a statement takes to compute.
-enum class ProducerKind {
-  Pointwise, // no reduction
-  Rows,      // reductions that read each input element about once
-  Products,  // matrix products, or reductions in reductions
-  Scan,      // a prefix reduction
-};
-
-ProducerKind classify(mlir::OpResult producer);
 
 /// One read of a producer in a consumer.
 struct Read {

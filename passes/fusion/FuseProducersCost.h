@@ -27,9 +27,6 @@ struct Reach {
 
 Reach getReach(mlir::Operation *reduction, Read read);
 
-/// What the producer's element is computed by, in its statement.
-llvm::SmallVector<mlir::Operation *> getProducerSlice(mlir::OpResult producer);
-
 /// Is `index` one of the consumer's own, not of a reduction in it?
 bool isParallel(mlir::BlockArgument index, ComputeOp consumer);
 

@@ -20,6 +20,7 @@
 #include "passes/analysis/PresentTerms.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/analysis/ScheduleEntries.h"
 #include "passes/analysis/ValueCopies.h"
 #include "passes/parallel/ScheduleBlock.h"
 #include "passes/tiling/SizeFacts.h"

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/memory/DotPlan.h"
 
+#include "passes/analysis/WarpGrid.h"
 #include "passes/memory/MemoryAccess.h"
 #include "passes/memory/TileComponents.h"
 
@@ -40,52 +41,6 @@ static unsigned matrixBits(DotOp dot, bool hasByteFloats) {
   if (a.isF64() && acc.isF64())
     return 64;
   return 0;
-}
-
-/// The grid of at most `numWarps` warps with parts of at least minM x minN whose sides, in
-/// multiples of unitM and unitN, add up to the least: that is what a warp (thread) reads for each
-/// k. Fewer warps than there are leave the rest as replicas.
-static WarpGrid chooseWarpGrid(int64_t m, int64_t n, int64_t minM, int64_t minN, int64_t numWarps,
-                               bool rowsInWarp, int64_t unitM = 1, int64_t unitN = 1) {
-  WarpGrid best{1, 1};
-  auto cost = [&](WarpGrid grid) {
-    int64_t used = grid.m * grid.n;
-    int64_t sides = rowsInWarp ? n / grid.n * -1 : m / grid.m / unitM + n / grid.n / unitN;
-    return std::pair(-used, sides);
-  };
-  for (int64_t warpsM = 1; warpsM <= numWarps && m / warpsM >= minM; warpsM *= 2)
-    for (int64_t warpsN = 1; warpsM * warpsN <= numWarps && n / warpsN >= minN; warpsN *= 2)
-      if (WarpGrid grid{warpsM, warpsN}; cost(grid) < cost(best))
-        best = grid;
-  return best;
-}
-
-namespace {
-/// How many rows and columns of an FMA product's outputs lanes lie along, and warps; see the top of
-/// the file.
-struct FmaShape {
-  int64_t lanesM, lanesN;
-  WarpGrid warps;
-};
-} // namespace
-
-static FmaShape shapeFma(int64_t m, int64_t n, int64_t vectorM, int64_t vectorN, int64_t numWarps) {
-  constexpr int64_t lanes = 32, lanesOfColumns = 8;
-  vectorM = std::min(vectorM, m);
-  vectorN = std::min(vectorN, n);
-  FmaShape shape;
-  shape.lanesN = std::min(n / vectorN, lanesOfColumns);
-  shape.lanesM = std::min(m / vectorM, lanes / shape.lanesN);
-  shape.lanesN = std::min(n / vectorN, lanes / shape.lanesM);
-  shape.warps = chooseWarpGrid(m, n, vectorM * shape.lanesM, vectorN * shape.lanesN, numWarps,
-                               false, shape.lanesM, shape.lanesN);
-  return shape;
-}
-
-int64_t tk::sideOfThread(int64_t m, int64_t n, int64_t numWarps) {
-  int64_t vectorN = std::clamp<int64_t>(m * n / (32 * numWarps), 1, 4);
-  FmaShape shape = shapeFma(m, n, 1, vectorN, numWarps);
-  return std::max({m / shape.warps.m / shape.lanesM, n / shape.warps.n / shape.lanesN, int64_t(1)});
 }
 
 /// Adds replicating warps up to `numWarps`.

@@ -29,10 +29,6 @@ struct DotPlan {
 };
 DotPlan planDot(gpu::DotOp dot, const DotContext &context, OperandRuns runs);
 
-/// How many rows, or columns if those are more, a thread has of an FMA product's m x n outputs
-/// beside others of so many warps, if memory has neighbours along the columns.
-int64_t sideOfThread(int64_t m, int64_t n, int64_t numWarps);
-
 /// The operands' layouts that a product needs whose accumulator has been given `accumulator` by
 /// `planDot` for a product of the same shape and types.
 DotPlan planOperands(gpu::DotOp dot, const DotContext &context, gpu::LayoutAttr accumulator);

@@ -20,6 +20,7 @@
 
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/ProductFactors.h"
+#include "passes/analysis/ScheduleEntries.h"
 #include "passes/parallel/IndexGrowth.h"
 #include "passes/parallel/Planner.h"
 

@@ -10,8 +10,8 @@
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/analysis/WarpGrid.h"
 #include "passes/machine/Machine.h"
-#include "passes/memory/DotPlan.h"
 #include "passes/parallel/Planner.h"
 
 #include "llvm/Support/MathExtras.h"

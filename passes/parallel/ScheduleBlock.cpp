@@ -10,6 +10,7 @@
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/Refusal.h"
+#include "passes/analysis/ScheduleEntries.h"
 #include "passes/machine/Machine.h"
 #include "passes/parallel/Planner.h"
 
@@ -23,31 +24,6 @@ using namespace tk;
 //===----------------------------------------------------------------------===//
 // Reading
 //===----------------------------------------------------------------------===//
-
-/// A driver leaves the block that applies to a variant alone, without what chose it. Elsewhere one
-/// for another architecture does not apply, nor does one with a condition on sizes.
-static bool applies(DictionaryAttr schedule, KernelOp kernel) {
-  if (schedule.contains("when"))
-    return false;
-  auto arch = schedule.getAs<StringAttr>("arch");
-  if (!arch)
-    return true;
-  StringRef number = arch.getValue();
-  if (!number.consume_front("sm_"))
-    return false;
-  number = number.take_while(llvm::isDigit);
-  auto target = kernel->getParentOp()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
-  int64_t value = 0;
-  return target && !number.getAsInteger(10, value) && value == target.getArch();
-}
-
-DictionaryAttr tk::findScheduleBlock(KernelOp kernel) {
-  if (auto schedules = kernel->getAttrOfType<ArrayAttr>("tk.schedules"))
-    for (auto schedule : schedules.getAsRange<DictionaryAttr>())
-      if (applies(schedule, kernel))
-        return schedule;
-  return {};
-}
 
 /// Calls `visit` with every index of a statement, those of reductions and scans included.
 static void forEachIndex(StatementShape &shape, llvm::function_ref<void(Value)> visit) {

@@ -21,9 +21,6 @@ struct ScheduleBlock {
   std::optional<bool> persistent;
 };
 
-/// The first of a kernel's blocks that applies to the module's target; null if none does.
-mlir::DictionaryAttr findScheduleBlock(KernelOp kernel);
-
 /// What that block says of a statement; an empty one where there is none.
 ScheduleBlock readScheduleBlock(StatementShape &shape);
 
