@@ -6,7 +6,7 @@
 // 1. Find a compute op that still has the schedule of tk-select-schedule, with one result for each
 //    thread. Leave any other schedule as it is.
 // 2. Merge the pixel indices of a convolution into one index, so that a tile can cover several
-//    image rows (MergeIndices.h).
+//    image rows. Merge the indices of its reduction as well (MergeIndices.h).
 // 3. Plan again with larger tiles for the same threads (PlanSchedule.cpp). The kernel's schedule
 //    block may set the number of results and the number of consumer warpgroups.
 // 4. Report an error if a block's threads cannot hold the tile, or if the schedule block asks for
