@@ -15,7 +15,7 @@
 //    running values.
 // 4. A plain `exp(x - m)` becomes tk.exp_diff, or gets a guard, because the running maximum may
 //    still be -inf where the final maximum is finite. If the final maximum is -inf too, every
-//    element was NaN, and the result is set to NaN.
+//    `exp(x - m)` is NaN, and the result is set to NaN.
 // 5. If several members sum products with inner sums, put the inner sums on the same side of each
 //    product.
 // 6. Record the derivation as `tk.derivation` and as a note. If a reduction cannot join, note why.

@@ -1,9 +1,9 @@
 //===- HandOutTiles.cpp - dynamic tile scheduler for clusters -------------===//
 //
 // Persistent clusters with a fixed list of rows finish at different times. If several blocks share
-// a multiprocessor, the warps of the oldest block are issued first. Even clusters that are alone
-// differ in speed, and their number seldom divides the number of rows. This pass lets each cluster
-// take its next tile from an atomic counter.
+// a multiprocessor, the warps of the oldest block are issued first. Even clusters that do not share
+// multiprocessors differ in speed, and their number seldom divides the number of rows. This pass
+// lets each cluster take its next tile from an atomic counter.
 //
 // 1. Find the loop of a cluster's blocks over tiles, from the block's own number in steps of the
 //    grid size. The loop must have a barrier across the cluster, such as a reduction over a row.
