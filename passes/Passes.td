@@ -14,7 +14,8 @@ defvar patternOptions = [
 //===----------------------------------------------------------------------===//
 
 def Simplify : Pass<"tk-simplify", "::mlir::ModuleOp"> {
-  let summary = "Merge equal subexpressions and reductions, move linear factors out of sums";
+  let summary = "Fold and merge equal expressions and reductions, and hoist invariant factors "
+                "out of sums";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
   let options = patternOptions;
   let statistics = [
@@ -24,32 +25,32 @@ def Simplify : Pass<"tk-simplify", "::mlir::ModuleOp"> {
 }
 
 def DropUnitAxes : Pass<"tk-drop-unit-axes", "::mlir::ModuleOp"> {
-  let summary = "Drop axes of a parameter that are known to have one element";
+  let summary = "Drop trailing axes of dense parameters that have one element";
   let statistics = [Statistic<"numDropped", "axes-dropped", "Axes that parameters have no longer">];
 }
 
 def CollapseAxes : Pass<"tk-collapse-axes", "::mlir::ModuleOp"> {
-  let summary = "Make one index of neighbouring ones that are reduced together";
+  let summary = "Collapse neighbouring axes that all accesses use together and a reduction runs "
+                "over";
   let dependentDialects = ["::mlir::arith::ArithDialect"];
   let statistics = [Statistic<"numCollapsed", "indices-collapsed", "Indices that became part of another">];
 }
 
 def DivideIndices : Pass<"tk-divide-indices", "::mlir::ModuleOp"> {
-  let summary = "Make two indices of one whose groups are reduced: the group and the place in it";
+  let summary = "Split an index into group and position if a reduction over each group is read";
   let dependentDialects = ["::mlir::arith::ArithDialect"];
   let statistics = [Statistic<"numDivided", "indices-divided", "Indices divided">];
 }
 
 def GroupRows : Pass<"tk-group-rows", "::mlir::ModuleOp"> {
-  let summary = "Make two indices of a product's rows that read one entry of a table by groups, and one of "
-                "blocks of a chain's terms";
+  let summary = "Split rows of a contraction into groups if a table has one entry for each group";
   let dependentDialects = ["::mlir::arith::ArithDialect"];
   let statistics = [Statistic<"numGrouped", "rows-grouped", "Indices divided">,
                     Statistic<"numJoined", "terms-joined", "Reductions with one index for two">];
 }
 
 def SeparateReductions : Pass<"tk-separate-reductions", "::mlir::ModuleOp"> {
-  let summary = "Make statements of reductions that lack indices, and of products that are reduced again";
+  let summary = "Hoist reductions that lack some indices into compute ops of their own";
   let dependentDialects = ["::mlir::arith::ArithDialect"];
   let options = [
     Option<"maxExtra", "max-extra", "int64_t", "256",
@@ -58,7 +59,7 @@ def SeparateReductions : Pass<"tk-separate-reductions", "::mlir::ModuleOp"> {
 }
 
 def FuseProducers : Pass<"tk-fuse-producers", "::mlir::ModuleOp"> {
-  let summary = "Compute a local tensor where it is read instead of storing it";
+  let summary = "Fuse producers into the compute ops that read them if the cost rule allows it";
   let dependentDialects = ["::mlir::arith::ArithDialect"];
   let options = [
     Option<"maxExtra", "max-extra", "int64_t", "256",
@@ -67,26 +68,26 @@ def FuseProducers : Pass<"tk-fuse-producers", "::mlir::ModuleOp"> {
 }
 
 def MergeComputes : Pass<"tk-merge-computes", "::mlir::ModuleOp"> {
-  let summary = "Join statements over the same indices that share loads or reductions";
+  let summary = "Merge compute ops over the same indices that share loads or reductions";
   let options = patternOptions;
   let statistics = [Statistic<"numMerged", "computes-merged", "Statements joined to another">];
 }
 
 def RestrictRanges : Pass<"tk-restrict-ranges", "::mlir::ModuleOp"> {
-  let summary = "Turn masks that are index predicates into bounds of reductions";
+  let summary = "Turn masks that compare indices into bounds of reductions";
   let dependentDialects = ["::mlir::arith::ArithDialect"];
   let statistics = [Statistic<"numRestricted", "ranges-restricted", "Bounds tightened">];
 }
 
 def OnlineReductions : Pass<"tk-online-reductions", "::mlir::ModuleOp"> {
-  let summary = "Carry reductions that depend on each other through one loop";
+  let summary = "Carry reductions that depend on each other in one loop with rescaling";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
   let options = patternOptions;
   let statistics = [Statistic<"numJoined", "reductions-joined", "Reductions that joined a loop">];
 }
 
 def SplitReductions : Pass<"tk-split-reductions", "::mlir::ModuleOp"> {
-  let summary = "Give a long reduction with few outputs a second, parallel level";
+  let summary = "Split long reductions with few results into two levels";
   let dependentDialects = ["::mlir::arith::ArithDialect"];
   let options = !listconcat(patternOptions, [
     Option<"chunk", "chunk", "int64_t", "4096", "Terms that one partial result takes in">]);
@@ -94,32 +95,35 @@ def SplitReductions : Pass<"tk-split-reductions", "::mlir::ModuleOp"> {
 }
 
 def SplitContractions : Pass<"tk-split-contractions", "::mlir::ModuleOp"> {
-  let summary = "Compute a long product of few tiles in parallel parts";
+  let summary = "Split the K of matrix products with few tiles into parts for different blocks";
   let dependentDialects = ["::mlir::arith::ArithDialect"];
   let statistics = [Statistic<"numSplit", "contractions-split", "Contractions split">];
 }
 
 def SplitChains : Pass<"tk-split-chains", "::mlir::ModuleOp"> {
-  let summary = "Compute a carried reduction of few rows in parallel parts, and combine their states";
+  let summary = "Split fused attention loops with few rows into parts, and combine partial "
+                "softmax states";
   let dependentDialects = ["::mlir::arith::ArithDialect"];
   let statistics = [Statistic<"numSplit", "chains-split", "Carried reductions split">];
 }
 
 def PackRows : Pass<"tk-pack-rows", "::mlir::ModuleOp"> {
-  let summary = "Make one index of a chain's rows, or add one of a single value if it has none";
+  let summary = "Pack rows that share the streamed operands of a back-to-back contraction into "
+                "one index";
   let dependentDialects = ["::mlir::arith::ArithDialect"];
   let options = patternOptions;
   let statistics = [Statistic<"numPacked", "statements-packed", "Statements whose rows were packed">];
 }
 
 def ShareParts : Pass<"tk-share-parts", "::mlir::ModuleOp"> {
-  let summary = "Cut ranges whose lengths tensors hold into equal shares, one for each processor";
+  let summary = "Cut ranges of loaded lengths into equal work units, one for each multiprocessor";
   let dependentDialects = ["::mlir::arith::ArithDialect"];
   let statistics = [Statistic<"numShared", "statements-shared", "Statements of parts in shares">];
 }
 
 def SplitSignificands : Pass<"tk-split-significands", "::mlir::ModuleOp"> {
-  let summary = "Multiply f32 numbers on the matrix unit, as sums of three parts in bf16";
+  let summary = "Compute f32 matrix products by bf16x3 decomposition on the matrix unit if that "
+                "is faster";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
   let options = [
     Option<"always", "always", "bool", "false", "Products of any size, also where it costs time">,
@@ -128,13 +132,13 @@ def SplitSignificands : Pass<"tk-split-significands", "::mlir::ModuleOp"> {
 }
 
 def SplitResidues : Pass<"tk-split-residues", "::mlir::ModuleOp"> {
-  let summary = "Sum by residues what a mask takes every s-th term of, without the terms that it excludes";
+  let summary = "Compute transposed convolutions by phase, without the masked products";
   let dependentDialects = ["::mlir::arith::ArithDialect"];
   let statistics = [Statistic<"numSums", "sums", "Sums that became sums by residues">];
 }
 
 def FlattenWindows : Pass<"tk-flatten-windows", "::mlir::ModuleOp"> {
-  let summary = "Make a sum over windows a product of stored rows of pixels that are counted through";
+  let summary = "Turn convolutions into matrix products over flattened pixels if that is faster";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
   let options = [
     Option<"always", "always", "bool", "false", "Sums of any size, also where it costs time">,
@@ -158,7 +162,7 @@ def MaterializeOperands : Pass<"tk-materialize-operands", "::mlir::ModuleOp"> {
 }
 
 def BoundMasks : Pass<"tk-bound-masks", "::mlir::ModuleOp"> {
-  let summary = "Find which terms a mask that reads tensors admits, for groups of rows";
+  let summary = "Compute the ranges in which masks that read tensors hold, for groups of rows";
   let dependentDialects = ["::mlir::arith::ArithDialect"];
   let options = patternOptions;
   let statistics = [Statistic<"numBounded", "masks-bounded", "Masks of which ranges are known">,
@@ -272,7 +276,7 @@ def HoldNarrowTiles : Pass<"tk-hold-narrow-tiles", "::mlir::ModuleOp"> {
 }
 
 def JoinLaunches : Pass<"tk-join-launches", "::mlir::ModuleOp"> {
-  let summary = "Let a launch's last blocks do the next one's work";
+  let summary = "Combine partial results in the last block of a launch instead of a second launch";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
                            "::tk::gpu::TkGpuDialect"];
   let statistics = [Statistic<"numJoined", "launches", "Launches that others took over">];
@@ -447,34 +451,34 @@ def OverlapSlices : Pass<"tk-overlap-slices", "::mlir::ModuleOp"> {
 //===----------------------------------------------------------------------===//
 
 def PlaceResults : Pass<"tk-place-results", "::mlir::ModuleOp"> {
-  let summary = "Copy results that may not be written where they go while old values are read";
+  let summary = "Copy a result at the end of the kernel if it cannot be written in place";
   let statistics = [Statistic<"numCopied", "copies", "Statements that copy a result">];
 }
 
 def SelectSchedule : Pass<"tk-select-schedule", "::mlir::ModuleOp"> {
-  let summary = "Choose tiles for every statement such that a thread has one output";
+  let summary = "Choose tiles for each compute op with one result for each thread";
   let dependentDialects = ["::tk::gpu::TkGpuDialect"];
 }
 
 def CoarsenThreads : Pass<"tk-coarsen-threads", "::mlir::ModuleOp"> {
-  let summary = "Give every thread several outputs: larger tiles for the same threads";
+  let summary = "Choose larger tiles with several results for each thread";
   let dependentDialects = ["::tk::gpu::TkGpuDialect"];
   let statistics = [Statistic<"numCoarsened", "statements", "Statements coarsened">];
 }
 
 def OverwriteRows : Pass<"tk-overwrite-rows", "::mlir::ModuleOp"> {
-  let summary = "Write a result over the parameter that it replaces if a block has read the rows whole";
+  let summary = "Overwrite an inout parameter in place if each block holds whole rows";
   let statistics = [Statistic<"numOverwritten", "copies-left-out", "Statements that copied a result">];
 }
 
 def WidenVectors : Pass<"tk-widen-vectors", "::mlir::ModuleOp"> {
-  let summary = "Let schedules have accesses of up to 16 bytes";
+  let summary = "Allow vector accesses of up to 16 bytes in schedules";
   let dependentDialects = ["::tk::gpu::TkGpuDialect"];
   let statistics = [Statistic<"numWidened", "schedules-widened", "Schedules with wider accesses">];
 }
 
 def AttachReductions : Pass<"tk-attach-reductions", "::mlir::ModuleOp"> {
-  let summary = "Begin reductions over products' results in the tiles that store them";
+  let summary = "Begin reductions over matrix products in the epilogue of these products";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::tk::gpu::TkGpuDialect"];
   let options = patternOptions;
   let statistics = [Statistic<"numAttached", "reductions", "Reductions begun in tiles">];
@@ -548,14 +552,14 @@ def RefillParts : Pass<"tk-refill-parts", "::mlir::ModuleOp"> {
 }
 
 def PersistBlocks : Pass<"tk-persist-blocks", "::mlir::ModuleOp"> {
-  let summary = "Let as many blocks as processors hold take one tile after the other";
+  let summary = "Let persistent blocks compute several tiles each";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
                            "::tk::gpu::TkGpuDialect"];
   let statistics = [Statistic<"numPersistent", "functions", "Functions whose blocks persist">];
 }
 
 def HandOutTiles : Pass<"tk-hand-out-tiles", "::mlir::ModuleOp"> {
-  let summary = "Let clusters that stay take their next tile from a counter";
+  let summary = "Assign tiles to persistent clusters by an atomic counter";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
                            "::tk::gpu::TkGpuDialect"];
   let statistics = [Statistic<"numHandedOut", "loops", "Loops whose tiles are handed out">];

@@ -1,18 +1,26 @@
 //===- BoundMasks.cpp - ranges of masks that read tensors -----------------===//
 //
-// Packed sequences have a mask `document[i] == document[j]`, which bounds no index. For groups of
-// rows it holds nowhere outside a range of terms nevertheless, and everywhere in another one.
+// Packed sequences have a mask such as `document[i] == document[j]`. The mask bounds no loop, so
+// each row `i` would visit every key `j`. Yet for a group of 64 rows the mask is false outside one
+// range of keys, and it may be true throughout a second, inner range. This pass computes both
+// ranges before the loop.
 //
-// 1. Take chains of products carried under a maximum whose scores are selected by one condition
-//    that reads tensors, or whose range a tensor holds for each row (LiftBounds.cpp).
-// 2. What the condition is of a term for a group of rows, true for some and true for all, follows
-//    from the least and the greatest value of what its comparisons take of the rows; what it reads
-//    at a quotient of the row that all of the group have is one value.
-// 3. A statement of its own goes through the terms for each group, and stores the first and the
-//    last one for which the condition is true for some row, and the range of those for which it is
-//    true for all, if there is one such range.
-// 4. The condition goes along with the ranges (MaskRanges.h): tiles then begin and end there, and
-//    have steps without masks (BlockRanges.cpp).
+// 1. Pattern `loaded-bounds`: loop bounds that are loaded for each row, such as the offsets of
+//    packed sequences, become a mask with known ranges (LiftBounds.cpp).
+// 2. Pattern `block-lists`: a mask that reads a table of blocks becomes a list of the blocks that
+//    each group of rows sees (ListBlocks.cpp).
+// 3. Pattern `row-groups` takes the other masks of fused attention loops that read tensors. For
+//    each group it reduces each row value that the mask compares to its minimum and its maximum. A
+//    value that is loaded at `i / n` and shared by the whole group needs no reduction.
+// 4. Two conditions on a key follow: the mask holds for some row, and the mask holds for all rows.
+// 5. A new compute op tests both conditions for all keys of each group. It stores the range of keys
+//    that some row sees, and the range of keys that all rows see. The second range is empty if
+//    those keys are not contiguous.
+// 6. Both ranges travel with the mask (MaskRanges.h). tk-tile limits the loop to the first range,
+//    and leaves the mask out inside the second (BlockRanges.cpp).
+//
+// The pass declines a mask that compares anything but integers of a row with integers of a key. It
+// also declines loops with fewer than about 2^24 scores, because the extra launch would cost more.
 //
 //   %o = tk.compute ["i", "e"] {
 //     .. select(%document[i] == %document[j], %s, -inf) ..}

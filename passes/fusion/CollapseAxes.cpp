@@ -1,21 +1,25 @@
-//===- CollapseAxes.cpp - neighbouring axes that always run together ------===//
+//===- CollapseAxes.cpp - collapse neighbouring axes ----------------------===//
 //
-// A tensor is dense: two neighbouring axes that are only ever read and written by two neighbouring
-// indices lie in memory as one. Where something is reduced over both, one index over as many
-// elements is worth more: it is as long as it is, while of two each is judged by itself, fills its
-// own tile, and only one can be divided or carried by threads.
+// Two neighbouring axes of a dense tensor are one axis in memory if all accesses use them together.
+// Later passes plan each index by itself: an index fills tiles of its own, and only one index of a
+// reduction can be split into chunks. One long index therefore gives better tiles than two short
+// ones. This pass replaces such pairs by one index.
 //
-// 1. Look at each pair of neighbouring axes of a tensor, and of neighbouring indices of a statement
-//    or reduction. Each load ties the pair of its tensor's axes to that of the indices there, each
-//    result the pair of its axes to that of the statement's indices, and an inout parameter is tied
-//    to what replaces it.
-// 2. A set of pairs that are tied to one another cannot become single axes if one of them cannot:
-//    axes that are read at anything but two neighbouring indices, in their order, of which the
-//    inner one runs over the whole axis; an index that is used for anything else, such as another
-//    tensor that has it alone or a comparison; strided parameters, whose rows may lie apart.
-// 3. Of the sets that are left, those in which something is reduced over a pair become single axes
-//    and indices, and those of the last axes of what is reduced over an axis before them: these
-//    columns are as many as they are, and fill tiles of blocks that have some side by side.
+// 1. Number each pair of neighbouring axes of a tensor, and each pair of neighbouring indices of a
+//    compute op or a reduction.
+// 2. Join pairs into classes. A load joins a pair of its tensor's axes with the pair of indices
+//    that it uses there. A result joins a pair of its axes with a pair of its compute op's indices.
+//    An `inout` parameter is joined with the value that replaces it.
+// 3. Reject a class if one of its pairs cannot be collapsed:
+//    * a load reads the axes at anything but two neighbouring indices, in their order;
+//    * an index does not run over the whole axis, or a reduction's index does not begin at 0;
+//    * an index has another use, such as a comparison, or a tensor that has only this index;
+//    * the parameter is strided.
+// 4. Collapse each class that is left and contains two indices of one reduction. Also collapse the
+//    last two axes of a load if a reduction runs over an axis before them. A column reduction then
+//    has one long range of columns, and its blocks take several neighbouring columns each.
+//
+// The pass leaves kernels with a schedule block alone, because the block names the indices.
 //
 //   %s = tk.reduce [sum] ["n", "h", "w"] to (%N, %H, %W) {x[n, h, w, c]}
 //     =>

@@ -1,16 +1,21 @@
-//===- DivideIndices.cpp - an index of groups becomes two -----------------===//
+//===- DivideIndices.cpp - split an index into group and position ---------===//
 //
-// A statement that reads what groups of a row are reduced to (the scale of each 128 elements) does
-// so at `d / 128`, and the reduction reads at `b * 128 + j`. As it stands neither can be computed
-// where the other is. Written over the group and the place in it they are a row and its elements.
+// A quantized row has one scale for each group of, say, 128 elements. The quantizing compute op
+// reads the scale at `d / 128`, and the reduction that computes the scale reads the row at
+// `b * 128 + j`. The two cannot be fused, because their indices differ. Over the group and the
+// position in the group, both become a reduction over a row and its elements.
 //
-// 1. Take a statement without reductions that loads another's result at `d / n`, where that result,
-//    or what it is computed from at the same index, is a reduction over `j in 0..n` of what stands
-//    at `b * n + j`. The range of `d` must be known to be `n` times that of `b`.
-// 2. Divide `d` into `b` and `j` there, and in the statements without reductions that both read.
-//    Loads of what they define follow. A tensor that is returned lies in memory as before: the
-//    elements of a group follow each other.
-// 3. It stays whole if it would be the end of a product that nobody else reads.
+// 1. Find a compute op without reductions that loads a result of another compute op at `d / n`.
+//    That result must be a reduction over `j` in `0..n` of elements at `b * n + j`, or be computed
+//    from such a reduction at the same `b`. The extent of `d` must be known to be `n` times that of
+//    `b`.
+// 2. Replace `d` by the two indices `b` and `j`. Do the same in the compute ops without reductions
+//    whose elements both ops read, and in the loads of all results that change.
+// 3. A returned tensor keeps its place in memory, because the elements of a group are adjacent.
+//
+// The pass declines if the compute op replaces an `inout` parameter. It also declines if the
+// compute op is the only reader of a matrix product, because the op then becomes the product's
+// epilogue.
 //
 //   %s = tk.compute ["t", "b"] {tk.reduce [max] ["j"] to(%c128) {load %x[%t, %b * 128 + %j]}}
 //   %q = tk.compute ["t", "d"] in(%T, %D) {divf (load %x[%t, %d]), (load %s[%t, %d / 128])}

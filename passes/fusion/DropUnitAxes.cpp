@@ -1,14 +1,18 @@
-//===- DropUnitAxes.cpp - parameters without last axes of one element -----===//
+//===- DropUnitAxes.cpp - drop trailing axes of one element ---------------===//
 //
-// A matrix that is known to have one column lies in memory as a vector does. As one it is read
-// along the index of its rows, a product with it is a reduction of rows or of columns, and what is
-// the same for all rows of another factor is seen to be.
+// A matrix that is known to have one column lies in memory as a vector. Read as a vector, its loads
+// run along the rows and can be coalesced. A product with it becomes a plain reduction of rows or
+// columns, and later passes see which operands all rows share.
 //
-//   1. The last axis of a dense parameter goes if its extent is at most 1, it is not the only one
-//      left, and each load reads it at an index of a statement that gives a result. Then the axis
-//      before it is looked at. Windows keep theirs, and so do gathers and padded loads, whose
-//      places on the axis may lie outside it.
-//   2. The parameter's type, its extents and the loads lose it. Indices stay as they are.
+// 1. Find the last axis of a dense parameter whose extent is at most 1.
+// 2. Drop the axis if each load reads it, without padding, at an index of a compute op whose
+//    results are only returned. Windows, gathers and padded loads may address a position outside of
+//    the axis, so their axes stay.
+// 3. Repeat with the axis before it. The first axis always stays.
+// 4. Remove the axis from the parameter's type, from its extents and from the loads. The indices of
+//    compute ops do not change.
+//
+// The pass leaves strided parameters and `inout` parameters alone.
 //
 //   tk.bind %b[%K, %N]; tk.load %b[%k, %j]
 //     =>                                                                          // N <= 1

@@ -1,26 +1,26 @@
-//===- FlattenWindows.cpp - sums over windows become products -------------===//
+//===- FlattenWindows.cpp - convolutions become matrix products -----------===//
 //
-// A sum over windows, such as a convolution, multiplies elements of a tensor at p + r, where p is a
-// place (a pixel's row or column) and r a tap of the window, by weights. If the places of all axes
-// are counted through as one number q, in rows that are as long as places and taps reach, then a
-// tap is a distance in q: the sum is a product of rows q + distance, which copies bring as boxes.
+// A convolution sums `x[c, a + r, b + s] * w[o, c, r, s]` over channels `c` and taps `r`, `s`. The
+// pixels of all axes can be counted by one number `q`, in image rows that include the border the
+// taps reach. A tap is then a constant distance in `q`. The sum becomes a matrix product whose
+// operand rows are `q + distance`, and TMA loads can fetch these rows as boxes.
 //
-// 1. Take sums over windows in f32, tf32 or 16 bits (WindowSums.cpp), where that saves time
-// (WindowCost.cpp).
-// 2. The windows' tensor is stored once more, in three parts in bf16 (SplitSignificands.cpp) and in
-//    the order [part, slab, q, lane]. A slab holds one slice of the channels, and, where windows
-//    move by s, every s-th place along each axis. What lies outside of the tensor is what the
-//    program reads there. Parts are of the numbers as they are: windows share their elements, so
-//    that a scale could not be one row's. Numbers below 2^-110 have an error of 2^-134.
-// 3. The weights are stored in the order [part, tap and slice, row, lane].
-// 4. The product of both, over pairs of parts, taps and slices, and over the lanes of a slice, is
-//    stored for all q. Those between two rows of places are computed for nothing.
-//    Of tf32 and 16 bits there is one part, and what follows the sum, if no pixel enters it
-//    otherwise, is computed with the product, so that its narrow results are stored.
-// 5. The statement reads the product at its places. What follows the sum stays there.
-// 6. Of few channels the taps of some axes are channels: their windows are stored tap by tap.
-//    Where tiles are few, pairs of parts are shared out among blocks, whose sums the statement
-//    adds.
+// 1. Find convolutions in f32, tf32, f16 or bf16 (WindowSums.cpp), on a target with wgmma.
+// 2. Store the image in the order [part, slab, q, lane]. A slab holds one slice of the channels;
+//    with stride s it holds every s-th pixel along each axis. Positions outside of the tensor hold
+//    the value that the kernel reads there. f32 is stored by the bf16x3 decomposition
+//    (SplitSignificands.cpp), without a scale for each row, because windows share elements. Numbers
+//    below 2^-110 then have an absolute error of up to 2^-134.
+// 3. Store the weights in the order [part, tap and slice, row, lane].
+// 4. Store the product for all `q`. Its reduction runs over pairs of parts, taps, slices and lanes.
+//    The `q` between two image rows give results that nothing reads. tf32 and 16-bit types have one
+//    part. Their epilogue is fused into the product if it reads nothing that depends on the pixel.
+// 5. The original compute op reads the product at its pixels.
+// 6. If there are few channels, the taps of some axes count as channels (im2col along these axes).
+//    If there are few tiles, the product is split-K, and the compute op adds the parts.
+//
+// The pass declines if the predicted time of the sum is below 20 us, or not above that of the
+// product (WindowCost.cpp). It leaves kernels with a schedule block alone.
 //
 //   %y = tk.compute ["o", "a", "b"] {tk.reduce [sum] ["c", "r", "s"] {
 //          x[c, a + r, b + s] * w[o, c, r, s]}}

@@ -1,25 +1,30 @@
 //===- FuseProducers.cpp - compute a local tensor where it is read --------===//
 //
-// 1. Go over the statements in program order, and over the loads in each that read a result of an
-//    earlier statement.
-// 2. Ask the cost rule (FuseProducersCost.cpp) whether the element may be computed in place. For a
-//    producer with reductions the answer must be yes for all of its readers, since a producer that
-//    is stored anyway is better read, but by those that carry its reduction in a loop that they
-//    have. Producers with matrix products come last: by then the row reductions and pointwise
-//    statements between two products are gone, so that the products' readers are known. The last
-//    come first: of three in a row those two are chained that an attention's loop has in common,
-//    and not a projection with the scores that it would be computed anew for.
-// 3. Clone the producer's expression with the load's indices in place of its own. What does not
-//    depend on the indices of a reduction around the load is placed outside that reduction. A
-//    padded load becomes a selection between the element and the padding; the clone's own loads are
-//    padded, since outside the bounds they may be outside theirs. Equal expressions of the reader
-//    are merged, so that what two producers have in common is cloned once.
-// 4. Store a producer whose copies would exceed the budget (FusionBudget.cpp).
-// 5. Erase statements whose results nobody reads.
+// A local tensor in global memory costs a store, a load and a launch. This pass computes the
+// tensor's elements inside the consumer instead, where the cost rule allows it
+// (FuseProducersCost.cpp).
 //
-// All this is tried on a copy of the module first, with the passes behind it that make one
-// computation of equal ones. If an operation then receives values derived from two computations of
-// a sum (passes/analysis/ValueCopies.h), the statement of that sum is stored for all its readers.
+// 1. Visit compute ops in program order. For each result, collect the loads that read it.
+// 2. Fuse a pointwise producer into each reader for which the cost rule agrees. If the producer
+//    reads a matrix product, either all readers fuse it or none does.
+// 3. Fuse a producer with reductions only if the rule agrees for all readers: a tensor that is
+//    stored anyway is cheaper to load. The exception is a reader that carries the producer's
+//    reductions in a loop of its own. Such a reader fuses a row reduction even if other readers do
+//    not.
+// 4. Fuse producers with matrix products last, and in reverse order. The row reductions and
+//    pointwise ops between two products are gone by then. Of three products in a row, the last two
+//    become a back-to-back contraction. Attention thus fuses the scores into its loop, and does not
+//    compute a projection again for the scores.
+// 5. Fusing clones the producer's expression at the load's indices. An operation that does not
+//    depend on a reduction's index moves out of that reduction. A padded load becomes a selection
+//    between the element and the padding value, and the loads of the clone become padded too. Equal
+//    expressions of a reader are merged.
+// 6. Store a producer whose copies exceed the budget of work and code (FusionBudget.cpp).
+// 7. Erase compute ops that nothing reads.
+//
+// The pass first fuses a copy of the module and runs the merging passes that follow on it. If an
+// operation of the copy would combine values of two computations of one sum
+// (passes/analysis/ValueCopies.h), the compute op of that sum is stored for all readers.
 //
 //   %s = tk.compute ["i","j"] {.. %d = tk.reduce [sum] ["k"] ..}
 //   %y = tk.compute ["i","j"] {.. %v = tk.load %s[%i, %j]; %r = maximumf %v, %zero ..}

@@ -1,17 +1,20 @@
-//===- GroupRows.cpp - rows that read the same place of a table -----------===//
+//===- GroupRows.cpp - group rows that share a table entry ----------------===//
 //
-// Block-sparse attention finds the keys of a query in a table that has an entry for each block of
-// queries. As it stands each row of a tile gathers keys of its own, which is no product of tiles.
-// Written over the block and the place in it, all rows of a block gather the same keys, as those of
-// a sequence do whose keys lie in pages.
+// Block-sparse attention finds the keys of a query in a table with one entry for each block of
+// queries. Read row by row, each row of a tile gathers its own keys, which is no matrix product of
+// tiles. Over the block and the position in the block, all rows of a block gather the same keys.
 //
-// 1. In statements with chains of products reductions over blocks and the places in them, of which
-//    there are as many in each, become reductions over one index, the quotient and remainder of
-//    which these are: tiles have one axis of terms.
-// 2. Take statements with products, of which a factor is loaded where a table says, and the table
-//    is loaded at `i / n`, for an index `i` of the statement whose range is a multiple of `n`.
-// 3. Divide `i` into the group and the place in it. A tensor that is returned lies in memory as
-//    before.
+// 1. In compute ops with a back-to-back contraction, find reductions over a block `n` and a
+//    position `j` in the block. A block must have a constant number of at least 8 positions.
+//    Replace both by one index; `n` and `j` become its quotient and remainder. The loop then has
+//    one axis to tile.
+// 2. Find compute ops with a contraction whose operand is addressed by a table. The table must be
+//    loaded at `i / n` for an index `i` of the compute op. `n` must be a constant of at least 8
+//    that divides the extent of `i`.
+// 3. Replace `i` by the group and the position in the group (DivideIndices.h). A returned tensor
+//    keeps its place in memory.
+//
+// The pass declines step 3 if the compute op replaces an `inout` parameter.
 //
 //   tk.reduce ["n", "j"] from (0, 0) to (%N, 64) {.. %n .. %j ..}
 //     =>

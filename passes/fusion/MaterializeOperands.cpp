@@ -1,18 +1,27 @@
-//===- MaterializeOperands.cpp - operands stored in another form ----------===//
+//===- MaterializeOperands.cpp - store operands in another form -----------===//
 //
-// The patterns in their order, each in a file of its own:
+// TMA loads, wgmma and vector loads need operands in certain layouts and types. An operand in
+// another form costs more at every use than a compute op that stores it once in the right form.
+// Each pattern handles one kind of operand. The patterns run in this order:
 //
-//   gather       operands whose rows a table gathers          GatherFactors.cpp
-//   unpack       operands of several numbers a byte           UnpackFactors.cpp
-//   computed     operands that each tile would compute again  StoreFactors.cpp
-//   batches      operands and results along a batch index     TurnBatches.cpp
-//   align-sums   operands of sums over several indices        AlignSums.cpp
-//   transpose    operands that lie across the sum             TransposeFactors.cpp
-//   pad          operands with rows of no alignment           PadFactors.cpp
-//   invariants   functions that many elements share           StoreInvariants.cpp
-//   scans        scans along a second index                   StoreScans.cpp
+//   gather       rows that a table gathers become contiguous rows       GatherFactors.cpp
+//   unpack       several numbers a byte become one tensor each          UnpackFactors.cpp
+//   computed     operands that each tile would compute again            StoreFactors.cpp
+//   batches      operands and results along a batch index               TurnBatches.cpp
+//   align-sums   operands along different indices of one sum            AlignSums.cpp
+//   transpose    operands that are not contiguous along the sum         TransposeFactors.cpp
+//   pad          rows that do not begin at multiples of 16 bytes        PadFactors.cpp
+//   invariants   long functions whose value many elements share         StoreInvariants.cpp
+//   scans        scans along a second index                             StoreScans.cpp
 //
-// Patterns up to `pad` are for warpgroups, `invariants` for any GPU, and `scans` for all targets.
+// The patterns from `gather` to `pad` need a target with wgmma. `invariants` needs a GPU target.
+// The pattern `scans` runs for all targets. Each pattern but `unpack` and `scans` declines if the
+// store takes more time than it saves.
+//
+//   %c = tk.compute ["i", "j"] {tk.reduce [sum] ["k"] {x[t[i], k] * w[j, k]}}
+//     =>                                                                          // gather
+//   %g = tk.compute ["i", "k"] {x[t[i], k]}
+//   %c = tk.compute ["i", "j"] {tk.reduce [sum] ["k"] {g[i, k] * w[j, k]}}
 //
 //===----------------------------------------------------------------------===//
 #include "passes/fusion/MaterializeOperands.h"

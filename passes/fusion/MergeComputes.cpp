@@ -1,23 +1,26 @@
-//===- MergeComputes.cpp - join statements that share work ----------------===//
+//===- MergeComputes.cpp - merge compute ops that share work --------------===//
 //
-// 1. For each pair of statements, neither of which needs the other, look for a way to see the
-//    indices of one as some of the other's, in order and with equal extents.
-// 2. Under that view, join them if they share work: a reduction that is the same in both, or, where
-//    all indices match, a load of the same element.
-//    With indices left over, every reduction of the smaller statement must be the same as one of
-//    the larger or run over the same range, so that the smaller one adds no loop.
-//    Statements without indices are always joined: their launches are all that they cost.
-// 3. No more than two different matrix products come together that way: accumulators are dear. Nor
-//    does a matrix product with another reduction that merely reads one of its factors.
-// 4. Where one statement needs the other, whose results are matrix products and what follows from
-//    them, reads its elements each at its own place, and nobody else reads them but reductions,
-//    which begin in the tiles of products, it joins it as well: then they need not be stored. What
-//    is stored anyway is read again instead: two results of one tile take more registers than there
-//    are.
-// 5. Sizes that the facts make equal, as widths of keys and of values, are one size in statements
-//    over as many indices that have a matrix product in common: they may then be joined.
-// 6. The joined statement has the larger's indices and the results of both, each over its own
-//    indices. tk-simplify then merges what is equal.
+// Two compute ops may read the same elements or compute the same reduction. One merged compute op
+// does the shared work once.
+//
+// 1. Look at each pair of compute ops that do not need each other. Map the indices of the smaller
+//    one to indices of the larger one with equal extents.
+// 2. Merge the pair if both have an equal reduction, or load the same element. If the smaller op
+//    has fewer indices, each of its reductions must also run over the range of a reduction of the
+//    larger op. The merged op then has no further loop. Compute ops without indices are always
+//    merged, because their cost is the launch.
+// 3. Decline if more than two different matrix products would be live at once: their accumulators
+//    need too many registers. Decline also if only loads are shared and one op has a matrix product
+//    while the other has a plain reduction. The threads that feed the matrix unit are not available
+//    for the other reduction.
+// 4. Merge an elementwise reader into the compute op of a matrix product. The reader must read each
+//    element at its own index. All other readers must be reductions, which begin in the product's
+//    tiles (tk-attach-reductions). The product is then not stored. A product that is stored anyway
+//    is not merged, because two results of a tile need too many registers.
+// 5. Pattern `equal-sizes`: two equal sizes, such as the widths of keys and of values, become one
+//    size in compute ops that share a matrix product. The ops can then be merged.
+// 6. The merged op has the larger op's indices. Each result keeps its own indices. tk-simplify then
+//    merges equal expressions.
 //
 //   %o   = tk.compute ["i","e"] {.. sum over j ..} : tensor<?x?xf32>
 //   %lse = tk.compute ["i"] {.. sum over j ..} : tensor<?xf32>

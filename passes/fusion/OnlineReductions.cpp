@@ -1,19 +1,26 @@
 //===- OnlineReductions.cpp - carry dependent reductions in one loop ------===//
 //
-// 0. Weights of results that are too wide for one loop are stored (StoreWeights.cpp).
-// 1. In each body, take reductions over equal ranges in order into a group. A reduction may join if
-//    its bounds need no result of the group, and its term either needs none or separates from those
-//    that it needs (OnlineAlgebra.cpp), directly or through scalar expressions between them.
-// 2. Build one reduction with an accumulator for each member. In its body the members' terms stand
-//    one after the other, with the running values in place of the results; expressions between the
-//    reductions are repeated in it. The rescale region gets each factor, the bounds' expressions
-//    evaluated on the old and on the new running values.
-// 3. A plain exponential becomes tk.exp_diff (or is guarded alike), since the running maximum may
-//    be -inf where the final one is not. If the final one is -inf too, every term was NaN: the
-//    result is set to NaN then.
-// 4. Of products that are added up, those of sums get these on the same side.
-// 5. Record the derivation on the new reduction (`tk.derivation`) and as a note; where a reduction
-//    could not join, note why.
+// A softmax needs the row maximum before the sum of exponentials, and attention needs both before
+// the output. As separate reductions they visit the row several times. An online reduction carries
+// all of them in one loop, and rescales the later ones when the running row maximum changes.
+//
+// 1. Pattern `weights`: store the softmax numerators of an output that is too wide for one tile
+//    (StoreWeights.cpp). The remaining product is a plain one.
+// 2. Pattern `join`: in each body, collect reductions over equal ranges into a group. A reduction
+//    may join if its bounds need no result of the group. Its element must either need no such
+//    result, or separate into a part without it and an exponential factor (OnlineAlgebra.cpp).
+// 3. Build one reduction with an accumulator for each member. Its body has the members' elements in
+//    order, and reads running values in place of results. Scalar operations between the members are
+//    repeated inside. The rescale region computes each member's factor from the old and the new
+//    running values.
+// 4. A plain `exp(x - m)` becomes tk.exp_diff, or gets a guard, because the running maximum may
+//    still be -inf where the final maximum is finite. If the final maximum is -inf too, every
+//    `exp(x - m)` is NaN, and the result is set to NaN.
+// 5. If several members sum products with inner sums, put the inner sums on the same side of each
+//    product.
+// 6. Record the derivation as `tk.derivation` and as a note. If a reduction cannot join, note why.
+//
+// The pass declines arg-max and arg-min, and contractions of different precision.
 //
 //   %m = tk.reduce [max] ["j"] {x}                      %m, %z = tk.reduce [max, sum] ["j"] {
 //   %z = tk.reduce [sum] ["j"] {exp_diff(x, %m)}   =>     x, exp_diff(x, %m_run)

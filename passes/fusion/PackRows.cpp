@@ -1,14 +1,22 @@
-//===- PackRows.cpp - rows that share a chain's factors become one index --===//
+//===- PackRows.cpp - pack rows that share operands -----------------------===//
 //
-// 1. Take statements whose results only other statements load, all inside the bounds, and whose one
-//    reduction is a chain (ChainRows.h): scratch, whose axes nobody else relies on. Of one axis a
-//    place beyond its end would be in another's row.
-// 2. An index that the streamed factors are over by its quotient alone becomes two: the group, over
-//    which the factors are, and the place in the group, which is one more row.
-// 3. All rows become one index, the later ones running faster, if there are at most as many as the
-//    largest tile has: it then reads the factors once for all of them. A row with one value stays.
-// 4. A chain without rows gets one, of one value (UnitRows.cpp).
-// 5. Loads of the results follow.
+// In grouped-query attention several query heads read the same keys and values. A loop for each
+// head reads these operands again. This pass packs all rows that share the streamed operands into
+// one index, so that one tile reads the operands once.
+//
+// 1. Find compute ops whose one reduction is a back-to-back contraction (ChainRows.h). All users
+//    must be loads without padding, so the tensor is scratch and its axes may change. A padded load
+//    could address a position past an axis' end, which would lie in another row after packing.
+// 2. The streamed operands may use an index only by its quotient, such as `k[h / R]`. Split such an
+//    index into the group and the position in the group. The position becomes one more row.
+// 3. Pattern `merged-rows`: all rows become one index, with the last row running fastest, if there
+//    are at most 128 rows, the number that the largest tile has. Indices of extent 1 stay.
+// 4. Pattern `unit-rows`: a back-to-back contraction without any row gets a row of one element
+//    (UnitRows.cpp).
+// 5. Rewrite the loads of the results.
+//
+// The pass declines if the number of rows is unknown, or if a result depends on some of the rows
+// only.
 //
 //   %s = tk.compute ["b", "h", "i"] in (%B, %H, %S) {.. q[b, h, i, d] .. k[b, h / R, j, d] ..}
 //   .. load %s[b, h, i]

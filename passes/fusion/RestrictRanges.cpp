@@ -1,26 +1,28 @@
 //===- RestrictRanges.cpp - masks become bounds of reductions -------------===//
 //
-// 1. For each reduction find conditions without which a term is the neutral element: through
-//    selections against it, and for sums through products, roundings, exponentials of -inf and
-//    summands that have them in common.
-//    An exponential of a distance from what does not vary, exp(-inf - m), is 0 or, where m is -inf
-//    or NaN, NaN: so is the sum then, if any term is left out.
-// 2. Of these take comparisons that bound one index of the reduction by a value that does not vary
-//    in it: the index stands there with coefficient 1 or -1. Sums of 64 bits of indices and of
-//    parameters count, `j + left >= i`: as indices they do not wrap where those would.
-// 3. Tighten the index's lower bound (maximum) or upper bound (minimum) accordingly. Inside the
-//    reduction the comparison now holds everywhere: it becomes true, and tk-simplify drops the
-//    selection.
-// 4. Where one of several comparisons suffices, `j < n or i - j < w`, no bound holds for all terms.
-//    Each of them is written as a comparison of the index with what does not vary, so that tiling
-//    sees which terms lie between the ranges, and leaves them out (BlockUnions.cpp).
+// A causal mask makes about half of the elements of a reduction equal to its identity value. This
+// pass turns such a mask into a loop bound, so that the masked elements are never computed.
 //
-// Windows, few terms whose number is written in the program, keep masks that differ from one result
-// to the next: threads go through all of a window's terms, and share what they read
-// (PlanAcross.cpp), where bounds of its own would leave each a loop.
+// 1. Find conditions without which an element is the identity value. The search follows selections
+//    against the identity. In sums it also follows products, roundings, exponentials of -inf, and
+//    summands that share a condition.
+// 2. Take comparisons that bound one index of the reduction by a value that does not vary in it.
+//    The index must have the coefficient 1 or -1. 64-bit sums of indices and parameters, such as
+//    `j + left >= i`, are included if they cannot overflow as 32-bit indices.
+// 3. Raise the lower bound, or reduce the upper bound. The comparison then always holds inside the
+//    reduction, and tk-simplify drops the selection.
+// 4. A mask such as `j < n or i - j < w` has no single range. Rewrite each part as a comparison of
+//    the index with an invariant value. tk-tile then skips the steps between the ranges
+//    (BlockUnions.cpp).
+// 5. A plain `exp(x - m)` of a masked element is 0, or NaN if `m` is -inf or NaN. If the reduction
+//    leaves out any such element, the result is set to NaN for such `m`.
 //
-// A masked term is left out and not multiplied by zero: an infinite factor beside it no longer
-// makes the sum NaN.
+// The pass declines masks that vary between results if the reduction is a window, that is, has at
+// most 64 elements by constant bounds. Threads go through a window together and share its loads
+// (PlanAcross.cpp), which separate bounds would prevent.
+//
+// A masked element is left out, not multiplied by zero. An infinite operand beside it therefore
+// does not make the sum NaN.
 //
 //   %s = tk.reduce [max] ["j"] to (%T) {               %e = addi %last, 1; %u = minsi %T, %e
 //     %c = cmpi sle, %j, %last                    =>   %s = tk.reduce [max] ["j"] to (%u) {

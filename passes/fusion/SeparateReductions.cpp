@@ -1,20 +1,22 @@
-//===- SeparateReductions.cpp - reductions that lack indices --------------===//
+//===- SeparateReductions.cpp - hoist reductions out of a compute op ------===//
 //
-// What a statement reduces need not depend on all of its indices. Written with a `let`, such a
-// reduction is a statement of its own, of which tk-fuse-producers decides whether it is computed
-// where it is read; written in place it would be repeated for every value of the other indices.
+// A compute op may contain a reduction that does not depend on all of its indices, such as a row
+// norm inside an elementwise expression. Each value of the other indices would repeat the
+// reduction. This pass gives such a reduction a compute op of its own.
 //
-// 1. Take reductions that lack an index with more than one value, among those of the statement and
-//    of the reductions around them, and matrix products in the terms of another reduction; inner
-//    ones first.
-// 2. With them go the others that depend on the same indices, and what follows from them element by
-//    element: of these, what the rest of the statement uses is stored.
-// 3. Let the cost rule of tk-fuse-producers (FuseProducersCost.cpp) judge the statement that this
-//    makes. If all that it stores would be computed where it is read, nothing is changed, but that
-//    what stands in the terms of a reduction, and is the same for all of them, moves before it.
+// 1. Find reductions that do not depend on some index with more than one value, either of the
+//    compute op or of an enclosing reduction. Also find matrix products inside another reduction.
+//    Inner reductions come first.
+// 2. Take along the other reductions over the same indices, and the elementwise operations that
+//    need only these. The values that the rest of the compute op uses become results of the new op.
+// 3. Ask the cost rule of tk-fuse-producers (FuseProducersCost.cpp) about the new op. Keep the new
+//    op only if the rule stores at least one of its results.
+// 4. Otherwise move a reduction that is the same for all elements of an enclosing reduction in
+//    front of that reduction.
 //
-// What products run over stays as it is: a matrix product is taken only if no other reduction
-// beside it needs it.
+// The pass takes a matrix product only if no other reduction beside it needs it. It declines values
+// of fewer than 32 bits, because a store would round them, and accesses that might be out of bounds
+// in the new op.
 //
 //   %y = tk.compute ["n","c"] {%s = tk.reduce [sum] ["k"] {x[n, k]^2}
 //                              x[n, c] / sqrt(%s)}

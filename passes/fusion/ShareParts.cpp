@@ -1,31 +1,31 @@
-//===- ShareParts.cpp - ranges of any length in equal shares --------------===//
+//===- ShareParts.cpp - work-centric decomposition of sequences -----------===//
 //
-// Sequences with lengths of their own, which a tensor holds, have parts of one length by
-// tk-split-chains: the last of each is shorter, most of a short sequence's are empty, and what each
-// processor gets differs by a part. All sequences' keys one behind the other, cut into as many
-// pieces of one length as there are processors, leave nobody waiting. For a statement of the states
-// of such parts:
+// Sequences of different lengths leave multiprocessors idle if each sequence is cut into chunks of
+// one length (tk-split-chains). The last chunk of a sequence is shorter, and most chunks of a short
+// sequence are empty. This pass applies a work-centric decomposition (stream-K): it lays all
+// sequences end to end, and cuts them into one equal share for each multiprocessor.
 //
-// 1. The ranges of all batch indices' values lie one behind the other, counted in units of terms. A
-//    statement scans their lengths.
-// 2. Share p is the units p * L to (p + 1) * L, with L so that all are dealt out. Where a share
-//    goes on behind a range's end, a segment ends. Going along the units either the share or the
-//    range changes, so that segment s = share + range has a number of its own, and there are at
-//    most as many as shares and ranges together. Where both change at once a number is left out;
-//    its segment is empty.
-// 3. A second statement finds for each segment its range, where it begins there and how long it
-//    is; for each share its first segment; for each range its first segment and the one behind.
-//    Where rows of a range have bounds of their own, these are masks, and a statement before finds
-//    the extremes of the rows': between which terms some of them, and all of them, hold.
-// 4. The states are computed for each segment: the segment takes the place of the part and of the
-//    batch indices. A block computes those of a share one after the other (tk-persist-blocks).
-// 5. What combines the states of a range goes from its first segment to its last.
+// 1. Find a compute op of partial softmax states whose range ends at a loaded length. Below, a
+//    range is the keys of one batch element, and a unit is 64 keys.
+// 2. A new compute op scans the lengths of the ranges, in units.
+// 3. Share `p` is the units from `p * L` to `(p + 1) * L`. A segment ends where a share or a range
+//    ends. The segment of a share and a range has the number `share + range`. There are at most as
+//    many segments as shares and ranges together; an unused number is an empty segment.
+// 4. A second compute op stores tables: for each segment its range, begin and size, for each share
+//    its first segment, for each range its first segment and the one behind its last. If rows have
+//    bounds of their own, these become masks with known ranges, from each range's extreme bounds.
+// 5. The states are computed for each segment. The segment replaces the index of the part and the
+//    batch indices. A persistent block computes the segments of one share (tk-persist-blocks).
+// 6. The combining reduction runs from a range's first segment to its last.
 //
-// The cut follows from the lengths alone, so that results repeat bit by bit.
+// The cut depends on the lengths only, so results repeat bit by bit.
+//
+// The pass declines more than 1024 ranges, ranges below 4096 keys, and little work for each
+// multiprocessor (PartStates.cpp has the measurements). `persistent` in a schedule block overrides
+// the last two.
 //
 //   %s = tk.compute ["j.part", "b", "i"] in (%P, %B, %I) {
 //     tk.reduce ["j"] from (0) to (min(L, %length[b] - j.part * L)) {.. %k[b, j.part * L + j] ..}}
-//   tk.reduce ["j.part"] from (0) to (%P) {.. %s[j.part, b, i] ..}
 //     =>
 //   %ends = tk.compute ["range"] {scan of %length / unit}
 //   %range, %begin, %size, %first, %from, %to = tk.compute ["segment"] {.. %ends ..}
@@ -35,7 +35,7 @@
 //   tk.reduce ["j.part"] from (%from[b]) to (%to[b]) {.. %s[j.part, i] ..}
 //
 // Source: M. Osama et al., "Stream-K: Work-centric Parallel Decomposition for Dense Matrix-Matrix
-// Multiplication on the GPU" (PPoPP 2023), whose shares are of one product's sums.
+// Multiplication on the GPU" (PPoPP 2023), for one matrix product.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"

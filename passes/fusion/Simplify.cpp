@@ -1,19 +1,34 @@
-//===- Simplify.cpp - merge equal reductions, move factors out of sums ----===//
+//===- Simplify.cpp - fold, merge and hoist at the level of tensors -------===//
 //
-// 1. Fold, canonicalise and merge equal scalar expressions with the upstream drivers.
-//    Indices are compared with narrower integers, or these between limits, as indices: on a GPU
-//    those have 32 bits. What is left of a sum's lower bits is the sum of the terms' lower bits.
-//    Masks stand on the second side of selections. Limited numbers are not asked whether they are
-//    outside of wider limits, as conversions to integers ask. Reductions of few terms are written
-//    out (UnrollReductions.cpp).
-// 2. Order the indices of reductions as memory has them (OrderIndices.cpp).
-// 3. Merge a reduction or scan with an equal one that dominates it; indices may be named otherwise.
-// 4. Give each product in a sum's terms a sum of its own (SeparateProducts.cpp), and move factors
-//    out of sums (HoistFactors.cpp).
-// 5. Take exponentials under the logarithm of a sum from its terms (SummedWeights.cpp).
-// 6. Make weights under the greater of a running maximum and something else those under the maximum
-//    (RunningReferences.cpp).
-// 7. Fold again.
+// Inlining and fusion leave equal expressions, equal reductions and invariant factors behind.
+// Passes that match patterns need one canonical form. This pass produces that form. Its patterns
+// run in this order:
+//
+// 1. `fold`: fold, canonicalise and merge equal scalar expressions with MLIR's drivers. Four
+//    further rewrites run with them:
+//    * compare narrow integers with indices as indices, which have 32 bits on a GPU;
+//    * truncate the elements of an integer sum instead of the sum;
+//    * move the masked value of a selection to the second operand;
+//    * fold a comparison of a clamped float with a value outside of its limits.
+// 2. `unroll`: write out reductions of a few elements (UnrollReductions.cpp).
+// 3. `order-indices`: order the indices of a reduction as they lie in memory (OrderIndices.cpp).
+// 4. `merge-equal`: replace a reduction or scan by an equal one that dominates it. Indices may have
+//    different names.
+// 5. `separate-products`: split a sum of several products into one sum each (SeparateProducts.cpp).
+// 6. `hoist-factors`: apply an invariant factor to the sum instead of to each element
+//    (HoistFactors.cpp).
+// 7. `reuse-weights`: replace `exp(x - logsumexp)` by a softmax numerator over its sum
+//    (SummedWeights.cpp).
+// 8. `running-maxima`: take exponentials under the running maximum if they are taken under the
+//    greater of it and another value (RunningReferences.cpp).
+//
+// `fold` runs again after `unroll` and at the end if anything changed. `merge-equal` runs last,
+// too.
+//
+//   %s = tk.reduce [sum] ["j"] {mulf (tk.div_or_zero %e, %z), %v}
+//     =>                                                                    // hoist-factors
+//   %t = tk.reduce [sum] ["j"] {mulf %e, %v}
+//   %s = tk.div_or_zero %t, %z
 //
 //===----------------------------------------------------------------------===//
 #include "passes/fusion/Simplify.h"

@@ -1,25 +1,29 @@
-//===- SplitChains.cpp - chains of few rows in parallel parts -------------===//
+//===- SplitChains.cpp - split-KV of fused attention loops ----------------===//
 //
-// Few queries over many keys leave most processors without work, and what there is to do is to read
-// the keys and values once. What a carried reduction knows after some of its terms, its state, is a
-// maximum, say, and sums under it. States of two ranges combine into that of both by the very rule
-// by which a running state takes in terms (the op's rescale region): they form a monoid.
-// 1. Take statements whose one reduction is a chain (ChainRows.h) of rows that fit one tile, over a
-//    range that is long, or that the kernel's schedule block cuts (`split j = n`); each of several
-//    reductions that need nothing of each other (a prefix that all share, and a row's own terms);
-//    and statements
-//    of few results with one carried reduction of elements, such as a maximum and a sum of
-//    exponentials under it: what tk-split-reductions does to sums that need no other.
-// 2. Cut the range into parts: enough for all processors, and so long that storing a part's state
-//    is little beside reading its factors. A chain without rows has one part at least, and of sizes
-//    that are not known the launch finds how many (ChainParts.cpp). The outermost range is what
-//    counts, known at the launch; where a row's own is shorter (a mask, a sequence's length), its
-//    last parts are empty.
-// 3. Compute the states in a statement of their own whose first index is the part, an index of
-//    the reduction being its place in the part.
-// 4. In the statement itself a reduction over the parts combines their states. Their order is
-//    fixed, so that results repeat bit by bit. Exponentials of which no more than 16 bits or a
-//    logarithm are of use are so in the parts, too (tiling/ApproximateExps.cpp).
+// Decoding has few queries and many keys. One block for each head leaves most multiprocessors idle,
+// although the loop only has to read the keys and values once. This pass cuts the keys into parts
+// (split-KV). Each part yields a partial softmax state, such as a maximum, a sum and an output. The
+// rescale region of the online reduction also combines two states.
+//
+// 1. Find one of three kinds of reduction in a compute op:
+//    * its only back-to-back contraction (ChainRows.h), if its rows fit one tile of 128;
+//    * several such reductions that do not need each other, such as a shared prefix and own keys;
+//    * one online reduction of elements with few results, such as a maximum and a sum of
+//      exponentials.
+// 2. Choose the length of a part. All multiprocessors together get about 8 parts each, or 11 if a
+//    warp computes a part. A part is a multiple of 128 elements long. It has at least 256 elements,
+//    and about 64 for each row, so that its state is small beside its operands. `split j = n` in a
+//    schedule block sets the number of parts instead.
+// 3. Cut the outermost range that is known at the launch. If a mask or a length makes a row's range
+//    shorter, the row's last parts are empty. If sizes are known only at the launch, a contraction
+//    without rows is cut by a formula in the launch plan (ChainParts.cpp).
+// 4. A new compute op with the part as its first index computes the states.
+// 5. In the old compute op, a reduction over the parts combines the states in a fixed order.
+//    Results therefore repeat bit by bit.
+//
+// The pass declines arg-max and arg-min, short ranges, and bounds that are unknown at the launch.
+// It also declines if the number of rows is unknown or too large, or if there are heads enough for
+// all multiprocessors.
 //
 //   %m, %z = tk.reduce [max, sum] ["j"] from (0) to (%u) {            t(j), exp_diff(t(j), %m)}
 //                                      rescale {exp_diff(old, new)}

@@ -1,22 +1,27 @@
-//===- SplitContractions.cpp - products of few tiles in parallel parts ----===//
+//===- SplitContractions.cpp - split-K of products with few tiles ---------===//
 //
-// A product with few results and a long sum leaves most processors without work. On a machine with
-// warpgroup products:
-// 1. Take statements with one reduction, a contraction of two loaded factors over one index, whose
-//    results make few tiles. One row or one column is none: what it reads, it reads once.
-// 2. Cut the sum into the parts that take the least time: that of the tile that suits them best
-//    (WarpgroupTiles.h), and that of storing and adding up the parts. A part has at least 1024
-//    terms, and all are of one length that whole tiles divide. Where the kernel's schedule block
-//    asks for n parts (`split k = n`), there are so many, up to 64, whatever the sizes are.
-// 3. Compute the parts in a statement of their own whose first index is the part; terms beyond the
-//    end are zero, as loads outside the tensors are. Parts stay in f32.
-// 4. The statement then adds up the parts, in a fixed order.
-// 5. Likewise products of few rows with a factor that threads convert, as they do weights of 8
-//    bits, if that is read faster so: as many parts as give each processor two blocks. What is the
-//    same for a run of terms, such as a scale, is a part's as a whole. Of a sum over groups, each
-//    of which is a product that is then scaled, parts are whole groups.
-// 6. Likewise products in f32 and f64, which CUDA cores or warps multiply, if their tiles
-//    (CoreTiles.h) leave processors idle; parts of these have bounds of their own, not zeros.
+// A matrix product with few result tiles and a long reduction leaves most multiprocessors idle.
+// This pass cuts the reduction into parts that different blocks compute (split-K).
+//
+// 1. Find a compute op whose one reduction sums products of two operands over one index from 0. The
+//    result must have several rows and several columns. The target must have wgmma.
+// 2. Choose the number of parts by the kind of the operands:
+//    * 16-bit operands and 8-bit floats for wgmma: the number with the least predicted time of the
+//      best tile (WarpgroupTiles.h), plus storing and adding the parts. A part has at least 1024
+//      elements, and there are at most 16 parts.
+//    * An operand that threads convert, such as 8-bit weights, with at most 64 rows: as many parts
+//      as give each multiprocessor two blocks, if the operands are then read faster. A sum over
+//      groups, each a product that is scaled, is cut between groups.
+//    * f32 and f64 operands for CUDA cores or mma.sync: as many parts as keep the multiprocessors
+//      busy with the best tile (CoreTiles.h), at most 64.
+//    * `split k = n` in a schedule block: n parts, at most 64.
+// 3. A new compute op with the part as its first index computes the parts in the type of the sum.
+//    All parts have one length, a multiple of a tile's K. Padded loads give zeros past the end.
+//    Parts of groups, of f32 and of f64 have loop bounds instead. A scale that a run of elements
+//    shares is never cut.
+// 4. The old compute op adds the parts in a fixed order.
+//
+// The pass declines if one part has the least predicted time, or if the sizes are unknown.
 //
 //   %c = tk.compute ["i", "j"] {tk.reduce [sum] ["k"] from (0) to (%K) {a[i, k] * b[k, j]}}
 //     =>

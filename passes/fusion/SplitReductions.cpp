@@ -1,18 +1,23 @@
-//===- SplitReductions.cpp - a second level for long reductions -----------===//
+//===- SplitReductions.cpp - two-level reductions -------------------------===//
 //
-// 1. Take statements with few outputs: no index at all, or extents known to multiply to at most 64.
-//    Sums of columns count as well, on a GPU, where the columns alone are too few blocks: threads
-//    run along the columns, and what a block steps through is what there is to divide.
-// 2. In them take reductions that may run over more than `chunk` values, whose bounds hold for the
-//    whole statement, and whose terms need no other reduction, or are squares of
-//    distances from what it gives (SquaredDistances.cpp). All of a statement's reductions must be
-//    such.
-// 3. Compute partial results in a statement of their own with one more index, the chunk, which
-//    counts parts of one of the reduction's indices (PlanParts.cpp). Where the kernel's schedule
-//    block asks for n parts (`split k = n`), reductions of that index have so many whatever 1 and 2
-//    say of sizes. Products that tk-split-contractions cuts are left to it.
-// 4. The reduction then combines the partial results. The order is fixed, so that results repeat
-//    bit by bit.
+// A long reduction with few results runs in few blocks. This pass gives the reduction a second
+// level: many blocks compute partial results, and a short reduction combines these.
+//
+// 1. Find compute ops with at most 64 results, or, on a GPU, column reductions whose columns give
+//    too few blocks.
+// 2. All reductions of the compute op must qualify. A reduction qualifies if it may have more than
+//    `chunk` elements, if its bounds do not vary, and if its elements need no other reduction. The
+//    sum of squared distances from another reduction's result, as in a variance, qualifies as well
+//    (SquaredDistances.cpp).
+// 3. Choose the index to cut and the length of a chunk (PlanParts.cpp). `split k = n` in a schedule
+//    block sets n chunks instead, whatever the sizes are.
+// 4. A new compute op with one more index, the chunk, computes the partial results.
+// 5. The reduction then combines the partial results in a fixed order. Results therefore repeat bit
+//    by bit.
+//
+// The pass leaves products that tk-split-contractions cuts to that pass. It also declines online
+// reductions, and a reduction that another compute op carries together with one that needs it
+// (tk-split-chains).
 //
 //   %s = tk.compute [] {tk.reduce [sum] ["i"] from (0) to (%N) {x[i]}}
 //     =>

@@ -1,24 +1,28 @@
-//===- SplitResidues.cpp - every s-th term by what is left -----------------===//
+//===- SplitResidues.cpp - transposed convolutions by phase ---------------===//
 //
-// A transposed convolution that moves by s has, of each result, every s-th tap alone: those at
-// which (p + c - r) % s is 0. What it reads for a tap lies at (p + c - r) / s.
+// A transposed convolution of stride `s` uses only every s-th tap for each result. The kernel has
+// the mask `(p + c - r) % s == 0` and reads the image at `(p + c - r) / s`. Most of the products
+// are masked. This pass groups the results by their remainder (phase), so that no masked product is
+// computed.
 //
-// 1. Take sums of products that are 0 but where such conditions hold, whose indices p and r stand
-// in
-//    nothing else of the tensor that is read at the quotients. r may stand alone in the other
-//    factor.
-// 2. With p + c = s * (place + base) + phase and r = phase + s * tap the quotient is
-//    place + base - tap: a statement of its own is over phases and places in the stead of p, and
-//    sums taps in the stead of r, of which the phase says how many there are. It computes no term
-//    that the conditions exclude, and is a sum over windows (WindowSums.cpp).
-// 3. The statement reads the sum at its phase and place.
+// 1. Find sums of matrix products under such masks. `p` is an index of the compute op, `r` one of
+//    the sum, and `c` a constant of the launch. `p` must occur only in the quotients.
+// 2. Write `p + c = s * (place + base) + phase` and `r = phase + s * tap`. The quotient is then
+//    `place + base - tap`.
+// 3. A new compute op over phases and places computes the sum over taps. The number of taps depends
+//    on the phase. The new sum is a plain sum over windows, which tk-flatten-windows can take.
+// 4. The last place of some phases lies past the last `p`. Its loads are padded with 0.
+// 5. The old compute op reads the sum at its phase and place.
+//
+// The pass declines sums with a precision other than the default. It leaves kernels with a schedule
+// block alone.
 //
 //   %y = tk.compute ["p"] {tk.reduce [sum] ["c", "r"] to (%C, %R) {
 //          (p - r) % 2 == 0 ? x[c, (p - r) / 2] * w[c, r] : 0}}
 //     =>
-//   %u = tk.compute ["phase", "place"] {tk.reduce [sum] ["c", "tap"] to (%C, (%R - phase + 1) / 2)
-//   {
-//          x[c, place - tap] * w[c, phase + 2 * tap]}}
+//   %u = tk.compute ["phase", "place"] {
+//          tk.reduce [sum] ["c", "tap"] to (%C, (%R - phase + 1) / 2) {
+//            x[c, place - tap] * w[c, phase + 2 * tap]}}
 //   %y = tk.compute ["p"] {%u[p % 2, p / 2]}
 //
 //===----------------------------------------------------------------------===//

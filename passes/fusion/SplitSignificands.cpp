@@ -1,30 +1,26 @@
-//===- SplitSignificands.cpp - f32 products by products of bf16 parts -----===//
+//===- SplitSignificands.cpp - f32 products by bf16x3 decomposition -------===//
 //
-// The matrix unit of Hopper has no product in f32, but an f32 number is the sum of three of bf16:
-// 24 bits of significand are three times 8, and the exponents are the same. Six of the nine
-// products of two numbers' parts make the product to 2^-24 of it, and exactly where that has 24
-// bits, in less time than CUDA cores take for one in f32.
+// Hopper's matrix unit has no f32 product. An f32 number is the sum of three bf16 numbers: 3 times
+// 8 bits give its 24 bits, and the exponent ranges are equal. Six of the nine products of two
+// decompositions give the f32 product to 2^-24. They take less time than CUDA cores take for one.
 //
-// 1. Take sums of products of two tensors' elements in f32, of known sizes, where that saves more
-//    than storing the parts costs, and these do not take too much memory. `exact` sums are left to
-//    CUDA cores.
-// 2. A row is what one result is summed over, of either factor. Of each row the greatest finite
-//    magnitude is found. From 2^-28 up to 2^127 the row keeps its scale: bf16 has the exponents of
-//    f32. Greater rows are halved, whose first parts could be infinite. Smaller ones are multiplied
-//    by a power of two up to 2^24, so that their third parts exist. Then numbers from 2^-110 on, of
-//    smaller rows all numbers, are sums of three parts; what is less has an error of 2^-134. No
-//    row's bits depend on another one.
-// 3. The parts of the scaled rows are stored: what bf16 makes of it, that again but 0 where it is
-//    not finite, what bf16 makes of the rest, and of the rest of that. Rows and the sum's range go
-//    on to whole lines and slices, in zeros.
-// 4. The sum becomes one over six pairs of parts, and over what it was over, whose slices are added
-//    up in f32 by threads: the matrix unit cuts off what it adds to. Not finite numbers meet each
-//    other's first parts alone, so that their products are what IEEE has. The two rows' powers of
-//    two are taken off the result.
-// 5. Where a product has too few tiles for the machine, its pairs are shared out among blocks, and
-//    a statement of its own stores their sums.
+// 1. Find sums of products of two f32 loads, of default precision, on a target with wgmma.
+// 2. Find the greatest finite magnitude of each row; a row is the elements that one result sums.
+//    Rows from 2^-28 up to 2^127 keep their scale. Greater rows are halved, because their first
+//    part could round to infinity. Smaller rows are multiplied by up to 2^24, so that their third
+//    part exists. Numbers below 2^-110 in a row that keeps its scale have an error of up to 2^-134.
+//    No row affects the bits of another row.
+// 3. Store four bf16 numbers for each scaled element (SignificandParts.cpp): its rounding, the same
+//    but 0 if it is not finite, and the roundings of the two remainders. Rows are padded with
+//    zeros.
+// 4. Sum over six pairs of parts. Slices of the sum are added in f32 by threads, because the matrix
+//    unit truncates. Only the pair of plain roundings has values that are not finite, so inf and
+//    NaN follow IEEE. The result is multiplied by the reciprocal scales of its two rows.
+// 5. If the product has too few tiles, blocks share the pairs, and a new compute op stores their
+//    sums.
 //
-// What is stored: SignificandParts.cpp. Whether that pays: SignificandCost.cpp.
+// The pass declines if the decomposition takes more time than it saves, if the sizes are unknown,
+// or if the parts need too much memory (SignificandCost.cpp).
 //
 //   %c = tk.compute ["i", "j"] {tk.reduce [sum] ["k"] {a[i, k] * b[k, j]}}
 //     =>
@@ -33,10 +29,10 @@
 //   %c = tk.compute ["i", "j"] {tk.reduce [sum] ["pair", "k"]
 //          {p[left(pair), i, k] * q[right(pair), k, j]} precision <blocked> * off[i] * offb[j]}
 //
-// Source: Henry, Tang and Heinecke, "Leveraging the bfloat16 artificial intelligence datatype for
-// higher-precision computations" (2019); that sums of slices are added up outside of the matrix
-// unit: Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores while surpassing
-// the FP32 theoretical peak performance" (2022).
+// Sources: Henry, Tang and Heinecke, "Leveraging the bfloat16 artificial intelligence datatype for
+// higher-precision computations" (2019); for adding slices outside of the matrix unit: Ootomo and
+// Yokota, "Recovering single precision accuracy from Tensor Cores while surpassing the FP32
+// theoretical peak performance" (2022).
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"

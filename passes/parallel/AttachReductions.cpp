@@ -1,18 +1,21 @@
-//===- AttachReductions.cpp - reductions begin where products end ---------===//
+//===- AttachReductions.cpp - reductions in a product's epilogue ----------===//
 //
-// The sum of the squares of each row of a product, or the extremum: where the product is stored,
-// its tiles are in registers, and reading it again costs as much as storing it.
-//   1. A reduction over indices of a stored product's result, along its rows, down its columns or
-//      over all of it, of terms that are computed from its element alone (and from parameters),
-//      becomes one over parts (StoredReductions.h): a further result of the product's statement has
-//      an element for each of the tiles that those indices are cut into.
-//   2. Down a tile's rows there is an element for each 16 of them, which a warp has in the
-//   fragments
-//      of products: warps, which end their products at different times, do not meet.
-//   3. Only where nothing else of that result is read by the reduction's statement: where it is,
-//      the statement has the row at hand anyway.
-//   4. What is reduced down the columns of what other statements read row by row, or element by
-//      element, is carried by their blocks (CarryColumns.cpp).
+// A kernel may store a matrix product and then reduce it, for example to the sum of squares of each
+// row. Reading the product again costs as much as storing it. The tiles are in registers in the
+// product's epilogue, so this pass begins the reduction there.
+//
+// 1. Find a reduction over some indices of a stored product: along its rows, down its columns, or
+//    over all of it. Its elements must depend on the product's element and on parameters only.
+// 2. Pattern `partial-results`: give the product's compute op one more result, with one partial
+//    value for each tile along the reduced indices. Down the rows of a tile there is one value for
+//    each 16 rows, the rows of an MMA fragment. Warps finish at different times, and so need no
+//    barrier.
+// 3. The old reduction combines the partial values. Plan its compute op again.
+// 4. Pattern `carried-columns`: a column reduction of a tensor that another compute op reads as
+//    well is carried by the blocks of that op (CarryColumns.cpp).
+//
+// The pass declines if the reduction's compute op needs the product otherwise, because the row is
+// then loaded anyway. It also declines if a tile has fewer than 16 values to reduce.
 //
 //   %y = tk.compute ["m", "n"] in (%M, %N) { product }      // tiles of 128 x 256
 //   %s = tk.compute ["m"] in (%M) { reduce <sum> ["n"] from 0 to %N { %y[m, n] * %y[m, n] } }

@@ -1,10 +1,16 @@
-//===- CoarsenThreads.cpp - several outputs for every thread --------------===//
+//===- CoarsenThreads.cpp - several results for each thread ---------------===//
 //
-//   1. A statement whose schedule gives a thread one output, as tk-select-schedule chose it, gets
-//      the schedule in which a thread has several: the values that it loads then serve all of them.
-//      How many, and how many warpgroups share them, the kernel's schedule block may say.
-//      Products over windows have tiles of several indices counted through (MergeIndices.h).
-//   2. Any other schedule is left as it is.
+// A thread with one result loads its operands for that result alone. A thread with several results
+// uses each loaded operand several times.
+//
+// 1. Find a compute op that still has the schedule of tk-select-schedule, with one result for each
+//    thread. Leave any other schedule as it is.
+// 2. Merge the pixel indices of a convolution into one index, so that a tile can cover several
+//    image rows. Merge the indices of its reduction as well (MergeIndices.h).
+// 3. Plan again with larger tiles for the same threads (PlanSchedule.cpp). The kernel's schedule
+//    block may set the number of results and the number of consumer warpgroups.
+// 4. Report an error if a block's threads cannot hold the tile, or if the schedule block asks for
+//    consumers that the tile cannot feed.
 //
 // Before: #tkgpu.schedule<tile = [16, 16], reduce = [16], warps = 8, per_thread = 1, ...>
 // After:  #tkgpu.schedule<tile = [128, 128], reduce = [16], warps = 8, per_thread = 64, ...>

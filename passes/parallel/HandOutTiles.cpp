@@ -1,24 +1,30 @@
-//===- HandOutTiles.cpp - clusters take their next tile from a counter ----===//
+//===- HandOutTiles.cpp - dynamic tile scheduler for clusters -------------===//
 //
-// Of several blocks that share a multiprocessor the warps of the one that came first go first.
-// Clusters that stay, and go through every n-th row, then end far apart: part of the machine waits
-// for the slowest. Clusters that are alone on theirs are not equally fast, and their number seldom
-// divides that of rows. In a loop from the block's own number on, in steps of the grid, whose
-// threads meet across the cluster:
-//   1. Tiles whose numbers the body knows ahead of its own become values that the loop carries; it
-//      goes on while its own tile is one. What a cluster begins with are the tiles that it would
-//      have in turn, all others are drawn from a counter.
-//   2. One thread draws the number of the tile one further ahead as an iteration begins, and tells
-//      the cluster where the threads meet, when the number is there. They ask for it where they
-//      first need it behind that; what only loads with it moves there.
-//   3. The counter begins again after as many draws as there are tiles of a cluster. An iteration
-//      draws once, so the launch leaves it at 0.
-// Which cluster has which row changes no result.
+// Persistent clusters with a fixed list of rows finish at different times. If several blocks share
+// a multiprocessor, the warps of the oldest block are issued first. Even clusters that do not share
+// multiprocessors differ in speed, and their number seldom divides the number of rows. This pass
+// lets each cluster take its next tile from an atomic counter.
+//
+// 1. Find the loop of a cluster's blocks over tiles, from the block's own number in steps of the
+//    grid size. The loop must have a barrier across the cluster, such as a reduction over a row.
+// 2. Find the tile numbers that the body computes ahead of its own, for example to prefetch. The
+//    loop becomes an `scf.while` that carries these numbers, and runs as long as its own tile
+//    exists. The first numbers are the tiles of the fixed list. All later numbers come from the
+//    counter.
+// 3. When an iteration begins, one thread increments the counter for the tile furthest ahead. It
+//    sends the number to the cluster at the barrier. The threads read the number at its first use
+//    behind the barrier. Loads before the barrier that need the number move behind it.
+// 4. The counter wraps to 0 after one increment for each row, where a row is one tile for each
+//    block of the cluster. Each iteration increments the counter once, so the launch leaves it at
+//    0.
+//
+// The assignment of rows to clusters changes no result. The pass declines if the body uses the grid
+// size in another way, or if shared memory has no room for the number.
 //
 //   for %a = id to %tiles step %n:              while %a < %tiles:
-//     %b = %a + %n                                %drawn = draw
-//     ... meet ...                           →    tell %drawn; ... meet ...
-//     copy x[%b]                                  %b = tile of told; copy x[%b]
+//     %b = %a + %n                                %drawn = increment counter
+//     ... barrier ...                      =>     send %drawn; ... barrier ...
+//     copy x[%b]                                  %b = tile of the number; copy x[%b]
 //                                                 yield %b
 //
 //===----------------------------------------------------------------------===//

@@ -1,21 +1,30 @@
-//===- JoinLaunches.cpp - a launch's last blocks do the next one's work ---===//
+//===- JoinLaunches.cpp - last-block reduction ----------------------------===//
 //
-// What is computed from parts is joined by a second launch, which waits for the whole first one:
-// its blocks have little to do and come late. Blocks that count themselves know which of them ends
-// last, and that one can join the parts.
-//   1. Two launches in a row are looked at, the second of which reads results of the first, of
-//      blocks with as many threads. If it has one block, all blocks of the first are one group.
-//   2. Else the first one's blocks are of as many groups as the second one has blocks: their number
-//      is the position modulo that. What the second reads of the results lies, along one axis,
-//      where only blocks of its own group write: both have the same index there, computed from that
-//      number.
-//   3. Each group has a counter, 0 between launches. Its last block goes on with the second
-//      function, under a branch. In which order the others came changes no result.
-//   4. The first launch must have blocks whatever the sizes: who would go on if it had none? And
-//      there are no more groups than multiprocessors: else most parts are joined while the machine
-//      reads, in the way of that; many blocks of one group all run at once. Sums of columns of bf16
-//      on an H200, two launches and one: 16384 x 4096 35.4 and 34.9 us, 4096 x 8192 20.9 and 20.4,
-//      16384 x 16384 124.5 and 124.7.
+// A reduction in two levels needs a second launch that combines partial results. The second launch
+// waits for all blocks of the first one, and has little to do. With a counter, the last block of
+// the first launch can combine the partial results itself (the threadfence reduction of CUDA's
+// samples).
+//
+// 1. Look at two launches in a row with equally many threads a block, of which the second one reads
+//    all results of the first one. If the second launch has one block, all blocks form one group.
+// 2. Otherwise form as many groups as the second launch has blocks. The group of a block is its
+//    number modulo that. Along one axis of each result, a group must write and read its own range
+//    only.
+// 3. Each group has a counter that is 0 between launches. The last block of a group runs the second
+//    function in a branch. The order in which blocks finish changes no result.
+//
+// The pass declines if the first launch may have no block, or if there are more groups than
+// multiprocessors. In the latter case most groups would be combined while the other blocks still
+// read, and slow them down. It also declines groups of more than 128 blocks, or, for a single group
+// with a loop, more blocks than are resident. Launches with matrix products, clusters, warp
+// specialization, TMA or `inout` parameters are left alone.
+//
+// Column sums of bf16 on an H200, in us:
+//
+//   rows x columns   two launches   one launch
+//   4096 x 8192          20.9          20.4
+//   16384 x 4096         35.4          34.9
+//   16384 x 16384       124.5         124.7
 //
 // Before: %p = launch @parts grid(%n)     @parts: store .., %p[%part, %c + iota]
 //         %s = launch @join grid(%g)      @join:  .. load %p[.., %c + iota]; store %s

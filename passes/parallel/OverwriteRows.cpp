@@ -1,20 +1,21 @@
-//===- OverwriteRows.cpp - results that replace rows which a block has read -===//
+//===- OverwriteRows.cpp - overwrite inout rows in place ------------------===//
 //
-// A result that replaces an `inout` parameter is copied there last if its statement reads more of
-// the parameter than the element that it writes (tk-place-results). Where a block has the whole
-// row, it has read the row before it stores any of it, and no other block reads the row. The copy
-// goes:
-//   1. A statement at the end of the kernel does nothing but copy a result, which nothing else
-//   reads,
-//      over a parameter.
-//   2. No later statement reads the parameter. The statement with the result reads it along each
-//   axis at
-//      its own index, or at the index of a reduction.
-//   3. Along axes of the latter kind the statement's tile has the whole extent, and so has the
-//      reduction's: a block of no cluster loads each element once, and reduces the tile that it
-//      loaded.
-//   4. With the statement marked `tk.in_place` its schedule is chosen again, and has to have such
-//   tiles.
+// tk-place-results copies a result over its `inout` parameter at the end if the compute op reads
+// more of the parameter than the element it writes. If a block holds the whole row, it has read the
+// row before it stores any of it, and no other block reads the row. The copy is then not needed.
+//
+// 1. Find a compute op at the end of the kernel that only copies a result over an `inout`
+//    parameter. Nothing else may read the result.
+// 2. No later compute op may read the parameter. The compute op of the result may read the
+//    parameter along each axis at its own index, or at the index of a reduction.
+// 3. Along an axis of the second kind, the tile and the tile of the reduction must have the whole
+//    extent. The block then loads each element once, and reduces the loaded tile.
+// 4. Mark the compute op `tk.in_place`, and plan it again. The new schedule must have such tiles,
+//    too.
+// 5. Return the result in place of the parameter, and erase the copy.
+//
+// The pass declines schedules with clusters, with one tile for each warpgroup, or with rows in
+// chunks.
 //
 //   %y:2 = tk.compute ["r", "c"] { h = x[r, c] + p[r, c]; f(h, sum[k](x[r, k] + p[r, k])), h }
 //   %p' = tk.compute ["i", "j"] { y#1[i, j] }          tk.return %y#0, %p'      // replaces p

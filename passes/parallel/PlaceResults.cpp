@@ -1,13 +1,17 @@
-//===- PlaceResults.cpp - results that may be written where they go -------===//
+//===- PlaceResults.cpp - copies of results that cannot be in place -------===//
 //
-// A launch writes a returned value straight to where the caller wants it: an `inout` parameter is
-// overwritten while its old elements may still be wanted. A returned value stays as it is if
-//   1. it is a result of a statement, and returned once;
-//   2. where it replaces a parameter: no later statement reads the parameter, and its own statement
-//      reads nothing of it but the very element that it is about to write.
-// Any other value gets a statement of its own, last in the kernel, that copies it; the original
-// then lives in scratch memory. A statement of case 2 that does read its parameter is marked
-// `tk.in_place`: two of its buffers are one.
+// A launch writes a returned value straight to the caller's buffer. The buffer of an `inout`
+// parameter still holds old elements while the launch runs, so the write may destroy elements that
+// are read later.
+//
+// 1. Keep a returned value as it is if it is a result of a compute op and is returned once.
+// 2. If the value replaces a parameter, two more conditions hold. No later compute op reads the
+//    parameter. The value's own compute op reads only the element that it writes.
+// 3. Mark a compute op `tk.in_place` if it reads the parameter that it replaces, because two of its
+//    buffers are then one.
+// 4. For any other value add a compute op at the end of the kernel that copies the value. The
+//    original is then in scratch memory. If the value is a parameter that another result replaces,
+//    copy it to scratch memory first.
 //
 //   %y = tk.compute ["i"] { x[i - 1] + x[i] }       tk.return %y      // replaces x
 //     =>

@@ -1,11 +1,15 @@
-//===- SelectSchedule.cpp - tiles in which a thread has one output --------===//
+//===- SelectSchedule.cpp - tiles with one result for each thread ---------===//
 //
-//   1. A statement's shape is analysed: contractions, indices along memory, known sizes. Products
-//   of
-//      8-bit floats are refused where the architecture has none.
-//   2. Tiles follow from the shape (PlanSchedule.cpp) such that a thread has one output.
-//   3. A statement that has a schedule keeps it.
-//   4. Keys of the kernel's schedule block that mean nothing to its statements are noted.
+// Every compute op needs a schedule before it can become a kernel: tile sizes, warps and the
+// lengths of loads. This pass gives each compute op the simplest schedule, in which a thread has
+// one result. tk-coarsen-threads and tk-widen-vectors improve it.
+//
+// 1. Analyse the shape of the compute op: contractions, reductions, indices along memory, and known
+//    sizes. Leave a compute op that has a schedule as it is.
+// 2. Choose tiles from the shape (PlanSchedule.cpp).
+// 3. Report an error for products of 8-bit floats on an architecture without them, and for a tile
+//    that the threads of a block cannot hold.
+// 4. Note the keys of the kernel's schedule block that no compute op uses.
 //
 // Before: tk.compute ["i"] in (%N) { ... }
 // After:  the same with tkgpu.schedule = #tkgpu.schedule<tile = [256], reduce = [], warps = 8, ...>

@@ -1,8 +1,14 @@
 //===- WidenVectors.cpp - accesses of up to 16 bytes ----------------------===//
 //
-//   1. A statement's schedule, which tk-select-schedule limits to accesses of one element, gets the
-//      widest that the hardware has, or what the kernel's own schedule block says.
-//   2. Layouts then give threads neighbouring elements where alignment and bounds allow vectors.
+// Loads and stores of one element each waste memory bandwidth. Accesses of up to 16 bytes a thread
+// need fewer instructions for the same bytes.
+//
+// 1. Find a compute op with a schedule. tk-select-schedule limits it to accesses of one element.
+// 2. Set the limit to the widest access of the hardware, or to the width in the kernel's schedule
+//    block.
+//
+// The limit does not force wide accesses: tk-coalesce-accesses chooses vectors only if alignment
+// and bounds allow them.
 //
 // Before: #tkgpu.schedule<tile = [128, 128], ..., vector = 4, ...>
 // After:  #tkgpu.schedule<tile = [128, 128], ..., vector = 16, ...>

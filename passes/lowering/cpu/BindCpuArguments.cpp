@@ -1,12 +1,18 @@
-//===- BindCpuArguments.cpp - the calling convention of cpu_abi.h ---------===//
+//===- BindCpuArguments.cpp - calling convention of the CPU target --------===//
 //
-// A function on tensors becomes one with the convention of tk/cpu_abi.h, of the kernel's name with
-// "tk_entry_" before it:
+// The runtime calls a compiled kernel with one pointer to a `tk_cpu_args` struct (tk/cpu_abi.h).
+// The lowered function still takes tensors. This pass gives the function the runtime's convention.
 //
-//  1. dimensions and scalars are loaded from the arrays that hold them;
-//  2. each `tk.bind` becomes a memref with its strides, seen as a tensor: dense, but for a strided
-//     parameter, whose strides stand behind the dimensions;
-//  3. what was returned is materialised in the memref of the result, or of the inout parameter.
+// 1. Load dimensions and scalars from the arrays of the struct. The array of integers holds the
+//    dimensions, then the strides of strided parameters, then the integer scalars.
+// 2. Turn each `tk.bind` into a memref with strides, seen as a tensor. A tensor is dense unless its
+//    parameter is strided. A tensor without elements gets a valid dummy pointer, because a padded
+//    load may still read its first element.
+// 3. Write each returned tensor to the memref of its result or of its `inout` parameter.
+// 4. Return the status 0, and put `tk_entry_` in front of the function's name.
+//
+// Before: func.func @k(%N: index, %x: tensor<?xf32>, %out: tensor<?xf32>) -> tensor<?xf32>
+// After:  func.func @tk_entry_k(%args: !llvm.ptr) -> i32
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/tk/TkDialect.h"

@@ -5,7 +5,7 @@
 include "mlir/Pass/PassBase.td"
 
 def WidenSums : Pass<"tk-widen-sums", "::mlir::ModuleOp"> {
-  let summary = "Accumulate sums of f32 in f64, except for matrix products";
+  let summary = "Accumulate f32 sums in f64, except for matrix products";
   let description = [{
     The loops of the CPU target add one term after the other. The error of an f32 sum would grow
     with the number of its terms; a sum in f64 is rounded once. Running sums of scans likewise.
@@ -15,7 +15,7 @@ def WidenSums : Pass<"tk-widen-sums", "::mlir::ModuleOp"> {
 }
 
 def TkToLinalg : Pass<"tk-to-linalg", "::mlir::ModuleOp"> {
-  let summary = "Turn kernels into functions of linalg on tensors, tile by tile";
+  let summary = "Lower kernels to functions of linalg operations on tensor tiles";
   let description = [{
     A kernel becomes a function over its dimensions, its parameters and a tensor for each result.
     Each statement becomes an `scf.forall` over tiles of its outputs, inside of it loops over the
@@ -31,7 +31,7 @@ def TkToLinalg : Pass<"tk-to-linalg", "::mlir::ModuleOp"> {
 }
 
 def VectorizeContractions : Pass<"tk-vectorize-contractions", "::mlir::ModuleOp"> {
-  let summary = "Turn small matrix products into loops that carry the sum in registers";
+  let summary = "Turn small matrix products into loops with accumulators in vector registers";
   let dependentDialects = [
     "::mlir::linalg::LinalgDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect",
     "::mlir::vector::VectorDialect"];
@@ -42,7 +42,7 @@ def VectorizeContractions : Pass<"tk-vectorize-contractions", "::mlir::ModuleOp"
 }
 
 def KeepEmptyReductions : Pass<"tk-keep-empty-reductions", "::mlir::ModuleOp"> {
-  let summary = "Let reductions without terms keep what their result begins with";
+  let summary = "Keep the initial value of reductions that may have no elements";
   let description = [{
     Bufferisation regards the start of a reduction as overwritten where the body does not use it.
     Such an operation becomes conditional on there being terms.
@@ -66,14 +66,15 @@ def ExpandCopies : Pass<"tk-expand-copies", "::mlir::ModuleOp"> {
 }
 
 def LinalgToLoops : Pass<"tk-linalg-to-loops", "::mlir::ModuleOp"> {
-  let summary = "Turn linalg operations into loops, with invariant reads before the innermost one";
+  let summary = "Lower linalg operations to loops, and hoist invariant reads out of the "
+                "innermost loop";
   let dependentDialects = [
     "::mlir::affine::AffineDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
   let statistics = [Statistic<"numHoisted", "reads", "Reads moved before a loop">];
 }
 
 def OutlineParallel : Pass<"tk-outline-parallel", "::mlir::ModuleOp"> {
-  let summary = "Turn parallel loops into functions that the runtime's threads run";
+  let summary = "Outline parallel loops into functions that the runtime's threads run";
   let description = [{
     The body of each outermost `scf.forall` becomes a function over a range of iterations; what it
     uses of its surroundings is handed over in a struct. How many iterations are worth a thread
@@ -86,7 +87,7 @@ def OutlineParallel : Pass<"tk-outline-parallel", "::mlir::ModuleOp"> {
 }
 
 def ExpandScalars : Pass<"tk-expand-scalars", "::mlir::ModuleOp"> {
-  let summary = "Spell out functions and conversions in arithmetic that vectorises";
+  let summary = "Expand scalar functions and conversions into arithmetic that LLVM vectorises";
   let description = [{
     `exp`, `log`, `sin` and the like in f32 become polynomials, conversions of bf16 and f8 become
     integer arithmetic, and tk's scalar operations become arith.

@@ -1,4 +1,12 @@
 //===- ExpandCopies.cpp - copies of buffers as linalg operations ----------===//
+//
+// Bufferization may insert `memref.copy`. MLIR lowers a copy between strided buffers to a call of
+// its runtime library, on which kernels must not depend. This pass replaces every copy by a linalg
+// operation, which tk-linalg-to-loops turns into loops.
+//
+//   memref.copy %a, %b    =>    linalg.generic ins(%a) outs(%b) { yield %in }
+//
+//===----------------------------------------------------------------------===//
 #include "passes/lowering/cpu/CpuPasses.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"

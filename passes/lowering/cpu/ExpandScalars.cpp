@@ -1,7 +1,11 @@
 //===- ExpandScalars.cpp - scalar operations in terms of arith ------------===//
 //
-// Every scalar operation that arith lacks, or that would become a call, is replaced by what
-// ScalarExpand makes of it.
+// LLVM vectorises loops of plain arithmetic, but not loops with calls. This pass replaces each
+// scalar operation that arith lacks, or that would become a call, by the operations of
+// ScalarExpand.h. Examples are polynomials for `exp` and `log` in f32, integer arithmetic for
+// conversions of bf16 and f8, and arith for the scalar operations of the tk dialect.
+//
+//   %e = math.exp %x : f32    =>    range reduction, polynomial and scaling by a power of two
 //
 //===----------------------------------------------------------------------===//
 #include "passes/lowering/cpu/CpuPasses.h"

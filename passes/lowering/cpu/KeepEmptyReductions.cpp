@@ -1,11 +1,16 @@
-//===- KeepEmptyReductions.cpp - reductions that may have no terms --------===//
+//===- KeepEmptyReductions.cpp - reductions without elements --------------===//
 //
-// A reduction over no terms leaves what its result begins with. Where the body takes no notice of
-// that (`x or true`), bufferisation regards it as overwritten and does not bring it along; so the
-// operation is made conditional on there being terms:
+// A reduction without elements must return its initial value. If the body ignores the accumulator,
+// as in `x or true`, bufferization regards the initial value as overwritten and does not copy it.
+//
+// 1. Find linalg operations with reduced dimensions whose body ignores an initial value.
+// 2. Put the operation into an `scf.if` that tests whether every reduced extent is positive. The
+//    other branch yields the initial value.
+//
+// The pass declines if all reduced extents are known to be positive.
 //
 //   linalg.generic ins(%x) outs(%start)     scf.if (every reduced extent > 0) {
-//     { yield %true }                         yield linalg.generic …
+//     { yield %true }                  =>     yield linalg.generic ...
 //                                           } else { yield %start }
 //
 //===----------------------------------------------------------------------===//

@@ -1,12 +1,15 @@
 //===- LinalgToLoops.cpp - linalg on buffers as loops ---------------------===//
 //
-//  1. Every linalg operation becomes a nest of scf.for, by upstream's rewriting.
-//  2. What an input holds at a point that is the same in all of the innermost loop is read before
-//     that loop. Nothing in the loop overwrites it: bufferisation lets a result take the place of
-//     an input only where both are indexed alike and no dimension is reduced. LLVM cannot know
-//     that, and would read it, and compute all that follows from it, once for every element.
+// MLIR's lowering of linalg reads every input in the innermost loop. LLVM cannot prove that a store
+// in the loop does not change such an input. It then repeats the read, and all computations that
+// depend on it, for each element.
 //
-//   for i, j: y[i, j] = y[i, j] * x[i]        for i: { a = x[i]; for j: y[i, j] = y[i, j] * a }
+// 1. Lower each linalg operation to a nest of `scf.for` with MLIR's rewriting.
+// 2. Move reads of inputs whose indices are invariant in the innermost loop in front of that loop.
+//    No store in the loop overwrites them: bufferization shares a buffer between a result and an
+//    input only if both are indexed alike and no dimension is reduced.
+//
+//   for i, j: y[i, j] = y[i, j] * x[i]   =>   for i: { a = x[i]; for j: y[i, j] = y[i, j] * a }
 //
 //===----------------------------------------------------------------------===//
 #include "passes/lowering/cpu/CpuPasses.h"

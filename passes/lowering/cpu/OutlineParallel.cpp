@@ -1,15 +1,20 @@
 //===- OutlineParallel.cpp - parallel loops for the runtime's threads -----===//
 //
-// For each outermost scf.forall, which has buffers only by now:
+// The runtime has a thread pool that runs ranges of iterations of a function. This pass moves the
+// body of each outermost `scf.forall` into such a function. The loop must be on buffers.
 //
-//  1. The values that its body uses from outside are stored into a struct on the stack; constants
-//     are copied into the body instead.
-//  2. A new function (struct, begin, end) loads them, and runs iterations begin .. end, each the
-//     loop's body at the indices that the number of the iteration stands for.
-//  3. In the loop's place stands a call of parallel_for, from the entry's arguments, with a grain:
-//     so many iterations that they take about 2^16 steps. What a step is, is counted in the body:
-//     an operation, times the trips of the loops around it; a trip count that is known only inside
-//     counts as the constant that bounds it, or as 256.
+// 1. Store the values that the body uses from outside into a struct on the stack. Copy constants
+//    into the body instead.
+// 2. Create a function of (struct, begin, end). It loads the struct, and runs the iterations from
+//    begin to end. An iteration's number gives the loop's indices by division and remainder.
+// 3. Replace the loop by a call of `parallel_for`, whose address is in the entry's arguments.
+// 4. Pass a grain: the number of iterations that take about 2^16 steps. A step is one operation,
+//    times the trip counts of the loops around it. A trip count that is known only inside counts as
+//    the constant that bounds it, or as 256.
+//
+// Before: scf.forall (%i) in (%n) { body(%i, %x) }
+// After:  store %x, %struct; call parallel_for(%pool, %n, %grain, @k.part0, %struct)
+//         func @k.part0(%struct, %begin, %end) { for %i = %begin to %end: body(%i, load %struct) }
 //
 //===----------------------------------------------------------------------===//
 #include "passes/lowering/cpu/CpuPasses.h"

@@ -1,12 +1,21 @@
 //===- TkToLinalg.cpp - kernels as functions of linalg on tensors ---------===//
 //
-// 1. A kernel becomes a function over its dimensions, its parameters, and one more tensor for each
-//    declared result: what the result is computed into. `tk.bind` stays, and says the extents of
-//    all tensors. `bool` elements are bytes from here on.
-// 2. Each tk.compute, in order, is analysed (BodyAnalysis) and becomes loops over tiles with linalg
+// The CPU target uses MLIR's path from linalg to LLVM. This pass lowers kernels of the tk dialect
+// to functions of linalg operations on tensors.
+//
+// 1. Turn a kernel into a function of its dimensions, its parameters, and one destination tensor
+//    for each declared result. `tk.bind` stays, and gives the extents of all tensors. Elements of
+//    type `bool` become bytes.
+// 2. Analyse each tk.compute in order (BodyAnalysis), and emit loops over tiles with linalg
 //    operations inside (LinalgEmitter).
-// 3. Results that nothing else keeps are computed where they belong: in the result's tensor, or,
-//    where each element is read only to be replaced, in the `inout` parameter.
+// 3. Compute a returned result in its destination tensor. Compute it in its `inout` parameter if
+//    the compute op is the only reader and reads only the element that it writes. All other results
+//    get a new tensor.
+// 4. Emit nothing for a result that is known to have no elements.
+//
+//   %y = tk.compute ["i", "j"] in (%M, %N) { x[i, j] + b[j] }
+//     =>
+//   %y = scf.forall (%t) .. { linalg.generic ins(%x[tile], %b[tile]) outs(%out[tile]) { addf } }
 //
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/StrideAxes.h"

@@ -1,20 +1,25 @@
 //===- VectorizeContractions.cpp - matrix products in registers -----------===//
 //
-// For every contraction whose operands are static but for the reduced dimensions:
+// A small matrix product is fast if its accumulators stay in vector registers during the whole
+// reduction. This pass turns such a product into loops that carry the accumulators.
 //
-//  1. it is tiled by one along those (upstream's tiling), so that a step is a product of a column
-//     with a row; a single reduced dimension is tiled by blocks of terms before;
-//  2. the step becomes vector operations (upstream's vectoriser): vector.contract;
-//  3. reads and writes of the sum move out of the loops, which then carry it in registers;
-//  4. in f32 the two outermost loops begin with 0, and what they come to is added to the sum: each
-//     term is added to those of its block only, so that the error does not grow with all of them.
+// 1. Find contractions with rows and columns whose dimensions are static, except for reduced ones.
+// 2. Tile the reduced dimensions by one with MLIR's tiling, so that a step is an outer product. In
+//    f32, tile a single reduced dimension by blocks of 32 first.
+// 3. Vectorise the step to `vector.contract`.
+// 4. Move reads and writes of the accumulators out of the loops, which then carry them in
+//    registers.
+// 5. In f32, start the two outermost loops at 0, and add their result to the accumulator. An
+//    element is then added to those of its block only, so that the error grows with blocks, not
+//    elements.
+//
+// The pass leaves contractions with more than `max-elements` results (256) to plain loops, because
+// their accumulators do not fit into registers.
 //
 //   linalg.matmul ins(8x?, ?x32) outs(8x32)    c = transfer_read; d = 0
-//                                              for blocks: e = 0; for k: e = contract(a, b, e)
+//                                        =>    for blocks: e = 0; for k: e = contract(a, b, e)
 //                                                          d = d + e
 //                                              transfer_write c + d
-//
-// Larger contractions are left to loops: unrolled, they would not fit into registers.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/lowering/cpu/CpuPasses.h"

@@ -1,15 +1,19 @@
-//===- WidenSums.cpp - sums of f32 that are accumulated in f64 ------------===//
+//===- WidenSums.cpp - f32 sums accumulated in f64 ------------------------===//
 //
-// The loops of the CPU target add one term after the other, so that the error of an f32 sum would
-// grow with the number of its terms. A sum of f32 is accumulated in f64 and rounded once:
+// The loops of the CPU target add one element after the other, so the error of an f32 sum would
+// grow with the number of its elements. This pass accumulates f32 sums in f64, and rounds once.
 //
-//   %s = tk.reduce [sum] … { tk.yield %x : f32 } : f32
+// 1. Widen the accumulator of each f32 sum, and of each running sum of a scan, to f64.
+// 2. In an online reduction, widen the running values and the factors of the rescale region as
+//    well.
+// 3. Round the result to f32.
+//
+// The pass leaves matrix products in f32. They are added in blocks (LinalgContraction.cpp).
+//
+//   %s = tk.reduce [sum] ... { tk.yield %x : f32 } : f32
 //     =>
-//   %w = tk.reduce [sum] … { %e = arith.extf %x; tk.yield %e : f64 } : f64
+//   %w = tk.reduce [sum] ... { %e = arith.extf %x; tk.yield %e : f64 } : f64
 //   %s = arith.truncf %w : f64 to f32
-//
-// So are running sums of scans. Matrix products stay in f32: LinalgContraction.cpp adds them in
-// blocks of terms.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/lowering/cpu/BodyAnalysis.h"
