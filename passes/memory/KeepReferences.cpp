@@ -13,8 +13,9 @@
 // 2. When a tile is complete, a thread sets a flag if the row sum is NaN, or not between 2^-64 and
 //    2^64. The range is 2^-11 to 2^23 if the maximum is added to the sum's logarithm.
 // 3. Producer and consumers run a block's tiles up to twice. The block synchronises after the first
-//    pass. If the flag is set, it computes all tiles again with a maximum in every iteration. The
-//    loop with masks, or else a copy of the loop as it was, then takes all iterations.
+//    run. If the flag is set, it computes all tiles again with a maximum in every iteration. The
+//    loop with masks, or else a copy of the loop as it was, then takes all iterations. That happens
+//    if a row's scores grow by more than 44, in units of the exponent, after its first iterations.
 //
 // The pass takes bf16 numerators, scores that are products without further work, and maxima that
 // cancel from the results (passes/tiling/FreeReferences.cpp). It needs exactly one such loop, and
@@ -35,7 +36,8 @@
 //
 // Speed relative to without, H200: 1.02 to 1.08 for windows of 1000 to 4096 keys, 0.98 for 384
 // (lab/results/2026-11-27-h200-kept-references.md); 1.0 to 1.14 for full and causal attention
-// (2026-11-28-h200-masks-and-references.md there).
+// (2026-11-28-h200-masks-and-references.md there). In windows, three or more warpgroups whose
+// rescaling can be deferred run unordered (Rings.cpp).
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
