@@ -174,14 +174,14 @@ def BoundMasks : Pass<"tk-bound-masks", "::mlir::ModuleOp"> {
 //===----------------------------------------------------------------------===//
 
 def FoldMasks : Pass<"tk-fold-masks", "::mlir::ModuleOp"> {
-  let summary = "Let masked loads bring what reductions over them need outside their bounds";
+  let summary = "Fold the reduction's identity value into masked loads";
   let dependentDialects = ["::mlir::arith::ArithDialect"];
   let options = patternOptions;
   let statistics = [Statistic<"numFolded", "selections", "Selections that were left out">];
 }
 
 def AlignRows : Pass<"tk-align-rows", "::mlir::ModuleOp"> {
-  let summary = "Rotate the tiles of rows of any length such that their vectors are aligned in memory";
+  let summary = "Rotate tiles of unaligned rows so that their vectors are aligned in memory";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::tk::gpu::TkGpuDialect"];
   let statistics = [Statistic<"numAligned", "indices", "Indices over rows that were rotated">];
 }
@@ -198,7 +198,7 @@ def CoalesceAccesses : Pass<"tk-coalesce-accesses", "::mlir::ModuleOp"> {
 }
 
 def PromoteShared : Pass<"tk-promote-shared", "::mlir::ModuleOp"> {
-  let summary = "Bring operands of products and converted tiles through shared memory";
+  let summary = "Bring operands of matrix products and converted tiles through shared memory";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
                            "::tk::gpu::TkGpuDialect"];
   let statistics = [
@@ -207,14 +207,14 @@ def PromoteShared : Pass<"tk-promote-shared", "::mlir::ModuleOp"> {
 }
 
 def LeaveOutWarps : Pass<"tk-leave-out-warps", "::mlir::ModuleOp"> {
-  let summary = "Leave out warps whose part of a tile is another block's too";
+  let summary = "Leave out warps whose rows belong to the next tile";
   let dependentDialects = ["::tk::gpu::TkGpuDialect"];
   let statistics = [
     Statistic<"numFunctions", "functions", "Functions that do without some of their warps">];
 }
 
 def PipelineCopies : Pass<"tk-pipeline-copies", "::mlir::ModuleOp"> {
-  let summary = "Begin asynchronous copies some iterations before their tiles are used";
+  let summary = "Start cp.async copies several iterations before their tiles are used";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::tk::gpu::TkGpuDialect"];
   let options = [
     Option<"stages", "stages", "int64_t", "0",
@@ -223,14 +223,14 @@ def PipelineCopies : Pass<"tk-pipeline-copies", "::mlir::ModuleOp"> {
 }
 
 def UnrollLoops : Pass<"tk-unroll-loops", "::mlir::ModuleOp"> {
-  let summary = "Have what several iterations of a loop read on its way at once";
+  let summary = "Unroll loops so that several loads are in flight";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
   let options = patternOptions;
   let statistics = [Statistic<"numUnrolled", "loops", "Loops unrolled">];
 }
 
 def HoistLoads : Pass<"tk-hoist-loads", "::mlir::ModuleOp"> {
-  let summary = "Begin small loads before the first reduction over a block's threads";
+  let summary = "Move small loads before the first reduction or wait of a block of code";
   let options = [
     Option<"maxElements", "max-elements", "int64_t", "2",
            "Most elements of a thread that a load may keep across the reductions">];
@@ -238,12 +238,12 @@ def HoistLoads : Pass<"tk-hoist-loads", "::mlir::ModuleOp"> {
 }
 
 def AdvanceStores : Pass<"tk-advance-stores", "::mlir::ModuleOp"> {
-  let summary = "Store what is known of rows before they are reduced before the threads meet";
+  let summary = "Move stores before a reduction if they do not need its result";
   let statistics = [Statistic<"numAdvanced", "stores", "Stores moved">];
 }
 
 def DropRegisters : Pass<"tk-drop-registers", "::mlir::ModuleOp"> {
-  let summary = "Have no registers for what lies behind the end of every row";
+  let summary = "Drop registers of elements past the end of every row";
   let options = patternOptions;
   let statistics = [Statistic<"numDropped", "registers", "Registers of a thread dropped">];
 }
@@ -254,20 +254,20 @@ def ShareRandomBlocks : Pass<"tk-share-random-blocks", "::mlir::ModuleOp"> {
 }
 
 def SelectElements : Pass<"tk-select-elements", "::mlir::ModuleOp"> {
-  let summary = "Let the thread that has it change the one element of a row that differs";
+  let summary = "Select the one element of a row that differs only in the thread that holds it";
   let dependentDialects = ["::tk::gpu::TkGpuDialect"];
   let statistics = [Statistic<"numSelected", "selected", "Choices made by one thread">];
 }
 
 def JoinReductions : Pass<"tk-join-reductions", "::mlir::ModuleOp"> {
-  let summary = "Reduce for a mean and a variance, or a maximum and exponentials, in one exchange";
+  let summary = "Reduce a mean and a variance, or a maximum and exponentials, in one exchange";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::tk::gpu::TkGpuDialect"];
   let options = patternOptions;
   let statistics = [Statistic<"numJoined", "pairs", "Pairs of reductions joined">];
 }
 
 def HoldNarrowTiles : Pass<"tk-hold-narrow-tiles", "::mlir::ModuleOp"> {
-  let summary = "Keep loaded 8- and 16-bit elements across reductions, not what is derived from them";
+  let summary = "Keep loaded 8- and 16-bit elements packed across reductions, and unpack them at each use";
   let dependentDialects = ["::tk::gpu::TkGpuDialect"];
   let options = [
     Option<"minRegisters", "min-registers", "int64_t", "32",
@@ -283,38 +283,38 @@ def JoinLaunches : Pass<"tk-join-launches", "::mlir::ModuleOp"> {
 }
 
 def OverlapLaunches : Pass<"tk-overlap-launches", "::mlir::ModuleOp"> {
-  let summary = "Let a kernel's launches begin before those before them have ended";
+  let summary = "Start launches before the launch in front of them ends (programmatic dependent launch)";
   let dependentDialects = ["::tk::gpu::TkGpuDialect"];
   let statistics = [Statistic<"numOverlapped", "functions", "Functions that wait themselves">];
 }
 
 def SumInProducts : Pass<"tk-sum-in-products", "::mlir::ModuleOp"> {
-  let summary = "Have products sum the rows of weights that they take";
+  let summary = "Compute row sums of softmax numerators by extra columns of the matrix product";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::tk::gpu::TkGpuDialect"];
   let statistics = [Statistic<"numSums", "sums", "Sums that products took over">];
 }
 
 def LimitRegisters : Pass<"tk-limit-registers", "::mlir::ModuleOp"> {
-  let summary = "Ask for as many blocks a multiprocessor as hide the latency of memory";
+  let summary = "Limit registers so that enough blocks fit a multiprocessor to hide memory latency";
   let options = patternOptions;
   let statistics = [Statistic<"numLimited", "functions", "Functions limited">];
 }
 
 def FormWarpgroupDots : Pass<"tk-form-warpgroup-dots", "::mlir::ModuleOp"> {
-  let summary = "Compute products of loaded tiles by warpgroups, on tiles that bulk copies bring";
+  let summary = "Compute contractions of loaded tiles by wgmma, on tiles that TMA loads";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::tk::gpu::TkGpuDialect"];
   let options = patternOptions;
   let statistics = [Statistic<"numFormed", "products", "Products given to warpgroups">];
 }
 
 def FormBulkStores : Pass<"tk-form-bulk-stores", "::mlir::ModuleOp"> {
-  let summary = "Write results of warpgroup products through shared memory, by bulk copies";
+  let summary = "Store results of wgmma through shared memory by TMA";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::tk::gpu::TkGpuDialect"];
   let statistics = [Statistic<"numFormed", "stores", "Stores that bulk copies do">];
 }
 
 def SpecializeWarps : Pass<"tk-specialize-warps", "::mlir::ModuleOp"> {
-  let summary = "Give the bulk copies of a function to warps of their own, some stages ahead";
+  let summary = "Give TMA loads to producer warps that run several pipeline stages ahead";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
                            "::tk::gpu::TkGpuDialect"];
   let options = !listconcat(patternOptions, [
@@ -326,26 +326,26 @@ def SpecializeWarps : Pass<"tk-specialize-warps", "::mlir::ModuleOp"> {
 }
 
 def BoundWarpgroups : Pass<"tk-bound-warpgroups", "::mlir::ModuleOp"> {
-  let summary = "End a warpgroup's loops, and leave out its masks, where its own rows need no more";
+  let summary = "Bound a warpgroup's loops and masks by its own rows";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
                            "::tk::gpu::TkGpuDialect"];
   let statistics = [Statistic<"numLoops", "loops", "Loops that end by warpgroup">];
 }
 
 def DeferExchanges : Pass<"tk-defer-exchanges", "::mlir::ModuleOp"> {
-  let summary = "Let threads add up their parts of a row's sum after the loop where its steps are short";
+  let summary = "Combine a row's sum across lanes after the loop if instruction issue bounds the loop";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::tk::gpu::TkGpuDialect"];
   let statistics = [Statistic<"numSums", "sums", "Sums that threads have in parts">];
 }
 
 def DeferStates : Pass<"tk-defer-states", "::mlir::ModuleOp"> {
-  let summary = "Let threads have a maximum and sums of exponentials under it of their own in a loop";
+  let summary = "Keep a partial softmax state for each thread in a loop, and combine the states after it";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::tk::gpu::TkGpuDialect"];
   let statistics = [Statistic<"numStates", "states", "States that threads have of their own">];
 }
 
 def OverlapProducts : Pass<"tk-overlap-products", "::mlir::ModuleOp"> {
-  let summary = "Keep an iteration's warpgroup products in flight during the next one's";
+  let summary = "Keep wgmma products in flight during the next iteration";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
                            "::tk::gpu::TkGpuDialect"];
   let options = patternOptions;
@@ -353,52 +353,52 @@ def OverlapProducts : Pass<"tk-overlap-products", "::mlir::ModuleOp"> {
 }
 
 def OverlapOperands : Pass<"tk-overlap-operands", "::mlir::ModuleOp"> {
-  let summary = "Load the next iteration's operands in registers under this one's products";
+  let summary = "Load the next iteration's register operands under this iteration's products";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
                            "::tk::gpu::TkGpuDialect"];
   let statistics = [Statistic<"numLoops", "loops", "Loops that load operands ahead">];
 }
 
 def OverlapChains : Pass<"tk-overlap-chains", "::mlir::ModuleOp"> {
-  let summary = "Move the second of two chained warpgroup products under the next iteration's work";
+  let summary = "Move the second of two back-to-back contractions under the next iteration's work";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
                            "::tk::gpu::TkGpuDialect"];
   let statistics = [Statistic<"numLoops", "loops", "Loops whose products overlap">];
 }
 
 def OverlapTiles : Pass<"tk-overlap-tiles", "::mlir::ModuleOp"> {
-  let summary = "Begin the next tile's chain of products under the last product of this one's";
+  let summary = "Start the next tile's first contraction under the last contraction of this tile";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
                            "::tk::gpu::TkGpuDialect"];
   let statistics = [Statistic<"numLoops", "loops", "Loops over tiles whose tiles overlap">];
 }
 def JoinEnds : Pass<"tk-join-ends", "::mlir::ModuleOp"> {
-  let summary = "Work on the first and the last step of a window's rows as one";
+  let summary = "Compute the two boundary tiles of a window as one";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
                            "::tk::gpu::TkGpuDialect"];
   let statistics = [Statistic<"numLoops", "loops", "Loops over tiles whose steps' ends are joined">];
 }
 def SplitMaskedSteps : Pass<"tk-split-masked-steps", "::mlir::ModuleOp"> {
-  let summary = "Give the steps of warpgroup products that need no mask a loop of their own";
+  let summary = "Give iterations without masks a loop of their own if contractions are in flight";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
                            "::tk::gpu::TkGpuDialect"];
   let options = patternOptions;
   let statistics = [Statistic<"numLoops", "loops", "Loops whose steps without masks are apart">];
 }
 def StaggerWarpgroups : Pass<"tk-stagger-warpgroups", "::mlir::ModuleOp"> {
-  let summary = "Have one of two warpgroups end a tile earlier, so that each works under the other's products";
+  let summary = "Let one of two warpgroups end a tile earlier, so that epilogues run under products";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
                            "::tk::gpu::TkGpuDialect"];
   let statistics = [Statistic<"numLoops", "loops", "Loops that one warpgroup leaves earlier">];
 }
 def OverlapScores : Pass<"tk-overlap-scores", "::mlir::ModuleOp"> {
-  let summary = "Begin the next step's first product of a chain before this step's exponentials";
+  let summary = "Start the next iteration's scores before this iteration's exponentials";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
                            "::mlir::scf::SCFDialect", "::tk::gpu::TkGpuDialect"];
   let statistics = [Statistic<"numLoops", "loops", "Loops whose scores are ahead">];
 }
 def AlternateWarpgroups : Pass<"tk-alternate-warpgroups", "::mlir::ModuleOp"> {
-  let summary = "Let warpgroups begin their products in turns, so that others' work runs under them";
+  let summary = "Order warpgroups by ping-pong scheduling if several contractions are in flight";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
                            "::tk::gpu::TkGpuDialect"];
   let options = patternOptions;
@@ -407,32 +407,32 @@ def AlternateWarpgroups : Pass<"tk-alternate-warpgroups", "::mlir::ModuleOp"> {
 }
 
 def KeepReferences : Pass<"tk-keep-references", "::mlir::ModuleOp"> {
-  let summary = "Leave maxima out of steps, and go through a block's tiles again where sums leave their range";
+  let summary = "Skip the running-maximum update after a tile's first iterations; recompute tiles if a row sum overflows";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
                            "::tk::gpu::TkGpuDialect"];
   let statistics = [Statistic<"numLoops", "loops", "Loops without maxima">];
 }
 def CompareAsIntegers : Pass<"tk-compare-as-integers", "::mlir::ModuleOp"> {
-  let summary = "Take maxima of scores as integers where what they are joined with is at least 0";
+  let summary = "Compare scores as integers if the running row maximum is at least 0";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
                            "::tk::gpu::TkGpuDialect"];
   let statistics = [Statistic<"numLoops", "loops", "Loops that have a copy with integers">];
 }
 
 def PlanSharedMemory : Pass<"tk-plan-shared-memory", "::mlir::ModuleOp"> {
-  let summary = "Place shared tiles at offsets, and waits and barriers between their uses";
+  let summary = "Place buffers in shared memory, and insert waits and barriers between their uses";
   let dependentDialects = ["::tk::gpu::TkGpuDialect"];
   let statistics = [Statistic<"numBarriers", "barriers", "Barriers inserted">];
 }
 
 def OrderArrivals : Pass<"tk-order-arrivals", "::mlir::ModuleOp"> {
-  let summary = "Leave the stages of shared rings before the sums of their products are scaled";
+  let summary = "Release stages of a shared circular buffer before accumulators are rescaled";
   let dependentDialects = ["::tk::gpu::TkGpuDialect"];
   let statistics = [Statistic<"numArrivals", "arrivals", "Arrivals that something follows from">];
 }
 
 def BeginProducts : Pass<"tk-begin-products", "::mlir::ModuleOp"> {
-  let summary = "Begin products of warpgroups that come apart before what does not feed them";
+  let summary = "Issue contractions of unordered warpgroups before instructions that do not feed them";
   let dependentDialects = ["::tk::gpu::TkGpuDialect"];
   let options = patternOptions;
   let statistics = [Statistic<"numWaits", "waits", "Waits that went behind a product">,
@@ -440,7 +440,7 @@ def BeginProducts : Pass<"tk-begin-products", "::mlir::ModuleOp"> {
 }
 
 def OverlapSlices : Pass<"tk-overlap-slices", "::mlir::ModuleOp"> {
-  let summary = "Read the next slice's first fragments of f64 under this slice's last product";
+  let summary = "Read the next slice's first f64 fragments under this slice's last contraction";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
                            "::tk::gpu::TkGpuDialect"];
   let statistics = [Statistic<"numLoops", "loops", "Loops whose slices overlap">];
@@ -491,7 +491,7 @@ def ConvertIndices : Pass<"tk-convert-indices", "::mlir::ModuleOp"> {
 }
 
 def ApproximateFunctions : Pass<"tk-approximate-functions", "::mlir::ModuleOp"> {
-  let summary = "Compute functions to the precision that the rounding of their results leaves";
+  let summary = "Approximate functions to the precision that the rounding of their results needs";
   let description = [{
     The patterns change the body of compute ops before these become kernels. Each keeps the error
     bound of docs/reference/numerics.md. Later patterns use the marks of earlier ones.
@@ -509,7 +509,7 @@ def RefineTiles : Pass<"tk-refine-tiles", "::mlir::ModuleOp"> {
 }
 
 def Tile : Pass<"tk-tile", "::mlir::ModuleOp"> {
-  let summary = "Turn statements into launches of block programs over tiles";
+  let summary = "Turn compute ops into launches of kernels over tiles";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
                            "::tk::gpu::TkGpuDialect"];
   let options = [
@@ -519,32 +519,32 @@ def Tile : Pass<"tk-tile", "::mlir::ModuleOp"> {
 }
 
 def FetchAhead : Pass<"tk-fetch-ahead", "::mlir::ModuleOp"> {
-  let summary = "Bring the rows that a block will reduce while it reduces others";
+  let summary = "Load the next rows of a persistent block while it reduces others";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
                            "::tk::gpu::TkGpuDialect"];
   let statistics = [Statistic<"numLoops", "loops", "Loops whose rows come early">];
 }
 
 def KeepRows : Pass<"tk-keep-rows", "::mlir::ModuleOp"> {
-  let summary = "Keep rows that would fill a thread's registers in shared memory, each thread its part";
+  let summary = "Keep long rows in thread-private shared memory instead of registers";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::tk::gpu::TkGpuDialect"];
   let statistics = [Statistic<"numRows", "rows", "Tiles that are kept in shared memory">];
 }
 
 def KeepWeights : Pass<"tk-keep-weights", "::mlir::ModuleOp"> {
-  let summary = "Keep joined tiles that rows share in shared memory, each thread its part";
+  let summary = "Keep shifted tiles that rows share in thread-private shared memory";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::tk::gpu::TkGpuDialect"];
   let statistics = [Statistic<"numKept", "kept", "Tiles that are kept in shared memory">];
 }
 
 def CutStores : Pass<"tk-cut-stores", "::mlir::ModuleOp"> {
-  let summary = "Compute and store tiles of many registers in parts";
+  let summary = "Compute and store tiles of many registers in chunks";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::tk::gpu::TkGpuDialect"];
   let statistics = [Statistic<"numCut", "stores", "Stores cut into parts">];
 }
 
 def RefillParts : Pass<"tk-refill-parts", "::mlir::ModuleOp"> {
-  let summary = "Bring each part of the next row as soon as that of this one has been read";
+  let summary = "Load each chunk of the next row as soon as this row's chunk has been read";
   let options = patternOptions;
   let statistics = [Statistic<"numParts", "parts", "Parts brought alone">,
                     Statistic<"numEarly", "early", "Loops that bring rows before threads meet">,
@@ -566,7 +566,7 @@ def HandOutTiles : Pass<"tk-hand-out-tiles", "::mlir::ModuleOp"> {
 }
 
 def KeepReads : Pass<"tk-keep-reads", "::mlir::ModuleOp"> {
-  let summary = "Keep what rows are read from in the second-level cache where launches move much";
+  let summary = "Load rows with an L2 evict-last hint if the launch moves several times the size of the L2";
   let dependentDialects = ["::tk::gpu::TkGpuDialect"];
   let statistics = [Statistic<"numKept", "loads", "Loads whose lines stay">];
 }

@@ -1,13 +1,17 @@
-//===- AdvanceStores.cpp - stores begin before the threads wait -----------===//
+//===- AdvanceStores.cpp - store results before the reductions ------------===//
 //
-// What is known of a row before it is reduced, such as the sum of two rows, is written down where
-// all results are stored: behind the reductions. While threads meet there, memory has nothing to
-// write, and afterwards everything at once.
-//   1. Functions without products are looked at whose results replace no parameter, which other
-//      threads might still read.
-//   2. Stores of tiles move before the first reduction, over several warps, behind which nothing
-//      stands that they need, with the arithmetic that leads to their addresses; loads do not.
-//   3. They stay behind what reads or writes the same buffer.
+// A kernel stores all results after its reductions, also those that are known earlier, such as the
+// sum of two rows. While the warps synchronise in a reduction, memory has nothing to write;
+// afterwards it has to write everything at once. This pass moves such stores before the reduction.
+//
+// 1. The pass takes kernels without matrix products whose results replace no parameter. Other
+//    threads might still read a parameter that is replaced.
+// 2. The pass finds the reductions in which several warps synchronise, in each block of code.
+// 3. A store of a tile moves before the first of these reductions whose result the store does not
+//    need. The arithmetic that leads to the value and to the address moves with the store.
+// 4. A store stays if its value or address needs a load that stands after the reduction. A store
+//    stays, too, if an operation in between accesses the same buffer, has regions or has other
+//    effects.
 //
 // Before: %u = %x + %y; %m = reduce %u; store %u, %a[%i]; store (%u * %m), %b[%i]
 // After:  %u = %x + %y; store %u, %a[%i]; %m = reduce %u; store (%u * %m), %b[%i]

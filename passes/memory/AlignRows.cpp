@@ -1,22 +1,26 @@
-//===- AlignRows.cpp - tiles of rows that begin anywhere in memory --------===//
+//===- AlignRows.cpp - tiles of rows that are not aligned -----------------===//
 //
-// Rows whose length is no multiple of a vector begin at another alignment each. A tile may hold the
-// elements of its row in any order, as long as all of its operations see the same one: where the
-// order is rotated by the row's misalignment, a thread's neighbours are aligned vectors again.
-//   1. Functions on tiles of one axis are looked at, without products and scans.
-//   2. Of an index that tiles run over, accesses along memory whose other indices are scalars are
-//      put in classes of rows that begin at the same alignment. The class that moves most bytes
-//      decides, if it is not as fast accessed as it is, by halves of vectors, by quarters in small
-//      blocks or, where a warp has a short row, by elements; what all blocks read alike counts for
-//      nothing.
-//   3. The index becomes a tkgpu.rotated_iota by the misalignment of the class. Rows that end
-//      before their tile go around the end of the last elements that all threads have before it:
-//      so those behind it are still beyond all rows (tk-drop-registers).
-//   4. Loads that were aligned before are loaded as two tiles of aligned vectors, the second one
-//      vector behind, and joined by a tkgpu.funnel.
-//   5. Blocks that go through rows do so in steps of whole vectors: all rows of one have one
-//      misalignment, which is known before the loop, and so is what is joined by it. As many
-//      blocks are launched.
+// If a row's length is not a multiple of a vector, each row begins at another alignment, and no
+// 16-byte access fits. A tile may hold the elements of its row in any order, as long as all
+// operations on the tile see the same order. If the order is rotated by the row's misalignment, a
+// thread's consecutive elements are aligned vectors in memory.
+//
+// 1. The pass takes kernels whose tiles have at most one axis, without matrix products and scans.
+// 2. For each index tile, the pass takes the loads and stores along memory by this index whose
+//    other indices are scalars. It puts them in classes of rows that begin at the same alignment.
+//    The class that moves the most bytes decides. Loads that all blocks share do not count.
+// 3. The pass declines if the class is fast without rotation: its rows are aligned to half a
+//    vector. In blocks of up to two warps, an alignment to a quarter of a vector and to two
+//    elements suffices. A warp with a row of up to 1280 bytes is fast in any case. The pass also
+//    declines if the tile is shorter than one vector for each thread.
+// 4. The index becomes a `tkgpu.rotated_iota` by the misalignment of the class. If the rows end
+//    before the tile, only the elements before the end are rotated, in whole vectors for all
+//    threads. The elements past the end stay beyond all rows, and tk-drop-registers can drop them.
+// 5. A load that was aligned before, such as one of a norm's weights, becomes two loads of aligned
+//    vectors, the first one vector earlier. A `tkgpu.funnel` joins them by a misalignment shift.
+// 6. A persistent block that loops over rows takes steps of whole vectors of rows. All its rows
+//    then have one misalignment, which is known before the loop. The grid is rounded up
+//    accordingly.
 //
 // Before: %c = tkgpu.iota
 //         %x = tkgpu.load %a[%row, %c] strides(%C, 1)

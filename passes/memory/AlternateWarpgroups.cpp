@@ -1,27 +1,21 @@
-//===- AlternateWarpgroups.cpp - one's products under another's work ------===//
+//===- AlternateWarpgroups.cpp - ping-pong scheduling ---------------------===//
 //
-// Warpgroups that run the same loop begin their products at the same time, queue for the matrix
-// unit and leave it idle together while they work on the results. In loops with several products
-// in flight (OverlapChains), in the consumer's program of several warpgroups:
+// Warpgroups that run the same loop issue their products at the same time. They queue for the
+// matrix unit, and leave it idle together while they compute on the results. This pass orders the
+// consumer warpgroups, so that the arithmetic of one runs under the products of another. It takes
+// loops with several products in flight (tk-overlap-chains).
 //
-// 1. A warpgroup waits for its turn before the first product of an iteration, or, where the loop
-//    carries a product in flight (OverlapScores), as soon as that one is there,
-// 2. and passes the turn on to the next one after the last product has begun, or then, too, when
-//    it would wait for the iteration's own first product.
-//
-// 3. A warpgroup whose loop ends before the others' (tk-bound-warpgroups) hands the turn on until
-//    theirs do, so that every turn passed on is taken, but for the last: once before the products
-//    that follow the loop, which others need not wait for, and then each time that it has left the
-//    stages of a step that is not its own. In any other order the others could wait for stages
-//    while it waits for a turn.
-//
-// Functions whose warpgroups come apart by themselves (takeTurns) have no turns, nor have loops
-// that one warpgroup ends earlier (tk-stagger-warpgroups). Where they come apart, an iteration
-// waits for all its stages before its first product: one wait between products keeps the matrix
-// unit idle as long as it takes to ask, and the stage that it is for is brought before that of the
-// first.
-//
-// What an iteration does with its results then runs under the other warpgroups' products.
+// 1. A warpgroup waits for its turn before the first product of an iteration (`turn take`). If the
+//    loop carries a product in flight (tk-overlap-scores), this wait follows the wait for that
+//    product.
+// 2. The warpgroup gives the turn to the next one after it has issued its last product (`turn
+//    pass`). If the loop carries a product in flight, it does so before it waits for the
+//    iteration's own first product.
+// 3. A warpgroup whose loop ends earlier (tk-bound-warpgroups) passes the turn on until the other
+//    loops end, so that every turn that is passed is taken. It does so once before the products
+//    after its loop, and then each time that it has released the stages of an iteration that is not
+//    its own. In another order, the others could wait for a stage while this warpgroup waits for
+//    its turn.
 //
 //   for %j = %a to %own {                     for %j = %a to %own {
 //     %s = dot ...; %p = dot ...                turn take; %s = dot ...; %p = dot ...; turn pass
@@ -33,6 +27,12 @@
 //     phase_wait; phase_arrive                  phase_wait; phase_arrive
 //   }                                           if %j + 1 < %end { turn take; turn pass }
 //                                             }
+//
+// The pass does not order loops that one warpgroup ends earlier by design (tk-stagger-warpgroups),
+// nor kernels of unordered warpgroups (`takeTurns` in Rings.h). In the latter, pattern `wait-ahead`
+// lets an iteration wait for all its stages before its first product, if the later products
+// multiply numerators of the iteration before. A wait between two products would keep the matrix
+// unit idle, and the stages of the later products arrive before that of the first one.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"

@@ -1,30 +1,31 @@
-//===- BoundWarpgroups.cpp - bounds of the rows that a warpgroup has -------===//
+//===- BoundWarpgroups.cpp - loop bounds for each warpgroup ---------------===//
 //
-// A loop over what a tile's rows are reduced over runs to the greatest bound that one of them has.
-// Under a mask below the diagonal the first rows' terms end before that, and rows outside the
-// tensor have none. In the consumer's program of several warpgroups, each with rows of its own:
+// A loop over a tile's reduction runs to the greatest bound of the tile's rows. Under a causal
+// mask, the first rows of the tile end earlier; rows outside of the tensor have no elements at all.
+// This pass gives each consumer warpgroup the bounds of its own rows. A `tkgpu.rows_bound` holds
+// the bound of all rows and one bound for each warpgroup.
 //
-// 1. A bound of all rows becomes that of the warpgroup's (tkgpu.of_warpgroup): its terms beyond it
-//    are the identity of what they are reduced to. So it does in conditions of masks.
-// 2. The stages that the other warpgroups still read are waited for and left in a loop of their
-//    own, so that the rings go on at the same place for all: once the tile has been stored, if
-//    nothing before that meets the other warpgroups, which wait for stages.
+// 1. The bound becomes that of the warpgroup (`tkgpu.of_warpgroup`), in loops and in conditions of
+//    masks. Elements beyond it are the identity value of the reduction, so that the result is the
+//    same.
+// 2. A second loop waits for and releases the stages that only the other warpgroups still read, so
+//    that the circular buffers proceed equally for all. It stands after the tile's stores if
+//    nothing before that synchronises with the other warpgroups, which wait for stages; else it
+//    follows the loop.
+// 3. A loop that begins at the least bound of all rows (a window) begins at the iteration with the
+//    warpgroup's first element. A loop in front releases the stages before. The pass does so only
+//    for unordered warpgroups; ordered ones would have to pass turns on.
 //
 //   for %j = %c0 to rows_bound(%end parts(%a, %b)), %slot {     %own = of_warpgroup %a, %b
 //     phase_wait %full[%slot]; ...; phase_arrive %empty[%slot]  for %j = %c0 to %own, %slot { ... }
 //   }                                                       →   store
-//   store                                                       for %j = next(%own) to %end, %slot
-//   {
+//   store                                                       for %j = next to %end, %slot {
 //                                                                 phase_wait %full[%slot]
 //                                                                 phase_arrive %empty[%slot]
 //                                                               }
 //
-// 3. A loop that begins at the least bound of all rows (windows) begins at the step that has the
-//    first term of the warpgroup's, and the stages before that are left by a loop of their own.
-//    Only where warpgroups need no turns, which they would have to hand on.
-//
-// A loop that does more than reduce, or whose results warpgroups share, keeps its bounds. The
-// copies' program goes by all rows' bounds.
+// A loop keeps its bounds if it does more than wait, read, multiply and release, or if it carries a
+// tile whose rows are not divided among the warpgroups. The producer keeps the bounds of all rows.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"

@@ -1,21 +1,31 @@
-//===- CoalesceAccesses.cpp - gives every tile a layout -------------------===//
+//===- CoalesceAccesses.cpp - layouts, and coalesced accesses -------------===//
 //
-// 1. Tiles that elementwise operations and loops tie together form classes (TileComponents).
-// 2. Each class gets a layout (LayoutChoice): products say what they need, accesses to global
-//    memory want consecutive threads on consecutive addresses with vectors of up to 16 bytes.
-// 3. Cheap tiles (indices, masks, constants) are computed again in each layout they are used in;
-//    of other tiles a use in another layout gets a tkgpu.convert_layout.
-// 4. Each access gets the widest vector that alignment, masks and the layout's registers allow; one
-//    of 8- or 16-bit elements whose masks may end anywhere, the longest run of neighbours.
-// 5. A mask that is the same for all of a vector is computed once for it.
+// A layout says which thread and which register holds each element of a tile. This pass gives every
+// tile a layout, such that accesses to global memory are coalesced, and widens the accesses.
 //
-// With `naive` consecutive threads go along the first axis and accesses take one element.
+// 1. Pattern `transposed-loads`: the transpose of a loaded tile becomes a load of the transposed
+//    tile.
+// 2. Pattern `layouts`: tiles that elementwise operations and loops connect form a class
+//    (TileComponents). Each class gets one layout (LayoutChoice). Matrix products prescribe theirs.
+//    Accesses to global memory want consecutive threads at consecutive addresses, with vectors of
+//    up to 16 bytes.
+// 3. Cheap tiles (indices, masks, constants) are computed again in each layout in which they are
+//    used. Other tiles get a `tkgpu.convert_layout` for a use in another layout.
+// 4. Pattern `vectors`: an access takes the widest vector that alignment, masks and the layout's
+//    registers allow. If masks allow no more than 4 bytes, the access takes the longest run of
+//    neighbours instead: a vector where the mask holds for all of it, single elements elsewhere.
+//    Kernels with matrix products have no runs.
+// 5. Pattern `vector-masks`: if a bound cuts no aligned group of a vector's elements, one
+//    comparison serves all of them.
+//
+// The pass reports an error if threads cannot hold their part of a product's operand. With option
+// `naive`, consecutive threads go along the first axis, and each access takes one element.
 //
 //   %i = tkgpu.iota : tensor<512xindex>            %i = tkgpu.iota : tensor<512xindex, #l>
 //   %x = tkgpu.load %a[%i] ... : tensor<512xf32> → %x = tkgpu.load %a[%i] ... {vector = 4}
 //   tkgpu.store %x, ...                              : tensor<512xf32, #l>
 //
-// where #l gives each thread 4 consecutive elements.
+// Here `#l` gives each thread 4 consecutive elements.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"

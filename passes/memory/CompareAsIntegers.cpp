@@ -1,24 +1,31 @@
-//===- CompareAsIntegers.cpp - maxima of scores by integer comparisons ----===//
+//===- CompareAsIntegers.cpp - row maxima by integer comparison -----------===//
 //
-// The bits of floats, taken as integers, have the order of the floats where at least one of two is
-// not negative, and one instruction compares three integers where it compares two floats. A loop
-// that carries a running maximum of scores may so compare what is to be joined with it, once that
-// maximum is at least 0: numbers below it come out as other numbers below it. Before the loop that
-// is known of what it begins with, and from there on the maximum only grows.
+// The bits of two f32 numbers, read as integers, have the order of the numbers if at least one of
+// the two is not negative. One instruction takes the maximum of three integers, but only of two
+// floats. This pass takes row maxima of scores as integers once the running row maximum is not
+// negative. A maximum of negative scores may then be wrong, but it is negative, and the running
+// maximum wins.
 //
-// 1. A loop is looked for in a consumer's program that joins the maxima over rows of a tile with
-//    what it carries, where a thread has enough elements of a row, and no NaN in the tile has a
-//    sign: the matrix unit makes none.
-// 2. The warpgroup asks whether any of its rows begins below 0. If so it runs the loop as it was,
-//    else a copy in which maxima are taken as integers: the first one's steps are all or none. A
-//    choice within a step would divide what ptxas orders as one, and its branch would take
-//    registers that a product in flight reads.
+// 1. The pass finds consumer loops that join a row maximum of f32 scores with a carried running
+//    maximum. A thread must have at least 16 elements of a row. A NaN in the tile must have no sign
+//    bit: the scores come from matrix products, which make none, and from constants.
+// 2. Before the loop, the warpgroup tests whether all its running maxima are at least 0; from there
+//    on they only grow. If so, it runs a copy of the loop that compares integers, else the loop as
+//    it was.
+// 3. The test stands outside of the loop. A branch in an iteration would divide the code that ptxas
+//    schedules as a whole, and would take registers that a product in flight reads.
 //
 //   %m = for %j = %a to %b (%m = %m0) {       %any = none_negative %m0
 //     %s = wait ...                           %mid = select %any, %a, %b
 //     %t = reduce max %s                 →    %m1 = for %j = %a to %mid (%m = %m0) { as before }
 //     yield maximum %m, %t                    %m = for %j = %mid to %b (%m = %m1) {
 //   }                                           %t = reduce max %s {as_integers} ... }
+//
+// The pass declines loops whose running maximum begins at a negative constant such as -inf, and
+// loops that begin at a computed index, as in windows. The longest tile must have 64 iterations, or
+// 16 if the next scores are in flight. Products of 256 or more columns are declined if all tiles
+// have the same number of iterations. A loop with masks beside a loop without masks is declined,
+// because it has few iterations.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"

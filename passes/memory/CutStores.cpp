@@ -1,17 +1,23 @@
-//===- CutStores.cpp - long tiles are computed and stored in parts --------===//
+//===- CutStores.cpp - compute and store long tiles in chunks -------------===//
 //
-// Of a tile that is stored, a thread may have more elements than registers. Written down as
-// operations on the whole tile, each of them would have all of its results before the next begins.
-//   1. In functions without products: stores of tiles of one axis, of which a thread has more
-//      elements than fit its registers as f32, or half of them where two loads give one tile.
-//   2. The store, and what leads to nothing but stores, is done for a part of the tile at a time
-//      (TilePieces.h): one of which registers also hold what is loaded beside it. So is what
-//      threads put into shared memory of their own (tk-keep-rows). Shorter tiles are cut as well
-//      where the next row's part can take the place of what has been read (tk-refill-parts).
-//   3. A multiprocessor has one or two blocks of many threads. When these meet in a reduction,
-//      little else is loaded: what the first part needs of memory is, before they meet.
-//   4. What two loads give that goes to shared memory is loaded for two parts at once, before the
-//      first of them is joined: a thread has few of the steps in which it waits for memory.
+// A thread may have more elements of a stored tile than it has registers. An operation on a whole
+// tile computes all its elements before the next operation begins. This pass computes and stores
+// such a tile in chunks.
+//
+// 1. The pass takes stores of tiles of one axis in kernels without matrix products, and stores to
+//    thread-private staging in shared memory. A thread must have more than 32 elements, or more
+//    than 16 if the kernel has misalignment shifts (`tkgpu.funnel`), which need two loads for one
+//    tile.
+// 2. The tile is cut into chunks of 16 elements for each thread. All operations that lead only to
+//    stores are computed for one chunk at a time (TilePieces.h).
+// 3. If a loop's rows arrive in thread-private staging of one stage, shorter tiles are cut, too,
+//    into up to four chunks. A chunk of the next row can then arrive where one has been read
+//    (tk-refill-parts).
+// 4. In blocks of 512 or more threads, the loads for the first chunk move before the last reduction
+//    in front of the store. A multiprocessor holds only one or two such blocks, and little else
+//    would be in flight while they synchronise. With misalignment shifts the loads stay.
+// 5. For stores to thread-private staging, the loads of two chunks stand before the first shift. A
+//    thread then waits for memory half as often.
 //
 // Before: %f = extf %x; %y = %f * %s; store %y, y[%j]
 // After:  %x0 = extract %x at 0; %f0 = extf %x0; %y0 = %f0 * %s; store %y0, y[extract %j at 0];

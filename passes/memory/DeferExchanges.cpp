@@ -1,13 +1,14 @@
-//===- DeferExchanges.cpp - sums that threads add up after a loop ----------===//
+//===- DeferExchanges.cpp - combine a row's sum after the loop ------------===//
 //
-// A loop that multiplies matrices and sums what becomes of the scores exchanges each step's sums
-// between the lanes that share a row. Where a step is bound by the threads' instructions, each
-// thread may as well sum its own elements and leave the exchange to the end:
+// An attention loop adds up softmax numerators in each iteration, for which the lanes that share a
+// row exchange their sums. If the iteration is bound by instruction issue, each thread can sum its
+// own elements instead, and the lanes exchange once after the loop.
 //
-// 1. A sum that the loop carries from zero on, that is at most scaled by a number for the row, and
-//    that a step's sum over lanes is added to, becomes a tile with an element for each thread.
-// 2. A step adds what the thread has (tkgpu.reduce_in_threads).
-// 3. After the loop the threads' parts are added up.
+// 1. The pass finds a sum that the loop carries from zero on. An iteration may scale it by a number
+//    for the row, and adds the sum of a row that lanes of one warp share. The carried sum becomes a
+//    tile with an element for each thread.
+// 2. An iteration adds what the thread has (`tkgpu.reduce_in_threads`).
+// 3. After the loop, a reduction combines the sums of the threads.
 //
 //   for %l {                                         for %l { // tile<64x4>: four lanes a row
 //     %s = reduce <sum> %p axis 1              →       %s = reduce_in_threads <sum> %p axis 1
@@ -15,13 +16,18 @@
 //   }                                                }
 //                                                    reduce <sum> %l axis 1
 //
-// That is so for few multiply-adds a score: its exponential takes the unit for functions as long as
-// kMultiplyAdds take the matrix unit. Where there are more, products are what is waited for, and
-// the exchange runs under them (H200, 16 bits: +1 % with 128 a score, -2 to -3 % with 256). So it
-// is where warpgroups take no turns (takeTurns), as their steps are long for instructions: +0.4 to
-// +1.1 % with 256. Where rows begin and end within steps (windows), the instructions of masks are
-// beside them in a large part of steps: with 256 multiply-adds a score 0 to +1 %, with a bias +1 to
-// +2 %, where ends are joined (tk-join-ends) +4 to +6 % by hand; with 512 -2 %.
+// The matrix unit of sm_90 does 128 multiply-adds of 16 bits in the time of one exponential. The
+// pass takes loops whose `wgmma` products do at most 128 multiply-adds a score, or 256 in windows.
+// With more, the iteration is bound by the products, and the exchange runs under them. The limit
+// does not hold for unordered warpgroups, which are bound by their instructions. Loops with
+// `mma.sync` products have no registers for the threads' sums.
+//
+//   gain, H200, 16-bit operands        128 a score   256 a score     512 a score
+//   ordered warpgroups                 +1 %          -3 to -2 %
+//   unordered warpgroups                             +0.4 to +1.1 %
+//   windows                                          0 to +1 %       -2 %
+//   windows with a bias                              +1 to +2 %
+//   windows, tk-join-ends (by hand)                  +4 to +6 %
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"

@@ -1,29 +1,29 @@
-//===- DeferStates.cpp - threads with states of their own ------------------===//
+//===- DeferStates.cpp - partial softmax states for each thread -----------===//
 //
-// A loop that carries a maximum and sums of exponentials under it has the threads of a block meet
-// twice a step, for either. A state takes in any number of terms, and states of two ranges combine
-// by the rule by which a running one is corrected, so that each thread may as well have its own:
+// A loop carries a maximum and sums of exponentials relative to it, as an online softmax does. In
+// each iteration, the warps of a block synchronise twice: for the maximum and for the sums. Partial
+// softmax states can be combined at any time, so that each thread can keep a state of its own.
 //
-// 1. A carried maximum that only exponentials under it and the factors of carried sums are computed
-//    from, with those sums, becomes a tile with an element for each thread along the axis.
-// 2. A step takes in what the thread has (tkgpu.reduce_in_threads), under the thread's own maximum
-//    (tkgpu.spread_in_threads).
-// 3. After the loop the threads' maxima meet, and their sums, corrected for the maximum of all.
+// 1. The pass finds a carried f32 maximum that starts at -inf, and carried sums that start at 0.
+//    Only exponentials that are summed, and the rescaling factors of these sums, may read the
+//    maximum. Maximum and sums become tiles with an element for each thread along the axis.
+// 2. An iteration reduces what the thread has (`tkgpu.reduce_in_threads`), relative to the thread's
+//    own maximum (`tkgpu.spread_in_threads`).
+// 3. After the loop, the maxima of the threads are reduced. The sums are rescaled to the maximum of
+//    all threads, and reduced.
 //
-//   for %m, %l {                                     for %m, %l { // tile<64x16>: 16 threads a
-//   column
-//     %s = reduce <max> %x axis 1                      %s = reduce_in_threads <max> %x axis 1
-//     %n = maximumf %m, %s                             %n = maximumf %m, %s
-//     %e = exp_diff %x, broadcast %n           →       %e = exp_diff %x, spread_in_threads %n axis
-//     1 %t = reduce <sum> %e axis 1                      %t = reduce_in_threads <sum> %e axis 1
-//     yield %n, %l * exp_diff(%m, %n) + %t             yield %n, %l * exp_diff(%m, %n) + %t
-//   }                                                }
-//                                                    %M = reduce <max> %m axis 1
-//                                                    %L = reduce <sum> %l * exp_diff(%m, broadcast
-//                                                    %M)
+//   for %m, %l {                            for %m, %l { // tile<64x16>: 16 threads a column
+//     %s = reduce <max> %x axis 1             %s = reduce_in_threads <max> %x axis 1
+//     %n = maximumf %m, %s                    %n = maximumf %m, %s
+//     %e = exp_diff %x, broadcast %n    →     %e = exp_diff %x, spread_in_threads %n axis 1
+//     %t = reduce <sum> %e axis 1             %t = reduce_in_threads <sum> %e axis 1
+//     yield %n, %l * exp_diff(%m, %n) + %t    yield %n, %l * exp_diff(%m, %n) + %t
+//   }                                       }
+//                                           %M = reduce <max> %m axis 1
+//                                           %L = reduce <sum> %l * exp_diff(%m, broadcast %M)
 //
-// That is so for threads of several warps, which meet in shared memory, where no products of
-// matrices share the loop: their layouts want whole rows, and they have no registers to spare.
+// The pass takes only reductions across warps, which synchronise through shared memory. It declines
+// kernels with matrix products: their layouts want whole rows, and they have no registers to spare.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"

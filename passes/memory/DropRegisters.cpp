@@ -1,14 +1,17 @@
-//===- DropRegisters.cpp - rows that end before their tiles do -------------===//
+//===- DropRegisters.cpp - no registers past the end of a row -------------===//
 //
-// Tiles have power-of-two sizes. Of a row of 5120 elements in a tile of 8192, a thread would keep
-// and compute with 3 elements beyond the end for every 5 of the row.
-//   1. Functions are looked at whose tiles all have their registers along one axis, in the same
-//      places (one row, or several rows whose columns they share), or one register, and in which no
-//      thread takes elements over from others but by reductions.
-//   2. The numbers along that axis say where what is of use ends, if all that is reduced goes by
-//      such numbers. Where all threads' elements of the last registers are beyond that, the layouts
-//      hold only the registers before.
-//   3. In functions without products masks say which registers no end lies before (SettledMasks.h).
+// Tiles have power-of-two sizes. For a row of 5120 elements in a tile of 8192, a thread would hold
+// and compute 3 elements past the end for every 5 of the row. This pass shortens the layouts.
+//
+// 1. Pattern `row-ends` takes kernels in which all tiles have one register, or all registers along
+//    one axis and at the same places. No thread may take elements over from others, except in
+//    reductions.
+// 2. The indices along that axis (`tkgpu.iota`) say where the elements in use end. Every reduced
+//    tile must be computed from such an index. If the last registers of all threads lie past the
+//    end, the layouts hold only the registers before (`held`), in whole vectors.
+// 3. Pattern `true-masks` takes kernels without matrix products. A comparison that holds in some
+//    registers of all threads, whatever the sizes are, gets an attribute that says so
+//    (SettledMasks.h). These statically true predicates cost no instruction.
 //
 // Before: %j = iota to 5120 : tensor<8192xindex, #tkgpu.layout<register = ...>>
 // After:  %j = iota to 5120 : tensor<8192xindex, #tkgpu.layout<register = ..., held = 40>>

@@ -1,31 +1,39 @@
-//===- FetchAhead.cpp - the next rows come while this one is reduced ------===//
+//===- FetchAhead.cpp - load the next rows while one is reduced -----------===//
 //
-// Blocks that go through rows would load, reduce and store in turn, and memory wait while they
-// reduce. In a loop from the block's own number on, whose body reduces over several warps, or in
-// one that carries what its body scans over several warps:
-//   1. What the loop does not change but only it uses, computed from tiles of the block (weights of
-//      columns), is computed in it again, so that no f32 tiles are live across it.
-//   2. Tiles that it loads in vectors of 16 bytes, at addresses that follow from the induction
-//      variable, come by asynchronous copies S iterations early. Each thread brings what it will
-//      read itself (tkgpu.private): no barrier is needed, and layouts stay what they are.
-//   3. Tiles that do not change are brought once and stay in shared memory, if there is room beside
-//      two stages of the others, or one of a cluster's, which is filled again a part at a time
-//      (tk-refill-parts). If a cluster, whose blocks all wait for the one that still loads, has no
-//      room for all of them, they stay packed in registers, or one of them does.
-//   4. The copies of iteration i + S take the place of those of iteration i at its end.
-//   5. Single numbers come an iteration early, too (CarryLoads.h).
-// A loop that makes several sums of what it reads (the distances of terms from a sample, and their
-// squares), with no meeting of threads in it, has nothing on its way while it computes: there the
-// tiles of 2 come early, too, from before what threads wait for ahead of the loop (the sample).
-// What that reads of the first iteration's tiles it reads where they have come to.
+// A persistent block that reduces rows loads, reduces and stores one row after the other. While it
+// reduces, no load is in flight. This pass makes a multistage pipeline of `cp.async` copies to
+// thread-private staging in shared memory. It takes three kinds of loops:
 //
-//   %g = load gamma                         copy %kept, gamma; copies of rows 0 .. S-1, a group
-//   each for row:                                for row, slot:
-//     %x = load x[row]                        async_wait S-1
-//     ... reduce %x ...                 →     %x = private_load %rows at slot
-//     store ... %g                            ... reduce %x ... %g = private_load %kept; store
+// * A loop over rows starts at the block's number, and reduces across warps.
+// * A loop carries the result of a scan across warps, in blocks of which several fit a
+//   multiprocessor.
+// * A loop without synchronisation makes several sums of what it reads, such as those of distances
+//   from a sample and of their squares.
+//
+// The steps are:
+//
+// 1. Tiles that are computed before the loop for the loop alone, such as weights in f32, are
+//    computed in the loop again. No f32 tile is then live across it.
+// 2. Loads of 16-byte vectors, at addresses that follow from the induction variable, become copies
+//    S iterations early. S is at most 4, and 2 for loops of sums. Each thread copies what it reads
+//    itself (`tkgpu.private`), so that no barrier is needed and layouts stay.
+// 3. Tiles that all iterations share are copied once, if shared memory has room for them beside two
+//    stages of rows. In a cluster, one stage of rows suffices (tk-refill-parts refills it by
+//    chunks). Without room, the tiles of a cluster, or one of them, stay packed in registers.
+// 4. At the end of iteration i, the copies of iteration i + S start, into the stage of iteration i.
+// 5. Scalars are loaded one iteration early (CarryLoads.h).
+// 6. In loops of sums, the first copies start before what the block waits for ahead of the loop,
+//    such as the sample. A loop that reads the sample reads it from the first stage.
+//
+//   %g = load gamma                         copy %kept, gamma
+//   for row:                                copies of rows 0 .. S-1, a group each
+//     %x = load x[row]                      for row, slot:
+//     ... reduce %x ...                       async_wait S-1; %x = private_load %rows at slot
+//     store ... %g                      →     ... reduce %x ... %g = private_load %kept; store
 //                                             copy %rows at slot, x[row + S]; async_commit
 //                                           async_wait 0
+//
+// The pass declines kernels that replace a parameter, and rows for which shared memory has no room.
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/tkgpu/TkGpuExchange.h"

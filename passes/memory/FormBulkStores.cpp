@@ -1,27 +1,32 @@
-//===- FormBulkStores.cpp - results leave through shared memory -----------===//
+//===- FormBulkStores.cpp - results leave by TMA stores -------------------===//
 //
-// A fragment of the matrix unit has runs of a few bytes a row, and storing it as it lies moves
-// parts of lines. In functions with warpgroup products:
-// 1. A store of a fragment to a box of a tensor (BulkBox) is cut into pieces with rows of 128
-//    bytes, and so is what the fragment is computed by from the products' results (TilePieces).
-// 2. Each piece is written to one of two buffers in shared memory, whole matrices at a time, and a
-//    bulk copy takes it from there. A buffer is written again once the copy before last has read
-//    it. Two pieces are written one after the other, and wait for each other's threads once.
-// 3. Where each warpgroup has rows of its own, it writes, waits for and stores them by itself:
-//    while one still stores, the other may already multiply.
-// 4. What the first piece needs from global memory (a bias, a residual) is loaded before the
-//    products' loop, what a later one needs before the piece before it is written, if registers
-//    beside the accumulators suffice.
-// 5. Reductions along the rows of tiles that are computed beside the stored one take in a piece at
-//    a time (PieceReductions).
-// 6. At the function's end all copies have read their buffers.
+// An accumulator fragment of the matrix unit holds runs of a few bytes of each row. Stored
+// directly, it writes parts of memory lines. This pass stores results of kernels with `wgmma`
+// through shared memory by TMA.
+//
+// 1. The pass takes stores of accumulator fragments to a TMA box (BulkBox). It cuts the tile into
+//    pieces with rows of 128 bytes, and the operations that lead to the tile likewise (TilePieces).
+// 2. Each piece is written to one of two buffers in shared memory, by `stmatrix` for 16-bit
+//    elements, and a TMA store reads it from there. A buffer is written again when the store before
+//    the last one has read it. If all pieces have a buffer each, they share one barrier.
+// 3. If each warpgroup has rows of its own, it writes, synchronises and stores by itself. While one
+//    warpgroup stores, another may already multiply.
+// 4. Loads that the first piece needs, such as a bias, move before the loop of products. Loads for
+//    a later piece move before the piece in front of it is written. Accumulators and loads together
+//    must not exceed 640 bytes of registers a thread.
+// 5. Two stores that share computed values are cut together, piece by piece.
+// 6. Reductions along the rows of tiles beside the stored one take in a piece at a time
+//    (PieceReductions).
+// 7. At the end of the kernel, the block waits until all TMA stores have read their buffers.
 //
 //   tkgpu.store %v, %c[%i, %j]  →  tkgpu.bulk_store_wait 0; tkgpu.barrier
-//                                  for each piece p, with %s the stage p mod 2:
+//                                  for each piece p, with %s the buffer p mod 2:
 //                                    from p = 2 on: tkgpu.bulk_store_wait 1; tkgpu.barrier
 //                                    tkgpu.local_store (tkgpu.extract %v at [0, 64 p]), %s {matrix}
 //                                    tkgpu.async_fence; tkgpu.barrier
 //                                    tkgpu.bulk_store %s, %c_map[%i0, %j0 + 64 p]
+//
+// Other stores stay as they are.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"

@@ -1,33 +1,36 @@
-//===- FormWarpgroupDots.cpp - products of warpgroups on bulk copies ------===//
+//===- FormWarpgroupDots.cpp - wgmma on tiles that TMA loads --------------===//
 //
-// On a machine with warpgroup products:
-// 1. A product whose rows four warps can share, of operand types that the hardware multiplies, and
-//    whose operands are loads of boxes (BulkBox.h) used by such products alone, is computed by
-//    warpgroups, if that is true of all products of the function. The left operand may also be
-//    in registers: computed from another product, or element by element from loads of boxes.
-// 2. Each load becomes a bulk copy to shared memory at the same place, once for all products that
-//    use it; what goes through registers is read from there, as late as it can be, and what else
-//    the elements are computed from is loaded before. Which operand is transposed is a matter of
-//    how the tile lies there: 16-bit types go either way, others need k to be contiguous. Rows that
-//    are gathered in groups take a copy for each group.
-// 3. Operands that were extended from 8-bit floats, for the sake of the sum's bits, are multiplied
-//    as they are: threads add up what the hardware sums of one tile. A sum that is one tile, of
-//    which parts are scaled, is the hardware's.
-// 4. The product is waited for at once; tk-overlap-products moves the wait.
+// On a GPU with `wgmma`, this pass gives matrix products to warpgroups, and the loads of their
+// operands to TMA.
+//
+// 1. A product qualifies if it stands in no branch, and `wgmma` has its types. It divides into 64
+//    rows and up to 256 columns a warpgroup, and k is a multiple of 32 bytes. Its operands must be
+//    TMA boxes (BulkBox.h) that only such products read. The left operand may also be in registers,
+//    computed from another product or element by element from loads of boxes. All products of a
+//    kernel must qualify, because they share layouts.
+// 2. Each load becomes a TMA load to shared memory, once for all products that read it. A tile that
+//    goes through registers is read from there as late as possible, and whatever else its elements
+//    are computed from is loaded before. The tile's order in shared memory decides which operand is
+//    transposed: 16-bit types go either way, others need k to be contiguous. Gathered rows take a
+//    TMA load for each group of rows. In a cluster, blocks that want the same tile share it by
+//    multicast.
+// 3. Operands that were extended from 8-bit floats are multiplied as 8-bit floats. Threads add up
+//    the results of the tiles in f32, because the hardware keeps fewer bits. If the sum is a single
+//    tile, the hardware's sum is the result.
+// 4. The wait for a product follows the product; tk-overlap-products moves it.
 // 5. Tensor maps become arguments of the launch.
-// 6. Products of few columns whose left operands are computed from elements of 8 bits are left
-//    to mma.sync, with both operands read from the copies: a thread of a warpgroup holds pairs of
-//    neighbours along k, of which it would read two bytes at a time, while the order of k is free
-//    where both operands are read into registers (DotPlan.cpp).
+// 6. A left operand that is computed from 8-bit elements stays with `mma.sync` if the product has
+//    up to 16 columns. A thread of a warpgroup would read two bytes at a time, because it holds
+//    pairs of neighbours along k. For `mma.sync`, both operands are read into registers, and the
+//    order of k is free (DotPlan.cpp), so that a thread reads 16 bytes.
 //
 //   %x = tkgpu.load %a[%i, %k] ...           tkgpu.bulk_copy %sx, %a_map[%i0, %k0]
 //   %y = tkgpu.load %b[%k, %j] ...       →   tkgpu.bulk_copy %sy, %b_map[%k0, %j0]
 //   %d = tkgpu.dot %x, %y, %acc              %p = tkgpu.warpgroup_dot %sx, %sy, %acc
 //                                            %d = tkgpu.warpgroup_wait %p pending 0
 //
-// A tile that one product takes as it is and another one transposed is copied once for each.
-//
-// Why a product is left to mma.sync is noted on the kernel.
+// A tile that one product takes as it is and another one transposed is loaded once for each. A note
+// on the kernel says why a product does not use `wgmma`.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"

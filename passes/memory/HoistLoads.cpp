@@ -1,16 +1,18 @@
-//===- HoistLoads.cpp - loads begin before the threads wait for each other -===//
+//===- HoistLoads.cpp - small loads before the first barrier --------------===//
 //
-// A row's label, and the element that it names, are written down where they are used: behind the
-// reductions over the row. Threads meet at those, so that no compiler moves a load across, and the
-// block would wait for memory once more when it has nothing else left to do.
-//   1. Where a function has no products, in each of its blocks of code, the first operation that
-//      waits: for copies, in a reduction or scan over tiles, or one with regions. Where it has, in
-//      each loop around one product of warpgroups, and no other, the first wait for its operands:
-//      what the product is multiplied by (scales of blocks) comes while it is computed.
-//   2. Loads behind it that need nothing computed by it or later are moved in front of it, with the
-//      arithmetic that leads to them, in their order; behind the loads that stand there already.
-//   3. A load of more registers than a few stays: it would hold them across the reductions. Where
-//      a later reduction needs it and a thread loads little in all (parts of long sums), it moves.
+// A row's label, and the element that the label selects, are loaded where they are used: after the
+// reductions over the row. Threads synchronise in a reduction, so that no compiler moves a load
+// across it. The block would then wait for memory again, with nothing else left to do.
+//
+// 1. In kernels without matrix products, the pass finds the first operation of each block of code
+//    that waits: a wait for copies, a reduction, a scan, or an operation with regions. In kernels
+//    with products, it takes only loops around exactly one `wgmma` product, and there the first
+//    wait for its operands. Factors of the product (block scales) are then loaded while it runs.
+// 2. Loads after that operation move in front of it, in their order, if they need nothing that it
+//    or a later operation computes. The arithmetic that leads to their addresses moves along.
+// 3. A load of more elements a thread than `max-elements` stays, because it would hold registers
+//    across the reductions. It moves if a later reduction needs it and a thread loads at most 32
+//    elements in the block of code, as in long sums by chunks.
 //
 // Before: %m = reduce %row; %l = load %labels[%r]; %x = load %a[%r, %l]; use %m, %x
 // After:  %l = load %labels[%r]; %x = load %a[%r, %l]; %m = reduce %row; use %m, %x

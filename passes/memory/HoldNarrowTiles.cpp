@@ -1,16 +1,19 @@
-//===- HoldNarrowTiles.cpp - rows stay packed between reductions ----------===//
+//===- HoldNarrowTiles.cpp - keep packed, unpack at each use --------------===//
 //
-// A row that is read once is used in several phases, which reductions over the block's threads
-// separate: its sum, then the sum of squares about the mean, then the result. What passes from one
-// phase to the next are registers, and f32 values take twice those of the 16-bit elements that they
-// came from.
-//   1. The operations of a block of code are divided into phases: each reduction begins one.
-//   2. A tile is recomputed in a later phase that uses it if it follows from narrow loaded tiles,
-//      scalars and cheap tiles by conversions, basic arithmetic and exponentials of one instruction
-//      alone (divisions and other functions are kept).
-//   3. It is recomputed from a tkgpu.hold of the loaded tiles, without which the compiler of the
-//      emitted text would find that it has the value already, and keep it. A tile of private memory
-//      is read there again: it needs no registers in between, and leaves room for exponentials.
+// A kernel that reads a row once may use it several times: for the sum, for the squares about the
+// mean, and for the result. Reductions over the block's threads stand in between. Registers keep
+// the values across the reductions, and f32 values take twice the registers of the 16-bit elements
+// that they come from. This pass keeps the packed elements, and unpacks them at each use.
+//
+// 1. The reductions divide a block of code into sections.
+// 2. A tile of f32 is computed again in each later section that uses it, if a thread has at least
+//    `min-registers` elements of it. It must follow from loaded 8- or 16-bit tiles, scalars and
+//    cheap tiles by conversions, basic arithmetic, and exponentials of one instruction. Divisions
+//    and other functions are kept.
+// 3. The computation starts from a `tkgpu.hold` of the loaded tile. Without it, the compiler of the
+//    emitted text would find that it has the value already, and keep it.
+// 4. A tile in thread-private staging is read again instead, also of f32, and takes no registers in
+//    between. Exponentials of it stay in registers.
 //
 // Before: %x = load; %f = extf %x; %s = reduce %f; %d = subf %f, %s
 // After:  %x = load; %f = extf %x; %s = reduce %f; %h = hold %x; %g = extf %h; %d = subf %g, %s

@@ -1,33 +1,31 @@
-//===- JoinEnds.cpp - the two ends of a window are one step ---------------===//
+//===- JoinEnds.cpp - a window's two boundary tiles as one ----------------===//
 //
-// Each row of a window is reduced over as many terms as the others, from one further on than those
-// of the row before. In a tile of as many rows as a step has terms, the first step and the last one
-// have half of their terms each, and what a row has of the one step it does not have of the other:
+// Each row of a window attends to as many keys as the others, one key further on than the row
+// before. If an iteration has as many keys as a tile has rows, the first and the last iteration
+// each use half of their keys. The keys that a row uses in one are those that it does not use in
+// the other. One tile of scores can serve both, which saves an iteration:
 //
-//        terms of the first step    of the last one
-//   row 0   . x x x                    x . . .
-//   row 1   . . x x                    x x . .         what is worked on is a step less if the
-//   row 2   . . . x                    x x x .         scores of both are one tile
-//   row 3   . . . .                    x x x x
+//        keys of the first iteration    of the last one
+//   row 0   . x x x                       x . . .
+//   row 1   . . x x                       x x . .
+//   row 2   . . . x                       x x x .
+//   row 3   . . . .                       x x x x
 //
-// In the consumer's program of two warpgroups, each with half of the rows, whose tiles overlap
-// (tk-overlap-tiles):
+// The pass takes the consumers of kernels with two warpgroups, each with half of the rows, whose
+// tiles overlap (tk-overlap-tiles):
 //
-// 1. The last step comes first, then the first one, and the others after these: so copies begin
-//    them, and their rings go on. Steps are counted from the last one backwards.
-// 2. A warpgroup has terms in three of the four halves of those two steps. Its first scores are of
-//    all terms of one half, and of another tile as wide that takes its elements from the two others
-//    by where the row ends; no element is masked.
-// 3. Weights of the tile of two halves are taken apart where they are computed: those below the
-//    row's end, and those beyond it, each with zeros for the other's. The second step, the first
-//    one of the loop, adds three products: of these two, and of the half's.
-// 4. Tiles of which that is not so begin with the last step, masked: those that an end of the
-//    sequence cuts. The loop's steps before the greatest of the rows' beginnings are masked. Such a
-//    tile does not begin under the one before.
-// 5. Keys and values share one ring (JoinedRings.cpp).
-//
-// That is done where the length of rows is known to be a multiple of a step's terms, which launches
-// find out (passes/analysis/ScalarCases.cpp), and at least kLeastWindow.
+// 1. The last iteration comes first, then the first one, then the others. Producer and consumers
+//    use this order, so that the circular buffers proceed. Iterations are counted backwards from
+//    the last one.
+// 2. A warpgroup uses three of the four halves of these two iterations. Half of its first scores
+//    are those of the half that all its rows use. The other half is a tile that takes each element
+//    from one of the two other halves, by where the row ends. No element needs a mask.
+// 3. The softmax numerators of the mixed half are separated: those before the row's end and those
+//    after it, with zeros elsewhere. The first iteration of the loop adds three products: of these
+//    two, and of the whole half.
+// 4. A tile that an end of the sequence cuts begins with the last iteration, masked, and does not
+//    begin under the tile before.
+// 5. Keys and values share one circular buffer (JoinedRings.cpp).
 //
 //   for %j = %first to %end {          %s = select below, dot %q, %k[last], dot %q, %k[first]
 //     %s = dot %q, %k[%j]              %p = f(%s)
@@ -35,8 +33,10 @@
 //     dot %p, %v[%j]                   for %j = %first + 1 to last { ... }
 //   }
 //
-// Of the rate without, 16384 keys of 128, H100: 1.07 to 1.12 for windows of 384 to 1024, 1.03 for
-// 4096; 0.9 for 256 (lab/results/2026-11-26-h200-windows-joined-ends.md).
+// The window's length must be known to be a multiple of an iteration's keys, and at least 384.
+// Launches find that out (passes/analysis/ScalarCases.cpp). Speed with the pass relative to
+// without, 16384 keys, heads of 128, H100: 1.07 to 1.12 for windows of 384 to 1024, 1.03 for 4096,
+// and 0.9 for 256 (lab/results/2026-11-26-h200-windows-joined-ends.md).
 //
 //===----------------------------------------------------------------------===//
 #include "passes/memory/JoinEnds.h"

@@ -1,19 +1,24 @@
-//===- JoinReductions.cpp - two reductions in one exchange ----------------===//
+//===- JoinReductions.cpp - two dependent reductions in one exchange ------===//
 //
-// A variance is reduced about a mean, exponentials under a maximum: the threads of a row meet once
-// for the one and again for the other, and what lies between is nobody's time. Either pair can be
-// joined from pairs of parts of the row:
-//   1. In functions without products: a sum over a tile of f32 with one axis, which many warps
-//      share (few soon read what each has), and the sum of the squares of its elements' differences
-//      from a scalar c. Both follow from tkgpu.moments: the squares about c are those about the
-//      mean plus n (mean - c)^2, wherever c comes from.
-//   2. A maximum, and the sum of exponentials under it that need only be exact for 16 bits
-//      (tkgpu.weights). The warp's own exponentials are used again, multiplied by one number a
-//      warp; quotients by the sum are products with its reciprocal.
-//   3. A thread has its elements, as f32, in registers meanwhile: rows of which it has more than
-//      those hold are left alone, but for rows that it reads from memory of its own: a part at a
-//      time, and again for the exponentials.
-//   4. Blocks of a cluster exchange only where they go through the program in step.
+// A variance is reduced about a mean, and exponentials are reduced relative to a maximum. The
+// threads of a row synchronise for the first reduction and again for the second one. Either pair
+// can be combined from pairs of partial results, in one exchange.
+//
+// 1. The pass takes reductions of f32 tiles of one axis in kernels without matrix products. Each
+//    element has one thread, and all warps share the row. There must be at least 8 warps, or long
+//    rows: fewer warps synchronise soon.
+// 2. Pattern `moments`: a sum, and the sum of squared differences of its elements from a scalar c,
+//    both follow from `tkgpu.moments`. The squares about c are those about the mean plus n (mean -
+//    c)^2, whatever c is.
+// 3. Pattern `maxima`: a maximum, and the sum of exponentials relative to it, follow from
+//    `tkgpu.weights`, if the exponentials need only be exact for 16 bits. The exponentials of each
+//    warp are used again, times one number a warp. Quotients by the sum become products with its
+//    reciprocal.
+// 4. A thread holds its elements as f32 meanwhile. Rows of more than 32 elements a thread are
+//    declined, unless they are read from thread-private staging. They are then read in chunks, and
+//    once more for the exponentials.
+// 5. In a cluster, a reduction in a branch or an inner loop is declined: the blocks exchange only
+//    where all execute it.
 //
 // Before: %s = reduce <sum> %x; %c = %s / n; %d = %x - %c; %q = reduce <sum> (%d * %d)
 // After:  %mean, %squares = moments %x; %s = %mean * n; %c = %s / n; %d = %mean - %c;

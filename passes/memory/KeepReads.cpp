@@ -1,15 +1,21 @@
-//===- KeepReads.cpp - rows that stay in the second-level cache -----------===//
+//===- KeepReads.cpp - L2 evict-last hints for rows -----------------------===//
 //
-// Where a launch reads and writes many times what the second-level cache holds, it takes 0.5 to 3
-// percent less time if lines that are read stay there longer than those that are written. Where it
-// moves less, nothing is gained, and the next launch finds its own data later. How many blocks
-// there are says how much is moved.
-//   1. Launches of a row of blocks are looked at, on architectures where this has been measured,
-//      whose functions reduce rows without products, loops, and waits for other launches.
-//   2. A block moves the tiles that it loads or stores at places of its own.
-//   3. Loads of such tiles by whole accesses of 16 bytes get the number of blocks from which on
-//      their lines stay, if there may be as many, and registers are left for the policy that such
-//      loads take.
+// A launch may read and write many times the size of the L2. It takes 0.5 to 3 % less time if lines
+// that are read stay in the L2 longer than lines that are written. A launch that moves less gains
+// nothing, and the next launch finds less of its own data. The number of blocks says how much a
+// launch moves.
+//
+// 1. The pass takes launches with a one-dimensional grid on architectures with TMA, where this has
+//    been measured. The kernel reduces rows in straight-line code, without matrix products. It
+//    waits for no other launch, and replaces no parameter.
+// 2. The pass adds up the bytes of the tiles that a block loads or stores at addresses that depend
+//    on the block's number.
+// 3. Unmasked loads of such tiles by 16-byte vectors get the number of blocks from which on a
+//    launch moves 400 MiB, eight times the L2 of an H200. A launch of as many blocks loads them
+//    with an evict-last hint.
+//
+// The pass declines if the grid is known to be smaller, or if a thread has no registers left for
+// the hint's policy.
 //
 // Before: %x = load %a[%row]; %s = reduce %x; store (%x * %s), %b[%row]
 // After:  %x = load %a[%row] {tkgpu.kept_from = 17067}; ...

@@ -1,26 +1,26 @@
-//===- KeepReferences.cpp - steps without maxima --------------------------===//
+//===- KeepReferences.cpp - deferred rescaling ----------------------------===//
 //
-// The exponentials of an online reduction are relative to a reference, the greatest score so far,
-// so that none is too large. Results do not depend on it, and f32 has 2^127 where weights need to
-// be no larger than their sum: any reference will do that is not far from the greatest score, and
-// the greatest one of a row's first steps hardly ever is. In a loop over steps without masks that
-// goes on behind one over steps with masks, or behind a first step that has been taken before:
+// An online softmax takes exponentials relative to the running row maximum, so that none is too
+// large. The results do not depend on that number, and f32 has a wide range. Any number near the
+// greatest score will do, and the maximum of a row's first iterations nearly always is near. In
+// loops without masks, this pass keeps that maximum (deferred rescaling), and checks the row sums
+// for overflow.
 //
-// 1. References stay what they are when the loop begins. Its steps have no maximum, no exchange of
-//    it, no factor from one reference to the next, and no product with that. Nor have steps with
-//    masks that come last: a factor there would scale sums down that had left their range, and
-//    products would have overflowed that nothing tells of.
-// 2. Where a tile of which such steps were part is complete, a thread notes it if the sum of a
-//    row's weights has left the range from kLeastSum to kMostSum: sums of products would have
-//    overflowed long after, and weights were lost long before. NaN is noted, too. The range is
-//    narrower where the reference is added to the sum's logarithm.
-// 3. Both programs, the copies' and the consumers', go through a block's tiles up to twice. All
-//    meet behind the first time; if anything was noted, all tiles are computed again, in which the
-//    loop with masks takes all steps, as it would have, or, where there is none, a copy of the loop
-//    with maxima. That is why a tile must be stored as a whole, and read nothing that is stored.
+// 1. The loop must follow a loop with masks, or a first iteration that stands before it. Its
+//    iterations lose the maximum, its exchange between lanes, the rescaling factor, and the
+//    multiplication by it. So do iterations with masks after it, which could otherwise rescale sums
+//    that have left the range.
+// 2. When a tile is complete, a thread sets a flag if the row sum is NaN, or not between 2^-64 and
+//    2^64. The range is 2^-11 to 2^23 if the maximum is added to the sum's logarithm.
+// 3. Producer and consumers run a block's tiles up to twice. The block synchronises after the first
+//    run. If the flag is set, it computes all tiles again with a maximum in every iteration. The
+//    loop with masks, or else a copy of the loop as it was, then takes all iterations. That happens
+//    if a row's scores grow by more than 44, in units of the exponent, after its first iterations.
 //
-// Scores whose growth is more than kMostSum take twice the time, then: by 44 from the first steps
-// of a row to the others, in units of the exponent.
+// The pass takes bf16 numerators, scores that are products without further work, and maxima that
+// cancel from the results (passes/tiling/FreeReferences.cpp). It needs exactly one such loop, and
+// room for the flag. A tile must be stored completely, and read nothing that is stored. The kernel
+// must not replace a parameter, nor give each warpgroup tiles of its own.
 //
 //   for %t = 0 to %n {                        for %pass = 0 to 2 {
 //     for %j = %a to %x { mask; ... }           %end = %pass ? doubted ? %n : 0 : %n
@@ -34,11 +34,10 @@
 //     store %o / %l                               doubt %l; store %o / %l
 //   }                                         }}
 //
-// Windows of 1000 to 4096 keys, two warpgroups, H200: 1.02 to 1.08, of 384 keys 0.98
-// (lab/results/2026-11-27-h200-kept-references.md); all keys, or those up to the query's, 1.0 to
-// 1.14 (lab/results/2026-11-28-h200-masks-and-references.md). Three come apart since then, as
-// nothing ties their steps to one another any more (tk-bound-warpgroups, placeResults in
-// Rings.cpp).
+// Speed relative to without, H200: 1.02 to 1.08 for windows of 1000 to 4096 keys, 0.98 for 384
+// (lab/results/2026-11-27-h200-kept-references.md); 1.0 to 1.14 for full and causal attention
+// (2026-11-28-h200-masks-and-references.md there). In windows, three or more warpgroups whose
+// rescaling can be deferred run unordered (Rings.cpp).
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"

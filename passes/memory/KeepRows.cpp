@@ -1,18 +1,22 @@
-//===- KeepRows.cpp - long rows wait in shared memory ---------------------===//
+//===- KeepRows.cpp - long rows in shared memory --------------------------===//
 //
-// A block loads its row, reduces it, and computes from it what it stores. In registers the row
-// would leave a thread no others, or there would be so many threads that few blocks fit: but only
-// other blocks load while one reduces.
-//   1. Functions are looked at whose blocks have one row, over which several warps meet.
-//   2. Tiles that are loaded whole, in vectors of 16 bytes, before the first reduction, and of
-//      which a thread has more than it can hold beside what it computes, come by asynchronous
-//      copies. Each thread brings what it will read itself (tkgpu.private): no barrier is needed,
-//      and layouts stay what they are.
-//   3. They are awaited where the first of them is used. Later phases read them again
-//      (tk-hold-narrow-tiles).
-//   4. Where rows do not fit for all of the blocks that a multiprocessor holds, but less does that
-//      everything behind the reduction is computed from (NarrowestCut.h), such as a rounded sum of
-//      them, they are loaded to registers, and threads keep that.
+// A block loads its row, reduces it, and computes the result from it. In registers, a long row
+// would leave a thread no others, or need so many threads that few blocks fit a multiprocessor.
+// Only other blocks load while one reduces. This pass keeps long rows in thread-private staging in
+// shared memory.
+//
+// 1. The pass takes kernels without matrix products whose first reduction, not in a loop or a
+//    branch, is across warps.
+// 2. Unmasked loads of 16-byte vectors before that reduction, of which a thread has at least 32
+//    registers, become `cp.async` copies. Each thread copies what it reads itself
+//    (`tkgpu.private`), so that no barrier is needed and layouts stay.
+// 3. The wait for the copies stands where the first tile is used, at the latest before the
+//    reduction. Later uses read the tiles again (tk-hold-narrow-tiles).
+// 4. The rows may not fit for all blocks of a multiprocessor. Everything after the reduction may
+//    follow from smaller tiles, such as a rounded sum of rows (NarrowestCut.h). The rows are then
+//    loaded to registers, and the staging keeps these tiles.
+//
+// The pass declines if not even one block's rows fit.
 //
 // Before: %x = load x[row]; %s = reduce %x; store (%x - %s)
 // After:  copy %kept, x[row]; async_commit; async_wait 0; %x = private_load %kept; %s = reduce %x;

@@ -1,13 +1,14 @@
-//===- KeepWeights.cpp - what rows share waits in shared memory -----------===//
+//===- KeepWeights.cpp - tiles that rows share, in shared memory ----------===//
 //
-// Blocks that go through rows join what those share, weights of columns, before the loop, where
-// all of them begin at one misalignment (tk-align-rows). In registers it would leave a thread no
-// others.
-//   1. Functions are looked at whose blocks go through rows that they reduce.
-//   2. What is computed from joined tiles (tkgpu.funnel) for the loop alone, element by element, is
-//      computed in it again: they are narrower.
-//   3. Joined tiles that the loop reads go to shared memory as soon as they are there, each thread
-//      its part (tkgpu.private), and are read where the loop first uses them.
+// A persistent block whose rows are not aligned shifts the tiles that its rows share, such as a
+// norm's weights, once before its loop over rows (tk-align-rows). In registers, the shifted tiles
+// would leave a thread no others. This pass keeps them in thread-private staging in shared memory.
+//
+// 1. The pass takes loops at the top level of a kernel that contain a reduction.
+// 2. Elementwise work before the loop that only the loop uses moves into the loop: the tiles that
+//    it comes from are narrower.
+// 3. A shifted tile (`tkgpu.funnel`) that only the loop reads is stored to shared memory at once,
+//    each thread its part (`tkgpu.private`). The loop reads it where it is first used.
 //
 // Before: %g = funnel ...; %f = extf %g; for each row: ... store %x * %f
 // After:  %g = funnel ...; private_store %g, %kept

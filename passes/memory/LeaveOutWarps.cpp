@@ -1,15 +1,22 @@
-//===- LeaveOutWarps.cpp - warps whose part of a tile is another block's --===//
+//===- LeaveOutWarps.cpp - warps whose rows belong to the next tile -------===//
 //
-// Layouts have powers of two of rows and of warps. Where a schedule's tiles begin closer than their
-// size, a tile's last rows are the next one's first; stores mask them off. If these rows are those
-// of the last warps, everywhere and to the end, the warps need not run:
+// Layouts have powers of two of rows and of warps. If a schedule places tiles closer than their
+// size, the last rows of a tile are the first rows of the next one, and stores mask them off. If
+// these rows belong to the last warps alone, these warps need not run. The schedule's `step` says
+// how many they are. The pass needs three properties:
 //
-// 1. all products are computed by warpgroups, each of which has its own rows,
-// 2. no values pass from warp to warp, neither between layouts nor through shared memory, and
-// 3. what is stored has its rows by warpgroups.
+// 1. Only `wgmma` computes products.
+// 2. No values pass from warp to warp, neither between layouts nor through shared memory.
+// 3. Every store has such a mask, and each warpgroup has rows of its own in the stored tile.
 //
-// The masks, which are then true, go, so that results can leave in bulk, and so do their rows in
-// copies of what products read by rows. Else all warps run.
+// The masks of the stores are then always true, and the pass drops them, so that TMA can store the
+// results. TMA loads of left operands leave out the rows of these warps. In all other kernels, all
+// warps run.
+//
+// With `#tkgpu.schedule<tile = [256], step = [192], warps = 16>`:
+//
+// Before: tkgpu.func @f { tkgpu.store %v, %c[...] masks(%inside, %row < 192) }
+// After:  tkgpu.func @f { tkgpu.store %v, %c[...] masks(%inside) } {spare_warps = 4}
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"

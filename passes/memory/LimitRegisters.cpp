@@ -1,21 +1,32 @@
-//===- LimitRegisters.cpp - blocks a multiprocessor should hold -----------===//
+//===- LimitRegisters.cpp - how many blocks a multiprocessor should hold --===//
 //
-// A row kernel loads, reduces and stores; only other blocks load while one reduces. Left alone, the
-// compiler of the emitted text spends registers on loading everything at once, and few blocks fit.
-//   1. Functions without products whose blocks reduce over several threads are looked at.
-//   2. What must be in registers across a reduction is counted: the elements of the tiles that are
-//      defined before and used after it, or before a loop around it; and what a loop carries and
-//      loads, or reads of what has come early, and uses beside.
-//   3. A thread gets those and some to compute with; `min_blocks` is how many blocks of such
-//      threads fill the register file, so that it never asks for what cannot be had without spills.
-//   4. There may be some more where the tiles that are loaded behind the reduction fit, too. Where
-//      two loads and much arithmetic give a tile (tkgpu.funnel), a thread computes with more, and
-//      there are as many blocks as fit.
-//   5. Where warpgroups have a role of their own, in loops whose steps take accumulators from one
-//      reference to the next, a consumer's thread gets what a step holds and some to compute with,
-//      and more where scores are masked. With more than that, ptxas computes all weights ahead of
-//      the wait for the product that takes the last ones, so that nothing is left to do beside the
-//      accumulators' factors and the conversion of weights; with less, some of them behind it.
+// A row kernel loads, reduces and stores, and only other blocks load while one reduces. Without a
+// limit, the assembler spends registers on loading everything at once, and few blocks fit a
+// multiprocessor. Pattern `blocks` asks for more:
+//
+// 1. It takes kernels without matrix products that contain a reduction.
+// 2. It counts the registers that a thread needs across a reduction. They hold the tiles that are
+//    defined before and used after it, or before a loop around it. They also hold what a loop
+//    carries, loads, and reads from thread-private staging.
+// 3. A thread gets these and 32 registers to compute with. `min_blocks` is how many such blocks
+//    fill the register file, up to 6 of 128 threads, or more of smaller blocks. The number never
+//    forces a spill.
+// 4. It asks for up to 8 blocks if the tiles that are loaded after the reduction fit, too. With
+//    misalignment shifts (`tkgpu.funnel`), a thread gets 48 registers to compute with, and the
+//    limit is 8. A persistent schedule bounds the number. Fewer than 2 blocks are no limit.
+//
+// Pattern `consumers` sets the registers of consumer threads in kernels that rescale accumulators:
+//
+// 5. A thread gets what an iteration holds and 36 registers to compute with, and 24 more if scores
+//    are masked. With more, ptxas computes all softmax numerators before the wait for the product
+//    of the previous ones. Then only the rescaling and the conversion of numerators are left to do
+//    after it. With this limit, ptxas computes some numerators after the wait.
+//
+// The pattern declines if it would free fewer than 24 registers, if numerators are not carried as
+// 16 bits, or if an iteration loads tiles or computes with masked scores.
+//
+// Before: tkgpu.func @rows { ... } {num_warps = 4}
+// After:  tkgpu.func @rows { ... } {min_blocks = 6, num_warps = 4}
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/tkgpu/TkGpuPrivateOps.h"

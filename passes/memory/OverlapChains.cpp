@@ -1,14 +1,15 @@
-//===- OverlapChains.cpp - a product under the next iteration's work ------===//
+//===- OverlapChains.cpp - the second product under the next iteration ----===//
 //
-// In a loop with two products of warpgroups in a chain, scores and their weighted sum, the second
-// waits for all that happens to the scores. It moves into the next iteration:
+// In a loop with a back-to-back contraction (scores, then their weighted sum), the second product
+// waits for all arithmetic on the scores. This pass moves the second product into the next
+// iteration, where it runs under that iteration's arithmetic.
 //
-// 1. The loop carries the weights and what the sum was before the product, instead of the sum.
-// 2. An iteration begins its first product and, right after, the second one of the iteration
-//    before; it waits for the first alone. What happens to the scores runs under the second
+// 1. The loop carries the softmax numerators, and the sum as it was before the product.
+// 2. An iteration issues its first product and, right after it, the second product of the iteration
+//    before. It waits only for the first one. The arithmetic on the scores runs under the second
 //    product, which is waited for where its sum is needed.
-// 3. The first iteration's scores are computed before the loop and the last one's product after
-//    it, all under a branch where there may be no iteration.
+// 3. A prologue computes the first iteration's scores, and an epilogue the last iteration's second
+//    product. A branch surrounds all if the loop may have no iteration.
 //
 //   for %j, %o {                              s = dot %q, %k; p = f(s); %o0 = %o * g(s)
 //     s = dot %q, %k[j]; wait                 for %j from the second on, %o, %p {
@@ -18,12 +19,14 @@
 //   }                                         }
 //                                             dot %p, %v[last], %o; wait
 //
-// Scores may be sums of several products, each of which begins with the sums of the one before:
-// they are begun together and waited for as one.
+// Scores may be sums of several products, each of which begins with the sums of the one before.
+// They are issued together and waited for once. A stage of `%v` is acquired and released with its
+// product, so that its circular buffer proceeds in the same order. A stage outside of the loop that
+// only the first product reads, such as the queries, is released before the last second product.
+// The next tile can then arrive meanwhile.
 //
-// A stage of %v is entered and left with its product: the ring goes on where it was. A stage around
-// the loop that only the first products read is left before the last second one, so that its next
-// tile can come meanwhile.
+// The pass declines if the first product depends on the sum, or if the iteration uses the sum after
+// its wait. It declines, too, if another operation uses the stage of `%v`.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"

@@ -1,16 +1,21 @@
-//===- OverlapLaunches.cpp - a launch begins as the one before it ends ----===//
+//===- OverlapLaunches.cpp - programmatic dependent launch ----------------===//
 //
-// Between the last block of a launch and the first of the next one a processor has nothing to do
-// for as long as a launch takes to get there. From sm_90 on blocks of the next launch may be there
-// before, and wait themselves. In kernels of several launches,
+// Between the last block of a launch and the first block of the next one, a multiprocessor idles
+// for the latency of a launch. From sm_90 on, blocks of the next launch may start earlier and wait
+// themselves (programmatic dependent launch). In a program of several launches:
 //
-// 1. the functions of all but the last launch let the next one begin, first of all: it begins when
-//    the last of their blocks has begun, and takes the place of those that end;
-// 2. the functions of all but the first wait, before they touch memory, for all earlier launches to
-//    end.
+// 1. The kernels of all launches but the last begin with `tkgpu.launch_release`. The next launch
+//    starts when the last of their blocks has started, and takes the place of blocks that end.
+// 2. The kernels of all launches but the first wait for all earlier launches to end, before they
+//    touch memory (`tkgpu.launch_wait`).
 //
-// The first launch follows what others have launched and stays as it is. This runs last: the
-// function's loads are free of effects, and none may move ahead of the wait.
+// The first launch follows launches of others, and does not wait. No later pass may move loads: a
+// load has no effects in the IR, and must not move ahead of the wait.
+//
+// Before: tkgpu.func @first { ... }
+//         tkgpu.func @second { %x = load %scratch; ... }
+// After:  tkgpu.func @first { launch_release; ... }
+//         tkgpu.func @second { launch_wait %scratch; %x = load %scratch; ... }
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"

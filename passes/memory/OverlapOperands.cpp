@@ -1,18 +1,19 @@
-//===- OverlapOperands.cpp - the next operand's loads under this product --===//
+//===- OverlapOperands.cpp - load register operands under a product -------===//
 //
-// A product of warpgroups may take its left operand from registers, computed from tiles that bulk
-// copies bring. The threads that load it wait for the product before they begin with the next one.
-// In a loop whose products all are of this kind:
+// A `wgmma` product may take its left operand from registers, computed from tiles that TMA loads
+// bring. The threads wait for the product before they read the tiles of the next one. This pass
+// reads these tiles under the product. It takes loops in which all products are of this kind.
 //
-// 1. Find the loads that the left operands are computed from, at stages that nothing else reads,
-//    and the waits and arrivals at these stages. Elements narrower than a register stay where they
-//    are: carried by a loop they would be taken apart.
-// 2. Right after an iteration's products have begun, the tiles of the next iteration are loaded,
-//    with the ring's position as this iteration leaves it; the loop carries them. What is computed
-//    from them stays behind the wait: a product in flight reads the registers that it goes to.
-// 3. The first iteration's tiles are loaded before the loop. The last iteration, which has no next
-//    one, follows the loop: a branch between a product and its wait would hide from the compiler
-//    which registers the product reads. All is under a branch where there may be no iteration.
+// 1. The pass finds the reads (`tkgpu.local_load`) that the left operands are computed from, with
+//    the waits and releases of their stages. Nothing else may read these stages. Elements narrower
+//    than a register are declined, because a loop would carry them unpacked.
+// 2. Right after an iteration has issued its products, it reads the tiles of the next iteration, at
+//    the position to which the circular buffer advances. The loop carries the tiles. The operand is
+//    computed after the wait, because a product in flight reads the registers that the result goes
+//    to.
+// 3. A prologue reads the first iteration's tiles. The last iteration, which has no next one, is an
+//    epilogue: a branch between a product and its wait would hide from the compiler which registers
+//    the product reads. A branch surrounds all if the loop may have no iteration.
 //
 //   for %k, %slot {                            %a0 = local_load %s[%slot0]
 //     phase_wait %full[%slot]                  for %k but the last, %slot, %a {
@@ -24,7 +25,7 @@
 //   }                                          }
 //                                              %d = warpgroup_dot f(%a), ...; warpgroup_wait %d
 //
-// The copies know nothing of it: stages are entered and left in the order in which they were.
+// The producer stays as it is: stages are acquired and released in the same order.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"

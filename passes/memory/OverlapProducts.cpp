@@ -1,28 +1,30 @@
 //===- OverlapProducts.cpp - products in flight across iterations ---------===//
 //
-// In a loop that accumulates products of warpgroups and does nothing else with them:
-// 1. The waits for the products of an iteration become one wait after the last product that lets
-//    this iteration's stay in flight: it is for those of the iteration before.
-// 2. Stages that an iteration has read are left one iteration later, as is the last one after the
-//    loop; in the first iteration there is none to leave. Where there is one stage alone nothing
-//    overlaps.
-// 3. After the loop everything is waited for, once a turn that ends with the loop has been passed
-// on:
-//    another team's products follow these ones.
-// 4. Where the loop is known to run, sums that start from zero need no zeros: the first iteration's
-//    products do not accumulate.
+// A loop that waits for its products in each iteration leaves the matrix unit idle between them.
+// Pattern `across-iterations` takes loops that accumulate `wgmma` products from shared memory and
+// do nothing else with them:
 //
-// Loops of several scores, or sums of weights, have their steps in another order
-// (OrderProducts.cpp).
+// 1. The waits of an iteration become one wait after the last product. It leaves this iteration's
+//    products in flight, and waits for those of the iteration before.
+// 2. Stages that an iteration has read are released one iteration later, and the last one after the
+//    loop. The first iteration releases none. The pass declines circular buffers of one stage.
+// 3. The wait for everything stands after the loop. If the loop ends with passing a turn, the wait
+//    follows that, so that the products of another warpgroup's tile follow these ones.
+// 4. If the loop is known to run, accumulators that start from zero need no zeros: the products of
+//    the first iteration do not accumulate.
 //
 //   for %k, %acc {                             for %k, %acc, %before {
 //     phase_wait %full[%slot]                    phase_wait %full[%slot]
 //     %p = warpgroup_dot ..., %acc               %p = warpgroup_dot ..., %acc
 //     %d = warpgroup_wait %p pending 0     →     %d = warpgroup_wait %p pending 1
-//     phase_arrive %empty[%slot]                 if %k is not the first { phase_arrive
-//     %empty[%before] } yield %d                                   yield %d, %slot
+//     phase_arrive %empty[%slot]                 if not the first { phase_arrive %empty[%before] }
+//     yield %d                                   yield %d, %slot
 //   }                                          }
 //                                              warpgroup_wait pending 0; phase_arrive %empty[last]
+//
+// Pattern `within-iterations` reorders the iterations of other loops, such as those of attention
+// gradients with two products of scores (OrderProducts.cpp). Products whose results threads add up
+// in f32 are complete in each iteration, and are declined.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"

@@ -1,34 +1,35 @@
-//===- OverlapScores.cpp - the next step's scores under this one's weights -===//
+//===- OverlapScores.cpp - issue the next scores before the exponentials --===//
 //
-// Where a chain's second product runs under the next step's work (tk-overlap-chains), the first one
-// is begun together with it and waited for at once: nothing runs under it. Where registers have
-// room for a second tile of scores, and weights are exponentials:
+// If a loop's second product runs under the next iteration's work (tk-overlap-chains), the first
+// product is issued with it and waited for at once. Nothing runs under the first product. This pass
+// issues the next iteration's first product before this iteration's exponentials.
 //
-// 1. A step begins the next one's first product as soon as its own scores have been read for the
-//    last time: their exponents are computed, the exponentials are not. These run under that
-//    product, which takes the registers of the scores that have been read.
-// 2. The loop carries the product that is in flight, from before its first step on. The last step,
-//    and a loop without any, begins the product of the stage before once more, and nobody reads it:
-//    ptxas gives products in flight registers of their own (C7511) where branches meet. So a stage
-//    of the first product is left one step later.
-// 3. A step's second product begins when its scores are there, and is waited for before the
-//    exponentials: the maxima run under it.
+// 1. An iteration issues the next first product as soon as its own scores have been read for the
+//    last time: the exponents are computed, the exponentials are not. They run under that product,
+//    which takes the registers of the scores that have been read.
+// 2. The loop carries the product in flight, also into the first iteration. The last iteration, and
+//    a loop without iterations, issue the product of the previous stage again, and nothing reads
+//    it. A branch would be no alternative: where branches meet, ptxas gives products in flight
+//    registers of their own (C7511). A stage of the first product is therefore released one
+//    iteration later.
+// 3. An iteration issues its second product when its scores are there, and waits for it before the
+//    exponentials. The maxima run under it.
 //
 //   for %j, %o, %p {                          s = dot %q, %k[first]
 //     s = dot %q, %k[j]                       for %j, %o, %p, %s {
-//     o1 = dot %p, %v[j - 1], %o                s1 = wait %s; leave %k[j - 1]
-//     s1 = wait s pending 1; leave %k[j]        o1 = dot %p, %v[j - 1], %o; m = max s1
+//     o1 = dot %p, %v[j - 1], %o                s1 = wait %s; release %k[j - 1]
+//     s1 = wait s pending 1; release %k[j]      o1 = dot %p, %v[j - 1], %o; m = max s1
 //     m = max s1; p1 = exp s1, m          →     x = exponent s1, m; s' = dot %q, %k[j + 1]
 //     o2 = wait o1; ...                         o2 = wait o1 pending 1; p1 = exp2 x; ...
 //   }                                         }
-//                                             wait %s; leave %k[last]
+//                                             wait %s; release %k[last]
 //
-// It is for steps whose exponentials take longer than their products, which otherwise need no help:
-// d 64 to 128 gain 3 to 12 %, d 256 would lose 5 to 12 %.
-//
-// ptxas lets no product of 16 bits run beside work on another's sums (C7513), so it is for weights
-// of 8 bits. Steps with masks under branches stay as they are: between a product and its wait a
-// branch takes the registers that the product reads.
+// The pass takes loops whose exponentials take longer than their products, and consumers with
+// registers for two tiles of scores. Heads of 64 to 128 gain 3 to 12 %, heads of 256 would lose 5
+// to 12 %. It takes only 8-bit numerators, because ptxas lets no 16-bit product run beside
+// arithmetic on another product's accumulators (C7513). Loops with masks under branches are
+// declined: between a product and its wait, a branch takes the registers that the product reads.
+// The keys need more than two stages.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"

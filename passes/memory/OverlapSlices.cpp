@@ -1,18 +1,19 @@
-//===- OverlapSlices.cpp - the next slice's first fragments under a product ===//
+//===- OverlapSlices.cpp - read the next slice under a product ------------===//
 //
-// A loop over slices of a sum waits for a slice that threads' asynchronous copies bring, meets, and
-// reads the first fragments from shared memory: until they are there no matrix instruction runs.
-// The matrix unit takes long for those of f64, of which a slice has few, and little else runs
-// beside them. So the next slice's head goes before this one's last product:
+// A loop over slices of a contraction waits for a slice of `cp.async` copies, synchronises, and
+// reads the first fragments from shared memory. Until they are there, no matrix instruction runs.
+// Matrix instructions of f64 take long, a slice has few of them, and little else runs beside them.
+// For f64, this pass moves the next slice's head before this slice's last product.
 //
-// 1. The head of an iteration is what stands before the last of the loads that its first product
-//    takes: waiting, the barrier, copies of a later slice, these loads. It depends on the
-//    iteration's number and on positions in the ring, not on sums.
-// 2. The head of the first iteration goes before the loop. Each iteration has the next one's
-//    before its last product, and carries what is loaded. What else later operations took from the
-//    head has no effects and is computed again.
-// 3. The head behind the last iteration waits for nothing, copies nothing, since its slices lie
-//    behind the end as those of the iterations before, and reads a stage that nobody needs.
+// 1. The head of an iteration ends with the later one of the two loads of its first product's
+//    operands. It consists of the wait, the barrier, the copies of a later slice, and these loads.
+//    It may depend on the iteration's number and on positions in the circular buffer, not on
+//    accumulators.
+// 2. The head of the first iteration goes before the loop. Each iteration executes the head of the
+//    next one before its last product, and carries the loaded fragments. Pure operations of the
+//    head that later operations use are computed again.
+// 3. The head after the last iteration is harmless. It waits for nothing and copies nothing,
+//    because its slices lie past the end, and reads a stage that nothing needs.
 //
 //   for %k, %slot, %sum {                        async_wait; barrier; copy_async ...
 //     async_wait; barrier; copy_async ...        %a0 = local_load %s[%slot0]
@@ -25,7 +26,7 @@
 //                                                  yield %next, %1, %a1
 //                                                }
 //
-// Nothing that touches memory changes its order, so offsets and barriers stay as they were planned.
+// Accesses to memory keep their order, so that the planned offsets and barriers remain valid.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"

@@ -1,14 +1,15 @@
-//===- OverlapTiles.cpp - one tile's beginning under another's end ---------===//
+//===- OverlapTiles.cpp - begin the next tile under the last product ------===//
 //
-// Where a chain's second product runs under the next step's work (tk-overlap-chains), the first
-// step of a tile has no product beside it, nor has the last product any work. In a program that
-// goes through tiles:
+// If a loop's second product runs under the next iteration's work (tk-overlap-chains), the first
+// iteration of a tile has no product beside it, and the last product has no arithmetic. This pass
+// joins the two, in consumers that loop over tiles:
 //
-// 1. Behind the steps of a tile the next tile's first product begins, and then this one's last; the
-//    first is waited for alone, and its scores are worked on under the last.
-// 2. The loop over tiles carries what that leaves: tiles, and whether there is a next tile that has
-//    steps. What follows from fewer elements is computed again.
-// 3. A tile whose beginning has not been carried, such as the first, begins by itself.
+// 1. After the iterations of a tile, the next tile's first product is issued, and then this tile's
+//    last one. Only the first is waited for, and the arithmetic on its scores runs under the last
+//    one.
+// 2. The loop over tiles carries the results of that first iteration, and whether the next tile has
+//    iterations. Tiles that follow from fewer elements are computed again.
+// 3. A tile whose first iteration has not been computed, such as the first tile, begins by itself.
 //
 //   for %t {                                      for %t, %have, %p {
 //     if any {                                      if any {
@@ -22,14 +23,15 @@
 //                                                   store o
 //                                                 }
 //
-// Nothing that the next tile's first copies wait for is held meanwhile: its stages are left before
-// the last product begins. Warpgroups with ends of their own (tk-bound-warpgroups) leave the
-// others' steps behind their results, so that their rings are not yet at the next tile.
+// The stages that the next tile's first loads wait for are released before the last product is
+// issued. Warpgroups with loop bounds of their own (tk-bound-warpgroups) are declined: they release
+// the others' stages after their results, so that their circular buffers are not yet at the next
+// tile.
 //
-// Measured, it pays where sums are wide, whose steps are of few terms, on long ranges under a mask
-// below the diagonal, and in windows without a bias (H200, 256 to 1024 keys, with masks as
-// tk-split-masked-steps then has them: 1.009 to 1.022; with a bias 0.96 to 0.98); elsewhere the
-// steps lose as much to instructions that ptxas adds.
+// In other cases, the additional instructions of ptxas cost as much as is gained. The pass
+// therefore takes 16-bit numerators, and heads of 256 or more columns. It takes heads of 128
+// columns under a causal mask over 8192 or more keys, and in windows without a bias. Windows of 256
+// to 1024 keys gain 1.009 to 1.022 on an H200; with a bias they would have 0.96 to 0.98.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"

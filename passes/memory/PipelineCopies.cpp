@@ -1,13 +1,21 @@
-//===- PipelineCopies.cpp - copies run ahead of the loop ------------------===//
+//===- PipelineCopies.cpp - multistage pipeline of cp.async copies --------===//
 //
-// 1. In a loop, the asynchronous copies whose addresses follow from the induction variable alone
-//    can begin early. Their buffers get S stages.
-// 2. Before the loop the copies of the first S - 1 iterations begin, a group each. A copy of an
-//    iteration that the loop does not reach is masked off as a whole, so nothing depends on the
-//    number of iterations.
-// 3. Iteration i waits until its own group is complete (S - 2 may be pending), begins the copies of
-//    iteration i + S - 1 into the stage that iteration i - 1 has read, then reads its own stage.
-// 4. After the loop nothing may be in flight: the memory can be used again.
+// A loop that copies a tile by `cp.async` and reads it at once waits for memory in every iteration.
+// This pass starts the copies some iterations early.
+//
+// 1. A copy can start early if its address follows from the induction variable alone, and only the
+//    loop reads its buffer. The buffer gets S stages.
+// 2. A prologue starts the copies of the first S - 1 iterations, one group each. A copy of an
+//    iteration that the loop does not reach is masked off, so that nothing depends on the number of
+//    iterations.
+// 3. Iteration i waits until its own group is complete (S - 2 may be pending). It starts the copies
+//    of iteration i + S - 1 into the stage that iteration i - 1 has read, and then reads its own
+//    stage.
+// 4. After the loop, nothing may be in flight, because the memory can be used again.
+//
+// S is option `stages`, else the schedule's number, else 3, but no more than fits shared memory.
+// The pass declines if fewer than 2 stages fit. It reports an error if a schedule block asks for
+// more stages than fit.
 //
 //   for k:                               prologue: copies of k = 0 .. S-2, one group each
 //     copy_async %s, a[k]                for k, read, write:

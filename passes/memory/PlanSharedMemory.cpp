@@ -1,17 +1,24 @@
 //===- PlanSharedMemory.cpp - offsets, waits and barriers -----------------===//
 //
-// 1. Copies that no pipeline waits for are waited for just before the first load that may need
+// This pass gives every buffer in shared memory its offset, and inserts the waits and barriers that
+// the accesses need.
+//
+// 1. In a cluster, two consecutive reductions along both axes of a tile become one exchange.
+// 2. Copies that no pipeline waits for are waited for just before the first load that may need
 //    them.
-// 2. Each buffer is live from its first to its last use, both widened to the outermost loop around
-//    them. The largest is placed first, at the lowest offset that no buffer live at the same time
-//    takes. Copies use theirs until they are waited for. One that warpgroups use without regard to
-//    each other is live throughout; one that bulk copies fill is live from the start, as the thread
-//    that begins them waits for no other and orders nothing that went through the same bytes
-//    before.
-// 3. Barriers go where two threads' accesses conflict (SharedHazards).
-// 4. What threads keep for themselves comes after all buffers, then barriers with phases.
-// 5. Reductions along both axes of a tile that the blocks of a cluster have become one exchange.
-// 6. `shared_bytes` of the function is the sum; more than the target has is an error.
+// 3. A buffer is live from its first to its last use, both widened to the outermost loop around
+//    them. A buffer of `cp.async` copies is live until they are waited for. A buffer that
+//    warpgroups use independently is live throughout. A buffer that TMA fills is live from the
+//    start: the thread that issues the loads waits for no other thread, and does not order earlier
+//    accesses to the same bytes.
+// 4. The largest buffer is placed first, at the lowest offset that no buffer takes which is live at
+//    the same time. Results that lie in pipeline stages get the offset of these stages.
+// 5. Thread-private staging follows after all buffers, then the mbarriers.
+// 6. `shared_bytes` of the kernel is the sum. More than the target has is an error.
+// 7. Barriers stand where accesses of two threads conflict (SharedHazards).
+//
+// Before: %a = alloc_shared : 16 KB; ... last use of %a; %b = alloc_shared : 8 KB; first use of %b
+// After:  %a = alloc_shared offset 0; ...; barrier; %b = alloc_shared offset 0; ...
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/tkgpu/TkGpuExchange.h"

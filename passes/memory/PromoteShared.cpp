@@ -1,24 +1,25 @@
-//===- PromoteShared.cpp - tiles go through shared memory -----------------===//
+//===- PromoteShared.cpp - operands and conversions in shared memory ------===//
 //
-// 1. A load whose tile is only needed as a product's operand goes from global to shared memory:
-//    by asynchronous copies if they are of at least 4 bytes, else through registers. The tile is
-//    swizzled, so that neither the copies nor the reads meet bank conflicts, unless both go along
-//    its rows.
-// 2. Any other conversion between layouts that moves elements between threads is a store to
-//    shared scratch and a load from it.
-// 3. A product whose operands come from shared memory is cut along k, each slice's operands read
-//    just before it: by ldmatrix for the matrix unit, in 16-byte vectors for FMA. An operand that
-//    is in registers already (the weights between two products) is cut by tkgpu.extract. Of FMA's
-//    slices as many are written out as give a thread some thousand instructions; a loop goes
+// Threads read the operands of a product several times, in another layout than global memory is
+// read in. This pass brings operands, and tiles that change their layout, through shared memory.
+//
+// 1. A load that only products read as an operand goes from global to shared memory: by `cp.async`
+//    if an access has at least 4 bytes, else through registers. The tile is swizzled, so that
+//    neither copies nor reads meet bank conflicts. It is not swizzled if both go along its rows.
+// 2. Any other conversion that moves elements between threads becomes a store to shared scratch and
+//    a load from it.
+// 3. A product with operands in shared memory is cut along k into slices. The operands of a slice
+//    are read one slice ahead: by `ldmatrix` for the matrix unit, in 16-byte vectors for FMA. An
+//    operand in registers, such as softmax numerators, is cut by `tkgpu.extract`. For FMA, the pass
+//    writes out as many slices as give a thread about two thousand instructions, and a loop goes
 //    through the rest of k.
+// 4. A tile that TMA loads and that goes through registers is read likewise.
 //
-// 4. A tile that a bulk copy brings is read likewise where it goes through registers.
+// The waits and barriers come later (tk-plan-shared-memory).
 //
-// Waits and barriers come later, by tk-plan-shared-memory.
-//
-//   %x = tkgpu.load %a[%i, %k] : #coalesced        tkgpu.copy_async %s, %a[%i, %k] layout
-//   #coalesced %y = tkgpu.convert_layout %x : #operand     → %y0 = tkgpu.local_load %s {offsets =
-//   [0, 0]} %d = tkgpu.dot %y, ...                         %d0 = tkgpu.dot %y0, ...
+//   %x = tkgpu.load %a[%i, %k] : #coalesced      tkgpu.copy_async %s, %a[%i, %k] layout #coalesced
+//   %y = tkgpu.convert_layout %x : #operand   →  %y0 = tkgpu.local_load %s {offsets = [0, 0]}
+//   %d = tkgpu.dot %y, ...                       %d0 = tkgpu.dot %y0, ...
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"

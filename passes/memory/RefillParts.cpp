@@ -1,15 +1,20 @@
-//===- RefillParts.cpp - the next row comes part by part ------------------===//
+//===- RefillParts.cpp - refill a row's staging chunk by chunk ------------===//
 //
-// Where shared memory has room for one row of a block, the next one is brought when this one has
-// been read for the last time (tk-fetch-ahead). What is stored is computed a part at a time
-// (tk-cut-stores), and stores take as long as loads: memory would have nothing to read meanwhile.
-//   1. In loops, copies to private memory of one stage are looked at, which is read as a whole
-//      first, and then by parts of one size, which fill it.
-//   2. Each part is copied by itself as soon as it has been read, before what is computed from it
-//      is stored: a thread has what it read. The group that the parts belong to ends where it did.
-//   3. Where nothing else is brought, parts are awaited one by one, and come that much earlier
-//      where there is room for more than a row has (PartRing.h). So are those of a large block's
-//      only row (AwaitParts.h).
+// If shared memory has room for one row of a block, the next row's copy starts when this row has
+// been read for the last time (tk-fetch-ahead). The kernel stores by chunks (tk-cut-stores), and
+// stores take as long as loads, during which no load would be in flight.
+//
+// 1. Pattern `chunks` takes loops that copy to thread-private staging of one stage, which they read
+//    first as a whole and then by chunks of one size that fill it. Each chunk is copied as soon as
+//    it has been read, before the results of it are stored. No barrier is needed: a thread reads
+//    what it copies. The copies still form one group.
+// 2. If the loop copies nothing else, each chunk is a group that is waited for by itself. Spare
+//    shared memory then holds chunks of a further row (PartRing.h). In this form, the pattern also
+//    takes several stages, if one block fills a multiprocessor.
+// 3. Pattern `early-loads` takes rows that are read only before the reduction across warps. Their
+//    next copies start before that reduction, because nothing else would be in flight meanwhile.
+// 4. Pattern `late-waits` takes a large block's only row. It is copied by chunks, and each chunk is
+//    waited for where the row is first read (AwaitParts.h).
 //
 // Before: %a = private_load %row part 0; store (f %a); %b = private_load %row part 1; store (f %b);
 //         copy %row, x[next]; async_commit

@@ -1,13 +1,16 @@
 //===- SelectElements.cpp - one element that differs ----------------------===//
 //
-// The gradient of a loss is a row of weights, less 1 at the label. To compare every element's
-// number with the label and choose costs each element three instructions for what one of them
-// needs.
-//   1. A choice of a tile's elements by whether their number along the only axis is a given scalar,
-//      between two constants the second of which an operation leaves its other operand with
-//      (x - 0, x * 1), becomes a choice between that operation's results.
-//   2. Choices between tiles by such a condition become tkgpu.select_at, which only those threads
-//      look into that have the element.
+// The gradient of a cross-entropy loss is a row of softmax numerators, less 1 at the label. A
+// comparison and a choice for every element cost three instructions each, for the sake of one
+// element.
+//
+// 1. The pass finds choices between tiles by whether an element's index along the only axis is a
+//    given scalar.
+// 2. The choice may be between two constants, the second of which leaves another operation's
+//    operand as it is: x - 0, x + -0 or x * 1. It becomes a choice between that operation's
+//    results.
+// 3. A choice between tiles becomes a `tkgpu.select_at`: only the threads that hold the element
+//    look into it. Choices whose other tile is a cheap one stay.
 //
 // Before: %is = cmpi eq, iota, %n; %t = select %is, 1, 0; %y = %x - %t
 // After:  %a = %x - 1; %y = select_at %a at %n else %x

@@ -1,19 +1,20 @@
 //===- ShareRandomBlocks.cpp - one Philox block for neighbouring numbers --===//
 //
-// `tk.rand` of n is word n % 4 of block n / 4. A thread that draws the numbers n, n + 1, n + 2 and
-// n + 3, n a multiple of 4, so computes one block for all of them.
+// `tk.rand` of n is word n % 4 of Philox block n / 4. A thread that needs the numbers n to n + 3,
+// with n a multiple of 4, can compute one block for all of them.
 //
-// 1. A drawn tile is looked for whose `n` runs in steps of one along an axis, in aligned groups of
-//    4 (or 2) that begin at a multiple of 4 (or 2), and whose `seed` is the same within each group.
-// 2. The lowest register bits of its layout must step by 1 (and 2) along that axis, so that each
-//    group is 4 (or 2) consecutive registers of one thread.
-// 3. The operation says how many neighbours share a block; the emission computes one for them.
-// 4. Where the numbers are only compared with one limit, `rand < rate`, the comparisons are those
-// of
-//    the drawn words with an integer that follows from the limit.
+// 1. The pass finds a random tile whose `n` runs in steps of one along an axis. The steps form
+//    aligned groups of 4 (or 2) that begin at a multiple of 4 (or 2). The `seed` must be the same
+//    in each group.
+// 2. The lowest register bits of the tile's layout must step by 1 (and 2) along that axis. A group
+//    is then 4 (or 2) consecutive registers of one thread.
+// 3. The operation gets the number of neighbours that share a block, and the emitted code computes
+//    one block for them.
+// 4. If the numbers are only compared with scalar limits, `rand < rate`, the comparisons are of the
+//    random words with an integer that follows from the limit.
 //
 //   %x = tk.rand %seed, %n : tensor<512xi64>, tensor<512xi64> -> tensor<512xf32, #row>
-//     =>
+//     →
 //   %x = tk.rand %seed, %n {tkgpu.neighbours = 4} : ...
 //
 //===----------------------------------------------------------------------===//

@@ -1,21 +1,26 @@
-//===- SpecializeWarps.cpp - one role brings data, the other computes -----===//
+//===- SpecializeWarps.cpp - producer and consumer warps ------------------===//
 //
-// 1. Bulk copies of one block whose tiles meet in an operation, or are read one right after the
-//    other, form a ring: their buffers get stages, and each stage two barriers with phases, `full`
-//    for the data and `empty` for the readers.
-// 2. A ring's position, the slot and the parity of its current phase, is carried by the loops
-//    around it; nothing depends on how often they run.
-// 3. The producer's program is the control flow around the copies, with what their coordinates and
-//    the loops' bounds are computed from, and nothing else. It waits until a slot is empty,
-//    announces the bytes and begins the copies.
-// 4. The consumer's program is what was there. It waits for a slot before the first use of its
-//    tiles and leaves it after the last one; a product's use ends where it is waited for.
-// 5. With `teams` in the schedule, warpgroups run the consumer's program for tiles of their own
-//    (TeamTiles).
-// 6. Copies of what is read once, or again soon, say so (ReadOnce.h).
-// 7. Registers move from the producer's warps to the consumer's where they are scarce.
+// Threads that issue TMA loads and wait for them cannot compute meanwhile. This pass gives the
+// loads to producer warps, which run some pipeline stages ahead of the consumer warps.
 //
-// A loop over k with copies into %sa and %sb becomes
+// 1. TMA loads in one block of code form a circular buffer if one operation reads their tiles, or
+//    reads follow each other directly. Their buffers get stages, and each stage two mbarriers:
+//    `full` for the data and `empty` for the readers.
+// 2. The loops around a circular buffer carry its position: the slot, and the parity of its phase.
+//    Nothing depends on how often the loops run.
+// 3. The producer's program is the control flow around the loads, with the arithmetic of their
+//    coordinates and of the loop bounds. It waits until a stage is empty, announces the bytes, and
+//    issues the loads.
+// 4. The consumer's program is the rest. It waits for a stage before the first use of the tiles,
+//    and releases the stage after the last use. A product's use ends where it is waited for.
+// 5. With `teams` in the schedule, each warpgroup runs the consumer's program for tiles of its own
+//    (TeamTiles). Patterns `stream-hints` and `reuse-hints` mark loads of data that is read once,
+//    or again soon (ReadOnce.h). Pattern `results-in-stages` puts a tile's results into the stage
+//    that its rows leave, so that the warpgroups can run unordered (Rings.h). Pattern `ones` places
+//    extra columns that contain ones, for tk-sum-in-products.
+// 6. Registers move from producer to consumer warps (`setmaxnreg`) where accumulators need them.
+//
+// A loop over k with TMA loads into `%sa` and `%sb` becomes:
 //
 //   producer { for k, slot, parity {                 consumer { for k, slot, parity {
 //     phase_wait %empty[slot] parity 1 - parity        phase_wait %full[slot] parity parity
@@ -24,9 +29,10 @@
 //     bulk_copy %sb[slot], ... signals %full[slot]     phase_arrive %empty[slot]
 //   } }                                              } }
 //
-// A function in which the copies cannot be cut out, whose consumers meet at barriers of the whole
-// block, or whose block has no warps to spare, keeps one role: with rings of one stage, its first
-// thread begins the copies and all wait for them. So does every function with `one-role`.
+// The pass declines if the producer cannot compute the loads' coordinates, if consumers synchronise
+// the whole block, or if the block has no room for four more warps. The kernel then has buffers of
+// one stage: its first thread issues the loads, and all threads wait for them. Option `one-role`
+// does the same to every kernel.
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/tkgpu/TkGpuExchange.h"

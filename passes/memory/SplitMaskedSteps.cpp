@@ -1,15 +1,18 @@
-//===- SplitMaskedSteps.cpp - steps that need no mask have their own loop --===//
+//===- SplitMaskedSteps.cpp - loops without masks -------------------------===//
 //
-// A branch in a step of products of warpgroups, which masks scores at the ends of a row's range,
-// ends a block of instructions between one product's beginning and its wait; ptxas then waits at
-// once where the blocks meet, and nothing runs under that product. Most steps take the branch
-// that does nothing. In a loop with products in flight whose branch asks where the step is:
+// An iteration of an attention loop may have a branch that masks scores at the ends of a row's
+// range. The branch ends a basic block between the issue of a product and its wait. ptxas then
+// waits where the basic blocks meet, so that nothing runs under the product. Most iterations do not
+// need the mask. The pass takes loops with products in flight whose branch depends only on where
+// the iteration is.
 //
-// 1. The steps that lie behind all lower bounds and before all upper ones become a loop without the
-//    branch.
-// 2. The steps before them, if there are lower bounds, and those behind them stay in loops with it.
-// 3. Where there are bounds on both sides (a window), those loops have few steps, and most need the
-//    mask. Where tiles overlap it takes the branch's place there, and in the step before the loop.
+// 1. Pattern `plain-loops`: the iterations after all lower bounds and before all upper bounds
+//    become a loop without the branch.
+// 2. The iterations before them, if there are lower bounds, and those after them stay in loops with
+//    the branch.
+// 3. Pattern `window-ends`: with bounds on both sides (a window), the loops with the branch have
+//    few iterations, and most of them need the mask. If tiles overlap (tk-overlap-tiles), the mask
+//    takes the branch's place in these loops, and in the iteration before them.
 //
 //   for %j = %a to %b {                    for %j = %a to min(%b, %x) { ...; if ... { mask s } }
 //     s = dot; o = dot; wait s             for %j = next to min(%b, %y - 31) { ...; wait s; ... }
@@ -18,11 +21,11 @@
 //     } ...; wait o
 //   }
 //
-// Where four warpgroups take turns, whose work runs under others' products, it brings what steps
-// without masks save since they have no maxima (tk-keep-references): keys up to the query's, heads
-// of 64, 512 to 4096 of them, H200: 1.07 to 1.13
-// (lab/results/2026-11-28-h200-masks-and-references.md). It brings nothing for a few steps, nor
-// where a step computes long functions: its code does not stay in the cache.
+// The pass declines loops that are known to have at most 4 iterations, and loops with long
+// functions such as tanh, whose code would not stay in the instruction cache. For four ordered
+// warpgroups, the work on scores runs under other warpgroups' products, and the gain comes from
+// deferred rescaling (tk-keep-references). Causal attention over 512 to 4096 keys, heads of 64,
+// gains 1.07 to 1.13 on an H200 (lab/results/2026-11-28-h200-masks-and-references.md).
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"

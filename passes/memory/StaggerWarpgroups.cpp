@@ -1,26 +1,31 @@
-//===- StaggerWarpgroups.cpp - results under the others' last products ----===//
+//===- StaggerWarpgroups.cpp - results under the others' products ---------===//
 //
-// Two warpgroups that share a block's tile end their sums together, and leave the matrix unit idle
-// while they work on the results. Where one ends earlier, its results are worked on under the other
-// one's last products, and the other one's under the first products of the next tile. In the
-// consumer's program of two warpgroups with a loop over tiles, around one whose steps are nothing
-// but products from a ring of stages that stay in flight:
+// Two warpgroups that share a block's tile end their contraction together, and leave the matrix
+// unit idle during the epilogue. If one ends earlier, its epilogue runs under the other one's last
+// products, and the other one's epilogue under the first products of the next tile. The pass takes
+// consumers of two warpgroups with a loop over tiles. The loop inside must contain nothing but
+// products that stay in flight, from one circular buffer.
 //
-// 1. The first warpgroup leads once its products of the last step have begun;
-// 2. the second one follows: it waits for that before the products of its last steps, as many as
-//    the ring has stages but one. It still holds the stage before those, so that with more steps
-//    the first warpgroup could wait for a stage while it is waited for.
+// 1. The first warpgroup leads: it signals (`turn lead`) when it has issued its products of the
+//    last iteration.
+// 2. The second one follows: it waits for that signal (`turn follow`) before the products of its
+//    last iterations, one fewer than the buffer's stages. It still holds the stage before those.
+//    With more iterations, the first warpgroup could wait for a stage while the second one waits
+//    for it.
 //
-// In between they run as they come: where stages are late the second one catches up, and no product
-// is late for that. Loops with fewer steps than that follow in their first one.
+// In between they run unordered: if stages are late, the second one catches up, and no product is
+// late for that. In loops with fewer iterations, the second warpgroup waits in the first one.
 //
 //   for %k ... {                              for %k ... {
-//     phase_wait                                if last steps begin at %k { turn follow }
+//     phase_wait                                if last iterations begin at %k { turn follow }
 //     %d = dot ...                              phase_wait
 //     ...                                →      %d = dot ...
-//   }                                           if %k is the last step { turn lead }
+//   }                                           if %k is the last iteration { turn lead }
 //                                               ...
 //                                             }
+//
+// The pass declines loops with arithmetic on accumulators or register operands, buffers of one
+// stage, clusters whose blocks share stages, and kernels that give each warpgroup its own tiles.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"

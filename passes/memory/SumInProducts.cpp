@@ -1,45 +1,41 @@
-//===- SumInProducts.cpp - sums of weights by the product that takes them -===//
+//===- SumInProducts.cpp - row sums by the matrix unit --------------------===//
 //
-// A loop whose rounded weights go on to a product as its left operand sums their rows, too: an
-// addition for each weight, which costs the products beside it a cycle (accumulators and arithmetic
-// share the register file's ports). Eight more columns of the right operand that hold ones have the
-// matrix unit sum them, for a sixteenth of the product's time at 128 columns. That pays for weights
-// of 8 bits, and for those of 16 where threads' instructions are what a step takes: where
-// warpgroups come apart (takeTurns; H100: soft caps in windows +2 to +3 %, where they take turns
-// the product is what they wait for).
+// A loop whose rounded softmax numerators are the left operand of a product adds up their rows,
+// too. These additions slow the product: accumulators and arithmetic share the ports of the
+// register file. With eight extra columns of the right operand that contain ones, the matrix unit
+// computes the row sums. That costs a sixteenth of the product's time at 128 columns. It pays for
+// 8-bit numerators, and for 16-bit ones in unordered warpgroups, which are bound by their
+// instructions (H100, windows with a soft cap: +2 to +3 %). Ordered warpgroups wait for the
+// product.
 //
-// 1. A loop carries weights to the next step's product, and a sum of which each step adds the rows
-//    of its own weights:  l' = l * factor + reduce sum w,  p' = round w.
-//    So do the loops that it takes both from, up to weights before the first.
-// 2. The right operand's tiles get columns of ones behind them, those of 16 bits where rings were
-//    planned (placeOnes).
-// 3. Sums lag behind by a step, as the product does: l' = (l + sums of p) * factor. A step's sums
-//    begin at zero and are added in f32, as the matrix unit keeps 14 bits of 8-bit products: over
-//    one step it loses at most 2^-8 of the sum, and that only of weights that the product loses.
-// 4. Behind the last product its sums are added, too.
+// 1. The pass finds a loop that carries numerators to the next iteration's product: p' = round w.
+//    The loop carries a sum, too, to which each iteration adds the rows of its own numerators: l' =
+//    l * factor + reduce sum w. The loops that it takes both from must do the same, up to
+//    numerators before the first loop.
+// 2. The tiles of the right operand get the extra columns. For 16-bit operands, tk-specialize-warps
+//    must have placed them.
+// 3. The sums lag one iteration behind, as the product does. For 8 bits, an iteration's sums begin
+//    at zero and are added in f32, because the matrix unit keeps 14 bits of 8-bit products. Over
+//    one iteration it loses at most 2^-8 of the sum.
+// 4. The sums of the last product are added after it.
 //
 //   for (%l, %o, %p) {                        for (%l, %o, %p, %s) {
 //     %x = wait (dot %p, %v, %o)                %x, %y = wait (dot %p, %v, %o), (sums %p, %v, %s)
-//     %w = ...                                  %w = ...
 //     yield %l * %f + sum %w,            →      yield (%l + first %y) * %f,
 //           %x * %f, round %w                         %x * %f, round %w, clear %y
 //   }                                         }
 //   wait (dot %p, %v, %o)                     %x, %y = wait (dot ...), (sums ...); %l + first %y
 //
-// 5. Products of 16 bits are added in f32: where no factor is between, their sums are carried on as
-//    the product itself is, in place of the threads' own, and the rows behind the loop are
-//    whichever column a thread has:
+// 5. For 16 bits without a factor, the sums are carried as accumulators of the matrix unit, in
+//    place of the threads' own sums. Every column holds the row's sum.
 //
 //   for (%l, %o, %p) {                        for (%s, %o, %p) {
-//     %x = wait (dot %p, %v, %o)                %x, %y = wait (dot %p, %v, %o), (sums %p, %v, %s)
-//     yield %l + sum in threads %w,      →      yield %y, %x, round %w
-//           %x, round %w                      }
-//   }                                         %x, %y = wait (dot ...), (sums ...)
-//   reduce sum %l                             first %y
+//     yield %l + sum in threads %w, ...  →      yield sums %p, %v, %s, ...
+//   }                                         }
+//   reduce sum %l                             first (sums %p, %v, %s)
 //
-// The weights that are summed are then the rounded ones, which is what the product's are: rows of
-// results are normalised by what their weights sum to (docs/reference/numerics.md). So it is for
-// sums that results are divided by; a logarithm of them would show the rounding.
+// The sums are those of the rounded numerators, as the product's are (docs/reference/numerics.md).
+// The pass takes only sums that results are divided by; a logarithm would show the rounding.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"

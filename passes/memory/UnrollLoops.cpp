@@ -1,19 +1,20 @@
-//===- UnrollLoops.cpp - several accesses of a thread on their way --------===//
+//===- UnrollLoops.cpp - several loads in flight --------------------------===//
 //
-// A loop that sums up what it reads, one access of a thread an iteration, waits for each. The
-// accesses of several iterations, begun together, wait once.
-//   1. Innermost loops of functions without products are looked at that read tiles, and in which
-//      the threads do not wait for each other.
-//   2. They are unrolled such that a thread reads about 64 bytes an iteration, but at most 4 times,
-//      and a power of two, which leaves nothing over where what a loop goes through is one. The
-//      count of iterations is computed without a sign: a range may end before it begins, and is
-//      then given its beginning for an end. There are fewer of iterations with many divisions,
-//      exponentials and the like where a thread has several terms for each element that it loads.
-//   3. Loops of windows, whose tiles slide along an axis of which a thread has several places, are
-//      unrolled whole where the number of iterations is known: the same loads of several iterations
-//      are then one. Loops with many exponentials and the like stay.
-//   4. The loads of an iteration, and the arithmetic that leads to them, are moved to where it
-//      begins.
+// A loop that reduces what it reads, with one access of a thread in an iteration, waits for each
+// access. If several iterations start their accesses together, they wait once.
+//
+// 1. The pass takes innermost loops of kernels without matrix products whose threads do not
+//    synchronise.
+// 2. Pattern `windows`: a loop whose loaded tile slides along an axis, of which a thread has
+//    several places, is unrolled completely, so that equal loads of several iterations become one.
+//    The number of iterations must be known. The pass declines if that would write out more than
+//    128 loads, or 2048 instructions of divisions, exponentials and the like.
+// 3. Pattern `small-loads`: a loop is unrolled such that a thread reads about 64 bytes an
+//    iteration. The factor is a power of two, at most 4. It is smaller if a thread computes several
+//    elements from each one that it loads, with many divisions or exponentials.
+// 4. The loads of an iteration, and the arithmetic of their addresses, move to where it begins. A
+//    range that ends before it begins gets its beginning as its end, because the unrolled trip
+//    count is unsigned.
 //
 // Before: scf.for %i = %a to %b step %s {%x = load %p[%i]; %c = add %carried, %x}
 // After:  scf.for %i = %a to %m step 4 s {%x0 = load %p[%i]; %x1 = load %p[%i + s]; ...; add ...}

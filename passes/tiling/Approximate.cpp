@@ -1,7 +1,24 @@
 //===- Approximate.cpp - passes on the bodies of compute ops and tiles ----===//
 //
-// tk-convert-indices and tk-approximate-functions run before compute ops become kernels over tiles,
-// tk-refine-tiles behind that. Their patterns have files of their own.
+// Three passes run the patterns on index arithmetic and on functions. Each pattern has a file of
+// its own, whose head describes it and its error bound.
+//
+// 1. tk-convert-indices takes bodies of compute ops, before they become kernels. `widen` computes
+//    with 64 bits where 32 do not hold a value (WidenIndices.cpp). `floats` converts indices to
+//    floats before they are added (ConvertIndices.cpp).
+// 2. tk-approximate-functions takes bodies of compute ops, too. `exponentials`
+//    (ApproximateExps.cpp), `logits` (ApproximateScores.cpp), `narrow-results`
+//    (ApproximateNarrow.cpp) and `logistic` (ApproximateLogistic.cpp) use the hardware's
+//    approximations where a result is rounded to 16 bits or fewer. `bounded-logits`
+//    (BoundScores.cpp), `scales` (FoldScales.cpp), `powers` (FoldPowers.cpp) and `references`
+//    (FreeReferences.cpp) simplify the maximum of a softmax and what is done to its logits and
+//    numerators. `reciprocals` multiplies by one reciprocal a row (RowQuotients.cpp).
+// 3. tk-refine-tiles takes kernels over tiles. `row-parts` moves a row's part of a bias from the
+//    scores to the row maximum (SeparateRows.cpp). `accumulators` begins a product with the
+//    accumulators that it is added to (AccumulateProducts.cpp).
+//
+// Before: %p = exp_diff %x, %m; yield (max) %x * %c, (sum) %p                   // `scales`
+// After:  yield (max) %x, (sum) scaled_exp_diff %x, %m by %c
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"

@@ -1,16 +1,18 @@
-//===- FoldMasks.cpp - masked loads that bring what reductions need -------===//
+//===- FoldMasks.cpp - fold identity values into masked loads -------------===//
 //
-// Outside the bounds a load brings zeros, and a reduction that wants another element there, or
-// whose terms make something else of zeros, selects its identity with the load's own mask: an
-// instruction or two an element, where the load can bring what leads to the identity by itself.
-//   1. What is chosen from a whole load by the mask of another one is chosen from that
-//      (UniteLoads.cpp).
-//   2. For each masked load, what its users make of 0, -inf and +inf in masked elements is followed
-//      through operations on elements, where it is known.
-//   3. A replacement is safe if in every reduction its masked elements are the identity, and
-//      wherever else they meet an operation that looks at them they are what they were.
-//   4. The safe one that makes most selections equal to their operand is taken, and those are left
-//      out.
+// A load yields zeros outside of its bounds. A reduction with another identity value, or one of
+// computed elements, selects its identity value with the load's own mask. That costs one or two
+// instructions an element, although the load can yield a value that leads to the identity value by
+// itself.
+//
+// 1. Pattern `unite-loads`: a selection between a load and a constant may have the mask of another
+//    load of the same elements. It then selects from that other load (UniteLoads.cpp).
+// 2. Pattern `identities` takes each load with one mask and a constant for masked elements. For 0,
+//    -inf and +inf it follows, through elementwise operations, what becomes of a masked element.
+// 3. A replacement is safe if every reduction sees its identity value in masked elements, and every
+//    other operation sees the same value as before. Stores under the same mask see nothing.
+// 4. The pass takes the safe replacement that makes the most selections equal to their operand, and
+//    drops these selections.
 //
 // Before: %x = load ... masks(%in) other(0)      %m = reduce <max> (select %in, %x, -inf)
 //         %s = reduce <sum> (select %in, (exp_diff %x, %m), 0)

@@ -1,17 +1,24 @@
-//===- Tile.cpp - from statements to programs of one block ----------------===//
+//===- Tile.cpp - from compute ops to kernels over tiles ------------------===//
 //
-// Every tk.compute with a schedule becomes a launch of a function over tiles:
-//   1. Each index of the compute is cut into tiles of the schedule's size; a block has one tile of
-//      each. What one tile holds entirely has no grid axis.
-//   2. The scalar body is rebuilt over tiles (BlockProgram.h), reductions as loops over tiles.
-//   3. Extents that a tile does not divide are masked, unless facts prove that it does.
-//   4. The compute is replaced by the launch; grid extents are arithmetic on its extents.
+// Every `tk.compute` with a schedule becomes a launch of a kernel over tiles.
 //
-// Before, with #tkgpu.schedule<tile = [128, 128], reduce = [32]>:
+// 1. Each index of the compute op is cut into tiles of the schedule's size, and a block computes
+//    one tile of each. An index that one tile holds entirely has no grid axis.
+// 2. The scalar body is rebuilt over tiles (BlockProgram.h). Reductions become loops over tiles.
+// 3. An extent that its tile does not divide is masked, unless facts about sizes prove that it
+//    does.
+// 4. The launch replaces the compute op. Its grid is arithmetic on the compute op's extents.
+//
+// With `#tkgpu.schedule<tile = [128, 128], reduce = [32]>`:
+//
 //   %c = tk.compute ["i", "j"] in (%M, %N) { sum_k a[i, k] * b[k, j] }
-// After:
+//     →
 //   %c = tkgpu.launch @gemm_c grid(%tiles, %one, %one) args(%a, %b, ...) shapes(%M, %N)
 //   tkgpu.func @gemm_c { scf.for %k = 0 to %K step 32 { load a; load b; tkgpu.dot } store }
+//
+// A compute op without a schedule is an error, as is a tile with more than 512 elements a thread.
+// With option `naive`, reductions take one element at a time, and each thread reads its operands
+// itself.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/Refusal.h"
