@@ -12,26 +12,34 @@ include "mlir/IR/TensorEncoding.td"
 def TkGpu_LayoutAttr : AttrDef<TkGpu_Dialect, "Layout",
     [DeclareAttrInterfaceMethods<VerifiableTensorEncoding>]> {
   let mnemonic = "layout";
-  let summary = "Which register of which thread holds which element of a tile";
+  let summary = "the map from register, lane and warp to the coordinates of a tile";
   let description = [{
-    A linear map over bits. Bit b of the register number, of the lane (0..31) and of the warp
-    number each contribute one coordinate vector; an element's coordinate is the xor of the
-    vectors of the bits that are set. A vector is a power of two on exactly one axis, or zero: a
-    bit that leads to the same element (replication).
+    A layout is a linear map over bits. Each bit of the register number, of the lane (0 to 31) and
+    of the warp number has a coordinate vector. The coordinate of an element is the xor of the
+    vectors of all bits that are set. A vector is a power of two on one axis, or zero. A bit with a
+    zero vector replicates: both of its values lead to the same element.
 
+    The following layout is the 32x8 accumulator of mma.m16n8k16 over two warps. Register 3 of lane
+    5 in warp 1 holds element (16 + 8 + 1, 2 + 1) = (25, 3).
+
+    ```mlir
+    #tkgpu.layout<register = [[0, 1], [8, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]],
+        warp = [[16, 0]]>
     ```
-    #tkgpu.layout<register = [[0, 1], [8, 0]],
-                  lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]],
-                  warp = [[16, 0]]>
-    ```
-    is the 32x8 accumulator of mma.m16n8k16 over two warps: register 3 of lane 5 in warp 1 is
-    element (16 + 8 + 1, 2 + 1) = (25, 3).
 
-    Blocked tiles, matrix fragments and slices (rows left over by a reduction) are constructors of
-    this one attribute, in TkGpuLayout.h. Registers do not replicate; lanes and warps may.
+    With `held = n` a thread has only the first n registers. No operation uses the elements of the
+    other registers, such as those beyond a row of 5120 elements in a tile of 8192.
 
-    With `held = n` a thread has only the first n registers, which all lie along one axis; nobody
-    uses the elements of the others (a row of 5120 in a tile of 8192).
+    TkGpuLayout.h has constructors for blocked tiles, for matrix fragments and for slices, which
+    are the layouts of reduced tiles.
+
+    The verifier requires:
+
+    - 5 lane vectors, at most 10 register vectors and at most 9 warp vectors,
+    - register vectors that are not zero; lane and warp vectors may be zero,
+    - each element once: on each axis the steps are all powers of two below the extent,
+    - `held` below the number of registers, and only with register vectors along one axis,
+    - a tile of the layout's shape.
   }];
   let parameters = (ins
     "unsigned":$rank,
