@@ -224,8 +224,8 @@ def TkGpu_BulkCopyOp : TkGpu_Op<"bulk_copy", [AttrSizedOperandSegments,
     - a `first_row` of the tile, without `multicast` and interleaved rows.
 
     ```mlir
-    tkgpu.bulk_copy %a, %map[%row, %k] signals %full[%slot] : <[128, 64], bf16 order = [1, 0] chunk
-        = 8 phases = 8>, !tkgpu.phases<4>
+    tkgpu.bulk_copy %a, %map[%row, %k] signals %full[%slot]
+        : <[128, 64], bf16 order = [1, 0] chunk = 8 phases = 8>, !tkgpu.phases<4>
     ```
   }];
   let extraClassDeclaration = [{
@@ -270,8 +270,8 @@ def TkGpu_BulkStoreOp : TkGpu_Op<"bulk_store", [MemoryEffects<[MemRead, MemWrite
     The emitter requires a source of one panel.
 
     ```mlir
-    tkgpu.bulk_store %s, %map[%row, %column] {warpgroup_axis = 0 : i64} : <[64, 64], bf16 chunk = 8
-        phases = 8>
+    tkgpu.bulk_store %s, %map[%row, %column] {warpgroup_axis = 0 : i64}
+        : <[64, 64], bf16 chunk = 8 phases = 8>
     ```
   }];
   let arguments = (ins TkGpu_SharedType:$source, TkGpu_TensorMapType:$map,
@@ -336,9 +336,9 @@ def TkGpu_WarpgroupDotOp : TkGpu_Op<"warpgroup_dot", [
       second in the `order` of `b`.
 
     ```mlir
-    %d = tkgpu.warpgroup_dot %a, %b, %zero : !tkgpu.shared<[128, 64], bf16 order = [1, 0] chunk = 8
-        phases = 8>, <[64, 256], bf16 order = [1, 0] chunk = 8 phases = 8 panel = 64> ->
-        tensor<128x256xf32>
+    %d = tkgpu.warpgroup_dot %a, %b, %zero
+        : !tkgpu.shared<[128, 64], bf16 order = [1, 0] chunk = 8 phases = 8>,
+        <[64, 256], bf16 order = [1, 0] chunk = 8 phases = 8 panel = 64> -> tensor<128x256xf32>
     ```
   }];
   let arguments = (ins AnyType:$a, TkGpu_SharedType:$b, AnyRankedTensor:$acc,
@@ -365,8 +365,8 @@ def TkGpu_WarpgroupSumsOp : TkGpu_Op<"warpgroup_sums", [
     for each of the `ones` of `b`.
 
     ```mlir
-    %s = tkgpu.warpgroup_sums %p, %v, %sums : tensor<64x128xf8E4M3FN>, <[128, 64], f8E4M3FN order =
-        [0, 1] chunk = 16 phases = 8 ones = 8> -> tensor<64x8xf32>
+    %s = tkgpu.warpgroup_sums %p, %v, %sums : tensor<64x128xf8E4M3FN>,
+        <[128, 64], f8E4M3FN order = [0, 1] chunk = 16 phases = 8 ones = 8> -> tensor<64x8xf32>
     ```
   }];
   let arguments = (ins AnyRankedTensor:$a, TkGpu_SharedType:$b, AnyRankedTensor:$acc);

@@ -33,8 +33,8 @@ def TkGpu_LastBlockOp : Op<TkGpu_Dialect, "last_block", [MemoryEffects<[MemRead,
     that the emitter does not declare them `__restrict__`.
 
     ```mlir
-    %last = tkgpu.last_block %counters[%group] of %count sees(%parts) : (!tkgpu.buffer<i32>, index,
-        index, !tkgpu.buffer<f32>) -> i1
+    %last = tkgpu.last_block %counters[%group] of %count sees(%parts)
+        : (!tkgpu.buffer<i32>, index, index, !tkgpu.buffer<f32>) -> i1
     ```
   }];
   let arguments = (ins TkGpu_BufferType:$counters, Index:$group, Index:$count,

@@ -39,8 +39,9 @@ def TkGpu_LoadOp : TkGpu_Op<"load", [NoMemoryEffect, AttrSizedOperandSegments]> 
 
     ```mlir
     %v = tkgpu.load %x[%row, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks(%in) over
-        [array<i64: 0>] other(%zero) {vector = 8 : i64} : (!tkgpu.buffer<bf16>, index,
-        tensor<1024xindex>, index, index, tensor<1024xi1>, bf16) -> tensor<1024xbf16>
+        [array<i64: 0>] other(%zero) {vector = 8 : i64}
+        : (!tkgpu.buffer<bf16>, index, tensor<1024xindex>, index, index, tensor<1024xi1>, bf16) ->
+        tensor<1024xbf16>
     ```
   }];
   let arguments = (ins TkGpu_BufferType:$buffer, Variadic<AnyType>:$indices,
@@ -67,8 +68,9 @@ def TkGpu_StoreOp : TkGpu_Op<"store", [AttrSizedOperandSegments,
 
     ```mlir
     tkgpu.store %v, %y[%row, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks(%in) over
-        [array<i64: 0>] {vector = 8 : i64} : (tensor<1024xbf16>, !tkgpu.buffer<bf16>, index,
-        tensor<1024xindex>, index, index, tensor<1024xi1>) -> ()
+        [array<i64: 0>] {vector = 8 : i64}
+        : (tensor<1024xbf16>, !tkgpu.buffer<bf16>, index, tensor<1024xindex>, index, index,
+        tensor<1024xi1>) -> ()
     ```
   }];
   let arguments = (ins AnyType:$value, TkGpu_BufferType:$buffer, Variadic<AnyType>:$indices,
@@ -142,8 +144,8 @@ def TkGpu_LocalLoadOp : TkGpu_Op<"local_load", [MemoryEffects<[MemRead]>]> {
     result, and a `span` that is a power of two and at least the end of the part.
 
     ```mlir
-    %x = tkgpu.local_load %s from %k axis 1 span 16 {offsets = array<i64: 0, 4>} :
-        !tkgpu.shared<[64, 32], f32> -> tensor<64x4xf32>
+    %x = tkgpu.local_load %s from %k axis 1 span 16 {offsets = array<i64: 0, 4>}
+        : !tkgpu.shared<[64, 32], f32> -> tensor<64x4xf32>
     ```
   }];
   let arguments = (ins TkGpu_SharedType:$source, Optional<Index>:$from,
@@ -174,8 +176,8 @@ def TkGpu_LocalStoreOp : TkGpu_Op<"local_store", [MemoryEffects<[MemWrite]>]> {
     several threads hold an element, one of them writes it.
 
     ```mlir
-    tkgpu.local_store %v, %s {matrix} : tensor<128x64xbf16, #rows>, !tkgpu.shared<[128, 64], bf16
-        chunk = 8 phases = 8>
+    tkgpu.local_store %v, %s {matrix} : tensor<128x64xbf16, #rows>,
+        !tkgpu.shared<[128, 64], bf16 chunk = 8 phases = 8>
     ```
   }];
   let arguments = (ins AnyRankedTensor:$value, TkGpu_SharedType:$target, UnitAttr:$matrix,
@@ -197,8 +199,9 @@ def TkGpu_CopyAsyncOp : TkGpu_Op<"copy_async", [AttrSizedOperandSegments,
 
     ```mlir
     tkgpu.copy_async %s, %x[%r, %c] dims [array<i64: 0>, array<i64: 1>] strides(%c32, %c1) masks()
-        over [] layout #tile {vector = 4 : i64} : (!tkgpu.shared<[64, 32], f32>,
-        !tkgpu.buffer<f32>, tensor<64xindex>, tensor<32xindex>, index, index) -> ()
+        over [] layout #tile {vector = 4 : i64}
+        : (!tkgpu.shared<[64, 32], f32>, !tkgpu.buffer<f32>, tensor<64xindex>, tensor<32xindex>,
+        index, index) -> ()
     ```
   }];
   let arguments = (ins TkGpu_SharedType:$target, TkGpu_BufferType:$buffer,
@@ -246,8 +249,8 @@ def TkGpu_CopyPrivateOp : TkGpu_Op<"copy_private", [AttrSizedOperandSegments,
     `tkgpu.load`.
 
     ```mlir
-    tkgpu.copy_private %rows at %c0, %x[%j] dims [array<i64: 0>] strides(%c1) masks() over [] :
-        (!tkgpu.private<3 x tensor<512xbf16, #row>, vector = 8>, index, !tkgpu.buffer<bf16>,
+    tkgpu.copy_private %rows at %c0, %x[%j] dims [array<i64: 0>] strides(%c1) masks() over []
+        : (!tkgpu.private<3 x tensor<512xbf16, #row>, vector = 8>, index, !tkgpu.buffer<bf16>,
         tensor<512xindex, #row>, index) -> ()
     ```
   }];

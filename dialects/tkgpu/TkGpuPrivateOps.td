@@ -16,8 +16,8 @@ def TkGpu_PrivateStoreOp : Op<TkGpu_Dialect, "private_store", [MemoryEffects<[Me
     of each thread.
 
     ```mlir
-    tkgpu.private_store %v, %rows at %c0 : tensor<512xbf16, #row> -> <3 x tensor<512xbf16, #row>,
-        vector = 8>
+    tkgpu.private_store %v, %rows at %c0 : tensor<512xbf16, #row> ->
+        <3 x tensor<512xbf16, #row>, vector = 8>
     ```
   }];
   let arguments = (ins AnyRankedTensor:$value, TkGpu_PrivateType:$target, Index:$stage,

@@ -72,8 +72,8 @@ def TkGpu_ReduceInThreadsOp : TkGpu_Op<"reduce_in_threads", [Pure]> {
     layout. The type of the result follows from it.
 
     ```mlir
-    %y = tkgpu.reduce_in_threads <sum> %x axis 1 : tensor<8x8xf32, #wide> -> tensor<8x4xf32,
-        #narrow>
+    %y = tkgpu.reduce_in_threads <sum> %x axis 1 : tensor<8x8xf32, #wide> ->
+        tensor<8x4xf32, #narrow>
     ```
   }];
   let arguments = (ins AnyRankedTensor:$source, Tk_ReduceKindAttr:$kind, I64Attr:$axis);
