@@ -1,4 +1,4 @@
-//===- AlignSums.h - products over several indices --------------*- C++ -*-===//
+//===- AlignSums.h - contractions over several indices ----------*- C++ -*-===//
 #ifndef TK_PASSES_FUSION_ALIGNSUMS_H
 #define TK_PASSES_FUSION_ALIGNSUMS_H
 

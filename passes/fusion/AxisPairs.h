@@ -1,7 +1,7 @@
-//===- AxisPairs.h - axes and indices that may become one -------*- C++ -*-===//
+//===- AxisPairs.h - axes and indices that can be collapsed -----*- C++ -*-===//
 //
-// Which neighbouring axes of tensors, and indices of statements and reductions, always run together
-// (CollapseAxes.cpp says when).
+// Pairs of neighbouring axes of tensors, and of indices of compute ops and reductions, that all
+// accesses use together. CollapseAxes.cpp states the conditions.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_PASSES_FUSION_AXISPAIRS_H

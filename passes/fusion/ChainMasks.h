@@ -1,7 +1,7 @@
-//===- ChainMasks.h - masks of chains, for groups of rows -------*- C++ -*-===//
+//===- ChainMasks.h - masks of fused attention loops ------------*- C++ -*-===//
 //
-// What tk-bound-masks knows of a mask that reads tensors. BoundMasks.cpp finds ranges of terms with
-// it, ListBlocks.cpp blocks.
+// The properties of a mask that reads tensors, for tk-bound-masks. BoundMasks.cpp derives ranges of
+// keys from them, ListBlocks.cpp lists of blocks.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_PASSES_FUSION_CHAINMASKS_H

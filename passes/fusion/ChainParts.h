@@ -1,4 +1,4 @@
-//===- ChainParts.h - how long parts of a chain are -------------*- C++ -*-===//
+//===- ChainParts.h - the lengths of the parts of a split-KV ----*- C++ -*-===//
 #ifndef TK_PASSES_FUSION_CHAINPARTS_H
 #define TK_PASSES_FUSION_CHAINPARTS_H
 

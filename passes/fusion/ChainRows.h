@@ -1,9 +1,10 @@
-//===- ChainRows.h - the rows that share a chain's streamed factors -*- C++ -*-===//
+//===- ChainRows.h - rows that share streamed operands ----------*- C++ -*-===//
 //
-// A chain is a reduction whose terms are products with the results of inner products: attention's
-// scores and their weighted sum, whatever the weights. At each step it reads factors that its step
-// index selects, keys and values. Indices of the statement that these factors are not over are rows
-// that can share them. Used by tk-split-chains and tk-pack-rows.
+// A back-to-back contraction is a reduction whose elements are products with the results of inner
+// contractions, such as attention's scores and the weighted sum of its values, with any weights
+// between them. Each iteration reads the operands that its index selects: keys and values. An index
+// of the compute op that does not index these operands is a row that can share them.
+// tk-split-chains and tk-pack-rows use this file.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_PASSES_FUSION_CHAINROWS_H

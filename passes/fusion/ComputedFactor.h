@@ -1,4 +1,4 @@
-//===- ComputedFactor.h - a factor as a statement of its own ----*- C++ -*-===//
+//===- ComputedFactor.h - a computed operand as a compute op of its own -*- C++ -*-===//
 #ifndef TK_PASSES_FUSION_COMPUTEDFACTOR_H
 #define TK_PASSES_FUSION_COMPUTEDFACTOR_H
 

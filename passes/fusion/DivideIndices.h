@@ -1,7 +1,7 @@
-//===- DivideIndices.h - an index of groups becomes two ---------*- C++ -*-===//
+//===- DivideIndices.h - splitting an index into group and position -*- C++ -*-===//
 //
-// Shared by DivideIndices.cpp (groups that are reduced) and GroupRows.cpp (groups that read the
-// same place of a table).
+// DivideIndices.cpp uses it for groups that are reduced, GroupRows.cpp for groups that read the
+// same element of a table.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_PASSES_FUSION_DIVIDEINDICES_H

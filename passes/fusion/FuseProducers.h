@@ -1,6 +1,6 @@
-//===- FuseProducers.h - when a tensor is computed where it is read -*- C++ -*-===//
+//===- FuseProducers.h - the decisions of producer fusion -------*- C++ -*-===//
 //
-// The decisions of tk-fuse-producers, apart from the rewriting (FuseProducers.cpp).
+// The decisions of tk-fuse-producers. FuseProducers.cpp has the rewriting.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_PASSES_FUSION_FUSEPRODUCERS_H

@@ -1,7 +1,7 @@
-//===- FuseProducersCost.h - what a producer depends on ---------*- C++ -*-===//
+//===- FuseProducersCost.h - the indices that a producer depends on -*- C++ -*-===//
 //
-// Shared by FuseProducersCost.cpp, which says when a tensor is computed where it is read, and
-// FuseProductsCost.cpp, which says so of matrix products.
+// Shared by FuseProducersCost.cpp, which has the cost rule of producer fusion, and
+// FuseProductsCost.cpp, which has the rule for matrix products.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_PASSES_FUSION_FUSEPRODUCERSCOST_H

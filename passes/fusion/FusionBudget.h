@@ -1,4 +1,4 @@
-//===- FusionBudget.h - how often a producer may be computed ----*- C++ -*-===//
+//===- FusionBudget.h - limits of recomputation by fusion -------*- C++ -*-===//
 #ifndef TK_PASSES_FUSION_FUSIONBUDGET_H
 #define TK_PASSES_FUSION_FUSIONBUDGET_H
 

@@ -1,4 +1,4 @@
-//===- GatherFactors.h - factors whose rows a table gathers -----*- C++ -*-===//
+//===- GatherFactors.h - operands whose rows are gathered -------*- C++ -*-===//
 #ifndef TK_PASSES_FUSION_GATHERFACTORS_H
 #define TK_PASSES_FUSION_GATHERFACTORS_H
 

@@ -1,8 +1,8 @@
-//===- OnlineAlgebra.h - terms that separate from a running value -*- C++ -*-===//
+//===- OnlineAlgebra.h - factoring a running value out of an element -*- C++ -*-===//
 //
-// The algebra behind tk-online-reductions. A sum's term t(j, m) that uses an earlier reduction's
-// result m can be summed with the running m if t(j, new) = t(j, old) * f(old, new) for a factor f
-// that does not depend on j. This file finds f by taking the term apart.
+// The algebra of tk-online-reductions. An element t(j, m) of a sum may use the result m of an
+// earlier reduction. It can be summed with the running m if t(j, new) = t(j, old) * f(old, new) for
+// a factor f that does not depend on j. This file finds f by taking the element apart.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_PASSES_FUSION_ONLINEALGEBRA_H

@@ -1,4 +1,4 @@
-//===- PadFactors.h - factors in rows of whole lines ------------*- C++ -*-===//
+//===- PadFactors.h - padding operands to whole memory lines ----*- C++ -*-===//
 #ifndef TK_PASSES_FUSION_PADFACTORS_H
 #define TK_PASSES_FUSION_PADFACTORS_H
 

@@ -1,6 +1,7 @@
-//===- PartStates.h - statements of the states of parts ---------*- C++ -*-===//
+//===- PartStates.h - compute ops of partial softmax states -----*- C++ -*-===//
 //
-// What tk-split-chains has made of a chain whose ranges a tensor holds, as tk-share-parts takes it:
+// The form in which tk-split-chains leaves an attention loop whose ranges a tensor holds, and which
+// tk-share-parts reads:
 //
 //   %s = tk.compute ["j.part", batch.., rows.., ..] in (%P, ..) {
 //     tk.reduce ["j"] from (0, or max(0, begin - j.part * L)) to (min(L, end - j.part * L)) {..}}

@@ -1,4 +1,4 @@
-//===- RunningReferences.h - weights under the running maximum --*- C++ -*-===//
+//===- RunningReferences.h - numerators of attention sinks ------*- C++ -*-===//
 #ifndef TK_PASSES_FUSION_RUNNINGREFERENCES_H
 #define TK_PASSES_FUSION_RUNNINGREFERENCES_H
 

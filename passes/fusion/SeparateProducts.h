@@ -1,4 +1,4 @@
-//===- SeparateProducts.h - a sum of several products -----------*- C++ -*-===//
+//===- SeparateProducts.h - sums of several matrix products -----*- C++ -*-===//
 #ifndef TK_PASSES_FUSION_SEPARATEPRODUCTS_H
 #define TK_PASSES_FUSION_SEPARATEPRODUCTS_H
 

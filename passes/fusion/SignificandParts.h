@@ -1,7 +1,7 @@
-//===- SignificandParts.h - parts of f32 numbers ----------------------*- C++ -*-===//
+//===- SignificandParts.h - the parts of a bf16x3 decomposition -*- C++ -*-===//
 //
-// What tk-split-significands decides (SignificandCost.cpp) and stores (SignificandParts.cpp), apart
-// from the rewriting of sums (SplitSignificands.cpp, which says what parts are).
+// The decisions (SignificandCost.cpp) and the stored parts (SignificandParts.cpp) of
+// tk-split-significands. SplitSignificands.cpp rewrites the sums and defines the parts.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_PASSES_FUSION_SIGNIFICANDPARTS_H

@@ -1,4 +1,4 @@
-//===- SplitContractions.h - which products can be cut in parts -*- C++ -*-===//
+//===- SplitContractions.h - contractions that can be split along k -*- C++ -*-===//
 #ifndef TK_PASSES_FUSION_SPLITCONTRACTIONS_H
 #define TK_PASSES_FUSION_SPLITCONTRACTIONS_H
 

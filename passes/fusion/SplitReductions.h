@@ -1,4 +1,4 @@
-//===- SplitReductions.h - parts of a reduction -----------------*- C++ -*-===//
+//===- SplitReductions.h - the parts of a reduction -------------*- C++ -*-===//
 //
 // Shared by SplitReductions.cpp, which decides what is split, PlanParts.cpp and
 // SquaredDistances.cpp.

@@ -1,4 +1,4 @@
-//===- StoreFactors.h - computed factors of chains are stored ---*- C++ -*-===//
+//===- StoreFactors.h - storing computed operands ---------------*- C++ -*-===//
 #ifndef TK_PASSES_FUSION_STOREFACTORS_H
 #define TK_PASSES_FUSION_STOREFACTORS_H
 

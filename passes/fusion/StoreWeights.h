@@ -1,4 +1,4 @@
-//===- StoreWeights.h - weights of wide results are stored ------*- C++ -*-===//
+//===- StoreWeights.h - storing softmax numerators for wide results -*- C++ -*-===//
 #ifndef TK_PASSES_FUSION_STOREWEIGHTS_H
 #define TK_PASSES_FUSION_STOREWEIGHTS_H
 

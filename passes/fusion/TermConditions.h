@@ -1,4 +1,4 @@
-//===- TermConditions.h - masks in the terms of reductions ------*- C++ -*-===//
+//===- TermConditions.h - masks in the elements of reductions ---*- C++ -*-===//
 #ifndef TK_PASSES_FUSION_TERMCONDITIONS_H
 #define TK_PASSES_FUSION_TERMCONDITIONS_H
 

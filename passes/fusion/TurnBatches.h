@@ -1,4 +1,4 @@
-//===- TurnBatches.h - products that lie along a batch's index --*- C++ -*-===//
+//===- TurnBatches.h - contractions along a batch index ---------*- C++ -*-===//
 #ifndef TK_PASSES_FUSION_TURNBATCHES_H
 #define TK_PASSES_FUSION_TURNBATCHES_H
 

@@ -1,4 +1,4 @@
-//===- UnitRows.h - a row of one value for chains without rows --*- C++ -*-===//
+//===- UnitRows.h - a row of one value for attention ------------*- C++ -*-===//
 #ifndef TK_PASSES_FUSION_UNITROWS_H
 #define TK_PASSES_FUSION_UNITROWS_H
 

@@ -1,4 +1,4 @@
-//===- UnpackFactors.h - factors with several numbers a byte ----*- C++ -*-===//
+//===- UnpackFactors.h - operands with several numbers in a byte -*- C++ -*-===//
 #ifndef TK_PASSES_FUSION_UNPACKFACTORS_H
 #define TK_PASSES_FUSION_UNPACKFACTORS_H
 

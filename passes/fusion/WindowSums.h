@@ -1,7 +1,7 @@
-//===- WindowSums.h - sums over windows and channels ------------*- C++ -*-===//
+//===- WindowSums.h - matching convolutions ---------------------*- C++ -*-===//
 //
-// What tk-flatten-windows finds (WindowSums.cpp) and decides (WindowCost.cpp), apart from the
-// rewriting of sums (FlattenWindows.cpp, which says what windows are).
+// The matches (WindowSums.cpp) and the decisions (WindowCost.cpp) of tk-flatten-windows.
+// FlattenWindows.cpp rewrites the sums and defines windows.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_PASSES_FUSION_WINDOWSUMS_H

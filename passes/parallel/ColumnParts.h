@@ -1,6 +1,6 @@
 //===- ColumnParts.h - partial results of columns ---------------*- C++ -*-===//
 //
-// What CarryColumns.cpp asks of statements, apart from what it does to them.
+// The analysis of CarryColumns.cpp, which has the rewriting.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_PASSES_PARALLEL_COLUMNPARTS_H

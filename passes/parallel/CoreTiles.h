@@ -1,8 +1,8 @@
-//===- CoreTiles.h - tiles of products without warpgroups -------*- C++ -*-===//
+//===- CoreTiles.h - tiles of contractions without wgmma --------*- C++ -*-===//
 //
-// What tiles of products in f32, on CUDA cores, and f64 take. Blocks that share a processor hide
-// each other's latencies: each term of the sum takes one latency for those that run at once, and
-// for each block its share.
+// The time of tiles of f32 contractions on CUDA cores, and of f64 contractions. Blocks on one
+// multiprocessor hide each other's latencies. An element of the sum takes one latency for all
+// blocks that run at once, plus the issue time of each block.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_PASSES_PARALLEL_CORETILES_H

@@ -1,9 +1,9 @@
-//===- MergeIndices.h - several indices of a product as one -----*- C++ -*-===//
+//===- MergeIndices.h - several indices of a contraction as one -*- C++ -*-===//
 //
-// A product over windows of a tensor, such as a convolution over images, has several indices where
-// a plain one has rows, and several where that has terms: pixels and their neighbours' channels.
-// Tiles are cut from all of them counted through, so that short ones leave nothing of a tile empty,
-// and one loop goes through all terms.
+// A contraction over windows of a tensor, such as a convolution of images, has several indices in
+// the place of its rows, and several in the place of k: pixels, and their neighbours' channels.
+// Tiles are cut from one index that counts all of them. Short indices then leave no part of a tile
+// empty, and one loop visits all elements.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_PASSES_PARALLEL_MERGEINDICES_H

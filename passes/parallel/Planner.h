@@ -1,10 +1,10 @@
-//===- Planner.h - a statement's schedule while it is chosen ----*- C++ -*-===//
+//===- Planner.h - the choice of a compute op's schedule --------*- C++ -*-===//
 //
-// Shared by PlanSchedule.cpp (products, elements), PlanHopper.cpp (products of warpgroups),
-// PlanCores.cpp (products on CUDA cores), PlanTeams.cpp (whether they take tiles in turns),
-// PlanChains.cpp (two of them), PlanRows.cpp (reductions), PlanFactorRows.cpp (of rows beside one),
-// PlanShared.cpp (of terms that results share), PlanPairs.cpp (of pairs of rows) and PlanAcross.cpp
-// (across memory).
+// Shared by PlanSchedule.cpp (contractions, elementwise compute ops), PlanHopper.cpp (contractions
+// by wgmma), PlanCores.cpp (contractions on CUDA cores), PlanTeams.cpp (pingpong or cooperative
+// warpgroups), PlanChains.cpp (back-to-back contractions), PlanRows.cpp (reductions),
+// PlanFactorRows.cpp (GEMV), PlanShared.cpp (results that share elements), PlanPairs.cpp (pairwise
+// contractions) and PlanAcross.cpp (across memory).
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_PASSES_PARALLEL_PLANNER_H

@@ -1,4 +1,4 @@
-//===- RowExpressions.h - what is computed from rows ------------*- C++ -*-===//
+//===- RowExpressions.h - values that are computed from rows ----*- C++ -*-===//
 #ifndef TK_PASSES_PARALLEL_ROWEXPRESSIONS_H
 #define TK_PASSES_PARALLEL_ROWEXPRESSIONS_H
 

@@ -1,4 +1,4 @@
-//===- ScheduleBlock.h - what a program says of a schedule ------*- C++ -*-===//
+//===- ScheduleBlock.h - the schedule blocks of a program -------*- C++ -*-===//
 #ifndef TK_PASSES_PARALLEL_SCHEDULEBLOCK_H
 #define TK_PASSES_PARALLEL_SCHEDULEBLOCK_H
 

@@ -1,7 +1,8 @@
-//===- StatementShape.h - what decides a statement's schedule ---*- C++ -*-===//
+//===- StatementShape.h - the properties that decide a schedule -*- C++ -*-===//
 //
-// The properties of a tk.compute that schedules are chosen by: contractions and their indices,
-// which indices run along memory, how far indices range. Nothing here knows names or patterns.
+// The properties of a tk.compute from which schedules are chosen: contractions and their indices,
+// indices that are contiguous in memory, and the extents of indices. They do not depend on names,
+// and match no programs.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_PASSES_PARALLEL_STATEMENTSHAPE_H

@@ -1,4 +1,4 @@
-//===- TileLoops.h - blocks that go through tiles ---------------*- C++ -*-===//
+//===- TileLoops.h - persistent blocks --------------------------*- C++ -*-===//
 #ifndef TK_PASSES_PARALLEL_TILELOOPS_H
 #define TK_PASSES_PARALLEL_TILELOOPS_H
 

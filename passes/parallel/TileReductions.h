@@ -1,4 +1,4 @@
-//===- TileReductions.h - results that reduce what a tile holds -*- C++ -*-===//
+//===- TileReductions.h - compute ops that reduce a tile's results -*- C++ -*-===//
 #ifndef TK_PASSES_PARALLEL_TILEREDUCTIONS_H
 #define TK_PASSES_PARALLEL_TILEREDUCTIONS_H
 

@@ -1,4 +1,4 @@
-//===- WarpgroupTiles.h - tiles of products for warpgroups ------*- C++ -*-===//
+//===- WarpgroupTiles.h - tiles of contractions for wgmma -------*- C++ -*-===//
 #ifndef TK_PASSES_PARALLEL_WARPGROUPTILES_H
 #define TK_PASSES_PARALLEL_WARPGROUPTILES_H
 
