@@ -17,13 +17,14 @@ struct Groups {
   int64_t size;
 };
 
-/// Is `extent` a multiple of `size` in every launch that this code is for?
+/// True if `extent` is a multiple of `size` in every launch that this code is for.
 bool isMultipleOf(KernelOp kernel, mlir::Value extent, int64_t size);
 
-/// Does a result take the place of a parameter, which has axes of its own?
+/// True if a result replaces a parameter, which has axes of its own.
 bool replacesParameter(KernelOp kernel, ComputeOp compute);
 
-/// Divides the index at `position` of `compute`, which is replaced. Loads of the results follow.
+/// Splits the index at `position` of `compute` into group and position. `compute` is replaced, and
+/// loads of its results are rewritten.
 void divideIndex(ComputeOp compute, unsigned position, const Groups &groups);
 
 } // namespace tk

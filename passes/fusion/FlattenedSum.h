@@ -14,7 +14,7 @@
 
 namespace tk {
 
-/// One sum over windows, and how it becomes a product. Extents are numbers of the launch.
+/// One convolution and its rewriting to a contraction. Extents are numbers of the launch.
 class FlattenedSum {
 public:
   FlattenedSum(const WindowSum &sum, const WindowPlan &plan);

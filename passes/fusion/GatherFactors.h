@@ -6,8 +6,8 @@
 
 namespace tk {
 
-/// Stores factors of products whose rows a table gathers once more, where there is use in it; how
-/// many.
+/// Stores operands of contractions whose rows are gathered, if that pays. Returns the number of
+/// operands.
 unsigned gatherFactors(KernelOp kernel);
 
 } // namespace tk
