@@ -394,7 +394,7 @@ def Tk_InSharesOp : Tk_Op<"in_shares", [Pure]> {
     work units together contain all values of the index that matter.
 
     `first` is a tensor of `i32` with one axis. Its element type is verified. `tk-share-parts`
-    creates the operation. `tk-tile` reads it and assigns the work units to blocks.
+    creates the operation, and `tk-persist-blocks` gives each block a work unit.
 
     ```mlir
     %s = tk.in_shares %first[%i] of 132 : tensor<?xi32>

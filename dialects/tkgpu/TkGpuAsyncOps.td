@@ -210,8 +210,8 @@ def TkGpu_BulkCopyOp : TkGpu_Op<"bulk_copy", [AttrSizedOperandSegments,
     |---|---|
     | `multicast` | the tile is the same in all blocks of the cluster. Each block loads its part of the rows, along this axis of the descriptor, into all blocks. `coordinates` are those of the whole tile |
     | `first_row` | the load is one of several that fill the tile. Its box begins at this row of the tile |
-    | `once` | L2 evict-first hint: no later access reads these bytes |
-    | `again` | L2 evict-last hint: later accesses read these bytes |
+    | `once` | L2 evict-first hint: keeping these bytes in the L2 cache does not pay |
+    | `again` | L2 evict-last hint: the L2 cache keeps these bytes before all others |
 
     `map` is an argument of the function, or an `arith.select` of two descriptors of one tensor.
 
