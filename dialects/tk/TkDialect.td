@@ -28,7 +28,8 @@ class Tk_Attr<string name, string attrMnemonic> : AttrDef<Tk_Dialect, name> {
   let mnemonic = attrMnemonic;
 }
 
-def Tk_ReduceKind : I32EnumAttr<"ReduceKind", "the operation that combines the elements of a reduction", [
+def Tk_ReduceKind : I32EnumAttr<"ReduceKind",
+    "the operation that combines the elements of a reduction", [
     I32EnumAttrCase<"Sum", 0, "sum">, I32EnumAttrCase<"Prod", 1, "prod">,
     I32EnumAttrCase<"Max", 2, "max">, I32EnumAttrCase<"Min", 3, "min">,
     I32EnumAttrCase<"Any", 4, "any">, I32EnumAttrCase<"All", 5, "all">,

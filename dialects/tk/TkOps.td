@@ -8,7 +8,7 @@ include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
-// Block arguments print under the names that they have in the source.
+// Block arguments print under their names in the source.
 def Tk_NamesArguments : DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>;
 
 class Tk_Op<string mnemonic, list<Trait> traits = []> : Op<Tk_Dialect, mnemonic, traits>;
@@ -86,7 +86,7 @@ def Tk_KernelOp : Tk_Op<"kernel", [IsolatedFromAbove, Symbol, SingleBlock, Tk_Na
     ParamAttr getParam(unsigned i) { return ::llvm::cast<ParamAttr>(getParams()[i]); }
     /// The name of a dimension argument, or empty.
     ::llvm::StringRef getDimName(::mlir::Value value);
-    /// The fact about dimension `i`; the weakest fact where none is recorded.
+    /// The fact about dimension `i`; the weakest fact if none is recorded.
     FactAttr getFact(unsigned i);
     /// The `tk.bind` of a tensor parameter, or null.
     BindOp getBind(::mlir::Value tensor);
@@ -171,7 +171,7 @@ def Tk_YieldOp : Tk_Op<"yield", [Terminator, Pure]> {
 }
 
 //===----------------------------------------------------------------------===//
-// Statements and what their bodies are made of
+// Compute ops and the operations of their bodies
 //===----------------------------------------------------------------------===//
 
 def Tk_ComputeOp : Tk_Op<"compute", [Pure, SingleBlock, Tk_NamesArguments]> {
@@ -227,8 +227,9 @@ def Tk_ComputeOp : Tk_Op<"compute", [Pure, SingleBlock, Tk_NamesArguments]> {
     ::mlir::Block *getBlock() { return &getBody().front(); }
   }];
   let builders = [
-    /// Results of the given element types over all indices or over `resultIndices[r]`; static
-    /// extents become static axes. `bodyBuilder` receives the index arguments and ends the block.
+    /// Builds results of the given element types over all indices, or over `resultIndices[r]`.
+    /// Static extents become static axes. `bodyBuilder` receives the index arguments and ends the
+    /// block.
     OpBuilder<(ins "::llvm::ArrayRef<::llvm::StringRef>":$indexNames, "::mlir::ValueRange":$extents,
       "::llvm::ArrayRef<::mlir::Type>":$elementTypes, "::llvm::ArrayRef<::llvm::StringRef>":$names,
       "::llvm::ArrayRef<::llvm::SmallVector<unsigned>>":$resultIndices,
@@ -313,12 +314,13 @@ def Tk_ReduceOp : Tk_Op<"reduce", [Pure, SameVariadicOperandSize, Tk_NamesArgume
     ::mlir::BlockArgument getRunning(unsigned k) {
       return getBlock()->getArgument(getNumIndices() + k);
     }
-    /// Is accumulator `k` neither corrected for what others have become, nor read by them?
+    /// True if accumulator `k` is independent: it has no rescaling factor, and no other accumulator
+    /// reads it.
     bool standsAlone(unsigned k);
     YieldOp getYield();
   }];
   let builders = [
-    /// A reduction with one accumulator.
+    /// Builds a reduction with one accumulator.
     OpBuilder<(ins "::tk::ReduceKind":$kind, "::llvm::ArrayRef<::llvm::StringRef>":$indexNames,
       "::mlir::ValueRange":$lower, "::mlir::ValueRange":$upper, "::mlir::Type":$resultType,
       "::llvm::function_ref<::mlir::Value(::mlir::OpBuilder &, ::mlir::Location, ::mlir::ValueRange)>":$bodyBuilder,

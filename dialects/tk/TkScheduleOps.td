@@ -1,4 +1,4 @@
-//===- TkScheduleOps.td - what tells variants apart, beside sizes ---------===//
+//===- TkScheduleOps.td - conditions that select a variant ----------------===//
 #ifndef TK_DIALECTS_TK_TKSCHEDULEOPS_TD
 #define TK_DIALECTS_TK_TKSCHEDULEOPS_TD
 

@@ -1,14 +1,14 @@
-//===- TkGpuAsyncOps.td - bulk copies, phases, warpgroup products, roles ---===//
+//===- TkGpuAsyncOps.td - TMA, mbarriers, wgmma, warp specialization ------===//
 //
-// Included by TkGpuOps.td. What these operations begin goes on beside the threads; each says what
-// tells that it is over.
+// Included by TkGpuOps.td. These operations begin work that is asynchronous to the threads, or wait
+// for its completion.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_DIALECTS_TKGPU_TKGPUASYNCOPS_TD
 #define TK_DIALECTS_TKGPU_TKGPUASYNCOPS_TD
 
 //===----------------------------------------------------------------------===//
-// Launches
+// Programmatic dependent launch
 //===----------------------------------------------------------------------===//
 
 def TkGpu_LaunchReleaseOp : TkGpu_Op<"launch_release", [MemoryEffects<[MemRead, MemWrite]>]> {
@@ -43,7 +43,7 @@ def TkGpu_LaunchWaitOp : TkGpu_Op<"launch_wait", [MemoryEffects<[MemRead, MemWri
 }
 
 //===----------------------------------------------------------------------===//
-// Phases
+// mbarriers
 //===----------------------------------------------------------------------===//
 
 def TkGpu_AllocPhasesOp : TkGpu_Op<"alloc_phases", [MemoryEffects<[MemAlloc]>]> {
@@ -132,7 +132,7 @@ def TkGpu_PhaseWaitOp : TkGpu_Op<"phase_wait", [MemoryEffects<[MemRead, MemWrite
 }
 
 //===----------------------------------------------------------------------===//
-// Bulk copies
+// TMA
 //===----------------------------------------------------------------------===//
 
 def TkGpu_TensorMapOp : TkGpu_Op<"tensor_map", [Pure, AttrSizedOperandSegments]> {
@@ -229,8 +229,8 @@ def TkGpu_BulkCopyOp : TkGpu_Op<"bulk_copy", [AttrSizedOperandSegments,
     ```
   }];
   let extraClassDeclaration = [{
-    /// The argument of the function that is the map; of two, that which begins with the tensor. Null
-    /// if `map` is something else.
+    /// The argument of the function that is the descriptor; if `map` selects one of two, the
+    /// descriptor that begins with the tensor. Null if `map` is another value.
     ::mlir::BlockArgument getMapArgument();
   }];
   let arguments = (ins TkGpu_SharedType:$target, TkGpu_TensorMapType:$map,
@@ -309,7 +309,7 @@ def TkGpu_AsyncFenceOp : TkGpu_Op<"async_fence", [MemoryEffects<[MemRead, MemWri
 }
 
 //===----------------------------------------------------------------------===//
-// Products of warpgroups
+// wgmma
 //===----------------------------------------------------------------------===//
 
 def TkGpu_WarpgroupDotOp : TkGpu_Op<"warpgroup_dot", [
@@ -423,7 +423,7 @@ def TkGpu_WarpgroupWaitOp : TkGpu_Op<"warpgroup_wait", [
   }]>];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// The result that stands for the source in that position.
+    /// The result at the position of the source.
     ::mlir::Value getResultFor(::mlir::OpOperand &source) {
       return getResult(source.getOperandNumber());
     }
@@ -431,7 +431,7 @@ def TkGpu_WarpgroupWaitOp : TkGpu_Op<"warpgroup_wait", [
 }
 
 //===----------------------------------------------------------------------===//
-// Roles
+// Warp specialization
 //===----------------------------------------------------------------------===//
 
 def TkGpu_WarpRolesOp : TkGpu_Op<"warp_roles", [

@@ -1,4 +1,4 @@
-//===- TkGpuCountOps.td - blocks that count themselves --------------------===//
+//===- TkGpuCountOps.td - last-block reductions ---------------------------===//
 #ifndef TK_DIALECTS_TKGPU_TKGPUCOUNTOPS_TD
 #define TK_DIALECTS_TKGPU_TKGPUCOUNTOPS_TD
 

@@ -49,7 +49,8 @@ def TkGpu_Axis : I32EnumAttr<"GridAxis", "an axis of the grid of thread blocks",
 }
 def TkGpu_AxisAttr : EnumAttr<TkGpu_Dialect, TkGpu_Axis, "axis">;
 
-def TkGpu_TurnStep : I32EnumAttr<"TurnStep", "a step of the order of warpgroups (ping-pong scheduling)", [
+def TkGpu_TurnStep : I32EnumAttr<"TurnStep",
+    "a step of the order of warpgroups (ping-pong scheduling)", [
     I32EnumAttrCase<"Begin", 0, "begin">, I32EnumAttrCase<"Take", 1, "take">,
     I32EnumAttrCase<"Pass", 2, "pass">, I32EnumAttrCase<"Lead", 3, "lead">,
     I32EnumAttrCase<"Follow", 4, "follow">]> {
@@ -132,9 +133,9 @@ def TkGpu_ScheduleAttr : TkGpu_Attr<"Schedule", "schedule"> {
     OptionalArrayRefParameter<"int64_t">:$step,
     DefaultValuedParameter<"int64_t", "1">:$teams);
   let extraClassDeclaration = [{
-    /// How far apart the tiles of the compute's index `i` begin.
+    /// The distance between the beginnings of neighbouring tiles along index `i` of the compute.
     int64_t getStepOf(unsigned i) { return getStep().empty() ? getTile()[i] : getStep()[i]; }
-    /// How many of the last warps hold parts of a tile that the next one begins with.
+    /// The number of the last warps whose part of a tile belongs to the next tile.
     int64_t getSpareWarps();
   }];
   let builders = [AttrBuilder<(ins "::llvm::ArrayRef<int64_t>":$tile,
@@ -230,25 +231,24 @@ def TkGpu_SharedType : TkGpu_Type<"Shared", "shared"> {
     /// Elements including padding.
     int64_t getNumElements();
     int64_t getSizeInBytes();
-    /// Elements of a row without padding: of a panel if there are panels.
+    /// Elements of a row without padding; of a panel if there are panels.
     int64_t getRowLength();
     /// The distance in elements between neighbouring panels.
     int64_t getPanelStride();
-    /// Bytes after which the permutation of chunks repeats along a row, as the tensor memory
-    /// accelerator counts them: 128, 64 or 32; 0 if chunks are not permuted, and nothing if they
-    /// are in another way than the hardware does.
+    /// The length in bytes of the swizzle's rows as TMA counts it: 128, 64 or 32; 0 without a
+    /// swizzle. Nothing if chunks are permuted in another way than the hardware's.
     std::optional<int64_t> getHardwareSwizzle();
-    /// Rows, each of one panel: how many there are of the axis that is second in the order.
+    /// The number of rows: the extent of the axis that is second in the order.
     int64_t getNumRows() { return getShape()[getAxisOrder()[1]]; }
-    /// The same tile with its pairs of rows dealt out to `parts` parts.
+    /// The same tile with its row pairs interleaved in `parts` parts.
     SharedType withInterleave(int64_t parts);
-    /// Are ones a panel behind the others?
+    /// True if the ones are a panel behind the other panels.
     bool hasPanelOfOnes();
-    /// The same tiles, each with so many ones behind its last axis.
+    /// The same tile with `count` ones behind its last axis.
     SharedType withOnes(int64_t count);
-    /// So many neighbouring rows of the tile, where they are.
+    /// `rows` neighbouring rows of the tile, in its memory.
     SharedType withRows(int64_t rows);
-    /// The same tile with `stages` of them along a new first axis.
+    /// A buffer of `stages` such tiles along a new first axis.
     SharedType withStages(int64_t stages);
   }];
   let genVerifyDecl = 1;
@@ -280,7 +280,7 @@ def TkGpu_PrivateType : TkGpu_Type<"Private", "private"> {
                         DefaultValuedParameter<"int64_t", "1">:$vector);
   let assemblyFormat = "`<` $stages `x` $tile (`,` `vector` `=` $vector^)? `>`";
   let extraClassDeclaration = [{
-    /// Of one thread, in all stages.
+    /// The bytes of one thread in all stages.
     int64_t getBytesOfThread();
   }];
   let genVerifyDecl = 1;

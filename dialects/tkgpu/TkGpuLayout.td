@@ -1,8 +1,9 @@
-//===- TkGpuLayout.td - which thread and register holds which element -----===//
+//===- TkGpuLayout.td - the layout of a tile ------------------------------===//
 //
 // Included by TkGpuDialect.td after the definition of TkGpu_Dialect. The generated classes need
 // "dialects/tkgpu/TkGpuLayoutBit.h" before them.
 //
+//===----------------------------------------------------------------------===//
 #ifndef TK_DIALECTS_TKGPU_TKGPULAYOUT_TD
 #define TK_DIALECTS_TKGPU_TKGPULAYOUT_TD
 
@@ -56,7 +57,7 @@ def TkGpu_LayoutAttr : AttrDef<TkGpu_Dialect, "Layout",
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// How many elements of the tile a thread holds.
+    /// The number of elements of the tile in a thread.
     unsigned getNumRegisters() {
       return getHeld() != 0 ? getHeld() : 1u << getRegisterBits().size();
     }
@@ -67,13 +68,13 @@ def TkGpu_LayoutAttr : AttrDef<TkGpu_Dialect, "Layout",
     ::llvm::SmallVector<int64_t> getRegisterOffset(unsigned reg);
     /// The coordinate of the element in register `reg` of lane `lane` in warp `warp`.
     ::llvm::SmallVector<int64_t> getCoordinate(unsigned reg, unsigned lane, unsigned warp);
-    /// The register that holds the element at `offset` from the thread's coordinate, if any does.
+    /// The register whose element is at `offset` from the thread's coordinate, if there is one.
     std::optional<unsigned> getRegisterAt(::llvm::ArrayRef<int64_t> offset);
-    /// The lanes' (warps') bits that replicate: mask of the bits whose vector is zero. One thread
-    /// of each group is the owner: the one with all these bits zero.
+    /// A mask of the bits of the lane (warp) number whose vector is zero. One thread of each group
+    /// of replicas is the owner: the one with all of these bits zero.
     unsigned getReplicatedLaneMask();
     unsigned getReplicatedWarpMask();
-    /// The length of the run of elements along `axis` that consecutive registers 0 .. n-1 hold.
+    /// The number of neighbouring elements along `axis` in the consecutive registers 0 .. n-1.
     int64_t getVectorWidth(unsigned axis);
   }];
 }

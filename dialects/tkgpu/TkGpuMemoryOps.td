@@ -1,7 +1,7 @@
 //===- TkGpuMemoryOps.td - accesses of a block's threads ------------------===//
 //
-// Included by TkGpuOps.td: loads and stores of tiles in global, shared and private memory, and the
-// copies that threads begin themselves.
+// Included by TkGpuOps.td: loads and stores of tiles in global memory, shared memory and
+// thread-private staging, and cp.async copies.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_DIALECTS_TKGPU_TKGPUMEMORYOPS_TD
@@ -266,7 +266,7 @@ def TkGpu_CopyPrivateOp : TkGpu_Op<"copy_private", [AttrSizedOperandSegments,
                             [{build($_builder, $_state, target, stage, buffer, indices, strides, masks, index_dims,
                                     mask_dims, nullptr, nullptr);}]>];
   let extraClassDeclaration = [{
-    /// What is copied: a stage's tile, or the part of one.
+    /// The type of the copied tile: a stage's tile, or a part of one.
     ::mlir::RankedTensorType getCopiedType();
   }];
   let assemblyFormat = [{

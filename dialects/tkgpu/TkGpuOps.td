@@ -137,17 +137,17 @@ def TkGpu_FuncOp : TkGpu_Op<"func", [IsolatedFromAbove, Symbol, SingleBlock]> {
     ::llvm::StringRef getArgName(unsigned i) {
       return ::llvm::cast<::mlir::StringAttr>(getArgNames()[i]).getValue();
     }
-    /// The fact about argument `i`; the weakest fact where none is recorded.
+    /// The fact about argument `i`; the weakest fact if none is recorded.
     ::tk::FactAttr getArgFact(unsigned i);
-    /// Is this the program of all blocks of a cluster together?
+    /// True if all blocks of a cluster run this program together.
     bool isSpread() { return getNumWarps() > 32; }
-    /// Those of one team of a block that run.
+    /// Warps of one team of a block that run.
     int64_t getTeamWarps() {
       return (isSpread() ? getNumWarps() / getCluster() : getNumWarps()) - getSpareWarps();
     }
-    /// Of `rows` that are shared out to all warps those of warps that run.
+    /// The rows of the warps that run, of `rows` rows that are divided among all warps.
     int64_t getRowsThatRun(int64_t rows) { return rows - rows * getSpareWarps() / getNumWarps(); }
-    /// Those of one block that run.
+    /// Warps of one block that run.
     int64_t getBlockWarps() { return getTeamWarps() * getTeams(); }
   }];
 }
@@ -198,7 +198,7 @@ def TkGpu_NumProgramsOp : TkGpu_Op<"num_programs", [Pure]> {
 }
 
 //===----------------------------------------------------------------------===//
-// Numbers that clusters draw
+// The dynamic tile scheduler of clusters
 //===----------------------------------------------------------------------===//
 
 def TkGpu_DrawOp : TkGpu_Op<"draw", [MemoryEffects<[MemRead, MemWrite]>]> {
@@ -320,7 +320,7 @@ def TkGpu_RotatedIotaOp : TkGpu_Op<"rotated_iota", [Pure]> {
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = "$shift (`around` $around^)? attr-dict `:` type($result)";
   let extraClassDeclaration = [{
-    /// How many elements the first ones go around.
+    /// The number of leading elements that the rotation permutes.
     int64_t getLengthAround() {
       int64_t length = ::llvm::cast<::mlir::RankedTensorType>(getResult().getType()).getDimSize(0);
       return getAround().value_or(length);

@@ -1,4 +1,4 @@
-//===- TkGpuPrivateOps.td - what threads compute and keep -----------------===//
+//===- TkGpuPrivateOps.td - stores to thread-private staging --------------===//
 #ifndef TK_DIALECTS_TKGPU_TKGPUPRIVATEOPS_TD
 #define TK_DIALECTS_TKGPU_TKGPUPRIVATEOPS_TD
 

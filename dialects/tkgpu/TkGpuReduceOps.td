@@ -1,6 +1,6 @@
-//===- TkGpuReduceOps.td - reductions, scans and products of tiles --------===//
+//===- TkGpuReduceOps.td - reductions, scans and contractions of tiles ----===//
 //
-// Included by TkGpuOps.td: what makes one element of several, in threads, warps and blocks.
+// Included by TkGpuOps.td: operations that combine several elements in threads, warps and blocks.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_DIALECTS_TKGPU_TKGPUREDUCEOPS_TD
@@ -51,7 +51,7 @@ def TkGpu_ReduceRunsOp : TkGpu_Op<"reduce_runs", [Pure]> {
   let assemblyFormat = "$kind $source `axis` $axis attr-dict `:` type($source) `->` type($result)";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// Elements in a run.
+    /// Elements in a group.
     int64_t getRun() {
       const auto axis = static_cast<unsigned>(getAxis());
       return ::llvm::cast<::mlir::RankedTensorType>(getSource().getType()).getDimSize(axis) /
@@ -246,14 +246,14 @@ def TkGpu_DotOp : TkGpu_Op<"dot", [Pure, AllTypesMatch<["acc", "result"]>]> {
     type($b) `->` type($result)
   }];
   let builders = [
-    /// A sum of products.
+    /// Builds a matrix product.
     OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$a, "::mlir::Value":$b,
                    "::mlir::Value":$acc, "::tk::Precision":$precision)>
   ];
   let extraClassDeclaration = [{
-    /// Is it anything but a sum of products?
+    /// True if the contraction has a region, and is thus no matrix product.
     bool hasTerm() { return !getTerm().empty(); }
-    /// The same of parts of its operands.
+    /// The same contraction of parts of its operands.
     DotOp ofParts(::mlir::OpBuilder &builder, ::mlir::Value a, ::mlir::Value b, ::mlir::Value acc);
   }];
   let hasVerifier = 1;
