@@ -31,8 +31,8 @@ class YieldOp;
 #include "dialects/tk/TkOps.h.inc"
 
 namespace tk {
-/// On an arith.truncf: no declared type asks for this rounding, but a product whose other factor is
-/// stored in 16 bits; where it happens is the compiler's choice.
+/// On an arith.truncf that no declared type asks for. It rounds an operand of a contraction whose
+/// other operand is stored in 16 bits. The compiler chooses where it stands.
 constexpr llvm::StringLiteral roundedFactorAttr = "tk.rounded_factor";
 } // namespace tk
 

@@ -9,12 +9,17 @@ include "mlir/IR/AttrTypeBase.td"
 def Tk_Dialect : Dialect {
   let name = "tk";
   let cppNamespace = "::tk";
-  let summary = "Tensor kernels in index notation, nothing about machines";
+  let summary = "Kernels in index notation, on whole tensors, independent of a machine";
   let description = [{
-    One `tk.compute` a statement: named indices with symbolic extents and a scalar body that loads
-    elements, computes, and reduces over further indices. Dimensions are SSA values of type
-    `index`, so every fact about a size (`h / (H / G)`, `j <= i + (T - S)`) is ordinary SSA that
-    passes can analyse and rewrite. See README.md in this folder for the rationale.
+    A `tk.compute` defines a tensor element by element. Its body is a scalar program over named
+    indices: it loads elements, computes, and reduces over further indices.
+
+    Every extent is an SSA value of type `index`. The language's dimensions are block arguments of
+    the `tk.kernel`. Passes therefore analyse and rewrite sizes such as `h / (H / G)` or `j <= i +
+    (T - S)` as ordinary arithmetic.
+
+    The dialect has no layouts, tiles, threads or memory spaces; `tkgpu` has them. README.md in
+    `dialects/tk` gives the reasons for this design.
   }];
   let useDefaultAttributePrinterParser = 1;
 }
@@ -23,7 +28,8 @@ class Tk_Attr<string name, string attrMnemonic> : AttrDef<Tk_Dialect, name> {
   let mnemonic = attrMnemonic;
 }
 
-def Tk_ReduceKind : I32EnumAttr<"ReduceKind", "what a reduction combines its terms with", [
+def Tk_ReduceKind : I32EnumAttr<"ReduceKind",
+    "the operation that combines the elements of a reduction", [
     I32EnumAttrCase<"Sum", 0, "sum">, I32EnumAttrCase<"Prod", 1, "prod">,
     I32EnumAttrCase<"Max", 2, "max">, I32EnumAttrCase<"Min", 3, "min">,
     I32EnumAttrCase<"Any", 4, "any">, I32EnumAttrCase<"All", 5, "all">,
@@ -36,10 +42,10 @@ def Tk_ReduceKindAttr : EnumAttr<Tk_Dialect, Tk_ReduceKind, "kind"> {
 }
 def Tk_ReduceKindArrayAttr : TypedArrayAttrBase<Tk_ReduceKindAttr, "array of reduction kinds">;
 
-def Tk_Precision : I32EnumAttr<"Precision", "how a contraction may use the hardware", [
+def Tk_Precision : I32EnumAttr<"Precision", "the arithmetic that a contraction may use", [
     I32EnumAttrCase<"Default", 0, "default">, I32EnumAttrCase<"Exact", 1, "exact">,
     I32EnumAttrCase<"TF32", 2, "tf32">, I32EnumAttrCase<"Fast", 3, "fast">,
-    // Sums of slices, added up in f32 by threads: no modifier of the language.
+    // Partial sums over slices of k, which threads add in f32. The language has no such modifier.
     I32EnumAttrCase<"Blocked", 4, "blocked">]> {
   let cppNamespace = "::tk";
   let genSpecializedAttr = 0;
@@ -49,7 +55,16 @@ def Tk_PrecisionAttr : EnumAttr<Tk_Dialect, Tk_Precision, "precision"> {
 }
 
 def Tk_ParamAttr : Tk_Attr<"Param", "param"> {
-  let summary = "How a kernel parameter was declared: `#tk.param<\"q\", strided = true>`";
+  let summary = "the name and the modifiers of a kernel parameter";
+  let description = [{
+    `name` is the parameter's name in the source. `strided` marks a tensor that may have any
+    strides; other tensors are dense and row-major. `inout` marks a tensor that the kernel reads
+    and then overwrites. Both flags are false unless they are printed.
+
+    ```mlir
+    #tk.param<"q", strided = true>
+    ```
+  }];
   let parameters = (ins
     StringRefParameter<"name in the source">:$name,
     DefaultValuedParameter<"bool", "false">:$strided,
@@ -58,11 +73,22 @@ def Tk_ParamAttr : Tk_Attr<"Param", "param"> {
 }
 
 def Tk_FactAttr : Tk_Attr<"Fact", "fact"> {
-  let summary = "What is known of a dimension when a kernel is specialised";
+  let summary = "a divisor and an upper bound of an integer, known when a kernel is specialised";
   let description = [{
-    `divisor` is a power of two that divides the extent; `upper` is an inclusive upper bound that
-    is a power of two, -1 when unknown. It is 0 for an extent of 0 and for no other, so that an
-    extent that is a multiple of its own bound (`divisor >= upper > 0`) is `upper` exactly.
+    The attribute is part of a specialisation key. It describes one dimension of a `tk.kernel` or
+    one `index` argument of a `tkgpu.func`.
+
+    - `divisor` is a power of two that divides the value. 1 states nothing.
+    - `upper` is an inclusive upper bound, which is a power of two. -1 states nothing. `upper` is 0
+      only if the value is 0.
+
+    A value that is a multiple of its own bound is known exactly: with `divisor >= upper > 0` it
+    equals `upper`. The first example below describes a multiple of 16, the second the number 4096.
+
+    ```mlir
+    #tk.fact<divisor = 16>
+    #tk.fact<divisor = 4096, upper = 4096>
+    ```
   }];
   let parameters = (ins
     DefaultValuedParameter<"int64_t", "1">:$divisor,

@@ -8,7 +8,7 @@ include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
-// Block arguments print under the names that they have in the source.
+// Block arguments print under their names in the source.
 def Tk_NamesArguments : DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>;
 
 class Tk_Op<string mnemonic, list<Trait> traits = []> : Op<Tk_Dialect, mnemonic, traits>;
@@ -18,17 +18,28 @@ class Tk_Op<string mnemonic, list<Trait> traits = []> : Op<Tk_Dialect, mnemonic,
 //===----------------------------------------------------------------------===//
 
 def Tk_KernelOp : Tk_Op<"kernel", [IsolatedFromAbove, Symbol, SingleBlock, Tk_NamesArguments]> {
-  let summary = "A kernel: dimensions, parameters, statements, results";
+  let summary = "A kernel: a function from dimensions, tensors and scalars to tensors";
   let description = [{
-    The entry block's arguments are the dimensions (one `index` each, in the order of `dim_names`)
-    followed by the parameters (one each, in the order of `params`): builtin ranked tensors or
-    scalars. `u8` tensors have element type `ui8`; `bool` is `i1`.
+    The entry block's arguments are the dimensions followed by the parameters. A dimension is an
+    `index`, in the order of `dim_names`. A parameter is a builtin ranked tensor or a scalar, in
+    the order of `params`. A `u8` tensor of the language has element type `ui8`; `bool` is `i1`.
 
-    `tk.return` yields the declared results in the order of `result_names`, then the new value of
-    each `inout` parameter in the order of `params`.
+    The `tk.return` yields the results in the order of `result_names`, then the new value of each
+    `inout` parameter in the order of `params`.
+
+    `facts` holds a `#tk.fact` for each dimension. `deterministic` asks for results that are
+    bitwise equal in every run on the same device and build.
+
+    The verifier requires:
+
+    - one block argument for each dimension and each parameter, with `index` for the dimensions,
+    - `params` of `#tk.param` attributes,
+    - `facts`, if present, of one `#tk.fact` for each dimension,
+    - a body that ends in a `tk.return` with one value for each result and each `inout` parameter.
 
     ```mlir
-    tk.kernel @gemm dims ["M", "N", "K"] params [#tk.param<"a">, #tk.param<"b">] results ["c"] {
+    tk.kernel @gemm dims ["M", "N", "K"] params [#tk.param<"a">, #tk.param<"b">] results ["c"]
+        facts [#tk.fact<divisor = 16>, #tk.fact<upper = 4096>, #tk.fact<>] {
     ^bb0(%M: index, %N: index, %K: index, %a: tensor<?x?xbf16>, %b: tensor<?x?xbf16>):
       tk.bind %a[%M, %K] : tensor<?x?xbf16>
       tk.bind %b[%K, %N] : tensor<?x?xbf16>
@@ -75,7 +86,7 @@ def Tk_KernelOp : Tk_Op<"kernel", [IsolatedFromAbove, Symbol, SingleBlock, Tk_Na
     ParamAttr getParam(unsigned i) { return ::llvm::cast<ParamAttr>(getParams()[i]); }
     /// The name of a dimension argument, or empty.
     ::llvm::StringRef getDimName(::mlir::Value value);
-    /// The fact about dimension `i`; the weakest fact where none is recorded.
+    /// The fact about dimension `i`; the weakest fact if none is recorded.
     FactAttr getFact(unsigned i);
     /// The `tk.bind` of a tensor parameter, or null.
     BindOp getBind(::mlir::Value tensor);
@@ -84,52 +95,116 @@ def Tk_KernelOp : Tk_Op<"kernel", [IsolatedFromAbove, Symbol, SingleBlock, Tk_Na
 }
 
 def Tk_BindOp : Tk_Op<"bind"> {
-  let summary = "The extents of a tensor parameter, an `index` value for every axis";
+  let summary = "Give the extent of each axis of a tensor parameter";
+  let description = [{
+    The operation has no result. It states that axis `d` of `tensor` has `extents[d]` elements. The
+    verifier requires one extent for each axis. A launch plan requires a `tk.bind` for each tensor
+    parameter of its kernel.
+
+    ```mlir
+    tk.bind %a[%M, %K] : tensor<?x?xbf16>
+    ```
+  }];
   let arguments = (ins AnyRankedTensor:$tensor, Variadic<Index>:$extents);
   let assemblyFormat = "$tensor `[` $extents `]` attr-dict `:` type($tensor)";
   let hasVerifier = 1;
 }
 
 def Tk_AssumeOp : Tk_Op<"assume"> {
-  let summary = "A condition on dimensions and scalars, checked at launch and assumed afterwards";
+  let summary = "State a condition that the launch checks and the compiler relies on";
   let description = [{
-    From a `where` clause, or (`bounds`) an access whose bounds depend on sizes alone. `text` is
-    what the launch error quotes.
+    `condition` is computed from dimensions and scalar parameters. `text` is the condition as the
+    launch error quotes it.
+
+    Without `bounds` the condition comes from a `where` clause or from a specialisation key. With
+    `bounds` it states that an access is inside the bounds of its tensor, and depends on sizes
+    alone.
+
+    ```mlir
+    tk.assume %some, "G > 0"
+    ```
   }];
   let arguments = (ins I1:$condition, StrAttr:$text, UnitAttr:$bounds);
   let assemblyFormat = "$condition `,` $text (`bounds` $bounds^)? attr-dict";
 }
 
 def Tk_DefaultOp : Tk_Op<"default", [SameTypeOperands]> {
-  let summary = "The default value of a scalar parameter, computed from dimensions and scalars";
+  let summary = "Give the default value of a scalar parameter";
+  let description = [{
+    `value` has the type of `param` and is computed from dimensions and from earlier scalar
+    parameters. The launch evaluates it if the caller passes no argument for `param`.
+
+    ```mlir
+    tk.default %eps = %value : f32
+    ```
+  }];
   let arguments = (ins AnyType:$param, AnyType:$value);
   let assemblyFormat = "$param `=` $value attr-dict `:` type($param)";
 }
 
 def Tk_ReturnOp : Tk_Op<"return", [Terminator, HasParent<"KernelOp">]> {
-  let summary = "The results of a kernel";
+  let summary = "End a kernel and yield its results";
+  let description = [{
+    The values are the declared results, then the new value of each `inout` parameter. `tk.kernel`
+    verifies their number.
+
+    ```mlir
+    tk.return %c : tensor<?x?xbf16>
+    ```
+  }];
   let arguments = (ins Variadic<AnyRankedTensor>:$results);
   let assemblyFormat = "($results^ `:` type($results))? attr-dict";
 }
 
 def Tk_YieldOp : Tk_Op<"yield", [Terminator, Pure]> {
-  let summary = "Ends a scalar body";
+  let summary = "End a scalar body and yield its values";
+  let description = [{
+    The operation ends the regions of `tk.compute`, `tk.reduce`, `tk.scan` and `tkgpu.dot`. The
+    enclosing operation verifies the number and the types of the values.
+
+    ```mlir
+    tk.yield %p : f32
+    ```
+  }];
   let arguments = (ins Variadic<AnyType>:$values);
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
 }
 
 //===----------------------------------------------------------------------===//
-// Statements and what their bodies are made of
+// Compute ops and the operations of their bodies
 //===----------------------------------------------------------------------===//
 
 def Tk_ComputeOp : Tk_Op<"compute", [Pure, SingleBlock, Tk_NamesArguments]> {
-  let summary = "One statement: tensors defined element by element over named indices";
+  let summary = "Define tensors element by element over named indices";
   let description = [{
-    Index `n` ranges over `0 .. extents[n]`. Result `r` has one axis for each entry of
-    `result_indices[r]` (all indices in order where the attribute is absent); its element is the
-    `r`-th yielded value, which may depend only on those indices. All values are scalars; which of
-    them are recomputed and which are shared is a matter of lowering, not of meaning.
-    A compute directly inside a kernel is one launch on a GPU.
+    Index `n` ranges over `0 .. extents[n]`, the end excluded. The body computes the element of
+    each result at one combination of indices, and yields one value for each result.
+
+    Result `r` has an axis for each entry of `result_indices[r]`, which is a list of positions of
+    indices. Without `result_indices` every result has an axis for every index, in order. An
+    element depends only on the indices of its result.
+
+    All values in a body are scalars. A value that does not depend on an index is the same for all
+    values of that index; a lowering may compute it once or many times. After fusion each compute
+    of a kernel becomes one launch on a GPU.
+
+    The verifier requires:
+
+    - an extent and a block argument of type `index` for each index,
+    - a name for each result,
+    - `result_indices`, if present, of one `array<i64>` for each result, with positions of indices,
+    - a `tk.yield` of one value for each result, of the result's element type. A `ui8` element is
+      yielded as `i8`.
+
+    ```mlir
+    %y, %m = tk.compute ["r", "c"] in (%R, %C) {
+    ^bb0(%r: index, %c: index):
+      %s = tk.load %sum[%r] : tensor<?xf32>
+      %v = tk.load %x[%r, %c] : tensor<?x?xf32>
+      %d = arith.subf %v, %s : f32
+      tk.yield %d, %s : f32, f32
+    } names ["y", "m"] over [array<i64: 0, 1>, array<i64: 0>] : tensor<?x?xf32>, tensor<?xf32>
+    ```
   }];
   let arguments = (ins
     StrArrayAttr:$index_names,
@@ -152,8 +227,9 @@ def Tk_ComputeOp : Tk_Op<"compute", [Pure, SingleBlock, Tk_NamesArguments]> {
     ::mlir::Block *getBlock() { return &getBody().front(); }
   }];
   let builders = [
-    /// Results of the given element types over all indices or over `resultIndices[r]`; static
-    /// extents become static axes. `bodyBuilder` receives the index arguments and ends the block.
+    /// Builds results of the given element types over all indices, or over `resultIndices[r]`.
+    /// Static extents become static axes. `bodyBuilder` receives the index arguments and ends the
+    /// block.
     OpBuilder<(ins "::llvm::ArrayRef<::llvm::StringRef>":$indexNames, "::mlir::ValueRange":$extents,
       "::llvm::ArrayRef<::mlir::Type>":$elementTypes, "::llvm::ArrayRef<::llvm::StringRef>":$names,
       "::llvm::ArrayRef<::llvm::SmallVector<unsigned>>":$resultIndices,
@@ -162,25 +238,42 @@ def Tk_ComputeOp : Tk_Op<"compute", [Pure, SingleBlock, Tk_NamesArguments]> {
 }
 
 def Tk_ReduceOp : Tk_Op<"reduce", [Pure, SameVariadicOperandSize, Tk_NamesArguments]> {
-  let summary = "Scalar reductions over one or more indices, several of them possibly online";
+  let summary = "Reduce scalars over one or more indices, with one or several accumulators";
   let description = [{
-    Index `n` ranges over `lower[n] .. upper[n]` (empty if not lower < upper). With one accumulator
-    it is the plain reduction of the yielded terms with `kinds[0]`; over an empty range sum is 0,
-    prod 1, max -inf, min +inf, any false, all true. `argmax`/`argmin` (one index) yield the term
-    and have an `i32` result: the first index at which the extremum stands.
+    Index `n` ranges over `lower[n] .. upper[n]`, the end excluded. The range is empty unless
+    `lower[n] < upper[n]`.
 
-    With n > 1 accumulators it is *online*. The body's arguments are the indices followed by the
-    running values `r_0 .. r_{n-2}`, as they are after this step's update; term `k` may use only
-    `r_0 .. r_{k-1}`. The `rescale` region receives `old_0 .. old_{n-2}, new_0 .. new_{n-2}` and
-    yields the factors of accumulators `1 .. n-1`. A step may take in any number of index values
-    at once:
+    **One accumulator.** The operation reduces the yielded elements with `kinds[0]`. Over an empty
+    range `sum` is 0, `prod` 1, `max` -inf, `min` +inf, `any` false and `all` true. `argmax` and
+    `argmin` take one index and yield the element that is compared. Their result is the first index
+    at which the extremum stands, as `i32` or `i64`. The first NaN, if there is one, counts as the
+    extremum. Their range is not empty; the launch checks that.
 
-        r_0 <- r_0 (+)_0 {term_0(j)}
-        r_k <- (r_k * factor_k(old, new)) (+)_k {term_k(j, r_0 .. r_{k-1})}
+    **Several accumulators.** With n > 1 accumulators the reduction is *online*: accumulator `k`
+    may depend on accumulators `0 .. k-1`. The body's arguments are the indices, then the running
+    values `r_0 .. r_{n-2}` after the update of this iteration. Element `k` may use only `r_0 ..
+    r_{k-1}`. The `rescale` region receives `old_0 .. old_{n-2}, new_0 .. new_{n-2}` and yields the
+    factors of accumulators `1 .. n-1`. An iteration may take any number of index values at once:
 
-    which equals the separate reductions computed one after the other; only sums have factors
-    other than 1. Source of the scheme: Milakov and Gimelshein, "Online normalizer calculation
-    for softmax" (2018); Dao et al., "FlashAttention" (2022).
+        r_0 <- r_0 (+)_0 {element_0(j)}
+        r_k <- (r_k * factor_k(old, new)) (+)_k {element_k(j, r_0 .. r_{k-1})}
+
+    The result equals that of separate reductions, computed one after the other. Only sums have
+    factors other than 1. Sources: Milakov and Gimelshein, "Online normalizer calculation for
+    softmax" (2018); Dao et al., "FlashAttention" (2022).
+
+    `precision` says which arithmetic a contraction may use.
+
+    The verifier requires:
+
+    - at least one accumulator and one index,
+    - a lower and an upper bound for each index, and a result for each accumulator,
+    - a body with an argument for each index and each of the first n - 1 running values,
+    - a yielded element of the result's type for each accumulator, except for `argmax` and
+      `argmin`,
+    - one index and an `i32` or `i64` result for `argmax` and `argmin`,
+    - a `rescale` region if and only if n > 1, with 2 (n - 1) arguments and n - 1 factors. A factor
+      has the type of its accumulator.
 
     ```mlir
     %m, %z = tk.reduce [#tk.kind<max>, #tk.kind<sum>] ["j"] from (%zero) to (%N) {
@@ -221,12 +314,13 @@ def Tk_ReduceOp : Tk_Op<"reduce", [Pure, SameVariadicOperandSize, Tk_NamesArgume
     ::mlir::BlockArgument getRunning(unsigned k) {
       return getBlock()->getArgument(getNumIndices() + k);
     }
-    /// Is accumulator `k` neither corrected for what others have become, nor read by them?
+    /// True if accumulator `k` is independent: it has no rescaling factor, and no other accumulator
+    /// reads it.
     bool standsAlone(unsigned k);
     YieldOp getYield();
   }];
   let builders = [
-    /// A reduction with one accumulator.
+    /// Builds a reduction with one accumulator.
     OpBuilder<(ins "::tk::ReduceKind":$kind, "::llvm::ArrayRef<::llvm::StringRef>":$indexNames,
       "::mlir::ValueRange":$lower, "::mlir::ValueRange":$upper, "::mlir::Type":$resultType,
       "::llvm::function_ref<::mlir::Value(::mlir::OpBuilder &, ::mlir::Location, ::mlir::ValueRange)>":$bodyBuilder,
@@ -235,11 +329,22 @@ def Tk_ReduceOp : Tk_Op<"reduce", [Pure, SameVariadicOperandSize, Tk_NamesArgume
 }
 
 def Tk_ScanOp : Tk_Op<"scan", [Pure, SingleBlock, Tk_NamesArguments]> {
-  let summary = "The inclusive prefix reduction at one position";
+  let summary = "Reduce the elements up to and including one position";
   let description = [{
-    The reduction with `kind` (sum, prod, max or min) of the body over `lower .. position + 1`,
-    clipped to `upper`. Equal to a `tk.reduce` over that range; a separate op so that lowerings
-    can compute all positions in one pass.
+    The operation reduces the body with `kind` over `lower .. min(position + 1, upper)`, the end
+    excluded. It equals a `tk.reduce` over that range. It is a separate operation so that a
+    lowering can compute all positions in one pass.
+
+    The verifier requires kind `sum`, `prod`, `max` or `min`, one body argument of type `index`,
+    and a `tk.yield` of one value of the result's type.
+
+    ```mlir
+    %s = tk.scan <sum> "k" from %first to %C at %c {
+    ^bb0(%k: index):
+      %v = tk.load %x[%r, %k] : tensor<?x?xf32>
+      tk.yield %v : f32
+    } : f32
+    ```
   }];
   let arguments = (ins
     Tk_ReduceKindAttr:$kind, StrAttr:$index_name, Index:$lower, Index:$upper, Index:$position);
@@ -262,10 +367,18 @@ def Tk_ScanOp : Tk_Op<"scan", [Pure, SingleBlock, Tk_NamesArguments]> {
 
 def Tk_LoadOp : Tk_Op<"load", [Pure, AttrSizedOperandSegments,
                                DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
-  let summary = "An element of a tensor";
+  let summary = "Read one element of a tensor";
   let description = [{
-    Without `pad` every index is inside the bounds, proved by the frontend or assumed. With `pad`
-    an access outside the bounds has that value. A `ui8` tensor yields `i8` bits.
+    Without `pad` every index is inside the bounds of its axis. The frontend proves that, or a
+    `tk.assume` with `bounds` states it. With `pad` an element outside the bounds has the value
+    `pad`.
+
+    The result has the tensor's element type; an element of a `ui8` tensor is read as `i8`. The
+    verifier requires one index for each axis and a `pad` of the result's type.
+
+    ```mlir
+    %w = tk.load %x[%r, %q] pad %padding : f32 : tensor<?x?xf32>
+    ```
   }];
   let arguments = (ins AnyRankedTensor:$tensor, Variadic<Index>:$indices, Optional<AnyType>:$pad);
   let results = (outs AnyType:$result);
@@ -276,10 +389,18 @@ def Tk_LoadOp : Tk_Op<"load", [Pure, AttrSizedOperandSegments,
 }
 
 def Tk_InSharesOp : Tk_Op<"in_shares", [Pure]> {
-  let summary = "An index whose values are dealt out in shares";
+  let summary = "Mark an index whose values a work-centric decomposition groups into work units";
   let description = [{
-    The index itself. It says that it pays to compute the values `first[p] .. first[p + 1]` one
-    after the other, for each of `shares` many `p`; together these are all values that matter.
+    The result equals `index`. The operation states that a block should compute the values
+    `first[p] .. first[p + 1]` of the index one after the other, for each `p` in `0 .. shares`. The
+    work units together contain all values of the index that matter.
+
+    `first` is a tensor of `i32` with one axis. Its element type is verified. `tk-share-parts`
+    creates the operation, and `tk-persist-blocks` gives each block a work unit.
+
+    ```mlir
+    %s = tk.in_shares %first[%i] of 132 : tensor<?xi32>
+    ```
   }];
   let arguments = (ins 1DTensorOf<[I32]>:$first, Index:$index, I64Attr:$shares);
   let results = (outs Index:$result);
@@ -297,7 +418,16 @@ class Tk_ElementwiseOp<string mnemonic, list<Trait> traits = []>
 def Tk_IntegerLike : TypeConstraint<Or<[SignlessIntegerOrIndexLike.predicate]>, "integer or index">;
 
 def Tk_FloorDivOp : Tk_ElementwiseOp<"floor_div"> {
-  let summary = "Integer quotient rounded towards minus infinity; 0 where the divisor is 0";
+  let summary = "Divide integers and round the quotient towards minus infinity; 0 if the "
+                "divisor is 0";
+  let description = [{
+    Operands and result have one type: an integer, an `index`, or a tensor of either. `x / 1` folds
+    to `x`, and constants fold.
+
+    ```mlir
+    %group = tk.floor_div %q, %ratio : index
+    ```
+  }];
   let arguments = (ins Tk_IntegerLike:$lhs, Tk_IntegerLike:$rhs);
   let results = (outs Tk_IntegerLike:$result);
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($result)";
@@ -305,7 +435,15 @@ def Tk_FloorDivOp : Tk_ElementwiseOp<"floor_div"> {
 }
 
 def Tk_FloorModOp : Tk_ElementwiseOp<"floor_mod"> {
-  let summary = "Remainder of the floor division, with the divisor's sign; 0 where that is 0";
+  let summary = "Compute the remainder of the floor division; 0 if the divisor is 0";
+  let description = [{
+    The result is `lhs - floor_div(lhs, rhs) * rhs`. It has the sign of the divisor. Operands and
+    result have one type: an integer, an `index`, or a tensor of either. Constants fold.
+
+    ```mlir
+    %rest = tk.floor_mod %q, %page : index
+    ```
+  }];
   let arguments = (ins Tk_IntegerLike:$lhs, Tk_IntegerLike:$rhs);
   let results = (outs Tk_IntegerLike:$result);
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($result)";
@@ -313,12 +451,18 @@ def Tk_FloorModOp : Tk_ElementwiseOp<"floor_mod"> {
 }
 
 def Tk_ExpDiffOp : Tk_ElementwiseOp<"exp_diff"> {
-  let summary = "exp(a - b), and 0 where a is -inf whatever b is";
+  let summary = "Compute `exp(a - b)`, and 0 if `a` is -inf";
   let description = [{
-    The weight of a softmax term `a` under the maximum `b`. It separates:
-    `exp_diff(a, c) = exp_diff(a, b) * exp_diff(b, c)` for a <= b <= c, -inf included, which is
-    what makes a softmax computable online. NaN in either operand gives NaN, except that
-    a = -inf gives 0; a = b = +inf gives NaN as IEEE subtraction does.
+    The result is the numerator of a softmax for the score `a` and the maximum `b`. If `a` is -inf
+    the result is 0 for every `b`, including NaN and -inf. Otherwise NaN in an operand gives NaN,
+    and `a = b = +inf` gives NaN.
+
+    The function separates: `exp_diff(a, c) = exp_diff(a, b) * exp_diff(b, c)` for a <= b <= c,
+    also if values are -inf. Online reductions rely on this property.
+
+    ```mlir
+    %e = tk.exp_diff %w, %max : f32
+    ```
   }];
   let arguments = (ins FloatLike:$a, FloatLike:$b);
   let results = (outs FloatLike:$result);
@@ -326,11 +470,17 @@ def Tk_ExpDiffOp : Tk_ElementwiseOp<"exp_diff"> {
 }
 
 def Tk_DivOrZeroOp : Tk_ElementwiseOp<"div_or_zero"> {
-  let summary = "a / b, and a where b is 0";
+  let summary = "Compute `a / b`, and `a` if `b` is 0";
   let description = [{
-    A weight over the sum of all weights: where that is 0, so is each of them, and the quotient.
-    Linear in `a`: it moves out of a sum over an index that `b` does not use. There a weight times
-    NaN or an infinite number is NaN, and so is the sum of such terms, whatever `b` is.
+    The operation divides a softmax numerator by the row's sum. If the sum is 0, each numerator is
+    0, and so is the result.
+
+    The operation is linear in `a`. It therefore moves out of a sum over an index that `b` does not
+    use. A numerator times NaN or an infinity is NaN for every `b`, inside and outside of the sum.
+
+    ```mlir
+    %p = tk.div_or_zero %e, %s : f32
+    ```
   }];
   let arguments = (ins FloatLike:$a, FloatLike:$b);
   let results = (outs FloatLike:$result);
@@ -338,12 +488,18 @@ def Tk_DivOrZeroOp : Tk_ElementwiseOp<"div_or_zero"> {
 }
 
 def Tk_RandOp : Tk_Op<"rand", [Pure, Elementwise, Scalarizable, Vectorizable, Tensorizable]> {
-  let summary = "Uniform f32 in [0, 1): word `n % 4` of the Philox 4x32-10 block `n / 4`";
+  let summary = "Compute a uniform f32 in [0, 1) from word `n % 4` of the Philox 4x32-10 block "
+                "`n / 4`";
   let description = [{
-    Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC 2011). The key is the two
-    words of `seed`. The counter is the two words of `n / 4`, then zeros; `n` is signed, and `n / 4`
-    and `n % 4` round down. The value is the upper 24 bits of word `n % 4` times 2^-24. So four
-    neighbouring numbers share a block.
+    The key consists of the two 32-bit words of `seed`. The counter consists of the two words of `n
+    / 4`, then zeros. `n` is signed; `n / 4` and `n % 4` round down. The result is the upper 24
+    bits of word `n % 4` times 2^-24. Four neighbouring values of `n` share a block.
+
+    Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC 2011).
+
+    ```mlir
+    %u = tk.rand %seed, %n : i64, i64 -> f32
+    ```
   }];
   let arguments = (ins SignlessIntegerLike:$seed, SignlessIntegerLike:$n);
   let results = (outs FloatLike:$result);

@@ -1,4 +1,4 @@
-//===- TkScheduleOps.h - what tells variants apart, beside sizes -*- C++ -*-===//
+//===- TkScheduleOps.h - conditions that select a variant -------*- C++ -*-===//
 #ifndef TK_DIALECTS_TK_TKSCHEDULEOPS_H
 #define TK_DIALECTS_TK_TKSCHEDULEOPS_H
 

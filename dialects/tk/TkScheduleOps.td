@@ -1,26 +1,41 @@
-//===- TkScheduleOps.td - what tells variants apart, beside sizes ---------===//
+//===- TkScheduleOps.td - conditions that select a variant ----------------===//
 #ifndef TK_DIALECTS_TK_TKSCHEDULEOPS_TD
 #define TK_DIALECTS_TK_TKSCHEDULEOPS_TD
 
 include "dialects/tk/TkDialect.td"
 
 def Tk_ScheduleConditionOp : Op<Tk_Dialect, "schedule_condition"> {
-  let summary = "Whether a schedule block of the kernel applies, decided for each launch";
+  let summary = "State the condition of a schedule block, which each launch decides";
   let description = [{
-    `block` is the position in the kernel's `tk.schedules` of a block with a `when` clause, which
-    `text` quotes. A variant of a kernel is compiled for the outcome: the condition is gone then,
-    and `tk.schedules` holds the block that was chosen alone.
+    `block` is the position of a schedule block with a `when` clause in the kernel's
+    `tk.schedules`. `condition` is the clause, computed from dimensions and scalars. `text` quotes
+    it.
+
+    A variant of a kernel is compiled for one outcome. In the variant the operation is erased, and
+    `tk.schedules` holds only the chosen block.
+
+    ```mlir
+    tk.schedule_condition %large, "M >= 1024" block 0
+    ```
   }];
   let arguments = (ins I1:$condition, StrAttr:$text, I64Attr:$block);
   let assemblyFormat = "$condition `,` $text `block` $block attr-dict";
 }
 
 def Tk_ScalarCaseOp : Op<Tk_Dialect, "scalar_case"> {
-  let summary = "What a pass would like to know of scalars, decided for each launch";
+  let summary = "State conditions on scalars that are part of a specialisation key";
   let description = [{
-    Unlike those of `tk.assume` the conditions may fail: launches for which all of them hold have a
-    variant of their own, in which they are assumptions. In the others they are gone. `text` is what
-    people read, such as "0 < cap <= 50".
+    Each launch evaluates the conditions. If all of them hold, the launch uses a variant in which
+    each condition is a `tk.assume`. Otherwise it uses a variant without the operation. A condition
+    that fails is not an error, unlike that of a `tk.assume`. `text` describes the conditions to a
+    reader.
+
+    The parser reads only the generic form, because in the printed form a comma follows the
+    conditions.
+
+    ```mlir
+    "tk.scalar_case"(%positive, %small) <{text = "0 < cap <= 50"}> : (i1, i1) -> ()
+    ```
   }];
   let arguments = (ins Variadic<I1>:$conditions, StrAttr:$text);
   let assemblyFormat = "$conditions `,` $text attr-dict";

@@ -1,4 +1,4 @@
-//===- TkStructure.cpp - kernels, statements and reductions ---------------===//
+//===- TkStructure.cpp - kernels, compute ops and reductions --------------===//
 #include "dialects/tk/TkDialect.h"
 
 #include "mlir/IR/Builders.h"

@@ -1,4 +1,4 @@
-//===- TkGpuAsync.cpp - bulk copies, phases, warpgroup products, roles ----===//
+//===- TkGpuAsync.cpp - TMA, mbarriers, wgmma, warp specialization --------===//
 #include "dialects/tkgpu/TkGpuLayout.h"
 #include "dialects/tkgpu/TkGpuProducts.h"
 

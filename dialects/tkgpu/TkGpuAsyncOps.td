@@ -1,42 +1,66 @@
-//===- TkGpuAsyncOps.td - bulk copies, phases, warpgroup products, roles ---===//
+//===- TkGpuAsyncOps.td - TMA, mbarriers, wgmma, warp specialization ------===//
 //
-// Included by TkGpuOps.td. What these operations begin goes on beside the threads; each says what
-// tells that it is over.
+// Included by TkGpuOps.td. These operations begin work that is asynchronous to the threads, or wait
+// for its completion.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_DIALECTS_TKGPU_TKGPUASYNCOPS_TD
 #define TK_DIALECTS_TKGPU_TKGPUASYNCOPS_TD
 
 //===----------------------------------------------------------------------===//
-// Launches
+// Programmatic dependent launch
 //===----------------------------------------------------------------------===//
 
 def TkGpu_LaunchReleaseOp : TkGpu_Op<"launch_release", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Lets the next launch's blocks begin once all blocks of this one have come here";
+  let summary = "Let the next launch of the stream begin once all blocks of this launch have "
+                "executed the operation";
+  let description = [{
+    The operation is the trigger of a programmatic dependent launch
+    (`griddepcontrol.launch_dependents`).
+
+    ```mlir
+    tkgpu.launch_release
+    ```
+  }];
   let assemblyFormat = "attr-dict";
 }
 
 def TkGpu_LaunchWaitOp : TkGpu_Op<"launch_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Waits until the launches before this one have ended and their results are visible";
+  let summary = "Wait until all earlier launches have ended and their results are visible";
   let description = [{
-    `buffers` are those of the function's arguments that earlier launches write: they do not stay as
-    they are while the function runs. A launch whose function waits may begin before the one before
-    it has ended.
+    The operation is the wait of a programmatic dependent launch (`griddepcontrol.wait`). A launch
+    whose function has it may begin before the previous launch has ended.
+
+    `buffers` are the arguments of the function that earlier launches write. Their contents change
+    while the function runs, so that the emitter does not declare them `__restrict__`.
+
+    ```mlir
+    tkgpu.launch_wait %p : !tkgpu.buffer<f32>
+    ```
   }];
   let arguments = (ins Variadic<TkGpu_BufferType>:$buffers);
   let assemblyFormat = "($buffers^ `:` type($buffers))? attr-dict";
 }
 
 //===----------------------------------------------------------------------===//
-// Phases
+// mbarriers
 //===----------------------------------------------------------------------===//
 
 def TkGpu_AllocPhasesOp : TkGpu_Op<"alloc_phases", [MemoryEffects<[MemAlloc]>]> {
-  let summary = "Barriers with phases, one a stage, each of which expects `arrivals`";
+  let summary = "Allocate and initialise mbarriers, one for each pipeline stage";
   let description = [{
-    Initialised before the function's first other use of shared memory. `offset` is their first
-    byte once that is planned. With `notes` the last one is no barrier, but where threads note what
-    tkgpu.doubted asks for.
+    A phase of each mbarrier expects `arrivals` arrivals. The mbarriers are initialised before the
+    function's first other use of shared memory. `offset` is the byte at which they begin, once a
+    pass has planned it.
+
+    With `notes` the last element is no mbarrier. It holds the overflow flag of `tkgpu.doubt` and
+    `tkgpu.doubted`.
+
+    The verifier requires at least one arrival. `notes` requires at least two elements.
+
+    ```mlir
+    %full = tkgpu.alloc_phases arrivals 1 : <4>
+    ```
   }];
   let arguments = (ins I64Attr:$arrivals, OptionalAttr<I64Attr>:$offset, UnitAttr:$notes);
   let results = (outs TkGpu_PhasesType:$result);
@@ -45,25 +69,48 @@ def TkGpu_AllocPhasesOp : TkGpu_Op<"alloc_phases", [MemoryEffects<[MemAlloc]>]> 
 }
 
 def TkGpu_PhaseExpectOp : TkGpu_Op<"phase_expect", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "One thread arrives and announces bytes that copies will bring";
-  let description = "The thread is the one that begins the copies; see tkgpu.bulk_copy.";
+  let summary = "Arrive at an mbarrier and announce the bytes of TMA loads";
+  let description = [{
+    One thread arrives, and the phase then also expects `bytes` bytes. The thread is the one that
+    issues the TMA loads; see `tkgpu.bulk_copy`. `slot` is the position of the mbarrier in
+    `phases`.
+
+    ```mlir
+    tkgpu.phase_expect %full[%slot] bytes 49152 : <4>
+    ```
+  }];
   let arguments = (ins TkGpu_PhasesType:$phases, Index:$slot, I64Attr:$bytes);
   let assemblyFormat = "$phases `[` $slot `]` `bytes` $bytes attr-dict `:` type($phases)";
 }
 
 def TkGpu_PhaseArriveOp : TkGpu_Op<"phase_arrive", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Each warp arrives once, after what its lanes did before";
-  let description = "With `cluster` it arrives in every block of the cluster.";
+  let summary = "Arrive at an mbarrier, once for each warp";
+  let description = [{
+    The arrival is ordered after all earlier operations of the warp's lanes. A consumer thus
+    releases a stage of a circular buffer. With `cluster` each warp arrives at the mbarriers of all
+    blocks of the cluster.
+
+    ```mlir
+    tkgpu.phase_arrive %empty[%slot] : <4>
+    ```
+  }];
   let arguments = (ins TkGpu_PhasesType:$phases, Index:$slot, UnitAttr:$cluster);
   let assemblyFormat = "$phases `[` $slot `]` attr-dict `:` type($phases)";
 }
 
 def TkGpu_ArriveBeforeOp : TkGpu_Op<"arrive_before", [MemoryEffects<[MemRead, MemWrite]>,
     AllTypesMatch<["value", "result"]>]> {
-  let summary = "Arrives as tkgpu.phase_arrive does; the result is `value`, and computed after that";
+  let summary = "Arrive at an mbarrier before a value is used";
   let description = [{
-    Nothing follows from an arrival, so that ptxas moves it behind what may come before. What computes
-    with a thread's first element of the result comes after its warp's arrival.
+    The operation arrives as `tkgpu.phase_arrive` does. The result equals `value`, a tile of f32.
+
+    Nothing depends on a `tkgpu.phase_arrive`, so that the assembler may delay it behind later
+    arithmetic. In contrast, the first element of each thread's result depends on the warp's
+    arrival. Arithmetic with that element therefore follows the arrival.
+
+    ```mlir
+    %g = tkgpu.arrive_before %empty[%slot], %f : <4>, tensor<128xf32>
+    ```
   }];
   let arguments = (ins TkGpu_PhasesType:$phases, Index:$slot, RankedTensorOf<[F32]>:$value);
   let results = (outs RankedTensorOf<[F32]>:$result);
@@ -72,35 +119,53 @@ def TkGpu_ArriveBeforeOp : TkGpu_Op<"arrive_before", [MemoryEffects<[MemRead, Me
 }
 
 def TkGpu_PhaseWaitOp : TkGpu_Op<"phase_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Waits until the phase of that parity has ended";
-  let description = "The phase before the first one, whose parity is 1, has ended.";
+  let summary = "Wait until the phase of an mbarrier with the given parity has completed";
+  let description = [{
+    The first phase has parity 0. The phase before it has parity 1 and counts as completed.
+
+    ```mlir
+    tkgpu.phase_wait %full[%slot] parity %parity : <4>
+    ```
+  }];
   let arguments = (ins TkGpu_PhasesType:$phases, Index:$slot, Index:$parity);
   let assemblyFormat = "$phases `[` $slot `]` `parity` $parity attr-dict `:` type($phases)";
 }
 
 //===----------------------------------------------------------------------===//
-// Bulk copies
+// TMA
 //===----------------------------------------------------------------------===//
 
 def TkGpu_TensorMapOp : TkGpu_Op<"tensor_map", [Pure, AttrSizedOperandSegments]> {
-  let summary = "Describes a tensor, and the boxes of it that bulk copies move";
+  let summary = "Create the TMA descriptor of a tensor and of the boxes that TMA moves";
   let description = [{
-    Stands in a tk.kernel and is an argument of its launches; without `tensor` it describes result
-    `result` of the launch that it is an argument of. Extents and strides (in elements) are those of
-    the axes from the outermost inwards, of which one of the tensor's may be two; the last stride is
-    1, the others are multiples of 16 bytes.
-    What lies beyond the extents reads as zero and is not written. `swizzle` is 0, 32, 64 or 128: the
-    bytes of a box's row within which chunks of 16 are permuted. With `tf32` elements of f32 are
-    rounded to tf32 on their way to shared memory.
+    The operation stands in a `tk.kernel`. It describes `tensor`, or result `result` of the launch
+    whose argument the descriptor is. Extents and strides are those of the descriptor's axes from
+    the outermost inwards. Strides count elements; the last stride is 1, and the others are
+    multiples of 16 bytes. One axis of the tensor may be two axes of the descriptor. `box` has the
+    extents of a box in elements.
 
-    With `before` the axis before the last one is a window on rows, of which an axis further out has
-    the same stride: coordinates of the two add up to `before` for row 0. A box may so end at any row:
-    what lies beyond the window is zero. The map begins so many rows before the tensor. Of a box that
-    is outside as a whole an H200 reads the map's base address: no such box may be copied by it.
+    An element outside of the extents is loaded as zero and not stored. `swizzle` is the length in
+    bytes of the swizzle's rows, within which chunks of 16 bytes are permuted; 0 means no swizzle.
+    With `tf32`, f32 elements are rounded to tf32 on their way to shared memory.
+
+    With `before`, the axis before the last one is a window of rows, and another axis further out
+    has the same stride. Coordinates of these two axes that add up to `before` name row 0. The
+    descriptor begins `before` rows ahead of the tensor. A box may then end at any row: elements
+    outside of the window are zero. An H200 reads the descriptor's base address for a box that lies
+    outside as a whole, so that no such box may be loaded.
+
+    The verifier requires:
+
+    - either `tensor` or `result`,
+    - 1 to 5 axes, as many as the tensor has or one more,
+    - an extent, a stride and a side of the box for each axis, and sides from 1 to 256,
+    - a `swizzle` of 0, 32, 64 or 128,
+    - a `before` of 0, or of the box's rows with at least 3 axes,
+    - f32 elements for `tf32`.
 
     ```mlir
-    %map = tkgpu.tensor_map %a : tensor<?x?xbf16> extents(%M, %K) strides(%K, %one)
-      box [128, 64] swizzle 128
+    %map = tkgpu.tensor_map %a : tensor<?x?xbf16> extents(%M, %K) strides(%K, %one) box [128, 64]
+        swizzle 128
     ```
   }];
   let arguments = (ins Optional<AnyRankedTensor>:$tensor, Variadic<Index>:$extents,
@@ -129,31 +194,43 @@ def TkGpu_TensorMapOp : TkGpu_Op<"tensor_map", [Pure, AttrSizedOperandSegments]>
 
 def TkGpu_BulkCopyOp : TkGpu_Op<"bulk_copy", [AttrSizedOperandSegments,
                                               MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Begins a copy of a box of a tensor to shared memory";
+  let summary = "Begin a TMA load of a box of a tensor to shared memory";
   let description = [{
-    In a producer's program its thread begins it, elsewhere the block's first thread does.
-    `coordinates` are those of the box's first element, one an axis of the tensor map; they may be
-    outside. The contiguous axis of the target is the map's innermost one; a target of several
-    panels takes a box a panel, one with interleaved pairs of rows a box a part: the map's axis before
-    the innermost one then counts the rows of a group, two for each part, and the one of the rows
-    counts groups. Once there is a ring of stages the copy counts for the phase of
-    `phases` at `slot`, for all bytes of the target.
+    In the producer region of a `tkgpu.warp_roles` its thread issues the load, elsewhere the first
+    thread of the block. The load completes asynchronously: its bytes count on the mbarrier of
+    `phases` at `slot`. `coordinates` name the first element of the box, one for each axis of the
+    descriptor. They may lie outside of the tensor. The contiguous axis of the target is the
+    innermost axis of the descriptor.
 
-    With `multicast` the tile is the same in all blocks of the cluster. Each block brings its part
-    of the rows, along the map's axis of that number and the axis that is second in the target's
-    order, to all of them; `coordinates` are those of the whole tile.
+    A target of several panels takes one box for each panel. A target with interleaved row pairs
+    takes one box for each part. The axis before the innermost one then counts the rows of a group,
+    two for each part, and the axis before that counts the groups.
 
-    With `first_row` it is one of several copies that fill the tile: the box's rows lie from that
-    row on, along the axis that is second in the target's order.
+    | attribute | meaning |
+    |---|---|
+    | `multicast` | the tile is the same in all blocks of the cluster. Each block loads its part of the rows, along this axis of the descriptor, into all blocks. `coordinates` are those of the whole tile |
+    | `first_row` | the load is one of several that fill the tile. Its box begins at this row of the tile |
+    | `once` | L2 evict-first hint: keeping these bytes in the L2 cache does not pay |
+    | `again` | L2 evict-last hint: the L2 cache keeps these bytes before all others |
 
-    With `once` nothing that it brings is worth keeping in the second-level cache, with `again` all
-    of it is, before anything else.
+    `map` is an argument of the function, or an `arith.select` of two descriptors of one tensor.
 
-    `map` is an argument of the function, or a choice of two maps of one tensor.
+    The verifier requires:
+
+    - 1 to 5 coordinates, and `phases` and `slot` together or neither,
+    - a target with a swizzle of the hardware, or without one,
+    - a `multicast` axis of the descriptor,
+    - at least 3 coordinates and no `multicast` for interleaved rows,
+    - a `first_row` of the tile, without `multicast` and interleaved rows.
+
+    ```mlir
+    tkgpu.bulk_copy %a, %map[%row, %k] signals %full[%slot]
+        : <[128, 64], bf16 order = [1, 0] chunk = 8 phases = 8>, !tkgpu.phases<4>
+    ```
   }];
   let extraClassDeclaration = [{
-    /// The argument of the function that is the map; of two, that which begins with the tensor. Null
-    /// if `map` is something else.
+    /// The argument of the function that is the descriptor; if `map` selects one of two, the
+    /// descriptor that begins with the tensor. Null if `map` is another value.
     ::mlir::BlockArgument getMapArgument();
   }];
   let arguments = (ins TkGpu_SharedType:$target, TkGpu_TensorMapType:$map,
@@ -175,21 +252,27 @@ def TkGpu_BulkCopyOp : TkGpu_Op<"bulk_copy", [AttrSizedOperandSegments,
 }
 
 def TkGpu_BulkStoreOp : TkGpu_Op<"bulk_store", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Begins to write a tile in shared memory to a box of a tensor";
+  let summary = "Begin a TMA store of a tile in shared memory to a box of a tensor";
   let description = [{
-    The first of the threads that run the program begins it, for what all of them wrote before a
-    tkgpu.async_fence and a barrier. Each is a group of its own; see tkgpu.bulk_store_wait. What lies
-    outside the tensor is not written.
+    The first of the threads that run the program issues the store. A `tkgpu.async_fence` and a
+    barrier order it after the writes of the other threads. Each store is a group for
+    `tkgpu.bulk_store_wait`. Elements outside of the tensor are not written.
 
-    With `warpgroup_axis` each warpgroup's first thread writes the warpgroup's rows of the tile, in
-    order equal parts along the map's axis of that number and the axis that is second in the
-    source's order; the barrier then is one of the warpgroup. `coordinates` are those of the whole
-    tile.
+    With `warpgroup_axis` the first thread of each warpgroup stores the warpgroup's rows of the
+    tile. The rows are divided in order and equally along this axis of the descriptor. A barrier of
+    the warpgroup then suffices. `coordinates` are those of the whole tile.
 
-    A store's box may end beyond the tensor, but not begin before it: an H200 raises an illegal
-    instruction for coordinates below 0, which it takes for copies. With `before_axis`, what is
-    written at once may lie before the tensor along the map's axis of that number as a whole, and
-    then is not.
+    A box may end beyond the tensor, but coordinates below 0 raise an illegal instruction on an
+    H200. With `before_axis` a store whose coordinate on that axis is below 0 is skipped.
+
+    The verifier requires 1 to 5 coordinates, a source with a swizzle of the hardware or without
+    one, and axes of the descriptor. With `warpgroup_axis` each warpgroup has a multiple of 8 rows.
+    The emitter requires a source of one panel.
+
+    ```mlir
+    tkgpu.bulk_store %s, %map[%row, %column] {warpgroup_axis = 0 : i64}
+        : <[64, 64], bf16 chunk = 8 phases = 8>
+    ```
   }];
   let arguments = (ins TkGpu_SharedType:$source, TkGpu_TensorMapType:$map,
                        Variadic<Index>:$coordinates, OptionalAttr<I64Attr>:$warpgroup_axis,
@@ -199,37 +282,64 @@ def TkGpu_BulkStoreOp : TkGpu_Op<"bulk_store", [MemoryEffects<[MemRead, MemWrite
 }
 
 def TkGpu_BulkStoreWaitOp : TkGpu_Op<"bulk_store_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Waits until at most `pending` of the latest stores still read shared memory";
+  let summary = "Wait until at most `pending` of the latest TMA stores still read shared memory";
   let description = [{
-    It is the thread that began them who waits; a barrier tells the others. With `warpgroup` that is
-    the first thread of each warpgroup.
+    Only the thread that issued the stores waits, and a barrier informs the other threads. With
+    `warpgroup` the first thread of each warpgroup waits.
+
+    ```mlir
+    tkgpu.bulk_store_wait 0 {warpgroup}
+    ```
   }];
   let arguments = (ins I64Attr:$pending, UnitAttr:$warpgroup);
   let assemblyFormat = "$pending attr-dict";
 }
 
 def TkGpu_AsyncFenceOp : TkGpu_Op<"async_fence", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Lets bulk copies and warpgroup products see what the thread has written";
-  let description = "To shared memory, and for those that begin after a barrier.";
+  let summary = "Make the thread's writes to shared memory visible to TMA and to wgmma";
+  let description = [{
+    The operation is `fence.proxy.async`. It holds for TMA stores and warpgroup contractions that
+    begin after a following barrier.
+
+    ```mlir
+    tkgpu.async_fence
+    ```
+  }];
   let assemblyFormat = "attr-dict";
 }
 
 //===----------------------------------------------------------------------===//
-// Products of warpgroups
+// wgmma
 //===----------------------------------------------------------------------===//
 
 def TkGpu_WarpgroupDotOp : TkGpu_Op<"warpgroup_dot", [
     AllTypesMatch<["acc", "result"]>, MemoryEffects<[MemRead]>]> {
-  let summary = "Begins acc + a * b, for a of MxK, b of KxN and acc of MxN";
+  let summary = "Begin the contraction `acc + a * b` of an MxK and a KxN tile by `wgmma`";
   let description = [{
-    Four warps together compute 64 rows at a time. `b`, and `a` unless it is a tile, lie in shared
-    memory as panels that the hardware permutes. The result may be used by further products as
-    their accumulator, and by nothing else before a tkgpu.warpgroup_wait: the product reads its
-    operands and writes its result until then. Where `accumulate` is given and false, acc counts as
-    zero, whatever it holds.
+    Four warps together compute 64 rows at a time. `b` lies in shared memory, and so does `a`
+    unless it is a tile in registers. The contraction is in flight until a `tkgpu.warpgroup_wait`:
+    it reads its operands and writes its result until then. Before that wait the result may only be
+    the accumulator of further contractions. If `accumulate` is given and false, `acc` counts as
+    zero.
 
-    The hardware's sums of products of 8-bit floats keep fewer bits than f32 has. Unless `precision`
-    is `fast` threads add them up, once for the whole k of the operands.
+    The matrix unit accumulates contractions of 8-bit floats with fewer bits than f32. Unless
+    `precision` is `fast`, the threads therefore add the contraction over the operands' k to `acc`
+    in f32. With `precision` `blocked` they do so for all types.
+
+    The verifier requires:
+
+    - operands of two axes with fitting extents,
+    - a multiple of 64 rows,
+    - operands in shared memory with a swizzle of the hardware, or without one,
+    - no `accumulate` where the threads add,
+    - interleaved rows only in `b`, and only if they are the columns of the contraction: axis 1 is
+      second in the `order` of `b`.
+
+    ```mlir
+    %d = tkgpu.warpgroup_dot %a, %b, %zero
+        : !tkgpu.shared<[128, 64], bf16 order = [1, 0] chunk = 8 phases = 8>,
+        <[64, 256], bf16 order = [1, 0] chunk = 8 phases = 8 panel = 64> -> tensor<128x256xf32>
+    ```
   }];
   let arguments = (ins AnyType:$a, TkGpu_SharedType:$b, AnyRankedTensor:$acc,
                        Optional<I1>:$accumulate,
@@ -244,11 +354,20 @@ def TkGpu_WarpgroupDotOp : TkGpu_Op<"warpgroup_dot", [
 
 def TkGpu_WarpgroupSumsOp : TkGpu_Op<"warpgroup_sums", [
     AllTypesMatch<["acc", "result"]>, MemoryEffects<[MemRead]>]> {
-  let summary = "Begins acc + the sums of the rows of a, in the product of a and b in front of it";
+  let summary = "Begin `acc` + the row sums of `a`, as extra columns of the preceding contraction";
   let description = [{
-    Columns of ones behind those of `b` (`ones` of its type) make the same instructions sum the rows
-    of `a`: each column of `acc` is another copy. The product in front has the same operands; the
-    result may be used as that of a tkgpu.warpgroup_dot.
+    `b` has extra columns that hold 1, `ones` of its type. With them the instructions of the
+    preceding `tkgpu.warpgroup_dot` also sum the rows of `a`. Each column of the result is a copy
+    of these row sums. The result is in flight as that of a `tkgpu.warpgroup_dot`.
+
+    The verifier requires a `tkgpu.warpgroup_dot` of the same `a` and `b` directly in front,
+    without `accumulate` and without an addition by threads. `acc` has the rows of `a` and a column
+    for each of the `ones` of `b`.
+
+    ```mlir
+    %s = tkgpu.warpgroup_sums %p, %v, %sums : tensor<64x128xf8E4M3FN>,
+        <[128, 64], f8E4M3FN order = [0, 1] chunk = 16 phases = 8 ones = 8> -> tensor<64x8xf32>
+    ```
   }];
   let arguments = (ins AnyRankedTensor:$a, TkGpu_SharedType:$b, AnyRankedTensor:$acc);
   let results = (outs AnyRankedTensor:$result);
@@ -258,10 +377,14 @@ def TkGpu_WarpgroupSumsOp : TkGpu_Op<"warpgroup_sums", [
 }
 
 def TkGpu_ClearOp : TkGpu_Op<"clear", [Pure, SameOperandsAndResultType]> {
-  let summary = "A tile of zeros, in the registers of the source";
+  let summary = "Create a tile of zeros in the registers of the source";
   let description = [{
-    As tkgpu.hold the compiler of the emitted text does not know what is in them: registers that it
-    would set behind a loop's end are not those that products in flight need.
+    The CUDA compiler cannot tell that the registers hold zeros, as for `tkgpu.hold`. It therefore
+    does not set them behind the end of a loop, where contractions in flight use them.
+
+    ```mlir
+    %z = tkgpu.clear %x : tensor<64x8xf32>
+    ```
   }];
   let arguments = (ins AnyRankedTensor:$source);
   let results = (outs AnyRankedTensor:$result);
@@ -269,17 +392,27 @@ def TkGpu_ClearOp : TkGpu_Op<"clear", [Pure, SameOperandsAndResultType]> {
 }
 
 def TkGpu_UndefinedOp : TkGpu_Op<"undefined", [Pure]> {
-  let summary = "A tile that is not read before it has been written";
+  let summary = "Create a tile that is written before it is read";
+  let description = [{
+    ```mlir
+    %u = tkgpu.undefined : tensor<64x64xf32>
+    ```
+  }];
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = "attr-dict `:` type($result)";
 }
 
 def TkGpu_WarpgroupWaitOp : TkGpu_Op<"warpgroup_wait", [
     MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Waits until at most `pending` of the latest products are incomplete";
+  let summary = "Wait until at most `pending` of the latest warpgroup contractions are in flight";
   let description = [{
-    The results are the sources, in the same registers, with the products that are complete then;
-    with `pending` 0 they are finished tiles.
+    Each result is its source in the same registers. The results of completed contractions may be
+    used. With `pending` 0 all contractions are complete. The verifier requires results of the
+    sources' types.
+
+    ```mlir
+    %w = tkgpu.warpgroup_wait %d pending 0 : tensor<128x256xf32> -> tensor<128x256xf32>
+    ```
   }];
   let arguments = (ins Variadic<AnyRankedTensor>:$sources, I64Attr:$pending);
   let results = (outs Variadic<AnyRankedTensor>:$results);
@@ -290,7 +423,7 @@ def TkGpu_WarpgroupWaitOp : TkGpu_Op<"warpgroup_wait", [
   }]>];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// The result that stands for the source in that position.
+    /// The result at the position of the source.
     ::mlir::Value getResultFor(::mlir::OpOperand &source) {
       return getResult(source.getOperandNumber());
     }
@@ -298,16 +431,30 @@ def TkGpu_WarpgroupWaitOp : TkGpu_Op<"warpgroup_wait", [
 }
 
 //===----------------------------------------------------------------------===//
-// Roles
+// Warp specialization
 //===----------------------------------------------------------------------===//
 
 def TkGpu_WarpRolesOp : TkGpu_Op<"warp_roles", [
     HasParent<"FuncOp">, NoRegionArguments, SingleBlockImplicitTerminator<"RoleEndOp">]> {
-  let summary = "Two programs that run side by side: one brings data, the other computes";
+  let summary = "Run a producer warp and consumer warps side by side (warp specialization)";
   let description = [{
-    `producer` is run by one thread of the function's producer warps, which come after the others;
-    `consumer` by its `num_warps` warps. They meet at phases alone. Registers a thread, multiples
-    of 8, move from the one to the other where both are given.
+    One thread of the function's `producer_warps` runs the `producer` region and issues the TMA
+    loads. The `num_warps` warps of each team run the `consumer` region. The two synchronise only
+    by mbarriers.
+
+    `producer_registers` and `consumer_registers` are the registers of a thread of either kind,
+    from which `setmaxnreg` moves registers between them.
+
+    The verifier requires a function with producer warps, and register numbers for both regions or
+    for neither. They are multiples of 8 from 24 to 256.
+
+    ```mlir
+    tkgpu.warp_roles producer {
+      tkgpu.phase_expect %full[%slot] bytes 49152 : <4>
+    } consumer {
+      tkgpu.phase_wait %full[%slot] parity %parity : <4>
+    } {producer_registers = 24, consumer_registers = 240}
+    ```
   }];
   let arguments = (ins OptionalAttr<I64Attr>:$producer_registers,
                        OptionalAttr<I64Attr>:$consumer_registers);
@@ -317,16 +464,27 @@ def TkGpu_WarpRolesOp : TkGpu_Op<"warp_roles", [
 }
 
 def TkGpu_RoleEndOp : TkGpu_Op<"role_end", [Pure, Terminator, HasParent<"WarpRolesOp">]> {
-  let summary = "Ends the program of a role";
+  let summary = "End a region of a tkgpu.warp_roles";
+  let description = [{
+    The parser and the printer of `tkgpu.warp_roles` add and omit the operation.
+
+    ```mlir
+    tkgpu.role_end
+    ```
+  }];
   let assemblyFormat = "attr-dict";
 }
 
 def TkGpu_OfWarpgroupOp : TkGpu_Op<"of_warpgroup", [Pure]> {
-  let summary = "A scalar that each warpgroup of a consumer's program has its own of";
+  let summary = "Choose a scalar for each warpgroup of the consumer";
   let description = [{
-    Operand `w` for warpgroup `w`. What follows from it may differ between warpgroups, but is the same in
-    all threads of one: where one of them is alone it meets others at phases, turns and barriers of
-    the warpgroup only.
+    Warpgroup `w` gets operand `w`. Values that depend on the result may differ between warpgroups
+    and are equal within one. Control flow that depends on it may contain only mbarriers,
+    `tkgpu.turn` and barriers of the warpgroup.
+
+    ```mlir
+    %own = tkgpu.of_warpgroup %first, %second
+    ```
   }];
   let arguments = (ins Variadic<Index>:$values);
   let results = (outs Index:$result);
@@ -334,23 +492,36 @@ def TkGpu_OfWarpgroupOp : TkGpu_Op<"of_warpgroup", [Pure]> {
 }
 
 def TkGpu_TurnOp : TkGpu_Op<"turn", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "The warpgroups of a consumer's program take turns";
+  let summary = "Order the warpgroups of the consumer (ping-pong scheduling)";
   let description = [{
-    The turn goes around: `take` waits until the warpgroup has it, `pass` hands it to the next one
-    and goes on. It is the first warpgroup's after `begin`, which comes before all others. Each
-    warpgroup takes and passes it equally often.
-    `lead` and `follow` take no turns: a warpgroup waits at `follow` until the one before it, if there is
-    one, has come to its `lead` as often, which in turn waits for nobody. Each comes to both equally often.
+    `begin`, `take` and `pass` order the warpgroups in a circle. `begin` comes before all other
+    steps, and the first warpgroup is then first. At `take` a warpgroup waits until it is its turn.
+    At `pass` it gives the turn to the next warpgroup and continues. Each warpgroup executes `take`
+    and `pass` equally often.
+
+    `lead` and `follow` stagger the warpgroups in a line. At its n-th `follow` a warpgroup waits
+    until the previous warpgroup, if there is one, has executed its n-th `lead`. `lead` does not
+    wait. Each warpgroup executes both equally often.
+
+    ```mlir
+    tkgpu.turn take
+    ```
   }];
   let arguments = (ins TkGpu_TurnStepAttr:$step);
   let assemblyFormat = "$step attr-dict";
 }
 
 def TkGpu_NoneNegativeOp : TkGpu_Op<"none_negative", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Is every element that a warpgroup's threads have at least 0?";
+  let summary = "Test whether all elements in the warpgroup's threads are at least 0";
   let description = [{
-    In a consumer's program. NaN is not; the threads of each warpgroup wait for each other, and have one
-    answer.
+    The operation stands in the consumer region of a `tkgpu.warp_roles`. It synchronises the
+    threads of a warpgroup, which all get the same result. NaN gives false.
+
+    The verifier requires a source of f32 with a layout.
+
+    ```mlir
+    %all = tkgpu.none_negative %m : tensor<32xf32, #one>
+    ```
   }];
   let arguments = (ins AnyRankedTensor:$source);
   let results = (outs I1:$result);
@@ -359,8 +530,20 @@ def TkGpu_NoneNegativeOp : TkGpu_Op<"none_negative", [MemoryEffects<[MemRead, Me
 }
 
 def TkGpu_DoubtOp : TkGpu_Op<"doubt", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Notes, if it is `asked`, that a thread has an element that is not from `least` to `most`";
-  let description = "In a consumer's program. NaN is not.";
+  let summary = "Set the overflow flag of the thread block if an element is outside of a range";
+  let description = [{
+    A thread sets the flag if `asked` is true and one of its elements is not in the closed range
+    from `least` to `most`. NaN is in no range. Deferred rescaling uses the flag: `tkgpu.doubted`
+    tests it, and the block recomputes its tiles if it is set. The operation stands in the consumer
+    region of a `tkgpu.warp_roles`.
+
+    The verifier requires a source of f32 with a layout, `least` of at most `most`, and mbarriers
+    that were allocated with `notes`.
+
+    ```mlir
+    tkgpu.doubt %flags if %asked : <2>, %sum from 0.5 to 2.0 : tensor<32xf32, #one>
+    ```
+  }];
   let arguments = (ins TkGpu_PhasesType:$phases, I1:$asked, AnyRankedTensor:$source, F32Attr:$least,
                        F32Attr:$most);
   let assemblyFormat = [{
@@ -370,11 +553,17 @@ def TkGpu_DoubtOp : TkGpu_Op<"doubt", [MemoryEffects<[MemRead, MemWrite]>]> {
 }
 
 def TkGpu_DoubtedOp : TkGpu_Op<"doubted", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Has a thread of the block noted a tkgpu.doubt?";
+  let summary = "Test whether a thread of the block has set the overflow flag";
   let description = [{
-    Once a launch, in each program of a tkgpu.warp_roles. The consumer's warps, each of which arrives
-    at the first barrier, wait for each other, and for the stores that they have begun; the
-    producer's thread waits for them.
+    The operation is executed once in a launch, in both regions of a `tkgpu.warp_roles`. Each warp
+    of the consumer arrives at the first mbarrier of `phases`. All of them wait for that phase and
+    for the TMA stores that they have begun. The producer's thread waits for the phase.
+
+    The verifier requires mbarriers that were allocated with `notes`.
+
+    ```mlir
+    %again = tkgpu.doubted %flags : <2>
+    ```
   }];
   let arguments = (ins TkGpu_PhasesType:$phases);
   let results = (outs I1:$result);

@@ -1,4 +1,4 @@
-//===- TkGpuCountOps.h - blocks that count themselves -----------*- C++ -*-===//
+//===- TkGpuCountOps.h - last-block reductions ------------------*- C++ -*-===//
 #ifndef TK_DIALECTS_TKGPU_TKGPUCOUNTOPS_H
 #define TK_DIALECTS_TKGPU_TKGPUCOUNTOPS_H
 

@@ -34,13 +34,13 @@
 
 namespace tk::gpu {
 
-/// The names of the attributes that passes leave for each other.
+/// The names of attributes that one pass sets and another one reads.
 inline constexpr llvm::StringLiteral scheduleAttrName = "tkgpu.schedule";
-/// On a function one of whose results replaces one of its arguments in memory.
+/// On a function with a result that replaces an argument in memory.
 inline constexpr llvm::StringLiteral inPlaceAttrName = "tkgpu.in_place";
 inline constexpr llvm::StringLiteral targetAttrName = "tkgpu.target";
 
-/// The scalar that a tile of one value repeats; null if it is no such tile.
+/// The scalar that all elements of a tile equal; null if the tile is no broadcast of a scalar.
 mlir::Value splatSource(mlir::Value tile);
 
 } // namespace tk::gpu

@@ -10,13 +10,18 @@ include "mlir/IR/BuiltinTypeInterfaces.td"
 def TkGpu_Dialect : Dialect {
   let name = "tkgpu";
   let cppNamespace = "::tk::gpu";
-  let summary = "Programs of one thread block over tiles";
+  let summary = "Programs of one thread block, over tiles";
   let description = [{
-    A function is what one block of threads does. Its values are tiles, builtin tensors of static
-    power-of-two shape distributed over the threads (`#tkgpu.layout` as the encoding, once one is
-    chosen), and scalars that are the same in every thread. Operations of `arith`, `math` and the
-    elementwise ones of `tk` apply to both; control flow is `scf` with uniform conditions. This is
-    the exit dialect for CUDA: emission prints it and decides nothing. See README.md.
+    A `tkgpu.func` is the program of one thread block. Its values are tiles and scalars. A tile is
+    a builtin tensor of static power-of-two shape, distributed over the block's threads. Its
+    encoding is a `#tkgpu.layout` once a pass has chosen one. A scalar has the same value in every
+    thread of the block; `tkgpu.of_warpgroup` is the exception.
+
+    Operations of `arith` and `math` and the elementwise operations of `tk` apply to tiles and to
+    scalars. Control flow is `scf` with uniform conditions.
+
+    The CUDA emitter prints this dialect and takes no decisions. README.md in `dialects/tkgpu`
+    gives the reasons for this design.
   }];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
@@ -37,14 +42,15 @@ class TkGpu_Type<string name, string typeMnemonic> : TypeDef<TkGpu_Dialect, name
 // Attributes
 //===----------------------------------------------------------------------===//
 
-def TkGpu_Axis : I32EnumAttr<"GridAxis", "an axis of the launch grid", [
+def TkGpu_Axis : I32EnumAttr<"GridAxis", "an axis of the grid of thread blocks", [
     I32EnumAttrCase<"X", 0, "x">, I32EnumAttrCase<"Y", 1, "y">, I32EnumAttrCase<"Z", 2, "z">]> {
   let cppNamespace = "::tk::gpu";
   let genSpecializedAttr = 0;
 }
 def TkGpu_AxisAttr : EnumAttr<TkGpu_Dialect, TkGpu_Axis, "axis">;
 
-def TkGpu_TurnStep : I32EnumAttr<"TurnStep", "what a warpgroup does with a turn", [
+def TkGpu_TurnStep : I32EnumAttr<"TurnStep",
+    "a step of the order of warpgroups (ping-pong scheduling)", [
     I32EnumAttrCase<"Begin", 0, "begin">, I32EnumAttrCase<"Take", 1, "take">,
     I32EnumAttrCase<"Pass", 2, "pass">, I32EnumAttrCase<"Lead", 3, "lead">,
     I32EnumAttrCase<"Follow", 4, "follow">]> {
@@ -54,11 +60,15 @@ def TkGpu_TurnStep : I32EnumAttr<"TurnStep", "what a warpgroup does with a turn"
 def TkGpu_TurnStepAttr : EnumAttr<TkGpu_Dialect, TkGpu_TurnStep, "turn_step">;
 
 def TkGpu_TargetAttr : TkGpu_Attr<"Target", "target"> {
-  let summary = "The machine that a module is compiled for: `#tkgpu.target<arch = 90>`";
+  let summary = "the machine that a module is compiled for";
   let description = [{
-    On the module as `tkgpu.target`. `arch` is the compute capability times ten; `shared` the
-    bytes of shared memory a block may use; `processors` the number of multiprocessors; `hopper`
-    says that warpgroup products, bulk tensor copies and clusters exist (sm_90a).
+    A module carries the attribute under the name `tkgpu.target`. `arch` is the compute capability
+    times ten. `shared` is the shared memory of a thread block in bytes. `processors` is the number
+    of multiprocessors. `hopper` states that `wgmma`, TMA and clusters exist (sm_90a).
+
+    ```mlir
+    #tkgpu.target<arch = 90, shared = 232448, processors = 132, hopper = true>
+    ```
   }];
   let parameters = (ins
     DefaultValuedParameter<"int64_t", "80">:$arch,
@@ -69,20 +79,45 @@ def TkGpu_TargetAttr : TkGpu_Attr<"Target", "target"> {
 }
 
 def TkGpu_ScheduleAttr : TkGpu_Attr<"Schedule", "schedule"> {
-  let summary = "How a tk.compute is cut into blocks and tiles";
+  let summary = "the tiles, blocks, warps and pipeline depth of a tk.compute";
   let description = [{
-    On a tk.compute as `tkgpu.schedule`. `tile` holds a power of two for each index of the
-    compute, `reduce` one for each index of the tk.reduce and tk.scan operations in its body, in
-    the order in which a pre-order walk meets them. Tiles begin `step` apart, by default their
-    size; what a tile has beyond its step is the next one's, and as much as some of the last warps have. `loop` (the position of an index, or -1) is an
-    index that each block steps through in order. `perThread` is how many outputs a thread has,
-    `vector` the widest access in bytes that loads and stores should aim at, `stages` the depth of
-    software pipelines, `group` the number of row tiles (0: all) walked together for the sake of the
-    cache.
-    With `persistent` n > 0 a block takes one tile after the other, and there are n blocks for each
-    multiprocessor, or as many as run at once; `cluster` blocks run together with neighbouring tiles of the first tiled
-    index. More than 32 `warps` are those of all blocks of the cluster, which share a tile. A persistent block
-    has `teams` times as many warps, of which each team computes tiles of its own, in turns.
+    A `tk.compute` carries the attribute under the name `tkgpu.schedule`.
+
+    | parameter | meaning |
+    |---|---|
+    | `tile` | the extent of a tile along each index of the compute |
+    | `reduce` | the extent of a tile along each index of the body's `tk.reduce` and `tk.scan` operations, in pre-order |
+    | `step` | the distance between the beginnings of neighbouring tiles along each index; absent: the tile's extent |
+    | `loop` | the position of an index that each block steps through in order, or -1 |
+    | `warps` | warps of a tile |
+    | `per_thread` | outputs of a thread |
+    | `vector` | bytes of the widest access that loads and stores aim at |
+    | `stages` | stages of the multistage pipelines |
+    | `group` | rows of tiles in a group of the rasterisation order; 0: all |
+    | `persistent` | persistent blocks for each multiprocessor; 0: one block for each tile |
+    | `cluster` | blocks of a cluster, which compute neighbouring tiles along the first tiled index |
+    | `teams` | 1: all consumer warps share a tile (cooperative); more: each of so many teams of `warps` warps has tiles of its own (pingpong) |
+
+    A tile that is longer than its step overlaps the next tile by whole warps. These last warps are
+    spare: the next tile's block computes their part. More than 32 `warps` are the warps of all
+    blocks of a cluster, which share a tile. With `persistent`, so many blocks are launched for
+    each multiprocessor, or as many as are resident at once.
+
+    The verifier requires:
+
+    - powers of two in `tile` and `reduce`,
+    - a `loop` of -1 or the position of an index,
+    - a power of two of at most 32 x `cluster` `warps`,
+    - at least one stage, `persistent` of at least 0, and a `cluster` of 1, 2, 4, 8 or 16 blocks,
+    - at least one team, at most 32 x `cluster` warps in all teams, and no `step` with several
+      teams,
+    - a `step` for each index, if present, of which at most one is shorter than its tile. It leaves
+      whole warps of the tile to the next one.
+
+    ```mlir
+    #tkgpu.schedule<tile = [128, 256], reduce = [64], warps = 8, per_thread = 128, vector = 16,
+        stages = 4, group = 8, persistent = 1, cluster = 2>
+    ```
   }];
   let parameters = (ins
     ArrayRefParameter<"int64_t">:$tile,
@@ -98,9 +133,9 @@ def TkGpu_ScheduleAttr : TkGpu_Attr<"Schedule", "schedule"> {
     OptionalArrayRefParameter<"int64_t">:$step,
     DefaultValuedParameter<"int64_t", "1">:$teams);
   let extraClassDeclaration = [{
-    /// How far apart the tiles of the compute's index `i` begin.
+    /// The distance between the beginnings of neighbouring tiles along index `i` of the compute.
     int64_t getStepOf(unsigned i) { return getStep().empty() ? getTile()[i] : getStep()[i]; }
-    /// How many of the last warps hold parts of a tile that the next one begins with.
+    /// The number of the last warps whose part of a tile belongs to the next tile.
     int64_t getSpareWarps();
   }];
   let builders = [AttrBuilder<(ins "::llvm::ArrayRef<int64_t>":$tile,
@@ -118,10 +153,14 @@ def TkGpu_ScheduleAttr : TkGpu_Attr<"Schedule", "schedule"> {
 //===----------------------------------------------------------------------===//
 
 def TkGpu_BufferType : TkGpu_Type<"Buffer", "buffer"> {
-  let summary = "A pointer to a tensor's elements in global memory";
+  let summary = "a pointer to the elements of a tensor in global memory";
   let description = [{
-    Accesses carry the strides. `ui8` elements are loaded and stored as `i8` bits, `i1` elements
-    take a byte each.
+    The type has no shape; each access carries its strides. An `ui8` element is loaded and stored
+    as `i8`. An `i1` element takes one byte.
+
+    ```mlir
+    !tkgpu.buffer<bf16>
+    ```
   }];
   let parameters = (ins "::mlir::Type":$elementType);
   let assemblyFormat = "`<` $elementType `>`";
@@ -132,22 +171,34 @@ def TkGpu_BufferType : TkGpu_Type<"Buffer", "buffer"> {
 }
 
 def TkGpu_SharedType : TkGpu_Type<"Shared", "shared"> {
-  let summary = "A tile in shared memory: `!tkgpu.shared<[64, 32], bf16 order = [1, 0]>`";
+  let summary = "a tile in shared memory";
   let description = [{
-    `order` lists the axes from the contiguous one outwards (empty: last axis first). Rows along
-    the contiguous axis are `padding` elements longer than the tile. With `phases` > 1 the chunks
-    (`chunk` elements long) of a row are permuted: chunk c of row r is stored at chunk
-    `c ^ ((r / per_phase) % phases)`, where r counts along the axis that is second in `order`.
-    With `panel` > 0 the contiguous axis is cut into panels of that many elements, one after the
-    other: a row is then a row of a panel, and what the tensor memory accelerator and the warpgroup
-    products take as one swizzled tile is a panel. A buffer of several stages has the stage as its
-    first axis.
-    With `interleave` n > 1 the rows stand in another order: their pairs are dealt out to n parts of
-    the tile in turn, so that pair p is the (p / n)-th of part p % n.
-    With `ones` > 0 the last axis is so much longer: what is behind the tile's are ones, which copies
-    leave alone. Along rows they are a panel of their own, which is as long as the others; across
-    them they are rows.
-    With `pitch` > 0 the tile is some rows of a tile with so many, whose panels are that far apart.
+    | parameter | meaning |
+    |---|---|
+    | `order` | the axes from the contiguous one outwards; absent: the last axis is contiguous |
+    | `padding` | padding elements at the end of each row. A row runs along the contiguous axis |
+    | `chunk`, `per_phase`, `phases` | the swizzle: chunk `c` of row `r` lies at chunk `c ^ ((r / per_phase) % phases)`. A chunk has `chunk` elements; `r` counts along the axis that is second in `order` |
+    | `panel` | elements of a panel. The contiguous axis is cut into panels, which lie one after the other. A row is then the row of one panel |
+    | `interleave` | n > 1: row pair `p` is the `(p / n)`-th pair of part `p % n` |
+    | `ones` | ones behind the elements of the last axis. TMA loads leave them alone. If the last axis is contiguous, they are one more panel; otherwise they are rows |
+    | `pitch` | rows between the beginnings of neighbouring panels, for a part of a tile's rows |
+
+    One panel is what TMA and `wgmma` take as one swizzled tile. A multistage buffer has the stage
+    as its first axis.
+
+    The verifier requires:
+
+    - an `order` of all axes, or none,
+    - powers of two for `chunk`, `per_phase` and `phases`, and `padding` of at least 0,
+    - an `interleave` of n parts only if 2 n divides the number of rows,
+    - `ones` only without `padding` and `pitch`, along the last axis, which is first in `order` or,
+      without panels, second,
+    - `pitch` only with two axes, panels and no `interleave`, and not below the number of rows,
+    - a `panel` only with at least two axes, no `padding` and an extent that it divides.
+
+    ```mlir
+    !tkgpu.shared<[4, 64, 256], bf16 order = [2, 1, 0] chunk = 8 phases = 8 panel = 64>
+    ```
   }];
   let parameters = (ins
     ArrayRefParameter<"int64_t">:$shape,
@@ -180,58 +231,73 @@ def TkGpu_SharedType : TkGpu_Type<"Shared", "shared"> {
     /// Elements including padding.
     int64_t getNumElements();
     int64_t getSizeInBytes();
-    /// Elements of a row without padding: of a panel if there are panels.
+    /// Elements of a row without padding; of a panel if there are panels.
     int64_t getRowLength();
     /// The distance in elements between neighbouring panels.
     int64_t getPanelStride();
-    /// Bytes after which the permutation of chunks repeats along a row, as the tensor memory
-    /// accelerator counts them: 128, 64 or 32; 0 if chunks are not permuted, and nothing if they
-    /// are in another way than the hardware does.
+    /// The length in bytes of the swizzle's rows as TMA counts it: 128, 64 or 32; 0 without a
+    /// swizzle. Nothing if chunks are permuted in another way than the hardware's.
     std::optional<int64_t> getHardwareSwizzle();
-    /// Rows, each of one panel: how many there are of the axis that is second in the order.
+    /// The number of rows: the extent of the axis that is second in the order.
     int64_t getNumRows() { return getShape()[getAxisOrder()[1]]; }
-    /// The same tile with its pairs of rows dealt out to `parts` parts.
+    /// The same tile with its row pairs interleaved in `parts` parts.
     SharedType withInterleave(int64_t parts);
-    /// Are ones a panel behind the others?
+    /// True if the ones are a panel behind the other panels.
     bool hasPanelOfOnes();
-    /// The same tiles, each with so many ones behind its last axis.
+    /// The same tile with `count` ones behind its last axis.
     SharedType withOnes(int64_t count);
-    /// So many neighbouring rows of the tile, where they are.
+    /// `rows` neighbouring rows of the tile, in its memory.
     SharedType withRows(int64_t rows);
-    /// The same tile with `stages` of them along a new first axis.
+    /// A buffer of `stages` such tiles along a new first axis.
     SharedType withStages(int64_t stages);
   }];
   let genVerifyDecl = 1;
 }
 
 def TkGpu_PrivateType : TkGpu_Type<"Private", "private"> {
-  let summary = "Tiles in shared memory, of which each thread reaches its own registers alone";
+  let summary = "Thread-private staging in shared memory for tiles";
   let description = [{
-    `!tkgpu.private<3 x tensor<...>, vector = 8>` has room for `stages` tiles as their layout
-    distributes them over the threads, which need no barrier to read what they brought themselves.
-    Each keeps `vector` of its elements together, and neighbouring threads' are neighbours:
+    `!tkgpu.private<3 x tensor<...>, vector = 8>` has room for 3 tiles, called stages. Each thread
+    owns the memory of the registers that the tile's layout gives it. A thread accesses only its
+    own part, so that no barrier is needed.
+
+    A thread's part lies in vectors of `vector` elements. Vectors of neighbouring threads are
+    neighbours in memory:
 
     ```
     stage s, registers r .. r + 7     | thread 0 | thread 1 | thread 2 | ...
                        r + 8 .. r + 15| thread 0 | thread 1 | thread 2 | ...
+    ```
+
+    The verifier requires at least one stage, a tile of integers or floats with a layout, and a
+    `vector` that is a power of two and divides the number of a thread's registers.
+
+    ```mlir
+    !tkgpu.private<3 x tensor<512xbf16, #row>, vector = 8>
     ```
   }];
   let parameters = (ins "int64_t":$stages, "::mlir::RankedTensorType":$tile,
                         DefaultValuedParameter<"int64_t", "1">:$vector);
   let assemblyFormat = "`<` $stages `x` $tile (`,` `vector` `=` $vector^)? `>`";
   let extraClassDeclaration = [{
-    /// Of one thread, in all stages.
+    /// The bytes of one thread in all stages.
     int64_t getBytesOfThread();
   }];
   let genVerifyDecl = 1;
 }
 
 def TkGpu_PhasesType : TkGpu_Type<"Phases", "phases"> {
-  let summary = "Barriers with phases in shared memory, one a stage: `!tkgpu.phases<4>`";
+  let summary = "an array of mbarriers in shared memory, one for each pipeline stage";
   let description = [{
-    A phase ends when the arrivals that it expects, and the bytes that were announced for it, have
-    come in; its parity is the number of phases that have ended modulo 2. Unlike tkgpu.barrier an
-    arrival does not wait, and data that bulk copies bring counts as arrivals do.
+    A phase of an mbarrier completes once all expected arrivals and all announced bytes have come
+    in. The parity of a phase is the number of completed phases modulo 2. Unlike `tkgpu.barrier`,
+    an arrival does not wait. TMA loads count their bytes on an mbarrier.
+
+    The verifier requires at least one stage.
+
+    ```mlir
+    !tkgpu.phases<4>
+    ```
   }];
   let parameters = (ins "int64_t":$stages);
   let assemblyFormat = "`<` $stages `>`";
@@ -239,7 +305,15 @@ def TkGpu_PhasesType : TkGpu_Type<"Phases", "phases"> {
 }
 
 def TkGpu_TensorMapType : TkGpu_Type<"TensorMap", "tensor_map"> {
-  let summary = "What bulk copies need to know of a tensor in global memory";
+  let summary = "a TMA descriptor of a tensor in global memory";
+  let description = [{
+    `tkgpu.tensor_map` creates the descriptor in a `tk.kernel`. A `tkgpu.func` receives it as an
+    argument.
+
+    ```mlir
+    !tkgpu.tensor_map
+    ```
+  }];
 }
 
 #endif // TK_DIALECTS_TKGPU_TKGPUDIALECT_TD

@@ -1,4 +1,4 @@
-//===- TkGpuExchange.cpp - what operations exchange -----------------------===//
+//===- TkGpuExchange.cpp - scratch of exchanges between warps -------------===//
 #include "dialects/tkgpu/TkGpuExchange.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"

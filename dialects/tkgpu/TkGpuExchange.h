@@ -1,8 +1,8 @@
-//===- TkGpuExchange.h - what operations exchange ---------------*- C++ -*-===//
+//===- TkGpuExchange.h - scratch of exchanges between warps -----*- C++ -*-===//
 //
-// Threads of several warps exchange values through shared memory beside what a function allocates:
-// reductions, scans and changes of layout. Passes that plan shared memory leave room for as many
-// bytes as the emitter takes.
+// Reductions, scans and layout conversions exchange values between warps through scratch in shared
+// memory, besides the function's allocations. Passes that plan shared memory reserve as many bytes
+// as the emitter uses.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_DIALECTS_TKGPU_TKGPUEXCHANGE_H
@@ -16,44 +16,46 @@ namespace tk::gpu {
 /// Bytes of an element of a tile, or of a scalar, in registers and in shared memory.
 unsigned elementBytes(mlir::Type type, FuncOp function);
 
-/// How values that threads hold along an axis are joined.
+/// How the values that threads hold along an axis are combined.
 enum class JoinKind : uint8_t {
   InWarps,      ///< no other warp has values of the same result
-  EachLane,     ///< warps exchange what each lane has, in memory that others use after them
-  UniformWarps, ///< warps exchange one value, in memory of the operation's own
-  Blocks,       ///< the blocks of a cluster send it to each other, to memory of its own
+  EachLane,     ///< warps exchange a value of each lane, in scratch that operations share
+  UniformWarps, ///< warps exchange one value, in scratch of the operation
+  Blocks,       ///< the blocks of a cluster exchange values, in scratch of the operation
 };
 JoinKind joinKindOf(mlir::Operation *op, FuncOp function, AxisBits bits);
 
-/// The unit attribute of a tkgpu.reduce that leaves each thread what it has. Its one reader reduces
-/// that to a number, for which all threads meet once (see joinAxes).
+/// The unit attribute of a tkgpu.reduce that leaves each thread its own value. Its only reader
+/// reduces these values to a number, with one barrier (see joinAxes).
 inline constexpr llvm::StringRef openAttrName = "open";
 
-/// The lanes and warps whose values a reduction joins: those along its axis, and those that an open
-/// one before it has left.
+/// The lanes and warps whose values a reduction combines: those along its axis, and those that an
+/// open reduction in front of it has left.
 AxisBits joinedBits(ReduceOp reduce);
 
-/// Lets reductions of a tile along both of its axes, one behind the other, meet once where the
-/// blocks of a cluster have the tile: those exchange what all of their threads have, and no less.
+/// Gives two consecutive reductions, along both axes of a tile that the blocks of a cluster share,
+/// one exchange. These blocks always exchange the values of all of their threads.
 void joinAxes(FuncOp function);
 
-/// What a block needs to join `count` values of `bytes` each, for each thread.
+/// Bytes that a block needs to combine `count` values of `bytes` each, for each thread.
 int64_t joinBytes(JoinKind kind, FuncOp function, unsigned count, unsigned bytes);
-/// What it needs to join a pair of floats that each warp has (moments, weights).
+/// Bytes that a block needs to combine a pair of floats of each warp (tkgpu.moments,
+/// tkgpu.weights).
 int64_t pairBytes(FuncOp function);
 int64_t scanBytes(ScanOp scan, FuncOp function);
-/// What a change of layout needs that moves elements between threads.
+/// Bytes that a layout conversion needs if elements move between threads.
 int64_t conversionBytes(ConvertLayoutOp convert, FuncOp function);
 
-/// What a block needs for the numbers that clusters are told (tkgpu.tell): two, and a barrier with
-/// phases for each.
+/// Bytes that a block needs for the tile numbers of tkgpu.tell: two numbers, and an mbarrier for
+/// each.
 inline constexpr int64_t kToldBytes = 32;
 
-/// Each operation's memory begins at a multiple of this.
+/// The alignment of each operation's scratch in bytes.
 inline constexpr int64_t kExchangeAlignment = 16;
 
-/// All that the function's operations exchange through, beside what it allocates: what some have of
-/// their own, and the most that others use one after the other.
+/// Bytes of shared memory through which the function's operations exchange values, besides its
+/// allocations: the scratch that operations own, and the largest scratch that others use one after
+/// the other.
 int64_t exchangeBytesOf(FuncOp function);
 
 } // namespace tk::gpu

@@ -1,8 +1,9 @@
-//===- TkGpuLayout.td - which thread and register holds which element -----===//
+//===- TkGpuLayout.td - the layout of a tile ------------------------------===//
 //
 // Included by TkGpuDialect.td after the definition of TkGpu_Dialect. The generated classes need
 // "dialects/tkgpu/TkGpuLayoutBit.h" before them.
 //
+//===----------------------------------------------------------------------===//
 #ifndef TK_DIALECTS_TKGPU_TKGPULAYOUT_TD
 #define TK_DIALECTS_TKGPU_TKGPULAYOUT_TD
 
@@ -12,26 +13,34 @@ include "mlir/IR/TensorEncoding.td"
 def TkGpu_LayoutAttr : AttrDef<TkGpu_Dialect, "Layout",
     [DeclareAttrInterfaceMethods<VerifiableTensorEncoding>]> {
   let mnemonic = "layout";
-  let summary = "Which register of which thread holds which element of a tile";
+  let summary = "the map from register, lane and warp to the coordinates of a tile";
   let description = [{
-    A linear map over bits. Bit b of the register number, of the lane (0..31) and of the warp
-    number each contribute one coordinate vector; an element's coordinate is the xor of the
-    vectors of the bits that are set. A vector is a power of two on exactly one axis, or zero: a
-    bit that leads to the same element (replication).
+    A layout is a linear map over bits. Each bit of the register number, of the lane (0 to 31) and
+    of the warp number has a coordinate vector. The coordinate of an element is the xor of the
+    vectors of all bits that are set. A vector is a power of two on one axis, or zero. A bit with a
+    zero vector replicates: both of its values lead to the same element.
 
+    The following layout is the 32x8 accumulator of mma.m16n8k16 over two warps. Register 3 of lane
+    5 in warp 1 holds element (16 + 8 + 1, 2 + 1) = (25, 3).
+
+    ```mlir
+    #tkgpu.layout<register = [[0, 1], [8, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]],
+        warp = [[16, 0]]>
     ```
-    #tkgpu.layout<register = [[0, 1], [8, 0]],
-                  lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]],
-                  warp = [[16, 0]]>
-    ```
-    is the 32x8 accumulator of mma.m16n8k16 over two warps: register 3 of lane 5 in warp 1 is
-    element (16 + 8 + 1, 2 + 1) = (25, 3).
 
-    Blocked tiles, matrix fragments and slices (rows left over by a reduction) are constructors of
-    this one attribute, in TkGpuLayout.h. Registers do not replicate; lanes and warps may.
+    With `held = n` a thread has only the first n registers. No operation uses the elements of the
+    other registers, such as those beyond a row of 5120 elements in a tile of 8192.
 
-    With `held = n` a thread has only the first n registers, which all lie along one axis; nobody
-    uses the elements of the others (a row of 5120 in a tile of 8192).
+    TkGpuLayout.h has constructors for blocked tiles, for matrix fragments and for slices, which
+    are the layouts of reduced tiles.
+
+    The verifier requires:
+
+    - 5 lane vectors, at most 10 register vectors and at most 9 warp vectors,
+    - register vectors that are not zero; lane and warp vectors may be zero,
+    - each element once: on each axis the steps are all powers of two below the extent,
+    - `held` below the number of registers, and only with register vectors along one axis,
+    - a tile of the layout's shape.
   }];
   let parameters = (ins
     "unsigned":$rank,
@@ -48,7 +57,7 @@ def TkGpu_LayoutAttr : AttrDef<TkGpu_Dialect, "Layout",
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// How many elements of the tile a thread holds.
+    /// The number of elements of the tile in a thread.
     unsigned getNumRegisters() {
       return getHeld() != 0 ? getHeld() : 1u << getRegisterBits().size();
     }
@@ -59,13 +68,13 @@ def TkGpu_LayoutAttr : AttrDef<TkGpu_Dialect, "Layout",
     ::llvm::SmallVector<int64_t> getRegisterOffset(unsigned reg);
     /// The coordinate of the element in register `reg` of lane `lane` in warp `warp`.
     ::llvm::SmallVector<int64_t> getCoordinate(unsigned reg, unsigned lane, unsigned warp);
-    /// The register that holds the element at `offset` from the thread's coordinate, if any does.
+    /// The register whose element is at `offset` from the thread's coordinate, if there is one.
     std::optional<unsigned> getRegisterAt(::llvm::ArrayRef<int64_t> offset);
-    /// The lanes' (warps') bits that replicate: mask of the bits whose vector is zero. One thread
-    /// of each group is the owner: the one with all these bits zero.
+    /// A mask of the bits of the lane (warp) number whose vector is zero. One thread of each group
+    /// of replicas is the owner: the one with all of these bits zero.
     unsigned getReplicatedLaneMask();
     unsigned getReplicatedWarpMask();
-    /// The length of the run of elements along `axis` that consecutive registers 0 .. n-1 hold.
+    /// The number of neighbouring elements along `axis` in the consecutive registers 0 .. n-1.
     int64_t getVectorWidth(unsigned axis);
   }];
 }

@@ -10,8 +10,8 @@
 
 namespace tk::gpu {
 
-/// What one bit of a register, lane or warp number adds to a coordinate: `step`, a power of two,
-/// along `axis`; or nothing (both 0).
+/// The contribution of one bit of a register, lane or warp number to a coordinate: `step`, a power
+/// of two, along `axis`; or nothing (both 0).
 struct LayoutBit {
   int32_t axis = 0;
   int32_t step = 0;

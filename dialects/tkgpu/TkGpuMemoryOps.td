@@ -1,7 +1,7 @@
 //===- TkGpuMemoryOps.td - accesses of a block's threads ------------------===//
 //
-// Included by TkGpuOps.td: loads and stores of tiles in global, shared and private memory, and the
-// copies that threads begin themselves.
+// Included by TkGpuOps.td: loads and stores of tiles in global memory, shared memory and
+// thread-private staging, and cp.async copies.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_DIALECTS_TKGPU_TKGPUMEMORYOPS_TD
@@ -16,20 +16,32 @@
 // whose axis a is axis index_dims[d][a] (mask_dims[m][a]) of the accessed tile.
 
 def TkGpu_LoadOp : TkGpu_Op<"load", [NoMemoryEffect, AttrSizedOperandSegments]> {
-  let summary = "A tile of elements from global memory";
+  let summary = "Load a tile, or a scalar, from global memory";
   let description = [{
-    The element at a coordinate comes from offset `sum_d indices[d] * strides[d]`, counted in
+    The element at a coordinate comes from offset `sum_d indices[d] * strides[d]` of the buffer, in
     elements. An index is a scalar or a tile of fewer axes: its axis `a` is axis `dims[d][a]` of
-    the result. Where a mask (same rule, `over`) is false the element is `other`, and memory is not
-    touched. A function never writes what it reads, so loads are free of effects.
-    `vector` is the number of elements that one access takes, and what its address is aligned to. A
-    `run` of more than 1 is the same number where masks may end within an access, or a rotation may
-    cut it: it is one access where its elements are neighbours and the last mask is true. Masks of
-    neighbours are then true up to one of them.
+    the result. A mask is placed in the same way by `over`. If a mask is false, the element is
+    `other`, and memory is not accessed.
+
+    `vector` is the number of elements of one access. The address of an access is aligned to it. A
+    `run` of more than 1 has the same meaning where masks may end within an access or a
+    misalignment shift may cut it. The access then reads a vector if its elements are neighbours
+    and its last mask is true. The masks of neighbours are true up to one of them.
+
+    A function never writes what it reads. A load therefore has no side effect.
+
+    The verifier requires:
+
+    - a stride and an axis list for each index, and an axis list for each mask,
+    - indices of type `index` and masks of type `i1`, with the extents of the result on their axes,
+    - the buffer's element type, with `i8` for `ui8`,
+    - `other`, of the element's or the result's type, if there are masks.
 
     ```mlir
-    %x = tkgpu.load %a[%i, %k] dims [array<i64: 0>, array<i64: 1>] strides(%s, %c1)
-           masks(%mi) over [array<i64: 0>] other(%zero) : (...) -> tensor<128x32xbf16>
+    %v = tkgpu.load %x[%row, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks(%in) over
+        [array<i64: 0>] other(%zero) {vector = 8 : i64}
+        : (!tkgpu.buffer<bf16>, index, tensor<1024xindex>, index, index, tensor<1024xi1>, bf16) ->
+        tensor<1024xbf16>
     ```
   }];
   let arguments = (ins TkGpu_BufferType:$buffer, Variadic<AnyType>:$indices,
@@ -48,8 +60,19 @@ def TkGpu_LoadOp : TkGpu_Op<"load", [NoMemoryEffect, AttrSizedOperandSegments]> 
 
 def TkGpu_StoreOp : TkGpu_Op<"store", [AttrSizedOperandSegments,
                                        MemoryEffects<[MemWrite]>]> {
-  let summary = "Writes a tile to global memory where all masks are true";
-  let description = "Addressed as tkgpu.load. Of threads that hold the same element one writes.";
+  let summary = "Store a tile, or a scalar, to global memory where all masks are true";
+  let description = [{
+    The addresses, `vector` and `run` are those of `tkgpu.load`. If several threads hold an
+    element, one of them writes it. The verifier requires what `tkgpu.load` requires, except for
+    `other`.
+
+    ```mlir
+    tkgpu.store %v, %y[%row, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks(%in) over
+        [array<i64: 0>] {vector = 8 : i64}
+        : (tensor<1024xbf16>, !tkgpu.buffer<bf16>, index, tensor<1024xindex>, index, index,
+        tensor<1024xi1>) -> ()
+    ```
+  }];
   let arguments = (ins AnyType:$value, TkGpu_BufferType:$buffer, Variadic<AnyType>:$indices,
                        Variadic<Index>:$strides, Variadic<AnyType>:$masks,
                        TkGpu_DimsAttr:$index_dims, TkGpu_DimsAttr:$mask_dims,
@@ -67,17 +90,34 @@ def TkGpu_StoreOp : TkGpu_Op<"store", [AttrSizedOperandSegments,
 //===----------------------------------------------------------------------===//
 
 def TkGpu_AllocSharedOp : TkGpu_Op<"alloc_shared", [MemoryEffects<[MemAlloc]>]> {
-  let summary = "Shared memory for a tile; `offset` is its first byte once that is planned";
+  let summary = "Allocate a tile in shared memory";
+  let description = [{
+    `offset` is the first byte of the tile, once `tk-plan-shared-memory` has planned it.
+
+    ```mlir
+    %a = tkgpu.alloc_shared : <[4, 128, 64], bf16 order = [2, 1, 0] chunk = 8 phases = 8>
+    ```
+  }];
   let arguments = (ins OptionalAttr<I64Attr>:$offset);
   let results = (outs TkGpu_SharedType:$result);
   let assemblyFormat = "attr-dict `:` type($result)";
 }
 
 def TkGpu_StageOp : TkGpu_Op<"stage", [Pure]> {
-  let summary = "One stage of a shared buffer whose first axis counts stages, or some rows of it";
+  let summary = "Select one stage of a multistage buffer, or some of its rows";
   let description = [{
-    With `from` the result has fewer rows than the stage (its `pitch`), from that row on: a multiple of
-    those after which the permutation of chunks repeats.
+    The first axis of the source counts stages. With `from` the result has the rows from `from` on,
+    as many as its type has. `from` is a multiple of the number of rows after which the swizzle
+    repeats.
+
+    The verifier requires a result of a stage's shape, or of its transpose with two axes, and of
+    the source's element type. `from` is given if and only if the result has a `pitch`. The pitch
+    is then the number of rows of the stage.
+
+    ```mlir
+    %stage = tkgpu.stage %a[%slot] : !tkgpu.shared<[4, 128, 64], bf16 order = [2, 1, 0] chunk = 8
+        phases = 8> -> !tkgpu.shared<[128, 64], bf16 order = [1, 0] chunk = 8 phases = 8>
+    ```
   }];
   let arguments = (ins TkGpu_SharedType:$source, Index:$stage, Optional<Index>:$from);
   let results = (outs TkGpu_SharedType:$result);
@@ -91,17 +131,21 @@ def TkGpu_StageOp : TkGpu_Op<"stage", [Pure]> {
 }
 
 def TkGpu_LocalLoadOp : TkGpu_Op<"local_load", [MemoryEffects<[MemRead]>]> {
-  let summary = "A tile from shared memory";
+  let summary = "Load a tile, or a part of one, from shared memory";
   let description = [{
-    `matrix` asks for ldmatrix (with `transposed` for its transposing form), which the result's
-    layout must be a fragment for; `vector` is the length in elements of a plain access. `offsets`
-    select a part of the buffer, constants for each axis; absent means from the start. With `from` the
-    part lies so much further on along `axis`: a multiple of `span`, a power of two in which the
-    part ends.
+    `offsets` is the coordinate at which the part begins, 0 on each axis by default. With `from`
+    the part lies `from` elements further along `axis`. `from` is a multiple of `span`, a power of
+    two within which the part lies.
+
+    `matrix` asks for `ldmatrix`, with `transposed` for its transposing form. The layout of the
+    result must be a fragment of that instruction. Otherwise an access reads `vector` elements.
+
+    The verifier requires `from`, `axis` and `span` together or none of them, an axis of the
+    result, and a `span` that is a power of two and at least the end of the part.
 
     ```mlir
     %x = tkgpu.local_load %s from %k axis 1 span 16 {offsets = array<i64: 0, 4>}
-           : !tkgpu.shared<64x32xf32> -> tensor<64x4xf32, #layout>
+        : !tkgpu.shared<[64, 32], f32> -> tensor<64x4xf32>
     ```
   }];
   let arguments = (ins TkGpu_SharedType:$source, Optional<Index>:$from,
@@ -125,10 +169,16 @@ def TkGpu_LocalLoadOp : TkGpu_Op<"local_load", [MemoryEffects<[MemRead]>]> {
 }
 
 def TkGpu_LocalStoreOp : TkGpu_Op<"local_store", [MemoryEffects<[MemWrite]>]> {
-  let summary = "Writes a tile to shared memory";
+  let summary = "Store a tile to shared memory";
   let description = [{
-    `matrix` asks for stmatrix (with `transposed` for its transposing form), which the value's
-    layout must be a fragment for; `vector` is the length in elements of a plain access.
+    `matrix` asks for `stmatrix`, with `transposed` for its transposing form. The layout of the
+    value must be a fragment of that instruction. Otherwise an access writes `vector` elements. If
+    several threads hold an element, one of them writes it.
+
+    ```mlir
+    tkgpu.local_store %v, %s {matrix} : tensor<128x64xbf16, #rows>,
+        !tkgpu.shared<[128, 64], bf16 chunk = 8 phases = 8>
+    ```
   }];
   let arguments = (ins AnyRankedTensor:$value, TkGpu_SharedType:$target, UnitAttr:$matrix,
                        UnitAttr:$transposed, DefaultValuedAttr<I64Attr, "1">:$vector);
@@ -137,11 +187,22 @@ def TkGpu_LocalStoreOp : TkGpu_Op<"local_store", [MemoryEffects<[MemWrite]>]> {
 
 def TkGpu_CopyAsyncOp : TkGpu_Op<"copy_async", [AttrSizedOperandSegments,
                                                 MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Begins a copy of a tile from global to shared memory";
+  let summary = "Begin a `cp.async` copy of a tile from global to shared memory";
   let description = [{
-    Addressed as tkgpu.load; elements that are masked off become zero. `layout` says which thread
-    copies which elements, `vector` how many at a time (4, 8 or 16 bytes). Complete only after a
-    tkgpu.async_wait for its group and a barrier.
+    The addresses are those of `tkgpu.load`. Masked-off elements become zero. `layout` says which
+    thread copies which elements. An access copies `vector` elements, of 4, 8 or 16 bytes together;
+    a narrower access is a load and a store. The copy is complete after a `tkgpu.async_wait` for
+    its group and a barrier.
+
+    The verifier requires equal element types of target and buffer, and of indices and masks what
+    `tkgpu.load` requires.
+
+    ```mlir
+    tkgpu.copy_async %s, %x[%r, %c] dims [array<i64: 0>, array<i64: 1>] strides(%c32, %c1) masks()
+        over [] layout #tile {vector = 4 : i64}
+        : (!tkgpu.shared<[64, 32], f32>, !tkgpu.buffer<f32>, tensor<64xindex>, tensor<32xindex>,
+        index, index) -> ()
+    ```
   }];
   let arguments = (ins TkGpu_SharedType:$target, TkGpu_BufferType:$buffer,
                        Variadic<AnyType>:$indices, Variadic<Index>:$strides,
@@ -157,7 +218,14 @@ def TkGpu_CopyAsyncOp : TkGpu_Op<"copy_async", [AttrSizedOperandSegments,
 }
 
 def TkGpu_AllocPrivateOp : TkGpu_Op<"alloc_private", [MemoryEffects<[MemAlloc]>]> {
-  let summary = "Shared memory of which each thread has a part; `offset` is its first byte";
+  let summary = "Allocate shared memory for thread-private staging";
+  let description = [{
+    `offset` is the first byte, once `tk-plan-shared-memory` has planned it.
+
+    ```mlir
+    %rows = tkgpu.alloc_private : <3 x tensor<512xbf16, #row>, vector = 8>
+    ```
+  }];
   let arguments = (ins OptionalAttr<I64Attr>:$offset);
   let results = (outs TkGpu_PrivateType:$result);
   let assemblyFormat = "attr-dict `:` type($result)";
@@ -165,12 +233,26 @@ def TkGpu_AllocPrivateOp : TkGpu_Op<"alloc_private", [MemoryEffects<[MemAlloc]>]
 
 def TkGpu_CopyPrivateOp : TkGpu_Op<"copy_private", [AttrSizedOperandSegments,
                                                     MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Each thread begins a copy of its part of a tile from global to shared memory";
+  let summary = "Begin a `cp.async` copy of each thread's part of a tile to its thread-private "
+                "staging";
   let description = [{
-    Addressed as tkgpu.load; elements that are masked off become zero. Of a vector the first
-    element's mask holds for all, and vectors have 4, 8 or 16 bytes. Complete for the thread after
-    a tkgpu.async_wait for its group; what it read before from that stage it has. With `offsets` the
-    part of the stage's tile that begins there and has `extents`, as tkgpu.private_load has it.
+    The addresses are those of `tkgpu.load`. Masked-off elements become zero. The mask of a
+    vector's first element holds for the whole vector. The copy is complete for its thread after a
+    `tkgpu.async_wait` for its group, without a barrier. Values that the thread has read from the
+    stage before stay valid.
+
+    With `offsets` and `extents` the operation copies the part of the tile that begins at
+    `offsets`, as `tkgpu.private_load` reads it.
+
+    The verifier requires vectors of 4, 8 or 16 bytes, and `offsets` and `extents` together or
+    neither. A part consists of whole vectors of each thread. Indices and masks obey the rules of
+    `tkgpu.load`.
+
+    ```mlir
+    tkgpu.copy_private %rows at %c0, %x[%j] dims [array<i64: 0>] strides(%c1) masks() over []
+        : (!tkgpu.private<3 x tensor<512xbf16, #row>, vector = 8>, index, !tkgpu.buffer<bf16>,
+        tensor<512xindex, #row>, index) -> ()
+    ```
   }];
   let arguments = (ins TkGpu_PrivateType:$target, Index:$stage, TkGpu_BufferType:$buffer,
                        Variadic<AnyType>:$indices, Variadic<Index>:$strides,
@@ -184,7 +266,7 @@ def TkGpu_CopyPrivateOp : TkGpu_Op<"copy_private", [AttrSizedOperandSegments,
                             [{build($_builder, $_state, target, stage, buffer, indices, strides, masks, index_dims,
                                     mask_dims, nullptr, nullptr);}]>];
   let extraClassDeclaration = [{
-    /// What is copied: a stage's tile, or the part of one.
+    /// The type of the copied tile: a stage's tile, or a part of one.
     ::mlir::RankedTensorType getCopiedType();
   }];
   let assemblyFormat = [{
@@ -195,9 +277,18 @@ def TkGpu_CopyPrivateOp : TkGpu_Op<"copy_private", [AttrSizedOperandSegments,
 }
 
 def TkGpu_PrivateLoadOp : TkGpu_Op<"private_load", [MemoryEffects<[MemRead]>]> {
-  let summary = "The tile of a stage, each thread's part from its own shared memory";
+  let summary = "Load a tile from thread-private staging";
   let description = [{
-    With `offsets` the part of the tile that begins there, as tkgpu.extract has it, of whole vectors.
+    Each thread reads its own part of stage `stage`. With `offsets` the result is the part of the
+    tile that begins there, as for `tkgpu.extract`.
+
+    The verifier requires a result of the staged type, or of a part that consists of whole vectors
+    of each thread.
+
+    ```mlir
+    %v = tkgpu.private_load %rows at %c0 : <3 x tensor<512xbf16, #row>, vector = 8> ->
+        tensor<512xbf16, #row>
+    ```
   }];
   let arguments = (ins TkGpu_PrivateType:$source, Index:$stage,
                        OptionalAttr<DenseI64ArrayAttr>:$offsets);
@@ -210,22 +301,40 @@ def TkGpu_PrivateLoadOp : TkGpu_Op<"private_load", [MemoryEffects<[MemRead]>]> {
 }
 
 def TkGpu_AsyncCommitOp : TkGpu_Op<"async_commit", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Closes the group of copies begun since the last one";
+  let summary = "Close the group of `cp.async` copies that began since the last group";
+  let description = [{
+    ```mlir
+    tkgpu.async_commit
+    ```
+  }];
   let assemblyFormat = "attr-dict";
 }
 
 def TkGpu_AsyncWaitOp : TkGpu_Op<"async_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Waits until at most `pending` of the latest groups are incomplete";
+  let summary = "Wait until at most `pending` of the latest groups of `cp.async` copies are "
+                "incomplete";
+  let description = [{
+    Each thread waits for its own copies. A barrier follows before other threads read the copied
+    elements.
+
+    ```mlir
+    tkgpu.async_wait 0
+    ```
+  }];
   let arguments = (ins I64Attr:$pending);
   let assemblyFormat = "$pending attr-dict";
 }
 
 def TkGpu_BarrierOp : TkGpu_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Waits for all threads of the block";
+  let summary = "Wait for all threads of the block";
   let description = [{
-    In a consumer's program the threads that run it wait for each other. `cluster` is for the
-    threads of all blocks of the cluster. With `warpgroup` the threads of each four warps wait for
-    each other alone.
+    In the consumer region of a `tkgpu.warp_roles` the operation waits for the threads that run the
+    region. With `cluster` it waits for all threads of the cluster. With `warpgroup` it waits for
+    the threads of the warpgroup. The verifier refuses both attributes together.
+
+    ```mlir
+    tkgpu.barrier {warpgroup}
+    ```
   }];
   let arguments = (ins UnitAttr:$cluster, UnitAttr:$warpgroup);
   let assemblyFormat = "attr-dict";

@@ -1,4 +1,4 @@
-//===- TkGpuPrivateOps.h - what threads compute and keep --------*- C++ -*-===//
+//===- TkGpuPrivateOps.h - stores to thread-private staging -----*- C++ -*-===//
 #ifndef TK_DIALECTS_TKGPU_TKGPUPRIVATEOPS_H
 #define TK_DIALECTS_TKGPU_TKGPUPRIVATEOPS_H
 

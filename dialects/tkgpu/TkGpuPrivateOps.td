@@ -1,4 +1,4 @@
-//===- TkGpuPrivateOps.td - what threads compute and keep -----------------===//
+//===- TkGpuPrivateOps.td - stores to thread-private staging --------------===//
 #ifndef TK_DIALECTS_TKGPU_TKGPUPRIVATEOPS_TD
 #define TK_DIALECTS_TKGPU_TKGPUPRIVATEOPS_TD
 
@@ -6,10 +6,19 @@ include "dialects/tkgpu/TkGpuDialect.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
 def TkGpu_PrivateStoreOp : Op<TkGpu_Dialect, "private_store", [MemoryEffects<[MemWrite]>]> {
-  let summary = "Each thread puts its part of a tile into its own shared memory";
+  let summary = "Store a tile to thread-private staging";
   let description = [{
-    There tkgpu.private_load finds it, without a wait. With `offsets` the value is the part of the
-    stage's tile that begins there, as tkgpu.extract has it, of whole vectors.
+    Each thread writes its own part of stage `stage`. A `tkgpu.private_load` reads it without a
+    barrier. With `offsets` the value is the part of the tile that begins there, as for
+    `tkgpu.extract`.
+
+    The verifier requires a value of the staged type, or of a part that consists of whole vectors
+    of each thread.
+
+    ```mlir
+    tkgpu.private_store %v, %rows at %c0 : tensor<512xbf16, #row> ->
+        <3 x tensor<512xbf16, #row>, vector = 8>
+    ```
   }];
   let arguments = (ins AnyRankedTensor:$value, TkGpu_PrivateType:$target, Index:$stage,
                        OptionalAttr<DenseI64ArrayAttr>:$offsets);

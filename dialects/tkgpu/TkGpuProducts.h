@@ -1,4 +1,4 @@
-//===- TkGpuProducts.h - what follows from a product's types ----*- C++ -*-===//
+//===- TkGpuProducts.h - properties of contractions -------------*- C++ -*-===//
 #ifndef TK_DIALECTS_TKGPU_TKGPUPRODUCTS_H
 #define TK_DIALECTS_TKGPU_TKGPUPRODUCTS_H
 
@@ -8,24 +8,23 @@
 
 namespace tk {
 
-/// The unit attribute of an approximate exponential of the difference between two references of an
-/// online reduction: it is 1 where they are equal, as they are in most steps.
+/// The unit attribute of an approximate exponential of the difference between two running maxima of
+/// an online reduction. The exponential is 1 if the maxima are equal, as they are in most
+/// iterations.
 inline constexpr llvm::StringRef rescaleAttrName = "rescale";
 
 } // namespace tk
 
 namespace tk::gpu {
 
-/// Is it one of the floats of 8 bits that are multiplied?
+/// True for the 8-bit floats that the matrix unit multiplies.
 bool isByteFloat(mlir::Type type);
 
-/// Do threads add up what the hardware sums over the k of the product's operands? Its sums of
-/// products of 8-bit floats keep fewer bits than f32 has, and all of its sums are cut off where
-/// threads round.
+/// True if threads add the contraction over the operands' k to the accumulator. The matrix unit
+/// accumulates 8-bit floats with fewer bits than f32, and truncates sums where threads round.
 bool isPromoted(WarpgroupDotOp dot);
 
-/// Are these accumulators of warpgroups' products that are taken from one such reference to the
-/// next?
+/// True if `product` rescales accumulators of wgmma from one running maximum to the next.
 bool isRescaledSum(mlir::arith::MulFOp product);
 
 } // namespace tk::gpu

@@ -1,17 +1,17 @@
-//===- AlignSums.cpp - products over several indices ----------------------===//
+//===- AlignSums.cpp - contractions over several indices ------------------===//
 //
-// A pattern of tk-materialize-operands. A product's sum over several indices is a loop over each,
-// and the innermost one's factors are copied and multiplied as those of a sum over one index are.
-// Where the factors lie along different indices of the sum, one of them has single elements to
-// copy, whichever loop is the innermost.
+// A pattern of tk-materialize-operands. A contraction over several indices becomes one loop for
+// each index. The innermost loop copies and multiplies its operands as a contraction over one index
+// does. If the contiguous axes of the operands are different indices of the sum, one operand must
+// be copied element by element, whichever loop is the innermost.
 //
-// 1. Take sums of products of two loads at bare indices, each of which has all indices of the sum
-//    and lies along one of them; not the same one.
-// 2. The smaller factor is stored once more, the index that the other one lies along behind the
-//    sum's other indices, and these behind its own index, or before it where no matrix unit
-//    multiplies (vectors of neighbouring rows are read there); if that takes less time than it
-//    saves.
-// 3. That index becomes the sum's innermost one.
+// 1. The pattern matches contractions of two loads at bare indices. Each load has all indices of
+//    the sum and is contiguous along one of them. The two contiguous indices differ.
+// 2. A compute op stores a copy of the smaller operand. In the copy, the contiguous index of the
+//    other operand comes last among the sum's indices. The sum's indices stand behind the copy's
+//    own index, or before it if no matrix unit computes the contraction. (CUDA cores read vectors
+//    of neighbouring rows there.) The copy is made only if it takes less time than it saves.
+// 3. The contiguous index becomes the innermost index of the sum.
 //
 //   %c = tk.compute ["i", "j"] {tk.reduce [sum] ["k", "l"] {a[i, k, l] * b[l, j, k]}}
 //     =>

@@ -1,4 +1,4 @@
-//===- AlignSums.h - products over several indices --------------*- C++ -*-===//
+//===- AlignSums.h - contractions over several indices ----------*- C++ -*-===//
 #ifndef TK_PASSES_FUSION_ALIGNSUMS_H
 #define TK_PASSES_FUSION_ALIGNSUMS_H
 
@@ -6,8 +6,8 @@
 
 namespace tk {
 
-/// Stores factors of sums over several indices such that both lie along the same one; returns for
-/// how many products.
+/// Stores operands of contractions over several indices so that both are contiguous along the same
+/// index. Returns the number of contractions.
 unsigned alignSums(KernelOp kernel);
 
 } // namespace tk

@@ -1,4 +1,4 @@
-//===- AxisPairs.cpp - axes and indices that may become one ---------------===//
+//===- AxisPairs.cpp - axes and indices that can be collapsed -------------===//
 #include "passes/fusion/AxisPairs.h"
 
 #include "passes/analysis/IndexSpaces.h"

@@ -1,7 +1,7 @@
-//===- AxisPairs.h - axes and indices that may become one -------*- C++ -*-===//
+//===- AxisPairs.h - axes and indices that can be collapsed -----*- C++ -*-===//
 //
-// Which neighbouring axes of tensors, and indices of statements and reductions, always run together
-// (CollapseAxes.cpp says when).
+// Pairs of neighbouring axes of tensors, and of indices of compute ops and reductions, that all
+// accesses use together. CollapseAxes.cpp states the conditions.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_PASSES_FUSION_AXISPAIRS_H
@@ -11,13 +11,13 @@
 
 namespace tk {
 
-/// The pairs of neighbours of one kernel, numbered: those of a tensor's axes, and those of a
-/// statement's or a reduction's indices. A pair is named by the first of the two.
+/// The pairs of neighbours in one kernel, numbered: neighbouring axes of a tensor, and neighbouring
+/// indices of a compute op or a reduction. The first of the two names the pair.
 class AxisPairs {
 public:
   explicit AxisPairs(KernelOp kernel);
 
-  /// Is `axis` of `tensor`, or index `p` of `owner`, one with the next?
+  /// True if `axis` of `tensor`, or index `p` of `owner`, collapses with the next one.
   bool joinsNext(mlir::Value tensor, unsigned axis) const {
     return isCollapsed(tensor.getAsOpaquePointer(), axis);
   }

@@ -1,8 +1,9 @@
 //===- CarriedReads.cpp - reductions that their reader can carry ----------===//
 //
-// A reduction is computed where it is read, and nothing is repeated, if the reader goes over the
-// same range and can carry it in its own loop: a maximum beside exponentials under it (softmax), a
-// sum of such exponentials, a mean beside squares of distances from it.
+// A reduction is fused into its reader without repeated work if the reader runs over the same range
+// and can carry the reduction in its own loop. Examples are a maximum beside the exponentials
+// relative to it (softmax), the sum of such exponentials, and a mean beside the squares of
+// distances from it.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/fusion/FuseProducers.h"

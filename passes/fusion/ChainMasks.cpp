@@ -1,4 +1,4 @@
-//===- ChainMasks.cpp - masks of chains, for groups of rows ---------------===//
+//===- ChainMasks.cpp - masks of fused attention loops, for groups of rows ===//
 #include "passes/fusion/ChainMasks.h"
 
 #include "passes/analysis/BoundsApart.h"

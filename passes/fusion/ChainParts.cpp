@@ -1,8 +1,8 @@
-//===- ChainParts.cpp - how long parts of a chain are ---------------------===//
+//===- ChainParts.cpp - the lengths of the parts of a split-KV ------------===//
 //
-// Part of tk-split-chains, for sizes that are known at the launch alone. With C chains in the batch
-// and W parts wanted of all together, a chain has ceil(W / C) of them, if none is then shorter than
-// storing its state is worth:
+// Part of tk-split-chains, for sizes that are known only at the launch. C loops are in the batch,
+// and W parts are wanted of all loops together. Each loop gets ceil(W / C) parts, unless a part
+// would become too short to be worth storing its partial softmax state:
 //
 //   length = max(ceil(ceil(range / unit) / ceil(W / C)), least) * unit
 //   count  = ceil(range / length)

@@ -1,4 +1,4 @@
-//===- ChainParts.h - how long parts of a chain are -------------*- C++ -*-===//
+//===- ChainParts.h - the lengths of the parts of a split-KV ----*- C++ -*-===//
 #ifndef TK_PASSES_FUSION_CHAINPARTS_H
 #define TK_PASSES_FUSION_CHAINPARTS_H
 
@@ -8,14 +8,14 @@
 
 namespace tk {
 
-/// What the parts of a range follow from whose length is known at the launch alone.
+/// The inputs from which the parts of a range follow if its length is known only at the launch.
 struct PartWish {
-  llvm::SmallVector<mlir::Value> batch; ///< extents: so many chains there are
-  int64_t wanted;                       ///< parts of all chains together
-  int64_t unit, leastUnits;             ///< terms that a part is a multiple of, and the fewest
+  llvm::SmallVector<mlir::Value> batch; ///< extents; their product is the number of attention loops
+  int64_t wanted;                       ///< parts of all loops together
+  int64_t unit, leastUnits;             ///< elements of a unit, and the fewest units of a part
 };
 
-/// The length of the parts of `range` terms, and how many there are, as values of the kernel.
+/// The length of the parts of `range` elements and the number of parts, as values of the kernel.
 std::pair<mlir::Value, mlir::Value> createParts(mlir::OpBuilder &builder, mlir::Location loc,
                                                 mlir::Value range, const PartWish &wish);
 

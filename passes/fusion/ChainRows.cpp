@@ -1,4 +1,4 @@
-//===- ChainRows.cpp - the rows that share a chain's streamed factors -----===//
+//===- ChainRows.cpp - the rows that share the streamed operands of a loop ===//
 #include "passes/fusion/ChainRows.h"
 
 #include "passes/analysis/ScalarExpr.h"

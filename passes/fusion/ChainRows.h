@@ -1,9 +1,10 @@
-//===- ChainRows.h - the rows that share a chain's streamed factors -*- C++ -*-===//
+//===- ChainRows.h - rows that share streamed operands ----------*- C++ -*-===//
 //
-// A chain is a reduction whose terms are products with the results of inner products: attention's
-// scores and their weighted sum, whatever the weights. At each step it reads factors that its step
-// index selects, keys and values. Indices of the statement that these factors are not over are rows
-// that can share them. Used by tk-split-chains and tk-pack-rows.
+// A back-to-back contraction is a reduction whose elements are products with the results of inner
+// contractions, such as attention's scores and the weighted sum of its values, with any weights
+// between them. Each iteration reads the operands that its index selects: keys and values. An index
+// of the compute op that does not index these operands is a row that can share them.
+// tk-split-chains and tk-pack-rows use this file.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_PASSES_FUSION_CHAINROWS_H
@@ -15,43 +16,45 @@
 
 namespace tk {
 
-/// Rows of the largest tile: what has more reads its factors several times anyway.
+/// The rows of the largest tile. A loop with more rows reads its streamed operands several times
+/// anyway.
 constexpr int64_t mostSharingRows = 128;
 
 struct ChainRows {
   ReduceOp reduce; ///< not inside another reduction
-  /// Positions of the statement's indices that no streamed factor is over.
+  /// Positions of the compute op's indices that do not index the streamed operands.
   llvm::SmallVector<unsigned> rows;
-  /// An index that streamed factors are over by its quotient alone, such as the query heads that
-  /// share a head of keys: `groupSize` of them do, and there are `numGroups` of such groups.
+  /// An index whose quotient alone indexes the streamed operands, such as the query heads that
+  /// share a head of keys. `groupSize` of its values share an operand, and there are `numGroups`
+  /// groups.
   std::optional<unsigned> grouped;
   mlir::Value groupSize, numGroups;
-  /// Positions of the others that the inner products are over. Each of their values reads factors
-  /// of its own.
+  /// Positions of the other indices of the inner contractions. Each of their values has streamed
+  /// operands of its own.
   llvm::SmallVector<unsigned> batch;
 
-  /// At most so many rows share the factors, and so many times they are read; nullopt where sizes
-  /// are not known.
+  /// Upper bounds of the number of rows that share the operands, and of the number of times that
+  /// the operands are read. nullopt if sizes are unknown.
   std::optional<int64_t> countRows(KernelOp kernel, ComputeOp compute) const;
   std::optional<int64_t> countBatch(KernelOp kernel, ComputeOp compute) const;
 
-  /// True if the inner products have no row among the statement's indices, but the statement has
-  /// columns that they are not over: a query head with keys of its own, for each of which every
-  /// column would compute the scores again. tk-pack-rows gives them a row of one value.
+  /// True if no index of the compute op is a row of the inner contractions, but the compute op has
+  /// columns that do not index them. An example is a query head with keys of its own: every column
+  /// would recompute its scores. tk-pack-rows adds a row of one value.
   bool lacksRows(KernelOp kernel, ComputeOp compute) const;
-  /// Counts the grouped index as one of the batch: each of its values reads the factors.
+  /// Makes the grouped index part of the batch: each of its values reads the operands.
   void dissolveGroups();
 };
 
-/// Reads `compute` as a chain; nullopt if it is none.
+/// Matches `compute` as a back-to-back contraction; nullopt if it is none.
 std::optional<ChainRows> matchChain(KernelOp kernel, ComputeOp compute);
 
-/// Reads one of the reductions of `compute` as a chain of its own; nullopt if it is none.
+/// Matches one of the reductions of `compute` as a back-to-back contraction; nullopt if it is none.
 std::optional<ChainRows> matchChain(KernelOp kernel, ComputeOp compute, ReduceOp reduce);
 
-/// The reductions of `compute` that may be computed in parts: of several those that are chains, if
-/// none needs another's result; else its one carried reduction of elements that are each result's
-/// own, all indices being the batch.
+/// The reductions of `compute` that can be split into parts. If there are several, they are
+/// back-to-back contractions of which none needs another's result. Otherwise it is one online
+/// reduction of elements that belong to one result each, and all indices are the batch.
 llvm::SmallVector<ChainRows> findChains(ComputeOp compute);
 
 } // namespace tk

@@ -1,4 +1,4 @@
-//===- ComputedFactor.cpp - a factor as a statement of its own ------------===//
+//===- ComputedFactor.cpp - a computed operand as a compute op of its own -===//
 #include "passes/fusion/ComputedFactor.h"
 
 #include "passes/analysis/IndexSpaces.h"

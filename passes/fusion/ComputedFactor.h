@@ -1,4 +1,4 @@
-//===- ComputedFactor.h - a factor as a statement of its own ----*- C++ -*-===//
+//===- ComputedFactor.h - a computed operand as a compute op of its own -*- C++ -*-===//
 #ifndef TK_PASSES_FUSION_COMPUTEDFACTOR_H
 #define TK_PASSES_FUSION_COMPUTEDFACTOR_H
 
@@ -13,43 +13,42 @@ namespace tk {
 /// An upper bound of an extent, or a guess where there is none.
 double guessSize(KernelOp kernel, mlir::Value extent);
 
-/// Where the range of an index of `reduce` ends without what masks take off: the first of nested
-/// minima is what the program says. Null if that is no number of the launch, or if the range does
-/// not begin at 0.
+/// The end of the range of an index of `reduce` without the bounds that masks add: the first of
+/// nested minima is the bound of the program. Null if that is no number of the launch, or if the
+/// range does not begin at 0.
 mlir::Value wholeExtent(ReduceOp reduce, unsigned position, ComputeOp compute);
 
-/// Erases what no result of `compute` needs.
+/// Erases the operations of `compute` that no result needs.
 void eraseDead(ComputeOp compute);
 
-/// A statement before `compute` that stores the tensor which `factor`, in `reduce` of it, loads
-/// from, axis d of the result being axis `axes[d]` of the tensor.
+/// Creates a compute op in front of `compute` that stores the tensor which `factor`, in `reduce` of
+/// it, loads. Axis d of the result is axis `axes[d]` of the tensor.
 mlir::Value storePermuted(LoadOp factor, ComputeOp compute, ReduceOp reduce,
                           llvm::ArrayRef<unsigned> axes);
 
-/// A factor of the sum `reduce`, which may stand in the reduction `outer` of a statement, that is
-/// computed from what is loaded and from reductions of it.
-///
-/// What it is over are indices of the statement, that of the sum, and that of the outer reduction;
-/// or, in place of an index of the statement, what its accesses make of it alone: a group's number
-/// (h / 4), which is over an axis of the tensor that is read.
+/// An operand of the sum `reduce`, which may stand in the reduction `outer` of a compute op. The
+/// operand is computed from loads and from reductions of loads. It is over indices of the compute
+/// op, the index of the sum, and the index of the outer reduction. In place of an index of the
+/// compute op it may be over a value that its accesses derive from that index alone: the number of
+/// a group (h / 4), which is over an axis of the loaded tensor.
 class ComputedFactor {
 public:
   ComputedFactor(KernelOp kernel, ComputeOp compute, ReduceOp outer, ReduceOp reduce,
                  mlir::Value factor)
       : kernel(kernel), compute(compute), outer(outer), reduce(reduce), factor(factor) {}
 
-  /// Finds what the factor is over; false if it cannot be stored as copies take it.
+  /// Finds the indices of the operand; false if it cannot be stored in a form that copies load.
   bool read();
-  /// Is the factor over nothing that `value` of the statement is not over?
+  /// True if each index of the operand is an index of `value`, a value of the compute op.
   bool coversIndicesOf(mlir::Value value);
   double bytes();
-  /// Stores the factor in a statement of its own, the sum's index last, and has it loaded; so are
-  /// `rows`, which are over all but the sum's index. Outside of the sum's range it is 0 if it
-  /// `isMasked`.
+  /// Stores the operand by a compute op of its own, with the sum's index last, and replaces it by a
+  /// load. The same holds for `rows`, which are over all indices but the sum's. With `isMasked` the
+  /// stored operand is 0 outside of the sum's range.
   void store(llvm::StringRef suffix, llvm::ArrayRef<mlir::Value> rows = {}, bool isMasked = false);
 
 private:
-  /// What is stored is over an iteration index, or over what accesses make of one.
+  /// An index of the stored operand: an iteration index, or a value that accesses derive from one.
   struct Leaf {
     mlir::Value index, extent;
     std::string name;

@@ -1,7 +1,7 @@
-//===- DivideIndices.h - an index of groups becomes two ---------*- C++ -*-===//
+//===- DivideIndices.h - splitting an index into group and position -*- C++ -*-===//
 //
-// Shared by DivideIndices.cpp (groups that are reduced) and GroupRows.cpp (groups that read the
-// same place of a table).
+// DivideIndices.cpp uses it for groups that are reduced, GroupRows.cpp for groups that read the
+// same element of a table.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_PASSES_FUSION_DIVIDEINDICES_H
@@ -17,13 +17,14 @@ struct Groups {
   int64_t size;
 };
 
-/// Is `extent` a multiple of `size` in every launch that this code is for?
+/// True if `extent` is a multiple of `size` in every launch that this code is for.
 bool isMultipleOf(KernelOp kernel, mlir::Value extent, int64_t size);
 
-/// Does a result take the place of a parameter, which has axes of its own?
+/// True if a result replaces a parameter, which has axes of its own.
 bool replacesParameter(KernelOp kernel, ComputeOp compute);
 
-/// Divides the index at `position` of `compute`, which is replaced. Loads of the results follow.
+/// Splits the index at `position` of `compute` into group and position. `compute` is replaced, and
+/// loads of its results are rewritten.
 void divideIndex(ComputeOp compute, unsigned position, const Groups &groups);
 
 } // namespace tk

@@ -1,9 +1,10 @@
-//===- FlattenedFactors.cpp - the factors of flattened sums ---------------===//
+//===- FlattenedFactors.cpp - the operands of flattened convolutions ------===//
 //
-// 1. How far taps reach along each axis, and how pixels are counted through. Rows of places, with
-//    those that taps reach behind them, share what lies outside of the tensor at both ends.
-// 2. The windows' tensor in parts, pixel by pixel.
-// 3. The weights in parts, tap by tap.
+// 1. Compute how far the taps reach along each axis, and the order in which pixels are counted. A
+//    row of pixels is followed by the pixels that only taps reach. Both of its ends share the
+//    elements outside of the tensor.
+// 2. Store the parts of the input, pixel by pixel.
+// 3. Store the parts of the weights, tap by tap.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/fusion/FlattenedSum.h"

@@ -1,7 +1,7 @@
-//===- FlattenedSum.h - a sum over windows as a product ---------*- C++ -*-===//
+//===- FlattenedSum.h - a convolution as a contraction ----------*- C++ -*-===//
 //
-// The factors of one sum of tk-flatten-windows (FlattenedFactors.cpp) and their product
-// (FlattenWindows.cpp, which says what they are).
+// The operands of one convolution of tk-flatten-windows (FlattenedFactors.cpp), and their
+// contraction (FlattenWindows.cpp, which defines them).
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_PASSES_FUSION_FLATTENEDSUM_H
@@ -14,7 +14,7 @@
 
 namespace tk {
 
-/// One sum over windows, and how it becomes a product. Extents are numbers of the launch.
+/// One convolution and its rewriting to a contraction. Extents are numbers of the launch.
 class FlattenedSum {
 public:
   FlattenedSum(const WindowSum &sum, const WindowPlan &plan);

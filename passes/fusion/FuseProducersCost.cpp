@@ -1,32 +1,39 @@
-//===- FuseProducersCost.cpp - when a tensor is computed where it is read -===//
+//===- FuseProducersCost.cpp - the cost rule of producer fusion -----------===//
 //
-// The rule, in terms of the indices that a producer's reductions depend on, seen from the consumer
-// (`D`), the consumer's parallel indices outside `D` (`extra`: along these the work is repeated,
-// once a tile), and the consumer's reduction indices in `D`:
+// The rule uses three sets of indices, seen from the consumer. `D` has the indices that the
+// producer's reductions depend on. `extra` has the parallel indices of the consumer outside of `D`:
+// along these the work is repeated once for each tile. The third set has the consumer's reduction
+// indices in `D`.
 //
-// 1. Pointwise producers are inlined, unless they are costly and read at overlapping indices, or
-//    replace what they are computed from and a reduction of the reader reads them. These are
-//    inlined where the reduction takes rows that one block holds: it has read them before it
-//    overwrites any (tk-overwrite-rows).
-// 2. Row reductions are inlined where nothing is repeated; where the extra indices are the row
-//    itself, which the block that computes the row covers anyway; where the product of their
-//    extents is known to be small, and very small of those along which there are no tiles; or where
-//    the consumer runs over the same row and can carry them online (softmax). Few rows that no
-//    cluster holds are not computed where they are read: their reductions have parts for all
-//    multiprocessors (tk-split-reductions, tk-split-chains), and a row that is not held is read
-//    again anyway. Nor are reductions whose reader's reductions would have parts but for them
-//    (third powers of distances from a mean down columns).
-// 3. Matrix products are inlined as an epilogue's input where nothing is repeated. Under a
-//    reduction of the consumer (a chain of products) they are inlined if some parallel index is
-//    left, and the extra indices are known to be small together, or unknown while all operands
-//    share a batch index or the consumer carries a softmax over the chained index. So attention's
-//    scores are never stored, and the hidden layer of a perceptron is. Chains of two that the
-//    consumer reduces over, one after the other, are stored where it has few tiles. So is what
-//    would be computed again along an index of a reduction around it, and what a reduction of its
-//    own columns alone takes in, where the stored product is better.
+// 1. Pointwise producers are fused. Costly producers that are read at overlapping indices are an
+//    exception. So are producers that overwrite their own operand, if a reduction of the reader
+//    reads them. The latter are fused if one block holds the reduced rows: it then reads the rows
+//    before it overwrites any (tk-overwrite-rows).
+// 2. Row reductions are fused in each of these cases:
+//    * no work is repeated;
+//    * the extra indices are the row itself, which the block of the row covers anyway;
+//    * the product of the extra extents is known to be small, and very small along indices without
+//      tiles;
+//    * the consumer runs over the same row and can carry the reductions online (softmax).
+//    Reductions of few rows that no cluster holds are not fused. Their parts can use all
+//    multiprocessors (tk-split-reductions, tk-split-chains), and the row must be read again anyway.
+//    A reduction is not fused if it would keep its reader's reductions from being split. An example
+//    is the third powers of distances from a mean down columns.
+// 3. Matrix products are fused into an epilogue if no work is repeated. Under a reduction of the
+//    consumer (a back-to-back contraction) they are fused if a parallel index is left and one of
+//    these holds:
+//    * the extra indices are known to be small together;
+//    * their extents are unknown, and all operands share a batch index, or the consumer carries a
+//      softmax over the shared index.
+//    Attention thus never stores its scores, and a perceptron stores its hidden layer. A product is
+//    stored in these cases:
+//    * the consumer reduces over two back-to-back contractions, one after the other, and has few
+//      tiles;
+//    * the product would be recomputed along an index of a reduction around it;
+//    * a reduction over the product's own columns reads it, and a stored product takes less time.
 //
-// Rule 3: FuseProductsCost.cpp, ReducedProducts.cpp. What all reads of a product together decide:
-// StoreProducts.cpp.
+// FuseProductsCost.cpp and ReducedProducts.cpp implement rule 3. StoreProducts.cpp decides from all
+// reads of a product together.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/fusion/FuseProducersCost.h"

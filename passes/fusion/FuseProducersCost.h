@@ -1,7 +1,7 @@
-//===- FuseProducersCost.h - what a producer depends on ---------*- C++ -*-===//
+//===- FuseProducersCost.h - the indices that a producer depends on -*- C++ -*-===//
 //
-// Shared by FuseProducersCost.cpp, which says when a tensor is computed where it is read, and
-// FuseProductsCost.cpp, which says so of matrix products.
+// Shared by FuseProducersCost.cpp, which has the cost rule of producer fusion, and
+// FuseProductsCost.cpp, which has the rule for matrix products.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_PASSES_FUSION_FUSEPRODUCERSCOST_H
@@ -13,11 +13,11 @@
 
 namespace tk {
 
-/// For how many values of indices along which a consumer has no tiles reductions are repeated, each
-/// of which reads the row again where a launch that stores them reads it once.
+/// The most values of indices without tiles for which reductions are repeated. Each repetition
+/// reads the row again, which a launch that stores them reads once.
 inline constexpr int64_t fewValues = 4;
 
-/// What one reduction of the producer depends on, in terms of the consumer's iteration.
+/// The indices that one reduction of the producer depends on, seen from the consumer.
 struct Reach {
   llvm::SetVector<mlir::BlockArgument> parallel, reduced;
   unsigned numComponents = 0;
@@ -27,7 +27,7 @@ struct Reach {
 
 Reach getReach(mlir::Operation *reduction, Read read);
 
-/// Is `index` one of the consumer's own, not of a reduction in it?
+/// True if `index` is an index of the consumer, and not of a reduction in it.
 bool isParallel(mlir::BlockArgument index, ComputeOp consumer);
 
 /// The extent of such an index.
@@ -36,8 +36,8 @@ mlir::Value getExtent(mlir::BlockArgument index, ComputeOp consumer);
 /// Its name for a note, in quotes.
 std::string quote(mlir::BlockArgument index, ComputeOp consumer);
 
-/// How often something may be repeated along further indices: what is repeated along several is
-/// repeated as often as their extents' product says.
+/// A budget of repetitions along further indices. A value that is repeated along several indices is
+/// repeated as often as the product of their extents.
 class RepeatBudget {
 public:
   explicit RepeatBudget(int64_t most) : left(most) {}
@@ -51,15 +51,15 @@ private:
   int64_t left;
 };
 
-/// The reductions around the read, from the innermost one that varies what is read outwards. Out of
-/// those further inside what is computed there moves.
+/// The reductions around the read, from the innermost one whose index the read depends on outwards.
+/// The fused computation moves out of reductions further inside.
 llvm::SmallVector<ReduceOp> getReductionsOver(Read read, const Reach &reach);
 
-/// Why the `product` does not stand in the terms of a reduction of its own rows or columns alone
-/// (ReducedProducts.cpp), or nothing.
+/// The reason why `product` is not in the elements of a reduction over its own rows or columns
+/// alone (ReducedProducts.cpp), or nothing.
 std::optional<std::string> whyNotReduced(ReduceOp product, Read read, const Reach &reach);
 
-/// Why the `product`, or what holds it, is not computed where it is read, or nothing.
+/// The reason not to compute `product`, or the value that contains it, at the read, or nothing.
 std::optional<std::string> whyNotProducts(mlir::Operation *product, Read read, const Reach &reach,
                                           int64_t maxExtra);
 

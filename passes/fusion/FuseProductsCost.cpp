@@ -1,9 +1,10 @@
-//===- FuseProductsCost.cpp - when a product is computed where it is read -===//
+//===- FuseProductsCost.cpp - the cost rule of fusing matrix products -----===//
 //
-// The third rule of FuseProducersCost.cpp, for each read of a matrix product, or of what holds one.
-// Where nothing is repeated it is an epilogue's input. Under a reduction of the consumer it is a
-// link of a chain, of two products at most, if the consumer's tiles are those of its rows and there
-// are enough of them, and if it is not computed again along another index of the reductions around.
+// The third rule of FuseProducersCost.cpp, for each read of a matrix product or of a value computed
+// from one. If no work is repeated, the product is fused into an epilogue. Under a reduction of the
+// consumer it becomes the first of at most two back-to-back contractions. Requirements: the
+// consumer's tiles are those of the product's rows, there are enough of them, and the product is
+// not recomputed along another index of the reductions around it.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/fusion/FuseProducersCost.h"

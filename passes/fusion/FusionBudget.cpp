@@ -1,10 +1,10 @@
-//===- FusionBudget.cpp - how often a producer may be computed ------------===//
+//===- FusionBudget.cpp - limits of recomputation by fusion ---------------===//
 //
-// A producer that is read at n places of a statement is computed n times for each of its elements.
-// A chain of such producers grows by a factor of n with each link. Two limits end that:
+// A producer that a compute op reads at n places is computed n times for each element. A sequence
+// of such producers grows by a factor of n with each link. Two limits stop that growth:
 //
-// 1. Work: the operations that one statement repeats for an element are fewer than what a store and
-//    a load of that element cost.
+// 1. Work: the operations that a compute op repeats for an element cost less than a store and a
+//    load of that element.
 // 2. Code: the operations that all readers together repeat are few enough that each later pass sees
 //    a program of a size proportional to the source's.
 //

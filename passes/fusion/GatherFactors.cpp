@@ -1,14 +1,15 @@
-//===- GatherFactors.cpp - factors whose rows a table gathers -------------===//
+//===- GatherFactors.cpp - operands whose rows are gathered ---------------===//
 //
-// Warpgroups multiply what the copy engine brings as boxes. Rows of a factor that a table gathers
-// one by one are no box, so that their product is left to warps, at half the rate.
+// wgmma multiplies operands that TMA loads as boxes. Rows that a table gathers one by one are no
+// box. Without this pattern, mma.sync would compute the contraction at half the rate.
 //
-// 1. Take sums of products, over a range of their own, of factors that are loaded as they are
-//    stored, and that warpgroups would multiply.
-// 2. A factor is gathered if an index of it is loaded at an index of the statement that no other
-//    factor is over: that of the product's rows or columns. (One place for a whole tile is fine.)
-// 3. It is stored once more, row by row as the product reads it, in a statement of its own, if that
-//    takes less time than it saves. What the table leaves out is zero there.
+// 1. The pattern matches contractions, over a range of their own, of operands that are loaded as
+//    they are stored and that wgmma would multiply.
+// 2. An operand is gathered if one of its indices is loaded at an index of the compute op that no
+//    other operand uses: the index of the contraction's rows or columns. (A single row number for a
+//    whole tile needs no copy.)
+// 3. A compute op stores the gathered operand, row by row as the contraction reads it, if that
+//    takes less time than it saves. Rows that the table omits are zero.
 //
 //   %c = tk.compute ["i", "j"] {tk.reduce [sum] ["k"] {x[t[i], k] * w[j, k]}}
 //     =>

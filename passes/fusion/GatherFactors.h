@@ -1,4 +1,4 @@
-//===- GatherFactors.h - factors whose rows a table gathers -----*- C++ -*-===//
+//===- GatherFactors.h - operands whose rows are gathered -------*- C++ -*-===//
 #ifndef TK_PASSES_FUSION_GATHERFACTORS_H
 #define TK_PASSES_FUSION_GATHERFACTORS_H
 
@@ -6,8 +6,8 @@
 
 namespace tk {
 
-/// Stores factors of products whose rows a table gathers once more, where there is use in it; how
-/// many.
+/// Stores operands of contractions whose rows are gathered, if that pays. Returns the number of
+/// operands.
 unsigned gatherFactors(KernelOp kernel);
 
 } // namespace tk

@@ -1,19 +1,22 @@
-//===- HoistFactors.cpp - what does not vary leaves a sum -----------------===//
+//===- HoistFactors.cpp - hoisting invariant factors out of sums ----------===//
 //
-// Part of tk-simplify. The term of a sum is taken apart along multiplication, division, negation,
-// selection against zero, and roundings of a normalised softmax weight; whatever factor does not
-// vary with the sum's indices is applied to the sum instead of to each term.
+// Part of tk-simplify. The rewrite takes the element of a sum apart along multiplication, division,
+// negation, selection against zero, and roundings of a normalised softmax numerator. A factor that
+// does not vary with the sum's indices is applied to the sum instead of to each element.
 //
-// A factor that may be infinite stays: 0 * inf is NaN in one term, while the sum times inf need not
-// be. So does a divisor that may be 0, but for that of a weight, which by 0 is undivided, and
-// a selection against zero in a product with another factor that varies: 0 * NaN is NaN.
-// Where the range may be empty and the factor NaN, the result is kept at 0.
+// These factors stay in the sum:
+// * A factor that may be infinite. 0 * inf is NaN in one element, while the sum times inf need not
+//   be.
+// * A divisor that may be 0. The sum of softmax numerators is an exception: division by 0 leaves
+//   the numerator unchanged (tk.div_or_zero).
+// * A selection against zero beside another factor that varies, because 0 * NaN is NaN.
+// If the range may be empty and the factor may be NaN, the result is kept at 0.
 //
-// Value changes are those that language.md allows: sums may be reassociated, and the declared
-// rounding of a softmax weight may be applied before its division. Where a term has the rounded
-// weight for something else besides (w * log(w)), there would be two of it, whose errors differ. A
-// rounding that no declared type asks for, but a product on the matrix unit, may come before the
-// division also where something linear stands between them (dropout, a tensor of factors).
+// language.md allows these changes of value: sums may be reassociated, and the declared rounding of
+// a softmax result may be applied before its division. The rewrite declines if the element uses the
+// rounded numerator elsewhere (w * log(w)), because two numerators with different errors would
+// result. A rounding that only the matrix unit asks for may come before the division also if a
+// linear operation stands between the two (dropout, a tensor of factors).
 //
 //   %s = tk.reduce [sum] ["j"] {                     %t = tk.reduce [sum] ["j"] {
 //     %p = tk.div_or_zero %e, %z                       %q = mulf %e, %v

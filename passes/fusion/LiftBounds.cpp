@@ -1,13 +1,14 @@
 //===- LiftBounds.cpp - bounds that are loaded for each row ---------------===//
 //
-// Packed sequences have offsets, `first[i] <= j and j < last[i]`, which tk-restrict-ranges makes
-// bounds. Those of a tile are then known only when its rows' offsets are loaded, and every step has
-// masks. As part of tk-bound-masks:
+// Packed sequences have offsets, `first[i] <= j and j < last[i]`, which tk-restrict-ranges turns
+// into bounds of the reduction. The bounds of a tile are then known only once the offsets of its
+// rows are loaded, and every main-loop iteration needs masks. This part of tk-bound-masks reverses
+// that:
 //
-// 1. Take chains carried under a maximum whose bounds are, among others, what is loaded at the row.
-// 2. What is loaded becomes a mask of the scores again; the other bounds stay.
-// 3. Ranges of that mask follow from the least and the greatest bounds of a group of rows, without
-//    going through the terms (BoundMasks.cpp).
+// 1. It matches fused attention loops with a running maximum and a bound that is loaded at the row.
+// 2. The loaded bound becomes a mask of the scores again. Other bounds stay.
+// 3. The ranges of that mask follow from the least and the greatest bound of a group of rows. No
+//    compute op needs to visit the elements (BoundMasks.cpp).
 //
 //   tk.reduce ["j"] from (max(0, %first[i])) to (min(%T, i + 1)) {.. %s(j) ..}
 //     =>

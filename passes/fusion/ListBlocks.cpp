@@ -1,21 +1,21 @@
-//===- ListBlocks.cpp - blocks of terms that groups of rows see -----------===//
+//===- ListBlocks.cpp - lists of the key blocks that each query block sees ===//
 //
-// A table of which blocks of keys each block of queries sees, `seen[i / 64, j / 64] != 0`, has no
-// ranges: blocks are anywhere. As part of tk-bound-masks:
+// A table that says which blocks of keys each block of queries sees, `seen[i / 64, j / 64] != 0`,
+// has no ranges: the blocks may lie anywhere. This part of tk-bound-masks lists them:
 //
-// 1. Take masks that read a tensor at a term and at a quotient of the row that a group of 128 or 64
-//    rows has in common. Bounds of the terms that depend on the row are part of the mask.
-// 2. Statements of their own find for each group and each block of 64 terms whether the mask is
-//    true for some of their pairs, or for all; count both kinds up to each block; and list the
-//    numbers of the blocks, those first that the mask cuts.
-// 3. The chain goes through the listed blocks: what was the index of a term is the place in the
-//    block and its number. Its rows become two indices, the group and the place in it, so that the
-//    rows of a tile have one list (DivideIndices.h).
-// 4. What is known of the mask is that it ends with the list, and where blocks are cut, which come
-//    first (MaskRanges.h). Of a mask that is the same all over a group and a block only that is
-//    left. The range stays that of all terms, by which tiles are planned.
+// 1. It matches masks that read a tensor at a key and at a quotient of the row that is equal within
+//    a group of 128 or 64 rows. Bounds of the keys that depend on the row become part of the mask.
+// 2. Compute ops find, for each group and each block of 64 keys, whether the mask is true for some
+//    pairs or for all pairs. They count both kinds up to each block and list the block numbers.
+//    Blocks that the mask cuts come first.
+// 3. The fused attention loop visits the listed blocks. The key index becomes the number of the
+//    block and the position in it. The row index becomes the group and the position in it, so that
+//    the rows of a tile have one list (DivideIndices.h).
+// 4. The remaining mask ends with the list and covers the cut blocks, which come first
+//    (MaskRanges.h). If the mask is equal within each group and block, only the end of the list
+//    remains. The range stays that of all keys, from which tiles are planned.
 //
-// The lists have a number for each group and block: 1/4096 or less of as many as there are scores.
+// The lists have one number for each group and block: at most 1/4096 of the number of scores.
 //
 //   %o = tk.compute ["i", "e"] {
 //     tk.reduce ["j"] from (0) to (%T) {.. select(%seen[i / 64, j / 64] != 0, %s(j), -inf) ..}}

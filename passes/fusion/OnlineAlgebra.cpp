@@ -1,21 +1,23 @@
-//===- OnlineAlgebra.cpp - terms that separate from a running value -------===//
+//===- OnlineAlgebra.cpp - factoring a running value out of an element ----===//
 //
-// The rules, for a term t that depends on earlier results m and on the indices j:
+// The rules find the factor f for an element t that depends on earlier results m and on the indices
+// j:
 //
 //   t does not depend on m         f = 1
 //   a * b                          f = f_a * f_b
 //   a / c, -a, select(c, a, 0),    f = f_a           where c does not depend on m
 //   select(c, 0, a)
-//   round16(a)                     f = f_a           a weight's rounding may come before its
-//                                                    scaling
+//   round16(a)                     f = f_a           the rounding of a softmax numerator may come
+//                                                    before its rescaling
 //   round8(a)                      f = f_a           where a is an exponential as below, at most 1,
 //                                                    times a constant that the type holds
 //   exp(e), exp2(e), exp_diff      e = c * (x(j) - v(m)) + w with c > 0 constant and w free of both
 //                                  j and m: f = exp(c * (v(old) - v(new)))
 //
-// The last rule holds in exact arithmetic for any v. To hold in floats with no overflow on the way,
-// v must bound x whatever part of the range has been seen: v is the running maximum of x itself, or
-// the larger of that and something else (mirrored for minima). Everything else is declined.
+// In exact arithmetic the last rule holds for every v. In floating point it must not overflow on
+// the way. v must therefore bound x over every part of the range: v is the running maximum of x, or
+// the larger of that and another value (mirrored for minima). The analysis declines all other
+// elements.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/fusion/OnlineAlgebra.h"

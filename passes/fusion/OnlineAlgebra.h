@@ -1,8 +1,8 @@
-//===- OnlineAlgebra.h - terms that separate from a running value -*- C++ -*-===//
+//===- OnlineAlgebra.h - factoring a running value out of an element -*- C++ -*-===//
 //
-// The algebra behind tk-online-reductions. A sum's term t(j, m) that uses an earlier reduction's
-// result m can be summed with the running m if t(j, new) = t(j, old) * f(old, new) for a factor f
-// that does not depend on j. This file finds f by taking the term apart.
+// The algebra of tk-online-reductions. An element t(j, m) of a sum may use the result m of an
+// earlier reduction. It can be summed with the running m if t(j, new) = t(j, old) * f(old, new) for
+// a factor f that does not depend on j. This file finds f by taking the element apart.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_PASSES_FUSION_ONLINEALGEBRA_H
@@ -15,8 +15,8 @@
 
 namespace tk {
 
-/// One factor exp(scale * (x(j) - v(m))) of a term, times what does not depend on m, where
-/// sign * v(m) never falls as the running m changes and bounds sign * x(j).
+/// One factor exp(scale * (x(j) - v(m))) of an element, times values that do not depend on m. sign
+/// * v(m) never decreases as the running m changes, and bounds sign * x(j).
 struct ExponentialFactor {
   mlir::Operation *op;  // tk.exp_diff, math.exp or math.exp2
   mlir::Value term;     // x
@@ -26,13 +26,14 @@ struct ExponentialFactor {
   bool isPlain = true;  // the exponent is x - v and nothing else
 };
 
-/// How one accumulator follows the earlier ones. No factor: it does not depend on them.
+/// The dependence of one accumulator on the earlier ones. Without factors it does not depend on
+/// them.
 struct Separation {
   llvm::SmallVector<ExponentialFactor> factors;
 };
 
-/// Separates the term of `reduce` from the results of `earlier` reductions over the same ranges.
-/// On failure returns nothing and says why in `reason`.
+/// Separates the element of `reduce` from the results of `earlier` reductions over the same ranges.
+/// On failure the result is empty and `reason` has the reason.
 std::optional<Separation> separate(ReduceOp reduce, llvm::ArrayRef<ReduceOp> earlier,
                                    std::string &reason);
 

@@ -1,7 +1,7 @@
-//===- OrderIndices.cpp - the order of a reduction's loops ----------------===//
+//===- OrderIndices.cpp - the order of a reduction's indices --------------===//
 //
-// A reduction over several indices may name them in any order. Neighbours in memory are best read
-// and joined first, by the threads of a block.
+// A reduction over several indices may name them in any order. The threads of a block should first
+// read and combine neighbours in memory, so the contiguous index becomes the last one.
 //
 //   tk.reduce [sum] ["c", "r"] {x[r, c]}  =>  tk.reduce [sum] ["r", "c"] {x[r, c]}
 //

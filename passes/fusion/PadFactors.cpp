@@ -1,18 +1,20 @@
-//===- PadFactors.cpp - factors whose rows copies can take ----------------===//
+//===- PadFactors.cpp - padding operands to whole memory lines ------------===//
 //
-// Copies to shared memory take 16 bytes at a time, or boxes whose rows are multiples of 16 bytes
-// apart. A factor with rows that begin anywhere comes element by element instead: its product is
-// computed at a fraction of the rate, and warpgroups do not take it at all.
+// cp.async copies 16 bytes at a time, and TMA loads boxes whose rows are multiples of 16 bytes
+// apart. An operand with unaligned rows is loaded element by element instead. Its contraction
+// reaches a fraction of the rate, and wgmma does not take it at all.
 //
-// 1. Take statements whose reductions are products of factors that are loaded as they are stored,
-//    the sum being over an axis of each or a part of it, if warpgroups would multiply them, or they
-//    are f32 or f64.
-// 2. Each factor whose rows begin anywhere is stored once more, in a statement of its own, with
-//    rows of whole lines of memory that end in zeros, if that takes less time than it saves.
-//    Products that read the same factor share what was stored.
-// 3. Of large products in f32 on CUDA cores factors that lie along the sum are stored across it, if
-//    the rows of either begin anywhere (TransposeFactors.cpp has the others).
-// 4. Sums along rows of whole lines go on to their ends. What other factors read there is zero.
+// 1. The pattern matches compute ops whose reductions are contractions of operands that are loaded
+//    as they are stored. The sum is over an axis of each operand or a part of one. Either wgmma
+//    would multiply the operands, or they are f32 or f64.
+// 2. A compute op stores each operand with unaligned rows. The rows of the copy are whole memory
+//    lines and end in zeros. The copy is made if it takes less time than it saves. Contractions
+//    that read the same operand share the copy.
+// 3. In large f32 contractions on CUDA cores, operands that are contiguous along the sum are stored
+//    transposed if the rows of either operand are unaligned. (TransposeFactors.cpp handles the
+//    others.)
+// 4. Sums along rows of whole lines run to the end of these rows. The other operand reads zero
+//    there.
 //
 //   %c = tk.compute ["i", "j"] in (%M, %N) {tk.reduce [sum] ["k"] to (%K) {a[i, k] * b[k, j]}}
 //     =>
@@ -21,7 +23,7 @@
 //   %c = tk.compute ["i", "j"] in (%M, %N) {
 //          tk.reduce [sum] ["k"] to (%Kp) {pad(x[i, k], 0) * pad(y[k, j], 0)}}
 //
-// The loads of what is stored are bounded by its extents alone, so that whole vectors are.
+// Only its own extents bound the loads of a copy, so that whole vectors are in bounds.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/fusion/PadFactors.h"

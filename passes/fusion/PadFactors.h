@@ -1,4 +1,4 @@
-//===- PadFactors.h - factors in rows of whole lines ------------*- C++ -*-===//
+//===- PadFactors.h - padding operands to whole memory lines ----*- C++ -*-===//
 #ifndef TK_PASSES_FUSION_PADFACTORS_H
 #define TK_PASSES_FUSION_PADFACTORS_H
 
@@ -8,19 +8,19 @@
 
 namespace tk {
 
-/// `extent` up to a multiple of `unit`.
+/// `extent`, rounded up to a multiple of `unit`.
 mlir::Value createMultiple(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value extent,
                            int64_t unit);
 
-/// `extent`, of a row of elements, up to whole lines of memory.
+/// `extent` elements of a row, rounded up to whole memory lines.
 mlir::Value createLines(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value extent,
                         mlir::Type element);
 
-/// Stores factors of products whose rows begin anywhere once more, in rows of whole lines, where
-/// there is use in it; how many.
+/// Stores operands of contractions with unaligned rows in rows of whole memory lines, if that pays.
+/// Returns the number of operands.
 unsigned padFactors(KernelOp kernel, int64_t processors);
 
-/// At most how many elements there are in a tensor of `extents`; nothing if that is not known.
+/// An upper bound of the number of elements of a tensor of `extents`; nothing if it is unknown.
 std::optional<double> countElements(KernelOp kernel, mlir::ValueRange extents);
 
 } // namespace tk

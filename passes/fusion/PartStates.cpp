@@ -1,4 +1,4 @@
-//===- PartStates.cpp - statements of the states of parts -----------------===//
+//===- PartStates.cpp - compute ops of partial softmax states -------------===//
 #include "passes/fusion/PartStates.h"
 
 #include "passes/analysis/IndexSpaces.h"

@@ -1,6 +1,7 @@
-//===- PartStates.h - statements of the states of parts ---------*- C++ -*-===//
+//===- PartStates.h - compute ops of partial softmax states -----*- C++ -*-===//
 //
-// What tk-split-chains has made of a chain whose ranges a tensor holds, as tk-share-parts takes it:
+// The form in which tk-split-chains leaves an attention loop whose ranges a tensor holds, and which
+// tk-share-parts reads:
 //
 //   %s = tk.compute ["j.part", batch.., rows.., ..] in (%P, ..) {
 //     tk.reduce ["j"] from (0, or max(0, begin - j.part * L)) to (min(L, end - j.part * L)) {..}}
@@ -22,22 +23,22 @@ class PartStates {
 public:
   PartStates(KernelOp kernel, ComputeOp compute) : kernel(kernel), compute(compute) {}
 
-  /// Are these states of parts, of ranges that it pays to compute in shares?
+  /// True if these are partial softmax states of ranges for which work units pay.
   bool match(gpu::TargetAttr target);
   bool isBatch(unsigned position) const { return llvm::is_contained(batch, position); }
-  /// What `load`, which reads states, has for the batch index at `position`.
+  /// The batch index at `position` of a `load` of states.
   mlir::Value batchIndexOf(LoadOp load, unsigned position);
 
   KernelOp kernel;
   ComputeOp compute;
   ReduceOp reduce;
-  llvm::SmallVector<unsigned> batch, rows; ///< positions of the statement's indices
-  mlir::arith::MulIOp offset;              ///< the place of a part's first term
-  int64_t partLength = 0;                  ///< how many terms a part has
+  llvm::SmallVector<unsigned> batch, rows; ///< positions of the compute op's indices
+  mlir::arith::MulIOp offset;              ///< the position of a part's first element
+  int64_t partLength = 0;                  ///< elements of a part
   mlir::Value begin, end;                  ///< of the range; 0 if there is no such beginning
-  llvm::SetVector<ReduceOp> readers;       ///< what combines states
-  int64_t mostBatch = 1;                   ///< at most how many ranges there are
-  bool variesByRow = false;                ///< have rows bounds of their own?
+  llvm::SetVector<ReduceOp> readers;       ///< the reductions that combine states
+  int64_t mostBatch = 1;                   ///< an upper bound of the number of ranges
+  bool variesByRow = false;                ///< true if rows have bounds of their own
 
 private:
   bool matchBounds();

@@ -1,17 +1,18 @@
-//===- PlanParts.cpp - how reductions are split ---------------------------===//
+//===- PlanParts.cpp - the parts of split reductions ----------------------===//
 //
-//   1. A part of a reduction with few outputs has `chunk` terms; on a GPU more, so that each
-//      multiprocessor has several blocks and little is left to combine.
-//   2. Of several indices one is divided, that of which there are most parts. Where loads run along
-//      it parts are whole lines of memory.
-//   3. Of sums of columns, neighbours of which a block has side by side, there are as many parts as
-//      leave each multiprocessor several blocks; of products with a row parts of one length.
-//      Partial results lie like the columns, but of few columns part by part, so that as many
-//      blocks combine them.
-//   4. A carried reduction (a maximum and exponentials under it) of columns likewise; of rows only
-//      if no cluster holds them: such parts are what a block holds.
-//   5. What is reduced of a product's result stays whole: it begins in the tiles that store it
-//      (tk-attach-reductions), and what these leave is little.
+//   1. A part of a reduction with few outputs has `chunk` elements. On a GPU it may have more: each
+//      multiprocessor gets several blocks, and few partial results are left to combine.
+//   2. If a reduction has several indices, the index with the most parts is divided. If loads are
+//      contiguous along it, parts are whole memory lines.
+//   3. Sums of columns get as many parts as give each multiprocessor several blocks; a block has
+//      neighbouring columns. Vector-matrix products get parts of one length. Partial results are
+//      laid out like the columns. If there are few columns they are laid out part by part, so that
+//      as many blocks combine them.
+//   4. Online reductions of columns (a maximum and exponentials relative to it) are split likewise.
+//      Online reductions of rows are split only if no cluster holds a row. A part then fits a
+//      block.
+//   5. A reduction over the result of a contraction stays whole. It begins in the epilogue of the
+//      contraction (tk-attach-reductions), which leaves little to reduce.
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/tkgpu/TkGpuDialect.h"

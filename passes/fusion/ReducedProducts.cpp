@@ -1,15 +1,17 @@
-//===- ReducedProducts.cpp - products in the terms of a reduction ---------===//
+//===- ReducedProducts.cpp - matrix products under a reduction ------------===//
 //
 // Part of the third rule of FuseProducersCost.cpp. The sum, the extremum or the log-sum-exp of each
-// row of a product may have the product in its terms: one block then goes through all columns of
-// its rows, and nothing of the product is stored. It is stored all the same if
+// row of a matrix product may compute the product in its elements. One block then visits all
+// columns of its rows, and the product is not stored. The product is stored all the same in these
+// cases:
 //
-// 1. the matrix unit multiplies it only there: f32 by parts (tk-split-significands);
-// 2. the reduction begins in the tiles of the stored product, which then has more blocks and, as
-//    nobody else reads it, stays in registers (tk-attach-reductions);
-// 3. the blocks of the reader would be fewer than the processors, each with a long range.
+// 1. Only a stored product uses the matrix unit: f32 by bf16x3 decomposition
+//    (tk-split-significands).
+// 2. The reduction begins in the epilogue of the stored product (tk-attach-reductions). That
+//    product has more blocks, and it stays in registers if there is no other reader.
+// 3. The reader would have fewer blocks than there are multiprocessors, each with a long range.
 //
-// On a CPU, which has few cores and no tiles to begin in, nothing of this applies.
+// None of this applies to a CPU, which has few cores and no epilogue to begin a reduction in.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/fusion/FuseProducersCost.h"

@@ -1,13 +1,14 @@
-//===- RunningReferences.cpp - weights under the running maximum ----------===//
+//===- RunningReferences.cpp - softmax numerators relative to the running maximum ===//
 //
-// Part of tk-simplify. A sink that is spelled out has weights under the greater of the
-// scores' maximum and itself, x = max(m, c). Since m <= x,
+// Part of tk-simplify. A written-out attention sink makes the softmax numerators relative to the
+// greater of the scores' maximum and the sink, x = max(m, c). Since m <= x,
 //
-//   exp(s - x) = exp(s - m) * exp(m - x),
+//   exp(s - x) = exp(s - m) * exp(m - x).
 //
-// the second factor, which is at most 1, is applied to the sums once a row, and the loop is that of
-// attention without a sink: its exponentials are of scores under their own maximum, which may be
-// approximated, joined with the scores' scale, and masked by the maximum's terms alone.
+// The second factor is at most 1 and is applied to the sums once for each row. The loop is then
+// that of attention without a sink: its exponentials are relative to the scores' own maximum. Later
+// passes can approximate them, fold the scores' scale into them, and mask them by the elements of
+// the maximum.
 //
 //   %m, %s = tk.reduce [max, sum] {          %m, %t = tk.reduce [max, sum] {
 //     %x = maximumf %m_run, %c                 %p = exp_diff %a, %m_run

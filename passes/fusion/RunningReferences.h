@@ -1,4 +1,4 @@
-//===- RunningReferences.h - weights under the running maximum --*- C++ -*-===//
+//===- RunningReferences.h - numerators of attention sinks ------*- C++ -*-===//
 #ifndef TK_PASSES_FUSION_RUNNINGREFERENCES_H
 #define TK_PASSES_FUSION_RUNNINGREFERENCES_H
 
@@ -6,8 +6,8 @@
 
 namespace tk {
 
-/// Makes exponentials under the greater of a running maximum of `online` and what is the same for
-/// all terms exponentials under the maximum; of how many maxima.
+/// Rewrites exponentials relative to the greater of a running maximum of `online` and an invariant
+/// value. They become exponentials relative to the running maximum. Returns the number of maxima.
 unsigned referToRunningMaxima(ReduceOp online);
 
 } // namespace tk

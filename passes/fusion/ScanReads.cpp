@@ -1,9 +1,9 @@
-//===- ScanReads.cpp - who scans along a row ------------------------------===//
+//===- ScanReads.cpp - when a scan is fused into its reader ---------------===//
 //
-// A scan is computed where it is read, element by element. All of its row then belongs to one
-// block, and so does all else that the reader computes for the elements of the row: reductions of
-// their own for each of them, such as products of a matrix and a vector, would be left to as many
-// blocks as there are rows. A few terms, such as those of a window, are not in the way.
+// A fused scan gives its whole row to one block. The block then also computes everything else that
+// the reader needs for the elements of the row. Reductions for each element, such as matrix-vector
+// products, would have only as many blocks as there are rows. A scan is therefore not fused into a
+// reader with such reductions, unless they have few elements, such as those of a window.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/fusion/FuseProducers.h"

@@ -1,7 +1,7 @@
-//===- SeparateProducts.cpp - sums whose terms are several products --------===//
+//===- SeparateProducts.cpp - sums of several matrix products -------------===//
 //
-// Part of tk-simplify. A sum whose terms are matrix products, added up or subtracted (the real part
-// of a complex product), is none itself. The sum of each of them is:
+// Part of tk-simplify. A sum of added or subtracted products, such as the real part of a complex
+// product, is no contraction. The sum of each product is one:
 //
 //   %s = tk.reduce [sum] ["k"] {subf (mulf %a, %b), (mulf %c, %d)}
 //     =>
@@ -9,7 +9,7 @@
 //   %y = tk.reduce [sum] ["k"] {mulf %c, %d}
 //   %s = subf %x, %y
 //
-// It is the same sum, added up in another order. tk-online-reductions carries the sums in one loop
+// The result is the same sum in another order. tk-online-reductions carries the sums in one loop
 // again, and tk-tile gives them one tile.
 //
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- SeparateProducts.h - a sum of several products -----------*- C++ -*-===//
+//===- SeparateProducts.h - sums of several matrix products -----*- C++ -*-===//
 #ifndef TK_PASSES_FUSION_SEPARATEPRODUCTS_H
 #define TK_PASSES_FUSION_SEPARATEPRODUCTS_H
 
@@ -6,8 +6,8 @@
 
 namespace tk {
 
-/// Gives each of the matrix products that the terms of `reduce` consist of a sum of its own, in
-/// place of `reduce`; true if they are several.
+/// Replaces `reduce` by a sum for each of the matrix products in its elements; true if there are
+/// several.
 bool separateProducts(ReduceOp reduce);
 
 } // namespace tk

@@ -1,7 +1,8 @@
-//===- SignificandCost.cpp - whether parts of f32 numbers pay ------------===//
+//===- SignificandCost.cpp - the cost model of bf16x3 decomposition -------===//
 //
-// A model of times: waves of tiles on CUDA cores (CoreTiles.h), and of six times as many terms on
-// warpgroups (WarpgroupTiles.h) behind what storing the parts takes.
+// The model compares two times. One is that of the waves of tiles on CUDA cores (CoreTiles.h). The
+// other is that of wgmma on six times as many elements (WarpgroupTiles.h), plus the time of storing
+// the parts.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/fusion/ComputedFactor.h"

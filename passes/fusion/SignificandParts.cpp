@@ -1,7 +1,8 @@
-//===- SignificandParts.cpp - parts of f32 numbers are stored ------------===//
+//===- SignificandParts.cpp - storing the parts of a bf16x3 decomposition -===//
 //
-// 1. The scale of each row of a factor, a power of two, from the row's greatest finite magnitude.
-// 2. The parts of the scaled rows.
+// 1. Compute the scale of each row of an operand, a power of two, from its greatest finite
+//    magnitude.
+// 2. Store the three bf16 parts of the scaled rows.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/fusion/SignificandParts.h"

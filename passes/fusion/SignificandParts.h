@@ -1,7 +1,7 @@
-//===- SignificandParts.h - parts of f32 numbers ----------------------*- C++ -*-===//
+//===- SignificandParts.h - the parts of a bf16x3 decomposition -*- C++ -*-===//
 //
-// What tk-split-significands decides (SignificandCost.cpp) and stores (SignificandParts.cpp), apart
-// from the rewriting of sums (SplitSignificands.cpp, which says what parts are).
+// The decisions (SignificandCost.cpp) and the stored parts (SignificandParts.cpp) of
+// tk-split-significands. SplitSignificands.cpp rewrites the sums and defines the parts.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_PASSES_FUSION_SIGNIFICANDPARTS_H
@@ -15,43 +15,45 @@
 
 namespace tk {
 
-/// Parts that are stored of a number, and pairs of parts that are multiplied of two.
+/// The stored parts of a number, and the multiplied pairs of parts of two numbers.
 inline constexpr int64_t countParts = 4, countPairs = 6;
-/// Rows of parts, and the range of the sum, have a multiple of so many elements: whole lines, and
-/// whole slices.
+/// The number of elements of which rows of parts, and the range of the sum, have a multiple: whole
+/// lines and whole slices.
 inline constexpr int64_t elementsOfSlice = 128;
 
-/// The two factors of a term, if it is the product of two f32 loads.
+/// The two operands of an element, if it is the product of two f32 loads.
 std::optional<std::pair<LoadOp, LoadOp>> factorsOf(mlir::Value term);
 
-/// The axis of what `load` reads that the sum is over.
+/// The axis of the loaded tensor along which the sum runs.
 unsigned axisOfSum(LoadOp load, ReduceOp reduce);
 
-/// Is an axis that tiles run along made longer, to whole slices that end in zeros?
+/// True if an axis along tiles is padded to whole slices that end in zeros.
 bool isMadeLonger(KernelOp kernel, mlir::Value extent);
 
 /// An f32 constant.
 mlir::Value createF32(mlir::OpBuilder &builder, mlir::Location loc, double value);
 
-/// The left or right part of pair `pair`, an index: its number.
+/// The number of the left or right part of pair `pair`, an index.
 mlir::Value createPartOfPair(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value pair,
                              bool isLeft);
 
-/// Part `which`, an index, of the f32 `scaled`. Numbers that are not `isBounded` by 2^127 may be
-/// greater than bf16 holds: their first part is its greatest number.
+/// Part `which`, an index, of the f32 `scaled`. A number that is not `isBounded` by 2^127 may
+/// exceed bf16; its first part is then the greatest bf16 number.
 mlir::Value createPart(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value scaled,
                        mlir::Value which, bool isBounded);
 
-/// What sums of products in `compute` take on `processors`, on CUDA cores and by parts.
+/// The time of contractions in `compute` on `processors` multiprocessors, on CUDA cores and by
+/// bf16x3 decomposition.
 struct SignificandCost {
   KernelOp kernel;
   ComputeOp compute;
   int64_t processors;
 
-  /// Do `sums` of known sizes save more than their factors' parts cost, and is there memory for
-  /// these?
+  /// True if `sums` of known sizes save more time than the parts of their operands cost, and the
+  /// parts fit the memory.
   bool pays(llvm::ArrayRef<ReduceOp> sums);
-  /// Among how many blocks the pairs of parts of the only product of the statement are shared out.
+  /// The number of blocks that divide the pairs of parts of the compute op's only contraction among
+  /// themselves.
   int64_t countShares(ReduceOp reduce);
 
 private:
@@ -59,19 +61,20 @@ private:
   bool areSizesKnown(llvm::ArrayRef<ReduceOp> sums);
 };
 
-/// A tensor's parts, and the scales that its rows have. A row is what one result is summed over.
+/// A tensor's parts, and the scales of its rows. A row has the elements of one result's sum.
 struct StoredParts {
   mlir::Value parts;      ///< [part, axes of the tensor ...] in bf16
   mlir::Value reciprocal; ///< [axes of the tensor but the sum's ...], of rows' scales, in f32
-  mlir::Value length;     ///< of the sum's axis, if that was made longer; or null
+  mlir::Value length;     ///< of the sum's axis, if it was padded; or null
 };
 
-/// The parts of one kernel's tensors, for each axis that a sum is over.
+/// The parts of one kernel's tensors, for each axis along which a sum runs.
 class SignificandParts {
 public:
   explicit SignificandParts(KernelOp kernel) : kernel(kernel) {}
 
-  /// Stores, before `statement`, what its sums `sums` multiply and was not stored yet.
+  /// Stores, in front of `statement`, the operands of its contractions `sums` that are not stored
+  /// yet.
   void store(ComputeOp statement, llvm::ArrayRef<ReduceOp> sums);
   const StoredParts &of(LoadOp load, ReduceOp reduce) {
     return stored[{load.getTensor(), axisOfSum(load, reduce)}];
@@ -90,9 +93,9 @@ private:
   std::string nameOf(llvm::StringRef suffix);
 
   KernelOp kernel;
-  ComputeOp compute; ///< the statement at hand
+  ComputeOp compute; ///< the present compute op
   llvm::MapVector<Factor, StoredParts> stored;
-  llvm::MapVector<mlir::Value, mlir::Value> lengths; ///< what extents became
+  llvm::MapVector<mlir::Value, mlir::Value> lengths; ///< from extents to their padded lengths
 };
 
 } // namespace tk

@@ -6,23 +6,24 @@
 
 namespace tk {
 
-/// Replaces reductions and scans that equal an earlier one that dominates them; returns how many.
+/// Replaces reductions and scans by an equal earlier one that dominates them; returns their number.
 unsigned mergeEqualReductions(ComputeOp compute);
 
-/// Makes the index at `from` of a reduction the one at `to`, where 0 is the outermost loop.
+/// Moves the index at position `from` of a reduction to position `to`. 0 is the outermost loop.
 void moveIndex(ReduceOp reduce, unsigned from, unsigned to);
 
-/// Makes the index that all loads of a reduction run along the innermost; true if it was not.
+/// Makes the contiguous index of all loads of a reduction the innermost one; true if it was not.
 bool orderIndices(ReduceOp reduce);
 
-/// Applies the factors of a sum's terms that do not vary to the sum; true if there are any.
+/// Applies the invariant factors of a sum's elements to the sum; true if there are any.
 bool hoistFactors(ReduceOp reduce);
 
-/// Writes out a reduction of few terms whose number is known; true if `reduce` was one (it is
+/// Writes out a reduction of a few elements whose number is known; true if `reduce` was one (it is
 /// erased).
 bool unrollReduction(ReduceOp reduce);
 
-/// Replaces exponentials that are terms of a sum over that sum by such quotients; returns how many.
+/// Replaces exponentials that are elements of a sum, divided by the sum, by such quotients; returns
+/// their number.
 unsigned reuseSummedWeights(ComputeOp compute);
 
 } // namespace tk

@@ -1,4 +1,4 @@
-//===- SplitContractions.h - which products can be cut in parts -*- C++ -*-===//
+//===- SplitContractions.h - contractions that can be split along k -*- C++ -*-===//
 #ifndef TK_PASSES_FUSION_SPLITCONTRACTIONS_H
 #define TK_PASSES_FUSION_SPLITCONTRACTIONS_H
 
@@ -6,12 +6,12 @@
 
 namespace tk {
 
-/// Is `reduce` the only reduction of `compute` and a product that tk-split-contractions can cut
-/// into parts on the module's target? Whether that pays is another matter.
+/// True if `reduce` is the only reduction of `compute` and a contraction that tk-split-contractions
+/// can split along k on the module's target. Whether a split pays is a separate decision.
 bool canSplitContraction(ComputeOp compute, ReduceOp reduce);
 
-/// Into how many parts tk-split-contractions will cut the product of `compute`, by the sizes known
-/// or as its schedule block asks; 1 where it stays whole.
+/// The number of parts into which tk-split-contractions will split the contraction of `compute`, by
+/// the known sizes or by its schedule block; 1 if it stays whole.
 int64_t countContractionParts(ComputeOp compute);
 
 } // namespace tk

@@ -1,4 +1,4 @@
-//===- SplitReductions.h - parts of a reduction -----------------*- C++ -*-===//
+//===- SplitReductions.h - the parts of a reduction -------------*- C++ -*-===//
 //
 // Shared by SplitReductions.cpp, which decides what is split, PlanParts.cpp and
 // SquaredDistances.cpp.
@@ -15,30 +15,30 @@ namespace tk {
 
 /// How a reduction is split.
 struct Split {
-  int64_t length;        ///< of how many values of the divided index a partial result is, at most
+  int64_t length;        ///< most values of the divided index in a partial result
   bool isAcross = false; ///< of columns: neighbouring threads have neighbouring outputs
   unsigned position = 0; ///< of the divided index among the reduction's
   bool isAlong = false;  ///< loads run along the divided index
-  int64_t parts = 0;     ///< how many partial results of one length, or 0: as that makes them
-  int64_t unit = 0;      ///< of which that length is a multiple, or 0: as accesses want it
+  int64_t parts = 0;     ///< partial results of one length, or 0: the length decides
+  int64_t unit = 0;      ///< the length is a multiple of it, or 0: the accesses decide
 };
 
-/// Does the kernel's schedule block want a reduction in parts?
+/// True if the kernel's schedule block asks for parts of a reduction.
 bool isAskedInParts(ReduceOp reduce, ComputeOp compute);
 
-/// How each of a statement's reductions is split, if it should be; `chunk` terms are worth a
-/// partial result.
+/// The split of each reduction of a compute op, if they should be split. A partial result is worth
+/// `chunk` elements.
 llvm::SmallVector<Split> howToSplit(ComputeOp compute, llvm::ArrayRef<ReduceOp> reduces,
                                     int64_t chunk);
 
-/// On a GPU, does a reduction by itself want parts that are computed side by side: of columns too
-/// few for all multiprocessors, or of rows that no cluster holds?
+/// True if a reduction by itself should be split into parallel parts on a GPU: it has too few
+/// columns for all multiprocessors, or rows that no cluster holds.
 bool wantsParts(ReduceOp reduce, ComputeOp compute);
 
 /// The longest row whose elements, as `reduce` reads them, the blocks of a cluster hold together.
 int64_t longestHeldRow(ReduceOp reduce);
 
-/// How the one carried reduction of `compute` is split, whose parts have states of several numbers;
+/// The split of the one online reduction of `compute`, whose partial states have several numbers;
 /// nothing if it should stay whole.
 std::optional<Split> splitCarried(ReduceOp reduce, ComputeOp compute);
 
@@ -52,16 +52,16 @@ struct Parts {
                                                mlir::Location loc) const;
 };
 
-/// `values`, those of the statement's indices, and `chunk` in the order of the partial results: the
-/// chunk last, but first where neighbouring threads have neighbouring outputs.
+/// `values` of the compute op's indices, and `chunk`, in the order of the partial results. The
+/// chunk comes last, or first if neighbouring threads have neighbouring outputs.
 template <class T>
 llvm::SmallVector<T> withChunk(llvm::SmallVector<T> values, T chunk, const Split &how) {
   values.insert(how.isAcross ? values.begin() : values.end(), chunk);
   return values;
 }
 
-/// A statement of partial results: that of `compute` with the number of the part as one more index.
-/// `body` gets the part's number and a mapping of the statement's own indices.
+/// Creates the compute op of partial results: that of `compute` with the number of the part as a
+/// further index. `body` gets the part's number and a mapping of the compute op's own indices.
 mlir::Operation *createPartial(ReduceOp reduce, ComputeOp compute, const Parts &parts,
                                llvm::ArrayRef<llvm::StringRef> suffixes,
                                llvm::function_ref<llvm::SmallVector<mlir::Value>(
@@ -71,7 +71,7 @@ mlir::Operation *createPartial(ReduceOp reduce, ComputeOp compute, const Parts &
 /// The name of the index that counts the parts.
 std::string chunkNameOf(ReduceOp reduce, const Split &how);
 
-/// A sum over one index of the squares of `term - point`, where `point` is the same for all.
+/// A sum over one index of the squares of `term - point`, in which `point` is invariant.
 struct SquaredDistance {
   mlir::Value term, point;
 };
@@ -79,15 +79,15 @@ std::optional<SquaredDistance> matchSquaredDistance(ReduceOp reduce);
 /// The same over any indices, where the point may still be read in the reduction's body.
 std::optional<SquaredDistance> matchDistanceInTerm(ReduceOp reduce);
 
-/// Such a sum computed from the parts' sums and squares about their means.
+/// Such a sum, computed from the parts' sums and squares about their means.
 struct SplitDistance {
-  mlir::Value combined; ///< what takes the reduction's place, made at it
-  ComputeOp partial;    ///< the statement of the parts
+  mlir::Value combined; ///< the value that replaces the reduction, created at it
+  ComputeOp partial;    ///< the compute op of the parts
 };
 SplitDistance splitSquaredDistance(ReduceOp reduce, ComputeOp compute, const Parts &parts);
 
 /// If `partial` computes no more than the sums of the same parts as `distances`, its readers read
-/// those.
+/// those of `distances`.
 bool replaceBySums(ComputeOp partial, ComputeOp distances);
 
 } // namespace tk

@@ -1,19 +1,20 @@
 //===- SquaredDistances.cpp - parts of sums of squares --------------------===//
 //
-// A sum of squares about a point that another reduction gives (a variance about its mean) would
-// have to wait for all of that. About the mean m_p of a part's own n_p terms it does not:
+// A sum of squares about a value that another reduction computes (a variance about its mean) would
+// have to wait for that reduction. About the mean m_p of a part's own n_p elements it need not
+// wait:
 //
 //   sum_p of (x - g)^2 = sum_p of (x - m_p)^2 + n_p (m_p - g)^2        for any g,
 //
-// since the terms' distances from their mean sum up to 0. Nor has a part to be read twice: with the
-// distances d = x - s from a sample s,
+// because the elements' distances from their mean add up to 0. The part need not be read twice
+// either. With the distances d = x - s from a sample s,
 //
 //   m_p = s + (sum_p of d) / n_p        sum_p of (x - m_p)^2 = sum_p of d^2 - (sum_p of d)^2 / n_p.
 //
-// The sample is the mean of the part's first k terms. Then (m_p - s)^2 is at most n_p / k times the
-// terms' variance, whatever they are, so that the difference loses log2(n_p / k) bits at worst, and
-// none where the terms are in no order: nothing depends on how large the mean is.
-// Where parts meet, it is their sums t_p that matter, of which %g usually follows, too.
+// The sample is the mean of the part's first k elements. (m_p - s)^2 is then at most n_p / k times
+// the variance of the elements, for all values. The difference therefore loses at most log2(n_p /
+// k) bits, and none if the elements are in no order. The magnitude of the mean does not matter. The
+// parts are combined through their sums t_p, from which %g usually follows, too.
 //
 //   %v = reduce [sum] ["r"] from (0) to (%R) {(x[r] - %g)^2}
 //     =>

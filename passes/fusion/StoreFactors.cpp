@@ -1,15 +1,16 @@
-//===- StoreFactors.cpp - computed factors of chains are stored -----------===//
+//===- StoreFactors.cpp - storing computed operands of back-to-back contractions ===//
 //
-// The products of a chain, as attention has, go to warpgroups if copies bring their factors. One
-// that is computed, such as queries or keys with rotary embedding, leaves the whole chain to warps
-// at half the rate; what is over the terms of the outer sum is computed anew for each tile of rows,
-// and what is over the rows takes registers that scores need.
+// wgmma computes the back-to-back contractions of attention if TMA loads their operands. A computed
+// operand, such as queries or keys with rotary embedding, leaves both contractions to mma.sync at
+// half the rate. An operand over the indices of the outer sum is recomputed for each tile of rows.
+// An operand over the rows takes registers that the scores need.
 //
-// 1. Take reductions with products inside that are factors of sums of theirs, all in 16 bits. Their
-//    factors are loads, or computed from what is loaded and from reductions of it.
-// 2. Each computed factor is stored over what it is over in a statement of its own, the sum's index
-//    last (ComputedFactor.h), if that takes less time than is saved, and if all of the chain's can
-//    be.
+// 1. The pattern matches reductions that contain contractions whose results are operands of their
+//    own sums, all in 16 bits. Their operands are loads, or computed from loads and from reductions
+//    of loads.
+// 2. A compute op stores each computed operand over its own indices, with the sum's index last
+//    (ComputedFactor.h). That is done if it takes less time than it saves, and if all operands of
+//    the back-to-back contractions can be stored.
 //
 //   %o = tk.compute ["i", "e"] {tk.reduce [max, sum, sum] ["j"] {
 //          %s = tk.reduce [sum] ["d"] {bf16(q[i, d] * c[i, d]) * k[j, d]} ..}}

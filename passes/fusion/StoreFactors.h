@@ -1,4 +1,4 @@
-//===- StoreFactors.h - computed factors of chains are stored ---*- C++ -*-===//
+//===- StoreFactors.h - storing computed operands ---------------*- C++ -*-===//
 #ifndef TK_PASSES_FUSION_STOREFACTORS_H
 #define TK_PASSES_FUSION_STOREFACTORS_H
 
@@ -6,8 +6,8 @@
 
 namespace tk {
 
-/// Stores computed factors of chains of products once, as warpgroups multiply them, where there is
-/// use in it; how many.
+/// Stores computed operands of back-to-back contractions in the order that wgmma multiplies, if
+/// that pays. Returns their number.
 unsigned storeFactors(KernelOp kernel);
 
 } // namespace tk

@@ -1,15 +1,18 @@
-//===- StoreInvariants.cpp - long functions that many elements share ------===//
+//===- StoreInvariants.cpp - storing long functions that many elements share ===//
 //
-// What a statement computes of some of its indices alone, as the rotations of positions that all
-// heads of a token share, it computes for each of its elements: a thread has neighbours along
-// memory, of one head. Where that is a long function, a statement of its own stores it once.
+// A compute op recomputes, for each of its elements, values that depend on some of its indices
+// only. An example is the rotation of a position, which all heads of a token share. A thread has
+// neighbours in memory, which belong to one head. If the value is a long function, a compute op
+// stores it once.
 //
-// 1. Take values of a statement, and of reductions in it over one whole range, that are computed
-//    element by element by a long function at least, that are over the index along memory, but of
-//    which many elements share each, and that something is computed from of which they do not.
-// 2. Those that a reduction and the statement around it both compute are one.
-// 3. They are stored where computing takes longer than memory, and where what is saved is longer
-//    than storing and reading them. Values over the same indices share a statement.
+// 1. The pattern matches values of a compute op, and of reductions in it over one whole range. A
+//    value is computed element by element with at least one long function. It varies along the
+//    contiguous index of memory, many elements share it, and another value that they do not share
+//    is computed from it.
+// 2. Equal values in a reduction and in the compute op around it are one value.
+// 3. The value is stored if the computation takes longer than the memory accesses, and if the saved
+//    time is longer than that of storing and reading the value. Values over the same indices share
+//    a compute op.
 //
 //   %y = tk.compute ["t", "h", "d"] {x[t, h, d] * cos(p[t] * exp(d))}
 //     =>

@@ -1,16 +1,18 @@
-//===- StoreProducts.cpp - when products are stored for all their readers -===//
+//===- StoreProducts.cpp - storing matrix products for all their readers --===//
 //
-// A matrix product that each of its reads alone could compute where it stands
-// (FuseProducersCost.cpp) is stored all the same where
+// FuseProducersCost.cpp decides for one read whether a matrix product is fused. The product is
+// stored all the same in these cases:
 //
-// 1. it is a result that is read in a loop, or of which single elements are read;
-// 2. an extremum over it needs what is reduced of it before: loops in turn would each compute it;
-// 3. it is read at several kinds of indices: inlining would compute it once for each. Slices at
-//    different places are products of their own;
-// 4. one of its readers needs what another one computes: they are no one statement, and each would
-//    compute it;
-// 5. these are more than threads have registers for the sums of (the gates of a recurrent cell);
-// 6. these are chains of two products, and more than shared memory holds the factors of.
+// 1. It is a result that is read in a loop, or of which single elements are read.
+// 2. An extremum over it needs an earlier reduction over it. Each of the consecutive loops would
+//    compute it.
+// 3. It is read at several kinds of indices, for each of which fusion would compute it once. Slices
+//    at different places are products of their own.
+// 4. One of its readers needs the result of another one. The two cannot be one compute op, and each
+//    would compute the product.
+// 5. The accumulators of all its readers together exceed the registers (the gates of a recurrent
+//    cell).
+// 6. It is part of back-to-back contractions whose operands exceed shared memory.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/fusion/FuseProducers.h"

@@ -1,14 +1,13 @@
 //===- StoreScans.cpp - scans along several indices -----------------------===//
 //
-// A block that scans has the whole row that it scans along, or goes through it in steps. Of a
-// statement that scans along several indices it would need the whole plane, which fits into no tile
-// if it is large.
+// A block that scans holds the whole row of the scan, or steps through it. A compute op that scans
+// along several indices would need a whole plane, which fits no tile if it is large.
 //
-// 1. Take statements with scans along two or more of their indices.
-// 2. Scans along the last one of these stay.
-// 3. Each other scan becomes a statement of its own, over the indices that it depends on, whose
-//    result is read in its place. Where its accesses are known to be in bounds only for values of
-//    other indices, it is over all of the statement's indices.
+// 1. The pattern matches compute ops with scans along two or more of their indices.
+// 2. Scans along the last one of these indices stay.
+// 3. Each other scan becomes a compute op over the indices that it depends on. A read of its result
+//    replaces the scan. If its accesses are known to be in bounds only for values of other indices,
+//    the compute op is over all indices.
 //
 //   %y = tk.compute ["r","c"] {%a = tk.scan sum "k" at r {x[k, c]}
 //                              %b = tk.scan sum "k" at c {x[r, k]}

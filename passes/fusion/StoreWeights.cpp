@@ -1,17 +1,17 @@
-//===- StoreWeights.cpp - weights of wide results are stored --------------===//
+//===- StoreWeights.cpp - storing softmax numerators for wide results -----===//
 //
-// Part of tk-online-reductions. Scores that are stored, because their reader's columns are more
-// than one tile has (the values of latent attention), become weights where they are read: in a loop
-// that carries their maximum and sum beside the product, once for each tile of columns, and on
-// warps, since what warpgroups multiply is copied.
+// Part of tk-online-reductions. Scores are stored if their reader has more columns than one tile
+// (the values of latent attention). The reader would compute the softmax numerators in a loop that
+// carries the maximum and the sum beside the contraction, once for each tile of columns. It would
+// use mma.sync, because wgmma needs an operand that is loaded.
 //
-// 1. Take sums of products whose one factor is loaded and whose other one, in 16 bits, has an
-//    exponential under a reduction over the same range, and no product inside.
-// 2. If columns are known to be several tiles, and tiles are enough for a third of the processors
-//    without cutting the range into parts, the factor is stored in a statement of its own, if that
-//    takes less time than it saves. Where the sum does not take it in it is 0.
-// 3. What else is reduced for each row, such as the weights' sum, is a result of that statement,
-//    too. The product is a plain one then.
+// 1. The rewrite matches contractions of a loaded operand and a 16-bit operand. The latter has an
+//    exponential relative to a reduction over the same range, and contains no contraction.
+// 2. A compute op stores the 16-bit operand if the columns are known to be several tiles, and the
+//    tiles occupy at least a third of the multiprocessors without a split of the range. That is
+//    done if it takes less time than it saves. Elements outside of the sum's range are 0.
+// 3. The other reductions of each row, such as the sum of the numerators, become results of that
+//    compute op. The contraction is then a plain matrix product.
 //
 //   %o = tk.compute ["i", "e"] {                   %w, %l = tk.compute ["i", "j"] {
 //     %m = tk.reduce [max] ["j"] {s[i, j]}           %m = .., %z = ..

@@ -1,4 +1,4 @@
-//===- StoreWeights.h - weights of wide results are stored ------*- C++ -*-===//
+//===- StoreWeights.h - storing softmax numerators for wide results -*- C++ -*-===//
 #ifndef TK_PASSES_FUSION_STOREWEIGHTS_H
 #define TK_PASSES_FUSION_STOREWEIGHTS_H
 
@@ -6,8 +6,9 @@
 
 namespace tk {
 
-/// Stores the exponentials that a product of `compute` weighs loaded terms with where computing
-/// them for each tile of columns takes longer; how many products have such.
+/// Stores the softmax numerators that a contraction of `compute` multiplies with a loaded operand,
+/// if recomputing them for each tile of columns takes longer. Returns the number of such
+/// contractions.
 unsigned storeWeights(ComputeOp compute);
 
 } // namespace tk

@@ -1,21 +1,21 @@
-//===- SummedWeights.cpp - exponentials that a sum consists of ------------===//
+//===- SummedWeights.cpp - sharing the exponentials of a sum --------------===//
 //
-// Part of tk-simplify. The gradient of a loss is exp(x - z), z being the logarithm of the sum of
-// all exponentials, which is computed under the greatest x, m. Since
+// Part of tk-simplify. The gradient of a loss is exp(x - z). Here z is the logarithm of the sum s
+// of all exponentials, which is computed relative to the greatest x, m. Since
 //
 //   exp(x - (m + log s)) = exp(x - m) / s,
 //
-// it is a term of that sum over s: a row that keeps its terms takes one exponential an element and
-// not two. The reciprocal of s is one number of a row.
+// the gradient is an element of that sum divided by s. A row that keeps its elements computes one
+// exponential for each of them instead of two. The reciprocal of s is one number for each row.
 //
-// Infinite rows stay what they are. Of -inf alone the sum is 0, and 0 times 1 / 0 is NaN, as the
-// exponential of -inf - -inf is. Where z is said to be inf if m is, 1 takes the place of 1 / s,
-// which is NaN: exp_diff(x, inf) is 0 or NaN as exp(x - inf) is.
+// Rows with infinities keep their results. If all elements are -inf, s is 0, and 0 times 1 / 0 is
+// NaN, as is the exponential of -inf - -inf. If the source sets z to inf for m = inf, 1 replaces 1
+// / s, which is NaN: exp_diff(x, inf) is 0 or NaN, as exp(x - inf) is.
 //
-// Under a sum over the same range (a softmax by its logarithm, attention whose logsumexp is a
-// result) the quotient is that of a softmax, whose division leaves the sum. There the divisor says
-// what the quotients of infinite rows are: NaN if m is -inf, and 1 in place of s where z is said to
-// be inf.
+// Under a sum over the same range the quotient is that of a softmax, whose division is hoisted out
+// of the sum. (Examples are a softmax by its logarithm, and attention whose logsumexp is a result.)
+// The divisor then gives the quotients of rows with infinities: NaN if m is -inf, and 1 in place of
+// s if the source sets z to inf.
 //
 //   %m = tk.reduce [max] {%x}                             %p = exp_diff %x, %m
 //   %s = tk.reduce [sum] {exp_diff %x, %m}                %f = select (%m == inf), 1, 1 / %s

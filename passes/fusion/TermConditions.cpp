@@ -1,4 +1,4 @@
-//===- TermConditions.cpp - masks in the terms of reductions --------------===//
+//===- TermConditions.cpp - masks in the elements of reductions -----------===//
 #include "passes/fusion/TermConditions.h"
 
 #include "passes/analysis/Conditions.h"

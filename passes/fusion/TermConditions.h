@@ -1,4 +1,4 @@
-//===- TermConditions.h - masks in the terms of reductions ------*- C++ -*-===//
+//===- TermConditions.h - masks in the elements of reductions ---*- C++ -*-===//
 #ifndef TK_PASSES_FUSION_TERMCONDITIONS_H
 #define TK_PASSES_FUSION_TERMCONDITIONS_H
 
@@ -6,14 +6,14 @@
 
 namespace tk {
 
-/// A condition which, when false, makes a term the neutral element of its reduction, or NaN where
-/// `from` is there and -inf or NaN.
+/// A condition under which an element counts. If it is false, the element is the identity value of
+/// its reduction, or NaN if `from` is present and is -inf or NaN.
 struct TermCondition {
   mlir::Value holds, from;
   bool operator==(const TermCondition &other) const = default;
 };
 
-/// Collects the conditions of a reduction's term.
+/// Collects the conditions of a reduction's element.
 class TermConditions {
 public:
   explicit TermConditions(ReduceOp reduce);

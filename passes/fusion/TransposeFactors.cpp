@@ -1,23 +1,25 @@
-//===- TransposeFactors.cpp - factors stored as products read them --------===//
+//===- TransposeFactors.cpp - transposing operands for their contraction --===//
 //
-// A. Warpgroups multiply factors that are contiguous along the sum; of other types than those of 16
-// bits one factor may lie otherwise, which then goes through registers. Where neither factor is
-// contiguous along the sum, or one is in registers since it is computed from another product:
-// 1. Take products of two factors of which one at least is loaded, with its last index and the
-//    sum's as they are, and whose rows can be copied in bulk, also once these change places.
-// 2. The smaller such factor is stored once more, in a statement of its own, with those two indices
-//    exchanged, if that takes less time than multiplying by warps does. Products that read the same
-//    factor alike share what was stored.
+// A. wgmma multiplies operands that are contiguous along the sum. In types other than the 16-bit
+// ones, one operand may lie otherwise and then goes through registers. The pattern applies if
+// neither operand is contiguous along the sum, or if one is in registers because another
+// contraction computes it.
+// 1. The pattern matches contractions of two operands, at least one of which is loaded with the
+//    sum's index and its last index bare. TMA can load its rows, also after these two indices are
+//    exchanged.
+// 2. A compute op stores the smaller such operand with these two indices exchanged, if that takes
+//    less time than the contraction by mma.sync. Contractions that read the operand alike share the
+//    copy.
 //
 //   %c = tk.compute ["i", "j"] {tk.reduce [sum] ["k"] {a[k, i] * b[k, j]} precision <tf32>}
 //     =>
 //   %t = tk.compute ["j", "k"] {b[k, j]}
 //   %c = tk.compute ["i", "j"] {tk.reduce [sum] ["k"] {a[k, i] * t[j, k]} precision <tf32>}
 //
-// B. What no matrix unit multiplies reads vectors of neighbouring rows (columns), and copies may
-// land them in shared memory only as they lie in memory. Each factor that is contiguous along the
-// sum is stored with the sum's index and its other one exchanged, where that takes less time than
-// it saves.
+// B. Contractions without the matrix unit read vectors of neighbouring rows (columns). Copies to
+// shared memory keep the order of global memory. A compute op therefore stores each operand that is
+// contiguous along the sum with the sum's index and its other index exchanged, if that takes less
+// time than it saves.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/IndexSpaces.h"

@@ -1,11 +1,12 @@
-//===- TurnBatches.cpp - products that lie along a batch's index -----------===//
+//===- TurnBatches.cpp - contractions that are contiguous along a batch index ===//
 //
-// A pattern of tk-materialize-operands. Factors in 16 bits that both lie along a further index of
-// the statement (the channels of pairs) lie along none of a tile, and neither does the result:
-// threads would read and store single elements. Where that takes longer,
-// 1. the factors are stored with the sum's index in that one's place,
-// 2. the result is stored with the index of a factor's rows or columns in that place, and turned
-//    back by a statement of its own.
+// A pattern of tk-materialize-operands. 16-bit operands may both be contiguous along a further
+// index of the compute op, such as a channel. No index of a tile is then contiguous, neither in the
+// operands nor in the result, and threads read and store single elements. If that takes longer than
+// these copies,
+// 1. compute ops store the operands with the sum's index in the place of the batch index,
+// 2. the contraction stores its result with the index of an operand's rows or columns in that
+//    place, and another compute op transposes the result back.
 //
 //   %t = tk.compute ["i", "j", "c"] {tk.reduce [sum] ["k"] {a[i, k, c] * b[j, k, c]}}
 //     =>

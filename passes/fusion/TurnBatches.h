@@ -1,4 +1,4 @@
-//===- TurnBatches.h - products that lie along a batch's index --*- C++ -*-===//
+//===- TurnBatches.h - contractions along a batch index ---------*- C++ -*-===//
 #ifndef TK_PASSES_FUSION_TURNBATCHES_H
 #define TK_PASSES_FUSION_TURNBATCHES_H
 
@@ -6,8 +6,8 @@
 
 namespace tk {
 
-/// Stores factors in 16 bits that lie along an index of both, and the results, otherwise; returns
-/// for how many products.
+/// Transposes 16-bit operands that are both contiguous along a common batch index, and the results.
+/// Returns the number of contractions.
 unsigned turnBatches(KernelOp kernel);
 
 } // namespace tk

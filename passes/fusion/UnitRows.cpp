@@ -1,12 +1,12 @@
-//===- UnitRows.cpp - a row of one value for chains without rows ----------===//
+//===- UnitRows.cpp - a row of one value for attention with one query -----===//
 //
-// Part of tk-pack-rows. Where each query head has keys of its own, and one query, no index of the
-// statement is a row that shares the keys: products of matrices lack one side, and each column of
-// the values would compute all scores again. An index of one value is that side. The matrix unit's
-// tile then has one row that counts, and reads keys and values once.
+// Part of tk-pack-rows. If each query head has its own keys and one query, no index of the compute
+// op is a row that shares the keys. The matrix products lack one side, and each column of the
+// values would recompute all scores. An index of one value becomes that side. The tile of the
+// matrix unit then has one useful row, and keys and values are read once.
 //
-//   %s = tk.compute ["b", "h", "e"] in (%B, %H, %D) {.. q[b, h, d] * k[b, h, j, d] .. v[b, h, j,
-//   e]}
+//   %s = tk.compute ["b", "h", "e"] in (%B, %H, %D) {
+//     .. q[b, h, d] * k[b, h, j, d] .. v[b, h, j, e]}
 //   .. load %s[b, h, e]
 //     =>
 //   %s = tk.compute ["b", "h", "row", "e"] in (%B, %H, 1, %D) {

@@ -1,4 +1,4 @@
-//===- UnitRows.h - a row of one value for chains without rows --*- C++ -*-===//
+//===- UnitRows.h - a row of one value for attention ------------*- C++ -*-===//
 #ifndef TK_PASSES_FUSION_UNITROWS_H
 #define TK_PASSES_FUSION_UNITROWS_H
 
@@ -6,9 +6,9 @@
 
 namespace tk {
 
-/// Gives the statement of `chain`, whose results only loads inside the bounds read, one more index
-/// of one value, which the inner products' other factors are over. Returns the new statement, in
-/// the place of `compute`; null, and nothing is changed, if these factors read nothing.
+/// Adds an index of one value to the compute op of `chain`, and to the other operands of the inner
+/// contractions. Only loads inside the bounds read its results. Returns the new compute op, which
+/// replaces `compute`. Returns null and changes nothing if these operands read nothing.
 ComputeOp addUnitRow(ComputeOp compute, const ChainRows &chain);
 
 } // namespace tk

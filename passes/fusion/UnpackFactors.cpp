@@ -1,15 +1,15 @@
-//===- UnpackFactors.cpp - factors with several numbers a byte ------------===//
+//===- UnpackFactors.cpp - operands with several numbers in a byte --------===//
 //
-// Weights of 4 bits are two a byte: term `k` of a sum reads byte `k / 2` and takes the half that
-// `k % 2` names. Tiles over `k` then are no boxes of the bytes, and neighbours read the same one.
+// 4-bit weights are packed two to a byte. Element `k` of a sum reads byte `k / 2` and selects the
+// half `k % 2`. A tile over `k` is then no box of bytes, and neighbours read the same byte.
 //
-// 1. Take a sum over `k` in 0 .. K of products of a factor that is loaded with `k` as its last
-//    index, and one that is computed from bytes at `k / n` (n is 2 or 4), and otherwise depends on
-//    `k` by `k % n` and by quotients by multiples of n alone. n must divide K.
-// 2. The first factor is stored once more, as n tensors: those of its elements whose places leave
-//    the same rest.
-// 3. The sum becomes n sums over the bytes, in one loop that reads each of them once. In each sum
-//    the rest is a number, so that choices between the parts of a byte are made here.
+// 1. The pattern matches a sum over `k` in 0 .. K of two operands. One is loaded with `k` as its
+//    last index. The other is computed from bytes at `k / n` (n is 2 or 4). Otherwise it depends on
+//    `k` only by `k % n` and by quotients by multiples of n. n must divide K.
+// 2. A compute op stores the first operand as n tensors: tensor r has the elements with `k % n ==
+//    r`.
+// 3. The sum becomes n sums over the bytes, in one loop that reads each byte once. `k % n` is a
+//    constant in each sum, so that the selection of the bits is decided here.
 //
 //   %y = tk.compute ["m", "n"] {tk.reduce [sum] ["k"] to (%K) {
 //          x[m, k] * f32(k % 2 == 0 ? w[n, k / 2] & 15 : w[n, k / 2] >> 4 & 15)}}

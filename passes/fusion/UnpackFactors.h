@@ -1,4 +1,4 @@
-//===- UnpackFactors.h - factors with several numbers a byte ----*- C++ -*-===//
+//===- UnpackFactors.h - operands with several numbers in a byte -*- C++ -*-===//
 #ifndef TK_PASSES_FUSION_UNPACKFACTORS_H
 #define TK_PASSES_FUSION_UNPACKFACTORS_H
 
@@ -6,8 +6,8 @@
 
 namespace tk {
 
-/// Has sums of products whose factor reads several terms of one byte take in the bytes one by one,
-/// where that can be done; how many.
+/// Rewrites contractions with an operand that has several elements in a byte to sums over bytes, if
+/// possible. Returns their number.
 unsigned unpackFactors(KernelOp kernel);
 
 } // namespace tk

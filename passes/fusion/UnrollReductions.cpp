@@ -1,16 +1,16 @@
-//===- UnrollReductions.cpp - reductions of a few terms -------------------===//
+//===- UnrollReductions.cpp - reductions of a few elements ----------------===//
 //
-// Part of tk-simplify. A sum over the two amplitudes of a qubit, the coordinates of a point, or the
-// columns of a small matrix has so few terms that tiles of them would mostly be empty, and each
-// result's are soon computed by the thread that has it. Where how many there are is known, they are
-// written out:
+// Part of tk-simplify. Some sums have so few elements that a tile of them would be mostly empty:
+// those over the two amplitudes of a qubit, the coordinates of a point, or the columns of a small
+// matrix. The thread of a result computes such a sum quickly. If the number of elements is known,
+// the sum is written out:
 //
 //   tk.reduce [sum] ["j"] from (0) to (2) {%x = load %u[%i, %j]; ...}
 //     →  addf (load %u[%i, 0] ...), (load %u[%i, 1] ...)
 //
-// Terms that read neighbours along the index (windows) slide in registers instead, and long
-// functions, loops and what is gathered are not repeated. Products of which many results share the
-// factors are left to tiles.
+// Elements that read neighbours along the index (windows) slide in registers instead. Long
+// functions, loops and gathers are not repeated. Contractions whose operands many results share are
+// left to tiles.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/fusion/Simplify.h"

@@ -1,7 +1,8 @@
-//===- WindowCost.cpp - what sums over windows take -----------------------===//
+//===- WindowCost.cpp - the cost model of flattened convolutions ----------===//
 //
-// A model of times: waves of tiles of the flattened product on warpgroups (WarpgroupTiles.h), and
-// the bytes that storing parts, products and results move; on CUDA cores, terms.
+// The model compares the time of the flattened contraction with that of the convolution on CUDA
+// cores. The former has waves of wgmma tiles (WarpgroupTiles.h) and the bytes of storing parts,
+// contraction and results. The latter counts elements of the sum.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/fusion/SignificandParts.h"

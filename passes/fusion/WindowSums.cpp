@@ -1,16 +1,17 @@
-//===- WindowSums.cpp - sums over windows and channels --------------------===//
+//===- WindowSums.cpp - matching convolutions -----------------------------===//
 //
-// A sum over windows multiplies an element of one tensor, the weights, by one of another, the
-// windows', of which at least one axis is read at `s * p + d * r + c`: p is an index of the
-// statement, r one of the sum, s and d are constants, and c is a number of the launch. Each such
-// index stands in one axis of the windows' tensor. All other axes of both tensors are read at any
+// A convolution multiplies an element of one tensor, the weights, by an element of another one, the
+// input. At least one axis of the input is read at `s * p + d * r + c`. Here p is an index of the
+// compute op, r is an index of the sum, s and d are constants, and c is a number of the launch.
+// Each such index stands in one axis of the input. All other axes of both tensors are read at any
 // expressions of the other indices.
 //
-// The number of taps may be a number of the launch, or get less with indices of the statement that
-// the windows' tensor is not read at, the phases of a transposed convolution (SplitResidues.cpp).
+// The number of taps may be a number of the launch. It may also decrease with indices of the
+// compute op at which the input is not read: the phases of a transposed convolution
+// (SplitResidues.cpp).
 //
-// Where windows do not overlap (s is at least the number of taps), an axis counts as one whose taps
-// are channels: each element is in one window alone.
+// If windows do not overlap (s is at least the number of taps), the taps of an axis count as
+// channels, because each element is in one window only.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/fusion/WindowSums.h"

@@ -1,7 +1,7 @@
-//===- WindowSums.h - sums over windows and channels ------------*- C++ -*-===//
+//===- WindowSums.h - matching convolutions ---------------------*- C++ -*-===//
 //
-// What tk-flatten-windows finds (WindowSums.cpp) and decides (WindowCost.cpp), apart from the
-// rewriting of sums (FlattenWindows.cpp, which says what windows are).
+// The matches (WindowSums.cpp) and the decisions (WindowCost.cpp) of tk-flatten-windows.
+// FlattenWindows.cpp rewrites the sums and defines windows.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_PASSES_FUSION_WINDOWSUMS_H
@@ -13,8 +13,8 @@
 
 namespace tk {
 
-/// An axis of the windows' tensor: it is read at `stride` * `place` + `dilation` * `tap` + a number
-/// of the launch; with the taps in reverse order if they are turned.
+/// An axis of the input. It is read at `stride` * `place` + `dilation` * `tap` + a number of the
+/// launch. `isTurned` states that the taps are in reverse order.
 struct WindowAxis {
   unsigned axis;
   mlir::BlockArgument place, tap;
@@ -22,53 +22,55 @@ struct WindowAxis {
   bool isTurned;
 };
 
-/// A sum of the products of a tensor that is read by windows, and of weights.
+/// A convolution: a sum of the products of a tensor that is read by windows, and of weights.
 struct WindowSum {
   KernelOp kernel;
   ComputeOp compute;
   ReduceOp reduce;
   LoadOp window, weights;
-  mlir::Type element;                 ///< what both tensors hold: f32, or a float of 16 bits
-  llvm::SmallVector<WindowAxis> axes; ///< in the order of the statement's indices
-  /// Indices of the statement: of both factors, of the weights alone, of the windows alone.
+  mlir::Type element;                 ///< of both tensors: f32, or a 16-bit float
+  llvm::SmallVector<WindowAxis> axes; ///< in the order of the compute op's indices
+  /// Indices of the compute op: of both operands, of the weights alone, of the input alone.
   llvm::SmallVector<mlir::BlockArgument> batches, rows, pixels;
-  /// Those of the weights that say how many taps there are: the fewer, the greater they are.
+  /// Indices of the weights that decide the number of taps: the greater they are, the fewer taps
+  /// there are.
   llvm::SmallVector<mlir::BlockArgument> phases;
   /// Indices of the sum that are no taps.
   llvm::SmallVector<mlir::BlockArgument> channels;
 
-  /// Is each number multiplied in three parts? With `tf32` it is multiplied as it is.
+  /// True if each number is multiplied in three bf16 parts. With `tf32` it is multiplied as it is.
   bool isInParts() const {
     return element.isF32() && ReduceOp(reduce).getPrecision() == Precision::Default;
   }
-  /// Parts that are stored of a number, and pairs of parts that are multiplied.
+  /// The stored parts of a number, and the multiplied pairs of parts.
   int64_t countParts() const;
   int64_t countPairs() const;
-  /// Can what follows the sum be computed with the product: is it over no pixel but by the sum?
+  /// True if the operations after the sum can be computed with the contraction: a pixel enters them
+  /// only through the sum.
   bool endsWithProduct() const;
-  /// The axis that `index` is the place or the tap of; null if there is none.
+  /// The axis of which `index` is the place or the tap; null if there is none.
   const WindowAxis *axisOf(mlir::BlockArgument index) const;
   mlir::Value extentOf(mlir::BlockArgument index) const;
-  /// Counts the taps of axis `n` among the channels: windows are then stored along it, tap by tap.
+  /// Makes the taps of axis `n` channels: windows are then stored along it, tap by tap.
   void unroll(unsigned n);
 };
 
-/// How a sum over windows becomes a product: which axes' taps are channels (a bit each), how many
-/// channels a slice has, among how many blocks the steps are shared out, and what all of
-/// it takes, in nanoseconds.
+/// The plan of a flattened convolution: the axes whose taps are channels (a bit each), the channels
+/// of a slice, the number of blocks that divide the steps among themselves, and the time in
+/// nanoseconds.
 struct WindowPlan {
   unsigned unrolled = 0;
   int64_t slice = 0, shares = 1;
   double time = 0;
 };
 
-/// Reads `reduce`, in the block of `compute`, as a sum over windows.
+/// Matches `reduce`, in the block of `compute`, as a convolution.
 std::optional<WindowSum> readWindowSum(KernelOp kernel, ComputeOp compute, ReduceOp reduce);
 
-/// The plan that takes the least time on so many processors; nothing if sizes are not known.
+/// The plan of the least time on `processors` multiprocessors; nothing if sizes are unknown.
 std::optional<WindowPlan> planWindowSum(const WindowSum &sum, int64_t processors);
 
-/// What the sum takes as it is written, in nanoseconds, on so many processors.
+/// The time of the sum as it is written, in nanoseconds, on `processors` multiprocessors.
 double timeAsWritten(const WindowSum &sum, int64_t processors);
 
 } // namespace tk

@@ -1,17 +1,18 @@
 //===- CarryColumns.cpp - sums down columns beside rows or elements -------===//
 //
-// What is reduced down the columns of a tensor, or over all of it, such as the gradients of a
-// norm's weights, reads again what another statement has read for each row, or for each element.
-//   1. Take statements of partial results: each of a part of an index, for some of the others, as
-//      tk-split-reductions makes them, of terms that are computed element by element.
-//   2. Find a statement over the same elements that reads them all, or stores what is read of
-//      them. It reduces nothing, or the rows that a block has whole.
-//   3. Its blocks go through tiles, as many as run at once, and carry what the tiles are reduced to
-//      (TileReduction::isCarried): a thread adds up its own columns in registers. A schedule for
-//      that has as many elements a thread as leave it registers.
-//   4. Each block stores one partial result for each column. What combined those of the parts
-//      combines these, always in one order, and the statement of the parts is gone.
-// Not where blocks would store half as much as is no longer read.
+// Reductions down the columns of a tensor, or over all of it, read again what another compute op
+// has read for each row or element. An example are the gradients of a norm's weights.
+//   1. The rewrite matches compute ops of partial results, as tk-split-reductions creates them:
+//      each result belongs to a part of one index and to some of the others. Their elements are
+//      computed element by element.
+//   2. It looks for a compute op over the same elements that reads all of the operands, or stores
+//      them. That compute op reduces nothing, or whole rows that a block holds.
+//   3. Its blocks become persistent and carry the reductions of their tiles
+//      (TileReduction::isCarried): a thread adds its own columns in registers. The schedule gives a
+//      thread only as many elements as leave registers for them.
+//   4. Each block stores one partial result for each column. The reduction that combined the parts
+//      combines these, always in one order. The compute op of the parts is erased.
+// The rewrite declines if the blocks would store half as many bytes as are no longer read.
 //
 //   %y = tk.compute ["r", "c"] { f(x[r, c]) }
 //   %p = tk.compute ["part", "c"] { reduce <sum> ["r"] from part * 1024 .. { g(x[r, c]) } }

@@ -6,8 +6,9 @@
 
 namespace tk {
 
-/// Lets the blocks of statements of `kernel` carry what others reduce down columns of the elements
-/// that these read. Returns of how many; `pass` says so in notes.
+/// Makes blocks of compute ops of `kernel` carry the column reductions of other compute ops over
+/// the elements that they read. Returns the number of such reductions; `pass` reports them in
+/// notes.
 unsigned carryColumns(KernelOp kernel, llvm::StringRef pass);
 
 } // namespace tk

@@ -1,4 +1,4 @@
-//===- ColumnParts.cpp - partial results of columns, and who has them -----===//
+//===- ColumnParts.cpp - partial results of columns, and their readers ----===//
 #include "passes/parallel/ColumnParts.h"
 
 #include "passes/analysis/IndexSpaces.h"

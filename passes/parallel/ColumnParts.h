@@ -1,6 +1,6 @@
 //===- ColumnParts.h - partial results of columns ---------------*- C++ -*-===//
 //
-// What CarryColumns.cpp asks of statements, apart from what it does to them.
+// The analysis of CarryColumns.cpp, which has the rewriting.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_PASSES_PARALLEL_COLUMNPARTS_H
@@ -12,33 +12,33 @@
 
 namespace tk {
 
-/// Partial results of parts of an index, and the statement that takes them over.
+/// Partial results of parts of an index, and the compute op that takes them over.
 struct ColumnParts {
   ComputeOp parts;
   unsigned chunk = 0; ///< the index that counts the parts
-  mlir::Value range;  ///< the end of what is in parts
+  mlir::Value range;  ///< the end of the divided range
   ComputeOp owner;    ///< reads, or stores, the elements
-  /// The owner's position of each of the indices of the parts, but `chunk`, and of those of the
+  /// The owner's position of each index of the parts, except for `chunk`, and of each index of the
   /// reductions.
   llvm::DenseMap<mlir::Value, unsigned> places;
-  int64_t savedBits = 0; ///< of each element that is no longer read
+  int64_t savedBits = 0; ///< bits of each element that is no longer read
 };
 
 /// `compute` as partial results of parts of one range.
 std::optional<ColumnParts> matchParts(ComputeOp compute);
 
-/// The reduction of which result `r` of the statement is the accumulator that stands alone.
+/// The reduction of which result `r` of the compute op is an independent accumulator.
 std::optional<std::pair<ReduceOp, unsigned>> reductionOf(ComputeOp compute, unsigned r);
 
-/// Is each term of the parts computed from what the owner has, and from what is read once for many
-/// elements? Says then which index is which.
+/// True if each element of the parts is computed from values that the owner has, and from values
+/// that are read once for many elements. Fills in which index is which.
 bool matchTerms(ColumnParts &found);
 
-/// Are all readers of the parts reductions of the same kinds over all of them, which can come
-/// behind the owner?
+/// True if all readers of the parts are reductions of the same kinds over all of them, and can come
+/// after the owner.
 bool matchReaders(const ColumnParts &found);
 
-/// Does the index of which each part has some values stand for the owner's first?
+/// True if the divided index is the owner's first index.
 bool goesThroughFirst(const ColumnParts &found);
 
 } // namespace tk

@@ -1,8 +1,8 @@
-//===- CoreTiles.h - tiles of products without warpgroups -------*- C++ -*-===//
+//===- CoreTiles.h - tiles of contractions without wgmma --------*- C++ -*-===//
 //
-// What tiles of products in f32, on CUDA cores, and f64 take. Blocks that share a processor hide
-// each other's latencies: each term of the sum takes one latency for those that run at once, and
-// for each block its share.
+// The time of tiles of f32 contractions on CUDA cores, and of f64 contractions. Blocks on one
+// multiprocessor hide each other's latencies. An element of the sum takes one latency for all
+// blocks that run at once, plus the issue time of each block.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_PASSES_PARALLEL_CORETILES_H
@@ -15,8 +15,8 @@
 
 namespace tk {
 
-/// A tile, of how many a processor runs at once, nanoseconds that it takes for each term, and terms
-/// in whose time a block begins and ends.
+/// A tile: the number of blocks that a multiprocessor runs at once, the nanoseconds of each element
+/// of the sum, and the prologue and epilogue of a block in elements of the sum.
 struct CoreTile {
   int64_t m, n, atOnce;
   double latency, share;
@@ -27,7 +27,7 @@ struct CoreTile {
     return llvm::divideCeil(std::max<int64_t>(rows, 1), m) *
            llvm::divideCeil(std::max<int64_t>(columns, 1), n);
   }
-  /// What sums of so many terms take in `count` tiles on so many processors.
+  /// The time of sums of `terms` elements in `count` tiles on `processors` multiprocessors.
   double timeOf(int64_t count, int64_t terms, int64_t processors) const {
     int64_t blocks = llvm::divideCeil(count, processors);
     double term = latency * static_cast<double>(llvm::divideCeil(blocks, atOnce)) +
@@ -36,12 +36,12 @@ struct CoreTile {
   }
 };
 
-/// In order of preference where they take the same time. Measured on an H200.
+/// In order of preference for equal times. Measured on an H200.
 inline constexpr CoreTile coreTiles[] = {
     {256, 128, 1, 15, 150, 40}, {128, 128, 2, 18, 77}, {64, 64, 3, 8, 23},
     {64, 32, 4, 6.5, 13.8},     {32, 64, 4, 7, 14.8},  {32, 32, 6, 6, 10.5},
 };
-/// The same of f64, in slices of 16 terms (tk-overlap-slices).
+/// The tiles of f64, in slices of 16 elements (tk-overlap-slices).
 inline constexpr CoreTile coreTilesOfF64[] = {
     {64, 128, 2, 8.3, 34.3, 30}, {64, 64, 3, 10, 16.2, 30},  {32, 128, 3, 9.3, 17.1, 30},
     {64, 32, 4, 12.5, 7.7, 30},  {32, 64, 4, 12.7, 7.7, 30}, {32, 32, 7, 10, 4.9, 30},

@@ -8,8 +8,8 @@
 
 namespace tk {
 
-/// By how much `value`, a sum of multiples of indices, grows with `index`; without an index: what
-/// it is where all indices are 0, if that is a constant. Nothing if it is no such sum.
+/// The coefficient of `index` in `value`, a sum of multiples of indices. Without an index: the
+/// value at which all indices are 0, if it is a constant. Nothing if `value` is no such sum.
 std::optional<int64_t> growth(mlir::Value value, mlir::Value index);
 
 } // namespace tk

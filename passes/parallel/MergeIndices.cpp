@@ -1,19 +1,18 @@
-//===- MergeIndices.cpp - several indices of a product as one -------------===//
+//===- MergeIndices.cpp - several indices of a contraction as one ---------===//
 //
-//   1. A statement is looked at that sums the products of two loads on the matrix unit, over
-//      several indices, and in one of which an axis is neither a bare index nor a constant: a
-//      window.
-//   2. Both loads must have neighbours in memory that vectors take: the innermost axis grows one by
-//      one with an index that is tiled, in the window's factor with the last term, and with all
-//      others by whole vectors. (Terms that are pixels would be taken apart for each row of each
-//      tile: the weights' gradient of a 3x3 convolution of 32x28x28x256 on an H200 takes 589 us so,
-//      434 with a loop for each index.)
-//   3. The terms are counted through, and so are those indices of the window's factor that stand
-//      side by side in the results and end with the one that is tiled.
-//   4. So are the terms of a sum of products of two plain loads that CUDA cores multiply, where the
-//      innermost index is whole slices long: of a loop for each index, the innermost one would
-//      begin its copies and wait for the first of them each time. (1024 x 1024 over 32 x 64 terms
-//      in f32 on an H200: two slices in each of 32 loops.)
+//   1. The pass matches contractions of two loads on the matrix unit over several indices. In one
+//      of the loads an axis is neither a bare index nor a constant: a window.
+//   2. Both loads must have neighbours in memory that vectors can load. The innermost axis grows by
+//      one with a tiled index (in the window's operand: with the last index of the sum), and by
+//      whole vectors with all others. Sum indices that are pixels would have to be taken apart for
+//      each row of each tile. (On an H200 the weights' gradient of a 3x3 convolution of
+//      32x28x28x256 takes 589 us that way, and 434 us with a loop for each index.)
+//   3. One index counts all elements of the sum. Another one counts those indices of the window's
+//      operand that are neighbours in the results and end with the tiled one.
+//   4. Contractions of two plain loads on CUDA cores also get one index for the sum if the
+//      innermost index is whole slices long. With a loop for each index, every run of the innermost
+//      loop would begin its copies and wait for the first of them. (On an H200 an f32 contraction
+//      of 1024 x 1024 over 32 x 64 elements has two slices in each of 32 loops.)
 //
 //===----------------------------------------------------------------------===//
 #include "passes/parallel/MergeIndices.h"

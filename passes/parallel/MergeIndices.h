@@ -1,9 +1,9 @@
-//===- MergeIndices.h - several indices of a product as one -----*- C++ -*-===//
+//===- MergeIndices.h - several indices of a contraction as one -*- C++ -*-===//
 //
-// A product over windows of a tensor, such as a convolution over images, has several indices where
-// a plain one has rows, and several where that has terms: pixels and their neighbours' channels.
-// Tiles are cut from all of them counted through, so that short ones leave nothing of a tile empty,
-// and one loop goes through all terms.
+// A contraction over windows of a tensor, such as a convolution of images, has several indices in
+// the place of its rows, and several in the place of k: pixels, and their neighbours' channels.
+// Tiles are cut from one index that counts all of them. Short indices then leave no part of a tile
+// empty, and one loop visits all elements.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_PASSES_PARALLEL_MERGEINDICES_H
@@ -13,18 +13,18 @@
 
 namespace tk {
 
-/// On a tk.compute: the first of the indices that are counted through as one, and the one behind
-/// the last. On a tk.reduce without operands: all of its indices are. The last of them stands for
-/// all, in its schedule, too.
+/// On a tk.compute: the range of positions of the indices that one counter replaces. On a
+/// tk.reduce, without operands: one counter replaces all of its indices. The last index stands for
+/// all of them, in its schedule, too.
 inline constexpr llvm::StringLiteral mergedIndicesAttrName = "tkgpu.merged";
 
-/// Marks what is merged in a statement that is a product over windows.
+/// Marks the merged indices of a compute op that is a convolution.
 void mergeIndices(StatementShape &shape);
 
-/// The indices that are counted through with `index`, which they end with; empty if there are none.
+/// The indices that are merged with `index`, which is the last of them; empty if there are none.
 llvm::SmallVector<mlir::Value> getMergedIndices(mlir::Value index);
 
-/// Is `index` counted through with another, which stands for both?
+/// True if `index` is merged into another index, which stands for both.
 bool isMergedIntoOther(mlir::Value index);
 
 } // namespace tk

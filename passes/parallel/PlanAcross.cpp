@@ -1,12 +1,12 @@
 //===- PlanAcross.cpp - tiles of reductions across memory -----------------===//
 //
-//   1. Reductions: threads run along the contiguous parallel index and take a few terms at a time.
-//      Of short ones, such as parts of longer sums, a block takes all: it waits for memory once.
-//      Where there are many results of few terms, such as those of windows, each thread has several
-//      of them, side by side and one below the other, and goes through their terms: what they share
-//      is read once for all, and threads need not meet.
-//   2. Scans likewise: a block steps down lines of memory that lie side by side. Where accesses are
-//      of 16 bytes, the next rows come while these are scanned (tk-fetch-ahead).
+//   1. Reductions: threads run along the contiguous parallel index and take a few elements at a
+//      time. A block takes all elements of a short reduction, such as a part of a longer sum, and
+//      waits for memory once. If many results have few elements, such as those of windows, each
+//      thread has several neighbouring results in both directions and visits their elements. It
+//      reads what they share once, and needs no barrier.
+//   2. Scans: a block steps down neighbouring lines of memory in the same way. If accesses have 16
+//      bytes, the next rows are loaded while these are scanned (tk-fetch-ahead).
 //
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/IndexSpaces.h"

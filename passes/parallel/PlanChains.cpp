@@ -1,9 +1,9 @@
-//===- PlanChains.cpp - tiles of two products for warpgroups --------------===//
+//===- PlanChains.cpp - tiles of back-to-back contractions for wgmma ------===//
 //
-// Two products of which the second sums what is computed from the first one's results, as attention
-// has: warpgroups of 64 rows share what both products read for each term of the outer sum. How many
-// there are follows from the registers that scores, weights and outputs of a row take, and from the
-// rows that tiles have beyond the last one.
+// The second contraction sums values that are computed from the first one's results, as in
+// attention. Warpgroups of 64 rows share the operands that both contractions read for each element
+// of the outer sum. Two things determine the number of warpgroups: the registers of a row's scores,
+// softmax numerators and outputs, and the number of rows by which tiles exceed the last row.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/JointSums.h"

@@ -1,4 +1,4 @@
-//===- PlanCores.cpp - tiles of products in f32 and f64 -------------------===//
+//===- PlanCores.cpp - tiles of f32 and f64 contractions ------------------===//
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/parallel/CoreTiles.h"
 #include "passes/parallel/Planner.h"

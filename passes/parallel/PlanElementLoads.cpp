@@ -1,8 +1,8 @@
-//===- PlanElementLoads.cpp - products of what lies anywhere in memory ----===//
+//===- PlanElementLoads.cpp - contractions of operands without alignment --===//
 //
-// Copies to shared memory take 4 bytes at least. A factor of 16 bits whose rows begin elsewhere, or
-// that lies along no index of the tile, goes through registers element by element, which it shares
-// with the sums.
+// Copies to shared memory take at least 4 bytes. A 16-bit operand whose rows are not aligned to 4
+// bytes, or that is contiguous along no index of the tile, goes through registers element by
+// element. It shares these registers with the accumulators.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/ProductFactors.h"

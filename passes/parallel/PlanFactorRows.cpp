@@ -1,9 +1,9 @@
-//===- PlanFactorRows.cpp - rows that are summed beside one that they share ===//
+//===- PlanFactorRows.cpp - several rows for each block of a GEMV ---------===//
 //
-// A matrix times a vector reads the vector for each row. From the second-level cache that is as
-// many bytes as the matrix has, and more than it delivers while memory does what it can. Blocks
-// then have several rows, and step through them together: a thread has the same places of each, and
-// reads what they share once.
+// A matrix-vector product reads the vector once for each row. From the L2 cache these are as many
+// bytes as the matrix has, and more than the L2 delivers while memory runs at full bandwidth.
+// Blocks therefore have several rows and step through them together. A thread has the same
+// positions of each row, and reads the vector once for all of them.
 //
 // Before: c[i] = sum[k](a[i, k] * b[k])     tile = [1], reduce = [8192]: 16 a and 16 b a thread
 // After:  tile = [4], reduce = [2048]: 4 a of each of 4 rows, and 4 b

@@ -1,10 +1,10 @@
-//===- PlanHopper.cpp - tiles of products for warpgroups ------------------===//
+//===- PlanHopper.cpp - tiles of contractions for wgmma -------------------===//
 //
-// A product goes to warpgroups if its operands can be copied in bulk: stored as the hardware
-// multiplies them, with rows a multiple of 16 bytes apart. Its tile is the one that takes the least
-// time by a simple model: waves of tiles over the processors, each tile's outputs at the rate that
-// its shape reaches of the largest one's. A larger tile reads each operand less often; a smaller
-// one leaves fewer processors without work in the last wave.
+// A contraction uses wgmma if TMA can load its operands: they are stored in an order that the
+// hardware multiplies, and their rows are a multiple of 16 bytes apart. A simple model chooses the
+// tile of the least time. It counts waves of tiles over the multiprocessors; a tile's outputs take
+// the rate that its shape reaches, relative to the largest shape. A larger tile reads each operand
+// less often. A smaller tile leaves fewer multiprocessors idle in the last wave.
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/tkgpu/TkGpuProducts.h"

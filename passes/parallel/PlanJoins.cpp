@@ -1,7 +1,8 @@
-//===- PlanJoins.cpp - blocks that join what others leave -----------------===//
+//===- PlanJoins.cpp - blocks that combine partial results ----------------===//
 //
-// What is computed from the parts of one total has one block, with little to do. If it has as many
-// threads as the blocks of the parts, the last of these can do it (JoinLaunches.h).
+// The compute op that combines the parts of one total has one block with little work. If that block
+// has as many threads as the blocks of the parts, the last of these blocks can combine the parts
+// (JoinLaunches.h).
 //
 //===----------------------------------------------------------------------===//
 #include "passes/parallel/Planner.h"

@@ -1,11 +1,11 @@
-//===- PlanPairs.cpp - results of pairs of rows ---------------------------===//
+//===- PlanPairs.cpp - tiles of pairwise contractions ---------------------===//
 //
-// A reduction whose terms are functions of one value a row and one a column of its results reads
-// each value for all results of a column or row, as products do: distances of points, equal letters
-// of sequences, shortest ways. It is tiled like a product on CUDA cores, whose operands go through
-// shared memory, and of which a thread has rows and columns in registers.
+// In a pairwise contraction each element is a function of one value for a row and one for a column
+// of the results, as in a matrix product. Examples are distances of points, equal letters of
+// sequences, and shortest paths. It is tiled like a contraction on CUDA cores: operands go through
+// shared memory, and a thread has rows and columns in registers.
 //
-// Before: d[i, j] = sum[k](abs(x[i, k] - y[j, k])): a warp has the terms of one result
+// Before: d[i, j] = sum[k](abs(x[i, k] - y[j, k])): a warp has the elements of one result
 // After:  tiles of 128 x 128 of d; a thread has 8 x 8, and reads 8 of x and 8 of y for each k
 //
 //===----------------------------------------------------------------------===//

@@ -1,14 +1,13 @@
 //===- PlanRows.cpp - tiles of reductions ---------------------------------===//
 //
-//   1. Reductions along memory: the whole row in one tile where it is known to fit, so that it is
-//      read once; else a loop over slices. Short rows share a block.
-//      A reduction over blocks of the row, each of which another one inside runs along, has a tile
-//      of both.
-//   2. Rows that are too long for a block are shared by the blocks of a cluster, where the machine
-//      has clusters, as those over two axes may be (PlanSeveralAxes.cpp): held, or read again from
-//      the second-level cache. Blocks go through long ones where the next have room beside these,
-//      or in their place (tk-fetch-ahead). Rows that threads could not hold beside what they
-//      compute wait in shared memory (tk-keep-rows).
+//   1. Reductions along memory: one tile has the whole row if the row is known to fit, so that it
+//      is read once. Otherwise a loop visits chunks of the row. Short rows share a block. A
+//      reduction over chunks of the row, each reduced by an inner one, has a tile of both.
+//   2. If the machine has clusters, the blocks of a cluster share a row that is too long for a
+//      block, or rows over two axes (PlanSeveralAxes.cpp). They hold the row, or read it again from
+//      the L2 cache. Blocks are persistent for long rows if the next row fits beside this one or in
+//      its place (tk-fetch-ahead). Rows that exceed the registers beside the computation stay in
+//      shared memory (tk-keep-rows).
 //   3. Reductions and scans across memory: PlanAcross.cpp.
 //
 //===----------------------------------------------------------------------===//

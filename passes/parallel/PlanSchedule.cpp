@@ -1,11 +1,11 @@
-//===- PlanSchedule.cpp - tiles from a statement's shape ------------------===//
+//===- PlanSchedule.cpp - tiles from the shape of a compute op ------------===//
 //
-//   1. Contractions: m and n get square tiles, k a slice that fits shared memory; every other
-//      parallel index goes to the grid. A contraction inside another's reduction shares its tile of
-//      that index, and the block keeps all of the outer one's n, so that nothing is computed twice.
+//   1. Contractions: m and n get square tiles, k a slice that fits shared memory. Every other
+//      parallel index goes to the grid. Back-to-back contractions share the tile of their common
+//      index. A block then has the outer contraction's whole n, so that nothing is computed twice.
 //   2. Reductions: PlanRows.cpp.
-//   3. No reductions: a block takes a run of elements along memory; where reads and writes of as
-//      much run along different indices, a square.
+//   3. No reductions: a block takes a run of elements along memory. If reads and writes of equally
+//      many bytes are contiguous along different indices, it takes a square.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/ProductFactors.h"

@@ -1,10 +1,11 @@
 //===- PlanSeveralAxes.cpp - rows of several axes -------------------------===//
 //
-// A reduction over several indices runs along memory with one of them, of which the block has all.
-// Where the statement's results are over the same indices, the block has all of the others too, if
-// or those of a cluster, can hold so much: it reduces once, of elements that it reads once, and
-// stores what it has. Else each value of the other indices would have a block that reduces anew.
-// Where nothing is stored along these, short rows are reduced several at a time.
+// A reduction over several indices runs along memory with one of them, and a block has all of that
+// index. If the compute op's results are over the same indices, the block, or the blocks of a
+// cluster, take all of the other indices too, provided that they can hold them. They then read and
+// reduce the elements once, and store what they hold. Otherwise a block for each value of the other
+// indices would repeat the reduction. If nothing is stored along the other indices, several short
+// rows are reduced at a time.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/IndexSpaces.h"

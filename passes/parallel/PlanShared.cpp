@@ -1,10 +1,10 @@
-//===- PlanShared.cpp - results that share the terms of a row -------------===//
+//===- PlanShared.cpp - results that share the elements of a row ----------===//
 //
-// What a reduction reads along its range may be the same for all results along an index, which
-// meets what each of these has of its own only in the terms: counts of equal bins, densities of
-// kernels, forces between bodies. A block then has several results, and each thread its part of the
-// range for all of them: what it loads and computes of a place, it does once for the block's
-// results. Threads meet behind the loop.
+// A reduction may read values along its range that are the same for all results along an index.
+// These values meet the results' own values only in the elements of the sum. Examples are counts of
+// equal bins, kernel densities, and forces between bodies. A block then has several results, and
+// each thread has its part of the range for all of them. A thread loads and computes the shared
+// values of a position once for the block's results. A barrier follows the loop.
 //
 // Before: h[b] = sum[i](bin(x[i]) == b): each b reads all x, and computes all bins
 // After:  tiles of 8 b; a thread has 4 neighbours of x, their bins, and 8 x 4 counts

@@ -1,14 +1,15 @@
-//===- PlanTeams.cpp - when warpgroups take tiles in turns ----------------===//
+//===- PlanTeams.cpp - when each warpgroup has a tile of its own (pingpong) ===//
 //
-// What a team does with its tile's sums runs under the other team's products: the wider that is,
-// relative to the terms of a sum, the more is won. But teams read more: of two tiles of 64 rows
-// each brings the columns' factor for itself. Where a launch is long enough for the clock to fall,
-// that costs little.
+// With pingpong scheduling the epilogue of one warpgroup's tile runs under the other one's
+// contraction. The gain grows with the cost of the epilogue relative to the length of the sum. But
+// pingpong reads more: each of two tiles of 64 rows loads the columns' operand for itself. That
+// costs little if a launch is long enough for the clock rate to fall.
 //
-// Measured on an H200 in bf16 (8192 x 8192, and 4096 x 4096 to 16384 x 16384 with 4096 terms):
-// teams win as much as 130 terms take by storing the results in the meantime, about 100 for each
-// exp, erf or quotient, 50 for a tile that is read; they lose 1.5 % and, of launches with few terms
-// in all, as much as 1300 terms take. Several sums, and tiles that are read besides, lose more.
+// Measured on an H200 in bf16 (8192 x 8192, and 4096 x 4096 to 16384 x 16384 with k = 4096), in
+// units of the time of one element of k: pingpong gains 130 by storing the results in the meantime,
+// about 100 for each exp, erf or quotient, and 50 for a tile that is read. It loses 1.5 % and, in
+// launches with few elements in all,
+// 1300. Several contractions, and tiles that are read besides, lose more.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/machine/Machine.h"

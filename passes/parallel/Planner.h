@@ -1,10 +1,10 @@
-//===- Planner.h - a statement's schedule while it is chosen ----*- C++ -*-===//
+//===- Planner.h - the choice of a compute op's schedule --------*- C++ -*-===//
 //
-// Shared by PlanSchedule.cpp (products, elements), PlanHopper.cpp (products of warpgroups),
-// PlanCores.cpp (products on CUDA cores), PlanTeams.cpp (whether they take tiles in turns),
-// PlanChains.cpp (two of them), PlanRows.cpp (reductions), PlanFactorRows.cpp (of rows beside one),
-// PlanShared.cpp (of terms that results share), PlanPairs.cpp (of pairs of rows) and PlanAcross.cpp
-// (across memory).
+// Shared by PlanSchedule.cpp (contractions, elementwise compute ops), PlanHopper.cpp (contractions
+// by wgmma), PlanCores.cpp (contractions on CUDA cores), PlanTeams.cpp (pingpong or cooperative
+// warpgroups), PlanChains.cpp (back-to-back contractions), PlanRows.cpp (reductions),
+// PlanFactorRows.cpp (GEMV), PlanShared.cpp (results that share elements), PlanPairs.cpp (pairwise
+// contractions) and PlanAcross.cpp (across memory).
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_PASSES_PARALLEL_PLANNER_H
@@ -18,10 +18,10 @@
 
 namespace tk {
 
-/// Is the product one of those that the matrix unit computes?
+/// True if the matrix unit computes the contraction.
 bool usesMatrixUnits(Contraction &product);
 
-/// Chooses the schedule of one statement.
+/// Chooses the schedule of one compute op.
 struct Planner {
   Planner(StatementShape &shape, gpu::TargetAttr target, bool coarse)
       : shape(shape), target(target), coarse(coarse), block(readScheduleBlock(shape)),
@@ -30,14 +30,14 @@ struct Planner {
   StatementShape &shape;
   gpu::TargetAttr target;
   bool coarse;
-  ScheduleBlock block; ///< the program's own, which comes before anything chosen here
+  ScheduleBlock block; ///< the program's own, which takes precedence
   llvm::DenseMap<mlir::Value, int64_t> tiles;
-  llvm::DenseMap<mlir::Value, int64_t> steps;      ///< where tiles begin closer than their size
+  llvm::DenseMap<mlir::Value, int64_t> steps;      ///< of tiles that overlap the next one
   llvm::SmallPtrSet<mlir::Operation *, 4> inChain; ///< planned with the contraction around them
   int64_t warps = 8, perThread = 1, stages = 1, group = 1, loop = -1;
   int64_t persistent = 0, cluster = 1, teams = 1;
-  bool isSpread = false;   ///< rows over the blocks of a cluster
-  bool hasWindows = false; ///< a thread has several results of few terms each
+  bool isSpread = false;   ///< rows are divided among the blocks of a cluster
+  bool hasWindows = false; ///< a thread has several results of a few elements each
 
   /// `size`, or the power of two that holds the whole index if that is smaller.
   int64_t fit(mlir::Value index, int64_t size, int64_t least = 1) {
@@ -48,7 +48,7 @@ struct Planner {
   void set(mlir::Value index, int64_t size) { tiles.try_emplace(index, size); }
   int64_t tileOf(mlir::Value index) { return tiles.lookup_or(index, 1); }
 
-  /// Is the plan made again, as one before it did not fit?
+  /// True if the plan is repeated because a former one did not fit.
   bool isForLess() { return shape.kernel->getParentOp()->hasAttr(planningSharedAttrName); }
   void planContractions();
   void planProduct(Contraction &product);
@@ -58,14 +58,14 @@ struct Planner {
   bool areFactorsStored(Contraction &product);
   int64_t countSums(Contraction &product);
   void planWarpgroupProduct(Contraction &product);
-  /// Are teams, each with tiles of its own, faster than warpgroups that share tiles such as
-  /// `shared`, of which there would be `tiles`?
+  /// True if pingpong teams, each with a tile of its own, are faster than cooperative warpgroups
+  /// that share tiles such as `shared`, of which there would be `tiles`.
   bool areTeamsFaster(Contraction &product, const WarpgroupTile &shared, int64_t tiles);
   int64_t chooseTeams(Contraction &product, const WarpgroupTile &shared, int64_t tiles);
   int64_t groupOfTeams(Contraction &product);
   void planChain(Contraction &outer);
-  /// Are the two products of a chain for warpgroups? Of few rows only where shares of a
-  /// multiprocessor are, or will be, made of them, or where factors are gathered.
+  /// True if wgmma computes the back-to-back contractions. If there are few rows, that requires
+  /// work units for each multiprocessor (present, or created later), or gathered operands.
   bool isChainForWarpgroups(Contraction &outer, bool inShares = false);
   bool fitsOneWarpgroup(Contraction &outer);
   int64_t countOthers(mlir::Value m, mlir::Value n);
@@ -73,13 +73,12 @@ struct Planner {
   int64_t consumersOfChain(Contraction &outer);
   bool haveRegisters(Contraction &outer, int64_t columns, int64_t consumers, int64_t terms);
   void planWarpgroupChain(Contraction &outer);
-  /// Gives blocks several results, and threads parts of the terms that these share, if there are
-  /// such (PlanShared.cpp).
+  /// Gives blocks several results, and threads parts of the elements that these share, if there are
+  /// such elements (PlanShared.cpp).
   bool planShared();
-  /// Gives blocks several rows that are summed beside one that all share (PlanFactorRows.cpp).
+  /// Gives blocks several rows of a GEMV (PlanFactorRows.cpp).
   bool planFactorRows();
-  /// Gives blocks rows and columns of results whose terms are functions of a value of each, if they
-  /// are such (PlanPairs.cpp).
+  /// Tiles a pairwise contraction by rows and columns of its results (PlanPairs.cpp).
   bool planPairs();
   int64_t planScanAcross(ScanOp scan, mlir::Value across);
   int64_t planWindows(mlir::Value across);
@@ -88,16 +87,16 @@ struct Planner {
   int64_t planAcross(mlir::Operation *op);
   mlir::Value indexInBlocks(mlir::Operation *op);
   mlir::Value planAlong(mlir::Operation *op, int64_t depth);
-  /// Gives the block all of the indices of `op` besides `along`, and of the results', if it holds
-  /// `most` elements or fewer then; returns how many rows along `along` these are, or 1.
+  /// Gives the block all values of the indices of `op` besides `along`, and of the results, if it
+  /// then holds at most `most` elements. Returns the number of rows along `along`, or 1.
   int64_t planOtherAxes(ReduceOp op, mlir::Value along, int64_t most);
-  /// Makes the slices of rows along `along`, which a block takes whole, higher: of several rows
-  /// along another index of `op`. Returns of how many, or 1.
+  /// Extends the slices of rows along `along`, which a block takes whole, to several rows along
+  /// another index of `op`. Returns the number of rows, or 1.
   int64_t planRowsOfSlice(ReduceOp op, mlir::Value along, int64_t most);
-  /// Gives a block `wanted` rows or fewer, along one of the indices that have no tile yet. Returns
-  /// how many.
+  /// Gives a block at most `wanted` rows, along one of the indices without a tile. Returns their
+  /// number.
   int64_t planRowsOfBlock(int64_t wanted);
-  /// Is what a reduction takes in another part of its range for each value of `index`?
+  /// True if a reduction reads another part of its range for each value of `index`.
   bool countsParts(mlir::Value index);
   bool maySpread(mlir::Value index);
   bool maySpreadPlanes(ReduceOp op);

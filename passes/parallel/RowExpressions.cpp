@@ -1,10 +1,11 @@
-//===- RowExpressions.cpp - what is computed from rows --------------------===//
+//===- RowExpressions.cpp - values that are computed from rows ------------===//
 //
-//   1. Elements of tensors of several rows, at one place along the row, are numbered; and what is
-//      computed from such and from what does not change along the row. Reductions have copies of
-//      what others compute, too: what has the same operation and operands has the same number.
-//   2. The first reduction reads rows as they are loaded. What anything else uses, in other
-//      reductions, with what reductions give or as a result, is needed behind it.
+//   1. The analysis numbers the elements of tensors with several rows at one position along the
+//      row, and the values that are computed from them and from values that do not change along the
+//      row. Reductions contain copies of other computations; values with the same operation and
+//      operands have one number.
+//   2. The first reduction reads rows as they are loaded. A value is needed after it if another
+//      reduction uses it, if it is combined with the result of a reduction, or if it is stored.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/parallel/RowExpressions.h"

@@ -1,4 +1,4 @@
-//===- RowExpressions.h - what is computed from rows ------------*- C++ -*-===//
+//===- RowExpressions.h - values that are computed from rows ----*- C++ -*-===//
 #ifndef TK_PASSES_PARALLEL_ROWEXPRESSIONS_H
 #define TK_PASSES_PARALLEL_ROWEXPRESSIONS_H
 
@@ -10,13 +10,14 @@
 
 namespace tk {
 
-/// What a statement and its reductions compute from an element of a row, and from nothing else of
-/// the row. Equal expressions are one, of whichever reduction.
+/// The values that a compute op and its reductions compute from one element of a row, and from
+/// nothing else of the row. Equal expressions are one, in whichever reduction they stand.
 class RowExpressions {
 public:
   RowExpressions(StatementShape &shape, mlir::Value along);
 
-  /// The fewest bits of an element from which everything behind the first reduction is computed.
+  /// The fewest bits for each element from which everything after the first reduction can be
+  /// computed.
   int64_t bitsBehindFirst();
 
 private:

@@ -1,8 +1,8 @@
-//===- ScheduleBlock.cpp - what a program says of a schedule --------------===//
+//===- ScheduleBlock.cpp - the schedule blocks of a program ---------------===//
 //
 // The frontend leaves a kernel's schedule blocks as dictionaries in `tk.schedules`: `arch`, `when`,
-// `at` (the place), `places` (of each key), and the keys. The first that is for the target applies;
-// its entries are looked up by the names of the statement's indices.
+// `at` (the location), `places` (the location of each key), and the keys. The first block for the
+// target applies. Its entries are looked up by the names of the compute op's indices.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/parallel/ScheduleBlock.h"

@@ -1,4 +1,4 @@
-//===- StatementShape.cpp - what decides a statement's schedule -----------===//
+//===- StatementShape.cpp - the properties that decide a schedule ---------===//
 #include "passes/parallel/StatementShape.h"
 
 #include "passes/analysis/ProductFactors.h"

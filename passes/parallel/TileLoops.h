@@ -1,4 +1,4 @@
-//===- TileLoops.h - blocks that go through tiles ---------------*- C++ -*-===//
+//===- TileLoops.h - persistent blocks --------------------------*- C++ -*-===//
 #ifndef TK_PASSES_PARALLEL_TILELOOPS_H
 #define TK_PASSES_PARALLEL_TILELOOPS_H
 
@@ -8,15 +8,15 @@
 
 namespace tk {
 
-/// On a function: its blocks go through tiles already, and carry what these are reduced to.
+/// On a function whose blocks are persistent already and carry the reductions of their tiles.
 inline constexpr llvm::StringLiteral carriesTilesAttrName = "tkgpu.carries_tiles";
 
 /// On a function with one tile for each value of its grid's index: the argument that has the first
-/// value of each share, and how many shares there are (tk.in_shares).
+/// value of each work unit, and the number of work units (tk.in_shares).
 inline constexpr llvm::StringLiteral sharesAttrName = "tkgpu.shares";
 
-/// Moves all that depends on the loop's induction variable, or has an effect, into the loop, which
-/// stands in the function's block.
+/// Moves all operations that depend on the loop's induction variable, or have an effect, into the
+/// loop, which stands in the function's block.
 void moveIntoLoop(gpu::FuncOp function, mlir::scf::ForOp loop);
 
 } // namespace tk

@@ -1,4 +1,4 @@
-//===- TileReductions.cpp - statements that reduce what a tile holds ------===//
+//===- TileReductions.cpp - compute ops that reduce a tile's results ------===//
 #include "passes/parallel/TileReductions.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"

@@ -1,4 +1,4 @@
-//===- TileReductions.h - results that reduce what a tile holds -*- C++ -*-===//
+//===- TileReductions.h - compute ops that reduce a tile's results -*- C++ -*-===//
 #ifndef TK_PASSES_PARALLEL_TILEREDUCTIONS_H
 #define TK_PASSES_PARALLEL_TILEREDUCTIONS_H
 
@@ -6,23 +6,23 @@
 
 namespace tk {
 
-/// On a tk.compute with a schedule: an array with an entry for each result, a unit where it is
-/// nothing but a result.
+/// On a tk.compute with a schedule: an array with an entry for each result, which is a unit if the
+/// result reduces no tiles.
 inline constexpr llvm::StringLiteral tileReductionsAttrName = "tkgpu.tile_reductions";
 
-/// A result over the tiles of some indices, each of which another of its indices counts: its
-/// element is the reduction of the yielded value, which depends on those indices, over their values
-/// in one tile.
+/// A result over the tiles of some indices; another of its indices counts these tiles. Its element
+/// is the reduction of the yielded value over the values of those indices in one tile. The yielded
+/// value depends on those indices.
 struct TileReduction {
-  /// An index that is reduced, and the one that counts its tiles: positions in the statement.
+  /// A reduced index and the index that counts its tiles: positions in the compute op.
   struct Axis {
     unsigned counter, index;
     int64_t size; ///< values of `index` in a tile
   };
   llvm::SmallVector<Axis, 2> axes;
   ReduceKind kind;
-  /// Of the first axis not tiles are counted, but the blocks, each of which goes through tiles and
-  /// carries what they are reduced to.
+  /// The counter of the first axis counts persistent blocks instead of tiles. Each block carries
+  /// the reduction of its tiles.
   bool isCarried = false;
 };
 
@@ -43,23 +43,23 @@ inline std::optional<TileReduction> getTileReduction(ComputeOp compute, unsigned
   return reduction;
 }
 
-/// What a statement shall reduce of each of its tiles besides.
+/// A further reduction of each tile of a compute op.
 struct AddedReduction {
-  mlir::Value value;                  ///< of the statement's body
+  mlir::Value value;                  ///< of the compute op's body
   llvm::ArrayRef<unsigned> positions; ///< indices that the value is over
   llvm::ArrayRef<unsigned> reduced;   ///< those of them that it is reduced over
-  llvm::ArrayRef<int64_t> sizes;      ///< how many values of each of these, in that order
+  llvm::ArrayRef<int64_t> sizes;      ///< values of each of these in a tile, in that order
   ReduceKind kind;
-  mlir::Value blocks; ///< if blocks carry it along the first of `reduced`: how many there are
+  mlir::Value blocks; ///< the number of blocks, if blocks carry it along the first of `reduced`
 };
 
-/// Gives a statement with a schedule one more result, `added` in each of its tiles. Returns the new
-/// statement, of which that is the last result, and whose last indices count tiles, in the order in
-/// which they stand in that result; the old one is gone.
+/// Adds the result `added` of each tile to a compute op with a schedule. Returns the new compute
+/// op. `added` is its last result, and its last indices count tiles, in the order in which they
+/// stand in that result. The old compute op is erased.
 ComputeOp addTileReduction(ComputeOp compute, const AddedReduction &added, llvm::StringRef name);
 
-/// Lets a statement no longer store the results that nobody reads now that their reductions begin
-/// in its tiles.
+/// Drops the results of a compute op that have no reader because their reductions begin in its
+/// tiles.
 void dropUnusedResults(ComputeOp compute);
 
 } // namespace tk

@@ -1,4 +1,4 @@
-//===- WarpgroupTiles.h - tiles of products for warpgroups ------*- C++ -*-===//
+//===- WarpgroupTiles.h - tiles of contractions for wgmma -------*- C++ -*-===//
 #ifndef TK_PASSES_PARALLEL_WARPGROUPTILES_H
 #define TK_PASSES_PARALLEL_WARPGROUPTILES_H
 
@@ -21,14 +21,14 @@ struct WarpgroupTile {
     return llvm::divideCeil(std::max<int64_t>(rows, 1), m) *
            llvm::divideCeil(std::max<int64_t>(columns, 1), n);
   }
-  /// What `count` tiles take on so many processors, for each term of the sum: outputs of the
-  /// largest tile, in waves.
+  /// The time of `count` tiles on `processors` multiprocessors for each element of the sum: outputs
+  /// of the largest tile, in waves.
   double timeOf(int64_t count, int64_t processors) const {
     return llvm::divideCeil(count, processors) * m * n / rate;
   }
 };
 
-/// In order of preference where they take the same time. Rates were measured on an H200.
+/// In order of preference for equal times. Rates were measured on an H200.
 inline constexpr WarpgroupTile warpgroupTiles[] = {
     {128, 256, 8, 1.0}, {256, 128, 8, 0.99}, {128, 128, 8, 0.96}, {64, 256, 4, 0.8},
     {128, 64, 8, 0.7},  {64, 128, 4, 0.7},   {64, 64, 4, 0.45},

@@ -7,20 +7,21 @@ include "mlir/Pass/PassBase.td"
 def WidenSums : Pass<"tk-widen-sums", "::mlir::ModuleOp"> {
   let summary = "Accumulate f32 sums in f64, except for matrix products";
   let description = [{
-    The loops of the CPU target add one term after the other. The error of an f32 sum would grow
-    with the number of its terms; a sum in f64 is rounded once. Running sums of scans likewise.
+    The loops of the CPU target add one element after the other. The error of an f32 sum would grow
+    with the number of its elements. A sum in f64 is rounded once. The pass also widens the running
+    sums of scans.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect"];
-  let statistics = [Statistic<"numWidened", "sums", "Sums widened">];
+  let statistics = [Statistic<"numWidened", "sums", "Sums accumulated in f64">];
 }
 
 def TkToLinalg : Pass<"tk-to-linalg", "::mlir::ModuleOp"> {
   let summary = "Lower kernels to functions of linalg operations on tensor tiles";
   let description = [{
-    A kernel becomes a function over its dimensions, its parameters and a tensor for each result.
-    Each statement becomes an `scf.forall` over tiles of its outputs, inside of it loops over the
-    chunks of reductions, and inside of those linalg operations on slices. `doc` strings of
-    `linalg.generic` and `tk.indices` of loops keep the names of indices.
+    A kernel becomes a function of its dimensions, its parameters and a tensor for each result. Each
+    compute op becomes an `scf.forall` over tiles of its outputs. The `scf.forall` contains loops over
+    the chunks of reductions. These loops contain linalg operations on slices. The `doc` strings of
+    `linalg.generic` and the attribute `tk.indices` of loops keep the names of indices.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::bufferization::BufferizationDialect",
@@ -37,15 +38,15 @@ def VectorizeContractions : Pass<"tk-vectorize-contractions", "::mlir::ModuleOp"
     "::mlir::vector::VectorDialect"];
   let options = [
     Option<"maxElements", "max-elements", "int64_t", "256",
-           "Elements of the largest sum that is kept in registers">];
+           "Most elements of an accumulator tile that is kept in vector registers">];
   let statistics = [Statistic<"numVectorized", "contractions", "Contractions vectorised">];
 }
 
 def KeepEmptyReductions : Pass<"tk-keep-empty-reductions", "::mlir::ModuleOp"> {
   let summary = "Keep the initial value of reductions that may have no elements";
   let description = [{
-    Bufferisation regards the start of a reduction as overwritten where the body does not use it.
-    Such an operation becomes conditional on there being terms.
+    Bufferisation regards the initial value of a reduction as overwritten if the body does not use it.
+    The pass makes such an operation conditional on a range that is not empty.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
@@ -60,7 +61,7 @@ def BindCpuArguments : Pass<"tk-bind-cpu-arguments", "::mlir::ModuleOp"> {
 def ExpandCopies : Pass<"tk-expand-copies", "::mlir::ModuleOp"> {
   let summary = "Turn copies of buffers into linalg operations";
   let description = [{
-    A copy between buffers with strides would become a call of a library that MLIR brings along.
+    Otherwise a copy between strided buffers would become a call to MLIR's runtime library.
   }];
   let dependentDialects = ["::mlir::linalg::LinalgDialect"];
 }
@@ -70,27 +71,27 @@ def LinalgToLoops : Pass<"tk-linalg-to-loops", "::mlir::ModuleOp"> {
                 "innermost loop";
   let dependentDialects = [
     "::mlir::affine::AffineDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
-  let statistics = [Statistic<"numHoisted", "reads", "Reads moved before a loop">];
+  let statistics = [Statistic<"numHoisted", "reads", "Invariant reads hoisted out of a loop">];
 }
 
 def OutlineParallel : Pass<"tk-outline-parallel", "::mlir::ModuleOp"> {
   let summary = "Outline parallel loops into functions that the runtime's threads run";
   let description = [{
-    The body of each outermost `scf.forall` becomes a function over a range of iterations; what it
-    uses of its surroundings is handed over in a struct. How many iterations are worth a thread
-    follows from what the body does.
+    The body of each outermost `scf.forall` becomes a function of a range of iterations. A struct
+    passes the values that the body uses from outside. The cost of the body determines the least
+    number of iterations for a thread.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect", "::mlir::LLVM::LLVMDialect",
     "::mlir::scf::SCFDialect"];
-  let statistics = [Statistic<"numOutlined", "loops", "Loops outlined">];
+  let statistics = [Statistic<"numOutlined", "loops", "Parallel loops outlined into functions">];
 }
 
 def ExpandScalars : Pass<"tk-expand-scalars", "::mlir::ModuleOp"> {
   let summary = "Expand scalar functions and conversions into arithmetic that LLVM vectorises";
   let description = [{
-    `exp`, `log`, `sin` and the like in f32 become polynomials, conversions of bf16 and f8 become
-    integer arithmetic, and tk's scalar operations become arith.
+    Functions of f32 such as `exp`, `log` and `sin` become polynomials. Conversions of bf16 and f8
+    become integer arithmetic. The scalar operations of `tk` become operations of `arith`.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }
