@@ -13,23 +13,23 @@
 //    program reads there. Parts are of the numbers as they are: windows share their elements, so
 //    that a scale could not be one row's. Numbers below 2^-110 have an error of 2^-134.
 // 3. The weights are stored in the order [part, tap and slice, row, lane].
-// 4. The product of both, over pairs of parts, taps and slices, and over the lanes of a slice, is
-//    stored for all q. Those between two rows of places are computed for nothing.
+// 4. The product of both, over taps and slices, pairs of parts, and the lanes of a slice, is stored
+//    for all q. Those between two rows of places are computed for nothing. The pairs of a step share
+//    the parts that they multiply (tk-tile).
 //    Of tf32 and 16 bits there is one part, and what follows the sum, if no pixel enters it
 //    otherwise, is computed with the product, so that its narrow results are stored.
 // 5. The statement reads the product at its places. What follows the sum stays there.
 // 6. Of few channels the taps of some axes are channels: their windows are stored tap by tap.
-//    Where tiles are few, pairs of parts are shared out among blocks, whose sums the statement
-//    adds.
+//    Where tiles are few, steps are shared out among blocks, whose sums the statement adds.
 //
 //   %y = tk.compute ["o", "a", "b"] {tk.reduce [sum] ["c", "r", "s"] {
 //          x[c, a + r, b + s] * w[o, c, r, s]}}
 //     =>
 //   %x = tk.compute ["slab", "q", "part", "lane"] {part of x[slab * 64 + lane, q / %W, q % %W]}
 //   %w = tk.compute ["tap", "o", "part", "lane"] {part of w[o, lane, tap / %S, tap % %S]}
-//   %z = tk.compute ["o", "q"] {tk.reduce [sum] ["step", "lane"] {
-//          %x[left(step), slab(step), q + distance(step), lane] *
-//          %w[right(step), tap(step), o, lane]} precision <blocked>}
+//   %z = tk.compute ["o", "q"] {tk.reduce [sum] ["step", "pair", "lane"] {
+//          %x[right(pair), slab(step), q + distance(step), lane] *
+//          %w[left(pair), tap(step), o, lane]} precision <blocked>}
 //   %y = tk.compute ["o", "a", "b"] {%z[o, a * %W + b]}
 //
 //===----------------------------------------------------------------------===//
@@ -65,14 +65,12 @@ bool FlattenedSum::isRowInnermost() {
   return llvm::is_contained(sum.rows, sum.compute.getBlock()->getArguments().back());
 }
 
-/// The product of one pair of parts, tap and slice (`step`) and one lane. `own` is the batch, or
-/// the phase, if there is one, the row and the pixel; along each axis there are `counts` taps.
+/// The product of one tap and slice (`step`), pair of parts, if there are parts, and lane. `own` is
+/// the batch, or the phase, if there is one, the row and the pixel; along each axis there are
+/// `counts` taps.
 Value FlattenedSum::createTerm(Arithmetic at, ArrayRef<Value> factors, ArrayRef<Value> own,
-                               ArrayRef<Value> counts, Value step, Value lane) {
-  Value steps = at.mul(at.product(counts), slices);
-  Value pair = sum.isInParts() ? at.div(step, steps) : Value();
-  Value tapAndSlice = sum.isInParts() ? at.mod(step, steps) : step;
-  SmallVector<Value> distances, offsets, tap = at.digits(at.div(tapAndSlice, slices), counts);
+                               ArrayRef<Value> counts, Value step, Value pair, Value lane) {
+  SmallVector<Value> distances, offsets, tap = at.digits(at.div(step, slices), counts);
   unsigned n = 0;
   for (BlockArgument index : sum.pixels) {
     const WindowAxis *axis = sum.axisOf(index);
@@ -88,11 +86,11 @@ Value FlattenedSum::createTerm(Arithmetic at, ArrayRef<Value> factors, ArrayRef<
     offsets.push_back(at.mod(distance, at.number(axis->stride)));
     ++n;
   }
-  Value slice = at.mod(tapAndSlice, slices);
+  Value slice = at.mod(step, slices);
   Value slab = at.add(at.mul(at.countOf(offsets, residues), slices), slice);
   Value pixel = at.add(own.back(), at.countOf(distances, pixelExtents));
   auto partOf = [&](bool isLeft) {
-    return sum.isInParts() ? createPartOfPair(at.builder, loc, pair, isLeft) : at.number(0);
+    return pair ? createPartOfPair(at.builder, loc, pair, isLeft) : at.number(0);
   };
   SmallVector<Value> ofWindows = {partOf(false)}, ofWeights = {partOf(true)};
   if (!sum.batches.empty())
@@ -146,7 +144,7 @@ Value FlattenedSum::storeProduct(ArrayRef<Value> factors) {
         if (!sum.phases.empty())
           for (auto [axis, count] : llvm::zip_equal(sum.axes, counts))
             count = cloneFrom(body, sum.extentOf(axis.tap), sum.compute, mapping);
-        Value count = at.mul(at.mul(at.product(counts), slices), at.number(sum.countPairs()));
+        Value count = at.mul(at.product(counts), slices);
         Value first = at.number(0);
         if (plan.shares > 1) {
           // The last shares may have fewer steps, or none.
@@ -154,12 +152,21 @@ Value FlattenedSum::storeProduct(ArrayRef<Value> factors) {
           first = at.mul(places[0], most);
           count = at.min(most, at.sub(count, first));
         }
+        SmallVector<StringRef> terms = {"step"};
+        SmallVector<Value> lengths = {count};
+        if (sum.isInParts()) {
+          terms.push_back("pair");
+          lengths.push_back(at.number(countPairs));
+        }
+        terms.push_back("lane");
+        lengths.push_back(lanes);
         auto product = ReduceOp::create(
-            body, loc, ReduceKind::Sum, ArrayRef<StringRef>{"step", "lane"}, ValueRange{zero, zero},
-            ValueRange{count, lanes}, before.getF32Type(),
+            body, loc, ReduceKind::Sum, terms, SmallVector<Value>(terms.size(), zero), lengths,
+            before.getF32Type(),
             [&](OpBuilder &inner, Location, ValueRange indices) {
               Arithmetic in{inner, loc};
-              return createTerm(in, factors, own, counts, in.add(first, indices[0]), indices[1]);
+              return createTerm(in, factors, own, counts, in.add(first, indices[0]),
+                                sum.isInParts() ? indices[1] : Value(), indices.back());
             },
             sum.isInParts() ? Precision::Blocked : sum.reduce.getPrecision());
         Value result = product.getResult(0);

@@ -40,13 +40,13 @@ constexpr double resultsOfTile = 64 * 64;
 constexpr double rowsOfTile = 128, termsOfSlice = 16;
 /// Elements of a vector of 16 bytes.
 constexpr int64_t vectorElements = 8;
-/// What a slice of so many channels takes for each, relative to one of 128: sums of slices are
-/// added up by threads.
+/// What a slice of so many channels takes for each, relative to the longest: sums of slices are
+/// added up by threads. Of parts all that are stored of a slice are in shared memory at a time.
 struct Slice {
   int64_t length;
   double rate;
 };
-constexpr Slice slicesOfParts[] = {{128, 1}, {64, 1.25}, {32, 1.6}, {16, 2.5}},
+constexpr Slice slicesOfParts[] = {{32, 1}, {16, 1.6}},
                 slicesOfHalves[] = {{64, 1}, {32, 1.5}, {16, 2.5}},
                 slicesOfTf32[] = {{32, 2}, {16, 3}};
 /// Bytes of an element of f32, and of a part.
@@ -135,10 +135,9 @@ static double wholeSlices(const Extents &extents, Slice slice) {
   return std::ceil(extents.channels / length) * length;
 }
 
-/// Pairs of parts, taps and slices.
+/// Taps and slices.
 static double stepsOf(const Extents &extents, Slice slice) {
-  return static_cast<double>(extents.pairs) * extents.taps * wholeSlices(extents, slice) /
-         static_cast<double>(slice.length);
+  return extents.taps * wholeSlices(extents, slice) / static_cast<double>(slice.length);
 }
 
 /// Bytes of scratch memory that a plan takes.
@@ -160,7 +159,7 @@ static double timeOfPlan(const Extents &extents, Slice slice, int64_t shares, in
     product = std::min(
         product, tile.timeOf(static_cast<int64_t>(tiles * extents.batches) * shares, processors));
   }
-  product *= timeOfPair * slice.rate * static_cast<double>(slice.length) *
+  product *= timeOfPair * slice.rate * static_cast<double>(slice.length * extents.pairs) *
              std::ceil(stepsOf(extents, slice) / static_cast<double>(shares));
   const double stored = extents.copies * extents.pixels * extents.residues * channels;
   const double results = extents.batches * extents.rows * extents.pixels;

@@ -13,7 +13,8 @@
 // 3. Operands that were extended from 8-bit floats, for the sake of the sum's bits, are multiplied
 //    as they are: threads add up what the hardware sums of one tile. A sum that is one tile, of
 //    which parts are scaled, is the hardware's.
-// 4. The product is waited for at once; tk-overlap-products moves the wait.
+// 4. The product is waited for at once; tk-overlap-products moves the wait. Of products that threads
+//    add up and that follow one another the last one alone is waited for.
 // 5. Tensor maps become arguments of the launch.
 // 6. Products of few columns whose left operands are computed from elements of 8 bits are left
 //    to mma.sync, with both operands read from the copies: a thread of a warpgroup holds pairs of
@@ -96,7 +97,12 @@ private:
   OpBuilder builder;
   WarpgroupOperands operands;
   TileElements elements;
+  Value mapOf(const BulkBox &box);
+
   DenseMap<Value, Value> staged;
+  /// Maps of boxes of parts, of which several are of one tensor.
+  SmallVector<std::pair<BulkBox, Value>, 0> mapsOfParts;
+  bool areParts = false; ///< are pairs of parts multiplied?
   llvm::SetVector<Operation *> formed;
 };
 
@@ -184,6 +190,18 @@ std::optional<unsigned> WarpgroupForming::sharedRows(const BulkBox &box) {
   return box.rowsAxis();
 }
 
+/// The map of `box`. Boxes that are alike in all but where they lie have one, if their products are
+/// summed together.
+Value WarpgroupForming::mapOf(const BulkBox &box) {
+  if (!areParts || box.end || box.gatheredRows)
+    return arguments.addTensorMap(box);
+  for (auto &[like, map] : mapsOfParts)
+    if (like.buffer == box.buffer && like.strides == box.strides && like.limits == box.limits &&
+        like.box == box.box && like.shared == box.shared && like.roundsToTf32 == box.roundsToTf32)
+      return map;
+  return mapsOfParts.emplace_back(box, arguments.addTensorMap(box)).second;
+}
+
 /// Where `operand` is copied to, for products if it `isMultiplied`.
 Value WarpgroupForming::stage(Value operand, bool isMultiplied) {
   Value &shared = staged[operand];
@@ -201,7 +219,7 @@ Value WarpgroupForming::stage(Value operand, bool isMultiplied) {
     multicast = builder.getI64IntegerAttr(*axis);
     box.box[*axis] /= function.getCluster();
   }
-  Maps maps = {arguments.addTensorMap(box), Value()};
+  Maps maps = {mapOf(box), Value()};
   if (box.end)
     maps.before = arguments.addTensorMap(box, /*isBefore=*/true);
   builder.setInsertionPoint(load);
@@ -299,6 +317,17 @@ static Precision precisionOf(DotOp dot) {
                                                                 : dot.getPrecision();
 }
 
+/// Of products that threads add up, the pairs of parts of one step are summed before: the wait for
+/// the one that `dot` follows, which it makes needless.
+static WarpgroupWaitOp endOfChained(DotOp dot) {
+  auto wait = dot.getAcc().getDefiningOp<WarpgroupWaitOp>();
+  if (dot.getPrecision() != Precision::Blocked || !wait || wait->getNumOperands() != 1 ||
+      wait->getBlock() != dot->getBlock() || !dot.getAcc().hasOneUse())
+    return {};
+  auto before = wait->getOperand(0).getDefiningOp<WarpgroupDotOp>();
+  return before && before.getPrecision() == Precision::Blocked ? wait : WarpgroupWaitOp();
+}
+
 void WarpgroupForming::rewrite(DotOp dot) {
   Location loc = dot.getLoc();
   Value a = getWarpgroupA(dot);
@@ -306,7 +335,11 @@ void WarpgroupForming::rewrite(DotOp dot) {
     a = stage(a, /*isMultiplied=*/true);
   Value b = stage(getWarpgroupB(dot), /*isMultiplied=*/true);
   builder.setInsertionPoint(dot);
-  Value product = WarpgroupDotOp::create(builder, loc, dot.getType(), a, b, dot.getAcc(),
+  Value acc = dot.getAcc();
+  WarpgroupWaitOp chained = endOfChained(dot);
+  if (chained)
+    acc = chained->getOperand(0);
+  Value product = WarpgroupDotOp::create(builder, loc, dot.getType(), a, b, acc,
                                          /*accumulate=*/Value(), precisionOf(dot));
   Value done = WarpgroupWaitOp::create(builder, loc, product, 0).getResult(0);
   note(arguments.getLaunch(), "tk-form-warpgroup-dots", Verdict::Derived,
@@ -315,6 +348,8 @@ void WarpgroupForming::rewrite(DotOp dot) {
   SmallVector<Operation *> extensions = {dot.getA().getDefiningOp(), dot.getB().getDefiningOp()};
   dot.replaceAllUsesWith(done);
   dot.erase();
+  if (chained)
+    chained.erase();
   for (Operation *op : extensions)
     if (isa_and_nonnull<arith::ExtFOp>(op) && op->use_empty())
       op->erase();
@@ -339,6 +374,7 @@ unsigned WarpgroupForming::run() {
   for (DotOp dot : dots) {
     all &= decide(dot);
     formed.insert(dot);
+    areParts |= dot.getPrecision() == Precision::Blocked;
   }
   // Accumulators and what is computed between products share layouts: all products or none.
   if (!all || !llvm::all_of(dots, [&](DotOp dot) { return isStagedForAll(dot); }))

@@ -5,7 +5,8 @@
 //      each. What one tile holds entirely has no grid axis.
 //   2. The scalar body is rebuilt over tiles (BlockProgram.h), reductions as loops over tiles.
 //   3. Extents that a tile does not divide are masked, unless facts prove that it does.
-//   4. The compute is replaced by the launch; grid extents are arithmetic on its extents.
+//   4. The pairs of parts of f32 numbers that a step of a sum multiplies are written out.
+//   5. The compute is replaced by the launch; grid extents are arithmetic on its extents.
 //
 // Before, with #tkgpu.schedule<tile = [128, 128], reduce = [32]>:
 //   %c = tk.compute ["i", "j"] in (%M, %N) { sum_k a[i, k] * b[k, j] }
@@ -15,6 +16,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/Refusal.h"
+#include "passes/fusion/SignificandParts.h"
 #include "passes/machine/Machine.h"
 #include "passes/parallel/ScheduleBlock.h"
 #include "passes/tiling/BlockProgram.h"
@@ -23,6 +25,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/SCF/Utils/Utils.h"
 
 namespace tk {
 #define GEN_PASS_DEF_TILE
@@ -87,6 +90,44 @@ LogicalResult checkTilesFit(KernelOp kernel, gpu::FuncOp func) {
   return failure(walked.wasInterrupted());
 }
 
+/// The number that `value` is, computed from constants.
+std::optional<int64_t> evaluate(Value value) {
+  if (std::optional<int64_t> number = getConstantIndex(value))
+    return number;
+  Operation *op = value.getDefiningOp();
+  if (!isa_and_nonnull<arith::AddIOp, arith::MulIOp, arith::ShRUIOp, FloorModOp>(op))
+    return std::nullopt;
+  std::optional<int64_t> a = evaluate(op->getOperand(0)), b = evaluate(op->getOperand(1));
+  if (!a || !b || *a < 0 || *b < 0 || (isa<FloorModOp>(op) && *b == 0))
+    return std::nullopt;
+  return isa<arith::AddIOp>(op)   ? *a + *b
+         : isa<arith::MulIOp>(op) ? *a * *b
+         : isa<FloorModOp>(op)    ? *a % *b
+                                  : *a >> std::min<int64_t>(*b, 62);
+}
+
+/// Writes out the pairs of parts that a step of a sum multiplies, whose numbers are then constants:
+/// a part that several pairs have is loaded once.
+void unrollPairs(gpu::FuncOp func) {
+  SmallVector<scf::ForOp> loops;
+  func.walk([&](gpu::DotOp dot) {
+    auto loop = dyn_cast<scf::ForOp>(dot->getParentOp());
+    std::optional<APInt> count = loop ? loop.getStaticTripCount() : std::nullopt;
+    if (dot.getPrecision() == Precision::Blocked && count && *count == countPairs)
+      loops.push_back(loop);
+  });
+  for (scf::ForOp loop : loops)
+    (void)loopUnrollFull(loop);
+  if (loops.empty())
+    return;
+  func.walk([&](FloorModOp part) {
+    OpBuilder builder(part);
+    if (std::optional<int64_t> number = evaluate(part))
+      part.replaceAllUsesWith(
+          arith::ConstantIndexOp::create(builder, part.getLoc(), *number).getResult());
+  });
+}
+
 struct Tile : tk::impl::TileBase<Tile> {
   using TileBase::TileBase;
 
@@ -109,6 +150,7 @@ struct Tile : tk::impl::TileBase<Tile> {
     FailureOr<gpu::FuncOp> func = program.build(moduleBuilder, unique);
     if (failed(func) || failed(checkTilesFit(kernel, *func)))
       return failure();
+    unrollPairs(*func);
     (*func)->setAttr(gpu::scheduleAttrName, schedule);
     OpBuilder builder(compute);
     Location loc = compute.getLoc();
