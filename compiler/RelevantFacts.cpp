@@ -12,7 +12,6 @@
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ScalarCases.h"
-#include "passes/analysis/ScalarExpr.h"
 #include "passes/analysis/StrideAxes.h"
 #include "passes/memory/MemoryAccess.h"
 #include "passes/tiling/LeastSizes.h"
@@ -103,17 +102,38 @@ static Value extentOf(BlockArgument index) {
              : Value();
 }
 
+/// The indices that `value` is a sum of, with factors; not those of what is read from tensors.
+static void addSummands(Value value, llvm::SmallVectorImpl<BlockArgument> &indices) {
+  if (auto index = dyn_cast<BlockArgument>(value)) {
+    if (!isa<KernelOp>(index.getOwner()->getParentOp()))
+      indices.push_back(index);
+    return;
+  }
+  Operation *op = value.getDefiningOp();
+  if (isa<arith::AddIOp, arith::SubIOp, arith::MulIOp, FloorDivOp>(op))
+    for (Value operand : op->getOperands())
+      addSummands(operand, indices);
+}
+
 std::vector<bool> findWindowDims(KernelOp kernel) {
   std::vector<bool> found(kernel.getNumDims());
+  auto add = [&](Value extent) {
+    auto dim = dyn_cast_or_null<BlockArgument>(extent);
+    if (dim && dim.getOwner()->getParentOp() == kernel && dim.getArgNumber() < found.size())
+      found[dim.getArgNumber()] = true;
+  };
   kernel.walk([&](LoadOp load) {
     for (Value axis : load.getIndices()) {
-      SmallVector<BlockArgument> indices = getIterationIndices(axis);
+      SmallVector<BlockArgument> indices;
+      addSummands(axis, indices);
       if (indices.size() < 2)
         continue;
-      for (BlockArgument index : indices)
-        if (auto dim = dyn_cast_or_null<BlockArgument>(extentOf(index));
-            dim && dim.getOwner()->getParentOp() == kernel && dim.getArgNumber() < found.size())
-          found[dim.getArgNumber()] = true;
+      for (BlockArgument index : indices) {
+        add(extentOf(index));
+        if (auto reduce = dyn_cast<ReduceOp>(index.getOwner()->getParentOp()))
+          for (Value end : reduce.getUpper())
+            add(end);
+      }
     }
   });
   return found;

@@ -21,6 +21,8 @@
 // 5. The statement reads the product at its places. What follows the sum stays there.
 // 6. Of few channels the taps of some axes are channels: their windows are stored tap by tap.
 //    Where tiles are few, steps are shared out among blocks, whose sums the statement adds.
+// 7. Other sums in f32 whose indices are all short go over one index, which counts their terms
+//    through: CUDA cores multiply slices of it.
 //
 //   %y = tk.compute ["o", "a", "b"] {tk.reduce [sum] ["c", "r", "s"] {
 //          x[c, a + r, b + s] * w[o, c, r, s]}}
@@ -233,6 +235,32 @@ void FlattenedSum::rewrite() {
   eraseDead(sum.compute);
 }
 
+/// Counts the terms of `reduce` through by one index.
+static void countThrough(ReduceOp reduce) {
+  OpBuilder builder(reduce);
+  Location loc = reduce.getLoc();
+  Arithmetic outside{builder, loc};
+  SmallVector<Value> extents(reduce.getUpper());
+  std::string name;
+  for (Attribute index : reduce.getIndexNames())
+    name += (name.empty() ? "" : ".") + cast<StringAttr>(index).getValue().str();
+  auto whole = ReduceOp::create(
+      builder, loc, ReduceKind::Sum, ArrayRef<StringRef>{name}, ValueRange{outside.number(0)},
+      ValueRange{outside.product(extents)}, reduce.getResult(0).getType(),
+      [&](OpBuilder &inner, Location, ValueRange index) -> Value {
+        IRMapping mapping;
+        SmallVector<Value> digits = Arithmetic{inner, loc}.digits(index[0], extents);
+        for (auto [n, digit] : llvm::enumerate(digits))
+          mapping.map(reduce.getIndex(n), digit);
+        for (Operation &op : reduce.getBlock()->without_terminator())
+          inner.clone(op, mapping);
+        return mapping.lookup(reduce.getYield().getValues()[0]);
+      },
+      reduce.getPrecision());
+  reduce.replaceAllUsesWith(whole.getResults());
+  reduce.erase();
+}
+
 namespace {
 
 struct FlattenWindows : tk::impl::FlattenWindowsBase<FlattenWindows> {
@@ -266,6 +294,8 @@ struct FlattenWindows : tk::impl::FlattenWindowsBase<FlattenWindows> {
            "the " + describe(reduce) + " would take about " +
                Twine(std::llround(plan->time / 1000)) + " us as a product, and " +
                Twine(std::llround(written / 1000)) + " us as it is");
+      if (hasShortIndices(*sum))
+        countThrough(reduce);
       return;
     }
     FlattenedSum(*sum, *plan).rewrite();

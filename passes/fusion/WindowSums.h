@@ -71,6 +71,10 @@ std::optional<WindowPlan> planWindowSum(const WindowSum &sum, int64_t processors
 /// What the sum takes as it is written, in nanoseconds, on so many processors.
 double timeAsWritten(const WindowSum &sum, int64_t processors);
 
+/// Is each index of the sum in f32 so short that its terms are counted through where CUDA cores
+/// multiply?
+bool hasShortIndices(const WindowSum &sum);
+
 } // namespace tk
 
 #endif // TK_PASSES_FUSION_WINDOWSUMS_H

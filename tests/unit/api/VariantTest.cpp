@@ -114,7 +114,8 @@ TEST_CASE("small windows have code of their own, but not in bundles", "[api]") {
   };
   CHECK(key("sm_90a", 12, 5) != key("sm_90a", 12, 7));
   CHECK(key("sm_90a", 12, 17) == key("sm_90a", 12, 19));
-  CHECK(key("sm_90a", 9, 5) == key("sm_90a", 11, 5));
+  CHECK(key("sm_90a", 9, 5) != key("sm_90a", 11, 5));
+  CHECK(key("sm_90a", 33, 5) == key("sm_90a", 35, 5));
   CHECK(key("cpu", 12, 5) == key("cpu", 12, 7));
   Facts once = source->relevant_facts(0, "sm_90a", facts(12, 5));
   CHECK(once.dims[4].exact == 5);
