@@ -22,13 +22,14 @@ namespace {
 
 /// Nanoseconds, measured on an H200: what a processor takes for a term of one output of a tile, for
 /// each pair of parts; to read or write a byte, to launch once more.
-constexpr double timeOfPair = 3.4e-4, costOfByte = 2.7e-4, costOfLaunch = 2500;
+constexpr double timeOfPair = 3.4e-4, costOfByte = 2.4e-4, costOfLaunch = 2500;
 /// The same for a term of a sum over windows as it is written: in f32 on CUDA cores, where the
-/// number of taps is known and where it is not (32 x 128 x 54 x 54 results of 576 terms take about
-/// 0.9 ms), in 16 bits where channels lie side by side (32 x
+/// number of taps is known, where terms are counted through (32 x 64 x 224 x 224 results of 27 terms
+/// take 354 us) and where nothing is known (32 x 128 x 54 x 54 results of 576 terms take about 0.9
+/// ms), in 16 bits where channels lie side by side (32 x
 /// 28 x 28 x 256 results of 2304 terms take 109 us), and where they do not.
-constexpr double timeOfTerm = 8.5e-5, timeOfUnknown = 1.3e-4, timeOfHalf = 7.4e-6,
-                 timeOfApart = 4e-5;
+constexpr double timeOfTerm = 6.8e-5, timeOfCounted = 1.2e-4, timeOfUnknown = 1.3e-4,
+                 timeOfHalf = 7.4e-6, timeOfApart = 4e-5;
 /// Rows of a tile on CUDA cores of which each term takes so long. Of fewer rows a term takes longer
 /// by a power of how many times fewer they are (256 x 16 x 32 x 32 results of 144 terms: 126 us).
 constexpr double rowsOnCores = 64, powerOfFewRows = 0.65;
@@ -236,7 +237,7 @@ static double timeOnCores(const WindowSum &sum, double rows, double longest) {
   const bool areTapsKnown = llvm::all_of(sum.axes, [&](const WindowAxis &axis) {
     return getSizeFact(sum.kernel, sum.extentOf(axis.tap)).exact.has_value();
   });
-  double time = areTapsKnown ? timeOfTerm : timeOfUnknown;
+  double time = hasShortIndices(sum) ? timeOfCounted : areTapsKnown ? timeOfTerm : timeOfUnknown;
   if (areTapsKnown && rows < rowsOnCores)
     time *= std::pow(rowsOnCores / rows, powerOfFewRows);
   const double least = areTapsKnown ? leastSlice : termsOfSlice;
