@@ -7,7 +7,8 @@
 
 Inputs are standard-normal; weights are divided by the root of the sum's length, so that sums stay near 1. f32 is
 strict: TF32 is off. A line has both medians, their ratio (cuDNN / tk) and the error against cuDNN, or f64 for gradients
-by weights in f32, relative to the results' norm. Groups of lines (f32, bf16, transposed, gradients) end with geometric means and the least ratio.
+by weights in f32, relative to the results' norm. Groups of lines (f32, bf16, transposed, gradients) end with geometric
+means and the least ratio.
 """
 import argparse
 import math
