@@ -6,8 +6,9 @@
     --tuned                         cuDNN tries its algorithms first (torch.backends.cudnn.benchmark)
 
 Inputs are standard-normal; weights are divided by the root of the sum's length, so that sums stay near 1. f32 is
-strict: TF32 is off. A line has both medians, their ratio (cuDNN / tk) and the error against cuDNN, relative to the
-results' norm. Groups of lines (f32, bf16, transposed, gradients) end with geometric means and the least ratio.
+strict: TF32 is off. A line has both medians, their ratio (cuDNN / tk) and the error against cuDNN, or f64 for gradients
+by weights in f32, relative to the results' norm. Groups of lines (f32, bf16, transposed, gradients) end with geometric
+means and the least ratio.
 """
 import argparse
 import math
@@ -181,6 +182,17 @@ def make(conv):
     return (stored(x, conv.last), stored(w, conv.last)) + ((bias,) if conv.relu else ()), (conv.n, conv.o, *out), call
 
 
+def wanted(conv, arguments, shape, call):
+    """What a result is compared with: cuDNN's, but f64 for gradients by weights in f32, whose long sums cuDNN rounds
+    more often than tk does."""
+    if conv.kind != "weights" or conv.dtype != "f32":
+        return call()
+    x, dy = arguments[0].double(), arguments[1].double()
+    weights = torch.empty(shape, dtype=torch.float64, device="cuda")
+    return torch.ops.aten.convolution_backward(dy, x, weights, None, conv.stride, conv.pad, conv.dilation, False,
+                                               [0] * conv.rank, 1, [False, True, False])[1]
+
+
 def line(conv, repeats):
     arguments, shape, call = make(conv)
     result = torch.empty(shape, dtype=TORCH[conv.dtype], device="cuda")
@@ -189,7 +201,7 @@ def line(conv, repeats):
     ours = result.view(conv.n, conv.groups, -1, *shape[2:]) if conv.groups > 1 else result
     kernel = peers.Kernel(source=source_of(conv))
     kernel(*arguments, ours)
-    want = call()
+    want = wanted(conv, arguments, shape, call)
     wrong = peers.error(result.movedim(-1, 1) if conv.last else result, want)
     del want
     first, = peers.times([lambda: kernel(*arguments, ours)], repeats=1, warmup=0)

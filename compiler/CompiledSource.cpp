@@ -185,6 +185,7 @@ Status CompiledSource::parse(std::string_view text, frontend::Kernels kernels) {
     kernelSignatures.push_back(std::move(*signature));
     schedules.push_back(scheduleHeaders(kernel));
     reducedDims.push_back(findReducedDims(kernel));
+    windowDims.push_back(findWindowDims(kernel));
     products.push_back(productsOf(kernel));
   }
   return {};

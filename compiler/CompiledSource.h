@@ -139,6 +139,7 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::vector<Signature> kernelSignatures;
   std::vector<std::vector<bool>> reducedDims; ///< by kernel and dimension
+  std::vector<std::vector<bool>> windowDims;  ///< likewise
   std::vector<Products> products;             ///< by kernel
   std::vector<std::string> kernelNames;
   std::string warnings;

@@ -17,6 +17,8 @@
 #include "passes/tiling/LeastSizes.h"
 #include "passes/tiling/SizeFacts.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
 #include <bit>
 
 using namespace mlir;
@@ -87,6 +89,56 @@ std::vector<bool> findReducedDims(KernelOp kernel) {
   return reduced;
 }
 
+/// The extent of an index of a statement, a reduction or a scan; null if it is computed per element.
+static Value extentOf(BlockArgument index) {
+  Operation *owner = index.getOwner()->getParentOp();
+  if (auto compute = dyn_cast<ComputeOp>(owner))
+    return index.getArgNumber() < compute.getNumIndices()
+               ? Value(compute.getExtents()[index.getArgNumber()])
+               : Value();
+  auto reduce = dyn_cast<ReduceOp>(owner);
+  return reduce && index.getArgNumber() < reduce.getNumIndices()
+             ? Value(reduce.getUpper()[index.getArgNumber()])
+             : Value();
+}
+
+/// The indices that `value` is a sum of, with factors; not those of what is read from tensors.
+static void addSummands(Value value, llvm::SmallVectorImpl<BlockArgument> &indices) {
+  if (auto index = dyn_cast<BlockArgument>(value)) {
+    if (!isa<KernelOp>(index.getOwner()->getParentOp()))
+      indices.push_back(index);
+    return;
+  }
+  Operation *op = value.getDefiningOp();
+  if (isa<arith::AddIOp, arith::SubIOp, arith::MulIOp, FloorDivOp>(op))
+    for (Value operand : op->getOperands())
+      addSummands(operand, indices);
+}
+
+std::vector<bool> findWindowDims(KernelOp kernel) {
+  std::vector<bool> found(kernel.getNumDims());
+  auto add = [&](Value extent) {
+    auto dim = dyn_cast_or_null<BlockArgument>(extent);
+    if (dim && dim.getOwner()->getParentOp() == kernel && dim.getArgNumber() < found.size())
+      found[dim.getArgNumber()] = true;
+  };
+  kernel.walk([&](LoadOp load) {
+    for (Value axis : load.getIndices()) {
+      SmallVector<BlockArgument> indices;
+      addSummands(axis, indices);
+      if (indices.size() < 2)
+        continue;
+      for (BlockArgument index : indices) {
+        add(extentOf(index));
+        if (auto reduce = dyn_cast<ReduceOp>(index.getOwner()->getParentOp()))
+          for (Value end : reduce.getUpper())
+            add(end);
+      }
+    }
+  });
+  return found;
+}
+
 bool isGpuText(std::string_view target) {
   return detail::architecture_of(target).starts_with("sm_");
 }
@@ -130,7 +182,8 @@ Facts CompiledSource::relevant_facts(size_t kernel, std::string_view target,
   for (size_t d = 0; d < relevant.dims.size(); ++d) { // none without sizes
     DimFact &fact = relevant.dims[d];
     const bool isReduced = reducedDims[kernel][d];
-    fact.exact.reset();
+    if (!gpu || servesShorter || !windowDims[kernel][d])
+      fact.exact.reset();
     bool isCounted = fact.upper <= longestCounted && countsTiles(kernel, target);
     if (fact.upper > 0 && !isCounted)
       fact.upper = hasFineBound(kernel, d, target)
@@ -185,6 +238,15 @@ static void orderAxes(KernelOp kernel, const Signature &signature,
   orderStridedAxes(kernel, orders, keepsStrides);
 }
 
+/// Makes constants of the dimensions whose sizes are part of the variant.
+static void settleExactDims(KernelOp kernel, const Facts &facts) {
+  OpBuilder builder = OpBuilder::atBlockBegin(&kernel.getBody().front());
+  for (auto [d, fact] : llvm::enumerate(facts.dims))
+    if (fact.exact)
+      kernel.getBody().getArgument(d).replaceAllUsesWith(
+          arith::ConstantIndexOp::create(builder, kernel.getLoc(), *fact.exact));
+}
+
 Expected<OwningOpRef<ModuleOp>> CompiledSource::isolate(size_t kernel, std::string_view target,
                                                         const Facts &facts) {
   OwningOpRef<ModuleOp> copy = ModuleOp::create(module->getLoc());
@@ -199,6 +261,7 @@ Expected<OwningOpRef<ModuleOp>> CompiledSource::isolate(size_t kernel, std::stri
     orderAxes(clone, kernelSignatures[kernel], facts.tensors, /*keepsStrides=*/target == "cpu");
   if (!facts.dims.empty())
     clone.setFactsAttr(factsAttr(context.get(), facts));
+  settleExactDims(clone, facts);
   SmallVector<int64_t> least(facts.dims.size());
   for (size_t d = 0; d < facts.dims.size(); ++d)
     if (!servesShorter && hasFineBound(kernel, d, target) && facts.dims[d].upper <= longestKeptRow)

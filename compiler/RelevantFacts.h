@@ -15,6 +15,10 @@ bool isGpuText(std::string_view target);
 /// By dimension: does a reduction or scan of the kernel run over it?
 std::vector<bool> findReducedDims(KernelOp kernel);
 
+/// By dimension: is it the extent of an index that is added to another one in an axis of a tensor,
+/// such as a tap of a window, or of another index of the same reduction?
+std::vector<bool> findWindowDims(KernelOp kernel);
+
 } // namespace tk
 
 #endif // TK_COMPILER_RELEVANTFACTS_H

@@ -130,6 +130,9 @@ bool map_well_formed(const TensorMap &map, const LaunchPlan &plan, const Signatu
 /// Bounds are multiples of this, or powers of two.
 static constexpr uint64_t least_bound_unit = 128;
 
+/// Sizes up to this are told exactly: those of windows.
+static constexpr int64_t largest_exact_size = 16;
+
 DimFact fact_for(int64_t size) {
   DimFact fact;
   auto value = static_cast<uint64_t>(std::max<int64_t>(size, 0));
@@ -142,6 +145,8 @@ DimFact fact_for(int64_t size) {
     const uint64_t power = std::bit_ceil(value), unit = std::max(power / 16, least_bound_unit);
     fact.upper = static_cast<int64_t>(std::min((value + unit - 1) / unit * unit, power));
   }
+  if (size > 0 && size <= largest_exact_size)
+    fact.exact = size;
   return fact;
 }
 

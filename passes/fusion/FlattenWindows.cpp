@@ -15,9 +15,12 @@
 // 4. Store the product for all `q`. Its reduction runs over pairs of parts, taps, slices and lanes.
 //    The `q` between two image rows give results that nothing reads. tf32 and 16-bit types have one
 //    part. Their epilogue is fused into the product if it reads nothing that depends on the pixel.
+//    The pairs of one step share the parts that they multiply (tk-tile).
 // 5. The original compute op reads the product at its pixels.
 // 6. If there are few channels, the taps of some axes count as channels (im2col along these axes).
 //    If there are few tiles, the product is split-K, and the compute op adds the parts.
+// 7. Other sums in f32 whose indices are all short get one index that counts all terms. CUDA cores
+//    multiply slices of it.
 //
 // The pass declines if the predicted time of the sum is below 20 us, or not above that of the
 // product (WindowCost.cpp). It leaves kernels with a schedule block alone.
@@ -27,9 +30,9 @@
 //     =>
 //   %x = tk.compute ["slab", "q", "part", "lane"] {part of x[slab * 64 + lane, q / %W, q % %W]}
 //   %w = tk.compute ["tap", "o", "part", "lane"] {part of w[o, lane, tap / %S, tap % %S]}
-//   %z = tk.compute ["o", "q"] {tk.reduce [sum] ["step", "lane"] {
-//          %x[left(step), slab(step), q + distance(step), lane] *
-//          %w[right(step), tap(step), o, lane]} precision <blocked>}
+//   %z = tk.compute ["o", "q"] {tk.reduce [sum] ["step", "pair", "lane"] {
+//          %x[right(pair), slab(step), q + distance(step), lane] *
+//          %w[left(pair), tap(step), o, lane]} precision <blocked>}
 //   %y = tk.compute ["o", "a", "b"] {%z[o, a * %W + b]}
 //
 //===----------------------------------------------------------------------===//
@@ -65,14 +68,12 @@ bool FlattenedSum::isRowInnermost() {
   return llvm::is_contained(sum.rows, sum.compute.getBlock()->getArguments().back());
 }
 
-/// The product of one pair of parts, tap and slice (`step`) and one lane. `own` is the batch, or
-/// the phase, if there is one, the row and the pixel; along each axis there are `counts` taps.
+/// The product of one tap and slice (`step`), pair of parts, if there are parts, and lane. `own` is
+/// the batch, or the phase, if there is one, the row and the pixel; along each axis there are
+/// `counts` taps.
 Value FlattenedSum::createTerm(Arithmetic at, ArrayRef<Value> factors, ArrayRef<Value> own,
-                               ArrayRef<Value> counts, Value step, Value lane) {
-  Value steps = at.mul(at.product(counts), slices);
-  Value pair = sum.isInParts() ? at.div(step, steps) : Value();
-  Value tapAndSlice = sum.isInParts() ? at.mod(step, steps) : step;
-  SmallVector<Value> distances, offsets, tap = at.digits(at.div(tapAndSlice, slices), counts);
+                               ArrayRef<Value> counts, Value step, Value pair, Value lane) {
+  SmallVector<Value> distances, offsets, tap = at.digits(at.div(step, slices), counts);
   unsigned n = 0;
   for (BlockArgument index : sum.pixels) {
     const WindowAxis *axis = sum.axisOf(index);
@@ -88,11 +89,11 @@ Value FlattenedSum::createTerm(Arithmetic at, ArrayRef<Value> factors, ArrayRef<
     offsets.push_back(at.mod(distance, at.number(axis->stride)));
     ++n;
   }
-  Value slice = at.mod(tapAndSlice, slices);
+  Value slice = at.mod(step, slices);
   Value slab = at.add(at.mul(at.countOf(offsets, residues), slices), slice);
   Value pixel = at.add(own.back(), at.countOf(distances, pixelExtents));
   auto partOf = [&](bool isLeft) {
-    return sum.isInParts() ? createPartOfPair(at.builder, loc, pair, isLeft) : at.number(0);
+    return pair ? createPartOfPair(at.builder, loc, pair, isLeft) : at.number(0);
   };
   SmallVector<Value> ofWindows = {partOf(false)}, ofWeights = {partOf(true)};
   if (!sum.batches.empty())
@@ -146,7 +147,7 @@ Value FlattenedSum::storeProduct(ArrayRef<Value> factors) {
         if (!sum.phases.empty())
           for (auto [axis, count] : llvm::zip_equal(sum.axes, counts))
             count = cloneFrom(body, sum.extentOf(axis.tap), sum.compute, mapping);
-        Value count = at.mul(at.mul(at.product(counts), slices), at.number(sum.countPairs()));
+        Value count = at.mul(at.product(counts), slices);
         Value first = at.number(0);
         if (plan.shares > 1) {
           // The last shares may have fewer steps, or none.
@@ -154,12 +155,21 @@ Value FlattenedSum::storeProduct(ArrayRef<Value> factors) {
           first = at.mul(places[0], most);
           count = at.min(most, at.sub(count, first));
         }
+        SmallVector<StringRef> terms = {"step"};
+        SmallVector<Value> lengths = {count};
+        if (sum.isInParts()) {
+          terms.push_back("pair");
+          lengths.push_back(at.number(countPairs));
+        }
+        terms.push_back("lane");
+        lengths.push_back(lanes);
         auto product = ReduceOp::create(
-            body, loc, ReduceKind::Sum, ArrayRef<StringRef>{"step", "lane"}, ValueRange{zero, zero},
-            ValueRange{count, lanes}, before.getF32Type(),
+            body, loc, ReduceKind::Sum, terms, SmallVector<Value>(terms.size(), zero), lengths,
+            before.getF32Type(),
             [&](OpBuilder &inner, Location, ValueRange indices) {
               Arithmetic in{inner, loc};
-              return createTerm(in, factors, own, counts, in.add(first, indices[0]), indices[1]);
+              return createTerm(in, factors, own, counts, in.add(first, indices[0]),
+                                sum.isInParts() ? indices[1] : Value(), indices.back());
             },
             sum.isInParts() ? Precision::Blocked : sum.reduce.getPrecision());
         Value result = product.getResult(0);
@@ -226,6 +236,32 @@ void FlattenedSum::rewrite() {
   eraseDead(sum.compute);
 }
 
+/// Counts the terms of `reduce` through by one index.
+static void countThrough(ReduceOp reduce) {
+  OpBuilder builder(reduce);
+  Location loc = reduce.getLoc();
+  Arithmetic outside{builder, loc};
+  SmallVector<Value> extents(reduce.getUpper());
+  std::string name;
+  for (Attribute index : reduce.getIndexNames())
+    name += (name.empty() ? "" : ".") + cast<StringAttr>(index).getValue().str();
+  auto whole = ReduceOp::create(
+      builder, loc, ReduceKind::Sum, ArrayRef<StringRef>{name}, ValueRange{outside.number(0)},
+      ValueRange{outside.product(extents)}, reduce.getResult(0).getType(),
+      [&](OpBuilder &inner, Location, ValueRange index) -> Value {
+        IRMapping mapping;
+        SmallVector<Value> digits = Arithmetic{inner, loc}.digits(index[0], extents);
+        for (auto [n, digit] : llvm::enumerate(digits))
+          mapping.map(reduce.getIndex(n), digit);
+        for (Operation &op : reduce.getBlock()->without_terminator())
+          inner.clone(op, mapping);
+        return mapping.lookup(reduce.getYield().getValues()[0]);
+      },
+      reduce.getPrecision());
+  reduce.replaceAllUsesWith(whole.getResults());
+  reduce.erase();
+}
+
 namespace {
 
 struct FlattenWindows : tk::impl::FlattenWindowsBase<FlattenWindows> {
@@ -259,6 +295,8 @@ struct FlattenWindows : tk::impl::FlattenWindowsBase<FlattenWindows> {
            "the " + describe(reduce) + " would take about " +
                Twine(std::llround(plan->time / 1000)) + " us as a product, and " +
                Twine(std::llround(written / 1000)) + " us as it is");
+      if (hasShortIndices(*sum))
+        countThrough(reduce);
       return;
     }
     FlattenedSum(*sum, *plan).rewrite();

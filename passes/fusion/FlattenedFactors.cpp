@@ -163,6 +163,8 @@ Value FlattenedSum::storeWindows() {
         Value channel = at.add(at.mul(at.mod(slab, slices), at.number(plan.slice)), places.back());
         mapChannels(at, channel, mapping);
         SmallVector<Value> offsets = at.digits(at.div(slab, slices), residues);
+        if (!residues.empty() && at.is(residues[0], 1))
+          offsets[0] = at.number(0);
         for (auto [index, place] :
              llvm::zip_equal(sum.pixels, at.digits(places[first + 2], pixelExtents)))
           mapping.map(index, place);
@@ -172,8 +174,9 @@ Value FlattenedSum::storeWindows() {
         SmallVector<Value> indices;
         for (Value index : sum.window.getIndices())
           indices.push_back(cloneFrom(body, index, sum.compute, mapping));
+        // Tiles run along the last index of the innermost axis: that of places.
         for (auto [axis, offset] : llvm::zip_equal(sum.axes, offsets))
-          indices[axis.axis] = at.add(indices[axis.axis], offset);
+          indices[axis.axis] = at.add(offset, indices[axis.axis]);
         Value pad = sum.window.getPad();
         pad = pad ? cloneFrom(body, pad, sum.compute, mapping) : createZero(at);
         Value element = LoadOp::create(body, loc, sum.window.getTensor(), indices, pad);

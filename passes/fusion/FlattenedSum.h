@@ -37,7 +37,7 @@ private:
   mlir::Value storeProduct(llvm::ArrayRef<mlir::Value> factors);
   mlir::Value createTerm(Arithmetic at, llvm::ArrayRef<mlir::Value> factors,
                          llvm::ArrayRef<mlir::Value> own, llvm::ArrayRef<mlir::Value> counts,
-                         mlir::Value step, mlir::Value lane);
+                         mlir::Value step, mlir::Value pair, mlir::Value lane);
   mlir::Value readProduct(Arithmetic at, mlir::Value product, llvm::ArrayRef<mlir::Value> indices);
   bool isRowInnermost();
   bool endsWithProduct() const { return plan.shares == 1 && sum.endsWithProduct(); }

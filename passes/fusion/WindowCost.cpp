@@ -23,11 +23,20 @@ namespace {
 
 /// Nanoseconds, measured on an H200: what a processor takes for a term of one output of a tile, for
 /// each pair of parts; to read or write a byte, to launch once more.
-constexpr double timeOfPair = 3.4e-4, costOfByte = 2.7e-4, costOfLaunch = 2500;
-/// The same for a term of a sum over windows as it is written: in f32 on CUDA cores (32 x 128 x 54
-/// x 54 results of 576 terms take about 0.9 ms), in 16 bits where channels lie side by side (32 x
+constexpr double timeOfPair = 3.4e-4, costOfByte = 2.4e-4, costOfLaunch = 2500;
+/// The same for a term of a sum over windows as it is written: in f32 on CUDA cores, where the
+/// number of taps is known, where terms are counted through (32 x 64 x 224 x 224 results of 27 terms
+/// take 354 us) and where nothing is known (32 x 128 x 54 x 54 results of 576 terms take about 0.9
+/// ms), in 16 bits where channels lie side by side (32 x
 /// 28 x 28 x 256 results of 2304 terms take 109 us), and where they do not.
-constexpr double timeOfTerm = 1.3e-4, timeOfHalf = 7.4e-6, timeOfApart = 4e-5;
+constexpr double timeOfTerm = 6.8e-5, timeOfCounted = 1.2e-4, timeOfUnknown = 1.3e-4,
+                 timeOfHalf = 7.4e-6, timeOfApart = 4e-5;
+/// Rows of a tile on CUDA cores of which each term takes so long. Of fewer rows a term takes longer
+/// by a power of how many times fewer they are (256 x 16 x 32 x 32 results of 144 terms: 126 us).
+constexpr double rowsOnCores = 64, powerOfFewRows = 0.65;
+/// Indices of a sum that are at most as long are counted through as one on CUDA cores, which saves
+/// waiting for the first slice of each, where so many rows share what each element's place takes.
+constexpr double longestShort = 32, leastRowsOfShort = 16;
 /// The same where results have phases, whose taps threads gather (2 x 32 x 32 x 56 x 56 results of
 /// 64 terms take 4.2 ms in f32).
 constexpr double timeInPhases = 5e-3;
@@ -38,16 +47,16 @@ constexpr double worthOfProduct = 0.9;
 constexpr double resultsOfTile = 64 * 64;
 /// Rows of the tiles of these; terms of a slice on CUDA cores, which has those of the longest index
 /// of the sum alone.
-constexpr double rowsOfTile = 128, termsOfSlice = 16;
+constexpr double rowsOfTile = 128, termsOfSlice = 16, leastSlice = 8;
 /// Elements of a vector of 16 bytes.
 constexpr int64_t vectorElements = 8;
-/// What a slice of so many channels takes for each, relative to one of 128: sums of slices are
-/// added up by threads.
+/// What a slice of so many channels takes for each, relative to the longest: sums of slices are
+/// added up by threads. Of parts all that are stored of a slice are in shared memory at a time.
 struct Slice {
   int64_t length;
   double rate;
 };
-constexpr Slice slicesOfParts[] = {{128, 1}, {64, 1.25}, {32, 1.6}, {16, 2.5}},
+constexpr Slice slicesOfParts[] = {{32, 1}, {16, 1.6}},
                 slicesOfHalves[] = {{64, 1}, {32, 1.5}, {16, 2.5}},
                 slicesOfTf32[] = {{32, 2}, {16, 3}};
 /// Bytes of an element of f32, and of a part.
@@ -136,10 +145,9 @@ static double wholeSlices(const Extents &extents, Slice slice) {
   return std::ceil(extents.channels / length) * length;
 }
 
-/// Pairs of parts, taps and slices.
+/// Taps and slices.
 static double stepsOf(const Extents &extents, Slice slice) {
-  return static_cast<double>(extents.pairs) * extents.taps * wholeSlices(extents, slice) /
-         static_cast<double>(slice.length);
+  return extents.taps * wholeSlices(extents, slice) / static_cast<double>(slice.length);
 }
 
 /// Bytes of scratch memory that a plan takes.
@@ -161,7 +169,7 @@ static double timeOfPlan(const Extents &extents, Slice slice, int64_t shares, in
     product = std::min(
         product, tile.timeOf(static_cast<int64_t>(tiles * extents.batches) * shares, processors));
   }
-  product *= timeOfPair * slice.rate * static_cast<double>(slice.length) *
+  product *= timeOfPair * slice.rate * static_cast<double>(slice.length * extents.pairs) *
              std::ceil(stepsOf(extents, slice) / static_cast<double>(shares));
   const double stored = extents.copies * extents.pixels * extents.residues * channels;
   const double results = extents.batches * extents.rows * extents.pixels;
@@ -210,8 +218,35 @@ static bool areChannelsInnermost(const WindowSum &sum) {
          getSizeFact(sum.kernel, sum.extentOf(last)).divisor % vectorElements == 0;
 }
 
+bool tk::hasShortIndices(const WindowSum &sum) {
+  ReduceOp reduce = sum.reduce;
+  double rows = 1;
+  for (BlockArgument index : sum.rows)
+    rows *= sizeOf(sum, index);
+  auto isShort = [&](unsigned n) {
+    SizeFact fact = getSizeFact(sum.kernel, reduce.getUpper()[n]);
+    return n == 0 ? fact.upper && static_cast<double>(*fact.upper) <= longestShort
+                  : fact.exact && static_cast<double>(*fact.exact) <= longestShort;
+  };
+  return sum.isInParts() && sum.phases.empty() && reduce.getNumIndices() > 1 &&
+         reduce.getNumAccumulators() == 1 && rows >= leastRowsOfShort &&
+         llvm::all_of(llvm::seq(reduce.getNumIndices()), isShort);
+}
+
+/// What a term in f32 takes on CUDA cores.
+static double timeOnCores(const WindowSum &sum, double rows, double longest) {
+  const bool areTapsKnown = llvm::all_of(sum.axes, [&](const WindowAxis &axis) {
+    return getSizeFact(sum.kernel, sum.extentOf(axis.tap)).exact.has_value();
+  });
+  double time = hasShortIndices(sum) ? timeOfCounted : areTapsKnown ? timeOfTerm : timeOfUnknown;
+  if (areTapsKnown && rows < rowsOnCores)
+    time *= std::pow(rowsOnCores / rows, powerOfFewRows);
+  const double least = areTapsKnown ? leastSlice : termsOfSlice;
+  return longest < least ? time * least / longest : time;
+}
+
 double tk::timeAsWritten(const WindowSum &sum, int64_t processors) {
-  double terms = sum.isInParts()                                     ? timeOfTerm
+  double terms = sum.isInParts()                                     ? 0
                  : areChannelsInnermost(sum) && !sum.element.isF32() ? worthOfProduct * timeOfHalf
                                                                      : worthOfProduct * timeOfApart;
   if (!sum.phases.empty())
@@ -223,8 +258,10 @@ double tk::timeAsWritten(const WindowSum &sum, int64_t processors) {
     longest = std::max(longest, sizeOf(sum, index));
   for (const WindowAxis &axis : sum.axes)
     longest = std::max(longest, sizeOf(sum, axis.tap));
-  if (sum.isInParts() && longest < termsOfSlice)
-    terms *= termsOfSlice / longest;
+  if (hasShortIndices(sum))
+    longest = termsOfSlice;
+  if (sum.isInParts() && sum.phases.empty())
+    terms = timeOnCores(sum, rows, longest);
   terms *= sum.isInParts() ? rows : std::ceil(rows / rowsOfTile) * rowsOfTile;
   double others = 1;
   for (BlockArgument index : llvm::concat<const BlockArgument>(sum.batches, sum.phases, sum.pixels))

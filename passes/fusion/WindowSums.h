@@ -73,6 +73,10 @@ std::optional<WindowPlan> planWindowSum(const WindowSum &sum, int64_t processors
 /// The time of the sum as it is written, in nanoseconds, on `processors` multiprocessors.
 double timeAsWritten(const WindowSum &sum, int64_t processors);
 
+/// Is each index of the sum in f32 so short that its terms are counted through where CUDA cores
+/// multiply?
+bool hasShortIndices(const WindowSum &sum);
+
 } // namespace tk
 
 #endif // TK_PASSES_FUSION_WINDOWSUMS_H

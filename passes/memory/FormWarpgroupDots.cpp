@@ -17,7 +17,8 @@
 // 3. Operands that were extended from 8-bit floats are multiplied as 8-bit floats. Threads add up
 //    the results of the tiles in f32, because the hardware keeps fewer bits. If the sum is a single
 //    tile, the hardware's sum is the result.
-// 4. The wait for a product follows the product; tk-overlap-products moves it.
+// 4. The wait for a product follows the product; tk-overlap-products moves it. Of consecutive
+//    products that threads add up, only the last is waited for.
 // 5. Tensor maps become arguments of the launch.
 // 6. A left operand that is computed from 8-bit elements stays with `mma.sync` if the product has
 //    up to 16 columns. A thread of a warpgroup would read two bytes at a time, because it holds
@@ -99,7 +100,12 @@ private:
   OpBuilder builder;
   WarpgroupOperands operands;
   TileElements elements;
+  Value mapOf(const BulkBox &box);
+
   DenseMap<Value, Value> staged;
+  /// Maps of boxes of parts, of which several are of one tensor.
+  SmallVector<std::pair<BulkBox, Value>, 0> mapsOfParts;
+  bool areParts = false; ///< are pairs of parts multiplied?
   llvm::SetVector<Operation *> formed;
 };
 
@@ -187,6 +193,18 @@ std::optional<unsigned> WarpgroupForming::sharedRows(const BulkBox &box) {
   return box.rowsAxis();
 }
 
+/// The map of `box`. Boxes that are alike in all but where they lie have one, if their products are
+/// summed together.
+Value WarpgroupForming::mapOf(const BulkBox &box) {
+  if (!areParts || box.end || box.gatheredRows)
+    return arguments.addTensorMap(box);
+  for (auto &[like, map] : mapsOfParts)
+    if (like.buffer == box.buffer && like.strides == box.strides && like.limits == box.limits &&
+        like.box == box.box && like.shared == box.shared && like.roundsToTf32 == box.roundsToTf32)
+      return map;
+  return mapsOfParts.emplace_back(box, arguments.addTensorMap(box)).second;
+}
+
 /// Where `operand` is copied to, for products if it `isMultiplied`.
 Value WarpgroupForming::stage(Value operand, bool isMultiplied) {
   Value &shared = staged[operand];
@@ -204,7 +222,7 @@ Value WarpgroupForming::stage(Value operand, bool isMultiplied) {
     multicast = builder.getI64IntegerAttr(*axis);
     box.box[*axis] /= function.getCluster();
   }
-  Maps maps = {arguments.addTensorMap(box), Value()};
+  Maps maps = {mapOf(box), Value()};
   if (box.end)
     maps.before = arguments.addTensorMap(box, /*isBefore=*/true);
   builder.setInsertionPoint(load);
@@ -302,6 +320,17 @@ static Precision precisionOf(DotOp dot) {
                                                                 : dot.getPrecision();
 }
 
+/// Of products that threads add up, the pairs of parts of one step are summed before: the wait for
+/// the one that `dot` follows, which it makes needless.
+static WarpgroupWaitOp endOfChained(DotOp dot) {
+  auto wait = dot.getAcc().getDefiningOp<WarpgroupWaitOp>();
+  if (dot.getPrecision() != Precision::Blocked || !wait || wait->getNumOperands() != 1 ||
+      wait->getBlock() != dot->getBlock() || !dot.getAcc().hasOneUse())
+    return {};
+  auto before = wait->getOperand(0).getDefiningOp<WarpgroupDotOp>();
+  return before && before.getPrecision() == Precision::Blocked ? wait : WarpgroupWaitOp();
+}
+
 void WarpgroupForming::rewrite(DotOp dot) {
   Location loc = dot.getLoc();
   Value a = getWarpgroupA(dot);
@@ -309,7 +338,11 @@ void WarpgroupForming::rewrite(DotOp dot) {
     a = stage(a, /*isMultiplied=*/true);
   Value b = stage(getWarpgroupB(dot), /*isMultiplied=*/true);
   builder.setInsertionPoint(dot);
-  Value product = WarpgroupDotOp::create(builder, loc, dot.getType(), a, b, dot.getAcc(),
+  Value acc = dot.getAcc();
+  WarpgroupWaitOp chained = endOfChained(dot);
+  if (chained)
+    acc = chained->getOperand(0);
+  Value product = WarpgroupDotOp::create(builder, loc, dot.getType(), a, b, acc,
                                          /*accumulate=*/Value(), precisionOf(dot));
   Value done = WarpgroupWaitOp::create(builder, loc, product, 0).getResult(0);
   note(arguments.getLaunch(), "tk-form-warpgroup-dots", Verdict::Derived,
@@ -318,6 +351,8 @@ void WarpgroupForming::rewrite(DotOp dot) {
   SmallVector<Operation *> extensions = {dot.getA().getDefiningOp(), dot.getB().getDefiningOp()};
   dot.replaceAllUsesWith(done);
   dot.erase();
+  if (chained)
+    chained.erase();
   for (Operation *op : extensions)
     if (isa_and_nonnull<arith::ExtFOp>(op) && op->use_empty())
       op->erase();
@@ -342,6 +377,7 @@ unsigned WarpgroupForming::run() {
   for (DotOp dot : dots) {
     all &= decide(dot);
     formed.insert(dot);
+    areParts |= dot.getPrecision() == Precision::Blocked;
   }
   // Accumulators and what is computed between products share layouts: all products or none.
   if (!all || !llvm::all_of(dots, [&](DotOp dot) { return isStagedForAll(dot); }))

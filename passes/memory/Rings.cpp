@@ -45,12 +45,20 @@ bool Ring::isMulticast() const {
   return llvm::any_of(copies, [](BulkCopyOp copy) { return copy.getMulticast().has_value(); });
 }
 
+/// The product that goes on with the sums of `dot` before these are waited for; null if none does.
+static WarpgroupDotOp continuationOf(WarpgroupDotOp dot) {
+  auto next = dot->hasOneUse() ? dyn_cast<WarpgroupDotOp>(*dot->user_begin()) : WarpgroupDotOp();
+  return next && next.getAcc() == dot.getResult() ? next : WarpgroupDotOp();
+}
+
 /// The operations that end the uses of a tile by `user`.
 static LogicalResult addEnds(Operation *user, SmallVectorImpl<Operation *> &ends) {
   if (!isa<WarpgroupDotOp>(user)) {
     ends.push_back(user);
     return success(isa<LocalLoadOp>(user));
   }
+  while (WarpgroupDotOp next = continuationOf(cast<WarpgroupDotOp>(user)))
+    user = next;
   for (Operation *wait : user->getUsers()) {
     if (!isa<WarpgroupWaitOp>(wait) || cast<WarpgroupWaitOp>(wait).getPending() != 0)
       return failure();
@@ -176,6 +184,24 @@ static llvm::MapVector<BulkCopyOp, BulkCopyOp> findSpared(FuncOp function,
   return spared;
 }
 
+/// Do products of one sum, which is waited for once, take both tiles?
+static bool areSummedTogether(BulkCopyOp one, BulkCopyOp other) {
+  auto endOf = [](BulkCopyOp copy) {
+    WarpgroupDotOp end;
+    for (Operation *user : copy.getTarget().getUsers())
+      if (auto dot = dyn_cast<WarpgroupDotOp>(user)) {
+        bool isContinued = continuationOf(dot) != nullptr;
+        while (WarpgroupDotOp next = continuationOf(dot))
+          dot = next;
+        isContinued |= dot.getAcc().getDefiningOp<WarpgroupDotOp>() != nullptr;
+        end = isContinued ? dot : end;
+      }
+    return end;
+  };
+  WarpgroupDotOp end = endOf(one);
+  return end && end == endOf(other);
+}
+
 FailureOr<SmallVector<Ring, 0>> tk::findRings(FuncOp function, bool together) {
   SmallVector<BulkCopyOp> copies;
   function.walk([&](BulkCopyOp copy) { copies.push_back(copy); });
@@ -195,7 +221,7 @@ FailureOr<SmallVector<Ring, 0>> tk::findRings(FuncOp function, bool together) {
       bool meet = llvm::any_of(copies[i].getTarget().getUsers(), [&](Operation *user) {
         return llvm::is_contained(user->getOperands(), copies[j].getTarget());
       });
-      meet |= areReadTogether(copies[i], copies[j]);
+      meet |= areReadTogether(copies[i], copies[j]) || areSummedTogether(copies[i], copies[j]);
       if (together && meet && copies[i]->getBlock() == copies[j]->getBlock())
         classes.join(i, j);
     }

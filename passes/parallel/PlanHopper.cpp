@@ -402,6 +402,10 @@ void Planner::planWarpgroupProduct(Contraction &product) {
     int64_t wide = others * llvm::divideCeil(extentOf(product.n), 128);
     set(product.m, fit(product.m, 64, 8));
     set(product.n, 4 * wide >= 3 * target.getProcessors() && !areConverted ? 128 : 64);
+    // Of parts more is copied for each product: tiles as wide as two warpgroups have sums for.
+    if (isBlocked && tileOf(product.m) == 64 && wide >= 4 * target.getProcessors() &&
+        !block.tiles.contains(product.n))
+      tiles[product.n] = 256;
   } else {
     // A team is a warpgroup. Of 128 x 128, for which less is copied, it writes all results at once.
     if (teams > 1)

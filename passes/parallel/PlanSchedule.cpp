@@ -169,6 +169,10 @@ void Planner::planProduct(Contraction &product) {
     stages = deepest;
   else if (coarse && !matrix && together > 1)
     stages = std::max<int64_t>(target.getShared() / (slice * together), stages);
+  // Copies of slices that no sum has would only be begun.
+  if (std::optional<int64_t> terms = shape.upperOf(product.k);
+      terms && coarse && !matrix && product.op.getNumIndices() == 1)
+    stages = std::clamp<int64_t>(llvm::divideCeil(*terms, tileOf(product.k)), 2, stages);
   // Of f64 a stage has least work to hide a copy behind.
   if (coarse && matrix && bits == 64 && 2 * 4 * slice <= target.getShared())
     stages = 4;

@@ -7,7 +7,8 @@
 // 2. The scalar body is rebuilt over tiles (BlockProgram.h). Reductions become loops over tiles.
 // 3. An extent that its tile does not divide is masked, unless facts about sizes prove that it
 //    does.
-// 4. The launch replaces the compute op. Its grid is arithmetic on the compute op's extents.
+// 4. The pairs of bf16 parts that a step of an f32 sum multiplies are written out.
+// 5. The launch replaces the compute op. Its grid is arithmetic on the compute op's extents.
 //
 // With `#tkgpu.schedule<tile = [128, 128], reduce = [32]>`:
 //
@@ -22,6 +23,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/Refusal.h"
+#include "passes/fusion/SignificandParts.h"
 #include "passes/machine/Machine.h"
 #include "passes/parallel/ScheduleBlock.h"
 #include "passes/tiling/BlockProgram.h"
@@ -30,6 +32,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/SCF/Utils/Utils.h"
 
 namespace tk {
 #define GEN_PASS_DEF_TILE
@@ -94,6 +97,44 @@ LogicalResult checkTilesFit(KernelOp kernel, gpu::FuncOp func) {
   return failure(walked.wasInterrupted());
 }
 
+/// The number that `value` is, computed from constants.
+std::optional<int64_t> evaluate(Value value) {
+  if (std::optional<int64_t> number = getConstantIndex(value))
+    return number;
+  Operation *op = value.getDefiningOp();
+  if (!isa_and_nonnull<arith::AddIOp, arith::MulIOp, arith::ShRUIOp, FloorModOp>(op))
+    return std::nullopt;
+  std::optional<int64_t> a = evaluate(op->getOperand(0)), b = evaluate(op->getOperand(1));
+  if (!a || !b || *a < 0 || *b < 0 || (isa<FloorModOp>(op) && *b == 0))
+    return std::nullopt;
+  return isa<arith::AddIOp>(op)   ? *a + *b
+         : isa<arith::MulIOp>(op) ? *a * *b
+         : isa<FloorModOp>(op)    ? *a % *b
+                                  : *a >> std::min<int64_t>(*b, 62);
+}
+
+/// Writes out the pairs of parts that a step of a sum multiplies, whose numbers are then constants:
+/// a part that several pairs have is loaded once.
+void unrollPairs(gpu::FuncOp func) {
+  SmallVector<scf::ForOp> loops;
+  func.walk([&](gpu::DotOp dot) {
+    auto loop = dyn_cast<scf::ForOp>(dot->getParentOp());
+    std::optional<APInt> count = loop ? loop.getStaticTripCount() : std::nullopt;
+    if (dot.getPrecision() == Precision::Blocked && count && *count == countPairs)
+      loops.push_back(loop);
+  });
+  for (scf::ForOp loop : loops)
+    (void)loopUnrollFull(loop);
+  if (loops.empty())
+    return;
+  func.walk([&](FloorModOp part) {
+    OpBuilder builder(part);
+    if (std::optional<int64_t> number = evaluate(part))
+      part.replaceAllUsesWith(
+          arith::ConstantIndexOp::create(builder, part.getLoc(), *number).getResult());
+  });
+}
+
 struct Tile : tk::impl::TileBase<Tile> {
   using TileBase::TileBase;
 
@@ -116,6 +157,7 @@ struct Tile : tk::impl::TileBase<Tile> {
     FailureOr<gpu::FuncOp> func = program.build(moduleBuilder, unique);
     if (failed(func) || failed(checkTilesFit(kernel, *func)))
       return failure();
+    unrollPairs(*func);
     (*func)->setAttr(gpu::scheduleAttrName, schedule);
     OpBuilder builder(compute);
     Location loc = compute.getLoc();

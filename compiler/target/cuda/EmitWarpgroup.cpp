@@ -212,6 +212,79 @@ void KernelEmitter::declareFactors(scf::ForOp loop) {
   });
 }
 
+/// The product that `dot` is summed with before threads add both up; null if there is none.
+static gpu::WarpgroupDotOp chainedBefore(gpu::WarpgroupDotOp dot) {
+  auto before = dot.getAcc().getDefiningOp<gpu::WarpgroupDotOp>();
+  const bool isChained = before && before->getBlock() == dot->getBlock() &&
+                         before->hasOneUse() && dot.getPrecision() == Precision::Blocked &&
+                         before.getPrecision() == Precision::Blocked &&
+                         isa<gpu::SharedType>(before.getA().getType()) &&
+                         isa<gpu::SharedType>(dot.getA().getType());
+  return isChained ? before : gpu::WarpgroupDotOp();
+}
+
+/// Is the product summed with one behind it before threads add both up?
+static bool isContinued(gpu::WarpgroupDotOp dot) {
+  if (!dot->hasOneUse())
+    return false;
+  auto next = dyn_cast<gpu::WarpgroupDotOp>(*dot->user_begin());
+  return next && next.getAcc() == dot.getResult() && chainedBefore(next) == dot;
+}
+
+void KernelEmitter::emitPromotedDots(gpu::WarpgroupDotOp last, const PromotedDot &how) {
+  llvm::SmallVector<gpu::WarpgroupDotOp> dots = {last};
+  while (gpu::WarpgroupDotOp before = chainedBefore(dots.back()))
+    dots.push_back(before);
+  const std::string part = freshName("part"), count = std::to_string(how.atOnce / 2);
+  llvm::SmallVector<std::string> calls;
+  for (gpu::WarpgroupDotOp dot : llvm::reverse(dots)) {
+    const SharedOperand walk(dot.getB().getType(), 0);
+    const bool isFirst = calls.empty();
+    const std::string a = dot == last ? how.a : leftFactor(dot, how.blocks),
+                      b = (comesApart(dot) ? "tk::descriptor_plus(" : "tk::descriptor_advance(") +
+                          descriptorOf(dot, dot.getB(), 1, "b_at");
+    const std::string loop =
+        "TK_UNROLL for (int k = 0; k < " + std::to_string(spansOf(dot)) + "; ++k) ";
+    calls.push_back((how.inRow ? "" : loop) +
+                    productCall(how.types, how.inRow ? spansOf(dot) : 1, part, a,
+                                b + ", " + walk.spanBytes("k") + " + n * " +
+                                    std::to_string(walk.outerBytes(how.atOnce)) + ")",
+                                isFirst ? "0" : "1"));
+  }
+  line(std::string(how.blocks > 1 ? "TK_UNROLL for (int m = 0; m < " + std::to_string(how.blocks) +
+                                        "; ++m) "
+                                  : "") +
+       "TK_UNROLL for (int n = 0; n < " + std::to_string(how.columns / how.atOnce) + "; ++n) {");
+  line("  float " + part + "[" + count + "];");
+  line("  tk::warpgroup_fence();");
+  for (const std::string &call : calls)
+    line("  " + call);
+  line("  tk::warpgroup_commit();");
+  line("  tk::warpgroup_wait<0>();");
+  line("  tk::fence_registers(" + part + ");");
+  line("  TK_UNROLL for (int r = 0; r < " + count + "; ++r) " + how.sums + "[" +
+       (how.blocks > 1 ? "m * " + std::to_string(how.columns / 2) + " + " : "") + "n * " + count +
+       " + r] += " + part + "[r];");
+  line("}");
+}
+
+std::string KernelEmitter::descriptorOf(gpu::WarpgroupDotOp dot, Value operand, int32_t axis,
+                                        llvm::StringRef hint) {
+  const std::string name = freshName(hint);
+  line("const tk::u64 " + name + " = " + firstDescriptor(dot, operand, axis) + ";");
+  return name;
+}
+
+/// The left factor of `dot`, in shared memory, at span `k` of block `m` of rows.
+std::string KernelEmitter::leftFactor(gpu::WarpgroupDotOp dot, int64_t blocks) {
+  const SharedOperand walk(cast<gpu::SharedType>(dot.getA().getType()), 1);
+  std::string text = comesApart(dot) ? "tk::descriptor_plus(" : "tk::descriptor_advance(";
+  text += descriptorOf(dot, dot.getA(), 0, "a_at") + ", " + walk.spanBytes("k");
+  if (blocks > 1)
+    text += " + m * " + std::to_string(walk.outerBytes(kRows));
+  return text + ")";
+}
+
 LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
   auto accumulator = layoutOf(dot.getResult());
   auto shape = cast<RankedTensorType>(dot.getType()).getShape();
@@ -225,6 +298,10 @@ LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
   const int64_t bytes = bType.getElementType().getIntOrFloatBitWidth() / 8,
                 columns = columnsOf(accumulator), atOnce = columnsAtOnce(dot, accumulator);
   const int64_t spans = spansOf(dot), blocks = rowBlocksOf(dot);
+  if (isContinued(dot)) {
+    names[dot.getResult()] = accumulatorOf(dot, dot.getAcc(), /*replaces=*/false);
+    return success();
+  }
 
   // A product that never accumulates takes the registers alone; what they held has been read.
   const bool replaces = dot.getAccumulate() && matchPattern(dot.getAccumulate(), m_Zero());
@@ -243,11 +320,6 @@ LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
   names[dot.getResult()] = acc;
 
   const std::string advance = comesApart(dot) ? "tk::descriptor_plus(" : "tk::descriptor_advance(";
-  auto descriptor = [&](Value operand, int32_t axis, llvm::StringRef hint) {
-    const std::string name = freshName(hint);
-    line("const tk::u64 " + name + " = " + firstDescriptor(dot, operand, axis) + ";");
-    return name;
-  };
   // Several spans in a row are one call, unless blocks of rows take turns.
   const bool inRow =
       blocks == 1 && spans >= kInRow && productsOf(func) >= kManyProducts && !sumsOf(dot);
@@ -259,10 +331,7 @@ LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
     if (auto held = heldFactors.find(dot); held != heldFactors.end()) {
       a = held->second + "[k]";
     } else {
-      a = advance + descriptor(dot.getA(), 0, "a_at") + ", " + walk.spanBytes("k");
-      if (blocks > 1)
-        a += " + m * " + std::to_string(walk.outerBytes(kRows));
-      a += ")";
+      a = leftFactor(dot, blocks);
     }
     typeNames += walk.isTransposed() ? "true, " : "false, ";
   } else {
@@ -286,29 +355,14 @@ LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
   const std::string adds = gpu::isPromoted(dot) || fromZero || replaces ? "0"
                            : dot.getAccumulate() ? scalar(dot.getAccumulate())
                                                  : "1";
-  const std::string bAt = descriptor(dot.getB(), 1, "b_at");
-  const std::string loops = "TK_UNROLL for (int k = 0; k < " + std::to_string(spans) + "; ++k) ";
-  const std::string rows = "TK_UNROLL for (int m = 0; m < " + std::to_string(blocks) + "; ++m) ";
+  const std::string isTransposed = b.isTransposed() ? "true" : "false";
   if (gpu::isPromoted(dot)) {
-    const std::string part = freshName("part"), count = std::to_string(atOnce / 2);
-    line((blocks > 1 ? rows : "") + "TK_UNROLL for (int n = 0; n < " +
-         llvm::Twine(columns / atOnce) + "; ++n) {");
-    line("  float " + part + "[" + count + "];");
-    line("  tk::warpgroup_fence();");
-    line("  " + (inRow ? "" : loops) +
-         productCall(typeNames + (b.isTransposed() ? "true" : "false"), inRow ? spans : 1, part, a,
-                     advance + bAt + ", " + b.spanBytes("k") + " + n * " +
-                         std::to_string(b.outerBytes(atOnce)) + ")",
-                     adds));
-    line("  tk::warpgroup_commit();");
-    line("  tk::warpgroup_wait<0>();");
-    line("  tk::fence_registers(" + part + ");");
-    line("  TK_UNROLL for (int r = 0; r < " + count + "; ++r) " + acc + "[" +
-         (blocks > 1 ? "m * " + std::to_string(columns / 2) + " + " : "") + "n * " + count +
-         " + r] += " + part + "[r];");
-    line("}");
+    emitPromotedDots(dot, {acc, a, typeNames + isTransposed, columns, atOnce, blocks, inRow});
     return success();
   }
+  const std::string bAt = descriptorOf(dot, dot.getB(), 1, "b_at");
+  const std::string loops = "TK_UNROLL for (int k = 0; k < " + std::to_string(spans) + "; ++k) ";
+  const std::string rows = "TK_UNROLL for (int m = 0; m < " + std::to_string(blocks) + "; ++m) ";
   if (gpu::WarpgroupSumsOp sums = sumsOf(dot)) {
     const std::string more = accumulatorOf(sums, sums.getAcc(), /*replaces=*/false);
     names[sums.getResult()] = more;
@@ -323,7 +377,7 @@ LogicalResult KernelEmitter::emitWarpgroupDot(gpu::WarpgroupDotOp dot) {
   line("tk::warpgroup_fence();");
   line(
       (inRow ? "" : loops) + (blocks > 1 ? rows : "") +
-      productCall(typeNames + (b.isTransposed() ? "true" : "false"), inRow ? spans : 1,
+      productCall(typeNames + isTransposed, inRow ? spans : 1,
                   "&" + acc + "[" + (blocks > 1 ? "m * " + std::to_string(columns / 2) : "0") + "]",
                   a, advance + bAt + ", " + b.spanBytes("k") + ")", adds));
   line("tk::warpgroup_commit();");

@@ -372,6 +372,17 @@ private:
   Result emitWarpgroupDot(gpu::WarpgroupDotOp dot);
   /// The descriptor of what a warpgroup takes first of a factor, with rows or columns along `axis`.
   std::string firstDescriptor(gpu::WarpgroupDotOp dot, mlir::Value operand, int32_t axis);
+  std::string descriptorOf(gpu::WarpgroupDotOp dot, mlir::Value operand, int32_t axis,
+                           llvm::StringRef hint);
+  std::string leftFactor(gpu::WarpgroupDotOp dot, int64_t blocks);
+  /// How products are written whose sums threads add up in `sums`: the last one's left factor, the
+  /// types, and columns, those of one instruction and blocks of rows.
+  struct PromotedDot {
+    std::string sums, a, types;
+    int64_t columns, atOnce, blocks;
+    bool inRow;
+  };
+  void emitPromotedDots(gpu::WarpgroupDotOp last, const PromotedDot &how);
   /// Blocks of rows of a product that a warpgroup has, each an instruction's.
   int64_t rowBlocksOf(gpu::WarpgroupDotOp dot);
   /// Declares descriptors of factors that products in `loop` take in each of its steps.

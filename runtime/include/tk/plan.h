@@ -129,7 +129,7 @@ struct DimFact {
   /// An upper bound (-1: not known). Of a size it is the next multiple of 128 and of a sixteenth
   /// of the next power of two, but not more than that power (0 for 0).
   int64_t upper = 0;
-  std::optional<int64_t> exact;
+  std::optional<int64_t> exact; ///< the size itself, of small ones
   bool operator==(const DimFact &) const = default;
 };
 

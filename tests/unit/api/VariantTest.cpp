@@ -99,6 +99,31 @@ TEST_CASE("lengths that are reduced over are told apart more finely", "[api]") {
   CHECK(product->relevant_facts(0, "sm_90a", facts).dims[1].upper == 8192);
 }
 
+TEST_CASE("small windows have code of their own, but not in bundles", "[api]") {
+  TemporaryCache cache;
+  auto source = CompiledSource::create(
+                    "kernel conv(x: f32[N, C, T], w: f32[O, C, R]) -> (y: f32[N, O, T - R + 1]) "
+                    "where R >= 1 {\n  y[n, o, t] = sum[i, r](x[n, i, t + r] * w[o, i, r])\n}\n",
+                    {})
+                    .value();
+  auto facts = [](int64_t channels, int64_t taps) {
+    return facts_for(std::vector<int64_t>{2, channels, 100, 5, taps});
+  };
+  auto key = [&](std::string_view target, int64_t channels, int64_t taps) {
+    return source->relevant_facts(0, target, facts(channels, taps)).key();
+  };
+  CHECK(key("sm_90a", 12, 5) != key("sm_90a", 12, 7));
+  CHECK(key("sm_90a", 12, 17) == key("sm_90a", 12, 19));
+  CHECK(key("sm_90a", 9, 5) != key("sm_90a", 11, 5));
+  CHECK(key("sm_90a", 33, 5) == key("sm_90a", 35, 5));
+  CHECK(key("cpu", 12, 5) == key("cpu", 12, 7));
+  Facts once = source->relevant_facts(0, "sm_90a", facts(12, 5));
+  CHECK(once.dims[4].exact == 5);
+  CHECK(source->relevant_facts(0, "sm_90a", once) == once);
+  source->setServesShorter(true);
+  CHECK(key("sm_90a", 12, 5) == key("sm_90a", 12, 7));
+}
+
 TEST_CASE("rows and columns of products in f32 are told apart as finely as their tiles", "[api]") {
   auto boundOfRows = [](const std::string &type, int64_t rows) {
     auto source = CompiledSource::create("kernel product(a: " + type + "[M, K], b: " + type +

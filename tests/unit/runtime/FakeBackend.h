@@ -39,7 +39,7 @@ public:
   Facts relevant_facts(size_t, std::string_view, const Facts &facts) const override {
     Facts kept = facts;
     for (DimFact &fact : kept.dims)
-      fact.upper = -1;
+      fact = {fact.divisor, -1, {}};
     kept.tensors.clear();
     return kept;
   }

@@ -121,7 +121,10 @@ TEST_CASE("constraints say their text and the values", "[plan]") {
 
 TEST_CASE("facts describe a size by its divisor and bound", "[plan]") {
   CHECK(fact_for(0) == DimFact{1 << 20, 0, std::nullopt});
-  CHECK(fact_for(1) == DimFact{1, 1, std::nullopt});
+  CHECK(fact_for(1) == DimFact{1, 1, 1});
+  CHECK(fact_for(7) == DimFact{1, 8, 7});
+  CHECK(fact_for(16) == DimFact{16, 16, 16});
+  CHECK(fact_for(17) == DimFact{1, 32, std::nullopt});
   CHECK(fact_for(96) == DimFact{32, 128, std::nullopt});
   CHECK(fact_for(4096) == DimFact{4096, 4096, std::nullopt});
   CHECK(fact_for(130) == DimFact{2, 256, std::nullopt});
@@ -131,7 +134,7 @@ TEST_CASE("facts describe a size by its divisor and bound", "[plan]") {
   CHECK(fact_for(8191).upper == 8192);
   CHECK(fact_for(std::numeric_limits<int64_t>::max()).upper == -1);
   std::vector<int64_t> dims = {96, 7};
-  CHECK(facts_for(dims).key() == "32,<=128;1,<=8");
+  CHECK(facts_for(dims).key() == "32,<=128;=7");
 }
 
 TEST_CASE("what is usual is assumed of sizes that are not known", "[plan]") {
@@ -141,7 +144,7 @@ TEST_CASE("what is usual is assumed of sizes that are not known", "[plan]") {
   // a[M, K] and c[M, N] end in K and N; of M nothing is known, nor of b's 2 * N.
   CHECK(facts.key() == "1;4;4|small");
   known[1] = 6;
-  CHECK(usual_facts(signature, known).key() == "1;2,<=8;4|small");
+  CHECK(usual_facts(signature, known).key() == "1;=6;4|small");
   // Sizes that make a tensor large are believed.
   known = {1 << 20, 1 << 10, std::nullopt};
   CHECK_FALSE(usual_facts(signature, known).small_tensors);
