@@ -4,7 +4,8 @@
 // row of a product may have the product in its terms: one block then goes through all columns of
 // its rows, and nothing of the product is stored. It is stored all the same if
 //
-// 1. the matrix unit multiplies it only there: f32 by parts (tk-split-significands);
+// 1. the matrix unit multiplies it only there: f32 by parts (tk-split-significands), also in the
+//    terms of another product;
 // 2. the reduction begins in the tiles of the stored product, which then has more blocks and, as
 //    nobody else reads it, stays in registers (tk-attach-reductions);
 // 3. the blocks of the reader would be fewer than the processors, each with a long range.
@@ -158,9 +159,13 @@ std::optional<std::string> whyNotReduced(ReduceOp product, Read read, const Reac
   auto target = read.consumer->getParentOfType<ModuleOp>()->getAttrOfType<gpu::TargetAttr>(
       gpu::targetAttrName);
   SmallVector<ReduceOp> around = getReductionsOver(read, reach);
+  if (!target || !holdsMatrixProduct(product) || around.empty())
+    return std::nullopt;
+  // A chain of f32 products is computed on CUDA cores. Of scores the softmax would be a launch, too.
+  if (isContraction(around.front()) && !isUnderSoftmax(read) && paysInParts(product, target))
+    return "the bf16x3 decomposition on the matrix unit needs it stored";
   // A reader with other indices has columns of its own, as the second product of a chain does.
-  if (!target || !holdsMatrixProduct(product) || around.empty() || !reach.extra.empty() ||
-      isContraction(around.front()) || !isOverRowsOrColumns(product, read, reach) ||
+  if (!reach.extra.empty() || isContraction(around.front()) || !isOverRowsOrColumns(product, read, reach) ||
       isInChain(product, read))
     return std::nullopt;
   std::optional<int64_t> terms = countTerms(around.front());
