@@ -56,6 +56,8 @@ OpFoldResult FloorDivOp::fold(FoldAdaptor adaptor) {
 }
 
 OpFoldResult FloorModOp::fold(FoldAdaptor adaptor) {
+  if (matchPattern(adaptor.getRhs(), m_One()))
+    return IntegerAttr::get(getType(), 0);
   return constFoldBinaryOp<IntegerAttr, APInt, void>(
 
       adaptor.getOperands(),

@@ -1,6 +1,8 @@
 //===- IndexSpaces.cpp - extents, and how statements' indices meet --------===//
 #include "passes/analysis/IndexSpaces.h"
 
+#include "passes/tiling/SizeFacts.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
@@ -17,6 +19,9 @@ int64_t getUpperBound(Value extent) {
     int64_t outer = getUpperBound(product.getLhs()), inner = getUpperBound(product.getRhs()), both;
     return outer < 0 || inner < 0 || llvm::MulOverflow(outer, inner, both) ? -1 : both;
   }
+  if (Operation *op = extent.getDefiningOp())
+    if (auto kernel = dyn_cast<KernelOp>(op->getParentOp()))
+      return std::max<int64_t>(getSizeFact(kernel, extent).upper.value_or(-1), -1);
   auto arg = dyn_cast<BlockArgument>(extent);
   auto kernel = arg ? dyn_cast<KernelOp>(arg.getOwner()->getParentOp()) : KernelOp();
   if (!kernel || arg.getArgNumber() >= kernel.getNumDims())

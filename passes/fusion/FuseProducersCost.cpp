@@ -41,6 +41,7 @@
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "passes/fusion/SplitReductions.h"
 #include "passes/machine/Machine.h"
+#include "passes/parallel/StatementShape.h"
 #include "passes/tiling/SizeFacts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -60,6 +61,9 @@ static constexpr int64_t vectorElements = 16;
 /// How many terms are so few that what is reduced of them is repeated for more values than
 /// `fewValues`.
 static constexpr int64_t fewRepeatedTerms = 256;
+
+/// Neighbours along an index that occupy a warp (StatementShape.cpp).
+static constexpr int64_t leastRun = 32;
 
 //===----------------------------------------------------------------------===//
 // The producer's indices seen from the consumer
@@ -119,6 +123,35 @@ static bool isRowOf(ReduceOp reduce, ArrayRef<BlockArgument> extra, ComputeOp co
     if (!rangesOver(reduce, n, getExtent(index, consumer)))
       return false;
   return true;
+}
+
+/// True if neighbours along an index of the statement are neighbours in memory where `reduce`
+/// reads: threads then run along that index (PlanAcross.cpp), and no block has the row that it
+/// reduces.
+static bool runsAcross(ReduceOp reduce) {
+  auto compute = reduce->getParentOfType<ComputeOp>();
+  size_t most = 0;
+  bool isAcross = false;
+  reduce.getBody().walk([&](LoadOp load) {
+    if (load.getIndices().empty())
+      return;
+    llvm::SmallPtrSet<Value, 4> own;
+    for (Value place : load.getIndices())
+      for (BlockArgument index : getIterationIndices(place))
+        if (reduce->isAncestor(index.getOwner()->getParentOp()))
+          own.insert(index);
+    if (own.size() < most)
+      return; // the same for many terms
+    isAcross &= own.size() == most;
+    most = own.size();
+    for (BlockArgument index : getIterationIndices(load.getIndices().back())) {
+      if (!isParallel(index, compute) || !runsOneByOne(load.getIndices().back(), index))
+        continue;
+      int64_t upper = getUpperBound(getExtent(index, compute));
+      isAcross |= upper < 0 || upper >= leastRun;
+    }
+  });
+  return isAcross;
 }
 
 /// True if the blocks of a cluster may share what `reduce` takes of a row over two axes: elements
@@ -234,7 +267,7 @@ static std::optional<std::string> whyNotRows(ReduceOp reduce, Read read, const R
     return delaysParts(reduce, read)
                ? std::optional<std::string>("parts of what its reader reduces would wait for it")
                : std::nullopt;
-  if (isRowOf(reduce, reach.extra, read.consumer)) {
+  if (isRowOf(reduce, reach.extra, read.consumer) && !runsAcross(reduce)) {
     if (areFewAndLong(reduce, reach.extra, read.consumer))
       return "there are few rows, longer than what blocks hold together";
     if (!isTooLarge(reduce, reach.extra, read.consumer))

@@ -2,8 +2,9 @@
 //
 //   1. A part of a reduction with few outputs has `chunk` elements. On a GPU it may have more: each
 //      multiprocessor gets several blocks, and few partial results are left to combine.
-//   2. If a reduction has several indices, the index with the most parts is divided. If loads are
-//      contiguous along it, parts are whole memory lines.
+//   2. If a reduction has several indices, the outermost index with at least half as many parts as
+//      any other is divided. A part is then one piece of memory. If loads are contiguous along the
+//      index, parts are whole memory lines.
 //   3. Sums of columns get as many parts as give each multiprocessor several blocks; a block has
 //      neighbouring columns. Vector-matrix products get parts of one length. Partial results are
 //      laid out like the columns. If there are few columns they are laid out part by part, so that
@@ -23,6 +24,7 @@
 #include "passes/fusion/SplitContractions.h"
 #include "passes/fusion/SplitReductions.h"
 #include "passes/parallel/ScheduleBlock.h"
+#include "passes/parallel/StatementShape.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -132,9 +134,38 @@ static int64_t termsWithin(ReduceOp reduce) {
   return most;
 }
 
-/// Divides the index of which there are most parts, the outermost of such, if there should be
-/// `parts` of `least` terms or more each; nothing where sizes are not known. `isColumn`: loads run
-/// across the index but for those of a row that all columns share.
+/// Are neighbours along `index` neighbours at `place`, the innermost axis of an access? Several
+/// indices may count it; of an expression of one index alone it is taken to be so.
+static bool runsAlong(Value place, BlockArgument index) {
+  SmallVector<BlockArgument> indices = getIterationIndices(place);
+  return llvm::is_contained(indices, index) && (indices.size() == 1 || runsOneByOne(place, index));
+}
+
+/// Does `reduce` read terms along `index`? Loads that have fewer of its indices than others bring
+/// what is the same for many terms.
+static bool readsAlong(ReduceOp reduce, BlockArgument index) {
+  size_t most = 0;
+  bool isAlong = false;
+  reduce.getBody().walk([&](LoadOp load) {
+    if (load.getIndices().empty())
+      return;
+    llvm::SmallPtrSet<Value, 4> own;
+    for (Value place : load.getIndices())
+      for (BlockArgument needed : getIterationIndices(place))
+        if (needed.getOwner() == reduce.getBlock())
+          own.insert(needed);
+    if (own.size() < most)
+      return;
+    isAlong &= own.size() == most;
+    most = own.size();
+    isAlong |= runsAlong(load.getIndices().back(), index);
+  });
+  return isAlong;
+}
+
+/// Divides the index of which there are most parts, or one further out of which there are at least
+/// half as many, if there should be `parts` of `least` terms or more each; nothing where sizes are
+/// not known. `isColumn`: loads run across the index but for those of a row that all columns share.
 static std::optional<Split> divide(ReduceOp reduce, int64_t parts, int64_t least,
                                    bool isColumn = false) {
   int64_t terms = 1;
@@ -148,16 +179,11 @@ static std::optional<Split> divide(ReduceOp reduce, int64_t parts, int64_t least
   for (unsigned i = 0; i < reduce.getNumIndices(); ++i) {
     int64_t count = std::max<int64_t>(countOf(reduce, i), 1);
     int64_t others = std::max<int64_t>(terms / count, 1);
-    bool isAlong = false;
-    reduce.getBody().walk([&](LoadOp load) {
-      isAlong |=
-          !isColumn && !load.getIndices().empty() &&
-          llvm::is_contained(getIterationIndices(load.getIndices().back()), reduce.getIndex(i));
-    });
+    const bool isAlong = !isColumn && readsAlong(reduce, reduce.getIndex(i));
     int64_t length = std::max(llvm::divideCeil(count, parts), llvm::divideCeil(least, others));
     length = llvm::PowerOf2Ceil(std::max(length, isAlong ? leastRun : 1));
     int64_t numParts = llvm::divideCeil(count, length);
-    if (numParts > most) {
+    if (numParts > (most > 1 ? 2 * most : most)) {
       most = numParts;
       best = {length, false, i, isAlong};
     }

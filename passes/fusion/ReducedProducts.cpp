@@ -6,7 +6,7 @@
 // cases:
 //
 // 1. Only a stored product uses the matrix unit: f32 by bf16x3 decomposition
-//    (tk-split-significands).
+//    (tk-split-significands), also in the terms of another product.
 // 2. The reduction begins in the epilogue of the stored product (tk-attach-reductions). That
 //    product has more blocks, and it stays in registers if there is no other reader.
 // 3. The reader would have fewer blocks than there are multiprocessors, each with a long range.
@@ -160,9 +160,13 @@ std::optional<std::string> whyNotReduced(ReduceOp product, Read read, const Reac
   auto target = read.consumer->getParentOfType<ModuleOp>()->getAttrOfType<gpu::TargetAttr>(
       gpu::targetAttrName);
   SmallVector<ReduceOp> around = getReductionsOver(read, reach);
+  if (!target || !holdsMatrixProduct(product) || around.empty())
+    return std::nullopt;
+  // A chain of f32 products is computed on CUDA cores. Of scores the softmax would be a launch, too.
+  if (isContraction(around.front()) && !isUnderSoftmax(read) && paysInParts(product, target))
+    return "the bf16x3 decomposition on the matrix unit needs it stored";
   // A reader with other indices has columns of its own, as the second product of a chain does.
-  if (!target || !holdsMatrixProduct(product) || around.empty() || !reach.extra.empty() ||
-      isContraction(around.front()) || !isOverRowsOrColumns(product, read, reach) ||
+  if (!reach.extra.empty() || isContraction(around.front()) || !isOverRowsOrColumns(product, read, reach) ||
       isInChain(product, read))
     return std::nullopt;
   std::optional<int64_t> terms = countTerms(around.front());

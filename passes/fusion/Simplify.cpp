@@ -206,6 +206,22 @@ static std::pair<double, double> limitsOf(Value value) {
                                     : std::pair(std::min(low, otherLow), std::min(high, otherHigh));
 }
 
+/// %x % 1 is 0, and 7 / 2 is 3: the dialect of these operations makes no constants.
+template <class Division> struct DivideConstants : OpRewritePattern<Division> {
+  using OpRewritePattern<Division>::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(Division division, PatternRewriter &rewriter) const override {
+    SmallVector<OpFoldResult> folded;
+    if (failed(division->fold(folded)) || folded.empty())
+      return failure();
+    auto number = dyn_cast_or_null<TypedAttr>(dyn_cast<Attribute>(folded.front()));
+    if (!number)
+      return failure();
+    rewriter.replaceOpWithNewOp<arith::ConstantOp>(division, number);
+    return success();
+  }
+};
+
 /// min(max(%x, -127), 127) >= 128 is false, whatever %x is: NaN is in no order.
 struct BeyondLimits : OpRewritePattern<arith::CmpFOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -262,7 +278,8 @@ unsigned tk::mergeEqualReductions(ComputeOp compute) {
 static void foldAndMerge(Operation *root) {
   MLIRContext *context = root->getContext();
   RewritePatternSet patterns(context);
-  patterns.add<CompareAsIndex, SumLowerBits, MaskSecond, BeyondLimits>(context);
+  patterns.add<CompareAsIndex, SumLowerBits, MaskSecond, BeyondLimits, DivideConstants<FloorDivOp>,
+               DivideConstants<FloorModOp>>(context);
   for (Dialect *dialect : context->getLoadedDialects())
     dialect->getCanonicalizationPatterns(patterns);
   for (RegisteredOperationName name : context->getRegisteredOperations())

@@ -2,6 +2,7 @@
 #include "passes/machine/BlockWalk.h"
 #include "passes/machine/OperationCost.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/Hashing.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -10,6 +11,39 @@
 using namespace mlir;
 
 namespace tk {
+namespace {
+/// An index over several axes of a tile as a sum of lines, each along one of them.
+struct SumOfLines {
+  int64_t base = 0;
+  llvm::SmallDenseMap<int64_t, std::pair<int64_t, int64_t>> lines; ///< axis: step, count
+
+  /// Adds `index`, whose axes are `along` of the tile; false if it is no such sum.
+  bool add(const KnownValues &values, Value index, ArrayRef<int64_t> along) {
+    Known known = values.get(index);
+    if (known.isScalar()) {
+      base += known.base;
+      return true;
+    }
+    if (known.isLine() && along.size() == 1 && known.step >= 0) {
+      base += known.base;
+      auto [line, isNew] = lines.try_emplace(along[0], known.step, known.count);
+      if (!isNew)
+        line->second.first += known.step;
+      return true;
+    }
+    Operation *op = index.getDefiningOp();
+    if (auto broadcast = dyn_cast_or_null<gpu::BroadcastOp>(op)) {
+      SmallVector<int64_t> from;
+      for (int64_t axis : broadcast.getDims())
+        from.push_back(along[axis]);
+      return add(values, broadcast.getSource(), from);
+    }
+    return isa_and_nonnull<arith::AddIOp>(op) && add(values, op->getOperand(0), along) &&
+           add(values, op->getOperand(1), along);
+  }
+};
+} // namespace
+
 /// The places of an access. Indices are lines along axes of the tile; an axis that no index runs
 /// over is one element, which all share.
 static Footprint footprintOf(const KnownValues &values, ValueRange indices, ValueRange strides,
@@ -26,6 +60,14 @@ static Footprint footprintOf(const KnownValues &values, ValueRange indices, Valu
       counts[axis] = counts[axis] == 0 ? count : std::min(counts[axis], count);
     }
     const int64_t distance = values.scalar(stride).value_or(1);
+    if (SumOfLines sum; along.size() > 1 && sum.add(values, index, along)) {
+      places.base += sum.base * distance;
+      for (auto [axis, line] : sum.lines) {
+        counts[axis] = std::min(counts[axis], line.second);
+        axes.emplace_back(distance * line.first, counts[axis]);
+      }
+      continue;
+    }
     // Data says where: each place is one of its own, which other accesses do not share.
     const int64_t base =
         known.isScalar() || known.isLine() ? known.base : int64_t(values.key(index) >> 8);

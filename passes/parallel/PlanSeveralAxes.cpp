@@ -99,15 +99,20 @@ int64_t Planner::planRowsOfSlice(ReduceOp op, Value along, int64_t most) {
   std::optional<int64_t> whole = shape.upperOf(along);
   if (!coarse || !whole || tileOf(along) < *whole)
     return 1;
+  // Outer axes follow where those inside are short, parts of one value for example.
+  int64_t rows = 1;
   for (unsigned n = op.getNumIndices(); n-- > 0;) {
     Value index = op.getIndex(n);
     if (index == along || tiles.contains(index))
       continue;
-    int64_t rows = fit(index, std::max<int64_t>(most / tileOf(along), 1));
-    set(index, rows);
-    return rows;
+    const int64_t left = std::max<int64_t>(most / (tileOf(along) * rows), 1);
+    const int64_t here = fit(index, left);
+    set(index, here);
+    rows *= here;
+    if (shape.upperOf(index).value_or(here + 1) > here)
+      break;
   }
-  return 1;
+  return rows;
 }
 
 bool Planner::countsParts(Value index) {

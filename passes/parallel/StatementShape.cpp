@@ -18,6 +18,8 @@ using IndexSet = llvm::SetVector<Value>;
 
 /// So many neighbours in memory occupy the threads of a warp.
 constexpr int64_t leastRun = 32;
+/// Elements so far apart still lie in one sector.
+constexpr int64_t longestStep = 8;
 
 struct Analysis {
   explicit Analysis(StatementShape &shape) : shape(shape) {}
@@ -193,8 +195,23 @@ struct Analysis {
     shape.contractions.push_back(contraction);
   }
 
+  /// May neighbours along `index` be neighbours at `place`, the same, or in the same sector?
+  static bool mayRun(Value place, Value index) {
+    Operation *op = place.getDefiningOp();
+    if (place == index || !op)
+      return place == index;
+    if (isa<FloorDivOp, FloorModOp>(op))
+      return mayRun(op->getOperand(0), index);
+    auto mayOperand = [&](Value value) { return mayRun(value, index); };
+    if (isa<arith::MulIOp>(op) && llvm::none_of(op->getOperands(), [](Value factor) {
+          return getConstantIndex(factor).value_or(longestStep + 1) <= longestStep;
+        }))
+      return false;
+    return llvm::any_of(op->getOperands(), mayOperand);
+  }
+
   /// The indices whose neighbours are neighbours at `place` of the innermost axis, if there are
-  /// enough to occupy a warp; else all that it depends on.
+  /// enough to occupy a warp; else all that may be, or that it depends on.
   IndexSet indicesAlong(Value place) {
     IndexSet all = runsOver(place), along;
     bool isLong = false;
@@ -203,7 +220,13 @@ struct Analysis {
         along.insert(index);
         isLong |= shape.upperOf(index).value_or(leastRun) >= leastRun;
       }
-    return isLong ? along : all;
+    if (isLong)
+      return along;
+    IndexSet near;
+    for (Value index : all)
+      if (mayRun(place, index))
+        near.insert(index);
+    return near.empty() ? all : near;
   }
 
   /// What the innermost axis of memory is read at: that of the last axis that is not known to have

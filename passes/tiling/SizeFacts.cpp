@@ -6,6 +6,8 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <numeric>
 
@@ -23,13 +25,6 @@ static SizeFact ofConstant(int64_t constant) {
   // Zero is divisible by everything; a large power of two is as good.
   int64_t divisor = constant == 0 ? int64_t(1) << 40 : std::abs(constant);
   return {divisor, constant, constant};
-}
-
-static SizeFact ofSum(const SizeFact &a, const SizeFact &b) {
-  SizeFact fact{std::gcd(a.divisor, b.divisor), {}, {}};
-  if (a.upper && b.upper)
-    fact.upper = *a.upper + *b.upper;
-  return fact;
 }
 
 static SizeFact ofProduct(const SizeFact &a, const SizeFact &b) {
@@ -80,6 +75,73 @@ static bool isNotNegative(KernelOp kernel, Value value) {
          isOperand(1);
 }
 
+namespace {
+/// A value as a sum of multiples of others, in which dimensions of one known size are numbers.
+struct LinearForm {
+  llvm::MapVector<Value, int64_t> terms;
+  int64_t constant = 0;
+  bool isExact = true; ///< no number left the range of 64 bits
+
+  void addNumber(int64_t factor, int64_t number) {
+    isExact &= !llvm::MulOverflow(factor, number, number) &&
+               !llvm::AddOverflow(constant, number, constant);
+  }
+  void add(KernelOp kernel, Value value, int64_t factor);
+};
+} // namespace
+
+/// Adds `factor * value`.
+void LinearForm::add(KernelOp kernel, Value value, int64_t factor) {
+  Operation *op = value.getDefiningOp();
+  auto numberOf = [&](unsigned n) { return getSizeFact(kernel, op->getOperand(n)).exact; };
+  if (op && isa<arith::AddIOp, arith::SubIOp>(op)) {
+    add(kernel, op->getOperand(0), factor);
+    return add(kernel, op->getOperand(1), isa<arith::AddIOp>(op) ? factor : -factor);
+  }
+  if (op && isa<arith::IndexCastOp, arith::ExtSIOp>(op))
+    return add(kernel, op->getOperand(0), factor);
+  if (op && isa<FloorDivOp, arith::DivSIOp>(op) && numberOf(1) == 1)
+    return add(kernel, op->getOperand(0), factor);
+  if (op && isa<arith::MulIOp>(op))
+    for (unsigned n : {0U, 1U})
+      if (std::optional<int64_t> number = numberOf(n)) {
+        isExact &= !llvm::MulOverflow(factor, *number, factor);
+        return add(kernel, op->getOperand(1 - n), factor);
+      }
+  if (std::optional<int64_t> number = getSizeFact(kernel, value).exact)
+    return addNumber(factor, *number);
+  isExact &= !llvm::AddOverflow(terms[value], factor, terms[value]);
+}
+
+/// What follows from the sum that `value` is: (H + 2 - 3) / 1 + 1 is H.
+static SizeFact ofLinearForm(KernelOp kernel, Value value) {
+  LinearForm form;
+  form.add(kernel, value, 1);
+  if (!form.isExact)
+    return {};
+  SizeFact fact = ofConstant(form.constant);
+  if (form.constant == 0)
+    fact.divisor = 0;
+  for (auto [term, factor] : form.terms) {
+    if (factor == 0)
+      continue;
+    fact.exact.reset();
+    SizeFact of = getSizeFact(kernel, term);
+    if (std::abs(factor) != 1)
+      of = ofProduct(of, ofConstant(std::abs(factor)));
+    fact.divisor = std::gcd(fact.divisor, of.divisor);
+    if (fact.upper && factor > 0)
+      fact.upper = of.upper ? std::optional(*fact.upper + *of.upper) : std::nullopt;
+    else if (!isNotNegative(kernel, term))
+      fact.upper.reset();
+  }
+  if (fact.divisor == 0)
+    return ofConstant(0);
+  if (!fact.exact && fact.upper)
+    fact.upper = std::max<int64_t>(*fact.upper, 0);
+  return fact;
+}
+
 SizeFact tk::getSizeFact(KernelOp kernel, Value value) {
   if (std::optional<int64_t> constant = getConstantIndex(value))
     return ofConstant(*constant);
@@ -102,21 +164,14 @@ SizeFact tk::getSizeFact(KernelOp kernel, Value value) {
   auto operand = [&](unsigned i) { return getSizeFact(kernel, op->getOperand(i)); };
   if (isa<arith::IndexCastOp, arith::ExtSIOp>(op))
     return operand(0);
-  if (isa<arith::AddIOp>(op))
-    return ofSum(operand(0), operand(1));
+  if (isa<arith::AddIOp, arith::SubIOp>(op))
+    return ofLinearForm(kernel, value);
   if (isa<arith::MulIOp>(op))
     return ofProduct(operand(0), operand(1));
   if (isa<FloorDivOp, arith::DivSIOp, arith::DivUIOp>(op))
     return ofQuotient(operand(0), operand(1));
   if (isa<arith::CeilDivSIOp>(op))
     return ofQuotient(operand(0), operand(1), /*roundsUp=*/true);
-  if (isa<arith::SubIOp>(op)) {
-    SizeFact a = operand(0), b = operand(1);
-    SizeFact fact{std::gcd(a.divisor, b.divisor), {}, {}};
-    if (a.upper && isNotNegative(kernel, op->getOperand(1)))
-      fact.upper = a.upper;
-    return fact;
-  }
   if (isa<arith::MinSIOp, arith::MaxSIOp>(op)) {
     SizeFact a = operand(0), b = operand(1), fact;
     fact.divisor = std::gcd(a.divisor, b.divisor);

@@ -166,6 +166,7 @@ constexpr int scattered(int mask, int n) {
 // the same sums would exchange each of them n times.
 template <class Op, int lanes, int mask, int warps, int n, class T>
 TK_DEVICE void reduce_threads(T (&x)[n], T *scratch, Place place = {}) {
+  static_assert((n & (n - 1)) == 0, "lanes take halves of the values");
   constexpr int count = scattered(lanes, n);
   scatter_lanes<Op, lanes, n>(x, place);
   T part[count];

@@ -98,8 +98,10 @@ void KernelEmitter::combineAcross(Operation *op, llvm::StringRef array, llvm::St
                                   llvm::StringRef functor, unsigned count, unsigned bytes,
                                   gpu::AxisBits bits) {
   const gpu::JoinKind kind = gpu::joinKindOf(op, func, bits);
-  // Several values of lanes that share them all are exchanged once, not by each.
-  const bool atOnce = kind == gpu::JoinKind::EachLane && bits.lanes && count > 1;
+  // Several values of lanes that share them all are exchanged once, not by each: lanes take halves
+  // of them, which a number that is no power of two has not.
+  const bool atOnce =
+      kind == gpu::JoinKind::EachLane && bits.lanes && count > 1 && llvm::isPowerOf2_32(count);
   if (bits.lanes && !atOnce)
     line("tk::reduce_lanes<" + functor + ", " + llvm::Twine(bits.lanes) + ">(" + array + ");");
   if (kind == gpu::JoinKind::InWarps)
