@@ -18,6 +18,7 @@
 //      accumulators' factors and the conversion of weights; with less, some of them behind it.
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "dialects/tkgpu/TkGpuPrivateOps.h"
 #include "dialects/tkgpu/TkGpuProducts.h"
 #include "passes/Passes.h"
@@ -257,7 +258,7 @@ private:
                    : std::max(std::min(blocksWith(across, workingRegisters, threads), enough),
                               std::min(blocksWith(withLoads, workingRegisters, threads), most));
     // Of blocks that go through rows there are no more than have room for them.
-    auto schedule = function->getAttrOfType<ScheduleAttr>(scheduleAttrName);
+    auto schedule = getTiles(function);
     if (schedule && schedule.getPersistent() != 0)
       blocks = function->hasAttr(carriesTilesAttrName)
                    ? schedule.getPersistent()

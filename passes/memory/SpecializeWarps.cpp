@@ -30,6 +30,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/tkgpu/TkGpuExchange.h"
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/Passes.h"
 #include "passes/Patterns.h"
 #include "passes/memory/ReadOnce.h"
@@ -62,7 +63,7 @@ struct SpecializeWarps : tk::impl::SpecializeWarpsBase<SpecializeWarps> {
       return function.emitError("expected bulk copies whose tiles are used where they are copied");
     if (rings->empty())
       return success();
-    auto schedule = function->getAttrOfType<ScheduleAttr>(scheduleAttrName);
+    auto schedule = getTiles(function);
     WarpSpecialization specialization(function, *rings);
     if (inRoles && !specialization.canCutOut())
       return specialize(function, target, /*inRoles=*/false, patterns);

@@ -80,7 +80,7 @@ static gpu::ScheduleAttr scheduleFor(StatementShape &shape, gpu::ScheduleAttr ol
 /// tile; nothing if it has no room for them.
 static std::optional<CarriedTiles> planTiles(StatementShape &shape, int64_t count) {
   ComputeOp owner = shape.compute;
-  auto old = owner->getAttrOfType<gpu::ScheduleAttr>(gpu::scheduleAttrName);
+  auto old = gpu::getTiles(owner);
   gpu::TargetAttr target = getTarget(shape.kernel);
   ScheduleBlock block = readScheduleBlock(shape);
   if (!old || !block.tiles.empty() || !block.coarsen.empty() || old.getCluster() != 1 ||
@@ -209,7 +209,7 @@ static void readBlocks(ReduceOp reduce, ComputeOp owner, ArrayRef<unsigned> redu
 static ComputeOp carry(ColumnParts &found, const CarriedTiles &tiles) {
   ComputeOp parts = found.parts;
   if (!found.owner->hasAttr(tileReductionsAttrName))
-    found.owner->setAttr(gpu::scheduleAttrName, tiles.schedule);
+    gpu::setTiles(found.owner, tiles.schedule);
   OpBuilder host(found.owner);
   Location loc = parts.getLoc();
   // As many blocks as run at once, or tiles if those are fewer.
@@ -254,8 +254,9 @@ static ComputeOp carry(ColumnParts &found, const CarriedTiles &tiles) {
 
 static void planAgain(KernelOp kernel, ComputeOp compute) {
   StatementShape shape = analyzeStatement(kernel, compute);
-  gpu::ScheduleAttr schedule = planSchedule(shape, getTarget(kernel), /*coarse=*/true);
-  compute->setAttr(gpu::scheduleAttrName, widenVectors(shape, getTarget(kernel), schedule));
+  PlannedTiles planned = planSchedule(shape, getTarget(kernel), /*coarse=*/true);
+  planned.tiles = widenVectors(shape, getTarget(kernel), planned.tiles);
+  planned.writeTo(compute);
 }
 
 /// Lets the blocks of `owner` carry what as many of `candidates` compute as there is room for;

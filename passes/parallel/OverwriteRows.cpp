@@ -115,21 +115,22 @@ struct OverwriteRows : tk::impl::OverwriteRowsBase<OverwriteRows> {
   /// Marks the statement of `result`, and plans it anew, if that may overwrite `param`.
   static bool overwrites(KernelOp kernel, OpResult result, Value param) {
     auto compute = cast<ComputeOp>(result.getOwner());
-    auto schedule = compute->getAttrOfType<gpu::ScheduleAttr>(gpu::scheduleAttrName);
+    auto schedule = gpu::getTiles(compute);
     if (!schedule || !coversAllIndices(compute, result.getResultNumber()) ||
         !RowOwnership(kernel, compute, schedule).mayOverwrite(param))
       return false;
     StatementShape shape = analyzeStatement(kernel, compute);
-    const bool isCoarse = schedule == planSchedule(shape, getTarget(kernel), true);
+    const bool isCoarse = schedule == planSchedule(shape, getTarget(kernel), true).tiles;
     const bool wasInPlace = compute->hasAttr(inPlace);
     compute->setAttr(inPlace, UnitAttr::get(kernel.getContext()));
-    gpu::ScheduleAttr anew = isCoarse ? planSchedule(shape, getTarget(kernel), true) : schedule;
+    gpu::ScheduleAttr anew =
+        isCoarse ? planSchedule(shape, getTarget(kernel), true).tiles : schedule;
     if (!RowOwnership(kernel, compute, anew).mayOverwrite(param)) {
       if (!wasInPlace)
         compute->removeAttr(inPlace);
       return false;
     }
-    compute->setAttr(gpu::scheduleAttrName, anew);
+    gpu::setTiles(compute, anew);
     return true;
   }
 

@@ -24,6 +24,7 @@
 //                                                }
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/Passes.h"
 #include "passes/memory/BulkBox.h"
 #include "passes/parallel/TileLoops.h"
@@ -190,7 +191,7 @@ struct PersistBlocks : tk::impl::PersistBlocksBase<PersistBlocks> {
   void runOnOperation() override {
     auto target = getOperation()->getAttrOfType<TargetAttr>(targetAttrName);
     for (FuncOp function : getOperation().getOps<FuncOp>()) {
-      auto schedule = function->getAttrOfType<ScheduleAttr>(scheduleAttrName);
+      auto schedule = getTiles(function);
       std::optional<LaunchArguments> arguments = LaunchArguments::of(function);
       if (!target || !schedule || !arguments || function->hasAttr(carriesTilesAttrName) ||
           !findProgramId(function))

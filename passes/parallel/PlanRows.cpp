@@ -383,8 +383,13 @@ int64_t Planner::threadsOfRow(Value row, int64_t length, int64_t filled, bool is
 }
 
 void Planner::planRows() {
-  if (planPairs() || planShared() || planFactorRows())
-    return;
+  if (planPairs())
+    return setFamily(gpu::PlanFamily::Pairwise, gpu::PlanUnit::Cores);
+  if (planShared())
+    return setFamily(gpu::PlanFamily::SharedTerms, gpu::PlanUnit::None);
+  if (planFactorRows())
+    return setFamily(gpu::PlanFamily::Gemv, gpu::PlanUnit::None);
+  family = gpu::PlanFamily::ColumnReduction; // unless a reduction goes along memory
   int64_t longest = 0, filled = 0;
   bool isHeld = true, isAligned = true, isInHalves = true, isFilled = true;
   Value row;
@@ -407,6 +412,7 @@ void Planner::planRows() {
     }
     Value along = planAlong(op, depth);
     row = along;
+    family = gpu::PlanFamily::RowReduction;
     bool isSlice = false;
     if (auto reduction = dyn_cast<ReduceOp>(op); reduction && !inner) {
       depth = planOtherAxes(reduction, along,

@@ -4,11 +4,12 @@
 //   of
 //      8-bit floats are refused where the architecture has none.
 //   2. Tiles follow from the shape (PlanSchedule.cpp) such that a thread has one output.
-//   3. A statement that has a schedule keeps it.
+//   3. A statement that has tiles keeps them.
 //   4. Keys of the kernel's schedule block that mean nothing to its statements are noted.
 //
 // Before: tk.compute ["i"] in (%N) { ... }
-// After:  the same with tkgpu.schedule = #tkgpu.schedule<tile = [256], reduce = [], warps = 8, ...>
+// After:  the same with tkgpu.plan = #tkgpu.plan<family = elementwise, tiles =
+// #tkgpu.schedule<...>>
 //
 //===----------------------------------------------------------------------===//
 #include "passes/machine/Machine.h"
@@ -55,14 +56,14 @@ struct SelectSchedule : tk::impl::SelectScheduleBase<SelectSchedule> {
   void runOnOperation() override {
     mlir::WalkResult walked = getOperation().walk([](ComputeOp compute) {
       auto kernel = compute->getParentOfType<KernelOp>();
-      if (!kernel || compute->hasAttr(gpu::scheduleAttrName))
+      if (!kernel || gpu::getTiles(compute))
         return mlir::WalkResult::advance();
       StatementShape shape = analyzeStatement(kernel, compute);
       gpu::TargetAttr target = getTarget(kernel);
-      gpu::ScheduleAttr schedule = planSchedule(shape, target, false);
-      if (failed(checkProducts(shape, target)) || failed(checkThreadsHold(shape, schedule)))
+      const PlannedTiles planned = planSchedule(shape, target, false);
+      if (failed(checkProducts(shape, target)) || failed(checkThreadsHold(shape, planned.tiles)))
         return mlir::WalkResult::interrupt();
-      compute->setAttr(gpu::scheduleAttrName, schedule);
+      planned.writeTo(compute);
       return mlir::WalkResult::advance();
     });
     if (walked.wasInterrupted())

@@ -1,7 +1,7 @@
 //===- TileReductions.cpp - statements that reduce what a tile holds ------===//
 #include "passes/parallel/TileReductions.h"
 
-#include "dialects/tkgpu/TkGpuDialect.h"
+#include "dialects/tkgpu/TkGpuPlan.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -54,7 +54,7 @@ static ComputeOp recreate(ComputeOp compute, const Results &results, ArrayRef<At
 
 ComputeOp tk::addTileReduction(ComputeOp compute, const AddedReduction &added, StringRef name) {
   OpBuilder builder(compute);
-  auto schedule = compute->getAttrOfType<gpu::ScheduleAttr>(gpu::scheduleAttrName);
+  auto schedule = gpu::getTiles(compute);
   // The counters stand where the indices do, so that neighbours stay neighbours.
   SmallVector<int64_t> positions, counters, tile(schedule.getTile());
   SmallVector<Attribute> indexNames(compute.getIndexNames().getValue());
@@ -96,12 +96,11 @@ ComputeOp tk::addTileReduction(ComputeOp compute, const AddedReduction &added, S
   results.add(RankedTensorType::get(shape, added.value.getType()), positions,
               builder.getStringAttr(name), builder.getDictionaryAttr(entry), added.value);
   ComputeOp result = recreate(compute, results, indexNames, extents);
-  result->setAttr(
-      gpu::scheduleAttrName,
-      gpu::ScheduleAttr::get(builder.getContext(), tile, schedule.getReduce(), schedule.getLoop(),
-                             schedule.getWarps(), schedule.getPerThread(), schedule.getVector(),
-                             schedule.getStages(), schedule.getGroup(), schedule.getPersistent(),
-                             schedule.getCluster(), schedule.getStep(), schedule.getTeams()));
+  gpu::setTiles(result, gpu::ScheduleAttr::get(
+                            builder.getContext(), tile, schedule.getReduce(), schedule.getLoop(),
+                            schedule.getWarps(), schedule.getPerThread(), schedule.getVector(),
+                            schedule.getStages(), schedule.getGroup(), schedule.getPersistent(),
+                            schedule.getCluster(), schedule.getStep(), schedule.getTeams()));
   compute->replaceAllUsesWith(result->getResults().drop_back());
   compute->erase();
   return result;

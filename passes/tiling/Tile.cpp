@@ -1,19 +1,20 @@
 //===- Tile.cpp - from statements to programs of one block ----------------===//
 //
-// Every tk.compute with a schedule becomes a launch of a function over tiles:
+// Every tk.compute with tiles in its plan becomes a launch of a function over tiles:
 //   1. Each index of the compute is cut into tiles of the schedule's size; a block has one tile of
 //      each. What one tile holds entirely has no grid axis.
 //   2. The scalar body is rebuilt over tiles (BlockProgram.h), reductions as loops over tiles.
 //   3. Extents that a tile does not divide are masked, unless facts prove that it does.
 //   4. The compute is replaced by the launch; grid extents are arithmetic on its extents.
 //
-// Before, with #tkgpu.schedule<tile = [128, 128], reduce = [32]>:
+// Before, with tiles = #tkgpu.schedule<tile = [128, 128], reduce = [32]>:
 //   %c = tk.compute ["i", "j"] in (%M, %N) { sum_k a[i, k] * b[k, j] }
 // After:
 //   %c = tkgpu.launch @gemm_c grid(%tiles, %one, %one) args(%a, %b, ...) shapes(%M, %N)
 //   tkgpu.func @gemm_c { scf.for %k = 0 to %K step 32 { load a; load b; tkgpu.dot } store }
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/analysis/Refusal.h"
 #include "passes/machine/Machine.h"
 #include "passes/parallel/ScheduleBlock.h"
@@ -91,9 +92,9 @@ struct Tile : tk::impl::TileBase<Tile> {
   using TileBase::TileBase;
 
   LogicalResult tile(KernelOp kernel, ComputeOp compute) {
-    auto schedule = compute->getAttrOfType<gpu::ScheduleAttr>(gpu::scheduleAttrName);
+    auto schedule = gpu::getTiles(compute);
     if (!schedule)
-      return compute.emitError("expected a #tkgpu.schedule on the statement, got none: run "
+      return compute.emitError("expected a #tkgpu.plan with tiles on the statement, got none: run "
                                "tk-select-schedule first");
     if (naive)
       schedule = withoutReductionTiles(schedule);
@@ -109,7 +110,9 @@ struct Tile : tk::impl::TileBase<Tile> {
     FailureOr<gpu::FuncOp> func = program.build(moduleBuilder, unique);
     if (failed(func) || failed(checkTilesFit(kernel, *func)))
       return failure();
-    (*func)->setAttr(gpu::scheduleAttrName, schedule);
+    gpu::KernelPlan plan = gpu::getPlan(compute);
+    plan.tiles = schedule;
+    gpu::setPlan(*func, plan);
     OpBuilder builder(compute);
     Location loc = compute.getLoc();
     Value grid = gridExtent(builder, loc, program.getGrid());

@@ -307,7 +307,7 @@ module attributes {tkgpu.target = #target} {
     }
     tkgpu.return
   } {num_warps = 256 : i64, cluster = 16 : i64, index_bits = 32 : i64,
-     tkgpu.schedule = #tkgpu.schedule<tile = [1, 524288], reduce = [524288], warps = 256, per_thread = 64, persistent = 1, cluster = 16>}
+     tkgpu.plan = #tkgpu.plan<tiles = #tkgpu.schedule<tile = [1, 524288], reduce = [524288], warps = 256, per_thread = 64, persistent = 1, cluster = 16>>}
 }
 
 // -----
