@@ -17,6 +17,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/memory/KeepReads.h"
 #include "dialects/tkgpu/TkGpuCountOps.h"
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "dialects/tkgpu/TkGpuPrivateOps.h"
 #include "passes/Passes.h"
 #include "passes/machine/Machine.h"
@@ -97,7 +98,7 @@ static bool isStraight(FuncOp function) {
       return false;
     reduces |= isReduction(&op);
   }
-  return reduces && !hasProducts(function) && !function->hasAttr(inPlaceAttrName);
+  return reduces && !hasProducts(function) && !getPlan(function).inPlace;
 }
 
 namespace {

@@ -49,7 +49,7 @@
 #include "passes/memory/ReferenceLoop.h"
 #include "passes/memory/Rings.h"
 
-#include "dialects/tkgpu/TkGpuDialect.h"
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "dialects/tkgpu/TkGpuProducts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -379,7 +379,7 @@ static bool keepReferences(FuncOp function, WarpRolesOp roles) {
       found.push_back(kept);
   });
   scf::ForOp copies = copiesOf(roles);
-  if (found.size() != 1 || !copies || function.getTeams() > 1 || function->hasAttr(inPlaceAttrName))
+  if (found.size() != 1 || !copies || function.getTeams() > 1 || getPlan(function).inPlace)
     return false;
   KeptReference &kept = found.front();
   if (!canRepeat(kept.tiles) || !canRepeat(copies) || !haveRoom(function))

@@ -260,9 +260,8 @@ private:
     // Of blocks that go through rows there are no more than have room for them.
     auto schedule = getTiles(function);
     if (schedule && schedule.getPersistent() != 0)
-      blocks = function->hasAttr(carriesTilesAttrName)
-                   ? schedule.getPersistent()
-                   : std::min<int64_t>(blocks, schedule.getPersistent());
+      blocks = getPlan(function).carriesTiles ? schedule.getPersistent()
+                                              : std::min<int64_t>(blocks, schedule.getPersistent());
     if (blocks < 2)
       return false;
     function.setMinBlocks(blocks);

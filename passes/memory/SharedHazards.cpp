@@ -22,6 +22,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/memory/SharedHazards.h"
 
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/memory/Rings.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -164,7 +165,7 @@ static bool loadsAnyTwice(FuncOp function) {
 }
 
 unsigned BarrierInsertion::run() {
-  loadsTwice = function->hasAttr(inPlaceAttrName) && loadsAnyTwice(function);
+  loadsTwice = getPlan(function).inPlace && loadsAnyTwice(function);
   State state(numbers.size());
   visit(*function.getBlock(), state);
   return numBarriers;
@@ -225,8 +226,7 @@ void BarrierInsertion::visit(Operation *op, State &state) {
         if (wait.getPending() == 0)
           state.inFlight.reset();
       })
-      .Case<gpu::LoadOp>(
-          [&](gpu::LoadOp) { state.readsReplaced |= function->hasAttr(inPlaceAttrName); })
+      .Case<gpu::LoadOp>([&](gpu::LoadOp) { state.readsReplaced |= getPlan(function).inPlace; })
       .Case<gpu::StoreOp>([&](gpu::StoreOp store) {
         if (state.readsReplaced && (loadsTwice || isReplicated(store.getValue().getType())))
           barrier(op, state);

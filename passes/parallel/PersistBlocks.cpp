@@ -193,10 +193,10 @@ struct PersistBlocks : tk::impl::PersistBlocksBase<PersistBlocks> {
     for (FuncOp function : getOperation().getOps<FuncOp>()) {
       auto schedule = getTiles(function);
       std::optional<LaunchArguments> arguments = LaunchArguments::of(function);
-      if (!target || !schedule || !arguments || function->hasAttr(carriesTilesAttrName) ||
+      if (!target || !schedule || !arguments || getPlan(function).carriesTiles ||
           !findProgramId(function))
         continue;
-      if (auto shares = function->getAttrOfType<DenseI64ArrayAttr>(sharesAttrName)) {
+      if (DenseI64ArrayAttr shares = getPlan(function).workUnits) {
         goThroughShare(function, *arguments, shares);
         ++numPersistent;
         continue;

@@ -7,7 +7,7 @@
 //      reads nothing of it but the very element that it is about to write.
 // Any other value gets a statement of its own, last in the kernel, that copies it; the original
 // then lives in scratch memory. A statement of case 2 that does read its parameter is marked
-// `tk.in_place`: two of its buffers are one.
+// `in_place` in its plan: two of its buffers are one.
 //
 //   %y = tk.compute ["i"] { x[i - 1] + x[i] }       tk.return %y      // replaces x
 //     =>
@@ -15,6 +15,7 @@
 //   %x = tk.compute ["i"] { y[i] }                  tk.return %x
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/Passes.h"
 
 #include "dialects/tk/TkDialect.h"
@@ -108,7 +109,7 @@ struct PlaceResults : tk::impl::PlaceResultsBase<PlaceResults> {
       if (param && llvm::any_of(param.getUsers(), [&](Operation *user) {
             return result.getOwner()->isProperAncestor(user);
           }))
-        result.getOwner()->setAttr("tk.in_place", UnitAttr::get(&getContext()));
+        gpu::changePlan(result.getOwner(), [](gpu::KernelPlan &plan) { plan.inPlace = true; });
     }
     // A copy may read a parameter that another copy replaces: those that read come first, by way
     // of scratch memory.

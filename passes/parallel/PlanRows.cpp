@@ -199,7 +199,7 @@ bool Planner::isKeptBySeveral(Value along) {
   return maySpread(along) && length > longestSpreadRow && length <= longestKeptRow &&
          llvm::isPowerOf2_64(length) &&
          getSizeFact(shape.kernel, shape.endOf(along)).divisor >= length &&
-         keptBits(along) == rowBits && !shape.compute->hasAttr("tk.in_place");
+         keptBits(along) == rowBits && !gpu::getPlan(shape.compute).inPlace;
 }
 
 /// Do the blocks of a cluster that keeps rows fill a multiprocessor each? Two of them have no room
@@ -241,7 +241,7 @@ int64_t Planner::blocksThatStay(Value along, int64_t length) {
     blocks = blocksOfThirds;
   bool fits = rows * bytesOfRow(length) * blocks / cluster < target.getShared();
   return length > longestOwnRow && waits && fits && maySpread(along) &&
-                 !shape.compute->hasAttr("tk.in_place")
+                 !gpu::getPlan(shape.compute).inPlace
              ? blocks
              : 0;
 }

@@ -110,9 +110,6 @@ struct Tile : tk::impl::TileBase<Tile> {
     FailureOr<gpu::FuncOp> func = program.build(moduleBuilder, unique);
     if (failed(func) || failed(checkTilesFit(kernel, *func)))
       return failure();
-    gpu::KernelPlan plan = gpu::getPlan(compute);
-    plan.tiles = schedule;
-    gpu::setPlan(*func, plan);
     OpBuilder builder(compute);
     Location loc = compute.getLoc();
     Value grid = gridExtent(builder, loc, program.getGrid());
