@@ -51,7 +51,7 @@ static bool isTiledProduct(KernelOp kernel, const StoredReduction &found) {
   auto producer = found.stored.getDefiningOp<ComputeOp>();
   auto schedule = gpu::getTiles(producer);
   constexpr int64_t leastTile = 16; // below, there is as much to store again as there is to read
-  if (!schedule || !schedule.getStep().empty() || producer->hasAttr(mergedIndicesAttrName) ||
+  if (!schedule || !schedule.getStep().empty() || gpu::getPlan(producer).mergedRows ||
       getTileReduction(producer, found.stored.getResultNumber()))
     return false;
   int64_t values = 1;

@@ -84,8 +84,8 @@ static std::optional<CarriedTiles> planTiles(StatementShape &shape, int64_t coun
   gpu::TargetAttr target = getTarget(shape.kernel);
   ScheduleBlock block = readScheduleBlock(shape);
   if (!old || !block.tiles.empty() || !block.coarsen.empty() || old.getCluster() != 1 ||
-      old.getLoop() >= 0 || !old.getStep().empty() || owner->hasAttr(mergedIndicesAttrName) ||
-      owner->hasAttr(tileReductionsAttrName) || owner.getNumIndices() > 2 ||
+      old.getLoop() >= 0 || !old.getStep().empty() || gpu::getPlan(owner).mergedRows ||
+      gpu::getPlan(owner).tileReductions || owner.getNumIndices() > 2 ||
       !shape.contractions.empty() || boundsReduction(owner, 0))
     return std::nullopt;
   const int64_t bits = std::clamp<int64_t>(shape.narrowestBits, 16, 32);
@@ -208,7 +208,7 @@ static void readBlocks(ReduceOp reduce, ComputeOp owner, ArrayRef<unsigned> redu
 /// the new owner.
 static ComputeOp carry(ColumnParts &found, const CarriedTiles &tiles) {
   ComputeOp parts = found.parts;
-  if (!found.owner->hasAttr(tileReductionsAttrName))
+  if (!gpu::getPlan(found.owner).tileReductions)
     gpu::setTiles(found.owner, tiles.schedule);
   OpBuilder host(found.owner);
   Location loc = parts.getLoc();

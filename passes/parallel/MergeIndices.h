@@ -13,16 +13,16 @@
 
 namespace tk {
 
-/// On a tk.compute: the first of the indices that are counted through as one, and the one behind
-/// the last. On a tk.reduce without operands: all of its indices are. The last of them stands for
-/// all, in its schedule, too.
-inline constexpr llvm::StringLiteral mergedIndicesAttrName = "tkgpu.merged";
-
-/// Marks what is merged in a statement that is a product over windows.
+/// Writes to the plan of a compute op what is merged, if it is a product over windows: some of its
+/// indices (`merged_rows`), all of those of its reduction (`merged_terms`). The last of them stands
+/// for all, in the tiles, too.
 void mergeIndices(StatementShape &shape);
 
 /// The indices that are counted through with `index`, which they end with; empty if there are none.
 llvm::SmallVector<mlir::Value> getMergedIndices(mlir::Value index);
+
+/// Are all indices of `op` counted through as one?
+bool areTermsMerged(ReduceOp op);
 
 /// Is `index` counted through with another, which stands for both?
 bool isMergedIntoOther(mlir::Value index);
