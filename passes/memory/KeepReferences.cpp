@@ -359,7 +359,7 @@ static bool haveRoom(FuncOp function) {
     return true;
   int64_t bytes = kPhaseRoom + kNoteRoom;
   function.walk([&](AllocSharedOp alloc) {
-    if (!alloc->hasAttr(inStagesAttrName))
+    if (!isBuffer(alloc, BufferUse::InStages))
       bytes += llvm::alignTo(alloc.getType().getSizeInBytes(), swizzleAlignment);
   });
   return bytes <= target.getShared();

@@ -47,7 +47,7 @@ namespace {
 bool isOwnBuffer(Value shared) {
   auto part = shared.getDefiningOp<StageOp>();
   bool isOfTeam = part && part.getStage().getDefiningOp<OfWarpgroupOp>();
-  bool isInStage = part && sharedBufferOf(shared)->hasAttr(inStagesAttrName);
+  bool isInStage = part && isBuffer(sharedBufferOf(shared), BufferUse::InStages);
   return (isOfTeam || isInStage ? part.getSource() : shared).getDefiningOp<AllocSharedOp>() !=
          nullptr;
 }
@@ -142,7 +142,7 @@ BarrierInsertion::BarrierInsertion(FuncOp function) : function(function) {
   });
   // Each warpgroup puts its results where it had its rows.
   function.walk([&](AllocSharedOp alloc) {
-    if (alloc->hasAttr(holdsResultsAttrName))
+    if (isBuffer(alloc, BufferUse::HoldsResults))
       apart.set(numbers[alloc]);
   });
   apart.reset(together);
