@@ -408,6 +408,7 @@ struct KeepReferences : tk::impl::KeepReferencesBase<KeepReferences> {
         if (!keepReferences(function, roles))
           continue;
         ++numLoops;
+        changePlan(function, [](KernelPlan &plan) { plan.rowMaximum = RowMaximum::Deferred; });
         if (auto arguments = LaunchArguments::of(function))
           note(arguments->getLaunch(), "tk-keep-references", Verdict::Derived,
                "iterations behind a tile's first ones keep the row maximum (deferred rescaling); a "

@@ -25,7 +25,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
 
-#include "dialects/tkgpu/TkGpuDialect.h"
+#include "dialects/tkgpu/TkGpuPlan.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -156,6 +156,7 @@ struct StaggerWarpgroups : tk::impl::StaggerWarpgroupsBase<StaggerWarpgroups> {
       if (!products || products->wait.getPhases().getType().getStages() < 2)
         continue;
       stagger(*products);
+      changePlan(function, [](KernelPlan &plan) { plan.order = WarpgroupOrder::Staggered; });
       ++numLoops;
     }
   }

@@ -361,6 +361,11 @@ void WarpSpecialization::setRegisters(WarpRolesOp roles) {
 void WarpSpecialization::apply(bool inRoles, int64_t teams) {
   oneRole = !inRoles;
   function.setTeams(teams);
+  changePlan(function, [&](KernelPlan &plan) {
+    plan.roles = inRoles ? WarpRoles::ProducerConsumer : WarpRoles::One;
+    if (inRoles && function.getBlockWarps() >= 2 * warpsOfWarpgroup)
+      plan.order = teams > 1 ? WarpgroupOrder::PingPong : WarpgroupOrder::Cooperative;
+  });
   Block *body = function.getBlock();
   Location loc = function.getLoc();
   builder.setInsertionPointToStart(body);
