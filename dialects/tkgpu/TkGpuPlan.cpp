@@ -155,3 +155,15 @@ void tk::gpu::removeMode(Operation *op, MathMode mode) {
   else
     op->setAttr(mathAttrName, MathModeAttr::get(op->getContext(), rest));
 }
+
+//===----------------------------------------------------------------------===//
+// Hints of loads
+//===----------------------------------------------------------------------===//
+
+void tk::gpu::addCacheHint(LoadOp load, CacheAttr hint) {
+  if (CacheAttr old = getCache(load))
+    hint = CacheAttr::get(load.getContext(), old.getOnce() || hint.getOnce(),
+                          old.getCommon() || hint.getCommon(),
+                          std::max(old.getKeptFrom(), hint.getKeptFrom()));
+  load->setAttr(cacheAttrName, hint);
+}

@@ -69,6 +69,8 @@ void removeMode(mlir::Operation *op, MathMode mode);
 inline constexpr llvm::StringLiteral cacheAttrName = "tkgpu.cache";
 inline CacheAttr getCache(LoadOp load) { return load->getAttrOfType<CacheAttr>(cacheAttrName); }
 
+void addCacheHint(LoadOp load, CacheAttr hint);
+
 /// How a shared buffer is used; nothing if its place says nothing.
 inline constexpr llvm::StringLiteral bufferAttrName = "tkgpu.buffer";
 inline bool isBuffer(AllocSharedOp alloc, BufferUse use) {

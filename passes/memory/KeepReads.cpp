@@ -15,7 +15,6 @@
 // After:  %x = load %a[%row] {tkgpu.kept_from = 17067}; ...
 //
 //===----------------------------------------------------------------------===//
-#include "passes/memory/KeepReads.h"
 #include "dialects/tkgpu/TkGpuCountOps.h"
 #include "dialects/tkgpu/TkGpuPlan.h"
 #include "dialects/tkgpu/TkGpuPrivateOps.h"
@@ -142,7 +141,7 @@ struct KeepReads : tk::impl::KeepReadsBase<KeepReads> {
           load.getVector() * type.getElementTypeBitWidth() !=
               vectorBits) // the access that has a form with a hint
         continue;
-      load->setAttr(keptFromAttrName, OpBuilder(load).getI64IntegerAttr(least));
+      addCacheHint(load, CacheAttr::get(&getContext(), /*once=*/false, /*common=*/false, least));
       ++numKept;
     }
   }

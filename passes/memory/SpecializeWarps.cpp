@@ -102,7 +102,7 @@ struct SpecializeWarps : tk::impl::SpecializeWarpsBase<SpecializeWarps> {
       getOperation().walk([](BulkCopyOp copy) { copy.setOnce(isStreamedOnce(copy)); });
       getOperation().walk([](gpu::LoadOp load) {
         if (isStreamedOnce(load))
-          load->setAttr(onceLoadAttrName, UnitAttr::get(load.getContext()));
+          addCacheHint(load, CacheAttr::get(&getContext(), /*once=*/true, /*common=*/false, 0));
       });
     });
     patterns.run("reuse-hints", [&] {
