@@ -6,14 +6,6 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
-namespace tk {
-
-/// The unit attribute of an approximate exponential of the difference between two references of an
-/// online reduction: it is 1 where they are equal, as they are in most steps.
-inline constexpr llvm::StringRef rescaleAttrName = "rescale";
-
-} // namespace tk
-
 namespace tk::gpu {
 
 /// Is it one of the floats of 8 bits that are multiplied?
@@ -24,8 +16,8 @@ bool isByteFloat(mlir::Type type);
 /// threads round.
 bool isPromoted(WarpgroupDotOp dot);
 
-/// Are these accumulators of warpgroups' products that are taken from one such reference to the
-/// next?
+/// Are these accumulators of warpgroups' products that an exponential of the mode `rescale` takes
+/// from one row maximum to the next?
 bool isRescaledSum(mlir::arith::MulFOp product);
 
 } // namespace tk::gpu

@@ -1,6 +1,7 @@
 //===- EmitScalar.cpp - expressions of elementwise operations -------------===//
 #include "compiler/target/cuda/KernelEmitter.h"
 
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "dialects/tkgpu/TkGpuProducts.h"
 #include "passes/analysis/ValueCopies.h"
 #include "passes/memory/ShareRandomBlocks.h"
@@ -234,13 +235,13 @@ std::optional<std::string> KernelEmitter::arithExpression(Operation *op, Operand
       .Case<arith::AddFOp>([&](auto) { return binary(in, "+"); })
       .Case<arith::SubFOp>([&](auto) { return binary(in, "-"); })
       .Case<arith::MulFOp>([&](auto product) {
-        return gpu::isRescaledSum(product)         ? call("rescaled", in)
-               : product->hasAttr(roundedAttrName) ? call("multiply", in)
-                                                   : binary(in, "*");
+        return gpu::isRescaledSum(product)                     ? call("rescaled", in)
+               : gpu::hasMode(product, gpu::MathMode::Rounded) ? call("multiply", in)
+                                                               : binary(in, "*");
       })
       .Case<arith::DivFOp>([&](auto divide) {
-        return divide->hasAttr("reciprocal") ? call("divide_by_reciprocal", in)
-               : divide->hasAttr("approx")   ? approximateQuotient(divide, in)
+        return gpu::hasMode(divide, gpu::MathMode::Reciprocal) ? call("divide_by_reciprocal", in)
+               : gpu::hasMode(divide, gpu::MathMode::Approx)   ? approximateQuotient(divide, in)
                : getConstantDivisor(divide)
                    ? "tk::divide(" + in[0] + ", " +
                          divisor(names.lookup(getConstantDivisor(divide))) + ")"

@@ -1,5 +1,6 @@
 //===- EmitTile.cpp - tiles as register arrays ----------------------------===//
 #include "compiler/target/cuda/KernelEmitter.h"
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/memory/SettledMasks.h"
 #include "passes/memory/ShareRandomBlocks.h"
 
@@ -325,7 +326,7 @@ LogicalResult KernelEmitter::emitSelectAt(gpu::SelectAtOp select) {
 /// What is done to a tile as a whole: conversions, which take two values at once, and
 /// functions that choose their way by all values.
 static bool isForWholeTile(Operation *op, bool besideProducts) {
-  if (isa<math::TanhOp>(op) && op->hasAttr("approx"))
+  if (isa<math::TanhOp>(op) && gpu::hasMode(op, gpu::MathMode::Approx))
     return true;
   if (isa<RandOp>(op))
     return op->hasAttr(neighboursAttrName);

@@ -6,9 +6,9 @@
 // CHECK: %[[BLOCK:.*]] = tkgpu.program_id x
 // CHECK: arith.subi {{.*}}, %[[BLOCK]] : index
 // CHECK-NOT: tk.exp_diff {{[^{]*}} : tensor
-// CHECK: tk.exp_diff {{.*}} {approx, rescale} : tensor<64xf32>
-// CHECK: tk.exp_diff {{.*}} {approx} : tensor<64x32xf32>
-// CHECK: tk.div_or_zero {{.*}} {approx} : tensor<64x16xf32>
+// CHECK: tk.exp_diff {{.*}} {tkgpu.math = #tkgpu.math<approx, rescale>} : tensor<64xf32>
+// CHECK: tk.exp_diff {{.*}} {tkgpu.math = #tkgpu.math<approx>} : tensor<64x32xf32>
+// CHECK: tk.div_or_zero {{.*}} {tkgpu.math = #tkgpu.math<approx>} : tensor<64x16xf32>
 tk.kernel @weights dims ["S"] params [#tk.param<"q">, #tk.param<"k">, #tk.param<"v">] results ["o"] {
 ^bb0(%S: index, %q: tensor<?x16xbf16>, %k: tensor<?x16xbf16>, %v: tensor<?x16xbf16>):
   %c16 = arith.constant 16 : index
@@ -122,8 +122,8 @@ tk.kernel @summed dims ["S"] params [#tk.param<"s">] results ["z"] {
 
 // Where all that is read of their sum is its logarithm, the maximum is taken off exactly.
 // CHECK-LABEL: tkgpu.func @logarithm_z
-// CHECK: tk.exp_diff {{.*}} {approx, rescale} : tensor<64xf32>
-// CHECK: tk.exp_diff {{.*}} {approx, rescale} : tensor<64x32xf32>
+// CHECK: tk.exp_diff {{.*}} {tkgpu.math = #tkgpu.math<approx, rescale>} : tensor<64xf32>
+// CHECK: tk.exp_diff {{.*}} {tkgpu.math = #tkgpu.math<approx, rescale>} : tensor<64x32xf32>
 // CHECK: math.log
 // CHECK: arith.addf
 tk.kernel @logarithm dims ["S"] params [#tk.param<"s">] results ["z"] {
@@ -153,8 +153,8 @@ tk.kernel @logarithm dims ["S"] params [#tk.param<"s">] results ["z"] {
 // them is rounded in the end.
 // CHECK-LABEL: tkgpu.func @scaled_p
 // CHECK-NOT: tk.exp_diff {{[^{]*}} : tensor
-// CHECK: tk.exp_diff {{.*}} {approx, wide} : tensor<64x32xf32>
-// CHECK: tk.exp_diff {{.*}} {approx, wide} : tensor<64x32xf32>
+// CHECK: tk.exp_diff {{.*}} {tkgpu.math = #tkgpu.math<approx, wide>} : tensor<64x32xf32>
+// CHECK: tk.exp_diff {{.*}} {tkgpu.math = #tkgpu.math<approx, wide>} : tensor<64x32xf32>
 // CHECK: arith.truncf
 tk.kernel @scaled dims ["S"] params [#tk.param<"s">] results ["p"] {
 ^bb0(%S: index, %scores: tensor<?x?xf32>):
@@ -222,7 +222,7 @@ tk.kernel @scaled_exact dims ["S"] params [#tk.param<"s">] results ["p"] {
 
 // A product with a power of two rounds nothing, whatever its sign.
 // CHECK-LABEL: tkgpu.func @negative_o
-// CHECK: tk.exp_diff {{.*}} {approx} : tensor<64x32xf32>
+// CHECK: tk.exp_diff {{.*}} {tkgpu.math = #tkgpu.math<approx>} : tensor<64x32xf32>
 tk.kernel @negative dims ["S"] params [#tk.param<"q">, #tk.param<"k">, #tk.param<"v">] results ["o"] {
 ^bb0(%S: index, %q: tensor<?x16xbf16>, %k: tensor<?x16xbf16>, %v: tensor<?x16xbf16>):
   %c16 = arith.constant 16 : index
