@@ -3,7 +3,6 @@
 
 #include "dialects/tkgpu/TkGpuPlan.h"
 #include "dialects/tkgpu/TkGpuProducts.h"
-#include "passes/memory/ShareRandomBlocks.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -84,9 +83,8 @@ std::optional<std::string> KernelEmitter::mathExpression(Operation *op,
 
 LogicalResult KernelEmitter::emitNeighbours(RandOp rand) {
   const Value value = rand.getResult();
-  const auto count =
-      static_cast<unsigned>(rand->getAttrOfType<IntegerAttr>(neighboursAttrName).getInt());
-  const bool areWords = rand->hasAttr(wordsAttrName);
+  const auto count = static_cast<unsigned>(gpu::getRandom(rand).getNeighbours());
+  const bool areWords = gpu::getRandom(rand).getWords();
   std::string name;
   if (areWords) {
     name = names[value] = nameFor(value);

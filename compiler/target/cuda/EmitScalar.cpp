@@ -4,7 +4,6 @@
 #include "dialects/tkgpu/TkGpuPlan.h"
 #include "dialects/tkgpu/TkGpuProducts.h"
 #include "passes/analysis/ValueCopies.h"
-#include "passes/memory/ShareRandomBlocks.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -227,7 +226,7 @@ std::optional<std::string> KernelEmitter::arithExpression(Operation *op, Operand
         return std::nullopt;
       })
       .Case([&](arith::CmpFOp compare) {
-        if (!compare->hasAttr(wordsAttrName))
+        if (!gpu::getRandom(compare))
           return compareFloats(compare.getPredicate(), in);
         const bool isFirst = compare.getPredicate() == arith::CmpFPredicate::OLT;
         return call("drawn_below", {in[isFirst ? 0 : 1], in[isFirst ? 1 : 0]});

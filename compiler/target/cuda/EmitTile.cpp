@@ -2,7 +2,6 @@
 #include "compiler/target/cuda/KernelEmitter.h"
 #include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/memory/SettledMasks.h"
-#include "passes/memory/ShareRandomBlocks.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -329,7 +328,7 @@ static bool isForWholeTile(Operation *op, bool besideProducts) {
   if (isa<math::TanhOp>(op) && gpu::hasMode(op, gpu::MathMode::Approx))
     return true;
   if (isa<RandOp>(op))
-    return op->hasAttr(neighboursAttrName);
+    return bool(gpu::getRandom(op));
   if (!isa<arith::TruncFOp, arith::SIToFPOp, arith::ExtFOp>(op))
     return false;
   Type from = getElementTypeOrSelf(op->getOperand(0)), to = getElementTypeOrSelf(op->getResult(0));
