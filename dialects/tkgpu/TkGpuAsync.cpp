@@ -1,5 +1,6 @@
 //===- TkGpuAsync.cpp - TMA, mbarriers, wgmma, warp specialization --------===//
 #include "dialects/tkgpu/TkGpuLayout.h"
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "dialects/tkgpu/TkGpuProducts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -201,7 +202,7 @@ bool tk::gpu::isRescaledSum(arith::MulFOp product) {
   Operation *scale = factor ? factor.getSource().getDefiningOp() : nullptr;
   while (auto later = dyn_cast_or_null<ArriveBeforeOp>(scale))
     scale = later.getValue().getDefiningOp();
-  return isa_and_nonnull<ExpDiffOp, ScaledExpDiffOp>(scale) && scale->hasAttr(rescaleAttrName) &&
+  return isa_and_nonnull<ExpDiffOp, ScaledExpDiffOp>(scale) && hasMode(scale, MathMode::Rescale) &&
          product.getLhs().getDefiningOp<WarpgroupWaitOp>();
 }
 

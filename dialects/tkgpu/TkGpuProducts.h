@@ -6,15 +6,6 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
-namespace tk {
-
-/// The unit attribute of an approximate exponential of the difference between two running maxima of
-/// an online reduction. The exponential is 1 if the maxima are equal, as they are in most
-/// iterations.
-inline constexpr llvm::StringRef rescaleAttrName = "rescale";
-
-} // namespace tk
-
 namespace tk::gpu {
 
 /// True for the 8-bit floats that the matrix unit multiplies.

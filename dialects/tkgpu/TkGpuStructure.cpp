@@ -1,5 +1,5 @@
 //===- TkGpuStructure.cpp - functions and their launches ------------------===//
-#include "dialects/tkgpu/TkGpuDialect.h"
+#include "dialects/tkgpu/TkGpuPlan.h"
 
 #include "mlir/IR/Builders.h"
 
@@ -32,7 +32,7 @@ LogicalResult FuncOp::verify() {
            << getTeams() << " of " << getNumWarps() << " warps";
   if (block.empty() || !isa<ReturnOp>(block.back()))
     return emitOpError("expected the body to end in tkgpu.return");
-  return success();
+  return verifyPlan(*this);
 }
 
 tk::FactAttr FuncOp::getArgFact(unsigned i) {

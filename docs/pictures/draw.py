@@ -237,7 +237,7 @@ def layers():
 def phases():
     p = Picture(860, 250, "How one kernel gets smaller and more detailed")
     columns = [("tensor level", BLUE, ["fold, inline, merge", "online reductions", "split, store operands"], "tk.compute, tk.reduce"),
-               ("plan", AMBER, ["tiles, warps, stages", "from structure, sizes", "and the machine"], "#tkgpu.schedule"),
+               ("plan", AMBER, ["tiles, warps, stages", "from structure, sizes", "and the machine"], "#tkgpu.plan"),
                ("tiles", GREEN, ["one block's program", "masks, contractions", "loops over tiles"], "tkgpu.dot, tkgpu.reduce"),
                ("layouts, memory", GREEN, ["registers, lanes, warps", "shared memory, TMA", "warp specialization"], "#tkgpu.layout"),
                ("loop schedule", GREEN, ["pipelining, ping-pong", "overlap, barriers", "register targets"], "tkgpu.warp_roles"),

@@ -14,9 +14,6 @@
 
 namespace tk {
 
-/// On a tk.reduce: its terms are computed from tiles of two values (tk-coarsen-threads decides).
-inline constexpr llvm::StringLiteral byPairsAttrName = "tk.by_pairs";
-
 /// A term as a function of the elements `a` and `b`, as they are loaded.
 struct PairTerm {
   LoadOp a, b;                             ///< not over n, and not over m

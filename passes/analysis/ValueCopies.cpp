@@ -1,6 +1,7 @@
 //===- ValueCopies.cpp - computations of one named value ------------------===//
 #include "passes/analysis/ValueCopies.h"
 
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/analysis/ScheduleEntries.h"
 
@@ -383,7 +384,7 @@ void roundMixedProducts(KernelOp kernel) {
   for (auto &[number, list] : products)
     if (Derivation(kernel, list).findsMixture())
       for (Value product : list)
-        product.getDefiningOp()->setAttr(roundedAttrName, UnitAttr::get(kernel.getContext()));
+        gpu::addMode(product.getDefiningOp(), gpu::MathMode::Rounded);
 }
 
 } // namespace tk

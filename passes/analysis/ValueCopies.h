@@ -44,9 +44,6 @@ bool holdsComputation(mlir::Operation *root, const llvm::DenseSet<int64_t> &numb
 /// receives values derived from two of them.
 llvm::SmallVector<int64_t> findMixedCopies(KernelOp kernel);
 
-/// On a product of floats: it is rounded, and no compiler makes one multiply-add of it and a sum.
-inline constexpr llvm::StringLiteral roundedAttrName = "rounded";
-
 /// Numbers the products of floats in `kernel` that have a name. Copies keep the numbers.
 void numberProducts(KernelOp kernel);
 

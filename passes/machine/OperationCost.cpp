@@ -1,8 +1,8 @@
 //===- OperationCost.cpp - what an operation of a tile costs --------------===//
 #include "passes/machine/OperationCost.h"
 
-#include "dialects/tkgpu/TkGpuDialect.h"
 #include "dialects/tkgpu/TkGpuLayout.h"
+#include "dialects/tkgpu/TkGpuPlan.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -85,8 +85,8 @@ ElementCost elementCost(Operation *op) {
     return {0.5, 0, 0, 0}; // most of it is folded into addresses or done once
   const bool isFloat = isa<FloatType>(element);
   if (const FunctionCost *function = findFunction(op->getName().getStringRef())) {
-    const double instructions =
-        op->hasAttr("approx") ? function->fastInstructions : function->instructions;
+    const double instructions = gpu::hasMode(op, gpu::MathMode::Approx) ? function->fastInstructions
+                                                                        : function->instructions;
     if (element.isF64())
       return {0, 3 * instructions, 0, 1};
     return {instructions, 0, function->special, isFloat ? 1.0 : 0.0};

@@ -17,6 +17,7 @@
 // After:  %u = %x + %y; store %u, %a[%i]; %m = reduce %u; store (%u * %m), %b[%i]
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "dialects/tkgpu/TkGpuPrivateOps.h"
 #include "passes/Passes.h"
 #include "passes/memory/MovedOperations.h"
@@ -68,7 +69,7 @@ namespace {
 struct AdvanceStores : tk::impl::AdvanceStoresBase<AdvanceStores> {
   void runOnOperation() override {
     for (FuncOp function : getOperation().getOps<FuncOp>()) {
-      if (hasProducts(function) || function->hasAttr(inPlaceAttrName))
+      if (hasProducts(function) || getPlan(function).inPlace)
         continue;
       function.walk([&](Block *block) {
         SmallVector<Operation *> meetings;

@@ -222,6 +222,8 @@ private:
     if (loops == 0)
       return;
     numLoops += loops;
+    changePlan(roles->getParentOfType<FuncOp>(),
+               [](KernelPlan &plan) { plan.order = WarpgroupOrder::PingPong; });
     auto builder = OpBuilder::atBlockBegin(&roles.getConsumer().front());
     TurnOp::create(builder, roles.getLoc(), TurnStep::Begin);
   }

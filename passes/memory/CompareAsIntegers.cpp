@@ -30,8 +30,8 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
 
-#include "dialects/tkgpu/TkGpuDialect.h"
 #include "dialects/tkgpu/TkGpuLayout.h"
+#include "dialects/tkgpu/TkGpuPlan.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -237,6 +237,8 @@ struct CompareAsIntegers : tk::impl::CompareAsIntegersBase<CompareAsIntegers> {
       // Steps with masks that have a loop of their own are few (tk-split-masked-steps).
       if (!isPlain(maxima) && withPlainLoop.contains(loop->getBlock()))
         continue;
+      changePlan(loop->getParentOfType<FuncOp>(),
+                 [](KernelPlan &plan) { plan.maximumType = MaximumType::Integer; });
       copyWithIntegers(loop, maxima);
       ++numLoops;
     }

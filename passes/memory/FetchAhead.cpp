@@ -37,6 +37,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/tkgpu/TkGpuExchange.h"
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/Passes.h"
 #include "passes/machine/Machine.h"
 #include "passes/memory/CarryLoads.h"
@@ -128,7 +129,7 @@ private:
 /// tiles are reduced to?
 static bool isOverBlocks(FuncOp function, scf::ForOp loop) {
   return loop.getLowerBound().getDefiningOp<ProgramIdOp>() &&
-         (loop.getInitArgs().empty() || function->hasAttr(carriesTilesAttrName));
+         (loop.getInitArgs().empty() || getPlan(function).carriesTiles);
 }
 
 static bool reducesOverWarps(scf::ForOp loop) {
@@ -438,7 +439,7 @@ struct FetchAhead : tk::impl::FetchAheadBase<FetchAhead> {
       return;
     for (FuncOp function : getOperation().getOps<FuncOp>()) {
       // What replaces a parameter is written while later rows are read.
-      if (function->hasAttr(inPlaceAttrName))
+      if (getPlan(function).inPlace)
         continue;
       for (scf::ForOp loop : llvm::to_vector(function.getBlock()->getOps<scf::ForOp>())) {
         bool reduces = isOverBlocks(function, loop) && reducesOverWarps(loop);

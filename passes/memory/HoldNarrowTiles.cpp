@@ -19,6 +19,7 @@
 // After:  %x = load; %f = extf %x; %s = reduce %f; %h = hold %x; %g = extf %h; %d = subf %g, %s
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/Passes.h"
 #include "passes/memory/TileComponents.h"
 #include "passes/tiling/ApproximateExps.h"
@@ -100,7 +101,7 @@ bool Phases::isRecomputable(Value value) {
       result = true;
     else if (isa<arith::ExtFOp, arith::SIToFPOp, arith::AddFOp, arith::SubFOp, arith::MulFOp,
                  arith::NegFOp, arith::SelectOp, BroadcastOp>(op) ||
-             (isa<ExpDiffOp>(op) && op->hasAttr(approxAttrName) && !readsPrivate(value)))
+             (isa<ExpDiffOp>(op) && hasMode(op, MathMode::Approx) && !readsPrivate(value)))
       result = llvm::all_of(op->getOperands(), [&](Value v) { return isRecomputable(v); });
   }
   return recomputable[value] = result;

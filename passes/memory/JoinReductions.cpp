@@ -28,6 +28,7 @@
 // After:  %m, %s, %w, %g = weights %x; %y = %w * (%g * %f)
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/Passes.h"
 #include "passes/Patterns.h"
 #include "passes/memory/TileComponents.h"
@@ -129,7 +130,7 @@ static Operation *joinMoments(gpu::ReduceOp squares) {
 static Value factorOf(Operation *op, Value exponentials, OpBuilder &builder) {
   if (auto product = dyn_cast<arith::MulFOp>(op); product && product.getLhs() != product.getRhs())
     return product.getLhs() == exponentials ? product.getRhs() : product.getLhs();
-  if (!isa<DivOrZeroOp, arith::DivFOp>(op) || !op->hasAttr(approxAttrName) ||
+  if (!isa<DivOrZeroOp, arith::DivFOp>(op) || !hasMode(op, MathMode::Approx) ||
       op->getOperand(0) != exponentials)
     return {};
   auto divisor = op->getOperand(1).getDefiningOp<BroadcastOp>();
@@ -169,7 +170,7 @@ static void keepWeights(ExpDiffOp exponentials, WeightsOp weights) {
 /// `sum` is that of exponentials of a row under its maximum.
 static bool joinWeights(gpu::ReduceOp sum) {
   auto exponentials = sum.getSource().getDefiningOp<ExpDiffOp>();
-  if (!exponentials || !exponentials->hasAttr(approxAttrName))
+  if (!exponentials || !hasMode(exponentials, MathMode::Approx))
     return false;
   Value row = exponentials->getOperand(0);
   gpu::ReduceOp max = reductionBefore(sum, row, ReduceKind::Max);

@@ -134,9 +134,8 @@ void EndJoiner::placeResults() {
   builder.setInsertionPoint(results);
   auto inStages =
       AllocSharedOp::create(builder, loc, results.getType().withStages(stages), nullptr);
-  inStages->setAttr(inStagesAttrName, builder.getUnitAttr());
-  inStages->setAttr(withTurnsAttrName, builder.getUnitAttr());
-  rowsOf->setAttr(holdsResultsAttrName, builder.getUnitAttr());
+  setBuffer(inStages, BufferUse::InStages);
+  setBuffer(rowsOf, BufferUse::HoldsResults);
   for (Operation *piece : llvm::make_early_inc_range(results->getUsers())) {
     builder.setInsertionPoint(piece);
     Value ofTile = StageOp::create(builder, loc, results.getType(), inStages, slot);

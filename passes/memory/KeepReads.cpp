@@ -21,8 +21,8 @@
 // After:  %x = load %a[%row] {tkgpu.kept_from = 17067}; ...
 //
 //===----------------------------------------------------------------------===//
-#include "passes/memory/KeepReads.h"
 #include "dialects/tkgpu/TkGpuCountOps.h"
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "dialects/tkgpu/TkGpuPrivateOps.h"
 #include "passes/Passes.h"
 #include "passes/machine/Machine.h"
@@ -103,7 +103,7 @@ static bool isStraight(FuncOp function) {
       return false;
     reduces |= isReduction(&op);
   }
-  return reduces && !hasProducts(function) && !function->hasAttr(inPlaceAttrName);
+  return reduces && !hasProducts(function) && !getPlan(function).inPlace;
 }
 
 namespace {
@@ -147,7 +147,7 @@ struct KeepReads : tk::impl::KeepReadsBase<KeepReads> {
           load.getVector() * type.getElementTypeBitWidth() !=
               vectorBits) // the access that has a form with a hint
         continue;
-      load->setAttr(keptFromAttrName, OpBuilder(load).getI64IntegerAttr(least));
+      addCacheHint(load, CacheAttr::get(&getContext(), /*once=*/false, /*common=*/false, least));
       ++numKept;
     }
   }

@@ -48,7 +48,7 @@
 #include "passes/memory/ReferenceLoop.h"
 #include "passes/memory/Rings.h"
 
-#include "dialects/tkgpu/TkGpuDialect.h"
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "dialects/tkgpu/TkGpuProducts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -358,7 +358,7 @@ static bool haveRoom(FuncOp function) {
     return true;
   int64_t bytes = kPhaseRoom + kNoteRoom;
   function.walk([&](AllocSharedOp alloc) {
-    if (!alloc->hasAttr(inStagesAttrName))
+    if (!isBuffer(alloc, BufferUse::InStages))
       bytes += llvm::alignTo(alloc.getType().getSizeInBytes(), swizzleAlignment);
   });
   return bytes <= target.getShared();
@@ -378,7 +378,7 @@ static bool keepReferences(FuncOp function, WarpRolesOp roles) {
       found.push_back(kept);
   });
   scf::ForOp copies = copiesOf(roles);
-  if (found.size() != 1 || !copies || function.getTeams() > 1 || function->hasAttr(inPlaceAttrName))
+  if (found.size() != 1 || !copies || function.getTeams() > 1 || getPlan(function).inPlace)
     return false;
   KeptReference &kept = found.front();
   if (!canRepeat(kept.tiles) || !canRepeat(copies) || !haveRoom(function))
@@ -407,6 +407,7 @@ struct KeepReferences : tk::impl::KeepReferencesBase<KeepReferences> {
         if (!keepReferences(function, roles))
           continue;
         ++numLoops;
+        changePlan(function, [](KernelPlan &plan) { plan.rowMaximum = RowMaximum::Deferred; });
         if (auto arguments = LaunchArguments::of(function))
           note(arguments->getLaunch(), "tk-keep-references", Verdict::Derived,
                "iterations behind a tile's first ones keep the row maximum (deferred rescaling); a "

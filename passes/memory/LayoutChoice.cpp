@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/memory/LayoutChoice.h"
 
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/machine/Machine.h"
 #include "passes/memory/SlidingLoads.h"
 #include "passes/parallel/TileLoops.h"
@@ -265,7 +266,7 @@ LayoutAttr LayoutChoice::fromAccesses(unsigned component) const {
       ++depth;
     accesses.push_back({vectors, access.elementBytes(), isa<StoreOp>(op), depth});
     // What blocks carry from tile to tile they store once.
-    if (depth == 0 && op->getParentOfType<FuncOp>()->hasAttr(carriesTilesAttrName))
+    if (depth == 0 && getPlan(op->getParentOfType<FuncOp>()).carriesTiles)
       return;
     // Of equal widths in bytes the wider type wins: a thread's neighbours of it fill one access,
     // and lanes leave no gaps. Next to a product it is the narrower one, which has more elements.

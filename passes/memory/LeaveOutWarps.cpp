@@ -22,6 +22,7 @@
 #include "passes/Passes.h"
 
 #include "dialects/tkgpu/TkGpuLayout.h"
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/memory/BulkBox.h"
 #include "passes/memory/MemoryAccess.h"
 #include "passes/memory/WarpSpecialization.h"
@@ -165,7 +166,7 @@ struct LeaveOutWarps : tk::impl::LeaveOutWarpsBase<LeaveOutWarps> {
 
   void runOnOperation() override {
     for (FuncOp function : getOperation().getOps<FuncOp>()) {
-      auto schedule = function->getAttrOfType<ScheduleAttr>(scheduleAttrName);
+      auto schedule = getTiles(function);
       int64_t spare = schedule ? schedule.getSpareWarps() : 0;
       if (spare == 0 || doWarpsDepend(function))
         continue;

@@ -29,6 +29,7 @@
 // After:  tkgpu.func @rows { ... } {min_blocks = 6, num_warps = 4}
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "dialects/tkgpu/TkGpuPrivateOps.h"
 #include "dialects/tkgpu/TkGpuProducts.h"
 #include "passes/Passes.h"
@@ -268,11 +269,10 @@ private:
                    : std::max(std::min(blocksWith(across, workingRegisters, threads), enough),
                               std::min(blocksWith(withLoads, workingRegisters, threads), most));
     // Of blocks that go through rows there are no more than have room for them.
-    auto schedule = function->getAttrOfType<ScheduleAttr>(scheduleAttrName);
+    auto schedule = getTiles(function);
     if (schedule && schedule.getPersistent() != 0)
-      blocks = function->hasAttr(carriesTilesAttrName)
-                   ? schedule.getPersistent()
-                   : std::min<int64_t>(blocks, schedule.getPersistent());
+      blocks = getPlan(function).carriesTiles ? schedule.getPersistent()
+                                              : std::min<int64_t>(blocks, schedule.getPersistent());
     if (blocks < 2)
       return false;
     function.setMinBlocks(blocks);

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/memory/MemoryAccess.h"
+#include "dialects/tkgpu/TkGpuPlan.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -152,7 +153,7 @@ static int64_t widthOfFixedTerm(Value index, ArrayRef<int64_t> axes, Value strid
 }
 
 int64_t tk::vectorBytesOf(gpu::FuncOp function) {
-  auto schedule = function->getAttrOfType<gpu::ScheduleAttr>(gpu::scheduleAttrName);
+  auto schedule = gpu::getTiles(function);
   return std::clamp<int64_t>(schedule ? schedule.getVector() : 16, 1, 16);
 }
 

@@ -34,8 +34,8 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
 
-#include "dialects/tkgpu/TkGpuDialect.h"
 #include "dialects/tkgpu/TkGpuLayout.h"
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "dialects/tkgpu/TkGpuProducts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -284,7 +284,7 @@ Value ScoreOverlap::beginNext(IRMapping &mapping, Value slot, Value scores) {
   PhaseWaitOp::create(builder, loc, values.wait.getPhases(), valuesSlot, parity);
   waitForSum(mapping);
   auto weight = math::Exp2Op::create(builder, loc, held);
-  weight->setAttr("approx", builder.getUnitAttr());
+  addMode(weight, MathMode::Approx);
   mapping.map(weights.getResult(), weight);
   return next;
 }

@@ -26,6 +26,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/tkgpu/TkGpuExchange.h"
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/Passes.h"
 #include "passes/machine/Machine.h"
 #include "passes/memory/LoopSlice.h"
@@ -205,7 +206,7 @@ struct PipelineCopies : tk::impl::PipelineCopiesBase<PipelineCopies> {
   int64_t stagesFor(FuncOp function) {
     if (stages > 0)
       return stages;
-    auto schedule = function->getAttrOfType<ScheduleAttr>(scheduleAttrName);
+    auto schedule = getTiles(function);
     return schedule ? schedule.getStages() : 3;
   }
 

@@ -152,11 +152,11 @@ static int64_t placeBuffers(FuncOp function) {
   int64_t total = 0;
   AllocSharedOp holder;
   for (Buffer &buffer : buffers)
-    if (buffer.alloc->hasAttr(holdsResultsAttrName))
+    if (isBuffer(buffer.alloc, BufferUse::HoldsResults))
       holder = buffer.alloc;
   SmallVector<Buffer> inStages;
   llvm::erase_if(buffers, [&](const Buffer &buffer) {
-    bool isInStages = buffer.alloc->hasAttr(inStagesAttrName);
+    bool isInStages = isBuffer(buffer.alloc, BufferUse::InStages);
     if (isInStages)
       inStages.push_back(buffer);
     return isInStages;

@@ -31,6 +31,7 @@
 
 #include "dialects/tk/TkDialect.h"
 #include "dialects/tkgpu/TkGpuLayout.h"
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/machine/Machine.h"
 #include "passes/memory/AxisInfo.h"
 #include "passes/tiling/SizeFacts.h"
@@ -280,7 +281,7 @@ bool tk::isStreamedOnce(gpu::LoadOp load) {
   auto loop = load->getParentOfType<scf::ForOp>();
   auto buffer = dyn_cast<BlockArgument>(load.getBuffer());
   if (!type || !layout || !loop || !buffer || load.getRun() > 1 ||
-      !type.getElementType().isIntOrFloat() || function->hasAttr(gpu::inPlaceAttrName) ||
+      !type.getElementType().isIntOrFloat() || gpu::getPlan(function).inPlace ||
       load.getVector() * type.getElementTypeBitWidth() != vectorBytes * 8 ||
       !haveThreadsTheirOwn(layout) || !isMultiplied(load.getResult()))
     return false;

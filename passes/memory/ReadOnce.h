@@ -25,9 +25,6 @@ bool isReadAgainSoon(gpu::BulkCopyOp copy);
 /// and times bring other elements?
 bool isStreamedOnce(gpu::LoadOp load);
 
-/// The unit attribute of a tkgpu.load of which that is so.
-inline constexpr llvm::StringLiteral onceLoadAttrName = "tkgpu.once";
-
 } // namespace tk
 
 #endif // TK_PASSES_MEMORY_READONCE_H

@@ -1,7 +1,7 @@
 //===- ReferenceLoop.cpp - what the reference of weights is for -----------===//
 #include "passes/memory/ReferenceLoop.h"
 
-#include "dialects/tkgpu/TkGpuDialect.h"
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "dialects/tkgpu/TkGpuProducts.h"
 
 using namespace mlir;
@@ -34,7 +34,7 @@ bool ReferenceLoop::findFactor() {
   for (Operation *user : reference.getUsers()) {
     if (user == joined)
       continue;
-    if (factor || !user->hasAttr(rescaleAttrName) || user->getOperand(0) != reference ||
+    if (factor || !hasMode(user, MathMode::Rescale) || user->getOperand(0) != reference ||
         user->getOperand(1) != joined.getResult())
       return false;
     factor = user;

@@ -2,7 +2,7 @@
 #ifndef TK_PASSES_MEMORY_RINGS_H
 #define TK_PASSES_MEMORY_RINGS_H
 
-#include "dialects/tkgpu/TkGpuDialect.h"
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/machine/Machine.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -52,19 +52,11 @@ mlir::FailureOr<llvm::SmallVector<Ring, 0>> findRings(gpu::FuncOp function, bool
 /// step to its own last one.
 void placeResults(gpu::FuncOp function, llvm::MutableArrayRef<Ring> rings);
 
-/// Of shared memory: what holds results in its stages, and what these are there.
-inline constexpr llvm::StringLiteral holdsResultsAttrName = "tkgpu.holds_results";
-inline constexpr llvm::StringLiteral inStagesAttrName = "tkgpu.in_stages";
-/// Beside the latter: warpgroups take turns nevertheless.
-inline constexpr llvm::StringLiteral withTurnsAttrName = "tkgpu.with_turns";
-
 /// Do warpgroups take turns where their loops allow for it? Not where they come apart by
 /// themselves, as those do whose results lie in stages: a turn would have them wait for one
 /// another.
 inline bool takeTurns(gpu::FuncOp function) {
-  return llvm::none_of(function.getBlock()->getOps<gpu::AllocSharedOp>(), [](auto alloc) {
-    return alloc->hasAttr(inStagesAttrName) && !alloc->hasAttr(withTurnsAttrName);
-  });
+  return gpu::getPlan(function).order != gpu::WarpgroupOrder::Unordered;
 }
 
 /// Is `op` of a role, where warpgroups come apart? Then their own instructions are what a step

@@ -2,7 +2,7 @@
 #ifndef TK_PASSES_MEMORY_ROWMEMORY_H
 #define TK_PASSES_MEMORY_ROWMEMORY_H
 
-#include "dialects/tkgpu/TkGpuDialect.h"
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/machine/Machine.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace tk {
 /// How many blocks of a multiprocessor go through rows that they reduce: threads of 64 registers
 /// fill it, if the schedule says nothing else.
 inline int64_t blocksThatReduce(gpu::FuncOp function) {
-  auto schedule = function->getAttrOfType<gpu::ScheduleAttr>(gpu::scheduleAttrName);
+  auto schedule = gpu::getTiles(function);
   if (schedule && schedule.getPersistent() != 0)
     return schedule.getPersistent();
   return std::max<int64_t>(usualThreadsOfProcessor / (function.getBlockWarps() * 32), 1);

@@ -18,13 +18,12 @@
 //   %x = tk.rand %seed, %n {tkgpu.neighbours = 4} : ...
 //
 //===----------------------------------------------------------------------===//
-#include "passes/memory/ShareRandomBlocks.h"
 
 #include "passes/Passes.h"
 #include "passes/memory/AxisInfo.h"
 
-#include "dialects/tkgpu/TkGpuDialect.h"
 #include "dialects/tkgpu/TkGpuLayout.h"
+#include "dialects/tkgpu/TkGpuPlan.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
@@ -84,31 +83,29 @@ static bool isBelowLimit(arith::CmpFOp compare, RandOp rand) {
 }
 
 /// Has the users of `rand` compare words, if comparisons are all that they are.
-static void compareWords(RandOp rand) {
+static void compareWords(RandOp rand, int64_t neighbours) {
   const bool onlyLimits = llvm::all_of(rand->getUsers(), [&](Operation *user) {
     auto compare = dyn_cast<arith::CmpFOp>(user);
     return compare && isBelowLimit(compare, rand);
   });
   if (!onlyLimits)
     return;
-  UnitAttr words = UnitAttr::get(rand.getContext());
-  rand->setAttr(wordsAttrName, words);
+  rand->setAttr(randomAttrName, RandomAttr::get(rand.getContext(), neighbours, /*words=*/true));
   for (Operation *user : rand->getUsers())
-    user->setAttr(wordsAttrName, words);
+    user->setAttr(randomAttrName, RandomAttr::get(rand.getContext(), 1, /*words=*/true));
 }
 
 namespace {
 
 struct ShareRandomBlocks : tk::impl::ShareRandomBlocksBase<ShareRandomBlocks> {
   void runOnOperation() override {
-    Builder builder(&getContext());
     AxisInfo info;
     getOperation().walk([&](RandOp rand) {
       const int64_t neighbours = neighboursOf(rand, info);
       if (neighbours == 1)
         return;
-      rand->setAttr(neighboursAttrName, builder.getI64IntegerAttr(neighbours));
-      compareWords(rand);
+      rand->setAttr(randomAttrName, RandomAttr::get(&getContext(), neighbours, /*words=*/false));
+      compareWords(rand, neighbours);
       ++numShared;
     });
   }

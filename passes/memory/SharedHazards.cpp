@@ -22,6 +22,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/memory/SharedHazards.h"
 
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/memory/Rings.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -46,7 +47,7 @@ namespace {
 bool isOwnBuffer(Value shared) {
   auto part = shared.getDefiningOp<StageOp>();
   bool isOfTeam = part && part.getStage().getDefiningOp<OfWarpgroupOp>();
-  bool isInStage = part && sharedBufferOf(shared)->hasAttr(inStagesAttrName);
+  bool isInStage = part && isBuffer(sharedBufferOf(shared), BufferUse::InStages);
   return (isOfTeam || isInStage ? part.getSource() : shared).getDefiningOp<AllocSharedOp>() !=
          nullptr;
 }
@@ -141,7 +142,7 @@ BarrierInsertion::BarrierInsertion(FuncOp function) : function(function) {
   });
   // Each warpgroup puts its results where it had its rows.
   function.walk([&](AllocSharedOp alloc) {
-    if (alloc->hasAttr(holdsResultsAttrName))
+    if (isBuffer(alloc, BufferUse::HoldsResults))
       apart.set(numbers[alloc]);
   });
   apart.reset(together);
@@ -164,7 +165,7 @@ static bool loadsAnyTwice(FuncOp function) {
 }
 
 unsigned BarrierInsertion::run() {
-  loadsTwice = function->hasAttr(inPlaceAttrName) && loadsAnyTwice(function);
+  loadsTwice = getPlan(function).inPlace && loadsAnyTwice(function);
   State state(numbers.size());
   visit(*function.getBlock(), state);
   return numBarriers;
@@ -225,8 +226,7 @@ void BarrierInsertion::visit(Operation *op, State &state) {
         if (wait.getPending() == 0)
           state.inFlight.reset();
       })
-      .Case<gpu::LoadOp>(
-          [&](gpu::LoadOp) { state.readsReplaced |= function->hasAttr(inPlaceAttrName); })
+      .Case<gpu::LoadOp>([&](gpu::LoadOp) { state.readsReplaced |= getPlan(function).inPlace; })
       .Case<gpu::StoreOp>([&](gpu::StoreOp store) {
         if (state.readsReplaced && (loadsTwice || isReplicated(store.getValue().getType())))
           barrier(op, state);

@@ -21,10 +21,6 @@ llvm::SmallVector<int64_t> slidAxes(gpu::LoadOp load, mlir::scf::ForOp loop);
 /// it?
 bool slidesInRegisters(gpu::LoadOp load, mlir::scf::ForOp loop);
 
-/// On a tkgpu.load: what the threads read, other iterations read again. The same place is read once
-/// if the compiler sees so, which takes loads without branches.
-inline constexpr llvm::StringLiteral commonLoadAttrName = "tkgpu.common";
-
 } // namespace tk
 
 #endif // TK_PASSES_MEMORY_SLIDINGLOADS_H

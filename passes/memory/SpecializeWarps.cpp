@@ -36,6 +36,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/tkgpu/TkGpuExchange.h"
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/Passes.h"
 #include "passes/Patterns.h"
 #include "passes/memory/ReadOnce.h"
@@ -68,7 +69,7 @@ struct SpecializeWarps : tk::impl::SpecializeWarpsBase<SpecializeWarps> {
       return function.emitError("expected bulk copies whose tiles are used where they are copied");
     if (rings->empty())
       return success();
-    auto schedule = function->getAttrOfType<ScheduleAttr>(scheduleAttrName);
+    auto schedule = getTiles(function);
     WarpSpecialization specialization(function, *rings);
     if (inRoles && !specialization.canCutOut())
       return specialize(function, target, /*inRoles=*/false, patterns);
@@ -107,7 +108,7 @@ struct SpecializeWarps : tk::impl::SpecializeWarpsBase<SpecializeWarps> {
       getOperation().walk([](BulkCopyOp copy) { copy.setOnce(isStreamedOnce(copy)); });
       getOperation().walk([](gpu::LoadOp load) {
         if (isStreamedOnce(load))
-          load->setAttr(onceLoadAttrName, UnitAttr::get(load.getContext()));
+          addCacheHint(load, CacheAttr::get(&getContext(), /*once=*/true, /*common=*/false, 0));
       });
     });
     patterns.run("reuse-hints", [&] {

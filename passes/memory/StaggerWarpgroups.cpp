@@ -30,7 +30,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
 
-#include "dialects/tkgpu/TkGpuDialect.h"
+#include "dialects/tkgpu/TkGpuPlan.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -161,6 +161,7 @@ struct StaggerWarpgroups : tk::impl::StaggerWarpgroupsBase<StaggerWarpgroups> {
       if (!products || products->wait.getPhases().getType().getStages() < 2)
         continue;
       stagger(*products);
+      changePlan(function, [](KernelPlan &plan) { plan.order = WarpgroupOrder::Staggered; });
       ++numLoops;
     }
   }

@@ -403,6 +403,8 @@ struct SumInProducts : tk::impl::SumInProductsBase<SumInProducts> {
     getOperation().walk([&](WarpgroupDotOp dot) { dots.push_back(dot); });
     for (WarpgroupDotOp dot : dots)
       if (std::optional<WeightChain> chain = WeightChain::endingIn(dot, target.getShared())) {
+        changePlan(dot->getParentOfType<FuncOp>(),
+                   [](KernelPlan &plan) { plan.rowSums = RowSums::Mma; });
         chain->rewrite();
         ++numSums;
       }

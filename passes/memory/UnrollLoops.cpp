@@ -21,6 +21,7 @@
 //         scf.for %i = %m to %b step %s {...}
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/Passes.h"
 #include "passes/Patterns.h"
 #include "passes/memory/SlidingLoads.h"
@@ -116,7 +117,7 @@ static bool unrollWindow(scf::ForOp loop) {
     return false;
   for (gpu::LoadOp load : loop.getBody()->getOps<gpu::LoadOp>())
     if (slidesInRegisters(load, loop))
-      load->setAttr(commonLoadAttrName, UnitAttr::get(loop.getContext()));
+      addCacheHint(load, CacheAttr::get(loop.getContext(), /*once=*/false, /*common=*/true, 0));
   return succeeded(loopUnrollFull(loop));
 }
 

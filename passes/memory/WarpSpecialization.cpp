@@ -318,10 +318,12 @@ void WarpSpecialization::allocate() {
           builder, loc, cast<SharedType>(tile.getType()).withStages(ring.stages), nullptr);
     if (ring.results) {
       for (Value tile : ring.getTiles())
-        ring.buffers[tile].getDefiningOp()->setAttr(holdsResultsAttrName, builder.getUnitAttr());
-      ring.resultStages = AllocSharedOp::create(
+        setBuffer(ring.buffers[tile].getDefiningOp<AllocSharedOp>(), BufferUse::HoldsResults);
+      auto inStages = AllocSharedOp::create(
           builder, loc, ring.results.getType().withStages(ring.stages), nullptr);
-      ring.resultStages.getDefiningOp()->setAttr(inStagesAttrName, builder.getUnitAttr());
+      setBuffer(inStages, BufferUse::InStages);
+      ring.resultStages = inStages;
+      changePlan(function, [](KernelPlan &plan) { plan.order = WarpgroupOrder::Unordered; });
     }
     auto type = PhasesType::get(function.getContext(), ring.stages);
     ring.full = AllocPhasesOp::create(builder, loc, type, 1, nullptr);
@@ -359,6 +361,11 @@ void WarpSpecialization::setRegisters(WarpRolesOp roles) {
 void WarpSpecialization::apply(bool inRoles, int64_t teams) {
   oneRole = !inRoles;
   function.setTeams(teams);
+  changePlan(function, [&](KernelPlan &plan) {
+    plan.roles = inRoles ? WarpRoles::ProducerConsumer : WarpRoles::One;
+    if (inRoles && function.getBlockWarps() >= 2 * warpsOfWarpgroup)
+      plan.order = teams > 1 ? WarpgroupOrder::PingPong : WarpgroupOrder::Cooperative;
+  });
   Block *body = function.getBlock();
   Location loc = function.getLoc();
   builder.setInsertionPointToStart(body);

@@ -52,9 +52,9 @@ static constexpr int64_t rowsOfPart = 16;
 /// what is reduced, each computed at once?
 static bool isTiledProduct(KernelOp kernel, const StoredReduction &found) {
   auto producer = found.stored.getDefiningOp<ComputeOp>();
-  auto schedule = producer->getAttrOfType<gpu::ScheduleAttr>(gpu::scheduleAttrName);
+  auto schedule = gpu::getTiles(producer);
   constexpr int64_t leastTile = 16; // below, there is as much to store again as there is to read
-  if (!schedule || !schedule.getStep().empty() || producer->hasAttr(mergedIndicesAttrName) ||
+  if (!schedule || !schedule.getStep().empty() || gpu::getPlan(producer).mergedRows ||
       getTileReduction(producer, found.stored.getResultNumber()))
     return false;
   int64_t values = 1;
@@ -97,8 +97,7 @@ static void attach(const StoredReduction &found) {
                                  arith::ConstantIndexOp::create(builder, reduce.getLoc(), 0));
   for (auto [k, term] : llvm::enumerate(terms)) {
     const std::string name = (storedName + "_" + stringifyReduceKind(reduce.getKind(k))).str();
-    SmallVector<int64_t> tile(
-        producer->getAttrOfType<gpu::ScheduleAttr>(gpu::scheduleAttrName).getTile());
+    SmallVector<int64_t> tile(gpu::getTiles(producer).getTile());
     const std::optional<unsigned> rows = rowsOfTile(producer, tile);
     SmallVector<int64_t> sizes;
     for (unsigned index : found.reduced)
@@ -148,7 +147,7 @@ struct AttachReductions : tk::impl::AttachReductionsBase<AttachReductions> {
 
 private:
   void attachReductionsOf(KernelOp kernel, ComputeOp reader) {
-    auto schedule = reader->getAttrOfType<gpu::ScheduleAttr>(gpu::scheduleAttrName);
+    auto schedule = gpu::getTiles(reader);
     if (!schedule)
       return;
     SmallVector<StoredReduction, 0> attachments;
@@ -159,7 +158,7 @@ private:
     if (attachments.empty())
       return;
     StatementShape shape = analyzeStatement(kernel, reader);
-    const bool coarse = schedule != planSchedule(shape, getTarget(kernel), false);
+    const bool coarse = schedule != planSchedule(shape, getTarget(kernel), false).tiles;
     // The statement that stores a result is made anew with each reduction that is attached to it.
     for (const StoredReduction &attachment : attachments)
       if (std::optional<StoredReduction> now = matchStoredReduction(attachment.reduce)) {
@@ -170,8 +169,9 @@ private:
         ++numAttached;
       }
     shape = analyzeStatement(kernel, reader);
-    schedule = planSchedule(shape, getTarget(kernel), coarse);
-    reader->setAttr(gpu::scheduleAttrName, widenVectors(shape, getTarget(kernel), schedule));
+    PlannedTiles planned = planSchedule(shape, getTarget(kernel), coarse);
+    planned.tiles = widenVectors(shape, getTarget(kernel), planned.tiles);
+    planned.writeTo(reader);
   }
 };
 

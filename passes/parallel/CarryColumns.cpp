@@ -81,12 +81,12 @@ static gpu::ScheduleAttr scheduleFor(StatementShape &shape, gpu::ScheduleAttr ol
 /// tile; nothing if it has no room for them.
 static std::optional<CarriedTiles> planTiles(StatementShape &shape, int64_t count) {
   ComputeOp owner = shape.compute;
-  auto old = owner->getAttrOfType<gpu::ScheduleAttr>(gpu::scheduleAttrName);
+  auto old = gpu::getTiles(owner);
   gpu::TargetAttr target = getTarget(shape.kernel);
   ScheduleBlock block = readScheduleBlock(shape);
   if (!old || !block.tiles.empty() || !block.coarsen.empty() || old.getCluster() != 1 ||
-      old.getLoop() >= 0 || !old.getStep().empty() || owner->hasAttr(mergedIndicesAttrName) ||
-      owner->hasAttr(tileReductionsAttrName) || owner.getNumIndices() > 2 ||
+      old.getLoop() >= 0 || !old.getStep().empty() || gpu::getPlan(owner).mergedRows ||
+      gpu::getPlan(owner).tileReductions || owner.getNumIndices() > 2 ||
       !shape.contractions.empty() || boundsReduction(owner, 0))
     return std::nullopt;
   const int64_t bits = std::clamp<int64_t>(shape.narrowestBits, 16, 32);
@@ -209,8 +209,8 @@ static void readBlocks(ReduceOp reduce, ComputeOp owner, ArrayRef<unsigned> redu
 /// the new owner.
 static ComputeOp carry(ColumnParts &found, const CarriedTiles &tiles) {
   ComputeOp parts = found.parts;
-  if (!found.owner->hasAttr(tileReductionsAttrName))
-    found.owner->setAttr(gpu::scheduleAttrName, tiles.schedule);
+  if (!gpu::getPlan(found.owner).tileReductions)
+    gpu::setTiles(found.owner, tiles.schedule);
   OpBuilder host(found.owner);
   Location loc = parts.getLoc();
   // As many blocks as run at once, or tiles if those are fewer.
@@ -255,8 +255,9 @@ static ComputeOp carry(ColumnParts &found, const CarriedTiles &tiles) {
 
 static void planAgain(KernelOp kernel, ComputeOp compute) {
   StatementShape shape = analyzeStatement(kernel, compute);
-  gpu::ScheduleAttr schedule = planSchedule(shape, getTarget(kernel), /*coarse=*/true);
-  compute->setAttr(gpu::scheduleAttrName, widenVectors(shape, getTarget(kernel), schedule));
+  PlannedTiles planned = planSchedule(shape, getTarget(kernel), /*coarse=*/true);
+  planned.tiles = widenVectors(shape, getTarget(kernel), planned.tiles);
+  planned.writeTo(compute);
 }
 
 /// Lets the blocks of `owner` carry what as many of `candidates` compute as there is room for;

@@ -34,19 +34,19 @@ struct CoarsenThreads : tk::impl::CoarsenThreadsBase<CoarsenThreads> {
   void runOnOperation() override {
     mlir::WalkResult walked = getOperation().walk([&](ComputeOp compute) {
       auto kernel = compute->getParentOfType<KernelOp>();
-      auto schedule = compute->getAttrOfType<gpu::ScheduleAttr>(gpu::scheduleAttrName);
+      auto schedule = gpu::getTiles(compute);
       if (!kernel || !schedule)
         return mlir::WalkResult::advance();
       StatementShape shape = analyzeStatement(kernel, compute);
-      if (schedule != planSchedule(shape, getTarget(kernel), false))
+      if (schedule != planSchedule(shape, getTarget(kernel), false).tiles)
         return mlir::WalkResult::advance();
       mergeIndices(shape);
       shape = analyzeStatement(kernel, compute);
-      schedule = planSchedule(shape, getTarget(kernel), true);
-      if (failed(checkThreadsHold(shape, schedule)) ||
-          failed(checkConsumers(shape, schedule, getArgument())))
+      const PlannedTiles planned = planSchedule(shape, getTarget(kernel), true);
+      if (failed(checkThreadsHold(shape, planned.tiles)) ||
+          failed(checkConsumers(shape, planned.tiles, getArgument())))
         return mlir::WalkResult::interrupt();
-      compute->setAttr(gpu::scheduleAttrName, schedule);
+      planned.writeTo(compute);
       ++numCoarsened;
       return mlir::WalkResult::advance();
     });

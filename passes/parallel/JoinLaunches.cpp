@@ -36,6 +36,7 @@
 #include "passes/Passes.h"
 
 #include "dialects/tkgpu/TkGpuCountOps.h"
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/memory/BulkBox.h"
 #include "passes/memory/TileComponents.h"
 #include "passes/tiling/LeastSizes.h"
@@ -126,7 +127,7 @@ bool LaunchPair::isPlain(LaunchOp launch, FuncOp function) {
                matchPattern(launch.getGridY(), m_One()) &&
                matchPattern(launch.getGridZ(), m_One()) && function.getCluster() == 1 &&
                function.getProducerWarps() == 0 && function.getSpareWarps() == 0 &&
-               function.getTeams() == 1 && !function->hasAttr(inPlaceAttrName);
+               function.getTeams() == 1 && !getPlan(function).inPlace;
   if (plain)
     function.walk([&](Operation *op) {
       plain &= !isa<WarpRolesOp, LaunchWaitOp, LaunchReleaseOp, LastBlockOp, AllocPhasesOp>(op);

@@ -103,7 +103,7 @@ void tk::mergeIndices(StatementShape &shape) {
   Builder builder(compute.getContext());
   if (!usesMatrixUnits(product) && readsEveryTerm(a, op) && readsEveryTerm(b, op) &&
       getSizeFact(shape.kernel, op.getUpper()[innermost]).divisor % wholeSlices == 0) {
-    op->setAttr(mergedIndicesAttrName, builder.getUnitAttr());
+    gpu::changePlan(compute, [](gpu::KernelPlan &plan) { plan.mergedTerms = true; });
     return;
   }
   if (!usesMatrixUnits(product) || product.operand.getIntOrFloatBitWidth() != 16)
@@ -123,21 +123,28 @@ void tk::mergeIndices(StatementShape &shape) {
   unsigned first = firstOfRun(compute, last, own), end = cast<BlockArgument>(last).getArgNumber();
   if (!llvm::is_contained(own, last) || first == end)
     return;
-  op->setAttr(mergedIndicesAttrName, builder.getUnitAttr());
-  compute->setAttr(mergedIndicesAttrName, builder.getDenseI64ArrayAttr({first, end + 1}));
+  gpu::changePlan(compute, [&](gpu::KernelPlan &plan) {
+    plan.mergedTerms = true;
+    plan.mergedRows = builder.getDenseI64ArrayAttr({first, end + 1});
+  });
+}
+
+bool tk::areTermsMerged(tk::ReduceOp op) {
+  auto compute = dyn_cast_or_null<ComputeOp>(op->getParentOp());
+  return compute && gpu::getPlan(compute).mergedTerms;
+}
+
+/// The indices of `op` that are counted through as one, as a range of positions.
+static std::pair<int64_t, int64_t> mergedRange(Operation *op) {
+  if (auto reduce = dyn_cast<tk::ReduceOp>(op))
+    return {0, areTermsMerged(reduce) ? reduce.getNumIndices() : 0};
+  DenseI64ArrayAttr range = isa<ComputeOp>(op) ? gpu::getPlan(op).mergedRows : DenseI64ArrayAttr();
+  return range ? std::pair(range[0], range[1]) : std::pair<int64_t, int64_t>(0, 0);
 }
 
 SmallVector<Value> tk::getMergedIndices(Value index) {
   auto arg = cast<BlockArgument>(index);
-  Operation *op = arg.getOwner()->getParentOp();
-  int64_t first = 0, end = 0;
-  if (auto range = op->getAttrOfType<DenseI64ArrayAttr>(mergedIndicesAttrName)) {
-    first = range[0];
-    end = range[1];
-  } else if (auto reduce = dyn_cast<tk::ReduceOp>(op);
-             reduce && op->hasAttr(mergedIndicesAttrName)) {
-    end = reduce.getNumIndices();
-  }
+  const auto [first, end] = mergedRange(arg.getOwner()->getParentOp());
   SmallVector<Value> merged;
   if (arg.getArgNumber() + 1 == end)
     for (int64_t n = first; n < end; ++n)
@@ -147,10 +154,6 @@ SmallVector<Value> tk::getMergedIndices(Value index) {
 
 bool tk::isMergedIntoOther(Value index) {
   auto arg = cast<BlockArgument>(index);
-  Operation *op = arg.getOwner()->getParentOp();
-  if (auto range = op->getAttrOfType<DenseI64ArrayAttr>(mergedIndicesAttrName))
-    return arg.getArgNumber() >= range[0] && arg.getArgNumber() + 1 < range[1];
-  auto reduce = dyn_cast<tk::ReduceOp>(op);
-  return reduce && op->hasAttr(mergedIndicesAttrName) &&
-         arg.getArgNumber() + 1 < reduce.getNumIndices();
+  const auto [first, end] = mergedRange(arg.getOwner()->getParentOp());
+  return arg.getArgNumber() >= first && arg.getArgNumber() + 1 < end;
 }

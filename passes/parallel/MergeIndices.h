@@ -13,16 +13,16 @@
 
 namespace tk {
 
-/// On a tk.compute: the range of positions of the indices that one counter replaces. On a
-/// tk.reduce, without operands: one counter replaces all of its indices. The last index stands for
-/// all of them, in its schedule, too.
-inline constexpr llvm::StringLiteral mergedIndicesAttrName = "tkgpu.merged";
-
-/// Marks the merged indices of a compute op that is a convolution.
+/// Writes to the plan of a compute op what is merged, if it is a product over windows: some of its
+/// indices (`merged_rows`), all of those of its reduction (`merged_terms`). The last of them stands
+/// for all, in the tiles, too.
 void mergeIndices(StatementShape &shape);
 
 /// The indices that are merged with `index`, which is the last of them; empty if there are none.
 llvm::SmallVector<mlir::Value> getMergedIndices(mlir::Value index);
+
+/// Does one counter replace all indices of `op`?
+bool areTermsMerged(ReduceOp op);
 
 /// True if `index` is merged into another index, which stands for both.
 bool isMergedIntoOther(mlir::Value index);

@@ -20,7 +20,7 @@
 //   %y:2 = tk.compute ["r", "c"] { h = x[r, c] + p[r, c]; f(h, sum[k](x[r, k] + p[r, k])), h }
 //   %p' = tk.compute ["i", "j"] { y#1[i, j] }          tk.return %y#0, %p'      // replaces p
 //     =>
-//   %y:2 = tk.compute ["r", "c"] { the same } {tk.in_place}      tk.return %y#0, %y#1
+//   %y:2 = tk.compute ["r", "c"] { the same, in_place }      tk.return %y#0, %y#1
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
@@ -111,26 +111,26 @@ private:
 };
 
 struct OverwriteRows : tk::impl::OverwriteRowsBase<OverwriteRows> {
-  static constexpr llvm::StringLiteral inPlace = "tk.in_place";
-
   /// Marks the statement of `result`, and plans it anew, if that may overwrite `param`.
   static bool overwrites(KernelOp kernel, OpResult result, Value param) {
     auto compute = cast<ComputeOp>(result.getOwner());
-    auto schedule = compute->getAttrOfType<gpu::ScheduleAttr>(gpu::scheduleAttrName);
+    auto schedule = gpu::getTiles(compute);
     if (!schedule || !coversAllIndices(compute, result.getResultNumber()) ||
         !RowOwnership(kernel, compute, schedule).mayOverwrite(param))
       return false;
     StatementShape shape = analyzeStatement(kernel, compute);
-    const bool isCoarse = schedule == planSchedule(shape, getTarget(kernel), true);
-    const bool wasInPlace = compute->hasAttr(inPlace);
-    compute->setAttr(inPlace, UnitAttr::get(kernel.getContext()));
-    gpu::ScheduleAttr anew = isCoarse ? planSchedule(shape, getTarget(kernel), true) : schedule;
-    if (!RowOwnership(kernel, compute, anew).mayOverwrite(param)) {
-      if (!wasInPlace)
-        compute->removeAttr(inPlace);
+    const gpu::KernelPlan before = gpu::getPlan(compute);
+    PlannedTiles planned = planSchedule(shape, getTarget(kernel), true);
+    const bool isCoarse = schedule == planned.tiles;
+    gpu::changePlan(compute, [](gpu::KernelPlan &plan) { plan.inPlace = true; });
+    if (isCoarse)
+      planned = planSchedule(shape, getTarget(kernel), true);
+    if (!RowOwnership(kernel, compute, isCoarse ? planned.tiles : schedule).mayOverwrite(param)) {
+      gpu::setPlan(compute, before);
       return false;
     }
-    compute->setAttr(gpu::scheduleAttrName, anew);
+    if (isCoarse)
+      planned.writeTo(compute);
     return true;
   }
 

@@ -29,6 +29,7 @@
 //                                             }
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/Passes.h"
 #include "passes/memory/BulkBox.h"
 #include "passes/parallel/TileLoops.h"
@@ -195,12 +196,12 @@ struct PersistBlocks : tk::impl::PersistBlocksBase<PersistBlocks> {
   void runOnOperation() override {
     auto target = getOperation()->getAttrOfType<TargetAttr>(targetAttrName);
     for (FuncOp function : getOperation().getOps<FuncOp>()) {
-      auto schedule = function->getAttrOfType<ScheduleAttr>(scheduleAttrName);
+      auto schedule = getTiles(function);
       std::optional<LaunchArguments> arguments = LaunchArguments::of(function);
-      if (!target || !schedule || !arguments || function->hasAttr(carriesTilesAttrName) ||
+      if (!target || !schedule || !arguments || getPlan(function).carriesTiles ||
           !findProgramId(function))
         continue;
-      if (auto shares = function->getAttrOfType<DenseI64ArrayAttr>(sharesAttrName)) {
+      if (DenseI64ArrayAttr shares = getPlan(function).workUnits) {
         goThroughShare(function, *arguments, shares);
         ++numPersistent;
         continue;

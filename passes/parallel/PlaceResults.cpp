@@ -19,6 +19,7 @@
 //   %x = tk.compute ["i"] { y[i] }                  tk.return %x
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/Passes.h"
 
 #include "dialects/tk/TkDialect.h"
@@ -112,7 +113,7 @@ struct PlaceResults : tk::impl::PlaceResultsBase<PlaceResults> {
       if (param && llvm::any_of(param.getUsers(), [&](Operation *user) {
             return result.getOwner()->isProperAncestor(user);
           }))
-        result.getOwner()->setAttr("tk.in_place", UnitAttr::get(&getContext()));
+        gpu::changePlan(result.getOwner(), [](gpu::KernelPlan &plan) { plan.inPlace = true; });
     }
     // A copy may read a parameter that another copy replaces: those that read come first, by way
     // of scratch memory.

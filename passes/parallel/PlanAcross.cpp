@@ -69,7 +69,7 @@ int64_t Planner::planScanAcross(ScanOp scan, Value across) {
   int64_t divisor = getSizeFact(shape.kernel, shape.endWithoutMask(across)).divisor;
   int64_t ownRows = ownScan.threads * ownScan.elements * bits / ownScan.mostBits;
   bool isFetched = divisor * bits % vectorBits == 0 && !(length && *length <= ownRows) &&
-                   !shape.compute->hasAttr("tk.in_place");
+                   !gpu::getPlan(shape.compute).inPlace;
   const ScanShape &how = isFetched ? fetchedScan : ownScan;
   int64_t columns = how.mostBits / bits;
   // Less than half a line costs more than multiprocessors without a block, if they are not many.

@@ -44,7 +44,7 @@ int64_t Planner::countOthers(Value m, Value n) {
 }
 
 /// May a tile's last rows be the next one's too? What other blocks read must not be replaced.
-static bool mayOverlap(ComputeOp compute) { return !compute->hasAttr("tk.in_place"); }
+static bool mayOverlap(ComputeOp compute) { return !gpu::getPlan(compute).inPlace; }
 
 /// Are scores arguments of a function whose polynomial takes registers of each?
 static bool haveLongFunctions(ComputeOp compute) {

@@ -238,7 +238,7 @@ bool Planner::isForWarpgroups(Contraction &product) {
                      return other.op->isProperAncestor(product.op);
                    });
   if (!hasFeature(target, Feature::WarpgroupProducts) || !coarse || isInChain ||
-      product.op->hasAttr(mergedIndicesAttrName) ||
+      areTermsMerged(product.op) ||
       !haveWarpgroupProduct(product.operand, getSumPrecision(product.op)))
     return false;
   // The one factor that may go through registers; of few rows' many columns each product's.

@@ -20,8 +20,7 @@ int64_t Planner::warpsOfParts() {
   ComputeOp before;
   for (Operation *op = shape.compute->getPrevNode(); op && !before; op = op->getPrevNode())
     before = dyn_cast<ComputeOp>(op);
-  auto schedule =
-      before ? before->getAttrOfType<gpu::ScheduleAttr>(gpu::scheduleAttrName) : nullptr;
+  auto schedule = before ? gpu::getTiles(before) : gpu::ScheduleAttr();
   if (!schedule || shape.compute.getNumIndices() > 0 || !shape.contractions.empty())
     return 0;
   int64_t blocks = 1;

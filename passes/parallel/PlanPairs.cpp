@@ -36,7 +36,6 @@ bool Planner::planPairs() {
   auto reduction = dyn_cast<ReduceOp>(shape.reductions.front());
   if (!reduction)
     return false;
-  reduction->removeAttr(byPairsAttrName);
   if (reduction->getBlock() != compute.getBlock() || reduction.getNumIndices() != 1 ||
       reduction.getNumAccumulators() != 1)
     return false;
@@ -65,7 +64,6 @@ bool Planner::planPairs() {
     if (!isPadded && divisor % tileOf(k) != 0)
       return false;
     set(m, fit(m, mostRows, leastRows));
-    reduction->setAttr(byPairsAttrName, UnitAttr::get(compute.getContext()));
     shape.contractions.push_back({reduction, m, n, k, Float32Type::get(compute.getContext())});
     planProduct(shape.contractions.back());
     return true;

@@ -198,7 +198,7 @@ bool Planner::isKeptBySeveral(Value along) {
   return maySpread(along) && length > longestSpreadRow && length <= longestKeptRow &&
          llvm::isPowerOf2_64(length) &&
          getSizeFact(shape.kernel, shape.endOf(along)).divisor >= length &&
-         keptBits(along) == rowBits && !shape.compute->hasAttr("tk.in_place");
+         keptBits(along) == rowBits && !gpu::getPlan(shape.compute).inPlace;
 }
 
 /// Do the blocks of a cluster that keeps rows fill a multiprocessor each? Two of them have no room
@@ -240,7 +240,7 @@ int64_t Planner::blocksThatStay(Value along, int64_t length) {
     blocks = blocksOfThirds;
   bool fits = rows * bytesOfRow(length) * blocks / cluster < target.getShared();
   return length > longestOwnRow && waits && fits && maySpread(along) &&
-                 !shape.compute->hasAttr("tk.in_place")
+                 !gpu::getPlan(shape.compute).inPlace
              ? blocks
              : 0;
 }
@@ -382,8 +382,13 @@ int64_t Planner::threadsOfRow(Value row, int64_t length, int64_t filled, bool is
 }
 
 void Planner::planRows() {
-  if (planPairs() || planShared() || planFactorRows())
-    return;
+  if (planPairs())
+    return setFamily(gpu::PlanFamily::Pairwise, gpu::PlanUnit::Cores);
+  if (planShared())
+    return setFamily(gpu::PlanFamily::SharedTerms, gpu::PlanUnit::None);
+  if (planFactorRows())
+    return setFamily(gpu::PlanFamily::Gemv, gpu::PlanUnit::None);
+  family = gpu::PlanFamily::ColumnReduction; // unless a reduction goes along memory
   int64_t longest = 0, filled = 0;
   bool isHeld = true, isAligned = true, isInHalves = true, isFilled = true;
   Value row;
@@ -406,6 +411,7 @@ void Planner::planRows() {
     }
     Value along = planAlong(op, depth);
     row = along;
+    family = gpu::PlanFamily::RowReduction;
     bool isSlice = false;
     if (auto reduction = dyn_cast<ReduceOp>(op); reduction && !inner) {
       depth = planOtherAxes(reduction, along,

@@ -234,15 +234,28 @@ void Planner::planChain(Contraction &outer) {
 
 void Planner::planContractions() {
   for (Contraction &product : shape.contractions) {
-    if (product.isOuter && isChainForWarpgroups(product))
+    const gpu::PlanUnit unit = usesMatrixUnits(product) ? gpu::PlanUnit::Mma : gpu::PlanUnit::Cores;
+    if (product.isOuter && isChainForWarpgroups(product)) {
+      setFamily(gpu::PlanFamily::FusedGemm, gpu::PlanUnit::Wgmma);
       planWarpgroupChain(product);
-    else if (product.isOuter)
+    } else if (product.isOuter) {
+      setFamily(gpu::PlanFamily::FusedGemm, unit);
       planChain(product);
-    else if (isForWarpgroups(product))
+    } else if (isForWarpgroups(product)) {
+      setFamily(gpu::PlanFamily::Gemm, gpu::PlanUnit::Wgmma);
       planWarpgroupProduct(product);
-    else if (!inChain.contains(product.op))
+    } else if (!inChain.contains(product.op)) {
+      setFamily(gpu::PlanFamily::Gemm, unit);
       planProduct(product);
+    }
   }
+}
+
+void Planner::setFamily(gpu::PlanFamily chosen, gpu::PlanUnit multiplier) {
+  if (family == gpu::PlanFamily::FusedGemm)
+    return;
+  family = chosen;
+  unit = multiplier;
 }
 
 /// The index along which several rows should share what a thread loads: the innermost of those that
@@ -297,6 +310,7 @@ static Value indexOfResults(Planner &planner) {
 void Planner::planElements() {
   ComputeOp compute = shape.compute;
   unsigned count = compute.getNumIndices();
+  family = gpu::PlanFamily::Elementwise;
   if (count == 0) {
     warps = 1;
     return;
@@ -441,7 +455,7 @@ void Planner::fitChains() {
   }
 }
 
-gpu::ScheduleAttr Planner::finish() {
+PlannedTiles Planner::finish() {
   SmallVector<int64_t> tile, reduce, step;
   for (unsigned p = 0; p < shape.compute.getNumIndices(); ++p)
     tile.push_back(tileOf(shape.compute.getIndex(p)));
@@ -457,12 +471,21 @@ gpu::ScheduleAttr Planner::finish() {
   stages = block.stages.value_or(stages);
   group = block.group.value_or(group);
   warps = llvm::bit_floor<uint64_t>(std::max<int64_t>(warps, 1));
-  return gpu::ScheduleAttr::get(shape.compute.getContext(), tile, reduce, loop, warps, perThread,
-                                block.vector.value_or(shape.narrowestBits / 8), stages, group,
-                                persistent, cluster, step, teams);
+  return {family, unit,
+          gpu::ScheduleAttr::get(shape.compute.getContext(), tile, reduce, loop, warps, perThread,
+                                 block.vector.value_or(shape.narrowestBits / 8), stages, group,
+                                 persistent, cluster, step, teams)};
 }
 
-gpu::ScheduleAttr tk::planSchedule(StatementShape &shape, gpu::TargetAttr target, bool coarse) {
+void PlannedTiles::writeTo(ComputeOp compute) const {
+  gpu::changePlan(compute, [&](gpu::KernelPlan &plan) {
+    plan.family = family;
+    plan.unit = unit;
+    plan.tiles = tiles;
+  });
+}
+
+PlannedTiles tk::planSchedule(StatementShape &shape, gpu::TargetAttr target, bool coarse) {
   bool asked = coarse && !readScheduleBlock(shape).coarsen.empty();
   Planner planner(shape, target, coarse && !asked);
   if (!shape.contractions.empty())

@@ -36,6 +36,8 @@ struct Planner {
   llvm::SmallPtrSet<mlir::Operation *, 4> inChain; ///< planned with the contraction around them
   int64_t warps = 8, perThread = 1, stages = 1, group = 1, loop = -1;
   int64_t persistent = 0, cluster = 1, teams = 1;
+  gpu::PlanFamily family = gpu::PlanFamily::None;
+  gpu::PlanUnit unit = gpu::PlanUnit::None;
   bool isSpread = false;   ///< rows are divided among the blocks of a cluster
   bool hasWindows = false; ///< a thread has several results of a few elements each
 
@@ -123,7 +125,9 @@ struct Planner {
   void limitOperands();
   void fitChains();
   void fitMatrixChains();
-  gpu::ScheduleAttr finish();
+  /// Records the family of a product: that of the outermost of several.
+  void setFamily(gpu::PlanFamily chosen, gpu::PlanUnit multiplier);
+  PlannedTiles finish();
 };
 
 } // namespace tk

@@ -12,7 +12,8 @@
 // 4. Note the keys of the kernel's schedule block that no compute op uses.
 //
 // Before: tk.compute ["i"] in (%N) { ... }
-// After:  the same with tkgpu.schedule = #tkgpu.schedule<tile = [256], reduce = [], warps = 8, ...>
+// After:  the same with tkgpu.plan = #tkgpu.plan<family = elementwise, tiles =
+// #tkgpu.schedule<...>>
 //
 //===----------------------------------------------------------------------===//
 #include "passes/machine/Machine.h"
@@ -59,14 +60,14 @@ struct SelectSchedule : tk::impl::SelectScheduleBase<SelectSchedule> {
   void runOnOperation() override {
     mlir::WalkResult walked = getOperation().walk([](ComputeOp compute) {
       auto kernel = compute->getParentOfType<KernelOp>();
-      if (!kernel || compute->hasAttr(gpu::scheduleAttrName))
+      if (!kernel || gpu::getTiles(compute))
         return mlir::WalkResult::advance();
       StatementShape shape = analyzeStatement(kernel, compute);
       gpu::TargetAttr target = getTarget(kernel);
-      gpu::ScheduleAttr schedule = planSchedule(shape, target, false);
-      if (failed(checkProducts(shape, target)) || failed(checkThreadsHold(shape, schedule)))
+      const PlannedTiles planned = planSchedule(shape, target, false);
+      if (failed(checkProducts(shape, target)) || failed(checkThreadsHold(shape, planned.tiles)))
         return mlir::WalkResult::interrupt();
-      compute->setAttr(gpu::scheduleAttrName, schedule);
+      planned.writeTo(compute);
       return mlir::WalkResult::advance();
     });
     if (walked.wasInterrupted())

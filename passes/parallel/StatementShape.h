@@ -8,7 +8,7 @@
 #ifndef TK_PASSES_PARALLEL_STATEMENTSHAPE_H
 #define TK_PASSES_PARALLEL_STATEMENTSHAPE_H
 
-#include "dialects/tkgpu/TkGpuDialect.h"
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/tiling/SizeFacts.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -64,8 +64,18 @@ bool boundsReduction(ComputeOp compute, unsigned p);
 /// True likewise for the beginning of the range, as where keys sum over the queries that see them.
 bool beginsReduction(ComputeOp compute, unsigned p);
 
-/// The tiles of a compute op with one output for each thread, or with several (`coarse`).
-gpu::ScheduleAttr planSchedule(StatementShape &shape, gpu::TargetAttr target, bool coarse);
+/// The first decisions about a kernel.
+struct PlannedTiles {
+  gpu::PlanFamily family;
+  gpu::PlanUnit unit;
+  gpu::ScheduleAttr tiles;
+
+  /// Writes them to the plan of `compute`.
+  void writeTo(ComputeOp compute) const;
+};
+
+/// Plans a compute op with one output for each thread, or with several (`coarse`).
+PlannedTiles planSchedule(StatementShape &shape, gpu::TargetAttr target, bool coarse);
 
 /// `schedule` with the widest accesses that the hardware or the kernel's schedule block allows.
 gpu::ScheduleAttr widenVectors(StatementShape &shape, gpu::TargetAttr target,

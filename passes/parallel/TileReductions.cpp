@@ -1,7 +1,7 @@
 //===- TileReductions.cpp - compute ops that reduce a tile's results ------===//
 #include "passes/parallel/TileReductions.h"
 
-#include "dialects/tkgpu/TkGpuDialect.h"
+#include "dialects/tkgpu/TkGpuPlan.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -26,7 +26,7 @@ struct Results {
   }
   /// What `compute` has as result `r`.
   void add(ComputeOp compute, unsigned r) {
-    auto known = compute->getAttrOfType<ArrayAttr>(tileReductionsAttrName);
+    ArrayAttr known = gpu::getPlan(compute).tileReductions;
     add(compute.getResult(r).getType(), llvm::to_vector_of<int64_t>(compute.getIndicesOf(r)),
         compute.getNames()[r], known ? known[r] : UnitAttr::get(compute.getContext()),
         compute.getYield().getValues()[r]);
@@ -35,16 +35,19 @@ struct Results {
 
 } // namespace
 
-/// The statement `compute` with `results`, and with more indices behind its own, if so many are
-/// given. The old one has no body then.
-static ComputeOp recreate(ComputeOp compute, const Results &results, ArrayRef<Attribute> indexNames,
-                          ValueRange extents) {
+/// The statement `compute` with `results` and `tiles`, and with more indices behind its own, if so
+/// many are given. The old one has no body then.
+static ComputeOp recreate(ComputeOp compute, const Results &results, gpu::ScheduleAttr tiles,
+                          ArrayRef<Attribute> indexNames, ValueRange extents) {
   OpBuilder builder(compute);
   auto made = ComputeOp::create(
       builder, compute.getLoc(), results.types, builder.getArrayAttr(indexNames), extents,
       builder.getArrayAttr(results.lists), builder.getArrayAttr(results.names));
   made->setDiscardableAttrs(compute->getDiscardableAttrDictionary());
-  made->setAttr(tileReductionsAttrName, builder.getArrayAttr(results.entries));
+  gpu::changePlan(made, [&](gpu::KernelPlan &plan) {
+    plan.tiles = tiles;
+    plan.tileReductions = builder.getArrayAttr(results.entries);
+  });
   made.getBody().takeBody(compute.getBody());
   while (made.getBlock()->getNumArguments() < extents.size())
     made.getBlock()->addArgument(builder.getIndexType(), compute.getLoc());
@@ -54,7 +57,7 @@ static ComputeOp recreate(ComputeOp compute, const Results &results, ArrayRef<At
 
 ComputeOp tk::addTileReduction(ComputeOp compute, const AddedReduction &added, StringRef name) {
   OpBuilder builder(compute);
-  auto schedule = compute->getAttrOfType<gpu::ScheduleAttr>(gpu::scheduleAttrName);
+  auto schedule = gpu::getTiles(compute);
   // The counters stand where the indices do, so that neighbours stay neighbours.
   SmallVector<int64_t> positions, counters, tile(schedule.getTile());
   SmallVector<Attribute> indexNames(compute.getIndexNames().getValue());
@@ -85,23 +88,18 @@ ComputeOp tk::addTileReduction(ComputeOp compute, const AddedReduction &added, S
   Results results;
   for (unsigned r = 0; r < compute.getNumResults(); ++r)
     results.add(compute, r);
-  SmallVector<NamedAttribute> entry = {
-      builder.getNamedAttr("counters", builder.getDenseI64ArrayAttr(counters)),
-      builder.getNamedAttr(
-          "indices", builder.getDenseI64ArrayAttr(llvm::to_vector_of<int64_t>(added.reduced))),
-      builder.getNamedAttr("kind", ReduceKindAttr::get(builder.getContext(), added.kind)),
-      builder.getNamedAttr("sizes", builder.getDenseI64ArrayAttr(added.sizes))};
-  if (added.blocks)
-    entry.push_back(builder.getNamedAttr("carried", builder.getUnitAttr()));
+  auto entry = gpu::TileReductionAttr::get(
+      builder.getContext(), ReduceKindAttr::get(builder.getContext(), added.kind),
+      builder.getDenseI64ArrayAttr(counters),
+      builder.getDenseI64ArrayAttr(llvm::to_vector_of<int64_t>(added.reduced)),
+      builder.getDenseI64ArrayAttr(added.sizes), /*carried=*/bool(added.blocks));
   results.add(RankedTensorType::get(shape, added.value.getType()), positions,
-              builder.getStringAttr(name), builder.getDictionaryAttr(entry), added.value);
-  ComputeOp result = recreate(compute, results, indexNames, extents);
-  result->setAttr(
-      gpu::scheduleAttrName,
-      gpu::ScheduleAttr::get(builder.getContext(), tile, schedule.getReduce(), schedule.getLoop(),
-                             schedule.getWarps(), schedule.getPerThread(), schedule.getVector(),
-                             schedule.getStages(), schedule.getGroup(), schedule.getPersistent(),
-                             schedule.getCluster(), schedule.getStep(), schedule.getTeams()));
+              builder.getStringAttr(name), entry, added.value);
+  auto tiles = gpu::ScheduleAttr::get(
+      builder.getContext(), tile, schedule.getReduce(), schedule.getLoop(), schedule.getWarps(),
+      schedule.getPerThread(), schedule.getVector(), schedule.getStages(), schedule.getGroup(),
+      schedule.getPersistent(), schedule.getCluster(), schedule.getStep(), schedule.getTeams());
+  ComputeOp result = recreate(compute, results, tiles, indexNames, extents);
   compute->replaceAllUsesWith(result->getResults().drop_back());
   compute->erase();
   return result;
@@ -109,7 +107,7 @@ ComputeOp tk::addTileReduction(ComputeOp compute, const AddedReduction &added, S
 
 void tk::dropUnusedResults(ComputeOp compute) {
   auto isUnused = [](Value result) { return result.use_empty(); };
-  if (!compute->hasAttr(tileReductionsAttrName) || llvm::none_of(compute->getResults(), isUnused))
+  if (!gpu::getPlan(compute).tileReductions || llvm::none_of(compute->getResults(), isUnused))
     return;
   Results results;
   SmallVector<Value> kept;
@@ -118,8 +116,8 @@ void tk::dropUnusedResults(ComputeOp compute) {
       results.add(compute, result.getResultNumber());
       kept.push_back(result);
     }
-  ComputeOp rest =
-      recreate(compute, results, compute.getIndexNames().getValue(), compute.getExtents());
+  ComputeOp rest = recreate(compute, results, gpu::getTiles(compute),
+                            compute.getIndexNames().getValue(), compute.getExtents());
   for (auto [old, result] : llvm::zip_equal(kept, rest->getResults()))
     old.replaceAllUsesWith(result);
   compute->erase();

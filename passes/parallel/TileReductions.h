@@ -2,13 +2,9 @@
 #ifndef TK_PASSES_PARALLEL_TILEREDUCTIONS_H
 #define TK_PASSES_PARALLEL_TILEREDUCTIONS_H
 
-#include "dialects/tk/TkDialect.h"
+#include "dialects/tkgpu/TkGpuPlan.h"
 
 namespace tk {
-
-/// On a tk.compute with a schedule: an array with an entry for each result, which is a unit if the
-/// result reduces no tiles.
-inline constexpr llvm::StringLiteral tileReductionsAttrName = "tkgpu.tile_reductions";
 
 /// A result over the tiles of some indices; another of its indices counts these tiles. Its element
 /// is the reduction of the yielded value over the values of those indices in one tile. The yielded
@@ -27,18 +23,15 @@ struct TileReduction {
 };
 
 inline std::optional<TileReduction> getTileReduction(ComputeOp compute, unsigned result) {
-  auto entries = compute->getAttrOfType<mlir::ArrayAttr>(tileReductionsAttrName);
+  mlir::ArrayAttr entries = gpu::getPlan(compute).tileReductions;
   auto entry =
-      entries ? llvm::dyn_cast<mlir::DictionaryAttr>(entries[result]) : mlir::DictionaryAttr();
+      entries ? llvm::dyn_cast<gpu::TileReductionAttr>(entries[result]) : gpu::TileReductionAttr();
   if (!entry)
     return std::nullopt;
-  auto listOf = [&](llvm::StringRef name) {
-    return entry.getAs<mlir::DenseI64ArrayAttr>(name).asArrayRef();
-  };
-  TileReduction reduction{
-      {}, entry.getAs<ReduceKindAttr>("kind").getValue(), entry.contains("carried")};
+  TileReduction reduction{{}, entry.getKind().getValue(), entry.getCarried()};
   for (auto [counter, index, size] :
-       llvm::zip_equal(listOf("counters"), listOf("indices"), listOf("sizes")))
+       llvm::zip_equal(entry.getCounters().asArrayRef(), entry.getIndices().asArrayRef(),
+                       entry.getSizes().asArrayRef()))
     reduction.axes.push_back({static_cast<unsigned>(counter), static_cast<unsigned>(index), size});
   return reduction;
 }

@@ -31,14 +31,14 @@ struct WidenVectors : tk::impl::WidenVectorsBase<WidenVectors> {
   void runOnOperation() override {
     getOperation().walk([&](ComputeOp compute) {
       auto kernel = compute->getParentOfType<KernelOp>();
-      auto schedule = compute->getAttrOfType<gpu::ScheduleAttr>(gpu::scheduleAttrName);
+      auto schedule = gpu::getTiles(compute);
       if (!kernel || !schedule)
         return;
       StatementShape shape = analyzeStatement(kernel, compute);
       gpu::ScheduleAttr wide = widenVectors(shape, getTarget(kernel), schedule);
       if (wide == schedule)
         return;
-      compute->setAttr(gpu::scheduleAttrName, wide);
+      gpu::setTiles(compute, wide);
       ++numWidened;
     });
   }

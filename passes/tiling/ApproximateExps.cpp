@@ -28,6 +28,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/tiling/ApproximateExps.h"
 
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "dialects/tkgpu/TkGpuProducts.h"
 #include "passes/analysis/ScalarExpr.h"
 
@@ -62,11 +63,11 @@ static bool isRoundedOrSummed(ExpDiffOp diff, tk::ReduceOp reduction) {
   return isRounded;
 }
 
-static void mark(Operation *op) { op->setAttr(approxAttrName, UnitAttr::get(op->getContext())); }
+static void mark(Operation *op) { gpu::addMode(op, gpu::MathMode::Approx); }
 
 static void markFactor(ExpDiffOp factor) {
   mark(factor);
-  factor->setAttr(rescaleAttrName, UnitAttr::get(factor.getContext()));
+  gpu::addMode(factor, gpu::MathMode::Rescale);
 }
 
 bool tk::isNarrowed(Value value) {
@@ -130,7 +131,8 @@ static void markQuotients(tk::ReduceOp reduction) {
     while (auto select = term.getDefiningOp<arith::SelectOp>())
       term = select.getTrueValue();
     auto diff = term.getDefiningOp<ExpDiffOp>();
-    if (!diff || !diff->hasAttr(approxAttrName) || reduction.getKind(k) != ReduceKind::Sum)
+    if (!diff || !gpu::hasMode(diff, gpu::MathMode::Approx) ||
+        reduction.getKind(k) != ReduceKind::Sum)
       continue;
     auto running = dyn_cast<BlockArgument>(diff.getB());
     bool isOwn = running && running.getOwner() == reduction.getBlock() &&
@@ -223,7 +225,7 @@ static void markNormaliser(tk::ReduceOp reduction, unsigned k) {
     else
       mark(op);
     if (weight && !hasLogarithm)
-      weight->setAttr(wideAttrName, UnitAttr::get(op->getContext()));
+      gpu::addMode(weight, gpu::MathMode::Wide);
   }
   if (factor)
     markFactor(factor);

@@ -6,15 +6,6 @@
 
 namespace tk {
 
-/// The unit attribute of a tk.exp_diff whose result may have a relative error of 2^-19, of a
-/// tk.div_or_zero by a number with a normal reciprocal that may have one of 2^-22, and of what
-/// ApproximateNarrow.h marks.
-inline constexpr llvm::StringRef approxAttrName = "approx";
-
-/// The unit attribute of such a tk.exp_diff that holds under maxima of any size; others do while
-/// these are below 2^27.
-inline constexpr llvm::StringRef wideAttrName = "wide";
-
 /// Marks the exponentials in `compute`, and the quotients by their sums, that are of use for no
 /// more than 16 bits.
 void markApproximateExps(ComputeOp compute);

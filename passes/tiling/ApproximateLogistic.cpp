@@ -23,6 +23,7 @@
 //                                             %r = arith.truncf %g : f32 to bf16
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/tiling/ApproximateExps.h"
 #include "passes/tiling/ApproximateNarrow.h"
 
@@ -121,12 +122,12 @@ static void useLogistic(arith::MulFOp product) {
   auto [other, scale] = splitConstant(factor);
   Value exponent = createExponent(builder, loc, tanh.getOperand(), other, -2.0 * log2OfE);
   auto power = math::Exp2Op::create(builder, loc, exponent);
-  power->setAttr(approxAttrName, builder.getUnitAttr());
+  gpu::addMode(power, gpu::MathMode::Approx);
   Value divisor = arith::AddFOp::create(builder, loc, power, constant(builder, loc, 1.0));
   auto quotient =
       arith::DivFOp::create(builder, loc, multiplyBy(builder, loc, other, 2.0 * scale), divisor);
-  quotient->setAttr(approxAttrName, builder.getUnitAttr());
-  quotient->setAttr(reciprocalAttrName, builder.getUnitAttr());
+  gpu::addMode(quotient, gpu::MathMode::Approx);
+  gpu::addMode(quotient, gpu::MathMode::Reciprocal);
   product.replaceAllUsesWith(quotient.getResult());
   product.erase();
 }
@@ -146,9 +147,6 @@ static bool isExponentialAndConstant(arith::AddFOp sum) {
 
 void tk::approximateLogistics(ComputeOp compute) {
   compute.getBody().walk(useLogistic);
-  auto mark = [](Operation *op, StringRef name) {
-    op->setAttr(name, UnitAttr::get(op->getContext()));
-  };
   compute.getBody().walk([&](Operation *op) {
     if (op->getNumResults() != 1 || !op->getResult(0).getType().isF32())
       return;
@@ -157,12 +155,12 @@ void tk::approximateLogistics(ComputeOp compute) {
       return sum && isExponentialAndConstant(sum);
     };
     if (isa<math::ExpOp>(op) && isNarrow(op->getResult(0)) && llvm::all_of(op->getUsers(), isSum))
-      mark(op, approxAttrName);
-    auto divisor = isa<arith::DivFOp>(op) && op->hasAttr(approxAttrName)
+      gpu::addMode(op, gpu::MathMode::Approx);
+    auto divisor = isa<arith::DivFOp>(op) && gpu::hasMode(op, gpu::MathMode::Approx)
                        ? op->getOperand(1).getDefiningOp<arith::AddFOp>()
                        : arith::AddFOp();
     if (divisor && isExponentialAndConstant(divisor) &&
         matchPattern(op->getOperand(0), m_Constant()))
-      mark(op, reciprocalAttrName);
+      gpu::addMode(op, gpu::MathMode::Reciprocal);
   });
 }

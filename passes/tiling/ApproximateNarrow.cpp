@@ -35,6 +35,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/tiling/ApproximateNarrow.h"
 
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/tiling/ApproximateExps.h"
@@ -123,7 +124,7 @@ static Value createNormalShare(OpBuilder &builder, Location loc, Value x) {
   for (double coefficient : llvm::drop_begin(shareBeyond))
     power = math::FmaOp::create(builder, loc, power, size, constant(builder, loc, coefficient));
   auto beyond = math::Exp2Op::create(builder, loc, power);
-  beyond->setAttr(approxAttrName, builder.getUnitAttr());
+  gpu::addMode(beyond, gpu::MathMode::Approx);
   Value isAbove = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OGE, x,
                                         constant(builder, loc, 0.0));
   Value whole = arith::SelectOp::create(builder, loc, isAbove, constant(builder, loc, 1.0),
@@ -166,7 +167,7 @@ static arith::MulFOp matchScaledInteger(Value factor) {
 
 void tk::markNarrowFunctions(ComputeOp compute) {
   compute.getBody().walk(useNormalShare);
-  auto mark = [](Operation *op) { op->setAttr(approxAttrName, UnitAttr::get(op->getContext())); };
+  auto mark = [](Operation *op) { gpu::addMode(op, gpu::MathMode::Approx); };
   compute.getBody().walk([&](ReduceOp reduce) {
     if (isContraction(reduce))
       for (Value factor : reduce.getYield().getValues()[0].getDefiningOp()->getOperands())

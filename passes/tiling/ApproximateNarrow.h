@@ -18,10 +18,6 @@ void markNarrowFunctions(ComputeOp compute);
 /// See ApproximateLogistic.cpp. To be called once quotients are marked.
 void approximateLogistics(ComputeOp compute);
 
-/// The unit attribute of an approximate quotient that may be a product with the hardware's
-/// reciprocal: what that has below the normal numbers may be 0.
-inline constexpr llvm::StringRef reciprocalAttrName = "reciprocal";
-
 /// Is `value` used, and each use a rounding to 16 bits or fewer, or arithmetic or a choice that is
 /// narrow?
 bool isNarrow(mlir::Value value);

@@ -19,6 +19,7 @@
 //        yield (max) mulf(%c, tanh(mulf(%x, %t)) {approx})
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/tiling/ApproximateExps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -68,7 +69,8 @@ bool ScoreApproximation::areScores(unsigned maximum) {
   bool hasWeights = false;
   for (OpOperand &use : score.getUses()) {
     auto weight = dyn_cast<ExpDiffOp>(use.getOwner());
-    bool isWeight = weight && use.getOperandNumber() == 0 && weight->hasAttr(approxAttrName);
+    bool isWeight =
+        weight && use.getOperandNumber() == 0 && gpu::hasMode(weight, gpu::MathMode::Approx);
     hasWeights |= isWeight;
     bool isTerm = use.getOwner() == reduction.getYield() && use.getOperandNumber() == maximum;
     if (!isWeight && !isTerm)
@@ -163,7 +165,7 @@ void ScoreApproximation::visit(Value value) {
   } else if (isa<arith::NegFOp>(op)) {
     visitOperand(0);
   } else if (isa<math::TanhOp>(op)) {
-    op->setAttr(approxAttrName, UnitAttr::get(op->getContext()));
+    gpu::addMode(op, gpu::MathMode::Approx);
     visitOperand(0);
   }
 }

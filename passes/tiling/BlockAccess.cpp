@@ -1,4 +1,5 @@
 //===- BlockAccess.cpp - indices, masks and loads -------------------------===//
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/tiling/BlockProgram.h"
 #include "passes/tiling/ConvertIndices.h"
@@ -56,7 +57,7 @@ std::optional<TileValue> BlockProgram::convertedIndex(arith::SIToFPOp conversion
   auto cast = conversion.getIn().getDefiningOp<arith::IndexCastOp>();
   auto known = cast ? axisOf.find(cast.getIn()) : axisOf.end();
   if (known == axisOf.end() || isMerged(cast.getIn()) || axes[known->second].isScalar ||
-      !conversion->hasAttr(exactAttrName))
+      !gpu::hasMode(conversion, gpu::MathMode::Exact))
     return std::nullopt;
   unsigned id = known->second;
   Axis &axis = axes[id];

@@ -18,6 +18,7 @@
 //                                                 store (reduce %s), partial[%b, ..]
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/parallel/TileLoops.h"
 #include "passes/tiling/BlockProgram.h"
@@ -83,5 +84,5 @@ void BlockProgram::carryThroughTiles(ArrayRef<Store *> stores, ValueRange buffer
           reduceTile(value, axisOf.lookup(compute.getIndex(reduced.index)), store->carried->kind);
     addStore(*store, value.value, buffers[n]);
   }
-  func->setAttr(carriesTilesAttrName, builder.getUnitAttr());
+  gpu::changePlan(func, [](gpu::KernelPlan &plan) { plan.carriesTiles = true; });
 }

@@ -8,6 +8,7 @@
 // So does a reduction whose terms are functions of two values, where its tiles are planned so.
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/analysis/PairTerms.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
@@ -47,7 +48,7 @@ bool BlockProgram::planPairs(Reduction &reduction, Accumulator &acc) {
 
 bool BlockProgram::planDot(Reduction &reduction, unsigned position) {
   Accumulator &acc = reduction.accumulators[position];
-  if (reduction.op->hasAttr(byPairsAttrName))
+  if (gpu::getPlan(compute).family == gpu::PlanFamily::Pairwise)
     return planPairs(reduction, acc);
   if (acc.kind != ReduceKind::Sum)
     return false;

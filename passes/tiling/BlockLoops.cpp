@@ -215,7 +215,7 @@ SmallVector<Value> BlockProgram::loops(Reduction &reduction, unsigned position,
     return loops(reduction, position + 1, carried);
   tk::ReduceOp op = reduction.op;
   unsigned depth = scopes.size() - 1;
-  if (op->hasAttr(mergedIndicesAttrName)) {
+  if (areTermsMerged(op)) {
     Value end = kernelValue(axes[id].rangeEnd);
     axes[id].limit = getSizeFact(kernel, axes[id].rangeEnd).divisor % axes[id].size ? end : Value();
     return loop(reduction, position, indexConstant(0, depth), end, carried);
@@ -315,7 +315,7 @@ SmallVector<Value> BlockProgram::loop(Reduction &reduction, unsigned position, V
   axes[id].counter = Value();
   if (reduction.ranges)
     startInRanges(reduction, id);
-  if (reduction.op->hasAttr(mergedIndicesAttrName))
+  if (areTermsMerged(reduction.op))
     takeApart(id, getMergedIndices(reduction.op.getIndex(reduction.op.getNumIndices() - 1)));
   SmallVector<Value> yielded =
       loops(reduction, position + 1, llvm::to_vector_of<Value>(forOp.getRegionIterArgs()));

@@ -21,6 +21,7 @@
 //     %m1 = max(%m, reduce max %s1);  %p = tk.exp_diff %s1, %m1
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/analysis/Conditions.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
@@ -52,7 +53,7 @@ static Operation *weightOf(Value value) {
 
 /// Is it a weight of `op` under the same reference for the whole range?
 static bool isUnderReference(Operation *weight, tk::ReduceOp op) {
-  return isa<ExpDiffOp>(weight) && weight->hasAttr(approxAttrName) &&
+  return isa<ExpDiffOp>(weight) && gpu::hasMode(weight, gpu::MathMode::Approx) &&
          weight->getBlock() == op.getBlock() &&
          !op.getBody().isAncestor(weight->getOperand(1).getParentRegion());
 }

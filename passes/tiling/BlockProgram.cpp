@@ -1,6 +1,7 @@
 //===- BlockProgram.cpp - the function, its arguments and grid -------------===//
 #include "passes/tiling/BlockProgram.h"
 
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarCases.h"
@@ -434,8 +435,9 @@ FailureOr<gpu::FuncOp> BlockProgram::build(OpBuilder &moduleBuilder, StringRef n
                              IntegerAttr(), IntegerAttr());
   func.getBody().emplaceBlock();
   scopes.emplace_back().block = func.getBlock();
-  if (compute->hasAttr("tk.in_place"))
-    func->setAttr(gpu::inPlaceAttrName, builder.getUnitAttr());
+  gpu::KernelPlan plan = gpu::getPlan(compute);
+  plan.tiles = schedule;
+  gpu::setPlan(func, plan);
   unsigned next = 0;
   compute.getBody().walk<WalkOrder::PreOrder>([&](Operation *op) {
     unsigned count = isa<tk::ScanOp>(op) ? 1 : 0;

@@ -29,7 +29,7 @@ using namespace tk;
 /// union of ranges of the reduction's index.
 void BlockProgram::planUnion(Reduction &reduction) {
   tk::ReduceOp op = reduction.op;
-  if (!reduction.masksTerms || op.getNumIndices() != 1 || op->hasAttr(mergedIndicesAttrName))
+  if (!reduction.masksTerms || op.getNumIndices() != 1 || areTermsMerged(op))
     return;
   Value index = op.getIndex(0);
   SmallVector<Value> scores = maskedScores(reduction);

@@ -1,4 +1,5 @@
 //===- BlockValues.cpp - scopes and elementwise values --------------------===//
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "dialects/tkgpu/TkGpuProducts.h"
 #include "passes/parallel/TileLoops.h"
 #include "passes/tiling/BlockProgram.h"
@@ -206,7 +207,9 @@ TileValue BlockProgram::inShares(InSharesOp op) {
   unsigned argument = cast<BlockArgument>(kernelValue(op.getFirst())).getArgNumber();
   int64_t shares = static_cast<int64_t>(op.getShares());
   if (hasOneIndex)
-    func->setAttr(sharesAttrName, builder.getDenseI64ArrayAttr({argument, shares}));
+    gpu::changePlan(func, [&](gpu::KernelPlan &plan) {
+      plan.workUnits = builder.getDenseI64ArrayAttr({argument, shares});
+    });
   return get(op.getIndex());
 }
 

@@ -29,6 +29,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/tiling/BoundScores.h"
 
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ScalarCases.h"
 #include "passes/analysis/ScalarExpr.h"
@@ -106,8 +107,8 @@ bool ScoreBounding::areWeights(bool isPlan) {
   Value score = reduction.getYield().getValues().front();
   for (Operation *user : reduction.getRunning(0).getUsers()) {
     auto weight = dyn_cast<ExpDiffOp>(user);
-    if (!weight || !(isPlan || weight->hasAttr(approxAttrName)) || weight.getA() != score ||
-        weight->getBlock() != reduction.getBlock())
+    if (!weight || !(isPlan || gpu::hasMode(weight, gpu::MathMode::Approx)) ||
+        weight.getA() != score || weight->getBlock() != reduction.getBlock())
       return false;
     weights.push_back(weight);
     for (Operation *use : weight->getUsers()) {
@@ -335,7 +336,7 @@ void ScoreBounding::buildReduction(Value reference) {
   for (ExpDiffOp weight : weights) {
     weight.getBMutable().assign(reference);
     if (isShared)
-      weight->setAttr(sharedRowsAttrName, builder.getUnitAttr());
+      gpu::addMode(weight, gpu::MathMode::SharedRows);
   }
   plain.getBody().takeBody(reduction.getBody());
   Block *body = plain.getBlock();

@@ -9,10 +9,6 @@ namespace tk {
 /// Rows that are neighbours in a thread's part of a product's sums lie so far apart.
 inline constexpr int64_t kSharedApart = 8;
 
-/// On an approximate weight: references of such rows are the same, or all but, where they are no
-/// more than 1 apart once what their scores have in common is taken from them.
-inline constexpr llvm::StringRef sharedRowsAttrName = "shared_rows";
-
 /// Can weights under the running maximum of `reduction` get one reference for the whole range, once
 /// they are marked as ones that may be approximate?
 bool areScoresBounded(KernelOp kernel, ReduceOp reduction);

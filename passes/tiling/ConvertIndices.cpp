@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/tiling/ConvertIndices.h"
 
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/tiling/SizeFacts.h"
 
@@ -64,7 +65,7 @@ static Value convert(OpBuilder &builder, Location loc, Value index) {
   }
   Value narrow = arith::IndexCastOp::create(builder, loc, builder.getI32Type(), index);
   auto converted = arith::SIToFPOp::create(builder, loc, builder.getF32Type(), narrow);
-  converted->setAttr(exactAttrName, builder.getUnitAttr());
+  gpu::addMode(converted, gpu::MathMode::Exact);
   return converted;
 }
 

@@ -6,10 +6,6 @@
 
 namespace tk {
 
-/// The unit attribute of a conversion of an index of which f32 holds all values, and all that they
-/// are sums of.
-inline constexpr llvm::StringLiteral exactAttrName = "exact";
-
 /// See ConvertIndices.cpp.
 void convertIndices(KernelOp kernel, ComputeOp compute);
 

@@ -16,7 +16,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/tiling/FoldScales.h"
 
-#include "dialects/tkgpu/TkGpuDialect.h"
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/tiling/ApproximateExps.h"
 
@@ -100,7 +100,8 @@ void tk::foldPowers(ComputeOp compute) {
       return;
     SmallVector<Operation *> weights;
     for (Operation &op : *reduction.getBlock())
-      if (isa<gpu::ScaledExpDiffOp>(op) || (isa<ExpDiffOp>(op) && op.hasAttr(approxAttrName)))
+      if (isa<gpu::ScaledExpDiffOp>(op) ||
+          (isa<ExpDiffOp>(op) && gpu::hasMode(&op, gpu::MathMode::Approx)))
         weights.push_back(&op);
     for (Operation *weight : weights) {
       std::optional<WeightUses> uses = usesOf(weight->getResult(0), reduction);

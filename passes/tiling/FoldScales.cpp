@@ -17,7 +17,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/tiling/FoldScales.h"
 
-#include "dialects/tkgpu/TkGpuDialect.h"
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "dialects/tkgpu/TkGpuProducts.h"
 #include "passes/analysis/ScalarCases.h"
 #include "passes/tiling/ApproximateExps.h"
@@ -82,7 +82,7 @@ bool ScaleFolding::areWeightsUnder(Block &block, Value bound, Value score) {
   for (Operation *user : bound.getUsers()) {
     auto diff = dyn_cast<ExpDiffOp>(user);
     if (!diff || user->getBlock() != &block || diff.getA() != score || diff.getB() != bound ||
-        !diff->hasAttr(approxAttrName))
+        !gpu::hasMode(diff, gpu::MathMode::Approx))
       return false;
     weights.push_back(diff);
   }
@@ -135,8 +135,8 @@ void ScaleFolding::rescale(ExpDiffOp diff, Value from) {
   builder.setInsertionPoint(diff);
   auto scaled = gpu::ScaledExpDiffOp::create(builder, diff.getLoc(), diff.getType(), from,
                                              diff.getB(), scale);
-  if (diff->hasAttr(rescaleAttrName))
-    scaled->setAttr(rescaleAttrName, builder.getUnitAttr());
+  if (gpu::hasMode(diff, gpu::MathMode::Rescale))
+    gpu::addMode(scaled, gpu::MathMode::Rescale);
   diff.replaceAllUsesWith(scaled.getResult());
   diff.erase();
 }

@@ -14,7 +14,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/tiling/FreeReferences.h"
 
-#include "dialects/tkgpu/TkGpuDialect.h"
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "dialects/tkgpu/TkGpuProducts.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/tiling/ApproximateExps.h"
@@ -32,7 +32,8 @@ static bool isWeight(Operation *op, Value a, Value b, bool isPlan) {
     return scaled.getA() == a && scaled.getB() == b && scaled.getPower() == 0;
   auto diff = dyn_cast<ExpDiffOp>(op);
   return diff && diff.getA() == a && diff.getB() == b &&
-         (isPlan || (diff->hasAttr(approxAttrName) && !diff->hasAttr(wideAttrName)));
+         (isPlan ||
+          (gpu::hasMode(diff, gpu::MathMode::Approx) && !gpu::hasMode(diff, gpu::MathMode::Wide)));
 }
 
 /// Are all users of `reference` weights of `term`, of use for sums?
@@ -144,7 +145,8 @@ static bool hasFreeReference(tk::ReduceOp reduction, bool isPlan = false) {
   for (unsigned k = 1; k < count; ++k) {
     Operation *factor = factors[k - 1].getDefiningOp();
     if (reduction.getKind(k) != ReduceKind::Sum || !factor ||
-        !isWeight(factor, before, after, isPlan) || !(isPlan || factor->hasAttr(rescaleAttrName)) ||
+        !isWeight(factor, before, after, isPlan) ||
+        !(isPlan || gpu::hasMode(factor, gpu::MathMode::Rescale)) ||
         !isInResults(reduction.getResult(k), reduction) ||
         (k + 1 < count && !reduction.getRunning(k).use_empty()))
       return false;

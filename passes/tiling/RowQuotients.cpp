@@ -19,6 +19,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/tiling/RowQuotients.h"
 
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/tiling/ApproximateExps.h"
 
@@ -106,8 +107,8 @@ void tk::shareReciprocals(ComputeOp compute) {
   SmallVector<arith::DivFOp> quotients;
   compute.getBody().walk([&](Operation *op) {
     auto quotient = dyn_cast<arith::DivFOp>(op);
-    if (quotient && quotient->hasAttr(approxAttrName) && hasNormalReciprocal(quotient.getRhs()) &&
-        sharesDivisor(quotient, compute))
+    if (quotient && gpu::hasMode(quotient, gpu::MathMode::Approx) &&
+        hasNormalReciprocal(quotient.getRhs()) && sharesDivisor(quotient, compute))
       quotients.push_back(quotient);
     auto rounding = dyn_cast<arith::TruncFOp>(op);
     if (rounding && rounding.getType().getIntOrFloatBitWidth() == 8 &&

@@ -30,6 +30,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/tiling/SeparateRows.h"
 
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/tiling/ApproximateExps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -120,7 +121,7 @@ bool RowSeparation::areWeights() {
   for (Operation *user : scores.getUsers()) {
     auto weight = dyn_cast<ExpDiffOp>(user);
     auto bound = weight ? weight.getB().getDefiningOp<gpu::BroadcastOp>() : nullptr;
-    if (weight && weight.getA() == scores && weight->hasAttr(approxAttrName) && bound &&
+    if (weight && weight.getA() == scores && gpu::hasMode(weight, gpu::MathMode::Approx) && bound &&
         bound.getDims() == ArrayRef<int64_t>{0})
       weights.push_back(weight);
     else if (user != maximum)

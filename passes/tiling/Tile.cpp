@@ -22,6 +22,7 @@
 // itself.
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/analysis/Refusal.h"
 #include "passes/fusion/SignificandParts.h"
 #include "passes/machine/Machine.h"
@@ -139,9 +140,9 @@ struct Tile : tk::impl::TileBase<Tile> {
   using TileBase::TileBase;
 
   LogicalResult tile(KernelOp kernel, ComputeOp compute) {
-    auto schedule = compute->getAttrOfType<gpu::ScheduleAttr>(gpu::scheduleAttrName);
+    auto schedule = gpu::getTiles(compute);
     if (!schedule)
-      return compute.emitError("expected a #tkgpu.schedule on the statement, got none: run "
+      return compute.emitError("expected a #tkgpu.plan with tiles on the statement, got none: run "
                                "tk-select-schedule first");
     if (naive)
       schedule = withoutReductionTiles(schedule);
@@ -158,7 +159,6 @@ struct Tile : tk::impl::TileBase<Tile> {
     if (failed(func) || failed(checkTilesFit(kernel, *func)))
       return failure();
     unrollPairs(*func);
-    (*func)->setAttr(gpu::scheduleAttrName, schedule);
     OpBuilder builder(compute);
     Location loc = compute.getLoc();
     Value grid = gridExtent(builder, loc, program.getGrid());

@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/target/cuda/KernelEmitter.h"
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/memory/Rings.h"
 #include "passes/tiling/BoundScores.h"
 
@@ -52,7 +53,7 @@ static std::pair<math::TanhOp, int> factoredTanh(Operation *op) {
     if (tanh && (!tanh->hasOneUse() || tanh->getBlock() != op->getBlock()))
       tanh = {};
   }
-  return {tanh && tanh->hasAttr("approx") ? tanh : math::TanhOp(), factor};
+  return {tanh && gpu::hasMode(tanh, gpu::MathMode::Approx) ? tanh : math::TanhOp(), factor};
 }
 
 /// The operation that a cap with `tanh` ends with: the product that it is a factor of, or itself.
@@ -65,9 +66,10 @@ static Operation *endOfCap(math::TanhOp tanh) {
 /// common, or all of the tile.
 static ExpDiffOp weightsOf(Operation *scores) {
   auto weights = scores->hasOneUse() ? dyn_cast<ExpDiffOp>(*scores->user_begin()) : ExpDiffOp();
-  bool isUnder =
-      weights && weights->hasAttr("approx") && weights->getBlock() == scores->getBlock() &&
-      weights.getA() == scores->getResult(0) && weights.getB().getDefiningOp<gpu::BroadcastOp>();
+  bool isUnder = weights && gpu::hasMode(weights, gpu::MathMode::Approx) &&
+                 weights->getBlock() == scores->getBlock() &&
+                 weights.getA() == scores->getResult(0) &&
+                 weights.getB().getDefiningOp<gpu::BroadcastOp>();
   return isUnder ? weights : ExpDiffOp();
 }
 
@@ -102,7 +104,7 @@ std::optional<KernelEmitter::CappedTile> KernelEmitter::cappedTile(Operation *op
   std::optional<CappedTile> capped = cappedScores(scores);
   if (capped && weights) {
     capped->reference = weights.getB();
-    capped->hasSharedRows = weights->hasAttr(sharedRowsAttrName);
+    capped->hasSharedRows = gpu::hasMode(weights, gpu::MathMode::SharedRows);
   }
   return capped;
 }

@@ -1,6 +1,7 @@
 //===- EmitFunction.cpp - signatures, names, dispatch of operations -------===//
 #include "compiler/target/cuda/KernelEmitter.h"
 #include "dialects/tkgpu/TkGpuCountOps.h"
+#include "dialects/tkgpu/TkGpuPlan.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -152,7 +153,7 @@ std::string KernelEmitter::signature() {
     changing.insert(wait.getBuffers().begin(), wait.getBuffers().end());
   });
   // A result that replaces a parameter has that parameter's address.
-  const bool inPlace = func->hasAttr(gpu::inPlaceAttrName);
+  const bool inPlace = gpu::getPlan(func).inPlace;
   std::string text =
       "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(numThreads(func));
   if (auto blocks = func.getMinBlocks())

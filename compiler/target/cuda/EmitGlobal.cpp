@@ -1,7 +1,7 @@
 //===- EmitGlobal.cpp - accesses to global memory -------------------------===//
 #include "compiler/target/cuda/KernelEmitter.h"
+#include "dialects/tkgpu/TkGpuPlan.h"
 
-#include "passes/memory/KeepReads.h"
 #include "passes/memory/ReadOnce.h"
 #include "passes/memory/SlidingLoads.h"
 
@@ -165,7 +165,8 @@ LogicalResult KernelEmitter::emitLoad(gpu::LoadOp load) {
   }
   const std::string name = declare(result);
   const std::string loop = count == vector ? "" : loopHeader(count, vector) + " ";
-  if (load->hasAttr(commonLoadAttrName) && run == 1 && !mask->empty()) {
+  const gpu::CacheAttr cache = gpu::getCache(load);
+  if (cache && cache.getCommon() && run == 1 && !mask->empty()) {
     line(loop + "tk::load_common<" + llvm::Twine(vector) + ">(&" + name + "[" + reg.str() + "], &" +
          buffer + "[" + *offset + "], " + *mask + ", " + other + ");");
     return success();
@@ -184,15 +185,14 @@ LogicalResult KernelEmitter::emitLoad(gpu::LoadOp load) {
          ", " + parts->conditions + ", " + other + ");");
     return success();
   }
-  if (auto blocks = load->getAttrOfType<IntegerAttr>(gpu::keptFromAttrName);
-      blocks && mask->empty()) {
+  if (cache && cache.getKeptFrom() > 0 && mask->empty()) {
     line(loop + "tk::load_kept<" + llvm::Twine(vector) + ">(&" + name + "[" + reg.str() + "], &" +
-         buffer + "[" + *offset + "], tk::grid_x() >= " + llvm::Twine(blocks.getInt()) + ");");
+         buffer + "[" + *offset + "], tk::grid_x() >= " + llvm::Twine(cache.getKeptFrom()) + ");");
     return success();
   }
-  line(loop + (load->hasAttr(onceLoadAttrName) ? "tk::load_once<" : "tk::load<") +
-       llvm::Twine(vector) + ">(&" + name + "[" + reg.str() + "], &" + buffer + "[" + *offset +
-       "]" + (mask->empty() ? "" : ", " + *mask + ", " + other) + ");");
+  line(loop + (cache && cache.getOnce() ? "tk::load_once<" : "tk::load<") + llvm::Twine(vector) +
+       ">(&" + name + "[" + reg.str() + "], &" + buffer + "[" + *offset + "]" +
+       (mask->empty() ? "" : ", " + *mask + ", " + other) + ");");
   return success();
 }
 

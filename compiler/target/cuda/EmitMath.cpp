@@ -1,8 +1,8 @@
 //===- EmitMath.cpp - mathematical functions ------------------------------===//
 #include "compiler/target/cuda/KernelEmitter.h"
 
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "dialects/tkgpu/TkGpuProducts.h"
-#include "passes/memory/ShareRandomBlocks.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -14,8 +14,10 @@ namespace tk::cuda {
 
 static llvm::StringRef primitiveName(Operation *op) {
   return llvm::TypeSwitch<Operation *, llvm::StringRef>(op)
-      .Case<math::ExpOp>([](auto o) { return o->hasAttr("approx") ? "exp_approx" : "exp"; })
-      .Case<math::Exp2Op>([](auto o) { return o->hasAttr("approx") ? "exp2_approx" : "exp2"; })
+      .Case<math::ExpOp>(
+          [](auto o) { return gpu::hasMode(o, gpu::MathMode::Approx) ? "exp_approx" : "exp"; })
+      .Case<math::Exp2Op>(
+          [](auto o) { return gpu::hasMode(o, gpu::MathMode::Approx) ? "exp2_approx" : "exp2"; })
       .Case<math::ExpM1Op>([](auto) { return "expm1"; })
       .Case<math::LogOp>([](auto) { return "log"; })
       .Case<math::Log2Op>([](auto) { return "log2"; })
@@ -23,9 +25,11 @@ static llvm::StringRef primitiveName(Operation *op) {
       .Case<math::Log1pOp>([](auto) { return "log1p"; })
       .Case<math::SqrtOp>([](auto) { return "sqrt"; })
       .Case<math::RsqrtOp>([](auto) { return "rsqrt"; })
-      .Case<math::TanhOp>([](auto o) { return o->hasAttr("approx") ? "tanh_approx" : "tanh"; })
+      .Case<math::TanhOp>(
+          [](auto o) { return gpu::hasMode(o, gpu::MathMode::Approx) ? "tanh_approx" : "tanh"; })
       .Case<math::TanOp>([](auto) { return "tan"; })
-      .Case<math::ErfOp>([](auto o) { return o->hasAttr("approx") ? "erf_approx" : "erf"; })
+      .Case<math::ErfOp>(
+          [](auto o) { return gpu::hasMode(o, gpu::MathMode::Approx) ? "erf_approx" : "erf"; })
       .Case<math::SinOp>([](auto) { return "sin"; })
       .Case<math::CosOp>([](auto) { return "cos"; })
       .Case<math::FloorOp>([](auto) { return "floor"; })
@@ -40,16 +44,17 @@ static llvm::StringRef primitiveName(Operation *op) {
       .Case<math::CopySignOp>([](auto) { return "copysign"; })
       .Case<math::FmaOp>([](auto) { return "fma"; })
       .Case<ExpDiffOp>([](auto o) {
-        return !o->hasAttr("approx")         ? "exp_diff"
-               : o->hasAttr(rescaleAttrName) ? "rescale_approx"
-               : o->hasAttr("wide")          ? "wide_exp_diff"
-                                             : "exp_diff_approx";
+        return !gpu::hasMode(o, gpu::MathMode::Approx)   ? "exp_diff"
+               : gpu::hasMode(o, gpu::MathMode::Rescale) ? "rescale_approx"
+               : gpu::hasMode(o, gpu::MathMode::Wide)    ? "wide_exp_diff"
+                                                         : "exp_diff_approx";
       })
-      .Case<gpu::ScaledExpDiffOp>(
-          [](auto o) { return o->hasAttr(rescaleAttrName) ? "scaled_rescale" : "scaled_exp_diff"; })
+      .Case<gpu::ScaledExpDiffOp>([](auto o) {
+        return gpu::hasMode(o, gpu::MathMode::Rescale) ? "scaled_rescale" : "scaled_exp_diff";
+      })
       .Case<gpu::ScaledExponentOp>([](auto) { return "scaled_exponent"; })
       .Case<DivOrZeroOp>([](auto o) {
-        return o->hasAttr("approx") && getElementTypeOrSelf(o.getType()).isF32()
+        return gpu::hasMode(o, gpu::MathMode::Approx) && getElementTypeOrSelf(o.getType()).isF32()
                    ? "div_or_zero_approx"
                    : "div_or_zero";
       })
@@ -78,9 +83,8 @@ std::optional<std::string> KernelEmitter::mathExpression(Operation *op,
 
 LogicalResult KernelEmitter::emitNeighbours(RandOp rand) {
   const Value value = rand.getResult();
-  const auto count =
-      static_cast<unsigned>(rand->getAttrOfType<IntegerAttr>(neighboursAttrName).getInt());
-  const bool areWords = rand->hasAttr(wordsAttrName);
+  const auto count = static_cast<unsigned>(gpu::getRandom(rand).getNeighbours());
+  const bool areWords = gpu::getRandom(rand).getWords();
   std::string name;
   if (areWords) {
     name = names[value] = nameFor(value);

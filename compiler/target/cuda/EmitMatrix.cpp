@@ -1,5 +1,6 @@
 //===- EmitMatrix.cpp - products of tiles, packed conversions -------------===//
 #include "compiler/target/cuda/KernelEmitter.h"
+#include "dialects/tkgpu/TkGpuPlan.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -249,8 +250,9 @@ static Operation *onlyUserOf(Operation *op) {
 std::optional<KernelEmitter::ScaledIntegers> KernelEmitter::scaledIntegers(Operation *op) {
   auto rounding = dyn_cast_or_null<arith::TruncFOp>(op);
   auto product = rounding ? rounding.getIn().getDefiningOp<arith::MulFOp>() : arith::MulFOp();
-  if (!product || onlyUserOf(product) != op || !product->hasAttr("approx") || !isTile(product) ||
-      !getElementTypeOrSelf(rounding.getType()).isBF16() || wordOf(layoutOf(product)).empty())
+  if (!product || onlyUserOf(product) != op || !gpu::hasMode(product, gpu::MathMode::Approx) ||
+      !isTile(product) || !getElementTypeOrSelf(rounding.getType()).isBF16() ||
+      wordOf(layoutOf(product)).empty())
     return std::nullopt;
   for (int side : {0, 1}) {
     auto widened = product->getOperand(side).getDefiningOp<arith::SIToFPOp>();

@@ -1,9 +1,9 @@
 //===- EmitScalar.cpp - expressions of elementwise operations -------------===//
 #include "compiler/target/cuda/KernelEmitter.h"
 
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "dialects/tkgpu/TkGpuProducts.h"
 #include "passes/analysis/ValueCopies.h"
-#include "passes/memory/ShareRandomBlocks.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -226,7 +226,7 @@ std::optional<std::string> KernelEmitter::arithExpression(Operation *op, Operand
         return std::nullopt;
       })
       .Case([&](arith::CmpFOp compare) {
-        if (!compare->hasAttr(wordsAttrName))
+        if (!gpu::getRandom(compare))
           return compareFloats(compare.getPredicate(), in);
         const bool isFirst = compare.getPredicate() == arith::CmpFPredicate::OLT;
         return call("drawn_below", {in[isFirst ? 0 : 1], in[isFirst ? 1 : 0]});
@@ -234,13 +234,13 @@ std::optional<std::string> KernelEmitter::arithExpression(Operation *op, Operand
       .Case<arith::AddFOp>([&](auto) { return binary(in, "+"); })
       .Case<arith::SubFOp>([&](auto) { return binary(in, "-"); })
       .Case<arith::MulFOp>([&](auto product) {
-        return gpu::isRescaledSum(product)         ? call("rescaled", in)
-               : product->hasAttr(roundedAttrName) ? call("multiply", in)
-                                                   : binary(in, "*");
+        return gpu::isRescaledSum(product)                     ? call("rescaled", in)
+               : gpu::hasMode(product, gpu::MathMode::Rounded) ? call("multiply", in)
+                                                               : binary(in, "*");
       })
       .Case<arith::DivFOp>([&](auto divide) {
-        return divide->hasAttr("reciprocal") ? call("divide_by_reciprocal", in)
-               : divide->hasAttr("approx")   ? approximateQuotient(divide, in)
+        return gpu::hasMode(divide, gpu::MathMode::Reciprocal) ? call("divide_by_reciprocal", in)
+               : gpu::hasMode(divide, gpu::MathMode::Approx)   ? approximateQuotient(divide, in)
                : getConstantDivisor(divide)
                    ? "tk::divide(" + in[0] + ", " +
                          divisor(names.lookup(getConstantDivisor(divide))) + ")"

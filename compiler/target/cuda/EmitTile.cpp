@@ -1,7 +1,7 @@
 //===- EmitTile.cpp - tiles as register arrays ----------------------------===//
 #include "compiler/target/cuda/KernelEmitter.h"
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/memory/SettledMasks.h"
-#include "passes/memory/ShareRandomBlocks.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -325,10 +325,10 @@ LogicalResult KernelEmitter::emitSelectAt(gpu::SelectAtOp select) {
 /// What is done to a tile as a whole: conversions, which take two values at once, and
 /// functions that choose their way by all values.
 static bool isForWholeTile(Operation *op, bool besideProducts) {
-  if (isa<math::TanhOp>(op) && op->hasAttr("approx"))
+  if (isa<math::TanhOp>(op) && gpu::hasMode(op, gpu::MathMode::Approx))
     return true;
   if (isa<RandOp>(op))
-    return op->hasAttr(neighboursAttrName);
+    return bool(gpu::getRandom(op));
   if (!isa<arith::TruncFOp, arith::SIToFPOp, arith::ExtFOp>(op))
     return false;
   Type from = getElementTypeOrSelf(op->getOperand(0)), to = getElementTypeOrSelf(op->getResult(0));

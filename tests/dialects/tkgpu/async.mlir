@@ -45,7 +45,7 @@ tkgpu.func @roles args ["a", "b"] {
     %g = tkgpu.arrive_before %empty[%c0], %f : <4>, tensor<128xf32>
   } {producer_registers = 24, consumer_registers = 240}
   tkgpu.return
-} {num_warps = 8 : i64, producer_warps = 4 : i64, tkgpu.schedule = #tkgpu.schedule<tile = [128, 256], reduce = [64], warps = 8, per_thread = 128, vector = 16, stages = 4, group = 8, persistent = 1, cluster = 2>}
+} {num_warps = 8 : i64, producer_warps = 4 : i64, tkgpu.plan = #tkgpu.plan<tiles = #tkgpu.schedule<tile = [128, 256], reduce = [64], warps = 8, per_thread = 128, vector = 16, stages = 4, group = 8, persistent = 1, cluster = 2>>}
 
 // CHECK-LABEL: tkgpu.func @numbers
 // CHECK: %[[DRAWN:.*]] = tkgpu.draw %{{.*}} to %{{.*}} : <i32>

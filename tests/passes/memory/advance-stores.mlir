@@ -81,4 +81,4 @@ tkgpu.func @replaced args ["x", "a", "b"] {
   tkgpu.store %v, %a[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 4 : i64} : (tensor<1024xf32, #row>, !tkgpu.buffer<f32>, tensor<1024xindex, #row>, index) -> ()
   tkgpu.store %m, %b[] dims [] strides() masks() over [] : (f32, !tkgpu.buffer<f32>) -> ()
   tkgpu.return
-} {num_warps = 4 : i64, index_bits = 32 : i64, tkgpu.in_place}
+} {num_warps = 4 : i64, index_bits = 32 : i64, tkgpu.plan = #tkgpu.plan<in_place = true>}

@@ -27,7 +27,7 @@ tkgpu.func @apart args ["y", "i", "j", "any"] {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %zero = arith.constant dense<0.0> : tensor<64x64xf32, #acc>
-  %q = tkgpu.alloc_shared {tkgpu.in_stages} : !stage
+  %q = tkgpu.alloc_shared {tkgpu.buffer = #tkgpu.buffer<in_stages>} : !stage
   %k = tkgpu.alloc_shared : !ring
   %v = tkgpu.alloc_shared : !ring
   %keys = tkgpu.alloc_phases arrivals 1 : <2>
@@ -52,7 +52,7 @@ tkgpu.func @apart args ["y", "i", "j", "any"] {
     }
   }
   tkgpu.return
-} {num_warps = 4 : i64, producer_warps = 4 : i64, index_bits = 32 : i64}
+} {tkgpu.plan = #tkgpu.plan<order = unordered>, num_warps = 4 : i64, producer_warps = 4 : i64, index_bits = 32 : i64}
 
 // -----
 
@@ -138,7 +138,7 @@ tkgpu.func @others args ["y", "i", "j", "any"] {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %zero = arith.constant dense<0.0> : tensor<64x64xf32, #acc>
-  %q = tkgpu.alloc_shared {tkgpu.in_stages} : !stage
+  %q = tkgpu.alloc_shared {tkgpu.buffer = #tkgpu.buffer<in_stages>} : !stage
   %k = tkgpu.alloc_shared : !ring
   %v = tkgpu.alloc_shared : !ring
   %keys = tkgpu.alloc_phases arrivals 1 : <2>
@@ -181,4 +181,4 @@ tkgpu.func @others args ["y", "i", "j", "any"] {
     %w1:4 = tkgpu.warpgroup_wait %o, %o1, %o2, %o4 pending 0 : tensor<64x64xf32, #acc>, tensor<64x64xf32, #acc>, tensor<64x64xf32, #acc>, tensor<64x64xf32, #acc> -> tensor<64x64xf32, #acc>, tensor<64x64xf32, #acc>, tensor<64x64xf32, #acc>, tensor<64x64xf32, #acc>
   }
   tkgpu.return
-} {num_warps = 4 : i64, producer_warps = 4 : i64, index_bits = 32 : i64}
+} {tkgpu.plan = #tkgpu.plan<order = unordered>, num_warps = 4 : i64, producer_warps = 4 : i64, index_bits = 32 : i64}

@@ -14,7 +14,7 @@
 // CHECK: %[[LOOP:.*]]:4 = scf.for {{.*}} iter_args(%[[M:.*]] = %[[LEAST]], %[[L:.*]] = %{{.*}}, %[[W:.*]] = %{{.*}}, %[[P:.*]] = %{{.*}})
 // CHECK: %[[HERE:.*]] = tkgpu.reduce_in_threads <max> %[[X:.*]] axis 1
 // CHECK: %[[MOST:.*]] = arith.maximumf %[[M]], %[[HERE]] : tensor<16x16xf32
-// CHECK: %[[FACTOR:.*]] = tk.exp_diff %[[M]], %[[MOST]] {approx} : tensor<16x16xf32
+// CHECK: %[[FACTOR:.*]] = tk.exp_diff %[[M]], %[[MOST]] {tkgpu.math = #tkgpu.math<approx>} : tensor<16x16xf32
 // CHECK: %[[SPREAD:.*]] = tkgpu.spread_in_threads %[[MOST]] axis 1 : tensor<16x16xf32, {{.*}}> -> tensor<16x32xf32
 // CHECK: tk.exp_diff %[[X]], %[[SPREAD]]
 // CHECK: %[[SUM:.*]] = tkgpu.reduce_in_threads <sum>
@@ -24,7 +24,7 @@
 // CHECK: scf.yield
 // CHECK: %[[ALL:.*]] = tkgpu.reduce <max> %[[LOOP]]#0 axis 1
 // CHECK: %[[EACH:.*]] = tkgpu.broadcast %[[ALL]] dims [0]
-// CHECK: %[[TO:.*]] = tk.exp_diff %[[LOOP]]#0, %[[EACH]] {approx}
+// CHECK: %[[TO:.*]] = tk.exp_diff %[[LOOP]]#0, %[[EACH]] {tkgpu.math = #tkgpu.math<approx>}
 // CHECK: %[[SCALED:.*]] = arith.mulf %[[LOOP]]#1, %[[TO]]
 // CHECK: tkgpu.reduce <sum> %[[SCALED]] axis 1
 // CHECK: %[[OTHER:.*]] = arith.mulf %[[LOOP]]#2
@@ -46,9 +46,9 @@ tkgpu.func @columns args ["x", "y", "n"] {
     %is = arith.cmpf olt, %v, %terms : tensor<16x32xf32, #terms>
     %here = tkgpu.reduce <max> %v axis 1 : tensor<16x32xf32, #terms> -> tensor<16xf32, #columns>
     %most = arith.maximumf %m, %here : tensor<16xf32, #columns>
-    %factor = tk.exp_diff %m, %most {approx} : tensor<16xf32, #columns>
+    %factor = tk.exp_diff %m, %most {tkgpu.math = #tkgpu.math<approx>} : tensor<16xf32, #columns>
     %spread = tkgpu.broadcast %most dims [0] : tensor<16xf32, #columns> -> tensor<16x32xf32, #terms>
-    %e = tk.exp_diff %v, %spread {approx} : tensor<16x32xf32, #terms>
+    %e = tk.exp_diff %v, %spread {tkgpu.math = #tkgpu.math<approx>} : tensor<16x32xf32, #terms>
     %t = tkgpu.reduce <sum> %e axis 1 : tensor<16x32xf32, #terms> -> tensor<16xf32, #columns>
     %scaled = arith.mulf %terms, %e : tensor<16x32xf32, #terms>
     %some = arith.select %is, %scaled, %zero : tensor<16x32xi1, #terms>, tensor<16x32xf32, #terms>

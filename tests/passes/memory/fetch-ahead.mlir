@@ -116,7 +116,7 @@ module attributes {tkgpu.target = #target} {
       tkgpu.store %mb, %x[%r, %j] dims [array<i64>, array<i64: 0>] strides(%C, %c1) masks() over [] {vector = 8 : i64} : (tensor<2048xbf16, #row>, !tkgpu.buffer<bf16>, index, tensor<2048xindex, #row>, index, index) -> ()
     }
     tkgpu.return
-  } {num_warps = 8 : i64, index_bits = 32 : i64, tkgpu.in_place}
+  } {num_warps = 8 : i64, index_bits = 32 : i64, tkgpu.plan = #tkgpu.plan<in_place = true>}
   tkgpu.func @not_early args ["x", "rows", "s"] {
   ^bb0(%x: !tkgpu.buffer<bf16>, %rows: index, %s: !tkgpu.buffer<bf16>):
     %c0 = arith.constant 0 : index
@@ -307,7 +307,7 @@ module attributes {tkgpu.target = #target} {
     }
     tkgpu.return
   } {num_warps = 256 : i64, cluster = 16 : i64, index_bits = 32 : i64,
-     tkgpu.schedule = #tkgpu.schedule<tile = [1, 524288], reduce = [524288], warps = 256, per_thread = 64, persistent = 1, cluster = 16>}
+     tkgpu.plan = #tkgpu.plan<tiles = #tkgpu.schedule<tile = [1, 524288], reduce = [524288], warps = 256, per_thread = 64, persistent = 1, cluster = 16>>}
 }
 
 // -----

@@ -60,7 +60,7 @@ module attributes {tkgpu.target = #target} {
     %r = arith.truncf %t0 : tensor<128x256xf32> to tensor<128x256xbf16>
     tkgpu.store %r, %c[%i, %j] dims [array<i64: 0>, array<i64: 1>] strides(%N, %c1) masks() over [] : (tensor<128x256xbf16>, !tkgpu.buffer<bf16>, tensor<128xindex>, tensor<256xindex>, index, index) -> ()
     tkgpu.return
-  } {num_warps = 8 : i64, tkgpu.schedule = #tkgpu.schedule<tile = [128, 256], reduce = [64], warps = 8, per_thread = 128, vector = 16, stages = 4>}
+  } {num_warps = 8 : i64, tkgpu.plan = #tkgpu.plan<tiles = #tkgpu.schedule<tile = [128, 256], reduce = [64], warps = 8, per_thread = 128, vector = 16, stages = 4>>}
   tk.kernel @residual_host dims ["M", "N", "K"] params [#tk.param<"a">, #tk.param<"b">, #tk.param<"r0">] results ["c"] {
   ^bb0(%M: index, %N: index, %K: index, %a: tensor<?x?xbf16>, %b: tensor<?x?xbf16>, %r0: tensor<?x?xbf16>):
     %c1 = arith.constant 1 : index
@@ -99,7 +99,7 @@ module attributes {tkgpu.target = #target} {
     %r = arith.truncf %t1 : tensor<128x256xf32> to tensor<128x256xbf16>
     tkgpu.store %r, %c[%i, %j] dims [array<i64: 0>, array<i64: 1>] strides(%N, %c1) masks() over [] : (tensor<128x256xbf16>, !tkgpu.buffer<bf16>, tensor<128xindex>, tensor<256xindex>, index, index) -> ()
     tkgpu.return
-  } {num_warps = 8 : i64, tkgpu.schedule = #tkgpu.schedule<tile = [128, 256], reduce = [64], warps = 8, per_thread = 128, vector = 16, stages = 4>}
+  } {num_warps = 8 : i64, tkgpu.plan = #tkgpu.plan<tiles = #tkgpu.schedule<tile = [128, 256], reduce = [64], warps = 8, per_thread = 128, vector = 16, stages = 4>>}
   tk.kernel @two_host dims ["M", "N", "K"] params [#tk.param<"a">, #tk.param<"b">, #tk.param<"r0">, #tk.param<"r1">] results ["c"] {
   ^bb0(%M: index, %N: index, %K: index, %a: tensor<?x?xbf16>, %b: tensor<?x?xbf16>, %r0: tensor<?x?xf32>, %r1: tensor<?x?xf32>):
     %c1 = arith.constant 1 : index

@@ -38,7 +38,7 @@ tkgpu.func @variance args ["x", "q", "n"] {
 // CHECK: %[[MAX:.*]], %[[SUM:.*]], %[[W:.*]], %[[G:.*]] = tkgpu.weights %[[X:.*]] : tensor<2048xf32
 // CHECK-NOT: tk.exp_diff
 // CHECK: %[[E:.*]] = arith.mulf %[[W]], %[[G]] : tensor<2048xf32
-// CHECK: %[[R:.*]] = tk.div_or_zero %{{.*}}, %[[SUM]] {approx} : f32
+// CHECK: %[[R:.*]] = tk.div_or_zero %{{.*}}, %[[SUM]] {tkgpu.math = #tkgpu.math<approx>} : f32
 // CHECK: %[[RS:.*]] = tkgpu.broadcast %[[R]]
 // CHECK: %[[GR:.*]] = arith.mulf %[[G]], %[[RS]]
 // CHECK: %[[P:.*]] = arith.mulf %[[W]], %[[GR]]
@@ -54,10 +54,10 @@ tkgpu.func @softmax args ["x", "y", "f"] {
   %f = arith.extf %v : tensor<2048xbf16, #row> to tensor<2048xf32, #row>
   %m = tkgpu.reduce <max> %f axis 0 : tensor<2048xf32, #row> -> f32
   %ms = tkgpu.broadcast %m dims [] : f32 -> tensor<2048xf32, #row>
-  %e = tk.exp_diff %f, %ms {approx} : tensor<2048xf32, #row>
+  %e = tk.exp_diff %f, %ms {tkgpu.math = #tkgpu.math<approx>} : tensor<2048xf32, #row>
   %s = tkgpu.reduce <sum> %e axis 0 : tensor<2048xf32, #row> -> f32
   %ss = tkgpu.broadcast %s dims [] : f32 -> tensor<2048xf32, #row>
-  %p = tk.div_or_zero %e, %ss {approx} : tensor<2048xf32, #row>
+  %p = tk.div_or_zero %e, %ss {tkgpu.math = #tkgpu.math<approx>} : tensor<2048xf32, #row>
   %fs = tkgpu.broadcast %factor dims [] : f32 -> tensor<2048xf32, #row>
   %q = arith.mulf %fs, %e : tensor<2048xf32, #row>
   %pq = arith.addf %p, %q : tensor<2048xf32, #row>
@@ -84,7 +84,7 @@ tkgpu.func @exact args ["x", "s", "m"] {
   %e = tk.exp_diff %f, %ms : tensor<2048xf32, #row>
   %s = tkgpu.reduce <sum> %e axis 0 : tensor<2048xf32, #row> -> f32
   %os = tkgpu.broadcast %other dims [] : f32 -> tensor<2048xf32, #row>
-  %a = tk.exp_diff %f, %os {approx} : tensor<2048xf32, #row>
+  %a = tk.exp_diff %f, %os {tkgpu.math = #tkgpu.math<approx>} : tensor<2048xf32, #row>
   %t = tkgpu.reduce <sum> %a axis 0 : tensor<2048xf32, #row> -> f32
   %st = arith.addf %s, %t : f32
   tkgpu.store %st, %out[%c0] dims [array<i64>] strides(%c1) masks() over [] : (f32, !tkgpu.buffer<f32>, index, index) -> ()
@@ -162,10 +162,10 @@ tkgpu.func @kept_weights args ["x", "y"] {
   %f = arith.extf %v : tensor<8192xbf16, #part> to tensor<8192xf32, #part>
   %m = tkgpu.reduce <max> %f axis 0 : tensor<8192xf32, #part> -> f32
   %ms = tkgpu.broadcast %m dims [] : f32 -> tensor<8192xf32, #part>
-  %e = tk.exp_diff %f, %ms {approx} : tensor<8192xf32, #part>
+  %e = tk.exp_diff %f, %ms {tkgpu.math = #tkgpu.math<approx>} : tensor<8192xf32, #part>
   %s = tkgpu.reduce <sum> %e axis 0 : tensor<8192xf32, #part> -> f32
   %ss = tkgpu.broadcast %s dims [] : f32 -> tensor<8192xf32, #part>
-  %p = tk.div_or_zero %e, %ss {approx} : tensor<8192xf32, #part>
+  %p = tk.div_or_zero %e, %ss {tkgpu.math = #tkgpu.math<approx>} : tensor<8192xf32, #part>
   %r = arith.truncf %p : tensor<8192xf32, #part> to tensor<8192xbf16, #part>
   tkgpu.store %r, %y[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 8 : i64} : (tensor<8192xbf16, #part>, !tkgpu.buffer<bf16>, tensor<8192xindex, #part>, index) -> ()
   tkgpu.return

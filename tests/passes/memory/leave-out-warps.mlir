@@ -24,7 +24,7 @@ tkgpu.func @rows args ["n", "o"] {
   %v = arith.constant dense<1.0> : tensor<256xf32, #rows>
   tkgpu.store %v, %o[%row] dims [array<i64: 0>] strides(%c1) masks(%inside, %own) over [array<i64: 0>, array<i64: 0>] : (tensor<256xf32, #rows>, !tkgpu.buffer<f32>, tensor<256xindex, #rows>, index, tensor<256xi1, #rows>, tensor<256xi1, #rows>) -> ()
   tkgpu.return
-} {num_warps = 16 : i64, tkgpu.schedule = #schedule}
+} {num_warps = 16 : i64, tkgpu.plan = #tkgpu.plan<tiles = #schedule>}
 
 // Warps that have other rows all run.
 // CHECK-LABEL: tkgpu.func @others
@@ -40,7 +40,7 @@ tkgpu.func @others args ["o"] {
   %v = arith.constant dense<1.0> : tensor<256xf32, #others>
   tkgpu.store %v, %o[%place] dims [array<i64: 0>] strides(%c1) masks(%own) over [array<i64: 0>] : (tensor<256xf32, #others>, !tkgpu.buffer<f32>, tensor<256xindex, #others>, index, tensor<256xi1, #others>) -> ()
   tkgpu.return
-} {num_warps = 16 : i64, tkgpu.schedule = #schedule}
+} {num_warps = 16 : i64, tkgpu.plan = #tkgpu.plan<tiles = #schedule>}
 
 // As they do where values pass from warp to warp.
 // CHECK-LABEL: tkgpu.func @meets
@@ -57,7 +57,7 @@ tkgpu.func @meets args ["o"] {
   %v = tkgpu.convert_layout %other : tensor<256xf32, #others> -> tensor<256xf32, #rows>
   tkgpu.store %v, %o[%place] dims [array<i64: 0>] strides(%c1) masks(%own) over [array<i64: 0>] : (tensor<256xf32, #rows>, !tkgpu.buffer<f32>, tensor<256xindex, #rows>, index, tensor<256xi1, #rows>) -> ()
   tkgpu.return
-} {num_warps = 16 : i64, tkgpu.schedule = #schedule}
+} {num_warps = 16 : i64, tkgpu.plan = #tkgpu.plan<tiles = #schedule>}
 
 // A bound of other rows is none of theirs, be it below or above.
 // CHECK-LABEL: tkgpu.func @fewer
@@ -73,7 +73,7 @@ tkgpu.func @fewer args ["o"] {
   %v = arith.constant dense<1.0> : tensor<256xf32, #rows>
   tkgpu.store %v, %o[%place] dims [array<i64: 0>] strides(%c1) masks(%own) over [array<i64: 0>] : (tensor<256xf32, #rows>, !tkgpu.buffer<f32>, tensor<256xindex, #rows>, index, tensor<256xi1, #rows>) -> ()
   tkgpu.return
-} {num_warps = 16 : i64, tkgpu.schedule = #schedule}
+} {num_warps = 16 : i64, tkgpu.plan = #tkgpu.plan<tiles = #schedule>}
 // CHECK-LABEL: tkgpu.func @more
 // CHECK: tkgpu.store %{{.*}} masks(%{{.*}}) over
 // CHECK-NOT: spare_warps
@@ -87,7 +87,7 @@ tkgpu.func @more args ["o"] {
   %v = arith.constant dense<1.0> : tensor<256xf32, #rows>
   tkgpu.store %v, %o[%place] dims [array<i64: 0>] strides(%c1) masks(%own) over [array<i64: 0>] : (tensor<256xf32, #rows>, !tkgpu.buffer<f32>, tensor<256xindex, #rows>, index, tensor<256xi1, #rows>) -> ()
   tkgpu.return
-} {num_warps = 16 : i64, tkgpu.schedule = #schedule}
+} {num_warps = 16 : i64, tkgpu.plan = #tkgpu.plan<tiles = #schedule>}
 
 // Where one of several stores has rows of theirs they run, and all masks stay.
 // CHECK-LABEL: tkgpu.func @all_rows
@@ -105,4 +105,4 @@ tkgpu.func @all_rows args ["o", "p"] {
   tkgpu.store %v, %o[%place] dims [array<i64: 0>] strides(%c1) masks(%own) over [array<i64: 0>] : (tensor<256xf32, #rows>, !tkgpu.buffer<f32>, tensor<256xindex, #rows>, index, tensor<256xi1, #rows>) -> ()
   tkgpu.store %v, %p[%place] dims [array<i64: 0>] strides(%c1) masks() over [] : (tensor<256xf32, #rows>, !tkgpu.buffer<f32>, tensor<256xindex, #rows>, index) -> ()
   tkgpu.return
-} {num_warps = 16 : i64, tkgpu.schedule = #schedule}
+} {num_warps = 16 : i64, tkgpu.plan = #tkgpu.plan<tiles = #schedule>}

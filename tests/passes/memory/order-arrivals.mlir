@@ -23,7 +23,7 @@ tkgpu.func @shared args ["f", "y"] {
   %a = tkgpu.alloc_shared : <[64, 64], bf16 order = [1, 0] chunk = 8 phases = 8>
   %empty = tkgpu.alloc_phases arrivals 4 : <2>
   %m = tkgpu.broadcast %f dims [] : f32 -> tensor<64xf32, #row>
-  %factor = tkgpu.scaled_exp_diff %m, %m by %m {rescale} : tensor<64xf32, #row>
+  %factor = tkgpu.scaled_exp_diff %m, %m by %m {tkgpu.math = #tkgpu.math<rescale>} : tensor<64xf32, #row>
   %factors = tkgpu.broadcast %factor dims [0] : tensor<64xf32, #row> -> tensor<64x64xf32, #acc>
   tkgpu.phase_arrive %empty[%c0] : <2>
   %d = tkgpu.warpgroup_dot %a, %a, %zero : !tkgpu.shared<[64, 64], bf16 order = [1, 0] chunk = 8 phases = 8>, <[64, 64], bf16 order = [1, 0] chunk = 8 phases = 8> -> tensor<64x64xf32, #acc>
@@ -55,7 +55,7 @@ tkgpu.func @others args ["f"] {
   %empty = tkgpu.alloc_phases arrivals 4 : <2>
   %once = tkgpu.alloc_phases arrivals 4 : <2>
   %m = tkgpu.broadcast %f dims [] : f32 -> tensor<64xf32, #row>
-  %factor = tkgpu.scaled_exp_diff %m, %m by %m {rescale} : tensor<64xf32, #row>
+  %factor = tkgpu.scaled_exp_diff %m, %m by %m {tkgpu.math = #tkgpu.math<rescale>} : tensor<64xf32, #row>
   %plain = tkgpu.scaled_exp_diff %m, %m by %m : tensor<64xf32, #row>
   %factors = tkgpu.broadcast %factor dims [0] : tensor<64xf32, #row> -> tensor<64x64xf32, #acc>
   %plains = tkgpu.broadcast %plain dims [0] : tensor<64xf32, #row> -> tensor<64x64xf32, #acc>
@@ -75,7 +75,7 @@ tkgpu.func @others args ["f"] {
   %d3 = tkgpu.warpgroup_dot %a, %a, %zero : !tkgpu.shared<[64, 64], bf16 order = [1, 0] chunk = 8 phases = 8>, <[64, 64], bf16 order = [1, 0] chunk = 8 phases = 8> -> tensor<64x64xf32, #acc>
   %w3 = tkgpu.warpgroup_wait %d3 pending 0 : tensor<64x64xf32, #acc> -> tensor<64x64xf32, #acc>
   tkgpu.phase_arrive %empty[%c1] : <2>
-  %late = tkgpu.scaled_exp_diff %m, %m by %m {rescale} : tensor<64xf32, #row>
+  %late = tkgpu.scaled_exp_diff %m, %m by %m {tkgpu.math = #tkgpu.math<rescale>} : tensor<64xf32, #row>
   %lates = tkgpu.broadcast %late dims [0] : tensor<64xf32, #row> -> tensor<64x64xf32, #acc>
   %s3 = arith.mulf %w3, %lates : tensor<64x64xf32, #acc>
   %t = arith.addf %s, %s1 : tensor<64x64xf32, #acc>

@@ -62,7 +62,7 @@ tkgpu.func @row args ["x", "y", "z", "n"] {
     tkgpu.async_commit
   }
   tkgpu.return
-} {num_warps = 4 : i64, index_bits = 32 : i64, tkgpu.schedule = #schedule}
+} {num_warps = 4 : i64, index_bits = 32 : i64, tkgpu.plan = #tkgpu.plan<tiles = #schedule>}
 
 // What the loop reads itself needs the room as a cache: parts are awaited alone, and no more come.
 // CHECK-LABEL: tkgpu.func @weights
@@ -99,7 +99,7 @@ tkgpu.func @weights args ["x", "y", "z", "n"] {
     tkgpu.async_commit
   }
   tkgpu.return
-} {num_warps = 4 : i64, index_bits = 32 : i64, tkgpu.schedule = #schedule}
+} {num_warps = 4 : i64, index_bits = 32 : i64, tkgpu.plan = #tkgpu.plan<tiles = #schedule>}
 
 // Two rows of a block that has a multiprocessor to itself are a ring of parts, too.
 // CHECK-LABEL: tkgpu.func @two
@@ -151,7 +151,7 @@ tkgpu.func @two args ["x", "y", "z", "n"] {
     scf.yield %s : index
   }
   tkgpu.return
-} {num_warps = 4 : i64, index_bits = 32 : i64, tkgpu.schedule = #schedule}
+} {num_warps = 4 : i64, index_bits = 32 : i64, tkgpu.plan = #tkgpu.plan<tiles = #schedule>}
 
 // Parts that are not all of a row do not bring it: what they leave out would never come.
 // CHECK-LABEL: tkgpu.func @less
@@ -186,7 +186,7 @@ tkgpu.func @less args ["x", "y", "z", "n"] {
     tkgpu.async_commit
   }
   tkgpu.return
-} {num_warps = 4 : i64, index_bits = 32 : i64, tkgpu.schedule = #schedule}
+} {num_warps = 4 : i64, index_bits = 32 : i64, tkgpu.plan = #tkgpu.plan<tiles = #schedule>}
 
 // What is only read as a whole, before the threads meet, is brought again before they do.
 // CHECK-LABEL: tkgpu.func @early
@@ -221,7 +221,7 @@ tkgpu.func @early args ["x", "y", "z", "n"] {
     tkgpu.async_commit
   }
   tkgpu.return
-} {num_warps = 4 : i64, index_bits = 32 : i64, tkgpu.schedule = #schedule}
+} {num_warps = 4 : i64, index_bits = 32 : i64, tkgpu.plan = #tkgpu.plan<tiles = #schedule>}
 // Not if it is read behind the reduction.
 tkgpu.func @late args ["x", "y", "z", "n"] {
 ^bb0(%x: !tkgpu.buffer<bf16>, %y: !tkgpu.buffer<bf16>, %z: !tkgpu.buffer<bf16>, %n: index):
@@ -243,5 +243,5 @@ tkgpu.func @late args ["x", "y", "z", "n"] {
     tkgpu.async_commit
   }
   tkgpu.return
-} {num_warps = 4 : i64, index_bits = 32 : i64, tkgpu.schedule = #schedule}
+} {num_warps = 4 : i64, index_bits = 32 : i64, tkgpu.plan = #tkgpu.plan<tiles = #schedule>}
 }

@@ -57,7 +57,7 @@ module attributes {tkgpu.target = #target} {
     tkgpu.store %r, %c[%i, %j] dims [array<i64: 0>, array<i64: 1>] strides(%N, %c1) masks() over [] : (tensor<128x256xbf16>, !tkgpu.buffer<bf16>, tensor<128xindex>, tensor<256xindex>, index, index) -> ()
     tkgpu.store %m, %s[%i] dims [array<i64: 0>] strides(%c1) masks() over [] : (tensor<128xf32>, !tkgpu.buffer<f32>, tensor<128xindex>, index) -> ()
     tkgpu.return
-  } {num_warps = 8 : i64, tkgpu.schedule = #tkgpu.schedule<tile = [128, 256], reduce = [64], warps = 8, per_thread = 128, vector = 16, stages = 4>}
+  } {num_warps = 8 : i64, tkgpu.plan = #tkgpu.plan<tiles = #tkgpu.schedule<tile = [128, 256], reduce = [64], warps = 8, per_thread = 128, vector = 16, stages = 4>>}
   tk.kernel @along_host dims ["M", "N", "K"] params [#tk.param<"a">, #tk.param<"b">, #tk.param<"s">] results ["c"] {
   ^bb0(%M: index, %N: index, %K: index, %a: tensor<?x?xbf16>, %b: tensor<?x?xbf16>, %s: tensor<?xf32>):
     %c1 = arith.constant 1 : index
@@ -94,7 +94,7 @@ module attributes {tkgpu.target = #target} {
     tkgpu.store %r, %c[%i, %j] dims [array<i64: 0>, array<i64: 1>] strides(%N, %c1) masks() over [] : (tensor<128x256xbf16>, !tkgpu.buffer<bf16>, tensor<128xindex>, tensor<256xindex>, index, index) -> ()
     tkgpu.store %m, %s[%i] dims [array<i64: 0>] strides(%c1) masks() over [] : (tensor<128xf32>, !tkgpu.buffer<f32>, tensor<128xindex>, index) -> ()
     tkgpu.return
-  } {num_warps = 8 : i64, tkgpu.schedule = #tkgpu.schedule<tile = [128, 256], reduce = [64], warps = 8, per_thread = 128, vector = 16, stages = 4>}
+  } {num_warps = 8 : i64, tkgpu.plan = #tkgpu.plan<tiles = #tkgpu.schedule<tile = [128, 256], reduce = [64], warps = 8, per_thread = 128, vector = 16, stages = 4>>}
   tk.kernel @least_host dims ["M", "N", "K"] params [#tk.param<"a">, #tk.param<"b">, #tk.param<"s">] results ["c"] {
   ^bb0(%M: index, %N: index, %K: index, %a: tensor<?x?xbf16>, %b: tensor<?x?xbf16>, %s: tensor<?xf32>):
     %c1 = arith.constant 1 : index
@@ -131,7 +131,7 @@ module attributes {tkgpu.target = #target} {
     tkgpu.store %r, %c[%i, %j] dims [array<i64: 0>, array<i64: 1>] strides(%N, %c1) masks() over [] : (tensor<128x256xbf16>, !tkgpu.buffer<bf16>, tensor<128xindex>, tensor<256xindex>, index, index) -> ()
     tkgpu.store %m, %s[%j] dims [array<i64: 0>] strides(%c1) masks() over [] : (tensor<256xf32>, !tkgpu.buffer<f32>, tensor<256xindex>, index) -> ()
     tkgpu.return
-  } {num_warps = 8 : i64, tkgpu.schedule = #tkgpu.schedule<tile = [128, 256], reduce = [64], warps = 8, per_thread = 128, vector = 16, stages = 4>}
+  } {num_warps = 8 : i64, tkgpu.plan = #tkgpu.plan<tiles = #tkgpu.schedule<tile = [128, 256], reduce = [64], warps = 8, per_thread = 128, vector = 16, stages = 4>>}
   tk.kernel @down_host dims ["M", "N", "K"] params [#tk.param<"a">, #tk.param<"b">, #tk.param<"s">] results ["c"] {
   ^bb0(%M: index, %N: index, %K: index, %a: tensor<?x?xbf16>, %b: tensor<?x?xbf16>, %s: tensor<?xf32>):
     %c1 = arith.constant 1 : index
@@ -168,7 +168,7 @@ module attributes {tkgpu.target = #target} {
     tkgpu.store %m, %s[%i] dims [array<i64: 0>] strides(%c1) masks() over [] : (tensor<128xf32>, !tkgpu.buffer<f32>, tensor<128xindex>, index) -> ()
     tkgpu.store %r, %c[%i, %j] dims [array<i64: 0>, array<i64: 1>] strides(%N, %c1) masks() over [] : (tensor<128x256xbf16>, !tkgpu.buffer<bf16>, tensor<128xindex>, tensor<256xindex>, index, index) -> ()
     tkgpu.return
-  } {num_warps = 8 : i64, tkgpu.schedule = #tkgpu.schedule<tile = [128, 256], reduce = [64], warps = 8, per_thread = 128, vector = 16, stages = 4>}
+  } {num_warps = 8 : i64, tkgpu.plan = #tkgpu.plan<tiles = #tkgpu.schedule<tile = [128, 256], reduce = [64], warps = 8, per_thread = 128, vector = 16, stages = 4>>}
   tk.kernel @before_host dims ["M", "N", "K"] params [#tk.param<"a">, #tk.param<"b">, #tk.param<"s">] results ["c"] {
   ^bb0(%M: index, %N: index, %K: index, %a: tensor<?x?xbf16>, %b: tensor<?x?xbf16>, %s: tensor<?xf32>):
     %c1 = arith.constant 1 : index

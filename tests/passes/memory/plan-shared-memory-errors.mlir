@@ -16,7 +16,7 @@ module attributes {tkgpu.target = #tkgpu.target<arch = 80, shared = 8192>} {
   ^bb0(%y: !tkgpu.buffer<f32>):
     %s = tkgpu.alloc_shared : <[128, 32], f32>
     tkgpu.return
-  } {tkgpu.schedule = #tkgpu.schedule<tile = [128], reduce = [], warps = 4, stages = 4>}
+  } {tkgpu.plan = #tkgpu.plan<tiles = #tkgpu.schedule<tile = [128], reduce = [], warps = 4, stages = 4>>}
   // expected-error@+2 {{the schedule needs 16384 B of shared memory, sm_80 has 8192 B}}
   // expected-note@+1 {{try smaller tiles}}
   tk.kernel @k dims [] params [] results ["y"] {

@@ -16,7 +16,7 @@ tkgpu.func @replaced args ["x", "y"] {
   %v = tkgpu.load %x[%i] dims [array<i64: 0>] strides(%c1) masks() over [] : (!tkgpu.buffer<f32>, tensor<8xindex, #four>, index) -> tensor<8xf32, #four>
   tkgpu.store %v, %y[%i] dims [array<i64: 0>] strides(%c1) masks() over [] : (tensor<8xf32, #four>, !tkgpu.buffer<f32>, tensor<8xindex, #four>, index) -> ()
   tkgpu.return
-} {num_warps = 1 : i64, tkgpu.in_place}
+} {num_warps = 1 : i64, tkgpu.plan = #tkgpu.plan<in_place = true>}
 
 // Each element is read and written by one thread.
 // CHECK-LABEL: tkgpu.func @own
@@ -29,4 +29,4 @@ tkgpu.func @own args ["x", "y"] {
   %v = tkgpu.load %x[%i] dims [array<i64: 0>] strides(%c1) masks() over [] : (!tkgpu.buffer<f32>, tensor<32xindex, #own>, index) -> tensor<32xf32, #own>
   tkgpu.store %v, %y[%i] dims [array<i64: 0>] strides(%c1) masks() over [] : (tensor<32xf32, #own>, !tkgpu.buffer<f32>, tensor<32xindex, #own>, index) -> ()
   tkgpu.return
-} {num_warps = 1 : i64, tkgpu.in_place}
+} {num_warps = 1 : i64, tkgpu.plan = #tkgpu.plan<in_place = true>}

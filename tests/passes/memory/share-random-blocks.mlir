@@ -6,7 +6,7 @@
 
 // A multiple of 8 plus the places of a thread's four neighbours: one block.
 // CHECK-LABEL: tkgpu.func @aligned
-// CHECK: tk.rand {{.*}} {tkgpu.neighbours = 4 : i64}
+// CHECK: tk.rand {{.*}} {tkgpu.random = #tkgpu.random<neighbours = 4>}
 tkgpu.func @aligned args ["y", "seed", "n"] {
 ^bb0(%y: !tkgpu.buffer<f32>, %seed: i64, %n: index):
   %c1 = arith.constant 1 : index
@@ -24,7 +24,7 @@ tkgpu.func @aligned args ["y", "seed", "n"] {
 
 // Only 2 divides the first number.
 // CHECK-LABEL: tkgpu.func @half_aligned
-// CHECK: tk.rand {{.*}} {tkgpu.neighbours = 2 : i64}
+// CHECK: tk.rand {{.*}} {tkgpu.random = #tkgpu.random<neighbours = 2>}
 tkgpu.func @half_aligned args ["y", "seed", "n"] {
 ^bb0(%y: !tkgpu.buffer<f32>, %seed: i64, %n: index):
   %c1 = arith.constant 1 : index
@@ -42,7 +42,7 @@ tkgpu.func @half_aligned args ["y", "seed", "n"] {
 
 // A thread has pairs of neighbours.
 // CHECK-LABEL: tkgpu.func @pairs
-// CHECK: tk.rand {{.*}} {tkgpu.neighbours = 2 : i64}
+// CHECK: tk.rand {{.*}} {tkgpu.random = #tkgpu.random<neighbours = 2>}
 tkgpu.func @pairs args ["y", "seed"] {
 ^bb0(%y: !tkgpu.buffer<f32>, %seed: i64):
   %c1 = arith.constant 1 : index
@@ -57,7 +57,7 @@ tkgpu.func @pairs args ["y", "seed"] {
 // Neighbours are in different threads; the first number is not known; the numbers do not run in
 // steps of one; each number has a seed of its own.
 // CHECK-LABEL: tkgpu.func @alone
-// CHECK-NOT: tkgpu.neighbours
+// CHECK-NOT: tkgpu.random
 tkgpu.func @alone args ["y", "seed", "n"] {
 ^bb0(%y: !tkgpu.buffer<f32>, %seed: i64, %n: index):
   %c1 = arith.constant 1 : index

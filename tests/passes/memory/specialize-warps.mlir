@@ -85,7 +85,7 @@ module attributes {tkgpu.target = #target} {
     %r = arith.truncf %acc : tensor<128x128xf32> to tensor<128x128xbf16>
     tkgpu.store %r, %c[%i, %j] dims [array<i64: 0>, array<i64: 1>] strides(%N, %c1) masks(%mi, %mj) over [array<i64: 0>, array<i64: 1>] : (tensor<128x128xbf16>, !tkgpu.buffer<bf16>, tensor<128xindex>, tensor<128xindex>, index, index, tensor<128xi1>, tensor<128xi1>) -> ()
     tkgpu.return
-  } {num_warps = 8 : i64, tkgpu.schedule = #tkgpu.schedule<tile = [128, 128], reduce = [64], warps = 8, per_thread = 64, vector = 16, stages = 4, persistent = 1>}
+  } {num_warps = 8 : i64, tkgpu.plan = #tkgpu.plan<tiles = #tkgpu.schedule<tile = [128, 128], reduce = [64], warps = 8, per_thread = 64, vector = 16, stages = 4, persistent = 1>>}
   tk.kernel @f dims ["M", "N", "K"] params [#tk.param<"a">, #tk.param<"b">] results ["c"] {
   ^bb0(%M: index, %N: index, %K: index, %a: tensor<?x?xbf16>, %b: tensor<?x?xbf16>):
     %c1 = arith.constant 1 : index

@@ -18,7 +18,7 @@ module attributes {tkgpu.target = #target} {
     %v = tkgpu.load %x[%r] dims [array<i64>] strides(%C) masks() over [] : (!tkgpu.buffer<f32>, index, index) -> f32
     tkgpu.store %v, %s[%r] dims [array<i64>] strides(%c1) masks() over [] : (f32, !tkgpu.buffer<f32>, index, index) -> ()
     tkgpu.return
-  } {num_warps = 128 : i64, cluster = 8 : i64, tkgpu.schedule = #tkgpu.schedule<tile = [1], reduce = [131072], warps = 128, per_thread = 32, persistent = 2, cluster = 8>}
+  } {num_warps = 128 : i64, cluster = 8 : i64, tkgpu.plan = #tkgpu.plan<tiles = #tkgpu.schedule<tile = [1], reduce = [131072], warps = 128, per_thread = 32, persistent = 2, cluster = 8>>}
   tk.kernel @f dims ["R", "C"] params [#tk.param<"x">] results ["s"] {
   ^bb0(%R: index, %C: index, %x: tensor<?x?xf32>):
     %c1 = arith.constant 1 : index

@@ -3,7 +3,7 @@
 // Every element needs the old one before it: the new ones wait in scratch memory.
 // CHECK-LABEL: tk.kernel @shift
 // CHECK: %[[NEW:.*]] = tk.compute ["i"]
-// CHECK-NOT: tk.in_place
+// CHECK-NOT: in_place = true
 // CHECK: %[[COPY:.*]] = tk.compute ["i0"]
 // CHECK: tk.load %[[NEW]][
 // CHECK: tk.return %[[COPY]] :
@@ -24,7 +24,7 @@ tk.kernel @shift dims ["N"] params [#tk.param<"x", inout = true>] results [] fac
 // An element's own old value may be overwritten, and the function says that two buffers are one.
 // CHECK-LABEL: tk.kernel @scale
 // CHECK: %[[SCALED:.*]] = tk.compute ["i"]
-// CHECK: tk.in_place
+// CHECK: in_place = true
 // CHECK: tk.return %[[SCALED]] :
 tk.kernel @scale dims ["N"] params [#tk.param<"x", inout = true>] results [] facts [#tk.fact<>] {
 ^bb0(%N: index, %x: tensor<?xf32>):

@@ -6,9 +6,9 @@
 // CHECK: %[[BLOCK:.*]] = tkgpu.program_id x
 // CHECK: arith.subi {{.*}}, %[[BLOCK]] : index
 // CHECK-NOT: tk.exp_diff {{[^{]*}} : tensor
-// CHECK: tk.exp_diff {{.*}} {approx, rescale} : tensor<64xf32>
-// CHECK: tk.exp_diff {{.*}} {approx} : tensor<64x32xf32>
-// CHECK: tk.div_or_zero {{.*}} {approx} : tensor<64x16xf32>
+// CHECK: tk.exp_diff {{.*}} {tkgpu.math = #tkgpu.math<approx, rescale>} : tensor<64xf32>
+// CHECK: tk.exp_diff {{.*}} {tkgpu.math = #tkgpu.math<approx>} : tensor<64x32xf32>
+// CHECK: tk.div_or_zero {{.*}} {tkgpu.math = #tkgpu.math<approx>} : tensor<64x16xf32>
 tk.kernel @weights dims ["S"] params [#tk.param<"q">, #tk.param<"k">, #tk.param<"v">] results ["o"] {
 ^bb0(%S: index, %q: tensor<?x16xbf16>, %k: tensor<?x16xbf16>, %v: tensor<?x16xbf16>):
   %c16 = arith.constant 16 : index
@@ -47,7 +47,7 @@ tk.kernel @weights dims ["S"] params [#tk.param<"q">, #tk.param<"k">, #tk.param<
     %n = tk.div_or_zero %r#2, %r#1 : f32
     %h = arith.truncf %n : f32 to bf16
     tk.yield %h : bf16
-  } names ["o"] {tkgpu.schedule = #tkgpu.schedule<tile = [64, 16], reduce = [32, 16]>} : tensor<?x16xbf16>
+  } names ["o"] {tkgpu.plan = #tkgpu.plan<tiles = #tkgpu.schedule<tile = [64, 16], reduce = [32, 16]>>} : tensor<?x16xbf16>
   tk.return %o : tensor<?x16xbf16>
 }
 
@@ -91,7 +91,7 @@ tk.kernel @exact dims ["S"] params [#tk.param<"q">, #tk.param<"k">, #tk.param<"v
     %n = tk.div_or_zero %r#2, %r#1 : f32
     %h = arith.truncf %n : f32 to bf16
     tk.yield %h : bf16
-  } names ["o"] {tkgpu.schedule = #tkgpu.schedule<tile = [64, 16], reduce = [32, 16]>} : tensor<?x16xbf16>
+  } names ["o"] {tkgpu.plan = #tkgpu.plan<tiles = #tkgpu.schedule<tile = [64, 16], reduce = [32, 16]>>} : tensor<?x16xbf16>
   tk.return %o : tensor<?x16xbf16>
 }
 
@@ -116,14 +116,14 @@ tk.kernel @summed dims ["S"] params [#tk.param<"s">] results ["z"] {
       tk.yield %f : f32
     } : f32, f32
     tk.yield %sum : f32
-  } names ["z"] {tkgpu.schedule = #tkgpu.schedule<tile = [64], reduce = [32]>} : tensor<?xf32>
+  } names ["z"] {tkgpu.plan = #tkgpu.plan<tiles = #tkgpu.schedule<tile = [64], reduce = [32]>>} : tensor<?xf32>
   tk.return %z : tensor<?xf32>
 }
 
 // Where all that is read of their sum is its logarithm, the maximum is taken off exactly.
 // CHECK-LABEL: tkgpu.func @logarithm_z
-// CHECK: tk.exp_diff {{.*}} {approx, rescale} : tensor<64xf32>
-// CHECK: tk.exp_diff {{.*}} {approx, rescale} : tensor<64x32xf32>
+// CHECK: tk.exp_diff {{.*}} {tkgpu.math = #tkgpu.math<approx, rescale>} : tensor<64xf32>
+// CHECK: tk.exp_diff {{.*}} {tkgpu.math = #tkgpu.math<approx, rescale>} : tensor<64x32xf32>
 // CHECK: math.log
 // CHECK: arith.addf
 tk.kernel @logarithm dims ["S"] params [#tk.param<"s">] results ["z"] {
@@ -145,7 +145,7 @@ tk.kernel @logarithm dims ["S"] params [#tk.param<"s">] results ["z"] {
     %l = math.log %sum : f32
     %lse = arith.addf %m, %l : f32
     tk.yield %lse : f32
-  } names ["z"] {tkgpu.schedule = #tkgpu.schedule<tile = [64], reduce = [32]>} : tensor<?xf32>
+  } names ["z"] {tkgpu.plan = #tkgpu.plan<tiles = #tkgpu.schedule<tile = [64], reduce = [32]>>} : tensor<?xf32>
   tk.return %z : tensor<?xf32>
 }
 
@@ -153,8 +153,8 @@ tk.kernel @logarithm dims ["S"] params [#tk.param<"s">] results ["z"] {
 // them is rounded in the end.
 // CHECK-LABEL: tkgpu.func @scaled_p
 // CHECK-NOT: tk.exp_diff {{[^{]*}} : tensor
-// CHECK: tk.exp_diff {{.*}} {approx, wide} : tensor<64x32xf32>
-// CHECK: tk.exp_diff {{.*}} {approx, wide} : tensor<64x32xf32>
+// CHECK: tk.exp_diff {{.*}} {tkgpu.math = #tkgpu.math<approx, wide>} : tensor<64x32xf32>
+// CHECK: tk.exp_diff {{.*}} {tkgpu.math = #tkgpu.math<approx, wide>} : tensor<64x32xf32>
 // CHECK: arith.truncf
 tk.kernel @scaled dims ["S"] params [#tk.param<"s">] results ["p"] {
 ^bb0(%S: index, %scores: tensor<?x?xf32>):
@@ -183,7 +183,7 @@ tk.kernel @scaled dims ["S"] params [#tk.param<"s">] results ["p"] {
     %d = arith.subf %q, %one : f32
     %n = arith.truncf %d : f32 to bf16
     tk.yield %n : bf16
-  } names ["p"] {tkgpu.schedule = #tkgpu.schedule<tile = [64, 32], reduce = [32]>} : tensor<?x?xbf16>
+  } names ["p"] {tkgpu.plan = #tkgpu.plan<tiles = #tkgpu.schedule<tile = [64, 32], reduce = [32]>>} : tensor<?x?xbf16>
   tk.return %p : tensor<?x?xbf16>
 }
 
@@ -216,13 +216,13 @@ tk.kernel @scaled_exact dims ["S"] params [#tk.param<"s">] results ["p"] {
     %q = arith.mulf %w, %factor : f32
     %d = arith.subf %q, %one : f32
     tk.yield %d : f32
-  } names ["p"] {tkgpu.schedule = #tkgpu.schedule<tile = [64, 32], reduce = [32]>} : tensor<?x?xf32>
+  } names ["p"] {tkgpu.plan = #tkgpu.plan<tiles = #tkgpu.schedule<tile = [64, 32], reduce = [32]>>} : tensor<?x?xf32>
   tk.return %p : tensor<?x?xf32>
 }
 
 // A product with a power of two rounds nothing, whatever its sign.
 // CHECK-LABEL: tkgpu.func @negative_o
-// CHECK: tk.exp_diff {{.*}} {approx} : tensor<64x32xf32>
+// CHECK: tk.exp_diff {{.*}} {tkgpu.math = #tkgpu.math<approx>} : tensor<64x32xf32>
 tk.kernel @negative dims ["S"] params [#tk.param<"q">, #tk.param<"k">, #tk.param<"v">] results ["o"] {
 ^bb0(%S: index, %q: tensor<?x16xbf16>, %k: tensor<?x16xbf16>, %v: tensor<?x16xbf16>):
   %c16 = arith.constant 16 : index
@@ -263,6 +263,6 @@ tk.kernel @negative dims ["S"] params [#tk.param<"q">, #tk.param<"k">, #tk.param
     %n = tk.div_or_zero %r#2, %r#1 : f32
     %h = arith.truncf %n : f32 to bf16
     tk.yield %h : bf16
-  } names ["o"] {tkgpu.schedule = #tkgpu.schedule<tile = [64, 16], reduce = [32, 16]>} : tensor<?x16xbf16>
+  } names ["o"] {tkgpu.plan = #tkgpu.plan<tiles = #tkgpu.schedule<tile = [64, 16], reduce = [32, 16]>>} : tensor<?x16xbf16>
   tk.return %o : tensor<?x16xbf16>
 }

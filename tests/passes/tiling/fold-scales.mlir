@@ -52,7 +52,7 @@ tk.kernel @scaled dims ["S"] params [#tk.param<"q">, #tk.param<"k">, #tk.param<"
     %n = tk.div_or_zero %r#2, %r#1 : f32
     %h = arith.truncf %n : f32 to bf16
     tk.yield %h, %r#0 : bf16, f32
-  } names ["o", "m"] over [array<i64: 0, 1>, array<i64: 0>] {tkgpu.schedule = #tkgpu.schedule<tile = [64, 16], reduce = [32, 16]>} : tensor<?x16xbf16>, tensor<?xf32>
+  } names ["o", "m"] over [array<i64: 0, 1>, array<i64: 0>] {tkgpu.plan = #tkgpu.plan<tiles = #tkgpu.schedule<tile = [64, 16], reduce = [32, 16]>>} : tensor<?x16xbf16>, tensor<?xf32>
   tk.return %o#0, %o#1 : tensor<?x16xbf16>, tensor<?xf32>
 }
 
@@ -98,6 +98,6 @@ tk.kernel @unknown dims ["S"] params [#tk.param<"q">, #tk.param<"k">, #tk.param<
     %n = tk.div_or_zero %r#2, %r#1 : f32
     %h = arith.truncf %n : f32 to bf16
     tk.yield %h : bf16
-  } names ["o"] {tkgpu.schedule = #tkgpu.schedule<tile = [64, 16], reduce = [32, 16]>} : tensor<?x16xbf16>
+  } names ["o"] {tkgpu.plan = #tkgpu.plan<tiles = #tkgpu.schedule<tile = [64, 16], reduce = [32, 16]>>} : tensor<?x16xbf16>
   tk.return %o : tensor<?x16xbf16>
 }

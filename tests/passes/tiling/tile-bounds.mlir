@@ -26,7 +26,7 @@ tk.kernel @falling dims ["S"] params [#tk.param<"x">] results ["y"] {
       tk.yield %v : f32
     } : f32
     tk.yield %s : f32
-  } names ["y"] {tkgpu.schedule = #tkgpu.schedule<tile = [64], reduce = [32]>} : tensor<?xf32>
+  } names ["y"] {tkgpu.plan = #tkgpu.plan<tiles = #tkgpu.schedule<tile = [64], reduce = [32]>>} : tensor<?xf32>
   tk.return %y : tensor<?xf32>
 }
 
@@ -49,7 +49,7 @@ tk.kernel @product dims ["S"] params [#tk.param<"x">] results ["y"] {
       tk.yield %v : f32
     } : f32
     tk.yield %s : f32
-  } names ["y"] {tkgpu.schedule = #tkgpu.schedule<tile = [64], reduce = [32]>} : tensor<?xf32>
+  } names ["y"] {tkgpu.plan = #tkgpu.plan<tiles = #tkgpu.schedule<tile = [64], reduce = [32]>>} : tensor<?xf32>
   tk.return %y : tensor<?xf32>
 }
 
@@ -72,7 +72,7 @@ tk.kernel @from_one dims ["R"] params [#tk.param<"x">] results ["y"] {
       tk.yield %v : f32
     } : f32
     tk.yield %s : f32
-  } names ["y"] {tkgpu.schedule = #tkgpu.schedule<tile = [32], reduce = [8]>} : tensor<?xf32>
+  } names ["y"] {tkgpu.plan = #tkgpu.plan<tiles = #tkgpu.schedule<tile = [32], reduce = [8]>>} : tensor<?xf32>
   tk.return %y : tensor<?xf32>
 }
 
@@ -95,7 +95,7 @@ tk.kernel @beyond dims ["R", "K"] params [#tk.param<"x">] results ["y"] facts [#
       tk.yield %v : f32
     } : f32
     tk.yield %s : f32
-  } names ["y"] {tkgpu.schedule = #tkgpu.schedule<tile = [64], reduce = [32]>} : tensor<?xf32>
+  } names ["y"] {tkgpu.plan = #tkgpu.plan<tiles = #tkgpu.schedule<tile = [64], reduce = [32]>>} : tensor<?xf32>
   tk.return %y : tensor<?xf32>
 }
 
@@ -116,7 +116,7 @@ tk.kernel @larger dims ["R", "K"] params [#tk.param<"x">] results ["y"] {
       tk.yield %v : f32
     } : f32
     tk.yield %s : f32
-  } names ["y"] {tkgpu.schedule = #tkgpu.schedule<tile = [64], reduce = [16]>} : tensor<?xf32>
+  } names ["y"] {tkgpu.plan = #tkgpu.plan<tiles = #tkgpu.schedule<tile = [64], reduce = [16]>>} : tensor<?xf32>
   tk.return %y : tensor<?xf32>
 }
 
@@ -139,6 +139,6 @@ tk.kernel @sum_of_two dims ["R", "K"] params [#tk.param<"x">, #tk.param<"w">] re
       tk.yield %t : f32
     } : f32
     tk.yield %s : f32
-  } names ["y"] {tkgpu.schedule = #tkgpu.schedule<tile = [64], reduce = [32]>} : tensor<?xf32>
+  } names ["y"] {tkgpu.plan = #tkgpu.plan<tiles = #tkgpu.schedule<tile = [64], reduce = [32]>>} : tensor<?xf32>
   tk.return %y : tensor<?xf32>
 }

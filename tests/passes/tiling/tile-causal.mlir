@@ -61,6 +61,6 @@ tk.kernel @causal dims ["S"] params [#tk.param<"q">, #tk.param<"k">, #tk.param<"
     } : f32, f32, f32
     %n = tk.div_or_zero %r#2, %r#1 : f32
     tk.yield %n : f32
-  } names ["o"] {tkgpu.schedule = #tkgpu.schedule<tile = [64, 16], reduce = [32, 16]>} : tensor<?x16xf32>
+  } names ["o"] {tkgpu.plan = #tkgpu.plan<tiles = #tkgpu.schedule<tile = [64, 16], reduce = [32, 16]>>} : tensor<?x16xf32>
   tk.return %o : tensor<?x16xf32>
 }

@@ -32,6 +32,6 @@ tk.kernel @gemm dims ["M", "N", "K"] params [#tk.param<"a">, #tk.param<"b">] res
     } : f32
     %r = arith.truncf %s : f32 to bf16
     tk.yield %r : bf16
-  } names ["c"] {tkgpu.schedule = #tkgpu.schedule<tile = [128, 128], reduce = [32]>} : tensor<?x?xbf16>
+  } names ["c"] {tkgpu.plan = #tkgpu.plan<tiles = #tkgpu.schedule<tile = [128, 128], reduce = [32]>>} : tensor<?x?xbf16>
   tk.return %c : tensor<?x?xbf16>
 }

@@ -24,6 +24,6 @@ tk.kernel @total dims ["R", "C"] params [#tk.param<"x">] results ["y"] facts [#t
       tk.yield %v : f32
     } : f32
     tk.yield %s : f32
-  } names ["y"] {tkgpu.schedule = #tkgpu.schedule<tile = [1], reduce = [65536], warps = 64, per_thread = 32, vector = 16, stages = 1, cluster = 4>} : tensor<?xf32>
+  } names ["y"] {tkgpu.plan = #tkgpu.plan<tiles = #tkgpu.schedule<tile = [1], reduce = [65536], warps = 64, per_thread = 32, vector = 16, stages = 1, cluster = 4>>} : tensor<?xf32>
   tk.return %y : tensor<?xf32>
 }

@@ -17,7 +17,7 @@ tkgpu.func @capped args ["x", "y", "scale", "cap"] {
   %s = tkgpu.broadcast %scale dims [] : f32 -> tensor<128xf32, #tile>
   %c = tkgpu.broadcast %cap dims [] : f32 -> tensor<128xf32, #tile>
   %in = arith.mulf %v, %s : tensor<128xf32, #tile>
-  %t = math.tanh %in {approx} : tensor<128xf32, #tile>
+  %t = math.tanh %in {tkgpu.math = #tkgpu.math<approx>} : tensor<128xf32, #tile>
   %out = arith.mulf %c, %t : tensor<128xf32, #tile>
   tkgpu.store %out, %y[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 4 : i64} : (tensor<128xf32, #tile>, !tkgpu.buffer<f32>, tensor<128xindex, #tile>, index) -> ()
   tkgpu.return
@@ -36,7 +36,7 @@ tkgpu.func @read_twice args ["x", "y", "scale", "cap"] {
   %s = tkgpu.broadcast %scale dims [] : f32 -> tensor<128xf32, #tile>
   %c = tkgpu.broadcast %cap dims [] : f32 -> tensor<128xf32, #tile>
   %in = arith.mulf %v, %s : tensor<128xf32, #tile>
-  %t = math.tanh %in {approx} : tensor<128xf32, #tile>
+  %t = math.tanh %in {tkgpu.math = #tkgpu.math<approx>} : tensor<128xf32, #tile>
   %once = arith.mulf %c, %t : tensor<128xf32, #tile>
   %out = arith.addf %once, %t : tensor<128xf32, #tile>
   tkgpu.store %out, %y[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 4 : i64} : (tensor<128xf32, #tile>, !tkgpu.buffer<f32>, tensor<128xindex, #tile>, index) -> ()
@@ -80,7 +80,7 @@ tkgpu.func @by_row args ["x", "z", "y", "scale"] {
   %s = tkgpu.broadcast %scale dims [] : f32 -> tensor<8x16xf32, #rows>
   %c = tkgpu.broadcast %caps dims [0] : tensor<8xf32, #row> -> tensor<8x16xf32, #rows>
   %in = arith.mulf %v, %s : tensor<8x16xf32, #rows>
-  %t = math.tanh %in {approx} : tensor<8x16xf32, #rows>
+  %t = math.tanh %in {tkgpu.math = #tkgpu.math<approx>} : tensor<8x16xf32, #rows>
   %out = arith.mulf %c, %t : tensor<8x16xf32, #rows>
   tkgpu.store %out, %y[%i, %j] dims [array<i64: 0>, array<i64: 1>] strides(%c16, %c1) masks() over [] {vector = 2 : i64} : (tensor<8x16xf32, #rows>, !tkgpu.buffer<f32>, tensor<8xindex, #row>, tensor<16xindex, #column>, index, index) -> ()
   tkgpu.return
@@ -102,7 +102,7 @@ tkgpu.func @scaled_by_row args ["x", "z", "y", "cap"] {
   %s = tkgpu.broadcast %scales dims [0] : tensor<8xf32, #row> -> tensor<8x16xf32, #rows>
   %c = tkgpu.broadcast %cap dims [] : f32 -> tensor<8x16xf32, #rows>
   %in = arith.mulf %v, %s : tensor<8x16xf32, #rows>
-  %t = math.tanh %in {approx} : tensor<8x16xf32, #rows>
+  %t = math.tanh %in {tkgpu.math = #tkgpu.math<approx>} : tensor<8x16xf32, #rows>
   %out = arith.mulf %c, %t : tensor<8x16xf32, #rows>
   tkgpu.store %out, %y[%i, %j] dims [array<i64: 0>, array<i64: 1>] strides(%c16, %c1) masks() over [] {vector = 2 : i64} : (tensor<8x16xf32, #rows>, !tkgpu.buffer<f32>, tensor<8xindex, #row>, tensor<16xindex, #column>, index, index) -> ()
   tkgpu.return
@@ -130,10 +130,10 @@ tkgpu.func @biased args ["x", "w", "y", "scale", "n"] {
     scf.for %b = %c0 to %n step %c1 {
       %v = tkgpu.load %x[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 4 : i64} : (!tkgpu.buffer<f32>, tensor<128xindex, #tile>, index) -> tensor<128xf32, #tile>
       %in = arith.mulf %v, %s : tensor<128xf32, #tile>
-      %t = math.tanh %in {approx} : tensor<128xf32, #tile>
+      %t = math.tanh %in {tkgpu.math = #tkgpu.math<approx>} : tensor<128xf32, #tile>
       %once = math.fma %c, %t, %bias : tensor<128xf32, #tile>
       %again = arith.mulf %once, %s : tensor<128xf32, #tile>
-      %u = math.tanh %again {approx} : tensor<128xf32, #tile>
+      %u = math.tanh %again {tkgpu.math = #tkgpu.math<approx>} : tensor<128xf32, #tile>
       %out = arith.mulf %u, %c : tensor<128xf32, #tile>
       tkgpu.store %out, %y[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 4 : i64} : (tensor<128xf32, #tile>, !tkgpu.buffer<f32>, tensor<128xindex, #tile>, index) -> ()
     }
@@ -153,9 +153,9 @@ tkgpu.func @twice args ["x", "y", "scale", "cap"] {
   %s = tkgpu.broadcast %scale dims [] : f32 -> tensor<128xf32, #tile>
   %c = tkgpu.broadcast %cap dims [] : f32 -> tensor<128xf32, #tile>
   %in = arith.mulf %v, %s : tensor<128xf32, #tile>
-  %t = math.tanh %in {approx} : tensor<128xf32, #tile>
+  %t = math.tanh %in {tkgpu.math = #tkgpu.math<approx>} : tensor<128xf32, #tile>
   %between = arith.mulf %t, %c : tensor<128xf32, #tile>
-  %u = math.tanh %between {approx} : tensor<128xf32, #tile>
+  %u = math.tanh %between {tkgpu.math = #tkgpu.math<approx>} : tensor<128xf32, #tile>
   tkgpu.store %u, %y[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 4 : i64} : (tensor<128xf32, #tile>, !tkgpu.buffer<f32>, tensor<128xindex, #tile>, index) -> ()
   tkgpu.return
 } {num_warps = 1 : i64, index_bits = 32 : i64}
@@ -189,9 +189,9 @@ tkgpu.func @shared args ["x", "z", "w", "y", "scale", "slope"] {
   %biases = tkgpu.broadcast %bias dims [1] : tensor<8xf32, #near_column> -> tensor<16x8xf32, #near>
   %references = tkgpu.broadcast %reference dims [0] : tensor<16xf32, #near_row> -> tensor<16x8xf32, #near>
   %in = arith.mulf %v, %s : tensor<16x8xf32, #near>
-  %t = math.tanh %in {approx} : tensor<16x8xf32, #near>
+  %t = math.tanh %in {tkgpu.math = #tkgpu.math<approx>} : tensor<16x8xf32, #near>
   %scores = math.fma %cap, %t, %biases : tensor<16x8xf32, #near>
-  %weights = tk.exp_diff %scores, %references {approx, shared_rows} : tensor<16x8xf32, #near>
+  %weights = tk.exp_diff %scores, %references {tkgpu.math = #tkgpu.math<approx, shared_rows>} : tensor<16x8xf32, #near>
   tkgpu.store %bias, %w[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 2 : i64} : (tensor<8xf32, #near_column>, !tkgpu.buffer<f32>, tensor<8xindex, #near_column>, index) -> ()
   tkgpu.store %weights, %y[%i, %j] dims [array<i64: 0>, array<i64: 1>] strides(%c8, %c1) masks() over [] {vector = 2 : i64} : (tensor<16x8xf32, #near>, !tkgpu.buffer<f32>, tensor<16xindex, #near_row>, tensor<8xindex, #near_column>, index, index) -> ()
   tkgpu.return
@@ -212,9 +212,9 @@ tkgpu.func @unshared args ["x", "z", "w", "y", "scale", "slope"] {
   %biases = tkgpu.broadcast %bias dims [1] : tensor<8xf32, #far_column> -> tensor<16x8xf32, #far>
   %references = tkgpu.broadcast %reference dims [0] : tensor<16xf32, #far_row> -> tensor<16x8xf32, #far>
   %in = arith.mulf %v, %s : tensor<16x8xf32, #far>
-  %t = math.tanh %in {approx} : tensor<16x8xf32, #far>
+  %t = math.tanh %in {tkgpu.math = #tkgpu.math<approx>} : tensor<16x8xf32, #far>
   %scores = math.fma %cap, %t, %biases : tensor<16x8xf32, #far>
-  %weights = tk.exp_diff %scores, %references {approx, shared_rows} : tensor<16x8xf32, #far>
+  %weights = tk.exp_diff %scores, %references {tkgpu.math = #tkgpu.math<approx, shared_rows>} : tensor<16x8xf32, #far>
   tkgpu.store %bias, %w[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 2 : i64} : (tensor<8xf32, #far_column>, !tkgpu.buffer<f32>, tensor<8xindex, #far_column>, index) -> ()
   tkgpu.store %weights, %y[%i, %j] dims [array<i64: 0>, array<i64: 1>] strides(%c8, %c1) masks() over [] {vector = 2 : i64} : (tensor<16x8xf32, #far>, !tkgpu.buffer<f32>, tensor<16xindex, #far_row>, tensor<8xindex, #far_column>, index, index) -> ()
   tkgpu.return
@@ -239,7 +239,7 @@ tkgpu.func @by_step args ["x", "z", "y", "n"] {
     scf.for %b = %c0 to %n step %c1 {
       %v = tkgpu.load %x[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 4 : i64} : (!tkgpu.buffer<f32>, tensor<128xindex, #tile>, index) -> tensor<128xf32, #tile>
       %in = arith.mulf %v, %s : tensor<128xf32, #tile>
-      %t = math.tanh %in {approx} : tensor<128xf32, #tile>
+      %t = math.tanh %in {tkgpu.math = #tkgpu.math<approx>} : tensor<128xf32, #tile>
       tkgpu.store %t, %y[%j] dims [array<i64: 0>] strides(%c1) masks() over [] {vector = 4 : i64} : (tensor<128xf32, #tile>, !tkgpu.buffer<f32>, tensor<128xindex, #tile>, index) -> ()
     }
   }
