@@ -13,15 +13,15 @@
 #include "compiler/CpuBackend.h"
 #endif
 #ifdef TK_HAS_EMU
-#include "compiler/target/emu/CompileEmu.h"
+#include "compiler/codegen/emu/CompileEmu.h"
 #endif
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "frontend/IRGen.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarCases.h"
-#include "passes/memory/ScheduleLimits.h"
-#include "passes/parallel/StatementShape.h"
+#include "passes/layout/ScheduleLimits.h"
+#include "passes/plan/StatementShape.h"
 #include "runtime/Environment.h"
 
 #include "mlir/IR/Verifier.h"

@@ -1,7 +1,7 @@
 //===- CpuBackend.cpp - from tk to launchable CPU code --------------------===//
 #include "compiler/CpuBackend.h"
 
-#include "compiler/target/cpu/CpuExecutable.h"
+#include "compiler/codegen/cpu/CpuExecutable.h"
 
 #include <algorithm>
 

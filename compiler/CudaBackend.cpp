@@ -3,8 +3,8 @@
 
 #include "compiler/Stopwatch.h"
 #include "compiler/arch/Architecture.h"
+#include "compiler/codegen/cuda/EmitCuda.h"
 #include "compiler/plan/LaunchPlanBuilder.h"
-#include "compiler/target/cuda/EmitCuda.h"
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "runtime/Environment.h"
 #include "runtime/Files.h"

@@ -2,7 +2,7 @@
 #include "compiler/Pipeline.h"
 
 #ifdef TK_HAS_CPU
-#include "compiler/target/cpu/CpuPipeline.h"
+#include "compiler/codegen/cpu/CpuPipeline.h"
 #endif
 #include "passes/Passes.h"
 #include "passes/Patterns.h"

@@ -10,12 +10,12 @@
 #include "compiler/CudaBackend.h"
 #include "compiler/plan/KernelSignature.h"
 #include "dialects/tkgpu/TkGpuDialect.h"
+#include "passes/analysis/LeastSizes.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ScalarCases.h"
+#include "passes/analysis/SizeFacts.h"
 #include "passes/analysis/StrideAxes.h"
-#include "passes/memory/MemoryAccess.h"
-#include "passes/tiling/LeastSizes.h"
-#include "passes/tiling/SizeFacts.h"
+#include "passes/layout/MemoryAccess.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -89,7 +89,8 @@ std::vector<bool> findReducedDims(KernelOp kernel) {
   return reduced;
 }
 
-/// The extent of an index of a statement, a reduction or a scan; null if it is computed per element.
+/// The extent of an index of a statement, a reduction or a scan; null if it is computed per
+/// element.
 static Value extentOf(BlockArgument index) {
   Operation *owner = index.getOwner()->getParentOp();
   if (auto compute = dyn_cast<ComputeOp>(owner))

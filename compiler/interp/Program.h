@@ -8,7 +8,7 @@
 #define TK_COMPILER_INTERP_PROGRAM_H
 
 #include "compiler/interp/Interpreter.h"
-#include "passes/parallel/TileReductions.h"
+#include "passes/analysis/TileReductions.h"
 
 #include <functional>
 #include <memory>

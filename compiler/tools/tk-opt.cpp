@@ -9,7 +9,7 @@
 #include "compiler/Registration.h"
 #include "passes/Passes.h"
 #ifdef TK_HAS_CPU
-#include "compiler/target/cpu/CpuPipeline.h"
+#include "compiler/codegen/cpu/CpuPipeline.h"
 #include "passes/lowering/cpu/CpuPasses.h"
 #endif
 

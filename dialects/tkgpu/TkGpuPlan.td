@@ -91,21 +91,21 @@ def TkGpu_PlanAttr : TkGpu_Attr<"Plan", "plan"> {
 
     The families:
 
-    * `elementwise`: no reduction;
-    * `row_reduction`: reductions along memory, with rows in registers, shared memory or clusters;
-    * `column_reduction`: reductions across memory;
-    * `shared_terms`: several results reduce the same terms;
-    * `gemv`: rows of a matrix are summed beside one row that all share;
-    * `pairwise`: the elements of a reduction are functions of one value a row and one a column;
-    * `gemm`: contractions; `unit` says what multiplies;
+    * `elementwise`: no reduction.
+    * `row_reduction`: reductions along memory, with rows in registers, shared memory or clusters.
+    * `column_reduction`: reductions across memory.
+    * `shared_terms`: several results reduce the same terms.
+    * `gemv`: rows of a matrix are summed beside one row that all share.
+    * `pairwise`: the elements of a reduction are functions of one value a row and one a column.
+    * `gemm`: contractions. `unit` says which unit multiplies.
     * `fused_gemm`: a contraction whose operand is computed from another one, as in attention.
 
     The orders of warpgroups:
 
-    * `cooperative`: they share a tile, and meet where its data do;
-    * `ping_pong`: one multiplies while the other works on its results, in turns;
-    * `staggered`: one ends its products earlier, and stores under the other's last ones;
-    * `unordered`: none waits for another.
+    * `cooperative`: the warpgroups share a tile, and synchronise at its pipeline stages.
+    * `ping_pong`: one warpgroup multiplies while the other works on its results.
+    * `staggered`: one warpgroup ends its contractions earlier, and stores under the other's last.
+    * `unordered`: no warpgroup waits for another.
 
     ```mlir
     tk.compute ... attributes {tkgpu.plan = #tkgpu.plan<
@@ -187,17 +187,17 @@ def TkGpu_MathModeAttr : EnumAttr<TkGpu_Dialect, TkGpu_MathMode, "math"> {
   let description = [{
     On an operation of a compute op's body, or on a tile of its results, as `tkgpu.math`.
 
-    * `approx`: with the hardware's approximation: a relative error of 2^-19 for `tk.exp_diff`, of
-      2^-22 for a quotient by a number with a normal reciprocal, and as the numerics reference says
-      for other functions;
-    * `wide`: besides, for an exponential under row maxima of any size; without, for those below 2^27;
-    * `rescale`: the exponential of the difference between two running maxima, which is 1 in most
-      steps;
-    * `shared_rows`: besides, row maxima of neighbouring rows are the same, or nearly, where they are
-      at most 1 apart;
-    * `reciprocal`: besides, the quotient may be a product with the hardware's reciprocal;
-    * `rounded`: a product is rounded before it is added to something: no fused multiply-add;
-    * `exact`: a conversion of an index whose values f32 holds, as it does all that they are sums of.
+    * `approx`: computed with the hardware's approximation. The relative error is 2^-19 for
+      `tk.exp_diff`, and 2^-22 for a quotient by a number with a normal reciprocal. For other
+      functions the numerics reference gives it.
+    * `wide`: the exponential holds for row maxima of any size. Without it, for maxima below 2^27.
+    * `rescale`: the exponential of the difference between two running maxima. It is 1 in most steps.
+    * `shared_rows`: the row maxima of neighbouring rows may be made equal if they differ by at
+      most 1.
+    * `reciprocal`: the quotient may be a product with the hardware's reciprocal.
+    * `rounded`: the product is rounded before it is added to something. There is no fused
+      multiply-add.
+    * `exact`: f32 holds the value of the converted index, and of all numbers that it is a sum of.
   }];
   let assemblyFormat = "`<` $value `>`";
   let genVerifyDecl = 1;

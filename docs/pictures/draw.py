@@ -210,7 +210,7 @@ def layers():
     p = Picture(860, 330, "Folders and their dependencies")
     p.box(30, 20, 800, 64, [], GREY)
     p.text(40, 40, "compiler/", 14, bold=True, mono=True)
-    for number, name in enumerate(["tkc", "Pipeline.cpp", "target/cuda", "target/cpu", "target/emu", "interp", "validate"]):
+    for number, name in enumerate(["tkc", "Pipeline.cpp", "codegen/cuda", "codegen/cpu", "codegen/emu", "interp", "validate"]):
         p.box(150 + number * 96, 34, 90, 36, name, BLUE, 11, mono=True)
     p.box(30, 120, 380, 64, [], GREY)
     p.text(40, 140, "passes/", 14, bold=True, mono=True)

@@ -1,7 +1,7 @@
 //===- IndexSpaces.cpp - extents, and how statements' indices meet --------===//
 #include "passes/analysis/IndexSpaces.h"
 
-#include "passes/tiling/SizeFacts.h"
+#include "passes/analysis/SizeFacts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"

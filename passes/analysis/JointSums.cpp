@@ -5,7 +5,7 @@
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
-#include "passes/tiling/SizeFacts.h"
+#include "passes/analysis/SizeFacts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/SmallSet.h"

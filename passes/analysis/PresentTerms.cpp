@@ -13,7 +13,7 @@
 #include "dialects/tk/TkScheduleOps.h"
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "passes/analysis/ScalarExpr.h"
-#include "passes/parallel/TileReductions.h"
+#include "passes/analysis/TileReductions.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"

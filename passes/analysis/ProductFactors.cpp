@@ -3,9 +3,9 @@
 
 #include "dialects/tkgpu/TkGpuProducts.h"
 #include "passes/analysis/IndexSpaces.h"
+#include "passes/analysis/SizeFacts.h"
 #include "passes/analysis/StrideAxes.h"
 #include "passes/machine/Machine.h"
-#include "passes/tiling/SizeFacts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 

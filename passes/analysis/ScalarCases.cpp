@@ -4,12 +4,12 @@
 // program does not say it, each launch finds out, and has code of its own where it is so:
 //
 // 1. Parameters that are factors or divisors of what an exponential is taken of should be positive:
-//    they then join the exponent (passes/tiling/FoldScales.cpp).
+//    they then join the exponent (passes/numerics/FoldScales.cpp).
 // 2. Those that a hyperbolic tangent is multiplied by there are soft caps. They should be positive
-//    and no larger than kLargestCap (passes/tiling/BoundScores.cpp).
+//    and no larger than kLargestCap (passes/numerics/BoundScores.cpp).
 //
 // 3. Integers that bound the distance of two indices there are lengths of windows. They should be
-//    multiples of a tile's rows (passes/memory/JoinEnds.cpp).
+//    multiples of a tile's rows (passes/pipeline/JoinEnds.cpp).
 //
 //   p[i, j] = softmax[j](cap * tanh(s[i, j] / cap))    →    tk.scalar_case %0, %1, "0 < cap <= 50"
 //

@@ -10,7 +10,7 @@
 namespace tk {
 
 /// Scores within soft caps that are no larger than this together need no maximum
-/// (passes/tiling/BoundScores.cpp).
+/// (passes/numerics/BoundScores.cpp).
 inline constexpr double kLargestCap = 50;
 
 /// What the assumptions of a kernel say of a scalar.
@@ -28,7 +28,8 @@ struct AssumedInteger {
 AssumedInteger assumedIntegerOf(mlir::Value scalar);
 
 /// What a window's length should be: a multiple of a tile's rows, of at least some of them
-/// (passes/memory/JoinEnds.cpp), and an index of 32 bits (passes/fusion/RestrictRanges.cpp).
+/// (passes/pipeline/JoinEnds.cpp), and an index of 32 bits
+/// (passes/tensor/ranges/RestrictRanges.cpp).
 inline constexpr int64_t kWindowTile = 128, kLeastWindow = 384, kLongestWindow = int64_t(1) << 30;
 
 /// Adds the conditions on scalar parameters that passes would use and that nothing says yet, as

@@ -25,6 +25,7 @@ void BlockCounts::add(const BlockCounts &other, double times) {
     to.warpProducts[t] += from.warpProducts[t] * times;
   }
   operations += other.operations * times;
+  hasUnknownLoop |= other.hasUnknownLoop;
   for (const auto &[tensor, moved] : other.traffic) {
     traffic[tensor].readBytes += moved.readBytes * times;
     traffic[tensor].writtenBytes += moved.writtenBytes * times;
@@ -128,6 +129,8 @@ void BlockWalk::visitFor(scf::ForOp loop, double times) {
   int64_t count = 1; // where data says how often
   if (lower && upper && step && *step > 0)
     count = std::max<int64_t>(llvm::divideCeilSigned(*upper - *lower, *step), 0);
+  else
+    counts.hasUnknownLoop = true;
   SmallVector<Known> carried;
   for (Value init : loop.getInitArgs())
     carried.push_back(values.get(init));

@@ -51,6 +51,7 @@ struct Footprint {
 struct BlockCounts {
   LaunchWork work;
   double operations = 0;                      ///< as WorkCount counts them
+  bool hasUnknownLoop = false; ///< a loop whose iterations data decides; it counts as one iteration
   llvm::MapVector<unsigned, Traffic> traffic; ///< by tensor
   void add(const BlockCounts &other, double times);
 };

@@ -1,8 +1,8 @@
 //===- BlockAccess.cpp - indices, masks and loads -------------------------===//
 #include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/numerics/ConvertIndices.h"
 #include "passes/tiling/BlockProgram.h"
-#include "passes/tiling/ConvertIndices.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 

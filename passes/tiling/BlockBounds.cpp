@@ -9,7 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/machine/Machine.h"
-#include "passes/parallel/WarpgroupTiles.h"
+#include "passes/machine/WarpgroupTiles.h"
 #include "passes/tiling/BlockProgram.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -20,7 +20,7 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/analysis/ScalarExpr.h"
-#include "passes/parallel/TileLoops.h"
+#include "passes/analysis/TileLoops.h"
 #include "passes/tiling/BlockProgram.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -25,7 +25,7 @@
 #include "passes/analysis/Conditions.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
-#include "passes/tiling/ApproximateExps.h"
+#include "passes/numerics/ApproximateExps.h"
 #include "passes/tiling/BlockProgram.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -1,6 +1,6 @@
 //===- BlockMerged.cpp - indices that are counted through as one ----------===//
 //
-// Of indices that are counted through (passes/parallel/MergeIndices.h) a block has tiles of the
+// Of indices that are counted through (passes/plan/MergeIndices.h) a block has tiles of the
 // count, which each of them follows from by divisions and remainders. Where a tile never leaves the
 // run of the last one, the others are the same for all of it, and the last one goes on one by one.
 //

@@ -9,11 +9,11 @@
 #define TK_PASSES_TILING_BLOCKPROGRAM_H
 
 #include "dialects/tkgpu/TkGpuDialect.h"
+#include "passes/analysis/HostSteps.h"
 #include "passes/analysis/MaskRanges.h"
 #include "passes/analysis/PresentTerms.h"
-#include "passes/parallel/TileReductions.h"
-#include "passes/tiling/HostSteps.h"
-#include "passes/tiling/SizeFacts.h"
+#include "passes/analysis/SizeFacts.h"
+#include "passes/analysis/TileReductions.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"

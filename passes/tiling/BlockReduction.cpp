@@ -1,7 +1,7 @@
 //===- BlockReduction.cpp - what reductions carry and combine -------------===//
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/numerics/FreeReferences.h"
 #include "passes/tiling/BlockProgram.h"
-#include "passes/tiling/FreeReferences.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 

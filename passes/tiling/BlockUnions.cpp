@@ -17,7 +17,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/Conditions.h"
 #include "passes/analysis/ScalarExpr.h"
-#include "passes/parallel/MergeIndices.h"
+#include "passes/plan/MergeIndices.h"
 #include "passes/tiling/BlockProgram.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

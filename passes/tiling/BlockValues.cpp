@@ -1,7 +1,7 @@
 //===- BlockValues.cpp - scopes and elementwise values --------------------===//
 #include "dialects/tkgpu/TkGpuPlan.h"
 #include "dialects/tkgpu/TkGpuProducts.h"
-#include "passes/parallel/TileLoops.h"
+#include "passes/analysis/TileLoops.h"
 #include "passes/tiling/BlockProgram.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -24,9 +24,9 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/analysis/Refusal.h"
-#include "passes/fusion/SignificandParts.h"
 #include "passes/machine/Machine.h"
-#include "passes/parallel/ScheduleBlock.h"
+#include "passes/plan/ScheduleBlock.h"
+#include "passes/tensor/split/SignificandParts.h"
 #include "passes/tiling/BlockProgram.h"
 
 #include "passes/Passes.h"

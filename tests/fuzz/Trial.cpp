@@ -12,7 +12,7 @@
 #include "tests/fuzz/Fault.h"
 #include "tests/fuzz/Promises.h"
 #ifdef TK_HAS_EMU
-#include "compiler/target/emu/TextBatch.h"
+#include "compiler/codegen/emu/TextBatch.h"
 #endif
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 #ifndef TK_TESTS_TARGET_CPU_KERNELCHECK_H
 #define TK_TESTS_TARGET_CPU_KERNELCHECK_H
 
-#include "compiler/target/cpu/CpuExecutable.h"
+#include "compiler/codegen/cpu/CpuExecutable.h"
 #include "dialects/tk/TkDialect.h"
 #include "tk/expr.h"
 #include "tk/tensor.h"

@@ -2,7 +2,7 @@
 // 2 ulp. Says so and passes where the machine has no GPU or no NVRTC.
 #include "tests/unit/catch.h"
 
-#include "compiler/target/cuda/EmitCuda.h"
+#include "compiler/codegen/cuda/EmitCuda.h"
 #include "runtime/cuda/GpuModule.h"
 #include "runtime/cuda/Memory.h"
 #include "runtime/cuda/Nvrtc.h"

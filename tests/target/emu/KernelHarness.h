@@ -2,7 +2,7 @@
 #ifndef TK_TESTS_TARGET_EMU_KERNELHARNESS_H
 #define TK_TESTS_TARGET_EMU_KERNELHARNESS_H
 
-#include "compiler/target/emu/CompileEmu.h"
+#include "compiler/codegen/emu/CompileEmu.h"
 #include "tests/unit/catch.h"
 
 #include <string>

@@ -1,5 +1,5 @@
 // Texts that are compiled together: their kernels run as if each had been compiled alone.
-#include "compiler/target/emu/TextBatch.h"
+#include "compiler/codegen/emu/TextBatch.h"
 
 #include "KernelHarness.h"
 

@@ -3,7 +3,7 @@
 #include "tests/unit/catch.h"
 
 #include "GemmText.h"
-#include "compiler/target/cuda/EmitCuda.h"
+#include "compiler/codegen/cuda/EmitCuda.h"
 #include "runtime/cuda/Nvrtc.h"
 
 #include <regex>

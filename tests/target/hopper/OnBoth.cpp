@@ -1,6 +1,6 @@
 #include "tests/target/hopper/OnBoth.h"
 
-#include "compiler/target/cuda/EmitCuda.h"
+#include "compiler/codegen/cuda/EmitCuda.h"
 #include "runtime/cuda/GpuLaunch.h"
 #include "runtime/cuda/Memory.h"
 #include "runtime/cuda/Nvrtc.h"

@@ -2,7 +2,7 @@
 // pass, says what the kernel computes instead, and writes the IR that the pass got.
 #include "compiler/Registration.h"
 #ifdef TK_HAS_CPU
-#include "compiler/target/cpu/CpuPipeline.h"
+#include "compiler/codegen/cpu/CpuPipeline.h"
 #endif
 #include "compiler/tkc/Validation.h"
 #include "tests/fuzz/Fault.h"

@@ -1,7 +1,7 @@
 // Faults planted in the text that the compiler emits for a program: the emulator names the kernel,
 // the line of the program, the block, the thread, what was touched, and who else is involved.
 #include "compiler/CompiledSource.h"
-#include "compiler/target/emu/CompileEmu.h"
+#include "compiler/codegen/emu/CompileEmu.h"
 #include "runtime/Kernel.h"
 #include "runtime/emu/EmuLaunch.h"
 #include "tests/unit/api/TemporaryCache.h"

@@ -1,0 +1,11 @@
+# Writes OUTPUT, a C++ file that holds the text of FILES.
+set(text "// Generated from runtime/device.\n#include \"compiler/codegen/cuda/EmitCuda.h\"\n\n")
+string(APPEND text "namespace tk::cuda {\n\nstatic constexpr DeviceHeader headers[] = {\n")
+foreach(file IN LISTS FILES)
+  get_filename_component(name ${file} NAME)
+  file(READ ${file} content)
+  string(APPEND text "    {\"${name}\", R\"cuda(${content})cuda\"},\n")
+endforeach()
+string(APPEND text "};\n\nllvm::ArrayRef<DeviceHeader> deviceHeaders() { return headers; }\n\n")
+string(APPEND text "} // namespace tk::cuda\n")
+file(WRITE ${OUTPUT} "${text}")

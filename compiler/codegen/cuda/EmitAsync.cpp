@@ -1,0 +1,329 @@
+//===- EmitAsync.cpp - phases, bulk copies, roles -------------------------===//
+#include "compiler/codegen/cuda/KernelEmitter.h"
+#include "compiler/codegen/cuda/WarpArrivals.h"
+
+using namespace mlir;
+
+namespace tk::cuda {
+
+/// Barrier 0 is the whole block's; the consumer's warps meet at another, and those of a warpgroup
+/// at one more for each.
+static constexpr int kConsumerBarrier = 1, kWarpgroupBarrier = 2;
+
+/// Is this the thread that begins bulk stores, of all warps or of each warpgroup? A team is one.
+static std::string leader(gpu::FuncOp func, bool ofWarpgroup) {
+  ofWarpgroup |= func.getTeams() > 1;
+  return ofWarpgroup ? "tk::thread_index() % 128 == 0" : "tk::thread_index() == 0";
+}
+
+/// The producer's program that `op` is part of, if it is.
+static bool isInProducer(Operation *op) {
+  auto roles = op->getParentOfType<gpu::WarpRolesOp>();
+  return roles && roles.getProducer().isAncestor(op->getParentRegion());
+}
+
+/// Does a thread read shared memory by itself in the loop that `op` is part of? Products and what
+/// moves matrices are the whole warp's, whose lanes are done with them together.
+static bool isAmongReads(Operation *op) {
+  Operation *scope = op->getParentOp();
+  while (!isa<LoopLikeOpInterface, gpu::WarpRolesOp, FunctionOpInterface>(scope))
+    scope = scope->getParentOp();
+  return scope->walk([](gpu::LocalLoadOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
+std::string KernelEmitter::phaseAt(Value phases, Value slot) {
+  return "&" + names[phases] + "[" + scalar(slot) + "]";
+}
+
+void KernelEmitter::emitByOneThread(Operation *op, const llvm::Twine &statement) {
+  line((isInProducer(op) ? "" : "if (tk::thread_index() == 0) ") + statement);
+}
+
+LogicalResult KernelEmitter::emitAllocPhases(gpu::AllocPhasesOp alloc) {
+  const std::string name = nameFor(alloc.getResult());
+  const int64_t stages = alloc.getType().getStages();
+  line("tk::PhaseBarrier *const " + name + " = " +
+       (alloc.getNotes() ? "tk::phases_apart<" + std::to_string(stages) + ">"
+                         : std::string("reinterpret_cast<tk::PhaseBarrier *>")) +
+       "(shared + " + llvm::Twine(phaseOffsets[alloc]) + ");");
+  names[alloc.getResult()] = name;
+  line("if (tk::thread_index() == 0) {");
+  ++indent;
+  const int64_t barriers = stages - (alloc.getNotes() ? 1 : 0);
+  line("for (int i = 0; i < " + llvm::Twine(barriers) + "; ++i) tk::phase_init(&" + name + "[i], " +
+       llvm::Twine(alloc.getArrivals()) + ");");
+  if (alloc.getNotes())
+    line("tk::clear_notes(&" + name + "[" + llvm::Twine(barriers) + "]);");
+  line("tk::phase_init_fence();");
+  --indent;
+  line("}");
+  return success();
+}
+
+LogicalResult KernelEmitter::emitPhaseExpect(gpu::PhaseExpectOp expect) {
+  emitByOneThread(expect, "tk::phase_expect(" + phaseAt(expect.getPhases(), expect.getSlot()) +
+                              ", " + llvm::Twine(expect.getBytes()) + ");");
+  return success();
+}
+
+LogicalResult KernelEmitter::emitPhaseArrive(gpu::PhaseArriveOp arrive) {
+  const std::string at = phaseAt(arrive.getPhases(), arrive.getSlot());
+  // What lanes did before is not ordered by another lane's arrival.
+  if (isAmongReads(arrive) || canLanesWaitBefore(arrive, arrive.getPhases()))
+    line("tk::sync_warp();");
+  if (arrive.getCluster()) // a lane for each block
+    line("if (" + useLane() + " < " + llvm::Twine(func.getCluster()) + ") tk::phase_arrive_at(" +
+         at + ", " + useLane() + ");");
+  else
+    line("if (" + useLane() + " == 0) tk::phase_arrive(" + at + ");");
+  return success();
+}
+
+LogicalResult KernelEmitter::emitArriveBefore(gpu::ArriveBeforeOp arrive) {
+  const std::string name = declare(arrive.getResult());
+  const RegisterIndex reg("r", layoutOf(arrive.getResult()).getRegisterBits().size());
+  line(loopHeader(registersOf(arrive.getResult())) + " " + name + "[" + reg.str() +
+       "] = " + element(arrive.getValue(), reg) + ";");
+  if (isAmongReads(arrive) || canLanesWaitBefore(arrive, arrive.getPhases()))
+    line("tk::sync_warp();");
+  line("tk::phase_arrive_before(" + phaseAt(arrive.getPhases(), arrive.getSlot()) + ", " +
+       useLane() + ", " + name + "[0]);");
+  return success();
+}
+
+LogicalResult KernelEmitter::emitPhaseWait(gpu::PhaseWaitOp wait) {
+  line("tk::phase_wait(" + phaseAt(wait.getPhases(), wait.getSlot()) + ", " +
+       scalar(wait.getParity()) + ");");
+  return success();
+}
+
+LogicalResult KernelEmitter::emitBulkCopy(gpu::BulkCopyOp copy) {
+  if (!copy.getPhases())
+    return unsupported(copy, "expected phases that the copy counts for");
+  auto type = copy.getTarget().getType();
+  const int64_t panels = type.getShape()[type.getAxisOrder()[0]] / type.getRowLength();
+  const int64_t parts = type.getInterleave();
+  std::string at, loop, to = names[copy.getTarget()];
+  const int64_t cluster = copy.getMulticast() ? func.getCluster() : 1;
+  const int64_t part = type.getShape()[type.getAxisOrder()[1]] / cluster;
+  const unsigned rank = copy.getCoordinates().size();
+  // The hardware counts axes from the contiguous one outwards.
+  for (auto [d, coordinate] : llvm::enumerate(llvm::reverse(copy.getCoordinates()))) {
+    std::string text = "(int)(" + scalar(coordinate) + ")";
+    if (d == 0 && panels > 1)
+      text += " + p * " + std::to_string(type.getRowLength());
+    if (d == 1 && parts > 1)
+      text += " + h * 2";
+    if (copy.getMulticast() && *copy.getMulticast() == rank - 1 - d)
+      text += " + tk::cluster_rank() * " + std::to_string(part);
+    at += (d ? ", " : "") + text;
+  }
+  if (copy.getFirstRow().value_or(0) > 0)
+    to += " + " + std::to_string(*copy.getFirstRow() * type.getRowLength());
+  if (panels > 1) {
+    loop = "TK_UNROLL for (int p = 0; p < " + std::to_string(panels) + "; ++p) ";
+    to += " + p * " + std::to_string(type.getPanelStride());
+  }
+  if (parts > 1) {
+    loop += "TK_UNROLL for (int h = 0; h < " + std::to_string(parts) + "; ++h) ";
+    to += " + h * " + std::to_string(type.getPanelStride() / parts);
+  }
+  std::string mask;
+  if (copy.getMulticast()) {
+    to += " + tk::cluster_rank() * " + std::to_string(part * type.getRowLength());
+    mask = ", (tk::u16)" + std::to_string((1u << cluster) - 1);
+  }
+  const char *keep = copy.getOnce()    ? ", tk::Keep::first"
+                     : copy.getAgain() ? ", tk::Keep::last"
+                                       : "";
+  emitByOneThread(copy, loop + "tk::bulk_load" + (mask.empty() ? "" : "_multicast") + "<" +
+                            llvm::Twine(rank) + keep + ">(" + to + ", " +
+                            (isa<BlockArgument>(copy.getMap()) ? "&" : "") + names[copy.getMap()] +
+                            ", {" + at + "}, " + phaseAt(copy.getPhases(), copy.getSlot()) + mask +
+                            ");");
+  return success();
+}
+
+LogicalResult KernelEmitter::emitBulkStore(gpu::BulkStoreOp store) {
+  auto type = store.getSource().getType();
+  const int64_t panels = type.getShape()[type.getAxisOrder()[0]] / type.getRowLength();
+  if (panels > 1)
+    return unsupported(store, "expected a tile of one panel, got ") << type;
+  const unsigned rank = store.getCoordinates().size();
+  const bool byWarpgroup = store.getWarpgroupAxis().has_value();
+  const int64_t groups = func.getRowsThatRun(func.getNumWarps()) / 4;
+  const int64_t rows = type.getShape()[type.getAxisOrder()[1]] / std::max<int64_t>(groups, 1);
+  std::string at, isInside, from = names[store.getSource()];
+  for (auto [d, coordinate] : llvm::enumerate(llvm::reverse(store.getCoordinates()))) {
+    std::string text = "(int)(" + scalar(coordinate) + ")";
+    if (byWarpgroup && *store.getWarpgroupAxis() == rank - 1 - d)
+      text += " + " + useWarp() + " / 4 * " + std::to_string(rows);
+    if (store.getBeforeAxis() == rank - 1 - d)
+      isInside = "if (" + text + " >= 0) ";
+    at += (d ? ", " : "") + text;
+  }
+  if (byWarpgroup)
+    from += " + " + useWarp() + " / 4 * " + std::to_string(rows * type.getRowLength());
+  line("if (" + leader(func, byWarpgroup) + ") {");
+  ++indent;
+  line(isInside + "tk::bulk_store<" + llvm::Twine(rank) + ">(&" + names[store.getMap()] + ", {" +
+       at + "}, " + from + ");");
+  line("tk::bulk_commit();");
+  --indent;
+  line("}");
+  return success();
+}
+
+LogicalResult KernelEmitter::emitBulkStoreWait(gpu::BulkStoreWaitOp wait) {
+  line("if (" + leader(func, wait.getWarpgroup()) + ") tk::bulk_wait_read<" +
+       llvm::Twine(wait.getPending()) + ">();");
+  return success();
+}
+
+LogicalResult KernelEmitter::emitBarrier(gpu::BarrierOp barrier) {
+  if (barrier.getCluster())
+    line("tk::cluster_sync();");
+  else if (barrier.getWarpgroup() ||
+           (func.getTeams() > 1 && barrier->getParentOfType<gpu::WarpRolesOp>()))
+    line("tk::named_barrier_sync(" + llvm::Twine(kWarpgroupBarrier) + " + " + useWarp() +
+         " / 4, 128);");
+  else if (barrier->getParentOfType<gpu::WarpRolesOp>())
+    line("tk::named_barrier_sync(" + llvm::Twine(kConsumerBarrier) + ", " +
+         llvm::Twine(func.getBlockWarps() * 32) + ");");
+  else
+    line("tk::barrier();");
+  return success();
+}
+
+LogicalResult KernelEmitter::emitNoneNegative(gpu::NoneNegativeOp question) {
+  Value source = question.getSource();
+  std::string all;
+  for (unsigned r = 0; r < registersOf(source); ++r)
+    all += (r ? " && " : "") + element(source, RegisterIndex(r)) + " >= 0";
+  declare(question, ("tk::named_barrier_all(" + llvm::Twine(kWarpgroupBarrier) + " + " + useWarp() +
+                     " / 4, 128, " + all + ")")
+                        .str());
+  return success();
+}
+
+/// Where `phases` have their place for notes.
+std::string KernelEmitter::notesOf(TypedValue<gpu::PhasesType> phases) {
+  return "&" + names[phases] + "[" + std::to_string(phases.getType().getStages() - 1) + "]";
+}
+
+LogicalResult KernelEmitter::emitDoubt(gpu::DoubtOp doubt) {
+  Value source = doubt.getSource();
+  const std::string least = literal(doubt.getLeastAttr()), most = literal(doubt.getMostAttr());
+  std::string all;
+  const unsigned count = registersOf(source);
+  for (unsigned r = 0; r < count; ++r) {
+    const std::string x = element(source, RegisterIndex(r));
+    all += (r ? " && " : "") + x + " >= " + least + " && " + x + " <= " + most;
+  }
+  line("if (" + scalar(doubt.getAsked()) + " && !(" + all + ")) tk::note(" +
+       notesOf(doubt.getPhases()) + ");");
+  return success();
+}
+
+LogicalResult KernelEmitter::emitDoubted(gpu::DoubtedOp doubted) {
+  const std::string met = "&" + names[doubted.getPhases()] + "[0]";
+  const std::string answer = "tk::has_notes(" + notesOf(doubted.getPhases()) + ")";
+  if (isInProducer(doubted)) {
+    line("tk::phase_wait(" + met + ", 0);");
+    declare(doubted, answer);
+    return success();
+  }
+  line("tk::sync_warp();");
+  line("if (" + useLane() + " == 0) tk::phase_arrive(" + met + ");");
+  line("tk::phase_wait(" + met + ", 0);");
+  // By all threads: those that have begun none do not wait, and a branch on which thread this is
+  // would have ptxas spill what the tiles' loop carries.
+  line("tk::bulk_wait<0>();");
+  // A vote is the same in all lanes, as bounds of loops are to be known to be.
+  declare(doubted, "tk::any_in_warp(" + answer + ")");
+  return success();
+}
+
+LogicalResult KernelEmitter::emitTurn(gpu::TurnOp turn) {
+  const int warpgroups = static_cast<int>(func.getBlockWarps() / 4);
+  // After the warpgroups' own: the barriers at which each waits and the one before it arrives.
+  const std::string first = std::to_string(kWarpgroupBarrier + warpgroups);
+  const std::string following = std::to_string(kWarpgroupBarrier + 2 * warpgroups);
+  const std::string both = ", 256);";
+  switch (turn.getStep()) {
+  case gpu::TurnStep::Begin:
+    line("if (" + useWarp() + " / 4 == " + llvm::Twine(warpgroups - 1) +
+         ") tk::named_barrier_arrive(" + first + both);
+    break;
+  case gpu::TurnStep::Take:
+    line("tk::named_barrier_sync(" + first + " + " + useWarp() + " / 4" + both);
+    break;
+  case gpu::TurnStep::Pass:
+    line("tk::named_barrier_arrive(" + first + " + (" + useWarp() + " / 4 + 1) % " +
+         llvm::Twine(warpgroups) + both);
+    break;
+  // Behind those, the barriers of each but the first.
+  case gpu::TurnStep::Lead:
+    line("if (" + useWarp() + " / 4 != " + llvm::Twine(warpgroups - 1) +
+         ") tk::named_barrier_arrive(" + following + " + " + useWarp() + " / 4" + both);
+    break;
+  case gpu::TurnStep::Follow:
+    line("if (" + useWarp() + " / 4 != 0) tk::named_barrier_sync(" + following + " + " + useWarp() +
+         " / 4 - 1" + both);
+    break;
+  }
+  return success();
+}
+
+LogicalResult KernelEmitter::emitOfWarpgroup(gpu::OfWarpgroupOp choice) {
+  // The warp's number, read again: kept from tile to tile it would take a register where they are
+  // short, and it is to be known that all threads of a warp go the same way.
+  const std::string group = freshName("group");
+  line("const int " + group + " = tk::warp_uniform(tk::thread_index() / 128);");
+  // Numbers that rise evenly are a product.
+  SmallVector<int64_t> numbers;
+  for (Value value : choice.getValues())
+    if (std::optional<int64_t> number = getConstantIntValue(value))
+      numbers.push_back(*number);
+  if (numbers.size() == choice.getValues().size() && numbers.size() > 2 && numbers[0] == 0) {
+    bool areEven = true;
+    for (auto [w, number] : llvm::enumerate(numbers))
+      areEven &= number == static_cast<int64_t>(w) * numbers[1];
+    if (areEven) {
+      declare(choice, group + " * " + std::to_string(numbers[1]));
+      return success();
+    }
+  }
+  std::string text = scalar(choice.getValues().back());
+  for (unsigned w = choice.getValues().size() - 1; w-- > 0;)
+    text =
+        group + " == " + std::to_string(w) + " ? " + scalar(choice.getValues()[w]) + " : " + text;
+  declare(choice, text);
+  return success();
+}
+
+LogicalResult KernelEmitter::emitWarpRoles(gpu::WarpRolesOp roles) {
+  const std::string first = std::to_string(func.getBlockWarps());
+  line("if (" + useWarp() + " >= " + first + ") {");
+  ++indent;
+  if (auto registers = roles.getProducerRegisters())
+    line("tk::set_registers_less<" + llvm::Twine(*registers) + ">();");
+  line("if (" + useWarp() + " == " + first + " && tk::elect_one()) {");
+  ++indent;
+  if (mlir::failed(emitBlock(roles.getProducer().front())))
+    return failure();
+  --indent;
+  line("}");
+  --indent;
+  line("} else {");
+  ++indent;
+  if (auto registers = roles.getConsumerRegisters())
+    line("tk::set_registers_more<" + llvm::Twine(*registers) + ">();");
+  if (mlir::failed(emitBlock(roles.getConsumer().front())))
+    return failure();
+  --indent;
+  line("}");
+  return success();
+}
+
+} // namespace tk::cuda

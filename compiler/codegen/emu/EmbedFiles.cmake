@@ -1,0 +1,11 @@
+# Writes OUTPUT, a C++ file that holds the text of FILES by their names without folders.
+set(text "// Generated from runtime/device.\n#include \"compiler/codegen/emu/HostCompiler.h\"\n\n")
+string(APPEND text "namespace tk::emu {\n\nconst std::vector<DeviceFile> &deviceFiles() {\n")
+string(APPEND text "  static const std::vector<DeviceFile> files = {\n")
+foreach(file IN LISTS FILES)
+  get_filename_component(name ${file} NAME)
+  file(READ ${file} content)
+  string(APPEND text "      {\"${name}\", R\"cuda(${content})cuda\"},\n")
+endforeach()
+string(APPEND text "  };\n  return files;\n}\n\n} // namespace tk::emu\n")
+file(WRITE ${OUTPUT} "${text}")

@@ -1,0 +1,283 @@
+//===- LimitRegisters.cpp - how many blocks a multiprocessor should hold --===//
+//
+// A row kernel loads, reduces and stores, and only other blocks load while one reduces. Without a
+// limit, the assembler spends registers on loading everything at once, and few blocks fit a
+// multiprocessor. Pattern `blocks` asks for more:
+//
+// 1. It takes kernels without matrix products that contain a reduction.
+// 2. It counts the registers that a thread needs across a reduction. They hold the tiles that are
+//    defined before and used after it, or before a loop around it. They also hold what a loop
+//    carries, loads, and reads from thread-private staging.
+// 3. A thread gets these and 32 registers to compute with. `min_blocks` is how many such blocks
+//    fill the register file, up to 6 of 128 threads, or more of smaller blocks. The number never
+//    forces a spill.
+// 4. It asks for up to 8 blocks if the tiles that are loaded after the reduction fit, too. With
+//    misalignment shifts (`tkgpu.funnel`), a thread gets 48 registers to compute with, and the
+//    limit is 8. A persistent schedule bounds the number. Fewer than 2 blocks are no limit.
+//
+// Pattern `consumers` sets the registers of consumer threads in kernels that rescale accumulators:
+//
+// 5. A thread gets what an iteration holds and 36 registers to compute with, and 24 more if scores
+//    are masked. With more, ptxas computes all softmax numerators before the wait for the product
+//    of the previous ones. Then only the rescaling and the conversion of numerators are left to do
+//    after it. With this limit, ptxas computes some numerators after the wait.
+//
+// The pattern declines if it would free fewer than 24 registers, if numerators are not carried as
+// 16 bits, or if an iteration loads tiles or computes with masked scores.
+//
+// Before: tkgpu.func @rows { ... } {num_warps = 4}
+// After:  tkgpu.func @rows { ... } {min_blocks = 6, num_warps = 4}
+//
+//===----------------------------------------------------------------------===//
+#include "dialects/tkgpu/TkGpuPlan.h"
+#include "dialects/tkgpu/TkGpuPrivateOps.h"
+#include "dialects/tkgpu/TkGpuProducts.h"
+#include "passes/Passes.h"
+#include "passes/Patterns.h"
+#include "passes/analysis/TileLoops.h"
+#include "passes/layout/TileComponents.h"
+#include "passes/machine/Machine.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Pass/Pass.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace tk {
+#define GEN_PASS_DEF_LIMITREGISTERS
+#include "passes/Passes.h.inc"
+} // namespace tk
+
+using namespace mlir;
+using namespace tk;
+using namespace tk::gpu;
+
+/// What a thread computes addresses and expressions with.
+static constexpr int64_t workingRegisters = 32, workingWithFunnels = 48, workingInSteps = 36,
+                         workingWithMasks = 24;
+/// Loops with fewer registers left over convert early of themselves.
+static constexpr int64_t spareInSteps = 24;
+/// With so many blocks on a multiprocessor some always load; with more they hide latencies of
+/// arithmetic. Of blocks of fewer threads there are as many more. Registers below the least gain
+/// nothing.
+static constexpr int64_t enoughBlocks = 6, mostBlocks = 8, leastRegisters = 64;
+static constexpr int64_t usualThreads = 128;
+
+/// 32-bit registers of a thread for the elements of a tile.
+static int64_t registersFor(Value tile) {
+  LayoutAttr layout = getLayout(tile.getType());
+  Type element = getElementTypeOrSelf(tile.getType());
+  int64_t bits = element.isIntOrFloat() ? element.getIntOrFloatBitWidth() : 64;
+  return layout ? llvm::divideCeil(layout.getNumRegisters() * bits, 32) : 0;
+}
+
+/// Registers for the tiles from before a loop that it uses.
+static int64_t registersOutside(scf::ForOp loop) {
+  llvm::DenseSet<Value> outside;
+  loop.walk([&](Operation *op) {
+    for (Value operand : op->getOperands())
+      if (isTile(operand) && !isCheapTile(operand) &&
+          !loop->isAncestor(operand.getParentBlock()->getParentOp()))
+        outside.insert(operand);
+  });
+  int64_t sum = 0;
+  for (Value value : outside)
+    sum += registersFor(value);
+  return sum;
+}
+
+/// Of what is defined in the block of `reduction` before it, the registers that are used later on;
+/// and those of what a loop around it uses.
+static int64_t registersAcross(Operation *reduction) {
+  int64_t sum = 0;
+  for (Operation &op : *reduction->getBlock()) {
+    if (&op == reduction)
+      break;
+    for (Value value : op.getResults()) {
+      auto isLater = [&](Operation *user) {
+        Operation *here = reduction->getBlock()->findAncestorOpInBlock(*user);
+        return here && reduction->isBeforeInBlock(here);
+      };
+      if (isTile(value) && !isCheapTile(value) && llvm::any_of(value.getUsers(), isLater))
+        sum += registersFor(value);
+    }
+  }
+  for (BlockArgument argument : reduction->getBlock()->getArguments())
+    if (isTile(argument))
+      sum += registersFor(argument);
+  if (auto loop = dyn_cast<scf::ForOp>(reduction->getParentOp()))
+    sum += registersOutside(loop);
+  return sum;
+}
+
+/// What finds the places of extrema compares all elements once more when an extremum is known, and
+/// computes little else meanwhile.
+static int64_t registersWithin(Operation *reduction) {
+  auto places = dyn_cast<ArgReduceOp>(reduction);
+  if (!places || !isTile(places.getSource()))
+    return 0;
+  return std::max<int64_t>(registersFor(places.getSource()) - workingRegisters / 2, 0);
+}
+
+static bool isReductionOrScan(Operation &op) { return isReduction(&op) || isa<gpu::ScanOp>(op); }
+
+/// Registers for what a loop carries from one step to the next, and for what it loads meanwhile,
+/// when it computes little else.
+static int64_t registersCarried(scf::ForOp loop) {
+  int64_t carried = 0, loaded = 0;
+  for (Value value : loop.getRegionIterArgs())
+    if (isTile(value))
+      carried += registersFor(value);
+  for (auto load : loop.getOps<gpu::LoadOp>())
+    if (isTile(load.getResult()))
+      loaded += registersFor(load.getResult());
+  // What has come early is all there at once.
+  int64_t read = 0;
+  for (auto load : loop.getOps<PrivateLoadOp>())
+    read += registersFor(load.getResult());
+  if (carried > 0 && read > 0 && llvm::none_of(*loop.getBody(), isReductionOrScan))
+    return carried + loaded + read + registersOutside(loop);
+  return carried > 0 ? std::max<int64_t>(carried + loaded - workingRegisters / 2, 0) : 0;
+}
+
+/// Registers for the tiles that are loaded behind `reduction`.
+static int64_t registersBehind(Operation *reduction) {
+  int64_t sum = 0;
+  for (Operation &op : llvm::make_range(reduction->getIterator(), reduction->getBlock()->end()))
+    if (auto load = dyn_cast<gpu::LoadOp>(op); load && isTile(load.getResult()))
+      sum += registersFor(load.getResult());
+  return sum;
+}
+
+/// How many blocks of so many threads fit, of which each has `held` values and computes.
+static int64_t blocksWith(int64_t held, int64_t working, int64_t threads) {
+  int64_t registers = std::max(leastRegisters, held + working);
+  return registersOfProcessor / (threads * llvm::alignTo(registers, registerUnitOfThread));
+}
+
+namespace {
+/// What a step of a loop holds that takes accumulators from one reference to the next.
+struct HeldInStep {
+  int64_t registers = 0;
+  bool hasMasks = false;
+};
+} // namespace
+
+/// Whether `op` leaves scores as they are, or puts a constant in their place.
+static bool isMask(arith::SelectOp op) {
+  return op.getTrueValue().getDefiningOp<WarpgroupWaitOp>() &&
+         matchPattern(op.getFalseValue(), m_Constant());
+}
+
+/// What is carried, and the scores. None where weights are not carried as 16 bits, or where a step
+/// loads or chooses otherwise; nor where scores that are masked are computed with.
+static std::optional<HeldInStep> heldInStep(scf::ForOp loop) {
+  HeldInStep held;
+  bool hasWeights = false, hasOthers = false, hasArithmetic = false;
+  for (Value value : loop.getRegionIterArgs())
+    if (isTile(value)) {
+      Type element = getElementTypeOrSelf(value.getType());
+      hasWeights |= element.isBF16() || element.isF16();
+      held.registers += registersFor(value);
+    }
+  loop.walk([&](Operation *op) {
+    if (op->getNumResults() == 0 || !isTile(op->getResult(0)))
+      return;
+    auto select = dyn_cast<arith::SelectOp>(op);
+    held.hasMasks |= select && isMask(select);
+    hasOthers |= isa<gpu::LoadOp>(op) || (select && !isMask(select));
+    auto product = dyn_cast<arith::MulFOp>(op);
+    hasArithmetic |= cast<RankedTensorType>(op->getResult(0).getType()).getRank() > 1 &&
+                     isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, math::FmaOp>(op) &&
+                     !(product && isRescaledSum(product));
+    if (auto dot = dyn_cast<WarpgroupDotOp>(op); dot && !isa<BlockArgument>(dot.getAcc()))
+      held.registers += registersFor(dot.getResult());
+  });
+  const bool isKnown = hasWeights && !hasOthers && !(held.hasMasks && hasArithmetic);
+  return isKnown ? std::optional(held) : std::nullopt;
+}
+
+/// Step 5.
+static void limitConsumers(WarpRolesOp roles) {
+  HeldInStep most;
+  WalkResult walked = roles.getConsumer().walk([&](arith::MulFOp product) {
+    auto loop = dyn_cast<scf::ForOp>(product->getParentOp());
+    if (!loop || !isRescaledSum(product))
+      return WalkResult::advance();
+    std::optional<HeldInStep> held = heldInStep(loop);
+    if (!held)
+      return WalkResult::interrupt();
+    most.registers = std::max(most.registers, held->registers);
+    most.hasMasks |= held->hasMasks;
+    return WalkResult::advance();
+  });
+  const int64_t registers = llvm::alignTo(most.registers + workingInSteps, registerUnitOfThread);
+  const int64_t had = roles.getConsumerRegisters().value_or(0);
+  if (most.registers > 0 && !walked.wasInterrupted() && registers + spareInSteps <= had)
+    roles.setConsumerRegisters(std::min(had, registers + (most.hasMasks ? workingWithMasks : 0)));
+}
+
+namespace {
+
+struct LimitRegisters : tk::impl::LimitRegistersBase<LimitRegisters> {
+  using LimitRegistersBase::LimitRegistersBase;
+
+  void runOnOperation() override {
+    NamedPatterns patterns(getOperation(), getArgument(), disable, only);
+    if (failed(patterns.verify()))
+      return signalPassFailure();
+    patterns.run("consumers", [&] {
+      getOperation().walk([](WarpRolesOp roles) {
+        if (roles.getConsumerRegisters())
+          limitConsumers(roles);
+      });
+    });
+    patterns.run("blocks", [&] {
+      for (FuncOp function : getOperation().getOps<FuncOp>())
+        numLimited += limitBlocks(function);
+    });
+  }
+
+private:
+  /// Asks for several blocks a multiprocessor; true if it did.
+  static bool limitBlocks(FuncOp function) {
+    int64_t across = -1, withLoads = 0, carried = 0;
+    bool hasProduct = false, hasFunnels = false;
+    function.walk([&](Operation *op) {
+      hasProduct |= isa<DotOp, WarpgroupDotOp>(op);
+      hasFunnels |= isa<FunnelOp>(op);
+      if (auto loop = dyn_cast<scf::ForOp>(op))
+        carried = std::max(carried, registersCarried(loop));
+      if (!isReduction(op))
+        return;
+      int64_t held = registersAcross(op) + registersWithin(op);
+      across = std::max(across, held);
+      withLoads = std::max(withLoads, held + registersBehind(op));
+    });
+    if (across < 0 || hasProduct)
+      return false;
+    across = std::max(across, carried);
+    withLoads = std::max(withLoads, carried);
+    int64_t threads = function.getBlockWarps() * 32;
+    const int64_t share = std::max<int64_t>(usualThreads / threads, 1);
+    const int64_t enough = enoughBlocks * share, most = mostBlocks * share;
+    int64_t blocks =
+        hasFunnels ? std::min(blocksWith(across, workingWithFunnels, threads), most)
+                   : std::max(std::min(blocksWith(across, workingRegisters, threads), enough),
+                              std::min(blocksWith(withLoads, workingRegisters, threads), most));
+    // Of blocks that go through rows there are no more than have room for them.
+    auto schedule = getTiles(function);
+    if (schedule && schedule.getPersistent() != 0)
+      blocks = getPlan(function).carriesTiles ? schedule.getPersistent()
+                                              : std::min<int64_t>(blocks, schedule.getPersistent());
+    if (blocks < 2)
+      return false;
+    function.setMinBlocks(blocks);
+    return true;
+  }
+};
+
+} // namespace

@@ -1,0 +1,458 @@
+//===- BulkBox.cpp - accesses to boxes of a tensor ------------------------===//
+//
+// An access is to a box if
+// 1. each of its indices is a scalar, or a scalar plus 0, 1, ... along one axis of the tile, each
+//    axis of the tile taken once;
+// 2. the innermost axis of the tensor has stride 1 and is one of them, all other strides are
+//    multiples of 16 bytes, and so are the base address and where the box begins along that axis
+//    (an H200 raises an illegal instruction for a coordinate in between);
+// 3. its masks compare such an index with what bounds the axis, so that elements that are masked
+//    off lie outside the tensor that the map describes, and they read as zero;
+// 4. the box's sides are at most 256, its rows of at least 32 bytes.
+//
+// Rows may also be gathered: where indices are the same for aligned groups of rows, as what a table
+// says of pages is, and one counts the rows of a group, each group is a box of its own. Where a
+// mask ends the rows within a group, each group has an end of its own.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/layout/BulkBox.h"
+
+#include "passes/analysis/SizeFacts.h"
+#include "passes/layout/MemoryAccess.h"
+#include "passes/layout/RunIndices.h"
+#include "passes/layout/TileElements.h"
+#include "passes/machine/Machine.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace tk;
+using namespace tk::gpu;
+
+/// Rows of a group that are gathered together at least: of fewer the one thread that begins copies
+/// would begin too many.
+static constexpr int64_t kLeastGroup = 4;
+
+/// A tile with rows of at most `most` bytes along `axis`, permuted as the hardware does.
+static SharedType panelledTile(ArrayRef<int64_t> shape, Type stored, int64_t axis,
+                               int64_t most = swizzleBytes) {
+  int64_t bytes = bytesOfElement(stored), rowBytes = shape[axis] * bytes;
+  int64_t panelBytes = std::min(rowBytes, most);
+  int64_t panel = panelBytes < rowBytes ? panelBytes / bytes : 0;
+  return SharedType::get(stored.getContext(), shape, stored, {axis, 1 - axis},
+                         /*padding=*/0, vectorBytes / bytes, swizzleBytes / panelBytes,
+                         panelBytes / vectorBytes, panel, /*interleave=*/1, /*ones=*/0,
+                         /*pitch=*/0);
+}
+
+void BulkBox::cutRows(int64_t bytes) {
+  shared = panelledTile(shared.getShape(), shared.getElementType(), shared.getAxisOrder().front(),
+                        bytes);
+  box.back() = shared.getRowLength();
+}
+
+namespace {
+
+class BulkAnalysis {
+public:
+  BulkAnalysis(const MemoryAccess &access, BufferType buffer, AxisInfo &info, std::string &why,
+               bool isLoad)
+      : access(access), stored(buffer.getElementType()), info(info), why(why), isLoad(isLoad) {}
+
+  FailureOr<BulkBox> run();
+
+private:
+  LogicalResult decline(const Twine &reason) {
+    why = reason.str();
+    return failure();
+  }
+  LogicalResult readIndices();
+  bool readGathered();
+  bool isOfGroups(Value mask, int64_t axis);
+  int64_t axisAt(Value place);
+  bool endsRows(arith::CmpIOp compare, int64_t axis);
+  bool endsGroups(arith::CmpIOp compare, int64_t axis, Value end);
+  std::optional<int64_t> readPart(unsigned d, int64_t axis, SmallVectorImpl<Value> &starts);
+  LogicalResult checkStrides();
+  LogicalResult readMasks();
+  LogicalResult chooseTile();
+
+  MemoryAccess access;
+  Type stored;
+  AxisInfo &info;
+  std::string &why;
+  bool isLoad;
+  BulkBox source;
+  SmallVector<int64_t> tensorAxis; ///< by axis of the tile; -1: none yet
+  DenseMap<int64_t, PartOfRun>
+      groups; ///< by axis of the tile: of which the places are still missing
+};
+
+} // namespace
+
+/// Two axes of a tensor may lie along one axis of the tile: the outer one counts groups of rows,
+/// the inner one the rows of a group. The box's rows then follow each other as the tile's do.
+/// Returns the box's side along axis `d` of the tensor if its index is one of these.
+std::optional<int64_t> BulkAnalysis::readPart(unsigned d, int64_t axis,
+                                              SmallVectorImpl<Value> &starts) {
+  std::optional<PartOfRun> part = partOfRun(access.indices[d], starts);
+  int64_t length = access.tile.getDimSize(axis);
+  if (!part || length % part->size != 0 || d + 1 == access.indices.size())
+    return std::nullopt;
+  auto group = groups.find(axis);
+  if (!part->isPlace) {
+    if (tensorAxis[axis] >= 0)
+      return std::nullopt;
+    tensorAxis[axis] = d;
+    groups[axis] = *part;
+    return length / part->size;
+  }
+  if (group == groups.end() || group->second.size != part->size ||
+      !sameRun(group->second.run, part->run))
+    return std::nullopt;
+  groups.erase(group);
+  return part->size;
+}
+
+LogicalResult BulkAnalysis::readIndices() {
+  tensorAxis.assign(access.tile.getRank(), -1);
+  for (auto [d, index] : llvm::enumerate(access.indices)) {
+    ArrayRef<int64_t> axes = access.indexAxes(d);
+    SmallVector<Value> starts;
+    if (axes.empty()) {
+      starts.push_back(index);
+    } else {
+      if (std::optional<int64_t> side =
+              axes.size() == 1 ? readPart(d, axes[0], starts) : std::nullopt) {
+        source.coordinates.push_back(starts);
+        source.box.push_back(*side);
+        continue;
+      }
+      starts.clear();
+      if (axes.size() != 1 || !isRun(index, starts))
+        return decline("an index is not a run of consecutive numbers");
+      if (tensorAxis[axes[0]] >= 0)
+        return decline("two indices run along one axis of the tile");
+      tensorAxis[axes[0]] = d;
+    }
+    source.coordinates.push_back(starts);
+    source.box.push_back(axes.empty() ? 1 : access.tile.getDimSize(axes[0]));
+  }
+  if (llvm::is_contained(tensorAxis, -1))
+    return decline("no index runs along an axis of the tile");
+  if (!groups.empty())
+    return decline("an index counts groups of rows, and none their places");
+  return success();
+}
+
+/// Reads the indices of rows that are gathered: of aligned groups of them each index that follows
+/// the rows is the same, but for one, which counts them.
+bool BulkAnalysis::readGathered() {
+  groups.clear();
+  source = BulkBox();
+  size_t rank = access.indices.size();
+  if (access.tile.getRank() != 2 || rank < 2 || access.indexAxes(rank - 1).size() != 1)
+    return false;
+  SmallVector<Value> columns;
+  int64_t columnAxis = access.indexAxes(rank - 1)[0], axis = 1 - columnAxis;
+  if (!isRun(access.indices.back(), columns))
+    return false;
+  int64_t group = std::min(access.tile.getDimSize(axis), mostExtentOfBox), counting = -1;
+  source.coordinates.assign(rank, {});
+  source.box.assign(rank, 1);
+  source.gathered.assign(rank, {});
+  for (unsigned d = 0; d + 1 < rank; ++d) {
+    Value index = access.indices[d];
+    if (access.indexAxes(d).empty()) {
+      source.coordinates[d].push_back(index);
+      continue;
+    }
+    if (access.indexAxes(d) != ArrayRef(axis) || !TileElements::areScalars(index))
+      return false;
+    const AxisFacts facts = info.of(index).axes[0];
+    bool isCounting = facts.contiguity > facts.constancy;
+    if (isCounting && counting >= 0)
+      return false;
+    counting = isCounting ? d : counting;
+    group = std::min(group, isCounting ? facts.contiguity : facts.constancy);
+    source.gathered[d] = index;
+  }
+  // A number that counts all rows may end them anywhere.
+  auto isEnd = [&](arith::CmpIOp compare) {
+    return compare.getPredicate() == arith::CmpIPredicate::slt && splatSource(compare.getRhs()) &&
+           TileElements::areScalars(compare.getLhs()) &&
+           info.of(compare.getLhs()).axes[0].contiguity >= group;
+  };
+  for (auto [m, mask] : llvm::enumerate(access.masks)) {
+    auto compare = mask.getDefiningOp<arith::CmpIOp>();
+    if (compare && access.maskAxes(m) == ArrayRef(axis) && TileElements::areScalars(mask) &&
+        !llvm::is_contained(source.gathered, compare.getLhs()) && !isEnd(compare))
+      group = std::min(group, info.of(mask).axes[0].constancy);
+  }
+  if (counting < 0 || group < kLeastGroup || access.tile.getDimSize(axis) % group != 0)
+    return false;
+  tensorAxis.assign(2, -1);
+  tensorAxis[axis] = counting;
+  tensorAxis[columnAxis] = rank - 1;
+  source.coordinates.back() = columns;
+  source.box.back() = access.tile.getDimSize(columnAxis);
+  source.box[counting] = group;
+  source.gatheredRows = group;
+  return true;
+}
+
+LogicalResult BulkAnalysis::checkStrides() {
+  int64_t bytes = access.elementBytes();
+  if (access.baseAlignment < vectorBytes)
+    return decline("buffers are not aligned to 16 bytes");
+  if (constantIndex(access.strides.back()) != 1 ||
+      access.indexAxes(access.strides.size() - 1).empty())
+    return decline("the tile does not run along memory");
+  for (Value stride : ValueRange(access.strides).drop_back())
+    if (info.divisibilityOf(stride) * bytes % vectorBytes != 0)
+      return decline("a stride is not known to be a multiple of 16 bytes");
+  for (Value start : source.coordinates.back())
+    if (info.divisibilityOf(start) * bytes % vectorBytes != 0)
+      return decline("a row is not known to be entered at a multiple of 16 bytes");
+  return success();
+}
+
+/// Is `mask`, along `axis` of the tile, the same for all rows that are gathered together?
+bool BulkAnalysis::isOfGroups(Value mask, int64_t axis) {
+  return source.gatheredRows &&
+         !llvm::is_contained(access.indexAxes(access.indices.size() - 1), axis) &&
+         TileElements::areScalars(mask) && info.of(mask).axes[0].constancy >= source.gatheredRows;
+}
+
+/// Does the comparison end the rows of a load that run from a number of their own, as those of a
+/// part of a range do?
+bool BulkAnalysis::endsRows(arith::CmpIOp compare, int64_t axis) {
+  SmallVector<Value> starts, base;
+  Value end = splatSource(compare.getRhs());
+  if (source.gatheredRows)
+    return endsGroups(compare, axis, end);
+  if (!isLoad || source.end || !end || compare.getPredicate() != arith::CmpIPredicate::slt ||
+      !isRun(access.indices[tensorAxis[axis]], starts) || !isRun(compare.getLhs(), base) ||
+      llvm::is_contained(access.indexAxes(access.indices.size() - 1), axis))
+    return false;
+  source.end = end;
+  source.endBase = base;
+  return true;
+}
+
+/// The same of rows that are gathered, whose numbers in the end's terms are consecutive in a group.
+bool BulkAnalysis::endsGroups(arith::CmpIOp compare, int64_t axis, Value end) {
+  Value index = compare.getLhs();
+  if (!isLoad || source.end || !end || compare.getPredicate() != arith::CmpIPredicate::slt ||
+      access.indices.size() >= mostAxesOfTensorMap ||
+      llvm::is_contained(access.indexAxes(access.indices.size() - 1), axis) ||
+      !TileElements::areScalars(index) || info.of(index).axes[0].contiguity < source.gatheredRows)
+    return false;
+  source.end = end;
+  source.endIndex = index;
+  return true;
+}
+
+/// The axis of the tensor at which the tile lies at the scalar `place`, or -1.
+int64_t BulkAnalysis::axisAt(Value place) {
+  for (auto [d, index] : llvm::enumerate(access.indices))
+    if (access.indexAxes(d).empty() && index == place)
+      return d;
+  return -1;
+}
+
+LogicalResult BulkAnalysis::readMasks() {
+  source.limits.assign(access.indices.size(), {});
+  for (auto [m, mask] : llvm::enumerate(access.masks)) {
+    if (matchPattern(mask, m_One()))
+      continue;
+    auto compare = mask.getDefiningOp<arith::CmpIOp>();
+    ArrayRef<int64_t> axes = access.maskAxes(m);
+    if (!compare || axes.size() > 1)
+      return decline("a mask is not a bound of one index");
+    int64_t d = axes.empty() ? axisAt(compare.getLhs()) : tensorAxis[axes[0]];
+    if (d < 0)
+      return decline("a mask for the whole tile is not a bound of where it lies");
+    auto bounded = llvm::find(source.gathered, compare.getLhs());
+    if (axes.empty()) {
+    } else if (bounded != source.gathered.end())
+      d = bounded - source.gathered.begin();
+    else if (isOfGroups(mask, axes[0])) {
+      source.groupMasks.push_back(mask);
+      continue;
+    } else if (!sameRun(compare.getLhs(), access.indices[d])) {
+      if (endsRows(compare, axes[0]))
+        continue;
+      return decline("a mask is not a bound of one of the indices");
+    }
+    // The hardware takes no coordinate below 0 for an element of the tensor. A store must not begin
+    // at one.
+    if (compare.getPredicate() == arith::CmpIPredicate::sge &&
+        constantIndex(compare.getRhs()) == 0) {
+      if (!isLoad && source.beforeAxis && source.beforeAxis != d)
+        return decline("two indices may begin below 0");
+      if (!isLoad)
+        source.beforeAxis = d;
+      continue;
+    }
+    Value limit = splatSource(compare.getRhs());
+    if (!limit && constantIndex(compare.getRhs()))
+      limit = compare.getRhs();
+    if (compare.getPredicate() != arith::CmpIPredicate::slt || !limit)
+      return decline("a mask is not an upper bound that is the same for all");
+    if (source.limits[d] && source.limits[d] != limit)
+      return decline("an index has two upper bounds");
+    source.limits[d] = limit;
+  }
+  return success();
+}
+
+LogicalResult BulkAnalysis::chooseTile() {
+  RankedTensorType tile = access.tile;
+  if (tile.getRank() != 2 || access.indices.size() > mostAxesOfTensorMap)
+    return decline("the hardware takes boxes of two sides of tensors of up to five axes");
+  if (stored != tile.getElementType() || !stored.isIntOrFloat() ||
+      stored.getIntOrFloatBitWidth() < 8)
+    return decline("elements are not copied as they are stored");
+  int64_t axis = access.indexAxes(access.indices.size() - 1)[0];
+  int64_t rowBytes = tile.getDimSize(axis) * bytesOfElement(stored);
+  if (rowBytes < 2 * vectorBytes)
+    return decline("the tile's rows are shorter than 32 bytes");
+  source.shared = panelledTile(tile.getShape(), stored, axis);
+  source.box.back() = source.shared.getRowLength();
+  if (llvm::any_of(source.box, [](int64_t side) { return side > mostExtentOfBox; }))
+    return decline("a side of the tile is longer than 256");
+  return success();
+}
+
+FailureOr<BulkBox> BulkAnalysis::run() {
+  bool isRead = succeeded(readIndices()) && succeeded(readMasks());
+  if (!isRead && isLoad)
+    isRead = readGathered() && succeeded(readMasks());
+  if (!isRead || failed(checkStrides()) || failed(chooseTile()))
+    return failure();
+  source.strides.assign(access.strides.begin(), access.strides.end());
+  return source;
+}
+
+static FailureOr<BulkBox> analyse(const MemoryAccess &access, Value buffer, AxisInfo &info,
+                                  std::string &why, bool isLoad) {
+  FailureOr<BulkBox> box =
+      BulkAnalysis(access, cast<BufferType>(buffer.getType()), info, why, isLoad).run();
+  if (succeeded(box))
+    box->buffer = buffer;
+  return box;
+}
+
+FailureOr<BulkBox> tk::analyseBulkBox(gpu::LoadOp load, AxisInfo &info, std::string &why) {
+  Value other = load.getOther();
+  bool isZero = !other || load.getMasks().empty() || matchPattern(other, m_AnyZeroFloat()) ||
+                matchPattern(other, m_Zero());
+  if (!isa<RankedTensorType>(load.getType()) || !isZero) {
+    why = "it is a scalar, or elements that are masked off are not zero";
+    return failure();
+  }
+  return analyse(MemoryAccess::of(load), load.getBuffer(), info, why, /*isLoad=*/true);
+}
+
+FailureOr<BulkBox> tk::analyseBulkBox(gpu::StoreOp store, AxisInfo &info, std::string &why) {
+  if (!isa<RankedTensorType>(store.getValue().getType())) {
+    why = "it is a scalar";
+    return failure();
+  }
+  return analyse(MemoryAccess::of(store), store.getBuffer(), info, why, /*isLoad=*/false);
+}
+
+std::optional<unsigned> BulkBox::rowsAxis() const {
+  if (gatheredRows)
+    return std::nullopt;
+  for (unsigned axis = 0; axis + 1 < box.size(); ++axis)
+    if (box[axis] == rows())
+      return axis;
+  return std::nullopt;
+}
+
+std::optional<unsigned> BulkBox::copiedRowsAxis() const {
+  if (!gatheredRows)
+    return rowsAxis();
+  for (unsigned axis = 0; axis + 1 < box.size(); ++axis)
+    if (gathered[axis] && box[axis] == gatheredRows)
+      return axis;
+  return std::nullopt;
+}
+
+int64_t BulkBox::rows() const {
+  SharedType type = shared;
+  return type.getShape()[type.getAxisOrder()[1]];
+}
+
+int64_t BulkBox::rowsOfGroup() const {
+  int64_t parts = shared.getInterleave();
+  return parts > 1 ? 2 * parts : 1;
+}
+
+bool tk::endAtWindow(BulkBox &box) {
+  if (box.gatheredRows)
+    return box.end != nullptr;
+  std::optional<unsigned> axis = box.rowsAxis();
+  if (!axis || *axis + 1 >= box.box.size() || box.box.size() >= mostAxesOfTensorMap ||
+      box.rowsOfGroup() > 1)
+    return false;
+  if (box.end)
+    return true;
+  box.end = std::exchange(box.limits[*axis], Value());
+  box.endBase = box.coordinates[*axis];
+  return box.end != nullptr;
+}
+
+/// How many of a copy's rows lie before their end, of which the first has the number that `base`
+/// adds up to.
+static Value countRows(OpBuilder &builder, Location loc, const BulkBox &box, ValueRange base) {
+  Value count = box.end;
+  for (Value summand : base)
+    count = arith::SubIOp::create(builder, loc, count, summand);
+  Value none = arith::ConstantIndexOp::create(builder, loc, 0);
+  Value all = arith::ConstantIndexOp::create(builder, loc, box.copiedRows());
+  count = arith::MaxSIOp::create(builder, loc, count, none);
+  return arith::MinSIOp::create(builder, loc, count, all);
+}
+
+/// The window is entered so far before its end as there are rows.
+Value tk::endRows(OpBuilder &builder, Location loc, const BulkBox &box, ValueRange base,
+                  Value isInside, SmallVectorImpl<Value> &coordinates) {
+  Value count = countRows(builder, loc, box, base), &row = coordinates[*box.copiedRowsAxis()];
+  Value none = arith::ConstantIndexOp::create(builder, loc, 0);
+  Value rows = arith::ConstantIndexOp::create(builder, loc, box.copiedRows());
+  Value hasSome = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt, count, none);
+  Value lacksSome = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, count, rows);
+  Value isPart = arith::AndIOp::create(builder, loc, hasSome, lacksSome);
+  if (isInside)
+    isPart = arith::AndIOp::create(builder, loc, isPart, isInside);
+  Value before = arith::SelectOp::create(builder, loc, isPart, count, none);
+  row = arith::AddIOp::create(builder, loc, row, before);
+  Value first = arith::SubIOp::create(builder, loc, rows, count);
+  coordinates.insert(std::prev(coordinates.end()), first);
+  return isPart;
+}
+
+SmallVector<Value> tk::buildCoordinates(OpBuilder &builder, Location loc, const BulkBox &box) {
+  SmallVector<Value> coordinates;
+  int64_t group = box.rowsOfGroup();
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  };
+  for (auto [axis, summands] : llvm::enumerate(box.coordinates)) {
+    Value sum;
+    for (Value summand : summands)
+      sum = sum ? arith::AddIOp::create(builder, loc, sum, summand).getResult() : summand;
+    if (sum && group > 1 && axis == *box.rowsAxis())
+      sum = arith::DivSIOp::create(builder, loc, sum, constant(group));
+    coordinates.push_back(sum ? sum : constant(0));
+  }
+  if (group > 1)
+    coordinates.insert(std::prev(coordinates.end()), constant(0));
+  return coordinates;
+}

@@ -1,0 +1,426 @@
+//===- LayoutChoice.cpp - the layout of each class of tiles ---------------===//
+//
+// Classes are taken with more axes first, and among those of one rank the ones that accumulate
+// products first. Each takes the first of these that applies:
+// 1. what its product wants of the accumulator, or of an operand that comes from registers;
+// 2. what follows without data movement from a class that has its layout: the slice left by a
+//    reduction of it (or of runs of it), the slice that is broadcast to it, its transposition;
+// 3. the layout that coalesces the access that moves most bytes at once of all that touch it, with
+//    as many neighbours a thread as are best for all of them; what else a thread has are neighbours
+//    along an axis that loads slide along in a loop (windows), which read what they share once;
+// 4. where a loop carries what is computed from narrower tiles, all rows of a thread's places;
+// 5. consecutive threads along the last axis.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/layout/LayoutChoice.h"
+
+#include "dialects/tkgpu/TkGpuPlan.h"
+#include "passes/analysis/TileLoops.h"
+#include "passes/layout/SlidingLoads.h"
+#include "passes/machine/Machine.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
+
+using namespace mlir;
+using namespace tk;
+using namespace tk::gpu;
+
+/// Tiles of which a thread has no more are not cut into parts (tk-cut-stores).
+static constexpr int64_t mostUncut = 32;
+/// Blocks of 32 warps are alone on their multiprocessors, and have no gain: residual + RMSNorm to
+/// f8 of 2048 x 32768 on an H200 0.932 of the copy, side by side 0.913.
+static constexpr size_t mostWarpBits = 4;
+
+LayoutChoice::LayoutChoice(FuncOp function, AxisInfo &info, bool hasByteFloats, bool coalesce)
+    : context(function.getContext()), info(info), coalesce(coalesce),
+      vectorBytes(vectorBytesOf(function)), components(function), chosen(components.size()) {
+  dotContext.hasByteFloats = hasByteFloats;
+  dotContext.numWarps = function.getNumWarps();
+  function.walk([&](Operation *op) { hasDots |= isa<DotOp, WarpgroupDotOp>(op); });
+  function.walk([&](DotOp dot) {
+    bool isComputed =
+        isTile(dot.getA()) && !isCheapTile(dot.getA()) && !dot.getA().getDefiningOp<gpu::LoadOp>();
+    bool isReduced = reducesAlong(components.classOf(dot.getResult()), 1);
+    dotContext.rowsInWarp |= isComputed || isReduced;
+  });
+  auto hasDot = [&](unsigned component) {
+    return llvm::any_of(components.members(component), [](Value value) {
+      Operation *op = value.getDefiningOp();
+      return isa_and_nonnull<DotOp, WarpgroupDotOp>(op);
+    });
+  };
+  auto order = llvm::to_vector(llvm::seq<unsigned>(0, components.size()));
+  auto rank = [&](unsigned c) {
+    return std::tuple(-int64_t(components.shapeOf(c).size()), !hasDot(c), c);
+  };
+  llvm::sort(order, [&](unsigned a, unsigned b) { return rank(a) < rank(b); });
+  for (unsigned component : order)
+    chooseFor(component);
+}
+
+void LayoutChoice::chooseFor(unsigned component) {
+  LayoutAttr &layout = chosen[component];
+  layout = fromDots(component);
+  if (!layout)
+    layout = fromRelations(component);
+  if (!layout)
+    layout = fromAccesses(component);
+  if (!layout)
+    layout = fromSharedTerms(component);
+  if (!layout)
+    layout = blocked(components.shapeOf(component), components.shapeOf(component).size() - 1, 1,
+                     reducesAlong(component, components.shapeOf(component).size() - 1));
+}
+
+DotPlan LayoutChoice::planOf(DotOp dot) const {
+  return planOperands(dot, dotContext, layoutOf(dot.getResult()));
+}
+
+/// The axis along which memory has neighbours of what an operand is loaded from; -1 if there is
+/// none, or the operand is computed.
+int64_t LayoutChoice::axisInMemory(Value operand) const {
+  auto load = operand.getDefiningOp<gpu::LoadOp>();
+  if (!load || !isTile(operand))
+    return -1;
+  return analyseVectors(MemoryAccess::of(load), info, vectorBytes).axis;
+}
+
+OperandRuns LayoutChoice::runsOf(DotOp dot) const {
+  OperandRuns runs;
+  runs.alongM = axisInMemory(dot.getA()) == 0;
+  runs.alongN = axisInMemory(dot.getB()) != 0;
+  return runs;
+}
+
+LayoutAttr LayoutChoice::fromDots(unsigned component) const {
+  ArrayRef<int64_t> shape = components.shapeOf(component);
+  for (Value value : components.members(component)) {
+    if (auto dot = value.getDefiningOp<WarpgroupDotOp>())
+      return warpgroupAccumulatorLayout(context, shape[0], shape[1], dotContext.numWarps,
+                                        dot.getB().getType().getInterleave());
+    if (auto dot = value.getDefiningOp<DotOp>())
+      return planDot(dot, dotContext, runsOf(dot)).accumulator;
+  }
+  for (Value value : components.members(component))
+    for (Operation *user : value.getUsers()) {
+      if (auto dot = dyn_cast<DotOp>(user); dot && isReadFromShared(component)) {
+        DotPlan plan = planDot(dot, dotContext, runsOf(dot));
+        bool isA = dot.getA() == value;
+        return withAxisFirst(isA ? plan.a : plan.b, isA ? 1 : 0);
+      }
+      if (auto dot = dyn_cast<WarpgroupDotOp>(user); dot && dot.getA() == value) {
+        auto acc = cast<RankedTensorType>(dot.getType());
+        LayoutAttr accumulator = warpgroupAccumulatorLayout(context, acc.getDimSize(0),
+                                                            acc.getDimSize(1), dotContext.numWarps);
+        return warpgroupOperandLayout(
+            accumulator, shape[1],
+            cast<RankedTensorType>(value.getType()).getElementTypeBitWidth());
+      }
+    }
+  return {};
+}
+
+/// Does a bulk copy bring what the class is computed from? Then no access to global memory wants a
+/// layout of it, and a product's operand is read as it is multiplied.
+bool LayoutChoice::isReadFromShared(unsigned component) const {
+  return llvm::any_of(components.members(component), [](Value value) {
+    return isa_and_nonnull<LocalLoadOp>(value.getDefiningOp());
+  });
+}
+
+bool LayoutChoice::isTileChosen(Value value) const {
+  return isTile(value) && !isCheapTile(value) && chosen[components.classOf(value)];
+}
+
+LayoutAttr LayoutChoice::fromRelations(unsigned component) const {
+  for (Value value : components.members(component)) {
+    Operation *op = value.getDefiningOp();
+    if (auto reduce = dyn_cast_or_null<gpu::ReduceOp>(op))
+      if (isTileChosen(reduce.getSource()))
+        return sliceLayout(layoutOf(reduce.getSource()), reduce.getAxis());
+    if (auto reduce = dyn_cast_or_null<ReduceRunsOp>(op))
+      if (isTileChosen(reduce.getSource()))
+        return runsLayout(layoutOf(reduce.getSource()), reduce.getAxis(), reduce.getRun());
+    if (auto reduce = dyn_cast_or_null<ArgReduceOp>(op))
+      if (isTileChosen(reduce.getSource()))
+        return sliceLayout(layoutOf(reduce.getSource()), reduce.getAxis());
+    if (auto scan = dyn_cast_or_null<gpu::ScanOp>(op); scan && value == scan.getTotal())
+      if (isTileChosen(scan.getResult()))
+        return sliceLayout(layoutOf(scan.getResult()), scan.getAxis());
+    if (auto transpose = dyn_cast_or_null<TransposeOp>(op))
+      if (isTileChosen(transpose.getSource()))
+        return permuteLayout(layoutOf(transpose.getSource()), transpose.getPermutation());
+  }
+  for (Value value : components.members(component))
+    for (Operation *user : value.getUsers())
+      if (auto broadcast = dyn_cast<BroadcastOp>(user))
+        if (isTileChosen(broadcast.getResult()))
+          return broadcastSourceLayout(layoutOf(broadcast.getResult()), broadcast.getDims(),
+                                       components.shapeOf(component));
+  return {};
+}
+
+bool LayoutChoice::reducesAlong(unsigned component, uint64_t axis) const {
+  for (Value value : components.members(component))
+    for (Operation *user : value.getUsers()) {
+      if (auto reduce = dyn_cast<gpu::ReduceOp>(user); reduce && reduce.getAxis() == axis)
+        return true;
+      if (auto reduce = dyn_cast<ArgReduceOp>(user); reduce && reduce.getAxis() == axis)
+        return true;
+      if (auto scan = dyn_cast<gpu::ScanOp>(user); scan && scan.getAxis() == axis)
+        return true;
+    }
+  return false;
+}
+
+/// The last axis other than `axis` along which the class is reduced, or -1.
+int64_t LayoutChoice::reducedAxis(unsigned component, int64_t axis) const {
+  for (int64_t other = components.shapeOf(component).size(); other-- > 0;)
+    if (other != axis && reducesAlong(component, other))
+      return other;
+  return -1;
+}
+
+/// The axis other than `axis` along which the class is scanned, or -1.
+int64_t LayoutChoice::scannedAxis(unsigned component, int64_t axis) const {
+  for (Value value : components.members(component))
+    for (Operation *user : value.getUsers())
+      if (auto scan = dyn_cast<gpu::ScanOp>(user); scan && int64_t(scan.getAxis()) != axis)
+        return scan.getAxis();
+  return -1;
+}
+
+/// The last axis other than `axis` along which a load of the class slides in a loop, or -1.
+int64_t LayoutChoice::slidAxis(unsigned component, int64_t axis) const {
+  int64_t slid = -1;
+  for (Value value : components.members(component))
+    if (auto load = value.getDefiningOp<gpu::LoadOp>())
+      for (auto loop = load->getParentOfType<scf::ForOp>(); loop;
+           loop = loop->getParentOfType<scf::ForOp>())
+        for (int64_t other : slidAxes(load, loop))
+          if (other != axis)
+            slid = std::max(slid, other);
+  return slid;
+}
+
+namespace {
+struct SeenAccess {
+  VectorAccess vectors;
+  int64_t elementBytes;
+  bool isStore;
+  unsigned depth; ///< how many loops it is in
+};
+} // namespace
+
+/// How many neighbours along `axis` a thread should have, at most `most`. An instruction takes as
+/// many elements of each thread as the access allows, and touches all sectors of memory that the
+/// threads' neighbours lie in: of an access of single elements, each as often as a thread has
+/// neighbours. Loads take whole lines at least; what is stored goes on to the second-level cache by
+/// sectors. What is accessed once before a loop is little beside what the loop accesses. Two rows
+/// read and two stored beside one of pairs (residual + RMSNorm of 32768 x 515 on an H200): 41 us in
+/// single elements, 50 us in pairs; one of each beside two of pairs (batch norm of 8191 x 4093):
+/// 112 us and 84 us.
+static int64_t bestWidth(ArrayRef<SeenAccess> accesses, int64_t axis, int64_t most) {
+  constexpr int64_t sectorsOfLine = lineBytes / sectorBytes, lanes = 32;
+  constexpr int64_t sectorsOfInstruction = 3;
+  unsigned innermost = 0;
+  for (const SeenAccess &access : accesses)
+    innermost = std::max(innermost, access.depth);
+  auto cost = [&](int64_t width) {
+    int64_t sectors = 0; // for `most * lanes` elements
+    for (const SeenAccess &access : accesses) {
+      if (access.vectors.axis != axis || access.depth < innermost)
+        continue;
+      int64_t atOnce = std::max<int64_t>(width * lanes * access.elementBytes / sectorBytes,
+                                         access.isStore ? 1 : sectorsOfLine);
+      sectors += most / std::min(access.vectors.width, width) * (sectorsOfInstruction + atOnce);
+    }
+    return sectors;
+  };
+  int64_t best = most;
+  for (int64_t width = most / 2; width >= 1; width /= 2)
+    if (cost(width) < cost(best))
+      best = width;
+  return best;
+}
+
+LayoutAttr LayoutChoice::fromAccesses(unsigned component) const {
+  VectorAccess best;
+  SmallVector<SeenAccess> accesses;
+  int64_t bestBytes = 0;
+  bool found = false, isWhole = !hasDots && coalesce;
+  auto consider = [&](const MemoryAccess &access, Operation *op) {
+    found = true;
+    isWhole &= access.masks.empty() && op->getBlock() == op->getParentOfType<FuncOp>().getBlock();
+    VectorAccess vectors = analyseVectors(access, info, vectorBytes);
+    if (vectors.axis < 0)
+      return;
+    // Products take their operands through shared memory, where only aligned accesses help.
+    if (!hasDots)
+      vectors.width = std::max(vectors.width, vectors.run);
+    unsigned depth = 0;
+    for (auto loop = op->getParentOfType<scf::ForOp>(); loop;
+         loop = loop->getParentOfType<scf::ForOp>())
+      ++depth;
+    accesses.push_back({vectors, access.elementBytes(), isa<StoreOp>(op), depth});
+    // What blocks carry from tile to tile they store once.
+    if (depth == 0 && getPlan(op->getParentOfType<FuncOp>()).carriesTiles)
+      return;
+    // Of equal widths in bytes the wider type wins: a thread's neighbours of it fill one access,
+    // and lanes leave no gaps. Next to a product it is the narrower one, which has more elements.
+    int64_t bytes = vectors.width * access.elementBytes();
+    bool isBetter = hasDots ? vectors.width > best.width : vectors.width < best.width;
+    if (bytes > bestBytes || (bytes == bestBytes && isBetter)) {
+      best = vectors;
+      bestBytes = bytes;
+    }
+  };
+  for (Value value : components.members(component)) {
+    if (auto load = value.getDefiningOp<gpu::LoadOp>())
+      consider(MemoryAccess::of(load), load);
+    for (Operation *user : value.getUsers())
+      if (auto store = dyn_cast<gpu::StoreOp>(user); store && store.getValue() == value)
+        consider(MemoryAccess::of(store), store);
+  }
+  if (!found)
+    return {};
+  ArrayRef<int64_t> shape = components.shapeOf(component);
+  int64_t axis = best.axis < 0 ? shape.size() - 1 : best.axis;
+  int64_t width = !coalesce ? 1 : hasDots ? best.width : bestWidth(accesses, axis, best.width);
+  for (Value value : components.members(component)) // whose groups a thread has whole
+    if (auto funnel = value.getDefiningOp<FunnelOp>())
+      width = std::max<int64_t>(width, funnel.getVector());
+  int64_t joined = scannedAxis(component, axis);
+  if (isWhole && joined < 0 && width > 1 && shape.size() == 1 && reducesAlong(component, axis))
+    return sideBySide(blocked(shape, axis, width, true));
+  return blocked(shape, axis, width, reducesAlong(component, axis),
+                 joined < 0 && !hasDots ? slidAxis(component, axis) : joined,
+                 reducedAxis(component, axis));
+}
+
+/// The same threads' layout of a row in which each warp has its elements side by side, if they are
+/// no more than are used at once: rows of memory are then read and written by longer pieces.
+/// LayerNorm on an H200, of 16384 x 4096: 65.0 and 64.7 us, of 8192 x 8192: 65.7 and 64.7.
+LayoutAttr LayoutChoice::sideBySide(LayoutAttr layout) const {
+  SmallVector<LayoutBit> registers(layout.getRegisterBits()), warps(layout.getWarpBits());
+  if (layout.getNumRegisters() > mostUncut || warps.size() > mostWarpBits)
+    return layout;
+  int32_t lanes = 0;
+  for (LayoutBit bit : layout.getLaneBits())
+    lanes = std::max(lanes, bit.step);
+  SmallVector<LayoutBit *> bits;
+  for (SmallVector<LayoutBit> *of : {&registers, &warps})
+    for (LayoutBit &bit : *of)
+      if (!bit.isReplication() && bit.step > lanes)
+        bits.push_back(&bit);
+  auto steps = llvm::map_to_vector(bits, [](LayoutBit *bit) { return bit->step; });
+  llvm::sort(steps);
+  for (auto [bit, step] : llvm::zip_equal(bits, steps))
+    bit->step = step;
+  return LayoutAttr::get(context, layout.getRank(), registers, layout.getLaneBits(), warps);
+}
+
+/// What loops carry of terms that are computed from narrower tiles: each thread has all rows of its
+/// places along the axis that is reduced behind the loop, as many neighbours as one access of those
+/// that the terms are computed from has.
+LayoutAttr LayoutChoice::fromSharedTerms(unsigned component) const {
+  ArrayRef<int64_t> shape = components.shapeOf(component);
+  const int64_t axis = int64_t(shape.size()) - 1;
+  if (hasDots || !coalesce || shape.size() != 2 || !reducesAlong(component, axis))
+    return {};
+  bool isCarried = false, isShared = false;
+  int64_t width = 1;
+  for (Value value : components.members(component)) {
+    isCarried |= isa<OpResult>(value) && isa<scf::ForOp>(value.getDefiningOp());
+    auto broadcast = value.getDefiningOp<BroadcastOp>();
+    if (!broadcast || broadcast.getDims() != ArrayRef<int64_t>(axis) ||
+        !isTile(broadcast.getSource()) || isCheapTile(broadcast.getSource()))
+      continue;
+    isShared = true;
+    for (Value member : components.members(components.classOf(broadcast.getSource())))
+      if (auto load = member.getDefiningOp<gpu::LoadOp>())
+        width = std::max(width, analyseVectors(MemoryAccess::of(load), info, vectorBytes).width);
+  }
+  int64_t perThread = shape[0] * shape[1] / (32 * dotContext.numWarps);
+  if (!isCarried || !isShared || perThread < shape[0])
+    return {};
+  return blocked(shape, axis, std::min(width, perThread / shape[0]), false, 0);
+}
+
+LayoutAttr LayoutChoice::layoutForAccess(const MemoryAccess &access) const {
+  VectorAccess vectors = analyseVectors(access, info, vectorBytes);
+  ArrayRef<int64_t> shape = access.tile.getShape();
+  int64_t width = !coalesce ? 1 : hasDots ? vectors.width : std::max(vectors.width, vectors.run);
+  return blocked(shape, vectors.axis < 0 ? shape.size() - 1 : vectors.axis, width, false);
+}
+
+/// Neighbours along `axis` that the lanes of a warp, each with one register, have among them.
+static int64_t neighboursOfLanes(LayoutAttr layout, int64_t axis) {
+  int64_t run = 1;
+  auto isNext = [&](LayoutBit bit) { return bit.axis == axis && bit.step == run; };
+  while (llvm::any_of(layout.getLaneBits(), isNext))
+    run *= 2;
+  return run;
+}
+
+LayoutAttr LayoutChoice::storeLayout(StoreOp store, LayoutAttr own) const {
+  MemoryAccess access = MemoryAccess::of(store);
+  if (!own)
+    return layoutForAccess(access);
+  int64_t axis = analyseVectors(access, info, vectorBytes).axis;
+  LayoutBit firstLane = own.getLaneBits().front();
+  bool isCoalesced = axis < 0 || firstLane.isReplication() || firstLane.axis == axis;
+  // What a product's shared memory holds is worth more than fewer requests of whole sectors.
+  if (hasDots && axis >= 0)
+    isCoalesced |= neighboursOfLanes(own, axis) * access.elementBytes() >= sectorBytes;
+  return isCoalesced || !coalesce ? own : layoutForAccess(access);
+}
+
+LayoutAttr LayoutChoice::defaultLayout(ArrayRef<int64_t> shape) const {
+  return blocked(shape, shape.size() - 1, 1, false);
+}
+
+/// Consecutive threads along `axis` in vectors of `width`, but no wider than leaves work for every
+/// thread. With `rowsInWarp` the warps go to the other axes first, so that few share a row. All
+/// else that a thread has are neighbours along `joined`, if that is an axis: it scans them by
+/// itself, or reads once what they share. Threads go along `reduced`, if that is another, last:
+/// those that have results of their own need not meet.
+LayoutAttr LayoutChoice::blocked(ArrayRef<int64_t> shape, int64_t axis, int64_t width,
+                                 bool rowsInWarp, int64_t joined, int64_t reduced) const {
+  int64_t numWarps = dotContext.numWarps;
+  unsigned rank = shape.size();
+  BlockedShape blocked{SmallVector<int64_t>(rank, 1), {}, numWarps};
+  int64_t elements = 1;
+  for (int64_t extent : shape)
+    elements *= extent;
+  int64_t perThread = std::max<int64_t>(elements / (32 * numWarps), 1);
+  blocked.perThread[axis] = std::min({width, perThread, shape[axis]});
+  if (!coalesce) {
+    llvm::append_range(blocked.order, llvm::seq<unsigned>(0, rank));
+    return blockedLayout(context, shape, blocked);
+  }
+  if (joined >= 0)
+    blocked.perThread[joined] = std::min(perThread / blocked.perThread[axis], shape[joined]);
+  blocked.order.push_back(axis);
+  for (int64_t other = rank - 1; other >= 0; --other)
+    if (other != axis && other != reduced)
+      blocked.order.push_back(other);
+  if (reduced >= 0)
+    blocked.order.push_back(reduced);
+  if (rowsInWarp) {
+    // Warps in order along the other axes, which the lanes may have begun.
+    int64_t lanesOnAxis = std::min<int64_t>(shape[axis] / blocked.perThread[axis], 32);
+    int64_t left = numWarps, lanesLeft = 32 / lanesOnAxis;
+    blocked.warps.assign(rank, 1);
+    for (unsigned other : ArrayRef(blocked.order).drop_front()) {
+      int64_t lanes = std::min(lanesLeft, shape[other]);
+      lanesLeft /= lanes;
+      blocked.warps[other] = std::min(left, shape[other] / lanes);
+      left /= blocked.warps[other];
+    }
+    blocked.warps[axis] = left;
+  }
+  return blockedLayout(context, shape, blocked);
+}

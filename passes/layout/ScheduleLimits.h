@@ -1,0 +1,29 @@
+//===- ScheduleLimits.h - schedules that do not fit -------------*- C++ -*-===//
+#ifndef TK_PASSES_LAYOUT_SCHEDULELIMITS_H
+#define TK_PASSES_LAYOUT_SCHEDULELIMITS_H
+
+#include "dialects/tkgpu/TkGpuDialect.h"
+
+namespace tk::gpu {
+
+/// On a module of which a kernel was planned with more shared memory, or more elements of a thread,
+/// than there are.
+inline constexpr llvm::StringLiteral needsLessAttrName = "tkgpu.needs_less";
+
+/// Reports that a function would need `bytes` of shared memory: at the kernel's schedule block if
+/// that shaped it, which is the program's mistake; else as an error of ours, and the module gets
+/// `needsLessAttrName`: planned for less shared memory it may fit. `fittingStages` is what there
+/// is room for, where that is known.
+void reportSharedLimit(FuncOp function, int64_t bytes, TargetAttr target,
+                       std::optional<int64_t> fittingStages = {});
+
+/// Reports that a product would have each thread hold more than 1024 elements of `factor`, a tile:
+/// at the kernel's schedule block if it asks for tiles, else as an error of ours, as above.
+void reportFactorLimit(FuncOp function, mlir::Value factor);
+
+/// Whether the schedule block of the function's kernel says how many stages there are.
+bool asksForStages(FuncOp function);
+
+} // namespace tk::gpu
+
+#endif // TK_PASSES_LAYOUT_SCHEDULELIMITS_H

@@ -1,0 +1,39 @@
+//===- WarpgroupTiles.h - tiles of contractions for wgmma -------*- C++ -*-===//
+#ifndef TK_PASSES_MACHINE_WARPGROUPTILES_H
+#define TK_PASSES_MACHINE_WARPGROUPTILES_H
+
+#include "passes/machine/Machine.h"
+#include "llvm/ADT/ArrayRef.h"
+
+#include "llvm/Support/MathExtras.h"
+
+#include <cstdint>
+
+namespace tk {
+
+/// A tile, its warps, and the rate of its outputs relative to the largest tiles'.
+struct WarpgroupTile {
+  int64_t m, n, warps;
+  double rate;
+
+  /// The tiles of a result of `rows` x `columns`.
+  int64_t count(int64_t rows, int64_t columns) const {
+    return llvm::divideCeil(std::max<int64_t>(rows, 1), m) *
+           llvm::divideCeil(std::max<int64_t>(columns, 1), n);
+  }
+  /// The time of `count` tiles on `processors` multiprocessors for each element of the sum: outputs
+  /// of the largest tile, in waves.
+  double timeOf(int64_t count, int64_t processors) const {
+    return llvm::divideCeil(count, processors) * m * n / rate;
+  }
+};
+
+/// In order of preference for equal times. Rates were measured on an H200.
+inline constexpr WarpgroupTile warpgroupTiles[] = {
+    {128, 256, 8, 1.0}, {256, 128, 8, 0.99}, {128, 128, 8, 0.96}, {64, 256, 4, 0.8},
+    {128, 64, 8, 0.7},  {64, 128, 4, 0.7},   {64, 64, 4, 0.45},
+};
+
+} // namespace tk
+
+#endif // TK_PASSES_MACHINE_WARPGROUPTILES_H

@@ -1,0 +1,315 @@
+//===- CarryColumns.cpp - sums down columns beside rows or elements -------===//
+//
+// Reductions down the columns of a tensor, or over all of it, read again what another compute op
+// has read for each row or element. An example are the gradients of a norm's weights.
+//   1. The rewrite matches compute ops of partial results, as tk-split-reductions creates them:
+//      each result belongs to a part of one index and to some of the others. Their elements are
+//      computed element by element.
+//   2. It looks for a compute op over the same elements that reads all of the operands, or stores
+//      them. That compute op reduces nothing, or whole rows that a block holds.
+//   3. Its blocks become persistent and carry the reductions of their tiles
+//      (TileReduction::isCarried): a thread adds its own columns in registers. The schedule gives a
+//      thread only as many elements as leave registers for them.
+//   4. Each block stores one partial result for each column. The reduction that combined the parts
+//      combines these, always in one order. The compute op of the parts is erased.
+// The rewrite declines if the blocks would store half as many bytes as are no longer read.
+//
+//   %y = tk.compute ["r", "c"] { f(x[r, c]) }
+//   %p = tk.compute ["part", "c"] { reduce <sum> ["r"] from part * 1024 .. { g(x[r, c]) } }
+//   %s = tk.compute ["c"] { reduce <sum> ["part"] { %p[part, c] } }
+//     =>
+//   %y, %p = tk.compute ["r", "c", "blocks_r"] in (%R, %C, min(%R, 264)) { f(x[r, c]), g(x[r, c]) }
+//   %s = tk.compute ["c"] { reduce <sum> ["block"] { %p[block, c] } }
+//
+//===----------------------------------------------------------------------===//
+#include "passes/plan/CarryColumns.h"
+
+#include "passes/analysis/IndexSpaces.h"
+#include "passes/analysis/Notes.h"
+#include "passes/analysis/ScalarExpr.h"
+#include "passes/analysis/StoredReductions.h"
+#include "passes/analysis/TileReductions.h"
+#include "passes/machine/Machine.h"
+#include "passes/plan/ColumnParts.h"
+#include "passes/plan/MergeIndices.h"
+#include "passes/plan/ScheduleBlock.h"
+#include "passes/plan/StatementShape.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace tk;
+
+/// What a thread carries, in registers, and its elements of 16 bits of a tile, half as many of
+/// wider ones: beside what it carries it has them, and what it computes from them.
+static constexpr int64_t mostCarried = 32, elementsOfThread = 16;
+/// Threads of a block that reduces rows, at most, and of one that has elements alone; threads of a
+/// multiprocessor, whose registers leave each so many.
+static constexpr int64_t threadsOfRows = 256, mostThreadsOfRow = 512, threadsOfElements = 128;
+/// Of a row that has a block to itself. LayerNorm's gradient of 16384 x 2048 on an H200: 62.2 us
+/// so, 67.4 with two rows; of 65536 x 256 41.8 with 16 rows, 44.9 with 8.
+static constexpr int64_t threadsOfLoneRow = 128;
+static constexpr int64_t rowThreadsAtOnce = 512, elementThreadsAtOnce = 1024;
+/// How many times the bytes that partial results are written and read with should be saved.
+static constexpr int64_t leastGain = 2;
+
+namespace {
+
+/// How the owner's blocks go through tiles, and how many there are.
+struct CarriedTiles {
+  gpu::ScheduleAttr schedule;
+  int64_t mostBlocks; ///< along the index that they go through
+};
+
+} // namespace
+
+/// A schedule for `blocks` blocks a multiprocessor, of `threads` threads with `elements` each of
+/// the elements of `tile`.
+static gpu::ScheduleAttr scheduleFor(StatementShape &shape, gpu::ScheduleAttr old,
+                                     ArrayRef<int64_t> tile, int64_t threads, int64_t elements,
+                                     int64_t blocks) {
+  return gpu::ScheduleAttr::get(shape.compute.getContext(), tile, old.getReduce(), -1,
+                                threads / lanesOfWarp, elements, old.getVector(), 1, 1, blocks, 1,
+                                {}, 1);
+}
+
+/// The schedule of an owner that carries `count` numbers of each element, or of each column, of a
+/// tile; nothing if it has no room for them.
+static std::optional<CarriedTiles> planTiles(StatementShape &shape, int64_t count) {
+  ComputeOp owner = shape.compute;
+  auto old = gpu::getTiles(owner);
+  gpu::TargetAttr target = getTarget(shape.kernel);
+  ScheduleBlock block = readScheduleBlock(shape);
+  if (!old || !block.tiles.empty() || !block.coarsen.empty() || old.getCluster() != 1 ||
+      old.getLoop() >= 0 || !old.getStep().empty() || gpu::getPlan(owner).mergedRows ||
+      gpu::getPlan(owner).tileReductions || owner.getNumIndices() > 2 ||
+      !shape.contractions.empty() || boundsReduction(owner, 0))
+    return std::nullopt;
+  const int64_t bits = std::clamp<int64_t>(shape.narrowestBits, 16, 32);
+  const int64_t vector = vectorBits / bits;
+  Value last = owner.getIndex(owner.getNumIndices() - 1);
+  std::optional<int64_t> rows = shape.upperOf(owner.getIndex(0)), width = shape.upperOf(last);
+  int64_t elements = std::min<int64_t>(llvm::bit_floor(uint64_t(mostCarried / count)),
+                                       elementsOfThread * 16 / bits);
+  if (!rows || !width || elements < vector ||
+      getSizeFact(shape.kernel, shape.endOf(last)).divisor % vector != 0)
+    return std::nullopt;
+  if (shape.reductions.empty()) {
+    elements = std::min<int64_t>(elements, 2 * vector);
+    const int64_t all = threadsOfElements * elements,
+                  blocks = elementThreadsAtOnce / threadsOfElements;
+    int64_t columns = llvm::PowerOf2Ceil(std::max<int64_t>(*width, 1));
+    if (owner.getNumIndices() == 1)
+      return CarriedTiles{scheduleFor(shape, old, {all}, threadsOfElements, elements, blocks),
+                          target.getProcessors() * blocks};
+    columns = std::min(columns, lanesOfWarp * vector);
+    const int64_t across = llvm::divideCeil(std::max<int64_t>(*width, 1), columns);
+    return CarriedTiles{
+        scheduleFor(shape, old, {all / columns, columns}, threadsOfElements, elements, blocks),
+        std::max<int64_t>(target.getProcessors() * blocks / across, 1)};
+  }
+  // Rows that a block has whole.
+  for (Operation *op : shape.reductions) {
+    auto reduce = dyn_cast<ReduceOp>(op);
+    if (!reduce || reduce->getBlock() != owner.getBlock() || reduce.getNumIndices() != 1 ||
+        owner.getNumIndices() != 2 || !rangesOver(reduce, 0, owner.getExtents()[1]))
+      return std::nullopt;
+  }
+  const int64_t columns = old.getTile()[1];
+  if (*width > columns)
+    return std::nullopt;
+  if (columns / elements > mostThreadsOfRow && 2 * elements * count <= mostCarried)
+    elements *= 2;
+  int64_t threads = std::max(columns / elements, std::min(columns / vector, lanesOfWarp));
+  if (threads > mostThreadsOfRow || threads == 0)
+    return std::nullopt;
+  // A row that has the threads of four warps is alone in its block.
+  const int64_t together = threads >= threadsOfLoneRow ? 1 : threadsOfRows / threads;
+  threads *= together;
+  if (threads < lanesOfWarp)
+    return std::nullopt;
+  const int64_t blocks = rowThreadsAtOnce / threads;
+  return CarriedTiles{
+      scheduleFor(shape, old, {together, columns}, threads, together * columns / threads, blocks),
+      target.getProcessors() * blocks};
+}
+
+/// Are partial results, which are written and read, little beside what is no longer read?
+static bool isWorthIt(StatementShape &shape, const ColumnParts &found, const CarriedTiles &tiles,
+                      int64_t count) {
+  int64_t rows = *shape.upperOf(shape.compute.getIndex(0));
+  int64_t blocks =
+      std::min<int64_t>(tiles.mostBlocks, llvm::divideCeil(rows, tiles.schedule.getTile().front()));
+  ComputeOp parts = found.parts;
+  const bool areColumns = parts.getNumIndices() > 1;
+  constexpr int64_t partialBits = 2 * 32;
+  return !areColumns || rows * found.savedBits >= leastGain * partialBits * count * blocks;
+}
+
+/// Computes the terms of the parts' result `r` where the owner has its elements.
+static Value cloneTerm(const ColumnParts &found, unsigned r, OpBuilder &builder) {
+  auto [reduce, k] = *reductionOf(found.parts, r);
+  ComputeOp owner = found.owner, parts = found.parts;
+  IRMapping mapping;
+  for (auto [index, position] : found.places)
+    mapping.map(index, owner.getIndex(position));
+  auto copy = [&](auto &self, Value value) -> Value {
+    if (Value known = mapping.lookupOrNull(value))
+      return known;
+    Operation *op = value.getDefiningOp();
+    if (!op || (op->getBlock() != reduce.getBlock() && op->getBlock() != parts.getBlock()))
+      return value;
+    if (auto load = dyn_cast<LoadOp>(op); load && load.getTensor().getDefiningOp() == owner) {
+      Value stored =
+          owner.getYield().getValues()[cast<OpResult>(load.getTensor()).getResultNumber()];
+      mapping.map(value, stored);
+      return stored;
+    }
+    // Factors of products are rounded for the matrix units alone.
+    auto trunc = isa<arith::ExtFOp>(op) ? op->getOperand(0).getDefiningOp<arith::TruncFOp>()
+                                        : arith::TruncFOp();
+    if (trunc && trunc->hasAttr(roundedFactorAttr) && trunc.getIn().getType() == value.getType()) {
+      Value exact = self(self, trunc.getIn());
+      mapping.map(value, exact);
+      return exact;
+    }
+    for (Value operand : op->getOperands())
+      mapping.map(operand, self(self, operand));
+    return builder.clone(*op, mapping)->getResult(cast<OpResult>(value).getResultNumber());
+  };
+  return copy(copy, reduce.getYield().getValues()[k]);
+}
+
+/// Lets a reduction of the parts take the last result of `owner`.
+static void readBlocks(ReduceOp reduce, ComputeOp owner, ArrayRef<unsigned> reduced,
+                       ArrayRef<unsigned> positions, ArrayRef<Value> others) {
+  OpBuilder builder(reduce);
+  const SmallVector<StringRef> names(reduced.size(), "block");
+  const SmallVector<Value> zeros(reduced.size(),
+                                 arith::ConstantIndexOp::create(builder, reduce.getLoc(), 0));
+  auto rest = ReduceOp::create(
+      builder, reduce.getLoc(), reduce.getKind(0), names, zeros,
+      owner.getExtents().take_back(names.size()), reduce.getResult(0).getType(),
+      [&](OpBuilder &inner, Location loc, ValueRange indices) {
+        SmallVector<Value> at;
+        size_t other = 0, counted = 0;
+        for (unsigned index : positions)
+          at.push_back(llvm::is_contained(reduced, index) ? indices[counted++] : others[other++]);
+        return LoadOp::create(inner, loc, owner->getResults().back(), at, Value()).getResult();
+      });
+  reduce.getResult(0).replaceAllUsesWith(rest.getResult(0));
+  reduce->erase();
+}
+
+/// Adds the parts' reductions to the owner, whose blocks carry them, and drops the parts. Returns
+/// the new owner.
+static ComputeOp carry(ColumnParts &found, const CarriedTiles &tiles) {
+  ComputeOp parts = found.parts;
+  if (!gpu::getPlan(found.owner).tileReductions)
+    gpu::setTiles(found.owner, tiles.schedule);
+  OpBuilder host(found.owner);
+  Location loc = parts.getLoc();
+  // As many blocks as run at once, or tiles if those are fewer.
+  const int64_t rowsOfTile = tiles.schedule.getTile().front();
+  Value size = arith::ConstantIndexOp::create(host, loc, rowsOfTile);
+  Value most = arith::ConstantIndexOp::create(host, loc, tiles.mostBlocks);
+  Value count = host.createOrFold<arith::CeilDivSIOp>(loc, found.owner.getExtents().front(), size);
+  count = arith::MinSIOp::create(host, loc, count, most);
+  const auto positions = llvm::to_vector(llvm::seq<unsigned>(tiles.schedule.getTile().size()));
+  for (OpResult result : llvm::to_vector(parts->getResults())) {
+    const unsigned r = result.getResultNumber();
+    auto [own, k] = *reductionOf(parts, r);
+    OpBuilder body(found.owner.getYield());
+    Value term = cloneTerm(found, r, body);
+    SmallVector<unsigned> reduced;
+    for (unsigned n = 0; n < own.getNumIndices(); ++n)
+      reduced.push_back(found.places.lookup(own.getIndex(n)));
+    llvm::sort(reduced);
+    SmallVector<int64_t> sizes;
+    for (unsigned p : reduced)
+      sizes.push_back(tiles.schedule.getTile()[p]);
+    found.owner =
+        addTileReduction(found.owner, {term, positions, reduced, sizes, own.getKind(k), count},
+                         cast<StringAttr>(parts.getNames()[r]).getValue());
+    for (Operation *user : llvm::to_vector(result.getUsers())) {
+      auto reduce = cast<ReduceOp>(user->getParentOp());
+      std::optional<StoredReduction> read = matchStoredReduction(reduce);
+      // The parts' indices that are left stand as the owner's do, in whatever order.
+      SmallVector<std::pair<unsigned, Value>> others;
+      for (auto [position, argument] : llvm::zip_equal(read->others, read->readerArgs))
+        others.push_back({found.places.lookup(parts.getIndex(position)), argument});
+      llvm::sort(others, llvm::less_first());
+      SmallVector<Value> at;
+      for (auto [position, argument] : others)
+        at.push_back(argument);
+      readBlocks(reduce, found.owner, reduced, positions, at);
+    }
+  }
+  parts->erase();
+  return found.owner;
+}
+
+static void planAgain(KernelOp kernel, ComputeOp compute) {
+  StatementShape shape = analyzeStatement(kernel, compute);
+  PlannedTiles planned = planSchedule(shape, getTarget(kernel), /*coarse=*/true);
+  planned.tiles = widenVectors(shape, getTarget(kernel), planned.tiles);
+  planned.writeTo(compute);
+}
+
+/// Lets the blocks of `owner` carry what as many of `candidates` compute as there is room for;
+/// takes these off the list. Returns how many.
+static unsigned carryBeside(KernelOp kernel, ComputeOp owner,
+                            SmallVectorImpl<ColumnParts> &candidates, StringRef pass) {
+  SmallVector<ColumnParts> taken;
+  std::optional<CarriedTiles> tiles;
+  int64_t count = 0;
+  for (const ColumnParts &parts : candidates) {
+    ColumnParts found = parts;
+    found.owner = owner;
+    if (!matchTerms(found) || !goesThroughFirst(found) || !matchReaders(found))
+      continue;
+    StatementShape shape = analyzeStatement(kernel, owner);
+    const int64_t more = count + found.parts.getNumResults();
+    std::optional<CarriedTiles> all = planTiles(shape, more);
+    if (!all || !isWorthIt(shape, found, *all, found.parts.getNumResults()))
+      continue;
+    taken.push_back(std::move(found));
+    tiles = all;
+    count = more;
+  }
+  for (ColumnParts &found : taken) {
+    note(found.parts, pass, Verdict::Derived,
+         describe(found.parts) + " is accumulated by the blocks of " + describe(owner));
+    llvm::SetVector<ComputeOp> readers;
+    for (Operation *user : found.parts->getUsers())
+      readers.insert(user->getParentOfType<ComputeOp>());
+    llvm::erase_if(candidates,
+                   [&](const ColumnParts &other) { return other.parts == found.parts; });
+    found.owner = owner;
+    owner = carry(found, *tiles);
+    for (ComputeOp reader : readers)
+      planAgain(kernel, reader);
+  }
+  sortByDependence(&kernel.getBody().front());
+  return taken.size();
+}
+
+unsigned tk::carryColumns(KernelOp kernel, StringRef pass) {
+  SmallVector<ColumnParts> candidates;
+  SmallVector<ComputeOp> owners;
+  for (ComputeOp compute : kernel.getBody().getOps<ComputeOp>()) {
+    if (std::optional<ColumnParts> found = matchParts(compute))
+      candidates.push_back(*found);
+    else if (compute.getNumIndices() > 0)
+      owners.push_back(compute);
+  }
+  unsigned count = 0;
+  for (ComputeOp owner : owners)
+    if (!candidates.empty())
+      count += carryBeside(kernel, owner, candidates, pass);
+  return count;
+}

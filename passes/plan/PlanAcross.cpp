@@ -1,0 +1,287 @@
+//===- PlanAcross.cpp - tiles of reductions across memory -----------------===//
+//
+//   1. Reductions: threads run along the contiguous parallel index and take a few elements at a
+//      time. A block takes all elements of a short reduction, such as a part of a longer sum, and
+//      waits for memory once. If many results have few elements, such as those of windows, each
+//      thread has several neighbouring results in both directions and visits their elements. It
+//      reads what they share once, and needs no barrier.
+//   2. Scans: a block steps down neighbouring lines of memory in the same way. If accesses have 16
+//      bytes, the next rows are loaded while these are scanned (tk-fetch-ahead).
+//
+//===----------------------------------------------------------------------===//
+#include "passes/analysis/IndexGrowth.h"
+#include "passes/analysis/IndexSpaces.h"
+#include "passes/analysis/ScalarExpr.h"
+#include "passes/machine/Machine.h"
+#include "passes/plan/Planner.h"
+
+using namespace mlir;
+using namespace tk;
+
+/// Reductions of columns: how many a block has side by side, and its threads.
+static constexpr int64_t columnsAcross = 64, threadsAcross = 128;
+/// Of such columns' terms that a thread has a maximum and sums of, and corrects those for: what it
+/// takes in at a time, in bits. logsumexp down 16384 x 4096 of bf16 on an H200: 41.2 us with half
+/// as many, 39.3 us so.
+static constexpr int64_t bitsOfTerms = 1024, leastBits = 16;
+/// How many accesses of a thread bring all terms of short ones at once.
+static constexpr int64_t accessesAcross = 4;
+/// Scans down columns: a block's threads, how many elements of a row's part each has, and how many
+/// bits of a row a block has at most.
+struct ScanShape {
+  int64_t threads, elements, mostBits;
+};
+/// How few terms a thread goes through for its results, and how many blocks each multiprocessor
+/// should still have.
+static constexpr int64_t fewTerms = 64, blocksOfWindows = 4;
+/// How many results a block has then, and how many where some of what is read is the same for those
+/// below one another. Sums on an H200 of 4 terms of 8 x 2048 x 4096 in bf16, with weights of each
+/// column: 131 us with 8192 results, 177 with 4096, 291 with 2048, 722 with threads that meet. Of
+/// 7 x 7 windows along memory, with weights of each plane: 607, 562, 435 with 4096, 2048, 1024.
+static constexpr int64_t resultsOfBlock = 1024, resultsThatShare = 8192;
+/// Of a chain of few terms, how many results a thread has, how many of their terms at a time, and
+/// how many results each multiprocessor must have for each term that threads do not share out. On
+/// an H100, decoding: 16 queries of 64 sequences in 2 parts 766 -> 741 us; of 8 sequences in 8
+/// parts (496 results) 372.7 -> 374.3, with lengths 258.2 -> 257.0; 4 of 16 in 9 (220) 364.9 ->
+/// 366.3; 1 of 8 in 16 (15) 355.7 -> 359.7.
+static constexpr int64_t resultsOfChain = 4, termsOfChain = 16, resultsOfProcessor = 256;
+/// Where windows slide along an index across memory, how many neighbours along it a block has: of
+/// vectors with weights of their own, and of others. 7 x 7 windows of 32 x 56 x 56 x 256: 149 us
+/// with 4 x 4 pixels, 227 with 32 side by side; of planes 237 us with 2 x 8, 272 with 1 x 16.
+static constexpr int64_t vectorsThatShare = 4, elementsThatShare = 8;
+/// Of what is reduced for each element of a row that is scanned, how many terms a thread has.
+static constexpr int64_t termsBesideScans = 16;
+/// What memory moves at once or at least.
+static constexpr int64_t lineBits = 8 * lineBytes, sectorBits = 8 * sectorBytes;
+/// Where the next rows come early (tk-fetch-ahead), and where only other blocks load meanwhile.
+static constexpr ScanShape fetchedScan = {128, 32, 4 * lineBits}, ownScan = {512, 64, lineBits};
+
+/// A scan down columns: a block has several lines of memory side by side, or less if there would be
+/// too few blocks, and takes as many rows at a time as its threads hold. What it has summed so far
+/// goes on to the next rows. Returns how many threads a block has, or 0.
+int64_t Planner::planScanAcross(ScanOp scan, Value across) {
+  auto position = dyn_cast<BlockArgument>(scan.getPosition());
+  if (!coarse || !position || position.getOwner() != shape.compute.getBlock())
+    return 0;
+  Value along = scan.getBlock()->getArgument(0);
+  std::optional<int64_t> length = shape.upperOf(along), width = shape.upperOf(across);
+  int64_t bits = shape.narrowestBits;
+  int64_t divisor = getSizeFact(shape.kernel, shape.endWithoutMask(across)).divisor;
+  int64_t ownRows = ownScan.threads * ownScan.elements * bits / ownScan.mostBits;
+  bool isFetched = divisor * bits % vectorBits == 0 && !(length && *length <= ownRows) &&
+                   !gpu::getPlan(shape.compute).inPlace;
+  const ScanShape &how = isFetched ? fetchedScan : ownScan;
+  int64_t columns = how.mostBits / bits;
+  // Less than half a line costs more than multiprocessors without a block, if they are not many.
+  auto enoughBlocks = [&] {
+    int64_t processors = target.getProcessors();
+    if (!isFetched)
+      return processors / 2;
+    return columns * bits <= lineBits / 2 ? processors / 3 : processors * 3 / 4;
+  };
+  while (width && columns * bits > sectorBits && *width / columns < enoughBlocks())
+    columns /= 2;
+  set(across, fit(across, columns));
+  set(along, fit(along, how.threads * how.elements / tileOf(across)));
+  set(position, tileOf(along));
+  if (!length || *length > tileOf(along))
+    loop = position.getArgNumber();
+  return how.threads;
+}
+
+/// How many terms each result of a reduction has, if they are known to be few.
+static std::optional<int64_t> countFewTerms(StatementShape &shape, Operation *op) {
+  auto reduction = dyn_cast<ReduceOp>(op);
+  if (!reduction || reduction->getBlock() != shape.compute.getBlock())
+    return std::nullopt;
+  int64_t terms = 1;
+  for (unsigned i = 0; i < reduction.getNumIndices(); ++i) {
+    std::optional<int64_t> upper = shape.upperOf(reduction.getIndex(i));
+    if (!upper || !shape.startsAtZero(reduction.getIndex(i)) || *upper > fewTerms)
+      return std::nullopt;
+    terms *= std::max<int64_t>(*upper, 1);
+    if (terms > fewTerms)
+      return std::nullopt;
+  }
+  return terms;
+}
+
+/// Of how many neighbouring values of `index` the bounds of `reduction` are the same: a power of
+/// two.
+static int64_t rowsWithOneRange(StatementShape &shape, ReduceOp reduction, Value index) {
+  int64_t rows = int64_t(1) << 30;
+  SmallVector<Value> work(reduction->getOperands());
+  while (!work.empty()) {
+    Value value = work.pop_back_val();
+    if (value == index)
+      return 1;
+    Operation *op = value.getDefiningOp();
+    if (!op || !shape.compute->isProperAncestor(op))
+      continue;
+    if (isa<FloorDivOp>(op) && op->getOperand(0) == index) {
+      int64_t divisor = getSizeFact(shape.kernel, op->getOperand(1)).divisor;
+      rows = std::min(rows, divisor & -divisor);
+      continue;
+    }
+    llvm::append_range(work, getInputs(op));
+  }
+  return rows;
+}
+
+/// A chain of few terms, such as the states of parts, for many results: a thread has all terms of
+/// neighbouring results, or some at a time, and need not meet others. Where it is known how many
+/// there are on average alone, so many are loaded at once. Returns how many threads a block has, or
+/// 0.
+int64_t Planner::planShortChain(ReduceOp reduction, Value across) {
+  std::optional<int64_t> terms = countFewTerms(shape, reduction);
+  auto typical = reduction->getAttrOfType<IntegerAttr>(typicalTermsAttrName);
+  if ((!terms && !typical) || reduction.getNumIndices() != 1)
+    return 0;
+  int64_t results = 1;
+  Value below; // the innermost of the other indices
+  for (Value index : shape.compute.getBlock()->getArguments()) {
+    std::optional<int64_t> upper = shape.upperOf(index);
+    if (!upper || tiles.contains(index))
+      return 0;
+    results = std::min<int64_t>(results, INT32_MAX) * std::max<int64_t>(*upper, 1);
+    if (index != across && *upper > 1)
+      below = index;
+  }
+  if (!typical && results < *terms * target.getProcessors() * resultsOfProcessor)
+    return 0;
+  const int64_t columns = fit(across, (below ? 32 : threadsAcross) * resultsOfChain);
+  int64_t rows = below ? rowsWithOneRange(shape, reduction, below) : 1, atOnce = termsOfChain;
+  if (typical)
+    atOnce = std::min<int64_t>(llvm::PowerOf2Ceil(typical.getInt()), termsOfChain);
+  set(across, columns);
+  if (below) {
+    rows = std::min(rows, fit(below, threadsAcross * resultsOfChain / columns));
+    set(below, rows);
+  }
+  set(reduction.getIndex(0), fit(reduction.getIndex(0), atOnce));
+  return std::max<int64_t>(rows * columns / resultsOfChain, 32);
+}
+
+/// Do neighbouring results along `index` read neighbouring places, as terms do?
+static bool slidesAlong(StatementShape &shape, Value index) {
+  bool slides = false;
+  for (Operation *op : shape.reductions)
+    op->walk([&](LoadOp load) {
+      for (Value axis : load.getIndices())
+        for (BlockArgument term : getIterationIndices(axis))
+          slides |= term.getOwner()->getParentOp() == op && growth(axis, term) == 1 &&
+                    growth(axis, index) == 1;
+    });
+  return slides;
+}
+
+/// Many results of few terms, in all of a statement's reductions: a thread has several results, and
+/// all their terms. Returns how many threads a block has, or 0.
+int64_t Planner::planWindows(Value across) {
+  int64_t columns = fit(across, threadsAcross * vectorBits / shape.narrowestBits), blocks = 1;
+  Value below; // the innermost of the other indices
+  for (Value index : shape.compute.getBlock()->getArguments()) {
+    std::optional<int64_t> upper = shape.upperOf(index);
+    if (!upper || tiles.contains(index))
+      return 0;
+    for (Operation *op : shape.reductions)
+      if (!countFewTerms(shape, op) || !shape.dependsOn[op].contains(index) ||
+          !shape.runsAlong[op].contains(across))
+        return 0;
+    blocks *= index == across ? llvm::divideCeil(*upper, columns) : std::max<int64_t>(*upper, 1);
+    if (index != across && *upper > 1)
+      below = index;
+  }
+  bool isShared = false;
+  shape.compute.getBody().walk([&](LoadOp load) {
+    SetVector<Value> needs;
+    for (Value index : load.getIndices())
+      for (BlockArgument argument : getIterationIndices(index))
+        needs.insert(argument);
+    isShared |=
+        load->getParentOfType<ReduceOp>() && needs.contains(across) && !needs.contains(below);
+  });
+  int64_t results = isShared ? resultsThatShare : resultsOfBlock;
+  int64_t rows = below ? fit(below, std::max<int64_t>(results / columns, 1)) : 1;
+  const int64_t wanted = blocksOfWindows * target.getProcessors();
+  while (rows > 1 && blocks / rows < wanted)
+    rows /= 2;
+  if (rows * columns < threadsAcross || blocks / rows < wanted)
+    return 0;
+  set(across, columns);
+  // Two short sides of what slides share more than one long one, and leave less empty.
+  const int64_t threads = threadsAcross * vectorBits / shape.narrowestBits / columns;
+  const int64_t near = isShared ? vectorsThatShare : elementsThatShare;
+  const int64_t far = isShared ? threads : rows / near;
+  if (below && slidesAlong(shape, below) && threads > 1 && near * far <= rows && far > 1)
+    if (unsigned p = cast<BlockArgument>(below).getArgNumber()) {
+      set(shape.compute.getIndex(p - 1), fit(shape.compute.getIndex(p - 1), far));
+      rows = near;
+    }
+  if (below)
+    set(below, rows);
+  hasWindows = true;
+  return threadsAcross;
+}
+
+/// A reduction whose loads run along a parallel index: threads along that, a few terms at a time.
+/// Returns how many threads a block has, or 0 if it is none.
+int64_t Planner::planAcross(Operation *op) {
+  Value across;
+  for (Value index : shape.compute.getBlock()->getArguments())
+    if (shape.runsAlong[op].contains(index) && shape.dependsOn[op].contains(index))
+      across = index;
+  if (auto scan = dyn_cast<ScanOp>(op))
+    return across && across != scan.getPosition() ? planScanAcross(scan, across) : 0;
+  auto reduction = dyn_cast<ReduceOp>(op);
+  if (!across || !reduction)
+    return 0;
+  Value last = reduction.getIndex(reduction.getNumIndices() - 1);
+  if (!coarse) {
+    set(across, fit(across, 32));
+    set(last, fit(last, 8));
+    return threadsAcross;
+  }
+  bool areAlone = llvm::all_of(llvm::seq(reduction.getNumAccumulators()),
+                               [&](unsigned k) { return reduction.standsAlone(k); });
+  if (int64_t threads = hasWindows ? threadsAcross : areAlone ? planWindows(across) : 0)
+    return threads;
+  if (int64_t threads = areAlone ? 0 : planShortChain(reduction, across))
+    return threads;
+  // A thread has one access of each tile (tk-unroll-loops adds to that), unless it corrects what it
+  // has for each tile: then as much as its registers hold.
+  int64_t bits = areAlone ? vectorBits : bitsOfTerms;
+  int64_t width =
+      areAlone ? shape.narrowestBits : std::max<int64_t>(shape.narrowestBits, leastBits);
+  int64_t terms = threadsAcross * bits / width / columnsAcross;
+  std::optional<int64_t> length = shape.upperOf(last);
+  if (areAlone && reduction.getNumIndices() == 1 && shape.startsAtZero(last) && length &&
+      *length <= accessesAcross * terms)
+    terms *= accessesAcross;
+  set(across, fit(across, columnsAcross));
+  set(last, fit(last, terms));
+  return threadsAcross;
+}
+
+/// A block has all of a row that it scans, so that of what is reduced for each of the row's
+/// elements it takes fewer terms at a time.
+void Planner::fitBesideScans() {
+  const int64_t most = 32 * warps * (coarse ? termsBesideScans : 1);
+  for (ScanOp scan : shape.compute.getBlock()->getOps<ScanOp>()) {
+    Value position = scan.getPosition();
+    for (Operation *op : shape.reductions) {
+      auto reduction = dyn_cast<ReduceOp>(op);
+      if (!reduction || !shape.dependsOn[op].contains(position))
+        continue;
+      int64_t elements = 1;
+      for (Value index : shape.compute.getBlock()->getArguments())
+        elements *= shape.dependsOn[op].contains(index) ? tileOf(index) : 1;
+      for (unsigned n = reduction.getNumIndices(); n-- > 0;) {
+        Value index = reduction.getIndex(n);
+        while (!block.tiles.contains(index) && tileOf(index) > 1 && elements * tileOf(index) > most)
+          tiles[index] /= 2;
+        elements *= tileOf(index);
+      }
+    }
+  }
+}

@@ -1,0 +1,463 @@
+//===- PlanHopper.cpp - tiles of contractions for wgmma -------------------===//
+//
+// A contraction uses wgmma if TMA can load its operands: they are stored in an order that the
+// hardware multiplies, and their rows are a multiple of 16 bytes apart. A simple model chooses the
+// tile of the least time. It counts waves of tiles over the multiprocessors; a tile's outputs take
+// the rate that its shape reaches, relative to the largest shape. A larger tile reads each operand
+// less often. A smaller tile leaves fewer multiprocessors idle in the last wave.
+//
+//===----------------------------------------------------------------------===//
+#include "dialects/tkgpu/TkGpuProducts.h"
+#include "passes/analysis/JointSums.h"
+#include "passes/analysis/ProductFactors.h"
+#include "passes/analysis/ScalarExpr.h"
+#include "passes/machine/Machine.h"
+#include "passes/machine/WarpgroupTiles.h"
+#include "passes/plan/MergeIndices.h"
+#include "passes/plan/Planner.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace tk;
+
+namespace {
+
+/// Bytes of k in a tile: a span of the widest swizzle.
+constexpr int64_t sliceBytes = 128;
+/// Terms of the shortest slice.
+constexpr int64_t leastSlice = 16;
+/// Of f32 accumulators, what a thread of two warpgroups may hold.
+constexpr int64_t accumulatorRegisters = 128;
+/// Slices of k on their way to a block, and where a slice has two boxes that are neighbours along
+/// k.
+constexpr int64_t stagesOfSlices = 8, stagesOfPairs = 6;
+/// Slices that are added up at once: f32 products by parts in bf16 at 4096^3 take 1267 us on an
+/// H100 so, and 1547 with one.
+constexpr int64_t slicesOfBlock = 2, mostRowsOfBlocked = 128;
+/// Slices of k on their way to a block that shares its multiprocessor with another one. Measured on
+/// an H200 with 16 x 14336 x 4096 and weights of 8 bits: 22.9 us with 4, 23.5 with 5, 24.4 with 8.
+constexpr int64_t stagesOfConverted = 4;
+/// Terms of such a slice at least: four lanes read 16 bytes each of a row.
+constexpr int64_t leastOfConverted = 64;
+/// Of more blocks on a multiprocessor than that, rings leave the first-level cache more room for
+/// scales with one stage less: 16 x 28672 x 8192, 448 blocks, 69.9 us with 4, 66.7 with 3.
+constexpr int64_t blocksOfFullRings = 3;
+/// Rows of a tile that are gathered together at least, by a table and of a tile that is read once.
+constexpr int64_t rowsOfGatheredBox = 8, rowsOfFixedBox = 4;
+
+} // namespace
+
+/// How far apart the rows of a tensor are that copies of boxes take; 0 if they do not take it.
+static int64_t rowAlignment(StatementShape &shape, LoadOp load) {
+  size_t rank = load.getIndices().size();
+  return rank < 2 || rank > 5 ? 0 : getRowAlignment(shape.kernel, load);
+}
+
+static bool isBulkLoadable(StatementShape &shape, Value factor) {
+  auto load = withoutExtension(factor).getDefiningOp<LoadOp>();
+  return load && rowAlignment(shape, load) >= boxAlignment;
+}
+
+/// Is a tile of what `product` reads by `load` made of rows of memory, which begin at multiples of
+/// 16 bytes? Other tiles are boxes of single elements.
+static bool isBoxOfRows(StatementShape &shape, Contraction &product, LoadOp load) {
+  auto isTiled = [&](Value index) {
+    return index == product.m || index == product.n || index == product.k;
+  };
+  return rowAlignment(shape, load) >= boxAlignment &&
+         llvm::any_of(getIterationIndices(load.getIndices().back()), isTiled);
+}
+
+/// Does what `factor` is loaded from run along `k` in memory?
+static bool isContiguousAlong(Value factor, Value k) {
+  auto load = withoutExtension(factor).getDefiningOp<LoadOp>();
+  return load && runsOneByOne(load.getIndices().back(), k);
+}
+
+/// Is `index` of an access the same in a tile, or a run along one of the `tiled` indices, plus what
+/// is the same, or the groups or places of rows, for groups of which a tile of a warpgroup has
+/// whole ones?
+static bool isRunOfBox(StatementShape &shape, Value index, ArrayRef<Value> tiled) {
+  auto isTiled = [&](Value value) {
+    return llvm::any_of(getIterationIndices(value),
+                        [&](Value argument) { return llvm::is_contained(tiled, argument); });
+  };
+  Operation *op = index.getDefiningOp();
+  if (!op || !isTiled(index))
+    return true;
+  Value first = op->getOperand(0);
+  if (isa<arith::AddIOp>(op))
+    return isTiled(first) != isTiled(op->getOperand(1)) &&
+           isRunOfBox(shape, isTiled(first) ? first : op->getOperand(1), tiled);
+  auto row = dyn_cast<BlockArgument>(first);
+  if (!isa<FloorDivOp, FloorModOp>(op) || !row || row.getOwner() != shape.compute.getBlock())
+    return false;
+  // Masks of partial tiles would be of the row, not of its group or place.
+  Value extent = shape.compute.getExtents()[row.getArgNumber()];
+  std::optional<int64_t> size = getSizeFact(shape.kernel, op->getOperand(1)).exact;
+  return size && *size > 0 && rowsOfWarpgroup % *size == 0 &&
+         getSizeFact(shape.kernel, extent).divisor % rowsOfWarpgroup == 0;
+}
+
+namespace {
+/// How `indices` of an access follow the tiled ones: aligned groups of so many neighbours have the
+/// same value, or count.
+struct Neighbours {
+  static constexpr int64_t all = int64_t(1) << 30;
+  int64_t equal = all, counted = 1;
+};
+} // namespace
+
+static Neighbours neighboursOf(StatementShape &shape, Value index, ArrayRef<Value> tiled) {
+  if (llvm::is_contained(tiled, index))
+    return {1, Neighbours::all};
+  Operation *op = index.getDefiningOp();
+  auto isTiled = [&](Value value) {
+    return llvm::any_of(getIterationIndices(value),
+                        [&](Value argument) { return llvm::is_contained(tiled, argument); });
+  };
+  if (!op || !isTiled(index))
+    return {};
+  auto operand = [&](unsigned n) { return neighboursOf(shape, op->getOperand(n), tiled); };
+  if (isa<arith::AddIOp>(op)) {
+    Neighbours a = operand(0), b = operand(1);
+    return {std::min(a.equal, b.equal),
+            std::max(std::min(a.counted, b.equal), std::min(a.equal, b.counted))};
+  }
+  if (isa<arith::IndexCastOp, arith::ExtSIOp>(op))
+    return operand(0);
+  if (isa<FloorDivOp, FloorModOp>(op)) {
+    std::optional<int64_t> size = getSizeFact(shape.kernel, op->getOperand(1)).exact;
+    bool isPower = size && *size > 0 && llvm::isPowerOf2_64(*size);
+    // What is added is where a part of the range begins: whole tiles before it.
+    int64_t group = isPower ? std::min(operand(0).counted, *size) : 1;
+    return isa<FloorDivOp>(op) ? Neighbours{group, 1} : Neighbours{1, group};
+  }
+  bool isPlain = isa<LoadOp>(op) || op->hasTrait<OpTrait::Elementwise>();
+  Neighbours result{isPlain ? Neighbours::all : 1, 1};
+  for (Value value :
+       isa<LoadOp>(op) ? ValueRange(cast<LoadOp>(op).getIndices()) : ValueRange(op->getOperands()))
+    result.equal = std::min(result.equal, neighboursOf(shape, value, tiled).equal);
+  return result;
+}
+
+/// Does `index` follow from what a table has for the tiled indices?
+static bool followsTable(Value index, ArrayRef<Value> tiled) {
+  Operation *op = index.getDefiningOp();
+  if (isa_and_nonnull<LoadOp>(op))
+    return llvm::any_of(getIterationIndices(index),
+                        [&](Value own) { return llvm::is_contained(tiled, own); });
+  return op && op->hasTrait<OpTrait::Elementwise>() &&
+         llvm::any_of(op->getOperands(), [&](Value of) { return followsTable(of, tiled); });
+}
+
+/// Are the rows of a tile gathered in groups, each of which is a box: of all indices one counts
+/// them, and the others are the same?
+static bool areRowsGathered(StatementShape &shape, LoadOp load, ArrayRef<Value> tiled,
+                            int64_t least) {
+  unsigned counting = 0;
+  for (Value index : load.getIndices().drop_back()) {
+    Neighbours along = neighboursOf(shape, index, tiled);
+    if (std::max(along.equal, along.counted) < least)
+      return false;
+    counting += along.counted > along.equal;
+  }
+  return counting == 1 && isRunOfBox(shape, load.getIndices().back(), tiled);
+}
+
+/// What `factor` is computed from that is over `k`, not over groups of it; null if it is not
+/// computed element by element.
+static std::optional<SmallVector<LoadOp>> getTermsOf(Value factor, Value k) {
+  std::optional<SmallVector<LoadOp>> loads = getElementsOf(factor);
+  if (loads)
+    llvm::erase_if(*loads, [&](LoadOp load) {
+      return llvm::none_of(load.getIndices(), [&](Value at) { return runsOneByOne(at, k); });
+    });
+  return loads;
+}
+
+/// All that the product reads for each k.
+static SmallVector<LoadOp> getTermsOf(Contraction &product) {
+  SmallVector<LoadOp> terms;
+  for (Value term : product.op.getYield().getValues())
+    for (Value factor : term.getDefiningOp()->getOperands())
+      llvm::append_range(terms, getTermsOf(factor, product.k).value_or(SmallVector<LoadOp>()));
+  return terms;
+}
+
+/// The fewest terms that have an element of a factor in common, such as a scale of groups.
+static int64_t shortestRun(Contraction &product) {
+  int64_t shortest = std::numeric_limits<int64_t>::max();
+  product.op.getBody().walk([&](FloorDivOp quotient) {
+    std::optional<int64_t> run = getConstantIndex(quotient.getRhs());
+    if (quotient.getLhs() == product.k && run && *run > 1)
+      shortest = std::min(shortest, *run);
+  });
+  return shortest;
+}
+
+/// Do the columns of a product in 16 bits come as rows that lie along k, of which slices of `depth`
+/// divide the range?
+static bool areColumnsAlong(StatementShape &shape, Contraction &product, int64_t depth) {
+  bool isDivided = shape.startsAtZero(product.k) &&
+                   getSizeFact(shape.kernel, shape.endOf(product.k)).divisor % depth == 0;
+  return isDivided && product.operand.getIntOrFloatBitWidth() == 16 &&
+         llvm::any_of(getTermsOf(product), [&](LoadOp load) {
+           return runsOneByOne(load.getIndices().back(), product.k) &&
+                  llvm::any_of(load.getIndices(), [&](Value index) {
+                    return llvm::is_contained(getIterationIndices(index), product.n);
+                  });
+         });
+}
+
+/// Do rows that the product reads begin elsewhere than at multiples of so many bytes?
+bool Planner::isMisaligned(Contraction &product, int64_t bytes) {
+  return llvm::any_of(getTermsOf(product),
+                      [&](LoadOp load) { return rowAlignment(shape, load) < bytes; });
+}
+
+/// Do threads have registers for so many tiles of sums?
+static bool holds(const WarpgroupTile &tile, int64_t sums) {
+  return tile.m * tile.n / (tile.warps * 32) * sums <= accumulatorRegisters;
+}
+
+/// Are all factors of the product boxes of what is stored, in the type that it is multiplied in?
+bool Planner::areFactorsStored(Contraction &product) {
+  return llvm::all_of(product.op.getYield().getValues(), [&](Value term) {
+    return llvm::all_of(term.getDefiningOp()->getOperands(), [&](Value factor) {
+      auto load = withoutExtension(factor).getDefiningOp<LoadOp>();
+      return load && isMultipliedAsStored(shape.compute, factor) &&
+             isBoxOfRows(shape, product, load);
+    });
+  });
+}
+
+bool Planner::isForWarpgroups(Contraction &product) {
+  bool isInChain = product.isOuter || llvm::any_of(shape.contractions, [&](Contraction &other) {
+                     return other.op->isProperAncestor(product.op);
+                   });
+  if (!hasFeature(target, Feature::WarpgroupProducts) || !coarse || isInChain ||
+      areTermsMerged(product.op) ||
+      !haveWarpgroupProduct(product.operand, getSumPrecision(product.op)))
+    return false;
+  // The one factor that may go through registers; of few rows' many columns each product's.
+  Value computed;
+  for (Value term : product.op.getYield().getValues()) {
+    Operation *factors = term.getDefiningOp();
+    if (!isa_and_nonnull<arith::MulFOp, arith::MulIOp>(factors))
+      return false;
+    for (Value factor : factors->getOperands()) {
+      if (withoutExtension(factor).getType() != product.operand)
+        return false;
+      auto load = withoutExtension(factor).getDefiningOp<LoadOp>();
+      if (load && isMultipliedAsStored(shape.compute, factor) && isBoxOfRows(shape, product, load))
+        continue;
+      std::optional<SmallVector<LoadOp>> terms = getTermsOf(factor, product.k);
+      bool areBoxes = terms && llvm::all_of(*terms, [&](LoadOp load) {
+                        return isBoxOfRows(shape, product, load);
+                      });
+      if ((computed && computed != factor && !isWideForFewRows(product)) || !areBoxes)
+        return false;
+      computed = factor;
+    }
+  }
+  // More sums than the smallest tile leaves registers for are left to warps, whose tiles may be
+  // smaller.
+  if (llvm::none_of(warpgroupTiles, [sums = countSums(product)](const WarpgroupTile &tile) {
+        return holds(tile, sums);
+      }))
+    return false;
+  std::optional<int64_t> rows = shape.upperOf(product.m), columns = shape.upperOf(product.n);
+  if (isWideForFewRows(product))
+    return !computed || llvm::is_contained(getIterationIndices(computed), product.n);
+  return (!rows || *rows > 16) && (!columns || *columns >= 8);
+}
+
+/// Few rows and many columns: the columns then are the rows of the hardware's products, of which
+/// there are 64 at least, and the time is that of reading the columns' operand. Of several products
+/// threads convert all of these.
+bool Planner::isWideForFewRows(Contraction &product) {
+  std::optional<int64_t> rows = shape.upperOf(product.m), columns = shape.upperOf(product.n);
+  bool isSingle = shape.contractions.size() == 1;
+  bool areAlike = llvm::all_of(shape.contractions, [&](Contraction &other) {
+    return other.m == product.m && other.n == product.n && !other.isInner && !other.isOuter;
+  });
+  return rows && *rows <= 64 && (!columns || *columns >= 1024) &&
+         (isSingle || (areAlike && goThroughRegisters(shape.compute, product.n)));
+}
+
+/// Is the statement's index dealt out in shares?
+static bool isInShares(ComputeOp compute) {
+  return !compute.getBlock()->getOps<InSharesOp>().empty();
+}
+
+/// Are both factors of the inner products, and the other factor of the outer one, loaded as the
+/// hardware multiplies them, and the inner k and the outputs such that one tile holds them?
+bool Planner::isChainForWarpgroups(Contraction &outer, bool inShares) {
+  bool isWide = outer.operand.isF16() || outer.operand.isBF16();
+  bool isNarrow = gpu::isByteFloat(outer.operand);
+  auto isSummedByHardware = [&](Contraction &product) {
+    return isWide || product.op.getPrecision() == Precision::Fast;
+  };
+  if (!hasFeature(target, Feature::WarpgroupProducts) || !coarse || !(isWide || isNarrow) ||
+      !isSummedByHardware(outer))
+    return false;
+  std::optional<int64_t> rows = shape.upperOf(outer.m), columns = shape.upperOf(outer.n);
+  if (!columns || *columns > 256)
+    return false;
+  SmallVector<Value> tiled;
+  for (Contraction &product : shape.contractions)
+    tiled.append({product.m, product.n, product.k});
+  // Blocks that have a multiprocessor for themselves copy by a warp that does nothing else.
+  bool isGathered = inShares || isInShares(shape.compute);
+  auto isLoaded = [&](Value factor, Value k) {
+    if (!isBulkLoadable(shape, factor) || !(isWide || isContiguousAlong(factor, k)))
+      return false;
+    auto load = withoutExtension(factor).getDefiningOp<LoadOp>();
+    if (llvm::all_of(load.getIndices(),
+                     [&](Value index) { return isRunOfBox(shape, index, tiled); }))
+      return true;
+    // Rows that a table names cannot be copied ahead by warps that multiply: those of few queries,
+    // too, are better gathered for warpgroups, though they are not enough to fill one.
+    bool isOfTable =
+        llvm::any_of(load.getIndices(), [&](Value index) { return followsTable(index, tiled); });
+    isGathered |= isOfTable;
+    return isGathered &&
+           areRowsGathered(shape, load, tiled, isOfTable ? rowsOfGatheredBox : rowsOfFixedBox);
+  };
+  for (auto [k, term] : llvm::enumerate(outer.op.getYield().getValues())) {
+    auto product = term.getDefiningOp<arith::MulFOp>();
+    if (product && outer.op.getKind(k) == ReduceKind::Sum && !isLoaded(product.getLhs(), outer.k) &&
+        !isLoaded(product.getRhs(), outer.k))
+      return false;
+  }
+  bool hasInner = false;
+  for (Contraction &inner : shape.contractions) {
+    if (!outer.op->isProperAncestor(inner.op))
+      continue;
+    std::optional<int64_t> depth = shape.upperOf(inner.k);
+    if (inner.operand != outer.operand || !depth || *depth > 256 || !isSummedByHardware(inner))
+      return false;
+    for (Value term : inner.op.getYield().getValues()) {
+      auto product = term.getDefiningOp<arith::MulFOp>();
+      if (!product || !isLoaded(product.getLhs(), inner.k) || !isLoaded(product.getRhs(), inner.k))
+        return false;
+    }
+    hasInner = true;
+  }
+  bool areFew = rows && *rows <= 16;
+  return hasInner && (!areFew || isGathered) && (!isForLess() || fitsOneWarpgroup(outer));
+}
+
+/// How many tiles of sums a thread has a part of at once.
+int64_t Planner::countSums(Contraction &product) {
+  // What one loop adds up is one tile.
+  llvm::SmallMapVector<Operation *, unsigned, 4> together;
+  for (Contraction &other : shape.contractions)
+    if (other.m == product.m && other.n == product.n)
+      ++together[other.op];
+  int64_t sums = 0;
+  for (auto [op, count] : together)
+    sums +=
+        op->getNumResults() == count ? countJointSums(cast<ReduceOp>(op)).value_or(count) : count;
+  // Parts of a sum that are scaled and added up have a tile of their own beside the sum's.
+  auto isOfStatement = [&](Value index) {
+    return cast<BlockArgument>(index).getOwner() == shape.compute.getBlock();
+  };
+  return sums + (product.isInner && isOfStatement(product.m) && isOfStatement(product.n));
+}
+
+void Planner::planWarpgroupProduct(Contraction &product) {
+  int64_t accumulators = countSums(product);
+  // Waves over the indices that are not tiled count as well; what is not bounded is many.
+  int64_t others = 1;
+  auto extentOf = [&](Value index) { return shape.upperOf(index).value_or(int64_t(1) << 14); };
+  for (unsigned p = 0; p < shape.compute.getNumIndices(); ++p)
+    if (Value index = shape.compute.getIndex(p); index != product.m && index != product.n)
+      others = std::min<int64_t>(others * std::max<int64_t>(extentOf(index), 1), 1 << 20);
+  // A tile's rows are those of the factor that goes through registers.
+  Value rows = product.m, columns = product.n;
+  if (goThroughRegisters(shape.compute, product.n))
+    std::swap(rows, columns);
+  auto timeOf = [&](const WarpgroupTile &tile) {
+    return tile.timeOf(others * tile.count(extentOf(rows), extentOf(columns)),
+                       target.getProcessors());
+  };
+  // Slices that threads add up are long: beside them 256 rows of results leave room for one stage.
+  const bool isBlocked = product.op.getPrecision() == Precision::Blocked;
+  const WarpgroupTile *best = nullptr;
+  for (const WarpgroupTile &tile : warpgroupTiles)
+    if (holds(tile, accumulators) && (!isBlocked || tile.m <= mostRowsOfBlocked) &&
+        (!best || timeOf(tile) < timeOf(*best)))
+      best = &tile;
+  int64_t consumers = llvm::bit_floor<uint64_t>(block.consumers.value_or(0));
+  bool areMisaligned = isMisaligned(product, sectorBytes);
+  teams = chooseTeams(product, *best, others * best->count(extentOf(rows), extentOf(columns)));
+  // Few rows' columns that threads convert before they are multiplied: of two small blocks on a
+  // multiprocessor one converts while the other one multiplies.
+  bool areConverted = isWideForFewRows(product) && rows == product.n;
+  if (isWideForFewRows(product)) {
+    // Wide tiles, as long as they keep nearly all processors reading.
+    int64_t wide = others * llvm::divideCeil(extentOf(product.n), 128);
+    set(product.m, fit(product.m, 64, 8));
+    set(product.n, 4 * wide >= 3 * target.getProcessors() && !areConverted ? 128 : 64);
+    // Of parts more is copied for each product: tiles as wide as two warpgroups have sums for.
+    if (isBlocked && tileOf(product.m) == 64 && wide >= 4 * target.getProcessors() &&
+        !block.tiles.contains(product.n))
+      tiles[product.n] = 256;
+  } else {
+    // A team is a warpgroup. Of 128 x 128, for which less is copied, it writes all results at once.
+    if (teams > 1)
+      consumers = 1;
+    set(rows, teams > 1 ? 64 : std::max(best->m, 64 * consumers));
+    set(columns,
+        fit(columns, teams > 1 ? llvm::bit_floor<uint64_t>(256 / accumulators) : best->n, 8));
+  }
+  // Of few rows' many columns whole lines, however narrow their elements are.
+  int64_t bits = product.operand.getIntOrFloatBitWidth();
+  if (isWideForFewRows(product))
+    for (LoadOp load : getTermsOf(product))
+      bits = std::min<int64_t>(bits, load.getType().getIntOrFloatBitWidth());
+  int64_t depth = sliceBytes * 8 / bits;
+  // What threads add up of a slice costs them as much, however long that is.
+  if (isBlocked && extentOf(product.k) > depth)
+    depth *= slicesOfBlock;
+  // Of several indices the tiled one may be a slice by itself.
+  if (product.op.getNumIndices() > 1)
+    depth = fit(product.k, depth, leastSlice);
+  // What runs of terms have in common is one number for each row of a slice.
+  if (areConverted)
+    while (depth > leastOfConverted && depth > shortestRun(product))
+      depth /= 2;
+  // With a tile for each processor there is no next one to overlap with.
+  int64_t tiles = others * llvm::divideCeil(extentOf(product.m), tileOf(product.m)) *
+                  llvm::divideCeil(extentOf(product.n), tileOf(product.n));
+  persistent =
+      block.persistent.value_or(tiles > target.getProcessors() && !areConverted) || teams > 1;
+  // Two boxes at a time that are neighbours along k keep memory's pages open; blocks that go on to
+  // other tiles would lose more where those end.
+  bool arePairs = isWideForFewRows(product) && !areConverted && !persistent && !product.isInner &&
+                  areColumnsAlong(shape, product, 2 * depth);
+  if (arePairs)
+    depth *= 2;
+  set(product.k, product.isInner ? fit(product.k, depth, 16) : depth);
+  int64_t height = tileOf(isWideForFewRows(product) ? product.n : rows);
+  warps = height >= 128 ? 8 : 4;
+  // Each warpgroup has 64 rows, or a multiple.
+  if (consumers && height % (64 * consumers) == 0)
+    warps = 4 * consumers;
+  perThread = std::max<int64_t>(tileOf(product.m) * tileOf(product.n) / (warps * 32), 1);
+  // Rows that do not begin at sectors of 32 bytes take more requests; two blocks share the
+  // columns'.
+  if (areMisaligned && tileOf(product.m) * tileOf(product.n) >= 128 * 128)
+    cluster = 2;
+  stages = areConverted ? stagesOfConverted : arePairs ? stagesOfPairs : stagesOfSlices;
+  if (areConverted && tileOf(product.m) <= 16 && tiles > blocksOfFullRings * target.getProcessors())
+    stages -= 1;
+  // Of rows that straddle sectors the second-level cache holds fewer.
+  group = areMisaligned ? 8 : 16;
+  if (teams > 1)
+    group = groupOfTeams(product);
+  cluster = block.cluster.value_or(cluster);
+}

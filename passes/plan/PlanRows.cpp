@@ -1,0 +1,479 @@
+//===- PlanRows.cpp - tiles of reductions ---------------------------------===//
+//
+//   1. Reductions along memory: one tile has the whole row if the row is known to fit, so that it
+//      is read once. Otherwise a loop visits chunks of the row. Short rows share a block. A
+//      reduction over chunks of the row, each reduced by an inner one, has a tile of both.
+//   2. If the machine has clusters, the blocks of a cluster share a row that is too long for a
+//      block, or rows over two axes (PlanSeveralAxes.cpp). They hold the row, or read it again from
+//      the L2 cache. Blocks are persistent for long rows if the next row fits beside this one or in
+//      its place (tk-fetch-ahead). Rows that exceed the registers beside the computation stay in
+//      shared memory (tk-keep-rows).
+//   3. Reductions and scans across memory: PlanAcross.cpp.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/analysis/IndexSpaces.h"
+#include "passes/machine/Machine.h"
+#include "passes/plan/Planner.h"
+#include "passes/plan/RowExpressions.h"
+
+using namespace mlir;
+using namespace tk;
+
+/// The longest row of which a multiprocessor holds several, so that one is loaded while another is
+/// reduced.
+static constexpr int64_t longestOwnRow = 16384;
+/// How many of a row's elements of 16 bits a thread has; half as many of wider ones. Twice as many
+/// fit its registers where nothing but they is needed, some fewer where other rows are read beside.
+static constexpr int64_t elementsOfThread = 32, mostElementsOfThread = 64, manyElements = 56;
+/// Blocks that have one row of no more bits end faster than others are started; with accesses of 8
+/// bytes, which are fewer, that holds of longer ones.
+static constexpr int64_t shortRowBits = 640 * 16, shortRowBitsInHalves = 768 * 16;
+/// Rows that end before their tiles have no fewer threads.
+static constexpr int64_t leastThreads = 128;
+/// Blocks that move fewer bytes end faster than others are started.
+static constexpr int64_t leastBytesOfBlock = 4096;
+/// With so many threads of 64 registers a block takes half of a multiprocessor, or all of it.
+static constexpr int64_t threadsOfHalf = 512, threadsOfBlock = 1024;
+/// Three blocks of so many threads fit with 80 registers each, which do for so many elements where
+/// they are read from shared memory a part at a time.
+static constexpr int64_t blocksOfThirds = 3, threadsOfThird = 256, elementsInParts = 128;
+/// Blocks of so many warps are small.
+static constexpr int64_t mostWarpsOfSmall = 2;
+/// Clusters of more blocks are not to be had for all multiprocessors at once.
+static constexpr int64_t mostClusterBlocks = 4;
+/// The longest row that a cluster of 8 blocks of half a multiprocessor shares and holds. Longer
+/// ones, of which each thread would have more, are faster read again: by the cluster, as long as
+/// the rows that are gone through at a time stay in the second-level cache.
+static constexpr int64_t longestSpreadRow = 8 * threadsOfHalf * elementsOfThread;
+/// Shorter rows are as fast in registers.
+static constexpr int64_t leastKeptRow = 16384;
+/// The longest row that the shared memory of a cluster of 16 blocks keeps, two clusters at a time.
+static constexpr int64_t longestKeptRow = 16 * threadsOfHalf * mostElementsOfThread;
+/// Of each element of a row that shared memory keeps.
+static constexpr int64_t rowBits = 16;
+static constexpr int64_t spreadRowsAtOnce = 32;
+/// What a block takes at a time of a row that it does not hold: where a thread has one element, of
+/// rows of unknown length, and of long ones.
+static constexpr int64_t smallSlice = 256, slice = 1024, longSlice = 8192;
+
+/// Does an index of an access follow from one over the same range as `along`?
+static bool follows(Value value, Value along, StatementShape &shape) {
+  if (auto arg = dyn_cast<BlockArgument>(value))
+    return isa<ComputeOp, ReduceOp>(arg.getOwner()->getParentOp()) && arg.getType().isIndex() &&
+           shape.endOf(arg) == shape.endOf(along);
+  Operation *op = value.getDefiningOp();
+  return op && shape.compute->isProperAncestor(op) &&
+         llvm::any_of(op->getOperands(), [&](Value v) { return follows(v, along, shape); });
+}
+
+/// May the blocks of a cluster share the rows along `index`? They join what they reduce and
+/// exchange nothing else, so each reduction is over the row, and rows lie along memory wherever
+/// they are accessed.
+bool Planner::maySpread(Value index) {
+  if (!coarse || !hasFeature(target, Feature::Clusters) || shape.narrowestBits > 16 ||
+      shape.endOf(index) != shape.endWithoutMask(index))
+    return false;
+  for (Operation *op : shape.reductions) {
+    auto reduction = dyn_cast<ReduceOp>(op);
+    if (!reduction || reduction->getBlock() != shape.compute.getBlock() ||
+        reduction.getNumIndices() != 1 || !shape.startsAtZero(reduction.getIndex(0)) ||
+        shape.endOf(reduction.getIndex(0)) != shape.endOf(index))
+      return false;
+    for (Value parallel : shape.compute.getBlock()->getArguments())
+      if (shape.runsAlong[op].contains(parallel) && shape.dependsOn[op].contains(parallel))
+        return false;
+  }
+  bool lies = true;
+  shape.compute.getBody().walk([&](LoadOp load) {
+    for (Value axis : load.getIndices().drop_back(!load.getIndices().empty()))
+      lies &= !follows(axis, index, shape);
+  });
+  for (unsigned r = 0; r < shape.compute.getNumResults(); ++r) {
+    SmallVector<unsigned> positions = shape.compute.getIndicesOf(r);
+    for (unsigned p : ArrayRef(positions).drop_back(!positions.empty()))
+      lies &= shape.endOf(shape.compute.getIndex(p)) != shape.endOf(index);
+  }
+  return lies;
+}
+
+/// Is `user` a comparison that tells one element of a row from the others (tk-select-elements)?
+static bool tellsOneElement(Operation *user, Value index) {
+  auto compare = dyn_cast<arith::CmpIOp>(user);
+  if (!compare || compare.getPredicate() != arith::CmpIPredicate::eq)
+    return false;
+  Value other = compare.getLhs() == index ? compare.getRhs() : compare.getLhs();
+  return !Dependence{ValueRange{index}}.on(other);
+}
+
+/// Does a statement compute one row from another, of whose elements nothing but their values
+/// matters, but for one at most, and beside which nothing is read?
+bool Planner::isReadAlone(Value row) {
+  llvm::SmallPtrSet<Value, 2> tensors;
+  bool isAlone = true, isStored = false;
+  auto consider = [&](BlockArgument index) {
+    for (Operation *user : index.getUsers()) {
+      auto load = dyn_cast<LoadOp>(user);
+      isAlone &= load || tellsOneElement(user, index);
+      if (load)
+        tensors.insert(load.getTensor());
+    }
+  };
+  for (BlockArgument index : shape.compute.getBlock()->getArguments())
+    if (shape.endOf(index) == shape.endOf(row)) {
+      consider(index);
+      isStored = true;
+    }
+  for (Operation *op : shape.reductions) {
+    auto reduction = dyn_cast<ReduceOp>(op);
+    isAlone &= reduction && reduction.getNumIndices() == 1 &&
+               shape.endOf(reduction.getIndex(0)) == shape.endOf(row);
+    if (isAlone)
+      consider(reduction.getIndex(0));
+  }
+  return isAlone && isStored && tensors.size() == 1;
+}
+
+/// How much is read of each row of `length` elements: of tensors that have several rows.
+int64_t Planner::bytesOfRow(int64_t length) {
+  int64_t bytes = 0;
+  llvm::SmallPtrSet<Value, 4> tensors;
+  auto runsAlongRow = [&](Operation *op, LoadOp load) {
+    auto reduction = dyn_cast<ReduceOp>(op);
+    return reduction && follows(load.getIndices().back(), reduction.getIndex(0), shape);
+  };
+  shape.compute.getBody().walk([&](LoadOp load) {
+    if (load.getIndices().size() > 1 &&
+        llvm::any_of(shape.reductions, [&](Operation *op) { return runsAlongRow(op, load); }) &&
+        tensors.insert(load.getTensor()).second)
+      bytes +=
+          length * getElementTypeOrSelf(load.getTensor().getType()).getIntOrFloatBitWidth() / 8;
+  });
+  return bytes;
+}
+
+/// How much is stored of each row of `length` elements along `along`.
+int64_t Planner::bytesStored(Value along, int64_t length) {
+  int64_t bits = 0;
+  for (unsigned r = 0; r < shape.compute.getNumResults(); ++r)
+    for (unsigned p : shape.compute.getIndicesOf(r))
+      if (shape.endOf(shape.compute.getIndex(p)) == shape.endOf(along))
+        bits += getElementTypeOrSelf(shape.compute.getResult(r).getType()).getIntOrFloatBitWidth();
+  return length * bits / 8;
+}
+
+/// How much is read beside a row of `length` elements along `along` that all rows share.
+int64_t Planner::bytesOfWeights(Value along, int64_t length) {
+  int64_t bytes = 0;
+  llvm::SmallPtrSet<Value, 4> tensors;
+  shape.compute.getBody().walk([&](LoadOp load) {
+    if (load.getIndices().size() == 1 && follows(load.getIndices().front(), along, shape) &&
+        tensors.insert(load.getTensor()).second)
+      bytes +=
+          length * getElementTypeOrSelf(load.getTensor().getType()).getIntOrFloatBitWidth() / 8;
+  });
+  return bytes;
+}
+
+/// What a thread has to keep of each element of a row along `along`, in bits, so that everything
+/// behind the first reduction is computed from that.
+int64_t Planner::keptBits(Value along) { return RowExpressions(shape, along).bitsBehindFirst(); }
+
+/// Is a row that a cluster cannot hold read again faster by it than by one block? An online
+/// reduction joins the cluster's warps for each slice, even if little of it is left.
+bool Planner::isReadAgain(Value along) {
+  int64_t divisor = getSizeFact(shape.kernel, shape.endOf(along)).divisor;
+  bool isOnline = llvm::any_of(shape.reductions, [](Operation *op) {
+    auto reduction = dyn_cast<ReduceOp>(op);
+    return reduction && !reduction.getRescale().empty();
+  });
+  return (!isOnline || divisor % longestSpreadRow == 0) &&
+         bytesOfRow(*shape.upperOf(along)) * spreadRowsAtOnce <= cacheBytesOfPlans;
+}
+
+/// Do the blocks of a cluster keep rows that are too long for the registers of their threads in
+/// shared memory, each brought as soon as the one before it has been read (tk-fetch-ahead); or, of
+/// several rows, something as wide as one that all else is computed from (tk-keep-rows)?
+bool Planner::isKeptBySeveral(Value along) {
+  int64_t length = *shape.upperOf(along);
+  return maySpread(along) && length > longestSpreadRow && length <= longestKeptRow &&
+         llvm::isPowerOf2_64(length) &&
+         getSizeFact(shape.kernel, shape.endOf(along)).divisor >= length &&
+         keptBits(along) == rowBits && !gpu::getPlan(shape.compute).inPlace;
+}
+
+/// Do the blocks of a cluster that keeps rows fill a multiprocessor each? Two of them have no room
+/// for several rows, and would load to registers, reduce and load again in turn; one brings them
+/// and what all rows share early, and computes what it reduces a second time from fewer elements a
+/// thread.
+bool Planner::fillsProcessor(Value along, int64_t length) {
+  int64_t blocks = length / (threadsOfBlock * elementsOfThread), rows = bytesOfRow(length);
+  return isKeptBySeveral(along) && 2 * rows >= target.getShared() * blocks &&
+         rows + bytesOfWeights(along, length) < target.getShared() * blocks;
+}
+
+/// Do three blocks of a multiprocessor go through rows that clusters keep, each with the row of a
+/// cluster's block and with as many elements a thread as that gives? What one computes hides under
+/// what the others load, and little is exchanged. Of rows whose weights are longer than they are
+/// one block holds those (tk-fetch-ahead).
+bool Planner::isSharedByThirds(Value along, int64_t length) {
+  int64_t blocks = length / (threadsOfThird * elementsInParts);
+  return isKeptBySeveral(along) && bytesOfWeights(along, length) <= bytesOfRow(length) &&
+         blocksOfThirds * bytesOfRow(length) < target.getShared() * blocks;
+}
+
+/// How many blocks of a multiprocessor go through rows of `length` elements, of which they bring
+/// the next while they reduce others; 0: each block has one. There must be room for another row
+/// beside this one, and time in which memory would wait: blocks of a cluster wait for each other,
+/// and one that fills its multiprocessor reduces several times.
+int64_t Planner::blocksThatStay(Value along, int64_t length) {
+  int64_t blocks = threadsOfBlock * cluster / (warps * 32);
+  int64_t values = 0;
+  for (Operation *op : shape.reductions)
+    values += op->getNumResults();
+  bool waits = cluster > 1 || values > 1;
+  int64_t rows = isKeptBySeveral(along) ? 1 : 2;
+  // What a cluster would read for each row again, more than the row, a block alone has registers
+  // for.
+  if (isKeptBySeveral(along) && bytesOfWeights(along, length) > bytesOfRow(length))
+    blocks = 1;
+  else if (isSharedByThirds(along, length))
+    blocks = blocksOfThirds;
+  bool fits = rows * bytesOfRow(length) * blocks / cluster < target.getShared();
+  return length > longestOwnRow && waits && fits && maySpread(along) &&
+                 !gpu::getPlan(shape.compute).inPlace
+             ? blocks
+             : 0;
+}
+
+/// How many blocks of a multiprocessor go through rows of up to `length` elements that begin
+/// anywhere, and so keep what the rows share as their rows are misaligned (tk-align-rows); 0: each
+/// block has one, and joins that from pairs of loads, which is faster where it is no more than a
+/// row.
+int64_t Planner::blocksWithJoinedWeights(Value along, int64_t length) {
+  int64_t blocks = threadsOfBlock / (warps * 32);
+  // With 64 registers threads of the smallest blocks spill, and those that hold whole tiles, of
+  // which tk-drop-registers leaves no vector out, compute more: seven eighths of the blocks
+  // have 72.
+  int64_t vectors = warps * 32 * vectorBits / shape.narrowestBits;
+  bool isHeldWhole = shape.upperOf(along).value_or(length) > length - vectors;
+  if (warps <= mostWarpsOfSmall || isHeldWhole)
+    blocks -= blocks / 8;
+  int64_t weights = bytesOfWeights(along, length), rows = 0;
+  for (Value index : shape.compute.getBlock()->getArguments())
+    if (shape.endOf(index) != shape.endOf(along))
+      rows = shape.upperOf(index).value_or(0);
+  bool isOneRow =
+      coarse && hasFeature(target, Feature::BulkCopies) && shape.compute.getNumIndices() == 2;
+  bool fits = weights * blocks <= target.getShared() * 3 / 5;
+  return isOneRow && rows >= blocks * target.getProcessors() && fits &&
+                 weights > bytesOfRow(length) && blocks > 1
+             ? blocks
+             : 0;
+}
+
+/// Does `op` say where an extremum is?
+static bool isPlace(Operation *op) {
+  auto reduce = dyn_cast<ReduceOp>(op);
+  return reduce &&
+         (reduce.getKind(0) == ReduceKind::ArgMax || reduce.getKind(0) == ReduceKind::ArgMin);
+}
+
+/// A reduction (scan) along memory, or whatever else: slices of one of its indices, or all of it.
+/// Each index has `depth` elements.
+Value Planner::planAlong(Operation *op, int64_t depth) {
+  Value best;
+  for (BlockArgument index : op->getRegion(0).front().getArguments()) {
+    auto reduction = dyn_cast<ReduceOp>(op);
+    if (reduction && index.getArgNumber() >= reduction.getNumIndices())
+      break;
+    if (!best || shape.runsAlong[op].contains(index))
+      best = index;
+  }
+  std::optional<int64_t> upper = shape.upperOf(best);
+  isSpread |= upper && *upper > longestWholeRow && maySpread(best) &&
+              (*upper <= longestSpreadRow || isKeptBySeveral(best) || isReadAgain(best));
+  int64_t spread = isSpread && isKeptBySeveral(best) ? longestKeptRow : longestSpreadRow;
+  int64_t longest = (isSpread ? spread : longestWholeRow) / depth;
+  bool whole = upper && *upper <= longest &&
+               (shape.startsAtZero(best) || (coarse && shape.lengthOfPart(best)));
+  int64_t part = !coarse ? smallSlice : upper && *upper >= longSlice / depth ? longSlice : slice;
+  part /= depth;
+  whole &= coarse || *upper <= smallSlice;
+  // Of the places in a part of a row a thread has two numbers for each element that it holds.
+  whole &= !upper || *upper <= longSlice || !isPlace(op) || shape.startsAtZero(best);
+  set(best, fit(best, whole || isSpread ? longest : part));
+  // An output along the same row, of which a mask may leave only a part to the reduction: the block
+  // goes on to step through it, so that the reduction is computed once a row.
+  for (unsigned p = shape.compute.getNumIndices(); p-- > 0;) {
+    Value index = shape.compute.getIndex(p);
+    bool own = shape.dependsOn[op].contains(index) && !isa<ScanOp>(op);
+    if (shape.endOf(index) != shape.endWithoutMask(best) || own || tiles.contains(index))
+      continue;
+    set(index, tileOf(best));
+    if (!whole)
+      loop = p;
+    break; // another one over as many is an axis of its own
+  }
+  return best;
+}
+
+/// The index of a reduction inside `op` that its loads run along, where they step from block to
+/// block, or from one short row to the next, by the index of `op`; null if there is none.
+Value Planner::indexInBlocks(Operation *op) {
+  auto outer = dyn_cast<ReduceOp>(op);
+  if (!outer || outer.getNumIndices() != 1)
+    return {};
+  Value found;
+  bool alone = true;
+  outer.getBody().walk([&](ReduceOp inner) {
+    bool steps = false, runs = false;
+    std::optional<int64_t> length = shape.upperOf(inner.getIndex(0));
+    bool isShortRow = length && *length <= slice && shape.startsAtZero(inner.getIndex(0)) &&
+                      !isContraction(inner);
+    inner.getBody().walk([&](LoadOp load) {
+      if (load.getIndices().empty())
+        return;
+      Value along = load.getIndices().back();
+      bool follows = llvm::any_of(load.getIndices(), [&](Value at) {
+        return (isShortRow || at == along) &&
+               llvm::is_contained(getIterationIndices(at), outer.getIndex(0));
+      });
+      runs |= runsOneByOne(along, outer.getIndex(0));
+      steps |= runsOneByOne(along, inner.getIndex(0)) && follows;
+    });
+    alone &= !found && steps && !runs && inner.getNumIndices() == 1;
+    found = inner.getIndex(0);
+  });
+  return alone ? found : Value();
+}
+
+/// Is a row of `length` elements, of which a block has no more, kept in shared memory
+/// (tk-keep-rows)? There must be room for as many as blocks whose threads have 64 registers. What
+/// is computed from several rows is faster held in registers, by more threads.
+bool Planner::isKept(int64_t length) {
+  int64_t threads = length / mostElementsOfThread;
+  return coarse && !isSpread && shape.narrowestBits == 16 && length >= leastKeptRow &&
+         threads <= threadsOfHalf &&
+         bytesOfRow(length) * (threadsOfBlock / threads) < target.getShared();
+}
+
+/// How many threads share a row of `length` elements along `row`, and the blocks that have them: so
+/// few that each has many bytes on their way at once and the steps of joining threads are shared by
+/// many elements, so many that its part fits registers. Blocks of half a multiprocessor are best:
+/// one loads while the other reduces. Clusters of 8 leave multiprocessors without work.
+int64_t Planner::threadsOfRow(Value row, int64_t length, int64_t filled, bool isAligned) {
+  int64_t most = elementsOfThread;
+  bool isLong =
+      isSpread ? length > mostClusterBlocks * threadsOfHalf * most : length >= threadsOfHalf * most;
+  if (isLong && isAligned && shape.narrowestBits == 16 && isReadAlone(row))
+    most = mostElementsOfThread;
+  bool isKeptWhole = isSpread ? isKeptBySeveral(row) : isKept(length);
+  bool isAlone = isSpread && isAligned && filled == length && fillsProcessor(row, length);
+  bool isThird = isSpread && isAligned && filled == length && isSharedByThirds(row, length);
+  if (isAligned && filled == length && isKeptWhole && !isAlone)
+    most = isThird ? elementsInParts : mostElementsOfThread;
+  int64_t elements = shape.narrowestBits <= 16 ? most : most / 2;
+  int64_t vectors = std::max<int64_t>(length * shape.narrowestBits / vectorBits, 1);
+  int64_t threads = std::max(length / elements, std::min<int64_t>(vectors, 32));
+  if (!isSpread)
+    return std::min(threads, threadsOfBlock);
+  cluster = threads / (isAlone ? threadsOfBlock : isThird ? threadsOfThird : threadsOfHalf);
+  return threads;
+}
+
+void Planner::planRows() {
+  if (planPairs())
+    return setFamily(gpu::PlanFamily::Pairwise, gpu::PlanUnit::Cores);
+  if (planShared())
+    return setFamily(gpu::PlanFamily::SharedTerms, gpu::PlanUnit::None);
+  if (planFactorRows())
+    return setFamily(gpu::PlanFamily::Gemv, gpu::PlanUnit::None);
+  family = gpu::PlanFamily::ColumnReduction; // unless a reduction goes along memory
+  int64_t longest = 0, filled = 0;
+  bool isHeld = true, isAligned = true, isInHalves = true, isFilled = true;
+  Value row;
+  for (Operation *op : shape.reductions) {
+    // Nested reductions share the block's registers: only the outermost is tiled, and the one that
+    // runs along each of its terms.
+    if (op->getParentOfType<ReduceOp>() || op->getParentOfType<ScanOp>())
+      continue;
+    Value inner = coarse ? indexInBlocks(op) : Value();
+    if (int64_t across = inner ? 0 : planAcross(op)) {
+      longest = std::max<int64_t>(longest, 8 * across);
+      isHeld = false;
+      continue;
+    }
+    int64_t depth = 1;
+    std::optional<int64_t> innerUpper = inner ? shape.upperOf(inner) : std::nullopt;
+    if (innerUpper && *innerUpper <= slice && shape.startsAtZero(inner)) {
+      set(inner, fit(inner, slice));
+      depth = tileOf(inner);
+    }
+    Value along = planAlong(op, depth);
+    row = along;
+    family = gpu::PlanFamily::RowReduction;
+    bool isSlice = false;
+    if (auto reduction = dyn_cast<ReduceOp>(op); reduction && !inner) {
+      depth = planOtherAxes(reduction, along,
+                            maySpreadPlanes(reduction) ? longestSpreadPlane : longestWholeRow);
+      isSpread |= tileOf(along) * depth > longestWholeRow;
+      isSlice = depth == 1 && reduction.getNumIndices() > 1;
+      if (isSlice)
+        depth = planRowsOfSlice(reduction, along, longSlice);
+    }
+    longest = std::max(longest, tileOf(along) * depth);
+    std::optional<int64_t> upper = shape.upperOf(along);
+    isHeld &= upper && *upper <= tileOf(along) && shape.startsAtZero(along) && !isSlice;
+    int64_t divisor = getSizeFact(shape.kernel, shape.endWithoutMask(along)).divisor * depth;
+    isAligned &= divisor * shape.narrowestBits % vectorBits == 0;
+    isInHalves &= divisor * shape.narrowestBits * 2 % vectorBits == 0;
+    isFilled &=
+        divisor % (tileOf(along) * depth) == 0 && shape.endOf(along) == shape.endWithoutMask(along);
+    filled = std::max(filled, depth == 1 ? upper.value_or(0) : tileOf(along) * depth);
+  }
+  int64_t threads = longest; // for one row, or for a slice at a time
+  if (coarse)
+    threads = isHeld || isSpread ? threadsOfRow(row, longest, filled, isAligned)
+                                 : std::min(longest / 8, threadsOfHalf);
+  // Rows that end before their tiles go to half as many threads, if those can have them.
+  int64_t vectors = threads * vectorBits / shape.narrowestBits;
+  if (coarse && isHeld && isAligned && !isSpread && threads >= 2 * leastThreads &&
+      filled < longest && filled * shape.narrowestBits <= threads / 2 * manyElements * 16 &&
+      filled % (vectors / 2) == 0)
+    threads /= 2;
+  int64_t wanted = (coarse ? 128 : 256) / std::max<int64_t>(threads, 1);
+  // Of rows of one access a thread a warp has two: the block's bytes on their way are twice as
+  // many.
+  int64_t together = 1;
+  if (coarse && isHeld && isAligned && wanted > 1 &&
+      longest * shape.narrowestBits == threads * vectorBits && threads == 32)
+    together = 2;
+  wanted *= together;
+  // A block that has one row makes room for the next as soon as that is stored.
+  if (coarse && isHeld && isFilled && hasFeature(target, Feature::BulkCopies) &&
+      longest * shape.narrowestBits >= threads * elementsOfThread * 16 &&
+      bytesOfRow(longest) + bytesStored(row, longest) >= leastBytesOfBlock)
+    wanted = 1;
+  // Rows that begin at any alignment have a block each, which follows theirs (tk-align-rows), or go
+  // on to others (blocksWithJoinedWeights). Short ones share it.
+  int64_t mostBits = isInHalves ? shortRowBitsInHalves : shortRowBits;
+  bool isShort = filled * shape.narrowestBits <= mostBits &&
+                 (isInHalves || bytesOfWeights(row, longest) <= bytesOfRow(longest));
+  if (coarse && isHeld && !isAligned && !isShort &&
+      longest * shape.narrowestBits >= 32 * vectorBits)
+    wanted = 1;
+  int64_t rows = planRowsOfBlock(std::clamp<int64_t>(wanted, 1, 32));
+  if (rows < wanted)
+    together = 1;
+  warps = std::clamp<int64_t>(rows * threads / (32 * together), 1, 32 * cluster);
+  // Of rows that end before their tiles threads have no registers beyond that (tk-drop-registers):
+  // copies would bring, and reductions read, what is of no use.
+  if (isHeld && isAligned && filled == longest)
+    persistent = blocksThatStay(row, longest);
+  else if (isHeld && !isInHalves && rows == 1 && !isSpread)
+    persistent = blocksWithJoinedWeights(row, longest);
+  if (coarse && block.tiles.empty())
+    warps = std::max(warps, warpsOfParts());
+  perThread = std::max<int64_t>(rows * longest / (warps * 32), 1);
+  fitBesideScans();
+}

@@ -1,0 +1,101 @@
+//===- PlanShared.cpp - results that share the elements of a row ----------===//
+//
+// A reduction may read values along its range that are the same for all results along an index.
+// These values meet the results' own values only in the elements of the sum. Examples are counts of
+// equal bins, kernel densities, and forces between bodies. A block then has several results, and
+// each thread has its part of the range for all of them. A thread loads and computes the shared
+// values of a position once for the block's results. A barrier follows the loop.
+//
+// Before: h[b] = sum[i](bin(x[i]) == b): each b reads all x, and computes all bins
+// After:  tiles of 8 b; a thread has 4 neighbours of x, their bins, and 8 x 4 counts
+//
+//===----------------------------------------------------------------------===//
+#include "passes/analysis/Extrema.h"
+#include "passes/analysis/ScalarExpr.h"
+#include "passes/plan/Planner.h"
+
+using namespace mlir;
+using namespace tk;
+
+/// How many results a block has at most, and how many numbers a thread adds up, in words.
+static constexpr int64_t mostResults = 8, mostCarried = 48;
+/// Shorter ranges are reduced at once. A block's threads, and how many neighbours each has.
+static constexpr int64_t leastShared = 1024, threadsOfShared = 256, neighbours = 4;
+/// What a place costs for all results, in terms of one result.
+static constexpr int64_t costOfPlace = 4;
+
+/// Do all results along `index` read the same for each of the terms of `op`?
+static bool sharesTerms(StatementShape &shape, Operation *op, Value index) {
+  auto reduction = dyn_cast<ReduceOp>(op);
+  if (!reduction || reduction->getBlock() != shape.compute.getBlock() ||
+      reduction.getNumIndices() != 1 || !shape.dependsOn[op].contains(index))
+    return false;
+  for (unsigned k = 0; k < reduction.getNumAccumulators(); ++k)
+    if (!reduction.standsAlone(k))
+      return false;
+  auto needs = [](Value value, Value other) {
+    return llvm::is_contained(getIterationIndices(value), other);
+  };
+  if (needs(reduction.getLower()[0], index) || needs(reduction.getUpper()[0], index))
+    return false;
+  bool isRead = false, isOwn = false;
+  reduction.getBody().walk([&](Operation *inner) {
+    isOwn |= inner->getNumRegions() > 0 && isa<ReduceOp, ScanOp>(inner);
+    auto load = dyn_cast<LoadOp>(inner);
+    if (!load || !needs(load.getResult(), reduction.getIndex(0)))
+      return;
+    isRead = true;
+    isOwn |= needs(load.getResult(), index);
+  });
+  std::optional<int64_t> length = shape.upperOf(reduction.getIndex(0));
+  return isRead && !isOwn && (!length || *length >= leastShared);
+}
+
+bool Planner::planShared() {
+  ComputeOp compute = shape.compute;
+  if (!coarse || compute.getNumIndices() == 0)
+    return false;
+  // The innermost index that shares terms with all reductions; nothing is stored along these.
+  Value index;
+  for (Value candidate : llvm::reverse(compute.getBlock()->getArguments()))
+    if (!index && llvm::all_of(shape.reductions,
+                               [&](Operation *op) { return sharesTerms(shape, op, candidate); }))
+      index = candidate;
+  if (!index || block.tiles.size() > block.tiles.count(index))
+    return false;
+  int64_t words = 0, blocks = 1;
+  for (Operation *op : shape.reductions) {
+    auto reduction = cast<ReduceOp>(op);
+    for (unsigned k = 0; k < reduction.getNumAccumulators(); ++k) {
+      Type type = reduction.getResult(k).getType();
+      bool isPlace =
+          reduction.getKind(k) == ReduceKind::ArgMax || reduction.getKind(k) == ReduceKind::ArgMin;
+      bool isWide = !type.isIntOrFloat() || type.getIntOrFloatBitWidth() > 32;
+      words += placeOfExtremum(reduction) ? 0 : 1 + isPlace + isWide;
+    }
+  }
+  for (Value other : compute.getBlock()->getArguments())
+    if (other != index)
+      blocks *= shape.upperOf(other).value_or(1);
+  // As many results as cost least, places and what lies beyond the last result counted.
+  std::optional<int64_t> upper = shape.upperOf(index);
+  int64_t best = 1, least = 0;
+  for (int64_t results = 1; results <= mostResults; results *= 2) {
+    if (results > 1 && results * neighbours * words > mostCarried)
+      break;
+    int64_t groups = upper ? llvm::divideCeil(std::max<int64_t>(*upper, 1), results) : 0;
+    if (results > 1 && upper && groups * blocks < target.getProcessors())
+      break;
+    int64_t cost = (upper ? groups : mostResults / results) * (results + costOfPlace);
+    if (results == 1 || cost <= least)
+      best = results, least = cost;
+  }
+  if (!block.tiles.contains(index) && best == 1)
+    return false;
+  set(index, best);
+  for (Operation *op : shape.reductions)
+    set(cast<ReduceOp>(op).getIndex(0), threadsOfShared * neighbours);
+  warps = threadsOfShared / 32;
+  perThread = tileOf(index) * neighbours;
+  return true;
+}

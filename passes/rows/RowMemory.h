@@ -1,0 +1,29 @@
+//===- RowMemory.h - shared memory for rows that come early -----*- C++ -*-===//
+#ifndef TK_PASSES_ROWS_ROWMEMORY_H
+#define TK_PASSES_ROWS_ROWMEMORY_H
+
+#include "dialects/tkgpu/TkGpuPlan.h"
+#include "passes/machine/Machine.h"
+
+#include <algorithm>
+
+namespace tk {
+
+/// How many blocks of a multiprocessor go through rows that they reduce: threads of 64 registers
+/// fill it, if the schedule says nothing else.
+inline int64_t blocksThatReduce(gpu::FuncOp function) {
+  auto schedule = gpu::getTiles(function);
+  if (schedule && schedule.getPersistent() != 0)
+    return schedule.getPersistent();
+  return std::max<int64_t>(usualThreadsOfProcessor / (function.getBlockWarps() * 32), 1);
+}
+
+/// The shared memory of one of so many blocks of a multiprocessor, of whose shares the hardware
+/// takes some.
+inline int64_t sharedBytesOfBlock(gpu::TargetAttr target, int64_t blocks) {
+  return (target.getShared() + sharedOfSystem) / blocks - sharedOfSystem;
+}
+
+} // namespace tk
+
+#endif // TK_PASSES_ROWS_ROWMEMORY_H

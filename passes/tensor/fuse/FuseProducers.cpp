@@ -1,0 +1,357 @@
+//===- FuseProducers.cpp - compute a local tensor where it is read --------===//
+//
+// A local tensor in global memory costs a store, a load and a launch. This pass computes the
+// tensor's elements inside the consumer instead, where the cost rule allows it
+// (FuseProducersCost.cpp).
+//
+// 1. Visit compute ops in program order. For each result, collect the loads that read it.
+// 2. Fuse a pointwise producer into each reader for which the cost rule agrees. If the producer
+//    reads a matrix product, either all readers fuse it or none does.
+// 3. Fuse a producer with reductions only if the rule agrees for all readers: a tensor that is
+//    stored anyway is cheaper to load. The exception is a reader that carries the producer's
+//    reductions in a loop of its own. Such a reader fuses a row reduction even if other readers do
+//    not.
+// 4. Fuse producers with matrix products last, and in reverse order. The row reductions and
+//    pointwise ops between two products are gone by then. Of three products in a row, the last two
+//    become a back-to-back contraction. Attention thus fuses the scores into its loop, and does not
+//    compute a projection again for the scores.
+// 5. Fusing clones the producer's expression at the load's indices. An operation that does not
+//    depend on a reduction's index moves out of that reduction. A padded load becomes a selection
+//    between the element and the padding value, and the loads of the clone become padded too. Equal
+//    expressions of a reader are merged.
+// 6. Store a producer whose copies exceed the budget of work and code (FusionBudget.cpp).
+// 7. Erase compute ops that nothing reads.
+//
+// The pass first fuses a copy of the module and runs the merging passes that follow on it. If an
+// operation of the copy would combine values of two computations of one sum
+// (passes/analysis/ValueCopies.h), the compute op of that sum is stored for all readers.
+//
+//   %s = tk.compute ["i","j"] {.. %d = tk.reduce [sum] ["k"] ..}
+//   %y = tk.compute ["i","j"] {.. %v = tk.load %s[%i, %j]; %r = maximumf %v, %zero ..}
+//     =>
+//   %y = tk.compute ["i","j"] {.. %d = tk.reduce [sum] ["k"] ..; %r = maximumf %d, %zero ..}
+//
+//===----------------------------------------------------------------------===//
+#include "passes/tensor/fuse/FuseProducers.h"
+
+#include "passes/Passes.h"
+#include "passes/analysis/Notes.h"
+#include "passes/analysis/ValueCopies.h"
+#include "passes/tensor/fuse/FusionBudget.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/Pass/PassManager.h"
+
+namespace tk {
+#define GEN_PASS_DEF_FUSEPRODUCERS
+#include "passes/Passes.h.inc"
+} // namespace tk
+
+using namespace mlir;
+using namespace tk;
+
+static constexpr llvm::StringLiteral passName = "tk-fuse-producers";
+
+//===----------------------------------------------------------------------===//
+// Rewriting
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Clones a producer's expression in place of a load.
+class Inliner {
+public:
+  explicit Inliner(Read read)
+      : load(read.load), consumer(read.consumer), producer(read.producer),
+        compute(cast<ComputeOp>(read.producer.getOwner())), builder(read.load) {}
+
+  void run();
+
+private:
+  Value clone(Value value);
+  void setInsertionPoint(Operation *op);
+  Value selectInBounds(Value element);
+
+  LoadOp load;
+  ComputeOp consumer;
+  OpResult producer;
+  ComputeOp compute;
+  OpBuilder builder;
+  IRMapping mapping;
+  SmallVector<Operation *> cloned;
+  bool mayMoveOut = true;
+};
+} // namespace
+
+/// Before the load, or before the outermost reduction around it that `op`'s inputs do not need.
+void Inliner::setInsertionPoint(Operation *op) {
+  builder.setInsertionPoint(load);
+  if (!mayMoveOut)
+    return;
+  SmallVector<Value> inputs;
+  for (Value input : getInputs(op))
+    inputs.push_back(mapping.lookupOrDefault(input));
+  Operation *at = load;
+  while (!isa<ComputeOp>(at->getParentOp())) {
+    Region *around = at->getParentRegion();
+    if (llvm::any_of(inputs, [&](Value v) { return around->isAncestor(v.getParentRegion()); }))
+      break;
+    at = around->getParentOp();
+  }
+  builder.setInsertionPoint(at);
+}
+
+Value Inliner::clone(Value value) {
+  if (Value known = mapping.lookupOrNull(value))
+    return known;
+  Operation *op = value.getDefiningOp();
+  if (!op || op->getBlock() != compute.getBlock())
+    return value;
+  for (Value input : getInputs(op))
+    clone(input);
+  setInsertionPoint(op);
+  cloned.push_back(builder.clone(*op, mapping));
+  return mapping.lookup(value);
+}
+
+Value Inliner::selectInBounds(Value element) {
+  builder.setInsertionPoint(load);
+  Location loc = load.getLoc();
+  for (Operation *op : cloned)
+    op->walk([&](LoadOp inner) {
+      if (inner.getPad())
+        return;
+      OpBuilder before(inner);
+      inner.getPadMutable().assign(
+          createIdentity(before, loc, ReduceKind::Sum, inner.getResult().getType()));
+    });
+  SmallVector<unsigned> axes = compute.getIndicesOf(producer.getResultNumber());
+  Value inside;
+  auto require = [&](arith::CmpIPredicate predicate, Value a, Value b) {
+    Value holds = arith::CmpIOp::create(builder, loc, predicate, a, b);
+    inside = inside ? arith::AndIOp::create(builder, loc, inside, holds).getResult() : holds;
+  };
+  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+  for (auto [axis, index] : llvm::zip_equal(axes, load.getIndices())) {
+    auto arg = dyn_cast<BlockArgument>(index);
+    if (arg && arg.getOwner() == consumer.getBlock() &&
+        isSameExtent(consumer.getExtents()[arg.getArgNumber()], compute.getExtents()[axis]))
+      continue;
+    require(arith::CmpIPredicate::sge, index, zero);
+    require(arith::CmpIPredicate::slt, index, compute.getExtents()[axis]);
+  }
+  if (!inside)
+    return element;
+  return arith::SelectOp::create(builder, loc, inside, element, load.getPad());
+}
+
+/// Is `index` below `extent` whatever the sizes are? The proof for any other index that follows no
+/// iteration may rest on a range not being empty.
+static bool isWithin(Value index, Value extent) {
+  std::optional<int64_t> place = getConstantIntValue(index), end = getConstantIntValue(extent);
+  return place && end && 0 <= *place && *place < *end;
+}
+
+void Inliner::run() {
+  SmallVector<unsigned> axes = compute.getIndicesOf(producer.getResultNumber());
+  for (auto [axis, index] : llvm::zip_equal(axes, load.getIndices())) {
+    mapping.map(compute.getIndex(axis), index);
+    mayMoveOut &=
+        !getIterationIndices(index).empty() || isWithin(index, compute.getExtents()[axis]);
+  }
+  mayMoveOut &= !load.getPad();
+  Value element = clone(compute.getYield().getValues()[producer.getResultNumber()]);
+  if (load.getPad())
+    element = selectInBounds(element);
+  load.getResult().replaceAllUsesWith(element);
+  load.erase();
+}
+
+//===----------------------------------------------------------------------===//
+// The kernel
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct FuseProducersPass : tk::impl::FuseProducersBase<FuseProducersPass> {
+  using FuseProducersBase::FuseProducersBase;
+
+  /// Those of the passes that are tried out, too.
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registry.insert<arith::ArithDialect, math::MathDialect>();
+  }
+
+  void runOnOperation() override {
+    once.clear();
+    int64_t next = 0;
+    getOperation()->walk([&](KernelOp kernel) { numberComputations(kernel, next); });
+    while (findMixtures())
+      ;
+    getOperation()->walk([&](KernelOp kernel) {
+      numberProducts(kernel);
+      numInlined += fuse(kernel);
+      roundMixedProducts(kernel);
+      sayDeclined(kernel);
+      forgetComputations(kernel);
+    });
+  }
+
+private:
+  bool findMixtures();
+  unsigned fuse(KernelOp kernel);
+  bool isComputedOnce(OpResult producer) { return holdsComputation(producer.getOwner(), once); }
+  bool fuseOnce(KernelOp kernel, bool products, unsigned &inlined);
+  std::optional<std::string> whyStore(OpResult producer, ArrayRef<Read> reads, ProducerKind kind);
+  void dropStoredReads(SmallVector<Read> &reads);
+  void sayDeclined(KernelOp kernel);
+  void eraseUnread(KernelOp kernel);
+
+  llvm::DenseSet<int64_t> once; ///< computations whose statements are stored
+};
+} // namespace
+
+static SmallVector<Read> getReads(OpResult producer) {
+  SmallVector<Read> reads;
+  for (Operation *user : producer.getUsers())
+    if (auto load = dyn_cast<LoadOp>(user); load && load.getTensor() == producer)
+      if (auto consumer = load->getParentOfType<ComputeOp>())
+        reads.push_back({load, consumer, producer});
+  return reads;
+}
+
+static bool isReturned(OpResult result) {
+  return llvm::any_of(result.getUsers(), [](Operation *user) { return isa<ReturnOp>(user); });
+}
+
+std::optional<std::string> FuseProducersPass::whyStore(OpResult producer, ArrayRef<Read> reads,
+                                                       ProducerKind kind) {
+  if (isComputedOnce(producer))
+    return "an operation would receive values of two computations of its sums";
+  for (Read read : reads)
+    if (auto why = whyNotInline(read, kind, maxExtra))
+      return why;
+  if (kind == ProducerKind::Products)
+    if (auto why = whyStoreProducts(reads, isReturned(producer), maxExtra))
+      return why;
+  return whyOverBudget(reads);
+}
+
+/// True if the element is computed from that of a product, which could be computed there, too.
+static bool readsProduct(OpResult producer) {
+  auto compute = cast<ComputeOp>(producer.getOwner());
+  Value element = compute.getYield().getValues()[producer.getResultNumber()];
+  return llvm::any_of(getSlice(element, compute.getBlock()), [](Operation *op) {
+    auto load = dyn_cast<LoadOp>(op);
+    auto read = load ? dyn_cast<OpResult>(load.getTensor()) : OpResult();
+    return read && isa<ComputeOp>(read.getOwner()) && classify(read) == ProducerKind::Products;
+  });
+}
+
+/// Leaves those of a pointwise producer's reads where it is computed. What is stored for one reader
+/// of a product's elements is stored for all: computed again it would take the product again.
+void FuseProducersPass::dropStoredReads(SmallVector<Read> &reads) {
+  const size_t all = reads.size();
+  OpResult producer = reads.front().producer;
+  llvm::erase_if(reads, [&](Read read) {
+    return whyNotInline(read, ProducerKind::Pointwise, maxExtra).has_value();
+  });
+  if (reads.size() < all && readsProduct(producer))
+    reads.clear();
+}
+
+bool FuseProducersPass::fuseOnce(KernelOp kernel, bool products, unsigned &inlined) {
+  SmallVector<ComputeOp> computes(kernel.getBody().front().getOps<ComputeOp>());
+  if (products)
+    std::reverse(computes.begin(), computes.end());
+  for (ComputeOp compute : computes) {
+    for (OpResult result : compute->getResults()) {
+      SmallVector<Read> reads = getReads(result);
+      ProducerKind kind = classify(result);
+      if (reads.empty() || (kind == ProducerKind::Products) != products || isComputedOnce(result))
+        continue;
+      if (kind == ProducerKind::Pointwise)
+        dropStoredReads(reads);
+      else if (whyStore(result, reads, kind))
+        llvm::erase_if(reads, [&](Read read) {
+          return kind != ProducerKind::Rows || !isCarriedFreely(read) ||
+                 whyNotInline(read, kind, maxExtra).has_value();
+        });
+      if (reads.empty() || whyOverBudget(reads))
+        continue;
+      SmallVector<ComputeOp> merged = getReadersWithEqualLoads(reads);
+      for (Read read : reads) {
+        note(read.load, passName, Verdict::Derived,
+             describe(compute) + " is computed where " + describe(read.consumer) + " reads it");
+        Inliner(read).run();
+        ++inlined;
+      }
+      for (ComputeOp reader : merged)
+        mergeEqualExpressions(reader);
+      return true;
+    }
+  }
+  return false;
+}
+
+unsigned FuseProducersPass::fuse(KernelOp kernel) {
+  unsigned inlined = 0;
+  for (ComputeOp compute : kernel.getBody().front().getOps<ComputeOp>())
+    mergeEqualExpressions(compute);
+  while (fuseOnce(kernel, /*products=*/false, inlined) ||
+         fuseOnce(kernel, /*products=*/true, inlined))
+    eraseUnread(kernel);
+  return inlined;
+}
+
+/// The passes behind this one that make one computation of equal ones.
+static void addMergingPasses(OpPassManager &manager) {
+  manager.addPass(createSimplify());
+  manager.addPass(createMergeComputes());
+  manager.addPass(createSimplify());
+  manager.addPass(createRestrictRanges());
+  manager.addPass(createSimplify());
+  manager.addPass(createOnlineReductions());
+  manager.addPass(createSimplify());
+}
+
+/// Fuses a copy of the module. Returns true if computations have to be stored that were not known
+/// of before.
+bool FuseProducersPass::findMixtures() {
+  OwningOpRef<ModuleOp> trial = getOperation().clone();
+  bool mayMix = false;
+  trial->walk([&](KernelOp kernel) {
+    fuse(kernel);
+    mayMix |= !findMixedCopies(kernel).empty();
+  });
+  if (!mayMix)
+    return false;
+  // What is equal now is not known before reductions are carried in one loop.
+  PassManager manager(&getContext());
+  addMergingPasses(manager);
+  if (failed(manager.run(*trial)))
+    return false;
+  bool isNews = false;
+  trial->walk([&](KernelOp kernel) {
+    for (int64_t number : findMixedCopies(kernel))
+      isNews |= once.insert(number).second;
+  });
+  return isNews;
+}
+
+void FuseProducersPass::sayDeclined(KernelOp kernel) {
+  for (ComputeOp compute : kernel.getBody().front().getOps<ComputeOp>())
+    for (OpResult result : compute->getResults()) {
+      SmallVector<Read> reads = getReads(result);
+      if (reads.empty())
+        continue;
+      if (auto why = whyStore(result, reads, classify(result)))
+        note(compute, passName, Verdict::Declined, describe(compute) + " is stored: " + *why);
+    }
+}
+
+void FuseProducersPass::eraseUnread(KernelOp kernel) {
+  SmallVector<ComputeOp> computes(kernel.getBody().front().getOps<ComputeOp>());
+  for (ComputeOp compute : llvm::reverse(computes))
+    if (compute->use_empty())
+      compute.erase();
+}

@@ -1,0 +1,31 @@
+//===- Simplify.h - parts of tk-simplify that other passes use --*- C++ -*-===//
+#ifndef TK_PASSES_TENSOR_NORMALIZE_SIMPLIFY_H
+#define TK_PASSES_TENSOR_NORMALIZE_SIMPLIFY_H
+
+#include "dialects/tk/TkDialect.h"
+
+namespace tk {
+
+/// Replaces reductions and scans by an equal earlier one that dominates them; returns their number.
+unsigned mergeEqualReductions(ComputeOp compute);
+
+/// Moves the index at position `from` of a reduction to position `to`. 0 is the outermost loop.
+void moveIndex(ReduceOp reduce, unsigned from, unsigned to);
+
+/// Makes the contiguous index of all loads of a reduction the innermost one; true if it was not.
+bool orderIndices(ReduceOp reduce);
+
+/// Applies the invariant factors of a sum's elements to the sum; true if there are any.
+bool hoistFactors(ReduceOp reduce);
+
+/// Writes out a reduction of a few elements whose number is known; true if `reduce` was one (it is
+/// erased).
+bool unrollReduction(ReduceOp reduce);
+
+/// Replaces exponentials that are elements of a sum, divided by the sum, by such quotients; returns
+/// their number.
+unsigned reuseSummedWeights(ComputeOp compute);
+
+} // namespace tk
+
+#endif // TK_PASSES_TENSOR_NORMALIZE_SIMPLIFY_H

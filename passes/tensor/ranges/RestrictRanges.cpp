@@ -1,0 +1,465 @@
+//===- RestrictRanges.cpp - masks become bounds of reductions -------------===//
+//
+// A causal mask makes about half of the elements of a reduction equal to its identity value. This
+// pass turns such a mask into a loop bound, so that the masked elements are never computed.
+//
+// 1. Find conditions without which an element is the identity value. The search follows selections
+//    against the identity. In sums it also follows products, roundings, exponentials of -inf, and
+//    summands that share a condition.
+// 2. Take comparisons that bound one index of the reduction by a value that does not vary in it.
+//    The index must have the coefficient 1 or -1. 64-bit sums of indices and parameters, such as
+//    `j + left >= i`, are included if they cannot overflow as 32-bit indices.
+// 3. Raise the lower bound, or reduce the upper bound. The comparison then always holds inside the
+//    reduction, and tk-simplify drops the selection.
+// 4. A mask such as `j < n or i - j < w` has no single range. Rewrite each part as a comparison of
+//    the index with an invariant value. tk-tile then skips the steps between the ranges
+//    (BlockUnions.cpp).
+// 5. A plain `exp(x - m)` of a masked element is 0, or NaN if `m` is -inf or NaN. If the reduction
+//    leaves out any such element, the result is set to NaN for such `m`.
+//
+// The pass declines masks that vary between results if the reduction is a window, that is, has at
+// most 64 elements by constant bounds. Threads go through a window together and share its loads
+// (PlanAcross.cpp), which separate bounds would prevent.
+//
+// A masked element is left out, not multiplied by zero. An infinite operand beside it therefore
+// does not make the sum NaN.
+//
+//   %s = tk.reduce [max] ["j"] to (%T) {               %e = addi %last, 1; %u = minsi %T, %e
+//     %c = cmpi sle, %j, %last                    =>   %s = tk.reduce [max] ["j"] to (%u) {
+//     %r = select %c, %x, -inf; yield %r }               yield %x }
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Passes.h"
+#include "passes/analysis/Conditions.h"
+#include "passes/analysis/Notes.h"
+#include "passes/analysis/ScalarCases.h"
+#include "passes/analysis/ScalarExpr.h"
+#include "passes/tensor/ranges/TermConditions.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/Matchers.h"
+
+namespace tk {
+#define GEN_PASS_DEF_RESTRICTRANGES
+#include "passes/Passes.h.inc"
+} // namespace tk
+
+using namespace mlir;
+using namespace tk;
+
+static constexpr llvm::StringLiteral passName = "tk-restrict-ranges";
+
+//===----------------------------------------------------------------------===//
+// Comparisons as bounds
+//===----------------------------------------------------------------------===//
+
+/// Before the reduction a load happens even where the range is empty: its indices must follow
+/// enclosing iterations for that to be in bounds.
+static bool canComputeEarlier(Value value) {
+  return llvm::all_of(getSlice(value, value.getParentBlock()), [](Operation *op) {
+    auto load = dyn_cast<LoadOp>(op);
+    return op->getNumRegions() == 0 &&
+           (!load || load.getPad() || llvm::all_of(load.getIndices(), [](Value index) {
+             return !getIterationIndices(index).empty();
+           }));
+  });
+}
+
+/// The coefficient of `index` in `value`, a sum of terms; nothing if it is not linear in it or the
+/// rest varies with `varying`.
+static std::optional<int64_t> getCoefficient(Value value, Value index, Dependence &varying) {
+  if (value == index)
+    return 1;
+  if (!varying.on(value))
+    return canComputeEarlier(value) ? std::optional<int64_t>(0) : std::nullopt;
+  Operation *op = value.getDefiningOp();
+  if (!op || !isa<arith::AddIOp, arith::SubIOp>(op))
+    return std::nullopt;
+  auto a = getCoefficient(op->getOperand(0), index, varying);
+  auto b = getCoefficient(op->getOperand(1), index, varying);
+  if (!a || !b)
+    return std::nullopt;
+  return isa<arith::AddIOp>(op) ? *a + *b : *a - *b;
+}
+
+namespace {
+/// A comparison `index predicate limit`.
+struct IndexBound {
+  unsigned index;
+  arith::CmpIPredicate predicate;
+  Value limit;
+};
+
+class RangeRestrictor {
+public:
+  explicit RangeRestrictor(ReduceOp reduce)
+      : reduce(reduce), varying(reduce.getBlock()->getArguments()), builder(reduce) {}
+
+  /// Returns the number of comparisons that became bounds.
+  unsigned run();
+
+private:
+  std::optional<IndexBound> solve(arith::CmpIOp cmp);
+  bool spellUnion(arith::OrIOp either);
+  Value asIndex(Value value, arith::CmpIOp cmp);
+  Value clampToIndices(Value value, arith::CmpIOp cmp);
+  Value createRest(Value value, Value index);
+  void tighten(const IndexBound &bound);
+  Value isNotEmpty();
+  void keepNaN(Value from, Value leftOut, Value notEmpty);
+
+  ReduceOp reduce;
+  Dependence varying;
+  OpBuilder builder;
+};
+} // namespace
+
+/// `value` less `index`'s part, computed before the reduction. Null stands for 0.
+Value RangeRestrictor::createRest(Value value, Value index) {
+  if (value == index)
+    return {};
+  if (!varying.on(value)) {
+    IRMapping mapping;
+    return cloneSlice(builder, value, reduce.getBlock(), mapping);
+  }
+  Operation *op = value.getDefiningOp();
+  Value a = createRest(op->getOperand(0), index), b = createRest(op->getOperand(1), index);
+  if (!b)
+    return a;
+  if (!a && isa<arith::AddIOp>(op))
+    return b;
+  Location loc = op->getLoc();
+  if (!a)
+    a = arith::ConstantIndexOp::create(builder, loc, 0);
+  return isa<arith::AddIOp>(op) ? arith::AddIOp::create(builder, loc, a, b).getResult()
+                                : arith::SubIOp::create(builder, loc, a, b).getResult();
+}
+
+static arith::CmpIPredicate swapSides(arith::CmpIPredicate predicate) {
+  switch (predicate) {
+  case arith::CmpIPredicate::slt:
+    return arith::CmpIPredicate::sgt;
+  case arith::CmpIPredicate::sle:
+    return arith::CmpIPredicate::sge;
+  case arith::CmpIPredicate::sgt:
+    return arith::CmpIPredicate::slt;
+  case arith::CmpIPredicate::sge:
+    return arith::CmpIPredicate::sle;
+  default:
+    return predicate;
+  }
+}
+
+/// What `value`, a sum of indices, sizes and numbers beside `wide`, is at most: `sizes` and
+/// `constant` together, positive or negative. False if nothing is known.
+static bool addMagnitudes(Value value, Value wide, SmallVectorImpl<Value> &sizes,
+                          int64_t &constant) {
+  APInt number;
+  if (value == wide)
+    return true;
+  if (matchPattern(value, m_ConstantInt(&number))) {
+    constant += std::abs(number.getSExtValue());
+    return number.isSignedIntN(31);
+  }
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    Operation *owner = argument.getOwner()->getParentOp();
+    const unsigned n = argument.getArgNumber();
+    Value size;
+    if (auto kernel = dyn_cast<KernelOp>(owner); kernel && n < kernel.getNumDims())
+      size = argument;
+    if (auto compute = dyn_cast<ComputeOp>(owner))
+      size = compute.getExtents()[n];
+    if (auto reduce = dyn_cast<ReduceOp>(owner); reduce && n < reduce.getNumIndices())
+      if (matchPattern(reduce.getLower()[n], m_Zero()))
+        size = reduce.getUpper()[n];
+    if (size)
+      sizes.push_back(size);
+    return static_cast<bool>(size);
+  }
+  Operation *op = value.getDefiningOp();
+  return isa<arith::AddIOp, arith::SubIOp, arith::IndexCastOp>(op) &&
+         llvm::all_of(op->getOperands(),
+                      [&](Value operand) { return addMagnitudes(operand, wide, sizes, constant); });
+}
+
+/// A parameter of 64 bits as an index that compares with what else `cmp` has as the parameter does,
+/// even if indices have 32 bits: no farther from 0 than one more than all of that together; else
+/// null.
+Value RangeRestrictor::clampToIndices(Value value, arith::CmpIOp cmp) {
+  SmallVector<Value> sizes;
+  int64_t constant = 1;
+  auto argument = dyn_cast<BlockArgument>(value);
+  if (!argument || !isa<KernelOp>(argument.getOwner()->getParentOp()) ||
+      !addMagnitudes(cmp.getLhs(), value, sizes, constant) ||
+      !addMagnitudes(cmp.getRhs(), value, sizes, constant))
+    return {};
+  Location loc = reduce.getLoc();
+  Value most = arith::ConstantIndexOp::create(builder, loc, constant);
+  for (Value size : sizes)
+    most = arith::AddIOp::create(builder, loc, most, size);
+  most = arith::IndexCastOp::create(builder, loc, value.getType(), most);
+  Value least = arith::SubIOp::create(
+      builder, loc, arith::ConstantOp::create(builder, loc, builder.getZeroAttr(value.getType())),
+      most);
+  Value clamped = arith::MaxSIOp::create(
+      builder, loc, least, arith::MinSIOp::create(builder, loc, most, value).getResult());
+  return arith::IndexCastOp::create(builder, loc, builder.getIndexType(), clamped);
+}
+
+/// A side of a comparison, or a summand of it, as an index value, where that loses nothing even if
+/// indices have 32 bits; else null.
+Value RangeRestrictor::asIndex(Value value, arith::CmpIOp cmp) {
+  if (value.getType().isIndex())
+    return value;
+  if (auto cast = value.getDefiningOp<arith::IndexCastOp>();
+      cast && cast.getIn().getType().isIndex() && value.getType().isInteger(64))
+    return cast.getIn();
+  APInt constant;
+  if (matchPattern(value, m_ConstantInt(&constant)) && constant.isSignedIntN(32))
+    return arith::ConstantIndexOp::create(builder, reduce.getLoc(), constant.getSExtValue());
+  if (Operation *sum = value.getDefiningOp();
+      isa_and_nonnull<arith::AddIOp, arith::SubIOp>(sum) && value.getType().isInteger(64)) {
+    Value a = asIndex(sum->getOperand(0), cmp), b = asIndex(sum->getOperand(1), cmp);
+    if (!a || !b)
+      return {};
+    OpBuilder inside(cmp);
+    return isa<arith::AddIOp>(sum) ? arith::AddIOp::create(inside, sum->getLoc(), a, b).getResult()
+                                   : arith::SubIOp::create(inside, sum->getLoc(), a, b);
+  }
+  if (value.getType().isInteger(64) && isa<BlockArgument>(value)) {
+    const AssumedInteger known = assumedIntegerOf(value);
+    if (known.least && known.most && llvm::isInt<32>(*known.least) && llvm::isInt<32>(*known.most))
+      return arith::IndexCastOp::create(builder, reduce.getLoc(), builder.getIndexType(), value);
+    return clampToIndices(value, cmp);
+  }
+  if (auto wider = value.getDefiningOp<arith::ExtSIOp>())
+    value = wider.getIn();
+  if (value.getType().getIntOrFloatBitWidth() > 32 || varying.on(value) ||
+      !canComputeEarlier(value))
+    return {};
+  IRMapping mapping;
+  Value outside = cloneSlice(builder, value, reduce.getBlock(), mapping);
+  return arith::IndexCastOp::create(builder, reduce.getLoc(), builder.getIndexType(), outside);
+}
+
+std::optional<IndexBound> RangeRestrictor::solve(arith::CmpIOp cmp) {
+  arith::CmpIPredicate predicate = cmp.getPredicate();
+  if (predicate == arith::CmpIPredicate::ne || predicate > arith::CmpIPredicate::sge ||
+      cmp.getLhs().getType().isInteger(1))
+    return std::nullopt;
+  Value lhs = asIndex(cmp.getLhs(), cmp), rhs = asIndex(cmp.getRhs(), cmp);
+  if (!lhs || !rhs)
+    return std::nullopt;
+  for (unsigned n = 0; n < reduce.getNumIndices(); ++n) {
+    Value index = reduce.getIndex(n);
+    auto left = getCoefficient(lhs, index, varying);
+    auto right = getCoefficient(rhs, index, varying);
+    if (!left || !right || std::abs(*left - *right) != 1 || std::abs(*left) + std::abs(*right) != 1)
+      continue;
+    Value a = createRest(lhs, index), b = createRest(rhs, index);
+    // left: ±index + a against b; right: a against ±index + b.
+    int64_t sign = *left + *right;
+    bool onLeft = *left != 0;
+    Value own = onLeft ? a : b, other = onLeft ? b : a;
+    if (!onLeft)
+      predicate = swapSides(predicate);
+    Location loc = cmp.getLoc();
+    if (sign < 0) { // own - index against other: index against own - other, sides swapped
+      std::swap(own, other);
+      predicate = swapSides(predicate);
+    }
+    if (!other)
+      other = arith::ConstantIndexOp::create(builder, loc, 0);
+    Value limit = own ? arith::SubIOp::create(builder, loc, other, own).getResult() : other;
+    return IndexBound{n, predicate, limit};
+  }
+  return std::nullopt;
+}
+
+/// Writes a condition of which one part bounds an index above and another below as comparisons of
+/// that index, `index < end or index >= begin`.
+bool RangeRestrictor::spellUnion(arith::OrIOp either) {
+  SmallVector<Value> parts;
+  addParts<arith::OrIOp>(either, parts);
+  SmallVector<IndexBound> bounds;
+  for (Value part : parts) {
+    auto cmp = part.getDefiningOp<arith::CmpIOp>();
+    std::optional<IndexBound> bound = cmp ? solve(cmp) : std::nullopt;
+    if (!bound || bound->predicate == arith::CmpIPredicate::eq ||
+        (!bounds.empty() && bounds.front().index != bound->index))
+      return false;
+    bounds.push_back(*bound);
+  }
+  auto endsRange = [](const IndexBound &bound) {
+    return bound.predicate == arith::CmpIPredicate::slt ||
+           bound.predicate == arith::CmpIPredicate::sle;
+  };
+  if (llvm::all_of(bounds, endsRange) || llvm::none_of(bounds, endsRange))
+    return false;
+  Location loc = either.getLoc();
+  OpBuilder inside(either);
+  Value spelt;
+  for (const IndexBound &bound : bounds) {
+    Value limit = bound.limit;
+    if (bound.predicate == arith::CmpIPredicate::sle ||
+        bound.predicate == arith::CmpIPredicate::sgt) {
+      Value one = arith::ConstantIndexOp::create(builder, loc, 1);
+      limit = arith::AddIOp::create(builder, loc, limit, one);
+    }
+    Value holds = arith::CmpIOp::create(
+        inside, loc, endsRange(bound) ? arith::CmpIPredicate::slt : arith::CmpIPredicate::sge,
+        reduce.getIndex(bound.index), limit);
+    spelt = spelt ? arith::OrIOp::create(inside, loc, spelt, holds).getResult() : holds;
+  }
+  either.replaceAllUsesWith(spelt);
+  note(reduce, passName, Verdict::Derived,
+       "the mask of the " + describe(reduce) + " admits several ranges");
+  return true;
+}
+
+/// Is `limit` one of those whose extreme `bound` is already?
+template <typename ExtremeOp> static bool isBoundedBy(Value bound, Value limit) {
+  if (auto extreme = bound.getDefiningOp<ExtremeOp>())
+    return isBoundedBy<ExtremeOp>(extreme.getLhs(), limit) ||
+           isBoundedBy<ExtremeOp>(extreme.getRhs(), limit);
+  return ScalarEquality().equal(bound, limit);
+}
+
+void RangeRestrictor::tighten(const IndexBound &bound) {
+  Location loc = reduce.getLoc();
+  auto next = [&]() -> Value {
+    Value one = arith::ConstantIndexOp::create(builder, loc, 1);
+    return arith::AddIOp::create(builder, loc, bound.limit, one);
+  };
+  auto raise = [&](Value limit) {
+    OpOperand &lower = reduce.getLowerMutable()[bound.index];
+    if (!isBoundedBy<arith::MaxSIOp>(lower.get(), limit))
+      lower.set(arith::MaxSIOp::create(builder, loc, lower.get(), limit));
+  };
+  auto reduceTo = [&](Value limit) {
+    OpOperand &upper = reduce.getUpperMutable()[bound.index];
+    if (!isBoundedBy<arith::MinSIOp>(upper.get(), limit))
+      upper.set(arith::MinSIOp::create(builder, loc, upper.get(), limit));
+  };
+  switch (bound.predicate) {
+  case arith::CmpIPredicate::slt:
+    return reduceTo(bound.limit);
+  case arith::CmpIPredicate::sle:
+    return reduceTo(next());
+  case arith::CmpIPredicate::sgt:
+    return raise(next());
+  case arith::CmpIPredicate::sge:
+    return raise(bound.limit);
+  default: // eq
+    raise(bound.limit);
+    return reduceTo(next());
+  }
+}
+
+/// The sum is NaN where terms whose mask is a bound now, of distances from -inf or NaN, are left
+/// out: `leftOut` says whether any value of an index is, `notEmpty` whether there were terms.
+void RangeRestrictor::keepNaN(Value from, Value leftOut, Value notEmpty) {
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointAfter(reduce);
+  Location loc = reduce.getLoc();
+  Value sum = reduce.getResult(0);
+  IRMapping mapping;
+  from = cloneSlice(builder, from, reduce.getBlock(), mapping);
+  auto type = cast<FloatType>(from.getType());
+  Value least = createIdentity(builder, loc, ReduceKind::Max, type);
+  Value isNaN = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::ULE, from, least);
+  for (Value some : {leftOut, notEmpty})
+    isNaN = arith::AndIOp::create(builder, loc, isNaN, some);
+  Value nan = arith::ConstantOp::create(
+      builder, loc,
+      builder.getFloatAttr(sum.getType(),
+                           APFloat::getNaN(cast<FloatType>(sum.getType()).getFloatSemantics())));
+  auto kept = arith::SelectOp::create(builder, loc, isNaN, nan, sum);
+  sum.replaceAllUsesExcept(kept, kept);
+}
+
+/// True if the reduction has a term.
+Value RangeRestrictor::isNotEmpty() {
+  Value some;
+  for (auto [lower, upper] : llvm::zip_equal(reduce.getLower(), reduce.getUpper())) {
+    Value along =
+        arith::CmpIOp::create(builder, reduce.getLoc(), arith::CmpIPredicate::slt, lower, upper);
+    some = some ? arith::AndIOp::create(builder, reduce.getLoc(), some, along).getResult() : along;
+  }
+  return some;
+}
+
+/// True if the reduction runs over few terms, whatever the sizes are.
+static bool isWindow(ReduceOp reduce) {
+  constexpr int64_t mostTerms = 64;
+  int64_t terms = 1;
+  for (auto [lower, upper] : llvm::zip_equal(reduce.getLower(), reduce.getUpper())) {
+    std::optional<int64_t> first = getConstantIntValue(lower), end = getConstantIntValue(upper);
+    if (!first || !end || *end - *first > mostTerms)
+      return false;
+    terms *= std::max<int64_t>(*end - *first, 1);
+    if (terms > mostTerms)
+      return false;
+  }
+  return true;
+}
+
+unsigned RangeRestrictor::run() {
+  ReduceKind kind = reduce.getKind(0);
+  if (reduce.isOnline() || kind == ReduceKind::ArgMax || kind == ReduceKind::ArgMin)
+    return 0;
+  unsigned count = 0;
+  const bool keepsMasks = isWindow(reduce);
+  Value before;
+  llvm::SmallMapVector<Value, Value, 2> leftOut; // by what distances are from
+  for (auto [condition, from] : TermConditions(reduce).found) {
+    if (auto either = condition.getDefiningOp<arith::OrIOp>(); either && !keepsMasks) {
+      spellUnion(either);
+      continue;
+    }
+    auto cmp = condition.getDefiningOp<arith::CmpIOp>();
+    std::optional<IndexBound> bound = cmp ? solve(cmp) : std::nullopt;
+    if (!bound || (keepsMasks && !getIterationIndices(bound->limit).empty()))
+      continue;
+    if (!before && from)
+      before = isNotEmpty();
+    Value lower = reduce.getLower()[bound->index], upper = reduce.getUpper()[bound->index];
+    tighten(*bound);
+    if (from) {
+      Value &some = leftOut[from];
+      for (auto [old, now, predicate] :
+           {std::tuple(lower, reduce.getLower()[bound->index], arith::CmpIPredicate::slt),
+            std::tuple(upper, reduce.getUpper()[bound->index], arith::CmpIPredicate::sgt)}) {
+        if (old == now)
+          continue;
+        Value differ = arith::CmpIOp::create(builder, reduce.getLoc(), predicate, old, now);
+        some = some ? arith::OrIOp::create(builder, reduce.getLoc(), some, differ).getResult()
+                    : differ;
+      }
+    }
+    Value holds = arith::ConstantIntOp::create(builder, reduce.getLoc(), 1, 1);
+    condition.replaceUsesWithIf(holds, [&](OpOperand &use) {
+      return reduce.getBody().isAncestor(use.getOwner()->getParentRegion());
+    });
+    ++count;
+  }
+  for (auto [from, some] : leftOut)
+    keepNaN(from, some, before);
+  if (count)
+    note(reduce, passName, Verdict::Derived,
+         "the " + describe(reduce) + " runs over the indices that its mask admits");
+  return count;
+}
+
+namespace {
+struct RestrictRangesPass : tk::impl::RestrictRangesBase<RestrictRangesPass> {
+  void runOnOperation() override {
+    SmallVector<ReduceOp> reduces;
+    getOperation()->walk<WalkOrder::PreOrder>([&](ReduceOp reduce) { reduces.push_back(reduce); });
+    for (ReduceOp reduce : reduces)
+      numRestricted += RangeRestrictor(reduce).run();
+  }
+};
+} // namespace

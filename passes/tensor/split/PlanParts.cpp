@@ -1,0 +1,396 @@
+//===- PlanParts.cpp - the parts of split reductions ----------------------===//
+//
+//   1. A part of a reduction with few outputs has `chunk` elements. On a GPU it may have more: each
+//      multiprocessor gets several blocks, and few partial results are left to combine.
+//   2. If a reduction has several indices, the outermost index with at least half as many parts as
+//      any other is divided. A part is then one piece of memory. If loads are contiguous along the
+//      index, parts are whole memory lines.
+//   3. Sums of columns get as many parts as give each multiprocessor several blocks; a block has
+//      neighbouring columns. Vector-matrix products get parts of one length. Partial results are
+//      laid out like the columns. If there are few columns they are laid out part by part, so that
+//      as many blocks combine them.
+//   4. Online reductions of columns (a maximum and exponentials relative to it) are split likewise.
+//      Online reductions of rows are split only if no cluster holds a row. A part then fits a
+//      block.
+//   5. A reduction over the result of a contraction stays whole. It begins in the epilogue of the
+//      contraction (tk-attach-reductions), which leaves little to reduce.
+//
+//===----------------------------------------------------------------------===//
+#include "dialects/tkgpu/TkGpuDialect.h"
+#include "passes/analysis/IndexSpaces.h"
+#include "passes/analysis/ProductFactors.h"
+#include "passes/analysis/ScalarExpr.h"
+#include "passes/analysis/StoredReductions.h"
+#include "passes/plan/ScheduleBlock.h"
+#include "passes/plan/StatementShape.h"
+#include "passes/tensor/split/SplitContractions.h"
+#include "passes/tensor/split/SplitReductions.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace tk;
+
+static constexpr int64_t fewOutputs = 64;
+/// Sums of columns: how many a block has side by side, rows that are worth a partial result, and
+/// columns that are enough by themselves.
+static constexpr int64_t columnsOfBlock = 64, leastRows = 128, mostColumns = 1 << 20;
+/// Blocks that a multiprocessor should get: of plain sums, and of squared distances whose terms
+/// come early (tk-fetch-ahead); of products with a row, of whose factor a block reads the row's
+/// part beside; and where blocks wait before they read on. Products of 1 x 14336 x 4096 and 1 x
+/// 4096 x 14336 on an H200: 35.1 and 34.6 us with 4, 31.6 and 31.6 with 7 and 8, 35.1 with 27.
+static constexpr int64_t blocksOfSums = 4, blocksOfProducts = 8, blocksThatWait = 8;
+/// Likewise where a block takes in one value, or few.
+static constexpr int64_t blocksOfTotals = 8;
+/// ... and of one total of what lies in one piece: all parts at once, the last of which joins them
+/// (parallel/JoinLaunches.h). Of 2^26 elements of bf16 on an H200: 34.5 us, where parts in four
+/// turns have 36.7 so and 35.5 in two launches.
+static constexpr int64_t blocksOfTotal = 2;
+/// Terms that one part has at least, and neighbours in memory.
+static constexpr int64_t leastTerms = 8192, leastRun = 1024;
+/// Terms of which one block soon finds the greatest: their parts' places are read one after the
+/// other.
+static constexpr int64_t termsOfPlace = 131072;
+/// Of a carried reduction: what a block has in registers at once, but not more of these than a
+/// block soon combines.
+static constexpr int64_t leastCarried = 8192, mostStates = 4096;
+/// What a cluster's registers hold, and its shared memory where elements have 16 bits.
+static constexpr int64_t longestInRegisters = 131072, longestInMemory = 524288, packedBits = 16;
+
+/// How many outputs a statement has, if they are few.
+static std::optional<int64_t> countOutputs(ComputeOp compute) {
+  int64_t outputs = 1;
+  for (Value extent : compute.getExtents()) {
+    int64_t upper = getUpperBound(extent);
+    if (upper < 0 || upper > fewOutputs)
+      return std::nullopt;
+    outputs *= std::max<int64_t>(upper, 1);
+    if (outputs > fewOutputs)
+      return std::nullopt;
+  }
+  return outputs;
+}
+
+/// Do all loads of a reduction run along an index of the statement, but for those that are the same
+/// for all its values, and depend on no index on which not all of the others do?
+static bool runsAcross(ReduceOp reduce, ComputeOp compute) {
+  auto ownOf = [&](LoadOp load) {
+    llvm::SmallPtrSet<void *, 4> own;
+    for (Value index : load.getIndices())
+      for (BlockArgument argument : getIterationIndices(index)) {
+        if (argument.getOwner() != compute.getBlock())
+          continue;
+        int64_t upper = getUpperBound(compute.getExtents()[argument.getArgNumber()]);
+        if (upper < 0 || upper > 1)
+          own.insert(argument.getAsOpaquePointer());
+      }
+    return own;
+  };
+  SmallVector<LoadOp> along, others;
+  reduce.walk([&](LoadOp load) {
+    if (load.getIndices().empty())
+      return;
+    auto last = dyn_cast<BlockArgument>(load.getIndices().back());
+    bool runsAlong = last && last.getOwner() == compute.getBlock();
+    (runsAlong ? along : others).push_back(load);
+  });
+  return !along.empty() && llvm::all_of(others, [&](LoadOp other) {
+    auto needed = ownOf(other);
+    return llvm::all_of(along, [&](LoadOp load) {
+      auto own = ownOf(load);
+      void *column = load.getIndices().back().getAsOpaquePointer();
+      return llvm::all_of(needed,
+                          [&](void *index) { return index != column && own.contains(index); });
+    });
+  });
+}
+
+/// At most how many values an index of a reduction has, or -1.
+static int64_t countOf(ReduceOp reduce, unsigned position) {
+  return getUpperBound(reduce.getUpper()[position]);
+}
+
+int64_t tk::longestHeldRow(ReduceOp reduce) {
+  bool isPacked = true;
+  reduce.getBody().walk([&](LoadOp load) {
+    bool isElement = llvm::any_of(load.getIndices(), [&](Value index) {
+      return llvm::is_contained(getIterationIndices(index), reduce.getIndex(0));
+    });
+    isPacked &= !isElement || load.getResult().getType().getIntOrFloatBitWidth() <= packedBits;
+  });
+  return isPacked ? longestInMemory : longestInRegisters;
+}
+
+/// How many terms the reductions in a term of `reduce` have, as far as that is known.
+static int64_t termsWithin(ReduceOp reduce) {
+  int64_t most = 1;
+  reduce.getBody().walk([&](ReduceOp inner) {
+    int64_t terms = 1;
+    for (unsigned i = 0; i < inner.getNumIndices(); ++i)
+      if (llvm::MulOverflow(terms, std::max<int64_t>(countOf(inner, i), 1), terms))
+        terms = leastTerms;
+    most = std::max(most, terms);
+  });
+  return most;
+}
+
+/// Are neighbours along `index` neighbours at `place`, the innermost axis of an access? Several
+/// indices may count it; of an expression of one index alone it is taken to be so.
+static bool runsAlong(Value place, BlockArgument index) {
+  SmallVector<BlockArgument> indices = getIterationIndices(place);
+  return llvm::is_contained(indices, index) && (indices.size() == 1 || runsOneByOne(place, index));
+}
+
+/// Does `reduce` read terms along `index`? Loads that have fewer of its indices than others bring
+/// what is the same for many terms.
+static bool readsAlong(ReduceOp reduce, BlockArgument index) {
+  size_t most = 0;
+  bool isAlong = false;
+  reduce.getBody().walk([&](LoadOp load) {
+    if (load.getIndices().empty())
+      return;
+    llvm::SmallPtrSet<Value, 4> own;
+    for (Value place : load.getIndices())
+      for (BlockArgument needed : getIterationIndices(place))
+        if (needed.getOwner() == reduce.getBlock())
+          own.insert(needed);
+    if (own.size() < most)
+      return;
+    isAlong &= own.size() == most;
+    most = own.size();
+    isAlong |= runsAlong(load.getIndices().back(), index);
+  });
+  return isAlong;
+}
+
+/// Divides the index of which there are most parts, or one further out of which there are at least
+/// half as many, if there should be `parts` of `least` terms or more each; nothing where sizes are
+/// not known. `isColumn`: loads run across the index but for those of a row that all columns share.
+static std::optional<Split> divide(ReduceOp reduce, int64_t parts, int64_t least,
+                                   bool isColumn = false) {
+  int64_t terms = 1;
+  least = std::max<int64_t>(least / termsWithin(reduce), 1);
+  for (unsigned i = 0; i < reduce.getNumIndices(); ++i) {
+    if (countOf(reduce, i) < 0 || llvm::MulOverflow(terms, countOf(reduce, i), terms))
+      return std::nullopt;
+  }
+  Split best{1};
+  int64_t most = 0;
+  for (unsigned i = 0; i < reduce.getNumIndices(); ++i) {
+    int64_t count = std::max<int64_t>(countOf(reduce, i), 1);
+    int64_t others = std::max<int64_t>(terms / count, 1);
+    const bool isAlong = !isColumn && readsAlong(reduce, reduce.getIndex(i));
+    int64_t length = std::max(llvm::divideCeil(count, parts), llvm::divideCeil(least, others));
+    length = llvm::PowerOf2Ceil(std::max(length, isAlong ? leastRun : 1));
+    int64_t numParts = llvm::divideCeil(count, length);
+    if (numParts > (most > 1 ? 2 * most : most)) {
+      most = numParts;
+      best = {length, false, i, isAlong};
+    }
+  }
+  return best;
+}
+
+/// One total of what lies in one piece: parts of one length, all of which run at once. Where
+/// anything is read again, as for squares of distances, parts rather stay in the second-level
+/// cache.
+static std::optional<Split> divideTotal(ReduceOp reduce, int64_t processors) {
+  int64_t count = reduce.getNumIndices() == 1 ? countOf(reduce, 0) : -1;
+  bool isAlong = true;
+  reduce.getBody().walk([&](LoadOp load) {
+    isAlong &= !load.getIndices().empty() && load.getIndices().back() == reduce.getIndex(0);
+  });
+  int64_t parts = blocksOfTotal * processors;
+  bool isReadOnce =
+      !reduce->getParentOfType<KernelOp>()
+           ->walk([](ReduceOp other) {
+             return matchSquaredDistance(other) ? WalkResult::interrupt() : WalkResult::advance();
+           })
+           .wasInterrupted();
+  if (!isAlong || !isReadOnce || count < parts * leastTerms || termsWithin(reduce) > 1)
+    return std::nullopt;
+  int64_t length = llvm::alignTo(llvm::divideCeil(count, parts), leastTerms);
+  return Split{length, false, 0, true, parts, leastTerms};
+}
+
+static gpu::TargetAttr targetOf(ComputeOp compute) {
+  return compute->getParentOfType<ModuleOp>()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
+}
+
+/// Does `reduce` sum products of what lies along `column` and of a row that all columns share?
+static bool isProductWithRow(ReduceOp reduce, Value column) {
+  if (reduce.getNumIndices() != 1 || !isContraction(reduce))
+    return false;
+  Operation *product = reduce.getYield().getValues()[0].getDefiningOp();
+  return llvm::count_if(product->getOperands(), [&](Value factor) {
+           return llvm::is_contained(getIterationIndices(factor), column);
+         }) == 1;
+}
+
+/// The place of the index of a statement's columns: the last one that may have several values.
+static unsigned columnOf(ComputeOp compute) {
+  unsigned column = compute.getNumIndices() - 1;
+  while (column > 0 && getUpperBound(compute.getExtents()[column]) == 1)
+    --column;
+  return column;
+}
+
+/// How many blocks have the columns of a statement side by side, if that is known and not enough.
+static std::optional<int64_t> blocksOfColumns(ComputeOp compute) {
+  int64_t blocks = 1;
+  for (auto [i, extent] : llvm::enumerate(compute.getExtents())) {
+    int64_t upper = getUpperBound(extent);
+    if (upper < 0 || upper > mostColumns)
+      return std::nullopt;
+    blocks *= i == columnOf(compute) ? llvm::divideCeil(upper, columnsOfBlock) : upper;
+    if (blocks > mostColumns)
+      return std::nullopt;
+  }
+  return std::max<int64_t>(blocks, 1);
+}
+
+/// Of one of the sums of columns that `blocks` blocks have.
+static std::optional<Split> splitColumn(ReduceOp reduce, int64_t blocks, int64_t processors,
+                                        bool areProducts, bool wait) {
+  if (areProducts) {
+    // Of sizes that are known by their bounds alone, parts of one length are the more even ones.
+    int64_t rows = countOf(reduce, 0);
+    int64_t parts = std::min(blocksOfProducts * processors / blocks, rows / leastRows);
+    if (parts < 2)
+      return std::nullopt;
+    int64_t length = llvm::divideCeil(rows, parts);
+    return Split{length, false, 0, false, parts};
+  }
+  int64_t wanted = (wait ? blocksThatWait : blocksOfSums) * processors;
+  int64_t parts = llvm::divideCeil(wanted, blocks);
+  std::optional<Split> how =
+      parts < 2 ? std::nullopt : divide(reduce, parts, leastRows, /*isColumn=*/true);
+  return how && countOf(reduce, how->position) > how->length ? how : std::nullopt;
+}
+
+/// Do asynchronous copies bring what a reduction reads, whose rows are whole vectors of 16 bytes
+/// apart?
+static bool comesEarly(ReduceOp reduce, ComputeOp compute) {
+  auto kernel = compute->getParentOfType<KernelOp>();
+  bool areVectors = true;
+  reduce.getBody().walk(
+      [&](LoadOp load) { areVectors &= kernel && getRowAlignment(kernel, load) >= boxAlignment; });
+  return areVectors;
+}
+
+/// Of sums of columns; nothing if they are not, or too short.
+static SmallVector<Split> splitColumns(ComputeOp compute, ArrayRef<ReduceOp> reduces) {
+  gpu::TargetAttr target = targetOf(compute);
+  auto isAcross = [&](ReduceOp reduce) { return runsAcross(reduce, compute); };
+  if (!target || compute.getNumIndices() == 0 || !llvm::all_of(reduces, isAcross))
+    return {};
+  std::optional<int64_t> blocks = blocksOfColumns(compute);
+  if (!blocks)
+    return {};
+  // Statements of one kernel may share their parts.
+  bool wait = compute->getParentOp()
+                  ->walk([&](ReduceOp reduce) {
+                    return matchSquaredDistance(reduce) && !comesEarly(reduce, compute)
+                               ? WalkResult::interrupt()
+                               : WalkResult::advance();
+                  })
+                  .wasInterrupted();
+  Value column = compute.getIndex(columnOf(compute));
+  bool areProducts =
+      llvm::all_of(reduces, [&](ReduceOp reduce) { return isProductWithRow(reduce, column); });
+  SmallVector<Split> hows;
+  for (ReduceOp reduce : reduces) {
+    std::optional<Split> how =
+        splitColumn(reduce, *blocks, target.getProcessors(), areProducts, wait);
+    if (!how)
+      return {};
+    how->isAcross = !countOutputs(compute);
+    hows.push_back(*how);
+  }
+  return hows;
+}
+
+/// Do the blocks of a cluster, or one of them, hold what a reduction reads?
+static bool isHeld(ReduceOp reduce) {
+  int64_t terms = 1;
+  for (unsigned i = 0; i < reduce.getNumIndices(); ++i)
+    if (countOf(reduce, i) < 0 || llvm::MulOverflow(terms, countOf(reduce, i), terms))
+      return false;
+  return terms <= (reduce.getNumIndices() == 1 ? longestHeldRow(reduce) : longestWholeRow);
+}
+
+std::optional<Split> tk::splitCarried(ReduceOp reduce, ComputeOp compute) {
+  gpu::TargetAttr target = targetOf(compute);
+  std::optional<int64_t> blocks = blocksOfColumns(compute);
+  std::optional<Split> how;
+  if (target && blocks && compute.getNumIndices() > 0 && runsAcross(reduce, compute))
+    how = splitColumn(reduce, *blocks, target.getProcessors(), false, true);
+  else if (target && countOutputs(compute) && !isHeld(reduce))
+    how = divide(reduce, mostStates, leastCarried);
+  return how && countOf(reduce, how->position) > how->length ? how : std::nullopt;
+}
+
+/// Which index of a reduction the kernel's schedule block wants in how many parts, if it says so.
+static std::optional<Split> askedSplit(ReduceOp reduce, ComputeOp compute) {
+  auto kernel = compute->getParentOfType<KernelOp>();
+  for (auto [i, name] : llvm::enumerate(reduce.getIndexNames()))
+    if (auto parts = kernel ? splitOf(kernel, cast<StringAttr>(name).getValue()) : std::nullopt)
+      return Split{1, false, unsigned(i), false, *parts};
+  return std::nullopt;
+}
+
+bool tk::isAskedInParts(ReduceOp reduce, ComputeOp compute) {
+  return askedSplit(reduce, compute).has_value();
+}
+
+/// Can all of a statement's reductions begin in the tiles of the products whose results they take?
+static bool canBeginInProducts(ComputeOp compute, ArrayRef<ReduceOp> reduces) {
+  return !reduces.empty() && targetOf(compute) && llvm::all_of(reduces, [&](ReduceOp reduce) {
+    std::optional<StoredReduction> found = matchStoredReduction(reduce);
+    if (!found || !readsForReductionsOnly(compute, found->stored))
+      return false;
+    auto producer = found->stored.getDefiningOp<ComputeOp>();
+    return computesPlainProducts(producer) && countContractionParts(producer) == 1;
+  });
+}
+
+SmallVector<Split> tk::howToSplit(ComputeOp compute, ArrayRef<ReduceOp> reduces, int64_t chunk) {
+  bool isAsked =
+      llvm::any_of(reduces, [&](ReduceOp reduce) { return isAskedInParts(reduce, compute); });
+  if (!isAsked && canBeginInProducts(compute, reduces))
+    return {};
+  if (!isAsked)
+    if (SmallVector<Split> hows = splitColumns(compute, reduces); !hows.empty())
+      return hows;
+  std::optional<int64_t> outputs = countOutputs(compute);
+  if (!isAsked && !outputs)
+    return {};
+  gpu::TargetAttr target = targetOf(compute);
+  SmallVector<Split> hows;
+  for (ReduceOp reduce : reduces) {
+    std::optional<Split> how = askedSplit(reduce, compute);
+    bool isPlace =
+        reduce.getKind(0) == ReduceKind::ArgMax || reduce.getKind(0) == ReduceKind::ArgMin;
+    if (!how && target && isPlace && countOf(reduce, 0) <= termsOfPlace)
+      return {};
+    if (!how && target && !isPlace && compute.getNumIndices() == 0 && reduces.size() == 1)
+      how = divideTotal(reduce, target.getProcessors());
+    if (!how && target)
+      how = divide(reduce,
+                   llvm::divideCeil(blocksOfTotals * target.getProcessors(), outputs.value_or(1)),
+                   std::max(chunk, leastTerms));
+    hows.push_back(how.value_or(Split{reduce.getNumIndices() == 1 ? chunk : 1}));
+  }
+  return hows;
+}
+
+bool tk::wantsParts(ReduceOp reduce, ComputeOp compute) {
+  constexpr int64_t chunk = 4096;
+  if (!targetOf(compute) || reduce.isOnline() || (!runsAcross(reduce, compute) && isHeld(reduce)))
+    return false;
+  SmallVector<Split> hows = howToSplit(compute, reduce, chunk);
+  if (hows.empty())
+    return false;
+  int64_t count = countOf(reduce, hows.front().position);
+  return count < 0 || count > hows.front().length;
+}

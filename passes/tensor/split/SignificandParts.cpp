@@ -1,0 +1,245 @@
+//===- SignificandParts.cpp - storing the parts of a bf16x3 decomposition -===//
+//
+// 1. Compute the scale of each row of an operand, a power of two, from its greatest finite
+//    magnitude.
+// 2. Store the three bf16 parts of the scaled rows.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/tensor/split/SignificandParts.h"
+
+#include "passes/analysis/SizeFacts.h"
+#include "passes/tensor/operands/PadFactors.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace tk;
+
+namespace {
+
+/// What is stored of a tensor, in this order: bf16 of a number, the same where it is finite, and
+/// the parts that follow.
+enum Part : int64_t { Raw, First, Second, Third };
+
+/// The pairs of parts that are multiplied, the least first.
+constexpr std::pair<Part, Part> pairs[] = {{Third, First},  {Second, Second}, {First, Third},
+                                           {Second, First}, {First, Second},  {Raw, Raw}};
+static_assert(std::size(pairs) == countPairs && Third + 1 == countParts);
+
+/// The scales of rows whose greatest magnitude is below a bound, the greatest bound first. All bits
+/// of three parts exist from 2^-110 on; 2^24 takes every number of f32 there that is not 0. A
+/// scaled row stays below 2^-20: its products with numbers of any size are not infinite before they
+/// are summed, nor are 2^20 of them.
+constexpr std::pair<double, double> scalesOfSmall[] = {
+    {0x1p-28, 0x1p8}, {0x1p-36, 0x1p16}, {0x1p-44, 0x1p24}};
+
+/// The greatest finite number of bf16.
+constexpr double greatestPart = 0x1.FEp127;
+
+} // namespace
+
+std::optional<std::pair<LoadOp, LoadOp>> tk::factorsOf(Value term) {
+  auto product = term.getDefiningOp<arith::MulFOp>();
+  if (!product || !product.getType().isF32())
+    return std::nullopt;
+  auto left = product.getLhs().getDefiningOp<LoadOp>();
+  auto right = product.getRhs().getDefiningOp<LoadOp>();
+  return left && right ? std::optional(std::pair(left, right)) : std::nullopt;
+}
+
+unsigned tk::axisOfSum(LoadOp load, ReduceOp reduce) {
+  return llvm::find(load.getIndices(), reduce.getIndex(0)) - load.getIndices().begin();
+}
+
+bool tk::isMadeLonger(KernelOp kernel, Value extent) {
+  return getSizeFact(kernel, extent).divisor % elementsOfSlice != 0;
+}
+
+std::string SignificandParts::nameOf(StringRef suffix) {
+  return (cast<StringAttr>(compute.getNames()[0]).getValue() + suffix).str();
+}
+
+/// Names of the axes of `tensor`.
+static SmallVector<std::string> namesOfAxes(unsigned rank) {
+  SmallVector<std::string> names;
+  for (unsigned axis = 0; axis < rank; ++axis)
+    names.push_back("at" + std::to_string(axis));
+  return names;
+}
+
+Value tk::createF32(OpBuilder &builder, Location loc, double value) {
+  return arith::ConstantOp::create(builder, loc,
+                                   builder.getF32FloatAttr(static_cast<float>(value)));
+}
+
+/// Is the f32 `value` finite?
+static Value isFinite(OpBuilder &builder, Location loc, Value value) {
+  Value infinity = createF32(builder, loc, std::numeric_limits<double>::infinity());
+  return arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OLT,
+                               math::AbsFOp::create(builder, loc, value), infinity);
+}
+
+/// `values` without that of the axis that the sum is over.
+template <typename Range> static auto withoutSum(const Range &values, unsigned sumAxis) {
+  auto rest = llvm::to_vector(values);
+  rest.erase(rest.begin() + sumAxis);
+  return rest;
+}
+
+/// The greatest finite magnitude along `sumAxis` of `tensor`, at `row` of its other axes.
+static Value createGreatest(OpBuilder &builder, Location loc, Value tensor, Value extent,
+                            unsigned sumAxis, ValueRange row) {
+  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+  auto greatest =
+      ReduceOp::create(builder, loc, ReduceKind::Max, ArrayRef<StringRef>{"along"},
+                       ValueRange{zero}, ValueRange{extent}, builder.getF32Type(),
+                       [&](OpBuilder &inner, Location at, ValueRange along) -> Value {
+                         SmallVector<Value> place(row);
+                         place.insert(place.begin() + sumAxis, along.front());
+                         Value element = LoadOp::create(inner, at, tensor, place, Value());
+                         Value magnitude = math::AbsFOp::create(inner, at, element);
+                         return arith::SelectOp::create(inner, at, isFinite(inner, at, element),
+                                                        magnitude, createF32(inner, at, 0));
+                       });
+  return greatest.getResult(0);
+}
+
+/// The statement of the scales of the rows of `factor`, and of their reciprocals.
+SignificandParts::RowScales SignificandParts::storeScales(Factor factor) {
+  OpBuilder builder(compute);
+  Location loc = compute.getLoc();
+  auto [tensor, sumAxis] = factor;
+  SmallVector<Value> extents = getExtents(kernel, tensor);
+  SmallVector<std::string> texts = withoutSum(namesOfAxes(extents.size()), sumAxis);
+  std::string up = nameOf(".scale"), off = nameOf(".unscale");
+  auto statement = ComputeOp::create(
+      builder, loc, llvm::to_vector_of<StringRef>(texts), withoutSum(extents, sumAxis),
+      SmallVector<Type>(2, builder.getF32Type()), ArrayRef<StringRef>{up, off},
+      ArrayRef<SmallVector<unsigned>>{}, [&](OpBuilder &body, Location at, ValueRange row) {
+        Value most = createGreatest(body, at, tensor, extents[sumAxis], sumAxis, row);
+        Value scale = createF32(body, at, 1), reciprocal = scale;
+        auto choose = [&](Value condition, double power) {
+          scale = arith::SelectOp::create(body, at, condition, createF32(body, at, power), scale);
+          reciprocal = arith::SelectOp::create(body, at, condition, createF32(body, at, 1 / power),
+                                               reciprocal);
+        };
+        auto compare = [&](arith::CmpFPredicate how, double bound) -> Value {
+          return arith::CmpFOp::create(body, at, how, most, createF32(body, at, bound));
+        };
+        for (auto [bound, power] : scalesOfSmall)
+          choose(compare(arith::CmpFPredicate::OLT, bound), power);
+        choose(compare(arith::CmpFPredicate::OGE, 0x1p127), 0.5);
+        YieldOp::create(body, at, {scale, reciprocal});
+      });
+  return {statement->getResult(0), statement->getResult(1)};
+}
+
+Value tk::createPart(OpBuilder &builder, Location loc, Value scaled, Value which, bool isBounded) {
+  auto rounded = [&](Value value) -> Value {
+    return arith::TruncFOp::create(builder, loc, builder.getBF16Type(), value);
+  };
+  auto restOf = [&](Value value, Value part) -> Value {
+    Value wide = arith::ExtFOp::create(builder, loc, builder.getF32Type(), part);
+    return arith::SubFOp::create(builder, loc, value, wide);
+  };
+  Value raw = isBounded ? rounded(scaled) : Value();
+  Value zero = createF32(builder, loc, 0);
+  Value isNumber = isFinite(builder, loc, scaled);
+  Value finite = arith::SelectOp::create(builder, loc, isNumber, scaled, zero), near = finite;
+  if (!isBounded) {
+    near = arith::MinimumFOp::create(builder, loc, near, createF32(builder, loc, greatestPart));
+    near = arith::MaximumFOp::create(builder, loc, near, createF32(builder, loc, -greatestPart));
+    raw = rounded(arith::SelectOp::create(builder, loc, isNumber, near, scaled));
+  }
+  Value first = rounded(near);
+  Value rest = restOf(finite, first), second = rounded(rest), third = rounded(restOf(rest, second));
+  auto isPart = [&](Part part) -> Value {
+    Value number = arith::ConstantIndexOp::create(builder, loc, part);
+    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, which, number);
+  };
+  Value part = third;
+  for (auto [number, value] :
+       {std::pair(Second, second), std::pair(First, first), std::pair(Raw, raw)})
+    part = arith::SelectOp::create(builder, loc, isPart(number), value, part);
+  return part;
+}
+
+/// `extent`, of an axis that tiles run along, up to whole slices.
+Value SignificandParts::lengthOf(Value extent) {
+  Value &length = lengths[extent];
+  if (!length) {
+    OpBuilder builder(compute);
+    length = createMultiple(builder, compute.getLoc(), extent, elementsOfSlice);
+  }
+  return length;
+}
+
+/// The statement of the parts of `tensor`, a tensor each. Those of a row are computed one behind
+/// the other, which reads it from memory once.
+StoredParts SignificandParts::storeParts(Factor factor, RowScales scales) {
+  OpBuilder builder(compute);
+  Location loc = compute.getLoc();
+  auto [tensor, sumAxis] = factor;
+  SmallVector<Value> extents = getExtents(kernel, tensor);
+  SmallVector<std::string> texts = namesOfAxes(extents.size());
+  const unsigned last = extents.size() - 1;
+  bool isLonger = false;
+  const bool isRowLonger = sumAxis != last && isMadeLonger(kernel, extents[last]);
+  Value length;
+  for (unsigned axis : {sumAxis, last})
+    if (isMadeLonger(kernel, extents[axis])) {
+      extents[axis] = lengthOf(extents[axis]);
+      isLonger = true;
+      if (axis == sumAxis)
+        length = extents[axis];
+      if (sumAxis == last)
+        break;
+    }
+  texts.insert(texts.begin() + last, "part");
+  extents.insert(extents.begin() + last, arith::ConstantIndexOp::create(builder, loc, countParts));
+  std::string name = nameOf(".parts");
+  SmallVector<unsigned> order = {last};
+  for (unsigned axis = 0; axis < extents.size(); ++axis)
+    if (axis != last)
+      order.push_back(axis);
+  auto statement = ComputeOp::create(
+      builder, loc, llvm::to_vector_of<StringRef>(texts), extents,
+      ArrayRef<Type>{builder.getBF16Type()}, ArrayRef<StringRef>{name},
+      ArrayRef<SmallVector<unsigned>>{order}, [&](OpBuilder &body, Location at, ValueRange places) {
+        SmallVector<Value> from(places);
+        from.erase(from.begin() + last);
+        Value outside = isLonger ? createF32(body, at, 0) : Value();
+        Value element = LoadOp::create(body, at, tensor, from, outside);
+        Value one = isRowLonger ? createF32(body, at, 1) : Value();
+        Value power = LoadOp::create(body, at, scales.scale, withoutSum(from, sumAxis), one);
+        Value scaled = arith::MulFOp::create(body, at, element, power);
+        YieldOp::create(body, at, createPart(body, at, scaled, places[last], /*isBounded=*/true));
+      });
+  return {statement->getResult(0), scales.reciprocal, length};
+}
+
+Value tk::createPartOfPair(OpBuilder &builder, Location loc, Value pair, bool isLeft) {
+  // Two bits of a number each.
+  int64_t table = 0;
+  for (int64_t n = 0; n < countPairs; ++n)
+    table |= int64_t(isLeft ? pairs[n].first : pairs[n].second) << (2 * n);
+  Value two = arith::ConstantIndexOp::create(builder, loc, 2);
+  Value four = arith::ConstantIndexOp::create(builder, loc, 4);
+  Value place = arith::MulIOp::create(builder, loc, pair, two);
+  Value bits = arith::ShRUIOp::create(builder, loc,
+                                      arith::ConstantIndexOp::create(builder, loc, table), place);
+  return FloorModOp::create(builder, loc, bits.getType(), bits, four);
+}
+
+void SignificandParts::store(ComputeOp statement, ArrayRef<ReduceOp> sums) {
+  compute = statement;
+  for (ReduceOp reduce : sums)
+    for (LoadOp load : reduce.getBlock()->getOps<LoadOp>()) {
+      Factor factor(load.getTensor(), axisOfSum(load, reduce));
+      if (!stored.contains(factor))
+        stored[factor] = storeParts(factor, storeScales(factor));
+    }
+}

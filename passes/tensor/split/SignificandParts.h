@@ -1,0 +1,103 @@
+//===- SignificandParts.h - the parts of a bf16x3 decomposition -*- C++ -*-===//
+//
+// The decisions (SignificandCost.cpp) and the stored parts (SignificandParts.cpp) of
+// tk-split-significands. SplitSignificands.cpp rewrites the sums and defines the parts.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TK_PASSES_TENSOR_SPLIT_SIGNIFICANDPARTS_H
+#define TK_PASSES_TENSOR_SPLIT_SIGNIFICANDPARTS_H
+
+#include "dialects/tk/TkDialect.h"
+
+#include "llvm/ADT/MapVector.h"
+
+#include <optional>
+
+namespace tk {
+
+/// The stored parts of a number, and the multiplied pairs of parts of two numbers.
+inline constexpr int64_t countParts = 4, countPairs = 6;
+/// The number of elements of which rows of parts, and the range of the sum, have a multiple: whole
+/// lines and whole slices.
+inline constexpr int64_t elementsOfSlice = 128;
+
+/// The two operands of an element, if it is the product of two f32 loads.
+std::optional<std::pair<LoadOp, LoadOp>> factorsOf(mlir::Value term);
+
+/// The axis of the loaded tensor along which the sum runs.
+unsigned axisOfSum(LoadOp load, ReduceOp reduce);
+
+/// True if an axis along tiles is padded to whole slices that end in zeros.
+bool isMadeLonger(KernelOp kernel, mlir::Value extent);
+
+/// An f32 constant.
+mlir::Value createF32(mlir::OpBuilder &builder, mlir::Location loc, double value);
+
+/// The number of the left or right part of pair `pair`, an index.
+mlir::Value createPartOfPair(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value pair,
+                             bool isLeft);
+
+/// Part `which`, an index, of the f32 `scaled`. A number that is not `isBounded` by 2^127 may
+/// exceed bf16; its first part is then the greatest bf16 number.
+mlir::Value createPart(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value scaled,
+                       mlir::Value which, bool isBounded);
+
+/// The time of contractions in `compute` on `processors` multiprocessors, on CUDA cores and by
+/// bf16x3 decomposition.
+struct SignificandCost {
+  KernelOp kernel;
+  ComputeOp compute;
+  int64_t processors;
+
+  /// True if `sums` of known sizes save more time than the parts of their operands cost, and the
+  /// parts fit the memory.
+  bool pays(llvm::ArrayRef<ReduceOp> sums);
+  /// The number of blocks that divide the pairs of parts of the compute op's only contraction among
+  /// themselves.
+  int64_t countShares(ReduceOp reduce);
+
+private:
+  double savedOf(ReduceOp reduce, mlir::Value term);
+  bool areSizesKnown(llvm::ArrayRef<ReduceOp> sums);
+};
+
+/// A tensor's parts, and the scales of its rows. A row has the elements of one result's sum.
+struct StoredParts {
+  mlir::Value parts;      ///< [part, axes of the tensor ...] in bf16
+  mlir::Value reciprocal; ///< [axes of the tensor but the sum's ...], of rows' scales, in f32
+  mlir::Value length;     ///< of the sum's axis, if it was padded; or null
+};
+
+/// The parts of one kernel's tensors, for each axis along which a sum runs.
+class SignificandParts {
+public:
+  explicit SignificandParts(KernelOp kernel) : kernel(kernel) {}
+
+  /// Stores, in front of `statement`, the operands of its contractions `sums` that are not stored
+  /// yet.
+  void store(ComputeOp statement, llvm::ArrayRef<ReduceOp> sums);
+  const StoredParts &of(LoadOp load, ReduceOp reduce) {
+    return stored[{load.getTensor(), axisOfSum(load, reduce)}];
+  }
+
+private:
+  using Factor = std::pair<mlir::Value, unsigned>;
+
+  struct RowScales {
+    mlir::Value scale, reciprocal;
+  };
+
+  RowScales storeScales(Factor factor);
+  StoredParts storeParts(Factor factor, RowScales scales);
+  mlir::Value lengthOf(mlir::Value extent);
+  std::string nameOf(llvm::StringRef suffix);
+
+  KernelOp kernel;
+  ComputeOp compute; ///< the present compute op
+  llvm::MapVector<Factor, StoredParts> stored;
+  llvm::MapVector<mlir::Value, mlir::Value> lengths; ///< from extents to their padded lengths
+};
+
+} // namespace tk
+
+#endif // TK_PASSES_TENSOR_SPLIT_SIGNIFICANDPARTS_H

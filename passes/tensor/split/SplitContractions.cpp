@@ -1,0 +1,501 @@
+//===- SplitContractions.cpp - split-K of products with few tiles ---------===//
+//
+// A matrix product with few result tiles and a long reduction leaves most multiprocessors idle.
+// This pass cuts the reduction into parts that different blocks compute (split-K).
+//
+// 1. Find a compute op whose one reduction sums products of two operands over one index from 0. The
+//    result must have several rows and several columns. The target must have wgmma.
+// 2. Choose the number of parts by the kind of the operands:
+//    * 16-bit operands and 8-bit floats for wgmma: the number with the least predicted time of the
+//      best tile (WarpgroupTiles.h), plus storing and adding the parts. A part has at least 1024
+//      elements, and there are at most 16 parts.
+//    * An operand that threads convert, such as 8-bit weights, with at most 64 rows: as many parts
+//      as give each multiprocessor two blocks, if the operands are then read faster. A sum over
+//      groups, each a product that is scaled, is cut between groups.
+//    * f32 and f64 operands for CUDA cores or mma.sync: as many parts as keep the multiprocessors
+//      busy with the best tile (CoreTiles.h), at most 64.
+//    * `split k = n` in a schedule block: n parts, at most 64.
+// 3. A new compute op with the part as its first index computes the parts in the type of the sum.
+//    All parts have one length, a multiple of a tile's K. Padded loads give zeros past the end.
+//    Parts of groups, of f32 and of f64 have loop bounds instead. A scale that a run of elements
+//    shares is never cut.
+// 4. The old compute op adds the parts in a fixed order.
+//
+// The pass declines if one part has the least predicted time, or if the sizes are unknown.
+//
+//   %c = tk.compute ["i", "j"] {tk.reduce [sum] ["k"] from (0) to (%K) {a[i, k] * b[k, j]}}
+//     =>
+//   %p = tk.compute ["k.part", "i", "j"] in (4, ...) {tk.reduce [sum] ["k"] from (0) to (%length) {
+//          pad(a[i, part * length + k], 0) * pad(b[part * length + k, j], 0)}}
+//   %c = tk.compute ["i", "j"] {p[0, i, j] + p[1, i, j] + p[2, i, j] + p[3, i, j]}
+//
+//===----------------------------------------------------------------------===//
+#include "passes/tensor/split/SplitContractions.h"
+
+#include "passes/Passes.h"
+#include "passes/analysis/IndexSpaces.h"
+#include "passes/analysis/Notes.h"
+#include "passes/analysis/ProductFactors.h"
+#include "passes/analysis/SizeFacts.h"
+#include "passes/machine/CoreTiles.h"
+#include "passes/machine/CostModel.h"
+#include "passes/machine/Machine.h"
+#include "passes/machine/WarpgroupTiles.h"
+#include "passes/plan/ScheduleBlock.h"
+
+#include "dialects/tkgpu/TkGpuDialect.h"
+#include "dialects/tkgpu/TkGpuProducts.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <cmath>
+
+namespace tk {
+#define GEN_PASS_DEF_SPLITCONTRACTIONS
+#include "passes/Passes.h.inc"
+} // namespace tk
+
+using namespace mlir;
+using namespace tk;
+
+static constexpr llvm::StringLiteral passName = "tk-split-contractions";
+/// What lengths of parts are multiples of.
+static constexpr int64_t partUnit = 64;
+/// The same where a factor is converted: a tile's k is that of a line of memory.
+static constexpr int64_t convertedUnit = 128;
+/// Times in terms that a processor adds up at the largest tiles' rate, about 2850 a nanosecond: to
+/// read a byte of the operands, to store and add up an output of a part, to launch once more.
+/// Measured on an H200 with 128 x 4096 and 1024 x 1024 outputs.
+static constexpr double costOfByte = 0.86, costOfOutput = 8, costOfLaunch = 7e6;
+/// What a term of 8-bit floats takes of one of 16 bits, and of the time of the whole sum, what its
+/// parts should take at most. Measured on an H200 with 128 x 1024 x 16384 (26.3 us whole, 14.3 in 4
+/// parts), 256 x 512 x 8192 (15.6, 11.3) and 512 x 1024 x 8192 (16.6, 18.0 in 2).
+static constexpr double timeOfNarrowTerm = 0.47, worthOfNarrowParts = 0.9;
+/// Fewer terms do not make up for storing and reading a part.
+static constexpr int64_t shortestPart = 1024;
+static constexpr int64_t mostParts = 16;
+/// Of f32 and f64: more parts are chosen if they take less than this share of the time of fewer. To
+/// store and add up a byte of a part takes so many times what a byte of memory does. Measured on an
+/// H200 with 64 x 64 to 1024 x 1024 outputs.
+static constexpr double worthOfMoreParts = 0.96, partOfByte = 1.3;
+/// Terms that such a part has at least, and what lengths of such parts are multiples of.
+static constexpr int64_t shortestWidePart = 64, wideUnit = 32;
+/// Few rows and a factor that threads convert: how many blocks a processor should have, how many on
+/// average read about as fast as memory gives, and how much more a second launch costs where each
+/// term is scaled, which keeps threads busy. Measured on an H200 with weights of 8 bits: 64 blocks
+/// take 2.45 times as long as their bytes at the rate of a copy, 128 1.32, 192 1.16, 256 1.07 to
+/// 1.11; of 16 x 6144 x 4096, 96 blocks, two parts take 13.2 us for 13.8 where groups are scaled,
+/// and 17.1 for less than 16.0 where terms are.
+static constexpr int64_t blocksThatRead = 2;
+static constexpr double blocksThatFill = 1.14, costOfScaledTerms = 2;
+/// Each part is a term of its own where they are added up.
+static constexpr int64_t mostAskedParts = 64;
+
+/// By what a constant divides index `k` in `index`, where `index` is that quotient.
+static std::optional<int64_t> divisorOf(Value index, Value k) {
+  auto quotient = index.getDefiningOp<FloorDivOp>();
+  return quotient && quotient.getLhs() == k ? getConstantIndex(quotient.getRhs()) : std::nullopt;
+}
+
+/// May all of what `load`, of a factor of `reduce`, reads be read a part of the sum at a time?
+/// Either rows of terms that can be copied in bulk, or what is the same for a run of terms: a run
+/// is a part's, and what lies beyond the end reads as zero.
+static bool isReadInParts(KernelOp kernel, ReduceOp reduce, LoadOp load) {
+  auto k = cast<BlockArgument>(reduce.getIndex(0));
+  SmallVector<Value> extents = getExtents(kernel, load.getTensor());
+  if (load.getPad() || load->getBlock() != reduce.getBlock() || extents.size() < 2 ||
+      extents.size() != load.getIndices().size())
+    return false;
+  unsigned along = 0;
+  for (auto [index, extent] : llvm::zip_equal(load.getIndices(), extents)) {
+    if (index != k && !llvm::is_contained(getIterationIndices(index), k))
+      continue;
+    ++along;
+    std::optional<int64_t> run = divisorOf(index, k);
+    auto end = extent.getDefiningOp<FloorDivOp>();
+    bool areRuns = run && end && convertedUnit % *run == 0 && rangesOver(reduce, 0, end.getLhs()) &&
+                   getConstantIndex(end.getRhs()) == run;
+    if (!areRuns && (index != k || !rangesOver(reduce, 0, extent) ||
+                     getRowAlignment(kernel, load) < boxAlignment))
+      return false;
+  }
+  return along == 1;
+}
+
+/// Is `factor` zero where all that is loaded for it is?
+static bool isZeroOfZeros(Value factor) {
+  Operation *op = factor.getDefiningOp();
+  if (isa_and_nonnull<LoadOp>(op))
+    return true;
+  return isa_and_nonnull<arith::ExtFOp, arith::TruncFOp, arith::SIToFPOp, arith::UIToFPOp,
+                         arith::MulFOp>(op) &&
+         llvm::all_of(op->getOperands(), isZeroOfZeros);
+}
+
+/// What becomes of the factors of a contraction: warpgroups multiply them, as they are in 16 or in
+/// 8 bits, or converted, or warps and CUDA cores do, in f32 or f64.
+enum class Factors { Unfit, AsStored, Narrow, Converted, Wide };
+
+/// Do both factors of `product` run along `k` in memory?
+static bool areAlong(Operation *product, Value k) {
+  return llvm::all_of(product->getOperands(), [&](Value factor) {
+    auto load = withoutExtension(factor).getDefiningOp<LoadOp>();
+    return load && !load.getIndices().empty() && load.getIndices().back() == k;
+  });
+}
+
+/// Are the factors of `product` f32 or f64 that no warpgroup multiplies, as they are loaded?
+static bool areWide(ReduceOp reduce, Operation *product) {
+  if (!isKernelLevel(reduce.getUpper()[0], reduce->getParentOfType<ComputeOp>()))
+    return false;
+  return llvm::all_of(product->getOperands(), [&](Value factor) {
+    auto load = factor.getDefiningOp<LoadOp>();
+    return load && load->getBlock() == reduce.getBlock() &&
+           llvm::is_contained(load.getIndices(), reduce.getIndex(0)) &&
+           isWideProduct(load.getType(), getSumPrecision(reduce));
+  });
+}
+
+/// Are the factors loaded or converted from what is, and can that be read in parts? Beside 16 bits
+/// floats of 8 are converted, too.
+static Factors classifyFactors(KernelOp kernel, ReduceOp reduce) {
+  Operation *product = reduce.getYield().getValues()[0].getDefiningOp();
+  if (!isa_and_nonnull<arith::MulFOp>(product))
+    return Factors::Unfit;
+  if (areWide(reduce, product))
+    return Factors::Wide;
+  unsigned asStored = 0, narrow = 0;
+  for (Value factor : product->getOperands()) {
+    std::optional<SmallVector<LoadOp>> loads = getElementsOf(factor);
+    if (!loads || !isZeroOfZeros(factor) ||
+        !llvm::all_of(*loads, [&](LoadOp load) { return isReadInParts(kernel, reduce, load); }))
+      return Factors::Unfit;
+    auto load = withoutExtension(factor).getDefiningOp<LoadOp>();
+    if (!load)
+      continue;
+    if (!llvm::is_contained(load.getIndices(), reduce.getIndex(0)))
+      return Factors::Unfit;
+    asStored += load.getType().getIntOrFloatBitWidth() == 16;
+    narrow += gpu::isByteFloat(load.getType());
+    if (load.getType().getIntOrFloatBitWidth() > 16)
+      return Factors::Unfit;
+  }
+  if (narrow == 2)
+    return areAlong(product, reduce.getIndex(0)) ? Factors::Narrow : Factors::Unfit;
+  return asStored == 2 ? Factors::AsStored : Factors::Converted;
+}
+
+/// Has the result several rows and several columns, as far as is known?
+static bool hasTiles(ComputeOp compute) {
+  if (compute.getNumIndices() < 2)
+    return false;
+  auto kernel = compute->getParentOfType<KernelOp>();
+  return llvm::none_of(compute.getExtents().take_back(2), [&](Value extent) {
+    return getSizeFact(kernel, extent).upper.value_or(2) <= 1;
+  });
+}
+
+/// Is `reduce` a plain sum over one index from zero?
+static bool isPlainSum(ReduceOp reduce) {
+  return !reduce.isOnline() && reduce.getNumIndices() == 1 && reduce.getNumAccumulators() == 1 &&
+         reduce.getKind(0) == ReduceKind::Sum && getConstantIndex(reduce.getLower()[0]) == 0;
+}
+
+/// The product that `reduce` sums, group of terms by group: the one reduction inside it, over as
+/// many terms in each; null if it sums anything else.
+static ReduceOp findGroup(ComputeOp compute, ReduceOp reduce) {
+  ReduceOp group;
+  unsigned inside = 0;
+  reduce.getBody().walk([&](ReduceOp other) {
+    group = other;
+    ++inside;
+  });
+  bool isGroup = inside == 1 && isPlainSum(group) && isMatrixProduct(group) &&
+                 group->getBlock() == reduce.getBlock() &&
+                 getConstantIndex(group.getUpper()[0]).has_value();
+  return isGroup && !isMatrixProduct(reduce) && isKernelLevel(reduce.getUpper()[0], compute)
+             ? group
+             : ReduceOp();
+}
+
+bool tk::canSplitContraction(ComputeOp compute, ReduceOp reduce) {
+  auto target =
+      compute->getParentOfType<ModuleOp>()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
+  if (!hasFeature(target, Feature::WarpgroupProducts))
+    return false;
+  WalkResult others = compute.walk([&](ReduceOp other) {
+    return reduce->isAncestor(other) ? WalkResult::advance() : WalkResult::interrupt();
+  });
+  if (others.wasInterrupted() || !hasTiles(compute) || !isPlainSum(reduce) ||
+      reduce->getBlock() != compute.getBlock())
+    return false;
+  return findGroup(compute, reduce) ||
+         (isMatrixProduct(reduce) &&
+          classifyFactors(compute->getParentOfType<KernelOp>(), reduce) != Factors::Unfit);
+}
+
+/// The extents of the results of `compute`, where they are bounded: of the last two, and the number
+/// of all others together.
+struct ResultSize {
+  int64_t rows, columns, others = 1;
+};
+static std::optional<ResultSize> sizeOfResults(KernelOp kernel, ComputeOp compute) {
+  SmallVector<int64_t> extents;
+  for (Value extent : compute.getExtents()) {
+    std::optional<int64_t> upper = getSizeFact(kernel, extent).upper;
+    if (!upper || *upper > (int64_t(1) << 20))
+      return std::nullopt;
+    extents.push_back(std::max<int64_t>(*upper, 1));
+  }
+  if (extents.size() < 2)
+    return std::nullopt;
+  ResultSize size;
+  size.columns = extents.pop_back_val();
+  size.rows = extents.pop_back_val();
+  for (int64_t extent : extents)
+    size.others = std::min<int64_t>(size.others * extent, 1 << 20);
+  return size;
+}
+
+namespace {
+
+class ContractionSplit {
+public:
+  /// Of a statement with one reduction, which can be split.
+  explicit ContractionSplit(ComputeOp compute)
+      : kernel(compute->getParentOfType<KernelOp>()), compute(compute),
+        reduce(*compute.getBlock()->getOps<ReduceOp>().begin()), group(findGroup(compute, reduce)),
+        factors(group ? Factors::Unfit : classifyFactors(kernel, reduce)), loc(reduce.getLoc()) {}
+
+  /// How many parts; 1 if there is no use in cutting.
+  int64_t chooseParts(int64_t processors);
+  void apply(int64_t parts);
+
+private:
+  int64_t choosePartsToRead(int64_t processors);
+  int64_t choosePartsOfWide(int64_t processors);
+  ComputeOp createParts(Value parts, Value length);
+  void takePart(ReduceOp part, Value number, Value length);
+  void takeRange(ReduceOp part, Value number, Value length);
+
+  KernelOp kernel;
+  ComputeOp compute;
+  ReduceOp reduce;
+  ReduceOp group;  ///< the product that `reduce` sums group by group, if it does
+  Factors factors; ///< of `reduce` itself
+  Location loc;
+};
+
+struct SplitContractions : tk::impl::SplitContractionsBase<SplitContractions> {
+  void runOnOperation() override {
+    SmallVector<ComputeOp> computes;
+    getOperation()->walk([&](ComputeOp compute) { computes.push_back(compute); });
+    for (ComputeOp compute : computes) {
+      int64_t parts = countContractionParts(compute);
+      if (parts < 2)
+        continue;
+      ContractionSplit(compute).apply(parts);
+      ++numSplit;
+    }
+  }
+};
+
+} // namespace
+
+int64_t tk::countContractionParts(ComputeOp compute) {
+  auto target =
+      compute->getParentOfType<ModuleOp>()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
+  auto reduces = compute.getBlock()->getOps<ReduceOp>();
+  if (!llvm::hasSingleElement(reduces) || !canSplitContraction(compute, *reduces.begin()))
+    return 1;
+  return ContractionSplit(compute).chooseParts(target.getProcessors());
+}
+
+int64_t ContractionSplit::chooseParts(int64_t processors) {
+  auto name = cast<StringAttr>(reduce.getIndexNames()[0]);
+  if (std::optional<int64_t> asked = splitOf(kernel, name.getValue()))
+    return std::min(*asked, mostAskedParts);
+  if (group || factors == Factors::Converted)
+    return choosePartsToRead(processors);
+  if (factors == Factors::Wide)
+    return choosePartsOfWide(processors);
+  std::optional<int64_t> length = getSizeFact(kernel, reduce.getUpper()[0]).upper;
+  std::optional<ResultSize> size = sizeOfResults(kernel, compute);
+  if (!length || !size)
+    return 1;
+  auto timeOf = [&](int64_t parts) {
+    double least = std::numeric_limits<double>::max();
+    for (const WarpgroupTile &tile : warpgroupTiles) {
+      int64_t tiles = parts * size->others * tile.count(size->rows, size->columns);
+      least = std::min(least, tile.timeOf(tiles, processors));
+    }
+    bool areNarrow = factors == Factors::Narrow;
+    double bytes = (areNarrow ? 1.0 : 2.0) *
+                   static_cast<double>(*length * (size->rows + size->columns) * size->others);
+    double terms = (areNarrow ? timeOfNarrowTerm : 1.0) *
+                   static_cast<double>(llvm::divideCeil(*length, parts));
+    double time = std::max(least * terms, costOfByte * bytes);
+    double outputs = static_cast<double>(size->rows * size->columns * size->others);
+    return parts == 1 ? time : time + costOfOutput * outputs * parts + costOfLaunch;
+  };
+  int64_t best = 1;
+  for (int64_t parts = 2; parts <= std::min(mostParts, *length / shortestPart); ++parts)
+    if (timeOf(parts) < timeOf(best))
+      best = parts;
+  bool isWorth = factors != Factors::Narrow || timeOf(best) < worthOfNarrowParts * timeOf(1);
+  return isWorth ? best : 1;
+}
+
+/// Few rows of a product with a factor that threads convert, which is bound by memory: as many
+/// parts as give each processor its blocks, if the bytes that come faster make up for them.
+int64_t ContractionSplit::choosePartsToRead(int64_t processors) {
+  std::optional<int64_t> count = getSizeFact(kernel, reduce.getUpper()[0]).upper;
+  std::optional<ResultSize> size = sizeOfResults(kernel, compute);
+  if (!count || !size || size->rows > rowsOfWarpgroup)
+    return 1;
+  int64_t tiles = size->others * llvm::divideCeil(size->columns, rowsOfWarpgroup);
+  int64_t terms = group ? std::max<int64_t>(*getConstantIndex(group.getUpper()[0]), 1) : 1;
+  int64_t length = *count * terms;
+  int64_t parts =
+      std::min({blocksThatRead * processors / tiles, mostParts, length / shortestPart, *count});
+  if (parts < 2)
+    return 1;
+  double bytes = static_cast<double>(length * (size->rows + size->columns) * size->others);
+  auto timeOf = [&](int64_t count) {
+    double missing =
+        blocksThatFill * static_cast<double>(processors) / static_cast<double>(count * tiles);
+    return costOfByte * bytes * std::cbrt(1 + missing * missing * missing);
+  };
+  double outputs = static_cast<double>(size->rows * size->columns * size->others);
+  double added = costOfOutput * outputs * static_cast<double>(parts) +
+                 costOfLaunch * (group ? 1 : costOfScaledTerms);
+  return timeOf(parts) + added < timeOf(1) ? parts : 1;
+}
+
+/// Of f32 and f64: tk-select-schedule takes the tile that suits the parts best.
+int64_t ContractionSplit::choosePartsOfWide(int64_t processors) {
+  std::optional<int64_t> length = getSizeFact(kernel, reduce.getUpper()[0]).upper;
+  std::optional<ResultSize> size = sizeOfResults(kernel, compute);
+  if (!length || !size)
+    return 1;
+  bool isF64 = reduce.getResult(0).getType().isF64();
+  ArrayRef<CoreTile> tiles = isF64 ? ArrayRef(coreTilesOfF64) : ArrayRef(coreTiles);
+  double bytes = static_cast<double>(size->rows * size->columns * size->others) * (isF64 ? 8 : 4);
+  auto timeOf = [&](int64_t parts) {
+    double least = std::numeric_limits<double>::max();
+    for (const CoreTile &tile : tiles) {
+      int64_t count = parts * size->others * tile.count(size->rows, size->columns);
+      least = std::min(least, tile.timeOf(count, llvm::divideCeil(*length, parts), processors));
+    }
+    double added = partOfByte * cost::byte * bytes * static_cast<double>(parts) + cost::launch;
+    return parts == 1 ? least : least + added;
+  };
+  int64_t best = 1;
+  for (int64_t parts = 2; parts <= std::min(mostAskedParts, *length / shortestWidePart); ++parts)
+    if (timeOf(parts) < worthOfMoreParts * timeOf(best))
+      best = parts;
+  return best;
+}
+
+/// Makes `part` the terms from `number` * `length` on; those beyond the end are zero.
+void ContractionSplit::takePart(ReduceOp part, Value number, Value length) {
+  part.getUpperMutable()[0].set(length);
+  OpBuilder inner = OpBuilder::atBlockBegin(part.getBlock());
+  Value k = part.getIndex(0);
+  llvm::SmallPtrSet<Operation *, 4> quotients;
+  // Runs of terms are a part's: their number is that of the part's first one and of those before.
+  for (Operation *user : llvm::make_early_inc_range(k.getUsers()))
+    if (std::optional<int64_t> run =
+            user->getNumResults() ? divisorOf(user->getResult(0), k) : std::nullopt) {
+      OpBuilder after(user->getContext());
+      after.setInsertionPointAfter(user);
+      Value runs = FloorDivOp::create(after, loc, length.getType(), length,
+                                      arith::ConstantIndexOp::create(after, loc, *run));
+      Value before = arith::MulIOp::create(after, loc, number, runs);
+      auto at = arith::AddIOp::create(after, loc, before, user->getResult(0));
+      user->getResult(0).replaceAllUsesExcept(at, at);
+      quotients.insert(user);
+    }
+  Value first = arith::MulIOp::create(inner, loc, number, length);
+  auto at = arith::AddIOp::create(inner, loc, first, k);
+  k.replaceUsesWithIf(at, [&](OpOperand &use) {
+    return use.getOwner() != at && !quotients.contains(use.getOwner());
+  });
+  part.walk([&](LoadOp load) {
+    OpBuilder before(load);
+    load.getPadMutable().assign(
+        arith::ConstantOp::create(before, loc, before.getZeroAttr(load.getResult().getType())));
+  });
+}
+
+/// Makes `part` the `length` groups or terms from `number` * `length` on, or what there is of them:
+/// blocks go through groups one by one, so that ends need no masks, and through terms by copies of
+/// threads, which have masks.
+void ContractionSplit::takeRange(ReduceOp part, Value number, Value length) {
+  OpBuilder before(part);
+  Value first = arith::MulIOp::create(before, loc, number, length);
+  Value end = arith::AddIOp::create(before, loc, first, length);
+  end = arith::MinSIOp::create(before, loc, end, part.getUpper()[0]);
+  part.getLowerMutable()[0].set(first);
+  part.getUpperMutable()[0].set(end);
+}
+
+/// The statement of the parts: the part, then the compute's indices.
+ComputeOp ContractionSplit::createParts(Value parts, Value length) {
+  OpBuilder builder(compute);
+  std::string partName = (cast<StringAttr>(reduce.getIndexNames()[0]).getValue() + ".part").str();
+  SmallVector<StringRef> names = {partName};
+  for (Attribute name : compute.getIndexNames())
+    names.push_back(cast<StringAttr>(name).getValue());
+  SmallVector<Value> extents = {parts};
+  llvm::append_range(extents, compute.getExtents());
+  std::string name = (cast<StringAttr>(compute.getNames()[0]).getValue() + ".parts").str();
+  return ComputeOp::create(
+      builder, loc, names, extents, ArrayRef<Type>{reduce.getResult(0).getType()},
+      ArrayRef<StringRef>{name}, ArrayRef<SmallVector<unsigned>>{},
+      [&](OpBuilder &body, Location, ValueRange indices) {
+        IRMapping mapping;
+        for (auto [old, index] :
+             llvm::zip_equal(compute.getBlock()->getArguments(), indices.drop_front()))
+          mapping.map(old, index);
+        Value whole = cloneSlice(body, reduce.getResult(0), compute.getBlock(), mapping);
+        auto part = whole.getDefiningOp<ReduceOp>();
+        if (group || factors == Factors::Wide)
+          takeRange(part, indices.front(), length);
+        else
+          takePart(part, indices.front(), length);
+        YieldOp::create(body, loc, ValueRange{whole});
+      });
+}
+
+void ContractionSplit::apply(int64_t count) {
+  OpBuilder builder(compute);
+  auto constant = [&](int64_t value) {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  };
+  // The least multiple of a tile's k, or number of groups, with which the parts reach the end.
+  int64_t unit = group                                                         ? 1
+                 : factors == Factors::Narrow || factors == Factors::Converted ? convertedUnit
+                 : factors == Factors::Wide                                    ? wideUnit
+                                                                               : partUnit;
+  Value step = constant(count * unit);
+  Value padded =
+      arith::AddIOp::create(builder, loc, reduce.getUpper()[0], constant(count * unit - 1));
+  Value steps = FloorDivOp::create(builder, loc, padded.getType(), padded, step);
+  Value length = arith::MulIOp::create(builder, loc, steps, constant(unit));
+  ComputeOp partial = createParts(constant(count), length);
+  note(reduce, passName, Verdict::Derived,
+       "the " + describe(reduce) + " is computed in " + Twine(count) + " parts (split-K)");
+  OpBuilder body(reduce);
+  Value sum;
+  for (int64_t part = 0; part < count; ++part) {
+    SmallVector<Value> at = {arith::ConstantIndexOp::create(body, loc, part)};
+    llvm::append_range(at, compute.getBlock()->getArguments());
+    Value term = LoadOp::create(body, loc, partial->getResult(0), at, Value());
+    sum = sum ? arith::AddFOp::create(body, loc, sum, term).getResult() : term;
+  }
+  reduce.getResult(0).replaceAllUsesWith(sum);
+  reduce.erase();
+}

@@ -1,0 +1,349 @@
+//===- SplitReductions.cpp - two-level reductions -------------------------===//
+//
+// A long reduction with few results runs in few blocks. This pass gives the reduction a second
+// level: many blocks compute partial results, and a short reduction combines these.
+//
+// 1. Find compute ops with at most 64 results, or, on a GPU, column reductions whose columns give
+//    too few blocks.
+// 2. All reductions of the compute op must qualify. A reduction qualifies if it may have more than
+//    `chunk` elements, if its bounds do not vary, and if its elements need no other reduction. The
+//    sum of squared distances from another reduction's result, as in a variance, qualifies as well
+//    (SquaredDistances.cpp).
+// 3. Choose the index to cut and the length of a chunk (PlanParts.cpp). `split k = n` in a schedule
+//    block sets n chunks instead, whatever the sizes are.
+// 4. A new compute op with one more index, the chunk, computes the partial results.
+// 5. The reduction then combines the partial results in a fixed order. Results therefore repeat bit
+//    by bit.
+//
+// The pass leaves products that tk-split-contractions cuts to that pass. It also declines online
+// reductions, and a reduction that another compute op carries together with one that needs it
+// (tk-split-chains).
+//
+//   %s = tk.compute [] {tk.reduce [sum] ["i"] from (0) to (%N) {x[i]}}
+//     =>
+//   %p = tk.compute ["i.chunk"] in (ceil(%N / 4096)) {tk.reduce [sum] ["i"] from (c * 4096) ..}
+//   %s = tk.compute [] {tk.reduce [sum] ["i.chunk"] {p[i.chunk]}}
+//
+//===----------------------------------------------------------------------===//
+#include "passes/tensor/split/SplitReductions.h"
+
+#include "dialects/tkgpu/TkGpuDialect.h"
+#include "passes/Passes.h"
+#include "passes/Patterns.h"
+#include "passes/analysis/IndexSpaces.h"
+#include "passes/analysis/Notes.h"
+#include "passes/plan/ScheduleBlock.h"
+#include "passes/tensor/normalize/Simplify.h"
+#include "passes/tensor/split/SplitContractions.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace tk {
+#define GEN_PASS_DEF_SPLITREDUCTIONS
+#include "passes/Passes.h.inc"
+} // namespace tk
+
+using namespace mlir;
+using namespace tk;
+
+static constexpr llvm::StringLiteral passName = "tk-split-reductions";
+/// Parts that a schedule block asks for begin at multiples of so many terms, so that their accesses
+/// are as aligned as those of the whole.
+static constexpr int64_t partAlignment = 64;
+
+/// Does `reduce` give the place of an extremum?
+static bool isArg(ReduceOp reduce) {
+  return reduce.getKind(0) == ReduceKind::ArgMax || reduce.getKind(0) == ReduceKind::ArgMin;
+}
+
+/// Does another statement over the same indices have the same reduction, under which it takes
+/// another? tk-merge-computes makes one of them, and tk-split-chains has states of both in parts.
+static bool isCarriedElsewhere(ReduceOp reduce, ComputeOp compute) {
+  for (ComputeOp other : compute->getBlock()->getOps<ComputeOp>()) {
+    ScalarEquality equality;
+    if (other == compute || !equality.equal(other.getExtents(), compute.getExtents()))
+      continue;
+    for (auto [a, b] :
+         llvm::zip_equal(compute.getBlock()->getArguments(), other.getBlock()->getArguments()))
+      equality.identify(a, b);
+    SmallVector<ReduceOp> all(other.getBlock()->getOps<ReduceOp>());
+    for (ReduceOp same : all)
+      if (equality.equal(reduce.getOperation(), same.getOperation()) &&
+          llvm::any_of(all, [&](ReduceOp next) {
+            return next != same && haveSameRanges(next, same) && !matchSquaredDistance(next) &&
+                   llvm::any_of(getInputs(next), [&](Value input) {
+                     return Dependence(same.getResults()).on(input);
+                   });
+          }))
+        return true;
+  }
+  return false;
+}
+
+/// Why a reduction stays whole, or nothing.
+static std::optional<StringRef> whyNotSplit(ReduceOp reduce, ComputeOp compute, const Split &how) {
+  if (reduce.isOnline())
+    return StringRef("its partial results would not be numbers of the same kind");
+  int64_t count = getUpperBound(reduce.getUpper()[how.position]);
+  if (count >= 0 && count <= how.length && !isAskedInParts(reduce, compute))
+    return StringRef("it is short");
+  for (Value bound : reduce->getOperands())
+    if (!isKernelLevel(bound, compute))
+      return StringRef("its bounds vary");
+  if (!isAskedInParts(reduce, compute) && isCarriedElsewhere(reduce, compute))
+    return StringRef("another statement carries it beside one that needs it");
+  std::optional<SquaredDistance> distance = matchSquaredDistance(reduce);
+  for (Value input : getInputs(reduce)) {
+    if (distance && input == distance->point)
+      continue;
+    for (Operation *op : getSlice(input, compute.getBlock()))
+      if (op->getNumRegions())
+        return StringRef("its terms need another reduction");
+  }
+  return std::nullopt;
+}
+
+/// Has the result so many rows and columns that blocks have tiles of it rather than some columns?
+static bool hasSeveralTiles(ComputeOp compute) {
+  constexpr int64_t fewRows = 16;
+  return compute.getNumIndices() >= 2 &&
+         llvm::all_of(compute.getExtents().take_back(2),
+                      [](Value extent) { return getUpperBound(extent) > fewRows; });
+}
+
+namespace {
+struct SplitReductionsPass : tk::impl::SplitReductionsBase<SplitReductionsPass> {
+  using SplitReductionsBase::SplitReductionsBase;
+
+  void runOnOperation() override {
+    NamedPatterns patterns(getOperation(), getArgument(), disable, only);
+    if (failed(patterns.verify()))
+      return signalPassFailure();
+    partials.clear();
+    distances.clear();
+    patterns.run("chunks", [&] {
+      SmallVector<ComputeOp> computes;
+      getOperation()->walk([&](ComputeOp compute) { computes.push_back(compute); });
+      for (ComputeOp compute : computes)
+        splitAll(compute);
+    });
+    patterns.run("distances", [&] {
+      for (ComputeOp partial : partials)
+        llvm::any_of(distances, [&](ComputeOp other) { return replaceBySums(partial, other); });
+    });
+  }
+
+  /// Splits the reductions of a compute op, all or none.
+  void splitAll(ComputeOp compute) {
+    SmallVector<ReduceOp> reduces(compute.getBlock()->getOps<ReduceOp>());
+    bool asked =
+        llvm::any_of(reduces, [&](ReduceOp reduce) { return isAskedInParts(reduce, compute); });
+    if (asked && reduces.size() == 1 && canSplitContraction(compute, reduces.front()))
+      return;
+    if (hasSeveralTiles(compute) && countContractionParts(compute) > 1)
+      return;
+    SmallVector<Split> hows = howToSplit(compute, reduces, chunk);
+    if (hows.empty() || !canSplitAll(compute, reduces, hows))
+      return;
+    for (auto [reduce, how] : llvm::zip_equal(reduces, hows)) {
+      split(reduce, compute, how);
+      ++numSplit;
+    }
+  }
+
+private:
+  bool canSplitAll(ComputeOp compute, ArrayRef<ReduceOp> reduces, ArrayRef<Split> hows);
+  void split(ReduceOp reduce, ComputeOp compute, Split how);
+  Value chunkLength(OpBuilder &builder, ReduceOp reduce, ComputeOp compute, Value trip, Split how);
+
+  SmallVector<ComputeOp> partials;  ///< statements of plain partial results
+  SmallVector<ComputeOp> distances; ///< ... of squared distances
+};
+} // namespace
+
+/// One loop that stays whole takes as long as all of them.
+bool SplitReductionsPass::canSplitAll(ComputeOp compute, ArrayRef<ReduceOp> reduces,
+                                      ArrayRef<Split> hows) {
+  bool allSplit = true;
+  for (auto [reduce, how] : llvm::zip_equal(reduces, hows))
+    if (auto why = whyNotSplit(reduce, compute, how)) {
+      note(reduce, passName, Verdict::Declined,
+           "the " + describe(reduce) + " stays whole: " + *why);
+      allSplit = false;
+    }
+  return allSplit;
+}
+
+std::pair<Value, Value> Parts::boundsOf(Value number, OpBuilder &builder, Location loc) const {
+  Value offset = arith::MulIOp::create(builder, loc, number, length);
+  Value first = arith::AddIOp::create(builder, loc, lower, offset);
+  Value end = arith::AddIOp::create(builder, loc, first, length);
+  return {first, arith::MinSIOp::create(builder, loc, end, upper)};
+}
+
+std::string tk::chunkNameOf(ReduceOp reduce, const Split &how) {
+  return (cast<StringAttr>(reduce.getIndexNames()[how.position]).getValue() + ".chunk").str();
+}
+
+Operation *tk::createPartial(
+    ReduceOp reduce, ComputeOp compute, const Parts &parts, ArrayRef<StringRef> suffixes,
+    llvm::function_ref<SmallVector<Value>(OpBuilder &, Value number, IRMapping &mapping)> body) {
+  OpBuilder builder(compute);
+  SmallVector<StringRef> names;
+  for (Attribute name : compute.getIndexNames())
+    names.push_back(cast<StringAttr>(name).getValue());
+  std::string chunkName = chunkNameOf(reduce, parts.how);
+  names = withChunk(names, StringRef(chunkName), parts.how);
+  SmallVector<Value> extents =
+      withChunk(SmallVector<Value>(compute.getExtents()), parts.count, parts.how);
+  SmallVector<std::string> results;
+  for (StringRef suffix : suffixes)
+    results.push_back((cast<StringAttr>(compute.getNames()[0]).getValue() + suffix).str());
+  SmallVector<Type> types(suffixes.size(), reduce.getResult(0).getType());
+  return ComputeOp::create(builder, reduce.getLoc(), names, extents, types,
+                           SmallVector<StringRef>(results.begin(), results.end()),
+                           ArrayRef<SmallVector<unsigned>>{},
+                           [&](OpBuilder &inner, Location loc, ValueRange indices) {
+                             bool isAcross = parts.how.isAcross;
+                             IRMapping mapping;
+                             mapping.map(compute.getBlock()->getArguments(),
+                                         isAcross ? indices.drop_front() : indices.drop_back());
+                             Value number = isAcross ? indices.front() : indices.back();
+                             YieldOp::create(inner, loc, body(inner, number, mapping));
+                           });
+}
+
+/// Of `statements`, one that computes what `partial` does, if any.
+static ComputeOp findEqual(ArrayRef<ComputeOp> statements, ComputeOp partial) {
+  for (ComputeOp other : statements) {
+    ScalarEquality equality;
+    if (other->getBlock() != partial->getBlock() ||
+        !equality.equal(other.getExtents(), partial.getExtents()))
+      continue;
+    for (auto [a, b] :
+         llvm::zip_equal(other.getBlock()->getArguments(), partial.getBlock()->getArguments()))
+      equality.identify(a, b);
+    if (equality.equal(other.getYield().getValues(), partial.getYield().getValues()))
+      return other;
+  }
+  return {};
+}
+
+/// Of `parts`, the one whose place's term is the extremum: that term is computed again.
+static ReduceOp combinePlaces(ReduceOp reduce, const Parts &parts, OpBuilder &builder,
+                              llvm::function_ref<Value(OpBuilder &, Value number)> load) {
+  Location loc = reduce.getLoc();
+  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+  std::string chunkName = chunkNameOf(reduce, parts.how);
+  return ReduceOp::create(
+      builder, loc, reduce.getKind(0), ArrayRef<StringRef>{chunkName}, ValueRange{zero},
+      ValueRange{parts.count}, reduce.getResult(0).getType(),
+      [&](OpBuilder &inner, Location, ValueRange indices) -> Value {
+        Value place = load(inner, indices.front());
+        IRMapping mapping;
+        mapping.map(reduce.getIndex(0),
+                    arith::IndexCastOp::create(inner, loc, inner.getIndexType(), place));
+        return cloneSlice(inner, reduce.getYield().getValues()[0], reduce.getBlock(), mapping);
+      });
+}
+
+/// A reduction of partial results, in the place of `reduce`; those of `earlier` statements are used
+/// again.
+static Value splitPlain(ReduceOp reduce, ComputeOp compute, const Parts &parts,
+                        SmallVectorImpl<ComputeOp> &earlier) {
+  Location loc = reduce.getLoc();
+  auto partial = cast<ComputeOp>(createPartial(
+      reduce, compute, parts, {".partial"},
+      [&](OpBuilder &body, Value number, IRMapping &mapping) -> SmallVector<Value> {
+        auto [first, end] = parts.boundsOf(number, body, loc);
+        Value whole = cloneSlice(body, reduce.getResult(0), compute.getBlock(), mapping);
+        auto part = whole.getDefiningOp<ReduceOp>();
+        part.getLowerMutable()[parts.how.position].set(first);
+        part.getUpperMutable()[parts.how.position].set(end);
+        if (parts.how.isAlong)
+          moveIndex(part, parts.how.position, 0);
+        return {whole};
+      }));
+  if (ComputeOp equal = findEqual(earlier, partial)) {
+    partial.erase();
+    partial = equal;
+  } else {
+    earlier.push_back(partial);
+  }
+  OpBuilder builder(reduce);
+  auto load = [&](OpBuilder &at, Value number) -> Value {
+    SmallVector<Value> own(compute.getBlock()->getArguments());
+    return LoadOp::create(at, loc, partial->getResult(0), withChunk(own, number, parts.how),
+                          Value());
+  };
+  if (isArg(reduce)) {
+    Value best = combinePlaces(reduce, parts, builder, load).getResult(0);
+    return load(builder, arith::IndexCastOp::create(builder, loc, builder.getIndexType(), best));
+  }
+  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+  std::string chunkName = chunkNameOf(reduce, parts.how);
+  auto combined =
+      ReduceOp::create(builder, loc, reduce.getKind(0), ArrayRef<StringRef>{chunkName},
+                       ValueRange{zero}, ValueRange{parts.count}, reduce.getResult(0).getType(),
+                       [&](OpBuilder &inner, Location, ValueRange indices) -> Value {
+                         return load(inner, indices.front());
+                       });
+  return combined.getResult(0);
+}
+
+/// How many values of the divided index one part takes in.
+Value SplitReductionsPass::chunkLength(OpBuilder &builder, ReduceOp reduce, ComputeOp compute,
+                                       Value trip, Split how) {
+  Location loc = reduce.getLoc();
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  };
+  if (!how.parts)
+    return constant(how.length);
+  int64_t unit = how.unit ? how.unit : reduce.getNumIndices() == 1 ? partAlignment : 1;
+  Value padded = arith::AddIOp::create(builder, loc, trip, constant(how.parts * unit - 1));
+  Value units = FloorDivOp::create(builder, loc, padded, constant(how.parts * unit));
+  // At least one: where there are no terms, their number is still divided by it.
+  units = arith::MaxSIOp::create(builder, loc, units, constant(1));
+  return arith::MulIOp::create(builder, loc, units, constant(unit));
+}
+
+void SplitReductionsPass::split(ReduceOp reduce, ComputeOp compute, Split how) {
+  OpBuilder builder(compute);
+  Location loc = reduce.getLoc();
+  IRMapping hoisted;
+  Value lower = cloneSlice(builder, reduce.getLower()[how.position], compute.getBlock(), hoisted);
+  Value upper = cloneSlice(builder, reduce.getUpper()[how.position], compute.getBlock(), hoisted);
+  Value trip = builder.createOrFold<arith::SubIOp>(loc, upper, lower);
+  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+  trip = arith::MaxSIOp::create(builder, loc, trip, zero);
+  Value length = chunkLength(builder, reduce, compute, trip, how);
+  Value one = arith::ConstantIndexOp::create(builder, loc, 1);
+  Value round = builder.createOrFold<arith::SubIOp>(loc, length, one);
+  Value padded = arith::AddIOp::create(builder, loc, trip, round);
+  Value numChunks = FloorDivOp::create(builder, loc, padded, length);
+  if (how.parts) {
+    Value most = arith::ConstantIndexOp::create(builder, loc, how.parts);
+    numChunks = arith::MinSIOp::create(builder, loc, numChunks, most);
+  }
+  note(reduce, passName, Verdict::Derived,
+       "the " + describe(reduce) + " is computed from partial results");
+  const Parts parts{lower, upper, length, numChunks, how};
+  Value combined;
+  if (matchSquaredDistance(reduce)) {
+    SplitDistance distance = splitSquaredDistance(reduce, compute, parts);
+    if (ComputeOp equal = findEqual(distances, distance.partial)) {
+      distance.partial->replaceAllUsesWith(equal);
+      distance.partial.erase();
+    } else {
+      distances.push_back(distance.partial);
+    }
+    combined = distance.combined;
+  } else {
+    combined = splitPlain(reduce, compute, parts, partials);
+  }
+  reduce.getResult(0).replaceAllUsesWith(combined);
+  reduce.erase();
+}

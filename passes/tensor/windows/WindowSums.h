@@ -1,0 +1,82 @@
+//===- WindowSums.h - matching convolutions ---------------------*- C++ -*-===//
+//
+// The matches (WindowSums.cpp) and the decisions (WindowCost.cpp) of tk-flatten-windows.
+// FlattenWindows.cpp rewrites the sums and defines windows.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TK_PASSES_TENSOR_WINDOWS_WINDOWSUMS_H
+#define TK_PASSES_TENSOR_WINDOWS_WINDOWSUMS_H
+
+#include "dialects/tk/TkDialect.h"
+
+#include <optional>
+
+namespace tk {
+
+/// An axis of the input. It is read at `stride` * `place` + `dilation` * `tap` + a number of the
+/// launch. `isTurned` states that the taps are in reverse order.
+struct WindowAxis {
+  unsigned axis;
+  mlir::BlockArgument place, tap;
+  int64_t stride, dilation;
+  bool isTurned;
+};
+
+/// A convolution: a sum of the products of a tensor that is read by windows, and of weights.
+struct WindowSum {
+  KernelOp kernel;
+  ComputeOp compute;
+  ReduceOp reduce;
+  LoadOp window, weights;
+  mlir::Type element;                 ///< of both tensors: f32, or a 16-bit float
+  llvm::SmallVector<WindowAxis> axes; ///< in the order of the compute op's indices
+  /// Indices of the compute op: of both operands, of the weights alone, of the input alone.
+  llvm::SmallVector<mlir::BlockArgument> batches, rows, pixels;
+  /// Indices of the weights that decide the number of taps: the greater they are, the fewer taps
+  /// there are.
+  llvm::SmallVector<mlir::BlockArgument> phases;
+  /// Indices of the sum that are no taps.
+  llvm::SmallVector<mlir::BlockArgument> channels;
+
+  /// True if each number is multiplied in three bf16 parts. With `tf32` it is multiplied as it is.
+  bool isInParts() const {
+    return element.isF32() && ReduceOp(reduce).getPrecision() == Precision::Default;
+  }
+  /// The stored parts of a number, and the multiplied pairs of parts.
+  int64_t countParts() const;
+  int64_t countPairs() const;
+  /// True if the operations after the sum can be computed with the contraction: a pixel enters them
+  /// only through the sum.
+  bool endsWithProduct() const;
+  /// The axis of which `index` is the place or the tap; null if there is none.
+  const WindowAxis *axisOf(mlir::BlockArgument index) const;
+  mlir::Value extentOf(mlir::BlockArgument index) const;
+  /// Makes the taps of axis `n` channels: windows are then stored along it, tap by tap.
+  void unroll(unsigned n);
+};
+
+/// The plan of a flattened convolution: the axes whose taps are channels (a bit each), the channels
+/// of a slice, the number of blocks that divide the steps among themselves, and the time in
+/// nanoseconds.
+struct WindowPlan {
+  unsigned unrolled = 0;
+  int64_t slice = 0, shares = 1;
+  double time = 0;
+};
+
+/// Matches `reduce`, in the block of `compute`, as a convolution.
+std::optional<WindowSum> readWindowSum(KernelOp kernel, ComputeOp compute, ReduceOp reduce);
+
+/// The plan of the least time on `processors` multiprocessors; nothing if sizes are unknown.
+std::optional<WindowPlan> planWindowSum(const WindowSum &sum, int64_t processors);
+
+/// The time of the sum as it is written, in nanoseconds, on `processors` multiprocessors.
+double timeAsWritten(const WindowSum &sum, int64_t processors);
+
+/// Is each index of the sum in f32 so short that its terms are counted through where CUDA cores
+/// multiply?
+bool hasShortIndices(const WindowSum &sum);
+
+} // namespace tk
+
+#endif // TK_PASSES_TENSOR_WINDOWS_WINDOWSUMS_H
