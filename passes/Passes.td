@@ -67,9 +67,9 @@ def SeparateReductions : Pass<"tk-separate-reductions", "::mlir::ModuleOp"> {
 def FuseProducers : Pass<"tk-fuse-producers", "::mlir::ModuleOp"> {
   let summary = "Fuse producers into the compute ops that read them if the cost rule allows it";
   let dependentDialects = ["::mlir::arith::ArithDialect"];
-  let options = [
+  let options = !listconcat(patternOptions, [
     Option<"maxExtra", "max-extra", "int64_t", "256",
-           "Most times that a reduction may be recomputed along indices that it does not depend on">];
+           "Most times that a reduction may be recomputed along indices that it does not depend on">]);
   let statistics = [Statistic<"numInlined", "loads-inlined",
                               "Loads replaced by the computation of their element">];
 }
@@ -231,6 +231,7 @@ def PromoteShared : Pass<"tk-promote-shared", "::mlir::ModuleOp"> {
   let summary = "Bring operands of matrix products and converted tiles through shared memory";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
                            "::tk::gpu::TkGpuDialect"];
+  let options = patternOptions;
   let statistics = [
     Statistic<"numCopies", "async-copies", "Loads replaced by cp.async copies">,
     Statistic<"numScratch", "scratch-tiles", "Layout conversions through shared memory">];
@@ -572,6 +573,7 @@ def FetchAhead : Pass<"tk-fetch-ahead", "::mlir::ModuleOp"> {
   let summary = "Load the next rows of a persistent block while it reduces others";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
                            "::tk::gpu::TkGpuDialect"];
+  let options = patternOptions;
   let statistics = [Statistic<"numLoops", "loops", "Loops that load rows ahead">];
 }
 
@@ -606,6 +608,7 @@ def PersistBlocks : Pass<"tk-persist-blocks", "::mlir::ModuleOp"> {
   let summary = "Let persistent blocks compute several tiles each";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
                            "::tk::gpu::TkGpuDialect"];
+  let options = patternOptions;
   let statistics = [Statistic<"numPersistent", "functions", "Functions with persistent blocks">];
 }
 

@@ -8,7 +8,8 @@ using namespace mlir;
 namespace tk {
 
 static constexpr PatternInfo simplifyPatterns[] = {
-    {.name = "fold", .summary = "Fold expressions, and merge equal ones."},
+    {.name = "fold", .summary = "Fold expressions."},
+    {.name = "merge-expressions", .summary = "Merge equal expressions."},
     {.name = "unroll", .summary = "Write out reductions of few elements."},
     {.name = "order-indices",
      .summary = "Make the index that loads are contiguous along innermost."},
@@ -18,6 +19,31 @@ static constexpr PatternInfo simplifyPatterns[] = {
     {.name = "reuse-weights", .summary = "Reuse exponentials that are the elements of a sum."},
     {.name = "running-maxima",
      .summary = "Refer exponentials to the running maximum of their loop."},
+};
+
+static constexpr PatternInfo producerPatterns[] = {
+    {.name = "elements", .summary = "Inline results that are computed element by element."},
+    {.name = "reductions", .summary = "Inline reductions of rows."},
+    {.name = "contractions",
+     .summary = "Inline contractions into their epilogue, or into another."},
+};
+
+static constexpr PatternInfo persistPatterns[] = {
+    {.name = "work-units", .summary = "Let a thread block go through the tiles of a work unit."},
+    {.name = "tiles", .summary = "Let thread blocks loop over tiles if the plan says so."},
+};
+
+static constexpr PatternInfo promotePatterns[] = {
+    {.name = "tma-tiles", .summary = "Choose how tiles that TMA loads bring are read."},
+    {.name = "operands",
+     .summary = "Bring operands of contractions, and layout changes, through shared memory."},
+    {.name = "slices", .summary = "Cut contractions along k, and load each slice's operands."},
+};
+
+static constexpr PatternInfo fetchPatterns[] = {
+    {.name = "next-rows", .summary = "Load the rows that come next under a row's reduction."},
+    {.name = "next-scans", .summary = "Load the chunk that comes next under a chunk's scan."},
+    {.name = "next-terms", .summary = "Load the terms that come next under sums across rows."},
 };
 
 static constexpr PatternInfo splitPatterns[] = {
@@ -197,6 +223,10 @@ ArrayRef<PatternInfo> patternsOf(StringRef pass) {
   using Patterns = ArrayRef<PatternInfo>;
   return llvm::StringSwitch<Patterns>(pass)
       .Case("tk-simplify", simplifyPatterns)
+      .Case("tk-fuse-producers", producerPatterns)
+      .Case("tk-persist-blocks", persistPatterns)
+      .Case("tk-promote-shared", promotePatterns)
+      .Case("tk-fetch-ahead", fetchPatterns)
       .Case("tk-split-reductions", splitPatterns)
       .Case("tk-merge-computes", mergePatterns)
       .Case("tk-online-reductions", onlinePatterns)

@@ -31,6 +31,7 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/Passes.h"
+#include "passes/Patterns.h"
 #include "passes/analysis/TileLoops.h"
 #include "passes/layout/BulkBox.h"
 
@@ -193,28 +194,46 @@ static void goThroughShare(FuncOp function, LaunchArguments arguments, DenseI64A
 namespace {
 
 struct PersistBlocks : tk::impl::PersistBlocksBase<PersistBlocks> {
+  using PersistBlocksBase::PersistBlocksBase;
+
   void runOnOperation() override {
+    NamedPatterns patterns(getOperation(), getArgument(), disable, only);
+    if (failed(patterns.verify()))
+      return signalPassFailure();
     auto target = getOperation()->getAttrOfType<TargetAttr>(targetAttrName);
-    for (FuncOp function : getOperation().getOps<FuncOp>()) {
-      auto schedule = getTiles(function);
-      std::optional<LaunchArguments> arguments = LaunchArguments::of(function);
-      if (!target || !schedule || !arguments || getPlan(function).carriesTiles ||
-          !findProgramId(function))
-        continue;
-      if (DenseI64ArrayAttr shares = getPlan(function).workUnits) {
-        goThroughShare(function, *arguments, shares);
-        ++numPersistent;
-        continue;
+    if (!target)
+      return;
+    patterns.run("work-units", [&] {
+      for (FuncOp function : getOperation().getOps<FuncOp>())
+        if (DenseI64ArrayAttr units = getPlan(function).workUnits)
+          if (auto arguments = argumentsToLoop(function)) {
+            goThroughShare(function, *arguments, units);
+            ++numPersistent;
+          }
+    });
+    patterns.run("tiles", [&] {
+      for (FuncOp function : getOperation().getOps<FuncOp>()) {
+        ScheduleAttr tiles = getTiles(function);
+        if (!tiles || !tiles.getPersistent() || getPlan(function).workUnits)
+          continue;
+        if (auto arguments = argumentsToLoop(function)) {
+          // Where there are many, steps of whole vectors cost none (tk-align-rows).
+          int64_t unit = function.getCluster();
+          if (tiles.getPersistent() > 1)
+            unit = std::max<int64_t>(unit, mostInVector);
+          persist(function, *arguments, target.getProcessors() * tiles.getPersistent(), unit);
+          ++numPersistent;
+        }
       }
-      if (!schedule.getPersistent())
-        continue;
-      // Where there are many, steps of whole vectors cost none (tk-align-rows).
-      int64_t unit = function.getCluster();
-      if (schedule.getPersistent() > 1)
-        unit = std::max<int64_t>(unit, mostInVector);
-      persist(function, *arguments, target.getProcessors() * schedule.getPersistent(), unit);
-      ++numPersistent;
-    }
+    });
+  }
+
+private:
+  /// The launch of a function whose blocks may go through several tiles.
+  static std::optional<LaunchArguments> argumentsToLoop(FuncOp function) {
+    if (!getTiles(function) || getPlan(function).carriesTiles || !findProgramId(function))
+      return std::nullopt;
+    return LaunchArguments::of(function);
   }
 };
 

@@ -23,6 +23,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/Patterns.h"
 #include "passes/layout/MemoryAccess.h"
 #include "passes/layout/SharedTiles.h"
 
@@ -33,6 +34,8 @@
 #include "mlir/IR/Matchers.h"
 #include "mlir/Pass/Pass.h"
 #include "llvm/ADT/MapVector.h"
+
+#include <vector>
 
 namespace tk {
 #define GEN_PASS_DEF_PROMOTESHARED
@@ -78,7 +81,11 @@ public:
   explicit SharedPromotion(FuncOp function)
       : function(function), builder(function.getContext()), vectorBytes(vectorBytesOf(function)) {}
 
-  void run();
+  /// The patterns, in their order, and what is left behind them.
+  void chooseAccesses();
+  void promoteAll();
+  void sliceDots();
+  void finish();
   unsigned numCopies = 0;
   unsigned numScratch = 0;
 
@@ -397,16 +404,22 @@ void SharedPromotion::sliceDot(DotOp dot) {
   dot.erase();
 }
 
-void SharedPromotion::run() {
+void SharedPromotion::chooseAccesses() {
   function.walk([&](LocalLoadOp load) { chooseAccess(load); });
+}
+
+void SharedPromotion::promoteAll() {
   SmallVector<ConvertLayoutOp> converts;
-  SmallVector<DotOp> dots;
   function.walk([&](ConvertLayoutOp convert) {
     if (movesElements(convert))
       converts.push_back(convert);
   });
   for (ConvertLayoutOp convert : converts)
     promote(convert);
+}
+
+void SharedPromotion::sliceDots() {
+  SmallVector<DotOp> dots;
   function.walk([&](DotOp dot) {
     dots.push_back(dot);
     accumulators[dot->getBlock()] += bytesOfThread(dot.getResult());
@@ -414,6 +427,9 @@ void SharedPromotion::run() {
   for (DotOp dot : dots)
     if (sharedOperands.contains(dot.getA()) || sharedOperands.contains(dot.getB()))
       sliceDot(dot);
+}
+
+void SharedPromotion::finish() {
   // What is left are operands of products in an inner loop: read once, where they were converted.
   for (auto &[value, operand] : sharedOperands) {
     ConvertLayoutOp convert = operand.convert;
@@ -435,9 +451,23 @@ struct PromoteShared : tk::impl::PromoteSharedBase<PromoteShared> {
   using Base::Base;
 
   void runOnOperation() override {
-    for (FuncOp function : getOperation().getOps<FuncOp>()) {
-      SharedPromotion promotion(function);
-      promotion.run();
+    NamedPatterns patterns(getOperation(), getArgument(), disable, only);
+    if (failed(patterns.verify()))
+      return signalPassFailure();
+    std::vector<SharedPromotion> promotions;
+    for (FuncOp function : getOperation().getOps<FuncOp>())
+      promotions.emplace_back(function);
+    auto forAll = [&](StringRef name, void (SharedPromotion::*rewrite)()) {
+      patterns.run(name, [&] {
+        for (SharedPromotion &promotion : promotions)
+          (promotion.*rewrite)();
+      });
+    };
+    forAll("tma-tiles", &SharedPromotion::chooseAccesses);
+    forAll("operands", &SharedPromotion::promoteAll);
+    forAll("slices", &SharedPromotion::sliceDots);
+    for (SharedPromotion &promotion : promotions) {
+      promotion.finish();
       numCopies += promotion.numCopies;
       numScratch += promotion.numScratch;
     }

@@ -39,6 +39,7 @@
 #include "dialects/tkgpu/TkGpuExchange.h"
 #include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/Passes.h"
+#include "passes/Patterns.h"
 #include "passes/analysis/TileLoops.h"
 #include "passes/layout/TileComponents.h"
 #include "passes/machine/Machine.h"
@@ -432,36 +433,59 @@ void RowFetcher::apply() {
 
 namespace {
 
+/// What a loop does with the elements that it loads. Each has a pattern.
+enum class Use { None, Reduces, Scans, Adds };
+
 struct FetchAhead : tk::impl::FetchAheadBase<FetchAhead> {
+  using FetchAheadBase::FetchAheadBase;
+
   void runOnOperation() override {
+    NamedPatterns patterns(getOperation(), getArgument(), disable, only);
+    if (failed(patterns.verify()))
+      return signalPassFailure();
     auto target = getOperation()->getAttrOfType<TargetAttr>(targetAttrName);
     if (!target)
       return;
+    patterns.run("next-rows", [&] { fetchAll(Use::Reduces, target); });
+    patterns.run("next-scans", [&] { fetchAll(Use::Scans, target); });
+    patterns.run("next-terms", [&] { fetchAll(Use::Adds, target); });
+  }
+
+private:
+  static Use useOf(FuncOp function, scf::ForOp loop) {
+    const bool scans = !loop.getInitArgs().empty() && scansOverWarps(loop);
+    if (!scans && !hasProducts(function) && addsUp(loop))
+      return Use::Adds;
+    if (isOverBlocks(function, loop) && reducesOverWarps(loop))
+      return Use::Reduces;
+    return scans ? Use::Scans : Use::None;
+  }
+
+  void fetchAll(Use use, TargetAttr target) {
     for (FuncOp function : getOperation().getOps<FuncOp>()) {
       // What replaces a parameter is written while later rows are read.
       if (getPlan(function).inPlace)
         continue;
-      for (scf::ForOp loop : llvm::to_vector(function.getBlock()->getOps<scf::ForOp>())) {
-        bool reduces = isOverBlocks(function, loop) && reducesOverWarps(loop);
-        bool scans = !loop.getInitArgs().empty() && scansOverWarps(loop);
-        int64_t blocks =
-            reduces ? blocksThatReduce(function)
-                    : std::max<int64_t>(threadsThatScan / (function.getBlockWarps() * 32), 1);
-        // Large blocks that scan have as much on its way with what they hold in registers.
-        bool adds = !scans && !hasProducts(function) && addsUp(loop);
-        if (adds)
-          blocks = blocksThatReduce(function);
-        if (!reduces && !adds && (!scans || blocks == 1))
-          continue;
-        int64_t budget = sharedBytesOfBlock(target, blocks) -
-                         std::max(leastExchangeBytes, exchangeBytesOf(function));
-        RowFetcher fetcher(function, loop);
-        if (!(adds ? fetcher.analyseSums(budget) : fetcher.analyse(blocks, budget)))
-          continue;
-        fetcher.apply();
-        ++numLoops;
-      }
+      for (scf::ForOp loop : llvm::to_vector(function.getBlock()->getOps<scf::ForOp>()))
+        if (useOf(function, loop) == use)
+          fetch(function, loop, use, target);
     }
+  }
+
+  void fetch(FuncOp function, scf::ForOp loop, Use use, TargetAttr target) {
+    // Large blocks that scan have as much on its way with what they hold in registers.
+    const int64_t blocks =
+        use == Use::Scans ? std::max<int64_t>(threadsThatScan / (function.getBlockWarps() * 32), 1)
+                          : blocksThatReduce(function);
+    if (use == Use::Scans && blocks == 1)
+      return;
+    const int64_t budget = sharedBytesOfBlock(target, blocks) -
+                           std::max(leastExchangeBytes, exchangeBytesOf(function));
+    RowFetcher fetcher(function, loop);
+    if (!(use == Use::Adds ? fetcher.analyseSums(budget) : fetcher.analyse(blocks, budget)))
+      return;
+    fetcher.apply();
+    ++numLoops;
   }
 };
 

@@ -34,7 +34,9 @@
 //===----------------------------------------------------------------------===//
 #include "passes/tensor/fuse/FuseProducers.h"
 
+#include "dialects/tkgpu/TkGpuDialect.h"
 #include "passes/Passes.h"
+#include "passes/Patterns.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ValueCopies.h"
 #include "passes/tensor/fuse/FusionBudget.h"
@@ -176,12 +178,16 @@ namespace {
 struct FuseProducersPass : tk::impl::FuseProducersBase<FuseProducersPass> {
   using FuseProducersBase::FuseProducersBase;
 
-  /// Those of the passes that are tried out, too.
+  /// Those of the passes that are tried out, and of the marks of products, too.
   void getDependentDialects(DialectRegistry &registry) const override {
-    registry.insert<arith::ArithDialect, math::MathDialect>();
+    registry.insert<arith::ArithDialect, math::MathDialect, gpu::TkGpuDialect>();
   }
 
   void runOnOperation() override {
+    NamedPatterns named(getOperation(), getArgument(), disable, only);
+    if (failed(named.verify()))
+      return signalPassFailure();
+    patterns = &named;
     once.clear();
     int64_t next = 0;
     getOperation()->walk([&](KernelOp kernel) { numberComputations(kernel, next); });
@@ -189,7 +195,7 @@ struct FuseProducersPass : tk::impl::FuseProducersBase<FuseProducersPass> {
       ;
     getOperation()->walk([&](KernelOp kernel) {
       numberProducts(kernel);
-      numInlined += fuse(kernel);
+      numInlined += fuse(kernel, /*isTrial=*/false);
       roundMixedProducts(kernel);
       sayDeclined(kernel);
       forgetComputations(kernel);
@@ -198,15 +204,17 @@ struct FuseProducersPass : tk::impl::FuseProducersBase<FuseProducersPass> {
 
 private:
   bool findMixtures();
-  unsigned fuse(KernelOp kernel);
+  unsigned fuse(KernelOp kernel, bool isTrial);
   bool isComputedOnce(OpResult producer) { return holdsComputation(producer.getOwner(), once); }
-  bool fuseOnce(KernelOp kernel, bool products, unsigned &inlined);
+  std::optional<SmallVector<Read>> findReads(KernelOp kernel, bool products);
+  unsigned inlineReads(ArrayRef<Read> reads);
   std::optional<std::string> whyStore(OpResult producer, ArrayRef<Read> reads, ProducerKind kind);
   void dropStoredReads(SmallVector<Read> &reads);
   void sayDeclined(KernelOp kernel);
   void eraseUnread(KernelOp kernel);
 
   llvm::DenseSet<int64_t> once; ///< computations whose statements are stored
+  NamedPatterns *patterns = nullptr;
 };
 } // namespace
 
@@ -259,7 +267,21 @@ void FuseProducersPass::dropStoredReads(SmallVector<Read> &reads) {
     reads.clear();
 }
 
-bool FuseProducersPass::fuseOnce(KernelOp kernel, bool products, unsigned &inlined) {
+static StringRef patternOf(ProducerKind kind) {
+  switch (kind) {
+  case ProducerKind::Pointwise:
+    return "elements";
+  case ProducerKind::Rows:
+  case ProducerKind::Scan:
+    return "reductions";
+  case ProducerKind::Products:
+    return "contractions";
+  }
+  llvm_unreachable("a kind of producer");
+}
+
+/// The reads of a result that shall be computed where they are; nothing if there is none.
+std::optional<SmallVector<Read>> FuseProducersPass::findReads(KernelOp kernel, bool products) {
   SmallVector<ComputeOp> computes(kernel.getBody().front().getOps<ComputeOp>());
   if (products)
     std::reverse(computes.begin(), computes.end());
@@ -267,7 +289,8 @@ bool FuseProducersPass::fuseOnce(KernelOp kernel, bool products, unsigned &inlin
     for (OpResult result : compute->getResults()) {
       SmallVector<Read> reads = getReads(result);
       ProducerKind kind = classify(result);
-      if (reads.empty() || (kind == ProducerKind::Products) != products || isComputedOnce(result))
+      if (reads.empty() || (kind == ProducerKind::Products) != products ||
+          !patterns->isOn(patternOf(kind)) || isComputedOnce(result))
         continue;
       if (kind == ProducerKind::Pointwise)
         dropStoredReads(reads);
@@ -276,31 +299,45 @@ bool FuseProducersPass::fuseOnce(KernelOp kernel, bool products, unsigned &inlin
           return kind != ProducerKind::Rows || !isCarriedFreely(read) ||
                  whyNotInline(read, kind, maxExtra).has_value();
         });
-      if (reads.empty() || whyOverBudget(reads))
-        continue;
-      SmallVector<ComputeOp> merged = getReadersWithEqualLoads(reads);
-      for (Read read : reads) {
-        note(read.load, passName, Verdict::Derived,
-             describe(compute) + " is computed where " + describe(read.consumer) + " reads it");
-        Inliner(read).run();
-        ++inlined;
-      }
-      for (ComputeOp reader : merged)
-        mergeEqualExpressions(reader);
-      return true;
+      if (!reads.empty() && !whyOverBudget(reads))
+        return reads;
     }
   }
-  return false;
+  return std::nullopt;
 }
 
-unsigned FuseProducersPass::fuse(KernelOp kernel) {
+unsigned FuseProducersPass::inlineReads(ArrayRef<Read> reads) {
+  auto compute = cast<ComputeOp>(reads.front().producer.getOwner());
+  SmallVector<ComputeOp> merged = getReadersWithEqualLoads(reads);
+  for (Read read : reads) {
+    note(read.load, passName, Verdict::Derived,
+         describe(compute) + " is computed where " + describe(read.consumer) + " reads it");
+    Inliner(read).run();
+  }
+  for (ComputeOp reader : merged)
+    mergeEqualExpressions(reader);
+  return reads.size();
+}
+
+unsigned FuseProducersPass::fuse(KernelOp kernel, bool isTrial) {
   unsigned inlined = 0;
   for (ComputeOp compute : kernel.getBody().front().getOps<ComputeOp>())
     mergeEqualExpressions(compute);
-  while (fuseOnce(kernel, /*products=*/false, inlined) ||
-         fuseOnce(kernel, /*products=*/true, inlined))
-    eraseUnread(kernel);
-  return inlined;
+  while (true) {
+    std::optional<SmallVector<Read>> reads = findReads(kernel, /*products=*/false);
+    if (!reads)
+      reads = findReads(kernel, /*products=*/true);
+    if (!reads)
+      return inlined;
+    auto rewrite = [&] {
+      inlined += inlineReads(*reads);
+      eraseUnread(kernel);
+    };
+    if (isTrial)
+      rewrite();
+    else
+      patterns->run(patternOf(classify(reads->front().producer)), rewrite);
+  }
 }
 
 /// The passes behind this one that make one computation of equal ones.
@@ -320,7 +357,7 @@ bool FuseProducersPass::findMixtures() {
   OwningOpRef<ModuleOp> trial = getOperation().clone();
   bool mayMix = false;
   trial->walk([&](KernelOp kernel) {
-    fuse(kernel);
+    fuse(kernel, /*isTrial=*/true);
     mayMix |= !findMixedCopies(kernel).empty();
   });
   if (!mayMix)

@@ -275,7 +275,7 @@ unsigned tk::mergeEqualReductions(ComputeOp compute) {
   return merged;
 }
 
-static void foldAndMerge(Operation *root) {
+static void foldExpressions(Operation *root) {
   MLIRContext *context = root->getContext();
   RewritePatternSet patterns(context);
   patterns.add<CompareAsIndex, SumLowerBits, MaskSecond, BeyondLimits, DivideConstants<FloorDivOp>,
@@ -286,7 +286,10 @@ static void foldAndMerge(Operation *root) {
     name.getCanonicalizationPatterns(patterns, context);
   FrozenRewritePatternSet frozen(std::move(patterns));
   root->walk([&](KernelOp kernel) { (void)applyPatternsGreedily(kernel, frozen); });
-  IRRewriter rewriter(context);
+}
+
+static void mergeExpressions(Operation *root) {
+  IRRewriter rewriter(root->getContext());
   DominanceInfo dominance(root);
   eliminateCommonSubExpressions(rewriter, dominance, root);
 }
@@ -308,8 +311,10 @@ struct SimplifyPass : tk::impl::SimplifyBase<SimplifyPass> {
       return signalPassFailure();
     bool changed = true;
     auto fold = [&] {
-      if (changed)
-        patterns.run("fold", [&] { foldAndMerge(getOperation()); });
+      if (changed) {
+        patterns.run("fold", [&] { foldExpressions(getOperation()); });
+        patterns.run("merge-expressions", [&] { mergeExpressions(getOperation()); });
+      }
       changed = false;
     };
     auto forComputes = [&](StringRef name, llvm::function_ref<void(ComputeOp)> rewrite) {
