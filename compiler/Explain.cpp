@@ -3,6 +3,7 @@
 
 #include "compiler/Dump.h"
 #include "compiler/PassDiagnostics.h"
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/analysis/Notes.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -57,6 +58,10 @@ std::string CompiledSource::textOf(llvm::ArrayRef<Remark> remarks) {
     out << "  " << (remark.declined ? "declined: " : "") << remark.text << " [" << remark.pass
         << "]\n";
   }
+  for (gpu::LaunchOp launch : op.getBody().getOps<gpu::LaunchOp>())
+    if (auto function =
+            SymbolTable::lookupNearestSymbolFrom<gpu::FuncOp>(launch, launch.getKernelAttr()))
+      out << "plan of " << launch.getKernel() << ": " << gpu::describePlan(function) << "\n";
   return text;
 }
 

@@ -5,6 +5,7 @@
 #include "compiler/Dump.h"
 #include "compiler/arch/Architecture.h"
 #include "compiler/plan/WorkCount.h"
+#include "dialects/tkgpu/TkGpuPlan.h"
 
 using namespace mlir;
 
@@ -40,8 +41,15 @@ CompiledSource::predictCost(size_t kernel, std::string_view target, const Facts 
   if (!cost)
     return std::unique_ptr<PredictedCost>();
   WorkCount needed = countWork(kernelOp(kernel), signature, variables);
-  return std::make_unique<PredictedCost>(PredictedCost{
-      std::move(*cost), needed.flops, needed.bytes, machine->device.name.str(), signature.str()});
+  auto predicted = std::make_unique<PredictedCost>(PredictedCost{std::move(*cost),
+                                                                 needed.flops,
+                                                                 needed.bytes,
+                                                                 machine->device.name.str(),
+                                                                 signature.str(),
+                                                                 {}});
+  for (auto function : (*copy)->getOps<gpu::FuncOp>())
+    predicted->plans[function.getSymName().str()] = gpu::describePlan(function);
+  return predicted;
 }
 
 } // namespace tk

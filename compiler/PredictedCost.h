@@ -4,6 +4,7 @@
 
 #include "passes/machine/LaunchCost.h"
 
+#include <map>
 #include <string>
 
 namespace tk {
@@ -14,6 +15,7 @@ struct PredictedCost {
   double neededOperations = 0, neededBytes = 0; ///< see WorkCount
   std::string device;                           ///< that the times are of
   std::string signature;                        ///< of the kernel
+  std::map<std::string, std::string> plans;     ///< of functions by their names: see describePlan
 };
 
 } // namespace tk

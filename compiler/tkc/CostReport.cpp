@@ -42,6 +42,21 @@ double recomputationOf(const PredictedCost &cost) {
 
 } // namespace
 
+static std::string planOf(const PredictedCost &cost, const std::string &symbol) {
+  auto plan = cost.plans.find(symbol);
+  return plan == cost.plans.end() ? "" : plan->second;
+}
+
+void printPlan(const PredictedCost &cost, const std::string &symbol) {
+  std::printf("  plan       %s\n", planOf(cost, symbol).c_str());
+}
+
+std::string planJson(const PredictedCost &cost, const std::string &symbol) {
+  std::string text = "\"plan\":";
+  quoteJson(planOf(cost, symbol), text);
+  return text;
+}
+
 void printCost(const LaunchCost &cost) {
   const LaunchWork &work = cost.work;
   const Prediction &time = cost.prediction;

@@ -8,12 +8,15 @@
 
 namespace tk::tkc {
 
+/// Prints the plan of a launch's function (docs/reference/plan.md), as a line of tkc inspect.
+void printPlan(const PredictedCost &cost, const std::string &symbol);
 /// Prints what a launch costs, as lines of tkc inspect.
 void printCost(const LaunchCost &cost);
 /// Prints what all launches cost together.
 void printTotal(const PredictedCost &cost);
 
 /// The same as members of a JSON object, without braces.
+std::string planJson(const PredictedCost &cost, const std::string &symbol);
 std::string costJson(const LaunchCost &cost);
 std::string totalJson(const PredictedCost &cost);
 

@@ -94,8 +94,10 @@ void printText(const std::vector<LaunchReport> &reports, const detail::Executabl
       std::printf("  occupancy  %u block%s a multiprocessor, %.0f %% of its warps; limited by %s\n",
                   report.occupancy.blocks, report.occupancy.blocks == 1 ? "" : "s",
                   100 * report.occupancy.fraction, std::string(report.occupancy.limiter).c_str());
-    if (const LaunchCost *launchCost = costOf(cost, launch.symbol))
+    if (const LaunchCost *launchCost = costOf(cost, launch.symbol)) {
+      printPlan(*cost, launch.symbol);
       printCost(*launchCost);
+    }
   }
   for (const Scratch &scratch : executable.plan.scratch)
     std::printf("scratch  %s bytes%s: %s\n", scratch.bytes.str(signature.variable_names()).c_str(),
@@ -125,7 +127,7 @@ void printJson(const std::vector<LaunchReport> &reports, const detail::Executabl
                 static_cast<long long>(report.code.spillLoads), report.occupancy.blocks,
                 report.occupancy.fraction);
     if (const LaunchCost *launchCost = costOf(cost, launch.symbol))
-      std::printf(",%s", costJson(*launchCost).c_str());
+      std::printf(",%s,%s", planJson(*cost, launch.symbol).c_str(), costJson(*launchCost).c_str());
     std::printf("}");
     separator = ",";
   }
@@ -145,8 +147,8 @@ int printCostAlone(const std::unique_ptr<PredictedCost> &cost, const Signature &
                 target.c_str());
     const char *separator = "";
     for (const LaunchCost &launch : cost->kernel.launches) {
-      std::printf("%s{\"symbol\":\"%s\",%s}", separator, launch.symbol.c_str(),
-                  costJson(launch).c_str());
+      std::printf("%s{\"symbol\":\"%s\",%s,%s}", separator, launch.symbol.c_str(),
+                  planJson(*cost, launch.symbol).c_str(), costJson(launch).c_str());
       separator = ",";
     }
     std::printf("],%s}\n", totalJson(*cost).c_str());
@@ -155,6 +157,7 @@ int printCostAlone(const std::unique_ptr<PredictedCost> &cost, const Signature &
   std::printf("%s for %s\n", signature.name.c_str(), target.c_str());
   for (const LaunchCost &launch : cost->kernel.launches) {
     std::printf("%s\n", launch.symbol.c_str());
+    printPlan(*cost, launch.symbol);
     printCost(launch);
   }
   printTotal(*cost);

@@ -2,6 +2,7 @@
 #include "dialects/tkgpu/TkGpuPlan.h"
 
 #include "mlir/IR/Builders.h"
+#include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 using namespace tk::gpu;
@@ -36,6 +37,15 @@ void tk::gpu::setPlan(Operation *op, const KernelPlan &plan) {
     op->removeAttr(planAttrName);
   else
     op->setAttr(planAttrName, attr);
+}
+
+std::string tk::gpu::describePlan(FuncOp function) {
+  std::string text;
+  llvm::raw_string_ostream(text) << getPlan(function).toAttr(function.getContext());
+  StringRef fields(text);
+  fields.consume_front("#tkgpu.plan<");
+  fields.consume_back(">");
+  return fields.str();
 }
 
 void tk::gpu::setTiles(Operation *op, ScheduleAttr tiles) {

@@ -45,6 +45,9 @@ KernelPlan getPlan(mlir::Operation *op);
 /// Replaces the plan of `op`, which goes if all of it is default.
 void setPlan(mlir::Operation *op, const KernelPlan &plan);
 
+/// The plan of a function for people: "family = gemm, unit = wgmma, tiles = ...".
+std::string describePlan(FuncOp function);
+
 /// Does the plan of a function say what the function has?
 mlir::LogicalResult verifyPlan(FuncOp function);
 
