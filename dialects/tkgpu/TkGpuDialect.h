@@ -34,10 +34,7 @@
 
 namespace tk::gpu {
 
-/// The names of attributes that one pass sets and another one reads.
-inline constexpr llvm::StringLiteral scheduleAttrName = "tkgpu.schedule";
-/// On a function with a result that replaces an argument in memory.
-inline constexpr llvm::StringLiteral inPlaceAttrName = "tkgpu.in_place";
+/// The name of the target on a module. TkGpuPlan.h has the names of decisions.
 inline constexpr llvm::StringLiteral targetAttrName = "tkgpu.target";
 
 /// The scalar that all elements of a tile equal; null if the tile is no broadcast of a scalar.

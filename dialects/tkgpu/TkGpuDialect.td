@@ -52,7 +52,7 @@ def TkGpu_TargetAttr : TkGpu_Attr<"Target", "target"> {
 def TkGpu_ScheduleAttr : TkGpu_Attr<"Schedule", "schedule"> {
   let summary = "the tiles, blocks, warps and pipeline depth of a tk.compute";
   let description = [{
-    A `tk.compute` carries the attribute under the name `tkgpu.schedule`.
+    The attribute is the parameter `tiles` of a `#tkgpu.plan`.
 
     | parameter | meaning |
     |---|---|
