@@ -3,6 +3,7 @@
 #include "passes/machine/OperationCost.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/Hashing.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -12,23 +13,31 @@ using namespace mlir;
 
 namespace tk {
 namespace {
+/// The number that all elements of a tile are, if that is known.
+std::optional<int64_t> numberOf(const KnownValues &values, Value tile) {
+  DenseIntElementsAttr elements;
+  if (matchPattern(tile, m_Constant(&elements)) && elements.isSplat())
+    return elements.getSplatValue<APInt>().getSExtValue();
+  Value source = gpu::splatSource(tile);
+  return source ? values.scalar(source) : std::nullopt;
+}
+
 /// An index over several axes of a tile as a sum of lines, each along one of them.
 struct SumOfLines {
   int64_t base = 0;
   llvm::SmallDenseMap<int64_t, std::pair<int64_t, int64_t>> lines; ///< axis: step, count
 
-  /// Adds `index`, whose axes are `along` of the tile; false if it is no such sum.
-  bool add(const KnownValues &values, Value index, ArrayRef<int64_t> along) {
+  /// Adds `factor` times `index`, whose axes are `along` of the tile; false if it is no such sum.
+  bool add(const KnownValues &values, Value index, ArrayRef<int64_t> along, int64_t factor = 1) {
     Known known = values.get(index);
     if (known.isScalar()) {
-      base += known.base;
+      base += factor * known.base;
       return true;
     }
     if (known.isLine() && along.size() == 1 && known.step >= 0) {
-      base += known.base;
-      auto [line, isNew] = lines.try_emplace(along[0], known.step, known.count);
-      if (!isNew)
-        line->second.first += known.step;
+      base += factor * known.base;
+      auto [line, isNew] = lines.try_emplace(along[0], 0, known.count);
+      line->second.first += factor * known.step;
       return true;
     }
     Operation *op = index.getDefiningOp();
@@ -36,10 +45,14 @@ struct SumOfLines {
       SmallVector<int64_t> from;
       for (int64_t axis : broadcast.getDims())
         from.push_back(along[axis]);
-      return add(values, broadcast.getSource(), from);
+      return add(values, broadcast.getSource(), from, factor);
     }
-    return isa_and_nonnull<arith::AddIOp>(op) && add(values, op->getOperand(0), along) &&
-           add(values, op->getOperand(1), along);
+    if (isa_and_nonnull<arith::MulIOp>(op))
+      for (unsigned n : {0U, 1U})
+        if (std::optional<int64_t> number = numberOf(values, op->getOperand(n)))
+          return add(values, op->getOperand(1 - n), along, factor * *number);
+    return isa_and_nonnull<arith::AddIOp>(op) && add(values, op->getOperand(0), along, factor) &&
+           add(values, op->getOperand(1), along, factor);
   }
 };
 } // namespace

@@ -32,6 +32,8 @@ using namespace mlir;
 using namespace tk;
 
 static constexpr int64_t fewOutputs = 64;
+/// ... if they are means and variances of more than a block holds: their parts are read once.
+static constexpr int64_t fewMoments = 256;
 /// Sums of columns: how many a block has side by side, rows that are worth a partial result, and
 /// columns that are enough by themselves.
 static constexpr int64_t columnsOfBlock = 64, leastRows = 128, mostColumns = 1 << 20;
@@ -58,17 +60,31 @@ static constexpr int64_t leastCarried = 8192, mostStates = 4096;
 static constexpr int64_t longestInRegisters = 131072, longestInMemory = 524288, packedBits = 16;
 
 /// How many outputs a statement has, if they are few.
-static std::optional<int64_t> countOutputs(ComputeOp compute) {
+static std::optional<int64_t> countOutputs(ComputeOp compute, int64_t few = fewOutputs) {
   int64_t outputs = 1;
   for (Value extent : compute.getExtents()) {
     int64_t upper = getUpperBound(extent);
-    if (upper < 0 || upper > fewOutputs)
+    if (upper < 0 || upper > few)
       return std::nullopt;
     outputs *= std::max<int64_t>(upper, 1);
-    if (outputs > fewOutputs)
+    if (outputs > few)
       return std::nullopt;
   }
   return outputs;
+}
+
+/// Does the kernel sum squared distances over what `reduce` is over, which is no single index?
+/// Parts are then read once for both (SquaredDistances.cpp), where a block that has all reads them
+/// twice.
+static bool isBesideDistances(ReduceOp reduce) {
+  return reduce.getNumIndices() > 1 && reduce->getParentOfType<KernelOp>()
+                                           ->walk([&](ReduceOp other) {
+                                             return matchDistanceInTerm(other) &&
+                                                            haveSameRanges(other, reduce)
+                                                        ? WalkResult::interrupt()
+                                                        : WalkResult::advance();
+                                           })
+                                           .wasInterrupted();
 }
 
 /// Do all loads of a reduction run along an index of the statement, but for those that are the same
@@ -362,10 +378,13 @@ SmallVector<Split> tk::howToSplit(ComputeOp compute, ArrayRef<ReduceOp> reduces,
   if (!isAsked)
     if (SmallVector<Split> hows = splitColumns(compute, reduces); !hows.empty())
       return hows;
-  std::optional<int64_t> outputs = countOutputs(compute);
+  gpu::TargetAttr target = targetOf(compute);
+  const bool areMoments = target && llvm::all_of(reduces, [](ReduceOp reduce) {
+                            return isBesideDistances(reduce) && !isHeld(reduce);
+                          });
+  std::optional<int64_t> outputs = countOutputs(compute, areMoments ? fewMoments : fewOutputs);
   if (!isAsked && !outputs)
     return {};
-  gpu::TargetAttr target = targetOf(compute);
   SmallVector<Split> hows;
   for (ReduceOp reduce : reduces) {
     std::optional<Split> how = askedSplit(reduce, compute);
