@@ -40,6 +40,9 @@ constexpr int64_t mostResultsOfLoad = 4;
 /// How many rows share what a thread loads element by element for them.
 constexpr int64_t rowsThatShare = 4;
 
+/// Of small tiles on CUDA cores: results that a thread has at least where there are so many blocks
+/// for each processor.
+constexpr int64_t leastOutputs = 16, manyBlocks = 32;
 /// Of each operand of a product on CUDA cores, how much a thread may have in registers: what a
 /// layout can name.
 constexpr int64_t mostOperands = 1024;
@@ -106,6 +109,19 @@ void Planner::shrinkToFillMachine(Contraction &product) {
   }
 }
 
+/// Are there known to be many blocks for each processor?
+static bool hasManyBlocks(Planner &planner) {
+  int64_t blocks = 1;
+  for (BlockArgument index : planner.shape.compute.getBlock()->getArguments()) {
+    std::optional<int64_t> upper = planner.shape.upperOf(index);
+    if (!upper)
+      return false;
+    blocks *= llvm::divideCeil(std::max<int64_t>(*upper, 1), planner.tileOf(index));
+    blocks = std::min<int64_t>(blocks, INT32_MAX);
+  }
+  return blocks >= manyBlocks * planner.target.getProcessors();
+}
+
 void Planner::planProduct(Contraction &product) {
   bool matrix = usesMatrixUnits(product);
   unsigned bits = product.operand.isIntOrFloat() ? product.operand.getIntOrFloatBitWidth() : 64;
@@ -156,7 +172,10 @@ void Planner::planProduct(Contraction &product) {
   warps = std::clamp<int64_t>(outputs / (32 * wanted), 1, 8);
   if (matrix) // a warp's part is at least 16x8
     warps = std::min<int64_t>(warps, outputs / 128);
-  warps = std::max<int64_t>(warps, std::min<int64_t>(4, std::max<int64_t>(outputs / 128, 1)));
+  // On CUDA cores a thread of few results loads as much as it multiplies: where there are blocks
+  // enough to hide what one waits for, it has more.
+  const int64_t ofThread = coarse && !matrix && hasManyBlocks(*this) ? leastOutputs : 4;
+  warps = std::max<int64_t>(warps, std::min<int64_t>(4, std::max<int64_t>(outputs / (32 * ofThread), 1)));
   perThread = std::max<int64_t>(outputs / (warps * 32), 1);
   stages = coarse && matrix ? 3 : 2;
   // On CUDA cores registers leave room for one block only, so what it has in flight is all there

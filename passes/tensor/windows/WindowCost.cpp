@@ -32,11 +32,11 @@ constexpr double timeOfPair = 3.4e-4, costOfByte = 2.4e-4, costOfLaunch = 2500;
 constexpr double timeOfTerm = 6.8e-5, timeOfCounted = 1.2e-4, timeOfUnknown = 1.3e-4,
                  timeOfHalf = 7.4e-6, timeOfApart = 4e-5;
 /// Rows of a tile on CUDA cores of which each term takes so long. Of fewer rows a term takes longer
-/// by a power of how many times fewer they are (256 x 16 x 32 x 32 results of 144 terms: 126 us).
-constexpr double rowsOnCores = 64, powerOfFewRows = 0.65;
+/// by a power of how many times fewer they are.
+constexpr double rowsOnCores = 64, powerOfFewRows = 0.4;
 /// Indices of a sum that are at most as long are counted through as one on CUDA cores, which saves
 /// waiting for the first slice of each, where so many rows share what each element's place takes.
-constexpr double longestShort = 32, leastRowsOfShort = 16;
+constexpr double longestShort = 32, leastRowsOfShort = 32;
 /// The same where results have phases, whose taps threads gather (2 x 32 x 32 x 56 x 56 results of
 /// 64 terms take 4.2 ms in f32).
 constexpr double timeInPhases = 5e-3;
@@ -175,6 +175,12 @@ static double timeOfPlan(const Extents &extents, Slice slice, int64_t shares, in
   const double results = extents.batches * extents.rows * extents.pixels;
   const double bytesOfResult =
       shares == 1 ? extents.bytesOfResult : bytesOfWide * static_cast<double>(shares);
+  // A product of parts reads them while it multiplies; its results are read and written once more.
+  if (extents.pairs > 1)
+    return launchesBeside * costOfLaunch +
+           costOfByte * (extents.bytesOfElement + extents.bytesOfParts) * stored +
+           std::max(product, costOfByte * (extents.bytesOfParts * stored + bytesOfResult * results)) +
+           costOfByte * (bytesOfResult + bytesOfWide) * results;
   return product + launchesBeside * costOfLaunch +
          costOfByte * ((extents.bytesOfElement + 2 * extents.bytesOfParts) * stored +
                        2 * bytesOfResult * results);
