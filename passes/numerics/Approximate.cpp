@@ -60,6 +60,11 @@ namespace {
 struct ConvertIndices : tk::impl::ConvertIndicesBase<ConvertIndices> {
   using ConvertIndicesBase::ConvertIndicesBase;
 
+  /// That of the marks, too.
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registry.insert<arith::ArithDialect, gpu::TkGpuDialect>();
+  }
+
   void runOnOperation() override {
     NamedPatterns patterns(getOperation(), getArgument(), disable, only);
     if (failed(patterns.verify()))

@@ -108,7 +108,7 @@ struct SpecializeWarps : tk::impl::SpecializeWarpsBase<SpecializeWarps> {
       getOperation().walk([](BulkCopyOp copy) { copy.setOnce(isStreamedOnce(copy)); });
       getOperation().walk([](gpu::LoadOp load) {
         if (isStreamedOnce(load))
-          addCacheHint(load, CacheAttr::get(&getContext(), /*once=*/true, /*common=*/false, 0));
+          addCacheHint(load, CacheAttr::get(load.getContext(), /*once=*/true, /*common=*/false, 0));
       });
     });
     patterns.run("reuse-hints", [&] {

@@ -67,6 +67,11 @@ bool mayReplace(OpResult value, Value param) {
 }
 
 struct PlaceResults : tk::impl::PlaceResultsBase<PlaceResults> {
+  /// That of the plan.
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registry.insert<gpu::TkGpuDialect>();
+  }
+
   /// A statement at the end of the kernel whose result is `value`, element by element.
   Value copyOf(KernelOp kernel, Value value, StringRef name) {
     OpBuilder builder(kernel.getReturn());

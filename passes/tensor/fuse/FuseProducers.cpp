@@ -210,6 +210,7 @@ private:
   unsigned inlineReads(ArrayRef<Read> reads);
   std::optional<std::string> whyStore(OpResult producer, ArrayRef<Read> reads, ProducerKind kind);
   void dropStoredReads(SmallVector<Read> &reads);
+  bool isEpilogue(OpResult producer, ArrayRef<Read> reads);
   void sayDeclined(KernelOp kernel);
   void eraseUnread(KernelOp kernel);
 
@@ -267,6 +268,54 @@ void FuseProducersPass::dropStoredReads(SmallVector<Read> &reads) {
     reads.clear();
 }
 
+/// The products that the element of a pointwise producer is computed from and that nothing else
+/// reads.
+static SmallVector<OpResult> getOwnProducts(OpResult producer) {
+  auto compute = cast<ComputeOp>(producer.getOwner());
+  Value element = compute.getYield().getValues()[producer.getResultNumber()];
+  llvm::SetVector<OpResult> products;
+  for (Operation *op : getSlice(element, compute.getBlock()))
+    if (auto load = dyn_cast<LoadOp>(op))
+      if (auto read = dyn_cast<OpResult>(load.getTensor());
+          read && isa<ComputeOp>(read.getOwner()) && classify(read) == ProducerKind::Products &&
+          !isReturned(read) &&
+          llvm::all_of(getReads(read), [&](Read other) { return other.consumer == compute; }))
+        products.insert(read);
+  return products.takeVector();
+}
+
+/// Would all of `products` be stored if their reader were computed where `read` is, in a factor of
+/// a contraction? A softmax keeps its logits: their mask bounds its range.
+static bool areStoredBehind(Read read, ArrayRef<OpResult> products, int64_t maxExtra) {
+  auto around = read.load->getParentOfType<ReduceOp>();
+  if (!around || !isContraction(around))
+    return false;
+  OpBuilder builder(read.consumer);
+  IRMapping mapping;
+  auto copy = cast<ComputeOp>(builder.clone(*read.consumer, mapping));
+  auto load = mapping.lookup(read.load.getResult()).getDefiningOp<LoadOp>();
+  Inliner({load, copy, read.producer}).run();
+  llvm::DenseSet<Value> stored;
+  copy->walk([&](LoadOp of) {
+    auto product = dyn_cast<OpResult>(of.getTensor());
+    if (product && llvm::is_contained(products, product) &&
+        whyNotInline({of, copy, product}, ProducerKind::Products, maxExtra))
+      stored.insert(product);
+  });
+  copy.erase();
+  return stored.size() == products.size();
+}
+
+/// Is a pointwise producer the epilogue of products that could not follow it to its readers, such
+/// as an activation between two layers? Computed in the readers, it would leave the products to be
+/// stored, and be computed again for each of the readers' elements.
+bool FuseProducersPass::isEpilogue(OpResult producer, ArrayRef<Read> reads) {
+  SmallVector<OpResult> products = getOwnProducts(producer);
+  return !products.empty() && llvm::all_of(products, [&](OpResult product) {
+    return !whyStore(product, getReads(product), ProducerKind::Products);
+  }) && llvm::all_of(reads, [&](Read read) { return areStoredBehind(read, products, maxExtra); });
+}
+
 static StringRef patternOf(ProducerKind kind) {
   switch (kind) {
   case ProducerKind::Pointwise:
@@ -292,9 +341,11 @@ std::optional<SmallVector<Read>> FuseProducersPass::findReads(KernelOp kernel, b
       if (reads.empty() || (kind == ProducerKind::Products) != products ||
           !patterns->isOn(patternOf(kind)) || isComputedOnce(result))
         continue;
-      if (kind == ProducerKind::Pointwise)
+      if (kind == ProducerKind::Pointwise) {
         dropStoredReads(reads);
-      else if (whyStore(result, reads, kind))
+        if (!reads.empty() && isEpilogue(result, reads))
+          continue;
+      } else if (whyStore(result, reads, kind))
         llvm::erase_if(reads, [&](Read read) {
           return kind != ProducerKind::Rows || !isCarriedFreely(read) ||
                  whyNotInline(read, kind, maxExtra).has_value();
