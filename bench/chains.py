@@ -3,6 +3,7 @@
     bench/chains.py [WORD]…   only the chains whose name contains one of the words
     --repeats N               calls of each, in alternation (7; 3 where one takes more than 20 ms)
     --eager-only              without torch.compile, which takes seconds to compile each chain
+    --launches                also the time of each of tk's launches, by PyTorch's profiler
     --predict                 predict by the cost model, needs no GPU: sorted by predicted time over the roofline
     --check-small             compare each chain at small sizes with the reference in f64, needs no GPU
     --target ARCH             of --predict (sm_90a) and of --check-small (cpu)
@@ -126,6 +127,17 @@ def wrongness(got, want):
     return (got != want).float().mean().item()  # equal but for places of nearly equal maxima
 
 
+def time_launches(ours):
+    """Microseconds of each launch, the longest first."""
+    import torch
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profiler:
+        ours()
+        torch.cuda.synchronize()
+    times = {event.key: event.device_time_total / max(event.count, 1) for event in profiler.key_averages()}
+    for name, time in sorted(times.items(), key=lambda item: -item[1]):
+        print(f"    {name[:60]:60} {time:9.1f}")
+
+
 def line(chain, options):
     import peers
     import torch
@@ -152,6 +164,8 @@ def line(chain, options):
     names = ["eager", "compile"]
     text = "  ".join(f"{name} {other * 1e3:9.1f}  ratio {other / tk:.2f}" for name, other in zip(names, others))
     print(f"{chain.name:48} tk {tk * 1e3:9.1f} us  {text}  err {wrong:.1e}{'' if wrong < limit else '  WRONG'}", flush=True)
+    if options.launches:
+        time_launches(ours)
     return {name: other / tk for name, other in zip(names, others)}
 
 
@@ -178,6 +192,7 @@ def main():
     parser.add_argument("words", nargs="*")
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--eager-only", action="store_true")
+    parser.add_argument("--launches", action="store_true")
     parser.add_argument("--predict", action="store_true")
     parser.add_argument("--check-small", action="store_true")
     parser.add_argument("--target")
