@@ -41,12 +41,14 @@ CompiledSource::predictCost(size_t kernel, std::string_view target, const Facts 
   if (!cost)
     return std::unique_ptr<PredictedCost>();
   WorkCount needed = countWork(kernelOp(kernel), signature, variables);
-  auto predicted = std::make_unique<PredictedCost>(PredictedCost{std::move(*cost),
-                                                                 needed.flops,
-                                                                 needed.bytes,
-                                                                 machine->device.name.str(),
-                                                                 signature.str(),
-                                                                 {}});
+  auto predicted = std::make_unique<PredictedCost>(
+      PredictedCost{std::move(*cost),
+                    needed.flops,
+                    needed.bytes,
+                    leastCost(kernelOp(kernel), signature, variables, *machine),
+                    machine->device.name.str(),
+                    signature.str(),
+                    {}});
   for (auto function : (*copy)->getOps<gpu::FuncOp>())
     predicted->plans[function.getSymName().str()] = gpu::describePlan(function);
   return predicted;

@@ -2,6 +2,7 @@
 #ifndef TK_COMPILER_PREDICTEDCOST_H
 #define TK_COMPILER_PREDICTEDCOST_H
 
+#include "compiler/LeastCost.h"
 #include "passes/machine/LaunchCost.h"
 
 #include <map>
@@ -13,6 +14,7 @@ namespace tk {
 struct PredictedCost {
   KernelCost kernel;
   double neededOperations = 0, neededBytes = 0; ///< see WorkCount
+  LeastCost least;                              ///< of the program, whatever its plan is
   std::string device;                           ///< that the times are of
   std::string signature;                        ///< of the kernel
   std::map<std::string, std::string> plans;     ///< of functions by their names: see describePlan

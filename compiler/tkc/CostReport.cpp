@@ -13,7 +13,7 @@ namespace {
 constexpr double mostRecomputation = 2;
 
 __attribute__((format(printf, 1, 2))) std::string format(const char *pattern, ...) {
-  char text[256];
+  char text[512];
   va_list arguments;
   va_start(arguments, pattern);
   std::vsnprintf(text, sizeof text, pattern, arguments);
@@ -79,6 +79,9 @@ void printTotal(const PredictedCost &cost) {
         ", %.2f times those that the program needs%s", factor,
         factor > mostRecomputation ? "; note: values are computed again, or tiles are padded" : "");
   std::printf("; %.4g MB of scratch\n", cost.kernel.scratchBytes * 1e-6);
+  std::printf("least      %.1f us by %s, for %.4g MB; predicted is %.2f times that\n",
+              cost.least.nanoseconds * 1e-3, nameOf(cost.least.bound).str().c_str(),
+              cost.least.bytes * 1e-6, cost.kernel.nanoseconds / cost.least.nanoseconds);
 }
 
 std::string costJson(const LaunchCost &cost) {
@@ -130,10 +133,12 @@ std::string totalJson(const PredictedCost &cost) {
   quoteJson(cost.signature, text);
   return text + format(",\"device\":\"%s\",\"predicted_us\":%.6g,\"operations\":%.6g,"
                        "\"needed_operations\":%.6g,\"needed_bytes\":%.6g,\"recomputation\":%.4g,"
-                       "\"scratch_bytes\":%.6g",
+                       "\"scratch_bytes\":%.6g,\"least_us\":%.6g,\"least_bound\":\"%s\","
+                       "\"least_bytes\":%.6g",
                        cost.device.c_str(), cost.kernel.nanoseconds * 1e-3, cost.kernel.operations,
                        cost.neededOperations, cost.neededBytes, recomputationOf(cost),
-                       cost.kernel.scratchBytes);
+                       cost.kernel.scratchBytes, cost.least.nanoseconds * 1e-3,
+                       nameOf(cost.least.bound).str().c_str(), cost.least.bytes);
 }
 
 } // namespace tk::tkc

@@ -82,12 +82,17 @@ static Footprint footprintOf(const KnownValues &values, ValueRange indices, Valu
       continue;
     }
     // Data says where: each place is one of its own, which other accesses do not share.
-    const int64_t base =
+    int64_t base =
         known.isScalar() || known.isLine() ? known.base : int64_t(values.key(index) >> 8);
+    const bool isLine = along.size() == 1 && known.isLine();
+    int64_t step = known.step == Known::irregular ? 1 : known.step;
+    if (isLine && step < 0) { // backwards: the same places as those from the last one on
+      base += step * (counts[along[0]] - 1);
+      step = -step;
+    }
     places.base += base * distance;
-    if (along.size() == 1 && known.isLine() && (known.step >= 0 || known.step == Known::irregular))
-      axes.emplace_back(distance * (known.step == Known::irregular ? 1 : known.step),
-                        counts[along[0]]);
+    if (isLine)
+      axes.emplace_back(distance * step, counts[along[0]]);
     else if (!along.empty() && distance == 1)
       axes.emplace_back(1, vector);
   }
