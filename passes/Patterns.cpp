@@ -11,6 +11,8 @@ static constexpr PatternInfo simplifyPatterns[] = {
     {.name = "fold", .summary = "Fold expressions."},
     {.name = "merge-expressions", .summary = "Merge equal expressions."},
     {.name = "unroll", .summary = "Write out reductions of few elements."},
+    {.name = "only-terms", .summary = "Write out reductions of one element at most."},
+    {.name = "form-scans", .summary = "Make scans of reductions up to an index."},
     {.name = "order-indices",
      .summary = "Make the index that loads are contiguous along innermost."},
     {.name = "merge-equal", .summary = "Merge reductions and scans that are equal."},
@@ -49,6 +51,7 @@ static constexpr PatternInfo fetchPatterns[] = {
 static constexpr PatternInfo splitPatterns[] = {
     {.name = "chunks", .summary = "Cut long reductions of few results in parallel chunks."},
     {.name = "distances", .summary = "Take sums of squared distances from sums that exist."},
+    {.name = "scans", .summary = "Cut long scans of few rows in parallel chunks."},
 };
 
 static constexpr PatternInfo mergePatterns[] = {

@@ -466,10 +466,12 @@ void Evaluation::scan(const Instruction &instruction) {
   std::vector<Cell> outer;
   for (int slot : scan.outer)
     outer.push_back(frame[slot]);
-  bool same = scan.valid && outer.size() == scan.lastOuter.size() && scan.lastPosition <= position;
+  const int64_t lower = frame[scan.lower].i;
+  bool same = scan.valid && outer.size() == scan.lastOuter.size() &&
+              scan.lastPosition <= position && scan.lastLower == lower;
   for (size_t i = 0; same && i < outer.size(); ++i)
     same = outer[i].i == scan.lastOuter[i].i;
-  int64_t from = same ? scan.lastPosition + 1 : frame[scan.lower].i;
+  int64_t from = same ? scan.lastPosition + 1 : lower;
   Cell accumulator = same ? scan.accumulator : identity(scan.kind, scan.isFloat, instruction.width);
   for (int64_t i = from; i <= position; ++i) {
     frame[scan.body.arguments[0]].i = i;
@@ -480,6 +482,7 @@ void Evaluation::scan(const Instruction &instruction) {
   scan.accumulator = accumulator;
   scan.lastOuter = std::move(outer);
   scan.lastPosition = position;
+  scan.lastLower = lower;
   scan.valid = true;
   frame[instruction.destination] = accumulator;
 }

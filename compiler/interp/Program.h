@@ -168,7 +168,7 @@ struct ScanState {
   Body body;
   std::vector<int> outer; ///< slots that the prefix depends on besides the position
   std::vector<Cell> lastOuter;
-  int64_t lastPosition = -1;
+  int64_t lastPosition = -1, lastLower = 0;
   Cell accumulator{};
   bool valid = false;
 };

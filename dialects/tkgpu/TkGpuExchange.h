@@ -28,6 +28,8 @@ JoinKind joinKindOf(mlir::Operation *op, FuncOp function, AxisBits bits);
 /// The unit attribute of a tkgpu.reduce that leaves each thread its own value. Its only reader
 /// reduces these values to a number, with one barrier (see joinAxes).
 inline constexpr llvm::StringRef openAttrName = "open";
+/// On a tkgpu.scan of suffixes: each element is joined with those behind it.
+inline constexpr llvm::StringRef backwardAttrName = "backward";
 
 /// The lanes and warps whose values a reduction combines: those along its axis, and those that an
 /// open reduction in front of it has left.

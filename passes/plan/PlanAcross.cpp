@@ -12,6 +12,7 @@
 #include "passes/analysis/IndexGrowth.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/analysis/ScanPosition.h"
 #include "passes/machine/Machine.h"
 #include "passes/plan/Planner.h"
 
@@ -24,6 +25,9 @@ static constexpr int64_t columnsAcross = 64, threadsAcross = 128;
 /// takes in at a time, in bits. logsumexp down 16384 x 4096 of bf16 on an H200: 41.2 us with half
 /// as many, 39.3 us so.
 static constexpr int64_t bitsOfTerms = 1024, leastBits = 16;
+/// The longest column that a block holds, its elements of all columns, and of those a thread's.
+static constexpr int64_t longestColumn = longestHeldColumn, elementsOfColumns = 16384,
+                         elementsOfColumnThread = 32, threadsOfColumns = 512;
 /// How many accesses of a thread bring all terms of short ones at once.
 static constexpr int64_t accessesAcross = 4;
 /// Scans down columns: a block's threads, how many elements of a row's part each has, and how many
@@ -34,6 +38,9 @@ struct ScanShape {
 /// How few terms a thread goes through for its results, and how many blocks each multiprocessor
 /// should still have.
 static constexpr int64_t fewTerms = 64, blocksOfWindows = 4;
+/// The same of a window of two or three axes, of which lanes along it would read each element many
+/// times.
+static constexpr int64_t termsOfWindow = 2048;
 /// How many results a block has then, and how many where some of what is read is the same for those
 /// below one another. Sums on an H200 of 4 terms of 8 x 2048 x 4096 in bf16, with weights of each
 /// column: 131 us with 8192 results, 177 with 4096, 291 with 2048, 722 with threads that meet. Of
@@ -56,13 +63,35 @@ static constexpr int64_t lineBits = 8 * lineBytes, sectorBits = 8 * sectorBytes;
 /// Where the next rows come early (tk-fetch-ahead), and where only other blocks load meanwhile.
 static constexpr ScanShape fetchedScan = {128, 32, 4 * lineBits}, ownScan = {512, 64, lineBits};
 
+/// A scan in chunks (tk-split-reductions): a block has a chunk of a row, or of several columns.
+/// Returns how many elements that is, or 0 if it is none.
+int64_t Planner::planChunk(Operation *op) {
+  auto scan = dyn_cast<ScanOp>(op);
+  std::optional<IndexOrMirror> place =
+      scan && coarse ? getScanPosition(scan, shape.compute) : std::nullopt;
+  std::optional<int64_t> chunk = place ? getScanChunk(scan, place->index) : std::nullopt;
+  if (!chunk || block.tiles.contains(place->index))
+    return 0;
+  Value across;
+  for (Value index : shape.compute.getBlock()->getArguments())
+    if (index != place->index && shape.runsAlong[op].contains(index) &&
+        shape.dependsOn[op].contains(index))
+      across = index;
+  set(place->index, *chunk);
+  set(scan.getBlock()->getArgument(0), *chunk);
+  if (across)
+    set(across, fit(across, std::max<int64_t>(ownScan.threads * ownScan.elements / *chunk, 1)));
+  return *chunk * (across ? tileOf(across) : 1);
+}
+
 /// A scan down columns: a block has several lines of memory side by side, or less if there would be
 /// too few blocks, and takes as many rows at a time as its threads hold. What it has summed so far
 /// goes on to the next rows. Returns how many threads a block has, or 0.
 int64_t Planner::planScanAcross(ScanOp scan, Value across) {
-  auto position = dyn_cast<BlockArgument>(scan.getPosition());
-  if (!coarse || !position || position.getOwner() != shape.compute.getBlock())
+  std::optional<IndexOrMirror> place = getScanPosition(scan, shape.compute);
+  if (!coarse || !place)
     return 0;
+  BlockArgument position = place->index;
   Value along = scan.getBlock()->getArgument(0);
   std::optional<int64_t> length = shape.upperOf(along), width = shape.upperOf(across);
   int64_t bits = shape.narrowestBits;
@@ -89,18 +118,37 @@ int64_t Planner::planScanAcross(ScanOp scan, Value across) {
   return how.threads;
 }
 
-/// How many terms each result of a reduction has, if they are known to be few.
+/// Do the terms of a reduction lie in a window, which slides as the statement's indices step: does
+/// each of its indices stand beside one of the statement's where memory is read?
+static bool isOverWindow(StatementShape &shape, ReduceOp reduction) {
+  bool any = false, all = true;
+  reduction.walk([&](LoadOp load) {
+    for (Value term : reduction.getBlock()->getArguments())
+      all &= llvm::any_of(load.getIndices(), [&](Value axis) {
+        SmallVector<BlockArgument> needs = getIterationIndices(axis);
+        return llvm::is_contained(needs, term) && llvm::any_of(needs, [&](BlockArgument index) {
+                 return index.getOwner() == shape.compute.getBlock();
+               });
+      });
+    any = true;
+  });
+  return any && all && !reduction.isOnline();
+}
+
+/// How many terms each result of a reduction has, if they are known to be few. Neighbouring results
+/// share most terms of a window: it may have more.
 static std::optional<int64_t> countFewTerms(StatementShape &shape, Operation *op) {
   auto reduction = dyn_cast<ReduceOp>(op);
   if (!reduction || reduction->getBlock() != shape.compute.getBlock())
     return std::nullopt;
   int64_t terms = 1;
+  const int64_t most = isOverWindow(shape, reduction) ? termsOfWindow : fewTerms;
   for (unsigned i = 0; i < reduction.getNumIndices(); ++i) {
     std::optional<int64_t> upper = shape.upperOf(reduction.getIndex(i));
     if (!upper || !shape.startsAtZero(reduction.getIndex(i)) || *upper > fewTerms)
       return std::nullopt;
     terms *= std::max<int64_t>(*upper, 1);
-    if (terms > fewTerms)
+    if (terms > most)
       return std::nullopt;
   }
   return terms;
@@ -224,6 +272,30 @@ int64_t Planner::planWindows(Value across) {
   return threadsAcross;
 }
 
+/// A reduction of columns whose results are read again for each of its elements, as a norm over
+/// channels is: a block has whole columns, if they are short, of which it reads each element once.
+/// Returns how many threads it has, or 0.
+int64_t Planner::planWholeColumns(ReduceOp reduction, Value across) {
+  Value along = reduction.getIndex(0);
+  std::optional<int64_t> length = shape.upperOf(along);
+  if (reduction.getNumIndices() != 1 || !length || !shape.startsAtZero(along))
+    return 0;
+  Value own;
+  for (Value index : shape.compute.getBlock()->getArguments())
+    if (index != across && shape.endOf(index) == shape.endOf(along) &&
+        !shape.dependsOn[reduction].contains(index))
+      own = index;
+  const int64_t rows = llvm::PowerOf2Ceil(std::max<int64_t>(*length, 1));
+  const int64_t columns =
+      fit(across, std::min(columnsAcross, std::max<int64_t>(elementsOfColumns / rows, 1)));
+  if (!own || rows > longestColumn || (tiles.contains(own) && tileOf(own) != rows))
+    return 0;
+  set(across, columns);
+  set(along, rows);
+  set(own, rows);
+  return std::clamp<int64_t>(rows * tileOf(across) / elementsOfColumnThread, 32, threadsOfColumns);
+}
+
 /// A reduction whose loads run along a parallel index: threads along that, a few terms at a time.
 /// Returns how many threads a block has, or 0 if it is none.
 int64_t Planner::planAcross(Operation *op) {
@@ -231,8 +303,11 @@ int64_t Planner::planAcross(Operation *op) {
   for (Value index : shape.compute.getBlock()->getArguments())
     if (shape.runsAlong[op].contains(index) && shape.dependsOn[op].contains(index))
       across = index;
-  if (auto scan = dyn_cast<ScanOp>(op))
-    return across && across != scan.getPosition() ? planScanAcross(scan, across) : 0;
+  if (auto scan = dyn_cast<ScanOp>(op)) {
+    std::optional<IndexOrMirror> place = getScanPosition(scan, shape.compute);
+    const Value position = place ? Value(place->index) : scan.getPosition();
+    return across && across != position ? planScanAcross(scan, across) : 0;
+  }
   auto reduction = dyn_cast<ReduceOp>(op);
   if (!across || !reduction)
     return 0;
@@ -244,6 +319,8 @@ int64_t Planner::planAcross(Operation *op) {
   }
   bool areAlone = llvm::all_of(llvm::seq(reduction.getNumAccumulators()),
                                [&](unsigned k) { return reduction.standsAlone(k); });
+  if (int64_t threads = planWholeColumns(reduction, across))
+    return threads;
   if (int64_t threads = hasWindows ? threadsAcross : areAlone ? planWindows(across) : 0)
     return threads;
   if (int64_t threads = areAlone ? 0 : planShortChain(reduction, across))
@@ -268,7 +345,8 @@ int64_t Planner::planAcross(Operation *op) {
 void Planner::fitBesideScans() {
   const int64_t most = 32 * warps * (coarse ? termsBesideScans : 1);
   for (ScanOp scan : shape.compute.getBlock()->getOps<ScanOp>()) {
-    Value position = scan.getPosition();
+    std::optional<IndexOrMirror> place = getScanPosition(scan, shape.compute);
+    Value position = place ? Value(place->index) : scan.getPosition();
     for (Operation *op : shape.reductions) {
       auto reduction = dyn_cast<ReduceOp>(op);
       if (!reduction || !shape.dependsOn[op].contains(position))

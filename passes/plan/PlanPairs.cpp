@@ -20,7 +20,7 @@ using namespace tk;
 /// whole ones: no value outside counts for nothing in every term.
 /// Tiles of 256 rows spill where sizes are not known.
 static constexpr int64_t mostRows = 128, leastRows = 8, leastSide = 32, longestSlice = 16,
-                         shortestSlice = 8;
+                         shortestSlice = 8, shortestPaddedSlice = 2;
 
 /// Does memory have neighbours of `load` along one of `indices`?
 static bool runsAlongAny(LoadOp load, ArrayRef<Value> indices) {
@@ -57,7 +57,7 @@ bool Planner::planPairs() {
     // Sums may have zeros behind their last terms, whatever is computed of these.
     const int64_t divisor = getSizeFact(shape.kernel, shape.endOf(k)).divisor;
     const bool isPadded = kind == ReduceKind::Sum && isZeroOfZeros(*pair);
-    if (isPadded ? fit(k, shortestSlice) < shortestSlice
+    if (isPadded ? fit(k, shortestPaddedSlice) < shortestPaddedSlice
                  : divisor < shortestSlice || divisor % shortestSlice != 0)
       return false;
     set(k, isPadded ? fit(k, longestSlice) : std::min(longestSlice, divisor & -divisor));

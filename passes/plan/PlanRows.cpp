@@ -397,6 +397,11 @@ void Planner::planRows() {
     // runs along each of its terms.
     if (op->getParentOfType<ReduceOp>() || op->getParentOfType<ScanOp>())
       continue;
+    if (int64_t elements = planChunk(op)) {
+      longest = std::max(longest, elements);
+      isHeld = false;
+      continue;
+    }
     Value inner = coarse ? indexInBlocks(op) : Value();
     if (int64_t across = inner ? 0 : planAcross(op)) {
       longest = std::max<int64_t>(longest, 8 * across);

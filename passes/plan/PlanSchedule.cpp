@@ -16,6 +16,8 @@
 
 #include "llvm/Support/MathExtras.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace tk;
 
@@ -48,6 +50,8 @@ constexpr int64_t leastOutputs = 16, manyBlocks = 32;
 constexpr int64_t mostOperands = 1024;
 /// Of all sums of products that share a tile, on the matrix unit, what a thread may have.
 constexpr int64_t mostSums = 128;
+/// What is left of shared memory each time a plan is made again, see CompiledSource::lower.
+constexpr double partOfEachTime = 0.75;
 
 } // namespace
 
@@ -474,6 +478,57 @@ void Planner::fitChains() {
   }
 }
 
+/// Rows and scans that needed more shared memory, or more registers, than there are: their tiles are
+/// half as large the first time, and half of that each time, as the part of shared memory says. First
+/// the rows that a block has beside each other, then what it takes of a row at a time.
+void Planner::fitRows() {
+  if (!isForLess() || !shape.contractions.empty())
+    return;
+  const double part = double(target.getShared()) / double(getWholeTarget(shape.kernel).getShared());
+  int64_t halves = std::llround(std::log(part) / std::log(partOfEachTime));
+  SmallVector<Value> rows, terms;
+  auto isTogether = [&](Value index) { // with a reduction or a scan along the same row
+    return llvm::any_of(shape.reductions, [&](Operation *op) {
+      return llvm::any_of(op->getRegion(0).front().getArguments(), [&](BlockArgument other) {
+        return other.getType().isIndex() && shape.endOf(other) == shape.endOf(index);
+      });
+    });
+  };
+  for (Value index : shape.compute.getBlock()->getArguments())
+    if (!isTogether(index))
+      rows.push_back(index);
+  for (Operation *op : shape.reductions)
+    if (auto reduction = dyn_cast<ReduceOp>(op))
+      for (unsigned n = 0; n < reduction.getNumIndices(); ++n)
+        terms.push_back(reduction.getIndex(n));
+  auto longest = [&](ArrayRef<Value> indices) {
+    int64_t most = 1;
+    for (Value index : indices)
+      most = std::max(most, block.tiles.contains(index) ? 1 : tileOf(index));
+    return most;
+  };
+  for (; halves > 0; --halves) {
+    ArrayRef<Value> among = longest(rows) > 1 ? rows : terms;
+    const int64_t most = longest(among);
+    for (Value index : among)
+      if (most > 1 && tileOf(index) == most && !block.tiles.contains(index))
+        halve(index);
+  }
+}
+
+/// Halves the tile along `index`. An output along the same row is stepped through then.
+void Planner::halve(Value index) {
+  tiles[index] /= 2;
+  for (unsigned p = 0; p < shape.compute.getNumIndices(); ++p) {
+    Value other = shape.compute.getIndex(p);
+    if (other == index || shape.endOf(other) != shape.endOf(index) ||
+        tileOf(other) != 2 * tileOf(index))
+      continue;
+    tiles[other] = tileOf(index);
+    loop = p;
+  }
+}
+
 PlannedTiles Planner::finish() {
   SmallVector<int64_t> tile, reduce, step;
   for (unsigned p = 0; p < shape.compute.getNumIndices(); ++p)
@@ -518,6 +573,7 @@ PlannedTiles tk::planSchedule(StatementShape &shape, gpu::TargetAttr target, boo
   planner.limitOperands();
   planner.fitChains();
   planner.fitMatrixChains();
+  planner.fitRows();
   return planner.finish();
 }
 

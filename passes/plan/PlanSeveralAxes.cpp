@@ -126,6 +126,9 @@ bool Planner::countsParts(Value index) {
   });
 }
 
+/// Of so many tiles along an index the one that ends early is of no weight.
+static constexpr int64_t tilesThatEnd = 8;
+
 /// How many rows a block has: `wanted`, if there is then a block for every multiprocessor. They are
 /// neighbours along the last index that is a multiple of so many, or half, or as long as that takes
 /// alone: these lie side by side, and share what is loaded for the indices before. Else they are
@@ -145,7 +148,11 @@ int64_t Planner::planRowsOfBlock(int64_t wanted) {
     std::optional<int64_t> upper = shape.upperOf(index);
     if (coarse && upper) {
       int64_t divisor = getSizeFact(shape.kernel, shape.endOf(index)).divisor;
-      bool isChosen = left.empty() || *upper / rows >= target.getProcessors();
+      // Results that lie side by side are stored together; of many tiles one may end early.
+      const bool isInnermost =
+          index == shape.compute.getIndex(shape.compute.getNumIndices() - 1) &&
+          *upper >= tilesThatEnd * rows;
+      bool isChosen = left.empty() || isInnermost || *upper / rows >= target.getProcessors();
       while (!isChosen && divisor % rows != 0)
         rows /= 2;
       if (!isChosen && 2 * rows < wanted)

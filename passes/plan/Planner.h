@@ -82,7 +82,9 @@ struct Planner {
   bool planFactorRows();
   /// Tiles a pairwise contraction by rows and columns of its results (PlanPairs.cpp).
   bool planPairs();
+  int64_t planChunk(mlir::Operation *op);
   int64_t planScanAcross(ScanOp scan, mlir::Value across);
+  int64_t planWholeColumns(ReduceOp reduction, mlir::Value across);
   int64_t planWindows(mlir::Value across);
   int64_t planShortChain(ReduceOp reduction, mlir::Value across);
   void fitBesideScans();
@@ -127,6 +129,8 @@ struct Planner {
   void fitMatrixChains();
   /// Records the family of a product: that of the outermost of several.
   void setFamily(gpu::PlanFamily chosen, gpu::PlanUnit multiplier);
+  void fitRows();
+  void halve(mlir::Value index);
   PlannedTiles finish();
 };
 

@@ -281,7 +281,10 @@ private:
   void closeLoop();
   TileValue scan(ScanOp op);
   TileValue inShares(InSharesOp op);
+  bool isScanOfTile(ScanOp op, unsigned axis);
   bool isPlainScan(ScanOp op, unsigned axis);
+  std::optional<unsigned> axisOfScan(ScanOp op, bool isBackward);
+  void bindTerms(ScanOp op, unsigned id, bool isBackward);
   TileValue scanAsReduction(ScanOp op);
 
   KernelOp kernel;

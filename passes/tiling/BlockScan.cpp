@@ -1,11 +1,16 @@
 //===- BlockScan.cpp - prefix reductions ----------------------------------===//
 //
 // A scan at a bare index whose whole range is in one tile is a tkgpu.scan of that tile; along the
-// index that the block steps through it carries on from tile to tile. Any other is the reduction
-// that it equals by definition.
+// index that the block steps through it carries on from tile to tile. A scan at the mirror image of
+// an index is the backward scan of the tile, with terms in the order of memory, and the block steps
+// through the index from its end on. Any other is the reduction that it equals by definition.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/tiling/BlockProgram.h"
+
+#include "passes/analysis/ScanPosition.h"
+
+#include "dialects/tkgpu/TkGpuExchange.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -14,6 +19,33 @@
 using namespace mlir;
 using namespace tk;
 
+/// The axis along which a scan that tiles can carry runs: at its index, or at its mirror image.
+std::optional<unsigned> BlockProgram::axisOfScan(tk::ScanOp op, bool isBackward) {
+  std::optional<IndexOrMirror> position = getScanPosition(op, compute);
+  if (!position || position->isMirrored != isBackward)
+    return std::nullopt;
+  auto axis = axisOf.find(position->index);
+  if (axis == axisOf.end() || !isPlainScan(op, axis->second))
+    return std::nullopt;
+  return axis->second;
+}
+
+/// Gives the terms of a scan the indices of its axis. Those of a backward one are at the mirror
+/// images: the mirror image of the term's number is the index itself.
+void BlockProgram::bindTerms(tk::ScanOp op, unsigned id, bool isBackward) {
+  BlockArgument number = op.getBlock()->getArgument(0);
+  if (!isBackward) {
+    axisOf[number] = id;
+    return;
+  }
+  Value index = op.getPosition().getDefiningOp<arith::SubIOp>().getRhs();
+  for (Operation *user : llvm::make_early_inc_range(number.getUsers()))
+    if (auto mirror = dyn_cast<arith::SubIOp>(user);
+        mirror && mirror.getRhs() == number && isLastOf(mirror.getLhs(), op.getUpper()))
+      mirror.getResult().replaceAllUsesWith(index);
+  number.replaceAllUsesWith(op.getPosition());
+}
+
 /// Opens the loop over the index that the block steps through. Scans along it carry what they have
 /// reduced so far.
 void BlockProgram::openLoop() {
@@ -21,11 +53,15 @@ void BlockProgram::openLoop() {
     return;
   unsigned id = *loopAxis;
   SmallVector<Value> initial;
-  for (tk::ScanOp op : compute.getBlock()->getOps<tk::ScanOp>()) {
-    auto axis = axisOf.find(op.getPosition());
-    if (axis == axisOf.end() || axis->second != id || !isPlainScan(op, id))
+  auto scans = compute.getBlock()->getOps<tk::ScanOp>();
+  auto runs = [&](tk::ScanOp op, bool isBackward) { return axisOfScan(op, isBackward) == id; };
+  const bool isBackward =
+      llvm::any_of(scans, [&](tk::ScanOp op) { return runs(op, true); }) &&
+      llvm::none_of(scans, [&](tk::ScanOp op) { return runs(op, false); });
+  for (tk::ScanOp op : scans) {
+    if (!runs(op, isBackward))
       continue;
-    axisOf[op.getBlock()->getArgument(0)] = id;
+    bindTerms(op, id, isBackward);
     llvm::SetVector<unsigned> set = axesOf(op.getYield().getValues().front());
     set.remove(id);
     Axes carried = sorted(set);
@@ -46,6 +82,13 @@ void BlockProgram::openLoop() {
   inner.before = body->empty() ? nullptr : &body->back();
   axes[id].depth = 1;
   axes[id].start = forOp.getInductionVar();
+  if (isBackward) { // the last tile first
+    Value size = indexConstant(axes[id].size), one = indexConstant(1);
+    Value last = arith::SubIOp::create(at(0), loc, end, one);
+    Value tiles = arith::DivUIOp::create(at(0), loc, last, size);
+    Value from = arith::MulIOp::create(at(0), loc, tiles, size);
+    axes[id].start = arith::SubIOp::create(at(1), loc, from, forOp.getInductionVar());
+  }
   for (auto [carry, arg] : llvm::zip(carries, forOp.getRegionIterArgs()))
     carry.value = arg;
 }
@@ -62,10 +105,21 @@ void BlockProgram::closeLoop() {
   scopes[0].before = nullptr;
 }
 
-/// Does the scan run from 0 over the whole range of the axis, with terms that use its own index
-/// only?
+/// Does the scan begin anew with each tile of the axis, as one in chunks does?
+bool BlockProgram::isScanOfTile(tk::ScanOp op, unsigned id) {
+  std::optional<IndexOrMirror> position = getScanPosition(op, compute);
+  std::optional<int64_t> chunk = position && !position->isMirrored
+                                     ? getScanChunk(op, position->index)
+                                     : std::optional<int64_t>();
+  return chunk && (axes[id].isWhole ? axes[id].size <= *chunk
+                                    : axes[id].isAligned && axes[id].size == *chunk);
+}
+
+/// Does the scan run from 0 over the whole range of the axis, or from the beginning of a tile, with
+/// terms that use its own index only?
 bool BlockProgram::isPlainScan(tk::ScanOp op, unsigned id) {
-  if (getConstantIndex(op.getLower()) != 0 || op.getUpper() != axes[id].rangeEnd)
+  if ((getConstantIndex(op.getLower()) != 0 && !isScanOfTile(op, id)) ||
+      op.getUpper() != axes[id].rangeEnd)
     return false;
   llvm::SetVector<Value> free;
   getUsedValuesDefinedAbove(op.getBody(), free);
@@ -73,25 +127,37 @@ bool BlockProgram::isPlainScan(tk::ScanOp op, unsigned id) {
 }
 
 TileValue BlockProgram::scan(tk::ScanOp op) {
-  auto axis = axisOf.find(op.getPosition());
   auto carry = carryOf.find(op);
-  bool isWhole = axis != axisOf.end() && axes[axis->second].isWhole &&
-                 !axes[axis->second].isScalar && isPlainScan(op, axis->second);
+  std::optional<IndexOrMirror> position = getScanPosition(op, compute);
+  const bool isBackward = position && position->isMirrored;
+  std::optional<unsigned> axis;
+  if (carry != carryOf.end())
+    axis = axisOf.lookup(position->index);
+  else
+    axis = axisOfScan(op, isBackward);
+  const bool isWhole =
+      axis && (axes[*axis].isWhole || isScanOfTile(op, *axis)) && !axes[*axis].isScalar;
   if (!isWhole && carry == carryOf.end())
     return scanAsReduction(op);
-  unsigned id = axis->second;
-  // Elements beyond the end come after all others: they need no mask.
-  axisOf[op.getBlock()->getArgument(0)] = id;
+  const unsigned id = *axis;
+  if (carry == carryOf.end())
+    bindTerms(op, id, isBackward);
   TileValue term = get(op.getYield().getValues().front());
+  // Elements beyond the end come after all others; backward, they come first, and are no terms.
+  if (isBackward)
+    if (std::optional<TileValue> mask = exactMask(id))
+      term = select(*mask, term, identityOf(op.getKind(), op.getResult().getType()));
   TileValue result = term, total = term; // of a step of one index value
   if (!axes[id].isScalar) {
     term = broadcast(term, unite(term.axes, {id}), term.depth);
-    int64_t position = llvm::find(term.axes, id) - term.axes.begin();
+    int64_t place = llvm::find(term.axes, id) - term.axes.begin();
     result = total = term;
-    total.axes.erase(total.axes.begin() + position);
+    total.axes.erase(total.axes.begin() + place);
     auto scanned = gpu::ScanOp::create(at(term.depth), op.getLoc(), term.value.getType(),
                                        tileType(total.axes, op.getResult().getType()), term.value,
-                                       op.getKind(), position);
+                                       op.getKind(), place);
+    if (isBackward)
+      scanned->setAttr(gpu::backwardAttrName, builder.getUnitAttr());
     result.value = scanned.getResult();
     total.value = scanned.getTotal();
   }

@@ -232,20 +232,23 @@ TK_DEVICE void reduce_uniform_warps(T (&x)[n], T *scratch, Place place = {}) {
 // One step of an inclusive scan: joins blocks of the axis. `prefix` is the scan within each
 // element's block, `total` its block's reduction; where they are one block, the registers that
 // differ in the bits of `joined` have one total. The step's bit of the coordinate is a bit of the
-// register number ...
-template <class Op, int bit, int n, class T>
+// register number. Backward, `prefix` is that of each element and those behind it ...
+template <class Op, int bit, bool backward = false, int n, class T>
 TK_DEVICE void scan_registers(T (&prefix)[n], T (&total)[n]) {
   TK_UNROLL
   for (int r = 0; r < n; ++r)
     if (!(r & bit)) {
-      prefix[r | bit] = Op::apply(total[r], prefix[r | bit]);
+      if constexpr (backward)
+        prefix[r] = Op::apply(prefix[r], total[r | bit]);
+      else
+        prefix[r | bit] = Op::apply(total[r], prefix[r | bit]);
       total[r] = total[r | bit] = Op::apply(total[r], total[r | bit]);
     }
 }
 // ... of the lane ...
-template <class Op, int bit, int joined, int n, class T>
+template <class Op, int bit, int joined, bool backward = false, int n, class T>
 TK_DEVICE void scan_lanes(T (&prefix)[n], T (&total)[n], Place place = {}) {
-  const bool upper = lane_index() & bit;
+  const bool upper = ((lane_index() & bit) != 0) != backward; // the later one of the two
   T other[n];
   TK_UNROLL
   for (int r = 0; r < n; ++r) {
@@ -261,7 +264,7 @@ TK_DEVICE void scan_lanes(T (&prefix)[n], T (&total)[n], Place place = {}) {
   }
 }
 // ... or all bits of the warp number in `mask`, in their order.
-template <class Op, int mask, int warps, int joined, int n, class T>
+template <class Op, int mask, int warps, int joined, bool backward = false, int n, class T>
 TK_DEVICE void scan_warps(T (&prefix)[n], T (&total)[n], T *scratch, Place place = {}) {
   constexpr int threads = warps * 32;
   const int own = warp_index() & mask, first = thread_index() & ~(mask * 32);
@@ -276,20 +279,23 @@ TK_DEVICE void scan_warps(T (&prefix)[n], T (&total)[n], T *scratch, Place place
   for (int r = 0; r < n; ++r) {
     const int leader = r & ~joined;
     if (r == leader) {
-      T all = get(&scratch[r * threads + first], place);
+      constexpr int begin = backward ? mask : 0;
+      T all = get(&scratch[r * threads + first + begin * 32], place);
       before[r] = all;
       TK_UNROLL
-      for (int warp = 1; warp < warps; ++warp)
-        if ((warp & ~mask) == 0) {
+      for (int step = 1; step < warps; ++step) {
+        const int warp = backward ? begin - step : step;
+        if (warp >= 0 && (warp & ~mask) == 0) {
           all = Op::apply(all, get(&scratch[r * threads + first + warp * 32], place));
-          if (warp < own)
+          if (backward ? warp > own : warp < own)
             before[r] = all;
         }
+      }
       total[r] = all;
     } else {
       total[r] = total[leader];
     }
-    if (own > 0)
+    if (backward ? own < mask : own > 0)
       prefix[r] = Op::apply(before[leader], prefix[r]);
   }
 }

@@ -312,9 +312,11 @@ LogicalResult KernelEmitter::emitScan(gpu::ScanOp scan) {
   const std::string prefix = copyOf(source), total = copyOf(source);
   const std::string arrays = "(" + prefix + ", " + total;
   const std::string warps = std::to_string(func.getNumWarps());
+  const std::string backward = scan->hasAttr(gpu::backwardAttrName) ? ", true" : "";
   unsigned joined = 0;
   auto call = [&](llvm::StringRef primitive, const llvm::Twine &numbers, llvm::StringRef more) {
-    line("tk::" + primitive + "<" + functor + ", " + numbers + ">" + arrays + more + ");");
+    line("tk::" + primitive + "<" + functor + ", " + numbers + backward + ">" + arrays + more +
+         ");");
   };
   for (int64_t step = 1; step < extent; step *= 2) {
     if (unsigned bit = bitOf(layout.getRegisterBits(), axis, step)) {

@@ -154,6 +154,23 @@ static bool runsAcross(ReduceOp reduce) {
   return isAcross;
 }
 
+/// True if `reduce` ranges over exactly the extra index, which is not the last one, and neighbours in
+/// memory are of other indices: a block holds such columns, if they are short.
+static bool isColumnOf(ReduceOp reduce, ArrayRef<BlockArgument> extra, ComputeOp consumer) {
+  if (!consumer->getParentOfType<ModuleOp>()->hasAttr(gpu::targetAttrName) || extra.size() != 1 ||
+      reduce.getNumIndices() != 1 || extra.front().getArgNumber() + 1 == consumer.getNumIndices() ||
+      !rangesOver(reduce, 0, getExtent(extra.front(), consumer)))
+    return false;
+  const int64_t upper = getUpperBound(reduce.getUpper()[0]);
+  bool isAcross = upper >= 0 && upper <= longestHeldColumn;
+  reduce.walk([&](LoadOp load) {
+    isAcross &= !load.getIndices().empty() &&
+                !llvm::is_contained(getIterationIndices(load.getIndices().back()),
+                                    reduce.getIndex(0));
+  });
+  return isAcross;
+}
+
 /// True if the blocks of a cluster may share what `reduce` takes of a row over two axes: elements
 /// of 16 bits that lie in the order of the axes wherever they are read and stored.
 static bool maySpread(ReduceOp reduce, ArrayRef<BlockArgument> row, ComputeOp consumer) {
@@ -274,6 +291,8 @@ static std::optional<std::string> whyNotRows(ReduceOp reduce, Read read, const R
       return std::nullopt;
     return "a row over several axes is more than a block holds";
   }
+  if (isColumnOf(reduce, reach.extra, read.consumer))
+    return std::nullopt;
   RepeatBudget budget(maxExtra), values(std::min(maxExtra, repeatedValues(reduce)));
   for (BlockArgument index : reach.extra) {
     bool inTiles = hasTilesAlong(index, read.consumer);

@@ -328,6 +328,20 @@ struct SimplifyPass : tk::impl::SimplifyBase<SimplifyPass> {
         changed |= unrollReduction(reduce);
     });
     fold();
+    patterns.run("only-terms", [&] {
+      for (ReduceOp reduce : collectReductions(getOperation()))
+        changed |= takeOnlyTerm(reduce);
+    });
+    fold();
+    patterns.run("form-scans", [&] {
+      for (ReduceOp reduce : collectReductions(getOperation()))
+        changed |= formScan(reduce);
+      SmallVector<ScanOp> scans;
+      getOperation()->walk([&](ScanOp scan) { scans.push_back(scan); });
+      for (ScanOp scan : scans)
+        changed |= shiftScan(scan);
+    });
+    fold();
     forComputes("order-indices", [&](ComputeOp compute) {
       compute->walk([&](ReduceOp reduce) { numOrdered += orderIndices(reduce); });
     });

@@ -15,12 +15,24 @@ void moveIndex(ReduceOp reduce, unsigned from, unsigned to);
 /// Makes the contiguous index of all loads of a reduction the innermost one; true if it was not.
 bool orderIndices(ReduceOp reduce);
 
+/// Turns a reduction that begins or ends at an index of its compute op into a scan. True if `reduce`
+/// was one; it is erased.
+bool formScan(ReduceOp reduce);
+
+/// Turns a scan at the element before an index into one at the index. True if `scan` was one; it is
+/// erased.
+bool shiftScan(ScanOp scan);
+
 /// Applies the invariant factors of a sum's elements to the sum; true if there are any.
 bool hoistFactors(ReduceOp reduce);
 
 /// Writes out a reduction of a few elements whose number is known; true if `reduce` was one (it is
 /// erased).
 bool unrollReduction(ReduceOp reduce);
+
+/// Writes out a reduction of at most one element, whose index is a value of the compute op. True if
+/// `reduce` was one; it is erased.
+bool takeOnlyTerm(ReduceOp reduce);
 
 /// Replaces exponentials that are elements of a sum, divided by the sum, by such quotients; returns
 /// their number.

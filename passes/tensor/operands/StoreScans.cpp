@@ -23,6 +23,7 @@
 #include "passes/analysis/BoundsApart.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/analysis/ScanPosition.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/SetVector.h"
@@ -34,8 +35,8 @@ static constexpr llvm::StringLiteral passName = "tk-materialize-operands:scans";
 
 /// The index of `compute` that `scan` runs along; null if its position is none of them.
 static BlockArgument indexOf(ScanOp scan, ComputeOp compute) {
-  auto position = dyn_cast<BlockArgument>(scan.getPosition());
-  return position && position.getOwner() == compute.getBlock() ? position : BlockArgument();
+  std::optional<IndexOrMirror> position = getScanPosition(scan, compute);
+  return position ? position->index : BlockArgument();
 }
 
 /// The scans along other indices than the last one that is scanned along.

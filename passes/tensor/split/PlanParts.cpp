@@ -404,10 +404,9 @@ SmallVector<Split> tk::howToSplit(ComputeOp compute, ArrayRef<ReduceOp> reduces,
 }
 
 bool tk::wantsParts(ReduceOp reduce, ComputeOp compute) {
-  constexpr int64_t chunk = 4096;
   if (!targetOf(compute) || reduce.isOnline() || (!runsAcross(reduce, compute) && isHeld(reduce)))
     return false;
-  SmallVector<Split> hows = howToSplit(compute, reduce, chunk);
+  SmallVector<Split> hows = howToSplit(compute, reduce, termsOfChunk);
   if (hows.empty())
     return false;
   int64_t count = countOf(reduce, hows.front().position);

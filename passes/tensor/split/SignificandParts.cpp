@@ -9,6 +9,7 @@
 
 #include "passes/analysis/SizeFacts.h"
 #include "passes/tensor/operands/PadFactors.h"
+#include "passes/tensor/split/SplitReductions.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -134,6 +135,8 @@ SignificandParts::RowScales SignificandParts::storeScales(Factor factor) {
         choose(compare(arith::CmpFPredicate::OGE, 0x1p127), 0.5);
         YieldOp::create(body, at, {scale, reciprocal});
       });
+  // Columns too few for all multiprocessors are reduced in parts.
+  splitInChunks(statement);
   return {statement->getResult(0), statement->getResult(1)};
 }
 

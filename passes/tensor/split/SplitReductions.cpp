@@ -114,43 +114,17 @@ static bool hasSeveralTiles(ComputeOp compute) {
 }
 
 namespace {
-struct SplitReductionsPass : tk::impl::SplitReductionsBase<SplitReductionsPass> {
-  using SplitReductionsBase::SplitReductionsBase;
+/// Splits the reductions of compute ops.
+class ReductionSplitter {
+public:
+  explicit ReductionSplitter(int64_t chunk) : chunk(chunk) {}
 
-  void runOnOperation() override {
-    NamedPatterns patterns(getOperation(), getArgument(), disable, only);
-    if (failed(patterns.verify()))
-      return signalPassFailure();
-    partials.clear();
-    distances.clear();
-    patterns.run("chunks", [&] {
-      SmallVector<ComputeOp> computes;
-      getOperation()->walk([&](ComputeOp compute) { computes.push_back(compute); });
-      for (ComputeOp compute : computes)
-        splitAll(compute);
-    });
-    patterns.run("distances", [&] {
-      for (ComputeOp partial : partials)
-        llvm::any_of(distances, [&](ComputeOp other) { return replaceBySums(partial, other); });
-    });
-  }
-
-  /// Splits the reductions of a compute op, all or none.
-  void splitAll(ComputeOp compute) {
-    SmallVector<ReduceOp> reduces(compute.getBlock()->getOps<ReduceOp>());
-    bool asked =
-        llvm::any_of(reduces, [&](ReduceOp reduce) { return isAskedInParts(reduce, compute); });
-    if (asked && reduces.size() == 1 && canSplitContraction(compute, reduces.front()))
-      return;
-    if (hasSeveralTiles(compute) && countContractionParts(compute) > 1)
-      return;
-    SmallVector<Split> hows = howToSplit(compute, reduces, chunk);
-    if (hows.empty() || !canSplitAll(compute, reduces, hows))
-      return;
-    for (auto [reduce, how] : llvm::zip_equal(reduces, hows)) {
-      split(reduce, compute, how);
-      ++numSplit;
-    }
+  /// Those of a compute op, all or none; how many.
+  unsigned splitAll(ComputeOp compute);
+  /// Takes sums of squared distances from sums that exist.
+  void joinDistances() {
+    for (ComputeOp partial : partials)
+      llvm::any_of(distances, [&](ComputeOp other) { return replaceBySums(partial, other); });
   }
 
 private:
@@ -158,13 +132,55 @@ private:
   void split(ReduceOp reduce, ComputeOp compute, Split how);
   Value chunkLength(OpBuilder &builder, ReduceOp reduce, ComputeOp compute, Value trip, Split how);
 
+  int64_t chunk;
   SmallVector<ComputeOp> partials;  ///< statements of plain partial results
   SmallVector<ComputeOp> distances; ///< ... of squared distances
 };
+
+struct SplitReductionsPass : tk::impl::SplitReductionsBase<SplitReductionsPass> {
+  using SplitReductionsBase::SplitReductionsBase;
+
+  void runOnOperation() override {
+    NamedPatterns patterns(getOperation(), getArgument(), disable, only);
+    if (failed(patterns.verify()))
+      return signalPassFailure();
+    ReductionSplitter splitter(chunk);
+    patterns.run("chunks", [&] {
+      SmallVector<ComputeOp> computes;
+      getOperation()->walk([&](ComputeOp compute) { computes.push_back(compute); });
+      for (ComputeOp compute : computes)
+        numSplit += splitter.splitAll(compute);
+    });
+    patterns.run("distances", [&] { splitter.joinDistances(); });
+    patterns.run("scans", [&] {
+      getOperation()->walk([&](KernelOp kernel) { numSplit += splitScans(kernel); });
+    });
+  }
+};
 } // namespace
 
+unsigned ReductionSplitter::splitAll(ComputeOp compute) {
+  SmallVector<ReduceOp> reduces(compute.getBlock()->getOps<ReduceOp>());
+  bool asked =
+      llvm::any_of(reduces, [&](ReduceOp reduce) { return isAskedInParts(reduce, compute); });
+  if (asked && reduces.size() == 1 && canSplitContraction(compute, reduces.front()))
+    return 0;
+  if (hasSeveralTiles(compute) && countContractionParts(compute) > 1)
+    return 0;
+  SmallVector<Split> hows = howToSplit(compute, reduces, chunk);
+  if (hows.empty() || !canSplitAll(compute, reduces, hows))
+    return 0;
+  for (auto [reduce, how] : llvm::zip_equal(reduces, hows))
+    split(reduce, compute, how);
+  return reduces.size();
+}
+
+unsigned tk::splitInChunks(ComputeOp compute) {
+  return ReductionSplitter(termsOfChunk).splitAll(compute);
+}
+
 /// One loop that stays whole takes as long as all of them.
-bool SplitReductionsPass::canSplitAll(ComputeOp compute, ArrayRef<ReduceOp> reduces,
+bool ReductionSplitter::canSplitAll(ComputeOp compute, ArrayRef<ReduceOp> reduces,
                                       ArrayRef<Split> hows) {
   bool allSplit = true;
   for (auto [reduce, how] : llvm::zip_equal(reduces, hows))
@@ -294,7 +310,7 @@ static Value splitPlain(ReduceOp reduce, ComputeOp compute, const Parts &parts,
 }
 
 /// How many values of the divided index one part takes in.
-Value SplitReductionsPass::chunkLength(OpBuilder &builder, ReduceOp reduce, ComputeOp compute,
+Value ReductionSplitter::chunkLength(OpBuilder &builder, ReduceOp reduce, ComputeOp compute,
                                        Value trip, Split how) {
   Location loc = reduce.getLoc();
   auto constant = [&](int64_t value) -> Value {
@@ -310,7 +326,7 @@ Value SplitReductionsPass::chunkLength(OpBuilder &builder, ReduceOp reduce, Comp
   return arith::MulIOp::create(builder, loc, units, constant(unit));
 }
 
-void SplitReductionsPass::split(ReduceOp reduce, ComputeOp compute, Split how) {
+void ReductionSplitter::split(ReduceOp reduce, ComputeOp compute, Split how) {
   OpBuilder builder(compute);
   Location loc = reduce.getLoc();
   IRMapping hoisted;

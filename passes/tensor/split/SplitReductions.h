@@ -35,6 +35,16 @@ llvm::SmallVector<Split> howToSplit(ComputeOp compute, llvm::ArrayRef<ReduceOp> 
 /// columns for all multiprocessors, or rows that no cluster holds.
 bool wantsParts(ReduceOp reduce, ComputeOp compute);
 
+/// Terms that are worth a partial result.
+inline constexpr int64_t termsOfChunk = 4096;
+
+/// Splits the reductions of a statement that another pass has made, as tk-split-reductions would;
+/// how many.
+unsigned splitInChunks(ComputeOp compute);
+
+/// Cuts long scans of few rows in chunks (SplitScans.cpp); how many.
+unsigned splitScans(KernelOp kernel);
+
 /// The longest row whose elements, as `reduce` reads them, the blocks of a cluster hold together.
 int64_t longestHeldRow(ReduceOp reduce);
 
