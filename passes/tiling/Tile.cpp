@@ -25,6 +25,7 @@
 #include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/analysis/Refusal.h"
 #include "passes/machine/Machine.h"
+#include "passes/layout/ScheduleLimits.h"
 #include "passes/plan/ScheduleBlock.h"
 #include "passes/tensor/split/SignificandParts.h"
 #include "passes/tiling/BlockProgram.h"
@@ -78,7 +79,8 @@ gpu::ScheduleAttr withoutReductionTiles(gpu::ScheduleAttr schedule) {
                                 1, schedule.getGroup(), 0, schedule.getCluster(), {}, 1);
 }
 
-/// A schedule block may ask for more of a tile than threads can hold.
+/// A schedule block may ask for more of a tile than threads can hold, and so may a statement with
+/// many indices.
 LogicalResult checkTilesFit(KernelOp kernel, gpu::FuncOp func) {
   const int64_t threads = 32 * int64_t(func.getNumWarps());
   const WalkResult walked = func.walk([&](Operation *op) {
@@ -87,6 +89,8 @@ LogicalResult checkTilesFit(KernelOp kernel, gpu::FuncOp func) {
       if (!tile || tile.getNumElements() <= mostOutputsOfThread * threads)
         continue;
       std::optional<Location> place = placeOfKey(kernel, {"tile", "coarsen"});
+      if (!place) // it is planned again, with smaller tiles
+        func->getParentOp()->setAttr(gpu::needsLessAttrName, UnitAttr::get(func.getContext()));
       refuse(place ? *place : kernel.getLoc(), Refusal::ScheduleDoesNotFit)
           << "a tile of " << tile.getNumElements() << " terms leaves "
           << tile.getNumElements() / threads << " to each of " << threads

@@ -45,6 +45,9 @@ using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-separate-reductions";
 
+/// Terms of a row that the block of a reduction around it has beside others (Planner::indexInBlocks).
+static constexpr int64_t shortRowOfTerm = 1024;
+
 using Indices = llvm::SetVector<BlockArgument>;
 
 static Indices indicesOf(Operation *op) {
@@ -310,6 +313,20 @@ static bool lacksIndices(ReduceOp reduce, ComputeOp compute) {
   return lacks;
 }
 
+/// Is `reduce` a row in each term of another reduction, too long to be one of many that a thread or a
+/// warp goes through? As a statement of its own it has all rows side by side.
+static bool isRowOfTerm(ReduceOp reduce, ComputeOp compute) {
+  auto around = dyn_cast<ReduceOp>(reduce->getParentOp());
+  if (!around || around.isOnline() || isHeavy(reduce) || isContraction(reduce))
+    return false;
+  Indices own = indicesOf(reduce);
+  const bool variesWithTerms =
+      llvm::any_of(around.getBlock()->getArguments(),
+                   [&](BlockArgument index) { return own.contains(index); });
+  return variesWithTerms && !countKnownTerms(reduce, shortRowOfTerm) &&
+         llvm::all_of(reduce.getUpper(), [&](Value end) { return isKernelLevel(end, compute); });
+}
+
 /// Moves a reduction that is the same for all terms of the one around it before that, with what
 /// follows from it; true if it did. There it is computed also where there are no terms.
 static bool moveOut(ReduceOp reduce) {
@@ -353,7 +370,8 @@ private:
       compute->walk([&](ReduceOp reduce) { reduces.push_back(reduce); });
       for (ReduceOp reduce : reduces)
         if ((isReducedProduct(reduce) && trySeparate(reduce, compute)) ||
-            (lacksIndices(reduce, compute) && (trySeparate(reduce, compute) || moveOut(reduce))))
+            (lacksIndices(reduce, compute) && (trySeparate(reduce, compute) || moveOut(reduce))) ||
+            (isRowOfTerm(reduce, compute) && trySeparate(reduce, compute)))
           return true;
     }
     return false;

@@ -136,13 +136,25 @@ static bool isInRegisters(Product product, Value factor) {
          product.reduce.getPrecision() == Precision::Fast && !getElementsOf(factor);
 }
 
-/// Of a sum in parts those of one part: all parts together have the terms of the whole.
+/// The indices of the statement that `factor` depends on.
+static SmallVector<BlockArgument> getOuterIndices(ComputeOp compute, Value factor) {
+  SmallVector<BlockArgument> indices = getIterationIndices(factor);
+  llvm::erase_if(indices, [&](BlockArgument index) {
+    return index.getOwner() != compute.getBlock();
+  });
+  return indices;
+}
+
+/// How many sums there are: the indices that the terms depend on. Of a sum in parts those of one
+/// part: all parts together have the terms of the whole.
 double Product::countOutputs() {
   double outputs = 1;
   SmallVector<BlockArgument> parts = getIterationIndices(reduce.getLower()[0]);
+  SmallVector<BlockArgument> own =
+      getOuterIndices(compute, reduce.getYield().getValues()[position]);
   for (auto [index, extent] :
        llvm::zip_equal(compute.getBlock()->getArguments(), compute.getExtents()))
-    if (!llvm::is_contained(parts, index))
+    if (llvm::is_contained(own, index) && !llvm::is_contained(parts, index))
       outputs *= sizeOf(kernel, extent);
   return outputs;
 }
@@ -180,7 +192,14 @@ bool Product::isForCudaCores(int64_t processors) {
   if (countOutputs() < outputsOfProcessor * processors)
     return false;
   auto multiply = reduce.getYield().getValues()[position].getDefiningOp<arith::MulFOp>();
-  return multiply && multiply.getType().isF32() &&
+  // Rows times a vector reuse nothing of the matrix: each factor has an index that the other lacks.
+  auto hasOwnIndex = [&](unsigned side) {
+    SmallVector<BlockArgument> others =
+        getOuterIndices(compute, multiply->getOperand(1 - side));
+    return llvm::any_of(getOuterIndices(compute, multiply->getOperand(side)),
+                        [&](BlockArgument index) { return !llvm::is_contained(others, index); });
+  };
+  return multiply && multiply.getType().isF32() && hasOwnIndex(0) && hasOwnIndex(1) &&
          llvm::all_of(multiply->getOperands(), [&](Value factor) {
            return factor.getDefiningOp<LoadOp>() &&
                   !haveWarpgroupProduct(factor.getType(), getSumPrecision(reduce));

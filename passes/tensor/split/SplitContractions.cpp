@@ -76,6 +76,11 @@ static constexpr double timeOfNarrowTerm = 0.47, worthOfNarrowParts = 0.9;
 /// Fewer terms do not make up for storing and reading a part.
 static constexpr int64_t shortestPart = 1024;
 static constexpr int64_t mostParts = 16;
+/// Of sums so much longer than that there are as many parts as have so many terms each.
+static constexpr int64_t lengthOfManyParts = 8192;
+/// Nanoseconds of a step of 64 terms of a block whose warps read rows that are not aligned, as
+/// predicted for 64 x 16 and 64 x 64 outputs.
+static constexpr double timeOfStep = 360;
 /// Of f32 and f64: more parts are chosen if they take less than this share of the time of fewer. To
 /// store and add up a byte of a part takes so many times what a byte of memory does. Measured on an
 /// H200 with 64 x 64 to 1024 x 1024 outputs.
@@ -100,9 +105,9 @@ static std::optional<int64_t> divisorOf(Value index, Value k) {
 }
 
 /// May all of what `load`, of a factor of `reduce`, reads be read a part of the sum at a time?
-/// Either rows of terms that can be copied in bulk, or what is the same for a run of terms: a run
-/// is a part's, and what lies beyond the end reads as zero.
-static bool isReadInParts(KernelOp kernel, ReduceOp reduce, LoadOp load) {
+/// Either rows of terms, which can be copied in bulk if `inBulk` asks for that, or what is the same
+/// for a run of terms: a run is a part's, and what lies beyond the end reads as zero.
+static bool isReadInParts(KernelOp kernel, ReduceOp reduce, LoadOp load, bool inBulk) {
   auto k = cast<BlockArgument>(reduce.getIndex(0));
   SmallVector<Value> extents = getExtents(kernel, load.getTensor());
   if (load.getPad() || load->getBlock() != reduce.getBlock() || extents.size() < 2 ||
@@ -118,7 +123,7 @@ static bool isReadInParts(KernelOp kernel, ReduceOp reduce, LoadOp load) {
     bool areRuns = run && end && convertedUnit % *run == 0 && rangesOver(reduce, 0, end.getLhs()) &&
                    getConstantIndex(end.getRhs()) == run;
     if (!areRuns && (index != k || !rangesOver(reduce, 0, extent) ||
-                     getRowAlignment(kernel, load) < boxAlignment))
+                     (inBulk && getRowAlignment(kernel, load) < boxAlignment)))
       return false;
   }
   return along == 1;
@@ -135,8 +140,9 @@ static bool isZeroOfZeros(Value factor) {
 }
 
 /// What becomes of the factors of a contraction: warpgroups multiply them, as they are in 16 or in
-/// 8 bits, or converted, or warps and CUDA cores do, in f32 or f64.
-enum class Factors { Unfit, AsStored, Narrow, Converted, Wide };
+/// 8 bits, or converted, or warps do, since rows of 16 bits are not aligned, or warps and CUDA cores
+/// do, in f32 or f64.
+enum class Factors { Unfit, AsStored, Narrow, Converted, Unaligned, Wide };
 
 /// Do both factors of `product` run along `k` in memory?
 static bool areAlong(Operation *product, Value k) {
@@ -158,6 +164,15 @@ static bool areWide(ReduceOp reduce, Operation *product) {
   });
 }
 
+/// Are both factors loaded with 16 bits, from rows that can be read in parts, if not in bulk?
+static bool areUnaligned(KernelOp kernel, ReduceOp reduce, Operation *product) {
+  return llvm::all_of(product->getOperands(), [&](Value factor) {
+    auto load = withoutExtension(factor).getDefiningOp<LoadOp>();
+    return load && load.getType().getIntOrFloatBitWidth() == 16 &&
+           isReadInParts(kernel, reduce, load, /*inBulk=*/false);
+  });
+}
+
 /// Are the factors loaded or converted from what is, and can that be read in parts? Beside 16 bits
 /// floats of 8 are converted, too.
 static Factors classifyFactors(KernelOp kernel, ReduceOp reduce) {
@@ -170,8 +185,10 @@ static Factors classifyFactors(KernelOp kernel, ReduceOp reduce) {
   for (Value factor : product->getOperands()) {
     std::optional<SmallVector<LoadOp>> loads = getElementsOf(factor);
     if (!loads || !isZeroOfZeros(factor) ||
-        !llvm::all_of(*loads, [&](LoadOp load) { return isReadInParts(kernel, reduce, load); }))
-      return Factors::Unfit;
+        !llvm::all_of(*loads, [&](LoadOp load) {
+          return isReadInParts(kernel, reduce, load, /*inBulk=*/true);
+        }))
+      return areUnaligned(kernel, reduce, product) ? Factors::Unaligned : Factors::Unfit;
     auto load = withoutExtension(factor).getDefiningOp<LoadOp>();
     if (!load)
       continue;
@@ -275,6 +292,7 @@ public:
 
 private:
   int64_t choosePartsToRead(int64_t processors);
+  int64_t choosePartsOfUnaligned(int64_t processors);
   int64_t choosePartsOfWide(int64_t processors);
   ComputeOp createParts(Value parts, Value length);
   void takePart(ReduceOp part, Value number, Value length);
@@ -321,6 +339,8 @@ int64_t ContractionSplit::chooseParts(int64_t processors) {
     return choosePartsToRead(processors);
   if (factors == Factors::Wide)
     return choosePartsOfWide(processors);
+  if (factors == Factors::Unaligned)
+    return choosePartsOfUnaligned(processors);
   std::optional<int64_t> length = getSizeFact(kernel, reduce.getUpper()[0]).upper;
   std::optional<ResultSize> size = sizeOfResults(kernel, compute);
   if (!length || !size)
@@ -341,7 +361,8 @@ int64_t ContractionSplit::chooseParts(int64_t processors) {
     return parts == 1 ? time : time + costOfOutput * outputs * parts + costOfLaunch;
   };
   int64_t best = 1;
-  for (int64_t parts = 2; parts <= std::min(mostParts, *length / shortestPart); ++parts)
+  const int64_t most = std::clamp(*length / lengthOfManyParts, mostParts, mostAskedParts);
+  for (int64_t parts = 2; parts <= std::min(most, *length / shortestPart); ++parts)
     if (timeOf(parts) < timeOf(best))
       best = parts;
   bool isWorth = factors != Factors::Narrow || timeOf(best) < worthOfNarrowParts * timeOf(1);
@@ -372,6 +393,32 @@ int64_t ContractionSplit::choosePartsToRead(int64_t processors) {
   double added = costOfOutput * outputs * static_cast<double>(parts) +
                  costOfLaunch * (group ? 1 : costOfScaledTerms);
   return timeOf(parts) + added < timeOf(1) ? parts : 1;
+}
+
+/// Rows of 16 bits that are not aligned, which warps read and multiply: a block waits for each step.
+int64_t ContractionSplit::choosePartsOfUnaligned(int64_t processors) {
+  std::optional<int64_t> length = getSizeFact(kernel, reduce.getUpper()[0]).upper;
+  std::optional<ResultSize> size = sizeOfResults(kernel, compute);
+  if (!length || !size)
+    return 1;
+  const int64_t tiles = size->others * llvm::divideCeil(size->rows, rowsOfWarpgroup) *
+                        llvm::divideCeil(size->columns, rowsOfWarpgroup);
+  // Rows of many tiles are stored with padding (tk-materialize-operands:pad), and read in bulk.
+  if (tiles >= processors / 2)
+    return 1;
+  const double outputs = static_cast<double>(size->rows * size->columns * size->others);
+  auto timeOf = [&](int64_t parts) {
+    const int64_t waves = llvm::divideCeil(parts * tiles, blocksThatRead * processors);
+    const int64_t steps = llvm::divideCeil(llvm::divideCeil(*length, parts), partUnit);
+    const double time = timeOfStep * static_cast<double>(waves * steps);
+    const double stored = partOfByte * cost::byte * 4 * outputs * static_cast<double>(parts);
+    return parts == 1 ? time : time + stored + cost::launch;
+  };
+  int64_t best = 1;
+  for (int64_t parts = 2; parts <= std::min(mostAskedParts, *length / shortestPart); ++parts)
+    if (timeOf(parts) < worthOfMoreParts * timeOf(best))
+      best = parts;
+  return best;
 }
 
 /// Of f32 and f64: tk-select-schedule takes the tile that suits the parts best.
