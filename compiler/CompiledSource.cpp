@@ -20,7 +20,7 @@
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarCases.h"
-#include "passes/layout/ScheduleLimits.h"
+#include "passes/plan/ScheduleLimits.h"
 #include "passes/plan/StatementShape.h"
 #include "runtime/Environment.h"
 

@@ -1,13 +1,15 @@
 //===- LeastCost.cpp - the least time of a program ------------------------===//
 //
-// 1. The indices that a value depends on are those of its operands, and of what its regions use, but
+// 1. The indices that a value depends on are those of its operands, and of what its regions use,
+// but
 //    for the indices that its own regions bind.
-// 2. An operation counts as often as these indices have combinations. An index's extent that depends
+// 2. An operation counts as often as these indices have combinations. An index's extent that
+// depends
 //    on other indices counts with its mean.
 // 3. The terms of a sum of products count as multiply-adds of the matrix unit, by the type of their
-//    factors, if each of these has an index that the other lacks. Products of f32 count as the fewer
-//    of multiply-adds of CUDA cores and of three bf16 parts. CUDA cores do the rest; conversions,
-//    comparisons and choices are free.
+//    factors, if each of these has an index that the other lacks. Products of f32 count as the
+//    fewer of multiply-adds of CUDA cores and of three bf16 parts. CUDA cores do the rest;
+//    conversions, comparisons and choices are free.
 // 4. The elements that loads of a tensor read are at most those of the tensor. A load whose last
 //    index does not step through neighbours takes a sector for each element.
 //
@@ -166,11 +168,11 @@ private:
       return nullptr;
     Operation *op = withoutMask(reduce.getYield().getValues()[0]).getDefiningOp();
     return op && isa<arith::MulFOp, arith::MulIOp>(op) && op->hasOneUse() && isReused(op) ? op
-                                                                                         : nullptr;
+                                                                                          : nullptr;
   }
 
-  /// Terms that do not depend on an index which bounds them are those of a scan: each counts once. Of
-  /// others, a mask may leave half out.
+  /// Terms that do not depend on an index which bounds them are those of a scan: each counts once.
+  /// Of others, a mask may leave half out.
   void countReduction(ReduceOp reduce) {
     for (Value term : reduce.getYield().getValues()) {
       Indices indices = indicesOf(withoutMask(term));
@@ -225,9 +227,8 @@ private:
       const bool first = !indicesOf(op->getOperand(0)).empty();
       value = op->getOperand(first ? 0 : 1);
     }
-    return llvm::none_of(others, [&](Value other) {
-      return indicesOf(other).contains(cast<BlockArgument>(value));
-    });
+    return llvm::none_of(
+        others, [&](Value other) { return indicesOf(other).contains(cast<BlockArgument>(value)); });
   }
 
   void countLoad(LoadOp load) {
@@ -266,9 +267,8 @@ double writtenBytes(const Signature &signature, std::span<const Scalar> variable
   double total = 0;
   for (unsigned t = 0; t < signature.num_tensors(); ++t) {
     const Parameter &tensor = signature.tensor(t);
-    const bool isResult = llvm::any_of(signature.results, [&](const Parameter &result) {
-      return result.name == tensor.name;
-    });
+    const bool isResult = llvm::any_of(
+        signature.results, [&](const Parameter &result) { return result.name == tensor.name; });
     Expected<Extents> shape = shape_of(tensor, variables);
     if (!shape || !(isResult || tensor.in_out))
       continue;

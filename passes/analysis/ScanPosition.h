@@ -6,7 +6,8 @@
 
 namespace tk {
 
-/// `value` as an index of `compute`, or as what is left of `extent` behind one: `extent - 1 - index`.
+/// `value` as an index of `compute`, or as what is left of `extent` behind one: `extent - 1 -
+/// index`.
 struct IndexOrMirror {
   mlir::BlockArgument index;
   bool isMirrored = false;

@@ -23,10 +23,10 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/tkgpu/TkGpuExchange.h"
 #include "passes/Passes.h"
-#include "passes/layout/ScheduleLimits.h"
 #include "passes/machine/Machine.h"
 #include "passes/pipeline/Rings.h"
 #include "passes/pipeline/SharedHazards.h"
+#include "passes/plan/ScheduleLimits.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"

@@ -31,9 +31,9 @@
 #include "passes/Passes.h"
 #include "passes/Patterns.h"
 #include "passes/layout/LayoutChoice.h"
-#include "passes/layout/ScheduleLimits.h"
 #include "passes/layout/TransposedLoads.h"
 #include "passes/machine/Machine.h"
+#include "passes/plan/ScheduleLimits.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

@@ -50,7 +50,7 @@ struct Footprint {
 /// What blocks do. `work` has no bytes of device memory: they follow from all blocks' traffic.
 struct BlockCounts {
   LaunchWork work;
-  double operations = 0;                      ///< as WorkCount counts them
+  double operations = 0;       ///< as WorkCount counts them
   bool hasUnknownLoop = false; ///< a loop whose iterations data decides; it counts as one iteration
   llvm::MapVector<unsigned, Traffic> traffic; ///< by tensor
   void add(const BlockCounts &other, double times);

@@ -270,8 +270,9 @@ bool KernelWalk::visitLaunch(gpu::LaunchOp launch) {
     work.heaviest = heaviest;
     cost.operations = counts.operations;
     if (counts.hasUnknownLoop)
-      cost.notes.push_back("a loop runs as often as the elements of a tensor say, and counts as one "
-                           "iteration: the launch may take longer");
+      cost.notes.push_back(
+          "a loop runs as often as the elements of a tensor say, and counts as one "
+          "iteration: the launch may take longer");
     addTensors(cost, counts,
                ownReads(function, arguments, grid, atOnce * machine.device.processors));
   }

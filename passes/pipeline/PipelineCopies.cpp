@@ -28,10 +28,10 @@
 #include "dialects/tkgpu/TkGpuExchange.h"
 #include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/Passes.h"
-#include "passes/layout/ScheduleLimits.h"
 #include "passes/machine/Machine.h"
 #include "passes/pipeline/LoopSlice.h"
 #include "passes/pipeline/SharedHazards.h"
+#include "passes/plan/ScheduleLimits.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

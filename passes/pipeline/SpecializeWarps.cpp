@@ -40,9 +40,9 @@
 #include "passes/Passes.h"
 #include "passes/Patterns.h"
 #include "passes/layout/ReadOnce.h"
-#include "passes/layout/ScheduleLimits.h"
 #include "passes/pipeline/TeamTiles.h"
 #include "passes/pipeline/WarpSpecialization.h"
+#include "passes/plan/ScheduleLimits.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinOps.h"

@@ -179,7 +179,8 @@ void Planner::planProduct(Contraction &product) {
   // On CUDA cores a thread of few results loads as much as it multiplies: where there are blocks
   // enough to hide what one waits for, it has more.
   const int64_t ofThread = coarse && !matrix && hasManyBlocks(*this) ? leastOutputs : 4;
-  warps = std::max<int64_t>(warps, std::min<int64_t>(4, std::max<int64_t>(outputs / (32 * ofThread), 1)));
+  warps = std::max<int64_t>(warps,
+                            std::min<int64_t>(4, std::max<int64_t>(outputs / (32 * ofThread), 1)));
   perThread = std::max<int64_t>(outputs / (warps * 32), 1);
   stages = coarse && matrix ? 3 : 2;
   // On CUDA cores registers leave room for one block only, so what it has in flight is all there
@@ -478,9 +479,9 @@ void Planner::fitChains() {
   }
 }
 
-/// Rows and scans that needed more shared memory, or more registers, than there are: their tiles are
-/// half as large the first time, and half of that each time, as the part of shared memory says. First
-/// the rows that a block has beside each other, then what it takes of a row at a time.
+/// Rows and scans that needed more shared memory, or more registers, than there are: their tiles
+/// are half as large the first time, and half of that each time, as the part of shared memory says.
+/// First the rows that a block has beside each other, then what it takes of a row at a time.
 void Planner::fitRows() {
   if (!isForLess() || !shape.contractions.empty())
     return;

@@ -149,9 +149,8 @@ int64_t Planner::planRowsOfBlock(int64_t wanted) {
     if (coarse && upper) {
       int64_t divisor = getSizeFact(shape.kernel, shape.endOf(index)).divisor;
       // Results that lie side by side are stored together; of many tiles one may end early.
-      const bool isInnermost =
-          index == shape.compute.getIndex(shape.compute.getNumIndices() - 1) &&
-          *upper >= tilesThatEnd * rows;
+      const bool isInnermost = index == shape.compute.getIndex(shape.compute.getNumIndices() - 1) &&
+                               *upper >= tilesThatEnd * rows;
       bool isChosen = left.empty() || isInnermost || *upper / rows >= target.getProcessors();
       while (!isChosen && divisor % rows != 0)
         rows /= 2;

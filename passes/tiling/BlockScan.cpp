@@ -55,9 +55,8 @@ void BlockProgram::openLoop() {
   SmallVector<Value> initial;
   auto scans = compute.getBlock()->getOps<tk::ScanOp>();
   auto runs = [&](tk::ScanOp op, bool isBackward) { return axisOfScan(op, isBackward) == id; };
-  const bool isBackward =
-      llvm::any_of(scans, [&](tk::ScanOp op) { return runs(op, true); }) &&
-      llvm::none_of(scans, [&](tk::ScanOp op) { return runs(op, false); });
+  const bool isBackward = llvm::any_of(scans, [&](tk::ScanOp op) { return runs(op, true); }) &&
+                          llvm::none_of(scans, [&](tk::ScanOp op) { return runs(op, false); });
   for (tk::ScanOp op : scans) {
     if (!runs(op, isBackward))
       continue;

@@ -25,8 +25,8 @@
 #include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/analysis/Refusal.h"
 #include "passes/machine/Machine.h"
-#include "passes/layout/ScheduleLimits.h"
 #include "passes/plan/ScheduleBlock.h"
+#include "passes/plan/ScheduleLimits.h"
 #include "passes/tensor/split/SignificandParts.h"
 #include "passes/tiling/BlockProgram.h"
 

@@ -154,8 +154,8 @@ static bool runsAcross(ReduceOp reduce) {
   return isAcross;
 }
 
-/// True if `reduce` ranges over exactly the extra index, which is not the last one, and neighbours in
-/// memory are of other indices: a block holds such columns, if they are short.
+/// True if `reduce` ranges over exactly the extra index, which is not the last one, and neighbours
+/// in memory are of other indices: a block holds such columns, if they are short.
 static bool isColumnOf(ReduceOp reduce, ArrayRef<BlockArgument> extra, ComputeOp consumer) {
   if (!consumer->getParentOfType<ModuleOp>()->hasAttr(gpu::targetAttrName) || extra.size() != 1 ||
       reduce.getNumIndices() != 1 || extra.front().getArgNumber() + 1 == consumer.getNumIndices() ||
@@ -164,9 +164,9 @@ static bool isColumnOf(ReduceOp reduce, ArrayRef<BlockArgument> extra, ComputeOp
   const int64_t upper = getUpperBound(reduce.getUpper()[0]);
   bool isAcross = upper >= 0 && upper <= longestHeldColumn;
   reduce.walk([&](LoadOp load) {
-    isAcross &= !load.getIndices().empty() &&
-                !llvm::is_contained(getIterationIndices(load.getIndices().back()),
-                                    reduce.getIndex(0));
+    isAcross &=
+        !load.getIndices().empty() &&
+        !llvm::is_contained(getIterationIndices(load.getIndices().back()), reduce.getIndex(0));
   });
   return isAcross;
 }

@@ -5,7 +5,8 @@
 // reduction. This pass gives such a reduction a compute op of its own.
 //
 // 1. Find reductions that do not depend on some index with more than one value, either of the
-//    compute op or of an enclosing reduction. Also find matrix products inside another reduction.
+//    compute op or of an enclosing reduction. Also find matrix products, and rows of more than 256
+//    elements, inside another reduction.
 //    Inner reductions come first.
 // 2. Take along the other reductions over the same indices, and the elementwise operations that
 //    need only these. The values that the rest of the compute op uses become results of the new op.
@@ -45,7 +46,8 @@ using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-separate-reductions";
 
-/// Terms of a row that the block of a reduction around it has beside others (Planner::indexInBlocks).
+/// Terms of a row that the block of a reduction around it has beside others
+/// (Planner::indexInBlocks).
 static constexpr int64_t shortRowOfTerm = 1024;
 
 using Indices = llvm::SetVector<BlockArgument>;
@@ -313,16 +315,15 @@ static bool lacksIndices(ReduceOp reduce, ComputeOp compute) {
   return lacks;
 }
 
-/// Is `reduce` a row in each term of another reduction, too long to be one of many that a thread or a
-/// warp goes through? As a statement of its own it has all rows side by side.
+/// Is `reduce` a row in each term of another reduction, too long to be one of many that a thread or
+/// a warp goes through? As a statement of its own it has all rows side by side.
 static bool isRowOfTerm(ReduceOp reduce, ComputeOp compute) {
   auto around = dyn_cast<ReduceOp>(reduce->getParentOp());
   if (!around || around.isOnline() || isHeavy(reduce) || isContraction(reduce))
     return false;
   Indices own = indicesOf(reduce);
-  const bool variesWithTerms =
-      llvm::any_of(around.getBlock()->getArguments(),
-                   [&](BlockArgument index) { return own.contains(index); });
+  const bool variesWithTerms = llvm::any_of(
+      around.getBlock()->getArguments(), [&](BlockArgument index) { return own.contains(index); });
   return variesWithTerms && !countKnownTerms(reduce, shortRowOfTerm) &&
          llvm::all_of(reduce.getUpper(), [&](Value end) { return isKernelLevel(end, compute); });
 }

@@ -79,7 +79,8 @@ static std::optional<IndexRange> matchRange(ReduceOp reduce, ComputeOp compute) 
   if (isConstantIntValue(lower, 0))
     return matchEnd(upper, compute);
   // An index is not negative.
-  if (auto most = lower.getDefiningOp<arith::MaxSIOp>(); most && isConstantIntValue(most.getRhs(), 0))
+  if (auto most = lower.getDefiningOp<arith::MaxSIOp>();
+      most && isConstantIntValue(most.getRhs(), 0))
     lower = most.getLhs();
   std::optional<IndexRange> range = matchBound(lower, compute);
   auto module = compute->getParentOfType<ModuleOp>();

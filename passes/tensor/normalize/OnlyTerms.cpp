@@ -37,7 +37,8 @@ static Value getOnlyIndex(ReduceOp reduce) {
   collectOperands<arith::MaxSIOp>(reduce.getLower()[0], least);
   collectOperands<arith::MinSIOp>(reduce.getUpper()[0], ends);
   for (Value end : ends)
-    if (auto next = end.getDefiningOp<arith::AddIOp>(); next && isConstantIntValue(next.getRhs(), 1))
+    if (auto next = end.getDefiningOp<arith::AddIOp>();
+        next && isConstantIntValue(next.getRhs(), 1))
       if (llvm::is_contained(least, next.getLhs()))
         return next.getLhs();
   return {};
@@ -45,8 +46,8 @@ static Value getOnlyIndex(ReduceOp reduce) {
 
 bool tk::takeOnlyTerm(ReduceOp reduce) {
   const ReduceKind kind = reduce.getKind(0);
-  const bool isKnown =
-      llvm::is_contained({ReduceKind::Sum, ReduceKind::Prod, ReduceKind::Max, ReduceKind::Min}, kind);
+  const bool isKnown = llvm::is_contained(
+      {ReduceKind::Sum, ReduceKind::Prod, ReduceKind::Max, ReduceKind::Min}, kind);
   if (reduce.isOnline() || !isKnown || reduce.getNumIndices() != 1 || isContraction(reduce) ||
       llvm::any_of(*reduce.getBlock(), [](Operation &op) { return op.getNumRegions() > 0; }))
     return false;

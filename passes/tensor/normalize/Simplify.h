@@ -15,8 +15,8 @@ void moveIndex(ReduceOp reduce, unsigned from, unsigned to);
 /// Makes the contiguous index of all loads of a reduction the innermost one; true if it was not.
 bool orderIndices(ReduceOp reduce);
 
-/// Turns a reduction that begins or ends at an index of its compute op into a scan. True if `reduce`
-/// was one; it is erased.
+/// Turns a reduction that begins or ends at an index of its compute op into a scan. True if
+/// `reduce` was one; it is erased.
 bool formScan(ReduceOp reduce);
 
 /// Turns a scan at the element before an index into one at the index. True if `scan` was one; it is

@@ -139,9 +139,8 @@ static bool isInRegisters(Product product, Value factor) {
 /// The indices of the statement that `factor` depends on.
 static SmallVector<BlockArgument> getOuterIndices(ComputeOp compute, Value factor) {
   SmallVector<BlockArgument> indices = getIterationIndices(factor);
-  llvm::erase_if(indices, [&](BlockArgument index) {
-    return index.getOwner() != compute.getBlock();
-  });
+  llvm::erase_if(indices,
+                 [&](BlockArgument index) { return index.getOwner() != compute.getBlock(); });
   return indices;
 }
 
@@ -194,8 +193,7 @@ bool Product::isForCudaCores(int64_t processors) {
   auto multiply = reduce.getYield().getValues()[position].getDefiningOp<arith::MulFOp>();
   // Rows times a vector reuse nothing of the matrix: each factor has an index that the other lacks.
   auto hasOwnIndex = [&](unsigned side) {
-    SmallVector<BlockArgument> others =
-        getOuterIndices(compute, multiply->getOperand(1 - side));
+    SmallVector<BlockArgument> others = getOuterIndices(compute, multiply->getOperand(1 - side));
     return llvm::any_of(getOuterIndices(compute, multiply->getOperand(side)),
                         [&](BlockArgument index) { return !llvm::is_contained(others, index); });
   };

@@ -101,8 +101,8 @@ int64_t SignificandCost::countShares(ReduceOp reduce) {
 /// What the sum of `term` takes on CUDA cores and by parts, the one less the other.
 double SignificandCost::savedOf(ReduceOp reduce, Value term) {
   Extents extents = extentsOf(kernel, compute, reduce, term);
-  // Sums of fewer than one slice would be of zeros mostly. A vector times a matrix takes the time of
-  // reading that, whatever multiplies.
+  // Sums of fewer than one slice would be of zeros mostly. A vector times a matrix takes the time
+  // of reading that, whatever multiplies.
   if (extents.terms < elementsOfSlice || std::min(extents.rows, extents.columns) <= 1)
     return 0;
   // Long sums of few tiles are cut there, too (tk-split-contractions).

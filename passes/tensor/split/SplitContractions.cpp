@@ -140,8 +140,8 @@ static bool isZeroOfZeros(Value factor) {
 }
 
 /// What becomes of the factors of a contraction: warpgroups multiply them, as they are in 16 or in
-/// 8 bits, or converted, or warps do, since rows of 16 bits are not aligned, or warps and CUDA cores
-/// do, in f32 or f64.
+/// 8 bits, or converted, or warps do, since rows of 16 bits are not aligned, or warps and CUDA
+/// cores do, in f32 or f64.
 enum class Factors { Unfit, AsStored, Narrow, Converted, Unaligned, Wide };
 
 /// Do both factors of `product` run along `k` in memory?
@@ -184,8 +184,7 @@ static Factors classifyFactors(KernelOp kernel, ReduceOp reduce) {
   unsigned asStored = 0, narrow = 0;
   for (Value factor : product->getOperands()) {
     std::optional<SmallVector<LoadOp>> loads = getElementsOf(factor);
-    if (!loads || !isZeroOfZeros(factor) ||
-        !llvm::all_of(*loads, [&](LoadOp load) {
+    if (!loads || !isZeroOfZeros(factor) || !llvm::all_of(*loads, [&](LoadOp load) {
           return isReadInParts(kernel, reduce, load, /*inBulk=*/true);
         }))
       return areUnaligned(kernel, reduce, product) ? Factors::Unaligned : Factors::Unfit;
@@ -395,7 +394,8 @@ int64_t ContractionSplit::choosePartsToRead(int64_t processors) {
   return timeOf(parts) + added < timeOf(1) ? parts : 1;
 }
 
-/// Rows of 16 bits that are not aligned, which warps read and multiply: a block waits for each step.
+/// Rows of 16 bits that are not aligned, which warps read and multiply: a block waits for each
+/// step.
 int64_t ContractionSplit::choosePartsOfUnaligned(int64_t processors) {
   std::optional<int64_t> length = getSizeFact(kernel, reduce.getUpper()[0]).upper;
   std::optional<ResultSize> size = sizeOfResults(kernel, compute);

@@ -181,7 +181,7 @@ unsigned tk::splitInChunks(ComputeOp compute) {
 
 /// One loop that stays whole takes as long as all of them.
 bool ReductionSplitter::canSplitAll(ComputeOp compute, ArrayRef<ReduceOp> reduces,
-                                      ArrayRef<Split> hows) {
+                                    ArrayRef<Split> hows) {
   bool allSplit = true;
   for (auto [reduce, how] : llvm::zip_equal(reduces, hows))
     if (auto why = whyNotSplit(reduce, compute, how)) {
@@ -311,7 +311,7 @@ static Value splitPlain(ReduceOp reduce, ComputeOp compute, const Parts &parts,
 
 /// How many values of the divided index one part takes in.
 Value ReductionSplitter::chunkLength(OpBuilder &builder, ReduceOp reduce, ComputeOp compute,
-                                       Value trip, Split how) {
+                                     Value trip, Split how) {
   Location loc = reduce.getLoc();
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantIndexOp::create(builder, loc, value);

@@ -5,7 +5,8 @@
 // 1. Take statements whose reductions are scans along one index, all of that, and nothing else.
 // 2. Cut the index in chunks of a constant length, if that is faster: what is scanned is then read
 //    twice, and there are two more launches.
-// 3. Reduce each chunk, in a statement of its own, and scan what the chunks before each one come to.
+// 3. Reduce each chunk, in a statement of its own, and scan what the chunks before each one come
+// to.
 // 4. The scan begins anew with each chunk, and is combined with what came before it.
 //
 //   %y = tk.compute ["r", "i"] {tk.scan sum "j" from 0 to %C at %i {x[r, j]}}
@@ -22,10 +23,10 @@
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/analysis/ScanPosition.h"
+#include "passes/analysis/SizeFacts.h"
 #include "passes/machine/CostModel.h"
 #include "passes/machine/OperationCost.h"
 #include "passes/plan/ScheduleBlock.h"
-#include "passes/analysis/SizeFacts.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
 
@@ -113,7 +114,8 @@ bool ScanSplitting::pays() {
   const bool isAlong = llvm::all_of(scans, isAlongMemory);
   length = isAlong ? chunkOfRow : chunkOfColumns;
   double elements = 1, blocks = 1;
-  for (auto [at, size] : llvm::zip_equal(compute.getBlock()->getArguments(), compute.getExtents())) {
+  for (auto [at, size] :
+       llvm::zip_equal(compute.getBlock()->getArguments(), compute.getExtents())) {
     std::optional<int64_t> upper = getSizeFact(kernel, size).upper;
     if (!upper)
       return false;
@@ -136,10 +138,9 @@ bool ScanSplitting::pays() {
   const double copy = machine.device.copyRate();
   const double whole = elements * (scanned + others) / std::min(copy, reach);
   const double again = elements * scanned;
-  const double chunks = elements * (scanned + others) / copy + 2 * cost::launch +
-                        again / (again <= machine.device.cacheBytes() / 2
-                                     ? machine.device.cacheRate()
-                                     : copy);
+  const double chunks =
+      elements * (scanned + others) / copy + 2 * cost::launch +
+      again / (again <= machine.device.cacheBytes() / 2 ? machine.device.cacheRate() : copy);
   return chunks < worthOfChunks * whole;
 }
 
@@ -162,20 +163,20 @@ ComputeOp ScanSplitting::createStatement(
     mine.push_back(at);
   }
   const std::string name = (cast<StringAttr>(compute.getNames()[0]).getValue() + suffix).str();
-  return ComputeOp::create(
-      builder, scan.getLoc(), llvm::to_vector_of<StringRef>(texts), extents,
-      ArrayRef<Type>{scan.getResult().getType()}, ArrayRef<StringRef>{name},
-      ArrayRef<SmallVector<unsigned>>{}, [&](OpBuilder &inner, Location at, ValueRange own) {
-        IRMapping mapping;
-        Value number;
-        for (auto [old, value] : llvm::zip_equal(mine, own)) {
-          if (old == index)
-            number = value;
-          else
-            mapping.map(old, value);
-        }
-        YieldOp::create(inner, at, body(inner, number, own, mapping));
-      });
+  return ComputeOp::create(builder, scan.getLoc(), llvm::to_vector_of<StringRef>(texts), extents,
+                           ArrayRef<Type>{scan.getResult().getType()}, ArrayRef<StringRef>{name},
+                           ArrayRef<SmallVector<unsigned>>{},
+                           [&](OpBuilder &inner, Location at, ValueRange own) {
+                             IRMapping mapping;
+                             Value number;
+                             for (auto [old, value] : llvm::zip_equal(mine, own)) {
+                               if (old == index)
+                                 number = value;
+                               else
+                                 mapping.map(old, value);
+                             }
+                             YieldOp::create(inner, at, body(inner, number, own, mapping));
+                           });
 }
 
 /// What the chunks before that of the index come to, at the statement's indices.
@@ -188,7 +189,8 @@ Value ScanSplitting::loadBefore(ScanOp scan) {
     return arith::ConstantIndexOp::create(at, loc, value);
   };
   auto partial = createStatement(
-      scan, ".chunks", [&](OpBuilder &inner, Value number, ValueRange, IRMapping &mapping) -> Value {
+      scan, ".chunks",
+      [&](OpBuilder &inner, Value number, ValueRange, IRMapping &mapping) -> Value {
         Value first = arith::MulIOp::create(inner, loc, number, constant(inner, length));
         Value end = arith::AddIOp::create(inner, loc, first, constant(inner, length));
         end = arith::MinSIOp::create(inner, loc, end, extent);
@@ -211,8 +213,7 @@ Value ScanSplitting::loadBefore(ScanOp scan) {
               llvm::replace(at, number,
                             arith::MaxSIOp::create(body, loc, earlier, zero).getResult());
               Value element = LoadOp::create(body, loc, partial->getResult(0), at, Value());
-              Value isLater =
-                  arith::CmpIOp::create(body, loc, arith::CmpIPredicate::sgt, k, zero);
+              Value isLater = arith::CmpIOp::create(body, loc, arith::CmpIPredicate::sgt, k, zero);
               return arith::SelectOp::create(body, loc, isLater, element,
                                              createIdentity(body, loc, kind, type));
             });

@@ -179,7 +179,8 @@ static double timeOfPlan(const Extents &extents, Slice slice, int64_t shares, in
   if (extents.pairs > 1)
     return launchesBeside * costOfLaunch +
            costOfByte * (extents.bytesOfElement + extents.bytesOfParts) * stored +
-           std::max(product, costOfByte * (extents.bytesOfParts * stored + bytesOfResult * results)) +
+           std::max(product,
+                    costOfByte * (extents.bytesOfParts * stored + bytesOfResult * results)) +
            costOfByte * (bytesOfResult + bytesOfWide) * results;
   return product + launchesBeside * costOfLaunch +
          costOfByte * ((extents.bytesOfElement + 2 * extents.bytesOfParts) * stored +

@@ -1,6 +1,6 @@
 //===- ScheduleLimits.h - schedules that do not fit -------------*- C++ -*-===//
-#ifndef TK_PASSES_LAYOUT_SCHEDULELIMITS_H
-#define TK_PASSES_LAYOUT_SCHEDULELIMITS_H
+#ifndef TK_PASSES_PLAN_SCHEDULELIMITS_H
+#define TK_PASSES_PLAN_SCHEDULELIMITS_H
 
 #include "dialects/tkgpu/TkGpuDialect.h"
 
@@ -26,4 +26,4 @@ bool asksForStages(FuncOp function);
 
 } // namespace tk::gpu
 
-#endif // TK_PASSES_LAYOUT_SCHEDULELIMITS_H
+#endif // TK_PASSES_PLAN_SCHEDULELIMITS_H

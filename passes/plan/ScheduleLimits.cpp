@@ -1,5 +1,5 @@
 //===- ScheduleLimits.cpp - schedules that do not fit ----------------------===//
-#include "passes/layout/ScheduleLimits.h"
+#include "passes/plan/ScheduleLimits.h"
 
 #include "dialects/tkgpu/TkGpuLayout.h"
 #include "passes/analysis/Refusal.h"
