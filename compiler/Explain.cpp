@@ -43,6 +43,15 @@ CompiledSource::remarks(size_t kernel, std::string_view target, const Facts &giv
     }
     remarks.push_back(std::move(remark));
   }
+  for (gpu::LaunchOp launch : op.getBody().getOps<gpu::LaunchOp>())
+    if (auto function =
+            SymbolTable::lookupNearestSymbolFrom<gpu::FuncOp>(launch, launch.getKernelAttr()))
+      remarks.push_back(
+          {{},
+           0,
+           {},
+           {},
+           ("plan of " + launch.getKernel()).str() + ": " + gpu::describePlan(function)});
   return remarks;
 }
 
@@ -51,6 +60,10 @@ std::string CompiledSource::textOf(llvm::ArrayRef<Remark> remarks) {
   llvm::raw_string_ostream out(text);
   std::pair<StringRef, unsigned> shown;
   for (const Remark &remark : remarks) {
+    if (remark.isPlan()) {
+      out << remark.text << "\n";
+      continue;
+    }
     std::pair<StringRef, unsigned> line(remark.file, remark.line);
     if (remark.line > 0 && line != shown)
       out << remark.file << ':' << remark.line << ": " << remark.lineText << "\n";
@@ -58,10 +71,6 @@ std::string CompiledSource::textOf(llvm::ArrayRef<Remark> remarks) {
     out << "  " << (remark.declined ? "declined: " : "") << remark.text << " [" << remark.pass
         << "]\n";
   }
-  for (gpu::LaunchOp launch : op.getBody().getOps<gpu::LaunchOp>())
-    if (auto function =
-            SymbolTable::lookupNearestSymbolFrom<gpu::FuncOp>(launch, launch.getKernelAttr()))
-      out << "plan of " << launch.getKernel() << ": " << gpu::describePlan(function) << "\n";
   return text;
 }
 

@@ -23,6 +23,7 @@
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/analysis/ScanPosition.h"
+#include "passes/analysis/ScheduleEntries.h"
 #include "passes/analysis/SizeFacts.h"
 #include "passes/machine/CostModel.h"
 #include "passes/machine/OperationCost.h"
