@@ -10,9 +10,6 @@ namespace tk {
 /// The longest row that a block holds in registers, in elements.
 inline constexpr int64_t longestWholeRow = 32768;
 
-/// The longest column, across memory, of which a block holds all elements beside its neighbours'.
-inline constexpr int64_t longestHeldColumn = 256;
-
 /// The longest one over two axes that the blocks of a cluster of 4 hold, of elements of 16 bits.
 inline constexpr int64_t longestSpreadPlane = 65536;
 

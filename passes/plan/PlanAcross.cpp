@@ -9,6 +9,7 @@
 //      bytes, the next rows are loaded while these are scanned (tk-fetch-ahead).
 //
 //===----------------------------------------------------------------------===//
+#include "passes/analysis/HeldColumns.h"
 #include "passes/analysis/IndexGrowth.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/ScalarExpr.h"
