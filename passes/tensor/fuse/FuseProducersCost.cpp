@@ -39,7 +39,9 @@
 #include "passes/tensor/fuse/FuseProducersCost.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
+#include "passes/analysis/HeldColumns.h"
 #include "passes/analysis/SizeFacts.h"
+#include "passes/tensor/split/SplitReductions.h"
 #include "passes/machine/Machine.h"
 #include "passes/plan/StatementShape.h"
 #include "passes/tensor/split/SplitReductions.h"
