@@ -59,14 +59,13 @@ public:
   Expected<std::string> stage_text(size_t kernel, std::string_view stage, std::string_view target,
                                    const Facts &facts) override;
 
-  /// What a pass derived or declined, or the plan of a kernel.
+  /// What a pass derived or declined.
   struct Remark {
     std::string file;     ///< as the program names it; empty without a place
     unsigned line = 0;    ///< from 1
     std::string lineText; ///< of the source, without its indentation
     std::string pass, text;
     bool declined = false;
-    bool isPlan() const { return pass.empty(); }
   };
   /// What the passes derived and what they declined, in the order in which they ran; then the
   /// plans.

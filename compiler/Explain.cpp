@@ -32,26 +32,24 @@ CompiledSource::remarks(size_t kernel, std::string_view target, const Facts &giv
     return lowered.error();
   op = (*copy)->lookupSymbol<KernelOp>(kernelNames[kernel]); // planned again, it is another one
   std::vector<Remark> remarks;
-  for (const Note &note : getNotes(op)) {
-    Remark remark{{}, 0, {}, note.pass.str(), note.text.str(), note.verdict != Verdict::Derived};
-    Span place = spanOf(sources, note.where);
+  auto remark = [&](Location where, StringRef pass, std::string text, bool declined) {
+    Remark made{{}, 0, {}, pass.str(), std::move(text), declined};
+    Span place = spanOf(sources, where);
     if (place.valid()) {
       const SourceFile &file = sources.file(place.file);
-      remark.file = file.name();
-      remark.line = file.lineColumn(place.begin).line;
-      remark.lineText = StringRef(file.line(remark.line)).trim().str();
+      made.file = file.name();
+      made.line = file.lineColumn(place.begin).line;
+      made.lineText = StringRef(file.line(made.line)).trim().str();
     }
-    remarks.push_back(std::move(remark));
-  }
+    remarks.push_back(std::move(made));
+  };
+  for (const Note &note : getNotes(op))
+    remark(note.where, note.pass, note.text.str(), note.verdict != Verdict::Derived);
   for (gpu::LaunchOp launch : op.getBody().getOps<gpu::LaunchOp>())
     if (auto function =
             SymbolTable::lookupNearestSymbolFrom<gpu::FuncOp>(launch, launch.getKernelAttr()))
-      remarks.push_back(
-          {{},
-           0,
-           {},
-           {},
-           ("plan of " + launch.getKernel()).str() + ": " + gpu::describePlan(function)});
+      remark(launch.getLoc(), "tk-choose-schedule",
+             ("plan of " + launch.getKernel() + ": " + gpu::describePlan(function)).str(), false);
   return remarks;
 }
 
@@ -60,10 +58,6 @@ std::string CompiledSource::textOf(llvm::ArrayRef<Remark> remarks) {
   llvm::raw_string_ostream out(text);
   std::pair<StringRef, unsigned> shown;
   for (const Remark &remark : remarks) {
-    if (remark.isPlan()) {
-      out << remark.text << "\n";
-      continue;
-    }
     std::pair<StringRef, unsigned> line(remark.file, remark.line);
     if (remark.line > 0 && line != shown)
       out << remark.file << ':' << remark.line << ": " << remark.lineText << "\n";

@@ -55,17 +55,12 @@ int explainCode(llvm::StringRef word) {
   return Done;
 }
 
-/// Each fact once, in the order of the source; what has no place comes first, plans come last.
+/// Each fact once, in the order of the source; what has no place comes first.
 std::vector<Remark> inOrderOfSource(std::vector<Remark> remarks, unsigned line) {
   std::map<std::pair<std::string, unsigned>, std::vector<Remark>> places;
-  std::vector<Remark> plans;
   for (Remark &remark : remarks) {
     if (line != 0 && remark.line != line)
       continue;
-    if (remark.isPlan()) {
-      plans.push_back(std::move(remark));
-      continue;
-    }
     std::vector<Remark> &place = places[{remark.file, remark.line}];
     if (llvm::none_of(place, [&](const Remark &other) { return other.text == remark.text; }))
       place.push_back(std::move(remark));
@@ -73,16 +68,14 @@ std::vector<Remark> inOrderOfSource(std::vector<Remark> remarks, unsigned line) 
   std::vector<Remark> ordered;
   for (auto &[where, place] : places)
     llvm::append_range(ordered, place);
-  llvm::append_range(ordered, plans);
   return ordered;
 }
 
 void printJson(llvm::ArrayRef<Remark> remarks) {
   for (const Remark &remark : remarks) {
-    const char *verdict = remark.isPlan() ? "plan" : remark.declined ? "declined" : "derived";
-    llvm::json::Object object{{"verdict", verdict}, {"text", remark.text}};
-    if (!remark.isPlan())
-      object["pass"] = remark.pass;
+    llvm::json::Object object{{"verdict", remark.declined ? "declined" : "derived"},
+                              {"pass", remark.pass},
+                              {"text", remark.text}};
     if (remark.line > 0) {
       object["file"] = remark.file;
       object["line"] = remark.line;
