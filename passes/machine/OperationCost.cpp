@@ -40,7 +40,7 @@ std::optional<MatrixType> matrixTypeOf(Type operand, bool isRounded) {
 }
 
 /// Instructions and special functions of one element, as NVRTC's code for f32 has them at about;
-/// `{approx}` forms are fewer.
+/// `<approx>` forms are fewer.
 struct FunctionCost {
   double instructions, special, fastInstructions;
 };

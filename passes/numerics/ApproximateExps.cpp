@@ -21,7 +21,7 @@
 // A sum of such weights is 0 or a normal number, so that a quotient by it which is rounded to 16
 // bits may be a product with its reciprocal, of which a row has one.
 //
-//   %p = tk.exp_diff %a, %m          %p = tk.exp_diff %a, %m {approx}
+//   %p = tk.exp_diff %a, %m          %p = tk.exp_diff %a, %m <approx>
 //   %q = arith.truncf %p : bf16  →   %q = arith.truncf %p : bf16
 //   tk.yield ..., %p, ...            tk.yield ..., %p, ...
 //

@@ -17,9 +17,9 @@
 //   %h = arith.mulf %x, 0.5                   %q = arith.mulf %x, %x
 //   %z = arith.mulf %x + 0.0447 %x^3, 0.798   %p = math.fma %q, -0.103, -2.302
 //   %t = math.tanh %z                         %y = arith.mulf %x, %p
-//   %s = arith.addf %t, 1                →    %e = math.exp2 %y {approx}
+//   %s = arith.addf %t, 1                →    %e = math.exp2 %y <approx>
 //   %g = arith.mulf %h, %s                    %s = arith.addf %e, 1
-//   %r = arith.truncf %g : f32 to bf16        %g = arith.divf %x, %s {approx, reciprocal}
+//   %r = arith.truncf %g : f32 to bf16        %g = arith.divf %x, %s <approx, reciprocal>
 //                                             %r = arith.truncf %g : f32 to bf16
 //
 //===----------------------------------------------------------------------===//

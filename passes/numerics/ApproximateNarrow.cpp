@@ -20,13 +20,13 @@
 //   6. A product of an integer of 8 bits and an f32 that is rounded to bf16 as a factor of a sum's
 //      terms may have an error of 2^-14 before that; the f32 may count as infinite from 2^122 on.
 //
-//   %e = math.erf %x                          %e = math.erf %x {approx}
+//   %e = math.erf %x                          %e = math.erf %x <approx>
 //   %s = arith.addf %e, %one             →    ...
-//   %q = arith.divf %s, %y                    %q = arith.divf %s, %y {approx}
+//   %q = arith.divf %s, %y                    %q = arith.divf %s, %y <approx>
 //   %r = arith.truncf %q : f32 to bf16
 //
 //   %h = arith.mulf %x, 0.5                   %a = math.absf %x
-//   %k = arith.mulf %x, 0.70710678            %t = math.exp2 (polynomial of %a) {approx}
+//   %k = arith.mulf %x, 0.70710678            %t = math.exp2 (polynomial of %a) <approx>
 //   %e = math.erf %k                     →    %s = arith.select (%x >= 0), 1, 0
 //   %s = arith.addf %e, %one                  %p = math.absf (%s - %t)
 //   %g = arith.mulf %h, %s                    %g = arith.mulf %x, %p

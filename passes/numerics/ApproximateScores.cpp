@@ -16,7 +16,7 @@
 //
 //   yield (max) mulf(%c, tanh(divf(mulf(%x, %s), %c)))
 //     →  %r = divf(1, %c); %t = mulf(%s, %r)            // before the reduction
-//        yield (max) mulf(%c, tanh(mulf(%x, %t)) {approx})
+//        yield (max) mulf(%c, tanh(mulf(%x, %t)) <approx>)
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/tkgpu/TkGpuPlan.h"

@@ -9,7 +9,7 @@
 // Both are exact, but for sums beyond 2^128 / 2^n. What takes sums under one maximum to sums under
 // another does not change.
 //
-//   %e = exp_diff %x, %m {approx}          %e = scaled_exp_diff %x, %m by 1 power 8
+//   %e = exp_diff %x, %m <approx>          %e = scaled_exp_diff %x, %m by 1 power 8
 //   %w = mulf %e, 256                 →    yield (max) %x, (sum) %e, (sum) f(%e)
 //   yield (max) %x, (sum) %e, (sum) f(%w)  %r#1 * 2^-8
 //

@@ -13,7 +13,7 @@
 //      largest numbers are left out. A type with infinities keeps them: a constant one would be
 //      folded to itself.
 //
-// Before: %s = max(%m, 1e-6) / 448; %q = %n / %s {approx}; %r = truncf max(min(%q, 448), -448)
+// Before: %s = max(%m, 1e-6) / 448; %q = %n / %s <approx>; %r = truncf max(min(%q, 448), -448)
 // After:  %s = max(%m, 1e-6) / 448; %f = 1 / %s; %q = %n * %f; %r = truncf %q
 //
 //===----------------------------------------------------------------------===//
