@@ -23,6 +23,7 @@ add_library(tk_frontend STATIC
   SemaCall.cpp
   SemaExpr.cpp
   SemaExtents.cpp
+  SemaFactors.cpp
   SemaFn.cpp
   SemaGather.cpp
   SemaHidden.cpp

@@ -7,6 +7,7 @@
 #include "frontend/Diagnostics.h"
 #include "frontend/SemaTree.h"
 
+#include <array>
 #include <map>
 #include <optional>
 #include <set>
@@ -22,6 +23,9 @@ struct Globals {
   std::map<std::string, const ast::Fn *, std::less<>> libraryFns; ///< they yield to all others
   std::map<std::string, const ast::Const *, std::less<>> consts;
 };
+
+struct Operand;
+struct ProductTerm;
 
 class KernelSema {
 public:
@@ -176,6 +180,14 @@ private:
   Node *withFactorsOfOneType(Node *product);
   Node *contraction(const ast::Reduce &e, const std::vector<IndexVar *> &vars, Node *body,
                     Node *condition);
+  /// The operands of contractions (SemaFactors.cpp)
+  Node *groupFactors(const std::vector<IndexVar *> &vars, Node *term);
+  std::optional<std::array<Operand, 2>> findSeeds(const std::vector<Node *> &factors,
+                                                  const std::vector<IndexVar *> &vars);
+  bool assignFactors(const ProductTerm &parts, const std::vector<IndexVar *> &vars,
+                     std::array<Operand, 2> &operands, ProductTerm &outside);
+  Node *operandNode(const Operand &operand, Node *condition, ast::DType to, Span span);
+  bool hasTwoOperands(const Node *n, const std::vector<IndexVar *> &vars);
   Node *lengthOf(const IndexVar *var, Span span);
   Node *mean(const std::vector<IndexVar *> &vars, Node *body, Span span, Node *condition);
   Node *logSumExp(const std::vector<IndexVar *> &vars, Node *body, Span span);

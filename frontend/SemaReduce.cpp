@@ -226,7 +226,10 @@ Node *KernelSema::withFactorsOfOneType(Node *product) {
 /// run it.
 Node *KernelSema::contraction(const ast::Reduce &e, const std::vector<IndexVar *> &vars, Node *body,
                               Node *condition) {
-  if (body->kind == NodeKind::Op && body->op == Op::Mul) {
+  Node *grouped = e.modifier == ast::ReduceModifier::Exact ? body : groupFactors(vars, body);
+  if (grouped != body) {
+    body = grouped;
+  } else if (body->kind == NodeKind::Op && body->op == Op::Mul) {
     auto narrow = [](const Node *n) {
       return n->kind == NodeKind::Load && isNarrowFloat(n->tensor->dtype);
     };

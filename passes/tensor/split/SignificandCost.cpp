@@ -27,19 +27,27 @@ constexpr double timeOfPair = 3.4e-4;
 constexpr double worthOfShares = 0.9;
 /// How many pieces a sum on CUDA cores is cut into at most where both are compared.
 constexpr int64_t mostCuts = 16;
-/// Bytes that are read and written for each element of a factor: twice itself, and its parts.
-constexpr double bytesOfParts = 2 * countParts, bytesOfElement = 2 * 4 + bytesOfParts;
+/// A part has two bytes.
+constexpr double bytesOfPart = 2;
 /// Bytes of scratch memory that the parts of a statement's factors may take.
 constexpr double mostScratch = double(int64_t(1) << 32);
 /// What launches beside a product's own take of its time: five, for each factor's rows, all scales
 /// and each factor's parts, which begin as those before them end.
 constexpr double launchesBeside = 2;
+/// How many launches more a product with a widened factor should make up for: its sum may be cut.
+constexpr double launchesOfWide = 2;
+/// What parts of such a product should take at most of what CUDA cores do. Assumed: what CUDA cores
+/// take is that of two factors in f32.
+constexpr double worthOfMixedParts = 0.8;
 
-/// What a product is over: rows and columns, of which tiles are cut, other results, and terms.
+/// What a product is over: rows and columns, of which tiles are cut, other results, and terms; and
+/// how many pairs of parts make one product.
 struct Extents {
-  int64_t rows = 1, columns = 1, terms = 1;
+  int64_t rows = 1, columns = 1, terms = 1, pairs = countPairs;
   double others = 1;
 
+  /// One row or one column has none: what it reads, it reads once.
+  bool hasTiles() const { return rows > 1 && columns > 1; }
   template <typename Tile> int64_t count(const Tile &tile) const {
     return static_cast<int64_t>(others * static_cast<double>(tile.count(rows, columns)));
   }
@@ -66,6 +74,7 @@ static Extents extentsOf(KernelOp kernel, ComputeOp compute, ReduceOp reduce, Va
     extents.others *= static_cast<double>(std::exchange(side, size));
   }
   extents.terms = static_cast<int64_t>(guessSize(kernel, reduce.getUpper()[0]));
+  extents.pairs = countPairsOf(partsOf(left.getType()), partsOf(right.getType()));
   return extents;
 }
 
@@ -77,7 +86,7 @@ static double timeToAddUp(const Extents &extents, int64_t count) {
 
 /// What a product takes whose pairs of parts are shared out among blocks.
 static double timeByParts(const Extents &extents, int64_t shares, int64_t processors) {
-  const int64_t pairsOfShare = countPairs / shares;
+  const int64_t pairsOfShare = extents.pairs / shares;
   double least = std::numeric_limits<double>::max();
   for (const WarpgroupTile &tile : warpgroupTiles)
     least = std::min(least, tile.timeOf(extents.count(tile) * shares, processors) * timeOfPair *
@@ -91,11 +100,61 @@ int64_t SignificandCost::countShares(ReduceOp reduce) {
   if (reduce.isOnline() || llvm::range_size(compute.getBlock()->getOps<ReduceOp>()) > 1)
     return best;
   Extents extents = extentsOf(kernel, compute, reduce, reduce.getYield().getValues()[0]);
-  for (int64_t shares : {2, 3, 6})
-    if (timeByParts(extents, shares, processors) <
-        worthOfShares * timeByParts(extents, best, processors))
+  for (int64_t shares : {2, 3, 5, 6})
+    if (extents.pairs % shares == 0 &&
+        timeByParts(extents, shares, processors) <
+            worthOfShares * timeByParts(extents, best, processors))
       best = shares;
   return best;
+}
+
+/// What the product takes on CUDA cores in at most `mostCuts` pieces: long sums of few tiles are cut
+/// there (tk-split-contractions).
+static double timeOnCores(const Extents &extents, int64_t mostCuts, int64_t processors) {
+  double least = std::numeric_limits<double>::max();
+  for (int64_t cuts = 1; cuts <= mostCuts; cuts *= 2)
+    for (const CoreTile &tile : coreTiles)
+      least = std::min(least, tile.timeOf(extents.count(tile) * cuts,
+                                          llvm::divideCeil(extents.terms, cuts), processors) +
+                                  timeToAddUp(extents, cuts));
+  return least;
+}
+
+/// The elements of what `load` reads.
+static double countElementsOf(KernelOp kernel, LoadOp load) {
+  double elements = 1;
+  for (Value extent : getExtents(kernel, load.getTensor()))
+    elements *= guessSize(kernel, extent);
+  return elements;
+}
+
+/// The one factor of 16 bits beside one of f32; null if there is none.
+static LoadOp narrowFactorOf(Value term) {
+  auto [left, right] = *factorsOf(term);
+  if (left.getType().isF32() == right.getType().isF32())
+    return {};
+  return left.getType().isF32() ? right : left;
+}
+
+/// What the product of `term` takes on CUDA cores if its narrow factor is stored in f32.
+static double timeWidened(KernelOp kernel, const Extents &extents, LoadOp narrow,
+                          int64_t processors) {
+  constexpr double bytesOfWide = 2 + 4;
+  return timeOnCores(extents, mostCuts, processors) + cost::launch +
+         cost::byte * bytesOfWide * countElementsOf(kernel, narrow);
+}
+
+bool SignificandCost::paysWidened(ReduceOp reduce) {
+  Value term = reduce.getYield().getValues()[0];
+  LoadOp narrow = narrowFactorOf(term);
+  if (!narrow || !areSizesKnown({reduce}))
+    return false;
+  Extents extents = extentsOf(kernel, compute, reduce, term);
+  if (!extents.hasTiles())
+    return false;
+  // As it is stored, the product takes as long as one of f32 that is not cut, or longer.
+  return timeWidened(kernel, extents, narrow, processors) + launchesOfWide * cost::launch <
+         timeOnCores(extents, 1, processors);
 }
 
 /// What the sum of `term` takes on CUDA cores and by parts, the one less the other.
@@ -103,15 +162,14 @@ double SignificandCost::savedOf(ReduceOp reduce, Value term) {
   Extents extents = extentsOf(kernel, compute, reduce, term);
   // Sums of fewer than one slice would be of zeros mostly. A vector times a matrix takes the time
   // of reading that, whatever multiplies.
-  if (extents.terms < elementsOfSlice || std::min(extents.rows, extents.columns) <= 1)
+  LoadOp narrow = narrowFactorOf(term);
+  if (extents.terms < elementsOfSlice || std::min(extents.rows, extents.columns) <= 1 ||
+      (narrow && !extents.hasTiles()))
     return 0;
-  // Long sums of few tiles are cut there, too (tk-split-contractions).
-  double onCores = std::numeric_limits<double>::max();
-  for (int64_t cuts = 1; cuts <= mostCuts; cuts *= 2)
-    for (const CoreTile &tile : coreTiles)
-      onCores = std::min(onCores, tile.timeOf(extents.count(tile) * cuts,
-                                              llvm::divideCeil(extents.terms, cuts), processors) +
-                                      timeToAddUp(extents, cuts));
+  double onCores = timeOnCores(extents, mostCuts, processors);
+  if (narrow)
+    onCores = worthOfMixedParts * std::min(timeOnCores(extents, 1, processors),
+                                           timeWidened(kernel, extents, narrow, processors));
   return onCores - timeByParts(extents, countShares(reduce), processors);
 }
 
@@ -135,10 +193,11 @@ bool SignificandCost::pays(ArrayRef<ReduceOp> sums) {
       for (LoadOp load : {left, right}) {
         if (!counted.insert(load.getTensor()).second)
           continue;
-        double elements = 1;
-        for (Value extent : getExtents(kernel, load.getTensor()))
-          elements *= guessSize(kernel, extent);
-        cost += cost::byte * bytesOfElement * elements;
+        // An element is read twice, and its parts are written.
+        const double elements = countElementsOf(kernel, load);
+        const double bytesOfParts = bytesOfPart * static_cast<double>(1 + partsOf(load.getType()));
+        const double bytesOfElement = load.getType().getIntOrFloatBitWidth() / 8.0;
+        cost += cost::byte * (2 * bytesOfElement + bytesOfParts) * elements;
         scratch += bytesOfParts * elements;
       }
     }

@@ -42,13 +42,38 @@ constexpr double greatestPart = 0x1.FEp127;
 
 } // namespace
 
+/// What `factor` loads, as it is or extended from 16 bits.
+static LoadOp loadOf(Value factor) {
+  constexpr unsigned halfBits = 16;
+  auto extension = factor.getDefiningOp<arith::ExtFOp>();
+  if (extension && extension.getIn().getType().getIntOrFloatBitWidth() == halfBits)
+    factor = extension.getIn();
+  return factor.getDefiningOp<LoadOp>();
+}
+
 std::optional<std::pair<LoadOp, LoadOp>> tk::factorsOf(Value term) {
   auto product = term.getDefiningOp<arith::MulFOp>();
   if (!product || !product.getType().isF32())
     return std::nullopt;
-  auto left = product.getLhs().getDefiningOp<LoadOp>();
-  auto right = product.getRhs().getDefiningOp<LoadOp>();
-  return left && right ? std::optional(std::pair(left, right)) : std::nullopt;
+  LoadOp left = loadOf(product.getLhs()), right = loadOf(product.getRhs());
+  if (!left || !right || (left.getType() == right.getType() && !left.getType().isF32()))
+    return std::nullopt;
+  return std::pair(left, right);
+}
+
+int64_t tk::partsOf(Type type) { return type.isBF16() ? 1 : type.isF16() ? 2 : Third; }
+
+/// The pairs of parts that make a product of numbers that have so many parts.
+static SmallVector<std::pair<Part, Part>> pairsOf(int64_t left, int64_t right) {
+  SmallVector<std::pair<Part, Part>> kept;
+  for (auto pair : pairs)
+    if (pair.first <= left && pair.second <= right)
+      kept.push_back(pair);
+  return kept;
+}
+
+int64_t tk::countPairsOf(int64_t left, int64_t right) {
+  return static_cast<int64_t>(pairsOf(left, right).size());
 }
 
 unsigned tk::axisOfSum(LoadOp load, ReduceOp reduce) {
@@ -90,6 +115,18 @@ template <typename Range> static auto withoutSum(const Range &values, unsigned s
   return rest;
 }
 
+/// The element of `tensor` at `place` in f32; 0 outside of it if it `isPadded`.
+static Value loadWide(OpBuilder &builder, Location loc, Value tensor, ValueRange place,
+                      bool isPadded) {
+  Type element = cast<RankedTensorType>(tensor.getType()).getElementType();
+  Value zero = isPadded
+                   ? arith::ConstantOp::create(builder, loc, builder.getZeroAttr(element)).getResult()
+                   : Value();
+  Value value = LoadOp::create(builder, loc, tensor, place, zero);
+  return element.isF32() ? value
+                         : arith::ExtFOp::create(builder, loc, builder.getF32Type(), value);
+}
+
 /// The greatest finite magnitude along `sumAxis` of `tensor`, at `row` of its other axes.
 static Value createGreatest(OpBuilder &builder, Location loc, Value tensor, Value extent,
                             unsigned sumAxis, ValueRange row) {
@@ -100,7 +137,7 @@ static Value createGreatest(OpBuilder &builder, Location loc, Value tensor, Valu
                        [&](OpBuilder &inner, Location at, ValueRange along) -> Value {
                          SmallVector<Value> place(row);
                          place.insert(place.begin() + sumAxis, along.front());
-                         Value element = LoadOp::create(inner, at, tensor, place, Value());
+                         Value element = loadWide(inner, at, tensor, place, /*isPadded=*/false);
                          Value magnitude = math::AbsFOp::create(inner, at, element);
                          return arith::SelectOp::create(inner, at, isFinite(inner, at, element),
                                                         magnitude, createF32(inner, at, 0));
@@ -202,7 +239,8 @@ StoredParts SignificandParts::storeParts(Factor factor, RowScales scales) {
         break;
     }
   texts.insert(texts.begin() + last, "part");
-  extents.insert(extents.begin() + last, arith::ConstantIndexOp::create(builder, loc, countParts));
+  const int64_t stored = 1 + partsOf(cast<RankedTensorType>(tensor.getType()).getElementType());
+  extents.insert(extents.begin() + last, arith::ConstantIndexOp::create(builder, loc, stored));
   std::string name = nameOf(".parts");
   SmallVector<unsigned> order = {last};
   for (unsigned axis = 0; axis < extents.size(); ++axis)
@@ -214,8 +252,7 @@ StoredParts SignificandParts::storeParts(Factor factor, RowScales scales) {
       ArrayRef<SmallVector<unsigned>>{order}, [&](OpBuilder &body, Location at, ValueRange places) {
         SmallVector<Value> from(places);
         from.erase(from.begin() + last);
-        Value outside = isLonger ? createF32(body, at, 0) : Value();
-        Value element = LoadOp::create(body, at, tensor, from, outside);
+        Value element = loadWide(body, at, tensor, from, isLonger);
         Value one = isRowLonger ? createF32(body, at, 1) : Value();
         Value power = LoadOp::create(body, at, scales.scale, withoutSum(from, sumAxis), one);
         Value scaled = arith::MulFOp::create(body, at, element, power);
@@ -224,17 +261,34 @@ StoredParts SignificandParts::storeParts(Factor factor, RowScales scales) {
   return {statement->getResult(0), scales.reciprocal, length};
 }
 
-Value tk::createPartOfPair(OpBuilder &builder, Location loc, Value pair, bool isLeft) {
+Value tk::createPartOfPair(OpBuilder &builder, Location loc, Value pair, bool isLeft,
+                           int64_t leftParts, int64_t rightParts) {
   // Two bits of a number each.
   int64_t table = 0;
-  for (int64_t n = 0; n < countPairs; ++n)
-    table |= int64_t(isLeft ? pairs[n].first : pairs[n].second) << (2 * n);
+  for (auto [n, parts] : llvm::enumerate(pairsOf(leftParts, rightParts)))
+    table |= int64_t(isLeft ? parts.first : parts.second) << (2 * n);
   Value two = arith::ConstantIndexOp::create(builder, loc, 2);
   Value four = arith::ConstantIndexOp::create(builder, loc, 4);
   Value place = arith::MulIOp::create(builder, loc, pair, two);
   Value bits = arith::ShRUIOp::create(builder, loc,
                                       arith::ConstantIndexOp::create(builder, loc, table), place);
   return FloorModOp::create(builder, loc, bits.getType(), bits, four);
+}
+
+LoadOp SignificandParts::storeWide(LoadOp load) {
+  OpBuilder builder(load->getParentOfType<ComputeOp>());
+  compute = load->getParentOfType<ComputeOp>();
+  SmallVector<Value> extents = getExtents(kernel, load.getTensor());
+  SmallVector<std::string> texts = namesOfAxes(extents.size());
+  std::string name = nameOf(".wide");
+  auto statement = ComputeOp::create(
+      builder, load.getLoc(), llvm::to_vector_of<StringRef>(texts), extents,
+      ArrayRef<Type>{builder.getF32Type()}, ArrayRef<StringRef>{name},
+      ArrayRef<SmallVector<unsigned>>{}, [&](OpBuilder &body, Location at, ValueRange places) {
+        YieldOp::create(body, at, loadWide(body, at, load.getTensor(), places, false));
+      });
+  OpBuilder inner(load);
+  return LoadOp::create(inner, load.getLoc(), statement->getResult(0), load.getIndices(), Value());
 }
 
 void SignificandParts::store(ComputeOp statement, ArrayRef<ReduceOp> sums) {

@@ -21,8 +21,15 @@ inline constexpr int64_t countParts = 4, countPairs = 6;
 /// lines and whole slices.
 inline constexpr int64_t elementsOfSlice = 128;
 
-/// The two operands of an element, if it is the product of two f32 loads.
+/// The two factors of a term, if it is the product in f32 of two loads: of f32, or extended from
+/// 16 bits of two types.
 std::optional<std::pair<LoadOp, LoadOp>> factorsOf(mlir::Value term);
+
+/// How many parts the numbers of `type` have: bf16 is one itself, and f16 has 11 bits.
+int64_t partsOf(mlir::Type type);
+
+/// How many pairs of parts are multiplied of two numbers that have so many parts.
+int64_t countPairsOf(int64_t leftParts, int64_t rightParts);
 
 /// The axis of the loaded tensor along which the sum runs.
 unsigned axisOfSum(LoadOp load, ReduceOp reduce);
@@ -35,7 +42,7 @@ mlir::Value createF32(mlir::OpBuilder &builder, mlir::Location loc, double value
 
 /// The number of the left or right part of pair `pair`, an index.
 mlir::Value createPartOfPair(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value pair,
-                             bool isLeft);
+                             bool isLeft, int64_t leftParts = 3, int64_t rightParts = 3);
 
 /// Part `which`, an index, of the f32 `scaled`. A number that is not `isBounded` by 2^127 may
 /// exceed bf16; its first part is then the greatest bf16 number.
@@ -55,6 +62,8 @@ struct SignificandCost {
   /// The number of blocks that divide the pairs of parts of the compute op's only contraction among
   /// themselves.
   int64_t countShares(ReduceOp reduce);
+  /// Is the plain product `reduce` of f32 and 16 bits faster if the narrow factor is stored in f32?
+  bool paysWidened(ReduceOp reduce);
 
 private:
   double savedOf(ReduceOp reduce, mlir::Value term);
@@ -76,6 +85,8 @@ public:
   /// Stores, in front of `statement`, the operands of its contractions `sums` that are not stored
   /// yet.
   void store(ComputeOp statement, llvm::ArrayRef<ReduceOp> sums);
+  /// Stores all of what `load` of 16 bits reads in f32; a load of that in its place.
+  LoadOp storeWide(LoadOp load);
   const StoredParts &of(LoadOp load, ReduceOp reduce) {
     return stored[{load.getTensor(), axisOfSum(load, reduce)}];
   }

@@ -37,6 +37,7 @@
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/SizeFacts.h"
+#include "passes/fusion/DeclinedProducts.h"
 #include "passes/machine/CoreTiles.h"
 #include "passes/machine/CostModel.h"
 #include "passes/machine/Machine.h"
@@ -310,6 +311,7 @@ struct SplitContractions : tk::impl::SplitContractionsBase<SplitContractions> {
     SmallVector<ComputeOp> computes;
     getOperation()->walk([&](ComputeOp compute) { computes.push_back(compute); });
     for (ComputeOp compute : computes) {
+      noteDeclinedProducts(compute);
       int64_t parts = countContractionParts(compute);
       if (parts < 2)
         continue;

@@ -72,6 +72,7 @@ private:
   bool isSplit(ReduceOp reduce);
   bool isFactor(ReduceOp reduce, LoadOp load);
   void rewrite(ReduceOp reduce, int64_t shares);
+  void widen(ReduceOp reduce);
 
   KernelOp kernel;
   const SplitSignificandsOptions &options;
@@ -81,13 +82,15 @@ private:
 
 } // namespace
 
-/// Is `load` the element of an f32 tensor at bare indices, each at one axis, that of the sum among
+/// Is `load` the element of an f32, bf16 or f16 tensor at bare indices, each at one axis, that of the sum among
 /// them? A sum whose range is made longer has to be over all of the axis.
 bool SignificandSplitting::isFactor(ReduceOp reduce, LoadOp load) {
   SmallVector<Value> extents = getExtents(kernel, load.getTensor());
   auto type = cast<RankedTensorType>(load.getTensor().getType());
   // A box has five axes at most, and one is that of the parts.
-  if (load.getPad() || load->getBlock() != reduce.getBlock() || !type.getElementType().isF32() ||
+  if (load.getPad() || load->getBlock() != reduce.getBlock() ||
+      !(type.getElementType().isF32() || type.getElementType().isBF16() ||
+        type.getElementType().isF16()) ||
       extents.size() != load.getIndices().size() || extents.size() < 2 || extents.size() > 4)
     return false;
   llvm::SmallDenseSet<Value> different;
@@ -104,8 +107,15 @@ bool SignificandSplitting::isSplit(ReduceOp reduce) {
   if (reduce.getNumIndices() != 1 || reduce.getPrecision() != Precision::Default ||
       (!reduce.isOnline() && !isMatrixProduct(reduce)))
     return false;
+  auto first = factorsOf(reduce.getYield().getValues()[0]);
+  if (!first)
+    return false;
   for (auto [n, term] : llvm::enumerate(reduce.getYield().getValues())) {
     auto factors = factorsOf(term);
+    // All terms have the same pairs of parts.
+    if (factors && (factors->first.getType() != first->first.getType() ||
+                    factors->second.getType() != first->second.getType()))
+      return false;
     if (reduce.getKind(n) != ReduceKind::Sum || (reduce.isOnline() && !reduce.standsAlone(n)) ||
         !isMatrixProductIn(reduce, term) || !factors || !isFactor(reduce, factors->first) ||
         !isFactor(reduce, factors->second))
@@ -115,7 +125,7 @@ bool SignificandSplitting::isSplit(ReduceOp reduce) {
 }
 
 /// The sums of `shares` shares of the pairs, each stored by a statement of its own, added up.
-static Value addUpShares(ReduceOp sums, int64_t shares) {
+static Value addUpShares(ReduceOp sums, int64_t shares, int64_t pairs) {
   auto compute = sums->getParentOfType<ComputeOp>();
   Location loc = sums.getLoc();
   OpBuilder builder(compute);
@@ -134,7 +144,7 @@ static Value addUpShares(ReduceOp sums, int64_t shares) {
         Value whole = cloneSlice(body, sums.getResult(0), compute.getBlock(), mapping);
         auto share = whole.getDefiningOp<ReduceOp>();
         OpBuilder before(share);
-        Value count = arith::ConstantIndexOp::create(before, at, countPairs / shares);
+        Value count = arith::ConstantIndexOp::create(before, at, pairs / shares);
         Value first = arith::MulIOp::create(before, at, indices.front(), count);
         share.getUpperMutable()[0].set(count);
         Value pair = share.getIndex(0);
@@ -158,13 +168,24 @@ static Value addUpShares(ReduceOp sums, int64_t shares) {
 void SignificandSplitting::rewrite(ReduceOp reduce, int64_t shares) {
   Location loc = reduce.getLoc();
   OpBuilder builder(reduce);
-  note(reduce, passName, Verdict::Derived,
-       "the " + describe(reduce) +
-           " multiplies f32 numbers as three bf16 parts each, six pairs of them, on the matrix "
-           "unit");
+  auto [first, second] = *factorsOf(reduce.getYield().getValues()[0]);
+  const int64_t leftParts = partsOf(first.getType()), rightParts = partsOf(second.getType());
+  const int64_t pairs = countPairsOf(leftParts, rightParts);
+  if (pairs % shares != 0)
+    shares = 1;
+  if (pairs == countPairs)
+    note(reduce, passName, Verdict::Derived,
+         "the " + describe(reduce) +
+             " multiplies f32 numbers as three bf16 parts each, six pairs of them, on the matrix "
+             "unit");
+  else
+    note(reduce, passName, Verdict::Derived,
+         "the " + describe(reduce) + " multiplies numbers of " + Twine(leftParts) + " and of " +
+             Twine(rightParts) + " bf16 parts, " + Twine(pairs) +
+             " pairs of them, on the matrix unit");
   SmallVector<StringRef> names = {"pair", cast<StringAttr>(reduce.getIndexNames()[0]).getValue()};
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
-  Value count = arith::ConstantIndexOp::create(builder, loc, countPairs);
+  Value count = arith::ConstantIndexOp::create(builder, loc, pairs);
   llvm::SmallDenseMap<Operation *, StoredParts> partsOf;
   llvm::SmallDenseMap<Operation *, unsigned> axisOf;
   Value end = reduce.getUpper()[0];
@@ -182,8 +203,8 @@ void SignificandSplitting::rewrite(ReduceOp reduce, int64_t shares) {
   sums.getRescale().takeBody(reduce.getRescale());
   Value pair = sums.getBlock()->insertArgument(0u, builder.getIndexType(), loc);
   builder.setInsertionPointToStart(sums.getBlock());
-  Value sides[] = {createPartOfPair(builder, loc, pair, true),
-                   createPartOfPair(builder, loc, pair, false)};
+  Value sides[] = {createPartOfPair(builder, loc, pair, true, leftParts, rightParts),
+                   createPartOfPair(builder, loc, pair, false, leftParts, rightParts)};
   builder.setInsertionPoint(sums.getYield());
   SmallVector<Value> terms, powers;
   OpBuilder after(reduce);
@@ -211,15 +232,31 @@ void SignificandSplitting::rewrite(ReduceOp reduce, int64_t shares) {
   for (Value term : old)
     if (Operation *product = term.getDefiningOp(); product->use_empty())
       product->erase();
+  for (auto extension : llvm::to_vector(sums.getBlock()->getOps<arith::ExtFOp>()))
+    if (extension->use_empty())
+      extension->erase();
   for (LoadOp load : llvm::to_vector(sums.getBlock()->getOps<LoadOp>()))
     if (load->use_empty())
       load->erase();
   reduce.replaceAllUsesWith(powers);
   reduce.erase();
   if (shares > 1) {
-    Value sum = addUpShares(sums, shares);
+    Value sum = addUpShares(sums, shares, pairs);
     sums.getResult(0).replaceAllUsesWith(sum);
     sums.erase();
+  }
+}
+
+/// Has the factor of 16 bits stored in f32, beside one of f32.
+void SignificandSplitting::widen(ReduceOp reduce) {
+  note(reduce, passName, Verdict::Derived,
+       "the 16-bit operand of the " + describe(reduce) + " is stored in f32, as the other one is");
+  for (auto extension : llvm::to_vector(reduce.getBlock()->getOps<arith::ExtFOp>())) {
+    auto load = extension.getIn().getDefiningOp<LoadOp>();
+    extension.replaceAllUsesWith(parts.storeWide(load).getResult());
+    extension.erase();
+    if (load->use_empty())
+      load->erase();
   }
 }
 
@@ -229,8 +266,14 @@ unsigned SignificandSplitting::run(ComputeOp compute) {
     if (isSplit(reduce))
       sums.push_back(reduce);
   SignificandCost cost{kernel, compute, processors};
-  if (sums.empty() || (!options.always && !cost.pays(sums)))
+  if (sums.empty())
     return 0;
+  if (!options.always && !cost.pays(sums)) {
+    for (ReduceOp reduce : sums)
+      if (!reduce.isOnline() && cost.paysWidened(reduce))
+        widen(reduce);
+    return 0;
+  }
   const int64_t shares = options.always ? options.shares : cost.countShares(sums.front());
   parts.store(compute, sums);
   for (ReduceOp reduce : sums)

@@ -180,6 +180,37 @@ TEST_CASE("what is not finite meets what it would in IEEE's arithmetic") {
   run_by_parts({product, {{"M", 64}, {"N", 128}, {"K", 128}}, {zeros, special}});
 }
 
+TEST_CASE("parts of f32 beside numbers of 16 bits, which have fewer") {
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
+  Fill special = [&](size_t n, double normal) {
+    return n % 1031 == 5 ? inf : n % 2063 == 9 ? -inf : n % 4099 == 11 ? nan : normal;
+  };
+  Fill zeros = [](size_t n, double normal) { return n % 701 == 3 ? 0.0 : normal; };
+  for (const char *source : {R"(
+kernel brain(a: bf16[M, K], b: f32[N, K]) -> (c: f32[M, N]) {
+  c[i, j] = sum[k](a[i, k] * b[j, k])
+})",
+                             R"(
+kernel half(a: f32[M, K], b: f16[K, N]) -> (c: f32[M, N]) {
+  c[i, j] = sum[k](a[i, k] * b[k, j])
+})",
+                             R"(
+kernel sixteen(a: f16[M, K], b: bf16[N, K]) -> (c: f32[M, N]) {
+  c[i, j] = sum[k](a[i, k] * b[j, k])
+})"}) {
+    run_by_parts({source, {{"M", 65}, {"N", 130}, {"K", 72}}, {as_drawn, as_drawn}});
+    run_by_parts({source, {{"M", 64}, {"N", 131}, {"K", 128}}, {special, zeros}});
+    run_by_parts({source, {{"M", 64}, {"N", 128}, {"K", 135}}, {zeros, special}});
+  }
+  run_by_parts({R"(
+kernel brain(a: bf16[M, K], b: f32[N, K]) -> (c: f32[M, N]) {
+  c[i, j] = sum[k](a[i, k] * b[j, k])
+})",
+                {{"M", 72}, {"N", 128}, {"K", 160}},
+                {scaled(1e-30), scaled(1e10)}},
+               3);
+}
+
 TEST_CASE("sums that f32 holds are exact") {
   Fill integers = [](size_t n, double) { return double(n * 7919 % 8191) - 4095; };
   Fill few = [](size_t n, double) { return double(n * 31 % 15) - 7; };
