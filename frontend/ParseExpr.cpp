@@ -239,6 +239,17 @@ ExprPtr Parser::parseIf() {
   return node;
 }
 
+/// Reports `eps=1e-6` among arguments.
+void Parser::rejectNamedArgument(const Expr &argument) {
+  const auto *name = as<NameRef>(&argument);
+  if (!name)
+    return;
+  diags.error(Diag::ExpectedToken, peek().span)
+          .help("arguments go by their position: write the value without '" + name->name + " ='")
+      << "expected ',' or ')' after '" << name->name << "', found '='";
+  throw SyntaxError();
+}
+
 // named := NAME | NAME '(' list(expr) ')' | NAME '[' list(expr) ']' | reduce
 ExprPtr Parser::parseNamed() {
   const Token &name = take();
@@ -256,6 +267,8 @@ ExprPtr Parser::parseNamed() {
   list(open, call ? TokenKind::RParen : TokenKind::RBracket,
        (call ? "the arguments of '" : "the indices of '") + spelling + "'", [&] {
          args.push_back(parseExpr());
+         if (is(TokenKind::Assign))
+           rejectNamedArgument(*args.back());
          deepest = std::max(deepest, args.back()->depth);
        });
   Span span = spanFrom(name.span.begin);
@@ -304,7 +317,9 @@ ExprPtr Parser::parseReduce(const Token &name, ReduceKind kind) {
       parseModifier(*node);
   }
   closeBracket(open, TokenKind::RBracket, "the indices of '" + this->name(name) + "'");
-  const Token &paren = expect(TokenKind::LParen, "after '" + this->name(name) + "[...]'");
+  const Token &paren =
+      expect(TokenKind::LParen, "after '" + this->name(name) + "[...]'",
+             "what is reduced stands in parentheses: " + this->name(name) + "[...](...)");
   {
     Brackets brackets(*this);
     node->body = parseExpr();

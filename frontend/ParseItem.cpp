@@ -120,7 +120,8 @@ void Parser::parseKernelHeader(Kernel &kernel) {
 void Parser::parseParams(std::vector<ParamPtr> &out, DeclKind kind) {
   bool isParam = kind == DeclKind::Param;
   const Token &open =
-      expect(TokenKind::LParen, isParam ? "before the parameters" : "before the results");
+      expect(TokenKind::LParen, isParam ? "before the parameters" : "before the results",
+             isParam ? "" : "results stand in parentheses: -> (y: f32[N])");
   list(open, TokenKind::RParen, isParam ? "the parameters" : "the results",
        [&] { out.push_back(parseParam(kind)); });
 }
@@ -134,7 +135,10 @@ ParamPtr Parser::parseParam(DeclKind kind) {
   const Token &name = expectName(kind == DeclKind::Param ? "a parameter" : "a result");
   param->name = this->name(name);
   param->nameSpan = name.span;
-  expect(TokenKind::Colon, "after '" + param->name + "', and its type");
+  std::string withType;
+  if (is(TokenKind::Assign))
+    withType = "a default value stands behind the type: " + param->name + ": f32 = ...";
+  expect(TokenKind::Colon, "after '" + param->name + "', and its type", withType);
   param->dtype = parseDType(param->dtypeSpan);
   if (opensHere(TokenKind::LBracket)) {
     const Token &open = take();

@@ -15,6 +15,7 @@ StmtPtr Parser::parseStatement() {
   if (is(TokenKind::Let)) {
     stmt = parseLet();
   } else if (is(TokenKind::Identifier)) {
+    rejectForeignStatement();
     stmt = parseDefine();
   } else {
     diags.error(Diag::ExpectedToken, peek().span)
@@ -24,6 +25,40 @@ StmtPtr Parser::parseStatement() {
   stmt->span = spanFrom(begin);
   endStatement();
   return stmt;
+}
+
+/// `for`, `while` and `return` of other languages, which are names here.
+void Parser::rejectForeignStatement() {
+  const bool isLoop = isWord("for") || isWord("while"), isReturn = isWord("return");
+  const Token &next = peek(1);
+  const bool isName = next.kind == TokenKind::Assign || next.kind == TokenKind::LBracket ||
+                      next.kind == TokenKind::Colon;
+  if ((!isLoop && !isReturn) || isName)
+    return;
+  diags.error(Diag::ExpectedToken, peek().span)
+          .help(isLoop ? "a statement holds for all values of the indices on its left: "
+                         "y[i] = x[i, 0]; what is added up over an index is sum[k](...)"
+                       : "a result is defined by its name: y[i] = ...")
+      << "expected a statement, found " << found() << ": there "
+      << (isLoop ? "are no loops" : "is no return");
+  take();
+  if (isLoop)
+    skipBraces();
+  throw SyntaxError();
+}
+
+/// Skips a block that begins on this line.
+void Parser::skipBraces() {
+  while (!atStatementEnd() && !is(TokenKind::LBrace))
+    take();
+  unsigned depth = 0;
+  while (!is(TokenKind::Eof) && (is(TokenKind::LBrace) || depth > 0)) {
+    depth += is(TokenKind::LBrace) ? 1 : 0;
+    depth -= is(TokenKind::RBrace) ? 1 : 0;
+    take();
+    if (depth == 0)
+      return;
+  }
 }
 
 // let := 'let' NAME ['[' list(index) ']'] [':' dtype] '=' expr

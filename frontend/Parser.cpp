@@ -4,10 +4,10 @@
 
 namespace tk {
 
-const Token &Parser::expect(TokenKind kind, std::string_view where) {
+const Token &Parser::expect(TokenKind kind, std::string_view where, std::string_view hint) {
   if (is(kind))
     return take();
-  diags.error(Diag::ExpectedToken, peek().span)
+  diags.error(Diag::ExpectedToken, peek().span).help(std::string(hint))
       << "expected " << describe(kind) << ' ' << where << ", found " << found();
   throw SyntaxError();
 }
@@ -64,7 +64,9 @@ bool Parser::atStatementEnd() const {
 void Parser::endStatement() {
   if (!atStatementEnd()) {
     diags.error(Diag::ExpectedEndOfStatement, peek().span)
-            .help("a statement ends at the end of its line or with ';'")
+            .help(is(TokenKind::At)
+                      ? "a product of matrices is a sum: c[i, j] = sum[k](a[i, k] * b[k, j])"
+                      : "a statement ends at the end of its line or with ';'")
         << "expected the end of the statement, found " << found();
     throw SyntaxError();
   }

@@ -53,6 +53,8 @@ private:
   // Statements (ParseStmt.cpp)
   ast::StmtPtr parseStatement();
   ast::StmtPtr parseLet();
+  void rejectForeignStatement();
+  void skipBraces();
   ast::StmtPtr parseDefine();
   std::vector<ast::IndexPtr> parseIndices();
   ast::IndexPtr parseIndex();
@@ -71,6 +73,7 @@ private:
   ast::ExprPtr parsePrimary();
   ast::ExprPtr parseIf();
   ast::ExprPtr parseNamed();
+  void rejectNamedArgument(const ast::Expr &argument);
   ast::ExprPtr parseReduce(const Token &name, ast::ReduceKind kind);
   void parseModifier(ast::Reduce &reduce);
   ast::ExprPtr binary(ast::BinaryOp op, Span opSpan, ast::ExprPtr lhs, ast::ExprPtr rhs);
@@ -92,7 +95,7 @@ private:
   }
   const Token &take() { return tokens[position + 1 < tokens.size() ? position++ : position]; }
   bool accept(TokenKind kind) { return is(kind) && (take(), true); }
-  const Token &expect(TokenKind kind, std::string_view where);
+  const Token &expect(TokenKind kind, std::string_view where, std::string_view hint = {});
   const Token &expectName(std::string_view what);
   const Token &expectWord(std::string_view word, std::string_view where);
   std::string_view text(const Token &token) const {

@@ -85,6 +85,8 @@ Node *KernelSema::symbolValue(const Symbol &symbol, Span span, const std::string
         << "'" << name << "' is a tensor " << shapeOf(*symbol.tensor) << ", not a scalar";
     return nullptr;
   }
+  if (indexMode && symbol.asIndex)
+    return symbol.asIndex;
   Node *n = symbol.node;
   if (indexMode && isInteger(n->type) && n->type != Type::Index)
     return convert(n, Type::Index);
@@ -119,41 +121,6 @@ Node *KernelSema::nameRef(const ast::NameRef &e) {
     return n;
   }
   return unknownName(e.name, e.span);
-}
-
-Node *KernelSema::unknownName(const std::string &name, Span span) {
-  if (auto it = kernelNames.find(name); it != kernelNames.end()) {
-    diags.error(Diag::UsedBeforeDefinition, span).label(it->second, "defined here")
-        << "'" << name << "' is used before it is defined";
-    return nullptr;
-  }
-  std::vector<std::string_view> candidates;
-  for (auto &[known, symbol] : scope)
-    candidates.push_back(known);
-  for (auto &[known, constant] : globals.consts)
-    candidates.push_back(known);
-  std::string hint = didYouMean(name, candidates);
-  if (signature) {
-    auto d = diags.error(Diag::BadDimension, span);
-    d << "no parameter binds the dimension '" << name << "'";
-    d.help(hint.empty()
-               ? "a dimension is bound where it stands alone as an axis of a parameter, or "
-                 "defined by `where " +
-                     name + " == …`"
-               : hint);
-    return nullptr;
-  }
-  if (indexMode && !activeIndices.empty()) {
-    auto d = diags.error(Diag::FreeIndex, span);
-    d << "index '" << name << "' is neither on the left nor bound";
-    d.help("did you mean sum[" + name + "](…)?");
-    return nullptr;
-  }
-  auto d = diags.error(Diag::UnknownName, span);
-  d << "unknown name '" << name << "'";
-  if (!hint.empty())
-    d.help(hint);
-  return nullptr;
 }
 
 Node *KernelSema::unary(const ast::Unary &e) {

@@ -83,8 +83,13 @@ void KernelSema::parameters(const ast::Kernel &kernel) {
     int position = static_cast<int>(out.params.size()) - 1;
     if (param->isTensor) {
       p.tensor = tensorOf(*param, position);
-      if (p.tensor)
-        declare(param->name, param->nameSpan, {nullptr, p.tensor, nullptr, param->nameSpan});
+      Tensor *tensor = p.tensor;
+      if (!tensor) { // an error was reported: say nothing of its uses
+        std::vector<Node *> extents(param->dims.size(), intConst(1, param->span));
+        tensor = makeTensor(param->name, param->span, param->dtype, std::move(extents));
+        tensor->broken = true;
+      }
+      declare(param->name, param->nameSpan, {nullptr, tensor, nullptr, param->nameSpan});
       continue;
     }
     p.scalar = std::make_unique<Scalar>();

@@ -46,6 +46,7 @@ private:
     IndexVar *index = nullptr;
     Span span;
     std::vector<Node *> leading = {}; ///< indices that an argument gives a function's tensor
+    Node *asIndex = nullptr; ///< the same number in the arithmetic of indices, where that differs
 
     std::size_t rank() const { return tensor->extents.size() - leading.size(); }
   };
@@ -122,7 +123,10 @@ private:
   bool isOfOffsets(const Use &use, Node *low, Node *extent);
   const Use *rangeGiving(const Uses &uses);
   bool conflicting(const ast::Index &index, const Uses &uses, Node *low, Node *extent,
-                   const std::string &what, Span where);
+                   const std::string &what, Span where, bool isOfResult);
+  enum class Sizes : std::uint8_t { FirstIsSmaller, SecondIsSmaller, MayBeEqual, Differ };
+  Sizes compareExtents(const bounds::Poly &a, const bounds::Poly &b);
+  std::string conflictHelp(const ast::Index &index, const Use &use, Node *extent, bool isOfResult);
   std::string rangeOf(Node *low, Node *extent);
   std::string rangeHelp(const ast::Index &index, const std::vector<const ast::Expr *> &in);
   void undeclare(const std::vector<ast::IndexPtr> &indices);
@@ -141,6 +145,10 @@ private:
   Node *indexExpr(const ast::Expr &e);
   Node *nameRef(const ast::NameRef &e);
   Node *unknownName(const std::string &name, Span span);
+  std::string unboundIn(const ast::Expr &e, const ast::Reduce &around) const;
+  Node *unboundIndex(const std::string &name, Span span);
+  Node *unknownSize(const std::string &name, Span span, const std::string &hint);
+  std::string wholeTensorHelp(const ast::Define &stmt, const Tensor &result) const;
   Node *unary(const ast::Unary &e);
   Node *binary(const ast::Binary &e);
   Node *conditional(const ast::If &e);
@@ -306,7 +314,10 @@ private:
   Span declaring;                              ///< the reduction or statement that declares indices
   std::vector<std::pair<Node *, bool>> guards; ///< the conditions around, and what they must be
   std::map<const Tensor *, Span> defined;
-  std::string statementName; ///< what hidden tensors are named after
+  std::string statementName;             ///< what hidden tensors are named after
+  const ast::Stmt *current = nullptr;    ///< the statement
+  const ast::Reduce *reducing = nullptr; ///< the innermost reduction
+  std::set<std::string> unknownSizes;    ///< that were reported
   std::map<std::string, unsigned> hiddenNames;
   /// The `argmax` or `argmin` that is the whole right side of an i64 result or local: it is i64.
   const ast::Expr *widePlace = nullptr;

@@ -1,10 +1,11 @@
-// Names: which may be declared, what to write for one that may not, and reductions that reuse the
-// name of an index of the left side.
+// Names: which may be declared, what to write for one that may not or that stands for nothing, and
+// reductions that reuse the name of an index of the left side.
 
 #include "frontend/SemaKernel.h"
 
 #include <algorithm>
 #include <array>
+#include <functional>
 
 namespace tk::sema {
 
@@ -59,6 +60,168 @@ std::string KernelSema::renamed(const std::string &name, Span whole) const {
     done = at + name.size();
   }
   return done == 0 ? std::string() : result + std::string(text.substr(done));
+}
+
+Node *KernelSema::unknownName(const std::string &name, Span span) {
+  if (auto it = kernelNames.find(name); it != kernelNames.end()) {
+    auto d = diags.error(Diag::UsedBeforeDefinition, span);
+    d.label(it->second, "defined here");
+    d << "'" << name << "' is used before it is defined";
+    if (name == statementName)
+      d.help("a statement does not read what it defines; running results are cumsum, cumprod and "
+             "cummax, as in cumsum[i](x[i])");
+    return nullptr;
+  }
+  std::vector<std::string_view> candidates;
+  for (auto &[known, symbol] : scope)
+    candidates.push_back(known);
+  for (auto &[known, constant] : globals.consts)
+    candidates.push_back(known);
+  std::string hint = didYouMean(name, candidates);
+  if (signature || !current)
+    return unknownSize(name, span, hint);
+  if (indexMode && !activeIndices.empty())
+    return unboundIndex(name, span);
+  auto d = diags.error(Diag::UnknownName, span);
+  d << "unknown name '" << name << "'";
+  if (!hint.empty())
+    d.help(hint);
+  return nullptr;
+}
+
+/// The first name in an index of an access that neither stands for something nor is an index of
+/// `around`; empty if there is none.
+std::string KernelSema::unboundIn(const ast::Expr &e, const ast::Reduce &around) const {
+  std::set<std::string> bound;
+  for (const ast::IndexPtr &binder : around.binders)
+    bound.insert(binder->name);
+  std::string found;
+  auto walk = [&](auto &self, const ast::Expr &e, bool inIndex) -> void {
+    switch (e.kind) {
+    case ast::ExprKind::NameRef: {
+      const std::string &name = static_cast<const ast::NameRef &>(e).name;
+      if (inIndex && found.empty() && !bound.contains(name) && !scope.contains(name) &&
+          !globals.consts.contains(name) && !kernelNames.contains(name))
+        found = name;
+      return;
+    }
+    case ast::ExprKind::Unary:
+      return self(self, *static_cast<const ast::Unary &>(e).operand, inIndex);
+    case ast::ExprKind::Binary:
+      self(self, *static_cast<const ast::Binary &>(e).lhs, inIndex);
+      return self(self, *static_cast<const ast::Binary &>(e).rhs, inIndex);
+    case ast::ExprKind::Call:
+      for (const ast::ExprPtr &arg : static_cast<const ast::Call &>(e).args)
+        self(self, *arg, inIndex);
+      return;
+    case ast::ExprKind::Access:
+      for (const ast::ExprPtr &index : static_cast<const ast::Access &>(e).indices)
+        self(self, *index, true);
+      return;
+    default: // a reduction may bind the name
+      return;
+    }
+  };
+  walk(walk, e, false);
+  return found;
+}
+
+/// Reports a name in an extent or a constraint that stands for nothing, once.
+Node *KernelSema::unknownSize(const std::string &name, Span span, const std::string &hint) {
+  if (!unknownSizes.insert(name).second)
+    return nullptr;
+  for (const ast::ParamPtr &param : out.source->params)
+    if (param->name == name && !param->isTensor) {
+      diags.error(Diag::BadDimension, span)
+              .label(param->nameSpan, "declared here")
+              .help("a scalar is declared before what uses it: move '" + name + "' to the front")
+          << "'" << name << "' is used before it is declared";
+      return nullptr;
+    }
+  if (!signature) {
+    auto d = diags.error(Diag::UnknownName, span);
+    d << "unknown name '" << name << "'";
+    d.help(hint);
+    return nullptr;
+  }
+  diags.error(Diag::BadDimension, span)
+          .help(hint.empty() ? "a dimension is bound where it stands alone as an axis of a "
+                               "parameter, or defined by `where " +
+                                   name + " == …`"
+                             : hint)
+      << "no parameter binds the dimension '" << name << "'";
+  return nullptr;
+}
+
+/// Reports an index that nothing introduces: it may be missing in the reduction around it, or on
+/// the left side of a local.
+Node *KernelSema::unboundIndex(const std::string &name, Span span) {
+  auto d = diags.error(Diag::FreeIndex, span);
+  d << "index '" << name << "' is neither on the left nor bound";
+  if (reducing && inlining.empty()) {
+    std::string binders;
+    for (const ast::IndexPtr &binder : reducing->binders)
+      binders += std::string(diags.sources().text(binder->span)) + ", ";
+    d.help("to reduce over it, too, write " + std::string(ast::spelling(reducing->reduceKind)) +
+           "[" + binders + name + "](…)");
+  } else {
+    d.help("did you mean sum[" + name + "](…)?");
+  }
+  if (!inlining.empty() || !current || current->kind == ast::StmtKind::Define)
+    return nullptr;
+  const bool isScalar = current->kind == ast::StmtKind::LetScalar;
+  std::string indices;
+  if (!isScalar)
+    for (const ast::IndexPtr &index : static_cast<const ast::LetTensor *>(current)->indices)
+      indices += index->name + ", ";
+  d.help("for a value of each " + name + ", write let " + statementName + "[" + indices + name +
+         "] = …");
+  return nullptr;
+}
+
+/// The first tensor that an expression names as a whole, or null.
+static const ast::NameRef *wholeTensorIn(const ast::Expr &e,
+                                         const std::function<bool(const std::string &)> &isTensor) {
+  switch (e.kind) {
+  case ast::ExprKind::NameRef: {
+    const auto &name = static_cast<const ast::NameRef &>(e);
+    return isTensor(name.name) ? &name : nullptr;
+  }
+  case ast::ExprKind::Unary:
+    return wholeTensorIn(*static_cast<const ast::Unary &>(e).operand, isTensor);
+  case ast::ExprKind::Binary: {
+    const auto &binary = static_cast<const ast::Binary &>(e);
+    const ast::NameRef *found = wholeTensorIn(*binary.lhs, isTensor);
+    return found ? found : wholeTensorIn(*binary.rhs, isTensor);
+  }
+  case ast::ExprKind::Call:
+    for (const ast::ExprPtr &arg : static_cast<const ast::Call &>(e).args)
+      if (const ast::NameRef *found = wholeTensorIn(*arg, isTensor))
+        return found;
+    return nullptr;
+  default:
+    return nullptr;
+  }
+}
+
+/// `y[i, j] = …` for a result that is defined without indices; and its tensors, which have them,
+/// too.
+std::string KernelSema::wholeTensorHelp(const ast::Define &stmt, const Tensor &result) const {
+  std::string indices;
+  std::size_t count = 0;
+  for (const char *name : {"i", "j", "k", "l", "m", "n", "p", "q"})
+    if (count < result.extents.size() && !scope.contains(name) && !kernelNames.contains(name)) {
+      indices += (count ? ", " : "") + std::string(name);
+      ++count;
+    }
+  if (count < result.extents.size())
+    return {};
+  std::string help = "a statement defines each element: " + stmt.name + "[" + indices + "] = …";
+  const ast::NameRef *whole = wholeTensorIn(*stmt.value, [&](const std::string &name) {
+    auto it = scope.find(name);
+    return it != scope.end() && it->second.tensor && it->second.rank() == count;
+  });
+  return whole ? help + ", and reads " + whole->name + "[" + indices + "]" : help;
 }
 
 bool KernelSema::checkFresh(const std::string &name, Span span, bool index) {

@@ -2,6 +2,9 @@
 
 #include "frontend/SemaKernel.h"
 
+#include <algorithm>
+#include <functional>
+
 namespace tk::sema {
 
 void KernelSema::bareUses(const ast::Expr &e, const std::string &name, bool padded, Uses &uses) {
@@ -88,8 +91,71 @@ std::string KernelSema::rangeOf(Node *low, Node *extent) {
   return (fromZero ? "" : textOf(low) + "..") + textOf(extent);
 }
 
+/// Whether `where` says that two extents are not equal.
+static bool saysUnequal(const Node *condition, const std::function<bool(const Node *)> &isPair) {
+  if (condition->kind != NodeKind::Op)
+    return false;
+  if (condition->op == Op::And)
+    return std::ranges::any_of(condition->args,
+                               [&](const Node *arg) { return saysUnequal(arg, isPair); });
+  return condition->op == Op::Ne && isPair(condition);
+}
+
+/// How two extents compare that an index has.
+KernelSema::Sizes KernelSema::compareExtents(const bounds::Poly &a, const bounds::Poly &b) {
+  const bounds::Poly more = b - a;
+  if (prover.nonNegative(more))
+    return Sizes::FirstIsSmaller;
+  if (prover.nonNegative(bounds::Poly(0) - more))
+    return Sizes::SecondIsSmaller;
+  auto isPair = [&](const Node *n) {
+    std::optional<bounds::Poly> left = polyOf(n->args[0]), right = polyOf(n->args[1]);
+    return left && right && (*left - *right == more || *right - *left == more);
+  };
+  const bool differ = std::ranges::any_of(out.assumptions, [&](const Assumption &assumption) {
+    return !assumption.bounds && saysUnequal(assumption.condition, isPair);
+  });
+  std::set<bounds::Atom> ofA, ofB;
+  symbols.collect(a, ofA);
+  symbols.collect(b, ofB);
+  const bool share =
+      std::ranges::any_of(ofA, [&](bounds::Atom atom) { return ofB.contains(atom); });
+  if (!share)
+    return differ ? Sizes::Differ : Sizes::MayBeEqual;
+  // Extents of one symbol, such as H and H + G of scalars, are equal in a special case at most.
+  auto haveSign = [&](bool isPositive) {
+    return std::ranges::all_of(more.terms(),
+                               [&](const auto &term) { return (term.second > 0) == isPositive; });
+  };
+  return haveSign(true)    ? Sizes::FirstIsSmaller
+         : haveSign(false) ? Sizes::SecondIsSmaller
+                           : Sizes::Differ;
+}
+
+/// How an index with two extents is to be written: with the one that all its accesses have, or with
+/// that of the result, which a statement defines as a whole.
+std::string KernelSema::conflictHelp(const ast::Index &index, const Use &use, Node *extent,
+                                     bool isOfResult) {
+  std::optional<bounds::Poly> mine = polyOf(extent), theirs = polyOf(use.extent);
+  const Sizes sizes = mine && theirs ? compareExtents(*mine, *theirs) : Sizes::Differ;
+  if (sizes == Sizes::MayBeEqual)
+    return "if the two are equal, say so: where " + textOf(extent) + " == " + textOf(use.extent);
+  const std::string range = "give the index its range: " + index.name + " in 0..";
+  if (isOfResult && sizes != Sizes::FirstIsSmaller)
+    return range + textOf(extent) + ", and read '" + use.access->name + "' only where " +
+           index.name + " < " + textOf(use.extent);
+  switch (sizes) {
+  case Sizes::FirstIsSmaller:
+    return range + textOf(extent);
+  case Sizes::SecondIsSmaller:
+    return range + textOf(use.extent);
+  default:
+    return range + "hi, where hi is the smaller of the two";
+  }
+}
+
 bool KernelSema::conflicting(const ast::Index &index, const Uses &uses, Node *low, Node *extent,
-                             const std::string &what, Span where) {
+                             const std::string &what, Span where, bool isOfResult) {
   auto equal = [&](Node *a, Node *b) {
     if (a == b)
       return true;
@@ -108,15 +174,8 @@ bool KernelSema::conflicting(const ast::Index &index, const Uses &uses, Node *lo
     d.label(where, what);
     d.label(use.span,
             other + " in '" + use.access->name + "' (axis " + std::to_string(use.axis) + ")");
-    std::optional<bounds::Poly> mine = polyOf(extent), theirs = polyOf(use.extent);
-    bool differ =
-        mine && theirs &&
-        (prover.nonNegative(*mine - *theirs - 1) || prover.nonNegative(*theirs - *mine - 1));
-    if (equal(use.low, low) && differ)
-      d.help("the two differ; give the index its range: " + index.name + " in 0.." +
-             textOf(extent));
-    else if (equal(use.low, low))
-      d.help("if the two are equal, say so: where " + textOf(extent) + " == " + textOf(use.extent));
+    if (equal(use.low, low))
+      d.help(conflictHelp(index, use, extent, isOfResult));
     else
       d.help("give the index its range: " + index.name + " in lo..hi");
     return true;
@@ -183,6 +242,9 @@ std::string KernelSema::rangeHelp(const ast::Index &index,
     walk(walk, *e, nullptr);
   if (!whole.empty())
     return whole;
+  if (std::string other = binding ? unboundIn(*binding->body, *binding) : ""; !other.empty())
+    return "'" + other + "' stands in the body and nothing binds it: did you mean " +
+           std::string(ast::spelling(binding->reduceKind)) + "[" + other + "](…)?";
   if (!range.empty())
     return "if it goes through the whole axis, write " + range;
   return "write its range, of dimensions and scalars: " + index.name + " in lo..hi";
@@ -225,7 +287,7 @@ IndexVar *KernelSema::declareIndex(const ast::Index &index,
     lo = intConst(0, index.span);
     hi = resultExtent;
     if (conflicting(index, uses, nullptr, hi, textOf(hi) + " in '" + result->name + "'",
-                    index.nameSpan))
+                    index.nameSpan, true))
       return nullptr;
   } else {
     const Use *first = rangeGiving(uses);
@@ -241,7 +303,7 @@ IndexVar *KernelSema::declareIndex(const ast::Index &index,
     if (conflicting(index, uses, first->low, hi,
                     rangeOf(first->low, hi) + " in '" + first->access->name + "' (axis " +
                         std::to_string(first->axis) + ")",
-                    first->span))
+                    first->span, false))
       return nullptr;
   }
   return enterIndex(index, lo, hi);

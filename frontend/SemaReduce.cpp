@@ -31,7 +31,9 @@ Node *KernelSema::reduce(const ast::Reduce &e) {
       condition = condition ? op(Op::And, Type::Bool, {condition, it->second}, e.span) : it->second;
   if (condition)
     guards.emplace_back(condition, true);
+  const ast::Reduce *outerReducing = std::exchange(reducing, &e);
   Node *body = ok ? expr(*e.body) : nullptr;
+  reducing = outerReducing;
   if (condition)
     guards.pop_back();
   undeclare(e.binders);

@@ -38,6 +38,7 @@ static bool readsTensors(const ast::Expr &e, const std::set<std::string> &tensor
 
 void KernelSema::statement(const ast::Stmt &stmt) {
   declaring = stmt.span;
+  current = &stmt;
   switch (stmt.kind) {
   case ast::StmtKind::LetScalar:
     return letScalar(static_cast<const ast::LetScalar &>(stmt));
@@ -131,8 +132,13 @@ void KernelSema::letScalar(const ast::LetScalar &stmt) {
           << "a scalar is made of dimensions and scalar parameters";
       value = nullptr;
     }
-    if (value)
-      declare(stmt.name, stmt.nameSpan, {value, nullptr, nullptr, stmt.nameSpan});
+    if (value) {
+      Symbol symbol{value, nullptr, nullptr, stmt.nameSpan};
+      // In an index, a local stands for what its expression is there.
+      if (!stmt.dtype && !value->literal && isInteger(value->type) && value->type != Type::Index)
+        symbol.asIndex = canonical(indexExpr(*stmt.value));
+      declare(stmt.name, stmt.nameSpan, std::move(symbol));
+    }
   }
   if (!value) // errors were reported: let later statements see a plausible value
     declare(stmt.name, stmt.nameSpan,
@@ -233,6 +239,7 @@ void KernelSema::define(const ast::Define &stmt) {
             .label(tensor->span, "declared here")
             .expected(indicesFor(*tensor))
             .found(std::to_string(stmt.indices.size()))
+            .help(stmt.bracketed ? "" : wholeTensorHelp(stmt, *tensor))
         << "wrong number of indices for '" << stmt.name << "'";
     scope[stmt.name] = Symbol{nullptr, tensor, nullptr, tensor->span};
     return;

@@ -6,6 +6,9 @@
 //   out
 //   // says: dimension 'K' is 64    a piece of the rendered text
 //   // with: schedules/file.tk       a schedule file, relative to errors/; it then has the errors
+//
+// errors/messages.txt holds the messages of each file, which docs/reference/diagnostics.md shows.
+// scripts/generate-diagnostics has it written, by TK_WRITE_MESSAGES.
 
 #include "frontend/Program.h"
 #include "tests/unit/catch.h"
@@ -15,7 +18,10 @@
 #endif
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <set>
 #include <sstream>
 
@@ -86,6 +92,47 @@ bool isReported(const std::string &code) {
 #endif
 }
 
+/// Runs the frontend over a file.
+void runFrontend(const ErrorFile &file, SourceManager &sources, Diagnostics &diags) {
+  FileId main = sources.load(file.path.string());
+  ParseOptions options;
+  if (!file.schedules.empty())
+    options.schedules = sources.load((file.path.parent_path() / file.schedules).string());
+  auto program = parseProgram(sources, main, diags, options);
+#ifdef TK_HAVE_SEMA
+  if (!diags.hasErrors()) {
+    frontend::deriveGradients(sources, *program, diags);
+    frontend::analyze(*program, diags);
+  }
+#endif
+}
+
+/// The messages of a file without places and lines of the source, each once.
+std::string messagesOf(const ErrorFile &file) {
+  SourceManager sources;
+  Diagnostics diags(sources);
+  runFrontend(file, sources, diags);
+  std::vector<std::string> messages;
+  std::istringstream lines(diags.text());
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t begin = std::min(line.find(": error[TK"), line.find(": warning[TK"));
+    const bool isSource = line.find_first_not_of(" 0123456789") == line.find('|');
+    if (begin != std::string::npos)
+      messages.push_back(line.substr(begin + 2) + "\n");
+    else if (!isSource && !messages.empty())
+      messages.back() += line + "\n";
+  }
+  const std::string folder = std::string(TK_ERRORS_DIR) + "/";
+  for (std::string &message : messages)
+    for (std::size_t at = message.find(folder); at != std::string::npos; at = message.find(folder))
+      message.erase(at, folder.size());
+  std::string text;
+  for (auto message = messages.begin(); message != messages.end(); ++message)
+    if (std::find(messages.begin(), message, *message) == message)
+      text += *message;
+  return text;
+}
+
 } // namespace
 
 TEST_CASE("every file reports exactly what it says") {
@@ -96,17 +143,7 @@ TEST_CASE("every file reports exactly what it says") {
       continue;
     SourceManager sources;
     Diagnostics diags(sources);
-    FileId main = sources.load(file.path.string());
-    ParseOptions options;
-    if (!file.schedules.empty())
-      options.schedules = sources.load((file.path.parent_path() / file.schedules).string());
-    auto program = parseProgram(sources, main, diags, options);
-#ifdef TK_HAVE_SEMA
-    if (!diags.hasErrors()) {
-      frontend::deriveGradients(sources, *program, diags);
-      frontend::analyze(*program, diags);
-    }
-#endif
+    runFrontend(file, sources, diags);
     INFO(file.path.filename().string() << "\n" << diags.text());
     auto found = diags.sorted();
     REQUIRE_FALSE(file.codes.empty());
@@ -135,3 +172,18 @@ TEST_CASE("every code of the registry has a file") {
   INFO("codes that are expected but not in the registry");
   CHECK(tested.empty());
 }
+
+#ifdef TK_HAVE_SEMA
+TEST_CASE("messages.txt holds what the files report") {
+  std::string wanted;
+  for (const ErrorFile &file : errorFiles())
+    wanted += "== " + file.path.filename().string() + "\n" + messagesOf(file);
+  const std::string path = std::string(TK_ERRORS_DIR) + "/messages.txt";
+  if (std::getenv("TK_WRITE_MESSAGES"))
+    std::ofstream(path) << wanted;
+  std::ifstream in(path);
+  std::string text{std::istreambuf_iterator<char>(in), {}};
+  INFO("errors/messages.txt is out of date: run scripts/generate-diagnostics");
+  CHECK(text == wanted);
+}
+#endif
