@@ -4,7 +4,7 @@
 // it is large, it takes up to 200 times as long as a contraction: a note says why it is none.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/fusion/DeclinedProducts.h"
+#include "passes/tensor/split/DeclinedProducts.h"
 
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
@@ -109,8 +109,8 @@ static void noteProduct(ReduceOp reduce, Value term) {
     for (Value right : ArrayRef(factors.values).drop_front(n + 1))
       if (areSides(reduce, left, right)) {
         note(reduce, passName, Verdict::Declined,
-             "the " + describe(reduce) + " is no contraction: " +
-                 reasonOf(reduce, factors, left, right));
+             "the " + describe(reduce) +
+                 " is no contraction: " + reasonOf(reduce, factors, left, right));
         return;
       }
 }

@@ -1,6 +1,6 @@
 //===- DeclinedProducts.h - notes on sums of products ------------*- C++ -*-===//
-#ifndef TK_PASSES_FUSION_DECLINEDPRODUCTS_H
-#define TK_PASSES_FUSION_DECLINEDPRODUCTS_H
+#ifndef TK_PASSES_TENSOR_SPLIT_DECLINEDPRODUCTS_H
+#define TK_PASSES_TENSOR_SPLIT_DECLINEDPRODUCTS_H
 
 #include "dialects/tk/TkDialect.h"
 
@@ -11,4 +11,4 @@ void noteDeclinedProducts(ComputeOp compute);
 
 } // namespace tk
 
-#endif // TK_PASSES_FUSION_DECLINEDPRODUCTS_H
+#endif // TK_PASSES_TENSOR_SPLIT_DECLINEDPRODUCTS_H

@@ -101,15 +101,14 @@ int64_t SignificandCost::countShares(ReduceOp reduce) {
     return best;
   Extents extents = extentsOf(kernel, compute, reduce, reduce.getYield().getValues()[0]);
   for (int64_t shares : {2, 3, 5, 6})
-    if (extents.pairs % shares == 0 &&
-        timeByParts(extents, shares, processors) <
-            worthOfShares * timeByParts(extents, best, processors))
+    if (extents.pairs % shares == 0 && timeByParts(extents, shares, processors) <
+                                           worthOfShares * timeByParts(extents, best, processors))
       best = shares;
   return best;
 }
 
-/// What the product takes on CUDA cores in at most `mostCuts` pieces: long sums of few tiles are cut
-/// there (tk-split-contractions).
+/// What the product takes on CUDA cores in at most `mostCuts` pieces: long sums of few tiles are
+/// cut there (tk-split-contractions).
 static double timeOnCores(const Extents &extents, int64_t mostCuts, int64_t processors) {
   double least = std::numeric_limits<double>::max();
   for (int64_t cuts = 1; cuts <= mostCuts; cuts *= 2)

@@ -119,12 +119,11 @@ template <typename Range> static auto withoutSum(const Range &values, unsigned s
 static Value loadWide(OpBuilder &builder, Location loc, Value tensor, ValueRange place,
                       bool isPadded) {
   Type element = cast<RankedTensorType>(tensor.getType()).getElementType();
-  Value zero = isPadded
-                   ? arith::ConstantOp::create(builder, loc, builder.getZeroAttr(element)).getResult()
-                   : Value();
+  Value zero =
+      isPadded ? arith::ConstantOp::create(builder, loc, builder.getZeroAttr(element)).getResult()
+               : Value();
   Value value = LoadOp::create(builder, loc, tensor, place, zero);
-  return element.isF32() ? value
-                         : arith::ExtFOp::create(builder, loc, builder.getF32Type(), value);
+  return element.isF32() ? value : arith::ExtFOp::create(builder, loc, builder.getF32Type(), value);
 }
 
 /// The greatest finite magnitude along `sumAxis` of `tensor`, at `row` of its other axes.

@@ -37,12 +37,12 @@
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/SizeFacts.h"
-#include "passes/fusion/DeclinedProducts.h"
 #include "passes/machine/CoreTiles.h"
 #include "passes/machine/CostModel.h"
 #include "passes/machine/Machine.h"
 #include "passes/machine/WarpgroupTiles.h"
 #include "passes/plan/ScheduleBlock.h"
+#include "passes/tensor/split/DeclinedProducts.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "dialects/tkgpu/TkGpuProducts.h"

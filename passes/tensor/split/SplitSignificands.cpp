@@ -82,8 +82,8 @@ private:
 
 } // namespace
 
-/// Is `load` the element of an f32, bf16 or f16 tensor at bare indices, each at one axis, that of the sum among
-/// them? A sum whose range is made longer has to be over all of the axis.
+/// Is `load` the element of an f32, bf16 or f16 tensor at bare indices, each at one axis, that of
+/// the sum among them? A sum whose range is made longer has to be over all of the axis.
 bool SignificandSplitting::isFactor(ReduceOp reduce, LoadOp load) {
   SmallVector<Value> extents = getExtents(kernel, load.getTensor());
   auto type = cast<RankedTensorType>(load.getTensor().getType());
@@ -135,24 +135,25 @@ static Value addUpShares(ReduceOp sums, int64_t shares, int64_t pairs) {
   SmallVector<Value> extents = {arith::ConstantIndexOp::create(builder, loc, shares)};
   llvm::append_range(extents, compute.getExtents());
   std::string name = (cast<StringAttr>(compute.getNames()[0]).getValue() + ".shares").str();
-  auto stored = ComputeOp::create(
-      builder, loc, names, extents, ArrayRef<Type>{sums.getResult(0).getType()},
-      ArrayRef<StringRef>{name}, ArrayRef<SmallVector<unsigned>>{},
-      [&](OpBuilder &body, Location at, ValueRange indices) {
-        IRMapping mapping;
-        mapping.map(compute.getBlock()->getArguments(), indices.drop_front());
-        Value whole = cloneSlice(body, sums.getResult(0), compute.getBlock(), mapping);
-        auto share = whole.getDefiningOp<ReduceOp>();
-        OpBuilder before(share);
-        Value count = arith::ConstantIndexOp::create(before, at, pairs / shares);
-        Value first = arith::MulIOp::create(before, at, indices.front(), count);
-        share.getUpperMutable()[0].set(count);
-        Value pair = share.getIndex(0);
-        OpBuilder inner = OpBuilder::atBlockBegin(share.getBlock());
-        auto ofAll = arith::AddIOp::create(inner, at, first, pair);
-        pair.replaceAllUsesExcept(ofAll, ofAll);
-        YieldOp::create(body, at, whole);
-      });
+  auto stored =
+      ComputeOp::create(builder, loc, names, extents, ArrayRef<Type>{sums.getResult(0).getType()},
+                        ArrayRef<StringRef>{name}, ArrayRef<SmallVector<unsigned>>{},
+                        [&](OpBuilder &body, Location at, ValueRange indices) {
+                          IRMapping mapping;
+                          mapping.map(compute.getBlock()->getArguments(), indices.drop_front());
+                          Value whole =
+                              cloneSlice(body, sums.getResult(0), compute.getBlock(), mapping);
+                          auto share = whole.getDefiningOp<ReduceOp>();
+                          OpBuilder before(share);
+                          Value count = arith::ConstantIndexOp::create(before, at, pairs / shares);
+                          Value first = arith::MulIOp::create(before, at, indices.front(), count);
+                          share.getUpperMutable()[0].set(count);
+                          Value pair = share.getIndex(0);
+                          OpBuilder inner = OpBuilder::atBlockBegin(share.getBlock());
+                          auto ofAll = arith::AddIOp::create(inner, at, first, pair);
+                          pair.replaceAllUsesExcept(ofAll, ofAll);
+                          YieldOp::create(body, at, whole);
+                        });
   builder.setInsertionPoint(sums);
   Value sum;
   for (int64_t share = 0; share < shares; ++share) {
