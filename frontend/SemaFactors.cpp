@@ -157,16 +157,16 @@ static bool loadsAt(const Node *n, const Indices &indices) {
                      [&](const Node *arg) { return loadsAt(arg, indices); });
 }
 
-/// Does a divisor that is the same for all terms stay outside of both operands? A literal leaves the
-/// sum, and so may what the kernel computes: the sum of a softmax.
+/// Does a divisor that is the same for all terms stay outside of both operands? A literal leaves
+/// the sum, and so may what the kernel computes: the sum of a softmax.
 static bool leavesAsDivisor(const Node *n) {
   if (n->literal || n->kind == NodeKind::FloatConst || n->kind == NodeKind::Reduce)
     return true;
   return (n->kind == NodeKind::Load && n->tensor->param < 0) ||
-         std::any_of(n->args.begin(), n->args.end(),
-                     [](const Node *arg) { return arg->kind != NodeKind::IntConst &&
-                                                  arg->kind != NodeKind::FloatConst &&
-                                                  leavesAsDivisor(arg); });
+         std::any_of(n->args.begin(), n->args.end(), [](const Node *arg) {
+           return arg->kind != NodeKind::IntConst && arg->kind != NodeKind::FloatConst &&
+                  leavesAsDivisor(arg);
+         });
 }
 
 /// Is the operand converted in any case?
@@ -184,8 +184,8 @@ static std::size_t worthOfSeeds(const Node *a, const Node *b, std::size_t numInd
 }
 
 /// Two factors that operands are made around; none if no two are.
-std::optional<std::array<Operand, 2>>
-KernelSema::findSeeds(const std::vector<Node *> &factors, const std::vector<IndexVar *> &vars) {
+std::optional<std::array<Operand, 2>> KernelSema::findSeeds(const std::vector<Node *> &factors,
+                                                            const std::vector<IndexVar *> &vars) {
   std::vector<std::pair<Node *, Indices>> candidates;
   for (Node *factor : factors)
     if (Indices indices = freeIndices({factor}); isRoundable(factor) && meets(indices, vars))
@@ -196,7 +196,8 @@ KernelSema::findSeeds(const std::vector<Node *> &factors, const std::vector<Inde
     for (std::size_t j = i + 1; j < candidates.size(); ++j) {
       const auto &[a, ofA] = candidates[i];
       const auto &[b, ofB] = candidates[j];
-      const Indices ownA = without(without(ofA, ofB), vars), ownB = without(without(ofB, ofA), vars);
+      const Indices ownA = without(without(ofA, ofB), vars),
+                    ownB = without(without(ofB, ofA), vars);
       const std::size_t worth = worthOfSeeds(a, b, ofA.size() + ofB.size());
       if (!(isNarrowLoad(a) || isNarrowLoad(b)) || ownA.empty() || ownB.empty() || worth <= most)
         continue;

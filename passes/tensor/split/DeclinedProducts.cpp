@@ -117,6 +117,9 @@ static void noteProduct(ReduceOp reduce, Value term) {
 
 void tk::noteDeclinedProducts(ComputeOp compute) {
   compute.walk([&](ReduceOp reduce) {
+    // Of a sum over groups of terms, each a contraction that is scaled, the contraction counts.
+    if (!reduce.getBlock()->getOps<ReduceOp>().empty())
+      return;
     for (auto [n, term] : llvm::enumerate(reduce.getYield().getValues()))
       if (reduce.getKind(n) == ReduceKind::Sum && (!reduce.isOnline() || reduce.standsAlone(n)) &&
           isa<FloatType>(term.getType()) && !isMatrixProductIn(reduce, term) &&
