@@ -117,11 +117,13 @@ Status CompiledSource::checkOptions() const {
       return Error(ErrorCode::invalid_argument, unknownPass(pass));
   for (const auto &[dim, size] : options.dims) {
     auto hasDim = [&, &dim = dim](const Signature &s) { return llvm::is_contained(s.dims, dim); };
+    auto hasScalar = [&, &dim = dim](const Signature &s) { return s.find_scalar(dim).has_value(); };
     if (!llvm::any_of(kernelSignatures, hasDim))
       return Error(ErrorCode::invalid_argument,
                    (kernelNames.size() == 1 ? "kernel '" + kernelNames.front() + "' has no"
                                             : "no kernel of '" + options.file_name + "' has a") +
-                       " dimension '" + dim + "'");
+                       " dimension '" + dim + "'" +
+                       (llvm::any_of(kernelSignatures, hasScalar) ? "; it is a scalar" : ""));
     if (size < 0)
       return Error(ErrorCode::invalid_argument,
                    "dimension '" + dim + "' cannot be " + std::to_string(size));

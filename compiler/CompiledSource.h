@@ -76,10 +76,11 @@ public:
   Expected<std::string> explain(size_t kernel, std::string_view target, const Facts &facts);
 
   /// What the launches cost where all dimensions are known; null if a launch depends on what is
-  /// not. `blocksAtOnce` says how many blocks of a function one multiprocessor holds, or 0.
+  /// not. `scalars` are those that are given, in the signature's order; the others have their
+  /// defaults. `blocksAtOnce` says how many blocks of a function one multiprocessor holds, or 0.
   Expected<std::unique_ptr<PredictedCost>>
   predictCost(size_t kernel, std::string_view target, const Facts &facts,
-              llvm::ArrayRef<int64_t> dims,
+              llvm::ArrayRef<int64_t> dims, llvm::ArrayRef<std::optional<Scalar>> scalars,
               llvm::function_ref<unsigned(llvm::StringRef symbol)> blocksAtOnce);
 
   /// Whether a schedule block with this condition (of Signature::schedules) may apply on a target.

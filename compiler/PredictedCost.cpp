@@ -11,9 +11,9 @@ using namespace mlir;
 
 namespace tk {
 
-Expected<std::unique_ptr<PredictedCost>>
-CompiledSource::predictCost(size_t kernel, std::string_view target, const Facts &given,
-                            llvm::ArrayRef<int64_t> dims, BlocksAtOnce blocksAtOnce) {
+Expected<std::unique_ptr<PredictedCost>> CompiledSource::predictCost(
+    size_t kernel, std::string_view target, const Facts &given, llvm::ArrayRef<int64_t> dims,
+    llvm::ArrayRef<std::optional<Scalar>> scalarsGiven, BlocksAtOnce blocksAtOnce) {
   std::lock_guard lock(mutex);
   if (dims.size() != kernelSignatures[kernel].dims.size())
     return std::unique_ptr<PredictedCost>();
@@ -28,14 +28,18 @@ CompiledSource::predictCost(size_t kernel, std::string_view target, const Facts 
   if (Status lowered = lower(**copy, Stage::Gpu, dump); !lowered)
     return lowered.error();
   auto op = (*copy)->lookupSymbol<KernelOp>(kernelNames[kernel]);
-  // Scalars have their defaults, where they have any.
   const Signature &signature = kernelSignatures[kernel];
   std::vector<Scalar> variables(dims.begin(), dims.end());
   std::vector<std::optional<int64_t>> scalars;
-  if (Expected<std::vector<Scalar>> all = complete_variables(signature, dims, {})) {
+  auto addScalar = [&](const std::optional<Scalar> &scalar) {
+    scalars.push_back(!scalar || scalar->is_float ? std::nullopt : std::optional(scalar->i));
+  };
+  // Without one that has neither a value nor a default, the given ones alone are known.
+  if (Expected<std::vector<Scalar>> all = complete_variables(signature, dims, scalarsGiven)) {
     variables = *all;
-    for (const Scalar &scalar : llvm::drop_begin(*all, dims.size()))
-      scalars.push_back(scalar.is_float ? std::nullopt : std::optional(scalar.i));
+    llvm::for_each(llvm::drop_begin(*all, dims.size()), addScalar);
+  } else {
+    llvm::for_each(scalarsGiven, addScalar);
   }
   std::optional<KernelCost> cost = costOfKernel(op, {dims, scalars}, *machine, blocksAtOnce);
   if (!cost)

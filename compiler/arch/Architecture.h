@@ -29,15 +29,19 @@ inline Expected<Machine> findMachine(std::string_view architecture, std::string_
     return row.error();
   if (device.empty())
     return machineOf(**row, *findDevice((*row)->device));
+  const DeviceSpec *found = findDevice(device);
+  if (found && found->arch == (*row)->arch)
+    return machineOf(**row, *found);
+  auto capabilityOf = [](const DeviceSpec &spec) { return "sm_" + std::to_string(spec.arch); };
+  if (found)
+    return Error(ErrorCode::invalid_argument,
+                 "device '" + found->name.str() + "' is of " + capabilityOf(*found) + ", not of " +
+                     std::string(architecture) + "; name its architecture with --target");
   std::string known;
-  for (const DeviceSpec &spec : allDevices()) {
-    if (spec.arch == (*row)->arch && spec.name == llvm::StringRef(device))
-      return machineOf(**row, spec);
-    if (spec.arch == (*row)->arch)
-      known += (known.empty() ? "" : ", ") + spec.name.str();
-  }
-  return Error(ErrorCode::invalid_argument, "no device '" + std::string(device) + "' of " +
-                                                std::string(architecture) + "; tk knows " + known);
+  for (const DeviceSpec &spec : allDevices())
+    known += (known.empty() ? "" : ", ") + spec.name.str() + " (" + capabilityOf(spec) + ")";
+  return Error(ErrorCode::invalid_argument,
+               "no device '" + std::string(device) + "'; tk knows " + known);
 }
 
 } // namespace tk

@@ -1,7 +1,6 @@
 //===- BuildCommand.cpp - tkc build: every stage, without running ---------===//
 #include "compiler/tkc/BundleStage.h"
 #include "compiler/tkc/Commands.h"
-#include "compiler/tkc/Inputs.h"
 
 #include "frontend/AstPrinter.h"
 #include "frontend/Gradient.h"
@@ -21,8 +20,7 @@ struct BuildOptions {
   std::string emit; ///< empty: cubin, or nothing where an explanation was asked for
   std::string output;
   bool explain = false;
-  bool general = false;             ///< assume nothing of sizes that are not given
-  std::vector<std::string> scalars; ///< --arg
+  bool general = false; ///< assume nothing of sizes that are not given
   BundleOptions bundle;
 };
 
@@ -40,22 +38,6 @@ Expected<std::string> syntaxTree(const SourceOptions &options) {
     return Error(ErrorCode::compile_failed,
                  diags.text({!options.json && wantsColour(), options.json}));
   return printAst(*program);
-}
-
-/// The dimensions and scalars that are given, by variable.
-Expected<std::vector<std::optional<Scalar>>> givenVariables(const BuildOptions &options,
-                                                            const Signature &signature) {
-  Expected<std::map<std::string, int64_t>> sizes = options.source.dimValues();
-  if (!sizes)
-    return sizes.error();
-  std::vector<std::optional<Scalar>> given;
-  for (const std::string &dim : signature.dims)
-    given.push_back(sizes->contains(dim) ? std::optional(Scalar(sizes->at(dim))) : std::nullopt);
-  Expected<std::vector<std::optional<Scalar>>> scalars = readScalars(signature, options.scalars);
-  if (!scalars)
-    return scalars.error();
-  given.insert(given.end(), scalars->begin(), scalars->end());
-  return given;
 }
 
 std::string fileNameFor(const std::string &kernel, std::string_view stage) {
@@ -130,7 +112,7 @@ int build(BuildOptions &options) {
   Expected<Facts> facts = options.source.factsFor(source->signatures()[kernel], options.general);
   if (!facts)
     return report(facts.error(), json);
-  auto given = givenVariables(options, source->signatures()[kernel]);
+  auto given = options.source.givenVariables(source->signatures()[kernel]);
   if (!given)
     return report(given.error(), json);
   decideConditions(*source, kernel, *target, *given, *facts);
@@ -138,6 +120,8 @@ int build(BuildOptions &options) {
     Expected<std::string> notes = source->explain(kernel, *target, *facts);
     if (!notes)
       return report(notes.error(), json);
+    if (notes->empty())
+      notes = nothingSaid(options.source.file, source->signatures()[kernel], *target);
     (onlyExplain ? std::cout : std::cerr) << *notes;
     if (onlyExplain)
       return Done;
@@ -173,10 +157,7 @@ void addBuild(CLI::App &app, int &status) {
   command->add_flag("--general", options->general,
                     "Assume nothing of sizes that are not given; else tensors are taken to have "
                     "less than 2^30 elements, and rows of whole 16-byte vectors");
-  command
-      ->add_option("--arg", options->scalars,
-                   "NAME=VALUE: what a scalar is like, where there is other code for some values")
-      ->allow_extra_args(false);
+  options->source.addScalarsTo(*command);
   command->add_option("-o", options->output, "Where to write it; - is standard output");
   command->callback([options, &status] { status = build(*options); });
 }

@@ -30,6 +30,10 @@ ExitCode exitCodeFor(ErrorCode code);
 /// Prints an error to standard error and returns the exit code for it.
 int report(const Error &error, bool json);
 
+/// What `explain` prints where the passes say nothing of a kernel, or of a line.
+std::string nothingSaid(const std::string &file, const Signature &signature,
+                        const std::string &target, unsigned line = 0);
+
 /// A kernel of a source that compiled.
 struct ChosenKernel {
   std::shared_ptr<CompiledSource> source;
@@ -41,8 +45,9 @@ struct SourceOptions {
   std::string file;
   std::string kernel;
   std::string target;
-  std::string device;            ///< see DriverOptions
-  std::vector<std::string> dims; ///< NAME=INT
+  std::string device;               ///< see DriverOptions
+  std::vector<std::string> dims;    ///< NAME=INT
+  std::vector<std::string> scalars; ///< NAME=VALUE, of the commands that run nothing
   std::string scheduleFile;
   std::vector<std::string> disabledPasses;
   std::vector<std::string> printAfter;
@@ -53,6 +58,8 @@ struct SourceOptions {
   std::function<llvm::LogicalResult(const PassRun &, mlir::ModuleOp)> afterPass;
 
   void addTo(CLI::App &command);
+  /// --arg, of the commands that run nothing.
+  void addScalarsTo(CLI::App &command);
   /// Reads the file; kernels, diagnostics and passes are checked.
   Expected<std::shared_ptr<CompiledSource>> compile();
   /// The position of the chosen kernel; the only one where none was named.
@@ -63,13 +70,13 @@ struct SourceOptions {
   Expected<std::map<std::string, int64_t>> dimValues() const;
   /// Facts for the sizes given with --dim; of the others what is usual is assumed, or nothing.
   Expected<Facts> factsFor(const Signature &signature, bool general) const;
-  /// The sizes given with --dim, by variable of the signature. --dim must be well formed.
-  std::vector<std::optional<Scalar>> givenDims(const Signature &signature) const;
+  /// The sizes given with --dim and the scalars given with --arg, by variable of the signature.
+  Expected<std::vector<std::optional<Scalar>>> givenVariables(const Signature &signature) const;
 };
 
-/// The target to make code for where none runs: the one that `named` says, else this machine's GPU,
-/// else sm_90a.
-Expected<std::string> targetOfCode(const std::string &named);
+/// The target to make code for where none runs: the one that is named, else that of the named
+/// device, else this machine's GPU, else sm_90a.
+Expected<std::string> targetOfCode(const SourceOptions &options);
 
 /// Decides the conditions of schedule blocks and those on scalars from the variables that are
 /// given, as far as that goes. Blocks that stay open do not apply; a note on standard error says

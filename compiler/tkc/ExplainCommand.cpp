@@ -95,19 +95,24 @@ int explain(ExplainOptions &options) {
     return report(chosen.error(), json);
   auto &[source, kernel] = *chosen;
   const Signature &signature = source->signatures()[kernel];
-  Expected<std::string> target = targetOfCode(options.source.target);
+  Expected<std::string> target = targetOfCode(options.source);
   if (!target)
     return report(target.error(), json);
   Expected<Facts> facts = options.source.factsFor(signature, options.general);
   if (!facts)
     return report(facts.error(), json);
-  decideConditions(*source, kernel, *target, options.source.givenDims(signature), *facts);
+  auto given = options.source.givenVariables(signature);
+  if (!given)
+    return report(given.error(), json);
+  decideConditions(*source, kernel, *target, *given, *facts);
   auto remarks = source->remarks(kernel, *target, *facts);
   if (!remarks)
     return report(remarks.error(), json);
   std::vector<Remark> ordered = inOrderOfSource(std::move(*remarks), options.line);
   if (json)
     printJson(ordered);
+  else if (ordered.empty())
+    std::cout << nothingSaid(options.source.file, signature, *target, options.line);
   else
     std::cout << CompiledSource::textOf(ordered);
   return Done;
@@ -121,6 +126,7 @@ void addExplain(CLI::App &app, int &status) {
                  "such as TK0305, what the diagnostic means. Needs no GPU.");
   auto options = std::make_shared<ExplainOptions>();
   options->source.addTo(*command);
+  options->source.addScalarsTo(*command);
   command->add_option("--line", options->line, "Only what is said of this line");
   command->add_flag("--general", options->general, "Assume nothing of sizes that are not given");
   command->callback([options, &status] { status = explain(*options); });

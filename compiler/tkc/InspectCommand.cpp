@@ -140,7 +140,8 @@ int printCostAlone(const std::unique_ptr<PredictedCost> &cost, const Signature &
   if (!cost)
     return report(Error(ErrorCode::invalid_argument,
                         "the cost of kernel '" + signature.name +
-                            "' is known once all of its dimensions are: give each with --dim"),
+                            "' is known once all of its dimensions are: give each with --dim" +
+                            (signature.num_scalars() > 0 ? ", and its scalars with --arg" : "")),
                   json);
   if (json) {
     std::printf("{\"kernel\":\"%s\",\"target\":\"%s\",\"launches\":[", signature.name.c_str(),
@@ -164,16 +165,16 @@ int printCostAlone(const std::unique_ptr<PredictedCost> &cost, const Signature &
   return Done;
 }
 
-/// The sizes given with --dim as variables of the plan's expressions; those that are not given are
-/// absent from the end, which makes an expression that needs them fail.
-std::vector<Scalar> variablesOf(const Signature &signature,
-                                const std::map<std::string, int64_t> &sizes) {
+using GivenVariables = std::vector<std::optional<Scalar>>;
+
+/// What is given as variables of the plan's expressions, up to the first that is not: an expression
+/// that needs one behind it fails.
+std::vector<Scalar> knownOf(const GivenVariables &given) {
   std::vector<Scalar> variables;
-  for (const std::string &dim : signature.dims) {
-    auto size = sizes.find(dim);
-    if (size == sizes.end())
+  for (const std::optional<Scalar> &value : given) {
+    if (!value)
       break;
-    variables.emplace_back(size->second);
+    variables.push_back(*value);
   }
   return variables;
 }
@@ -181,19 +182,21 @@ std::vector<Scalar> variablesOf(const Signature &signature,
 /// What the launches cost at sizes that are all given; nothing where one is not.
 Expected<std::unique_ptr<PredictedCost>> predictCost(CompiledSource &source, size_t kernel,
                                                      const std::string &target, const Facts &facts,
-                                                     const std::map<std::string, int64_t> &sizes,
+                                                     const GivenVariables &given,
                                                      const std::vector<LaunchReport> &reports) {
+  const size_t numDims = source.signatures()[kernel].dims.size();
   std::vector<int64_t> dims;
-  for (const std::string &dim : source.signatures()[kernel].dims)
-    if (auto size = sizes.find(dim); size != sizes.end())
-      dims.push_back(size->second);
+  for (const std::optional<Scalar> &dim : llvm::ArrayRef(given).take_front(numDims))
+    if (dim)
+      dims.push_back(dim->i);
   auto blocksOf = [&](llvm::StringRef symbol) -> unsigned {
     for (const LaunchReport &launch : reports)
       if (launch.launch->symbol == symbol)
         return launch.occupancy.blocks;
     return 0;
   };
-  return source.predictCost(kernel, target, facts, dims, blocksOf);
+  return source.predictCost(kernel, target, facts, dims, llvm::ArrayRef(given).drop_front(numDims),
+                            blocksOf);
 }
 
 int inspectBundle(const InspectOptions &options) {
@@ -227,7 +230,7 @@ int inspect(InspectOptions &options) {
   Expected<Facts> facts = options.source.factsFor(signature, options.general);
   if (!facts)
     return report(facts.error(), json);
-  Expected<std::string> target = targetOfCode(options.source.target);
+  Expected<std::string> target = targetOfCode(options.source);
   if (target && *target == "cpu")
     target = Error(ErrorCode::invalid_argument,
                    "target 'cpu' has no GPU code to inspect; name an architecture, such as sm_90a");
@@ -237,10 +240,12 @@ int inspect(InspectOptions &options) {
   if (!row)
     return report(row.error(), json);
   const unsigned arch = static_cast<unsigned>((*row)->arch);
-  const std::map<std::string, int64_t> sizes = options.source.dimValues().value();
-  decideConditions(*source, kernel, *target, options.source.givenDims(signature), *facts);
+  auto given = options.source.givenVariables(signature);
+  if (!given)
+    return report(given.error(), json);
+  decideConditions(*source, kernel, *target, *given, *facts);
   if (options.cost) {
-    auto cost = predictCost(*source, kernel, *target, *facts, sizes, {});
+    auto cost = predictCost(*source, kernel, *target, *facts, *given, {});
     return cost ? printCostAlone(*cost, signature, *target, json) : report(cost.error(), json);
   }
   Expected<detail::Executable> executable = source->specialise(kernel, *target, *facts);
@@ -253,8 +258,8 @@ int inspect(InspectOptions &options) {
     Status written = writeFile("-", *text);
     return written ? Done : report(written.error(), json);
   }
-  std::vector<LaunchReport> reports = reportsOf(*executable, arch, variablesOf(signature, sizes));
-  auto cost = predictCost(*source, kernel, *target, *facts, sizes, reports);
+  std::vector<LaunchReport> reports = reportsOf(*executable, arch, knownOf(*given));
+  auto cost = predictCost(*source, kernel, *target, *facts, *given, reports);
   if (!cost)
     return report(cost.error(), json);
   json ? printJson(reports, *executable, *cost, signature)
@@ -271,6 +276,7 @@ void addInspect(CLI::App &app, int &status) {
                  "operations), or what a bundle holds. Needs no GPU.");
   auto options = std::make_shared<InspectOptions>();
   options->source.addTo(*command);
+  options->source.addScalarsTo(*command);
   command->add_flag("--sass", options->sass,
                     "Print the machine code instead; needs nvdisasm, of the CUDA toolkit");
   command->add_flag("--cost", options->cost,

@@ -33,6 +33,19 @@ static bool isUnknownCommand(CLI::App &app, const char *word) {
   return true;
 }
 
+/// Words that no command takes, in the order given; CLI11 would list them backwards.
+static int reportExtras(const CLI::App &app) {
+  std::string words;
+  for (const std::string &word : app.remaining(true))
+    words += (words.empty() ? "" : " ") + word;
+  std::string command;
+  for (const CLI::App *chosen : app.get_subcommands())
+    command = " " + chosen->get_name();
+  std::fprintf(stderr, "tkc%s: not expected: %s; tkc%s --help lists the options\n", command.c_str(),
+               words.c_str(), command.c_str());
+  return tk::tkc::WrongUsage;
+}
+
 /// `tkc help` and `tkc help COMMAND` are `tkc --help` and `tkc COMMAND --help`.
 static std::vector<char *> withHelpAsFlag(int argc, char **argv) {
   static char flag[] = "--help";
@@ -61,6 +74,8 @@ static int runCommand(int argc, char **argv) {
     return tk::tkc::WrongUsage;
   try {
     app.parse(argc, argv);
+  } catch (const CLI::ExtrasError &) {
+    return reportExtras(app);
   } catch (const CLI::ParseError &error) {
     return app.exit(error) == 0 ? tk::tkc::Done : tk::tkc::WrongUsage;
   } catch (const tk::Error &error) {

@@ -1,7 +1,10 @@
 //===- SourceOptions.cpp - what build and run share -----------------------===//
 #include "compiler/tkc/Commands.h"
+
+#include "compiler/tkc/Inputs.h"
 #include "frontend/Diagnostics.h"
 #include "frontend/Source.h"
+#include "passes/machine/Machine.h"
 #include "runtime/Files.h"
 #include "tk/module.h"
 
@@ -90,7 +93,7 @@ void SourceOptions::addTo(CLI::App &command) {
       "is one, else cpu");
   command.add_option(
       "--device", device,
-      "The GPU that plans and predictions are for, such as H100 or L4; default: what "
+      "The GPU that plans and predictions are for, such as H100 or h100-pcie; default: what "
       "is assumed for the target");
   command.add_option("--dim", dims, "NAME=INT: the size of a dimension")->allow_extra_args(false);
   command.add_option("--schedule", scheduleFile,
@@ -107,6 +110,14 @@ void SourceOptions::addTo(CLI::App &command) {
       ->allow_extra_args(false);
   command.add_flag("--checked", checked, "Report gathers outside their bounds");
   command.add_flag("--json", json, "Diagnostics and reports as JSON lines");
+}
+
+void SourceOptions::addScalarsTo(CLI::App &command) {
+  command
+      .add_option("--arg", scalars,
+                  "NAME=VALUE: a scalar, where there is other code for some values or an extent "
+                  "rests on it")
+      ->allow_extra_args(false);
 }
 
 Expected<std::map<std::string, int64_t>> parseDims(const std::vector<std::string> &texts,
@@ -147,24 +158,55 @@ Expected<Facts> SourceOptions::factsFor(const Signature &signature, bool general
     if (given)
       values->erase(it);
   }
-  if (!values->empty())
-    return Error(ErrorCode::invalid_argument, "kernel '" + signature.name + "' has no dimension '" +
-                                                  values->begin()->first + "'");
+  if (!values->empty()) {
+    const std::string &name = values->begin()->first;
+    const std::string help = signature.find_scalar(name) ? "; it is a scalar" : "";
+    return Error(ErrorCode::invalid_argument,
+                 "kernel '" + signature.name + "' has no dimension '" + name + "'" + help);
+  }
   return general ? nothingElse : usual_facts(signature, known);
 }
 
-std::vector<std::optional<Scalar>> SourceOptions::givenDims(const Signature &signature) const {
-  const std::map<std::string, int64_t> sizes = dimValues().value();
-  std::vector<std::optional<Scalar>> given(signature.variable_names().size());
-  for (size_t d = 0; d < signature.dims.size(); ++d)
-    if (auto size = sizes.find(signature.dims[d]); size != sizes.end())
-      given[d] = Scalar(size->second);
+Expected<std::vector<std::optional<Scalar>>>
+SourceOptions::givenVariables(const Signature &signature) const {
+  Expected<std::map<std::string, int64_t>> sizes = dimValues();
+  if (!sizes)
+    return sizes.error();
+  std::vector<std::optional<Scalar>> given;
+  for (const std::string &dim : signature.dims)
+    given.push_back(sizes->contains(dim) ? std::optional(Scalar(sizes->at(dim))) : std::nullopt);
+  Expected<std::vector<std::optional<Scalar>>> values = readScalars(signature, scalars);
+  if (!values)
+    return values.error();
+  given.insert(given.end(), values->begin(), values->end());
   return given;
 }
 
-Expected<std::string> targetOfCode(const std::string &named) {
-  Expected<std::string> target = resolve_target(named);
-  return target && named.empty() && *target == "cpu" ? std::string("sm_90a") : target;
+/// The architecture of a device; of several rows of its capability the last, which has all of its
+/// instructions.
+static const Architecture *architectureOf(const DeviceSpec &device) {
+  const Architecture *found = nullptr;
+  for (const Architecture &row : allArchitectures())
+    if (row.arch == device.arch)
+      found = &row;
+  return found;
+}
+
+Expected<std::string> targetOfCode(const SourceOptions &options) {
+  if (options.target.empty() && !options.device.empty())
+    if (const DeviceSpec *device = findDevice(options.device))
+      return architectureOf(*device)->name.str();
+  Expected<std::string> target = resolve_target(options.target);
+  return target && options.target.empty() && *target == "cpu" ? std::string("sm_90a") : target;
+}
+
+std::string nothingSaid(const std::string &file, const Signature &signature,
+                        const std::string &target, unsigned line) {
+  const std::string kernel = "kernel '" + signature.name + "' on " + target;
+  return line > 0 ? file + ":" + std::to_string(line) + ": no pass says anything of this line of " +
+                        kernel + "\n"
+                  : file + ": nothing to report: no pass derived or declined anything for " +
+                        kernel + "\n";
 }
 
 Expected<std::shared_ptr<CompiledSource>> SourceOptions::compile() {

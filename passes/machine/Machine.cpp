@@ -4,6 +4,9 @@
 #include "dialects/tkgpu/TkGpuDialect.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+#include <string>
 
 using namespace mlir;
 
@@ -69,9 +72,41 @@ const Architecture *findArchitectureRow(llvm::StringRef name) {
   return row == std::end(architectures) ? nullptr : row;
 }
 
+/// A device's name without case, separators, the vendor and the size of the memory: "h100" of
+/// "NVIDIA H100 80GB HBM3".
+static std::string plainNameOf(llvm::StringRef name) {
+  std::string plain;
+  auto isNoise = [](llvm::StringRef word) {
+    return word == "nvidia" || word == "geforce" || word.starts_with("hbm") ||
+           (word.ends_with("gb") && llvm::all_of(word.drop_back(2), llvm::isDigit));
+  };
+  for (size_t begin = 0; begin < name.size();) {
+    llvm::StringRef word = name.substr(begin).take_while(llvm::isAlnum);
+    if (std::string lower = word.lower(); !isNoise(lower))
+      plain += lower;
+    begin += word.size() + 1;
+  }
+  return plain;
+}
+
 const DeviceSpec *findDevice(llvm::StringRef name) {
-  const auto *row = llvm::find_if(devices, [&](auto &row) { return row.name == name; });
-  return row == std::end(devices) ? nullptr : row;
+  // Passes ask for a row's own name, which takes no words apart.
+  const auto *exact = llvm::find_if(devices, [&](auto &row) { return row.name == name; });
+  if (exact != std::end(devices))
+    return exact;
+  auto find = [](llvm::StringRef plain) -> const DeviceSpec * {
+    const auto *row =
+        llvm::find_if(devices, [&](auto &row) { return plainNameOf(row.name) == plain; });
+    return row == std::end(devices) ? nullptr : row;
+  };
+  const std::string plain = plainNameOf(name);
+  if (const DeviceSpec *row = find(plain))
+    return row;
+  // A row without a form factor is of the usual one, which is SXM for those that have several.
+  const size_t form = plain.rfind("sxm");
+  const bool hasForm =
+      form != std::string::npos && llvm::all_of(plain.substr(form + 3), llvm::isDigit);
+  return hasForm ? find(llvm::StringRef(plain).take_front(form)) : nullptr;
 }
 
 /// The row of a compute capability, or of the last one before it. Of two rows of one capability

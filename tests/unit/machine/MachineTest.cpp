@@ -20,6 +20,22 @@ TEST_CASE("every architecture names a device of its capability", "[machine]") {
   CHECK(findDevice("GTX 1") == nullptr);
 }
 
+TEST_CASE("a device is found by the ways in which its name is written", "[machine]") {
+  auto nameOf = [](const char *written) {
+    const DeviceSpec *device = findDevice(written);
+    return device ? device->name.str() : "";
+  };
+  for (const char *written : {"h100", "H100-SXM", "h100_sxm5", "NVIDIA H100 80GB HBM3", "H100SXM"})
+    CHECK(nameOf(written) == "H100");
+  for (const char *written : {"h100-pcie", "H100 PCIe", "NVIDIA H100 PCIe"})
+    CHECK(nameOf(written) == "H100 PCIe");
+  CHECK(nameOf("rtx4090") == "RTX 4090");
+  CHECK(nameOf("NVIDIA GeForce RTX 4090") == "RTX 4090");
+  CHECK(nameOf("NVIDIA A100-SXM4-80GB") == "A100");
+  for (const char *written : {"", "sxm", "H100 NVL", "80GB", "a10"})
+    CHECK(nameOf(written).empty());
+}
+
 TEST_CASE("every figure of a device has a source, or is an assumption", "[machine]") {
   for (const DeviceSpec &device : allDevices()) {
     INFO(device.name.str());
