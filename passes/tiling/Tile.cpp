@@ -35,6 +35,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/SCF/Utils/Utils.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace tk {
 #define GEN_PASS_DEF_TILE
@@ -121,12 +122,12 @@ std::optional<int64_t> evaluate(Value value) {
 /// Writes out the pairs of parts that a step of a sum multiplies, whose numbers are then constants:
 /// a part that several pairs have is loaded once.
 void unrollPairs(gpu::FuncOp func) {
-  SmallVector<scf::ForOp> loops;
+  llvm::SetVector<scf::ForOp> loops; // several products may share one
   func.walk([&](gpu::DotOp dot) {
     auto loop = dyn_cast<scf::ForOp>(dot->getParentOp());
     std::optional<APInt> count = loop ? loop.getStaticTripCount() : std::nullopt;
     if (dot.getPrecision() == Precision::Blocked && count && *count == countPairs)
-      loops.push_back(loop);
+      loops.insert(loop);
   });
   for (scf::ForOp loop : loops)
     (void)loopUnrollFull(loop);

@@ -99,7 +99,7 @@ TEST_CASE("what passes below the tensor level leave is executed", "[validate]") 
 #ifdef TK_HAS_EMU
 TEST_CASE("a fault behind a pass on tiles is found", "[validate]") {
   for (const char *pass : {"tk-tile", "tk-fold-masks:identities", "tk-coalesce-accesses:layouts",
-                           "tk-promote-shared", "tk-plan-shared-memory"})
+                           "tk-promote-shared:operands", "tk-plan-shared-memory"})
     checkThatItIsFound("emu", pass);
 }
 #endif

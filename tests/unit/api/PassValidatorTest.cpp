@@ -117,7 +117,7 @@ TEST_CASE("what rounded arithmetic magnifies is no change, what is beyond that i
 TEST_CASE("the first pass that changes a value is named, with what it got", "[validate]") {
   TemporaryCache cache;
   for (const char *pass :
-       {"tk-fuse-producers", "tk-online-reductions:join", "tk-choose-schedule:coarsen"}) {
+       {"tk-fuse-producers:elements", "tk-online-reductions:join", "tk-choose-schedule:coarsen"}) {
     INFO(pass);
     const std::string error = compileWithFault(pass, cache.directory).error;
     INFO(error);
