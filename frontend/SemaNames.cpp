@@ -138,18 +138,12 @@ Node *KernelSema::unknownSize(const std::string &name, Span span, const std::str
           << "'" << name << "' is used before it is declared";
       return nullptr;
     }
-  if (!signature) {
-    auto d = diags.error(Diag::UnknownName, span);
-    d << "unknown name '" << name << "'";
-    d.help(hint);
-    return nullptr;
-  }
-  diags.error(Diag::BadDimension, span)
-          .help(hint.empty() ? "a dimension is bound where it stands alone as an axis of a "
-                               "parameter, or defined by `where " +
-                                   name + " == …`"
-                             : hint)
-      << "no parameter binds the dimension '" << name << "'";
+  auto d = diags.error(signature ? Diag::BadDimension : Diag::UnknownName, span);
+  d << (signature ? "no parameter binds the dimension '" : "unknown name '") << name << "'";
+  d.help(hint.empty() ? "a dimension is bound where it stands alone as an axis of a parameter, or "
+                        "defined by `where " +
+                            name + " == …`"
+                      : hint);
   return nullptr;
 }
 
