@@ -17,7 +17,7 @@ namespace detail {
 namespace {
 
 constexpr std::string_view magic = "tkbundle";
-constexpr uint32_t format_version = 8;
+constexpr uint32_t format_version = 9;
 constexpr size_t header_bytes = magic.size() + sizeof format_version + sizeof semantics_version;
 constexpr size_t checksum_bytes = std::tuple_size_v<Digest>;
 

@@ -66,13 +66,18 @@ std::string map_text(const TensorMap &map, size_t number, const Signature &signa
   }
   for (uint32_t side : map.box)
     box += (box.empty() ? "" : "x") + std::to_string(side);
+  std::string places;
+  for (const WindowPlaces &along : map.places)
+    places += (places.empty() ? "" : ", ") + along.count.str(names) + " from " +
+              std::to_string(along.lower) + " by " + std::to_string(along.step);
   return "map" + std::to_string(number) + ": of " +
          (map.of_scratch ? "scratch" + std::to_string(map.index)
                          : signature.tensor(map.index).name) +
          ", " + std::string(name(map.dtype)) + ", extents (" + extents + "), strides (" + strides +
          "), box " + box + ", swizzle " + swizzle_text(map.swizzle) +
          (map.fill_nan ? ", fills NaN" : "") + (map.rounds_to_tf32 ? ", rounds to tf32" : "") +
-         (map.before ? ", begins " + std::to_string(map.before) + " before" : "") + "\n";
+         (map.before ? ", begins " + std::to_string(map.before) + " before" : "") +
+         (map.places.empty() ? "" : ", places (" + places + ")") + "\n";
 }
 
 struct Limits {
@@ -121,6 +126,11 @@ bool map_well_formed(const TensorMap &map, const LaunchPlan &plan, const Signatu
         (map.of_scratch || static_cast<size_t>(axis) >= signature.tensor(map.index).shape.size()))
       return false;
   auto fine = [&](const Expr &expr) { return expr.well_formed(limits.variables); };
+  if (!map.places.empty() && (rank < 3 || map.places.size() + 2 != rank || map.before > 0))
+    return false;
+  for (const WindowPlaces &along : map.places)
+    if (!fine(along.count) || along.step < 1 || along.step > 8)
+      return false;
   return std::all_of(map.extents.begin(), map.extents.end(), fine) &&
          std::all_of(map.strides.begin(), map.strides.end(), fine);
 }

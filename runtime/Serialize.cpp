@@ -11,6 +11,7 @@ template <typename A> void visit(A &archive, Check &value);
 template <typename A> void visit(A &archive, Launch &value);
 template <typename A> void visit(A &archive, Arg &value);
 template <typename A> void visit(A &archive, Scratch &value);
+template <typename A> void visit(A &archive, WindowPlaces &value);
 template <typename A> void visit(A &archive, TensorMap &value);
 template <typename A> void visit(A &archive, Extent &value);
 template <typename A> void visit(A &archive, Expr &value);
@@ -46,11 +47,14 @@ template <typename A> void visit(A &archive, Arg &value) {
   bounded(archive, value.dtype, num_dtypes);
   visit(archive, value.value);
 }
+template <typename A> void visit(A &archive, WindowPlaces &value) {
+  fields(archive, value.lower, value.step, value.count);
+}
 template <typename A> void visit(A &archive, TensorMap &value) {
   fields(archive, value.of_scratch, value.index);
   bounded(archive, value.dtype, num_dtypes);
   fields(archive, value.extents, value.strides, value.stride_axes, value.box, value.swizzle,
-         value.fill_nan, value.rounds_to_tf32, value.before);
+         value.fill_nan, value.rounds_to_tf32, value.before, value.places);
 }
 template <typename A> void visit(A &archive, Launch &value) {
   visit(archive, value.symbol);

@@ -25,6 +25,11 @@ int64_t stride_bytes(const TensorMap &map, size_t axis, std::span<const Scalar> 
   return bytes;
 }
 
+/// The largest corner of a box of places, of which the hardware has 16, 8 or 5 bits.
+int64_t most_corner(const TensorMap &map) {
+  return map.places.size() == 1 ? 32767 : map.places.size() == 2 ? 127 : 15;
+}
+
 } // namespace
 
 ResolvedMap resolve_map(const TensorMap &map, const Signature &signature,
@@ -54,7 +59,28 @@ ResolvedMap resolve_map(const TensorMap &map, const Signature &signature,
                       std::to_string(bytes) + " bytes");
     result.strides.push_back(static_cast<uint64_t>(bytes));
   }
+  for (const WindowPlaces &along : map.places) {
+    const int64_t count = along.count.evaluate_integer(variables).value();
+    result.counts.push_back(count);
+    result.empty |= count <= 0;
+  }
+  if (result.empty)
+    return result;
+  for (size_t i = 0; i < map.places.size(); ++i) {
+    const int64_t upper = upper_corner(map, result, i), most = most_corner(map);
+    if (map.places[i].lower < -most - 1 || upper < -most - 1 || upper > most)
+      throw Error(ErrorCode::overflow,
+                  name_of(map, signature) + ": windows reach " + std::to_string(upper) +
+                      " elements beyond an axis, and bulk copies take from " +
+                      std::to_string(-most - 1) + " to " + std::to_string(most));
+  }
   return result;
+}
+
+int64_t upper_corner(const TensorMap &map, const ResolvedMap &resolved, size_t axis) {
+  const WindowPlaces &along = map.places[axis];
+  return along.lower + int64_t{along.step} * (resolved.counts[axis] - 1) + 1 -
+         static_cast<int64_t>(resolved.extents[axis + 1]);
 }
 
 } // namespace tk::detail

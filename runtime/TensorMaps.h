@@ -10,4 +10,8 @@ namespace tk::detail {
 ResolvedMap resolve_map(const TensorMap &map, const Signature &signature,
                         std::span<const Scalar> variables, std::span<const TensorView> tensors);
 
+/// How far beyond the end of axis `axis` + 1 the places of windows reach that begin there: of the
+/// last one, relative to the last element.
+int64_t upper_corner(const TensorMap &map, const ResolvedMap &resolved, size_t axis);
+
 } // namespace tk::detail

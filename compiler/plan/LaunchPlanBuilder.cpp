@@ -177,6 +177,13 @@ private:
         op.getSwizzle() == 0 ? 0 : static_cast<uint8_t>(llvm::Log2_64(op.getSwizzle()) - 4);
     map.rounds_to_tf32 = op.getTf32();
     map.before = static_cast<uint32_t>(op.getBefore());
+    for (unsigned axis = op.getPlaces().size(); axis-- > 0;) {
+      std::optional<Expr> count = exprs.build(op.getPlaces()[axis]);
+      if (!count)
+        return false;
+      map.places.push_back({static_cast<int32_t>((*op.getLower())[axis]),
+                            static_cast<uint32_t>((*op.getSteps())[axis]), std::move(*count)});
+    }
     Arg arg;
     arg.kind = ArgKind::tensor_map;
     arg.index = static_cast<uint32_t>(plan.tensor_maps.size());

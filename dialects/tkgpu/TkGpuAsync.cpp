@@ -60,8 +60,7 @@ LogicalResult TensorMapOp::verify() {
   if (!getTensor() == !getResultNumber())
     return emitOpError("expected a tensor or the number of a result");
   auto type = getTensor() ? cast<RankedTensorType>(getTensor().getType()) : RankedTensorType();
-  if (rank == 0 || rank > kLargestMapRank ||
-      (type && type.getRank() != int64_t(rank) && type.getRank() + 1 != int64_t(rank)))
+  if (rank == 0 || rank > kLargestMapRank || (type && type.getRank() + 1 < int64_t(rank)))
     return emitOpError("expected a box of the tensor's 1 to 5 axes, of which one may be two, got ")
            << rank;
   if (getExtents().size() != rank || getStrides().size() != rank)
@@ -77,6 +76,11 @@ LogicalResult TensorMapOp::verify() {
     return emitOpError("expected a swizzle of 0, 32, 64 or 128 bytes, got ") << getSwizzle();
   if (getTf32() && type && !type.getElementType().isF32())
     return emitOpError("expected elements of f32 to round to tf32, got ") << type.getElementType();
+  if (size_t count = getPlaces().size(); count != getLower().value_or(ArrayRef<int64_t>()).size() ||
+                                         count != getSteps().value_or(ArrayRef<int64_t>()).size() ||
+                                         (count != 0 && (count + 2 != rank || getBefore() != 0)))
+    return emitOpError("expected places, and where and how far apart they are, along all of ")
+           << rank << " axes but the first and the last one";
   return success();
 }
 
@@ -105,6 +109,10 @@ LogicalResult BulkCopyOp::verify() {
     return emitOpError(
         "expected axes for groups of rows, rows and columns, and no multicast, where "
         "rows are interleaved");
+  if (!getDistances().empty() &&
+      (getDistances().size() + 2 != getCoordinates().size() || getMulticast() || getFirstRow()))
+    return emitOpError("expected a distance along each axis but the first and the last one, and "
+                       "whole tiles, of windows");
   if (!getFirstRow())
     return success();
   SharedType type = getTarget().getType();

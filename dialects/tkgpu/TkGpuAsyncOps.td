@@ -142,7 +142,8 @@ def TkGpu_TensorMapOp : TkGpu_Op<"tensor_map", [Pure, AttrSizedOperandSegments]>
     whose argument the descriptor is. Extents and strides are those of the descriptor's axes from
     the outermost inwards. Strides count elements; the last stride is 1, and the others are
     multiples of 16 bytes. One axis of the tensor may be two axes of the descriptor. `box` has the
-    extents of a box in elements.
+    extents of a box in elements. Neighbouring
+    axes of the tensor may be one axis of the descriptor.
 
     An element outside of the extents is loaded as zero and not stored. `swizzle` is the length in
     bytes of the swizzle's rows, within which chunks of 16 bytes are permuted; 0 means no swizzle.
@@ -163,6 +164,11 @@ def TkGpu_TensorMapOp : TkGpu_Op<"tensor_map", [Pure, AttrSizedOperandSegments]>
     - a `before` of 0, or of the box's rows with at least 3 axes,
     - f32 elements for `tf32`.
 
+    With `places` rows of the box are places of windows. Along each axis but the first and the last
+    one there are so many places, `steps` apart, of which the first one is at `lower`. They are
+    counted through, along the innermost of these axes first, and the first axis goes on one by one.
+    The box's rows stand at its axis before the last one.
+
     ```mlir
     %map = tkgpu.tensor_map %a : tensor<?x?xbf16> extents(%M, %K) strides(%K, %one) box [128, 64]
         swizzle 128
@@ -171,11 +177,14 @@ def TkGpu_TensorMapOp : TkGpu_Op<"tensor_map", [Pure, AttrSizedOperandSegments]>
   let arguments = (ins Optional<AnyRankedTensor>:$tensor, Variadic<Index>:$extents,
                        Variadic<Index>:$strides, DenseI64ArrayAttr:$box, I64Attr:$swizzle,
                        OptionalAttr<I64Attr>:$result_number, UnitAttr:$tf32,
-                       DefaultValuedAttr<I64Attr, "0">:$before);
+                       DefaultValuedAttr<I64Attr, "0">:$before, Variadic<Index>:$places,
+                       OptionalAttr<DenseI64ArrayAttr>:$lower,
+                       OptionalAttr<DenseI64ArrayAttr>:$steps);
   let results = (outs TkGpu_TensorMapType:$map);
   let assemblyFormat = [{
     ($tensor^ `:` type($tensor))? (`result` $result_number^)? `extents` `(` $extents `)`
-    `strides` `(` $strides `)` `box` $box `swizzle` $swizzle (`tf32` $tf32^)? attr-dict
+    `strides` `(` $strides `)` `box` $box `swizzle` $swizzle (`tf32` $tf32^)?
+    (`places` `(` $places^ `)` `from` $lower `by` $steps)? attr-dict
   }];
   let builders = [OpBuilder<(ins "::mlir::Value":$tensor, "::mlir::ValueRange":$extents,
                                  "::mlir::ValueRange":$strides, "::llvm::ArrayRef<int64_t>":$box,
@@ -183,7 +192,8 @@ def TkGpu_TensorMapOp : TkGpu_Op<"tensor_map", [Pure, AttrSizedOperandSegments]>
                                  "bool":$tf32, CArg<"int64_t", "0">:$before), [{
     build($_builder, $_state, TensorMapType::get($_builder.getContext()), tensor, extents, strides,
           $_builder.getDenseI64ArrayAttr(box), $_builder.getI64IntegerAttr(swizzle), result,
-          tf32 ? $_builder.getUnitAttr() : nullptr, $_builder.getI64IntegerAttr(before));
+          tf32 ? $_builder.getUnitAttr() : nullptr, $_builder.getI64IntegerAttr(before),
+          /*places=*/::mlir::ValueRange(), /*lower=*/nullptr, /*steps=*/nullptr);
   }]>];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -205,6 +215,10 @@ def TkGpu_BulkCopyOp : TkGpu_Op<"bulk_copy", [AttrSizedOperandSegments,
     A target of several panels takes one box for each panel. A target with interleaved row pairs
     takes one box for each part. The axis before the innermost one then counts the rows of a group,
     two for each part, and the axis before that counts the groups.
+
+    With `distances` the rows are windows of a map with `places`. `coordinates` are those of the
+    first row's place. Each row is read so far from its place along each axis but the first and the
+    last one. Distances are not negative.
 
     | attribute | meaning |
     |---|---|
@@ -234,18 +248,20 @@ def TkGpu_BulkCopyOp : TkGpu_Op<"bulk_copy", [AttrSizedOperandSegments,
     ::mlir::BlockArgument getMapArgument();
   }];
   let arguments = (ins TkGpu_SharedType:$target, TkGpu_TensorMapType:$map,
-                       Variadic<Index>:$coordinates, Optional<TkGpu_PhasesType>:$phases,
-                       Optional<Index>:$slot, OptionalAttr<I64Attr>:$multicast,
+                       Variadic<Index>:$coordinates, Variadic<Index>:$distances,
+                       Optional<TkGpu_PhasesType>:$phases, Optional<Index>:$slot,
+                       OptionalAttr<I64Attr>:$multicast,
                        OptionalAttr<I64Attr>:$first_row, UnitAttr:$once, UnitAttr:$again);
   let builders = [OpBuilder<(ins "::mlir::Value":$target, "::mlir::Value":$map,
                                  "::mlir::ValueRange":$coordinates, "::mlir::Value":$phases,
                                  "::mlir::Value":$slot, "::mlir::IntegerAttr":$multicast,
-                                 "::mlir::IntegerAttr":$first_row), [{
-    build($_builder, $_state, target, map, coordinates, phases, slot, multicast, first_row,
+                                 "::mlir::IntegerAttr":$first_row,
+                                 CArg<"::mlir::ValueRange", "{}">:$distances), [{
+    build($_builder, $_state, target, map, coordinates, distances, phases, slot, multicast, first_row,
           /*once=*/::mlir::UnitAttr(), /*again=*/::mlir::UnitAttr());
   }]>];
   let assemblyFormat = [{
-    $target `,` $map `[` $coordinates `]` (`signals` $phases^ `[` $slot `]`)? attr-dict `:`
+    $target `,` $map `[` $coordinates `]` (`at` `distances` `(` $distances^ `)`)? (`signals` $phases^ `[` $slot `]`)? attr-dict `:`
     type($target) (`,` type($phases)^)?
   }];
   let hasVerifier = 1;

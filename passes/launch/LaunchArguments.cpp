@@ -4,10 +4,12 @@
 // there tensor maps are made, before the blocks run.
 //
 //===----------------------------------------------------------------------===//
+#include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/LeastSizes.h"
 #include "passes/analysis/SizeFacts.h"
 #include "passes/layout/BulkBox.h"
 #include "passes/machine/Machine.h"
+#include "passes/plan/WindowPlaces.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
@@ -28,9 +30,10 @@ std::optional<LaunchArguments> LaunchArguments::of(FuncOp function) {
 }
 
 /// The function's arguments are the launch's, then its results.
-Value LaunchArguments::tensorOf(Value buffer) {
-  unsigned number = cast<BlockArgument>(buffer).getArgNumber(), count = launch.getArgs().size();
-  return number < count ? launch.getArgs()[number] : Value(launch.getResult(number - count));
+Value LaunchArguments::tensorOf(Value buffer) const {
+  LaunchOp op = launch;
+  unsigned number = cast<BlockArgument>(buffer).getArgNumber(), count = op.getArgs().size();
+  return number < count ? op.getArgs()[number] : Value(op.getResult(number - count));
 }
 
 bool LaunchArguments::isKnown(Value value) const {
@@ -50,7 +53,72 @@ bool LaunchArguments::isKnown(Value value) const {
 bool LaunchArguments::isKnown(const BulkBox &box) const {
   auto isKnownOrNone = [&](Value value) { return !value || isKnown(value); };
   return isa<BlockArgument>(box.buffer) && llvm::all_of(box.limits, isKnownOrNone) &&
-         llvm::all_of(box.strides, isKnownOrNone);
+         llvm::all_of(box.strides, isKnownOrNone) && (!box.places || arePlacesKnown(box));
+}
+
+Value LaunchArguments::passedFor(Value value) const {
+  LaunchOp op = launch;
+  auto argument = dyn_cast<BlockArgument>(value);
+  if (!argument)
+    return constantIndex(value) ? value : Value();
+  return isKnown(value) ? op.getArgs()[argument.getArgNumber()] : Value();
+}
+
+namespace {
+/// The factors of a product.
+struct Factors {
+  SmallVector<Value> values;
+  int64_t number = 1;
+
+  void add(Value value) {
+    if (std::optional<int64_t> constant = constantIndex(value)) {
+      number *= *constant;
+    } else if (auto product = value.getDefiningOp<arith::MulIOp>()) {
+      add(product.getLhs());
+      add(product.getRhs());
+    } else {
+      values.push_back(value);
+    }
+  }
+  /// Are these the factors of the same number at each launch?
+  bool isSame(Factors other) const {
+    for (Value value : values) {
+      auto *found =
+          llvm::find_if(other.values, [&](Value own) { return isSameExtent(value, own); });
+      if (found == other.values.end())
+        return false;
+      other.values.erase(found);
+    }
+    return other.values.empty() && number == other.number;
+  }
+};
+} // namespace
+
+/// Are there as many places as the launch says, and are corners of their boxes in range at any
+/// launch? Places beyond the last one are then outside the tensor along its first axis.
+bool LaunchArguments::arePlacesKnown(const BulkBox &box) const {
+  LaunchOp op = launch;
+  auto kernel = op->getParentOfType<KernelOp>();
+  SmallVector<Value> extents = getExtents(kernel, tensorOf(box.buffer));
+  Factors wanted, factors;
+  wanted.add(extents.front());
+  for (auto [n, digit] : llvm::enumerate(llvm::drop_begin(box.places->digits))) {
+    Value extent = extents[n + 1];
+    if (Value limit = box.limits[n + 1])
+      extent = passedFor(limit);
+    Value count = passedFor(digit.extent.value);
+    if (!count || !extent ||
+        !areCornersInRange(kernel, count, extent, digit.step, box.lower[n], extents.size()))
+      return false;
+    wanted.add(count);
+  }
+  if (!box.total)
+    return true;
+  Value total = passedFor(box.total);
+  if (!total)
+    return false;
+  factors.add(total);
+  return wanted.isSame(factors);
 }
 
 Value LaunchArguments::atLaunch(OpBuilder &builder, Value value) {
@@ -104,8 +172,8 @@ Value LaunchArguments::addCounter() {
 
 bool LaunchArguments::canGroupRows(const BulkBox &box, int64_t group, AxisInfo &info) {
   std::optional<unsigned> axis = box.rowsAxis();
-  if (!axis || box.end || box.coordinates.size() >= mostAxesOfTensorMap ||
-      box.box[*axis] % group != 0)
+  if (!axis || box.end || box.places || !box.axesOfTensor.empty() ||
+      box.coordinates.size() >= mostAxesOfTensorMap || box.box[*axis] % group != 0)
     return false;
   // A group is as far from the next one as the tensor's rows say, which only the launch's own
   // arithmetic can multiply: not where the tensor brings its strides along.
@@ -141,11 +209,27 @@ Value LaunchArguments::arePanelsInside(OpBuilder &builder, const BulkBox &box) {
   return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, start, end);
 }
 
+/// The extents of the tensor, along the axes of the box.
+SmallVector<Value> LaunchArguments::extentsOf(OpBuilder &builder, const BulkBox &box) {
+  SmallVector<Value> all = getExtents(launch->getParentOfType<KernelOp>(), tensorOf(box.buffer));
+  if (box.axesOfTensor.empty())
+    return all;
+  SmallVector<Value> extents;
+  size_t next = 0;
+  for (unsigned count : box.axesOfTensor) {
+    Value product = all[next++];
+    for (unsigned n = 1; n < count; ++n)
+      product = arith::MulIOp::create(builder, launch.getLoc(), product, all[next++]);
+    extents.push_back(product);
+  }
+  return extents;
+}
+
 Value LaunchArguments::addTensorMap(const BulkBox &box, bool isBefore) {
   OpBuilder builder(launch);
   Location loc = launch.getLoc();
   Value tensor = tensorOf(box.buffer);
-  SmallVector<Value> extents = getExtents(launch->getParentOfType<KernelOp>(), tensor), strides;
+  SmallVector<Value> extents = extentsOf(builder, box), strides;
   SmallVector<int64_t> sides = box.box;
   for (auto [extent, limit] : llvm::zip_equal(extents, box.limits))
     if (limit)
@@ -184,5 +268,16 @@ Value LaunchArguments::addTensorMap(const BulkBox &box, bool isBefore) {
   auto map = TensorMapOp::create(builder, loc, result ? Value() : tensor, extents, strides, sides,
                                  *SharedType(box.shared).getHardwareSwizzle(), result,
                                  box.roundsToTf32, isBefore ? box.copiedRows() : 0);
+  if (box.places) {
+    SmallVector<int64_t> steps;
+    for (const CountedDigit &digit : llvm::drop_begin(box.places->digits)) {
+      map.getPlacesMutable().append(atLaunch(builder, digit.extent.value));
+      steps.push_back(digit.step);
+    }
+    // Counts stand before the map.
+    map->moveBefore(launch);
+    map.setLower(box.lower);
+    map.setSteps(steps);
+  }
   return addArgument(map, (function.getArgName(number) + "_map").str());
 }

@@ -10,6 +10,10 @@
 //    off lie outside the tensor that the map describes, and they read as zero;
 // 4. the box's sides are at most 256, its rows of at least 32 bytes.
 //
+// Rows may also be counted through: where several indices are digits of one count, the axes are one
+// of the box if they are contiguous in memory. Else the rows are places of windows
+// (CountedBox.cpp).
+//
 // Rows may also be gathered: where indices are the same for aligned groups of rows, as what a table
 // says of pages is, and one counts the rows of a group, each group is a box of its own. Where a
 // mask ends the rows within a group, each group has an end of its own.
@@ -24,6 +28,7 @@
 #include "passes/machine/Machine.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Matchers.h"
@@ -71,6 +76,7 @@ private:
   }
   LogicalResult readIndices();
   bool readGathered();
+  bool readCounted();
   bool isOfGroups(Value mask, int64_t axis);
   int64_t axisAt(Value place);
   bool endsRows(arith::CmpIOp compare, int64_t axis);
@@ -204,6 +210,16 @@ bool BulkAnalysis::readGathered() {
   return true;
 }
 
+/// Reads rows of which several indices are digits of a count.
+bool BulkAnalysis::readCounted() {
+  groups.clear();
+  BulkBox counted;
+  if (!readCountedBox(access, isLoad, counted, why))
+    return false;
+  source = std::move(counted);
+  return true;
+}
+
 LogicalResult BulkAnalysis::checkStrides() {
   int64_t bytes = access.elementBytes();
   if (access.baseAlignment < vectorBytes)
@@ -329,12 +345,13 @@ LogicalResult BulkAnalysis::chooseTile() {
 }
 
 FailureOr<BulkBox> BulkAnalysis::run() {
-  bool isRead = succeeded(readIndices()) && succeeded(readMasks());
+  bool isRead = (succeeded(readIndices()) && succeeded(readMasks())) || readCounted();
   if (!isRead && isLoad)
     isRead = readGathered() && succeeded(readMasks());
   if (!isRead || failed(checkStrides()) || failed(chooseTile()))
     return failure();
-  source.strides.assign(access.strides.begin(), access.strides.end());
+  if (source.strides.empty())
+    source.strides.assign(access.strides.begin(), access.strides.end());
   return source;
 }
 
@@ -398,8 +415,8 @@ bool tk::endAtWindow(BulkBox &box) {
   if (box.gatheredRows)
     return box.end != nullptr;
   std::optional<unsigned> axis = box.rowsAxis();
-  if (!axis || *axis + 1 >= box.box.size() || box.box.size() >= mostAxesOfTensorMap ||
-      box.rowsOfGroup() > 1)
+  if (!axis || box.places || !box.axesOfTensor.empty() || *axis + 1 >= box.box.size() ||
+      box.box.size() >= mostAxesOfTensorMap || box.rowsOfGroup() > 1)
     return false;
   if (box.end)
     return true;
@@ -438,7 +455,48 @@ Value tk::endRows(OpBuilder &builder, Location loc, const BulkBox &box, ValueRan
   return isPart;
 }
 
+/// The loops around `op` that do not change `values`, the outermost one; `op` if there are none.
+static Operation *outsideLoops(Operation *op, ValueRange values) {
+  for (auto loop = dyn_cast<scf::ForOp>(op->getParentOp());
+       loop &&
+       llvm::all_of(values, [&](Value value) { return loop.isDefinedOutsideOfLoop(value); });
+       loop = dyn_cast<scf::ForOp>(op->getParentOp()))
+    op = loop;
+  return op;
+}
+
+/// Where the first row's place is. It is taken apart where a tile's rows begin, not for each slice.
+static SmallVector<Value> buildPlace(OpBuilder &builder, Location loc, const BulkBox &box) {
+  OpBuilder outside(outsideLoops(&*builder.getInsertionPoint(), box.places->starts));
+  SmallVector<Value> at = box.places->buildFirst(outside, loc);
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(outside, loc, value);
+  };
+  for (auto [value, digit, lower] :
+       llvm::zip_equal(llvm::drop_begin(at), llvm::drop_begin(box.places->digits), box.lower)) {
+    if (digit.step != 1)
+      value = arith::MulIOp::create(outside, loc, value, constant(digit.step));
+    if (lower != 0)
+      value = arith::AddIOp::create(outside, loc, value, constant(lower));
+  }
+  Value column;
+  for (Value summand : box.coordinates.back())
+    column = column ? arith::AddIOp::create(builder, loc, column, summand).getResult() : summand;
+  at.push_back(column ? column : arith::ConstantIndexOp::create(builder, loc, 0).getResult());
+  return at;
+}
+
+SmallVector<Value> tk::buildDistances(OpBuilder &builder, Location loc, const BulkBox &box) {
+  SmallVector<Value> distances;
+  if (box.places)
+    for (auto [digit, lower] : llvm::zip_equal(llvm::drop_begin(box.places->digits), box.lower))
+      distances.push_back(digit.buildDistance(builder, loc, lower));
+  return distances;
+}
+
 SmallVector<Value> tk::buildCoordinates(OpBuilder &builder, Location loc, const BulkBox &box) {
+  if (box.places)
+    return buildPlace(builder, loc, box);
   SmallVector<Value> coordinates;
   int64_t group = box.rowsOfGroup();
   auto constant = [&](int64_t value) -> Value {

@@ -9,6 +9,7 @@
 
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "passes/layout/AxisInfo.h"
+#include "passes/layout/CountedRows.h"
 
 namespace tk {
 
@@ -35,6 +36,14 @@ struct BulkBox {
   /// The axis along which a store's elements may lie before the tensor; they are masked off.
   std::optional<unsigned> beforeAxis;
   bool roundsToTf32 = false; ///< elements of f32, on their way there
+  /// How many axes of the tensor each axis of the box stands for, where neighbours are contiguous
+  /// and their indices counted through; empty: one.
+  llvm::SmallVector<unsigned> axesOfTensor;
+  /// Rows that are places of windows (tkgpu.tensor_map); the least distance along each axis but the
+  /// first and the last one; and, null if nothing says so, the number that all places are before.
+  std::optional<CountedRows> places;
+  llvm::SmallVector<int64_t> lower;
+  mlir::Value total;
 
   /// The tensor's axis along which the rows of the tile in shared memory lie.
   std::optional<unsigned> rowsAxis() const;
@@ -54,6 +63,15 @@ struct BulkBox {
 /// gathered.
 llvm::SmallVector<mlir::Value> buildCoordinates(mlir::OpBuilder &builder, mlir::Location loc,
                                                 const BulkBox &box);
+
+/// How far from its place each row is read, along all axes but the first and the last one; empty
+/// for rows that are no windows.
+llvm::SmallVector<mlir::Value> buildDistances(mlir::OpBuilder &builder, mlir::Location loc,
+                                              const BulkBox &box);
+
+/// Reads an access whose rows are counted through (CountedRows.h) into `box`, but for how the tile
+/// lies in shared memory; false and why if it is none.
+bool readCountedBox(const MemoryAccess &access, bool isLoad, BulkBox &box, std::string &why);
 
 /// Has a copy from `coordinates` take only the rows before the end of `box`. Its first row has the
 /// number that `base` adds up to in the end's terms. Returns an `i1`: the copy takes some rows but
@@ -96,12 +114,16 @@ public:
   bool canGroupRows(const BulkBox &box, int64_t group, AxisInfo &info);
 
 private:
+  bool arePlacesKnown(const BulkBox &box) const;
+  llvm::SmallVector<mlir::Value> extentsOf(mlir::OpBuilder &builder, const BulkBox &box);
+  /// What the launch passes for an argument, or a constant; null for anything else.
+  mlir::Value passedFor(mlir::Value value) const;
   LaunchArguments(gpu::FuncOp function, gpu::LaunchOp launch)
       : function(function), launch(launch) {}
   bool isKnown(mlir::Value value) const;
   mlir::Value atLaunch(mlir::OpBuilder &builder, mlir::Value value);
   mlir::Value addArgument(mlir::Value atLaunch, llvm::StringRef name);
-  mlir::Value tensorOf(mlir::Value buffer);
+  mlir::Value tensorOf(mlir::Value buffer) const;
 
   gpu::FuncOp function;
   gpu::LaunchOp launch;

@@ -93,6 +93,7 @@ private:
   void copyGroups(const BulkBox &box, Value shared, Maps maps, Value isInside,
                   ArrayRef<Value> coordinates);
   LocalLoadOp readLate(gpu::LoadOp load);
+  void multiplyByReciprocals();
   void rewrite(DotOp dot);
 
   FuncOp function;
@@ -186,7 +187,7 @@ static bool dependsOnRank(Value value) {
 std::optional<unsigned> WarpgroupForming::sharedRows(const BulkBox &box) {
   SharedType shared = box.shared;
   int64_t rows = shared.getShape()[shared.getAxisOrder()[1]], cluster = function.getCluster();
-  if (cluster == 1 || box.end || rows % (8 * cluster) != 0 ||
+  if (cluster == 1 || box.end || box.places || rows % (8 * cluster) != 0 ||
       llvm::any_of(box.coordinates,
                    [](ArrayRef<Value> summands) { return llvm::any_of(summands, dependsOnRank); }))
     return std::nullopt;
@@ -234,7 +235,7 @@ Value WarpgroupForming::stage(Value operand, bool isMultiplied) {
   }
   Value map = box.end ? endCopy(box, maps, box.endBase, isInside, coordinates) : maps.plain;
   BulkCopyOp::create(builder, loc, shared, map, coordinates, Value(), Value(), multicast,
-                     /*first_row=*/nullptr);
+                     /*first_row=*/nullptr, buildDistances(builder, loc, box));
   return shared;
 }
 
@@ -279,6 +280,52 @@ void WarpgroupForming::copyGroups(const BulkBox &box, Value shared, Maps maps, V
     }
     BulkCopyOp::create(builder, loc, shared, map, place, Value(), Value(), /*multicast=*/nullptr,
                        builder.getI64IntegerAttr(row));
+  }
+}
+
+/// Divides the numbers of a window's elements, which count up in a loop, by multiplying: the one
+/// thread that begins copies would take longer for a slice's quotients than the products do. With
+/// x * d < 2^16, x / d is x * ceil(2^16 / d) / 2^16.
+void WarpgroupForming::multiplyByReciprocals() {
+  constexpr int64_t one = 1 << 16;
+  DenseMap<Value, Value> reciprocals;
+  SmallVector<Operation *> divisions;
+  function.walk([&](Operation *op) {
+    if (!isa<FloorDivOp, FloorModOp>(op) || !op->getResult(0).getType().isIndex() ||
+        !op->getParentOfType<scf::ForOp>() || !isa<BlockArgument>(op->getOperand(1)))
+      return;
+    std::optional<ScalarRange> x = rangeOfScalar(op->getOperand(0)),
+                               d = rangeOfScalar(op->getOperand(1));
+    if (x && d && x->least >= 0 && d->most >= 1 && (x->most + 1) * d->most < one)
+      divisions.push_back(op);
+  });
+  LaunchOp launch = arguments.getLaunch();
+  for (Operation *op : divisions) {
+    auto divisor = cast<BlockArgument>(op->getOperand(1));
+    Location loc = op->getLoc();
+    Value &reciprocal = reciprocals[divisor];
+    if (!reciprocal) {
+      OpBuilder host(launch);
+      auto constant = [&](int64_t value) -> Value {
+        return arith::ConstantIndexOp::create(host, loc, value);
+      };
+      Value size = launch.getArgs()[divisor.getArgNumber()];
+      size = arith::MaxSIOp::create(host, loc, size, constant(1));
+      Value sum = arith::AddIOp::create(host, loc, size, constant(one - 1));
+      reciprocal =
+          arguments.addIndex(FloorDivOp::create(host, loc, host.getIndexType(), sum, size),
+                             (function.getArgName(divisor.getArgNumber()) + "_reciprocal").str());
+    }
+    builder.setInsertionPoint(op);
+    Value quotient = arith::MulIOp::create(builder, loc, op->getOperand(0), reciprocal);
+    quotient = arith::DivSIOp::create(builder, loc, quotient,
+                                      arith::ConstantIndexOp::create(builder, loc, one));
+    if (isa<FloorModOp>(op)) {
+      quotient = arith::MulIOp::create(builder, loc, quotient, divisor);
+      quotient = arith::SubIOp::create(builder, loc, op->getOperand(0), quotient);
+    }
+    op->getResult(0).replaceAllUsesWith(quotient);
+    op->erase();
   }
 }
 
@@ -421,6 +468,8 @@ unsigned WarpgroupForming::run() {
   }
   for (auto &[operand, shared] : staged)
     operand.getDefiningOp()->erase();
+  if (llvm::any_of(operands.boxes, [](auto &entry) { return entry.second.places.has_value(); }))
+    multiplyByReciprocals();
   return byWarps ? 0 : dots.size();
 }
 

@@ -224,7 +224,8 @@ void BlockWalk::accessBox(Operation *op, Value map, ValueRange coordinates, gpu:
         length = int64_t(others / (rowsOfBox / double(length)));
       if (d + 1 == rank)
         length = row;
-      elements *= insideOf(values.scalar(coordinates[d]), length, argument.extents[d]);
+      if (!argument.hasPlaces || d == 0 || d + 1 == rank)
+        elements *= insideOf(values.scalar(coordinates[d]), length, argument.extents[d]);
     }
   const double bytes = elements * elementBytes(tile.getElementType()) * share * times;
   Traffic &traffic = counts.traffic[argument.tensor];

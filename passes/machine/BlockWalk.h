@@ -24,6 +24,7 @@ struct TensorArgument {
   unsigned tensor = 0;                        ///< which of the kernel's; see KernelCost
   llvm::SmallVector<int64_t, 5> extents = {}; ///< of a tensor map; empty: a buffer
   llvm::SmallVector<int64_t, 5> box = {};     ///< of a tensor map
+  bool hasPlaces = false;                     ///< rows of the box are places of windows
 };
 
 /// What a function's arguments are.

@@ -100,6 +100,7 @@ void KernelWalk::addMap(Arguments &to, Value argument, gpu::TensorMapOp map, gpu
   for (Value extent : map.getExtents())
     described.extents.push_back(values.scalar(extent).value_or(INT32_MAX));
   llvm::append_range(described.box, map.getBox());
+  described.hasPlaces = !map.getPlaces().empty();
   to.tensors[argument] = described;
 }
 

@@ -152,7 +152,7 @@ struct LeaveOutWarps : tk::impl::LeaveOutWarpsBase<LeaveOutWarps> {
   static bool canLeaveOutRows(BulkCopyOp copy) {
     SharedType type = copy.getTarget().getType();
     return type.getShape().size() == 2 && type.getAxisOrder()[1] == 0 && !copy.getMulticast() &&
-           !copy.getFirstRow() && copy.getMap().hasOneUse();
+           !copy.getFirstRow() && copy.getDistances().empty() && copy.getMap().hasOneUse();
   }
 
   static TensorMapOp mapOf(LaunchArguments &arguments, BulkCopyOp copy) {

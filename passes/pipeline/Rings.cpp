@@ -162,7 +162,8 @@ static bool bringTransposed(BulkCopyOp one, BulkCopyOp other, LaunchOp launch) {
   };
   Value map = mapOf(one, launch);
   return one->getBlock() == other->getBlock() && map && map == mapOf(other, launch) &&
-         one.getCoordinates() == other.getCoordinates() && !one.getMulticast() &&
+         one.getCoordinates() == other.getCoordinates() &&
+         one.getDistances() == other.getDistances() && !one.getMulticast() &&
          !other.getMulticast() && !one.getFirstRow() && !other.getFirstRow() &&
          type.getInterleave() == 1 && type.getShape().size() == 2 &&
          cast<SharedType>(other.getTarget().getType()) == transposed(type) && isMultiplied(one) &&

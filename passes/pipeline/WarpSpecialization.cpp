@@ -83,7 +83,8 @@ bool WarpSpecialization::canCutOut() {
   auto isKnown = [&](Value value) { return addToSlice(value); };
   for (Ring &ring : rings) {
     for (BulkCopyOp copy : ring.copies)
-      if (!isKnown(copy.getMap()) || !llvm::all_of(copy.getCoordinates(), isKnown))
+      if (!isKnown(copy.getMap()) || !llvm::all_of(copy.getCoordinates(), isKnown) ||
+          !llvm::all_of(copy.getDistances(), isKnown))
         return false;
     Operation *parent = ring.copies.front()->getParentOp();
     for (; parent != function; parent = parent->getParentOp()) {
@@ -168,14 +169,16 @@ void WarpSpecialization::beginCopy(BulkCopyOp copy, IRMapping &mapping, RingStat
     }
     PhaseExpectOp::create(builder, loc, ring.full, state.slot, ring.getCopiedBytes());
   }
-  SmallVector<Value> coordinates;
-  for (Value coordinate : copy.getCoordinates())
-    coordinates.push_back(mapping.lookupOrDefault(coordinate));
+  auto mapped = [&](ValueRange values) {
+    return llvm::map_to_vector(values, [&](Value value) { return mapping.lookupOrDefault(value); });
+  };
+  SmallVector<Value> coordinates = mapped(copy.getCoordinates()),
+                     distances = mapped(copy.getDistances());
   Value stage = StageOp::create(builder, loc, copy.getTarget().getType(),
                                 ring.buffers.lookup(copy.getTarget()), state.slot);
   Value map = mapping.lookupOrDefault(copy.getMap());
   auto begun = BulkCopyOp::create(builder, loc, stage, map, coordinates, ring.full, state.slot,
-                                  copy.getMulticastAttr(), copy.getFirstRowAttr());
+                                  copy.getMulticastAttr(), copy.getFirstRowAttr(), distances);
   begun.setOnce(copy.getOnce());
   begun.setAgain(copy.getAgain());
   if (copy == ring.copies.back() && !oneRole)

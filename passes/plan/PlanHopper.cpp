@@ -15,8 +15,11 @@
 #include "passes/machine/WarpgroupTiles.h"
 #include "passes/plan/MergeIndices.h"
 #include "passes/plan/Planner.h"
+#include "passes/plan/WindowPlaces.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+
+#include <cmath>
 
 using namespace mlir;
 using namespace tk;
@@ -233,12 +236,30 @@ bool Planner::areFactorsStored(Contraction &product) {
   });
 }
 
+/// Are both factors of a product whose indices are counted through what bulk copies bring: boxes,
+/// and windows at places that the copies count through?
+bool Planner::areWindowsCopied(Contraction &product) {
+  SmallVector<Value> counted = getMergedIndices(product.m);
+  if (counted.empty())
+    counted = getMergedIndices(product.n);
+  Operation *factors = product.op.getYield().getValues()[0].getDefiningOp();
+  if (counted.empty() || !isa_and_nonnull<arith::MulFOp>(factors))
+    return false;
+  return llvm::all_of(factors->getOperands(), [&](Value factor) {
+    auto load = withoutExtension(factor).getDefiningOp<LoadOp>();
+    if (!load || !isMultipliedAsStored(shape.compute, factor) || !isBoxOfRows(shape, product, load))
+      return false;
+    const bool isOfPlaces = Dependence{counted}.on(load.getResult());
+    return !isOfPlaces || tk::areWindowsCopied(shape.kernel, shape.compute, load, counted);
+  });
+}
+
 bool Planner::isForWarpgroups(Contraction &product) {
   bool isInChain = product.isOuter || llvm::any_of(shape.contractions, [&](Contraction &other) {
                      return other.op->isProperAncestor(product.op);
                    });
   if (!hasFeature(target, Feature::WarpgroupProducts) || !coarse || isInChain ||
-      areTermsMerged(product.op) ||
+      (areTermsMerged(product.op) && !areWindowsCopied(product)) ||
       !haveWarpgroupProduct(product.operand, getSumPrecision(product.op)))
     return false;
   // The one factor that may go through registers; of few rows' many columns each product's.
@@ -368,11 +389,27 @@ int64_t Planner::countSums(Contraction &product) {
   return sums + (product.isInner && isOfStatement(product.m) && isOfStatement(product.n));
 }
 
+/// About how many places of windows `index` counts through: the product of their extents' bounds
+/// would be several times as many.
+std::optional<int64_t> Planner::usualPlaces(Value index, double share) {
+  double places = 1;
+  for (Value counted : getMergedIndices(index))
+    places *= estimateSize(shape.kernel, shape.endOf(counted), share);
+  if (getMergedIndices(index).size() < 2 || std::isnan(places) ||
+      !isa<ComputeOp>(cast<BlockArgument>(index).getOwner()->getParentOp()))
+    return std::nullopt;
+  return static_cast<int64_t>(places);
+}
+
 void Planner::planWarpgroupProduct(Contraction &product) {
   int64_t accumulators = countSums(product);
   // Waves over the indices that are not tiled count as well; what is not bounded is many.
   int64_t others = 1;
-  auto extentOf = [&](Value index) { return shape.upperOf(index).value_or(int64_t(1) << 14); };
+  constexpr int64_t unbounded = 1 << 14;
+  constexpr double usualShare = 0.75;
+  auto extentOf = [&](Value index) {
+    return usualPlaces(index, usualShare).value_or(shape.upperOf(index).value_or(unbounded));
+  };
   for (unsigned p = 0; p < shape.compute.getNumIndices(); ++p)
     if (Value index = shape.compute.getIndex(p); index != product.m && index != product.n)
       others = std::min<int64_t>(others * std::max<int64_t>(extentOf(index), 1), 1 << 20);
@@ -380,9 +417,20 @@ void Planner::planWarpgroupProduct(Contraction &product) {
   Value rows = product.m, columns = product.n;
   if (goThroughRegisters(shape.compute, product.n))
     std::swap(rows, columns);
+  // Places of windows are the product of several extents, whose bounds make too large a number of
+  // it: it is taken to be anywhere between.
   auto timeOf = [&](const WarpgroupTile &tile) {
-    return tile.timeOf(others * tile.count(extentOf(rows), extentOf(columns)),
-                       target.getProcessors());
+    double time = 0;
+    for (double share : {usualShare, 1.0}) {
+      const int64_t height = usualPlaces(rows, share).value_or(extentOf(rows));
+      const double width = usualPlaces(rows, share)
+                               ? estimateSize(shape.kernel, shape.endOf(columns), share)
+                               : static_cast<double>(extentOf(columns));
+      time += tile.timeOf(
+          others * tile.count(height, std::isnan(width) ? extentOf(columns) : int64_t(width)),
+          target.getProcessors());
+    }
+    return time;
   };
   // Slices that threads add up are long: beside them 256 rows of results leave room for one stage.
   const bool isBlocked = product.op.getPrecision() == Precision::Blocked;

@@ -54,6 +54,8 @@ struct Planner {
   bool isForLess() { return shape.kernel->getParentOp()->hasAttr(planningSharedAttrName); }
   void planContractions();
   void planProduct(Contraction &product);
+  bool areWindowsCopied(Contraction &product);
+  std::optional<int64_t> usualPlaces(mlir::Value index, double share);
   bool isForWarpgroups(Contraction &product);
   bool isWideForFewRows(Contraction &product);
   bool isMisaligned(Contraction &product, int64_t bytes);

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/Extrema.h"
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/machine/Machine.h"
 #include "passes/plan/MergeIndices.h"
 #include "passes/tiling/BlockProgram.h"
 
@@ -315,8 +316,13 @@ SmallVector<Value> BlockProgram::loop(Reduction &reduction, unsigned position, V
   axes[id].counter = Value();
   if (reduction.ranges)
     startInRanges(reduction, id);
+  auto target =
+      kernel->getParentOfType<ModuleOp>()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
   if (areTermsMerged(reduction.op))
-    takeApart(id, getMergedIndices(reduction.op.getIndex(reduction.op.getNumIndices() - 1)));
+    takeApart(
+        id, getMergedIndices(reduction.op.getIndex(reduction.op.getNumIndices() - 1)),
+        /*isBounded=*/hasFeature(target, Feature::WarpgroupProducts) &&
+            llvm::any_of(reduction.accumulators, [](const Accumulator &acc) { return acc.isDot; }));
   SmallVector<Value> yielded =
       loops(reduction, position + 1, llvm::to_vector_of<Value>(forOp.getRegionIterArgs()));
   scf::YieldOp::create(at(depth + 1), loc, yielded);

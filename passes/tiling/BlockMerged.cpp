@@ -28,7 +28,7 @@ Value BlockProgram::mergedExtent(ArrayRef<Value> indices) {
 }
 
 /// Evaluates the indices that the count along `axis` stands for, where that begins.
-void BlockProgram::takeApart(unsigned id, ArrayRef<Value> indices) {
+void BlockProgram::takeApart(unsigned id, ArrayRef<Value> indices, bool isBounded) {
   const int64_t size = axes[id].size;
   const unsigned depth = axes[id].depth;
   auto extentOf = [&](Value index) { return kernelValue(mergedExtents.lookup(index)); };
@@ -54,6 +54,10 @@ void BlockProgram::takeApart(unsigned id, ArrayRef<Value> indices) {
         rest.axes, depth};
     rest.value = FloorDivOp::create(at(depth), loc, rest.value.getType(), rest.value, extent.value);
   }
+  // Bulk copies of windows ask how far their elements may lie from their places.
+  if (isBounded && !rest.axes.size())
+    rest.value = FloorModOp::create(at(depth), loc, rest.value.getType(), rest.value,
+                                    extentOf(indices.front()));
   scopes[depth].memo[indices.front()] = rest;
 }
 

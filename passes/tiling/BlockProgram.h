@@ -256,7 +256,7 @@ private:
 
   // BlockMerged.cpp: indices that are counted through as one.
   mlir::Value mergedExtent(llvm::ArrayRef<mlir::Value> indices);
-  void takeApart(unsigned axis, llvm::ArrayRef<mlir::Value> indices);
+  void takeApart(unsigned axis, llvm::ArrayRef<mlir::Value> indices, bool isBounded = false);
   void bindMerged(Reduction &reduction, llvm::ArrayRef<mlir::Value> indices);
 
   // BlockDot.cpp: contractions.

@@ -36,8 +36,9 @@ TK_DEVICE void prefetch_tensor_map(const TensorMap *map) {
     form("5d", "{%5, %6, %7, %8, %9}", "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]), "r"(at[4]))
 
 #define TK_LOAD_FORM(flags, extra, dims, coordinates, ...)                                         \
-  asm volatile("cp.async.bulk.tensor." dims ".shared::cluster.global.mbarrier::complete_tx::bytes" \
-               flags " [%0], [%1, " coordinates "], [%2]" extra ";" ::"r"(shared_address(to)),     \
+  asm volatile("cp.async.bulk.tensor." dims                                                        \
+               ".shared::cluster.global.mbarrier::complete_tx::bytes" flags                        \
+               " [%0], [%1, " coordinates "], [%2]" extra ";" ::"r"(shared_address(to)),           \
                "l"(map), "r"(shared_address(barrier)), "h"(mask), "l"(policy), __VA_ARGS__         \
                : "memory")
 #define TK_LOAD(...) TK_LOAD_FORM("", "", __VA_ARGS__)
@@ -73,9 +74,45 @@ TK_DEVICE void bulk_load_multicast(void *to, const TensorMap *map, const int (&a
   }
 }
 
+// `form(text, operands...)` with the coordinates as operands 5 and following, and the distances of
+// a window's element behind them.
+#define TK_BY_WINDOW_RANK(form)                                                                    \
+  static_assert(rank >= 3 && rank <= 5, "a tensor map of windows has 3 to 5 axes");                \
+  if constexpr (rank == 3)                                                                         \
+    form("3d", "{%5, %6, %7}", "{%8}", "r"(at[0]), "r"(at[1]), "r"(at[2]), "h"((u16)by[0]));       \
+  else if constexpr (rank == 4)                                                                    \
+    form("4d", "{%5, %6, %7, %8}", "{%9, %10}", "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]),    \
+         "h"((u16)by[0]), "h"((u16)by[1]));                                                        \
+  else                                                                                             \
+    form("5d", "{%5, %6, %7, %8, %9}", "{%10, %11, %12}", "r"(at[0]), "r"(at[1]), "r"(at[2]),      \
+         "r"(at[3]), "r"(at[4]), "h"((u16)by[0]), "h"((u16)by[1]), "h"((u16)by[2]))
+#define TK_WINDOW_FORM(flags, extra, dims, coordinates, distances, ...)                            \
+  asm volatile("cp.async.bulk.tensor." dims                                                        \
+               ".shared::cluster.global.im2col.mbarrier::complete_tx::bytes" flags                 \
+               " [%0], [%1, " coordinates "], [%2], " distances extra                              \
+               ";" ::"r"(shared_address(to)),                                                      \
+               "l"(map), "r"(shared_address(barrier)), "n"(0), "l"(policy), __VA_ARGS__            \
+               : "memory")
+#define TK_WINDOW(...) TK_WINDOW_FORM("", "", __VA_ARGS__)
+#define TK_WINDOW_KEEP(...) TK_WINDOW_FORM(".L2::cache_hint", ", %4", __VA_ARGS__)
+
+// The same by a map of windows: `at` is the first row's place, from which rows are counted through
+// along the axes between the first and the last one; along each of these a row is read at its place
+// plus `by`, which is not negative.
+template <int rank, Keep keep = Keep::normal>
+TK_DEVICE void bulk_load_windows(void *to, const TensorMap *map, const int (&at)[rank],
+                                 const int (&by)[rank - 2], PhaseBarrier *barrier) {
+  constexpr u64 policy = cache_policy<keep>();
+  if constexpr (keep == Keep::normal) {
+    TK_BY_WINDOW_RANK(TK_WINDOW);
+  } else {
+    TK_BY_WINDOW_RANK(TK_WINDOW_KEEP);
+  }
+}
+
 #define TK_STORE_FORM(begin, dims, coordinates, ...)                                               \
-  asm volatile(begin dims ".global.shared::cta" ADD ".bulk_group [%1, " coordinates "], [%0];" ::  \
-                   "r"(shared_address(from)),                                                      \
+  asm volatile(begin dims ".global.shared::cta" ADD ".bulk_group [%1, " coordinates                \
+                          "], [%0];" ::"r"(shared_address(from)),                                  \
                "l"(map), "n"(0), "n"(0), "n"(0), __VA_ARGS__                                       \
                : "memory")
 #define TK_STORE(...) TK_STORE_FORM("cp.async.bulk.tensor.", __VA_ARGS__)
@@ -103,6 +140,10 @@ TK_DEVICE void bulk_add(const TensorMap *map, const int (&at)[rank], const void 
 #undef TK_LOAD_KEEP
 #undef TK_LOAD_CAST
 #undef TK_LOAD_CAST_KEEP
+#undef TK_BY_WINDOW_RANK
+#undef TK_WINDOW_FORM
+#undef TK_WINDOW
+#undef TK_WINDOW_KEEP
 #undef TK_STORE_FORM
 #undef TK_STORE
 #undef TK_REDUCE
@@ -120,10 +161,10 @@ TK_DEVICE void bulk_copy_out(void *to, const void *from, int bytes) {
                : "memory");
 }
 TK_DEVICE void bulk_add_out(float *to, const float *from, int bytes) {
-  asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(
-                   to),
-               "r"(shared_address(from)), "r"(bytes)
-               : "memory");
+  asm volatile(
+      "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(to),
+      "r"(shared_address(from)), "r"(bytes)
+      : "memory");
 }
 
 // Closes the thread's group of stores.

@@ -133,14 +133,19 @@ LogicalResult KernelEmitter::emitBulkCopy(gpu::BulkCopyOp copy) {
     to += " + tk::cluster_rank() * " + std::to_string(part * type.getRowLength());
     mask = ", (tk::u16)" + std::to_string((1u << cluster) - 1);
   }
+  if (!copy.getDistances().empty()) {
+    at += "}, {";
+    for (auto [d, distance] : llvm::enumerate(llvm::reverse(copy.getDistances())))
+      at += (d ? ", (int)(" : "(int)(") + scalar(distance) + ")";
+  }
+  const char *form = !mask.empty() ? "_multicast" : copy.getDistances().empty() ? "" : "_windows";
   const char *keep = copy.getOnce()    ? ", tk::Keep::first"
                      : copy.getAgain() ? ", tk::Keep::last"
                                        : "";
-  emitByOneThread(copy, loop + "tk::bulk_load" + (mask.empty() ? "" : "_multicast") + "<" +
-                            llvm::Twine(rank) + keep + ">(" + to + ", " +
-                            (isa<BlockArgument>(copy.getMap()) ? "&" : "") + names[copy.getMap()] +
-                            ", {" + at + "}, " + phaseAt(copy.getPhases(), copy.getSlot()) + mask +
-                            ");");
+  emitByOneThread(copy, loop + "tk::bulk_load" + form + "<" + llvm::Twine(rank) + keep + ">(" + to +
+                            ", " + (isa<BlockArgument>(copy.getMap()) ? "&" : "") +
+                            names[copy.getMap()] + ", {" + at + "}, " +
+                            phaseAt(copy.getPhases(), copy.getSlot()) + mask + ");");
   return success();
 }
 

@@ -62,6 +62,8 @@ public:
 
   void bulk_load(void *to, const void *map, int axes, const int *at, void *barrier, unsigned mask,
                  Place place) override;
+  void bulk_load_windows(void *to, const void *map, int axes, const int *at, const int *by,
+                         void *barrier, Place place) override;
   void bulk_store(const void *map, int axes, const int *at, const void *from, bool add,
                   Place place) override;
   void bulk_copy(void *to, const void *from, int bytes, void *barrier, Place place) override;
@@ -136,6 +138,8 @@ private:
   void endPhaseIfDone(unsigned block, unsigned barrier);
 
   const TensorBox &boxOf(const void *map, int axes, const int *at, Place place);
+  void loadBox(const TensorBox &box, void *to, const int *at, const int *by, void *barrier,
+               unsigned mask, Place place);
   void beginLoad(unsigned block, int64_t to, std::vector<unsigned char> data, unsigned barrier,
                  int alignment, uint8_t swizzle, Place place);
   bool completeOneLoad();

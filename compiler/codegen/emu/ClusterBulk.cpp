@@ -76,10 +76,32 @@ bool Cluster::completeOneLoad() {
 void Cluster::bulk_load(void *to, const void *map, int axes, const int *at, void *barrier,
                         unsigned mask, Place place) {
   const TensorBox &box = boxOf(map, axes, at, place);
+  if (box.hasPlaces)
+    fail(place, "copies a plain box by a tensor map of windows");
+  loadBox(box, to, at, nullptr, barrier, mask, place);
+}
+
+void Cluster::bulk_load_windows(void *to, const void *map, int axes, const int *at, const int *by,
+                                void *barrier, Place place) {
+  const TensorBox &box = boxOf(map, axes, at, place);
+  if (!box.hasPlaces)
+    fail(place, "copies windows by a tensor map of plain boxes");
+  const int most = axes == 3 ? 65535 : axes == 4 ? 255 : 31;
+  for (int axis = 0; axis + 2 < axes; ++axis)
+    if (by[axis] < 0 || by[axis] > most)
+      fail(place, "reads windows at a distance of " + std::to_string(by[axis]) +
+                      " elements, of which there may be 0 to " + std::to_string(most));
+  if (!box.isPlace(at))
+    fail(place, "begins to copy windows where there is no place of one");
+  loadBox(box, to, at, by, barrier, 0, place);
+}
+
+void Cluster::loadBox(const TensorBox &box, void *to, const int *at, const int *by, void *barrier,
+                      unsigned mask, Place place) {
   const int64_t offset = ownOffset(to, "copies to", place);
   const int64_t barrierOffset = ownOffset(barrier, "copies for a barrier at", place);
   std::vector<unsigned char> data;
-  if (!box.load(global, at, offset, access(place), viewer(), data))
+  if (!box.load(global, at, by, offset, access(place), viewer(), data))
     fail(place, global.complaint);
   if (mask == 0)
     mask = 1u << me().block;

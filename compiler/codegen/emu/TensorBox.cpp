@@ -19,6 +19,12 @@ TensorBox::TensorBox(const TensorMap &map, const detail::ResolvedMap &resolved, 
     if (axis > 0)
       strides[axis] = static_cast<int64_t>(resolved.strides[axis - 1]);
   }
+  hasPlaces = !map.places.empty();
+  for (size_t i = 0; i < map.places.size(); ++i) {
+    lower[i + 1] = map.places[i].lower;
+    steps[i + 1] = map.places[i].step;
+    counts[i + 1] = empty ? 0 : resolved.counts[i];
+  }
   if (map.before > 0)
     this->address -= map.before * strides[1];
 }
@@ -30,27 +36,63 @@ int TensorBox::bytes() const {
   return static_cast<int>(bytes);
 }
 
-template <class Visit> bool TensorBox::forEachRun(const int *at, Visit visit) const {
-  int64_t index[maxAxes] = {};
-  const int64_t begin = std::clamp<int64_t>(-int64_t{at[0]}, 0, box[0]);
+template <class Visit>
+bool TensorBox::visitRow(int64_t element, const int64_t *at, Visit visit) const {
+  const int64_t begin = std::clamp<int64_t>(-at[0], 0, box[0]);
   const int64_t end = std::clamp<int64_t>(extents[0] - at[0], begin, box[0]);
-  for (int64_t element = 0;; element += box[0]) {
-    bool inside = true;
-    char *row = address;
-    for (unsigned axis = 1; axis < axes; ++axis) {
-      const int64_t coordinate = at[axis] + index[axis];
-      inside &= coordinate >= 0 && coordinate < extents[axis];
-      row += coordinate * strides[axis];
-    }
-    if (!inside) {
-      if (!visit(element, nullptr, box[0]))
-        return false;
-    } else if (!((begin == 0 || visit(element, nullptr, begin)) &&
-                 (begin == end ||
-                  visit(element + begin, row + (at[0] + begin) * strides[0], end - begin)) &&
-                 (end == box[0] || visit(element + end, nullptr, box[0] - end)))) {
+  bool inside = true;
+  char *row = address;
+  for (unsigned axis = 1; axis < axes; ++axis) {
+    inside &= at[axis] >= 0 && at[axis] < extents[axis];
+    row += at[axis] * strides[axis];
+  }
+  if (!inside)
+    return visit(element, nullptr, box[0]);
+  return (begin == 0 || visit(element, nullptr, begin)) &&
+         (begin == end ||
+          visit(element + begin, row + (at[0] + begin) * strides[0], end - begin)) &&
+         (end == box[0] || visit(element + end, nullptr, box[0] - end));
+}
+
+bool TensorBox::isPlace(const int *at) const {
+  for (unsigned axis = 1; axis + 1 < axes; ++axis) {
+    const int64_t distance = at[axis] - lower[axis];
+    if (distance < 0 || distance % steps[axis] != 0 || distance / steps[axis] >= counts[axis])
       return false;
+  }
+  return true;
+}
+
+template <class Visit>
+bool TensorBox::forEachWindow(const int *at, const int *by, Visit visit) const {
+  int64_t place[maxAxes], from[maxAxes];
+  std::copy_n(at, axes, place);
+  for (int64_t row = 0; row < box[1]; ++row) {
+    std::copy_n(place, axes, from);
+    for (unsigned axis = 1; axis + 1 < axes; ++axis)
+      from[axis] += by[axis - 1];
+    if (!visitRow(row * box[0], from, visit))
+      return false;
+    unsigned axis = 1;
+    for (; axis + 1 < axes; ++axis) {
+      place[axis] += steps[axis];
+      if (place[axis] < lower[axis] + counts[axis] * steps[axis])
+        break;
+      place[axis] = lower[axis];
     }
+    if (axis + 1 == axes)
+      ++place[axis];
+  }
+  return true;
+}
+
+template <class Visit> bool TensorBox::forEachRun(const int *at, Visit visit) const {
+  int64_t index[maxAxes] = {}, from[maxAxes];
+  for (int64_t element = 0;; element += box[0]) {
+    for (unsigned axis = 0; axis < axes; ++axis)
+      from[axis] = at[axis] + index[axis];
+    if (!visitRow(element, from, visit))
+      return false;
     unsigned axis = 1;
     for (; axis < axes && ++index[axis] == box[axis]; ++axis)
       index[axis] = 0;
@@ -78,14 +120,14 @@ static std::vector<unsigned char> roundRun(const unsigned char *from, int64_t co
   return rounded;
 }
 
-bool TensorBox::load(GlobalMemory &global, const int *at, int64_t to, Access mine,
+bool TensorBox::load(GlobalMemory &global, const int *at, const int *by, int64_t to, Access mine,
                      const Viewer &viewer, std::vector<unsigned char> &data) const {
   const auto size = static_cast<int64_t>(size_of(dtype));
   data.resize(static_cast<size_t>(bytes()));
-  if (isOutside(at) &&
+  if (!by && isOutside(at) &&
       !global.locateRead(address, static_cast<int>(size), static_cast<int>(size), mine, viewer))
     return false;
-  return forEachRun(at, [&](int64_t element, const char *from, int64_t count) {
+  auto visit = [&](int64_t element, const char *from, int64_t count) {
     const unsigned char *source = nullptr;
     if (from) {
       source = static_cast<const unsigned char *>(global.locateRead(
@@ -105,7 +147,8 @@ bool TensorBox::load(GlobalMemory &global, const int *at, int64_t to, Access min
           source ? source[b] : static_cast<unsigned char>(fillNan ? 0xff : 0);
     }
     return true;
-  });
+  };
+  return by ? forEachWindow(at, by, visit) : forEachRun(at, visit);
 }
 
 bool TensorBox::store(GlobalMemory &global, const int *at, int64_t from, const unsigned char *data,

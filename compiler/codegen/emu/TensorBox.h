@@ -33,6 +33,10 @@ struct TensorBox {
   bool fillNan = false;
   bool roundsToTf32 = false;
   bool empty = false;
+  /// Rows are places of windows: by axis but the first and the last, `counts` of them, `steps`
+  /// apart from `lower` on.
+  bool hasPlaces = false;
+  int64_t lower[maxAxes] = {}, steps[maxAxes] = {}, counts[maxAxes] = {};
   char *address = nullptr; ///< as kernels see it
 
   int bytes() const;
@@ -40,8 +44,11 @@ struct TensorBox {
 
   /// The box at `at`, as it will be in shared memory from offset `to` on. False if global memory
   /// refuses.
-  bool load(GlobalMemory &global, const int *at, int64_t to, Access mine, const Viewer &viewer,
-            std::vector<unsigned char> &data) const;
+  /// Of windows (`by`, else null) it is what lies at that distance from each place.
+  bool load(GlobalMemory &global, const int *at, const int *by, int64_t to, Access mine,
+            const Viewer &viewer, std::vector<unsigned char> &data) const;
+  /// Is there a place of a window at `at`?
+  bool isPlace(const int *at) const;
   /// Writes (or adds) what is in shared memory from offset `from` on to the box at `at`.
   bool store(GlobalMemory &global, const int *at, int64_t from, const unsigned char *data, bool add,
              Access mine, const Viewer &viewer) const;
@@ -53,6 +60,10 @@ private:
   /// Calls visit(element of the box, address or nullptr where outside, elements) for runs along the
   /// innermost axis; stops where it returns false.
   template <class Visit> bool forEachRun(const int *at, Visit visit) const;
+  /// The same for windows at the distance `by` from places that are counted through from `at` on.
+  template <class Visit> bool forEachWindow(const int *at, const int *by, Visit visit) const;
+  /// Calls visit for what lies at `at` along the innermost axis.
+  template <class Visit> bool visitRow(int64_t element, const int64_t *at, Visit visit) const;
 };
 
 } // namespace tk::emu

@@ -2,15 +2,20 @@
 #include "passes/tensor/normalize/AxisPairs.h"
 
 #include "passes/analysis/IndexSpaces.h"
+#include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/analysis/SizeFacts.h"
 #include "passes/analysis/StrideAxes.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/ADT/IntEqClasses.h"
 
 using namespace mlir;
 using namespace tk;
+
+/// Rows that most tiles of products have.
+static constexpr int64_t rowsOfProductTile = 128;
 
 static unsigned rankOf(Value tensor) { return cast<RankedTensorType>(tensor.getType()).getRank(); }
 
@@ -158,6 +163,29 @@ void AxisPairs::tieResults(ComputeOp compute) {
   }
 }
 
+/// Wants the rows of a matrix product as one index, where tiles of the inner one would not be full.
+void AxisPairs::wantRows(ComputeOp compute) {
+  for (ReduceOp reduce : compute.getBlock()->getOps<ReduceOp>()) {
+    if (reduce.isOnline() || !isMatrixProduct(reduce))
+      continue;
+    auto product = reduce.getYield().getValues()[0].getDefiningOp<arith::MulFOp>();
+    if (!product)
+      continue;
+    for (unsigned p = 0; p + 1 < compute.getNumIndices(); ++p) {
+      if (getSizeFact(kernel, compute.getExtents()[p + 1]).divisor % rowsOfProductTile == 0)
+        continue;
+      Dependence outer{ValueRange{compute.getIndex(p)}}, inner{ValueRange{compute.getIndex(p + 1)}};
+      unsigned both = 0, neither = 0;
+      for (Value factor : product->getOperands()) {
+        both += outer.on(factor) && inner.on(factor);
+        neither += !outer.on(factor) && !inner.on(factor);
+      }
+      if (both == 1 && neither == 1)
+        wanted[*find(compute, p)] = true;
+    }
+  }
+}
+
 AxisPairs::AxisPairs(KernelOp kernel) : kernel(kernel) {
   auto add = [&](Value tensor) {
     addTensor(tensor);
@@ -172,6 +200,7 @@ AxisPairs::AxisPairs(KernelOp kernel) : kernel(kernel) {
     for (Value result : compute.getResults())
       add(result);
   kernel.walk([&](Operation *op) { addIndices(op); });
+  kernel.walk([&](ComputeOp compute) { wantRows(compute); });
   kernel.walk([&](LoadOp load) { tieLoad(load); });
   kernel.walk([&](ComputeOp compute) { tieResults(compute); });
   kernel.walk([&](Operation *op) {

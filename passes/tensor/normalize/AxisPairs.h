@@ -33,6 +33,7 @@ private:
   void addIndices(mlir::Operation *owner);
   void tieLoad(LoadOp load);
   void tieResults(ComputeOp compute);
+  void wantRows(ComputeOp compute);
   void checkIndex(mlir::BlockArgument index);
   bool runsOverAxis(mlir::BlockArgument index, mlir::Value extent) const;
 

@@ -14,6 +14,11 @@
 //
 // The pass leaves strided parameters and `inout` parameters alone.
 //
+//   3. An index of a reduction over several that runs over one value, as the elements of a window
+//   of
+// one do, goes as well: it is 0. The extent becomes the number 1, so that places of windows are
+// what the tensor's axis has.
+//
 //   tk.bind %b[%K, %N]; tk.load %b[%k, %j]
 //     =>                                                                          // N <= 1
 //   tk.bind %b[%K]; tk.load %b[%k]
@@ -23,6 +28,8 @@
 #include "passes/analysis/SizeFacts.h"
 #include "passes/analysis/StrideAxes.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/SmallBitVector.h"
 
 namespace tk {
@@ -79,7 +86,63 @@ struct DropUnitAxes : tk::impl::DropUnitAxesBase<DropUnitAxes> {
     numDropped += dropped.count();
   }
 
+  /// Drops indices of reductions over one value, where others stay. Returns the extents.
+  static llvm::SetVector<Value> dropIndices(KernelOp kernel) {
+    llvm::SetVector<Value> ones;
+    kernel.walk([&](ReduceOp reduce) {
+      SmallVector<Value> lower, upper;
+      SmallVector<Attribute> names;
+      SmallVector<unsigned> dropped;
+      for (unsigned p = 0; p < reduce.getNumIndices(); ++p) {
+        Value end = reduce.getUpper()[p];
+        if (isa<BlockArgument>(end) && getSizeFact(kernel, end).exact == 1 &&
+            getConstantIndex(reduce.getLower()[p]) == 0) {
+          dropped.push_back(p);
+          continue;
+        }
+        lower.push_back(reduce.getLower()[p]);
+        upper.push_back(end);
+        names.push_back(reduce.getIndexNames()[p]);
+      }
+      if (dropped.empty() || lower.empty())
+        return;
+      for (unsigned p : llvm::reverse(dropped)) {
+        ones.insert(reduce.getUpper()[p]);
+        reduce.getIndex(p).replaceAllUsesWith(reduce.getLower()[p]);
+        reduce.getBlock()->eraseArgument(p);
+      }
+      llvm::append_range(lower, upper);
+      reduce->setOperands(lower);
+      reduce.setIndexNamesAttr(ArrayAttr::get(reduce.getContext(), names));
+    });
+    return ones;
+  }
+
+  /// Makes `ones` the number 1, and folds what follows from it.
+  static void fold(KernelOp kernel, const llvm::SetVector<Value> &ones) {
+    OpBuilder builder = OpBuilder::atBlockBegin(&kernel.getBody().front());
+    Value one = arith::ConstantIndexOp::create(builder, kernel.getLoc(), 1);
+    for (Value extent : ones)
+      extent.replaceAllUsesWith(one);
+    kernel.walk([&](Operation *op) {
+      if (!isa<arith::AddIOp, arith::SubIOp, arith::MulIOp, FloorDivOp>(op))
+        return;
+      builder.setInsertionPoint(op);
+      SmallVector<Value> folded;
+      if (failed(builder.tryFold(op, folded)) || folded.empty())
+        return;
+      op->replaceAllUsesWith(folded);
+      op->erase();
+    });
+  }
+
   void runOnOperation() override {
+    for (KernelOp kernel : getOperation().getOps<KernelOp>()) {
+      if (kernel->hasAttr("tk.schedules"))
+        continue; // its blocks name indices, and say what becomes of each
+      if (llvm::SetVector<Value> ones = dropIndices(kernel); !ones.empty())
+        fold(kernel, ones);
+    }
     for (KernelOp kernel : getOperation().getOps<KernelOp>())
       for (auto [i, param] : llvm::enumerate(kernel.getParamArguments())) {
         if (!isa<RankedTensorType>(param.getType()) || kernel.getParam(i).getInout() ||

@@ -40,6 +40,7 @@
 #include "passes/analysis/ComputedFactor.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/tensor/normalize/Simplify.h"
 #include "passes/tensor/split/SignificandParts.h"
 #include "passes/tensor/windows/FlattenedSum.h"
 
@@ -284,6 +285,15 @@ struct FlattenWindows : tk::impl::FlattenWindowsBase<FlattenWindows> {
     std::optional<WindowSum> sum = readWindowSum(kernel, compute, reduce);
     if (!sum)
       return;
+    if (!always && isCopiedAsItLies(*sum)) {
+      note(reduce, passName, Verdict::Declined,
+           "the " + describe(reduce) + " stays as it is: bulk copies bring its windows");
+      // One loop goes through the window's elements and their channels, a slice of these at a time.
+      auto channel = cast<BlockArgument>(sum->window.getIndices().back());
+      if (unsigned last = reduce.getNumIndices() - 1; channel.getArgNumber() < last)
+        moveIndex(reduce, channel.getArgNumber(), last);
+      return;
+    }
     std::optional<WindowPlan> plan = planWindowSum(*sum, processors);
     if (always)
       plan = WindowPlan{static_cast<unsigned>(unrolled), slice, shares, 0};

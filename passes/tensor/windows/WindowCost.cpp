@@ -7,11 +7,11 @@
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/SizeFacts.h"
 #include "passes/machine/WarpgroupTiles.h"
+#include "passes/plan/WindowPlaces.h"
 #include "passes/tensor/split/SignificandParts.h"
 #include "passes/tensor/windows/WindowSums.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 #include <cmath>
 #include <limits>
@@ -77,38 +77,8 @@ struct Extents {
 
 } // namespace
 
-/// About how large a number of the launch is; NaN if that is not known. A dimension lies between
-/// the power of two that bounds it and half of that.
-static double estimate(KernelOp kernel, Value value) {
-  if (std::optional<int64_t> number = getConstantIndex(value))
-    return static_cast<double>(*number);
-  Operation *op = value.getDefiningOp();
-  if (auto arg = dyn_cast<BlockArgument>(value))
-    if (auto compute = dyn_cast<ComputeOp>(arg.getOwner()->getParentOp()))
-      return (estimate(kernel, compute.getExtents()[arg.getArgNumber()]) - 1) / 2;
-  if (!op) {
-    SizeFact fact = getSizeFact(kernel, value);
-    if (!fact.upper)
-      return std::numeric_limits<double>::quiet_NaN();
-    const auto upper = static_cast<double>(std::max<int64_t>(*fact.upper, 1));
-    return fact.divisor == *fact.upper || upper < 3 ? upper : std::ceil(0.75 * upper);
-  }
-  if (op->getNumOperands() != 2)
-    return std::numeric_limits<double>::quiet_NaN();
-  const double a = estimate(kernel, op->getOperand(0)), b = estimate(kernel, op->getOperand(1));
-  return llvm::TypeSwitch<Operation *, double>(op)
-      .Case<arith::AddIOp>([&](auto) { return a + b; })
-      .Case<arith::SubIOp>([&](auto) { return std::max(a - b, 0.0); })
-      .Case<arith::MulIOp>([&](auto) { return a * b; })
-      .Case<FloorDivOp>([&](auto) { return std::floor(a / std::max(b, 1.0)); })
-      .Case<FloorModOp>([&](auto) { return std::fmod(a, std::max(b, 1.0)); })
-      .Case<arith::MinSIOp>([&](auto) { return std::min(a, b); })
-      .Case<arith::MaxSIOp>([&](auto) { return std::max(a, b); })
-      .Default([](Operation *) { return std::numeric_limits<double>::quiet_NaN(); });
-}
-
 static double sizeOf(const WindowSum &sum, BlockArgument index) {
-  return std::max(estimate(sum.kernel, sum.extentOf(index)), 1.0);
+  return std::max(estimateSize(sum.kernel, sum.extentOf(index)), 1.0);
 }
 
 static Extents extentsOf(const WindowSum &sum) {

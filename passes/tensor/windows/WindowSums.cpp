@@ -21,6 +21,7 @@
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/analysis/SizeFacts.h"
+#include "passes/plan/WindowPlaces.h"
 #include "passes/tensor/split/SignificandParts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -175,6 +176,32 @@ bool WindowReader::read() {
              [](BlockArgument a, BlockArgument b) { return a.getArgNumber() < b.getArgNumber(); });
   return sum.batches.size() + (sum.phases.empty() ? 0 : 1) <= 1 && !sum.rows.empty() &&
          !sum.pixels.empty();
+}
+
+/// Does the load's last axis have whole vectors of neighbours along one of `indices`?
+static bool hasVectorsAlong(const WindowSum &sum, LoadOp load, ArrayRef<BlockArgument> indices) {
+  constexpr int64_t vectorElements = 8;
+  auto last = dyn_cast<BlockArgument>(load.getIndices().back());
+  return last && llvm::is_contained(indices, last) &&
+         getSizeFact(sum.kernel, getExtents(sum.kernel, load.getTensor()).back()).divisor %
+                 vectorElements ==
+             0;
+}
+
+bool tk::isCopiedAsItLies(const WindowSum &sum) {
+  ComputeOp compute = sum.compute;
+  if (!(sum.element.isF16() || sum.element.isBF16()) || !sum.batches.empty() ||
+      !sum.phases.empty() || sum.rows.size() != 1 || compute.getNumResults() != 1)
+    return false;
+  SmallVector<Value> counted(sum.pixels.begin(), sum.pixels.end());
+  for (auto [n, index] : llvm::enumerate(sum.pixels))
+    if (index.getArgNumber() != sum.pixels.front().getArgNumber() + n)
+      return false;
+  SmallVector<BlockArgument> rowsAndChannels(sum.channels);
+  llvm::append_range(rowsAndChannels, sum.rows);
+  return hasVectorsAlong(sum, sum.window, sum.channels) &&
+         hasVectorsAlong(sum, sum.weights, rowsAndChannels) &&
+         areWindowsCopied(sum.kernel, compute, sum.window, counted);
 }
 
 std::optional<WindowSum> tk::readWindowSum(KernelOp kernel, ComputeOp compute, ReduceOp reduce) {

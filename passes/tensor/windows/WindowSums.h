@@ -67,6 +67,11 @@ struct WindowPlan {
 /// Matches `reduce`, in the block of `compute`, as a convolution.
 std::optional<WindowSum> readWindowSum(KernelOp kernel, ComputeOp compute, ReduceOp reduce);
 
+/// True if warpgroups can multiply both factors, of 16 bits, from where TMA loads bring them: the
+/// windows have vectors of channels, and their places are all indices but those of the weights'
+/// rows.
+bool isCopiedAsItLies(const WindowSum &sum);
+
 /// The plan of the least time on `processors` multiprocessors; nothing if sizes are unknown.
 std::optional<WindowPlan> planWindowSum(const WindowSum &sum, int64_t processors);
 

@@ -1,5 +1,5 @@
-// Copies by the bulk copy engine. Twin of ../bulk_copy.cuh; the launcher fills tensor maps with what
-// the engine knows them by.
+// Copies by the bulk copy engine. Twin of ../bulk_copy.cuh; the launcher fills tensor maps with
+// what the engine knows them by.
 #pragma once
 
 namespace tk {
@@ -24,6 +24,12 @@ template <int rank, Keep keep = Keep::normal>
 TK_DEVICE void bulk_load_multicast(void *to, const TensorMap *map, const int (&at)[rank],
                                    PhaseBarrier *barrier, u16 mask, Place place = {}) {
   tk_emu_engine->bulk_load(to, map, rank, at, barrier, mask, place);
+}
+template <int rank, Keep keep = Keep::normal>
+TK_DEVICE void bulk_load_windows(void *to, const TensorMap *map, const int (&at)[rank],
+                                 const int (&by)[rank - 2], PhaseBarrier *barrier,
+                                 Place place = {}) {
+  tk_emu_engine->bulk_load_windows(to, map, rank, at, by, barrier, place);
 }
 template <int rank>
 TK_DEVICE void bulk_store(const TensorMap *map, const int (&at)[rank], const void *from,

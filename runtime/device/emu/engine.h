@@ -69,6 +69,8 @@ public:
   // Bulk copies: a box of a tensor map, or a run of bytes. With mask 0 a load is for this block.
   virtual void bulk_load(void *to, const void *map, int axes, const int *at, void *barrier,
                          unsigned mask, Place place) = 0;
+  virtual void bulk_load_windows(void *to, const void *map, int axes, const int *at, const int *by,
+                                 void *barrier, Place place) = 0;
   virtual void bulk_store(const void *map, int axes, const int *at, const void *from, bool add,
                           Place place) = 0;
   virtual void bulk_copy(void *to, const void *from, int bytes, void *barrier, Place place) = 0;

@@ -40,6 +40,7 @@ inline bool is_emulated(std::string_view target) {
 struct ResolvedMap {
   std::vector<uint64_t> extents;
   std::vector<uint64_t> strides; ///< in bytes, of axes 1, 2, …
+  std::vector<int64_t> counts;   ///< of the map's places
   bool empty = false;
 };
 

@@ -196,8 +196,17 @@ struct Arg {
   bool operator==(const Arg &) const = default;
 };
 
-/// A TMA tensor map, encoded at launch (cuTensorMapEncodeTiled). Axes go from the innermost
-/// outwards.
+/// Places of windows along one axis of a tensor map: `count` of them, `step` elements apart, of
+/// which the first is at `lower`.
+struct WindowPlaces {
+  int32_t lower = 0;
+  uint32_t step = 1;
+  DimExpr count;
+  bool operator==(const WindowPlaces &) const = default;
+};
+
+/// A TMA tensor map, encoded at launch (cuTensorMapEncodeTiled, or cuTensorMapEncodeIm2col with
+/// `places`). Axes go from the innermost outwards.
 struct TensorMap {
   bool of_scratch = false;
   uint32_t index = 0; ///< tensor or scratch buffer
@@ -212,6 +221,9 @@ struct TensorMap {
   bool rounds_to_tf32 = false; ///< what is loaded, of f32
   /// The map begins so many steps of axis 1 before the tensor. What lies there is not read.
   uint32_t before = 0;
+  /// Of axis 1 to the last but one, or empty. The box's rows, `box[1]` of them, then are places
+  /// that are counted through, those of axis 1 first and those of the last axis one by one.
+  std::vector<WindowPlaces> places;
   bool operator==(const TensorMap &) const = default;
 };
 

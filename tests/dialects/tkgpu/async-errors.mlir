@@ -369,3 +369,24 @@ tkgpu.func @f args [] {
   %r = tkgpu.join %x, %x : tensor<64x8xf32>, tensor<64x8xf32> -> tensor<64x16xf32>
   tkgpu.return
 }
+
+// -----
+
+tkgpu.func @f args ["m"] {
+^bb0(%m: !tkgpu.tensor_map):
+  %c0 = arith.constant 0 : index
+  %s = tkgpu.alloc_shared : <[64, 64], bf16 chunk = 8 phases = 8>
+  // expected-error @below {{expected a distance along each axis but the first and the last one, and whole tiles, of windows}}
+  tkgpu.bulk_copy %s, %m[%c0, %c0, %c0] at distances(%c0, %c0) : <[64, 64], bf16 chunk = 8 phases = 8>
+  tkgpu.return
+}
+
+// -----
+
+tk.kernel @k dims ["M"] params [#tk.param<"a">] results [] {
+^bb0(%M: index, %a: tensor<?x?x?xbf16>):
+  tk.bind %a[%M, %M, %M] : tensor<?x?x?xbf16>
+  // expected-error @below {{expected places, and where and how far apart they are, along all of 3 axes but the first and the last one}}
+  %m = tkgpu.tensor_map %a : tensor<?x?x?xbf16> extents(%M, %M, %M) strides(%M, %M, %M) box [1, 64, 64] swizzle 128 places(%M, %M) from [0, 0] by [1, 1]
+  tk.return
+}

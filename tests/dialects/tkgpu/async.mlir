@@ -47,6 +47,26 @@ tkgpu.func @roles args ["a", "b"] {
   tkgpu.return
 } {num_warps = 8 : i64, producer_warps = 4 : i64, tkgpu.plan = #tkgpu.plan<tiles = #tkgpu.schedule<tile = [128, 256], reduce = [64], warps = 8, per_thread = 128, vector = 16, stages = 4, group = 8, persistent = 1, cluster = 2>>}
 
+// Windows: places of a map, and how far from them a copy reads.
+// CHECK-LABEL: tkgpu.func @windows
+// CHECK: tkgpu.bulk_copy %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}] at distances(%{{.*}}, %{{.*}}) : <[64, 64], bf16
+tkgpu.func @windows args ["x"] {
+^bb0(%x: !tkgpu.tensor_map):
+  %c0 = arith.constant 0 : index
+  %s = tkgpu.alloc_shared : <[64, 64], bf16 chunk = 8 phases = 8>
+  tkgpu.bulk_copy %s, %x[%c0, %c0, %c0, %c0] at distances(%c0, %c0) : <[64, 64], bf16 chunk = 8 phases = 8>
+  tkgpu.return
+}
+
+// CHECK-LABEL: tk.kernel @places
+// CHECK: tkgpu.tensor_map %{{.*}} box [1, 1, 64, 64] swizzle 128 places(%H, %H) from [-1, -1] by [1, 2]
+tk.kernel @places dims ["N", "H"] params [#tk.param<"x">] results [] {
+^bb0(%N: index, %H: index, %x: tensor<?x?x?x?xbf16>):
+  tk.bind %x[%N, %H, %H, %H] : tensor<?x?x?x?xbf16>
+  %m = tkgpu.tensor_map %x : tensor<?x?x?x?xbf16> extents(%N, %H, %H, %H) strides(%H, %H, %H, %H) box [1, 1, 64, 64] swizzle 128 places(%H, %H) from [-1, -1] by [1, 2]
+  tk.return
+}
+
 // CHECK-LABEL: tkgpu.func @numbers
 // CHECK: %[[DRAWN:.*]] = tkgpu.draw %{{.*}} to %{{.*}} : <i32>
 // CHECK-NEXT: tkgpu.tell %[[DRAWN]]

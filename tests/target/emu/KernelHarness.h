@@ -41,6 +41,8 @@ public:
   void mappedAgain(std::vector<uint32_t> box, uint8_t swizzle);
   /// The last map begins so many rows (of axis 1) before its tensor.
   void beginBefore(uint32_t rows) { maps.back().before = rows; }
+  /// Rows of the last map are places of windows.
+  void atPlaces(std::vector<WindowPlaces> places) { maps.back().places = std::move(places); }
   /// Adds a parameter of 32 bits.
   void integer(int value);
   /// Adds a buffer of 4 bytes that is 0 before the launch, and after it has to be.

@@ -68,6 +68,48 @@ k(const __grid_constant__ tk::TensorMap x, int *y) {)" +
   });
 }
 
+TEST_CASE("rows are places of windows that the copy counts through", "[hopper]") {
+  // x[3, 7, 6, 8]; windows of 3 x 3 that begin 1 before the tensor, 2 rows and 1 column apart: 4 x
+  // 6 places an image. 32 rows from place 40 on leave the tensor behind its last image.
+  struct Copy {
+    int first, byRow, byColumn;
+  };
+  const Copy copies[] = {{0, 0, 0}, {5, 2, 1}, {17, 1, 2}, {40, 1, 1}, {66, 0, 2}};
+  std::vector<int> x = counting(3 * 7 * 6 * 8), y(5 * 256);
+  std::string body = std::string(head) + R"(extern "C" __global__ void __launch_bounds__(128)
+k(const __grid_constant__ tk::TensorMap x, int *y) {)" +
+                     prologue +
+                     "  if (tk::thread_index() == 0) {\n    tk::phase_expect(ready, 5120);\n";
+  for (int n = 0; n < 5; ++n) {
+    const Copy &copy = copies[n];
+    const int image = copy.first / 24, row = copy.first / 6 % 4, column = copy.first % 6;
+    body += "    tk::bulk_load_windows<4>(shared + " + std::to_string(1024 + n * 1024) +
+            ", &x, {0, " + std::to_string(column - 1) + ", " + std::to_string(2 * row - 1) + ", " +
+            std::to_string(image) + "}, {" + std::to_string(copy.byColumn) + ", " +
+            std::to_string(copy.byRow) + "}, ready);\n";
+  }
+  body += "  }\n  tk::phase_wait(ready, 0);\n" + dumpText(5 * 256) + "}";
+  KernelHarness k(body);
+  k.threads = 128;
+  k.sharedBytes = 1024 + 5120;
+  k.inView({x.data(), DType::i32, tk::Extents{3, 7, 6, 8}});
+  k.mapped({8, 32, 1, 1}, 0);
+  k.atPlaces({{-1, 1, tk::Expr(int64_t{6})}, {-1, 2, tk::Expr(int64_t{4})}});
+  k.out(y, DType::i32);
+  tk::test::runOnBoth(k, [&] {
+    size_t wrong = 0;
+    for (int i = 0; i < 5 * 256; ++i) {
+      const Copy &copy = copies[i / 256];
+      const int place = copy.first + i / 8 % 32, image = place / 24;
+      const int row = 2 * (place / 6 % 4) - 1 + copy.byRow, column = place % 6 - 1 + copy.byColumn;
+      const bool inside = image < 3 && row >= 0 && row < 7 && column >= 0 && column < 6;
+      wrong += y[static_cast<size_t>(i)] !=
+               (inside ? x[static_cast<size_t>(((image * 7 + row) * 6 + column) * 8 + i % 8)] : 0);
+    }
+    CHECK(wrong == 0);
+  });
+}
+
 TEST_CASE("swizzles permute chunks of 16 bytes by the rows of 128 bytes", "[hopper]") {
   for (int swizzle : {0, 1, 2, 3}) {
     const int row = swizzle ? 4 << swizzle : 8; // words

@@ -122,6 +122,10 @@ k(const __grid_constant__ tk::TensorMap map, float *y) {
     const std::string form = "<" + std::to_string(rank) + ">(", box = "&map, {" + at + "}";
     text += "  tk::bulk_load" + form + "shared, " + box + ", barrier);\n";
     text += "  tk::bulk_load_multicast" + form + "shared, " + box + ", barrier, 3);\n";
+    if (rank >= 3)
+      for (const char *keep : {"", ", tk::Keep::last"})
+        text += "  tk::bulk_load_windows<" + std::to_string(rank) + keep + ">(shared, " + box +
+                ", {1" + (rank > 3 ? ", 2" : "") + (rank > 4 ? ", 3" : "") + "}, barrier);\n";
     text += "  tk::bulk_store" + form + box + ", shared);\n";
     text += "  tk::bulk_add" + form + box + ", shared);\n";
   }

@@ -121,6 +121,8 @@ TEST_CASE("bulk copies that the machine refuses", "[emu]") {
          {"uses a tensor map that is not one of its parameters"});
   expect("  if (i == 0) tk::bulk_load<1>(shared, &map, {1}, ready);",
          {"begins a box at element 1 of its innermost axis, not at a multiple of 16 bytes"});
+  expect("  if (i == 0) tk::bulk_load_windows<3>(shared, &map, {0, 0, 0}, {0}, ready);",
+         {"gives 3 coordinates to a tensor map of 1 axes"});
   expect("  if (i == 0) tk::bulk_copy(shared, x, 24, ready);",
          {"copies 24 bytes, not a multiple of 16"});
   expect("  if (i == 0) tk::bulk_copy(shared, x + 60, 32, ready);",

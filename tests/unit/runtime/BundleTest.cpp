@@ -62,8 +62,8 @@ TEST_CASE("what is no bundle is refused with a reason", "[bundle]") {
   CHECK(refusal(good.substr(0, good.size() / 2)).find("checksum") != std::string::npos);
   CHECK(refusal(good + "x").find("checksum") != std::string::npos);
   std::string newer = good;
-  newer[8] = 9;
-  CHECK(refusal(newer) == "'x.tkb' is a bundle of format 9; this runtime reads format 8");
+  newer[8] = 10;
+  CHECK(refusal(newer) == "'x.tkb' is a bundle of format 10; this runtime reads format 9");
   std::string other = good;
   other[12] = 1;
   CHECK(refusal(other) ==

@@ -140,7 +140,30 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap *map, int type, unsigned rank, void 
                         fill,
                         {extents, extents + rank},
                         {strides, strides + rank - 1},
-                        {box, box + rank}});
+                        {box, box + rank},
+                        {},
+                        {},
+                        {}});
+  map->opaque[0] = reinterpret_cast<uint64_t>(address);
+  return 0;
+}
+
+CUresult cuTensorMapEncodeIm2col(CUtensorMap *map, int type, unsigned rank, void *address,
+                                 const uint64_t *extents, const uint64_t *strides, const int *lower,
+                                 const int *upper, unsigned channels, unsigned pixels,
+                                 const uint32_t *steps, int, int swizzle, int promotion, int fill) {
+  if (state.encode_result)
+    return state.encode_result;
+  state.maps.push_back({type,
+                        swizzle,
+                        promotion,
+                        fill,
+                        {extents, extents + rank},
+                        {strides, strides + rank - 1},
+                        {channels, pixels},
+                        {lower, lower + rank - 2},
+                        {upper, upper + rank - 2},
+                        {steps, steps + rank}});
   map->opaque[0] = reinterpret_cast<uint64_t>(address);
   return 0;
 }

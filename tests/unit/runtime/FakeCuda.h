@@ -26,6 +26,8 @@ struct FakeCudaState {
     int type, swizzle, promotion, fill;
     std::vector<uint64_t> extents, strides;
     std::vector<uint32_t> box;
+    std::vector<int> lower, upper; ///< of windows
+    std::vector<uint32_t> steps;
   };
   std::vector<Map> maps; ///< as they were encoded; the first word of one is its address
   struct Launch {

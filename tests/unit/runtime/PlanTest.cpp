@@ -204,6 +204,20 @@ TEST_CASE("a plan that points outside its signature is refused", "[plan]") {
     plan.tensor_maps = {map};
     CHECK(well_formed(plan, signature) == (before <= 16));
   }
+  // Places are along all axes but the first and the last one.
+  map.before = 0;
+  map.places = {{-1, 2, Expr::variable(0)}};
+  plan.tensor_maps = {map};
+  CHECK(well_formed(plan, signature));
+  CHECK(decode_plan(encode(plan)) == plan);
+  CHECK(plan.str(signature).find(", places (M from -1 by 2)\n") != std::string::npos);
+  for (const WindowPlaces &along : {WindowPlaces{0, 0, Expr(4)}, WindowPlaces{0, 9, Expr(4)},
+                                    WindowPlaces{0, 1, Expr::variable(9)}}) {
+    plan.tensor_maps[0].places = {along};
+    CHECK(!well_formed(plan, signature));
+  }
+  plan.tensor_maps[0].places = {map.places[0], map.places[0]};
+  CHECK(!well_formed(plan, signature));
 }
 
 TEST_CASE("plans print in terms of the signature", "[plan]") {

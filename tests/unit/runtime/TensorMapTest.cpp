@@ -89,6 +89,36 @@ TEST_CASE_METHOD(MappedGemm, "a map is encoded again only where its tensor moves
   CHECK(fake().maps.size() == 4);
 }
 
+TEST_CASE_METHOD(MappedGemm, "places of windows are encoded by the corners of their box",
+                 "[driver]") {
+  // a[M, K] as M images of K / 4 places of 4 elements, each read from 2 before on, 2 apart.
+  Expr m = Expr::variable(0), k = Expr::variable(1);
+  TensorMap &a = maps[0];
+  a.extents = {Expr(4), Expr(64), m};
+  a.strides = {Expr(4), k};
+  a.box = {4, 8, 1};
+  a.swizzle = 0;
+  a.places = {{-2, 2, k}};
+  REQUIRE(run(6, 8, 10, 24));
+  const auto &map = fake().maps[0];
+  CHECK(map.extents == std::vector<uint64_t>{4, 64, 6});
+  CHECK(map.box == std::vector<uint32_t>{4, 8});
+  CHECK(map.lower == std::vector<int>{-2});
+  CHECK(map.upper == std::vector<int>{-2 + 2 * 7 + 1 - 64});
+  CHECK(map.steps == std::vector<uint32_t>{1, 2, 1});
+  // Corners have 16 bits of one axis.
+  Status far = run(1, 20000, 2, 24);
+  REQUIRE(!far);
+  CHECK(far.error().code() == ErrorCode::overflow);
+  CHECK(far.error().message() ==
+        "tensor 'a': windows reach 39933 elements beyond an axis, and bulk "
+        "copies take from -32768 to 32767");
+  fake().encode_result = 1;
+  Status refused = run(6, 8, 12, 24);
+  REQUIRE(!refused);
+  CHECK(refused.error().message().find("cuTensorMapEncodeIm2col") == 0);
+}
+
 TEST_CASE_METHOD(MappedGemm, "what a tensor map cannot hold is refused by name", "[driver]") {
   Status narrow = run(6, 6, 10, 24);
   REQUIRE(!narrow);
