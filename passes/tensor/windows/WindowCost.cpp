@@ -130,6 +130,8 @@ static double scratchOf(const Extents &extents, Slice slice, int64_t shares) {
 /// What the product of a plan takes, and what is stored for it.
 static double timeOfPlan(const Extents &extents, Slice slice, int64_t shares, int64_t processors) {
   const double channels = wholeSlices(extents, slice);
+  if (std::isnan(extents.rows * extents.pixels * extents.batches)) // a size is not known
+    return std::numeric_limits<double>::quiet_NaN();
   double product = std::numeric_limits<double>::max();
   for (const WarpgroupTile &tile : warpgroupTiles) {
     if (tile.m > 128)
