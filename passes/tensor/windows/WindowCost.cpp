@@ -65,8 +65,9 @@ constexpr double bytesOfWide = 4, bytesOfPart = 2;
 constexpr double mostScratch = double(int64_t(1) << 32), launchesBeside = 3;
 /// Steps of a share at least.
 constexpr int64_t leastSteps = 4;
-/// What more shares should take at most of the time of fewer.
-constexpr double worthOfShares = 0.9;
+/// What more shares, or more windows that are stored tap by tap, should take at most of the time of
+/// fewer.
+constexpr double worthOfMore = 0.9;
 
 /// What a plan's product is over, and how many copies of the windows' tensor are its factors.
 struct Extents {
@@ -181,8 +182,8 @@ std::optional<WindowPlan> tk::planWindowSum(const WindowSum &sum, int64_t proces
         const double time = timeOfPlan(extents, slice, shares, processors);
         if (std::isnan(time) || scratchOf(extents, slice, shares) > mostScratch)
           continue;
-        const bool isMoreShares = best && shares > best->shares;
-        if (!best || time < best->time * (isMoreShares ? worthOfShares : 1))
+        const bool isMore = best && (shares > best->shares || unrolled > best->unrolled);
+        if (!best || time < best->time * (isMore ? worthOfMore : 1))
           best = WindowPlan{unrolled, slice.length, shares, time};
       }
   }
