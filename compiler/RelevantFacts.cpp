@@ -103,7 +103,8 @@ static Value extentOf(BlockArgument index) {
              : Value();
 }
 
-/// The indices that `value` is a sum of, with factors; not those of what is read from tensors.
+/// The indices that `value` is a sum of, with constant factors; not those of what is read from
+/// tensors.
 static void addSummands(Value value, llvm::SmallVectorImpl<BlockArgument> &indices) {
   if (auto index = dyn_cast<BlockArgument>(value)) {
     if (!isa<KernelOp>(index.getOwner()->getParentOp()))
@@ -111,7 +112,12 @@ static void addSummands(Value value, llvm::SmallVectorImpl<BlockArgument> &indic
     return;
   }
   Operation *op = value.getDefiningOp();
-  if (isa<arith::AddIOp, arith::SubIOp, arith::MulIOp, FloorDivOp>(op))
+  const bool isSum = isa<arith::AddIOp, arith::SubIOp>(op);
+  const bool hasFactor =
+      isa<arith::MulIOp, FloorDivOp>(op) && llvm::any_of(op->getOperands(), [](Value factor) {
+        return getConstantIndex(factor).has_value();
+      });
+  if (isSum || hasFactor)
     for (Value operand : op->getOperands())
       addSummands(operand, indices);
 }

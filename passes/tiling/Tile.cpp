@@ -23,6 +23,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/tkgpu/TkGpuPlan.h"
+#include "passes/analysis/PartPairs.h"
 #include "passes/analysis/Refusal.h"
 #include "passes/machine/Machine.h"
 #include "passes/plan/ScheduleBlock.h"

@@ -8,6 +8,7 @@
 #define TK_PASSES_TENSOR_SPLIT_SIGNIFICANDPARTS_H
 
 #include "dialects/tk/TkDialect.h"
+#include "passes/analysis/PartPairs.h"
 
 #include "llvm/ADT/MapVector.h"
 
@@ -15,8 +16,6 @@
 
 namespace tk {
 
-/// The stored parts of a number, and the multiplied pairs of parts of two numbers.
-inline constexpr int64_t countParts = 4, countPairs = 6;
 /// The number of elements of which rows of parts, and the range of the sum, have a multiple: whole
 /// lines and whole slices.
 inline constexpr int64_t elementsOfSlice = 128;
