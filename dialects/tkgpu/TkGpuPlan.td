@@ -108,9 +108,8 @@ def TkGpu_PlanAttr : TkGpu_Attr<"Plan", "plan"> {
     * `unordered`: no warpgroup waits for another.
 
     ```mlir
-    tk.compute ... attributes {tkgpu.plan = #tkgpu.plan<
-      family = gemm, unit = wgmma, tiles = #tkgpu.schedule<tile = [128, 256], reduce = [64],
-      warps = 8, per_thread = 128, vector = 16, stages = 4>>}
+    #tkgpu.plan<family = gemm, unit = wgmma, tiles = <tile = [128, 256], reduce = [64], warps = 8,
+        per_thread = 128, stages = 4>, order = none>
     ```
 
     A kernel plan is not a launch plan. `tkc build --emit plan` prints the launch plan: which
