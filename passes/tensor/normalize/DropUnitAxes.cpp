@@ -86,17 +86,23 @@ struct DropUnitAxes : tk::impl::DropUnitAxesBase<DropUnitAxes> {
     numDropped += dropped.count();
   }
 
-  /// Drops indices of reductions over one value, where others stay. Returns the extents.
-  static llvm::SetVector<Value> dropIndices(KernelOp kernel) {
-    llvm::SetVector<Value> ones;
+  /// A dimension or a constant that is 1.
+  static bool isOne(KernelOp kernel, Value end) {
+    return getConstantIndex(end) == 1 ||
+           (isa<BlockArgument>(end) && getSizeFact(kernel, end).exact == 1);
+  }
+
+  /// Drops indices of reductions over one value, where others stay; true if there were any. Adds
+  /// the dimensions among their extents to `ones`.
+  static bool dropIndices(KernelOp kernel, llvm::SetVector<Value> &ones) {
+    bool changed = false;
     kernel.walk([&](ReduceOp reduce) {
       SmallVector<Value> lower, upper;
       SmallVector<Attribute> names;
       SmallVector<unsigned> dropped;
       for (unsigned p = 0; p < reduce.getNumIndices(); ++p) {
         Value end = reduce.getUpper()[p];
-        if (isa<BlockArgument>(end) && getSizeFact(kernel, end).exact == 1 &&
-            getConstantIndex(reduce.getLower()[p]) == 0) {
+        if (isOne(kernel, end) && getConstantIndex(reduce.getLower()[p]) == 0) {
           dropped.push_back(p);
           continue;
         }
@@ -106,8 +112,10 @@ struct DropUnitAxes : tk::impl::DropUnitAxesBase<DropUnitAxes> {
       }
       if (dropped.empty() || lower.empty())
         return;
+      changed = true;
       for (unsigned p : llvm::reverse(dropped)) {
-        ones.insert(reduce.getUpper()[p]);
+        if (isa<BlockArgument>(reduce.getUpper()[p]))
+          ones.insert(reduce.getUpper()[p]);
         reduce.getIndex(p).replaceAllUsesWith(reduce.getLower()[p]);
         reduce.getBlock()->eraseArgument(p);
       }
@@ -115,7 +123,7 @@ struct DropUnitAxes : tk::impl::DropUnitAxesBase<DropUnitAxes> {
       reduce->setOperands(lower);
       reduce.setIndexNamesAttr(ArrayAttr::get(reduce.getContext(), names));
     });
-    return ones;
+    return changed;
   }
 
   /// Makes `ones` the number 1, and folds what follows from it.
@@ -140,7 +148,8 @@ struct DropUnitAxes : tk::impl::DropUnitAxesBase<DropUnitAxes> {
     for (KernelOp kernel : getOperation().getOps<KernelOp>()) {
       if (kernel->hasAttr("tk.schedules"))
         continue; // its blocks name indices, and say what becomes of each
-      if (llvm::SetVector<Value> ones = dropIndices(kernel); !ones.empty())
+      llvm::SetVector<Value> ones;
+      if (dropIndices(kernel, ones))
         fold(kernel, ones);
     }
     for (KernelOp kernel : getOperation().getOps<KernelOp>())
