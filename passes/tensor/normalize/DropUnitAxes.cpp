@@ -25,6 +25,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
+#include "passes/analysis/IndexGrowth.h"
+#include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/SizeFacts.h"
 #include "passes/analysis/StrideAxes.h"
 
@@ -92,6 +94,24 @@ struct DropUnitAxes : tk::impl::DropUnitAxesBase<DropUnitAxes> {
            (isa<BlockArgument>(end) && getSizeFact(kernel, end).exact == 1);
   }
 
+  /// Does a load of `reduce` step over elements along the axis that it reads at `index`? Its places
+  /// stay those of windows, which a convolution stores side by side (tk-flatten-windows).
+  static bool isStepped(ReduceOp reduce, BlockArgument index) {
+    return reduce
+        .walk([&](LoadOp load) {
+          for (Value place : load.getIndices()) {
+            SmallVector<BlockArgument> indices = getIterationIndices(place);
+            if (!llvm::is_contained(indices, index))
+              continue;
+            for (BlockArgument other : indices)
+              if (other != index && growth(place, other).value_or(1) > 1)
+                return WalkResult::interrupt();
+          }
+          return WalkResult::advance();
+        })
+        .wasInterrupted();
+  }
+
   /// Drops indices of reductions over one value, where others stay; true if there were any. Adds
   /// the dimensions among their extents to `ones`.
   static bool dropIndices(KernelOp kernel, llvm::SetVector<Value> &ones) {
@@ -102,7 +122,8 @@ struct DropUnitAxes : tk::impl::DropUnitAxesBase<DropUnitAxes> {
       SmallVector<unsigned> dropped;
       for (unsigned p = 0; p < reduce.getNumIndices(); ++p) {
         Value end = reduce.getUpper()[p];
-        if (isOne(kernel, end) && getConstantIndex(reduce.getLower()[p]) == 0) {
+        if (isOne(kernel, end) && getConstantIndex(reduce.getLower()[p]) == 0 &&
+            !isStepped(reduce, reduce.getIndex(p))) {
           dropped.push_back(p);
           continue;
         }
