@@ -41,7 +41,6 @@
 #include "dialects/tkgpu/TkGpuDialect.h"
 #include "passes/analysis/HeldColumns.h"
 #include "passes/analysis/SizeFacts.h"
-#include "passes/tensor/split/SplitReductions.h"
 #include "passes/machine/Machine.h"
 #include "passes/plan/StatementShape.h"
 #include "passes/tensor/split/SplitReductions.h"
