@@ -159,11 +159,11 @@ void tk::gpu::addMode(Operation *op, MathMode mode) {
 
 void tk::gpu::removeMode(Operation *op, MathMode mode) {
   auto attr = op->getAttrOfType<MathModeAttr>(mathAttrName);
-  const MathMode rest = attr ? bitEnumClear(attr.getValue(), mode) : MathMode{};
-  if (rest == MathMode{})
+  const uint32_t rest = attr ? static_cast<uint32_t>(bitEnumClear(attr.getValue(), mode)) : 0;
+  if (rest == 0)
     op->removeAttr(mathAttrName);
   else
-    op->setAttr(mathAttrName, MathModeAttr::get(op->getContext(), rest));
+    op->setAttr(mathAttrName, MathModeAttr::get(op->getContext(), static_cast<MathMode>(rest)));
 }
 
 //===----------------------------------------------------------------------===//
