@@ -57,7 +57,7 @@ static bool scansOtherwise(ComputeOp consumer, BlockArgument index, bool isBackw
 }
 
 std::optional<std::string> whyNotScan(Read read) {
-  const std::string notByElement = "it scans, and is not read element by element";
+  std::string notByElement = "it scans, and is not read element by element";
   auto producer = cast<ComputeOp>(read.producer.getOwner());
   ComputeOp consumer = read.consumer;
   SmallVector<unsigned> positions = producer.getIndicesOf(read.producer.getResultNumber());
