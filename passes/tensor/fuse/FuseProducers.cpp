@@ -245,15 +245,21 @@ std::optional<std::string> FuseProducersPass::whyStore(OpResult producer, ArrayR
   return whyOverBudget(reads);
 }
 
+/// The product that `op` loads an element of; null if it loads none.
+static OpResult readProduct(Operation *op) {
+  auto load = dyn_cast<LoadOp>(op);
+  auto read = load ? dyn_cast<OpResult>(load.getTensor()) : OpResult();
+  const bool isProduct =
+      read && isa<ComputeOp>(read.getOwner()) && classify(read) == ProducerKind::Products;
+  return isProduct ? read : OpResult();
+}
+
 /// True if the element is computed from that of a product, which could be computed there, too.
 static bool readsProduct(OpResult producer) {
   auto compute = cast<ComputeOp>(producer.getOwner());
   Value element = compute.getYield().getValues()[producer.getResultNumber()];
-  return llvm::any_of(getSlice(element, compute.getBlock()), [](Operation *op) {
-    auto load = dyn_cast<LoadOp>(op);
-    auto read = load ? dyn_cast<OpResult>(load.getTensor()) : OpResult();
-    return read && isa<ComputeOp>(read.getOwner()) && classify(read) == ProducerKind::Products;
-  });
+  return llvm::any_of(getSlice(element, compute.getBlock()),
+                      [](Operation *op) { return readProduct(op) != OpResult(); });
 }
 
 /// Leaves those of a pointwise producer's reads where it is computed. What is stored for one reader
@@ -275,12 +281,10 @@ static SmallVector<OpResult> getOwnProducts(OpResult producer) {
   Value element = compute.getYield().getValues()[producer.getResultNumber()];
   llvm::SetVector<OpResult> products;
   for (Operation *op : getSlice(element, compute.getBlock()))
-    if (auto load = dyn_cast<LoadOp>(op))
-      if (auto read = dyn_cast<OpResult>(load.getTensor());
-          read && isa<ComputeOp>(read.getOwner()) && classify(read) == ProducerKind::Products &&
-          !isReturned(read) &&
-          llvm::all_of(getReads(read), [&](Read other) { return other.consumer == compute; }))
-        products.insert(read);
+    if (OpResult read = readProduct(op);
+        read && !isReturned(read) &&
+        llvm::all_of(getReads(read), [&](Read other) { return other.consumer == compute; }))
+      products.insert(read);
   return products.takeVector();
 }
 
