@@ -5,9 +5,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <random>
+#include <string_view>
 
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,6 +27,16 @@ constexpr const char *guard_script =
     "trap '' HUP INT QUIT TERM PIPE; read -r _; "
     "for n in 1 2 3 4 5 6 7 8 9 10; do rm -rf -- \"$1\" && exit; sleep 1; done";
 
+/// 16 characters that no other process guesses or meets.
+std::string random_name() {
+  constexpr std::string_view characters = "abcdefghijklmnopqrstuvwxyz012345";
+  std::random_device source;
+  std::string name(16, ' ');
+  for (char &character : name)
+    character = characters[source() % characters.size()];
+  return name;
+}
+
 } // namespace
 
 TemporaryFolder::TemporaryFolder(const std::string &name) {
@@ -35,13 +48,14 @@ TemporaryFolder::TemporaryFolder(const std::string &name) {
               "': " + missing.message();
     return;
   }
-  std::string path = (base / (name + "-XXXXXX")).string();
-  if (!::mkdtemp(path.data())) {
+  const std::string path = (base / (name + "-" + random_name())).string();
+  // The guard comes first: a process killed after it has made the folder has one.
+  start_guard(path);
+  if (::mkdir(path.c_str(), 0700) != 0) {
     m_error = "cannot make a folder in '" + base.string() + "': " + std::strerror(errno);
     return;
   }
-  m_path = std::move(path);
-  start_guard();
+  m_path = path;
 }
 
 TemporaryFolder::~TemporaryFolder() {
@@ -58,7 +72,7 @@ TemporaryFolder::~TemporaryFolder() {
     ::close(m_pipe);
 }
 
-void TemporaryFolder::start_guard() {
+void TemporaryFolder::start_guard(const std::string &path) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0)
     return;
@@ -73,7 +87,7 @@ void TemporaryFolder::start_guard() {
   posix_spawnattr_init(&attributes);
   // What is sent to this process's group does not reach it.
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
-  const char *words[] = {"sh", "-c", guard_script, "sh", m_path.c_str(), nullptr};
+  const char *words[] = {"sh", "-c", guard_script, "sh", path.c_str(), nullptr};
   if (::posix_spawn(&m_guard, "/bin/sh", &actions, &attributes, const_cast<char **>(words),
                     environ) != 0)
     m_guard = -1;

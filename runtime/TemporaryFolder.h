@@ -24,7 +24,7 @@ public:
   std::string file(const std::string &name) const { return m_path + "/" + name; }
 
 private:
-  void start_guard();
+  void start_guard(const std::string &path);
 
   std::string m_path;
   std::string m_error;

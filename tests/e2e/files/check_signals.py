@@ -69,6 +69,20 @@ def emulator(folder):
         expect(wait_for(lambda s=started: not s.left(), 15), f"{number.name} in the emulator leaves {started.left()}")
 
 
+def killed_at_once(folder):
+    """Killed as soon as its folder is there."""
+    (folder / "slow.tk").write_text(SLOW)
+    for _ in range(10):
+        started = Started(folder, "run", "slow.tk", "--target", "emu", "--dim", "N=3000")
+        while not started.left() and started.process.poll() is None:
+            pass
+        started.process.kill()
+        started.process.wait()
+        if not wait_for(lambda s=started: not s.left(), 15):
+            expect(False, f"SIGKILL at once leaves {started.left()}")
+            return
+
+
 def nvrtc(folder):
     doctor = subprocess.run([TKC, "doctor"], capture_output=True, text=True, check=False).stdout
     if "nvrtc      none" in doctor:
@@ -120,7 +134,7 @@ def ignored(folder):
 
 
 def main():
-    for test in (emulator, nvrtc, long_runs, ignored):
+    for test in (emulator, killed_at_once, nvrtc, long_runs, ignored):
         with tempfile.TemporaryDirectory() as name:
             test(pathlib.Path(name))
     print("\n".join(wrong) or "signals end tkc as they should")
