@@ -136,8 +136,10 @@ void ProgramLoader::resolve(ast::Import &import, const std::string &importer) {
     return;
   }
   std::string why = "too many files";
-  if (known.size() < options.limits.files)
-    import.file = sources.load(path, &why);
+  if (known.size() < options.limits.files) {
+    const bool isOpen = options.open && options.open->contains(name);
+    import.file = isOpen ? sources.add(path, options.open->at(name)) : sources.load(path, &why);
+  }
   if (import.file == kNoFile) {
     diags.error(Diag::ImportNotFound, import.pathSpan)
             .help("paths are relative to the file that imports")

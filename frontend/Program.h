@@ -6,7 +6,9 @@
 #include "frontend/AST.h"
 #include "frontend/Diagnostics.h"
 
+#include <map>
 #include <memory>
+#include <string>
 
 namespace tk {
 
@@ -23,6 +25,8 @@ struct ParseOptions {
   bool requireKernel = true;  ///< report a main file without a kernel
   bool followImports = true;  ///< off: imports stay unresolved (the formatter, an editor)
   FileId schedules = kNoFile; ///< a file of schedule blocks that replace the program's
+  /// Texts that stand for the files of these canonical paths: an editor's unsaved buffers.
+  const std::map<std::string, std::string> *open = nullptr;
   Limits limits = {};
 };
 

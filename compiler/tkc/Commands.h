@@ -99,6 +99,7 @@ void addInspect(CLI::App &app, int &status);
 void addFmt(CLI::App &app, int &status);
 void addCache(CLI::App &app, int &status);
 void addDoctor(CLI::App &app, int &status);
+void addLsp(CLI::App &app, int &status);
 
 /// Whether standard error is a terminal that shows colours.
 bool wantsColour();

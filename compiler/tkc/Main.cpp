@@ -70,6 +70,7 @@ static int runCommand(int argc, char **argv) {
   tk::tkc::addFmt(app, status);
   tk::tkc::addCache(app, status);
   tk::tkc::addDoctor(app, status);
+  tk::tkc::addLsp(app, status);
   if (isUnknownCommand(app, argc > 1 ? argv[1] : nullptr))
     return tk::tkc::WrongUsage;
   try {

@@ -1,0 +1,427 @@
+//===- Server.cpp - the language server -----------------------------------===//
+//
+// Messages are read and answered in turn, on LLVM's transport. Each change of a text analyses it
+// anew: a text of a thousand lines takes a few milliseconds.
+//
+//===----------------------------------------------------------------------===//
+#include "compiler/tkc/lsp/Server.h"
+
+#include "compiler/tkc/lsp/Document.h"
+#include "frontend/Formatter.h"
+
+#include "llvm/Support/LSP/Transport.h"
+
+namespace tk::lsp {
+namespace {
+
+namespace protocol = llvm::lsp;
+using llvm::json::Array;
+using llvm::json::Object;
+using llvm::json::Value;
+using Reply = protocol::Callback<Value>;
+
+struct RenameParams : protocol::TextDocumentPositionParams {
+  std::string newName;
+};
+
+bool fromJSON(const Value &value, RenameParams &result, llvm::json::Path path) {
+  llvm::json::ObjectMapper map(value, path);
+  return protocol::fromJSON(value, static_cast<protocol::TextDocumentPositionParams &>(result),
+                            path) &&
+         map && map.map("newName", result.newName);
+}
+
+Object placeJson(const SourceFile &file, std::uint32_t offset) {
+  Utf16Place place = placeOf(file, offset);
+  return Object{{"line", place.line}, {"character", place.column}};
+}
+
+Object rangeJson(const SourceFile &file, Span span) {
+  return Object{{"start", placeJson(file, span.begin)}, {"end", placeJson(file, span.end)}};
+}
+
+bool isIdentifier(llvm::StringRef name) {
+  return !name.empty() && !llvm::isDigit(name[0]) &&
+         llvm::all_of(name, [](char c) { return llvm::isAlnum(c) || c == '_'; });
+}
+
+class Server {
+public:
+  explicit Server(protocol::JSONTransport &transport) : handler(transport) {
+    publish = handler.outgoingNotification<Value>("textDocument/publishDiagnostics");
+    handler.method("initialize", this, &Server::initialize);
+    handler.method("shutdown", this, &Server::shutdown);
+    handler.notification("textDocument/didOpen", this, &Server::opened);
+    handler.notification("textDocument/didChange", this, &Server::changed);
+    handler.notification("textDocument/didClose", this, &Server::closed);
+    handler.method("textDocument/hover", this, &Server::hover);
+    handler.method("textDocument/definition", this, &Server::definition);
+    handler.method("textDocument/references", this, &Server::references);
+    handler.method("textDocument/rename", this, &Server::rename);
+    handler.method("textDocument/completion", this, &Server::complete);
+    handler.method("textDocument/signatureHelp", this, &Server::signature);
+    handler.method("textDocument/formatting", this, &Server::format);
+    handler.method("textDocument/documentSymbol", this, &Server::symbols);
+    handler.method("textDocument/inlayHint", this, &Server::hints);
+    handler.method("textDocument/codeAction", this, &Server::actions);
+  }
+  protocol::MessageHandler handler;
+
+private:
+  using Position = protocol::TextDocumentPositionParams;
+  using Whole = protocol::DocumentSymbolParams;
+
+  void initialize(const protocol::NoParams &, Reply reply) {
+    reply(Object{{"serverInfo", Object{{"name", "tkc"}, {"version", "0.1.0"}}},
+                 {"capabilities",
+                  Object{{"textDocumentSync", Object{{"openClose", true}, {"change", 2}}},
+                         {"hoverProvider", true},
+                         {"definitionProvider", true},
+                         {"referencesProvider", true},
+                         {"renameProvider", true},
+                         {"completionProvider", Object{}},
+                         {"signatureHelpProvider", Object{{"triggerCharacters", Array{"(", ","}}}},
+                         {"documentFormattingProvider", true},
+                         {"documentSymbolProvider", true},
+                         {"inlayHintProvider", true},
+                         {"codeActionProvider", true}}}});
+  }
+  void shutdown(const protocol::NoParams &, Reply reply) { reply(nullptr); }
+
+  void opened(const protocol::DidOpenTextDocumentParams &params) {
+    set(params.textDocument.uri, params.textDocument.text);
+  }
+
+  void changed(const protocol::DidChangeTextDocumentParams &params) {
+    auto known = texts.find(canonicalPath(params.textDocument.uri.file().str()));
+    if (known == texts.end())
+      return;
+    std::string text = known->second;
+    for (const protocol::TextDocumentContentChangeEvent &change : params.contentChanges) {
+      if (!change.range) {
+        text = change.text;
+        continue;
+      }
+      const SourceFile file(0, "", text);
+      auto begin = offsetOf(file, {change.range->start.line, change.range->start.character});
+      auto end = offsetOf(file, {change.range->end.line, change.range->end.character});
+      text.replace(begin, std::max(begin, end) - begin, change.text);
+    }
+    set(params.textDocument.uri, std::move(text));
+  }
+
+  void closed(const protocol::DidCloseTextDocumentParams &params) {
+    const std::string path = canonicalPath(params.textDocument.uri.file().str());
+    texts.erase(path);
+    uris.erase(path);
+    documents.clear();
+    publish(Object{{"uri", params.textDocument.uri.uri()}, {"diagnostics", Array{}}});
+  }
+
+  void set(const protocol::URIForFile &uri, std::string text) {
+    const std::string path = canonicalPath(uri.file().str());
+    texts[path] = std::move(text);
+    uris[path] = uri.uri().str();
+    documents.clear(); // others may import this one
+    for (const auto &[open, name] : uris)
+      report(open, name);
+  }
+
+  Document &documentOf(const std::string &path) {
+    std::unique_ptr<Document> &document = documents[path];
+    if (!document)
+      document = std::make_unique<Document>(path, texts[path], texts);
+    return *document;
+  }
+
+  /// The document that a request is about; null and an answer if it is not open.
+  Document *find(const protocol::URIForFile &uri, Reply &reply) {
+    const std::string path = canonicalPath(uri.file().str());
+    if (texts.contains(path))
+      return &documentOf(path);
+    reply(nullptr);
+    return nullptr;
+  }
+
+  static std::uint32_t offset(const Document &document, const protocol::Position &position) {
+    return offsetOf(document.main(), {position.line, position.character});
+  }
+
+  std::string uriOf(const std::string &path) const {
+    const std::string canonical = canonicalPath(path);
+    if (auto known = uris.find(canonical); known != uris.end())
+      return known->second;
+    llvm::Expected<protocol::URIForFile> uri = protocol::URIForFile::fromFile(canonical);
+    if (uri)
+      return uri->uri().str();
+    llvm::consumeError(uri.takeError());
+    return {};
+  }
+
+  Object locationJson(const Document &document, Span span) const {
+    const SourceFile &file = document.files().file(span.file);
+    return Object{{"uri", uriOf(file.name())}, {"range", rangeJson(file, span)}};
+  }
+
+  void report(const std::string &path, const std::string &uri) {
+    const Document &document = documentOf(path);
+    Array list;
+    for (const Diagnostic *diagnostic : document.diagnostics().sorted())
+      list.push_back(diagnosticJson(document, *diagnostic));
+    publish(Object{{"uri", uri}, {"diagnostics", std::move(list)}});
+  }
+
+  /// A diagnostic in another file, such as an imported one, stands at the beginning of this one.
+  Object diagnosticJson(const Document &document, const Diagnostic &diagnostic) const {
+    const SourceFile &main = document.main();
+    const bool isHere = diagnostic.span.valid() && diagnostic.span.file == main.id();
+    std::string message =
+        isHere || !diagnostic.span.valid()
+            ? diagnostic.message
+            : document.files().describe(diagnostic.span) + ": " + diagnostic.message;
+    auto add = [&](const std::string &what, const std::string &text) {
+      if (!text.empty())
+        message += "\n" + what + text;
+    };
+    add("", diagnostic.label);
+    add("expected: ", diagnostic.expected);
+    add("found: ", diagnostic.found);
+    for (const std::string &note : diagnostic.notes)
+      add("note: ", note);
+    for (const std::string &help : diagnostic.help)
+      add("help: ", help);
+    Array related;
+    for (const DiagLabel &label : diagnostic.labels)
+      related.push_back(
+          Object{{"location", locationJson(document, label.span)}, {"message", label.text}});
+    return Object{{"range", rangeJson(main, isHere ? diagnostic.span : Span{main.id(), 0, 0})},
+                  {"severity", static_cast<int>(diagnostic.severity) + 1},
+                  {"code", info(diagnostic.id).code()},
+                  {"source", "tkc"},
+                  {"message", std::move(message)},
+                  {"relatedInformation", std::move(related)}};
+  }
+
+  void hover(const Position &params, Reply reply) {
+    Document *document = find(params.textDocument.uri, reply);
+    if (!document)
+      return;
+    auto thing = document->thingAt(offset(*document, params.position));
+    if (!thing)
+      return reply(nullptr);
+    reply(
+        Object{{"contents", Object{{"kind", "markdown"}, {"value", document->describe(*thing)}}}});
+  }
+
+  void definition(const Position &params, Reply reply) {
+    Document *document = find(params.textDocument.uri, reply);
+    if (!document)
+      return;
+    auto thing = document->thingAt(offset(*document, params.position));
+    reply(thing && thing->isRenamable ? Value(locationJson(*document, thing->declaration))
+                                      : Value(nullptr));
+  }
+
+  void references(const protocol::ReferenceParams &params, Reply reply) {
+    Document *document = find(params.textDocument.uri, reply);
+    if (!document)
+      return;
+    Array list;
+    if (auto thing = document->thingAt(offset(*document, params.position)))
+      for (Span span : thing->occurrences)
+        if (params.context.includeDeclaration || !(span == thing->declaration))
+          list.push_back(locationJson(*document, span));
+    reply(std::move(list));
+  }
+
+  void rename(const RenameParams &params, Reply reply);
+  void complete(const Position &params, Reply reply);
+  void signature(const Position &params, Reply reply);
+  void format(const Whole &params, Reply reply);
+  void symbols(const Whole &params, Reply reply);
+  void hints(const Whole &params, Reply reply);
+  void actions(const protocol::CodeActionParams &params, Reply reply);
+
+  protocol::OutgoingNotification<Value> publish;
+  OpenTexts texts;
+  std::map<std::string, std::string> uris; ///< of the open texts
+  std::map<std::string, std::unique_ptr<Document>> documents;
+};
+
+/// Renames if the text has no error that it did not have, and the name's occurrences stay together.
+void Server::rename(const RenameParams &params, Reply reply) {
+  Document *document = find(params.textDocument.uri, reply);
+  if (!document)
+    return;
+  auto refuse = [&](const std::string &why) {
+    reply(llvm::make_error<protocol::LSPError>(why, protocol::ErrorCode::RequestFailed));
+  };
+  const std::uint32_t at = offset(*document, params.position);
+  auto thing = document->thingAt(at);
+  if (!thing || !thing->isRenamable)
+    return refuse("there is no name here that can be renamed");
+  if (!isIdentifier(params.newName))
+    return refuse("'" + params.newName + "' is not a name");
+  std::string text(document->main().text());
+  std::uint32_t moved = at;
+  std::size_t inMain = 0;
+  for (auto span = thing->occurrences.rbegin(); span != thing->occurrences.rend(); ++span) {
+    if (span->file != document->main().id())
+      continue;
+    ++inMain;
+    text.replace(span->begin, span->size(), params.newName);
+    if (span->end <= at && span->begin < at)
+      moved += static_cast<std::uint32_t>(params.newName.size()) - span->size();
+  }
+  if (inMain == thing->occurrences.size()) {
+    Document after(document->main().name(), text, texts);
+    auto renamed = after.thingAt(std::min(moved, after.main().size()));
+    if (after.diagnostics().errorCount() > document->diagnostics().errorCount() || !renamed ||
+        renamed->occurrences.size() != thing->occurrences.size())
+      return refuse("'" + params.newName + "' has another meaning here");
+  }
+  std::map<std::string, Array> edits;
+  for (Span span : thing->occurrences) {
+    const SourceFile &file = document->files().file(span.file);
+    edits[uriOf(file.name())].push_back(
+        Object{{"range", rangeJson(file, span)}, {"newText", params.newName}});
+  }
+  Object changes;
+  for (auto &[uri, list] : edits)
+    changes[uri] = std::move(list);
+  reply(Object{{"changes", std::move(changes)}});
+}
+
+void Server::complete(const Position &params, Reply reply) {
+  Document *document = find(params.textDocument.uri, reply);
+  if (!document)
+    return;
+  auto names = document->namesAt(offset(*document, params.position));
+  for (const char *word :
+       {"kernel", "fn", "const", "import", "schedule", "grad", "where", "let", "if", "then", "else",
+        "and", "or", "not", "true", "false", "strided", "inout", "in"})
+    names.try_emplace(word, "word");
+  for (const char *type :
+       {"f64", "f32", "f16", "bf16", "f8e4m3", "f8e5m2", "i64", "i32", "i16", "i8", "u8", "bool"})
+    names.try_emplace(type, "type");
+  for (int kind = 0; kind <= static_cast<int>(ast::ReduceKind::CumMax); ++kind)
+    names.try_emplace(std::string(ast::spelling(static_cast<ast::ReduceKind>(kind))), "reduction");
+#define TK_BUILTIN(NAME, SPELLING, ARITY, CLASS) names.try_emplace(SPELLING, "built-in function");
+#include "frontend/Builtins.def"
+  Array items;
+  for (const auto &[name, kind] : names)
+    items.push_back(Object{{"label", name},
+                           {"detail", kind},
+                           {"kind", kind == "word"                                ? 14
+                                    : llvm::StringRef(kind).ends_with("function") ? 3
+                                    : kind == "reduction"                         ? 3
+                                                                                  : 6}});
+  reply(std::move(items));
+}
+
+void Server::signature(const Position &params, Reply reply) {
+  Document *document = find(params.textDocument.uri, reply);
+  if (!document)
+    return;
+  unsigned argument = 0;
+  const ast::Fn *fn = document->callAt(offset(*document, params.position), argument);
+  if (!fn)
+    return reply(nullptr);
+  std::string label = fn->name + "(";
+  Array parameters;
+  for (const auto &param : fn->params) {
+    label += (parameters.empty() ? "" : ", ") + param->name;
+    parameters.push_back(Object{{"label", param->name}});
+  }
+  reply(Object{
+      {"signatures", Array{Object{{"label", label + ")"}, {"parameters", std::move(parameters)}}}},
+      {"activeSignature", 0},
+      {"activeParameter", argument}});
+}
+
+void Server::format(const Whole &params, Reply reply) {
+  Document *document = find(params.textDocument.uri, reply);
+  if (!document)
+    return;
+  SourceManager sources;
+  Diagnostics diags(sources);
+  FileId file = sources.add(document->main().name(), std::string(document->main().text()));
+  std::string text = formatSource(sources, file, diags);
+  Array edits;
+  if (text != document->main().text())
+    edits.push_back(
+        Object{{"range", rangeJson(document->main(), document->main().all())}, {"newText", text}});
+  reply(std::move(edits));
+}
+
+void Server::symbols(const Whole &params, Reply reply) {
+  Document *document = find(params.textDocument.uri, reply);
+  if (!document)
+    return;
+  const SourceFile &file = document->main();
+  Array list;
+  auto add = [&](const ast::Item &item, const ast::Decl &decl, int kind) {
+    if (item.span.file == file.id() && !decl.name.empty())
+      list.push_back(Object{{"name", decl.name},
+                            {"kind", kind},
+                            {"range", rangeJson(file, item.span)},
+                            {"selectionRange", rangeJson(file, decl.nameSpan)}});
+  };
+  for (const ast::ItemPtr &item : document->tree().items) {
+    if (const auto *kernel = ast::as<ast::Kernel>(item.get()))
+      add(*item, *kernel, 12);
+    if (const auto *fn = ast::as<ast::Fn>(item.get()))
+      add(*item, *fn, 12);
+    if (const auto *constant = ast::as<ast::Const>(item.get()))
+      add(*item, *constant, 14);
+    if (const auto *schedule = ast::as<ast::Schedule>(item.get()))
+      add(*item, *schedule, 20);
+  }
+  reply(std::move(list));
+}
+
+void Server::hints(const Whole &params, Reply reply) {
+  Document *document = find(params.textDocument.uri, reply);
+  if (!document)
+    return;
+  Array list;
+  for (const auto &[span, range] : document->indexRanges())
+    list.push_back(Object{{"position", placeJson(document->main(), span.end)},
+                          {"label", " in " + range},
+                          {"kind", 1}});
+  reply(std::move(list));
+}
+
+void Server::actions(const protocol::CodeActionParams &params, Reply reply) {
+  Document *document = find(params.textDocument.uri, reply);
+  if (!document)
+    return;
+  const SourceFile &file = document->main();
+  Array list;
+  for (const Diagnostic *diagnostic : document->diagnostics().sorted())
+    for (const DiagFix &fix : diagnostic->fixes) {
+      Utf16Place from = placeOf(file, diagnostic->span.begin);
+      if (fix.span.file != file.id() || from.line < params.range.start.line ||
+          from.line > params.range.end.line)
+        continue;
+      Object edit{{"range", rangeJson(file, fix.span)}, {"newText", fix.replacement}};
+      list.push_back(Object{
+          {"title", (fix.span.size() ? "replace with '" : "insert '") + fix.replacement + "'"},
+          {"kind", "quickfix"},
+          {"edit", Object{{"changes", Object{{uriOf(file.name()), Array{std::move(edit)}}}}}}});
+    }
+  reply(std::move(list));
+}
+
+} // namespace
+
+int serve() {
+  protocol::URIForFile::registerSupportedScheme("untitled");
+  protocol::JSONTransport transport(stdin, llvm::outs());
+  Server server(transport);
+  // The end of the input without `exit` is an error to the transport, and an end to us.
+  llvm::consumeError(transport.run(server.handler));
+  return 0;
+}
+
+} // namespace tk::lsp
