@@ -5,7 +5,7 @@ A page says what its list is checked against, in comments:
 
   <!-- files that contain REGEX in FOLDERS -->   the table below `## Files` lists exactly these (and others that
                                                  the regular expression does not find, which must exist)
-  <!-- every pass -->                            each pass of Passes.td has all of the files that the page lists
+  <!-- every pass -->                            each pass of passes/*/*Passes.td has all of the files that the page lists
 
 A row with a third column in code says which text the file contains.
 """
@@ -46,7 +46,8 @@ def check_passes():
     tests = "\n".join(p.read_text(errors="replace") for p in (ROOT / "tests").rglob("*")
                       if p.suffix in {".mlir", ".tk", ".txt", ".cpp", ".toml", ".py"})
     stems = {p.stem for p in (ROOT / "tests/passes").rglob("*")}
-    names = re.findall(r'def (\w+) : Pass<"([\w-]+)"', (ROOT / "passes/Passes.td").read_text())
+    definitions = "\n".join(p.read_text() for p in (ROOT / "passes").glob("*/*Passes.td"))
+    names = re.findall(r'def (\w+) : Pass<"([\w-]+)"', definitions)
     for name, flag in names:
         defining = [p for p, t in sources.items() if f"GEN_PASS_DEF_{name.upper()}\n" in t]
         if len(defining) != 1:
@@ -57,7 +58,7 @@ def check_passes():
             problems.append(f"{flag}: not in the table of passes")
         if flag not in tests and flag.removeprefix("tk-") not in stems:
             problems.append(f"{flag}: no test names it")
-    return problems if names else ["passes/Passes.td: no pass found"]
+    return problems if names else ["passes/*/*Passes.td: no pass found"]
 
 
 def check(page):

@@ -154,7 +154,7 @@ TOOLS = {"tk-opt", "tk-translate", "tk-emit-cuda", "tk-fuzz", "tk-fuzz-frontend"
 def check_names():
     """Passes and patterns that pages name exist."""
     sources = "\n".join((ROOT / name).read_text() for name in (
-        "passes/Passes.td", "passes/Patterns.cpp", "compiler/PipelineTable.cpp", "passes/lowering/cpu/CpuPasses.td"))
+        *(str(p.relative_to(ROOT)) for p in (ROOT / "passes").rglob("*Passes.td")), "passes/Patterns.cpp", "compiler/PipelineTable.cpp"))
     known = set(re.findall(r'"(tk-[a-z0-9-]+)"', sources)) | TOOLS
     patterns = set(re.findall(r"&nbsp;`:([a-z0-9-]+)`", read("pipeline.md")))
     for page in sorted((ROOT / "docs").rglob("*.md")):

@@ -33,6 +33,10 @@ class Page:
                             "TK_CACHE_DIR": str(folder / ".cache"), "PYTHONDONTWRITEBYTECODE": "1",
                             "PYTHONPATH": str(ROOT / "python"), "PYTHON": sys.executable}
         self.environment.pop("TK_TARGET", None)
+        # A machine with the packages of scripts/setup alone has Ninja and Clang, and neither make nor c++.
+        for tool, variable, value in (("make", "CMAKE_GENERATOR", "Ninja"), ("c++", "CXX", "clang++-22")):
+            if not shutil.which(tool):
+                self.environment.setdefault(variable, value)
         if options.library:
             self.environment["TK_LIBRARY"] = str(options.library)
         (folder / "examples").symlink_to(ROOT / "examples")

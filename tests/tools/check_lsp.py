@@ -145,6 +145,8 @@ def check_imports(client):
 
 def check_bad_input(client, uri):
     client.send_bytes(b"{ this is no JSON")
+    for message in (b"[1, 2]", b"7", b"{}", b'{"jsonrpc": "2.0"}', b'{"jsonrpc": "1.0", "method": "initialized"}'):
+        client.send_bytes(message)
     assert client.call("textDocument/nothing", {})["error"]["code"] == -32601
     assert "error" in client.call("textDocument/hover", {"wrong": 1})
     client.notify("textDocument/didChange", {"textDocument": 7})

@@ -11,6 +11,8 @@
 
 #include "llvm/Support/LSP/Transport.h"
 
+#include <memory>
+
 namespace tk::lsp {
 namespace {
 
@@ -44,6 +46,37 @@ bool isIdentifier(llvm::StringRef name) {
   return !name.empty() && !llvm::isDigit(name[0]) &&
          llvm::all_of(name, [](char c) { return llvm::isAlnum(c) || c == '_'; });
 }
+
+/// Leaves out messages that are JSON and no message of the protocol. LLVM's transport ends at
+/// these.
+class MessageInput : public protocol::JSONTransportInput {
+public:
+  explicit MessageInput(std::FILE *file) : input(file) {}
+
+  bool hasError() const override { return input.hasError(); }
+  bool isEndOfInput() const override { return input.isEndOfInput(); }
+  llvm::LogicalResult readStandardMessage(std::string &json) override { return read(json); }
+  llvm::LogicalResult readDelimitedMessage(std::string &json) override { return read(json); }
+
+private:
+  llvm::LogicalResult read(std::string &json) {
+    while (input.readMessage(json).succeeded()) {
+      llvm::Expected<Value> value = llvm::json::parse(json);
+      if (!value) {
+        // The transport reports it, and goes on.
+        llvm::consumeError(value.takeError());
+        return llvm::success();
+      }
+      const Object *object = value->getAsObject();
+      if (object && object->getString("jsonrpc") == "2.0" &&
+          (object->getString("method") || object->get("id")))
+        return llvm::success();
+    }
+    return llvm::failure();
+  }
+
+  protocol::JSONTransportInputOverFile input;
+};
 
 class Server {
 public:
@@ -417,7 +450,7 @@ void Server::actions(const protocol::CodeActionParams &params, Reply reply) {
 
 int serve() {
   protocol::URIForFile::registerSupportedScheme("untitled");
-  protocol::JSONTransport transport(stdin, llvm::outs());
+  protocol::JSONTransport transport(std::make_unique<MessageInput>(stdin), llvm::outs());
   Server server(transport);
   // The end of the input without `exit` is an error to the transport, and an end to us.
   llvm::consumeError(transport.run(server.handler));
