@@ -289,12 +289,12 @@ template <typename T> const T *as(const Expr *e) {
 // Statements
 //===----------------------------------------------------------------------===//
 
-enum class StmtKind : std::uint8_t { LetScalar, LetTensor, Define };
+enum class StmtKind : std::uint8_t { LetScalar, LetTensor, Define, Assert };
 
 struct Stmt {
   const StmtKind kind;
   Span span;     ///< the whole statement
-  ExprPtr value; ///< the right side; never null
+  ExprPtr value; ///< the right side, or the condition; never null
   virtual ~Stmt() = default;
 
 protected:
@@ -333,6 +333,12 @@ struct Define : Stmt {
   Decl *decl = nullptr; ///< the Result or `inout` Param; set by semantic analysis
   Define() : Stmt(StmtKind::Define) {}
   static bool classof(const Stmt *s) { return s->kind == StmtKind::Define; }
+};
+
+/// `assert cond`: `value` is the condition, which holds for all values of the indices in it.
+struct Assert : Stmt {
+  Assert() : Stmt(StmtKind::Assert) {}
+  static bool classof(const Stmt *s) { return s->kind == StmtKind::Assert; }
 };
 
 template <typename T> T *as(Stmt *s) { return s && T::classof(s) ? static_cast<T *>(s) : nullptr; }

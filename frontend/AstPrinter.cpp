@@ -132,6 +132,8 @@ void AstPrinter::print(const Stmt &stmt) {
       print(let->indices);
       print(*let->value);
     });
+  if (as<Assert>(&stmt))
+    return nested("assert", stmt.span, [&] { print(*stmt.value); });
   if (auto *define = as<Define>(&stmt))
     nested("define " + define->name + (define->bracketed ? "" : " (no indices)"), stmt.span, [&] {
       print(define->indices);

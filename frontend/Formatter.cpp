@@ -62,6 +62,7 @@ private:
   std::size_t indentation(const Token &token) const;
   bool spaceBetween(std::size_t left, std::size_t right) const;
   bool isContextualWord(std::size_t index) const;
+  bool isAssert(std::size_t index) const;
   bool isUnaryMinus(std::size_t index) const;
   bool isDroppedSemicolon(std::size_t index) const;
   bool continues(TokenKind previous, TokenKind next) const;
@@ -122,10 +123,23 @@ bool Layout::isContextualWord(std::size_t index) const {
   return before == TokenKind::Identifier || before == TokenKind::RParen;
 }
 
+/// The word `assert` where it begins a statement.
+bool Layout::isAssert(std::size_t index) const {
+  const Token &token = lexed.tokens[index], &next = lexed.tokens[index + 1];
+  if (token.kind != TokenKind::Identifier || spelling(token.span) != "assert" || braces != 1 ||
+      inSchedule || next.newlineBefore || !beginsCondition(next.kind) || index == 0)
+    return false;
+  const TokenKind before = lexed.tokens[index - 1].kind;
+  if (before == TokenKind::LBrace || before == TokenKind::Semicolon)
+    return true;
+  return token.newlineBefore && brackets.empty() && !continues(before, token.kind);
+}
+
 bool Layout::isUnaryMinus(std::size_t index) const {
   if (lexed.tokens[index].kind != TokenKind::Minus)
     return false;
-  return index == 0 || !isOperandEnd(lexed.tokens[index - 1].kind) || isContextualWord(index - 1);
+  return index == 0 || !isOperandEnd(lexed.tokens[index - 1].kind) || isContextualWord(index - 1) ||
+         isAssert(index - 1);
 }
 
 bool Layout::isDroppedSemicolon(std::size_t index) const {
@@ -165,7 +179,8 @@ bool Layout::spaceBetween(std::size_t left, std::size_t right) const {
   if (b == TokenKind::LBracket)
     return a != TokenKind::Identifier;
   if (b == TokenKind::LParen)
-    return !(a == TokenKind::Identifier && !isContextualWord(left)) && a != TokenKind::RBracket;
+    return !(a == TokenKind::Identifier && !isContextualWord(left) && !isAssert(left)) &&
+           a != TokenKind::RBracket;
   return true;
 }
 

@@ -204,7 +204,8 @@ std::optional<std::string> GradKernel::run() {
   try {
     declare();
     for (const ast::StmtPtr &stmt : primal.source->statements)
-      resolveStatement(*stmt);
+      if (stmt->kind != ast::StmtKind::Assert)
+        resolveStatement(*stmt);
     reverse();
     return print();
   } catch (const Refused &) {

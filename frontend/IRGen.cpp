@@ -112,8 +112,12 @@ void KernelGen::parameters(KernelOp op) {
 
 void KernelGen::assumptions() {
   for (const Assumption &assumption : kernel.assumptions)
-    AssumeOp::create(builder, loc(assumption.span), value(assumption.condition),
-                     builder.getStringAttr(assumption.text), assumption.bounds);
+    assume(assumption);
+}
+
+void KernelGen::assume(const Assumption &assumption) {
+  AssumeOp::create(builder, loc(assumption.span), value(assumption.condition),
+                   builder.getStringAttr(assumption.text), assumption.bounds);
 }
 
 void KernelGen::scheduleConditions() {
@@ -237,6 +241,8 @@ static llvm::DenseSet<const Tensor *> neededTensors(const Kernel &kernel,
   llvm::DenseMap<const Tensor *, const Statement *> definitions;
   for (const Statement &s : kernel.statements)
     definitions[s.tensor] = &s;
+  for (const Statement &s : kernel.assertedStatements)
+    definitions[s.tensor] = &s;
   llvm::DenseSet<const Tensor *> needed;
   llvm::DenseSet<const Node *> seen;
   SmallVector<const Node *> work;
@@ -268,8 +274,13 @@ void KernelGen::runGatherChecks() {
     results.push_back(s.tensor);
   }
   createKernel(params, resultNames);
+  for (const Assumption &assumption : kernel.assertedAssumptions)
+    assume(assumption);
   llvm::DenseSet<const Tensor *> needed = neededTensors(kernel, kernel.gatherChecks);
   for (const Statement &s : kernel.statements)
+    if (needed.contains(s.tensor))
+      statement(s);
+  for (const Statement &s : kernel.assertedStatements)
     if (needed.contains(s.tensor))
       statement(s);
   for (const Statement &s : kernel.gatherChecks)

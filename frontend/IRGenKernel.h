@@ -33,6 +33,7 @@ private:
   void finishKernel(llvm::ArrayRef<const sema::Tensor *> results);
   void parameters(KernelOp op);
   void assumptions();
+  void assume(const sema::Assumption &assumption);
   void scheduleConditions();
   void statement(const sema::Statement &statement);
   mlir::Attribute schedules();

@@ -8,12 +8,14 @@ namespace tk {
 
 using namespace ast;
 
-// statement := let | define
+// statement := let | define | assert
 StmtPtr Parser::parseStatement() {
   std::uint32_t begin = peek().span.begin;
   StmtPtr stmt;
   if (is(TokenKind::Let)) {
     stmt = parseLet();
+  } else if (atAssert()) {
+    stmt = parseAssert();
   } else if (is(TokenKind::Identifier)) {
     rejectForeignStatement();
     stmt = parseDefine();
@@ -24,6 +26,20 @@ StmtPtr Parser::parseStatement() {
   }
   stmt->span = spanFrom(begin);
   endStatement();
+  return stmt;
+}
+
+/// `assert` is a name where no condition begins behind it.
+bool Parser::atAssert() const {
+  const Token &next = peek(1);
+  return isWord("assert") && !next.newlineBefore && beginsCondition(next.kind);
+}
+
+// assert := 'assert' expr
+StmtPtr Parser::parseAssert() {
+  take();
+  auto stmt = std::make_unique<Assert>();
+  stmt->value = parseExpr();
   return stmt;
 }
 

@@ -57,6 +57,8 @@ private:
   void skipBraces();
   ast::StmtPtr parseDefine();
   std::vector<ast::IndexPtr> parseIndices();
+  bool atAssert() const;
+  ast::StmtPtr parseAssert();
   ast::IndexPtr parseIndex();
   ast::DType parseDType(Span &span);
 

@@ -19,6 +19,7 @@ add_library(tk_frontend STATIC
   IRGenMath.cpp
   Sema.cpp
   SemaAccess.cpp
+  SemaAssert.cpp
   SemaBounded.cpp
   SemaCall.cpp
   SemaExpr.cpp

@@ -101,6 +101,7 @@ std::unique_ptr<Module> analyze(const ast::Program &program, Diagnostics &diags,
       for (const ast::Schedule *schedule : items.schedules)
         if (schedule->name == kernel->name)
           sema.schedule(*schedule);
+      sema.checks();
       if (withSchedules)
         sema.warnOfUnused();
       module->kernels.push_back(std::move(out));

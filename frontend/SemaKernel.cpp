@@ -248,7 +248,6 @@ void KernelSema::run(const ast::Kernel &kernel) {
     if (!defined.count(t))
       diags.error(Diag::ResultNotDefined, t->span).help("add a statement " + t->name + "[…] = …")
           << "'" << t->name << "' is never defined";
-  checkGathers();
 }
 
 } // namespace tk::sema

@@ -35,6 +35,9 @@ public:
   /// Analyses everything but schedules; errors go to the engine.
   void run(const ast::Kernel &kernel);
   void schedule(const ast::Schedule &schedule);
+  /// Analyses the assertions, and what a checked kernel tests. After all that the kernel is made
+  /// of, which does not depend on it.
+  void checks();
   /// To be called last, as schedules use names, too.
   void warnOfUnused();
 
@@ -92,6 +95,17 @@ private:
   void letScalar(const ast::LetScalar &stmt);
   void letTensor(const ast::LetTensor &stmt);
   void define(const ast::Define &stmt);
+  // Assertions (SemaAssert.cpp)
+  /// An assertion, with the names that it sees.
+  struct Assertion {
+    const ast::Assert *source;
+    Scope scope;
+  };
+  std::vector<Assertion> assertions;
+  void assertion(const ast::Assert &stmt);
+  std::vector<ast::IndexPtr> indicesOf(const ast::Expr &condition) const;
+  void addAssertion(Node *condition, const std::vector<IndexVar *> &vars, const ast::Assert &stmt);
+  std::vector<Node *> assertedValues(Node *condition) const;
   /// The value of a statement's right side, which is stored into `dtype` if that is declared.
   Node *rightSide(const ast::Expr &value, std::optional<ast::DType> dtype);
   bool declareLeft(const std::vector<ast::IndexPtr> &indices, const ast::Expr &value,

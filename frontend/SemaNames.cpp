@@ -161,7 +161,8 @@ Node *KernelSema::unboundIndex(const std::string &name, Span span) {
   } else {
     d.help("did you mean sum[" + name + "](…)?");
   }
-  if (!inlining.empty() || !current || current->kind == ast::StmtKind::Define)
+  if (!inlining.empty() || !current || current->kind == ast::StmtKind::Define ||
+      current->kind == ast::StmtKind::Assert)
     return nullptr;
   const bool isScalar = current->kind == ast::StmtKind::LetScalar;
   std::string indices;

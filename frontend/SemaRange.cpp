@@ -245,6 +245,9 @@ std::string KernelSema::rangeHelp(const ast::Index &index,
   if (std::string other = binding ? unboundIn(*binding->body, *binding) : ""; !other.empty())
     return "'" + other + "' stands in the body and nothing binds it: did you mean " +
            std::string(ast::spelling(binding->reduceKind)) + "[" + other + "](…)?";
+  if (current && current->kind == ast::StmtKind::Assert && !binding)
+    return "an index of an assertion stands bare at a dimension; with a range it is bound: all[" +
+           (range.empty() ? index.name + " in lo..hi" : range) + "](…)";
   if (!range.empty())
     return "if it goes through the whole axis, write " + range;
   return "write its range, of dimensions and scalars: " + index.name + " in lo..hi";

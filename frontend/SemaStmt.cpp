@@ -46,6 +46,9 @@ void KernelSema::statement(const ast::Stmt &stmt) {
     return letTensor(static_cast<const ast::LetTensor &>(stmt));
   case ast::StmtKind::Define:
     return define(static_cast<const ast::Define &>(stmt));
+  case ast::StmtKind::Assert:
+    assertions.push_back({static_cast<const ast::Assert *>(&stmt), scope});
+    return;
   }
 }
 

@@ -179,8 +179,12 @@ struct Kernel {
   std::vector<Assumption> assumptions;
   std::vector<Statement> statements;
   std::vector<Gather> gathers;
-  /// For each gather the lowest and the highest index, and where the axis begins and ends.
+  /// For each gather the lowest and the highest index, and where the axis begins and ends. Then for
+  /// each assertion what runtime/GatherChecks.cpp says.
   std::vector<Statement> gatherChecks;
+  /// What assertions alone rest on: only the kernel that checks has it.
+  std::vector<Statement> assertedStatements;
+  std::vector<Assumption> assertedAssumptions;
   std::vector<Schedule> schedules;
 
   std::deque<Node> nodes;

@@ -69,6 +69,13 @@ std::string_view describe(TokenKind kind);
 inline bool isReservedWord(TokenKind kind) {
   return kind >= TokenKind::Let && kind <= TokenKind::False;
 }
+/// Whether the token behind the word `assert` makes that a statement: a name, a literal, a
+/// parenthesis, `-`, `not` or `if`.
+inline bool beginsCondition(TokenKind kind) {
+  return kind == TokenKind::Identifier || kind == TokenKind::Integer || kind == TokenKind::Float ||
+         kind == TokenKind::True || kind == TokenKind::False || kind == TokenKind::LParen ||
+         kind == TokenKind::Minus || kind == TokenKind::Not || kind == TokenKind::If;
+}
 
 } // namespace tk
 

@@ -175,8 +175,9 @@ std::shared_ptr<const BoundImpl> KernelImpl::bind_checks(const CheckedArguments 
   Arguments arguments;
   unsigned inputs = signature().num_tensors() - static_cast<unsigned>(signature().results.size());
   for (unsigned t = 0; t < signature().num_tensors(); ++t)
-    arguments.tensors.push_back(t < inputs ? checked.tensors[t]
-                                           : TensorView(nullptr, DType::i64, {}, checked.device));
+    arguments.tensors.push_back(
+        t < inputs ? checked.tensors[t]
+                   : TensorView(nullptr, signature().tensor(t).dtype, {}, checked.device));
   for (size_t s = 0; s < signature().num_scalars(); ++s)
     arguments.scalars.push_back(checked.variables[checked.dims.size() + s]);
   return bind(arguments, stream);
