@@ -108,7 +108,8 @@ void SourceOptions::addTo(CLI::App &command) {
                   "Print the IR after a pass, or PASS:PATTERN, to standard error")
       ->delimiter(',')
       ->allow_extra_args(false);
-  command.add_flag("--checked", checked, "Report gathers outside their bounds");
+  command.add_flag("--checked", checked,
+                   "Report gathers outside their bounds, and assertions that fail");
   command.add_flag("--json", json, "Diagnostics and reports as JSON lines");
 }
 

@@ -198,3 +198,19 @@ TEST_CASE("every example is formatted without change of its tree") {
     checked(std::string(sources.file(file).text()));
   }
 }
+
+TEST_CASE("assert is a word where a condition follows") {
+  CHECK(checked("kernel k(x: f32[N], assert: f32[N])->(y: f32[N]) {\n"
+                "  assert   x[i]>=0.0;assert (x[i]<3)\n"
+                "  assert -x[i]<=0.0 and\n"
+                "  assert (x[i])\n"
+                "  let q[i]=assert[i]\n"
+                "  y[i] = assert [i]+q[i]\n"
+                "}\n") == "kernel k(x: f32[N], assert: f32[N]) -> (y: f32[N]) {\n"
+                          "  assert x[i] >= 0.0; assert (x[i] < 3)\n"
+                          "  assert -x[i] <= 0.0 and\n"
+                          "      assert(x[i])\n"
+                          "  let q[i] = assert[i]\n"
+                          "  y[i]     = assert[i] + q[i]\n"
+                          "}\n");
+}

@@ -317,3 +317,23 @@ TEST_CASE("a cycle of imports is an error, of any length") {
   CHECK(loaded.diags.text().find("a.tk -> b.tk -> c.tk -> a.tk") != std::string::npos);
   CHECK(Loaded(folder.path / "self.tk").diags.errorCount() == 1);
 }
+
+TEST_CASE("assert is a statement where a condition begins behind it, else a name") {
+  for (const char *text :
+       {"assert x[i, j] > 0", "assert (n > 0)", "assert true", "assert 0 < n", "assert -n < 0",
+        "assert not (n < 0)", "assert if n > 0 then true else false"}) {
+    INFO(text);
+    Parsed parsed(kernelOf(text));
+    CHECK_FALSE(parsed.diags.hasErrors());
+    CHECK(as<Assert>(parsed.kernel().statements.at(0).get()));
+  }
+  for (const char *text :
+       {"assert[i, j] = 1", "assert = 1", "let assert[i] = 1", "let assert = 1"}) {
+    INFO(text);
+    Parsed parsed(kernelOf(text));
+    CHECK_FALSE(parsed.diags.hasErrors());
+    CHECK_FALSE(as<Assert>(parsed.kernel().statements.at(0).get()));
+  }
+  CHECK(Parsed(kernelOf("assert")).codes() == "TK0101");
+  CHECK(Parsed(kernelOf("assert\nn > 0")).codes().starts_with("TK0101"));
+}

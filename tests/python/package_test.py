@@ -216,6 +216,14 @@ where P == N / 2 + M {
                 self.assertEqual(error.place, path + ":2:12")
                 np.testing.assert_array_equal(module["take"](x, at[:1]), [4])
 
+    def test_assertion(self):
+        source = "kernel root(x: f32[N]) -> (y: f32[N]) {\n  assert x[i] >= 0.0\n  y[i] = sqrt(x[i])\n}\n"
+        root = tk.compile(source, target="cpu", file_name="r.tk", checked=True)["root"]
+        np.testing.assert_array_equal(root(np.array([4, 9], "f4")), [2, 3])
+        error = self.refused("constraint_failed", lambda: root(np.array([4, -9], "f4")))
+        self.assertIn("assert x[i] >= 0.0 fails at i = 1: x[i] is -9", str(error))
+        self.assertEqual(error.place, "r.tk:2:3")
+
     def test_gradients_are_found_by_their_signatures(self):
         module = tk.compile(GRADIENTS, target="cpu")
         project = module["project"]

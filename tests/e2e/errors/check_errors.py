@@ -229,6 +229,35 @@ CASES = {
         RUN + ["--dim", "N=5", "--dim", "D=3", "--dim", "B=40", "--in", "ids=random:1:0:9", "--checked"], 0, "", {}),
     "gather-unchecked": (
         TAKE, RUN + ["--dim", "N=5", "--dim", "D=3", "--dim", "B=4", "--in", "ids=random:1:7:9", "--check"], 0, "", {}),
+    "assert-value": (
+        TAKE.replace("{", "{\n  assert ids[b] < 7 or b < 1\n", 1),
+        RUN + ["--dim", "N=9", "--dim", "D=3", "--dim", "B=4", "--in", "ids=iota", "--checked"], 0, "", {}),
+    "assert-fails": (
+        TAKE.replace("{", "{\n  assert ids[b] < 2\n", 1),
+        RUN + ["--dim", "N=9", "--dim", "D=3", "--dim", "B=4", "--in", "ids=iota", "--checked"], 1,
+        "x.tk:2:3: error[constraint_failed]: assert ids[b] < 2 fails at b = 2: ids[b] is 2 (the first of 2)", {}),
+    "assert-unchecked": (
+        TAKE.replace("{", "{\n  assert ids[b] < 2\n", 1),
+        RUN + ["--dim", "N=9", "--dim", "D=3", "--dim", "B=4", "--in", "ids=iota", "--check"], 0, "", {}),
+    "assert-gather": (
+        TAKE.replace("{", "{\n  assert x[ids[b], d] < inf\n", 1),
+        RUN + ["--dim", "N=3", "--dim", "D=3", "--dim", "B=4", "--in", "ids=iota", "--checked"], 1,
+        "error[index_out_of_bounds]", {}),
+    "assert-empty": (
+        TAKE.replace("{", "{\n  assert ids[b] < 2\n", 1),
+        RUN + ["--dim", "N=9", "--dim", "D=3", "--dim", "B=0", "--in", "ids=iota", "--checked"], 0, "", {}),
+    "assert-sizes": (
+        TAKE.replace("{", "{\n  assert ids[b + 2] >= ids[b] and ids[b] < 9\n", 1),
+        RUN + ["--dim", "N=9", "--dim", "D=3", "--dim", "B=4", "--in", "ids=iota"], 1, "error[TK", {}),
+    "assert-not-bool": (
+        TAKE.replace("{", "{\n  assert ids[b]\n", 1), RUN, 1, "x.tk:2:10: error[TK0301]: an assertion is a condition", {}),
+    "assert-no-range": (
+        TAKE.replace("{", "{\n  assert ids[b + 1] > 0\n", 1), RUN, 1, "it is bound: all[b in 0..B](…)", {}),
+    "assert-unknown-name": (
+        TAKE.replace("{", "{\n  assert ids[b] > epz\n", 1), RUN, 1, "x.tk:2:19: error[TK0201]: unknown name 'epz'", {}),
+    "assert-gradient": (
+        "kernel f(x: f32[N]) -> (s: f32[]) {\n  assert x[i] > 3\n  s = sum[i](x[i]^2)\n}\ngrad g = f wrt (x)\n",
+        RUN + ["--kernel", "g", "--dim", "N=5", "--checked", "--check"], 0, "", {}),
     "empty-argmax": (ARGMAX, RUN + ["--dim", "R=2", "--dim", "C=0"], 1, "C is not empty for argmax[c]", {}),
     "empty-argmax-of-none": (ARGMAX, RUN + ["--dim", "R=0", "--dim", "C=0"], 0, "", {}),
     "unknown-key": (

@@ -3,6 +3,8 @@
 #include "tests/unit/catch.h"
 #include "tk/tk.h"
 
+#include <limits>
+
 using namespace tk;
 
 namespace {
@@ -101,4 +103,114 @@ TEST_CASE("without checks an index outside reads 0", "[checked]") {
     CHECK(take.y[4] == 0);
     CHECK(take.y[8] == 2.5F);
   }
+}
+
+namespace {
+
+constexpr const char *asserting = R"(
+kernel scale(x: f32[N, M], id: i32[M], mask: bool[M], n: i32) -> (y: f32[N, M]) {
+  let p[i, j] = softmax[j](x[i, j])
+  assert x[i, j] >= 0.0
+  assert sum[j](p[i, j]) > 0.0 and n < N
+  assert not mask[j]
+  assert not any[i](x[i, id[j]] > 100)
+  assert all[i in 1..N](x[i - 1, 0] <= 50)
+  assert (n >= -3)
+  y[i, j] = p[i, j] * 2
+  assert y[i, j] + 0.0 <= 2.5
+}
+)";
+
+struct Scale {
+  std::vector<float> x = std::vector<float>(5 * 6, 1.0F), y = std::vector<float>(5 * 6);
+  std::vector<int32_t> id = std::vector<int32_t>(6, 0);
+  std::vector<uint8_t> mask = std::vector<uint8_t>(6, 0);
+  int32_t n = 2;
+
+  /// The message of the error, or nothing.
+  std::string launch(const Kernel &kernel) {
+    const std::vector<NamedValue> inputs{{"x", TensorView(x.data(), DType::f32, {5, 6})},
+                                         {"id", TensorView(id.data(), DType::i32, {6})},
+                                         {"mask", TensorView(mask.data(), DType::boolean, {6})},
+                                         {"n", Scalar(int64_t{n})}};
+    const std::vector<NamedValue> outputs{{"y", TensorView(y.data(), DType::f32, {5, 6})}};
+    Status status = kernel.try_launch({}, inputs, outputs);
+    if (status)
+      return "";
+    CHECK(status.error().code() == ErrorCode::constraint_failed);
+    return status.error().span().str() + ": " + status.error().message();
+  }
+};
+
+} // namespace
+
+TEST_CASE("a checked kernel names the assertion that fails, where, and with which values",
+          "[checked]") {
+  TemporaryCache cache;
+  std::vector<std::string> all = targets();
+  if (all.size() > 1)
+    all.push_back("emu-sm_80");
+  for (const std::string &target : all) {
+    INFO(target);
+    CompileOptions options;
+    options.file_name = "s.tk";
+    options.target = target;
+    options.checked = true;
+    Kernel kernel = compile(asserting, options).kernel("scale");
+    CHECK(kernel.signature().results.size() == 1);
+    Scale run;
+    CHECK(run.launch(kernel).empty());
+    run.x[2 * 6 + 3] = -0.5F;
+    CHECK(run.launch(kernel) == "s.tk:4:3: assert x[i, j] >= 0.0 fails at i = 2, j = 3: x[i, j] is "
+                                "-0.5");
+    run.x[4 * 6] = std::numeric_limits<float>::quiet_NaN();
+    run.x[2 * 6 + 3] = 1;
+    CHECK(run.launch(kernel) == "s.tk:4:3: assert x[i, j] >= 0.0 fails at i = 4, j = 0: x[i, j] is "
+                                "nan");
+    run = Scale();
+    run.n = 7;
+    CHECK(run.launch(kernel) ==
+          "s.tk:5:3: assert sum[j](p[i, j]) > 0.0 and n < N fails at i = 0: sum[j](p[i, j]) is 1, "
+          "n is 7, N is 5 (the first of 5)");
+    run.n = -4;
+    CHECK(run.launch(kernel) == "s.tk:9:3: assert (n >= -3) fails: n is -4");
+    run = Scale();
+    run.mask[4] = run.mask[5] = 1;
+    CHECK(run.launch(kernel) ==
+          "s.tk:6:3: assert not mask[j] fails at j = 4: mask[j] is true (the first of 2)");
+    run = Scale();
+    run.x[1 * 6] = 200;
+    run.id[5] = 1;
+    CHECK(run.launch(kernel) == "s.tk:7:3: assert not any[i](x[i, id[j]] > 100) fails at j = 0: "
+                                "any[i](x[i, id[j]] > 100) is true (the first of 5)");
+    run.x[1 * 6] = 60;
+    CHECK(run.launch(kernel) == "s.tk:8:3: assert all[i in 1..N](x[i - 1, 0] <= 50) fails: "
+                                "all[i in 1..N](x[i - 1, 0] <= 50) is false");
+  }
+}
+
+TEST_CASE("assertions leave the kernel as it is", "[checked]") {
+  TemporaryCache cache;
+  std::string without = asserting;
+  for (size_t at; (at = without.find("  assert")) != std::string::npos;)
+    without.erase(at, without.find('\n', at) - at);
+  for (const char *target : {"sm_90a", "sm_80"}) {
+    CompileOptions options;
+    options.file_name = "s.tk";
+    options.target = target;
+    auto textOf = [&](const std::string &program) {
+      return compile(program, options).kernel("scale").stage("cuda");
+    };
+    CHECK(textOf(asserting) == textOf(without));
+  }
+}
+
+TEST_CASE("without checks an assertion is not looked at", "[checked]") {
+  TemporaryCache cache;
+  CompileOptions options;
+  options.target = "cpu";
+  Kernel kernel = compile(asserting, options).kernel("scale");
+  Scale run;
+  run.x[0] = -1;
+  CHECK(run.launch(kernel).empty());
 }
