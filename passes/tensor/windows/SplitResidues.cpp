@@ -13,6 +13,8 @@
 //    on the phase. The new sum is a plain sum over windows, which tk-flatten-windows can take.
 // 4. The last place of some phases lies past the last `p`. Its loads are padded with 0.
 // 5. The old compute op reads the sum at its phase and place.
+// 6. Along an axis with one tap, the condition is `(p + c) % s == 0`. Only phase 0 has products, so
+//    the sum has no index for the phase. The old compute op selects the sum or 0.
 //
 // The pass declines sums with a precision other than the default. It leaves kernels with a schedule
 // block alone.
@@ -48,7 +50,8 @@ static constexpr llvm::StringLiteral passName = "tk-split-residues";
 namespace {
 
 /// A condition `difference % step == 0`, where the difference grows by 1 with `index`, an index of
-/// the statement, and gets less by 1 with `term`, one of the sum.
+/// the statement, and gets less by 1 with `term`, one of the sum. There is no term if the axis has
+/// one tap.
 struct Residue {
   Value difference;
   BlockArgument index, term;
@@ -73,8 +76,9 @@ private:
   ComputeOp compute;
   ReduceOp reduce;
   Location loc;
-  Value term; ///< where all conditions hold
-  SmallVector<Residue> residues;
+  Value term;                    ///< where all conditions hold
+  SmallVector<Residue> residues; ///< those with a term first: each of these has a phase
+  size_t countPhases = 0;
   SmallVector<BlockArgument> others; ///< indices of the statement that the sum is over
   SmallVector<Value> offsets, bases, places;
 };
@@ -102,9 +106,9 @@ bool ResidueSplitting::readCondition(Value condition) {
     else
       return false;
   }
-  if (!residue.index || !residue.term)
+  if (!residue.index)
     return false;
-  residues.push_back(residue);
+  residues.insert(residue.term ? residues.begin() + countPhases++ : residues.end(), residue);
   return true;
 }
 
@@ -137,9 +141,12 @@ bool ResidueSplitting::read() {
   term = choice.getTrueValue();
   llvm::SmallDenseSet<Value> different;
   for (const Residue &residue : residues) {
+    if (!different.insert(residue.index).second || standsElsewhere(residue.index, term))
+      return false;
+    if (!residue.term)
+      continue;
     const unsigned n = residue.term.getArgNumber();
-    if (!different.insert(residue.index).second || !different.insert(residue.term).second ||
-        standsElsewhere(residue.index, term) || getConstantIndex(reduce.getLower()[n]) != 0 ||
+    if (!different.insert(residue.term).second || getConstantIndex(reduce.getLower()[n]) != 0 ||
         !isKernelLevel(reduce.getUpper()[n], compute))
       return false;
   }
@@ -159,7 +166,8 @@ Value ResidueSplitting::offsetOf(const Residue &residue) {
   Arithmetic at{before, loc};
   IRMapping mapping;
   mapping.map(residue.index, at.number(0));
-  mapping.map(residue.term, at.number(0));
+  if (residue.term)
+    mapping.map(residue.term, at.number(0));
   return cloneFrom(before, residue.difference, compute, mapping);
 }
 
@@ -182,15 +190,14 @@ void ResidueSplitting::padEnds(OpBuilder &inner, ValueRange own) {
 /// The sum over taps, at phases and then the others' indices, places in the stead of some.
 Value ResidueSplitting::createSum(OpBuilder &body, ValueRange indices) {
   Arithmetic at{body, loc};
-  const size_t count = residues.size();
   IRMapping outer;
-  for (auto [index, place] : llvm::zip_equal(others, indices.drop_front(count)))
+  for (auto [index, place] : llvm::zip_equal(others, indices.drop_front(countPhases)))
     if (llvm::none_of(residues, [&](const Residue &residue) { return residue.index == index; }))
       outer.map(index, place);
   SmallVector<Value> upper;
   for (Value end : reduce.getUpper())
     upper.push_back(cloneFrom(body, end, compute, outer));
-  for (auto [n, residue] : llvm::enumerate(residues)) {
+  for (auto [n, residue] : llvm::enumerate(ArrayRef(residues).take_front(countPhases))) {
     Value step = at.number(residue.step), &end = upper[residue.term.getArgNumber()];
     end = at.div(at.add(at.sub(end, indices[n]), at.number(residue.step - 1)), step);
   }
@@ -205,10 +212,12 @@ Value ResidueSplitting::createSum(OpBuilder &body, ValueRange indices) {
         mapping.map(reduce.getBlock()->getArguments().take_front(terms.size()), terms);
         for (auto [n, residue] : llvm::enumerate(residues)) {
           const size_t position = llvm::find(others, residue.index) - others.begin();
-          Value tap = terms[residue.term.getArgNumber()];
-          Value place = indices[count + position];
-          Value quotient = in.sub(in.add(place, bases[n]), tap);
-          mapping.map(residue.term, in.add(indices[n], in.mul(tap, in.number(residue.step))));
+          Value quotient = in.add(indices[countPhases + position], bases[n]);
+          if (residue.term) {
+            Value tap = terms[residue.term.getArgNumber()];
+            quotient = in.sub(quotient, tap);
+            mapping.map(residue.term, in.add(indices[n], in.mul(tap, in.number(residue.step))));
+          }
           reduce.getBlock()->walk([&](FloorDivOp division) {
             if (division.getLhs() == residue.difference &&
                 getConstantIndex(division.getRhs()) == residue.step)
@@ -216,7 +225,7 @@ Value ResidueSplitting::createSum(OpBuilder &body, ValueRange indices) {
           });
         }
         Value element = cloneFrom(inner, term, compute, mapping);
-        padEnds(inner, indices.drop_front(count));
+        padEnds(inner, indices.drop_front(countPhases));
         return element;
       });
   return sum.getResult(0);
@@ -233,10 +242,12 @@ void ResidueSplitting::rewrite() {
   texts.reserve(residues.size());
   for (const Residue &residue : residues) {
     auto name = cast<StringAttr>(compute.getIndexNames()[residue.index.getArgNumber()]);
-    texts.push_back((name.getValue() + ".phase").str());
-    names.push_back(texts.back());
-    extents.push_back(at.number(residue.step));
-    Value step = extents.back();
+    Value step = at.number(residue.step);
+    if (residue.term) {
+      texts.push_back((name.getValue() + ".phase").str());
+      names.push_back(texts.back());
+      extents.push_back(step);
+    }
     offsets.push_back(offsetOf(residue));
     bases.push_back(at.div(offsets.back(), step));
     Value last = at.add(at.sub(compute.getExtents()[residue.index.getArgNumber()], at.number(1)),
@@ -258,14 +269,21 @@ void ResidueSplitting::rewrite() {
                         });
   OpBuilder builder(reduce);
   Arithmetic in{builder, loc};
-  SmallVector<Value> phases, own(llvm::to_vector_of<Value>(others));
+  SmallVector<Value> phases, withoutTerm, own(llvm::to_vector_of<Value>(others));
   for (auto [n, residue] : llvm::enumerate(residues)) {
     Value moved = in.add(residue.index, offsets[n]), step = in.number(residue.step);
-    phases.push_back(in.mod(moved, step));
+    (residue.term ? phases : withoutTerm).push_back(in.mod(moved, step));
     own[llvm::find(others, residue.index) - others.begin()] = in.sub(in.div(moved, step), bases[n]);
   }
   llvm::append_range(phases, own);
   Value read = LoadOp::create(builder, loc, statement->getResult(0), phases, Value());
+  // Other phases along an axis with one tap have no products.
+  for (Value phase : withoutTerm) {
+    Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(read.getType()));
+    Value isFirst =
+        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, phase, in.number(0));
+    read = arith::SelectOp::create(builder, loc, isFirst, read, zero);
+  }
   reduce.replaceAllUsesWith(ValueRange{read});
   reduce.erase();
 }
