@@ -220,15 +220,15 @@ Error CompiledSource::passError(const PassDiagnostics &diagnostics) const {
 /// What tiles are planned for at last, and what part of the room before each time.
 static constexpr int64_t leastShared = 32768, lessShared = 3, ofShared = 4;
 
-Status CompiledSource::lower(ModuleOp module, Stage to, const Dump &dump) {
+Status CompiledSource::lower(ModuleOp module, Stage to, const Dump &dump, StageSeen seen) {
   if (to < Stage::Gpu)
-    return runStages(module, Stage::Tk, to, dump);
-  if (Status fused = runStages(module, Stage::Tk, Stage::Fused, dump); !fused)
+    return runStages(module, Stage::Tk, to, dump, seen);
+  if (Status fused = runStages(module, Stage::Tk, Stage::Fused, dump, seen); !fused)
     return fused;
   auto target = module->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
   for (int64_t shared = target ? target.getShared() : 0;;) {
     OwningOpRef<ModuleOp> fused = module.clone();
-    Status lowered = runStages(module, Stage::Fused, to, dump);
+    Status lowered = runStages(module, Stage::Fused, to, dump, seen);
     shared = shared * lessShared / ofShared;
     if (lowered || !module->hasAttr(gpu::needsLessAttrName) || shared < leastShared)
       return lowered;
@@ -238,7 +238,8 @@ Status CompiledSource::lower(ModuleOp module, Stage to, const Dump &dump) {
   }
 }
 
-Status CompiledSource::runStages(ModuleOp module, Stage from, Stage to, const Dump &dump) {
+Status CompiledSource::runStages(ModuleOp module, Stage from, Stage to, const Dump &dump,
+                                 StageSeen seen) {
   PassDiagnostics collect(context.get());
   Stopwatch watch;
   for (auto [stage, name] : {std::pair(Stage::Fused, "fused"), std::pair(Stage::Tiled, "tiled"),
@@ -251,6 +252,8 @@ Status CompiledSource::runStages(ModuleOp module, Stage from, Stage to, const Du
       return passError(collect);
     if (dump.enabled())
       dump.write(std::string(name) + ".mlir", print(module));
+    if (seen)
+      seen(name, module);
     from = stage;
   }
   detail::log_message("passes: " + watch.str());

@@ -24,6 +24,7 @@
 namespace tk {
 
 class Dump;
+struct KernelView;
 struct PredictedCost;
 class PassDiagnostics;
 namespace emu {
@@ -83,6 +84,12 @@ public:
               llvm::ArrayRef<int64_t> dims, llvm::ArrayRef<std::optional<Scalar>> scalars,
               llvm::function_ref<unsigned(llvm::StringRef symbol)> blocksAtOnce);
 
+  /// All that `tkc view` shows of a kernel, from one compilation. Where a size is not known, `dims`
+  /// is shorter than the signature's, and the view has no costs.
+  Expected<KernelView> view(size_t kernel, std::string_view target, const Facts &facts,
+                            llvm::ArrayRef<int64_t> dims,
+                            llvm::ArrayRef<std::optional<Scalar>> scalars);
+
   /// Whether a schedule block with this condition (of Signature::schedules) may apply on a target.
   bool conditionMatters(size_t kernel, std::string_view target, unsigned condition) const;
 
@@ -116,8 +123,19 @@ private:
   Error passError(const PassDiagnostics &diagnostics) const;
   /// Runs passes up to a stage on an isolated module. Where tiles turn out to need more shared
   /// memory, or registers, than there are, they are planned anew for less.
-  Status lower(mlir::ModuleOp module, Stage to, const Dump &dump);
-  Status runStages(mlir::ModuleOp module, Stage from, Stage to, const Dump &dump);
+  /// `seen` is called with each stage; with one that is planned anew, again.
+  using StageSeen = llvm::function_ref<void(llvm::StringRef stage, mlir::ModuleOp module)>;
+  Status lower(mlir::ModuleOp module, Stage to, const Dump &dump, StageSeen seen = {});
+  Status runStages(mlir::ModuleOp module, Stage from, Stage to, const Dump &dump, StageSeen seen);
+  /// Notes on schedule blocks that do not apply, before a kernel is lowered.
+  void noteSchedules(KernelOp op, size_t kernel, std::string_view target, const Facts &facts) const;
+  /// What the notes of a lowered kernel say, and its plans.
+  std::vector<Remark> remarksOf(KernelOp lowered) const;
+  /// What the launches of a lowered module cost; see predictCost.
+  Expected<std::unique_ptr<PredictedCost>>
+  costOf(mlir::ModuleOp lowered, size_t kernel, std::string_view target,
+         llvm::ArrayRef<int64_t> dims, llvm::ArrayRef<std::optional<Scalar>> scalars,
+         llvm::function_ref<unsigned(llvm::StringRef symbol)> blocksAtOnce);
   bool mayUseCache(const Dump &dump) const;
   detail::Digest keyOf(mlir::ModuleOp module, std::string_view target) const;
   /// CUDA text and plan, from the cache or from the passes.

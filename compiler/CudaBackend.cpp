@@ -157,7 +157,7 @@ Expected<detail::Executable> compileWithNvrtc(detail::Executable executable,
   return executable;
 }
 
-Expected<std::string> disassemble(const std::string &cubin) {
+Expected<std::string> disassemble(const std::string &cubin, bool places) {
   StringRef directories[] = {"/usr/local/cuda/bin"};
   llvm::ErrorOr<std::string> tool = llvm::sys::findProgramByName("nvdisasm");
   if (!tool)
@@ -172,8 +172,10 @@ Expected<std::string> disassemble(const std::string &cubin) {
     return written.error();
   std::optional<StringRef> redirects[] = {std::nullopt, StringRef(output), std::nullopt};
   std::string message;
-  if (llvm::sys::ExecuteAndWait(*tool, {*tool, "--print-code", input}, std::nullopt, redirects, 60,
-                                0, &message) != 0)
+  SmallVector<StringRef> words{*tool, "--print-code", input};
+  if (places)
+    words.push_back("--print-line-info-inline");
+  if (llvm::sys::ExecuteAndWait(*tool, words, std::nullopt, redirects, 60, 0, &message) != 0)
     return Error(ErrorCode::unsupported, "nvdisasm failed: " + message);
   auto text = llvm::MemoryBuffer::getFile(output);
   if (!text)

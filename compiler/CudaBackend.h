@@ -25,7 +25,8 @@ Expected<detail::Executable> compileWithNvrtc(detail::Executable executable,
                                               const std::string &target);
 
 /// The machine code of a cubin as text, by cuobjdump or nvdisasm where one is installed.
-Expected<std::string> disassemble(const std::string &cubin);
+/// `places` adds comments with the places of the text that each instruction comes from.
+Expected<std::string> disassemble(const std::string &cubin, bool places = false);
 
 } // namespace tk
 

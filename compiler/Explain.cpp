@@ -13,6 +13,16 @@ using namespace mlir;
 
 namespace tk {
 
+void CompiledSource::noteSchedules(KernelOp op, size_t kernel, std::string_view target,
+                                   const Facts &facts) const {
+  if (target == "cpu" && !schedules[kernel].empty())
+    note(op, "schedules", Verdict::Declined,
+         "schedule blocks have no effect on the CPU, which chooses its own loops");
+  else if (!schedules[kernel].empty() && !chooseSchedule(schedules[kernel], target, facts))
+    note(op, "schedules", Verdict::Declined,
+         "no schedule block is for this target and these sizes");
+}
+
 Expected<std::vector<CompiledSource::Remark>>
 CompiledSource::remarks(size_t kernel, std::string_view target, const Facts &given) {
   std::lock_guard lock(mutex);
@@ -22,15 +32,14 @@ CompiledSource::remarks(size_t kernel, std::string_view target, const Facts &giv
     return copy.error();
   auto op = (*copy)->lookupSymbol<KernelOp>(kernelNames[kernel]);
   Dump dump(kernelNames[kernel], target, facts);
-  if (target == "cpu" && !schedules[kernel].empty())
-    note(op, "schedules", Verdict::Declined,
-         "schedule blocks have no effect on the CPU, which chooses its own loops");
-  else if (!schedules[kernel].empty() && !chooseSchedule(schedules[kernel], target, facts))
-    note(op, "schedules", Verdict::Declined,
-         "no schedule block is for this target and these sizes");
+  noteSchedules(op, kernel, target, facts);
   if (Status lowered = lower(**copy, target == "cpu" ? Stage::Fused : Stage::Gpu, dump); !lowered)
     return lowered.error();
-  op = (*copy)->lookupSymbol<KernelOp>(kernelNames[kernel]); // planned again, it is another one
+  // Planned again, it is another operation.
+  return remarksOf((*copy)->lookupSymbol<KernelOp>(kernelNames[kernel]));
+}
+
+std::vector<CompiledSource::Remark> CompiledSource::remarksOf(KernelOp op) const {
   std::vector<Remark> remarks;
   auto remark = [&](Location where, StringRef pass, std::string text, bool declined) {
     Remark made{{}, 0, {}, pass.str(), std::move(text), declined};

@@ -17,9 +17,6 @@ Expected<std::unique_ptr<PredictedCost>> CompiledSource::predictCost(
   std::lock_guard lock(mutex);
   if (dims.size() != kernelSignatures[kernel].dims.size())
     return std::unique_ptr<PredictedCost>();
-  Expected<Machine> machine = findMachine(detail::architecture_of(target), driver.device);
-  if (!machine)
-    return machine.error();
   Facts facts = relevant_facts(kernel, target, given);
   Expected<OwningOpRef<ModuleOp>> copy = isolate(kernel, target, facts);
   if (!copy)
@@ -27,7 +24,16 @@ Expected<std::unique_ptr<PredictedCost>> CompiledSource::predictCost(
   Dump dump(kernelNames[kernel], target, facts);
   if (Status lowered = lower(**copy, Stage::Gpu, dump); !lowered)
     return lowered.error();
-  auto op = (*copy)->lookupSymbol<KernelOp>(kernelNames[kernel]);
+  return costOf(**copy, kernel, target, dims, scalarsGiven, blocksAtOnce);
+}
+
+Expected<std::unique_ptr<PredictedCost>> CompiledSource::costOf(
+    ModuleOp lowered, size_t kernel, std::string_view target, llvm::ArrayRef<int64_t> dims,
+    llvm::ArrayRef<std::optional<Scalar>> scalarsGiven, BlocksAtOnce blocksAtOnce) {
+  Expected<Machine> machine = findMachine(detail::architecture_of(target), driver.device);
+  if (!machine)
+    return machine.error();
+  auto op = lowered.lookupSymbol<KernelOp>(kernelNames[kernel]);
   const Signature &signature = kernelSignatures[kernel];
   std::vector<Scalar> variables(dims.begin(), dims.end());
   std::vector<std::optional<int64_t>> scalars;
@@ -53,7 +59,7 @@ Expected<std::unique_ptr<PredictedCost>> CompiledSource::predictCost(
                     machine->device.name.str(),
                     signature.str(),
                     {}});
-  for (auto function : (*copy)->getOps<gpu::FuncOp>())
+  for (auto function : lowered.getOps<gpu::FuncOp>())
     predicted->plans[function.getSymName().str()] = gpu::describePlan(function);
   return predicted;
 }

@@ -74,6 +74,12 @@ struct SourceOptions {
   Expected<std::vector<std::optional<Scalar>>> givenVariables(const Signature &signature) const;
 };
 
+using GivenVariables = std::vector<std::optional<Scalar>>;
+
+/// What is given as variables of the plan's expressions, up to the first that is not: an expression
+/// that needs one behind it fails.
+std::vector<Scalar> knownOf(const GivenVariables &given);
+
 /// The target to make code for where none runs: the one that is named, else that of the named
 /// device, else this machine's GPU, else sm_90a.
 Expected<std::string> targetOfCode(const SourceOptions &options);
@@ -96,6 +102,7 @@ void addRun(CLI::App &app, int &status);
 void addBench(CLI::App &app, int &status);
 void addExplain(CLI::App &app, int &status);
 void addInspect(CLI::App &app, int &status);
+void addView(CLI::App &app, int &status);
 void addFmt(CLI::App &app, int &status);
 void addCache(CLI::App &app, int &status);
 void addDoctor(CLI::App &app, int &status);

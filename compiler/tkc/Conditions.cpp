@@ -17,6 +17,16 @@ static std::string missingOf(const Check &check, const Signature &signature,
   return missing;
 }
 
+std::vector<Scalar> knownOf(const GivenVariables &given) {
+  std::vector<Scalar> variables;
+  for (const std::optional<Scalar> &value : given) {
+    if (!value)
+      break;
+    variables.push_back(*value);
+  }
+  return variables;
+}
+
 void decideConditions(const CompiledSource &source, size_t kernel, const std::string &target,
                       const std::vector<std::optional<Scalar>> &given, Facts &facts) {
   const Signature &signature = source.signatures()[kernel];

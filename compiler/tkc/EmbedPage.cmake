@@ -1,10 +1,11 @@
-# Writes OUTPUT, a C++ file that holds the text of FILE.
+# Writes OUTPUT, a C++ file that holds the text of FILE as tk::tkc::NAME.
 file(READ ${FILE} content)
 string(LENGTH "${content}" length)
 # A literal may have 65,536 characters at most where compilers keep to the standard: pieces of it.
-set(text "// Generated from docs/reference/diagnostics.md.\n#include <string_view>\n\n")
-string(APPEND text "namespace tk::tkc {\n\nextern const std::string_view diagnosticsPage;\n")
-string(APPEND text "const std::string_view diagnosticsPage =")
+get_filename_component(source ${FILE} NAME)
+set(text "// Generated from ${source}.\n#include <string_view>\n\n")
+string(APPEND text "namespace tk::tkc {\n\nextern const std::string_view ${NAME};\n")
+string(APPEND text "const std::string_view ${NAME} =")
 set(at 0)
 while(at LESS length)
   string(SUBSTRING "${content}" ${at} 8000 piece)

@@ -1,11 +1,10 @@
 //===- InspectCommand.cpp - tkc inspect: what the compiled code uses ------===//
 #include "compiler/tkc/Commands.h"
 
-#include "compiler/CodeReport.h"
 #include "compiler/CudaBackend.h"
+#include "compiler/LaunchReport.h"
 #include "compiler/arch/Architecture.h"
 #include "compiler/tkc/CostReport.h"
-#include "passes/machine/Occupancy.h"
 #include "tk/bundle.h"
 
 #include <CLI/CLI.hpp>
@@ -22,14 +21,6 @@ struct InspectOptions {
   bool general = false; ///< assume nothing of sizes that are not given
 };
 
-/// One launch of the plan with what its function uses.
-struct LaunchReport {
-  const Launch *launch = nullptr;
-  FunctionReport code;
-  std::optional<int64_t> dynamicShared; ///< where the sizes given determine it
-  Occupancy occupancy;
-};
-
 std::string tripleText(const uint32_t (&values)[3]) {
   return std::to_string(values[0]) + "x" + std::to_string(values[1]) + "x" +
          std::to_string(values[2]);
@@ -39,23 +30,6 @@ std::string gridText(const Launch &launch, const Signature &signature) {
   std::vector<std::string> names = signature.variable_names();
   return launch.grid[0].str(names) + " x " + launch.grid[1].str(names) + " x " +
          launch.grid[2].str(names);
-}
-
-std::vector<LaunchReport> reportsOf(const detail::Executable &executable, unsigned arch,
-                                    std::span<const Scalar> variables) {
-  std::map<std::string, FunctionReport> functions = readCodeReport(executable.log);
-  std::vector<LaunchReport> reports;
-  for (const Launch &launch : executable.plan.launches) {
-    LaunchReport report{&launch, functions[launch.symbol], {}, {}};
-    if (Expected<int64_t> bytes = launch.shared_bytes.evaluate_integer(variables))
-      report.dynamicShared = *bytes;
-    if (report.dynamicShared && report.code.registers > 0)
-      report.occupancy = occupancyOf(arch, {launch.block[0] * launch.block[1] * launch.block[2],
-                                            report.code.registers,
-                                            report.code.staticShared + *report.dynamicShared});
-    reports.push_back(report);
-  }
-  return reports;
 }
 
 /// The cost of a launch by the name of its function; null where it is not known.
@@ -163,20 +137,6 @@ int printCostAlone(const std::unique_ptr<PredictedCost> &cost, const Signature &
   }
   printTotal(*cost);
   return Done;
-}
-
-using GivenVariables = std::vector<std::optional<Scalar>>;
-
-/// What is given as variables of the plan's expressions, up to the first that is not: an expression
-/// that needs one behind it fails.
-std::vector<Scalar> knownOf(const GivenVariables &given) {
-  std::vector<Scalar> variables;
-  for (const std::optional<Scalar> &value : given) {
-    if (!value)
-      break;
-    variables.push_back(*value);
-  }
-  return variables;
 }
 
 /// What the launches cost at sizes that are all given; nothing where one is not.

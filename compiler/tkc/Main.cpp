@@ -67,6 +67,7 @@ static int runCommand(int argc, char **argv) {
   tk::tkc::addBench(app, status);
   tk::tkc::addInspect(app, status);
   tk::tkc::addExplain(app, status);
+  tk::tkc::addView(app, status);
   tk::tkc::addFmt(app, status);
   tk::tkc::addCache(app, status);
   tk::tkc::addDoctor(app, status);

@@ -1,0 +1,142 @@
+//===- KernelView.cpp - all that the compiler knows of a kernel -----------===//
+//
+// 1. The kernel is lowered once. Each stage is printed as the passes leave it.
+// 2. The CUDA text and the launch plan follow from the last stage. Where NVRTC is found, it makes
+//    PTX and machine code; where a disassembler is found, the machine code becomes text.
+// 3. What the functions use decides how many blocks a multiprocessor holds, and that the costs.
+// 4. Instructions are counted by their kinds and by the lines that they come from.
+//
+//===----------------------------------------------------------------------===//
+#include "compiler/KernelView.h"
+
+#include "compiler/CudaBackend.h"
+#include "compiler/Dump.h"
+#include "compiler/PassDiagnostics.h"
+#include "compiler/RelevantFacts.h"
+#include "compiler/arch/Architecture.h"
+#include "dialects/tkgpu/TkGpuPlan.h"
+
+using namespace mlir;
+
+namespace tk {
+
+/// Replaces a stage of the same name, or adds one.
+static void keepStage(std::vector<StageText> &stages, StageText stage) {
+  auto same = llvm::find_if(stages, [&](const StageText &s) { return s.name == stage.name; });
+  if (same == stages.end())
+    stages.push_back(std::move(stage));
+  else
+    *same = std::move(stage);
+}
+
+static StageText missingStage(StringRef name, const std::string &why) {
+  return {name.str(), "", why, {}};
+}
+
+/// PTX and machine code as stages of the view, or why there are none.
+static void addMachineCode(KernelView &view, const std::string &target, PlaceTable &places) {
+  if (detail::is_emulated(target)) {
+    const std::string why = "the emulator runs the CUDA text; name an architecture such as sm_90a";
+    view.stages.push_back(missingStage("ptx", why));
+    view.stages.push_back(missingStage("sass", why));
+    return;
+  }
+  Expected<detail::Executable> compiled = compileWithNvrtc(view.executable, target);
+  if (!compiled) {
+    view.stages.push_back(missingStage("ptx", compiled.error().message()));
+    view.stages.push_back(missingStage("sass", compiled.error().message()));
+    return;
+  }
+  view.executable = std::move(*compiled);
+  view.stages.push_back(stageOfPtx(view.executable.ptx, places));
+  Expected<std::string> sass = disassemble(view.executable.cubin, /*places=*/true);
+  view.stages.push_back(sass ? stageOfSass(*sass, places)
+                             : missingStage("sass", sass.error().message()));
+}
+
+static void countInstructions(KernelView &view) {
+  for (StringRef name : {"sass", "ptx"}) {
+    auto stage = llvm::find_if(view.stages, [&](const StageText &s) { return s.name == name; });
+    if (stage == view.stages.end() || stage->text.empty())
+      continue;
+    view.countedStage = name;
+    view.instructions.assign(view.places.size() + 1, {});
+    SmallVector<StringRef> lines;
+    StringRef(stage->text).split(lines, '\n');
+    for (auto [line, from] : llvm::zip(lines, stage->lines))
+      if (auto kind = name == "ptx" ? kindOfPtx(line) : kindOfSass(line))
+        ++view.instructions[from.empty() ? view.places.size() : from.front()]
+                           [static_cast<size_t>(*kind)];
+    return;
+  }
+}
+
+Expected<KernelView> CompiledSource::view(size_t kernel, std::string_view target,
+                                          const Facts &given, ArrayRef<int64_t> dims,
+                                          ArrayRef<std::optional<Scalar>> scalars) {
+  std::lock_guard lock(mutex);
+  Facts facts = relevant_facts(kernel, target, given);
+  Expected<OwningOpRef<ModuleOp>> copy = isolate(kernel, target, facts);
+  if (!copy)
+    return copy.error();
+  Dump dump(kernelNames[kernel], target, facts);
+  const bool isGpu = isGpuText(target);
+  KernelView view;
+  PlaceTable places(sources);
+  view.stages.push_back(stageOfModule("tk", **copy, places));
+  noteSchedules((*copy)->lookupSymbol<KernelOp>(kernelNames[kernel]), kernel, target, facts);
+  auto seen = [&](StringRef stage, ModuleOp module) {
+    keepStage(view.stages, stageOfModule(stage, module, places));
+  };
+  if (Status lowered = lower(**copy, isGpu ? Stage::Gpu : Stage::Fused, dump, seen); !lowered)
+    return lowered.error();
+  auto op = (*copy)->lookupSymbol<KernelOp>(kernelNames[kernel]);
+  view.remarks = remarksOf(op);
+  if (isGpu) {
+    for (auto function : (*copy)->getOps<gpu::FuncOp>()) {
+      std::vector<std::string> &names = view.arguments[function.getSymName().str()];
+      for (Attribute name : function.getArgNames())
+        names.push_back(cast<StringAttr>(name).getValue().str());
+      view.plans[function.getSymName().str()] = gpu::describePlan(function);
+    }
+    PassDiagnostics collect(context.get());
+    Expected<detail::Executable> emitted = emitCudaExecutable(**copy, op);
+    if (!emitted)
+      return Error(ErrorCode::internal, emitted.error().message() + "\n" + collect.text());
+    view.executable = std::move(*emitted);
+    view.stages.push_back(stageOfCuda(view.executable.cuda, places));
+    addMachineCode(view, std::string(target), places);
+    std::vector<Scalar> variables(dims.begin(), dims.end());
+    for (const std::optional<Scalar> &scalar : scalars) {
+      if (!scalar || dims.size() != kernelSignatures[kernel].dims.size())
+        break;
+      variables.push_back(*scalar);
+    }
+    Expected<const Architecture *> row = findArchitecture(detail::architecture_of(target));
+    if (!row)
+      return row.error();
+    view.launches = reportsOf(view.executable, static_cast<unsigned>((*row)->arch), variables);
+    auto blocksOf = [&](StringRef symbol) -> unsigned {
+      for (const LaunchReport &launch : view.launches)
+        if (launch.launch->symbol == symbol)
+          return launch.occupancy.blocks;
+      return 0;
+    };
+    if (dims.size() == kernelSignatures[kernel].dims.size()) {
+      auto cost = costOf(**copy, kernel, target, dims, scalars, blocksOf);
+      if (!cost)
+        return cost.error();
+      view.cost = std::move(*cost);
+    }
+  } else {
+    for (StringRef stage : {"tiled", "gpu", "cuda", "ptx", "sass"})
+      view.stages.push_back(missingStage(stage, "target 'cpu' has no such stage"));
+  }
+  view.places.assign(places.places().begin(), places.places().end());
+  for (FileId id = 0; id < sources.size(); ++id)
+    view.files.push_back({sources.file(id).name(), std::string(sources.file(id).text())});
+  countInstructions(view);
+  return view;
+}
+
+} // namespace tk

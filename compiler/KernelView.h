@@ -1,0 +1,38 @@
+//===- KernelView.h - all that the compiler knows of a kernel ----*- C++ -*-===//
+#ifndef TK_COMPILER_KERNELVIEW_H
+#define TK_COMPILER_KERNELVIEW_H
+
+#include "compiler/CompiledSource.h"
+#include "compiler/Instructions.h"
+#include "compiler/LaunchReport.h"
+#include "compiler/PredictedCost.h"
+#include "compiler/StageText.h"
+
+#include <array>
+#include <map>
+
+namespace tk {
+
+using InstructionCounts = std::array<unsigned, numInstructionKinds>;
+
+struct KernelView {
+  struct File {
+    std::string name, text;
+  };
+  std::vector<File> files; ///< by FileId
+  std::vector<SourcePlace> places;
+  std::vector<StageText> stages; ///< from the tensor IR to the machine code
+  detail::Executable executable; ///< as far as it could be made
+  std::vector<LaunchReport> launches;
+  std::map<std::string, std::vector<std::string>> arguments; ///< names in CUDA, by function
+  std::map<std::string, std::string> plans;                  ///< by function
+  std::vector<CompiledSource::Remark> remarks;
+  std::unique_ptr<PredictedCost> cost; ///< null where a launch depends on what is not known
+  /// Instructions of the last stage that has some, by place; those without a place come last.
+  std::string countedStage;
+  std::vector<InstructionCounts> instructions;
+};
+
+} // namespace tk
+
+#endif // TK_COMPILER_KERNELVIEW_H

@@ -1,0 +1,136 @@
+//===- ViewCommand.cpp - tkc view: the compilation of a kernel on one page ===//
+#include "compiler/tkc/Commands.h"
+#include "compiler/tkc/ViewDocument.h"
+
+#include "llvm/Support/raw_ostream.h"
+
+#include <CLI/CLI.hpp>
+
+#include <iostream>
+
+namespace tk::tkc {
+namespace {
+
+struct ViewOptions {
+  SourceOptions source;
+  std::string output;
+  bool general = false; ///< assume nothing of sizes that are not given
+  std::vector<std::string> compared;
+  double tolerance = 0; ///< percent
+};
+
+Expected<llvm::json::Value> readDocument(const std::string &path) {
+  Expected<std::string> text = readFile(path);
+  if (!text)
+    return text.error();
+  llvm::Expected<llvm::json::Value> value = llvm::json::parse(*text);
+  if (!value)
+    return Error(ErrorCode::invalid_argument,
+                 "'" + path + "' is no JSON: " + llvm::toString(value.takeError()));
+  return std::move(*value);
+}
+
+int compare(const ViewOptions &options) {
+  const bool json = options.source.json;
+  Expected<llvm::json::Value> before = readDocument(options.compared[0]);
+  if (!before)
+    return report(before.error(), json);
+  Expected<llvm::json::Value> after = readDocument(options.compared[1]);
+  if (!after)
+    return report(after.error(), json);
+  bool grown = false;
+  auto text = compareDocuments(*before, *after, options.tolerance, grown);
+  if (!text)
+    return report(text.error(), json);
+  std::cout << (text->empty() ? "no difference\n" : *text);
+  return grown ? WrongInput : Done;
+}
+
+/// The dimensions of a kernel, up to the first that is not given.
+std::vector<int64_t> knownDims(const GivenVariables &given, size_t numDims) {
+  std::vector<int64_t> dims;
+  for (const std::optional<Scalar> &dim : llvm::ArrayRef(given).take_front(numDims)) {
+    if (!dim)
+      break;
+    dims.push_back(dim->i);
+  }
+  return dims;
+}
+
+int view(ViewOptions &options) {
+  const bool json = options.source.json;
+  if (!options.compared.empty() || options.source.file.empty()) {
+    if (options.compared.size() == 2 && options.source.file.empty())
+      return compare(options);
+    std::cerr << "tkc view: expected a .tk file, or --diff with two documents; tkc view --help "
+                 "lists the options\n";
+    return WrongUsage;
+  }
+  Expected<ChosenKernel> chosen = options.source.compileKernel();
+  if (!chosen)
+    return report(chosen.error(), json);
+  auto &[source, kernel] = *chosen;
+  const Signature &signature = source->signatures()[kernel];
+  Expected<Facts> facts = options.source.factsFor(signature, options.general);
+  if (!facts)
+    return report(facts.error(), json);
+  Expected<std::string> target = targetOfCode(options.source);
+  if (!target)
+    return report(target.error(), json);
+  auto given = options.source.givenVariables(signature);
+  if (!given)
+    return report(given.error(), json);
+  decideConditions(*source, kernel, *target, *given, *facts);
+  const size_t numDims = signature.dims.size();
+  std::vector<int64_t> dims = knownDims(*given, numDims);
+  auto scalars = llvm::ArrayRef(*given).drop_front(numDims);
+  if (dims.size() == numDims)
+    if (auto all = complete_variables(signature, dims, scalars))
+      if (Status met = run_checks(signature, *all); !met)
+        return report(met.error(), json);
+  Expected<KernelView> made = source->view(kernel, *target, *facts, dims, scalars);
+  if (!made)
+    return report(made.error(), json);
+  std::map<std::string, int64_t> sizes;
+  for (auto [name, size] : llvm::zip(signature.dims, llvm::ArrayRef(*given).take_front(numDims)))
+    if (size)
+      sizes[name] = size->i;
+  llvm::json::Value document = documentOf(*made, {signature, *facts, *target, sizes});
+  std::string text;
+  if (json)
+    llvm::raw_string_ostream(text) << document << "\n";
+  else
+    text = pageOf(document);
+  std::string path = options.output;
+  if (path.empty())
+    path = json ? "-" : signature.name + ".html";
+  Status written = writeFile(path, text);
+  return written ? Done : report(written.error(), json);
+}
+
+} // namespace
+
+void addView(CLI::App &app, int &status) {
+  CLI::App *command = app.add_subcommand(
+      "view", "Writes a page that shows a kernel's source beside each stage of its compilation, "
+              "what its launches use and cost, and why. Needs no GPU.");
+  auto options = std::make_shared<ViewOptions>();
+  options->source.addTo(*command);
+  command->get_option("FILE")->required(false);
+  options->source.addScalarsTo(*command);
+  command->add_option("-o", options->output,
+                      "Where to write it; - is standard output; default: KERNEL.html, and standard "
+                      "output for --json");
+  command->add_flag("--general", options->general, "Assume nothing of sizes that are not given");
+  command
+      ->add_option("--diff", options->compared,
+                   "Compare two documents that --json wrote; exit 1 if a predicted time grew")
+      ->expected(2);
+  command
+      ->add_option("--tolerance", options->tolerance,
+                   "With --diff: by how many percent a predicted time may grow (default: 0)")
+      ->check(CLI::NonNegativeNumber);
+  command->callback([options, &status] { status = view(*options); });
+}
+
+} // namespace tk::tkc

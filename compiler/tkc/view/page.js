@@ -1,0 +1,545 @@
+"use strict";
+// The page of tkc view. All text of the program and of the stages reaches the page as text nodes.
+const view = JSON.parse(document.getElementById("document").textContent);
+const ROW = 18;        // pixels of a line, as in page.css
+const titles = { tk: "Tensor IR", fused: "Fused IR", tiled: "Block IR", gpu: "GPU IR", cuda: "CUDA",
+                 ptx: "PTX", sass: "SASS" };
+const byId = (id) => document.getElementById(id);
+
+function make(tag, attributes, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes || {}))
+    if (name === "class") made.className = value;
+    else if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else made.setAttribute(name, value);
+  made.append(...children.filter((child) => child !== null && child !== undefined));
+  return made;
+}
+
+function draw(tag, attributes, text) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  if (text !== undefined) made.textContent = text;
+  return made;
+}
+
+// ---- Numbers -----------------------------------------------------------------------------------
+
+function withPrefix(value, unit) {
+  const prefixes = ["", "k", "M", "G", "T", "P"];
+  let i = 0;
+  while (value >= 1000 && i + 1 < prefixes.length) { value /= 1000; ++i; }
+  return `${value >= 100 ? value.toFixed(0) : Number(value.toPrecision(3))} ${prefixes[i]}${unit}`;
+}
+const bytes = (value) => withPrefix(value, "B");
+const micros = (value) => value >= 1000 ? `${Number((value / 1000).toPrecision(4))} ms`
+                                        : `${Number(value.toPrecision(4))} \u00b5s`;
+const percent = (part, whole) => whole > 0 ? `${(100 * part / whole).toFixed(part / whole < 0.1 ? 1 : 0)} %` : "";
+const plain = (value) => value.toLocaleString("en-US").replace(/,/g, "\u2009");
+
+// ---- Places: lines of the source, by file and line ------------------------------------------------
+
+const placeAt = new Map(view.places.map((place, i) => [`${place.file}:${place.line}`, i]));
+const instructionTotals = view.instructions &&
+  view.instructions.by_place.map((counts) => counts.reduce((a, b) => a + b, 0));
+const allInstructions = instructionTotals ? instructionTotals.reduce((a, b) => a + b, 0) : 0;
+const remarksOf = (place) => view.remarks.filter(
+  (remark) => remark.line === view.places[place].line &&
+    remark.file === view.files[view.places[place].file].name);
+
+// ---- Listings ----------------------------------------------------------------------------------
+
+let marked = new Set();  // places
+let near = new Set();    // places below the pointer
+const listings = [];     // all that show lines
+
+/** A text of which only the visible lines are in the page. */
+class Listing {
+  constructor(text, linesOf, options = {}) {
+    this.lines = text.replace(/\n$/, "").split("\n");
+    this.linesOf = linesOf;
+    this.shareOf = options.shareOf;
+    this.folded = new Set();
+    this.hits = new Set();
+    this.sheet = make("div", { class: "sheet" });
+    this.element = make("div", { class: "code tall", tabindex: "0", role: "list",
+                                 "aria-label": options.label || "" }, this.sheet);
+    this.element.addEventListener("scroll", () => this.render());
+    this.element.addEventListener("mouseleave", () => hover(new Set()));
+    const longest = this.lines.reduce((most, line) => Math.max(most, line.length), 0);
+    this.sheet.style.width = `calc(${longest + 2}ch + 110px)`;
+    this.findBlocks();
+    this.layOut();
+  }
+
+  /** The end of the block that each line begins: the lines behind it that are indented deeper. */
+  findBlocks() {
+    this.endOf = new Map();
+    const open = [];
+    const indents = this.lines.map((line) => line.trim() === "" ? -1 : line.search(/\S/));
+    indents.forEach((indent, i) => {
+      if (indent < 0) return;
+      while (open.length && open[open.length - 1].indent >= indent) {
+        const begun = open.pop();
+        if (i - begun.line > 2) this.endOf.set(begun.line, i);
+      }
+      open.push({ line: i, indent });
+    });
+    for (const begun of open)
+      if (this.lines.length - begun.line > 2) this.endOf.set(begun.line, this.lines.length);
+  }
+
+  layOut() {
+    this.shown = [];
+    for (let i = 0; i < this.lines.length; ++i) {
+      this.shown.push(i);
+      if (this.folded.has(i)) i = this.endOf.get(i) - 1;
+    }
+    this.sheet.style.height = `${this.shown.length * ROW}px`;
+    this.render();
+  }
+
+  render() {
+    const height = this.element.clientHeight || 600;
+    const first = Math.max(Math.floor(this.element.scrollTop / ROW) - 10, 0);
+    const last = Math.min(first + Math.ceil(height / ROW) + 20, this.shown.length);
+    const rows = [];
+    for (let at = first; at < last; ++at) rows.push(this.row(this.shown[at], at));
+    this.sheet.replaceChildren(...rows);
+  }
+
+  row(line, at) {
+    const from = this.linesOf(line);
+    const names = ["row"];
+    if (from.length) names.push("linked");
+    if (from.some((place) => marked.has(place))) names.push("marked");
+    else if (from.some((place) => near.has(place))) names.push("near");
+    if (this.hits.has(line)) names.push("hit");
+    const fold = make("span", { class: "fold", "aria-hidden": "true" },
+                      this.endOf.has(line) ? (this.folded.has(line) ? "\u25b8" : "\u25be") : "");
+    if (this.endOf.has(line)) fold.addEventListener("click", (event) => {
+      event.stopPropagation();
+      if (!this.folded.delete(line)) this.folded.add(line);
+      this.layOut();
+    });
+    const row = make("div", { class: names.join(" "), role: "listitem", "data-line": line + 1 },
+      make("span", { class: "at" }, String(line + 1)),
+      this.shareOf ? make("span", { class: "share" }, this.shareOf(line)) : null,
+      fold,
+      make("span", { class: "text" }, this.lines[line] + (this.folded.has(line) ? " \u2026" : "")));
+    row.style.top = `${at * ROW}px`;
+    row.addEventListener("mouseenter", () => hover(new Set(from)));
+    row.addEventListener("click", () => {
+      if (from.length && String(getSelection()) === "") mark(new Set(from), this);
+    });
+    return row;
+  }
+
+  /** Brings a line into sight, and unfolds what hides it. */
+  show(line) {
+    for (const begun of [...this.folded])
+      if (begun < line && line < this.endOf.get(begun)) this.folded.delete(begun);
+    this.layOut();
+    const at = this.shown.indexOf(line), height = this.element.clientHeight;
+    const top = at * ROW;
+    if (top < this.element.scrollTop || top + ROW > this.element.scrollTop + height)
+      this.element.scrollTop = Math.max(top - height / 3, 0);
+    this.render();
+  }
+
+  markedLines() {
+    return this.lines.map((_, i) => i).filter((i) => this.linesOf(i).some((p) => marked.has(p)));
+  }
+
+  showMarked() {
+    const lines = this.markedLines();
+    const first = Math.floor(this.element.scrollTop / ROW);
+    const last = first + Math.floor(this.element.clientHeight / ROW);
+    const isInSight = lines.some((line) => {
+      const at = this.shown.indexOf(line);
+      return at >= first && at < last;
+    });
+    if (lines.length && !isInSight) this.show(lines[0]);
+    else this.render();
+  }
+
+  /** The next marked line behind the one that was shown, or the one before it. */
+  step(direction) {
+    const lines = this.markedLines();
+    if (!lines.length) return;
+    this.stepAt = ((this.stepAt ?? (direction > 0 ? -1 : 0)) + direction + lines.length) % lines.length;
+    this.show(lines[this.stepAt]);
+  }
+}
+
+function hover(places) {
+  if (places.size === near.size && [...places].every((place) => near.has(place))) return;
+  near = places;
+  for (const listing of listings) listing.render();
+}
+
+function mark(places, from) {
+  marked = places;
+  for (const listing of listings) {
+    listing.stepAt = undefined;
+    if (listing === from) listing.render();
+    else listing.showMarked();
+  }
+  showLine();
+}
+
+// ---- The panes -----------------------------------------------------------------------------------
+
+function copyButton(text) {
+  return make("button", { type: "button", onclick: async (event) => {
+    const button = event.currentTarget;
+    try {
+      await navigator.clipboard.writeText(text());
+    } catch (failed) { // pages from files may have no clipboard
+      const area = make("textarea", {});
+      area.value = text();
+      document.body.append(area);
+      area.select();
+      document.execCommand("copy");
+      area.remove();
+    }
+    button.textContent = "Copied";
+    setTimeout(() => { button.textContent = "Copy"; }, 1200);
+  } }, "Copy");
+}
+
+const sources = [];
+function addSources() {
+  const used = new Set(view.places.map((place) => place.file));
+  view.files.forEach((file, number) => {
+    if (number !== 0 && !used.has(number)) return;
+    const at = (line) => {
+      const place = placeAt.get(`${number}:${line + 1}`);
+      return place === undefined ? [] : [place];
+    };
+    const listing = new Listing(file.text, at, {
+      label: file.name,
+      shareOf: instructionTotals && ((line) => {
+        const place = at(line)[0];
+        const count = place === undefined ? 0 : instructionTotals[place];
+        return count ? percent(count, allInstructions) : "";
+      }) });
+    listings.push(listing);
+    sources.push(listing);
+    listing.element.classList.add("source");
+    listing.element.style.height = `min(44vh, ${listing.lines.length * ROW + 18}px)`;
+    byId("source-pane").append(
+      make("div", { class: "bar" }, make("span", { class: "name" }, file.name),
+           instructionTotals ? make("span", { class: "pass", title:
+             "The share of the instructions of the " + titles[view.instructions.stage] +
+             " text that come from the line" }, "% of " + titles[view.instructions.stage]) : null,
+           copyButton(() => file.text)),
+      listing.element);
+  });
+}
+
+const stageListings = new Map();
+let currentStage = null;
+function showStage(name) {
+  const stage = view.stages.find((candidate) => candidate.name === name);
+  if (!stage) return;
+  currentStage = name;
+  for (const tab of document.querySelectorAll("#tabs [role=tab]"))
+    tab.setAttribute("aria-selected", String(tab.dataset.stage === name));
+  if (stage.missing || !stage.text) {
+    byId("stage").replaceChildren(make("div", { class: "missing" },
+      `There is no ${titles[name] || name}: ${stage.missing || "the text is empty"}`));
+    return;
+  }
+  if (!stageListings.has(name)) {
+    const listing = new Listing(stage.text, (line) => stage.lines[line] || [],
+                                { label: titles[name] || name });
+    listings.push(listing);
+    stageListings.set(name, listing);
+  }
+  byId("stage").replaceChildren(stageListings.get(name).element);
+  stageListings.get(name).showMarked();
+}
+
+function addTabs() {
+  view.stages.forEach((stage, i) => {
+    byId("tabs").append(make("button", { type: "button", role: "tab", "data-stage": stage.name,
+      "aria-selected": "false", title: `Key ${i + 1}`, onclick: () => showStage(stage.name) },
+      titles[stage.name] || stage.name));
+  });
+  const fold = make("button", { type: "button", title: "Fold or unfold all blocks", onclick: () => {
+    const listing = stageListings.get(currentStage);
+    if (!listing) return;
+    const isFolded = listing.folded.size > 0;
+    listing.folded.clear();
+    if (!isFolded) {
+      const outer = Math.min(...[...listing.endOf.keys()].map((line) => listing.lines[line].search(/\S/)));
+      for (const line of listing.endOf.keys())
+        if (listing.lines[line].search(/\S/) > outer) listing.folded.add(line);
+    }
+    listing.layOut();
+  } }, "Fold");
+  byId("tabs").append(make("span", { class: "space" }), fold,
+    copyButton(() => view.stages.find((stage) => stage.name === currentStage).text));
+}
+
+// ---- The chosen line ------------------------------------------------------------------------------
+
+function showLine() {
+  const parts = [];
+  for (const place of [...marked].sort((a, b) => a - b)) {
+    const { file, line } = view.places[place];
+    const text = view.files[file].text.split("\n")[line - 1] || "";
+    const card = make("div", { class: "card" },
+      make("h2", {}, `${view.files[file].name}:${line}`), make("pre", {}, text.trim()));
+    if (instructionTotals && instructionTotals[place]) {
+      card.append(make("h3", {}, `${plain(instructionTotals[place])} instructions of the ` +
+        `${titles[view.instructions.stage]} text, ${percent(instructionTotals[place], allInstructions)} of all`));
+      const list = view.instructions.kinds
+        .map((kind, k) => [kind, view.instructions.by_place[place][k]])
+        .filter(([, count]) => count > 0).sort((a, b) => b[1] - a[1])
+        .map(([kind, count]) => `${kind} ${plain(count)}`).join(" \u00b7 ");
+      card.append(make("div", {}, list));
+    }
+    const remarks = remarksOf(place);
+    if (remarks.length) {
+      card.append(make("h3", {}, "Derived and declined"));
+      card.append(remarkList(remarks));
+    }
+    parts.push(card);
+  }
+  byId("line").replaceChildren(...parts);
+}
+
+function remarkList(remarks) {
+  return make("ul", {}, ...remarks.map((remark) => make("li", {},
+    make("span", { class: remark.verdict === "declined" ? "bad" : "good" }, remark.verdict), ": ",
+    remark.text, " ", make("span", { class: "pass" }, `[${remark.pass}]`))));
+}
+
+// ---- Cards of launches ----------------------------------------------------------------------------
+
+function table(head, rows) {
+  const isNumber = (i) => rows.every((row) => /^[-\d.,\u2009]*( [kMGTP]?(B|%)| \u00b5s| ms)?$/.test(row[i] ?? ""));
+  const cell = (tag, text, i) => make(tag, isNumber(i) ? { class: "number" } : {}, text ?? "");
+  return make("table", {},
+    make("thead", {}, make("tr", {}, ...head.map((text, i) => cell("th", text, i)))),
+    make("tbody", {}, ...rows.map((row) => make("tr", {}, ...row.map((text, i) => cell("td", text, i))))));
+}
+
+function listOf(facts) {
+  return make("dl", {}, ...facts.filter(([, text]) => text).flatMap(
+    ([name, text]) => [make("dt", {}, name), make("dd", {}, text)]));
+}
+
+/** The launch below its roofline: the roofs are the rates at which this launch's work would run alone. */
+function roofline(cost) {
+  const moved = cost.read_bytes + cost.written_bytes, memory = cost.parts_us.memory;
+  const unit = Math.max(cost.parts_us["matrix unit"], cost.parts_us["CUDA cores"],
+                        cost.parts_us["special functions"]);
+  if (!(moved > 0 && memory > 0 && unit > 0 && cost.operations > 0)) return null;
+  const bandwidth = moved / memory, roof = cost.operations / unit;           // per microsecond
+  const intensity = cost.operations / moved, reached = cost.operations / cost.predicted_us;
+  const ridge = roof / bandwidth;
+  const low = Math.log10(Math.min(intensity, ridge)) - 0.8, high = Math.log10(Math.max(intensity, ridge)) + 0.8;
+  const top = Math.log10(roof) + 0.35;
+  const bottom = Math.min(Math.log10(bandwidth) + low, Math.log10(reached) - 0.3);
+  const x = (value) => 42 + 300 * (value - low) / (high - low);
+  const y = (value) => 10 + 120 * (top - value) / (top - bottom);
+  const svg = draw("svg", { viewBox: "0 0 360 166", role: "img", "aria-label":
+    `Roofline: ${withPrefix(reached * 1e6, "operations a second")} at ${intensity.toPrecision(3)} operations a byte` });
+  svg.append(draw("path", { class: "axis", d: "M42 10 V130 H342" }),
+    draw("path", { class: "roof", d: `M${x(low)} ${y(Math.log10(bandwidth) + low)} ` +
+      `L${x(Math.log10(ridge))} ${y(Math.log10(roof))} H342` }));
+  for (let power = Math.ceil(low); power <= high; ++power)
+    svg.append(draw("text", { x: x(power), y: 143, "text-anchor": "middle" }, String(Number((10 ** power).toPrecision(1)))));
+  for (let power = Math.ceil(bottom); power <= top; ++power)
+    svg.append(draw("text", { x: 38, y: y(power) + 3, "text-anchor": "end" },
+                    withPrefix(10 ** (power + 6), "").trim()));
+  svg.append(
+    draw("text", { x: 192, y: 160, "text-anchor": "middle" }, "operations a byte of device memory"),
+    draw("text", { x: 342, y: y(Math.log10(roof)) - 4, "text-anchor": "end" },
+         `${withPrefix(roof * 1e6, "op/s")}: the busiest unit`),
+    draw("circle", { class: "point", r: 4, cx: x(Math.log10(intensity)), cy: y(Math.log10(reached)) }));
+  return svg;
+}
+
+function costParts(cost) {
+  const parts = Object.entries(cost.parts_us).concat([["launch", cost.launch_us]])
+    .filter(([, time]) => time > 0).sort((a, b) => b[1] - a[1]);
+  const most = parts.length ? parts[0][1] : 1;
+  return make("table", {}, make("tbody", {}, ...parts.map(([name, time]) => {
+    const meter = make("div", { class: "meter" });
+    meter.style.width = `${100 * time / most}%`;
+    const bar = make("td", {}, meter);
+    bar.style.width = "50%";
+    return make("tr", {}, make("td", {}, name), make("td", { class: "number" }, micros(time)), bar);
+  })));
+}
+
+function shapeText(launch) {
+  const isKnown = launch.grid.every((axis) => axis !== null);
+  const used = (axes, least) => axes.slice(0, Math.max(least, 3 - [...axes].reverse().findIndex((a) => String(a) !== "1")));
+  return isKnown ? used(launch.grid, 1).map(plain).join(" \u00d7 ") +
+                   (launch.resident ? ", at most as many as run at once" : "")
+                 : launch.grid_text.filter((text, i) => i === 0 || text !== "1").join(" \u00d7 ");
+}
+
+function launchCard(launch) {
+  const { cost, code } = launch;
+  const shared = (code ? code.static_shared : 0) + (launch.dynamic_shared || 0);
+  const card = make("article", { class: "card" }, make("h2", {}, launch.symbol));
+  if (cost) card.append(make("div", { class: "time" }, micros(cost.predicted_us),
+    make("span", { class: "pass" }, ` predicted, bound by ${cost.bound}`)));
+  const columns = make("div", { class: "columns" });
+  columns.append(make("div", {}, listOf([
+    ["Grid", shapeText(launch)],
+    ["Threads", `${launch.threads} a block` + (launch.cluster.some((n) => n > 1) ? `, clusters of ${launch.cluster.join("\u00d7")}` : "")],
+    ["Registers", code && `${code.registers} a thread`],
+    ["Spills", code && (code.spill_stores + code.spill_loads > 0
+      ? `${code.spill_stores} bytes stored, ${code.spill_loads} loaded a thread` : "none")],
+    ["Shared memory", `${plain(shared)} bytes a block`],
+    ["Occupancy", code && code.blocks_per_sm > 0 && `${code.blocks_per_sm} block${code.blocks_per_sm > 1 ? "s" : ""} a multiprocessor, ` +
+      `${Math.round(100 * code.occupancy)} % of its warps; limited by ${code.limiter}`],
+    ["Waves", cost && Number(cost.waves.toPrecision(3)).toString()],
+    ["Moved", cost && `${bytes(cost.read_bytes)} read, ${bytes(cost.written_bytes)} written, ${bytes(cost.l2_bytes)} through L2`],
+    ["Operations", cost && withPrefix(cost.operations, "").trim() + ` (matrix unit ${Object.entries(cost.matrix_multiply_adds)
+      .map(([type, count]) => `${withPrefix(count, "").trim()} multiply-adds of ${type}`).join(", ") || "none"}, ` +
+      `CUDA cores ${withPrefix(cost.core_instructions, "").trim()} instructions, special functions ${withPrefix(cost.special_functions, "").trim()})`],
+    ["Plan", launch.plan],
+  ])));
+  if (cost) {
+    columns.append(make("div", {}, make("h3", {}, "Time that each part would take alone"), costParts(cost)));
+    const picture = roofline(cost);
+    if (picture) columns.append(make("div", {}, make("h3", {}, "Roofline"), picture));
+  }
+  card.append(columns);
+  for (const note of cost ? cost.notes : []) card.append(make("div", { class: "bad" }, note));
+  if (cost && cost.tensors.length) card.append(
+    make("h3", {}, "Bytes by tensor"),
+    table(["tensor", "size", "read", "written", "read through L2", "times"], cost.tensors.map((tensor) => [
+      tensor.name, bytes(tensor.bytes), bytes(tensor.read), bytes(tensor.written), bytes(tensor.l2_read),
+      tensor.bytes > 0 && tensor.l2_read > 0 ? Number((tensor.l2_read / tensor.bytes).toPrecision(3)).toString() : ""])));
+  card.append(make("details", {}, make("summary", {}, `${launch.arguments.length} arguments`),
+    table(["name", "is", "value"], launch.arguments.map((argument) => [argument.name, argument.is,
+      argument.value === null ? "" : plain(argument.value)]))));
+  return card;
+}
+
+function kernelCard() {
+  const total = view.total;
+  const stored = view.scratch.map((buffer) =>
+    `${buffer.bytes === null ? buffer.bytes_text + " bytes" : bytes(buffer.bytes)} (${buffer.purpose})`).join(", ");
+  const card = make("article", { class: "card" }, make("h2", {}, "Kernel"));
+  if (total) card.append(make("div", { class: "time" }, micros(total.predicted_us),
+    make("span", { class: "pass" }, ` predicted on ${total.device}, ${view.launches.length} launch${view.launches.length > 1 ? "es" : ""}`)));
+  card.append(listOf([
+    ["Assumes", view.assumptions],
+    ["Refuses unless", view.checks.join(", ")],
+    ["Program needs", total && `${bytes(total.needed_bytes)} moved, ${withPrefix(total.needed_operations, "operations")}`],
+    ["Recomputation", total && total.recomputation > 0 && `${total.recomputation} times the operations that the program needs`],
+    ["Least time", total && `${micros(total.least_us)} by ${total.least_bound}, of the program as written (elements that a mask leaves out count)`],
+    ["Stored between", stored || (view.launches.length ? "nothing" : "")],
+  ]));
+  if (!total && view.launches.length) card.append(make("div", { class: "pass" },
+    "Predicted times and bytes are known once all dimensions are given with --dim."));
+  if (view.remarks.length) card.append(make("details", {},
+    make("summary", {}, `${view.remarks.length} facts that the passes derived or declined`), remarkList(view.remarks)));
+  return card;
+}
+
+// ---- Search and keys ------------------------------------------------------------------------------
+
+let hits = [], hitAt = -1;
+function search(text) {
+  const wanted = text.toLowerCase();
+  hits = [];
+  hitAt = -1;
+  for (const listing of listings) listing.hits.clear();
+  if (wanted) {
+    for (const stage of view.stages)
+      stage.text.split("\n").forEach((line, i) => {
+        if (line.toLowerCase().includes(wanted)) hits.push({ stage: stage.name, line: i });
+      });
+    sources.forEach((listing) => listing.lines.forEach((line, i) => {
+      if (line.toLowerCase().includes(wanted)) hits.push({ source: listing, line: i });
+    }));
+    // Those in what is shown come first.
+    const rank = (hit) => hit.source ? 0 : hit.stage === currentStage ? 1 : 2;
+    hits.sort((a, b) => rank(a) - rank(b));
+  }
+  byId("found").textContent = wanted ? `${plain(hits.length)} hits` : "";
+  if (hits.length) nextHit();
+  else for (const listing of listings) listing.render();
+}
+
+function nextHit() {
+  if (!hits.length) return;
+  hitAt = (hitAt + 1) % hits.length;
+  const hit = hits[hitAt];
+  if (hit.stage && hit.stage !== currentStage) showStage(hit.stage);
+  const listing = hit.source || stageListings.get(hit.stage);
+  for (const other of listings) other.hits.clear();
+  listing.hits.add(hit.line);
+  listing.show(hit.line);
+  byId("found").textContent = `${plain(hitAt + 1)} of ${plain(hits.length)}`;
+}
+
+/** Marks the next line of the source that has something behind it. */
+function moveLine(direction) {
+  const order = view.places.map((_, i) => i).sort((a, b) =>
+    view.places[a].file - view.places[b].file || view.places[a].line - view.places[b].line);
+  if (!order.length) return;
+  const at = order.findIndex((place) => marked.has(place));
+  const next = at < 0 ? (direction > 0 ? 0 : order.length - 1) : (at + direction + order.length) % order.length;
+  mark(new Set([order[next]]), null);
+}
+
+function onKey(event) {
+  if (event.target instanceof HTMLInputElement) {
+    if (event.key === "Enter") nextHit();
+    if (event.key === "Escape") event.target.blur();
+    return;
+  }
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const stage = view.stages[Number(event.key) - 1];
+  const listing = stageListings.get(currentStage);
+  if (event.key === "/") { event.preventDefault(); byId("search").focus(); }
+  else if (event.key === "j") moveLine(1);
+  else if (event.key === "k") moveLine(-1);
+  else if (event.key === "n" && listing) listing.step(1);
+  else if (event.key === "p" && listing) listing.step(-1);
+  else if (event.key === "Escape") mark(new Set(), null);
+  else if (stage) showStage(stage.name);
+}
+
+function start() {
+  document.title = `${view.kernel} for ${view.target}`;
+  byId("title").textContent = `${view.kernel} for ${view.target}`;
+  const sizes = Object.entries(view.dims).map(([name, size]) => `${name} = ${size}`).join(", ");
+  byId("subtitle").textContent = view.signature + (sizes ? ` with ${sizes}` : "");
+  byId("headline").textContent = view.total
+    ? `${micros(view.total.predicted_us)} predicted on ${view.total.device}: ` + view.launches
+        .map((launch) => `${launch.symbol} ${micros(launch.cost.predicted_us)}, bound by ${launch.cost.bound}`).join("; ")
+    : "";
+  byId("summary").append(kernelCard(), ...view.launches.map(launchCard));
+  addSources();
+  addTabs();
+  const shown = view.stages.find((stage) => stage.name === "cuda" && stage.text) || view.stages.find((s) => s.text);
+  if (shown) showStage(shown.name);
+  for (const listing of listings) listing.layOut();
+  byId("search").addEventListener("input", (event) => search(event.target.value));
+  byId("theme").addEventListener("click", () => {
+    const root = document.documentElement;
+    root.dataset.theme = root.dataset.theme === "dark" ? "light" : "dark";
+  });
+  byId("help").addEventListener("click", (event) => {
+    byId("keys").hidden = !byId("keys").hidden;
+    event.currentTarget.setAttribute("aria-expanded", String(!byId("keys").hidden));
+  });
+  document.addEventListener("keydown", onKey);
+  addEventListener("resize", () => { for (const listing of listings) listing.render(); });
+  if (matchMedia("(prefers-color-scheme: dark)").matches) document.documentElement.dataset.theme = "dark";
+}
+
+start();
