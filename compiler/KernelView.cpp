@@ -71,6 +71,27 @@ static void countInstructions(KernelView &view) {
   }
 }
 
+/// A location that names several lines gives each of them the same share.
+static void addTimeShares(KernelView &view, PlaceTable &places) {
+  if (!view.cost)
+    return;
+  std::vector<std::vector<std::vector<unsigned>>> numbers; // by launch and location
+  for (const LaunchCost &launch : view.cost->kernel.launches)
+    for (auto &of = numbers.emplace_back(); const auto &[where, share] : launch.shares)
+      of.push_back(places.numbers(where));
+  const size_t count = places.places().size();
+  for (auto [launch, of] : llvm::zip(view.cost->kernel.launches, numbers)) {
+    std::vector<double> &shares = view.timeShares[launch.symbol];
+    shares.assign(count + 1, 0);
+    for (auto [entry, lines] : llvm::zip(launch.shares, of)) {
+      if (lines.empty())
+        shares.back() += entry.second;
+      for (unsigned line : lines)
+        shares[line] += entry.second / static_cast<double>(lines.size());
+    }
+  }
+}
+
 Expected<KernelView> CompiledSource::view(size_t kernel, std::string_view target,
                                           const Facts &given, ArrayRef<int64_t> dims,
                                           ArrayRef<std::optional<Scalar>> scalars) {
@@ -132,6 +153,7 @@ Expected<KernelView> CompiledSource::view(size_t kernel, std::string_view target
     for (StringRef stage : {"tiled", "gpu", "cuda", "ptx", "sass"})
       view.stages.push_back(missingStage(stage, "target 'cpu' has no such stage"));
   }
+  addTimeShares(view, places);
   view.places.assign(places.places().begin(), places.places().end());
   for (FileId id = 0; id < sources.size(); ++id)
     view.files.push_back({sources.file(id).name(), std::string(sources.file(id).text())});

@@ -28,6 +28,8 @@ struct KernelView {
   std::map<std::string, std::string> plans;                  ///< by function
   std::vector<CompiledSource::Remark> remarks;
   std::unique_ptr<PredictedCost> cost; ///< null where a launch depends on what is not known
+  /// The share of each place in a launch's predicted time, by function; the last is that of none.
+  std::map<std::string, std::vector<double>> timeShares;
   /// Instructions of the last stage that has some, by place; those without a place come last.
   std::string countedStage;
   std::vector<InstructionCounts> instructions;

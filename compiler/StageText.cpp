@@ -38,6 +38,19 @@ std::optional<unsigned> PlaceTable::number(StringRef file, unsigned line) {
   return std::nullopt;
 }
 
+std::vector<unsigned> PlaceTable::numbers(Location where) {
+  std::vector<unsigned> found;
+  where->walk([&](Location inner) {
+    if (auto file = dyn_cast<FileLineColLoc>(inner))
+      if (auto line = number(file.getFilename(), file.getLine()))
+        if (!llvm::is_contained(found, *line))
+          found.push_back(*line);
+    return WalkResult::advance();
+  });
+  llvm::sort(found);
+  return found;
+}
+
 namespace {
 
 /// Adds lines to a stage.
@@ -83,17 +96,8 @@ StageText stageOfModule(StringRef name, ModuleOp module, PlaceTable &places) {
   for (auto [op, at] : where) {
     if (at.first == 0 || at.first > stage.lines.size() || isa<ModuleOp>(op))
       continue;
-    std::vector<unsigned> &from = stage.lines[at.first - 1];
-    op->getLoc()->walk([&](Location inner) {
-      if (auto file = dyn_cast<FileLineColLoc>(inner))
-        if (auto number = places.number(file.getFilename(), file.getLine()))
-          if (!llvm::is_contained(from, *number))
-            from.push_back(*number);
-      return WalkResult::advance();
-    });
+    stage.lines[at.first - 1] = places.numbers(op->getLoc());
   }
-  for (std::vector<unsigned> &from : stage.lines)
-    llvm::sort(from);
   return stage;
 }
 

@@ -34,6 +34,8 @@ public:
   /// The number of a line; nothing if `file` is no source, or has no such line. A path that ends in
   /// a source's name names that source.
   std::optional<unsigned> number(llvm::StringRef file, unsigned line);
+  /// The lines that a location names.
+  std::vector<unsigned> numbers(mlir::Location where);
   llvm::ArrayRef<SourcePlace> places() const { return list; }
 
 private:

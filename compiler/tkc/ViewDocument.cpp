@@ -178,6 +178,9 @@ private:
                                               {"occupancy", report.occupancy.fraction},
                                               {"limiter", std::string(report.occupancy.limiter)}})
                    : nullptr;
+    auto shares = view.timeShares.find(launch.symbol);
+    object["time_shares"] =
+        shares == view.timeShares.end() ? json::Value(nullptr) : json::Array(shares->second);
     const LaunchCost *cost = costOf(launch.symbol);
     object["cost"] = cost ? parsed("{" + costJson(*cost) + "}") : nullptr;
     return object;

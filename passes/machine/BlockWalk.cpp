@@ -38,7 +38,9 @@ BlockWalk::BlockWalk(gpu::FuncOp function, const Arguments &arguments, BlockPlac
     values.set(value, known);
 }
 
-BlockCounts BlockWalk::count() {
+BlockCounts BlockWalk::count(PlaceCounts &places, double weight) {
+  placeCounts = &places;
+  weightOfPlaces = weight;
   walk(*function.getBlock(), 1);
   return std::move(counts);
 }
@@ -76,11 +78,11 @@ void BlockWalk::walk(Block &block, double times) {
       return isa<RankedTensorType>(load.getType());
     return isa<gpu::BulkCopyOp, gpu::CopyAsyncOp, gpu::CopyPrivateOp>(op);
   };
-  if (llvm::any_of(block, isRead)) {
+  if (auto first = llvm::find_if(block, isRead); first != block.end()) {
     auto [stages, isNew] = stagesOf.try_emplace(&block);
     if (isNew)
       stages->second = stagesUnderWay(block);
-    wait(times / stages->second);
+    wait(first->getLoc(), times / stages->second);
   }
 }
 
@@ -94,7 +96,28 @@ void BlockWalk::visit(Operation *op, double times) {
   if (auto roles = dyn_cast<gpu::WarpRolesOp>(op))
     return visitRoles(roles, times);
   values.evaluate(op);
-  if (visitMemory(op, times) || recorded)
+  if (recorded) {
+    visitMemory(op, times);
+    return;
+  }
+  // What the operation adds belongs to its place, too.
+  BlockCounts before;
+  std::swap(before, counts);
+  visitCounted(op, times);
+  std::swap(before, counts);
+  counts.add(before, 1);
+  if (placeCounts)
+    (*placeCounts)[op->getLoc()].add(before, weightOfPlaces);
+}
+
+void BlockWalk::wait(Location place, double times) {
+  counts.work.waits += times;
+  if (placeCounts)
+    (*placeCounts)[place].work.waits += times * weightOfPlaces;
+}
+
+void BlockWalk::visitCounted(Operation *op, double times) {
+  if (visitMemory(op, times))
     return;
   if (!visitShared(op, times) && !visitProduct(op, times) && !visitReduction(op, times))
     visitElements(op, times);

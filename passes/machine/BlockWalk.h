@@ -57,6 +57,9 @@ struct BlockCounts {
   void add(const BlockCounts &other, double times);
 };
 
+/// What operations do, by their places in the program.
+using PlaceCounts = llvm::MapVector<mlir::Location, BlockCounts>;
+
 /// What accesses of a wave of blocks have in common: by operation, the places that they access.
 struct AccessedPlaces {
   unsigned tensor = 0;
@@ -68,14 +71,15 @@ class BlockWalk {
 public:
   BlockWalk(gpu::FuncOp function, const Arguments &arguments, BlockPlace place);
 
-  /// All that the block does.
-  BlockCounts count();
+  /// All that the block does; its parts are added to `places`, weighted by `weight`.
+  BlockCounts count(PlaceCounts &places, double weight);
   /// Only the first iteration of each loop: the places that it reads go to `accesses`.
   void record(Accesses &accesses);
 
 private:
   void walk(mlir::Block &block, double times);
   void visit(mlir::Operation *op, double times);
+  void visitCounted(mlir::Operation *op, double times);
   void visitFor(mlir::scf::ForOp loop, double times);
   void visitWhile(mlir::scf::WhileOp loop, double times);
   void visitIf(mlir::scf::IfOp branch, double times);
@@ -94,12 +98,14 @@ private:
   void remember(mlir::Operation *op, unsigned tensor, mlir::ValueRange coordinates);
   double newShare(unsigned tensor, const Footprint &access);
   /// Counts a wait for memory where a block waits for what it reads.
-  void wait(double times) { counts.work.waits += times; }
+  void wait(mlir::Location place, double times);
 
   gpu::FuncOp function;
   const Arguments &arguments;
   KnownValues values;
   BlockCounts counts;
+  PlaceCounts *placeCounts = nullptr;
+  double weightOfPlaces = 1;
   Accesses *recorded = nullptr;
   llvm::DenseMap<unsigned, std::vector<Footprint>> recent; ///< accesses of each tensor
   llvm::DenseMap<mlir::Block *, double> stagesOf; ///< iterations whose copies are under way

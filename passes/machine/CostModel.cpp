@@ -133,4 +133,28 @@ Prediction predict(const LaunchWork &work, const Machine &machine) {
   return result;
 }
 
+std::array<double, numBounds> sharesOfParts(const Prediction &prediction) {
+  const auto units = {prediction.of(Bound::Matrix), prediction.of(Bound::Cores),
+                      prediction.of(Bound::Special)};
+  const double arithmetic = norm(units, overlapOfUnits);
+  const double all = norm({arithmetic, prediction.of(Bound::Memory), prediction.of(Bound::Cache),
+                           prediction.of(Bound::Shared), prediction.of(Bound::Latency)},
+                          overlapOfTransfers);
+  std::array<double, numBounds> shares = {};
+  if (all <= 0)
+    return shares;
+  // The derivative of a norm by a part, times the part, over the norm.
+  auto shareOf = [](double part, double whole, double exponent) {
+    return whole > 0 ? std::pow(part / whole, exponent) : 0;
+  };
+  for (size_t part = 0; part < numBounds; ++part) {
+    const auto bound = static_cast<Bound>(part);
+    const bool isUnit = bound == Bound::Matrix || bound == Bound::Cores || bound == Bound::Special;
+    shares[part] = isUnit ? shareOf(prediction.parts[part], arithmetic, overlapOfUnits) *
+                                shareOf(arithmetic, all, overlapOfTransfers)
+                          : shareOf(prediction.parts[part], all, overlapOfTransfers);
+  }
+  return shares;
+}
+
 } // namespace tk

@@ -111,6 +111,10 @@ double matrixRate(const Architecture &architecture, MatrixType type);
 
 Prediction predict(const LaunchWork &work, const Machine &machine);
 
+/// The share that each part has in what the norms make of the parts: by how much the time grows
+/// where the part does. They add up to 1.
+std::array<double, numBounds> sharesOfParts(const Prediction &prediction);
+
 } // namespace tk
 
 #endif // TK_PASSES_MACHINE_COSTMODEL_H

@@ -59,7 +59,8 @@ private:
   Arguments argumentsOf(gpu::LaunchOp launch, gpu::FuncOp function);
   void addMap(Arguments &to, Value argument, gpu::TensorMapOp map, gpu::LaunchOp launch);
   BlockCounts countBlocks(gpu::FuncOp function, const Arguments &arguments, BlockPlace grid,
-                          double &heaviest);
+                          double &heaviest, PlaceCounts &places);
+  void addShares(LaunchCost &cost, const BlockCounts &all, PlaceCounts &places);
   llvm::DenseMap<unsigned, double> ownReads(gpu::FuncOp function, const Arguments &arguments,
                                             BlockPlace grid, int64_t together);
   void addTensors(LaunchCost &cost, const BlockCounts &counts,
@@ -141,22 +142,23 @@ double weightOf(const BlockCounts &counts, const Machine &machine) {
 
 /// All blocks' work from that of some; `heaviest` becomes the heaviest one's relative to the mean.
 BlockCounts KernelWalk::countBlocks(gpu::FuncOp function, const Arguments &arguments,
-                                    BlockPlace grid, double &heaviest) {
+                                    BlockPlace grid, double &heaviest, PlaceCounts &places) {
   const int64_t blocks = grid.blocks[0] * grid.blocks[1] * grid.blocks[2];
   const int64_t samples = std::min(blocks, mostSamples);
+  // A spread function is the program of all blocks of a cluster.
+  const double weightOfSample =
+      double(blocks) / double(samples) / double(function.isSpread() ? function.getCluster() : 1);
   BlockCounts all;
   double most = 0, sum = 0, waits = 0, barriers = 0;
   for (int64_t s = 0; s < samples; ++s) {
     BlockPlace place = placeOf(grid, spread(s, samples, blocks));
-    BlockCounts counts = BlockWalk(function, arguments, place).count();
+    BlockCounts counts = BlockWalk(function, arguments, place).count(places, weightOfSample);
     const double weight = weightOf(counts, machine);
     most = std::max(most, weight);
     sum += weight;
     waits = std::max(waits, counts.work.waits);
     barriers = std::max(barriers, counts.work.barriers);
-    // A spread function is the program of all blocks of a cluster.
-    all.add(counts, double(blocks) / double(samples) /
-                        double(function.isSpread() ? function.getCluster() : 1));
+    all.add(counts, weightOfSample);
   }
   heaviest = sum > 0 ? most * double(samples) / sum : 1;
   // Tiles that are handed out go to whoever has time.
@@ -212,6 +214,37 @@ void KernelWalk::addTensors(LaunchCost &cost, const BlockCounts &counts,
   }
 }
 
+/// Each part of the time belongs to places as the work does that it is of.
+void KernelWalk::addShares(LaunchCost &cost, const BlockCounts &all, PlaceCounts &places) {
+  const std::array<double, numBounds> weights = sharesOfParts(cost.prediction);
+  std::vector<Prediction> times;
+  std::array<double, numBounds> sums = {};
+  for (auto &[place, counts] : places) {
+    LaunchWork &work = counts.work;
+    work.blocks = cost.work.blocks;
+    work.blocksAtOnce = cost.work.blocksAtOnce;
+    work.warps = cost.work.warps;
+    work.heaviest = cost.work.heaviest;
+    for (auto [tensor, whole] : llvm::zip(all.traffic, cost.tensors)) {
+      const Traffic moved = counts.traffic.lookup(tensor.first);
+      work.cacheBytes += moved.readBytes + moved.writtenBytes;
+      work.writtenBytes += moved.writtenBytes;
+      if (tensor.second.readBytes > 0)
+        work.readBytes += whole.memoryRead * moved.readBytes / tensor.second.readBytes;
+    }
+    times.push_back(predict(work, machine));
+    for (size_t part = 0; part < numBounds; ++part)
+      sums[part] += times.back().parts[part];
+  }
+  for (auto [place, time] : llvm::zip(places, times)) {
+    double share = 0;
+    for (size_t part = 0; part < numBounds; ++part)
+      share += sums[part] > 0 ? weights[part] * time.parts[part] / sums[part] : 0;
+    if (share > 0)
+      cost.shares.emplace_back(place.first, share);
+  }
+}
+
 void KernelWalk::addNotes(LaunchCost &cost) {
   const LaunchWork &work = cost.work;
   auto count = [](double number) { return std::to_string(std::llround(number)); };
@@ -259,10 +292,12 @@ bool KernelWalk::visitLaunch(gpu::LaunchOp launch) {
   std::copy_n(std::array{*x, *y, *z}.begin(), 3, grid.blocks);
   grid.cluster = function.getCluster();
   const int64_t blocks = *x * *y * *z;
+  BlockCounts counts;
+  PlaceCounts places;
   if (blocks > 0) {
     Arguments arguments = argumentsOf(launch, function);
     double heaviest = 1;
-    BlockCounts counts = countBlocks(function, arguments, grid, heaviest);
+    counts = countBlocks(function, arguments, grid, heaviest, places);
     LaunchWork shape = work;
     work = counts.work;
     work.warps = shape.warps;
@@ -278,6 +313,7 @@ bool KernelWalk::visitLaunch(gpu::LaunchOp launch) {
                ownReads(function, arguments, grid, atOnce * machine.device.processors));
   }
   cost.prediction = predict(work, machine);
+  addShares(cost, counts, places);
   addNotes(cost);
   for (Value value : launch.getResults())
     tensors[numbers[value]].isWritten = true;

@@ -37,6 +37,8 @@ struct LaunchCost {
   Prediction prediction;
   double operations = 0; ///< two for a multiply-add, as WorkCount counts them
   std::vector<TensorCost> tensors;
+  /// What operations of a place have in the time beside the launch itself: the shares add up to 1.
+  std::vector<std::pair<mlir::Location, double>> shares;
   std::vector<std::string> notes; ///< what makes the launch slower than it should be
 };
 

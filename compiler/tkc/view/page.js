@@ -43,6 +43,9 @@ const placeAt = new Map(view.places.map((place, i) => [`${place.file}:${place.li
 const instructionTotals = view.instructions &&
   view.instructions.by_place.map((counts) => counts.reduce((a, b) => a + b, 0));
 const allInstructions = instructionTotals ? instructionTotals.reduce((a, b) => a + b, 0) : 0;
+// Microseconds that the operations of each line take of the predicted time; launching itself is no line's.
+const timeOf = view.total && view.places.map((_, place) => view.launches.reduce(
+  (sum, launch) => sum + launch.time_shares[place] * (launch.cost.predicted_us - launch.cost.launch_us), 0));
 const remarksOf = (place) => view.remarks.filter(
   (remark) => remark.line === view.places[place].line &&
     remark.file === view.files[view.places[place].file].name);
@@ -219,10 +222,11 @@ function addSources() {
     };
     const listing = new Listing(file.text, at, {
       label: file.name,
-      shareOf: instructionTotals && ((line) => {
+      shareOf: (timeOf || instructionTotals) && ((line) => {
         const place = at(line)[0];
-        const count = place === undefined ? 0 : instructionTotals[place];
-        return count ? percent(count, allInstructions) : "";
+        if (place === undefined) return "";
+        if (timeOf) return timeOf[place] > 0 ? percent(timeOf[place], view.total.predicted_us) : "";
+        return instructionTotals[place] ? percent(instructionTotals[place], allInstructions) : "";
       }) });
     listings.push(listing);
     sources.push(listing);
@@ -230,6 +234,8 @@ function addSources() {
     listing.element.style.height = `min(44vh, ${listing.lines.length * ROW + 18}px)`;
     byId("source-pane").append(
       make("div", { class: "bar" }, make("span", { class: "name" }, file.name),
+           timeOf ? make("span", { class: "pass", title:
+             "The share that the line's operations have in the predicted time" }, "% of time") :
            instructionTotals ? make("span", { class: "pass", title:
              "The share of the instructions of the " + titles[view.instructions.stage] +
              " text that come from the line" }, "% of " + titles[view.instructions.stage]) : null,
@@ -292,6 +298,8 @@ function showLine() {
     const text = view.files[file].text.split("\n")[line - 1] || "";
     const card = make("div", { class: "card" },
       make("h2", {}, `${view.files[file].name}:${line}`), make("pre", {}, text.trim()));
+    if (timeOf && timeOf[place] > 0)
+      card.append(make("h3", {}, `${micros(timeOf[place])}, ${percent(timeOf[place], view.total.predicted_us)} of the predicted time`));
     if (instructionTotals && instructionTotals[place]) {
       card.append(make("h3", {}, `${plain(instructionTotals[place])} instructions of the ` +
         `${titles[view.instructions.stage]} text, ${percent(instructionTotals[place], allInstructions)} of all`));

@@ -144,6 +144,8 @@ def check_document(name, has_nvrtc):
         expect(seen["symbol"] == launch["symbol"] and seen["plan"] == launch["plan"], seen["symbol"])
         for key, value in seen["cost"].items():
             expect(launch[key] == value, f"{name}: {key} is {launch[key]} for inspect, {value} for view")
+        expect(abs(sum(seen["time_shares"]) - 1) < 1e-6 and min(seen["time_shares"]) >= 0, seen["time_shares"])
+        expect(len(seen["time_shares"]) == len(document["places"]) + 1, "a share for each place, and one for none")
         expect({tensor["name"] for tensor in seen["cost"]["tensors"]}, "bytes by tensor")
         if has_nvrtc:
             for key in ("registers", "static_shared", "spill_stores", "spill_loads", "blocks_per_sm"):
@@ -162,6 +164,15 @@ def check_document(name, has_nvrtc):
     else:
         expect(next(s for s in document["stages"] if s["name"] == "ptx")["missing"], "why there is no PTX")
     return document
+
+
+def check_time(documents):
+    """The lines that multiply, load and store have the time."""
+    for name, hot, least in (("attention", {8, 10, 11}, 0.95), ("layernorm", {6}, 0.9), ("linear_gelu", {4}, 0.95)):
+        shares = documents[name]["launches"][0]["time_shares"]
+        places = documents[name]["places"]
+        of_hot = sum(share for share, place in zip(shares, places) if place["line"] in hot)
+        expect(of_hot >= least, f"{name}: lines {hot} have {of_hot:.3f} of the time")
 
 
 def check_bytes(name, document):
@@ -262,6 +273,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
         documents = {name: check_document(name, has_nvrtc) for name in SIZES}
+        check_time(documents)
         check_bytes("layernorm", documents["layernorm"])
         check_diff(root, documents["layernorm"])
         check_refusals(root)

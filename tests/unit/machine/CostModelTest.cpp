@@ -94,3 +94,27 @@ TEST_CASE("to compute once is free of recomputation", "[cost]") {
   CHECK(cost::ofRecomputation(h200(), 1e9, 1) == 0);
   CHECK(cost::ofRecomputation(h200(), 1e9, 3) > cost::ofRecomputation(h200(), 1e9, 2));
 }
+
+TEST_CASE("a part's share is by how much the time grows as the part does", "[cost]") {
+  LaunchWork work = manyBlocks();
+  work.readBytes = 1e8;
+  work.cacheBytes = 2e8;
+  work.special = 1e8;
+  work.warpgroupProducts[static_cast<size_t>(MatrixType::Half)] = 1e10;
+  const Prediction before = predict(work, h200());
+  const std::array<double, numBounds> shares = sharesOfParts(before);
+  double sum = 0;
+  for (double share : shares)
+    sum += share;
+  CHECK(isNear(sum, 1));
+  work.warpgroupProducts[static_cast<size_t>(MatrixType::Half)] *= 1.001;
+  const double grown = predict(work, h200()).total - before.total;
+  const double share = shares[static_cast<size_t>(Bound::Matrix)];
+  CHECK(share > 0.1);
+  CHECK(isNear(grown / (before.total - cost::launch), 0.001 * share));
+}
+
+TEST_CASE("nothing to do has no shares", "[cost]") {
+  for (double share : sharesOfParts(predict({}, h200())))
+    CHECK(share == 0);
+}
