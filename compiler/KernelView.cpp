@@ -16,6 +16,10 @@
 #include "compiler/arch/Architecture.h"
 #include "dialects/tkgpu/TkGpuPlan.h"
 
+#include "llvm/ADT/STLExtras.h"
+
+#include <set>
+
 using namespace mlir;
 
 namespace tk {
@@ -52,6 +56,42 @@ static void addMachineCode(KernelView &view, const std::string &target, PlaceTab
   Expected<std::string> sass = disassemble(view.executable.cubin, /*places=*/true);
   view.stages.push_back(sass ? stageOfSass(*sass, places)
                              : missingStage("sass", sass.error().message()));
+}
+
+/// The names of a statement's indices as a plan's tiles count them: its own, then those of its
+/// reductions and scans, in the order in which they stand.
+static std::vector<std::string> namesOfTiles(ComputeOp compute) {
+  std::vector<std::string> names;
+  auto add = [&](ArrayAttr of) {
+    for (Attribute name : of)
+      names.push_back(cast<StringAttr>(name).getValue().str());
+  };
+  add(compute.getIndexNames());
+  compute.getBody().walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (auto reduce = dyn_cast<ReduceOp>(op))
+      add(reduce.getIndexNames());
+  });
+  return names;
+}
+
+/// The largest tile that a schedule block can ask for.
+static constexpr int64_t largestTile = 1024;
+
+/// `names` are those of the only statement. The planner finds the pipeline stages that fit.
+static std::string scheduleOf(StringRef kernel, ArrayRef<std::string> names,
+                              gpu::ScheduleAttr tiles) {
+  if (!tiles || tiles.getTile().size() + tiles.getReduce().size() != names.size())
+    return "";
+  std::string entries;
+  std::set<std::string> named;
+  for (auto [name, size] :
+       llvm::zip(names, llvm::concat<const int64_t>(tiles.getTile(), tiles.getReduce()))) {
+    if (size > largestTile)
+      return "";
+    if (named.insert(name).second)
+      entries += (entries.empty() ? "" : ", ") + name + " = " + std::to_string(size);
+  }
+  return "schedule " + kernel.str() + " {\n  tile " + entries + "\n}\n";
 }
 
 static void countInstructions(KernelView &view) {
@@ -106,7 +146,12 @@ Expected<KernelView> CompiledSource::view(size_t kernel, std::string_view target
   PlaceTable places(sources);
   view.stages.push_back(stageOfModule("tk", **copy, places));
   noteSchedules((*copy)->lookupSymbol<KernelOp>(kernelNames[kernel]), kernel, target, facts);
+  std::vector<std::vector<std::string>> names; // by statement
   auto seen = [&](StringRef stage, ModuleOp module) {
+    if (stage == "fused") {
+      names.clear();
+      module.walk([&](ComputeOp compute) { names.push_back(namesOfTiles(compute)); });
+    }
     keepStage(view.stages, stageOfModule(stage, module, places));
   };
   if (Status lowered = lower(**copy, isGpu ? Stage::Gpu : Stage::Fused, dump, seen); !lowered)
@@ -120,6 +165,10 @@ Expected<KernelView> CompiledSource::view(size_t kernel, std::string_view target
         names.push_back(cast<StringAttr>(name).getValue().str());
       view.plans[function.getSymName().str()] = gpu::describePlan(function);
     }
+    auto functions = (*copy)->getOps<gpu::FuncOp>();
+    if (names.size() == 1 && llvm::hasSingleElement(functions))
+      view.scheduleBlock =
+          scheduleOf(kernelNames[kernel], names[0], gpu::getTiles(*functions.begin()));
     PassDiagnostics collect(context.get());
     Expected<detail::Executable> emitted = emitCudaExecutable(**copy, op);
     if (!emitted)

@@ -47,6 +47,7 @@ public:
         {"places", places()},
         {"stages", stages()},
         {"launches", launches()},
+        {"schedule", fixed(view.scheduleBlock)},
         {"scratch", scratch()},
         {"remarks", remarks()},
         {"instructions", instructions()},

@@ -451,6 +451,8 @@ function kernelCard() {
   ]));
   if (!total && view.launches.length) card.append(make("div", { class: "pass" },
     "Predicted times and bytes are known once all dimensions are given with --dim."));
+  if (view.schedule) card.append(make("details", {}, make("summary", {}, "A schedule block to begin with"),
+    make("pre", {}, view.schedule), copyButton(() => view.schedule)));
   if (view.remarks.length) card.append(make("details", {},
     make("summary", {}, `${view.remarks.length} facts that the passes derived or declined`), remarkList(view.remarks)));
   return card;

@@ -175,6 +175,16 @@ def check_time(documents):
         expect(of_hot >= least, f"{name}: lines {hot} have {of_hot:.3f} of the time")
 
 
+def check_schedule(root, documents):
+    """A program with the block that the document has gets the same plans."""
+    for name, document in documents.items():
+        expect(document["schedule"].startswith(f"schedule {document['kernel']} {{\n  tile "), document["schedule"])
+        (root / "block.tk").write_text(document["schedule"])
+        again = json.loads(tkc("view", *options(name), "--schedule", root / "block.tk", "--json"))
+        expect([launch["plan"] for launch in again["launches"]] == [launch["plan"] for launch in document["launches"]],
+               f"{name}: {document['schedule']}")
+
+
 def check_bytes(name, document):
     """The bytes that the program needs are those that bench counts."""
     line = json.loads(tkc("bench", *options(name)[:1], *options(name)[3:], "--target", "cpu", "--rounds", "1", "--json"))
@@ -274,6 +284,7 @@ def main():
         root = pathlib.Path(folder)
         documents = {name: check_document(name, has_nvrtc) for name in SIZES}
         check_time(documents)
+        check_schedule(root, documents)
         check_bytes("layernorm", documents["layernorm"])
         check_diff(root, documents["layernorm"])
         check_refusals(root)
