@@ -26,8 +26,8 @@ struct KernelView {
   std::vector<LaunchReport> launches;
   std::map<std::string, std::vector<std::string>> arguments; ///< names in CUDA, by function
   std::map<std::string, std::string> plans;                  ///< by function
-  /// The tiles of the plan as a schedule block to begin with; empty where the kernel has no launch or
-  /// several, or where a block cannot ask for such tiles.
+  /// The tiles of the plan as a schedule block to begin with; empty where the kernel has no launch
+  /// or several, or where a block cannot ask for such tiles.
   std::string scheduleBlock;
   std::vector<CompiledSource::Remark> remarks;
   std::unique_ptr<PredictedCost> cost; ///< null where a launch depends on what is not known

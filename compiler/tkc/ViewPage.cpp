@@ -13,7 +13,7 @@
 namespace tk::tkc {
 
 // The files of compiler/tkc/view; the build embeds them.
-extern const std::string_view viewPage, viewStyle, viewProgram;
+extern const std::string_view viewPage, viewStyle, viewProgram, viewCards;
 
 static std::string escaped(const llvm::json::Value &document) {
   std::string text, out;
@@ -39,7 +39,7 @@ std::string pageOf(const llvm::json::Value &document) {
   };
   insert("/*STYLE*/", viewStyle);
   insert("/*DOCUMENT*/", escaped(document));
-  insert("/*PROGRAM*/", viewProgram);
+  insert("/*PROGRAM*/", std::string(viewProgram) + std::string(viewCards));
   page += rest;
   return page;
 }

@@ -1,0 +1,134 @@
+// The cards of the kernel and of its launches. Stands behind page.js in the same script.
+
+// ---- Cards of launches ----------------------------------------------------------------------------
+
+function table(head, rows) {
+  const isNumber = (i) => rows.every((row) => /^[-\d.,\u2009]*( [kMGTP]?(B|%)| \u00b5s| ms)?$/.test(row[i] ?? ""));
+  const cell = (tag, text, i) => make(tag, isNumber(i) ? { class: "number" } : {}, text ?? "");
+  return make("table", {},
+    make("thead", {}, make("tr", {}, ...head.map((text, i) => cell("th", text, i)))),
+    make("tbody", {}, ...rows.map((row) => make("tr", {}, ...row.map((text, i) => cell("td", text, i))))));
+}
+
+function listOf(facts) {
+  return make("dl", {}, ...facts.filter(([, text]) => text).flatMap(
+    ([name, text]) => [make("dt", {}, name), make("dd", {}, text)]));
+}
+
+/** The launch below its roofline: the roofs are the rates at which this launch's work would run alone. */
+function roofline(cost) {
+  const moved = cost.read_bytes + cost.written_bytes, memory = cost.parts_us.memory;
+  const unit = Math.max(cost.parts_us["matrix unit"], cost.parts_us["CUDA cores"],
+                        cost.parts_us["special functions"]);
+  if (!(moved > 0 && memory > 0 && unit > 0 && cost.operations > 0)) return null;
+  const bandwidth = moved / memory, roof = cost.operations / unit;           // per microsecond
+  const intensity = cost.operations / moved, reached = cost.operations / cost.predicted_us;
+  const ridge = roof / bandwidth;
+  const low = Math.log10(Math.min(intensity, ridge)) - 0.8, high = Math.log10(Math.max(intensity, ridge)) + 0.8;
+  const top = Math.log10(roof) + 0.35;
+  const bottom = Math.min(Math.log10(bandwidth) + low, Math.log10(reached) - 0.3);
+  const x = (value) => 42 + 300 * (value - low) / (high - low);
+  const y = (value) => 10 + 120 * (top - value) / (top - bottom);
+  const svg = draw("svg", { viewBox: "0 0 360 166", role: "img", "aria-label":
+    `Roofline: ${withPrefix(reached * 1e6, "operations a second")} at ${intensity.toPrecision(3)} operations a byte` });
+  svg.append(draw("path", { class: "axis", d: "M42 10 V130 H342" }),
+    draw("path", { class: "roof", d: `M${x(low)} ${y(Math.log10(bandwidth) + low)} ` +
+      `L${x(Math.log10(ridge))} ${y(Math.log10(roof))} H342` }));
+  for (let power = Math.ceil(low); power <= high; ++power)
+    svg.append(draw("text", { x: x(power), y: 143, "text-anchor": "middle" }, String(Number((10 ** power).toPrecision(1)))));
+  for (let power = Math.ceil(bottom); power <= top; ++power)
+    svg.append(draw("text", { x: 38, y: y(power) + 3, "text-anchor": "end" },
+                    withPrefix(10 ** (power + 6), "").trim()));
+  svg.append(
+    draw("text", { x: 192, y: 160, "text-anchor": "middle" }, "operations a byte of device memory"),
+    draw("text", { x: 342, y: y(Math.log10(roof)) - 4, "text-anchor": "end" },
+         `${withPrefix(roof * 1e6, "op/s")}: the busiest unit`),
+    draw("circle", { class: "point", r: 4, cx: x(Math.log10(intensity)), cy: y(Math.log10(reached)) }));
+  return svg;
+}
+
+function costParts(cost) {
+  const parts = Object.entries(cost.parts_us).concat([["launch", cost.launch_us]])
+    .filter(([, time]) => time > 0).sort((a, b) => b[1] - a[1]);
+  const most = parts.length ? parts[0][1] : 1;
+  return make("table", {}, make("tbody", {}, ...parts.map(([name, time]) => {
+    const meter = make("div", { class: "meter" });
+    meter.style.width = `${100 * time / most}%`;
+    const bar = make("td", {}, meter);
+    bar.style.width = "50%";
+    return make("tr", {}, make("td", {}, name), make("td", { class: "number" }, micros(time)), bar);
+  })));
+}
+
+function shapeText(launch) {
+  const isKnown = launch.grid.every((axis) => axis !== null);
+  const used = (axes, least) => axes.slice(0, Math.max(least, 3 - [...axes].reverse().findIndex((a) => String(a) !== "1")));
+  return isKnown ? used(launch.grid, 1).map(plain).join(" \u00d7 ") +
+                   (launch.resident ? ", at most as many as run at once" : "")
+                 : launch.grid_text.filter((text, i) => i === 0 || text !== "1").join(" \u00d7 ");
+}
+
+function launchCard(launch) {
+  const { cost, code } = launch;
+  const shared = (code ? code.static_shared : 0) + (launch.dynamic_shared || 0);
+  const card = make("article", { class: "card" }, make("h2", {}, launch.symbol));
+  if (cost) card.append(make("div", { class: "time" }, micros(cost.predicted_us),
+    make("span", { class: "pass" }, ` predicted, bound by ${cost.bound}`)));
+  const columns = make("div", { class: "columns" });
+  columns.append(make("div", {}, listOf([
+    ["Grid", shapeText(launch)],
+    ["Threads", `${launch.threads} a block` + (launch.cluster.some((n) => n > 1) ? `, clusters of ${launch.cluster.join("\u00d7")}` : "")],
+    ["Registers", code && `${code.registers} a thread`],
+    ["Spills", code && (code.spill_stores + code.spill_loads > 0
+      ? `${code.spill_stores} bytes stored, ${code.spill_loads} loaded a thread` : "none")],
+    ["Shared memory", `${plain(shared)} bytes a block`],
+    ["Occupancy", code && code.blocks_per_sm > 0 && `${code.blocks_per_sm} block${code.blocks_per_sm > 1 ? "s" : ""} a multiprocessor, ` +
+      `${Math.round(100 * code.occupancy)} % of its warps; limited by ${code.limiter}`],
+    ["Waves", cost && Number(cost.waves.toPrecision(3)).toString()],
+    ["Moved", cost && `${bytes(cost.read_bytes)} read, ${bytes(cost.written_bytes)} written, ${bytes(cost.l2_bytes)} through L2`],
+    ["Operations", cost && withPrefix(cost.operations, "").trim() + ` (matrix unit ${Object.entries(cost.matrix_multiply_adds)
+      .map(([type, count]) => `${withPrefix(count, "").trim()} multiply-adds of ${type}`).join(", ") || "none"}, ` +
+      `CUDA cores ${withPrefix(cost.core_instructions, "").trim()} instructions, special functions ${withPrefix(cost.special_functions, "").trim()})`],
+    ["Plan", launch.plan],
+  ])));
+  if (cost) {
+    columns.append(make("div", {}, make("h3", {}, "Time that each part would take alone"), costParts(cost)));
+    const picture = roofline(cost);
+    if (picture) columns.append(make("div", {}, make("h3", {}, "Roofline"), picture));
+  }
+  card.append(columns);
+  for (const note of cost ? cost.notes : []) card.append(make("div", { class: "bad" }, note));
+  if (cost && cost.tensors.length) card.append(
+    make("h3", {}, "Bytes by tensor"),
+    table(["tensor", "size", "read", "written", "read through L2", "times"], cost.tensors.map((tensor) => [
+      tensor.name, bytes(tensor.bytes), bytes(tensor.read), bytes(tensor.written), bytes(tensor.l2_read),
+      tensor.bytes > 0 && tensor.l2_read > 0 ? Number((tensor.l2_read / tensor.bytes).toPrecision(3)).toString() : ""])));
+  card.append(make("details", {}, make("summary", {}, `${launch.arguments.length} arguments`),
+    table(["name", "is", "value"], launch.arguments.map((argument) => [argument.name, argument.is,
+      argument.value === null ? "" : plain(argument.value)]))));
+  return card;
+}
+
+function kernelCard() {
+  const total = view.total;
+  const stored = view.scratch.map((buffer) =>
+    `${buffer.bytes === null ? buffer.bytes_text + " bytes" : bytes(buffer.bytes)} (${buffer.purpose})`).join(", ");
+  const card = make("article", { class: "card" }, make("h2", {}, "Kernel"));
+  if (total) card.append(make("div", { class: "time" }, micros(total.predicted_us),
+    make("span", { class: "pass" }, ` predicted on ${total.device}, ${view.launches.length} launch${view.launches.length > 1 ? "es" : ""}`)));
+  card.append(listOf([
+    ["Assumes", view.assumptions],
+    ["Refuses unless", view.checks.join(", ")],
+    ["Program needs", total && `${bytes(total.needed_bytes)} moved, ${withPrefix(total.needed_operations, "operations")}`],
+    ["Recomputation", total && total.recomputation > 0 && `${total.recomputation} times the operations that the program needs`],
+    ["Least time", total && `${micros(total.least_us)} by ${total.least_bound}, of the program as written (elements that a mask leaves out count)`],
+    ["Stored between", stored || (view.launches.length ? "nothing" : "")],
+  ]));
+  if (!total && view.launches.length) card.append(make("div", { class: "pass" },
+    "Predicted times and bytes are known once all dimensions are given with --dim."));
+  if (view.schedule) card.append(make("details", {}, make("summary", {}, "A schedule block to begin with"),
+    make("pre", {}, view.schedule), copyButton(() => view.schedule)));
+  if (view.remarks.length) card.append(make("details", {},
+    make("summary", {}, `${view.remarks.length} facts that the passes derived or declined`), remarkList(view.remarks)));
+  return card;
+}
