@@ -1,4 +1,4 @@
-// The cards of the kernel and of its launches. Stands behind page.js in the same script.
+// The cards of the chosen line, of the kernel and of its launches. Stands behind page.js in the same script.
 
 // ---- Cards of launches ----------------------------------------------------------------------------
 
@@ -131,4 +131,40 @@ function kernelCard() {
   if (view.remarks.length) card.append(make("details", {},
     make("summary", {}, `${view.remarks.length} facts that the passes derived or declined`), remarkList(view.remarks)));
   return card;
+}
+
+// ---- The chosen line ------------------------------------------------------------------------------
+
+function showLine() {
+  const parts = [];
+  for (const place of [...marked].sort((a, b) => a - b)) {
+    const { file, line } = view.places[place];
+    const text = view.files[file].text.split("\n")[line - 1] || "";
+    const card = make("div", { class: "card" },
+      make("h2", {}, `${view.files[file].name}:${line}`), make("pre", {}, text.trim()));
+    if (timeOf && timeOf[place] > 0)
+      card.append(make("h3", {}, `${micros(timeOf[place])}, ${percent(timeOf[place], view.total.predicted_us)} of the predicted time`));
+    if (instructionTotals && instructionTotals[place]) {
+      card.append(make("h3", {}, `${plain(instructionTotals[place])} instructions of the ` +
+        `${titles[view.instructions.stage]} text, ${percent(instructionTotals[place], allInstructions)} of all`));
+      const list = view.instructions.kinds
+        .map((kind, k) => [kind, view.instructions.by_place[place][k]])
+        .filter(([, count]) => count > 0).sort((a, b) => b[1] - a[1])
+        .map(([kind, count]) => `${kind} ${plain(count)}`).join(" \u00b7 ");
+      card.append(make("div", {}, list));
+    }
+    const remarks = remarksOf(place);
+    if (remarks.length) {
+      card.append(make("h3", {}, "Derived and declined"));
+      card.append(remarkList(remarks));
+    }
+    parts.push(card);
+  }
+  byId("line").replaceChildren(...parts);
+}
+
+function remarkList(remarks) {
+  return make("ul", {}, ...remarks.map((remark) => make("li", {},
+    make("span", { class: remark.verdict === "declined" ? "bad" : "good" }, remark.verdict), ": ",
+    remark.text, " ", make("span", { class: "pass" }, `[${remark.pass}]`))));
 }
