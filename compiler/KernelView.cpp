@@ -94,6 +94,20 @@ static std::string scheduleOf(StringRef kernel, ArrayRef<std::string> names,
   return "schedule " + kernel.str() + " {\n  tile " + entries + "\n}\n";
 }
 
+/// Arguments and plan of each function; `names` are those of each statement's tiles.
+static void addPlans(KernelView &view, ModuleOp module, StringRef kernel,
+                     ArrayRef<std::vector<std::string>> names) {
+  auto functions = module.getOps<gpu::FuncOp>();
+  for (auto function : functions) {
+    std::vector<std::string> &arguments = view.arguments[function.getSymName().str()];
+    for (Attribute name : function.getArgNames())
+      arguments.push_back(cast<StringAttr>(name).getValue().str());
+    view.plans[function.getSymName().str()] = gpu::describePlan(function);
+  }
+  if (names.size() == 1 && llvm::hasSingleElement(functions))
+    view.scheduleBlock = scheduleOf(kernel, names[0], gpu::getTiles(*functions.begin()));
+}
+
 static void countInstructions(KernelView &view) {
   for (StringRef name : {"sass", "ptx"}) {
     auto stage = llvm::find_if(view.stages, [&](const StageText &s) { return s.name == name; });
@@ -159,16 +173,7 @@ Expected<KernelView> CompiledSource::view(size_t kernel, std::string_view target
   auto op = (*copy)->lookupSymbol<KernelOp>(kernelNames[kernel]);
   view.remarks = remarksOf(op);
   if (isGpu) {
-    for (auto function : (*copy)->getOps<gpu::FuncOp>()) {
-      std::vector<std::string> &names = view.arguments[function.getSymName().str()];
-      for (Attribute name : function.getArgNames())
-        names.push_back(cast<StringAttr>(name).getValue().str());
-      view.plans[function.getSymName().str()] = gpu::describePlan(function);
-    }
-    auto functions = (*copy)->getOps<gpu::FuncOp>();
-    if (names.size() == 1 && llvm::hasSingleElement(functions))
-      view.scheduleBlock =
-          scheduleOf(kernelNames[kernel], names[0], gpu::getTiles(*functions.begin()));
+    addPlans(view, **copy, kernelNames[kernel], names);
     PassDiagnostics collect(context.get());
     Expected<detail::Executable> emitted = emitCudaExecutable(**copy, op);
     if (!emitted)
