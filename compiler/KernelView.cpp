@@ -9,6 +9,8 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/KernelView.h"
 
+#include "compiler/ScheduleTiles.h"
+
 #include "compiler/CudaBackend.h"
 #include "compiler/Dump.h"
 #include "compiler/PassDiagnostics.h"
@@ -58,40 +60,13 @@ static void addMachineCode(KernelView &view, const std::string &target, PlaceTab
                              : missingStage("sass", sass.error().message()));
 }
 
-/// The names of a statement's indices as a plan's tiles count them: its own, then those of its
-/// reductions and scans, in the order in which they stand.
-static std::vector<std::string> namesOfTiles(ComputeOp compute) {
-  std::vector<std::string> names;
-  auto add = [&](ArrayAttr of) {
-    for (Attribute name : of)
-      names.push_back(cast<StringAttr>(name).getValue().str());
-  };
-  add(compute.getIndexNames());
-  compute.getBody().walk<WalkOrder::PreOrder>([&](Operation *op) {
-    if (auto reduce = dyn_cast<ReduceOp>(op))
-      add(reduce.getIndexNames());
-  });
-  return names;
-}
-
-/// The largest tile that a schedule block can ask for.
-static constexpr int64_t largestTile = 1024;
-
 /// `names` are those of the only statement. The planner finds the pipeline stages that fit.
 static std::string scheduleOf(StringRef kernel, ArrayRef<std::string> names,
                               gpu::ScheduleAttr tiles) {
-  if (!tiles || tiles.getTile().size() + tiles.getReduce().size() != names.size())
-    return "";
   std::string entries;
-  std::set<std::string> named;
-  for (auto [name, size] :
-       llvm::zip(names, llvm::concat<const int64_t>(tiles.getTile(), tiles.getReduce()))) {
-    if (size > largestTile)
-      return "";
-    if (named.insert(name).second)
-      entries += (entries.empty() ? "" : ", ") + name + " = " + std::to_string(size);
-  }
-  return "schedule " + kernel.str() + " {\n  tile " + entries + "\n}\n";
+  for (const auto &[name, size] : namedTiles(tiles, names))
+    entries += (entries.empty() ? "" : ", ") + name + " = " + std::to_string(size);
+  return entries.empty() ? "" : "schedule " + kernel.str() + " {\n  tile " + entries + "\n}\n";
 }
 
 /// Arguments and plan of each function; `names` are those of each statement's tiles.
@@ -162,10 +137,8 @@ Expected<KernelView> CompiledSource::view(size_t kernel, std::string_view target
   noteSchedules((*copy)->lookupSymbol<KernelOp>(kernelNames[kernel]), kernel, target, facts);
   std::vector<std::vector<std::string>> names; // by statement
   auto seen = [&](StringRef stage, ModuleOp module) {
-    if (stage == "fused") {
-      names.clear();
-      module.walk([&](ComputeOp compute) { names.push_back(namesOfTiles(compute)); });
-    }
+    if (stage == "fused")
+      names = tileNamesOf(module);
     keepStage(view.stages, stageOfModule(stage, module, places));
   };
   if (Status lowered = lower(**copy, isGpu ? Stage::Gpu : Stage::Fused, dump, seen); !lowered)

@@ -22,9 +22,20 @@ Expected<std::unique_ptr<PredictedCost>> CompiledSource::predictCost(
   if (!copy)
     return copy.error();
   Dump dump(kernelNames[kernel], target, facts);
-  if (Status lowered = lower(**copy, Stage::Gpu, dump); !lowered)
+  std::vector<std::vector<std::string>> names; // by statement
+  auto seen = [&](llvm::StringRef stage, ModuleOp module) {
+    if (stage == "fused")
+      names = tileNamesOf(module);
+  };
+  if (Status lowered = lower(**copy, Stage::Gpu, dump, seen); !lowered)
     return lowered.error();
-  return costOf(**copy, kernel, target, dims, scalarsGiven, blocksAtOnce);
+  auto cost = costOf(**copy, kernel, target, dims, scalarsGiven, blocksAtOnce);
+  auto functions = (*copy)->getOps<gpu::FuncOp>();
+  // A statement has a function of its own, unless launches were joined.
+  if (cost && *cost && llvm::range_size(functions) == names.size())
+    for (auto [function, of] : llvm::zip(functions, names))
+      (*cost)->tiles[function.getSymName().str()] = namedTiles(gpu::getTiles(function), of);
+  return cost;
 }
 
 Expected<std::unique_ptr<PredictedCost>> CompiledSource::costOf(
@@ -58,6 +69,7 @@ Expected<std::unique_ptr<PredictedCost>> CompiledSource::costOf(
                     leastCost(kernelOp(kernel), signature, variables, *machine),
                     machine->device.name.str(),
                     signature.str(),
+                    {},
                     {}});
   for (auto function : lowered.getOps<gpu::FuncOp>())
     predicted->plans[function.getSymName().str()] = gpu::describePlan(function);

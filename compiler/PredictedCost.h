@@ -3,6 +3,7 @@
 #define TK_COMPILER_PREDICTEDCOST_H
 
 #include "compiler/LeastCost.h"
+#include "compiler/ScheduleTiles.h"
 #include "passes/machine/LaunchCost.h"
 
 #include <map>
@@ -18,6 +19,9 @@ struct PredictedCost {
   std::string device;                           ///< that the times are of
   std::string signature;                        ///< of the kernel
   std::map<std::string, std::string> plans;     ///< of functions by their names: see describePlan
+  /// The tiles of functions by their names; none of a function that computes several statements,
+  /// or whose tiles a schedule block cannot ask for.
+  std::map<std::string, NamedTiles> tiles;
 };
 
 } // namespace tk

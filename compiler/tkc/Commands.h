@@ -49,11 +49,13 @@ struct SourceOptions {
   std::vector<std::string> dims;    ///< NAME=INT
   std::vector<std::string> scalars; ///< NAME=VALUE, of the commands that run nothing
   std::string scheduleFile;
+  std::string scheduleText; ///< blocks in place of a file's
   std::vector<std::string> disabledPasses;
   std::vector<std::string> printAfter;
   bool json = false;
   bool checked = false;
   bool colour = false;
+  bool quiet = false; ///< shows no warnings of the program
   /// Called after each pass; see PipelineOptions.
   std::function<llvm::LogicalResult(const PassRun &, mlir::ModuleOp)> afterPass;
 
@@ -102,6 +104,7 @@ void addRun(CLI::App &app, int &status);
 void addBench(CLI::App &app, int &status);
 void addExplain(CLI::App &app, int &status);
 void addInspect(CLI::App &app, int &status);
+void addTune(CLI::App &app, int &status);
 void addView(CLI::App &app, int &status);
 void addFmt(CLI::App &app, int &status);
 void addCache(CLI::App &app, int &status);

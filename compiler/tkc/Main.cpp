@@ -65,6 +65,7 @@ static int runCommand(int argc, char **argv) {
   tk::tkc::addBuild(app, status);
   tk::tkc::addRun(app, status);
   tk::tkc::addBench(app, status);
+  tk::tkc::addTune(app, status);
   tk::tkc::addInspect(app, status);
   tk::tkc::addExplain(app, status);
   tk::tkc::addView(app, status);

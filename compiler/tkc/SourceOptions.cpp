@@ -223,7 +223,9 @@ Expected<std::shared_ptr<CompiledSource>> SourceOptions::compile() {
   if (!values)
     return values.error();
   options.dims = *values;
-  if (!scheduleFile.empty()) {
+  if (!scheduleText.empty()) {
+    options.schedule = scheduleText;
+  } else if (!scheduleFile.empty()) {
     Expected<std::string> schedule = readFile(scheduleFile);
     if (!schedule)
       return schedule.error();
@@ -243,7 +245,7 @@ Expected<std::shared_ptr<CompiledSource>> SourceOptions::compile() {
     driver.pipeline.printAfter.insert(pass);
   }
   Expected<std::shared_ptr<CompiledSource>> source = CompiledSource::create(*text, options, driver);
-  if (source && !(*source)->diagnostics().empty())
+  if (source && !quiet && !(*source)->diagnostics().empty())
     std::fputs((*source)->diagnostics().c_str(), stderr);
   return source;
 }

@@ -1,0 +1,62 @@
+//===- Candidates.h - schedules that may be faster ---------------*- C++ -*-===//
+#ifndef TK_COMPILER_TKC_TUNE_CANDIDATES_H
+#define TK_COMPILER_TKC_TUNE_CANDIDATES_H
+
+#include "compiler/PredictedCost.h"
+#include "compiler/tkc/Commands.h"
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace tk::tkc {
+
+/// The entries of a schedule block: "stages" or "tile i", and the value.
+using Entries = std::map<std::string, std::string>;
+
+/// A schedule block; without entries, nothing. `head` is what follows the kernel's name, such as
+/// "for sm_90a when M == 64".
+std::string blockOf(const std::string &kernel, const std::string &head, const Entries &entries);
+
+struct Candidate {
+  Entries entries;           ///< none: the compiler's own choice
+  double microseconds = 0;   ///< predicted
+  std::string plan;          ///< of all launches; tells candidates apart
+  std::string device;        ///< that the time is of
+  std::vector<double> times; ///< predicted, of each launch
+  std::vector<NamedTiles> tiles;
+};
+
+/// Looks for schedules of a kernel by predicted time alone.
+class CandidateSearch {
+public:
+  /// `sizes` are the options with all dimensions; the schedule of a file is no part of them.
+  CandidateSearch(SourceOptions sizes, std::string target);
+
+  /// The compiler's own choice first, then those that have a plan of their own, by predicted time.
+  /// Of schedules with equal times the first in the order of their entries stands where its time
+  /// says; each further one stands as if it took 2 % more than the one before. Two searches agree.
+  /// Fails where the program is wrong, or its time is not known.
+  Expected<std::vector<Candidate>> find(size_t most);
+
+  /// The name of the kernel, once find() has run.
+  const std::string &kernel() const { return kernelName; }
+  /// The GPU whose times are predicted, once find() has run.
+  const std::string &device() const { return deviceName; }
+
+private:
+  Expected<Candidate> predict(const Entries &entries) const;
+  /// Predicts in parallel; what fails is left out. Fails where all fail because of the program.
+  void add(std::vector<Entries> wanted);
+  std::vector<Candidate *> fastest(size_t count);
+
+  SourceOptions options;
+  std::string target, kernelName, deviceName;
+  std::set<Entries> seen;
+  std::map<std::string, Candidate> byPlan;
+};
+
+} // namespace tk::tkc
+
+#endif // TK_COMPILER_TKC_TUNE_CANDIDATES_H
