@@ -16,7 +16,7 @@ PATH = re.compile(r"`((?:runtime|dialects|frontend|passes|compiler|python|tests|
                   r"[\w./-]+)`")
 # A page that a comment in the code names.
 COMMENT = re.compile(r"(?<![\w/.])((?:docs|lab)/[\w./-]+\.md)\b")
-RESULT = re.compile(r"\d{4}-\d\d-\d\d-[a-z]+\d+(?:-[\w-]+)?\.md")
+RESULT = re.compile(r"\d{4}-\d\d-\d\d-(?:cpu|[a-z]+\d+)(?:-[\w-]+)?\.md")
 
 
 def files():

@@ -21,7 +21,7 @@ Expected<ChosenKernel> ScheduleTimer::compile(const std::string &block) {
   return source.compileKernel();
 }
 
-Expected<ScheduleTimer> ScheduleTimer::create(SourceOptions options, ArgumentTexts texts,
+Expected<ScheduleTimer> ScheduleTimer::create(SourceOptions options, const ArgumentTexts &texts,
                                               const std::string &target, int64_t checkedElements) {
   ScheduleTimer timer;
   timer.options = std::move(options);

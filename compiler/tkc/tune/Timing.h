@@ -17,7 +17,7 @@ class ScheduleTimer {
 public:
   /// Compiles and binds the program as it is. `options` have the sizes, `texts` say how inputs are
   /// filled.
-  static Expected<ScheduleTimer> create(SourceOptions options, ArgumentTexts texts,
+  static Expected<ScheduleTimer> create(SourceOptions options, const ArgumentTexts &texts,
                                         const std::string &target, int64_t checkedElements);
 
   /// Compares with the reference, then times `rounds` times, each time after the program as it is.
