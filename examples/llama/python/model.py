@@ -154,6 +154,11 @@ class Cache:
             self._host_table[slot, block - 1] = closed
         self._host_table[slot, block] = slot
 
+    def clear(self):
+        """Gives back all pages."""
+        self._host_table[:] = np.arange(self.slots)[:, None]
+        self._is_used[self.slots :] = False
+
     def upload_table(self):
         self._arrays.write(self.table, self._host_table)
 
@@ -216,8 +221,9 @@ class Model:
         self.kernels.advance(self._position)
 
     def prefill(self, prompts):
-        """Runs prompts, one a slot, and returns the first token after each. The cache must be new."""
+        """Runs prompts, one a slot, and returns the first token after each. What slots had before is dropped."""
         cache, k, arrays = self.cache, self.kernels, self._arrays
+        cache.clear()
         lengths = [len(prompt) for prompt in prompts]
         rows = [cache.pages_for(length) * cache.page for length in lengths]
         starts = np.cumsum([0] + rows[:-1])
