@@ -1,28 +1,28 @@
 //===- LeastCost.cpp - the least time of a program ------------------------===//
 //
 // 1. The indices that a value depends on are those of its operands, and of what its regions use,
-// but
-//    for the indices that its own regions bind.
+//    but for the indices that its own regions bind.
 // 2. An operation counts as often as these indices have combinations. An index's extent that
-// depends
-//    on other indices counts with its mean.
+//    depends on other indices counts with its mean.
 // 3. The terms of a sum of products count as multiply-adds of the matrix unit, by the type of their
 //    factors, if each of these has an index that the other lacks. Products of f32 count as the
 //    fewer of multiply-adds of CUDA cores and of three bf16 parts. CUDA cores do the rest;
 //    conversions, comparisons and choices are free.
-// 4. The elements that loads of a tensor read are at most those of the tensor. A load whose last
+// 4. A value that a mask chooses counts for the places that the mask keeps, and so do values that
+//    are computed from the choice, or for it alone (LeastMasks.h).
+// 5. A divisor that lacks an index of the quotient is inverted once: the division is a product.
+// 6. The elements that loads of a tensor read are at most those of the tensor. A load whose last
 //    index does not step through neighbours takes a sector for each element.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/LeastCost.h"
 
-#include "compiler/plan/HostExpr.h"
+#include "compiler/LeastMasks.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/machine/OperationCost.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -34,18 +34,10 @@ constexpr double productsOfParts = 6;
 /// Bytes of a sector of memory.
 constexpr double sectorBytes = 32;
 
-using Indices = llvm::SetVector<BlockArgument>;
-
-bool isIteration(Value value) {
-  auto argument = dyn_cast<BlockArgument>(value);
-  return argument && argument.getType().isIndex() &&
-         isa<ComputeOp, ReduceOp, ScanOp>(argument.getOwner()->getParentOp());
-}
-
 class Counter {
 public:
   Counter(KernelOp kernel, std::span<const Scalar> variables, const Machine &machine)
-      : kernel(kernel), exprs(kernel, /*quiet=*/true), variables(variables), machine(machine) {}
+      : kernel(kernel), space(kernel, variables), machine(machine) {}
 
   void run() {
     llvm::SmallPtrSet<Operation *, 8> products;
@@ -58,7 +50,7 @@ public:
       else if (auto reduce = dyn_cast<ReduceOp>(op))
         countReduction(reduce);
       else if (isa<ScanOp>(op))
-        least.instructions += combinations(indicesOf(op->getResult(0)));
+        least.instructions += space.count(op->getResult(0));
       else if (op->getNumResults() == 1 && !products.contains(op))
         countElement(op);
     });
@@ -69,77 +61,9 @@ public:
   LeastCost least;
 
 private:
-  const Indices &indicesOf(Value value) {
-    auto [known, isNew] = memory.try_emplace(value);
-    if (!isNew)
-      return known->second;
-    Indices result;
-    if (isIteration(value))
-      result.insert(cast<BlockArgument>(value));
-    else if (Operation *op = value.getDefiningOp())
-      addOperands(op, result);
-    return memory[value] = std::move(result);
-  }
-
-  void addOperands(Operation *op, Indices &result) {
-    for (Value operand : op->getOperands())
-      result.insert_range(indicesOf(operand));
-    for (Region &region : op->getRegions())
-      region.walk([&](Operation *inner) {
-        for (Value operand : inner->getOperands())
-          for (BlockArgument index : indicesOf(operand))
-            if (!op->isAncestor(index.getOwner()->getParentOp()))
-              result.insert(index);
-      });
-  }
-
-  /// The mean of an integer over all iterations; 0 where it is not known.
-  double mean(Value value) {
-    if (isIteration(value)) {
-      auto [lower, upper] = boundsOf(cast<BlockArgument>(value));
-      return lower + std::max(upper - lower - 1, 0.0) / 2;
-    }
-    if (std::optional<Expr> expr = exprs.build(value))
-      if (Expected<int64_t> result = expr->evaluate_integer(variables))
-        return static_cast<double>(*result);
-    Operation *op = value.getDefiningOp();
-    if (!op || op->getNumOperands() != 2)
-      return 0;
-    const double a = mean(op->getOperand(0)), b = mean(op->getOperand(1));
-    if (isa<arith::AddIOp>(op))
-      return a + b;
-    if (isa<arith::SubIOp>(op))
-      return a - b;
-    if (isa<arith::MulIOp>(op))
-      return a * b;
-    if (isa<FloorDivOp>(op))
-      return b > 0 ? a / b : 0;
-    if (isa<arith::MinSIOp>(op))
-      return std::min(a, b);
-    if (isa<arith::MaxSIOp>(op))
-      return std::max(a, b);
-    return 0;
-  }
-
-  std::pair<double, double> boundsOf(BlockArgument index) {
-    Operation *owner = index.getOwner()->getParentOp();
-    const unsigned n = index.getArgNumber();
-    if (auto compute = dyn_cast<ComputeOp>(owner))
-      return {0, mean(compute.getExtents()[n])};
-    if (auto reduce = dyn_cast<ReduceOp>(owner))
-      return {mean(reduce.getLower()[n]), mean(reduce.getUpper()[n])};
-    auto scan = cast<ScanOp>(owner);
-    return {mean(scan.getLower()), mean(scan.getUpper())};
-  }
-
-  double combinations(const Indices &indices) {
-    double total = 1;
-    for (BlockArgument index : indices) {
-      auto [lower, upper] = boundsOf(index);
-      total *= std::max(upper - lower, 0.0);
-    }
-    return total;
-  }
+  const Indices &indicesOf(Value value) { return space.indicesOf(value); }
+  double mean(Value value) { return space.mean(value); }
+  double combinations(const Indices &indices) { return space.combinations(indices); }
 
   /// Does one of the factors have an index that the other lacks? Else no element is used twice.
   bool isReused(Operation *product) {
@@ -150,14 +74,10 @@ private:
     return lacksOne(a, b) && lacksOne(b, a);
   }
 
-  /// A term without the mask that leaves some terms out.
+  /// A term without the masks that leave some terms out.
   static Value withoutMask(Value term) {
-    while (auto choice = term.getDefiningOp<arith::SelectOp>()) {
-      const bool isFirst = !choice.getTrueValue().getDefiningOp<arith::ConstantOp>();
-      if (isFirst && !choice.getFalseValue().getDefiningOp<arith::ConstantOp>())
-        break;
-      term = isFirst ? choice.getTrueValue() : choice.getFalseValue();
-    }
+    while (std::optional<Mask> mask = maskOf(term.getDefiningOp()))
+      term = mask->kept;
     return term;
   }
 
@@ -172,13 +92,12 @@ private:
   }
 
   /// Terms that do not depend on an index which bounds them are those of a scan: each counts once.
-  /// Of others, a mask may leave half out.
   void countReduction(ReduceOp reduce) {
     for (Value term : reduce.getYield().getValues()) {
       Indices indices = indicesOf(withoutMask(term));
       for (unsigned n = 0; n < reduce.getNumIndices(); ++n)
         indices.insert(reduce.getIndex(n));
-      const double times = combinations(indices) * (withoutMask(term) != term ? 0.5 : 1);
+      const double times = combinations(indices) * space.shareOfTerm(reduce, term);
       if (Operation *product = productOf(reduce))
         countProduct(product, reduce.getPrecision(), times);
       else
@@ -211,7 +130,12 @@ private:
     ElementCost each = elementCost(op);
     if (each.operations == 0)
       return;
-    const double times = combinations(indicesOf(op->getResult(0)));
+    const Value result = op->getResult(0);
+    // The divisor's reciprocal, or its product with a factor, is computed once for many quotients.
+    if (isa<arith::DivFOp, DivOrZeroOp, ExpDiffOp>(op) && result.getType().isF32() &&
+        indicesOf(op->getOperand(1)).size() < indicesOf(result).size())
+      each = {1, 0, isa<ExpDiffOp>(op) ? 1.0 : 0.0, 1};
+    const double times = space.count(result);
     least.instructions += each.instructions * times;
     least.doubles += each.doubles * times;
     least.special += each.special * times;
@@ -256,10 +180,8 @@ private:
   }
 
   KernelOp kernel;
-  HostExprBuilder exprs;
-  std::span<const Scalar> variables;
+  IterationSpace space;
   const Machine &machine;
-  llvm::DenseMap<Value, Indices> memory;
   llvm::MapVector<Value, double> reads;
 };
 
