@@ -28,6 +28,7 @@ GROUPED = """kernel grouped(x: bf16[M, K], w: bf16[N, K]) -> (y: bf16[M, N]) whe
   let mu[m, u in 0..64] = mean[v in 0..N / 64](a[m, u * (N / 64) + v])
   y[m, j] = a[m, j] - mu[m, j / (N / 64)]
 }"""
+EXPERTS = "kernel experts(x: bf16[M, C], w: bf16[E, C, F], e: i32[M]) -> (y: bf16[M, F]) { y[m, f] = sum[c](x[m, c] * w[e[m], c, f]) }"
 DECODE = """kernel decode(q: bf16[B, H, D], k: bf16[B, H, T, D], v: bf16[B, H, T, D]) -> (o: bf16[B, H, D]) {
   let s[b, h, j] = sum[d](q[b, h, d] * k[b, h, j, d]) * rsqrt(D)
   o[b, h, e] = sum[j](softmax[j](s[b, h, j]) * v[b, h, j, e])
@@ -90,6 +91,22 @@ def decode(batch, heads, keys, width):
     return make
 
 
+def experts(rows, depth, count, columns):
+    def make():
+        x = peers.normal(rows, depth)
+        w = factor(count, columns, depth, dtype=torch.bfloat16, seed=1).transpose(1, 2).contiguous()
+        chosen = torch.randint(count, (rows,), dtype=torch.int32, device="cuda")
+
+        def eager(x, w, chosen):
+            y = torch.empty(rows, columns, dtype=torch.bfloat16, device="cuda")
+            for expert in range(count):
+                places = (chosen == expert).nonzero().squeeze(1)
+                y[places] = x[places] @ w[expert]
+            return y
+        return EXPERTS, (x, w, chosen), torch.empty(rows, columns, dtype=torch.bfloat16, device="cuda"), eager
+    return make
+
+
 F32, BF16 = torch.float32, torch.bfloat16
 CASES = {
     "row_sum f32": row_case("row_sum", F32, (1024, 8192, 8192), f"sum[j](relu({PRODUCT}))",
@@ -108,6 +125,8 @@ CASES = {
     "greedy m1": greedy(1, 4096, 128256),
     "first_layer f32": layers(16384, 2048, 4096, 1024),
     "grouped bf16": grouped(4096, 4096, 4096),
+    "experts e8": experts(8192, 1024, 8, 4096),
+    "experts e64": experts(131072, 1024, 64, 512),
     "decode b32 h32 t8192": decode(32, 32, 8192, 128),
     "decode b64 h12 t1024": decode(64, 12, 1024, 64),
 }

@@ -68,6 +68,9 @@ static constexpr StringRef transposeFactors = "tk-transpose-factors",
                            transposition = "transposition";
 
 static constexpr PatternInfo operandPatterns[] = {
+    {.name = "sort-rows",
+     .summary = "Sort rows by the operand that a table gives each.",
+     .group = "transposition"},
     {.name = "gather",
      .summary = "Store operands whose rows a table gathers.",
      .former = transposeFactors,

@@ -128,8 +128,10 @@ bool KernelEmitter::emitPlaceTest(Operation *compare) {
 bool KernelEmitter::emitKeptPairs(Operation *op) {
   auto select = dyn_cast<arith::SelectOp>(op);
   const auto test = select ? placeTests.find(select.getCondition()) : placeTests.end();
-  if (test == placeTests.end() || op->hasAttr(settledAttrName) ||
-      getElementTypeOrSelf(select.getType()).getIntOrFloatBitWidth() != 16)
+  if (test == placeTests.end() || op->hasAttr(settledAttrName))
+    return false;
+  Type type = getElementTypeOrSelf(select.getType());
+  if (!type.isIntOrFloat() || type.getIntOrFloatBitWidth() != 16) // an index has no width
     return false;
   const bool keepsThose = matchPattern(select.getFalseValue(), m_PosZeroFloat());
   Value source = keepsThose ? select.getTrueValue() : select.getFalseValue();
