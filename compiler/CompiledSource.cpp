@@ -305,18 +305,16 @@ Expected<detail::Executable> CompiledSource::emitted(ModuleOp module, size_t ker
   return executable;
 }
 
-Expected<detail::Executable> CompiledSource::compileCuda(ModuleOp module, size_t kernel,
-                                                         std::string_view target, bool textOnly,
-                                                         const Dump &dump) {
-  Expected<detail::Executable> executable = emitted(module, kernel, target, dump);
-  if (!executable || textOnly)
-    return executable;
+Expected<detail::Executable> CompiledSource::assemble(detail::Executable emitted, size_t kernel,
+                                                      std::string_view target,
+                                                      const Dump &dump) const {
 #ifdef TK_HAS_EMU
   if (detail::is_emulated(target))
-    return compileForEmu(std::move(*executable), kernelSignatures[kernel],
+    return compileForEmu(std::move(emitted), kernelSignatures[kernel],
                          {.timing = std::nullopt, .batch = driver.emulatedTexts});
 #endif
-  executable = compileWithNvrtc(std::move(*executable), std::string(target));
+  Expected<detail::Executable> executable =
+      compileWithNvrtc(std::move(emitted), std::string(target));
   if (executable && dump.enabled()) {
     dump.write("ptx", executable->ptx);
     dump.write("cubin", executable->cubin);
@@ -358,7 +356,7 @@ Expected<detail::Executable> CompiledSource::compileCpu(ModuleOp module, size_t 
 
 Expected<detail::Executable> CompiledSource::specialise(size_t kernel, std::string_view target,
                                                         const Facts &given) {
-  std::lock_guard lock(mutex);
+  std::unique_lock lock(mutex);
   Facts facts = relevant_facts(kernel, target, given);
   Dump dump(kernelNames[kernel], target, facts);
   Expected<OwningOpRef<ModuleOp>> copy = isolate(kernel, target, facts);
@@ -366,9 +364,16 @@ Expected<detail::Executable> CompiledSource::specialise(size_t kernel, std::stri
     return copy.error();
   if (dump.enabled())
     dump.write("tk.mlir", print(**copy));
+  const bool isGpu = isGpuText(target);
   Expected<detail::Executable> executable =
-      isGpuText(target) ? compileCuda(**copy, kernel, target, /*textOnly=*/false, dump)
-                        : compileCpu(**copy, kernel, dump);
+      isGpu ? emitted(**copy, kernel, target, dump) : compileCpu(**copy, kernel, dump);
+  if (executable && isGpu) {
+    // Machine code needs nothing of the context: other threads may run passes meanwhile.
+    *copy = {};
+    lock.unlock();
+    executable = assemble(std::move(*executable), kernel, target, dump);
+    lock.lock();
+  }
   if (executable)
     return executable;
   return withReproducer(executable.error(), kernel, target, facts, "code");
@@ -425,11 +430,13 @@ Expected<std::string> CompiledSource::makeStage(size_t kernel, std::string_view 
       return lowered.error();
     return print(**copy);
   }
-  bool textOnly = stage == "cuda" || stage == "plan";
-  if (!textOnly && detail::is_emulated(target))
+  bool isText = stage == "cuda" || stage == "plan";
+  if (!isText && detail::is_emulated(target))
     return Error(ErrorCode::invalid_argument, "the emulator has no stage '" + std::string(stage) +
                                                   "'; name a GPU target such as sm_90a");
-  Expected<detail::Executable> executable = compileCuda(**copy, kernel, target, textOnly, dump);
+  Expected<detail::Executable> executable = emitted(**copy, kernel, target, dump);
+  if (executable && !isText)
+    executable = assemble(std::move(*executable), kernel, target, dump);
   if (!executable)
     return executable.error();
   if (stage == "cuda")

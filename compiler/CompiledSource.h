@@ -141,9 +141,9 @@ private:
   /// CUDA text and plan, from the cache or from the passes.
   Expected<detail::Executable> emitted(mlir::ModuleOp module, size_t kernel,
                                        std::string_view target, const Dump &dump);
-  Expected<detail::Executable> compileCuda(mlir::ModuleOp module, size_t kernel,
-                                           std::string_view target, bool textOnly,
-                                           const Dump &dump);
+  /// Machine code of what was emitted; several threads may be in here at once.
+  Expected<detail::Executable> assemble(detail::Executable emitted, size_t kernel,
+                                        std::string_view target, const Dump &dump) const;
   Expected<detail::Executable> compileCpu(mlir::ModuleOp module, size_t kernel, const Dump &dump);
   Expected<std::string> linalgText(mlir::ModuleOp module, std::string_view target,
                                    const Dump &dump);

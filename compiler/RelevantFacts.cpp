@@ -189,11 +189,14 @@ Facts CompiledSource::relevant_facts(size_t kernel, std::string_view target,
   for (size_t d = 0; d < relevant.dims.size(); ++d) { // none without sizes
     DimFact &fact = relevant.dims[d];
     const bool isReduced = reducedDims[kernel][d];
+    // A class of sizes has one bound for all of them.
+    const bool isClass = fact.serves_shorter && !servesShorter;
+    fact.serves_shorter = isClass && hasFineBound(kernel, d, target);
     if (!gpu || servesShorter || !windowDims[kernel][d])
       fact.exact.reset();
-    bool isCounted = fact.upper <= longestCounted && countsTiles(kernel, target);
+    bool isCounted = fact.upper <= longestCounted && countsTiles(kernel, target) && !isClass;
     if (fact.upper > 0 && !isCounted)
-      fact.upper = hasFineBound(kernel, d, target)
+      fact.upper = hasFineBound(kernel, d, target) && !isClass
                        ? roundUpToEighth(fact.upper)
                        : static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(fact.upper)));
     if (!gpu) {
@@ -271,7 +274,8 @@ Expected<OwningOpRef<ModuleOp>> CompiledSource::isolate(size_t kernel, std::stri
   settleExactDims(clone, facts);
   SmallVector<int64_t> least(facts.dims.size());
   for (size_t d = 0; d < facts.dims.size(); ++d)
-    if (!servesShorter && hasFineBound(kernel, d, target) && facts.dims[d].upper <= longestKeptRow)
+    if (!servesShorter && !facts.dims[d].serves_shorter && hasFineBound(kernel, d, target) &&
+        facts.dims[d].upper <= longestKeptRow)
       least[d] = leastWithBound(facts.dims[d].upper);
   if (llvm::any_of(least, [](int64_t size) { return size > 0; }))
     clone->setAttr(leastSizesAttrName, builder.getDenseI64ArrayAttr(least));

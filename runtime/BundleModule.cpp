@@ -38,6 +38,8 @@ public:
     return variant ? variant->facts : facts;
   }
 
+  bool compiles() const override { return false; }
+
   Expected<Executable> specialise(size_t kernel, std::string_view, const Facts &facts) override {
     const BundleVariant *variant = find(kernel, facts);
     if (!variant)
@@ -113,9 +115,7 @@ std::shared_ptr<ModuleImpl> make_module(Bundle bundle, const std::string &name) 
   impl->options.target = impl->target;
   impl->options.file_name = name;
   impl->compiled = std::make_shared<BundleModule>(std::move(bundle), name, device);
-  for (size_t i = 0; i < impl->compiled->signatures().size(); ++i)
-    impl->kernels.push_back(
-        std::make_shared<KernelImpl>(impl->compiled, i, impl->target, impl->options));
+  impl->add_kernels();
   return impl;
 }
 

@@ -38,6 +38,7 @@ static_assert(static_cast<int>(tk::ErrorCode::context_poisoned) + 1 == TK_CONTEX
 static_assert(static_cast<int>(tk::ErrorCode::internal) + 1 == TK_INTERNAL);
 static_assert(static_cast<int>(tk::ErrorCode::index_out_of_bounds) + 1 == TK_INDEX_OUT_OF_BOUNDS);
 static_assert(static_cast<int>(tk::ErrorCode::interrupted) + 1 == TK_INTERRUPTED);
+static_assert(static_cast<int>(tk::ErrorCode::frozen) + 1 == TK_FROZEN);
 
 template <typename F> tk_status guarded(F &&function) {
   tk::Status status = tk::detail::capture(std::forward<F>(function));
@@ -108,6 +109,26 @@ std::vector<tk::NamedValue> named_values(const tk_kernel *kernel, const tk_value
     }
   }
   return result;
+}
+
+/// Adds what one tk_sizes says.
+void add_sizes(const tk_sizes &given, tk::SizeRequest &sizes, tk::PrepareOptions &options) {
+  require(given.name, "expected the name of a dimension or scalar, got NULL");
+  const std::string name = given.name;
+  switch (given.kind) {
+  case TK_SIZES_LIST:
+    require(given.list || given.count == 0, "expected a list of sizes, got NULL");
+    sizes.emplace(name, std::vector<int64_t>(given.list, given.list + given.count));
+    break;
+  case TK_SIZES_RANGE:
+    sizes.emplace(name, tk::SizeRange{given.first, given.last, given.step});
+    break;
+  case TK_SIZES_SCALAR:
+    options.scalars.emplace(name, tk::Scalar(given.scalar));
+    break;
+  default:
+    require(false, "unknown kind in a tk_sizes");
+  }
 }
 
 tk_status wrap(tk::Module module, tk_module **out) {
@@ -206,6 +227,14 @@ tk_status tk_module_kernel(const tk_module *module, const char *name, tk_kernel 
 }
 
 void tk_kernel_free(tk_kernel *kernel) { delete kernel; }
+
+tk_status tk_module_freeze(tk_module *module) {
+  return guarded([&] {
+    require(module, "expected module, got NULL");
+    module->module.freeze();
+  });
+}
+
 const char *tk_kernel_name(const tk_kernel *kernel) { return kernel->kernel.name().c_str(); }
 const char *tk_kernel_signature(const tk_kernel *kernel) { return kernel->signature.c_str(); }
 size_t tk_kernel_num_dims(const tk_kernel *kernel) { return kernel->kernel.dims().size(); }
@@ -329,6 +358,27 @@ tk_status tk_kernel_prepare(const tk_kernel *kernel, const tk_value *values, siz
   return guarded([&] {
     require(kernel && (values || count == 0), "expected kernel and values, got NULL");
     kernel->kernel.prepare_named(named_values(kernel, values, count));
+  });
+}
+
+tk_status tk_kernel_prepare_sizes(const tk_kernel *kernel, const tk_sizes *sizes, size_t count,
+                                  uint32_t threads, tk_progress progress, void *context,
+                                  size_t *variants) {
+  return guarded([&] {
+    require(kernel && (sizes || count == 0), "expected kernel and sizes, got NULL");
+    tk::SizeRequest request;
+    tk::PrepareOptions options;
+    options.threads = threads;
+    if (progress)
+      options.progress = [=](size_t done, size_t total) {
+        if (progress(context, done, total) != 0)
+          throw tk::Error(tk::ErrorCode::interrupted, "the progress function ended the work");
+      };
+    for (size_t i = 0; i < count; ++i)
+      add_sizes(sizes[i], request, options);
+    const size_t found = kernel->kernel.prepare_sizes(request, options);
+    if (variants)
+      *variants = found;
   });
 }
 

@@ -38,6 +38,11 @@ Expected<std::string> gpu_arch() {
 
 } // namespace
 
+void ModuleImpl::add_kernels() {
+  for (size_t i = 0; i < compiled->signatures().size(); ++i)
+    kernels.push_back(std::make_shared<KernelImpl>(compiled, i, target, options, frozen));
+}
+
 void set_compiler_backend(CompilerBackend *backend) { registered = backend; }
 CompilerBackend *compiler_backend() { return registered; }
 
@@ -79,9 +84,7 @@ Expected<Module> try_compile(std::string_view source, const CompileOptions &opti
     impl->target = resolve_target(options.target).value();
     impl->options.target = impl->target;
     impl->compiled = backend->compile(source, impl->options).value();
-    for (size_t i = 0; i < impl->compiled->signatures().size(); ++i)
-      impl->kernels.push_back(
-          std::make_shared<detail::KernelImpl>(impl->compiled, i, impl->target, impl->options));
+    impl->add_kernels();
     return Module(std::move(impl));
   });
 }
@@ -128,6 +131,8 @@ Expected<Kernel> Module::try_kernel(std::string_view name) const {
 
 Kernel Module::kernel(std::string_view name) const { return try_kernel(name).value(); }
 const std::string &Module::target() const { return detail::held(m_impl).target; }
+void Module::freeze() const { *detail::held(m_impl).frozen = true; }
+bool Module::is_frozen() const { return detail::held(m_impl).frozen->load(); }
 std::string Module::diagnostics() const { return detail::held(m_impl).compiled->diagnostics(); }
 
 std::string Module::ir(std::string_view kernel_name, std::string_view stage) const {

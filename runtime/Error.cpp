@@ -48,6 +48,8 @@ std::string_view name(ErrorCode code) noexcept {
     return "write_failed";
   case ErrorCode::interrupted:
     return "interrupted";
+  case ErrorCode::frozen:
+    return "frozen";
   case ErrorCode::internal:
     return "internal";
   }

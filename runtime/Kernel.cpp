@@ -84,7 +84,18 @@ std::shared_ptr<const Variant> KernelImpl::specialise(const Facts &facts) {
   return variant;
 }
 
-std::shared_ptr<const Variant> KernelImpl::variant(const Facts &facts, const Stream *stream) {
+Error KernelImpl::frozen_error(std::span<const int64_t> dims) const {
+  std::string sizes;
+  for (size_t d = 0; d < dims.size(); ++d)
+    sizes += (d ? ", " : "") + signature().dims[d] + " = " + std::to_string(dims[d]);
+  return Error(ErrorCode::frozen,
+               "the module is frozen, and '" + signature().name + "' has no code for " +
+                   (sizes.empty() ? "unknown sizes" : sizes) + ": prepare them before the freeze",
+               {signature().span});
+}
+
+std::shared_ptr<const Variant> KernelImpl::variant(const Facts &facts, const Stream *stream,
+                                                   std::span<const int64_t> dims) {
   std::string key = facts.key();
   std::promise<std::shared_ptr<const Variant>> promise;
   std::shared_future<std::shared_ptr<const Variant>> future;
@@ -93,6 +104,8 @@ std::shared_ptr<const Variant> KernelImpl::variant(const Facts &facts, const Str
     std::lock_guard lock(m_mutex);
     auto it = m_variants.find(key);
     if (it == m_variants.end()) {
+      if (m_frozen->load() && m_compiled->compiles())
+        throw frozen_error(dims);
       if (stream && on_gpu()) {
         cuda::DeviceContext &device = *cuda::DeviceContext::get(0).value();
         if (cuda::is_capturing(device, stream->handle))
@@ -129,14 +142,14 @@ std::shared_ptr<cuda::ScratchPool> KernelImpl::scratch_pool(cuda::DeviceContext 
 }
 
 std::shared_ptr<BoundImpl> KernelImpl::make_bound(CheckedArguments checked, const Stream *stream) {
-  Facts facts = complete(facts_of(signature(), checked));
+  Facts facts = facts_of_launch(checked);
   auto bound = std::make_shared<BoundImpl>();
-  bound->variant = variant(facts, stream);
+  bound->variant = variant(facts, stream, checked.dims);
   // How large the buffers between launches are is known once it is known what is launched.
   if (facts.small_tensors &&
       !scratch_is_small(bound->variant->executable.plan, checked.variables)) {
     facts.small_tensors = false;
-    bound->variant = variant(facts, stream);
+    bound->variant = variant(facts, stream, checked.dims);
   }
   bound->signature = &signature();
   const Executable &executable = bound->variant->executable;
@@ -169,9 +182,20 @@ std::shared_ptr<BoundImpl> KernelImpl::make_bound(CheckedArguments checked, cons
   return bound;
 }
 
-/// Binds this kernel, which checks the gathers of another, to the other's arguments.
-std::shared_ptr<const BoundImpl> KernelImpl::bind_checks(const CheckedArguments &checked,
-                                                         const Stream *stream) {
+Facts KernelImpl::facts_of_launch(const CheckedArguments &checked) {
+  Facts facts = facts_of(signature(), checked);
+  {
+    std::lock_guard lock(m_mutex);
+    for (const auto &[dim, prepared] : m_prepared)
+      if (const int64_t size = checked.dims[dim]; !prepared.listed.contains(size))
+        for (const SizeClass &sizes : prepared.classes)
+          if (sizes.holds(size))
+            facts.dims[dim] = sizes.fact();
+  }
+  return complete(facts);
+}
+
+Arguments KernelImpl::arguments_of_checks(const CheckedArguments &checked) const {
   Arguments arguments;
   unsigned inputs = signature().num_tensors() - static_cast<unsigned>(signature().results.size());
   for (unsigned t = 0; t < signature().num_tensors(); ++t)
@@ -180,7 +204,13 @@ std::shared_ptr<const BoundImpl> KernelImpl::bind_checks(const CheckedArguments 
                    : TensorView(nullptr, signature().tensor(t).dtype, {}, checked.device));
   for (size_t s = 0; s < signature().num_scalars(); ++s)
     arguments.scalars.push_back(checked.variables[checked.dims.size() + s]);
-  return bind(arguments, stream);
+  return arguments;
+}
+
+/// Binds this kernel, which checks the gathers of another, to the other's arguments.
+std::shared_ptr<const BoundImpl> KernelImpl::bind_checks(const CheckedArguments &checked,
+                                                         const Stream *stream) {
+  return bind(arguments_of_checks(checked), stream);
 }
 
 std::shared_ptr<const BoundImpl> KernelImpl::bind(const Arguments &arguments,
@@ -296,6 +326,13 @@ void Kernel::prepare_named(std::span<const NamedValue> values) const {
 }
 Status Kernel::try_prepare(std::span<const Value> values) const {
   return detail::capture([&] { prepare(values); });
+}
+size_t Kernel::prepare_sizes(const SizeRequest &sizes, const PrepareOptions &options) const {
+  return detail::held(m_impl).prepare_sizes(sizes, options);
+}
+Expected<size_t> Kernel::try_prepare_sizes(const SizeRequest &sizes,
+                                           const PrepareOptions &options) const {
+  return detail::capture([&] { return prepare_sizes(sizes, options); });
 }
 std::string Kernel::stage(std::string_view stage, std::string_view target,
                           const Facts &facts) const {

@@ -1,9 +1,11 @@
 // What stands behind tk::Module and tk::Kernel.
 #pragma once
 
+#include <atomic>
 #include <future>
 #include <map>
 #include <mutex>
+#include <set>
 #include <unordered_map>
 
 #include "runtime/Bind.h"
@@ -16,6 +18,11 @@ public:
   CompileOptions options;
   std::string target; ///< resolved
   std::vector<std::shared_ptr<KernelImpl>> kernels;
+  /// Whether compiling is an error; the kernels share it.
+  std::shared_ptr<std::atomic<bool>> frozen = std::make_shared<std::atomic<bool>>(false);
+
+  /// Makes the kernels of what is compiled.
+  void add_kernels();
 
   bool on_gpu() const { return target.starts_with("sm_"); }
 };
@@ -23,12 +30,15 @@ public:
 class KernelImpl : public std::enable_shared_from_this<KernelImpl> {
 public:
   KernelImpl(std::shared_ptr<CompiledModule> compiled, size_t index, std::string target,
-             CompileOptions options)
+             CompileOptions options,
+             std::shared_ptr<const std::atomic<bool>> frozen =
+                 std::make_shared<const std::atomic<bool>>(false))
       : m_compiled(std::move(compiled)), m_index(index), m_target(std::move(target)),
-        m_options(std::move(options)) {
+        m_options(std::move(options)), m_frozen(std::move(frozen)) {
     auto checks = m_compiled->gather_checks();
     if (checks && !checks->signatures()[m_index].results.empty())
-      m_checks = std::make_shared<KernelImpl>(std::move(checks), m_index, m_target, m_options);
+      m_checks =
+          std::make_shared<KernelImpl>(std::move(checks), m_index, m_target, m_options, m_frozen);
   }
 
   const Signature &signature() const { return m_compiled->signatures()[m_index]; }
@@ -39,12 +49,32 @@ public:
   std::shared_ptr<const BoundImpl> bind(const Arguments &arguments, const Stream *stream);
   void launch(Stream stream, const Arguments &arguments);
   void prepare(const Arguments &arguments);
+  size_t prepare_sizes(const SizeRequest &request, const PrepareOptions &options);
   Expected<std::string> stage(std::string_view stage, std::string_view target, const Facts &facts);
-  std::shared_ptr<const Variant> variant(const Facts &facts, const Stream *stream);
+  /// `dims` are the sizes that need it, for messages; empty where no launch does.
+  std::shared_ptr<const Variant> variant(const Facts &facts, const Stream *stream,
+                                         std::span<const int64_t> dims = {});
   /// Facts that assume nothing where none are given.
   Facts complete(const Facts &facts) const;
 
 private:
+  /// A variant that prepared sizes select: its facts, and the variables of the first and the last
+  /// of these sizes.
+  struct Job {
+    KernelImpl *kernel = nullptr;
+    Facts facts;
+    std::vector<Scalar> first, last;
+    std::shared_ptr<const Variant> variant;
+  };
+  void add_jobs(const SizeRequest &request, const PrepareOptions &options, std::vector<Job> &jobs);
+  void set_classes(const SizeRequest &request);
+  /// The facts of a launch: of the classes that its sizes are in, where they are in any.
+  Facts facts_of_launch(const CheckedArguments &checked);
+  /// The arguments of the kernel that checks the gathers of a launch.
+  Arguments arguments_of_checks(const CheckedArguments &checked) const;
+  /// Compiles a job's variant, and loads it.
+  void run(Job &job);
+  Error frozen_error(std::span<const int64_t> dims) const;
   std::shared_ptr<const Variant> specialise(const Facts &facts);
   std::shared_ptr<BoundImpl> make_bound(CheckedArguments checked, const Stream *stream);
   std::shared_ptr<cuda::ScratchPool> scratch_pool(cuda::DeviceContext &device);
@@ -56,11 +86,19 @@ private:
   size_t m_index;
   std::string m_target;
   CompileOptions m_options;
+  std::shared_ptr<const std::atomic<bool>> m_frozen;
   std::shared_ptr<KernelImpl> m_checks; ///< of the gathers; null where there are none
 
   std::mutex m_mutex;
   std::map<std::string, std::shared_future<std::shared_ptr<const Variant>>> m_variants;
   std::map<int, std::shared_ptr<cuda::ScratchPool>> m_scratch;
+  /// How the sizes of a dimension were prepared: those of a list have their own keys.
+  struct PreparedSizes {
+    std::vector<SizeClass> classes;
+    std::set<int64_t> listed;
+  };
+  std::map<size_t, PreparedSizes> m_prepared;             ///< by dimension
+  std::vector<std::shared_ptr<cuda::GpuModule>> m_loaded; ///< what preparing loaded
   /// Bound kernels by the exact sizes, strides, alignments and scalars of a call.
   std::unordered_map<std::string, std::shared_ptr<const BoundImpl>> m_bound;
 };

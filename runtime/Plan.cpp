@@ -245,7 +245,7 @@ std::string Facts::key() const {
     }
     text += std::to_string(fact.divisor);
     if (fact.upper >= 0)
-      text += ",<=" + std::to_string(fact.upper);
+      text += ",<=" + std::to_string(fact.upper) + (fact.serves_shorter ? " and less" : "");
   }
   if (small_tensors)
     text += "|small";

@@ -4,6 +4,8 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/ScopeExit.h"
 
+#include <set>
+
 using namespace llvm;
 
 namespace tk {
@@ -17,12 +19,23 @@ Facts factsOf(const Signature &signature, const VariantRequest &request) {
   std::vector<std::optional<int64_t>> known;
   for (const std::string &dim : signature.dims) {
     auto size = request.sizes.find(dim);
+    auto sizeClass = request.classes.find(dim);
+    if (sizeClass != request.classes.end()) {
+      known.push_back(sizeClass->second.last);
+      facts.dims.push_back(sizeClass->second.fact());
+      continue;
+    }
     bool given = size != request.sizes.end();
     known.push_back(given ? std::optional(size->second) : std::nullopt);
     facts.dims.push_back(given ? fact_for(size->second) : DimFact{1, -1, {}});
   }
-  if (!request.general)
+  if (!request.general) {
+    std::vector<DimFact> dims = std::move(facts.dims);
     facts = usual_facts(signature, known);
+    for (auto [d, dim] : enumerate(signature.dims))
+      if (request.classes.count(dim))
+        facts.dims[d] = dims[d];
+  }
   facts.tensors.assign(signature.num_tensors(), TensorFact{usualAlignment, 1});
   return facts;
 }
@@ -64,17 +77,74 @@ std::vector<Facts> assumptionsOf(const Signature &signature, const BundleRequest
 
 /// A misspelt dimension would leave a variant that assumes nothing, without a word.
 Status checkNames(const CompiledSource &source, const BundleRequest &request) {
-  for (const VariantRequest &variant : request.variants)
+  std::set<std::string> names;
+  for (const VariantRequest &variant : request.variants) {
     for (const auto &size : variant.sizes)
-      if (none_of(request.kernels, [&](size_t kernel) {
-            return source.signatures()[kernel].find_dim(size.first).has_value();
-          }))
-        return Error(ErrorCode::invalid_argument,
-                     "no kernel of the bundle has a dimension '" + size.first + "'");
+      names.insert(size.first);
+    for (const auto &sizeClass : variant.classes)
+      names.insert(sizeClass.first);
+  }
+  for (const std::string &name : names)
+    if (none_of(request.kernels, [&](size_t kernel) {
+          return source.signatures()[kernel].find_dim(name).has_value();
+        }))
+      return Error(ErrorCode::invalid_argument,
+                   "no kernel of the bundle has a dimension '" + name + "'");
   return {};
 }
 
+/// The whole of a text as a size; nullopt for any other text.
+std::optional<int64_t> parseSize(StringRef text) {
+  int64_t size = 0;
+  if (text.empty() || text.getAsInteger(10, size) || size < 0)
+    return std::nullopt;
+  return size;
+}
+
+/// "4", "1..8192" or "64..8192:64".
+std::optional<SizeRange> parseRange(StringRef text) {
+  auto [ends, step] = text.split(':');
+  const bool isRange = ends.contains("..");
+  auto [first, last] = ends.split("..");
+  std::optional<int64_t> from = parseSize(first), to = isRange ? parseSize(last) : from;
+  std::optional<int64_t> by = text.contains(':') ? parseSize(step) : std::optional<int64_t>(1);
+  if (!from || !to || !by || (!isRange && text.contains(':')))
+    return std::nullopt;
+  return SizeRange{*from, *to, *by};
+}
+
 } // namespace
+
+Expected<std::vector<VariantRequest>> parseVariants(std::string_view text) {
+  std::vector<VariantRequest> requests(1);
+  std::set<std::string> names;
+  for (StringRef part : split(StringRef(text), ',')) {
+    auto [name, sizes] = part.trim().split('=');
+    std::optional<SizeRange> range = parseRange(sizes);
+    if (name.empty() || !range)
+      return Error(ErrorCode::invalid_argument,
+                   "expected --variant NAME=INT,… or NAME=FIRST..LAST[:STEP],… with sizes of at "
+                   "least 0, got '" +
+                       part.str() + "'");
+    if (!names.insert(name.str()).second)
+      return Error(ErrorCode::invalid_argument,
+                   "dimension '" + name.str() + "' is given twice in '" + std::string(text) + "'");
+    Expected<std::vector<SizeClass>> classes = size_classes(*range);
+    if (!classes)
+      return Error(classes.error().code(),
+                   "dimension '" + name.str() + "': " + classes.error().message());
+    std::vector<VariantRequest> combined;
+    for (const VariantRequest &request : requests) {
+      for (const SizeClass &sizeClass : *classes)
+        combined.emplace_back(request).classes.emplace(name.str(), sizeClass);
+      for (int64_t size = range->first; classes->empty() && size <= range->last;
+           size += range->step)
+        combined.emplace_back(request).sizes.emplace(name.str(), size);
+    }
+    requests = std::move(combined);
+  }
+  return requests;
+}
 
 Expected<Bundle> buildBundle(CompiledSource &source, const BundleRequest &request) {
   for (const std::string &arch : request.archs)

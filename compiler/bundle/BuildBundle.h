@@ -17,6 +17,8 @@ struct VariantRequest {
   /// power of two above them.
   std::map<std::string, int64_t> sizes;
   bool general = false; ///< nothing of other dimensions; else what is usual (see usual_facts)
+  /// Classes of sizes, of which it assumes their divisor and their bound.
+  std::map<std::string, SizeClass> classes = {};
 };
 
 /// What a bundle is to hold: code of every kernel, for every architecture, in every variant.
@@ -25,6 +27,11 @@ struct BundleRequest {
   std::vector<std::string> archs; ///< "sm_90a", …
   std::vector<VariantRequest> variants;
 };
+
+/// What a text such as "T=1..8192,B=4" asks for: sizes, and ranges with their end and an optional
+/// step (`T=64..8192:64`). A range makes a variant for each of its classes (see size_classes), with
+/// those of other ranges combined.
+Expected<std::vector<VariantRequest>> parseVariants(std::string_view text);
 
 /// Compiles; needs NVRTC but no GPU.
 Expected<Bundle> buildBundle(CompiledSource &source, const BundleRequest &request);

@@ -41,12 +41,15 @@ Expected<BundleRequest> requestOf(const SourceOptions &options, const BundleOpti
   if (!common)
     return common.error();
   for (const std::string &text : bundle.variants) {
-    Expected<std::map<std::string, int64_t>> sizes =
-        parseDims(splitAtCommas(text), "--variant NAME=INT,…");
-    if (!sizes)
-      return sizes.error();
-    sizes->insert(common->begin(), common->end());
-    request.variants.push_back({std::move(*sizes), /*general=*/false});
+    Expected<std::vector<VariantRequest>> variants = parseVariants(text);
+    if (!variants)
+      return variants.error();
+    for (VariantRequest &variant : *variants) {
+      for (const auto &[name, size] : *common)
+        if (!variant.classes.count(name))
+          variant.sizes.emplace(name, size);
+      request.variants.push_back(std::move(variant));
+    }
   }
   // What serves the sizes that no variant was asked for.
   request.variants.push_back({*common, /*general=*/false});
@@ -77,8 +80,9 @@ Status writeSources(const SourceOptions &options, const BundleOptions &bundle,
 void BundleOptions::addTo(CLI::App &command) {
   command
       .add_option("--variant", variants,
-                  "NAME=INT,…: with --emit bundle, code that assumes what these sizes share with "
-                  "others; may be repeated, and the first that fits a call is launched")
+                  "NAME=INT,… or NAME=FIRST..LAST[:STEP],…: with --emit bundle, code that assumes "
+                  "what these sizes share with others, at most four variants a range; may be "
+                  "repeated, and the first that fits a call is launched")
       ->allow_extra_args(false);
   command.add_option("--cpp", sourceBase,
                      "With --emit bundle: write BASE.h, a function a kernel, and BASE.cpp, which "

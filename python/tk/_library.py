@@ -12,7 +12,7 @@ CODES = ("ok", "compile_failed", "invalid_argument", "shape_mismatch", "constrai
          "overflow", "unsupported", "no_driver", "driver_too_old", "no_device", "no_nvrtc",
          "nvrtc_too_old", "nvrtc_failed", "out_of_memory", "module_load", "launch_failed",
          "needs_prepare", "context_poisoned", "io", "bad_file", "internal",
-         "index_out_of_bounds", "write_failed", "interrupted")
+         "index_out_of_bounds", "write_failed", "interrupted", "frozen")
 
 # tk_dtype, by number: the names of the language.
 DTYPES = ("f64", "f32", "f16", "bf16", "f8e4m3", "f8e5m2", "i64", "i32", "i16", "i8", "u8", "bool")
@@ -30,6 +30,17 @@ class Argument(ctypes.Structure):
     """tk_argument."""
     _fields_ = [("name", c_char_p)] + [(name, c_int32) for name in (
         "dtype", "is_tensor", "is_result", "is_strided", "is_in_out", "has_default", "rank")]
+
+
+class Sizes(ctypes.Structure):
+    """tk_sizes."""
+    LIST, RANGE, SCALAR = range(3)
+    _fields_ = [("name", c_char_p), ("kind", c_int32), ("list", POINTER(c_int64)),
+                ("count", c_size_t), ("first", c_int64), ("last", c_int64), ("step", c_int64),
+                ("scalar", c_double)]
+
+
+PROGRESS = ctypes.CFUNCTYPE(c_int32, c_void_p, c_size_t, c_size_t)
 
 
 class Error(Exception):
@@ -73,6 +84,9 @@ SIGNATURES = {
                                       POINTER(c_int64), POINTER(c_int32)]),
     "tk_kernel_launch": (c_int32, [c_void_p, c_void_p, POINTER(Value), c_size_t]),
     "tk_kernel_prepare": (c_int32, [c_void_p, POINTER(Value), c_size_t]),
+    "tk_kernel_prepare_sizes": (c_int32, [c_void_p, POINTER(Sizes), c_size_t, ctypes.c_uint32,
+                                          PROGRESS, c_void_p, POINTER(c_size_t)]),
+    "tk_module_freeze": (c_int32, [c_void_p]),
     "tk_kernel_text": (c_int32, [c_void_p, c_char_p, c_char_p, POINTER(c_void_p),
                                  POINTER(c_size_t)]),
     "tk_text_free": (None, [c_void_p]),

@@ -3,7 +3,7 @@ import ctypes
 import numbers
 import os
 
-from . import _autograd, _tensors
+from . import _autograd, _prepare, _tensors
 from ._library import (ABSENT, DTYPES, INTEGER, LAST_FLOAT, LIB, REAL, Argument, Error, Value,
                        check)
 
@@ -74,6 +74,10 @@ class Module:
         """The compilation's warnings, "" where none."""
         return os.fsdecode(LIB.tk_module_diagnostics(self._handle))
 
+    def freeze(self):
+        """From now on a call that would have to compile raises the error "frozen"."""
+        check(LIB.tk_module_freeze(self._handle))
+
     def __getitem__(self, name):
         if name not in self._kernels:
             handle = ctypes.c_void_p()
@@ -139,8 +143,15 @@ class Kernel:
                                      if _autograd.is_gradient(self, module[name])]
         return self._known_gradients or []
 
-    def prepare(self, *args, out=None, stream=None, **named):
-        """Compiles and loads for such arguments, so that a call like it can be captured in a graph."""
+    def prepare(self, *args, out=None, stream=None, progress=None, threads=None, **named):
+        """Compiles and loads for such arguments, so that a call like it can be captured in a graph.
+
+        With sizes instead, such as `prepare(T=range(1, 8193), B=[1, 2, 4, 8], D=128)`, compiles every
+        variant that calls of these sizes select, `threads` at once, and returns how many there are.
+        A range is served by at most four variants; each size of a list has its own. Every dimension
+        must be given; scalars may be. `progress(done, total)` is called after each variant."""
+        if not args and out is None and any(name in named for name in _prepare.dims_of(self)):
+            return _prepare.prepare(self, named, progress, threads)
         call = _Call(self, args, named, out, stream)
         check(LIB.tk_kernel_prepare(self._handle, call.values, len(call.values)))
 

@@ -104,7 +104,10 @@ public:
   /// gives: the lowest and the highest value, named after the place, and from where and up to where
   /// it may be. Null where nothing is to be checked.
   virtual std::shared_ptr<CompiledModule> gather_checks() const { return nullptr; }
-  /// Compiles one variant. `target` is resolved: "cpu", "emu" or "sm_…".
+  /// Whether `specialise` compiles; else it looks up what was compiled before.
+  virtual bool compiles() const { return true; }
+  /// Compiles one variant. Threads may wait here for one another. `target` is resolved: "cpu",
+  /// "emu" or "sm_…".
   virtual Expected<Executable> specialise(size_t kernel, std::string_view target,
                                           const Facts &facts) = 0;
   /// The text of a stage ("tk", "fused", "tiled", "gpu", "cuda", "ptx", "sass", …).

@@ -37,6 +37,7 @@ enum class ErrorCode : uint8_t {
   index_out_of_bounds, ///< an element of an integer tensor indexes outside (checked kernels only)
   write_failed,        ///< a file cannot be written: the disk is full, or permission is missing
   interrupted,         ///< a SIGINT, which the process handles, came during long work
+  frozen,              ///< a frozen module has no code for these sizes, and may not compile
 };
 
 /// The code's stable name, such as "shape_mismatch".

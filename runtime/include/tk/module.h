@@ -15,6 +15,7 @@
 #include "tk/backend.h"
 #include "tk/error.h"
 #include "tk/plan.h"
+#include "tk/prepare.h"
 #include "tk/tensor.h"
 
 namespace tk {
@@ -122,6 +123,14 @@ public:
   }
   void prepare_named(std::span<const NamedValue> values) const;
   Status try_prepare(std::span<const Value> values) const;
+  /// Compiles every variant that launches of dense tensors with these sizes select, several at
+  /// once, and loads it on device 0. Returns how many there are. Every dimension must be given, or
+  /// be fixed by CompileOptions::dims; combinations that break a constraint are left out. Tensors
+  /// are taken to be aligned to 16 bytes. From then on each class of a range has one variant, but
+  /// for sizes that are given in a list.
+  size_t prepare_sizes(const SizeRequest &sizes, const PrepareOptions &options = {}) const;
+  Expected<size_t> try_prepare_sizes(const SizeRequest &sizes,
+                                     const PrepareOptions &options = {}) const;
 
   /// The text of a stage for a target ("" for the module's) and facts (none assumed by default).
   std::string stage(std::string_view stage, std::string_view target = {},
@@ -144,6 +153,11 @@ public:
   const std::string &target() const;
   /// The warnings of the compilation, formatted.
   std::string diagnostics() const;
+
+  /// From now on a call that would have to compile fails with `frozen`, which names the kernel and
+  /// the sizes. It holds for all handles of this module and of its kernels.
+  void freeze() const;
+  bool is_frozen() const;
 
   std::string ir(std::string_view kernel, std::string_view stage) const;
   std::string cuda(std::string_view kernel) const { return ir(kernel, "cuda"); }

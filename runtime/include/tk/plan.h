@@ -130,6 +130,9 @@ struct DimFact {
   /// of the next power of two, but not more than that power (0 for 0).
   int64_t upper = 0;
   std::optional<int64_t> exact; ///< the size itself, of small ones
+  /// The code is to serve all sizes up to the bound, not only those that have no lower bound of
+  /// their own.
+  bool serves_shorter = false;
   bool operator==(const DimFact &) const = default;
 };
 

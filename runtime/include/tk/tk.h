@@ -8,4 +8,5 @@
 #include "tk/expr.h"
 #include "tk/module.h"
 #include "tk/plan.h"
+#include "tk/prepare.h"
 #include "tk/tensor.h"

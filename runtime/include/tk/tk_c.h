@@ -44,7 +44,8 @@ typedef enum tk_status {
   TK_INTERNAL = 20,
   TK_INDEX_OUT_OF_BOUNDS = 21,
   TK_WRITE_FAILED = 22,
-  TK_INTERRUPTED = 23
+  TK_INTERRUPTED = 23,
+  TK_FROZEN = 24
 } tk_status;
 
 typedef enum tk_dtype {
@@ -99,6 +100,9 @@ TK_API const char *tk_module_kernel_name(const tk_module *module, size_t index);
 /* A kernel by name; NULL takes the only one. It stays valid without the module. */
 TK_API tk_status tk_module_kernel(const tk_module *module, const char *name, tk_kernel **kernel);
 TK_API void tk_kernel_free(tk_kernel *kernel);
+/* From now on a launch that would have to compile fails with TK_FROZEN. The message names the
+ * kernel and the sizes. */
+TK_API tk_status tk_module_freeze(tk_module *module);
 
 TK_API const char *tk_kernel_name(const tk_kernel *kernel);
 /* "gemm(a: bf16[M, K], b: bf16[K, N]) -> (c: bf16[M, N])" */
@@ -162,6 +166,34 @@ TK_API tk_status tk_kernel_launch(const tk_kernel *kernel, void *stream, const t
                                   size_t count);
 /* Compiles, loads and reserves memory, so that a launch with the same shapes can be captured. */
 TK_API tk_status tk_kernel_prepare(const tk_kernel *kernel, const tk_value *values, size_t count);
+
+typedef enum tk_sizes_kind {
+  TK_SIZES_LIST = 0,  /* each size has its own variant */
+  TK_SIZES_RANGE = 1, /* at most four variants serve the range */
+  TK_SIZES_SCALAR = 2 /* the value of a scalar parameter */
+} tk_sizes_kind;
+
+/* The sizes that a dimension will have, or the value of a scalar. */
+typedef struct tk_sizes {
+  const char *name; /* of the dimension or scalar */
+  int32_t kind;     /* tk_sizes_kind */
+  const int64_t *list;
+  size_t count;              /* of the list */
+  int64_t first, last, step; /* of the range; the last size belongs to it */
+  double scalar;
+} tk_sizes;
+
+/* Called on the caller's thread, first with 0 and then after each variant. Returns 0 to go on; any
+ * other value ends the work with TK_INTERRUPTED. */
+typedef int32_t (*tk_progress)(void *context, size_t done, size_t total);
+
+/* Compiles every variant that launches of dense tensors with these sizes select, `threads` at once
+ * (0: as many as the machine has threads). Every dimension must be named. Scalars that are left out
+ * have their default, or are 1. Tensors are taken to be aligned to 16 bytes. `progress` and
+ * `variants` may be NULL; `variants` receives how many there are. */
+TK_API tk_status tk_kernel_prepare_sizes(const tk_kernel *kernel, const tk_sizes *sizes,
+                                         size_t count, uint32_t threads, tk_progress progress,
+                                         void *context, size_t *variants);
 
 /* Checks and compiles as a launch does, and returns the fast path for calls that differ in
  * addresses alone. It stays valid without the kernel. */

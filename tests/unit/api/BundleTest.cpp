@@ -38,6 +38,50 @@ TEST_CASE("requests that make no sense are refused", "[bundle]") {
   CHECK(contains(failure({{0}, {"sm_90a"}, {{{{"M", 8}}}}}), "dimension 'M'"));
 }
 
+TEST_CASE("texts of variants name sizes and ranges", "[bundle]") {
+  auto one = parseVariants("N=4000, M=8").value();
+  REQUIRE(one.size() == 1);
+  CHECK(one[0].sizes == std::map<std::string, int64_t>{{"N", 4000}, {"M", 8}});
+  CHECK(one[0].classes.empty());
+  // Four classes of N, each with both sizes of M.
+  auto many = parseVariants("N=1..8192,M=7..8").value();
+  REQUIRE(many.size() == 8);
+  CHECK(many[0].classes.at("N") == SizeClass{1, 16, 1, 16});
+  CHECK(many[0].sizes.at("M") == 7);
+  CHECK(many[7].classes.at("N") == SizeClass{1025, 8192, 1, 8192});
+  CHECK(many[7].sizes.at("M") == 8);
+  CHECK(parseVariants("N=64..8192:64").value()[0].classes.at("N").divisor == 64);
+  for (const char *wrong :
+       {"", "N", "N=", "=4", "N=x", "N=-1", "N=4:2", "N=1..", "N=..4", "N=1..4:", "N=1..4:0",
+        "N=9..4", "N=1...4", "N=1..4..8", "N=4,N=8", "N=4,", "N=1..99999999999999999999"}) {
+    INFO(wrong);
+    Expected<std::vector<VariantRequest>> parsed = parseVariants(wrong);
+    REQUIRE(!parsed);
+    CHECK(parsed.error().code() == ErrorCode::invalid_argument);
+  }
+}
+
+TEST_CASE("a bundle serves a range with few variants", "[bundle]") {
+  if (!cuda::Nvrtc::get()) {
+    WARN("not run: there is no NVRTC");
+    return;
+  }
+  TemporaryCache cache;
+  auto source = compiled();
+  BundleRequest request{{1}, {"sm_90a"}, parseVariants("N=1..300,M=2").value()};
+  Bundle bundle = buildBundle(*source, request).value();
+  const std::vector<BundleVariant> &variants = bundle.kernels[0].variants;
+  CHECK(variants.size() == 2);
+  const Signature &signature = bundle.kernels[0].signature;
+  for (int64_t n = 1; n <= 300; ++n) {
+    Facts known = facts_for(std::vector<int64_t>{2, n});
+    known.small_tensors = true;
+    known.tensors.assign(2, TensorFact{16, 1});
+    CHECK(covers(variants[n <= 64 ? 0 : 1].facts, known, signature));
+  }
+  CHECK(decode_bundle(encode(bundle)).value().kernels[0].variants.size() == 2);
+}
+
 TEST_CASE("a bundle has each kernel for each architecture and variant", "[bundle]") {
   if (!cuda::Nvrtc::get()) {
     WARN("not run: there is no NVRTC");
