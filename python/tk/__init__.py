@@ -11,3 +11,11 @@ from ._library import Error, version
 from ._module import Kernel, Module, compile, compile_file, load_bundle
 
 __all__ = ["Error", "Kernel", "Module", "compile", "compile_file", "load_bundle", "version"]
+
+
+def __getattr__(name):
+    # PyTorch is imported by those alone who use it.
+    if name == "torch":
+        import importlib
+        return importlib.import_module("tk.torch")
+    raise AttributeError(f"module 'tk' has no attribute '{name}'")

@@ -76,6 +76,7 @@ SIGNATURES = {
     "tk_kernel_dim_name": (c_char_p, [c_void_p, c_size_t]),
     "tk_kernel_num_arguments": (c_size_t, [c_void_p]),
     "tk_kernel_argument": (c_int32, [c_void_p, c_size_t, POINTER(Argument)]),
+    "tk_kernel_extent": (c_char_p, [c_void_p, c_size_t, c_size_t]),
     "tk_value_from_dlpack": (c_int32, [c_void_p, POINTER(Value)]),
     "tk_kernel_solve": (c_int32, [c_void_p, POINTER(Value), c_size_t, POINTER(c_int64)]),
     "tk_kernel_shape": (c_int32, [c_void_p, c_size_t, POINTER(c_int64), POINTER(c_int64),
