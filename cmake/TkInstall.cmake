@@ -21,4 +21,4 @@ install(FILES ${CMAKE_CURRENT_LIST_DIR}/TkAddKernels.cmake
   ${PROJECT_BINARY_DIR}/tkConfig.cmake ${PROJECT_BINARY_DIR}/tkConfigVersion.cmake
   DESTINATION ${tk_package_directory})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/tk DESTINATION ${CMAKE_INSTALL_DATADIR}/tk/python
-  FILES_MATCHING PATTERN "*.py")
+  FILES_MATCHING PATTERN "*.py" PATTERN "*.pyi" PATTERN "py.typed")

@@ -24,6 +24,17 @@ foreach(target IN LISTS MLIR_EXPORTED_TARGETS)
     endif()
   endif()
 endforeach()
+# LLVM's compression libraries are linked statically, too: not every system has libzstd.
+find_library(TK_ZSTD_ARCHIVE NAMES libzstd.a)
+find_library(TK_ZLIB_ARCHIVE NAMES libz.a)
+get_target_property(libraries LLVMSupport INTERFACE_LINK_LIBRARIES)
+if(TK_ZSTD_ARCHIVE)
+  list(TRANSFORM libraries REPLACE "^zstd::libzstd_shared$" "${TK_ZSTD_ARCHIVE}")
+endif()
+if(TK_ZLIB_ARCHIVE)
+  list(TRANSFORM libraries REPLACE "^ZLIB::ZLIB$" "${TK_ZLIB_ARCHIVE}")
+endif()
+set_target_properties(LLVMSupport PROPERTIES INTERFACE_LINK_LIBRARIES "${libraries}")
 
 add_library(tk_mlir_options INTERFACE)
 target_include_directories(tk_mlir_options SYSTEM INTERFACE

@@ -59,6 +59,8 @@ public:
                                           const Facts &facts) override;
   Expected<std::string> stage_text(size_t kernel, std::string_view stage, std::string_view target,
                                    const Facts &facts) override;
+  Expected<std::string> text_for(size_t kernel, std::string_view stage, std::string_view target,
+                                 std::span<const std::optional<int64_t>> dims) override;
 
   /// What a pass derived or declined.
   struct Remark {

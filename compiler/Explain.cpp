@@ -2,6 +2,7 @@
 #include "compiler/CompiledSource.h"
 
 #include "compiler/Dump.h"
+#include "compiler/InspectReport.h"
 #include "compiler/PassDiagnostics.h"
 #include "dialects/tkgpu/TkGpuPlan.h"
 #include "passes/analysis/Notes.h"
@@ -83,6 +84,17 @@ Expected<std::string> CompiledSource::explain(size_t kernel, std::string_view ta
   if (!all)
     return all.error();
   return textOf(*all);
+}
+
+Expected<std::string> CompiledSource::text_for(size_t kernel, std::string_view stage,
+                                               std::string_view target,
+                                               std::span<const std::optional<int64_t>> dims) {
+  const Facts facts = factsAt(kernelSignatures[kernel], dims);
+  if (stage == "explain")
+    return explain(kernel, target, facts);
+  if (stage == "inspect" || stage == "cost")
+    return inspectKernel(*this, kernel, target, dims, stage == "cost");
+  return stage_text(kernel, stage, target, facts);
 }
 
 } // namespace tk

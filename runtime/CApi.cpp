@@ -166,6 +166,17 @@ tk_status compile_text(const char *source, size_t size, const tk::CompileOptions
   });
 }
 
+/// A copy that tk_text_free frees.
+void give_text(const std::string &result, char **text, size_t *size) {
+  auto *copy = static_cast<char *>(std::malloc(result.size() + 1));
+  if (!copy)
+    throw std::bad_alloc();
+  std::memcpy(copy, result.c_str(), result.size() + 1);
+  *text = copy;
+  if (size)
+    *size = result.size();
+}
+
 } // namespace
 
 const char *tk_version(void) { return "0.1.0"; }
@@ -349,8 +360,13 @@ tk_status tk_kernel_launch(const tk_kernel *kernel, void *stream, const tk_value
                            size_t count) {
   return guarded([&] {
     require(kernel && (values || count == 0), "expected kernel and values, got NULL");
-    kernel->kernel(tk::Stream(stream), named_values(kernel, values, count),
-                   std::span<const tk::NamedValue>());
+    tk::detail::KernelImpl &impl = tk::detail::KernelAccess::impl(kernel->kernel);
+    const std::span<const tk_value> all(values, count);
+    const tk::detail::CallKey key(all);
+    if (!impl.launch_known(tk::Stream(stream), all, key))
+      impl.launch(tk::Stream(stream),
+                  tk::detail::sort_named(impl.signature(), named_values(kernel, values, count)),
+                  &key);
   });
 }
 
@@ -426,14 +442,19 @@ tk_status tk_kernel_text(const tk_kernel *kernel, const char *stage, const char 
                          char **text, size_t *size) {
   return guarded([&] {
     require(kernel && stage && text, "expected kernel, stage and text, got NULL");
-    std::string result = kernel->kernel.stage(stage, text_or_empty(target));
-    auto *copy = static_cast<char *>(std::malloc(result.size() + 1));
-    if (!copy)
-      throw std::bad_alloc();
-    std::memcpy(copy, result.c_str(), result.size() + 1);
-    *text = copy;
-    if (size)
-      *size = result.size();
+    give_text(kernel->kernel.stage(stage, text_or_empty(target)), text, size);
+  });
+}
+
+tk_status tk_kernel_text_for(const tk_kernel *kernel, const char *stage, const char *target,
+                             const int64_t *dims, size_t count, char **text, size_t *size) {
+  return guarded([&] {
+    require(kernel && stage && text && (dims || count == 0),
+            "expected kernel, stage, dims and text, got NULL");
+    std::vector<std::optional<int64_t>> known;
+    for (size_t d = 0; d < count; ++d)
+      known.push_back(dims[d] == -1 ? std::nullopt : std::optional(dims[d]));
+    give_text(kernel->kernel.stage_for(stage, text_or_empty(target), known), text, size);
   });
 }
 

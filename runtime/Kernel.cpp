@@ -33,31 +33,25 @@ std::string call_key(const Signature &signature, const CheckedArguments &checked
   return key;
 }
 
-std::vector<void *> addresses_of(std::span<const TensorView> tensors) {
-  std::vector<void *> pointers;
-  for (const TensorView &view : tensors)
-    pointers.push_back(view.data);
-  return pointers;
+/// Is an address one of a device's memory? Host memory would break the context.
+bool is_device_pointer(cuda::DeviceContext &device, const void *pointer) {
+  constexpr int attribute_memory_type = 2;
+  unsigned type = 0;
+  // Memory that the driver has never seen, such as malloc's, is an error of the query.
+  return device.driver->pointer_get_attribute(&type, attribute_memory_type,
+                                              reinterpret_cast<cuda::CUdeviceptr>(pointer)) == 0;
 }
 
-/// Refuses host memory before a GPU kernel reads it and breaks the context.
-void check_device_pointers(const Signature &signature, const CheckedArguments &checked,
-                           cuda::DeviceContext &device) {
-  constexpr int attribute_memory_type = 2;
+/// Refuses host memory before a GPU kernel reads it.
+void check_device_pointers(const BoundImpl &bound, std::span<void *const> pointers) {
+  cuda::DeviceContext &device = bound.gpu.module->device();
   cuda::ScopedContext scope(device);
-  for (unsigned t = 0; t < checked.tensors.size(); ++t) {
-    const TensorView &view = checked.tensors[t];
-    if (!view.data || element_count(view.shape).value() == 0)
-      continue;
-    unsigned type = 0;
-    // Memory that the driver has never seen, such as malloc's, is an error of the query.
-    if (device.driver->pointer_get_attribute(&type, attribute_memory_type,
-                                             reinterpret_cast<cuda::CUdeviceptr>(view.data)) != 0)
+  for (unsigned t = 0; t < pointers.size(); ++t)
+    if (pointers[t] && !bound.empty_tensor[t] && !is_device_pointer(device, pointers[t]))
       throw Error(ErrorCode::invalid_argument,
-                  "argument '" + signature.tensor(t).name + "': expected memory of " +
-                      checked.device.str() + ", got a host pointer",
-                  {signature.tensor(t).span});
-  }
+                  "argument '" + bound.signature->tensor(t).name + "': expected memory of " +
+                      bound.checked.device.str() + ", got a host pointer",
+                  {bound.signature->tensor(t).span});
 }
 
 } // namespace
@@ -238,20 +232,52 @@ std::shared_ptr<const BoundImpl> KernelImpl::bind(const Arguments &arguments,
   return bound;
 }
 
-void KernelImpl::launch(Stream stream, const Arguments &arguments) {
+bool KernelImpl::launch_known(Stream stream, std::span<const tk_value> values, const CallKey &key) {
+  std::shared_ptr<const KnownCall> call = key.valid() ? m_known.find(key) : nullptr;
+  if (!call)
+    return false;
+  std::array<void *, max_known_arguments> storage;
+  std::span<void *> pointers = std::span(storage).first(call->tensors.size());
+  if (!call->addresses_of(values, pointers))
+    return false; // the checks name the tensor
+  if (call->bound->variant->executable.kind == Executable::Kind::cuda)
+    check_device_pointers(*call->bound, pointers);
+  call->bound->launch(stream, pointers);
+  return true;
+}
+
+void KernelImpl::launch(Stream stream, const Arguments &arguments, const CallKey *key) {
   std::shared_ptr<const BoundImpl> bound = bind(arguments, &stream);
   std::vector<TensorView> tensors;
-  for (const std::optional<TensorView> &view : arguments.tensors)
+  std::vector<void *> pointers;
+  for (const std::optional<TensorView> &view : arguments.tensors) {
     tensors.push_back(*view);
-  std::vector<void *> pointers = addresses_of(tensors);
-  check_addresses(signature(), tensors, pointers);
-  if (bound->variant->executable.kind == Executable::Kind::cuda) {
-    CheckedArguments addresses;
-    addresses.tensors = tensors;
-    addresses.device = bound->checked.device;
-    check_device_pointers(signature(), addresses, bound->gpu.module->device());
+    pointers.push_back(view->data);
   }
+  check_addresses(signature(), tensors, pointers);
+  if (bound->variant->executable.kind == Executable::Kind::cuda)
+    check_device_pointers(*bound, pointers);
+  if (key && key->valid())
+    m_known.add(*key, bound);
   bound->launch(stream, pointers);
+}
+
+void KernelImpl::launch_named(Stream stream, std::span<const NamedValue> inputs,
+                              std::span<const NamedValue> outputs) {
+  std::array<tk_value, max_known_arguments> storage;
+  const size_t count = signature().params.size() + signature().results.size();
+  std::optional<CallKey> key;
+  if (count <= storage.size()) {
+    std::span<tk_value> values = std::span(storage).first(count);
+    if (in_order(signature(), inputs, outputs, values)) {
+      key.emplace(values);
+      if (launch_known(stream, values, *key))
+        return;
+    }
+  }
+  std::vector<NamedValue> all(inputs.begin(), inputs.end());
+  all.insert(all.end(), outputs.begin(), outputs.end());
+  launch(stream, sort_named(signature(), all), key ? &*key : nullptr);
 }
 
 void KernelImpl::prepare(const Arguments &arguments) {
@@ -268,6 +294,22 @@ Expected<std::string> KernelImpl::stage(std::string_view stage, std::string_view
   if (!resolved)
     return resolved;
   return m_compiled->stage_text(m_index, stage, *resolved, complete(facts));
+}
+
+Expected<std::string> KernelImpl::text_for(std::string_view stage, std::string_view target,
+                                           std::span<const std::optional<int64_t>> dims) {
+  if (dims.size() != signature().dims.size())
+    return Error(ErrorCode::invalid_argument, "kernel '" + signature().name + "' has " +
+                                                  std::to_string(signature().dims.size()) +
+                                                  " dimensions, got " +
+                                                  std::to_string(dims.size()));
+  for (size_t d = 0; d < dims.size(); ++d)
+    if (dims[d] && *dims[d] < 0)
+      return Error(ErrorCode::invalid_argument, "dimension '" + signature().dims[d] +
+                                                    "': expected a size, got " +
+                                                    std::to_string(*dims[d]));
+  Expected<std::string> resolved = target.empty() ? m_target : resolve_target(target);
+  return resolved ? m_compiled->text_for(m_index, stage, *resolved, dims) : resolved;
 }
 
 } // namespace detail
@@ -291,9 +333,7 @@ const Signature &Kernel::signature() const { return detail::held(m_impl).signatu
 
 void Kernel::operator()(Stream stream, std::span<const NamedValue> inputs,
                         std::span<const NamedValue> outputs) const {
-  std::vector<NamedValue> all(inputs.begin(), inputs.end());
-  all.insert(all.end(), outputs.begin(), outputs.end());
-  detail::held(m_impl).launch(stream, detail::sort_named(signature(), all));
+  detail::held(m_impl).launch_named(stream, inputs, outputs);
 }
 Status Kernel::try_launch(Stream stream, std::span<const NamedValue> inputs,
                           std::span<const NamedValue> outputs) const {
@@ -337,6 +377,11 @@ Expected<size_t> Kernel::try_prepare_sizes(const SizeRequest &sizes,
 std::string Kernel::stage(std::string_view stage, std::string_view target,
                           const Facts &facts) const {
   return detail::held(m_impl).stage(stage, target, facts).value();
+}
+
+std::string Kernel::stage_for(std::string_view stage, std::string_view target,
+                              std::span<const std::optional<int64_t>> dims) const {
+  return detail::held(m_impl).text_for(stage, target, dims).value();
 }
 
 } // namespace tk

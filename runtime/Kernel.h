@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "runtime/Bind.h"
+#include "runtime/KnownCalls.h"
 
 namespace tk::detail {
 
@@ -47,10 +48,17 @@ public:
 
   /// Checks, compiles, loads. `stream` is asked whether it captures: then nothing may be compiled.
   std::shared_ptr<const BoundImpl> bind(const Arguments &arguments, const Stream *stream);
-  void launch(Stream stream, const Arguments &arguments);
+  /// Launches a call that has passed every check before, and says whether it has.
+  bool launch_known(Stream stream, std::span<const tk_value> values, const CallKey &key);
+  /// Checks and launches; a call with a key is known from then on.
+  void launch(Stream stream, const Arguments &arguments, const CallKey *key = nullptr);
+  void launch_named(Stream stream, std::span<const NamedValue> inputs,
+                    std::span<const NamedValue> outputs);
   void prepare(const Arguments &arguments);
   size_t prepare_sizes(const SizeRequest &request, const PrepareOptions &options);
   Expected<std::string> stage(std::string_view stage, std::string_view target, const Facts &facts);
+  Expected<std::string> text_for(std::string_view stage, std::string_view target,
+                                 std::span<const std::optional<int64_t>> dims);
   /// `dims` are the sizes that need it, for messages; empty where no launch does.
   std::shared_ptr<const Variant> variant(const Facts &facts, const Stream *stream,
                                          std::span<const int64_t> dims = {});
@@ -101,6 +109,7 @@ private:
   std::vector<std::shared_ptr<cuda::GpuModule>> m_loaded; ///< what preparing loaded
   /// Bound kernels by the exact sizes, strides, alignments and scalars of a call.
   std::unordered_map<std::string, std::shared_ptr<const BoundImpl>> m_bound;
+  KnownCalls m_known;
 };
 
 inline Error empty_handle() {
@@ -137,5 +146,10 @@ template <typename F> auto capture(F &&function) -> Expected<decltype(function()
     return Error(ErrorCode::out_of_memory, "out of memory");
   }
 }
+
+/// What stands behind a kernel's handle.
+struct KernelAccess {
+  static KernelImpl &impl(const Kernel &kernel) { return held(kernel.m_impl); }
+};
 
 } // namespace tk::detail

@@ -2,9 +2,8 @@
 #include "compiler/tkc/Commands.h"
 
 #include "compiler/CudaBackend.h"
-#include "compiler/LaunchReport.h"
+#include "compiler/InspectReport.h"
 #include "compiler/arch/Architecture.h"
-#include "compiler/tkc/CostReport.h"
 #include "tk/bundle.h"
 
 #include <CLI/CLI.hpp>
@@ -30,15 +29,6 @@ std::string gridText(const Launch &launch, const Signature &signature) {
   std::vector<std::string> names = signature.variable_names();
   return launch.grid[0].str(names) + " x " + launch.grid[1].str(names) + " x " +
          launch.grid[2].str(names);
-}
-
-/// The cost of a launch by the name of its function; null where it is not known.
-const LaunchCost *costOf(const std::unique_ptr<PredictedCost> &cost, const std::string &symbol) {
-  if (cost)
-    for (const LaunchCost &launch : cost->kernel.launches)
-      if (launch.symbol == symbol)
-        return &launch;
-  return nullptr;
 }
 
 void printText(const std::vector<LaunchReport> &reports, const detail::Executable &executable,
@@ -83,31 +73,6 @@ void printText(const std::vector<LaunchReport> &reports, const detail::Executabl
     printTotal(*cost);
 }
 
-void printJson(const std::vector<LaunchReport> &reports, const detail::Executable &executable,
-               const std::unique_ptr<PredictedCost> &cost, const Signature &signature) {
-  std::printf("{\"kernel\":\"%s\",\"target\":\"%s\",\"code_bytes\":%zu,\"launches\":[",
-              signature.name.c_str(), executable.target.c_str(), executable.cubin.size());
-  const char *separator = "";
-  for (const LaunchReport &report : reports) {
-    const Launch &launch = *report.launch;
-    std::printf("%s{\"symbol\":\"%s\",\"threads\":%u,\"registers\":%u,\"static_shared\":%lld,"
-                "\"dynamic_shared\":%lld,\"spill_stores\":%lld,\"spill_loads\":%lld,"
-                "\"blocks_per_sm\":%u,\"occupancy\":%.4g",
-                separator, launch.symbol.c_str(),
-                launch.block[0] * launch.block[1] * launch.block[2], report.code.registers,
-                static_cast<long long>(report.code.staticShared),
-                static_cast<long long>(report.dynamicShared.value_or(-1)),
-                static_cast<long long>(report.code.spillStores),
-                static_cast<long long>(report.code.spillLoads), report.occupancy.blocks,
-                report.occupancy.fraction);
-    if (const LaunchCost *launchCost = costOf(cost, launch.symbol))
-      std::printf(",%s,%s", planJson(*cost, launch.symbol).c_str(), costJson(*launchCost).c_str());
-    std::printf("}");
-    separator = ",";
-  }
-  std::printf("]%s}\n", cost ? ("," + totalJson(*cost)).c_str() : "");
-}
-
 /// What is known before any code is compiled: the launches' costs alone.
 int printCostAlone(const std::unique_ptr<PredictedCost> &cost, const Signature &signature,
                    const std::string &target, bool json) {
@@ -118,15 +83,7 @@ int printCostAlone(const std::unique_ptr<PredictedCost> &cost, const Signature &
                             (signature.num_scalars() > 0 ? ", and its scalars with --arg" : "")),
                   json);
   if (json) {
-    std::printf("{\"kernel\":\"%s\",\"target\":\"%s\",\"launches\":[", signature.name.c_str(),
-                target.c_str());
-    const char *separator = "";
-    for (const LaunchCost &launch : cost->kernel.launches) {
-      std::printf("%s{\"symbol\":\"%s\",%s,%s}", separator, launch.symbol.c_str(),
-                  planJson(*cost, launch.symbol).c_str(), costJson(launch).c_str());
-      separator = ",";
-    }
-    std::printf("],%s}\n", totalJson(*cost).c_str());
+    std::printf("%s\n", inspectJson(*cost, signature, target).c_str());
     return Done;
   }
   std::printf("%s for %s\n", signature.name.c_str(), target.c_str());
@@ -137,26 +94,6 @@ int printCostAlone(const std::unique_ptr<PredictedCost> &cost, const Signature &
   }
   printTotal(*cost);
   return Done;
-}
-
-/// What the launches cost at sizes that are all given; nothing where one is not.
-Expected<std::unique_ptr<PredictedCost>> predictCost(CompiledSource &source, size_t kernel,
-                                                     const std::string &target, const Facts &facts,
-                                                     const GivenVariables &given,
-                                                     const std::vector<LaunchReport> &reports) {
-  const size_t numDims = source.signatures()[kernel].dims.size();
-  std::vector<int64_t> dims;
-  for (const std::optional<Scalar> &dim : llvm::ArrayRef(given).take_front(numDims))
-    if (dim)
-      dims.push_back(dim->i);
-  auto blocksOf = [&](llvm::StringRef symbol) -> unsigned {
-    for (const LaunchReport &launch : reports)
-      if (launch.launch->symbol == symbol)
-        return launch.occupancy.blocks;
-    return 0;
-  };
-  return source.predictCost(kernel, target, facts, dims, llvm::ArrayRef(given).drop_front(numDims),
-                            blocksOf);
 }
 
 int inspectBundle(const InspectOptions &options) {
@@ -222,8 +159,10 @@ int inspect(InspectOptions &options) {
   auto cost = predictCost(*source, kernel, *target, *facts, *given, reports);
   if (!cost)
     return report(cost.error(), json);
-  json ? printJson(reports, *executable, *cost, signature)
-       : printText(reports, *executable, *cost, signature);
+  if (json)
+    std::printf("%s\n", inspectJson(reports, *executable, *cost, signature).c_str());
+  else
+    printText(reports, *executable, *cost, signature);
   return Done;
 }
 

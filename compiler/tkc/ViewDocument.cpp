@@ -1,7 +1,7 @@
 //===- ViewDocument.cpp - a kernel's view as JSON -------------------------===//
 #include "compiler/tkc/ViewDocument.h"
 
-#include "compiler/tkc/CostReport.h"
+#include "compiler/CostReport.h"
 #include "tk/bundle.h"
 
 #include "llvm/ADT/STLExtras.h"

@@ -4,13 +4,15 @@
     attention = tk.compile_file("attention.tk")["attention"]
     o, lse = attention(q, k, v)            # torch tensors: on their device's current stream
 
-A thin layer over the C interface of libtk.so, which is looked for at $TK_LIBRARY, where tk is
-installed, and in the build folder.
+A thin layer over the C interface of libtk.so, which lies at $TK_LIBRARY, else beside the package, else
+in the prefix or the source tree that the package is part of.
 """
 from ._library import Error, version
-from ._module import Kernel, Module, compile, compile_file, load_bundle
+from ._module import BoundKernel, Kernel, Module, compile, compile_file, load_bundle
 
-__all__ = ["Error", "Kernel", "Module", "compile", "compile_file", "load_bundle", "version"]
+__all__ = ["BoundKernel", "Error", "Kernel", "Module", "compile", "compile_file", "load_bundle", "version"]
+
+__version__ = version()
 
 
 def __getattr__(name):

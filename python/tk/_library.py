@@ -1,8 +1,10 @@
 """libtk.so, its functions' types and its errors."""
 import ctypes
-import ctypes.util
+import importlib.machinery
+import importlib.util
 import os
 import pathlib
+import sys
 from ctypes import POINTER, c_char_p, c_double, c_int32, c_int64, c_size_t, c_void_p
 
 ABSENT, TENSOR, INTEGER, REAL = range(4)
@@ -90,31 +92,43 @@ SIGNATURES = {
     "tk_module_freeze": (c_int32, [c_void_p]),
     "tk_kernel_text": (c_int32, [c_void_p, c_char_p, c_char_p, POINTER(c_void_p),
                                  POINTER(c_size_t)]),
+    "tk_kernel_text_for": (c_int32, [c_void_p, c_char_p, c_char_p, POINTER(c_int64), c_size_t,
+                                     POINTER(c_void_p), POINTER(c_size_t)]),
+    "tk_kernel_bind": (c_int32, [c_void_p, POINTER(Value), c_size_t, POINTER(c_void_p)]),
+    "tk_bound_launch": (c_int32, [c_void_p, c_void_p, POINTER(c_void_p), c_size_t]),
+    "tk_bound_free": (None, [c_void_p]),
     "tk_text_free": (None, [c_void_p]),
 }
 
 
 def _candidates():
-    yield os.environ.get("TK_LIBRARY")
+    """Where libtk.so may lie. Never the loader's path: Tcl has a library of this name there."""
+    if os.environ.get("TK_LIBRARY"):
+        yield os.environ["TK_LIBRARY"]
+        return
     here = pathlib.Path(__file__).resolve().parent
     yield here / "libtk.so"
-    # An installed prefix (share/tk/python/tk), and the source tree (python/tk).
-    for library in ("lib", "lib/x86_64-linux-gnu", "lib64"):
-        yield here.parents[3] / library / "libtk.so"
-    yield here.parents[1] / "build/lib/libtk.so"
-    yield ctypes.util.find_library("tk")
+    if here.parts[-4:] == ("share", "tk", "python", "tk"):  # an installed prefix
+        for folder in ("lib", "lib/x86_64-linux-gnu", "lib64"):
+            yield here.parents[3] / folder / "libtk.so"
+    elif (here.parents[1] / "CMakeLists.txt").exists():  # the source tree
+        yield here.parents[1] / "build/lib/libtk.so"
 
 
 def _load():
-    for path in _candidates():
-        if path and (os.path.exists(path) or os.sep not in str(path)):
-            library = ctypes.CDLL(str(path))
-            for name, (result, arguments) in SIGNATURES.items():
-                function = getattr(library, name)
-                function.restype, function.argtypes = result, arguments
-            return library
-    raise ImportError("libtk.so is not found: set TK_LIBRARY to its path, or build it "
-                      "(cmake --preset release && cmake --build build --target tk_shared)")
+    tried = [str(path) for path in _candidates()]
+    for path in tried:
+        if not os.path.exists(path):
+            continue
+        library = ctypes.CDLL(path)
+        if not hasattr(library, "tk_version"):
+            continue
+        for name, (result, arguments) in SIGNATURES.items():
+            function = getattr(library, name)
+            function.restype, function.argtypes = result, arguments
+        return library
+    raise ImportError(f"libtk.so is not found at {', '.join(tried)}: set TK_LIBRARY to its path, or build "
+                      "it (cmake --preset release && cmake --build build --target tk_shared)")
 
 
 LIB = _load()
@@ -127,6 +141,30 @@ def check(status):
         code = CODES[status] if 0 <= status < len(CODES) else "internal"
         # Names of files may be any bytes.
         raise Error(code, os.fsdecode(LIB.tk_last_error()), os.fsdecode(LIB.tk_last_error_place()))
+
+
+def _load_native():
+    """The extension that makes calls without ctypes, or None: it lies beside the package or beside
+    libtk.so, and serves CPython from 3.11 on."""
+    name = __package__ + "._native"
+    if name in sys.modules:
+        return sys.modules[name]  # None: not wanted
+    if sys.implementation.name != "cpython" or sys.version_info < (3, 11) or "t" in sys.abiflags:
+        return None
+    for folder in (pathlib.Path(__file__).parent, pathlib.Path(LIB._name).parent):
+        path = folder / "_native.abi3.so"
+        if not path.exists():
+            continue
+        loader = importlib.machinery.ExtensionFileLoader(name, str(path))
+        spec = importlib.util.spec_from_file_location(name, path, loader=loader)
+        module = importlib.util.module_from_spec(spec)
+        loader.exec_module(module)
+        sys.modules[name] = module
+        return module
+    return None
+
+
+NATIVE = _load_native()
 
 
 def version():

@@ -2,7 +2,7 @@
 import ctypes
 import sys
 
-from ._library import DTYPES, LIB, TENSOR, Error, check
+from ._library import DTYPES, LIB, NATIVE, TENSOR, Error, Value, check
 
 _capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _capsule_pointer.restype = ctypes.c_void_p
@@ -10,8 +10,8 @@ _capsule_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 _TORCH_NAMES = ("float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2",
                 "int64", "int32", "int16", "int8", "uint8", "bool")
-_NUMPY_NAMES = ("float64", "float32", "float16", None, None, None, "int64", "int32", "int16",
-                "int8", "uint8", "bool")
+_NUMPY_NAMES = ("float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int64",
+                "int32", "int16", "int8", "uint8", "bool")
 
 _CUDA_DEVICES = (2, 13)  # kDLCUDA, kDLCUDAManaged
 
@@ -42,13 +42,11 @@ def fill(value, tensor, stream, is_written):
     says whether the kernel writes to it."""
     if _is_torch(tensor):
         return _fill_torch(value, tensor)
-    # DLPack's capsules of most libraries have no word for arrays that are read-only: these are not
-    # exported.
+    # DLPack's capsules of most libraries have no word for arrays that are read-only, and none have
+    # NumPy's types of ml_dtypes.
     interface = getattr(tensor, "__array_interface__", None)
-    if interface is not None and interface["data"] is not None and interface["data"][1]:
-        if is_written:
-            raise ReadOnlyError
-        return _fill_host(value, tensor, interface)
+    if interface is not None and interface["data"] is not None:
+        return _fill_host(value, tensor, interface, is_written)
     if stream is None or device_of(tensor) < 0:
         capsule = tensor.__dlpack__()
     else:
@@ -59,7 +57,7 @@ def fill(value, tensor, stream, is_written):
     return capsule
 
 
-def _fill_host(value, array, interface):
+def _fill_host(value, array, interface, is_written):
     """Describes a NumPy array by its array interface."""
     try:
         dtype = _NUMPY_NAMES.index(array.dtype.name)
@@ -67,6 +65,9 @@ def _fill_host(value, array, interface):
         raise Error("unsupported", f"tk has no type for {array.dtype}") from None
     if not array.dtype.isnative:
         raise Error("unsupported", "expected the machine's byte order")
+    data, read_only = interface["data"]
+    if read_only and is_written:
+        raise ReadOnlyError
     size = array.dtype.itemsize
     if any(step % size for step in array.strides):
         raise Error("unsupported", "expected strides that are whole elements")
@@ -74,9 +75,36 @@ def _fill_host(value, array, interface):
     shape = (ctypes.c_int64 * max(rank, 1))(*array.shape)
     strides = (ctypes.c_int64 * max(rank, 1))(*[step // size for step in array.strides])
     value.kind, value.dtype, value.rank, value.device = TENSOR, dtype, rank, -1
-    value.data, value.shape, value.strides = interface["data"][0], shape, strides
+    value.data, value.shape, value.strides = data, shape, strides
     value.storage_bytes = -1
     return shape, strides, array
+
+
+def form_of(tensor, is_written=False):
+    """All but the address of a tensor that a bound kernel rests on, to be compared."""
+    if _is_torch(tensor):
+        return tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.device
+    flags = getattr(tensor, "flags", None)
+    if flags is not None and hasattr(tensor, "__array_interface__"):
+        return tensor.dtype, tensor.shape, tensor.strides, not is_written or flags.writeable
+    value = Value()
+    keep = fill(value, tensor, None, is_written)
+    strides = tuple(value.strides[:value.rank]) if value.strides else None
+    form = DTYPES[value.dtype], tuple(value.shape[:value.rank]), strides, value.device
+    del keep
+    return form
+
+
+def address_of(tensor):
+    """The address of a tensor whose form is known to fit."""
+    if _is_torch(tensor):
+        return tensor.data_ptr()
+    interface = getattr(tensor, "__array_interface__", None)
+    if interface is not None:
+        return interface["data"][0]
+    value = Value()
+    fill(value, tensor, None, False)
+    return value.data
 
 
 def _fill_torch(value, tensor):
@@ -100,13 +128,27 @@ def empty_like(sample, dtype, shape):
     if _is_torch(sample):
         torch = sys.modules["torch"]
         return torch.empty(shape, dtype=getattr(torch, _TORCH_NAMES[dtype]), device=sample.device)
-    library = type(sample).__module__.split(".")[0]
+    numpy = sys.modules.get("numpy")
+    is_array = numpy is not None and isinstance(sample, numpy.ndarray)
+    library = "numpy" if is_array else type(sample).__module__.split(".")[0]
     if library in ("numpy", "cupy"):
         name = _NUMPY_NAMES[dtype]
-        if name is None:
-            raise TypeError(f"{library} has no type for {DTYPES[dtype]}: give the result as out=")
+        if DTYPES[dtype] in ("bf16", "f8e4m3", "f8e5m2"):
+            name = _type_of_ml_dtypes(library, dtype)
         return sys.modules[library].empty(shape, dtype=name)
     raise TypeError(f"results like a tensor of '{library}' cannot be made: give them as out=")
+
+
+def _type_of_ml_dtypes(library, dtype):
+    """NumPy's type of the package ml_dtypes."""
+    try:
+        import ml_dtypes
+    except ImportError:
+        ml_dtypes = None
+    if library != "numpy" or ml_dtypes is None:
+        raise TypeError(f"{library} has no type for {DTYPES[dtype]}: give the result as out="
+                        + (", or install ml_dtypes" if library == "numpy" else ""))
+    return getattr(ml_dtypes, _NUMPY_NAMES[dtype])
 
 
 def current_stream(device):
@@ -122,3 +164,31 @@ def current_stream(device):
     return 0
 
 
+
+
+def _source_of(kind):
+    """How the extension describes tensors of a type: by the capsule of DLPack's exchange API; True: by
+    the buffer protocol; None: it leaves them to this module. Subclasses may have no memory."""
+    torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
+    if torch is not None and issubclass(kind, torch.Tensor):
+        if kind not in (torch.Tensor, torch.nn.Parameter):
+            return None
+        return getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
+    if numpy is not None and issubclass(kind, numpy.ndarray):
+        return kind is numpy.ndarray or None
+    return vars(kind).get("__dlpack_c_exchange_api__")
+
+
+def _is_recording():
+    torch = sys.modules.get("torch")
+    return torch is not None and torch.is_grad_enabled()
+
+
+def _address(function):
+    return ctypes.cast(function, ctypes.c_void_p).value
+
+
+if NATIVE:
+    NATIVE.connect(_address(LIB.tk_kernel_launch), _address(LIB.tk_bound_launch),
+                   _address(LIB.tk_value_from_dlpack), _address(LIB.tk_kernel_shape_for), check,
+                   _source_of, empty_like, _is_recording)

@@ -2,6 +2,7 @@
 
 #include "runtime/Bind.h"
 #include "runtime/Interrupt.h"
+#include "runtime/LaunchArray.h"
 #include "runtime/cpu/ThreadPool.h"
 
 #include <cstdlib>
@@ -98,14 +99,16 @@ void launch_plan(const ResolvedPlan &resolved, std::span<void *const> pointers) 
       std::memset(base + resolved.scratch_offsets[i], 0,
                   static_cast<size_t>(resolved.scratch_bytes[i]));
   ThreadPool &pool = ThreadPool::shared();
-  std::vector<void *> addresses;
+  detail::LaunchArray<void *> addresses;
   for (size_t i = 0; i < resolved.launches.size(); ++i) {
     const ResolvedLaunch &launch = resolved.launches[i];
-    addresses.clear();
-    for (uint32_t number : launch.addresses)
-      addresses.push_back(number < resolved.num_tensors
-                              ? pointers[number]
-                              : base + resolved.scratch_offsets[number - resolved.num_tensors]);
+    addresses.resize(launch.addresses.size());
+    for (size_t a = 0; a < launch.addresses.size(); ++a) {
+      const uint32_t number = launch.addresses[a];
+      addresses[a] = number < resolved.num_tensors
+                         ? pointers[number]
+                         : base + resolved.scratch_offsets[number - resolved.num_tensors];
+    }
     tk_cpu_args args{addresses.data(),
                      launch.ints.data(),
                      launch.floats.data(),

@@ -1,6 +1,7 @@
 #include "runtime/cuda/GpuLaunch.h"
 
 #include "runtime/Bind.h"
+#include "runtime/LaunchArray.h"
 #include "runtime/TensorMaps.h"
 
 #include <cstring>
@@ -99,14 +100,16 @@ class Arguments {
 public:
   void fill(const ResolvedPlan &resolved, const Launch &launch, const ResolvedLaunch &ready,
             std::span<void *const> pointers, CUdeviceptr scratch) {
-    m_values = ready.values;
-    m_parameters.resize(m_values.size());
+    const size_t count = ready.values.size();
+    m_values.resize(count);
+    std::copy(ready.values.begin(), ready.values.end(), m_values.data());
+    m_parameters.resize(count);
     size_t num_maps = 0;
     for (const Arg &arg : launch.args)
       num_maps += arg.kind == ArgKind::tensor_map;
     m_maps.resize(num_maps);
     size_t next_map = 0;
-    for (size_t i = 0; i < m_values.size(); ++i) {
+    for (size_t i = 0; i < count; ++i) {
       const Arg &arg = launch.args[i];
       m_parameters[i] = &m_values[i];
       if (arg.kind == ArgKind::tensor) {
@@ -128,9 +131,9 @@ public:
   void **data() { return m_parameters.data(); }
 
 private:
-  std::vector<uint64_t> m_values;
-  std::vector<void *> m_parameters;
-  std::vector<CUtensorMap> m_maps;
+  detail::LaunchArray<uint64_t> m_values;
+  detail::LaunchArray<void *> m_parameters;
+  detail::LaunchArray<CUtensorMap, 8> m_maps;
 };
 
 } // namespace

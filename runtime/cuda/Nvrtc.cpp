@@ -89,6 +89,22 @@ void add_python_on_path(std::vector<std::string> &paths) {
       add_python_prefix(paths, fs::path(directory).parent_path());
 }
 
+/// The Python environment whose package tk this code belongs to: libtk.so lies in site-packages/tk,
+/// and tkc in bin. The environment need not be active.
+void add_own_python(std::vector<std::string> &paths) {
+  Dl_info info;
+  std::error_code error;
+  if (dladdr(reinterpret_cast<void *>(&add_python_on_path), &info) && info.dli_fname)
+    if (fs::path own = fs::canonical(info.dli_fname, error);
+        !error && own.parent_path().filename() == "tk")
+      add_python(paths, own.parent_path().parent_path());
+  fs::path prefix = fs::read_symlink("/proc/self/exe", error).parent_path().parent_path();
+  for (const fs::path &python : subdirectories(prefix / "lib", "python"))
+    for (const char *name : {"site-packages", "dist-packages"})
+      if (fs::path site = python / name; fs::exists(site / "tk" / "libtk.so", error))
+        add_python(paths, site);
+}
+
 /// NVRTC opens its builtins by soname; where it lies outside the loader's path, they must be loaded
 /// first.
 void preload_builtins(const std::string &path) {
@@ -139,7 +155,9 @@ std::string fetch(Program program, Result (*size_of)(Program, size_t *),
 std::vector<std::string> Nvrtc::candidates() {
   if (auto path = detail::environment(detail::EnvVar::nvrtc))
     return {*path};
-  std::vector<std::string> paths(std::begin(sonames), std::end(sonames));
+  std::vector<std::string> paths;
+  add_own_python(paths);
+  paths.insert(paths.end(), std::begin(sonames), std::end(sonames));
   for (const char *variable : {"CUDA_HOME", "CUDA_PATH"})
     if (const char *home = std::getenv(variable); home && *home)
       add_toolkit(paths, home);

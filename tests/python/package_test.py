@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 from decimal import Decimal
 from fractions import Fraction
@@ -13,6 +14,10 @@ try:
 except ImportError:
     print("not run: there is no NumPy")
     sys.exit(77)
+
+if "--ctypes" in sys.argv:
+    sys.argv.remove("--ctypes")
+    sys.modules["tk._native"] = None  # as where the extension is not built
 
 import tk
 
@@ -124,6 +129,51 @@ where P == N / 2 + M {
         self.assertIs(same, high)
         self.assertEqual((low[0], high[0]), (-1, 3))
 
+    def test_calls_like_one_before(self):
+        axpy, rng = self.module["axpy"], np.random.default_rng(0)
+        for size in (4, 9, 4, 9, 0, 4):
+            for a in (2, 0.5, None, 2):
+                x, y = rng.standard_normal((2, size), "f4")
+                np.testing.assert_array_equal(axpy(x, y, a=a), np.float32(2 if a is None else a) * x + y)
+                z = np.empty(size, "f4")
+                self.assertIs(axpy(x, y, a, out=z), z)
+                np.testing.assert_array_equal(z, np.float32(2 if a is None else a) * x + y)
+        data = rng.integers(-9, 9, (3, 4), "i4")
+        low, high = np.empty(3, "i4"), np.empty(3, "i4")
+        for out in ((low, high), [low, high], {"low": low, "high": high}, None):
+            results = self.module["extremes"](data, out=out)
+            self.assertIsInstance(results, tuple)
+            np.testing.assert_array_equal(results, (data.min(1), data.max(1)))
+            self.assertEqual(results[0] is low, out is not None)
+        x, counts = np.ones(3, "f4"), [sys.getrefcount(low)]
+        for _ in range(100):
+            self.module["extremes"](data, out=(low, high))
+            axpy(x, x)
+            with self.assertRaises(tk.Error):
+                axpy(x, x[:2], out=x.copy())
+        self.assertEqual(sys.getrefcount(low), counts[0])
+
+    def test_several_threads(self):
+        def work(seed):
+            rng = np.random.default_rng(seed)
+            for _ in range(200):
+                x, y = rng.standard_normal((2, int(rng.integers(1, 5))), "f4")
+                wrong.extend([seed] if not np.array_equal(self.module["axpy"](x, y), 2 * x + y) else [])
+        wrong = []
+        threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+    def test_subclasses_of_arrays(self):
+        class Array(np.ndarray):
+            pass
+        x = np.arange(3, dtype="f4")
+        np.testing.assert_array_equal(self.module["axpy"](x.view(Array), x), 3 * x)
+        np.testing.assert_array_equal(self.module["axpy"](x.view(Array), x, out=np.empty(3, "f4")), 3 * x)
+
     def test_views_are_not_copied(self):
         x = np.arange(24, dtype="f4").reshape(4, 6)
         np.testing.assert_array_equal(self.module["rows"](x[::2, :3]), x[::2, :3].sum(1))
@@ -200,6 +250,91 @@ where P == N / 2 + M {
             self.refused("unsupported", lambda odd=odd: self.module["rows"](odd))
         error = self.refused("shape_mismatch", lambda: self.module["axpy"](y, y[:3]))
         self.assertIn("'N'", error.message)
+
+    def test_bound_kernels(self):
+        x, y = np.arange(6, dtype="f4"), np.ones(6, "f4")
+        bound = self.module["axpy"].bind(x, y, a=3)
+        z = bound()
+        np.testing.assert_array_equal(z, 3 * x + 1)
+        x += 1
+        self.assertIs(bound(), z)
+        np.testing.assert_array_equal(z, 3 * x + 1)
+        other = np.empty(6, "f4")
+        self.assertIs(bound(y, x, other), other)
+        np.testing.assert_array_equal(other, 3 + x)
+        low, high = np.empty(2, "i4"), np.empty(2, "i4")
+        extremes = self.module["extremes"].bind(np.zeros((2, 3), "i4"))
+        results = extremes(np.array([[3, -1, 2], [7, 7, 9]], "i4"), low, high)
+        self.assertIs(results[1], high)
+        np.testing.assert_array_equal(low, [-1, 7])
+        wrapped = self.module["axpy"].bind(Wrapped(x), y, out=Wrapped(z))
+        wrapped(Wrapped(y), y, Wrapped(other))
+        np.testing.assert_array_equal(other, 3 * y)
+        fixed = other.copy()
+        fixed.flags.writeable = False
+        for tensors in ((x, y, z[:5]), (x, y, z.astype("f8")), (x, y[::-1], z), (x, y, fixed)):
+            self.refused("shape_mismatch", lambda tensors=tensors: bound(*tensors))
+        with self.assertRaisesRegex(TypeError, "expected 3 tensors"):
+            bound(x, y)
+        self.refused("shape_mismatch", lambda: self.module["axpy"].bind(x, y[:3], out=z))
+        np.testing.assert_array_equal(bound(fixed, y, z), 3 * fixed + 1)
+
+    def test_options(self):
+        kernel = "kernel k(x: f32[N], w: f32[N]) -> (y: f32[N]) {\n  let s[i] = exp(x[i])\n  y[i] = s[i] * w[i]\n}\n"
+        plain = tk.compile(kernel, target="sm_90a")["k"].text("cuda")
+        apart = tk.compile(kernel, target="sm_90a", disable_passes=["fusion"])["k"].text("cuda")
+        self.assertFalse(plain == apart)
+        product = ("kernel k(a: bf16[M, K], b: bf16[K, N]) -> (c: bf16[M, N]) {\n"
+                   "  c[i, j] = sum[k](a[i, k] * b[k, j])\n}\n")
+        schedule = "schedule k for sm_90a {\n  tile i = 64, j = 64, k = 64\n}\n"
+        usual = tk.compile(product, target="sm_90a")["k"].text("plan")
+        chosen = tk.compile(product, target="sm_90a", schedule=schedule)["k"].text("plan")
+        self.assertFalse(usual == chosen)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "k.tk")
+            with open(path, "w") as file:
+                file.write(product)
+            self.assertEqual(tk.compile_file(path, target="sm_90a", schedule=schedule)["k"].text("plan"), chosen)
+        self.refused("invalid_argument", lambda: tk.compile(kernel, disable_passes=["nope"]))
+        self.refused("compile_failed", lambda: tk.compile(product, target="sm_90a", schedule="schedule {"))
+        with self.assertRaisesRegex(TypeError, "expected a sequence of names"):
+            tk.compile(kernel, disable_passes="fusion")
+
+    def test_reports(self):
+        kernel = tk.compile("kernel k(a: bf16[M, K], b: bf16[K, N]) -> (c: bf16[M, N]) {\n"
+                            "  c[i, j] = sum[k](a[i, k] * b[k, j])\n}\n", target="cpu")["k"]
+        dims = {"M": 4096, "N": 4096, "K": 4096}
+        large, small = (kernel.text("cuda", "sm_90a", sizes) for sizes in (dims, {**dims, "M": 1}))
+        self.assertTrue("warpgroup_mma" in large)
+        self.assertFalse("warpgroup_mma" in small)
+        self.assertFalse(large == kernel.text("cuda", "sm_90a"))
+        self.assertIn("c[i, j] = sum[k](a[i, k] * b[k, j])", kernel.explain("sm_90a", dims))
+        cost = kernel.inspect("sm_90a", dims, cost_only=True)
+        self.assertEqual(cost["target"], "sm_90a")
+        self.assertGreater(cost["launches"][0]["predicted_us"], 100)
+        self.refused("invalid_argument", lambda: kernel.inspect("sm_90a", {"M": 4096}, cost_only=True))
+        self.refused("invalid_argument", lambda: kernel.inspect(dims=dims))
+        for dims in ({"P": 1}, {"M": -1}, {"M": 1.5}, {"M": 2**63}):
+            self.refused("invalid_argument", lambda dims=dims: kernel.explain("sm_90a", dims))
+        self.refused("invalid_argument", lambda: kernel.text("explain"))
+        self.refused("invalid_argument", lambda: kernel.text("nope", "sm_90a", {}))
+
+    def test_small_floats(self):
+        try:
+            import ml_dtypes
+        except ImportError:
+            self.skipTest("there is no ml_dtypes")
+        for name, dtype in (("bf16", ml_dtypes.bfloat16), ("f8e4m3", ml_dtypes.float8_e4m3fn),
+                            ("f8e5m2", ml_dtypes.float8_e5m2)):
+            kernel = tk.compile(f"kernel k(x: {name}[N]) -> (y: {name}[N]) {{ y[i] = x[i] + x[i] }}",
+                                target="cpu")["k"]
+            x = np.arange(5).astype(dtype)
+            y = kernel(x)
+            self.assertEqual(y.dtype, np.dtype(dtype))
+            np.testing.assert_array_equal(y.astype("f4"), 2 * x.astype("f4"))
+            x.flags.writeable = False
+            np.testing.assert_array_equal(kernel(x).astype("f4"), 2 * x.astype("f4"))
+            self.refused("invalid_argument", lambda: kernel(x.astype("f4")))
 
     def test_checked(self):
         source = "kernel take(x: f32[N], at: i32[B]) -> (y: f32[B]) {\n  y[b] = x[at[b]]\n}\n"
@@ -280,6 +415,48 @@ def torch_with_gpu():
     except ImportError:
         return None
     return torch if torch.cuda.is_available() else None
+
+
+def has_torch():
+    try:
+        import torch  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+@unittest.skipUnless(has_torch(), "needs PyTorch")
+class TorchOnCpuTest(unittest.TestCase):
+    def test_calls(self):
+        import torch
+        module = tk.compile(GRADIENTS + SOURCE, target="cpu")
+        x, y = torch.arange(6, dtype=torch.float32), torch.ones(6)
+        axpy = module["axpy"]
+        for a in (2, 0.5, 2):
+            torch.testing.assert_close(axpy(x, y, a=a), a * x + y)
+        z = torch.empty(6)
+        self.assertIs(axpy(x, y, out=z), z)
+        bound = axpy.bind(x, y, out=z)
+        self.assertIs(bound(), z)
+        other = torch.empty(6)
+        self.assertIs(bound(y, y, other), other)
+        torch.testing.assert_close(other, 3 * y)
+        for tensors in ((x, y, z[:5]), (x, y, z.double()), (x, y, torch.empty(12)[::2])):
+            with self.assertRaises(tk.Error):
+                bound(*tensors)
+        with self.assertRaises(tk.Error):
+            axpy(x, y[:3], out=z)
+        weight = torch.nn.Parameter(torch.randn(4, 3))
+        rows = torch.randn(5, 4)
+        with torch.no_grad():
+            self.assertFalse(module["project"](rows, weight)[0].requires_grad)
+        result, best = module["project"](rows, weight)
+        result.sum().backward()
+        expected = torch.tanh((rows @ weight.detach()) * 0.5)
+        torch.testing.assert_close(result, expected)
+        torch.testing.assert_close(weight.grad, rows.T @ ((1 - expected**2) * 0.5))
+        half = tk.compile("kernel k(x: bf16[N]) -> (y: f8e4m3[N]) { y[i] = x[i] }", target="cpu")["k"]
+        torch.testing.assert_close(half(x.bfloat16()).float(), x)
 
 
 @unittest.skipUnless(torch_with_gpu(), "needs PyTorch and a GPU")

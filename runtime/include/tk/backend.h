@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -113,6 +114,14 @@ public:
   /// The text of a stage ("tk", "fused", "tiled", "gpu", "cuda", "ptx", "sass", …).
   virtual Expected<std::string> stage_text(size_t kernel, std::string_view stage,
                                            std::string_view target, const Facts &facts) = 0;
+  /// The text of a stage for usual tensors of sizes that may be known (`dims`, in the signature's
+  /// order), or a report: "explain", what the passes derived and declined; "inspect", what the code
+  /// uses, as JSON; "cost", what the launches cost, as JSON.
+  virtual Expected<std::string> text_for(size_t kernel, std::string_view stage,
+                                         std::string_view target,
+                                         std::span<const std::optional<int64_t>> dims) {
+    return stage_text(kernel, stage, target, usual_facts(signatures()[kernel], dims));
+  }
 };
 
 class CompilerBackend {

@@ -53,6 +53,7 @@ namespace detail {
 class KernelImpl;
 class ModuleImpl;
 class BoundImpl;
+struct KernelAccess;
 } // namespace detail
 
 /// A kernel bound to shapes, strides, types, scalars and a device: checked once, launched often.
@@ -135,10 +136,16 @@ public:
   /// The text of a stage for a target ("" for the module's) and facts (none assumed by default).
   std::string stage(std::string_view stage, std::string_view target = {},
                     const Facts &facts = {}) const;
+  /// The same for usual tensors of sizes that may be known, in the order of dims(); or a report:
+  /// "explain", what the passes derived and declined; "inspect", what the code uses, as JSON;
+  /// "cost", what the launches cost, as JSON.
+  std::string stage_for(std::string_view stage, std::string_view target,
+                        std::span<const std::optional<int64_t>> dims) const;
 
 private:
   friend class Module;
   friend class detail::KernelImpl;
+  friend struct detail::KernelAccess;
   std::shared_ptr<detail::KernelImpl> m_impl;
 };
 

@@ -222,6 +222,11 @@ TK_API tk_status tk_module_resources(const tk_module *module, const char *kernel
  * nothing of the sizes. The text is freed with tk_text_free. */
 TK_API tk_status tk_kernel_text(const tk_kernel *kernel, const char *stage, const char *target,
                                 char **text, size_t *size);
+/* The same for usual tensors of sizes that may be known: `dims` has a size or -1 for each
+ * dimension. `stage` may also be a report: "explain", what the passes derived and declined;
+ * "inspect", what the code uses, and "cost", what the launches cost, both as JSON. */
+TK_API tk_status tk_kernel_text_for(const tk_kernel *kernel, const char *stage, const char *target,
+                                    const int64_t *dims, size_t count, char **text, size_t *size);
 TK_API void tk_text_free(char *text);
 
 #ifdef __cplusplus

@@ -1,12 +1,12 @@
 //===- CostReport.cpp - predicted times of launches as text ---------------===//
-#include "compiler/tkc/CostReport.h"
+#include "compiler/CostReport.h"
 
 #include "frontend/Diagnostics.h"
 
 #include <cstdarg>
 #include <cstdio>
 
-namespace tk::tkc {
+namespace tk {
 namespace {
 
 /// A program that does more operations than this times what it needs gets a note.
@@ -141,4 +141,4 @@ std::string totalJson(const PredictedCost &cost) {
                        nameOf(cost.least.bound).str().c_str(), cost.least.bytes);
 }
 
-} // namespace tk::tkc
+} // namespace tk

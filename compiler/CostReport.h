@@ -1,12 +1,12 @@
 //===- CostReport.h - predicted times of launches as text --------*- C++ -*-===//
-#ifndef TK_COMPILER_TKC_COSTREPORT_H
-#define TK_COMPILER_TKC_COSTREPORT_H
+#ifndef TK_COMPILER_COSTREPORT_H
+#define TK_COMPILER_COSTREPORT_H
 
 #include "compiler/PredictedCost.h"
 
 #include <string>
 
-namespace tk::tkc {
+namespace tk {
 
 /// Prints the plan of a launch's function (docs/reference/plan.md), as a line of tkc inspect.
 void printPlan(const PredictedCost &cost, const std::string &symbol);
@@ -20,6 +20,6 @@ std::string planJson(const PredictedCost &cost, const std::string &symbol);
 std::string costJson(const LaunchCost &cost);
 std::string totalJson(const PredictedCost &cost);
 
-} // namespace tk::tkc
+} // namespace tk
 
-#endif // TK_COMPILER_TKC_COSTREPORT_H
+#endif // TK_COMPILER_COSTREPORT_H
