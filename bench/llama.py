@@ -47,13 +47,8 @@ def prefill_bound(prompts, length):
 
 
 def layer_kernels(rows):
-    """The products of a layer: kernel, dimensions."""
-    return [
-        ("qkv", dict(N=rows, C=WIDTH, M=ROWS)),
-        ("project", dict(N=rows, J=HEADS * SIZE, C=WIDTH)),
-        ("gate_up", dict(N=rows, C=WIDTH, F=INTERMEDIATE)),
-        ("project", dict(N=rows, J=INTERMEDIATE, C=WIDTH)),
-    ]
+    """The first two products of a layer: kernel, dimensions."""
+    return [("qkv", dict(N=rows, C=WIDTH, M=ROWS)), ("gate_up", dict(N=rows, C=WIDTH, F=INTERMEDIATE))]
 
 
 def step_kernels(sequences):
@@ -64,9 +59,12 @@ def step_kernels(sequences):
     pages = dict(B=sequences, H=HEADS, D=SIZE, PAGES=sequences * (1 + blocks), P=PAGE, G=GROUPS, MAX=blocks)
     cache = sequences * CONTEXT * TOKEN_BYTES / LAYERS / COPY * 1e-3
     layer = layer_kernels(sequences) + [("rope_keep", heads)]
+    for terms in (HEADS * SIZE, INTERMEDIATE):
+        layer.append(("project_parts", dict(B=sequences, S=2, J=terms // 2, C=WIDTH)))
+        layer.append(("add_parts", dict(B=sequences, S=2, C=WIDTH)))
     return [("llama", *kernel, {}, LAYERS, 0) for kernel in layer] + [
         ("llama", "attention_decode", pages, {}, LAYERS, cache),
-        ("llama", "embed", dict(N=sequences, V=VOCABULARY, C=WIDTH), {}, 1, 0),
+        ("llama", "embed_normed", dict(B=sequences, V=VOCABULARY, C=WIDTH), {}, 1, 0),
         ("llama", "logits", dict(B=sequences, V=VOCABULARY, C=WIDTH), {}, 1, 0),
         ("sample", "greedy", dict(B=sequences, V=VOCABULARY), {}, 1, 0),
         ("llama", "advance", dict(B=sequences), {}, 1, 0),
@@ -77,7 +75,9 @@ def prefill_kernels(prompts, length):
     rows = prompts * length
     heads = dict(N=rows, M=HEADS + 2 * GROUPS, D=SIZE, T=CONTEXT)
     attention = attention_operations(prompts, length) / MATRIX * 1e-3
-    kernels = [("llama", *kernel, {}, LAYERS, 0) for kernel in layer_kernels(rows)]
+    layer = layer_kernels(rows)
+    layer += [("project", dict(N=rows, J=terms, C=WIDTH)) for terms in (HEADS * SIZE, INTERMEDIATE)]
+    kernels = [("llama", *kernel, {}, LAYERS, 0) for kernel in layer]
     kernels.append(("llama", "rope", heads, dict(G=GROUPS), LAYERS, 0))
     kernels.append(("llama", "attention_prefill", dict(N=rows, H=HEADS, D=SIZE, G=GROUPS), {}, LAYERS, attention))
     return kernels + [("llama", "logits", dict(B=prompts, V=VOCABULARY, C=WIDTH), {}, 1, 0)]

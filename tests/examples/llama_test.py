@@ -262,6 +262,7 @@ class CommandLine(unittest.TestCase):
             (["--sample", "top-p", "--top", "0"], "expected a sum of probabilities in (0, 1]"),
             (["--sample", "top-p", "--temperature", "nan"], "expected a temperature above 0"),
             (["--size", "70b"], "unknown size '70b'"),
+            (["--target", "sm_1"], "sm_1"),
         ):
             result = run("--target", TARGET, *options)
             self.assertEqual(result.returncode, 2, result.stderr)

@@ -177,6 +177,9 @@ class Sampler:
             self._kernels.top_p(logits, self._seeds, position, self._temperature, self._top, out=token)
 
 
+NUM_PARTS = 2  # into which a decode step cuts the sums of a product
+
+
 class Activations:
     """The tensors between the kernels of a layer."""
 
@@ -190,6 +193,16 @@ class Activations:
         self.hidden = arrays.bf16(rows, c.intermediate)
 
 
+class StepActivations(Activations):
+    """Those of a decode step, whose `scale` is 1."""
+
+    def __init__(self, arrays, config, slots):
+        super().__init__(arrays, config, slots)
+        self.scale = arrays.array(np.ones(slots), np.float32)
+        self.y = arrays.bf16(slots, config.width)
+        self.parts = arrays.array(np.zeros((NUM_PARTS, slots, config.width)), np.float32)
+
+
 class Model:
     def __init__(self, arrays, kernels, config, weights, sampler, slots, page, context):
         self.kernels, self.config, self.weights, self.sampler = kernels, config, weights, sampler
@@ -200,23 +213,36 @@ class Model:
         self._token = arrays.array(np.zeros(slots), np.int32)
         self._position = arrays.array(np.full(slots, -1), np.int32)
         self._logits = arrays.array(np.zeros((slots, config.vocabulary)), np.float32)
-        self._rows = Activations(arrays, config, slots)
+        self._rows = StepActivations(arrays, config, slots)
         self._replay, self._num_steps, self._positions = None, 0, []
 
-    def _embed(self, token, a):
-        self.kernels.embed(token, self.weights.embedding, self.config.norm_epsilon, out=(a.x, a.scale))
-
-    def _layer(self, index, a, attend):
-        k, c, w = self.kernels, self.config, self.weights.layers[index]
+    def _prefill_layer(self, index, a, attend):
+        k, w, epsilon = self.kernels, self.weights.layers[index], self.config.norm_epsilon
         k.qkv(a.x, a.scale, w["qkv"], out=a.qkv.reshape(a.rows, -1))
         attend(index)
-        k.project(a.attention.reshape(a.rows, -1), w["out"], a.x, c.norm_epsilon, out=a.scale)
+        k.project(a.attention.reshape(a.rows, -1), w["out"], a.x, epsilon, out=a.scale)
         k.gate_up(a.x, a.scale, w["gate"], w["up"], out=a.hidden)
-        k.project(a.hidden, w["down"], a.x, c.norm_epsilon, out=a.scale)
+        k.project(a.hidden, w["down"], a.x, epsilon, out=a.scale)
+
+    def _decode_layer(self, index):
+        k, w, a = self.kernels, self.weights.layers[index], self._rows
+        k.qkv(a.y, a.scale, w["qkv"], out=a.qkv.reshape(a.rows, -1))
+        self._attend_pages(index)
+        self._project(a.attention, w["out"])
+        k.gate_up(a.y, a.scale, w["gate"], w["up"], out=a.hidden)
+        self._project(a.hidden, w["down"])
+
+    def _project(self, rows, matrix):
+        """Adds a product to the residual stream, and normalises it."""
+        k, a, (width, terms) = self.kernels, self._rows, matrix.shape
+        count = NUM_PARTS if terms % NUM_PARTS == 0 else 1
+        parts = a.parts[:count]
+        k.project_parts(rows.reshape(a.rows, count, -1), matrix.reshape(width, count, -1), out=parts)
+        k.add_parts(parts, a.x, self.config.norm_epsilon, out=a.y)
 
     def _choose(self):
         a = self._rows
-        self.kernels.logits(a.x, a.scale, self.weights.head, out=self._logits)
+        self.kernels.logits(a.y, a.scale, self.weights.head, out=self._logits)
         self.sampler.choose(self._logits, self._position, self._token)
         self.kernels.advance(self._position)
 
@@ -243,10 +269,10 @@ class Model:
             k.attention_prefill(a.q, keys, values, first, out=a.attention)
 
         arrays.write(self._position, np.array(lengths, np.int32) - 1)
-        self._embed(token, a)
+        k.embed(token, self.weights.embedding, self.config.norm_epsilon, out=(a.x, a.scale))
         for layer in range(self.config.layers):
-            self._layer(layer, a, attend)
-        k.last_rows(a.x, a.scale, last, out=(self._rows.x, self._rows.scale))
+            self._prefill_layer(layer, a, attend)
+        k.last_rows(a.x, a.scale, last, out=self._rows.y)
         self._choose()
         for slot, (length, n) in enumerate(zip(lengths, rows)):
             cache.adopt(slot, page, length)
@@ -262,9 +288,10 @@ class Model:
         k.attention_decode(a.q, keys, values, cache.table, self._position, out=a.attention)
 
     def _step(self):
-        self._embed(self._token, self._rows)
-        for layer in range(self.config.layers):
-            self._layer(layer, self._rows, self._attend_pages)
+        a, c = self._rows, self.config
+        self.kernels.embed_normed(self._token, self.weights.embedding, c.norm_epsilon, out=(a.x, a.y))
+        for layer in range(c.layers):
+            self._decode_layer(layer)
         self._choose()
 
     def decode(self):

@@ -36,10 +36,12 @@ tk::Module sample_module(const std::string &folder, const std::string &target) {
 Kernels::Kernels(const std::string &folder, const std::string &target)
     : model(model_module(folder, target)), sample(sample_module(folder, target)),
       random_weights(model.kernel("random_weights")), scale_columns(model.kernel("scale_columns")),
-      embed(model.kernel("embed")), qkv(model.kernel("qkv")), rope(model.kernel("rope")),
-      rope_keep(model.kernel("rope_keep")), attention_prefill(model.kernel("attention_prefill")),
+      embed(model.kernel("embed")), embed_normed(model.kernel("embed_normed")),
+      qkv(model.kernel("qkv")), rope(model.kernel("rope")), rope_keep(model.kernel("rope_keep")),
+      attention_prefill(model.kernel("attention_prefill")),
       attention_decode(model.kernel("attention_decode")), copy_page(model.kernel("copy_page")),
-      project(model.kernel("project")), gate_up(model.kernel("gate_up")),
+      project(model.kernel("project")), project_parts(model.kernel("project_parts")),
+      add_parts(model.kernel("add_parts")), gate_up(model.kernel("gate_up")),
       last_rows(model.kernel("last_rows")), logits(model.kernel("logits")),
       advance(model.kernel("advance")), greedy(sample.kernel("greedy")),
       top_p(sample.kernel("top_p")) {}

@@ -15,8 +15,9 @@ struct Kernels {
   Kernels(const std::string &folder, const std::string &target);
 
   tk::Module model, sample;
-  tk::Kernel random_weights, scale_columns, embed, qkv, rope, rope_keep, attention_prefill,
-      attention_decode, copy_page, project, gate_up, last_rows, logits, advance, greedy, top_p;
+  tk::Kernel random_weights, scale_columns, embed, embed_normed, qkv, rope, rope_keep,
+      attention_prefill, attention_decode, copy_page, project, project_parts, add_parts, gate_up,
+      last_rows, logits, advance, greedy, top_p;
 };
 
 /// Launches in their order, each bound to its shapes and addresses: checked once, run often.

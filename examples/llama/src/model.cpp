@@ -14,6 +14,16 @@ Model::Activations::Activations(Device &device, const Config &config, int64_t ro
       attention(device, tk::DType::bf16, {rows, config.heads, config.head_size}),
       hidden(device, tk::DType::bf16, {rows, config.intermediate}), rows(rows) {}
 
+/// Into how many parts a decode step cuts the sums of a product.
+static constexpr int64_t num_parts = 2;
+
+Model::StepActivations::StepActivations(Device &device, const Config &config, int64_t slots)
+    : Activations(device, config, slots), y(device, tk::DType::bf16, {slots, config.width}),
+      parts(device, tk::DType::f32, {num_parts, slots, config.width}) {
+  std::vector<float> ones(slots, 1);
+  scale.write(device, ones.data(), ones.size() * sizeof(float));
+}
+
 Model::Model(Device &device, const Kernels &kernels, const Config &config, const Weights &weights,
              CacheSizes sizes, Sampling sampling)
     : m_device(device), m_kernels(kernels), m_config(config), m_weights(weights),
@@ -27,22 +37,6 @@ Model::Model(Device &device, const Kernels &kernels, const Config &config, const
   m_cosine = Tensor(device, tk::DType::f32, shape, std::span<const float>(table.cosine));
   m_sine = Tensor(device, tk::DType::f32, shape, std::span<const float>(table.sine));
   build_step();
-}
-
-void Model::add_layer_head(LaunchList &list, int64_t layer, const Activations &rows) const {
-  list.add(m_kernels.qkv,
-           {rows.x.view(), rows.scale.view(), m_weights.layers[layer].qkv.view(), rows.qkv.view()});
-}
-
-void Model::add_layer_tail(LaunchList &list, int64_t layer, const Activations &rows) const {
-  const LayerWeights &weights = m_weights.layers[layer];
-  list.add(m_kernels.project,
-           {rows.attention.as({rows.rows, m_config.heads * m_config.head_size}), weights.out.view(),
-            rows.x.view(), m_config.norm_epsilon, rows.scale.view()});
-  list.add(m_kernels.gate_up, {rows.x.view(), rows.scale.view(), weights.gate.view(),
-                               weights.up.view(), rows.hidden.view()});
-  list.add(m_kernels.project, {rows.hidden.view(), weights.down.view(), rows.x.view(),
-                               m_config.norm_epsilon, rows.scale.view()});
 }
 
 /// The rows of a product as heads.
@@ -71,22 +65,55 @@ void Model::add_decode_attention(LaunchList &list, int64_t layer) const {
             m_position.view(), m_rows.attention.view()});
 }
 
+void Model::add_prefill_layer(LaunchList &list, int64_t layer, const Activations &rows,
+                              const PackedPrompts &packed, const tk::TensorView &position,
+                              const tk::TensorView &first) const {
+  const LayerWeights &weights = m_weights.layers[layer];
+  double epsilon = m_config.norm_epsilon;
+  list.add(m_kernels.qkv, {rows.x.view(), rows.scale.view(), weights.qkv.view(), rows.qkv.view()});
+  add_prefill_attention(list, layer, rows, packed, position, first);
+  list.add(m_kernels.project, {rows.attention.as({rows.rows, m_config.heads * m_config.head_size}),
+                               weights.out.view(), rows.x.view(), epsilon, rows.scale.view()});
+  list.add(m_kernels.gate_up, {rows.x.view(), rows.scale.view(), weights.gate.view(),
+                               weights.up.view(), rows.hidden.view()});
+  list.add(m_kernels.project,
+           {rows.hidden.view(), weights.down.view(), rows.x.view(), epsilon, rows.scale.view()});
+}
+
+void Model::add_decode_layer(LaunchList &list, int64_t layer) const {
+  const LayerWeights &weights = m_weights.layers[layer];
+  list.add(m_kernels.qkv,
+           {m_rows.y.view(), m_rows.scale.view(), weights.qkv.view(), m_rows.qkv.view()});
+  add_decode_attention(list, layer);
+  add_projection(list, m_rows.attention, weights.out);
+  list.add(m_kernels.gate_up, {m_rows.y.view(), m_rows.scale.view(), weights.gate.view(),
+                               weights.up.view(), m_rows.hidden.view()});
+  add_projection(list, m_rows.hidden, weights.down);
+}
+
+/// Adds a product to the residual stream, and normalises it.
+void Model::add_projection(LaunchList &list, const Tensor &from, const Tensor &weights) const {
+  int64_t terms = weights.view().shape[1];
+  int64_t parts = terms % num_parts == 0 ? num_parts : 1;
+  tk::TensorView sums = m_rows.parts.as({parts, m_rows.rows, m_config.width});
+  list.add(m_kernels.project_parts, {from.as({m_rows.rows, parts, terms / parts}),
+                                     weights.as({m_config.width, parts, terms / parts}), sums});
+  list.add(m_kernels.add_parts, {sums, m_rows.x.view(), m_config.norm_epsilon, m_rows.y.view()});
+}
+
 /// The logits of the slots' rows, the next tokens, and their positions.
 void Model::add_choice(LaunchList &list) const {
   list.add(m_kernels.logits,
-           {m_rows.x.view(), m_rows.scale.view(), m_weights.head.view(), m_logits.view()});
+           {m_rows.y.view(), m_rows.scale.view(), m_weights.head.view(), m_logits.view()});
   m_sampler.add_to(list, m_logits, m_position, m_token);
   list.add(m_kernels.advance, {m_position.view()});
 }
 
 void Model::build_step() {
-  m_step.add(m_kernels.embed, {m_token.view(), m_weights.embedding.view(), m_config.norm_epsilon,
-                               m_rows.x.view(), m_rows.scale.view()});
-  for (int64_t layer = 0; layer < m_config.layers; ++layer) {
-    add_layer_head(m_step, layer, m_rows);
-    add_decode_attention(m_step, layer);
-    add_layer_tail(m_step, layer, m_rows);
-  }
+  m_step.add(m_kernels.embed_normed, {m_token.view(), m_weights.embedding.view(),
+                                      m_config.norm_epsilon, m_rows.x.view(), m_rows.y.view()});
+  for (int64_t layer = 0; layer < m_config.layers; ++layer)
+    add_decode_layer(m_step, layer);
   add_choice(m_step);
 }
 
@@ -148,13 +175,9 @@ Tokens Model::prefill(const std::vector<Tokens> &prompts) {
   LaunchList list;
   list.add(m_kernels.embed, {token.view(), m_weights.embedding.view(), m_config.norm_epsilon,
                              rows.x.view(), rows.scale.view()});
-  for (int64_t layer = 0; layer < m_config.layers; ++layer) {
-    add_layer_head(list, layer, rows);
-    add_prefill_attention(list, layer, rows, packed, position, first);
-    add_layer_tail(list, layer, rows);
-  }
-  list.add(m_kernels.last_rows,
-           {rows.x.view(), rows.scale.view(), last.view(), m_rows.x.view(), m_rows.scale.view()});
+  for (int64_t layer = 0; layer < m_config.layers; ++layer)
+    add_prefill_layer(list, layer, rows, packed, position, first);
+  list.add(m_kernels.last_rows, {rows.x.view(), rows.scale.view(), last.view(), m_rows.y.view()});
   add_choice(list);
   list.run(m_device.stream());
 

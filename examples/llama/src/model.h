@@ -37,6 +37,12 @@ private:
     Tensor x, scale, qkv, q, attention, hidden;
     int64_t rows;
   };
+  /// Those of a decode step, whose `scale` is 1.
+  struct StepActivations : Activations {
+    StepActivations(Device &device, const Config &config, int64_t slots);
+    Tensor y;     ///< normalised rows
+    Tensor parts; ///< of a product: f32[num_parts, slots, width]
+  };
   /// Prompts in a row, each from the first row of a page on.
   struct PackedPrompts {
     Tokens token, position, first;
@@ -50,8 +56,11 @@ private:
                              const PackedPrompts &packed, const tk::TensorView &position,
                              const tk::TensorView &first) const;
   void add_decode_attention(LaunchList &list, int64_t layer) const;
-  void add_layer_head(LaunchList &list, int64_t layer, const Activations &rows) const;
-  void add_layer_tail(LaunchList &list, int64_t layer, const Activations &rows) const;
+  void add_prefill_layer(LaunchList &list, int64_t layer, const Activations &rows,
+                         const PackedPrompts &packed, const tk::TensorView &position,
+                         const tk::TensorView &first) const;
+  void add_decode_layer(LaunchList &list, int64_t layer) const;
+  void add_projection(LaunchList &list, const Tensor &from, const Tensor &weights) const;
   void add_choice(LaunchList &list) const;
   void build_step();
   Tokens read_tokens();
@@ -64,7 +73,7 @@ private:
   Sampler m_sampler;
   Tensor m_cosine, m_sine;
   Tensor m_token, m_position, m_logits; ///< a slot each
-  Activations m_rows;                   ///< of a decode step
+  StepActivations m_rows;
   LaunchList m_step;
   std::unique_ptr<Graph> m_graph;
   Tokens m_positions; ///< of each slot's next token; -1 without a sequence
