@@ -5,9 +5,9 @@
     bench/llama.py [--program PATH]            prefill of 4 prompts of 4096 tokens, decode of 1, 8 and 64 sequences with
                                                4096 tokens each; random weights; PATH is the C++ program, run as well
 
-The bound of a decode step is the time that the weights and the cache take at the copy's bandwidth; the bound of a prefill
-is the time of its multiply-adds at the rate that the matrix unit sustains. The peer is the same model in PyTorch under
-torch.compile(mode="max-autotune"), with scaled_dot_product_attention on a cache that is not paged.
+The bound of a decode step is the time that the weights and the cache take at the copy's bandwidth. The bound of a
+prefill is the time of its multiply-adds at the rate that the matrix unit sustains. The peer is the same model in PyTorch
+under torch.compile(mode="max-autotune"), with scaled_dot_product_attention on a cache that is not paged.
 """
 
 import argparse
@@ -101,7 +101,8 @@ def print_predictions(options, title, kernels, bound):
     total = launches = 0
     for file, kernel, dims, scalars, count, known in kernels:
         time, least, number = predict(options, file, kernel, dims, scalars)
-        least, note = (known, "  each is below the least time, which is taken") if time < known else (known or least, "")
+        note = "  each is below the least time, which is taken" if time < known else ""
+        least = known or least
         all_of_it = max(time, known) * count * 1e-3
         print(f"  {kernel:20} {time:10.1f} {least:10.1f} {number:9} {all_of_it:10.3f}{note}")
         total, launches = total + all_of_it, launches + number * count
@@ -118,34 +119,34 @@ def predictions(options):
 class TorchModel:
     """The same model in PyTorch: the weights of examples/llama, a dense cache."""
 
-    def __init__(self, torch, weights, tables, sequences, length):
-        self.torch, self.w = torch, weights
+    def __init__(self, torch, config, weights, tables, sequences, length):
+        self.torch, self.c, self.w = torch, config, weights
         self.cosine, self.sine = (torch.cat([t, t], -1).bfloat16() for t in tables)
-        shape = (LAYERS, 2, sequences, GROUPS, length, SIZE)
-        self.cache = torch.zeros(shape, dtype=torch.bfloat16, device="cuda")
+        shape = (config.layers, 2, sequences, config.key_heads, length, config.head_size)
+        self.cache = torch.zeros(shape, dtype=torch.bfloat16, device=weights.head.device)
 
     def _norm(self, x):
         wide = x.float()
-        return (wide * self.torch.rsqrt(wide.square().mean(-1, keepdim=True) + 1e-5)).bfloat16()
+        return (wide * self.torch.rsqrt(wide.square().mean(-1, keepdim=True) + self.c.norm_epsilon)).bfloat16()
 
     def _rope(self, x, position):
         a, b = x.chunk(2, -1)
         return x * self.cosine[position] + self.torch.cat([-b, a], -1) * self.sine[position]
 
     def __call__(self, tokens, position, is_prefill):
-        """Logits of the last token; `tokens` is [sequences, rows], `position` [rows]."""
-        torch, f = self.torch, self.torch.nn.functional
-        x = self.w.embedding[tokens]
+        """Logits after the last token; `tokens` is [sequences, rows], `position` [rows]. A step reads all of the
+        cache, whose last row it writes."""
+        c, f = self.c, self.torch.nn.functional
+        x = self.w.embedding[tokens.long()]
         for i, layer in enumerate(self.w.layers):
-            heads = f.linear(self._norm(x), layer["qkv"]).unflatten(-1, (-1, SIZE)).transpose(1, 2)
-            q, k, v = heads.split([HEADS, GROUPS, GROUPS], 1)
+            rows = f.linear(self._norm(x), layer["qkv"]).unflatten(-1, (-1, c.head_size)).transpose(1, 2)
+            q, k, v = rows.split([c.heads, c.key_heads, c.key_heads], 1)
             q, k = self._rope(q, position), self._rope(k, position)
             keys, values = self.cache[i, 0], self.cache[i, 1]
             keys[:, :, position], values[:, :, position] = k, v
-            if is_prefill:
-                o = f.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
-            else:
-                o = f.scaled_dot_product_attention(q, keys, values, enable_gqa=True)
+            if not is_prefill:
+                k, v = keys, values
+            o = f.scaled_dot_product_attention(q, k, v, is_causal=is_prefill, enable_gqa=True)
             x = x + f.linear(o.transpose(1, 2).flatten(2), layer["out"])
             n = self._norm(x)
             x = x + f.linear(f.silu(f.linear(n, layer["gate"])) * f.linear(n, layer["up"]), layer["down"])
@@ -184,7 +185,7 @@ def measure(options):
     for sequences in (4, 1, 8, 64):
         sampler = Sampler(arrays, kernels, sequences)
         model = Model(arrays, kernels, config, weights, sampler, sequences, PAGE, CONTEXT + 64)
-        torch_model = TorchModel(torch, weights, tables, sequences, CONTEXT)
+        torch_model = TorchModel(torch, config, weights, tables, sequences, CONTEXT)
         compiled = torch.compile(torch_model.__call__, mode="max-autotune", dynamic=False)
         prompts = [[(7 * i + s) % 256 for i in range(CONTEXT)] for s in range(sequences)]
         tokens = torch.tensor(prompts, device="cuda")

@@ -5,6 +5,7 @@ wrong; the command line.
                                                  run the GPU's kernels on the CPU
 """
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -54,12 +55,17 @@ def tokens_of(result):
     return [[int(word) for word in line.split()] for line in result.stdout.splitlines()]
 
 
-def python_tokens(count, **changes):
-    """The Python program's."""
+def make_options(count, **changes):
+    """Of the Python program."""
     options = SimpleNamespace(model=None, size="tiny", weight_seed=0, target=TARGET, bundles=None, tokens=count)
     vars(options).update(context=0, page=PAGE, sample="greedy", temperature=TEMPERATURE, top=TOP, seed=SEED)
     vars(options).update(changes)
-    return llama.generate(llama.make_model(options, PROMPTS), PROMPTS, count)
+    return options
+
+
+def python_tokens(count, **changes):
+    """The Python program's."""
+    return llama.generate(llama.make_model(make_options(count, **changes), PROMPTS), PROMPTS, count)
 
 
 def make_tensors():
@@ -154,6 +160,35 @@ class Generated(unittest.TestCase):
         for target in EMULATED:
             with self.subTest(target=target):
                 self.assertEqual(tokens_of(run(*options, "--target", target)), expected)
+
+
+class WithTorch(unittest.TestCase):
+    """PyTorch's tensors on the host, and the peer of bench/llama.py."""
+
+    def test_tokens(self):
+        try:
+            import torch
+        except ImportError:
+            self.skipTest("there is no PyTorch")
+        from arrays import TorchArrays
+        from checkpoint import rope_table
+
+        path = os.path.join(FOLDER, "..", "..", "bench", "llama.py")
+        spec = importlib.util.spec_from_file_location("bench_llama", path)
+        bench = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(bench)
+        arrays, prompt, count = TorchArrays("cpu"), PROMPTS[1], 4
+        options = make_options(count, weight_seed=47)
+        model = llama.make_model(options, [prompt], arrays)
+        expected = Reference(CONFIG, random_tensors(CONFIG, 47)).generate(prompt, count)
+        self.assertEqual(llama.generate(model, [prompt], count), [expected])
+        self.assertEqual(llama.generate(model, [prompt], count), [expected])
+        tables = [arrays.array(table, "float32") for table in rope_table(CONFIG, len(prompt) + 1)]
+        peer = bench.TorchModel(torch, CONFIG, model.weights, tables, 1, len(prompt) + 1)
+        with torch.no_grad():
+            first = peer(torch.tensor([prompt]), torch.arange(len(prompt)), True).argmax()
+            second = peer(first.reshape(1, 1), torch.tensor([len(prompt)]), False).argmax()
+        self.assertEqual([int(first), int(second)], expected[:2])
 
 
 class Files(unittest.TestCase):

@@ -54,29 +54,27 @@ class HostArrays:
     def numpy(self, tensor):
         return np.array(tensor)
 
-    def synchronize(self):
-        pass
-
 
 class TorchArrays:
-    """PyTorch's tensors on the current CUDA device."""
+    """PyTorch's tensors. On a GPU all work is ordered on a stream of its own, which graphs are captured on."""
 
-    has_graphs = True
-
-    def __init__(self):
+    def __init__(self, device="cuda"):
         import torch
 
-        self._torch = torch
-        self._stream = torch.cuda.Stream()
-        torch.cuda.set_stream(self._stream)
+        self._torch, self._device = torch, device
+        self.has_graphs = device == "cuda"
+        if self.has_graphs:
+            self._stream = torch.cuda.Stream()
+            torch.cuda.set_stream(self._stream)
 
     def bf16(self, *shape, bits=None):
         if bits is None:
-            return self._torch.zeros(shape, dtype=self._torch.bfloat16, device="cuda")
-        return self._torch.from_numpy(bits.view(np.int16)).cuda().view(self._torch.bfloat16)
+            return self._torch.zeros(shape, dtype=self._torch.bfloat16, device=self._device)
+        signed = self._torch.from_numpy(bits.view(np.int16))
+        return signed.to(self._device).view(self._torch.bfloat16).clone()
 
     def array(self, values, dtype):
-        return self._torch.from_numpy(np.array(values, dtype)).cuda()
+        return self._torch.from_numpy(np.array(values, dtype)).to(self._device)
 
     def write(self, tensor, values):
         tensor.copy_(self._torch.from_numpy(values))
@@ -84,11 +82,8 @@ class TorchArrays:
     def numpy(self, tensor):
         return tensor.cpu().numpy()
 
-    def synchronize(self):
-        self._torch.cuda.synchronize()
-
     def capture(self, function):
-        """A function that replays the launches of `function`. It must have run on this stream before."""
+        """A function that launches again what `function` launches. It must have run on this stream before."""
         graph = self._torch.cuda.CUDAGraph()
         with self._torch.cuda.graph(graph, stream=self._stream):
             function()

@@ -30,11 +30,11 @@ def parse():
     return parser.parse_args()
 
 
-def make_model(options, prompts):
+def make_model(options, prompts, arrays=None):
     config = Config.read(os.path.join(options.model, "config.json")) if options.model else NAMED[options.size]
     kernels = Kernels(options.target, options.bundles)
     is_gpu = bool(options.bundles) or kernels.module_target.startswith("sm_")
-    arrays = TorchArrays() if is_gpu else HostArrays()
+    arrays = arrays or (TorchArrays() if is_gpu else HostArrays())
     weights = Weights(arrays, kernels, config)
     weights = weights.load(options.model) if options.model else weights.fill(options.weight_seed)
     temperature = options.temperature if options.sample == "top-p" else None
