@@ -275,6 +275,7 @@ void KernelImpl::set_classes(const SizeRequest &request) {
     }
   // Calls of before would keep the variants of their own keys.
   m_bound.clear();
+  m_known.clear();
   if (m_checks)
     m_checks->set_classes(request);
 }
