@@ -303,6 +303,18 @@ class CommandLine(unittest.TestCase):
             self.assertEqual(result.returncode, 2, result.stderr)
             self.assertIn(text, result.stderr)
 
+    def test_refused_by_python(self):
+        for changes, prompt, text in (
+            ({}, [320], "token 320 is outside of the vocabulary of 320"),
+            ({}, [], "prompt 0 has 0 tokens"),
+            ({"context": 2}, [1, 2, 3], "prompt 0 has 3 tokens; expected 1 to 2"),
+            ({"context": 4}, [1, 2, 3], "longer than the context of 4 tokens"),
+            ({"sample": "top-p", "top": 0.0}, [1], "expected a sum of probabilities"),
+            ({"sample": "top-p", "temperature": float("nan")}, [1], "expected a temperature above 0"),
+        ):
+            with self.assertRaisesRegex(ValueError, text):
+                llama.generate(llama.make_model(make_options(4, **changes), [prompt]), [prompt], 4)
+
     def test_help(self):
         self.assertIn("--random-prompts", run("--help").stdout)
 

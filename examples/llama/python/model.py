@@ -167,6 +167,10 @@ class Sampler:
     """Greedy without a temperature, else top-p; sequence i has the seed plus i."""
 
     def __init__(self, arrays, kernels, slots, temperature=None, top=0.9, seed=0):
+        if temperature is not None and not temperature > 0:
+            raise ValueError("expected a temperature above 0")
+        if not 0 < top <= 1:
+            raise ValueError("expected a sum of probabilities in (0, 1]")
         self._kernels, self._temperature, self._top = kernels, temperature, top
         self._seeds = arrays.array(seed + np.arange(slots), np.int64)
 
@@ -246,8 +250,20 @@ class Model:
         self.sampler.choose(self._logits, self._position, self._token)
         self.kernels.advance(self._position)
 
+    def _check(self, prompts):
+        if len(prompts) != self._slots:
+            raise ValueError(f"expected {self._slots} prompts, got {len(prompts)}")
+        for i, prompt in enumerate(prompts):
+            if not 0 < len(prompt) <= self.cache.context:
+                raise ValueError(f"prompt {i} has {len(prompt)} tokens; expected 1 to {self.cache.context}")
+            for token in prompt:
+                if not 0 <= token < self.config.vocabulary:
+                    size = self.config.vocabulary
+                    raise ValueError(f"prompt {i}: token {token} is outside of the vocabulary of {size}")
+
     def prefill(self, prompts):
         """Runs prompts, one a slot, and returns the first token after each. What slots had before is dropped."""
+        self._check(prompts)
         cache, k, arrays = self.cache, self.kernels, self._arrays
         cache.clear()
         lengths = [len(prompt) for prompt in prompts]
