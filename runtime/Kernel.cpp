@@ -56,7 +56,7 @@ void check_device_pointers(const BoundImpl &bound, std::span<void *const> pointe
 
 } // namespace
 
-Facts KernelImpl::complete(const Facts &facts) const {
+Facts KernelImpl::complete(const Facts &facts, std::string_view target) const {
   Facts result = facts;
   if (result.dims.empty())
     result.dims.assign(signature().dims.size(), DimFact{1, -1, std::nullopt});
@@ -65,7 +65,7 @@ Facts KernelImpl::complete(const Facts &facts) const {
       result.dims[d] = fact_for(it->second);
       result.dims[d].exact = it->second;
     }
-  return m_compiled->relevant_facts(m_index, m_target, result);
+  return m_compiled->relevant_facts(m_index, target.empty() ? m_target : target, result);
 }
 
 std::shared_ptr<const Variant> KernelImpl::specialise(const Facts &facts) {
@@ -293,7 +293,7 @@ Expected<std::string> KernelImpl::stage(std::string_view stage, std::string_view
   Expected<std::string> resolved = resolve_target(target);
   if (!resolved)
     return resolved;
-  return m_compiled->stage_text(m_index, stage, *resolved, complete(facts));
+  return m_compiled->stage_text(m_index, stage, *resolved, complete(facts, *resolved));
 }
 
 Expected<std::string> KernelImpl::text_for(std::string_view stage, std::string_view target,

@@ -62,8 +62,9 @@ public:
   /// `dims` are the sizes that need it, for messages; empty where no launch does.
   std::shared_ptr<const Variant> variant(const Facts &facts, const Stream *stream,
                                          std::span<const int64_t> dims = {});
-  /// Facts that assume nothing where none are given.
-  Facts complete(const Facts &facts) const;
+  /// What code for a target, by default the module's, depends on: of facts that assume nothing where
+  /// none are given, and of the dimensions that are fixed.
+  Facts complete(const Facts &facts, std::string_view target = {}) const;
 
 private:
   /// A variant that prepared sizes select: its facts, and the variables of the first and the last

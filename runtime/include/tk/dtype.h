@@ -1,6 +1,10 @@
 // Element types and bit-exact conversions between them.
 #pragma once
 
+#if __cplusplus < 202002L
+#error "tk needs C++20 or later: pass -std=c++20"
+#endif
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>

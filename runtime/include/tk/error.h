@@ -2,6 +2,10 @@
 // twins).
 #pragma once
 
+#if __cplusplus < 202002L
+#error "tk needs C++20 or later: pass -std=c++20"
+#endif
+
 #include <cstdint>
 #include <exception>
 #include <string>

@@ -264,3 +264,18 @@ TEST_CASE("diagnostics come with the places of the errors", "[api]") {
   CHECK(module.error().spans()[1].str() == "wrong.tk:2:17");
   CHECK(std::string(module.error().what()).starts_with("wrong.tk:2:10: error[TK0201]"));
 }
+
+TEST_CASE("fixed dimensions hold for the text of every target", "[api]") {
+  const char *text = "kernel twice(x: f32[N, M]) -> (y: f32[N, M]) { y[i, j] = 2 * x[i, j] }";
+  CompileOptions options;
+  options.target = "sm_90a";
+  Facts facts;
+  facts.dims = {fact_for(64), fact_for(48)};
+  const std::string wanted = compile(text, options).kernel("twice").stage("cuda", {}, facts);
+  CHECK(wanted != compile(text, options).kernel("twice").stage("cuda"));
+  options.dims = {{"N", 64}, {"M", 48}};
+  CHECK(compile(text, options).kernel("twice").stage("cuda") == wanted);
+  // The module's own target may have no use for them.
+  options.target = "cpu";
+  CHECK(compile(text, options).kernel("twice").stage("cuda", "sm_90a") == wanted);
+}
