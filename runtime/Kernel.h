@@ -62,8 +62,8 @@ public:
   /// `dims` are the sizes that need it, for messages; empty where no launch does.
   std::shared_ptr<const Variant> variant(const Facts &facts, const Stream *stream,
                                          std::span<const int64_t> dims = {});
-  /// What code for a target, by default the module's, depends on: of facts that assume nothing where
-  /// none are given, and of the dimensions that are fixed.
+  /// What code for a target, by default the module's, depends on: of facts that assume nothing
+  /// where none are given, and of the dimensions that are fixed.
   Facts complete(const Facts &facts, std::string_view target = {}) const;
 
 private:
