@@ -22,6 +22,12 @@ where H % G == 0
 kernel norm(x: f32[R, C]) -> (y: f32[R, C]) {
   y[r, c] = x[r, c] - mean[c](x[r, c])
 }
+kernel pick(table: f32[V, D], ids: i32[N]) -> (y: f32[N, D]) {
+  y[n, d] = table[ids[n], d]
+}
+kernel smooth(x: f32[N], w: f32[K]) -> (y: f32[N - K + 1]) where K > 0, K <= N {
+  y[i] = sum[k](x[i + k] * w[k])
+}
 @deterministic
 kernel total(x: f32[R, C], by: f32) -> (s: f32[R]) {
   s[r] = by * sum[c](x[r, c])
@@ -92,6 +98,28 @@ class PrepareTest(unittest.TestCase):
         for length in (1, 3, 130, 600, 1025):
             x = self.random(2, length)
             np.testing.assert_allclose(module["norm"](x), x - x.mean(axis=1, keepdims=True), atol=1e-5)
+
+    def test_windows_of_a_range_on_emu(self):
+        module = tk.compile(SOURCE, target="emu")
+        try:
+            self.assertLessEqual(module["smooth"].prepare(N=[20, 64], K=range(1, 12)), 8)
+        except tk.Error as error:
+            self.skipTest(str(error))
+        module.freeze()
+        for size, taps in ((20, 1), (20, 3), (64, 8), (64, 11)):
+            x, w = self.random(size), self.random(taps)
+            np.testing.assert_allclose(module["smooth"](x, w), np.correlate(x, w, "valid"), rtol=1e-4, atol=1e-5)
+
+    def test_checked_kernels(self):
+        module = tk.compile(SOURCE, target="cpu", checked=True)
+        count = module["pick"].prepare(V=range(1, 5001), D=8, N=range(1, 5001))
+        self.assertGreater(count, tk.compile(SOURCE, target="cpu")["pick"].prepare(
+            V=range(1, 5001), D=8, N=range(1, 5001)))
+        module.freeze()
+        table = self.random(100, 8)
+        ids = np.array([3, 99, 0], np.int32)
+        np.testing.assert_array_equal(module["pick"](table, ids), table[ids])
+        self.refused("index_out_of_bounds", lambda: module["pick"](table, ids + 1))
 
     def test_requests(self):
         module = tk.compile(SOURCE, target="cpu")

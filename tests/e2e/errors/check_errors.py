@@ -285,6 +285,8 @@ CASES = {
         COPY, ["build", "x.tk", "--emit", "bundle", "--target", "sm_90a", "--variant", "N"], 1, "--variant", {}),
     "bundle-dimension": (
         COPY, ["build", "x.tk", "--emit", "bundle", "--target", "sm_90a", "--variant", "Q=8"], 1, "dimension 'Q'", {}),
+    "bundle-range": (
+        COPY, ["build", "x.tk", "--emit", "bundle", "--target", "sm_90a", "--variant", "N=9..4"], 1, "got 9..4", {}),
     "bundle-architectures": (
         COPY, ["build", "x.tk", "--emit", "bundle", "--target", "sm_90a,soup"], 1, "'soup'", {}),
     "bundle-source-of-a-pipe": (
