@@ -15,6 +15,9 @@ volatile std::sig_atomic_t requested = 0;
 struct sigaction handler_before;
 bool inside = false;
 
+/// The scope of this thread that waits for long work.
+thread_local InterruptScope *waiting = nullptr;
+
 bool is_main_thread() noexcept {
   static thread_local const bool main = ::syscall(SYS_gettid) == ::getpid();
   return main;
@@ -39,7 +42,20 @@ bool is_ours(const struct sigaction &action) {
 
 } // namespace
 
-InterruptScope::InterruptScope() noexcept {
+InterruptScope::InterruptScope(From from) noexcept {
+  m_waits = from == From::long_work && !waiting;
+  if (m_waits)
+    waiting = this;
+  else if (from == From::now)
+    begin();
+}
+
+void InterruptScope::begin_long_work() noexcept {
+  if (waiting && !waiting->m_outermost)
+    waiting->begin();
+}
+
+void InterruptScope::begin() noexcept {
   if (!is_main_thread() || inside)
     return;
   struct sigaction action;
@@ -54,6 +70,8 @@ InterruptScope::InterruptScope() noexcept {
 }
 
 InterruptScope::~InterruptScope() {
+  if (m_waits)
+    waiting = nullptr;
   if (!m_outermost)
     return;
   struct sigaction now;

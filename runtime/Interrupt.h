@@ -8,13 +8,19 @@ namespace tk::detail {
 /// the main one, which are not the user's to interrupt, and where the process has no handler.
 class InterruptScope {
 public:
-  InterruptScope() noexcept;
+  /// Of work that may turn out to be short: system calls are left out until begin_long_work().
+  enum class From { now, long_work };
+  explicit InterruptScope(From from = From::now) noexcept;
   ~InterruptScope();
+  /// This thread's scope begins to note signals, if it does not yet.
+  static void begin_long_work() noexcept;
   InterruptScope(const InterruptScope &) = delete;
   InterruptScope &operator=(const InterruptScope &) = delete;
 
 private:
+  void begin() noexcept;
   bool m_outermost = false;
+  bool m_waits = false; ///< for begin_long_work
 };
 
 /// Whether a SIGINT came in the scope that this thread is in.

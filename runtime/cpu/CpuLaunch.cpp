@@ -90,7 +90,10 @@ ResolvedPlan resolve_plan(const detail::Executable &executable, const Signature 
 }
 
 void launch_plan(const ResolvedPlan &resolved, std::span<void *const> pointers) {
-  detail::InterruptScope scope;
+  // A launch is interrupted between two pieces of a loop, and behind each launch of a plan.
+  const bool has_one = resolved.launches.size() == 1;
+  using Scope = detail::InterruptScope;
+  Scope scope(has_one ? Scope::From::long_work : Scope::From::now);
   Memory scratch = allocate(resolved.scratch_total);
   auto *base = static_cast<char *>(scratch.get());
   const LaunchPlan &plan = resolved.executable->plan;

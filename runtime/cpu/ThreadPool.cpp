@@ -95,6 +95,7 @@ void ThreadPool::parallel_for(int64_t count, int64_t grain, tk_cpu_body body, vo
   std::unique_lock busy(m_busy, std::try_to_lock);
   if (!busy)
     return body(context, 0, count);
+  detail::InterruptScope::begin_long_work();
   int64_t chunks = chunks_per_thread * num_threads();
   const int64_t share = count / chunks + (count % chunks != 0);
   Job job{body, context, count, std::max(grain, std::min(share, max_chunk))};

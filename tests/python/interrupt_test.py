@@ -37,6 +37,25 @@ except KeyboardInterrupt:
     print("interrupted again", flush=True)
 """
 
+# A loop of some seconds in many pieces.
+LAUNCH = """
+import numpy as np
+import tk
+text = "kernel loop(x: f32[N], M: i64) -> (y: f32[N]) { y[i] = sum[k in 0..M](sin(x[i] + k)) }"
+loop = tk.compile(text, target="cpu")["loop"]
+x, y = np.ones(1 << 22, "f4"), np.full(1 << 22, np.nan, "f4")
+loop(x, 1, out=y)
+y[:] = np.nan
+print("ready", flush=True)
+try:
+    loop(x, 3000, out=y)
+    print("done", flush=True)
+except KeyboardInterrupt:
+    print("interrupted", np.isnan(y).any(), flush=True)
+loop(x, 1, out=y)
+print(np.isnan(y).any())
+"""
+
 
 class InterruptTest(unittest.TestCase):
     def test_nvrtc(self):
@@ -57,6 +76,17 @@ class InterruptTest(unittest.TestCase):
             process.send_signal(signal.SIGINT)
             self.assertEqual(process.stdout.readline().strip(), "interrupted again")
             self.assertEqual((process.wait(), process.stderr.read()), (0, ""))
+
+    def test_launch_on_the_cpu(self):
+        process = subprocess.Popen([sys.executable, "-c", LAUNCH], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        said = process.stdout.readline().strip()
+        if said != "ready":
+            self.skipTest(process.stderr.read().strip().splitlines()[-1])  # no NumPy
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        rest, errors = process.communicate(timeout=120)
+        self.assertEqual((rest.split(), errors), (["interrupted", "True", "False"], ""))
 
 
 if __name__ == "__main__":

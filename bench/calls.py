@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+"""The cost of a call from Python, of a kernel that does next to nothing on the CPU: microseconds, the least of several
+rounds, beside NumPy's and PyTorch's own addition.
+
+    PYTHONPATH=python bench/calls.py
+"""
+import sys
+import time
+
+import numpy as np
+
+import tk
+
+ADD = "kernel add(x: f32[N], y: f32[N]) -> (z: f32[N]) { z[i] = x[i] + y[i] }"
+ROUNDS, CALLS = 15, 5000
+
+
+def microseconds(call):
+    best = float("inf")
+    for _ in range(ROUNDS):
+        begin = time.perf_counter()
+        for _ in range(CALLS):
+            call()
+        best = min(best, time.perf_counter() - begin)
+    return best / CALLS * 1e6
+
+
+def rows(name, add, kernel, x, y, z):
+    bound = kernel.bind(x, y, out=z)
+    return [(f"{name}.add(x, y, out=z)", microseconds(lambda: add(x, y, out=z))),
+            ("kernel(x, y, out=z)", microseconds(lambda: kernel(x, y, out=z))),
+            ("kernel(x, y)", microseconds(lambda: kernel(x, y))),
+            ("bound()", microseconds(bound)),
+            ("bound(x, y, z)", microseconds(lambda: bound(x, y, z)))]
+
+
+def main():
+    kernel = tk.compile(ADD, target="cpu")["add"]
+    found = rows("np", np.add, kernel, *(np.ones(8, np.float32) for _ in range(3)))
+    try:
+        import torch
+    except ImportError:
+        print("not measured: PyTorch (it is not installed)", file=sys.stderr)
+    else:
+        torch.set_num_threads(1)
+        found += rows("torch", torch.add, kernel, *(torch.ones(8) for _ in range(3)))
+    for call, time_of_one in found:
+        print(f"{call:28s} {time_of_one:8.2f} us")
+
+
+if __name__ == "__main__":
+    main()
