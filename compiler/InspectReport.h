@@ -11,8 +11,8 @@ namespace tk {
 /// Sizes by dimension, then scalars, in the signature's order.
 using GivenVariables = std::vector<std::optional<Scalar>>;
 
-/// What is assumed of usual tensors of sizes that may be known (`dims`, in the signature's order). Where
-/// all are, they and the scalars' defaults decide the conditions of schedules and cases.
+/// What is assumed of usual tensors of sizes that may be known (`dims`, in the signature's order).
+/// Where all are, they and the scalars' defaults decide the conditions of schedules and cases.
 Facts factsAt(const Signature &signature, std::span<const std::optional<int64_t>> dims);
 
 /// The cost of a launch by the name of its function; null where it is not known.

@@ -368,9 +368,11 @@ class _Call:
         missing = [i for i in range(kernel._num_params, len(self.given)) if self.given[i] is None]
         if not missing:
             return
-        if not tensors:
+        target = kernel._module.target if kernel._module else ""
+        if not tensors and target != "cpu" and not target.startswith("emu"):
             raise TypeError(f"{kernel.signature}: give the results as out=, there is no tensor "
                             "to make them like")
+        sample = tensors[0] if tensors else None  # NumPy's arrays
         count = LIB.tk_kernel_num_dims(kernel._handle)
         dims = (ctypes.c_int64 * max(count, 1))()
         check(LIB.tk_kernel_solve(kernel._handle, self.values, len(self.values), dims))
@@ -383,6 +385,6 @@ class _Call:
             shape, rank = (ctypes.c_int64 * 8)(), ctypes.c_int32()
             check(LIB.tk_kernel_shape_for(kernel._handle, i, self.values, len(self.values), shape,
                                           ctypes.byref(rank)))
-            self.given[i] = _tensors.empty_like(tensors[0], kernel._arguments[i].dtype,
+            self.given[i] = _tensors.empty_like(sample, kernel._arguments[i].dtype,
                                                 tuple(shape[:rank.value]))
             self._keep.append(self._fill(i, self.given[i]))

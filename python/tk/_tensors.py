@@ -124,12 +124,16 @@ def _fill_torch(value, tensor):
 
 
 def empty_like(sample, dtype, shape):
-    """A tensor of the sample's library and device, with a type of tk's."""
+    """A tensor of the sample's library and device, with a type of tk's; without a sample NumPy's."""
     if _is_torch(sample):
         torch = sys.modules["torch"]
         return torch.empty(shape, dtype=getattr(torch, _TORCH_NAMES[dtype]), device=sample.device)
-    numpy = sys.modules.get("numpy")
-    is_array = numpy is not None and isinstance(sample, numpy.ndarray)
+    if sample is None:
+        import numpy
+        is_array = True
+    else:
+        numpy = sys.modules.get("numpy")
+        is_array = numpy is not None and isinstance(sample, numpy.ndarray)
     library = "numpy" if is_array else type(sample).__module__.split(".")[0]
     if library in ("numpy", "cupy"):
         name = _NUMPY_NAMES[dtype]

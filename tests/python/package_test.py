@@ -115,6 +115,14 @@ where P == N / 2 + M {
             self.assertIn("argument 'N' is 4, but argument 'x' has the extent 5", error.message)
         self.refused("shape_mismatch", lambda: kernel(5, x, w[:100]))
 
+    def test_scalars_alone(self):
+        source = "kernel steps(N: i32, by: f32) -> (y: f32[N]) { y[i] = by * i }"
+        y = tk.compile(source, target="cpu")["steps"](4, 0.5)
+        np.testing.assert_array_equal(y, np.array([0, 0.5, 1, 1.5], "f4"))
+        self.refused("shape_mismatch", lambda: tk.compile(source, target="cpu")["steps"](-1, 0.5))
+        with self.assertRaisesRegex(TypeError, "give the results as out="):
+            tk.compile(source, target="sm_90a")["steps"](4, 0.5)
+
     def test_the_library(self):
         source = "import std\nkernel k(x: f32[R, C]) -> (y: f32[R, C]) { y[r, c] = rms_norm(x[r], c, 0.0) }\n"
         x = np.array([[3, 3], [-2, 2]], "f4")
