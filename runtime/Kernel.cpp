@@ -299,9 +299,9 @@ Expected<std::string> KernelImpl::stage(std::string_view stage, std::string_view
 Expected<std::string> KernelImpl::text_for(std::string_view stage, std::string_view target,
                                            std::span<const std::optional<int64_t>> dims) {
   if (dims.size() != signature().dims.size())
-    return Error(ErrorCode::invalid_argument, "kernel '" + signature().name + "' has " +
+    return Error(ErrorCode::invalid_argument, "kernel '" + signature().name + "': expected " +
                                                   std::to_string(signature().dims.size()) +
-                                                  " dimensions, got " +
+                                                  " sizes, one for each dimension, got " +
                                                   std::to_string(dims.size()));
   for (size_t d = 0; d < dims.size(); ++d)
     if (dims[d] && *dims[d] < 0)

@@ -321,6 +321,13 @@ where P == N / 2 + M {
         self.assertEqual(cost["target"], "sm_90a")
         self.assertGreater(cost["launches"][0]["predicted_us"], 100)
         self.refused("invalid_argument", lambda: kernel.inspect("sm_90a", {"M": 4096}, cost_only=True))
+        try:
+            report = kernel.inspect("sm_90a", dims)
+            self.assertGreater(report["launches"][0]["registers"], 30)
+            self.assertGreater(report["launches"][0]["predicted_us"], 100)
+            self.assertNotIn("predicted_us", kernel.inspect("sm_90a")["launches"][0])
+        except tk.Error as error:
+            self.assertIn(error.code, ("no_nvrtc", "nvrtc_too_old"))
         self.refused("invalid_argument", lambda: kernel.inspect(dims=dims))
         for dims in ({"P": 1}, {"M": -1}, {"M": 1.5}, {"M": 2**63}):
             self.refused("invalid_argument", lambda dims=dims: kernel.explain("sm_90a", dims))

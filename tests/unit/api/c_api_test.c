@@ -122,6 +122,38 @@ static void dlpack(const tk_kernel *kernel) {
   CHECK(tk_value_from_dlpack(NULL, &values[0]) == TK_INVALID_ARGUMENT);
 }
 
+/* The text of a stage or report for N elements; "" where it is refused. */
+static const char *text_at(const tk_kernel *kernel, const char *stage, int64_t n) {
+  static char copy[100000];
+  char *text = NULL;
+  size_t size = 0;
+  copy[0] = 0;
+  if (tk_kernel_text_for(kernel, stage, "sm_90a", &n, 1, &text, &size) == TK_OK) {
+    snprintf(copy, sizeof copy, "%s", text);
+    CHECK(strlen(text) == size);
+    tk_text_free(text);
+  }
+  return copy;
+}
+
+static void texts_for_sizes(const tk_kernel *kernel) {
+  char *text = NULL;
+  const int64_t sizes[2] = {8, 8};
+  CHECK(strstr(text_at(kernel, "cuda", 1000), "__global__") != NULL);
+  CHECK(strstr(text_at(kernel, "cuda", -1), "__global__") != NULL);
+  CHECK(strstr(text_at(kernel, "explain", 1000), "z[i] = a * x[i] + y[i]") != NULL);
+  CHECK(strstr(text_at(kernel, "cost", 1 << 20), "\"predicted_us\":") != NULL);
+  CHECK(strcmp(text_at(kernel, "cost", -1), "") == 0);
+  CHECK(strstr(tk_last_error(), "once all of its dimensions are") != NULL);
+  CHECK(strcmp(text_at(kernel, "soup", 8), "") == 0);
+  CHECK(strcmp(text_at(kernel, "cuda", -2), "") == 0);
+  CHECK(strstr(tk_last_error(), "dimension 'N': expected a size, got -2") != NULL);
+  CHECK(tk_kernel_text_for(kernel, "cuda", "sm_90a", sizes, 2, &text, NULL) == TK_INVALID_ARGUMENT);
+  CHECK(strstr(tk_last_error(), "expected 1 sizes, one for each dimension, got 2") != NULL);
+  CHECK(tk_kernel_text_for(kernel, "inspect", "cpu", sizes, 1, &text, NULL) == TK_INVALID_ARGUMENT);
+  CHECK(tk_kernel_text_for(kernel, "cuda", "sm_90a", NULL, 1, &text, NULL) == TK_INVALID_ARGUMENT);
+}
+
 static void checked(void) {
   static const char take[] = "kernel take(x: f32[N], at: i32[B]) -> (y: f32[B]) {\n"
                              "  y[b] = x[at[b]]\n"
@@ -167,6 +199,7 @@ int main(void) {
   CHECK(strstr(tk_last_error(), "it has axpy") != NULL);
   CHECK(tk_module_kernel(module, NULL, &kernel) == TK_OK);
   look(module, kernel);
+  texts_for_sizes(kernel);
   CHECK(tk_kernel_text(kernel, "cuda", "sm_90a", &text, &size) == TK_OK);
   CHECK(text && size == strlen(text) && strstr(text, "__global__") != NULL);
   tk_text_free(text);
