@@ -374,6 +374,7 @@ void BoundImpl::launch(Stream stream, std::span<void *const> pointers) const {
     return;
   }
   cuda::DeviceContext &device = gpu.module->device();
+  cuda::ScopedContext scope(device); // one for all of the launch
   cuda::CUdeviceptr base = 0;
   if (scratch_bytes > 0)
     base = scratch->acquire(stream.handle, scratch_bytes, cuda::is_capturing(device, stream.handle),

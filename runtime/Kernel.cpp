@@ -240,8 +240,11 @@ bool KernelImpl::launch_known(Stream stream, std::span<const tk_value> values, c
   std::span<void *> pointers = std::span(storage).first(call->tensors.size());
   if (!call->addresses_of(values, pointers))
     return false; // the checks name the tensor
-  if (call->bound->variant->executable.kind == Executable::Kind::cuda)
+  std::optional<cuda::ScopedContext> scope;
+  if (call->bound->variant->executable.kind == Executable::Kind::cuda) {
+    scope.emplace(call->bound->gpu.module->device()); // one for the checks and the launch
     check_device_pointers(*call->bound, pointers);
+  }
   call->bound->launch(stream, pointers);
   return true;
 }

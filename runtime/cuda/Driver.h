@@ -130,21 +130,28 @@ private:
   std::shared_ptr<const std::string> m_last_launch;
 };
 
-/// Makes a device's context current while in scope.
+/// Makes a device's context current while in scope. Scopes within one of the same device call
+/// nothing.
 class ScopedContext {
 public:
-  explicit ScopedContext(DeviceContext &device) : m_device(device) {
-    m_device.check(m_device.driver->ctx_push_current(m_device.context), "cuCtxPushCurrent");
+  explicit ScopedContext(DeviceContext &device) : m_device(device), m_outer(innermost) {
+    if (m_outer != &m_device)
+      m_device.check(m_device.driver->ctx_push_current(m_device.context), "cuCtxPushCurrent");
+    innermost = &m_device;
   }
   ~ScopedContext() {
+    innermost = m_outer;
     CUcontext previous;
-    m_device.driver->ctx_pop_current(&previous);
+    if (m_outer != &m_device)
+      m_device.driver->ctx_pop_current(&previous);
   }
   ScopedContext(const ScopedContext &) = delete;
   ScopedContext &operator=(const ScopedContext &) = delete;
 
 private:
+  static inline thread_local const DeviceContext *innermost = nullptr;
   DeviceContext &m_device;
+  const DeviceContext *m_outer;
 };
 
 } // namespace tk::cuda

@@ -22,6 +22,15 @@ CUresult cuDriverGetVersion(int *version) {
   *version = asked ? std::atoi(asked) : state.driver_version;
   return 0;
 }
+CUresult cuCtxPushCurrent_v2(CUcontext) {
+  ++state.contexts_pushed;
+  ++state.contexts_current;
+  return 0;
+}
+CUresult cuCtxPopCurrent_v2(CUcontext *) {
+  --state.contexts_current;
+  return 0;
+}
 CUresult cuInit(unsigned) {
   const char *asked = std::getenv("FAKE_CUDA_INIT");
   return asked ? std::atoi(asked) : 0;

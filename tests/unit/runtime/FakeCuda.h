@@ -15,6 +15,8 @@ struct FakeCudaState {
   int alloc_result = 0;
   int load_result = 0;
   int pointer_result = 0;
+  int contexts_pushed = 0;
+  int contexts_current = 0; ///< pushed and not yet popped
   int live_allocations = 0;
   int allocations = 0;
   int modules_loaded = 0;

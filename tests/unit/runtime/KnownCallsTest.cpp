@@ -106,6 +106,21 @@ TEST_CASE_METHOD(test::GpuGemm, "launches on a GPU allocate nothing", "[known]")
   CHECK(fake().launches.size() == 22);
 }
 
+TEST_CASE_METHOD(test::GpuGemm, "a launch makes its context current once", "[known]") {
+  REQUIRE(run());
+  fake().contexts_pushed = 0;
+  REQUIRE(run());
+  CHECK(fake().contexts_pushed == 1);
+  fake().pointer_result = 1;
+  CHECK(failure() == ErrorCode::invalid_argument);
+  fake().pointer_result = 0;
+  fake().launch_result = 1;
+  CHECK_FALSE(run());
+  fake().launch_result = 0;
+  REQUIRE(run());
+  CHECK(fake().contexts_current == 0);
+}
+
 TEST_CASE_METHOD(test::GpuGemm, "a known call refuses host memory", "[known]") {
   REQUIRE(run());
   fake().pointer_result = 1;
