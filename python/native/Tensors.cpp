@@ -69,6 +69,20 @@ bool give_up() {
   return false;
 }
 
+/// Does the memory hold the negated values? PyTorch has such views of the imaginary parts of
+/// conjugates: no two of their elements are neighbours.
+bool may_be_negated(PyObject *tensor, const tk_value &value) {
+  static PyObject *const name = PyUnicode_InternFromString("is_neg");
+  if (value.strides &&
+      std::find(value.strides, value.strides + value.rank, 1) != value.strides + value.rank)
+    return false;
+  PyObject *answer = PyObject_CallMethodObjArgs(tensor, name, nullptr);
+  if (!answer)
+    return give_up(); // another library's
+  Py_DecRef(answer);
+  return answer == Py_True;
+}
+
 Source ask(PyTypeObject *type) {
   Source source;
   source.type = type;
@@ -111,8 +125,8 @@ bool describe(PyObject *tensor, bool is_written, Described &described) {
     DLTensor view;
     if (described.source.api->tensor_from_object(tensor, &view) != 0)
       return give_up();
-    return library.from_dlpack(&view, &described.value) == TK_OK &&
-           view.ndim <= max_rank; // the tensor keeps shape and strides
+    return library.from_dlpack(&view, &described.value) == TK_OK && view.ndim <= max_rank &&
+           !may_be_negated(tensor, described.value); // the tensor keeps shape and strides
   }
   if (!described.source.is_array)
     return false;

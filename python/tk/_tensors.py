@@ -83,7 +83,7 @@ def _fill_host(value, array, interface, is_written):
 def form_of(tensor, is_written=False):
     """All but the address of a tensor that a bound kernel rests on, to be compared."""
     if _is_torch(tensor):
-        return tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.device
+        return tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.device, tensor.is_neg()
     flags = getattr(tensor, "flags", None)
     if flags is not None and hasattr(tensor, "__array_interface__"):
         return tensor.dtype, tensor.shape, tensor.strides, not is_written or flags.writeable
@@ -109,6 +109,8 @@ def address_of(tensor):
 
 def _fill_torch(value, tensor):
     torch = sys.modules["torch"]
+    if tensor.is_neg():
+        raise Error("unsupported", "the memory of this view holds negated values: pass tensor.resolve_neg()")
     for dtype, name in enumerate(_TORCH_NAMES):
         if getattr(torch, name, None) == tensor.dtype:
             break

@@ -461,6 +461,11 @@ class TorchOnCpuTest(unittest.TestCase):
                 bound(*tensors)
         with self.assertRaises(tk.Error):
             axpy(x, y[:3], out=z)
+        imaginary = torch.full((3, 4), 1 + 2j).conj().imag
+        with self.assertRaisesRegex(tk.Error, "negated"):
+            module["rows"](imaginary)
+        torch.testing.assert_close(module["rows"](imaginary.resolve_neg()), torch.full((3,), -8.0))
+        torch.testing.assert_close(module["rows"](torch.ones(6, 8)[::2, ::2]), torch.full((3,), 4.0))
         weight = torch.nn.Parameter(torch.randn(4, 3))
         rows = torch.randn(5, 4)
         with torch.no_grad():
