@@ -18,6 +18,8 @@ static constexpr PatternInfo simplifyPatterns[] = {
     {.name = "merge-equal", .summary = "Merge reductions and scans that are equal."},
     {.name = "separate-products", .summary = "Give each contraction in a sum a sum of its own."},
     {.name = "hoist-factors", .summary = "Move factors that do not vary out of a sum."},
+    {.name = "group-factors",
+     .summary = "Multiply the factors of a sum in the order that makes two operands of them."},
     {.name = "reuse-weights", .summary = "Reuse exponentials that are the elements of a sum."},
     {.name = "running-maxima",
      .summary = "Refer exponentials to the running maximum of their loop."},

@@ -41,6 +41,8 @@ public:
   bool read();
   /// True if each index of the operand is an index of `value`, a value of the compute op.
   bool coversIndicesOf(mlir::Value value);
+  /// True if the operand is over iteration indices alone, not over values derived from them.
+  bool hasBareIndices() const { return groups.empty(); }
   double bytes();
   /// Stores the operand by a compute op of its own, with the sum's index last, and replaces it by a
   /// load. The same holds for `rows`, which are over all indices but the sum's. With `isMasked` the

@@ -17,9 +17,11 @@
 // 5. `separate-products`: split a sum of several products into one sum each (SeparateProducts.cpp).
 // 6. `hoist-factors`: apply an invariant factor to the sum instead of to each element
 //    (HoistFactors.cpp).
-// 7. `reuse-weights`: replace `exp(x - logsumexp)` by a softmax numerator over its sum
+// 7. `group-factors`: multiply the factors of a sum in the order that makes two operands of them
+//    (GroupFactors.cpp).
+// 8. `reuse-weights`: replace `exp(x - logsumexp)` by a softmax numerator over its sum
 //    (SummedWeights.cpp).
-// 8. `running-maxima`: take exponentials under the running maximum if they are taken under the
+// 9. `running-maxima`: take exponentials under the running maximum if they are taken under the
 //    greater of it and another value (RunningReferences.cpp).
 //
 // `fold` runs again after `unroll` and at the end if anything changed. `merge-equal` runs last,
@@ -37,6 +39,7 @@
 #include "passes/Patterns.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/tensor/normalize/RunningReferences.h"
+#include "passes/tensor/normalize/GroupFactors.h"
 #include "passes/tensor/normalize/SeparateProducts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -357,6 +360,11 @@ struct SimplifyPass : tk::impl::SimplifyBase<SimplifyPass> {
           ++numHoisted;
           changed = true;
         }
+    });
+    // Factors that do not vary have left.
+    forComputes("group-factors", [&](ComputeOp compute) {
+      for (ReduceOp reduce : collectReductions(compute))
+        changed |= groupFactors(reduce);
     });
     forComputes("reuse-weights",
                 [&](ComputeOp compute) { changed |= reuseSummedWeights(compute) > 0; });

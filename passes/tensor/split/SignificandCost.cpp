@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/ComputedFactor.h"
+#include "passes/analysis/ScalarExpr.h"
 #include "passes/analysis/SizeFacts.h"
 #include "passes/machine/CoreTiles.h"
 #include "passes/machine/CostModel.h"
@@ -55,12 +56,10 @@ struct Extents {
 
 } // namespace
 
-/// What the sum of `term` is over.
-static Extents extentsOf(KernelOp kernel, ComputeOp compute, ReduceOp reduce, Value term) {
-  auto [left, right] = *factorsOf(term);
-  auto reads = [](LoadOp load, Value index) {
-    return llvm::is_contained(load.getIndices(), index);
-  };
+/// What the sum of products of `left` and `right` is over.
+static Extents extentsOf(KernelOp kernel, ComputeOp compute, ReduceOp reduce, Value left,
+                         Value right) {
+  auto reads = [](Value factor, Value index) { return Dependence(ValueRange{index}).on(factor); };
   // The innermost index of either factor alone is cut into tiles, all others count tiles.
   Extents extents;
   for (auto [index, extent] :
@@ -76,6 +75,12 @@ static Extents extentsOf(KernelOp kernel, ComputeOp compute, ReduceOp reduce, Va
   extents.terms = static_cast<int64_t>(guessSize(kernel, reduce.getUpper()[0]));
   extents.pairs = countPairsOf(partsOf(left.getType()), partsOf(right.getType()));
   return extents;
+}
+
+/// What the sum of `term` is over.
+static Extents extentsOf(KernelOp kernel, ComputeOp compute, ReduceOp reduce, Value term) {
+  auto [left, right] = *factorsOf(term);
+  return extentsOf(kernel, compute, reduce, left, right);
 }
 
 /// What it takes to store, and to add up in a launch of their own, `count` sums for each result.
@@ -201,4 +206,30 @@ bool SignificandCost::pays(ArrayRef<ReduceOp> sums) {
       }
     }
   return saved > cost && scratch <= mostScratch;
+}
+
+/// Does the product of f32 operands, of which the computed ones have `bytesStored` bytes, save more
+/// by parts than it costs to store the computed ones and the parts?
+bool SignificandCost::paysStored(ReduceOp reduce, Value left, Value right, double bytesStored) {
+  if (!areSizesKnown({reduce}))
+    return false;
+  Extents extents = extentsOf(kernel, compute, reduce, left, right);
+  if (extents.terms < elementsOfSlice || !extents.hasTiles())
+    return false;
+  // Both operands' indices: those of one are rows or columns, and the sum's.
+  auto elementsOf = [&](Value factor) {
+    auto elements = static_cast<double>(extents.terms);
+    for (auto [index, extent] :
+         llvm::zip_equal(compute.getBlock()->getArguments(), compute.getExtents()))
+      if (Dependence(ValueRange{index}).on(factor))
+        elements *= guessSize(kernel, extent);
+    return elements;
+  };
+  const double elements = elementsOf(left) + elementsOf(right);
+  const double bytesOfParts = bytesOfPart * static_cast<double>(1 + partsOf(left.getType()));
+  constexpr double bytesOfElement = 4;
+  const double cost = cost::launch * (launchesBeside + 2) + cost::byte * 2 * bytesStored +
+                      cost::byte * (2 * bytesOfElement + bytesOfParts) * elements;
+  return bytesOfParts * elements <= mostScratch &&
+         timeOnCores(extents, mostCuts, processors) - timeByParts(extents, 1, processors) > cost;
 }

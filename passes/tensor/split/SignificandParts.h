@@ -61,6 +61,9 @@ struct SignificandCost {
   /// The number of blocks that divide the pairs of parts of the compute op's only contraction among
   /// themselves.
   int64_t countShares(ReduceOp reduce);
+  /// True if the product of `left` and `right` in f32 saves more than the parts of its operands
+  /// cost, and the `bytesStored` of those that are computed.
+  bool paysStored(ReduceOp reduce, mlir::Value left, mlir::Value right, double bytesStored);
   /// Is the plain product `reduce` of f32 and 16 bits faster if the narrow factor is stored in f32?
   bool paysWidened(ReduceOp reduce);
 
@@ -68,6 +71,10 @@ private:
   double savedOf(ReduceOp reduce, mlir::Value term);
   bool areSizesKnown(llvm::ArrayRef<ReduceOp> sums);
 };
+
+/// Stores the computed f32 operands of contractions in `compute` by compute ops of their own, if
+/// the contraction by parts then takes less time (ComputedOperands.cpp).
+void storeComputedOperands(KernelOp kernel, ComputeOp compute, int64_t processors);
 
 /// A tensor's parts, and the scales of its rows. A row has the elements of one result's sum.
 struct StoredParts {

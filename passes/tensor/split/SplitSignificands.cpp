@@ -4,7 +4,8 @@
 // 8 bits give its 24 bits, and the exponent ranges are equal. Six of the nine products of two
 // decompositions give the f32 product to 2^-24. They take less time than CUDA cores take for one.
 //
-// 1. Find sums of products of two f32 loads, of default precision, on a target with wgmma.
+// 1. Find sums of products of two f32 loads, of default precision, on a target with wgmma. Store an
+//    operand that is computed first (ComputedOperands.cpp).
 // 2. Find the greatest finite magnitude of each row; a row is the elements that one result sums.
 //    Rows from 2^-28 up to 2^127 keep their scale. Greater rows are halved, because their first
 //    part could round to infinity. Smaller rows are multiplied by up to 2^24, so that their third
@@ -262,6 +263,8 @@ void SignificandSplitting::widen(ReduceOp reduce) {
 }
 
 unsigned SignificandSplitting::run(ComputeOp compute) {
+  if (!options.always)
+    storeComputedOperands(kernel, compute, processors);
   SmallVector<ReduceOp> sums;
   for (ReduceOp reduce : compute.getBlock()->getOps<ReduceOp>())
     if (isSplit(reduce))
