@@ -51,6 +51,8 @@ static constexpr PatternInfo fetchPatterns[] = {
 };
 
 static constexpr PatternInfo splitPatterns[] = {
+    {.name = "segments",
+     .summary = "Sort the terms of sums by the entry of a table that has to equal an index."},
     {.name = "chunks", .summary = "Cut long reductions of few results in parallel chunks."},
     {.name = "distances", .summary = "Take sums of squared distances from sums that exist."},
     {.name = "scans", .summary = "Cut long scans of few rows in parallel chunks."},

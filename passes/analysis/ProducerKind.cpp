@@ -32,4 +32,10 @@ ProducerKind classify(OpResult producer) {
   return kind;
 }
 
+bool replacesParameter(KernelOp kernel, ComputeOp compute) {
+  OperandRange returned = kernel.getReturn().getResults();
+  return llvm::any_of(returned.drop_front(kernel.getResultNames().size()),
+                      [&](Value value) { return value.getDefiningOp() == compute; });
+}
+
 } // namespace tk

@@ -19,6 +19,9 @@ ProducerKind classify(mlir::OpResult producer);
 /// What the producer's element is computed by, in its statement.
 llvm::SmallVector<mlir::Operation *> getProducerSlice(mlir::OpResult producer);
 
+/// True if a result replaces a parameter, which has axes of its own.
+bool replacesParameter(KernelOp kernel, ComputeOp compute);
+
 } // namespace tk
 
 #endif // TK_PASSES_ANALYSIS_PRODUCERKIND_H

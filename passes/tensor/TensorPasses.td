@@ -165,7 +165,7 @@ def MaterializeOperands : Pass<"tk-materialize-operands", "::mlir::ModuleOp"> {
     Each pattern stores one kind of operand by a compute op of its own:
 
     - an operand whose contiguous axis is not the index of the sum,
-    - an operand that a table gives each row, and rows summed by the entry of a table,
+    - an operand that a table gives each row,
     - an operand whose rows are gathered through a table,
     - an operand that is packed, with several numbers to a byte,
     - an operand whose rows have no alignment,

@@ -119,13 +119,15 @@ bool tk::groupFactors(ReduceOp reduce) {
   Value operands[2];
   for (unsigned side : {0U, 1U})
     for (Value value : sides[side])
-      operands[side] = operands[side] ? Value(arith::MulFOp::create(builder, term.getLoc(),
-                                                                    operands[side], value))
-                                      : value;
+      operands[side] =
+          operands[side]
+              ? Value(arith::MulFOp::create(builder, term.getLoc(), operands[side], value))
+              : value;
   Value product = arith::MulFOp::create(builder, term.getLoc(), operands[0], operands[1]);
   note(reduce, passName, Verdict::Derived,
-       "the factors of the " + describe(reduce) + " are multiplied in the order that makes two "
-                                                  "operands of them");
+       "the factors of the " + describe(reduce) +
+           " are multiplied in the order that makes two "
+           "operands of them");
   yield->setOperand(0, product);
   return true;
 }

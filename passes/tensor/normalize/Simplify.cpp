@@ -38,8 +38,8 @@
 #include "passes/Passes.h"
 #include "passes/Patterns.h"
 #include "passes/analysis/ScalarExpr.h"
-#include "passes/tensor/normalize/RunningReferences.h"
 #include "passes/tensor/normalize/GroupFactors.h"
+#include "passes/tensor/normalize/RunningReferences.h"
 #include "passes/tensor/normalize/SeparateProducts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -28,12 +28,12 @@
 #include "passes/analysis/ComputedFactor.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
+#include "passes/analysis/ProducerKind.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/analysis/SizeFacts.h"
 #include "passes/machine/RowOrderCost.h"
 #include "passes/tensor/operands/RowOrder.h"
-#include "passes/tensor/ranges/DivideIndices.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/SmallBitVector.h"

@@ -203,12 +203,6 @@ static bool endsProduct(ComputeOp compute) {
   });
 }
 
-bool tk::replacesParameter(KernelOp kernel, ComputeOp compute) {
-  OperandRange returned = kernel.getReturn().getResults();
-  return llvm::any_of(returned.drop_front(kernel.getResultNames().size()),
-                      [&](Value value) { return value.getDefiningOp() == compute; });
-}
-
 /// The statements without reductions, and their indices, that go over the groups' elements where
 /// `readers` read them.
 static llvm::SetVector<Index> findElements(KernelOp kernel, ArrayRef<ComputeOp> readers, Index main,

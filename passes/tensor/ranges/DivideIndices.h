@@ -20,9 +20,6 @@ struct Groups {
 /// True if `extent` is a multiple of `size` in every launch that this code is for.
 bool isMultipleOf(KernelOp kernel, mlir::Value extent, int64_t size);
 
-/// True if a result replaces a parameter, which has axes of its own.
-bool replacesParameter(KernelOp kernel, ComputeOp compute);
-
 /// Splits the index at `position` of `compute` into group and position. `compute` is replaced, and
 /// loads of its results are rewritten.
 void divideIndex(ComputeOp compute, unsigned position, const Groups &groups);

@@ -31,6 +31,7 @@
 #include "passes/Passes.h"
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/Notes.h"
+#include "passes/analysis/ProducerKind.h"
 #include "passes/analysis/ScalarExpr.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"

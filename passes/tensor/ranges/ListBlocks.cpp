@@ -27,6 +27,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/ComputedFactor.h"
+#include "passes/analysis/ProducerKind.h"
 #include "passes/tensor/ranges/ChainMasks.h"
 #include "passes/tensor/ranges/DivideIndices.h"
 

@@ -15,6 +15,8 @@
 // 5. The reduction then combines the partial results in a fixed order. Results therefore repeat bit
 //    by bit.
 //
+// Before, the terms of sums by the entry of a table are sorted (SumSegments.cpp).
+//
 // The pass leaves products that tk-split-contractions cuts to that pass. It also declines online
 // reductions, and a reduction that another compute op carries together with one that needs it
 // (tk-split-chains).
@@ -35,6 +37,7 @@
 #include "passes/plan/ScheduleBlock.h"
 #include "passes/tensor/normalize/Simplify.h"
 #include "passes/tensor/split/SplitContractions.h"
+#include "passes/tensor/split/SumSegments.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
@@ -144,6 +147,10 @@ struct SplitReductionsPass : tk::impl::SplitReductionsBase<SplitReductionsPass> 
     NamedPatterns patterns(getOperation(), getArgument(), disable, only);
     if (failed(patterns.verify()))
       return signalPassFailure();
+    if (getOperation()->hasAttr(gpu::targetAttrName))
+      patterns.run("segments", [&] {
+        getOperation()->walk([&](KernelOp kernel) { numSplit += sumSegments(kernel); });
+      });
     ReductionSplitter splitter(chunk);
     patterns.run("chunks", [&] {
       SmallVector<ComputeOp> computes;
