@@ -5,6 +5,7 @@
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/analysis/SizeFacts.h"
+#include "passes/machine/TileFacts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -12,12 +13,9 @@
 using namespace mlir;
 using namespace tk;
 
-/// What an extent that nothing is known of is taken to be.
-static constexpr int64_t unboundedExtent = int64_t(1) << 14;
-
 double tk::guessSize(KernelOp kernel, Value extent) {
   std::optional<int64_t> upper = getSizeFact(kernel, extent).upper;
-  return static_cast<double>(std::max<int64_t>(upper.value_or(unboundedExtent), 1));
+  return static_cast<double>(std::max<int64_t>(upper.value_or(assumedExtent), 1));
 }
 
 static std::string nameOf(ArrayAttr names, unsigned position) {

@@ -27,7 +27,9 @@
 #include "passes/Passes.h"
 #include "passes/analysis/SizeFacts.h"
 #include "passes/layout/TileComponents.h"
+#include "passes/machine/Costs.h"
 #include "passes/machine/Machine.h"
+#include "passes/machine/TileFacts.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -43,12 +45,6 @@ namespace tk {
 using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
-
-/// Bytes from which on a launch gains: eight times the second-level cache of an H200. Measured
-/// there: 448 MB and more gain, 256 MB do not.
-static constexpr int64_t muchMoved = int64_t(400) << 20;
-/// Registers that a thread computes with (tk-limit-registers).
-static constexpr int64_t workingRegisters = 32;
 
 /// Does `value` follow from the block's number?
 static bool dependsOnBlock(Value value) {
@@ -137,7 +133,7 @@ struct KeepReads : tk::impl::KeepReadsBase<KeepReads> {
     if (moved == 0 || !hasRegistersLeft(function, loads))
       return;
     // A cluster's blocks share what its program moves.
-    int64_t least = llvm::divideCeil(muchMoved * function.getCluster(), moved);
+    int64_t least = llvm::divideCeil(cost::bytesThatNeedHints * function.getCluster(), moved);
     std::optional<int64_t> most = getSizeFact(kernel, launch.getGridX()).upper;
     if (most && *most < least)
       return;

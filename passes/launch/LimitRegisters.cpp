@@ -37,6 +37,7 @@
 #include "passes/analysis/TileLoops.h"
 #include "passes/layout/TileComponents.h"
 #include "passes/machine/Machine.h"
+#include "passes/machine/TileFacts.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -55,9 +56,6 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-/// What a thread computes addresses and expressions with.
-static constexpr int64_t workingRegisters = 32, workingWithFunnels = 48, workingInSteps = 36,
-                         workingWithMasks = 24;
 /// Loops with fewer registers left over convert early of themselves.
 static constexpr int64_t spareInSteps = 24;
 /// With so many blocks on a multiprocessor some always load; with more they hide latencies of

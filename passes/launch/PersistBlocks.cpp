@@ -34,6 +34,7 @@
 #include "passes/Patterns.h"
 #include "passes/analysis/TileLoops.h"
 #include "passes/layout/BulkBox.h"
+#include "passes/machine/TileFacts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -50,9 +51,6 @@ namespace tk {
 using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
-
-/// Elements of 16 bits of the widest access.
-static constexpr int64_t mostInVector = 8;
 
 /// The function's only number of a block; null if there are several or none.
 static ProgramIdOp findProgramId(FuncOp function) {
@@ -220,7 +218,7 @@ struct PersistBlocks : tk::impl::PersistBlocksBase<PersistBlocks> {
           // Where there are many, steps of whole vectors cost none (tk-align-rows).
           int64_t unit = function.getCluster();
           if (tiles.getPersistent() > 1)
-            unit = std::max<int64_t>(unit, mostInVector);
+            unit = std::max<int64_t>(unit, halvesOfVector);
           persist(function, *arguments, target.getProcessors() * tiles.getPersistent(), unit);
           ++numPersistent;
         }

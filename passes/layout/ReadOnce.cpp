@@ -274,7 +274,6 @@ static bool dependsOnBlock(gpu::FuncOp function, const llvm::SmallDenseSet<Value
 }
 
 bool tk::isStreamedOnce(gpu::LoadOp load) {
-  constexpr int64_t vectorBytes = 16;
   auto function = load->getParentOfType<gpu::FuncOp>();
   auto type = dyn_cast<RankedTensorType>(load.getType());
   gpu::LayoutAttr layout = gpu::getLayout(load.getType());
@@ -282,7 +281,7 @@ bool tk::isStreamedOnce(gpu::LoadOp load) {
   auto buffer = dyn_cast<BlockArgument>(load.getBuffer());
   if (!type || !layout || !loop || !buffer || load.getRun() > 1 ||
       !type.getElementType().isIntOrFloat() || gpu::getPlan(function).inPlace ||
-      load.getVector() * type.getElementTypeBitWidth() != vectorBytes * 8 ||
+      load.getVector() * type.getElementTypeBitWidth() != vectorBits ||
       !haveThreadsTheirOwn(layout) || !isMultiplied(load.getResult()))
     return false;
   if (loop->walk([](gpu::StoreOp) { return WalkResult::interrupt(); }).wasInterrupted())

@@ -30,6 +30,8 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
 
+#include "passes/machine/TileFacts.h"
+
 #include "dialects/tkgpu/TkGpuPlan.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -46,8 +48,6 @@ namespace tk {
 using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
-
-static constexpr int64_t kWarpsOfTwo = 8;
 
 /// Is `op` a product from shared memory, or what brings its operands and lets go of them?
 static bool isPartOfProducts(Operation *op) {
@@ -153,7 +153,7 @@ namespace {
 struct StaggerWarpgroups : tk::impl::StaggerWarpgroupsBase<StaggerWarpgroups> {
   void runOnOperation() override {
     for (FuncOp function : getOperation().getOps<FuncOp>()) {
-      if (function.getNumWarps() != kWarpsOfTwo || function.getTeams() != 1)
+      if (function.getNumWarps() != warpsOfTwoWarpgroups || function.getTeams() != 1)
         continue;
       SmallVector<WarpRolesOp> roles(function.getOps<WarpRolesOp>());
       std::optional<Products> products =

@@ -2,6 +2,7 @@
 #include "passes/pipeline/WindowSteps.h"
 
 #include "passes/analysis/LeastSizes.h"
+#include "passes/machine/TileFacts.h"
 #include "passes/pipeline/StepMasks.h"
 
 #include "mlir/IR/Matchers.h"
@@ -12,8 +13,6 @@
 using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
-
-static constexpr int64_t kWarpsOfTwo = 8;
 
 namespace {
 
@@ -401,8 +400,8 @@ void WindowMatch::findResults() {
 
 bool WindowMatch::analyse() {
   auto function = tiles->getParentOfType<FuncOp>();
-  if (function.getNumWarps() != kWarpsOfTwo || !findParts() || !matchStep() || !findWeights() ||
-      !findCopies())
+  if (function.getNumWarps() != warpsOfTwoWarpgroups || !findParts() || !matchStep() ||
+      !findWeights() || !findCopies())
     return false;
   for (Value value : {own.mask.beforeLower.getRhs(), own.mask.behindUpper.getRhs(),
                       steps.getUpperBound(), own.mask.beforeLower.getLhs()})

@@ -21,13 +21,12 @@
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScheduleEntries.h"
+#include "passes/machine/TileFacts.h"
 #include "passes/plan/Planner.h"
 
 using namespace mlir;
 using namespace tk;
 
-/// Elements of a vector of 16 bytes.
-static constexpr int64_t vectorElements = 8;
 /// A multiple of the terms of each slice that CUDA cores multiply.
 static constexpr int64_t wholeSlices = 32;
 
@@ -35,18 +34,18 @@ static constexpr int64_t wholeSlices = 32;
 static bool hasVectors(StatementShape &shape, LoadOp load, ArrayRef<Value> tiled) {
   if (load.getIndices().empty() ||
       getSizeFact(shape.kernel, getExtents(shape.kernel, load.getTensor()).back()).divisor %
-          vectorElements)
+          halvesOfVector)
     return false;
   Value last = load.getIndices().back();
   unsigned runs = 0;
   for (Value index : getIterationIndices(last)) {
     std::optional<int64_t> step = growth(last, index);
-    if (!step || (*step % vectorElements != 0 && (*step != 1 || !llvm::is_contained(tiled, index))))
+    if (!step || (*step % halvesOfVector != 0 && (*step != 1 || !llvm::is_contained(tiled, index))))
       return false;
     runs += *step == 1 ? 1 : 0;
   }
   std::optional<int64_t> start = growth(last, Value());
-  return runs == 1 && start && *start % vectorElements == 0;
+  return runs == 1 && start && *start % halvesOfVector == 0;
 }
 
 static bool isWindow(LoadOp load) {

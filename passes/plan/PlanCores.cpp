@@ -1,6 +1,7 @@
 //===- PlanCores.cpp - tiles of f32 and f64 contractions ------------------===//
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/machine/CoreTiles.h"
+#include "passes/machine/TileFacts.h"
 #include "passes/plan/Planner.h"
 
 using namespace mlir;
@@ -22,7 +23,7 @@ static std::optional<int64_t> countBesides(StatementShape &shape, Contraction &p
 
 /// At most how many terms the sums of `product` have, or one of the parts that they are cut into.
 static int64_t countTerms(StatementShape &shape, Contraction &product) {
-  int64_t terms = shape.upperOf(product.k).value_or(int64_t(1) << 14), parts = 1;
+  int64_t terms = shape.upperOf(product.k).value_or(assumedExtent), parts = 1;
   for (BlockArgument index : getIterationIndices(product.op.getLower()[0]))
     if (index.getOwner() == shape.compute.getBlock())
       parts *= std::max<int64_t>(shape.upperOf(index).value_or(1), 1);

@@ -12,6 +12,7 @@
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/machine/Machine.h"
+#include "passes/machine/TileFacts.h"
 #include "passes/machine/WarpgroupTiles.h"
 #include "passes/plan/MergeIndices.h"
 #include "passes/plan/Planner.h"
@@ -405,10 +406,9 @@ void Planner::planWarpgroupProduct(Contraction &product) {
   int64_t accumulators = countSums(product);
   // Waves over the indices that are not tiled count as well; what is not bounded is many.
   int64_t others = 1;
-  constexpr int64_t unbounded = 1 << 14;
   constexpr double usualShare = 0.75;
   auto extentOf = [&](Value index) {
-    return usualPlaces(index, usualShare).value_or(shape.upperOf(index).value_or(unbounded));
+    return usualPlaces(index, usualShare).value_or(shape.upperOf(index).value_or(assumedExtent));
   };
   for (unsigned p = 0; p < shape.compute.getNumIndices(); ++p)
     if (Value index = shape.compute.getIndex(p); index != product.m && index != product.n)

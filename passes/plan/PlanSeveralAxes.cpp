@@ -10,13 +10,11 @@
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/machine/Machine.h"
+#include "passes/machine/TileFacts.h"
 #include "passes/plan/Planner.h"
 
 using namespace mlir;
 using namespace tk;
-
-/// Elements of a thread's widest access.
-static constexpr int64_t vectorElements = 16;
 
 /// Does `reduction` take whole rows over two axes, in the order of memory?
 static bool takesPlanes(ReduceOp reduction, StatementShape &shape) {
@@ -30,7 +28,7 @@ static bool takesPlanes(ReduceOp reduction, StatementShape &shape) {
 /// in the order of the axes wherever they are accessed.
 bool Planner::maySpreadPlanes(ReduceOp op) {
   if (!coarse || !hasFeature(target, Feature::Clusters) || !takesPlanes(op, shape) ||
-      getSizeFact(shape.kernel, shape.endOf(op.getIndex(1))).divisor % vectorElements != 0)
+      getSizeFact(shape.kernel, shape.endOf(op.getIndex(1))).divisor % bytesOfVector != 0)
     return false;
   Value ends[] = {shape.endOf(op.getIndex(0)), shape.endOf(op.getIndex(1))};
   Value outer, inner;
@@ -139,7 +137,7 @@ int64_t Planner::planRowsOfBlock(int64_t wanted) {
   for (unsigned p = 0; p < shape.compute.getNumIndices(); ++p)
     if (Value index = shape.compute.getIndex(p); !tiles.contains(index)) {
       left.push_back(index);
-      blocks = std::min<int64_t>(blocks * shape.upperOf(index).value_or(1 << 14), 1 << 30);
+      blocks = std::min<int64_t>(blocks * shape.upperOf(index).value_or(assumedExtent), 1 << 30);
     }
   int64_t rows = 1;
   while (!left.empty() && rows == 1) {

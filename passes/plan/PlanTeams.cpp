@@ -12,7 +12,9 @@
 // 1300. Several contractions, and tiles that are read besides, lose more.
 //
 //===----------------------------------------------------------------------===//
+#include "passes/machine/Costs.h"
 #include "passes/machine/Machine.h"
+#include "passes/machine/TileFacts.h"
 #include "passes/plan/Planner.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -23,14 +25,6 @@ using namespace tk;
 
 namespace {
 
-/// In terms of a sum: what runs under the other team's products, and what teams lose once.
-constexpr double termsOfStore = 130, termsOfFunction = 100, termsOfTile = 50, termsLost = 1300;
-/// Of all the time: always, beside a tile that is read, and where several sums share the registers.
-/// Since one of two warpgroups that share a tile ends it earlier (tk-stagger-warpgroups), teams
-/// take 3 % longer with 4096 terms in both of the latter cases, 4 % with 2048 terms of two sums.
-constexpr double shareLost = 0.015, shareLostToTile = 0.035, shareLostToSums = 0.065;
-/// Of a sum, as few as were measured.
-constexpr int64_t fewestTerms = 1024;
 /// Tiles' rows that are walked together; a tile that is read besides takes some of the cache.
 constexpr int64_t rowsTogether = 32, rowsBesideTile = 16;
 
@@ -68,7 +62,7 @@ bool Planner::areTeamsFaster(Contraction &product, const WarpgroupTile &shared, 
                     product.op.getPrecision() != Precision::Blocked;
   bool isAsked = block.consumers || block.cluster || block.persistent ||
                  block.tiles.contains(product.m) || block.tiles.contains(product.n);
-  int64_t terms = shape.upperOf(product.k).value_or(1 << 14);
+  int64_t terms = shape.upperOf(product.k).value_or(assumedExtent);
   // Smaller tiles are for results that do not fill the machine.
   bool isWhole = shared.m * shared.n * int64_t(shape.contractions.size()) == 128 * 256;
   bool areTogether = llvm::all_of(shape.contractions, [&](Contraction &other) {
@@ -78,17 +72,21 @@ bool Planner::areTeamsFaster(Contraction &product, const WarpgroupTile &shared, 
   Value end = shape.endOf(product.k);
   bool isEqual = shape.startsAtZero(product.k) &&
                  !shape.compute->isAncestor(end.getParentRegion()->getParentOp());
-  if (!isMeasured || !isEqual || isAsked || !isWhole || !areTogether || terms < fewestTerms)
+  if (!isMeasured || !isEqual || isAsked || !isWhole || !areTogether ||
+      terms < cost::pingPongLeastTerms)
     return false;
-  double hidden = termsOfStore;
+  double hidden = cost::pingPongHidesStore;
   for (Operation &op : *shape.compute.getBlock())
-    hidden += isFunction(&op) ? termsOfFunction : isLoadOfTile(&op, product) ? termsOfTile : 0;
+    hidden += isFunction(&op)              ? cost::pingPongHidesFunction
+              : isLoadOfTile(&op, product) ? cost::pingPongHidesTile
+                                           : 0;
   // Several sums take as much longer as they have fewer results in a tile.
   hidden /= double(shape.contractions.size());
-  double lost = shareLost + (isAnyTileRead(shape.compute, product) ? shareLostToTile : 0) +
-                (shape.contractions.size() > 1 ? shareLostToSums : 0);
+  double lost = cost::pingPongLosesShare +
+                (isAnyTileRead(shape.compute, product) ? cost::pingPongLosesBesideTile : 0) +
+                (shape.contractions.size() > 1 ? cost::pingPongLosesBesideSums : 0);
   double waves = double(tiles) / double(target.getProcessors());
-  return hidden / double(terms) > lost + termsLost / (waves * double(terms));
+  return hidden / double(terms) > lost + cost::pingPongLoses / (waves * double(terms));
 }
 
 int64_t Planner::chooseTeams(Contraction &product, const WarpgroupTile &shared, int64_t tiles) {

@@ -43,6 +43,7 @@
 #include "passes/analysis/TileLoops.h"
 #include "passes/layout/TileComponents.h"
 #include "passes/machine/Machine.h"
+#include "passes/machine/TileFacts.h"
 #include "passes/pipeline/LoopSlice.h"
 #include "passes/pipeline/LoopSteps.h"
 #include "passes/pipeline/MovedOperations.h"
@@ -71,8 +72,6 @@ static constexpr int64_t enoughStages = 4;
 static constexpr int64_t enoughBytes = 65536;
 /// Threads that scan, of up to 128 registers, fill a multiprocessor.
 static constexpr int64_t threadsThatScan = 512;
-/// Registers that a thread computes with.
-static constexpr int64_t workingRegisters = 48;
 /// What is left at least for what threads exchange.
 static constexpr int64_t leastExchangeBytes = 4096;
 /// What a thread of a loop that adds up reads in each iteration, in bytes: of fewer, as of what an
@@ -238,7 +237,7 @@ bool RowFetcher::analyse(int64_t blocks, int64_t budget) {
   int64_t least = function.isSpread() ? 1 : 2;
   if (bytes == 0 || least * bytes > budget)
     return false;
-  int64_t free = registersOfProcessor / (function.getBlockWarps() * 32 * blocks) - workingRegisters;
+  int64_t free = registersOfProcessor / (function.getBlockWarps() * 32 * blocks) - workingInRows;
   int64_t wanted = std::min<int64_t>(budget / bytes, 2);
   if (function.isSpread() && bytesOf(kept) + wanted * bytes > budget && registersFor(kept) <= free)
     std::swap(kept, held);

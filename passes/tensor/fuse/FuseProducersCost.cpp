@@ -42,6 +42,7 @@
 #include "passes/analysis/HeldColumns.h"
 #include "passes/analysis/SizeFacts.h"
 #include "passes/machine/Machine.h"
+#include "passes/machine/TileFacts.h"
 #include "passes/plan/StatementShape.h"
 #include "passes/tensor/split/SplitReductions.h"
 
@@ -53,18 +54,11 @@ using namespace mlir;
 
 namespace tk {
 
-/// The longest row that a block holds without a cluster (PlanRows.cpp).
-static constexpr int64_t longestRowOfBlock = 32768;
 /// How many rows have their reductions in parts (PlanParts.cpp, SplitChains.cpp).
 static constexpr int64_t fewRows = 64;
-/// Elements of the widest access of a thread: rows of planes are multiples of it.
-static constexpr int64_t vectorElements = 16;
 /// How many terms are so few that what is reduced of them is repeated for more values than
 /// `fewValues`.
 static constexpr int64_t fewRepeatedTerms = 256;
-
-/// Neighbours along an index that occupy a warp (StatementShape.cpp).
-static constexpr int64_t leastRun = 32;
 
 //===----------------------------------------------------------------------===//
 // The producer's indices seen from the consumer
@@ -149,7 +143,7 @@ static bool runsAcross(ReduceOp reduce) {
       if (!isParallel(index, compute) || !runsOneByOne(load.getIndices().back(), index))
         continue;
       int64_t upper = getUpperBound(getExtent(index, compute));
-      isAcross |= upper < 0 || upper >= leastRun;
+      isAcross |= upper < 0 || upper >= lanesOfWarp;
     }
   });
   return isAcross;
@@ -182,7 +176,7 @@ static bool maySpread(ReduceOp reduce, ArrayRef<BlockArgument> row, ComputeOp co
     return false;
   SizeFact along =
       getSizeFact(consumer->getParentOfType<KernelOp>(), getExtent(row.back(), consumer));
-  bool lies = along.upper && *along.upper <= longestWholeRow && along.divisor % vectorElements == 0;
+  bool lies = along.upper && *along.upper <= longestWholeRow && along.divisor % bytesOfVector == 0;
   for (unsigned r = 0; r < consumer.getNumResults(); ++r) {
     SmallVector<unsigned> positions = consumer.getIndicesOf(r);
     for (unsigned p : ArrayRef(positions).drop_back(!positions.empty()))
@@ -350,7 +344,7 @@ static bool readsHeldRows(LoadOp load, ComputeOp consumer) {
     if (upper < 0 || llvm::MulOverflow(elements, std::max<int64_t>(upper, 1), elements))
       return false;
   }
-  return elements <= longestRowOfBlock;
+  return elements <= longestWholeRow;
 }
 
 /// Would the reader need a copy of what `read.producer` replaces, as other threads overwrite it?

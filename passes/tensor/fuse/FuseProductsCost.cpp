@@ -9,6 +9,8 @@
 //===----------------------------------------------------------------------===//
 #include "passes/tensor/fuse/FuseProducersCost.h"
 
+#include "passes/machine/TileFacts.h"
+
 #include "dialects/tkgpu/TkGpuDialect.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -20,8 +22,6 @@ namespace tk {
 /// Products that a block computes one in the terms of the other: what the inner one leaves is the
 /// outer one's factor, in registers.
 static constexpr unsigned longestChain = 2;
-/// Rows of a product's tile.
-static constexpr int64_t rowsOfTile = 128;
 
 /// True if a parallel index of the consumer stands in every load under the reductions around the
 /// read and in every component-carrying load of the producer: products of one batch each.
@@ -80,7 +80,7 @@ static unsigned productsAround(Read read, const Reach &reach) {
 static bool areFewTiles(int64_t rows, ComputeOp consumer) {
   auto target =
       consumer->getParentOfType<ModuleOp>()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
-  return target && 2 * (rows / rowsOfTile + 1) < target.getProcessors();
+  return target && 2 * (rows / rowsOfLargestTile + 1) < target.getProcessors();
 }
 
 /// An index of the reductions around the read along which what is read is computed again, more

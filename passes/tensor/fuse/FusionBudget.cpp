@@ -15,6 +15,7 @@
 #include "passes/tensor/fuse/FusionBudget.h"
 
 #include "passes/analysis/Notes.h"
+#include "passes/machine/Costs.h"
 #include "passes/tensor/fuse/FuseProducersCost.h"
 
 #include "mlir/IR/Dominance.h"
@@ -24,12 +25,6 @@
 using namespace mlir;
 
 namespace tk {
-
-/// Operations that a statement may repeat for an element: a multiprocessor executes about as many
-/// while its share of memory's bandwidth moves an element of f32 out and in again.
-static constexpr size_t mostRepeatedWork = 256;
-/// Operations that all readers of a producer may repeat.
-static constexpr size_t mostRepeatedCode = 2048;
 
 /// The operations of the producer's expression, those in its reductions' terms included.
 static size_t countOperations(OpResult producer) {
@@ -47,11 +42,11 @@ std::optional<std::string> whyOverBudget(ArrayRef<Read> reads) {
     ++places[read.consumer];
   const size_t operations = countOperations(reads.front().producer);
   for (auto [consumer, count] : places)
-    if ((count - 1) * operations > mostRepeatedWork)
+    if ((count - 1) * operations > cost::mostRepeatedOperations)
       return describe(cast<ComputeOp>(consumer)) + " would compute its " +
              std::to_string(operations) + " operations at " + std::to_string(count) +
              " places for each element";
-  if ((reads.size() - 1) * operations > mostRepeatedCode)
+  if ((reads.size() - 1) * operations > cost::mostRepeatedCode)
     return "its " + std::to_string(operations) + " operations would be repeated at " +
            std::to_string(reads.size()) + " places";
   return std::nullopt;

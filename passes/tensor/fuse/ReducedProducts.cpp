@@ -18,7 +18,9 @@
 
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/analysis/StoredReductions.h"
+#include "passes/machine/Costs.h"
 #include "passes/machine/Machine.h"
+#include "passes/machine/TileFacts.h"
 #include "passes/tensor/split/SignificandParts.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
@@ -30,14 +32,6 @@ using namespace mlir;
 
 namespace tk {
 
-/// Rows and columns of a product's largest tile.
-static constexpr int64_t rowsOfTile = 128, columnsOfTile = 256;
-/// Multiplications for a row from which idle processors cost more than a launch does: a tile of 128
-/// rows takes about 10 us for them.
-static constexpr int64_t leastWork = int64_t(1) << 19;
-/// So many terms of an element take as long as it takes to write and to read it in f32: 8 bytes at
-/// 4.5 TB/s and 600 TFLOP/s.
-static constexpr int64_t termsOfStore = 512;
 /// More than any machine has use for.
 static constexpr int64_t many = int64_t(1) << 30;
 
@@ -71,7 +65,7 @@ static std::optional<int64_t> countTilesOfRows(ComputeOp consumer) {
     if (upper < 0)
       return std::nullopt;
     const bool isLast = n + 1 == consumer.getNumIndices();
-    const int64_t own = isLast ? llvm::divideCeil(upper, rowsOfTile) : upper;
+    const int64_t own = isLast ? llvm::divideCeil(upper, rowsOfLargestTile) : upper;
     tiles = std::min(tiles * std::clamp<int64_t>(own, 1, many), many);
   }
   return tiles;
@@ -100,8 +94,8 @@ static bool leavesFewTiles(ReduceOp product, Read read, std::optional<int64_t> t
   if (!tiles || !terms || *tiles >= target.getProcessors())
     return false;
   const int64_t depth = std::clamp<int64_t>(countTerms(product).value_or(many), 1, many);
-  return *terms >= leastWork / depth &&
-         (target.getProcessors() - *tiles) * depth >= *tiles * termsOfStore;
+  return *terms >= cost::termsThatOutweighLaunch / depth &&
+         (target.getProcessors() - *tiles) * depth >= *tiles * cost::termsOfStoredOutput;
 }
 
 /// True if `reduce` is a matrix product, or has one in its terms.
@@ -171,7 +165,7 @@ std::optional<std::string> whyNotReduced(ReduceOp product, Read read, const Reac
       !isOverRowsOrColumns(product, read, reach) || isInChain(product, read))
     return std::nullopt;
   std::optional<int64_t> terms = countTerms(around.front());
-  if (terms && *terms <= columnsOfTile)
+  if (terms && *terms <= columnsOfLargestTile)
     return std::nullopt;
   if (paysInParts(product, target))
     return "the bf16x3 decomposition on the matrix unit needs it stored";

@@ -32,6 +32,7 @@
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/machine/CostModel.h"
+#include "passes/machine/Costs.h"
 #include "passes/machine/Machine.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -41,9 +42,6 @@ using namespace mlir;
 using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-online-reductions";
-/// Nanoseconds, measured on an H200: what a multiply-add of such a product takes less (16 x 128
-/// rows, 512 columns, 4096 terms: 170 us for 25).
-static constexpr double savedOfTerm = 3e-5;
 /// The most columns of a chain, and the outputs of a small tile of a product.
 static constexpr int64_t columnsOfChain = 256;
 static constexpr double outputsOfTile = 64 * 128;
@@ -104,7 +102,7 @@ static bool storeWeights(ComputeOp compute, ReduceOp reduce, ArrayRef<ReduceOp> 
     (isRow ? rows : columns) *= guessSize(kernel, extent);
     areKnown &= isRow || getUpperBound(extent) >= 0;
   }
-  double saved = savedOfTerm * rows * columns * guessSize(kernel, range);
+  double saved = cost::savedByStoredWeights * rows * columns * guessSize(kernel, range);
   if (!areKnown || columns <= columnsOfChain ||
       3 * rows * columns < static_cast<double>(processors) * outputsOfTile ||
       saved < 2 * cost::byte * factor.bytes() + cost::launch)

@@ -34,7 +34,9 @@
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/analysis/SizeFacts.h"
 #include "passes/machine/CostModel.h"
+#include "passes/machine/Costs.h"
 #include "passes/machine/Machine.h"
+#include "passes/machine/TileFacts.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
 
@@ -46,15 +48,6 @@ using namespace mlir;
 using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-materialize-operands:pad";
-/// Nanoseconds, measured on an H200: what a term of the sums of as many tiles as there are
-/// processors saves on warpgroups (at 1000 to 4001 rows, columns and terms 0.97 to 1.2 us for 32 of
-/// them fall to 0.25 of it), and the sides of such tiles; what one of a product in f32 saves whose
-/// copies are of 16 bytes, not 4, and in f64, not 8; to read or write a byte, to launch once more.
-static constexpr double savedOfTiles = 25, savedOfF32 = 6e-6, savedOfF64 = 1.2e-5;
-static constexpr int64_t sideOfTile = 128;
-/// The same of a factor of f32 that then lies across the sum, and the outputs that each processor
-/// has at least where that saves anything: TransposeFactors.cpp.
-static constexpr double savedAcross = 2.7e-6, outputsOfProcessor = 128 * 128;
 /// Of fewer rows or columns on warpgroups nothing is known.
 static constexpr int64_t fewestRows = 8;
 
@@ -174,7 +167,7 @@ bool FactorPadding::isTurned(ComputeOp compute, const Product &product, LoadOp f
       !llvm::is_contained(compute.getBlock()->getArguments(), indices[indices.size() - 2]))
     return false;
   std::optional<double> outputs = countElements(kernel, compute.getExtents());
-  return outputs && *outputs >= outputsOfProcessor * static_cast<double>(processors);
+  return outputs && *outputs >= cost::outputsOfLargeTile * static_cast<double>(processors);
 }
 
 /// What `product` takes less of time with factors in rows of whole lines; nothing if sizes are not
@@ -190,10 +183,11 @@ std::optional<double> FactorPadding::savedOf(ComputeOp compute, const Product &p
     double saved = 0;
     for (LoadOp factor : product.factors) {
       if (!isAligned(factor))
-        saved = std::max(saved, factor.getType().isF64() ? savedOfF64 : savedOfF32);
+        saved = std::max(saved, factor.getType().isF64() ? cost::savedByWideCopiesOfF64
+                                                         : cost::savedByWideCopiesOfF32);
     }
     for (LoadOp factor : product.factors)
-      saved += isTurned(compute, product, factor) ? savedAcross : 0;
+      saved += isTurned(compute, product, factor) ? cost::savedByTransposeForCores : 0;
     return saved * *outputs * terms;
   }
   double tiles = *outputs;
@@ -201,9 +195,10 @@ std::optional<double> FactorPadding::savedOf(ComputeOp compute, const Product &p
     int64_t size = static_cast<int64_t>(*countElements(kernel, extent));
     if (size < fewestRows)
       return 0;
-    tiles *= static_cast<double>(llvm::divideCeil(size, sideOfTile)) / static_cast<double>(size);
+    tiles *=
+        static_cast<double>(llvm::divideCeil(size, rowsOfLargestTile)) / static_cast<double>(size);
   }
-  return savedOfTiles * terms * std::ceil(tiles / static_cast<double>(processors));
+  return cost::savedByPaddingOfWave * terms * std::ceil(tiles / static_cast<double>(processors));
 }
 
 /// Does storing factors of `products` anew take less time than it saves? Where sizes are not known

@@ -29,6 +29,7 @@
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/analysis/SizeFacts.h"
 #include "passes/machine/CostModel.h"
+#include "passes/machine/Costs.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -36,9 +37,6 @@ using namespace mlir;
 using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-materialize-operands:computed";
-/// Nanoseconds, measured on an H200: what a multiply-add of a causal chain takes less on warpgroups
-/// (4 x 32 heads of 4096 rows and keys of 128: 2.6 ms for 0.7), counted without the mask.
-static constexpr double savedOfTerm = 3.4e-6;
 /// Terms of an inner sum that one tile of a chain holds.
 static constexpr int64_t longestInnerSum = 256;
 
@@ -113,7 +111,7 @@ unsigned tk::storeFactors(KernelOp kernel) {
       SmallVector<ComputedFactor> factors = getComputedFactors(kernel, compute, outer, terms);
       for (ComputedFactor &factor : factors)
         cost += 2 * cost::byte * factor.bytes() + cost::launch;
-      if (factors.empty() || savedOfTerm * terms < cost)
+      if (factors.empty() || cost::savedByStoredOperand * terms < cost)
         continue;
       note(outer, passName, Verdict::Derived,
            "computed operands of the contractions in the " + describe(outer) +

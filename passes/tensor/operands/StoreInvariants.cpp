@@ -28,6 +28,7 @@
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/machine/CostModel.h"
+#include "passes/machine/Costs.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
 
@@ -38,9 +39,6 @@ using namespace mlir;
 using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-materialize-operands:invariants";
-/// Nanoseconds, on an H200: a long function of one element on all multiprocessors, to read a byte
-/// that many blocks share.
-static constexpr double timeOfFunction = 1.4e-3, costOfSharedByte = 6e-5;
 /// Of how many elements at least one value is.
 static constexpr double leastShare = 4;
 /// Results of one statement, whose tiles share a thread's registers.
@@ -216,9 +214,10 @@ bool InvariantStores::pays(ArrayRef<Invariant *> together) {
       functions += isLong(op) && counted.insert(op).second;
     bytes += invariant->value.getType().getIntOrFloatBitWidth() / 8.0;
   }
-  double all = sizeOf(kernel, compute.getExtents()), computed = timeOfFunction * functions * all;
-  double saved = computed - timeOfFunction * functions * shared;
-  double cost = 2 * cost::byte * bytes * shared + costOfSharedByte * bytes * all + cost::launch;
+  double all = sizeOf(kernel, compute.getExtents()),
+         computed = cost::longFunction * functions * all;
+  double saved = computed - cost::longFunction * functions * shared;
+  double cost = 2 * cost::byte * bytes * shared + cost::sharedByte * bytes * all + cost::launch;
   return computed > cost::byte * bytesOfElement() * all && saved > cost;
 }
 

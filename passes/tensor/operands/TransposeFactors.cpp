@@ -29,7 +29,9 @@
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/analysis/SizeFacts.h"
 #include "passes/machine/CostModel.h"
+#include "passes/machine/Costs.h"
 #include "passes/machine/Machine.h"
+#include "passes/machine/TileFacts.h"
 #include "passes/tensor/operands/MaterializeOperands.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
@@ -41,16 +43,6 @@ using namespace mlir;
 using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-materialize-operands:transpose";
-/// Nanoseconds, measured on an H200 with tf32 at 4096 x 4096 x 4096: what warpgroups save of a term
-/// of a product.
-static constexpr double savedOfTerm = 6.8e-6;
-/// The same of a factor of f32 on CUDA cores that lies along the sum: a product with one takes 2.89
-/// ms, with two 3.08, with none 2.70.
-static constexpr double savedAcross = 2.7e-6;
-/// Of products with fewer outputs a processor tiles are small, and nothing is saved.
-static constexpr double outputsOfProcessor = 128 * 128;
-/// What an extent that nothing is known of is taken to be.
-static constexpr int64_t unboundedExtent = int64_t(1) << 14;
 
 namespace {
 
@@ -89,7 +81,7 @@ private:
 
 static double sizeOf(KernelOp kernel, Value extent) {
   std::optional<int64_t> upper = getSizeFact(kernel, extent).upper;
-  return static_cast<double>(std::max<int64_t>(upper.value_or(unboundedExtent), 1));
+  return static_cast<double>(std::max<int64_t>(upper.value_or(assumedExtent), 1));
 }
 
 /// Where `index` is among what `load` reads at.
@@ -182,13 +174,14 @@ LoadOp Product::chooseFactor() {
       bytes = size, chosen = load;
   }
   // Each byte is read and written.
-  bool pays = savedOfTerm * countTerms() > 2 * cost::byte * bytes + cost::launch;
+  bool pays =
+      cost::savedByTransposeForWarpgroups * countTerms() > 2 * cost::byte * bytes + cost::launch;
   return pays ? chosen : LoadOp();
 }
 
 /// Is the product left to CUDA cores, as one in f32 is, and large enough for all of them?
 bool Product::isForCudaCores(int64_t processors) {
-  if (countOutputs() < outputsOfProcessor * processors)
+  if (countOutputs() < cost::outputsOfLargeTile * processors)
     return false;
   auto multiply = reduce.getYield().getValues()[position].getDefiningOp<arith::MulFOp>();
   // Rows times a vector reuse nothing of the matrix: each factor has an index that the other lacks.
@@ -233,7 +226,7 @@ std::optional<unsigned> Product::axisAcross(unsigned side) {
   double bytes = 4;
   for (Value extent : extents)
     bytes *= sizeOf(kernel, extent);
-  bool pays = savedAcross * countTerms() > 2 * cost::byte * bytes + cost::launch;
+  bool pays = cost::savedByTransposeForCores * countTerms() > 2 * cost::byte * bytes + cost::launch;
   bool isAligned = across && getSizeFact(kernel, extents[*across]).divisor * 4 % boxAlignment == 0;
   return pays && isAligned ? across : std::nullopt;
 }

@@ -24,6 +24,7 @@
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/analysis/SizeFacts.h"
 #include "passes/machine/CostModel.h"
+#include "passes/machine/Costs.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -31,9 +32,6 @@ using namespace mlir;
 using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-materialize-operands:batches";
-/// Nanoseconds, measured on an H200 with 128 products of 256 x 256 x 256 (372 us for 24): what is
-/// saved of a term.
-static constexpr double savedOfTerm = 1.6e-4;
 
 static double bytesOf(KernelOp kernel, ValueRange extents, Type element) {
   double bytes = element.getIntOrFloatBitWidth() / 8.0;
@@ -106,7 +104,7 @@ bool BatchProduct::pays() {
   terms *= guessSize(kernel, reduce.getUpper()[0]) * 8 / element.getIntOrFloatBitWidth();
   for (LoadOp factor : factors)
     bytes += bytesOf(kernel, getExtents(kernel, factor.getTensor()), factor.getType());
-  return savedOfTerm * terms > 2 * cost::byte * bytes + 3 * cost::launch;
+  return cost::savedByOuterBatch * terms > 2 * cost::byte * bytes + 3 * cost::launch;
 }
 
 std::optional<BatchProduct> BatchProduct::of(KernelOp kernel, ComputeOp compute) {

@@ -10,6 +10,7 @@
 #include "passes/analysis/SizeFacts.h"
 #include "passes/machine/CoreTiles.h"
 #include "passes/machine/CostModel.h"
+#include "passes/machine/Costs.h"
 #include "passes/machine/WarpgroupTiles.h"
 #include "passes/tensor/split/SignificandParts.h"
 
@@ -21,25 +22,17 @@ using namespace tk;
 
 namespace {
 
-/// Nanoseconds, measured on an H100 and an H200: what a processor takes for a term of one output of
-/// a tile, for each pair of parts.
-constexpr double timeOfPair = 3.4e-4;
-/// What more shares should take at most of the time of fewer.
-constexpr double worthOfShares = 0.9;
+/// From Costs.h, where their sources are: a term of one output of a tile, for each pair of parts;
+/// what more shares should take at most of the time of fewer.
+constexpr double timeOfPair = cost::termOfProcessor, worthOfShares = cost::mostTimeOfFinerSplit;
 /// How many pieces a sum on CUDA cores is cut into at most where both are compared.
 constexpr int64_t mostCuts = 16;
-/// A part has two bytes.
-constexpr double bytesOfPart = 2;
-/// Bytes of scratch memory that the parts of a statement's factors may take.
-constexpr double mostScratch = double(int64_t(1) << 32);
-/// What launches beside a product's own take of its time: five, for each factor's rows, all scales
-/// and each factor's parts, which begin as those before them end.
-constexpr double launchesBeside = 2;
-/// How many launches more a product with a widened factor should make up for: its sum may be cut.
-constexpr double launchesOfWide = 2;
-/// What parts of such a product should take at most of what CUDA cores do. Assumed: what CUDA cores
-/// take is that of two factors in f32.
-constexpr double worthOfMixedParts = 0.8;
+/// From Costs.h: bytes of a part, and of all scratch memory that parts may take; launches beside
+/// the product's own, and beside one with a widened factor; what parts of such a product should
+/// take at most of what CUDA cores do.
+constexpr double bytesOfPart = cost::bytesOfPart, mostScratch = cost::mostScratchOfParts;
+constexpr double launchesBeside = cost::launchesOfParts, launchesOfWide = cost::launchesOfWidened;
+constexpr double worthOfMixedParts = cost::mostTimeOfMixedParts;
 
 /// What a product is over: rows and columns, of which tiles are cut, other results, and terms; and
 /// how many pairs of parts make one product.

@@ -26,6 +26,7 @@
 #include "passes/analysis/ScheduleEntries.h"
 #include "passes/analysis/SizeFacts.h"
 #include "passes/machine/CostModel.h"
+#include "passes/machine/Costs.h"
 #include "passes/machine/OperationCost.h"
 #include "passes/plan/ScheduleBlock.h"
 
@@ -41,8 +42,6 @@ using namespace tk;
 static constexpr llvm::StringLiteral passName = "tk-split-reductions:scans";
 /// Elements of a chunk of a row, and of columns that lie side by side.
 static constexpr int64_t chunkOfRow = 8192, chunkOfColumns = 1024;
-/// What chunks should take of the time of whole rows, at most.
-static constexpr double worthOfChunks = 0.8;
 /// Bytes that a block of columns has of each row at least.
 static constexpr int64_t leastBytesOfColumns = 32;
 
@@ -142,7 +141,7 @@ bool ScanSplitting::pays() {
   const double chunks =
       elements * (scanned + others) / copy + 2 * cost::launch +
       again / (again <= machine.device.cacheBytes() / 2 ? machine.device.cacheRate() : copy);
-  return chunks < worthOfChunks * whole;
+  return chunks < cost::mostTimeOfChunks * whole;
 }
 
 /// A statement over the indices that `scan` depends on, with the chunk's number for the index that

@@ -40,6 +40,7 @@
 #include "passes/analysis/ComputedFactor.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/machine/Costs.h"
 #include "passes/tensor/normalize/Simplify.h"
 #include "passes/tensor/split/SignificandParts.h"
 #include "passes/tensor/windows/FlattenedSum.h"
@@ -61,8 +62,6 @@ using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-flatten-windows";
 static constexpr int64_t mostAddedOneByOne = 8;
-/// Nanoseconds. Sums that take less are not worth four programs.
-static constexpr double leastTime = 20000;
 
 /// Is the statement's last index one of the weights' rows?
 bool FlattenedSum::isRowInnermost() {
@@ -300,7 +299,7 @@ struct FlattenWindows : tk::impl::FlattenWindowsBase<FlattenWindows> {
     else if (!plan)
       return;
     else if (const double written = timeAsWritten(*sum, processors);
-             written < leastTime || plan->time >= written) {
+             written < cost::leastTimeToFlatten || plan->time >= written) {
       note(reduce, passName, Verdict::Declined,
            "the " + describe(reduce) + " would take about " +
                Twine(std::llround(plan->time / 1000)) + " us as a product, and " +

@@ -11,14 +11,12 @@
 
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/machine/TileFacts.h"
 #include "passes/tensor/operands/PadFactors.h"
 #include "passes/tensor/split/SignificandParts.h"
 
 using namespace mlir;
 using namespace tk;
-
-/// The pixels of a product are a multiple of the widest tile.
-static constexpr int64_t columnsOfTile = 256;
 
 FlattenedSum::FlattenedSum(const WindowSum &given, const WindowPlan &plan)
     : sum(given), plan(plan), loc(given.reduce->getLoc()), before(given.compute) {
@@ -50,7 +48,7 @@ FlattenedSum::FlattenedSum(const WindowSum &given, const WindowPlan &plan)
   channels = at.product(channelExtents);
   taps = at.product(tapExtents);
   slices = at.div(at.add(channels, at.number(plan.slice - 1)), at.number(plan.slice));
-  pixels = createMultiple(before, loc, at.product(pixelExtents), columnsOfTile);
+  pixels = createMultiple(before, loc, at.product(pixelExtents), columnsOfLargestTile);
   reach = at.add(pixels, at.countOf(distances, pixelExtents));
 }
 

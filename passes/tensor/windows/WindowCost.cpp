@@ -6,6 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/SizeFacts.h"
+#include "passes/machine/CostModel.h"
+#include "passes/machine/Costs.h"
+#include "passes/machine/TileFacts.h"
 #include "passes/machine/WarpgroupTiles.h"
 #include "passes/plan/WindowPlaces.h"
 #include "passes/tensor/split/SignificandParts.h"
@@ -21,35 +24,14 @@ using namespace tk;
 
 namespace {
 
-/// Nanoseconds, measured on an H200: what a processor takes for a term of one output of a tile, for
-/// each pair of parts; to read or write a byte, to launch once more.
-constexpr double timeOfPair = 3.4e-4, costOfByte = 2.4e-4, costOfLaunch = 2500;
-/// The same for a term of a sum over windows as it is written: in f32 on CUDA cores, where the
-/// number of taps is known, where terms are counted through (32 x 64 x 224 x 224 results of 27
-/// terms take 354 us) and where nothing is known (32 x 128 x 54 x 54 results of 576 terms take
-/// about 0.9 ms), in 16 bits where channels lie side by side (32 x 28 x 28 x 256 results of 2304
-/// terms take 109 us), and where they do not.
-constexpr double timeOfTerm = 6.8e-5, timeOfCounted = 1.2e-4, timeOfUnknown = 1.3e-4,
-                 timeOfHalf = 7.4e-6, timeOfApart = 4e-5;
-/// Rows of a tile on CUDA cores of which each term takes so long. Of fewer rows a term takes longer
-/// by a power of how many times fewer they are.
-constexpr double rowsOnCores = 64, powerOfFewRows = 0.4;
 /// Indices of a sum that are at most as long are counted through as one on CUDA cores, which saves
 /// waiting for the first slice of each, where so many rows share what each element's place takes.
 constexpr double longestShort = 32, leastRowsOfShort = 32;
-/// The same where results have phases, whose taps threads gather (2 x 32 x 32 x 56 x 56 results of
-/// 64 terms take 4.2 ms in f32).
-constexpr double timeInPhases = 5e-3;
-/// So much less a sum in 16 bits takes as a product before it becomes one: windows whose channels
-/// lie side by side are multiplied on the matrix unit as they are.
-constexpr double worthOfProduct = 0.9;
 /// Results of a small tile, of which each processor has one at least.
 constexpr double resultsOfTile = 64 * 64;
 /// Rows of the tiles of these; terms of a slice on CUDA cores, which has those of the longest index
 /// of the sum alone.
 constexpr double rowsOfTile = 128, termsOfSlice = 16, leastSlice = 8;
-/// Elements of a vector of 16 bytes.
-constexpr int64_t vectorElements = 8;
 /// What a slice of so many channels takes for each, relative to the longest: sums of slices are
 /// added up by threads. Of parts all that are stored of a slice are in shared memory at a time.
 struct Slice {
@@ -59,15 +41,8 @@ struct Slice {
 constexpr Slice slicesOfParts[] = {{32, 1}, {16, 1.6}},
                 slicesOfHalves[] = {{64, 1}, {32, 1.5}, {16, 2.5}},
                 slicesOfTf32[] = {{32, 2}, {16, 3}};
-/// Bytes of an element of f32, and of a part.
-constexpr double bytesOfWide = 4, bytesOfPart = 2;
-/// Bytes of scratch memory that a sum may take, and launches beside the product.
-constexpr double mostScratch = double(int64_t(1) << 32), launchesBeside = 3;
 /// Steps of a share at least.
 constexpr int64_t leastSteps = 4;
-/// What more shares, or more windows that are stored tap by tap, should take at most of the time of
-/// fewer.
-constexpr double worthOfMore = 0.9;
 
 /// What a plan's product is over, and how many copies of the windows' tensor are its factors.
 struct Extents {
@@ -85,9 +60,9 @@ static double sizeOf(const WindowSum &sum, BlockArgument index) {
 static Extents extentsOf(const WindowSum &sum) {
   Extents extents;
   extents.bytesOfElement = sum.element.getIntOrFloatBitWidth() / 8.0;
-  extents.bytesOfParts = sum.isInParts() ? bytesOfPart * static_cast<double>(sum.countParts())
+  extents.bytesOfParts = sum.isInParts() ? cost::bytesOfPart * static_cast<double>(sum.countParts())
                                          : extents.bytesOfElement;
-  extents.bytesOfResult = sum.endsWithProduct() ? extents.bytesOfElement : bytesOfWide;
+  extents.bytesOfResult = sum.endsWithProduct() ? extents.bytesOfElement : cost::bytesOfWide;
   extents.pairs = sum.countPairs();
   for (BlockArgument index : llvm::concat<const BlockArgument>(sum.batches, sum.phases))
     extents.batches *= sizeOf(sum, index);
@@ -125,7 +100,7 @@ static double stepsOf(const Extents &extents, Slice slice) {
 static double scratchOf(const Extents &extents, Slice slice, int64_t shares) {
   return extents.pixels *
          (extents.copies * extents.residues * extents.bytesOfParts * wholeSlices(extents, slice) +
-          extents.batches * extents.rows * bytesOfWide * static_cast<double>(shares));
+          extents.batches * extents.rows * cost::bytesOfWide * static_cast<double>(shares));
 }
 
 /// What the product of a plan takes, and what is stored for it.
@@ -142,22 +117,23 @@ static double timeOfPlan(const Extents &extents, Slice slice, int64_t shares, in
     product = std::min(
         product, tile.timeOf(static_cast<int64_t>(tiles * extents.batches) * shares, processors));
   }
-  product *= timeOfPair * slice.rate * static_cast<double>(slice.length * extents.pairs) *
+  product *= cost::termOfProcessor * slice.rate *
+             static_cast<double>(slice.length * extents.pairs) *
              std::ceil(stepsOf(extents, slice) / static_cast<double>(shares));
   const double stored = extents.copies * extents.pixels * extents.residues * channels;
   const double results = extents.batches * extents.rows * extents.pixels;
   const double bytesOfResult =
-      shares == 1 ? extents.bytesOfResult : bytesOfWide * static_cast<double>(shares);
+      shares == 1 ? extents.bytesOfResult : cost::bytesOfWide * static_cast<double>(shares);
   // A product of parts reads them while it multiplies; its results are read and written once more.
   if (extents.pairs > 1)
-    return launchesBeside * costOfLaunch +
-           costOfByte * (extents.bytesOfElement + extents.bytesOfParts) * stored +
-           std::max(product,
-                    costOfByte * (extents.bytesOfParts * stored + bytesOfResult * results)) +
-           costOfByte * (bytesOfResult + bytesOfWide) * results;
-  return product + launchesBeside * costOfLaunch +
-         costOfByte * ((extents.bytesOfElement + 2 * extents.bytesOfParts) * stored +
-                       2 * bytesOfResult * results);
+    return cost::launchesOfConvolution * cost::launch +
+           cost::byteOfConvolution * (extents.bytesOfElement + extents.bytesOfParts) * stored +
+           std::max(product, cost::byteOfConvolution *
+                                 (extents.bytesOfParts * stored + bytesOfResult * results)) +
+           cost::byteOfConvolution * (bytesOfResult + cost::bytesOfWide) * results;
+  return product + cost::launchesOfConvolution * cost::launch +
+         cost::byteOfConvolution * ((extents.bytesOfElement + 2 * extents.bytesOfParts) * stored +
+                                    2 * bytesOfResult * results);
 }
 
 static ArrayRef<Slice> slicesOf(const WindowSum &sum) {
@@ -180,10 +156,10 @@ std::optional<WindowPlan> tk::planWindowSum(const WindowSum &sum, int64_t proces
         if (shares > 1 && static_cast<double>(shares * leastSteps) > stepsOf(extents, slice))
           break;
         const double time = timeOfPlan(extents, slice, shares, processors);
-        if (std::isnan(time) || scratchOf(extents, slice, shares) > mostScratch)
+        if (std::isnan(time) || scratchOf(extents, slice, shares) > cost::mostScratchOfParts)
           continue;
         const bool isMore = best && (shares > best->shares || unrolled > best->unrolled);
-        if (!best || time < best->time * (isMore ? worthOfMore : 1))
+        if (!best || time < best->time * (isMore ? cost::mostTimeOfFinerSplit : 1))
           best = WindowPlan{unrolled, slice.length, shares, time};
       }
   }
@@ -195,7 +171,7 @@ static bool areChannelsInnermost(const WindowSum &sum) {
   LoadOp window = sum.window, weights = sum.weights;
   auto last = dyn_cast<BlockArgument>(window.getIndices().back());
   return last && weights.getIndices().back() == last && llvm::is_contained(sum.channels, last) &&
-         getSizeFact(sum.kernel, sum.extentOf(last)).divisor % vectorElements == 0;
+         getSizeFact(sum.kernel, sum.extentOf(last)).divisor % halvesOfVector == 0;
 }
 
 bool tk::hasShortIndices(const WindowSum &sum) {
@@ -218,19 +194,22 @@ static double timeOnCores(const WindowSum &sum, double rows, double longest) {
   const bool areTapsKnown = llvm::all_of(sum.axes, [&](const WindowAxis &axis) {
     return getSizeFact(sum.kernel, sum.extentOf(axis.tap)).exact.has_value();
   });
-  double time = hasShortIndices(sum) ? timeOfCounted : areTapsKnown ? timeOfTerm : timeOfUnknown;
-  if (areTapsKnown && rows < rowsOnCores)
-    time *= std::pow(rowsOnCores / rows, powerOfFewRows);
+  double time = hasShortIndices(sum) ? cost::termOfCountedTaps
+                : areTapsKnown       ? cost::termOfKnownTaps
+                                     : cost::termOfUnknownTaps;
+  if (areTapsKnown && rows < cost::rowsOfCoreTile)
+    time *= std::pow(cost::rowsOfCoreTile / rows, cost::powerOfFewRows);
   const double least = areTapsKnown ? leastSlice : termsOfSlice;
   return longest < least ? time * least / longest : time;
 }
 
 double tk::timeAsWritten(const WindowSum &sum, int64_t processors) {
-  double terms = sum.isInParts()                                     ? 0
-                 : areChannelsInnermost(sum) && !sum.element.isF32() ? worthOfProduct * timeOfHalf
-                                                                     : worthOfProduct * timeOfApart;
+  double terms = sum.isInParts() ? 0
+                 : areChannelsInnermost(sum) && !sum.element.isF32()
+                     ? cost::shareOfMatrixUnit * cost::termOfContiguousChannels
+                     : cost::shareOfMatrixUnit * cost::termOfStridedChannels;
   if (!sum.phases.empty())
-    terms = timeInPhases;
+    terms = cost::termOfGatheredTaps;
   double rows = 1, longest = 1;
   for (BlockArgument index : sum.rows)
     rows *= sizeOf(sum, index);

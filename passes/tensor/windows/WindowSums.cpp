@@ -21,6 +21,7 @@
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/analysis/SizeFacts.h"
+#include "passes/machine/TileFacts.h"
 #include "passes/plan/WindowPlaces.h"
 #include "passes/tensor/split/SignificandParts.h"
 
@@ -180,11 +181,10 @@ bool WindowReader::read() {
 
 /// Does the load's last axis have whole vectors of neighbours along one of `indices`?
 static bool hasVectorsAlong(const WindowSum &sum, LoadOp load, ArrayRef<BlockArgument> indices) {
-  constexpr int64_t vectorElements = 8;
   auto last = dyn_cast<BlockArgument>(load.getIndices().back());
   return last && llvm::is_contained(indices, last) &&
          getSizeFact(sum.kernel, getExtents(sum.kernel, load.getTensor()).back()).divisor %
-                 vectorElements ==
+                 halvesOfVector ==
              0;
 }
 
