@@ -38,7 +38,8 @@
 #include "passes/Patterns.h"
 #include "passes/analysis/Notes.h"
 #include "passes/layout/MemoryAccess.h"
-#include "passes/layout/TileElements.h"
+#include "passes/layout/PlaceQuotients.h"
+#include "passes/layout/StagedOperands.h"
 #include "passes/layout/TransposedLoads.h"
 #include "passes/layout/WarpgroupOperands.h"
 #include "passes/machine/Machine.h"
@@ -73,7 +74,7 @@ class WarpgroupForming {
 public:
   WarpgroupForming(FuncOp function, LaunchArguments arguments)
       : function(function), arguments(arguments), builder(function.getContext()),
-        operands(this->arguments) {}
+        operands(this->arguments), staging(function, this->arguments, operands) {}
 
   unsigned run();
 
@@ -82,31 +83,13 @@ private:
   bool decline(DotOp dot, const Twine &why);
   bool isStagedForAll(DotOp dot);
   bool readsPairsOfBytes(DotOp dot);
-  std::optional<unsigned> sharedRows(const BulkBox &box);
-  /// The maps of one tensor: from its begin on, and from some rows before it if boxes end in it.
-  struct Maps {
-    Value plain, before;
-  };
-  Value stage(Value operand, bool isMultiplied);
-  Value endCopy(const BulkBox &box, Maps maps, ValueRange base, Value isInside,
-                SmallVectorImpl<Value> &coordinates);
-  void copyGroups(const BulkBox &box, Value shared, Maps maps, Value isInside,
-                  ArrayRef<Value> coordinates);
-  LocalLoadOp readLate(gpu::LoadOp load);
-  void multiplyByReciprocals();
   void rewrite(DotOp dot);
 
   FuncOp function;
   LaunchArguments arguments;
   OpBuilder builder;
   WarpgroupOperands operands;
-  TileElements elements;
-  Value mapOf(const BulkBox &box);
-
-  DenseMap<Value, Value> staged;
-  /// Maps of boxes of parts, of which several are of one tensor.
-  SmallVector<std::pair<BulkBox, Value>, 0> mapsOfParts;
-  bool areParts = false; ///< are pairs of parts multiplied?
+  StagedOperands staging;
   llvm::SetVector<Operation *> formed;
 };
 
@@ -176,190 +159,6 @@ bool WarpgroupForming::readsPairsOfBytes(DotOp dot) {
   return hasBytes;
 }
 
-/// Does `value` follow from the block's position in its cluster?
-static bool dependsOnRank(Value value) {
-  Operation *op = value ? value.getDefiningOp() : nullptr;
-  return op && (isa<ClusterRankOp>(op) || llvm::any_of(op->getOperands(), dependsOnRank));
-}
-
-/// The tensor's axis along which the tile's rows lie, if all blocks of a cluster want the same tile
-/// and each can bring whole groups of eight rows, within which chunks are permuted.
-std::optional<unsigned> WarpgroupForming::sharedRows(const BulkBox &box) {
-  SharedType shared = box.shared;
-  int64_t rows = shared.getShape()[shared.getAxisOrder()[1]], cluster = function.getCluster();
-  if (cluster == 1 || box.end || box.places || rows % (8 * cluster) != 0 ||
-      llvm::any_of(box.coordinates,
-                   [](ArrayRef<Value> summands) { return llvm::any_of(summands, dependsOnRank); }))
-    return std::nullopt;
-  return box.rowsAxis();
-}
-
-/// The map of `box`. Boxes that are alike in all but where they lie have one, if their products are
-/// summed together.
-Value WarpgroupForming::mapOf(const BulkBox &box) {
-  if (!areParts || box.end || box.gatheredRows)
-    return arguments.addTensorMap(box);
-  for (auto &[like, map] : mapsOfParts)
-    if (like.buffer == box.buffer && like.strides == box.strides && like.limits == box.limits &&
-        like.box == box.box && like.shared == box.shared && like.roundsToTf32 == box.roundsToTf32)
-      return map;
-  return mapsOfParts.emplace_back(box, arguments.addTensorMap(box)).second;
-}
-
-/// Where `operand` is copied to, for products if it `isMultiplied`.
-Value WarpgroupForming::stage(Value operand, bool isMultiplied) {
-  Value &shared = staged[operand];
-  if (shared)
-    return shared;
-  BulkBox &box = operands.boxes.find(operand)->second;
-  Operation *load = operand.getDefiningOp();
-  Location loc = load->getLoc();
-  builder.setInsertionPointToStart(function.getBlock());
-  shared = AllocSharedOp::create(builder, loc, box.shared, nullptr);
-  // The product would cut off what tf32 has no bits for.
-  box.roundsToTf32 = isMultiplied && tileOf(operand).getElementType().isF32();
-  IntegerAttr multicast;
-  if (std::optional<unsigned> axis = sharedRows(box)) {
-    multicast = builder.getI64IntegerAttr(*axis);
-    box.box[*axis] /= function.getCluster();
-  }
-  Maps maps = {mapOf(box), Value()};
-  if (box.end)
-    maps.before = arguments.addTensorMap(box, /*isBefore=*/true);
-  builder.setInsertionPoint(load);
-  SmallVector<Value> coordinates = buildCoordinates(builder, loc, box);
-  Value isInside = box.end ? arguments.arePanelsInside(builder, box) : Value();
-  if (box.gatheredRows) {
-    copyGroups(box, shared, maps, isInside, coordinates);
-    return shared;
-  }
-  Value map = box.end ? endCopy(box, maps, box.endBase, isInside, coordinates) : maps.plain;
-  BulkCopyOp::create(builder, loc, shared, map, coordinates, Value(), Value(), multicast,
-                     /*first_row=*/nullptr, buildDistances(builder, loc, box));
-  return shared;
-}
-
-/// Has a copy end where the rows do; returns the map that it takes. A box that is outside the
-/// tensor as a whole has the hardware touch a map's base address (H200: an illegal address where no
-/// memory is mapped). The map that begins before the tensor copies only boxes that are in part
-/// inside.
-Value WarpgroupForming::endCopy(const BulkBox &box, Maps maps, ValueRange base, Value isInside,
-                                SmallVectorImpl<Value> &coordinates) {
-  Location loc = maps.plain.getLoc();
-  Value isPart = endRows(builder, loc, box, base, isInside, coordinates);
-  return arith::SelectOp::create(builder, loc, isPart, maps.before, maps.plain);
-}
-
-/// Copies each group of rows that are gathered together.
-void WarpgroupForming::copyGroups(const BulkBox &box, Value shared, Maps maps, Value isInside,
-                                  ArrayRef<Value> coordinates) {
-  SharedType type = box.shared;
-  int64_t rows = type.getShape()[type.getAxisOrder()[1]];
-  Location loc = shared.getLoc();
-  for (int64_t row = 0; row < rows; row += box.gatheredRows) {
-    SmallVector<Value> place(coordinates);
-    for (auto [axis, index] : llvm::enumerate(box.gathered))
-      if (index)
-        place[axis] = elements.at(index, row);
-    Value map = maps.plain, isGroupInside = isInside;
-    for (Value mask : box.groupMasks) {
-      Value holds = elements.at(mask, row);
-      isGroupInside =
-          isGroupInside ? arith::AndIOp::create(builder, loc, isGroupInside, holds) : holds;
-    }
-    if (box.end)
-      map = endCopy(box, maps, elements.at(box.endIndex, row), isGroupInside, place);
-    for (auto [axis, index] : llvm::enumerate(box.gathered)) {
-      if (!index)
-        continue;
-      // What lies before the tensor is zero.
-      for (Value mask : box.groupMasks)
-        place[axis] = arith::SelectOp::create(
-            builder, loc, elements.at(mask, row), place[axis],
-            arith::ConstantIndexOp::create(builder, loc, -box.gatheredRows));
-    }
-    BulkCopyOp::create(builder, loc, shared, map, place, Value(), Value(), /*multicast=*/nullptr,
-                       builder.getI64IntegerAttr(row));
-  }
-}
-
-/// Divides the numbers of a window's elements, which count up in a loop, by multiplying: the one
-/// thread that begins copies would take longer for a slice's quotients than the products do. With
-/// x * d < 2^16, x / d is x * ceil(2^16 / d) / 2^16.
-void WarpgroupForming::multiplyByReciprocals() {
-  constexpr int64_t one = 1 << 16;
-  DenseMap<Value, Value> reciprocals;
-  SmallVector<Operation *> divisions;
-  function.walk([&](Operation *op) {
-    if (!isa<FloorDivOp, FloorModOp>(op) || !op->getResult(0).getType().isIndex() ||
-        !op->getParentOfType<scf::ForOp>() || !isa<BlockArgument>(op->getOperand(1)))
-      return;
-    std::optional<ScalarRange> x = rangeOfScalar(op->getOperand(0)),
-                               d = rangeOfScalar(op->getOperand(1));
-    if (x && d && x->least >= 0 && d->most >= 1 && (x->most + 1) * d->most < one)
-      divisions.push_back(op);
-  });
-  LaunchOp launch = arguments.getLaunch();
-  for (Operation *op : divisions) {
-    auto divisor = cast<BlockArgument>(op->getOperand(1));
-    Location loc = op->getLoc();
-    Value &reciprocal = reciprocals[divisor];
-    if (!reciprocal) {
-      OpBuilder host(launch);
-      auto constant = [&](int64_t value) -> Value {
-        return arith::ConstantIndexOp::create(host, loc, value);
-      };
-      Value size = launch.getArgs()[divisor.getArgNumber()];
-      size = arith::MaxSIOp::create(host, loc, size, constant(1));
-      Value sum = arith::AddIOp::create(host, loc, size, constant(one - 1));
-      reciprocal =
-          arguments.addIndex(FloorDivOp::create(host, loc, host.getIndexType(), sum, size),
-                             (function.getArgName(divisor.getArgNumber()) + "_reciprocal").str());
-    }
-    builder.setInsertionPoint(op);
-    Value quotient = arith::MulIOp::create(builder, loc, op->getOperand(0), reciprocal);
-    quotient = arith::DivSIOp::create(builder, loc, quotient,
-                                      arith::ConstantIndexOp::create(builder, loc, one));
-    if (isa<FloorModOp>(op)) {
-      quotient = arith::MulIOp::create(builder, loc, quotient, divisor);
-      quotient = arith::SubIOp::create(builder, loc, op->getOperand(0), quotient);
-    }
-    op->getResult(0).replaceAllUsesWith(quotient);
-    op->erase();
-  }
-}
-
-/// The first operation of `op`'s block that uses its result, itself or inside.
-static Operation *firstUseOf(Operation *op) {
-  Operation *first = nullptr;
-  for (Operation *user : op->getUsers())
-    if (Operation *here = op->getBlock()->findAncestorOpInBlock(*user))
-      if (!first || here->isBeforeInBlock(first))
-        first = here;
-  return first;
-}
-
-/// Reads a tile from shared memory, and computes elements from it, just before the first use: what
-/// else is loaded for them comes while the tile is waited for.
-LocalLoadOp WarpgroupForming::readLate(gpu::LoadOp load) {
-  llvm::SetVector<Operation *> computed;
-  computed.insert(load);
-  for (Operation *op = load->getNextNode(); op; op = op->getNextNode())
-    if (op->hasTrait<OpTrait::Elementwise>() && llvm::any_of(op->getOperands(), [&](Value operand) {
-          return computed.contains(operand.getDefiningOp());
-        }))
-      computed.insert(op);
-  for (Operation *op : llvm::reverse(computed.getArrayRef().drop_front()))
-    if (Operation *use = firstUseOf(op))
-      op->moveBefore(use);
-  Value shared = stage(load.getResult(), /*isMultiplied=*/false);
-  builder.setInsertionPoint(firstUseOf(load));
-  auto read = LocalLoadOp::create(builder, load.getLoc(), load.getType(), shared, nullptr, nullptr,
-                                  nullptr, builder.getI64IntegerAttr(1));
-  load.replaceAllUsesWith(read.getResult());
-  return read;
-}
-
 /// How the hardware may sum: what it sums of one tile of 8-bit floats threads would add to zero.
 static Precision precisionOf(DotOp dot) {
   bool isPart = getWarpgroupA(dot) != dot.getA() && getWarpgroupB(dot) != dot.getB();
@@ -382,8 +181,8 @@ void WarpgroupForming::rewrite(DotOp dot) {
   Location loc = dot.getLoc();
   Value a = getWarpgroupA(dot);
   if (operands.boxes.contains(a))
-    a = stage(a, /*isMultiplied=*/true);
-  Value b = stage(getWarpgroupB(dot), /*isMultiplied=*/true);
+    a = staging.stage(a, /*isMultiplied=*/true);
+  Value b = staging.stage(getWarpgroupB(dot), /*isMultiplied=*/true);
   builder.setInsertionPoint(dot);
   Value acc = dot.getAcc();
   WarpgroupWaitOp chained = endOfChained(dot);
@@ -424,7 +223,7 @@ unsigned WarpgroupForming::run() {
   for (DotOp dot : dots) {
     all &= decide(dot);
     formed.insert(dot);
-    areParts |= dot.getPrecision() == Precision::Blocked;
+    staging.areParts |= dot.getPrecision() == Precision::Blocked;
   }
   // Accumulators and what is computed between products share layouts: all products or none.
   if (!all || !llvm::all_of(dots, [&](DotOp dot) { return isStagedForAll(dot); }))
@@ -446,14 +245,14 @@ unsigned WarpgroupForming::run() {
     }
   SmallVector<LocalLoadOp> left;
   for (gpu::LoadOp load : operands.throughRegisters)
-    left.push_back(readLate(load));
+    left.push_back(staging.readLate(load));
   // Right behind the left one: elements are computed between the products that take them.
   if (byWarps) {
     for (DotOp dot : dots)
       decline(dot, "mma.sync reads 16 bytes of both operands at once, wgmma 2");
     for (auto [load, dot] : right) {
       Operation *copied = load->getPrevNode();
-      LocalLoadOp read = readLate(cast<gpu::LoadOp>(load)), last;
+      LocalLoadOp read = staging.readLate(cast<gpu::LoadOp>(load)), last;
       for (LocalLoadOp other : left)
         if (other->getBlock() == dot->getBlock() && other->isBeforeInBlock(dot) &&
             (!last || last->isBeforeInBlock(other)))
@@ -466,48 +265,10 @@ unsigned WarpgroupForming::run() {
     for (DotOp dot : dots)
       rewrite(dot);
   }
-  for (auto &[operand, shared] : staged)
-    operand.getDefiningOp()->erase();
+  staging.eraseLoads();
   if (llvm::any_of(operands.boxes, [](auto &entry) { return entry.second.places.has_value(); }))
-    multiplyByReciprocals();
+    multiplyByReciprocals(function, arguments);
   return byWarps ? 0 : dots.size();
-}
-
-namespace {
-/// A load that was made for a transposition alone, and what it stands for.
-struct TransposedCopy {
-  gpu::LoadOp copy, original;
-  DenseI64ArrayAttr permutation;
-};
-} // namespace
-
-/// Gives transpositions of tiles that other products use as they are loads of their own.
-static SmallVector<TransposedCopy> separateTransposedLoads(FuncOp function) {
-  SmallVector<TransposedCopy> copies;
-  function.walk([&](TransposeOp transpose) {
-    auto load = transpose.getSource().getDefiningOp<gpu::LoadOp>();
-    if (!load || load->hasOneUse() || !llvm::all_of(load->getUsers(), [](Operation *user) {
-          return isa<TransposeOp, DotOp>(user);
-        }))
-      return;
-    OpBuilder builder(load);
-    auto copy = cast<gpu::LoadOp>(builder.clone(*load));
-    copies.push_back({copy, load, transpose.getPermutationAttr()});
-    transpose.setOperand(copy.getResult());
-  });
-  return copies;
-}
-
-/// One load for both again.
-static void joinTransposedLoads(ArrayRef<TransposedCopy> copies) {
-  for (auto [copy, original, permutation] : copies) {
-    OpBuilder builder(original->getContext());
-    builder.setInsertionPointAfter(original);
-    Value transposed = TransposeOp::create(builder, copy.getLoc(), copy.getType(),
-                                           original.getResult(), permutation);
-    copy.replaceAllUsesWith(transposed);
-    copy.erase();
-  }
 }
 
 namespace {

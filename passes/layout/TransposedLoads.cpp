@@ -35,3 +35,30 @@ void tk::foldTransposedLoads(gpu::FuncOp function) {
     transpose.erase();
   });
 }
+
+SmallVector<TransposedCopy> tk::separateTransposedLoads(gpu::FuncOp function) {
+  SmallVector<TransposedCopy> copies;
+  function.walk([&](gpu::TransposeOp transpose) {
+    auto load = transpose.getSource().getDefiningOp<gpu::LoadOp>();
+    if (!load || load->hasOneUse() || !llvm::all_of(load->getUsers(), [](Operation *user) {
+          return isa<gpu::TransposeOp, gpu::DotOp>(user);
+        }))
+      return;
+    OpBuilder builder(load);
+    auto copy = cast<gpu::LoadOp>(builder.clone(*load));
+    copies.push_back({copy, load, transpose.getPermutationAttr()});
+    transpose.setOperand(copy.getResult());
+  });
+  return copies;
+}
+
+void tk::joinTransposedLoads(ArrayRef<TransposedCopy> copies) {
+  for (auto [copy, original, permutation] : copies) {
+    OpBuilder builder(original->getContext());
+    builder.setInsertionPointAfter(original);
+    Value transposed = gpu::TransposeOp::create(builder, copy.getLoc(), copy.getType(),
+                                                original.getResult(), permutation);
+    copy.replaceAllUsesWith(transposed);
+    copy.erase();
+  }
+}

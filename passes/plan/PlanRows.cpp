@@ -8,6 +8,7 @@
 //      the L2 cache. Blocks are persistent for long rows if the next row fits beside this one or in
 //      its place (tk-fetch-ahead). Rows that exceed the registers beside the computation stay in
 //      shared memory (tk-keep-rows).
+//      Which blocks keep rows, and how many threads have one: KeptRows.cpp.
 //   3. Reductions and scans across memory: PlanAcross.cpp.
 //
 //===----------------------------------------------------------------------===//
@@ -15,16 +16,11 @@
 #include "passes/machine/Machine.h"
 #include "passes/plan/Planner.h"
 #include "passes/plan/RowExpressions.h"
+#include "passes/plan/RowLimits.h"
 
 using namespace mlir;
 using namespace tk;
 
-/// The longest row of which a multiprocessor holds several, so that one is loaded while another is
-/// reduced.
-static constexpr int64_t longestOwnRow = 16384;
-/// How many of a row's elements of 16 bits a thread has; half as many of wider ones. Twice as many
-/// fit its registers where nothing but they is needed, some fewer where other rows are read beside.
-static constexpr int64_t elementsOfThread = 32, mostElementsOfThread = 64, manyElements = 56;
 /// Blocks that have one row of no more bits end faster than others are started; with accesses of 8
 /// bytes, which are fewer, that holds of longer ones.
 static constexpr int64_t shortRowBits = 640 * 16, shortRowBitsInHalves = 768 * 16;
@@ -32,26 +28,6 @@ static constexpr int64_t shortRowBits = 640 * 16, shortRowBitsInHalves = 768 * 1
 static constexpr int64_t leastThreads = 128;
 /// Blocks that move fewer bytes end faster than others are started.
 static constexpr int64_t leastBytesOfBlock = 4096;
-/// With so many threads of 64 registers a block takes half of a multiprocessor, or all of it.
-static constexpr int64_t threadsOfHalf = 512, threadsOfBlock = 1024;
-/// Three blocks of so many threads fit with 80 registers each, which do for so many elements where
-/// they are read from shared memory a part at a time.
-static constexpr int64_t blocksOfThirds = 3, threadsOfThird = 256, elementsInParts = 128;
-/// Blocks of so many warps are small.
-static constexpr int64_t mostWarpsOfSmall = 2;
-/// Clusters of more blocks are not to be had for all multiprocessors at once.
-static constexpr int64_t mostClusterBlocks = 4;
-/// The longest row that a cluster of 8 blocks of half a multiprocessor shares and holds. Longer
-/// ones, of which each thread would have more, are faster read again: by the cluster, as long as
-/// the rows that are gone through at a time stay in the second-level cache.
-static constexpr int64_t longestSpreadRow = 8 * threadsOfHalf * elementsOfThread;
-/// Shorter rows are as fast in registers.
-static constexpr int64_t leastKeptRow = 16384;
-/// The longest row that the shared memory of a cluster of 16 blocks keeps, two clusters at a time.
-static constexpr int64_t longestKeptRow = 16 * threadsOfHalf * mostElementsOfThread;
-/// Of each element of a row that shared memory keeps.
-static constexpr int64_t rowBits = 16;
-static constexpr int64_t spreadRowsAtOnce = 32;
 /// What a block takes at a time of a row that it does not hold: where a thread has one element, of
 /// rows of unknown length, and of long ones.
 static constexpr int64_t smallSlice = 256, slice = 1024, longSlice = 8192;
@@ -178,99 +154,6 @@ int64_t Planner::bytesOfWeights(Value along, int64_t length) {
 /// behind the first reduction is computed from that.
 int64_t Planner::keptBits(Value along) { return RowExpressions(shape, along).bitsBehindFirst(); }
 
-/// Is a row that a cluster cannot hold read again faster by it than by one block? An online
-/// reduction joins the cluster's warps for each slice, even if little of it is left.
-bool Planner::isReadAgain(Value along) {
-  int64_t divisor = getSizeFact(shape.kernel, shape.endOf(along)).divisor;
-  bool isOnline = llvm::any_of(shape.reductions, [](Operation *op) {
-    auto reduction = dyn_cast<ReduceOp>(op);
-    return reduction && !reduction.getRescale().empty();
-  });
-  return (!isOnline || divisor % longestSpreadRow == 0) &&
-         bytesOfRow(*shape.upperOf(along)) * spreadRowsAtOnce <= cacheBytesOfPlans;
-}
-
-/// Do the blocks of a cluster keep rows that are too long for the registers of their threads in
-/// shared memory, each brought as soon as the one before it has been read (tk-fetch-ahead); or, of
-/// several rows, something as wide as one that all else is computed from (tk-keep-rows)?
-bool Planner::isKeptBySeveral(Value along) {
-  int64_t length = *shape.upperOf(along);
-  return maySpread(along) && length > longestSpreadRow && length <= longestKeptRow &&
-         llvm::isPowerOf2_64(length) &&
-         getSizeFact(shape.kernel, shape.endOf(along)).divisor >= length &&
-         keptBits(along) == rowBits && !gpu::getPlan(shape.compute).inPlace;
-}
-
-/// Do the blocks of a cluster that keeps rows fill a multiprocessor each? Two of them have no room
-/// for several rows, and would load to registers, reduce and load again in turn; one brings them
-/// and what all rows share early, and computes what it reduces a second time from fewer elements a
-/// thread.
-bool Planner::fillsProcessor(Value along, int64_t length) {
-  int64_t blocks = length / (threadsOfBlock * elementsOfThread), rows = bytesOfRow(length);
-  return isKeptBySeveral(along) && 2 * rows >= target.getShared() * blocks &&
-         rows + bytesOfWeights(along, length) < target.getShared() * blocks;
-}
-
-/// Do three blocks of a multiprocessor go through rows that clusters keep, each with the row of a
-/// cluster's block and with as many elements a thread as that gives? What one computes hides under
-/// what the others load, and little is exchanged. Of rows whose weights are longer than they are
-/// one block holds those (tk-fetch-ahead).
-bool Planner::isSharedByThirds(Value along, int64_t length) {
-  int64_t blocks = length / (threadsOfThird * elementsInParts);
-  return isKeptBySeveral(along) && bytesOfWeights(along, length) <= bytesOfRow(length) &&
-         blocksOfThirds * bytesOfRow(length) < target.getShared() * blocks;
-}
-
-/// How many blocks of a multiprocessor go through rows of `length` elements, of which they bring
-/// the next while they reduce others; 0: each block has one. There must be room for another row
-/// beside this one, and time in which memory would wait: blocks of a cluster wait for each other,
-/// and one that fills its multiprocessor reduces several times.
-int64_t Planner::blocksThatStay(Value along, int64_t length) {
-  int64_t blocks = threadsOfBlock * cluster / (warps * 32);
-  int64_t values = 0;
-  for (Operation *op : shape.reductions)
-    values += op->getNumResults();
-  bool waits = cluster > 1 || values > 1;
-  int64_t rows = isKeptBySeveral(along) ? 1 : 2;
-  // What a cluster would read for each row again, more than the row, a block alone has registers
-  // for.
-  if (isKeptBySeveral(along) && bytesOfWeights(along, length) > bytesOfRow(length))
-    blocks = 1;
-  else if (isSharedByThirds(along, length))
-    blocks = blocksOfThirds;
-  bool fits = rows * bytesOfRow(length) * blocks / cluster < target.getShared();
-  return length > longestOwnRow && waits && fits && maySpread(along) &&
-                 !gpu::getPlan(shape.compute).inPlace
-             ? blocks
-             : 0;
-}
-
-/// How many blocks of a multiprocessor go through rows of up to `length` elements that begin
-/// anywhere, and so keep what the rows share as their rows are misaligned (tk-align-rows); 0: each
-/// block has one, and joins that from pairs of loads, which is faster where it is no more than a
-/// row.
-int64_t Planner::blocksWithJoinedWeights(Value along, int64_t length) {
-  int64_t blocks = threadsOfBlock / (warps * 32);
-  // With 64 registers threads of the smallest blocks spill, and those that hold whole tiles, of
-  // which tk-drop-registers leaves no vector out, compute more: seven eighths of the blocks
-  // have 72.
-  int64_t vectors = warps * 32 * vectorBits / shape.narrowestBits;
-  bool isHeldWhole = shape.upperOf(along).value_or(length) > length - vectors;
-  if (warps <= mostWarpsOfSmall || isHeldWhole)
-    blocks -= blocks / 8;
-  int64_t weights = bytesOfWeights(along, length), rows = 0;
-  for (Value index : shape.compute.getBlock()->getArguments())
-    if (shape.endOf(index) != shape.endOf(along))
-      rows = shape.upperOf(index).value_or(0);
-  bool isOneRow =
-      coarse && hasFeature(target, Feature::BulkCopies) && shape.compute.getNumIndices() == 2;
-  bool fits = weights * blocks <= target.getShared() * 3 / 5;
-  return isOneRow && rows >= blocks * target.getProcessors() && fits &&
-                 weights > bytesOfRow(length) && blocks > 1
-             ? blocks
-             : 0;
-}
-
 /// Does `op` say where an extremum is?
 static bool isPlace(Operation *op) {
   auto reduce = dyn_cast<ReduceOp>(op);
@@ -345,40 +228,6 @@ Value Planner::indexInBlocks(Operation *op) {
     found = inner.getIndex(0);
   });
   return alone ? found : Value();
-}
-
-/// Is a row of `length` elements, of which a block has no more, kept in shared memory
-/// (tk-keep-rows)? There must be room for as many as blocks whose threads have 64 registers. What
-/// is computed from several rows is faster held in registers, by more threads.
-bool Planner::isKept(int64_t length) {
-  int64_t threads = length / mostElementsOfThread;
-  return coarse && !isSpread && shape.narrowestBits == 16 && length >= leastKeptRow &&
-         threads <= threadsOfHalf &&
-         bytesOfRow(length) * (threadsOfBlock / threads) < target.getShared();
-}
-
-/// How many threads share a row of `length` elements along `row`, and the blocks that have them: so
-/// few that each has many bytes on their way at once and the steps of joining threads are shared by
-/// many elements, so many that its part fits registers. Blocks of half a multiprocessor are best:
-/// one loads while the other reduces. Clusters of 8 leave multiprocessors without work.
-int64_t Planner::threadsOfRow(Value row, int64_t length, int64_t filled, bool isAligned) {
-  int64_t most = elementsOfThread;
-  bool isLong =
-      isSpread ? length > mostClusterBlocks * threadsOfHalf * most : length >= threadsOfHalf * most;
-  if (isLong && isAligned && shape.narrowestBits == 16 && isReadAlone(row))
-    most = mostElementsOfThread;
-  bool isKeptWhole = isSpread ? isKeptBySeveral(row) : isKept(length);
-  bool isAlone = isSpread && isAligned && filled == length && fillsProcessor(row, length);
-  bool isThird = isSpread && isAligned && filled == length && isSharedByThirds(row, length);
-  if (isAligned && filled == length && isKeptWhole && !isAlone)
-    most = isThird ? elementsInParts : mostElementsOfThread;
-  int64_t elements = shape.narrowestBits <= 16 ? most : most / 2;
-  int64_t vectors = std::max<int64_t>(length * shape.narrowestBits / vectorBits, 1);
-  int64_t threads = std::max(length / elements, std::min<int64_t>(vectors, 32));
-  if (!isSpread)
-    return std::min(threads, threadsOfBlock);
-  cluster = threads / (isAlone ? threadsOfBlock : isThird ? threadsOfThird : threadsOfHalf);
-  return threads;
 }
 
 void Planner::planRows() {

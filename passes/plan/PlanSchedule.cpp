@@ -4,19 +4,17 @@
 //      parallel index goes to the grid. Back-to-back contractions share the tile of their common
 //      index. A block then has the outer contraction's whole n, so that nothing is computed twice.
 //   2. Reductions: PlanRows.cpp.
-//   3. No reductions: a block takes a run of elements along memory. If reads and writes of equally
-//      many bytes are contiguous along different indices, it takes a square.
+//   3. No reductions: PlanElements.cpp.
+//
+// FitTiles.cpp then makes tiles smaller that exceed registers or shared memory.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/ScalarExpr.h"
-#include "passes/analysis/WarpGrid.h"
 #include "passes/machine/Machine.h"
 #include "passes/plan/Planner.h"
 
 #include "llvm/Support/MathExtras.h"
-
-#include <cmath>
 
 using namespace mlir;
 using namespace tk;
@@ -30,29 +28,15 @@ constexpr int64_t widestChainRow = 192;
 /// Bits along k of an operand's tile: lines of 128 bytes, which is what memory moves.
 constexpr int64_t wideSliceBits = 1024;
 
-/// Of a statement without reductions: the warps of a block, and the blocks that each multiprocessor
-/// should still have where a thread takes more than one access.
-constexpr int64_t warpsOfElements = 4, blocksToSpare = 16;
 /// Of a chain on CUDA cores whose blocks would leave multiprocessors without work.
 constexpr int64_t fewestRowsOfChain = 2;
 /// Rows of a product that the matrix unit multiplies at least.
 constexpr int64_t leastMatrixRows = 16;
-/// Values of an index that a thread may have all of, with what it loads for them.
-constexpr int64_t mostResultsOfLoad = 4;
-/// How many rows share what a thread loads element by element for them.
-constexpr int64_t rowsThatShare = 4;
-
 /// Of small tiles on CUDA cores: results that a thread has at least where there are so many blocks
 /// for each processor.
 constexpr int64_t leastOutputs = 16, manyBlocks = 32;
-/// Of each operand of a product on CUDA cores, how much a thread may have in registers: what a
-/// layout can name.
-constexpr int64_t mostOperands = 1024;
 /// Of all sums of products that share a tile, on the matrix unit, what a thread may have.
 constexpr int64_t mostSums = 128;
-/// What is left of shared memory each time a plan is made again, see CompiledSource::lower.
-constexpr double partOfEachTime = 0.75;
-
 } // namespace
 
 bool tk::usesMatrixUnits(Contraction &product) {
@@ -282,121 +266,6 @@ void Planner::setFamily(gpu::PlanFamily chosen, gpu::PlanUnit multiplier) {
   unit = multiplier;
 }
 
-/// The index along which several rows should share what a thread loads: the innermost of those that
-/// nothing of what lies apart along the statement's last index follows. Null if there is none, or
-/// the blocks of `elements` outputs would be few.
-static Value indexThatShares(Planner &planner, int64_t elements) {
-  StatementShape &shape = planner.shape;
-  ComputeOp compute = shape.compute;
-  Value last = compute.getIndex(compute.getNumIndices() - 1);
-  llvm::SmallDenseSet<Value> own;
-  bool areApart = false;
-  int64_t blocks = 1;
-  for (Value index : compute.getBlock()->getArguments())
-    blocks *= shape.upperOf(index).value_or(1);
-  compute.getBody().walk([&](LoadOp load) {
-    SmallVector<BlockArgument> indices;
-    for (Value index : load.getIndices())
-      llvm::append_range(indices, getIterationIndices(index));
-    if (!llvm::is_contained(indices, last) || runsOneByOne(load.getIndices().back(), last))
-      return;
-    areApart = true;
-    own.insert_range(indices);
-  });
-  if (!areApart ||
-      blocks / (elements * rowsThatShare) < blocksToSpare * planner.target.getProcessors())
-    return {};
-  for (Value index : llvm::reverse(compute.getBlock()->getArguments()))
-    if (index != last && !own.contains(index) && planner.fit(index, rowsThatShare) == rowsThatShare)
-      return index;
-  return {};
-}
-
-/// An index of few values, whose number is known, that nothing of what is loaded follows: the parts
-/// of a number, for example. Null if there is none.
-static Value indexOfResults(Planner &planner) {
-  StatementShape &shape = planner.shape;
-  llvm::SmallDenseSet<Value> read;
-  shape.compute.getBody().walk([&](LoadOp load) {
-    for (Value at : load.getIndices())
-      read.insert_range(getIterationIndices(at));
-  });
-  for (auto [index, extent] : llvm::zip_equal(shape.compute.getBlock()->getArguments().drop_back(),
-                                              shape.compute.getExtents().drop_back())) {
-    std::optional<int64_t> count = getSizeFact(shape.kernel, extent).exact;
-    if (count && *count > 1 && *count <= mostResultsOfLoad && llvm::isPowerOf2_64(*count) &&
-        !read.contains(index))
-      return index;
-  }
-  return {};
-}
-
-void Planner::planElements() {
-  ComputeOp compute = shape.compute;
-  unsigned count = compute.getNumIndices();
-  family = gpu::PlanFamily::Elementwise;
-  if (count == 0) {
-    warps = 1;
-    return;
-  }
-  Value last = compute.getIndex(count - 1), other;
-  for (const llvm::SetVector<Value> &access : shape.innermost)
-    for (Value index : access)
-      if (index != last && !access.contains(last) && fit(index, 32) >= 16 && fit(last, 32) >= 16)
-        other = index;
-  warps = 8;
-  perThread = coarse ? std::clamp<int64_t>(128 / shape.narrowestBits, 1, 8) : 1;
-  int64_t rest = warps * 32 * perThread;
-  if (other) {
-    // Lines of 64 elements both ways; with one element a thread as many as there are threads.
-    int64_t side = coarse ? 64 : int64_t(1) << (llvm::Log2_64(rest) / 2);
-    set(other, fit(other, side));
-    set(last, fit(last, std::max(side, rest / side > 64 ? side : rest / side)));
-    perThread = std::max<int64_t>(tileOf(other) * tileOf(last) / (warps * 32), 1);
-    if (Value results = coarse ? indexOfResults(*this) : Value(); results && results != other) {
-      set(results, fit(results, mostResultsOfLoad));
-      perThread *= tileOf(results);
-    }
-    return;
-  }
-  // Small blocks, whose places others take as soon as they are done, and a thread reads 32 bytes:
-  // with more, those that fit have no more on its way. But what a thread computes once for all of
-  // its random numbers (keys, places) is then shared by more of them.
-  if (coarse) {
-    warps = warpsOfElements;
-    rest = warps * 32 * perThread;
-    int64_t elements = 1, streams = 0;
-    for (unsigned p = 0; p < count; ++p)
-      elements *= shape.upperOf(compute.getIndex(p)).value_or(1);
-    bool draws = false;
-    compute.getBody().walk([&](Operation *op) {
-      auto load = dyn_cast<LoadOp>(op);
-      streams += load && load.getIndices().size() >= count;
-      draws |= isa<RandOp>(op);
-    });
-    if ((streams == 1 || draws) &&
-        elements / (2 * rest) >= blocksToSpare * target.getProcessors()) {
-      rest *= 2;
-      perThread *= 2;
-    }
-  }
-  // What is loaded is loaded once for all that is made of it.
-  if (Value results = coarse ? indexOfResults(*this) : Value()) {
-    set(results, fit(results, mostResultsOfLoad));
-    perThread *= tileOf(results);
-  }
-  // What lies apart takes a request an element, which several rows share.
-  if (Value shared = coarse ? indexThatShares(*this, rest) : Value()) {
-    set(shared, rowsThatShare);
-    perThread *= rowsThatShare;
-  }
-  for (unsigned p = count; p-- > 0 && rest > 1;) {
-    Value index = compute.getIndex(p);
-    set(index, fit(index, rest));
-    rest /= tileOf(index);
-  }
-}
-
 /// Gives each thread as many outputs along an index as the schedule block says, starting from a
 /// plan in which it has one: the tiles grow by that, but for those that the block sets, which then
 /// take fewer threads.
@@ -419,115 +288,6 @@ void Planner::coarsenAsAsked() {
   for (Contraction &product : shape.contractions)
     if (usesMatrixUnits(product))
       warps = std::clamp<int64_t>(tileOf(product.m) * tileOf(product.n) / 128, 1, warps);
-}
-
-/// On CUDA cores a thread holds a slice of k of its outputs' rows and columns. Where there is one
-/// warp, because tiles are narrow or the program says how many outputs a thread has, its lanes
-/// share out 4 and 8 of them at least, where there are so many; either side may become the rows.
-/// Slices that are too long for its registers become shorter, but those that the program asks for.
-void Planner::limitOperands() {
-  auto isOnMatrixUnits = [](Contraction &product) {
-    return usesMatrixUnits(product) &&
-           llvm::all_of(product.op.getYield().getValues(), [](Value term) {
-             Operation *factors = term.getDefiningOp();
-             return !factors || factors->getNumOperands() != 2 ||
-                    withoutExtension(factors->getOperand(0)).getType() ==
-                        withoutExtension(factors->getOperand(1)).getType();
-           });
-  };
-  // How lanes lie may follow from other products, too: with less a thread the plan is made again,
-  // half of it the first time and of that each time, as the part of shared memory says.
-  const double part = double(target.getShared()) / double(getWholeTarget(shape.kernel).getShared());
-  const int64_t most =
-      llvm::bit_floor<uint64_t>(std::max<int64_t>(double(mostOperands) * part * part, 1));
-  for (Contraction &product : shape.contractions) {
-    int64_t m = tileOf(product.m), n = tileOf(product.n), side = std::max(m, n);
-    if (isOnMatrixUnits(product) && (warps > 1 || std::min(m, n) >= 16))
-      continue;
-    if (warps > 1) {
-      while (!block.tiles.contains(product.k) && tileOf(product.k) > 1 &&
-             tileOf(product.k) * sideOfThread(m, n, warps) > most)
-        tiles[product.k] /= 2;
-      continue;
-    }
-    int64_t outputs = std::max<int64_t>(m * n / 32, 1);
-    int64_t rows = std::clamp<int64_t>(outputs / 4, 1, std::max<int64_t>(side / 4, 1));
-    int64_t columns = std::clamp<int64_t>(outputs, 1, std::max<int64_t>(side / 8, 4));
-    while (tileOf(product.k) > 1 && tileOf(product.k) * std::max(rows, columns) > most)
-      tiles[product.k] /= 2;
-  }
-}
-
-/// A chain on CUDA cores has its rows' slice, one of the second factor and the weights in two
-/// layouts in shared memory at a time: fewer terms of the outer sum where there is no room.
-void Planner::fitChains() {
-  constexpr int64_t leastTerms = 16;
-  for (Contraction &outer : shape.contractions) {
-    if (!outer.isOuter || usesMatrixUnits(outer) || block.tiles.contains(outer.k))
-      continue;
-    for (Contraction &inner : shape.contractions) {
-      if (!outer.op->isProperAncestor(inner.op))
-        continue;
-      auto elements = [&] {
-        int64_t m = tileOf(outer.m), k = tileOf(outer.k);
-        return m * tileOf(inner.k) + k * tileOf(outer.n) + 2 * m * k;
-      };
-      while (elements() * outer.operand.getIntOrFloatBitWidth() / 8 > target.getShared() &&
-             tileOf(outer.k) > leastTerms)
-        tiles[outer.k] /= 2;
-    }
-  }
-}
-
-/// Rows and scans that needed more shared memory, or more registers, than there are: their tiles
-/// are half as large the first time, and half of that each time, as the part of shared memory says.
-/// First the rows that a block has beside each other, then what it takes of a row at a time.
-void Planner::fitRows() {
-  if (!isForLess() || !shape.contractions.empty())
-    return;
-  const double part = double(target.getShared()) / double(getWholeTarget(shape.kernel).getShared());
-  int64_t halves = std::llround(std::log(part) / std::log(partOfEachTime));
-  SmallVector<Value> rows, terms;
-  auto isTogether = [&](Value index) { // with a reduction or a scan along the same row
-    return llvm::any_of(shape.reductions, [&](Operation *op) {
-      return llvm::any_of(op->getRegion(0).front().getArguments(), [&](BlockArgument other) {
-        return other.getType().isIndex() && shape.endOf(other) == shape.endOf(index);
-      });
-    });
-  };
-  for (Value index : shape.compute.getBlock()->getArguments())
-    if (!isTogether(index))
-      rows.push_back(index);
-  for (Operation *op : shape.reductions)
-    if (auto reduction = dyn_cast<ReduceOp>(op))
-      for (unsigned n = 0; n < reduction.getNumIndices(); ++n)
-        terms.push_back(reduction.getIndex(n));
-  auto longest = [&](ArrayRef<Value> indices) {
-    int64_t most = 1;
-    for (Value index : indices)
-      most = std::max(most, block.tiles.contains(index) ? 1 : tileOf(index));
-    return most;
-  };
-  for (; halves > 0; --halves) {
-    ArrayRef<Value> among = longest(rows) > 1 ? rows : terms;
-    const int64_t most = longest(among);
-    for (Value index : among)
-      if (most > 1 && tileOf(index) == most && !block.tiles.contains(index))
-        halve(index);
-  }
-}
-
-/// Halves the tile along `index`. An output along the same row is stepped through then.
-void Planner::halve(Value index) {
-  tiles[index] /= 2;
-  for (unsigned p = 0; p < shape.compute.getNumIndices(); ++p) {
-    Value other = shape.compute.getIndex(p);
-    if (other == index || shape.endOf(other) != shape.endOf(index) ||
-        tileOf(other) != 2 * tileOf(index))
-      continue;
-    tiles[other] = tileOf(index);
-    loop = p;
-  }
 }
 
 PlannedTiles Planner::finish() {

@@ -1,10 +1,11 @@
 //===- Planner.h - the choice of a compute op's schedule --------*- C++ -*-===//
 //
-// Shared by PlanSchedule.cpp (contractions, elementwise compute ops), PlanHopper.cpp (contractions
-// by wgmma), PlanCores.cpp (contractions on CUDA cores), PlanTeams.cpp (pingpong or cooperative
-// warpgroups), PlanChains.cpp (back-to-back contractions), PlanRows.cpp (reductions),
-// PlanFactorRows.cpp (GEMV), PlanShared.cpp (results that share elements), PlanPairs.cpp (pairwise
-// contractions) and PlanAcross.cpp (across memory).
+// Shared by PlanSchedule.cpp (contractions), PlanElements.cpp (elementwise compute ops),
+// FitTiles.cpp (limits of registers and shared memory), PlanHopper.cpp (contractions by wgmma),
+// PlanCores.cpp (contractions on CUDA cores), PlanTeams.cpp (pingpong or cooperative warpgroups),
+// PlanChains.cpp (back-to-back contractions), PlanRows.cpp (reductions), KeptRows.cpp (rows that
+// blocks and clusters keep), PlanFactorRows.cpp (GEMV), PlanShared.cpp (results that share
+// elements), PlanPairs.cpp (pairwise contractions) and PlanAcross.cpp (across memory).
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_PASSES_PLAN_PLANNER_H
