@@ -24,16 +24,11 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Passes.h"
 #include "passes/Patterns.h"
-#include "passes/layout/MemoryAccess.h"
-#include "passes/layout/SharedTiles.h"
+#include "passes/layout/SharedPromotion.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Pass/Pass.h"
-#include "llvm/ADT/MapVector.h"
 
 #include <vector>
 
@@ -46,80 +41,6 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-/// What accumulators and operands that stay may take of a thread's 1020 bytes of registers.
-static constexpr int64_t kRegisterBytes = 768;
-/// What accumulators and two slices of FMA operands may take: all but those of addresses.
-static constexpr int64_t kSlicedBytes = 960;
-/// FMA instructions of a thread that are written out: compiling takes time for each, and as many
-/// hide what a loop costs.
-static constexpr int64_t kWrittenOut = 2048;
-
-namespace {
-
-/// An operand of a product that lies in shared memory.
-struct SharedOperand {
-  ConvertLayoutOp convert; ///< what it stood for: the whole operand, as the product wants it
-  Value shared;
-  unsigned kAxis = 0;
-};
-
-/// How a product takes an operand.
-struct OperandPlace {
-  unsigned kAxis = 0;
-  bool isPlain = false; ///< not swizzled where it lies across k
-};
-
-/// What a thread's slices of a product are written out for: so much of k from `from` on, or from
-/// the start where that is null.
-struct Span {
-  Value from;
-  int64_t size = 0;
-};
-
-class SharedPromotion {
-public:
-  explicit SharedPromotion(FuncOp function)
-      : function(function), builder(function.getContext()), vectorBytes(vectorBytesOf(function)) {}
-
-  /// The patterns, in their order, and what is left behind them.
-  void chooseAccesses();
-  void promoteAll();
-  void sliceDots();
-  void finish();
-  unsigned numCopies = 0;
-  unsigned numScratch = 0;
-
-private:
-  void promote(ConvertLayoutOp convert);
-  Value stageLoad(gpu::LoadOp load, const OperandPlace &place);
-  SharedType typeFor(RankedTensorType tile, int64_t axis, const OperandPlace &place);
-  Value storeToShared(Value tile, SharedType type);
-  Value allocate(Location loc, SharedType type);
-  void sliceDot(DotOp dot);
-  Value sliceSpan(DotOp dot, Value acc, int64_t size, Span span);
-  Value operandSlice(DotOp dot, Value operand, unsigned kAxis, int64_t k, int64_t size, Span span);
-  Value loadOperand(Location loc, const SharedOperand &operand, RankedTensorType part,
-                    ArrayRef<int64_t> offsets, Span span = {});
-  int64_t sliceSize(DotOp dot);
-  int64_t spanSize(DotOp dot);
-  bool runsAlongK(Value operand, int64_t kAxis);
-  int64_t vectorFor(SharedType type, LayoutAttr layout) {
-    int64_t limit = vectorBytes / bytesOfElement(type.getElementType());
-    return std::min(sharedVector(type, layout), std::max<int64_t>(limit, 1));
-  }
-  bool isReloaded(DotOp dot, Value operand);
-  void chooseAccess(LocalLoadOp load);
-
-  FuncOp function;
-  OpBuilder builder;
-  int64_t vectorBytes;
-  llvm::MapVector<Operation *, Value> staged;           ///< loads that went to shared memory
-  llvm::MapVector<Value, SharedOperand> sharedOperands; ///< conversions whose source is there
-  DenseMap<Block *, int64_t> accumulators; ///< bytes a thread of the products' results in a block
-};
-
-} // namespace
-
 static bool movesElements(ConvertLayoutOp convert) {
   Conversion kind =
       classifyConversion(getLayout(convert.getSource().getType()), getLayout(convert.getType()));
@@ -130,17 +51,6 @@ static bool feedsOnlyDots(ConvertLayoutOp convert) {
   return !convert->use_empty() && llvm::all_of(convert->getUses(), [](OpOperand &use) {
     return isa<DotOp>(use.getOwner()) && use.getOperandNumber() < 2;
   });
-}
-
-/// Are the words that ldmatrix hands out, of four bytes along `axis`, those of `layout`?
-static bool hasMatrixWords(LayoutAttr layout, int64_t axis, int64_t bytes) {
-  LayoutBit lane = layout.getLaneBits().front();
-  return lane.axis == axis && lane.step * bytes == 4 && layout.getVectorWidth(axis) * bytes >= 4;
-}
-
-/// Do the fragments of mma.sync make up `layout`? All of FMA's operand bits along k are registers.
-static bool isFragment(LayoutAttr layout, unsigned kAxis) {
-  return axisBits(layout, kAxis).lanes != 0;
 }
 
 Value SharedPromotion::allocate(Location loc, SharedType type) {
@@ -255,155 +165,6 @@ void SharedPromotion::promote(ConvertLayoutOp convert) {
   ++numScratch;
 }
 
-//===----------------------------------------------------------------------===//
-// Products
-//===----------------------------------------------------------------------===//
-
-static int64_t bytesOfThread(Value tile) {
-  return getLayout(tile.getType()).getNumRegisters() * bytesOfElement(getElementTypeOrSelf(tile));
-}
-
-bool SharedPromotion::runsAlongK(Value operand, int64_t kAxis) {
-  auto it = sharedOperands.find(operand);
-  return it != sharedOperands.end() &&
-         cast<SharedType>(it->second.shared.getType()).getAxisOrder().front() == kAxis;
-}
-
-/// Elements of k that a slice takes: what one instruction of the matrix unit does, or for FMA a
-/// 16-byte vector where one of the operands is contiguous along k. Where two of those do not fit
-/// beside the accumulators it is one element: what neighbouring slices read is put together
-/// later, as registers allow.
-int64_t SharedPromotion::sliceSize(DotOp dot) {
-  auto a = cast<RankedTensorType>(dot.getA().getType());
-  int64_t k = a.getDimSize(1), bytes = bytesOfElement(a.getElementType());
-  if (isFragment(getLayout(a), 1))
-    return std::min<int64_t>(k, 32 / bytes);
-  bool vectors = runsAlongK(dot.getA(), 1) || runsAlongK(dot.getB(), 0);
-  int64_t size = std::min<int64_t>(k, vectors ? std::max<int64_t>(16 / bytes, 1) : 1);
-  int64_t perTerm = (bytesOfThread(dot.getA()) + bytesOfThread(dot.getB())) / k;
-  return bytesOfThread(dot.getResult()) + 2 * size * perTerm > kSlicedBytes ? 1 : size;
-}
-
-/// How much of k the slices are written out for: all of it for the matrix unit, whose instructions
-/// do more, where neither operand lies along k (an H200 has 0.98 of cuBLAS then, with a loop 0.92),
-/// and where a thread has the operands in registers, which have no number that is computed.
-int64_t SharedPromotion::spanSize(DotOp dot) {
-  auto a = cast<RankedTensorType>(dot.getA().getType());
-  int64_t size = a.getDimSize(1);
-  auto isRead = [&](Value operand) {
-    return sharedOperands.contains(operand) && isReloaded(dot, operand);
-  };
-  if (isFragment(getLayout(a), 1) || !isRead(dot.getA()) || !isRead(dot.getB()) ||
-      !(runsAlongK(dot.getA(), 1) || runsAlongK(dot.getB(), 0)))
-    return size;
-  int64_t outputs = getLayout(dot.getType()).getNumRegisters();
-  while (size > sliceSize(dot) && size * outputs > kWrittenOut)
-    size /= 2;
-  return size;
-}
-
-Value SharedPromotion::loadOperand(Location loc, const SharedOperand &operand,
-                                   RankedTensorType part, ArrayRef<int64_t> offsets, Span span) {
-  auto type = cast<SharedType>(operand.shared.getType());
-  LayoutAttr layout = getLayout(part);
-  int64_t axis = type.getAxisOrder().front(), bytes = bytesOfElement(part.getElementType());
-  bool isTransposed = axis != operand.kAxis, matrix = false;
-  if (isFragment(layout, operand.kAxis))
-    matrix = isTransposed ? bytes == 2 : bytes <= 4; // words are whole in one thread
-  else
-    part = withLayout(part, withAxisFirst(layout, axis));
-  int64_t vector = matrix ? 1 : vectorFor(type, getLayout(part));
-  UnitAttr yes = builder.getUnitAttr();
-  auto load =
-      LocalLoadOp::create(builder, loc, part, operand.shared, builder.getDenseI64ArrayAttr(offsets),
-                          matrix ? yes : nullptr, matrix && isTransposed ? yes : nullptr,
-                          builder.getI64IntegerAttr(vector));
-  if (span.from) {
-    load.getFromMutable().assign(span.from);
-    load.setAxis(operand.kAxis);
-    load.setSpan(span.size);
-  }
-  return load;
-}
-
-/// How a tile is read that a bulk copy brings.
-void SharedPromotion::chooseAccess(LocalLoadOp load) {
-  SharedType type = load.getSource().getType();
-  auto tile = cast<RankedTensorType>(load.getType());
-  LayoutAttr layout = getLayout(tile);
-  int64_t bytes = bytesOfElement(tile.getElementType()), axis = type.getAxisOrder().front();
-  bool isTransposed = bytes == 2 && hasMatrixWords(layout, 1 - axis, bytes);
-  if (hasMatrixWords(layout, axis, bytes) || isTransposed) {
-    load.setMatrix(true);
-    load.setTransposed(isTransposed);
-  } else {
-    load.setVector(vectorFor(type, layout));
-  }
-}
-
-/// Is the operand read slice by slice at the product? One from outside the product's loop stays in
-/// registers if it fits beside the accumulators.
-bool SharedPromotion::isReloaded(DotOp dot, Value operand) {
-  return operand.getParentBlock() == dot->getBlock() ||
-         accumulators.lookup(dot->getBlock()) + bytesOfThread(operand) > kRegisterBytes;
-}
-
-Value SharedPromotion::operandSlice(DotOp dot, Value operand, unsigned kAxis, int64_t k,
-                                    int64_t size, Span span) {
-  auto whole = cast<RankedTensorType>(operand.getType());
-  SmallVector<int64_t> shape(whole.getShape()), offsets(2, 0);
-  shape[kAxis] = size;
-  offsets[kAxis] = k;
-  LayoutAttr layout = partLayout(getLayout(whole), shape);
-  auto part = RankedTensorType::get(shape, whole.getElementType(), layout);
-  auto it = sharedOperands.find(operand);
-  if (it != sharedOperands.end() && isReloaded(dot, operand))
-    return loadOperand(dot.getLoc(), it->second, part, offsets, span);
-  if (size == whole.getDimSize(kAxis))
-    return operand;
-  return ExtractOp::create(builder, dot.getLoc(), part, operand, offsets);
-}
-
-/// The operands of slice k + 1 are read before the product of slice k, which hides the latency of
-/// shared memory: what is emitted keeps this order.
-Value SharedPromotion::sliceSpan(DotOp dot, Value acc, int64_t size, Span span) {
-  auto slicesAt = [&](int64_t k) {
-    return std::pair(operandSlice(dot, dot.getA(), 1, k, size, span),
-                     operandSlice(dot, dot.getB(), 0, k, size, span));
-  };
-  auto next = slicesAt(0);
-  for (int64_t k = 0; k < span.size; k += size) {
-    auto [a, b] = next;
-    if (k + size < span.size)
-      next = slicesAt(k + size);
-    acc = dot.ofParts(builder, a, b, acc);
-  }
-  return acc;
-}
-
-void SharedPromotion::sliceDot(DotOp dot) {
-  int64_t size = sliceSize(dot), span = spanSize(dot),
-          extent = cast<RankedTensorType>(dot.getA().getType()).getDimSize(1);
-  Location loc = dot.getLoc();
-  builder.setInsertionPoint(dot);
-  Value result;
-  if (span == extent) {
-    result = sliceSpan(dot, dot.getAcc(), size, {nullptr, span});
-  } else {
-    auto constant = [&](int64_t value) -> Value {
-      return arith::ConstantIndexOp::create(builder, loc, value);
-    };
-    auto loop = scf::ForOp::create(builder, loc, constant(0), constant(extent), constant(span),
-                                   dot.getAcc());
-    builder.setInsertionPointToStart(loop.getBody());
-    Value sum = sliceSpan(dot, loop.getRegionIterArg(0), size, {loop.getInductionVar(), span});
-    scf::YieldOp::create(builder, loc, sum);
-    result = loop.getResult(0);
-  }
-  dot.replaceAllUsesWith(result);
-  dot.erase();
-}
-
 void SharedPromotion::chooseAccesses() {
   function.walk([&](LocalLoadOp load) { chooseAccess(load); });
 }
@@ -416,17 +177,6 @@ void SharedPromotion::promoteAll() {
   });
   for (ConvertLayoutOp convert : converts)
     promote(convert);
-}
-
-void SharedPromotion::sliceDots() {
-  SmallVector<DotOp> dots;
-  function.walk([&](DotOp dot) {
-    dots.push_back(dot);
-    accumulators[dot->getBlock()] += bytesOfThread(dot.getResult());
-  });
-  for (DotOp dot : dots)
-    if (sharedOperands.contains(dot.getA()) || sharedOperands.contains(dot.getB()))
-      sliceDot(dot);
 }
 
 void SharedPromotion::finish() {

@@ -34,6 +34,7 @@
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ScalarCases.h"
 #include "passes/analysis/ScalarExpr.h"
+#include "passes/tensor/ranges/IndexSides.h"
 #include "passes/tensor/ranges/TermConditions.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -54,18 +55,6 @@ static constexpr llvm::StringLiteral passName = "tk-restrict-ranges";
 //===----------------------------------------------------------------------===//
 // Comparisons as bounds
 //===----------------------------------------------------------------------===//
-
-/// Before the reduction a load happens even where the range is empty: its indices must follow
-/// enclosing iterations for that to be in bounds.
-static bool canComputeEarlier(Value value) {
-  return llvm::all_of(getSlice(value, value.getParentBlock()), [](Operation *op) {
-    auto load = dyn_cast<LoadOp>(op);
-    return op->getNumRegions() == 0 &&
-           (!load || load.getPad() || llvm::all_of(load.getIndices(), [](Value index) {
-             return !getIterationIndices(index).empty();
-           }));
-  });
-}
 
 /// The coefficient of `index` in `value`, a sum of terms; nothing if it is not linear in it or the
 /// rest varies with `varying`.
@@ -103,8 +92,6 @@ public:
 private:
   std::optional<IndexBound> solve(arith::CmpIOp cmp);
   bool spellUnion(arith::OrIOp either);
-  Value asIndex(Value value, arith::CmpIOp cmp);
-  Value clampToIndices(Value value, arith::CmpIOp cmp);
   Value createRest(Value value, Value index);
   void tighten(const IndexBound &bound);
   Value isNotEmpty();
@@ -152,104 +139,13 @@ static arith::CmpIPredicate swapSides(arith::CmpIPredicate predicate) {
   }
 }
 
-/// What `value`, a sum of indices, sizes and numbers beside `wide`, is at most: `sizes` and
-/// `constant` together, positive or negative. False if nothing is known.
-static bool addMagnitudes(Value value, Value wide, SmallVectorImpl<Value> &sizes,
-                          int64_t &constant) {
-  APInt number;
-  if (value == wide)
-    return true;
-  if (matchPattern(value, m_ConstantInt(&number))) {
-    constant += std::abs(number.getSExtValue());
-    return number.isSignedIntN(31);
-  }
-  if (auto argument = dyn_cast<BlockArgument>(value)) {
-    Operation *owner = argument.getOwner()->getParentOp();
-    const unsigned n = argument.getArgNumber();
-    Value size;
-    if (auto kernel = dyn_cast<KernelOp>(owner); kernel && n < kernel.getNumDims())
-      size = argument;
-    if (auto compute = dyn_cast<ComputeOp>(owner))
-      size = compute.getExtents()[n];
-    if (auto reduce = dyn_cast<ReduceOp>(owner); reduce && n < reduce.getNumIndices())
-      if (matchPattern(reduce.getLower()[n], m_Zero()))
-        size = reduce.getUpper()[n];
-    if (size)
-      sizes.push_back(size);
-    return static_cast<bool>(size);
-  }
-  Operation *op = value.getDefiningOp();
-  return isa<arith::AddIOp, arith::SubIOp, arith::IndexCastOp>(op) &&
-         llvm::all_of(op->getOperands(),
-                      [&](Value operand) { return addMagnitudes(operand, wide, sizes, constant); });
-}
-
-/// A parameter of 64 bits as an index that compares with what else `cmp` has as the parameter does,
-/// even if indices have 32 bits: no farther from 0 than one more than all of that together; else
-/// null.
-Value RangeRestrictor::clampToIndices(Value value, arith::CmpIOp cmp) {
-  SmallVector<Value> sizes;
-  int64_t constant = 1;
-  auto argument = dyn_cast<BlockArgument>(value);
-  if (!argument || !isa<KernelOp>(argument.getOwner()->getParentOp()) ||
-      !addMagnitudes(cmp.getLhs(), value, sizes, constant) ||
-      !addMagnitudes(cmp.getRhs(), value, sizes, constant))
-    return {};
-  Location loc = reduce.getLoc();
-  Value most = arith::ConstantIndexOp::create(builder, loc, constant);
-  for (Value size : sizes)
-    most = arith::AddIOp::create(builder, loc, most, size);
-  most = arith::IndexCastOp::create(builder, loc, value.getType(), most);
-  Value least = arith::SubIOp::create(
-      builder, loc, arith::ConstantOp::create(builder, loc, builder.getZeroAttr(value.getType())),
-      most);
-  Value clamped = arith::MaxSIOp::create(
-      builder, loc, least, arith::MinSIOp::create(builder, loc, most, value).getResult());
-  return arith::IndexCastOp::create(builder, loc, builder.getIndexType(), clamped);
-}
-
-/// A side of a comparison, or a summand of it, as an index value, where that loses nothing even if
-/// indices have 32 bits; else null.
-Value RangeRestrictor::asIndex(Value value, arith::CmpIOp cmp) {
-  if (value.getType().isIndex())
-    return value;
-  if (auto cast = value.getDefiningOp<arith::IndexCastOp>();
-      cast && cast.getIn().getType().isIndex() && value.getType().isInteger(64))
-    return cast.getIn();
-  APInt constant;
-  if (matchPattern(value, m_ConstantInt(&constant)) && constant.isSignedIntN(32))
-    return arith::ConstantIndexOp::create(builder, reduce.getLoc(), constant.getSExtValue());
-  if (Operation *sum = value.getDefiningOp();
-      isa_and_nonnull<arith::AddIOp, arith::SubIOp>(sum) && value.getType().isInteger(64)) {
-    Value a = asIndex(sum->getOperand(0), cmp), b = asIndex(sum->getOperand(1), cmp);
-    if (!a || !b)
-      return {};
-    OpBuilder inside(cmp);
-    return isa<arith::AddIOp>(sum) ? arith::AddIOp::create(inside, sum->getLoc(), a, b).getResult()
-                                   : arith::SubIOp::create(inside, sum->getLoc(), a, b);
-  }
-  if (value.getType().isInteger(64) && isa<BlockArgument>(value)) {
-    const AssumedInteger known = assumedIntegerOf(value);
-    if (known.least && known.most && llvm::isInt<32>(*known.least) && llvm::isInt<32>(*known.most))
-      return arith::IndexCastOp::create(builder, reduce.getLoc(), builder.getIndexType(), value);
-    return clampToIndices(value, cmp);
-  }
-  if (auto wider = value.getDefiningOp<arith::ExtSIOp>())
-    value = wider.getIn();
-  if (value.getType().getIntOrFloatBitWidth() > 32 || varying.on(value) ||
-      !canComputeEarlier(value))
-    return {};
-  IRMapping mapping;
-  Value outside = cloneSlice(builder, value, reduce.getBlock(), mapping);
-  return arith::IndexCastOp::create(builder, reduce.getLoc(), builder.getIndexType(), outside);
-}
-
 std::optional<IndexBound> RangeRestrictor::solve(arith::CmpIOp cmp) {
   arith::CmpIPredicate predicate = cmp.getPredicate();
   if (predicate == arith::CmpIPredicate::ne || predicate > arith::CmpIPredicate::sge ||
       cmp.getLhs().getType().isInteger(1))
     return std::nullopt;
-  Value lhs = asIndex(cmp.getLhs(), cmp), rhs = asIndex(cmp.getRhs(), cmp);
+  IndexSides sides{reduce, varying, builder};
+  Value lhs = sides.asIndex(cmp.getLhs(), cmp), rhs = sides.asIndex(cmp.getRhs(), cmp);
   if (!lhs || !rhs)
     return std::nullopt;
   for (unsigned n = 0; n < reduce.getNumIndices(); ++n) {
