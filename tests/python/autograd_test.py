@@ -32,6 +32,9 @@ class Tensor:
     def data_ptr(self):
         return self.array.ctypes.data
 
+    def is_neg(self):
+        return False
+
     def detach(self):
         return Tensor(self.array)
 
