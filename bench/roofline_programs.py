@@ -409,3 +409,34 @@ def histogram(rng):
         "kernel k(t: i32[R], s: f32[C]) -> (y: f32[R, C]) { y[r, c] = if t[r] == c then s[c] else 0.0 }",
         "kernel k(t: i32[R], s: f32[C]) -> (y: f32[C]) { y[c] = s[c] + sum[r](if t[r] == c then 1.0 else 0.0) }"])
     return text, {"R": rounded(rng, 4096, 1 << 18), "C": rounded(rng, 10, 1024)}
+
+
+@kind
+def segments(rng):
+    """Sums of the rows with a key."""
+    kind_of, columns = floats(rng), rounded(rng, 1, 512)
+    text = (f"kernel k(x: {kind_of}[I, C], s: i32[I], z: f32[G, C]) -> (y: f32[G, C]) "
+            "{ y[g, c] = z[g, c] + sum[i](if s[i] == g then f32(x[i, c]) else 0.0) }")
+    return text, {"I": beside(rng, elements(rng), columns), "C": columns, "G": rounded(rng, 4, 4096)}
+
+
+@kind
+def experts(rng):
+    """Rows times a matrix that each row chooses."""
+    kind_of = rng.choice(["bf16", "f16", "f32"])
+    place = rng.choice(["e[m], f, c", "e[m], c, f"])
+    shape = "E, F, C" if place.endswith("c") else "E, C, F"
+    text = (f"kernel k(x: {kind_of}[M, C], w: {kind_of}[{shape}], e: i32[M]) -> (y: {kind_of}[M, F]) "
+            f"{{ y[m, f] = sum[c](x[m, c] * w[{place}]) }}")
+    return text, {"M": rounded(rng, 1, 65536), "C": rounded(rng, 64, 4096), "F": rounded(rng, 64, 4096),
+                  "E": rng.choice([4, 8, 64, 128])}
+
+
+@kind
+def factors(rng):
+    """Products of three factors, and of computed ones."""
+    term = rng.choice(["x[m, k] * w[k, n] * (if p[m, k] > 0.0 then 1.0 else 0.0)", "silu(x[m, k]) * w[k, n] * p[m, k]",
+                       "x[m, k] * w[k, n] * s[k] * p[m, k]", "p[m, k] * w[k, n] * tanh(w[k, n]) * x[m, k]"])
+    text = ("kernel k(x: f32[M, K], w: f32[K, N], p: f32[M, K], s: f32[K]) -> (y: f32[M, N]) "
+            f"{{ y[m, n] = sum[k]({term}) }}")
+    return text, {"M": rounded(rng, 1, 8192), "K": rounded(rng, 32, 8192), "N": rounded(rng, 1, 8192)}

@@ -49,10 +49,10 @@ double RowSorter::timeOf(double rows, double groups, int64_t rowsOfBlock) {
   const double searched = inRuns ? std::ceil(chunks / chunksOfRun) + chunksOfRun : chunks;
   const double blocks = places / static_cast<double>(rowsOfBlock);
   const double launches = inRuns ? 9 : 8;
-  const double counted = groups * rows + groups * groups + blocks * groups + rows * rowsOfChunk +
-                         places * (searched + rowsOfChunk);
+  const double counted =
+      groups * rows + groups * groups + blocks * groups + rows * rowsOfChunk + places * rowsOfChunk;
   constexpr double bytesOfCount = 4 * 3; // written once, scanned, and written
-  return launches * cost::launch + cost::comparison * counted +
+  return launches * cost::launch + cost::comparison * counted + cost::searched * places * searched +
          cost::byte * bytesOfCount * chunks * groups;
 }
 
