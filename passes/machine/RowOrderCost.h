@@ -14,6 +14,9 @@ namespace tk::cost {
 /// A multiply-add of a product whose rows each read a matrix of their own: CUDA cores wait for the
 /// L2 cache. A product of 8192 x 1024 x 4096 is predicted 4.1 ms at least.
 inline constexpr double ownMatrixTerm = 1.2e-4;
+/// Bytes of all matrices from which on such a product reads most of them from memory: half of the
+/// L2 cache of an H200.
+inline constexpr double ownMatricesInCache = 25e6;
 /// A multiply-add of a sorted product in 16 bits, on the matrix unit at half of its rate.
 inline constexpr double sortedHalfTerm = 5e-6;
 /// A multiply-add of a sorted product in f32, on CUDA cores.
@@ -23,8 +26,8 @@ inline constexpr double comparison = 3.6e-4;
 /// A comparison in the search for the chunk of a place, which reads through the L2 cache.
 /// 1,067,000 searches in two steps of 64 comparisons are predicted 200 us.
 inline constexpr double searched = 1.5e-3;
-/// A term of a sum that a condition guards. Sums of 2e9 to 7e9 terms are predicted 2.5e-4 to 3.1e-4,
-/// the one of 1024 x 128 x 1048576 terms 4.7e-4.
+/// A term of a sum that a condition guards. Sums of 2e9 to 7e9 terms are predicted 2.5e-4 to
+/// 3.1e-4, the one of 1024 x 128 x 1048576 terms 4.7e-4.
 inline constexpr double guardedTerm = 2.5e-4;
 /// A term of a sum that counts under a condition. 1024 x 1048576 terms are predicted 184 us.
 inline constexpr double countedTerm = 1.7e-4;

@@ -184,7 +184,10 @@ bool RowSorting::pays() {
   Type operand = withoutExtension(multiply.getLhs()).getType();
   const bool isNarrow = operand.getIntOrFloatBitWidth() <= 16;
   const double bytes = operand.getIntOrFloatBitWidth() / 8.0;
-  const double own = cost::ownMatrixTerm * rows * columns * depth;
+  const bool isInCache = bytes * groups * columns * depth <= cost::ownMatricesInCache;
+  const double ownTerm =
+      isInCache ? cost::ownMatrixTerm : std::max(cost::ownMatrixTerm, cost::byte * bytes);
+  const double own = ownTerm * rows * columns * depth;
   const double sorted =
       (isNarrow ? cost::sortedHalfTerm : cost::sortedTerm) * places * columns * depth +
       cost::byte * bytes * (groups * columns * depth + 2 * places * (columns + depth)) +
