@@ -1,7 +1,7 @@
 //===- FuseProducersCost.h - the indices that a producer depends on -*- C++ -*-===//
 //
-// Shared by FuseProducersCost.cpp, which has the cost rule of producer fusion, and
-// FuseProductsCost.cpp, which has the rule for matrix products.
+// Shared by FuseProducersCost.cpp, which has the cost rule of producer fusion, Reach.cpp, which has
+// the indices, and FuseProductsCost.cpp, which has the rule for matrix products.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_PASSES_TENSOR_FUSE_FUSEPRODUCERSCOST_H

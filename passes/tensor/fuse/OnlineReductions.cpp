@@ -35,7 +35,7 @@
 #include "passes/analysis/JointSums.h"
 #include "passes/analysis/Notes.h"
 #include "passes/analysis/ValueCopies.h"
-#include "passes/tensor/fuse/OnlineAlgebra.h"
+#include "passes/tensor/fuse/OnlineBuilder.h"
 #include "passes/tensor/fuse/StoreWeights.h"
 #include "passes/tensor/normalize/Simplify.h"
 
@@ -52,241 +52,6 @@ using namespace tk;
 
 static constexpr llvm::StringLiteral passName = "tk-online-reductions";
 
-namespace {
-struct Member {
-  ReduceOp reduce;
-  Separation separation;
-};
-
-/// Builds the one reduction that replaces a group.
-class OnlineBuilder {
-public:
-  explicit OnlineBuilder(ArrayRef<Member> members)
-      : members(members), first(members.front().reduce), onMembers(getResults(members)) {}
-
-  ReduceOp build();
-
-private:
-  static SmallVector<Value> getResults(ArrayRef<Member> members) {
-    SmallVector<Value> results;
-    for (const Member &member : members)
-      llvm::append_range(results, member.reduce->getResults());
-    return results;
-  }
-  ReduceOp createEmpty(OpBuilder &builder);
-  void buildBody(ReduceOp online);
-  void buildRescale(ReduceOp online);
-  Value materialize(OpBuilder &builder, Value value, IRMapping &mapping);
-  void guard(const ExponentialFactor &factor, IRMapping &mapping);
-  Value createFactor(OpBuilder &builder, const ExponentialFactor &factor, IRMapping &olds,
-                     IRMapping &news);
-  Value restoreNaN(OpBuilder &builder, ReduceOp online, const Member &member, Value result);
-
-  ArrayRef<Member> members;
-  ReduceOp first;
-  Dependence onMembers;
-};
-} // namespace
-
-static Precision joinPrecision(ArrayRef<Member> members) {
-  Precision precision = Precision::Default;
-  for (const Member &member : members)
-    if (ReduceOp reduce = member.reduce; isContraction(reduce))
-      precision = reduce.getPrecision();
-  return precision;
-}
-
-ReduceOp OnlineBuilder::createEmpty(OpBuilder &builder) {
-  SmallVector<Type> types;
-  SmallVector<Attribute> kinds;
-  SmallVector<Location> locs;
-  SmallVector<ReduceOp> reductions;
-  for (const Member &member : members) {
-    ReduceOp reduce = member.reduce;
-    reductions.push_back(reduce);
-    types.push_back(reduce.getResult(0).getType());
-    kinds.push_back(reduce.getKinds()[0]);
-    locs.push_back(reduce.getLoc());
-  }
-  Location loc = builder.getFusedLoc(locs);
-  auto online = ReduceOp::create(builder, loc, types, builder.getArrayAttr(kinds),
-                                 first.getIndexNames(), first.getLower(), first.getUpper(),
-                                 PrecisionAttr::get(builder.getContext(), joinPrecision(members)));
-  if (Attribute numbers = joinComputations(reductions))
-    online->setAttr(computationsAttrName, numbers);
-  Block *body = builder.createBlock(&online.getBody());
-  for (BlockArgument index : first.getBlock()->getArguments())
-    body->addArgument(index.getType(), index.getLoc());
-  for (Type type : ArrayRef<Type>(types).drop_back())
-    body->addArgument(type, loc);
-  Block *rescale = builder.createBlock(&online.getRescale());
-  for (unsigned copy = 0; copy < 2; ++copy)
-    for (Type type : ArrayRef<Type>(types).drop_back())
-      rescale->addArgument(type, loc);
-  return online;
-}
-
-/// The counterpart of `value`: what needs the members' results is cloned, and what stands in their
-/// bodies, which are erased; the rest stays.
-Value OnlineBuilder::materialize(OpBuilder &builder, Value value, IRMapping &mapping) {
-  if (Value known = mapping.lookupOrNull(value))
-    return known;
-  Operation *op = value.getDefiningOp();
-  bool isInMember = op && llvm::any_of(members, [&](const Member &member) {
-                      return ReduceOp(member.reduce)->isProperAncestor(op);
-                    });
-  if (!isInMember && !onMembers.on(value))
-    return value;
-  for (Value input : getInputs(op))
-    materialize(builder, input, mapping);
-  builder.clone(*op, mapping);
-  return mapping.lookup(value);
-}
-
-static Value negateIf(OpBuilder &builder, Location loc, bool negated, Value value) {
-  return negated ? arith::NegFOp::create(builder, loc, value).getResult() : value;
-}
-
-static Value isMinusInfinity(OpBuilder &builder, Location loc, Value value) {
-  Value infinity = createIdentity(builder, loc, ReduceKind::Max, value.getType());
-  return arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OEQ, value, infinity);
-}
-
-static Value createZero(OpBuilder &builder, Location loc, Type type) {
-  return createIdentity(builder, loc, ReduceKind::Sum, type);
-}
-
-/// Makes an exponential's counterpart 0 where its term is -inf, whatever the running bound is.
-void OnlineBuilder::guard(const ExponentialFactor &factor, IRMapping &mapping) {
-  if (isa<ExpDiffOp>(factor.op))
-    return;
-  Value exp = mapping.lookup(factor.op->getResult(0));
-  OpBuilder builder(exp.getContext());
-  builder.setInsertionPointAfterValue(exp);
-  Location loc = exp.getLoc();
-  Value term = negateIf(builder, loc, factor.negated, mapping.lookupOrDefault(factor.term));
-  Value guarded;
-  if (factor.isPlain) {
-    Value bound = negateIf(builder, loc, factor.negated, mapping.lookupOrDefault(factor.bound));
-    guarded = ExpDiffOp::create(builder, loc, term, bound);
-  } else {
-    guarded = arith::SelectOp::create(builder, loc, isMinusInfinity(builder, loc, term),
-                                      createZero(builder, loc, exp.getType()), exp);
-  }
-  exp.replaceAllUsesExcept(guarded, guarded.getDefiningOp());
-  mapping.map(factor.op->getResult(0), guarded);
-}
-
-void OnlineBuilder::buildBody(ReduceOp online) {
-  OpBuilder builder = OpBuilder::atBlockEnd(online.getBlock());
-  IRMapping mapping;
-  SmallVector<Value> terms;
-  for (auto [k, member] : llvm::enumerate(members)) {
-    ReduceOp reduce = member.reduce;
-    for (unsigned n = 0; n < reduce.getNumIndices(); ++n)
-      mapping.map(reduce.getIndex(n), online.getIndex(n));
-    for (Value input : getInputs(reduce))
-      materialize(builder, input, mapping);
-    for (Operation &op : reduce.getBlock()->without_terminator())
-      builder.clone(op, mapping);
-    for (const ExponentialFactor &factor : member.separation.factors)
-      guard(factor, mapping);
-    terms.push_back(mapping.lookupOrDefault(reduce.getYield().getValues()[0]));
-    if (k + 1 < members.size())
-      mapping.map(reduce.getResult(0), online.getRunning(k));
-  }
-  YieldOp::create(builder, online.getLoc(), terms);
-}
-
-Value OnlineBuilder::createFactor(OpBuilder &builder, const ExponentialFactor &factor,
-                                  IRMapping &olds, IRMapping &news) {
-  Location loc = factor.op->getLoc();
-  Value before = negateIf(builder, loc, factor.negated, materialize(builder, factor.bound, olds));
-  Value after = negateIf(builder, loc, factor.negated, materialize(builder, factor.bound, news));
-  bool isExp2 = isa<math::Exp2Op>(factor.op);
-  if (factor.scale == 1.0 && !isExp2)
-    return ExpDiffOp::create(builder, loc, before, after);
-  Type type = before.getType();
-  Value scale = arith::ConstantOp::create(builder, loc, builder.getFloatAttr(type, factor.scale));
-  Value fall = arith::SubFOp::create(builder, loc, before, after);
-  Value exponent = arith::MulFOp::create(builder, loc, fall, scale);
-  Value exp = isExp2 ? math::Exp2Op::create(builder, loc, exponent).getResult()
-                     : math::ExpOp::create(builder, loc, exponent).getResult();
-  return arith::SelectOp::create(builder, loc, isMinusInfinity(builder, loc, before),
-                                 createZero(builder, loc, type), exp);
-}
-
-void OnlineBuilder::buildRescale(ReduceOp online) {
-  Block *block = &online.getRescale().front();
-  OpBuilder builder = OpBuilder::atBlockEnd(block);
-  IRMapping olds, news;
-  unsigned running = members.size() - 1;
-  for (unsigned k = 0; k < running; ++k) {
-    Value result = members[k].reduce->getResult(0);
-    olds.map(result, block->getArgument(k));
-    news.map(result, block->getArgument(running + k));
-  }
-  SmallVector<Value> factors;
-  for (const Member &member : members.drop_front()) {
-    Value product;
-    for (const ExponentialFactor &factor : member.separation.factors) {
-      Value next = createFactor(builder, factor, olds, news);
-      product =
-          product ? arith::MulFOp::create(builder, next.getLoc(), product, next).getResult() : next;
-    }
-    ReduceOp reduce = member.reduce;
-    factors.push_back(product ? product
-                              : createIdentity(builder, online.getLoc(), ReduceKind::Prod,
-                                               reduce.getResult(0).getType()));
-  }
-  YieldOp::create(builder, online.getLoc(), factors);
-}
-
-/// Plain exponentials of -inf - -inf are NaN: so is their sum, unless there is no term.
-Value OnlineBuilder::restoreNaN(OpBuilder &builder, ReduceOp online, const Member &member,
-                                Value result) {
-  Location loc = result.getLoc();
-  IRMapping finals;
-  for (auto [k, other] : llvm::enumerate(members))
-    finals.map(other.reduce->getResult(0), online.getResult(k));
-  for (const ExponentialFactor &factor : member.separation.factors) {
-    if (isa<ExpDiffOp>(factor.op))
-      continue;
-    Value bound = materialize(builder, factor.bound, finals);
-    Value spoilt = isMinusInfinity(builder, loc, negateIf(builder, loc, factor.negated, bound));
-    for (auto [lower, upper] : llvm::zip_equal(online.getLower(), online.getUpper())) {
-      Value some = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, lower, upper);
-      spoilt = arith::AndIOp::create(builder, loc, spoilt, some);
-    }
-    auto type = cast<FloatType>(result.getType());
-    Value nan = arith::ConstantOp::create(
-        builder, loc, builder.getFloatAttr(type, llvm::APFloat::getNaN(type.getFloatSemantics())));
-    result = arith::SelectOp::create(builder, loc, spoilt, nan, result);
-  }
-  return result;
-}
-
-ReduceOp OnlineBuilder::build() {
-  OpBuilder builder(members.back().reduce);
-  ReduceOp online = createEmpty(builder);
-  buildBody(online);
-  buildRescale(online);
-  builder.setInsertionPointAfter(online);
-  SmallVector<Value> results;
-  for (auto [k, member] : llvm::enumerate(members))
-    results.push_back(restoreNaN(builder, online, member, online.getResult(k)));
-  for (auto [member, result] : llvm::zip_equal(members, results))
-    ReduceOp(member.reduce).getResult(0).replaceAllUsesWith(result);
-  for (const Member &member : members)
-    ReduceOp(member.reduce).erase();
-  sortByDependence(online->getBlock());
-  return online;
-}
-
-//===----------------------------------------------------------------------===//
-// Groups
-//===----------------------------------------------------------------------===//
-
 /// Are both sums of as many products, which are added up before anything else is made of them? One
 /// loop adds both to one tile.
 static bool areOneTile(ReduceOp a, ReduceOp b) {
@@ -300,11 +65,11 @@ static bool canCarry(ReduceOp reduce) {
 }
 
 /// Whether `reduce` may join; says in `reason` why not where that is of interest.
-static std::optional<Separation> tryJoin(ReduceOp reduce, ArrayRef<Member> group,
+static std::optional<Separation> tryJoin(ReduceOp reduce, ArrayRef<OnlineMember> group,
                                          std::string &reason) {
   SmallVector<ReduceOp> earlier;
   SmallVector<Value> results;
-  for (const Member &member : group) {
+  for (const OnlineMember &member : group) {
     ReduceOp other = member.reduce;
     earlier.push_back(other);
     results.push_back(other.getResult(0));
@@ -343,9 +108,9 @@ static std::string describeFactor(const ExponentialFactor &factor) {
 }
 
 /// One line for each accumulator: what it is and how it follows the earlier ones.
-static SmallVector<std::string> describeDerivation(ArrayRef<Member> members) {
+static SmallVector<std::string> describeDerivation(ArrayRef<OnlineMember> members) {
   SmallVector<std::string> lines;
-  for (const Member &member : members) {
+  for (const OnlineMember &member : members) {
     std::string line = describe(member.reduce);
     if (member.separation.factors.empty())
       line += ": carried as it is";
@@ -420,7 +185,7 @@ private:
       if (canCarry(reduce))
         reduces.push_back(reduce);
     for (auto [n, start] : llvm::enumerate(reduces)) {
-      SmallVector<Member> group{{start, {}}};
+      SmallVector<OnlineMember> group{{start, {}}};
       for (ReduceOp reduce : ArrayRef<ReduceOp>(reduces).drop_front(n + 1)) {
         if (!haveSameRanges(start, reduce) && !areOneTile(start, reduce))
           continue;
@@ -439,7 +204,7 @@ private:
     return false;
   }
 
-  void join(ArrayRef<Member> group) {
+  void join(ArrayRef<OnlineMember> group) {
     SmallVector<std::string> lines = describeDerivation(group);
     for (auto [member, line] : llvm::zip_equal(group, lines))
       note(member.reduce, passName, Verdict::Derived, "in one loop: " + line);
