@@ -27,12 +27,6 @@ using namespace mlir;
 using namespace tk;
 using namespace tk::gpu;
 
-/// Tiles of which a thread has no more are not cut into parts (tk-cut-stores).
-static constexpr int64_t mostUncut = 32;
-/// Blocks of 32 warps are alone on their multiprocessors, and have no gain: residual + RMSNorm to
-/// f8 of 2048 x 32768 on an H200 0.932 of the copy, side by side 0.913.
-static constexpr size_t mostWarpBits = 4;
-
 LayoutChoice::LayoutChoice(FuncOp function, AxisInfo &info, bool hasByteFloats, bool coalesce)
     : context(function.getContext()), info(info), coalesce(coalesce),
       vectorBytes(vectorBytesOf(function)), components(function), chosen(components.size()) {
@@ -300,28 +294,6 @@ LayoutAttr LayoutChoice::fromAccesses(unsigned component) const {
                  reducedAxis(component, axis));
 }
 
-/// The same threads' layout of a row in which each warp has its elements side by side, if they are
-/// no more than are used at once: rows of memory are then read and written by longer pieces.
-/// LayerNorm on an H200, of 16384 x 4096: 65.0 and 64.7 us, of 8192 x 8192: 65.7 and 64.7.
-LayoutAttr LayoutChoice::sideBySide(LayoutAttr layout) const {
-  SmallVector<LayoutBit> registers(layout.getRegisterBits()), warps(layout.getWarpBits());
-  if (layout.getNumRegisters() > mostUncut || warps.size() > mostWarpBits)
-    return layout;
-  int32_t lanes = 0;
-  for (LayoutBit bit : layout.getLaneBits())
-    lanes = std::max(lanes, bit.step);
-  SmallVector<LayoutBit *> bits;
-  for (SmallVector<LayoutBit> *of : {&registers, &warps})
-    for (LayoutBit &bit : *of)
-      if (!bit.isReplication() && bit.step > lanes)
-        bits.push_back(&bit);
-  auto steps = llvm::map_to_vector(bits, [](LayoutBit *bit) { return bit->step; });
-  llvm::sort(steps);
-  for (auto [bit, step] : llvm::zip_equal(bits, steps))
-    bit->step = step;
-  return LayoutAttr::get(context, layout.getRank(), registers, layout.getLaneBits(), warps);
-}
-
 /// What loops carry of terms that are computed from narrower tiles: each thread has all rows of its
 /// places along the axis that is reduced behind the loop, as many neighbours as one access of those
 /// that the terms are computed from has.
@@ -376,51 +348,4 @@ LayoutAttr LayoutChoice::storeLayout(StoreOp store, LayoutAttr own) const {
   if (hasDots && axis >= 0)
     isCoalesced |= neighboursOfLanes(own, axis) * access.elementBytes() >= sectorBytes;
   return isCoalesced || !coalesce ? own : layoutForAccess(access);
-}
-
-LayoutAttr LayoutChoice::defaultLayout(ArrayRef<int64_t> shape) const {
-  return blocked(shape, shape.size() - 1, 1, false);
-}
-
-/// Consecutive threads along `axis` in vectors of `width`, but no wider than leaves work for every
-/// thread. With `rowsInWarp` the warps go to the other axes first, so that few share a row. All
-/// else that a thread has are neighbours along `joined`, if that is an axis: it scans them by
-/// itself, or reads once what they share. Threads go along `reduced`, if that is another, last:
-/// those that have results of their own need not meet.
-LayoutAttr LayoutChoice::blocked(ArrayRef<int64_t> shape, int64_t axis, int64_t width,
-                                 bool rowsInWarp, int64_t joined, int64_t reduced) const {
-  int64_t numWarps = dotContext.numWarps;
-  unsigned rank = shape.size();
-  BlockedShape blocked{SmallVector<int64_t>(rank, 1), {}, numWarps};
-  int64_t elements = 1;
-  for (int64_t extent : shape)
-    elements *= extent;
-  int64_t perThread = std::max<int64_t>(elements / (32 * numWarps), 1);
-  blocked.perThread[axis] = std::min({width, perThread, shape[axis]});
-  if (!coalesce) {
-    llvm::append_range(blocked.order, llvm::seq<unsigned>(0, rank));
-    return blockedLayout(context, shape, blocked);
-  }
-  if (joined >= 0)
-    blocked.perThread[joined] = std::min(perThread / blocked.perThread[axis], shape[joined]);
-  blocked.order.push_back(axis);
-  for (int64_t other = rank - 1; other >= 0; --other)
-    if (other != axis && other != reduced)
-      blocked.order.push_back(other);
-  if (reduced >= 0)
-    blocked.order.push_back(reduced);
-  if (rowsInWarp) {
-    // Warps in order along the other axes, which the lanes may have begun.
-    int64_t lanesOnAxis = std::min<int64_t>(shape[axis] / blocked.perThread[axis], 32);
-    int64_t left = numWarps, lanesLeft = 32 / lanesOnAxis;
-    blocked.warps.assign(rank, 1);
-    for (unsigned other : ArrayRef(blocked.order).drop_front()) {
-      int64_t lanes = std::min(lanesLeft, shape[other]);
-      lanesLeft /= lanes;
-      blocked.warps[other] = std::min(left, shape[other] / lanes);
-      left /= blocked.warps[other];
-    }
-    blocked.warps[axis] = left;
-  }
-  return blockedLayout(context, shape, blocked);
 }
