@@ -6,6 +6,7 @@
 #include "compiler/PassDiagnostics.h"
 #include "compiler/Registration.h"
 #include "compiler/RelevantFacts.h"
+#include "compiler/StageText.h"
 #include "compiler/Stopwatch.h"
 #include "compiler/VariantCache.h"
 #include "compiler/plan/KernelSignature.h"
@@ -270,11 +271,17 @@ detail::Digest CompiledSource::keyOf(ModuleOp module, std::string_view target) c
   std::set<std::string> disabled;
   for (llvm::StringRef pass : driver.pipeline.disabled.keys())
     disabled.insert(pass.str());
-  return variantKey(module, target, disabled, options);
+  PlaceTable places(sources);
+  module.walk([&](Operation *op) { places.numbers(op->getLoc()); });
+  std::string lines;
+  for (const SourcePlace &place : places.places())
+    lines += std::string(sources.file(place.file).line(place.line)) + "\n";
+  return variantKey(module, target, lines, driver.lineDirectives, disabled, options);
 }
 
 Expected<detail::Executable> CompiledSource::emitted(ModuleOp module, size_t kernel,
-                                                     std::string_view target, const Dump &dump) {
+                                                     std::string_view target, const Facts &facts,
+                                                     const Dump &dump) {
   detail::Cache cache = mayUseCache(dump) ? detail::Cache::from_environment() : detail::Cache("");
   detail::Digest key{};
   if (cache.enabled()) {
@@ -289,8 +296,7 @@ Expected<detail::Executable> CompiledSource::emitted(ModuleOp module, size_t ker
     return lowered.error();
   PassDiagnostics collect(context.get());
   Stopwatch watch;
-  auto op = module.lookupSymbol<KernelOp>(kernelNames[kernel]);
-  Expected<detail::Executable> executable = emitCudaExecutable(module, op);
+  Expected<detail::Executable> executable = emitText(module, kernel, facts);
   if (!executable)
     return Error(ErrorCode::internal, executable.error().message() + "\n" + collect.text());
   if (Status fits = checkParameterSpace(executable->plan, kernelSignatures[kernel]); !fits)
@@ -366,7 +372,7 @@ Expected<detail::Executable> CompiledSource::specialise(size_t kernel, std::stri
     dump.write("tk.mlir", print(**copy));
   const bool isGpu = isGpuText(target);
   Expected<detail::Executable> executable =
-      isGpu ? emitted(**copy, kernel, target, dump) : compileCpu(**copy, kernel, dump);
+      isGpu ? emitted(**copy, kernel, target, facts, dump) : compileCpu(**copy, kernel, dump);
   if (executable && isGpu) {
     // Machine code needs nothing of the context: other threads may run passes meanwhile.
     *copy = {};
@@ -434,7 +440,7 @@ Expected<std::string> CompiledSource::makeStage(size_t kernel, std::string_view 
   if (!isText && detail::is_emulated(target))
     return Error(ErrorCode::invalid_argument, "the emulator has no stage '" + std::string(stage) +
                                                   "'; name a GPU target such as sm_90a");
-  Expected<detail::Executable> executable = emitted(**copy, kernel, target, dump);
+  Expected<detail::Executable> executable = emitted(**copy, kernel, target, facts, dump);
   if (executable && !isText)
     executable = assemble(std::move(*executable), kernel, target, dump);
   if (!executable)

@@ -38,6 +38,7 @@ struct DriverOptions {
   bool json = false;   ///< diagnostics as JSON lines
   /// The GPU that plans are for, see findMachine.
   std::string device;
+  bool lineDirectives = true; ///< in CUDA text
   /// Where set: what the emulator compiles together, see EmuOptions.
   std::shared_ptr<emu::TextBatch> emulatedTexts;
 };
@@ -102,6 +103,9 @@ public:
   /// that have no lower bound of their own?
   void setServesShorter(bool serves) { servesShorter = serves; }
 
+  /// Makes lets of a kernel its results, behind those that it has, so that a run stores them.
+  Status storeLocals(size_t kernel, llvm::ArrayRef<std::string> names);
+
   /// The kernel before any pass: what the reference runs.
   KernelOp kernelOp(size_t kernel);
   /// The names of the files that were read: the program, what it imports, and schedule files.
@@ -142,7 +146,10 @@ private:
   detail::Digest keyOf(mlir::ModuleOp module, std::string_view target) const;
   /// CUDA text and plan, from the cache or from the passes.
   Expected<detail::Executable> emitted(mlir::ModuleOp module, size_t kernel,
-                                       std::string_view target, const Dump &dump);
+                                       std::string_view target, const Facts &facts,
+                                       const Dump &dump);
+  /// CUDA text and plan of a lowered module.
+  Expected<detail::Executable> emitText(mlir::ModuleOp lowered, size_t kernel, const Facts &facts);
   /// Machine code of what was emitted; several threads may be in here at once.
   Expected<detail::Executable> assemble(detail::Executable emitted, size_t kernel,
                                         std::string_view target, const Dump &dump) const;

@@ -3,16 +3,20 @@
 
 #include "compiler/Stopwatch.h"
 #include "compiler/arch/Architecture.h"
+#include "compiler/codegen/cuda/Comments.h"
 #include "compiler/codegen/cuda/EmitCuda.h"
 #include "compiler/plan/LaunchPlanBuilder.h"
-#include "dialects/tkgpu/TkGpuDialect.h"
+#include "dialects/tkgpu/TkGpuPlan.h"
 #include "runtime/Environment.h"
 #include "runtime/Files.h"
+#include "runtime/PlanText.h"
 #include "runtime/TemporaryFolder.h"
 #include "runtime/cuda/NvrtcIdentity.h"
 
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Program.h"
+
+#include <filesystem>
 
 using namespace mlir;
 
@@ -71,8 +75,43 @@ Status checkParameterSpace(const LaunchPlan &plan, const Signature &signature) {
   return {};
 }
 
-Expected<detail::Executable> emitCudaExecutable(ModuleOp module, KernelOp kernel) {
-  FailureOr<cuda::EmittedModule> emitted = cuda::emitCuda(module);
+/// The comment before a function: where it comes from, its plan, and its arguments where their
+/// names do not say what they are.
+static std::string headOf(const Launch &launch, const cuda::EmittedKernel &function,
+                          ModuleOp module, const LaunchPlan &plan, const CudaText &text) {
+  const Signature &signature = *text.signature;
+  const std::vector<std::string> names = signature.variable_names();
+  std::string head = "// " + function.symbol + ": kernel " + signature.name + " of " +
+                     cuda::commentText(launch.span.file) + ":" + std::to_string(launch.span.line) +
+                     "\n// assumes " + cuda::commentText(text.assumes) + "\n";
+  if (auto func = module.lookupSymbol<gpu::FuncOp>(function.name))
+    if (std::string chosen = gpu::describePlan(func); !chosen.empty())
+      head += "// plan " + chosen + "\n";
+  std::string arguments;
+  for (auto [arg, name] : llvm::zip(launch.args, function.arguments))
+    if (std::string meaning = detail::describe(arg, plan, signature); meaning != name)
+      arguments += (arguments.empty() ? "// where " : ", ") + name + " = " + meaning;
+  if (!arguments.empty())
+    head += arguments + "\n";
+  return head + "// grid (" + launch.grid[0].str(names) + ", " + launch.grid[1].str(names) + ", " +
+         launch.grid[2].str(names) + ") of " + std::to_string(function.threads) + " threads, " +
+         std::to_string(function.sharedBytes) + " bytes of shared memory\n";
+}
+
+static void addHeads(cuda::EmittedModule &emitted, ModuleOp module, const LaunchPlan &plan,
+                     const CudaText &text) {
+  for (const cuda::EmittedKernel &function : llvm::reverse(emitted.kernels)) {
+    auto launch =
+        llvm::find_if(plan.launches, [&](const Launch &l) { return l.symbol == function.symbol; });
+    if (launch != plan.launches.end())
+      emitted.text.insert(function.begin, headOf(*launch, function, module, plan, text));
+  }
+}
+
+Expected<detail::Executable> emitCudaExecutable(ModuleOp module, KernelOp kernel,
+                                                const CudaText &text) {
+  FailureOr<cuda::EmittedModule> emitted =
+      cuda::emitCuda(module, {text.lineDirectives, text.sourceLine});
   if (failed(emitted))
     return Error(ErrorCode::internal, "a kernel could not be printed as CUDA");
   std::optional<LaunchPlan> plan = buildLaunchPlan(kernel, [&](StringRef symbol) {
@@ -83,6 +122,8 @@ Expected<detail::Executable> emitCudaExecutable(ModuleOp module, KernelOp kernel
   });
   if (!plan)
     return Error(ErrorCode::internal, "a launch uses a scalar that is not known at launch");
+  if (text.signature)
+    addHeads(*emitted, module, *plan, text);
   detail::Executable executable;
   executable.kind = detail::Executable::Kind::cuda;
   executable.plan = std::move(*plan);
@@ -142,7 +183,7 @@ Expected<detail::Executable> compileWithNvrtc(detail::Executable executable,
   options.arch = target;
   for (const cuda::DeviceHeader &header : cuda::deviceHeaders())
     options.headers.emplace_back(header.name.str(), header.text.str());
-  Expected<cuda::NvrtcResult> result = machineCode(executable.cuda, options);
+  Expected<cuda::NvrtcResult> result = machineCode(cuda::withoutComments(executable.cuda), options);
   // NVRTC 12.0 allows an eighth of what later ones do.
   if (!result && StringRef(result.error().message()).contains("parameter space overflowed"))
     return Error(ErrorCode::unsupported,
@@ -157,13 +198,24 @@ Expected<detail::Executable> compileWithNvrtc(detail::Executable executable,
   return executable;
 }
 
+std::string findDisassembler() {
+  if (llvm::ErrorOr<std::string> tool = llvm::sys::findProgramByName("nvdisasm"))
+    return *tool;
+  std::vector<std::string> folders = {"/usr/local/cuda/bin"};
+  for (const std::filesystem::path &package : cuda::python_packages())
+    folders.push_back((package / "bin").string());
+  for (const std::string &folder : folders)
+    if (auto tool = llvm::sys::findProgramByName("nvdisasm", {folder}))
+      return *tool;
+  return "";
+}
+
 Expected<std::string> disassemble(const std::string &cubin, bool places) {
-  StringRef directories[] = {"/usr/local/cuda/bin"};
-  llvm::ErrorOr<std::string> tool = llvm::sys::findProgramByName("nvdisasm");
-  if (!tool)
-    tool = llvm::sys::findProgramByName("nvdisasm", directories);
-  if (!tool)
-    return Error(ErrorCode::unsupported, "the stage 'sass' needs nvdisasm, of the CUDA toolkit");
+  const std::string tool = findDisassembler();
+  if (tool.empty())
+    return Error(ErrorCode::unsupported,
+                 "the stage 'sass' needs nvdisasm, of the CUDA toolkit or of the Python package "
+                 "nvidia-cuda-nvdisasm");
   detail::TemporaryFolder folder("tk-sass");
   if (!folder.ok())
     return Error(ErrorCode::write_failed, "nvdisasm needs a temporary folder: " + folder.error());
@@ -172,10 +224,10 @@ Expected<std::string> disassemble(const std::string &cubin, bool places) {
     return written.error();
   std::optional<StringRef> redirects[] = {std::nullopt, StringRef(output), std::nullopt};
   std::string message;
-  SmallVector<StringRef> words{*tool, "--print-code", input};
+  SmallVector<StringRef> words{tool, "--print-code", input};
   if (places)
     words.push_back("--print-line-info-inline");
-  if (llvm::sys::ExecuteAndWait(*tool, words, std::nullopt, redirects, 60, 0, &message) != 0)
+  if (llvm::sys::ExecuteAndWait(tool, words, std::nullopt, redirects, 60, 0, &message) != 0)
     return Error(ErrorCode::unsupported, "nvdisasm failed: " + message);
   auto text = llvm::MemoryBuffer::getFile(output);
   if (!text)

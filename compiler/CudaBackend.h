@@ -7,6 +7,8 @@
 
 #include "mlir/IR/BuiltinOps.h"
 
+#include <functional>
+
 namespace tk {
 
 /// Sets `tkgpu.target` from the table of architectures; the emulator stands for one of them.
@@ -16,13 +18,27 @@ Status attachCudaTarget(mlir::ModuleOp module, std::string_view target, std::str
 /// Refuses, with `unsupported`, a statement that reads more tensors than a launch can be given.
 Status checkParameterSpace(const LaunchPlan &plan, const Signature &signature);
 
+/// What the text says of itself.
+struct CudaText {
+  std::string assumes; ///< of sizes, see describe(Facts, Signature)
+  const Signature *signature = nullptr;
+  bool lineDirectives = true;
+  /// See cuda::EmitOptions.
+  std::function<std::string(llvm::StringRef file, unsigned line)> sourceLine;
+};
+
 /// The launch plan of a kernel whose computes have become tkgpu.launch operations, and the CUDA
 /// text of their functions. Diagnostics go to the context's handler.
-Expected<detail::Executable> emitCudaExecutable(mlir::ModuleOp module, KernelOp kernel);
+Expected<detail::Executable> emitCudaExecutable(mlir::ModuleOp module, KernelOp kernel,
+                                                const CudaText &text);
 
 /// Compiles the emitted text for an architecture such as "sm_90a"; needs NVRTC but no GPU.
 Expected<detail::Executable> compileWithNvrtc(detail::Executable executable,
                                               const std::string &target);
+
+/// The path of nvdisasm: of PATH, of a CUDA toolkit, or of the Python package
+/// nvidia-cuda-nvdisasm; empty where there is none.
+std::string findDisassembler();
 
 /// The machine code of a cubin as text, by cuobjdump or nvdisasm where one is installed.
 /// `places` adds comments with the places of the text that each instruction comes from.

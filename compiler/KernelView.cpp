@@ -148,7 +148,7 @@ Expected<KernelView> CompiledSource::view(size_t kernel, std::string_view target
   if (isGpu) {
     addPlans(view, **copy, kernelNames[kernel], names);
     PassDiagnostics collect(context.get());
-    Expected<detail::Executable> emitted = emitCudaExecutable(**copy, op);
+    Expected<detail::Executable> emitted = emitText(**copy, kernel, facts);
     if (!emitted)
       return Error(ErrorCode::internal, emitted.error().message() + "\n" + collect.text());
     view.executable = std::move(*emitted);

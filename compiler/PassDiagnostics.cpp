@@ -53,10 +53,9 @@ Span spanOf(const SourceManager &sources, Location place) {
     found = dyn_cast<FileLineColLoc>(inner);
     return found ? WalkResult::interrupt() : WalkResult::advance();
   });
-  for (FileId id = 0; found && id < sources.size(); ++id) {
+  const FileId id = found ? sources.labelled(found.getFilename().getValue()) : kNoFile;
+  if (id != kNoFile && found.getLine() <= sources.file(id).lineCount()) {
     const SourceFile &file = sources.file(id);
-    if (file.name() != found.getFilename().getValue() || found.getLine() > file.lineCount())
-      continue;
     std::string_view text = file.text();
     // Columns count characters: the bytes that continue one are skipped.
     uint32_t begin = file.lineStart(found.getLine());

@@ -23,7 +23,7 @@ static bool isSameName(StringRef written, StringRef name) {
 
 std::optional<unsigned> PlaceTable::number(StringRef file, unsigned line) {
   for (FileId id = 0; id < sources.size(); ++id) {
-    StringRef name = sources.file(id).name();
+    StringRef name = sources.file(id).label();
     const bool isPath = file.size() > name.size() && file[file.size() - name.size() - 1] == '/';
     if (line == 0 || line > sources.file(id).lineCount() || name.empty() ||
         !(isSameName(file, name) || (isPath && isSameName(file.take_back(name.size()), name))))

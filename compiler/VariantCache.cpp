@@ -80,8 +80,8 @@ const std::string &compilerBuild() {
   return build;
 }
 
-detail::Digest variantKey(ModuleOp module, std::string_view target,
-                          const std::set<std::string> &disabledPasses,
+detail::Digest variantKey(ModuleOp module, std::string_view target, const std::string &lines,
+                          bool lineDirectives, const std::set<std::string> &disabledPasses,
                           const CompileOptions &options) {
   std::string text;
   llvm::raw_string_ostream out(text);
@@ -92,6 +92,8 @@ detail::Digest variantKey(ModuleOp module, std::string_view target,
   key.add("target", target);
   for (const std::string &pass : disabledPasses)
     key.add("without", pass);
+  key.add("lines", lines);
+  key.add("directives", int64_t{lineDirectives});
   key.add("checked", int64_t{options.checked});
   key.add("kernel", text);
   return key.digest();

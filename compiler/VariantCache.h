@@ -23,9 +23,10 @@ namespace tk {
 const std::string &compilerBuild();
 
 /// The key of a kernel, alone in its module before any pass, with facts and target attached.
-/// Locations count: they end up in `#line` and in the plan.
-detail::Digest variantKey(mlir::ModuleOp module, std::string_view target,
-                          const std::set<std::string> &disabledPasses,
+/// Locations count: they end up in `#line` and in the plan. So do `lines`, the text of the source's
+/// lines that comments quote, and whether the text is to have `#line`.
+detail::Digest variantKey(mlir::ModuleOp module, std::string_view target, const std::string &lines,
+                          bool lineDirectives, const std::set<std::string> &disabledPasses,
                           const CompileOptions &options);
 
 /// CUDA text and plan.

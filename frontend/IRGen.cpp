@@ -21,7 +21,7 @@ mlir::Location KernelGen::loc(Span span) const {
   if (!span.valid())
     return builder.getUnknownLoc();
   LineColumn at = sources.lineColumn(span);
-  return FileLineColLoc::get(builder.getStringAttr(sources.file(span.file).name()), at.line,
+  return FileLineColLoc::get(builder.getStringAttr(sources.file(span.file).label()), at.line,
                              at.column);
 }
 

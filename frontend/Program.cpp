@@ -37,7 +37,7 @@ private:
   }
 
   void visit(FileId id, const std::string &name);
-  void resolve(ast::Import &import, const std::string &importer);
+  void resolve(ast::Import &import, FileId importer);
   void resolveLibrary(ast::Import &import);
   void requireKernel(FileId main);
   void loadSchedules(FileId id);
@@ -75,7 +75,7 @@ void ProgramLoader::visit(FileId id, const std::string &name) {
   if (options.followImports)
     for (ast::ItemPtr &item : parsed->items)
       if (auto *import = ast::as<ast::Import>(item.get()))
-        resolve(*import, sources.file(id).name());
+        resolve(*import, id);
   active.pop_back();
   program->files.push_back(std::move(parsed));
 }
@@ -109,11 +109,13 @@ void ProgramLoader::resolveLibrary(ast::Import &import) {
       fn->ofLibrary = true;
 }
 
-void ProgramLoader::resolve(ast::Import &import, const std::string &importer) {
+void ProgramLoader::resolve(ast::Import &import, FileId importer) {
   if (import.ofLibrary)
     return resolveLibrary(import);
   std::string path =
-      (std::filesystem::path(importer).parent_path() / import.path).lexically_normal().string();
+      (std::filesystem::path(sources.file(importer).name()).parent_path() / import.path)
+          .lexically_normal()
+          .string();
   if (!isSourceFile(path)) {
     diags.error(Diag::ImportNotSource, import.pathSpan).expected("a file whose name ends in .tk")
         << "'" << import.path << "' is not a .tk file";
@@ -138,7 +140,8 @@ void ProgramLoader::resolve(ast::Import &import, const std::string &importer) {
   std::string why = "too many files";
   if (known.size() < options.limits.files) {
     const bool isOpen = options.open && options.open->contains(name);
-    import.file = isOpen ? sources.add(path, options.open->at(name)) : sources.load(path, &why);
+    import.file = isOpen ? sources.add(path, options.open->at(name), importer)
+                         : sources.load(path, &why, importer);
   }
   if (import.file == kNoFile) {
     diags.error(Diag::ImportNotFound, import.pathSpan)

@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <system_error>
 
@@ -42,8 +43,8 @@ std::uint32_t utf8Length(std::string_view text, std::uint32_t pos) {
   return 0;
 }
 
-SourceFile::SourceFile(FileId id, std::string name, std::string text)
-    : fileId(id), fileName(std::move(name)), content(std::move(text)) {
+SourceFile::SourceFile(FileId id, std::string name, std::string label, std::string text)
+    : fileId(id), fileName(std::move(name)), fileLabel(std::move(label)), content(std::move(text)) {
   lineStarts.push_back(0);
   for (std::uint32_t i = 0; i < size(); ++i)
     if (content[i] == '\n')
@@ -78,16 +79,47 @@ std::string_view SourceFile::line(std::uint32_t number) const {
   return std::string_view(content).substr(begin, end - begin);
 }
 
-FileId SourceManager::add(std::string name, std::string text) {
+FileId SourceManager::labelled(std::string_view label) const {
+  for (const std::unique_ptr<SourceFile> &file : files)
+    if (file->label() == label)
+      return file->id();
+  return kNoFile;
+}
+
+std::string SourceManager::freeLabel(const std::string &name, FileId importer) const {
+  namespace fs = std::filesystem;
+  const fs::path path(name);
+  fs::path label;
+  if (importer != kNoFile) {
+    fs::path way = path.lexically_relative(fs::path(file(importer).name()).parent_path());
+    if (!way.empty())
+      label = (fs::path(file(importer).label()).parent_path() / way).lexically_normal();
+  }
+  const bool isWay = !label.empty();
+  auto part = path.end();
+  while (!isWay && part != path.begin() && (label.empty() || labelled(label.string()) != kNoFile)) {
+    --part;
+    if (!part->has_root_directory())
+      label = label.empty() ? *part : *part / label;
+  }
+  std::string free = label.string();
+  for (unsigned n = 2; free.empty() ? false : labelled(free) != kNoFile; ++n)
+    free = label.string() + " " + std::to_string(n);
+  return free;
+}
+
+FileId SourceManager::add(std::string name, std::string text, FileId importer) {
   constexpr std::size_t limit = 0xFFFFFFF0u; // offsets are 32-bit
   if (text.size() > limit)
     text.resize(limit);
   auto id = static_cast<FileId>(files.size());
-  files.push_back(std::make_unique<SourceFile>(id, std::move(name), std::move(text)));
+  std::string label = freeLabel(name, importer);
+  files.push_back(
+      std::make_unique<SourceFile>(id, std::move(name), std::move(label), std::move(text)));
   return id;
 }
 
-FileId SourceManager::load(const std::string &path, std::string *why) {
+FileId SourceManager::load(const std::string &path, std::string *why, FileId importer) {
   errno = 0;
   std::ifstream in(path, std::ios::binary);
   std::string text;
@@ -102,7 +134,7 @@ FileId SourceManager::load(const std::string &path, std::string *why) {
       *why = std::generic_category().message(errno ? errno : EIO);
     return kNoFile;
   }
-  return add(path, std::move(text));
+  return add(path, std::move(text), importer);
 }
 
 LineColumn SourceManager::lineColumn(Span span) const {

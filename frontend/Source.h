@@ -43,11 +43,13 @@ struct LineColumn {
 /// mark included.
 class SourceFile {
 public:
-  SourceFile(FileId id, std::string name, std::string text);
+  SourceFile(FileId id, std::string name, std::string label, std::string text);
 
   FileId id() const { return fileId; }
   /// The name as the user gave it; diagnostics print it.
   const std::string &name() const { return fileName; }
+  /// The name that outputs have, the same wherever the file lies: see SourceManager::add.
+  const std::string &label() const { return fileLabel; }
   std::string_view text() const { return content; }
   std::uint32_t size() const { return static_cast<std::uint32_t>(content.size()); }
 
@@ -63,6 +65,7 @@ public:
 private:
   FileId fileId;
   std::string fileName;
+  std::string fileLabel;
   std::string content;
   std::vector<std::uint32_t> lineStarts;
 };
@@ -75,13 +78,19 @@ class SourceManager {
 public:
   /// Adds a text under a name. Texts of 4 GiB and more are cut (the lexer refuses far smaller
   /// ones).
-  FileId add(std::string name, std::string text);
+  ///
+  /// A file that `importer` imports is labelled by the path from the first importer's folder to it;
+  /// other files are labelled by the last part of their names. Of a label that another file has,
+  /// more parts of the name are taken.
+  FileId add(std::string name, std::string text, FileId importer = kNoFile);
   /// Reads a file, but no more than kLargestLoad bytes of it (give or take a chunk), which the
   /// lexer refuses. kNoFile if it cannot be read; `why` then says what the system answered.
-  FileId load(const std::string &path, std::string *why = nullptr);
+  FileId load(const std::string &path, std::string *why = nullptr, FileId importer = kNoFile);
 
   std::size_t size() const { return files.size(); }
   const SourceFile &file(FileId id) const { return *files[id]; }
+  /// The file with a label; kNoFile if there is none.
+  FileId labelled(std::string_view label) const;
 
   LineColumn lineColumn(Span span) const;
   /// The text that a span covers; empty for an invalid span.
@@ -90,6 +99,8 @@ public:
   std::string describe(Span span) const;
 
 private:
+  std::string freeLabel(const std::string &name, FileId importer) const;
+
   std::vector<std::unique_ptr<SourceFile>> files;
 };
 

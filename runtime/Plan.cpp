@@ -1,6 +1,8 @@
 // Facts, and the checks and text of launch plans.
 #include "tk/plan.h"
 
+#include "runtime/PlanText.h"
+
 #include <algorithm>
 #include <bit>
 
@@ -258,6 +260,10 @@ std::string Facts::key() const {
     if (cases[i])
       text += "|case " + std::to_string(i);
   return text;
+}
+
+std::string detail::describe(const Arg &arg, const LaunchPlan &plan, const Signature &signature) {
+  return arg_text(arg, plan, signature, signature.variable_names());
 }
 
 std::string LaunchPlan::str(const Signature &signature) const {

@@ -294,4 +294,36 @@ Comparison compare(const TensorView &got, unsigned result, Reference &exact, Ref
   return comparison;
 }
 
+Difference differ(const TensorView &a, const TensorView &b, DType coarsest, int64_t reductionLength,
+                  bool inexactProducts) {
+  int64_t count = 1;
+  for (int64_t extent : a.shape)
+    count *= extent;
+  const size_t size = size_of(a.dtype);
+  auto at = [&](const TensorView &view, int64_t position) {
+    return load_as_f64(view.dtype, static_cast<const char *>(view.data) + position * size);
+  };
+  double scale = 1e-3;
+  for (int64_t position = 0; position < count; ++position)
+    if (double value = at(a, position); std::isfinite(value))
+      scale = std::max(scale, std::fabs(value));
+  const Row row = inexactProducts ? looserForProducts(rowFor(coarsest)) : rowFor(coarsest);
+  const bool isFloat = a.dtype == DType::f64 || a.dtype == DType::f32 || coarseness(a.dtype) > 0;
+  const double length = std::sqrt(static_cast<double>(std::max<int64_t>(reductionLength, 1)));
+  const double atol = row.atol * scale * (row.atolGrowsWithLength ? length : 1);
+  Difference difference;
+  for (int64_t position = 0; position < count; ++position) {
+    const double x = at(a, position), y = at(b, position);
+    const bool areFinite = std::isfinite(x) && std::isfinite(y);
+    const double apart = areFinite ? std::fabs(x - y) : 0;
+    difference.largest = std::max(difference.largest, apart);
+    const double allowed = isFloat ? 2 * (atol + row.rtol * std::fabs(x)) : 0;
+    if (difference.first || (areFinite ? apart <= allowed : sameKind(x, y)))
+      continue;
+    difference.first = position;
+    difference.a = x, difference.b = y;
+  }
+  return difference;
+}
+
 } // namespace tk::interp

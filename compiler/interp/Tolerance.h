@@ -13,6 +13,7 @@
 #include "compiler/interp/Interpreter.h"
 
 #include <functional>
+#include <optional>
 #include <string>
 
 namespace tk::interp {
@@ -42,6 +43,17 @@ struct ComparisonOptions {
 /// Compares a dense result on the CPU with what the two references say about `result`.
 Comparison compare(const TensorView &got, unsigned result, Reference &exact, Reference &naive,
                    DType coarsest, int64_t reductionLength, const ComparisonOptions &options = {});
+
+/// Where two results of the same program differ.
+struct Difference {
+  double largest = 0;           ///< of elements that are both finite
+  std::optional<int64_t> first; ///< row-major position of the first beyond the tolerance
+  double a = 0, b = 0;          ///< the elements there
+};
+
+/// Compares dense results on the CPU of two targets: each may be off by the tolerance.
+Difference differ(const TensorView &a, const TensorView &b, DType coarsest, int64_t reductionLength,
+                  bool inexactProducts);
 
 /// Does the kernel ask for products in tf32, or for 8-bit floats' that are summed in fewer bits?
 bool multipliesInexactly(KernelOp kernel);

@@ -28,7 +28,7 @@ struct BuildOptions {
 Expected<std::string> syntaxTree(const SourceOptions &options) {
   SourceManager sources;
   std::string why;
-  FileId file = sources.load(options.file, &why);
+  FileId file = loadSource(sources, options.file, &why);
   if (file == kNoFile)
     return Error(ErrorCode::io, "cannot read '" + options.file + "': " + why);
   Diagnostics diags(sources);
@@ -74,6 +74,73 @@ int emitAll(CompiledSource &source, size_t kernel, const std::string &target, co
   return Done;
 }
 
+/// Where a stage of a kernel goes: -o names the file of one kernel, and the folder of several.
+std::string pathOf(const BuildOptions &options, const std::string &kernel, bool isOneOfSeveral) {
+  const std::string name = fileNameFor(kernel, options.emit);
+  if (options.output.empty())
+    return name;
+  return isOneOfSeveral && options.output != "-" ? options.output + "/" + name : options.output;
+}
+
+/// Writes a stage of one kernel, or what --explain says of it.
+int buildKernel(const ChosenKernel &chosen, bool isOneOfSeveral, BuildOptions &options) {
+  const bool json = options.source.json, onlyExplain = options.explain && options.emit.empty();
+  const auto &[source, kernel] = chosen;
+  const Signature &signature = source->signatures()[kernel];
+  Expected<std::string> target = resolve_target(options.source.target);
+  if (!target)
+    return report(target.error(), json);
+  Expected<Facts> facts = options.source.factsFor(signature, options.general);
+  if (!facts)
+    return report(facts.error(), json);
+  auto given = options.source.givenVariables(signature);
+  if (!given)
+    return report(given.error(), json);
+  decideConditions(*source, kernel, *target, *given, *facts);
+  if (options.explain) {
+    Expected<std::string> notes = source->explain(kernel, *target, *facts);
+    if (!notes)
+      return report(notes.error(), json);
+    if (notes->empty())
+      notes = nothingSaid(options.source.file, signature, *target);
+    (onlyExplain ? std::cout : std::cerr) << *notes;
+    if (onlyExplain)
+      return Done;
+  }
+  if (options.emit == "all")
+    return emitAll(*source, kernel, *target, *facts, options);
+  Expected<std::string> text = source->stage_text(kernel, options.emit, *target, *facts);
+  if (!text)
+    return report(text.error(), json);
+  if (isOneOfSeveral && options.output == "-")
+    text->insert(0, "// kernel " + signature.name + "\n");
+  const std::string path = pathOf(options, signature.name, isOneOfSeveral);
+  Status written = writeFile(path, *text);
+  if (written && !options.bundle.depfile.empty())
+    written = writeDepfile(options.bundle.depfile, path, *source);
+  return written ? Done : report(written.error(), json);
+}
+
+/// A stage of every kernel of the file, each in a file of its own.
+int buildEach(const std::shared_ptr<CompiledSource> &source, BuildOptions &options) {
+  auto refuse = [&](const char *why) {
+    return report(Error(ErrorCode::invalid_argument, why), options.source.json);
+  };
+  if (!options.bundle.depfile.empty())
+    return refuse("--depfile is of one output: name a kernel with --kernel");
+  if (options.output == "-" && options.emit == "cubin")
+    return refuse("several cubins do not go to standard output: name a kernel with --kernel");
+  if (!options.output.empty() && options.output != "-") {
+    std::error_code failed;
+    std::filesystem::create_directories(options.output, failed);
+  }
+  for (size_t kernel = 0; kernel < source->signatures().size(); ++kernel)
+    if (int status = buildKernel({source, kernel}, /*isOneOfSeveral=*/true, options);
+        status != Done)
+      return status;
+  return Done;
+}
+
 int build(BuildOptions &options) {
   bool json = options.source.json;
   const bool onlyExplain = options.explain && options.emit.empty();
@@ -102,42 +169,17 @@ int build(BuildOptions &options) {
               << ", bundle and all\n";
     return WrongUsage;
   }
-  Expected<ChosenKernel> chosen = options.source.compileKernel();
-  if (!chosen)
-    return report(chosen.error(), json);
-  auto &[source, kernel] = *chosen;
-  Expected<std::string> target = resolve_target(options.source.target);
-  if (!target)
-    return report(target.error(), json);
-  Expected<Facts> facts = options.source.factsFor(source->signatures()[kernel], options.general);
-  if (!facts)
-    return report(facts.error(), json);
-  auto given = options.source.givenVariables(source->signatures()[kernel]);
-  if (!given)
-    return report(given.error(), json);
-  decideConditions(*source, kernel, *target, *given, *facts);
-  if (options.explain) {
-    Expected<std::string> notes = source->explain(kernel, *target, *facts);
-    if (!notes)
-      return report(notes.error(), json);
-    if (notes->empty())
-      notes = nothingSaid(options.source.file, source->signatures()[kernel], *target);
-    (onlyExplain ? std::cout : std::cerr) << *notes;
-    if (onlyExplain)
-      return Done;
-  }
-  if (options.emit == "all")
-    return emitAll(*source, kernel, *target, *facts, options);
-  Expected<std::string> text = source->stage_text(kernel, options.emit, *target, *facts);
-  if (!text)
-    return report(text.error(), json);
-  std::string path = options.output;
-  if (path.empty())
-    path = fileNameFor(source->signatures()[kernel].name, options.emit);
-  Status written = writeFile(path, *text);
-  if (written && !options.bundle.depfile.empty())
-    written = writeDepfile(options.bundle.depfile, path, *source);
-  return written ? Done : report(written.error(), json);
+  Expected<std::shared_ptr<CompiledSource>> source = options.source.compile();
+  if (!source)
+    return report(source.error(), json);
+  if (onlyExplain)
+    options.emit.clear();
+  if (options.source.kernel.empty() && (*source)->signatures().size() > 1)
+    return buildEach(*source, options);
+  Expected<size_t> kernel = options.source.kernelOf(**source);
+  if (!kernel)
+    return report(kernel.error(), json);
+  return buildKernel({*source, *kernel}, /*isOneOfSeveral=*/false, options);
 }
 
 } // namespace
@@ -157,8 +199,11 @@ void addBuild(CLI::App &app, int &status) {
   command->add_flag("--general", options->general,
                     "Assume nothing of sizes that are not given; else tensors are taken to have "
                     "less than 2^30 elements, and rows of whole 16-byte vectors");
+  command->add_flag("--no-lines", options->source.noLines, "Leave #line out of the CUDA text");
   options->source.addScalarsTo(*command);
-  command->add_option("-o", options->output, "Where to write it; - is standard output");
+  command->add_option(
+      "-o", options->output,
+      "Where to write it: a file, or a folder for several kernels; - is standard output");
   command->callback([options, &status] { status = build(*options); });
 }
 

@@ -15,8 +15,7 @@ const CheckedResult *CheckedRun::firstWrong() const {
   return wrong == results.end() ? nullptr : &*wrong;
 }
 
-/// The longest reduction that any result may depend on: the tolerance of a sum grows with it.
-static int64_t longestReduction(KernelOp kernel, const RunArguments &arguments) {
+int64_t longestReduction(KernelOp kernel, const RunArguments &arguments) {
   int64_t longest = 1;
   kernel.walk([&](ReduceOp) {
     for (int64_t dim : arguments.dims)

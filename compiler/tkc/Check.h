@@ -25,6 +25,9 @@ struct CheckedRun {
   const CheckedResult *firstWrong() const;
 };
 
+/// The longest reduction that any result may depend on: the tolerance of a sum grows with it.
+int64_t longestReduction(KernelOp kernel, const RunArguments &arguments);
+
 /// Runs `launches` times, and compares nothing. `quiet`: a long run shows no progress.
 Expected<CheckedRun> runUnchecked(Session &session, const RunArguments &inputs, unsigned launches,
                                   bool quiet = true);

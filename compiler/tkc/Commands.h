@@ -3,6 +3,7 @@
 #define TK_COMPILER_TKC_COMMANDS_H
 
 #include "compiler/CompiledSource.h"
+#include "frontend/Source.h"
 #include "tk/error.h"
 
 #include <functional>
@@ -26,6 +27,9 @@ enum ExitCode {
 };
 
 ExitCode exitCodeFor(ErrorCode code);
+
+/// The exit codes and what they mean, for people.
+std::vector<std::pair<int, const char *>> exitCodes();
 
 /// Prints an error to standard error and returns the exit code for it.
 int report(const Error &error, bool json);
@@ -55,6 +59,7 @@ struct SourceOptions {
   bool json = false;
   bool checked = false;
   bool colour = false;
+  bool noLines = false; ///< leave #line out of CUDA text
   bool quiet = false; ///< shows no warnings of the program
   /// Called after each pass; see PipelineOptions.
   std::function<llvm::LogicalResult(const PassRun &, mlir::ModuleOp)> afterPass;
@@ -110,12 +115,21 @@ void addFmt(CLI::App &app, int &status);
 void addCache(CLI::App &app, int &status);
 void addDoctor(CLI::App &app, int &status);
 void addLsp(CLI::App &app, int &status);
+/// completions and man, which tell of all commands.
+void addTable(CLI::App &app, int &status);
+
+/// The known word that is nearest to a misspelt one; empty if none is near.
+std::string nearestOf(std::string_view word, const std::vector<std::string> &known);
 
 /// Whether standard error is a terminal that shows colours.
 bool wantsColour();
 
-/// Reads a whole file; fails with `io`.
+/// Reads a whole file, or standard input for "-"; fails with `io`.
 Expected<std::string> readFile(const std::string &path);
+/// Loads a file, or standard input for "-"; kNoFile where that fails, and `why`.
+FileId loadSource(SourceManager &sources, const std::string &path, std::string *why);
+/// The name that diagnostics have for a file: that of "-" says what it is.
+std::string nameOfSource(const std::string &path);
 /// Writes a file, or standard output for "-"; main() says whether that took everything. A file is
 /// written whole, or what was there stays.
 Status writeFile(const std::string &path, std::string_view contents);

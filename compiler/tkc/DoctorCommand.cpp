@@ -1,6 +1,7 @@
 //===- DoctorCommand.cpp - tkc doctor: what this machine has --------------===//
 #include "compiler/tkc/Commands.h"
 
+#include "compiler/CudaBackend.h"
 #include "runtime/Cache.h"
 #include "runtime/Environment.h"
 #include "runtime/Files.h"
@@ -8,29 +9,30 @@
 #include "runtime/cuda/Nvrtc.h"
 
 #include "llvm/Config/llvm-config.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/TargetParser/Host.h"
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
+#include <memory>
 #include <thread>
 
 namespace tk::tkc {
 namespace {
 
-void line(const char *what, const std::string &value) {
-  std::printf("%-10s %s\n", what, value.c_str());
-}
+/// What doctor found, in order; a name may stand several times.
+using Findings = std::vector<std::pair<std::string, std::string>>;
 
-void describeGpus() {
+void describeGpus(Findings &found) {
   Expected<int> count = cuda::DeviceContext::count();
   if (!count) {
-    line("gpu", "none: " + count.error().message());
+    found.emplace_back("gpu", "none: " + count.error().message());
     return;
   }
   for (int i = 0; i < *count; ++i) {
     Expected<cuda::DeviceContext *> device = cuda::DeviceContext::get(i);
     if (!device) {
-      line("gpu", std::to_string(i) + ": " + device.error().message());
+      found.emplace_back("gpu", std::to_string(i) + ": " + device.error().message());
       continue;
     }
     char text[256];
@@ -38,7 +40,7 @@ void describeGpus() {
                   (*device)->name.c_str(), (*device)->arch().c_str(), (*device)->num_sms,
                   static_cast<double>((*device)->memory_bytes) / (1 << 30),
                   (*device)->shared_optin / 1024);
-    line("gpu", text);
+    found.emplace_back("gpu", text);
   }
 }
 
@@ -59,25 +61,61 @@ std::string cacheText() {
   return problem ? cache.directory() + ", not used: " + *problem : cache.directory();
 }
 
-int doctor() {
-  line("tk", "0.1.0, LLVM " LLVM_VERSION_STRING);
-  line("cpu", llvm::sys::getHostCPUName().str() + ", " + cpuFeatures() + ", " +
-                  std::to_string(std::thread::hardware_concurrency()) + " threads");
-  describeGpus();
+Findings findings() {
+  Findings found;
+  found.emplace_back("tk", "0.1.0, LLVM " LLVM_VERSION_STRING);
+  found.emplace_back("cpu", llvm::sys::getHostCPUName().str() + ", " + cpuFeatures() + ", " +
+                                std::to_string(std::thread::hardware_concurrency()) + " threads");
+  describeGpus(found);
   if (Expected<const cuda::Nvrtc *> nvrtc = cuda::Nvrtc::get())
-    line("nvrtc", (*nvrtc)->version() + " at " + (*nvrtc)->path);
+    found.emplace_back("nvrtc", (*nvrtc)->version() + " at " + (*nvrtc)->path);
   else
-    line("nvrtc", "none: " + nvrtc.error().message());
-  line("cache", cacheText());
+    found.emplace_back("nvrtc", "none: " + nvrtc.error().message());
+  const std::string disassembler = findDisassembler();
+  found.emplace_back("nvdisasm", disassembler.empty()
+                                     ? "none: SASS is not shown; the CUDA toolkit and the Python "
+                                       "package nvidia-cuda-nvdisasm have it"
+                                     : disassembler);
+  found.emplace_back("cache", cacheText());
   if (std::optional<std::string> problem = detail::problem_of_cache_switch())
-    line("cache", *problem);
+    found.emplace_back("cache", *problem);
   if (std::optional<std::string> directory = detail::environment(detail::EnvVar::dump)) {
     Status made = detail::make_writable_folder(*directory);
-    line("dump", made ? *directory : *directory + ", not used: " + made.error().message());
+    found.emplace_back("dump",
+                       made ? *directory : *directory + ", not used: " + made.error().message());
   }
   for (const detail::EnvRow &row : detail::environment_table())
     if (std::optional<std::string> value = detail::environment(row.variable))
-      line("env", std::string(row.name) + "=" + *value);
+      found.emplace_back("env", std::string(row.name) + "=" + *value);
+  return found;
+}
+
+int printJson(const Findings &found) {
+  llvm::json::Object object, variables;
+  for (const auto &[name, value] : found) {
+    const std::string text = llvm::json::fixUTF8(value);
+    if (name == "env") {
+      auto [variable, setting] = llvm::StringRef(text).split('=');
+      variables[variable.str()] = setting.str();
+      continue;
+    }
+    if (!object.get(name))
+      object[name] = llvm::json::Array();
+    object.getArray(name)->push_back(text);
+  }
+  object["env"] = std::move(variables);
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::json::Value(std::move(object));
+  std::puts(text.c_str());
+  return Done;
+}
+
+int doctor(bool json) {
+  const Findings found = findings();
+  if (json)
+    return printJson(found);
+  for (const auto &[name, value] : found)
+    std::printf("%-10s %s\n", name.c_str(), value.c_str());
   std::puts("\nvariables that tk reads:");
   for (const detail::EnvRow &row : detail::environment_table())
     std::printf("  %-14s %s\n", row.name, row.meaning);
@@ -88,7 +126,9 @@ int doctor() {
 
 void addDoctor(CLI::App &app, int &status) {
   CLI::App *command = app.add_subcommand("doctor", "Says what this machine has and lacks.");
-  command->callback([&status] { status = doctor(); });
+  auto json = std::make_shared<bool>(false);
+  command->add_flag("--json", *json, "As JSON: lists of texts by name, and the variables as set");
+  command->callback([json, &status] { status = doctor(*json); });
 }
 
 } // namespace tk::tkc

@@ -20,10 +20,13 @@ struct FmtOptions {
 
 int fmt(const FmtOptions &options) {
   int status = Done;
+  if (options.write && llvm::is_contained(options.files, "-"))
+    return report(Error(ErrorCode::invalid_argument, "standard input cannot be rewritten in place"),
+                  options.json);
   for (const std::string &path : options.files) {
     SourceManager sources;
     std::string why;
-    FileId file = sources.load(path, &why);
+    FileId file = loadSource(sources, path, &why);
     if (file == kNoFile)
       return report(Error(ErrorCode::io, "cannot read '" + path + "': " + why), options.json);
     Diagnostics diags(sources);
@@ -56,7 +59,7 @@ int fmt(const FmtOptions &options) {
 void addFmt(CLI::App &app, int &status) {
   CLI::App *command = app.add_subcommand("fmt", "Formats .tk files.");
   auto options = std::make_shared<FmtOptions>();
-  command->add_option("FILES", options->files, "The files")->required();
+  command->add_option("FILES", options->files, "The files; - is standard input")->required();
   command->add_flag("--check", options->check, "Only say which files differ; exit 1 if any does");
   command->add_flag("-i,--in-place", options->write, "Rewrite the files");
   command->add_flag("--json", options->json, "Diagnostics as JSON lines");

@@ -4,7 +4,11 @@
 #include "compiler/CudaBackend.h"
 #include "compiler/InspectReport.h"
 #include "compiler/arch/Architecture.h"
+#include "compiler/plan/WorkCount.h"
+#include "frontend/Diagnostics.h"
 #include "tk/bundle.h"
+
+#include "llvm/ADT/StringExtras.h"
 
 #include <CLI/CLI.hpp>
 
@@ -96,22 +100,101 @@ int printCostAlone(const std::unique_ptr<PredictedCost> &cost, const Signature &
   return Done;
 }
 
+void printBundleKernel(const BundleKernel &kernel) {
+  std::printf("%s\n", kernel.signature.str().c_str());
+  for (const Check &check : kernel.signature.checks)
+    std::printf("  where %s\n", check.text.c_str());
+  for (const BundleVariant &variant : kernel.variants)
+    std::printf("  %-8s %7zu bytes, %zu launch%s: %s\n", variant.arch.c_str(), variant.cubin.size(),
+                variant.plan.launches.size(), variant.plan.launches.size() == 1 ? "" : "es",
+                describe(variant.facts, kernel.signature).c_str());
+}
+
+std::string bundleJson(const BundleKernel &kernel) {
+  std::string text = "{\"kernel\":";
+  quoteJson(kernel.signature.name, text);
+  text += ",\"signature\":";
+  quoteJson(kernel.signature.str(), text);
+  text += ",\"where\":[";
+  for (const Check &check : kernel.signature.checks) {
+    text += text.back() == '[' ? "" : ",";
+    quoteJson(check.text, text);
+  }
+  text += "],\"variants\":[";
+  const char *separator = "";
+  for (const BundleVariant &variant : kernel.variants) {
+    text += std::string(separator) + "{\"target\":";
+    quoteJson(variant.arch, text);
+    text += ",\"code_bytes\":" + std::to_string(variant.cubin.size()) + ",\"assumes\":";
+    quoteJson(describe(variant.facts, kernel.signature), text);
+    text += ",\"launches\":[";
+    for (const Launch &launch : variant.plan.launches) {
+      text += text.back() == '[' ? "{\"symbol\":" : ",{\"symbol\":";
+      quoteJson(launch.symbol, text);
+      text += ",\"grid\":";
+      quoteJson(gridText(launch, kernel.signature), text);
+      text +=
+          ",\"threads\":" + std::to_string(launch.block[0] * launch.block[1] * launch.block[2]) +
+          "}";
+    }
+    text += "]}";
+    separator = ",";
+  }
+  return text + "]}";
+}
+
 int inspectBundle(const InspectOptions &options) {
   Expected<Bundle> bundle = read_bundle(options.source.file);
   if (!bundle)
     return report(bundle.error(), options.source.json);
+  const std::string &chosen = options.source.kernel;
+  std::vector<std::string> names;
+  for (const BundleKernel &kernel : bundle->kernels)
+    names.push_back(kernel.signature.name);
+  if (!chosen.empty() && !llvm::is_contained(names, chosen))
+    return report(Error(ErrorCode::invalid_argument, "no kernel '" + chosen + "' in '" +
+                                                         options.source.file + "'; it has " +
+                                                         llvm::join(names, ", ")),
+                  options.source.json);
   for (const BundleKernel &kernel : bundle->kernels) {
-    if (!options.source.kernel.empty() && kernel.signature.name != options.source.kernel)
+    if (!chosen.empty() && kernel.signature.name != chosen)
       continue;
-    std::printf("%s\n", kernel.signature.str().c_str());
-    for (const Check &check : kernel.signature.checks)
-      std::printf("  where %s\n", check.text.c_str());
-    for (const BundleVariant &variant : kernel.variants)
-      std::printf("  %-8s %7zu bytes, %zu launch%s: %s\n", variant.arch.c_str(),
-                  variant.cubin.size(), variant.plan.launches.size(),
-                  variant.plan.launches.size() == 1 ? "" : "es",
-                  describe(variant.facts, kernel.signature).c_str());
+    if (options.source.json)
+      std::puts(bundleJson(kernel).c_str());
+    else
+      printBundleKernel(kernel);
   }
+  return Done;
+}
+
+/// The CPU has no launches to look into: what the program needs at the sizes that are given.
+int inspectCpu(CompiledSource &source, size_t kernel, const GivenVariables &given, bool json) {
+  const Signature &signature = source.signatures()[kernel];
+  const size_t numDims = signature.dims.size();
+  std::vector<int64_t> dims;
+  for (const std::optional<Scalar> &dim : llvm::ArrayRef(given).take_front(numDims))
+    if (dim)
+      dims.push_back(dim->i);
+  if (dims.size() != numDims)
+    return report(Error(ErrorCode::invalid_argument,
+                        "what kernel '" + signature.name +
+                            "' needs on the CPU is known once all of its dimensions are: give each "
+                            "with --dim; for GPU code name an architecture, such as sm_90a"),
+                  json);
+  Expected<std::vector<Scalar>> variables =
+      complete_variables(signature, dims, llvm::ArrayRef(given).drop_front(numDims));
+  if (!variables)
+    return report(variables.error(), json);
+  const WorkCount work = countWork(source.kernelOp(kernel), signature, *variables);
+  if (json)
+    std::printf("{\"kernel\":\"%s\",\"target\":\"cpu\",\"needed_operations\":%.9g,"
+                "\"needed_bytes\":%.9g}\n",
+                signature.name.c_str(), work.flops, work.bytes);
+  else
+    std::printf("%s for cpu\n  needs      %.4g operations, %.4g MB read and written, %.4g "
+                "operations a byte\n",
+                signature.name.c_str(), work.flops, work.bytes * 1e-6,
+                work.bytes > 0 ? work.flops / work.bytes : 0);
   return Done;
 }
 
@@ -128,11 +211,12 @@ int inspect(InspectOptions &options) {
   if (!facts)
     return report(facts.error(), json);
   Expected<std::string> target = targetOfCode(options.source);
-  if (target && *target == "cpu")
-    target = Error(ErrorCode::invalid_argument,
-                   "target 'cpu' has no GPU code to inspect; name an architecture, such as sm_90a");
   if (!target)
     return report(target.error(), json);
+  if (*target == "cpu") {
+    auto given = options.source.givenVariables(signature);
+    return given ? inspectCpu(*source, kernel, *given, json) : report(given.error(), json);
+  }
   Expected<const Architecture *> row = findArchitecture(detail::architecture_of(*target));
   if (!row)
     return report(row.error(), json);

@@ -9,24 +9,22 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
-#include <tuple>
 #include <vector>
 
 /// The first word, if it is no command: CLI11 would say that there is none.
 static bool isUnknownCommand(CLI::App &app, const char *word) {
   if (!word || *word == '-')
     return false;
-  std::string known, nearest;
-  unsigned least = 3; // more edits than that are another word
+  std::string known;
+  std::vector<std::string> names;
   for (const CLI::App *command : app.get_subcommands({})) {
     const std::string name = command->get_name();
     if (name == word)
       return false;
     known += (known.empty() ? "" : ", ") + name;
-    unsigned distance = llvm::StringRef(word).edit_distance_insensitive(name, true, least);
-    if (distance < least)
-      std::tie(least, nearest) = std::pair(distance, name);
+    names.push_back(name);
   }
+  const std::string nearest = tk::tkc::nearestOf(word, names);
   const std::string help =
       nearest.empty() ? "there are " + known : "did you mean '" + nearest + "'?";
   std::fprintf(stderr, "tkc: no command '%s'; %s\n", word, help.c_str());
@@ -38,11 +36,20 @@ static int reportExtras(const CLI::App &app) {
   std::string words;
   for (const std::string &word : app.remaining(true))
     words += (words.empty() ? "" : " ") + word;
-  std::string command;
-  for (const CLI::App *chosen : app.get_subcommands())
+  std::string command, help;
+  std::vector<std::string> known;
+  for (const CLI::App *chosen : app.get_subcommands()) {
     command = " " + chosen->get_name();
-  std::fprintf(stderr, "tkc%s: not expected: %s; tkc%s --help lists the options\n", command.c_str(),
-               words.c_str(), command.c_str());
+    for (const CLI::Option *option : chosen->get_options())
+      for (const std::string &name : option->get_lnames())
+        known.push_back("--" + name);
+  }
+  for (const std::string &word : app.remaining(true))
+    if (std::string nearest = tk::tkc::nearestOf(word.substr(0, word.find('=')), known);
+        word.starts_with("--") && !nearest.empty() && help.empty())
+      help = "; did you mean '" + nearest + "'?";
+  std::fprintf(stderr, "tkc%s: not expected: %s%s; tkc%s --help lists the options\n",
+               command.c_str(), words.c_str(), help.c_str(), command.c_str());
   return tk::tkc::WrongUsage;
 }
 
@@ -73,6 +80,7 @@ static int runCommand(int argc, char **argv) {
   tk::tkc::addCache(app, status);
   tk::tkc::addDoctor(app, status);
   tk::tkc::addLsp(app, status);
+  tk::tkc::addTable(app, status);
   if (isUnknownCommand(app, argc > 1 ? argv[1] : nullptr))
     return tk::tkc::WrongUsage;
   try {

@@ -6,6 +6,8 @@
 #include "compiler/tkc/Inputs.h"
 #include "compiler/tkc/Progress.h"
 #include "compiler/tkc/Session.h"
+#include "compiler/tkc/ShownValues.h"
+#include "compiler/tkc/TargetDiff.h"
 #include "compiler/tkc/Validation.h"
 
 #include <CLI/CLI.hpp>
@@ -27,6 +29,7 @@ struct RunOptions {
   bool time = false;
   bool explain = false;
   bool validatePasses = false;
+  std::vector<std::string> show, targets;
   int64_t checkElements = 1 << 14;
   std::optional<unsigned> launches;
 };
@@ -39,6 +42,7 @@ struct RunReport {
   std::optional<Validated> validated;
   double milliseconds = 0;
   WorkCount work;
+  std::vector<ShownTensor> shown;
 };
 
 Status writeOutputs(const RunOptions &options, const Signature &signature,
@@ -78,6 +82,7 @@ void printText(const RunReport &report, const Session &session) {
       std::printf(", not executed behind %s", pass.c_str());
     std::puts("");
   }
+  printShown(report.shown, report.target);
   if (report.milliseconds > 0) {
     double seconds = report.milliseconds * 1e-3;
     std::printf("  time: %.4g ms, %.4g TFLOP/s, %.4g GB/s%s\n", report.milliseconds,
@@ -105,10 +110,45 @@ void printJson(const RunReport &report, const Session &session) {
     std::printf(",\"passes_evaluated\":%u,\"passes_executed\":%u,\"passes_not_executed\":%zu",
                 report.validated->evaluated, report.validated->executed,
                 report.validated->notCompiled.size());
+  if (!report.shown.empty())
+    std::printf(",\"shown\":%s", shownJson(report.shown).c_str());
   if (report.milliseconds > 0)
     std::printf(",\"ms\":%.6g,\"flops\":%.9g,\"bytes\":%.9g", report.milliseconds,
                 report.work.flops, report.work.bytes);
   std::puts("}");
+}
+
+/// What --show selects; the lets that it names become results.
+Expected<std::vector<Selection>> selectionsOf(const RunOptions &options, CompiledSource &source,
+                                              size_t kernel) {
+  std::vector<Selection> selections;
+  std::vector<std::string> names;
+  for (const std::string &text : options.show) {
+    Expected<Selection> selection = parseSelection(text);
+    if (!selection)
+      return selection.error();
+    names.push_back(selection->name);
+    selections.push_back(std::move(*selection));
+  }
+  if (Status stored = source.storeLocals(kernel, names); !stored)
+    return stored.error();
+  return selections;
+}
+
+/// --diff: the targets beside one another, and nothing else.
+int runDiff(const RunOptions &options, const ChosenKernel &chosen, RunArguments &inputs) {
+  const bool json = options.source.json;
+  if (options.targets.size() < 2)
+    return report(
+        Error(ErrorCode::invalid_argument, "--diff compares two targets or more: --diff cpu,emu"),
+        json);
+  auto compared = diffTargets(chosen.source, chosen.kernel, options.targets, inputs, json);
+  if (!compared)
+    return report(compared.error(), json);
+  const std::string &name = chosen.source->signatures()[chosen.kernel].name;
+  json ? void(std::puts(diffJson(name, *compared).c_str())) : printDiff(name, *compared);
+  const bool agree = llvm::all_of(*compared, [](const ComparedResult &r) { return r.agree; });
+  return agree ? Done : InternalError;
 }
 
 int run(RunOptions &options) {
@@ -123,11 +163,16 @@ int run(RunOptions &options) {
   if (!chosen)
     return report(chosen.error(), json);
   auto &[source, kernel] = *chosen;
+  Expected<std::vector<Selection>> selections = selectionsOf(options, *source, kernel);
+  if (!selections)
+    return report(selections.error(), json);
   const Signature &signature = source->signatures()[kernel];
   options.texts.dims = options.source.dimValues().value();
   Expected<RunArguments> inputs = gatherArguments(signature, options.texts);
   if (!inputs)
     return report(inputs.error(), json);
+  if (!options.targets.empty())
+    return runDiff(options, *chosen, *inputs);
   // The reference evaluates what a pass leaves on tensors whose axes lie as declared.
   for (RowLayout &layout : inputs->layouts)
     if (options.validatePasses)
@@ -159,13 +204,20 @@ int run(RunOptions &options) {
   result.kernel = signature.name;
   result.target = (*session)->target();
   result.device = (*session)->deviceName();
+  const bool check = options.check || !selections->empty();
   Expected<CheckedRun> ran =
-      options.check ? runChecked(**session, *source, kernel, *inputs, options.checkElements,
-                                 std::max(2u, options.launches.value_or(2)), json)
-                    : runUnchecked(**session, *inputs, options.launches.value_or(1), json);
+      check ? runChecked(**session, *source, kernel, *inputs, options.checkElements,
+                         std::max(2u, options.launches.value_or(2)), json)
+            : runUnchecked(**session, *inputs, options.launches.value_or(1), json);
   if (!ran)
     return report(ran.error(), json);
-  result.checked = options.check;
+  if (!selections->empty()) {
+    auto shown = readSelections(*source, kernel, *inputs, *selections, ran->outputs);
+    if (!shown)
+      return report(shown.error(), json);
+    result.shown = std::move(*shown);
+  }
+  result.checked = check;
   result.ok = !ran->firstWrong();
   result.results = std::move(ran->results);
   if (options.time) {
@@ -215,6 +267,16 @@ void addRun(CLI::App &app, int &status) {
       ->add_option("--launches", options->launches,
                    "How many times to launch; with --check two or more, all of which have to agree")
       ->check(CLI::Range(1u, 1000000u));
+  command
+      ->add_option("--show", options->show,
+                   "NAME or NAME[INT|LOW..HIGH, …]: check, and print elements of a let or a result "
+                   "as the reference and the target compute them; a let is stored for that")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--diff", options->targets,
+                   "TARGET,TARGET,…: run on each, and compare the results with the first one's")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   command->add_flag("--validate-passes", options->validatePasses,
                     "Compute the kernel after every pass, by the reference interpreter or by "
                     "executing what the pass left, and name the first that changes a value");

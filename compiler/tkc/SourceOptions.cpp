@@ -11,6 +11,7 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -37,6 +38,26 @@ ExitCode exitCodeFor(ErrorCode code) {
   default:
     return WrongInput;
   }
+}
+
+std::vector<std::pair<int, const char *>> exitCodes() {
+  return {{Done, "done"},
+          {WrongInput, "the program, its sizes or its data are wrong"},
+          {WrongUsage, "the command line is wrong"},
+          {MachineCannot, "the machine cannot: no GPU, no NVRTC, out of memory, a file that cannot "
+                          "be written"},
+          {InternalError, "a bug of tk: a wrong result, or text that NVRTC rejects"}};
+}
+
+std::string nearestOf(std::string_view word, const std::vector<std::string> &known) {
+  std::string nearest;
+  unsigned least = 3; // more edits than that are another word
+  for (const std::string &name : known) {
+    const unsigned distance = llvm::StringRef(word).edit_distance_insensitive(name, true, least);
+    if (distance < least)
+      least = distance, nearest = name;
+  }
+  return nearest;
 }
 
 static std::string jsonString(std::string_view text) {
@@ -68,10 +89,26 @@ bool wantsColour() {
   return isatty(STDERR_FILENO) && !(no && *no);
 }
 
+std::string nameOfSource(const std::string &path) { return path == "-" ? "<stdin>" : path; }
+
+FileId loadSource(SourceManager &sources, const std::string &path, std::string *why) {
+  if (path != "-")
+    return sources.load(path, why);
+  std::string text;
+  std::array<char, 65536> chunk;
+  while (text.size() < kLargestLoad) {
+    const size_t got = std::fread(chunk.data(), 1, chunk.size(), stdin);
+    text.append(chunk.data(), got);
+    if (got == 0)
+      break;
+  }
+  return sources.add(nameOfSource(path), std::move(text));
+}
+
 Expected<std::string> readFile(const std::string &path) {
   SourceManager sources;
   std::string why;
-  FileId file = sources.load(path, &why);
+  FileId file = loadSource(sources, path, &why);
   if (file == kNoFile)
     return Error(ErrorCode::io, "cannot read '" + path + "': " + why);
   return std::string(sources.file(file).text());
@@ -85,7 +122,7 @@ Status writeFile(const std::string &path, std::string_view contents) {
 }
 
 void SourceOptions::addTo(CLI::App &command) {
-  command.add_option("FILE", file, "The .tk file")->required();
+  command.add_option("FILE", file, "The .tk file; - is standard input")->required();
   command.add_option("--kernel", kernel, "Which kernel of the file; needed if it has several");
   command.add_option(
       "--target", target,
@@ -215,7 +252,7 @@ Expected<std::shared_ptr<CompiledSource>> SourceOptions::compile() {
   if (!text)
     return text.error();
   CompileOptions options;
-  options.file_name = file;
+  options.file_name = nameOfSource(file);
   options.target = target;
   options.checked = checked;
   options.disabled_passes = disabledPasses;
@@ -236,6 +273,7 @@ Expected<std::shared_ptr<CompiledSource>> SourceOptions::compile() {
   driver.json = json;
   driver.device = device;
   driver.colour = !json && wantsColour();
+  driver.lineDirectives = !noLines;
   driver.pipeline.afterPass = afterPass;
   for (const std::string &pass : disabledPasses)
     driver.pipeline.disabled.insert(pass);

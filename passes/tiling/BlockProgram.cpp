@@ -28,38 +28,6 @@ BlockProgram::BlockProgram(KernelOp kernel, ComputeOp compute, gpu::ScheduleAttr
 // Arguments
 //===----------------------------------------------------------------------===//
 
-std::string tk::identifierOf(StringRef name) {
-  std::string result = name.str();
-  for (char &c : result)
-    if (!llvm::isAlnum(c))
-      c = '_';
-  return result;
-}
-
-std::string BlockProgram::argumentName(Value value) {
-  std::string name;
-  if (auto arg = dyn_cast<BlockArgument>(value)) {
-    unsigned number = arg.getArgNumber();
-    name = number < kernel.getNumDims()
-               ? cast<StringAttr>(kernel.getDimNames()[number]).getValue().str()
-               : kernel.getParam(number - kernel.getNumDims()).getName().str();
-  } else if (auto launch = value.getDefiningOp<gpu::LaunchOp>()) {
-    auto names = launch->getAttrOfType<ArrayAttr>("names");
-    if (names)
-      name = cast<StringAttr>(names[cast<OpResult>(value).getResultNumber()]).getValue().str();
-  } else if (auto stride = value.getDefiningOp<gpu::StrideOp>()) {
-    BlockArgument param = getTensorParam(kernel, stride.getTensor());
-    name = "stride_" + (param ? argumentName(param) : "result") + std::to_string(stride.getAxis());
-  }
-  if (name.empty())
-    name = "v";
-  name = identifierOf(name);
-  std::string unique = name;
-  for (unsigned n = 1; llvm::is_contained(argumentNames, unique); ++n)
-    unique = name + "_" + std::to_string(n);
-  return unique;
-}
-
 /// The number that a size that is known, converted to floats, becomes: what is divided by a power
 /// of two, like a row's sum by its length, then takes one product.
 static TypedAttr convertedSize(KernelOp kernel, Value value) {

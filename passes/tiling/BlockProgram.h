@@ -94,6 +94,11 @@ private:
     llvm::DenseMap<unsigned, TileValue> limitMasks;
   };
 
+  // BlockNames.cpp: names of arguments.
+  std::string sourceName(mlir::Value value);
+  std::string expressionName(mlir::Value value);
+  std::string argumentName(mlir::Value value);
+
   // BlockProgram.cpp: the function, its arguments and grid.
   std::optional<unsigned> clusteredIndex();
   void addParallelAxes();
@@ -103,7 +108,6 @@ private:
   void addGridStarts(llvm::ArrayRef<unsigned> tiled);
   mlir::Value kernelValue(mlir::Value value);
   mlir::Value computeInBlock(mlir::Operation *op);
-  std::string argumentName(mlir::Value value);
   llvm::SmallVector<mlir::Value> strides(mlir::Value tensor, llvm::ArrayRef<mlir::Value> extents);
 
   // BlockStores.cpp: what is stored, and what tiles reduce for it.

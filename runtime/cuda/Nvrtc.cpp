@@ -67,42 +67,42 @@ void add_toolkit(std::vector<std::string> &paths, const fs::path &toolkit) {
   add_existing(paths, toolkit / "lib");
 }
 
-void add_python(std::vector<std::string> &paths, const fs::path &site) {
+void add_python(std::vector<fs::path> &packages, const fs::path &site) {
   for (const fs::path &package : subdirectories(site / "nvidia", "cu"))
-    add_existing(paths, package / "lib");
+    packages.push_back(package);
 }
 
-void add_python_prefix(std::vector<std::string> &paths, const fs::path &prefix) {
+void add_python_prefix(std::vector<fs::path> &packages, const fs::path &prefix) {
   for (const fs::path &python : subdirectories(prefix / "lib", "python")) {
-    add_python(paths, python / "site-packages");
-    add_python(paths, python / "dist-packages");
+    add_python(packages, python / "site-packages");
+    add_python(packages, python / "dist-packages");
   }
 }
 
 /// The Python environments that PATH names: bin/python3 beside lib/python3.x.
-void add_python_on_path(std::vector<std::string> &paths) {
+void add_python_on_path(std::vector<fs::path> &packages) {
   const char *variable = std::getenv("PATH");
   std::stringstream directories(variable ? variable : "");
   std::error_code error;
   for (std::string directory; std::getline(directories, directory, ':');)
     if (directory.starts_with("/") && fs::exists(fs::path(directory) / "python3", error))
-      add_python_prefix(paths, fs::path(directory).parent_path());
+      add_python_prefix(packages, fs::path(directory).parent_path());
 }
 
 /// The Python environment whose package tk this code belongs to: libtk.so lies in site-packages/tk,
 /// and tkc in bin. The environment need not be active.
-void add_own_python(std::vector<std::string> &paths) {
+void add_own_python(std::vector<fs::path> &packages) {
   Dl_info info;
   std::error_code error;
   if (dladdr(reinterpret_cast<void *>(&add_python_on_path), &info) && info.dli_fname)
     if (fs::path own = fs::canonical(info.dli_fname, error);
         !error && own.parent_path().filename() == "tk")
-      add_python(paths, own.parent_path().parent_path());
+      add_python(packages, own.parent_path().parent_path());
   fs::path prefix = fs::read_symlink("/proc/self/exe", error).parent_path().parent_path();
   for (const fs::path &python : subdirectories(prefix / "lib", "python"))
     for (const char *name : {"site-packages", "dist-packages"})
       if (fs::path site = python / name; fs::exists(site / "tk" / "libtk.so", error))
-        add_python(paths, site);
+        add_python(packages, site);
 }
 
 /// NVRTC opens its builtins by soname; where it lies outside the loader's path, they must be loaded
@@ -156,7 +156,10 @@ std::vector<std::string> Nvrtc::candidates() {
   if (auto path = detail::environment(detail::EnvVar::nvrtc))
     return {*path};
   std::vector<std::string> paths;
-  add_own_python(paths);
+  std::vector<fs::path> own;
+  add_own_python(own);
+  for (const fs::path &package : own)
+    add_existing(paths, package / "lib");
   paths.insert(paths.end(), std::begin(sonames), std::end(sonames));
   for (const char *variable : {"CUDA_HOME", "CUDA_PATH"})
     if (const char *home = std::getenv(variable); home && *home)
@@ -166,15 +169,23 @@ std::vector<std::string> Nvrtc::candidates() {
     add_toolkit(paths, toolkit);
   for (const char *directory : {"/usr/lib/x86_64-linux-gnu", "/opt/cuda/lib64", "/usr/lib64"})
     add_existing(paths, directory);
-  if (const char *venv = std::getenv("VIRTUAL_ENV"); venv && *venv)
-    add_python_prefix(paths, venv);
-  add_python_on_path(paths);
-  if (const char *home = std::getenv("HOME"); home && *home)
-    add_python_prefix(paths, fs::path(home) / ".local");
-  for (const char *prefix : {"/usr/local", "/usr", "/opt/conda"})
-    add_python_prefix(paths, prefix);
-  add_python(paths, "/usr/lib/python3/dist-packages");
+  for (const fs::path &package : python_packages())
+    add_existing(paths, package / "lib");
   return paths;
+}
+
+std::vector<fs::path> python_packages() {
+  std::vector<fs::path> packages;
+  add_own_python(packages);
+  if (const char *venv = std::getenv("VIRTUAL_ENV"); venv && *venv)
+    add_python_prefix(packages, venv);
+  add_python_on_path(packages);
+  if (const char *home = std::getenv("HOME"); home && *home)
+    add_python_prefix(packages, fs::path(home) / ".local");
+  for (const char *prefix : {"/usr/local", "/usr", "/opt/conda"})
+    add_python_prefix(packages, prefix);
+  add_python(packages, "/usr/lib/python3/dist-packages");
+  return packages;
 }
 
 Expected<const Nvrtc *> Nvrtc::get() {

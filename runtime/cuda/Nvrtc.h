@@ -1,6 +1,7 @@
 // NVRTC, loaded at run time.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -51,5 +52,9 @@ private:
   std::shared_ptr<const Functions> m_functions;
   std::vector<int> m_archs; ///< 80, 90, …; empty: not known
 };
+
+/// The folders of CUDA's Python packages, which have `lib` and `bin`, in the order in which they
+/// are looked through.
+std::vector<std::filesystem::path> python_packages();
 
 } // namespace tk::cuda

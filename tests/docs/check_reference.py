@@ -10,7 +10,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = ROOT / "docs/reference"
-COMMANDS = ("build", "run", "bench", "tune", "inspect", "explain", "view", "fmt", "cache", "doctor", "lsp")
+COMMANDS = ("build", "run", "bench", "tune", "inspect", "explain", "view", "fmt", "cache", "doctor", "lsp",
+            "completions", "man")
 problems = []
 
 
@@ -47,7 +48,7 @@ def check_tkc(tkc):
     for command in COMMANDS:
         text, flags = help_of(tkc, command)
         everything |= flags
-        own = section(page, command) or section(page, "fmt, cache")
+        own = section(page, command) or section(page, "fmt, cache") + section(page, "completions, man")
         common = "\n".join(names for names, commands in rows
                            if command in re.split(r",\s*", commands.strip()) or commands.strip() == "all")
         for flag in flags:

@@ -12,6 +12,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -20,17 +21,21 @@ namespace tk::cuda {
 struct EmitOptions {
   /// Tie each line to its place in the .tk file with #line.
   bool lineDirectives = true;
+  /// The text of a line of the .tk file, for a comment at what computes it; empty: no comments.
+  std::function<std::string(llvm::StringRef file, unsigned line)> sourceLine;
 };
 
 /// What a launch needs to know of an emitted kernel.
 struct EmittedKernel {
-  std::string name;         ///< of the tkgpu.func
-  std::string symbol;       ///< in the CUDA text
-  unsigned threads = 0;     ///< a block
-  unsigned sharedBytes = 0; ///< dynamic shared memory
-  unsigned indexBits = 64;  ///< width of `index` arguments
-  unsigned cluster = 1;     ///< blocks in a row that run together
-  bool waits = false;       ///< for earlier launches to end
+  std::string name;                   ///< of the tkgpu.func
+  std::string symbol;                 ///< in the CUDA text
+  size_t begin = 0;                   ///< where its text begins
+  std::vector<std::string> arguments; ///< their names in the text
+  unsigned threads = 0;               ///< a block
+  unsigned sharedBytes = 0;           ///< dynamic shared memory
+  unsigned indexBits = 64;            ///< width of `index` arguments
+  unsigned cluster = 1;               ///< blocks in a row that run together
+  bool waits = false;                 ///< for earlier launches to end
 };
 
 struct EmittedModule {

@@ -229,8 +229,11 @@ FailureOr<EmittedKernel> KernelEmitter::emit(std::string &text) {
         ";\n" + prologue;
   if (usesLane)
     prologue = "  const int lane = tk::lane_index();\n" + prologue;
-  text += head + prologue + body + "}\n";
   EmittedKernel kernel;
+  kernel.begin = text.size();
+  for (BlockArgument argument : func.getBlock()->getArguments())
+    kernel.arguments.push_back(names[argument]);
+  text += head + prologue + body + "}\n";
   kernel.name = func.getSymName().str();
   kernel.symbol = symbol;
   kernel.threads = numThreads(func);
@@ -289,6 +292,7 @@ LogicalResult KernelEmitter::emitOp(Operation *op) {
   }
   flushGroup();
   locate(op->getLoc());
+  commentPhase(op);
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](gpu::ProgramIdOp id) {
         declare(id, "tk::block_" + stringifyGridAxis(id.getAxis()).str() + "()");

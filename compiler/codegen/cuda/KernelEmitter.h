@@ -9,7 +9,7 @@
 // EmitScalar (expressions of single operations), EmitTile (tiles and fused loops), EmitCaps,
 // EmitPositions, EmitControl, EmitGlobal, EmitShared, EmitPrivate, EmitReduce, EmitPairs (two
 // reductions in one exchange), EmitDraws, EmitFragments, EmitMatrix, EmitAsync, EmitWarpgroup,
-// EmitTypes.
+// EmitTypes, EmitComments.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TK_COMPILER_CODEGEN_CUDA_KERNELEMITTER_H
@@ -46,6 +46,9 @@ private:
   /// Appends a line, indented and tied to the location of the operation being emitted.
   void line(const llvm::Twine &text);
   void locate(mlir::Location loc) { location = loc; }
+  /// A comment with the source line and the tile of an operation that moves, multiplies or reduces
+  /// tiles, once for each line and loop.
+  void commentPhase(mlir::Operation *op);
   Result emitBlock(mlir::Block &block);
   Result emitOp(mlir::Operation *op);
   mlir::InFlightDiagnostic unsupported(mlir::Operation *op, const llvm::Twine &what);
@@ -408,6 +411,7 @@ private:
   unsigned indent = 1;
   std::string lineFile;
   unsigned nextLine = 0;
+  llvm::DenseSet<std::pair<mlir::Block *, unsigned>> commented; ///< lines of the source
 
   llvm::StringMap<unsigned> usedNames;
   llvm::DenseMap<mlir::Value, std::string> names;

@@ -1,6 +1,7 @@
 //===- CompileEmu.cpp - emitted CUDA, run on the CPU and checked ----------===//
 #include "compiler/codegen/emu/CompileEmu.h"
 
+#include "compiler/codegen/cuda/Comments.h"
 #include "compiler/codegen/emu/Cluster.h"
 #include "compiler/codegen/emu/TextBatch.h"
 #include "runtime/Environment.h"
@@ -275,7 +276,7 @@ Status EmulatedKernels::load() const {
 Expected<detail::Executable> compileForEmu(detail::Executable executable,
                                            const Signature &signature, const EmuOptions &options) {
   const std::vector<std::string> names = emu::distinctSymbols(executable.plan);
-  const std::string text = emu::withEntries(executable.cuda, names);
+  const std::string text = emu::withEntries(cuda::withoutComments(executable.cuda), names);
   std::shared_ptr<emu::TextBatch> batch = options.batch;
   const bool together = batch && batch->add(text, names);
   if (!together) {

@@ -135,7 +135,7 @@ private:
         text = change.text;
         continue;
       }
-      const SourceFile file(0, "", text);
+      const SourceFile file(0, "", "", text);
       auto begin = offsetOf(file, {change.range->start.line, change.range->start.character});
       auto end = offsetOf(file, {change.range->end.line, change.range->end.character});
       text.replace(begin, std::max(begin, end) - begin, change.text);

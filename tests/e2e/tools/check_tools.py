@@ -75,6 +75,12 @@ def bundle(root):
     expect(": N % 4 == 0, tensors of less than 2^30 elements" in variants[1], variants)
     expect(variants[2].endswith(": any sizes, addresses aligned to 16"), variants)
     expect(len(tkc("inspect", path, "--kernel", "twice").splitlines()) == 7, "one kernel")
+    found = json.loads(tkc("inspect", path, "--kernel", "thrice", "--json"))
+    expect(found["kernel"] == "thrice" and found["where"] == ["N % 4 == 0"] and len(found["variants"]) == 6, found)
+    launch = found["variants"][0]["launches"][0]
+    expect(found["variants"][0]["code_bytes"] > 500 and launch["symbol"] == "thrice_y" and launch["threads"] % 32 == 0, found)
+    refused = subprocess.run([TKC, "inspect", path, "--kernel", "four"], capture_output=True, text=True, check=False)
+    expect(refused.returncode == 1 and "no kernel 'four'" in refused.stderr and "it has twice, thrice" in refused.stderr, refused)
     expect("namespace some::kernels {" in (root / "kernels.h").read_text(), "the header")
     expect(str(path) in (root / "kernels.cpp").read_text(), "the embedded file")
     # The same again is the same file.

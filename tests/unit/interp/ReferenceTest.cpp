@@ -215,3 +215,29 @@ TEST_CASE("a result that is exact before it is rounded is compared bit for bit")
   CHECK(compare(twice, true).reason ==
         "not the exact value rounded once at [0]: expected 1.0078125, got 1");
 }
+
+TEST_CASE("two results differ at the first element beyond the tolerance") {
+  std::vector<float> a = {1, 2, 3, 4}, b = a;
+  const Extents shape{int64_t{4}};
+  auto differ = [&] {
+    return interp::differ(TensorView(a.data(), DType::f32, shape),
+                          TensorView(b.data(), DType::f32, shape), DType::f32, 1, false);
+  };
+  b[1] = std::nextafter(b[1], 3.0f);
+  CHECK(!differ().first);
+  CHECK(differ().largest > 0);
+  b[2] = 3.5f, b[3] = 5;
+  CHECK(differ().first == 2);
+  CHECK(differ().a == 3);
+  CHECK(differ().b == 3.5);
+  CHECK(differ().largest == 1);
+  a[0] = b[0] = INFINITY; // alike
+  CHECK(differ().first == 2);
+  b[0] = NAN;
+  CHECK(differ().first == 0);
+  std::vector<int32_t> m = {7, 8}, n = {7, 9};
+  const Extents two{int64_t{2}};
+  CHECK(interp::differ(TensorView(m.data(), DType::i32, two), TensorView(n.data(), DType::i32, two),
+                       DType::i32, 100, false)
+            .first == 1);
+}

@@ -1,0 +1,144 @@
+"""tkc run --show and --diff, completions, man, standard input, several kernels, doctor --json.
+
+usage: check_habits.py TKC
+"""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+TKC = pathlib.Path(sys.argv[1]).resolve()
+SOFT = """kernel soft(x: f32[R, C]) -> (y: f32[R, C], n: i32[R]) {
+  let m[r, c] = x[r, c] * 2.0
+  let total[r] = sum[c](exp(m[r, c]))
+  y[r, c] = exp(m[r, c]) / total[r]
+  n[r] = argmax[c](x[r, c])
+}
+"""
+TWO = """kernel twice(x: f32[N]) -> (y: f32[N]) { y[i] = 2 * x[i] }
+kernel thrice(x: f32[N]) -> (y: f32[N]) { y[i] = 3 * x[i] }
+"""
+
+
+def tkc(*arguments, status=0, **options):
+    done = subprocess.run([TKC, *map(str, arguments)], capture_output=True, text=True, check=False, **options)
+    if done.returncode != status:
+        sys.exit(f"tkc {' '.join(map(str, arguments))}: status {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout if status == 0 else done.stderr
+
+
+def expect(condition, what):
+    if not condition:
+        sys.exit(f"not so: {what}")
+
+
+def show(root):
+    run = ["run", root / "soft.tk", "--dim", "R=4", "--dim", "C=8", "--target", "cpu", "--in", "x=iota"]
+    text = tkc(*run, "--show", "m[1, 2..4]", "--show", "n")
+    rows = [line.split() for line in text.splitlines()]
+    expect(["m[1,", "2..4]", "reference", "cpu", "difference"] in rows, text)
+    expect(["[1,", "2]", "20", "20", "0"] in rows and ["[1,", "3]", "22", "22", "0"] in rows, text)
+    expect(["[3]", "7", "7", "0"] in rows, text)
+    expect(any("m: right" in line for line in text.splitlines()), text)
+    shown = json.loads(tkc(*run, "--json", "--show", "total[0]"))["shown"]
+    expect(shown[0]["name"] == "total" and shown[0]["values"][0]["index"] == [0], shown)
+    reference = shown[0]["values"][0]["reference"]
+    expect(abs(reference - 1390832.92) < 1, reference)
+    for selection, message in {
+            "k": "kernel 'soft' has no let or result 'k'; it has m, total, y, n",
+            "totl[0]": "did you mean 'total'?",
+            "x[0, 0]": "'x' is a parameter of kernel 'soft'",
+            "m[0]": "expected 2 indices for 'm', got 1 in 'm[0]'",
+            "m[0, 8]": "index 8 of axis 1 in 'm[0, 8]' is out of range: 'm' has 8 there",
+            "m[0": "expected --show NAME or NAME[",
+            "m[0, 4..2]": "expected --show NAME or NAME[",
+            "m[0, -1]": "expected --show NAME or NAME["}.items():
+        error = tkc(*run, "--show", selection, status=1)
+        expect(message in error, error)
+    many = tkc("run", root / "soft.tk", "--dim", "R=64", "--dim", "C=64", "--target", "cpu", "--show", "m", status=1)
+    expect("selects more than 1024 elements" in many, many)
+
+
+def diff(root):
+    run = ["run", root / "soft.tk", "--dim", "R=4", "--dim", "C=8"]
+    text = tkc(*run, "--diff", "cpu,emu,emu-sm_80")
+    for result in ("y", "n"):
+        for target in ("emu", "emu-sm_80"):
+            expect(f"  {result}: cpu and {target} agree" in text, text)
+    found = json.loads(tkc(*run, "--diff", "cpu,emu", "--json"))
+    expect([c["name"] for c in found["compared"]] == ["y", "n"] and found["compared"][0]["agree"], found)
+    # The text that is printed where targets differ, which right targets never do.
+    expect("compares two targets or more" in tkc(*run, "--diff", "cpu", status=1), "one target")
+    expect("cpus: " in tkc(*run, "--diff", "cpu,cpus", status=1), "a target that is none")
+
+
+def table(root):
+    for shell in ("bash", "zsh", "fish"):
+        text = tkc("completions", shell)
+        for word in ("inspect", "--validate-passes" if shell != "fish" else "-l validate-passes", "doctor"):
+            expect(word in text, f"{shell}: {word}")
+        if shutil.which(shell):
+            (root / "completions").write_text(text)
+            subprocess.run([shell, "-n", root / "completions"], check=True)
+    if shutil.which("bash"):
+        asked = (f"source {root}/completions-bash; COMP_WORDS=(tkc run --val); COMP_CWORD=2; _tkc; "
+                 "echo ${COMPREPLY[@]}; COMP_WORDS=(tkc ins); COMP_CWORD=1; _tkc; echo ${COMPREPLY[@]}")
+        (root / "completions-bash").write_text(tkc("completions", "bash"))
+        answer = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, check=True).stdout
+        expect(answer == "--validate-passes\ninspect\n", answer)
+    page = tkc("man", "run")
+    expect(".TH tkc-run 1" in page and "\\-\\-validate\\-passes" in page and ".SH EXIT STATUS" in page, page)
+    expect(".B doctor" in tkc("man"), "man")
+    expect("no command 'runn'" in tkc("man", "runn", status=2), "man of an unknown command")
+    expect(tkc("help", "run") == tkc("run", "--help"), "help run")
+    expect("did you mean 'inspect'?" in tkc("inspct", status=2), "a misspelt command")
+    error = tkc("run", root / "two.tk", "--chek", status=2)
+    expect("not expected: --chek; did you mean '--check'?" in error, error)
+
+
+def files(root):
+    run = tkc("run", "-", "--dim", "R=4", "--dim", "C=8", "--target", "cpu", "--check", input=SOFT)
+    expect("y: right" in run, run)
+    expect(tkc("fmt", "-", input="kernel  a(x: f32[N]) -> (y: f32[N]) {\n y[i]=x[i]\n}\n").startswith("kernel a(x"), "fmt")
+    expect("<stdin>:1:1" in tkc("run", "-", status=1, input="kernl\n"), "an error in standard input")
+    expect("cannot be rewritten" in tkc("fmt", "-i", "-", status=1, input=""), "fmt -i -")
+    tkc("build", root / "two.tk", "--target", "sm_80", "--emit", "cuda", "-o", root / "each")
+    for name in ("twice", "thrice"):
+        expect(f"kernel {name} of two.tk:" in (root / f"each/{name}.cu").read_text(), name)
+    text = tkc("build", root / "two.tk", "--target", "sm_80", "--emit", "plan", "-o", "-")
+    expect([line for line in text.splitlines() if line.startswith("//")] == ["// kernel twice", "// kernel thrice"], text)
+    error = tkc("build", root / "two.tk", "--emit", "cubin", "--target", "sm_80", "-o", "-", status=1)
+    expect("several cubins do not go to standard output" in error, error)
+    found = json.loads(tkc("doctor", "--json", env={**os.environ, "TK_CACHE_DIR": str(root)}))
+    expect(found["tk"][0].startswith("0.1.0") and found["env"]["TK_CACHE_DIR"] == str(root) and "nvdisasm" in found, found)
+    if not shutil.which("nvdisasm") and not pathlib.Path("/usr/local/cuda/bin/nvdisasm").exists():
+        tool = root / "environment/lib/python3.11/site-packages/nvidia/cu13/bin/nvdisasm"
+        tool.parent.mkdir(parents=True)
+        tool.write_text("#!/bin/sh\n")
+        tool.chmod(0o755)
+        found = json.loads(tkc("doctor", "--json", env={**os.environ, "VIRTUAL_ENV": str(root / "environment")}))
+        expect(found["nvdisasm"] == [str(tool)], found)
+
+
+def inspect(root):
+    needed = ["inspect", root / "two.tk", "--kernel", "twice", "--target", "cpu"]
+    text = tkc(*needed, "--dim", "N=1000000")
+    expect("twice for cpu\n  needs      1e+06 operations, 8 MB read and written" in text, text)
+    expect(json.loads(tkc(*needed, "--dim", "N=1000", "--json"))["needed_bytes"] == 8000, "needed bytes")
+    expect("give each with --dim" in tkc(*needed, status=1), "no dimensions")
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        (root / "soft.tk").write_text(SOFT)
+        (root / "two.tk").write_text(TWO)
+        for check in (show, diff, table, files, inspect):
+            check(root)
+    print("show, diff, completions, man, standard input and doctor are as documented")
+
+
+main()
