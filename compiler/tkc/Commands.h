@@ -60,7 +60,7 @@ struct SourceOptions {
   bool checked = false;
   bool colour = false;
   bool noLines = false; ///< leave #line out of CUDA text
-  bool quiet = false; ///< shows no warnings of the program
+  bool quiet = false;   ///< shows no warnings of the program
   /// Called after each pass; see PipelineOptions.
   std::function<llvm::LogicalResult(const PassRun &, mlir::ModuleOp)> afterPass;
 
