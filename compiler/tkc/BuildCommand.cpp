@@ -76,7 +76,7 @@ int emitAll(CompiledSource &source, size_t kernel, const std::string &target, co
 
 /// Where a stage of a kernel goes: -o names the file of one kernel, and the folder of several.
 std::string pathOf(const BuildOptions &options, const std::string &kernel, bool isOneOfSeveral) {
-  const std::string name = fileNameFor(kernel, options.emit);
+  std::string name = fileNameFor(kernel, options.emit);
   if (options.output.empty())
     return name;
   return isOneOfSeveral && options.output != "-" ? options.output + "/" + name : options.output;

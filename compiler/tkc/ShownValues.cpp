@@ -90,6 +90,19 @@ Expected<Selection> parseSelection(const std::string &text) {
   return selection;
 }
 
+/// The number of a tensor among the values that a kernel returns: the declared results, then the
+/// inout parameters in order.
+static unsigned returnedNumber(const Signature &signature, unsigned tensor) {
+  const auto results = static_cast<unsigned>(signature.results.size());
+  const unsigned parameters = signature.num_tensors() - results;
+  if (tensor >= parameters)
+    return tensor - parameters;
+  unsigned number = results;
+  for (unsigned t = 0; t < tensor; ++t)
+    number += signature.tensor(t).in_out ? 1 : 0;
+  return number;
+}
+
 Expected<std::vector<ShownTensor>> readSelections(CompiledSource &source, size_t kernel,
                                                   const RunArguments &inputs,
                                                   const std::vector<Selection> &selections,
@@ -119,12 +132,12 @@ Expected<std::vector<ShownTensor>> readSelections(CompiledSource &source, size_t
       index.push_back(range.first);
     if (llvm::any_of(*ranges, [](const auto &range) { return range.first == range.second; }))
       continue;
-    const bool isFloat = reference->resultIsFloat(tensor - parameters);
+    const bool isFloat = reference->resultIsFloat(returnedNumber(signature, tensor));
     do {
       int64_t position = 0;
       for (auto [place, extent] : llvm::zip_equal(index, output.shape))
         position = position * extent + place;
-      const interp::Cell cell = reference->element(tensor - parameters, position);
+      const interp::Cell cell = reference->element(returnedNumber(signature, tensor), position);
       const std::byte *element =
           output.bytes.data() + static_cast<size_t>(position) * size_of(output.dtype);
       values.values.push_back({index, isFloat ? cell.f : static_cast<double>(cell.i),

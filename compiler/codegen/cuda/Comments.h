@@ -11,8 +11,9 @@ namespace tk::cuda {
 /// A text as a line comment can hold it: printable ASCII without backslashes, and not too long.
 std::string commentText(std::string_view text);
 
-/// Emitted text without the lines that are comments. Compilers are given this text: what they make
-/// of it, and its key in the cache, do not depend on comments.
+/// Emitted text with empty lines for those that are comments, so that a fault's line is the line of
+/// the text. Compilers are given this text: what they make of it, and its key in the cache, do not
+/// depend on what comments say.
 inline std::string withoutComments(std::string_view text) {
   std::string code;
   code.reserve(text.size());
@@ -21,6 +22,8 @@ inline std::string withoutComments(std::string_view text) {
     const size_t first = line.find_first_not_of(' ');
     if (first == line.npos || line.substr(first, 2) != "//")
       code += line;
+    else
+      code += '\n';
     text.remove_prefix(line.size());
   }
   return code;

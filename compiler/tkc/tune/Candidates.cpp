@@ -150,8 +150,12 @@ Expected<Candidate> CandidateSearch::predict(const Entries &entries) const {
   for (const std::optional<Scalar> &dim : llvm::ArrayRef(*given).take_front(numDims))
     if (dim)
       dims.push_back(dim->i);
-  auto cost = chosen->source->predictCost(chosen->kernel, target, *facts, dims,
-                                          llvm::ArrayRef(*given).drop_front(numDims),
+  const auto scalars = llvm::ArrayRef(*given).drop_front(numDims);
+  if (dims.size() == numDims)
+    if (auto variables = complete_variables(signature, dims, scalars))
+      if (Status met = run_checks(signature, *variables); !met)
+        return met.error();
+  auto cost = chosen->source->predictCost(chosen->kernel, target, *facts, dims, scalars,
                                           [](llvm::StringRef) { return 0u; });
   if (!cost)
     return cost.error();

@@ -19,6 +19,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 
 namespace tk::tkc {
 namespace {
@@ -55,7 +56,12 @@ std::string format(const char *text, double value) {
 
 /// `for sm_90a when M == 64 and N == 32`.
 std::string headOf(const TuneOptions &options, const std::string &target) {
-  std::string head = "for " + target, separator = " when ";
+  // A block is for an architecture; the emulator takes that of the one that it emulates.
+  const llvm::StringRef emulated = target;
+  const std::string arch = target == "emu"                ? "sm_90a"
+                           : emulated.starts_with("emu-") ? emulated.drop_front(4).str()
+                                                          : target;
+  std::string head = "for " + arch, separator = " when ";
   if (options.anySize)
     return head;
   const std::map<std::string, int64_t> sizes = options.source.dimValues().value();
@@ -235,6 +241,12 @@ int verify(const TuneOptions &options, ScheduleTimer &timer) {
 int tune(const TuneOptions &options) {
   const Clock::time_point begin = Clock::now();
   const bool json = options.source.json;
+  std::error_code none;
+  if (options.output != "-" &&
+      std::filesystem::equivalent(options.output, options.source.file, none))
+    return report(Error(ErrorCode::invalid_argument,
+                        "-o would replace the program '" + options.source.file + "' by a block"),
+                  json);
   if (Expected<std::map<std::string, int64_t>> sizes = options.source.dimValues(); !sizes)
     return report(sizes.error(), json);
   Expected<std::string> target =

@@ -12,7 +12,11 @@
 //    product of two such operands as it is, or if the sum is exact.
 // 2. Two factors are seeds if each has an index that the other one lacks. The seeds with the most
 //    indices are taken.
-// 3. A factor with an index that one seed has alone joins that seed. All others join the first
+// 3. The pattern declines if a product of the same tensors stands at another place of the kernel,
+// but
+//    as the term of a sum: it may be a value with one name. An operation may receive both values,
+//    which would differ in the last bits (passes/analysis/ValueCopies.h).
+// 4. A factor with an index that one seed has alone joins that seed. All others join the first
 //    operand. The pattern declines if a factor has such indices of both.
 //
 // The frontend groups the factors of sums with operands of 16 or 8 bits, and rounds the operands.
@@ -50,14 +54,63 @@ static Indices outerIndices(ReduceOp reduce, Value value) {
   return indices;
 }
 
-/// Appends the factors of `value`, in `reduce`.
-static void collectFactors(ReduceOp reduce, Value value, SmallVectorImpl<Factor> &factors) {
+/// Appends the factors of `value`, in `reduce`, and the products that they are taken from.
+static void collectFactors(ReduceOp reduce, Value value, SmallVectorImpl<Factor> &factors,
+                           SmallVectorImpl<Operation *> &products) {
   auto multiply = value.getDefiningOp<arith::MulFOp>();
   if (multiply && multiply->getBlock() == reduce.getBlock()) {
-    collectFactors(reduce, multiply.getLhs(), factors);
-    return collectFactors(reduce, multiply.getRhs(), factors);
+    products.push_back(multiply);
+    collectFactors(reduce, multiply.getLhs(), factors, products);
+    return collectFactors(reduce, multiply.getRhs(), factors, products);
   }
   factors.push_back({value, outerIndices(reduce, value)});
+}
+
+/// The tensors that a product is computed from, in the order of their addresses, as often as they
+/// are loaded.
+static SmallVector<void *> tensorsOf(Value product) {
+  SmallVector<void *> tensors;
+  SmallVector<Value> rest = {product};
+  while (!rest.empty()) {
+    Operation *op = rest.pop_back_val().getDefiningOp();
+    if (auto load = dyn_cast_or_null<LoadOp>(op))
+      tensors.push_back(load.getTensor().getAsOpaquePointer());
+    else if (op)
+      rest.append(op->operand_begin(), op->operand_end());
+  }
+  llvm::sort(tensors);
+  return tensors;
+}
+
+/// Is `product` a part of the product that a sum adds up? The sum's factors are grouped likewise.
+static bool isTermOfSum(Operation *product) {
+  while (llvm::hasSingleElement(product->getUsers())) {
+    Operation *user = *product->user_begin();
+    if (isa<arith::MulFOp>(user)) {
+      product = user;
+      continue;
+    }
+    auto sum = dyn_cast<ReduceOp>(user->getParentOp());
+    return isa<YieldOp>(user) && sum && sum.getNumAccumulators() == 1 &&
+           sum.getKind(0) == ReduceKind::Sum && sum.getPrecision() != Precision::Exact;
+  }
+  return false;
+}
+
+/// Does a product of the same tensors as one of `products`, of `reduce`, stand at another place of
+/// the kernel, where its factors are not grouped?
+static bool standElsewhere(ReduceOp reduce, ArrayRef<Operation *> products) {
+  SmallVector<SmallVector<void *>> tensors;
+  for (Operation *product : products)
+    tensors.push_back(tensorsOf(product->getResult(0)));
+  return reduce->getParentOfType<KernelOp>()
+      ->walk([&](arith::MulFOp other) {
+        return !reduce->isAncestor(other) && !isTermOfSum(other) &&
+                       llvm::is_contained(tensors, tensorsOf(other))
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
 }
 
 static Indices without(const Indices &all, const Indices &others) {
@@ -102,7 +155,10 @@ bool tk::groupFactors(ReduceOp reduce) {
   if (!without(left, right).empty() && !without(right, left).empty())
     return false;
   SmallVector<Factor> factors;
-  collectFactors(reduce, term, factors);
+  SmallVector<Operation *> products;
+  collectFactors(reduce, term, factors, products);
+  if (standElsewhere(reduce, products))
+    return false;
   auto seeds = findSeeds(factors);
   if (factors.size() < 3 || factors.size() > mostFactors || !seeds)
     return false;

@@ -58,6 +58,13 @@ def show(root):
             "m[0, -1]": "expected --show NAME or NAME["}.items():
         error = tkc(*run, "--show", selection, status=1)
         expect(message in error, error)
+    # An inout parameter is a result, too.
+    (root / "in_place.tk").write_text("kernel add(inout x: f32[N], inout z: f32[N]) -> (y: f32[N]) {\n  y[i] = 2.0 * x[i]\n"
+                                      "  x[i] = x[i] + 1.0\n  z[i] = x[i]\n}\n")
+    text = tkc("run", root / "in_place.tk", "--dim", "N=4", "--target", "cpu", "--in", "x=iota", "--show", "x[2]", "--show", "y[3]",
+               "--show", "z[1..2]")
+    rows = [line.split() for line in text.splitlines()]
+    expect(["[2]", "3", "3", "0"] in rows and ["[3]", "6", "6", "0"] in rows and ["[1]", "2", "2", "0"] in rows, text)
     many = tkc("run", root / "soft.tk", "--dim", "R=64", "--dim", "C=64", "--target", "cpu", "--show", "m", status=1)
     expect("selects more than 1024 elements" in many, many)
 

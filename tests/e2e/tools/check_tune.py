@@ -87,11 +87,15 @@ def check_verify(root):
 
 
 def check_refusals(root):
+    (root / "self.tk").write_text((EXAMPLES / "gemm.tk").read_text())
     for arguments, code, message in (
             ([*GEMM, "--target", "cpu"], 1, "the CPU target makes its own choices"),
             ([EXAMPLES / "gemm.tk", "--target", "sm_90a", "--predicted"], 1, "give each with --dim"),
             ([*GEMM, "--dim", "X=3", "--target", "sm_90a", "--predicted"], 1, "'X'"),
             ([root / "none.tk", "--predicted"], 1, "none.tk"),
+            ([EXAMPLES / "attention.tk", "--target", "sm_90a", "--predicted", "--dim", "B=1", "--dim", "H=4", "--dim", "G=3",
+              "--dim", "S=64", "--dim", "T=64", "--dim", "D=64", "--dim", "E=64"], 1, "H % G == 0"),
+            ([root / "self.tk", *GEMM[1:], "--target", "sm_90a", "--predicted", "-o", root / "self.tk"], 1, "would replace"),
             ([*GEMM, "--budget", "-1"], 2, "--budget"),
             ([*GEMM, "--predicted", "--verify", "x.tk"], 2, "--verify"),
             ([*FEW_ROWS, "--predicted", "--disable-pass", "nothing"], 1, "nothing")):
