@@ -217,12 +217,9 @@ int finish(const TuneOptions &options, const std::string &kernel, const std::str
 }
 
 /// Times the blocks of a file beside the program without them.
-int verify(const TuneOptions &options, ScheduleTimer &timer) {
+int verify(const TuneOptions &options, const std::string &block, ScheduleTimer &timer) {
   const bool json = options.source.json;
-  Expected<std::string> block = readFile(options.verified);
-  if (!block)
-    return report(block.error(), json);
-  Expected<Measurement> measured = timer.measure(*block, roundsOfBest, /*worst=*/1);
+  Expected<Measurement> measured = timer.measure(block, roundsOfBest, /*worst=*/1);
   if (!measured)
     return report(measured.error(), json);
   if (json)
@@ -230,9 +227,11 @@ int verify(const TuneOptions &options, ScheduleTimer &timer) {
                 measured->milliseconds * 1e3, timer.ownMilliseconds() * 1e3,
                 measured->right ? "true" : "false");
   else
-    std::printf("%s takes %.3f of the time without it: %.1f us for %.1f us%s\n",
-                options.verified.c_str(), measured->ratio, measured->milliseconds * 1e3,
-                timer.ownMilliseconds() * 1e3, measured->right ? "" : "; its results are WRONG");
+    std::printf(
+        "%s takes %.3f of the time without it (median of %d pairs; the least times are %.1f "
+        "and %.1f us)%s\n",
+        options.verified.c_str(), measured->ratio, roundsOfBest, measured->milliseconds * 1e3,
+        timer.ownMilliseconds() * 1e3, measured->right ? "" : "; its results are WRONG");
   if (!measured->right)
     return InternalError;
   return measured->ratio <= 1 + options.tolerance / 100 ? Done : WrongInput;
@@ -259,6 +258,15 @@ int tune(const TuneOptions &options) {
     return report(target.error(), json);
   std::optional<ScheduleTimer> timer;
   TuneRecord record;
+  std::string block;
+  if (!options.verified.empty()) {
+    Expected<std::string> text = readFile(options.verified);
+    if (text && text->find("schedule") == std::string::npos)
+      text = Error(ErrorCode::invalid_argument, "'" + options.verified + "' has no schedule block");
+    if (!text)
+      return report(text.error(), json);
+    block = *text;
+  }
   if (!options.predicted) {
     ArgumentTexts texts;
     texts.dims = options.source.dimValues().value();
@@ -269,7 +277,7 @@ int tune(const TuneOptions &options) {
       return report(made.error(), json);
     timer = std::move(*made);
     if (!options.verified.empty())
-      return verify(options, *timer);
+      return verify(options, block, *timer);
     Expected<std::string> context = contextOf(options, timer->own());
     if (!context)
       return report(context.error(), json);
