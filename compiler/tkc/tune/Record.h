@@ -28,7 +28,6 @@ public:
   const Measurement *find(const std::string &block) const;
   /// Adds a measurement, and writes it.
   Status add(const std::string &block, const Measurement &measurement);
-  size_t size() const { return measured.size(); }
 
 private:
   std::string path, context, text;
