@@ -3,9 +3,10 @@
 usage: check_view.py TKC EXAMPLES
 
 Machine code is left out, with a note, where there is no NVRTC, and the page's behaviour where there is no
-Chromium.
+Chromium, or one that cannot show an empty page.
 """
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -237,26 +238,47 @@ def check_refusals(root):
     expect("emulator" in next(s for s in on_emu["stages"] if s["name"] == "ptx")["missing"], "emu")
 
 
+def dumped(browser, address, folder, width=1300):
+    """The document after its program has run, and what the browser said."""
+    folder.mkdir()
+    # Without folders of its own, a browser whose home cannot be written ends before it loads a page.
+    environment = {**os.environ, "HOME": str(folder), "XDG_CONFIG_HOME": str(folder), "XDG_CACHE_HOME": str(folder)}
+    # Processes that the browser leaves behind may hold a pipe open, but not a file.
+    with (folder / "dom.html").open("wb") as output, (folder / "log").open("wb") as log:
+        try:
+            problem = str(subprocess.run(
+                [browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+                 "--disable-crash-reporter", f"--user-data-dir={folder / 'profile'}", f"--window-size={width},1000",
+                 "--dump-dom", address], stdout=output, stderr=log, check=False, timeout=120, env=environment))
+        except subprocess.TimeoutExpired as late:
+            problem = str(late)
+    said = (folder / "log").read_text(errors="replace")[-2000:]
+    return (folder / "dom.html").read_text(errors="replace"), f"{problem}\n{said}"
+
+
+def starts(browser, root):
+    """Whether the browser shows a page without any content of ours."""
+    blank = root / "blank.html"
+    blank.write_text("<!doctype html><title>blank</title><body data-blank=yes>")
+    for attempt in range(3):
+        text, problem = dumped(browser, blank.as_uri(), root / f"blank-{attempt}")
+        if "data-blank" in text:
+            return True
+    print(f"left out, as {browser} does not show an empty page here: what the page does\n{problem}")
+    return False
+
+
 def in_browser(browser, page, line, root, width=1300):
-    text = page.read_text().replace('<script type="application/json"', WATCH.replace("LINE", str(line)).replace(
+    watched_text = page.read_text().replace('<script type="application/json"', WATCH.replace("LINE", str(line)).replace(
         "HOSTILE-TEXT", "<\\/script><script>window.broken" if "twice" in page.name else "kernel") +
         '<script type="application/json"', 1)
     watched = root / f"watched-{page.name}"
-    watched.write_text(text)
+    watched.write_text(watched_text)
     body, problem = None, ""
-    # A loaded machine may kill a browser or make it late; what the page does is judged where it has run.
+    # A loaded machine may make a browser late; what the page does is judged where it has run.
     for attempt in range(3):
-        output = root / f"dom-{attempt}.html"
-        # Processes that the browser leaves behind may hold a pipe open, but not a file.
-        with output.open("wb") as stream:
-            try:
-                problem = str(subprocess.run(
-                    [browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-                     f"--user-data-dir={root / f'profile-{attempt}'}", f"--window-size={width},1000", "--dump-dom",
-                     watched.as_uri()], stdout=stream, stderr=subprocess.DEVNULL, check=False, timeout=120))
-            except subprocess.TimeoutExpired as late:
-                problem = str(late)
-        body = re.search(r"<body ([^>]*)>", output.read_text(errors="replace"))
+        text, problem = dumped(browser, watched.as_uri(), root / f"{page.stem}-{width}-{attempt}", width)
+        body = re.search(r"<body ([^>]*)>", text)
         if body and "data-problems" in body[1]:
             break
     expect(body, f"{page.name} loads: {problem}")
@@ -280,6 +302,8 @@ def check_pages(root):
     browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if not browser:
         print("left out, as there is no Chromium: what the page does")
+        return
+    if not starts(browser, root):
         return
     in_browser(browser, root / "twice.html", 3, root)
     in_browser(browser, root / "attention.html", 8, root)
