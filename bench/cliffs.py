@@ -29,6 +29,10 @@ GROUPED = """kernel grouped(x: bf16[M, K], w: bf16[N, K]) -> (y: bf16[M, N]) whe
   y[m, j] = a[m, j] - mu[m, j / (N / 64)]
 }"""
 EXPERTS = "kernel experts(x: bf16[M, C], w: bf16[E, C, F], e: i32[M]) -> (y: bf16[M, F]) { y[m, f] = sum[c](x[m, c] * w[e[m], c, f]) }"
+SEGMENTS = """kernel segments(x: f32[I, C], key: i32[I], G: i32) -> (y: f32[G, C]) {
+  y[g, c] = sum[i](if key[i] == g then x[i, c] else 0.0)
+}"""
+FACTORS = "kernel factors(x: f32[M, K], w: f32[K, N], p: f32[M, K]) -> (y: f32[M, N]) {{ y[m, n] = sum[k]({}) }}"
 DECODE = """kernel decode(q: bf16[B, H, D], k: bf16[B, H, T, D], v: bf16[B, H, T, D]) -> (o: bf16[B, H, D]) {
   let s[b, h, j] = sum[d](q[b, h, d] * k[b, h, j, d]) * rsqrt(D)
   o[b, h, e] = sum[j](softmax[j](s[b, h, j]) * v[b, h, j, e])
@@ -107,6 +111,25 @@ def experts(rows, depth, count, columns):
     return make
 
 
+def segments(terms, columns, groups):
+    def make():
+        x = peers.normal(terms, columns, dtype=torch.float32)
+        key = torch.randint(groups, (terms,), dtype=torch.int32, device="cuda")
+
+        def eager(x, key, groups):
+            return torch.zeros(groups, columns, device="cuda").index_add(0, key, x)
+        return SEGMENTS, (x, key, groups), torch.empty(groups, columns, device="cuda"), eager
+    return make
+
+
+def factors(size, text, eager):
+    def make():
+        x, p = (peers.normal(size, size, dtype=torch.float32, seed=n) for n in (0, 2))
+        w = factor(size, size, dtype=torch.float32, seed=1)
+        return FACTORS.format(text), (x, w, p), torch.empty(size, size, device="cuda"), eager
+    return make
+
+
 F32, BF16 = torch.float32, torch.bfloat16
 CASES = {
     "row_sum f32": row_case("row_sum", F32, (1024, 8192, 8192), f"sum[j](relu({PRODUCT}))",
@@ -127,6 +150,11 @@ CASES = {
     "grouped bf16": grouped(4096, 4096, 4096),
     "experts e8": experts(8192, 1024, 8, 4096),
     "experts e64": experts(131072, 1024, 64, 512),
+    "segments 1M x 128": segments(1048576, 128, 1024),
+    "segments 1M x 4": segments(1048576, 4, 197),
+    "factors masked f32": factors(4096, "x[m, k] * w[k, n] * (if p[m, k] > 0.0 then 1.0 else 0.0)",
+                                  lambda x, w, p: (x * (p > 0)) @ w),
+    "factors silu f32": factors(4096, "silu(x[m, k]) * p[m, k] * w[k, n]", lambda x, w, p: (F.silu(x) * p) @ w),
     "decode b32 h32 t8192": decode(32, 32, 8192, 128),
     "decode b64 h12 t1024": decode(64, 12, 1024, 64),
 }

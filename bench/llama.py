@@ -2,8 +2,9 @@
 """A Llama decoder with the sizes of an 8B model (examples/llama): predicted times, or times beside PyTorch.
 
     bench/llama.py --predict [--device NAME]   what `tkc inspect` predicts for each kernel; needs no GPU
-    bench/llama.py [--program PATH]            prefill of 4 prompts of 4096 tokens, decode of 1, 8 and 64 sequences with
-                                               4096 tokens each; random weights; PATH is the C++ program, run as well
+    bench/llama.py [--program PATH] [--alone]  prefill of 4 prompts of 4096 tokens, decode of 1, 8 and 64 sequences with
+                                               4096 tokens each; random weights; PATH is the C++ program, run as well;
+                                               --alone leaves PyTorch's model out
 
 The bound of a decode step is the time that the weights and the cache take at the copy's bandwidth. The bound of a
 prefill is the time of its multiply-adds at the rate that the matrix unit sustains. The peer is the same model in PyTorch
@@ -179,8 +180,8 @@ def measure(options):
     tables = [arrays.array(t, "float32") for t in rope_table(config, CONTEXT + 64)]
 
     def line(name, ours, theirs, bound):
-        print(f"{name:28} tk {ours:9.3f} ms  torch {theirs:9.3f} ({theirs / ours:.2f})  bound {bound * 1e-6:9.3f} "
-              f"({bound * 1e-6 / ours:.2f})", flush=True)
+        peer = f"  torch {theirs:9.3f} ({theirs / ours:.2f})" if theirs else ""
+        print(f"{name:28} tk {ours:9.3f} ms{peer}  bound {bound * 1e-6:9.3f} ({bound * 1e-6 / ours:.2f})", flush=True)
 
     for sequences in (4, 1, 8, 64):
         sampler = Sampler(arrays, kernels, sequences)
@@ -194,13 +195,13 @@ def measure(options):
                 position = torch.arange(CONTEXT, device="cuda")
 
                 ours = timed(torch, lambda: model.prefill(prompts), 5)
-                theirs = timed(torch, lambda: compiled(tokens, position, True), 5)
+                theirs = 0 if options.alone else timed(torch, lambda: compiled(tokens, position, True), 5)
                 line("prefill 4 x 4096", ours, theirs, prefill_bound(4, CONTEXT))
             else:
                 model.prefill([prompt[:-1] for prompt in prompts[:1]] * sequences)
                 last = torch.tensor([CONTEXT - 1], device="cuda")
                 ours = timed(torch, model.decode, 40)
-                theirs = timed(torch, lambda: compiled(tokens[:, -1:], last, False), 40)
+                theirs = 0 if options.alone else timed(torch, lambda: compiled(tokens[:, -1:], last, False), 40)
                 line(f"decode {sequences} x {CONTEXT}", ours, theirs, decode_bound(sequences))
         del model, torch_model, compiled
         torch.cuda.empty_cache()
@@ -218,6 +219,7 @@ def main():
     parser.add_argument("--predict", action="store_true")
     parser.add_argument("--device", help="the GPU that predictions are for")
     parser.add_argument("--tkc", default=os.path.join(ROOT, "build", "bin", "tkc"))
+    parser.add_argument("--alone", action="store_true")
     parser.add_argument("--program", help="the program of examples/llama in C++")
     options = parser.parse_args()
     predictions(options) if options.predict else measure(options)

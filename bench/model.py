@@ -108,7 +108,8 @@ def make_arguments(case, signature):
 
 
 def time_launches(kernel, arguments, found):
-    """Microseconds that each launch runs, by the profiler: without what it costs to launch."""
+    """Microseconds that each launch runs, by the profiler: without what it costs to launch. A launch that begins
+    before the one before it has ended counts from that end on."""
     import peers
     import torch
     torch.sum(peers.COLD[0], dim=0, out=peers.COLD[1])
@@ -116,7 +117,12 @@ def time_launches(kernel, arguments, found):
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profiler:
         kernel(*arguments)
         torch.cuda.synchronize()
-    times = {event.key: event.device_time_total / max(event.count, 1) for event in profiler.key_averages()}
+    ranges = sorted((event.time_range.start, event.time_range.end, event.name) for event in profiler.events()
+                    if event.device_type == torch.autograd.DeviceType.CUDA)
+    times, last = {}, 0
+    for begin, end, name in ranges:
+        times[name] = end - max(begin, last)
+        last = max(end, last)
     for launch in found["launches"]:
         launch["measured_us"] = times.get(launch["symbol"])
 

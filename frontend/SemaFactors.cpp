@@ -49,18 +49,29 @@ static bool isZeroConstant(const Node *n) {
   return n->kind == NodeKind::FloatConst && n->floatValue == 0;
 }
 
-static bool isNarrowLoad(const Node *n) {
-  return n->kind == NodeKind::Load && isNarrowFloat(n->tensor->dtype);
+/// The type of 8 or 16 bits that an element is stored in, of which `n` has the value in f32. Integers
+/// are converted, which is exact in both types of 16 bits.
+static std::optional<ast::DType> storedTypeOf(const Node *n) {
+  const bool isConverted = n->kind == NodeKind::Convert && n->type == Type::F32;
+  const Node *load = isConverted ? n->args[0] : n;
+  if (load->kind != NodeKind::Load)
+    return std::nullopt;
+  const ast::DType type = load->tensor->dtype;
+  const bool isByteInteger = type == ast::DType::I8 || type == ast::DType::U8;
+  return (isConverted ? isByteInteger : isNarrowFloat(type)) ? std::optional(type) : std::nullopt;
 }
 
-static bool isByteFloat(ast::DType type) {
-  return type == ast::DType::F8E4M3 || type == ast::DType::F8E5M2;
+static bool isNarrowLoad(const Node *n) { return storedTypeOf(n).has_value(); }
+
+static bool isByte(ast::DType type) {
+  return type == ast::DType::F8E4M3 || type == ast::DType::F8E5M2 || type == ast::DType::I8 ||
+         type == ast::DType::U8;
 }
 
 /// The narrow type that `n` has been stored or rounded in.
 static std::optional<ast::DType> narrowTypeOf(const Node *n) {
-  if (isNarrowLoad(n))
-    return n->tensor->dtype;
+  if (std::optional<ast::DType> type = storedTypeOf(n))
+    return type;
   return n->kind == NodeKind::Round ? std::optional(n->stored) : std::nullopt;
 }
 
@@ -174,7 +185,7 @@ static bool isConverted(const Operand &operand, const Operand &other) {
   if (operand.factors.size() + operand.divisors.size() > 1)
     return true;
   std::optional<ast::DType> type = narrowTypeOf(operand.seed), beside = narrowTypeOf(other.seed);
-  return !type || (isByteFloat(*type) && beside && !isByteFloat(*beside));
+  return !type || (isByte(*type) && beside && !isByte(*beside));
 }
 
 /// How much two seeds are worth: both stored in narrow types first, then many indices.
@@ -280,7 +291,7 @@ static ast::DType typeOfOperands(const std::array<Operand, 2> &operands, bool ar
   bool hasHalf = false, hasBrain = false;
   for (const Operand &operand : operands) {
     std::optional<ast::DType> type = narrowTypeOf(operand.seed);
-    if (!type || isByteFloat(*type))
+    if (!type || isByte(*type))
       continue;
     if (areStored && operand.isSeedAlone())
       return *type;
@@ -332,6 +343,55 @@ Node *KernelSema::groupFactors(const std::vector<IndexVar *> &vars, Node *term) 
   for (auto condition = around.rbegin(); condition != around.rend(); ++condition)
     grouped = op(Op::Select, Type::F32, {*condition, grouped, zero(Type::F32, span)}, span);
   return grouped;
+}
+
+/// A product of values of 8 and of 16 bits with both in 16, which hold the one of 8: matrix
+/// instructions take factors of one type.
+Node *KernelSema::withFactorsOfOneType(Node *product) {
+  if (!isOp(product, Op::Mul))
+    return product;
+  for (unsigned i : {0u, 1u}) {
+    std::optional<ast::DType> type = narrowTypeOf(product->args[i]),
+                              other = narrowTypeOf(product->args[1 - i]);
+    if (!type || !other || !isByte(*type) || isByte(*other))
+      continue;
+    Node *held = make(NodeKind::Round, Type::F32, product->args[i]->span);
+    held->stored = *other;
+    held->args = {product->args[i]};
+    std::vector<Node *> args{product->args[0], product->args[1]};
+    args[i] = held;
+    return op(Op::Mul, Type::F32, std::move(args), product->span);
+  }
+  return product;
+}
+
+/// The product of a stored factor and of one that is computed, with that one rounded to 16 bits.
+Node *KernelSema::withRoundedFactor(Node *product) {
+  if (!isOp(product, Op::Mul) || product->type != Type::F32)
+    return product;
+  auto rests = [&](Node *n, Node *other) { // an index that `other` has and `n` lacks
+    return !without(freeIndices({other}), freeIndices({n})).empty();
+  };
+  for (unsigned i : {0u, 1u}) {
+    Node *stored = product->args[i], *computed = product->args[1 - i];
+    std::optional<ast::DType> type = storedTypeOf(stored);
+    if (!type || storedTypeOf(computed))
+      continue;
+    bool local = computed->kind == NodeKind::Load && computed->tensor->param < 0 &&
+                 !computed->tensor->declared;
+    bool expression = computed->kind != NodeKind::Load && computed->kind != NodeKind::Round &&
+                      !computed->kernelLevel && rests(stored, computed) && rests(computed, stored);
+    if (!local && !expression)
+      continue;
+    Node *rounded = make(NodeKind::Round, Type::F32, computed->span);
+    rounded->stored = *type == ast::DType::F16 ? *type : ast::DType::BF16;
+    rounded->ofFactor = true;
+    rounded->args = {computed};
+    std::vector<Node *> args{product->args[0], product->args[1]};
+    args[1 - i] = rounded;
+    return op(Op::Mul, Type::F32, std::move(args), product->span);
+  }
+  return product;
 }
 
 } // namespace tk::sema

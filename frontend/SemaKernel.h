@@ -199,11 +199,12 @@ private:
   /// Under `condition`, if there is one, the indices are within bounds that are loaded or indices.
   Node *reduceOver(const ast::Reduce &e, std::vector<IndexVar *> vars, Node *body, Node *condition);
   Node *literalTerm(Node *body);
-  Node *withFactorsOfOneType(Node *product);
   Node *contraction(const ast::Reduce &e, const std::vector<IndexVar *> &vars, Node *body,
                     Node *condition);
   /// The operands of contractions (SemaFactors.cpp)
   Node *groupFactors(const std::vector<IndexVar *> &vars, Node *term);
+  Node *withFactorsOfOneType(Node *product);
+  Node *withRoundedFactor(Node *product);
   std::optional<std::array<Operand, 2>> findSeeds(const std::vector<Node *> &factors,
                                                   const std::vector<IndexVar *> &vars);
   bool assignFactors(const ProductTerm &parts, const std::vector<IndexVar *> &vars,

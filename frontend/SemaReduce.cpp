@@ -199,75 +199,15 @@ Node *KernelSema::lengthOf(const IndexVar *var, Span span) {
   return op(Op::Max, Type::Index, {length, intConst(0, span)}, span);
 }
 
-/// A product of floats of 8 and of 16 bits with both in 16, which hold the one of 8: matrix
-/// instructions take factors of one type.
-Node *KernelSema::withFactorsOfOneType(Node *product) {
-  auto typeOf = [](const Node *n) -> std::optional<ast::DType> {
-    if (n->kind == NodeKind::Load && isNarrowFloat(n->tensor->dtype))
-      return n->tensor->dtype;
-    return n->kind == NodeKind::Round ? std::optional(n->stored) : std::nullopt;
-  };
-  auto isByte = [](ast::DType type) {
-    return type == ast::DType::F8E4M3 || type == ast::DType::F8E5M2;
-  };
-  for (unsigned i : {0u, 1u}) {
-    std::optional<ast::DType> type = typeOf(product->args[i]), other = typeOf(product->args[1 - i]);
-    if (!type || !other || !isByte(*type) || isByte(*other))
-      continue;
-    Node *held = make(NodeKind::Round, Type::F32, product->args[i]->span);
-    held->stored = *other;
-    held->args = {product->args[i]};
-    std::vector<Node *> args{product->args[0], product->args[1]};
-    args[i] = held;
-    return op(Op::Mul, Type::F32, std::move(args), product->span);
-  }
-  return product;
-}
-
 /// A sum; where its body is a product of two factors, with the rounding that lets tensor cores
 /// run it.
 Node *KernelSema::contraction(const ast::Reduce &e, const std::vector<IndexVar *> &vars, Node *body,
                               Node *condition) {
-  Node *grouped = e.modifier == ast::ReduceModifier::Exact ? body : groupFactors(vars, body);
-  if (grouped != body) {
-    body = grouped;
-  } else if (body->kind == NodeKind::Op && body->op == Op::Mul) {
-    auto narrow = [](const Node *n) {
-      return n->kind == NodeKind::Load && isNarrowFloat(n->tensor->dtype);
-    };
-    auto rests = [&](Node *n, Node *other) { // an index that `other` has and `n` lacks
-      std::vector<IndexVar *> mine = freeIndices({n});
-      for (IndexVar *v : freeIndices({other}))
-        if (std::find(mine.begin(), mine.end(), v) == mine.end())
-          return true;
-      return false;
-    };
-    for (unsigned i : {0u, 1u}) {
-      Node *stored = body->args[i], *computed = body->args[1 - i];
-      if (e.modifier == ast::ReduceModifier::Exact || body->type != Type::F32 || !narrow(stored))
-        continue;
-      bool local = computed->kind == NodeKind::Load && computed->tensor->param < 0 &&
-                   !computed->tensor->declared;
-      bool expression = computed->kind != NodeKind::Load && computed->kind != NodeKind::Round &&
-                        !computed->kernelLevel && rests(stored, computed) &&
-                        rests(computed, stored);
-      if (!local && !expression)
-        continue;
-      ast::DType to = stored->tensor->dtype;
-      if (to != ast::DType::F16)
-        to = ast::DType::BF16;
-      Node *rounded = make(NodeKind::Round, Type::F32, computed->span);
-      rounded->stored = to;
-      rounded->ofFactor = true;
-      rounded->args = {computed};
-      std::vector<Node *> args{body->args[0], body->args[1]};
-      args[1 - i] = rounded;
-      body = op(Op::Mul, Type::F32, std::move(args), body->span);
-      break;
-    }
-    body = withFactorsOfOneType(body);
+  if (e.modifier != ast::ReduceModifier::Exact) {
+    Node *grouped = groupFactors(vars, body);
+    body = grouped != body ? grouped : withRoundedFactor(body);
   }
-  body = whereBounded(condition, ast::ReduceKind::Sum, body);
+  body = whereBounded(condition, ast::ReduceKind::Sum, withFactorsOfOneType(body));
   Node *n = reduceNode(ast::ReduceKind::Sum, body->type, vars, body, e.span);
   n->modifier = e.modifier;
   return n;

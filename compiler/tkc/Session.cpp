@@ -5,6 +5,7 @@
 #include "compiler/tkc/RowGaps.h"
 
 #include "runtime/Kernel.h"
+#include "runtime/cuda/GpuModule.h"
 #include "runtime/cuda/Memory.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -53,7 +54,7 @@ static bool isResult(const Signature &signature, unsigned tensor) {
 
 Expected<std::unique_ptr<Session>> Session::create(std::shared_ptr<CompiledSource> source,
                                                    size_t kernel, const std::string &target,
-                                                   RunArguments &arguments) {
+                                                   const RunArguments &arguments) {
   return detail::capture([&] {
     std::unique_ptr<Session> session(new Session());
     State &state = *session->state;
@@ -119,17 +120,17 @@ Expected<std::vector<HostTensor>> Session::run(const RunArguments &arguments, ui
   });
 }
 
-Expected<double> Session::time() {
+Expected<double> Session::time(double seconds) {
   return detail::capture([&] {
     using Clock = std::chrono::steady_clock;
+    const std::chrono::duration<double> least(seconds);
     std::vector<double> times;
     auto launch = [&] { state->bound->launch(Stream(state->streamHandle()), state->pointers); };
     for (int i = 0; i < 3; ++i)
       launch();
     Clock::time_point begin = Clock::now();
     if (!state->device) {
-      // At least five runs, and up to half a second of them.
-      while (times.size() < 5 || Clock::now() - begin < std::chrono::milliseconds(500)) {
+      while (times.size() < 5 || Clock::now() - begin < least) {
         Clock::time_point start = Clock::now();
         launch();
         times.push_back(std::chrono::duration<double, std::milli>(Clock::now() - start).count());
@@ -138,7 +139,7 @@ Expected<double> Session::time() {
       cuda::Event first(*state->device), last(*state->device);
       state->stream->synchronize();
       while (times.size() < 20 ||
-             (times.size() < 200 && Clock::now() - begin < std::chrono::milliseconds(500))) {
+             (times.size() < 200 && Clock::now() - begin < least)) {
         first.record(state->streamHandle());
         launch();
         last.record(state->streamHandle());
@@ -150,6 +151,17 @@ Expected<double> Session::time() {
                      times.end());
     return times[times.size() / 2];
   });
+}
+
+int64_t Session::spilledBytes() const {
+  if (!state->device)
+    return 0;
+  const detail::Executable &executable = state->bound->variant->executable;
+  auto module = cuda::GpuModule::load(*state->device, executable.cubin);
+  int bytes = 0;
+  for (const Launch &launch : executable.plan.launches)
+    bytes = std::max(bytes, module->resources(launch.symbol, 0, 1).spill_bytes);
+  return bytes;
 }
 
 double Session::copyRate(const std::string &target) {

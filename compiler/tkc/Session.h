@@ -16,14 +16,17 @@ public:
   /// Compiles for the target and binds. The arguments' tensors are only looked at for their shapes.
   static Expected<std::unique_ptr<Session>> create(std::shared_ptr<CompiledSource> source,
                                                    size_t kernel, const std::string &target,
-                                                   RunArguments &arguments);
+                                                   const RunArguments &arguments);
   ~Session();
 
   /// Copies the inputs in, fills the results with a byte, launches, and copies every tensor back
   /// (in the order of Signature::tensor).
   Expected<std::vector<HostTensor>> run(const RunArguments &arguments, uint8_t fill);
-  /// The median time of a launch in milliseconds, over repeated launches after a warm-up.
-  Expected<double> time();
+  /// The median time of a launch in milliseconds, over repeated launches after a warm-up. They take
+  /// that many seconds, or 20 launches on a GPU and 5 on the CPU where that is more.
+  Expected<double> time(double seconds = 0.5);
+  /// Bytes of local memory a thread, of the launch that has most; 0 without a GPU.
+  int64_t spilledBytes() const;
 
   const Signature &signature() const;
   const std::string &target() const;

@@ -30,7 +30,8 @@ static bool readLine(llvm::StringRef line, llvm::StringRef context,
   if (!of || !block || !milliseconds || !ratio || !right)
     return false;
   if (*of == context)
-    measured[block->str()] = {*milliseconds, *ratio, *right};
+    measured[block->str()] = {*milliseconds, *ratio, *right,
+                              object->getInteger("spilled").value_or(0)};
   return true;
 }
 
@@ -68,6 +69,8 @@ Status TuneRecord::add(const std::string &block, const Measurement &measurement)
                                   {"ms", measurement.milliseconds},
                                   {"ratio", measurement.ratio},
                                   {"right", measurement.right}};
+  if (measurement.spilled > 0)
+    line.getAsObject()->insert({"spilled", measurement.spilled});
   if (!text.empty() && text.back() != '\n')
     text += '\n';
   llvm::raw_string_ostream(text) << line << '\n';

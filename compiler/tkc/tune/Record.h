@@ -13,6 +13,8 @@ struct Measurement {
   double milliseconds = 0;
   double ratio = 0; ///< of the time of the program as it is, measured in alternation
   bool right = true;
+  /// Bytes of local memory a thread, more than the program as it is has. Not 0: it was not run.
+  int64_t spilled = 0;
 };
 
 /// Measurements of schedules in a file of JSON lines, so that a search that was stopped goes on.

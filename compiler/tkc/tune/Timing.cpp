@@ -6,14 +6,21 @@
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
-#include <vector>
+#include <limits>
+#include <thread>
 
 namespace tk::tkc {
 
 /// A schedule whose first time is so much more than the best one's is not timed again.
 static constexpr double hopeless = 1.2;
+/// Seconds that one time takes.
+static constexpr double secondsOfTime = 0.1;
+/// Sessions that wait to be timed hold this many bytes of tensors at most, on the device and on the
+/// host.
+static constexpr size_t bytesAhead = size_t{4} << 30;
+static constexpr size_t mostAhead = 16;
 
-Expected<ChosenKernel> ScheduleTimer::compile(const std::string &block) {
+Expected<ChosenKernel> ScheduleTimer::compile(const std::string &block) const {
   SourceOptions source = options;
   source.scheduleText = block;
   source.dims.clear(); // a launch has them
@@ -49,35 +56,77 @@ Expected<ScheduleTimer> ScheduleTimer::create(SourceOptions options, const Argum
   return timer;
 }
 
-Expected<Measurement> ScheduleTimer::measure(const std::string &block, int rounds, double worst) {
+Expected<ScheduleTimer::Compiled> ScheduleTimer::bind(const std::string &block) const {
   Expected<ChosenKernel> chosen = compile(block);
   if (!chosen)
     return chosen.error();
-  auto candidate = Session::create(chosen->source, chosen->kernel, target, inputs);
+  auto bound = Session::create(chosen->source, chosen->kernel, target, inputs);
+  if (!bound)
+    return bound.error();
+  return Compiled{std::move(*chosen), std::move(*bound)};
+}
+
+void ScheduleTimer::compileAhead(std::vector<std::string> blocks) {
+  next = std::move(blocks);
+  std::reverse(next.begin(), next.end());
+}
+
+Expected<ScheduleTimer::Compiled> ScheduleTimer::takeOrBind(const std::string &block) {
+  size_t bytes = 1;
+  for (const HostTensor &tensor : inputs.tensors)
+    bytes += 2 * tensor.bytes.size();
+  // A core is left for the launches that are timed.
+  const size_t cores = std::max(2u, std::thread::hardware_concurrency()) - 1;
+  const size_t most = std::clamp<size_t>(bytesAhead / bytes, 1, std::min(cores, mostAhead));
+  while (!next.empty() && ahead.size() < most) {
+    std::string text = std::move(next.back());
+    next.pop_back();
+    auto work = std::async(std::launch::async, [this, text] { return bind(text); });
+    ahead.emplace_back(std::move(text), std::move(work));
+  }
+  auto known = llvm::find_if(ahead, [&](const Ahead &each) { return each.first == block; });
+  if (known == ahead.end())
+    return bind(block);
+  auto work = std::move(known->second);
+  ahead.erase(known);
+  return work.get();
+}
+
+Expected<Measurement> ScheduleTimer::measure(const std::string &block, int rounds,
+                                             std::optional<double> best) {
+  Expected<Compiled> candidate = takeOrBind(block);
   if (!candidate)
     return candidate.error();
-  Expected<CheckedRun> ran =
-      runChecked(**candidate, *chosen->source, chosen->kernel, inputs, checkedElements);
-  if (!ran)
-    return ran.error();
   Measurement measurement;
-  measurement.right = !ran->firstWrong();
+  if (const int64_t bytes = candidate->session->spilledBytes();
+      best && bytes > session->spilledBytes()) {
+    measurement.spilled = bytes;
+    return measurement;
+  }
+  const double most = best ? hopeless * *best : std::numeric_limits<double>::infinity();
   std::vector<double> ratios;
   for (int round = 0; round < rounds; ++round) {
-    Expected<double> own = session->time();
+    Expected<double> own = session->time(secondsOfTime);
     if (!own)
       return own.error();
-    Expected<double> time = (*candidate)->time();
+    Expected<double> time = candidate->session->time(secondsOfTime);
     if (!time)
       return time.error();
     least = std::min(least, *own);
     ratios.push_back(*time / *own);
     measurement.milliseconds = round == 0 ? *time : std::min(measurement.milliseconds, *time);
-    if (!measurement.right || ratios.back() > hopeless * worst)
+    if (ratios.back() > most)
       break;
   }
   llvm::sort(ratios);
   measurement.ratio = ratios[ratios.size() / 2];
+  if (measurement.ratio > most)
+    return measurement;
+  Expected<CheckedRun> ran = runChecked(*candidate->session, *candidate->chosen.source,
+                                        candidate->chosen.kernel, inputs, checkedElements);
+  if (!ran)
+    return ran.error();
+  measurement.right = !ran->firstWrong();
   return measurement;
 }
 

@@ -7,8 +7,12 @@
 #include "compiler/tkc/Session.h"
 #include "compiler/tkc/tune/Record.h"
 
+#include <deque>
+#include <future>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace tk::tkc {
 
@@ -20,15 +24,28 @@ public:
   static Expected<ScheduleTimer> create(SourceOptions options, const ArgumentTexts &texts,
                                         const std::string &target, int64_t checkedElements);
 
-  /// Compares with the reference, then times `rounds` times, each time after the program as it is.
-  /// A schedule that is far slower than `worst`, a ratio, is timed once.
-  Expected<Measurement> measure(const std::string &block, int rounds, double worst);
+  /// Compiles for these blocks in the background, a few at a time in their order.
+  void compileAhead(std::vector<std::string> blocks);
+  /// Times `rounds` times, each time after the program as it is, and compares with the reference.
+  /// With `best`, the best ratio so far, a schedule that is far slower is timed once and not
+  /// compared, and one that spills more registers than the program is not run.
+  Expected<Measurement> measure(const std::string &block, int rounds,
+                                std::optional<double> best = std::nullopt);
   /// Milliseconds of the program as it is, the least so far.
   double ownMilliseconds() const { return least; }
   const Session &own() const { return *session; }
 
 private:
-  Expected<ChosenKernel> compile(const std::string &block);
+  /// A program with a block, compiled and bound.
+  struct Compiled {
+    ChosenKernel chosen;
+    std::unique_ptr<Session> session;
+  };
+  using Ahead = std::pair<std::string, std::future<Expected<Compiled>>>;
+
+  Expected<ChosenKernel> compile(const std::string &block) const;
+  Expected<Compiled> bind(const std::string &block) const;
+  Expected<Compiled> takeOrBind(const std::string &block);
 
   SourceOptions options;
   std::string target;
@@ -36,6 +53,8 @@ private:
   RunArguments inputs;
   std::unique_ptr<Session> session;
   double least = 0;
+  std::vector<std::string> next; ///< blocks that are compiled later, the next one last
+  std::deque<Ahead> ahead;
 };
 
 } // namespace tk::tkc

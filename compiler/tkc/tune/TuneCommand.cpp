@@ -98,16 +98,22 @@ void printTried(const TuneOptions &options, const Candidate &candidate, const st
   if (options.source.json) {
     std::string quoted;
     quoteJson(block, quoted);
-    std::printf("{\"schedule\":%s,\"predicted_us\":%.6g,\"us\":%.6g,\"ratio\":%.4g,\"right\":%s}\n",
+    std::printf("{\"schedule\":%s,\"predicted_us\":%.6g,\"us\":%.6g,\"ratio\":%.4g,\"right\":%s,\"spilled\":%lld}\n",
                 quoted.c_str(), candidate.microseconds, measurement.milliseconds * 1e3,
-                measurement.ratio, measurement.right ? "true" : "false");
+                measurement.ratio, measurement.right ? "true" : "false",
+                static_cast<long long>(measurement.spilled));
   } else {
     std::string entries;
     for (const auto &[key, value] : candidate.entries)
       entries += (entries.empty() ? "" : ", ") + key + " = " + value;
-    std::fprintf(stderr, "  %.3f of the time, %.1f us (predicted %.1f): %s%s\n", measurement.ratio,
-                 measurement.milliseconds * 1e3, candidate.microseconds, entries.c_str(),
-                 measurement.right ? "" : "; WRONG RESULTS, a bug of tk, left out");
+    if (measurement.spilled > 0)
+      std::fprintf(stderr, "  not run, %lld bytes of registers a thread are in memory: %s\n",
+                   static_cast<long long>(measurement.spilled), entries.c_str());
+    else
+      std::fprintf(stderr, "  %.3f of the time, %.1f us (predicted %.1f): %s%s\n",
+                   measurement.ratio, measurement.milliseconds * 1e3, candidate.microseconds,
+                   entries.c_str(),
+                   measurement.right ? "" : "; WRONG RESULTS, a bug of tk, left out");
   }
   std::fflush(stdout);
 }
@@ -117,6 +123,12 @@ Expected<Outcome> timeCandidates(const TuneOptions &options, const std::string &
                                  const std::vector<Candidate> &candidates, ScheduleTimer &timer,
                                  TuneRecord &record, Clock::time_point begin) {
   const Candidate &own = candidates.front();
+  std::vector<std::string> blocks;
+  for (const Candidate &candidate : llvm::drop_begin(candidates))
+    if (std::string block = blockOf(kernel, "", candidate.entries);
+        !record.find(block) && candidate.microseconds <= modelFactor * own.microseconds)
+      blocks.push_back(std::move(block));
+  timer.compileAhead(std::move(blocks));
   Outcome best;
   best.end = "all candidates were timed";
   for (size_t i = 1; i < candidates.size(); ++i) {
@@ -149,14 +161,14 @@ Expected<Outcome> timeCandidates(const TuneOptions &options, const std::string &
       ++best.numTimed;
     }
     printTried(options, candidate, block, *known);
-    if (known->right && known->ratio < best.ratio) {
+    if (known->spilled == 0 && known->right && known->ratio < best.ratio) {
       best.ratio = known->ratio;
       best.entries = candidate.entries;
     }
   }
   if (!best.entries.empty()) { // again, with more rounds: the least of many ratios is too small
     Expected<Measurement> again =
-        timer.measure(blockOf(kernel, "", best.entries), roundsOfBest, best.ratio);
+        timer.measure(blockOf(kernel, "", best.entries), roundsOfBest);
     if (!again)
       return again.error();
     best.ratio = again->ratio;
@@ -219,7 +231,7 @@ int finish(const TuneOptions &options, const std::string &kernel, const std::str
 /// Times the blocks of a file beside the program without them.
 int verify(const TuneOptions &options, const std::string &block, ScheduleTimer &timer) {
   const bool json = options.source.json;
-  Expected<Measurement> measured = timer.measure(block, roundsOfBest, /*worst=*/1);
+  Expected<Measurement> measured = timer.measure(block, roundsOfBest);
   if (!measured)
     return report(measured.error(), json);
   if (json)

@@ -1,5 +1,6 @@
 """The decoder on tk's kernels: the twin of src/*.cpp."""
 
+import contextlib
 import os
 
 import numpy as np
@@ -22,6 +23,16 @@ class Kernels:
             for kernel in module.kernels:
                 setattr(self, kernel, module[kernel])
             self.module_target = module.target
+
+    @contextlib.contextmanager
+    def preparing(self):
+        """Inside, calls reserve what a capture of them needs, and launch nothing."""
+        kernels = {name: value for name, value in vars(self).items() if isinstance(value, tk.Kernel)}
+        vars(self).update((name, kernel.prepare) for name, kernel in kernels.items())
+        try:
+            yield
+        finally:
+            vars(self).update(kernels)
 
 
 class Weights:
@@ -316,6 +327,8 @@ class Model:
             self.cache.make_room(slot, position)
         self.cache.upload_table()
         if self._replay is None and self._num_steps > 0 and self._arrays.has_graphs:
+            with self.kernels.preparing():
+                self._step()
             self._replay = self._arrays.capture(self._step)
         (self._replay or self._step)()
         self._num_steps += 1

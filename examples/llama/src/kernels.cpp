@@ -51,6 +51,8 @@ void LaunchList::add(const tk::Kernel &kernel, std::initializer_list<tk::Value> 
   for (const tk::Value &value : values)
     if (const auto *view = std::get_if<tk::TensorView>(&value))
       pointers.push_back(view->data);
+  if (m_is_captured)
+    kernel.prepare(values);
   m_launches.push_back({kernel.bind(values), std::move(pointers)});
 }
 

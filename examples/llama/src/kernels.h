@@ -23,6 +23,8 @@ struct Kernels {
 /// Launches in their order, each bound to its shapes and addresses: checked once, run often.
 class LaunchList {
 public:
+  /// `is_captured`: the launches may be captured in a graph, for which scratch memory is reserved.
+  explicit LaunchList(bool is_captured = false) : m_is_captured(is_captured) {}
   /// Binds a kernel to values in the order of its signature. Compiles if needed.
   void add(const tk::Kernel &kernel, std::initializer_list<tk::Value> values);
   void run(tk::Stream stream) const;
@@ -33,6 +35,7 @@ private:
     tk::BoundKernel kernel;
     std::vector<void *> pointers;
   };
+  bool m_is_captured;
   std::vector<BoundLaunch> m_launches;
 };
 

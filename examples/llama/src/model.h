@@ -74,7 +74,7 @@ private:
   Tensor m_cosine, m_sine;
   Tensor m_token, m_position, m_logits; ///< a slot each
   StepActivations m_rows;
-  LaunchList m_step;
+  LaunchList m_step{true};
   std::unique_ptr<Graph> m_graph;
   Tokens m_positions; ///< of each slot's next token; -1 without a sequence
   int64_t m_num_prompts = 0;
