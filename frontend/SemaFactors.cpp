@@ -49,8 +49,8 @@ static bool isZeroConstant(const Node *n) {
   return n->kind == NodeKind::FloatConst && n->floatValue == 0;
 }
 
-/// The type of 8 or 16 bits that an element is stored in, of which `n` has the value in f32. Integers
-/// are converted, which is exact in both types of 16 bits.
+/// The type of 8 or 16 bits that an element is stored in, of which `n` has the value in f32.
+/// Integers are converted, which is exact in both types of 16 bits.
 static std::optional<ast::DType> storedTypeOf(const Node *n) {
   const bool isConverted = n->kind == NodeKind::Convert && n->type == Type::F32;
   const Node *load = isConverted ? n->args[0] : n;

@@ -138,8 +138,7 @@ Expected<double> Session::time(double seconds) {
     } else {
       cuda::Event first(*state->device), last(*state->device);
       state->stream->synchronize();
-      while (times.size() < 20 ||
-             (times.size() < 200 && Clock::now() - begin < least)) {
+      while (times.size() < 20 || (times.size() < 200 && Clock::now() - begin < least)) {
         first.record(state->streamHandle());
         launch();
         last.record(state->streamHandle());

@@ -98,7 +98,8 @@ void printTried(const TuneOptions &options, const Candidate &candidate, const st
   if (options.source.json) {
     std::string quoted;
     quoteJson(block, quoted);
-    std::printf("{\"schedule\":%s,\"predicted_us\":%.6g,\"us\":%.6g,\"ratio\":%.4g,\"right\":%s,\"spilled\":%lld}\n",
+    std::printf("{\"schedule\":%s,\"predicted_us\":%.6g,\"us\":%.6g,\"ratio\":%.4g,\"right\":%s,"
+                "\"spilled\":%lld}\n",
                 quoted.c_str(), candidate.microseconds, measurement.milliseconds * 1e3,
                 measurement.ratio, measurement.right ? "true" : "false",
                 static_cast<long long>(measurement.spilled));
@@ -167,8 +168,7 @@ Expected<Outcome> timeCandidates(const TuneOptions &options, const std::string &
     }
   }
   if (!best.entries.empty()) { // again, with more rounds: the least of many ratios is too small
-    Expected<Measurement> again =
-        timer.measure(blockOf(kernel, "", best.entries), roundsOfBest);
+    Expected<Measurement> again = timer.measure(blockOf(kernel, "", best.entries), roundsOfBest);
     if (!again)
       return again.error();
     best.ratio = again->ratio;
