@@ -1,6 +1,7 @@
 //===- BlockWalk.cpp - what one block does: control flow ------------------===//
 #include "passes/machine/BlockWalk.h"
 
+#include "mlir/Analysis/SliceAnalysis.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
@@ -11,8 +12,8 @@ namespace tk {
 
 /// Iterations of a loop that are all looked at, and of a longer one with branches or loops inside.
 static constexpr int64_t fewIterations = 4, samplesOfIterations = 12;
-/// Tiles that a block is handed at most.
-static constexpr int64_t mostTiles = 64;
+/// Tiles of a block that are looked at, and how far the others are counted.
+static constexpr int64_t mostTiles = 64, mostSteps = int64_t{1} << 16;
 
 void BlockCounts::add(const BlockCounts &other, double times) {
   LaunchWork &to = work;
@@ -176,24 +177,66 @@ void BlockWalk::visitFor(scf::ForOp loop, double times) {
     values.set(result, count <= fewIterations && !recorded ? known : Known());
 }
 
+/// The operations of a loop's body that say what the next iteration is given; nothing if loops or
+/// branches do.
+static std::optional<SmallVector<Operation *>> stepsOf(scf::WhileOp loop) {
+  BackwardSliceOptions options;
+  options.omitBlockArguments = options.inclusive = true;
+  options.filter = [&](Operation *op) { return op->getBlock() == loop.getAfterBody(); };
+  llvm::SetVector<Operation *> slice;
+  for (Value next : loop.getYieldOp().getOperands())
+    (void)getBackwardSlice(next, &slice, options);
+  SmallVector<Operation *> steps = slice.takeVector();
+  if (llvm::any_of(steps, [](Operation *op) { return op->getNumRegions() > 0; }))
+    return std::nullopt;
+  llvm::sort(steps, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  return steps;
+}
+
+bool BlockWalk::begin(scf::WhileOp loop, ArrayRef<Known> carried, bool isFirst) {
+  for (auto [argument, known] : llvm::zip(loop.getBeforeArguments(), carried))
+    values.set(argument, known);
+  for (Operation &op : *loop.getBeforeBody())
+    values.evaluate(&op);
+  std::optional<int64_t> goesOn = values.scalar(loop.getConditionOp().getCondition());
+  if (goesOn ? *goesOn == 0 : !isFirst)
+    return false;
+  for (auto [argument, passed] :
+       llvm::zip(loop.getAfterArguments(), loop.getConditionOp().getArgs()))
+    values.set(argument, values.get(passed));
+  return true;
+}
+
 void BlockWalk::visitWhile(scf::WhileOp loop, double times) {
-  SmallVector<Known> carried;
+  SmallVector<Known> first, carried;
   for (Value init : loop.getInits())
-    carried.push_back(values.get(init));
-  for (int64_t tile = 0; tile < (recorded ? 1 : mostTiles); ++tile) {
-    for (auto [argument, known] : llvm::zip(loop.getBeforeArguments(), carried))
-      values.set(argument, known);
-    for (Operation &op : *loop.getBeforeBody())
-      values.evaluate(&op);
-    std::optional<int64_t> goesOn = values.scalar(loop.getConditionOp().getCondition());
-    if ((goesOn && !*goesOn) || (!goesOn && tile > 0))
-      break;
-    for (auto [argument, passed] :
-         llvm::zip(loop.getAfterArguments(), loop.getConditionOp().getArgs()))
-      values.set(argument, values.get(passed));
-    walk(*loop.getAfterBody(), times);
+    first.push_back(values.get(init));
+  auto next = [&] {
     for (auto [yielded, known] : llvm::zip(loop.getYieldOp().getOperands(), carried))
       known = values.get(yielded);
+  };
+  const auto steps = stepsOf(loop);
+  int64_t count = recorded ? 1 : mostTiles;
+  if (steps && !recorded) {
+    const BlockPlace place = values.place;
+    carried = first;
+    for (count = 0; count < mostSteps && begin(loop, carried, count == 0); ++count) {
+      for (Operation *op : *steps)
+        values.evaluate(op);
+      next();
+    }
+    values.place = place;
+  }
+  // Some of many iterations stand for the others.
+  const int64_t stride = llvm::divideCeil(std::max<int64_t>(count, 1), mostTiles);
+  carried = first;
+  for (int64_t tile = 0; tile < count && begin(loop, carried, tile == 0); ++tile) {
+    if (tile % stride == 0)
+      walk(*loop.getAfterBody(), times * double(std::min(stride, count - tile)));
+    else
+      for (Operation *op : *steps)
+        values.evaluate(op);
+    next();
   }
   for (Value result : loop.getResults())
     values.forget(result);

@@ -82,6 +82,8 @@ private:
   void visitCounted(mlir::Operation *op, double times);
   void visitFor(mlir::scf::ForOp loop, double times);
   void visitWhile(mlir::scf::WhileOp loop, double times);
+  /// Gives the loop's body what an iteration is given. False if there is none.
+  bool begin(mlir::scf::WhileOp loop, llvm::ArrayRef<Known> carried, bool isFirst);
   void visitIf(mlir::scf::IfOp branch, double times);
   void visitRoles(gpu::WarpRolesOp roles, double times);
   bool visitMemory(mlir::Operation *op, double times);
