@@ -39,8 +39,12 @@
 #include "passes/tensor/fuse/FuseProducersCost.h"
 
 #include "dialects/tkgpu/TkGpuDialect.h"
+#include "passes/analysis/ComputedFactor.h"
 #include "passes/analysis/HeldColumns.h"
+#include "passes/analysis/ProductFactors.h"
 #include "passes/analysis/SizeFacts.h"
+#include "passes/machine/CostModel.h"
+#include "passes/machine/Costs.h"
 #include "passes/machine/Machine.h"
 #include "passes/machine/TileFacts.h"
 #include "passes/plan/StatementShape.h"
@@ -217,6 +221,41 @@ static int64_t repeatedValues(ReduceOp reduce) {
   return terms ? std::max(fewValues, fewRepeatedTerms / *terms) : fewValues;
 }
 
+/// True if `reduce` takes elements of an operand of a product that the reader sums over the same
+/// range, and the product loses more by that than it takes to read the operand twice.
+static bool slowsProduct(ReduceOp reduce, ComputeOp consumer) {
+  auto kernel = consumer->getParentOfType<KernelOp>();
+  auto target =
+      consumer->getParentOfType<ModuleOp>()->getAttrOfType<gpu::TargetAttr>(gpu::targetAttrName);
+  if (!hasFeature(target, Feature::WarpgroupProducts))
+    return false;
+  auto isKnown = [](Value extent) { return getUpperBound(extent) >= 0; };
+  llvm::DenseMap<Value, double> bytesOf;
+  reduce.walk([&](LoadOp load) {
+    double bytes = load.getType().getIntOrFloatBitWidth() / 8.0;
+    for (Value extent : getExtents(kernel, load.getTensor()))
+      bytes *= isKnown(extent) ? guessSize(kernel, extent) : 0;
+    bytesOf[load.getTensor()] = bytes;
+  });
+  return llvm::any_of(consumer.getBlock()->getOps<ReduceOp>(), [&](ReduceOp product) {
+    if (!isMatrixProduct(product) || product.getNumIndices() != 1 ||
+        reduce.getNumIndices() != 1 || !rangesOver(reduce, 0, product.getUpper()[0]) ||
+        !isKnown(product.getUpper()[0]) || !llvm::all_of(consumer.getExtents(), isKnown))
+      return false;
+    double terms = guessSize(kernel, product.getUpper()[0]);
+    for (Value extent : consumer.getExtents())
+      terms *= guessSize(kernel, extent);
+    Operation *term = product.getYield().getValues()[0].getDefiningOp();
+    return llvm::any_of(term->getOperands(), [&](Value factor) {
+      auto load = withoutExtension(factor).getDefiningOp<LoadOp>();
+      return load && haveWarpgroupProduct(load.getType(), getSumPrecision(product)) &&
+             bytesOf.contains(load.getTensor()) &&
+             cost::lostByReducedOperand * terms >
+                 cost::launch + cost::byte * bytesOf[load.getTensor()];
+    });
+  });
+}
+
 static std::optional<std::string> whyNotRows(ReduceOp reduce, Read read, const Reach &reach,
                                              int64_t maxExtra) {
   if (!reach.reduced.empty())
@@ -239,6 +278,8 @@ static std::optional<std::string> whyNotRows(ReduceOp reduce, Read read, const R
   }
   if (isColumnOf(reduce, reach.extra, read.consumer))
     return std::nullopt;
+  if (slowsProduct(reduce, read.consumer))
+    return "it reads an operand of its reader's product, which would go through registers for it";
   RepeatBudget budget(maxExtra), values(std::min(maxExtra, repeatedValues(reduce)));
   for (BlockArgument index : reach.extra) {
     bool inTiles = hasTilesAlong(index, read.consumer);
