@@ -31,6 +31,11 @@ Expected<std::unique_ptr<PredictedCost>> CompiledSource::predictCost(
     return lowered.error();
   auto cost = costOf(**copy, kernel, target, dims, scalarsGiven, blocksAtOnce);
   auto functions = (*copy)->getOps<gpu::FuncOp>();
+  if (cost && *cost)
+    for (gpu::FuncOp function : functions)
+      if (gpu::KernelPlan plan = gpu::getPlan(function);
+          plan.family == gpu::PlanFamily::Gemm || plan.family == gpu::PlanFamily::FusedGemm)
+        (*cost)->accumulators = std::max((*cost)->accumulators, plan.tiles.getPerThread());
   // A statement has a function of its own, unless launches were joined.
   if (cost && *cost && llvm::range_size(functions) == names.size())
     for (auto [function, of] : llvm::zip(functions, names))

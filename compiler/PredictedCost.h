@@ -22,6 +22,7 @@ struct PredictedCost {
   /// The tiles of functions by their names; none of a function that computes several statements,
   /// or whose tiles a schedule block cannot ask for.
   std::map<std::string, NamedTiles> tiles;
+  int64_t accumulators = 0; ///< sums of products that a thread holds, of the function with most
 };
 
 } // namespace tk

@@ -125,9 +125,9 @@ Prediction predict(const LaunchWork &work, const Machine &machine) {
   const double arithmetic =
       norm({result.of(Bound::Matrix), result.of(Bound::Cores), result.of(Bound::Special)},
            overlapOfUnits);
-  result.launch = cost::launch;
+  result.launch = cost::launch - cost::launchThatRuns;
   result.total =
-      result.launch + norm({arithmetic, result.of(Bound::Memory), result.of(Bound::Cache),
+      cost::launch + norm({arithmetic, result.of(Bound::Memory), result.of(Bound::Cache),
                             result.of(Bound::Shared), result.of(Bound::Latency)},
                            overlapOfTransfers);
   return result;

@@ -143,7 +143,8 @@ void ScratchPool::assign(Buffer &slot, int64_t bytes, bool capturing) {
   if (slot.bytes >= bytes)
     return;
   Buffer fresh;
-  if (!take_spare(bytes, fresh)) {
+  // Spare buffers are for captures alone: a launch before the capture must not use them up.
+  if (!capturing || !take_spare(bytes, fresh)) {
     if (capturing)
       throw Error(ErrorCode::needs_prepare, "call prepare() before the capture: the kernel needs " +
                                                 std::to_string(bytes) + " bytes of scratch memory");

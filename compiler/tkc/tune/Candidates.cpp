@@ -31,6 +31,8 @@ constexpr size_t beginnings = 4;
 /// Indices of a launch whose tiles are varied together: three to this power are the combinations.
 constexpr size_t variedIndices = 4;
 constexpr int64_t largestTile = 1024;
+/// Of the 255 registers of a thread, those that are left beside addresses and operands.
+constexpr int64_t mostAccumulators = 200;
 /// A launch that takes less than this part of the time is left as it is.
 constexpr double leastShare = 0.1;
 /// Rounds of both steps, and schedules that are looked at in all of them: each takes 10 to 60 ms.
@@ -167,6 +169,7 @@ Expected<Candidate> CandidateSearch::predict(const Entries &entries) const {
   Candidate candidate;
   candidate.entries = entries;
   candidate.device = (*cost)->device;
+  candidate.accumulators = (*cost)->accumulators;
   candidate.microseconds = (*cost)->kernel.nanoseconds * 1e-3;
   for (const auto &[symbol, plan] : (*cost)->plans)
     candidate.plan += symbol + ": " + plan + "\n";
@@ -197,7 +200,8 @@ void CandidateSearch::add(std::vector<Entries> wanted) {
   for (std::thread &thread : threads)
     thread.join();
   for (std::optional<Candidate> &candidate : found) {
-    if (!candidate)
+    // What does not fit in registers takes long to compile, and is never fast.
+    if (!candidate || candidate->accumulators > mostAccumulators)
       continue;
     auto [place, isNew] = byPlan.try_emplace(candidate->plan, *candidate);
     if (!isNew && candidate->entries.size() < place->second.entries.size())

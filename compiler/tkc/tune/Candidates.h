@@ -26,6 +26,7 @@ struct Candidate {
   std::string device;        ///< that the time is of
   std::vector<double> times; ///< predicted, of each launch
   std::vector<NamedTiles> tiles;
+  int64_t accumulators = 0; ///< a thread's
 };
 
 /// Looks for schedules of a kernel by predicted time alone.
