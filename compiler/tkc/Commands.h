@@ -111,6 +111,7 @@ void addExplain(CLI::App &app, int &status);
 void addInspect(CLI::App &app, int &status);
 void addTune(CLI::App &app, int &status);
 void addView(CLI::App &app, int &status);
+void addMesh(CLI::App &app, int &status);
 void addFmt(CLI::App &app, int &status);
 void addCache(CLI::App &app, int &status);
 void addDoctor(CLI::App &app, int &status);

@@ -76,6 +76,7 @@ static int runCommand(int argc, char **argv) {
   tk::tkc::addInspect(app, status);
   tk::tkc::addExplain(app, status);
   tk::tkc::addView(app, status);
+  tk::tkc::addMesh(app, status);
   tk::tkc::addFmt(app, status);
   tk::tkc::addCache(app, status);
   tk::tkc::addDoctor(app, status);

@@ -4,6 +4,8 @@
 With --check it writes nothing and fails if a picture is out of date (a test runs that). A picture that shows
 measurements reads them from a file in lab/results.
 """
+import json
+import math
 import pathlib
 import re
 import sys
@@ -257,7 +259,69 @@ def phases():
     return p
 
 
-PICTURES = {f.__name__: f for f in (overview, fusion, tiles, warps, hierarchy, ladder, layers, phases)}
+def described(name):
+    """A network of examples/networks."""
+    return json.loads((HERE.parents[1] / f"examples/networks/{name}.json").read_text())
+
+
+def all_reduce_of_two(network, size):
+    """Nanoseconds, by the formulas of docs/explanation/network-model.md for one level of two GPUs."""
+    level, times = network["levels"][0], []
+    for protocol in network["protocols"]:
+        own = level["protocols"][protocol["name"]]
+        share = own["share"]["all_reduce"] if isinstance(own["share"], dict) else own["share"]
+        bandwidth = level["links"] * level["link_gb_s"] * share
+        times.append(1000 * (protocol["base_us"] + 2 * own["step_us"]) + size / bandwidth)
+    return min(times)
+
+
+def measured_all_reduces():
+    """Array sizes and microseconds of the first table of lab/mesh.md."""
+    units = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+    rows = re.findall(r"^\| all-reduce \| (\d+) (\w+) \| ([\d.]+)", (HERE.parents[1] / "lab/mesh.md").read_text(), re.M)
+    return [(int(number) * units[unit], float(time)) for number, unit, time in rows]
+
+
+def network():
+    p = Picture(860, 330, "The levels of a DGX H100 SuperPOD, and all-reduces between two H200")
+    pod = described("h100-superpod")
+    p.text(20, 24, pod["name"], 13, bold=True)
+    y, devices = 40, 1
+    for level in pod["levels"]:
+        devices *= level["children"]
+    for level in reversed(pod["levels"]):
+        below = devices // level["children"]
+        each = level["links"] * level["link_gb_s"]
+        p.box(20, y, 110, 38, [level["name"], f"{devices} GPUs"], BLUE, 12, bold=True)
+        p.text(142, y + 16, f"{level['children']} children of {below} GPU{'s' if below > 1 else ''}, "
+               f"{level['switches']} switches", 12)
+        p.text(142, y + 33, f"{level['links']} x {level['link_gb_s']} = {each:g} GB/s from each child", 12, color=MUTED)
+        p.arrow((75, y + 40), (75, y + 66), head=False)
+        y, devices = y + 68, below
+    p.box(20, y, 110, 30, ["GPU"], GREEN, 12, bold=True)
+    left, top, width, height = 500, 50, 330, 210
+    p.text(left - 40, 24, "all-reduce of two H200, GB/s of each one's links", 13, bold=True)
+    low, high, most = 12, 31, 400
+
+    def place(size, rate):
+        return (left + width * (math.log2(size) - low) / (high - low), top + height * (1 - rate / most))
+
+    for rate in range(0, most + 1, 100):
+        p.arrow((left, place(1 << low, rate)[1]), (left + width, place(1 << low, rate)[1]), head=False, color="#d5dbe1")
+        p.text(left - 8, place(1 << low, rate)[1] + 4, str(rate), 11, "end", color=MUTED)
+    for power, name in ((13, "8 KiB"), (19, "512 KiB"), (25, "32 MiB"), (30, "1 GiB")):
+        p.text(place(1 << power, 0)[0], top + height + 18, name, 11, "middle", color=MUTED)
+    pair = described("h200-pair")
+    sizes = [2 ** (low + step / 4) for step in range(4 * (high - low) + 1)]
+    p.arrow(*[place(size, size / all_reduce_of_two(pair, size)) for size in sizes], head=False, color=LINE[BLUE])
+    for size, time in measured_all_reduces():
+        x, height_of_point = place(size, size / (1000 * time))
+        p.parts.append(f'<circle cx="{x:g}" cy="{height_of_point:g}" r="4" fill="{LINE[RED]}"/>')
+    p.text(left - 40, top + height + 44, "line: predicted, the faster protocol; points: measured", 12)
+    return p
+
+
+PICTURES = {f.__name__: f for f in (overview, fusion, tiles, warps, hierarchy, ladder, layers, phases, network)}
 
 
 def main():

@@ -10,7 +10,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = ROOT / "docs/reference"
-COMMANDS = ("build", "run", "bench", "tune", "inspect", "explain", "view", "fmt", "cache", "doctor", "lsp",
+COMMANDS = ("build", "run", "bench", "tune", "inspect", "explain", "view", "mesh", "fmt", "cache", "doctor", "lsp",
             "completions", "man")
 problems = []
 
