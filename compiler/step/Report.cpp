@@ -110,6 +110,11 @@ void printRows(raw_ostream &os, const StepPrediction &prediction) {
   os << "stage " << prediction.slowest + 1 << " of " << prediction.stages.size()
      << ", the slowest; `times` counts a microbatch, and a step for the update\n";
   printTable(os, table);
+  const Stage &stage = prediction.stages[prediction.slowest];
+  os << format("\na GPU of this stage holds %.3g weights: %s with gradients and the optimizer's "
+               "states, without activations\n",
+               weightsOfDevice(prediction.placement, stage),
+               bytesText(bytesOfWeights(prediction.placement, stage)).c_str());
 }
 
 void printLimits(raw_ostream &os, const StepPrediction &prediction) {
@@ -205,23 +210,26 @@ json::Value jsonOf(const StepPrediction &prediction) {
   for (const auto &[name, part] : partsOf(prediction))
     parts[name] = part;
   const StepTime &time = prediction.time;
-  return json::Object{{"format", "tk step 1"},
-                      {"model", at.block.name},
-                      {"network", at.network.name},
-                      {"device", at.machine.device.name},
-                      {"gpus", at.mesh.numDevices()},
-                      {"axes", std::move(axes)},
-                      {"stage", int64_t(prediction.slowest)},
-                      {"rows", std::move(rows)},
-                      {"limits", std::move(limits)},
-                      {"parts_ns", std::move(parts)},
-                      {"forward_ns", time.forward},
-                      {"backward_ns", time.backward},
-                      {"hidden_gradients_ns", time.hiddenGradients},
-                      {"step_ns", time.step},
-                      {"forward_step_ns", time.forwardStep},
-                      {"tokens", prediction.tokens},
-                      {"flops", prediction.flops}};
+  return json::Object{
+      {"format", "tk step 1"},
+      {"model", at.block.name},
+      {"network", at.network.name},
+      {"device", at.machine.device.name},
+      {"gpus", at.mesh.numDevices()},
+      {"axes", std::move(axes)},
+      {"stage", int64_t(prediction.slowest)},
+      {"rows", std::move(rows)},
+      {"limits", std::move(limits)},
+      {"parts_ns", std::move(parts)},
+      {"forward_ns", time.forward},
+      {"backward_ns", time.backward},
+      {"hidden_gradients_ns", time.hiddenGradients},
+      {"step_ns", time.step},
+      {"forward_step_ns", time.forwardStep},
+      {"tokens", prediction.tokens},
+      {"flops", prediction.flops},
+      {"weights_of_gpu", weightsOfDevice(at, prediction.stages[prediction.slowest])},
+      {"bytes_of_weights", bytesOfWeights(at, prediction.stages[prediction.slowest])}};
 }
 
 } // namespace tk::step

@@ -343,4 +343,12 @@ double weightsOfDevice(const Placement &placement, const Stage &stage) {
          (stage.hasHead ? block.headWeights() / tensor : 0);
 }
 
+double bytesOfWeights(const Placement &placement, const Stage &stage) {
+  constexpr double bytesOfStates = 3 * 4;
+  const Block &block = placement.block;
+  const double ofWeight = block.type.bytes + block.gradients.bytes + bytesOfStates;
+  return weightsOfDevice(placement, stage) * ofWeight /
+         (block.areWeightsSharded ? placement.data() : 1);
+}
+
 } // namespace tk::step

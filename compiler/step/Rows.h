@@ -48,6 +48,9 @@ std::vector<Row> rowsOf(const Placement &placement, const Stage &stage);
 
 /// Weights that one GPU of a stage holds.
 double weightsOfDevice(const Placement &placement, const Stage &stage);
+/// Bytes of these weights, of their gradients, and of Adam's states in f32 (the weight and two
+/// moments). Activations are not counted.
+double bytesOfWeights(const Placement &placement, const Stage &stage);
 
 /// Replaces times by those that were measured, in nanoseconds. Fails for a name that no row has.
 llvm::Error setMeasured(std::vector<Row> &rows, const std::map<std::string, double> &times);

@@ -238,6 +238,16 @@ TEST_CASE("the layers of a model are cut into stages", "[step]") {
   CHECK(isNear(head.allWeights(), 7.504e9, 1e-3));
 }
 
+TEST_CASE("what a GPU holds of the weights", "[step]") {
+  const Placement eight = taken(tryPlace(expertsText, "dp=8,ep=4,tp=2"));
+  const Stage stage = stagesOf(eight.block, 1)[0];
+  // Half of the attention and of the dense layer; half of 4 of 16 experts; the router.
+  const double weights = 4 * 4 * 1024.0 * 1024 / 2 + 3 * 1024.0 * 4096 / 2 +
+                         3 * (4 * 3 * 1024.0 * 2048 / 2 + 1024 * 16);
+  CHECK(isNear(weightsOfDevice(eight, stage), weights));
+  CHECK(isNear(bytesOfWeights(eight, stage), weights * (2 + 2 + 12)));
+}
+
 TEST_CASE("the stage with the head is the slowest", "[step]") {
   const StepPrediction four =
       taken(predictStep(taken(place(taken(parseBlock(example("models/llama-8b.json"))), pod(),
