@@ -52,7 +52,7 @@ public:
 private:
   void launch(StringRef name, const Launch &launch);
   void collective(StringRef name, Parallelism of, Collective kind, double arrayBytes,
-                  double part = 1);
+                  bool feedsNext = false, double part = 1);
   void products(StringRef name, const Product &product);
   void norm(StringRef name);
   /// All rows on each GPU of tp, of `width` elements; those of the product behind them.
@@ -89,7 +89,7 @@ void RowBuilder::launch(StringRef name, const Launch &launch) {
 }
 
 void RowBuilder::collective(StringRef name, Parallelism of, Collective kind, double arrayBytes,
-                            double part) {
+                            bool feedsNext, double part) {
   if (at.size(of) <= 1 || count == 0)
     return;
   Row &row = list.emplace_back();
@@ -99,6 +99,7 @@ void RowBuilder::collective(StringRef name, Parallelism of, Collective kind, dou
   row.parallelism = of;
   row.collective = kind;
   row.arrayBytes = arrayBytes;
+  row.feedsNext = feedsNext;
   row.comms = network::predict(at.network, at.group(of), kind, arrayBytes, part);
   row.total = row.comms.total();
 }
@@ -124,14 +125,14 @@ void RowBuilder::gather(StringRef name, double rowCount) {
   const bool isForward = phase == Phase::Forward;
   collective(name, Parallelism::Tensor,
              isForward ? Collective::AllGather : Collective::ReduceScatter,
-             rowCount * double(block.width) * (isForward ? bytes : block.wire.bytes));
+             rowCount * double(block.width) * (isForward ? bytes : block.wire.bytes), isForward);
 }
 
 void RowBuilder::scatter(StringRef name, double rowCount) {
   const bool isForward = phase == Phase::Forward;
   collective(name, Parallelism::Tensor,
              isForward ? Collective::ReduceScatter : Collective::AllGather,
-             rowCount * double(block.width) * (isForward ? block.wire.bytes : bytes));
+             rowCount * double(block.width) * (isForward ? block.wire.bytes : bytes), !isForward);
 }
 
 /// Runs parts in their order, or backwards in the backward pass.
@@ -183,6 +184,7 @@ void RowBuilder::exchange(StringRef name, StringRef pack) {
   };
   auto sending = [&] {
     collective(name, Parallelism::Experts, Collective::AllToAll, ranks * ranks * own,
+               isDispatch == (phase == Phase::Forward),
                network::partOfTopK(double(block.experts.topK), ranks));
   };
   if (isDispatch)
@@ -294,27 +296,27 @@ void RowBuilder::update() {
   launch("optimizer", step::pass(moved / 2, moved / 2, at.machine));
 }
 
-/// A collective can run beside the launch next to it: the product that waits for its rows in parts,
-/// or the one whose sums it adds. The launch must run as often.
+/// A collective of rows can run beside a product next to it: the one that needs its rows, which
+/// arrive in parts, or the one whose sums it adds. Another collective may stand between them.
 void RowBuilder::pairCollectives() {
+  constexpr int farthest = 2;
   const int size = int(list.size());
   for (int i = 0; i < size; ++i) {
     Row &row = list[size_t(i)];
-    if (!row.isCollective() || row.phase == Phase::Update ||
-        row.parallelism == Parallelism::Pipeline)
+    if (row.parallelism != Parallelism::Tensor && row.parallelism != Parallelism::Experts)
       continue;
-    auto fits = [&](int other) {
-      return other >= 0 && other < size && !list[size_t(other)].isCollective() &&
-             list[size_t(other)].phase == row.phase && list[size_t(other)].count == row.count &&
-             list[size_t(other)].launch.flops > 0;
-    };
-    // Gathered data is used by what follows; sums are made by what precedes.
-    const bool isGather = row.collective == Collective::AllGather;
-    for (int distance = 1; distance <= 2 && row.beside < 0; ++distance)
-      for (int other :
-           {isGather ? i + distance : i - distance, isGather ? i - distance : i + distance})
-        if (row.beside < 0 && fits(other))
-          row.beside = other;
+    const int step = row.feedsNext ? 1 : -1;
+    for (int distance = 1; distance <= farthest; ++distance) {
+      const int at = i + step * distance;
+      if (at < 0 || at >= size || list[size_t(at)].phase != row.phase ||
+          list[size_t(at)].count != row.count)
+        break;
+      if (list[size_t(at)].isCollective())
+        continue;
+      if (list[size_t(at)].launch.flops > 0)
+        row.beside = at;
+      break;
+    }
   }
 }
 

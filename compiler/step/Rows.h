@@ -26,9 +26,11 @@ struct Row {
   network::Collective collective = network::Collective::AllGather;
   double arrayBytes = 0;         ///< of a collective
   network::CollectiveTime comms; ///< of a collective
-  int beside = -1;               ///< the launch that a collective can run beside; -1: none
-  double hidden = 0;             ///< nanoseconds of the collective that run beside the launch
-  double total = 0;              ///< nanoseconds of one
+  bool feedsNext =
+      false;         ///< whether launches behind the collective need its data, not those before
+  int beside = -1;   ///< the launch that a collective can run beside; -1: none
+  double hidden = 0; ///< nanoseconds of the collective that run beside the launch
+  double total = 0;  ///< nanoseconds of one
   bool isMeasured = false;
 
   bool isCollective() const { return parallelism != Parallelism::None; }

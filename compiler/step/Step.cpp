@@ -56,11 +56,34 @@ void hideGradients(std::vector<Row> &rows, double layers, StepTime &time, bool h
       row.hidden = row.total * hidden / all;
 }
 
+/// Weights of a layer are gathered under the launches of the one before it; those of the first
+/// layer of a pass are exposed.
+void hideWeights(std::vector<Row> &rows, double layers, Phase phase) {
+  auto isGather = [&](const Row &row) {
+    return row.phase == phase &&
+           (row.parallelism == Parallelism::Data || row.parallelism == Parallelism::ExpertData);
+  };
+  double launches = 0, gathers = 0;
+  for (const Row &row : rows)
+    if (row.phase == phase && !row.isCollective())
+      launches += row.count * row.total;
+    else if (isGather(row))
+      gathers += row.count * row.total;
+  const double later = std::max(layers - 1, 0.0) / std::max(layers, 1.0);
+  const double hidden = std::min(gathers, launches) * later;
+  for (Row &row : rows)
+    if (isGather(row) && gathers > 0)
+      row.hidden = row.total * hidden / gathers;
+}
+
 StepTime timeOf(std::vector<Row> &rows, const Stage &stage, const Placement &placement,
                 const StepOptions &options) {
   StepTime time;
   if (options.overlap == Overlap::All)
     hideBesideLaunches(rows);
+  if (options.overlap != Overlap::None)
+    for (Phase phase : {Phase::Forward, Phase::Backward})
+      hideWeights(rows, stage.layers(), phase);
   time.forward = sumOf(rows, Phase::Forward);
   time.backward = sumOf(rows, Phase::Backward);
   hideGradients(rows, stage.layers(), time, options.overlap != Overlap::None);

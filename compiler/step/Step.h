@@ -18,7 +18,8 @@ namespace tk::step {
 /// Which collectives run beside launches.
 enum class Overlap : uint8_t {
   None,      ///< none
-  Gradients, ///< the reduction of gradients, beside the backward pass
+  Gradients, ///< the reduction of gradients beside the backward pass, and the gather of sharded
+             ///< weights
   All,       ///< also those next to a product, which computes rows as they arrive
 };
 

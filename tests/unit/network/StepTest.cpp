@@ -137,6 +137,82 @@ TEST_CASE("collectives are hidden beside their product, as far as it lasts", "[s
   CHECK(two.rows[size_t(rowOf(two, "forward.mlp_scatter").beside)].name == "forward.mlp_down");
 }
 
+TEST_CASE("two collectives share the product that they are hidden beside", "[step]") {
+  StepOptions options;
+  options.overlap = Overlap::All;
+  options.measured = {{"forward.dispatch", 600e3},
+                      {"forward.expert_gather", 700e3},
+                      {"forward.expert_up", 1000e3},
+                      {"forward.expert_scatter", 5e9},
+                      {"forward.expert_down", 400e3}};
+  const StepPrediction four = predicted(expertsText, "dp=8,ep=4,tp=2", options);
+  auto besideOf = [&](const char *name) {
+    const Row &row = rowOf(four, name);
+    return row.beside < 0 ? "none" : four.rows[size_t(row.beside)].name;
+  };
+  CHECK(besideOf("forward.dispatch") == "forward.expert_up");
+  CHECK(besideOf("forward.combine") == "forward.expert_down");
+  CHECK(besideOf("backward.combine") == "backward.expert_down_rows");
+  CHECK(besideOf("backward.dispatch") == "backward.expert_up_weights");
+  // The pod has no latency: all of a collective can be hidden.
+  CHECK(isNear(rowOf(four, "forward.dispatch").hidden, 600e3));
+  CHECK(isNear(rowOf(four, "forward.expert_gather").hidden, 400e3));
+  CHECK(isNear(rowOf(four, "forward.expert_scatter").hidden, 400e3));
+  CHECK(rowOf(four, "forward.combine").hidden == 0);
+}
+
+TEST_CASE("sharded weights are gathered under the layer before", "[step]") {
+  const std::string sharded = replaced(denseText, "\"type\"", "\"weights\": \"sharded\", \"type\"");
+  StepOptions options;
+  options.overlap = Overlap::None;
+  for (const Row &row : predicted(sharded, "dp=2").rows)
+    options.measured[row.name] = row.isCollective() || row.phase == Phase::Update ? 0 : 1000;
+  options.measured["forward.mlp_weights_gather"] = 3000;
+  const double launches = 8 * 7 * 1000;
+  CHECK(isNear(predicted(sharded, "dp=2", options).time.forward, launches + 8 * 3000));
+  options.overlap = Overlap::Gradients;
+  CHECK(isNear(predicted(sharded, "dp=2", options).time.forward, launches + 3000));
+  options.measured["forward.mlp_weights_gather"] = 9000; // 8 * 9 - 7 * 7
+  CHECK(isNear(predicted(sharded, "dp=2", options).time.forward, launches + 23000));
+}
+
+TEST_CASE("rows that go to two experts of a GPU travel once", "[step]") {
+  // k = 4 of 2 GPUs: two copies, of which one leaves; each GPU computes with 4 of 16 experts a row.
+  const StepPrediction two = predicted(expertsText, "dp=2,ep=2,tp=2");
+  const double own = 32 * 1024 / 2 * 1024.0 * 2;
+  CHECK(isNear(rowOf(two, "forward.dispatch").comms.total(), own / 450));
+  CHECK(isNear(rowOf(two, "forward.expert_gather").arrayBytes, 2 * 2 * own));
+  CHECK(isNear(rowOf(two, "forward.pack").launch.bytes, 3 * own));
+  CHECK(isNear(rowOf(two, "forward.unpack").launch.bytes, 3 * own));
+  CHECK(isNear(rowOf(two, "forward.expert_up").launch.flops,
+               2.0 * 32 * 1024 * 4 * 1024 * 2 * 2048 / 2));
+}
+
+TEST_CASE("bytes and operations of launches", "[step]") {
+  const std::string grouped =
+      replaced(denseText, "\"head_size\"", "\"kv_heads\": 2, \"head_size\"");
+  const StepPrediction four = predicted(grouped, "tp=4");
+  // 16384 rows: 2 of 8 heads, and one of the two heads of keys and of values, which GPUs share.
+  CHECK(isNear(rowOf(four, "forward.qkv").launch.flops, 2.0 * 16384 * 1024 * (2 + 2) * 128));
+  const double quarter = 16384 / 4 * 1024.0 * 2;
+  CHECK(isNear(rowOf(four, "forward.mlp_norm").launch.bytes, 4 * quarter));
+  CHECK(isNear(rowOf(four, "backward.mlp_norm").launch.bytes, 5 * quarter));
+  CHECK(isNear(rowOf(four, "forward.attention").launch.flops, 2.0 * 2 * 16384 * 512 * 2 * 128));
+  CHECK(isNear(rowOf(four, "backward.attention").launch.flops,
+               2.5 * rowOf(four, "forward.attention").launch.flops));
+}
+
+TEST_CASE("attention takes longer than its products", "[step]") {
+  const ElementType bf16{"bf16", 2, MatrixType::Half};
+  const Attention small{4, 4096, 16, 16, 64, true, false};
+  const Launch launch = attention(small, bf16, h100());
+  // Exponentials: 16 a clock, a score each; half of the keys and half a tile more.
+  const double scores = 4 * 4096 * (4096 + 128) / 2.0 * 16;
+  const double exponentials = scores / (16 * 132 * 1.98);
+  CHECK(launch.total > std::hypot(launch.math, exponentials));
+  CHECK(launch.total < launch.math + 2 * exponentials);
+}
+
 TEST_CASE("tensor parallelism gathers and scatters rows around products", "[step]") {
   const StepPrediction two = predicted(denseText, "tp=2");
   // 16 sequences of a microbatch, 1024 elements of two bytes.
