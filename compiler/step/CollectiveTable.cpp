@@ -79,8 +79,10 @@ std::vector<Entry> entriesOf(const network::Network &network, const network::Mes
 std::string sizeText(double bytes) {
   static constexpr StringLiteral units[] = {"B", "KiB", "MiB", "GiB"};
   size_t unit = 0;
-  for (; bytes >= 1024 && unit + 1 < std::size(units); bytes /= 1024)
+  while (bytes >= 1024 && unit + 1 < std::size(units)) {
+    bytes /= 1024;
     ++unit;
+  }
   std::string text;
   raw_string_ostream(text) << format("%g ", bytes) << units[unit];
   return text;

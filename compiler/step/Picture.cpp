@@ -91,8 +91,8 @@ void Picture::levels() {
     const double units = std::ceil(devices / below);
     const double width = pageWidth - 2 * margin - labelWidth;
     const double shown = std::min(units, std::floor(width / leastWidth));
-    for (double u = 0; u < shown; ++u)
-      box(margin + labelWidth + u * width / shown, y, width / shown - 1, height,
+    for (int u = 0; u < int(shown); ++u)
+      box(margin + labelWidth + double(u) * width / shown, y, width / shown - 1, height,
           i == 0 ? "#d5ecd9" : "#d6e4f5");
     std::string name = i == 0 ? "GPU" : at.network.levels[i - 1].name, label;
     raw_string_ostream(label) << format("%.0f ", units) << name

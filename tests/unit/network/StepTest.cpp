@@ -294,6 +294,11 @@ TEST_CASE("the limits of experts and of pipelines", "[step]") {
   CHECK(experts.parallelism == Parallelism::Experts);
   // Two exchanges of 7 * 1/2 rows of two bytes; 2 * 3 matrices * 4 experts.
   CHECK(isNear(experts.limit, 2 * 2 * 7 * 0.5 / 450 * rate / (2 * 3 * 4)));
+  // Weights of experts: E / (k ep) = 16 / (4 * 2) as many tokens; four copies of a node's GPUs.
+  const StepPrediction copies = predicted(expertsText, "dp=8,ep=2");
+  REQUIRE(copies.limits[1].parallelism == Parallelism::ExpertData);
+  CHECK(isNear(copies.limits[1].limit, rate / 450 * 3 / 4 * 2));
+  CHECK(isNear(copies.limits[0].limit, rate / 450 * 7 / 8));
   const StepPrediction four = predicted(denseText, "pp=4");
   CHECK(four.limits[0].limit == 27);
   CHECK_FALSE(four.limits[0].holds);
