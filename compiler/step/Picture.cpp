@@ -27,11 +27,22 @@ constexpr StringLiteral partColours[] = {"#3b6ea8", "#7ea3cf", "#b0453f", "#e9ed
 std::string escaped(StringRef text) {
   std::string out;
   for (char c : text)
-    out += c == '<'   ? "&lt;"
-           : c == '>' ? "&gt;"
-           : c == '&' ? "&amp;"
-           : c == '"' ? "&quot;"
-                      : std::string(1, c);
+    switch (c) {
+    case '<':
+      out += "&lt;";
+      break;
+    case '>':
+      out += "&gt;";
+      break;
+    case '&':
+      out += "&amp;";
+      break;
+    case '"':
+      out += "&quot;";
+      break;
+    default: // XML has no control characters
+      out += c >= 0 && c < ' ' ? ' ' : c;
+    }
   return out;
 }
 

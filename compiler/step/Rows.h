@@ -42,6 +42,7 @@ struct Stage {
   bool hasHead = false;
 
   double layers() const { return denseLayers + expertLayers; }
+  bool operator==(const Stage &) const = default;
 };
 std::vector<Stage> stagesOf(const Block &block, int64_t stages);
 

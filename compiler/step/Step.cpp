@@ -120,6 +120,8 @@ Expected<StepPrediction> predictStep(const Placement &placement, const StepOptio
   std::map<std::string, double> open = options.measured;
   const std::vector<Stage> stages = stagesOf(placement.block, int64_t(placement.stages()));
   for (const auto &[s, stage] : enumerate(stages)) {
+    if (is_contained(ArrayRef(stages).take_front(s), stage))
+      continue; // it takes as long as the one before
     std::vector<Row> rows = rowsOf(placement, stage);
     // A time may be of a row that other stages have not, such as the head.
     std::map<std::string, double> own;

@@ -5,6 +5,7 @@
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <algorithm>
 #include <cmath>
 
 using namespace llvm;
@@ -185,7 +186,31 @@ size_t ObjectReader::choice(StringRef name, ArrayRef<StringRef> names, size_t ot
   return static_cast<size_t>(found - names.begin());
 }
 
+/// The depth of brackets outside of strings. LLVM's parser calls itself for each.
+static size_t depthOf(StringRef text) {
+  size_t depth = 0, most = 0;
+  bool isString = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (isString) {
+      i += c == '\\'; // skips the escaped character
+      isString = c != '"';
+    } else if (c == '"') {
+      isString = true;
+    } else if (c == '[' || c == '{') {
+      most = std::max(most, ++depth);
+    } else if ((c == ']' || c == '}') && depth > 0) {
+      --depth;
+    }
+  }
+  return most;
+}
+
 Expected<json::Value> parseJson(StringRef text, StringRef what) {
+  constexpr size_t mostDepth = 32;
+  if (depthOf(text) > mostDepth)
+    return faultAt(Fault::NotJson, "",
+                   what + " has more than " + Twine(mostDepth) + " brackets in each other");
   Expected<json::Value> value = json::parse(text);
   if (!value)
     return faultAt(Fault::NotJson, "", what + " is no JSON: " + toString(value.takeError()));

@@ -39,7 +39,7 @@ size_t Network::reachOf(size_t level) const {
 namespace {
 
 constexpr Range counts{1, 1 << 20}, bandwidths{1e-3, 1e6}, times{0, 1e6}, shares{1e-6, 1};
-constexpr int64_t mostDevices = int64_t(1) << 20;
+constexpr int64_t mostDevices = int64_t(1) << 16;
 constexpr double nanosecondsOfMicrosecond = 1000;
 
 std::string placeIn(StringRef list, size_t position) {

@@ -92,7 +92,7 @@ def check_outputs(tool, folder):
     expect(rows["forward.qkv"]["total_ns"] == 1234500 and rows["forward.qkv"]["measured"], "a measured time is not used")
     expect(not rows["forward.attention"]["measured"], "a predicted time is called measured")
     expect("<b>" not in tool.run("-", "--mesh", "dp=1", text=LLAMA.read_text().replace("Llama", "<b>")).stderr, "-")
-    hostile = tool.run("-", "--mesh", "dp=1", "-o", picture, text=LLAMA.read_text().replace("Llama 3", "</title>&<x>"))
+    hostile = tool.run("-", "--mesh", "dp=1", "-o", picture, text=LLAMA.read_text().replace("Llama 3", "</title>&<x>\\u0001"))
     expect(hostile.returncode == 0, hostile.stderr)
     xml.etree.ElementTree.parse(picture)
 
@@ -109,6 +109,8 @@ def check_refusals(tool, folder):
     tool.refused(1, "cannot read", folder / "none.json", *one)
     tool.refused(1, "cannot read", LLAMA, *one, "--network", folder / "none.json")
     tool.refused(1, "is no JSON", "-", *one, text="{")
+    tool.refused(1, "brackets in each other", "-", *one, text="[" * 1000000)
+    tool.refused(1, "is no JSON", "-", *one, text='{"name": "' + "[" * 1000 + "\\\"")
     tool.refused(1, "`name`: the field is missing", "-", *one, text="{}")
     tool.refused(1, "unknown field; near it is 'causal'", "-", *one,
                  text=LLAMA.read_text().replace('"causal"', '"casual"'))

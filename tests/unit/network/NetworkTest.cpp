@@ -112,6 +112,7 @@ TEST_CASE("faults of a network name the field", "[network]") {
   }
   CHECK(problemOf(parseNetwork("3").takeError()).fault == Fault::WrongType);
   CHECK(problemOf(parseNetwork("").takeError()).fault == Fault::NotJson);
+  CHECK(problemOf(parseNetwork(std::string(100, '[')).takeError()).fault == Fault::NotJson);
 }
 
 TEST_CASE("axes are read in their order, and each once", "[network]") {
