@@ -124,6 +124,7 @@ Expected<Block> parseBlock(StringRef text) {
     block.sequence = reader.integer("sequence", sizes);
     block.batch = reader.integer("batch", sizes);
     block.microbatches = reader.integer("microbatches", sizes, 1);
+    block.chunks = reader.integer("stage_chunks", sizes, 1);
     block.type = readType(reader, "type", 0);
     block.wire = readType(reader, "wire", 2);
     block.gradients = readType(reader, "gradients", 2);

@@ -35,6 +35,8 @@ struct Block {
   Experts experts;
   int64_t vocabulary = 0;                            ///< 0: no product with the vocabulary
   int64_t sequence = 0, batch = 0, microbatches = 1; ///< batch: sequences of a step, of all GPUs
+  int64_t chunks =
+      1; ///< of a pipeline's stage: layers that are not neighbours (interleaved stages)
   ElementType type, wire, gradients;
   bool areWeightsSharded = false; ///< over the data-parallel axis, and gathered before use
   double optimizerBytes = 0;      ///< read and written of a weight by the optimizer

@@ -9,7 +9,7 @@
 //   W_scatter)
 //        (F W / C for two matrices and two bytes)
 //   ep   the hidden size F of an expert        C n^2 b min(k / n, 1) / (A matrices k)
-//   pp   microbatches for a bubble of a tenth  9 (stages - 1)
+//   pp   microbatches for a bubble of a tenth  9 (stages - 1) / chunks
 //
 // C: sustained operations of the matrix unit; g, b, w: bytes of a gradient, of an element, of a
 // partial sum; A: bytes of the array a nanosecond of the collective, with its (N - 1) / N.
@@ -136,8 +136,8 @@ Limit ofPipeline(const Placement &at, const std::vector<Row> &rows) {
                     [](const Row &row) { return row.parallelism == Parallelism::Pipeline; }));
   limit.quantity = "microbatches, for a bubble of a tenth";
   limit.value = double(at.block.microbatches);
-  limit.limit = stagesOfTenth * (at.stages() - 1);
-  limit.formula = "at least 9 (stages - 1)";
+  limit.limit = stagesOfTenth * (at.stages() - 1) / double(at.block.chunks);
+  limit.formula = "at least 9 (stages - 1)/chunks";
   limit.holds = limit.value >= limit.limit;
   return limit;
 }

@@ -61,6 +61,11 @@ Error checkSizes(const Block &block, const Sizes &sizes) {
     return faultAt(Fault::OutOfRange, "pp",
                    "expected at most one stage for each of the " + Twine(block.layers) +
                        " layers, got " + Twine(sizes.pp));
+  if (block.chunks > block.layers / sizes.pp)
+    return faultAt(Fault::OutOfRange, "pp",
+                   "expected a layer or more for each of the " + Twine(block.chunks) +
+                       " chunks of a stage, got " + Twine(sizes.pp) + " stages of " +
+                       Twine(block.layers) + " layers");
   const int64_t parts = sizes.dp * block.microbatches;
   if (block.batch % parts)
     return faultAt(Fault::Inconsistent, "dp",

@@ -94,14 +94,18 @@ StepTime timeOf(std::vector<Row> &rows, const Stage &stage, const Placement &pla
     if (row.phase == Phase::Update && !row.isCollective())
       time.optimizer += row.total;
   }
-  const double stages = placement.stages(), microbatches = double(placement.block.microbatches);
+  const double stages = placement.stages(), chunks = double(placement.block.chunks),
+               microbatches = double(placement.block.microbatches);
   // Sends of the fill and of the drain are exposed; with no overlap, those of each microbatch.
-  const double sends = options.overlap == Overlap::None ? microbatches + stages - 2 : stages - 1;
-  time.hops = (hopForward + hopBackward) * std::max(sends, 0.0);
-  time.bubble = (stages - 1) * (time.forward + time.backward);
+  const double fill = stages * chunks - 1;
+  const double sends = options.overlap == Overlap::None ? fill + (microbatches - 1) * chunks : fill;
+  time.hops = (hopForward + hopBackward) * sends;
+  // A stage waits for one chunk of each other stage.
+  const double waits = (stages - 1) / chunks;
+  time.bubble = waits * (time.forward + time.backward);
   time.step = microbatches * (time.forward + time.backward) + time.bubble + time.hops +
               time.gradients + time.optimizer;
-  time.forwardStep = (microbatches + stages - 1) * time.forward + hopForward * std::max(sends, 0.0);
+  time.forwardStep = (microbatches + waits) * time.forward + hopForward * sends;
   return time;
 }
 

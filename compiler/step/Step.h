@@ -1,7 +1,9 @@
 //===- Step.h - the predicted time of a training step -----------*- C++ -*-===//
 //
 //   forward, backward   a stage's rows of a microbatch, less what is hidden beside launches
-//   pipeline            (microbatches + stages - 1) * (forward + backward) + sends of the fill
+//   pipeline            (microbatches + (stages - 1) / chunks) * (forward + backward) + sends of
+//   the
+//                       fill
 //   gradients           reduced under the backward pass of the last microbatch, as far as it lasts
 //   step                pipeline + gradients that are exposed + optimizer
 //

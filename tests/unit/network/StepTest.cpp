@@ -110,6 +110,19 @@ TEST_CASE("measured launches give a step by hand", "[step]") {
   CHECK(isNear(four.time.forwardStep, 7 * 2 * 7 * 1000.0 + 6 * 100.0));
 }
 
+TEST_CASE("chunks of stages shorten the bubble and add sends", "[step]") {
+  StepOptions options = unitTimes();
+  options.measured["forward.hop"] = options.measured["backward.hop"] = 100;
+  const std::string chunked = replaced(denseText, "\"type\"", "\"stage_chunks\": 2, \"type\"");
+  const StepPrediction four = predicted(chunked, "pp=4", options);
+  CHECK(isNear(four.time.bubble, 3 * 2 * (7 + 11) * 1000.0 / 2));
+  CHECK(isNear(four.time.hops, (7 + 3 * 2) * 200.0)); // 7 of the fill, 2 of each other
+  CHECK(isNear(four.time.forwardStep, (4 + 1.5) * 2 * 7 * 1000.0 + 13 * 100.0));
+  CHECK(four.limits[0].limit == 13.5);
+  options.overlap = Overlap::Gradients;
+  CHECK(isNear(predicted(chunked, "pp=4", options).time.hops, 7 * 200.0));
+}
+
 TEST_CASE("gradients are hidden under the last backward pass, but for one layer's", "[step]") {
   StepOptions options = unitTimes();
   options.measured["update.attention_gradients"] = 3000;
@@ -391,6 +404,8 @@ TEST_CASE("faults of a model and of its mesh", "[step]") {
   CHECK(placeFault(denseText, "dp=32") == "inconsistent dp");
   CHECK(placeFault(denseText, "tp=3") == "inconsistent tp");
   CHECK(placeFault(denseText, "pp=9") == "out of range pp");
+  CHECK(placeFault(replaced(denseText, "\"type\"", "\"stage_chunks\": 3, \"type\""), "pp=4") ==
+        "out of range pp");
   CHECK(placeFault(denseText, "dp=2", "tp,dp") == "missing order");
   CHECK(placeFault(denseText, "dp=2", "tp,tp,dp,pp") == "unknown order");
 }
