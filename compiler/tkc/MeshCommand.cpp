@@ -11,9 +11,6 @@
 
 namespace tk::tkc {
 
-// The files of examples/networks; the build embeds them.
-extern const std::string_view networkH100Superpod, networkH100Node, networkH200Pair;
-
 namespace {
 
 struct MeshOptions {
@@ -22,15 +19,6 @@ struct MeshOptions {
   bool collectives = false;
   std::vector<double> bytes = {0x1p13, 0x1p19, 0x1p25, 0x1p30}; ///< of --collectives
 };
-
-/// A network that tkc has by name; nothing for other words, which are files.
-std::optional<std::string_view> shippedNetwork(llvm::StringRef name) {
-  return llvm::StringSwitch<std::optional<std::string_view>>(name)
-      .Case("h100-superpod", networkH100Superpod)
-      .Case("h100-node", networkH100Node)
-      .Case("h200-pair", networkH200Pair)
-      .Default(std::nullopt);
-}
 
 /// An error of a description as one of tkc's: the file, the field and what is wrong.
 Error errorOf(const std::string &path, llvm::Error error) {
@@ -47,7 +35,7 @@ template <typename Read> auto readWith(const std::string &path, Read read) {
 }
 
 Expected<network::Network> networkOf(const MeshOptions &options) {
-  std::optional<std::string_view> shipped = shippedNetwork(options.network);
+  std::optional<llvm::StringRef> shipped = network::shippedNetwork(options.network);
   if (!shipped)
     return readWith(options.network, network::parseNetwork);
   llvm::Expected<network::Network> network = network::parseNetwork(*shipped);

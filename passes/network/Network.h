@@ -69,6 +69,9 @@ struct Network {
   size_t reachOf(size_t level) const;
 };
 
+/// The description of examples/networks that has this name, such as "h200-pair".
+std::optional<llvm::StringRef> shippedNetwork(llvm::StringRef name);
+
 /// Reads a description; the error is a DescriptionError.
 llvm::Expected<Network> parseNetwork(llvm::StringRef text);
 

@@ -59,6 +59,10 @@ TEST_CASE("shares and directions can differ", "[network]") {
 }
 
 TEST_CASE("the networks of examples are valid", "[network]") {
+  for (const char *name : {"h100-superpod", "h100-node", "h200-pair"})
+    CHECK(shippedNetwork(name) ==
+          llvm::StringRef(example(std::string("networks/") + name + ".json")));
+  CHECK_FALSE(shippedNetwork("h100").has_value());
   CHECK(readNetwork(example("networks/h100-superpod.json")).numDevices() == 1024);
   CHECK(readNetwork(example("networks/h100-node.json")).numDevices() == 8);
   CHECK(readNetwork(example("networks/h200-pair.json")).numDevices() == 2);
