@@ -123,6 +123,7 @@ private:
     Node *low, *extent; ///< where the axis begins (null: at 0) and ends
     bool padded;
     bool ofIntegers; ///< an element of an integer tensor
+    bool wrongRank;  ///< the access has too many or too few indices, which is an error of its own
     Span span;
   };
   struct Uses {

@@ -53,6 +53,7 @@ void KernelSema::bareUses(const ast::Expr &e, const std::string &name, bool padd
       else if (tensor && axis < tensor->extents.size())
         uses.known.push_back({&access, axis, tensor->lows.empty() ? nullptr : tensor->lows[axis],
                               tensor->extents[axis], padded, isInteger(computeType(tensor->dtype)),
+                              access.indices.size() + leading != tensor->extents.size(),
                               ref->span});
     }
     return;
@@ -80,7 +81,9 @@ bool KernelSema::isOfOffsets(const Use &use, Node *low, Node *extent) {
 const KernelSema::Use *KernelSema::rangeGiving(const Uses &uses) {
   const Use *first = nullptr;
   for (const Use &use : uses.known)
-    if (!first || (first->padded && !use.padded) || isOfOffsets(*first, use.low, use.extent))
+    if (!first || (first->wrongRank && !use.wrongRank) ||
+        (first->padded && !use.padded && first->wrongRank == use.wrongRank) ||
+        isOfOffsets(*first, use.low, use.extent))
       first = &use;
   return first;
 }
@@ -164,7 +167,7 @@ bool KernelSema::conflicting(const ast::Index &index, const Uses &uses, Node *lo
     return p && q && prover.equal(*p, *q);
   };
   for (const Use &use : uses.known) {
-    if (use.padded || (equal(use.extent, extent) && equal(use.low, low)) ||
+    if (use.padded || use.wrongRank || (equal(use.extent, extent) && equal(use.low, low)) ||
         isOfOffsets(use, low, extent))
       continue;
     std::string other = rangeOf(use.low, use.extent);
