@@ -1,6 +1,7 @@
 //===- CudaBackend.cpp - from tkgpu to launchable GPU code ----------------===//
 #include "compiler/CudaBackend.h"
 
+#include "compiler/Stages.h"
 #include "compiler/Stopwatch.h"
 #include "compiler/arch/Architecture.h"
 #include "compiler/codegen/cuda/Comments.h"
@@ -83,16 +84,19 @@ static std::string headOf(const Launch &launch, const cuda::EmittedKernel &funct
   const std::vector<std::string> names = signature.variable_names();
   std::string head = "// " + function.symbol + ": kernel " + signature.name + " of " +
                      cuda::commentText(launch.span.file) + ":" + std::to_string(launch.span.line) +
-                     "\n// assumes " + cuda::commentText(text.assumes) + "\n";
-  if (auto func = module.lookupSymbol<gpu::FuncOp>(function.name))
+                     "\n" + cuda::commentLines("assumes " + text.assumes);
+  if (auto func = module.lookupSymbol<gpu::FuncOp>(function.name)) {
     if (std::string chosen = gpu::describePlan(func); !chosen.empty())
-      head += "// plan " + chosen + "\n";
+      head += cuda::commentLines("plan " + chosen);
+    if (std::string stages = describeStages(func); !stages.empty())
+      head += cuda::commentLines("pipeline " + stages);
+  }
   std::string arguments;
   for (auto [arg, name] : llvm::zip(launch.args, function.arguments))
     if (std::string meaning = detail::describe(arg, plan, signature); meaning != name)
-      arguments += (arguments.empty() ? "// where " : ", ") + name + " = " + meaning;
+      arguments += (arguments.empty() ? "where " : ", ") + name + " = " + meaning;
   if (!arguments.empty())
-    head += arguments + "\n";
+    head += cuda::commentLines(arguments);
   return head + "// grid (" + launch.grid[0].str(names) + ", " + launch.grid[1].str(names) + ", " +
          launch.grid[2].str(names) + ") of " + std::to_string(function.threads) + " threads, " +
          std::to_string(function.sharedBytes) + " bytes of shared memory\n";

@@ -3,6 +3,7 @@
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/numerics/ConvertIndices.h"
 #include "passes/tiling/BlockProgram.h"
+#include "passes/tiling/PartLocations.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -45,7 +46,7 @@ TileValue BlockProgram::index(unsigned id) {
     result = {numbersAlong(axis, builder.getIndexType()), {id}, depth};
     if (axis.start) {
       Value start = broadcast({axis.start, {}, depth}, {id}, depth).value;
-      result.value = arith::AddIOp::create(at(depth), loc, start, result.value);
+      result.value = arith::AddIOp::create(at(depth), named(axis.name, loc), start, result.value);
     }
   }
   return scopes[depth].indices[id] = result;

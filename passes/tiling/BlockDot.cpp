@@ -155,6 +155,6 @@ Value BlockProgram::dot(Reduction &reduction, Accumulator &acc, Value carried) {
   unsigned depth = scopes.size() - 1;
   if (!acc.body.empty())
     return pairs(reduction, acc, {a.value, b.value, carried});
-  return gpu::DotOp::create(at(depth), reduction.op.getLoc(), carried.getType(), a.value, b.value,
-                            carried, getSumPrecision(reduction.op));
+  return gpu::DotOp::create(at(depth), loc, carried.getType(), a.value, b.value, carried,
+                            getSumPrecision(reduction.op));
 }

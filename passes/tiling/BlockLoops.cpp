@@ -15,6 +15,7 @@
 #include "passes/machine/Machine.h"
 #include "passes/plan/MergeIndices.h"
 #include "passes/tiling/BlockProgram.h"
+#include "passes/tiling/PartLocations.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -303,16 +304,32 @@ SmallVector<Value> BlockProgram::loops(Reduction &reduction, unsigned position,
   return loop(reduction, position, from, to, carried);
 }
 
+/// What the values that a reduction's loop carries are called in emitted text.
+SmallVector<std::string> BlockProgram::namesOfCarried(const Reduction &reduction) {
+  SmallVector<std::string> names;
+  for (const Accumulator &acc : reduction.accumulators) {
+    names.push_back(("running_" + stringifyReduceKind(acc.kind)).str());
+    if (acc.kind == ReduceKind::ArgMax || acc.kind == ReduceKind::ArgMin)
+      names.push_back("running_index");
+  }
+  return names;
+}
+
 SmallVector<Value> BlockProgram::loop(Reduction &reduction, unsigned position, Value from, Value to,
                                       ValueRange carried) {
   unsigned depth = scopes.size() - 1, id = reduction.axes[position];
   Value step = indexConstant(axes[id].size, depth);
-  auto forOp = scf::ForOp::create(at(depth), reduction.op.getLoc(), from, to, step, carried);
+  const std::string counter = axes[id].isScalar ? axes[id].name : axes[id].name + "_begin";
+  auto forOp = scf::ForOp::create(at(depth), named("for " + counter, reduction.op.getLoc()), from,
+                                  to, step, carried);
   Operation *before = std::exchange(scopes[depth].before, forOp.getOperation());
   Scope &inner = scopes.emplace_back();
   inner.block = forOp.getBody();
   axes[id].depth = depth + 1;
   axes[id].start = forOp.getInductionVar();
+  SmallVector<std::string> names = namesOfCarried(reduction);
+  for (auto [argument, name] : llvm::zip(forOp.getRegionIterArgs(), names))
+    argument.setLoc(named(name, loc));
   axes[id].counter = Value();
   if (reduction.ranges)
     startInRanges(reduction, id);

@@ -12,6 +12,7 @@
 #include "passes/numerics/WidenIndices.h"
 #include "passes/plan/MergeIndices.h"
 #include "passes/plan/StatementShape.h"
+#include "passes/tiling/PartLocations.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/StringExtras.h"
@@ -245,7 +246,8 @@ void BlockProgram::addGridStarts(ArrayRef<unsigned> tiled) {
     if (span == 1)
       return extent;
     Value sum = arith::AddIOp::create(at(0), loc, extent, indexConstant(span - 1));
-    return arith::DivSIOp::create(at(0), loc, sum, indexConstant(span));
+    return arith::DivSIOp::create(at(0), named(axes[id].name + "_tiles", loc), sum,
+                                  indexConstant(span));
   };
   auto isBound = [&](unsigned id) { return boundsReduction(compute, id); };
   auto isBegun = [&](unsigned id) { return beginsReduction(compute, id); };
@@ -264,13 +266,16 @@ void BlockProgram::addGridStarts(ArrayRef<unsigned> tiled) {
       Value rank = gpu::ClusterRankOp::create(at(0), loc);
       tile = arith::AddIOp::create(at(0), loc, first, rank);
     }
-    if (axes[id].step != 1)
+    if (axes[id].step != 1) {
+      nameValue(tile, axes[id].name + "_tile");
       tile = arith::MulIOp::create(at(0), loc, tile, indexConstant(axes[id].step));
+    }
     if (axes[id].endsWithRange) {
       Value all = arith::MulIOp::create(at(0), loc, tiles(id), indexConstant(axes[id].step));
       Value beyond = arith::SubIOp::create(at(0), loc, all, kernelValue(axes[id].rangeEnd));
       tile = arith::SubIOp::create(at(0), loc, tile, beyond);
     }
+    nameValue(tile, axes[id].isScalar ? axes[id].name : axes[id].name + "_begin");
     axes[id].start = tile;
   };
   Value rest = gpu::ProgramIdOp::create(b, loc, gpu::GridAxis::X);

@@ -116,6 +116,7 @@ private:
     llvm::SmallVector<mlir::Value> indices, strides, masks;
     llvm::SmallVector<mlir::Attribute> indexDims, maskDims;
     unsigned depth = 0;
+    mlir::LocationAttr where; ///< of the result's statement
     /// What blocks carry from tile to tile: the value is what one tile adds.
     std::optional<TileReduction> carried;
   };
@@ -247,6 +248,8 @@ private:
   llvm::SmallVector<mlir::Value> loop(Reduction &reduction, unsigned position, mlir::Value from,
                                       mlir::Value to, mlir::ValueRange carried);
   llvm::SmallVector<mlir::Value> step(Reduction &reduction, llvm::ArrayRef<mlir::Value> carried);
+  static llvm::SmallVector<std::string> namesOfCarried(const Reduction &reduction);
+  mlir::Location locationOfAccumulator(Reduction &reduction, unsigned k);
   llvm::SmallVector<mlir::Value> onlineStep(Reduction &reduction,
                                             llvm::ArrayRef<mlir::Value> carried);
   llvm::SmallVector<TileValue> finish(Reduction &reduction, llvm::ArrayRef<mlir::Value> carried);

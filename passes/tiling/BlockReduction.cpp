@@ -2,8 +2,10 @@
 #include "passes/analysis/ScalarExpr.h"
 #include "passes/numerics/FreeReferences.h"
 #include "passes/tiling/BlockProgram.h"
+#include "passes/tiling/PartLocations.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 using namespace tk;
@@ -197,9 +199,20 @@ SmallVector<TileValue> BlockProgram::finish(Reduction &reduction, ArrayRef<Value
                                  carried[1], acc.kind, position - acc.carried.begin());
     return {{op.getIndex(), acc.axes, depth}, {op.getValue(), acc.axes, depth}};
   }
-  for (auto [acc, value] : llvm::zip(reduction.accumulators, carried))
+  for (auto [k, acc, value] : llvm::enumerate(reduction.accumulators, carried)) {
+    llvm::SaveAndRestore ofPart(loc, locationOfAccumulator(reduction, k));
     results.push_back(reduceTile({value, acc.carried, depth}, reduction.axes, acc.kind));
+  }
   return results;
+}
+
+/// The place of the statement whose reduction the accumulator was; if that is not known, of the
+/// first one, on whose running values the others depend.
+Location BlockProgram::locationOfAccumulator(Reduction &reduction, unsigned k) {
+  Location where = locationOfPart(reduction.op.getLoc(), reduction.op.getYield().getValues()[k], k,
+                                  reduction.op.getNumAccumulators());
+  auto first = where->findInstanceOf<FileLineColLoc>();
+  return first ? Location(first) : where;
 }
 
 /// Takes one tile of index values into a reduction with one accumulator.
@@ -229,6 +242,7 @@ SmallVector<Value> BlockProgram::onlineStep(Reduction &reduction, ArrayRef<Value
   SmallVector<Value> results;
   for (unsigned k = 0; k < count; ++k) {
     Accumulator &acc = reduction.accumulators[k];
+    llvm::SaveAndRestore ofPart(loc, locationOfAccumulator(reduction, k));
     if (reduction.masksTerms && acc.kind == ReduceKind::Max)
       maskTerm(reduction, op.getYield().getValues()[k], acc.kind);
     Value old = carried[k];

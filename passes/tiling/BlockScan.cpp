@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/tiling/BlockProgram.h"
+#include "passes/tiling/PartLocations.h"
 
 #include "passes/analysis/ScanPosition.h"
 
@@ -71,8 +72,8 @@ void BlockProgram::openLoop() {
     initial.push_back(identity.value);
   }
   Value end = kernelValue(axes[id].rangeEnd);
-  auto forOp =
-      scf::ForOp::create(at(0), loc, indexConstant(0), end, indexConstant(axes[id].size), initial);
+  auto forOp = scf::ForOp::create(at(0), named("for " + axes[id].name + "_begin", loc),
+                                  indexConstant(0), end, indexConstant(axes[id].size), initial);
   loopOp = forOp;
   scopes[0].before = forOp;
   Block *body = forOp.getBody();

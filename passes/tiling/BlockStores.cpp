@@ -1,10 +1,12 @@
 //===- BlockStores.cpp - what a block stores, and where -------------------===//
 #include "passes/tiling/BlockProgram.h"
+#include "passes/tiling/PartLocations.h"
 
 #include "passes/analysis/IndexSpaces.h"
 #include "passes/analysis/ProductFactors.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 using namespace tk;
@@ -86,6 +88,8 @@ static ReduceOp onlyWideProduct(ComputeOp compute) {
 
 /// Evaluates what is stored to result `r`, and where.
 LogicalResult BlockProgram::planStore(unsigned r, Store &store) {
+  store.where = locationOfPart(loc, compute.getYield().getValues()[r], r, compute.getNumResults());
+  llvm::SaveAndRestore ofResult(loc, Location(store.where));
   llvm::SetVector<unsigned> set;
   SmallVector<TileValue> masks;
   SmallVector<unsigned> positions = indicesInTile(r);
@@ -167,7 +171,7 @@ LogicalResult BlockProgram::planStore(unsigned r, Store &store) {
 
 /// Stores `value`, where `store` says.
 void BlockProgram::addStore(Store &store, Value value, Value buffer) {
-  gpu::StoreOp::create(at(store.depth), loc, value, buffer, store.indices, store.strides,
+  gpu::StoreOp::create(at(store.depth), store.where, value, buffer, store.indices, store.strides,
                        store.masks, builder.getArrayAttr(store.indexDims),
                        builder.getArrayAttr(store.maskDims));
 }
@@ -196,7 +200,7 @@ LogicalResult BlockProgram::addStores() {
     while (llvm::is_contained(argumentNames, name))
       name += "_out";
     argumentNames.push_back(name);
-    Value buffer = func.getBlock()->addArgument(type, loc);
+    Value buffer = func.getBlock()->addArgument(type, store.where);
     if (store.carried) {
       carried.push_back(&store);
       carriedTo.push_back(buffer);

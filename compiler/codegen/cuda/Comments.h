@@ -9,7 +9,10 @@
 namespace tk::cuda {
 
 /// A text as a line comment can hold it: printable ASCII without backslashes, and not too long.
-std::string commentText(std::string_view text);
+std::string commentText(std::string_view text, size_t longest = 100);
+
+/// Line comments that hold all of a text, which is broken behind commas.
+std::string commentLines(std::string_view text);
 
 /// Emitted text with empty lines for those that are comments, so that a fault's line is the line of
 /// the text. Compilers are given this text: what they make of it, and its key in the cache, do not

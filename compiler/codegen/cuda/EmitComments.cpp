@@ -1,18 +1,20 @@
 //===- EmitComments.cpp - what the lines of the source compute ------------===//
 //
-// A comment says which line of the source the code below it computes, and the tile. It stands where
-// a tile is loaded, multiplied, reduced or stored, once for each line and loop.
+// A comment says which line of the source the code below it computes, what the code does, and the
+// tile. It stands where a tile is loaded, multiplied, reduced or stored, and where the line or what
+// is done changes.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/codegen/cuda/Comments.h"
 #include "compiler/codegen/cuda/KernelEmitter.h"
 
+#include "llvm/ADT/TypeSwitch.h"
+
 using namespace mlir;
 
 namespace tk::cuda {
 
-std::string commentText(std::string_view text) {
-  constexpr size_t longest = 100;
+std::string commentText(std::string_view text, size_t longest) {
   std::string comment;
   for (char c : text.substr(0, longest)) {
     const auto byte = static_cast<unsigned char>(c);
@@ -20,6 +22,24 @@ std::string commentText(std::string_view text) {
     comment += c == '\\' ? '/' : byte < 0x20 || byte >= 0x7F ? '?' : c;
   }
   return text.size() > longest ? comment + " ..." : comment;
+}
+
+std::string commentLines(std::string_view text) {
+  constexpr size_t width = 100;
+  const std::string whole = commentText(text, text.size());
+  std::string lines, line = "//";
+  llvm::StringRef rest = whole;
+  while (!rest.empty()) {
+    const size_t comma = rest.find(", ");
+    const llvm::StringRef part = rest.take_front(comma == rest.npos ? comma : comma + 1);
+    if (line.size() > 2 && line.size() + 1 + part.size() > width) {
+      lines += line + "\n";
+      line = "//  ";
+    }
+    line += " " + part.str();
+    rest = rest.drop_front(std::min(part.size() + 1, rest.size()));
+  }
+  return lines + line + "\n";
 }
 
 /// The shape of the tile that an operation makes, takes or moves; empty where it has none.
@@ -43,14 +63,31 @@ static std::string tileOf(Operation *op) {
   return "";
 }
 
+/// What an operation does with a tile; empty where no comment is due.
+static std::string actionOf(Operation *op) {
+  using Name = std::string;
+  return llvm::TypeSwitch<Operation *, Name>(op)
+      .Case<gpu::LoadOp, gpu::CopyAsyncOp, gpu::BulkCopyOp, gpu::CopyPrivateOp>(
+          [](Operation *) { return Name("load"); })
+      .Case<gpu::DotOp, gpu::WarpgroupDotOp>([](Operation *) { return Name("product"); })
+      .Case<gpu::ReduceOp, gpu::ReduceRunsOp, gpu::ReduceInThreadsOp, gpu::ArgReduceOp>(
+          [](auto reduce) { return stringifyReduceKind(reduce.getKind()).str(); })
+      .Case([](gpu::MomentsOp) { return Name("mean and variance"); })
+      .Case([](gpu::WeightsOp) { return Name("exponentials and sum"); })
+      .Case([](gpu::ScanOp) { return Name("scan"); })
+      .Case<gpu::StoreOp, gpu::BulkStoreOp>([](Operation *) { return Name("store"); })
+      .Default([](Operation *) { return Name(); });
+}
+
 void KernelEmitter::commentPhase(Operation *op) {
-  if (!options.sourceLine ||
-      !isa<gpu::LoadOp, gpu::CopyAsyncOp, gpu::BulkCopyOp, gpu::DotOp, gpu::WarpgroupDotOp,
-           gpu::ReduceOp, gpu::ReduceRunsOp, gpu::ReduceInThreadsOp, gpu::ArgReduceOp,
-           gpu::MomentsOp, gpu::WeightsOp, gpu::ScanOp, gpu::StoreOp, gpu::BulkStoreOp>(op))
+  const std::string action = options.sourceLine ? actionOf(op) : "";
+  if (action.empty())
     return;
   auto place = op->getLoc()->findInstanceOf<FileLineColLoc>();
-  if (!place || !commented.insert({op->getBlock(), place.getLine()}).second)
+  if (!place)
+    return;
+  std::tuple<Block *, unsigned, std::string> phase(op->getBlock(), place.getLine(), action);
+  if (std::exchange(commented, phase) == phase)
     return;
   const std::string source = options.sourceLine(place.getFilename(), place.getLine());
   const std::string tile = tileOf(op);
@@ -58,8 +95,8 @@ void KernelEmitter::commentPhase(Operation *op) {
     return;
   flushGroup();
   body.append(indent * 2, ' ');
-  body +=
-      "// " + std::to_string(place.getLine()) + ": " + commentText(source) + "  [" + tile + "]\n";
+  body += "// " + std::to_string(place.getLine()) + ": " + commentText(source) + "  [" + action +
+          " " + tile + "]\n";
   ++nextLine;
 }
 

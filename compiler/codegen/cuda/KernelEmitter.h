@@ -43,11 +43,13 @@ private:
   std::string signature();
   std::string freshName(llvm::StringRef hint);
   std::string nameFor(mlir::Value value);
+  std::string hintOf(mlir::Value value);
+  std::string nameOfArithmetic(mlir::Operation *op);
   /// Appends a line, indented and tied to the location of the operation being emitted.
   void line(const llvm::Twine &text);
   void locate(mlir::Location loc) { location = loc; }
   /// A comment with the source line and the tile of an operation that moves, multiplies or reduces
-  /// tiles, once for each line and loop.
+  /// tiles, unless it goes on with what the last comment says.
   void commentPhase(mlir::Operation *op);
   Result emitBlock(mlir::Block &block);
   Result emitOp(mlir::Operation *op);
@@ -411,9 +413,11 @@ private:
   unsigned indent = 1;
   std::string lineFile;
   unsigned nextLine = 0;
-  llvm::DenseSet<std::pair<mlir::Block *, unsigned>> commented; ///< lines of the source
+  /// The last comment: where it stands, the line of the source, and what the code does.
+  std::tuple<mlir::Block *, unsigned, std::string> commented;
 
   llvm::StringMap<unsigned> usedNames;
+  llvm::StringSet<> telling; ///< names that say what a value is
   llvm::DenseMap<mlir::Value, std::string> names;
   std::string prologue;
   llvm::DenseMap<std::pair<mlir::Attribute, unsigned>, std::string> coordinates;

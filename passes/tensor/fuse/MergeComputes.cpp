@@ -191,7 +191,7 @@ static void join(ComputeOp small, ComputeOp large, ArrayRef<unsigned> embedding)
   append(large, {});
   if (!smallFirst)
     append(small, embedding);
-  auto joined = ComputeOp::create(builder, builder.getFusedLoc({small.getLoc(), large.getLoc()}),
+  auto joined = ComputeOp::create(builder, builder.getFusedLoc({large.getLoc(), small.getLoc()}),
                                   types, large.getIndexNames(), large.getExtents(),
                                   builder.getArrayAttr(lists), builder.getArrayAttr(names));
   joined.getBody().takeBody(large.getBody());
