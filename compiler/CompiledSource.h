@@ -93,6 +93,9 @@ public:
                             llvm::ArrayRef<int64_t> dims,
                             llvm::ArrayRef<std::optional<Scalar>> scalars);
 
+  /// Whether one of the kernel's schedule blocks is for this target and these sizes.
+  bool scheduleApplies(size_t kernel, std::string_view target, const Facts &facts) const;
+
   /// Whether a schedule block with this condition (of Signature::schedules) may apply on a target.
   bool conditionMatters(size_t kernel, std::string_view target, unsigned condition) const;
 

@@ -8,6 +8,7 @@
 #include "passes/analysis/Notes.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
@@ -40,6 +41,20 @@ CompiledSource::remarks(size_t kernel, std::string_view target, const Facts &giv
   return remarksOf((*copy)->lookupSymbol<KernelOp>(kernelNames[kernel]));
 }
 
+/// The names of the tensors that a lowered kernel stores.
+static llvm::StringSet<> tensorsOf(KernelOp op) {
+  llvm::StringSet<> names;
+  auto add = [&](ArrayAttr list) {
+    for (Attribute name : list ? list.getValue() : ArrayRef<Attribute>())
+      names.insert(cast<StringAttr>(name).getValue());
+  };
+  for (ComputeOp compute : op.getBody().getOps<ComputeOp>())
+    add(compute.getNames());
+  for (gpu::LaunchOp launch : op.getBody().getOps<gpu::LaunchOp>())
+    add(launch->getAttrOfType<ArrayAttr>("names"));
+  return names;
+}
+
 std::vector<CompiledSource::Remark> CompiledSource::remarksOf(KernelOp op) const {
   std::vector<Remark> remarks;
   auto remark = [&](Location where, StringRef pass, std::string text, bool declined) {
@@ -53,14 +68,26 @@ std::vector<CompiledSource::Remark> CompiledSource::remarksOf(KernelOp op) const
     }
     remarks.push_back(std::move(made));
   };
-  for (const Note &note : getNotes(op))
-    remark(note.where, note.pass, note.text.str(), note.verdict != Verdict::Derived);
+  const llvm::StringSet<> tensors = tensorsOf(op);
+  for (const Note &note : getNotes(op)) {
+    std::string text = note.text.str();
+    // A later pass has left nothing of the tensor but what is reduced of it.
+    if (!note.stored.empty() && !tensors.contains(note.stored))
+      if (const size_t at = text.find(" is stored: "); at != text.npos)
+        text.replace(at, StringRef(" is stored: ").size(), " is not computed where it is read: ");
+    remark(note.where, note.pass, std::move(text), note.verdict != Verdict::Derived);
+  }
   for (gpu::LaunchOp launch : op.getBody().getOps<gpu::LaunchOp>())
     if (auto function =
             SymbolTable::lookupNearestSymbolFrom<gpu::FuncOp>(launch, launch.getKernelAttr()))
       remark(launch.getLoc(), "tk-choose-schedule",
              ("plan of " + launch.getKernel() + ": " + gpu::describePlan(function)).str(), false);
   return remarks;
+}
+
+bool CompiledSource::scheduleApplies(size_t kernel, std::string_view target,
+                                     const Facts &facts) const {
+  return chooseSchedule(schedules[kernel], target, facts).has_value();
 }
 
 std::string CompiledSource::textOf(llvm::ArrayRef<Remark> remarks) {

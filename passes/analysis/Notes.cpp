@@ -14,17 +14,21 @@ void note(Operation *at, StringRef pass, Verdict verdict, const Twine &text) {
   noteAt(at->getLoc(), at, pass, verdict, text);
 }
 
-void noteAt(LocationAttr where, Operation *at, StringRef pass, Verdict verdict, const Twine &text) {
+static void add(LocationAttr where, Operation *at, StringRef pass, Verdict verdict,
+                const Twine &text, StringRef stored) {
   Operation *kernel = isa<KernelOp>(at) ? at : at->getParentOfType<KernelOp>();
   if (!kernel)
     return;
   Builder builder(at->getContext());
-  Attribute entry = builder.getDictionaryAttr({
+  SmallVector<NamedAttribute> members = {
       builder.getNamedAttr("pass", builder.getStringAttr(pass)),
       builder.getNamedAttr(verdict == Verdict::Derived ? "derived" : "declined",
                            builder.getStringAttr(text)),
       builder.getNamedAttr("at", where),
-  });
+  };
+  if (!stored.empty())
+    members.push_back(builder.getNamedAttr("stored", builder.getStringAttr(stored)));
+  Attribute entry = builder.getDictionaryAttr(members);
   SmallVector<Attribute> entries;
   if (auto list = kernel->getAttrOfType<ArrayAttr>(notesName))
     llvm::append_range(entries, list);
@@ -32,6 +36,15 @@ void noteAt(LocationAttr where, Operation *at, StringRef pass, Verdict verdict, 
     return;
   entries.push_back(entry);
   kernel->setAttr(notesName, builder.getArrayAttr(entries));
+}
+
+void noteAt(LocationAttr where, Operation *at, StringRef pass, Verdict verdict, const Twine &text) {
+  add(where, at, pass, verdict, text, "");
+}
+
+void noteStored(ComputeOp compute, StringRef pass, const Twine &why) {
+  add(compute.getLoc(), compute, pass, Verdict::Declined, describe(compute) + " is stored: " + why,
+      cast<StringAttr>(compute.getNames()[0]).getValue());
 }
 
 SmallVector<Note> getNotes(KernelOp kernel) {
@@ -47,9 +60,11 @@ SmallVector<Note> getNotes(KernelOp kernel) {
       continue;
     auto derived = entry.getAs<StringAttr>("derived"),
          declined = entry.getAs<StringAttr>("declined");
+    auto stored = entry.getAs<StringAttr>("stored");
     if (derived || declined)
       notes.push_back({pass.getValue(), derived ? Verdict::Derived : Verdict::Declined,
-                       (derived ? derived : declined).getValue(), where});
+                       (derived ? derived : declined).getValue(), where,
+                       stored ? stored.getValue() : StringRef()});
   }
   return notes;
 }

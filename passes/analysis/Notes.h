@@ -19,6 +19,7 @@ struct Note {
   Verdict verdict;
   mlir::StringRef text; // one sentence, no full stop
   mlir::LocationAttr where;
+  mlir::StringRef stored; // the result of which the text says that it is stored; or empty
 };
 
 /// Records a note on the kernel around `at`, once however often it is said.
@@ -27,6 +28,10 @@ void note(mlir::Operation *at, mlir::StringRef pass, Verdict verdict, const mlir
 /// The same about a place that is not the operation's own, such as a schedule block.
 void noteAt(mlir::LocationAttr where, mlir::Operation *at, mlir::StringRef pass, Verdict verdict,
             const mlir::Twine &text);
+
+/// Records that the results of `compute` are computed once, ahead of what reads them. A later
+/// rewrite may leave only a reduction of them to be stored: `Note::stored` names them.
+void noteStored(ComputeOp compute, mlir::StringRef pass, const mlir::Twine &why);
 
 /// The notes of a kernel in the order in which they were recorded.
 mlir::SmallVector<Note> getNotes(KernelOp kernel);

@@ -96,9 +96,9 @@ private:
 } // namespace
 
 bool WarpgroupForming::decline(DotOp dot, const Twine &why) {
-  note(arguments.getLaunch(), "tk-form-warpgroup-dots", Verdict::Declined,
-       "the contraction over tiles of " + Twine(tileOf(dot.getAcc()).getDimSize(0)) + " x " +
-           Twine(tileOf(dot.getAcc()).getDimSize(1)) + " does not use wgmma: " + why);
+  noteAt(dot.getLoc(), arguments.getLaunch(), "tk-form-warpgroup-dots", Verdict::Declined,
+         "the contraction over tiles of " + Twine(tileOf(dot.getAcc()).getDimSize(0)) + " x " +
+             Twine(tileOf(dot.getAcc()).getDimSize(1)) + " does not use wgmma: " + why);
   return false;
 }
 
@@ -191,9 +191,9 @@ void WarpgroupForming::rewrite(DotOp dot) {
   Value product = WarpgroupDotOp::create(builder, loc, dot.getType(), a, b, acc,
                                          /*accumulate=*/Value(), precisionOf(dot));
   Value done = WarpgroupWaitOp::create(builder, loc, product, 0).getResult(0);
-  note(arguments.getLaunch(), "tk-form-warpgroup-dots", Verdict::Derived,
-       "the contraction over tiles of " + Twine(tileOf(dot.getAcc()).getDimSize(0)) + " x " +
-           Twine(tileOf(dot.getAcc()).getDimSize(1)) + " uses wgmma");
+  noteAt(loc, arguments.getLaunch(), "tk-form-warpgroup-dots", Verdict::Derived,
+         "the contraction over tiles of " + Twine(tileOf(dot.getAcc()).getDimSize(0)) + " x " +
+             Twine(tileOf(dot.getAcc()).getDimSize(1)) + " uses wgmma");
   SmallVector<Operation *> extensions = {dot.getA().getDefiningOp(), dot.getB().getDefiningOp()};
   dot.replaceAllUsesWith(done);
   dot.erase();

@@ -320,7 +320,7 @@ void FuseProducersPass::sayDeclined(KernelOp kernel) {
       if (reads.empty())
         continue;
       if (auto why = whyStore(result, reads, classify(result)))
-        note(compute, passName, Verdict::Declined, describe(compute) + " is stored: " + *why);
+        noteStored(compute, passName, *why);
     }
 }
 
