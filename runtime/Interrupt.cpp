@@ -83,6 +83,12 @@ InterruptScope::~InterruptScope() {
 
 bool interrupt_requested() noexcept { return requested != 0 && is_main_thread() && inside; }
 
+InterruptWatch::InterruptWatch() noexcept : m_main(is_main_thread()) {}
+
+bool InterruptWatch::requested() const noexcept {
+  return m_main && detail::requested != 0 && inside;
+}
+
 void stop_if_interrupted() {
   if (interrupt_requested())
     throw Error(ErrorCode::interrupted, "interrupted");

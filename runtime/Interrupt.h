@@ -26,6 +26,16 @@ private:
 /// Whether a SIGINT came in the scope that this thread is in.
 bool interrupt_requested() noexcept;
 
+/// Asks the same for the thread that made it, from any other thread that works for it.
+class InterruptWatch {
+public:
+  InterruptWatch() noexcept;
+  bool requested() const noexcept;
+
+private:
+  bool m_main;
+};
+
 /// Throws `interrupted` if one came.
 void stop_if_interrupted();
 

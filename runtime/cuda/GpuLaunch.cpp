@@ -2,6 +2,7 @@
 
 #include "runtime/Bind.h"
 #include "runtime/LaunchArray.h"
+#include "runtime/LaunchObserver.h"
 #include "runtime/TensorMaps.h"
 
 #include <cstring>
@@ -168,6 +169,7 @@ void launch_plan(const ResolvedPlan &resolved, std::span<void *const> pointers, 
                    "cuMemsetD8Async");
   Arguments arguments;
   bool follows = false; // a launch of this plan, not somebody else's
+  detail::LaunchObserver *const observer = detail::launch_observer();
   for (size_t i = 0; i < resolved.launches.size(); ++i) {
     const ResolvedLaunch &ready = resolved.launches[i];
     if (ready.empty)
@@ -180,18 +182,22 @@ void launch_plan(const ResolvedPlan &resolved, std::span<void *const> pointers, 
     config.num_attributes = 0;
     if (ready.has_cluster)
       attributes[config.num_attributes++] = ready.cluster;
-    if (follows && resolved.plan->launches[i].overlapped &&
+    if (follows && !observer && resolved.plan->launches[i].overlapped &&
         device.driver->version >= overlap_driver_version) {
       LaunchAttribute &overlap = attributes[config.num_attributes++];
       overlap.id = attribute_programmatic_serialization;
       overlap.flag = 1;
     }
     follows = true;
+    if (observer)
+      observer->before(resolved.plan->launches[i].symbol, stream);
     CUresult result =
         device.driver->launch_kernel_ex(&config, ready.function, arguments.data(), nullptr);
     if (result != 0)
       device.check(result, ("launch of " + *ready.description).c_str());
     device.note_launch(ready.description);
+    if (observer)
+      observer->after(resolved.plan->launches[i].symbol, stream);
   }
 }
 

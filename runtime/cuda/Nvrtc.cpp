@@ -7,11 +7,15 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <sstream>
+#include <thread>
 
 #include <dirent.h>
 #include <dlfcn.h>
+#include <sched.h>
+#include <unistd.h>
 
 namespace tk::cuda {
 
@@ -134,7 +138,9 @@ struct ProgramHandle {
 };
 
 /// NVRTC's flow callback: other than 0 cancels the compilation.
-int cancel_if_interrupted(void *, void *) { return detail::interrupt_requested() ? 1 : 0; }
+int cancel_if_interrupted(void *watch, void *) {
+  return static_cast<const detail::InterruptWatch *>(watch)->requested() ? 1 : 0;
+}
 
 /// Fetches a text or binary of a program; "" where there is none.
 std::string fetch(Program program, Result (*size_of)(Program, size_t *),
@@ -260,6 +266,33 @@ Expected<std::unique_ptr<Nvrtc>> Nvrtc::load(const std::string &path) {
   return nvrtc;
 }
 
+/// Runs `work` on a thread whose working directory is the root, where the system allows one that is
+/// the thread's own: NVRTC writes the working directory before relative names of files in line
+/// information, and code would depend on where it was compiled.
+static void run_in_root(const std::function<void()> &work) {
+  std::thread([&] {
+    if (unshare(CLONE_FS) == 0)
+      (void)!chdir("/");
+    work();
+  }).join();
+}
+
+/// PTX whose files have no leading slash: names are as the text has them.
+static std::string with_relative_files(const std::string &ptx) {
+  std::string text;
+  for (size_t at = 0; at < ptx.size();) {
+    const size_t end = std::min(ptx.find('\n', at), ptx.size() - 1) + 1;
+    std::string line = ptx.substr(at, end - at);
+    const size_t quote = line.find("\"/");
+    if (line.find(".file") < quote && quote != line.npos &&
+        line.find('/', quote + 2) == line.npos) // a path that was absolute stays
+      line.erase(quote + 1, 1);
+    text += line;
+    at = end;
+  }
+  return text;
+}
+
 std::string Nvrtc::version() const { return std::to_string(major) + "." + std::to_string(minor); }
 
 bool Nvrtc::supports(const std::string &arch) const {
@@ -299,9 +332,13 @@ Expected<NvrtcResult> Nvrtc::compile(const std::string &source, const NvrtcOptio
   for (const std::string &flag : flags)
     pointers.push_back(flag.c_str());
   detail::InterruptScope scope;
+  detail::InterruptWatch watch;
   if (m_functions->set_flow_callback)
-    m_functions->set_flow_callback(handle.program, cancel_if_interrupted, nullptr);
-  result = m_functions->compile(handle.program, static_cast<int>(pointers.size()), pointers.data());
+    m_functions->set_flow_callback(handle.program, cancel_if_interrupted, &watch);
+  run_in_root([&] {
+    result =
+        m_functions->compile(handle.program, static_cast<int>(pointers.size()), pointers.data());
+  });
   if (detail::interrupt_requested())
     return Error(ErrorCode::interrupted, "NVRTC's compilation was interrupted");
   NvrtcResult output;
@@ -310,7 +347,8 @@ Expected<NvrtcResult> Nvrtc::compile(const std::string &source, const NvrtcOptio
     return Error(ErrorCode::nvrtc_failed, std::string("NVRTC ") + version() + " failed (" +
                                               m_functions->error_string(result) + "):\n" +
                                               output.log);
-  output.ptx = fetch(handle.program, m_functions->ptx_size, m_functions->ptx, true);
+  output.ptx =
+      with_relative_files(fetch(handle.program, m_functions->ptx_size, m_functions->ptx, true));
   output.cubin = fetch(handle.program, m_functions->cubin_size, m_functions->cubin, false);
   if (output.ptx.empty() || output.cubin.empty())
     return Error(ErrorCode::nvrtc_failed, "NVRTC returned no code for " + options.arch);
